@@ -10,8 +10,8 @@
 //   - Goroutines that send something else: [Gate]. They wait for one limiter, first come first served; [Gate.Do] sends in between.
 //   - Several limits that callers share, by arrival or by weight: [Junction].
 //   - Work with priorities, deadlines, retries and several keys: [Pool] sends for you.
-//   - Code that calls Wait, Allow or Reserve of golang.org/x/time/rate: package ratelike has those over a Gate.
-//   - A quota that strangers use too: a limiter of package throttle, behind any of these.
+//   - Code that calls Wait, Allow or Reserve of golang.org/x/time/rate: package xrate has those over a Gate.
+//   - A quota that strangers use too: a limiter of package fairshare, behind any of these.
 //   - Counting events of one's own, as in trading: package window.
 //
 // The rest is elsewhere: rules to wait for in package limit, the order of work that waits in queue and dispatch, and a

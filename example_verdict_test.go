@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
-	"github.com/paceline-go/paceline/dispatch"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/queue"
-	"github.com/paceline-go/paceline/verdict"
+	"github.com/paceline-go/paceline/pool/dispatch"
+	"github.com/paceline-go/paceline/pool/queue"
+	"github.com/paceline-go/paceline/provider/classify"
 )
 
 // A Send over HTTP: what came of the request is a verdict, and its Answer is the Pool's. The server refuses the first
@@ -27,7 +27,7 @@ func ExamplePool_verdict() {
 	}))
 	defer server.Close()
 
-	var policy verdict.Policy
+	var policy classify.Policy
 	send := func(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/"+a.Request.ID, nil)
 		if err != nil {
@@ -35,7 +35,7 @@ func ExamplePool_verdict() {
 		}
 		began := time.Now()
 		resp, err := http.DefaultClient.Do(req)
-		try := verdict.From(req, resp, err)
+		try := classify.From(req, resp, err)
 		if err == nil {
 			try.Body, try.Err = io.ReadAll(resp.Body)
 			resp.Body.Close()

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // Gate lets goroutines wait for a Limiter, first come first served. Most callers want Do; Wait is for those whose request is not a

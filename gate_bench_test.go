@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
-	"github.com/paceline-go/paceline/internal/guard"
+	"github.com/paceline-go/paceline/internal/core/stack"
 	"github.com/paceline-go/paceline/limit"
 )
 
@@ -110,11 +110,11 @@ func BenchmarkGateGiveUp(b *testing.B) {
 }
 
 // BenchmarkJunction is what a request pays for passing four limits at once, and beside it what it pays for passing four Gates one after
-// another, which holds what others could use. Guarded each limit has package guard around it, as the transport's have.
+// another, which holds what others could use. Guarded each limit has package stack around it, as the transport's have.
 func BenchmarkJunction(b *testing.B) {
 	bare := func() limit.Limiter { return limit.MustRolling(1<<40, time.Millisecond) }
 	guarded := func() limit.Limiter {
-		g, err := guard.New(guard.Config{Limiter: bare()})
+		g, err := stack.New(stack.Config{Limiter: bare()})
 		if err != nil {
 			b.Fatal(err)
 		}

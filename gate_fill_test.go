@@ -15,7 +15,7 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 func filling(t testing.TB, l limit.Limiter, fill int) *paceline.Gate {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/rule"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // Output that counts as it is produced, through a Gate: 8,000 a minute, 40 requests of up to 4,096 that come to 300 in 2 s.

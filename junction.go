@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/line"
+	"github.com/paceline-go/paceline/internal/core/scheduler"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // Junction lets goroutines wait for several limits at once, in lanes that share them: an account's limit that all models count
@@ -37,7 +37,7 @@ type Junction struct {
 	_ [64]byte // refusals read what is above, from all cores; what is below changes with every Permit
 
 	mu      sync.Mutex // guards all below, and the lanes
-	line    *line.Line
+	line    *scheduler.Line
 	changes uint64 // those of the line, as of the latest look
 	timer   *time.Timer
 	armed   mono.Time // instant the timer is set for, as far as the Junction cares; notArmed: none
@@ -90,7 +90,7 @@ func (j *Junction) init(what string, c JunctionConfig) error {
 		return fmt.Errorf("paceline: %s: MaxWaiting %d is negative", what, c.MaxWaiting)
 	}
 	j.base, j.armed = time.Now(), notArmed
-	j.line = line.New(line.Config{Fill: c.Fill, Size: c.MaxWaiting, Watch: watched})
+	j.line = scheduler.New(scheduler.Config{Fill: c.Fill, Size: c.MaxWaiting, Watch: watched})
 	j.view = View{junction: j, since: j.base}
 	j.hint.clear()
 	return nil
@@ -98,7 +98,7 @@ func (j *Junction) init(what string, c JunctionConfig) error {
 
 // Limit is a limiter of a Junction, which its lanes share. Junction.Limit makes it; the zero value is of no use.
 type Limit struct {
-	limit  *line.Limit
+	limit  *scheduler.Limit
 	log    *slog.Logger // nil: none
 	whose  Whose
 	paused func(now mono.Time) (PauseState, bool) // nil: it has no pauses
@@ -129,7 +129,7 @@ func (j *Junction) Limit(c LimitConfig) *Limit {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	m := &Limit{j.line.Limit(c.Limiter, line.Sharing{Fair: c.Fair, Unit: c.Unit, Use: c.Use}), c.Logger, c.Whose, c.Paused}
+	m := &Limit{j.line.Limit(c.Limiter, scheduler.Sharing{Fair: c.Fair, Unit: c.Unit, Use: c.Use}), c.Logger, c.Whose, c.Paused}
 	m.limit.Of = m
 	j.noteLapsesLocked(m)
 	limit.Supply(c.Limiter, func() { j.again(m) }, func() int { return j.waitingFor(m) }, func(kind, text string) {
@@ -163,7 +163,7 @@ func (j *Junction) waitingFor(m *Limit) int {
 // Lane is goroutines that wait for the same limits, first come, first served. Safe for concurrent use.
 type Lane struct {
 	junction *Junction
-	lane     *line.Lane
+	lane     *scheduler.Lane
 	view     *View  // that shows it
 	share    *Share // nil: it is alone
 	start    time.Duration
@@ -205,7 +205,7 @@ type LaneConfig struct {
 // must be at least one way, and each goroutine goes by one of them, whichever lets it go first. It panics if there is no way, or one
 // of none or too many.
 func (j *Junction) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
-	all, logs := make([][]*line.Limit, len(ways)), c.Logger != nil
+	all, logs := make([][]*scheduler.Limit, len(ways)), c.Logger != nil
 	for i, way := range ways {
 		for _, m := range way {
 			all[i], logs = append(all[i], m.limit), logs || m.log != nil
@@ -214,7 +214,7 @@ func (j *Junction) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	a := &Lane{junction: j, view: cmp.Or(c.View, &j.view), share: c.Share, start: c.HeadStart, log: c.Logger, logs: logs, watch: watch{bound: -1, round: mono.Min, stuck: stuck{since: limit.Never, look: limit.Never}}}
-	a.lane = j.line.Lane(line.LaneConfig{Weight: c.Weight, Share: c.Share.of(), Size: c.MaxWaiting, Fill: c.Fill}, all...)
+	a.lane = j.line.Lane(scheduler.LaneConfig{Weight: c.Weight, Share: c.Share.of(), Size: c.MaxWaiting, Fill: c.Fill}, all...)
 	a.lane.Of = a
 	a.lane.Watched = logs
 	a.about = about{client: c.Client, told: c.Told, weight: c.Weight}
@@ -234,7 +234,7 @@ func (a *Lane) Retire() {
 // Permit is leave to send one request now. Every Permit must be settled, exactly once: until then it counts in full
 // against the limits. Copies are the same Permit. The zero Permit is none.
 type Permit struct {
-	pass line.Pass // four words: a larger struct would be passed on through memory, at twice the price
+	pass scheduler.Pass // four words: a larger struct would be passed on through memory, at twice the price
 }
 
 // Settle says how the request ended, as soon as that is known: with limit.Unsent if it was not sent after all, with the

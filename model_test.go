@@ -13,7 +13,7 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // FuzzGate runs a program of waits, cancellations, settles and changes of the limit on a Gate and on a model of it, which

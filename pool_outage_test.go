@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
-	"github.com/paceline-go/paceline/dispatch"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/queue"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/pool/dispatch"
+	"github.com/paceline-go/paceline/pool/queue"
 )
 
 // street is servers, by the first letter of a request's id: a is away from one instant to another.

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
-	"github.com/paceline-go/paceline/dispatch"
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/queue"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/pool/dispatch"
+	"github.com/paceline-go/paceline/pool/queue"
 )
 
 func TestPoolBackpressureIsFirstComeFirstServed(t *testing.T) {

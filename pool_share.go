@@ -3,10 +3,10 @@ package paceline
 import (
 	"slices"
 
-	"github.com/paceline-go/paceline/dispatch"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/queue"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/pool/dispatch"
+	"github.com/paceline-go/paceline/pool/queue"
 )
 
 // Share has a key, by its index in PoolConfig.Keys, count in these limits from now on, and no longer in those that it shared before: once an

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/queue"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/pool/queue"
 )
 
 // errUntold is queue.ErrFull where it is not the queue that is full.

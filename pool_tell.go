@@ -3,9 +3,9 @@ package paceline
 import (
 	"log/slog"
 
-	"github.com/paceline-go/paceline/dispatch"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/queue"
+	"github.com/paceline-go/paceline/pool/dispatch"
+	"github.com/paceline-go/paceline/pool/queue"
 )
 
 const (

@@ -16,12 +16,12 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
-	"github.com/paceline-go/paceline/backoff"
-	"github.com/paceline-go/paceline/dispatch"
-	"github.com/paceline-go/paceline/internal/golden"
+	"github.com/paceline-go/paceline/internal/testkit/golden"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/queue"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/pool/backoff"
+	"github.com/paceline-go/paceline/pool/dispatch"
+	"github.com/paceline-go/paceline/pool/queue"
 )
 
 // plant is a Pool at work, one action at a time, as hall is a Junction. How an attempt ends, and when, its request and its number say alone.

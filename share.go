@@ -3,14 +3,14 @@ package paceline
 import (
 	"time"
 
-	"github.com/paceline-go/paceline/internal/line"
+	"github.com/paceline-go/paceline/internal/core/scheduler"
 )
 
 // Share is a party, such as a client, that waits in one lane or several of a Junction. At fair limits its lanes count as one: a client
 // that waits in many lanes gets no more than one that waits in a single lane. Made by Junction.Share. Safe for concurrent use.
 type Share struct {
 	junction *Junction
-	share    *line.Share
+	share    *scheduler.Share
 }
 
 // ShareConfig describes a Share. The zero value is ready.
@@ -26,8 +26,8 @@ type ShareConfig struct {
 	MaxWaiting int
 }
 
-func (c ShareConfig) line() line.ShareConfig {
-	return line.ShareConfig{Weight: c.Weight, HeadStart: max(c.HeadStart, 0), Size: c.MaxWaiting}
+func (c ShareConfig) line() scheduler.ShareConfig {
+	return scheduler.ShareConfig{Weight: c.Weight, HeadStart: max(c.HeadStart, 0), Size: c.MaxWaiting}
 }
 
 // Share adds a Share, which has no lanes yet; LaneConfig.Share gives it some.
@@ -51,7 +51,7 @@ func (s *Share) Waiting() int {
 	return s.share.Len()
 }
 
-func (s *Share) of() *line.Share {
+func (s *Share) of() *scheduler.Share {
 	if s == nil {
 		return nil
 	}

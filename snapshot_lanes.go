@@ -5,10 +5,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/histogram"
-	"github.com/paceline-go/paceline/internal/spell"
+	"github.com/paceline-go/paceline/internal/core/histogram"
+	"github.com/paceline-go/paceline/internal/text/humanize"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // look is what a View keeps for its Snapshots, guarded by the Junction's lock.
@@ -150,7 +150,7 @@ func (a *Lane) noteRefusalLocked(o *limit.Outcome) {
 	}
 	text := "the server refused a request"
 	if o.RetryAfter > 0 {
-		text += ", and asks to stay away for " + spell.Span(o.RetryAfter)
+		text += ", and asks to stay away for " + humanize.Span(o.RetryAfter)
 	}
 	a.view.look.events.note(time.Now(), Event{Kind: EventRefused, Whose: Whose{Client: a.about.client}, Text: text})
 }

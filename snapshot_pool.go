@@ -7,11 +7,11 @@ import (
 	"sort"
 	"time"
 
-	"github.com/paceline-go/paceline/dispatch"
-	"github.com/paceline-go/paceline/internal/histogram"
-	"github.com/paceline-go/paceline/internal/spell"
+	"github.com/paceline-go/paceline/internal/core/histogram"
+	"github.com/paceline-go/paceline/internal/text/humanize"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/pool/dispatch"
 )
 
 // poolLook is what a Pool keeps for its Snapshots, guarded by its lock.
@@ -71,7 +71,7 @@ func (v *poolLook) answered(now mono.Time, p *Pool, a *dispatch.Attempt, ans *di
 	case ans.Result == limit.Limited:
 		text := because("the server refused a request", ans.Reason)
 		if ans.RetryAfter > 0 {
-			text += "; it asks to stay away for " + spell.Span(ans.RetryAfter)
+			text += "; it asks to stay away for " + humanize.Span(ans.RetryAfter)
 		}
 		v.events.note(p.time(now), Event{Kind: EventRefused, Whose: whose, Text: text})
 	}
@@ -86,7 +86,7 @@ func because(what, why string) string {
 
 // outage notes that a host is down, or back.
 func (v *poolLook) outage(h *dispatch.HostInfo) {
-	e := Event{Kind: EventBack, Whose: Whose{Host: h.Host}, Text: "the host is back after " + spell.Span(h.Lasted)}
+	e := Event{Kind: EventBack, Whose: Whose{Host: h.Host}, Text: "the host is back after " + humanize.Span(h.Lasted)}
 	if h.Down {
 		e.Kind, e.Text = EventDown, because(fmt.Sprintf("nothing arrives at the host (%v)", h.Kind), h.Reason)
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 func TestSettleWakesOnlyTheNext(t *testing.T) {

@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
-	"github.com/paceline-go/paceline/internal/golden"
+	"github.com/paceline-go/paceline/internal/testkit/golden"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // hall is goroutines that wait in the lanes of a Junction, one action at a time, with all that they are told and all that can be looked at.

@@ -5,9 +5,9 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/line"
+	"github.com/paceline-go/paceline/internal/core/scheduler"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // unsettledAfter is how long the first of a lane may wait for nothing but a Settle, or a permit be open, before the log says so.
@@ -100,7 +100,7 @@ func (a *Lane) lookAtStuck() {
 }
 
 // logFor returns the Logger that is told of a wait for the limit on, or nil.
-func (a *Lane) logFor(on *line.Limit) *slog.Logger {
+func (a *Lane) logFor(on *scheduler.Limit) *slog.Logger {
 	if log := on.Of.(*Limit).log; log != nil {
 		return log
 	}

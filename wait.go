@@ -5,15 +5,15 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/line"
+	"github.com/paceline-go/paceline/internal/core/scheduler"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // waiter is a goroutine in line. All but woken is guarded by the Junction's lock. Whoever gives it a verdict sends true on woken,
 // once: from then on the line has nothing to do with it. A false on woken tells it to begin spinning.
 type waiter struct {
-	ticket   line.Ticket
+	ticket   scheduler.Ticket
 	lane     *Lane
 	next     *waiter // in the list of free ones
 	here     bool    // its goroutine is looking after the line just now, and need not be woken
@@ -66,7 +66,7 @@ func (a *Lane) inLine(ctx context.Context, w *waiter, s *WaitStats) (Permit, err
 			case <-done:
 			}
 		}
-		if told && s == nil && w.ticket.State == line.Granted { // nothing to do under the lock, which whoever told it may still hold
+		if told && s == nil && w.ticket.State == scheduler.Granted { // nothing to do under the lock, which whoever told it may still hold
 			if p := (Permit{w.ticket.Pass}); a.junction.spare.CompareAndSwap(nil, w) {
 				return p, nil
 			}
@@ -103,21 +103,21 @@ func (a *Lane) enter(ctx context.Context, cost *limit.Cost, came mono.Time, most
 		t.Deadline = mono.Of(j.base, d)
 	}
 	w.lane, w.asked, w.measured = a, now, false
-	state := line.None
+	state := scheduler.None
 	if most > 0 {
 		t.Deadline = min(t.Deadline, now.Add(most))
 		if at, n := j.line.Expect(now, a.lane, cost, t.Place); at > now.Add(most) && at < limit.AfterSettle {
-			t.At, t.Ahead, state = at, n, line.Late
+			t.At, t.Ahead, state = at, n, scheduler.Late
 			t.State = state
 		}
 	}
-	if state == line.None {
+	if state == scheduler.None {
 		state = j.line.Enter(now, a.lane, t)
 	}
-	if state != line.Waiting {
+	if state != scheduler.Waiting {
 		var p Permit
 		var err error
-		if state == line.Granted {
+		if state == scheduler.Granted {
 			p = Permit{t.Pass}
 		} else {
 			err = a.refusedLocked(ctx, now, w)
@@ -133,7 +133,7 @@ func (a *Lane) enter(ctx context.Context, cost *limit.Cost, came mono.Time, most
 	w.here = true
 	j.deliverLocked(now)
 	w.here = false
-	if t.State == line.Granted { // it may pass those before it
+	if t.State == scheduler.Granted { // it may pass those before it
 		p := Permit{t.Pass}
 		j.recycleLocked(w)
 		return p, nil, nil
@@ -160,7 +160,7 @@ func (a *Lane) leave(ctx context.Context, w *waiter, s *WaitStats) (Permit, next
 	j.mu.Lock()
 	defer j.unlock()
 	t := &w.ticket
-	if t.State == line.Waiting && ctx.Err() != nil {
+	if t.State == scheduler.Waiting && ctx.Err() != nil {
 		now := j.now()
 		e := a.gaveUpLocked(ctx, now, w)
 		j.line.Leave(now, t)
@@ -181,15 +181,15 @@ func (a *Lane) leave(ctx context.Context, w *waiter, s *WaitStats) (Permit, next
 		}
 	}
 	switch {
-	case t.State == line.Waiting && j.spinner == w:
+	case t.State == scheduler.Waiting && j.spinner == w:
 		return Permit{}, spin, nil
-	case t.State == line.Waiting:
+	case t.State == scheduler.Waiting:
 		return Permit{}, sleep, nil
 	}
 	w.tellLocked(s)
 	p := Permit{t.Pass}
 	var err error
-	if t.State != line.Granted {
+	if t.State != scheduler.Granted {
 		p, err = Permit{}, a.refusedLocked(ctx, j.now(), w)
 	}
 	j.recycleLocked(w)

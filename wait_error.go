@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/line"
+	"github.com/paceline-go/paceline/internal/core/scheduler"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // Why a Wait failed. A third reason is the error of a context that was cancelled.
@@ -60,13 +60,13 @@ func (a *Lane) refusedLocked(ctx context.Context, now mono.Time, w *waiter) *Wai
 		e.Ahead = max(e.Ahead, a.share.share.Len())
 	}
 	switch t.State {
-	case line.Never:
+	case scheduler.Never:
 		e.Reason = ErrNever
 		e.Limit, e.Bound = a.boundLocked(now, &t.Cost)
-	case line.Late:
+	case scheduler.Late:
 		e.Reason, e.Ready = ErrDeadline, a.junction.base.Add(time.Duration(t.At))
 		e.Limit, e.Bound = a.turnLocked(now, &t.Cost)
-	case line.Full:
+	case scheduler.Full:
 		e.Reason = ErrFull
 		at, n := a.junction.line.Expect(now, a.lane, &t.Cost, t.Place)
 		if e.Ahead = max(e.Ahead, n); at > now && at < limit.AfterSettle {
@@ -109,10 +109,10 @@ func (a *Lane) turnLocked(now mono.Time, cost *limit.Cost) (*Limit, limit.Bound)
 
 // boundLocked says which limit cost would wait for if it were alone: of the way that is ready first the limit that is ready last.
 func (a *Lane) boundLocked(now mono.Time, cost *limit.Cost) (*Limit, limit.Bound) {
-	var on *line.Limit
+	var on *scheduler.Limit
 	soonest := limit.Never
 	for _, w := range a.lane.Ways() {
-		var last *line.Limit
+		var last *scheduler.Limit
 		at := now
 		for _, m := range w.Limits() {
 			if r := m.Limiter.Ready(now, *cost); last == nil || r > at {

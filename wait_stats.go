@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/line"
+	"github.com/paceline-go/paceline/internal/core/scheduler"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // WaitStats says how long a Wait was in line, and what for. The zero WaitStats is that of a Wait that was not in line.
@@ -201,7 +201,7 @@ func (a *Lane) lookLocked(now mono.Time) {
 }
 
 // watched is told by the line, under the lock, that the first of a lane was looked at and waits, or that nobody does any more.
-func watched(now mono.Time, a *line.Lane) { a.Of.(*Lane).roundLocked(now) }
+func watched(now mono.Time, a *scheduler.Lane) { a.Of.(*Lane).roundLocked(now) }
 
 // roundLocked notes what the first in line waits for, and until when.
 func (a *Lane) roundLocked(now mono.Time) {

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/histogram"
-	"github.com/paceline-go/paceline/internal/line"
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/internal/core/histogram"
+	"github.com/paceline-go/paceline/internal/core/scheduler"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // waits counts how long the goroutines of a lane, or the requests of a Pool, waited, by the limit that they waited for. What went at
@@ -80,7 +80,7 @@ func (w *waiter) waitedLocked(now mono.Time) {
 		i = v.of("limit")
 	}
 	v.each[i].Add(now.Sub(w.asked))
-	if w.ticket.State == line.Granted {
+	if w.ticket.State == scheduler.Granted {
 		v.granted++
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // account is what the limiters of this package have in common: a limit on a sum of costs, what is open, and what is known about arrivals.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // Adaptive bounds how many requests are in flight where nobody states a bound. The bound grows while the server answers as quickly as

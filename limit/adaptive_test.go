@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // workers is a server of so many workers that take so long for a request each, with a queue before them; more than so many at once it

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // All holds several limiters at once: a cost is ready when each of them is ready, and admitted by all of them together,

@@ -6,7 +6,7 @@ import (
 	"sort"
 	"time"
 
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // Anchored keeps a limit whose interval begins with the first message after the one before it is over, as CME counts

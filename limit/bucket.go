@@ -9,7 +9,7 @@ import (
 	"sort"
 	"time"
 
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // Bucket keeps to a token bucket, which is also GCRA and a leaky bucket that is used as a meter: Burst at once, and Limit

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // Calendar keeps every interval of a server's clock at or under a limit: so many per minute of the clock, or per UTC day. Where it is

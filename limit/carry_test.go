@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // What a bucket lacks is carried as whole tokens: rounded up, and none more.

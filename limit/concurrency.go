@@ -3,7 +3,7 @@ package limit
 import (
 	"time"
 
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // Concurrency keeps at most a number of requests in flight, each counting once whatever its cost. A request whose

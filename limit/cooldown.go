@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // Cooldown keeps away for as long as a server asks: a Retry-After, a ban, a pause of one's own. Put it in an All beside

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // written is a state of a kind: instants are of type mono.Time, all else is a number.

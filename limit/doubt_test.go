@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // When refusals have nothing to do with the rate: the third time that as much as an eighth of what was once accepted had been kept to,

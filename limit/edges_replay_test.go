@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // Of a history that is known from its beginning nothing is assumed: what counts is what is in it.

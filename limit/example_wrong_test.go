@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/rule"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // Somebody was told 25 requests a second, and the server takes 20. Fitted sends what fits, and says so.

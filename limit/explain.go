@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // Bound says which limit a verdict comes from, and how much of it was asked for.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // Of several limits the one that is ready last is the reason; all say what they count, how much was asked for and allowed.

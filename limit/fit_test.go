@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // How long what fits stays as it is at least, before more is tried: a window in the first, a minute or a window while it is searched for,

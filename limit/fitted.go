@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // Fitted is a Limiter that finds out when its configuration is wrong: when requests were refused although its rates were kept. Then it
@@ -31,7 +31,7 @@ import (
 // A refusal that something else explains is no evidence: another limit (Outcome.Elsewhere, or that something is left of what this one
 // counts), that the server has too much to do (Outcome.Overloaded), an opt-in that retreats (Cautious), a Retry-After that was not
 // waited for, or that nothing was accepted in the last window. That somebody else uses the same quota cannot be told from a limit that
-// is wrong. Where that is normal use package throttle: Limiters without Rates are left alone.
+// is wrong. Where that is normal use package fairshare: Limiters without Rates are left alone.
 //
 // Made by NewFitted. Not safe for concurrent use. Ready, Admit and Settle do not allocate, but Settle at refusals and while what fits is
 // in front.

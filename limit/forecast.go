@@ -3,7 +3,7 @@ package limit
 import (
 	"math"
 
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // Forecaster is a Limiter that can bound from below when a cost can go that has others ahead of it. With it a caller that cannot wait

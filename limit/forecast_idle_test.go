@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // With nothing open and nobody ahead a forecast is what Ready says, whatever happened before.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // A thousand ask at once, 100 go per 6 s: each learns its own instant, but for what the margin of the windows in between adds.

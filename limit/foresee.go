@@ -1,7 +1,7 @@
 package limit
 
 import (
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // Foreseer is a Limiter that can tell what an Admit would do to the next request. Rolling, Calendar, Bucket, Produced, Weighted,

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // What arrives within a grain counts until the window after its end is over, and no longer: never a nanosecond less than a window.

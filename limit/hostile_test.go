@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/paceline-go/paceline/sim"
+	"github.com/paceline-go/paceline/lab/sim"
 )
 
 // hard are the paths over which the shares are the lowest.

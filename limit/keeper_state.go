@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // state is a state that is being written: a letter for the kind of limiter, a version, and numbers as varints.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // keepers are fresh limiters of every kind that can be kept, each configured in some way.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/limittest"
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/rule"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 var costs = []limit.Cost{

@@ -3,7 +3,7 @@ package limit
 import (
 	"time"
 
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // Lesson is what a Fitted has learned of one rate, for another that takes its place after a restart: a limit that is wrong is found out

@@ -24,7 +24,7 @@
 //	in flight, and nobody states how many                     [Adaptive]
 //	limits that may be wrong; limits that come and go         [Fitted], [Varying]
 //
-// A quota that strangers use too wants package throttle; events that one can date oneself want package window.
+// A quota that strangers use too wants package fairshare; events that one can date oneself want package window.
 //
 // A Limiter owns no clock, lock, timer or goroutine and is not safe for concurrent use: it belongs to one driver.
 // Goroutines that want to wait use paceline.Gate; work with several keys uses paceline.Pool.
@@ -35,7 +35,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // Verdicts later than every instant. The order is now < at t < AfterSettle < Never, so the verdict of several limiters

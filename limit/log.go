@@ -3,7 +3,7 @@ package limit
 import (
 	"sort"
 
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // log keeps what settled requests take of a limit: (upper bound of arrival, cost), oldest first, with running sums, in a ring that grows

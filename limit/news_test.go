@@ -6,7 +6,7 @@ import (
 
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/limittest"
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // remote is a limiter whose truth is elsewhere: it is granted so much at a time, for a while, and may not use what has lapsed.

@@ -9,7 +9,7 @@ import (
 	"sort"
 	"time"
 
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // Produced keeps to a token bucket that is drawn on as answers are produced, and not when requests arrive: Anthropic's limit of output

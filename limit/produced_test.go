@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/rule"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 func costing(n int64) limit.Cost { return limit.Cost{limit.Requests: 1, limit.Output: n} }

@@ -1,7 +1,7 @@
 package limit
 
 import (
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // Past is a request that another process sent, as the records of that process have it.
@@ -14,7 +14,7 @@ type Past struct {
 	Sent mono.Time
 }
 
-// Resuming is a Limiter that goes on after a restart from what it knew, as Auto of package throttle can, and is told what was sent since:
+// Resuming is a Limiter that goes on after a restart from what it knew, as Auto of package fairshare can, and is told what was sent since:
 // Replay passes on what it is given.
 type Resuming interface {
 	Limiter

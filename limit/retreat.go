@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // Retreat says that an opt-in with a risk is not in use: what it relies on was seen not to hold.

@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/latency"
+	"github.com/paceline-go/paceline/lab/sim"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/rule"
-	"github.com/paceline-go/paceline/sim"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/ratetest/latency"
+	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // Two a second, and nothing takes more than 50 ms, it is said: until one does.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // Rolling keeps every span of one window at or under a limit, as seen by the server. It is also right for calendar

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // rtts keeps the last 2000 round trips, also in the order of their length.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // Sequence has requests arrive in the order they were sent, for a server that wants rising nonces: one in flight, until

@@ -3,7 +3,7 @@ package limit
 import (
 	"time"
 
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // ServerClock turns the time stamps that a server puts into its answers (serverTime, a Date header with fractions) into

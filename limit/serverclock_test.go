@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // Whatever the offset and the drift of the server's clock, it never says that a request arrived before it did; and once

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // Spacing keeps a minimum gap between sends. With a gap of at least the difference between the largest and the smallest

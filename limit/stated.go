@@ -1,7 +1,7 @@
 package limit
 
 import (
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // Stated is what a server states of one of its limits, in an answer. Nothing but N must be known: where Per is 0, the window is not.
@@ -24,7 +24,7 @@ const (
 	CountsRolling
 )
 
-// Taught is a Limiter that wants to hear what the server states of its limits. Fair and Auto of package throttle are Taught.
+// Taught is a Limiter that wants to hear what the server states of its limits. Fair and Auto of package fairshare are Taught.
 type Taught interface {
 	Limiter
 	// State tells it what an answer states, before or after the Settle of the request that was so answered. It keeps no reference to

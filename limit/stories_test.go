@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/golden"
-	"github.com/paceline-go/paceline/internal/race"
+	"github.com/paceline-go/paceline/internal/testkit/golden"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/rule"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // wrongLimit is a server, and a client that was told something else of it.

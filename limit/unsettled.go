@@ -1,7 +1,7 @@
 package limit
 
 import (
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // Owed is a Limiter that can tell which leases are open. Those of this package that may say AfterSettle are.

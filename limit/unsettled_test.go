@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // Whoever may say AfterSettle tells what it waits for: as many as a list has, and the first of those.

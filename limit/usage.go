@@ -3,7 +3,7 @@ package limit
 import (
 	"time"
 
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // Usage is how much of one limit is used at an instant, to be looked at.

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/rule"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 func usageOf(t *testing.T, l limit.Limiter, now mono.Time) limit.Usage {

@@ -3,7 +3,7 @@ package limit
 import (
 	"fmt"
 
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // Varying is an All whose limiters may be exchanged while requests are in flight, as where somebody changes a configuration: limits come, go,

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/golden"
+	"github.com/paceline-go/paceline/internal/testkit/golden"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/limittest"
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // What a limiter remembers is written down by one version and read by another: after an update, and where machines share a limit. So each

@@ -7,7 +7,7 @@ import (
 	"sort"
 	"time"
 
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // Weighted keeps to a window that a server estimates from two counters: what came in this interval, and what came in the interval before

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // probe is a Limiter that has all that a Limiter can have, and says of everything something that nobody else says.

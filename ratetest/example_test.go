@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
-	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/ratetest"
-	"github.com/paceline-go/paceline/rule"
+	"github.com/paceline-go/paceline/ratetest/latency"
+	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // The client under test sends 30 requests from 8 goroutines to an exchange that takes 10 in any 100 ms and answers late; then the

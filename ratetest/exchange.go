@@ -20,10 +20,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/paceline-go/paceline/latency"
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/ratetest/internal/host"
-	"github.com/paceline-go/paceline/rule"
+	"github.com/paceline-go/paceline/ratetest/latency"
+	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // Path is where an Exchange takes requests.

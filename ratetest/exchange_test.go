@@ -17,11 +17,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/farend"
-	"github.com/paceline-go/paceline/latency"
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
+	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/ratetest"
-	"github.com/paceline-go/paceline/rule"
+	"github.com/paceline-go/paceline/ratetest/latency"
+	"github.com/paceline-go/paceline/ratetest/rule"
 	"go.uber.org/goleak"
 )
 
@@ -333,7 +333,7 @@ func TestKeepsTheLatest(t *testing.T) {
 }
 
 // clientOf is a client of a network in memory: loopback sockets are outside of virtual time.
-func clientOf(n *farend.Network) (*http.Client, *http.Transport) {
+func clientOf(n *fakeconn.Network) (*http.Client, *http.Transport) {
 	transport := &http.Transport{DialContext: n.Dial}
 	return &http.Client{Transport: transport}, transport
 }
@@ -342,7 +342,7 @@ func clientOf(n *farend.Network) (*http.Client, *http.Transport) {
 func TestClientThatGoesAwayHasArrived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newExchange(t, ratetest.Config{Before: latency.Constant(100 * time.Millisecond)})
-		net := farend.New()
+		net := fakeconn.New()
 		x.StartListener(net)
 		client, transport := clientOf(net)
 		client.Timeout = 50 * time.Millisecond
@@ -380,7 +380,7 @@ func TestShutdown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				x := newExchange(t, ratetest.Config{Before: latency.Constant(time.Second), After: latency.Constant(time.Second)})
-				net := farend.New()
+				net := fakeconn.New()
 				x.StartListener(net)
 				client, transport := clientOf(net)
 				start := time.Now()
@@ -425,7 +425,7 @@ func TestShutdown(t *testing.T) {
 func TestShutdownDoesNotWaitForASlowClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newExchange(t, ratetest.Config{})
-		net := farend.New()
+		net := fakeconn.New()
 		x.StartListener(net)
 		_, transport := clientOf(net)
 		conn, err := transport.DialContext(t.Context(), "", "")

@@ -13,8 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/ratetest"
+	"github.com/paceline-go/paceline/ratetest/latency"
 )
 
 // Heroku's quota, from a level of 1: the timeline of one client, and what the log and the report say of it.

@@ -4,27 +4,27 @@ import (
 	"sync"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/uptime"
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/internal/boottime"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // clock is the node's own: nobody sets it, and it goes on while the machine sleeps, since others give up a node that sleeps.
 type clock struct {
 	base  time.Time
-	since uptime.Reading
+	since boottime.Reading
 
 	mu    sync.Mutex
 	slept time.Duration
 }
 
 // read is replaced by a test.
-var read = uptime.Read
+var read = boottime.Read
 
-func newClock() *clock { return &clock{base: time.Now(), since: steady(uptime.Reading{})} }
+func newClock() *clock { return &clock{base: time.Now(), since: steady(boottime.Reading{})} }
 
 // steady reads how long the machine was awake and how long it was up until two readings in a row agree: a process that is stopped between
 // the halves of one would seem to have slept, and its clock would go ahead.
-func steady(since uptime.Reading) uptime.Reading {
+func steady(since boottime.Reading) boottime.Reading {
 	for r := read(); ; {
 		again := read()
 		if d := again.Slept(since) - r.Slept(since); d > -time.Millisecond && d < time.Millisecond {

@@ -4,15 +4,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/uptime"
+	"github.com/paceline-go/paceline/internal/boottime"
 )
 
 // A process that is stopped for 3 s between the two halves of a reading has not slept; a machine that slept for an hour has.
 func TestClock(t *testing.T) {
-	defer func() { read = uptime.Read }()
+	defer func() { read = boottime.Read }()
 	var up, stopped time.Duration
-	read = func() uptime.Reading {
-		r := uptime.Reading{Boot: "b", Up: up + stopped, Awake: time.Second}
+	read = func() boottime.Reading {
+		r := boottime.Reading{Boot: "b", Up: up + stopped, Awake: time.Second}
 		stopped = 0
 		return r
 	}

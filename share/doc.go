@@ -1,5 +1,5 @@
 // Package share has one exact limit for many processes and machines: what they send together keeps to it as if one process sent it all,
-// and what one does not use is the others'. For clients of your own that share a quota; with strangers use package throttle, and for one
+// and what one does not use is the others'. For clients of your own that share a quota; with strangers use package fairshare, and for one
 // process paceline.Gate is enough. docs/machines.md says when to take which.
 //
 //	store, err := sqlite.Open("limits.db") // share/sqlite, share/postgres or share/redis

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // The two clocks are read one after the other, with a little more or less between: one instant is said as one all the same, until the clocks

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
-	"github.com/paceline-go/paceline/internal/ledger"
+	"github.com/paceline-go/paceline/internal/core/node"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // Config says which limit is shared, and how. Store, Name and Own have no default.
@@ -55,7 +55,7 @@ type Member struct {
 	done   chan struct{} // closed by Close
 
 	mu      sync.Mutex
-	node    *ledger.Node
+	node    *node.Node
 	planned mono.Time  // the next turn, as far as the goroutine knows
 	again   func()     // has the driver ask again
 	waiting func() int // how many wait there; nil: nobody says
@@ -105,7 +105,7 @@ func New(c Config) (*Member, error) {
 		c.Who = fmt.Sprintf("%s/%d", host, os.Getpid())
 	}
 	m := &Member{config: c, clock: newClock(), nudge: make(chan struct{}, 1), done: make(chan struct{}), planned: limit.Never}
-	m.node = ledger.New(ledger.Config{New: c.Own, ID: rand.Text(), Name: c.Who, Weight: c.Weight, Least: c.Least, Poll: c.Poll, Split: c.Fallback == Split})
+	m.node = node.New(node.Config{New: c.Own, ID: rand.Text(), Name: c.Who, Weight: c.Weight, Least: c.Least, Poll: c.Poll, Split: c.Fallback == Split})
 	return m, nil
 }
 
@@ -221,7 +221,7 @@ func (m *Member) Join(ctx context.Context) error {
 	m.ended, m.planned = nil, limit.Never
 	close(ended)
 	m.replanLocked()
-	if errors.Is(err, ledger.ErrWait) { // it is the limit that others use
+	if errors.Is(err, node.ErrWait) { // it is the limit that others use
 		return nil
 	}
 	return err

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
-	"github.com/paceline-go/paceline/internal/ledger"
+	"github.com/paceline-go/paceline/internal/core/node"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/rule"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/ratetest/rule"
 	"github.com/paceline-go/paceline/share"
 )
 
@@ -226,8 +226,8 @@ func TestClosedSoon(t *testing.T) {
 		if err := m.Close(ctx); err != nil {
 			t.Error(err)
 		}
-		var b *ledger.Book
-		store.set(func() { b, err = ledger.Decode(store.blobs["it"]) })
+		var b *node.Book
+		store.set(func() { b, err = node.Decode(store.blobs["it"]) })
 		if err != nil {
 			t.Error(err)
 			return
@@ -461,7 +461,7 @@ func TestClosedWhileSomeWait(t *testing.T) {
 		if err := m.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-		b, err := ledger.Decode(store.blobs["it"])
+		b, err := node.Decode(store.blobs["it"])
 		if err != nil || len(b.Nodes) > 0 {
 			t.Errorf("%v; there are %+v", err, b.Nodes)
 		}

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
-	"github.com/paceline-go/paceline/internal/ledger"
-	"github.com/paceline-go/paceline/internal/spell"
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/internal/core/node"
+	"github.com/paceline-go/paceline/internal/text/humanize"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // news is what is told to people of the turns of a Member: each thing once, when it begins and when it is over.
@@ -38,13 +38,13 @@ func (n *news) say(level slog.Level, kind string, err error, text string, args .
 }
 
 // turned takes in how a turn ended at p, by the node's clock, and notes what people are to be told of it.
-func (n *news) turned(p mono.Time, node *ledger.Node, fallback Fallback, err error) {
-	if errors.Is(err, ledger.ErrWait) {
+func (n *news) turned(p mono.Time, of *node.Node, fallback Fallback, err error) {
+	if errors.Is(err, node.ErrWait) {
 		return
 	}
 	was := n.err
 	n.err = err
-	from, part, on := node.Alone()
+	from, part, on := of.Alone()
 	switch {
 	case err == nil && was != nil:
 		n.say(slog.LevelInfo, paceline.EventBack, nil, "the shared limit is fetched again")
@@ -53,7 +53,7 @@ func (n *news) turned(p mono.Time, node *ledger.Node, fallback Fallback, err err
 		switch {
 		case part > 0:
 			text += fmt.Sprintf(" for %s, and then 1/%d of the limit until it can", whole(from.Sub(p)), part)
-		case fallback == Split && ledger.Away(err):
+		case fallback == Split && node.Away(err):
 			text += ", and there is no part of it for this process to go on with"
 		}
 		n.say(slog.LevelWarn, paceline.EventDown, err, "%s", text)
@@ -71,7 +71,7 @@ func (n *news) turned(p mono.Time, node *ledger.Node, fallback Fallback, err err
 		n.part = 0
 	}
 	if err == nil {
-		n.silent(p, node.View().Quiet)
+		n.silent(p, of.View().Quiet)
 	}
 }
 
@@ -79,14 +79,14 @@ func (n *news) turned(p mono.Time, node *ledger.Node, fallback Fallback, err err
 const short = 10 * time.Second
 
 // silent takes in, at p, that nothing is granted for a while.
-func (n *news) silent(p mono.Time, q ledger.Quiet) {
+func (n *news) silent(p mono.Time, q node.Quiet) {
 	was, newcomer := n.quiet, !n.there
 	n.quiet, n.until, n.there = q.For, p.Add(q.For), true
 	if was > 0 || q.For <= 0 {
 		return
 	}
 	level := slog.LevelWarn
-	if q.For < short && (errors.Is(q.Why, ledger.ErrNew) || q.Why == nil && newcomer) { // several that begin together find this, and nothing is wrong then
+	if q.For < short && (errors.Is(q.Why, node.ErrNew) || q.Why == nil && newcomer) { // several that begin together find this, and nothing is wrong then
 		level = slog.LevelInfo
 	}
 	if q.Why == nil {
@@ -95,7 +95,7 @@ func (n *news) silent(p mono.Time, q ledger.Quiet) {
 	n.say(level, paceline.EventPaused, q.Why, "nothing is sent for %s, until nothing counts that may have been granted before", whole(q.For))
 }
 
-func whole(d time.Duration) string { return spell.Span(max(d, 0).Round(100 * time.Millisecond)) }
+func whole(d time.Duration) string { return humanize.Span(max(d, 0).Round(100 * time.Millisecond)) }
 
 // tell returns a function that passes on the news so far. That is called without the Member's lock, as a Logger may ask the Member something.
 func (n *news) tell(c *Config, note func(kind, text string)) func() {

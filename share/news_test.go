@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
-	"github.com/paceline-go/paceline/internal/ledger"
+	"github.com/paceline-go/paceline/internal/core/node"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/share"
 )
 
@@ -206,7 +206,7 @@ func TestBadBlobs(t *testing.T) {
 // fresh is the blob of a node that came first.
 func fresh(t *testing.T, now time.Time) []byte {
 	t.Helper()
-	n := ledger.New(ledger.Config{New: twenty, ID: "first"})
+	n := node.New(node.Config{New: twenty, ID: "first"})
 	n.Begin(0)
 	blob, err := n.Read(0, 0, share.Reading{Clock: now.UnixNano(), Wall: now.UnixNano(), Incarnation: "one"})
 	if err != nil {

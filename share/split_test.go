@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/ledger"
+	"github.com/paceline-go/paceline/internal/core/node"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/share"
 )
@@ -86,7 +86,7 @@ func TestDivide(t *testing.T) {
 		{limit.MustRolling(20, time.Second), 3, 6, 6}, {limit.MustRolling(2, time.Second), 3, 0, 0}, {bucket, 4, 25, 12}, {weighted, 3, 33, 33},
 		{calendar, 2, 0, 0}, {limit.NewAll(limit.MustRolling(20, time.Second), limit.Named("x", limit.MustRolling(100, time.Minute))), 5, 4, 4},
 	} {
-		ok := ledger.Divide(c.limiter, c.limiter, 0, c.n)
+		ok := node.Divide(c.limiter, c.limiter, 0, c.n)
 		if ok != (c.rate > 0) {
 			t.Errorf("%T by %d: %v", c.limiter, c.n, ok)
 		}

@@ -6,11 +6,11 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/ledger"
+	"github.com/paceline-go/paceline/internal/core/node"
 )
 
 // Reading is what a store says at one instant: its clock, and what was put last.
-type Reading = ledger.Reading
+type Reading = node.Reading
 
 // Store keeps a blob for each limit. Anything will do that can put if nobody else did since it was read, and has a clock, one for all, that is finer
 // than the way to it: share/sqlite, share/postgres and share/redis do, and share/sharetest has the tests for one of your own. Safe for concurrent use.

@@ -7,7 +7,7 @@ import (
 )
 
 // Counting says what part of a request a server counts against its limits of tokens, and when. The zero Counting means what the provider
-// documents, which is in its row of package quota (quota.Provider.Tokens is the name of a Counting): see Of.
+// documents, which is in its row of package provider (quota.Provider.Tokens is the name of a Counting): see Of.
 type Counting uint8
 
 const (

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/paceline-go/paceline/internal/race"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/tokens"
 	"github.com/paceline-go/paceline/tokens/tiktoken"
 )

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/paceline-go/paceline/internal/golden"
+	"github.com/paceline-go/paceline/internal/testkit/golden"
 	"github.com/paceline-go/paceline/tokens"
 )
 

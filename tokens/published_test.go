@@ -3,14 +3,14 @@ package tokens
 import (
 	"testing"
 
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/provider"
 )
 
 // What this package takes for the most output of a model is what its provider's row says.
 func TestMostOutputIsThePublished(t *testing.T) {
 	n := 0
-	for _, provider := range []string{"openai", "groq"} {
-		p, _ := quota.LookupProvider(provider)
+	for _, vendor := range []string{"openai", "groq"} {
+		p, _ := provider.LookupProvider(vendor)
 		for _, m := range p.Models {
 			f := familyOf(m.Name)
 			if f == nil || m.MaxOutput == 0 {
@@ -18,7 +18,7 @@ func TestMostOutputIsThePublished(t *testing.T) {
 			}
 			n++
 			if f.maxOutput != m.MaxOutput {
-				t.Errorf("%s, %s: %d, published are %d", provider, m.Name, f.maxOutput, m.MaxOutput)
+				t.Errorf("%s, %s: %d, published are %d", vendor, m.Name, f.maxOutput, m.MaxOutput)
 			}
 		}
 	}

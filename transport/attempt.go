@@ -8,15 +8,15 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
-	"github.com/paceline-go/paceline/internal/health"
-	"github.com/paceline-go/paceline/internal/overdue"
-	"github.com/paceline-go/paceline/internal/sight"
-	"github.com/paceline-go/paceline/internal/wire"
+	"github.com/paceline-go/paceline/internal/core/breaker"
+	"github.com/paceline-go/paceline/internal/send/neterr"
+	"github.com/paceline-go/paceline/internal/send/once"
+	"github.com/paceline-go/paceline/internal/send/timer"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/provider/classify"
 	"github.com/paceline-go/paceline/tokens"
-	"github.com/paceline-go/paceline/verdict"
 )
 
 // sent is an attempt under way. It has to be settled, once.
@@ -27,12 +27,12 @@ type sent struct {
 	key     *key // nil: the request has a key of its own
 	permit  paceline.Permit
 	cost    limit.Cost
-	wire    wire.Attempt
+	wire    once.Attempt
 	settled atomic.Bool
-	late    overdue.Item // of the Transport's late, until Send returns
-	began   time.Time    // with Config.Ended: when it was handed to the Base
-	headed  time.Time    // when the header of the answer was there
-	verdict verdict.Verdict
+	late    timer.Item // of the Transport's late, until Send returns
+	began   time.Time  // with Config.Ended: when it was handed to the Base
+	headed  time.Time  // when the header of the answer was there
+	verdict classify.Verdict
 	heeded  bool
 	wait    time.Duration // how long its request has to wait before the next attempt, as heed found
 	entry   int64         // in Config.Ledger
@@ -67,7 +67,7 @@ func (s *sent) Fresh() bool { return !s.settled.Load() && s.permit.Fresh() }
 // lapsed takes back an attempt whose leave has lapsed before anything of it was written: it was none. It reports whether that is all there
 // is to it, and no copy of it is under way.
 func (s *sent) lapsed(err error, number int, p *pair) bool {
-	if !errors.Is(err, wire.ErrLapsed) || !p.withdraw() {
+	if !errors.Is(err, once.ErrLapsed) || !p.withdraw() {
 		return false
 	}
 	s.settle(limit.Outcome{Result: limit.Unsent})
@@ -191,7 +191,7 @@ func (c *call) trip(s *sent, r *http.Request) (resp *http.Response, err error) {
 func (s *sent) Overdue() { s.wire.Expire(&timedOut{s.t.config.AttemptTimeout}) }
 
 // hear finds out what an attempt proves.
-func (c *call) hear(s *sent, resp *http.Response, err error, last bool) verdict.Attempt {
+func (c *call) hear(s *sent, resp *http.Response, err error, last bool) classify.Attempt {
 	t := c.t
 	s.headed = time.Now()
 	in := c.evidence(s, resp, err, last)
@@ -213,7 +213,7 @@ func (c *call) hear(s *sent, resp *http.Response, err error, last bool) verdict.
 		t.belongs(s.leaf, resp)
 		s.turns()
 	}
-	if t.config.Scope != nil && v.Said.Refusal != quota.None {
+	if t.config.Scope != nil && v.Said.Refusal != provider.None {
 		if scope := t.config.Scope(s.partition(), v.Said); scope != "" {
 			v.Scope = scope
 		}
@@ -223,7 +223,7 @@ func (c *call) hear(s *sent, resp *http.Response, err error, last bool) verdict.
 
 // judge settles an attempt by what it proves, or leaves that to the body of its answer. The error is the attempt's, or that of
 // Config.CheckRetry, and then there is no answer any more.
-func (c *call) judge(s *sent, a *Attempt, in *verdict.Attempt, resp **http.Response, last bool) (wait time.Duration, err error) {
+func (c *call) judge(s *sent, a *Attempt, in *classify.Attempt, resp **http.Response, last bool) (wait time.Duration, err error) {
 	v := &s.verdict
 	c.theirs = c.theirs || v.Theirs
 	served := v.Result == limit.Accepted
@@ -273,21 +273,21 @@ func (c *call) heed(s *sent, number int) {
 }
 
 // tell fills in what became of the attempt.
-func (a *Attempt) tell(in *verdict.Attempt, v *verdict.Verdict) {
+func (a *Attempt) tell(in *classify.Attempt, v *classify.Verdict) {
 	a.Status, a.Err, a.RTT, a.Result, a.Said, a.Again, a.Why = in.Status, in.Err, in.RTT, v.Result, v.Said, v.Again, v.Why
 }
 
 // evidence is what a verdict is asked about.
-func (c *call) evidence(s *sent, resp *http.Response, err error, last bool) verdict.Attempt {
+func (c *call) evidence(s *sent, resp *http.Response, err error, last bool) classify.Attempt {
 	written, began, rtt := s.wire.Times(s.headed)
-	in := verdict.Attempt{
-		Err: err, Sight: sight.OfError(c.ctx, err), Wrote: verdict.Nothing, Now: s.headed, RTT: rtt, Provider: s.leaf.server.provider,
-		Idempotent: verdict.Idempotent(c.req), Model: s.leaf.partition.Model != "", Once: c.getBody == nil, Ended: c.ctx.Err() != nil,
+	in := classify.Attempt{
+		Err: err, Sight: neterr.OfError(c.ctx, err), Wrote: classify.Nothing, Now: s.headed, RTT: rtt, Provider: s.leaf.server.provider,
+		Idempotent: classify.Idempotent(c.req), Model: s.leaf.partition.Model != "", Once: c.getBody == nil, Ended: c.ctx.Err() != nil,
 	}
 	if written {
-		in.Wrote, in.Took = verdict.Something, s.headed.Sub(began)
+		in.Wrote, in.Took = classify.Something, s.headed.Sub(began)
 	}
-	if errors.Is(err, wire.ErrUnprocessed) {
+	if errors.Is(err, once.ErrUnprocessed) {
 		in.Idempotent = true
 	}
 	if known := s.leaf.server.dialect.Load(); known != nil {
@@ -296,7 +296,7 @@ func (c *call) evidence(s *sent, resp *http.Response, err error, last bool) verd
 	if resp != nil {
 		in.Status, in.Header = resp.StatusCode, resp.Header
 	}
-	s.none = err != nil && !written && health.Excuses(in.Sight, s.leaf.server.down.Load()) && c.bears(s)
+	s.none = err != nil && !written && breaker.Excuses(in.Sight, s.leaf.server.down.Load()) && c.bears(s)
 	in.Last, in.Resends = last && !s.none, c.again && !s.none
 	return in
 }
@@ -317,13 +317,13 @@ func (c *call) bears(s *sent) bool {
 }
 
 // strand notes whether the attempt that was just made is to be none.
-func (c *call) strand(s *sent, wrote verdict.Wrote) {
+func (c *call) strand(s *sent, wrote classify.Wrote) {
 	switch {
 	case s.none:
 		if c.none++; c.stranded.IsZero() {
 			c.stranded = s.headed
 		}
-	case wrote != verdict.Nothing:
+	case wrote != classify.Nothing:
 		c.none, c.stranded = 0, time.Time{}
 	default:
 		c.none = 0
@@ -331,10 +331,10 @@ func (c *call) strand(s *sent, wrote verdict.Wrote) {
 }
 
 // after notes a failure or a refusal, and returns how long its request has to wait if it is sent again.
-func (c *call) after(s *sent, v *verdict.Verdict, number int) (wait time.Duration) {
+func (c *call) after(s *sent, v *classify.Verdict, number int) (wait time.Duration) {
 	t := c.t
 	if v.Result != limit.Limited {
-		if v.Sight != limit.Working && c.ctx.Err() == nil && !errors.Is(v.Err, wire.ErrLapsed) {
+		if v.Sight != limit.Working && c.ctx.Err() == nil && !errors.Is(v.Err, once.ErrLapsed) {
 			cause := v.Err
 			if cause == nil {
 				cause = errStatus(v.Status)
@@ -437,10 +437,10 @@ func (s *sent) teach() {
 		}
 		has := s.way.has(i)
 		if n == s.t.shared {
-			has = func(scope quota.Scope) bool { return scope != quota.Route && scope != quota.Model }
+			has = func(scope provider.Scope) bool { return scope != provider.Route && scope != provider.Model }
 		}
 		stated, _ := s.verdict.Policies(has)
-		if all := verdict.Stated(stated); len(all) > 0 {
+		if all := classify.Stated(stated); len(all) > 0 {
 			s.t.junction.Update(func(now mono.Time) { limit.State(n.guard, now, all) }, n.limit)
 		}
 	}
@@ -452,7 +452,7 @@ func (s *sent) own(i int, o limit.Outcome) limit.Outcome {
 	case i < 0:
 		o.RetryAfter = 0
 		return o
-	case s.way.nodes[i] == s.t.shared && s.t.senses && s.verdict.Scope != quota.Route && s.verdict.Scope != quota.Model:
+	case s.way.nodes[i] == s.t.shared && s.t.senses && s.verdict.Scope != provider.Route && s.verdict.Scope != provider.Model:
 		return o // the quota of this very node may have refused
 	case s.way.nodes[i] == s.t.shared: // it hears what is left, but no refusal pauses it: that may concern another partition
 		o.Elsewhere, o.RetryAfter = o.Result == limit.Limited, 0

@@ -13,11 +13,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline/backoff"
-	"github.com/paceline-go/paceline/internal/wire"
+	"github.com/paceline-go/paceline/internal/send/once"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/pool/backoff"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/transport"
 )
 
@@ -78,7 +78,7 @@ func TestUnprocessedGoesAgain(t *testing.T) {
 		for _, c := range []struct {
 			err  error
 			want int
-		}{{wire.ErrUnprocessed, 2}, {errors.New("reset"), 1}} {
+		}{{once.ErrUnprocessed, 2}, {errors.New("reset"), 1}} {
 			n := 0
 			tr := mustNew(t, transport.Config{Base: roundTripper(func(r *http.Request) (*http.Response, error) {
 				io.Copy(io.Discard, r.Body)
@@ -229,7 +229,7 @@ func TestIdleIsSinceTheLast(t *testing.T) {
 
 func perKey(t *testing.T) func(transport.Partition) limit.Limiter {
 	return func(p transport.Partition) limit.Limiter {
-		if p.Scope == quota.Key {
+		if p.Scope == provider.Key {
 			return rolling(t, 100, time.Minute, limit.Requests)
 		}
 		return nil

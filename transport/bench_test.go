@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/race"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/transport"
 )
 
@@ -33,7 +33,7 @@ func BenchmarkRequest(b *testing.B) {
 	base := &http.Transport{MaxIdleConnsPerHost: 64}
 	defer base.CloseIdleConnections()
 	wide := func() limit.Limiter { return limit.MustRolling(1<<40, time.Millisecond) }
-	openai, _ := quota.Lookup("openai")
+	openai, _ := provider.Lookup("openai")
 	plain := func() *http.Request { return get(b, server.URL+"/x", "Authorization", "Bearer k") }
 	llm := func() *http.Request {
 		return request(b, http.MethodPost, server.URL+"/v1/chat/completions", prompt, "Authorization", "Bearer k")

@@ -13,9 +13,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline/backoff"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/pool/backoff"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/tokens"
 	"github.com/paceline-go/paceline/transport"
 )
@@ -45,7 +45,7 @@ func (b *watched) Close() error { b.closed++; return nil }
 
 // However long a refusal is, and however it comes, its caller gets all of it; and so after a pause that is waited for in vain.
 func TestRefusalsAreWhole(t *testing.T) {
-	for _, size := range []int{0, quota.MaxBody, quota.MaxBody + 1} {
+	for _, size := range []int{0, provider.MaxBody, provider.MaxBody + 1} {
 		for name, slow := range map[string]func(io.Reader) io.Reader{"by halves": iotest.HalfReader, "with its end": iotest.DataErrReader} {
 			for _, attempts := range []int{1, 2} {
 				for _, peeks := range []int{-1, 10, 1 << 20} { // how much of it CheckRetry reads; -1: there is none

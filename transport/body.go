@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/tokens"
 )
 
@@ -27,7 +27,7 @@ func (c *call) read(most int64) ([]byte, error) {
 		defer again.Close()
 		from = again
 	} else {
-		from = &once{ReadCloser: c.body}
+		from = &closedOnce{ReadCloser: c.body}
 		c.body = from
 		defer context.AfterFunc(c.ctx, func() { from.Close() })()
 	}
@@ -57,12 +57,12 @@ func (c *call) read(most int64) ([]byte, error) {
 }
 
 // once is a body that is closed once, however often it is told to.
-type once struct {
+type closedOnce struct {
 	io.ReadCloser
 	closed atomic.Bool
 }
 
-func (o *once) Close() error {
+func (o *closedOnce) Close() error {
 	if o.closed.Swap(true) {
 		return nil
 	}
@@ -84,14 +84,14 @@ func prefix(resp *http.Response) []byte {
 	switch {
 	case !ok:
 		p = &prefixed{rest: resp.Body}
-	case p.whole || p.err != nil || len(p.head) > quota.MaxBody:
+	case p.whole || p.err != nil || len(p.head) > provider.MaxBody:
 		return p.head
 	}
 	b := bytes.NewBuffer(p.head) // what was read before
 	// A byte more than is wanted tells whether that was all.
-	_, p.err = b.ReadFrom(io.LimitReader(p.rest, int64(quota.MaxBody+1-len(p.head))))
+	_, p.err = b.ReadFrom(io.LimitReader(p.rest, int64(provider.MaxBody+1-len(p.head))))
 	p.head = b.Bytes()
-	p.whole = p.err == nil && len(p.head) <= quota.MaxBody
+	p.whole = p.err == nil && len(p.head) <= provider.MaxBody
 	p.left = p.head
 	resp.Body = p
 	return p.head

@@ -20,10 +20,10 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
-	"github.com/paceline-go/paceline/backoff"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/pool/backoff"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/tokens"
 	"github.com/paceline-go/paceline/transport"
 )
@@ -116,12 +116,12 @@ func TestTokens(t *testing.T) {
 				if tc.count == documented {
 					count = tokens.Documented
 				}
-				provider, _ := quota.Lookup(map[string]string{messages: "anthropic"}[tc.url])
-				if provider == nil {
-					provider, _ = quota.Lookup("openai")
+				dialect, _ := provider.Lookup(map[string]string{messages: "anthropic"}[tc.url])
+				if dialect == nil {
+					dialect, _ = provider.Lookup("openai")
 				}
 				tr := mustNew(t, transport.Config{
-					Limiter: spy, Tokens: estimator(t), Counting: count, Attempts: 1, Provider: provider,
+					Limiter: spy, Tokens: estimator(t), Counting: count, Attempts: 1, Provider: dialect,
 					Base: roundTripper(func(r *http.Request) (*http.Response, error) {
 						got, _ := io.ReadAll(r.Body)
 						r.Body.Close()
@@ -267,7 +267,7 @@ func TestArrivalBeforeTheWork(t *testing.T) {
 			b := newBase(4*time.Second, func(int, *http.Request) *http.Response {
 				return reply(200, "{}", "OpenAI-Processing-Ms", c.said, "X-RateLimit-Limit-Requests", "500", "X-RateLimit-Remaining-Requests", "499", "X-RateLimit-Reset-Requests", "1ms")
 			})
-			openai, _ := quota.Lookup("openai")
+			openai, _ := provider.Lookup("openai")
 			tr := mustNew(t, transport.Config{Base: b, Provider: openai, Limiter: rolling(t, 1, time.Minute, limit.Requests)})
 			for range 2 {
 				if _, _, err := do(t, tr, request(t, http.MethodPost, chat, prompt)); err != nil {

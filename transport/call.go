@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
-	billing "github.com/paceline-go/paceline/internal/bill"
-	"github.com/paceline-go/paceline/internal/wire"
+	"github.com/paceline-go/paceline/internal/send/once"
+	"github.com/paceline-go/paceline/internal/send/pricing"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/tokens"
 )
@@ -98,7 +98,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			continue
 		}
 		resp, a, wait, err := c.send(n, n >= attempts)
-		if errors.Is(err, wire.ErrLapsed) && !a.Again {
+		if errors.Is(err, once.ErrLapsed) && !a.Again {
 			if c.getBody == nil {
 				return nil, err
 			}
@@ -389,7 +389,7 @@ func (c *call) estimate(p *Partition) (body tokens.Body, err error) {
 	}
 	c.api, c.est = api, c.t.config.Tokens.Of(body)
 	if c.t.config.Price != nil {
-		c.bill.times = billing.Times(api, raw)
+		c.bill.times = pricing.Times(api, raw)
 	}
 	if p.Model == "" {
 		p.Model = body.Model

@@ -7,7 +7,7 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // Change calls f for each limiter that Config.Limit and Client.Limit have made, where it may be changed: by SetLimit, SetWindow, or Varying.Change. p is for whom

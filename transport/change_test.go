@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/transport"
 )
 
@@ -20,9 +20,9 @@ func TestChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(0, func(int, *http.Request) *http.Response { return reply(200, "") })
 		first := rolling(t, 2, 10*time.Second, limit.Requests)
-		var asked []quota.Scope
+		var asked []provider.Scope
 		tr := mustNew(t, transport.Config{Base: b, Limit: func(p transport.Partition) limit.Limiter {
-			if p.Scope != quota.Key {
+			if p.Scope != provider.Key {
 				return nil
 			}
 			return limit.NewVarying(first)
@@ -77,7 +77,7 @@ func TestChange(t *testing.T) {
 		if !slices.IsSorted(order) {
 			t.Errorf("they went in the order %v", order)
 		}
-		if want := []quota.Scope{quota.Key, quota.Key, quota.Key}; !slices.Equal(asked, want) {
+		if want := []provider.Scope{provider.Key, provider.Key, provider.Key}; !slices.Equal(asked, want) {
 			t.Errorf("asked for %v, want %v", asked, want)
 		}
 	})

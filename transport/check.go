@@ -5,13 +5,13 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/paceline-go/paceline/verdict"
+	"github.com/paceline-go/paceline/provider/classify"
 )
 
 const whyChecked = "CheckRetry says no"
 
 // check asks Config.CheckRetry, which may overrule a verdict where that is a matter of opinion.
-func (c *call) check(v *verdict.Verdict, a *Attempt, resp *http.Response, last bool) error {
+func (c *call) check(v *classify.Verdict, a *Attempt, resp *http.Response, last bool) error {
 	shown := resp
 	if resp != nil && resp.Body != nil {
 		copied := &struct {

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
-	"github.com/paceline-go/paceline/backoff"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/pool/backoff"
 	"github.com/paceline-go/paceline/transport"
 )
 

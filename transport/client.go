@@ -11,8 +11,8 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/provider"
 )
 
 // Client is one of several who share a Transport: see Config.Client. The zero Client stands for nobody in particular.
@@ -36,7 +36,7 @@ type Client struct {
 }
 
 // ScopeClient is the Partition.Scope of a client's own limit. No server knows of it.
-const ScopeClient quota.Scope = "client"
+const ScopeClient provider.Scope = "client"
 
 // Clients are those who ask, for several Transports that have them in common: see Config.Clients. A client's own limit and its MaxWaiting
 // are then of what it asks of all those Transports together. Made by NewClients. Safe for concurrent use.
@@ -254,7 +254,7 @@ func (k *Clients) checkOwnLocked(p Partition, own limit.Limiter) {
 
 // panicOwned is for a limiter that was made for one partition and then again for another.
 func panicOwned(one, other Partition) {
-	if one.Scope == quota.All {
+	if one.Scope == provider.All {
 		panic("transport: Limit returns the Limiter that all requests share")
 	}
 	panic("transport: Limit returns one limiter for " + one.String() + " and for " + other.String())

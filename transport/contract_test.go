@@ -17,10 +17,10 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
-	"github.com/paceline-go/paceline/backoff"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/pool/backoff"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/transport"
 )
 
@@ -49,11 +49,11 @@ func TestPanicsOfTheConfiguration(t *testing.T) {
 			c.Cost = func(*http.Request, limit.Cost) limit.Cost { boom(); return limit.One }
 		},
 		"Scope": func(c *transport.Config) {
-			c.Scope = func(transport.Partition, quota.Observation) quota.Scope { boom(); return "" }
+			c.Scope = func(transport.Partition, provider.Observation) provider.Scope { boom(); return "" }
 		},
 		"Ended": func(c *transport.Config) { c.Ended = func(transport.Attempt) { boom() } },
 		"Adopt": func(c *transport.Config) {
-			c.Adopt = func(mono.Time, transport.Partition, limit.Limiter, []quota.Policy) { boom() }
+			c.Adopt = func(mono.Time, transport.Partition, limit.Limiter, []provider.Policy) { boom() }
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

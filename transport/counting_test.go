@@ -13,10 +13,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/ratetest"
+	"github.com/paceline-go/paceline/ratetest/latency"
 	"github.com/paceline-go/paceline/ratetest/service"
 	"github.com/paceline-go/paceline/tokens"
 	"github.com/paceline-go/paceline/transport"
@@ -49,9 +49,9 @@ func (s *served) RoundTrip(r *http.Request) (*http.Response, error) {
 // Who counts input and output together is sent no more than that, known or not, at full rate, and hardly less.
 func TestSumsAreNotRefused(t *testing.T) {
 	var groq float64
-	published, _ := quota.LookupPreset("groq:free")
+	published, _ := provider.LookupPreset("groq:free")
 	for _, p := range published.Policies {
-		if p.Unit == quota.Tokens && p.Window == time.Minute {
+		if p.Unit == provider.Tokens && p.Window == time.Minute {
 			groq = float64(p.Limit)
 		}
 	}
@@ -61,10 +61,10 @@ func TestSumsAreNotRefused(t *testing.T) {
 		perMinute            float64 // of tokens
 	}{
 		{"groq", "http://gateway.test/openai/v1/chat/completions", `"model":"m",`, func() limit.Limiter {
-			return transport.MustPublished("groq:free")(transport.Partition{Scope: quota.Model})
+			return transport.MustPublished("groq:free")(transport.Partition{Scope: provider.Model})
 		}, groq},
 		{"groq", "https://api.groq.com/openai/v1/chat/completions", `"model":"m",`, func() limit.Limiter {
-			return transport.MustPublished("groq:free")(transport.Partition{Scope: quota.Model})
+			return transport.MustPublished("groq:free")(transport.Partition{Scope: provider.Model})
 		}, groq},
 		{"azure-openai", "https://a.openai.azure.com/openai/deployments/d/chat/completions", "", func() limit.Limiter { return rolling(t, 12_000, time.Minute, limit.Tokens) }, 12_000},
 	} {
@@ -72,7 +72,7 @@ func TestSumsAreNotRefused(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				config := service.Config{Provider: c.provider, Before: latency.Constant(20 * time.Millisecond), After: latency.Constant(20 * time.Millisecond)}
 				if c.provider == "azure-openai" {
-					config.Limits = []quota.Policy{{Name: "tokens", Limit: 12_000}}
+					config.Limits = []provider.Policy{{Name: "tokens", Limit: 12_000}}
 				}
 				s, err := service.New(config)
 				if err != nil {
@@ -82,7 +82,7 @@ func TestSumsAreNotRefused(t *testing.T) {
 				server := &served{Handler: s}
 				limits := c.limits()
 				tr := mustNew(t, transport.Config{Base: server, Tokens: estimator(t), Attempts: 1, Limit: func(p transport.Partition) limit.Limiter {
-					if p.Scope == quota.Model {
+					if p.Scope == provider.Model {
 						return limits
 					}
 					return nil
@@ -134,7 +134,7 @@ func TestCountedAsDocumented(t *testing.T) {
 			if preset == c.name {
 				preset = ""
 			}
-			said, _ := quota.Lookup(c.provider)
+			said, _ := provider.Lookup(c.provider)
 			if c.provider == "" {
 				said = nil
 			}
@@ -160,7 +160,7 @@ func TestCountedAsDocumented(t *testing.T) {
 // Every Counting that quota has in its rows is one.
 func TestCountingsOfTheRows(t *testing.T) {
 	n := 0
-	for _, p := range quota.Providers() {
+	for _, p := range provider.Providers() {
 		if p.Tokens == "" {
 			continue
 		}

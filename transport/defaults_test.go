@@ -12,10 +12,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline/backoff"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/pool/backoff"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/transport"
 )
 
@@ -107,7 +107,7 @@ func TestConfigThatMakesNoSense(t *testing.T) {
 		"Backoff":             {Backoff: backoff.Policy{Max: -1}},
 		"AttemptTimeout -1ns": {AttemptTimeout: -1},
 		"Adaptive":            {Adaptive: &limit.AdaptiveConfig{Min: -1}},
-		"Adopt":               {Adopt: func(mono.Time, transport.Partition, limit.Limiter, []quota.Policy) {}},
+		"Adopt":               {Adopt: func(mono.Time, transport.Partition, limit.Limiter, []provider.Policy) {}},
 		"Fill -1":             {Fill: -1},
 		"MaxWaiting -1":       {MaxWaiting: -1},
 		"PerSecond":           {PerSecond: true},

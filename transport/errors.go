@@ -11,7 +11,7 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/provider"
 )
 
 // ErrPaused says that the server asked to stay away for longer than Config.MaxRetryAfter, so the request was not sent. The Error that
@@ -58,7 +58,7 @@ type Error struct {
 	// Ready is the earliest instant at which the request could go, as far as is known. Zero: not known, or never.
 	Ready time.Time
 	// Refusal is the server's reason, with ErrPaused.
-	Refusal quota.Refusal
+	Refusal provider.Refusal
 	// Client names who asked, with Config.Client. Ahead is how many requests were before it in its line, which with Config.Client is
 	// the client's own.
 	Client string

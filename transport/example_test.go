@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
-	"github.com/paceline-go/paceline/backoff"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/pool/backoff"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/tokens"
 	"github.com/paceline-go/paceline/tokens/tiktoken"
 	"github.com/paceline-go/paceline/transport"
@@ -45,9 +45,9 @@ func ExampleConfig_limit() {
 	paced := transport.Must(transport.Config{
 		Limit: func(p transport.Partition) limit.Limiter {
 			switch p.Scope {
-			case quota.Key:
+			case provider.Key:
 				return limit.MustRolling(1, time.Minute)
-			case quota.IP:
+			case provider.IP:
 				return limit.MustRolling(100, time.Minute)
 			}
 			return nil
@@ -87,7 +87,7 @@ func ExampleConfig_tokens() {
 		fmt.Println(err)
 		return
 	}
-	openai, _ := quota.Lookup("openai") // the host of its own needs no Provider
+	openai, _ := provider.Lookup("openai") // the host of its own needs no Provider
 	paced := transport.Must(transport.Config{Limit: transport.MustPublished("openai:tier1"), Tokens: estimator, Provider: openai, Fill: 64})
 	client := &http.Client{Transport: paced} // for an SDK: option.WithHTTPClient(client)
 
@@ -160,7 +160,7 @@ func ExampleConfig_client() {
 	paced := transport.Must(transport.Config{
 		Keys: []transport.Key{key("first", "s3cret"), key("second", "hunter2")},
 		Limit: func(p transport.Partition) limit.Limiter { // of each key
-			if p.Scope != quota.Key {
+			if p.Scope != provider.Key {
 				return nil
 			}
 			return limit.MustRolling(1, time.Hour)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/tokens"
 	"github.com/paceline-go/paceline/transport"
 )
@@ -54,7 +54,7 @@ func TestCountsOutliveTheirPartitions(t *testing.T) {
 					return transport.Partition{Host: "a.test", Key: "k", Route: r.Header.Get("Route")}
 				},
 				Limit: func(p transport.Partition) limit.Limiter {
-					if p.Scope != quota.Route {
+					if p.Scope != provider.Route {
 						return nil
 					}
 					return rolling(t, 1, 10*time.Second, limit.Orders)

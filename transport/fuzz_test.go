@@ -18,8 +18,8 @@ import (
 
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/limittest"
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/transport"
 )
 
@@ -84,9 +84,9 @@ func newWorld(t *testing.T, program []byte) *world {
 		Partition: func(r *http.Request) transport.Partition {
 			return transport.Partition{Host: "a.test", Key: r.Header.Get("K")}
 		},
-		Scope: func(transport.Partition, quota.Observation) quota.Scope { return quota.Key },
+		Scope: func(transport.Partition, provider.Observation) provider.Scope { return provider.Key },
 		Limit: func(p transport.Partition) limit.Limiter {
-			if p.Scope != quota.Key {
+			if p.Scope != provider.Key {
 				return nil
 			}
 			return w.limits.new(limit.MustRolling(worldKey, worldWindow))

@@ -11,7 +11,7 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/verdict"
+	"github.com/paceline-go/paceline/provider/classify"
 )
 
 // Hedge says when a second copy of a request is sent because its answer is slow. Of the two, the answer that comes first is returned,
@@ -155,7 +155,7 @@ type pair struct {
 type leg struct {
 	sent   *sent
 	resp   *http.Response
-	in     verdict.Attempt
+	in     classify.Attempt
 	panics any
 }
 
@@ -165,7 +165,7 @@ var errLost = fmt.Errorf("transport: the other copy of the request was answered 
 // hedge has a copy of an attempt sent when the attempt is slow, if a copy may be sent.
 func (c *call) hedge(s *sent, number int, last bool) *pair {
 	h := &c.t.config.Hedge
-	if c.getBody == nil || !verdict.Idempotent(c.req) {
+	if c.getBody == nil || !classify.Idempotent(c.req) {
 		return nil
 	}
 	c.t.hedges.ask()
@@ -325,7 +325,7 @@ func (p *pair) final(l *leg) bool {
 }
 
 // primary is told how the first attempt ended. If the end of the copy is the one that counts, it takes the place of that.
-func (p *pair) primary(a *Attempt, s **sent, resp **http.Response, in *verdict.Attempt) {
+func (p *pair) primary(a *Attempt, s **sent, resp **http.Response, in *classify.Attempt) {
 	if *resp != nil || in.Err == errLost {
 		(*s).leaf.answers.took((*s).headed.Sub(p.start))
 	}

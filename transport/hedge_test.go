@@ -15,8 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline/backoff"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/pool/backoff"
 	"github.com/paceline-go/paceline/transport"
 )
 

@@ -8,8 +8,8 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/provider"
 )
 
 // Keys of one organization count in the same limits, and models of one family do. Which models those are a provider publishes:
@@ -22,17 +22,17 @@ func (t *Transport) sharedLocked(p Partition) Partition {
 	}
 	host := t.config.Provider
 	if host == nil {
-		if n := t.nodes[Partition{Scope: quota.IP, Host: p.Host}]; n != nil {
+		if n := t.nodes[Partition{Scope: provider.IP, Host: p.Host}]; n != nil {
 			host = n.provider
-		} else if d, ok := quota.ForHost(p.Host); ok {
+		} else if d, ok := provider.ForHost(p.Host); ok {
 			host = d
 		}
 	}
-	provider := cmp.Or(t.publisher.Name, "anthropic")
+	vendor := cmp.Or(t.publisher.Name, "anthropic")
 	if host != nil {
-		provider = host.Name()
+		vendor = host.Name()
 	}
-	p.Model = quota.SharedModel(provider, p.Model)
+	p.Model = provider.SharedModel(vendor, p.Model)
 	return p
 }
 

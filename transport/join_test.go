@@ -14,9 +14,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/ratetest/latency"
 	"github.com/paceline-go/paceline/ratetest/llm"
 	"github.com/paceline-go/paceline/transport"
 )
@@ -62,7 +62,7 @@ func askJointly(t *testing.T, n int, first time.Duration, c transport.Config, bo
 	c.Base, c.Tokens, c.Attempts = server, estimator(t), 1
 	if c.Limit == nil {
 		c.Limit = func(p transport.Partition) limit.Limiter {
-			if p.Scope != quota.Model {
+			if p.Scope != provider.Model {
 				return nil
 			}
 			return limit.NewAll(limit.MustRolling(60, time.Minute), rolling(t, 60_000, time.Minute, limit.Tokens))
@@ -131,7 +131,7 @@ func TestModelsShareAsTheProviderSays(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBase(0, func(int, *http.Request) *http.Response { return reply(200, "{}") })
-			d, ok := quota.Lookup(name)
+			d, ok := provider.Lookup(name)
 			if !ok {
 				t.Fatal(name)
 			}
@@ -205,7 +205,7 @@ func TestJoiningForgetsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &organized{of: map[string]string{"a": "org", "b": "org", "c": "other"}, answer: make(chan struct{}), sent: map[string][]time.Duration{}, begin: time.Now()}
 		tr := mustNew(t, transport.Config{Base: o, Limit: func(p transport.Partition) limit.Limiter {
-			if p.Scope != quota.Key {
+			if p.Scope != provider.Key {
 				return nil
 			}
 			return rolling(t, 4, time.Minute, limit.Requests)
@@ -259,7 +259,7 @@ func TestJoiningUnderLoad(t *testing.T) {
 		var late []time.Duration // sent when all keys have told
 		tr := mustNew(t, transport.Config{
 			Limit: func(p transport.Partition) limit.Limiter {
-				if p.Scope == quota.IP {
+				if p.Scope == provider.IP {
 					return nil
 				}
 				return rolling(t, 50, time.Second, limit.Requests)

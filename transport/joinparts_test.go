@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/transport"
 )
 
@@ -20,7 +20,7 @@ func TestJoiningForgetsNoWindow(t *testing.T) {
 		named := o.of
 		o.of = map[string]string{}
 		tr := mustNew(t, transport.Config{Base: o, Limit: func(p transport.Partition) limit.Limiter {
-			if p.Scope != quota.Key {
+			if p.Scope != provider.Key {
 				return nil
 			}
 			return limit.NewAll(rolling(t, 2, time.Second, limit.Requests), rolling(t, 6, time.Hour, limit.Requests))
@@ -52,7 +52,7 @@ func TestJoiningForgetsNoneInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &organized{of: map[string]string{"a": "org", "b": "org"}, answer: make(chan struct{}), sent: map[string][]time.Duration{}, begin: time.Now()}
 		tr := mustNew(t, transport.Config{Base: o, Limit: func(p transport.Partition) limit.Limiter {
-			if p.Scope != quota.Key {
+			if p.Scope != provider.Key {
 				return nil
 			}
 			l, err := limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 5})
@@ -93,7 +93,7 @@ func TestJoiningForgetsNoOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &organized{of: map[string]string{"a": "org", "b": "org"}, answer: make(chan struct{}), sent: map[string][]time.Duration{}, begin: time.Now()}
 		tr := mustNew(t, transport.Config{Base: o, Limit: func(p transport.Partition) limit.Limiter {
-			if p.Scope != quota.Key {
+			if p.Scope != provider.Key {
 				return nil
 			}
 			l, err := limit.NewProduced(limit.ProducedConfig{Limit: 1000, Window: time.Minute, PerSecond: -1})
@@ -137,7 +137,7 @@ func TestJoiningDoesNotFillShortWindows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &organized{of: map[string]string{}, sent: map[string][]time.Duration{}, begin: time.Now()}
 		tr := mustNew(t, transport.Config{Base: o, Limit: func(p transport.Partition) limit.Limiter {
-			if p.Scope != quota.Key {
+			if p.Scope != provider.Key {
 				return nil
 			}
 			return limit.NewAll(rolling(t, 2, 10*time.Second, limit.Requests), rolling(t, 60, time.Hour, limit.Requests))
@@ -165,7 +165,7 @@ func TestJoiningWhoHasJoined(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &organized{of: map[string]string{"a": "one", "z": "two", "d": "one"}, sent: map[string][]time.Duration{}, begin: time.Now()}
 		tr := mustNew(t, transport.Config{Base: o, Limit: func(p transport.Partition) limit.Limiter {
-			if p.Scope != quota.Key {
+			if p.Scope != provider.Key {
 				return nil
 			}
 			return rolling(t, 4, time.Hour, limit.Requests)

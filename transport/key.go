@@ -11,8 +11,8 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/provider"
 )
 
 // Key is a credential of the Transport's own: see Config.Keys.
@@ -22,7 +22,7 @@ type Key struct {
 	// Account names the organization, project or account whose key it is: keys of one Account count in the same limits. Partition.Key
 	// is then the Account. If empty, the Name.
 	Account string
-	// Limit is Config.Limit for this key (its account): for the scopes quota.Key, quota.Model and quota.Route. If nil, that is asked. Of several keys
+	// Limit is Config.Limit for this key (its account): for the scopes provider.Key, provider.Model and provider.Route. If nil, that is asked. Of several keys
 	// of an account, the first one's.
 	Limit func(p Partition) limit.Limiter
 	// Apply puts the credential on a request: a clone, which nobody but the Base sees. A credential that the request has of its own is
@@ -58,7 +58,7 @@ type account struct {
 }
 
 // manyDenials is after how many requests in a row a key is out that were denied to it and not to another key. It is what a Pool takes
-// for a sign, too (dispatch/blame.go); but a Pool goes on to ask such a key with requests that can wait.
+// for a sign, too (pool/dispatch/blame.go); but a Pool goes on to ask such a key with requests that can wait.
 const manyDenials = 3
 
 // takeKeys makes the accounts of the keys.
@@ -132,7 +132,7 @@ func (t *Transport) keyState(k *key) paceline.KeyState {
 	}
 	var nodes []*node
 	for p, n := range t.nodes {
-		if p.Scope == quota.Key && p.Key == k.account.name {
+		if p.Scope == provider.Key && p.Key == k.account.name {
 			nodes = append(nodes, n)
 		}
 	}
@@ -189,7 +189,7 @@ func (t *Transport) out(k *key, why string) {
 // closeAccountLocked closes or opens the limits of an account at all hosts.
 func (t *Transport) closeAccountLocked(a *account, out bool) {
 	for p, n := range t.nodes {
-		if p.Scope == quota.Key && p.Key == a.name {
+		if p.Scope == provider.Key && p.Key == a.name {
 			t.closeLocked(n, out)
 		}
 	}
@@ -238,12 +238,12 @@ func strays(r *http.Request) bool {
 // that. A key is to blame for a denial if another key is then served; if all are denied, the request is to blame.
 func (c *call) judgeKey(s *sent, last bool) {
 	t, v := c.t, &s.verdict
-	others := v.Scope != quota.IP && v.Scope != quota.All // another key may do better
+	others := v.Scope != provider.IP && v.Scope != provider.All // another key may do better
 	switch {
 	case v.Result == limit.Accepted:
 		c.served(s.key)
 		return
-	case v.Banned && others && v.Said.Refusal == quota.Unpaid:
+	case v.Banned && others && v.Said.Refusal == provider.Unpaid:
 		t.out(s.key, paceline.KeyNoCredit)
 	case v.Banned && others:
 		t.out(s.key, paceline.KeyBanned)

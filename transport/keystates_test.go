@@ -13,7 +13,7 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/transport"
 )
 
@@ -22,15 +22,15 @@ type telling struct{}
 
 func (telling) Name() string { return "telling" }
 
-func (telling) Read(_ time.Time, r quota.Response) (o quota.Observation) {
-	if o.Refusal = quota.Refusal(r.Header.Get("Refusal")); o.Refusal == quota.RateLimited {
+func (telling) Read(_ time.Time, r provider.Response) (o provider.Observation) {
+	if o.Refusal = provider.Refusal(r.Header.Get("Refusal")); o.Refusal == provider.RateLimited {
 		o.RetryAfter = time.Minute
 	}
 	return o
 }
 
-func concerns(s quota.Scope) func(transport.Partition, quota.Observation) quota.Scope {
-	return func(transport.Partition, quota.Observation) quota.Scope { return s }
+func concerns(s provider.Scope) func(transport.Partition, provider.Observation) provider.Scope {
+	return func(transport.Partition, provider.Observation) provider.Scope { return s }
 }
 
 // A Snapshot has each key that requests came with, in order, with what keeps its requests away and how many are under way.
@@ -39,7 +39,7 @@ func TestKeysOfRequests(t *testing.T) {
 		stay := make(chan struct{})
 		var all sync.WaitGroup
 		tr := mustNew(t, transport.Config{
-			Attempts: 1, Provider: telling{}, Scope: concerns(quota.Key),
+			Attempts: 1, Provider: telling{}, Scope: concerns(provider.Key),
 			Base: roundTripper(func(r *http.Request) (*http.Response, error) {
 				switch why := r.Header.Get("Why"); why {
 				case "":
@@ -56,8 +56,8 @@ func TestKeysOfRequests(t *testing.T) {
 		})
 		began := time.Now()
 		for _, c := range []struct{ host, key, why string }{
-			{"b.test", "1", ""}, {"a.test", "2", ""}, {"a.test", "1", string(quota.Banned)},
-			{"b.test", "3", string(quota.RateLimited)}, {"a.test", "3", ""}, {"b.test", "", ""}, // the last has no key
+			{"b.test", "1", ""}, {"a.test", "2", ""}, {"a.test", "1", string(provider.Banned)},
+			{"b.test", "3", string(provider.RateLimited)}, {"a.test", "3", ""}, {"b.test", "", ""}, // the last has no key
 		} {
 			do(t, tr, get(t, "http://"+c.host+"/", "Key", c.key, "Why", c.why))
 		}
@@ -94,13 +94,13 @@ func TestKeysOfRequests(t *testing.T) {
 
 // A key is out when it is refused for good. A refusal that concerns the address, or everybody, says nothing of it.
 func TestWhoseBan(t *testing.T) {
-	for scope, state := range map[quota.Scope]string{
-		quota.Key: paceline.KeyBanned, quota.IP: paceline.KeyOK, quota.All: paceline.KeyOK,
+	for scope, state := range map[provider.Scope]string{
+		provider.Key: paceline.KeyBanned, provider.IP: paceline.KeyOK, provider.All: paceline.KeyOK,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			tr := mustNew(t, transport.Config{
 				Attempts: 1, Provider: telling{}, Scope: concerns(scope), Keys: []transport.Key{{Name: "a", Apply: func(*http.Request) {}}},
-				Base: newBase(0, func(int, *http.Request) *http.Response { return reply(403, "", "Refusal", string(quota.Banned)) }),
+				Base: newBase(0, func(int, *http.Request) *http.Response { return reply(403, "", "Refusal", string(provider.Banned)) }),
 			})
 			do(t, tr, get(t, "http://a.test/"))
 			if k := tr.Snapshot().Keys[0]; k.State != state {
@@ -121,7 +121,7 @@ func TestKeysShareTheHost(t *testing.T) {
 		tr := mustNew(t, transport.Config{
 			Base: b, Keys: []transport.Key{{Name: "a", Apply: func(*http.Request) {}}, {Name: "b", Apply: func(*http.Request) {}}, {Name: "c", Apply: func(*http.Request) {}}},
 			Limit: func(p transport.Partition) limit.Limiter {
-				if p.Scope == quota.IP {
+				if p.Scope == provider.IP {
 					return rolling(t, 2, 10*time.Second, limit.Requests)
 				}
 				return rolling(t, 1, time.Second, limit.Requests)
@@ -150,25 +150,25 @@ func TestPartitionIn(t *testing.T) {
 	}
 	for _, p := range all {
 		for _, q := range all {
-			for scope, want := range map[quota.Scope]bool{
-				quota.All:             true,
+			for scope, want := range map[provider.Scope]bool{
+				provider.All:          true,
 				transport.ScopeClient: p.Client == q.Client,
-				quota.IP:              p.Host == q.Host,
-				quota.Key:             p.Host == q.Host && p.Key == q.Key,
-				quota.Model:           p.Host == q.Host && p.Key == q.Key && p.Model == q.Model, // without a model, too
-				quota.Route:           p.Host == q.Host && p.Key == q.Key && p.Route == q.Route && p.Route != "",
+				provider.IP:           p.Host == q.Host,
+				provider.Key:          p.Host == q.Host && p.Key == q.Key,
+				provider.Model:        p.Host == q.Host && p.Key == q.Key && p.Model == q.Model, // without a model, too
+				provider.Route:        p.Host == q.Host && p.Key == q.Key && p.Route == q.Route && p.Route != "",
 			} {
 				of := transport.Partition{Scope: scope}
 				switch scope {
 				case transport.ScopeClient:
 					of.Client = q.Client
-				case quota.Route:
+				case provider.Route:
 					of.Host, of.Key, of.Route = q.Host, q.Key, q.Route
-				case quota.Model:
+				case provider.Model:
 					of.Host, of.Key, of.Model = q.Host, q.Key, q.Model
-				case quota.Key:
+				case provider.Key:
 					of.Host, of.Key = q.Host, q.Key
-				case quota.IP:
+				case provider.IP:
 					of.Host = q.Host
 				}
 				if got := p.In(of); got != want {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/provider"
 )
 
 // leaf is one combination of host, key, model, route and client: the limits that its requests count in.
@@ -109,7 +109,7 @@ func (t *Transport) newLeafLocked(p Partition, who *Client) (*leaf, error) {
 			t.clients.own(n)
 		}
 	}
-	l.server = l.nodes[l.at(quota.IP)]
+	l.server = l.nodes[l.at(provider.IP)]
 	if t.config.Adaptive != nil {
 		l.room = t.enterLocked(l)
 	}
@@ -145,11 +145,11 @@ func (t *Transport) nodesLocked(l *leaf, k int, p Partition) error {
 	}
 	for _, s := range scopes {
 		limits := limits
-		if w.account != nil && w.account.limit != nil && s != quota.IP {
+		if w.account != nil && w.account.limit != nil && s != provider.IP {
 			limits = w.account.limit
 		}
 		q, ok := p.at(s)
-		if !ok && (s != quota.Model || limits == nil) {
+		if !ok && (s != provider.Model || limits == nil) {
 			continue
 		}
 		n := t.nodes[q]
@@ -168,7 +168,7 @@ func (t *Transport) nodesLocked(l *leaf, k int, p Partition) error {
 			if n, err = t.newNode(q, own); err != nil {
 				return err
 			}
-			if s == quota.Key && w.account != nil && w.account.left == 0 {
+			if s == provider.Key && w.account != nil && w.account.left == 0 {
 				t.closeLocked(n, true)
 			}
 		}

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/provider"
 )
 
 // Ledger remembers what was sent for a Transport that comes after this one, so that a restart forgets no window. It must be safe for
@@ -25,13 +25,13 @@ type Ledger interface {
 // In reports whether requests of p count in the limits of scope, whose Scope is set.
 func (p Partition) In(scope Partition) bool {
 	switch scope.Scope {
-	case quota.All:
+	case provider.All:
 		return true
 	case ScopeClient:
 		return p.Client == scope.Client
 	}
 	q, ok := p.at(scope.Scope)
-	return (ok || scope.Scope == quota.Model) && q == scope // requests without a model count together
+	return (ok || scope.Scope == provider.Model) && q == scope // requests without a model count together
 }
 
 // recall makes a limiter count what earlier processes sent.

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/quota"
-	"github.com/paceline-go/paceline/rule"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/ratetest/rule"
 	"github.com/paceline-go/paceline/transport"
 )
 
@@ -71,7 +71,7 @@ func (l *kept) Earlier(p transport.Partition, zero time.Time) (all []limit.Past,
 
 // A process that dies in the midst of a window is followed by one that is refused nothing: by window, by key and by model.
 func TestLedgerOverRestarts(t *testing.T) {
-	for _, scope := range []quota.Scope{quota.All, quota.IP, quota.Key, quota.Model, quota.Route} {
+	for _, scope := range []provider.Scope{provider.All, provider.IP, provider.Key, provider.Model, provider.Route} {
 		synctest.Test(t, func(t *testing.T) {
 			judge, err := rule.NewRolling(rule.RollingConfig{Limit: 20, Window: time.Second})
 			if err != nil {
@@ -102,7 +102,7 @@ func TestLedgerOverRestarts(t *testing.T) {
 				began := len(book.entries)
 				book.mu.Unlock()
 				c := transport.Config{Base: roundTrip(one), Ledger: &book, Attempts: 1}
-				if scope == quota.All {
+				if scope == provider.All {
 					c.Limiter = limit.MustRolling(20, time.Second)
 				} else {
 					c.Limit = func(p transport.Partition) limit.Limiter {

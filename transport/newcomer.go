@@ -7,7 +7,7 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // Only an answer tells which organization a key belongs to, and by then the key has sent all that its own limits allow. So a key is a

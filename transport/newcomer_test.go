@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/transport"
 )
 
@@ -84,7 +84,7 @@ type visitors struct {
 
 func (o *offices) visitors(t *testing.T, change func(*transport.Config)) *visitors {
 	c := transport.Config{Base: o, Limit: func(p transport.Partition) limit.Limiter {
-		if p.Scope != quota.Key {
+		if p.Scope != provider.Key {
 			return nil
 		}
 		return rolling(t, int64(o.limit), o.window, limit.Requests)
@@ -214,7 +214,7 @@ func TestNoOrganizationIsNamed(t *testing.T) {
 		o.limit = 240 // the server has a limit for each key
 		cl := o.visitors(t, func(c *transport.Config) {
 			c.Limit = func(p transport.Partition) limit.Limiter {
-				if p.Scope != quota.Key {
+				if p.Scope != provider.Key {
 					return nil
 				}
 				return rolling(t, 60, time.Hour, limit.Requests)

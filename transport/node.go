@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
-	"github.com/paceline-go/paceline/backoff"
-	"github.com/paceline-go/paceline/internal/guard"
-	"github.com/paceline-go/paceline/internal/health"
-	"github.com/paceline-go/paceline/internal/spell"
+	"github.com/paceline-go/paceline/internal/core/breaker"
+	"github.com/paceline-go/paceline/internal/core/stack"
+	"github.com/paceline-go/paceline/internal/text/humanize"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/pool/backoff"
+	"github.com/paceline-go/paceline/provider"
 )
 
 // node is the limits of one partition, and what its server said of them. All but what is atomic, provider and leaves is guarded by
@@ -23,28 +23,28 @@ import (
 type node struct {
 	t         *Transport
 	partition Partition
-	guard     *guard.Guard
+	guard     *stack.Guard
 	limit     *paceline.Limit
-	taught    bool                          // the limiter wants to hear what the server states
-	leaves    int                           // guarded by the Transport's lock
-	shut      atomic.Bool                   // no request may wait in line, until look says otherwise
-	provider  quota.Dialect                 // of a host in the table; otherwise nil
-	dialect   atomic.Pointer[quota.Dialect] // of any other host: what its answers look like
-	known     atomic.Pointer[known]         // who runs the host; nil: nobody knows
+	taught    bool                             // the limiter wants to hear what the server states
+	leaves    int                              // guarded by the Transport's lock
+	shut      atomic.Bool                      // no request may wait in line, until look says otherwise
+	provider  provider.Dialect                 // of a host in the table; otherwise nil
+	dialect   atomic.Pointer[provider.Dialect] // of any other host: what its answers look like
+	known     atomic.Pointer[known]            // who runs the host; nil: nobody knows
 
 	pauses  int       // how many pauses have begun
 	retreat mono.Time // until then it was logged that an opt-in of the configured limit is not relied on
 	misfit  mono.Time // until then it was logged that the limit itself is wrong
-	refusal quota.Refusal
+	refusal provider.Refusal
 	out     bool // all keys of the account are out
-	said    []quota.Policy
+	said    []provider.Policy
 	takes   takes
 	least   float64     // what a request uses that costs nothing of what is counted
 	money   atomic.Bool // it counts money
 
 	// Of a host:
 	rooms  map[string]*room // by model; guarded by the Transport's lock
-	health *health.Health
+	health *breaker.Health
 	way    *paceline.Limit // to the host
 	down   atomic.Bool     // the host was down when last looked at
 	cause  error           // of the outage
@@ -55,7 +55,7 @@ func (t *Transport) newNode(p Partition, own limit.Limiter) (*node, error) {
 		return nil, err
 	}
 	t.recall(p, own)
-	g, err := guard.New(guard.Config{Limiter: own, Beside: t.config.Limiter, Slow: t.slow && p.Scope != ScopeClient, Pause: t.pause(), MaxPause: t.config.MaxPause, Rand: t.jitter})
+	g, err := stack.New(stack.Config{Limiter: own, Beside: t.config.Limiter, Slow: t.slow && p.Scope != ScopeClient, Pause: t.pause(), MaxPause: t.config.MaxPause, Rand: t.jitter})
 	if err != nil {
 		return nil, fmt.Errorf("transport: %w", err)
 	}
@@ -63,14 +63,14 @@ func (t *Transport) newNode(p Partition, own limit.Limiter) (*node, error) {
 	n := &node{t: t, partition: p, guard: g, taught: taught}
 	n.weigh(own)
 	n.limit = t.junction.Limit(n.looks(paceline.LimitConfig{Limiter: g, Fair: t.config.Client != nil, Use: n.uses, Logger: t.waits(p)}))
-	if p.Scope != quota.IP {
+	if p.Scope != provider.IP {
 		return n, nil
 	}
-	if d, ok := quota.ForHost(p.Host); ok {
+	if d, ok := provider.ForHost(p.Host); ok {
 		n.provider = d
 	}
 	n.known.Store(t.runs(p.Host))
-	if n.health, err = health.New(health.Config{Rand: t.jitter}); err != nil {
+	if n.health, err = breaker.New(breaker.Config{Rand: t.jitter}); err != nil {
 		return nil, fmt.Errorf("transport: %w", err)
 	}
 	n.way = t.junction.Limit(paceline.LimitConfig{Limiter: n.health, Fair: t.config.Client != nil, Logger: t.waits(p), Paused: n.downs})
@@ -105,7 +105,7 @@ func (t *Transport) waits(p Partition) *slog.Logger {
 }
 
 // refused notes a refusal that concerns the partition. The pause that it begins may be longer than anybody waits.
-func (n *node) refused(why quota.Refusal, asked time.Duration) (pause time.Duration) {
+func (n *node) refused(why provider.Refusal, asked time.Duration) (pause time.Duration) {
 	began := false
 	var retreats []limit.Retreat
 	var misfits []limit.Misfit
@@ -170,13 +170,13 @@ func (n *node) look() (err *Error) {
 		n.shutIf(false)
 	}, n.limit)
 	if out {
-		err = &Error{Partition: Partition{Scope: quota.IP, Host: n.partition.Host}, Err: n.t.noKeys()}
+		err = &Error{Partition: Partition{Scope: provider.IP, Host: n.partition.Host}, Err: n.t.noKeys()}
 	}
 	return err
 }
 
 // outage reports whether the host has been down for longer than anybody waits.
-func (n *node) outage(now mono.Time) (s health.State, over bool) {
+func (n *node) outage(now mono.Time) (s breaker.State, over bool) {
 	if n.health == nil {
 		return s, false
 	}
@@ -186,7 +186,7 @@ func (n *node) outage(now mono.Time) (s health.State, over bool) {
 
 // failed notes that an attempt failed on the way to the host, or was answered with an error of the server's own.
 func (n *node) failed(cause error) {
-	var s health.State
+	var s breaker.State
 	news := false
 	n.t.junction.Update(func(now mono.Time) {
 		s, news = n.health.News(now)
@@ -206,7 +206,7 @@ func (n *node) failed(cause error) {
 
 // served notes that the host answers again after an outage.
 func (n *node) served() {
-	var s health.State
+	var s breaker.State
 	news := false
 	n.t.junction.Update(func(now mono.Time) {
 		_, news = n.health.News(now)
@@ -216,13 +216,13 @@ func (n *node) served() {
 		}
 	})
 	if news && !s.Down {
-		n.t.note(paceline.EventBack, n.partition, "the host is back after "+spell.Span(s.Lasted))
+		n.t.note(paceline.EventBack, n.partition, "the host is back after "+humanize.Span(s.Lasted))
 		n.t.log.Info("host is back", "partition", n.partition, "after", s.Lasted)
 	}
 }
 
 // hear notes what an answer states about the limits themselves, and what the buckets hold; o is what it says beside that.
-func (n *node) hear(said []quota.Policy, capacity limit.Cost, o *limit.Outcome) {
+func (n *node) hear(said []provider.Policy, capacity limit.Cost, o *limit.Outcome) {
 	n.t.junction.Update(func(now mono.Time) {
 		if slices.Equal(n.said, said) {
 			return

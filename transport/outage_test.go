@@ -16,7 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline/backoff"
+	"github.com/paceline-go/paceline/pool/backoff"
 	"github.com/paceline-go/paceline/transport"
 )
 

@@ -9,16 +9,16 @@ import (
 	"unicode"
 
 	"github.com/paceline-go/paceline/internal/secret"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/tokens"
 )
 
 // Partition names what a request counts in, or one of the scopes of it. A request to Host with Key, for Model, to Route
-// counts in up to four: quota.IP (Host), quota.Key (Host and Key), quota.Model (Host, Key and Model) and quota.Route (Host,
+// counts in up to four: provider.IP (Host), provider.Key (Host and Key), provider.Model (Host, Key and Model) and provider.Route (Host,
 // Key and Route).
 type Partition struct {
 	// Scope is empty if the fields are those of a whole request.
-	Scope quota.Scope
+	Scope provider.Scope
 	// Host is the server's, in lower case, with its port unless that is the scheme's own.
 	Host string
 	// Key stands for the credential and never contains it. If several keys share limits, one stands for all. Empty: none.
@@ -35,7 +35,7 @@ type Partition struct {
 // String describes the partition for people.
 func (p Partition) String() string {
 	s := p.Host
-	if p.Scope == quota.All {
+	if p.Scope == provider.All {
 		return "all requests"
 	}
 	if p.Key != "" {
@@ -95,15 +95,15 @@ func (p Partition) LogValue() slog.Value {
 }
 
 // at returns the part of p that a scope has, and whether it has one.
-func (p Partition) at(s quota.Scope) (Partition, bool) {
+func (p Partition) at(s provider.Scope) (Partition, bool) {
 	q := Partition{Scope: s, Host: p.Host}
 	switch s {
-	case quota.Key:
+	case provider.Key:
 		q.Key = p.Key
-	case quota.Model:
+	case provider.Model:
 		q.Key, q.Model = p.Key, p.Model
 		return q, p.Model != ""
-	case quota.Route:
+	case provider.Route:
 		q.Key, q.Route = p.Key, p.Route
 		return q, p.Route != ""
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/transport"
 )
 
@@ -98,9 +98,9 @@ func TestLimitPerScope(t *testing.T) {
 			Limit: func(p transport.Partition) limit.Limiter {
 				asked[p]++
 				switch p.Scope {
-				case quota.Key:
+				case provider.Key:
 					return rolling(t, 2, time.Minute, limit.Requests)
-				case quota.IP:
+				case provider.IP:
 					return rolling(t, 3, time.Minute, limit.Requests)
 				}
 				return nil
@@ -127,12 +127,12 @@ func TestLimitPerScope(t *testing.T) {
 		}
 		want := map[transport.Partition]int{}
 		for _, p := range []transport.Partition{
-			{Scope: quota.Route, Host: "a.test", Key: "one", Route: "/1"}, {Scope: quota.Route, Host: "a.test", Key: "one", Route: "/2"},
-			{Scope: quota.Route, Host: "a.test", Key: "two", Route: "/1"}, {Scope: quota.Route, Host: "b.test", Key: "one", Route: "/1"},
-			{Scope: quota.Key, Host: "a.test", Key: "one"}, {Scope: quota.Key, Host: "a.test", Key: "two"}, {Scope: quota.Key, Host: "b.test", Key: "one"},
-			{Scope: quota.IP, Host: "a.test"}, {Scope: quota.IP, Host: "b.test"},
+			{Scope: provider.Route, Host: "a.test", Key: "one", Route: "/1"}, {Scope: provider.Route, Host: "a.test", Key: "one", Route: "/2"},
+			{Scope: provider.Route, Host: "a.test", Key: "two", Route: "/1"}, {Scope: provider.Route, Host: "b.test", Key: "one", Route: "/1"},
+			{Scope: provider.Key, Host: "a.test", Key: "one"}, {Scope: provider.Key, Host: "a.test", Key: "two"}, {Scope: provider.Key, Host: "b.test", Key: "one"},
+			{Scope: provider.IP, Host: "a.test"}, {Scope: provider.IP, Host: "b.test"},
 			// Their models are not known.
-			{Scope: quota.Model, Host: "a.test", Key: "one"}, {Scope: quota.Model, Host: "a.test", Key: "two"}, {Scope: quota.Model, Host: "b.test", Key: "one"},
+			{Scope: provider.Model, Host: "a.test", Key: "one"}, {Scope: provider.Model, Host: "a.test", Key: "two"}, {Scope: provider.Model, Host: "b.test", Key: "one"},
 		} {
 			want[p] = 1
 		}
@@ -155,7 +155,7 @@ func TestPartitionsAreForgotten(t *testing.T) {
 		tr := mustNew(t, transport.Config{
 			MaxPartitions: 10, Idle: time.Hour,
 			Limit: func(p transport.Partition) limit.Limiter {
-				if p.Scope == quota.Key {
+				if p.Scope == provider.Key {
 					made[p.Key]++
 					return rolling(t, 1, time.Minute, limit.Requests)
 				}
@@ -203,7 +203,7 @@ func TestKeyOutlivesARoute(t *testing.T) {
 		b := newBase(0, ok)
 		made := 0
 		tr := mustNew(t, transport.Config{Base: b, MaxPartitions: 2, Limit: func(p transport.Partition) limit.Limiter {
-			if p.Scope != quota.Key {
+			if p.Scope != provider.Key {
 				return nil
 			}
 			made++
@@ -233,7 +233,7 @@ func TestOneLimiterForTwo(t *testing.T) {
 func TestOneLimiterForTwoPartitions(t *testing.T) {
 	one := limit.MustRolling(10, time.Second)
 	tr := mustNew(t, transport.Config{Base: newBase(0, ok), MaxPartitions: 1, Limit: func(p transport.Partition) limit.Limiter {
-		if p.Scope == quota.IP {
+		if p.Scope == provider.IP {
 			return one
 		}
 		return nil
@@ -243,7 +243,7 @@ func TestOneLimiterForTwoPartitions(t *testing.T) {
 		do(t, tr, get(t, "http://b.test/")) // a.test is forgotten
 	}
 	tr = mustNew(t, transport.Config{Base: newBase(0, ok), Limit: func(p transport.Partition) limit.Limiter {
-		if p.Scope == quota.IP {
+		if p.Scope == provider.IP {
 			return one
 		}
 		return nil
@@ -279,10 +279,10 @@ func TestScopeIsNoPartition(t *testing.T) {
 	tr := mustNew(t, transport.Config{
 		Base: roundTripper(func(*http.Request) (*http.Response, error) { return reply(200, ""), nil }),
 		Partition: func(r *http.Request) transport.Partition {
-			return transport.Partition{Host: r.URL.Host, Scope: quota.Scope(strings.TrimPrefix(r.URL.Path, "/"))}
+			return transport.Partition{Host: r.URL.Host, Scope: provider.Scope(strings.TrimPrefix(r.URL.Path, "/"))}
 		},
 	})
-	for _, scope := range []quota.Scope{"", quota.Key, quota.All} {
+	for _, scope := range []provider.Scope{"", provider.Key, provider.All} {
 		do(t, tr, get(t, "http://a.test/"+string(scope)))
 	}
 	if all := tr.Partitions(); len(all) != 1 || all[0].Partition != (transport.Partition{Host: "a.test"}) {

@@ -15,10 +15,10 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
-	"github.com/paceline-go/paceline/backoff"
+	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/quota"
-	"github.com/paceline-go/paceline/throttle"
+	"github.com/paceline-go/paceline/pool/backoff"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/transport"
 )
 
@@ -49,7 +49,7 @@ func TestRetryAfterOfAFailure(t *testing.T) {
 				b := newBase(0, func(int, *http.Request) *http.Response { return reply(tc.status, tc.body, tc.fields...) })
 				var last transport.Attempt
 				c := transport.Config{Base: b, Backoff: backoff.Policy{Jitter: -1}, Ended: func(a transport.Attempt) { last = a }}
-				c.Provider, _ = quota.Lookup(tc.provider)
+				c.Provider, _ = provider.Lookup(tc.provider)
 				tr := mustNew(t, c)
 				if status, body, err := do(t, tr, get(t, "http://a.test/")); status != tc.status || body != tc.body || err != nil {
 					t.Error(status, body, err)
@@ -141,7 +141,7 @@ func TestRefills(t *testing.T) {
 				}
 				return reply(429, "", "X-RateLimit-Limit", holds, "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", reset)
 			})
-			fair, err := throttle.NewFair(throttle.FairConfig{Limit: 4500, Window: time.Hour, Rng: rand.New(rand.NewPCG(1, 2))})
+			fair, err := fairshare.NewFair(fairshare.FairConfig{Limit: 4500, Window: time.Hour, Rng: rand.New(rand.NewPCG(1, 2))})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -254,7 +254,7 @@ func TestLongPauseUnderLoad(t *testing.T) {
 		var served atomic.Int64
 		tr := mustNew(t, transport.Config{
 			Limit: func(p transport.Partition) limit.Limiter {
-				if p.Scope == quota.Key {
+				if p.Scope == provider.Key {
 					return limit.MustRolling(40, time.Millisecond)
 				}
 				return nil
@@ -408,7 +408,7 @@ func TestGateway(t *testing.T) {
 
 // A stream of JSON documents is not waited for, whoever sends it, nor what a connection becomes.
 func TestStreamsOfJSONAreNotRead(t *testing.T) {
-	slack, _ := quota.Lookup("slack")
+	slack, _ := provider.Lookup("slack")
 	for _, tc := range []struct {
 		status int
 		kind   string
@@ -442,7 +442,7 @@ func TestStreamsOfJSONAreNotRead(t *testing.T) {
 
 // Azure refuses a stream with status 200: it is sent again when it asks, and who waits for it gets the one that is served.
 func TestStreamRefusedWith200(t *testing.T) {
-	azure, _ := quota.Lookup("azure-openai")
+	azure, _ := provider.Lookup("azure-openai")
 	synctest.Test(t, func(t *testing.T) {
 		stream := []string{"Content-Type", "text/event-stream", "Apim-Request-Id", "1"}
 		refused := []string{"Retry-After", "4", "X-Ratelimit-Remaining-Tokens", "-27689", "X-Ratelimit-Reset-Tokens", "64"}

@@ -5,15 +5,15 @@ import (
 	"math"
 
 	"github.com/paceline-go/paceline"
-	billing "github.com/paceline-go/paceline/internal/bill"
+	"github.com/paceline-go/paceline/internal/send/pricing"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/tokens"
 )
 
 // bill is what a request costs in money, by Config.Price. Its zero value is nothing.
 type bill struct {
-	price    quota.ModelInfo
+	price    provider.ModelInfo
 	times    float64 // the price of input that its input may cost
 	known    bool
 	reserved int64  // of the cost
@@ -22,7 +22,7 @@ type bill struct {
 
 // most is the most that so many tokens may cost.
 func (b *bill) most(input, output int64) int64 {
-	return micros(billing.Most(b.price, b.times, input, output))
+	return micros(pricing.Most(b.price, b.times, input, output))
 }
 
 // micros is a price in millionths of a dollar, rounded up, but for what is no more than the error of a sum.
@@ -70,7 +70,7 @@ func (s *sent) spent(o *limit.Outcome) (cost int64, known bool) {
 		return 0, true
 	case limit.Accepted:
 		if s.used != nil {
-			return micros(billing.Spent(s.bill.price, s.api, *s.used)), true
+			return micros(pricing.Spent(s.bill.price, s.api, *s.used)), true
 		}
 		return s.bill.reserved, true
 	}

@@ -12,8 +12,8 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/tokens"
 	"github.com/paceline-go/paceline/transport"
 )
@@ -44,14 +44,14 @@ func (l *till) Settle(now mono.Time, lease limit.Lease, o limit.Outcome) {
 func sells(t testing.TB, money *till, other limit.Limiter, base http.RoundTripper, more ...func(*transport.Config)) *transport.Transport {
 	c := transport.Config{
 		Base: base, Tokens: estimator(t), Counting: tokens.Used, Attempts: 1,
-		Price: func(_ transport.Partition, model string) (quota.ModelInfo, bool) {
-			return quota.ModelInfo{Input: 1, Output: 10}, model == "m"
+		Price: func(_ transport.Partition, model string) (provider.ModelInfo, bool) {
+			return provider.ModelInfo{Input: 1, Output: 10}, model == "m"
 		},
 		Limit: func(p transport.Partition) limit.Limiter {
 			switch {
-			case p.Scope == quota.Key && money != nil:
+			case p.Scope == provider.Key && money != nil:
 				return money
-			case p.Scope == quota.IP:
+			case p.Scope == provider.IP:
 				return other
 			}
 			return nil
@@ -149,12 +149,12 @@ func TestPriceOfWhatWasNotSent(t *testing.T) {
 // A part of a millionth counts as a whole one, and no price is beyond what a limit can count.
 func TestPriceIsRoundedUp(t *testing.T) {
 	for _, tc := range []struct {
-		price           quota.ModelInfo
+		price           provider.ModelInfo
 		reserved, spent int64
 	}{
-		{quota.ModelInfo{Input: 0.3, Output: 0.001}, 24, 3}, // of 77 × 0.3 + 100 × 0.001 and of 7 × 0.3 + 5 × 0.001
-		{quota.ModelInfo{Input: 0.01}, 1, 1},
-		{quota.ModelInfo{Output: 1e300}, limit.MaxCost, limit.MaxCost},
+		{provider.ModelInfo{Input: 0.3, Output: 0.001}, 24, 3}, // of 77 × 0.3 + 100 × 0.001 and of 7 × 0.3 + 5 × 0.001
+		{provider.ModelInfo{Input: 0.01}, 1, 1},
+		{provider.ModelInfo{Output: 1e300}, limit.MaxCost, limit.MaxCost},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			money := newTill(t, limit.MaxCost)
@@ -164,7 +164,7 @@ func TestPriceIsRoundedUp(t *testing.T) {
 				}
 				return reply(200, usage7and5)
 			}), func(c *transport.Config) {
-				c.Price = func(transport.Partition, string) (quota.ModelInfo, bool) { return tc.price, true }
+				c.Price = func(transport.Partition, string) (provider.ModelInfo, bool) { return tc.price, true }
 			})
 			do(t, tr, request(t, http.MethodPost, chat, prompt))
 			if !slices.Equal(money.reserved, []int64{tc.reserved}) || money.ended[0].Actual[limit.Money] != tc.spent {
@@ -179,7 +179,7 @@ func TestPriceIsRoundedUp(t *testing.T) {
 
 // A limit of money for all requests, for a host, a key, a model or a route hears of it, wherever it stands.
 func TestPriceForEachScope(t *testing.T) {
-	for _, scope := range []quota.Scope{quota.All, quota.IP, quota.Key, quota.Model, quota.Route} {
+	for _, scope := range []provider.Scope{provider.All, provider.IP, provider.Key, provider.Model, provider.Route} {
 		synctest.Test(t, func(t *testing.T) {
 			money := newTill(t, 1e9)
 			tr := sells(t, nil, nil, newBase(0, func(int, *http.Request) *http.Response { return reply(400, `{}`) }), func(c *transport.Config) {
@@ -189,7 +189,7 @@ func TestPriceForEachScope(t *testing.T) {
 					}
 					return nil
 				}
-				if scope == quota.All {
+				if scope == provider.All {
 					c.Limiter = money
 				}
 				c.Partition = func(*http.Request) transport.Partition { return transport.Partition{Host: "a.test", Route: "r"} }
@@ -215,7 +215,7 @@ func TestPriceOfNewcomers(t *testing.T) {
 				return transport.Partition{Host: "api.openai.com", Key: r.Header.Get("Authorization")}
 			}
 			c.Limit = func(p transport.Partition) limit.Limiter {
-				if p.Scope != quota.Key {
+				if p.Scope != provider.Key {
 					return nil
 				}
 				tills[p.Key] = newTill(t, 1e9)
@@ -327,7 +327,7 @@ func TestNoPrice(t *testing.T) {
 					t.Fatalf("%v, sent at %v", err, b.at())
 				}
 				var e *transport.Error
-				if tc.fails && (!errors.As(err, &e) || e.Unit != limit.Money || e.Partition.Scope != quota.Key || e.Partition.Host != "a.test") {
+				if tc.fails && (!errors.As(err, &e) || e.Unit != limit.Money || e.Partition.Scope != provider.Key || e.Partition.Host != "a.test") {
 					t.Errorf("%+v", e)
 				}
 			})
@@ -341,9 +341,9 @@ func TestPriceIsAskedWithAll(t *testing.T) {
 	var models []string
 	tr := sells(t, nil, nil, newBase(0, ok), func(c *transport.Config) {
 		c.Client = func(*http.Request) transport.Client { return transport.Client{Name: "web"} }
-		c.Price = func(p transport.Partition, model string) (quota.ModelInfo, bool) {
+		c.Price = func(p transport.Partition, model string) (provider.ModelInfo, bool) {
 			asked, models = append(asked, p), append(models, model)
-			return quota.ModelInfo{}, false
+			return provider.ModelInfo{}, false
 		}
 	})
 	do(t, tr, request(t, http.MethodPost, chat, strings.Replace(prompt, `"m"`, `"org/M"`, 1)))
@@ -367,8 +367,8 @@ func TestPriceOfACache(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				money := newTill(t, 1e9)
 				tr := sells(t, money, nil, roundTripper(func(*http.Request) (*http.Response, error) { return reply(200, c.answer), nil }), func(to *transport.Config) {
-					to.Price = func(transport.Partition, string) (quota.ModelInfo, bool) {
-						return quota.ModelInfo{Input: 4, Output: 10, Cached: 1}, true
+					to.Price = func(transport.Partition, string) (provider.ModelInfo, bool) {
+						return provider.ModelInfo{Input: 4, Output: 10, Cached: 1}, true
 					}
 				})
 				do(t, tr, request(t, http.MethodPost, c.url, c.body))

@@ -10,10 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/ratetest/latency"
 	"github.com/paceline-go/paceline/ratetest/llm"
 	"github.com/paceline-go/paceline/transport"
 )
@@ -104,7 +104,7 @@ func prompts(t *testing.T, n, maxTokens int, stream bool, config llm.Config, lim
 
 func produced(perMinute int64) func(transport.Partition) limit.Limiter {
 	return func(p transport.Partition) limit.Limiter {
-		if p.Scope != quota.Model {
+		if p.Scope != provider.Model {
 			return nil
 		}
 		l, err := limit.NewProduced(limit.ProducedConfig{Limit: perMinute, Window: time.Minute})
@@ -117,7 +117,7 @@ func produced(perMinute int64) func(transport.Partition) limit.Limiter {
 
 func bucketed(perMinute int64) func(transport.Partition) limit.Limiter {
 	return func(p transport.Partition) limit.Limiter {
-		if p.Scope != quota.Model {
+		if p.Scope != provider.Model {
 			return nil
 		}
 		l, err := limit.NewBucket(limit.BucketConfig{Limit: perMinute, Window: time.Minute, Unit: limit.Output})
@@ -185,11 +185,11 @@ func TestOutputOfAnySizeIsNotRefused(t *testing.T) {
 
 // The published limits of Anthropic are kept as it counts.
 func TestPublishedCountsOutputAsProduced(t *testing.T) {
-	l := transport.MustPublished("anthropic:start")(transport.Partition{Scope: quota.Model})
+	l := transport.MustPublished("anthropic:start")(transport.Partition{Scope: provider.Model})
 	if at := l.Ready(0, limit.Cost{limit.Requests: 1, limit.Output: 128_000}); at != mono.Time(0) {
 		t.Errorf("more output than the limit of a minute may go at %v", at)
 	}
-	l = transport.MustPublished("groq:free")(transport.Partition{Scope: quota.Model})
+	l = transport.MustPublished("groq:free")(transport.Partition{Scope: provider.Model})
 	if l == nil {
 		t.Skip("no such preset any more")
 	}

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
-	"github.com/paceline-go/paceline/internal/wire"
+	"github.com/paceline-go/paceline/internal/send/once"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/transport"
 )
 
@@ -26,7 +26,7 @@ func TestLapsedBody(t *testing.T) {
 	}{
 		{"to be had again", func() (io.ReadCloser, error) { return http.NoBody, nil }, nil},
 		{"not to be had again", func() (io.ReadCloser, error) { return nil, errBroken }, errBroken},
-		{"read once", nil, wire.ErrLapsed},
+		{"read once", nil, once.ErrLapsed},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -35,7 +35,7 @@ func TestLapsedBody(t *testing.T) {
 				tr := mustNew(t, transport.Config{Limiter: all.limiter(), Base: roundTripper(func(r *http.Request) (*http.Response, error) {
 					r.Body.Close()
 					if tries++; tries == 1 {
-						return nil, wire.ErrLapsed
+						return nil, once.ErrLapsed
 					}
 					return reply(200, "fine"), nil
 				})})
@@ -133,7 +133,7 @@ func TestWhoWaitsIsToldThatAllKeysAreOut(t *testing.T) {
 		b.answers["a"] = always(429, unpaid)
 		ks := keys(t, 1, "a")
 		ks[0].Limit = func(p transport.Partition) limit.Limiter {
-			if p.Scope != quota.Key {
+			if p.Scope != provider.Key {
 				return nil
 			}
 			return rolling(t, 1, time.Hour, limit.Requests)

@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"fmt"
 
-	"github.com/paceline-go/paceline/internal/near"
+	"github.com/paceline-go/paceline/internal/text/suggest"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/quota"
-	"github.com/paceline-go/paceline/verdict"
+	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/provider/classify"
 )
 
-// Published returns, for Config.Limit, the limits that a provider publishes, by the name of a quota.Preset: "heroku",
+// Published returns, for Config.Limit, the limits that a provider publishes, by the name of a provider.Preset: "heroku",
 // "openai:tier1". Each key, model, route or address gets those that are its own. Where the provider has a bucket, it is
 // taken for a full one at the start; where it counts otherwise or does not say, no span of the window holds more than the
 // limit, which is right for intervals too. Where it counts output as it is produced, limit.Produced keeps to it: max_tokens, which
@@ -24,13 +24,13 @@ import (
 // Published limits change, and an account may have others; Config.Adopt is told what the server states. The error names
 // those that are like it.
 func Published(name string, variants ...Variant) (func(Partition) limit.Limiter, error) {
-	preset, ok := quota.LookupPreset(name)
+	preset, ok := provider.LookupPreset(name)
 	if !ok {
 		var names []string
-		for _, p := range quota.Presets() {
+		for _, p := range provider.Presets() {
 			names = append(names, p.Name)
 		}
-		return nil, fmt.Errorf("transport: no limits are published as %q%s the names are those of quota.Presets", name, cmp.Or(near.Or(name, names), ";"))
+		return nil, fmt.Errorf("transport: no limits are published as %q%s the names are those of provider.Presets", name, cmp.Or(suggest.Or(name, names), ";"))
 	}
 	for _, v := range variants {
 		if v != PerSecond {
@@ -49,7 +49,7 @@ func Published(name string, variants ...Variant) (func(Partition) limit.Limiter,
 	return func(p Partition) limit.Limiter {
 		var all []limit.Limiter
 		for _, policy := range preset.Policies {
-			if policy.Scope == p.Scope || policy.Scope == quota.All && p.Scope == quota.IP {
+			if policy.Scope == p.Scope || policy.Scope == provider.All && p.Scope == provider.IP {
 				l, _ := limiter(policy, counts) // it was made before
 				all = append(all, l)
 			}
@@ -83,23 +83,23 @@ func MustPublished(name string, variants ...Variant) func(Partition) limit.Limit
 }
 
 // counting says how the provider of a preset counts tokens.
-func counting(preset string) quota.Counting {
-	p, _ := quota.Publisher(preset)
+func counting(preset string) provider.Counting {
+	p, _ := provider.Publisher(preset)
 	return p.Tokens
 }
 
 // limiter returns a limiter for a policy, under its name.
-func limiter(p quota.Policy, counts quota.Counting) (l limit.Limiter, err error) {
-	if p.Rule == quota.Concurrency {
+func limiter(p provider.Policy, counts provider.Counting) (l limit.Limiter, err error) {
+	if p.Rule == provider.Concurrency {
 		l, err = limit.NewConcurrency(limit.ConcurrencyConfig{Limit: p.Limit})
 	} else {
-		u, ok := verdict.UnitOf(p.Unit)
+		u, ok := classify.UnitOf(p.Unit)
 		switch {
 		case !ok:
 			return nil, fmt.Errorf("%s: nobody knows what a request costs in %s", p.Name, p.Unit)
-		case p.Rule == quota.Bucket && u == limit.Output && counts == quota.CountsProduced:
+		case p.Rule == provider.Bucket && u == limit.Output && counts == provider.CountsProduced:
 			l, err = limit.NewProduced(limit.ProducedConfig{Limit: p.Limit, Window: p.Window, Burst: p.Burst})
-		case p.Rule == quota.Bucket:
+		case p.Rule == provider.Bucket:
 			l, err = limit.NewBucket(limit.BucketConfig{Limit: p.Limit, Window: p.Window, Burst: p.Burst, Unit: u, Alone: p.Alone})
 		default:
 			l, err = limit.NewRolling(limit.RollingConfig{Limit: p.Limit, Window: p.Window, Unit: u})

@@ -11,20 +11,20 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/transport"
 )
 
 // Every published limit is a limiter of its scope, new for each partition, that lets its first request through and has
 // room for no more than the limit at once.
 func TestPublished(t *testing.T) {
-	for _, p := range quota.Presets() {
+	for _, p := range provider.Presets() {
 		made := transport.MustPublished(p.Name)
-		scopes := map[quota.Scope]bool{}
+		scopes := map[provider.Scope]bool{}
 		for _, policy := range p.Policies {
 			scopes[policy.Scope] = true
 		}
-		for _, s := range []quota.Scope{quota.IP, quota.Key, quota.Model, quota.Route} {
+		for _, s := range []provider.Scope{provider.IP, provider.Key, provider.Model, provider.Route} {
 			l := made(transport.Partition{Scope: s, Host: "a.test"})
 			if (l != nil) != scopes[s] {
 				t.Errorf("%s: scope %s: %v", p.Name, s, l)
@@ -40,7 +40,7 @@ func TestPublished(t *testing.T) {
 				t.Errorf("%s: scope %s: the first may go at %v", p.Name, s, at)
 			}
 			for _, policy := range p.Policies {
-				if policy.Scope != s || policy.Rule == quota.Concurrency {
+				if policy.Scope != s || policy.Rule == provider.Concurrency {
 					continue
 				}
 				most := limit.Cost{}
@@ -54,7 +54,7 @@ func TestPublished(t *testing.T) {
 					continue
 				}
 				want := limit.Never
-				if strings.HasPrefix(p.Name, "anthropic:") && policy.Unit == quota.Output { // it counts as it is produced
+				if strings.HasPrefix(p.Name, "anthropic:") && policy.Unit == provider.Output { // it counts as it is produced
 					want = 0
 				}
 				if at != want || most == (limit.Cost{}) || why.Name == "" {
@@ -67,9 +67,9 @@ func TestPublished(t *testing.T) {
 
 func TestPublishedUnknown(t *testing.T) {
 	for name, want := range map[string]string{
-		"openai:tier9": `transport: no limits are published as "openai:tier9"; did you mean openai:tier1 or openai:tier2? the names are those of quota.Presets`,
-		"opnai:tier1":  `transport: no limits are published as "opnai:tier1"; did you mean openai:tier1 or openai:tier2? the names are those of quota.Presets`,
-		"nobody":       `transport: no limits are published as "nobody"; the names are those of quota.Presets`,
+		"openai:tier9": `transport: no limits are published as "openai:tier9"; did you mean openai:tier1 or openai:tier2? the names are those of provider.Presets`,
+		"opnai:tier1":  `transport: no limits are published as "opnai:tier1"; did you mean openai:tier1 or openai:tier2? the names are those of provider.Presets`,
+		"nobody":       `transport: no limits are published as "nobody"; the names are those of provider.Presets`,
 	} {
 		if _, err := transport.Published(name); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
@@ -136,11 +136,11 @@ func TestPreset(t *testing.T) {
 // A preset and limits of one's own hold together: whichever is the stricter one binds.
 func TestPresetAndLimit(t *testing.T) {
 	for _, c := range []struct {
-		scope quota.Scope // at which there is one of one's own
+		scope provider.Scope // at which there is one of one's own
 		own   int64
 		sends int
 		want  time.Duration // when the last goes
-	}{{quota.Model, 2, 3, time.Minute}, {quota.Model, 1 << 20, 501, 120 * time.Millisecond}, {quota.IP, 1 << 20, 501, 120 * time.Millisecond}} {
+	}{{provider.Model, 2, 3, time.Minute}, {provider.Model, 1 << 20, 501, 120 * time.Millisecond}, {provider.IP, 1 << 20, 501, 120 * time.Millisecond}} {
 		synctest.Test(t, func(t *testing.T) {
 			tr := mustNew(t, transport.Config{Base: newBase(0, ok), Preset: "openai:tier1", Tokens: estimator(t), Limit: func(p transport.Partition) limit.Limiter {
 				if p.Scope != c.scope {

@@ -13,9 +13,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline/backoff"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/pool/backoff"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/transport"
 )
 
@@ -218,12 +218,12 @@ func TestDailyQuota(t *testing.T) {
 		var last transport.Attempt
 		tr := mustNew(t, transport.Config{Base: b, Ended: func(a transport.Attempt) { last = a }})
 		status, _, err := do(t, tr, get(t, "http://a.test/"))
-		if status != 429 || err != nil || last.Said.Refusal != quota.QuotaExhausted || !strings.Contains(last.Why, "11h6m40s") {
+		if status != 429 || err != nil || last.Said.Refusal != provider.QuotaExhausted || !strings.Contains(last.Why, "11h6m40s") {
 			t.Errorf("%d %v %q %v", status, err, last.Why, last.Said.Refusal)
 		}
 		_, _, err = do(t, tr, get(t, "http://a.test/"))
 		var e *transport.Error
-		if !errors.As(err, &e) || !errors.Is(err, transport.ErrPaused) || e.Ready.Sub(b.begin) != 40000*time.Second || e.Refusal != quota.QuotaExhausted {
+		if !errors.As(err, &e) || !errors.Is(err, transport.ErrPaused) || e.Ready.Sub(b.begin) != 40000*time.Second || e.Refusal != provider.QuotaExhausted {
 			t.Error(err)
 		}
 	})

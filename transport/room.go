@@ -3,8 +3,8 @@ package transport
 import (
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/provider"
 )
 
 // room is how many requests for one model a host seems to handle at once.
@@ -47,7 +47,7 @@ func (l *leaf) leaveLocked() {
 func (s *sent) inRoom(o limit.Outcome) limit.Outcome {
 	said := &s.verdict.Said
 	o.RetryAfter = 0
-	o.Elsewhere = o.Result == limit.Limited && (len(said.Limits) > 0 || said.Refusal == quota.Banned || said.Refusal == quota.QuotaExhausted)
+	o.Elsewhere = o.Result == limit.Limited && (len(said.Limits) > 0 || said.Refusal == provider.Banned || said.Refusal == provider.QuotaExhausted)
 	return o
 }
 

@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/farend"
+	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/share"
 	"github.com/paceline-go/paceline/share/sharetest"
 	"github.com/paceline-go/paceline/transport"
@@ -38,7 +38,7 @@ func newShared(t *testing.T, dial time.Duration, c transport.Config) *shared {
 	net := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 		s.dialled <- struct{}{}
 		time.Sleep(dial)
-		return farend.Conn(func() int {
+		return fakeconn.Conn(func() int {
 			s.arrived <- mono.Of(base, time.Now())
 			return http.StatusOK
 		}), nil

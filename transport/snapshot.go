@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
-	"github.com/paceline-go/paceline/internal/guard"
-	"github.com/paceline-go/paceline/internal/histogram"
-	"github.com/paceline-go/paceline/internal/spell"
-	"github.com/paceline-go/paceline/internal/wording"
+	"github.com/paceline-go/paceline/internal/core/histogram"
+	"github.com/paceline-go/paceline/internal/core/stack"
+	"github.com/paceline-go/paceline/internal/text/describe"
+	"github.com/paceline-go/paceline/internal/text/humanize"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/tokens"
 )
 
@@ -88,9 +88,9 @@ func (n *node) downs(now mono.Time) (s paceline.PauseState, on bool) {
 	return s, true
 }
 
-func pauseWords(p *guard.Pause, why quota.Refusal) string {
-	who := map[guard.Why]string{guard.Asked: "the server asks for it", guard.Guessed: "the server did not say for how long", guard.Held: "held"}[p.Why]
-	if why == quota.None {
+func pauseWords(p *stack.Pause, why provider.Refusal) string {
+	who := map[stack.Why]string{stack.Asked: "the server asks for it", stack.Guessed: "the server did not say for how long", stack.Held: "held"}[p.Why]
+	if why == provider.None {
 		return who
 	}
 	return fmt.Sprintf("refused: %s; %s", why, who)
@@ -102,17 +102,17 @@ func (t *Transport) note(kind string, p Partition, text string) {
 }
 
 // noteRefused makes an Event of a refusal, in words.
-func (t *Transport) noteRefused(s *sent, status int, o quota.Observation, p Partition) {
+func (t *Transport) noteRefused(s *sent, status int, o provider.Observation, p Partition) {
 	kind := paceline.EventRefused
-	if o.Refusal == quota.Banned {
+	if o.Refusal == provider.Banned {
 		kind = paceline.EventBanned
 	}
-	t.note(kind, p, wording.Refused(s.headed, status, o))
+	t.note(kind, p, describe.Refused(s.headed, status, o))
 }
 
 // notePaused makes an Event of a pause that begins.
 func (t *Transport) notePaused(p Partition, d time.Duration, asked bool) {
-	text := "stays away for " + spell.Span(d.Round(time.Millisecond))
+	text := "stays away for " + humanize.Span(d.Round(time.Millisecond))
 	if asked {
 		text += ", as the server asks"
 	}
@@ -222,7 +222,7 @@ func (t *Transport) keyStates() (all []paceline.KeyState) {
 		k, stats := state(Partition{Host: l.partition.Host, Key: l.partition.Key}), l.lane.Stats()
 		k.Counts = plus(k.Counts, stats)
 		k.InFlight += stats.InFlight
-		t.tellState(k, l.nodes[l.at(quota.Key)])
+		t.tellState(k, l.nodes[l.at(provider.Key)])
 		l.release()
 	}
 	for _, k := range states {
@@ -236,7 +236,7 @@ func (t *Transport) keyStates() (all []paceline.KeyState) {
 
 // tellState fills in what keeps requests with a key away.
 func (t *Transport) tellState(k *paceline.KeyState, n *node) {
-	if n.partition.Scope != quota.Key {
+	if n.partition.Scope != provider.Key {
 		return
 	}
 	t.junction.Update(func(now mono.Time) {
@@ -245,7 +245,7 @@ func (t *Transport) tellState(k *paceline.KeyState, n *node) {
 			return
 		}
 		k.State, k.Until, k.Why = paceline.KeyPaused, t.junction.Time(p.Until), pauseWords(&p, n.refusal)
-		if n.refusal == quota.Banned {
+		if n.refusal == provider.Banned {
 			k.State = paceline.KeyBanned
 		}
 	})

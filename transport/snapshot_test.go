@@ -15,7 +15,7 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/ratetest/llm"
 	"github.com/paceline-go/paceline/transport"
 )
@@ -33,7 +33,7 @@ func TestSnapshotIsWhatTheJudgeCounted(t *testing.T) {
 				t.Fatal(err)
 			}
 			tr := mustNew(t, transport.Config{Base: within{server, 20 * time.Millisecond}, Tokens: estimator(t), Attempts: 3, Limit: func(p transport.Partition) limit.Limiter {
-				if p.Scope != quota.Model {
+				if p.Scope != provider.Model {
 					return nil
 				}
 				return limit.NewAll(limit.MustRolling(c.requests, time.Minute), rolling(t, 600_000, time.Minute, limit.Tokens))
@@ -111,7 +111,7 @@ func TestSnapshotOfAPause(t *testing.T) {
 			return reply(200, "")
 		})
 		tr := mustNew(t, transport.Config{Base: b, Attempts: 1, Limit: func(p transport.Partition) limit.Limiter {
-			if p.Scope != quota.Key {
+			if p.Scope != provider.Key {
 				return nil
 			}
 			return rolling(t, 10, time.Minute, limit.Requests)

@@ -8,8 +8,8 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/tokens"
 )
 
@@ -76,8 +76,8 @@ type Pause struct {
 	Partition Partition
 	Since     time.Time
 	Until     time.Time
-	Next      time.Time     // when a request may go: Until, or before that to see whether it still holds
-	Refusal   quota.Refusal // why
+	Next      time.Time        // when a request may go: Until, or before that to see whether it still holds
+	Refusal   provider.Refusal // why
 	// Down says that nothing arrives at the host. Until is not known then.
 	Down bool
 	Err  error // the last, if it is down

@@ -10,9 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/ratetest"
-	"github.com/paceline-go/paceline/throttle"
 	"github.com/paceline-go/paceline/transport"
 )
 
@@ -33,7 +33,7 @@ func TestStrangersThroughTransport(t *testing.T) {
 				served := make([]int, clients)
 				for i := range clients {
 					fair := func() limit.Limiter {
-						f, err := throttle.NewFair(throttle.FairConfig{Limit: 4500, Window: time.Hour, Rng: rand.New(rand.NewPCG(uint64(i), 1))})
+						f, err := fairshare.NewFair(fairshare.FairConfig{Limit: 4500, Window: time.Hour, Rng: rand.New(rand.NewPCG(uint64(i), 1))})
 						if err != nil {
 							t.Error(err)
 						}

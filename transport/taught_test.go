@@ -8,10 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/ratetest"
-	"github.com/paceline-go/paceline/throttle"
 	"github.com/paceline-go/paceline/transport"
 )
 
@@ -21,24 +21,24 @@ func TestTaught(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		serve http.HandlerFunc
-		by    throttle.FoundBy
+		by    fairshare.FoundBy
 	}{
 		{"served", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("RateLimit-Policy", `"default";q=100;w=60`)
 			w.Header().Set("RateLimit", `"default";r=99;t=60`)
-		}, throttle.ByServer},
+		}, fairshare.ByServer},
 		{"refused", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("RateLimit-Policy", `"default";q=100;w=60`)
 			w.Header().Set("RateLimit", `"default";r=0;t=60`)
 			w.WriteHeader(http.StatusTooManyRequests)
-		}, throttle.ByServer},
+		}, fairshare.ByServer},
 		{"refused without a word", func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusTooManyRequests)
-		}, throttle.ByRefusals},
+		}, fairshare.ByRefusals},
 	} {
 		for _, shared := range []bool{true, false} {
 			synctest.Test(t, func(t *testing.T) {
-				auto, err := throttle.NewAuto(throttle.AutoConfig{Rng: rand.New(rand.NewPCG(1, 1))})
+				auto, err := fairshare.NewAuto(fairshare.AutoConfig{Rng: rand.New(rand.NewPCG(1, 1))})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -47,7 +47,7 @@ func TestTaught(t *testing.T) {
 					config.Limiter = limit.NewAll(auto)
 				} else {
 					config.Limit = func(p transport.Partition) limit.Limiter {
-						if p.Scope == quota.Key {
+						if p.Scope == provider.Key {
 							return auto
 						}
 						return nil
@@ -66,7 +66,7 @@ func TestTaught(t *testing.T) {
 				_, _ = io.Copy(io.Discard, resp.Body)
 				resp.Body.Close()
 				f := auto.Found()
-				if f.By != c.by || c.by == throttle.ByServer && (f.Rate.N != 100 || f.Rate.Per != time.Minute) {
+				if f.By != c.by || c.by == fairshare.ByServer && (f.Rate.N != 100 || f.Rate.Per != time.Minute) {
 					t.Errorf("%s, shared %v: found %v (%v)", c.name, shared, f, f.By)
 				}
 			})

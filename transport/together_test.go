@@ -16,8 +16,8 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/transport"
 )
 
@@ -32,9 +32,9 @@ func TestSlowModelHoldsUpNobody(t *testing.T) {
 			},
 			Limit: func(p transport.Partition) limit.Limiter {
 				switch {
-				case p.Scope == quota.Model && p.Model == "slow":
+				case p.Scope == provider.Model && p.Model == "slow":
 					return rolling(t, 1, 10*time.Second, limit.Requests)
-				case p.Scope == quota.Route:
+				case p.Scope == provider.Route:
 					return rolling(t, 20, time.Second, limit.Requests)
 				}
 				return nil
@@ -116,7 +116,7 @@ func TestEveryLimiterHearsWhatIsLeft(t *testing.T) {
 		b := newBase(0, func(int, *http.Request) *http.Response { return reply(200, "", "RateLimit-Remaining", "17") })
 		shared, own := &ear{Limiter: limit.MustRolling(20, time.Second)}, &ear{Limiter: limit.MustRolling(20, time.Second)}
 		tr := mustNew(t, transport.Config{Base: b, Limiter: shared, Limit: func(p transport.Partition) limit.Limiter {
-			if p.Scope == quota.Key {
+			if p.Scope == provider.Key {
 				return own
 			}
 			return nil
@@ -132,11 +132,11 @@ func TestEveryLimiterHearsWhatIsLeft(t *testing.T) {
 
 // askedDialect counts how often it is asked.
 type askedDialect struct {
-	quota.Dialect
+	provider.Dialect
 	n *int
 }
 
-func (a askedDialect) Read(now time.Time, r quota.Response) quota.Observation {
+func (a askedDialect) Read(now time.Time, r provider.Response) provider.Observation {
 	*a.n++
 	return a.Dialect.Read(now, r)
 }
@@ -145,7 +145,7 @@ func (a askedDialect) Read(now time.Time, r quota.Response) quota.Observation {
 func TestProviderIsAlwaysAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(0, func(int, *http.Request) *http.Response { return reply(200, "", "X-Left", "3") })
-		generic, _ := quota.Lookup("generic")
+		generic, _ := provider.Lookup("generic")
 		n := 0
 		tr := mustNew(t, transport.Config{Base: b, Provider: askedDialect{generic, &n}})
 		for range 3 {
@@ -176,7 +176,7 @@ func TestLift(t *testing.T) {
 			t.Fatalf("%+v", all)
 		}
 		p := all[0].Pauses[0]
-		if p.Refusal != quota.RateLimited || p.Partition.Scope != quota.Key || p.Until.Sub(begin) != time.Minute || !strings.HasPrefix(all[0].Partition.String(), "a.test") {
+		if p.Refusal != provider.RateLimited || p.Partition.Scope != provider.Key || p.Until.Sub(begin) != time.Minute || !strings.HasPrefix(all[0].Partition.String(), "a.test") {
 			t.Errorf("%+v", p)
 		}
 		if !tr.Lift(p.Partition) || tr.Lift(p.Partition) || tr.Lift(transport.Partition{Host: "b.test"}) {
@@ -204,7 +204,7 @@ func TestRetreatIsSaid(t *testing.T) {
 			t.Fatal(err)
 		}
 		tr := mustNew(t, transport.Config{Base: b, Logger: slog.New(slog.NewTextHandler(&log, nil)), Limit: func(p transport.Partition) limit.Limiter {
-			if p.Scope == quota.Key {
+			if p.Scope == provider.Key {
 				return limit.Named("orders", own)
 			}
 			return nil

@@ -19,10 +19,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline/backoff"
-	"github.com/paceline-go/paceline/internal/golden"
+	"github.com/paceline-go/paceline/internal/testkit/golden"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/pool/backoff"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/transport"
 )
 
@@ -208,13 +208,13 @@ func (s *street) look() {
 func TestWhatATransportSays(t *testing.T) {
 	byScope := func(p transport.Partition) limit.Limiter {
 		switch p.Scope {
-		case quota.Key:
+		case provider.Key:
 			return limit.NewAll(limit.MustRolling(8, 4*time.Second), limit.Named("minute", limit.MustRolling(60, time.Minute)))
-		case quota.Model:
+		case provider.Model:
 			return rolling(t, 900, 10*time.Second, limit.Tokens)
-		case quota.Route:
+		case provider.Route:
 			return limit.MustRolling(3, time.Second)
-		case quota.All:
+		case provider.All:
 			return limit.MustRolling(25, 10*time.Second)
 		}
 		return nil

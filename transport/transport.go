@@ -13,7 +13,7 @@
 //	partition   host, credential, model, route and client say which limits it counts in
 //	acquire     leave from all of them at once, by one of the Keys if any     paceline.Junction, a lane per partition, a way per key
 //	send        the Base, with the key's credential, at most once per leave, timed from the end of the write
-//	judge       what it proves, and whether to send it again                  package verdict
+//	judge       what it proves, and whether to send it again                  package classify
 //	settle      each limit learns how it ended and what the server said of it
 //
 // A body that a caller reads is the Base's own, untouched. Only with Config.Tokens, and for the answers of known language
@@ -44,14 +44,14 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
-	"github.com/paceline-go/paceline/backoff"
-	"github.com/paceline-go/paceline/internal/overdue"
-	"github.com/paceline-go/paceline/internal/wire"
+	"github.com/paceline-go/paceline/internal/send/once"
+	"github.com/paceline-go/paceline/internal/send/timer"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/pool/backoff"
+	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/provider/classify"
 	"github.com/paceline-go/paceline/tokens"
-	"github.com/paceline-go/paceline/verdict"
 )
 
 // Config says how a Transport sends. The zero value is ready: it has no limit of its own, learns from answers, and sends
@@ -72,7 +72,7 @@ type Config struct {
 	// of a request's Partition is then that of its key: what the request itself has does not count. A request that a redirect has led to
 	// another host gets none and fails. If empty, requests have their own.
 	Keys []Key
-	// Preset is Limit by name: the limits that a provider publishes, as Published makes them of a quota.Preset. With Limit, both hold.
+	// Preset is Limit by name: the limits that a provider publishes, as Published makes them of a provider.Preset. With Limit, both hold.
 	// Where nobody knows a host, that provider is taken for who runs it. Its numbers are those of the model that it names: that a request is
 	// for another is said once for each (see Logger). If empty, none.
 	Preset string
@@ -92,7 +92,7 @@ type Config struct {
 	// model API then costs limit.Money, in millionths of a dollar, beside what Cost says: the most that it may cost, and once it is answered what it did
 	// cost; nothing where it was refused or failed. Where a limit of money concerns a request whose price is not known, or whose
 	// tokens cannot be counted, the request fails with ErrPrice. p has all fields but the Scope. If nil, only Cost counts money.
-	Price func(p Partition, model string) (price quota.ModelInfo, known bool)
+	Price func(p Partition, model string) (price provider.ModelInfo, known bool)
 	// Tokens estimates what requests to known language model APIs (tokens.APIOf) cost in tokens, and learns from what their
 	// answers say was used. The bodies of such requests are read before they are sent. If nil, tokens are not counted.
 	Tokens *tokens.Estimator
@@ -134,10 +134,10 @@ type Config struct {
 	UntilBody bool
 
 	// Provider reads what answers say about limits. If nil, that of the host, if known; else as each answer looks.
-	Provider quota.Dialect
+	Provider provider.Dialect
 	// Scope says whom a refusal concerns, where the Transport would get it wrong. p has all fields of the request. If nil or
 	// the answer is empty: as the server said, or as its documentation has it, or the key.
-	Scope func(p Partition, o quota.Observation) quota.Scope
+	Scope func(p Partition, o provider.Observation) provider.Scope
 	// Share, if not nil, is given how the limits of a partition, and those of a client alone, are made, and returns what holds in their place:
 	// a share.Member of such limits, say, that other processes have, too. made returns new ones each time that it is called. It is called under
 	// the Transport's lock. Fill must be 0 if what it returns does not foresee.
@@ -145,7 +145,7 @@ type Config struct {
 	// Adopt is told what limits the server states for a partition that has a limiter of Limit, when that changes. It is
 	// called where the limiter may be changed, under its lock: SetLimit(now, …). It must be quick and must not use the
 	// Transport. If nil, the configured limit stands, and what the server says can only tighten it.
-	Adopt func(now mono.Time, p Partition, l limit.Limiter, said []quota.Policy)
+	Adopt func(now mono.Time, p Partition, l limit.Limiter, said []provider.Policy)
 
 	// Attempts is how often a request may be sent, the first time included. If zero, 3; 1: nothing is sent again. What found no way to the host
 	// was not sent: see MaxOutage.
@@ -219,8 +219,8 @@ type Attempt struct {
 	Status    int                // 0: no answer
 	Err       error
 	Result    limit.Result
-	Said      quota.Observation // the zero Observation: nothing was read
-	Again     bool              // it is going to be sent again
+	Said      provider.Observation // the zero Observation: nothing was read
+	Again     bool                 // it is going to be sent again
 	// Why says, in words, what stood in the way of sending it again, where it failed or was refused and is not.
 	Why string
 }
@@ -230,16 +230,16 @@ type Attempt struct {
 // reaches the Base.
 type Transport struct {
 	config Config
-	base   *wire.Base
-	policy verdict.Policy
+	base   *once.Base
+	policy classify.Policy
 
-	preset    quota.Preset   // the zero Preset: none
-	publisher quota.Provider // whose it is
+	preset    provider.Preset   // the zero Preset: none
+	publisher provider.Provider // whose it is
 	log       *slog.Logger
 	slow      bool // nothing is configured: begin slowly after a pause
 
 	hedging bool
-	late    *overdue.Watch // over attempts; nil: no Config.AttemptTimeout
+	late    *timer.Watch // over attempts; nil: no Config.AttemptTimeout
 
 	*state
 }
@@ -347,8 +347,8 @@ func New(c Config) (*Transport, error) {
 	}
 	random := func() *rand.Rand { return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) }
 	t := &Transport{
-		config: c, preset: preset, publisher: publisher, log: log, base: wire.New(c.Base), slow: c.Limiter == nil && c.Limit == nil && !slices.ContainsFunc(c.Keys, func(k Key) bool { return k.Limit != nil }),
-		policy: verdict.Policy{Dialect: c.Provider, MaxRetryAfter: c.MaxRetryAfter}, hedging: c.Hedge.on(),
+		config: c, preset: preset, publisher: publisher, log: log, base: once.New(c.Base), slow: c.Limiter == nil && c.Limit == nil && !slices.ContainsFunc(c.Keys, func(k Key) bool { return k.Limit != nil }),
+		policy: classify.Policy{Dialect: c.Provider, MaxRetryAfter: c.MaxRetryAfter}, hedging: c.Hedge.on(),
 	}
 	t.state = &state{
 		epoch: clients.epoch, clients: clients, junction: clients.junction, view: clients.junction.View(), jitter: random(), rng: random(),
@@ -356,7 +356,7 @@ func New(c Config) (*Transport, error) {
 	}
 	t.latest.Store(t)
 	if c.AttemptTimeout > 0 {
-		t.late = overdue.New(c.AttemptTimeout)
+		t.late = timer.New(c.AttemptTimeout)
 	}
 	t.hedges.share = c.Hedge.share()
 	t.recent.init()
@@ -364,7 +364,7 @@ func New(c Config) (*Transport, error) {
 		return nil, err
 	}
 	if c.Limiter != nil {
-		n, err := t.newNode(Partition{Scope: quota.All}, c.Limiter)
+		n, err := t.newNode(Partition{Scope: provider.All}, c.Limiter)
 		if err != nil {
 			return nil, err
 		}
@@ -375,7 +375,7 @@ func New(c Config) (*Transport, error) {
 }
 
 // preset puts in the limits of the Preset, and returns it and whose it is.
-func (c *Config) preset() (preset quota.Preset, publisher quota.Provider, err error) {
+func (c *Config) preset() (preset provider.Preset, publisher provider.Provider, err error) {
 	if c.Preset == "" {
 		if c.PerSecond {
 			err = errors.New("transport: PerSecond without a Preset")
@@ -391,8 +391,8 @@ func (c *Config) preset() (preset quota.Preset, publisher quota.Provider, err er
 		return preset, publisher, err
 	}
 	c.Limit = both(published, c.Limit)
-	preset, _ = quota.LookupPreset(c.Preset)
-	publisher, _ = quota.Publisher(c.Preset)
+	preset, _ = provider.LookupPreset(c.Preset)
+	publisher, _ = provider.Publisher(c.Preset)
 	return preset, publisher, nil
 }
 

@@ -16,10 +16,10 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
-	"github.com/paceline-go/paceline/backoff"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/pool/backoff"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/transport"
 )
 
@@ -124,9 +124,9 @@ func TestDeadlineOfAWiderLimit(t *testing.T) {
 			Base: b, Limiter: leases.new(rolling(t, 1, time.Hour, limit.Requests)),
 			Limit: func(p transport.Partition) limit.Limiter {
 				switch p.Scope {
-				case quota.Route:
+				case provider.Route:
 					return leases.new(rolling(t, 100, time.Second, limit.Requests))
-				case quota.Key:
+				case provider.Key:
 					return leases.new(rolling(t, 1, 5*time.Second, limit.Requests))
 				}
 				return nil
@@ -138,7 +138,7 @@ func TestDeadlineOfAWiderLimit(t *testing.T) {
 		defer cancel()
 		_, err := tr.RoundTrip(get(t, "http://a.test/").WithContext(ctx))
 		var e *transport.Error
-		if !errors.As(err, &e) || e.Partition.Scope != quota.All || e.Ready.Sub(start) != time.Hour || time.Since(start) != 0 {
+		if !errors.As(err, &e) || e.Partition.Scope != provider.All || e.Ready.Sub(start) != time.Hour || time.Since(start) != 0 {
 			t.Errorf("after %v: %v", time.Since(start), err)
 		}
 		// The limit of 5 s was not used up by it.
@@ -146,7 +146,7 @@ func TestDeadlineOfAWiderLimit(t *testing.T) {
 			t.Error(err)
 		}
 		time.Sleep(10 * time.Second)
-		if _, err := tr.RoundTrip(get(t, "http://a.test/").WithContext(ctx)); !errors.As(err, &e) || e.Partition.Scope != quota.All {
+		if _, err := tr.RoundTrip(get(t, "http://a.test/").WithContext(ctx)); !errors.As(err, &e) || e.Partition.Scope != provider.All {
 			t.Error(err)
 		}
 		if n, err := leases.open(); n != 0 || err != nil {
@@ -302,7 +302,7 @@ func TestRefusalPausesItsScope(t *testing.T) {
 		},
 		{
 			name: "the caller says: the address", status: 429,
-			config:  transport.Config{Scope: func(transport.Partition, quota.Observation) quota.Scope { return quota.IP }},
+			config:  transport.Config{Scope: func(transport.Partition, provider.Observation) provider.Scope { return provider.IP }},
 			stopped: []*http.Request{get(t, host+"/x/1", two...)},
 			run:     []*http.Request{get(t, "http://b.test/x/1", one...)},
 		},
@@ -322,7 +322,7 @@ func TestRefusalPausesItsScope(t *testing.T) {
 				})
 				c := tc.config
 				c.Base, c.Attempts = b, 1
-				c.Provider, _ = quota.Lookup(tc.provider)
+				c.Provider, _ = provider.Lookup(tc.provider)
 				c.Partition = func(r *http.Request) transport.Partition {
 					p := transport.PartitionOf(r)
 					p.Model = r.Header.Get("Model")
@@ -489,7 +489,7 @@ func TestLongPause(t *testing.T) {
 			return reply(200, "")
 		})
 		tr := mustNew(t, transport.Config{Base: b, MaxPause: -1, Limit: func(p transport.Partition) limit.Limiter {
-			if p.Scope == quota.Key {
+			if p.Scope == provider.Key {
 				return rolling(t, 1, time.Minute, limit.Requests)
 			}
 			return nil
@@ -498,9 +498,9 @@ func TestLongPause(t *testing.T) {
 		fails := func() {
 			_, _, err := do(t, tr, get(t, "http://a.test/"))
 			var e *transport.Error
-			if !errors.Is(err, transport.ErrPaused) || !errors.As(err, &e) || e.Refusal != quota.RateLimited {
+			if !errors.Is(err, transport.ErrPaused) || !errors.As(err, &e) || e.Refusal != provider.RateLimited {
 				t.Errorf("got %v", err)
-			} else if want := b.begin.Add(time.Second + quota.MaxWait); !e.Ready.Equal(want) {
+			} else if want := b.begin.Add(time.Second + provider.MaxWait); !e.Ready.Equal(want) {
 				t.Errorf("until %v, want %v", e.Ready, want)
 			}
 		}
@@ -520,11 +520,11 @@ func TestLongPause(t *testing.T) {
 			t.Errorf("%d sent in %v", len(b.at()), took)
 		}
 		// Four minutes before its end it is a pause like another.
-		time.Sleep(quota.MaxWait - 4*time.Minute)
+		time.Sleep(provider.MaxWait - 4*time.Minute)
 		if status, _, err := do(t, tr, get(t, "http://a.test/")); status != 200 || err != nil {
 			t.Error(status, err)
 		}
-		if got, want := b.at()[1], time.Second+quota.MaxWait; got != want {
+		if got, want := b.at()[1], time.Second+provider.MaxWait; got != want {
 			t.Errorf("sent at %v, want %v", got, want)
 		}
 	})
@@ -587,7 +587,7 @@ func TestHintsOfABucket(t *testing.T) {
 		b := newBase(0, func(int, *http.Request) *http.Response {
 			return reply(200, "", "X-Ratelimit-Limit-Requests", "60", "X-Ratelimit-Remaining-Requests", "0", "X-Ratelimit-Reset-Requests", "1m0s")
 		})
-		openai, _ := quota.Lookup("openai")
+		openai, _ := provider.Lookup("openai")
 		tr := mustNew(t, transport.Config{Base: b, Provider: openai})
 		for range 4 {
 			do(t, tr, get(t, "http://a.test/"))
@@ -605,7 +605,7 @@ func TestHintsOfABucketWithSomeInFlight(t *testing.T) {
 			time.Sleep(time.Duration(min(n, 4)) * time.Second)
 			return reply(200, "", "X-Ratelimit-Limit-Requests", "60", "X-Ratelimit-Remaining-Requests", "5", "X-Ratelimit-Reset-Requests", "55m")
 		})
-		openai, _ := quota.Lookup("openai")
+		openai, _ := provider.Lookup("openai")
 		tr := mustNew(t, transport.Config{Base: b, Provider: openai})
 		var wg sync.WaitGroup
 		send := func(n int) {
@@ -642,14 +642,14 @@ func TestAdopt(t *testing.T) {
 		tr := mustNew(t, transport.Config{
 			Base: b,
 			Limit: func(p transport.Partition) limit.Limiter {
-				if p.Scope == quota.Key {
+				if p.Scope == provider.Key {
 					return rolling(t, 1, 10*time.Second, limit.Requests)
 				}
 				return nil
 			},
-			Adopt: func(now mono.Time, p transport.Partition, l limit.Limiter, said []quota.Policy) {
+			Adopt: func(now mono.Time, p transport.Partition, l limit.Limiter, said []provider.Policy) {
 				calls++
-				if err := l.(*limit.Rolling).SetLimit(now, said[0].Limit); err != nil || p.Scope != quota.Key || len(said) != 1 {
+				if err := l.(*limit.Rolling).SetLimit(now, said[0].Limit); err != nil || p.Scope != provider.Key || len(said) != 1 {
 					t.Error(err, p, said)
 				}
 			},
@@ -725,7 +725,7 @@ func TestNewNamesTheField(t *testing.T) {
 		{transport.Config{MaxPartitions: -2}, "MaxPartitions -2"},
 		{transport.Config{Idle: -time.Second}, "Idle -1s"},
 		{transport.Config{Backoff: backoff.Policy{Factor: 0.5}}, "Factor 0.5"},
-		{transport.Config{Adopt: func(mono.Time, transport.Partition, limit.Limiter, []quota.Policy) {}}, "Limit is nil"},
+		{transport.Config{Adopt: func(mono.Time, transport.Partition, limit.Limiter, []provider.Policy) {}}, "Limit is nil"},
 	} {
 		if _, err := transport.New(tc.config); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("got %v, want %q", err, tc.want)

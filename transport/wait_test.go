@@ -16,8 +16,8 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/transport"
 )
 
@@ -37,9 +37,9 @@ func TestAttemptTellsWhatItWaitedFor(t *testing.T) {
 			Base: b, Ended: func(a transport.Attempt) { waits = append(waits, a.Waits) },
 			Limit: func(p transport.Partition) limit.Limiter {
 				switch p.Scope {
-				case quota.Key:
+				case provider.Key:
 					return limit.Named("of the key", rolling(t, 1, 2*time.Second, limit.Requests))
-				case quota.IP:
+				case provider.IP:
 					return rolling(t, 1, 5*time.Second, limit.Requests)
 				}
 				return nil
@@ -163,10 +163,10 @@ func TestErrorNamesThePartition(t *testing.T) {
 		for range 20 {
 			ask("a.test", time.Hour)
 		}
-		if e := ask("a.test", time.Millisecond); e == nil || e.Partition.Scope != quota.IP {
+		if e := ask("a.test", time.Millisecond); e == nil || e.Partition.Scope != provider.IP {
 			t.Errorf("where nothing arrives: %v", e)
 		}
-		if e := ask("b.test", 0); e == nil || e.Partition.Scope != quota.Route {
+		if e := ask("b.test", 0); e == nil || e.Partition.Scope != provider.Route {
 			t.Errorf("too late before it was asked: %v", e)
 		}
 	})

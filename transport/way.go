@@ -6,11 +6,11 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/provider"
 )
 
 // The scopes of a request, narrowest first.
-var scopes = [...]quota.Scope{quota.Route, quota.Model, quota.Key, quota.IP}
+var scopes = [...]provider.Scope{provider.Route, provider.Model, provider.Key, provider.IP}
 
 const maxNodes = len(scopes) + 2 // beside the scopes, the client's own limit and the one that all requests share
 
@@ -22,16 +22,16 @@ type way struct {
 }
 
 // at returns the index of the node of a scope, or that of the key where the request has no such scope.
-func (w *way) at(s quota.Scope) int {
-	if s == quota.All {
-		s = quota.IP // an answer speaks for its own server alone
+func (w *way) at(s provider.Scope) int {
+	if s == provider.All {
+		s = provider.IP // an answer speaks for its own server alone
 	}
 	key := 0
 	for i, n := range w.nodes[:w.count] {
 		switch n.partition.Scope {
 		case s:
 			return i
-		case quota.Key:
+		case provider.Key:
 			key = i
 		}
 	}
@@ -39,8 +39,8 @@ func (w *way) at(s quota.Scope) int {
 }
 
 // has returns a function that reports whether a scope is that of node i.
-func (w *way) has(i int) func(quota.Scope) bool {
-	return func(s quota.Scope) bool { return w.at(s) == i }
+func (w *way) has(i int) func(provider.Scope) bool {
+	return func(s provider.Scope) bool { return w.at(s) == i }
 }
 
 // index returns the node that has a limit, -1 if it is the way to the host.
@@ -129,7 +129,7 @@ func (l *leaf) look() *Error {
 // and that of all requests.
 func (l *leaf) partitions(yield func(*node) bool) {
 	for n := range l.distinct {
-		if s := n.partition.Scope; s != ScopeClient && s != quota.All && !yield(n) {
+		if s := n.partition.Scope; s != ScopeClient && s != provider.All && !yield(n) {
 			return
 		}
 	}

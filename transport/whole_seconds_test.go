@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/quota"
-	"github.com/paceline-go/paceline/rule"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/ratetest/rule"
 	"github.com/paceline-go/paceline/transport"
 )
 
@@ -142,7 +142,7 @@ func TestWholeSeconds(t *testing.T) {
 		},
 		"of the key": func() transport.Config {
 			return transport.Config{Limit: func(p transport.Partition) limit.Limiter {
-				if p.Scope != quota.Key {
+				if p.Scope != provider.Key {
 					return nil
 				}
 				return rolling(t, secondsLimit, time.Second, limit.Requests)

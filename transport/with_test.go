@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/transport"
 )
 
@@ -62,7 +62,7 @@ func TestWithSharesLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, other := newBase(0, ok), newBase(0, func(int, *http.Request) *http.Response { return reply(500, "") })
 		c := transport.Config{Base: b, Limit: func(p transport.Partition) limit.Limiter {
-			if p.Scope != quota.Key {
+			if p.Scope != provider.Key {
 				return nil
 			}
 			return rolling(t, 2, 10*time.Second, limit.Requests)

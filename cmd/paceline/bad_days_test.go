@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/need"
+	"github.com/paceline-go/paceline/internal/testkit/need"
 )
 
 // badDay is a run of 60 requests on a day on which something breaks.
@@ -105,7 +105,7 @@ func (d *badDay) whole(n int) {
 //	outage               TestRunWaitsForItsServer, TestRunGivesUpAnOutage, FuzzHealth
 //	fd limit             TestRunOutOfFiles
 //	close without answer wire's tests, TestUnanswered, TestSoak
-//	full disk            TestFullDisk of internal/batch and internal/durable: each file, at each line
+//	full disk            TestFullDisk of internal/app/run and internal/app/durable: each file, at each line
 //	wrong certificate    TestRunWithAWrongHost
 //	kill -9              TestRunKilled, TestRunBatchKilled, TestSoak
 //	refusals, lies       TestSoak

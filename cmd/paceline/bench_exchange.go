@@ -14,11 +14,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/paceline-go/paceline/internal/bench"
-	"github.com/paceline-go/paceline/internal/chart"
-	"github.com/paceline-go/paceline/internal/rate"
-	"github.com/paceline-go/paceline/internal/screen"
-	"github.com/paceline-go/paceline/latency"
+	"github.com/paceline-go/paceline/internal/app/screen"
+	"github.com/paceline-go/paceline/internal/text/rate"
+	"github.com/paceline-go/paceline/lab/bench"
+	"github.com/paceline-go/paceline/lab/chart"
+	"github.com/paceline-go/paceline/ratetest/latency"
 )
 
 const benchExchangeLong = `Run exchange clients, ours and the published ones, against a strict exchange: by default five API keys with 20

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/paceline-go/paceline/internal/bench"
-	"github.com/paceline-go/paceline/sim"
+	"github.com/paceline-go/paceline/lab/bench"
+	"github.com/paceline-go/paceline/lab/sim"
 )
 
 const benchLLMLong = `Run clients of a language model, ours and others, against limits of 500 requests and 30,000 tokens in any minute, in

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/paceline-go/paceline/internal/bench"
-	"github.com/paceline-go/paceline/internal/screen"
+	"github.com/paceline-go/paceline/internal/app/screen"
+	"github.com/paceline-go/paceline/lab/bench"
 )
 
 const benchProofLong = `Prove that a client with Paceline's limiters is never refused: every kind of limit that servers enforce, each over

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/paceline-go/paceline/internal/bench"
+	"github.com/paceline-go/paceline/lab/bench"
 )
 
 func TestProofExits(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/paceline-go/paceline/internal/proxybench"
+	"github.com/paceline-go/paceline/lab/proxybench"
 )
 
 const benchProxyLong = `Measure paceline proxy beside Go's ReverseProxy, nginx and HAProxy, if those are installed. Each is a process of its own

@@ -1,6 +1,6 @@
 package main
 
-import "github.com/paceline-go/paceline/internal/bytesize"
+import "github.com/paceline-go/paceline/internal/text/bytesize"
 
 // byteSize is a flag for a number of bytes.
 type byteSize int64

@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/paceline-go/paceline/internal/chart"
-	"github.com/paceline-go/paceline/internal/shown"
+	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/lab/chart"
 )
 
 const chartLong = `Draw a run of paceline sim again. Runs are kept in paceline/runs of the user's cache folder, the latest 50, or in the folder
@@ -41,7 +41,7 @@ func newChart() *cobra.Command {
 					return err
 				}
 				for _, name := range names {
-					fmt.Fprintln(cmd.OutOrStdout(), shown.Text(name))
+					fmt.Fprintln(cmd.OutOrStdout(), sanitize.Text(name))
 				}
 				return nil
 			}
@@ -68,7 +68,7 @@ func newChart() *cobra.Command {
 			if err := chart.WriteFile(out, figure); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "%s drawn in %s: %s\n", shown.Text(name), shown.Text(out), figure.Caption)
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s drawn in %s: %s\n", sanitize.Text(name), sanitize.Text(out), figure.Caption)
 			return nil
 		},
 	}

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/chart"
-	"github.com/paceline-go/paceline/internal/live"
-	"github.com/paceline-go/paceline/sim/compare"
-	"github.com/paceline-go/paceline/sim/fleet"
+	"github.com/paceline-go/paceline/lab/chart"
+	"github.com/paceline-go/paceline/lab/loadgen"
+	"github.com/paceline-go/paceline/lab/sim/compare"
+	"github.com/paceline-go/paceline/lab/sim/fleet"
 )
 
 func (r *storedRun) figure() (chart.Figure, error) {
@@ -90,7 +90,7 @@ func groupPanels(r *fleet.Report, names []string) []chart.Panel {
 	return []chart.Panel{together, each}
 }
 
-func liveFigure(r *live.Report) (chart.Figure, error) {
+func liveFigure(r *loadgen.Report) (chart.Figure, error) {
 	if r.Series == nil || len(r.Series.At) == 0 {
 		return chart.Figure{}, errNoSeries
 	}

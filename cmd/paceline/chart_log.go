@@ -15,10 +15,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/batch"
-	"github.com/paceline-go/paceline/internal/chart"
-	"github.com/paceline-go/paceline/internal/rate"
-	"github.com/paceline-go/paceline/internal/shown"
+	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/text/rate"
+	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/lab/chart"
 )
 
 // logLine is a line of the results of paceline run, or of the --log of paceline serve. The fields that a line has tell which it is.
@@ -201,7 +201,7 @@ func openLog(name string) (l requestLog, ok bool, err error) {
 func loadLog(name string) (figure chart.Figure, ok bool, err error) {
 	l, ok, err := openLog(name)
 	if !ok && err == nil {
-		l, ok, err = openLog(batch.RowsOf(name))
+		l, ok, err = openLog(run.RowsOf(name))
 	}
 	if err != nil {
 		return figure, true, err
@@ -209,7 +209,7 @@ func loadLog(name string) (figure chart.Figure, ok bool, err error) {
 	if !ok || len(l.events) == 0 {
 		return figure, false, nil
 	}
-	if dead, err := os.Open(batch.DeadBeside(strings.TrimSuffix(name, batch.RowsOf("")))); l.ofRun && err == nil {
+	if dead, err := os.Open(run.DeadBeside(strings.TrimSuffix(name, run.RowsOf("")))); l.ofRun && err == nil {
 		defer dead.Close()
 		if more, ok, err := readLog(dead); ok && err == nil {
 			l.events, l.ceiling, l.undated = append(l.events, more.events...), append(l.ceiling, more.ceiling...), l.undated+more.undated
@@ -222,7 +222,7 @@ func loadLog(name string) (figure chart.Figure, ok bool, err error) {
 	for _, points := range l.left {
 		sortPoints(points)
 	}
-	return l.figure(shown.Text(filepath.Base(name))), true, nil
+	return l.figure(sanitize.Text(filepath.Base(name))), true, nil
 }
 
 // slots is the largest number of slots that a log is cut into.
@@ -285,7 +285,7 @@ func (l *requestLog) caption(counts map[string]int, span float64) string {
 		return fmt.Sprintf("%d requests in %v: %d done, %d refused, %d failed.", len(l.events), in, counts["done"], counts["refused"], counts["failed"])
 	}
 	text := fmt.Sprintf("%d requests in %v: %d done, %d failed; %s refused", counts["done"]+counts["failed"], in, counts["done"], counts["failed"],
-		shown.Count(counts["refused"]+l.undated, "attempt was", "attempts were"))
+		sanitize.Count(counts["refused"]+l.undated, "attempt was", "attempts were"))
 	if l.undated > 0 {
 		text += fmt.Sprintf(", %d of them nobody knows when", l.undated)
 	}
@@ -319,7 +319,7 @@ func (l *requestLog) ratePanel(rates map[string][]float64, at []float64, slot, f
 		if len(l.keys) > 1 {
 			name += fmt.Sprintf(" × %d keys", len(l.keys))
 		}
-		p.References = append(p.References, chart.Reference{Name: shown.Text(name), Y: []float64{all}})
+		p.References = append(p.References, chart.Reference{Name: sanitize.Text(name), Y: []float64{all}})
 	}
 	return p
 }
@@ -344,9 +344,9 @@ func (l *requestLog) leftPanels(first float64) (panels []chart.Panel) {
 	of := slices.SortedFunc(maps.Keys(l.left), func(a, b leftOf) int { return cmp.Or(cmp.Compare(a.policy, b.policy), cmp.Compare(a.who, b.who)) })
 	const mostPanels, mostSeries = 12, 1000
 	for len(of) > 0 && len(panels) < mostPanels {
-		p := chart.Lines{Title: "Left of " + cmp.Or(shown.Text(of[0].policy), "the quota"), X: chart.Axis{Label: "time", Unit: "s"}, Y: chart.Axis{Label: "left"}, Each: "clients", Step: true}
+		p := chart.Lines{Title: "Left of " + cmp.Or(sanitize.Text(of[0].policy), "the quota"), X: chart.Axis{Label: "time", Unit: "s"}, Y: chart.Axis{Label: "left"}, Each: "clients", Step: true}
 		for policy := of[0].policy; len(of) > 0 && of[0].policy == policy; of = of[1:] {
-			s := chart.Series{Name: cmp.Or(shown.Text(of[0].who), "left")}
+			s := chart.Series{Name: cmp.Or(sanitize.Text(of[0].who), "left")}
 			for _, at := range l.left[of[0]] {
 				s.X, s.Y = append(s.X, at.at-first), append(s.Y, at.y)
 			}

@@ -12,17 +12,17 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/live"
-	"github.com/paceline-go/paceline/sim/compare"
-	"github.com/paceline-go/paceline/sim/fleet"
+	"github.com/paceline-go/paceline/lab/loadgen"
+	"github.com/paceline-go/paceline/lab/sim/compare"
+	"github.com/paceline-go/paceline/lab/sim/fleet"
 )
 
 // storedRun is a run of paceline sim as it is kept. One of its pointers is set.
 type storedRun struct {
-	Version   int            `json:"version"` // 1
-	Scenario  *fleet.Report  `json:"scenario,omitempty"`
-	Live      *live.Report   `json:"live,omitempty"`
-	Throttles *compare.Table `json:"throttles,omitempty"`
+	Version   int             `json:"version"` // 1
+	Scenario  *fleet.Report   `json:"scenario,omitempty"`
+	Live      *loadgen.Report `json:"live,omitempty"`
+	Throttles *compare.Table  `json:"throttles,omitempty"`
 }
 
 // samples is how many instants of a run are kept for charts if the run does not say how many.

@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/chart"
-	"github.com/paceline-go/paceline/internal/live"
-	"github.com/paceline-go/paceline/sim/fleet"
+	"github.com/paceline-go/paceline/lab/chart"
+	"github.com/paceline-go/paceline/lab/loadgen"
+	"github.com/paceline-go/paceline/lab/sim/fleet"
 )
 
 // command runs a command line.
@@ -56,7 +56,7 @@ func TestChart(t *testing.T) {
 			t.Errorf("%v: %d bytes, %v", c.args, len(drawn), err)
 		}
 		if i == 2 {
-			var r live.Report
+			var r loadgen.Report
 			if err := json.Unmarshal([]byte(stdout), &r); err != nil || r.Requests == 0 || r.Series != nil {
 				t.Errorf("%v: %s", err, stdout)
 			}

@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/paceline-go/paceline/internal/pasted"
-	"github.com/paceline-go/paceline/internal/tables"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/internal/app/explain"
+	"github.com/paceline-go/paceline/internal/text/table"
+	"github.com/paceline-go/paceline/provider"
 )
 
 const explainLong = `Say in words what a response means: what the server's limits are, what is left of them, and when to come back.
@@ -31,7 +31,7 @@ The provider is found by the host of a URL, or else by the fields of the respons
 raised an error, or by the codes of a body; --provider names it where that fails.
 What is known of a provider, without any response: --provider alone; of all: --providers; its published limits: --preset.`
 
-type explain struct {
+type explanation struct {
 	provider, output, at string
 	headers              []string
 	timeout              time.Duration
@@ -46,7 +46,7 @@ type explain struct {
 func newExplain() *cobra.Command { return explainAt(time.Now, isTerminal) }
 
 func explainAt(now func() time.Time, terminal func(io.Reader) bool) *cobra.Command {
-	e := explain{now: now, terminal: terminal}
+	e := explanation{now: now, terminal: terminal}
 	c := &cobra.Command{
 		Use:   "explain [FILE|-|URL]",
 		Short: "Say what a response means: the server's limits, what is left, when to come back",
@@ -82,14 +82,14 @@ func explainAt(now func() time.Time, terminal func(io.Reader) bool) *cobra.Comma
 }
 
 // check finds what is wrong with the command line.
-func (e *explain) check(args []string) error {
+func (e *explanation) check(args []string) error {
 	if e.output != "text" && e.output != "json" {
 		return badOutput(e.output, "text or json")
 	}
-	if _, ok := quota.LookupProvider(e.provider); e.provider != "" && !ok {
+	if _, ok := provider.LookupProvider(e.provider); e.provider != "" && !ok {
 		return unknownProvider(e.provider)
 	}
-	if _, ok := quota.LookupPreset(e.preset); e.preset != "" && !ok {
+	if _, ok := provider.LookupPreset(e.preset); e.preset != "" && !ok {
 		return unknownPreset(e.preset)
 	}
 	if e.preset != "" && len(args) > 0 {
@@ -98,7 +98,7 @@ func (e *explain) check(args []string) error {
 	if e.providers && (len(args) > 0 || e.preset != "" || e.provider != "") {
 		return errors.New("--providers lists the table: it takes no response, no --provider and no --preset")
 	}
-	if _, ok := quota.Lookup(e.provider); e.provider != "" && !ok && len(args) > 0 {
+	if _, ok := provider.Lookup(e.provider); e.provider != "" && !ok && len(args) > 0 {
 		return unknownProvider(e.provider)
 	}
 	if _, err := time.Parse(time.RFC3339, e.at); e.at != "" && err != nil {
@@ -119,7 +119,7 @@ func (e *explain) check(args []string) error {
 }
 
 // when returns the instant to judge an answer by: that of --at; without --at the given one; and if that is zero, now.
-func (e *explain) when(t time.Time) time.Time {
+func (e *explanation) when(t time.Time) time.Time {
 	if e.at != "" {
 		t, _ = time.Parse(time.RFC3339, e.at) // check has found it valid
 	}
@@ -129,10 +129,10 @@ func (e *explain) when(t time.Time) time.Time {
 	return t
 }
 
-func (e *explain) run(cmd *cobra.Command, args []string) error {
+func (e *explanation) run(cmd *cobra.Command, args []string) error {
 	switch {
 	case e.preset != "":
-		p, _ := quota.LookupPreset(e.preset)
+		p, _ := provider.LookupPreset(e.preset)
 		return e.published(p)
 	case e.providers:
 		return e.table()
@@ -141,7 +141,7 @@ func (e *explain) run(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 {
 		from = args[0]
 	}
-	var a pasted.Answer
+	var a explain.Answer
 	var text []byte
 	var date time.Time
 	var err error
@@ -154,10 +154,10 @@ func (e *explain) run(cmd *cobra.Command, args []string) error {
 		if text, err = e.load(from, len(args) == 0); err != nil {
 			return err
 		}
-		if p, ok := quota.LookupProvider(e.provider); ok && len(args) == 0 && len(bytes.TrimSpace(text)) == 0 {
+		if p, ok := provider.LookupProvider(e.provider); ok && len(args) == 0 && len(bytes.TrimSpace(text)) == 0 {
 			return e.row(p)
 		}
-		if a, err = pasted.Parse(text); err != nil {
+		if a, err = explain.Parse(text); err != nil {
 			return exitError{exitConfig, fmt.Errorf("%s, %w", label(from), err)}
 		}
 		date, _ = http.ParseTime(a.Header.Get("Date"))
@@ -169,8 +169,8 @@ func (e *explain) run(cmd *cobra.Command, args []string) error {
 }
 
 // say explains an answer, which was read out of a text.
-func (e *explain) say(from string, now time.Time, a pasted.Answer, text string) error {
-	if _, ok := quota.Lookup(e.provider); e.provider != "" && !ok {
+func (e *explanation) say(from string, now time.Time, a explain.Answer, text string) error {
+	if _, ok := provider.Lookup(e.provider); e.provider != "" && !ok {
 		return usageError{unknownProvider(e.provider)}
 	}
 	who := e.who(now, &a, text)
@@ -183,8 +183,8 @@ func (e *explain) say(from string, now time.Time, a pasted.Answer, text string) 
 	default:
 		fmt.Fprintln(e.errs, "no status found: it is read as of an answer that was served (200)")
 	}
-	s := saying{from: from, now: now, answer: a, who: who, o: quota.Explain(who.Dialect, now, a.Response)}
-	if p, ok := quota.LookupProvider(s.o.Dialect); ok {
+	s := saying{from: from, now: now, answer: a, who: who, o: provider.Explain(who.Dialect, now, a.Response)}
+	if p, ok := provider.LookupProvider(s.o.Dialect); ok {
 		s.provider = p
 		if len(s.o.Policies) == 0 && len(who.others) == 0 {
 			s.published = publishedOf(p, now)
@@ -194,17 +194,17 @@ func (e *explain) say(from string, now time.Time, a pasted.Answer, text string) 
 	if e.output == "json" {
 		return e.encode(s.json())
 	}
-	_, err := io.WriteString(e.out, tables.Fit(s.words(), tables.Width))
+	_, err := io.WriteString(e.out, table.Fit(s.words(), table.Width))
 	return err
 }
 
-func (e *explain) fetch(cmd *cobra.Command, u *url.URL) (quota.Response, error) {
+func (e *explanation) fetch(cmd *cobra.Command, u *url.URL) (provider.Response, error) {
 	req, err := http.NewRequestWithContext(cmd.Context(), http.MethodGet, u.String(), nil)
 	if err != nil {
-		return quota.Response{}, err
+		return provider.Response{}, err
 	}
 	if req.Header, err = e.fields(); err != nil {
-		return quota.Response{}, err
+		return provider.Response{}, err
 	}
 	if host := req.Header.Get("Host"); host != "" {
 		req.Host = host
@@ -212,19 +212,19 @@ func (e *explain) fetch(cmd *cobra.Command, u *url.URL) (quota.Response, error) 
 	client := &http.Client{Timeout: e.timeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := client.Do(req)
 	if err != nil {
-		return quota.Response{}, err
+		return provider.Response{}, err
 	}
 	defer resp.Body.Close()
 	// A body that breaks off is no error: the part that was read may be enough, and the header fields are there in any case.
-	body, err := io.ReadAll(io.LimitReader(resp.Body, quota.MaxBody+1))
+	body, err := io.ReadAll(io.LimitReader(resp.Body, provider.MaxBody+1))
 	if err != nil && len(body) == 0 {
 		body = nil
 	}
-	return quota.Response{Status: resp.StatusCode, Header: resp.Header, Body: body}, nil
+	return provider.Response{Status: resp.StatusCode, Header: resp.Header, Body: body}, nil
 }
 
 // fields reads the header fields to send.
-func (e *explain) fields() (http.Header, error) {
+func (e *explanation) fields() (http.Header, error) {
 	h := http.Header{}
 	for _, v := range e.headers {
 		lines := []string{v}
@@ -241,7 +241,7 @@ func (e *explain) fields() (http.Header, error) {
 				continue
 			}
 			name, value, ok := strings.Cut(line, ":")
-			if name = strings.TrimSpace(name); !ok || !pasted.FieldName(name) {
+			if name = strings.TrimSpace(name); !ok || !explain.FieldName(name) {
 				// The line may be a secret: it is not printed.
 				return nil, usageError{fmt.Errorf("%s, line %d: want 'Name: value'", where, i+1)}
 			}
@@ -261,7 +261,7 @@ func label(name string) string {
 
 // load reads a file or standard input. Somebody who sits at a terminal is told what to paste. unasked tells that the
 // command line names no FILE: then, if it has a provider, load does not wait for anybody to type.
-func (e *explain) load(name string, unasked bool) ([]byte, error) {
+func (e *explanation) load(name string, unasked bool) ([]byte, error) {
 	in := e.in
 	if name != "-" {
 		f, err := os.Open(name)

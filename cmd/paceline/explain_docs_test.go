@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/provider"
 )
 
 var update = flag.Bool("update", false, "write anew what tests write in docs and README.md")
@@ -28,7 +28,7 @@ func TestProvidersPage(t *testing.T) {
 	if err != nil || string(want) != got {
 		t.Fatalf("%v: docs/providers.md is not what the table says; go test ./cmd/paceline -run ProvidersPage -update writes it", err)
 	}
-	for _, p := range quota.Providers() {
+	for _, p := range provider.Providers() {
 		if n := strings.Count(got, "\n| `"+p.Name+"` "); n != 1 {
 			t.Errorf("%s has %d rows", p.Name, n)
 		}
@@ -40,12 +40,12 @@ func TestProvidersPage(t *testing.T) {
 	}
 }
 
-// providersPage is the table for people, grouped as the files of package quota are.
+// providersPage is the table for people, grouped as the files of package provider are.
 func providersPage() string {
 	var b strings.Builder
 	b.WriteString(`# What is known of providers
 
-Written from the table in package [quota](../quota/provider.go) by a test (` + "`go test ./cmd/paceline -run ProvidersPage -update`" + `), which also checks it;
+Written from the table in package [quota](../provider/provider.go) by a test (` + "`go test ./cmd/paceline -run ProvidersPage -update`" + `), which also checks it;
 ` + "`paceline explain --provider NAME`" + ` prints the row of one, and says what of it is a year old. All of it is what providers
 document or were seen to send, as of the dates given; an account may have other limits, and what an answer states goes first.
 
@@ -59,7 +59,7 @@ document or were seen to send, as of the dates given; an account may have other 
 
 `)
 	var all []providerRow
-	for _, p := range quota.Providers() {
+	for _, p := range provider.Providers() {
 		all = append(all, rowOf(p, time.Time{})) // what is old depends on who reads it, and when
 	}
 	for _, kind := range kinds(all) {

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/spell"
-	"github.com/paceline-go/paceline/internal/tables"
-	"github.com/paceline-go/paceline/internal/wording"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/internal/text/describe"
+	"github.com/paceline-go/paceline/internal/text/humanize"
+	"github.com/paceline-go/paceline/internal/text/table"
+	"github.com/paceline-go/paceline/provider"
 )
 
 // providerRow is what is known of a provider, in JSON. Fields are only ever added.
@@ -47,10 +47,10 @@ type publishedRow struct {
 	Limits []string `json:"limits"`
 }
 
-func rowOf(p quota.Provider, now time.Time) providerRow {
+func rowOf(p provider.Provider, now time.Time) providerRow {
 	r := providerRow{Name: p.Name, Title: p.Title, Kind: p.Kind, Hosts: p.Hosts, Docs: p.Docs, AsOf: p.AsOf, Silent: p.Silent,
 		Fields: foldFields(fieldsOf(p)), Concerns: concerns(p), Published: publishedOf(p, now), PerSecond: p.PerSecond, Tokens: countingWords[p.Tokens], Organization: p.Organization, Models: len(p.Models)}
-	for _, s := range quota.Signs(p.Name) {
+	for _, s := range provider.Signs(p.Name) {
 		r.Refusals = append(r.Refusals, signWords(s))
 	}
 	for _, s := range p.SDKs {
@@ -66,12 +66,12 @@ func rowOf(p quota.Provider, now time.Time) providerRow {
 	return r
 }
 
-func publishedOf(p quota.Provider, now time.Time) (all []publishedRow) {
+func publishedOf(p provider.Provider, now time.Time) (all []publishedRow) {
 	for _, v := range p.Published {
 		row := publishedRow{Preset: v.Name, About: v.About, Source: v.Source, AsOf: v.AsOf, Old: old(v.AsOf, now)}
 		for _, l := range v.Policies {
-			l.Source, l.WindowSource = quota.Stated, quota.Stated // the heading says where all of them come from
-			row.Limits = append(row.Limits, wording.PolicyName(l.Name, l.Unit)+wording.Policy(l))
+			l.Source, l.WindowSource = provider.Stated, provider.Stated // the heading says where all of them come from
+			row.Limits = append(row.Limits, describe.PolicyName(l.Name, l.Unit)+describe.Policy(l))
 		}
 		all = append(all, row)
 	}
@@ -102,12 +102,12 @@ func (p publishedRow) words() string {
 
 const perSecondWords = "limits per minute may also hold per second, as it says (--per-second)"
 
-var countingWords = map[quota.Counting]string{
-	quota.CountsReserved: "when a request arrives, the larger of its input and the most that it may output",
-	quota.CountsSum:      "when a request arrives, its input and the most that it may output",
-	quota.CountsUsed:     "in the end, what was used",
-	quota.CountsProduced: "input when a request arrives, output as it is produced",
-	quota.CountsInput:    "input alone",
+var countingWords = map[provider.Counting]string{
+	provider.CountsReserved: "when a request arrives, the larger of its input and the most that it may output",
+	provider.CountsSum:      "when a request arrives, its input and the most that it may output",
+	provider.CountsUsed:     "in the end, what was used",
+	provider.CountsProduced: "input when a request arrives, output as it is produced",
+	provider.CountsInput:    "input alone",
 }
 
 func sharedWords(name string, models []string) string {
@@ -119,8 +119,8 @@ func sharedWords(name string, models []string) string {
 
 // fieldsOf returns the names of the header fields from which limits of a provider are read. Those that are read of any server stand
 // together under one name.
-func fieldsOf(p quota.Provider) []string {
-	own, anybodys := quota.Fields(p.Name), quota.Fields("generic")
+func fieldsOf(p provider.Provider) []string {
+	own, anybodys := provider.Fields(p.Name), provider.Fields("generic")
 	if p.Name == "generic" || slices.ContainsFunc(anybodys, func(f string) bool { return !slices.Contains(own, f) }) {
 		return own
 	}
@@ -162,7 +162,7 @@ func foldFields(names []string) (all []string) {
 }
 
 // signWords says what a refusal looks like.
-func signWords(s quota.Sign) string {
+func signWords(s provider.Sign) string {
 	var is []string
 	for _, p := range s.Is {
 		v := string(p)
@@ -200,15 +200,15 @@ func signWords(s quota.Sign) string {
 		what += ", by " + s.By
 	}
 	if s.Wait > 0 {
-		what += ", for " + spell.Span(s.Wait) + " where nothing is said"
+		what += ", for " + humanize.Span(s.Wait) + " where nothing is said"
 	}
 	return what
 }
 
-var whomWords = map[quota.Scope]string{quota.Key: "the key", quota.IP: "the address", quota.Model: "the model", quota.Route: "the endpoint", quota.All: "everybody", "": "those of the policy"}
+var whomWords = map[provider.Scope]string{provider.Key: "the key", provider.IP: "the address", provider.Model: "the model", provider.Route: "the endpoint", provider.All: "everybody", "": "those of the policy"}
 
 // concerns says what a refusal by the provider concerns.
-func concerns(p quota.Provider) string {
+func concerns(p provider.Provider) string {
 	var text strings.Builder
 	text.WriteString(whomWords[p.Limited])
 	if p.Banned != p.Limited {
@@ -225,12 +225,12 @@ func concerns(p quota.Provider) string {
 }
 
 // row prints what is known of a provider.
-func (e *explain) row(p quota.Provider) error {
+func (e *explanation) row(p provider.Provider) error {
 	r := rowOf(p, e.when(time.Time{}))
 	if e.output == "json" {
 		return e.encode(r)
 	}
-	var t tables.Table
+	var t table.Table
 	line := func(what, format string, args ...any) { t.Row(what, fmt.Sprintf(format, args...)) }
 	several := func(what string, all []string) {
 		for _, v := range all {
@@ -270,21 +270,21 @@ func (e *explain) row(p quota.Provider) error {
 	if r.Models > 0 {
 		line("prices", "of %d models: paceline models %s", r.Models, r.Name)
 	}
-	return t.Write(e.out, tables.Width)
+	return t.Write(e.out, table.Width)
 }
 
 // usualSigns are, for people, the signs of a refusal that hold for every provider, so that the rows of the table need not repeat them.
-func usualSigns(p quota.Provider) []string {
-	d, ok := quota.Lookup(p.Name)
+func usualSigns(p provider.Provider) []string {
+	d, ok := provider.Lookup(p.Name)
 	if !ok {
 		return nil
 	}
 	var all []string
 	for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
-		o := d.Read(time.Unix(0, 0), quota.Response{Status: status, Header: http.Header{}})
-		if !slices.ContainsFunc(quota.Signs(p.Name), func(s quota.Sign) bool {
+		o := d.Read(time.Unix(0, 0), provider.Response{Status: status, Header: http.Header{}})
+		if !slices.ContainsFunc(provider.Signs(p.Name), func(s provider.Sign) bool {
 			return s.Field == "" && s.Path == "" && !s.Body && slices.Contains(s.Status, status)
-		}) && o.Refusal != quota.None {
+		}) && o.Refusal != provider.None {
 			all = append(all, fmt.Sprintf("%d: %s", status, o.Refusal))
 		}
 	}
@@ -292,10 +292,10 @@ func usualSigns(p quota.Provider) []string {
 }
 
 // table prints all known providers.
-func (e *explain) table() error {
+func (e *explanation) table() error {
 	now := e.when(time.Time{})
 	var all []providerRow
-	for _, p := range quota.Providers() {
+	for _, p := range provider.Providers() {
 		all = append(all, rowOf(p, now))
 	}
 	if e.output == "json" {
@@ -306,7 +306,7 @@ func (e *explain) table() error {
 			fmt.Fprintln(e.out)
 		}
 		fmt.Fprintln(e.out, kind)
-		t := tables.Table{Indent: "  "}
+		t := table.Table{Indent: "  "}
 		t.Head("provider", "name", "host", "published limits")
 		for _, r := range all {
 			if r.Kind != kind {
@@ -324,7 +324,7 @@ func (e *explain) table() error {
 			}
 			t.Row(r.Name, r.Title, cmp.Or(hosts, "–"), cmp.Or(published, "–"))
 		}
-		if err := t.Write(e.out, tables.Width); err != nil {
+		if err := t.Write(e.out, table.Width); err != nil {
 			return err
 		}
 	}
@@ -347,17 +347,17 @@ func kinds(all []providerRow) []string {
 }
 
 // published prints a preset.
-func (e *explain) published(p quota.Preset) error {
-	v := publishedOf(quota.Provider{Published: []quota.Preset{p}}, e.when(time.Time{}))[0]
+func (e *explanation) published(p provider.Preset) error {
+	v := publishedOf(provider.Provider{Published: []provider.Preset{p}}, e.when(time.Time{}))[0]
 	if e.output == "json" {
 		return e.encode(struct {
-			Preset      string            `json:"preset"`
-			About       string            `json:"about"`
-			Source      string            `json:"source"`
-			AsOf        string            `json:"as_of"`
-			Old         bool              `json:"old,omitempty"`
-			Observation quota.Observation `json:"observation"`
-		}{p.Name, p.About, p.Source, p.AsOf, v.Old, quota.Observation{Dialect: p.Name, Policies: p.Policies}})
+			Preset      string               `json:"preset"`
+			About       string               `json:"about"`
+			Source      string               `json:"source"`
+			AsOf        string               `json:"as_of"`
+			Old         bool                 `json:"old,omitempty"`
+			Observation provider.Observation `json:"observation"`
+		}{p.Name, p.About, p.Source, p.AsOf, v.Old, provider.Observation{Dialect: p.Name, Policies: p.Policies}})
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s, as published in %s", p.Name, p.About, p.AsOf)
@@ -372,4 +372,4 @@ func (e *explain) published(p quota.Preset) error {
 	return err
 }
 
-func (e *explain) encode(v any) error { return writeJSON(e.out, v) }
+func (e *explanation) encode(v any) error { return writeJSON(e.out, v) }

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/provider"
 )
 
 // explainIn runs explain on a day of one's choice, with standard input typed at a terminal or not.
@@ -181,7 +181,7 @@ func TestExplainProviders(t *testing.T) {
 	unraced(t)
 	t.Parallel()
 	out, _, err := explainIn("2026-11-22", false, "", "--providers")
-	for _, p := range quota.Providers() {
+	for _, p := range provider.Providers() {
 		if !strings.Contains(out, "\n  "+p.Name+" ") {
 			t.Errorf("no %s", p.Name)
 		}
@@ -201,7 +201,7 @@ func TestExplainProviders(t *testing.T) {
 	}
 	out, _, _ = explainIn("2026-11-22", false, "", "--providers", "-o", "json")
 	var all []providerRow
-	if err := json.Unmarshal([]byte(out), &all); err != nil || len(all) != len(quota.Providers()) {
+	if err := json.Unmarshal([]byte(out), &all); err != nil || len(all) != len(provider.Providers()) {
 		t.Errorf("%v, %d rows", err, len(all))
 	}
 }
@@ -243,7 +243,7 @@ func TestNamesInHelpAndCompletion(t *testing.T) {
 func TestExplainPerSecond(t *testing.T) {
 	unraced(t)
 	t.Parallel()
-	for _, p := range quota.Providers() {
+	for _, p := range provider.Providers() {
 		_, stdout, _ := paceline("", "explain", "--provider", p.Name)
 		if says := strings.Contains(stdout, perSecondWords); says != p.PerSecond {
 			t.Errorf("%s: %v in\n%s", p.Name, says, stdout)

@@ -9,13 +9,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/pasted"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/internal/app/explain"
+	"github.com/paceline-go/paceline/provider"
 )
 
 // answerer is the provider that is taken to have answered, and the evidence for it.
 type answerer struct {
-	quota.Dialect
+	provider.Dialect
 	by     string   // what in the text names the provider; empty if --provider, the host or the header fields tell
 	others []string // other providers that refuse with the same body
 	blank  bool     // the text is a body without status and header fields, and no provider refuses with such a body
@@ -24,10 +24,10 @@ type answerer struct {
 // who finds out which provider answered. It goes by --provider, the host that was asked, the fields and the body, an address in the text,
 // and the client library that raised the error. For a body alone it asks which provider reads a refusal in it, and with which status; the
 // body is given that status.
-func (e *explain) who(now time.Time, a *pasted.Answer, text string) (w answerer) {
-	if d, ok := quota.Lookup(e.provider); ok {
+func (e *explanation) who(now time.Time, a *explain.Answer, text string) (w answerer) {
+	if d, ok := provider.Lookup(e.provider); ok {
 		w.Dialect = d
-	} else if d, ok = quota.ForHost(a.Host); ok {
+	} else if d, ok = provider.ForHost(a.Host); ok {
 		w.Dialect = d
 	} else if d, ok = looksLike(a); ok {
 		w.Dialect = d
@@ -40,22 +40,22 @@ func (e *explain) who(now time.Time, a *pasted.Answer, text string) (w answerer)
 		w.alone(now, a)
 	}
 	if w.Dialect == nil {
-		w.Dialect = quota.Detect(a.Response)
+		w.Dialect = provider.Detect(a.Response)
 	}
 	return w
 }
 
 // looksLike returns the dialect of an answer by its looks. A body alone is tried with every status that it may have had.
-func looksLike(a *pasted.Answer) (quota.Dialect, bool) {
-	d := quota.Detect(a.Response)
+func looksLike(a *explain.Answer) (provider.Dialect, bool) {
+	d := provider.Detect(a.Response)
 	for i := 0; a.Bare && !a.Said && i < len(refusing) && anybodys(d); i++ {
-		d = quota.Detect(quota.Response{Status: refusing[i], Header: a.Header, Body: a.Body})
+		d = provider.Detect(provider.Response{Status: refusing[i], Header: a.Header, Body: a.Body})
 	}
 	return d, !anybodys(d)
 }
 
-func anybodys(d quota.Dialect) bool {
-	p, ok := quota.LookupProvider(d.Name())
+func anybodys(d provider.Dialect) bool {
+	p, ok := provider.LookupProvider(d.Name())
 	return !ok || p.Kind == "Anybody"
 }
 
@@ -64,21 +64,21 @@ var refusing = []int{429, 400, 403, 503, 200, 402, 413, 529}
 
 // alone finds the status of a body that is alone and, if the provider is not known, which providers may have answered so. Only codes in
 // the body tell that: its words could be anybody's.
-func (w *answerer) alone(now time.Time, a *pasted.Answer) {
-	generic, _ := quota.Lookup("generic")
+func (w *answerer) alone(now time.Time, a *explain.Answer) {
+	generic, _ := provider.Lookup("generic")
 	if w.Dialect != nil {
 		if status, _, ok := refusedBy(now, w.Dialect, a.Body); ok {
 			a.Status = status
 			return
 		}
 	} else if body, ok := wordless(a.Body); ok {
-		refusal := quota.None
-		for _, name := range quota.Names() {
-			d, _ := quota.Lookup(name)
+		refusal := provider.None
+		for _, name := range provider.Names() {
+			d, _ := provider.Lookup(name)
 			status, o, ok := refusedBy(now, d, body)
 			switch {
 			case !ok || anybodys(d):
-			case refusal == quota.None:
+			case refusal == provider.None:
 				w.Dialect, w.by, a.Status, refusal = d, "what the body is like", status, o.Refusal
 			default:
 				w.others = append(w.others, name)
@@ -101,13 +101,13 @@ func (w *answerer) alone(now time.Time, a *pasted.Answer) {
 
 // refusedBy returns the status with which a provider refuses by this body, where without the body that status would mean something else. If
 // there is a status that means the same refusal with the body and without it, refusedBy returns that one.
-func refusedBy(now time.Time, d quota.Dialect, body []byte) (status int, o quota.Observation, ok bool) {
-	read := func(status int, body string) quota.Observation {
-		return d.Read(now, quota.Response{Status: status, Header: http.Header{}, Body: []byte(body)})
+func refusedBy(now time.Time, d provider.Dialect, body []byte) (status int, o provider.Observation, ok bool) {
+	read := func(status int, body string) provider.Observation {
+		return d.Read(now, provider.Response{Status: status, Header: http.Header{}, Body: []byte(body)})
 	}
 	for _, status := range refusing {
 		o, plain := read(status, string(body)), read(status, "{}")
-		if o.Refusal == quota.None || len(o.Problems) > 0 {
+		if o.Refusal == provider.None || len(o.Problems) > 0 {
 			continue
 		}
 		plain.Problems, plain.Notes = o.Problems, o.Notes
@@ -153,7 +153,7 @@ func wordless(body []byte) ([]byte, bool) {
 
 // addressed finds an address of a provider in the body of a refusal: a host of its API, of its documentation, or of the same domain.
 // Header fields are not searched, since they also hold addresses of proxies before the server.
-func addressed(a *pasted.Answer) (quota.Dialect, string) {
+func addressed(a *explain.Answer) (provider.Dialect, string) {
 	if a.Status < 400 && !a.Bare {
 		return nil, ""
 	}
@@ -174,18 +174,18 @@ func addressed(a *pasted.Answer) (quota.Dialect, string) {
 }
 
 // ofHost returns the dialect that a host belongs to: as a server, as a site of documentation, or because only one provider has its domain.
-func ofHost(host string) quota.Dialect {
-	if d, ok := quota.ForHost(host); ok {
+func ofHost(host string) provider.Dialect {
+	if d, ok := provider.ForHost(host); ok {
 		return d
 	}
 	var same []string
-	for _, p := range quota.Providers() {
+	for _, p := range provider.Providers() {
 		docs, err := url.Parse(p.Docs)
-		if _, reads := quota.Lookup(p.Name); err != nil || !reads {
+		if _, reads := provider.Lookup(p.Name); err != nil || !reads {
 			continue
 		}
 		if docs.Hostname() == host && host != "github.com" {
-			d, _ := quota.Lookup(p.Name)
+			d, _ := provider.Lookup(p.Name)
 			return d
 		}
 		if slices.ContainsFunc(p.Hosts, func(h string) bool { return domain(h) == domain(host) }) {
@@ -195,7 +195,7 @@ func ofHost(host string) quota.Dialect {
 	if len(same) != 1 {
 		return nil
 	}
-	d, _ := quota.Lookup(same[0])
+	d, _ := provider.Lookup(same[0])
 	return d
 }
 
@@ -206,10 +206,10 @@ func domain(host string) string {
 }
 
 // raisedBy finds the provider whose client library raised the error. Of several errors the last one counts.
-func raisedBy(text string) (quota.Dialect, string) {
-	for _, name := range pasted.Raised(text) {
-		for _, p := range quota.Providers() {
-			if d, reads := quota.Lookup(p.Name); reads && slices.ContainsFunc(p.SDKs, func(s quota.Pattern) bool { return s.Match(name) }) {
+func raisedBy(text string) (provider.Dialect, string) {
+	for _, name := range explain.Raised(text) {
+		for _, p := range provider.Providers() {
+			if d, reads := provider.Lookup(p.Name); reads && slices.ContainsFunc(p.SDKs, func(s provider.Pattern) bool { return s.Match(name) }) {
 				return d, name
 			}
 		}

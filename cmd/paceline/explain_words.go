@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/pasted"
-	"github.com/paceline-go/paceline/internal/wording"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/internal/app/explain"
+	"github.com/paceline-go/paceline/internal/text/describe"
+	"github.com/paceline-go/paceline/provider"
 )
 
 // explained is the output in JSON. Fields are only ever added.
@@ -25,10 +25,10 @@ type explained struct {
 	Others []string  `json:"others,omitempty"`
 	At     time.Time `json:"at"`
 	// ComeBack is missing where the server does not say, or where coming back does not help.
-	ComeBack        *time.Time        `json:"come_back,omitempty"`
-	ComeBackSeconds *float64          `json:"come_back_seconds,omitempty"`
-	Advice          string            `json:"advice"`
-	Observation     quota.Observation `json:"observation"`
+	ComeBack        *time.Time           `json:"come_back,omitempty"`
+	ComeBackSeconds *float64             `json:"come_back_seconds,omitempty"`
+	Advice          string               `json:"advice"`
+	Observation     provider.Observation `json:"observation"`
 	// Published are limits from our table, where the response states none.
 	Published []publishedRow `json:"published,omitempty"`
 }
@@ -37,16 +37,16 @@ type explained struct {
 type saying struct {
 	from      string
 	now       time.Time
-	answer    pasted.Answer
+	answer    explain.Answer
 	who       answerer
-	o         quota.Observation
-	provider  quota.Provider
+	o         provider.Observation
+	provider  provider.Provider
 	published []publishedRow // only where the answer states no limit
 	stranger  bool           // the provider is not in the table
 }
 
 func (s *saying) json() explained {
-	v := explained{From: s.from, Status: s.answer.Status, Assumed: !s.answer.Said, Host: s.answer.Host, ToldBy: s.who.by, Others: s.who.others, At: s.now.UTC(), Advice: wording.Advice(s.now, s.answer.Status, s.o), Observation: s.o, Published: s.published}
+	v := explained{From: s.from, Status: s.answer.Status, Assumed: !s.answer.Said, Host: s.answer.Host, ToldBy: s.who.by, Others: s.who.others, At: s.now.UTC(), Advice: describe.Advice(s.now, s.answer.Status, s.o), Observation: s.o, Published: s.published}
 	if at, ok := s.o.ComeBack(s.now); ok {
 		at = at.UTC()
 		seconds := at.Sub(s.now).Seconds()
@@ -64,7 +64,7 @@ func (s *saying) words() string {
 		assumed = " (assumed)"
 	}
 	fmt.Fprintf(&b, "%d %s%s, read as %s at %s\n", status, cmp.Or(http.StatusText(status), "(no status of RFC 9110)"), assumed, o.Dialect, now.UTC().Format("2006-01-02 15:04:05 MST"))
-	if o.Refusal != quota.None {
+	if o.Refusal != provider.None {
 		fmt.Fprintf(&b, "Refused: %s", o.Refusal)
 		if len(o.RefusedBy) > 0 {
 			fmt.Fprintf(&b, ", by %s", strings.Join(o.RefusedBy, ", "))
@@ -77,22 +77,22 @@ func (s *saying) words() string {
 	}
 	seen := make([]bool, len(o.Limits))
 	for _, p := range o.Policies {
-		fmt.Fprintf(&b, "  %s%s", wording.PolicyName(p.Name, p.Unit), wording.Policy(p))
+		fmt.Fprintf(&b, "  %s%s", describe.PolicyName(p.Name, p.Unit), describe.Policy(p))
 		for i, l := range o.Limits {
 			if l.Policy == p.Name && l.Unit == p.Unit && !seen[i] {
 				seen[i] = true
-				fmt.Fprintf(&b, ", %s", wording.Left(now, l, p.Limit))
+				fmt.Fprintf(&b, ", %s", describe.Left(now, l, p.Limit))
 			}
 		}
 		b.WriteString("\n")
 	}
 	for i, l := range o.Limits {
 		if !seen[i] {
-			fmt.Fprintf(&b, "  %s%s: %s\n", wording.PolicyName(l.Policy, l.Unit), l.Unit, wording.Left(now, l, 0))
+			fmt.Fprintf(&b, "  %s%s: %s\n", describe.PolicyName(l.Policy, l.Unit), l.Unit, describe.Left(now, l, 0))
 		}
 	}
 	s.fromTheTable(&b)
-	fmt.Fprintf(&b, "\n%s\n", wording.Advice(now, s.answer.Status, o))
+	fmt.Fprintf(&b, "\n%s\n", describe.Advice(now, s.answer.Status, o))
 	if s.who.by != "" {
 		fmt.Fprintf(&b, "Note: that it is of %s is told by %s; if it is not, --provider NAME.\n", s.provider.Title, s.who.by)
 	}
@@ -115,7 +115,7 @@ func (s *saying) words() string {
 		}
 		fmt.Fprintf(&b, "\n%s is not in the table, and is read as any server is.\n"+
 			"If it is one that paceline explain --providers lists: --provider NAME.\n"+
-			"To add it: a row in package quota, in the file of its kind, and an answer of its in quota/testdata; or a quota.Dialect of your own, "+
+			"To add it: a row in package quota, in the file of its kind, and an answer of its in provider/testdata; or a provider.Dialect of your own, "+
 			"as transport.Config.Provider.\n", who)
 	}
 	return b.String()

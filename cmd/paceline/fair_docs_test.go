@@ -14,8 +14,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/paceline-go/paceline/lab/sim/compare"
 	"github.com/paceline-go/paceline/ratetest"
-	"github.com/paceline-go/paceline/sim/compare"
 )
 
 // TestFairPage: docs/fair.md says what its commands say, and README.md has its first table. Each command in a block of sh is run, for a short time where it
@@ -140,7 +140,7 @@ func cells(line string) []string {
 
 // called are the names of what a page calls otherwise.
 var called = map[string]string{
-	"throttle.Fair": "fair", "the gem's best": best, "exponential backoff": "exponential-backoff",
+	"fairshare.Fair": "fair", "the gem's best": best, "exponential backoff": "exponential-backoff",
 	"token bucket, 10 at once": "cold-10", "the same, starts over 60 s": "spread-60s",
 	"5,000 each hour, 10": "fixed-10", "5,000 each hour, 50": "fixed-50",
 }
@@ -363,7 +363,7 @@ func (p *fairPage) brief(args []string) {
 		args = append(args, "--dry-run")
 	case args[0] == "chart":
 		args = append(args, "--chart", filepath.Join(p.TempDir(), "chart.svg"))
-	case slices.Contains(args, "sim/scenario/testdata/company.yaml"):
+	case slices.Contains(args, "lab/sim/scenario/testdata/company.yaml"):
 		p.company(args)
 		return
 	case args[0] == "sim":

@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/paceline-go/paceline/internal/batch"
-	"github.com/paceline-go/paceline/internal/handed"
-	"github.com/paceline-go/paceline/internal/near"
+	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/app/run/input"
+	"github.com/paceline-go/paceline/internal/text/suggest"
 )
 
 // givenFlags are for inputs that were not written for paceline: lists of URLs, tables, arrays, curl commands.
@@ -26,7 +26,7 @@ type givenFlags struct {
 }
 
 func (g *givenFlags) add(p *pflag.FlagSet) {
-	p.StringVar(&g.format, "input-format", "auto", "what the input is, if it is not what it looks like: "+strings.Join(handed.FormNames()[1:], ", "))
+	p.StringVar(&g.format, "input-format", "auto", "what the input is, if it is not what it looks like: "+strings.Join(input.FormNames()[1:], ", "))
 	p.BoolVar(&g.curl, "curl", false, "the input has curl commands, as copied from a browser: --input-format curl")
 	p.StringVar(&g.url, "url", "", "where each row of the input goes; {row.COLUMN} is filled in, escaped for where it stands")
 	p.StringVar(&g.method, "method", "", "method of every row (default: GET, or POST with --body)")
@@ -46,22 +46,22 @@ func (g *givenFlags) flags(cmd *cobra.Command) (given []string) {
 }
 
 // form returns the form of the input as the flags state it.
-func (g *givenFlags) form() (handed.Form, error) {
-	form, err := handed.ParseForm(g.format)
+func (g *givenFlags) form() (input.Form, error) {
+	form, err := input.ParseForm(g.format)
 	if err != nil {
-		return 0, fmt.Errorf("--input-format %w%s", err, near.Or(g.format, handed.FormNames()))
+		return 0, fmt.Errorf("--input-format %w%s", err, suggest.Or(g.format, input.FormNames()))
 	}
-	if g.curl && form != handed.Unknown && form != handed.Curl {
+	if g.curl && form != input.Unknown && form != input.Curl {
 		return 0, fmt.Errorf("--curl with --input-format %s, expected one of them", form)
 	}
 	if g.curl {
-		form = handed.Curl
+		form = input.Curl
 	}
 	return form, nil
 }
 
 // recognize finds out the form of the input. Afterwards in is read from its beginning, as text in UTF-8.
-func (g *givenFlags) recognize(in *runInput, wanted []string) (found handed.Found, head []byte, err error) {
+func (g *givenFlags) recognize(in *runInput, wanted []string) (found input.Found, head []byte, err error) {
 	form, err := g.form()
 	if err != nil {
 		return found, nil, usageError{err}
@@ -69,14 +69,14 @@ func (g *givenFlags) recognize(in *runInput, wanted []string) (found handed.Foun
 	if head, err = in.begin(); err != nil {
 		return found, nil, exitError{exitConfig, err}
 	}
-	seen, err := handed.Recognize(head, in.name, wanted)
+	seen, err := input.Recognize(head, in.name, wanted)
 	switch {
-	case form == handed.Curl && errors.Is(err, handed.ErrForeign):
+	case form == input.Curl && errors.Is(err, input.ErrForeign):
 		return found, nil, in.unknown(err)
-	case form != handed.Unknown && form == seen.Form:
+	case form != input.Unknown && form == seen.Form:
 		return seen, head, nil
-	case form != handed.Unknown:
-		return handed.Found{Form: form, Comma: ','}, head, nil
+	case form != input.Unknown:
+		return input.Found{Form: form, Comma: ','}, head, nil
 	case err != nil:
 		return found, nil, in.unknown(err)
 	}
@@ -94,7 +94,7 @@ func (in *runInput) unknown(err error) error {
 
 // take configures a run for an input that is not lines of JSON written for paceline. taken is false if the input is such lines, or a batch
 // file.
-func (f *runFlags) take(cmd *cobra.Command, in *runInput, c *batch.Config) (taken bool, err error) {
+func (f *runFlags) take(cmd *cobra.Command, in *runInput, c *run.Config) (taken bool, err error) {
 	g := &f.given
 	if f.llm.format != "auto" {
 		if given := g.flags(cmd); len(given) > 0 || g.curl || g.format != "auto" {
@@ -107,15 +107,15 @@ func (f *runFlags) take(cmd *cobra.Command, in *runInput, c *batch.Config) (take
 	if err != nil {
 		return false, err
 	}
-	columns := append(batch.Columns(c.Header...), batch.Columns(c.Query...)...)
-	found, head, err := g.recognize(in, append(columns, handed.Wanted(g.url, body, g.id)...))
+	columns := append(run.Columns(c.Header...), run.Columns(c.Query...)...)
+	found, head, err := g.recognize(in, append(columns, input.Wanted(g.url, body, g.id)...))
 	if err != nil {
 		return false, err
 	}
-	if found.Form == handed.JSONL && g.url == "" {
+	if found.Form == input.JSONL && g.url == "" {
 		return false, f.wholeLines(cmd, in, head, columns)
 	}
-	if found.Form == handed.JSON && g.url == "" {
+	if found.Form == input.JSON && g.url == "" {
 		if err := f.noRequests("objects", in, firstElement(head)); err != nil {
 			return false, err
 		}
@@ -124,8 +124,8 @@ func (f *runFlags) take(cmd *cobra.Command, in *runInput, c *batch.Config) (take
 		return false, usageError{fmt.Errorf("%s: tokens are known of batches for language models only (--format openai-batch)", f.llm.bounded[0])}
 	}
 	told := map[string]bool{} // the input is read more than once
-	isTable := slices.Contains([]handed.Form{handed.CSV, handed.TSV, handed.Lines}, found.Form)
-	read := handed.Config{Form: found.Form, Comma: found.Comma, NoHeader: g.noHeader, ReadFile: bounded(int64(f.maxBody)), Ignored: func(option, instead string) {
+	isTable := slices.Contains([]input.Form{input.CSV, input.TSV, input.Lines}, found.Form)
+	read := input.Config{Form: found.Form, Comma: found.Comma, NoHeader: g.noHeader, ReadFile: bounded(int64(f.maxBody)), Ignored: func(option, instead string) {
 		text := "passed over in the curl commands: " + option
 		if instead != "" {
 			text += " (" + instead + ")"
@@ -138,7 +138,7 @@ func (f *runFlags) take(cmd *cobra.Command, in *runInput, c *batch.Config) (take
 	if isTable && g.url == "" {
 		return false, g.needsURL(in, head, read, f)
 	}
-	h, err := batch.NewHanded(batch.HandedConfig{
+	h, err := run.NewHanded(run.HandedConfig{
 		Read: read, URL: g.url, Body: body, HasBody: cmd.Flag("body").Changed, ID: g.id, Method: g.method, Header: c.Header, Query: c.Query,
 	})
 	if err == nil && isTable {
@@ -194,7 +194,7 @@ func (f *runFlags) wholeLines(cmd *cobra.Command, in *runInput, head []byte, col
 // noRequests returns an error with a command that would work if the first object of JSON is a row and no request. what the input has is in
 // the plural.
 func (f *runFlags) noRequests(what string, in *runInput, head []byte) error {
-	names := batch.NoRequest(head)
+	names := run.NoRequest(head)
 	if len(names) == 0 || len(f.llm.bounded) > 0 {
 		return nil
 	}
@@ -213,9 +213,9 @@ func firstElement(head []byte) []byte {
 }
 
 // needsURL is the error for a table without --url. It suggests a command that would work.
-func (g *givenFlags) needsURL(in *runInput, head []byte, read handed.Config, f *runFlags) error {
+func (g *givenFlags) needsURL(in *runInput, head []byte, read input.Config, f *runFlags) error {
 	read.MaxLine = int(f.maxLine)
-	names, err := handed.New(in.name, bytes.NewReader(head), read).Columns()
+	names, err := input.New(in.name, bytes.NewReader(head), read).Columns()
 	if err != nil {
 		return exitError{exitConfig, err}
 	}
@@ -223,7 +223,7 @@ func (g *givenFlags) needsURL(in *runInput, head []byte, read handed.Config, f *
 		return exitError{exitConfig, fmt.Errorf("%s is empty, expected a table with a row of names first", in.name)}
 	}
 	what := "a table"
-	if read.Form == handed.CSV && read.Comma != ',' {
+	if read.Form == input.CSV && read.Comma != ',' {
 		what = fmt.Sprintf("a table, separated by %q", read.Comma)
 	}
 	if read.NoHeader {
@@ -268,11 +268,11 @@ const sniffed = 64 << 10
 func (in *runInput) begin() ([]byte, error) {
 	first := bufio.NewReaderSize(in.reader, sniffed)
 	raw, _ := first.Peek(4)
-	coding := handed.CodingOf(raw)
+	coding := input.CodingOf(raw)
 	file, isFile := in.reader.(io.ReadSeeker)
 	switch {
 	case in.isFile && isFile:
-		if coding != handed.UTF8 {
+		if coding != input.UTF8 {
 			file = &decoded{file: file, coding: coding}
 		}
 		in.reader = file
@@ -286,13 +286,13 @@ func (in *runInput) begin() ([]byte, error) {
 		}
 		_, err = file.Seek(0, io.SeekStart)
 		return head[:n], err
-	case coding != handed.UTF8:
-		first = bufio.NewReaderSize(handed.Decode(first, coding), sniffed)
+	case coding != input.UTF8:
+		first = bufio.NewReaderSize(input.Decode(first, coding), sniffed)
 	}
 	in.reader = first
 	for {
 		head, _ := first.Peek(first.Buffered())
-		if handed.HasLine(head) {
+		if input.HasLine(head) {
 			return head, nil
 		}
 		if _, err := first.Peek(len(head) + 1); err == io.EOF || errors.Is(err, bufio.ErrBufferFull) {
@@ -306,13 +306,13 @@ func (in *runInput) begin() ([]byte, error) {
 // decoded is a file whose text has to be decoded to be UTF-8. It can only seek back to the beginning, and forward.
 type decoded struct {
 	file   io.ReadSeeker
-	coding handed.Coding
+	coding input.Coding
 	text   io.Reader
 }
 
 func (d *decoded) Read(b []byte) (int, error) {
 	if d.text == nil {
-		d.text = handed.Decode(d.file, d.coding)
+		d.text = input.Decode(d.file, d.coding)
 	}
 	return d.text.Read(b)
 }
@@ -329,7 +329,7 @@ func (d *decoded) Seek(offset int64, whence int) (int64, error) {
 }
 
 // printFirst shows the first requests as they would be sent.
-func printFirst(w io.Writer, all []batch.PlanRequest) error {
+func printFirst(w io.Writer, all []run.PlanRequest) error {
 	var b strings.Builder
 	for _, q := range all {
 		fmt.Fprintf(&b, "\nline %d is sent as (id %s)\n  %s %s\n", q.Line, q.ID, q.Method, q.URL)

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/batch"
+	"github.com/paceline-go/paceline/internal/app/run"
 )
 
 // listener is a server that remembers what it was sent.
@@ -369,7 +369,7 @@ func TestRunGivenDryRun(t *testing.T) {
 		t.Errorf("%d %s%s", code, stdout, stderr)
 	}
 	code, stdout, _ = paceline("", append(args, "-o", "json")...)
-	var plan batch.Plan
+	var plan run.Plan
 	if err := json.Unmarshal([]byte(stdout), &plan); err != nil || code != 0 || plan.Format != "csv" || len(plan.First) != 3 || plan.First[2].Body != `{"n":3}` || plan.First[2].Line != 4 {
 		t.Errorf("%v, %s", err, stdout)
 	}

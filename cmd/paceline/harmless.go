@@ -7,16 +7,16 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/paceline-go/paceline/internal/shown"
+	"github.com/paceline-go/paceline/internal/text/sanitize"
 )
 
 // harmless returns a writer to w that makes control characters visible, so that a terminal does not obey them. --output, json or text,
 // decides how it shows them.
 func harmless(w io.Writer, output string) io.Writer {
 	if output == "json" {
-		return shown.JSONTo(w)
+		return sanitize.JSONTo(w)
 	}
-	return shown.LinesTo(w)
+	return sanitize.LinesTo(w)
 }
 
 // writeJSON writes what a verb reports with -o json.

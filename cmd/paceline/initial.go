@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/paceline-go/paceline/internal/shown"
+	"github.com/paceline-go/paceline/internal/text/sanitize"
 )
 
 // initial has the flags with which a verb that reads a file prints one to begin with, or its schema, and does nothing else.
@@ -65,6 +65,6 @@ func (i *initial) run(cmd *cobra.Command, args []string) error {
 	if err = errors.Join(err, file.Close()); err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "%s is written; next: %s\n", shown.Text(args[0]), fmt.Sprintf(i.next, shown.Text(quoted(args[0]))))
+	fmt.Fprintf(cmd.ErrOrStderr(), "%s is written; next: %s\n", sanitize.Text(args[0]), fmt.Sprintf(i.next, sanitize.Text(quoted(args[0]))))
 	return nil
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/paceline-go/paceline/internal/screen"
-	"github.com/paceline-go/paceline/internal/shown"
+	"github.com/paceline-go/paceline/internal/app/screen"
+	"github.com/paceline-go/paceline/internal/text/sanitize"
 )
 
 func main() { os.Exit(execute(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
@@ -40,7 +40,7 @@ func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 		return exitOK
 	}
 	if msg := err.Error(); msg != "" {
-		screen.New(stderr, screen.Config{}).Ours("paceline: " + shown.Lines(msg))
+		screen.New(stderr, screen.Config{}).Ours("paceline: " + sanitize.Lines(msg))
 	}
 	if !began {
 		return exitUsage

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/race"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 )
 
 // asProgram is the environment variable that makes the test binary the command itself, for tests that kill it.

@@ -9,10 +9,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/paceline-go/paceline/internal/rate"
+	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/quota"
-	"github.com/paceline-go/paceline/verdict"
+	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/provider/classify"
 )
 
 // minuteFlags are limits per minute of language models, as run and proxy have them.
@@ -64,7 +64,7 @@ func (f *minuteFlags) check(cmd *cobra.Command) error {
 }
 
 // replaces tells whether a flag takes the place of a published limit.
-func (f *minuteFlags) replaces(p quota.Policy) bool {
+func (f *minuteFlags) replaces(p provider.Policy) bool {
 	for _, m := range f.all() {
 		if m.n > 0 && p.Window == time.Minute && knows(p.Unit) && units[p.Unit] == m.unit {
 			return true
@@ -74,13 +74,13 @@ func (f *minuteFlags) replaces(p quota.Policy) bool {
 }
 
 // published returns a published limit in the form in which limits of flags are kept.
-func (f *minuteFlags) published(cmd *cobra.Command, p quota.Policy) rate.Limit {
-	counts := verdict.Counts(p.Rule)
+func (f *minuteFlags) published(cmd *cobra.Command, p provider.Policy) rate.Limit {
+	counts := classify.Counts(p.Rule)
 	if cmd.Flag("rule").Changed {
 		counts = f.counts()
 	}
 	l := rateOf(p.Limit, p.Window, units[p.Unit], counts, p.Burst)
-	l.EachModel = p.Scope == quota.Model
+	l.EachModel = p.Scope == provider.Model
 	return l
 }
 
@@ -151,9 +151,9 @@ func (f *minuteFlags) ofModels() (all []rate.Limit, models []string, err error) 
 	return all, models, nil
 }
 
-var units = map[quota.Unit]limit.Unit{quota.Requests: limit.Requests, quota.Input: limit.Input, quota.Output: limit.Output, quota.Tokens: limit.Tokens}
+var units = map[provider.Unit]limit.Unit{provider.Requests: limit.Requests, provider.Input: limit.Input, provider.Output: limit.Output, provider.Tokens: limit.Tokens}
 
-func knows(u quota.Unit) bool { _, ok := units[u]; return ok }
+func knows(u provider.Unit) bool { _, ok := units[u]; return ok }
 
 // rateOf makes a limit that the user has not written as N/U, and gives it a text of that form.
 func rateOf(n int64, per time.Duration, unit limit.Unit, counts limit.Counting, burst int64) rate.Limit {

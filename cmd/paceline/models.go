@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/paceline-go/paceline/internal/tables"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/internal/text/table"
+	"github.com/paceline-go/paceline/provider"
 )
 
 func newModels() *cobra.Command {
@@ -70,12 +70,12 @@ type ownBatch struct {
 func modelsOf(args []string) ([]providerModels, error) {
 	var found []providerModels
 	used := make([]bool, len(args))
-	for _, p := range quota.Providers() {
+	for _, p := range provider.Providers() {
 		f := providerModels{Provider: p.Name, AsOf: p.ModelsAsOf}
 		for _, m := range p.Models {
 			wanted := len(args) == 0
 			for i, a := range args {
-				if known, ok := quota.LookupModel(p.Name, a); ok && known.Name == m.Name || a == p.Name || a != "" && strings.HasPrefix(m.Name, a) {
+				if known, ok := provider.LookupModel(p.Name, a); ok && known.Name == m.Name || a == p.Name || a != "" && strings.HasPrefix(m.Name, a) {
 					wanted, used[i] = true, true
 				}
 			}
@@ -105,8 +105,8 @@ func printModels(out io.Writer, found []providerModels) error {
 		if b := p.Batch; b != nil {
 			title += fmt.Sprintf("; its batch API saves %.0f %% and takes up to %.0f h (%s)", b.Discount*100, b.WithinHours, b.Docs)
 		}
-		fmt.Fprintln(out, tables.Wrap(title, tables.Width, ""))
-		t := tables.Table{Right: true}
+		fmt.Fprintln(out, table.Wrap(title, table.Width, ""))
+		t := table.Table{Right: true}
 		t.Head("input", "output", "cached", "context", "max output", "model")
 		for _, m := range p.Models {
 			name := m.Name
@@ -115,7 +115,7 @@ func printModels(out io.Writer, found []providerModels) error {
 			}
 			t.Row(usd(m.Input), usd(m.Output), usd(m.Cached), size(m.Context), size(m.MaxOutput), name)
 		}
-		if err := t.Write(out, tables.Width); err != nil {
+		if err := t.Write(out, table.Width); err != nil {
 			return err
 		}
 	}

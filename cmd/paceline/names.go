@@ -6,27 +6,27 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/paceline-go/paceline/internal/near"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/internal/text/suggest"
+	"github.com/paceline-go/paceline/provider"
 )
 
 // unknownProvider is the error for a --provider that does not exist.
 func unknownProvider(name string) error {
-	if _, ok := quota.LookupProvider(name); ok {
+	if _, ok := provider.LookupProvider(name); ok {
 		return fmt.Errorf("--provider %s: what it answers is no HTTP", name)
 	}
 	return fmt.Errorf("--provider %q is not in the table%s paceline explain --providers lists it; whoever is not in it is read without --provider, as any server",
-		name, cmp.Or(near.Or(name, providerNames()), "."))
+		name, cmp.Or(suggest.Or(name, providerNames()), "."))
 }
 
 // unknownPreset is the error for a --preset that does not exist.
 func unknownPreset(name string) error {
-	return fmt.Errorf("--preset %q: no limits are published by that name%s paceline explain --providers lists them", name, cmp.Or(near.Or(name, presetNames()), ";"))
+	return fmt.Errorf("--preset %q: no limits are published by that name%s paceline explain --providers lists them", name, cmp.Or(suggest.Or(name, presetNames()), ";"))
 }
 
 func providerNames() []string {
 	var names []string
-	for _, p := range quota.Providers() {
+	for _, p := range provider.Providers() {
 		names = append(names, p.Name)
 	}
 	return names
@@ -34,7 +34,7 @@ func providerNames() []string {
 
 func presetNames() []string {
 	var names []string
-	for _, p := range quota.Presets() {
+	for _, p := range provider.Presets() {
 		names = append(names, p.Name)
 	}
 	return names

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/paceline-go/paceline/internal/need"
+	"github.com/paceline-go/paceline/internal/testkit/need"
 )
 
 var (

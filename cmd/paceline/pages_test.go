@@ -9,18 +9,21 @@ import (
 	"go/format"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"maps"
 	"net"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/need"
+	"github.com/paceline-go/paceline/internal/testkit/need"
 )
 
 // A docsPage is README.md, one beside it or one of docs/, and CONTRIBUTING.md says what its blocks may say: "sh" is run, "sh long" with PACELINE_LONG=1,
@@ -194,7 +197,7 @@ func TestPagesGo(t *testing.T) {
 	}
 	for _, module := range slices.Sorted(maps.Keys(overlay)) {
 		t.Run(module, func(t *testing.T) {
-			if module != "." && module != "bench" && os.Getenv(need.Require) != "1" {
+			if module != "." && module != "lab/micro" && os.Getenv(need.Require) != "1" {
 				t.Skipf("what %s needs takes minutes to build: %s=1", module, need.Require)
 			}
 			compile(t, module, overlay[module])
@@ -281,7 +284,7 @@ var known = map[string]string{
 	"context": "context", "errors": "errors", "fmt": "fmt", "http": "net/http", "log": "log", "rand": "math/rand/v2", "time": "time", "os": "os",
 	"rate": "golang.org/x/time/rate", "ratelimit": "go.uber.org/ratelimit", "failsafe": "github.com/failsafe-go/failsafe-go",
 	"ratelimiter": "github.com/failsafe-go/failsafe-go/ratelimiter", "retrypolicy": "github.com/failsafe-go/failsafe-go/retrypolicy",
-	"paceline": module, "grpc": "google.golang.org/grpc", "pacegrpc": module + "/grpc",
+	"paceline": module, "grpc": "google.golang.org/grpc", "pacegrpc": module + "/contrib/grpc",
 }
 
 const module = "github.com/paceline-go/paceline"
@@ -299,12 +302,12 @@ func (p *docsPage) function(t *testing.T, list []block) string {
 		text.WriteString(b.text + used(t, p.name, &b) + "{\n")
 	}
 	text.WriteString(strings.Repeat("}\n", len(list)) + "return nil\n}\n")
-	imports := map[string]bool{}
+	imports, folders := map[string]bool{}, publicFolders()
 	for _, m := range qualifier.FindAllStringSubmatch(remark.ReplaceAllString(text.String(), ""), -1) {
 		if path, ok := known[m[1]]; ok {
 			imports[path] = true
-		} else if _, err := os.Stat("../../" + m[1]); err == nil {
-			imports[module+"/"+m[1]] = true
+		} else if folder := folders[m[1]]; folder != "" {
+			imports[module+"/"+folder] = true
 		}
 	}
 	var head strings.Builder
@@ -314,6 +317,25 @@ func (p *docsPage) function(t *testing.T, list []block) string {
 	}
 	return head.String() + text.String()
 }
+
+// publicFolders has the folders of the packages that a user may import, by name.
+var publicFolders = sync.OnceValue(func() map[string]string {
+	all := map[string]string{}
+	root := os.DirFS("../..")
+	fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil || !d.IsDir():
+			return err
+		case slices.Contains([]string{"internal", "lab", "cmd", "tools", "testdata", ".git"}, d.Name()):
+			return fs.SkipDir
+		}
+		if files, _ := fs.Glob(root, path.Join(name, "*.go")); len(files) > 0 {
+			all[d.Name()] = name
+		}
+		return nil
+	})
+	return all
+})
 
 // used says of each variable that a block declares that it is used, which on a page it need not be.
 func used(t *testing.T, page string, b *block) string {

@@ -5,7 +5,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/screen"
+	"github.com/paceline-go/paceline/internal/app/screen"
 )
 
 // tellEvery is how often a verb that computes prints its progress where no line can be rewritten.

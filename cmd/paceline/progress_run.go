@@ -6,9 +6,9 @@ import (
 	"os"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/batch"
-	"github.com/paceline-go/paceline/internal/screen"
-	"github.com/paceline-go/paceline/internal/shown"
+	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/app/screen"
+	"github.com/paceline-go/paceline/internal/text/sanitize"
 )
 
 // newScreen returns the screen on standard error, as --progress and --color want it.
@@ -31,7 +31,7 @@ func newScreen(w io.Writer, f *runFlags) (*screen.Screen, error) {
 }
 
 // runLines are the lines that tell how far a run is: one of progress, and one of recent failures.
-func runLines(p batch.Progress) []screen.Line {
+func runLines(p run.Progress) []screen.Line {
 	return []screen.Line{runLine(&p), failedLine(p.Lately)}
 }
 
@@ -50,7 +50,7 @@ const (
 	rankBefore
 )
 
-func runLine(p *batch.Progress) (l screen.Line) {
+func runLine(p *run.Progress) (l screen.Line) {
 	keep := func(rank int, color string, forms ...string) {
 		l = append(l, screen.Part{Rank: rank, Keep: true, Color: color, Forms: forms})
 	}
@@ -86,7 +86,7 @@ func runLine(p *batch.Progress) (l screen.Line) {
 		add(rankNone, "", "0 failed")
 	}
 	if len(p.Down) > 0 {
-		text := "nothing arrives at " + shown.Text(p.Down[0])
+		text := "nothing arrives at " + sanitize.Text(p.Down[0])
 		if more := len(p.Down) - 1; more > 0 {
 			text += fmt.Sprintf(" (and at %d more)", more)
 		}
@@ -94,7 +94,7 @@ func runLine(p *batch.Progress) (l screen.Line) {
 	}
 	add(rankToGo, "", "%s%d to go", atLeast, p.ToGo)
 	if p.Why != "" {
-		l = append(l, screen.Part{Rank: rankWhy, Forms: []string{"waiting for " + shown.Text(p.Why)}, Least: 20})
+		l = append(l, screen.Part{Rank: rankWhy, Forms: []string{"waiting for " + sanitize.Text(p.Why)}, Least: 20})
 	}
 	add(rankInFlight, "", "%d in flight", p.InFlight)
 	if p.SkippedDone > 0 {
@@ -104,9 +104,9 @@ func runLine(p *batch.Progress) (l screen.Line) {
 }
 
 // failedLine shows the recent failures; it is empty if there were none.
-func failedLine(all []batch.Failure) (l screen.Line) {
+func failedLine(all []run.Failure) (l screen.Line) {
 	for i, f := range all {
-		text := fmt.Sprintf("%d × %s", f.Attempts, shown.Text(f.What))
+		text := fmt.Sprintf("%d × %s", f.Attempts, sanitize.Text(f.What))
 		if i == 0 {
 			text = "last errors: " + text
 		}
@@ -127,7 +127,7 @@ const mostFailures = 5
 
 // failedText lists why attempts failed, a line for each reason with one example. It is empty if none failed, or if the dead letters say it
 // already.
-func failedText(t *batch.Totals) (lines []string) {
+func failedText(t *run.Totals) (lines []string) {
 	if len(t.Failed) == 0 || len(t.Failed) == 1 && t.Failed[0].Dead == t.Failed[0].Attempts {
 		return nil
 	}
@@ -135,14 +135,14 @@ func failedText(t *batch.Totals) (lines []string) {
 		fate := "sent again"
 		switch {
 		case f.Dead == f.Attempts:
-			fate = shown.Count(f.Dead, "dead letter", "dead letters")
+			fate = sanitize.Count(f.Dead, "dead letter", "dead letters")
 		case f.Dead > 0:
 			fate = fmt.Sprintf("%d of them the last of a dead letter", f.Dead)
 		}
 		lines = append(lines, fmt.Sprintf("failed attempts: %d × %s, %s, such as: %s", f.Attempts, f.What, fate, f.Example))
 	}
 	if more := len(t.Failed) - mostFailures; more > 0 {
-		lines = append(lines, fmt.Sprintf("failed attempts: %s (-o json has all)", shown.Count(more, "more kind", "more kinds")))
+		lines = append(lines, fmt.Sprintf("failed attempts: %s (-o json has all)", sanitize.Count(more, "more kind", "more kinds")))
 	}
 	return lines
 }

@@ -13,9 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/paceline-go/paceline/internal/proxy"
-	"github.com/paceline-go/paceline/internal/shown"
-	"github.com/paceline-go/paceline/page"
+	"github.com/paceline-go/paceline/internal/app/proxy"
+	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/observe/dashboard"
 )
 
 const proxyLong = `Listen for HTTP requests and pass each on at the first instant at which the server surely allows it. Programs in any language
@@ -104,7 +104,7 @@ func attendProxy(cmd *cobra.Command, p *proxy.Proxy, c proxy.Config, signals <-c
 	again := make(chan os.Signal, 1)
 	notifyAgain(again)
 	defer signal.Stop(again)
-	watched, err := page.New(page.Config{Live: p.Sources, Title: "paceline proxy"})
+	watched, err := dashboard.New(dashboard.Config{Live: p.Sources, Title: "paceline proxy"})
 	if err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func proxyGreeting(c proxy.Config, main, admin net.Listener) greeting {
 	for _, u := range c.Upstreams {
 		to = append(to, u.To.Redacted())
 	}
-	g := greeting{what: fmt.Sprintf("passing on from %s to %s", reachable(scheme+"://"+main.Addr().String()), shown.Some(to, 3))}
+	g := greeting{what: fmt.Sprintf("passing on from %s to %s", reachable(scheme+"://"+main.Addr().String()), sanitize.Some(to, 3))}
 	if admin != nil {
 		g.what += fmt.Sprintf("; to look at: http://%s/", admin.Addr())
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // What --limit auto found is in the state file as soon as it is known, so that a proxy goes on with it that was killed, and one that was stopped.
-// How little that lets a server refuse, internal/proxy shows in virtual time.
+// How little that lets a server refuse, internal/app/proxy shows in virtual time.
 func TestProxyAutoOverRestarts(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -13,14 +13,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/paceline-go/paceline/internal/bytesize"
-	"github.com/paceline-go/paceline/internal/proxy"
-	"github.com/paceline-go/paceline/internal/proxy/configfile"
-	"github.com/paceline-go/paceline/internal/rate"
-	"github.com/paceline-go/paceline/internal/shown"
-	"github.com/paceline-go/paceline/internal/tables"
+	"github.com/paceline-go/paceline/internal/app/proxy"
+	"github.com/paceline-go/paceline/internal/app/proxy/config"
+	"github.com/paceline-go/paceline/internal/text/bytesize"
+	"github.com/paceline-go/paceline/internal/text/rate"
+	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text/table"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/provider"
 )
 
 func newProxyCheck() *cobra.Command {
@@ -42,17 +42,17 @@ func newProxyCheck() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprint(cmd.OutOrStdout(), tables.Fit(shown.Lines(proxyInWords(args[0], f)), tables.Width))
+			_, err = fmt.Fprint(cmd.OutOrStdout(), table.Fit(sanitize.Lines(proxyInWords(args[0], f)), table.Width))
 			return err
 		},
 	}
 }
 
 // loadProxy reads a configuration. Its error has an exit code.
-func loadProxy(name string) (configfile.File, error) {
-	f, err := configfile.Load(name)
+func loadProxy(name string) (config.File, error) {
+	f, err := config.Load(name)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && errors.As(err, new(*fs.PathError)) && !errors.As(err, new(*configfile.Error)):
+	case errors.Is(err, fs.ErrNotExist) && errors.As(err, new(*fs.PathError)) && !errors.As(err, new(*config.Error)):
 		return f, usageError{noSuchFile(name, err)}
 	case err != nil:
 		return f, exitError{exitConfig, err}
@@ -67,11 +67,11 @@ const defaultWaiting = 10000
 // proxyWords collects the text that proxy check prints.
 type proxyWords struct {
 	strings.Builder
-	file configfile.File
+	file config.File
 }
 
 // proxyInWords says what a configuration means.
-func proxyInWords(name string, f configfile.File) string {
+func proxyInWords(name string, f config.File) string {
 	w := &proxyWords{file: f}
 	c := &f.Config
 	w.line("%s is right. With it, paceline proxy", name)
@@ -250,7 +250,7 @@ func (w *proxyWords) upstream(c *proxy.Config, u *proxy.Upstream) {
 
 func (w *proxyWords) limits(u *proxy.Upstream) {
 	if u.Preset != "" {
-		preset, _ := quota.LookupPreset(u.Preset)
+		preset, _ := provider.LookupPreset(u.Preset)
 		for _, p := range preset.Policies {
 			w.line("  limit: %s (%s)", limitInWords(p), u.Preset)
 		}
@@ -290,7 +290,7 @@ func (w *proxyWords) prices(c *proxy.Config, u *proxy.Upstream) {
 	if u.RequestPrice > 0 {
 		known = append(known, fmt.Sprintf("%g USD each request", u.RequestPrice))
 	}
-	if seller, ok := quota.LookupProvider(u.Seller()); ok && len(seller.Models) > 0 && !others {
+	if seller, ok := provider.LookupProvider(u.Seller()); ok && len(seller.Models) > 0 && !others {
 		known, others = append(known, fmt.Sprintf("as %s published them (%s)", seller.Title, seller.ModelsAsOf)), true
 	}
 	if !others {
@@ -301,7 +301,7 @@ func (w *proxyWords) prices(c *proxy.Config, u *proxy.Upstream) {
 
 // whoseInWords says who shares a limit.
 func whoseInWords(l proxy.Limit) string {
-	words := map[quota.Scope]string{quota.Key: "each key", quota.IP: "all requests together", quota.Model: "each model of each key", quota.Route: "each route of each key"}[l.Scope]
+	words := map[provider.Scope]string{provider.Key: "each key", provider.IP: "all requests together", provider.Model: "each model of each key", provider.Route: "each route of each key"}[l.Scope]
 	if l.Only != "" {
 		return fmt.Sprintf("the %s %s, for each key", l.Scope, l.Only)
 	}
@@ -311,9 +311,9 @@ func whoseInWords(l proxy.Limit) string {
 // rateInWords is a limit with the way in which it is counted.
 func rateInWords(l rate.Limit) string {
 	if !l.Bucket {
-		return l.Text + " " + ruleWords[quota.Rolling]
+		return l.Text + " " + ruleWords[provider.Rolling]
 	}
-	return fmt.Sprintf("%s, %s that holds %d", l.Text, ruleWords[quota.Bucket], l.Most())
+	return fmt.Sprintf("%s, %s that holds %d", l.Text, ruleWords[provider.Bucket], l.Most())
 }
 
 func ratesInWords(all []rate.Limit) string {

@@ -17,7 +17,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/paceline-go/paceline/internal/proxy/configfile"
+	"github.com/paceline-go/paceline/internal/app/proxy/config"
 )
 
 // writeCertificate writes a certificate that signs itself, and its key.
@@ -60,7 +60,7 @@ func TestProxyInit(t *testing.T) {
 		t.Errorf("it is not right: exit %d\n%s%s", code, stdout, stderr)
 	}
 	code, schema, stderr := paceline("", "proxy", "--schema")
-	if code != exitOK || schema != string(configfile.Schema()) {
+	if code != exitOK || schema != string(config.Schema()) {
 		t.Fatalf("--schema: exit %d %s", code, stderr)
 	}
 	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(schema))
@@ -90,7 +90,7 @@ func TestProxyInit(t *testing.T) {
 		if err := os.WriteFile("tried.yaml", text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := configfile.Load("tried.yaml"); err != nil {
+		if _, err := config.Load("tried.yaml"); err != nil {
 			t.Errorf("%v in\n%s", err, text)
 		}
 		var v any
@@ -272,7 +272,7 @@ func TestProxyConfigPage(t *testing.T) {
 			walk(below)
 		}
 	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(configfile.Schema()))
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(config.Schema()))
 	if err != nil {
 		t.Fatal(err)
 	}

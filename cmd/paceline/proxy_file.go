@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/paceline-go/paceline/internal/proxy"
-	"github.com/paceline-go/paceline/internal/proxy/configfile"
+	"github.com/paceline-go/paceline/internal/app/proxy"
+	"github.com/paceline-go/paceline/internal/app/proxy/config"
 )
 
 // runFile runs a proxy that a file configures.
@@ -67,7 +67,7 @@ func (f *proxyFlags) runFile(cmd *cobra.Command) error {
 // configuration is logged, and then none of it is applied.
 type reload struct {
 	name      string
-	last      configfile.File
+	last      config.File
 	stamp     string // stampOf the files at the last look
 	unsettled bool   // the files have just changed, and somebody may still be writing them
 	hup       chan os.Signal

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/proxy"
+	"github.com/paceline-go/paceline/internal/app/proxy"
 )
 
 // TestReload: a file is applied when it has changed and is still the same a second later, and at SIGHUP; one that is wrong is logged with its

@@ -14,11 +14,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/paceline-go/paceline/internal/batch"
-	"github.com/paceline-go/paceline/internal/proxy"
-	"github.com/paceline-go/paceline/internal/rate"
+	"github.com/paceline-go/paceline/internal/app/proxy"
+	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/provider"
 )
 
 type proxyFlags struct {
@@ -184,7 +184,7 @@ func (f *proxyFlags) durations(cmd *cobra.Command) error {
 
 // clients returns the clients that the flags give keys to.
 func (f *proxyFlags) clients() (all []proxy.Client, err error) {
-	keys, err := batch.KeysFromEnv(f.clientKeyEnv, os.LookupEnv)
+	keys, err := run.KeysFromEnv(f.clientKeyEnv, os.LookupEnv)
 	for _, k := range keys {
 		all = append(all, proxy.Client{Name: k.Name, Keys: []proxy.KeyHash{proxy.HashKey(k.Secret)}, MaxWaiting: f.maxWaiting})
 	}
@@ -218,12 +218,12 @@ func (f *proxyFlags) upstream(cmd *cobra.Command) (u proxy.Upstream, err error) 
 		return u, usageError{err}
 	}
 	if f.preset != "" {
-		if _, ok := quota.LookupPreset(f.preset); !ok {
+		if _, ok := provider.LookupPreset(f.preset); !ok {
 			return u, usageError{unknownPreset(f.preset)}
 		}
 	}
 	if f.provider != "" {
-		d, ok := quota.Lookup(f.provider)
+		d, ok := provider.Lookup(f.provider)
 		if !ok {
 			return u, usageError{unknownProvider(f.provider)}
 		}
@@ -238,7 +238,7 @@ func (f *proxyFlags) upstream(cmd *cobra.Command) (u proxy.Upstream, err error) 
 	if u.Query, err = fields(f.query, "=", "name=value"); err != nil {
 		return usage("--query %w", err)
 	}
-	keys, err := batch.KeysFromEnv(f.keyEnv, os.LookupEnv)
+	keys, err := run.KeysFromEnv(f.keyEnv, os.LookupEnv)
 	if err != nil {
 		return u, exitError{exitConfig, fmt.Errorf("--key-env: %w", err)}
 	}

@@ -3,7 +3,7 @@ package main
 import (
 	_ "embed"
 
-	"github.com/paceline-go/paceline/internal/proxy/configfile"
+	"github.com/paceline-go/paceline/internal/app/proxy/config"
 )
 
 //go:embed proxy_init.yaml
@@ -13,6 +13,6 @@ var initialProxy []byte
 func proxyInit() initial {
 	return initial{
 		verb: "paceline proxy", what: "a configuration with comments", files: "configurations", next: "paceline proxy check %s",
-		text: initialProxy, schema: configfile.Schema,
+		text: initialProxy, schema: config.Schema,
 	}
 }

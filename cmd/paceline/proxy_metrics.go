@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/paceline-go/paceline/internal/proxy"
-	"github.com/paceline-go/paceline/metrics"
+	"github.com/paceline-go/paceline/internal/app/proxy"
+	"github.com/paceline-go/paceline/observe/prom"
 )
 
 // liveHeap is what was still in use at the end of the latest garbage collection: the one number that shows a leak, whatever the load.
@@ -18,7 +18,7 @@ var liveHeap = collectors.GoRuntimeMetricsRule{Matcher: regexp.MustCompile(`^/gc
 // proxyMetrics serves the metrics of the proxy and those of its process: goroutines, memory, open files, processor time.
 func proxyMetrics(p *proxy.Proxy) http.Handler {
 	r := prometheus.NewRegistry()
-	r.MustRegister(metrics.Live(p.Sources), collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(liveHeap)),
+	r.MustRegister(prom.Live(p.Sources), collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(liveHeap)),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return promhttp.HandlerFor(r, promhttp.HandlerOpts{})
 }

@@ -6,11 +6,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/paceline-go/paceline/internal/batch"
-	"github.com/paceline-go/paceline/internal/proxy"
-	"github.com/paceline-go/paceline/internal/rate"
+	"github.com/paceline-go/paceline/internal/app/proxy"
+	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/provider"
 )
 
 // perMinute adds the limits of --rpm and the flags like it to an upstream. As in run, they replace the limits of --preset that count the same
@@ -38,7 +38,7 @@ func (f *proxyFlags) perMinute(cmd *cobra.Command, u *proxy.Upstream) error {
 	u.PerSecond = false
 	found := false
 	for _, minute := range u.Limits {
-		if second, ok := batch.PerSecond(minute.Limit); ok {
+		if second, ok := run.PerSecond(minute.Limit); ok {
 			u.Limits, found = append(u.Limits, proxy.Limit{Limit: second, Scope: minute.Scope, Only: minute.Only}), true
 		}
 	}
@@ -50,23 +50,23 @@ func (f *proxyFlags) perMinute(cmd *cobra.Command, u *proxy.Upstream) error {
 
 // writeOut replaces the preset of an upstream by those of its limits that the flags do not replace.
 func (f *proxyFlags) writeOut(cmd *cobra.Command, u *proxy.Upstream) error {
-	preset, ok := quota.LookupPreset(u.Preset)
+	preset, ok := provider.LookupPreset(u.Preset)
 	if !ok {
 		return nil
 	}
-	who, _ := quota.Publisher(u.Preset)
+	who, _ := provider.Publisher(u.Preset)
 	if f.perSecond && !who.PerSecond {
 		return usageError{fmt.Errorf("--per-second with --preset %s: %s does not say that limits per minute also hold per second", f.preset, who.Title)}
 	}
 	if u.Provider == nil {
-		u.Provider, _ = quota.Lookup(who.Name)
+		u.Provider, _ = provider.Lookup(who.Name)
 	}
 	u.Preset = ""
 	for _, p := range preset.Policies {
 		switch {
 		case f.replaces(p):
 			continue
-		case p.Rule == quota.Concurrency:
+		case p.Rule == provider.Concurrency:
 			if n := int(p.Limit); u.InFlight == 0 || n < u.InFlight {
 				u.InFlight = n
 			}
@@ -75,8 +75,8 @@ func (f *proxyFlags) writeOut(cmd *cobra.Command, u *proxy.Upstream) error {
 			return usageError{fmt.Errorf("--preset %s limits %s, which nobody counts here; expected --limit without --preset", f.preset, p.Unit)}
 		}
 		scope := p.Scope
-		if scope == quota.All {
-			scope = quota.IP
+		if scope == provider.All {
+			scope = provider.IP
 		}
 		u.Limits = append(u.Limits, proxy.Limit{Limit: f.produced(u, f.published(cmd, p)), Scope: scope})
 	}
@@ -85,7 +85,7 @@ func (f *proxyFlags) writeOut(cmd *cobra.Command, u *proxy.Upstream) error {
 
 // produced has output count as it is produced where the provider says that it does.
 func (f *proxyFlags) produced(u *proxy.Upstream, l rate.Limit) rate.Limit {
-	row, _ := quota.LookupProvider(u.Seller())
-	l.Produced = l.Bucket && l.Unit == limit.Output && row.Tokens == quota.CountsProduced
+	row, _ := provider.LookupProvider(u.Seller())
+	l.Produced = l.Bucket && l.Unit == limit.Output && row.Tokens == provider.CountsProduced
 	return l
 }

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/paceline-go/paceline/internal/batch"
-	"github.com/paceline-go/paceline/internal/proxy"
-	"github.com/paceline-go/paceline/internal/rate"
+	"github.com/paceline-go/paceline/internal/app/proxy"
+	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit"
 )
 
@@ -69,14 +69,14 @@ func TestProxyMinuteFlags(t *testing.T) {
 		if strings.Contains(args, "anthropic") || want == "" {
 			continue
 		}
-		run, cmd := &llmFlags{}, &cobra.Command{}
-		run.add(cmd)
+		flags, cmd := &llmFlags{}, &cobra.Command{}
+		flags.add(cmd)
 		args := slices.DeleteFunc(strings.Fields(args), func(s string) bool { return s == "--limit" || s == "none" || s == "9/s" })
 		if err := cmd.ParseFlags(args); err != nil {
 			t.Fatal(err)
 		}
-		var c batch.Config
-		if err := run.check(cmd, &c); err != nil {
+		var c run.Config
+		if err := flags.check(cmd, &c); err != nil {
 			t.Errorf("%q: run: %v", args, err)
 		}
 		for _, l := range c.Limits {
@@ -105,13 +105,13 @@ func TestPresetSaysHowItIsCounted(t *testing.T) {
 		"--preset github:unauthenticated --rule rolling": limit.CountsRolling,
 		"--preset github:unauthenticated --rule bucket":  limit.CountsSomehow, // Bucket says it
 	} {
-		run, cmd := &llmFlags{}, &cobra.Command{}
-		run.add(cmd)
+		flags, cmd := &llmFlags{}, &cobra.Command{}
+		flags.add(cmd)
 		if err := cmd.ParseFlags(strings.Fields(args)); err != nil {
 			t.Fatal(err)
 		}
-		c := batch.Config{Concurrency: 1}
-		if err := run.check(cmd, &c); err != nil || len(c.Limits) == 0 || c.Limits[0].Counts != want || c.Limits[0].Bucket != strings.HasSuffix(args, "bucket") {
+		c := run.Config{Concurrency: 1}
+		if err := flags.check(cmd, &c); err != nil || len(c.Limits) == 0 || c.Limits[0].Counts != want || c.Limits[0].Bucket != strings.HasSuffix(args, "bucket") {
 			t.Errorf("%s: %+v, %v, want it counted as %d", args, c.Limits, err, want)
 		}
 	}

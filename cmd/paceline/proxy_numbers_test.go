@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/browser"
+	"github.com/paceline-go/paceline/internal/testkit/browser"
 )
 
 // The page, /metrics and the log of the server's judge say the same, while requests wait and once they do not any more: what was sent, refused

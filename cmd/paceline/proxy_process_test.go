@@ -18,8 +18,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/rule"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // lawful is a server that enforces a limit for each key, and keeps a log of what arrived. It has several rules, and refuses what breaks one

@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/paceline-go/paceline/internal/batch"
-	"github.com/paceline-go/paceline/internal/rate"
-	"github.com/paceline-go/paceline/internal/screen"
+	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/app/screen"
+	"github.com/paceline-go/paceline/internal/text/rate"
 )
 
 const runLong = `Send the HTTP requests of FILE as fast as the limits allow and no faster. FILE has a URL a line, a table or rows of JSON
@@ -51,7 +51,7 @@ func newRun() *cobra.Command {
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				for _, a := range args {
-					if _, err := batch.ParseDead(a); err == nil && cmd.Flag("retry-dead").Changed {
+					if _, err := run.ParseDead(a); err == nil && cmd.Flag("retry-dead").Changed {
 						return usageError{fmt.Errorf("--retry-dead %s, expected --retry-dead=%s, with = in place of the space", a, a)}
 					}
 				}
@@ -151,7 +151,7 @@ func (f *runFlags) run(cmd *cobra.Command, name string) error {
 	if f.nowhere != "" {
 		errs.Line(fmt.Sprintf("results are thrown away (--out %s), so there is nothing to go on from: the same command again sends all", f.nowhere))
 	}
-	if f.dead != "" && f.dead != "-" && f.out != "-" && batch.IsNowhere(f.dead) {
+	if f.dead != "" && f.dead != "-" && f.out != "-" && run.IsNowhere(f.dead) {
 		errs.Line(fmt.Sprintf("dead letters are thrown away (--dead %s), so the same command again sends them again", f.dead))
 	}
 	var level slog.Level
@@ -185,7 +185,7 @@ func (f *runFlags) run(cmd *cobra.Command, name string) error {
 		}
 		defer c.Share.Close()
 	}
-	r, err := batch.New(c)
+	r, err := run.New(c)
 	if err != nil {
 		return codeOf(err)
 	}
@@ -251,7 +251,7 @@ func openRunInput(cmd *cobra.Command, name string) (*runInput, error) {
 }
 
 // format finds out whether the input is a batch file for language models, and if so configures the run for it.
-func (f *runFlags) format(cmd *cobra.Command, in *runInput, c *batch.Config) error {
+func (f *runFlags) format(cmd *cobra.Command, in *runInput, c *run.Config) error {
 	taken, err := f.take(cmd, in, c)
 	if err != nil {
 		return err
@@ -274,14 +274,14 @@ func (f *runFlags) format(cmd *cobra.Command, in *runInput, c *batch.Config) err
 }
 
 // suits tells whether the flags suit the form of the input.
-func (f *runFlags) suits(isLLM bool, c *batch.Config) error {
+func (f *runFlags) suits(isLLM bool, c *run.Config) error {
 	if isLLM {
 		return nil
 	}
 	if f.budget > 0 && f.price <= 0 {
 		return usageError{errors.New("--budget without a price: --price, in USD per attempt of cost 1")}
 	}
-	if len(f.keyEnv) > 0 && !batch.Uses(c.Header, "key") && !batch.Uses(c.Query, "key") {
+	if len(f.keyEnv) > 0 && !run.Uses(c.Header, "key") && !run.Uses(c.Query, "key") {
 		return usageError{errors.New("--key-env without {key} in --header or --query: no request would have a key, expected such as --header 'Authorization: Bearer {key}'")}
 	}
 	if len(f.llm.bounded) > 0 {
@@ -291,7 +291,7 @@ func (f *runFlags) suits(isLLM bool, c *batch.Config) error {
 }
 
 // check reads the whole input before anything is sent, if the input can be read twice or nothing will be sent.
-func (f *runFlags) check(r *batch.Run, in *runInput, signals <-chan os.Signal) error {
+func (f *runFlags) check(r *run.Run, in *runInput, signals <-chan os.Signal) error {
 	if in.isLLM || f.llm.dryRun {
 		if err := interruptible(signals, r.Peek); err != nil {
 			return codeOf(err)
@@ -315,7 +315,7 @@ func (f *runFlags) check(r *batch.Run, in *runInput, signals <-chan os.Signal) e
 const ballastSize = 32 << 20
 
 // send sends the requests of the input until its end or a signal, and reports.
-func (f *runFlags) send(ctx context.Context, r *batch.Run, in *runInput, signals <-chan os.Signal, errs *screen.Screen) error {
+func (f *runFlags) send(ctx context.Context, r *run.Run, in *runInput, signals <-chan os.Signal, errs *screen.Screen) error {
 	ctx, abort := context.WithCancel(ctx)
 	defer abort()
 	done := make(chan struct{})

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/paceline-go/paceline/internal/batch"
-	"github.com/paceline-go/paceline/internal/shown"
+	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/text/sanitize"
 )
 
 // consoleFlags say how much a run prints on standard error.
@@ -56,15 +56,15 @@ func (f *consoleFlags) log(cmd *cobra.Command, screen io.Writer) io.Writer {
 }
 
 // ended adds to the error of a quiet run how many requests failed, and why. Other runs say so in the summary.
-func (f *consoleFlags) ended(err error, t *batch.Totals, because string) error {
+func (f *consoleFlags) ended(err error, t *run.Totals, because string) error {
 	var e exitError
 	if !f.quiet || !errors.As(err, &e) || e.code != exitSomeFailed || e.err != nil {
 		return err
 	}
 	failed := t.Dead + t.Expired + t.SkippedDead + t.SkippedExpired
-	what := shown.Count(failed, "request failed", "requests failed")
+	what := sanitize.Count(failed, "request failed", "requests failed")
 	if more := t.Invalid + t.Appended; more > 0 {
-		what += fmt.Sprintf(", %s passed over", shown.Count(more, "line was", "lines were"))
+		what += fmt.Sprintf(", %s passed over", sanitize.Count(more, "line was", "lines were"))
 	}
 	if because != "" {
 		what += ": " + because

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/paceline-go/paceline/internal/need"
+	"github.com/paceline-go/paceline/internal/testkit/need"
 )
 
 // Files of a run that are one file, by whatever name, are refused before anything is written.

@@ -14,12 +14,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/paceline-go/paceline/backoff"
-	"github.com/paceline-go/paceline/internal/batch"
-	"github.com/paceline-go/paceline/internal/rate"
+	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/secret"
+	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/pool/backoff"
+	"github.com/paceline-go/paceline/provider"
 )
 
 type runFlags struct {
@@ -47,7 +47,7 @@ type runFlags struct {
 	provider, success              string
 	out, dead, sync, unanswered    string
 	nowhere                        string // the value of --out if it names a file that throws everything away; out is standard output then
-	retryDead                      batch.Dead
+	retryDead                      run.Dead
 	skipInvalid, trustClock        bool
 	keepHeaders                    []string
 	maxLine, maxHeader, maxBody    byteSize
@@ -59,15 +59,15 @@ type runFlags struct {
 }
 
 // config checks the flags.
-func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
-	usage := func(format string, args ...any) (batch.Config, error) {
-		return batch.Config{}, usageError{fmt.Errorf(format, args...)}
+func (f *runFlags) config(cmd *cobra.Command) (run.Config, error) {
+	usage := func(format string, args ...any) (run.Config, error) {
+		return run.Config{}, usageError{fmt.Errorf(format, args...)}
 	}
-	c := batch.Config{
+	c := run.Config{
 		Organizations: f.organizations, Arrivals: limit.Arrivals{OneWayMax: f.latencyMax, RejectsFree: f.rejectsFree},
 		NonceUnit: f.nonceUnit, Gap: f.nonceGap, Concurrency: f.concurrency, Attempts: f.attempts, Timeout: f.timeout,
 		Redirects: f.redirects, Backoff: f.backoff, Queue: f.queue, TTL: f.ttl, Renew: f.renew, Budget: float64(f.budget), Price: f.price, Prices: f.llm.prices,
-		Input:       batch.InputLimits{Line: int(f.maxLine), Header: int(f.maxHeader), Body: int(f.maxBody)},
+		Input:       run.InputLimits{Line: int(f.maxLine), Header: int(f.maxHeader), Body: int(f.maxBody)},
 		SkipInvalid: f.skipInvalid, Out: f.out, Dead: f.dead, Summary: f.summary, Stdout: cmd.OutOrStdout(), MaxResponse: int64(f.maxResponse),
 		KeepHeaders: f.keepHeaders, RetryDead: f.retryDead, UserAgent: "paceline",
 	}
@@ -93,10 +93,10 @@ func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
 	if c.Until, err = parseUntil(f.until, time.Now()); err != nil {
 		return usage("--until %w", err)
 	}
-	if c.Header, err = batch.ParseHeaders(f.headers); err != nil {
+	if c.Header, err = run.ParseHeaders(f.headers); err != nil {
 		return usage("--header %w", err)
 	}
-	if c.Query, err = batch.ParseQuery(f.query); err != nil {
+	if c.Query, err = run.ParseQuery(f.query); err != nil {
 		return usage("--query %w", err)
 	}
 	if err := f.pages.config(cmd, &c); err != nil {
@@ -152,8 +152,8 @@ func (f *runFlags) config(cmd *cobra.Command) (batch.Config, error) {
 		return usage("--retry-dead without --out FILE or --dead FILE: there are no dead letters of a run before")
 	}
 	if len(f.keyEnv) > 0 {
-		if c.Keys, err = batch.KeysFromEnv(f.keyEnv, os.LookupEnv); err != nil {
-			return batch.Config{}, exitError{exitConfig, fmt.Errorf("--key-env: %w", err)}
+		if c.Keys, err = run.KeysFromEnv(f.keyEnv, os.LookupEnv); err != nil {
+			return run.Config{}, exitError{exitConfig, fmt.Errorf("--key-env: %w", err)}
 		}
 		c.BanStatus = f.banStatus
 	}
@@ -174,11 +174,11 @@ func (f *runFlags) whose() error {
 }
 
 // allLimits collects the limits of batches for language models, and those of --limit.
-func (f *runFlags) allLimits(cmd *cobra.Command, c *batch.Config) error {
+func (f *runFlags) allLimits(cmd *cobra.Command, c *run.Config) error {
 	if err := f.llm.check(cmd, c); err != nil {
 		return err
 	}
-	others := slices.ContainsFunc(c.Limits, func(l batch.Rate) bool { return l.Model == "" })
+	others := slices.ContainsFunc(c.Limits, func(l run.Rate) bool { return l.Model == "" })
 	switch {
 	case len(f.limits) > 0 || others:
 	case len(c.Limits) > 0:
@@ -195,7 +195,7 @@ func (f *runFlags) allLimits(cmd *cobra.Command, c *batch.Config) error {
 				return usageError{errors.New("--limit auto with --limit-model: limits are found out for all requests of a key, and not for each model; expected one of the two")}
 			}
 			if s == "auto" {
-				c.Auto = &batch.Auto{}
+				c.Auto = &run.Auto{}
 			}
 			continue
 		}
@@ -232,16 +232,16 @@ func (f *runFlags) isAlone(cmd *cobra.Command, is string) error {
 // files checks the files that the run writes to. It refuses a named pipe, for which the run would have to wait, and a device, beside which
 // there is no place for other files. A file that throws everything away is treated as standard output that nobody reads.
 func (f *runFlags) files() error {
-	if f.out != "-" && batch.IsNowhere(f.out) {
+	if f.out != "-" && run.IsNowhere(f.out) {
 		f.nowhere, f.out = f.out, "-"
 	}
 	for _, v := range []struct{ flag, path, or string }{
 		{"--out", f.out, ", or - for standard output"}, {"--dead", f.dead, ", or - for standard output"}, {"--summary", f.summary, ""},
 	} {
-		if v.path == "-" && v.or != "" || v.path == "" || batch.IsNowhere(v.path) {
+		if v.path == "-" && v.or != "" || v.path == "" || run.IsNowhere(v.path) {
 			continue
 		}
-		if what := batch.NoFile(v.path); what != "" {
+		if what := run.NoFile(v.path); what != "" {
 			return fmt.Errorf("%s %s is %s, expected a file%s", v.flag, v.path, what, v.or)
 		}
 	}
@@ -249,12 +249,12 @@ func (f *runFlags) files() error {
 }
 
 // readings checks the flags that say how answers are read: which provider answers, and what is a success, a ban and a bad nonce.
-func (f *runFlags) readings(c *batch.Config) (err error) {
+func (f *runFlags) readings(c *run.Config) (err error) {
 	name := f.provider
 	if name == "" {
 		name, _, _ = strings.Cut(f.llm.preset, ":")
 	}
-	if d, ok := quota.Lookup(name); ok {
+	if d, ok := provider.Lookup(name); ok {
 		c.Provider = d
 	} else if f.provider != "" {
 		return unknownProvider(f.provider)
@@ -273,7 +273,7 @@ func (f *runFlags) readings(c *batch.Config) (err error) {
 		switch {
 		case s < 400 || s > 599:
 			return fmt.Errorf("--nonce-status %d, expected 400 to 599", s)
-		case !batch.Uses(c.Header, "nonce") && !batch.Uses(c.Query, "nonce"):
+		case !run.Uses(c.Header, "nonce") && !run.Uses(c.Query, "nonce"):
 			return errors.New("--nonce-status without {nonce} in --header or --query: requests have none")
 		}
 	}
@@ -353,7 +353,7 @@ func (d *dollars) Set(s string) error {
 }
 
 // deadSet is the flag --retry-dead.
-type deadSet batch.Dead
+type deadSet run.Dead
 
 func (d *deadSet) String() string {
 	if *d == 0 {
@@ -372,7 +372,7 @@ func (d *deadSet) Set(s string) error {
 		*d = 0
 		return nil
 	}
-	set, err := batch.ParseDead(s)
+	set, err := run.ParseDead(s)
 	*d = deadSet(set)
 	return err
 }

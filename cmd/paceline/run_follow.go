@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/paceline-go/paceline/internal/batch"
-	"github.com/paceline-go/paceline/internal/bearer"
-	"github.com/paceline-go/paceline/internal/issuer"
+	"github.com/paceline-go/paceline/internal/app/auth/bearer"
+	"github.com/paceline-go/paceline/internal/app/auth/issuer"
+	"github.com/paceline-go/paceline/internal/app/run"
 )
 
 // pageFlags say where to find the page that follows an answer.
@@ -31,7 +31,7 @@ func (f *pageFlags) add(p *pflag.FlagSet) {
 	p.IntVar(&f.most, "max-pages", 1000, "with --next: most pages of a line; a run with more goes on there")
 }
 
-func (f *pageFlags) config(cmd *cobra.Command, c *batch.Config) (err error) {
+func (f *pageFlags) config(cmd *cobra.Command, c *run.Config) (err error) {
 	f.asked = cmd.Flag("max-pages").Changed
 	switch {
 	case f.next == "" && (f.while != "" || f.asked):
@@ -41,10 +41,10 @@ func (f *pageFlags) config(cmd *cobra.Command, c *batch.Config) (err error) {
 	case f.most < 1:
 		return fmt.Errorf("--max-pages %d, expected at least 1", f.most)
 	}
-	if c.Next, err = batch.ParseNext(f.next, f.while); err != nil {
+	if c.Next, err = run.ParseNext(f.next, f.while); err != nil {
 		return fmt.Errorf("--next %w", err)
 	}
-	if name := c.Next.Param(); slices.ContainsFunc(c.Query, func(t batch.Template) bool { return t.Name() == name }) {
+	if name := c.Next.Param(); slices.ContainsFunc(c.Query, func(t run.Template) bool { return t.Name() == name }) {
 		return fmt.Errorf("--query %s=… and --next %s=…: the first would take the place of every cursor", name, name)
 	}
 	c.MaxPages = f.most
@@ -71,7 +71,7 @@ func (f *tokenFlags) add(p *pflag.FlagSet) {
 }
 
 // config has requests carry a token, if the flags name something that gives one.
-func (f *tokenFlags) config(cmd *cobra.Command, c *batch.Config) error {
+func (f *tokenFlags) config(cmd *cobra.Command, c *run.Config) error {
 	for _, name := range []string{"auth-command", "oauth-token-url"} { // a variable of a script that was not set
 		if flag := cmd.Flag(name); flag.Changed && flag.Value.String() == "" {
 			return usageError{fmt.Errorf("--%s is empty, expected what gives tokens", name)}
@@ -80,8 +80,8 @@ func (f *tokenFlags) config(cmd *cobra.Command, c *batch.Config) error {
 	if err := f.check(); err != nil {
 		return usageError{err}
 	}
-	uses := batch.Uses(c.Header, "token") || batch.Uses(c.Query, "token")
-	b := &batch.Bearer{Config: bearer.Config{Every: f.every}}
+	uses := run.Uses(c.Header, "token") || run.Uses(c.Query, "token")
+	b := &run.Bearer{Config: bearer.Config{Every: f.every}}
 	switch {
 	case f.command != "":
 		b.Issuer = issuer.Command{Line: f.command}
@@ -100,10 +100,10 @@ func (f *tokenFlags) config(cmd *cobra.Command, c *batch.Config) error {
 	if uses {
 		return nil
 	}
-	if slices.ContainsFunc(c.Header, func(t batch.Template) bool { return http.CanonicalHeaderKey(t.Name()) == "Authorization" }) {
+	if slices.ContainsFunc(c.Header, func(t run.Template) bool { return http.CanonicalHeaderKey(t.Name()) == "Authorization" }) {
 		return usageError{errors.New("a token without {token} in --header or --query, and --header has another Authorization: no request would have it")}
 	}
-	all, err := batch.ParseHeaders([]string{"Authorization: Bearer {token}"})
+	all, err := run.ParseHeaders([]string{"Authorization: Bearer {token}"})
 	c.Header = append(c.Header, all...)
 	return err
 }
@@ -142,11 +142,11 @@ func (f *tokenFlags) client() (*issuer.Client, error) {
 		}
 		params.Add(name, strings.TrimSpace(value))
 	}
-	id, err := batch.KeysFromEnv([]string{f.idEnv}, os.LookupEnv)
+	id, err := run.KeysFromEnv([]string{f.idEnv}, os.LookupEnv)
 	if err != nil {
 		return nil, exitError{exitConfig, fmt.Errorf("--oauth-client-id-env: %w", err)}
 	}
-	secret, err := batch.KeysFromEnv([]string{f.secretEnv}, os.LookupEnv)
+	secret, err := run.KeysFromEnv([]string{f.secretEnv}, os.LookupEnv)
 	if err != nil {
 		return nil, exitError{exitConfig, fmt.Errorf("--oauth-client-secret-env: %w", err)}
 	}

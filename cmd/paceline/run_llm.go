@@ -13,12 +13,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/paceline-go/paceline/internal/batch"
-	"github.com/paceline-go/paceline/internal/shown"
-	"github.com/paceline-go/paceline/internal/spell"
-	"github.com/paceline-go/paceline/internal/tables"
+	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/text/humanize"
+	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text/table"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/tokens"
 )
 
@@ -28,7 +28,7 @@ type llmFlags struct {
 	format, baseURL, preset, count string
 	maxOutput                      int64
 	estimate                       float64
-	prices                         batch.Prices
+	prices                         run.Prices
 	errors                         string
 	dryRun, perSecond              bool
 
@@ -53,13 +53,13 @@ func (f *llmFlags) add(c *cobra.Command) {
 }
 
 // check turns the flags into limits, and adds them after those of --limit.
-func (f *llmFlags) check(cmd *cobra.Command, c *batch.Config) error {
+func (f *llmFlags) check(cmd *cobra.Command, c *run.Config) error {
 	usage := func(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 	for _, v := range []struct {
 		flag, value string
 		one         []string
 	}{
-		{"format", f.format, []string{"auto", "jsonl", batch.OpenAI.String(), batch.Anthropic.String()}},
+		{"format", f.format, []string{"auto", "jsonl", run.OpenAI.String(), run.Anthropic.String()}},
 		{"count", f.count, []string{"documented", "reserved", "sum", "used", "produced", "input"}},
 	} {
 		if !slices.Contains(v.one, v.value) {
@@ -91,7 +91,7 @@ func (f *llmFlags) check(cmd *cobra.Command, c *batch.Config) error {
 	}
 	first := len(c.Limits) // index of the first limit that these flags add
 	if f.preset != "" {
-		preset, ok := quota.LookupPreset(f.preset)
+		preset, ok := provider.LookupPreset(f.preset)
 		if !ok {
 			return usageError{unknownPreset(f.preset)}
 		}
@@ -99,7 +99,7 @@ func (f *llmFlags) check(cmd *cobra.Command, c *batch.Config) error {
 			if f.replaces(p) {
 				continue
 			}
-			if p.Rule == quota.Concurrency {
+			if p.Rule == provider.Concurrency {
 				c.Concurrency = min(c.Concurrency, int(p.Limit))
 				continue
 			}
@@ -107,7 +107,7 @@ func (f *llmFlags) check(cmd *cobra.Command, c *batch.Config) error {
 				return usage("--preset %s limits %s, of which run knows nothing; expected --limit, with the cost of each line in the input", f.preset, p.Unit)
 			}
 			c.Limits = append(c.Limits, f.published(cmd, p))
-			if p.Scope == quota.Model {
+			if p.Scope == provider.Model {
 				f.models = f.preset
 			}
 			if units[p.Unit] != limit.Requests {
@@ -129,16 +129,16 @@ func (f *llmFlags) check(cmd *cobra.Command, c *batch.Config) error {
 }
 
 // alsoPerSecond applies --per-second to the limits from index first on.
-func (f *llmFlags) alsoPerSecond(c *batch.Config, first int) error {
+func (f *llmFlags) alsoPerSecond(c *run.Config, first int) error {
 	if !f.perSecond {
 		return nil
 	}
-	if who, ok := quota.Publisher(f.preset); ok && !who.PerSecond {
+	if who, ok := provider.Publisher(f.preset); ok && !who.PerSecond {
 		return usageError{fmt.Errorf("--per-second with --preset %s: %s does not say that limits per minute also hold per second", f.preset, who.Title)}
 	}
 	all := c.Limits
 	for _, minute := range all[first:] {
-		if second, ok := batch.PerSecond(minute); ok {
+		if second, ok := run.PerSecond(minute); ok {
 			c.Limits = append(c.Limits, second)
 		}
 	}
@@ -149,14 +149,14 @@ func (f *llmFlags) alsoPerSecond(c *batch.Config, first int) error {
 }
 
 // readFormat finds out the form of the input. again reads the input from its beginning.
-func (f *llmFlags) readFormat(in io.Reader, maxLine int) (p batch.Provider, isLLM bool, again io.Reader, err error) {
+func (f *llmFlags) readFormat(in io.Reader, maxLine int) (p run.Provider, isLLM bool, again io.Reader, err error) {
 	switch f.format {
 	case "jsonl":
 		return 0, false, in, nil
-	case batch.OpenAI.String():
-		return batch.OpenAI, true, in, nil
-	case batch.Anthropic.String():
-		return batch.Anthropic, true, in, nil
+	case run.OpenAI.String():
+		return run.OpenAI, true, in, nil
+	case run.Anthropic.String():
+		return run.Anthropic, true, in, nil
 	}
 	var read bytes.Buffer
 	lines := bufio.NewReaderSize(io.TeeReader(in, &read), 64<<10)
@@ -171,8 +171,8 @@ func (f *llmFlags) readFormat(in io.Reader, maxLine int) (p batch.Provider, isLL
 			more, err = lines.ReadSlice('\n')
 			line = append(line, more...)
 		}
-		var found batch.Provider
-		if found, told = batch.Sniff(line); told {
+		var found run.Provider
+		if found, told = run.Sniff(line); told {
 			p, isLLM = found, true
 		}
 		var fields map[string]json.RawMessage
@@ -193,13 +193,13 @@ func (f *llmFlags) readFormat(in io.Reader, maxLine int) (p batch.Provider, isLL
 }
 
 // config sets c up for a batch for language models.
-func (f *llmFlags) config(cmd *cobra.Command, p batch.Provider, c *batch.Config) error {
+func (f *llmFlags) config(cmd *cobra.Command, p run.Provider, c *run.Config) error {
 	count, err := tokens.ParseCounting(f.count)
 	if err != nil {
 		return usageError{err}
 	}
-	publisher, _ := quota.Publisher(f.preset)
-	l, err := batch.NewLLM(batch.LLMConfig{Provider: p, BaseURL: f.baseURL, Count: count, LimitsOf: publisher.Name,
+	publisher, _ := provider.Publisher(f.preset)
+	l, err := run.NewLLM(run.LLMConfig{Provider: p, BaseURL: f.baseURL, Count: count, LimitsOf: publisher.Name,
 		Overrun: f.estimate, MaxOutput: f.maxOutput, Limits: c.Limits})
 	if err != nil {
 		return usageError{err}
@@ -213,8 +213,8 @@ func (f *llmFlags) config(cmd *cobra.Command, p batch.Provider, c *batch.Config)
 		c.MaxResponse = 16 << 20
 	}
 	switch {
-	case len(c.Keys) > 0 && !batch.Uses(c.Header, "key") && !batch.Uses(c.Query, "key"):
-		key, err := batch.ParseHeaders([]string{p.KeyHeader()})
+	case len(c.Keys) > 0 && !run.Uses(c.Header, "key") && !run.Uses(c.Query, "key"):
+		key, err := run.ParseHeaders([]string{p.KeyHeader()})
 		if err != nil {
 			return err
 		}
@@ -226,7 +226,7 @@ func (f *llmFlags) config(cmd *cobra.Command, p batch.Provider, c *batch.Config)
 }
 
 // plan returns the plan, with notes about it.
-func (f *llmFlags) plan(r *batch.Run) batch.Plan {
+func (f *llmFlags) plan(r *run.Run) run.Plan {
 	p := r.Plan(time.Now().Round(time.Second))
 	note := func(format string, args ...any) { p.Notes = append(p.Notes, fmt.Sprintf(format, args...)) }
 	if len(p.Alone) > 0 && p.Alone[0].Seconds > 0 && (p.EachModel || p.Alone[0].Seconds < p.Seconds) {
@@ -243,17 +243,17 @@ func (f *llmFlags) plan(r *batch.Run) batch.Plan {
 			whose = p.LimitsOf + " has"
 		}
 		if p.EachModel {
-			note("%s limits of each model, and so has the run: %s", whose, shown.Some(alone, 5))
+			note("%s limits of each model, and so has the run: %s", whose, sanitize.Some(alone, 5))
 		} else {
 			note("%s limits of each model, and the run keeps to those given for all %d together; alone they take: %s. Runs side by side, each with a file and an --out of its own, take as long as the first of these",
-				whose, len(p.Alone), shown.Some(alone, 5))
+				whose, len(p.Alone), sanitize.Some(alone, 5))
 		}
 	}
 	if p.AtLeast {
-		note("whose the %d keys are only their first answers tell; the plan counts %s. If they are of more, it goes so much faster", p.Keys, shown.Count(p.Organizations, "organization", "organizations"))
+		note("whose the %d keys are only their first answers tell; the plan counts %s. If they are of more, it goes so much faster", p.Keys, sanitize.Count(p.Organizations, "organization", "organizations"))
 	}
 	if f.models != "" {
-		preset, _ := quota.LookupPreset(f.models)
+		preset, _ := provider.LookupPreset(f.models)
 		var others []string
 		for _, m := range p.Models {
 			if !preset.Fits(m.Model) && !r.HasOwnLimits(m.Model) {
@@ -261,7 +261,7 @@ func (f *llmFlags) plan(r *batch.Run) batch.Plan {
 			}
 		}
 		if len(others) > 0 {
-			note("%s is %s, as published %s; of %s the same numbers are kept to, which may be wrong: give your account's limits with --rpm, --tpm", f.models, preset.About, preset.AsOf, shown.Some(others, 5))
+			note("%s is %s, as published %s; of %s the same numbers are kept to, which may be wrong: give your account's limits with --rpm, --tpm", f.models, preset.About, preset.AsOf, sanitize.Some(others, 5))
 		}
 	}
 	if p.Unbounded > 0 && f.maxOutput == 0 {
@@ -273,7 +273,7 @@ func (f *llmFlags) plan(r *batch.Run) batch.Plan {
 	}
 	if n := len(p.Unpriced); n > 0 {
 		const most = 5
-		note("no price is known of %s: --price-input and --price-output, in USD per million tokens, are then those of all models", shown.Some(p.Unpriced, most))
+		note("no price is known of %s: --price-input and --price-output, in USD per million tokens, are then those of all models", sanitize.Some(p.Unpriced, most))
 	}
 	for _, m := range p.Models {
 		if m.Note != "" {
@@ -284,20 +284,20 @@ func (f *llmFlags) plan(r *batch.Run) batch.Plan {
 }
 
 // printPlan prints what --dry-run shows.
-func (f *llmFlags) printPlan(w io.Writer, p batch.Plan, output string) error {
+func (f *llmFlags) printPlan(w io.Writer, p run.Plan, output string) error {
 	if output == "json" {
 		return writeJSON(w, p)
 	}
-	var t tables.Table
+	var t table.Table
 	line := func(what, format string, args ...any) { t.Row(what, fmt.Sprintf(format, args...)) }
 	var text strings.Builder
-	text.WriteString(spell.Thousands(int64(p.Requests)) + " to send")
+	text.WriteString(humanize.Thousands(int64(p.Requests)) + " to send")
 	for _, v := range []struct {
 		n    int
 		what string
 	}{{p.DoneBefore, "done before"}, {p.DeadBefore, "dead before (--retry-dead)"}, {p.ExpiredBefore, "expired before (--retry-dead=expired)"}, {p.Invalid, "invalid lines"}} {
 		if v.n > 0 {
-			fmt.Fprintf(&text, ", %s %s", spell.Thousands(int64(v.n)), v.what)
+			fmt.Fprintf(&text, ", %s %s", humanize.Thousands(int64(v.n)), v.what)
 		}
 	}
 	line("requests", "%s", text.String())
@@ -305,9 +305,9 @@ func (f *llmFlags) printPlan(w io.Writer, p batch.Plan, output string) error {
 		const most = 5
 		for _, m := range p.Models[:min(most, len(p.Models))] {
 			if len(p.Models) > 1 {
-				text := fmt.Sprintf("%s, %s tokens in, at most %s out", spell.Thousands(int64(m.Requests)), spell.Thousands(m.Input), spell.Thousands(m.Output))
+				text := fmt.Sprintf("%s, %s tokens in, at most %s out", humanize.Thousands(int64(m.Requests)), humanize.Thousands(m.Input), humanize.Thousands(m.Output))
 				if m.USDMax != nil {
-					text += ", at most " + spell.Dollars(*m.USDMax)
+					text += ", at most " + humanize.Dollars(*m.USDMax)
 				}
 				line("  "+m.Model, "%s", text)
 			}
@@ -315,18 +315,18 @@ func (f *llmFlags) printPlan(w io.Writer, p batch.Plan, output string) error {
 		if more := len(p.Models) - most; more > 0 {
 			line("", "and %d more models", more)
 		}
-		line("input", "%s tokens", spell.Thousands(p.Input))
-		text := fmt.Sprintf("at most %s tokens", spell.Thousands(p.Output))
+		line("input", "%s tokens", humanize.Thousands(p.Input))
+		text := fmt.Sprintf("at most %s tokens", humanize.Thousands(p.Output))
 		if p.Expected != nil {
-			text += fmt.Sprintf("; expected %s, by %s answers so far", spell.Thousands(*p.Expected), spell.Thousands(int64(p.Answers)))
+			text += fmt.Sprintf("; expected %s, by %s answers so far", humanize.Thousands(*p.Expected), humanize.Thousands(int64(p.Answers)))
 		} else {
 			text += "; how many is not known before the first answers"
 		}
 		line("output", "%s", text)
 		if p.USDMax != nil {
-			text := "at most " + spell.Dollars(*p.USDMax)
+			text := "at most " + humanize.Dollars(*p.USDMax)
 			if p.USDExpected != nil {
-				text += "; expected " + spell.Dollars(*p.USDExpected)
+				text += "; expected " + humanize.Dollars(*p.USDExpected)
 			}
 			if p.PricesAsOf != "" {
 				text += fmt.Sprintf(", by the prices of %s as of %s (paceline models)", p.PricesOf, p.PricesAsOf)
@@ -337,7 +337,7 @@ func (f *llmFlags) printPlan(w io.Writer, p batch.Plan, output string) error {
 			line("batch API", "%s", batchText(b))
 		}
 		if p.Largest != nil {
-			line("largest", "%s on line %d: %s tokens as counted", p.Largest.ID, p.Largest.Line, spell.Thousands(p.Largest.Tokens))
+			line("largest", "%s on line %d: %s tokens as counted", p.Largest.ID, p.Largest.Line, humanize.Thousands(p.Largest.Tokens))
 		}
 		line("counted", "%s", map[string]string{"reserved": "the larger of input and max_tokens, whatever is used (--count reserved)",
 			"sum": "input and max_tokens, whatever is used (--count sum)", "used": "input and max_tokens, and what was used once it is answered (--count used)",
@@ -352,7 +352,7 @@ func (f *llmFlags) printPlan(w io.Writer, p batch.Plan, output string) error {
 		if l.Model != "" {
 			of = ", for " + l.Model
 		}
-		line("limit "+l.Limit, "%s: %v%s%s", spell.Thousands(l.Cost), seconds(l.Seconds), of, binds)
+		line("limit "+l.Limit, "%s: %v%s%s", humanize.Thousands(l.Cost), seconds(l.Seconds), of, binds)
 	}
 	switch {
 	case p.Seconds > 0:
@@ -369,37 +369,37 @@ func (f *llmFlags) printPlan(w io.Writer, p batch.Plan, output string) error {
 		line("until", "%s, and then no more is sent (--until)", p.Until.Format("Mon 2 Jan 2006 15:04:05 MST"))
 	}
 	if d := p.ReadingSeconds; d > 0 {
-		line("read", "%s lines, %.1f MB in %.2f s: %s lines/s, %.1f MB/s", spell.Thousands(int64(p.Lines)), float64(p.Bytes)/1e6, d, spell.Thousands(int64(float64(p.Lines)/d)), float64(p.Bytes)/1e6/d)
+		line("read", "%s lines, %.1f MB in %.2f s: %s lines/s, %.1f MB/s", humanize.Thousands(int64(p.Lines)), float64(p.Bytes)/1e6, d, humanize.Thousands(int64(float64(p.Lines)/d)), float64(p.Bytes)/1e6/d)
 	}
 	for _, n := range p.Notes {
 		line("note", "%s", n)
 	}
-	if err := t.Write(w, tables.Width); err != nil {
+	if err := t.Write(w, table.Width); err != nil {
 		return err
 	}
 	return printFirst(w, p.First)
 }
 
 // batchText describes the provider's own batch API, as a row of the plan.
-func batchText(b *batch.PlanBatch) string {
+func batchText(b *run.PlanBatch) string {
 	text := fmt.Sprintf("%s's own: %.0f %% less", b.Provider, 100*b.Discount)
 	if b.USDMax != nil {
-		text += ", at most " + spell.Dollars(*b.USDMax)
+		text += ", at most " + humanize.Dollars(*b.USDMax)
 	}
 	if b.USDExpected != nil {
-		text += "; expected " + spell.Dollars(*b.USDExpected)
+		text += "; expected " + humanize.Dollars(*b.USDExpected)
 	}
 	text += fmt.Sprintf(", within %.0f h", b.WithinHours)
 	if b.Files > 0 {
-		text += ", in " + shown.Count(b.Files, "file", "files")
+		text += ", in " + sanitize.Count(b.Files, "file", "files")
 	}
 	return text + " (" + b.Docs + ")"
 }
 
 // announce is the text before a batch is sent.
-func announce(p batch.Plan) string {
+func announce(p run.Plan) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "plan: %s requests, %s tokens in, at most %s out", spell.Thousands(int64(p.Requests)), spell.Thousands(p.Input), spell.Thousands(p.Output))
+	fmt.Fprintf(&text, "plan: %s requests, %s tokens in, at most %s out", humanize.Thousands(int64(p.Requests)), humanize.Thousands(p.Input), humanize.Thousands(p.Output))
 	for _, l := range p.Limits {
 		if l.Binds {
 			fmt.Fprintf(&text, "; limit %s takes %v, until %s", l.Limit, seconds(l.Seconds), p.Finish.Format("Mon 2 Jan 15:04:05"))

@@ -20,8 +20,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/paceline-go/paceline/internal/batch"
-	"github.com/paceline-go/paceline/latency"
+	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/ratetest/latency"
 	"github.com/paceline-go/paceline/ratetest/llm"
 )
 
@@ -270,7 +270,7 @@ note                  openai:tier1 is gpt-4o, tier 1, as published 2024-07; of o
 	_ = os.WriteFile(out, []byte(`{"id":"batch_req_1","custom_id":"p0","response":{"status_code":200,"request_id":"","body":{"usage":{"completion_tokens":40}}},"error":null}`+"\n"), 0o644)
 	_ = os.WriteFile(strings.TrimSuffix(out, ".jsonl")+".errors.jsonl", []byte(`{"id":"batch_req_2","custom_id":"p1","response":null,"error":{"code":"batch_expired","message":""}}`+"\n"), 0o644)
 	code, stdout, stderr = paceline(prompts(700), append(args[:len(args)-1:len(args)-1], "-o", "json", "-")...)
-	var p batch.Plan
+	var p run.Plan
 	if err := json.Unmarshal([]byte(stdout), &p); err != nil || code != 0 || p.Requests != 698 || p.DoneBefore != 1 || p.DeadBefore != 1 ||
 		p.Expected == nil || *p.Expected != 698*40 || p.USDMax == nil || p.USDExpected == nil || *p.USDExpected >= *p.USDMax || !p.Limits[1].Binds || p.Seconds < 200 {
 		t.Errorf("%v, %d %s%s", err, code, stdout, stderr)

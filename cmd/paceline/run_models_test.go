@@ -13,7 +13,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/paceline-go/paceline/internal/batch"
+	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/ratetest/llm"
 )
 
@@ -169,7 +169,7 @@ func TestRunSkippedLines(t *testing.T) {
 func TestRunPricesAsJSON(t *testing.T) {
 	in := write(t, "in.jsonl", chats("a", "gpt-4o", 10)+chats("b", "gpt-9", 3))
 	_, stdout, stderr := paceline("", "run", "--rpm", "5", "--dry-run", "-o", "json", in)
-	var p batch.Plan
+	var p run.Plan
 	if err := json.Unmarshal([]byte(stdout), &p); err != nil {
 		t.Fatalf("%v: %s%s", err, stdout, stderr)
 	}

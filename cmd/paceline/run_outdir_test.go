@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/batch"
-	"github.com/paceline-go/paceline/internal/race"
+	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 )
 
 // library is a server with bodies of many kinds, and counts who asks.
@@ -301,7 +301,7 @@ func TestRunOutDirKilled(t *testing.T) {
 		t.Errorf("%d names, of them %q", len(got), slices.DeleteFunc(got, func(s string) bool { return strings.HasSuffix(s, ".txt") }))
 	}
 	seen := map[string]bool{}
-	for _, r := range results(t, batch.IndexOf(dir)) {
+	for _, r := range results(t, run.IndexOf(dir)) {
 		if seen[r.ID] {
 			t.Errorf("%s has two lines", r.ID)
 		}

@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/batch"
-	"github.com/paceline-go/paceline/internal/need"
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/rule"
+	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/testkit/need"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // archive has lists of so many pages each. What it limits are arrivals in a rolling window.
@@ -123,7 +123,7 @@ func (l *archive) isRead(t *testing.T, out string, n int) {
 	if l.late > 0 {
 		t.Errorf("%d arrivals over the limit", l.late)
 	}
-	all := map[string]batch.Result{}
+	all := map[string]run.Result{}
 	for _, r := range results(t, out) {
 		if _, twice := all[r.ID]; twice {
 			t.Errorf("%s is there twice", r.ID)

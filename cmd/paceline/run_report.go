@@ -8,15 +8,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paceline-go/paceline/dispatch"
-	"github.com/paceline-go/paceline/internal/batch"
-	"github.com/paceline-go/paceline/internal/screen"
-	"github.com/paceline-go/paceline/internal/shown"
-	"github.com/paceline-go/paceline/internal/spell"
+	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/app/screen"
+	"github.com/paceline-go/paceline/internal/text/humanize"
+	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/pool/dispatch"
 )
 
 // interruption is the error of a run that a signal ended.
-func (f *runFlags) interruption(t batch.Totals) error {
+func (f *runFlags) interruption(t run.Totals) error {
 	how := "interrupted"
 	if t.Left > 0 {
 		how += ": " + leftText(t.Left)
@@ -28,11 +28,11 @@ func (f *runFlags) interruption(t batch.Totals) error {
 }
 
 // end is the error of a run that ended by itself: an error of sending or closing, or that some requests failed.
-func (f *runFlags) end(t batch.Totals, sending, closing error) error {
+func (f *runFlags) end(t run.Totals, sending, closing error) error {
 	switch {
-	case errors.Is(sending, batch.ErrOutput) && f.out != "-":
+	case errors.Is(sending, run.ErrOutput) && f.out != "-":
 		return exitError{exitFailure, fmt.Errorf("%w; then nothing more was sent, and the same command again resumes", sending)}
-	case errors.Is(sending, batch.ErrHost), errors.Is(sending, batch.ErrOutage), errors.Is(sending, batch.ErrEnough), errors.Is(sending, dispatch.ErrExhausted):
+	case errors.Is(sending, run.ErrHost), errors.Is(sending, run.ErrOutage), errors.Is(sending, run.ErrEnough), errors.Is(sending, dispatch.ErrExhausted):
 		how := leftText(t.Left) + ", and nothing is lost"
 		if f.out != "-" {
 			how += "; the same command again resumes"
@@ -43,40 +43,40 @@ func (f *runFlags) end(t batch.Totals, sending, closing error) error {
 	case closing != nil:
 		return exitError{exitFailure, closing}
 	case t.Lost > 0:
-		return exitError{exitSomeFailed, fmt.Errorf("%s no end state in %s", shown.Count(t.Lost, "request is lost: it has", "requests are lost: they have"), f.out)}
+		return exitError{exitSomeFailed, fmt.Errorf("%s no end state in %s", sanitize.Count(t.Lost, "request is lost: it has", "requests are lost: they have"), f.out)}
 	case t.Dead+t.Expired+t.SkippedDead+t.SkippedExpired+t.Invalid+t.Appended > 0, t.Cut > 0 && !f.pages.asked:
 		return exitError{code: exitSomeFailed}
 	}
 	return nil
 }
 
-func leftText(n int) string { return shown.Count(n, "request is left", "requests are left") }
+func leftText(n int) string { return sanitize.Count(n, "request is left", "requests are left") }
 
-// codeOf returns the exit code for an error of package batch.
+// codeOf returns the exit code for an error of package run.
 func codeOf(err error) error {
 	switch {
 	case errors.Is(err, errInterrupted):
 		return exitError{exitInterrupted, err}
-	case errors.Is(err, batch.ErrConfig):
+	case errors.Is(err, run.ErrConfig):
 		return exitError{exitConfig, err}
-	case errors.Is(err, batch.ErrOutput) && errors.Is(err, batch.ErrUnsent):
+	case errors.Is(err, run.ErrOutput) && errors.Is(err, run.ErrUnsent):
 		return exitError{exitFailure, err}
-	case errors.Is(err, batch.ErrOutput):
+	case errors.Is(err, run.ErrOutput):
 		return exitError{exitFailure, fmt.Errorf("%w; then nothing more was sent", err)}
 	case errors.Is(err, dispatch.ErrExhausted):
 		return exitError{exitExhausted, err}
-	case errors.Is(err, batch.ErrOutage), errors.Is(err, batch.ErrEnough):
+	case errors.Is(err, run.ErrOutage), errors.Is(err, run.ErrEnough):
 		return exitError{exitBudget, err}
-	case errors.Is(err, batch.ErrUnsent):
+	case errors.Is(err, run.ErrUnsent):
 		return exitError{exitConfig, err}
-	case errors.Is(err, batch.ErrInput):
+	case errors.Is(err, run.ErrInput):
 		return exitError{exitSomeFailed, err}
 	}
 	return err
 }
 
 // report prints the summary.
-func (f *runFlags) report(s *screen.Screen, t batch.Totals, wall time.Duration) error {
+func (f *runFlags) report(s *screen.Screen, t run.Totals, wall time.Duration) error {
 	line, err := json.Marshal(t)
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (f *runFlags) report(s *screen.Screen, t batch.Totals, wall time.Duration) 
 		}
 	}
 	if f.output == "json" {
-		_, err := fmt.Fprintln(s, shown.Text(string(line)))
+		_, err := fmt.Fprintln(s, sanitize.Text(string(line)))
 		return err
 	}
 	var parts []string
@@ -128,7 +128,7 @@ func (f *runFlags) report(s *screen.Screen, t batch.Totals, wall time.Duration) 
 	}
 	text += usedText(&t)
 	if f.budget > 0 {
-		text += fmt.Sprintf("; %s of %s spent", spell.Dollars(t.USD), spell.Dollars(float64(f.budget)))
+		text += fmt.Sprintf("; %s of %s spent", humanize.Dollars(t.USD), humanize.Dollars(float64(f.budget)))
 	}
 	if l := t.Latency; l != nil {
 		text += "; answers in " + l.String()
@@ -155,11 +155,11 @@ func (f *runFlags) report(s *screen.Screen, t batch.Totals, wall time.Duration) 
 }
 
 // usedText tells how many tokens all models together have used. It is empty if they used none.
-func usedText(t *batch.Totals) string {
+func usedText(t *run.Totals) string {
 	if t.InputTokens+t.OutputTokens == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("; %s tokens in, %s out", spell.Thousands(t.InputTokens), spell.Thousands(t.OutputTokens))
+	text := fmt.Sprintf("; %s tokens in, %s out", humanize.Thousands(t.InputTokens), humanize.Thousands(t.OutputTokens))
 	usd, unknown := 0.0, []string(nil)
 	for _, m := range t.Models {
 		if m.USD == nil {
@@ -171,9 +171,9 @@ func usedText(t *batch.Totals) string {
 	if len(unknown) == len(t.Models) {
 		return text
 	}
-	text += ", " + spell.Dollars(usd)
+	text += ", " + humanize.Dollars(usd)
 	if len(unknown) > 0 {
-		text += " without " + shown.Some(unknown, 3)
+		text += " without " + sanitize.Some(unknown, 3)
 	}
 	if t.PricesAsOf != "" {
 		text += " by prices as of " + t.PricesAsOf
@@ -182,16 +182,16 @@ func usedText(t *batch.Totals) string {
 }
 
 // modelText describes a model in figures.
-func modelText(m *batch.ModelTotals) string {
-	text := fmt.Sprintf("model %s: %s done, %s tokens in, %s out", m.Model, spell.Thousands(int64(m.Done)), spell.Thousands(m.InputTokens), spell.Thousands(m.OutputTokens))
+func modelText(m *run.ModelTotals) string {
+	text := fmt.Sprintf("model %s: %s done, %s tokens in, %s out", m.Model, humanize.Thousands(int64(m.Done)), humanize.Thousands(m.InputTokens), humanize.Thousands(m.OutputTokens))
 	if m.USD != nil {
-		text += ", " + spell.Dollars(*m.USD)
+		text += ", " + humanize.Dollars(*m.USD)
 	}
 	return text
 }
 
 // foundText tells what --limit auto found.
-func foundText(f *batch.Found, named bool) string {
+func foundText(f *run.Found, named bool) string {
 	if named {
 		return "found for key " + f.Key + ": " + f.Text
 	}
@@ -199,7 +199,7 @@ func foundText(f *batch.Found, named bool) string {
 }
 
 // keyText describes a key in figures.
-func keyText(k *batch.KeyTotals) string {
+func keyText(k *run.KeyTotals) string {
 	text := fmt.Sprintf("key %s: %d sent, %d done, %d rejected", k.Key, k.Sends, k.Done, k.Rejected)
 	if k.Percent > 0 {
 		text += fmt.Sprintf(", %.1f %% of its ceiling", k.Percent)

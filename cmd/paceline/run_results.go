@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/paceline-go/paceline/internal/batch"
-	"github.com/paceline-go/paceline/internal/pick"
+	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/app/run/projection"
 )
 
 // resultFlags say what becomes of answers, in addition to --out.
@@ -32,7 +32,7 @@ func (f *resultFlags) add(p *pflag.FlagSet) {
 }
 
 // config has the run write the results as the flags say. out is the value of --out.
-func (f *resultFlags) config(cmd *cobra.Command, out *string, c *batch.Config) error {
+func (f *resultFlags) config(cmd *cobra.Command, out *string, c *run.Config) error {
 	if err := f.shape(cmd, *out, c); err != nil {
 		return err
 	}
@@ -50,12 +50,12 @@ func (f *resultFlags) config(cmd *cobra.Command, out *string, c *batch.Config) e
 		}
 		return nil
 	case cmd.Flag("out").Changed || *out != "-": // -o FILE sets *out without the flag
-		return fmt.Errorf("--out-dir with --out: the results without their bodies are in %s", batch.IndexOf(f.outDir))
+		return fmt.Errorf("--out-dir with --out: the results without their bodies are in %s", run.IndexOf(f.outDir))
 	}
-	if what := batch.NoFolder(f.outDir); what != "" {
+	if what := run.NoFolder(f.outDir); what != "" {
 		return exitError{exitConfig, fmt.Errorf("--out-dir %s is %s, expected a folder", f.outDir, what)}
 	}
-	*out = batch.IndexOf(f.outDir)
+	*out = run.IndexOf(f.outDir)
 	c.OutDir, c.MaxFile = f.outDir, int64(f.maxFile)
 	return nil
 }
@@ -77,18 +77,18 @@ func (f *resultFlags) batches() error {
 }
 
 // shape reads --select and the flags that go with it.
-func (f *resultFlags) shape(cmd *cobra.Command, out string, c *batch.Config) error {
+func (f *resultFlags) shape(cmd *cobra.Command, out string, c *run.Config) error {
 	c.Ordered = f.ordered
 	ending := strings.ToLower(strings.TrimPrefix(filepath.Ext(out), "."))
-	format := pick.Format(f.format)
+	format := projection.Format(f.format)
 	if format == "" {
-		format = pick.JSONL
-		if ending == string(pick.CSV) || ending == string(pick.TSV) {
-			format = pick.Format(ending)
+		format = projection.JSONL
+		if ending == string(projection.CSV) || ending == string(projection.TSV) {
+			format = projection.Format(ending)
 		}
 	}
 	switch format {
-	case pick.JSONL, pick.CSV, pick.TSV:
+	case projection.JSONL, projection.CSV, projection.TSV:
 	default:
 		return fmt.Errorf("--out-format %q, expected jsonl, csv or tsv", f.format)
 	}
@@ -96,19 +96,19 @@ func (f *resultFlags) shape(cmd *cobra.Command, out string, c *batch.Config) err
 		switch {
 		case cmd.Flag("select").Changed:
 			return errors.New("--select is empty, expected such as 'id=.id, name=.body.name'")
-		case format == pick.JSONL:
+		case format == projection.JSONL:
 			return nil
 		case f.format != "":
 			return fmt.Errorf("--out-format %s without --select: a table needs columns, expected such as --select 'id=.id, name=.body.name'", format)
 		}
 		return fmt.Errorf("--out %s without --select: a table needs columns, expected such as --select 'id=.id, name=.body.name'; --out-format jsonl writes whole results there", out)
 	}
-	shape, err := pick.Compile(f.selection, format)
+	shape, err := projection.Compile(f.selection, format)
 	if err != nil {
 		return fmt.Errorf("--select %w", err)
 	}
 	c.Shape = shape
-	if format != pick.JSONL && out == "-" && (c.Dead == "" || c.Dead == "-") {
+	if format != projection.JSONL && out == "-" && (c.Dead == "" || c.Dead == "-") {
 		return fmt.Errorf("--out-format %s on standard output has no place for dead letters, expected --dead FILE", format)
 	}
 	return nil

@@ -14,11 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/batch"
+	"github.com/paceline-go/paceline/internal/app/run"
 )
 
 // table reads CSV.
-func table(t *testing.T, text string) [][]string {
+func csvRows(t *testing.T, text string) [][]string {
 	t.Helper()
 	all, err := csv.NewReader(strings.NewReader(text)).ReadAll()
 	if err != nil {
@@ -166,7 +166,7 @@ func TestRunRowsKilled(t *testing.T) {
 				text := read(t, out)
 				if strings.HasSuffix(out, ".jsonl") {
 					for line := range strings.Lines(text) {
-						var r batch.Result
+						var r run.Result
 						if !strings.HasSuffix(line, "\n") {
 							break // in the middle of which it was killed
 						}
@@ -178,7 +178,7 @@ func TestRunRowsKilled(t *testing.T) {
 					return ids
 				}
 				whole := max(strings.LastIndex(text, "\"\n")+2, strings.LastIndex(text, "id,text\n")+1+len("id,text"))
-				for i, row := range table(t, text[:min(whole, len(text))]) {
+				for i, row := range csvRows(t, text[:min(whole, len(text))]) {
 					if i > 0 && (len(row) != 2 || row[1] != "two\nlines of "+row[0]) || i == 0 && row[0] != "id" {
 						t.Fatalf("row %d is %q", i, row)
 					}

@@ -20,7 +20,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/paceline-go/paceline/internal/batch"
+	"github.com/paceline-go/paceline/internal/app/run"
 )
 
 // aSecret has what every kind of escape changes.
@@ -130,8 +130,8 @@ func TestRunRedirectedAbroad(t *testing.T) {
 	if code != exitSomeFailed {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
-	all := map[string]batch.Result{}
-	for _, r := range append(results(t, out), results(t, batch.DeadBeside(out))...) {
+	all := map[string]run.Result{}
+	for _, r := range append(results(t, out), results(t, run.DeadBeside(out))...) {
 		all[r.ID] = r
 	}
 	for id, want := range map[string]string{
@@ -211,25 +211,25 @@ func TestRunKeyHost(t *testing.T) {
 	in := write(t, "in.jsonl", lines)
 	name := func(h *host) string { return strings.TrimPrefix(h.url, "http://") }
 	want := fmt.Sprintf("%s:2:17: a key is not sent to %s, only to %s: --key-host names more", in, second.url, first.url)
-	run := func(stdin string, args ...string) (int, string) {
+	try := func(stdin string, args ...string) (int, string) {
 		code, _, stderr := paceline(stdin, append([]string{"run", "--limit", "none", "--header", "X-Key: {key}", "--progress", "off"}, args...)...)
 		isShown(t, "standard error", stderr)
 		return code, stderr
 	}
 	for _, key := range []string{"PL_SECRET", "PL_PLACEHOLDER"} {
-		if code, stderr := run("", "--key-env", key, in); code != exitConfig || !strings.Contains(stderr, want) || first.saw("/a") != "" {
+		if code, stderr := try("", "--key-env", key, in); code != exitConfig || !strings.Contains(stderr, want) || first.saw("/a") != "" {
 			t.Errorf("%s: exit code %d: %s, want %s", key, code, stderr, want)
 		}
 	}
-	if code, stderr := run(lines, "--key-env", "PL_SECRET", "-"); code != exitSomeFailed || !strings.Contains(stderr, "2:17: a key is not sent to") || first.saw("/a") == "" || second.saw("/b") != "" {
+	if code, stderr := try(lines, "--key-env", "PL_SECRET", "-"); code != exitSomeFailed || !strings.Contains(stderr, "2:17: a key is not sent to") || first.saw("/a") == "" || second.saw("/b") != "" {
 		t.Errorf("a stream: exit code %d: %s", code, stderr)
 	}
-	if code, stderr := run("", "--key-env", "PL_SECRET", "--key-host", name(first), "--key-host", second.url, in); code != exitOK || !strings.Contains(second.saw("/b"), "X-Key: "+aSecret) {
+	if code, stderr := try("", "--key-env", "PL_SECRET", "--key-host", name(first), "--key-host", second.url, in); code != exitOK || !strings.Contains(second.saw("/b"), "X-Key: "+aSecret) {
 		t.Errorf("both named: exit code %d: %s", code, stderr)
 	}
 	// A redirect to a host that is named takes the key along.
 	goes := write(t, "go.jsonl", fmt.Sprintf(`{"url":"%s/go"}`, first.url))
-	if code, stderr := run("", "--key-env", "PL_SECRET", "--key-host", name(first)+","+name(second), "--redirects", "1", goes); code != exitOK || !strings.Contains(second.saw("/there"), "X-Key: "+aSecret) {
+	if code, stderr := try("", "--key-env", "PL_SECRET", "--key-host", name(first)+","+name(second), "--redirects", "1", goes); code != exitOK || !strings.Contains(second.saw("/there"), "X-Key: "+aSecret) {
 		t.Errorf("redirected to a host that is named: exit code %d: %s", code, stderr)
 	}
 	// Without a key in a template there is nothing to keep.
@@ -245,7 +245,7 @@ func TestRunKeyHost(t *testing.T) {
 		{[]string{"--key-host", "api.example.com"}, exitConfig, in + ":1:17: a key is not sent to " + first.url + ", only to api.example.com: --key-host names more"},
 		{[]string{"--key-host", "api.example.com", "--format", "openai-batch"}, exitConfig, "a key is not sent to https://api.openai.com, only to api.example.com"},
 	} {
-		if code, stderr := run("", append(append([]string{"--key-env", "PL_SECRET"}, c.args...), in)...); code != c.code || !strings.Contains(stderr, c.want) {
+		if code, stderr := try("", append(append([]string{"--key-env", "PL_SECRET"}, c.args...), in)...); code != c.code || !strings.Contains(stderr, c.want) {
 			t.Errorf("%v: exit code %d: %s, want %d: %s", c.args, code, stderr, c.code, c.want)
 		}
 	}
@@ -272,20 +272,20 @@ func TestRunAnswersAsTheyCame(t *testing.T) {
 	for name := range answers {
 		fmt.Fprintf(&in, `{"id":%q,"url":"%s/%s"}`+"\n", name, srv.url, name)
 	}
-	run := func(env string) (map[string]batch.Result, string, string) {
+	try := func(env string) (map[string]run.Result, string, string) {
 		out := filepath.Join(t.TempDir(), "out.jsonl")
 		code, _, stderr := paceline("", "run", "--limit", "none", "--key-env", env, "--header", "X-Key: {key}", "--max-response", "200", "--out", out, write(t, "in.jsonl", in.String()))
 		if code != exitOK {
 			t.Fatalf("exit code %d: %s", code, stderr)
 		}
-		all := map[string]batch.Result{}
+		all := map[string]run.Result{}
 		for _, r := range results(t, out) {
 			all[r.ID] = r
 		}
 		text, _ := os.ReadFile(out)
 		return all, string(text), stderr
 	}
-	all, text, stderr := run("PL_SECRET")
+	all, text, stderr := try("PL_SECRET")
 	isShown(t, "the results", strings.ReplaceAll(text, "no s3cr/et+v4lue", ""))
 	if strings.Contains(stderr, "looked for") {
 		t.Error(stderr)
@@ -310,7 +310,7 @@ func TestRunAnswersAsTheyCame(t *testing.T) {
 			t.Errorf("%s: %d hidden in %q and %v, want %d in %q", name, r.Hidden, body, r.Headers, want.hidden, want.body)
 		}
 	}
-	all, _, stderr = run("PL_PLACEHOLDER")
+	all, _, stderr = try("PL_PLACEHOLDER")
 	for name, r := range all {
 		body := string(r.BodyBase64)
 		if r.Body != nil {
@@ -383,7 +383,7 @@ func TestEscapesAreShown(t *testing.T) {
 	code, stdout, stderr := paceline(in, "run", "--limit", "none", "--log-level", "debug", "-")
 	obeyed("standard error", stderr)
 	obeyed("standard output", stdout)
-	var r batch.Result
+	var r run.Result
 	if err := json.Unmarshal([]byte(stdout), &r); code != exitOK || err != nil || r.ID != evil || *r.Body != evil {
 		t.Errorf("exit code %d, %v, %q", code, err, stdout)
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/paceline-go/paceline/internal/batch"
-	"github.com/paceline-go/paceline/internal/spell"
-	"github.com/paceline-go/paceline/throttle"
+	"github.com/paceline-go/paceline/fairshare"
+	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/text/humanize"
 )
 
 // sharingFlags are for limits that are shared: with strangers, or by a store with processes of one's own.
@@ -25,8 +25,8 @@ type sharingFlags struct {
 }
 
 // sharedKinds are the words of --strangers for how a server counts.
-var sharedKinds = map[string]throttle.Kind{
-	"auto": throttle.UnknownKind, "bucket": throttle.TokenBucket, "fixed": throttle.FixedWindow, "rolling": throttle.RollingWindow,
+var sharedKinds = map[string]fairshare.Kind{
+	"auto": fairshare.UnknownKind, "bucket": fairshare.TokenBucket, "fixed": fairshare.FixedWindow, "rolling": fairshare.RollingWindow,
 }
 
 func (f *sharingFlags) add(p *pflag.FlagSet) {
@@ -56,7 +56,7 @@ func (f *sharingFlags) weight() (w float64, isNumber bool) {
 }
 
 // config sets who shares the limits.
-func (f *sharingFlags) config(cmd *cobra.Command, c *batch.Config) (err error) {
+func (f *sharingFlags) config(cmd *cobra.Command, c *run.Config) (err error) {
 	if c.Strangers, err = f.sharing(cmd, c.Limits, c.Auto != nil); err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (f *sharingFlags) config(cmd *cobra.Command, c *batch.Config) (err error) {
 }
 
 // sharing is nil if the run has its limits to itself.
-func (f *sharingFlags) sharing(cmd *cobra.Command, limits []batch.Rate, auto bool) (*batch.Sharing, error) {
+func (f *sharingFlags) sharing(cmd *cobra.Command, limits []run.Rate, auto bool) (*run.Sharing, error) {
 	weight, isNumber := f.weight()
 	if f.kind == "" {
 		if cmd.Flag("share").Changed && isNumber {
@@ -84,7 +84,7 @@ func (f *sharingFlags) sharing(cmd *cobra.Command, limits []batch.Rate, auto boo
 		return nil, fmt.Errorf("--strangers=%s, expected %s, or nothing", f.kind, strings.Join(slices.Sorted(maps.Keys(sharedKinds)), ", "))
 	case len(limits) == 0 && !auto:
 		return nil, errors.New("--strangers with --limit none: a share of what? expected a limit")
-	case auto && kind != throttle.UnknownKind:
+	case auto && kind != fairshare.UnknownKind:
 		return nil, fmt.Errorf("--strangers=%s with --limit auto, which finds out how the server counts; expected --strangers", f.kind)
 	case !isNumber && isStore(f.address):
 		return nil, errors.New("--strangers with a store to --share by: what strangers use is in no store; expected one of the two")
@@ -103,18 +103,18 @@ func (f *sharingFlags) sharing(cmd *cobra.Command, limits []batch.Rate, auto boo
 			return nil, fmt.Errorf("--%s with --strangers: a share is found by answers, not by when requests arrive", flag)
 		}
 	}
-	return &batch.Sharing{Kind: kind, Weight: weight, Sharers: f.sharers}, nil
+	return &run.Sharing{Kind: kind, Weight: weight, Sharers: f.sharers}, nil
 }
 
 // plan returns the plan of a dry run, with what a store would have it wait for first.
-func (f *runFlags) plan(r *batch.Run, c *batch.Config) batch.Plan {
+func (f *runFlags) plan(r *run.Run, c *run.Config) run.Plan {
 	p := f.llm.plan(r)
 	longest := time.Duration(0)
 	for _, l := range c.Limits {
 		longest = max(longest, time.Duration(float64(l.Most())/l.Speed()*float64(time.Second)))
 	}
 	if isStore(f.sharing.address) && longest > 0 {
-		p.Notes = append(p.Notes, fmt.Sprintf("a store that does not have these limits yet lets nothing go for 7 s and %s first, since nobody can tell it from one that has lost them (--share)", spell.Span(longest)))
+		p.Notes = append(p.Notes, fmt.Sprintf("a store that does not have these limits yet lets nothing go for 7 s and %s first, since nobody can tell it from one that has lost them (--share)", humanize.Span(longest)))
 	}
 	return p
 }

@@ -23,9 +23,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/batch"
-	"github.com/paceline-go/paceline/internal/rate"
-	"github.com/paceline-go/paceline/internal/realserver"
+	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/testkit/realserver"
+	"github.com/paceline-go/paceline/internal/text/rate"
 )
 
 // paceline runs the command in this process and returns what a shell would see.
@@ -65,15 +65,15 @@ func numbered(n int, url string) string {
 	return b.String()
 }
 
-func results(t *testing.T, path string) []batch.Result {
+func results(t *testing.T, path string) []run.Result {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []batch.Result
+	var all []run.Result
 	for line := range strings.Lines(string(text)) {
-		var r batch.Result
+		var r run.Result
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
 			t.Fatalf("%s: %v in %q", path, err, line)
 		}
@@ -190,11 +190,11 @@ func TestRunCommand(t *testing.T) {
 	summary := filepath.Join(t.TempDir(), "summary.json")
 	code, stdout, stderr := paceline(fmt.Sprintf("{\"id\":\"a\",\"url\":\"%s\"}\n", srv.URL), "run", "--limit", "20/s", "--limit", "500/m",
 		"--key-env", "PL_TEST_KEY", "--header", "Authorization: Bearer {key}", "-o", "json", "--summary", summary, "-")
-	var r batch.Result
+	var r run.Result
 	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != 0 || r.ID != "a" || *r.Body != "true" || r.Key != "PL_TEST_KEY" {
 		t.Errorf("%d %s%s", code, stdout, stderr)
 	}
-	var a, b batch.Totals
+	var a, b run.Totals
 	text, _ := os.ReadFile(summary)
 	if err := errors.Join(json.Unmarshal([]byte(stderr), &a), json.Unmarshal(text, &b)); err != nil || !reflect.DeepEqual(a, b) || a.Done != 1 {
 		t.Errorf("summaries: %v, %s, %s", err, stderr, text)

@@ -17,10 +17,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/batch"
-	"github.com/paceline-go/paceline/internal/need"
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/rule"
+	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/testkit/need"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 const mintSecret = "m1nt-s3cr3t-v7x2k9q4"
@@ -391,17 +391,17 @@ func TestRunTokenStaysHome(t *testing.T) {
 	abroad := newHost(t, "", "localhost", func(_ http.ResponseWriter, q *http.Request) { seen = append(seen, q.Header.Get("Authorization")) })
 	home := newHost(t, "", "127.0.0.1", func(w http.ResponseWriter, q *http.Request) { http.Redirect(w, q, abroad.url, http.StatusFound) })
 	dir := t.TempDir()
-	run := func(lines string) (int, string) {
+	try := func(lines string) (int, string) {
 		code, _, stderr := paceline("", tokenRun(write(t, "in.jsonl", lines), filepath.Join(dir, "out.jsonl"), "--auth-command", "echo "+mintedToken(1), "--redirects", "1")...)
 		return code, stderr
 	}
-	if code, said := run(fmt.Sprintf("{\"url\":%q}\n{\"url\":%q}\n", home.url, abroad.url)); code != exitConfig || !strings.Contains(said, "a key is not sent to") {
+	if code, said := try(fmt.Sprintf("{\"url\":%q}\n{\"url\":%q}\n", home.url, abroad.url)); code != exitConfig || !strings.Contains(said, "a key is not sent to") {
 		t.Errorf("exit code %d: %s", code, said)
 	}
-	if code, said := run(fmt.Sprintf("{\"url\":%q}\n", home.url)); code != 0 || len(seen) != 1 || seen[0] != "" {
+	if code, said := try(fmt.Sprintf("{\"url\":%q}\n", home.url)); code != 0 || len(seen) != 1 || seen[0] != "" {
 		t.Errorf("exit code %d: %q arrived: %s", code, seen, said)
 	}
-	var r batch.Result
+	var r run.Result
 	text, _ := os.ReadFile(filepath.Join(dir, "out.jsonl"))
 	if json.Unmarshal(text, &r) != nil || r.Location == "" {
 		t.Errorf("%s", text)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/paceline-go/paceline/internal/shown"
+	"github.com/paceline-go/paceline/internal/text/sanitize"
 )
 
 const (
@@ -61,7 +61,7 @@ func (s *serving) flags(c *cobra.Command, outputs string) {
 func (s *serving) until(f func(ctx context.Context) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
 		s.out, s.progress = harmless(cmd.OutOrStdout(), s.output), cmd.ErrOrStderr()
-		defer overhear(func(text string) { fmt.Fprintln(s.progress, shown.Text(text)) })()
+		defer overhear(func(text string) { fmt.Fprintln(s.progress, sanitize.Text(text)) })()
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
 		context.AfterFunc(ctx, stop)

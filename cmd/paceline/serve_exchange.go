@@ -13,10 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/paceline-go/paceline/internal/tables"
-	"github.com/paceline-go/paceline/latency"
+	"github.com/paceline-go/paceline/internal/text/table"
 	"github.com/paceline-go/paceline/ratetest"
-	"github.com/paceline-go/paceline/rule"
+	"github.com/paceline-go/paceline/ratetest/latency"
+	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 const serveExchangeLong = `Serve an exchange that refuses what is over the limit, wants nonces that rise, bans keys that are refused too often, and
@@ -191,7 +191,7 @@ func (s *serveExchange) write(r ratetest.Report) error {
 }
 
 func (e *exchangeReport) writeText(w io.Writer) error {
-	t := tables.Table{Right: true}
+	t := table.Table{Right: true}
 	t.Head("key", "accepted", "bad nonce", "limited", "after ban", "banned", "worst window", "as sent")
 	for _, k := range e.Keys {
 		banned := "no"
@@ -201,7 +201,7 @@ func (e *exchangeReport) writeText(w io.Writer) error {
 		n := strconv.Itoa
 		t.Row(k.Key, n(k.Accepted), n(k.BadNonce), n(k.Limited), n(k.AfterBan), banned, fmt.Sprintf("%d of %d", k.Worst, e.Limit), n(k.WorstSent))
 	}
-	if err := t.Write(w, tables.Width); err != nil {
+	if err := t.Write(w, table.Width); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "%d accepted in %.1f s; %d with an unknown key, %d malformed, %d dropped at the end\n",

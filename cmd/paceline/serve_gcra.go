@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/paceline-go/paceline/latency"
 	"github.com/paceline-go/paceline/ratetest"
+	"github.com/paceline-go/paceline/ratetest/latency"
 )
 
 const serveGCRALong = `Serve one quota for all who ask: a bucket that is refilled evenly, as Heroku's platform API has it. Every answer says in

@@ -14,8 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/paceline-go/paceline/internal/tables"
-	"github.com/paceline-go/paceline/latency"
+	"github.com/paceline-go/paceline/internal/text/table"
+	"github.com/paceline-go/paceline/ratetest/latency"
 	"github.com/paceline-go/paceline/ratetest/llm"
 	"github.com/paceline-go/paceline/tokens"
 	"github.com/paceline-go/paceline/tokens/tiktoken"
@@ -340,7 +340,7 @@ func (s *serveLLM) write(r llm.Report) error {
 		c.Flush()
 		return c.Error()
 	}
-	t := tables.Table{Right: true}
+	t := table.Table{Right: true}
 	t.Head("key", "model", "accepted", "limited", "of", "limit", "worst window", "in %", "as sent", "sent %")
 	for _, a := range r.Accounts {
 		for _, w := range a.Limits {
@@ -348,7 +348,7 @@ func (s *serveLLM) write(r llm.Report) error {
 				strconv.FormatInt(w.Worst, 10), fmt.Sprintf("%.1f", w.WorstPercent), strconv.FormatInt(w.Sent, 10), fmt.Sprintf("%.1f", w.SentPercent))
 		}
 	}
-	if err := t.Write(s.out, tables.Width); err != nil {
+	if err := t.Write(s.out, table.Width); err != nil {
 		return err
 	}
 	refused := r.Verdicts["limited"] + r.Verdicts["too_large"]

@@ -12,10 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/paceline-go/paceline/internal/rate"
-	"github.com/paceline-go/paceline/internal/tables"
-	"github.com/paceline-go/paceline/latency"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/internal/text/rate"
+	"github.com/paceline-go/paceline/internal/text/table"
+	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/ratetest/latency"
 	"github.com/paceline-go/paceline/ratetest/service"
 )
 
@@ -96,18 +96,18 @@ func (s *serveProvider) sets() string {
 }
 
 var (
-	ruleWords = map[quota.Rule]string{
-		quota.Rolling: "in any window", quota.Calendar: "in windows of the clock", quota.Anchored: "in windows that begin with a request", quota.Bucket: "a bucket",
+	ruleWords = map[provider.Rule]string{
+		provider.Rolling: "in any window", provider.Calendar: "in windows of the clock", provider.Anchored: "in windows that begin with a request", provider.Bucket: "a bucket",
 	}
-	scopeWords = map[quota.Scope]string{quota.Key: "a key", quota.IP: "an address", quota.Model: "a key and model", quota.Route: "a key and route", quota.All: "all"}
+	scopeWords = map[provider.Scope]string{provider.Key: "a key", provider.IP: "an address", provider.Model: "a key and model", provider.Route: "a key and route", provider.All: "all"}
 )
 
-func limitInWords(p quota.Policy) string {
-	if p.Rule == quota.Concurrency {
+func limitInWords(p provider.Policy) string {
+	if p.Rule == provider.Concurrency {
 		return fmt.Sprintf("%d requests at once, of %s", p.Limit, scopeWords[p.Scope])
 	}
 	burst := ""
-	if p.Burst > 0 && p.Rule == quota.Bucket {
+	if p.Burst > 0 && p.Rule == provider.Bucket {
 		burst = fmt.Sprintf(" that holds %d", p.Burst)
 	}
 	return fmt.Sprintf("%d %s per %s, %s%s, of %s", p.Limit, p.Unit, plain(p.Window), ruleWords[p.Rule], burst, scopeWords[p.Scope])
@@ -179,13 +179,13 @@ func (s *serveProvider) check() (err error) {
 }
 
 // parseLimit reads a limit that replaces one of the known ones. If that is a bucket, its size becomes the new limit.
-func parseLimit(v string, known []quota.Policy) (quota.Policy, error) {
-	p := quota.Policy{Name: known[0].Name}
+func parseLimit(v string, known []provider.Policy) (provider.Policy, error) {
+	p := provider.Policy{Name: known[0].Name}
 	text := v
 	if name, rest, ok := strings.Cut(v, "="); ok {
 		p.Name, text = name, rest
 	}
-	i := slices.IndexFunc(known, func(k quota.Policy) bool { return k.Name == p.Name })
+	i := slices.IndexFunc(known, func(k provider.Policy) bool { return k.Name == p.Name })
 	if i < 0 {
 		var names []string
 		for _, k := range known {
@@ -194,16 +194,16 @@ func parseLimit(v string, known []quota.Policy) (quota.Policy, error) {
 		return p, fmt.Errorf("%q: no limit %q, expected one of %s", v, p.Name, strings.Join(names, ", "))
 	}
 	var err error
-	if known[i].Rule == quota.Concurrency {
-		if p.Limit, err = strconv.ParseInt(text, 10, 64); err != nil || p.Limit < 1 || p.Limit > quota.MaxCount {
+	if known[i].Rule == provider.Concurrency {
+		if p.Limit, err = strconv.ParseInt(text, 10, 64); err != nil || p.Limit < 1 || p.Limit > provider.MaxCount {
 			return p, fmt.Errorf("%q: %q is a limit of requests at once, expected a whole number", v, p.Name)
 		}
 		return p, nil
 	}
 	n, err := rate.Parse(text)
 	p.Limit, p.Window = n.N, n.Per
-	if err == nil && p.Window > quota.MaxWait {
-		err = fmt.Errorf("%q: the window is longer than %v", v, quota.MaxWait)
+	if err == nil && p.Window > provider.MaxWait {
+		err = fmt.Errorf("%q: the window is longer than %v", v, provider.MaxWait)
 	}
 	return p, err
 }
@@ -213,7 +213,7 @@ func (s *serveProvider) write(r service.Report) error {
 		return writeJSON(s.out, r)
 	}
 	if len(r.Limits) > 0 {
-		t := tables.Table{Right: true}
+		t := table.Table{Right: true}
 		t.Head("limit", "of", "accepted", "refused", "most", "per", "worst window", "in %")
 		for _, l := range r.Limits {
 			per := "at once"
@@ -222,7 +222,7 @@ func (s *serveProvider) write(r service.Report) error {
 			}
 			t.Row(l.Policy, l.Who, strconv.Itoa(l.Accepted), strconv.Itoa(l.Refused), strconv.FormatInt(l.Limit, 10), per, strconv.FormatInt(l.Worst, 10), fmt.Sprintf("%.1f", l.WorstPercent))
 		}
-		if err := t.Write(s.out, tables.Width); err != nil {
+		if err := t.Write(s.out, table.Width); err != nil {
 			return err
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/ratetest/service"
 )
 
@@ -28,7 +28,7 @@ func TestServeProvider(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer lines.Close()
-	again, err := service.Judge(service.Config{Provider: "github", Limits: []quota.Policy{{Name: "requests", Limit: 2}, {Name: "concurrent", Limit: 5}}}, lines)
+	again, err := service.Judge(service.Config{Provider: "github", Limits: []provider.Policy{{Name: "requests", Limit: 2}, {Name: "concurrent", Limit: 5}}}, lines)
 	if err != nil || again.Wrong != 0 || again.Accepted != 2 {
 		t.Errorf("%+v, %v", again, err)
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/ratetest/llm"
 )
 
@@ -68,11 +68,11 @@ func limitFlag(n int64, per time.Duration) string {
 }
 
 // try returns commands that try a provider's fake.
-func (s *serveProvider) try(url string, limits []quota.Policy) []string {
+func (s *serveProvider) try(url string, limits []provider.Policy) []string {
 	at := url + "/any/path"
 	limit := "--limit 1/s"
 	for _, p := range limits {
-		if p.Unit == quota.Requests && p.Rule != quota.Concurrency {
+		if p.Unit == provider.Requests && p.Rule != provider.Concurrency {
 			limit = limitFlag(p.Limit, p.Window)
 			break
 		}
@@ -86,11 +86,11 @@ func (s *serveProvider) try(url string, limits []quota.Policy) []string {
 
 // explainedAs returns the flag that has explain read answers as those of the provider. It is empty for shapes of header fields and others
 // that explain has no name for.
-func explainedAs(provider string) string {
-	if _, ok := quota.Lookup(provider); !ok {
+func explainedAs(vendor string) string {
+	if _, ok := provider.Lookup(vendor); !ok {
 		return ""
 	}
-	return "--provider " + provider + " "
+	return "--provider " + vendor + " "
 }
 
 // try returns commands that try a fake of a language model.

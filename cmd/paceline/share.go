@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/paceline-go/paceline/internal/columns"
-	"github.com/paceline-go/paceline/internal/shared"
-	"github.com/paceline-go/paceline/internal/shown"
-	"github.com/paceline-go/paceline/internal/tables"
+	"github.com/paceline-go/paceline/internal/app/sharestore"
+	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text/table"
+	"github.com/paceline-go/paceline/internal/text/width"
 	"github.com/paceline-go/paceline/share"
 )
 
@@ -68,7 +68,7 @@ func withStore(cmd *cobra.Command, address string, f func(context.Context, share
 const longestName = 48
 
 // shortName is a name as ls has it.
-func shortName(name string) string { return columns.Tail(shown.Text(name), longestName) }
+func shortName(name string) string { return width.Tail(sanitize.Text(name), longestName) }
 
 func listShares(ctx context.Context, s share.Lister, out io.Writer) error {
 	all, err := lookAtAll(ctx, s, nil)
@@ -78,13 +78,13 @@ func listShares(ctx context.Context, s share.Lister, out io.Writer) error {
 	if len(all) == 0 {
 		return sayNone(out)
 	}
-	var table tables.Table
-	table.Head("name", "limit", "nodes", "last turn")
+	var rows table.Table
+	rows.Head("name", "limit", "nodes", "last turn")
 	for _, seen := range all {
 		is, nodes, turn := seen.Row()
-		table.Row(shortName(seen.Name), shown.Text(is), nodes, turn)
+		rows.Row(shortName(seen.Name), sanitize.Text(is), nodes, turn)
 	}
-	return table.Write(out, tables.Width)
+	return rows.Write(out, table.Width)
 }
 
 func sayNone(out io.Writer) error {
@@ -93,8 +93,8 @@ func sayNone(out io.Writer) error {
 }
 
 // lookUp is Look of a limit that somebody has named, whole or as ls has it: a long name is shown there by its end.
-func lookUp(ctx context.Context, s share.Lister, name string) (*shared.Seen, error) {
-	seen, ok, err := shared.Look(ctx, s, name)
+func lookUp(ctx context.Context, s share.Lister, name string) (*sharestore.Seen, error) {
+	seen, ok, err := sharestore.Look(ctx, s, name)
 	if err != nil || ok {
 		return seen, err
 	}
@@ -107,7 +107,7 @@ func lookUp(ctx context.Context, s share.Lister, name string) (*shared.Seen, err
 		return nil, fmt.Errorf("%d limits end like %q: expected the whole name of one, such as %q", len(like), name, like[0])
 	}
 	if len(like) == 1 {
-		if seen, ok, err = shared.Look(ctx, s, like[0]); err != nil || ok {
+		if seen, ok, err = sharestore.Look(ctx, s, like[0]); err != nil || ok {
 			return seen, err
 		}
 	}
@@ -116,15 +116,15 @@ func lookUp(ctx context.Context, s share.Lister, name string) (*shared.Seen, err
 
 // writeFitted writes a line that strangers had a part in. What is too long for a line goes on in the next; of a word that is, the end is shown.
 func writeFitted(out io.Writer, indent, line string) {
-	words := strings.Split(shown.Text(line), " ")
+	words := strings.Split(sanitize.Text(line), " ")
 	for i := range words {
-		words[i] = columns.Tail(words[i], tables.Width-2*len("  "))
+		words[i] = width.Tail(words[i], table.Width-2*len("  "))
 	}
-	fmt.Fprintln(out, tables.Fit(indent+strings.Join(words, " "), tables.Width))
+	fmt.Fprintln(out, table.Fit(indent+strings.Join(words, " "), table.Width))
 }
 
 // lookAtAll is lookUp of each name; of none: Look of all limits that there are.
-func lookAtAll(ctx context.Context, s share.Lister, names []string) (all []*shared.Seen, err error) {
+func lookAtAll(ctx context.Context, s share.Lister, names []string) (all []*sharestore.Seen, err error) {
 	for _, name := range names {
 		seen, err := lookUp(ctx, s, name)
 		if err != nil {
@@ -139,7 +139,7 @@ func lookAtAll(ctx context.Context, s share.Lister, names []string) (all []*shar
 		return nil, err
 	}
 	for _, name := range names {
-		seen, ok, err := shared.Look(ctx, s, name)
+		seen, ok, err := sharestore.Look(ctx, s, name)
 		if err != nil {
 			return nil, err
 		}
@@ -161,13 +161,13 @@ func showShares(ctx context.Context, s share.Lister, out io.Writer, names []stri
 	if len(all) == 0 {
 		return sayNone(out)
 	}
-	if slices.ContainsFunc(all, func(seen *shared.Seen) bool { return seen.Active() > 0 }) {
+	if slices.ContainsFunc(all, func(seen *sharestore.Seen) bool { return seen.Active() > 0 }) {
 		time.Sleep(looked)
 	}
 	for _, seen := range all {
-		var later *shared.Seen
+		var later *sharestore.Seen
 		if seen.Active() > 0 {
-			if later, _, err = shared.Look(ctx, s, seen.Name); err != nil {
+			if later, _, err = sharestore.Look(ctx, s, seen.Name); err != nil {
 				return err
 			}
 		}

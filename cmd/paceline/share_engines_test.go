@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/need"
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/limit"
 )
 

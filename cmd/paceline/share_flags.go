@@ -17,9 +17,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/paceline-go/paceline/internal/batch"
-	"github.com/paceline-go/paceline/internal/proxy"
-	"github.com/paceline-go/paceline/internal/shared"
+	"github.com/paceline-go/paceline/internal/app/proxy"
+	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/app/sharestore"
 	"github.com/paceline-go/paceline/share"
 	"github.com/paceline-go/paceline/share/postgres"
 	"github.com/paceline-go/paceline/share/redis"
@@ -36,7 +36,7 @@ const shareForms = "sqlite:FILE, postgres://… or redis://…"
 
 func (f *shareFlags) add(p *pflag.FlagSet, also string) {
 	p.StringVar(&f.address, "share", "", "a store by which all processes that give it keep to the limits together: sqlite:FILE on one machine, postgres://USER@HOST/NAME or redis://HOST"+also)
-	p.StringVar(&f.name, "share-name", "", "what the limits are called in the store: the same for all who share them, another for another server (default \""+shared.DefaultName+"\")")
+	p.StringVar(&f.name, "share-name", "", "what the limits are called in the store: the same for all who share them, another for another server (default \""+sharestore.DefaultName+"\")")
 	p.StringVar(&f.fallback, "share-fallback", "wait", "while the store is away: wait, or split, 1/n of the limit as n processes had it last, which is not exact where only some of them are cut off")
 }
 
@@ -50,7 +50,7 @@ func (f *shareFlags) addPart(p *pflag.FlagSet) {
 func isStore(address string) bool { return strings.Contains(address, ":") }
 
 // suits checks what the flags say beside those of limits.
-func (f *shareFlags) suits(cmd *cobra.Command, limits []batch.Rate, auto bool) error {
+func (f *shareFlags) suits(cmd *cobra.Command, limits []run.Rate, auto bool) error {
 	if err := f.alone(cmd); err != nil || f.address == "" {
 		return err
 	}
@@ -119,7 +119,7 @@ func openProxyShare(ctx context.Context, c *proxy.Config) (err error) {
 }
 
 // open opens the store, and returns the limits in it; nil: they are not shared. Nothing was sent if there is an error.
-func (f *shareFlags) open(ctx context.Context, log *slog.Logger) (l *shared.Limits, err error) {
+func (f *shareFlags) open(ctx context.Context, log *slog.Logger) (l *sharestore.Limits, err error) {
 	if f.address == "" {
 		return nil, nil
 	}
@@ -128,8 +128,8 @@ func (f *shareFlags) open(ctx context.Context, log *slog.Logger) (l *shared.Limi
 	if err != nil {
 		return nil, exitError{exitConfig, fmt.Errorf("--share %w", err)}
 	}
-	l = shared.New(shared.Config{Store: s, Address: redacted(f.address), Closer: s, Name: f.name, Fallback: fallback, Weight: f.weight, Least: f.least, Logger: log})
-	if err := l.Check(ctx, l.Name(shared.Place{}), nil); err != nil {
+	l = sharestore.New(sharestore.Config{Store: s, Address: redacted(f.address), Closer: s, Name: f.name, Fallback: fallback, Weight: f.weight, Least: f.least, Logger: log})
+	if err := l.Check(ctx, l.Name(sharestore.Place{}), nil); err != nil {
 		return nil, exitError{exitConfig, errors.Join(fmt.Errorf("--share: %w", err), s.Close())}
 	}
 	return l, nil

@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	client "github.com/redis/go-redis/v9"
 
-	"github.com/paceline-go/paceline/internal/need"
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/share/postgres"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/shared"
+	"github.com/paceline-go/paceline/internal/app/sharestore"
 	"github.com/paceline-go/paceline/share"
 )
 
@@ -17,7 +17,7 @@ import (
 func TestOneKeyIsOneLimit(t *testing.T) {
 	const key = "sk-0123456789abcdef"
 	t.Setenv("THE_KEY", key)
-	name := "api/" + shared.New(shared.Config{Name: "api"}).Key(key)
+	name := "api/" + sharestore.New(sharestore.Config{Name: "api"}).Key(key)
 	address := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
 	ripe(t, address, name, perSecondKeeper(20))
 	s := serveStrictly(t, 20, time.Second)

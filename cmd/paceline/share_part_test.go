@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/proxy"
-	"github.com/paceline-go/paceline/internal/shared"
+	"github.com/paceline-go/paceline/internal/app/proxy"
+	"github.com/paceline-go/paceline/internal/app/sharestore"
 	"github.com/paceline-go/paceline/limit"
 )
 
@@ -33,7 +33,7 @@ func TestSharePart(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer l.Close()
-			member, err := l.Of(l.Name(shared.Place{}), func() limit.Limiter { return perSecondKeeper(20)() })
+			member, err := l.Of(l.Name(sharestore.Place{}), func() limit.Limiter { return perSecondKeeper(20)() })
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -19,9 +19,9 @@ import (
 	"time"
 
 	root "github.com/paceline-go/paceline"
-	"github.com/paceline-go/paceline/dispatch"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/queue"
+	"github.com/paceline-go/paceline/pool/dispatch"
+	"github.com/paceline-go/paceline/pool/queue"
 	"github.com/paceline-go/paceline/share"
 )
 

@@ -20,12 +20,12 @@ import (
 	"time"
 
 	root "github.com/paceline-go/paceline"
-	"github.com/paceline-go/paceline/internal/columns"
-	"github.com/paceline-go/paceline/internal/ledger"
-	"github.com/paceline-go/paceline/internal/tables"
+	"github.com/paceline-go/paceline/internal/core/node"
+	"github.com/paceline-go/paceline/internal/text/table"
+	"github.com/paceline-go/paceline/internal/text/width"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/rule"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/ratetest/rule"
 	"github.com/paceline-go/paceline/share"
 )
 
@@ -41,7 +41,7 @@ func ripe(t *testing.T, address, name string, own func() limit.Keeper) {
 		past := own().Span() + 10*time.Second
 		r.Clock -= int64(past)
 		r.Wall -= int64(past)
-		n := ledger.New(ledger.Config{New: own, ID: "first"})
+		n := node.New(node.Config{New: own, ID: "first"})
 		n.Begin(0)
 		return n.Read(0, 0, r)
 	})
@@ -422,8 +422,8 @@ func sharePrints(t *testing.T, args ...string) string {
 	t.Helper()
 	text := printed(t, append([]string{"share"}, args...)...)
 	for line := range strings.SplitSeq(text, "\n") {
-		if columns.Of(line) > tables.Width {
-			t.Errorf("share %s: %d columns: %s", args, columns.Of(line), line)
+		if width.Of(line) > table.Width {
+			t.Errorf("share %s: %d columns: %s", args, width.Of(line), line)
 		}
 	}
 	return text

@@ -8,8 +8,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/batch"
-	"github.com/paceline-go/paceline/internal/shown"
+	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/text/sanitize"
 )
 
 // notified returns the signals that end a run, until stop is called.
@@ -70,11 +70,11 @@ func interruptedWords(n int) string {
 	case n < 0:
 		return "interrupted: waiting for answers; once more breaks them off"
 	}
-	return fmt.Sprintf("interrupted: waiting for %s; once more breaks %s off", shown.Count(n, "answer", "answers"), map[bool]string{true: "it", false: "them"}[n == 1])
+	return fmt.Sprintf("interrupted: waiting for %s; once more breaks %s off", sanitize.Count(n, "answer", "answers"), map[bool]string{true: "it", false: "them"}[n == 1])
 }
 
 // listen drains at the first signal and aborts at the second. It returns whether a signal came.
-func listen(signals <-chan os.Signal, done <-chan struct{}, r *batch.Run, abort func(), tell func(string)) bool {
+func listen(signals <-chan os.Signal, done <-chan struct{}, r *run.Run, abort func(), tell func(string)) bool {
 	select {
 	case <-done:
 		return false

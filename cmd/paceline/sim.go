@@ -19,16 +19,16 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/paceline-go/paceline/internal/chart"
-	"github.com/paceline-go/paceline/internal/near"
-	"github.com/paceline-go/paceline/internal/screen"
-	"github.com/paceline-go/paceline/internal/shown"
-	"github.com/paceline-go/paceline/internal/strategy"
-	"github.com/paceline-go/paceline/internal/tables"
-	"github.com/paceline-go/paceline/sim/compare"
-	"github.com/paceline-go/paceline/sim/fleet"
-	"github.com/paceline-go/paceline/sim/scenario"
-	"github.com/paceline-go/paceline/throttle"
+	"github.com/paceline-go/paceline/fairshare"
+	"github.com/paceline-go/paceline/internal/app/screen"
+	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text/suggest"
+	"github.com/paceline-go/paceline/internal/text/table"
+	"github.com/paceline-go/paceline/lab/chart"
+	"github.com/paceline-go/paceline/lab/sim/compare"
+	"github.com/paceline-go/paceline/lab/sim/fleet"
+	"github.com/paceline-go/paceline/lab/sim/scenario"
+	"github.com/paceline-go/paceline/lab/strategy"
 )
 
 const simLong = `Run clients that share a quota, as a scenario file describes them, in virtual time: a day of 25 clients takes a fraction
@@ -132,7 +132,7 @@ func (s *simRun) arguments(c *cobra.Command, args []string) error {
 				verbs = append(verbs, below.Name())
 			}
 		}
-		if meant := near.Names(args[0], verbs); len(meant) > 0 {
+		if meant := suggest.Names(args[0], verbs); len(meant) > 0 {
 			return fmt.Errorf("%s is neither a file nor a command; did you mean %s %s?", args[0], c.CommandPath(), meant[0])
 		}
 	}
@@ -186,7 +186,7 @@ func keep(run storedRun, name, file string, warn io.Writer) error {
 // keepFrom keeps a run under the instant at which it began.
 func keepFrom(began time.Time, run storedRun, name, file string, warn io.Writer) error {
 	if err := run.store(began, name); err != nil {
-		fmt.Fprintln(warn, "warning: the run is not stored:", shown.Lines(err.Error()))
+		fmt.Fprintln(warn, "warning: the run is not stored:", sanitize.Lines(err.Error()))
 	}
 	if file == "" {
 		return nil
@@ -219,9 +219,9 @@ func (s *simRun) run(ctx context.Context, cmd *cobra.Command, file string) error
 			read.Groups[i].Strategy = named
 			params := &read.Groups[i].Params // the other constants belong to the law that was replaced
 			if named.Name == fleet.Share().Name {
-				*params = throttle.Params{Weight: params.Weight}
+				*params = fairshare.Params{Weight: params.Weight}
 			} else {
-				*params, read.Store = throttle.Params{Start: params.Start}, fleet.Store{}
+				*params, read.Store = fairshare.Params{Start: params.Start}, fleet.Store{}
 			}
 		}
 	}
@@ -267,7 +267,7 @@ func (s *simRun) run(ctx context.Context, cmd *cobra.Command, file string) error
 }
 
 // strategyOf is a strategy of a scenario by its name.
-func strategyOf(name string) (throttle.Strategy, error) {
+func strategyOf(name string) (fairshare.Strategy, error) {
 	if name == fleet.Share().Name {
 		return fleet.Share(), nil
 	}
@@ -316,7 +316,7 @@ func writeFleet(w io.Writer, r *fleet.Report) error {
 	}
 	fmt.Fprintf(&b, "waits           %.1f s at most until a request is served\n", r.LongestWait)
 	fmt.Fprintf(&b, "quota           %.1f %% of %.0f requests not used; level %.1f on average, %d at least, %d at the end\n", r.UnusedPercent, r.Offered, r.Level.Mean, r.Level.Least, r.Level.Last)
-	fmt.Fprintf(&b, "at the server   %s at once at most\n", shown.Count(r.PeakConcurrent, "request", "requests"))
+	fmt.Fprintf(&b, "at the server   %s at once at most\n", sanitize.Count(r.PeakConcurrent, "request", "requests"))
 	if r.Clear != nil {
 		fmt.Fprintf(&b, "cleared         in %.1f s\n", *r.Clear)
 	}
@@ -346,7 +346,7 @@ func writeFleet(w io.Writer, r *fleet.Report) error {
 		hundredths := func(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
 		fmt.Fprintf(&b, "max_sleep_s: %s\nretry_ratio: %s\nrequest_count: %s\n", listed(g.MaxSleep, hundredths), listed(g.RetryRatio, hundredths), listed(g.Requests, whole))
 	}
-	_, err := io.WriteString(w, tables.Fit(b.String(), tables.Width))
+	_, err := io.WriteString(w, table.Fit(b.String(), table.Width))
 	return err
 }
 
@@ -355,12 +355,12 @@ func writeStore(b *strings.Builder, r *fleet.StoreReport) {
 	if r == nil {
 		return
 	}
-	fmt.Fprintf(b, "store           %s, %.1f a second, %.2f statements per request; %d lost\n", shown.Count(r.Turns, "turn", "turns"), r.PerSecond, r.PerRequest, r.Lost)
+	fmt.Fprintf(b, "store           %s, %.1f a second, %.2f statements per request; %d lost\n", sanitize.Count(r.Turns, "turn", "turns"), r.PerSecond, r.PerRequest, r.Lost)
 	for i := range r.Outages {
 		o := &r.Outages[i]
 		fmt.Fprintf(b, "outage          at %.0f s for %.0f s, %d of %d cut off: %.0f %% of the quota sent", o.At, o.Seconds, o.Cut, o.Of, o.SentPercent)
 		if o.From != nil {
-			fmt.Fprintf(b, " from %.0f s on, when the first went on with its part (%s by parts)", *o.From, shown.Count(o.Parts, "request", "requests"))
+			fmt.Fprintf(b, " from %.0f s on, when the first went on with its part (%s by parts)", *o.From, sanitize.Count(o.Parts, "request", "requests"))
 		}
 		fmt.Fprintf(b, ", %d limited\n", o.Limited)
 	}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/paceline-go/paceline/internal/aims"
-	"github.com/paceline-go/paceline/internal/strategy"
+	"github.com/paceline-go/paceline/lab/strategy"
+	"github.com/paceline-go/paceline/lab/targets"
 )
 
 // runAims runs paceline sim throttle --aims.
@@ -21,11 +21,11 @@ func (s *simThrottle) runAims(ctx context.Context, cmd *cobra.Command) error {
 	if err != nil {
 		return usageError{fmt.Errorf("--strategies: %w", err)}
 	}
-	if len(aims.Chosen(s.only)) == 0 {
+	if len(targets.Chosen(s.only)) == 0 {
 		return usageError{fmt.Errorf("--only %q: no scenario with an aim has a name that begins with it; without --only all are shown", s.only)}
 	}
 	runs, told := computing(cmd.ErrOrStderr(), "runs")
-	result, err := aims.Run(ctx, aims.Config{Strategy: law, First: s.first, Last: s.last, Only: s.only, Progress: runs.Count})
+	result, err := targets.Run(ctx, targets.Config{Strategy: law, First: s.first, Last: s.last, Only: s.only, Progress: runs.Count})
 	told()
 	if err != nil {
 		return err

@@ -3,7 +3,7 @@ package main
 import (
 	_ "embed"
 
-	"github.com/paceline-go/paceline/sim/scenario"
+	"github.com/paceline-go/paceline/lab/sim/scenario"
 )
 
 //go:embed sim_init.yaml

@@ -10,7 +10,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/paceline-go/paceline/sim/scenario"
+	"github.com/paceline-go/paceline/lab/sim/scenario"
 )
 
 // TestSimInit: what --init writes runs as it is, also with each line that is commented out, and the schema knows it.

@@ -20,13 +20,13 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/paceline-go/paceline/internal/live"
-	"github.com/paceline-go/paceline/internal/screen"
-	"github.com/paceline-go/paceline/internal/shown"
-	"github.com/paceline-go/paceline/internal/strategy"
-	"github.com/paceline-go/paceline/internal/tables"
+	"github.com/paceline-go/paceline/fairshare"
+	"github.com/paceline-go/paceline/internal/app/screen"
+	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text/table"
+	"github.com/paceline-go/paceline/lab/loadgen"
+	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/ratetest"
-	"github.com/paceline-go/paceline/throttle"
 )
 
 // simLive runs paceline sim --live.
@@ -41,7 +41,7 @@ type simLive struct {
 	quiet              bool
 	url                string
 	kind               string
-	params             throttle.Params // as given in flags
+	params             fairshare.Params // as given in flags
 	shareFlags
 }
 
@@ -97,7 +97,7 @@ func (l *simLive) run(cmd *cobra.Command, following string, seed uint64, output,
 	}
 	errs := screen.New(cmd.ErrOrStderr(), screen.Config{}) // without a terminal, the lines of requests tell how far it is
 	if !l.quiet {
-		fleet.Tell = func(l live.Line) { errs.Line(fmt.Sprint(l)) }
+		fleet.Tell = func(l loadgen.Line) { errs.Line(fmt.Sprint(l)) }
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -112,7 +112,7 @@ func (l *simLive) run(cmd *cobra.Command, following string, seed uint64, output,
 	began := time.Now()
 	fleet.Every = keepEvery
 	saidWhere := false
-	fleet.Keep = func(r live.Report) {
+	fleet.Keep = func(r loadgen.Report) {
 		// If the run is killed, what it had so far is stored. An error of storing is reported at the end.
 		if err := (storedRun{Live: &r}).store(began, "live-"+r.Strategy); err == nil && !saidWhere {
 			saidWhere = true
@@ -130,7 +130,7 @@ func (l *simLive) run(cmd *cobra.Command, following string, seed uint64, output,
 	report.Series = nil
 	write := writeLive
 	if output == "json" {
-		write = func(w io.Writer, r *live.Report) error { return writeJSON(w, r) }
+		write = func(w io.Writer, r *loadgen.Report) error { return writeJSON(w, r) }
 	}
 	err = errors.Join(write(harmless(cmd.OutOrStdout(), output), &report), err)
 	if err == nil && !report.Complete {
@@ -139,7 +139,7 @@ func (l *simLive) run(cmd *cobra.Command, following string, seed uint64, output,
 	return err
 }
 
-func (l *simLive) fleet(following string, seed uint64) (*live.Fleet, error) {
+func (l *simLive) fleet(following string, seed uint64) (*loadgen.Fleet, error) {
 	switch {
 	case !(l.scale > 0 && l.scale <= 1000):
 		return nil, fmt.Errorf("--scale %v: want more than 0 and at most 1000", l.scale)
@@ -181,15 +181,15 @@ func (l *simLive) fleet(following string, seed uint64) (*live.Fleet, error) {
 	}
 	params := l.params
 	if params.Kind = kind; l.url == "" {
-		params.Kind = throttle.TokenBucket
+		params.Kind = fairshare.TokenBucket
 	}
 	params.Rate, params.Burst, params.Window = float64(l.limit)/l.window.Seconds(), float64(l.limit), l.window
 	link, err := openLaw(l.latency)
 	if err != nil {
 		return nil, fmt.Errorf("--latency: %w", err)
 	}
-	return &live.Fleet{
-		Client: live.Config{
+	return &loadgen.Fleet{
+		Client: loadgen.Config{
 			URL: l.url, Strategy: strategies[0], Params: params,
 			Threads: l.threads, Scale: l.scale, Duration: l.duration, Seed: seed,
 		},
@@ -210,7 +210,7 @@ func newSimClient() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			return live.Serve(ctx, cmd.InOrStdin(), cmd.OutOrStdout(), openSimShare)
+			return loadgen.Serve(ctx, cmd.InOrStdin(), cmd.OutOrStdout(), openSimShare)
 		},
 	}
 }
@@ -227,11 +227,11 @@ func (l *simLive) checkURL() error {
 	return nil
 }
 
-func writeLive(w io.Writer, r *live.Report) error {
+func writeLive(w io.Writer, r *loadgen.Report) error {
 	hundredths := func(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
 	server := "quota           nobody knows: the server is not ours\n"
 	if s := r.Server; s != nil {
-		server = fmt.Sprintf("quota           %.0f lost to a full bucket; %d left at the end\nat the server   %s at once at most\n", s.Unused, s.Left, shown.Count(s.Peak, "request", "requests"))
+		server = fmt.Sprintf("quota           %.0f lost to a full bucket; %d left at the end\nat the server   %s at once at most\n", s.Unused, s.Left, sanitize.Count(s.Peak, "request", "requests"))
 	}
 	text := fmt.Sprintf(`%s, live: %d clients, %s at scale %v
 
@@ -246,6 +246,6 @@ request_count: %s
 		r.Requests, r.Served, r.Limited, r.RetryPercent, r.RetryPercentPooled, r.LimitedLate,
 		sleepText(r.Sleep), r.OptimumSleep, r.RequestSD, r.Jain,
 		server, listed(r.MaxSleep, hundredths), listed(r.RetryRatio, hundredths), listed(r.RequestCount, strconv.Itoa))
-	_, err := io.WriteString(w, tables.Fit(text, tables.Width))
+	_, err := io.WriteString(w, table.Fit(text, table.Width))
 	return err
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/paceline-go/paceline/throttle"
+	"github.com/paceline-go/paceline/fairshare"
 )
 
 // Who kills a live run finds what it had, where it said that it is: nothing has to end for its figures to be there.
@@ -85,13 +85,13 @@ func TestLiveRunThatIsKilled(t *testing.T) {
 func TestLiveKind(t *testing.T) {
 	for _, c := range []struct {
 		kind, url string
-		want      throttle.Kind
+		want      fairshare.Kind
 		says      string
 	}{
-		{"", "", throttle.TokenBucket, ""},
-		{"", "http://127.0.0.1:9999/", throttle.UnknownKind, ""},
-		{"rolling", "http://127.0.0.1:9999/", throttle.RollingWindow, ""},
-		{"fixed", "http://127.0.0.1:9999/", throttle.FixedWindow, ""},
+		{"", "", fairshare.TokenBucket, ""},
+		{"", "http://127.0.0.1:9999/", fairshare.UnknownKind, ""},
+		{"rolling", "http://127.0.0.1:9999/", fairshare.RollingWindow, ""},
+		{"fixed", "http://127.0.0.1:9999/", fairshare.FixedWindow, ""},
 		{"fixed", "", 0, "--kind is of a server of --url"},
 		{"hourly", "http://127.0.0.1:9999/", 0, "--kind hourly, expected auto, bucket, fixed, rolling"},
 	} {

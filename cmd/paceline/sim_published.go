@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/paceline-go/paceline/internal/published"
+	"github.com/paceline-go/paceline/lab/baselines"
 )
 
 const simPublishedLong = `What five published systems claim of themselves, and what comes of it when it is run again in their own set-up: an
@@ -39,7 +39,7 @@ func newSimPublished() *cobra.Command {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			runs, told := computing(cmd.ErrOrStderr(), "runs of a document")
-			p, err := published.Run(ctx, seeds, runs.Count)
+			p, err := baselines.Run(ctx, seeds, runs.Count)
 			told()
 			if err != nil {
 				return err

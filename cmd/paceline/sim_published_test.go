@@ -6,16 +6,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/paceline-go/paceline/internal/published"
+	"github.com/paceline-go/paceline/lab/baselines"
 )
 
-// TestPublishedPage writes docs/published.md. Whether it is what the reruns say, internal/published checks, without the race detector,
+// TestPublishedPage writes docs/published.md. Whether it is what the reruns say, lab/baselines checks, without the race detector,
 // under which they take minutes.
 func TestPublishedPage(t *testing.T) {
 	if !*update {
-		t.Skip("only with -update: internal/published checks the page")
+		t.Skip("only with -update: lab/baselines checks the page")
 	}
-	p, err := published.Run(t.Context(), publishedSeeds, nil)
+	p, err := baselines.Run(t.Context(), publishedSeeds, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

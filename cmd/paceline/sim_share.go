@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/paceline-go/paceline/internal/ledger"
-	"github.com/paceline-go/paceline/internal/live"
-	"github.com/paceline-go/paceline/internal/shared"
-	"github.com/paceline-go/paceline/internal/spell"
+	"github.com/paceline-go/paceline/internal/app/sharestore"
+	"github.com/paceline-go/paceline/internal/core/node"
+	"github.com/paceline-go/paceline/internal/text/humanize"
+	"github.com/paceline-go/paceline/lab/loadgen"
 	"github.com/paceline-go/paceline/limit"
 )
 
@@ -31,13 +31,13 @@ func (l *simLive) instead(following string) error {
 
 // shares has the clients of a fleet share the quota by a store, which is reached first. The server begins with what they take it to have: a
 // window's worth.
-func (l *simLive) shares(cmd *cobra.Command, fleet *live.Fleet) error {
+func (l *simLive) shares(cmd *cobra.Command, fleet *loadgen.Fleet) error {
 	if l.address == "" {
 		return nil
 	}
 	c := &fleet.Client
-	c.Share = live.Share{Store: l.address, Name: l.name}
-	c.Strategy, fleet.Strategies = live.SharedStrategy, nil
+	c.Share = loadgen.Share{Store: l.address, Name: l.name}
+	c.Strategy, fleet.Strategies = loadgen.SharedStrategy, nil
 	if !cmd.Flag("level").Changed {
 		fleet.Server.Level = l.limit
 	}
@@ -52,21 +52,21 @@ func (l *simLive) shares(cmd *cobra.Command, fleet *live.Fleet) error {
 	if err != nil {
 		return err
 	}
-	if quiet, lasts := own.Span()+ledger.DefaultLate+2*time.Second, time.Duration(float64(l.duration)/l.scale); quiet >= lasts {
+	if quiet, lasts := own.Span()+node.DefaultLate+2*time.Second, time.Duration(float64(l.duration)/l.scale); quiet >= lasts {
 		fmt.Fprintf(cmd.ErrOrStderr(), "warning: a store that is new to this quota is quiet for %s, and the run takes %s: a shorter --window or a longer --duration has clients send something\n",
-			spell.Span(quiet.Round(time.Second)), spell.Span(lasts.Round(time.Second)))
+			humanize.Span(quiet.Round(time.Second)), humanize.Span(lasts.Round(time.Second)))
 	}
 	return store.Close()
 }
 
 // openSimShare opens the store of a client process.
-func openSimShare(ctx context.Context, s live.Share, own func() limit.Keeper) (limit.Limiter, io.Closer, error) {
+func openSimShare(ctx context.Context, s loadgen.Share, own func() limit.Keeper) (limit.Limiter, io.Closer, error) {
 	f := shareFlags{address: s.Store, name: s.Name, fallback: "wait"}
 	all, err := f.open(ctx, nil)
 	if err != nil {
 		return nil, nil, err
 	}
-	l, err := all.Join(ctx, all.Name(shared.Place{}), func() limit.Limiter { return own() })
+	l, err := all.Join(ctx, all.Name(sharestore.Place{}), func() limit.Limiter { return own() })
 	if err != nil {
 		return nil, nil, exitError{exitConfig, errors.Join(fmt.Errorf("--share: %w", err), all.Close())}
 	}

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/ledger"
-	"github.com/paceline-go/paceline/internal/live"
+	"github.com/paceline-go/paceline/internal/core/node"
+	"github.com/paceline-go/paceline/lab/loadgen"
 	"github.com/paceline-go/paceline/limit"
 )
 
@@ -30,11 +30,11 @@ func TestLiveShare(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	var r live.Report
+	var r loadgen.Report
 	if err := json.Unmarshal(out, &r); err != nil {
 		t.Fatal(err)
 	}
-	if r.Limited > 0 || r.Served < 20 || r.Strategy != live.SharedStrategy {
+	if r.Limited > 0 || r.Served < 20 || r.Strategy != loadgen.SharedStrategy {
 		t.Errorf("%d served, %d limited, by %s", r.Served, r.Limited, r.Strategy)
 	}
 	for process := range 3 {
@@ -49,11 +49,11 @@ func TestLiveShare(t *testing.T) {
 }
 
 // bookOf is what a store has under a name.
-func bookOf(t *testing.T, address, name string) (b *ledger.Book) {
+func bookOf(t *testing.T, address, name string) (b *node.Book) {
 	t.Helper()
 	put(t, address, name, func(was []byte) []byte {
 		var err error
-		if b, err = ledger.Decode(was); err != nil {
+		if b, err = node.Decode(was); err != nil {
 			t.Fatal(err)
 		}
 		return was

@@ -14,10 +14,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/paceline-go/paceline/internal/strategy"
-	"github.com/paceline-go/paceline/sim/compare"
-	"github.com/paceline-go/paceline/sim/fleet"
-	"github.com/paceline-go/paceline/throttle"
+	"github.com/paceline-go/paceline/fairshare"
+	"github.com/paceline-go/paceline/lab/sim/compare"
+	"github.com/paceline-go/paceline/lab/sim/fleet"
+	"github.com/paceline-go/paceline/lab/strategy"
 )
 
 const simThrottleLong = `Compare strategies by which clients share a quota that strangers use too, most often a bucket of 4,500 requests per hour:
@@ -33,7 +33,7 @@ clients' shares of what was served. unused: of what the quota let pass. settle: 
 are sent as the quota lets pass, give or take 10 %. -o json has all that is measured.
 
 With --aims one strategy runs in the scenarios that it should do well in, over seeds that no law was tuned on, and each
-figure is beside what is aimed at. A strategy of your own is a Go type: package sim/compare has the table for it.`
+figure is beside what is aimed at. A strategy of your own is a Go type: package lab/sim/compare has the table for it.`
 
 // best is the best of the published laws. Charts show its sleep beside that of ours.
 const best = "exponential-increase-proportional-remaining-decrease"
@@ -171,7 +171,7 @@ func (s *simThrottle) run(ctx context.Context, cmd *cobra.Command) error {
 }
 
 // chooseStrategies returns the named strategies or, without names, the usual ones with ours first.
-func chooseStrategies(names []string) (chosen []throttle.Strategy, err error) {
+func chooseStrategies(names []string) (chosen []fairshare.Strategy, err error) {
 	if len(names) == 0 {
 		for _, s := range strategy.All() {
 			if !slices.Contains(floods, s.Name) {
@@ -179,7 +179,7 @@ func chooseStrategies(names []string) (chosen []throttle.Strategy, err error) {
 			}
 		}
 		ours := oursName()
-		slices.SortStableFunc(chosen, func(a, b throttle.Strategy) int {
+		slices.SortStableFunc(chosen, func(a, b fairshare.Strategy) int {
 			return cmp.Compare(rank(b.Name == ours), rank(a.Name == ours))
 		})
 		if len(chosen) == 0 {

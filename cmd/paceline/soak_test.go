@@ -22,9 +22,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/race"
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/rule"
+	"github.com/paceline-go/paceline/internal/testkit/race"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 const soakKey = "soak-hunter2-8d1f6a"

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/paceline-go/paceline/internal/near"
-	"github.com/paceline-go/paceline/internal/shown"
+	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text/suggest"
 )
 
 // meant maps names that other programs use for a flag to our names, where these are too different to be found as a misspelling.
@@ -37,7 +37,7 @@ func unknownCommand(c *cobra.Command, name string) error {
 			names = append(names, below.Name())
 		}
 	}
-	meant := near.Or(name, names)
+	meant := suggest.Or(name, names)
 	if _, err := os.Stat(name); meant == "" && err == nil && !c.HasParent() {
 		meant = "; did you mean paceline run " + name + "?"
 	}
@@ -71,7 +71,7 @@ func noSuchFile(name string, err error) error {
 			names = append(names, e.Name())
 		}
 	}
-	found := near.Names(filepath.Base(name), names)
+	found := suggest.Names(filepath.Base(name), names)
 	for i := range found {
 		if found[i] = filepath.Join(folder, found[i]); found[i] == name {
 			return err
@@ -133,7 +133,7 @@ func otherFlag(c *cobra.Command, name string) string {
 			own = append(own, f.Name)
 		}
 	})
-	if found := near.Names(name, own); len(name) > 1 && len(found) > 0 {
+	if found := suggest.Names(name, own); len(name) > 1 && len(found) > 0 {
 		said = "; did you mean --" + strings.Join(found, " or --") + "?"
 	}
 	if f := c.Flags().Lookup(meant[name]); f != nil {
@@ -154,7 +154,7 @@ func otherFlag(c *cobra.Command, name string) string {
 		}
 	})
 	if len(others) > 0 {
-		said = cmp.Or(said, ";") + " " + dashes + name + " is a flag of " + shown.Some(others, 3)
+		said = cmp.Or(said, ";") + " " + dashes + name + " is a flag of " + sanitize.Some(others, 3)
 	}
 	return said
 }

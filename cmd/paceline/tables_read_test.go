@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/batch"
-	"github.com/paceline-go/paceline/internal/published"
+	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/lab/baselines"
 	"github.com/paceline-go/paceline/ratetest"
 	"github.com/paceline-go/paceline/ratetest/llm"
 	"github.com/paceline-go/paceline/ratetest/service"
@@ -136,7 +136,7 @@ func TestPlanSaysWhatTheJSONDoes(t *testing.T) {
 	_, text, _ := paceline("", args...)
 	_, object, _ := paceline("", append(args, "-o", "json")...)
 	fits(t, text)
-	p, rows := jsonOf[batch.Plan](t, object), readPlan(text)
+	p, rows := jsonOf[run.Plan](t, object), readPlan(text)
 	same := func(label string, want ...float64) {
 		t.Helper()
 		got := figures(rows[label])
@@ -195,9 +195,9 @@ func TestPublishedSaysWhatTheJSONDoes(t *testing.T) {
 	_, text, _ := command("sim", "published", "--seeds", "2")
 	_, object, _ := command("sim", "published", "--seeds", "2", "-o", "json")
 	fits(t, text)
-	page := jsonOf[published.Page](t, object)
+	page := jsonOf[baselines.Page](t, object)
 	words := func(s string) string { return strings.Join(strings.Fields(s), " ") }
-	verdicts := map[published.Verdict]int{}
+	verdicts := map[baselines.Verdict]int{}
 	for _, d := range page.Documents {
 		_, rest, found := strings.Cut(text, strings.ToUpper(d.Name)+"\n===")
 		if !found {
@@ -243,7 +243,7 @@ func TestPublishedSaysWhatTheJSONDoes(t *testing.T) {
 			}
 		}
 	}
-	if want := fmt.Sprintf("%d confirmed, %d in part, %d refuted; 2 seeds\n", verdicts[published.Confirmed], verdicts[published.InPart], verdicts[published.Refuted]); !strings.HasSuffix(text, want) {
+	if want := fmt.Sprintf("%d confirmed, %d in part, %d refuted; 2 seeds\n", verdicts[baselines.Confirmed], verdicts[baselines.InPart], verdicts[baselines.Refuted]); !strings.HasSuffix(text, want) {
 		t.Errorf("the end is not %q", want)
 	}
 }
@@ -265,10 +265,10 @@ func TestReportsSayWhatTheJSONDoes(t *testing.T) {
 		return all
 	}
 	t.Run("provider", func(t *testing.T) {
-		run := func(args ...string) string {
+		try := func(args ...string) string {
 			return serveVerb(t, asked(4, "x"), []int{200, 200, 403, 403}, append([]string{"github", "--limit", "2/h", "--limit", "concurrent=5"}, args...)...)
 		}
-		text, r := run(), jsonOf[service.Report](t, run("-o", "json"))
+		text, r := try(), jsonOf[service.Report](t, try("-o", "json"))
 		fits(t, text)
 		rows := readRight(t, text, "limit")
 		compareTable(t, rows, objects(r.Limits), []heading{{name: "limit", field: "policy"}, {name: "of", field: "who"}, {name: "accepted", field: "accepted"}, {name: "refused", field: "refused"},
@@ -299,11 +299,11 @@ func TestReportsSayWhatTheJSONDoes(t *testing.T) {
 		}
 	})
 	t.Run("openai", func(t *testing.T) {
-		run := func(args ...string) string {
+		try := func(args ...string) string {
 			_, out, _ := serveLLMVerb(t, "/v1/chat/completions", asked(4, llmBody), []int{200, 200, 200, 429}, append([]string{"openai", "--rpm", "3", "--tpm", "90", "--keys", "alice", "--models", "m"}, args...)...)
 			return out
 		}
-		text, r := run(), jsonOf[llm.Report](t, run("-o", "json"))
+		text, r := try(), jsonOf[llm.Report](t, try("-o", "json"))
 		fits(t, text)
 		var want []any
 		for _, a := range r.Accounts {
@@ -321,10 +321,10 @@ func TestReportsSayWhatTheJSONDoes(t *testing.T) {
 		}
 	})
 	t.Run("gcra", func(t *testing.T) {
-		run := func(args ...string) string {
+		try := func(args ...string) string {
 			return serveVerb(t, asked(3, "x"), []int{200, 200, 429}, append([]string{"gcra", "--limit", "1", "--window", "1000h", "--capacity", "2", "--level", "2"}, args...)...)
 		}
-		text, r := run(), jsonOf[ratetest.GCRAReport](t, run("-o", "json"))
+		text, r := try(), jsonOf[ratetest.GCRAReport](t, try("-o", "json"))
 		m := regexp.MustCompile(`^(\d+) accepted and (\d+) limited \((\S+) %\) in \S+; (\d+) left, (\d+) lost to a full bucket; up to (\d+) under way at once\n$`).FindStringSubmatch(text)
 		if want := fmt.Sprintf("[%d %d %.2f %d %.0f %d]", r.Accepted, r.Limited, 100*float64(r.Limited)/float64(r.Accepted+r.Limited), r.Left, r.Unused, r.Peak); m == nil || fmt.Sprint(m[1:]) != want {
 			t.Errorf("%s, in the JSON %s", text, want)

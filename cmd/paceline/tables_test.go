@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/paceline-go/paceline/internal/bench"
-	"github.com/paceline-go/paceline/internal/columns"
-	"github.com/paceline-go/paceline/internal/tables"
+	"github.com/paceline-go/paceline/internal/text/table"
+	"github.com/paceline-go/paceline/internal/text/width"
+	"github.com/paceline-go/paceline/lab/bench"
 )
 
 // readTable reads the tables of a text whose first heading is this one: each cell by the heading above it, a map a row. What goes on in
@@ -177,7 +177,7 @@ func TestTablesSayWhatTheJSONDoes(t *testing.T) {
 func fits(t *testing.T, text string) {
 	t.Helper()
 	for line := range strings.SplitSeq(text, "\n") {
-		if n := columns.Of(line); n > tables.Width {
+		if n := width.Of(line); n > table.Width {
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}
@@ -248,7 +248,7 @@ func TestTextFits(t *testing.T) {
 	for _, p := range all {
 		_, text, _ := command("explain", "--provider", p.Name)
 		for line := range strings.SplitSeq(text, "\n") {
-			if n := columns.Of(line); n > tables.Width && strings.Contains(strings.TrimSpace(line[min(30, len(line)):]), " ") {
+			if n := width.Of(line); n > table.Width && strings.Contains(strings.TrimSpace(line[min(30, len(line)):]), " ") {
 				t.Error(fmt.Sprint(p.Name, ": ", n, " columns: ", line))
 			}
 		}

@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/paceline-go/paceline/internal/batch"
-	"github.com/paceline-go/paceline/page"
+	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/observe/dashboard"
 )
 
 // watchFlags says where the page is served on which a run can be watched.
@@ -58,19 +58,19 @@ func (f *watchFlags) listen() (*watching, error) {
 type watching struct {
 	listener net.Listener
 	hosts    []string
-	page     *page.Page
+	page     *dashboard.Page
 	server   *http.Server
 	stop     context.CancelFunc
 }
 
 // serve serves the page of a run until close is called, and tells its address. The page records from now on, so that its first visitor sees
 // the past, too.
-func (w *watching) serve(title string, r *batch.Run, tell func(string)) error {
+func (w *watching) serve(title string, r *run.Run, tell func(string)) error {
 	if w == nil {
 		return nil
 	}
 	var err error
-	w.page, err = page.New(page.Config{Sources: r.Sources(), Title: title, Hosts: w.hosts})
+	w.page, err = dashboard.New(dashboard.Config{Sources: r.Sources(), Title: title, Hosts: w.hosts})
 	if err != nil {
 		return usageError{fmt.Errorf("--page: %w", err)}
 	}

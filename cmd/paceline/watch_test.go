@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/paceline-go/paceline/internal/browser"
+	"github.com/paceline-go/paceline/internal/testkit/browser"
 )
 
 // pageOf starts a run and returns the address of its page, the rest of what it says, and how it ends.

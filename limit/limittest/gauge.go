@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // Gauge is how much of law 15 holds for a kind of Limiter.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // Rolling returns the promise of a rolling window: no closed span of window holds more than n of unit.

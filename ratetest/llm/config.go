@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/paceline-go/paceline/latency"
+	"github.com/paceline-go/paceline/ratetest/latency"
 )
 
 // Provider says whose API a Server speaks.

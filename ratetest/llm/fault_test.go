@@ -19,8 +19,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/paceline-go/paceline/latency"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/ratetest/latency"
 	"github.com/paceline-go/paceline/ratetest/llm"
 	"github.com/paceline-go/paceline/tokens"
 )
@@ -89,27 +89,27 @@ func TestLLMKindsOfRefusal(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		config llm.Config
-		want   quota.Refusal
+		want   provider.Refusal
 		after  time.Duration
 		status int
 	}{
-		{"a minute", llm.Config{Limits: llm.Limits{Requests: 1}}, quota.RateLimited, time.Minute, 429},
-		{"a day", llm.Config{Limits: llm.Limits{Requests: 9, RequestsPerDay: 1}}, quota.QuotaExhausted, 24 * time.Hour, 429},
-		{"too large", llm.Config{Limits: llm.Limits{Tokens: 3}}, quota.TooLarge, 0, 429},
-		{"credit", llm.Config{Credit: 1}, quota.Unpaid, 0, 429},
-		{"overloaded", llm.Config{Script: []llm.Fault{0, llm.Unavailable}}, quota.Overloaded, time.Second, 503},
-		{"injected", llm.Config{Script: []llm.Fault{0, llm.Refused}, RetryAfter: 3 * time.Second}, quota.RateLimited, 3 * time.Second, 429},
-		{"a minute", llm.Config{Provider: llm.Anthropic, Limits: llm.Limits{Requests: 1}}, quota.RateLimited, time.Minute, 429},
-		{"credit", llm.Config{Provider: llm.Anthropic, Credit: 1}, quota.Unpaid, 0, 400},
-		{"overloaded", llm.Config{Provider: llm.Anthropic, Script: []llm.Fault{0, llm.Unavailable}}, quota.Overloaded, time.Second, 529},
+		{"a minute", llm.Config{Limits: llm.Limits{Requests: 1}}, provider.RateLimited, time.Minute, 429},
+		{"a day", llm.Config{Limits: llm.Limits{Requests: 9, RequestsPerDay: 1}}, provider.QuotaExhausted, 24 * time.Hour, 429},
+		{"too large", llm.Config{Limits: llm.Limits{Tokens: 3}}, provider.TooLarge, 0, 429},
+		{"credit", llm.Config{Credit: 1}, provider.Unpaid, 0, 429},
+		{"overloaded", llm.Config{Script: []llm.Fault{0, llm.Unavailable}}, provider.Overloaded, time.Second, 503},
+		{"injected", llm.Config{Script: []llm.Fault{0, llm.Refused}, RetryAfter: 3 * time.Second}, provider.RateLimited, 3 * time.Second, 429},
+		{"a minute", llm.Config{Provider: llm.Anthropic, Limits: llm.Limits{Requests: 1}}, provider.RateLimited, time.Minute, 429},
+		{"credit", llm.Config{Provider: llm.Anthropic, Credit: 1}, provider.Unpaid, 0, 400},
+		{"overloaded", llm.Config{Provider: llm.Anthropic, Script: []llm.Fault{0, llm.Unavailable}}, provider.Overloaded, time.Second, 529},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			l := newServer(t, c.config)
 			path := []string{chat, messages}[c.config.Provider]
 			ask(l, path, "k", prompt(1, 1))
 			w := ask(l, path, "k", prompt(5, 1))
-			d, _ := quota.Lookup(c.config.Provider.String())
-			o := d.Read(time.Now(), quota.Response{Status: w.Code, Header: w.Header(), Body: w.Body.Bytes()})
+			d, _ := provider.Lookup(c.config.Provider.String())
+			o := d.Read(time.Now(), provider.Response{Status: w.Code, Header: w.Header(), Body: w.Body.Bytes()})
 			if w.Code != c.status || o.Refusal != c.want || o.RetryAfter != c.after || len(o.Problems) > 0 {
 				t.Errorf("%v, %s: %d, %+v\n%v %s", c.config.Provider, c.name, w.Code, o, w.Header(), w.Body)
 			}
@@ -119,13 +119,13 @@ func TestLLMKindsOfRefusal(t *testing.T) {
 
 // Each fault over a socket, as a client meets it, on a stream and not.
 func TestLLMFaults(t *testing.T) {
-	for _, provider := range []llm.Provider{llm.OpenAI, llm.Anthropic} {
-		path := []string{chat, messages}[provider]
+	for _, api := range []llm.Provider{llm.OpenAI, llm.Anthropic} {
+		path := []string{chat, messages}[api]
 		for fault := llm.NoFault; fault <= llm.GarbledHeaders; fault++ {
 			for _, stream := range []bool{false, true} {
-				name := fmt.Sprintf("%v, %v, stream %v", provider, fault, stream)
+				name := fmt.Sprintf("%v, %v, stream %v", api, fault, stream)
 				var log bytes.Buffer
-				l := newServer(t, llm.Config{Provider: provider, Script: []llm.Fault{fault}, Truth: uses(9, 0, 100), LogTo: &log})
+				l := newServer(t, llm.Config{Provider: api, Script: []llm.Fault{fault}, Truth: uses(9, 0, 100), LogTo: &log})
 				if err := l.Start(""); err != nil {
 					t.Fatal(err)
 				}
@@ -136,25 +136,25 @@ func TestLLMFaults(t *testing.T) {
 				w, err := client.Do(r)
 				var text string
 				var usage tokens.Usage
-				var o quota.Observation
+				var o provider.Observation
 				status := 0
 				if err == nil {
 					status = w.StatusCode
-					d, _ := quota.Lookup(provider.String())
+					d, _ := provider.Lookup(api.String())
 					text, usage, err = watch(t, path, strings.HasPrefix(w.Header.Get("Content-Type"), "text/event-stream"), w.Body)
 					w.Body.Close()
-					o = d.Read(time.Now(), quota.Response{Status: status, Header: w.Header, Body: []byte(text)})
+					o = d.Read(time.Now(), provider.Response{Status: status, Header: w.Header, Body: []byte(text)})
 				}
-				overloaded := []int{503, 529}[provider]
-				unpaid := []int{429, 400}[provider]
+				overloaded := []int{503, 529}[api]
+				unpaid := []int{429, 400}[api]
 				headers := len(o.Limits) > 0 && len(o.Problems) == 0
 				ok := map[llm.Fault]bool{
 					llm.NoFault:        status == 200 && err == nil && usage.Output == 100 && headers,
 					llm.Refused:        status == 429 && o.RetryAfter == time.Second && headers && o.Limits[0].Remaining.N > 0,
-					llm.Failed:         status == 500 && strings.Contains(text, []string{"server_error", "api_error"}[provider]),
+					llm.Failed:         status == 500 && strings.Contains(text, []string{"server_error", "api_error"}[api]),
 					llm.BadGateway:     status == 502 && strings.HasPrefix(text, "<html>"),
-					llm.Unavailable:    status == overloaded && o.Refusal == quota.Overloaded,
-					llm.Unpaid:         status == unpaid && o.Refusal == quota.Unpaid && o.RetryAfter == 0,
+					llm.Unavailable:    status == overloaded && o.Refusal == provider.Overloaded,
+					llm.Unpaid:         status == unpaid && o.Refusal == provider.Unpaid && o.RetryAfter == 0,
 					llm.Reset:          errors.Is(err, syscall.ECONNRESET) && status == 0,
 					llm.Cut:            errors.Is(err, io.ErrUnexpectedEOF) && status == 200 && text != "",
 					llm.Ended:          errors.Is(err, tokens.ErrIncomplete) && !errors.Is(err, io.ErrUnexpectedEOF) && status == 200 && text != "",
@@ -178,7 +178,7 @@ func TestLLMFaults(t *testing.T) {
 				if f, err := llm.ParseFault(fault.String()); f != fault || err != nil {
 					t.Errorf("%v, %v", f, err)
 				}
-				again, err := llm.Judge(llm.Config{Provider: provider}, &log)
+				again, err := llm.Judge(llm.Config{Provider: api}, &log)
 				if again.Elapsed = report.Elapsed; err != nil || !reflect.DeepEqual(again, report) {
 					t.Errorf("%s: by the log %+v, %v\nwant %+v", name, again, err, report)
 				}

@@ -8,9 +8,9 @@ import (
 	"maps"
 	"time"
 
-	"github.com/paceline-go/paceline/mono"
+	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/ratetest/internal/host"
-	"github.com/paceline-go/paceline/rule"
+	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // Line is a line of Config.LogTo: a request that was checked, or what its cost was amended by. Instants are in

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/rule"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // Limits are those of one key for one model. Tokens read from a cache do not count as input of Anthropic's.

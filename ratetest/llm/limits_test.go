@@ -13,8 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline/latency"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/ratetest/latency"
 	"github.com/paceline-go/paceline/ratetest/llm"
 )
 
@@ -286,8 +286,8 @@ func TestLLMRetryAfterIsEnough(t *testing.T) {
 				body := prompt(1+rng.IntN(40), 1+rng.IntN(200))
 				w := ask(l, path, "k", body)
 				if w.Code == 429 {
-					d, _ := quota.Lookup(c.Provider.String())
-					o := d.Read(time.Now(), quota.Response{Status: w.Code, Header: w.Header(), Body: w.Body.Bytes()})
+					d, _ := provider.Lookup(c.Provider.String())
+					o := d.Read(time.Now(), provider.Response{Status: w.Code, Header: w.Header(), Body: w.Body.Bytes()})
 					if o.RetryAfter <= 0 || len(o.Problems) > 0 {
 						t.Fatalf("seed %d: %+v of %v %s", seed, o, w.Header(), w.Body)
 					}

@@ -5,13 +5,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/ratetest/service"
 )
 
 // A server that refuses as GitHub does, with its limit lowered to two requests in any hour, so that a test soon meets it.
 func ExampleNew() {
-	server, err := service.New(service.Config{Provider: "github", Limits: []quota.Policy{{Name: "requests", Limit: 2, Rule: quota.Rolling}}})
+	server, err := service.New(service.Config{Provider: "github", Limits: []provider.Policy{{Name: "requests", Limit: 2, Rule: provider.Rolling}}})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/ratetest/service"
 )
 
@@ -17,9 +17,9 @@ var unserved = map[string]string{
 }
 
 // differences compares what quota says of the limits of a name with what a fake enforces. It is one line for each.
-func differences(preset string, published, enforced []quota.Policy) (all []string) {
+func differences(preset string, published, enforced []provider.Policy) (all []string) {
 	for _, q := range published {
-		i := slices.IndexFunc(enforced, func(p quota.Policy) bool { return p.Name == q.Name })
+		i := slices.IndexFunc(enforced, func(p provider.Policy) bool { return p.Name == q.Name })
 		if i < 0 {
 			all = append(all, fmt.Sprintf("%s: quota has %q, the fake does not", preset, q.Name))
 			continue
@@ -48,7 +48,7 @@ func TestServiceKnowsWhatQuotaKnows(t *testing.T) {
 	for _, info := range service.All() {
 		for _, name := range info.Presets {
 			served[name] = true
-			if published, ok := quota.LookupPreset(name); ok {
+			if published, ok := provider.LookupPreset(name); ok {
 				compared++
 				for _, d := range differences(name, published.Policies, newServer(t, service.Config{Provider: info.Name, Preset: name}).Limits()) {
 					t.Error(d)
@@ -56,9 +56,9 @@ func TestServiceKnowsWhatQuotaKnows(t *testing.T) {
 			}
 		}
 	}
-	for _, p := range quota.Presets() {
-		provider, _, _ := strings.Cut(p.Name, ":")
-		fake := slices.ContainsFunc(service.All(), func(i service.Info) bool { return i.Name == provider })
+	for _, p := range provider.Presets() {
+		vendor, _, _ := strings.Cut(p.Name, ":")
+		fake := slices.ContainsFunc(service.All(), func(i service.Info) bool { return i.Name == vendor })
 		if fake && !served[p.Name] && unserved[p.Name] == "" {
 			t.Errorf("%s: quota has it, the fake does not, and nothing says why", p.Name)
 		}
@@ -67,7 +67,7 @@ func TestServiceKnowsWhatQuotaKnows(t *testing.T) {
 		t.Errorf("%d compared", compared)
 	}
 	for name := range unserved {
-		if _, ok := quota.LookupPreset(name); !ok || served[name] {
+		if _, ok := provider.LookupPreset(name); !ok || served[name] {
 			t.Errorf("%s need not be left out", name)
 		}
 	}
@@ -75,20 +75,20 @@ func TestServiceKnowsWhatQuotaKnows(t *testing.T) {
 
 // TestDifferencesAreFound: each fact that is changed is named.
 func TestDifferencesAreFound(t *testing.T) {
-	p := quota.Policy{Name: "requests", Unit: quota.Requests, Scope: quota.Key, Rule: quota.Bucket, Limit: 10, Window: sec, Burst: 20}
-	for want, change := range map[string]func(*quota.Policy){
-		"limit 10 in quota, 11 in the fake": func(p *quota.Policy) { p.Limit++ }, "window 1s in quota, 2s": func(p *quota.Policy) { p.Window *= 2 },
-		"burst 20 in quota, 0": func(p *quota.Policy) { p.Burst = 0 }, "unit ": func(p *quota.Policy) { p.Unit = quota.Weight },
-		"scope ": func(p *quota.Policy) { p.Scope = quota.IP }, "rule ": func(p *quota.Policy) { p.Rule = quota.Rolling },
-		`quota has "requests", the fake does not`: func(p *quota.Policy) { p.Name = "x" },
+	p := provider.Policy{Name: "requests", Unit: provider.Requests, Scope: provider.Key, Rule: provider.Bucket, Limit: 10, Window: sec, Burst: 20}
+	for want, change := range map[string]func(*provider.Policy){
+		"limit 10 in quota, 11 in the fake": func(p *provider.Policy) { p.Limit++ }, "window 1s in quota, 2s": func(p *provider.Policy) { p.Window *= 2 },
+		"burst 20 in quota, 0": func(p *provider.Policy) { p.Burst = 0 }, "unit ": func(p *provider.Policy) { p.Unit = provider.Weight },
+		"scope ": func(p *provider.Policy) { p.Scope = provider.IP }, "rule ": func(p *provider.Policy) { p.Rule = provider.Rolling },
+		`quota has "requests", the fake does not`: func(p *provider.Policy) { p.Name = "x" },
 	} {
 		q := p
 		change(&q)
-		if all := differences("a", []quota.Policy{p}, []quota.Policy{q}); len(all) != 1 || !strings.Contains(all[0], want) {
+		if all := differences("a", []provider.Policy{p}, []provider.Policy{q}); len(all) != 1 || !strings.Contains(all[0], want) {
 			t.Errorf("%q, want %q", all, want)
 		}
 	}
-	if all := differences("a", []quota.Policy{p}, []quota.Policy{p}); all != nil {
+	if all := differences("a", []provider.Policy{p}, []provider.Policy{p}); all != nil {
 		t.Error(all)
 	}
 }

@@ -16,15 +16,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/race"
-	"github.com/paceline-go/paceline/latency"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/provider/classify"
 	"github.com/paceline-go/paceline/ratetest"
+	"github.com/paceline-go/paceline/ratetest/latency"
 	"github.com/paceline-go/paceline/ratetest/service"
 	"github.com/paceline-go/paceline/transport"
-	"github.com/paceline-go/paceline/verdict"
 )
 
 // fullRow is a client at the full rate of what a provider publishes: who it is, what it asks, and for how long.
@@ -94,18 +94,18 @@ var fullRate = []fullRow{
 
 // limiterOf is what a client makes of what is published. Where that does not say how a limit counts, any window of its length
 // holds no more than it: that keeps every kind but a rule of its own.
-func limiterOf(t *testing.T, p quota.Policy, base time.Time, midnight time.Duration) limit.Limiter {
+func limiterOf(t *testing.T, p provider.Policy, base time.Time, midnight time.Duration) limit.Limiter {
 	t.Helper()
 	var l limit.Limiter
 	var err error
-	switch unit, _ := verdict.UnitOf(p.Unit); p.Rule {
-	case quota.Bucket:
+	switch unit, _ := classify.UnitOf(p.Unit); p.Rule {
+	case provider.Bucket:
 		l, err = limit.NewBucket(limit.BucketConfig{Limit: p.Limit, Window: p.Window, Burst: p.Burst, Unit: unit})
-	case quota.Calendar:
+	case provider.Calendar:
 		l, err = limit.NewCalendar(limit.CalendarConfig{Limit: p.Limit, Window: p.Window, Phase: mono.Of(base, time.Unix(0, 0).Add(midnight)), Unit: unit})
-	case quota.Anchored:
+	case provider.Anchored:
 		l, err = limit.NewAnchored(limit.AnchoredConfig{Limit: p.Limit, Window: p.Window, Unit: unit})
-	case quota.Concurrency:
+	case provider.Concurrency:
 		l, err = limit.NewConcurrency(limit.ConcurrencyConfig{Limit: p.Limit})
 	default:
 		l, err = limit.NewRolling(limit.RollingConfig{Limit: p.Limit, Window: p.Window, Unit: unit})
@@ -160,7 +160,7 @@ type client struct {
 	window    time.Duration      // that one's
 }
 
-func (c *fullRow) client(t *testing.T, dialect quota.Dialect, silent bool) *client {
+func (c *fullRow) client(t *testing.T, dialect provider.Dialect, silent bool) *client {
 	t.Helper()
 	// What the request costs, of a server that this one is not.
 	var log bytes.Buffer
@@ -173,11 +173,11 @@ func (c *fullRow) client(t *testing.T, dialect quota.Dialect, silent bool) *clie
 
 	config := service.Config{Provider: c.provider, Preset: c.preset, Before: latency.Constant(time.Millisecond), After: latency.Constant(time.Millisecond)}
 	s := newServer(t, config)
-	published, _ := quota.LookupPreset(cmp.Or(c.preset, map[string]string{"slack": "slack:tier3"}[c.provider], c.provider))
+	published, _ := provider.LookupPreset(cmp.Or(c.preset, map[string]string{"slack": "slack:tier3"}[c.provider], c.provider))
 	start := time.Now()
 	x := &client{path: &path{server: s, silent: silent, statuses: map[int]int{}}, possible: map[string]float64{}}
 	var cost limit.Cost
-	counted := map[quota.Scope][]quota.Policy{}
+	counted := map[provider.Scope][]provider.Policy{}
 	for _, p := range s.Limits() {
 		i := slices.IndexFunc(line.Counts, func(n service.Count) bool { return n.Policy == p.Name })
 		if i < 0 {
@@ -190,19 +190,19 @@ func (c *fullRow) client(t *testing.T, dialect quota.Dialect, silent bool) *clie
 			}
 		}
 		counted[p.Scope] = append(counted[p.Scope], p)
-		unit, _ := verdict.UnitOf(p.Unit)
+		unit, _ := classify.UnitOf(p.Unit)
 		cost[unit] = n
-		if p.Rule == quota.Concurrency {
+		if p.Rule == provider.Concurrency {
 			continue
 		}
 		x.windows = append(x.windows, p.Window)
 		can := float64(p.Limit) * c.long.Seconds() / p.Window.Seconds()
-		if p.Rule == quota.Bucket {
+		if p.Rule == provider.Bucket {
 			can += float64(cmp.Or(p.Burst, p.Limit))
 		} else {
 			can = max(can, float64(p.Limit))
 		}
-		if p.Rule == quota.Calendar { // at noon a day has begun, and the last one of the run does not end in it
+		if p.Rule == provider.Calendar { // at noon a day has begun, and the last one of the run does not end in it
 			since := start.Add(-c.midnight()).Sub(time.Unix(0, 0)) % p.Window
 			can = float64(p.Limit) * math.Ceil(float64(since+c.long)/float64(p.Window))
 		}
@@ -300,7 +300,7 @@ func TestServiceAtFullRate(t *testing.T) {
 
 // run has a client send for as long as the row says, and compares what it gets with what there is.
 func (c fullRow) run(t *testing.T, silent bool) {
-	d, _ := quota.Lookup(c.provider)
+	d, _ := provider.Lookup(c.provider)
 	x := c.client(t, d, silent)
 	most := math.Inf(1)
 	for _, can := range x.possible {
@@ -357,7 +357,7 @@ func TestServiceAtFullRateForDays(t *testing.T) {
 // TestServiceMisread: the same client, told that it talks to another provider, is not refused either, and is never away for longer
 // than the hour after which a guard goes to see.
 func TestServiceMisread(t *testing.T) {
-	names := quota.Names()
+	names := provider.Names()
 	all := os.Getenv("PACELINE_LONG") == "1"
 	if race.Enabled && !all {
 		t.Skip("what is concurrent in it is in the others, too")
@@ -373,7 +373,7 @@ func TestServiceMisread(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("%s read as %s", c, name), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					d, _ := quota.Lookup(name)
+					d, _ := provider.Lookup(name)
 					x := c.client(t, d, false)
 					enough := x.fills + 100
 					x.send(t, c.request, 30*time.Hour, enough)
@@ -400,7 +400,7 @@ func TestServiceAfterARefusal(t *testing.T) {
 			sends(s, "k", "GET /helix/users")
 		}
 		p := &path{server: s, statuses: map[int]int{}}
-		d, _ := quota.Lookup("twitch")
+		d, _ := provider.Lookup("twitch")
 		rt, err := transport.New(transport.Config{Base: p, Provider: d, Attempts: 5})
 		if err != nil {
 			t.Fatal(err)

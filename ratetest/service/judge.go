@@ -7,10 +7,10 @@ import (
 	"io"
 	"time"
 
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/ratetest/internal/host"
-	"github.com/paceline-go/paceline/rule"
+	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // Line is a line of Config.LogTo: a request that was checked, or one that was answered, where a limit counts
@@ -73,7 +73,7 @@ type Report struct {
 type Window struct {
 	Policy string        `json:"policy"`
 	Who    string        `json:"who"`
-	Rule   quota.Rule    `json:"rule"`
+	Rule   provider.Rule `json:"rule"`
 	Limit  int64         `json:"limit"`
 	Window time.Duration `json:"window_ns,omitempty"`
 	Burst  int64         `json:"burst,omitempty"`
@@ -92,7 +92,7 @@ type Window struct {
 // decides.
 type judge struct {
 	row    *tableRow
-	limits map[string]quota.Policy
+	limits map[string]provider.Policy
 	ban    *banRule
 	epoch  time.Time // the midnight before the first line
 	index  map[[2]string]*dock
@@ -114,8 +114,8 @@ type sentence struct {
 	until   int64
 }
 
-func newJudge(row *tableRow, limits []quota.Policy) *judge {
-	j := &judge{row: row, ban: banOf(row, limits), limits: map[string]quota.Policy{}, index: map[[2]string]*dock{}, bans: map[string]*sentence{}}
+func newJudge(row *tableRow, limits []provider.Policy) *judge {
+	j := &judge{row: row, ban: banOf(row, limits), limits: map[string]provider.Policy{}, index: map[[2]string]*dock{}, bans: map[string]*sentence{}}
 	for _, p := range limits {
 		j.limits[p.Name] = p
 	}
@@ -133,7 +133,7 @@ func (j *judge) dock(c *Count) (*dock, error) {
 		return nil, fmt.Errorf("no limit %q", c.Policy)
 	}
 	d := &dock{Window: Window{Policy: c.Policy, Who: c.Who, Rule: p.Rule, Limit: p.Limit, Window: p.Window, Burst: p.Burst}}
-	if p.Rule != quota.Concurrency {
+	if p.Rule != provider.Concurrency {
 		_, open, err := servedRule(j.row, p, j.epoch)
 		if err != nil {
 			return nil, err
@@ -209,7 +209,7 @@ func (j *judge) hear(line *Line) error {
 	passed, obstacle := line.Verdict == host.Accepted, false
 	for i := range line.Counts {
 		c := &line.Counts[i]
-		if c.Cost < 1 || c.Cost > quota.MaxCount {
+		if c.Cost < 1 || c.Cost > provider.MaxCount {
 			return fmt.Errorf("cost %d %w", c.Cost, errLine)
 		}
 		d, err := j.dock(c)

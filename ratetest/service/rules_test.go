@@ -18,9 +18,9 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/paceline-go/paceline/internal/race"
-	"github.com/paceline-go/paceline/latency"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/internal/testkit/race"
+	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/ratetest/latency"
 	"github.com/paceline-go/paceline/ratetest/service"
 )
 
@@ -37,8 +37,8 @@ func TestServiceIsJudged(t *testing.T) {
 					config := service.Config{Provider: p.Name, Preset: preset, Before: latency.Uniform(0, 20*ms), After: latency.Uniform(0, 100*ms), Seed: uint64(i)}
 					window := time.Hour // the shortest
 					for _, l := range newServer(t, config).Limits() {
-						small := quota.Policy{Name: l.Name, Limit: min(l.Limit, 3), Burst: min(l.Burst, 4)}
-						if l.Window >= 24*time.Hour || l.Unit == quota.Tokens || l.Unit == quota.Input || l.Burst > 100 {
+						small := provider.Policy{Name: l.Name, Limit: min(l.Limit, 3), Burst: min(l.Burst, 4)}
+						if l.Window >= 24*time.Hour || l.Unit == provider.Tokens || l.Unit == provider.Input || l.Burst > 100 {
 							small.Limit, small.Burst = min(l.Limit, 40), min(l.Burst, 30)
 						}
 						config.Limits = append(config.Limits, small)
@@ -108,14 +108,14 @@ func flipped(text, from, to string) string {
 	return strings.Join(lines, "")
 }
 
-// TestServiceBans: who is banned, for how long, and what package quota makes of it.
+// TestServiceBans: who is banned, for how long, and what package provider makes of it.
 func TestServiceBans(t *testing.T) {
 	type step struct {
 		at      time.Duration
 		key     string
 		request string
 		status  int
-		refusal quota.Refusal
+		refusal provider.Refusal
 		wait    time.Duration // as read
 	}
 	many := func(n int, s step) (all []step) {
@@ -133,42 +133,42 @@ func TestServiceBans(t *testing.T) {
 	heavy := "GET /api/v3/depth?limit=5000" // 250 of 6000
 	for _, c := range []struct {
 		provider string
-		limits   []quota.Policy
+		limits   []provider.Policy
 		steps    []step
 		bans     int
 	}{
 		// From noon, when an interval of the clock begins. Ten refusals of an address, whatever its keys, are a ban of two
 		// minutes; after the next ten it takes four. One that passes in between forgives the rest.
 		{"binance", nil, join(
-			many(24, step{0, "a", heavy, 200, quota.None, 0}),
-			many(9, step{sec, "a", heavy, 429, quota.RateLimited, 59 * sec}),
-			many(24, step{60 * sec, "b", heavy, 200, quota.None, 0}),
-			many(9, step{61 * sec, "b", heavy, 429, quota.RateLimited, 59 * sec}),
-			many(1, step{62 * sec, "a", heavy, 429, quota.RateLimited, 58 * sec}),
-			many(2, step{62 * sec, "b", "GET /api/v3/ping", 418, quota.Banned, 120 * sec}),
-			many(1, step{182*sec - ms, "b", "GET /api/v3/ping", 418, quota.Banned, sec}),
-			many(24, step{182 * sec, "b", heavy, 200, quota.None, 0}),
-			many(10, step{182 * sec, "b", heavy, 429, quota.RateLimited, 58 * sec}),
-			many(1, step{183 * sec, "b", heavy, 418, quota.Banned, 239 * sec}),
-			many(1, step{422 * sec, "b", heavy, 200, quota.None, 0}),
+			many(24, step{0, "a", heavy, 200, provider.None, 0}),
+			many(9, step{sec, "a", heavy, 429, provider.RateLimited, 59 * sec}),
+			many(24, step{60 * sec, "b", heavy, 200, provider.None, 0}),
+			many(9, step{61 * sec, "b", heavy, 429, provider.RateLimited, 59 * sec}),
+			many(1, step{62 * sec, "a", heavy, 429, provider.RateLimited, 58 * sec}),
+			many(2, step{62 * sec, "b", "GET /api/v3/ping", 418, provider.Banned, 120 * sec}),
+			many(1, step{182*sec - ms, "b", "GET /api/v3/ping", 418, provider.Banned, sec}),
+			many(24, step{182 * sec, "b", heavy, 200, provider.None, 0}),
+			many(10, step{182 * sec, "b", heavy, 429, provider.RateLimited, 58 * sec}),
+			many(1, step{183 * sec, "b", heavy, 418, provider.Banned, 239 * sec}),
+			many(1, step{422 * sec, "b", heavy, 200, provider.None, 0}),
 		), 2},
 		// The limit of an address answers 403 at once, and for ten minutes; that of an endpoint with 200.
-		{"bybit", []quota.Policy{{Name: "requests", Limit: 60}}, join(
-			many(50, step{0, "a", "GET /v5/one", 200, quota.None, 0}),
-			many(1, step{0, "a", "GET /v5/one", 200, quota.RateLimited, sec + ms}),
-			many(10, step{0, "b", "GET /v5/two", 200, quota.None, 0}),
-			many(1, step{0, "c", "GET /v5/three", 403, quota.Banned, 10 * time.Minute}),
-			many(1, step{10*time.Minute - ms, "c", "GET /v5/three", 403, quota.Banned, 10 * time.Minute}), // it does not say for how long
-			many(1, step{10 * time.Minute, "c", "GET /v5/three", 200, quota.None, 0}),
+		{"bybit", []provider.Policy{{Name: "requests", Limit: 60}}, join(
+			many(50, step{0, "a", "GET /v5/one", 200, provider.None, 0}),
+			many(1, step{0, "a", "GET /v5/one", 200, provider.RateLimited, sec + ms}),
+			many(10, step{0, "b", "GET /v5/two", 200, provider.None, 0}),
+			many(1, step{0, "c", "GET /v5/three", 403, provider.Banned, 10 * time.Minute}),
+			many(1, step{10*time.Minute - ms, "c", "GET /v5/three", 403, provider.Banned, 10 * time.Minute}), // it does not say for how long
+			many(1, step{10 * time.Minute, "c", "GET /v5/three", 200, provider.None, 0}),
 		), 1},
 		// 4 rejected after the 3 that pass are a log-out, of that session alone.
-		{"cme", []quota.Policy{{Name: "reject", Limit: 3}, {Name: "logout", Limit: 7}}, join(
-			many(3, step{0, "a", "POST /", 200, quota.None, 0}),
-			many(3, step{sec, "a", "POST /", 429, quota.RateLimited, 0}),
-			many(1, step{sec, "a", "POST /", 403, quota.None, 0}),
-			many(1, step{sec, "b", "POST /", 200, quota.None, 0}),
-			many(1, step{11*sec - ms, "a", "POST /", 403, quota.None, 0}),
-			many(1, step{11 * sec, "a", "POST /", 200, quota.None, 0}),
+		{"cme", []provider.Policy{{Name: "reject", Limit: 3}, {Name: "logout", Limit: 7}}, join(
+			many(3, step{0, "a", "POST /", 200, provider.None, 0}),
+			many(3, step{sec, "a", "POST /", 429, provider.RateLimited, 0}),
+			many(1, step{sec, "a", "POST /", 403, provider.None, 0}),
+			many(1, step{sec, "b", "POST /", 200, provider.None, 0}),
+			many(1, step{11*sec - ms, "a", "POST /", 403, provider.None, 0}),
+			many(1, step{11 * sec, "a", "POST /", 200, provider.None, 0}),
 		), 1},
 	} {
 		t.Run(c.provider, func(t *testing.T) {
@@ -176,9 +176,9 @@ func TestServiceBans(t *testing.T) {
 				time.Sleep(time.Until(time.Now().Truncate(24 * time.Hour).Add(36 * time.Hour)))
 				start := time.Now()
 				s := newServer(t, service.Config{Provider: c.provider, Limits: c.limits})
-				d, ok := quota.Lookup(c.provider)
+				d, ok := provider.Lookup(c.provider)
 				if !ok {
-					d, _ = quota.Lookup("generic")
+					d, _ = provider.Lookup("generic")
 				}
 				for i, step := range c.steps {
 					at(start, step.at)
@@ -188,7 +188,7 @@ func TestServiceBans(t *testing.T) {
 					if back, ok := o.ComeBack(time.Now()); ok {
 						wait = time.Until(back)
 					}
-					if step.refusal == quota.None {
+					if step.refusal == provider.None {
 						wait = 0
 					}
 					if r.Status != step.status || o.Refusal != step.refusal || wait != step.wait {
@@ -203,27 +203,27 @@ func TestServiceBans(t *testing.T) {
 	}
 }
 
-// TestServiceAtOnce: too many requests at once, and what package quota makes of the refusal.
+// TestServiceAtOnce: too many requests at once, and what package provider makes of the refusal.
 func TestServiceAtOnce(t *testing.T) {
 	for _, c := range []struct {
 		provider string
-		limits   []quota.Policy
+		limits   []provider.Policy
 		status   int
-		refusal  quota.Refusal
+		refusal  provider.Refusal
 		by       []string
 	}{
-		{"github", nil, 403, quota.RateLimited, []string{"secondary"}},
-		{"okta", nil, 429, quota.TooMany, nil},
+		{"github", nil, 403, provider.RateLimited, []string{"secondary"}},
+		{"okta", nil, 429, provider.TooMany, nil},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newServer(t, service.Config{Provider: c.provider, Limits: c.limits, After: latency.Constant(sec)})
 			most := 0
 			for _, l := range s.Limits() {
-				if l.Rule == quota.Concurrency {
+				if l.Rule == provider.Concurrency {
 					most = int(l.Limit)
 				}
 			}
-			d, _ := quota.Lookup(c.provider)
+			d, _ := provider.Lookup(c.provider)
 			refused := 0
 			var mu sync.Mutex
 			var all sync.WaitGroup
@@ -234,14 +234,14 @@ func TestServiceAtOnce(t *testing.T) {
 					o := d.Read(time.Now(), r)
 					want := c.refusal
 					if i < most {
-						want = quota.None
+						want = provider.None
 					}
-					if o.Refusal != want || want != quota.None && (r.Status != c.status || !reflect.DeepEqual(o.RefusedBy, c.by)) {
+					if o.Refusal != want || want != provider.None && (r.Status != c.status || !reflect.DeepEqual(o.RefusedBy, c.by)) {
 						t.Errorf("%s: request %d: %d, %+v, want %q", c.provider, i, r.Status, o, want)
 					}
 					mu.Lock()
 					defer mu.Unlock()
-					if o.Refusal != quota.None {
+					if o.Refusal != provider.None {
 						refused++
 					}
 				})
@@ -264,10 +264,10 @@ func TestServiceTooLarge(t *testing.T) {
 		{"shopify", `POST /admin/api/2025-01/graphql.json {"query":"{products(first:2000){nodes{id}}}"}`},
 	} {
 		s := newServer(t, service.Config{Provider: c.provider})
-		d, _ := quota.Lookup(c.provider)
+		d, _ := provider.Lookup(c.provider)
 		r := sends(s, "k", c.request)
 		o := d.Read(time.Now(), r)
-		if _, ok := o.ComeBack(time.Now()); o.Refusal != quota.TooLarge || ok {
+		if _, ok := o.ComeBack(time.Now()); o.Refusal != provider.TooLarge || ok {
 			t.Errorf("%s: %d %s: %+v", c.provider, r.Status, r.Body, o)
 		}
 		if got := s.Report(); got.TooLarge != 1 || got.Wrong != 0 {
@@ -281,14 +281,14 @@ func TestGeminiDay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Now().Truncate(24 * time.Hour).Add(30 * time.Hour))) // two hours before it
 		start := time.Now()
-		s := newServer(t, service.Config{Provider: "gemini", Limits: []quota.Policy{{Name: "GenerateRequestsPerDayPerProjectPerModel-FreeTier", Limit: 2}}})
-		d, _ := quota.Lookup("gemini")
+		s := newServer(t, service.Config{Provider: "gemini", Limits: []provider.Policy{{Name: "GenerateRequestsPerDayPerProjectPerModel-FreeTier", Limit: 2}}})
+		d, _ := provider.Lookup("gemini")
 		for i, step := range []struct {
 			at      time.Duration
-			refusal quota.Refusal
+			refusal provider.Refusal
 			wait    time.Duration
 		}{
-			{0, quota.None, 0}, {0, quota.None, 0}, {0, quota.QuotaExhausted, 2 * time.Hour}, {2*time.Hour - ms, quota.QuotaExhausted, ms}, {2 * time.Hour, quota.None, 0},
+			{0, provider.None, 0}, {0, provider.None, 0}, {0, provider.QuotaExhausted, 2 * time.Hour}, {2*time.Hour - ms, provider.QuotaExhausted, ms}, {2 * time.Hour, provider.None, 0},
 		} {
 			at(start, step.at)
 			r := sends(s, "k", "POST /v1beta/models/gemini-2.5-flash:generateContent {}")
@@ -342,7 +342,7 @@ func TestServiceShares(t *testing.T) {
 		{"groq", "requests per minute", "a", `POST /p {"model":"m"}`, "a", `POST /p {"model":"n"}`, false},
 		{"gemini", "GenerateRequestsPerMinutePerProjectPerModel-FreeTier", "a", `POST /v1/models/m:x {}`, "a", `POST /v1/models/n:x {}`, false},
 	} {
-		s := newServer(t, service.Config{Provider: c.provider, Limits: []quota.Policy{{Name: c.limit, Limit: 1, Window: time.Hour}}})
+		s := newServer(t, service.Config{Provider: c.provider, Limits: []provider.Policy{{Name: c.limit, Limit: 1, Window: time.Hour}}})
 		sends(s, c.key1, c.one)
 		sends(s, c.key2, c.another)
 		if r := s.Report(); r.Accepted+r.Limited != 2 || (r.Limited == 1) != c.shared {
@@ -353,7 +353,7 @@ func TestServiceShares(t *testing.T) {
 
 // TestDockerHubLooks: who asks with HEAD is told what is left, refused or not, and takes nothing of it.
 func TestDockerHubLooks(t *testing.T) {
-	s := newServer(t, service.Config{Provider: "docker-hub", Limits: []quota.Policy{{Name: "requests", Limit: 2}}})
+	s := newServer(t, service.Config{Provider: "docker-hub", Limits: []provider.Policy{{Name: "requests", Limit: 2}}})
 	for i, step := range []struct {
 		method, left string
 		status       int
@@ -370,7 +370,7 @@ func TestDockerHubLooks(t *testing.T) {
 
 // TestStravaCountsRefusals: what the quarter of an hour refuses is gone from the day.
 func TestStravaCountsRefusals(t *testing.T) {
-	s := newServer(t, service.Config{Provider: "strava", Limits: []quota.Policy{{Name: "15 minutes", Limit: 3}, {Name: "day", Limit: 8}}})
+	s := newServer(t, service.Config{Provider: "strava", Limits: []provider.Policy{{Name: "15 minutes", Limit: 3}, {Name: "day", Limit: 8}}})
 	for i, used := range []string{"1,1", "2,2", "3,3", "3,4", "3,5"} {
 		if r := sends(s, "k", "POST /api/v3/activities"); r.Header.Get("X-RateLimit-Usage") != used || (r.Status == 200) != (i < 3) {
 			t.Errorf("request %d: %d, %v, want %s", i, r.Status, r.Header, used)
@@ -385,7 +385,7 @@ func TestStravaCountsRefusals(t *testing.T) {
 func TestServiceScale(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		s := newServer(t, service.Config{Provider: "x-ratelimit-seconds", Scale: 10, Before: latency.Constant(sec), Limits: []quota.Policy{{Name: "requests", Limit: 1}}})
+		s := newServer(t, service.Config{Provider: "x-ratelimit-seconds", Scale: 10, Before: latency.Constant(sec), Limits: []provider.Policy{{Name: "requests", Limit: 1}}})
 		for i, want := range []int{200, 429} {
 			if r := sends(s, "k", "GET /"); r.Status != want {
 				t.Fatalf("request %d: %d", i, r.Status)
@@ -408,7 +408,7 @@ func TestServiceScale(t *testing.T) {
 func TestServiceOverTCP(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	var log bytes.Buffer
-	s := newServer(t, service.Config{Provider: "github", LogTo: &log, Limits: []quota.Policy{{Name: "requests", Limit: 1}}})
+	s := newServer(t, service.Config{Provider: "github", LogTo: &log, Limits: []provider.Policy{{Name: "requests", Limit: 1}}})
 	if err := s.Start(""); err != nil {
 		t.Fatal(err)
 	}
@@ -442,10 +442,10 @@ func TestServiceRefusesBadConfig(t *testing.T) {
 		`no Provider "slak"`:                            {Provider: "slak"},
 		`no Provider ""`:                                {},
 		`Preset "github": slack has slack:tier3, `:      {Provider: "slack", Preset: "github"},
-		`no "orders": heroku has "requests"`:            {Provider: "heroku", Limits: []quota.Policy{{Name: "orders"}}},
-		`"requests": limit -1 or burst 0 is not from 1`: {Provider: "heroku", Limits: []quota.Policy{{Name: "requests", Limit: -1}}},
-		`"requests": rule: Window -1ns`:                 {Provider: "heroku", Limits: []quota.Policy{{Name: "requests", Window: -1}}},
-		`"requests": no rule "often"`:                   {Provider: "heroku", Limits: []quota.Policy{{Name: "requests", Rule: "often"}}},
+		`no "orders": heroku has "requests"`:            {Provider: "heroku", Limits: []provider.Policy{{Name: "orders"}}},
+		`"requests": limit -1 or burst 0 is not from 1`: {Provider: "heroku", Limits: []provider.Policy{{Name: "requests", Limit: -1}}},
+		`"requests": rule: Window -1ns`:                 {Provider: "heroku", Limits: []provider.Policy{{Name: "requests", Window: -1}}},
+		`"requests": no rule "often"`:                   {Provider: "heroku", Limits: []provider.Policy{{Name: "requests", Rule: "often"}}},
 		"Scale 1001 is not above 0 and at most 1000":    {Provider: "heroku", Scale: 1001},
 		"Scale -1 is not":                               {Provider: "heroku", Scale: -1},
 	} {
@@ -496,7 +496,7 @@ func FuzzService(f *testing.F) {
 // TestServiceStrangers: of ten thousands of keys the first have limits of their own, all others share one, so that memory is
 // bounded.
 func TestServiceStrangers(t *testing.T) {
-	s := newServer(t, service.Config{Provider: "okta", Limits: []quota.Policy{{Name: "requests", Limit: 1000, Window: time.Hour}}})
+	s := newServer(t, service.Config{Provider: "okta", Limits: []provider.Policy{{Name: "requests", Limit: 1000, Window: time.Hour}}})
 	for i := range 21_500 {
 		sends(s, fmt.Sprint(i), "GET /"+strings.Repeat("x", i%500))
 	}

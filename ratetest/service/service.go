@@ -1,5 +1,5 @@
 // Package service has servers with the published limits of many providers of APIs, to test clients against, and a judge that
-// reads their logs. It is written from the providers' documentation and knows nothing of how package quota reads it.
+// reads their logs. It is written from the providers' documentation and knows nothing of how package provider reads it.
 // Language models, with answers in tokens, are in ratetest/llm.
 package service
 
@@ -19,11 +19,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/paceline-go/paceline/latency"
-	"github.com/paceline-go/paceline/mono"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/ratetest/internal/host"
-	"github.com/paceline-go/paceline/rule"
+	"github.com/paceline-go/paceline/ratetest/latency"
+	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // Config describes a Server. Only Provider has no default.
@@ -33,7 +33,7 @@ type Config struct {
 	// Preset is another set of that provider's limits: one of its Presets. If empty, the first.
 	Preset string
 	// Limits replaces limits of the preset, each the one of its Name, by what is not zero of Limit, Window, Burst and Rule.
-	Limits []quota.Policy
+	Limits []provider.Policy
 	// Scale is how many times faster its clock runs than the real one. If zero, 1. At most 1000. All that it says of time
 	// is by its clock.
 	Scale float64
@@ -63,7 +63,7 @@ type Server struct {
 	config Config
 	row    *tableRow
 	set    string
-	limits []quota.Policy
+	limits []provider.Policy
 	ban    *banRule
 	base   time.Time
 	log    host.Journal
@@ -152,7 +152,7 @@ func New(c Config) (*Server, error) {
 }
 
 // policies returns the provider and what it enforces.
-func (c *Config) policies() (row *tableRow, name string, limits []quota.Policy, err error) {
+func (c *Config) policies() (row *tableRow, name string, limits []provider.Policy, err error) {
 	i := slices.IndexFunc(table, func(r *tableRow) bool { return r.name == c.Provider })
 	if i < 0 {
 		return nil, "", nil, fmt.Errorf("ratetest: Service: no Provider %q", c.Provider)
@@ -172,7 +172,7 @@ func (c *Config) policies() (row *tableRow, name string, limits []quota.Policy, 
 	}
 	limits = set.policies
 	for _, with := range c.Limits {
-		i := slices.IndexFunc(limits, func(p quota.Policy) bool { return p.Name == with.Name })
+		i := slices.IndexFunc(limits, func(p provider.Policy) bool { return p.Name == with.Name })
 		if i < 0 {
 			var names []string
 			for _, p := range limits {
@@ -198,7 +198,7 @@ func (c *Config) policies() (row *tableRow, name string, limits []quota.Policy, 
 }
 
 // Limits returns what it enforces. The caller owns them.
-func (s *Server) Limits() []quota.Policy { return slices.Clone(s.limits) }
+func (s *Server) Limits() []provider.Policy { return slices.Clone(s.limits) }
 
 // now is what its own clock says.
 func (s *Server) now() time.Time {
@@ -209,13 +209,13 @@ func (s *Server) now() time.Time {
 func epoch(t time.Time) time.Time { return t.Truncate(day).UTC() }
 
 // servedRule is how a policy is enforced, by instants since an epoch.
-func servedRule(row *tableRow, p quota.Policy, epoch time.Time) (rule.Timed, func() (rule.Witness, error), error) {
+func servedRule(row *tableRow, p provider.Policy, epoch time.Time) (rule.Timed, func() (rule.Witness, error), error) {
 	switch p.Rule {
-	case quota.Rolling:
+	case provider.Rolling:
 		c := rule.RollingConfig{Limit: p.Limit, Window: p.Window}
 		r, err := rule.NewRolling(c)
 		return r, c.Witness, err
-	case quota.Calendar:
+	case provider.Calendar:
 		phase := mono.Of(epoch, time.Unix(0, 0))
 		if p.Window >= day {
 			phase = phase.Add(row.midnight)
@@ -223,11 +223,11 @@ func servedRule(row *tableRow, p quota.Policy, epoch time.Time) (rule.Timed, fun
 		c := rule.CalendarConfig{Limit: p.Limit, Window: p.Window, Phase: phase, RefusedCount: row.refusedCount}
 		r, err := rule.NewCalendar(c)
 		return r, c.Witness, err
-	case quota.Anchored:
+	case provider.Anchored:
 		c := rule.AnchoredConfig{Limit: p.Limit, Window: p.Window}
 		r, err := rule.NewAnchored(c)
 		return r, c.Witness, err
-	case quota.Bucket:
+	case provider.Bucket:
 		c := rule.BucketConfig{Limit: p.Limit, Window: p.Window, Capacity: p.Burst}
 		r, err := rule.NewBucket(c)
 		return r, c.Witness, err
@@ -236,8 +236,8 @@ func servedRule(row *tableRow, p quota.Policy, epoch time.Time) (rule.Timed, fun
 }
 
 // most is how much may be there at once.
-func most(p *quota.Policy) int64 {
-	if p.Rule == quota.Bucket && p.Burst > 0 {
+func most(p *provider.Policy) int64 {
+	if p.Rule == provider.Bucket && p.Burst > 0 {
 		return p.Burst
 	}
 	return p.Limit
@@ -245,11 +245,11 @@ func most(p *quota.Policy) int64 {
 
 func (s *Server) newGauge(policy int, who string) (*gauge, error) {
 	p := s.limits[policy]
-	if p.Limit < 1 || p.Limit > quota.MaxCount || p.Burst < 0 || p.Burst > quota.MaxCount {
-		return nil, fmt.Errorf("limit %d or burst %d is not from 1 to %d", p.Limit, p.Burst, int64(quota.MaxCount))
+	if p.Limit < 1 || p.Limit > provider.MaxCount || p.Burst < 0 || p.Burst > provider.MaxCount {
+		return nil, fmt.Errorf("limit %d or burst %d is not from 1 to %d", p.Limit, p.Burst, int64(provider.MaxCount))
 	}
 	g := &gauge{who: who, left: most(&p)}
-	if p.Rule == quota.Concurrency {
+	if p.Rule == provider.Concurrency {
 		return g, nil
 	}
 	r, _, err := servedRule(s.row, p, epoch(s.base))
@@ -378,18 +378,18 @@ func clipped(s string) string {
 }
 
 // who returns who shares a policy with a request.
-func (s *Server) who(a *asked, p *quota.Policy) string {
+func (s *Server) who(a *asked, p *provider.Policy) string {
 	switch p.Scope {
-	case quota.IP:
+	case provider.IP:
 		return a.Addr
-	case quota.Model:
+	case provider.Model:
 		return strings.TrimSpace(a.Client + " " + a.Model)
-	case quota.Route:
+	case provider.Route:
 		if s.row.route != nil {
 			return a.Client + " " + clipped(s.row.route(a))
 		}
 		return a.Client + " " + clipped(a.Method+" "+a.path())
-	case quota.All:
+	case provider.All:
 		return "all"
 	}
 	return a.Client
@@ -397,7 +397,7 @@ func (s *Server) who(a *asked, p *quota.Policy) string {
 
 // standing is what is left of a limit, for the one who asked, once the request was decided about.
 type standing struct {
-	quota.Policy
+	provider.Policy
 	Who        string
 	Cost, Left int64
 	// Whole is when everything is there again. Zero: of concurrency, which is when others are answered.
@@ -606,7 +606,7 @@ func (s *Server) decide(a *reply, now mono.Time) (open []*gauge) {
 
 // banRule says who is banned: whoever was refused a number of times without one request that passed in between.
 type banRule struct {
-	scope  quota.Scope
+	scope  provider.Scope
 	after  int
 	by     string // only refusals by this limit count; empty: all
 	beyond string // after is how far this limit is above that one: what is refused counts towards it
@@ -616,7 +616,7 @@ type banRule struct {
 }
 
 // banOf returns the rule of a provider with those limits, nil if there is none.
-func banOf(row *tableRow, limits []quota.Policy) *banRule {
+func banOf(row *tableRow, limits []provider.Policy) *banRule {
 	if row.ban == nil || row.ban.beyond == "" {
 		return row.ban
 	}
@@ -629,7 +629,7 @@ func banOf(row *tableRow, limits []quota.Policy) *banRule {
 }
 
 func (b *banRule) who(a *asked) string {
-	if b.scope == quota.IP {
+	if b.scope == provider.IP {
 		return a.Addr
 	}
 	return a.Client
@@ -672,7 +672,7 @@ func (s *Server) answered(a *reply, open []*gauge) {
 	defer s.mu.Unlock()
 	line := Line{Event: "answered", At: s.now().UnixNano(), N: a.n}
 	for _, l := range a.limits {
-		if l.Rule == quota.Concurrency {
+		if l.Rule == provider.Concurrency {
 			line.Counts = append(line.Counts, Count{Policy: l.Name, Who: l.Who, Cost: 1})
 		}
 	}

@@ -13,15 +13,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/race"
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/internal/testkit/race"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/ratetest/service"
 )
 
 // said is what the answers of a provider say of one of the limits that a Service enforces.
 type said struct {
 	policy string // the Service's name for it
-	limit  string // the name under which package quota reads it
+	limit  string // the name under which package provider reads it
 	// what of it is said: how much it is, what is left or used.
 	most, left, used bool
 	reset            time.Duration // the unit of the instant at which all is there again, up; 0: not said
@@ -32,11 +32,11 @@ type said struct {
 type spoken struct {
 	provider, preset string
 	requests         []string // METHOD path body, in turn
-	limits           []quota.Policy
+	limits           []provider.Policy
 	says             []said
 	// A refusal is read as this, and by these policies; wait is the unit of the wait that it asks for, or of the reset
 	// that stands for one. 0: it does not say how long.
-	refusal quota.Refusal
+	refusal provider.Refusal
 	by      []string
 	wait    time.Duration
 	dialect string // if not the provider's
@@ -48,79 +48,79 @@ const (
 )
 
 // years puts a limit of a day out of the way.
-var years = []quota.Policy{{Name: "daily", Limit: 100_000}}
+var years = []provider.Policy{{Name: "daily", Limit: 100_000}}
 
 var providers = []spoken{
-	{provider: "ietf", requests: []string{"GET /"}, limits: years, says: []said{{"burst", "burst", true, true, false, sec}, {"daily", "daily", true, true, false, sec}}, refusal: quota.RateLimited, by: []string{"burst"}, wait: sec},
-	{provider: "ietf", requests: []string{"GET /"}, limits: []quota.Policy{{Name: "daily", Limit: 40}}, says: []said{{"daily", "daily", true, true, false, sec}}, refusal: quota.QuotaExhausted, by: []string{"daily"}, wait: sec},
-	{provider: "ietf", preset: "ietf:07", requests: []string{"GET /"}, limits: years, says: []said{{"burst", "1m", true, true, false, sec}}, refusal: quota.RateLimited, by: []string{"burst"}, wait: sec},
-	{provider: "ietf", preset: "ietf:06", requests: []string{"GET /"}, limits: years, says: []said{{"burst", "1m", true, true, false, sec}}, refusal: quota.RateLimited, by: []string{"burst"}, wait: sec},
-	{provider: "cloudflare", requests: []string{"GET /client/v4/zones"}, says: []said{{"requests", "default", true, true, false, sec}}, refusal: quota.RateLimited, wait: sec},
-	{provider: "generic", requests: []string{"GET /"}, says: []said{{"requests", "", true, true, false, 0}}, refusal: quota.RateLimited, wait: sec},
-	{provider: "generic", preset: "generic:date", requests: []string{"GET /"}, says: []said{{"requests", "", true, true, false, 0}}, refusal: quota.RateLimited, wait: 2 * sec}, // two dates without a fraction
-	{provider: "x-ratelimit-epoch", requests: []string{"GET /"}, says: []said{{"requests", "", true, true, false, sec}}, refusal: quota.RateLimited, wait: sec},
-	{provider: "x-ratelimit-seconds", requests: []string{"GET /"}, says: []said{{"requests", "", true, true, false, sec}}, refusal: quota.RateLimited, wait: sec},
-	{provider: "heroku", requests: []string{"GET /apps"}, says: []said{{"requests", "requests", true, true, false, 0}}, refusal: quota.RateLimited},
-	{provider: "github", requests: []string{"GET /user"}, says: []said{{"requests", "core", true, true, true, sec}}, refusal: quota.RateLimited, wait: sec},
-	{provider: "github", requests: []string{"GET /search/code"}, says: []said{{"search", "search", true, true, true, sec}}, refusal: quota.RateLimited, wait: sec},
-	{provider: "github", preset: "github:unauthenticated", requests: []string{"GET /user"}, says: []said{{"requests", "core", true, true, true, sec}}, refusal: quota.RateLimited, wait: sec},
-	{provider: "shopify", requests: []string{"GET /admin/api/2025-01/products.json"}, says: []said{{"requests", "", true, true, true, 0}}, refusal: quota.RateLimited, wait: 100 * ms},
+	{provider: "ietf", requests: []string{"GET /"}, limits: years, says: []said{{"burst", "burst", true, true, false, sec}, {"daily", "daily", true, true, false, sec}}, refusal: provider.RateLimited, by: []string{"burst"}, wait: sec},
+	{provider: "ietf", requests: []string{"GET /"}, limits: []provider.Policy{{Name: "daily", Limit: 40}}, says: []said{{"daily", "daily", true, true, false, sec}}, refusal: provider.QuotaExhausted, by: []string{"daily"}, wait: sec},
+	{provider: "ietf", preset: "ietf:07", requests: []string{"GET /"}, limits: years, says: []said{{"burst", "1m", true, true, false, sec}}, refusal: provider.RateLimited, by: []string{"burst"}, wait: sec},
+	{provider: "ietf", preset: "ietf:06", requests: []string{"GET /"}, limits: years, says: []said{{"burst", "1m", true, true, false, sec}}, refusal: provider.RateLimited, by: []string{"burst"}, wait: sec},
+	{provider: "cloudflare", requests: []string{"GET /client/v4/zones"}, says: []said{{"requests", "default", true, true, false, sec}}, refusal: provider.RateLimited, wait: sec},
+	{provider: "generic", requests: []string{"GET /"}, says: []said{{"requests", "", true, true, false, 0}}, refusal: provider.RateLimited, wait: sec},
+	{provider: "generic", preset: "generic:date", requests: []string{"GET /"}, says: []said{{"requests", "", true, true, false, 0}}, refusal: provider.RateLimited, wait: 2 * sec}, // two dates without a fraction
+	{provider: "x-ratelimit-epoch", requests: []string{"GET /"}, says: []said{{"requests", "", true, true, false, sec}}, refusal: provider.RateLimited, wait: sec},
+	{provider: "x-ratelimit-seconds", requests: []string{"GET /"}, says: []said{{"requests", "", true, true, false, sec}}, refusal: provider.RateLimited, wait: sec},
+	{provider: "heroku", requests: []string{"GET /apps"}, says: []said{{"requests", "requests", true, true, false, 0}}, refusal: provider.RateLimited},
+	{provider: "github", requests: []string{"GET /user"}, says: []said{{"requests", "core", true, true, true, sec}}, refusal: provider.RateLimited, wait: sec},
+	{provider: "github", requests: []string{"GET /search/code"}, says: []said{{"search", "search", true, true, true, sec}}, refusal: provider.RateLimited, wait: sec},
+	{provider: "github", preset: "github:unauthenticated", requests: []string{"GET /user"}, says: []said{{"requests", "core", true, true, true, sec}}, refusal: provider.RateLimited, wait: sec},
+	{provider: "shopify", requests: []string{"GET /admin/api/2025-01/products.json"}, says: []said{{"requests", "", true, true, true, 0}}, refusal: provider.RateLimited, wait: 100 * ms},
 	// The level is told in whole points, of which there are 50 per second.
 	{provider: "shopify", requests: []string{`POST /admin/api/2025-01/graphql.json {"query":"{products(first:160){nodes{id}}}"}`, `POST /admin/api/2025-01/graphql.json {"query":"mutation{x}"}`},
-		says: []said{{"query cost", "query cost", false, true, false, 21 * ms}}, refusal: quota.RateLimited, wait: 21 * ms},
-	{provider: "stripe", requests: []string{"POST /v1/charges"}, refusal: quota.RateLimited, by: []string{"global-rate"}},
-	{provider: "discord", requests: []string{"POST /api/v10/channels/1/messages"}, says: []said{{"route", "*", true, true, false, ms}}, refusal: quota.RateLimited, wait: sec},
-	{provider: "discord", requests: []string{"GET /api/v10/gateway"}, limits: []quota.Policy{{Name: "route", Limit: 9000}}, refusal: quota.RateLimited, by: []string{"global"}, wait: sec},
-	{provider: "x", requests: []string{"GET /2/tweets"}, says: []said{{"15 minutes", "15 minutes", true, true, false, sec}}, refusal: quota.RateLimited, wait: sec},
-	{provider: "slack", requests: []string{"POST /api/conversations.list"}, refusal: quota.RateLimited, wait: sec},
-	{provider: "slack", preset: "slack:tier1", requests: []string{"POST /api/x"}, refusal: quota.RateLimited, wait: sec},
-	{provider: "notion", requests: []string{"GET /v1/users"}, refusal: quota.RateLimited, by: []string{"public_api_request_rate_limit"}, wait: sec},
-	{provider: "reddit", requests: []string{"GET /api/v1/me"}, says: []said{{"requests", "", true, true, true, sec}}, refusal: quota.RateLimited, wait: sec},
-	{provider: "okta", requests: []string{"GET /api/v1/users"}, says: []said{{"requests", "", true, true, false, sec}}, refusal: quota.RateLimited, wait: sec},
-	{provider: "atlassian", requests: []string{"GET /rest/api/3/issue/1"}, says: []said{{"burst", "endpoint", true, true, false, sec}, {"weight", "global-app-quota", true, true, false, sec}}, refusal: quota.RateLimited, by: []string{"jira-burst-based"}, wait: sec},
-	{provider: "atlassian", requests: []string{"GET /rest/api/3/issue/1"}, limits: []quota.Policy{{Name: "weight", Limit: 60}}, says: []said{{"weight", "global-app-quota", true, true, false, sec}}, refusal: quota.QuotaExhausted, by: []string{"jira-quota-global-based"}, wait: sec},
-	{provider: "groq", requests: []string{`POST /openai/v1/chat/completions {"model":"m","max_tokens":50}`}, says: []said{{"requests", "requests", true, true, false, ms}, {"tokens", "tokens", true, true, false, ms}}, refusal: quota.RateLimited, by: []string{"RPM"}, wait: sec},
-	{provider: "groq", requests: []string{`POST /openai/v1/chat/completions {"model":"m","max_tokens":1500}`}, says: []said{{"requests", "requests", true, true, false, ms}, {"tokens", "tokens", true, true, false, ms}}, refusal: quota.RateLimited, by: []string{"tokens"}, wait: sec},
-	{provider: "groq", requests: []string{`POST /openai/v1/chat/completions {"model":"m","max_tokens":3000}`}, limits: []quota.Policy{{Name: "tokens per day", Limit: 7000}}, refusal: quota.QuotaExhausted, by: []string{"TPD"}, wait: sec},
-	{provider: "azure-openai", requests: []string{`POST /openai/deployments/d/chat/completions {"max_tokens":9}`}, says: []said{{"requests", "requests", true, true, false, sec}, {"tokens", "tokens", true, true, false, sec}}, refusal: quota.RateLimited, wait: ms},
-	{provider: "azure-openai", requests: []string{`POST /openai/deployments/d/chat/completions {"max_tokens":9000}`}, says: []said{{"requests", "requests", true, true, false, sec}, {"tokens", "tokens", true, true, false, sec}}, refusal: quota.RateLimited, wait: ms},
-	{provider: "gemini", requests: []string{`POST /v1beta/models/gemini-2.5-flash:generateContent {}`}, refusal: quota.RateLimited, by: []string{"GenerateRequestsPerMinutePerProjectPerModel-FreeTier"}, wait: time.Nanosecond},
-	{provider: "binance", requests: []string{"GET /api/v3/depth?limit=5000"}, says: []said{{"weight", "x-mbx-used-weight-1m", false, false, true, ms}}, refusal: quota.RateLimited, wait: sec},
-	{provider: "binance-spot", requests: []string{"GET /api/v3/depth?limit=5000", "GET /api/v3/ping"}, says: []said{{"weight", "x-mbx-used-weight-1m", true, true, true, ms}}, refusal: quota.RateLimited, wait: sec},
-	{provider: "binance-spot", requests: []string{"POST /api/v3/order"}, says: []said{{"weight", "x-mbx-used-weight-1m", true, true, true, ms}, {"orders", "x-mbx-order-count-10s", true, true, true, ms}, {"orders per day", "x-mbx-order-count-1d", true, true, true, ms}}, refusal: quota.RateLimited, wait: sec},
-	{provider: "binance-futures", requests: []string{"GET /fapi/v1/depth?limit=1000"}, says: []said{{"weight", "x-mbx-used-weight-1m", true, true, true, ms}}, refusal: quota.RateLimited, wait: sec},
-	{provider: "bybit", requests: []string{"GET /v5/order/realtime"}, says: []said{{"endpoint", "", true, true, false, 0}}, refusal: quota.RateLimited, wait: ms},
-	{provider: "kraken", requests: []string{"POST /0/private/Balance", "POST /0/private/Ledgers"}, refusal: quota.RateLimited, by: []string{"EAPI:Rate limit exceeded"}},
-	{provider: "kraken", preset: "kraken:pro", requests: []string{"POST /0/private/Balance"}, refusal: quota.RateLimited, by: []string{"EAPI:Rate limit exceeded"}},
-	{provider: "coinbase", requests: []string{"GET /orders"}, refusal: quota.RateLimited, by: []string{"key"}},
-	{provider: "okx", requests: []string{"GET /api/v5/account/balance"}, refusal: quota.RateLimited, by: []string{"endpoint"}},
-	{provider: "okx", requests: []string{`POST /api/v5/trade/order {"instId":"BTC-USDT"}`}, limits: []quota.Policy{{Name: "orders", Limit: 40}}, refusal: quota.RateLimited, by: []string{"sub-account orders"}},
-	{provider: "etherscan", requests: []string{"GET /api?module=account"}, refusal: quota.RateLimited},
-	{provider: "etherscan", requests: []string{"GET /api?module=account"}, limits: []quota.Policy{{Name: "requests", Limit: 100}, {Name: "day", Limit: 40}}, refusal: quota.QuotaExhausted},
-	{provider: "gitlab", requests: []string{"GET /api/v4/user"}, says: []said{{"requests", "throttle_authenticated_api", true, true, true, sec}}, refusal: quota.RateLimited, wait: sec},
-	{provider: "gitlab", preset: "gitlab:unauthenticated", requests: []string{"GET /api/v4/user"}, refusal: quota.RateLimited, wait: sec},
+		says: []said{{"query cost", "query cost", false, true, false, 21 * ms}}, refusal: provider.RateLimited, wait: 21 * ms},
+	{provider: "stripe", requests: []string{"POST /v1/charges"}, refusal: provider.RateLimited, by: []string{"global-rate"}},
+	{provider: "discord", requests: []string{"POST /api/v10/channels/1/messages"}, says: []said{{"route", "*", true, true, false, ms}}, refusal: provider.RateLimited, wait: sec},
+	{provider: "discord", requests: []string{"GET /api/v10/gateway"}, limits: []provider.Policy{{Name: "route", Limit: 9000}}, refusal: provider.RateLimited, by: []string{"global"}, wait: sec},
+	{provider: "x", requests: []string{"GET /2/tweets"}, says: []said{{"15 minutes", "15 minutes", true, true, false, sec}}, refusal: provider.RateLimited, wait: sec},
+	{provider: "slack", requests: []string{"POST /api/conversations.list"}, refusal: provider.RateLimited, wait: sec},
+	{provider: "slack", preset: "slack:tier1", requests: []string{"POST /api/x"}, refusal: provider.RateLimited, wait: sec},
+	{provider: "notion", requests: []string{"GET /v1/users"}, refusal: provider.RateLimited, by: []string{"public_api_request_rate_limit"}, wait: sec},
+	{provider: "reddit", requests: []string{"GET /api/v1/me"}, says: []said{{"requests", "", true, true, true, sec}}, refusal: provider.RateLimited, wait: sec},
+	{provider: "okta", requests: []string{"GET /api/v1/users"}, says: []said{{"requests", "", true, true, false, sec}}, refusal: provider.RateLimited, wait: sec},
+	{provider: "atlassian", requests: []string{"GET /rest/api/3/issue/1"}, says: []said{{"burst", "endpoint", true, true, false, sec}, {"weight", "global-app-quota", true, true, false, sec}}, refusal: provider.RateLimited, by: []string{"jira-burst-based"}, wait: sec},
+	{provider: "atlassian", requests: []string{"GET /rest/api/3/issue/1"}, limits: []provider.Policy{{Name: "weight", Limit: 60}}, says: []said{{"weight", "global-app-quota", true, true, false, sec}}, refusal: provider.QuotaExhausted, by: []string{"jira-quota-global-based"}, wait: sec},
+	{provider: "groq", requests: []string{`POST /openai/v1/chat/completions {"model":"m","max_tokens":50}`}, says: []said{{"requests", "requests", true, true, false, ms}, {"tokens", "tokens", true, true, false, ms}}, refusal: provider.RateLimited, by: []string{"RPM"}, wait: sec},
+	{provider: "groq", requests: []string{`POST /openai/v1/chat/completions {"model":"m","max_tokens":1500}`}, says: []said{{"requests", "requests", true, true, false, ms}, {"tokens", "tokens", true, true, false, ms}}, refusal: provider.RateLimited, by: []string{"tokens"}, wait: sec},
+	{provider: "groq", requests: []string{`POST /openai/v1/chat/completions {"model":"m","max_tokens":3000}`}, limits: []provider.Policy{{Name: "tokens per day", Limit: 7000}}, refusal: provider.QuotaExhausted, by: []string{"TPD"}, wait: sec},
+	{provider: "azure-openai", requests: []string{`POST /openai/deployments/d/chat/completions {"max_tokens":9}`}, says: []said{{"requests", "requests", true, true, false, sec}, {"tokens", "tokens", true, true, false, sec}}, refusal: provider.RateLimited, wait: ms},
+	{provider: "azure-openai", requests: []string{`POST /openai/deployments/d/chat/completions {"max_tokens":9000}`}, says: []said{{"requests", "requests", true, true, false, sec}, {"tokens", "tokens", true, true, false, sec}}, refusal: provider.RateLimited, wait: ms},
+	{provider: "gemini", requests: []string{`POST /v1beta/models/gemini-2.5-flash:generateContent {}`}, refusal: provider.RateLimited, by: []string{"GenerateRequestsPerMinutePerProjectPerModel-FreeTier"}, wait: time.Nanosecond},
+	{provider: "binance", requests: []string{"GET /api/v3/depth?limit=5000"}, says: []said{{"weight", "x-mbx-used-weight-1m", false, false, true, ms}}, refusal: provider.RateLimited, wait: sec},
+	{provider: "binance-spot", requests: []string{"GET /api/v3/depth?limit=5000", "GET /api/v3/ping"}, says: []said{{"weight", "x-mbx-used-weight-1m", true, true, true, ms}}, refusal: provider.RateLimited, wait: sec},
+	{provider: "binance-spot", requests: []string{"POST /api/v3/order"}, says: []said{{"weight", "x-mbx-used-weight-1m", true, true, true, ms}, {"orders", "x-mbx-order-count-10s", true, true, true, ms}, {"orders per day", "x-mbx-order-count-1d", true, true, true, ms}}, refusal: provider.RateLimited, wait: sec},
+	{provider: "binance-futures", requests: []string{"GET /fapi/v1/depth?limit=1000"}, says: []said{{"weight", "x-mbx-used-weight-1m", true, true, true, ms}}, refusal: provider.RateLimited, wait: sec},
+	{provider: "bybit", requests: []string{"GET /v5/order/realtime"}, says: []said{{"endpoint", "", true, true, false, 0}}, refusal: provider.RateLimited, wait: ms},
+	{provider: "kraken", requests: []string{"POST /0/private/Balance", "POST /0/private/Ledgers"}, refusal: provider.RateLimited, by: []string{"EAPI:Rate limit exceeded"}},
+	{provider: "kraken", preset: "kraken:pro", requests: []string{"POST /0/private/Balance"}, refusal: provider.RateLimited, by: []string{"EAPI:Rate limit exceeded"}},
+	{provider: "coinbase", requests: []string{"GET /orders"}, refusal: provider.RateLimited, by: []string{"key"}},
+	{provider: "okx", requests: []string{"GET /api/v5/account/balance"}, refusal: provider.RateLimited, by: []string{"endpoint"}},
+	{provider: "okx", requests: []string{`POST /api/v5/trade/order {"instId":"BTC-USDT"}`}, limits: []provider.Policy{{Name: "orders", Limit: 40}}, refusal: provider.RateLimited, by: []string{"sub-account orders"}},
+	{provider: "etherscan", requests: []string{"GET /api?module=account"}, refusal: provider.RateLimited},
+	{provider: "etherscan", requests: []string{"GET /api?module=account"}, limits: []provider.Policy{{Name: "requests", Limit: 100}, {Name: "day", Limit: 40}}, refusal: provider.QuotaExhausted},
+	{provider: "gitlab", requests: []string{"GET /api/v4/user"}, says: []said{{"requests", "throttle_authenticated_api", true, true, true, sec}}, refusal: provider.RateLimited, wait: sec},
+	{provider: "gitlab", preset: "gitlab:unauthenticated", requests: []string{"GET /api/v4/user"}, refusal: provider.RateLimited, wait: sec},
 	// Much is left of what the fields show, which is not what refused.
-	{provider: "gitlab", requests: []string{"GET /api/v4/projects/1/jobs"}, says: []said{{"requests", "throttle_authenticated_api", true, true, true, sec}}, refusal: quota.RateLimited, by: []string{"endpoint"}},
+	{provider: "gitlab", requests: []string{"GET /api/v4/projects/1/jobs"}, says: []said{{"requests", "throttle_authenticated_api", true, true, true, sec}}, refusal: provider.RateLimited, by: []string{"endpoint"}},
 	// It says when all is there again, a minute and the rest of a second at most after one would do.
-	{provider: "twitch", requests: []string{"GET /helix/users"}, says: []said{{"requests", "requests", true, true, false, sec}}, refusal: quota.RateLimited, wait: 77 * ms},
-	{provider: "hubspot", requests: []string{"GET /crm/v3/objects/contacts"}, says: []said{{"10 seconds", "10 seconds", true, true, false, 0}, {"day", "day", true, true, false, 0}}, refusal: quota.RateLimited, by: []string{"TEN_SECONDLY_ROLLING"}},
-	{provider: "hubspot", preset: "hubspot:professional", requests: []string{"POST /crm/v3/objects/contacts"}, limits: []quota.Policy{{Name: "day", Limit: 100}}, says: []said{{"day", "day", true, true, false, 0}}, refusal: quota.QuotaExhausted, by: []string{"DAILY"}},
-	{provider: "hubspot", requests: []string{"POST /crm/v3/objects/contacts/search"}, refusal: quota.RateLimited, by: []string{"SECONDLY"}},
-	{provider: "zendesk", requests: []string{"GET /api/v2/users"}, says: []said{{"requests", "account", true, true, false, sec}}, refusal: quota.RateLimited, wait: sec},
-	{provider: "zendesk", preset: "zendesk:enterprise", requests: []string{"GET /api/v2/tickets.json"}, says: []said{{"requests", "account", true, true, false, sec}, {"tickets-index", "tickets-index", true, true, false, sec}}, refusal: quota.RateLimited, wait: sec},
-	{provider: "zendesk", requests: []string{"GET /api/v2/incremental/tickets.json"}, says: []said{{"requests", "account", true, true, false, sec}}, refusal: quota.RateLimited, by: []string{"endpoint"}, wait: sec},
-	{provider: "mistral", requests: []string{`POST /v1/chat/completions {"model":"m","max_tokens":9}`}, says: []said{{"requests", "requests", true, true, false, 0}}, refusal: quota.RateLimited},
-	{provider: "mistral", requests: []string{`POST /v1/chat/completions {"model":"m","max_tokens":2000}`}, says: []said{{"tokens", "tokens", true, true, false, 0}}, refusal: quota.RateLimited},
-	{provider: "docker-hub", requests: []string{"GET /v2/library/alpine/manifests/latest"}, says: []said{{"requests", "6h", true, true, false, 0}}, refusal: quota.RateLimited},
-	{provider: "docker-hub", preset: "docker-hub:personal", requests: []string{"GET /v2/library/alpine/manifests/latest"}, says: []said{{"requests", "6h", true, true, false, 0}}, refusal: quota.RateLimited},
-	{provider: "strava", requests: []string{"POST /api/v3/activities"}, limits: []quota.Policy{{Name: "day", Limit: 100_000}}, says: []said{{"15 minutes", "15 minutes", true, true, true, sec}, {"day", "day", true, true, true, sec}}, refusal: quota.RateLimited, wait: sec},
-	{provider: "strava", requests: []string{"GET /api/v3/athlete"}, limits: []quota.Policy{{Name: "reads, day", Limit: 100_000}, {Name: "day", Limit: 100_000}}, says: []said{{"15 minutes", "15 minutes", true, true, true, sec}, {"reads, 15 minutes", "reads, 15 minutes", true, true, true, sec}, {"reads, day", "reads, day", true, true, true, sec}}, refusal: quota.RateLimited, wait: sec},
-	{provider: "strava", requests: []string{"GET /api/v3/athlete"}, limits: []quota.Policy{{Name: "reads, day", Limit: 40}}, says: []said{{"reads, day", "reads, day", true, true, true, sec}}, refusal: quota.QuotaExhausted, wait: sec},
-	{provider: "spotify", requests: []string{"GET /v1/me"}, refusal: quota.RateLimited, wait: sec},
-	{provider: "spotify", requests: []string{"GET /v1/me"}, limits: []quota.Policy{{Name: "day", Limit: 80}}, refusal: quota.RateLimited, wait: sec},
-	{provider: "riot", requests: []string{"GET /lol/status/v4/platform-data"}, says: []said{{"1 second", "app, 1s", true, true, true, 0}, {"2 minutes", "app, 2m", true, true, true, 0}, {"method", "method, 1m", true, true, true, 0}}, refusal: quota.RateLimited, by: []string{"application"}, wait: sec},
-	{provider: "riot", requests: []string{"GET /lol/status/v4/platform-data"}, limits: []quota.Policy{{Name: "method", Limit: 9}}, says: []said{{"method", "method, 1m", true, true, true, 0}}, refusal: quota.RateLimited, by: []string{"method"}, wait: sec},
-	{provider: "cme", dialect: "generic", requests: []string{"POST /"}, refusal: quota.RateLimited},
+	{provider: "twitch", requests: []string{"GET /helix/users"}, says: []said{{"requests", "requests", true, true, false, sec}}, refusal: provider.RateLimited, wait: 77 * ms},
+	{provider: "hubspot", requests: []string{"GET /crm/v3/objects/contacts"}, says: []said{{"10 seconds", "10 seconds", true, true, false, 0}, {"day", "day", true, true, false, 0}}, refusal: provider.RateLimited, by: []string{"TEN_SECONDLY_ROLLING"}},
+	{provider: "hubspot", preset: "hubspot:professional", requests: []string{"POST /crm/v3/objects/contacts"}, limits: []provider.Policy{{Name: "day", Limit: 100}}, says: []said{{"day", "day", true, true, false, 0}}, refusal: provider.QuotaExhausted, by: []string{"DAILY"}},
+	{provider: "hubspot", requests: []string{"POST /crm/v3/objects/contacts/search"}, refusal: provider.RateLimited, by: []string{"SECONDLY"}},
+	{provider: "zendesk", requests: []string{"GET /api/v2/users"}, says: []said{{"requests", "account", true, true, false, sec}}, refusal: provider.RateLimited, wait: sec},
+	{provider: "zendesk", preset: "zendesk:enterprise", requests: []string{"GET /api/v2/tickets.json"}, says: []said{{"requests", "account", true, true, false, sec}, {"tickets-index", "tickets-index", true, true, false, sec}}, refusal: provider.RateLimited, wait: sec},
+	{provider: "zendesk", requests: []string{"GET /api/v2/incremental/tickets.json"}, says: []said{{"requests", "account", true, true, false, sec}}, refusal: provider.RateLimited, by: []string{"endpoint"}, wait: sec},
+	{provider: "mistral", requests: []string{`POST /v1/chat/completions {"model":"m","max_tokens":9}`}, says: []said{{"requests", "requests", true, true, false, 0}}, refusal: provider.RateLimited},
+	{provider: "mistral", requests: []string{`POST /v1/chat/completions {"model":"m","max_tokens":2000}`}, says: []said{{"tokens", "tokens", true, true, false, 0}}, refusal: provider.RateLimited},
+	{provider: "docker-hub", requests: []string{"GET /v2/library/alpine/manifests/latest"}, says: []said{{"requests", "6h", true, true, false, 0}}, refusal: provider.RateLimited},
+	{provider: "docker-hub", preset: "docker-hub:personal", requests: []string{"GET /v2/library/alpine/manifests/latest"}, says: []said{{"requests", "6h", true, true, false, 0}}, refusal: provider.RateLimited},
+	{provider: "strava", requests: []string{"POST /api/v3/activities"}, limits: []provider.Policy{{Name: "day", Limit: 100_000}}, says: []said{{"15 minutes", "15 minutes", true, true, true, sec}, {"day", "day", true, true, true, sec}}, refusal: provider.RateLimited, wait: sec},
+	{provider: "strava", requests: []string{"GET /api/v3/athlete"}, limits: []provider.Policy{{Name: "reads, day", Limit: 100_000}, {Name: "day", Limit: 100_000}}, says: []said{{"15 minutes", "15 minutes", true, true, true, sec}, {"reads, 15 minutes", "reads, 15 minutes", true, true, true, sec}, {"reads, day", "reads, day", true, true, true, sec}}, refusal: provider.RateLimited, wait: sec},
+	{provider: "strava", requests: []string{"GET /api/v3/athlete"}, limits: []provider.Policy{{Name: "reads, day", Limit: 40}}, says: []said{{"reads, day", "reads, day", true, true, true, sec}}, refusal: provider.QuotaExhausted, wait: sec},
+	{provider: "spotify", requests: []string{"GET /v1/me"}, refusal: provider.RateLimited, wait: sec},
+	{provider: "spotify", requests: []string{"GET /v1/me"}, limits: []provider.Policy{{Name: "day", Limit: 80}}, refusal: provider.RateLimited, wait: sec},
+	{provider: "riot", requests: []string{"GET /lol/status/v4/platform-data"}, says: []said{{"1 second", "app, 1s", true, true, true, 0}, {"2 minutes", "app, 2m", true, true, true, 0}, {"method", "method, 1m", true, true, true, 0}}, refusal: provider.RateLimited, by: []string{"application"}, wait: sec},
+	{provider: "riot", requests: []string{"GET /lol/status/v4/platform-data"}, limits: []provider.Policy{{Name: "method", Limit: 9}}, says: []said{{"method", "method, 1m", true, true, true, 0}}, refusal: provider.RateLimited, by: []string{"method"}, wait: sec},
+	{provider: "cme", dialect: "generic", requests: []string{"POST /"}, refusal: provider.RateLimited},
 }
 
 // at sleeps until d after start.
@@ -136,7 +136,7 @@ func newServer(t testing.TB, c service.Config) *service.Server {
 }
 
 // sends makes a request of "METHOD path body".
-func sends(s http.Handler, key, request string) quota.Response {
+func sends(s http.Handler, key, request string) provider.Response {
 	method, rest, _ := strings.Cut(request, " ")
 	path, body, _ := strings.Cut(rest, " ")
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
@@ -145,10 +145,10 @@ func sends(s http.Handler, key, request string) quota.Response {
 	}
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, r)
-	return quota.Response{Status: w.Code, Header: w.Header(), Body: w.Body.Bytes()}
+	return provider.Response{Status: w.Code, Header: w.Header(), Body: w.Body.Bytes()}
 }
 
-// TestServiceSpeaks: whoever reads the answers of a provider through package quota alone gets back what the server
+// TestServiceSpeaks: whoever reads the answers of a provider through package provider alone gets back what the server
 // enforces; who is refused and waits as long as the server says passes, and who waits one unit less does not.
 func TestServiceSpeaks(t *testing.T) {
 	covered := map[string]bool{}
@@ -171,19 +171,19 @@ func (p *spoken) run(t *testing.T, seed uint64) {
 	config := service.Config{Provider: p.provider, Preset: p.preset, Limits: p.limits, LogTo: &log}
 	time.Sleep(time.Duration(rng.Int64N(int64(time.Hour)))) // no round instant
 	s := newServer(t, config)
-	dialect, ok := quota.Lookup(map[bool]string{true: p.provider, false: p.dialect}[p.dialect == ""])
+	dialect, ok := provider.Lookup(map[bool]string{true: p.provider, false: p.dialect}[p.dialect == ""])
 	if strings.HasPrefix(p.provider, "x-ratelimit-") { // what anybody may send
-		dialect, ok = quota.Lookup("generic")
+		dialect, ok = provider.Lookup("generic")
 	}
 	if !ok {
 		t.Fatal("no such dialect")
 	}
-	policies := map[string]quota.Policy{}
+	policies := map[string]provider.Policy{}
 	for _, l := range s.Limits() {
 		policies[l.Name] = l
 	}
 	n := 0
-	send := func() (line service.Line, o quota.Observation) {
+	send := func() (line service.Line, o provider.Observation) {
 		t.Helper()
 		log.Reset()
 		r := sends(s, "secret", p.requests[n%len(p.requests)])
@@ -195,10 +195,10 @@ func (p *spoken) run(t *testing.T, seed uint64) {
 		if len(o.Problems) > 0 {
 			t.Fatalf("%v: %d %v %s", o.Problems, r.Status, r.Header, r.Body)
 		}
-		if by := line.By != ""; by != (o.Refusal != quota.None) || by && o.Refusal != p.refusal {
+		if by := line.By != ""; by != (o.Refusal != provider.None) || by && o.Refusal != p.refusal {
 			t.Fatalf("refused by %q, read as %q, want %q: %d %v %s", line.By, o.Refusal, p.refusal, r.Status, r.Header, r.Body)
 		}
-		if o.Refusal != quota.None && p.by != nil && !reflect.DeepEqual(o.RefusedBy, p.by) {
+		if o.Refusal != provider.None && p.by != nil && !reflect.DeepEqual(o.RefusedBy, p.by) {
 			t.Fatalf("refused by %q, read as %q", line.By, o.RefusedBy)
 		}
 		for _, v := range p.says {
@@ -270,7 +270,7 @@ func (p *spoken) run(t *testing.T, seed uint64) {
 }
 
 // check compares what was read of a limit with what the server counted.
-func (v *said) check(t *testing.T, p quota.Policy, line service.Line, o quota.Observation) {
+func (v *said) check(t *testing.T, p provider.Policy, line service.Line, o provider.Observation) {
 	t.Helper()
 	var truth *service.Count
 	for i := range line.Counts {
@@ -290,13 +290,13 @@ func (v *said) check(t *testing.T, p quota.Policy, line service.Line, o quota.Ob
 		}
 		found = true
 		full := p.Limit
-		if p.Burst > 0 && p.Rule == quota.Bucket {
+		if p.Burst > 0 && p.Rule == provider.Bucket {
 			full = p.Burst
 		}
-		if v.left && l.Remaining != (quota.Count{N: truth.Left, OK: true}) {
+		if v.left && l.Remaining != (provider.Count{N: truth.Left, OK: true}) {
 			t.Errorf("%s: %d left, read as %+v", v.policy, truth.Left, l.Remaining)
 		}
-		if v.used && l.Used != (quota.Count{N: full - truth.Left, OK: true}) {
+		if v.used && l.Used != (provider.Count{N: full - truth.Left, OK: true}) {
 			t.Errorf("%s: %d of %d left, used read as %+v", v.policy, truth.Left, full, l.Used)
 		}
 		if v.reset == 0 {
@@ -306,7 +306,7 @@ func (v *said) check(t *testing.T, p quota.Policy, line service.Line, o quota.Ob
 		} else if late := time.Until(l.Reset) - time.Duration(truth.Whole); truth.Whole > 0 && (late < -v.slack() || late >= v.reset) {
 			t.Errorf("%s: whole in %v, read %v later", v.policy, time.Duration(truth.Whole), late)
 		}
-		if q, ok := o.Policy(l.Policy); v.most && (!ok || q.Limit != p.Limit || q.Window != 0 && q.WindowSource != quota.Inferred && q.Window != p.Window) {
+		if q, ok := o.Policy(l.Policy); v.most && (!ok || q.Limit != p.Limit || q.Window != 0 && q.WindowSource != provider.Inferred && q.Window != p.Window) {
 			t.Errorf("%s: enforced %+v, read %+v", v.policy, p, q)
 		}
 		if q, ok := o.Policy(l.Policy); ok && (q.Unit != p.Unit || q.Scope != "" && q.Scope != p.Scope || q.Rule != "" && q.Rule != p.Rule) {

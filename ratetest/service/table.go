@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/ratetest/internal/host"
 )
 
@@ -17,13 +17,13 @@ const day = 24 * time.Hour
 var table = slices.Concat(plains, webs, businesses, opens, llms, exchanges)
 
 // tableRow is a provider: what it limits, and how it says so. To add one, write what its documentation says; nothing here
-// knows how package quota reads it.
+// knows how package provider reads it.
 type tableRow struct {
 	name, about string
 	// limits are the sets that it publishes, the default first, extra such as are in each of the sets. The numbers are written
 	// here, from the documentation: what quota knows of them is another reading of it, and a test compares both.
 	limits []limitSet
-	extra  []quota.Policy
+	extra  []provider.Policy
 	// assumed says what the documentation does not: how a limit counts, or how much it is.
 	assumed string
 	// midnight is when the provider's days begin, after midnight UTC.
@@ -31,7 +31,7 @@ type tableRow struct {
 	// refusedCount: what is refused counts in windows of the clock as well.
 	refusedCount bool
 	// cost is what a request takes of a limit, 0 if it does not count in it, looks if it is told of it all the same. Nil: 1.
-	cost func(a *asked, p *quota.Policy) int64
+	cost func(a *asked, p *provider.Policy) int64
 	// route is what limits of a route are of, besides a key. Nil: method and path.
 	route func(a *asked) string
 	ban   *banRule
@@ -43,7 +43,7 @@ const looks = -1
 
 type limitSet struct {
 	name     string
-	policies []quota.Policy
+	policies []provider.Policy
 }
 
 // sets returns copies of its sets of limits.
@@ -55,13 +55,13 @@ func (r *tableRow) sets() []limitSet {
 	return all
 }
 
-func policy(name string, n int64, unit quota.Unit, window time.Duration, rule quota.Rule, scope quota.Scope) quota.Policy {
-	return quota.Policy{Name: name, Unit: unit, Scope: scope, Rule: rule, Limit: n, Window: window}
+func policy(name string, n int64, unit provider.Unit, window time.Duration, rule provider.Rule, scope provider.Scope) provider.Policy {
+	return provider.Policy{Name: name, Unit: unit, Scope: scope, Rule: rule, Limit: n, Window: window}
 }
 
 // bucket holds another amount than flows in per window.
-func bucket(burst, n int64, unit quota.Unit, window time.Duration, scope quota.Scope) quota.Policy {
-	p := policy(string(unit), n, unit, window, quota.Bucket, scope)
+func bucket(burst, n int64, unit provider.Unit, window time.Duration, scope provider.Scope) provider.Policy {
+	p := policy(string(unit), n, unit, window, provider.Bucket, scope)
 	p.Burst = burst
 	return p
 }
@@ -137,13 +137,13 @@ func (a *reply) refused(body any) bool {
 }
 
 // tokensToo is the cost where tokens count: their estimate.
-func tokensToo(a *asked, p *quota.Policy) int64 {
+func tokensToo(a *asked, p *provider.Policy) int64 {
 	switch p.Unit {
-	case quota.Tokens:
+	case provider.Tokens:
 		return a.Tokens + a.Output
-	case quota.Input:
+	case provider.Input:
 		return a.Tokens
-	case quota.Output:
+	case provider.Output:
 		return a.Output
 	}
 	return 1

@@ -6,25 +6,25 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/provider"
 )
 
 // What businesses run on.
 var businesses = []*tableRow{hubspot, zendesk, dockerHub}
 
 func hubspotSet(name string, tenSeconds, perDay int64) limitSet {
-	return limitSet{name, []quota.Policy{
-		policy("10 seconds", tenSeconds, quota.Requests, 10*time.Second, quota.Rolling, quota.Key),
-		policy("day", perDay, quota.Requests, day, quota.Calendar, quota.Key),
+	return limitSet{name, []provider.Policy{
+		policy("10 seconds", tenSeconds, provider.Requests, 10*time.Second, provider.Rolling, provider.Key),
+		policy("day", perDay, provider.Requests, day, provider.Calendar, provider.Key),
 	}}
 }
 
 var hubspot = &tableRow{
 	name: "hubspot", about: "HubSpot's API: ten seconds that roll, days, and searches that are told nothing",
 	limits:  []limitSet{hubspotSet("hubspot:free", 100, 250_000), hubspotSet("hubspot:professional", 190, 625_000)},
-	extra:   []quota.Policy{policy("search", 5, quota.Requests, time.Second, quota.Rolling, quota.Key)},
+	extra:   []provider.Policy{policy("search", 5, provider.Requests, time.Second, provider.Rolling, provider.Key)},
 	assumed: "days end at midnight UTC, where HubSpot's do in the zone of the account; a search counts in all three",
-	cost: func(a *asked, p *quota.Policy) int64 {
+	cost: func(a *asked, p *provider.Policy) int64 {
 		if p.Name == "search" && !strings.HasSuffix(a.path(), "/search") {
 			return 0
 		}
@@ -54,18 +54,18 @@ var hubspot = &tableRow{
 }
 
 func zendeskSet(name string, perMinute int64) limitSet {
-	return limitSet{name, []quota.Policy{policy("requests", perMinute, quota.Requests, time.Minute, quota.Calendar, quota.Key)}}
+	return limitSet{name, []provider.Policy{policy("requests", perMinute, provider.Requests, time.Minute, provider.Calendar, provider.Key)}}
 }
 
 var zendesk = &tableRow{
 	name: "zendesk", about: "Zendesk's API: minutes of an account, and of endpoints in a field for each",
 	limits: []limitSet{zendeskSet("zendesk:team", 200), zendeskSet("zendesk:professional", 400), zendeskSet("zendesk:enterprise", 700)},
-	extra: []quota.Policy{
-		policy("tickets-index", 100, quota.Requests, time.Minute, quota.Calendar, quota.Route),
-		policy("incremental export", 10, quota.Requests, time.Minute, quota.Calendar, quota.Route),
+	extra: []provider.Policy{
+		policy("tickets-index", 100, provider.Requests, time.Minute, provider.Calendar, provider.Route),
+		policy("incremental export", 10, provider.Requests, time.Minute, provider.Calendar, provider.Route),
 	},
 	assumed: "in minutes of the clock; the list of tickets has the limit of the documentation's example",
-	cost: func(a *asked, p *quota.Policy) int64 {
+	cost: func(a *asked, p *provider.Policy) int64 {
 		switch p.Name {
 		case "tickets-index":
 			return one(a.Method == http.MethodGet && strings.TrimSuffix(a.path(), ".json") == "/api/v2/tickets")
@@ -107,11 +107,11 @@ func one(counts bool) int64 {
 var dockerHub = &tableRow{
 	name: "docker-hub", about: "Docker Hub: pulls in six hours that roll, of an address or a user; whoever asks with HEAD is told, and counts for nothing",
 	limits: []limitSet{
-		{"docker-hub:unauthenticated", []quota.Policy{policy("requests", 100, quota.Requests, 6*time.Hour, quota.Rolling, quota.IP)}},
-		{"docker-hub:personal", []quota.Policy{policy("requests", 200, quota.Requests, 6*time.Hour, quota.Rolling, quota.Key)}},
+		{"docker-hub:unauthenticated", []provider.Policy{policy("requests", 100, provider.Requests, 6*time.Hour, provider.Rolling, provider.IP)}},
+		{"docker-hub:personal", []provider.Policy{policy("requests", 200, provider.Requests, 6*time.Hour, provider.Rolling, provider.Key)}},
 	},
 	assumed: "the other limit, of all requests of an address, is not published and not enforced",
-	cost: func(a *asked, _ *quota.Policy) int64 {
+	cost: func(a *asked, _ *provider.Policy) int64 {
 		switch {
 		case !strings.Contains(a.path(), "/manifests/"):
 			return 0
@@ -129,12 +129,12 @@ var dockerHub = &tableRow{
 		a.set("RateLimit-Limit", fmt.Sprintf("%d;w=%d", l.Limit, wholeSeconds(l.Window)))
 		a.set("RateLimit-Remaining", fmt.Sprintf("%d;w=%d", l.Left, wholeSeconds(l.Window)))
 		source := a.Addr
-		if l.Scope == quota.Key && a.Keyed {
+		if l.Scope == provider.Key && a.Keyed {
 			source = fmt.Sprintf("00000000-0000-4000-8000-%012d", 1)
 		}
 		a.set("Docker-RateLimit-Source", source)
 		what := "pull rate limit"
-		if l.Scope == quota.IP {
+		if l.Scope == provider.IP {
 			what = "unauthenticated pull rate limit"
 		}
 		a.refused(object{"errors": []object{{

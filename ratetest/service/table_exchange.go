@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/provider"
 )
 
 // Exchanges.
@@ -19,11 +19,11 @@ var exchanges = []*tableRow{
 	{
 		name: "bybit", about: "Bybit's API v5: a second of an endpoint, refused with 200; 403 and a ban for an address",
 		limits: []limitSet{
-			{"bybit", []quota.Policy{policy("requests", 600, quota.Requests, 5*time.Second, quota.Rolling, quota.IP)}},
+			{"bybit", []provider.Policy{policy("requests", 600, provider.Requests, 5*time.Second, provider.Rolling, provider.IP)}},
 		},
-		extra:   []quota.Policy{policy("endpoint", 50, quota.Requests, time.Second, quota.Rolling, quota.Route)},
+		extra:   []provider.Policy{policy("endpoint", 50, provider.Requests, time.Second, provider.Rolling, provider.Route)},
 		assumed: "every endpoint has 50 per second; a ban takes ten minutes, the least that is documented",
-		ban:     &banRule{scope: quota.IP, by: "requests", after: 1, atOnce: true, first: 10 * time.Minute, most: 10 * time.Minute},
+		ban:     &banRule{scope: provider.IP, by: "requests", after: 1, atOnce: true, first: 10 * time.Minute, most: 10 * time.Minute},
 		speak: func(a *reply) {
 			if !a.until.IsZero() {
 				a.set("Content-Type", "text/html")
@@ -45,11 +45,11 @@ var exchanges = []*tableRow{
 		name: "kraken", about: "Kraken's spot REST API: a counter that decays, refused with 200; histories count twice, orders not",
 
 		limits: []limitSet{
-			{"kraken:starter", []quota.Policy{bucket(15, 33, quota.Weight, 100*time.Second, quota.Key)}},
-			{"kraken:intermediate", []quota.Policy{bucket(20, 1, quota.Weight, 2*time.Second, quota.Key)}},
-			{"kraken:pro", []quota.Policy{bucket(20, 1, quota.Weight, time.Second, quota.Key)}},
+			{"kraken:starter", []provider.Policy{bucket(15, 33, provider.Weight, 100*time.Second, provider.Key)}},
+			{"kraken:intermediate", []provider.Policy{bucket(20, 1, provider.Weight, 2*time.Second, provider.Key)}},
+			{"kraken:pro", []provider.Policy{bucket(20, 1, provider.Weight, time.Second, provider.Key)}},
 		},
-		cost: func(a *asked, _ *quota.Policy) int64 {
+		cost: func(a *asked, _ *provider.Policy) int64 {
 			switch call := a.path()[strings.LastIndexByte(a.path(), '/')+1:]; call {
 			case "Ledgers", "QueryLedgers", "TradesHistory", "ClosedOrders":
 				return 2
@@ -69,29 +69,29 @@ var exchanges = []*tableRow{
 		name: "coinbase", about: "Coinbase Exchange: lazily filled buckets, of a profile, or of an address without a key",
 
 		limits: []limitSet{
-			{"coinbase", []quota.Policy{bucket(30, 15, quota.Requests, time.Second, quota.Key)}},
+			{"coinbase", []provider.Policy{bucket(30, 15, provider.Requests, time.Second, provider.Key)}},
 		},
-		extra: []quota.Policy{{Name: "public", Unit: quota.Requests, Scope: quota.IP, Rule: quota.Bucket, Limit: 10, Window: time.Second, Burst: 15}},
-		cost: func(a *asked, p *quota.Policy) int64 {
-			if a.Keyed == (p.Scope == quota.IP) {
+		extra: []provider.Policy{{Name: "public", Unit: provider.Requests, Scope: provider.IP, Rule: provider.Bucket, Limit: 10, Window: time.Second, Burst: 15}},
+		cost: func(a *asked, p *provider.Policy) int64 {
+			if a.Keyed == (p.Scope == provider.IP) {
 				return 0
 			}
 			return 1
 		},
 		speak: func(a *reply) {
 			if a.by != nil {
-				a.body = object{"message": map[bool]string{true: "Public rate limit exceeded", false: "Private rate limit exceeded"}[a.by.Scope == quota.IP]}
+				a.body = object{"message": map[bool]string{true: "Public rate limit exceeded", false: "Private rate limit exceeded"}[a.by.Scope == provider.IP]}
 			}
 		},
 	},
 	{
 		name: "okx", about: "OKX's API v5: two seconds of an endpoint and instrument; orders of a sub-account",
 		limits: []limitSet{
-			{"okx", []quota.Policy{policy("orders", 1000, quota.Orders, 2*time.Second, quota.Rolling, quota.Key)}},
+			{"okx", []provider.Policy{policy("orders", 1000, provider.Orders, 2*time.Second, provider.Rolling, provider.Key)}},
 		},
-		extra:   []quota.Policy{policy("endpoint", 60, quota.Requests, 2*time.Second, quota.Rolling, quota.Route)},
+		extra:   []provider.Policy{policy("endpoint", 60, provider.Requests, 2*time.Second, provider.Rolling, provider.Route)},
 		assumed: "in any two seconds; every endpoint has 60",
-		cost: func(a *asked, p *quota.Policy) int64 {
+		cost: func(a *asked, p *provider.Policy) int64 {
 			if p.Name == "orders" && (a.Method != http.MethodPost || !strings.HasPrefix(a.path(), "/api/v5/trade/order") && a.path() != "/api/v5/trade/amend-order") {
 				return 0
 			}
@@ -117,14 +117,14 @@ var exchanges = []*tableRow{
 	{
 		name: "cme", about: "CME's messaging controls, over HTTP: three seconds that begin with a message, rejects and log-out",
 		limits: []limitSet{
-			{"cme", []quota.Policy{
-				policy("reject", 1500, quota.Requests, 3*time.Second, quota.Anchored, quota.Key),
-				policy("logout", 2250, quota.Requests, 3*time.Second, quota.Anchored, quota.Key),
+			{"cme", []provider.Policy{
+				policy("reject", 1500, provider.Requests, 3*time.Second, provider.Anchored, provider.Key),
+				policy("logout", 2250, provider.Requests, 3*time.Second, provider.Anchored, provider.Key),
 			}},
 		},
 		assumed: "the log-out takes ten seconds; what answers say is made up, the rule is theirs",
-		ban:     &banRule{scope: quota.Key, by: "reject", beyond: "logout", atOnce: true, first: 10 * time.Second, most: 10 * time.Second},
-		cost:    func(_ *asked, p *quota.Policy) int64 { return map[string]int64{"reject": 1}[p.Name] },
+		ban:     &banRule{scope: provider.Key, by: "reject", beyond: "logout", atOnce: true, first: 10 * time.Second, most: 10 * time.Second},
+		cost:    func(_ *asked, p *provider.Policy) int64 { return map[string]int64{"reject": 1}[p.Name] },
 		speak: func(a *reply) {
 			switch {
 			case !a.until.IsZero():
@@ -136,12 +136,12 @@ var exchanges = []*tableRow{
 	},
 	{
 		name: "etherscan", about: "Etherscan's API: refused with 200, in words; without a key one in five seconds",
-		limits: []limitSet{{"etherscan", []quota.Policy{
-			policy("requests", 3, quota.Requests, time.Second, quota.Calendar, quota.Key), policy("day", 100_000, quota.Requests, day, quota.Calendar, quota.Key),
+		limits: []limitSet{{"etherscan", []provider.Policy{
+			policy("requests", 3, provider.Requests, time.Second, provider.Calendar, provider.Key), policy("day", 100_000, provider.Requests, day, provider.Calendar, provider.Key),
 		}}},
-		extra:   []quota.Policy{policy("address", 1, quota.Requests, 5*time.Second, quota.Calendar, quota.IP)},
+		extra:   []provider.Policy{policy("address", 1, provider.Requests, 5*time.Second, provider.Calendar, provider.IP)},
 		assumed: "in seconds of the clock, and days that end at midnight UTC",
-		cost:    func(a *asked, p *quota.Policy) int64 { return one(a.Keyed != (p.Scope == quota.IP)) },
+		cost:    func(a *asked, p *provider.Policy) int64 { return one(a.Keyed != (p.Scope == provider.IP)) },
 		speak: func(a *reply) {
 			a.body = object{"status": "1", "message": "OK", "result": "0"}
 			if a.by == nil {
@@ -174,15 +174,15 @@ func interval(d time.Duration) string {
 }
 
 var (
-	binanceSpot = limitSet{"binance", []quota.Policy{
-		policy("weight", 6000, quota.Weight, time.Minute, quota.Calendar, quota.IP),
-		policy("orders", 100, quota.Orders, 10*time.Second, quota.Calendar, quota.Key),
-		policy("orders per day", 200_000, quota.Orders, day, quota.Calendar, quota.Key),
+	binanceSpot = limitSet{"binance", []provider.Policy{
+		policy("weight", 6000, provider.Weight, time.Minute, provider.Calendar, provider.IP),
+		policy("orders", 100, provider.Orders, 10*time.Second, provider.Calendar, provider.Key),
+		policy("orders per day", 200_000, provider.Orders, day, provider.Calendar, provider.Key),
 	}}
-	binanceFutures = limitSet{"binance:futures", []quota.Policy{
-		policy("weight", 2400, quota.Weight, time.Minute, quota.Calendar, quota.IP),
-		policy("orders", 300, quota.Orders, 10*time.Second, quota.Calendar, quota.Key),
-		policy("orders per minute", 1200, quota.Orders, time.Minute, quota.Calendar, quota.Key),
+	binanceFutures = limitSet{"binance:futures", []provider.Policy{
+		policy("weight", 2400, provider.Weight, time.Minute, provider.Calendar, provider.IP),
+		policy("orders", 300, provider.Orders, 10*time.Second, provider.Calendar, provider.Key),
+		policy("orders per minute", 1200, provider.Orders, time.Minute, provider.Calendar, provider.Key),
 	}}
 )
 
@@ -191,11 +191,11 @@ func binanceRow(name, about string, limits limitSet) *tableRow {
 	return &tableRow{
 		name: name, about: about, limits: []limitSet{limits},
 		assumed: "ten refusals in a row are a ban: documented is that repeated ones are, from two minutes to three days",
-		ban:     &banRule{scope: quota.IP, after: 10, first: 2 * time.Minute, most: 3 * day},
-		cost: func(a *asked, p *quota.Policy) int64 {
+		ban:     &banRule{scope: provider.IP, after: 10, first: 2 * time.Minute, most: 3 * day},
+		cost: func(a *asked, p *provider.Policy) int64 {
 			call := a.path()[strings.LastIndexByte(a.path(), '/')+1:]
 			ordering := a.Method == http.MethodPost && (call == "order" || call == "batchOrders")
-			if p.Unit == quota.Orders {
+			if p.Unit == provider.Orders {
 				return map[bool]int64{true: 1}[ordering]
 			}
 			switch call {
@@ -226,7 +226,7 @@ func binanceRow(name, about string, limits limitSet) *tableRow {
 			for i := range a.limits {
 				l := &a.limits[i]
 				field := "X-Mbx-Used-Weight-"
-				if l.Unit == quota.Orders {
+				if l.Unit == provider.Orders {
 					field = "X-Mbx-Order-Count-"
 				} else {
 					a.set("X-Mbx-Used-Weight", l.Used())
@@ -237,7 +237,7 @@ func binanceRow(name, about string, limits limitSet) *tableRow {
 				return
 			}
 			a.retryAfter()
-			if a.by.Unit == quota.Orders {
+			if a.by.Unit == provider.Orders {
 				a.body = object{"code": -1015, "msg": fmt.Sprintf("Too many new orders; current limit is %d orders per %v.", a.by.Limit, a.by.Window)}
 				return
 			}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/ratetest/internal/host"
 )
 
@@ -15,11 +15,11 @@ var llms = []*tableRow{
 	{
 		name: "groq", about: "Groq's API: requests and tokens, of a minute and of a day",
 		limits: []limitSet{
-			{"groq:free", []quota.Policy{
-				policy("requests per minute", 30, quota.Requests, time.Minute, quota.Bucket, quota.Model),
-				policy("requests", 1000, quota.Requests, day, quota.Bucket, quota.Model),
-				policy("tokens", 8000, quota.Tokens, time.Minute, quota.Bucket, quota.Model),
-				policy("tokens per day", 200_000, quota.Tokens, day, quota.Bucket, quota.Model),
+			{"groq:free", []provider.Policy{
+				policy("requests per minute", 30, provider.Requests, time.Minute, provider.Bucket, provider.Model),
+				policy("requests", 1000, provider.Requests, day, provider.Bucket, provider.Model),
+				policy("tokens", 8000, provider.Tokens, time.Minute, provider.Bucket, provider.Model),
+				policy("tokens per day", 200_000, provider.Tokens, day, provider.Bucket, provider.Model),
 			}},
 		},
 		assumed: "tokens are estimated: one per four bytes of the body, and max_tokens",
@@ -51,8 +51,8 @@ var llms = []*tableRow{
 	},
 	{
 		name: "azure-openai", about: "Azure OpenAI: tokens of a minute, and requests of its tenth, of a deployment",
-		limits: []limitSet{{"azure-openai", []quota.Policy{
-			policy("requests", 120, quota.Requests, 10*time.Second, quota.Calendar, quota.Model), policy("tokens", 120_000, quota.Tokens, time.Minute, quota.Calendar, quota.Model),
+		limits: []limitSet{{"azure-openai", []provider.Policy{
+			policy("requests", 120, provider.Requests, 10*time.Second, provider.Calendar, provider.Model), policy("tokens", 120_000, provider.Tokens, time.Minute, provider.Calendar, provider.Model),
 		}}},
 		assumed: "a deployment of 120,000 tokens a minute, to which 720 requests belong; intervals are those of the clock; tokens are estimated: one per four bytes of the body, and max_tokens",
 		cost:    tokensToo,
@@ -83,10 +83,10 @@ var llms = []*tableRow{
 	},
 	{
 		name: "gemini", about: "The Gemini API's free tier: everything in the body of a refusal",
-		limits: []limitSet{{"gemini", []quota.Policy{
-			policy("GenerateRequestsPerMinutePerProjectPerModel-FreeTier", 10, quota.Requests, time.Minute, quota.Anchored, quota.Model),
-			policy("GenerateContentInputTokensPerModelPerMinute-FreeTier", 250_000, quota.Input, time.Minute, quota.Anchored, quota.Model),
-			policy("GenerateRequestsPerDayPerProjectPerModel-FreeTier", 250, quota.Requests, day, quota.Calendar, quota.Model),
+		limits: []limitSet{{"gemini", []provider.Policy{
+			policy("GenerateRequestsPerMinutePerProjectPerModel-FreeTier", 10, provider.Requests, time.Minute, provider.Anchored, provider.Model),
+			policy("GenerateContentInputTokensPerModelPerMinute-FreeTier", 250_000, provider.Input, time.Minute, provider.Anchored, provider.Model),
+			policy("GenerateRequestsPerDayPerProjectPerModel-FreeTier", 250, provider.Requests, day, provider.Calendar, provider.Model),
 		}}},
 		assumed:  "the limits of gemini-2.5-flash; minutes begin with a request; days begin at midnight Pacific Standard Time, in summer too; tokens are estimated: one per four bytes of the body",
 		midnight: 8 * time.Hour,
@@ -98,7 +98,7 @@ var llms = []*tableRow{
 			var violations []object
 			for _, l := range a.limits {
 				metric := "generativelanguage.googleapis.com/generate_content_free_tier_requests"
-				if l.Unit == quota.Input {
+				if l.Unit == provider.Input {
 					metric = "generativelanguage.googleapis.com/generate_content_free_tier_input_token_count"
 				}
 				if l.Over {
@@ -120,8 +120,8 @@ var llms = []*tableRow{
 	},
 	{
 		name: "mistral", about: "Mistral's API: requests and tokens of a minute that rolls, and never when to come back",
-		limits: []limitSet{{"mistral", []quota.Policy{
-			policy("requests", 50, quota.Requests, time.Minute, quota.Rolling, quota.Model), policy("tokens", 50_000, quota.Tokens, time.Minute, quota.Rolling, quota.Model),
+		limits: []limitSet{{"mistral", []provider.Policy{
+			policy("requests", 50, provider.Requests, time.Minute, provider.Rolling, provider.Model), policy("tokens", 50_000, provider.Tokens, time.Minute, provider.Rolling, provider.Model),
 		}}},
 		assumed: "the limits of mistral-small in the free plan; tokens are estimated: one per four bytes of the body, and max_tokens, all of which is produced",
 		cost:    tokensToo,

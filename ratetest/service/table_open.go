@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/provider"
 )
 
 // What people share: code, videos, songs, games.
@@ -15,12 +15,12 @@ var opens = []*tableRow{gitlab, twitch, strava, spotify, riot}
 var gitlab = &tableRow{
 	name: "gitlab", about: "GitLab's API: RateLimit fields with an epoch, and limits of endpoints that the fields do not show",
 	limits: []limitSet{
-		{"gitlab", []quota.Policy{policy("requests", 2000, quota.Requests, time.Minute, quota.Calendar, quota.Key)}},
-		{"gitlab:unauthenticated", []quota.Policy{policy("requests", 500, quota.Requests, time.Minute, quota.Calendar, quota.IP)}},
+		{"gitlab", []provider.Policy{policy("requests", 2000, provider.Requests, time.Minute, provider.Calendar, provider.Key)}},
+		{"gitlab:unauthenticated", []provider.Policy{policy("requests", 500, provider.Requests, time.Minute, provider.Calendar, provider.IP)}},
 	},
-	extra:   []quota.Policy{policy("jobs", 600, quota.Requests, time.Minute, quota.Calendar, quota.Route)},
+	extra:   []provider.Policy{policy("jobs", 600, provider.Requests, time.Minute, provider.Calendar, provider.Route)},
 	assumed: "in minutes of the clock; of the limits of endpoints that of a project's jobs is enforced",
-	cost: func(a *asked, p *quota.Policy) int64 {
+	cost: func(a *asked, p *provider.Policy) int64 {
 		return one(p.Name != "jobs" || strings.Contains(a.path(), "/projects/") && strings.HasSuffix(a.path(), "/jobs"))
 	},
 	speak: func(a *reply) {
@@ -28,7 +28,7 @@ var gitlab = &tableRow{
 		l := a.limit("requests")
 		a.fields("RateLimit-", l, secondOf(l.Whole))
 		a.set("RateLimit-Observed", l.Used())
-		a.set("RateLimit-Name", map[bool]string{true: "throttle_unauthenticated_api", false: "throttle_authenticated_api"}[l.Scope == quota.IP])
+		a.set("RateLimit-Name", map[bool]string{true: "throttle_unauthenticated_api", false: "throttle_authenticated_api"}[l.Scope == provider.IP])
 		switch {
 		case a.by == nil:
 		case a.by.Name == "jobs":
@@ -44,7 +44,7 @@ var gitlab = &tableRow{
 
 var twitch = &tableRow{
 	name: "twitch", about: "Twitch's API: a bucket of points, and as an epoch when it is full again",
-	limits:  []limitSet{{"twitch", []quota.Policy{policy("requests", 800, quota.Requests, time.Minute, quota.Bucket, quota.Key)}}},
+	limits:  []limitSet{{"twitch", []provider.Policy{policy("requests", 800, provider.Requests, time.Minute, provider.Bucket, provider.Key)}}},
 	assumed: "every request costs a point; 800 flow in per minute, as is documented, where 600 have been measured",
 	speak: func(a *reply) {
 		l := a.limit("requests")
@@ -55,15 +55,15 @@ var twitch = &tableRow{
 
 var strava = &tableRow{
 	name: "strava", about: "Strava's API: pairs of a quarter of an hour and a day of the clock, of all requests and of those that read",
-	limits: []limitSet{{"strava", []quota.Policy{
-		policy("15 minutes", 200, quota.Requests, 15*time.Minute, quota.Calendar, quota.Key), policy("day", 2000, quota.Requests, day, quota.Calendar, quota.Key),
+	limits: []limitSet{{"strava", []provider.Policy{
+		policy("15 minutes", 200, provider.Requests, 15*time.Minute, provider.Calendar, provider.Key), policy("day", 2000, provider.Requests, day, provider.Calendar, provider.Key),
 	}}},
-	extra: []quota.Policy{
-		policy("reads, 15 minutes", 100, quota.Requests, 15*time.Minute, quota.Calendar, quota.Key), policy("reads, day", 1000, quota.Requests, day, quota.Calendar, quota.Key),
+	extra: []provider.Policy{
+		policy("reads, 15 minutes", 100, provider.Requests, 15*time.Minute, provider.Calendar, provider.Key), policy("reads, day", 1000, provider.Requests, day, provider.Calendar, provider.Key),
 	},
 	assumed:      "whatever is not GET or HEAD is no read",
 	refusedCount: true,
-	cost: func(a *asked, p *quota.Policy) int64 {
+	cost: func(a *asked, p *provider.Policy) int64 {
 		return one(!strings.HasPrefix(p.Name, "reads") || a.Method == http.MethodGet || a.Method == http.MethodHead)
 	},
 	speak: func(a *reply) {
@@ -81,8 +81,8 @@ var strava = &tableRow{
 
 var spotify = &tableRow{
 	name: "spotify", about: "Spotify's API: Retry-After when it refuses, up to a day, and nothing before",
-	limits: []limitSet{{"spotify", []quota.Policy{
-		policy("30 seconds", 90, quota.Requests, 30*time.Second, quota.Rolling, quota.Key), policy("day", 20_000, quota.Requests, day, quota.Anchored, quota.Key),
+	limits: []limitSet{{"spotify", []provider.Policy{
+		policy("30 seconds", 90, provider.Requests, 30*time.Second, provider.Rolling, provider.Key), policy("day", 20_000, provider.Requests, day, provider.Anchored, provider.Key),
 	}}},
 	assumed: "both numbers are made up, as Spotify publishes none; the day begins with a request, as the waits that people report do",
 	speak: func(a *reply) {
@@ -94,10 +94,10 @@ var spotify = &tableRow{
 
 var riot = &tableRow{
 	name: "riot", about: "Riot's API: lists of limits of a key and of a method, in windows that begin with a request; a field says which refused",
-	limits: []limitSet{{"riot:development", []quota.Policy{
-		policy("1 second", 20, quota.Requests, time.Second, quota.Anchored, quota.Key), policy("2 minutes", 100, quota.Requests, 2*time.Minute, quota.Anchored, quota.Key),
+	limits: []limitSet{{"riot:development", []provider.Policy{
+		policy("1 second", 20, provider.Requests, time.Second, provider.Anchored, provider.Key), policy("2 minutes", 100, provider.Requests, 2*time.Minute, provider.Anchored, provider.Key),
 	}}},
-	extra:   []quota.Policy{policy("method", 2000, quota.Requests, time.Minute, quota.Anchored, quota.Route)},
+	extra:   []provider.Policy{policy("method", 2000, provider.Requests, time.Minute, provider.Anchored, provider.Route)},
 	assumed: "every method has the limit that answers most often show",
 	speak: func(a *reply) {
 		list := func(field string, limits ...*standing) {

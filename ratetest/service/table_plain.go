@@ -6,13 +6,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/provider"
 )
 
 // ietfLimits are those of the draft's examples.
-var ietfLimits = []quota.Policy{
-	policy("burst", 100, quota.Requests, time.Minute, quota.Anchored, quota.Key),
-	policy("daily", 1000, quota.Requests, day, quota.Anchored, quota.Key),
+var ietfLimits = []provider.Policy{
+	policy("burst", 100, provider.Requests, time.Minute, provider.Anchored, provider.Key),
+	policy("daily", 1000, provider.Requests, day, provider.Anchored, provider.Key),
 }
 
 // What is nobody's in particular: the drafts, and the fields that many send.
@@ -48,7 +48,7 @@ var plains = []*tableRow{
 	{
 		name: "cloudflare", about: "Cloudflare's client API",
 		limits: []limitSet{
-			{"cloudflare", []quota.Policy{policy("requests", 1200, quota.Requests, 5*time.Minute, quota.Anchored, quota.Key)}},
+			{"cloudflare", []provider.Policy{policy("requests", 1200, provider.Requests, 5*time.Minute, provider.Anchored, provider.Key)}},
 		},
 		assumed: "in intervals that begin with a request",
 		speak: func(a *reply) {
@@ -64,8 +64,8 @@ var plains = []*tableRow{
 	{
 		name: "generic", about: "Any server: 429 and Retry-After, in seconds, or with generic:date as a date",
 		limits: []limitSet{
-			{"generic", []quota.Policy{policy("requests", 100, quota.Requests, time.Minute, quota.Rolling, quota.Key)}},
-			{"generic:date", []quota.Policy{policy("requests", 100, quota.Requests, time.Minute, quota.Rolling, quota.Key)}},
+			{"generic", []provider.Policy{policy("requests", 100, provider.Requests, time.Minute, provider.Rolling, provider.Key)}},
+			{"generic:date", []provider.Policy{policy("requests", 100, provider.Requests, time.Minute, provider.Rolling, provider.Key)}},
 		},
 		assumed: "the limit is made up",
 		speak: func(a *reply) {
@@ -82,7 +82,7 @@ var plains = []*tableRow{
 	},
 	{
 		name: "x-ratelimit-epoch", about: "X-RateLimit fields whose reset counts from 1970",
-		limits:  []limitSet{{"x-ratelimit-epoch", []quota.Policy{policy("requests", 60, quota.Requests, time.Minute, quota.Calendar, quota.Key)}}},
+		limits:  []limitSet{{"x-ratelimit-epoch", []provider.Policy{policy("requests", 60, provider.Requests, time.Minute, provider.Calendar, provider.Key)}}},
 		assumed: "the limit is made up, of minutes of the clock",
 		speak: func(a *reply) {
 			l := a.tightest()
@@ -92,7 +92,7 @@ var plains = []*tableRow{
 	},
 	{
 		name: "x-ratelimit-seconds", about: "X-RateLimit fields whose reset counts from now",
-		limits:  []limitSet{{"x-ratelimit-seconds", []quota.Policy{policy("requests", 60, quota.Requests, time.Minute, quota.Anchored, quota.Key)}}},
+		limits:  []limitSet{{"x-ratelimit-seconds", []provider.Policy{policy("requests", 60, provider.Requests, time.Minute, provider.Anchored, provider.Key)}}},
 		assumed: "the limit is made up, of minutes that begin with a request",
 		speak: func(a *reply) {
 			l := a.tightest()

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paceline-go/paceline/quota"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/ratetest/internal/host"
 )
 
@@ -18,7 +18,7 @@ var webs = []*tableRow{
 	{
 		name: "heroku", about: "Heroku's Platform API: what is left of a bucket, and nothing else",
 		limits: []limitSet{
-			{"heroku", []quota.Policy{policy("requests", 4500, quota.Requests, time.Hour, quota.Bucket, quota.Key)}},
+			{"heroku", []provider.Policy{policy("requests", 4500, provider.Requests, time.Hour, provider.Bucket, provider.Key)}},
 		},
 		speak: func(a *reply) {
 			a.set("RateLimit-Remaining", a.tightest().Left)
@@ -31,15 +31,15 @@ var webs = []*tableRow{
 		name: "github", about: "GitHub's REST API: primary limits, and secondary ones of requests at once",
 
 		limits: []limitSet{
-			{"github", []quota.Policy{
-				policy("requests", 5000, quota.Requests, time.Hour, quota.Anchored, quota.Key),
-				policy("concurrent", 100, quota.Concurrent, 0, quota.Concurrency, quota.Key),
+			{"github", []provider.Policy{
+				policy("requests", 5000, provider.Requests, time.Hour, provider.Anchored, provider.Key),
+				policy("concurrent", 100, provider.Concurrent, 0, provider.Concurrency, provider.Key),
 			}},
-			{"github:unauthenticated", []quota.Policy{policy("requests", 60, quota.Requests, time.Hour, quota.Anchored, quota.IP)}},
-			{"github:search", []quota.Policy{policy("requests", 30, quota.Requests, time.Minute, quota.Anchored, quota.Key)}},
+			{"github:unauthenticated", []provider.Policy{policy("requests", 60, provider.Requests, time.Hour, provider.Anchored, provider.IP)}},
+			{"github:search", []provider.Policy{policy("requests", 30, provider.Requests, time.Minute, provider.Anchored, provider.Key)}},
 		},
-		extra: []quota.Policy{policy("search", 30, quota.Requests, time.Minute, quota.Anchored, quota.Key)},
-		cost: func(a *asked, p *quota.Policy) int64 {
+		extra: []provider.Policy{policy("search", 30, provider.Requests, time.Minute, provider.Anchored, provider.Key)},
+		cost: func(a *asked, p *provider.Policy) int64 {
 			if searching := strings.HasPrefix(a.path(), "/search/"); p.Name == "search" && !searching || p.Name == "requests" && searching {
 				return 0
 			}
@@ -62,7 +62,7 @@ var webs = []*tableRow{
 			}
 			a.status = http.StatusForbidden
 			about := "https://docs.github.com/rest/overview/rate-limits-for-the-rest-api"
-			if a.by.Rule == quota.Concurrency {
+			if a.by.Rule == provider.Concurrency {
 				a.set("Retry-After", 60)
 				a.body = object{"message": "You have exceeded a secondary rate limit. Please wait a few minutes before you try again.", "documentation_url": about}
 				return
@@ -74,10 +74,10 @@ var webs = []*tableRow{
 		name: "shopify", about: "Shopify's Admin API: REST by calls in a leaking bucket, GraphQL by the cost of queries",
 
 		limits: []limitSet{
-			{"shopify", []quota.Policy{policy("requests", 40, quota.Requests, 20*time.Second, quota.Bucket, quota.Key)}},
+			{"shopify", []provider.Policy{policy("requests", 40, provider.Requests, 20*time.Second, provider.Bucket, provider.Key)}},
 		},
-		extra: []quota.Policy{{Name: "query cost", Unit: quota.Weight, Scope: quota.Key, Rule: quota.Bucket, Limit: 50, Window: time.Second, Burst: 1000}},
-		cost: func(a *asked, p *quota.Policy) int64 {
+		extra: []provider.Policy{{Name: "query cost", Unit: provider.Weight, Scope: provider.Key, Rule: provider.Bucket, Limit: 50, Window: time.Second, Burst: 1000}},
+		cost: func(a *asked, p *provider.Policy) int64 {
 			switch graph := strings.HasSuffix(a.path(), "/graphql.json"); {
 			case graph != (p.Name == "query cost"):
 				return 0
@@ -116,8 +116,8 @@ var webs = []*tableRow{
 	{
 		name: "stripe", about: "Stripe's API: a field says which limiter refused",
 		limits: []limitSet{
-			{"stripe", []quota.Policy{policy("requests", 100, quota.Requests, time.Second, quota.Bucket, quota.Key)}},
-			{"stripe:sandbox", []quota.Policy{policy("requests", 25, quota.Requests, time.Second, quota.Bucket, quota.Key)}},
+			{"stripe", []provider.Policy{policy("requests", 100, provider.Requests, time.Second, provider.Bucket, provider.Key)}},
+			{"stripe:sandbox", []provider.Policy{policy("requests", 25, provider.Requests, time.Second, provider.Bucket, provider.Key)}},
 		},
 		assumed: "a bucket, as Stripe's engineers describe theirs",
 		speak: func(a *reply) {
@@ -128,7 +128,7 @@ var webs = []*tableRow{
 			}}) {
 				a.set("Stripe-Should-Retry", a.wait > 0)
 				reason := "global-rate"
-				if a.by.Rule == quota.Concurrency {
+				if a.by.Rule == provider.Concurrency {
 					reason = "global-concurrency"
 				}
 				a.set("Stripe-Rate-Limited-Reason", reason)
@@ -138,9 +138,9 @@ var webs = []*tableRow{
 	{
 		name: "discord", about: "Discord's API: the bucket of a route, and a limit of the bot's",
 		limits: []limitSet{
-			{"discord", []quota.Policy{policy("requests", 50, quota.Requests, time.Second, quota.Anchored, quota.Key)}},
+			{"discord", []provider.Policy{policy("requests", 50, provider.Requests, time.Second, provider.Anchored, provider.Key)}},
 		},
-		extra:   []quota.Policy{policy("route", 5, quota.Requests, 5*time.Second, quota.Anchored, quota.Route)},
+		extra:   []provider.Policy{policy("route", 5, provider.Requests, 5*time.Second, provider.Anchored, provider.Route)},
 		assumed: "in intervals that begin with a request; the limit of routes is made up, as Discord says to read it from answers",
 		speak: func(a *reply) {
 			if a.by != nil && a.by.Name != "route" {
@@ -167,7 +167,7 @@ var webs = []*tableRow{
 	},
 	{
 		name: "x", about: "X's API v2: windows of 15 minutes, of a user and an endpoint",
-		limits:  []limitSet{{"x", []quota.Policy{policy("15 minutes", 900, quota.Requests, 15*time.Minute, quota.Anchored, quota.Route)}}},
+		limits:  []limitSet{{"x", []provider.Policy{policy("15 minutes", 900, provider.Requests, 15*time.Minute, provider.Anchored, provider.Route)}}},
 		assumed: "the limit of each endpoint is that of the documentation's example",
 		speak: func(a *reply) {
 			l := a.tightest()
@@ -180,10 +180,10 @@ var webs = []*tableRow{
 		name: "slack", about: "Slack's Web API: Retry-After when it refuses, and nothing before",
 
 		limits: []limitSet{
-			{"slack:tier3", []quota.Policy{policy("requests", 50, quota.Requests, time.Minute, quota.Rolling, quota.Route)}},
-			{"slack:tier1", []quota.Policy{policy("requests", 1, quota.Requests, time.Minute, quota.Rolling, quota.Route)}},
-			{"slack:tier2", []quota.Policy{policy("requests", 20, quota.Requests, time.Minute, quota.Rolling, quota.Route)}},
-			{"slack:tier4", []quota.Policy{policy("requests", 100, quota.Requests, time.Minute, quota.Rolling, quota.Route)}},
+			{"slack:tier3", []provider.Policy{policy("requests", 50, provider.Requests, time.Minute, provider.Rolling, provider.Route)}},
+			{"slack:tier1", []provider.Policy{policy("requests", 1, provider.Requests, time.Minute, provider.Rolling, provider.Route)}},
+			{"slack:tier2", []provider.Policy{policy("requests", 20, provider.Requests, time.Minute, provider.Rolling, provider.Route)}},
+			{"slack:tier4", []provider.Policy{policy("requests", 100, provider.Requests, time.Minute, provider.Rolling, provider.Route)}},
 		},
 		assumed: "in any minute, for each method and token, without the bursts that Slack does not promise",
 		route:   func(a *asked) string { return strings.TrimPrefix(a.path(), "/api/") },
@@ -198,8 +198,8 @@ var webs = []*tableRow{
 	{
 		name: "notion", about: "Notion's API: a budget for each minute, of each connection",
 		limits: []limitSet{
-			{"notion", []quota.Policy{policy("requests", 180, quota.Requests, time.Minute, quota.Anchored, quota.Key)}},
-			{"notion:business", []quota.Policy{policy("requests", 600, quota.Requests, time.Minute, quota.Anchored, quota.Key)}},
+			{"notion", []provider.Policy{policy("requests", 180, provider.Requests, time.Minute, provider.Anchored, provider.Key)}},
+			{"notion:business", []provider.Policy{policy("requests", 600, provider.Requests, time.Minute, provider.Anchored, provider.Key)}},
 		},
 		assumed: "a minute begins with a request, and the workspace has enough for all of its connections",
 		speak: func(a *reply) {
@@ -216,7 +216,7 @@ var webs = []*tableRow{
 	{
 		name: "reddit", about: "Reddit's Data API: what is used and left of ten minutes",
 		limits: []limitSet{
-			{"reddit", []quota.Policy{policy("requests", 1000, quota.Requests, 10*time.Minute, quota.Anchored, quota.Key)}},
+			{"reddit", []provider.Policy{policy("requests", 1000, provider.Requests, 10*time.Minute, provider.Anchored, provider.Key)}},
 		},
 		speak: func(a *reply) {
 			l := a.tightest()
@@ -228,8 +228,8 @@ var webs = []*tableRow{
 	},
 	{
 		name: "okta", about: "Okta's API: minutes of an endpoint, and requests at once",
-		limits: []limitSet{{"okta", []quota.Policy{
-			policy("requests", 600, quota.Requests, time.Minute, quota.Anchored, quota.Route), policy("concurrent", 75, quota.Concurrent, 0, quota.Concurrency, quota.Key),
+		limits: []limitSet{{"okta", []provider.Policy{
+			policy("requests", 600, provider.Requests, time.Minute, provider.Anchored, provider.Route), policy("concurrent", 75, provider.Concurrent, 0, provider.Concurrency, provider.Key),
 		}}},
 		assumed: "minutes begin with a request, and each endpoint has the limit of the documentation's example",
 		speak: func(a *reply) {
@@ -237,7 +237,7 @@ var webs = []*tableRow{
 			l := a.limit("requests")
 			a.fields("X-Rate-Limit-", l, secondOf(l.Whole))
 			if a.refused(object{"errorCode": "E0000047", "errorSummary": "API call exceeded rate limit due to too many requests.", "errorLink": "E0000047", "errorCauses": []string{}}) &&
-				a.by.Rule == quota.Concurrency {
+				a.by.Rule == provider.Concurrency {
 				a.set("X-Rate-Limit-Limit", 0)
 				a.set("X-Rate-Limit-Remaining", 0)
 				a.set("X-Rate-Limit-Reset", secondOf(a.now)+60)
@@ -247,9 +247,9 @@ var webs = []*tableRow{
 	{
 		name: "atlassian", about: "Jira's and Confluence's API: points of an hour, and bursts of an endpoint",
 		limits: []limitSet{
-			{"atlassian", []quota.Policy{policy("weight", 65_000, quota.Weight, time.Hour, quota.Calendar, quota.Key)}},
+			{"atlassian", []provider.Policy{policy("weight", 65_000, provider.Weight, time.Hour, provider.Calendar, provider.Key)}},
 		},
-		extra:   []quota.Policy{policy("burst", 100, quota.Requests, time.Second, quota.Anchored, quota.Route)},
+		extra:   []provider.Policy{policy("burst", 100, provider.Requests, time.Second, provider.Anchored, provider.Route)},
 		assumed: "a request costs one point; bursts count in seconds that begin with a request",
 		speak: func(a *reply) {
 			points, burst := a.limit("weight"), a.limit("burst")

@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/paceline-go/paceline/internal/need"
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/share"
 	"github.com/paceline-go/paceline/share/postgres"
 	"github.com/paceline-go/paceline/share/sharetest"

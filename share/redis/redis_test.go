@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/need"
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/share"
 	"github.com/paceline-go/paceline/share/redis"
 	"github.com/paceline-go/paceline/share/sharetest"

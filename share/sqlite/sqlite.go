@@ -15,7 +15,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/uptime"
+	"github.com/paceline-go/paceline/internal/boottime"
 	"github.com/paceline-go/paceline/share"
 	engine "modernc.org/sqlite"
 	lib "modernc.org/sqlite/lib"
@@ -42,7 +42,7 @@ func Open(file string) (*Store, error) {
 		return nil, fmt.Errorf("share/sqlite: %s: %w", file, err)
 	}
 	db.SetMaxOpenConns(2)
-	s := &Store{db: db, file: file, boot: uptime.Read().Boot}
+	s := &Store{db: db, file: file, boot: boottime.Read().Boot}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	err = share.Retry(ctx, func() (bool, error) {
@@ -86,7 +86,7 @@ func (s *Store) reading() share.Reading {
 	if s.boot == "" {
 		return share.Reading{Clock: wall, Wall: wall, Incarnation: "sqlite"}
 	}
-	return share.Reading{Clock: int64(uptime.Read().Up), Wall: wall, Incarnation: s.boot, Steady: true}
+	return share.Reading{Clock: int64(boottime.Read().Up), Wall: wall, Incarnation: s.boot, Steady: true}
 }
 
 // Turn implements share.Store.

@@ -1,0 +1,328 @@
+// Package grpc has interceptors that keep a gRPC client within the limits of its server.
+//
+//	pace, err := pacegrpc.New(pacegrpc.Config{Limiter: limit.MustRolling(500, time.Minute)})
+//	conn, err := grpc.NewClient(target, grpc.WithUnaryInterceptor(pace.Unary), grpc.WithStreamInterceptor(pace.Stream))
+//
+// A call waits for its turn, first come first served, and is sent. What the answer says of limits is read by the same rules as over HTTP
+// (package classify): RESOURCE_EXHAUSTED counts as a 429 and UNAVAILABLE as a 503. RetryInfo, grpc-retry-pushback-ms or a retry-after in the
+// metadata take the place of Retry-After, and ratelimit fields in the metadata are read like those of a header. A refusal pauses all calls,
+// once. A call that was refused or never sent is sent again; one that failed is sent again if Config.Idempotent says that it may be.
+//
+// It is a module of its own, so that programs without gRPC do not depend on it. gRPC by itself sends a call again that the server says it has
+// not processed and, if its service config has a retry policy, other calls, too. Only what passes here is counted: so leave that policy out,
+// or use grpc.WithDisableRetry. It starts no goroutine.
+package grpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/core/stack"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/pool/backoff"
+	"github.com/paceline-go/paceline/provider/classify"
+)
+
+// ErrPaused: the server asked to stay away for longer than Config.MaxRetryAfter, and the call was not sent.
+var ErrPaused = errors.New("pacegrpc: the server asked to stay away")
+
+// Config says how a Pace sends. The zero value is ready: it has no limit of its own, heeds what answers say, and sends again what
+// was refused.
+type Config struct {
+	// Limiter is the server's rule, for all calls. It belongs to the Pace from now on. If nil, none.
+	Limiter limit.Limiter
+	// Adaptive, if not nil, has a bound on calls in flight that nobody states.
+	Adaptive *limit.AdaptiveConfig
+	// Cost says what a call costs; req is nil for a stream. If nil, one request.
+	Cost func(method string, req any) limit.Cost
+	// Idempotent says which methods may be processed twice. If nil, none.
+	Idempotent func(method string) bool
+	// Attempts is how often a unary call may be sent, the first time included; a stream is sent once. If zero, 3.
+	Attempts int
+	// Backoff is how long a call waits after an attempt that failed, and all calls after a refusal that does not say how long.
+	Backoff backoff.Policy
+	// MaxRetryAfter is the longest that anybody waits because the server asked to. If zero, 5 minutes; negative: nobody waits.
+	MaxRetryAfter time.Duration
+	// UntilEnd has the limits count a stream as in flight until it ends. If false, it counts until its first message, so that a stream which
+	// stays open for hours holds up nobody.
+	UntilEnd bool
+}
+
+// Pace keeps calls within limits. Made by New. Safe for concurrent use; several connections may share it.
+type Pace struct {
+	config Config
+	policy classify.Policy
+	gate   *paceline.Gate
+	guard  *stack.Guard // under the Gate's lock
+	mu     sync.Mutex   // guards rng
+	rng    *rand.Rand
+}
+
+// New returns a Pace as configured. The error names the field and value that make no sense.
+func New(c Config) (*Pace, error) {
+	if c.Attempts < 0 {
+		return nil, fmt.Errorf("pacegrpc: Attempts %d is negative", c.Attempts)
+	}
+	if err := c.Backoff.Check(); err != nil {
+		return nil, fmt.Errorf("pacegrpc: Backoff: %w", err)
+	}
+	if c.Attempts == 0 {
+		c.Attempts = 3
+	}
+	if c.MaxRetryAfter == 0 {
+		c.MaxRetryAfter = 5 * time.Minute
+	}
+	random := func() *rand.Rand { return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) }
+	pause := c.Backoff
+	if c.MaxRetryAfter > 0 {
+		pause = pause.AtMost(c.MaxRetryAfter)
+	}
+	g, err := stack.New(stack.Config{Limiter: c.Limiter, Adapt: c.Adaptive, Slow: c.Limiter == nil, Pause: pause, Rand: random()})
+	if err != nil {
+		return nil, fmt.Errorf("pacegrpc: %w", err)
+	}
+	gate, err := paceline.NewGateWith(paceline.GateConfig{Limiter: g})
+	if err != nil {
+		return nil, fmt.Errorf("pacegrpc: %w", err)
+	}
+	return &Pace{config: c, policy: classify.Policy{MaxRetryAfter: c.MaxRetryAfter}, gate: gate, guard: g, rng: random()}, nil
+}
+
+// Stats returns what was done so far.
+func (p *Pace) Stats() paceline.Stats { return p.gate.Stats() }
+
+// Unary is a grpc.UnaryClientInterceptor. Its errors are those of the call, or *Error if a limit stood in the way.
+func (p *Pace) Unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	var last error
+	for n := 1; ; n++ {
+		permit, err := p.wait(ctx, method, req)
+		if err != nil {
+			if last != nil && !errors.Is(ctx.Err(), context.Canceled) {
+				return last
+			}
+			return err
+		}
+		a := attempt{permit: permit, began: time.Now()}
+		returned := false
+		defer func() {
+			if !returned { // the invoker panics
+				a.settle(limit.Outcome{})
+			}
+		}()
+		err = invoker(ctx, method, req, reply, cc, append(opts[:len(opts):len(opts)], grpc.Header(&a.header), grpc.Trailer(&a.trailer), grpc.Peer(&a.peer))...)
+		returned = true
+		v := p.judge(ctx, method, &a, err, n >= p.config.Attempts)
+		if !v.Again {
+			return err
+		}
+		if last = err; p.rest(ctx, v, n) != nil {
+			return last
+		}
+	}
+}
+
+// Stream is a grpc.StreamClientInterceptor. A stream waits for its turn like a call, and is settled at its first message or its
+// end.
+func (p *Pace) Stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	permit, err := p.wait(ctx, method, nil)
+	if err != nil {
+		return nil, err
+	}
+	a := &attempt{permit: permit, began: time.Now()}
+	opened := false
+	defer func() {
+		if !opened {
+			a.settle(limit.Outcome{})
+		}
+	}()
+	cs, err := streamer(ctx, desc, cc, method, append(opts[:len(opts):len(opts)], grpc.Trailer(&a.trailer), grpc.Peer(&a.peer))...)
+	if err != nil {
+		p.judge(ctx, method, a, err, true)
+		return nil, err
+	}
+	opened = true
+	s := &stream{ClientStream: cs, pace: p, ctx: ctx, method: method, attempt: a, single: !desc.ServerStreams}
+	// Somebody who gives a stream up neither reads nor closes it, so the end of the caller's context settles it. The stream's own context
+	// would not do: it ends before RecvMsg tells how the stream ended.
+	s.stop = context.AfterFunc(ctx, func() { a.settle(limit.Outcome{}) })
+	s.forgotten = runtime.AddCleanup(s, func(a *attempt) { a.settle(limit.Outcome{}) }, a)
+	return s, nil
+}
+
+// wait gets leave for a call.
+func (p *Pace) wait(ctx context.Context, method string, req any) (paceline.Permit, error) {
+	cost := limit.One
+	if p.config.Cost != nil {
+		cost = p.config.Cost(method, req)
+	}
+	for {
+		if err := p.look(); err != nil {
+			return paceline.Permit{}, err
+		}
+		permit, err := p.gate.Wait(ctx, cost)
+		if err == nil {
+			return permit, nil
+		}
+		if errors.Is(err, paceline.ErrNever) {
+			if paused := p.look(); paused != nil { // the pause began while this call waited
+				return paceline.Permit{}, paused
+			}
+			if p.fits(cost) {
+				continue
+			}
+		}
+		return paceline.Permit{}, &Error{Err: err}
+	}
+}
+
+// look returns an error if the present pause is longer than anybody waits. Then it also sends away all that wait.
+func (p *Pace) look() (err error) {
+	p.gate.Update(func(now mono.Time) {
+		pause, on := p.guard.Paused(now)
+		if on && pause.Next.Sub(now) > p.config.MaxRetryAfter {
+			p.guard.Close()
+			err = &Error{Err: fmt.Errorf("%w for %v", ErrPaused, pause.Until.Sub(now))}
+			return
+		}
+		p.guard.Open()
+	})
+	return err
+}
+
+// fits tells whether a cost can ever go. While the guard is closed it says of every cost that it cannot.
+func (p *Pace) fits(cost limit.Cost) (ok bool) {
+	p.gate.Update(func(now mono.Time) { ok = p.guard.Ready(now, cost) != limit.Never })
+	return ok
+}
+
+// rest waits before the next attempt: a pause is waited for in line.
+func (p *Pace) rest(ctx context.Context, v *classify.Verdict, n int) error {
+	if v.Result == limit.Limited {
+		return nil
+	}
+	p.mu.Lock()
+	d := max(p.config.Backoff.Delay(n, p.rng), v.RetryAfter)
+	p.mu.Unlock()
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < d {
+		return context.DeadlineExceeded
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// judge settles an attempt by what it proves.
+func (p *Pace) judge(ctx context.Context, method string, a *attempt, err error, last bool) *classify.Verdict {
+	in := evidence(ctx, a, err)
+	in.Last = last
+	in.Idempotent = p.config.Idempotent != nil && p.config.Idempotent(method)
+	v := p.policy.Of(&in)
+	if v.Result == limit.Limited && v.RetryAfter > 0 {
+		p.gate.Update(func(mono.Time) { in.Refills = p.guard.Refills(v.Outcome) })
+		if in.Refills != 0 {
+			v = p.policy.Of(&in)
+		}
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		v.InTime(v.RetryAfter, time.Until(deadline))
+	}
+	a.settle(v.Outcome)
+	if v.Result == limit.Limited {
+		p.look() // the pause may be longer than anybody waits: then those that stand in line are sent away
+	}
+	return &v
+}
+
+// attempt is a call that was sent.
+type attempt struct {
+	permit          paceline.Permit
+	settled         atomic.Bool
+	began           time.Time
+	header, trailer metadata.MD
+	peer            peer.Peer
+}
+
+func (a *attempt) settle(o limit.Outcome) {
+	if !a.settled.Swap(true) {
+		a.permit.Settle(o)
+	}
+}
+
+// stream is a ClientStream that settles its permit.
+type stream struct {
+	grpc.ClientStream
+	pace    *Pace
+	ctx     context.Context
+	method  string
+	attempt *attempt
+	single  bool // the server sends a single message
+
+	stop      func() bool
+	forgotten runtime.Cleanup
+}
+
+// RecvMsg settles at the first message, or at the end.
+func (s *stream) RecvMsg(m any) error {
+	err := s.ClientStream.RecvMsg(m)
+	switch {
+	case err != nil || s.single:
+		s.end(err)
+	case !s.pace.config.UntilEnd && !s.attempt.settled.Load():
+		s.end(nil)
+	}
+	return err
+}
+
+func (s *stream) end(err error) {
+	if s.attempt.settled.Load() {
+		return
+	}
+	s.stop()
+	s.forgotten.Stop()
+	if s.attempt.header == nil {
+		s.attempt.header, _ = s.Header() // the header has come, as a message has
+	}
+	s.pace.judge(s.ctx, s.method, s.attempt, err, true)
+}
+
+// Error is why a call was not sent. It wraps ErrPaused or a *paceline.WaitError, and is a status: DEADLINE_EXCEEDED, CANCELLED,
+// UNAVAILABLE with ErrPaused, or RESOURCE_EXHAUSTED.
+type Error struct{ Err error }
+
+func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *Error) Unwrap() error { return e.Err }
+
+// GRPCStatus is for status.FromError.
+func (e *Error) GRPCStatus() *status.Status {
+	code := codes.ResourceExhausted
+	switch {
+	case errors.Is(e.Err, context.DeadlineExceeded):
+		code = codes.DeadlineExceeded
+	case errors.Is(e.Err, context.Canceled):
+		code = codes.Canceled
+	case errors.Is(e.Err, ErrPaused):
+		code = codes.Unavailable
+	}
+	return status.New(code, e.Error())
+}

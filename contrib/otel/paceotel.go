@@ -1,0 +1,223 @@
+// Package otel reports to OpenTelemetry what paceline does. Snapshots become metrics. An HTTP transport has spans, too: one for each wait
+// for a turn and one for each attempt. Names are those of the semantic conventions for HTTP clients.
+//
+//	paced, err := paceotel.New(transport.Config{Preset: "openai:tier1"}, paceotel.Options{})
+//	client := &http.Client{Transport: paced}
+//
+// A wait is not time at the server. So it has a span of its own, paceline.wait, which says what the wait was for. An attempt has a span of kind
+// client, which is named by the method and begins when the request was handed over. Both are children of the request's span. They are made
+// after the attempt has ended, so no trace is passed on to the server: for that, put an instrumented client around, which sends the header field.
+//
+// No header field, query or body is in any of it. Values of attributes that come from strangers are bounded in number and length.
+// It starts no goroutine.
+package otel
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	semconv "go.opentelemetry.io/otel/semconv/v1.40.0"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/observe/labels"
+	"github.com/paceline-go/paceline/transport"
+)
+
+const scope = "github.com/paceline-go/paceline/contrib/otel"
+
+// These are the attributes of spans and metrics that the semantic conventions do not have.
+const (
+	KeyLimit  = attribute.Key("paceline.limit")  // the name of a limit
+	KeyClient = attribute.Key("paceline.client") // who asked, by name
+	KeySource = attribute.Key("paceline.source") // the name of a paceline.Source
+	KeyKey    = attribute.Key("paceline.key")    // stands for a credential, and never contains it
+	KeyResult = attribute.Key("paceline.result") // how a request ended
+)
+
+// Options say which providers get the spans and metrics. With the zero value those are the global ones.
+type Options struct {
+	TracerProvider trace.TracerProvider
+	MeterProvider  metric.MeterProvider
+}
+
+func (o Options) fill() Options {
+	if o.TracerProvider == nil {
+		o.TracerProvider = otel.GetTracerProvider()
+	}
+	if o.MeterProvider == nil {
+		o.MeterProvider = otel.GetMeterProvider()
+	}
+	return o
+}
+
+// Transport is a transport.Transport that makes spans and the metric http.client.request.duration. Made by New. Safe for concurrent use. Hand it
+// to Observe to have its Snapshots as metrics, too.
+type Transport struct {
+	*transport.Transport
+	tracer trace.Tracer
+}
+
+// New returns a Transport as configured. Config.Ended is called, too, if there is one. The error is transport.New's, or one of a provider.
+func New(c transport.Config, o Options) (*Transport, error) {
+	o = o.fill()
+	t := &Transport{tracer: o.TracerProvider.Tracer(scope)}
+	took, err := o.MeterProvider.Meter(scope).Float64Histogram(
+		"http.client.request.duration", metric.WithUnit("s"), metric.WithDescription("Duration of HTTP client requests."),
+		metric.WithExplicitBucketBoundaries(0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("paceotel: %w", err)
+	}
+	also := c.Ended
+	c.Ended = func(a transport.Attempt) {
+		if also != nil {
+			also(a)
+		}
+		now := time.Now()
+		t.waited(&a, a.Sent)
+		t.attempted(&a, now)
+		took.Record(a.Request.Context(), now.Sub(a.Sent).Seconds(), metric.WithAttributes(few(&a)...))
+	}
+	if t.Transport, err = transport.New(c); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// RoundTrip implements http.RoundTripper. A request that never got its turn has a span of its wait, with what stood in the way.
+func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	began := time.Now()
+	resp, err := t.Transport.RoundTrip(r)
+	if e, ok := errors.AsType[*transport.Error](err); ok && e.Attempts == 0 {
+		_, span := t.tracer.Start(r.Context(), "paceline.wait", trace.WithTimestamp(began), trace.WithAttributes(who(e.Partition)...))
+		span.SetAttributes(semconv.ErrorTypeKey.String(reason(e)))
+		span.SetStatus(codes.Error, reason(e))
+		span.End()
+	}
+	return resp, err
+}
+
+// reason says why a request was not sent. It has few values, as an attribute should.
+func reason(err error) string {
+	for _, known := range []struct {
+		err  error
+		name string
+	}{
+		{paceline.ErrNever, "never"}, {paceline.ErrDeadline, "late"}, {paceline.ErrFull, "full"}, {transport.ErrPaused, "paused"}, {transport.ErrOutage, "outage"},
+	} {
+		if errors.Is(err, known.err) {
+			return known.name
+		}
+	}
+	return "cancelled"
+}
+
+// waited makes the span of a wait that ended at sent.
+func (t *Transport) waited(a *transport.Attempt, sent time.Time) {
+	if a.Waits.Waited <= 0 {
+		return
+	}
+	_, span := t.tracer.Start(a.Request.Context(), "paceline.wait", trace.WithTimestamp(sent.Add(-a.Waits.Waited)),
+		trace.WithAttributes(append(who(a.Partition), KeyLimit.String(a.Waits.Reason()))...))
+	span.End(trace.WithTimestamp(sent))
+}
+
+// attempted makes the span of an attempt that ended now.
+func (t *Transport) attempted(a *transport.Attempt, now time.Time) {
+	all := append(few(a), semconv.URLFull(redacted(a.Request.URL)))
+	all = append(all, who(a.Partition)...)
+	if a.Number > 1 {
+		all = append(all, semconv.HTTPRequestResendCount(a.Number-1))
+	}
+	_, span := t.tracer.Start(a.Request.Context(), method(a.Request), trace.WithTimestamp(a.Sent), trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(all...))
+	if what := failed(a); what != "" {
+		span.SetStatus(codes.Error, a.Why)
+	}
+	span.End(trace.WithTimestamp(now))
+}
+
+// who returns the attributes that say whose a request is.
+func who(p transport.Partition) (all []attribute.KeyValue) {
+	if p.Client != "" {
+		all = append(all, KeyClient.String(labels.Bounded(p.Client)))
+	}
+	if p.Key != "" {
+		all = append(all, KeyKey.String(labels.Bounded(p.Key)))
+	}
+	return all
+}
+
+// few returns the attributes that the semantic conventions want on both the span and the metric. Each of them has few values.
+func few(a *transport.Attempt) []attribute.KeyValue {
+	r := a.Request
+	all := []attribute.KeyValue{semconv.HTTPRequestMethodKey.String(method(r)), semconv.ServerAddress(labels.Bounded(r.URL.Hostname())), semconv.URLScheme(r.URL.Scheme)}
+	if p := port(r.URL); p > 0 {
+		all = append(all, semconv.ServerPort(p))
+	}
+	if a.Status > 0 {
+		all = append(all, semconv.HTTPResponseStatusCode(a.Status))
+	}
+	if what := failed(a); what != "" {
+		all = append(all, semconv.ErrorTypeKey.String(what))
+	}
+	return all
+}
+
+// failed returns the error.type of an attempt. It is empty if the attempt did not fail.
+func failed(a *transport.Attempt) string {
+	switch {
+	case a.Err != nil:
+		return fmt.Sprintf("%T", cause(a.Err))
+	case a.Status >= 400:
+		return strconv.Itoa(a.Status)
+	case a.Result == limit.Limited:
+		return "limited"
+	}
+	return ""
+}
+
+// cause returns the innermost error that an error wraps.
+func cause(err error) error {
+	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
+		err = inner
+	}
+	return err
+}
+
+// method returns the method of a request, or _OTHER if it is not one of the known ones.
+func method(r *http.Request) string {
+	switch r.Method {
+	case "":
+		return http.MethodGet
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodConnect, http.MethodOptions, http.MethodTrace, "QUERY":
+		return r.Method
+	}
+	return "_OTHER"
+}
+
+// port returns the port of a URL. The conventions want it even if it is the default of the scheme.
+func port(u *url.URL) int {
+	if p, err := strconv.Atoi(u.Port()); err == nil {
+		return p
+	}
+	return map[string]int{"http": 80, "https": 443}[u.Scheme]
+}
+
+// redacted returns a URL without the parts of it that may be secret.
+func redacted(u *url.URL) string {
+	bare := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
+	if u.RawQuery != "" {
+		bare.RawQuery = "REDACTED"
+	}
+	return bare.String()
+}

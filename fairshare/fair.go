@@ -1,0 +1,259 @@
+package fairshare
+
+import (
+	"math"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/core/contention"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+// Fair shares a quota with any number of strangers who follow the same law. It learns only from the answers to its own requests: served
+// or limited, how much remains, and when there will be more. The fair share is the law's only equilibrium. In a token bucket the level
+// rests at a small reserve, in a fixed window it falls evenly to almost nothing, and in a rolling window a little is left. Where a server
+// only says served or limited, a window is used up just before its end, and a bucket is found empty now and then.
+//
+// One process is one sharer, of a Weight, however many requests it has in flight. A request counts by its cost in the Unit, as 1 if the
+// Unit is limit.Requests; a request whose cost is 0 passes freely.
+//
+// Of an outcome it reads Result, RTT, RetryAfter (as a lower bound, within MaxWait; not if it is a Reset that Refills names), and for its Unit Actual, Remaining, Reset and Known.
+// A server that lies can make it slow, up to MaxWait, but cannot make it hammer.
+//
+// Ready never draws random numbers and never says limit.AfterSettle. Not safe for concurrent use.
+type Fair struct {
+	config  FairConfig
+	rate    float64 // how many units of cost the quota gives in a second
+	level   level   // the law for this kind of quota
+	bucket  bucketLevel
+	window  windowLevel
+	rolling rollingLevel
+
+	finder  finder
+	silence silence
+	unknown *silentUnknown // the law for a quota that nobody knows; nil: it is known. See Auto
+
+	account
+	belief
+	entitled entitled
+	noise    noise
+
+	last  mono.Time
+	seen  sighting // what the answer at hand says: a field, since a local variable would be allocated
+	heard uint64   // the newest request whose answer was heeded
+	stale uint64   // answers to requests up to this one tell of the time before a refusal
+	empty int      // how many answers in a row were limited or left nothing
+	book  limit.Book[sent]
+}
+
+// sighting is what the answer to a request says of the quota.
+type sighting struct {
+	sent
+	mid     mono.Time // halfway between send and answer: the best guess at when it arrived
+	left    float64   // what remained, plus half a request, since servers round down
+	none    bool      // nothing remained
+	limited bool
+	ends    mono.Time // when there will be more, as the answer says; for a window, later, as it is known from all answers. mono.Min: not known
+	window  int       // the number of the window in which it arrived
+}
+
+// NewFair checks the configuration and returns a Fair that has sent nothing.
+func NewFair(c FairConfig) (*Fair, error) {
+	c, err := c.filled()
+	if err != nil {
+		return nil, err
+	}
+	f := &Fair{config: c, rate: float64(c.Limit) / c.MeanCost / c.Window.Seconds(), last: mono.Min}
+	f.shape()
+	f.account = newAccount(c.MaxWait, c.MeanCost)
+	f.n = f.clamp(contention.Shares / c.Weight)
+	if c.Start > 0 {
+		f.n, f.known = f.clamp(f.tokens(c.Start)), true
+	}
+	f.entitled.sharers = c.Sharers / c.Weight
+	f.step = f.span(f.n)
+	f.planned = c.Start
+	return f, nil
+}
+
+// shape makes the levels for the quota as it is configured.
+func (f *Fair) shape() {
+	c := &f.config
+	units := float64(c.Limit) / c.MeanCost
+	f.bucket = bucketLevel{capacity: float64(c.Capacity) / c.MeanCost}
+	f.window = newWindowLevel(units, c.Window)
+	f.rolling = newRollingLevel(units, c.Window)
+	switch c.Kind {
+	case FixedWindow:
+		f.level = &f.window
+	case RollingWindow:
+		f.level = &f.rolling
+	default:
+		f.level = &f.bucket
+	}
+}
+
+// tokens returns how many units flow in during d.
+func (f *Fair) tokens(d time.Duration) float64 { return d.Seconds() * f.rate }
+
+// span returns the time in which so many units flow in, at most MaxWait; it is negative if units is.
+func (f *Fair) span(units float64) time.Duration {
+	if units < 0 {
+		return -min(Seconds(-units/f.rate), f.config.MaxWait)
+	}
+	return min(Seconds(units/f.rate), f.config.MaxWait)
+}
+
+// counts returns what a request counts. Where the Unit is requests, each counts as 1.
+func (f *Fair) counts(cost *limit.Cost) float64 {
+	if f.config.Unit == limit.Requests {
+		return float64(min(max(cost[limit.Requests], 0), 1))
+	}
+	return float64(min(max(cost[f.config.Unit], 0), limit.MaxCost))
+}
+
+// Senses implements limit.Sensing: where a server says nothing else, refusals are the only thing to learn from.
+func (f *Fair) Senses() bool { return true }
+
+// Refills implements limit.Refilling. Of what is known to be a bucket each reset is when it is full again. Where the kind is not known, it is one
+// that is as far away as a bucket takes to fill from what is left. A window that is used up in the moment in which it begins says the same of
+// that, but only once.
+func (f *Fair) Refills(o limit.Outcome) (units uint8) {
+	u := f.config.Unit
+	if f.unknown != nil || f.level != &f.bucket || o.Known>>u&1 == 0 || o.Reset[u] <= 0 {
+		return 0
+	}
+	k := &f.finder
+	if f.config.Kind != TokenBucket && k.stated != TokenBucket && k.votes > -kindVotes {
+		left := 0.0
+		if o.Result != limit.Limited {
+			left = float64(min(max(o.Remaining[u], 0), limit.MaxCost)) / f.config.MeanCost
+		}
+		reset := (o.Reset[u] + o.RTT/2).Seconds()
+		if math.Abs(reset-(f.bucket.capacity-left)/f.rate) > f.sameReset() {
+			return 0
+		}
+	}
+	return 1 << u
+}
+
+// Ready implements limit.Limiter. It never says limit.AfterSettle: an answer that does not come delays the next request, but not for
+// ever.
+func (f *Fair) Ready(now mono.Time, cost limit.Cost) mono.Time {
+	now = max(now, f.last)
+	c := f.counts(&cost)
+	if c == 0 {
+		return now
+	}
+	return max(now, f.due(c, f.book.Len(), f.span(f.n)))
+}
+
+// Admit implements limit.Limiter.
+func (f *Fair) Admit(now mono.Time, cost limit.Cost) limit.Lease {
+	f.last = max(now, f.last)
+	c := f.counts(&cost)
+	if c == 0 {
+		return f.book.Open(sent{at: f.last})
+	}
+	a := f.pay(f.last, c)
+	a.alone = f.book.Len() == 0
+	return f.book.Open(a)
+}
+
+// Settle implements limit.Limiter.
+func (f *Fair) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
+	a := f.book.Close(l)
+	now = max(now, f.last)
+	f.last = now
+	if a.seq == 0 {
+		return
+	}
+	switch {
+	case o.Result == limit.Unsent:
+		f.correct(&a, 0)
+		return
+	case o.Metered && f.config.Unit != limit.Requests:
+		f.correct(&a, f.counts(&o.Actual))
+	}
+	// Answers are heeded in the order of their requests: an answer to an earlier request knows less than one that was heard already.
+	if a.seq <= f.heard || a.seq <= f.stale || o.Elsewhere {
+		return
+	}
+	says := o.Known&(1<<f.config.Unit) != 0
+	s := &f.seen
+	*s = f.sight(now, a, &o, says)
+	if says && !s.limited {
+		f.silence.speaks(f)
+	}
+	if says || s.limited && f.silence.said {
+		f.find(s)
+	}
+	if s.limited && o.RetryAfter > 0 {
+		o.Refilled(f.Refills(o))
+	}
+	switch {
+	case f.unknown != nil:
+		if s.limited || o.Result == limit.Accepted || o.Result == limit.Failed {
+			f.heard = a.seq
+			f.unknown.answer(f, now, s, o.RetryAfter)
+		}
+	case f.silence.holds(f, s, says, o.Result, o.RetryAfter):
+		f.heard = a.seq
+		f.silence.answer(f, now, s, o.RetryAfter)
+	case s.limited:
+		f.refused(now, s, o.RetryAfter)
+	case says && (o.Result == limit.Accepted || o.Result == limit.Failed):
+		f.heard = a.seq
+		f.answered(now, s)
+	}
+}
+
+// sight reads what an answer says.
+func (f *Fair) sight(now mono.Time, a sent, o *limit.Outcome, says bool) sighting {
+	rtt := now.Sub(a.at)
+	if o.RTT > 0 {
+		rtt = min(rtt, o.RTT)
+	}
+	s := sighting{sent: a, mid: now.Add(-rtt / 2), limited: o.Result == limit.Limited, ends: mono.Min}
+	remaining := int64(0) // when a request is refused, something may be left that is enough for cheaper ones
+	if says && !s.limited {
+		remaining = min(max(o.Remaining[f.config.Unit], 0), limit.MaxCost)
+	}
+	s.none = remaining == 0
+	s.left = (float64(remaining) + 0.5) / f.config.MeanCost
+	switch reset := o.Reset[f.config.Unit]; {
+	case says && reset > 0:
+		s.ends = now.Add(min(reset, endsMost))
+	case s.limited && o.RetryAfter > 0:
+		s.ends = now.Add(min(o.RetryAfter, endsMost))
+	}
+	return s
+}
+
+const endsMost = math.MaxInt64 / 4
+
+// answered learns from an answer that was served, and plans the next request.
+func (f *Fair) answered(now mono.Time, s *sighting) {
+	if s.none {
+		f.empty++
+	} else {
+		f.empty = 0
+	}
+	f.level.look(f, s)
+	f.entitled.heed(s, s.cost/f.config.MeanCost)
+	f.learn(s)
+	f.plan(now, s)
+}
+
+// refused learns from a refusal, and plans the next request. Answers to requests that were sent before the refusal was heard are not
+// heeded.
+func (f *Fair) refused(now mono.Time, s *sighting, retryAfter time.Duration) {
+	f.empty++
+	f.level.look(f, s)
+	f.entitled.heed(s, 0)
+	f.level.refused(f, now, s, retryAfter)
+	f.stale = f.seq
+}
+
+// Sleep implements Sleeper: the time between two requests that cost a unit each, as planned.
+func (f *Fair) Sleep() time.Duration { return f.planned }

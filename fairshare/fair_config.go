@@ -1,0 +1,133 @@
+package fairshare
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+)
+
+// Kind is how a server counts.
+type Kind uint8
+
+const (
+	// UnknownKind is found out from the resets that answers tell: the reset of a window stands still; the instant at which a bucket is
+	// full again moves with each request. Where no reset is told, Fair assumes a TokenBucket until what remains rises faster than any
+	// bucket refills, or nothing comes for long after all was used up.
+	UnknownKind Kind = iota
+	// TokenBucket refills steadily, up to a capacity.
+	TokenBucket
+	// FixedWindow gives all at once when a window begins, be it at an instant of the server's clock or with the first request in it.
+	FixedWindow
+	// RollingWindow gives back each request when it is one window old.
+	RollingWindow
+	kinds
+)
+
+func (k Kind) String() string {
+	if k >= kinds {
+		return fmt.Sprintf("kind %d", uint8(k))
+	}
+	return [...]string{"unknown kind", "token bucket", "fixed window", "rolling window"}[k]
+}
+
+// FairConfig says what a process knows of the quota it shares. Limit, Window and Rng have no default. All who share the quota should have
+// the same figures. They are given as servers publish them, so many per Window, for windows and buckets alike.
+type FairConfig struct {
+	// Kind is how the server counts. If zero, it is what the provider documents (State), and found out where resets are told.
+	Kind Kind
+	// Limit is how much of Unit the server allows in a Window, to all clients together: the published figure.
+	Limit  int64
+	Window time.Duration
+	// Capacity is the most that a TokenBucket holds. If zero, Limit.
+	Capacity int64
+	// Unit is what is counted: a request costs what its limit.Cost has there; if that is 0, it passes freely. If zero, limit.Requests.
+	Unit limit.Unit
+	// MeanCost is the unit of cost that all sharers reckon in. It must be the same for all, so publish it with the quota; do not measure
+	// it. If zero, 1 for limit.Requests and a 1500th of Limit otherwise.
+	MeanCost float64
+	// Weight is how many shares the process claims: with 2 it gets twice what a process with 1 gets. A process is one sharer however many
+	// threads wait in it. If zero, 1.
+	Weight float64
+	// Sharers is how many processes share the quota. Set it if some of them may follow no law of fairness: this process then claims its
+	// own part of the quota even where others are greedy. If zero, all are trusted to share. A number that is right, or too large, costs
+	// nobody anything where all share fairly; one that is too small takes from the others.
+	Sharers float64
+	// MaxWait is the longest wait from one request to the next, whatever the server says. If zero, two Windows, or as long as 4,500
+	// sharers would need if that is longer, and at least a minute.
+	MaxWait time.Duration
+	// Start is the time between two requests to begin with, as if it had been learned before. If zero, nothing is known.
+	Start time.Duration
+	// Rng is the source of random numbers. Only Settle draws from it. It belongs to the driver of the limiter.
+	Rng *rand.Rand
+}
+
+const (
+	unitsPerQuota = 1500 // how many units a quota is, where nobody says what a unit of cost is
+)
+
+// filled returns the configuration with its defaults, or an error that says what is wrong with it.
+func (c FairConfig) filled() (FairConfig, error) {
+	fail := func(format string, args ...any) (FairConfig, error) {
+		return c, fmt.Errorf("throttle: Fair: "+format, args...)
+	}
+	if c.Kind >= kinds {
+		return fail("Kind %d is none", c.Kind)
+	}
+	if c.Limit < 1 || c.Limit > limit.MaxCost {
+		return fail("Limit %d is not from 1 to %d", c.Limit, int64(limit.MaxCost))
+	}
+	if c.Window < 0 {
+		return fail("Window %v is negative", c.Window)
+	}
+	if c.Window == 0 {
+		return fail("Window is 0")
+	}
+	if c.Capacity < 0 || c.Capacity > limit.MaxCost {
+		return fail("Capacity %d is not from 1 to %d, nor 0", c.Capacity, int64(limit.MaxCost))
+	}
+	if c.Capacity == 0 {
+		c.Capacity = c.Limit
+	}
+	if int(c.Unit) >= len(limit.Cost{}) {
+		return fail("Unit %d is none", c.Unit)
+	}
+	if !(c.MeanCost >= 0) || c.MeanCost > limit.MaxCost {
+		return fail("MeanCost %v is not above 0, nor 0", c.MeanCost)
+	}
+	if c.MeanCost == 0 {
+		c.MeanCost = 1
+		if c.Unit != limit.Requests {
+			c.MeanCost = max(1, float64(c.Limit)/unitsPerQuota)
+		}
+	}
+	if c.Weight == 0 {
+		c.Weight = 1
+	}
+	if !(c.Weight > 0) || c.Weight > 1e6 {
+		return fail("Weight %v is not above 0 and at most 1e6", c.Weight)
+	}
+	if !(c.Sharers >= 0) || c.Sharers > 1e9 {
+		return fail("Sharers %v is not from 0 to 1e9", c.Sharers)
+	}
+	if c.MaxWait < 0 {
+		return fail("MaxWait %v is negative", c.MaxWait)
+	}
+	if c.Start < 0 {
+		return fail("Start %v is negative", c.Start)
+	}
+	if c.Rng == nil {
+		return fail("Rng is nil")
+	}
+	if c.MaxWait == 0 {
+		c.MaxWait = c.longest()
+	}
+	return c, nil
+}
+
+// longest is the default of MaxWait.
+func (c *FairConfig) longest() time.Duration {
+	units := Seconds(sharesMost * c.MeanCost / float64(c.Limit) * c.Window.Seconds())
+	return max(time.Minute, 2*min(c.Window, 1<<61), units)
+}

@@ -1,0 +1,273 @@
+package fairshare
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+// Hints keeps to what a server says is left and when there will be more, for each unit of cost that the server speaks of. Put it in a
+// limit.All beside the limits that are known. It can only tighten them, and it takes account of strangers who use the same quota.
+//
+// What is left only falls until the reset. So of all answers about one window, the one that says least is the latest. Requests that were
+// told more are counted in it; only those in flight may not be. With R the least that was said and I the cost in flight, R − I may be
+// admitted until the reset. A reset that is told in whole seconds, by an answer that took a while, is a span of time. Answers whose spans
+// do not overlap are about different windows, and the later one holds. After the reset, as much may be in flight as was ever seen to be
+// left, until an answer says more; before the first answer, any amount.
+//
+// A time in whole seconds says nothing finer than a second. So if a reset is later than a configured window (Own) could end, by less than
+// a second, then the window ends when the configured one does at the latest. Taking the reset literally would cost every other window of
+// a second. And where the configured limit has counted as much as the server has, it decides: see known.
+//
+// An answer without a reset, or with one that is past, does not say when to come back and is not heeded: refusals are a matter for
+// limit.Cooldown, and a fair share without resets for Fair.
+//
+// It is made by NewHints and not safe for concurrent use. Ready, Admit and Settle do not allocate, except when Own is asked at the first
+// answer about a window.
+type Hints struct {
+	longest  time.Duration
+	capacity limit.Cost
+	rooms    rooms
+	last     mono.Time
+	words    [len(limit.Cost{})]word
+	open     limit.Cost // in flight
+	book     limit.Book[hinted]
+}
+
+type hinted struct {
+	at   mono.Time
+	cost limit.Cost
+}
+
+// word is what the server said of one unit.
+type word struct {
+	until mono.Time     // the latest that the reset can be; if that is not after the last change, nothing holds
+	since mono.Time     // the earliest that the reset can be
+	least int64         // what is left, as of an instant in this window
+	most  int64         // the most that was ever left; below 0: not known
+	heard mono.Time     // if it is a bucket: the instant that least is of
+	per   time.Duration // if it is a bucket: how long the refill of one takes; otherwise 0
+	cut   bool          // the reset was told for later than until, so the word goes on holding then
+	known known
+}
+
+// HintsConfig describes Hints.
+type HintsConfig struct {
+	// Longest bounds how long a server is believed that tells a later reset. After that, one request goes at a time until an answer says
+	// more. If zero, 1 h. An answer whose Outcome is Sure is believed for as long as it says.
+	Longest time.Duration
+	// Capacity is what a full bucket holds, for each unit of which the server keeps a bucket. For such a unit the reset is when the
+	// bucket will be full again, and it refills evenly before. Where Capacity is zero, everything comes back at the reset.
+	Capacity limit.Cost
+	// Own is the configured limit of the same quota, whose Admit and Settle come before those of the Hints. Only its Rates and its use are asked
+	// for. If nil, or if it cannot tell them, all resets are believed to the instant.
+	Own limit.Limiter
+	// Later says that Own's Admit and Settle come after those of the Hints.
+	Later bool
+}
+
+// NewHints returns Hints that have heard nothing. The error names the field and value.
+func NewHints(c HintsConfig) (*Hints, error) {
+	if c.Longest < 0 {
+		return nil, fmt.Errorf("throttle: Hints: Longest %v is negative", c.Longest)
+	}
+	if c.Longest == 0 {
+		c.Longest = time.Hour
+	}
+	h := &Hints{longest: c.Longest, capacity: c.Capacity, rooms: rooms{own: c.Own, later: c.Later}, last: mono.Min}
+	for u, n := range c.Capacity {
+		if n < 0 || n > limit.MaxCost {
+			return nil, fmt.Errorf("throttle: Hints: Capacity of %d %v is not between 0 and %d", n, limit.Unit(u), int64(limit.MaxCost))
+		}
+		h.words[u] = word{until: mono.Min, most: -1, known: known{literal: mono.Min}}
+		if n > 0 {
+			h.words[u].most = n
+		}
+	}
+	return h, nil
+}
+
+// units holds a cost within what limiters count.
+func units(c limit.Cost) limit.Cost {
+	for u := range c {
+		c[u] = unit(c[u])
+	}
+	return c
+}
+
+func unit(n int64) int64 { return min(max(n, 0), limit.MaxCost) }
+
+// Ready implements limit.Limiter. A cost above what is left waits for the reset, although an answer may say earlier that there is more.
+func (h *Hints) Ready(now mono.Time, cost limit.Cost) mono.Time { return h.When(now, nil, &cost) }
+
+// ReadyAfter implements limit.Foreseer.
+func (h *Hints) ReadyAfter(now mono.Time, first, cost limit.Cost) mono.Time {
+	return h.When(now, &first, &cost)
+}
+
+// When does what Ready does, or ReadyAfter if first is not nil, without a copy of the costs.
+func (h *Hints) When(now mono.Time, first, cost *limit.Cost) mono.Time {
+	t := max(now, h.last)
+	ready := t
+	for u := range h.words {
+		n := unit(cost[u])
+		if n == 0 || h.words[u].most < 0 {
+			continue
+		}
+		open := h.open[u]
+		if first != nil {
+			open += unit(first[u])
+		}
+		ready = max(ready, h.words[u].ready(t, n, open))
+	}
+	return ready
+}
+
+// NotBefore implements limit.Forecaster. It is right if the server's words are true: what is left only falls until the reset. What is in
+// flight may be counted in them, so it is not counted again.
+func (h *Hints) NotBefore(now mono.Time, _ int, ahead, cost limit.Cost) mono.Time {
+	t := max(now, h.last)
+	ready := t
+	for u := range h.words {
+		w, n := &h.words[u], unit(cost[u])
+		if n == 0 || w.most < 0 || t >= w.until {
+			continue
+		}
+		over := n - w.least
+		if a := max(ahead[u], 0); over <= math.MaxInt64-a {
+			over += a
+		}
+		if over <= 0 {
+			continue
+		}
+		at := w.until
+		if w.per > 0 && over < int64(w.until.Sub(w.heard)/w.per) {
+			at = w.heard.Add(time.Duration(over) * w.per)
+		}
+		ready = max(ready, w.known.lets(t, at, 0))
+	}
+	return ready
+}
+
+func (w *word) ready(t mono.Time, cost, open int64) mono.Time {
+	return w.known.lets(t, w.literally(t, cost, open), open)
+}
+
+func (w *word) literally(t mono.Time, cost, open int64) mono.Time {
+	if t < w.until || w.cut {
+		over := cost + open - w.least
+		if over <= 0 {
+			return t
+		}
+		if w.cut && open > 0 {
+			return limit.AfterSettle
+		}
+		if w.per > 0 && over < int64(w.until.Sub(w.heard)/w.per) {
+			return max(t, w.heard.Add(time.Duration(over)*w.per))
+		}
+	}
+	if open > 0 && cost+open > w.most {
+		return limit.AfterSettle
+	}
+	return max(t, w.until)
+}
+
+// Admit implements limit.Limiter.
+func (h *Hints) Admit(now mono.Time, cost limit.Cost) limit.Lease {
+	h.Sent(now, &cost)
+	return h.book.Open(hinted{h.last, cost})
+}
+
+// Settle implements limit.Limiter.
+func (h *Hints) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
+	lease := h.book.Close(l)
+	h.Ended(now, lease.at, &lease.cost, &o)
+}
+
+// Sent and Ended are Admit and Settle for callers that keep by themselves when a request was sent and at what cost.
+func (h *Hints) Sent(now mono.Time, cost *limit.Cost) {
+	h.last = max(now, h.last)
+	for u := range cost {
+		h.open[u] += unit(cost[u])
+	}
+	h.rooms.sent(h.last, cost)
+}
+
+// Ended is told how a request ended that was Sent at the instant sent with that cost. Call it exactly once for each.
+func (h *Hints) Ended(now, sent mono.Time, cost *limit.Cost, o *limit.Outcome) {
+	h.last = max(now, h.last)
+	admitted := units(*cost)
+	actual := admitted
+	switch {
+	case o.Result == limit.Unsent || o.Result == limit.Limited:
+		actual = limit.Cost{}
+	case o.Metered:
+		actual = units(o.Actual)
+	}
+	for u := range h.words {
+		h.open[u] -= admitted[u]
+		h.words[u].answered(h.last, sent, admitted[u], o, h.longest)
+		if o.Known>>u&1 == 1 && o.Reset[u] > 0 {
+			h.hear(u, sent, unit(o.Remaining[u]), o.Reset[u], o.Sure)
+		} else {
+			h.words[u].least -= actual[u] // nobody said that the server had counted it in what is left
+		}
+	}
+}
+
+// hear is told what is left, by an answer that was read just now, to a request sent at the instant sent.
+func (h *Hints) hear(u int, sent mono.Time, remaining int64, reset time.Duration, sure bool) {
+	w := &h.words[u]
+	w.most = max(w.most, remaining)
+	per := time.Duration(0)
+	if h.capacity[u] == 0 {
+		per = h.rooms.explains(u, h.last, sent, remaining, w.most, reset)
+	}
+	cut := reset > h.longest && !sure
+	if cut {
+		reset = h.longest
+	}
+	since, until := sent.Add(reset-rounding), h.last.Add(reset)
+	switch {
+	case w.until <= h.last || since > w.until: // it is about a later window
+		*w = word{until: min(until, h.ends(u, w.most, reset)), since: since, least: remaining, most: w.most, heard: h.last, cut: cut, known: w.known}
+		w.known.heard(h.last, per, true)
+		if missing := h.capacity[u] - remaining; missing > 0 {
+			w.per = (reset-1)/time.Duration(missing) + 1
+		}
+	case until < w.since: // it is about the window before
+	case w.per > 0:
+		w.least = min(w.least, remaining-int64(h.last.Sub(w.heard)/w.per)) // less what was refilled since
+		w.since, w.until = max(w.since, since), max(w.until, until)
+	default:
+		w.known.heard(h.last, per, remaining <= w.least)
+		w.least = min(w.least, remaining)
+		w.since = max(w.since, since)
+		if until < w.until {
+			w.until, w.cut = until, cut
+		}
+	}
+}
+
+// ends returns when a window that was told to end after reset has surely ended, by the configured limit; or Never, unless that is less
+// than a second before the reset. A unit that ever had more left than is configured, or that may have a longer window, is not what is
+// configured.
+func (h *Hints) ends(u int, most int64, reset time.Duration) mono.Time {
+	if h.rooms.own == nil || h.capacity[u] > 0 {
+		return limit.Never
+	}
+	rates, _ := limit.Rates(h.rooms.own)
+	var longest limit.Rate // a zero Rate: this unit is not configured
+	for _, r := range rates {
+		if int(r.Unit) == u && r.Per > longest.Per {
+			longest = r
+		}
+	}
+	if longest.Per == 0 || reset <= longest.Per || reset >= longest.Per+rounding || most > longest.N {
+		return limit.Never
+	}
+	return h.last.Add(longest.Per)
+}

@@ -1,0 +1,41 @@
+package fairshare
+
+import (
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+)
+
+// The limit is heard of once it was stated as it is known; another unit's, another window's, a bucket's, and one of two that differ are others.
+func TestFairHearsItsLimit(t *testing.T) {
+	other := limit.Stated{Rate: limit.Rate{N: 7200}}
+	for name, c := range map[string]struct {
+		before, now []limit.Stated
+		want        float64
+	}{
+		"never stated as it is known":  {nil, []limit.Stated{other}, 3600},
+		"stated, with its window":      {[]limit.Stated{{Rate: limit.Rate{N: 3600, Per: time.Hour}}}, []limit.Stated{{Rate: limit.Rate{N: 7200, Per: time.Hour}}}, 7200},
+		"stated, without":              {[]limit.Stated{{Rate: limit.Rate{N: 3600}}}, []limit.Stated{other}, 7200},
+		"only documented":              {[]limit.Stated{{Rate: limit.Rate{N: 3600, Per: time.Hour}, Documented: true}}, []limit.Stated{other}, 3600},
+		"another one in a day, too":    {[]limit.Stated{{Rate: limit.Rate{N: 3600}}}, []limit.Stated{other, {Rate: limit.Rate{N: 9, Per: 24 * time.Hour}}}, 7200},
+		"another unit's":               {[]limit.Stated{{Rate: limit.Rate{N: 3600}}}, []limit.Stated{{Rate: limit.Rate{N: 7200, Unit: limit.Tokens}}}, 3600},
+		"two that differ":              {[]limit.Stated{{Rate: limit.Rate{N: 3600}}}, []limit.Stated{other, {Rate: limit.Rate{N: 100}}}, 3600},
+		"a bucket's":                   {[]limit.Stated{{Rate: limit.Rate{N: 3600}}}, []limit.Stated{{Rate: limit.Rate{N: 7200}, Burst: 100}}, 3600},
+		"as it was, after another one": {[]limit.Stated{{Rate: limit.Rate{N: 3600}}}, []limit.Stated{{Rate: limit.Rate{N: 3600}}}, 3600},
+	} {
+		f := fairOf(t, hourly)
+		f.State(0, c.before)
+		f.State(0, c.now)
+		if w := &f.window; w.limit != c.want || w.known != 3600 || w.slope != w.whole() {
+			t.Errorf("%s: it is %v", name, w.limit)
+		}
+	}
+	f := fairOf(t, hourly)
+	f.State(0, []limit.Stated{{Rate: limit.Rate{N: 3600}}})
+	f.window.owe(100, 1800)
+	slope := f.window.slope
+	if f.State(0, []limit.Stated{other}); f.window.slope != slope || f.window.limit != 7200 {
+		t.Error("in debt, it begins a new line before the window is over")
+	}
+}

@@ -1,0 +1,81 @@
+package fairshare
+
+import (
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+// A window that was found by what came back at once began between the two answers: so the next leap says better when windows begin.
+func TestLeapThatShowsAWindow(t *testing.T) {
+	f := fairOf(t, hourly)
+	for _, told := range [][2]float64{{0, 100}, {100, 2700}, {3550, 10}, {3640, 3500}} {
+		f.hears(told[0], told[1], 0)
+	}
+	if p := &f.window.phase; !f.isWindow() || p.low != second(3600) || p.high != second(3640) {
+		t.Errorf("taken for a window: %v, one of which began between %v and %v", f.isWindow(), p.low, p.high)
+	}
+}
+
+// A refusal at the instant at which a silent window is over at the latest shows that it is not: the next is asked for a twentieth later.
+func TestSilentWindowRefusesAtItsEnd(t *testing.T) {
+	for mid, high := range map[float64]float64{999: 1000, 1000: 1180, 1001: 1181} {
+		f := fairOf(t, FairConfig{Kind: FixedWindow, Limit: 3600, Window: time.Hour})
+		w := silentWindow{low: second(900), high: second(1000), seen: true, waits: true}
+		w.refused(f, second(mid), &sighting{sent: sent{at: second(mid)}, mid: second(mid), limited: true}, 0, time.Hour)
+		if w.high != second(high) || w.low != second(mid) {
+			t.Errorf("refused at %v, it ends between %v and %v", second(mid), w.low, w.high)
+		}
+	}
+}
+
+// Where the reset is left out, the next window is the next, and begins when the one before was to end, if more remains then; if not, it was
+// not over yet, but for half a window at most.
+func TestWindowThatEndsUntold(t *testing.T) {
+	f := fairOf(t, FairConfig{Kind: FixedWindow, Limit: 3600, Window: time.Hour})
+	f.hears(100, 3000, 500)
+	for _, c := range []struct {
+		at, left float64
+		number   int
+	}{
+		{599, 3600, 0}, {600, 3600, 0}, {601, 3600, 1}, {601, 3000, 0}, {601, 3072.5, 0}, {601, 3072.6, 1}, {2400, 10, 0}, {2401, 10, 1},
+	} {
+		w := f.window
+		s := sighting{sent: sent{seq: 2}, mid: second(c.at), left: c.left, ends: mono.Min}
+		if w.look(f, &s); s.window != c.number || s.ends != second(600+3600*float64(c.number)) || s.window != w.number {
+			t.Errorf("at %v with %v left it is window %d, which ends at %v", s.mid, c.left, s.window, s.ends)
+		}
+	}
+}
+
+// In which order two answers of one instant were given is not known, so what was taken between them is not counted.
+func TestTwoAnswersOfOneInstant(t *testing.T) {
+	f := fairOf(t, FairConfig{Kind: RollingWindow, Limit: 3600, Window: time.Hour})
+	look := func(at, left float64) {
+		f.rolling.look(f, &sighting{sent: sent{seq: 1}, mid: second(at), left: left})
+	}
+	look(10, 3600)
+	look(20, 3590)
+	look(20, 3580)
+	if w := &f.rolling; w.took != 10 || w.time != 10 {
+		t.Errorf("%v were taken in %v s", w.took, w.time)
+	}
+	look(19, 3570)
+	if w := &f.rolling; w.took != 10 || w.time != 10 {
+		t.Errorf("%v were taken in %v s", w.took, w.time)
+	}
+}
+
+// A refusal that says nothing of when to come again says nothing of when the window ends.
+func TestRefusalWithoutAWord(t *testing.T) {
+	for after, ends := range map[time.Duration]float64{0: 3600, -time.Hour: 3600, 3000 * time.Second: 3010} {
+		f := fairOf(t, FairConfig{Kind: FixedWindow, Limit: 3600, Window: time.Hour})
+		f.hears(0, 500, 3600)
+		f.Settle(second(10), f.Admit(second(10), limit.One), limit.Outcome{Result: limit.Limited, RetryAfter: after})
+		if f.window.ends != second(ends) || f.window.number != 0 {
+			t.Errorf("refused for %v, it is window %d that ends at %v", after, f.window.number, f.window.ends)
+		}
+	}
+}

@@ -1,0 +1,201 @@
+// Package issuer gets tokens from a command or an OAuth server, and renews them while requests go. A bearer.Life decides when.
+package issuer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/app/auth/bearer"
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+// Issuer gives tokens.
+type Issuer interface {
+	// Issue gives a token that is new as far as the Issuer can tell. Its errors contain no secret but those that Secrets names.
+	Issue(ctx context.Context) (bearer.Token, error)
+	// Secrets are the values that the Issuer uses to get tokens, by their names.
+	Secrets() map[string]string
+	// String says who gives the tokens.
+	String() string
+}
+
+// Reasons why a Keeper gives up.
+var (
+	// ErrNone says that there never was a token.
+	ErrNone = errors.New("no token")
+	// ErrRefused says that the server refuses the tokens that there are, or that there was one and no more are given.
+	ErrRefused = errors.New("no token that is accepted")
+)
+
+// Config describes a Keeper.
+type Config struct {
+	Issuer Issuer
+	Life   bearer.Config
+	// New is called with every token before any request may have it.
+	New func(value string)
+	// Over is called once if there is no sense in waiting for a token, with an ErrNone or an ErrRefused.
+	Over func(error)
+	// Notice is called with what the user should know.
+	Notice func(string)
+}
+
+// Keeper has the token of a run. It asks the Issuer for the first one when a request wants it, and for one at a time. Made by New. Safe for
+// concurrent use.
+type Keeper struct {
+	c      Config
+	base   time.Time
+	ctx    context.Context // of the calls of the Issuer; it ends, under mu, when no more are made
+	cancel context.CancelFunc
+	asking sync.WaitGroup
+
+	mu      sync.Mutex
+	life    *bearer.Life
+	changed chan struct{} // closed, and replaced, when life changes
+	over    bool          // the Issuer gives no more
+}
+
+// New returns a Keeper.
+func New(c Config) *Keeper {
+	k := &Keeper{c: c, base: time.Now(), life: bearer.New(c.Life), changed: make(chan struct{})}
+	k.ctx, k.cancel = context.WithCancel(context.Background())
+	return k
+}
+
+func (k *Keeper) now() mono.Time { return mono.Of(k.base, time.Now()) }
+
+// Take returns the token for a request. If the request may not go at once, Take waits until that may have changed, or ctx ends, and then
+// returns false: by then the request's permit is old, and it has to get another.
+func (k *Keeper) Take(ctx context.Context) (bearer.Pass, bool) {
+	k.mu.Lock()
+	now := k.now()
+	ready, ask, wake := k.life.Ready(now)
+	if ask && k.ctx.Err() == nil {
+		k.life.Asks(now)
+		k.asking.Go(k.ask)
+	}
+	if ready {
+		defer k.mu.Unlock()
+		return k.life.Take(now), true
+	}
+	changed := k.changed
+	k.mu.Unlock()
+	select {
+	case <-changed:
+	case <-time.After(wake.Sub(now)): // centuries where only changed helps
+	case <-ctx.Done():
+	case <-k.ctx.Done():
+	}
+	return bearer.Pass{}, false
+}
+
+// ask gets a token from the Issuer.
+func (k *Keeper) ask() {
+	t, err := k.c.Issuer.Issue(k.ctx)
+	if err == nil {
+		k.c.New(t.Value)
+	}
+	k.mu.Lock()
+	if k.ctx.Err() != nil { // stopped, or over meanwhile
+		k.mu.Unlock()
+		return
+	}
+	now := k.now()
+	since, lacked := k.life.Lacks(now)
+	if err == nil {
+		if c := k.life.Issued(now, t); c != bearer.Fine {
+			err = errors.New(string(c))
+		}
+	}
+	var next mono.Time
+	var over bool
+	if err != nil {
+		next, over = k.life.Failed(now)
+		k.over = over
+	}
+	_, lacks := k.life.Lacks(now)
+	none := !k.life.Any()
+	k.changedLocked()
+	if over {
+		k.cancel()
+	}
+	k.mu.Unlock()
+	switch {
+	case err == nil && lacked:
+		k.c.Notice(fmt.Sprintf("there is a token again after %v", now.Sub(since).Round(100*time.Millisecond)))
+	case err == nil:
+	case over && none:
+		k.c.Over(fmt.Errorf("%w: %v: %w", ErrNone, k.c.Issuer, err))
+	case over:
+		k.c.Over(fmt.Errorf("%w: none for %v: %v: %w", ErrRefused, now.Sub(since).Round(time.Second), k.c.Issuer, err))
+	default:
+		meanwhile := "the one that is there is sent meanwhile"
+		if lacks {
+			meanwhile = "nothing is sent meanwhile"
+		}
+		k.c.Notice(fmt.Sprintf("no new token: %v: %v; asked again in %v, %s", k.c.Issuer, err, next.Sub(now), meanwhile))
+	}
+}
+
+func (k *Keeper) changedLocked() {
+	close(k.changed)
+	k.changed = make(chan struct{})
+}
+
+// Refused takes in that the server refused a request for its token, in these words. before says that it had refused the request with another
+// token, too.
+func (k *Keeper) Refused(p bearer.Pass, before bool, said string) bearer.Verdict {
+	k.mu.Lock()
+	v := k.life.Refused(k.now(), p, before)
+	over := v == bearer.Over && !k.over
+	if over {
+		k.cancel()
+	}
+	k.changedLocked()
+	k.mu.Unlock()
+	if over {
+		k.c.Over(fmt.Errorf("%w: the server refuses new tokens, too: %s", ErrRefused, said))
+	}
+	return v
+}
+
+// Answered takes in that a request got an answer that does not refuse its token.
+func (k *Keeper) Answered(p bearer.Pass) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.life.Answered(p) {
+		k.changedLocked()
+	}
+}
+
+// Unanswered takes in that a request got no answer.
+func (k *Keeper) Unanswered(p bearer.Pass) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.life.Unanswered(p) {
+		k.changedLocked()
+	}
+}
+
+// Waits says whether requests wait for a token.
+func (k *Keeper) Waits() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	ready, _, _ := k.life.Ready(k.now())
+	return !ready
+}
+
+// Stop breaks off the call of the Issuer, if there is one. Nothing waits for a token any more.
+func (k *Keeper) Stop() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.cancel()
+}
+
+// Close stops the Keeper, and returns when the call of the Issuer has ended.
+func (k *Keeper) Close() {
+	k.Stop()
+	k.asking.Wait()
+}

@@ -1,0 +1,370 @@
+// Package journal records what was sent, so that a restart neither forgets how full the windows are nor sends a request again in
+// silence. Lines (record.go) are appended before a request is sent and after it was answered. Sends that no window reaches any more are
+// dropped when the file is compacted.
+package journal
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"errors"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/app/durable"
+	"github.com/paceline-go/paceline/internal/boottime"
+	"github.com/paceline-go/paceline/limit"
+)
+
+// Config describes a Journal.
+type Config struct {
+	Path string
+	// Keep is how far back sends matter. Timeout is within how long an attempt ends.
+	Keep, Timeout time.Duration
+	// SyncSends makes the record of each send durable before the request goes.
+	SyncSends bool
+	// Forget tells whether the request of an id has ended, so that it is no longer in doubt.
+	Forget func(id string) bool
+	// CompactFrom is the size from which the file is compacted, if that is worth it. If zero, 32 MiB.
+	CompactFrom int64
+	// Before, if not nil, is called before records are dropped. It has to make the results durable that they stand for.
+	Before func() error
+	// Full is what is taken to have been sent if nothing is known of that (see History.Gone).
+	Full []Sent
+	// TrustClock says that the wall clock is right, even after a reboot and on a machine that has no other clock.
+	TrustClock bool
+	// Disk is the file system that the journal is written to. If nil, durable.OS.
+	Disk durable.Disk
+	// Clock reads both clocks. If nil, those of the machine.
+	Clock func() (time.Time, boottime.Reading)
+}
+
+// Journal is the file. Safe for concurrent use.
+type Journal struct {
+	c   Config
+	run record // the first line
+
+	writing sync.Mutex   // held while the file is written to or replaced; taken before mu
+	lines   bytes.Buffer // the lines that are being written
+
+	mu      sync.Mutex
+	file    *durable.File
+	group   *group  // records that wait to be written; nil: none do
+	room    []dated // an empty slice that the next group uses again
+	next    int64
+	doubts  map[string]struct{}
+	reads   map[string]int64
+	starts  []Start
+	compact int64 // the size from which the file is compacted
+}
+
+const (
+	compactFrom = 32 << 20
+	grows       = 3 // the file may grow to so many times what was needed of it: to compact means to read it all, which costs more than space
+	mostStarts  = 64
+)
+
+// longestKeep bounds Keep to two years, so that a damaged journal cannot make an instant overflow.
+const longestKeep = 2 * 366 * 24 * time.Hour
+
+// Open reads the journal of earlier runs, if there is one, and compacts it. Sends that those runs left unanswered are recorded as such.
+// began is when this run began; the instants of the History are on the scale of the wall clock then.
+func Open(c Config, began time.Time) (*Journal, *History, error) {
+	if c.Disk == nil {
+		c.Disk = durable.OS
+	}
+	if c.Clock == nil {
+		c.Clock = func() (time.Time, boottime.Reading) { return time.Now(), boottime.Read() }
+	}
+	h := newHistory()
+	h.Gone = "is missing"
+	switch f, err := os.Open(c.Path); {
+	case err == nil:
+		h, err = read(f, c.Path)
+		f.Close()
+		if err != nil {
+			return nil, nil, err
+		}
+	case !errors.Is(err, os.ErrNotExist):
+		return nil, nil, err
+	}
+	if h.Gone != "" && c.Full != nil {
+		h.Sends, h.Last = slices.Clone(c.Full), 1
+		for i := range h.Sends { // moved shifts this, too, and 0 would become negative
+			h.Sends[i].Sent = h.Sends[i].Counts
+		}
+	}
+	// A run with short windows keeps what a later run with long windows will need again.
+	c.Keep = min(max(c.Keep, time.Duration(h.run.Keep)), longestKeep)
+	wall, now := c.Clock()
+	now.Up -= wall.Sub(began)
+	now.Awake -= wall.Sub(began)
+	h.arrive(began.UnixNano(), now, c.TrustClock)
+	h.forget(began.Add(-c.Keep).UnixNano())
+	maps.DeleteFunc(h.Memories, func(_ string, m Memory) bool { return m.At < began.Add(-memoryLasts).UnixNano() })
+	for id := range h.Doubts {
+		if c.Forget(id) {
+			delete(h.Doubts, id)
+			delete(h.Open, id)
+		}
+	}
+	maps.DeleteFunc(h.Reads, func(id string, _ int64) bool { return c.Forget(id) })
+	j := &Journal{c: c, next: h.Last, doubts: maps.Clone(h.Doubts), reads: maps.Clone(h.Reads), starts: slices.Clone(h.Starts), run: record{
+		Run: began.UTC().Format(stamp), Version: version, Timeout: int64(c.Timeout), Keep: int64(c.Keep),
+		Boot: now.Boot, Up: int64(now.Up), Awake: int64(now.Awake), At: began.UnixNano(),
+	}}
+	if err := j.rewriteLocked(h); err != nil {
+		if j.file != nil {
+			j.file.Discard()
+		}
+		return nil, nil, err
+	}
+	return j, h, nil
+}
+
+// arrive puts the history on this run's scale. Its latest record is as long ago as is sure to have passed. Where only a wall clock tells
+// that, which anybody may have set, nothing is sure, and the latest record counts as written now.
+func (h *History) arrive(wall int64, now boottime.Reading, trusted bool) {
+	const unknown = -1
+	then, slept, ago := h.run.began(), time.Duration(unknown), int64(0)
+	switch {
+	case then.Boot != "" && then.Boot == now.Boot:
+		slept = max(now.Slept(then), 0)
+		ago = int64(now.Up-then.Up) - (h.latest - h.run.At)
+	case trusted:
+		ago = wall - h.latest
+	default:
+		h.Undated = h.latest > 0
+	}
+	h.moved(wall - max(ago, 0))
+	h.died(wall, slept)
+}
+
+// rewriteLocked replaces the file by what is still needed of it, all at once, by a rename.
+func (j *Journal) rewriteLocked(h *History) error {
+	var b bytes.Buffer
+	encode(&b, &j.run)
+	keys := maps.Clone(h.Nonces)
+	for k := range h.Holds {
+		keys[k] = h.Nonces[k]
+	}
+	for _, k := range slices.Sorted(maps.Keys(keys)) {
+		encode(&b, &record{Key: k, Nonce: keys[k], Hold: h.Holds[k]})
+	}
+	for _, id := range slices.Sorted(maps.Keys(j.doubts)) {
+		encode(&b, &record{Doubt: id})
+	}
+	for _, id := range slices.Sorted(maps.Keys(j.reads)) {
+		encode(&b, &record{ID: id, Read: j.reads[id]})
+	}
+	for _, s := range j.starts[max(len(j.starts)-mostStarts, 0):] {
+		encode(&b, &record{Start: s.At, Lines: s.Lines, Sum: s.Sum})
+	}
+	for _, k := range slices.Sorted(maps.Keys(h.Fits)) {
+		for _, f := range h.Fits[k] {
+			encode(&b, &record{Key: k, Fit: &f})
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(h.Whose)) {
+		encode(&b, &record{Key: k, Whose: h.Whose[k]})
+	}
+	for _, k := range slices.Sorted(maps.Keys(h.Memories)) {
+		m := h.Memories[k]
+		encode(&b, &record{Key: k, Memory: base64.StdEncoding.EncodeToString(m.Written), At: m.At})
+	}
+	if h.Spent > 0 {
+		encode(&b, &record{Spent: h.Spent})
+	}
+	for _, s := range h.Sends {
+		// It gets a new number, and no id: its request has ended, or is among the doubts.
+		j.next++
+		r := record{Send: j.next, Key: s.Key, At: s.Sent}
+		r.setCost(s.Cost)
+		encode(&b, &r)
+		encode(&b, &record{Answer: j.next, Result: s.Result.String(), At: s.Counts})
+	}
+	for _, n := range slices.Sorted(maps.Keys(h.unanswered)) {
+		s := h.unanswered[n]
+		encode(&b, &record{Send: n, ID: s.ID, Attempt: s.Attempt, Key: s.Key, Nonce: s.Nonce, Cost: s.Cost, Tokens: s.Tokens, Rest: s.Rest, Price: s.Price, At: s.At})
+	}
+	f, err := durable.Replace(j.c.Disk, j.c.Path, b.Bytes())
+	if f == nil {
+		return err
+	}
+	if j.file != nil {
+		j.file.Discard()
+	}
+	j.file = f
+	j.compact = max(cmp.Or(j.c.CompactFrom, compactFrom), grows*int64(b.Len()))
+	return err
+}
+
+// Send is an attempt that is about to go.
+type Send struct {
+	ID      string
+	Attempt int
+	Key     string
+	Nonce   uint64
+	Cost    limit.Cost
+	Price   int64 // the most that it may cost, in billionths of a dollar
+}
+
+// Send records that an attempt is about to go, and returns its number. When it returns, the record is in the file.
+func (j *Journal) Send(s Send, now time.Time) (int64, error) {
+	r := record{ID: s.ID, Attempt: s.Attempt, Key: s.Key, Nonce: s.Nonce, Price: s.Price}
+	r.setCost(s.Cost)
+	j.mu.Lock()
+	j.next++
+	r.Send = j.next
+	return r.Send, j.oneLocked(dated{record: r, at: now})
+}
+
+// Answer is how a send ended.
+type Answer struct {
+	Result limit.Result
+	Counts time.Time   // the latest instant at which the server may have counted it
+	Hold   time.Time   // if not zero, when its key may be used again
+	Doubt  string      // the request's id if it may have been served and will be sent again
+	Price  int64       // what it cost in money
+	Actual *limit.Cost // if not nil, what it cost in the end
+}
+
+// Answered is how the send with a number ended.
+type Answered struct {
+	Send int64
+	Answer
+}
+
+// Answer records how send n ended.
+func (j *Journal) Answer(n int64, a Answer) error { return j.Answers([]Answered{{n, a}}) }
+
+// Answers records how several sends ended.
+func (j *Journal) Answers(all []Answered) error {
+	if len(all) == 0 {
+		return nil
+	}
+	j.mu.Lock()
+	g, first := j.groupLocked()
+	for i := range all {
+		a := &all[i]
+		r := dated{record: record{Answer: a.Send, Result: a.Result.String(), Doubt: a.Doubt, Price: a.Price}, at: a.Counts, hold: a.Hold}
+		if a.Actual != nil {
+			r.Tokens, r.Rest = amounts(a.Actual)
+			r.Settled = 1
+		}
+		if a.Doubt != "" {
+			j.doubts[a.Doubt] = struct{}{}
+		}
+		g.records = append(g.records, r)
+	}
+	j.mu.Unlock()
+	return j.together(g, first)
+}
+
+// Read records when a request was read. That is kept until the request has Ended.
+func (j *Journal) Read(id string, at time.Time) error {
+	j.mu.Lock()
+	j.reads[id] = at.UnixNano()
+	return j.oneLocked(dated{record: record{ID: id, Read: at.UnixNano()}})
+}
+
+// Start records when the time of an input's lines began to run.
+func (j *Journal) Start(s Start) error {
+	j.mu.Lock()
+	j.starts = append(j.starts, s)
+	return j.oneLocked(dated{record: record{Start: s.At, Lines: s.Lines, Sum: s.Sum}})
+}
+
+// Learn records what was learned about a limit of a key. The instants of f count from base.
+func (j *Journal) Learn(key string, f Fit, base time.Time) error {
+	f.Lesson = f.Moved(time.Duration(j.scale().at(base)))
+	j.mu.Lock()
+	return j.oneLocked(dated{record: record{Key: key, Fit: &f}})
+}
+
+// Belongs records whose a key is: the organization that an answer has named.
+func (j *Journal) Belongs(key, organization string) error {
+	j.mu.Lock()
+	return j.oneLocked(dated{record: record{Key: key, Whose: organization}})
+}
+
+// Remember records what the limiter of a key remembered at an instant.
+func (j *Journal) Remember(key string, written []byte, at time.Time) error {
+	j.mu.Lock()
+	return j.oneLocked(dated{record: record{Key: key, Memory: base64.StdEncoding.EncodeToString(written)}, at: at})
+}
+
+// Ended forgets that requests were in doubt, and when they were read: their results are written.
+func (j *Journal) Ended(ids ...string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, id := range ids {
+		delete(j.doubts, id)
+		delete(j.reads, id)
+	}
+}
+
+// compactLocked drops the sends that no window reaches any more. Sends without an answer are in flight, and stay as they are.
+func (j *Journal) compactLocked(now time.Time) error {
+	if j.c.Before != nil {
+		if err := j.c.Before(); err != nil {
+			return err
+		}
+	}
+	f, err := os.Open(j.c.Path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	h := newHistory()
+	h.compacts = true
+	if _, err := h.read(f, j.c.Path); err != nil {
+		return err
+	}
+	h.forget(j.scale().at(now) - int64(j.c.Keep))
+	return j.rewriteLocked(h)
+}
+
+// KeepFor has sends matter for that long from now on, if they did not for longer.
+func (j *Journal) KeepFor(d time.Duration) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.c.Keep = min(max(j.c.Keep, d), longestKeep)
+	j.run.Keep = int64(j.c.Keep)
+}
+
+// Sync makes durable what was written, if that is at least so many lines.
+func (j *Journal) Sync(atLeast int) error {
+	j.mu.Lock()
+	f := j.file
+	j.mu.Unlock()
+	err := f.Sync(atLeast)
+	if err != nil && errors.Is(err, os.ErrClosed) {
+		return nil // meanwhile the file was replaced by one that is synced
+	}
+	return err
+}
+
+// Through has a test put another Handle in front of the file, one that fails.
+func (j *Journal) Through(with func(durable.Handle) durable.Handle) {
+	j.writing.Lock()
+	defer j.writing.Unlock()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.file.Through(with)
+}
+
+// Path is the path of the file.
+func (j *Journal) Path() string { return j.c.Path }
+
+// Close syncs and closes the file.
+func (j *Journal) Close() error {
+	j.writing.Lock()
+	defer j.writing.Unlock()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.file.Close()
+}

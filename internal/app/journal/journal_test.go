@@ -1,0 +1,979 @@
+package journal
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/app/durable"
+	"github.com/paceline-go/paceline/internal/boottime"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+var epoch = time.Unix(1_800_000_000, 0)
+
+// clock is of a machine that was booted an hour before epoch, and has not slept.
+func clock(at time.Duration) func() (time.Time, boottime.Reading) {
+	return func() (time.Time, boottime.Reading) {
+		return epoch.Add(at), boottime.Reading{Boot: "b", Up: time.Hour + at, Awake: time.Hour + at}
+	}
+}
+
+func open(t *testing.T, path string, at time.Duration, keep time.Duration, ended ...string) (*Journal, *History) {
+	t.Helper()
+	j, h, err := Open(Config{Path: path, Keep: keep, Timeout: 10 * time.Second, Clock: clock(at),
+		Forget: func(id string) bool { return slices.Contains(ended, id) }, Before: func() error { return nil }}, epoch.Add(at))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j, h
+}
+
+// What is taken to have been sent where the journal was gone can be gone on from, also where the wall clock is a little behind the
+// machine's each time.
+func TestGoneAndGoneOnWith(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	for n := range 4 {
+		slow := time.Duration(n) * time.Microsecond
+		clock := func() (time.Time, boottime.Reading) {
+			wall, now := clock(0)()
+			return wall.Add(-slow), now
+		}
+		j, h, err := Open(Config{Path: path, Keep: time.Minute, Timeout: time.Second, Clock: clock, Full: []Sent{{Key: "a", Counts: epoch.UnixNano(), Result: limit.Unknown}},
+			Forget: func(string) bool { return false }, Before: func() error { return nil }}, epoch.Add(-slow))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(h.Sends) != 1 || h.Sends[0].Key != "a" {
+			t.Errorf("%d: %+v", n, h.Sends)
+		}
+		if n == 0 && h.Last != 1 {
+			t.Errorf("one was sent, and the latest is number %d", h.Last)
+		}
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestJournalAcrossRestarts(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	at := func(d time.Duration) time.Time { return epoch.Add(d) }
+	must := func(n int64, err error) int64 {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	j, h := open(t, path, 0, time.Minute)
+	if h.Last != 0 || len(h.Sends) != 0 || len(h.Open) != 0 {
+		t.Fatalf("a new journal has %+v", h)
+	}
+	for _, c := range []struct {
+		id     string
+		nonce  uint64
+		result limit.Result
+		counts time.Duration
+		doubt  string
+	}{
+		{"done", 11, limit.Accepted, 1100 * time.Millisecond, ""},
+		{"retried", 12, limit.Failed, 1200 * time.Millisecond, ""},
+		{"timed-out", 13, limit.Unknown, 6 * time.Second, "timed-out"},
+		{"unsent", 14, limit.Unsent, 1400 * time.Millisecond, ""},
+		{"result-lost", 15, limit.Accepted, 1500 * time.Millisecond, ""},
+	} {
+		n := must(j.Send(Send{ID: c.id, Attempt: 1, Key: "A", Nonce: c.nonce, Cost: limit.Cost{limit.Requests: 2}}, at(time.Second)))
+		if err := j.Answer(n, Answer{Result: c.result, Counts: at(c.counts), Doubt: c.doubt}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := must(j.Send(Send{ID: "limited", Attempt: 1, Key: "B", Cost: limit.Cost{limit.Requests: 1}}, at(time.Second)))
+	if err := j.Answer(n, Answer{Result: limit.Limited, Counts: at(1600 * time.Millisecond), Hold: at(30 * time.Second)}); err != nil {
+		t.Fatal(err)
+	}
+	must(j.Send(Send{ID: "in flight", Attempt: 2, Key: "A", Nonce: 99, Cost: limit.Cost{limit.Requests: 3}}, at(2*time.Second)))
+	// The process dies here, in the middle of a line.
+	if err := j.file.Append([]byte(`{"send":8,"id":"torn`)); err != nil {
+		t.Fatal(err)
+	}
+
+	check := func(restart string, h *History, unanswered bool) {
+		t.Helper()
+		var counts []time.Duration
+		for _, s := range h.Sends {
+			counts = append(counts, time.Unix(0, s.Counts).Sub(epoch))
+		}
+		// In flight: it was sent at 2 s, its process was dead 10 s later at the latest, and 5 s later it had arrived.
+		want := []time.Duration{1100e6, 1200e6, 1500e6, 1600e6, 6e9, 17e9}
+		if !slices.Equal(counts, want) {
+			t.Errorf("%s: sends count at %v, want %v", restart, counts, want)
+		}
+		if h.Nonces["A"] != 99 || h.Holds["B"] != at(30*time.Second).UnixNano() {
+			t.Errorf("%s: nonces %v, holds %v", restart, h.Nonces, h.Holds)
+		}
+		for id, want := range map[string]bool{"in flight": true, "timed-out": true, "result-lost": true, "done": false, "unsent": false, "limited": false, "retried": false, "torn": false} {
+			if _, doubt := h.Doubts[id]; doubt != want {
+				t.Errorf("%s: %s in doubt: %v", restart, id, doubt)
+			}
+		}
+		if _, open := h.Open["in flight"]; open != unanswered || len(h.Open) > 1 {
+			t.Errorf("%s: unanswered: %v", restart, h.Open)
+		}
+	}
+	_, h = open(t, path, 20*time.Second, time.Minute, "done")
+	check("first restart", h, true)
+	// That one died as well, before it sent anything.
+	_, h = open(t, path, 21*time.Second, time.Minute, "done")
+	check("second restart", h, false)
+	// Later no window reaches back; doubts and nonces stay.
+	_, h = open(t, path, 10*time.Minute, time.Minute, "done", "timed-out")
+	if _, doubt := h.Doubts["in flight"]; len(h.Sends) != 0 || h.Nonces["A"] != 99 || !doubt || len(h.Doubts) != 2 {
+		t.Errorf("ten minutes later: %+v", h)
+	}
+}
+
+// What a request cost in the end counts after a restart, and what it was admitted with where nobody said.
+func TestJournalKeepsActualTokens(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	j, _ := open(t, path, 0, time.Minute)
+	estimate := limit.Cost{limit.Requests: 1, limit.Input: 100, limit.Output: 900, limit.Tokens: 1000}
+	used := limit.Cost{limit.Requests: 1, limit.Input: 101, limit.Output: 7, limit.Tokens: 108}
+	for _, actual := range []*limit.Cost{&used, nil} {
+		n, err := j.Send(Send{Attempt: 1, Key: "A", Cost: estimate}, epoch.Add(time.Second))
+		if err == nil {
+			err = j.Answer(n, Answer{Result: limit.Accepted, Counts: epoch.Add(2 * time.Second), Actual: actual})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for restart := range 2 { // the second reads what the first has made of it
+		_, h := open(t, path, 20*time.Second, time.Minute)
+		var costs []limit.Cost
+		for _, s := range h.Sends {
+			costs = append(costs, s.Cost)
+		}
+		if want := []limit.Cost{used, estimate}; !slices.Equal(costs, want) {
+			t.Errorf("restart %d: %v, want %v", restart+1, costs, want)
+		}
+	}
+}
+
+// What is in flight while the journal is compacted is still answered, or still unanswered, afterwards.
+func TestJournalCompaction(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	j, _ := open(t, path, 0, time.Second)
+	send := func(id string, at time.Duration) int64 {
+		n, err := j.Send(Send{ID: id, Key: "A", Nonce: uint64(at), Cost: limit.Cost{limit.Requests: 1}}, epoch.Add(at))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	answer := func(n int64, at time.Duration, doubt string) {
+		if err := j.Answer(n, Answer{Result: limit.Accepted, Counts: epoch.Add(at), Doubt: doubt}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answer(send("old", 1), 2, "")
+	answer(send("redirected", 1), 2, "redirected")
+	answer(send("recent", 1), 9500*time.Millisecond, "")
+	inFlight, dies := send("in flight", 9e9), send("dies", 9e9)
+	synced := false
+	j.c.Before = func() error { synced = true; return nil }
+	j.compact = 1
+	answer(send("now", 10e9), 10e9+1, "")
+	if !synced {
+		t.Error("records were dropped before their results were made durable")
+	}
+	text, err := os.ReadFile(path)
+	if bytes.Contains(text, []byte("\n{}\n")) {
+		t.Errorf("compacted it has a line that says nothing: %s", text)
+	}
+	if n := bytes.Count(text, []byte(`"send"`)); err != nil || n != 4 { // recent, in flight, dies, now
+		t.Errorf("compacted it has %d sends: %s", n, text)
+	}
+	answer(inFlight, 10e9+2, "")
+	copied := filepath.Join(t.TempDir(), "journal")
+	if text, err = os.ReadFile(path); err == nil {
+		err = os.WriteFile(copied, text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, h := open(t, copied, 10e9+3, time.Second, "dies"); len(h.Open) != 0 {
+		t.Errorf("what has its result is unanswered: %+v", h)
+	}
+	_, h := open(t, path, 10e9+3, time.Second, "recent", "now", "in flight")
+	if _, ok := h.Open["dies"]; !ok || len(h.Open) != 1 || len(h.Sends) != 4 || h.Nonces["A"] != 10e9 {
+		t.Errorf("after a compaction, with send %d unanswered: %+v", dies, h)
+	}
+	if _, ok := h.Doubts["redirected"]; !ok {
+		t.Error("the compaction forgot a doubt")
+	}
+	if info, err := os.Stat(path + ".new"); err == nil {
+		t.Errorf("%s is left", info.Name())
+	}
+}
+
+// A run with a short window between two with long ones: what was sent before it still counts in the last.
+func TestJournalKeepsWhatLongLimitsNeed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	j, _ := open(t, path, 0, time.Hour)
+	n, err := j.Send(Send{ID: "a", Key: "A", Cost: limit.Cost{limit.Requests: 1}}, epoch)
+	if err == nil {
+		err = j.Answer(n, Answer{Result: limit.Accepted, Counts: epoch.Add(time.Second)})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, at := range []time.Duration{10 * time.Minute, 20 * time.Minute, 30 * time.Minute, 2 * time.Hour} {
+		want := 1
+		if at > time.Hour {
+			want = 0
+		}
+		if _, h := open(t, path, at, []time.Duration{time.Second, time.Second, time.Hour, time.Hour}[i], "a"); len(h.Sends) != want {
+			t.Errorf("after %v: %+v, want %d sends", at, h.Sends, want)
+		}
+	}
+}
+
+const sample = `{"run":"2027-01-15T08:00:00.000Z","timeout":10000000000}
+{"key":"A","nonce":7}
+{"doubt":"d"}
+{"send":1,"id":"a","attempt":1,"key":"A","nonce":8,"cost":1,"at":1800000000000000000}
+{"send":2,"id":"b","attempt":1,"key":"A","nonce":9,"cost":1,"at":1800000000000000001}
+{"answer":1,"result":"accepted","at":1800000000100000000}
+`
+
+// Wherever a crash cuts the journal, all whole lines hold.
+func TestJournalTorn(t *testing.T) {
+	for cut := range len(sample) + 1 {
+		h, err := read(strings.NewReader(sample[:cut]), "j")
+		if err != nil {
+			t.Fatalf("cut at %d: %v", cut, err)
+		}
+		whole := strings.Count(sample[:cut], "\n")
+		if want := []uint64{0, 0, 7, 7, 8, 9, 9}[whole]; h.Nonces["A"] != want {
+			t.Errorf("cut after %d lines: nonce %d, want %d", whole, h.Nonces["A"], want)
+		}
+	}
+	_, err := read(strings.NewReader("{\"send\":1}\nnotes of mine\n"), "j")
+	if err == nil || !strings.Contains(err.Error(), "j:2: no journal of paceline") {
+		t.Errorf("somebody's notes: %v", err)
+	}
+}
+
+func FuzzJournal(f *testing.F) {
+	f.Add([]byte(sample), int64(1800000000050000000))
+	f.Add([]byte("{\"answer\":-1,\"result\":\"unknown\"}\n{\"send\":9223372036854775807,\"at\":-9223372036854775808}\n\x00\x00"), int64(-1))
+	f.Add([]byte("{\"run\":\"\",\"timeout\":-5}\n{}\nnull\n[]\n"), int64(0))
+	f.Fuzz(func(t *testing.T, text []byte, now int64) {
+		h, err := read(bytes.NewReader(text), "j")
+		if err != nil {
+			return
+		}
+		unanswered := len(h.unanswered)
+		h.arrive(now, boottime.Reading{}, false)
+		h.forget(now - int64(time.Minute))
+		for i, s := range h.Sends {
+			if i > 0 && s.Counts < h.Sends[i-1].Counts {
+				t.Fatalf("sends are out of order: %v", h.Sends)
+			}
+		}
+		if len(h.Open) > unanswered || len(h.Doubts) < len(h.Open) {
+			t.Fatalf("%d unanswered, %d ids, %d in doubt", unanswered, len(h.Open), len(h.Doubts))
+		}
+	})
+}
+
+// broken is a disk that fails at one thing, once it is armed.
+type broken struct {
+	durable.Disk
+	at    string
+	armed bool
+}
+
+var errBroken = errors.New("input/output error")
+
+func (b *broken) fails(at string) error {
+	if b.armed && b.at == at {
+		return errBroken
+	}
+	return nil
+}
+
+func (b *broken) Create(path string) (durable.Handle, error) {
+	h, err := b.Disk.Create(path)
+	return &brokenHandle{h, b}, err
+}
+
+func (b *broken) SyncFolder(path string) error {
+	return errors.Join(b.fails("folder"), b.Disk.SyncFolder(path))
+}
+
+type brokenHandle struct {
+	durable.Handle
+	b *broken
+}
+
+func (h *brokenHandle) Sync() error { return errors.Join(h.b.fails("sync"), h.Handle.Sync()) }
+
+// What cannot be made durable is said, wherever that is: when the journal is opened, before a send, in groups, when it is
+// compacted, at the end. And it is said before the send.
+func TestSyncFails(t *testing.T) {
+	for _, c := range []struct {
+		at   string
+		when string
+		open int // sends that are not answered then
+		do   func(j *Journal) error
+	}{
+		{"sync", "before a send", 1, func(j *Journal) error { _, err := j.Send(Send{ID: "b"}, epoch); return err }},
+		{"sync", "in groups", 0, func(j *Journal) error { return j.Sync(1) }},
+		{"sync", "at the end", 1, (*Journal).Close},
+		{"sync", "compacted", 0, func(j *Journal) error { j.compact = 1; _, err := j.Send(Send{ID: "b"}, epoch); return err }},
+		{"folder", "compacted", 0, func(j *Journal) error { j.compact = 1; _, err := j.Send(Send{ID: "b"}, epoch); return err }},
+	} {
+		disk := &broken{Disk: durable.OS, at: c.at}
+		conf := Config{Path: filepath.Join(t.TempDir(), "j"), Keep: time.Minute, Disk: disk, SyncSends: c.when == "before a send",
+			Forget: func(string) bool { return false }, Before: func() error { return nil }}
+		j, _, err := Open(conf, epoch)
+		if err == nil {
+			_, err = j.Send(Send{ID: "a"}, epoch)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		disk.armed = true
+		if err := c.do(j); !errors.Is(err, errBroken) {
+			t.Errorf("%s %s: %v", c.at, c.when, err)
+		}
+		disk.armed = false
+		if c.when != "at the end" {
+			// What is in flight then is answered, into the file that has the name.
+			err = errors.Join(j.Answer(1, Answer{Result: limit.Accepted, Counts: epoch}), j.Close())
+		}
+		if text, rerr := os.ReadFile(conf.Path); rerr != nil || strings.Count(string(text), `"send"`)-strings.Count(string(text), `"answer"`) != c.open {
+			t.Errorf("%s %s: %s", c.at, c.when, text)
+		}
+		disk.armed = true
+		if _, _, err := Open(conf, epoch); !errors.Is(err, errBroken) {
+			t.Errorf("%s, opened: %v", c.at, err)
+		}
+		disk.armed = false
+		if _, h, oerr := Open(conf, epoch); err != nil || oerr != nil || len(h.Doubts) == 0 {
+			t.Errorf("%s %s: afterwards %+v, %v, %v", c.at, c.when, h, err, oerr)
+		}
+	}
+}
+
+// Where results cannot be made durable nothing is dropped from the journal, and that is said; no answers are no reason to write.
+func TestNothingIsDroppedBeforeItsResult(t *testing.T) {
+	var fails error
+	conf := Config{Path: filepath.Join(t.TempDir(), "j"), Keep: time.Second, Before: func() error { return fails }}
+	j, _, err := Open(conf, epoch)
+	if err == nil {
+		_, err = j.Send(Send{ID: "a", Key: "A"}, epoch)
+	}
+	if err == nil {
+		err = j.Answer(1, Answer{Result: limit.Accepted, Counts: epoch})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(conf.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.compact = 1
+	if err := j.Answers(nil); err != nil {
+		t.Error(err)
+	}
+	fails = errBroken
+	if err := j.compactLocked(epoch.Add(time.Hour)); !errors.Is(err, errBroken) {
+		t.Errorf("compacted: %v", err)
+	}
+	if after, err := os.ReadFile(conf.Path); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("it was\n%s\nand is\n%s, %v", before, after, err)
+	}
+	fails = nil
+	if err := errors.Join(j.compactLocked(epoch.Add(time.Hour)), j.Close()); err != nil {
+		t.Error(err)
+	}
+	if after, err := os.ReadFile(conf.Path); err != nil || bytes.Contains(after, []byte(`"send"`)) {
+		t.Errorf("an hour later it is %s, %v", after, err)
+	}
+}
+
+// machine is what the clocks of one say: the time that passed in truth, since epoch, by a wall clock that is wrong by off.
+type machine struct {
+	boot          string
+	passed, slept time.Duration
+	off           time.Duration
+	dumb          bool // it tells no time but that
+}
+
+func (m *machine) clock() (time.Time, boottime.Reading) {
+	r := boottime.Reading{Boot: m.boot, Up: time.Hour + m.passed, Awake: time.Hour + m.passed - m.slept}
+	if m.dumb {
+		r = boottime.Reading{Up: m.passed - m.slept, Awake: m.passed - m.slept}
+	}
+	return epoch.Add(m.passed + m.off), r
+}
+
+// now is the instant of a process that began at zero by its own clock, which stands still in sleep.
+func (m *machine) now() time.Time { t, _ := m.clock(); return t }
+
+func (m *machine) config(path string) Config {
+	return Config{Path: path, Keep: 24 * time.Hour, Timeout: 10 * time.Second, Clock: m.clock,
+		Forget: func(string) bool { return false }, Before: func() error { return nil }}
+}
+
+// What is told of the time between two runs is never more than has passed, whatever happened to the clocks, and is exact
+// where a machine can tell.
+func TestClocks(t *testing.T) {
+	const hour = time.Hour
+	for _, c := range []struct {
+		name    string
+		between func(m *machine, conf *Config) // an hour passes besides
+		age     time.Duration                  // of a send 100 s before the end of the first run, when the second begins
+		held    time.Duration                  // that its key still has to stay away, of an hour and a half
+	}{
+		{"nothing", func(*machine, *Config) {}, 100*time.Second + hour, hour/2 - 100*time.Second},
+		{"set forward by a day", func(m *machine, _ *Config) { m.off = 24 * hour }, 100*time.Second + hour, hour/2 - 100*time.Second},
+		{"set back by ten years", func(m *machine, _ *Config) { m.off = -10 * 365 * 24 * hour }, 100*time.Second + hour, hour/2 - 100*time.Second},
+		{"slept", func(m *machine, _ *Config) { m.slept = hour }, 100*time.Second + hour, hour/2 - 100*time.Second},
+		{"booted again", func(m *machine, _ *Config) { m.boot = "other" }, 100 * time.Second, hour*3/2 - 100*time.Second},
+		{"booted, and set forward", func(m *machine, _ *Config) { m.boot, m.off = "other", 24*hour }, 100 * time.Second, hour*3/2 - 100*time.Second},
+		{"booted, and set back by ten years", func(m *machine, _ *Config) { m.boot, m.off = "other", -10*365*24*hour }, 100 * time.Second, hour*3/2 - 100*time.Second},
+		{"booted, trusted", func(m *machine, conf *Config) { m.boot, conf.TrustClock = "other", true }, 100*time.Second + hour, hour/2 - 100*time.Second},
+		{"booted, trusted, and set back", func(m *machine, conf *Config) { m.boot, m.off, conf.TrustClock = "other", -24*hour, true }, 100 * time.Second, hour*3/2 - 100*time.Second},
+		{"it tells no time", func(m *machine, _ *Config) { m.dumb = true }, 100 * time.Second, hour*3/2 - 100*time.Second},
+		{"a snapshot is taken up again", func(m *machine, _ *Config) { m.passed -= 2 * hour }, 100 * time.Second, hour*3/2 - 100*time.Second},
+		{"never any", nil, 100 * time.Second, hour*3/2 - 100*time.Second},
+	} {
+		m := &machine{boot: "b", dumb: c.between == nil}
+		conf := m.config(filepath.Join(t.TempDir(), "j"))
+		j, _, err := Open(conf, m.now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		send := func(key string, a Answer) {
+			n, err := j.Send(Send{ID: key, Key: key, Cost: limit.One}, m.now())
+			if a.Counts = m.now(); err == nil {
+				err = j.Answer(n, a)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		m.passed += 1000 * time.Second
+		send("A", Answer{Result: limit.Accepted})
+		send("B", Answer{Result: limit.Limited, Hold: m.now().Add(hour * 3 / 2)})
+		m.passed += 100 * time.Second
+		send("C", Answer{Result: limit.Accepted})
+		j.Close()
+		m.passed += hour
+		if c.between != nil {
+			c.between(m, &conf)
+		}
+		began := m.now()
+		m.passed += time.Second // reading the results takes its time
+		_, h, err := Open(conf, began)
+		if err != nil || len(h.Sends) != 3 {
+			t.Fatalf("%s: %+v, %v", c.name, h, err)
+		}
+		age := began.Sub(time.Unix(0, h.Sends[0].Counts))
+		held := time.Unix(0, h.Holds["B"]).Sub(began)
+		if age != c.age || held != c.held {
+			t.Errorf("%s: its age is %v, and B is held for %v; want %v and %v", c.name, age, held, c.age, c.held)
+		}
+	}
+}
+
+// In a run that sleeps, the wall clock of which is set, times are told by what passed.
+func TestClockWithinARun(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		between func(m *machine)
+		age     time.Duration
+	}{
+		{"nothing", func(m *machine) {}, time.Minute},
+		{"slept", func(m *machine) { m.passed += time.Hour; m.slept += time.Hour }, time.Hour + time.Minute},
+		{"set forward", func(m *machine) { m.off += 24 * time.Hour }, time.Minute},
+		{"set back", func(m *machine) { m.off -= 24 * time.Hour }, time.Minute},
+	} {
+		m := &machine{boot: "b"}
+		conf := m.config(filepath.Join(t.TempDir(), "j"))
+		j, _, err := Open(conf, m.now())
+		if err == nil {
+			_, err = j.Send(Send{ID: "a", Key: "A", Cost: limit.One}, m.now())
+		}
+		if err == nil {
+			err = j.Answer(1, Answer{Result: limit.Accepted, Counts: m.now()})
+		}
+		c.between(m)
+		if err == nil {
+			_, err = j.Send(Send{ID: "b", Key: "A", Cost: limit.One}, m.now())
+		}
+		if err == nil {
+			err = j.Answer(2, Answer{Result: limit.Accepted, Counts: m.now(), Hold: m.now().Add(time.Hour)})
+		}
+		m.passed += time.Minute
+		_, h, oerr := Open(conf, m.now())
+		if err != nil || oerr != nil || len(h.Sends) != 2 {
+			t.Fatalf("%+v, %v, %v", h, err, oerr)
+		}
+		for i, want := range []time.Duration{c.age, time.Minute} {
+			if age := m.now().Sub(time.Unix(0, h.Sends[i].Counts)); age != want {
+				t.Errorf("%s: send %d is %v old, want %v", c.name, i, age, want)
+			}
+		}
+		if held := time.Unix(0, h.Holds["A"]).Sub(m.now()); held != 59*time.Minute {
+			t.Errorf("%s: it is held for %v", c.name, held)
+		}
+	}
+}
+
+// What was in flight may arrive after its timeout, if the machine slept meanwhile: by that much later.
+func TestUnansweredInSleep(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		between func(m *machine)
+		counts  time.Duration // after it was sent
+	}{
+		{"killed", func(m *machine) { m.passed += time.Hour }, 10*time.Second + Late},
+		{"at once", func(m *machine) { m.passed += 3 * time.Second }, 3*time.Second + Late},
+		{"slept", func(m *machine) { m.passed += time.Hour; m.slept += 20 * time.Minute }, 20*time.Minute + 10*time.Second + Late},
+		{"slept all the time", func(m *machine) { m.passed += time.Hour; m.slept += time.Hour }, time.Hour + Late},
+		{"no timeout", func(m *machine) { m.passed += time.Hour }, time.Hour + Late}, // however long it took, its answer may have come
+		{"nobody knows", func(m *machine) { m.passed += time.Hour; m.boot = "other" }, time.Minute + Late},
+	} {
+		m := &machine{boot: "b"}
+		conf := m.config(filepath.Join(t.TempDir(), "j"))
+		if c.name == "no timeout" {
+			conf.Timeout = 0
+		}
+		j, _, err := Open(conf, m.now())
+		sent := m.now()
+		if err == nil {
+			_, err = j.Send(Send{ID: "a", Key: "A", Cost: limit.One}, sent)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.name == "nobody knows" { // but that a minute passed until this
+			m.passed += time.Minute
+			if _, err := j.Send(Send{ID: "b", Key: "B", Cost: limit.One}, m.now()); err != nil {
+				t.Fatal(err)
+			}
+			m.passed -= time.Minute
+		}
+		c.between(m)
+		began := m.now()
+		m.passed += time.Second
+		_, h, err := Open(conf, began)
+		if c.name == "nobody knows" {
+			sent = began.Add(-time.Minute)
+		}
+		if err != nil || len(h.Sends) == 0 || time.Unix(0, h.Sends[0].Counts).Sub(sent) != c.counts {
+			t.Errorf("%s: %+v, %v; want it to count until %v", c.name, h, err, c.counts)
+		}
+	}
+}
+
+// Journals of the versions before are gone on with, however long ago they say they were written; a later one is refused,
+// and so is what is none.
+func TestVersions(t *testing.T) {
+	for name, want := range map[string]History{
+		"first.journal": {Last: 37, Sends: make([]Sent, 10), Open: map[string]struct{}{"r6": {}, "r7": {}, "r8": {}}},
+		"guard.journal": {Last: 10, Sends: make([]Sent, 10), Open: map[string]struct{}{"r6": {}, "r7": {}, "r8": {}}},
+	} {
+		text, err := os.ReadFile(filepath.Join("testdata", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, off := range []time.Duration{-5 * 365 * 24 * time.Hour, 0} {
+			m := &machine{boot: "b", off: off}
+			conf := m.config(filepath.Join(t.TempDir(), "j"))
+			if err := os.WriteFile(conf.Path, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 { // the second reads what the first has made of it
+				_, h, err := Open(conf, m.now())
+				if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				if h.Last < want.Last || len(h.Sends) != len(want.Sends) || h.Gone != "" || h.Open != nil && len(h.Doubts) < len(h.Open) {
+					t.Errorf("%s: %+v", name, h)
+				}
+				if want.Open != nil && !maps.Equal(h.Open, want.Open) {
+					t.Errorf("%s: unanswered are %v", name, h.Open)
+				}
+				want.Open = nil
+				for _, s := range h.Sends {
+					if age := m.now().Sub(time.Unix(0, s.Counts)); age < -Late || age > 5*time.Second {
+						t.Errorf("%s: a send is %v old, and nothing says that more than the seconds of that run have passed", name, age)
+					}
+				}
+				if held := time.Unix(0, h.Holds["KEY_A"]).Sub(m.now()); held < 9*time.Minute || held > 10*time.Minute+time.Millisecond {
+					t.Errorf("%s: KEY_A is held for %v", name, held)
+				}
+				if h.Nonces["KEY_A"] < 1795342728674 && name == "guard.journal" {
+					t.Errorf("%s: nonces %v", name, h.Nonces)
+				}
+			}
+			want.Open = map[string]struct{}{"r6": {}, "r7": {}, "r8": {}}
+		}
+	}
+	for text, want := range map[string]string{
+		`{"run":"x","version":6}`:                 "j: a journal of version 6, which is later than this paceline's (5): go on with the one that wrote it",
+		`{"run":"x","version":6,"novelty":1}`:     "j: a journal of version 6, which is later than this paceline's (5): go on with the one that wrote it",
+		`{"run":"x"}{"send":1}`:                   `j:1: no journal of paceline, or damaged ("{\"send\":1}" follows the record)`,
+		`{"run":"x","version":4}`:                 "",
+		`{"run":"x"} notes`:                       `j:1: no journal of paceline, or damaged ("notes" follows the record)`,
+		"{\"run\":\"x\"}\x00\x00":                 `j:1: no journal of paceline, or damaged (`,
+		"{\"run\":\"x\"}\n\x00\x00\n{\"send\":1}": `j:2: no journal of paceline, or damaged (`,
+		"{\"run\":\"x\"}\n\n{\"send\":1}":         `j:2: no journal of paceline, or damaged (EOF)`,
+		"{\"run\":\"x\"}\n{\"send\":1,\"id":       "",
+		`{"send":1,"at":-1}`:                      `j:1: no journal of paceline, or damaged (a number is negative)`,
+	} {
+		if !strings.HasSuffix(text, `"id`) {
+			text += "\n"
+		}
+		_, err := read(strings.NewReader(text), "j")
+		if want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// The version before had no lessons: a run of it that was killed is gone on with, by the one clock that both tell.
+func TestSecondVersion(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("testdata", "second.journal"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &machine{boot: "b"}
+	conf := m.config(filepath.Join(t.TempDir(), "j"))
+	if err := os.WriteFile(conf.Path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	j, h, err := Open(conf, m.now())
+	if err != nil || h.Last != 173 || len(h.Sends) < 18 || len(h.Open) != 1 || len(h.Fits) != 0 {
+		t.Fatalf("%+v, %v", h, err)
+	}
+	if err := errors.Join(j.Learn("KEY_A", Fit{"25/s", limit.Lesson{Fits: 20}}, m.now()), j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, h, err := Open(conf, m.now()); err != nil || len(h.Fits["KEY_A"]) != 1 || h.run.Version != version || len(h.Sends) < 18 {
+		t.Errorf("%+v, %v", h, err)
+	}
+}
+
+// The third version had neither weight nor money: what it says of tokens still holds, and what comes after it may say all, also that nothing
+// was used.
+func TestThirdVersion(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("testdata", "third.journal"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &machine{boot: "b"}
+	conf := m.config(filepath.Join(t.TempDir(), "j"))
+	if err := os.WriteFile(conf.Path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	admitted := limit.Cost{limit.Requests: 1, limit.Input: 100, limit.Output: 50, limit.Tokens: 150}
+	want := []limit.Cost{admitted, {limit.Requests: 1, limit.Input: 90, limit.Output: 5, limit.Tokens: 95}, admitted, admitted, admitted, admitted}
+	j, h, err := Open(conf, m.now())
+	if got := costs(h); err != nil || !slices.Equal(got, want) {
+		t.Fatalf("%v, %v, expected %v", got, err, want)
+	}
+	paid := limit.Cost{1, 2, 3, 4, 5, 6, 7, 8}
+	for i, a := range []Answer{{Actual: &limit.Cost{limit.Requests: 1}}, {}, {Actual: &limit.Cost{limit.Requests: 1, limit.Weight: 20, limit.Money: 70}}} {
+		n, err := j.Send(Send{Key: "k", Cost: paid}, m.now())
+		a.Result, a.Counts = limit.Accepted, m.now().Add(time.Duration(i+1)*time.Second)
+		if err := errors.Join(err, j.Answer(n, a)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := j.Send(Send{Key: "k", Cost: paid}, m.now()); err != nil {
+		t.Fatal(err)
+	}
+	want = append(want, limit.Cost{limit.Requests: 1}, paid, limit.Cost{limit.Requests: 1, limit.Weight: 20, limit.Money: 70}, paid)
+	for range 2 { // the second reads what the first has compacted
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if j, h, err = Open(conf, m.now()); err != nil || h.run.Version != version || !sameCosts(costs(h), want) {
+			t.Errorf("%v, %v, expected %v", costs(h), err, want)
+		}
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// costs are those of the sends that are remembered.
+func costs(h *History) (all []limit.Cost) {
+	if h == nil {
+		return nil
+	}
+	for _, s := range h.Sends {
+		all = append(all, s.Cost)
+	}
+	return all
+}
+
+// sameCosts compares without regard to the order.
+func sameCosts(a, b []limit.Cost) bool {
+	sorted := func(all []limit.Cost) []limit.Cost {
+		all = slices.Clone(all)
+		slices.SortFunc(all, func(a, b limit.Cost) int { return slices.Compare(a[:], b[:]) })
+		return all
+	}
+	return slices.Equal(sorted(a), sorted(b))
+}
+
+// What the first version has only by the wall clock, and what is only in its first line.
+func TestFirstVersionsClock(t *testing.T) {
+	at := func(d time.Duration) int64 { return epoch.Add(d).UnixNano() }
+	for _, c := range []struct {
+		name, text string
+		ages       []time.Duration // of the sends
+		held       time.Duration
+	}{
+		{"nothing but a hold", fmt.Sprintf("{\"run\":\"2027-01-15T08:00:00.000Z\"}\n{\"key\":\"A\",\"hold\":%d}\n", at(600*time.Second)), nil, 600 * time.Second},
+		{"nothing at all", fmt.Sprintf("{\"key\":\"A\",\"hold\":%d}\n", at(600*time.Second)), nil, 600*time.Second + 24*time.Hour},
+		{"set back by an hour between two sends", fmt.Sprintf("{\"run\":\"2027-01-15T08:00:00.000Z\"}\n{\"send\":1,\"key\":\"A\",\"at\":%d}\n{\"answer\":1,\"result\":\"accepted\",\"at\":%d}\n"+
+			"{\"send\":2,\"key\":\"A\",\"at\":%d}\n{\"answer\":2,\"result\":\"accepted\",\"hold\":%d,\"at\":%d}\n", at(time.Hour), at(time.Hour), at(time.Minute), at(2*time.Minute), at(time.Minute)),
+			[]time.Duration{0, -59 * time.Minute}, time.Minute},
+	} {
+		m := &machine{boot: "b", off: -24 * time.Hour}
+		conf := m.config(filepath.Join(t.TempDir(), "j"))
+		if err := os.WriteFile(conf.Path, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, h, err := Open(conf, m.now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ages []time.Duration
+		for _, s := range h.Sends {
+			ages = append(ages, m.now().Sub(time.Unix(0, s.Counts)))
+		}
+		if held := time.Unix(0, h.Holds["A"]).Sub(m.now()); held != c.held || !slices.Equal(ages, c.ages) {
+			t.Errorf("%s: held for %v, ages %v; want %v, %v", c.name, held, ages, c.held, c.ages)
+		}
+	}
+}
+
+// What a run found that sent nothing itself has become older by the time of that run, also for the next one, which knows
+// of no other time.
+func TestAgeIsKept(t *testing.T) {
+	m := &machine{boot: "b"}
+	conf := m.config(filepath.Join(t.TempDir(), "j"))
+	j, _, err := Open(conf, m.now())
+	if err == nil {
+		_, err = j.Send(Send{ID: "a", Key: "A", Cost: limit.One}, m.now())
+	}
+	if err == nil {
+		err = j.Answer(1, Answer{Result: limit.Accepted, Counts: m.now()})
+	}
+	m.passed += time.Hour
+	if err == nil {
+		_, _, err = Open(conf, m.now())
+	}
+	m.boot = "other"
+	m.passed += time.Minute
+	_, h, oerr := Open(conf, m.now())
+	if err != nil || oerr != nil || len(h.Sends) != 1 || m.now().Sub(time.Unix(0, h.Sends[0].Counts)) != time.Hour {
+		t.Errorf("%+v, %v, %v", h, err, oerr)
+	}
+}
+
+// What is known of a journal that says nothing.
+func TestGone(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "is empty", "\x00\x00\x00": "has not one whole line", `{"run":"2027`: "has not one whole line", "{\"run\":\"x\"}\n": "", "none": "is missing",
+	} {
+		conf := (&machine{boot: "b"}).config(filepath.Join(t.TempDir(), "j"))
+		if text != "none" {
+			if err := os.WriteFile(conf.Path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, h, err := Open(conf, epoch); err != nil || h.Gone != want {
+			t.Errorf("%q: %q, %v; want %q", text, h.Gone, err, want)
+		}
+		if _, h, err := Open(conf, epoch); err != nil || h.Gone != "" {
+			t.Errorf("%q, again: %q, %v", text, h.Gone, err)
+		}
+	}
+}
+
+// What was learned of limits is known over restarts, compactions and clocks, the latest of each limit and key.
+func TestJournalKeepsLessons(t *testing.T) {
+	m := &machine{boot: "b"}
+	conf := m.config(filepath.Join(t.TempDir(), "j"))
+	began := m.now()
+	j, _, err := Open(conf, began)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fit := func(of string, fits int64, until time.Duration) Fit {
+		return Fit{of, limit.Lesson{Rate: limit.Rate{Limit: "requests", N: 25, Per: time.Second}, State: 2, Fits: fits, Until: mono.Time(until), Began: 1}}
+	}
+	for i := range 2 * mostFits {
+		err = errors.Join(err, j.Learn("A", fit(fmt.Sprint(i), 3, time.Hour), began))
+	}
+	m.passed += time.Minute
+	err = errors.Join(err, j.Learn("A", fit("25/s", 19, time.Hour), began), j.Learn("B", fit("25/s", 7, time.Hour), began), j.Learn("A", fit("25/s", 20, 2*time.Hour), began))
+	n, serr := j.Send(Send{ID: "a", Key: "A"}, m.now())
+	if err := errors.Join(err, serr, j.Answer(n, Answer{Result: limit.Limited, Counts: m.now()}), j.compactLocked(m.now()), j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		boot string
+		left time.Duration // of two hours
+	}{{"b", 109 * time.Minute}, {"b", 99 * time.Minute}, {"other", 99 * time.Minute}} {
+		m.passed += 10 * time.Minute
+		m.boot = c.boot
+		j, h, err := Open(conf, m.now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, b := h.Fits["A"], h.Fits["B"]
+		if len(a) != mostFits || len(b) != 1 || b[0].Fits != 7 {
+			t.Fatalf("%+v, %+v", a, b)
+		}
+		last := a[mostFits-1]
+		if left := time.Duration(last.Until) - time.Duration(m.now().UnixNano()); last.Limit != "25/s" || last.Fits != 20 || last.Rate != b[0].Rate || left != c.left {
+			t.Errorf("%s: %v are left: %+v", c.boot, left, last)
+		}
+		_ = j.Close()
+	}
+	for _, text := range []string{`{"key":"A","fit":{"limit":"25/s","fits":1,"novelty":1}}`, `{"key":"A","fit":[]}`} {
+		if _, err := decode([]byte(text)); err == nil {
+			t.Errorf("%s is read", text)
+		}
+	}
+}
+
+// When a request was read is known until it has ended, and when an input began for good: over restarts and compactions.
+func TestJournalKeepsWhenTimesBegan(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	j, _ := open(t, path, 0, time.Minute)
+	for i, id := range []string{"a", "b", "c"} {
+		if err := j.Read(id, epoch.Add(time.Duration(i)*time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := Start{epoch.UnixNano(), 3, 1<<64 - 1}
+	if err := j.Start(first); err != nil {
+		t.Fatal(err)
+	}
+	j.Ended("a")
+	if err := j.compactLocked(epoch.Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]int64{"b": epoch.Add(time.Hour).UnixNano(), "c": epoch.Add(2 * time.Hour).UnixNano()}
+	for run, ended := range [][]string{nil, nil, {"b"}} {
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+		var h *History
+		if j, h = open(t, path, time.Duration(run+1)*24*time.Hour, time.Minute, ended...); ended != nil {
+			delete(want, "b")
+		}
+		if !maps.Equal(h.Reads, want) || !slices.Equal(h.Starts, []Start{first}) {
+			t.Errorf("run %d: %v, %v", run+2, h.Reads, h.Starts)
+		}
+	}
+	for i := range 2 * mostStarts {
+		if err := j.Start(Start{At: int64(i + 1), Lines: i}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = j.Close()
+	j, _ = open(t, path, 0, time.Minute)
+	_ = j.Close()
+	if _, h := open(t, path, 0, time.Minute); len(h.Starts) != mostStarts || h.Starts[mostStarts-1].At != 2*mostStarts {
+		t.Errorf("%d starts, expected the latest %d", len(h.Starts), mostStarts)
+	}
+}
+
+// What was spent is known over restarts and compactions: of what got no answer, all that it may have cost.
+func TestJournalKeepsWhatWasSpent(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	j, _ := open(t, path, 0, time.Minute)
+	send := func(price int64) int64 {
+		n, err := j.Send(Send{ID: "a", Key: "A", Price: price}, epoch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if err := j.Answer(send(50), Answer{Result: limit.Accepted, Counts: epoch, Price: 20}); err != nil {
+		t.Fatal(err)
+	}
+	send(7)
+	for range 2 {
+		if err := j.compactLocked(epoch.Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := j.Answer(send(50), Answer{Result: limit.Accepted, Counts: epoch, Price: 3}); err != nil {
+		t.Fatal(err)
+	}
+	for run := range 3 {
+		_ = j.Close()
+		var h *History
+		if j, h = open(t, path, time.Duration(run+1)*24*time.Hour, time.Minute); h.Spent != 30 {
+			t.Errorf("run %d: %d are spent, expected 30", run+2, h.Spent)
+		}
+	}
+}
+
+// Whose a key is outlives restarts and compactions, and so does what a key is held for or has used alone.
+func TestJournalKeepsWhose(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	j, _ := open(t, path, 0, time.Minute)
+	err := errors.Join(j.Belongs("A", "org-1"), j.Belongs("B", "org-1"), j.Belongs("A", "org-2"))
+	sent := map[string]int64{}
+	for key, nonce := range map[string]uint64{"nonce": 1, "hold": 0, "neither": 0} {
+		n, serr := j.Send(Send{ID: key, Key: key, Nonce: nonce}, epoch)
+		sent[key], err = n, errors.Join(err, serr)
+	}
+	for key, n := range sent {
+		a := Answer{Result: limit.Limited, Counts: epoch}
+		if key == "hold" {
+			a.Hold = epoch.Add(time.Hour)
+		}
+		err = errors.Join(err, j.Answer(n, a))
+	}
+	if err := errors.Join(err, j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 { // each writes the journal anew
+		j, h := open(t, path, time.Second, time.Minute)
+		if h.Whose["A"] != "org-2" || h.Whose["B"] != "org-1" || len(h.Whose) != 2 {
+			t.Errorf("whose: %v", h.Whose)
+		}
+		if h.Nonces["nonce"] != 1 || h.Holds["hold"] == 0 || h.Nonces["hold"] != 0 || h.Holds["nonce"] != 0 || len(h.Sends) != 3 {
+			t.Errorf("nonces %v, holds %v, %d sends", h.Nonces, h.Holds, len(h.Sends))
+		}
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+// Package recalltest has servers whose limit nobody is told, and counts what they do: for tests of what is kept of it over a restart.
+package recalltest
+
+import (
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/paceline-go/paceline/ratetest"
+	"github.com/paceline-go/paceline/ratetest/latency"
+	"github.com/paceline-go/paceline/ratetest/rule"
+	"github.com/paceline-go/paceline/ratetest/service"
+)
+
+// Path is where requests go: to each of the servers the same may be sent.
+const Path = ratetest.Path + "?api_key=key1&nonce=1"
+
+// Server is one of them. Safe for concurrent use.
+type Server struct {
+	http.Handler
+	mu sync.Mutex
+	Did
+}
+
+// Did is how many requests a Server let through and refused.
+type Did struct{ Served, Refused int }
+
+// New returns a server: a window that states itself, a bucket that says what is left, or one that is silent, of 20 a second.
+func New(kind string) (*Server, error) {
+	var h http.Handler
+	var err error
+	switch kind {
+	case "window":
+		h, err = service.New(service.Config{Provider: "github"})
+	case "bucket":
+		h, err = ratetest.NewGCRA(ratetest.GCRAConfig{})
+	default:
+		h, err = ratetest.NewExchange(ratetest.Config{
+			Keys: []string{"key1"}, Before: latency.Constant(10 * time.Millisecond), Rule: rule.ExchangeConfig{AnyNonce: true, BanAfter: -1},
+		})
+	}
+	return &Server{Handler: h}, err
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	sees := &sees{ResponseWriter: w, status: http.StatusOK}
+	s.Handler.ServeHTTP(sees, r)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sees.status == http.StatusOK {
+		s.Served++
+	} else {
+		s.Refused++
+	}
+}
+
+// Since returns what it did since the last call.
+func (s *Server) Since() (d Did) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d, s.Did = s.Did, d
+	return d
+}
+
+// sees notes a status.
+type sees struct {
+	http.ResponseWriter
+	status int
+}
+
+func (s *sees) WriteHeader(status int) { s.status = status; s.ResponseWriter.WriteHeader(status) }

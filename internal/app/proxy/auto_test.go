@@ -1,0 +1,155 @@
+package proxy
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/app/learned/recalltest"
+	"github.com/paceline-go/paceline/internal/boottime"
+)
+
+// bubbleClock is the clock of a machine in a synctest bubble: the real one's is not that of the bubble.
+func bubbleClock() (time.Time, boottime.Reading) {
+	up := time.Since(time.Unix(0, 0))
+	return time.Now(), boottime.Reading{Boot: "b", Up: up, Awake: up}
+}
+
+// ending is how a proxy ends.
+type ending uint8
+
+const (
+	livesOn ending = iota
+	killed
+	terminated
+	bereft // killed, and what it remembered is lost: its file is as before there was such a thing
+)
+
+func (e ending) String() string { return [...]string{"lives on", "killed", "terminated", "bereft"}[e] }
+
+// asking has a client in so many goroutines ask until the end of a time, or until its connections break.
+func asking(client *http.Client, d time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	var all sync.WaitGroup
+	for range 16 {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				r, _ := http.NewRequestWithContext(ctx, "GET", "http://proxy.test"+recalltest.Path, nil)
+				r.Header.Set("Authorization", "token one")
+				if resp, err := client.Do(r); err == nil {
+					_, _ = io.Copy(io.Discard, resp.Body)
+					resp.Body.Close()
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// restarts has a proxy with --limit auto find out what a server allows, for so long, and end. It returns what the server did in the minute
+// before that, and in the minute after the next proxy came.
+func restarts(t *testing.T, of string, learns, gap time.Duration, how ending) (before, after recalltest.Did, says string) {
+	defer time.Sleep(time.Minute) // the server ends what it was asked
+	server, err := recalltest.New(of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := &safeLog{}
+	conf := to(mustURL(t, "http://server.test"))
+	conf.Upstreams[0].Auto, conf.Upstreams[0].Attempts, conf.MaxWait = true, 50, 10*time.Minute
+	conf.State, conf.clock, conf.Log = filepath.Join(t.TempDir(), "proxy.state"), bubbleClock, slog.New(slog.NewTextHandler(log, nil))
+	virtually(t, server, conf, func(_ *Proxy, client func() *http.Client) {
+		h := client()
+		asking(h, learns-time.Minute)
+		server.Since()
+		asking(h, time.Minute)
+		synctest.Wait()
+		before = server.Since()
+		switch how {
+		case livesOn:
+			time.Sleep(gap)
+			server.Since()
+			asking(h, time.Minute)
+			after = server.Since()
+		case killed, bereft:
+			conf.State = copyState(t, conf.State)
+		}
+	})
+	if how == livesOn {
+		return before, after, ""
+	}
+	if how == bereft {
+		forget(t, conf.State)
+	}
+	time.Sleep(gap)
+	server.Since()
+	virtually(t, server, conf, func(_ *Proxy, client func() *http.Client) { asking(client(), time.Minute) })
+	for line := range strings.Lines(log.String()) {
+		if strings.Contains(line, "limit auto") {
+			says += line
+		}
+	}
+	return before, server.Since(), says
+}
+
+// forget makes of a state file one of the version before.
+func forget(t *testing.T, path string) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept []string
+	for line := range strings.Lines(string(b)) {
+		if !strings.Contains(line, `"memory"`) {
+			kept = append(kept, strings.Replace(line, `"version":5`, `"version":4`, 1))
+		}
+	}
+	if err := os.WriteFile(path, []byte(strings.Join(kept, "")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What --limit auto found is kept over a restart: in the minute after it the server refuses no more than of a proxy that lives on, where it is
+// none or one in a minute, and serves as much as before, but for what a refusal slows. What is drawn differs from run to run, so the bounds
+// are wider. A file of the version before says nothing of it: that is read, and the search begins anew, at a silent server with a tenth of
+// what it serves in the minute before.
+func TestAutoOverRestarts(t *testing.T) {
+	const states = " ago: 5000 requests per 1h0m0s, as the server says"
+	for _, c := range []struct {
+		of   string
+		how  ending
+		gap  time.Duration
+		says string
+	}{
+		{"window", livesOn, 0, ""},
+		{"window", killed, 0, states},
+		{"window", terminated, 3 * time.Second, states},
+		{"bucket", livesOn, 0, ""},
+		{"bucket", killed, 3 * time.Second, " ago: "},
+		{"bucket", terminated, 0, " ago: "},
+		{"silent", livesOn, 0, ""},
+		{"silent", killed, 0, " ago: about "},
+		{"silent", terminated, 3 * time.Second, " ago: about "},
+		{"silent", bereft, 0, ""},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			before, after, says := restarts(t, c.of, 4*time.Minute, c.gap, c.how)
+			t.Logf("%s, %v, away for %v: %+v, then %+v", c.of, c.how, c.gap, before, after)
+			if c.how != bereft && (after.Refused > 3 || after.Served < before.Served*4/5) {
+				t.Errorf("%s, %v, away for %v: %+v in the minute before, and %+v in the minute after", c.of, c.how, c.gap, before, after)
+			}
+			if goesOn := strings.Contains(says, "limit auto goes on with what was found "); !strings.Contains(says, c.says) || goesOn != (c.says != "") {
+				t.Errorf("%s, %v: it says %q, want %q", c.of, c.how, says, c.says)
+			}
+		})
+	}
+}

@@ -1,0 +1,227 @@
+package proxy
+
+import (
+	"cmp"
+	"crypto/subtle"
+	"encoding/base64"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/transport"
+)
+
+// client is who asks.
+type client struct {
+	Client
+	asker transport.Client
+}
+
+// mostWaiting is how many requests of a client may wait, if nothing is said.
+const mostWaiting = 10000
+
+// clientele is what all that a proxy becomes by Apply have in common of those who ask: what each has used of its own limits, at all upstreams
+// together.
+type clientele struct {
+	*transport.Clients
+	live bool                    // limits may come and go
+	now  atomic.Pointer[Clients] // whose limits hold
+}
+
+func newClientele(c *Config) (*clientele, error) {
+	idle := time.Duration(0)
+	for i := range c.Upstreams {
+		idle = max(idle, c.Upstreams[i].idle(c))
+	}
+	all, err := transport.NewClients(transport.ClientsConfig{Idle: idle})
+	if err != nil {
+		return nil, err
+	}
+	k := &clientele{Clients: all, live: c.Live}
+	k.now.Store(&c.Clients)
+	return k, nil
+}
+
+// limiter makes the limits of a client as they are now.
+func (k *clientele) limiter(name string) limit.Limiter { return k.now.Load().of(name).held(k.live) }
+
+// change has the limits hold that are configured now, also for who waits.
+func (k *clientele) change() {
+	k.Change(func(now mono.Time, p transport.Partition, l limit.Limiter) {
+		if v := limit.VaryingIn(l); v != nil {
+			k.now.Load().of(p.Client).change(now, v)
+		}
+	})
+}
+
+func (k *clientele) client(c Client) *client {
+	own := func() limit.Limiter { return k.limiter(c.Name) }
+	return &client{c, transport.Client{Name: c.Name, Weight: c.Weight, HeadStart: c.HeadStart, MaxWaiting: cmp.Or(c.MaxWaiting, mostWaiting), Limit: own}}
+}
+
+// clients tells who asks.
+type clients struct {
+	Clients
+	*clientele
+	open   bool
+	keyed  bool      // some have keys
+	listed []*client // as the List is
+
+	mu     sync.Mutex
+	others map[string]*client // those that are not in the List, by name
+	rest   *client            // those beyond Most
+}
+
+func newClients(c *Config, all *clientele) *clients {
+	k := &clients{Clients: c.Clients, clientele: all, open: c.Open, keyed: c.Clients.hasKeys(), others: map[string]*client{}, rest: all.client(named(c.Clients.Default, "others"))}
+	for _, each := range c.Clients.List {
+		k.listed = append(k.listed, all.client(each))
+	}
+	return k
+}
+
+func named(c Client, name string) Client {
+	c.Name = name
+	return c
+}
+
+// keyFields are where clients of APIs have their keys.
+var keyFields = [...]string{FieldKey, "Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key"}
+
+// of returns who asks, and the field that has a key for the proxy, which is not to go further. The client is nil if it may not ask.
+func (c *clients) of(r *http.Request) (who *client, field string) {
+	if c.keyed {
+		for _, name := range keyFields {
+			for _, v := range r.Header[name] {
+				if i := c.owner(keyIn(v)); i >= 0 {
+					return c.listed[i], name
+				}
+			}
+		}
+		if !c.open {
+			return nil, ""
+		}
+	}
+	address := addressOf(r)
+	if c.Header != "" {
+		if name := strings.TrimSpace(r.Header.Get(c.Header)); name != "" {
+			return c.byName(name), ""
+		}
+	}
+	for _, k := range c.listed {
+		for _, p := range k.Addresses {
+			if p.Contains(address) {
+				return k, ""
+			}
+		}
+	}
+	if !address.IsValid() { // a socket of systemd's may have a path for an address
+		return c.other("local"), ""
+	}
+	return c.other(address.String()), ""
+}
+
+// owner returns the index of the client whose key this is, or -1. However many there are, and whichever it is, it takes as long.
+func (c *clients) owner(key string) (owner int) {
+	owner = -1
+	h := HashKey(key)
+	for i := range c.List {
+		for j := range c.List[i].Keys {
+			if subtle.ConstantTimeCompare(h[:], c.List[i].Keys[j][:]) == 1 {
+				owner = i
+			}
+		}
+	}
+	return owner
+}
+
+// keyIn is the key in a header field: all of it, or what comes after the name of a scheme; of a name and a password, the latter, or the
+// name where that is all.
+func keyIn(v string) string {
+	scheme, rest, ok := strings.Cut(strings.TrimSpace(v), " ")
+	if !ok {
+		return scheme
+	}
+	rest = strings.TrimSpace(rest)
+	if !strings.EqualFold(scheme, "Basic") {
+		return rest
+	}
+	b, err := base64.StdEncoding.DecodeString(rest)
+	if err != nil {
+		return rest
+	}
+	name, password, _ := strings.Cut(string(b), ":")
+	if password == "" {
+		return name
+	}
+	return password
+}
+
+// mostName is how many bytes of a name are used that strangers choose.
+const mostName = 64
+
+// byName is the client that says it has a name. One with keys is known by those alone.
+func (c *clients) byName(name string) *client {
+	name = shortened(name)
+	for _, k := range c.listed {
+		switch {
+		case k.Name != name:
+		case len(k.Keys) == 0:
+			return k
+		default:
+			return c.other(name + " (without its key)")
+		}
+	}
+	return c.other(name)
+}
+
+func shortened(name string) string {
+	if len(name) > mostName {
+		name = name[:mostName] + "…"
+	}
+	return strings.ToValidUTF8(name, "?")
+}
+
+// other is a client that is not in the List.
+func (c *clients) other(name string) *client {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if who := c.others[name]; who != nil {
+		return who
+	}
+	if len(c.others) >= c.Most {
+		return c.rest
+	}
+	who := c.client(named(c.Default, strings.Clone(name)))
+	c.others[who.Name] = who
+	return who
+}
+
+// addressOf is where a request came from, without its port.
+func addressOf(r *http.Request) netip.Addr {
+	if at, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
+		return at.Addr().Unmap().WithZone("")
+	}
+	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+	at, _ := netip.ParseAddr(host)
+	return at
+}
+
+// withhold removes what shows who the client is to the proxy, and, where the proxy has keys of its own, what the client had in their place.
+func (v *visit) withhold(h http.Header) {
+	if v.keyField != "" {
+		h.Del(v.keyField)
+	}
+	if len(v.upstream.Keys) == 0 {
+		return
+	}
+	for _, name := range keyFields {
+		h.Del(name)
+	}
+}

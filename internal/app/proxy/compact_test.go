@@ -1,0 +1,84 @@
+package proxy
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/transport"
+)
+
+// A file that has grown is compacted while the proxy goes on: what may still count stays, the rest goes, and so do the names of places that
+// nothing is known of any more.
+func TestStateIsCompacted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "proxy.state")
+	first := open(t, path)
+	l := ledger{first, "api"}
+	p := transport.Partition{Host: "server", Key: "A"}
+	arrived := func(p transport.Partition, ago time.Duration) {
+		t.Helper()
+		entry, err := l.Send(p, limit.One)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Settle(entry, limit.One, limit.Outcome{Result: limit.Accepted, ArrivedAgo: ago})
+	}
+	known := func(want int) {
+		t.Helper()
+		if all, _ := (ledger{open(t, copyState(t, path)), "api"}).Earlier(scope(p, provider.Key), time.Now()); len(all) != want {
+			t.Errorf("%d are known that may still count, expected %d", len(all), want)
+		}
+	}
+	fill := func() {
+		t.Helper()
+		before := size(t, path)
+		for q := p; size(t, path) >= before; { // few records, and many bytes
+			q.Route = strings.Repeat("x", 1<<20)
+			arrived(q, 2*time.Hour)
+			if before = max(before, size(t, path)); before > 2*compactFrom {
+				t.Fatalf("it has grown to %d bytes", before)
+			}
+		}
+	}
+	arrived(p, time.Second)
+	arrived(p, 10*time.Minute)
+	fill()
+	if n := size(t, path); n > compactFrom/2 {
+		t.Errorf("it has %d bytes", n)
+	}
+	known(1) // a minute counts
+	first.keepFor(time.Hour)
+	arrived(p, 10*time.Minute)
+	fill()
+	first.keepFor(time.Second)
+	known(2)
+}
+
+func size(t *testing.T, path string) int64 {
+	t.Helper()
+	at, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at.Size()
+}
+
+// Whoever asks for paths that there are not does not take up memory.
+func TestNamesAreBounded(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "proxy.state"))
+	for i := range 3 * mostNames {
+		p := place{"api", transport.Partition{Route: "GET /" + string(rune('a'+i%26)) + string(rune(0x4e00+i%20000)) + string(rune(0x4e00+i/20000))}}
+		if name := s.name(p); name != p.String() {
+			t.Fatal(name)
+		}
+	}
+	n := 0
+	s.names.Range(func(any, any) bool { n++; return true })
+	if n > mostNames {
+		t.Errorf("%d names are remembered", n)
+	}
+}

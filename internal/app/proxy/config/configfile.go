@@ -1,0 +1,209 @@
+// Package config reads what `paceline proxy` is told from a YAML file:
+//
+//	version: 1
+//	listen: 127.0.0.1:7878
+//	upstreams:
+//	  - to: https://api.openai.com
+//	    path: /openai                 # http://127.0.0.1:7878/openai/v1/… goes to https://api.openai.com/v1/…
+//	    preset: openai:tier1
+//	    keys:
+//	      - {name: first, env: OPENAI_KEY}
+//	    header:
+//	      Authorization: Bearer {key}
+//	clients:
+//	  list:
+//	    - name: alice
+//	      keys: [{env: ALICE_KEY}]
+//	      weight: 2
+//	      limits: [5USD/d]
+//
+// Only version and upstreams with a to are required. Every key is the name of a field of proxy.Config in small letters; its documentation says
+// what holds if the key is left out. Files are read strictly (internal/app/yamlfile): all errors, each with its line and column. Secrets are in the
+// environment or in files of their own; one that is written in the file itself is refused if others than its owner may read that.
+package config
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/paceline-go/paceline/internal/app/proxy"
+	"github.com/paceline-go/paceline/internal/app/yamlfile"
+)
+
+// Version is the version of the format.
+const Version = 1
+
+// Error is what is wrong at a place in a file.
+type Error = yamlfile.Error
+
+// Source is where a file and what it refers to is read from.
+type Source struct {
+	// Name is the file's, for errors.
+	Name string
+	// Private: nobody but its owner may read it, so that secrets may be in it.
+	Private bool
+	// Env looks up a variable of the environment. If nil, there are none.
+	Env func(name string) (string, bool)
+	// Open opens a file that the file names, for secrets and certificates. If nil, there are none.
+	Open func(name string) (io.ReadCloser, error)
+}
+
+// File is what a file says.
+type File struct {
+	Config proxy.Config
+	// From says, for people, where each secret is from, by Secret and KeyHash: env OPENAI_KEY.
+	From map[any]string
+	// Sum is of the file and of all that it refers to: where two are equal, nothing has changed.
+	Sum [sha256.Size]byte
+	// Names are the file and those that it names.
+	Names []string
+
+	root *node
+}
+
+// Locate returns an error of the configuration as an *Error with its place in the file. Others stay as they are.
+func (f *File) Locate(err error) error {
+	var field *proxy.ConfigError
+	if !errors.As(err, &field) || f.root == nil {
+		return err
+	}
+	r := &reader{Reader: yamlfile.New(f.Names[0])}
+	r.check(f.root, err)
+	return r.Err()
+}
+
+// Load reads a file, with the environment of this process. Files that it names are looked for beside it.
+func Load(name string) (File, error) {
+	in, err := os.Open(name)
+	if err != nil {
+		return File{}, err
+	}
+	defer in.Close()
+	about, err := in.Stat()
+	if err != nil {
+		return File{}, err
+	}
+	return Read(in, Source{
+		Name: name, Env: os.LookupEnv,
+		Private: about.Mode().Perm()&0o077 == 0 || runtime.GOOS == "windows", // where the mode says nothing of who may read
+		Open: func(other string) (io.ReadCloser, error) {
+			return os.Open(beside(name, other))
+		},
+	})
+}
+
+// beside is what a file calls another.
+func beside(name, other string) string {
+	if filepath.IsAbs(other) {
+		return other
+	}
+	return filepath.Join(filepath.Dir(name), other)
+}
+
+// Read reads a file. The error is an *Error, or several of them joined in the order of their lines, unless in itself failed.
+func Read(in io.Reader, from Source) (File, error) {
+	f := File{From: map[any]string{}, Names: []string{from.Name}}
+	r := &reader{Reader: yamlfile.New(from.Name), source: from, file: &f, sum: sha256.New()}
+	root, err := r.Root(io.TeeReader(in, r.sum), "configuration", yamlfile.Keys(configFields))
+	if err != nil || root == nil {
+		return File{}, cmp.Or(err, r.Err())
+	}
+	yamlfile.Mapping(r, root, "", configFields, &f.Config)
+	r.required(root)
+	if r.Ok() {
+		r.reachable(root, &f.Config)
+		_, err := f.Config.Checked()
+		r.check(root, err)
+	}
+	if err := r.Err(); err != nil {
+		return File{}, err
+	}
+	f.root = root
+	f.Sum = [sha256.Size]byte(r.sum.Sum(nil))
+	return f, nil
+}
+
+// required checks that the keys are there that must be.
+func (r *reader) required(root *node) {
+	for _, key := range configMust {
+		if yamlfile.Member(root, key) == nil {
+			r.Refuse(root, "%s is missing", key)
+		}
+	}
+	each := func(list *node, what string, must []string) {
+		if list == nil || list.Kind != yaml.SequenceNode {
+			return
+		}
+		for _, n := range list.Content {
+			for _, key := range must {
+				if n = yamlfile.Resolved(n); n.Kind == yaml.MappingNode && yamlfile.Member(n, key) == nil {
+					r.Refuse(n, "%s is missing in %s", key, what)
+				}
+			}
+		}
+	}
+	each(yamlfile.Member(root, "upstreams"), "upstreams", upstreamMust)
+	each(yamlfile.Member(yamlfile.Member(root, "clients"), "list"), "list", clientMust)
+	if all := yamlfile.Member(root, "upstreams"); all != nil && all.Kind == yaml.SequenceNode {
+		for _, n := range all.Content {
+			each(yamlfile.Member(yamlfile.Resolved(n), "keys"), "keys", keyMust)
+			each(yamlfile.Member(yamlfile.Resolved(n), "prices"), "prices", priceMust)
+		}
+	}
+}
+
+// reachable refuses clients whom no request can come from.
+func (r *reader) reachable(root *node, config *proxy.Config) {
+	c := &config.Clients
+	keyed := !config.Open && slices.ContainsFunc(c.List, func(k proxy.Client) bool { return len(k.Keys) > 0 })
+	addresses := map[netip.Prefix]string{}
+	for i, k := range c.List {
+		_, at := yamlfile.Locate(root, fmt.Sprintf("Clients.List[%d]", i), nil)
+		switch {
+		case len(k.Keys) > 0:
+		case keyed:
+			r.Refuse(at, "nobody can be the client %q: others have keys, and requests without one are refused; want keys, or open: true", k.Name)
+		case len(k.Addresses) == 0 && c.Header == "":
+			r.Refuse(at, "nobody can be the client %q: want keys, addresses, or a header in clients that names it", k.Name)
+		}
+		for j, a := range k.Addresses {
+			if who, is := addresses[a]; is {
+				_, at := yamlfile.Locate(root, fmt.Sprintf("Clients.List[%d].Addresses[%d]", i, j), nil)
+				r.Refuse(at, "addresses: %v is that of %q, too: nobody could tell whose a request is", a, who)
+			}
+			addresses[a] = k.Name
+		}
+	}
+}
+
+// inFile are the keys that are not called as their fields.
+var inFile = map[string]string{"counting": "count"}
+
+// check finds the place in the file that an error of the configuration comes from.
+func (r *reader) check(root *node, err error) {
+	if err == nil {
+		return
+	}
+	var field *proxy.ConfigError
+	if !errors.As(err, &field) {
+		r.Refuse(root, "%v", err)
+		return
+	}
+	path, at := yamlfile.Locate(root, field.Field, inFile)
+	r.Refuse(at, "%s: %v", path, field.Err)
+}
+
+// Schema returns the format as a JSON schema, for editors. It is made from the tables that Read uses, and checks the form of values only.
+func Schema() []byte {
+	return yamlfile.Schema("What paceline proxy is told", yamlfile.Object(configFields, slices.Clone(configMust)...))
+}

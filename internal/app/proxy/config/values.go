@@ -1,0 +1,231 @@
+package config
+
+import (
+	"cmp"
+	"hash"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/paceline-go/paceline/internal/app/proxy"
+	"github.com/paceline-go/paceline/internal/app/yamlfile"
+	"github.com/paceline-go/paceline/internal/text/bytesize"
+	"github.com/paceline-go/paceline/internal/text/rate"
+	"github.com/paceline-go/paceline/internal/text/suggest"
+	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/tokens"
+)
+
+// reader reads a file. sum is of all that was read for it.
+type reader struct {
+	*yamlfile.Reader
+	source Source
+	file   *File
+	sum    hash.Hash
+}
+
+var aSize = yamlfile.Form{"type": []string{"string", "integer"}, "pattern": `^[0-9]+ *(B|kB|MB|GB|KiB|MiB|GiB)?$`, "minimum": 1, "examples": []string{"64KiB", "16MiB"}}
+
+func (r *reader) size(n *node, what string) int64 {
+	v, err := bytesize.Parse(n.Value)
+	if n.Kind != yaml.ScalarNode || err != nil {
+		r.Refuse(n, "%s: %s is no size: want a whole number of bytes below 2 GiB such as 65536, 64KiB or 16MiB", what, yamlfile.Show(n))
+	}
+	return v
+}
+
+func (r *reader) positive(n *node, what string) float64 {
+	v := r.Number(n, what)
+	if v <= 0 && r.Ok() {
+		r.Refuse(n, "%s: %s is not above 0", what, yamlfile.Show(n))
+	}
+	return v
+}
+
+func (r *reader) above(n *node, what string) time.Duration {
+	d := r.Duration(n, what)
+	if n.Kind == yaml.ScalarNode && d == 0 && strings.Trim(n.Value, "+0.smhdnuµμ") == "" && n.Value != "" {
+		r.Refuse(n, "%s: %s is not above 0", what, yamlfile.Show(n))
+	}
+	return d
+}
+
+func (r *reader) address(n *node, what string) *url.URL {
+	text := r.Text(n, what)
+	if text == "" {
+		return &url.URL{}
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		r.Refuse(n, "%s: %s is no address of a server: want one such as https://api.example.com", what, yamlfile.Show(n))
+		return &url.URL{}
+	}
+	return u
+}
+
+func (r *reader) addresses(n *node) (all []netip.Prefix) {
+	for item := range yamlfile.Items(r, n, "addresses") {
+		text := item.Value
+		if a, err := netip.ParseAddr(text); err == nil && a.Zone() == "" {
+			text = netip.PrefixFrom(a, a.BitLen()).String()
+		}
+		p, err := netip.ParsePrefix(text)
+		switch {
+		case item.Kind != yaml.ScalarNode || err != nil:
+			r.Refuse(item, "addresses: %s is no address: want one such as 192.0.2.7, or a range such as 10.1.0.0/16", yamlfile.Show(item))
+		case p != p.Masked():
+			r.Refuse(item, "addresses: %s is not the beginning of its range, which is %v", yamlfile.Show(item), p.Masked())
+		default:
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// scopeNames are the scopes of limits as files have them.
+var scopeNames = []string{"key", "all", "model", "route"}
+
+var scopes = map[string]provider.Scope{"key": provider.Key, "all": provider.IP, "model": provider.Model, "route": provider.Route}
+
+var ruleNames = []string{"rolling", "bucket"}
+
+var (
+	aRateOf = yamlfile.Form{"type": "string", "pattern": `^\s*[$0-9]`, "examples": []string{"500/m", "200000 tokens/d", "5USD/d"}}
+	aLimit  = yamlfile.Form{"anyOf": []yamlfile.Form{aRateOf, yamlfile.Object(limitFields, "limit")}}
+	rates   = yamlfile.ListOf(aRateOf)
+)
+
+// rate reads a limit that says what it counts.
+func (r *reader) rate(n *node, what string) (l rate.Limit) {
+	if n.Kind != yaml.ScalarNode {
+		r.Refuse(n, "%s: %s is no limit: want one such as %s", what, yamlfile.Show(n), rate.CountedForms)
+		return l
+	}
+	l, err := rate.ParseCounted(n.Value)
+	if err != nil {
+		r.Refuse(n, "%s: %v", what, err)
+	}
+	return l
+}
+
+func (r *reader) rates(n *node, what string) (all []rate.Limit) {
+	for item := range yamlfile.Items(r, n, what) {
+		l := r.rate(item, what)
+		if slices.Contains(all, l) && r.Ok() {
+			r.Refuse(item, "%s: %s is there already", what, yamlfile.Show(item))
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+// upstreamLimits reads none, auto, or a list.
+func (r *reader) upstreamLimits(n *node, u *proxy.Upstream) {
+	if n.Kind == yaml.ScalarNode && (n.Value == "none" || n.Value == "auto") {
+		u.Auto = n.Value == "auto"
+		return
+	}
+	if n.Kind == yaml.ScalarNode {
+		r.Refuse(n, "limits: %s is no list: want items that begin with \"- \", none or auto", yamlfile.Show(n))
+		return
+	}
+	for item := range yamlfile.Items(r, n, "limits") {
+		var l proxy.Limit
+		if item.Kind == yaml.MappingNode {
+			yamlfile.Mapping(r, item, "limits", limitFields, &l)
+			if yamlfile.Member(item, "limit") == nil {
+				r.Refuse(item, "limit is missing in limits")
+			}
+			if burst := yamlfile.Member(item, "burst"); burst != nil && !l.Bucket {
+				r.Refuse(burst, "burst: of a limit that is no bucket: want rule: bucket beside it")
+			}
+		} else {
+			l.Limit = r.rate(item, "limits")
+		}
+		if slices.Contains(u.Limits, l) && r.Ok() {
+			r.Refuse(item, "limits: this limit is there already")
+		}
+		u.Limits = append(u.Limits, l)
+	}
+}
+
+// limit reads the rate of a limit, and keeps what the file says beside it.
+func (r *reader) limit(n *node, l *proxy.Limit) {
+	was := l.Limit
+	l.Limit = r.rate(n, "limit")
+	l.Bucket, l.Burst = was.Bucket, was.Burst
+}
+
+func (r *reader) scope(n *node, l *proxy.Limit) {
+	scope := scopes[r.OneOf(n, "scope", scopeNames)]
+	if l.Only != "" && scope != l.Scope && scope != "" {
+		r.Refuse(n, "scope: %s of a limit of one %s: want %s, or no scope", yamlfile.Show(n), l.Scope, l.Scope)
+		return
+	}
+	l.Scope = scope
+}
+
+// only reads the one model or route of a limit, which is its scope, too.
+func (r *reader) only(n *node, key string, l *proxy.Limit) {
+	text := r.Text(n, key)
+	switch {
+	case l.Only != "":
+		r.Refuse(n, "%s: of a limit of one %s: want one of them", key, l.Scope)
+	case l.Scope != "" && l.Scope != scopes[key]:
+		r.Refuse(n, "%s: of a limit whose scope is not %s", key, key)
+	default:
+		l.Only, l.Scope = text, scopes[key]
+	}
+}
+
+func countings() (names []string) {
+	for c := tokens.Documented; ; c++ {
+		if _, err := tokens.ParseCounting(c.String()); err != nil {
+			return names
+		}
+		names = append(names, c.String())
+	}
+}
+
+func (r *reader) counting(n *node) tokens.Counting {
+	c, _ := tokens.ParseCounting(cmp.Or(r.OneOf(n, "count", countings()), "documented"))
+	return c
+}
+
+func (r *reader) provider(n *node) provider.Dialect {
+	name := r.Text(n, "provider")
+	d, ok := provider.Lookup(name)
+	if !ok && name != "" {
+		var names []string
+		for _, p := range provider.Providers() {
+			names = append(names, p.Name)
+		}
+		r.Refuse(n, "provider: %s is not in the table%s", yamlfile.Show(n), cmp.Or(suggest.Or(name, names), ": paceline explain --providers lists it"))
+	}
+	return d
+}
+
+// most is the largest number of bytes that a file of a secret or of certificates may have.
+const most = 1 << 20
+
+func (r *reader) read(n *node, what string) []byte {
+	name := r.Text(n, what)
+	if name == "" {
+		return nil
+	}
+	if r.source.Open == nil {
+		r.Refuse(n, "%s: %s: files cannot be opened here", what, yamlfile.Show(n))
+		return nil
+	}
+	r.file.Names = append(r.file.Names, beside(r.source.Name, name))
+	text, err := r.content(name)
+	if err != nil {
+		r.Refuse(n, "%s: %v", what, err)
+	}
+	_, _ = r.sum.Write(append([]byte(name), text...))
+	return text
+}

@@ -1,0 +1,193 @@
+package proxy
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/paceline-go/paceline/fairshare"
+	"github.com/paceline-go/paceline/internal/app/learned"
+	"github.com/paceline-go/paceline/internal/text/rate"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/transport"
+)
+
+// limits are what holds for a partition, as it is configured.
+type limits struct {
+	rates    []rate.Limit
+	inFlight int                                 // 0: any number
+	auto     bool                                // nobody knows them
+	kept     func(*fairshare.Auto) limit.Limiter // keeps what is found of them; nil: nothing does
+	arrivals limit.Arrivals
+}
+
+// of returns the limits of a partition, beside those of the Preset.
+func (u *Upstream) of(p transport.Partition) limits {
+	all := limits{arrivals: u.Arrivals}
+	if p.Scope == provider.Key {
+		all.inFlight, all.auto = u.InFlight, u.Auto
+		if i := slices.IndexFunc(u.Keys, func(k Key) bool { return k.Name == p.Key && len(k.Limits) > 0 }); i >= 0 {
+			all.rates = u.Keys[i].Limits // in place of those of each key
+			return all
+		}
+	}
+	for _, l := range u.Limits {
+		if l.Scope == p.Scope && l.applies(p, u.Limits) {
+			all.rates = append(all.rates, l.Limit)
+		}
+	}
+	return all
+}
+
+// of returns the limits of a client, by its name.
+func (c *Clients) of(name string) limits {
+	if i := slices.IndexFunc(c.List, func(k Client) bool { return k.Name == name }); i >= 0 {
+		return limits{rates: c.List[i].Limits}
+	}
+	return limits{rates: c.Default.Limits}
+}
+
+// limiter makes a limiter of all of them; nil: there are none.
+func (all limits) limiter() limit.Limiter {
+	made := all.exchange(mono.Min, nil)
+	switch len(made) {
+	case 0:
+		return nil
+	case 1:
+		return made[0]
+	}
+	return limit.NewAll(made...)
+}
+
+// held makes a limiter of all of them: one that change can change later, if the configuration is live.
+func (all limits) held(live bool) limit.Limiter {
+	if live {
+		return limit.NewVarying(all.exchange(mono.Min, nil)...)
+	}
+	return all.limiter()
+}
+
+// change has v hold these limits from now on. Those that it has go on, with what they have counted: also where they allow another number, in
+// another time.
+func (all limits) change(now mono.Time, v *limit.Varying) {
+	v.Change(now, all.exchange(now, limit.Parts(v))...)
+}
+
+// exchange returns limiters for all of them, each of had that is of the same kind, or else a new one.
+func (all limits) exchange(now mono.Time, had []limit.Limiter) []limit.Limiter {
+	remember := had
+	had = slices.Clone(had)
+	found := make([]limit.Limiter, len(all.rates))
+	for _, sameTime := range []bool{true, false} { // those of the same time first: they remember all of it
+		for i, l := range all.rates {
+			for j := range had {
+				if found[i] == nil && had[j] != nil && turns(now, had[j], l, sameTime) {
+					found[i], had[j] = had[j], nil
+				}
+			}
+		}
+	}
+	var named []limit.Limiter
+	for i, l := range all.rates {
+		if found[i] == nil {
+			found[i] = all.remembering(now, l, remember)
+		}
+		named = append(named, limit.Named(nameOf(l), found[i]))
+	}
+	if all.auto {
+		named = append(named, all.automatic(had))
+	}
+	if all.inFlight > 0 {
+		named = append(named, limit.Named(fmt.Sprintf("%d in flight", all.inFlight), all.atOnce(now, had)))
+	}
+	return named
+}
+
+// remembering makes a limiter that remembers what one of had does, which may be gone from now on: of those that can become what l is, the one
+// with the longest time.
+func (all limits) remembering(now mono.Time, l rate.Limit, had []limit.Limiter) limit.Limiter {
+	create := func(l rate.Limit) limit.Limiter {
+		made, err := l.Limiter(all.arrivals)
+		if err != nil {
+			panic(err) // it was made before
+		}
+		return made
+	}
+	var longest limit.Rate
+	var best limit.Limiter
+	for _, h := range had {
+		from, is := h.(limit.Keeper)
+		rates, ok := limit.Rates(h)
+		if !is || !ok || len(rates) != 1 || rates[0].Unit != l.Unit || rates[0].Per <= longest.Per || limit.Keeps(h) != nil {
+			continue
+		}
+		like := l
+		like.N, like.Per = rates[0].N, rates[0].Per
+		copied := create(like)
+		if to, is := copied.(limit.Keeper); is && to.Restore(from.AppendState(nil)) == nil && turns(now, copied, l, like.Per == l.Per) {
+			longest, best = rates[0], copied
+		}
+	}
+	if best != nil {
+		return best
+	}
+	return create(l)
+}
+
+// automatic finds out what the server allows.
+func (all limits) automatic(had []limit.Limiter) limit.Limiter {
+	for _, h := range had {
+		switch h.(type) {
+		case *fairshare.Auto, *learned.Limiter:
+			return h
+		}
+	}
+	made, err := fairshare.NewAuto(fairshare.AutoConfig{Rng: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))})
+	if err != nil {
+		panic(err) // there is nothing in it that could be wrong
+	}
+	if all.kept != nil {
+		return all.kept(made)
+	}
+	return made
+}
+
+// atOnce bounds the requests in flight.
+func (all limits) atOnce(now mono.Time, had []limit.Limiter) limit.Limiter {
+	for _, h := range had {
+		if c, is := h.(*limit.Concurrency); is && c.SetLimit(now, int64(all.inFlight)) == nil {
+			return c
+		}
+	}
+	made, err := limit.NewConcurrency(limit.ConcurrencyConfig{Limit: int64(all.inFlight)})
+	if err != nil {
+		panic(err) // it is above 0
+	}
+	return made
+}
+
+// turns has a limiter become what l is, and tells whether it could. One that could not may have changed, and is let go of.
+func turns(now mono.Time, had limit.Limiter, l rate.Limit, sameTime bool) bool {
+	rates, ok := limit.Rates(had)
+	if !ok || len(rates) != 1 || rates[0].Unit != l.Unit || sameTime != (rates[0].Per == l.Per) {
+		return false
+	}
+	changes := rates[0].N != l.N
+	switch had := had.(type) {
+	case *limit.Rolling:
+		return !l.Bucket && !l.Produced && (sameTime || had.SetWindow(now, l.Per) == nil) && (!changes || had.SetLimit(now, l.N) == nil)
+	case *limit.Bucket:
+		return l.Bucket && !l.Alone && (sameTime || had.SetWindow(now, l.Per) == nil) && (!changes || had.SetLimit(now, l.N) == nil) && had.SetBurst(now, l.Most()) == nil
+	}
+	return false
+}
+
+// nameOf is what a limit is called where it is waited for.
+func nameOf(l rate.Limit) string {
+	if l.Text != "" {
+		return l.Text
+	}
+	return limit.Rate{Unit: l.Unit, N: l.N, Per: l.Per}.String()
+}

@@ -1,0 +1,86 @@
+package proxy
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+
+	"github.com/paceline-go/paceline/internal/text/rate"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/transport"
+)
+
+// price is what a model costs at an upstream, as it is configured or as its provider has published it.
+func (u *Upstream) price(_ transport.Partition, model string) (provider.ModelInfo, bool) {
+	for _, name := range [...]string{model, ""} {
+		if i := slices.IndexFunc(u.Prices, func(p Price) bool { return p.Model == name }); i >= 0 {
+			return provider.ModelInfo{Name: model, Input: u.Prices[i].Input, Output: u.Prices[i].Output, Cached: u.Prices[i].Cached}, true
+		}
+	}
+	return provider.PriceOf(u.Seller(), model)
+}
+
+// Seller is the provider whose published prices hold, by its name in package provider; empty: nobody's.
+func (u *Upstream) Seller() string {
+	if u.Provider != nil {
+		return u.Provider.Name()
+	}
+	if d, ok := provider.ForHost(u.To.Host); ok {
+		return d.Name()
+	}
+	if who, ok := provider.Publisher(u.Preset); ok {
+		return who.Name
+	}
+	return ""
+}
+
+// cost adds what each request costs in money.
+func (u *Upstream) cost() func(*http.Request, limit.Cost) limit.Cost {
+	if u.RequestPrice == 0 {
+		return nil
+	}
+	each := int64(math.Ceil(u.RequestPrice * 1e6))
+	return func(_ *http.Request, c limit.Cost) limit.Cost {
+		c[limit.Money] += each
+		return c
+	}
+}
+
+// mostPrice is more than anything costs, in USD per million tokens, and for a request.
+const mostPrice = 1e6
+
+func (u *Upstream) checkPrices() *ConfigError {
+	for i, p := range u.Prices {
+		at := fmt.Sprintf(".Prices[%d]", i)
+		if slices.IndexFunc(u.Prices, func(o Price) bool { return o.Model == p.Model }) < i {
+			return wrong(at+".Model", "there are two prices of %q", p.Model)
+		}
+		if !(p.Input >= 0 && p.Input <= mostPrice && p.Output >= 0 && p.Output <= mostPrice) {
+			return wrong(at, "%v and %v, expected USD per million tokens, 0 or more", p.Input, p.Output)
+		}
+		if !(p.Cached >= 0 && p.Cached <= p.Input) {
+			return wrong(at+".Cached", "%v, expected USD per million tokens, 0 or more, and no more than the %v of other input", p.Cached, p.Input)
+		}
+	}
+	if !(u.RequestPrice >= 0 && u.RequestPrice <= mostPrice) {
+		return wrong(".RequestPrice", "%v, expected USD, 0 or more", u.RequestPrice)
+	}
+	return nil
+}
+
+// AllRates are the limits of whoever asks, of keys and of the upstream itself.
+func (u *Upstream) AllRates(c *Config) (all []rate.Limit) {
+	all = append(all, c.Clients.Default.Limits...)
+	for _, k := range c.Clients.List {
+		all = append(all, k.Limits...)
+	}
+	for _, k := range u.Keys {
+		all = append(all, k.Limits...)
+	}
+	for _, l := range u.Limits {
+		all = append(all, l.Limit)
+	}
+	return all
+}

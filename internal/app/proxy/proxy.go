@@ -1,0 +1,155 @@
+package proxy
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/send/timer"
+)
+
+// Proxy is an http.Handler that passes requests on within limits. Made by New. Safe for concurrent use.
+type Proxy struct {
+	config  Config
+	routes  routes
+	clients *clients
+	*common
+}
+
+// common is what all have in common that one has become by Apply.
+type common struct {
+	latest    atomic.Pointer[Proxy] // by which requests go that come now
+	applying  sync.Mutex
+	clientele *clientele
+	state     *state       // nil: none is kept
+	keepable  atomic.Int64 // how much more of bodies may be kept
+	stopping  atomic.Bool
+	drained   atomic.Bool // nobody waits any more
+	visits    visits
+	flushes   *timer.Watch            // over parts of answers
+	mounts    map[string]http.Handler // of the admin listener
+}
+
+// New returns a Proxy, or a *ConfigError.
+func New(c Config) (*Proxy, error) {
+	c, err := c.Checked()
+	if err != nil {
+		return nil, err
+	}
+	all, err := newClientele(&c)
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{config: c, clients: newClients(&c, all), common: &common{clientele: all, flushes: timer.New(flushed), mounts: map[string]http.Handler{}}}
+	p.keepable.Store(c.Bounds.KeptInAll)
+	if c.State != "" {
+		if p.state, err = openState(c.State, c.kept(), c.slowest(), c.Log, c.clock); err != nil {
+			return nil, &ConfigError{Field: "State", Err: err}
+		}
+	}
+	if err := p.build(nil); err != nil {
+		p.close()
+		return nil, err
+	}
+	p.latest.Store(p)
+	return p, nil
+}
+
+// build makes the upstreams. Those that go on have the way to the server that they had before.
+func (p *Proxy) build(before routes) error {
+	var all []*upstream
+	for i := range p.config.Upstreams {
+		u, err := newUpstream(p.config.Upstreams[i], &p.config, before, p.common)
+		if err != nil {
+			return &ConfigError{Field: fmt.Sprintf("Upstreams[%d]", i), Err: err}
+		}
+		all = append(all, u)
+	}
+	p.routes = newRoutes(all)
+	return nil
+}
+
+// ServeHTTP implements http.Handler.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	v := &visit{proxy: p.latest.Load(), in: r, came: time.Now()}
+	v.answer.ResponseWriter, v.w = w, &v.answer
+	defer v.log()
+	if refusal := v.enter(); refusal != nil {
+		if r.ContentLength != 0 {
+			leave(http.NewResponseController(w))
+		}
+		v.refuse(refusal)
+		return
+	}
+	v.serve()
+}
+
+// enter finds out who asks for what, or why that cannot be.
+func (v *visit) enter() *refusal {
+	r, p := v.in, v.proxy
+	if p.stopping.Load() {
+		return stopping()
+	}
+	if bad := p.target(r); bad != nil {
+		return bad
+	}
+	who, field := p.clients.of(r)
+	if who == nil {
+		return noKey()
+	}
+	v.client, v.keyField = who, field
+	if v.upstream = p.routes.find(r); v.upstream == nil {
+		return noUpstream(p.routes)
+	}
+	if bad := v.fromPage(); bad != nil {
+		return bad
+	}
+	if most := p.config.Bounds.Body; most > 0 && r.ContentLength > most {
+		return tooLong(most)
+	}
+	most := p.config.MaxWait
+	if who.MaxWait != 0 {
+		most = who.MaxWait
+	}
+	var err error
+	if v.patience, err = patienceOf(r.Header, most); err != nil {
+		return badField(err)
+	}
+	return nil
+}
+
+// close lets go of what is kept open.
+func (p *Proxy) close() {
+	for _, u := range p.routes {
+		u.closeIdle()
+	}
+	if p.state != nil {
+		p.state.close()
+	}
+}
+
+// kept is for how long the state file keeps what was sent. Where limits may change, a longer window may come.
+func (c *Config) kept() (longest time.Duration) {
+	longest = time.Minute
+	for i := range c.Upstreams {
+		u := &c.Upstreams[i]
+		longest = max(longest, u.counted(c))
+		if c.Live {
+			longest = max(longest, u.remembered(c))
+		}
+	}
+	return longest + longest/8
+}
+
+// slowest is how long an attempt may take; 0: any time.
+func (c *Config) slowest() (longest time.Duration) {
+	for i := range c.Upstreams {
+		if c.Upstreams[i].AnswerTimeout < 0 {
+			return 0
+		}
+		longest = max(longest, c.Upstreams[i].AnswerTimeout)
+	}
+	return longest
+}

@@ -1,0 +1,268 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/app/sharestore"
+	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
+	"github.com/paceline-go/paceline/internal/text/rate"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/ratetest/rule"
+	"github.com/paceline-go/paceline/share/sharetest"
+)
+
+// strictServer counts in a rolling window, and answers what is over it with 429.
+type strictServer struct {
+	base time.Time
+
+	mu            sync.Mutex
+	rule          *rule.Rolling
+	sent, refused int
+	last          time.Time
+}
+
+func newStrictServer(t *testing.T, n int64, w time.Duration) *strictServer {
+	t.Helper()
+	r, err := rule.NewRolling(rule.RollingConfig{Limit: n, Window: w})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &strictServer{base: time.Now(), rule: r}
+}
+
+func (s *strictServer) dial(context.Context, string, string) (net.Conn, error) {
+	return fakeconn.Conn(func() int {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.sent++
+		s.last = time.Now()
+		if !s.rule.Arrive(mono.Of(s.base, s.last), 1) {
+			s.refused++
+			return http.StatusTooManyRequests
+		}
+		return http.StatusOK
+	}), nil
+}
+
+func sharingConfig(t *testing.T, s *strictServer, store *sharetest.Memory, text string, keys ...string) Config {
+	t.Helper()
+	l, err := rate.ParseLimit(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := Upstream{To: &url.URL{Scheme: "http", Host: "server"}, Limits: []Limit{{Limit: l}}, InFlight: 40}
+	for i, k := range keys {
+		u.Keys = append(u.Keys, Key{Name: fmt.Sprintf("K%d", i), Secret: Secret(k)})
+	}
+	if len(keys) > 0 {
+		u.Header = []Field{{Name: "Authorization", Value: "Bearer {key}"}}
+	}
+	return Config{
+		Upstreams: []Upstream{u}, Dial: s.dial, Share: ShareBy{Store: "memory:"},
+		Shared: sharestore.New(sharestore.Config{Store: store, Address: "memory:"}),
+	}
+}
+
+func ask(p *Proxy, credential string) int {
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest("GET", "/x", nil)
+	r.RemoteAddr, r.Host = "127.0.0.1:1", "127.0.0.1:7878"
+	if credential != "" {
+		r.Header.Set("Authorization", credential)
+	}
+	p.ServeHTTP(w, r)
+	return w.Code
+}
+
+// Three proxies with a store keep to a limit together, over a restart too, and what each is called there does not tell the key.
+func TestShared(t *testing.T) {
+	for name, c := range map[string]struct {
+		keys       []string
+		credential string
+		live       bool
+	}{
+		"no key": {}, "keys of the proxy": {[]string{"sk-secret"}, "", false}, "the client's own": {nil, "Bearer sk-secret", false},
+		"live": {[]string{"sk-secret"}, "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, store := newStrictServer(t, 20, 10*time.Second), new(sharetest.Memory)
+				var configs []Config
+				var proxies []*Proxy
+				start := func() *Proxy {
+					config := sharingConfig(t, s, store, "20/10s", c.keys...)
+					config.Live = c.live
+					if err := config.CheckShared(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					p, err := New(config)
+					if err != nil {
+						t.Fatal(err)
+					}
+					configs, proxies = append(configs, config), append(proxies, p)
+					return p
+				}
+				var wg sync.WaitGroup
+				for range 3 {
+					p := start()
+					for range 20 {
+						wg.Go(func() {
+							if code := ask(p, c.credential); code != 200 {
+								t.Errorf("status %d", code)
+							}
+						})
+					}
+				}
+				wg.Wait()
+				for _, c := range configs {
+					c.Shared.Close()
+				}
+				before := s.last
+				if code := ask(start(), c.credential); code != 200 {
+					t.Errorf("after a restart: %d", code)
+				}
+				if d := s.last.Sub(before); d < 9*time.Second {
+					t.Errorf("after a restart it went %v after the last", d)
+				}
+				if s.sent != 61 || s.refused > 0 {
+					t.Errorf("%d of %d refused", s.refused, s.sent)
+				}
+				key := ""
+				if name != "no key" {
+					key = "/" + configs[0].Shared.Key("sk-secret")
+				}
+				if got, _ := store.Names(t.Context()); !slices.Equal(got, []string{"default" + key}) || strings.Contains(got[0], "sk-secret") {
+					t.Errorf("the limits are called %q", got)
+				}
+				for i := range proxies {
+					configs[i].Shared.Close()
+					proxies[i].close()
+				}
+			})
+		})
+	}
+}
+
+// What cannot be shared, and a limit that others have otherwise, is said before anything goes.
+func TestSharedRefusals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, store := newStrictServer(t, 20, time.Second), new(sharetest.Memory)
+		first := sharingConfig(t, s, store, "20/s")
+		p, err := New(first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if code := ask(p, ""); code != 200 {
+			t.Errorf("status %d", code)
+		}
+		for want, change := range map[string]func(*Config){
+			"30 requests": func(c *Config) { c.Upstreams[0].Limits[0].N = 30 },
+			"Upstreams[0].Arrivals: what a promise of latencies gains cannot be shared": func(c *Config) { c.Upstreams[0].Arrivals.OneWayMax = time.Millisecond },
+			"Upstreams[0].Auto":                        func(c *Config) { c.Upstreams[0].Auto, c.Upstreams[0].Limits = true, nil },
+			"State: beside a store":                    func(c *Config) { c.State = "file" },
+			"Share.Weight: -1 is not between":          func(c *Config) { c.Share.Weight = -1 },
+			"Share.Least: 2 is not between":            func(c *Config) { c.Share.Least = 2 },
+			"Share: there is no store":                 func(c *Config) { c.Share = ShareBy{Name: "x"} },
+			"Upstreams[0].Limits: share: a *limit.Pro": func(c *Config) { c.Upstreams[0].Preset, c.Upstreams[0].Limits = "anthropic:start", nil },
+		} {
+			c := sharingConfig(t, s, store, "20/s")
+			change(&c)
+			checked, err := c.Checked()
+			if err == nil {
+				err = checked.CheckShared(t.Context())
+			}
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %s", err, want)
+			}
+		}
+		store.Away(errors.New("no route to it"))
+		if err := first.CheckShared(t.Context()); err == nil || !strings.Contains(err.Error(), "memory: cannot be reached: no route to it") {
+			t.Errorf("without the store: %v", err)
+		}
+		store.Away(nil)
+		first.Shared.Close()
+		p.close()
+	})
+}
+
+// While a proxy runs, limits that others have, too, do not change; the rest does.
+func TestSharedApply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, store := newStrictServer(t, 20, time.Second), new(sharetest.Memory)
+		c := sharingConfig(t, s, store, "20/s")
+		c.Live = true
+		p, err := New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := sharingConfig(t, s, store, "20/s")
+		next.MaxWait = 3 * time.Second
+		if err := p.Apply(next); err != nil {
+			t.Errorf("another wait: %v", err)
+		}
+		for want, change := range map[string]func(*Config){
+			"limits of server change": func(c *Config) { c.Upstreams[0].Limits[0].N = 30 },
+			"where limits are shared": func(c *Config) { c.Share.Name = "other" },
+			"limits of clients change": func(c *Config) {
+				c.Clients.Default.Limits = []rate.Limit{{N: 1, Per: time.Second, Unit: limit.Requests}}
+			},
+			"where there are several upstr": func(c *Config) {
+				c.Upstreams = append(c.Upstreams, Upstream{Name: "b", Path: "/b", To: &url.URL{Scheme: "http", Host: "b"}})
+			},
+		} {
+			next := sharingConfig(t, s, store, "20/s")
+			change(&next)
+			if err := p.Apply(next); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %s", err, want)
+			}
+		}
+		c.Shared.Close()
+		p.close()
+	})
+}
+
+// A client's own limit is one for all proxies and all of their upstreams.
+func TestSharedClients(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, store := newStrictServer(t, 1000, time.Second), new(sharetest.Memory)
+		begin := time.Now()
+		for _, path := range []string{"/other", "/more"} {
+			c := sharingConfig(t, s, store, "1000/s")
+			c.Clients.Default.Limits = ratesOf("3/10s")
+			c.Upstreams = append(c.Upstreams, Upstream{Name: "more", Path: path, To: &url.URL{Scheme: "http", Host: "more"}})
+			p, err := New(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, path := range []string{"/x", path, "/x", path, "/x", path} {
+				w := httptest.NewRecorder()
+				r := httptest.NewRequest("GET", path, nil)
+				r.RemoteAddr, r.Host = "127.0.0.1:1", "127.0.0.1:7878"
+				if p.ServeHTTP(w, r); w.Code != 200 {
+					t.Errorf("%s: %d %s", path, w.Code, w.Body)
+				}
+			}
+			c.Shared.Close()
+			p.close()
+		}
+		if took := time.Since(begin); took < 30*time.Second {
+			t.Errorf("12 requests took %v, of 3 in 10 s", took)
+		}
+		if got, _ := store.Names(t.Context()); !slices.Contains(got, "default/client 127.0.0.1") || slices.ContainsFunc(got, func(s string) bool { return strings.Contains(s, "more") && strings.Contains(s, "client") }) {
+			t.Errorf("limits are called %q", got)
+		}
+	})
+}

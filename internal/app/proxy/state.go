@@ -1,0 +1,250 @@
+package proxy
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/paceline-go/paceline/fairshare"
+	"github.com/paceline-go/paceline/internal/app/journal"
+	"github.com/paceline-go/paceline/internal/app/learned"
+	"github.com/paceline-go/paceline/internal/boottime"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/transport"
+)
+
+// state keeps what was sent and may still count, for the process that comes after this one: each attempt is in the file before it leaves.
+// Nothing waits for the disk: what the kernel has, a process that is killed has not lost.
+type state struct {
+	journal *journal.Journal
+	book    *learned.Book // what was found of limits that nobody knows
+	began   time.Time
+	keep    time.Duration
+	all     bool // nothing was sent before what is known
+	salt    []byte
+	log     *slog.Logger
+	names   sync.Map // of a place, how the file names it
+	named   atomic.Int64
+
+	mu      sync.Mutex
+	earlier []earlier // in the order of at; nil once none of it counts any more
+	failed  atomic.Bool
+}
+
+// place is what a request counts in.
+type place struct {
+	upstream string
+	transport.Partition
+}
+
+// earlier is what an earlier process sent.
+type earlier struct {
+	place
+	at   time.Time // the latest instant at which the server counts it
+	went time.Time
+	limit.Past
+}
+
+// compactFrom is the size from which the file is compacted: as large as can be read in no time before a proxy serves.
+const compactFrom = 8 << 20
+
+// openState reads what an earlier process left. keep is how far back it may count, timeout how long an attempt may take, and clock the
+// journal's.
+func openState(path string, keep, timeout time.Duration, log *slog.Logger, clock func() (time.Time, boottime.Reading)) (*state, error) {
+	salt, err := saltOf(path + ".salt")
+	if err != nil {
+		return nil, err
+	}
+	s := &state{began: time.Now(), keep: keep, salt: salt, log: log}
+	j, h, err := journal.Open(journal.Config{Path: path, Keep: keep, Timeout: timeout, CompactFrom: compactFrom, Clock: clock, Forget: func(string) bool { return true }}, s.began)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	s.journal, s.all = j, h.Last == 0
+	s.book = learned.NewBook(j, h, s.began, s.unwritten)
+	for i := range h.Sends {
+		sent := &h.Sends[i]
+		p, err := parsePlace(sent.Key)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", path, err), j.Close())
+		}
+		// No request arrives later than this. If the clock was set back, the file may name a later time.
+		ago := min(time.Duration(sent.Counts-s.began.UnixNano()), journal.Late+timeout)
+		went := s.began.Add(time.Duration(sent.Sent - s.began.UnixNano()))
+		s.earlier = append(s.earlier, earlier{p, s.began.Add(ago), went, limit.Past{Cost: sent.Cost, Result: sent.Result}})
+	}
+	return s, nil
+}
+
+// saltOf reads the salt of the names that credentials have in the file, or makes it.
+func saltOf(path string) ([]byte, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		salt := make([]byte, sha256.Size)
+		_, _ = rand.Read(salt)
+		return salt, os.WriteFile(path, []byte(hex.EncodeToString(salt)), 0o600)
+	}
+	if err != nil {
+		return nil, err
+	}
+	salt, err := hex.DecodeString(strings.TrimSpace(string(text)))
+	if err != nil || len(salt) != sha256.Size {
+		return nil, fmt.Errorf("%s: expected %d hexadecimal digits; without it, what was sent with clients' own keys is not known again", path, 2*sha256.Size)
+	}
+	return salt, nil
+}
+
+// String writes a place as parsePlace reads it.
+func (p place) String() string {
+	fields := [...]string{p.upstream, p.Host, p.Key, p.Model, p.Route, p.Client}
+	for i := range fields {
+		fields[i] = url.QueryEscape(fields[i])
+	}
+	return strings.Join(fields[:], separator)
+}
+
+// separator is escaped in fields, and needs no escape in JSON, so that the journal writes lines by hand. Before, it was &.
+const separator = "|"
+
+func parsePlace(s string) (p place, err error) {
+	fields := strings.Split(s, separator)
+	if len(fields) == 1 {
+		fields = strings.Split(s, "&")
+	}
+	to := [...]*string{&p.upstream, &p.Host, &p.Key, &p.Model, &p.Route, &p.Client}
+	if len(fields) != len(to) {
+		return p, fmt.Errorf("%q was not written by a proxy: expected %d fields", s, len(to))
+	}
+	for i, f := range fields {
+		if *to[i], err = url.QueryUnescape(f); err != nil {
+			return p, fmt.Errorf("%q: %w", s, err)
+		}
+	}
+	return p, nil
+}
+
+// mostNames is how many names are remembered: who asks for paths that there are not has more places than are worth that.
+const mostNames = 1 << 10
+
+// name is how the file names a place: it is worked out once for each.
+func (s *state) name(p place) string {
+	if name, ok := s.names.Load(p); ok {
+		return name.(string)
+	}
+	name := p.String()
+	if s.named.Add(1) > mostNames {
+		s.named.Store(1)
+		s.names.Clear()
+	}
+	s.names.Store(p, name)
+	return name
+}
+
+// keyName is the name of a credential, the same after a restart, and worth nothing to whoever reads it.
+func (s *state) keyName(credential string) string {
+	if credential == "" {
+		return ""
+	}
+	h := hmac.New(sha256.New, s.salt)
+	h.Write([]byte(credential))
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// partition is transport.PartitionOf, with names of credentials that outlive the process.
+func (s *state) partition(r *http.Request) transport.Partition {
+	p := transport.PartitionOf(r)
+	p.Key = s.keyName(transport.CredentialOf(r))
+	return p
+}
+
+// keepFor has what was sent be kept for that long, if it was not for longer.
+func (s *state) keepFor(d time.Duration) { s.journal.KeepFor(d) }
+
+// close is for when nothing is sent any more.
+func (s *state) close() {
+	s.book.Flush()
+	if err := s.journal.Close(); err != nil {
+		s.log.Error("the state file", "err", err)
+	}
+}
+
+// ledger is the state of one upstream.
+type ledger struct {
+	*state
+	upstream string
+}
+
+// Send implements transport.Ledger.
+func (l ledger) Send(p transport.Partition, cost limit.Cost) (int64, error) {
+	return l.journal.Send(journal.Send{Key: l.name(place{l.upstream, p}), Cost: cost}, time.Now())
+}
+
+// Settle implements transport.Ledger. If it can't be written the attempt counts until its process ends, and some time longer.
+func (l ledger) Settle(entry int64, cost limit.Cost, o limit.Outcome) {
+	a := journal.Answer{Result: o.Result, Counts: time.Now()}
+	switch {
+	case o.ArrivedAgo != 0:
+		a.Counts = a.Counts.Add(-o.ArrivedAgo)
+	case o.Result == limit.Unknown:
+		a.Counts = a.Counts.Add(journal.Late)
+	}
+	if o.Metered {
+		a.Actual = &o.Actual
+	}
+	if err := l.journal.Answer(entry, a); err != nil {
+		l.unwritten(err)
+	}
+}
+
+// unwritten says once that the file cannot be written.
+func (s *state) unwritten(err error) {
+	if !s.failed.Swap(true) {
+		s.log.Error("the state file cannot be written: a restart within a window may be refused", "err", err)
+	}
+}
+
+// finds has what is found of a partition's limit be in the file, and go on from what an earlier process found.
+func (l ledger) finds(p transport.Partition, a *fairshare.Auto) limit.Limiter {
+	return l.book.Limiter(l.name(place{l.upstream, p}), a, func(text string, sure bool) {
+		level := slog.LevelInfo
+		if !sure {
+			level = slog.LevelWarn
+		}
+		l.log.Log(context.Background(), level, "limit auto "+text, "upstream", l.upstream, "partition", p.String())
+	})
+}
+
+// Earlier implements transport.Ledger. A client's own limit is of what it has sent to all upstreams, those included that there are no more.
+func (l ledger) Earlier(p transport.Partition, zero time.Time) (all []limit.Past, since mono.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	since = mono.Min
+	if !l.all {
+		since = mono.Of(zero, l.began.Add(-l.keep))
+	}
+	if time.Since(l.began) > l.keep+journal.Late {
+		l.earlier, l.all = nil, true
+		return nil, mono.Min
+	}
+	for i := range l.earlier {
+		if e := &l.earlier[i]; (e.upstream == l.upstream || p.Scope == transport.ScopeClient) && e.In(p) {
+			past := e.Past
+			past.At, past.Sent = mono.Of(zero, e.at), mono.Of(zero, e.went)
+			all = append(all, past)
+		}
+	}
+	return all, since
+}

@@ -1,0 +1,212 @@
+package proxy
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/secret"
+	"github.com/paceline-go/paceline/internal/text/rate"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/tokens"
+	"github.com/paceline-go/paceline/tokens/tiktoken"
+	"github.com/paceline-go/paceline/transport"
+)
+
+// upstream is a server, and the way to it.
+type upstream struct {
+	Upstream
+	*way
+	proxy   *httputil.ReverseProxy
+	secrets *secret.Set
+}
+
+// newUpstream returns an Upstream with a way to its server: that of one of those before it, if it leads to the same server in the same way.
+func newUpstream(u Upstream, c *Config, before routes, common *common) (x *upstream, err error) {
+	x = &upstream{Upstream: u, secrets: secret.New(u.allSecrets())}
+	if x.way, err = before.wayOf(&u, c, common); err != nil {
+		return nil, err
+	}
+	x.proxy = &httputil.ReverseProxy{
+		Rewrite: x.rewrite, Transport: x.transport, BufferPool: buffers{},
+		ErrorHandler:   func(w http.ResponseWriter, r *http.Request, err error) { visitOf(r.Context()).fail(err) },
+		ModifyResponse: func(r *http.Response) error { visitOf(r.Request.Context()).answered(r); return nil },
+		ErrorLog:       slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug),
+	}
+	return x, nil
+}
+
+// allSecrets are all values that are not to be shown.
+func (u *Upstream) allSecrets() (all []secret.Key) {
+	for _, k := range u.Keys {
+		all = append(all, secret.Key{Name: k.Name, Value: string(k.Secret)})
+	}
+	for _, f := range u.Header {
+		if !f.usesKey() && secret.PrivateField(f.Name) {
+			all = append(all, secret.Key{Name: f.Name, Value: string(f.Value)})
+		}
+	}
+	for _, f := range u.Query {
+		if !f.usesKey() && secret.PrivateParameter(f.Name, string(f.Value)) {
+			all = append(all, secret.Key{Name: f.Name, Value: string(f.Value)})
+		}
+	}
+	return all
+}
+
+// settings is what transport is told.
+func (u *Upstream) settings(c *Config) transport.Config {
+	t := transport.Config{
+		Preset: u.Preset, PerSecond: u.PerSecond, Provider: u.Provider, Counting: u.Counting,
+		Attempts: u.Attempts, Backoff: u.Backoff, AttemptTimeout: max(u.AnswerTimeout, 0), MaxPause: u.MaxPause, MaxOutage: u.MaxOutage,
+		MaxRetryAfter: longestWait(c), MaxBody: c.Bounds.Kept, Idle: u.idle(c), Fill: fill, Logger: c.Log,
+		Keys: u.keys(), Price: u.price, Cost: u.cost(), CheckRetry: again, Ended: ended, MaxWait: maxWait, Client: asker,
+	}
+	if u.Auto {
+		t.Fill = 0 // which needs limits that foresee
+	}
+	if c.Shared != nil {
+		u.share(c, &t)
+	}
+	return t
+}
+
+// idle is for how long a partition without requests is remembered.
+func (u *Upstream) idle(c *Config) time.Duration {
+	if c.Live { // a longer window may come
+		return max(u.remembered(c), liveIdle)
+	}
+	return u.remembered(c)
+}
+
+// liveIdle is how long a partition without requests is remembered at least where limits may change: a day's window, and some.
+const liveIdle = 49 * time.Hour
+
+// fill is for prompts of many sizes: see transport.Config.
+const fill = 64
+
+// longestWait is how long anybody waits: if a server asks for more, the client is told.
+func longestWait(c *Config) time.Duration {
+	longest := c.MaxWait
+	for _, k := range append(slices.Clone(c.Clients.List), c.Clients.Default) {
+		longest = max(longest, k.MaxWait)
+	}
+	if longest <= 0 {
+		return -1
+	}
+	return longest
+}
+
+func estimator() *tokens.Estimator {
+	e, err := tokens.New(tokens.Config{Vocabulary: tiktoken.Vocabulary})
+	if err != nil {
+		panic(err) // it has nothing in it that could be wrong
+	}
+	return e
+}
+
+// countsTokens tells whether anything asks how many tokens a request is.
+func (u *Upstream) countsTokens(c *Config) bool {
+	of := func(l rate.Limit) bool {
+		return l.Unit == limit.Input || l.Unit == limit.Output || l.Unit == limit.Tokens || l.Unit == limit.Money
+	}
+	if u.Tokens || slices.ContainsFunc(u.AllRates(c), of) {
+		return true
+	}
+	preset, _ := provider.LookupPreset(u.Preset)
+	return slices.ContainsFunc(preset.Policies, func(p provider.Policy) bool {
+		return p.Unit == provider.Tokens || p.Unit == provider.Input || p.Unit == provider.Output
+	})
+}
+
+// remembered is for how long an upstream remembers whom it has heard of: for as long as what was sent may count, and an hour at least.
+func (u *Upstream) remembered(c *Config) time.Duration {
+	longest := max(u.counted(c), time.Hour)
+	return longest + longest/8
+}
+
+// counted is for how long what was sent may count.
+func (u *Upstream) counted(c *Config) (longest time.Duration) {
+	for _, l := range u.AllRates(c) {
+		longest = max(longest, l.Remembers())
+	}
+	preset, _ := provider.LookupPreset(u.Preset)
+	for _, p := range preset.Policies {
+		longest = max(longest, 2*p.Window)
+	}
+	return longest
+}
+
+// base is the way to the server.
+func (u *Upstream) base(c *Config) *http.Transport {
+	dial := c.Dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: u.ConnectTimeout, KeepAlive: 30 * time.Second}).DialContext
+	}
+	t := &http.Transport{
+		Proxy: func(r *http.Request) (*url.URL, error) {
+			visitOf(r.Context()).sending.Store(true) // it is asked when a request is handed over, and not before
+			return http.ProxyFromEnvironment(r)
+		},
+		DialContext: dial,
+		// What the server compresses goes on as it is, and nothing asks it to compress but the client.
+		DisableCompression:    true,
+		TLSHandshakeTimeout:   u.ConnectTimeout,
+		ExpectContinueTimeout: time.Second,
+		IdleConnTimeout:       90 * time.Second,
+		MaxIdleConns:          0,
+		MaxIdleConnsPerHost:   1024,
+		TLSClientConfig:       u.TLS,
+		Protocols:             new(http.Protocols),
+	}
+	t.Protocols.SetHTTP1(!u.H2C)
+	t.Protocols.SetHTTP2(!u.H2C)
+	t.Protocols.SetUnencryptedHTTP2(u.H2C)
+	return t
+}
+
+// applies tells whether a limit is for a partition of its scope. A model that has limits of its own has no others of that kind.
+func (l *Limit) applies(p transport.Partition, all []Limit) bool {
+	name := p.Model
+	if l.Scope == provider.Route {
+		name = p.Route
+	}
+	if l.Only != "" || l.Scope != provider.Model {
+		return l.Only == "" || l.Only == name
+	}
+	return !slices.ContainsFunc(all, func(o Limit) bool { return o.Scope == provider.Model && o.Only != "" && o.Only == name })
+}
+
+// CloseIdle lets go of connections that are not in use.
+func (u *upstream) closeIdle() { u.transport.CloseIdleConnections() }
+
+// keyWord stands for the secret of a key.
+const keyWord = "{key}"
+
+func (f Field) usesKey() bool { return strings.Contains(string(f.Value), keyWord) }
+
+// fill returns the value with a key in it.
+func (f Field) fill(key Secret) string {
+	return strings.ReplaceAll(string(f.Value), keyWord, string(key))
+}
+
+// again keeps a request from being sent again whose body is not there any more.
+func again(ctx context.Context, a transport.Attempt, _ *http.Response) (bool, error) {
+	return a.Again && visitOf(ctx).body.whole(), nil
+}
+
+// maxWait is how long a request waits. That nobody waits is a bound, too.
+func maxWait(r *http.Request) time.Duration { return max(visitOf(r.Context()).patience.most, 1) }
+
+// asker is who asks, as transport has it.
+func asker(r *http.Request) transport.Client { return visitOf(r.Context()).client.asker }
+
+// ended notes what became of an attempt.
+func ended(a transport.Attempt) { visitOf(a.Request.Context()).ended(a) }

@@ -1,0 +1,215 @@
+package proxy
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httputil"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/send/httptext"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/transport"
+)
+
+// Header fields of ours.
+const (
+	// FieldWaited is in every answer: how many milliseconds the request waited for its turn.
+	FieldWaited = "Paceline-Waited"
+	// FieldMaxWait is in requests: how long the client would wait, as seconds or as a duration (1m30s).
+	FieldMaxWait = "Paceline-Max-Wait"
+	// FieldKey is in requests: the client's key for the proxy.
+	FieldKey = "Paceline-Key"
+)
+
+// visit is one request, from when it came to the end of its answer. It belongs to the goroutine that serves it.
+type visit struct {
+	proxy      *Proxy
+	upstream   *upstream // nil: it has none
+	client     *client   // nil: not known yet
+	in         *http.Request
+	w          *writer // answer, which is a part of the visit so that it needs no memory of its own
+	answer     writer
+	within     within
+	keyField   string // the field of the request that has the client's key for the proxy
+	body       *body  // nil: none
+	looksAhead bool   // some of it is read while the request waits
+	cancel     context.CancelCauseFunc
+	came       time.Time
+	sending    atomic.Bool // it is in flight, or its answer is; otherwise it waits
+	upgraded   atomic.Bool // it has become a connection, which may last
+	patience   patience
+
+	waited   time.Duration // for its turn, in all
+	attempts int
+	key      string // the name of the key that it went with
+	unsent   bool   // nothing of the last attempt was sent
+	failed   string // why there is no answer of the upstream
+
+	prev, next *visit // under the lock of visits
+}
+
+type visitKey struct{}
+
+// within is the context of a visit. It is a part of that, and needs no memory of its own.
+type within struct {
+	context.Context
+	visit *visit
+}
+
+// Value implements context.Context.
+func (c *within) Value(key any) any {
+	if key == (visitKey{}) {
+		return c.visit
+	}
+	return c.Context.Value(key)
+}
+
+func visitOf(ctx context.Context) *visit {
+	v, _ := ctx.Value(visitKey{}).(*visit)
+	return v
+}
+
+// serve sends the request on and its answer back.
+func (v *visit) serve() {
+	v.within = within{v.in.Context(), v}
+	ctx, cancel := context.WithCancelCause(&v.within)
+	defer cancel(nil)
+	v.cancel = cancel
+	v.in = v.in.WithContext(ctx)
+	v.proxy.visits.add(v)
+	defer v.proxy.visits.remove(v)
+	v.takeBody()
+	defer v.body.close()
+	defer v.w.calm()
+	v.upstream.proxy.ServeHTTP(v.w, v.in)
+}
+
+const (
+	// read is how much of a body of known length is read before the request gets in line, so that one of a client that is slow holds up
+	// nobody.
+	read = 256 << 10
+	// lookahead is how much is read of others meanwhile.
+	lookahead = 1 << 20
+)
+
+// takeBody prepares what the client sends for being sent, maybe more than once.
+func (v *visit) takeBody() {
+	r, b := v.in, &v.proxy.config.Bounds
+	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
+		return
+	}
+	src := r.Body
+	if b.Body > 0 {
+		src = http.MaxBytesReader(v.w.ResponseWriter, r.Body, b.Body)
+	}
+	v.body = newBody(src, *http.NewResponseController(v.w), b, &v.proxy.keepable, v.cancel)
+	v.body.streams = r.ProtoMajor > 1
+	expects := strings.EqualFold(r.Header.Get("Expect"), "100-continue")
+	switch {
+	case expects: // it is the upstream that says whether it wants the body
+	case r.ContentLength > 0 && r.ContentLength <= read:
+		v.body.ahead(r.ContentLength)
+		return
+	case r.ProtoMajor == 1: // over HTTP/2 a client that goes away is noticed in any case
+		v.looksAhead = true
+	}
+	// The answer may come before the end of the request, and net/http would read on before it lets that through.
+	_ = v.body.rc.EnableFullDuplex()
+}
+
+// rewrite makes the request that the upstream gets.
+func (u *upstream) rewrite(pr *httputil.ProxyRequest) {
+	in, out := pr.In, pr.Out
+	v := visitOf(in.Context())
+	out.URL = u.outgoing(in.URL)
+	out.Host = ""
+	if u.KeepHost {
+		out.Host = in.Host
+	}
+	for _, name := range [...]string{FieldKey, FieldMaxWait, v.proxy.config.Clients.Header} {
+		if name != "" {
+			out.Header.Del(name)
+		}
+	}
+	v.withhold(out.Header)
+	dropTunnel(out.Header)
+	for _, f := range u.Header {
+		if !f.usesKey() {
+			out.Header.Set(f.Name, string(f.Value))
+		}
+	}
+	out.URL.RawQuery = setQuery(out.URL.RawQuery, u.Query, "", false)
+	if u.Forwarded {
+		pr.SetXForwarded()
+	}
+	if v.body == nil {
+		out.Body, out.GetBody = nil, nil
+		return
+	}
+	again := func() (io.ReadCloser, error) { return v.body.again(in.Trailer, out.Trailer) }
+	out.Body, _ = again() // it has not been read from, so it is whole
+	out.GetBody = again
+	if v.looksAhead {
+		go v.body.ahead(lookahead) // not before: the trailers of in, which come with the end of the body, have been cloned
+	}
+}
+
+// dropTunnel has nobody ask the server to change to HTTP/2 within a connection: what comes in that would pass neither limits nor target. Whoever
+// speaks HTTP/2 speaks it from the beginning (RFC 9113 has no Upgrade to it any more), so nothing is lost.
+func dropTunnel(h http.Header) {
+	if strings.Contains(strings.ToLower(h.Get("Upgrade")), "h2c") { // ReverseProxy has left one value, and Connection says nothing else
+		h.Del("Upgrade")
+		h.Del("Connection")
+	}
+	h.Del("Http2-Settings")
+}
+
+// ended notes what became of an attempt.
+func (v *visit) ended(a transport.Attempt) {
+	v.attempts, v.key = a.Number, a.Key
+	v.waited += a.Waits.Waited
+	if a.Again {
+		v.sending.Store(false)
+		if v.proxy.drained.Load() {
+			v.cancel(errStopping)
+		}
+	}
+	v.unsent = a.Result == limit.Unsent
+}
+
+// answered adds to an answer of the upstream what we say.
+func (v *visit) answered(r *http.Response) {
+	if r.StatusCode == http.StatusSwitchingProtocols {
+		v.upgraded.Store(true)
+	}
+	if r.ContentLength >= 0 { // ReverseProxy flushes others
+		v.w.flushes = v.proxy.flushes
+	}
+	v.tellWaited(r.Header)
+}
+
+func (v *visit) tellWaited(h http.Header) {
+	h.Set(FieldWaited, strconv.FormatInt(v.waited.Milliseconds(), 10))
+}
+
+// setQuery sets the parameters with {key} in them, or those without.
+func setQuery(raw string, all []Field, key Secret, keyed bool) string {
+	var set []httptext.Param
+	for _, f := range all {
+		if f.usesKey() == keyed {
+			set = append(set, httptext.Param{Name: f.Name, Value: f.fill(key)})
+		}
+	}
+	return httptext.SetQuery(raw, set)
+}
+
+// release ends a visit that is not in flight, or that may last for ever.
+func (v *visit) release() {
+	if !v.sending.Load() || v.upgraded.Load() {
+		v.cancel(errStopping)
+	}
+}

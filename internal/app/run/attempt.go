@@ -1,0 +1,354 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/app/auth/bearer"
+	"github.com/paceline-go/paceline/internal/app/journal"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/pool/dispatch"
+	"github.com/paceline-go/paceline/pool/queue"
+)
+
+// job is a request on its way.
+type job struct {
+	r        *Request
+	group    *group
+	hop      hop
+	size     int64
+	repeat   bool   // it may have been served before
+	doubt    bool   // an attempt had no whole answer
+	unsure   bool   // after a crash nobody would know whether the latest attempt was served
+	class    class  // why it would be a dead letter, by its latest attempt
+	reason   string // the same in words
+	failed   string // why its latest attempt failed, in a word or two; empty: it did not
+	astray   bool   // nothing came back from a host to which only a redirect led
+	keyHost  bool   // a redirect was not followed, since a key would have gone along
+	first    bool   // it is the first request of its model
+	noModel  bool   // there is no such model, as its answer says
+	unlike   bool   // its answer is not what Config.Success calls one
+	room     bool   // it holds a place in Run.room
+	key      string
+	keyIndex int
+	token    bearer.Pass
+	refused  int // the generation of the token with which it was refused last
+	refusals refusals
+	n        int64 // the number of its send in the journal; 0: its answer is written there
+	at       mono.Time
+	waited   [2][]time.Duration // how long was waited for each cause when it was submitted, and when it was sent
+	res      response
+	row      *string // what Config.Shape made of the answer
+	result   limit.Result
+	cost     money       // what the latest attempt cost
+	actual   *limit.Cost // what it used of the limits; nil: as much as was admitted
+	hold     time.Time
+
+	next  string    // what the results keep of the page after this one; empty: there is none
+	after *Request  // the request for that page
+	stray *straying // why that page is not asked for
+	since mono.Time // when this page could be sent, if it is not the first
+	told  bool      // no more is to be written of it
+}
+
+// send makes one attempt. It records it in the journal, sends the request, and judges what the answer says about the limits.
+func (g *group) send(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
+	r, j := g.r, a.Request.Value.(*job)
+	returned := dispatch.Answer{Outcome: limit.Outcome{Result: limit.Unsent}, Returned: true}
+	land, ok := r.takeOff(ctx, a.Key)
+	if !ok {
+		return returned
+	}
+	defer land()
+	price, ok := g.mayGo(ctx, j, &a)
+	if !ok {
+		return returned
+	}
+	if j.doubt {
+		j.repeat = true
+	}
+	key := r.c.Keys[a.Key]
+	j.key, j.keyIndex, j.at = key.Name, a.Key, a.At
+	j.waited[1] = g.waits.until(time.Now())
+	went := j.hop.host // before a redirect
+	if j.first {
+		patience := time.AfterFunc(trialPatience, func() { r.trials.set(j.r.Estimate.Model, right, "") })
+		defer patience.Stop()
+	}
+	res := r.sender.send(ctx, j.r, j.hop, &values{key: key.Secret, token: j.token.Value, id: j.r.ID, nonce: a.Nonce, attempt: a.Number, cells: j.r.cell}, g.leave(&a))
+	if res.lapsed {
+		return g.takeBack(j, price)
+	}
+	j.res = res
+	ans, final := r.judge(j)
+	if r.sender.files != nil {
+		r.file(j, &ans)
+	}
+	if r.c.Shape != nil && endsWell(&ans) {
+		r.shape(j, a.Number)
+	}
+	r.denials.heard(j.res.ended, &ans)
+	r.heard(j, &ans)
+	r.named(j, &ans)
+	if len(g.limits)+len(g.autos) == 0 && !ans.Elsewhere && g.served[a.Key].hear(j.res.began, j.res.ended, ans.Result) {
+		g.tellServed(a.Key, enoughRefusals)
+	}
+	if ans.Banned {
+		g.banned(a.Key, ans.Reason)
+	}
+	j.class, j.reason = classOf(j, &ans), ans.Reason
+	r.failed(j, &ans)
+	j.result, j.actual, j.cost = ans.Result, nil, r.cost(j, ans.Result, price)
+	r.budget.settle(price, j.cost)
+	r.tally.spend(j.r.Estimate.Model, j.cost)
+	cost := j.r.Cost
+	if ans.Metered {
+		actual := ans.Actual
+		j.actual, cost = &actual, actual
+	}
+	if r.tally.sent(g.index, a.Key, &j.res, ans.Result, cost) {
+		j.refusals.add(j.res.ended)
+	}
+	if j.res.status != 0 {
+		r.hosts.note(went, answered)
+	}
+	g.tellTrouble(&ans)
+	j.hold = time.Time{}
+	if d := g.holds(a.Key, &ans); d > 0 {
+		j.hold = j.res.ended.Add(d)
+		r.tellHold(g.called(a.Key), j.hold, ans.Reason)
+	}
+	if !final {
+		if err := r.answered(j); err != nil {
+			r.fail(err)
+		}
+		if a.Number < r.c.Attempts {
+			j.res.shorten()
+		}
+		r.release(j)
+	}
+	return g.turn(j, &a, ans)
+}
+
+// leave says right before an attempt is written whether it may be; nil: it may.
+func (g *group) leave(a *dispatch.Attempt) fresh {
+	if g.r.c.Share == nil {
+		return nil
+	}
+	return func() bool { return g.pool.Fresh(a) }
+}
+
+// takeBack has a request wait again of which nothing was written, since the leave for it had lapsed.
+func (g *group) takeBack(j *job, price money) dispatch.Answer {
+	r := g.r
+	r.budget.settle(price, 0)
+	was := j.result
+	j.result = limit.Unsent
+	if err := r.answered(j); err != nil {
+		r.fail(err)
+	}
+	j.result = was
+	r.release(j)
+	return dispatch.Answer{Outcome: limit.Outcome{Result: limit.Unsent}, Returned: true}
+}
+
+// mayGo gets what an attempt needs beside its permit: room for its answer, money, a token, and a record in the journal. It returns false if
+// the attempt does not go now.
+func (g *group) mayGo(ctx context.Context, j *job, a *dispatch.Attempt) (price money, ok bool) {
+	r := g.r
+	// Results may be read slowly. Then no more is sent than can be kept.
+	select {
+	case r.room <- struct{}{}:
+	case <-ctx.Done():
+		return 0, false
+	}
+	j.room = true
+	if r.course.isStopped() {
+		r.release(j)
+		return 0, false
+	}
+	price = r.price(j.r)
+	if ok, err := r.budget.reserve(ctx, price); !ok {
+		r.release(j)
+		if err == nil {
+			r.enough(r.overBudget())
+		}
+		return 0, false
+	}
+	// The run may have been stopped while this waited for money.
+	if ok = !r.course.isStopped() && r.pass(ctx, j); ok {
+		if err := r.sending(j, *a, g.name(a.Key), price); err != nil {
+			r.fail(err)
+			ok = false
+		}
+	}
+	if !ok {
+		r.budget.settle(price, 0)
+		r.release(j)
+	}
+	return price, ok
+}
+
+// file puts the body of an answer into a file, if the answer ends its request well.
+func (r *Run) file(j *job, ans *dispatch.Answer) {
+	files := r.sender.files
+	if !endsWell(ans) {
+		files.drop(&j.res)
+		return
+	}
+	if j.res.unsaved == nil {
+		j.res.unsaved = files.save(j, r.sender.of(j.r))
+	}
+	if j.res.unsaved != nil {
+		r.fail(j.res.unsaved)
+		return
+	}
+	r.sender.memory.free(&j.res.share)
+	j.res.body = nil
+}
+
+// endsWell says whether an answer ends its request, and is its result.
+func endsWell(ans *dispatch.Answer) bool {
+	return ans.Result == limit.Accepted && !ans.Returned && !ans.Banned
+}
+
+// holds is for how long an answer keeps its key away: for as long as it asks, or until there is more of a quota that is used up. The next
+// run keeps to that, too.
+func (g *group) holds(key int, ans *dispatch.Answer) time.Duration {
+	d := holds(&ans.Outcome, &ans.Capacity)
+	if d == 0 || g.r.c.Strangers == nil && len(g.autos) == 0 { // only what learns knows of more than is said
+		return d
+	}
+	o, units := ans.Outcome, uint8(0)
+	g.pool.Update(func(_ mono.Time, _ *queue.Queue, d *dispatch.Dispatcher) {
+		units = d.Refills(key, ans)
+	})
+	o.Refilled(units)
+	return holds(&o, &ans.Capacity)
+}
+
+func holds(o *limit.Outcome, capacity *limit.Cost) time.Duration {
+	d := o.RetryAfter
+	for u, reset := range o.Reset {
+		if o.Known>>u&1 == 1 && o.Remaining[u] <= 0 {
+			d = max(d, reset/time.Duration(max(capacity[u], 1))) // a bucket's reset is when it is full, and one token is enough
+		}
+	}
+	return d
+}
+
+// sending records in the journal that an attempt is about to go.
+func (r *Run) sending(j *job, a dispatch.Attempt, key string, price money) (err error) {
+	if r.store.journal == nil {
+		return nil
+	}
+	j.n, err = r.store.journal.Send(journal.Send{ID: j.r.ID, Attempt: a.Number, Key: key, Nonce: a.Nonce, Cost: j.r.Cost, Price: int64(price)}, time.Now())
+	if err == nil {
+		r.store.wake()
+	}
+	return err
+}
+
+// answered records in the journal how a job's latest send ended.
+func (r *Run) answered(j *job) error {
+	if j.n == 0 {
+		return nil
+	}
+	return r.store.journal.Answers([]journal.Answered{j.answer()})
+}
+
+// answer is how a job's latest send ended, for the journal.
+func (j *job) answer() journal.Answered {
+	a := journal.Answered{Send: j.n, Answer: journal.Answer{Result: j.result, Counts: j.res.ended, Hold: j.hold, Actual: j.actual, Price: int64(j.cost)}}
+	if j.result == limit.Unknown {
+		a.Counts = a.Counts.Add(journal.Late)
+	}
+	if j.unsure {
+		a.Doubt = j.r.ID
+	}
+	j.n = 0
+	return a
+}
+
+func (r *Run) release(j *job) {
+	r.sender.memory.free(&j.res.share)
+	if j.room {
+		j.room = false
+		<-r.room
+	}
+}
+
+// result fills in the line that is written about a request.
+func (r *Run) result(line *Result, keep *kept, j *job, e *queue.Ended) {
+	at := time.Now()
+	if e.State == queue.Done {
+		at = j.res.ended
+	}
+	*line = Result{
+		ID: j.r.ID, State: e.State.String(), Attempts: e.Attempts, At: stamp(at), PossibleRepeat: j.repeat, Key: j.key, Digest: j.r.Digest,
+		Status: j.res.status, Page: j.r.Page, Next: j.next, Refused: j.refusals.n, RefusedAt: j.refusals.texts(), Ceiling: r.ceilings.now(),
+	}
+	if !j.res.ended.IsZero() {
+		line.WaitedMS = milliseconds(j.at.Sub(j.submitted(e.Submitted)))
+		line.WaitedFor = j.group.waits.between(j.waited[0], j.waited[1])
+		line.LatencyMS = milliseconds(j.res.ended.Sub(j.res.began))
+		line.Row = j.row
+		if j.row == nil {
+			line.setHeaders(j.res.header, keep, r.sender.of(j.r))
+		}
+		switch {
+		case j.row != nil:
+		case j.res.saved != nil:
+			j.res.saved.tell(line)
+		case j.res.status != 0:
+			line.setBody(&j.res, r.sender.of(j.r))
+		}
+		if j.hop.count > 0 {
+			var n int
+			line.Location, n = r.sender.of(j.r).HideIn(j.hop.url.String())
+			line.Hidden += n
+		}
+	}
+	switch e.State {
+	case queue.Expired:
+		line.Error = "the deadline passed before it could be sent"
+		if e.Attempts > 0 {
+			line.Error = "the deadline passed: " + e.Reason
+		}
+	case queue.Dead:
+		line.Error, line.Class, line.Request = e.Reason, deadOf(j, e).String(), r.sender.lineOf(j.r)
+	}
+}
+
+// DeadBecause says where the dead letters of this run are, and the most frequent reason for them. It is empty if there are none.
+func (r *Run) DeadBecause() string {
+	most, n, all := r.tally.deadBecause()
+	if most == "" {
+		return ""
+	}
+	where := ""
+	if dead := r.store.dead; dead != nil && dead != r.store.out {
+		where = " in " + dead.Name()
+	}
+	if all == 1 {
+		return fmt.Sprintf("1 dead letter%s, because: %s", where, most)
+	}
+	return fmt.Sprintf("%d dead letters%s, %d of them because: %s", all, where, n, most)
+}
+
+// DeadAgain says how many requests of the input are dead or expired, why, and how to send them again, if another run can know of them. It is
+// empty if there are none.
+func (r *Run) DeadAgain() string {
+	r.tally.mu.Lock()
+	defer r.tally.mu.Unlock()
+	e := r.tally.bad
+	switch e.again = r.c.Out != "-"; {
+	case !e.again:
+		e.lapsed, e.again = 0, r.c.Dead != "-" && !IsNowhere(r.c.Dead)
+	case IsNowhere(r.c.Dead):
+		e.again = false // nothing remembers them, so another run sends them again in any case
+	}
+	return e.String()
+}

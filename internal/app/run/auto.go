@@ -1,0 +1,82 @@
+package run
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/paceline-go/paceline/fairshare"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/pool/dispatch"
+	"github.com/paceline-go/paceline/pool/queue"
+)
+
+// Auto says that nobody knows the limits: fairshare.Auto finds out how many requests each key may send.
+type Auto struct {
+	// Weight and Sharers are as in fairshare.AutoConfig.
+	Weight, Sharers float64
+	// Seed is the seed of the random numbers. If zero, it is drawn.
+	Seed uint64
+}
+
+// Found is what was found out of the limit of a key (--limit auto).
+type Found struct {
+	Key string `json:"key"`
+	// N is how many requests are let through in Seconds; 0: no limit was found.
+	N       int64   `json:"n"`
+	Seconds float64 `json:"seconds,omitempty"`
+	// By says where that is from: nobody, refusals, server (as it states), remains (what answers say is left) or provider (its
+	// documentation).
+	By string `json:"by"`
+	// Soon is how many requests were refused in the first minute, and Later since.
+	Soon  int `json:"refused_first_minute"`
+	Later int `json:"refused_since"`
+	// Text says all of that for people.
+	Text string `json:"text"`
+}
+
+func (a *Auto) limiter() (*fairshare.Auto, error) {
+	return fairshare.NewAuto(fairshare.AutoConfig{Weight: a.Weight, Sharers: a.Sharers, Rng: rand.New(rand.NewPCG(cmp.Or(a.Seed, rand.Uint64()), 0))})
+}
+
+// seeks makes the limiter of a key that finds out its limit. What it finds is in the journal, for the next run.
+func (g *group) seeks(key int, each []limit.Limiter) ([]limit.Limiter, error) {
+	if g.r.c.Auto == nil {
+		return each, nil
+	}
+	a, err := g.r.c.Auto.limiter()
+	if err != nil {
+		return nil, fmt.Errorf("%w: --limit auto: %w", ErrConfig, err)
+	}
+	g.autos = append(g.autos, a)
+	each = each[:len(each):len(each)]
+	if g.r.store.book == nil {
+		return append(each, a), nil
+	}
+	return append(each, g.r.store.book.Limiter(g.name(key), a, func(text string, _ bool) {
+		who := "key " + g.called(key) + ": "
+		if g.r.c.keyless {
+			who = ""
+		}
+		g.r.tell("%s--limit auto %s", who, text)
+	})), nil
+}
+
+// found returns what the keys have found out.
+func (r *Run) found() (all []Found) {
+	for _, g := range r.groups {
+		if g.pool == nil {
+			continue
+		}
+		g.pool.Update(func(mono.Time, *queue.Queue, *dispatch.Dispatcher) {
+			for i, a := range g.autos {
+				f := a.Found()
+				all = append(all, Found{
+					Key: g.called(i), N: f.Rate.N, Seconds: f.Rate.Per.Seconds(), By: f.By.String(), Soon: f.Soon, Later: f.Later, Text: f.String(),
+				})
+			}
+		})
+	}
+	return all
+}

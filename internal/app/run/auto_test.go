@@ -1,0 +1,115 @@
+package run
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/app/learned/recalltest"
+	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
+)
+
+// brokenOff has a run with --limit auto find out what a server allows, for so long, and be broken off: drained, as by Ctrl-C, or, with killed,
+// while requests are in flight, so that its files are as they are then. It returns what the server did in the minute before, and in the
+// minute after another run went on, and what that said. With forgets the journal is as the version before wrote it.
+func brokenOff(t *testing.T, of string, killed, forgets bool) (before, after recalltest.Did, says string) {
+	server, err := recalltest.New(of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	network := fakeconn.New()
+	srv := &http.Server{Handler: server}
+	go func() { _ = srv.Serve(network) }()
+	defer func() {
+		time.Sleep(time.Minute) // the server ends what it was asked
+		srv.Close()
+	}()
+	var lines []string
+	for i := range 6_000 {
+		lines = append(lines, fmt.Sprintf(`{"id":"r%d","url":"http://server.test%s"}`, i, recalltest.Path))
+	}
+	b := newBench(t)
+	b.network = network
+	b.config.Auto, b.config.Concurrency, b.config.Attempts = &Auto{Seed: 3}, 16, 50
+	out := b.config.Out
+	b.drain = func(r *Run) {
+		time.Sleep(2 * time.Minute)
+		server.Since()
+		time.Sleep(time.Minute)
+		before = server.Since()
+		if killed {
+			out = filepath.Join(t.TempDir(), "killed.jsonl")
+			for from, to := range map[string]string{b.config.Out: out, journalOf(b.config.Out): journalOf(out)} {
+				text, err := os.ReadFile(from)
+				if err == nil && forgets {
+					text = []byte(withoutMemories(string(text)))
+				}
+				if err == nil {
+					err = os.WriteFile(to, text, 0o600)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		r.Drain()
+	}
+	if first := b.run(lines...); first.err != nil {
+		t.Error(first.err)
+	}
+	server.Since()
+	b.config.Out = out
+	b.drain = func(r *Run) {
+		time.Sleep(time.Minute)
+		after = server.Since()
+		r.Drain()
+	}
+	second := b.run(lines...)
+	if second.err != nil {
+		t.Error(second.err)
+	}
+	return before, after, second.notices
+}
+
+// withoutMemories is a file as the version before had it.
+func withoutMemories(text string) string {
+	var kept strings.Builder
+	for line := range strings.Lines(text) {
+		if !strings.Contains(line, `"memory"`) {
+			kept.WriteString(strings.Replace(line, `"version":5`, `"version":4`, 1))
+		}
+	}
+	return kept.String()
+}
+
+// What --limit auto found is kept for the run that goes on: in its first minute the server refuses one request at most, as in any minute, and
+// serves as much as in the minute before. A journal of the version before says nothing of it: then it is searched again.
+func TestAutoOverRuns(t *testing.T) {
+	for _, c := range []struct {
+		of              string
+		killed, forgets bool
+		says            string
+	}{
+		{"window", true, false, " ago: 5000 requests per 1h0m0s, as the server says"},
+		{"bucket", false, false, "--limit auto goes on with what was found "},
+		{"silent", true, false, " ago: about "},
+		{"silent", false, false, " ago: about "},
+		{"silent", true, true, ""},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			before, after, says := brokenOff(t, c.of, c.killed, c.forgets)
+			t.Logf("%s, killed %v: %+v, then %+v\n%s", c.of, c.killed, before, after, says)
+			if !c.forgets && (after.Refused > 3 || after.Served < before.Served*4/5) {
+				t.Errorf("%s, killed %v: %+v in the minute before, and %+v in the minute after", c.of, c.killed, before, after)
+			}
+			if !strings.Contains(says, c.says) || strings.Contains(says, "--limit auto") == c.forgets {
+				t.Errorf("%s, killed %v, forgets %v: it says %q, want %q", c.of, c.killed, c.forgets, says, c.says)
+			}
+		})
+	}
+}

@@ -1,0 +1,151 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync/atomic"
+
+	"github.com/paceline-go/paceline/internal/app/auth/bearer"
+	"github.com/paceline-go/paceline/internal/app/auth/issuer"
+	"github.com/paceline-go/paceline/internal/secret"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/pool/dispatch"
+)
+
+// Bearer is where the {token} of a run comes from, and how often there is a new one.
+type Bearer struct {
+	Issuer issuer.Issuer
+	bearer.Config
+}
+
+// hider finds the values of keys and tokens: a *secret.Set, or hidden.
+type hider interface {
+	Hide(text []byte, cut secret.Cut) (shown []byte, n int)
+	HideBeginning(text []byte, cut secret.Cut) (shown []byte, used, hidden int)
+	Beginning() int
+	HideIn(text string) (shown string, n int)
+	Holds(text string) (name string, ok bool)
+	StaysHome(name, value string) bool
+	WithoutKeys(query string) string
+	Weak() []string
+}
+
+// mostTokens is how many tokens are looked for. A server that repeats a token repeats one that it got lately.
+const mostTokens = 16
+
+// hidden is a secret.Set that learns of new tokens. Safe for concurrent use but for learn.
+type hidden struct {
+	now    atomic.Pointer[secret.Set]
+	all    atomic.Pointer[[]secret.Key]
+	keys   []secret.Key // always looked for
+	tokens []secret.Key // the latest last
+}
+
+func newHidden(keys []secret.Key) *hidden {
+	h := &hidden{keys: keys}
+	h.store(keys)
+	return h
+}
+
+// learn adds a token to those that are looked for. It must not be called by two goroutines at once.
+func (h *hidden) learn(token string) {
+	one := secret.Key{Name: "token", Value: token}
+	if slices.Contains(h.tokens, one) {
+		return
+	}
+	h.tokens = append(h.tokens[max(0, len(h.tokens)-mostTokens+1):], one)
+	h.store(append(slices.Clone(h.keys), h.tokens...))
+}
+
+func (h *hidden) store(all []secret.Key) {
+	h.all.Store(&all)
+	h.now.Store(secret.New(all))
+}
+
+func (h *hidden) Hide(text []byte, cut secret.Cut) ([]byte, int) { return h.now.Load().Hide(text, cut) }
+func (h *hidden) HideIn(text string) (string, int)               { return h.now.Load().HideIn(text) }
+func (h *hidden) Holds(text string) (string, bool)               { return h.now.Load().Holds(text) }
+func (h *hidden) StaysHome(name, value string) bool              { return h.now.Load().StaysHome(name, value) }
+func (h *hidden) WithoutKeys(query string) string                { return h.now.Load().WithoutKeys(query) }
+func (h *hidden) Beginning() int                                 { return h.now.Load().Beginning() }
+func (h *hidden) HideBeginning(text []byte, cut secret.Cut) ([]byte, int, int) {
+	return h.now.Load().HideBeginning(text, cut)
+}
+func (h *hidden) Weak() []string { return h.now.Load().Weak() }
+
+// newBearer prepares the run to get tokens, if it needs any.
+func (r *Run) newBearer() {
+	if r.c.Bearer == nil {
+		return
+	}
+	h := newHidden(r.c.secretKeys())
+	r.sender.secrets = h
+	r.tokens = issuer.New(issuer.Config{
+		Issuer: r.c.Bearer.Issuer, Life: r.c.Bearer.Config, Notice: func(s string) { r.c.Notice(s) },
+		New: func(token string) {
+			h.learn(token)
+			if slices.Contains(h.Weak(), "token") && r.notices.isFirst("weak token") {
+				r.tell("where an answer repeats the token it is not hidden: it is too short, or too easy to guess, to be told from other text")
+			}
+		},
+		Over: r.noTokens,
+	})
+}
+
+// noTokens ends the run, as there is no token to send.
+func (r *Run) noTokens(err error) {
+	text, _ := r.sender.secrets.HideIn(err.Error())
+	why := error(exhausted(text))
+	if errors.Is(err, issuer.ErrNone) {
+		why = unauthorized(text)
+	}
+	if r.course.first(&r.course.wrong, why) {
+		r.Drain()
+	}
+}
+
+// unauthorized says that nothing was sent, as no token was given. It is an ErrConfig.
+type unauthorized string
+
+func (e unauthorized) Error() string   { return fmt.Sprintf("%s; %v", string(e), ErrUnsent) }
+func (e unauthorized) Unwrap() []error { return []error{ErrConfig, ErrUnsent} }
+
+// pass gets a token for an attempt. It returns false if it had to wait for one: by then the attempt's permit is old.
+func (r *Run) pass(ctx context.Context, j *job) bool {
+	if r.tokens == nil {
+		return true
+	}
+	p, ok := r.tokens.Take(ctx)
+	j.token = p
+	return ok
+}
+
+// tokenJudged takes in what an attempt says of its token. It tells whether the request goes again with another token, without counting that
+// as an attempt.
+func (r *Run) tokenJudged(j *job) (again bool) {
+	if r.tokens == nil || j.hop.foreign || j.token.Generation == 0 {
+		return false
+	}
+	switch {
+	case j.res.status == 0:
+		r.tokens.Unanswered(j.token)
+	case j.res.status != http.StatusUnauthorized:
+		r.tokens.Answered(j.token)
+	default:
+		before := j.refused != 0 && j.refused != j.token.Generation
+		j.refused = j.token.Generation
+		return r.tokens.Refused(j.token, before, said(statusText(j.res.status), j.res.body, r.sender.of(j.r))) != bearer.Own
+	}
+	return false
+}
+
+// renewed returns the answer for a request that goes again with another token.
+func (r *Run) renewed(j *job, ans dispatch.Answer) dispatch.Answer {
+	ans.Reason = said(ans.Reason, j.res.body, r.sender.of(j.r))
+	ans.Result, ans.Returned = limit.Failed, true
+	ans.Invalid, ans.Denied, ans.Banned = false, false, false
+	return ans
+}

@@ -1,0 +1,100 @@
+//go:build unix
+
+package run
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// serves is set in the process that is BenchmarkRun's server.
+const serves = "PACELINE_BENCH_SERVES"
+
+// TestBenchServer is no test but that server, which ends when its standard input does.
+func TestBenchServer(t *testing.T) {
+	if os.Getenv(serves) == "" {
+		t.Skip("for BenchmarkRun")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Println(l.Addr())
+	go func() {
+		_, _ = os.Stdin.Read(make([]byte, 1))
+		l.Close()
+	}()
+	_ = http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"ok":true}`))
+	}))
+}
+
+func startBenchServer(b *testing.B) (address string) {
+	c := exec.Command(os.Args[0], "-test.run=^TestBenchServer$")
+	c.Env = append(os.Environ(), serves+"=1")
+	in, err := c.StdinPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err == nil {
+		_, err = fmt.Fscanln(out, &address)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { in.Close(); _ = c.Wait() })
+	return address
+}
+
+// BenchmarkRun is all of a run without a limit, its results and journal written, per request: what it allocates, and the CPU of this
+// process, without its server's. lab/micro/run has it beside hey.
+func BenchmarkRun(b *testing.B) {
+	address := startBenchServer(b)
+	for _, connections := range []int{64, 8, 1} {
+		b.Run(fmt.Sprintf("%d", connections), func(b *testing.B) {
+			var input bytes.Buffer
+			for i := range b.N {
+				fmt.Fprintf(&input, `{"id":"q%d","url":"http://%s/api/request?req_id=%d"}`+"\n", i, address, i)
+			}
+			r, err := New(Config{Concurrency: connections, Out: filepath.Join(b.TempDir(), "out.jsonl")})
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			before := cpuTime(b)
+			b.ResetTimer()
+			err = errors.Join(r.Check("in", bytes.NewReader(input.Bytes())), r.Open())
+			if err == nil {
+				err = r.Send(context.Background(), "in", bytes.NewReader(input.Bytes()))
+			}
+			n, cerr := r.Close()
+			b.ReportMetric(float64(cpuTime(b)-before)/1e3/float64(b.N), "cpu-µs/op")
+			if err = errors.Join(err, cerr); err != nil || n.Done != b.N || n.Lost != 0 {
+				b.Fatalf("%+v, %v", n, err)
+			}
+		})
+	}
+}
+
+// cpuTime is what this process has used, in nanoseconds.
+func cpuTime(b *testing.B) int64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return u.Utime.Nano() + u.Stime.Nano()
+}

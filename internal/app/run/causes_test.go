@@ -1,0 +1,128 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"reflect"
+	"syscall"
+	"testing"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/pool/dispatch"
+)
+
+// What an attempt failed of is told in a word or two, by the first thing that explains it; one that did not fail has none.
+func TestWhatAttemptsFailOf(t *testing.T) {
+	late := errors.New("no answer within 30s")
+	r := &Run{sender: &sender{late: late}}
+	broken := errors.New("unexpected EOF")
+	for want, cases := range map[string][]job{
+		"503":                {{res: response{status: 503}}},
+		"199":                {{res: response{status: 199}}},
+		"300":                {{res: response{status: 300}, unlike: true}},
+		"200, a refusal":     {{res: response{status: 200}}},
+		"299, a refusal":     {{res: response{status: 299}}},
+		"200, no success":    {{res: response{status: 200}, unlike: true}},
+		"200, broken off":    {{res: response{status: 200, err: broken}}, {res: response{status: 200, err: broken}, unlike: true}},
+		"timeout":            {{res: response{err: fmt.Errorf("h: %w", late)}}, {res: response{err: fmt.Errorf("h: %w", os.ErrDeadlineExceeded)}}, {res: response{err: &net.OpError{Op: "dial", Err: context.DeadlineExceeded}}}},
+		"unknown host":       {{res: response{err: broken, sight: limit.NoName}}},
+		"TLS handshake":      {{res: response{err: broken, sight: limit.BadCertificate}}},
+		"no files left here": {{res: response{err: broken, sight: limit.NoFiles}}},
+		"connection refused": {{res: response{err: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}}}},
+		"connection reset":   {{res: response{err: &net.OpError{Op: "read", Err: syscall.ECONNRESET}}}},
+		"no answer":          {{res: response{err: broken}}},
+	} {
+		for _, j := range cases {
+			for _, result := range []limit.Result{limit.Failed, limit.Limited, limit.Unknown, limit.Accepted} {
+				for _, returned := range []bool{false, true} {
+					expect := want
+					if result == limit.Accepted || returned && result != limit.Limited { // it was redirected, or not sent
+						expect = ""
+					}
+					if got := r.failedOf(&j, &dispatch.Answer{Outcome: limit.Outcome{Result: result}, Returned: returned}); got != expect {
+						t.Errorf("%d, %v, unlike %v, %v, returned %v: %q, want %q", j.res.status, j.res.err, j.unlike, result, returned, got, expect)
+					}
+				}
+			}
+		}
+	}
+}
+
+// A body is, to an expression, what it is as JSON if that is all of it, its numbers as they are written; else text that can be shown.
+func TestBodiesForExpressions(t *testing.T) {
+	for body, want := range map[string]any{
+		"":                     nil,
+		"null":                 nil,
+		` {"a":1.50} ` + "\n":  map[string]any{"a": json.Number("1.50")},
+		"12345678901234567890": json.Number("12345678901234567890"),
+		`"text"`:               "text",
+		`{"a":1} {"b":2}`:      `{"a":1} {"b":2}`,
+		`{"a":1}]`:             `{"a":1}]`,
+		"{":                    "{",
+		"plain":                "plain",
+		"cut \xff here":        "cut \ufffd here",
+	} {
+		if got := parsed([]byte(body)); !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: %#v, want %#v", body, got, want)
+		}
+	}
+}
+
+// What the provider's own batches would cost and need: half of the price, and as many files as requests and bytes take, at OpenAI for each
+// model by itself.
+func TestOwnBatches(t *testing.T) {
+	models := func(all ...PlanModel) *Plan {
+		most, expected := 10., 5.
+		p := &Plan{Models: all, USDMax: &most, USDExpected: &expected}
+		for _, m := range all {
+			p.Requests += m.Requests
+		}
+		return p
+	}
+	openAI := &LLM{own: true, seller: "openai", c: LLMConfig{Provider: OpenAI}}
+	anthropic := &LLM{own: true, seller: "anthropic", c: LLMConfig{Provider: Anthropic}}
+	for _, tc := range []struct {
+		name  string
+		l     *LLM
+		plan  *Plan
+		files int
+	}{
+		{"one", openAI, models(PlanModel{Requests: 1, bytes: 1}), 1},
+		{"as many requests as fit", openAI, models(PlanModel{Requests: 50_000, bytes: 1}), 1},
+		{"one more", openAI, models(PlanModel{Requests: 50_001, bytes: 1}), 2},
+		{"as many bytes as fit", openAI, models(PlanModel{Requests: 1, bytes: 200 << 20}), 1},
+		{"a byte more", openAI, models(PlanModel{Requests: 1, bytes: 200<<20 + 1}), 2},
+		{"more bytes than requests take", openAI, models(PlanModel{Requests: 60_000, bytes: 500 << 20}), 3},
+		{"two models", openAI, models(PlanModel{Requests: 10, bytes: 10}, PlanModel{Requests: 60_000, bytes: 10}), 3},
+		{"as many as fit at Anthropic", anthropic, models(PlanModel{Requests: 60_000, bytes: 128 << 20}, PlanModel{Requests: 40_000, bytes: 128 << 20}), 1},
+		{"one more at Anthropic", anthropic, models(PlanModel{Requests: 60_000, bytes: 10}, PlanModel{Requests: 40_001, bytes: 10}), 2},
+		{"a byte more at Anthropic", anthropic, models(PlanModel{Requests: 6, bytes: 256 << 20}, PlanModel{Requests: 4, bytes: 1}), 2},
+		{"a bound of requests alone", &LLM{own: true, seller: "mistral", c: LLMConfig{Provider: OpenAI}}, models(PlanModel{Requests: 1_000_001, bytes: 1 << 40}), 2},
+		{"a bound of bytes alone", &LLM{own: true, seller: "fireworks", c: LLMConfig{Provider: OpenAI}}, models(PlanModel{Requests: 1e9, bytes: 1<<30 + 1}), 2},
+		{"bounds that nobody states", &LLM{own: true, seller: "vertex"}, models(PlanModel{Requests: 1e6, bytes: 1 << 40}), 0},
+	} {
+		b := tc.l.ownBatch(tc.plan)
+		if b == nil {
+			t.Errorf("%s: none", tc.name)
+		} else if b.Files != tc.files || b.Discount != 0.5 || b.WithinHours != 24 || *b.USDMax != 5 || *b.USDExpected != 2.5 || b.Provider == "" || b.Docs == "" {
+			t.Errorf("%s: %+v for %v and %v USD, want %d files", tc.name, b, *b.USDMax, *b.USDExpected, tc.files)
+		}
+	}
+	noPrice := models(PlanModel{Requests: 1})
+	noPrice.USDMax, noPrice.USDExpected = nil, nil
+	if b := openAI.ownBatch(noPrice); b == nil || b.USDMax != nil || b.USDExpected != nil {
+		t.Errorf("without a price: %+v", b)
+	}
+	for name, l := range map[string]*LLM{"of another host": {seller: "openai", c: LLMConfig{Provider: OpenAI}}, "of nobody known": {own: true, seller: "nobody"}} {
+		if b := l.ownBatch(models(PlanModel{Requests: 1})); b != nil {
+			t.Errorf("%s: %+v", name, b)
+		}
+	}
+	if b := openAI.ownBatch(models()); b != nil {
+		t.Errorf("of nothing: %+v", b)
+	}
+}

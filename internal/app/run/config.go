@@ -1,0 +1,216 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/app/sharestore"
+	"github.com/paceline-go/paceline/internal/boottime"
+	"github.com/paceline-go/paceline/internal/secret"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/pool/backoff"
+	"github.com/paceline-go/paceline/provider"
+)
+
+// Config describes a run.
+type Config struct {
+	// Keys are the API keys. Each has all of the Limits for itself, but for those of one organization. If empty, there is one named "default" without a secret.
+	Keys []Key
+	// Organizations names whose keys are whose, by Key.Name: keys of one organization, project or account have the limits together. Whose another
+	// key is its answers tell, if the provider names the organization there; otherwise it has the limits for itself.
+	// With Share only what is said here counts.
+	Organizations map[string]string
+	// Bearer says where the {token} of Header and Query comes from. If nil, there is none.
+	Bearer *Bearer
+	// Header and Query are set on every request.
+	Header, Query []Template
+	// KeyHosts are the servers that keys may be sent to. If empty, the host of the first line.
+	KeyHosts secret.Places
+	// Limits are the limits that the server has for each key. If empty, there are none.
+	Limits []Rate
+	// Arrivals says what requests prove about their arrival at the server. Late must be zero.
+	Arrivals limit.Arrivals
+	// Strangers, if not nil, says that others use the Limits, too. Then sends of earlier runs are not counted again, as answers tell what
+	// is left.
+	Strangers *Sharing
+	// Share, if not nil, has all processes that share them by the same store keep to the Limits together. Then sends of earlier runs are not
+	// counted again: the store knows of them.
+	Share *sharestore.Limits
+	// Auto, if not nil, says that nobody knows the Limits, of which there are none then: each key finds out how many requests the server
+	// lets through, and shares that fairly with whoever else uses it.
+	Auto *Auto
+	// NonceUnit is the unit in which nonces count, Gap the least time between two nonces of a key: see dispatch.Key. They are used if
+	// a template has {nonce}.
+	NonceUnit, Gap time.Duration
+
+	// Next says where an answer names the page after it. A request goes on with that page, up to MaxPages for each line; if zero, 1000. If
+	// Next is nil, no pages are looked for.
+	Next     *Next
+	MaxPages int
+
+	Concurrency int           // attempts in flight; if zero, 64
+	Attempts    int           // of each request; if zero, 5
+	Timeout     time.Duration // of an attempt; if zero, 30 s
+	Redirects   int           // how many a request may follow; if zero, none
+	Backoff     backoff.Policy
+	BanStatus   []int // answers that say that a key is banned
+	NonceStatus []int // answers that say that a nonce did not rise, beside what they say in words
+	// Provider reads what answers say of limits. If nil, it is that of the Format, or of the host if that is known, or it is guessed from
+	// each answer.
+	Provider provider.Dialect
+	// Success returns an error if an answer is no success although its status says so. If nil, the status is believed. It must be safe for
+	// concurrent use.
+	Success func(body []byte) error
+	Queue   int // requests read ahead; if zero, 1000
+	// TTL is how long a request without a deadline of its own is of use after it was created. If zero, for ever. docs/run.md says when it
+	// counts as created. With Renew the TTL begins anew at each retry, as with queue.Retry.
+	TTL   time.Duration
+	Renew bool
+	// Budget is how much may be spent, in USD, over all runs with one journal. If zero, any amount. Costs are computed from Prices, for
+	// language models, or from Price, the price of an attempt of cost 1. With a Budget nothing is sent to a model without a known price.
+	Budget, Price float64
+	Prices        Prices
+	// Until is when nothing more is sent. If zero, never.
+	Until time.Time
+	// MaxOutage is for how long nothing may arrive at a host before the run ends, if nothing else is left to do. If zero, for ever;
+	// negative: the run ends as soon as it is known. It is also for how long the server may deny every request of the keys; there zero means a
+	// minute, or an hour once something was served.
+	MaxOutage time.Duration
+	UserAgent string
+	TLS       *tls.Config
+	// Dial opens connections. If nil, a net.Dialer does.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+	// Format is the format of the input and of the results. If nil, Plain.
+	Format      Format
+	Input       InputLimits
+	SkipInvalid bool
+	// InputInfo describes the input, if it is a file, so that results are not written into it.
+	InputInfo os.FileInfo
+
+	// Out and Dead are files, or "-" for Stdout. If Dead is empty it is beside Out, as the Format calls it, or "-".
+	Out, Dead string
+	// OutDir, if not empty, is a folder with a file for the body of each answer that ends its request well. Then Out is IndexOf(OutDir), and
+	// MaxResponse bounds only how much of a body is held in memory. MaxFile is how many bytes a body may have; if zero, 1 GiB. Not for an *LLM.
+	OutDir  string
+	MaxFile int64
+	// Shape, if not nil, has rows written to Out in place of results. Ordered has Out written in the order of the input. With either, a file
+	// Out is made from RowsOf(Out), and a run that resumes reads that. Not for an *LLM.
+	Shape   Shape
+	Ordered bool
+	// Summary is a file that the caller writes to. It must be none of the other files.
+	Summary        string
+	Stdout         io.Writer
+	MaxResponse    int64 // bytes kept of an answer's body; if zero, 1 MiB
+	KeepHeaders    []string
+	SyncAlways     bool // fsync the journal before each send
+	TrustClock     bool // believe the wall clock on how much time has passed since the last run
+	RetryDead      Dead // which dead letters of earlier runs are sent again
+	HoldUnanswered bool // a request that may have been served becomes a dead letter, and is not sent again
+
+	clock   func() (time.Time, boottime.Reading) // of the journal; nil: the machine's
+	results resultFormat                         // as results are written
+	view    string                               // what the user called Out, if that is a view
+	keyless bool                                 // Keys was empty: nobody knows of a key
+
+	// Notice is called with what the user should know, a line at a time. Log gets a line for each answer at debug level.
+	Notice func(string)
+	Log    *slog.Logger
+}
+
+func (c *Config) defaults() {
+	if c.Format == nil {
+		c.Format = Plain{}
+	}
+	if c.keyless = len(c.Keys) == 0; c.keyless {
+		c.Keys = []Key{{Name: "default"}}
+	}
+	c.Concurrency = cmp.Or(c.Concurrency, 64)
+	c.Attempts = cmp.Or(c.Attempts, 5)
+	c.MaxPages = cmp.Or(c.MaxPages, 1000)
+	c.Queue = cmp.Or(c.Queue, 1000)
+	c.Timeout = cmp.Or(c.Timeout, 30*time.Second)
+	c.MaxResponse = cmp.Or(c.MaxResponse, 1<<20)
+	c.results = c.Format
+	c.MaxFile = cmp.Or(c.MaxFile, 1<<30)
+	if c.OutDir != "" {
+		c.Out, c.results = IndexOf(c.OutDir), filed{}
+	}
+	c.Out = cmp.Or(c.Out, "-")
+	named := c.Out
+	if c.Shape != nil || c.Ordered {
+		c.seenAs(named)
+	}
+	c.UserAgent = cmp.Or(c.UserAgent, "paceline")
+	if c.Dead == "" {
+		c.Dead = "-"
+		if c.Out != "-" {
+			c.Dead = beside(named, c.Format.deadSuffix())
+		}
+	}
+	c.KeepHeaders = slices.Clone(c.KeepHeaders)
+	for i, n := range c.KeepHeaders {
+		c.KeepHeaders[i] = strings.ToLower(n)
+	}
+	if c.Notice == nil {
+		c.Notice = func(string) {}
+	}
+	for _, l := range c.Limits {
+		if l.Unit == limit.Requests && l.Model == "" && !l.Alone && (c.Input.Cost == 0 || l.Most() < c.Input.Cost) {
+			c.Input.Cost = l.Most()
+		}
+	}
+}
+
+// seenAs has the results shown through a view.
+func (c *Config) seenAs(out string) {
+	c.view = out
+	switch {
+	case out != "-":
+		c.Out, c.results = RowsOf(out), newRows(c)
+	case c.Ordered:
+		c.results = newRows(c)
+	default:
+		c.results = stream{newRows(c)}
+	}
+}
+
+// secretKeys are the values of the keys, and the secrets that the issuer of tokens uses itself.
+func (c *Config) secretKeys() (all []secret.Key) {
+	for _, k := range c.Keys {
+		all = append(all, secret.Key{Name: k.Name, Value: k.Secret})
+	}
+	if c.Bearer != nil {
+		own := c.Bearer.Issuer.Secrets()
+		for _, name := range slices.Sorted(maps.Keys(own)) {
+			all = append(all, secret.Key{Name: name, Value: own[name]})
+		}
+	}
+	return all
+}
+
+// hasSecrets says whether requests are sent with keys or tokens.
+func (c *Config) hasSecrets() bool { return c.uses("key") || c.uses("token") }
+
+// uses says whether one of the templates has this placeholder.
+func (c *Config) uses(word string) bool { return Uses(c.Header, word) || Uses(c.Query, word) }
+
+// DeadBeside is the file for dead letters beside the results in out: OUT.dead.jsonl, where OUT is out without its ending.
+func DeadBeside(out string) string { return beside(out, Plain{}.deadSuffix()) }
+
+func beside(out, suffix string) string {
+	if ext := filepath.Ext(out); ext == ".jsonl" || isTable(ext) {
+		out = out[:len(out)-len(ext)]
+	}
+	return out + suffix
+}

@@ -1,0 +1,70 @@
+package run
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/paceline-go/paceline/internal/app/journal"
+	"github.com/paceline-go/paceline/internal/secret"
+)
+
+// A body that was cut wherever is kept up to its last whole character, and one that is no text as bytes.
+func TestBodyCutAnywhere(t *testing.T) {
+	const text = "aé€😀-😀€éa"
+	for n := range len(text) + 1 {
+		want := strings.ToValidUTF8(text[:n], "")
+		var r Result
+		r.setBody(&response{status: http.StatusOK, body: []byte(text[:n]), cut: true}, new(secret.Set))
+		if r.Body == nil || *r.Body != want || !r.BodyCut || len(r.BodyBase64) > 0 {
+			t.Errorf("cut after %d bytes: %s, expected %q", n, r.line(), want)
+		}
+		r = Result{}
+		r.setBody(&response{status: http.StatusOK, body: []byte(text[:n])}, new(secret.Set))
+		if whole := want == text[:n]; r.BodyCut || (r.Body != nil) != whole || whole && *r.Body != want || !whole && string(r.BodyBase64) != text[:n] {
+			t.Errorf("of %d bytes: %s", n, r.line())
+		}
+	}
+	// What is no text before the cut is kept to the byte, but for what may be the beginning of a character.
+	for body, want := range map[string]string{"\xff\xfe\x00": "\xff\xfe\x00", "a\x80b": "a\x80b", "\x80\x80\x80\x80": "\x80"} {
+		var r Result
+		r.setBody(&response{status: http.StatusOK, body: []byte(body), cut: true}, new(secret.Set))
+		if r.Body != nil || !bytes.Equal(r.BodyBase64, []byte(want)) {
+			t.Errorf("%q: %s", body, r.line())
+		}
+	}
+}
+
+// Of many requests that were left unanswered a hundred are named, and how many more there are.
+func TestTellsOfAHundredOpen(t *testing.T) {
+	for _, n := range []int{1, 100, 101, 250} {
+		var told []string
+		r := &Run{c: Config{Notice: func(s string) { told = append(told, s) }}}
+		r.store.journal = new(journal.Journal)
+		open := map[string]struct{}{}
+		for i := range n {
+			open[fmt.Sprintf("id-%03d", i)] = struct{}{}
+		}
+		r.tellOpen(open)
+		more, all := fmt.Sprintf("and %d more", n-100), strings.Join(told, "\n")
+		if named := strings.Count(all, "id-"); named != min(n, 100) || strings.Contains(all, more) != (n > 100) || !strings.Contains(all, fmt.Sprintf("id-%03d", min(n, 100)-1)) {
+			t.Errorf("of %d, %d are named: %s", n, named, all)
+		}
+	}
+}
+
+// An address of an API is a whole one, and has nothing behind its path.
+func TestBaseURLs(t *testing.T) {
+	for address, ok := range map[string]bool{
+		"": true, "https://h.test": true, "http://h.test:8080/v1/": true, "https://[::1]/v1": true,
+		"h.test": false, "ftp://h.test": false, "https://": false, "https://:80": false, "https://h.test/?a=1": false, "https://me@h.test": false, "https://h.test:x": false, "//h.test": false,
+	} {
+		_, err := NewLLM(LLMConfig{BaseURL: address})
+		want := fmt.Sprintf("base URL %q, expected http:// or https://, a host and perhaps a path", address)
+		if (err == nil) != ok || err != nil && err.Error() != want {
+			t.Errorf("%q: %v", address, err)
+		}
+	}
+}

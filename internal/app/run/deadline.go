@@ -1,0 +1,123 @@
+package run
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/app/journal"
+)
+
+// starts says when the durations of a file's lines begin: when the first run began that read them. For an input that cannot be read twice
+// the duration of each line begins when it is read; the journal remembers that.
+type starts struct {
+	sum  uint64          // a checksum of the lines so far
+	ends []end           // where lines end, from the first one with a duration on
+	of   []journal.Start // the starts that belong to this input
+}
+
+// end is a line, and a checksum of all lines up to its end.
+type end struct {
+	line int
+	sum  uint64
+}
+
+// add takes in a line; timed says that it has a duration.
+func (s *starts) add(q *Request, timed bool) {
+	const prime = 1099511628211 // FNV-1a
+	for i := range len(q.ID) {
+		s.sum = (s.sum ^ uint64(q.ID[i])) * prime
+	}
+	s.sum = (s.sum ^ 0xff) * prime // a byte that is in no id ends each of them
+	if timed || s.ends != nil {
+		s.ends = append(s.ends, end{q.Line, s.sum})
+	}
+}
+
+// knows says whether a start belongs to the first lines of this input.
+func (s *starts) knows(of journal.Start) bool {
+	i, found := slices.BinarySearchFunc(s.ends, of.Lines, func(e end, line int) int { return cmp.Compare(e.line, line) })
+	return found && s.ends[i].sum == of.Sum
+}
+
+// open finds the starts that earlier runs recorded of this input. The durations of lines that none of them had begin now; then open returns a
+// start that has to be recorded.
+func (s *starts) open(before []journal.Start, now time.Time) (news journal.Start, isNews bool) {
+	if len(s.ends) == 0 {
+		return news, false
+	}
+	for _, b := range before {
+		if s.knows(b) {
+			s.of = append(s.of, b)
+		}
+	}
+	last := s.ends[len(s.ends)-1]
+	if _, known := s.at(last.line); known {
+		return news, false
+	}
+	news = journal.Start{At: now.UnixNano(), Lines: last.line, Sum: last.sum}
+	s.of = append(s.of, news)
+	return news, true
+}
+
+// at is when the duration of a line began. It returns false if the line was not there when the input was checked.
+func (s *starts) at(line int) (time.Time, bool) {
+	first, found := int64(math.MaxInt64), false
+	for _, of := range s.of {
+		if of.Lines >= line {
+			first, found = min(first, of.At), true
+		}
+	}
+	return time.Unix(0, first), found
+}
+
+// lasts is the duration within which a request has to be sent; 0: there is none.
+func (r *Run) lasts(q *Request) time.Duration {
+	if !q.At.IsZero() {
+		return 0
+	}
+	return cmp.Or(q.TTL, r.c.TTL)
+}
+
+// due says how long a request may still wait (0: for ever; negative: it has expired), and how long each of its retries (negative: no
+// longer).
+func (r *Run) due(q *Request) (ttl, renewal time.Duration) {
+	d := r.lasts(q)
+	switch {
+	case !q.At.IsZero():
+		return expiring(q.At), -1
+	case d == 0:
+		return 0, 0
+	}
+	ttl = expiring(r.start(q).Add(d))
+	// To be sent again by another run is a retry, too.
+	if r.c.Renew && (ttl < 0 || r.tally.isAgain(q.ID)) {
+		ttl = d
+	}
+	return ttl, d
+}
+
+// expiring is how long it is until an instant: never 0.
+func expiring(at time.Time) time.Duration {
+	return cmp.Or(time.Until(at), -1)
+}
+
+// start is when the duration of a request begins.
+func (r *Run) start(q *Request) time.Time {
+	if !q.Created.IsZero() {
+		return q.Created
+	}
+	if at, ok := r.store.history.Reads[q.ID]; ok {
+		return time.Unix(0, at)
+	}
+	if at, ok := r.starts.at(q.Line); ok {
+		return at
+	}
+	if r.store.journal != nil {
+		if err := r.store.journal.Read(q.ID, q.read); err != nil {
+			r.fail(err)
+		}
+	}
+	return q.read
+}

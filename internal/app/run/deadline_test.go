@@ -1,0 +1,230 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/app/journal"
+)
+
+// stream sends what is read from in, which cannot be read twice.
+func (b *bench) stream(in io.Reader) ran {
+	b.t.Helper()
+	r := b.made(b.config)
+	if err := r.Open(); err != nil {
+		b.t.Fatal(err)
+	}
+	if b.drain != nil {
+		go b.drain(r)
+	}
+	out := ran{err: r.Send(context.Background(), "in", in)}
+	var err error
+	if out.Totals, err = r.Close(); err != nil {
+		b.t.Error(err)
+	}
+	out.results, out.lines = readResults(b.t, b.config.Out)
+	out.dead, _ = readResults(b.t, DeadBeside(b.config.Out))
+	return out
+}
+
+func timed(id, url, deadline string) string {
+	return fmt.Sprintf(`{"id":%q,"url":%q,"deadline":%q}`, id, url, deadline)
+}
+
+func (r ran) states(ids string) string {
+	var all []string
+	for id := range strings.FieldsSeq(ids) {
+		state := r.results[id].State
+		if d, dead := r.dead[id]; dead && state == "" {
+			state = d.State + " " + d.Class
+		}
+		all = append(all, state)
+	}
+	return strings.Join(all, ", ")
+}
+
+// What is read late from a pipe has its time from then, or from when it was created.
+func TestDeadlineOfAStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, url, _ := virtualBench(t, func(http.ResponseWriter, *http.Request) {})
+		in, w := io.Pipe()
+		go func() {
+			time.Sleep(400 * time.Millisecond)
+			created := time.Now().Add(-10 * time.Second).Format(time.RFC3339Nano)
+			for i, ttl := range []string{"5s", "1m"} {
+				fmt.Fprintf(w, `{"id":"created%d","url":%q,"deadline":%q,"created":%q}`+"\n", i, url, ttl, created)
+			}
+			fmt.Fprintln(w, timed("late", url, "300ms"))
+			w.Close()
+		}()
+		if got := b.stream(in); got.err != nil || got.states("created0 created1 late") != "expired, done, done" {
+			t.Errorf("%s: %+v, %v", got.states("created0 created1 late"), got.Totals, got.err)
+		}
+	})
+}
+
+// A run that resumes goes on with the time that was left: of a stream from when each line was read first.
+func TestDeadlineOfAStreamResumed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, url, _ := virtualBench(t, func(http.ResponseWriter, *http.Request) {})
+		b.config.Limits = []Rate{{N: 1, Per: time.Minute, Text: "1/m"}}
+		text := strings.Join([]string{timed("first", url, "1h"), timed("waits", url, "300ms"), timed("longer", url, "1h")}, "\n")
+		b.drain = func(r *Run) { // once all are read
+			for r.Progress().Waiting < 2 || r.Progress().Done < 1 {
+				time.Sleep(time.Millisecond)
+			}
+			r.Drain()
+		}
+		if got := b.stream(strings.NewReader(text)); got.err != nil || got.Done != 1 || got.Left != 2 {
+			t.Fatalf("%+v, %v", got.Totals, got.err)
+		}
+		time.Sleep(300 * time.Millisecond)
+		b.config.Limits, b.drain = nil, nil
+		if got := b.stream(strings.NewReader(text + "\n" + timed("new", url, "300ms"))); got.err != nil || got.states("first waits longer new") != "done, expired, done, done" {
+			t.Errorf("%s: %+v, %v", got.states("first waits longer new"), got.Totals, got.err)
+		}
+	})
+}
+
+// Of a file: from the first run that had them. What was appended since is new, and so is another file with the same results.
+func TestDeadlineOfAFileResumed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, url, _ := virtualBench(t, func(http.ResponseWriter, *http.Request) {})
+		b.config.TTL = 400 * time.Millisecond
+		b.tamper = (*Run).Drain
+		lines := requests(3, url)
+		lines[2] = timed("r2", url, "1h")
+		if got := b.run(lines...); got.err != nil || got.Left != 3 {
+			t.Fatalf("%+v, %v", got.Totals, got.err)
+		}
+		b.tamper = nil
+		b.config.TTL = time.Minute
+		if got := b.run(lines[0]); got.states("r0") != "done" {
+			t.Errorf("a longer one has not passed: %s", got.states("r0"))
+		}
+		time.Sleep(400 * time.Millisecond)
+		b.config.TTL = 400 * time.Millisecond
+		lines = append(lines, request("appended", url))
+		if got := b.run(lines...); got.states("r0 r1 r2 appended") != "done, expired, done, done" || got.Lost != 0 {
+			t.Errorf("%s: %+v", got.states("r0 r1 r2 appended"), got.Totals)
+		}
+		if got := b.run(request("x", url), request("y", url)); got.states("x y") != "done, done" {
+			t.Errorf("another file: %s", got.states("x y"))
+		}
+	})
+}
+
+// A retry counts anew, and so does another run; an instant is an instant. What it is too late for each time is a dead letter.
+func TestRenew(t *testing.T) {
+	answers := func(w http.ResponseWriter, q *http.Request) {
+		if time.Sleep(150 * time.Millisecond); q.URL.RawQuery != "waits" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}
+	for _, renew := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			b, url, seen := virtualBench(t, answers)
+			b.config.Renew, b.config.Attempts, b.config.TTL = renew, 3, 250*time.Millisecond
+			b.config.Concurrency = 2
+			at := time.Now().Add(250 * time.Millisecond).Format(time.RFC3339Nano)
+			got := b.run(request("fails", url+"?fails"), timed("instant", url+"?instant", at))
+			want, class, sent := "expired, expired", "", 2
+			if renew {
+				want, class, sent = "dead outage, expired", "outage", 3
+			}
+			if got.err != nil || got.states("fails instant") != want || got.dead["fails"].Class != class {
+				t.Errorf("renew %v: %s, want %s", renew, got.states("fails instant"), want)
+			}
+			if n := seen("fails"); n != sent { // in its time; or three times with a time for each
+				t.Errorf("renew %v: it was sent %d times, want %d", renew, n, sent)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) { // it never gets a turn
+		b, url, _ := virtualBench(t, answers)
+		b.config.Renew, b.config.Attempts, b.config.TTL = true, 2, 60*time.Millisecond
+		b.config.Limits = []Rate{{N: 1, Per: time.Second / 2, Text: "1/500ms"}}
+		got := b.run(timed("first", url+"?waits", "1h"), request("second", url+"?waits"))
+		if got.states("first second") != "done, dead expired" || got.dead["second"].Attempts != 2 {
+			t.Fatalf("%s: %+v", got.states("first second"), got.dead["second"])
+		}
+		// Sent again it has its time again.
+		b.config.Limits, b.config.RetryDead = nil, 1<<expired
+		b.config.TTL = 20 * time.Millisecond
+		if got = b.run(timed("first", url+"?waits", "1h"), request("second", url+"?waits")); got.states("second") != "done" {
+			t.Errorf("%s: %+v", got.states("second"), got.dead["second"])
+		}
+	})
+}
+
+// What stands for the lines of a file is told by all of them, in their order.
+func TestStarts(t *testing.T) {
+	input := func(ids string) *starts {
+		s := &starts{}
+		for i, id := range strings.Fields(ids) {
+			s.add(&Request{ID: id, Line: 2*i + 1}, i >= 1)
+		}
+		return s
+	}
+	at := time.Unix(1_800_000_000, 0)
+	began := func(s *starts, line int) int {
+		when, ok := s.at(line)
+		if !ok {
+			return -1
+		}
+		return int(when.Sub(at) / time.Hour)
+	}
+	var known []journal.Start
+	for run, c := range []struct {
+		ids  string
+		want string // hours after at when lines 3, 5, 7 began
+		news bool
+	}{
+		{"a b c", "0 0 -1", true}, {"a b c", "0 0 -1", false}, {"a b c d", "0 0 2", true}, {"a b c d", "0 0 2", false},
+		{"a b d", "4 4 -1", true}, {"x b c", "5 5 -1", true}, {"ab c d", "6 6 -1", true}, {"a b", "7 -1 -1", true}, {"a b c", "0 0 -1", false}, {"a", "-1 -1 -1", false},
+	} {
+		s := input(c.ids)
+		news, isNews := s.open(known, at.Add(time.Duration(run)*time.Hour))
+		if isNews {
+			known = append(known, news)
+		}
+		if got := fmt.Sprint(began(s, 3), began(s, 5), began(s, 7)); got != c.want || isNews != c.news {
+			t.Errorf("run %d, %s: %s %v, expected %s %v", run, c.ids, got, isNews, c.want, c.news)
+		}
+	}
+}
+
+// How long a request may wait first, and how long each of its retries.
+func TestDue(t *testing.T) {
+	for _, c := range []struct {
+		age            time.Duration
+		renew, again   bool
+		first, renewal time.Duration // to the second
+	}{
+		{80 * time.Second, false, false, 10 * time.Second, 90 * time.Second},
+		{100 * time.Second, false, false, -10 * time.Second, 90 * time.Second},
+		{100 * time.Second, false, true, -10 * time.Second, 90 * time.Second},
+		{80 * time.Second, true, false, 10 * time.Second, 90 * time.Second},
+		{100 * time.Second, true, false, 90 * time.Second, 90 * time.Second}, // late, which is an attempt
+		{80 * time.Second, true, true, 90 * time.Second, 90 * time.Second},   // a dead letter: this run is a retry
+		{-time.Hour, false, false, time.Hour + 90*time.Second, 90 * time.Second},
+	} {
+		r, err := New(Config{TTL: 90 * time.Second, Renew: c.renew, RetryDead: AllDead})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.again {
+			r.tally.ledger[digestOf("a")] = standing(0).dead(outage)
+		}
+		first, renewal := r.due(&Request{ID: "a", Created: time.Now().Add(-c.age)})
+		if first.Round(time.Second) != c.first || renewal != c.renewal {
+			t.Errorf("%+v: %v, %v", c, first, renewal)
+		}
+	}
+}

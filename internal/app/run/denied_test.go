@@ -1,0 +1,187 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/pool/dispatch"
+)
+
+// A key that denies all, and is the only one, costs two requests and not the file: it is said, it is asked ever more rarely, and the run
+// ends in a way that goes on once that is mended. Before, 400 of 400 were dead after 20 s.
+func TestOnlyKeyDenies(t *testing.T) {
+	for _, c := range []struct {
+		key, says, ends string
+	}{
+		{"A", "key A may do nothing (401, 403), 3 times in a row now; one request at a time goes to see", "key A denies all for 1m3s: answered 403 Forbidden"},
+		{"", "the server denies all (401, 403), 3 times in a row now; one request at a time goes to see", "the server denies all for 1m3s: answered 403 Forbidden"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			asked, mended := 0, false
+			v := newInTime(t, oneByOne(func(w http.ResponseWriter, _ *http.Request) {
+				if asked++; !mended {
+					w.WriteHeader(http.StatusForbidden)
+				}
+			}), perSecond(20))
+			v.config.Attempts = 1
+			if c.key != "" {
+				v.keys(c.key)
+			}
+			const n = 200
+			lines := requests(n, "http://server/")
+			got := v.run(lines)
+			// 16 were in flight together, two more when two were dead, and after pauses of 1, 2, 4, 8, 16 and 32 s one goes to see.
+			if !errors.Is(got.err, dispatch.ErrExhausted) || got.err.Error() != c.ends || got.Dead != 2 || got.Left != n-2 || got.Lost != 0 || asked > 16+2+6 {
+				t.Errorf("%+v, %v; asked %d times", got.Totals, got.err, asked)
+			}
+			if strings.Count(got.notices, c.says) != 1 || strings.Contains(got.notices, "default") {
+				t.Errorf("%s", got.notices)
+			}
+			journal, err := os.ReadFile(v.config.Out + ".journal")
+			if answers := strings.Count(string(journal), `{"answer"`); err != nil || answers != asked {
+				t.Errorf("%d of %d answers are in the journal, %v", answers, asked, err)
+			}
+			mended = true
+			v.config.RetryDead = AllDead
+			if got = v.run(lines); got.err != nil || got.Done != n || strings.Contains(got.notices, "not answered") {
+				t.Errorf("again: %+v, %v: %s", got.Totals, got.err, got.notices)
+			}
+		})
+	}
+}
+
+// Where a key is denied for a while no request pays for it; what is denied among others that are served is dead at once.
+func TestDeniedForAWhile(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		keyless    bool
+		denies     func(id int, since time.Duration) bool
+		dead, most int // seconds
+	}{
+		{"one of them", false, func(id int, _ time.Duration) bool { return id == 70 }, 1, 21},
+		{"every tenth", false, func(id int, _ time.Duration) bool { return id%10 == 0 }, 40, 21},
+		{"a time", false, func(_ int, since time.Duration) bool { return since > 2*time.Second && since < 5*time.Minute }, 2, 600},
+		{"30 together", false, func(id int, _ time.Duration) bool { return id >= 100 && id < 130 }, 30, 900},
+		{"200 together, and nobody has a key", true, func(id int, _ time.Duration) bool { return id >= 100 && id < 300 }, 200, 21},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			v := newInTime(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				var id int
+				_, _ = fmt.Sscan(r.FormValue("id"), &id)
+				// In one instant answers come in any order, and three denials of those could be the last three of a second.
+				time.Sleep(time.Duration(id) * time.Microsecond)
+				if c.denies(id, time.Since(began)) {
+					w.WriteHeader(http.StatusForbidden)
+				}
+			}), perSecond(20))
+			if !c.keyless {
+				v.keys("A")
+			}
+			const n = 400
+			var lines []string
+			for i := range n {
+				lines = append(lines, request(fmt.Sprint("q", i), fmt.Sprint("http://server/?id=", i)))
+			}
+			got := v.run(lines)
+			if got.err != nil || got.Dead > c.dead || got.Done != n-got.Dead || c.name != "a time" && got.Dead != c.dead || got.took > time.Duration(c.most)*time.Second {
+				t.Errorf("%s: %+v, %v in %v: %s", c.name, got.Totals, got.err, got.took, got.notices)
+			}
+		})
+	}
+}
+
+// What is served ends a time of denials, and the next one begins with its own first.
+func TestDeniedSince(t *testing.T) {
+	var d denials
+	now := time.Now()
+	denied, served := dispatch.Answer{Denied: true}, dispatch.Answer{Outcome: limit.Outcome{Result: limit.Accepted}}
+	for i, c := range []struct {
+		ans    dispatch.Answer
+		since  int
+		served bool
+	}{{dispatch.Answer{}, -1, false}, {denied, 1, false}, {denied, 1, false}, {dispatch.Answer{}, 1, false}, {served, -1, true}, {denied, 5, true}} {
+		d.heard(now.Add(time.Duration(i)), &c.ans)
+		since, was := d.last()
+		if was != c.served || since.IsZero() != (c.since < 0) || c.since >= 0 && since != now.Add(time.Duration(c.since)) {
+			t.Errorf("%d: since %v, served %v", i, since, was)
+		}
+	}
+}
+
+// What was dead of a denial and is sent again is dead again, however many there are; a single request is, too.
+func TestDeniedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newInTime(t, oneByOne(func(w http.ResponseWriter, r *http.Request) {
+			if r.FormValue("id") != "" {
+				w.WriteHeader(http.StatusForbidden)
+			}
+		}), perSecond(20))
+		v.keys("A")
+		v.config.Concurrency = 1 // between two denials something is served, and not only in the input: on a busy machine goroutines overtake one another
+		var lines []string
+		for i := range 20 {
+			lines = append(lines, request(fmt.Sprint("q", i), "http://server/?id=1"), request(fmt.Sprint("r", i), "http://server/"))
+		}
+		if got := v.run(lines); got.err != nil || got.Done != 20 || got.Dead != 20 {
+			t.Errorf("%+v, %v", got.Totals, got.err)
+		}
+		v.config.RetryDead = AllDead
+		if got := v.run(lines); got.err != nil || got.Dead != 20 || got.took > 2*time.Second {
+			t.Errorf("again: %+v, %v in %v", got.Totals, got.err, got.took)
+		}
+		v.config.Out += "2"
+		if got := v.run(lines[:1:1]); got.err != nil || got.Dead != 1 {
+			t.Errorf("one: %+v, %v", got.Totals, got.err)
+		}
+	})
+}
+
+// Where the user gave no key, none is named.
+func TestNoKeyIsNamed(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		answer func(http.ResponseWriter)
+		says   []string
+		ends   string
+	}{
+		{"banned", func(w http.ResponseWriter) { w.WriteHeader(418) }, []string{"the server refuses for good: answered 418 I'm a teapot; nothing more is sent"},
+			"the server refuses for good: answered 418 I'm a teapot"},
+		{"refused", func(w http.ResponseWriter) { w.WriteHeader(429) }, []string{"the server refuses all, 4 times in a row, with nothing served between; one request at a time"}, ""},
+		{"told to wait", func(w http.ResponseWriter) { w.Header().Set("Retry-After", "90"); w.WriteHeader(429) }, []string{"the server asks to stay away for 1m30s, until "}, ""},
+		{"nonces", func(w http.ResponseWriter) { w.WriteHeader(409) }, []string{"the server refuses nonces, 4 in a row now, which rose and were in order: another process counts on"}, ""},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			v := newInTime(t, oneByOne(func(w http.ResponseWriter, _ *http.Request) {
+				if time.Since(began) < 2*time.Minute {
+					c.answer(w)
+				}
+			}), perSecond(5))
+			v.config.BanStatus, v.config.NonceStatus = []int{418}, []int{409}
+			if c.name == "nonces" {
+				v.nonces()
+			}
+			got := v.run(requests(20, "http://server/"))
+			for _, want := range c.says {
+				if !strings.Contains(got.notices, want) {
+					t.Errorf("%s: %s", c.name, got.notices)
+				}
+			}
+			var why strings.Builder
+			for _, p := range got.progress {
+				why.WriteString(p.Why + "\n")
+			}
+			if err := fmt.Sprint(got.err); c.ends != "" && err != c.ends || c.ends == "" && got.err != nil || strings.Contains(err+got.notices+why.String(), "default") || strings.Contains(got.notices, "key") {
+				t.Errorf("%s: %v, %s%s", c.name, got.err, got.notices, why.String())
+			}
+		})
+	}
+}

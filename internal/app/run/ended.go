@@ -1,0 +1,180 @@
+package run
+
+import (
+	"errors"
+
+	"github.com/paceline-go/paceline/internal/app/journal"
+	"github.com/paceline-go/paceline/pool/queue"
+)
+
+// endings are requests that have ended, whose results are written together.
+type endings struct {
+	r     *Run
+	to    *results
+	lines []byte
+	of    []ended
+	lost  bool // something could not be written
+
+	// These are kept only so that their memory is used again.
+	line    Result
+	keep    kept
+	answers []journal.Answered
+	ids     []string
+}
+
+// ended is a request that has ended.
+type ended struct {
+	*queue.Ended
+	job      *job
+	from, to int // its line is lines[from:to]
+	unsaved  bool
+	written  bool
+}
+
+// mostLines is how many bytes of lines are collected before they are written. The bodies in them are held twice meanwhile.
+const mostLines = 256 << 10
+
+// endedNow writes what became of one request, and says whether that succeeded.
+func (r *Run) endedNow(e queue.Ended) bool {
+	w := r.endings.Get().(*endings)
+	w.r, w.keep.more, w.lost = r, r.c.KeepHeaders, false
+	w.add(&e)
+	w.write()
+	defer r.endings.Put(w)
+	return !w.lost
+}
+
+// ended writes what became of requests: first the results, then the answers in the journal. Each Pool calls it, one call at a time; so do the
+// feeder and goroutines that send.
+func (r *Run) ended(all []queue.Ended) {
+	w := r.endings.Get().(*endings)
+	w.r, w.keep.more = r, r.c.KeepHeaders
+	for i := range all {
+		if j := all[i].Request.Value.(*job); j.told {
+			r.course.free(j.size)
+			continue
+		}
+		w.add(&all[i])
+	}
+	w.write()
+	if cap(w.lines) <= keptLine {
+		r.endings.Put(w)
+	}
+}
+
+// add takes in one request. It writes those before it if they go to another file, and all of them if their lines are long.
+func (w *endings) add(e *queue.Ended) {
+	to := w.r.store.out
+	if e.State == queue.Dead {
+		to = w.r.store.dead
+	}
+	if to != w.to {
+		w.write()
+		w.to = to
+	}
+	one := ended{Ended: e, job: e.Request.Value.(*job), from: len(w.lines)}
+	if one.job.res.unsaved != nil && e.State == queue.Done {
+		one.to, one.unsaved = one.from, true
+		w.of = append(w.of, one)
+		return
+	}
+	w.r.result(&w.line, &w.keep, one.job, e)
+	w.lines = w.r.c.results.line(w.lines, &w.line)
+	one.to = len(w.lines)
+	if w.of = append(w.of, one); one.to >= mostLines {
+		w.write()
+	}
+}
+
+func (w *endings) write() {
+	if len(w.of) == 0 {
+		return
+	}
+	results := w.results()
+	err := errors.Join(results, w.journal())
+	r, size := w.r, int64(0)
+	if r.sender.files != nil {
+		err = errors.Join(err, w.files())
+	}
+	if v := r.store.view; v != nil && v.order != nil && w.to != r.store.out {
+		w.pass(v.order)
+	}
+	r.store.wake()
+	r.tally.ended(w.of, !w.to.Regular())
+	for i := range w.of {
+		j := w.of[i].job
+		size += j.size
+		w.lost = w.lost || !w.of[i].written
+		if j.first {
+			r.trials.set(j.r.Estimate.Model, untried, "") // no effect if its answer has decided
+		}
+		r.release(j)
+		j.res.body, j.r.Body, j.r.Raw = nil, nil, nil // the Pool and its queue remember a request for a while
+	}
+	r.course.free(size)
+	if err != nil {
+		r.fail(err)
+	}
+	clear(w.of)
+	clear(w.answers)
+	clear(w.ids)
+	w.of, w.lines, w.line = w.of[:0], w.lines[:0], Result{}
+}
+
+// results writes the lines together. If that fails, maybe because the disk is almost full, it writes them one by one, but not to a stream,
+// where a part of them may be already.
+func (w *endings) results() error {
+	err := w.to.Append(w.lines)
+	for i := range w.of {
+		e := &w.of[i]
+		e.written = !e.unsaved && (err == nil || len(w.of) > 1 && w.to.Regular() && w.to.Append(w.lines[e.from:e.to]) == nil)
+	}
+	return err
+}
+
+// pass tells the order not to wait for dead letters, which are in a file of their own.
+func (w *endings) pass(o *order) {
+	for i := range w.of {
+		if e := &w.of[i]; e.written {
+			o.ended(e.job.r.digest, span{})
+		}
+	}
+}
+
+// files hands over the bodies whose lines are written now, so that their files get their names.
+func (w *endings) files() error {
+	s, n := &w.r.store, 0
+	for i := range w.of {
+		if e := &w.of[i]; e.written && e.job.res.saved != nil {
+			n = s.files.add(*e.job.res.saved)
+		}
+	}
+	if n < mostUnnamed {
+		return nil
+	}
+	return s.sync(1)
+}
+
+// journal records the answers of the requests whose results are written. A request without a result is sent again by the next run.
+func (w *endings) journal() error {
+	to := w.r.store.journal
+	if to == nil {
+		return nil
+	}
+	w.answers, w.ids = w.answers[:0], w.ids[:0]
+	for i := range w.of {
+		e := &w.of[i]
+		if !e.written {
+			continue
+		}
+		w.ids = append(w.ids, e.job.r.ID)
+		if e.job.n != 0 {
+			w.answers = append(w.answers, e.job.answer())
+		}
+	}
+	err := to.Answers(w.answers)
+	if err == nil {
+		to.Ended(w.ids...)
+	}
+	return err
+}

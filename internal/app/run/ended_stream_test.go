@@ -1,0 +1,30 @@
+package run
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/paceline-go/paceline/internal/app/durable"
+)
+
+// half takes half of the first write, as a disk does that is full, and all of those that follow.
+type half struct{ got []byte }
+
+func (h *half) Write(b []byte) (int, error) {
+	if h.got == nil {
+		h.got = append(h.got, b[:len(b)/2]...)
+		return len(b) / 2, errors.New("full")
+	}
+	h.got = append(h.got, b...)
+	return len(b), nil
+}
+
+// Of a stream nothing can be taken back: what a failed write has left there is not written again behind it.
+func TestStreamIsNotWrittenTwice(t *testing.T) {
+	var out half
+	w := endings{to: &results{File: durable.Stream("standard output", &out)}, lines: []byte("{1}\n{2}\n")}
+	w.of = []ended{{from: 0, to: 4}, {from: 4, to: 8}}
+	if err := w.results(); err == nil || string(out.got) != "{1}\n" || w.of[1].written {
+		t.Errorf("%q, %+v, %v", out.got, w.of, err)
+	}
+}

@@ -1,0 +1,72 @@
+package run
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+)
+
+// entry is what a rerun reads of a result.
+type entry struct {
+	ID     string `json:"id"`
+	State  string `json:"state"`
+	Status int    `json:"status"`
+	Class  string `json:"class"` // only dead letters have one
+	Digest Digest `json:"request_digest"`
+	Page   int    `json:"page"`
+	Next   string `json:"next"`
+	File   string `json:"file"` // the file with the answer's body, if the run writes such files
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"`
+
+	body []byte // the answer of a language model
+}
+
+func (Plain) entry(line []byte, _ bool) (e entry, ok bool) {
+	if e.read(line) {
+		return e, true
+	}
+	return slowEntry(line)
+}
+
+// slowEntry reads any line of results.
+func slowEntry(line []byte) (e entry, ok bool) {
+	ok = json.Unmarshal(line, &e) == nil && e.ID != "" && (e.State == "done" || e.State == "expired" || e.State == "dead")
+	return e, ok
+}
+
+// read is slowEntry made quick, as every run reads all its results back. It reads a line that Result.append wrote for a request that is
+// done, if its id needs no escapes. The members in between must be JSON and are passed over. False: slowEntry has to read the line.
+func (e *entry) read(line []byte) bool {
+	id, rest, found := bytes.Cut(line, []byte(`","state":"done","status":`))
+	id, begins := bytes.CutPrefix(id, []byte(`{"id":"`))
+	if !found || !begins || len(id) == 0 || len(rest) < 3 || !json.Valid(line) {
+		return false
+	}
+	for _, c := range id {
+		if c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	if bytes.Contains(rest, []byte(`,"page":`)) || bytes.Contains(rest, []byte(`,"next":`)) {
+		return false
+	}
+	// The digest is the last member of the line. One that is found there cannot be part of an answer's body.
+	const name, digits = `,"request_digest":"`, 16
+	end := len(rest) - digits - len("\"}\n")
+	if end < len(name) || string(rest[end+digits:]) != "\"}\n" || string(rest[end-len(name):end]) != name {
+		return false
+	}
+	status, err := strconv.Atoi(string(rest[:3]))
+	if err != nil || status < 100 || rest[3] != ',' {
+		return false
+	}
+	digest := rest[end : end+digits]
+	for _, c := range digest {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	e.ID, e.State, e.Status, e.Digest = string(id), "done", status, Digest(digest)
+	return true
+}

@@ -1,0 +1,157 @@
+package run
+
+import (
+	"cmp"
+	"errors"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/pool/dispatch"
+)
+
+// Failure counts the attempts that failed in the same way.
+type Failure struct {
+	What     string `json:"what"`              // the status of the answer, or why there was none: "503", "timeout"
+	Attempts int    `json:"attempts"`          // how many failed so
+	Dead     int    `json:"dead"`              // how many were the last of a dead letter; after the others the request is sent again
+	Example  string `json:"example,omitempty"` // the first of these attempts, in words
+}
+
+const (
+	// "Lately" means the last minute, which is counted in slots.
+	failureSlots = 6
+	failureSlot  = 10 * time.Second
+	// mostFailures bounds the memory. Further ways to fail are counted together as otherFailures.
+	mostFailures  = 50
+	otherFailures = "others"
+)
+
+// failures counts attempts that failed, by how they failed. The tally's lock guards it. The zero value is empty.
+type failures struct {
+	of map[string]*failure
+}
+
+type failure struct {
+	Failure
+	slots [failureSlots]struct {
+		at             int64 // the number of the slot, as slotOf has it
+		attempts, dead int
+	}
+}
+
+func (f *failures) named(what string) *failure {
+	if f.of == nil {
+		f.of = map[string]*failure{}
+	}
+	is := f.of[what]
+	if is == nil {
+		if len(f.of) >= mostFailures {
+			what = otherFailures
+		}
+		if is = f.of[what]; is == nil {
+			is = &failure{Failure: Failure{What: what}}
+			f.of[what] = is
+		}
+	}
+	return is
+}
+
+// count adds attempts that failed, or attempts after which their request became a dead letter.
+func (f *failures) count(now time.Time, what, example string, attempts, dead int) {
+	is := f.named(what)
+	is.Attempts, is.Dead = is.Attempts+attempts, is.Dead+dead
+	is.Example = cmp.Or(is.Example, example)
+	at := slotOf(now)
+	s := &is.slots[at%failureSlots]
+	if s.at != at {
+		s.at, s.attempts, s.dead = at, 0, 0
+	}
+	s.attempts, s.dead = s.attempts+attempts, s.dead+dead
+}
+
+func slotOf(now time.Time) int64 { return now.Unix() / int64(failureSlot/time.Second) }
+
+// lately returns the failures of the last minute, the most frequent first.
+func (f *failures) lately(now time.Time) (all []Failure) {
+	at := slotOf(now)
+	for _, is := range f.of {
+		some := Failure{What: is.What, Example: is.Example}
+		for _, s := range is.slots {
+			if s.at > at-failureSlots {
+				some.Attempts, some.Dead = some.Attempts+s.attempts, some.Dead+s.dead
+			}
+		}
+		if some.Dead = min(some.Dead, some.Attempts); some.Attempts > 0 {
+			all = append(all, some)
+		}
+	}
+	return mostFirst(all)
+}
+
+func (f *failures) all() (all []Failure) {
+	for _, is := range f.of {
+		all = append(all, is.Failure)
+	}
+	return mostFirst(all)
+}
+
+func mostFirst(all []Failure) []Failure {
+	slices.SortFunc(all, func(a, b Failure) int {
+		return cmp.Or(cmp.Compare(b.Attempts, a.Attempts), cmp.Compare(a.What, b.What))
+	})
+	return all
+}
+
+// failedOf says in a word or two why an attempt failed; empty: it did not fail.
+func (r *Run) failedOf(j *job, ans *dispatch.Answer) string {
+	res := &j.res
+	switch {
+	case ans.Result == limit.Accepted, ans.Returned && ans.Result != limit.Limited: // the request was redirected, or not sent
+		return ""
+	case res.err != nil && res.status != 0:
+		return strconv.Itoa(res.status) + ", broken off"
+	case res.err != nil:
+		return r.unanswered(res)
+	case res.status/100 == 2 && j.unlike:
+		return strconv.Itoa(res.status) + ", no success"
+	case res.status/100 == 2:
+		return strconv.Itoa(res.status) + ", a refusal"
+	}
+	return strconv.Itoa(res.status)
+}
+
+// unanswered says in a word or two why there was no answer.
+func (r *Run) unanswered(res *response) string {
+	var waited net.Error
+	switch {
+	case errors.Is(res.err, r.sender.late), errors.Is(res.err, os.ErrDeadlineExceeded), errors.As(res.err, &waited) && waited.Timeout():
+		return "timeout"
+	case res.sight == limit.NoName:
+		return "unknown host"
+	case res.sight == limit.BadCertificate:
+		return "TLS handshake"
+	case res.sight == limit.NoFiles:
+		return "no files left here"
+	case errors.Is(res.err, syscall.ECONNREFUSED):
+		return "connection refused"
+	case errors.Is(res.err, syscall.ECONNRESET):
+		return "connection reset"
+	}
+	return "no answer"
+}
+
+// failed counts an attempt if it failed.
+func (r *Run) failed(j *job, ans *dispatch.Answer) {
+	if j.failed = r.failedOf(j, ans); j.failed == "" {
+		return
+	}
+	t := &r.tally
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.failed.count(time.Now(), j.failed, ans.Reason, 1, 0)
+}

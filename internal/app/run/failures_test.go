@@ -1,0 +1,87 @@
+package run
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
+)
+
+// What failed more than a minute ago is not lately, but in the sum; what is too rare is one with others.
+func TestFailures(t *testing.T) {
+	var f failures
+	now := time.Unix(1e9, 0)
+	f.count(now, "503", "answered 503", 1, 0)
+	f.count(now.Add(5*time.Second), "503", "answered 503 again", 1, 0)
+	f.count(now.Add(30*time.Second), "timeout", "no answer within 30s", 1, 0)
+	f.count(now.Add(31*time.Second), "timeout", "", 0, 1)
+	for _, c := range []struct {
+		after time.Duration
+		want  string
+	}{
+		{31 * time.Second, "[{503 2 0 answered 503} {timeout 1 1 no answer within 30s}]"},
+		{59 * time.Second, "[{503 2 0 answered 503} {timeout 1 1 no answer within 30s}]"},
+		{60 * time.Second, "[{timeout 1 1 no answer within 30s}]"},
+		{91 * time.Second, "[]"},
+	} {
+		if got := fmt.Sprint(f.lately(now.Add(c.after))); got != c.want {
+			t.Errorf("%v: %s, want %s", c.after, got, c.want)
+		}
+	}
+	f.count(now.Add(time.Hour), "503", "", 1, 0) // the same slot of the ring
+	if got := fmt.Sprint(f.lately(now.Add(time.Hour))); got != "[{503 1 0 answered 503}]" {
+		t.Errorf("an hour later: %s", got)
+	}
+	for i := range 2 * mostFailures {
+		f.count(now, fmt.Sprint("kind ", i), "", 1, 0)
+	}
+	all, n := f.all(), 0
+	for _, one := range all {
+		n += one.Attempts
+	}
+	if len(all) != mostFailures+1 || all[0].What != otherFailures || n != 4+2*mostFailures {
+		t.Errorf("%d kinds with %d attempts: %v", len(all), n, all)
+	}
+}
+
+// Each kind of failed attempt is counted under its name, and those that a dead letter died of, too.
+func TestFailedAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		network := fakeconn.New()
+		srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+			switch q.URL.Path {
+			case "/r1":
+				w.WriteHeader(http.StatusNotFound)
+			case "/r2":
+				if n++; n < 3 {
+					w.WriteHeader(http.StatusServiceUnavailable)
+				}
+			case "/r3":
+				time.Sleep(time.Minute)
+			}
+		})}
+		go func() { _ = srv.Serve(network) }()
+		b := newBench(t)
+		b.network, b.config.Attempts = network, 3
+		var lines []string
+		for i := range 4 {
+			lines = append(lines, fmt.Sprintf(`{"id":"r%d","url":"http://a.test/r%d"}`, i, i))
+		}
+		ran := b.run(lines...)
+		time.Sleep(time.Hour)
+		srv.Close()
+		got := map[string]string{}
+		for _, f := range ran.Failed {
+			got[f.What] = fmt.Sprint(f.Attempts, " ", f.Dead, " ", f.Example)
+		}
+		for what, want := range map[string]string{"404": "1 1 answered 404 Not Found", "503": "2 0 answered 503 Service Unavailable", "timeout": "3 1 no answer: no answer within 5s"} {
+			if got[what] != want {
+				t.Errorf("%s: %s, want %s; all are %v", what, got[what], want, ran.Failed)
+			}
+		}
+	})
+}

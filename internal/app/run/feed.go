@@ -1,0 +1,291 @@
+package run
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/app/run/input"
+	"github.com/paceline-go/paceline/internal/secret"
+	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/pool/queue"
+)
+
+// maxListed is how many bad lines are listed.
+const maxListed = 10
+
+// Check reads the whole input once, without sending. It counts the requests, and tells Notice of the first ten lines that are wrong. If there
+// are any it fails with ErrInput, unless invalid lines are to be skipped.
+func (r *Run) Check(name string, in io.Reader) error {
+	if r.store.peeked == nil {
+		if err := r.Peek(); err != nil {
+			return err
+		}
+	}
+	reader := NewReaderOf(r.c.Format, name, in, r.c.Input)
+	reader.pass, reader.ended = checking, r.hasEnded
+	r.planning.again = takesTurns(in)
+	began := time.Now()
+	t := &r.tally
+	before := int64(0)
+	for {
+		q, err := r.read(reader)
+		_, read := reader.in.Read()
+		size := read - before
+		before = read
+		if err == io.EOF {
+			break
+		}
+		if _, invalid := errors.AsType[*InputError](err); invalid {
+			if t.totals.Invalid++; t.totals.Invalid <= maxListed {
+				r.c.Notice(err.Error())
+			}
+			continue
+		}
+		if broken, ok := errors.AsType[*input.Unreadable](err); ok {
+			return fmt.Errorf("%w: %w; %w", ErrInput, broken, ErrUnsent)
+		}
+		if err != nil {
+			return err
+		}
+		t.totals.Input++
+		add(&t.uses[0].remaining, q.Cost, 1)
+		r.starts.add(q, r.lasts(q) > 0 && q.Created.IsZero())
+		r.planning.add(r, q, size)
+	}
+	if more := t.totals.Invalid - maxListed; more > 0 {
+		r.c.Notice(fmt.Sprintf("and %d more", more))
+	}
+	t.checked = true
+	r.organizations = newOrganizations(&r.c, r.homes) // the first line says where its keys go, and so whose they may be
+	p := &r.planning.plan
+	p.Lines, p.Bytes = reader.in.Read()
+	p.ReadingSeconds = time.Since(began).Seconds()
+	if r.c.Budget > 0 {
+		if unpriced := r.Plan(began).Unpriced; len(unpriced) > 0 {
+			return r.unpriced(unpriced)
+		}
+	}
+	if n := t.totals.Invalid; n > 0 && !r.c.SkipInvalid {
+		return fmt.Errorf("%w: %s: %d of %d lines; %w (--skip-invalid sends the others)", ErrInput, name, n, n+t.totals.Input, ErrUnsent)
+	}
+	return r.tellModels()
+}
+
+// hasEnded tells whether a request ended in an earlier run and is skipped now.
+func (r *Run) hasEnded(id string) bool {
+	r.tally.mu.Lock()
+	defer r.tally.mu.Unlock()
+	return r.tally.past(r.tally.ledger[digestOf(id)]) != nil
+}
+
+// read returns the next request. It fails if an earlier line has the same id, or if the request has changed: since an earlier run that ended
+// it, or since the input was checked.
+func (r *Run) read(from *Reader) (*Request, error) {
+	q, err := from.Next()
+	if err == nil {
+		err = r.atHome(from, q)
+	}
+	if err != nil {
+		return nil, err
+	}
+	q.read, q.digest = time.Now(), digestOf(q.ID)
+	bits := q.Digest.bits()
+	r.tally.mu.Lock()
+	is := r.tally.ledger[q.digest]
+	first, was, ended, place := is.line(), is.request(), r.tally.past(is) != nil, q.place()
+	other := was != bits && (ended && was != 0 || from.pass == checked)
+	clash := ""
+	if r.c.Next != nil {
+		clash = r.chains.clashes(&r.tally, q)
+	}
+	again := first != 0 && first != place
+	if seen := is.at(place).of(bits); !again && !other && clash == "" && seen != is {
+		r.tally.ledger[q.digest] = seen
+	}
+	r.tally.mu.Unlock()
+	reason := ""
+	switch {
+	case clash != "": // before again: whether the page or the line comes first is chance where the input is a stream
+		reason = clash
+	case again:
+		reason = fmt.Sprintf("id %q is already on line %d, expected each id once", q.ID, first)
+		if q.number != 0 {
+			reason = fmt.Sprintf("id %q is already that of element %d, expected each id once", q.ID, first)
+		}
+	case other && ended:
+		reason = fmt.Sprintf("id %q is another request than %s, expected the same, or an id of its own", q.ID, r.where(q.ID))
+	case other:
+		reason = fmt.Sprintf("id %q is not what this line had when it was checked", q.ID)
+	default:
+		return q, nil
+	}
+	return nil, &InputError{File: from.in.Name(), Line: q.Line, Column: q.Column, Reason: reason}
+}
+
+// atHome returns an error if the keys may not go where a request goes: they may go to Config.KeyHosts, or else to the host of the first
+// request. Check and the feeder call it, but never at the same time.
+func (r *Run) atHome(from *Reader, q *Request) error {
+	if q.URL == nil || !r.c.hasSecrets() {
+		return nil // the request has ended in an earlier run, or there are no keys
+	}
+	if len(r.homes) == 0 {
+		r.homes = secret.Places{secret.PlaceOf(q.URL)}
+	}
+	if r.homes.Have(q.URL) {
+		return nil
+	}
+	return &InputError{File: from.in.Name(), Line: q.Line, Column: q.urlAt, Reason: notHome(q.URL, r.homes)}
+}
+
+func notHome(u *url.URL, homes secret.Places) string {
+	return fmt.Sprintf("a key is not sent to %v, only to %v: --key-host names more", secret.PlaceOf(u), homes)
+}
+
+// feed reads the input and hands its requests to the Pools. If of is not nil, it hands over only the requests of that group.
+func (r *Run) feed(ctx context.Context, name string, in io.Reader, of *group) {
+	reader := NewReaderOf(r.c.Format, name, in, r.c.Input)
+	t := &r.tally
+	if t.checked {
+		reader.pass, reader.ended = checked, r.hasEnded
+	}
+	isFirst := of == nil || of.index == 0 // only the first of several feeders tells what is wrong
+	if of != nil {
+		reader.passes = func(model string) bool { return r.of(model) != of }
+	}
+	for r.course.isReading(of == nil) { // with several feeders the input is a file and no terminal
+		q, err := r.read(reader)
+		if !r.course.isReading(false) {
+			return
+		}
+		_, invalid := errors.AsType[*InputError](err)
+		skip := invalid && r.c.SkipInvalid
+		if (err == io.EOF || invalid && !skip) && isCut(in) { // maybe within a line
+			r.course.first(&r.course.input, fmt.Errorf("%w: %s has become shorter since it was checked", ErrInput, name))
+			err = io.EOF
+		}
+		if err == io.EOF {
+			r.course.set(func() { r.course.whole = true })
+			return
+		}
+		switch {
+		case err == nil && q.passed, skip && !isFirst:
+		case err != nil && !isFirst:
+			return
+		case skip && t.checked: // Check has told of this line
+			r.skipped(reader, err)
+		case err != nil:
+			t.count(&t.totals.Invalid, 1)
+			if !skip {
+				r.course.first(&r.course.input, fmt.Errorf("%w: %w; reading stops here, what was read before is finished", ErrInput, err))
+				return
+			}
+			r.c.Notice(err.Error())
+			r.skipped(reader, err)
+		case !r.offer(ctx, q):
+			return
+		}
+	}
+}
+
+// isCut tells whether an input, of which no more is to be read, has ended before what was checked of it.
+func isCut(in io.Reader) bool {
+	checked, is := in.(*io.LimitedReader)
+	if !is || checked.N == 0 {
+		return false
+	}
+	_, err := io.ReadFull(checked.R, make([]byte, 1))
+	return err == io.EOF
+}
+
+// appended counts the lines that were added to the input after it was checked. They are left for another run: only checked lines are sent.
+func (r *Run) appended(name string, in io.Reader, unread int64) {
+	if s, ok := in.(io.Seeker); ok {
+		_, _ = s.Seek(unread, io.SeekCurrent)
+	} else {
+		_, _ = io.CopyN(io.Discard, in, unread)
+	}
+	n, blank := 0, true
+	for rest := bufio.NewReader(in); ; {
+		c, err := rest.ReadByte()
+		if (err != nil || c == '\n') && !blank {
+			n++
+			blank = true
+		}
+		if err != nil {
+			break
+		}
+		blank = blank && (c == '\n' || c == ' ' || c == '\t' || c == '\r')
+	}
+	if n > 0 {
+		r.tally.count(&r.tally.totals.Appended, n)
+		r.tell("%s appended to %s after it was checked, and left for another run", sanitize.Count(n, "line was", "lines were"), name)
+	}
+}
+
+// offer hands a request to the Pool, or skips it if it ended in an earlier run. It returns false if the run is over.
+func (r *Run) offer(ctx context.Context, q *Request) bool {
+	anew := r.tally.read(q)
+	if v := r.store.view; v != nil && v.order != nil {
+		v.order.read(q.digest, anew)
+	}
+	var stray error
+	if !anew {
+		if q, stray = r.resumed(q); q == nil || !r.tally.turned(q) {
+			return true
+		}
+	} else if r.c.Next != nil {
+		q.begin()
+	}
+	r.sender.conceal(q)
+	g := r.of(q.Estimate.Model)
+	j := &job{r: q, group: g, hop: firstHop(q), size: int64(len(q.Raw)+len(q.Body)) + 512}
+	_, j.repeat = r.store.history.Doubts[q.ID]
+	if r.noBudget(q) {
+		return false
+	}
+	if !r.course.take(j.size) {
+		return false
+	}
+	r.tally.count(&r.tally.totals.Offered, 1)
+	r.hosts.note(j.hop.host, named)
+	if e, ok := errors.AsType[straying](stray); ok {
+		j.class, j.reason = e.class, e.why
+		r.deadUnsent(j)
+		return true
+	}
+	if r.c.HoldUnanswered && j.repeat {
+		j.repeat = false
+		j.class, j.reason = held, "sent by a run before, and never answered: held back (--unanswered hold)"
+		r.deadUnsent(j)
+		return true
+	}
+	if j.first, j.reason = r.trials.enter(q.Estimate.Model); j.reason != "" {
+		j.class, j.reason = noModel, "not sent: "+strings.TrimSuffix(j.reason, ".")+", to another request of model "+q.Estimate.Model
+		r.deadUnsent(j)
+		return true
+	}
+	ttl, renewal := r.due(q)
+	j.waited[0] = g.waits.until(time.Now())
+	err := g.pool.Submit(ctx, queue.Request{ID: q.ID, Cost: q.Cost, Free: q.Cost == limit.Cost{}, Priority: q.Priority, TTL: ttl, Renewal: renewal, Value: j})
+	if err == nil {
+		return true
+	}
+	r.tally.count(&r.tally.totals.Offered, -1)
+	if !errors.Is(err, paceline.ErrClosed) && ctx.Err() == nil {
+		r.fail(err)
+	}
+	return false
+}
+
+// deadUnsent makes a request a dead letter without sending it.
+func (r *Run) deadUnsent(j *job) {
+	r.ended([]queue.Ended{{State: queue.Dead, Request: queue.Request{ID: j.r.ID, Value: j}, Submitted: r.groups[0].pool.Now(), Reason: j.reason}})
+}

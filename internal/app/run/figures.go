@@ -1,0 +1,155 @@
+package run
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/core/histogram"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/ratetest/rule"
+)
+
+// LatencyMS is how long answers took in milliseconds, from the first byte of the request that was written to the end of the answer.
+type LatencyMS struct {
+	Mean float64 `json:"mean"`
+	P50  float64 `json:"p50"`
+	P99  float64 `json:"p99"`
+}
+
+func (l LatencyMS) String() string {
+	unit, each := "ms", 1.0
+	if l.Mean >= 999.5 {
+		unit, each = "s", 1000
+	}
+	text := func(ms float64) string {
+		if n := ms / each; n >= 999.5 { // %.3g would write an exponent
+			return fmt.Sprintf("%.0f", n)
+		}
+		return fmt.Sprintf("%.3g", ms/each)
+	}
+	return fmt.Sprintf("%s %s (median %s, p99 %s)", text(l.Mean), unit, text(l.P50), text(l.P99))
+}
+
+// KeyTotals are the figures of a key.
+type KeyTotals struct {
+	Key      string    `json:"key"`
+	Sends    int       `json:"sends"`
+	Done     int       `json:"done"`     // how many answers ended their request well
+	Rejected int       `json:"rejected"` // how many answers were 429
+	Latency  LatencyMS `json:"latency_ms"`
+	// Percent is what the key sent, in percent of the most that its limits and the order of its nonces allow.
+	Percent float64 `json:"percent_of_ceiling,omitempty"`
+}
+
+// figures are what is measured for each key.
+type figures struct {
+	latency histogram.Histogram // of all keys together
+	keys    []keyFigures
+}
+
+type keyFigures struct {
+	KeyTotals
+	latency histogram.Histogram
+	best    []*rule.Ceiling // with nonces, the best client for each limit with a window, after the one for no limit
+	spent   []limit.Cost    // what the key sent in each group
+}
+
+// maxBest bounds the memory. A limit above it lets so much go at once that the order of nonces binds, and not the limit.
+const maxBest = 100_000
+
+func newFigures(c *Config, numbered bool) figures {
+	f := figures{keys: make([]keyFigures, len(c.Keys))}
+	for i := range f.keys {
+		f.keys[i].Key = c.Keys[i].Name
+		if !numbered {
+			continue
+		}
+		knows := rule.CeilingConfig{Knowledge: rule.OneInFlight}
+		if c.Gap > 0 {
+			knows = rule.CeilingConfig{Knowledge: rule.Answers, Gap: c.Gap}
+		}
+		windows := []Rate{{N: 1024, Per: 1}} // there is no limit here, so that only the order of the nonces binds
+		for _, l := range c.Limits {
+			if !l.Bucket && l.Unit == 0 && l.N <= maxBest {
+				windows = append(windows, l)
+			}
+		}
+		for n, l := range windows {
+			knows.Limit, knows.Window, knows.Tick = int(l.N), l.Per, 0
+			if n == 0 {
+				knows.Tick = -1
+			}
+			if best, err := rule.NewCeiling(knows); err == nil {
+				f.keys[i].best = append(f.keys[i].best, best)
+			}
+		}
+	}
+	return f
+}
+
+// sent takes in an attempt that was written, and how long it took.
+func (f *figures) sent(group, key int, took time.Duration, answered bool, cost limit.Cost) {
+	k := &f.keys[key]
+	k.Sends++
+	for len(k.spent) <= group {
+		k.spent = append(k.spent, limit.Cost{})
+	}
+	add(&k.spent[group], cost, 1)
+	if answered {
+		f.latency.Add(took)
+		k.latency.Add(took)
+	}
+	for n, best := range k.best {
+		places := cost[limit.Requests]
+		if n == 0 {
+			places = 1
+		}
+		for i := range places {
+			if i == places-1 {
+				best.Next(took, 0)
+			} else {
+				best.Next(0, 0)
+			}
+		}
+	}
+}
+
+func latencyOf(h *histogram.Histogram) LatencyMS {
+	return LatencyMS{milliseconds(h.Mean()), milliseconds(h.Quantile(0.5)), milliseconds(h.Quantile(0.99))}
+}
+
+// takes is how long the best client would have taken for what the key sent; 0: not known.
+func (k *keyFigures) takes() (least time.Duration) {
+	for _, best := range k.best {
+		least = max(least, best.At().Sub(0))
+	}
+	return least
+}
+
+// inOrder is how many requests per second the keys can send if their nonces have to arrive in order, by the round trips that were
+// measured; 0: there are no nonces, or nothing was sent yet.
+func (f *figures) inOrder() (perSecond float64) {
+	for i := range f.keys {
+		if d := f.keys[i].takes(); d > 0 {
+			perSecond += float64(f.keys[i].spent[0][limit.Requests]) / d.Seconds() // a run with nonces has one group
+		}
+	}
+	return perSecond
+}
+
+// totals returns the figures of all keys after a run of d.
+func (f *figures) totals(groups []*group, d time.Duration) []KeyTotals {
+	var all []KeyTotals
+	for i := range f.keys {
+		k := &f.keys[i]
+		k.Latency = latencyOf(&k.latency)
+		k.Percent = 100 * k.takes().Seconds() / d.Seconds()
+		for n, spent := range k.spent {
+			for _, l := range groups[n].limits {
+				k.Percent = max(k.Percent, 100*float64(spent[l.Unit])/l.Within(d, false))
+			}
+		}
+		all = append(all, k.KeyTotals)
+	}
+	return all
+}

@@ -1,0 +1,139 @@
+package run
+
+import (
+	"math"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+)
+
+// Where nonces have to arrive in order, the ceiling is by the round trips.
+func TestCeilingOfNonces(t *testing.T) {
+	const ms = time.Millisecond
+	one := limit.One
+	for _, c := range []struct {
+		name     string
+		limits   []Rate
+		gap      time.Duration
+		numbered bool
+		sends    int
+		took     time.Duration
+		cost     limit.Cost
+		want     time.Duration // that the best client takes
+	}{
+		{"no order", []Rate{{N: 20, Per: time.Second}}, 0, false, 100, 50 * ms, one, 0},
+		{"one after the other", nil, 0, true, 100, 50 * ms, one, 5 * time.Second},
+		{"the limit leaves time", []Rate{{N: 20, Per: time.Second}}, 0, true, 10, 50 * ms, one, 500 * ms},
+		// 20 take until 400 ms; the first has arrived by 20 ms, and its place is free at 1021 ms.
+		{"the limit binds", []Rate{{N: 20, Per: time.Second}}, 0, true, 21, 20 * ms, one, 1041 * ms},
+		{"the trips bind", []Rate{{N: 20, Per: time.Second}}, 0, true, 60, 60 * ms, one, 3600 * ms},
+		{"a gap", nil, 10 * ms, true, 11, 50 * ms, one, 150 * ms},
+		{"what costs two", []Rate{{N: 2, Per: time.Second}}, 0, true, 2, 20 * ms, limit.Cost{limit.Requests: 2}, 1041 * ms},
+		{"what is free", []Rate{{N: 1, Per: time.Second}}, 0, true, 5, 20 * ms, limit.Cost{}, 100 * ms},
+		{"a bucket is not a window", []Rate{{N: 1, Per: time.Second, Bucket: true}}, 0, true, 5, 20 * ms, one, 100 * ms},
+	} {
+		f := newFigures(&Config{Keys: []Key{{Name: "A"}, {Name: "B"}}, Limits: c.limits, Gap: c.gap}, c.numbered)
+		for range c.sends {
+			f.sent(0, 1, c.took, true, c.cost)
+		}
+		if got := f.keys[1].takes(); got != c.want {
+			t.Errorf("%s: the best client takes %v, expected %v", c.name, got, c.want)
+		}
+		if got := f.keys[0].takes(); got != 0 {
+			t.Errorf("%s: for a key that sent nothing %v", c.name, got)
+		}
+		want := float64(0)
+		if c.want > 0 {
+			want = float64(c.sends) * float64(c.cost[limit.Requests]) / c.want.Seconds()
+		}
+		if got := f.inOrder(); math.Abs(got-want) > 1e-9 {
+			t.Errorf("%s: %v/s, expected %v", c.name, got, want)
+		}
+	}
+}
+
+// A ceiling, the rate below it and the percentage agree, in whatever unit the limit is that binds: before, 51.0/s were 12.2 % of 8.03/s,
+// as the percentage knew of the bucket that was full at the start and the ceiling did not.
+func TestCeilingAgrees(t *testing.T) {
+	minute := func(n int64, u limit.Unit, bucket bool) Rate {
+		return Rate{N: n, Per: time.Minute, Unit: u, Bucket: bucket}
+	}
+	chat := limit.Cost{limit.Requests: 1, limit.Input: 12, limit.Output: 50, limit.Tokens: 62}
+	for _, c := range []struct {
+		name   string
+		limits []Rate
+		keys   int
+		sends  int64
+		took   time.Duration
+		want   float64 // percent
+		lasts  float64 // per second, in the long run
+	}{
+		// In 1 s of a bucket that holds 30,000: 30,500.
+		{"tokens", []Rate{minute(500, limit.Requests, true), minute(30_000, limit.Tokens, true)}, 1, 51, time.Second, 100 * 51 * 62 / 30_500., 500. / 62},
+		{"tokens, many requests", []Rate{minute(5000, limit.Requests, true), minute(30_000, limit.Tokens, true)}, 1, 60, time.Second, 100 * 60 * 62 / 30_500., 500. / 62},
+		{"input", []Rate{minute(600, limit.Input, true)}, 1, 30, 2 * time.Second, 100 * 30 * 12 / 620., 10. / 12},
+		{"output", []Rate{minute(6000, limit.Output, true)}, 2, 100, time.Minute, 100 * 100 * 50 / 24_000., 4},
+		{"requests", []Rate{minute(60, limit.Requests, true)}, 1, 119, time.Minute, 100 * 119 / 120., 1},
+		{"requests of two keys", []Rate{minute(60, limit.Requests, false)}, 2, 100, 2 * time.Minute, 100 * 100 / 360., 2},
+		{"a second", []Rate{{N: 10, Per: time.Second}}, 1, 100, 10 * time.Second, 100 * 100 / 110., 10},
+	} {
+		r, err := New(Config{Limits: c.limits, Keys: []Key{{Name: "A", Secret: "aaaaaaaa"}, {Name: "B", Secret: "bbbbbbbb"}}[:c.keys]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.tally.totals.Sends = int(c.sends)
+		if err := r.divide(); err != nil {
+			t.Fatal(err)
+		}
+		add(&r.tally.uses[0].spent, chat, c.sends)
+		rate := float64(c.sends) / c.took.Seconds()
+		ceiling, percent := r.ceiling(c.took, false), r.percent(c.took, false)
+		if math.Abs(percent-c.want) > 1e-6 || math.Abs(100*rate/ceiling-percent) > 1e-6 {
+			t.Errorf("%s: %v %%, expected %v, of %v/s; %v/s is %v %% of that", c.name, percent, c.want, ceiling, rate, 100*rate/ceiling)
+		}
+		if got := r.ceiling(0, false); math.Abs(got-c.lasts) > 1e-9 {
+			t.Errorf("%s: %v/s in the long run, expected %v", c.name, got, c.lasts)
+		}
+	}
+}
+
+// What a run says of itself at its end, as a whole and of each key.
+func TestFiguresOfARun(t *testing.T) {
+	srv, _ := counting(t, func(w http.ResponseWriter, q *http.Request) { time.Sleep(30 * time.Millisecond) })
+	b := newBench(t)
+	b.config.Keys = []Key{{Name: "A", Secret: "aaaaaaaa"}, {Name: "B", Secret: "bbbbbbbb"}}
+	b.config.Limits = []Rate{{N: 1000, Per: time.Second, Text: "1000/s"}}
+	b.config.NonceUnit = time.Millisecond
+	var err error
+	if b.config.Query, err = ParseQuery([]string{"nonce={nonce}"}); err != nil {
+		t.Fatal(err)
+	}
+	got := b.run(requests(20, srv.URL)...)
+	if got.err != nil || got.Done != 20 || len(got.Keys) != 2 || got.Latency == nil {
+		t.Fatalf("%+v, %v", got.Totals, got.err)
+	}
+	if l := got.Latency; l.Mean < 30 || l.P50 < 29.8 || l.P99 < l.P50 || l.P99 > 2000 {
+		t.Errorf("%+v", l)
+	}
+	if got.Percent < 60 || got.Percent > 100.01 || got.Ceiling > 2*1000/30+1 {
+		t.Errorf("%v %% of %v/s, of 2 keys with one request of 30 ms in flight each", got.Percent, got.Ceiling)
+	}
+	for _, k := range got.Keys {
+		if k.Sends < 5 || k.Done != k.Sends || k.Rejected != 0 || k.Percent < 60 || k.Percent > 100.01 || k.Latency.P50 < 29.8 {
+			t.Errorf("%+v", k)
+		}
+	}
+}
+
+func TestLatencyInWords(t *testing.T) {
+	for want, l := range map[string]LatencyMS{
+		"52.1 ms (median 52, p99 98.8)": {52.1, 52, 98.8}, "999 ms (median 900, p99 3400)": {999.4, 900, 3400},
+		"3.4 s (median 3.2, p99 12)": {3400, 3200, 12_000}, "7200 s (median 0.5, p99 7300)": {7.2e6, 500, 7.3e6},
+	} {
+		if got := l.String(); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}

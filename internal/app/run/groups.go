@@ -1,0 +1,381 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/fairshare"
+	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/pool/dispatch"
+	"github.com/paceline-go/paceline/pool/queue"
+	"github.com/paceline-go/paceline/provider"
+)
+
+// group is the requests that share limits of their own on every key: those of one model, or all requests.
+type group struct {
+	r        *Run
+	index    int
+	model    string            // as in provider.SharedModel; empty: all models; otherModels: all that have no limits of their own
+	limits   []Rate            // those of Config.Limits that are for this group
+	limiters [][]limit.Limiter // for each key, one for each limit
+	fitted   []*limit.Fitted   // for each key, one over all its limiters
+	autos    []*fairshare.Auto // for each key, if nobody knows the limits; they are in fitted, too
+	rooms    []int64           // for each limit, what the buckets of all keys held together at the epoch
+	pool     *paceline.Pool
+	// allowances are the limits of organizations, if keys may have them together; limiters and fitted of their keys are the same then. Whoever
+	// changes any of these holds the locks of Run.organizations and of the Pool.
+	allowances []*allowance
+	waits      waits
+	served     []servings // for each key
+}
+
+// use is what the requests of a group cost. The tally keeps it.
+type use struct {
+	remaining limit.Cost // the cost of requests that have not ended, if the input was checked
+	spent     limit.Cost // the cost of what was sent
+}
+
+// mostGroups bounds how often the input is read. Each group reads all of it. With one reader for all, only one group at a time would have
+// requests to send if the input is sorted by model.
+const mostGroups = 16
+
+// eachModel returns the models and families of models in the input that have limits of their own, sorted, and the cost of the requests of
+// each. Models without such limits are together under otherModels. It returns none if the limits are for all models together, or if that is
+// not known. With expected set, the cost of output is what earlier answers let one expect.
+func (r *Run) eachModel(expected bool) (names []string, costs map[string]*limit.Cost) {
+	l, ok := r.c.Format.(*LLM)
+	if !ok || !r.planning.again || r.numbered || r.c.Gap > 0 || len(r.c.Limits) == 0 {
+		return nil, nil
+	}
+	row, known := provider.LookupProvider(l.c.LimitsOf)
+	each := known && row.Limited == provider.Model && !slices.ContainsFunc(r.c.Limits, func(l Rate) bool { return l.Model == "" && !l.EachModel })
+	if !each && !r.namesModels() {
+		return nil, nil
+	}
+	const longest = 256
+	costs = map[string]*limit.Cost{}
+	for _, m := range r.planning.models {
+		name := l.sharedModel(m.Model)
+		if name == "" || len(name) > longest || m.Model == otherModels {
+			return nil, nil
+		}
+		if !each && !hasOwn(r.c.Limits, name) {
+			name = otherModels
+		}
+		if costs[name] == nil {
+			names, costs[name] = append(names, name), new(limit.Cost)
+		}
+		add(costs[name], l.likely(m, expected), 1)
+	}
+	if len(names) > mostGroups {
+		return nil, nil
+	}
+	slices.Sort(names)
+	return names, costs
+}
+
+// namesModels tells whether some limits are for models that the user named.
+func (r *Run) namesModels() bool {
+	return slices.ContainsFunc(r.c.Limits, func(l Rate) bool { return l.Model != "" })
+}
+
+// HasOwnLimits tells whether the user gave a model limits of its own.
+func (r *Run) HasOwnLimits(model string) bool {
+	l, ok := r.c.Format.(*LLM)
+	return ok && hasOwn(r.c.Limits, l.sharedModel(model))
+}
+
+// hasOwn tells whether some of the limits are for this model.
+func hasOwn(all []Rate, model string) bool {
+	return model != "" && slices.ContainsFunc(all, func(l Rate) bool { return l.Model == model })
+}
+
+// limitsOf returns the limits in which a model's requests count: its own, or else those without a model.
+func limitsOf(all []Rate, model string) (its []Rate) {
+	if !slices.ContainsFunc(all, func(l Rate) bool { return l.Model != "" }) {
+		return all
+	}
+	if !hasOwn(all, model) {
+		model = ""
+	}
+	for _, l := range all {
+		if l.Model == model {
+			its = append(its, l)
+		}
+	}
+	return its
+}
+
+// tellModels fails if the limits of models cannot be kept, and tells of limits for models that the input does not have.
+func (r *Run) tellModels() error {
+	if !r.namesModels() {
+		return nil
+	}
+	l, ok := r.c.Format.(*LLM)
+	switch {
+	case !ok:
+		return fmt.Errorf("%w: limits of a model (--limit-model) with requests that are for none, expected a batch for language models", ErrConfig)
+	case !r.planning.again:
+		return fmt.Errorf("%w: limits of a model (--limit-model) with an input that can be read only once, expected a file", ErrConfig)
+	case r.numbered || r.c.Gap > 0:
+		return fmt.Errorf("%w: limits of a model (--limit-model) with {nonce} or --nonce-gap, which are of all models", ErrConfig)
+	}
+	var has []string
+	for _, m := range r.planning.models {
+		if name := l.sharedModel(m.Model); !slices.Contains(has, name) {
+			has = append(has, name)
+		}
+	}
+	slices.Sort(has)
+	if names, _ := r.eachModel(false); len(names) == 0 && len(has) > 0 {
+		return fmt.Errorf("%w: limits of a model (--limit-model) with an input of more than %d models, or one whose requests do not name theirs", ErrConfig, mostGroups)
+	}
+	for _, l := range r.c.Limits {
+		if l.Model != "" && !slices.Contains(has, l.Model) && r.notices.isFirst("no model "+l.Model) {
+			r.tell("no request that is to be sent is for %s, which has limits of its own (--limit-model); those are for %s", l.Model, cmp.Or(sanitize.Some(has, 5), "nobody"))
+		}
+	}
+	return nil
+}
+
+// sharedModel is the name under which a model shares limits with others of its family.
+func (l *LLM) sharedModel(model string) string {
+	row, _ := provider.LookupProvider(l.c.LimitsOf)
+	return provider.SharedModel(cmp.Or(row.Name, l.provider.Name()), model)
+}
+
+// divide makes the groups.
+func (r *Run) divide() error {
+	if err := r.tellModels(); err != nil {
+		return err
+	}
+	names, costs := r.eachModel(false)
+	if len(names) == 0 {
+		names = []string{""}
+	} else {
+		r.tally.uses = make([]use, len(names))
+		for i, name := range names {
+			r.tally.uses[i].remaining = *costs[name]
+		}
+	}
+	if len(names) > 1 {
+		r.flights, r.bans = make(chan struct{}, r.c.Concurrency), make([]atomic.Bool, len(r.c.Keys))
+	}
+	for i, name := range names {
+		g := &group{r: r, index: i, model: name, limits: limitsOf(r.c.Limits, name), served: make([]servings, len(r.c.Keys))}
+		if err := g.limit(); err != nil {
+			return err
+		}
+		r.groups = append(r.groups, g)
+	}
+	return nil
+}
+
+// limit makes the limiters of the group.
+func (g *group) limit() error {
+	for key := range g.r.c.Keys {
+		if home := g.r.organizations.home(key); home < key {
+			g.limiters, g.fitted = append(g.limiters, g.limiters[home]), append(g.fitted, g.fitted[home])
+			continue
+		}
+		each, fitted, err := g.newLimits(key)
+		if err != nil {
+			return err
+		}
+		g.limiters, g.fitted = append(g.limiters, each), append(g.fitted, fitted)
+	}
+	g.allow()
+	return nil
+}
+
+// newLimits makes the limiters of a key, one for each limit and one over all.
+func (g *group) newLimits(key int) (each []limit.Limiter, fitted *limit.Fitted, err error) {
+	c := &g.r.c
+	each = make([]limit.Limiter, len(g.limits))
+	for n, l := range g.limits {
+		if each[n], err = c.made(l); err != nil {
+			return nil, nil, err
+		}
+	}
+	all := each
+	if c.Share != nil && len(each) > 0 {
+		one, err := g.share(key)
+		if err != nil {
+			return nil, nil, err
+		}
+		all = []limit.Limiter{one}
+	}
+	if all, err = g.seeks(key, all); err != nil {
+		return nil, nil, err
+	}
+	return each, limit.NewFitted(limit.NewAll(all...)), nil
+}
+
+// of returns the group of a model.
+func (r *Run) of(model string) *group {
+	if l, ok := r.c.Format.(*LLM); ok && len(r.groups) > 1 {
+		name := l.sharedModel(model)
+		for _, g := range r.groups {
+			if g.model == name {
+				return g
+			}
+		}
+		for _, g := range r.groups {
+			if g.model == otherModels {
+				return g
+			}
+		}
+	}
+	return r.groups[0]
+}
+
+// name is the name of a key in the journal.
+func (g *group) name(key int) string {
+	name := g.r.c.Keys[key].Name
+	if g.model != "" {
+		name += "/" + g.model
+	}
+	return name
+}
+
+// called is the name of a key for people.
+func (g *group) called(key int) string {
+	if len(g.r.groups) > 1 {
+		return g.name(key)
+	}
+	return g.r.c.Keys[key].Name
+}
+
+// key finds the key for a name in the journal, if what was sent under that name counts in this group. A group for all models counts
+// everything. A group for one model counts what was sent to that model, or by a run that did not tell models apart.
+func (g *group) key(name string) (key int, ours bool) {
+	for i, k := range g.r.c.Keys {
+		of, is := strings.CutPrefix(name, k.Name)
+		if is && (of == "" || of[0] == '/' && g.counts(of[1:])) {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// counts tells whether what was sent to a model counts in this group. An earlier run may have told models apart in another way.
+func (g *group) counts(model string) bool {
+	switch {
+	case g.model == "" || model == g.model:
+		return true
+	case model == otherModels:
+		return !hasOwn(g.limits, g.model)
+	}
+	return g.model == otherModels && !hasOwn(g.r.c.Limits, model)
+}
+
+// takeOff waits until one more attempt may be in flight, over all groups. The caller must call land when the attempt has ended. ok is false
+// if the attempt may not go any more.
+func (r *Run) takeOff(ctx context.Context, key int) (land func(), ok bool) {
+	if r.flights == nil {
+		return func() {}, true
+	}
+	select {
+	case r.flights <- struct{}{}:
+	case <-ctx.Done():
+		return nil, false
+	}
+	if r.bans[key].Load() { // the key may have been banned during the wait
+		<-r.flights
+		return nil, false
+	}
+	return func() { <-r.flights }, true
+}
+
+// banned bans a key in the other groups as well.
+func (g *group) banned(key int, reason string) {
+	if g.r.flights == nil {
+		return
+	}
+	g.r.bans[key].Store(true)
+	for _, other := range g.r.groups {
+		if other != g {
+			other.pool.Update(func(_ mono.Time, _ *queue.Queue, d *dispatch.Dispatcher) { d.Ban(key, reason) })
+		}
+	}
+}
+
+// runPools runs the Pools until all groups have ended. If one of them fails, the others send no more either.
+func (r *Run) runPools(ctx context.Context) error {
+	if len(r.groups) == 1 {
+		return r.groups[0].pool.Run(ctx)
+	}
+	errs := make([]error, len(r.groups))
+	var all sync.WaitGroup
+	for i, g := range r.groups {
+		all.Go(func() {
+			if errs[i] = g.pool.Run(ctx); errs[i] != nil {
+				r.drainPools()
+			}
+		})
+	}
+	all.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Run) drainPools() {
+	for _, g := range r.groups {
+		g.pool.Drain()
+	}
+}
+
+// waiting is how many requests wait, over all groups.
+func (r *Run) waiting() (n int) {
+	for _, g := range r.groups {
+		n += g.pool.Counts().Waiting
+	}
+	return n
+}
+
+// feedAll feeds all groups until the end of the input. Each group reads the input for itself if it can be read at several places.
+func (r *Run) feedAll(ctx context.Context, name string, in io.Reader) {
+	at, ok := in.(io.ReaderAt)
+	if ok = ok && takesTurns(in); !ok && r.tally.checked && len(r.groups) > 1 {
+		in = &io.LimitedReader{R: in, N: r.planning.plan.Bytes}
+	}
+	if !ok || len(r.groups) == 1 {
+		r.feed(ctx, name, in, nil)
+		return
+	}
+	from := int64(0)
+	if s, ok := in.(io.Seeker); ok {
+		from, _ = s.Seek(0, io.SeekCurrent)
+	}
+	var all sync.WaitGroup
+	for _, g := range r.groups {
+		all.Go(func() {
+			r.feed(ctx, name, &io.LimitedReader{R: io.NewSectionReader(at, from, r.planning.plan.Bytes), N: r.planning.plan.Bytes}, g)
+		})
+	}
+	all.Wait()
+}
+
+// takesTurns tells whether several readers can read the input at once, each from its beginning.
+func takesTurns(in io.Reader) bool {
+	_, ok := in.(io.ReaderAt)
+	s, seeks := in.(io.Seeker)
+	if !ok || !seeks {
+		return false
+	}
+	_, err := s.Seek(0, io.SeekCurrent) // a pipe has the methods of a file, but fails here
+	return err == nil
+}

@@ -1,0 +1,253 @@
+package run
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
+	"github.com/paceline-go/paceline/internal/testkit/race"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/ratetest/latency"
+	"github.com/paceline-go/paceline/ratetest/llm"
+)
+
+// ofModel are n prompts of a model, from p<from> on.
+func ofModel(model string, from, n int) string {
+	var b strings.Builder
+	for i := from; i < from+n; i++ {
+		fmt.Fprintf(&b, `{"custom_id":"p%d","method":"POST","url":"/v1/chat/completions","body":{"model":%q,"max_tokens":100,"messages":[{"role":"user","content":"x"}]}}`+"\n", i, model)
+	}
+	return b.String()
+}
+
+// A file that is sorted by model takes as long as the longest of its models, where the provider has limits of each, and nothing is
+// refused; what is in flight is bounded over all of them. Limits of which that is not known are for all together.
+func TestLLMEachModel(t *testing.T) {
+	t.Parallel()
+	sorted := ofModel("gpt-4o", 0, 75) + ofModel("gpt-4.1", 75, 75) + ofModel("gpt-4.1-2025-04-14", 150, 15)
+	for _, c := range []struct {
+		name        string
+		of          string
+		each        bool
+		rpm         int64
+		concurrency int
+		keys        int
+		want        time.Duration // by the plan, and so it is
+		late        time.Duration // the first of a model goes alone, and then the last answer: a second each
+	}{
+		{"of each model", "openai", true, 30, 64, 1, 120 * time.Second, 3 * time.Second},
+		{"two keys", "openai", true, 30, 64, 2, 30 * time.Second, 4 * time.Second},
+		{"of the user's", "openai", false, 30, 64, 1, 270 * time.Second, 3 * time.Second},
+		{"nobody knows", "", true, 30, 64, 1, 270 * time.Second, 3 * time.Second},
+		{"what is in flight", "openai", true, 6000, 5, 1, 0, 36 * time.Second},
+	} {
+		if race.Enabled && c.name != "two keys" {
+			continue // the same goroutines, a second each
+		}
+		t.Run(c.name, func(t *testing.T) {
+			out := filepath.Join(t.TempDir(), "out.jsonl")
+			synctest.Test(t, func(t *testing.T) {
+				rate := minutely(c.rpm, limit.Requests, true)
+				rate.EachModel = c.each
+				v := &virtually{t: t, llm: LLMConfig{LimitsOf: c.of}, server: llm.Config{Limits: llm.Limits{Requests: c.rpm}, First: latency.Constant(time.Second)},
+					config: Config{Out: out, Limits: []Rate{rate}, Queue: 10, Concurrency: c.concurrency}}
+				for i := range c.keys {
+					v.config.Keys = append(v.config.Keys, Key{fmt.Sprint("K", i), fmt.Sprintf("s3cret-Of-9a7Kq-%d", i)})
+				}
+				v.config.Organizations = map[string]string{"K0": "a", "K1": "b"} // so that the plan knows
+				v.run(sorted)
+				v.once(165)
+				if v.err != nil || v.report.Verdicts["accepted"] != 165 || len(v.report.Verdicts) != 1 {
+					t.Errorf("%v; the server: %v", v.err, v.report.Verdicts)
+				}
+				planned := time.Duration(v.opened.Seconds * float64(time.Second))
+				if planned != c.want || v.plan.Seconds != v.opened.Seconds || v.plan.EachModel != (c.each && c.of != "") {
+					t.Errorf("the plan is %v, then %v, of each model: %v", time.Duration(v.plan.Seconds*float64(time.Second)), planned, v.plan.EachModel)
+				}
+				if v.took > planned+c.late || v.took < planned+c.late-3*time.Second || v.totals.Percent > 100.1 || v.totals.Keys[0].Percent > 100.1 {
+					t.Errorf("it took %v of %v, %+v", v.took, planned, v.totals)
+				}
+			})
+		})
+	}
+}
+
+// What a run before has sent counts in the limits of its model, and in those of all if it did not tell models apart.
+func TestLLMEachModelResumes(t *testing.T) {
+	t.Parallel()
+	input := ofModel("gpt-4o", 0, 50) + ofModel("gpt-4.1", 50, 50)
+	for _, c := range []struct {
+		name          string
+		first, second bool // of each model
+		want          time.Duration
+	}{
+		{"each, and each", true, true, 40 * time.Second},
+		{"all, and each", false, true, 110 * time.Second},
+		{"each, and all", true, false, 70 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			out := filepath.Join(t.TempDir(), "out.jsonl")
+			synctest.Test(t, func(t *testing.T) {
+				l, err := llm.New(llm.Config{Limits: llm.Limits{Requests: 30}, First: latency.Constant(time.Second)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				network := fakeconn.New()
+				srv := &http.Server{Handler: l}
+				go func() { _ = srv.Serve(network) }()
+				rate := minutely(30, limit.Requests, true)
+				v := &virtually{t: t, llm: LLMConfig{LimitsOf: "openai"}, config: Config{Out: out}}
+				took := time.Duration(0)
+				for i, each := range []bool{c.first, c.second} {
+					rate.EachModel = each
+					v.config.Limits = []Rate{rate}
+					v.tamper = nil
+					if i == 0 {
+						v.tamper = func(r *Run) { time.AfterFunc(10*time.Second, r.Drain) }
+					}
+					v.send(network, input)
+					took += v.took
+					if text, err := os.ReadFile(journalOf(out)); i == 0 && (err != nil || strings.Contains(string(text), `"A/gpt-4.1"`) != each) {
+						t.Errorf("%v: the journal is\n%.2000s", err, text)
+					}
+				}
+				v.once(100)
+				_ = srv.Close()
+				_ = l.Close()
+				synctest.Wait()
+				r := l.Report()
+				t.Logf("%v; %v", took, r.Verdicts)
+				if v.err != nil || r.Verdicts["accepted"] != 100 || len(r.Verdicts) != 1 || took < c.want-5*time.Second || took > c.want+8*time.Second {
+					t.Errorf("%v; the server: %v, in %v", v.err, r.Verdicts, took)
+				}
+			})
+		})
+	}
+}
+
+// A key that one model's requests find to be banned is not used for those of another.
+func TestLLMEachModelHearsOfBans(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	synctest.Test(t, func(t *testing.T) {
+		rate := minutely(60, limit.Requests, true)
+		rate.EachModel = true
+		v := &virtually{t: t, llm: LLMConfig{LimitsOf: "openai"}, server: llm.Config{Limits: llm.Limits{Requests: 60}, Script: []llm.Fault{llm.Unpaid}},
+			config: Config{Out: out, Limits: []Rate{rate}, Concurrency: 1, Keys: []Key{{"A", "s3cret-Of-9a7Kq-0"}, {"B", "s3cret-Of-9a7Kq-1"}}}}
+		v.run(ofModel("gpt-4o", 0, 10) + ofModel("gpt-4.1", 10, 10))
+		v.once(20)
+		if v.err != nil || v.totals.Done != 20 {
+			t.Errorf("%v: %+v", v.err, v.totals)
+		}
+		for _, a := range v.report.Accounts {
+			if a.Key == "key 1" && a.Accepted > 0 {
+				t.Errorf("the banned key: %+v", a)
+			}
+		}
+	})
+}
+
+// A host that goes down for several groups is told of once, and is back when the last has it back.
+func TestHostsAreNewsOnce(t *testing.T) {
+	h := newHosts()
+	for i, c := range []struct{ down, want bool }{{true, true}, {true, false}, {false, false}, {false, true}, {true, true}, {false, true}} {
+		if got := h.isNews("http://h", c.down); got != c.want {
+			t.Errorf("%d: %v, expected %v", i, got, c.want)
+		}
+	}
+}
+
+// A name in the journal is that of a key, or of one in the limits of a model.
+func TestGroupKey(t *testing.T) {
+	r := &Run{c: Config{Keys: []Key{{Name: "A"}, {Name: "AB"}}}}
+	for _, c := range []struct {
+		model, name string
+		key         int
+		ours        bool
+	}{
+		{"", "A", 0, true}, {"", "AB", 1, true}, {"", "AB/m", 1, true}, {"", "C", 0, false},
+		{"m", "A", 0, true}, {"m", "AB/m", 1, true}, {"m", "A/n", 0, false}, {"m", "A/m/m", 0, false}, {"m", "A/", 0, false},
+		{"meta/m", "AB/meta/m", 1, true},
+	} {
+		if key, ours := (&group{r: r, model: c.model}).key(c.name); key != c.key || ours != c.ours {
+			t.Errorf("%q in %q: %d, %v", c.name, c.model, key, ours)
+		}
+	}
+}
+
+// Limits of a model that is named are its own: it goes beside the others, which keep to the rest together where nobody knows whether
+// theirs are of each, and each by itself where that is documented. A run that follows counts what was sent in the same limits.
+func TestLLMLimitsOfAModel(t *testing.T) {
+	t.Parallel()
+	input := ofModel("gpt-4o-2024-08-06", 0, 75) + ofModel("gpt-4.1", 75, 25) + ofModel("o3", 100, 20)
+	for _, c := range []struct {
+		name, of string
+		stop     time.Duration // of a first run
+		want     time.Duration
+	}{
+		{"the others together", "", 0, 120 * time.Second},
+		{"in two runs", "", 30 * time.Second, 120 * time.Second},
+		{"each of the others", "openai", 0, 90 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			out := filepath.Join(t.TempDir(), "out.jsonl")
+			synctest.Test(t, func(t *testing.T) {
+				l, err := llm.New(llm.Config{Limits: llm.Limits{Requests: 30}, First: latency.Constant(time.Second)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				network := fakeconn.New()
+				srv := &http.Server{Handler: l}
+				go func() { _ = srv.Serve(network) }()
+				others, named := minutely(15, limit.Requests, true), minutely(30, limit.Requests, true)
+				others.EachModel, named.Model = c.of != "", "gpt-4o"
+				v := &virtually{t: t, llm: LLMConfig{LimitsOf: c.of}, config: Config{Out: out, Limits: []Rate{others, named}}}
+				took := time.Duration(0)
+				if c.stop > 0 {
+					v.tamper = func(r *Run) { time.AfterFunc(c.stop, r.Drain) }
+					v.send(network, input)
+					took, v.tamper = v.took, nil
+				}
+				v.send(network, input)
+				took += v.took
+				v.once(120)
+				_ = srv.Close()
+				_ = l.Close()
+				synctest.Wait()
+				r := l.Report()
+				if v.err != nil || r.Verdicts["accepted"] != 120 || len(r.Verdicts) != 1 || took < c.want-time.Second || took > c.want+8*time.Second {
+					t.Errorf("%v; the server: %v, in %v, want %v", v.err, r.Verdicts, took, c.want)
+				}
+				if planned := time.Duration(v.plan.Seconds * float64(time.Second)); c.stop == 0 && planned != c.want {
+					t.Errorf("the plan is %v: %+v", planned, v.plan.Limits)
+				}
+				if v.totals.Percent > 100.1 || v.totals.Keys[0].Percent > 100.1 {
+					t.Errorf("%+v", v.totals)
+				}
+			})
+		})
+	}
+}
+
+// What counts in which limits, when a run before told models apart in another way.
+func TestGroupCounts(t *testing.T) {
+	own := Rate{N: 1, Per: time.Minute, Model: "m"}
+	r := &Run{c: Config{Limits: []Rate{{N: 2, Per: time.Minute}, own}}}
+	for _, c := range []struct {
+		model, sent string
+		want        bool
+	}{
+		{"m", "m", true}, {"m", "n", false}, {"m", otherModels, false},
+		{otherModels, otherModels, true}, {otherModels, "n", true}, {otherModels, "m", false},
+		{"n", otherModels, true}, {"n", "n", true}, {"n", "m", false}, {"", "m", true}, {"", otherModels, true},
+	} {
+		if got := (&group{r: r, model: c.model, limits: limitsOf(r.c.Limits, c.model)}).counts(c.sent); got != c.want {
+			t.Errorf("%q in the limits of %q: %v", c.sent, c.model, got)
+		}
+	}
+}

@@ -1,0 +1,267 @@
+package run
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/paceline-go/paceline/internal/app/run/input"
+	"github.com/paceline-go/paceline/internal/app/run/jsonl"
+	"github.com/paceline-go/paceline/internal/send/httptext"
+	"github.com/paceline-go/paceline/limit"
+)
+
+// HandedConfig describes a Handed.
+type HandedConfig struct {
+	// Read is how the input is read, but for its MaxLine.
+	Read input.Config
+	// URL, Body and ID are templates of rows. Without a URL the items are URLs, commands or whole requests.
+	URL, Body, ID string
+	HasBody       bool
+	// Method is that of all rows. If empty, GET, or POST with a Body.
+	Method string
+	// Header and Query are the run's.
+	Header, Query []Template
+}
+
+// Handed is the format of what people hand over: lists of URLs, tables, arrays, curl commands. Its results are as those of Plain.
+// Safe for concurrent use, but for reading, of which there is one at a time.
+type Handed struct {
+	Plain
+	c        HandedConfig
+	maker    *input.Maker // nil: items are whole requests
+	header   http.Header  // of every row: the Content-Type of its body
+	inHeader []string     // the columns in Header
+}
+
+// NewHanded checks the configuration.
+func NewHanded(c HandedConfig) (*Handed, error) {
+	h := &Handed{c: c, inHeader: Columns(c.Header...)}
+	more := Columns(append(slices.Clone(c.Header), c.Query...)...)
+	isList := c.Read.Form == input.URLs
+	isRows := c.URL != "" || isList
+	for _, f := range []struct {
+		flag  string
+		given bool
+	}{{"--body", c.HasBody}, {"--id", c.ID != ""}, {"--method", c.Method != ""}, {"{row.COLUMN}", len(more) > 0}} {
+		if f.given && !isRows {
+			return nil, fmt.Errorf("%s is for rows, which have a --url: here each %s is a request of its own", f.flag, map[bool]string{true: "command", false: "element"}[c.Read.Form == input.Curl])
+		}
+	}
+	if c.Read.Form == input.Curl && c.URL != "" {
+		return nil, fmt.Errorf("--url is for rows: each command has its own")
+	}
+	if !isRows {
+		return h, nil
+	}
+	h.maker = &input.Maker{More: more}
+	var err error
+	if h.maker.URL, err = input.URLTemplate(cmp.Or(c.URL, "{row.url}")); err != nil {
+		return nil, fmt.Errorf("--url: %w", err)
+	}
+	if c.ID != "" {
+		if h.maker.ID, err = input.IDTemplate(c.ID); err != nil {
+			return nil, fmt.Errorf("--id: %w", err)
+		}
+	}
+	if c.HasBody {
+		given := ""
+		for _, t := range c.Header {
+			if http.CanonicalHeaderKey(t.name) == "Content-Type" {
+				given = t.parts[0]
+			}
+		}
+		var contentType string
+		if h.maker.Body, contentType, err = input.BodyTemplate(c.Body, given); err != nil {
+			return nil, fmt.Errorf("--body: %w", err)
+		}
+		h.header = http.Header{"Content-Type": {contentType}}
+	}
+	if h.c.Method == "" {
+		h.c.Method = http.MethodGet
+		if c.HasBody {
+			h.c.Method = http.MethodPost
+		}
+	}
+	if reason := badMethod(h.c.Method); reason != "" {
+		return nil, fmt.Errorf("--%s", reason)
+	}
+	return h, nil
+}
+
+// open reads an input.
+func (h *Handed) open(name string, in io.Reader, limits InputLimits) *input.Reader {
+	c := h.c.Read
+	c.MaxLine = limits.Line
+	return input.New(name, in, c)
+}
+
+// Check says whether a table has the columns that are filled in, by its beginning.
+func (h *Handed) Check(name string, head io.Reader, most int) error {
+	if h.maker == nil {
+		return nil
+	}
+	return h.maker.Check(h.open(name, head, InputLimits{Line: most}))
+}
+
+// next returns the next request.
+func (h *Handed) next(r *Reader) (*Request, error) {
+	if r.item == nil && h.maker != nil {
+		if err := h.maker.Check(r.items); err != nil {
+			return nil, err
+		}
+	}
+	item, err := r.items.Next()
+	if err != nil {
+		return nil, err
+	}
+	r.item = item
+	q := &Request{Line: item.Line, Column: item.Column, urlAt: item.Column, Cost: limit.One}
+	switch {
+	case item.Call != nil:
+		err = h.call(r, q, item)
+	case h.maker != nil:
+		err = h.row(r, q, item)
+	case item.JSON[0] == '"':
+		q.ID, q.Method = item.ID(), http.MethodGet
+		err = h.url(r, q, item.Row.First().Text, item.Column)
+	default:
+		q, err = r.parse(jsonl.At(r.in.Name(), item.Line, item.Column, item.JSON))
+		err = item.Place(err)
+		if err == nil && q.Raw != nil {
+			var b bytes.Buffer
+			_ = json.Compact(&b, q.Raw) // it is JSON, perhaps over several lines
+			q.Raw = b.Bytes()
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if item.Number != item.Line {
+		q.number = item.Number
+	}
+	if q.Digest == "" {
+		body := q.Body
+		if len(q.cells) > 0 { // that the run's headers and query are filled with
+			body = fmt.Appendf(nil, "%q%s", q.cells, q.Body)
+		}
+		q.Digest = newDigest(q.Method, q.URL.String(), q.Header, body)
+	}
+	return q, nil
+}
+
+// call is a command.
+func (h *Handed) call(r *Reader, q *Request, item *input.Item) error {
+	c := item.Call
+	q.ID, q.Method, q.Body = item.ID(), c.Method, c.Body
+	if len(c.Header) > 0 {
+		q.Header = c.Header
+	}
+	if reason := badMethod(c.Method); reason != "" {
+		return r.errorf(item, item.Column, "%s", reason)
+	}
+	size := 0
+	for name, values := range c.Header {
+		if !httptext.IsFieldName(name) {
+			return r.errorf(item, item.Column, "-H: expected a name of letters, digits and hyphens before the colon")
+		}
+		for _, v := range values {
+			if !httptext.IsFieldValue(v) {
+				return r.errorf(item, item.Column, "the header %s has a control character, expected text without line breaks", name)
+			}
+			size += len(name) + len(v) + len(": \r\n")
+		}
+	}
+	if err := r.bounded(item, size, len(q.Body)); err != nil {
+		return err
+	}
+	u, reason := parseURL(c.URL, "")
+	if reason != "" {
+		return r.errorf(item, c.URLColumn, "the URL of the command: %s", strings.TrimPrefix(reason, ", "))
+	}
+	q.URL, q.urlAt = u, c.URLColumn
+	return nil
+}
+
+// row is a row that fills templates.
+func (h *Handed) row(r *Reader, q *Request, item *input.Item) error {
+	made, err := h.maker.Make(r.items, item)
+	if err != nil {
+		return err
+	}
+	q.filled, q.row = h.maker.More, item.Row
+	q.ID, q.Method, q.Body, q.Header = made.ID, h.c.Method, made.Body, h.header
+	if len(q.ID) == 0 || len(q.ID) > maxIDLen {
+		return r.errorf(item, item.Column, "the id has %d bytes, expected 1 to %d (--id)", len(q.ID), maxIDLen)
+	}
+	size := 0
+	for i, cell := range made.More {
+		if slices.Contains(h.inHeader, h.maker.More[i]) && !httptext.IsFieldValue(cell.Text) {
+			return &InputError{File: r.in.Name(), Line: cell.Line, Column: cell.Column,
+				Reason: fmt.Sprintf("{row.%s} has a control character, and stands in a header; expected text without line breaks", h.maker.More[i])}
+		}
+		size += len(cell.Text)
+		q.cells = append(q.cells, cell.Text)
+	}
+	if err := r.bounded(item, size, len(q.Body)); err != nil {
+		return err
+	}
+	return h.url(r, q, made.URL, item.Column)
+}
+
+func (h *Handed) url(r *Reader, q *Request, text string, column int) (err error) {
+	shown, _ := json.Marshal(text)
+	u, reason := parseURL(text, jsonl.At("", 0, 0, shown).String())
+	if reason != "" {
+		return r.errorf(r.item, column, "URL %s", reason)
+	}
+	q.URL = u
+	return nil
+}
+
+func (r *Reader) errorf(item *input.Item, column int, format string, args ...any) error {
+	return &InputError{File: r.in.Name(), Line: item.Line, Column: column, Reason: fmt.Sprintf(format, args...)}
+}
+
+// bounded says whether a request is as small as it has to be.
+func (r *Reader) bounded(item *input.Item, header, body int) error {
+	switch {
+	case header > r.limits.Header:
+		return r.errorf(item, item.Column, "the headers have more than %d bytes, expected at most that (--max-header)", r.limits.Header)
+	case body > r.limits.Body:
+		return r.errorf(item, item.Column, "the body has %d bytes, expected at most %d (--max-body)", body, r.limits.Body)
+	}
+	return nil
+}
+
+// place tells a request from others with its id.
+func (q *Request) place() int { return cmp.Or(q.number, q.Line) }
+
+// NoRequest returns the names in the first line of JSON of an input where that is no request, and no line near it is one of a batch: it does
+// not say where it goes, and has something that no request has.
+func NoRequest(head []byte) (names []string) {
+	line, rest, _ := bytes.Cut(bytes.TrimSpace(bytes.TrimPrefix(head, []byte("\ufeff"))), []byte("\n"))
+	if !json.Valid(line) || line[0] != '{' {
+		return nil
+	}
+	other := false
+	err := jsonl.At("", 1, 1, line).Object(func(name string, _, _ jsonl.Value) error {
+		names = append(names, name)
+		other = other || !slices.Contains(fieldNames, name) && name != hiddenField
+		return nil
+	})
+	if err != nil || !other || slices.Contains(names, "url") {
+		return nil
+	}
+	for l := range bytes.Lines(append(append(bytes.Clone(line), '\n'), rest...)) {
+		if _, isBatch := Sniff(l); isBatch {
+			return nil
+		}
+	}
+	return names
+}

@@ -1,0 +1,360 @@
+package run
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/paceline-go/paceline/internal/app/run/jsonl"
+	"github.com/paceline-go/paceline/internal/secret"
+)
+
+const (
+	// hiddenField is what a request in a dead letter has where secrets were left out of it. A line with it is not sent.
+	hiddenField = "hidden"
+	hiddenText  = "[hidden]"
+)
+
+// of is what may not be shown of a request.
+func (s *sender) of(r *Request) hider {
+	if r == nil || len(r.own) == 0 {
+		return s.secrets
+	}
+	keys := s.keys
+	if h, ok := s.secrets.(*hidden); ok {
+		keys = *h.all.Load()
+	}
+	return s.sets.of(append(slices.Clone(keys), r.own...))
+}
+
+// conceal finds what is secret in a request that was not written for paceline, and so has secrets of its own.
+func (s *sender) conceal(q *Request) {
+	if !s.handed || q.Raw != nil || q.URL == nil {
+		return
+	}
+	q.own = s.whole(q).secrets
+}
+
+// secretSets remembers the latest sets: commands of one file mostly have the same secrets.
+type secretSets struct {
+	mu  sync.Mutex
+	all map[string]*secret.Set
+}
+
+func (c *secretSets) of(keys []secret.Key) *secret.Set {
+	var name strings.Builder
+	for _, k := range keys {
+		name.WriteString(k.Name + "\x00" + k.Value + "\x00")
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s := c.all[name.String()]; s != nil {
+		return s
+	}
+	const most = 64
+	if c.all == nil || len(c.all) >= most {
+		c.all = map[string]*secret.Set{}
+	}
+	s := secret.New(keys)
+	c.all[name.String()] = s
+	return s
+}
+
+// wholeRequest is a request as a line of Plain, with what is secret in it left out.
+type wholeRequest struct {
+	ID      string                 `json:"id"`
+	Method  string                 `json:"method"`
+	URL     string                 `json:"url"`
+	Headers map[string]fieldValues `json:"headers,omitempty"`
+	Body    *string                `json:"body,omitempty"`
+	Hidden  []string               `json:"hidden,omitempty"` // where something is
+
+	secrets []secret.Key
+}
+
+// fieldValues are those of a header field: one as a string.
+type fieldValues []string
+
+func (f fieldValues) MarshalJSON() ([]byte, error) {
+	if len(f) == 1 {
+		return bytes.TrimSuffix(lineOf(f[0]), []byte("\n")), nil
+	}
+	return json.Marshal([]string(f))
+}
+
+// whole is a request with what the run's headers and query add to it of its row. What is secret is known by where it stands.
+func (s *sender) whole(q *Request) *wholeRequest {
+	w := &wholeRequest{ID: q.ID, Method: q.Method}
+	header := q.Header.Clone()
+	v := &values{id: q.ID, cells: q.cell}
+	var query []Template
+	for _, t := range s.query {
+		if !t.ofRow() {
+			continue
+		}
+		if query = append(query, t); t.ofAttempt() || secret.PrivateParameter(t.name, t.fill(v)) {
+			w.hide("query " + t.name)
+			w.secretCells(q, t)
+		}
+	}
+	for _, t := range s.header {
+		if !t.ofRow() {
+			continue
+		}
+		if header == nil {
+			header = http.Header{}
+		}
+		if header.Set(t.name, t.fill(v)); t.ofAttempt() {
+			header.Set(t.name, hiddenText)
+			w.hide("header " + t.name)
+		}
+		if secret.PrivateField(t.name) {
+			w.secretCells(q, t)
+		}
+	}
+	u := *q.URL
+	u.RawQuery = setQuery(u.RawQuery, query, v)
+	w.fill(&u, header, q.Body, nil)
+	return w
+}
+
+// fill takes in the parts of a request, but for what is secret in them. Fields in open are shown as they are.
+func (w *wholeRequest) fill(u *url.URL, header http.Header, body []byte, open []string) {
+	w.url(u)
+	for name, all := range header {
+		if secret.PrivateField(name) && !slices.Contains(open, name) {
+			for _, value := range all {
+				w.field(name, value)
+			}
+			all = []string{hiddenText}
+			w.hide("header " + name)
+		}
+		if w.Headers == nil {
+			w.Headers = map[string]fieldValues{}
+		}
+		w.Headers[name] = all
+	}
+	if len(body) > 0 {
+		w.body(body, header.Get("Content-Type"))
+	}
+	slices.Sort(w.Hidden)
+}
+
+func (w *wholeRequest) hide(where string) {
+	if !slices.Contains(w.Hidden, where) {
+		w.Hidden = append(w.Hidden, where)
+	}
+}
+
+func (w *wholeRequest) secret(name, value string) {
+	k := secret.Key{Name: name, Value: value}
+	if value != "" && value != hiddenText && !slices.Contains(w.secrets, k) {
+		w.secrets = append(w.secrets, k)
+	}
+}
+
+// secretCells has what a template is filled with be secret.
+func (w *wholeRequest) secretCells(q *Request, t Template) {
+	for _, c := range Columns(t) {
+		w.secret("row."+c, q.cell(c))
+	}
+}
+
+// field is a header field that says who asks. A server may repeat all of it, or what matters in it.
+func (w *wholeRequest) field(name, value string) {
+	w.secret(name, value)
+	if name == "Cookie" {
+		for c := range strings.SplitSeq(value, ";") {
+			_, v, _ := strings.Cut(c, "=")
+			w.secret(name, strings.TrimSpace(v))
+		}
+		return
+	}
+	scheme, rest, ok := strings.Cut(value, " ")
+	if !ok {
+		return
+	}
+	w.secret(name, strings.TrimSpace(rest))
+	if plain, err := base64.StdEncoding.DecodeString(strings.TrimSpace(rest)); err == nil && strings.EqualFold(scheme, "basic") {
+		_, password, _ := strings.Cut(string(plain), ":")
+		w.secret(name, password)
+	}
+}
+
+func (w *wholeRequest) url(u *url.URL) {
+	before := ""
+	if u.User != nil {
+		password, _ := u.User.Password()
+		w.secret("password", password)
+		w.secret("user", u.User.Username())
+		before, u.User = hiddenText+"@", nil
+		w.hide("url")
+	}
+	query, some := w.parameters(u.RawQuery)
+	if some {
+		w.hide("url")
+	}
+	u.RawQuery = query
+	w.URL = strings.Replace(u.String(), "://", "://"+before, 1)
+}
+
+// parameters leaves out of a query, or a form, what is secret.
+func (w *wholeRequest) parameters(raw string) (shown string, some bool) {
+	parts := strings.Split(raw, "&")
+	for i, part := range parts {
+		name, value, _ := strings.Cut(part, "=")
+		plainName, err := url.QueryUnescape(name)
+		plain, err2 := url.QueryUnescape(value)
+		if err != nil || err2 != nil {
+			plainName, plain = name, value
+		}
+		if value != "" && secret.PrivateParameter(plainName, plain) {
+			w.secret(plainName, plain)
+			parts[i], some = name+"="+hiddenText, true
+		}
+	}
+	return strings.Join(parts, "&"), some
+}
+
+func (w *wholeRequest) body(body []byte, contentType string) {
+	if !utf8.Valid(body) {
+		w.hide("body")
+		return
+	}
+	text := string(body)
+	switch media, _, _ := strings.Cut(contentType, ";"); {
+	case strings.HasSuffix(media, "/x-www-form-urlencoded"):
+		shown, some := w.parameters(text)
+		if text = shown; some {
+			w.hide("body")
+		}
+	case json.Valid(body):
+		if shown, some := w.members(body); some {
+			text = shown
+			w.hide("body")
+		}
+	}
+	w.Body = &text
+}
+
+// members leaves out of JSON what is secret.
+func (w *wholeRequest) members(body []byte) (shown string, some bool) {
+	var b bytes.Buffer
+	at := 0
+	var visit func(name string, v jsonl.Value) error
+	visit = func(name string, v jsonl.Value) error {
+		switch v.Raw[0] {
+		case '{':
+			return v.Object(func(name string, _, m jsonl.Value) error { return visit(name, m) })
+		case '[':
+			return v.Array(func(e jsonl.Value) error { return visit(name, e) })
+		case '"':
+			text, err := v.Text(name)
+			if err != nil || !secret.PrivateParameter(name, text) {
+				return nil
+			}
+			w.secret(name, text)
+			b.Write(body[at : v.Column-1])
+			b.WriteString(`"` + hiddenText + `"`)
+			at, some = v.Column-1+len(v.Raw), true
+		}
+		return nil
+	}
+	begin := len(body) - len(bytes.TrimLeft(body, " \t\r\n"))
+	_ = visit("", jsonl.At("", 1, begin+1, bytes.TrimSpace(body)))
+	b.Write(body[at:])
+	return b.String(), some
+}
+
+// lineOf is the line that a dead letter has of a request: as it was in the input, or made of what was handed over.
+func (s *sender) lineOf(q *Request) json.RawMessage {
+	if q.Raw != nil || !s.handed || q.URL == nil {
+		return q.Raw
+	}
+	return bytes.TrimSuffix(lineOf(s.shown(q)), []byte("\n"))
+}
+
+// shown is a request without secrets, wherever else they stand in it.
+func (s *sender) shown(q *Request) *wholeRequest {
+	w := s.whole(q)
+	w.hideIn(s.of(q))
+	return w
+}
+
+// hideIn hides what else has one of the secrets in it.
+func (w *wholeRequest) hideIn(secrets hider) {
+	hide := func(text, where string) string {
+		text, n := secrets.HideIn(text)
+		if n > 0 {
+			w.hide(where)
+		}
+		return text
+	}
+	w.URL = hide(w.URL, "url")
+	for name, all := range w.Headers {
+		for i := range all {
+			all[i] = hide(all[i], "header "+name)
+		}
+	}
+	if w.Body != nil {
+		text := hide(*w.Body, "body")
+		w.Body = &text
+	}
+}
+
+// ownIn says which of its own secrets a request that was handed over would have in another URL: nothing sets it there again, and URLs of
+// pages are kept.
+func (s *sender) ownIn(q *Request, u *url.URL) (name string, found bool) {
+	if !s.handed || q.Raw != nil {
+		return "", false
+	}
+	if own := s.whole(&Request{URL: u}).secrets; len(own) > 0 {
+		return own[0].Name, true
+	}
+	return secret.New(q.own).Holds(u.String())
+}
+
+// address is where a request goes, for people.
+func (s *sender) address(q *Request) string {
+	if s.handed && q.Raw == nil {
+		return s.shown(q).URL
+	}
+	text, _ := s.of(q).HideIn(q.URL.String())
+	return text
+}
+
+// columns are what the row of a request has, for expressions: text, or values of JSON where it is an object. Nil: it is no row.
+func (q *Request) columns(hide hider) any {
+	if q.row == nil {
+		return nil
+	}
+	all := map[string]any{}
+	for name, c := range q.row.All() {
+		text, _ := hide.HideIn(cmp.Or(c.JSON, c.Text))
+		if all[name] = text; c.JSON != "" {
+			all[name] = parsed([]byte(text))
+		}
+	}
+	return all
+}
+
+// cell is what the row has in a column.
+func (q *Request) cell(column string) string {
+	if i := slices.Index(q.filled, column); i >= 0 {
+		return q.cells[i]
+	}
+	return ""
+}
+
+// ofRow says that a template is filled with a row's columns; ofAttempt that it is filled with what each attempt has.
+func (t Template) ofRow() bool { return len(Columns(t)) > 0 }
+func (t Template) ofAttempt() bool {
+	return t.uses("key") || t.uses("token") || t.uses("nonce") || t.uses("attempt")
+}

@@ -1,0 +1,169 @@
+package run
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/paceline-go/paceline/internal/secret"
+)
+
+const hush = "sk-7Qw9Zr4Lx2Vb8Nm1Tk6Yp3" // a secret
+
+// aRequest is one as somebody hands it over.
+func aRequest(t *testing.T, address string, header http.Header, body string) *Request {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Request{ID: "1", Line: 1, Method: "POST", URL: u, Header: header, Body: []byte(body)}
+}
+
+// Wherever a secret of a request that was handed over stands, what is shown of it has it nowhere, says where it was, and has all else as it
+// was.
+func TestSecretsOfWhatIsHandedOver(t *testing.T) {
+	plain := http.Header{"X-Plain": {"open"}}
+	with := func(name string, values ...string) http.Header { return http.Header{"X-Plain": {"open"}, name: values} }
+	basic := base64.StdEncoding.EncodeToString([]byte("me:" + hush))
+	for _, tc := range []struct {
+		name    string
+		address string
+		header  http.Header
+		body    string
+		hidden  []string
+		shown   []string // what is there of it
+	}{
+		{"nothing", "https://h.test/a?page=2&max_tokens=5", plain, `{"token_count":3,"text":"hello"}`, nil, []string{`https://h.test/a?page=2&max_tokens=5`, `"X-Plain":"open"`, `hello`}},
+		{"a bearer's token, repeated", "https://h.test/" + hush + "/a", with("Authorization", "Bearer "+hush), "as " + hush, []string{"body", "header Authorization", "url"}, []string{"https://h.test/[Authorization]/a", "as [Authorization]"}},
+		{"a password, repeated by itself", "https://h.test/?q=" + hush, with("Authorization", "Basic "+basic), "", []string{"header Authorization", "url"}, []string{"?q=[Authorization]"}},
+		{"a whole field", "https://h.test/", with("X-Api-Key", hush), "", []string{"header X-Api-Key"}, []string{`"X-Api-Key":"` + hiddenText + `"`}},
+		{"two of a field", "https://h.test/" + hush, with("X-Api-Key", "first-"+hush[3:], hush), "", []string{"header X-Api-Key", "url"}, nil},
+		{"a cookie, repeated", "https://h.test/", with("Cookie", "lang=en; sid="+hush+"; x"), "of " + hush, []string{"body", "header Cookie"}, []string{"of [Cookie]"}},
+		{"in a field that shows nothing", "https://h.test/", http.Header{"X-Api-Key": {hush}, "X-Note": {"key " + hush, "none"}}, "", []string{"header X-Api-Key", "header X-Note"}, []string{`"X-Note":["key [X-Api-Key]","none"]`}},
+		{"a user and password", "https://me-myself:" + hush + "@h.test/a", plain, "", []string{"url"}, []string{"https://" + hiddenText + "@h.test/a"}},
+		{"a user, and another URL", "https://" + hush + "@h.test/a?u=http://x", plain, "", []string{"url"}, []string{"https://" + hiddenText + "@h.test/a?u=http://x"}},
+		{"a user alone", "https://" + hush + "@h.test/a", plain, "", []string{"url"}, []string{"https://" + hiddenText + "@h.test/a"}},
+		{"a parameter", "https://h.test/?a=1&api_key=" + hush + "&b=2", plain, "", []string{"url"}, []string{"?a=1&api_key=" + hiddenText + "&b=2"}},
+		{"a signature", "https://h.test/?sign=" + hush + "&b=2", plain, "", []string{"url"}, []string{"?sign=" + hiddenText + "&b=2"}},
+		{"another sign", "https://h.test/?sign=aries&b=2", with("OK-ACCESS-PASSPHRASE", hush), "", []string{"header OK-ACCESS-PASSPHRASE"}, []string{"?sign=aries&b=2"}},
+		{"a parameter whose name is escaped", "https://h.test/?api%5Fkey=" + hush + "&b", plain, "", []string{"url"}, []string{"&b"}},
+		{"a parameter without a value", "https://h.test/?api_key=&token&b=2", plain, "", nil, []string{"?api_key=&token&b=2"}},
+		{"a form", "https://h.test/", http.Header{"Content-Type": {"application/x-www-form-urlencoded; charset=utf-8"}}, "a=1&password=" + hush, []string{"body"}, []string{"a=1&password=" + hiddenText}},
+		{"no form", "https://h.test/", http.Header{"Content-Type": {"text/plain"}}, "a=1&password=5", nil, []string{"a=1&password=5"}},
+		{"members of JSON", "https://h.test/", plain, ` {"a":[{"token": "` + hush + `", "n":1}, "x"], "Password":"` + hush + `","z":"end"}`, []string{"body"}, []string{`{\"a\":[{\"token\": \"` + hiddenText + `\", \"n\":1}, \"x\"], \"Password\":\"` + hiddenText + `\",\"z\":\"end\"}`}},
+		{"a parameter that is escaped wrongly, repeated", "https://h.test/?api_key=" + hush + "%zz", plain, "of " + hush + "%zz", []string{"body", "url"}, []string{"of [api_key]"}},
+		{"a list of them", "https://h.test/", plain, `{"tokens":1,"secret":["` + hush + `","` + hush + `2"]}`, []string{"body"}, []string{`"body":"{\"tokens\":1,\"secret\":[\"` + hiddenText + `\",\"` + hiddenText + `\"]`}},
+		{"no text", "https://h.test/", plain, "\xff\xfe" + hush, []string{"body"}, []string{`"method":"POST"`}},
+	} {
+		s := &sender{handed: true, secrets: secret.New(nil)}
+		q := aRequest(t, tc.address, tc.header, tc.body)
+		before := q.URL.String()
+		s.conceal(q)
+		line := string(s.lineOf(q))
+		var w wholeRequest
+		if err := json.Unmarshal([]byte(strings.ReplaceAll(line, `"headers":`, `"not":`)), &w); err != nil || !json.Valid([]byte(line)) {
+			t.Errorf("%s: %v: %s", tc.name, err, line)
+		}
+		if strings.Contains(line, hush) || strings.Contains(line, basic) || strings.Contains(line, "me-myself") {
+			t.Errorf("%s: shown in %s", tc.name, line)
+		}
+		if slices.Sort(w.Hidden); !slices.Equal(w.Hidden, tc.hidden) {
+			t.Errorf("%s: hidden is %q, want %q", tc.name, w.Hidden, tc.hidden)
+		}
+		for _, text := range tc.shown {
+			if !strings.Contains(line, text) {
+				t.Errorf("%s: no %q in %s", tc.name, text, line)
+			}
+		}
+		if got := s.address(q); strings.Contains(got, hush) || got != w.URL {
+			t.Errorf("%s: for people it goes to %s, in the line to %s", tc.name, got, w.URL)
+		}
+		if q.URL.String() != before || len(q.Body) != len(tc.body) {
+			t.Errorf("%s: to show it has changed it: %s", tc.name, q.URL)
+		}
+		secrets := strings.Contains(tc.address+tc.body, hush) || len(tc.hidden) > 0
+		if secrets != (len(q.own) > 0) && tc.name != "no text" {
+			t.Errorf("%s: its secrets are %+v", tc.name, q.own)
+		}
+		for i, k := range q.own {
+			if k.Value == "" || k.Value == hiddenText || slices.Contains(q.own[:i], k) {
+				t.Errorf("%s: its secrets are %+v", tc.name, q.own)
+			}
+		}
+		elsewhere, _ := url.Parse("https://h.test/next?cursor=" + hush)
+		if _, found := s.ownIn(q, elsewhere); found != (len(q.own) > 0 && !strings.Contains(tc.address, "%zz")) { // there the secret is longer
+			t.Errorf("%s: found in the next page's URL: %v", tc.name, found)
+		}
+		if name, found := s.ownIn(q, &url.URL{Scheme: "https", Host: "h.test", RawQuery: "token=" + hush}); !found || name != "token" {
+			t.Errorf("%s: a secret by its name in the next page's URL: %q, %v", tc.name, name, found)
+		}
+	}
+}
+
+// A line that was written for paceline is left as it is, with its keys hidden where it is shown.
+func TestLinesOfPacelineStay(t *testing.T) {
+	s := &sender{secrets: secret.New([]secret.Key{{Name: "A", Value: hush}})}
+	q := aRequest(t, "https://h.test/?token="+hush, nil, "")
+	q.Raw = json.RawMessage(`{"id":"1","url":"https://h.test/?token=x"}`)
+	for _, handed := range []bool{false, true} {
+		s.handed = handed
+		if s.conceal(q); len(q.own) != 0 {
+			t.Errorf("handed over %v: %+v", handed, q.own)
+		}
+		if got := s.lineOf(q); string(got) != string(q.Raw) {
+			t.Errorf("handed over %v: %s", handed, got)
+		}
+		if got := s.address(q); strings.Contains(got, hush) || !strings.HasPrefix(got, "https://h.test/?token=") {
+			t.Errorf("handed over %v: it goes to %s", handed, got)
+		}
+		if other := aRequest(t, "https://h.test/?token=open", nil, ""); !handed && s.address(other) != "https://h.test/?token=open" {
+			t.Errorf("what is no key is left out of %s", s.address(other))
+		}
+		if _, found := s.ownIn(q, q.URL); found {
+			t.Errorf("handed over %v: a page keeps its parameters", handed)
+		}
+	}
+}
+
+// What the run fills in from a row is secret where the field or parameter is, and in the place of what each attempt has nothing is shown.
+func TestSecretsOfRows(t *testing.T) {
+	header, err := ParseHeaders([]string{"X-Api-Key: v1-{row.key}-x", "X-Mixed: {row.name} {key}", "X-Name: {row.name}", "X-Run: fixed"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	query, err := ParseQuery([]string{"token={row.token}", "n={row.name}", "sign={row.name}{nonce}", "fixed=1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &sender{handed: true, secrets: secret.New(nil), header: header, query: query}
+	q := aRequest(t, "https://h.test/a", nil, "of "+hush+" and other-"+hush)
+	q.filled, q.cells = []string{"key", "name", "token"}, []string{hush, "Ann", "other-" + hush}
+	s.conceal(q)
+	var w struct {
+		URL     string            `json:"url"`
+		Headers map[string]string `json:"headers"`
+		Body    string            `json:"body"`
+		Hidden  []string          `json:"hidden"`
+	}
+	line := s.lineOf(q)
+	if err := json.Unmarshal(line, &w); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(line), hush) || w.Headers["X-Name"] != "Ann" || w.Headers["X-Api-Key"] != hiddenText || w.Headers["X-Mixed"] != hiddenText || len(w.Headers) != 3 || !strings.Contains(w.URL, "n=Ann") || strings.Contains(w.URL, "fixed") {
+		t.Errorf("%s", line)
+	}
+	if want := []string{"body", "header X-Api-Key", "header X-Mixed", "query sign", "query token", "url"}; !slices.Equal(slices.Sorted(slices.Values(w.Hidden)), want) {
+		t.Errorf("hidden is %q, want %q", w.Hidden, want)
+	}
+	if !slices.ContainsFunc(q.own, func(k secret.Key) bool { return k == secret.Key{Name: "row.token", Value: "other-" + hush} }) || slices.ContainsFunc(q.own, func(k secret.Key) bool { return k.Name == "row.name" && k.Value != "Ann" }) {
+		t.Errorf("%+v", q.own)
+	}
+	if q.cell("name") != "Ann" || q.cell("none") != "" {
+		t.Errorf("%q, %q", q.cell("name"), q.cell("none"))
+	}
+}

@@ -1,0 +1,154 @@
+package run
+
+import (
+	"fmt"
+	"hash/maphash"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/pool/dispatch"
+	"github.com/paceline-go/paceline/pool/queue"
+)
+
+// hostOf names the server of a URL.
+func hostOf(u *url.URL) string {
+	if u == nil {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+// goesTo is the host to which a request goes next. A redirect may have changed it.
+func goesTo(r *queue.Request) string { return r.Value.(*job).hop.host }
+
+// called is the name of a host for people.
+func called(host string) string {
+	_, name, _ := strings.Cut(host, "://")
+	return name
+}
+
+// hosts keeps what is known of every host of a run. It keeps only 8 bytes of each name, as there may be as many hosts as requests. Two hosts
+// for which these are equal are taken for one; then a run may wait for a host whose name is wrong.
+type hosts struct {
+	seed maphash.Seed
+
+	mu sync.Mutex
+	of map[uint64]known
+	// down is in how many groups a host is down. Each group finds that out for itself.
+	down map[string]int
+}
+
+type known uint8
+
+const (
+	named    known = 1 << iota // the input names the host; it is not only known from a redirect
+	answered                   // the host has answered in this run
+)
+
+func newHosts() hosts {
+	return hosts{seed: maphash.MakeSeed(), of: map[uint64]known{}, down: map[string]int{}}
+}
+
+func (h *hosts) note(host string, k known) {
+	id := maphash.String(h.seed, host)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if was := h.of[id]; was&k == 0 {
+		h.of[id] = was | k
+	}
+}
+
+func (h *hosts) known(host string) known {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.of[maphash.String(h.seed, host)]
+}
+
+// isNews notes that a host goes down in a group, or is back there. It returns whether the group is the first where it is down, or the last
+// where it comes back.
+func (h *hosts) isNews(host string, down bool) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if down {
+		h.down[host]++
+		return h.down[host] == 1
+	}
+	if h.down[host]--; h.down[host] > 0 {
+		return false
+	}
+	delete(h.down, host)
+	return true
+}
+
+// outage tells of a host that goes down or is back. Each Pool calls it, one call at a time. If a host that the input names has never answered,
+// and its name or certificate is wrong, most likely the input is wrong, and the run ends.
+func (r *Run) outage(h dispatch.HostInfo) {
+	host := called(h.Host)
+	isNews := r.hosts.isNews(h.Host, h.Down)
+	if !h.Down && !isNews {
+		return
+	}
+	if !h.Down {
+		r.tell("%s is back after %v", host, h.Lasted.Round(100*time.Millisecond))
+		return
+	}
+	if r.hosts.known(h.Host) == named && (h.Kind == limit.NoName || h.Kind == limit.BadCertificate) {
+		r.course.first(&r.course.wrong, fmt.Errorf("%w: %s: %s", ErrHost, host, inWords(&h)))
+		r.Drain()
+		return
+	}
+	if !isNews {
+		return
+	}
+	r.tell("nothing arrives at %s: %s; one request at a time goes to see, nothing is lost", host, inWords(&h))
+}
+
+// isAstray tells whether nothing came back from a host that only a redirect led to. It is not the fault of the redirect if this machine has
+// no file descriptors left.
+func (r *Run) isAstray(j *job, ans *dispatch.Answer) bool {
+	return j.hop.count > 0 && j.res.status == 0 && j.res.err != nil && j.res.sight != limit.NoFiles && !ans.Returned && r.hosts.known(j.hop.host)&named == 0
+}
+
+// blame counts a failed attempt for a request whose redirect led to a host that does not answer. A server chose that host; if it does not
+// exist, waiting for it would never end. A host that has answered before is waited for, as it may have an outage.
+func (r *Run) blame(j *job, ans *dispatch.Answer) {
+	ans.Sight = limit.Working // otherwise a request that was never sent would not count as an attempt
+	if r.hosts.known(j.hop.host)&answered != 0 {
+		ans.Sight = limit.Broken
+	}
+	host, _ := r.sender.of(j.r).HideIn(called(j.hop.host))
+	ans.Reason = fmt.Sprintf("redirected to %s: %s", host, ans.Reason)
+}
+
+// inWords says why nothing arrives at a host. It keeps the last part of the error, which has the cause.
+func inWords(h *dispatch.HostInfo) string {
+	cause := h.Reason[strings.LastIndex(h.Reason, ": ")+1:]
+	cause = strings.TrimSpace(cause)
+	switch h.Kind {
+	case limit.NoName:
+		return "its name cannot be resolved: " + cause
+	case limit.BadCertificate:
+		return "the TLS handshake fails: " + cause
+	case limit.NoFiles:
+		return "this machine has no files left: " + cause
+	}
+	return cause
+}
+
+// probe says in words when the next request tries a host that is down. It is for when no other request can go.
+func probe(now mono.Time, down []dispatch.HostInfo) string {
+	next := down[0]
+	for _, h := range down[1:] {
+		if !h.Probing && h.Next < next.Next || next.Probing {
+			next = h
+		}
+	}
+	if next.Probing {
+		return "the answer of " + called(next.Host)
+	}
+	return "the next request that goes to see, " + left(next.Next.Sub(now))
+}

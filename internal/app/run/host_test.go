@@ -1,0 +1,121 @@
+package run
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/pool/dispatch"
+)
+
+// A name or certificate is wrong only until its host has answered, and only of a host that the input names.
+func TestWhichHostIsWrong(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		known []known
+		kind  limit.Sight
+		wrong bool
+	}{
+		{"no such name", []known{named}, limit.NoName, true},
+		{"a wrong certificate", []known{named, named}, limit.BadCertificate, true},
+		{"it has answered", []known{named, answered}, limit.NoName, false},
+		{"where a redirect leads", nil, limit.NoName, false},
+		{"it refuses", []known{named}, limit.Unreachable, false},
+		{"it is broken", []known{named}, limit.Broken, false},
+	} {
+		var said []string
+		r, err := New(Config{Out: "-", Stdout: new(strings.Builder), Notice: func(s string) { said = append(said, s) }})
+		if err == nil {
+			err = r.Open()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range c.known {
+			r.hosts.note("https://a.test", k)
+		}
+		r.outage(dispatch.HostInfo{Host: "https://a.test", Down: true, Kind: c.kind, Reason: "dial tcp: lookup a.test: no such host"})
+		if wrong := errors.Is(r.course.wrong, ErrHost); wrong != c.wrong || wrong == (len(said) == 1) || r.course.isStopped() != wrong {
+			t.Errorf("%s: %v, said %q", c.name, r.course.wrong, said)
+		}
+		r.outage(dispatch.HostInfo{Host: "https://a.test", Lasted: 5040 * time.Millisecond})
+		if last := said[len(said)-1]; last != "a.test is back after 5s" {
+			t.Errorf("%s: said %q", c.name, last)
+		}
+	}
+}
+
+// What fails where only a redirect led is an attempt: nobody waits for a host that a server made up. Before, this run had no end.
+func TestRedirectToNowhere(t *testing.T) {
+	const nowhere = "http://127.0.0.1:1/"
+	srv, _ := counting(t, func(w http.ResponseWriter, q *http.Request) {
+		if q.URL.Path != "/ok" {
+			http.Redirect(w, q, nowhere, http.StatusFound)
+		}
+	})
+	b := newBench(t)
+	b.config.Redirects, b.config.Attempts, b.config.MaxOutage = 2, 2, -1
+	lines := requests(30, srv.URL+"/goto") // enough for an outage
+	got := b.run(append(lines, request("ok", srv.URL+"/ok"))...)
+	if got.err != nil || got.Dead != 30 || got.Done != 1 || strings.Contains(got.notices, "nothing arrives") {
+		t.Errorf("%+v, %v: %s", got.Totals, got.err, got.notices)
+	}
+	if d := got.dead["r7"]; d.Class != "redirect" || d.Attempts != 2 || d.Error != "redirected to 127.0.0.1:1: connect: connection refused" {
+		t.Errorf("%+v", d)
+	}
+	// A host of the input is waited for, whoever leads there.
+	b = newBench(t)
+	b.config.Redirects, b.config.Attempts, b.config.MaxOutage = 2, 2, -1
+	if got = b.run(append([]string{request("there", nowhere)}, lines...)...); !errors.Is(got.err, ErrOutage) || got.Dead != 0 {
+		t.Errorf("%+v, %v", got.Totals, got.err)
+	}
+}
+
+// One that has answered may have an outage: one request at a time goes to see, and pays for it.
+func TestWhereARedirectFails(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		known  known
+		foul   limit.Sight
+		result limit.Sight
+		class  class
+	}{
+		{"of the input", named, limit.NoName, limit.NoName, outage},
+		{"no name", 0, limit.NoName, limit.Working, redirected},
+		{"no answer", 0, limit.Silent, limit.Working, redirected},
+		{"it has answered", answered, limit.Unreachable, limit.Broken, redirected},
+		{"no files", 0, limit.NoFiles, limit.NoFiles, outage},
+	} {
+		r, err := New(Config{Redirects: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := &url.URL{Scheme: "http", Host: "a.test", Path: "/"}
+		r.hosts.note("http://a.test", c.known)
+		j := &job{r: &Request{URL: at}, hop: hop{url: at, host: "http://a.test", count: 1, foreign: true}, res: response{err: errors.New("no"), sight: c.foul, written: c.foul == limit.Silent}}
+		ans, final := r.judge(j)
+		if got := classOf(j, &ans); final || ans.Sight != c.result || got != c.class {
+			t.Errorf("%s: %+v, %v", c.name, ans, got)
+		}
+	}
+}
+
+func TestWhyInWords(t *testing.T) {
+	for want, h := range map[string]dispatch.HostInfo{
+		"connection refused":                                               {Kind: limit.Unreachable, Reason: "dial tcp 127.0.0.1:9: connect: connection refused"},
+		"its name cannot be resolved: no such host":                        {Kind: limit.NoName, Reason: "dial tcp: lookup a.test: no such host"},
+		"the TLS handshake fails: certificate signed by unknown authority": {Kind: limit.BadCertificate, Reason: "tls: failed to verify certificate: x509: certificate signed by unknown authority"},
+		"this machine has no files left: too many open files":              {Kind: limit.NoFiles, Reason: "dial tcp 127.0.0.1:9: socket: too many open files"},
+		"answered 500 Internal Server Error":                               {Kind: limit.Broken, Reason: "answered 500 Internal Server Error"},
+		"no answer within 30s":                                             {Kind: limit.Silent, Reason: "no answer: no answer within 30s"},
+		"":                                                                 {},
+	} {
+		if got := inWords(&h); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,459 @@
+package run
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/app/run/input"
+	"github.com/paceline-go/paceline/internal/app/run/jsonl"
+	"github.com/paceline-go/paceline/internal/secret"
+	"github.com/paceline-go/paceline/internal/send/httptext"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/tokens"
+)
+
+// Request is one line of the input.
+type Request struct {
+	ID       string
+	Line     int
+	Method   string
+	URL      *url.URL
+	Header   http.Header
+	Body     []byte
+	Cost     limit.Cost
+	Priority int
+	// TTL is the deadline as a duration, At as an instant; at most one of them is set. Created is when the duration began, if the
+	// line says so.
+	TTL         time.Duration
+	At, Created time.Time
+	read        time.Time // when the line was read
+	digest      digest    // of the ID; a Run sets it when it reads the request
+	// Column is the column of the id, or 1 if there is none. urlAt is the column of the URL.
+	Column, urlAt int
+	number        int // which element of an array the request is; 0: it has a line of its own
+	// row is the row of the input that the request is made from, if the input is rows. filled are the columns that Config.Header and
+	// Query use, and cells what the row has in them.
+	row           *input.Row
+	filled, cells []string
+	own           []secret.Key // secrets of this request that may not be shown, beside the keys
+	// Raw is the line of a Plain input. If the line had no id, the id was added to it.
+	Raw json.RawMessage
+	// Digest stands for what is sent. Two requests with the same id should have the same Digest.
+	Digest Digest
+	// Estimate is what a request to a language model is expected to use. Unbounded says that it does not bound its output.
+	Estimate  tokens.Estimate
+	Unbounded bool
+	// Page is the number of the page in its chain; 0: the request is the first page, or there is no chain.
+	Page   int
+	chain  *chain
+	passed bool // the reader passed over the line, as another reader hands it over
+}
+
+// InputLimits bound what one line may ask for. Zero fields have the defaults named.
+type InputLimits struct {
+	Line   int   // the most bytes in a line; if zero, 16 MiB
+	Header int   // the most bytes of header names and values; if zero, 64 KiB
+	Body   int   // the most bytes of a body; if zero, as many as in a line
+	Cost   int64 // the most that the limits allow; if zero, limit.MaxCost
+}
+
+func (l InputLimits) defaults() InputLimits {
+	l.Line = cmp.Or(l.Line, 16<<20)
+	l.Header = cmp.Or(l.Header, 64<<10)
+	l.Body = cmp.Or(l.Body, l.Line)
+	l.Cost = cmp.Or(l.Cost, limit.MaxCost)
+	return l
+}
+
+// InputError says what is wrong with a line, and where: File:Line:Column. Columns are counted in bytes, from 1.
+type InputError = jsonl.Error
+
+// Reader reads requests from lines of JSON. Not safe for concurrent use.
+type Reader struct {
+	in     *jsonl.Lines
+	lines  *jsonl.Reader // lines of JSON, or nil
+	items  *input.Reader // other forms of input, or nil
+	item   *input.Item   // the latest of items
+	format Format
+	limits InputLimits
+	pass   pass
+	one    Request                 // what Next returns while checking; the following call overwrites it
+	raw    []byte                  // the latest line, valid until the following one is read
+	ended  func(id string) bool    // if not nil, it says of which requests nobody needs the body or the cost
+	passes func(model string) bool // if not nil, it says requests to which models are passed over
+}
+
+// NewReader returns a Reader of in. Errors call the input name.
+func NewReader(name string, in io.Reader, limits InputLimits) *Reader {
+	return NewReaderOf(Plain{}, name, in, limits)
+}
+
+// pass says whether the input is read once, or twice to check it first.
+type pass uint8
+
+const (
+	onlyPass pass = iota
+	checking      // the first of two: the requests are sent in the second
+	checked       // the second of two: the first has refused what is too large
+)
+
+// NewReaderOf is NewReader for an input in the given format.
+func NewReaderOf(f Format, name string, in io.Reader, limits InputLimits) *Reader {
+	r := &Reader{format: f, limits: limits.defaults()}
+	if h, ok := f.(*Handed); ok {
+		r.items = h.open(name, in, r.limits)
+		r.in = r.items.Lines
+		return r
+	}
+	r.lines = jsonl.NewReader(name, in, r.limits.Line)
+	r.in = &r.lines.Lines
+	return r
+}
+
+// Next returns the next request. It fails with io.EOF after the last one, and with an *InputError if a line is wrong; the lines
+// after that one can still be read. Other errors come from reading. Blank lines are passed over but counted.
+func (r *Reader) Next() (*Request, error) {
+	if h, ok := r.format.(*Handed); ok {
+		return h.next(r)
+	}
+	line, err := r.lines.Next()
+	r.raw = line.Raw
+	if err != nil {
+		return nil, err
+	}
+	return r.format.parse(r, line)
+}
+
+const (
+	fields   = "id, method, url, headers, body, cost, priority, deadline, created"
+	maxIDLen = 512
+)
+
+var fieldNames = strings.Split(fields, ", ")
+
+// parse reads one line.
+func (r *Reader) parse(line jsonl.Value) (*Request, error) {
+	if line.Raw[0] != '{' {
+		return nil, line.Errorf("%s, expected a JSON object with at least a url", line.Kind())
+	}
+	q := new(Request)
+	if r.pass == checking { // nobody keeps requests while checking
+		q = &r.one
+	}
+	*q = Request{Line: line.Line(), Column: 1, Method: http.MethodGet, Cost: limit.One}
+	p := parts{url: line, cost: line}
+	if err := line.Object(func(name string, key, v jsonl.Value) error { return r.field(q, &p, name, key, v) }); err != nil {
+		return nil, err
+	}
+	if q.URL == nil {
+		return nil, p.url.Errorf("there is no url, expected one (http:// or https://)")
+	}
+	if n := q.Cost[limit.Requests]; n > r.limits.Cost {
+		return nil, p.cost.Errorf("cost %d can never go: the limits allow at most %d at once", n, r.limits.Cost)
+	}
+	if p.bodyType != "" && q.Header.Get("Content-Type") == "" {
+		if q.Header == nil {
+			q.Header = http.Header{}
+		}
+		q.Header.Set("Content-Type", p.bodyType)
+	}
+	if r.pass != checking {
+		q.Raw = bytes.Clone(line.Raw)
+	}
+	if q.ID == "" {
+		// The content is part of the id. If the file is edited between two runs, another request on the same line is then not taken
+		// for the one that is done.
+		sum := sha256.Sum256(line.Raw)
+		if q.ID = fmt.Sprintf("line-%d-%x", q.Line, sum[:6]); r.item != nil {
+			q.ID = r.item.ID()
+		}
+		if r.pass != checking {
+			q.Raw = withID(q.Raw, q.ID)
+		}
+	}
+	q.Digest = newDigest(q.Method, q.URL.String(), q.Header, q.Body)
+	return q, nil
+}
+
+// Digest identifies what a request sends: 64 bits of a SHA-256, in hex. It is empty if it is not known.
+type Digest string
+
+func newDigest(method, url string, header http.Header, body []byte) Digest {
+	const short = 512
+	var room [short]byte
+	b := quoted(room[:0], method)
+	b = append(quoted(append(b, ' '), url), '\n')
+	var sum [sha256.Size]byte
+	if len(header) == 0 && len(b)+1+len(body) <= short {
+		sum = sha256.Sum256(append(append(b, '\n'), body...))
+	} else {
+		all := sha256.New()
+		all.Write(bytes.Clone(b)) // a clone, since b itself would move room to the heap
+		_ = header.Write(all)     // writes the fields sorted by name
+		all.Write([]byte{'\n'})
+		all.Write(body)
+		all.Sum(sum[:0])
+	}
+	return Digest(hex.EncodeToString(sum[:8]))
+}
+
+// quoted does what strconv.AppendQuote does, and is quicker where there is nothing to escape.
+func quoted(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return strconv.AppendQuote(b, s)
+		}
+	}
+	return append(append(append(b, '"'), s...), '"')
+}
+
+// bits returns as many bits as the ledger has room for. With so few, one changed request in 33 million is not noticed.
+func (d Digest) bits() uint64 {
+	n, err := strconv.ParseUint(string(d), 16, 64)
+	if err != nil {
+		return 0
+	}
+	return max(n&digestMask, 1)
+}
+
+// parts keeps what the members of a line said until the whole line is read, for checks that need all of them.
+type parts struct {
+	seen      [9]bool // which of fieldNames the line has had so far
+	bodyType  string
+	url, cost jsonl.Value
+}
+
+// field reads a member of a line.
+func (r *Reader) field(q *Request, p *parts, name string, key, v jsonl.Value) (err error) {
+	field := slices.Index(fieldNames, name)
+	if name == hiddenField {
+		return key.Errorf("this request is not whole: the run before left secrets out of its dead letters (%s); the command of that run with --retry-dead reads them in its own input", v)
+	}
+	if field < 0 {
+		return key.Errorf("unknown field %q, expected %s", name, fields)
+	}
+	if p.seen[field] {
+		return key.Errorf("field %q is given twice, expected once", name)
+	}
+	p.seen[field] = true
+	if v.Raw[0] == 'n' { // null
+		return nil
+	}
+	switch name {
+	case "id":
+		return q.id(name, v)
+	case "method":
+		return q.method(v)
+	case "url":
+		p.url = v
+		return q.url(v)
+	case "headers":
+		return r.headers(q, v)
+	case "body":
+		p.bodyType, err = r.body(q, v)
+	case "cost":
+		p.cost = v
+		q.Cost[limit.Requests], err = v.Integer(name, 0, limit.MaxCost)
+	case "priority":
+		var n int64
+		n, err = v.Integer(name, math.MinInt32, math.MaxInt32)
+		q.Priority = int(n)
+	case "deadline":
+		return q.deadline(v)
+	case "created":
+		q.Created, err = instant(name, v)
+	}
+	return err
+}
+
+func (q *Request) id(name string, v jsonl.Value) (err error) {
+	q.Column = v.Column
+	if q.ID, err = v.Text(name); err == nil && (q.ID == "" || len(q.ID) > maxIDLen) {
+		err = v.Errorf("the %s has %d bytes, expected 1 to %d", name, len(q.ID), maxIDLen)
+	}
+	return err
+}
+
+func (q *Request) method(v jsonl.Value) (err error) {
+	if q.Method, err = v.Text("method"); err != nil {
+		return err
+	}
+	if reason := badMethod(q.Method); reason != "" {
+		return v.Errorf("%s", reason)
+	}
+	return nil
+}
+
+// badMethod says what is wrong with a method; empty: nothing. Methods are case-sensitive: servers answer 400 or 405 to "get".
+func badMethod(method string) string {
+	if !httptext.IsFieldName(method) || method == http.MethodConnect || method == http.MethodTrace {
+		return fmt.Sprintf("method %q, expected an HTTP method other than CONNECT and TRACE", method)
+	}
+	if up := strings.ToUpper(method); up != method {
+		return fmt.Sprintf("method %q, expected upper case: %s", method, up)
+	}
+	return ""
+}
+
+// body reads the body. A string is sent as it is, and an object or array as JSON, with the content type of JSON.
+func (r *Reader) body(q *Request, v jsonl.Value) (contentType string, err error) {
+	switch v.Raw[0] {
+	case '"':
+		s, err := v.Text("body")
+		if err != nil {
+			return "", err
+		}
+		q.Body = []byte(s)
+	case '{', '[':
+		var b bytes.Buffer
+		if err := json.Compact(&b, v.Raw); err != nil {
+			return "", v.Errorf("body: %v", err)
+		}
+		q.Body, contentType = b.Bytes(), "application/json"
+	default:
+		return "", v.Errorf("body is %s, expected a string, an object or an array", v.Kind())
+	}
+	return contentType, r.fits("body", len(q.Body), v)
+}
+
+// fits returns an error if a body is too long.
+func (r *Reader) fits(name string, size int, v jsonl.Value) error {
+	if size > r.limits.Body {
+		return v.Errorf("the %s has %d bytes, expected at most %d (--max-body)", name, size, r.limits.Body)
+	}
+	return nil
+}
+
+// withID adds an id in front of the members of an object. An id that is null is taken out.
+func withID(raw []byte, id string) []byte {
+	var all map[string]json.RawMessage
+	if json.Unmarshal(raw, &all) == nil {
+		if _, isNull := all["id"]; isNull {
+			delete(all, "id")
+			raw, _ = json.Marshal(all)
+		}
+	}
+	quoted, _ := json.Marshal(id)
+	out := append([]byte(`{"id":`), quoted...)
+	rest := bytes.TrimLeft(raw[1:], " \t\r")
+	if rest[0] != '}' {
+		out = append(out, ',')
+	}
+	return append(out, rest...)
+}
+
+func (q *Request) url(v jsonl.Value) error {
+	s, err := v.Text("url")
+	if err != nil {
+		return err
+	}
+	u, reason := parseURL(s, v.String())
+	if reason != "" {
+		return v.Errorf("url %s", reason)
+	}
+	q.URL, q.urlAt = u, v.Column
+	return nil
+}
+
+// parseURL reads the URL of a request, or says what is wrong with it. The reason quotes the URL as shown; if that is empty, it quotes
+// nothing, as there may be a secret in it.
+func parseURL(s, shown string) (u *url.URL, reason string) {
+	u, err := url.Parse(s)
+	switch {
+	case err != nil && shown == "":
+		return nil, "that is none, expected an absolute http or https URL"
+	case err != nil:
+		if e, ok := errors.AsType[*url.Error](err); ok {
+			err = e.Err
+		}
+		return nil, fmt.Sprintf("%s: %v, expected an absolute http or https URL", shown, err)
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Hostname() == "":
+		return nil, shown + ", expected an absolute http or https URL with a host"
+	}
+	for i := range len(u.RawQuery) {
+		if c := u.RawQuery[i]; c <= ' ' || c == 0x7f {
+			return nil, fmt.Sprintf("%s has %q in its query, expected it escaped", shown, c)
+		}
+	}
+	u.Fragment, u.RawFragment = "", ""
+	return u, ""
+}
+
+// ours are the header fields that say how a request is put on the wire. net/http sets them.
+var ours = input.WireFields
+
+func (r *Reader) headers(q *Request, v jsonl.Value) error {
+	if v.Raw[0] != '{' {
+		return v.Errorf("headers is %s, expected an object of strings", v.Kind())
+	}
+	q.Header = http.Header{}
+	size := 0
+	return v.Object(func(name string, key, v jsonl.Value) error {
+		canonical := http.CanonicalHeaderKey(name)
+		switch {
+		case !httptext.IsFieldName(name):
+			return key.Errorf("header name %q, expected letters, digits and hyphens", name)
+		case ours[canonical]:
+			return key.Errorf("header %s is set by paceline itself, expected none", canonical)
+		case q.Header[canonical] != nil:
+			return key.Errorf("header %s is given twice, expected once (an array has several values)", canonical)
+		}
+		add := func(v jsonl.Value) error {
+			s, err := v.Text("header " + name)
+			if err != nil {
+				return err
+			}
+			if !httptext.IsFieldValue(s) {
+				return v.Errorf("header %s has a control character, expected text without line breaks", name)
+			}
+			if size += len(name) + len(s) + len(": \r\n"); size > r.limits.Header {
+				return v.Errorf("the headers have more than %d bytes, expected at most that (--max-header)", r.limits.Header)
+			}
+			q.Header.Add(name, s)
+			return nil
+		}
+		if v.Raw[0] == '[' {
+			return v.Array(add)
+		}
+		return add(v)
+	})
+}
+
+func (q *Request) deadline(v jsonl.Value) error {
+	s, err := v.Text("deadline")
+	if err != nil {
+		return err
+	}
+	if d, err := time.ParseDuration(s); err == nil && d > 0 {
+		q.TTL = d
+		return nil
+	}
+	if q.At, err = time.Parse(time.RFC3339Nano, s); err != nil {
+		return v.Errorf("deadline %v, expected an instant as in RFC 3339 (2026-07-03T14:00:00Z), or a duration above 0 (90s, 1h30m)", v)
+	}
+	return nil
+}
+
+func instant(name string, v jsonl.Value) (at time.Time, err error) {
+	s, err := v.Text(name)
+	if err != nil {
+		return at, err
+	}
+	if at, err = time.Parse(time.RFC3339Nano, s); err != nil {
+		err = v.Errorf("%s %v, expected an instant as in RFC 3339 (2026-07-03T14:00:00Z)", name, v)
+	}
+	return at, err
+}

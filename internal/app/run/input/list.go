@@ -1,0 +1,61 @@
+package input
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"github.com/paceline-go/paceline/internal/app/run/jsonl"
+)
+
+// list reads lines of text as rows with a single column, which is called url or line. Blank lines are passed over and, in a list of URLs,
+// lines that begin with #.
+type list struct {
+	*jsonl.Lines
+	urls bool
+	one  Item
+}
+
+var listed = map[bool]*columns{true: newColumns([]string{"url"}), false: newColumns([]string{"line"})}
+
+func (l *list) columns() (*columns, error) { return listed[l.urls], nil }
+
+func (l *list) next() (*Item, error) {
+	for {
+		line, tooLong, err := l.Line()
+		switch {
+		case err != nil:
+			return nil, err
+		case tooLong:
+			return nil, l.TooLong()
+		}
+		n, _ := l.Read()
+		if n == 1 {
+			line = bytes.TrimPrefix(line, []byte("\ufeff"))
+		}
+		if err := l.NotUTF8(line); err != nil {
+			return nil, err
+		}
+		left := bytes.TrimLeft(line, " \t\r")
+		text := strings.TrimRight(string(left), " \t\r")
+		if text == "" || l.urls && text[0] == '#' {
+			continue
+		}
+		column := len(line) - len(left) + 1
+		if l.urls && !isURL(text) {
+			return nil, l.Errorf(n, column, "expected a URL, http:// or https://")
+		}
+		if l.urls && strings.ContainsAny(text, " \t") {
+			return nil, l.Errorf(n, column+strings.IndexAny(text, " \t"), "there is white space in the URL, expected one URL on the line and nothing else")
+		}
+		l.one = Item{Line: n, Column: column, Number: n, Row: &Row{of: listed[l.urls], cells: []Cell{{Text: text, Line: n, Column: column}}}}
+		l.one.sum = sumOf(slices.Values([]string{text}))
+		return &l.one, nil
+	}
+}
+
+// isURL says whether a text begins as an absolute URL does.
+func isURL(s string) bool {
+	head := strings.ToLower(s[:min(len(s), len("https://"))])
+	return strings.HasPrefix(head, "http://") || head == "https://"
+}

@@ -1,0 +1,84 @@
+package input
+
+import (
+	"errors"
+
+	"github.com/paceline-go/paceline/internal/app/run/jsonl"
+)
+
+// Maker makes requests of rows. Safe for concurrent use once it is made.
+type Maker struct {
+	// URL, Body and ID are filled in for each row. If Body is nil, requests have no body; if ID is nil, they have the id of the item.
+	URL, Body, ID *Template
+	// More names further columns whose cells are wanted, for templates that the sender of the request fills in.
+	More []string
+}
+
+// Made is the request that was made of a row.
+type Made struct {
+	ID, URL string
+	Body    []byte
+	// More are the cells of Maker.More.
+	More []Cell
+}
+
+// Check returns an error if the input is a table that lacks one of the columns to be filled in. The error concerns the whole input.
+func (m *Maker) Check(r *Reader) error {
+	c, err := r.columns()
+	if c == nil || err != nil {
+		return err
+	}
+	if len(c.names) == 0 {
+		return nil // the input is empty
+	}
+	for _, ref := range m.refs() {
+		if _, err := c.find(ref); err != nil {
+			return &Unreadable{r.Errorf(1, 1, "{row.%s}: %v", ref, err)}
+		}
+	}
+	return nil
+}
+
+func (m *Maker) refs() []string {
+	all := append([]string(nil), m.More...)
+	for _, t := range []*Template{m.URL, m.Body, m.ID} {
+		all = append(all, t.Rows()...)
+	}
+	return all
+}
+
+// Make makes a request of an item. Its error says where in the input the mistake is.
+func (m *Maker) Make(r *Reader, i *Item) (made Made, err error) {
+	made.ID = i.ID()
+	if m.ID != nil {
+		if made.ID, err = m.ID.fill(i.Row, ""); err != nil {
+			return made, i.at(r.Lines, "--id", err)
+		}
+	}
+	if made.URL, err = m.URL.fill(i.Row, made.ID); err != nil {
+		return made, i.at(r.Lines, "the URL", err)
+	}
+	if m.Body != nil {
+		body, err := m.Body.fill(i.Row, made.ID)
+		if err != nil {
+			return made, i.at(r.Lines, "the body", err)
+		}
+		made.Body = []byte(body)
+	}
+	for _, ref := range m.More {
+		c, err := i.Row.Get(ref)
+		if err != nil {
+			return made, i.at(r.Lines, "{row."+ref+"}", err)
+		}
+		made.More = append(made.More, c)
+	}
+	return made, nil
+}
+
+// at adds to an error the place in the input that it is about.
+func (i *Item) at(in *jsonl.Lines, what string, err error) error {
+	if bad, ok := errors.AsType[*badCell](err); ok {
+		return in.Errorf(bad.cell.Line, bad.cell.Column, "%s: %s", what, bad.reason)
+	}
+	return in.Errorf(i.Line, i.Column, "%s: %v", what, err)
+}

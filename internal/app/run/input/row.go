@@ -1,0 +1,146 @@
+package input
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/paceline-go/paceline/internal/app/run/jsonl"
+	"github.com/paceline-go/paceline/internal/text/suggest"
+)
+
+// Row is an item with columns.
+type Row struct {
+	of    *columns
+	cells []Cell
+	json  []byte // the object that the row was, to look into its members; nil for other rows
+}
+
+// Cell is the value of a row in a column.
+type Cell struct {
+	Text string
+	// JSON is the value as it is written, if the row is an object of JSON. Otherwise it is empty, and the cell is text.
+	JSON         string
+	Line, Column int
+}
+
+// columns are the names of a table's columns.
+type columns struct {
+	names []string
+	at    map[string]int // the index of the first column of each name
+}
+
+func newColumns(names []string) *columns {
+	c := &columns{names, make(map[string]int, len(names))}
+	for i, name := range names {
+		if _, twice := c.at[name]; !twice {
+			c.at[name] = i
+		}
+	}
+	return c
+}
+
+// find returns the index of the column that is meant: the one with that name, else the only one whose name differs in capitals alone, else
+// the one with that number, counted from 1.
+func (c *columns) find(ref string) (int, error) {
+	if i, ok := c.at[ref]; ok {
+		if again := slices.Index(c.names[i+1:], ref); again >= 0 {
+			return 0, fmt.Errorf("there are two columns %q: expected {row.%d} or {row.%d}, by number", ref, i+1, i+again+2)
+		}
+		return i, nil
+	}
+	found := -1
+	for i, name := range c.names {
+		if strings.EqualFold(name, ref) {
+			if found >= 0 {
+				return 0, fmt.Errorf("there is no column %q, but %q and %q: expected one of them as it is written", ref, c.names[found], name)
+			}
+			found = i
+		}
+	}
+	if found >= 0 {
+		return found, nil
+	}
+	if n, err := strconv.Atoi(ref); err == nil && n >= 1 && n <= len(c.names) {
+		return n - 1, nil
+	}
+	return 0, noColumn("column", ref, c.names)
+}
+
+// noColumn is the error for a column that does not exist. It names those that do.
+func noColumn(what, ref string, names []string) error {
+	const most = 30
+	more := ""
+	listed := names
+	if len(listed) > most {
+		listed, more = listed[:most], fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return fmt.Errorf("there is no %s %q, expected one of %s%s%s", what, ref, strings.Join(listed, ", "), more, suggest.Or(ref, names))
+}
+
+// Get returns the cell of a column.
+func (r *Row) Get(ref string) (Cell, error) {
+	i, err := r.of.find(ref)
+	if err == nil {
+		return r.cells[i], nil
+	}
+	if c, ok := r.within(ref); ok {
+		return c, nil
+	}
+	return Cell{}, err
+}
+
+// First is the first cell.
+func (r *Row) First() Cell { return r.cells[0] }
+
+// All returns all cells with the names of their columns. A column without a name is called by its number.
+func (r *Row) All() iter.Seq2[string, Cell] {
+	return func(yield func(string, Cell) bool) {
+		for i, name := range r.of.names {
+			if name == "" {
+				name = strconv.Itoa(i + 1)
+			}
+			if !yield(name, r.cells[i]) {
+				return
+			}
+		}
+	}
+}
+
+// within finds a value within the objects of a row by a path of names such as address.city.
+func (r *Row) within(ref string) (Cell, bool) {
+	raw := r.json
+	if raw == nil || !strings.Contains(ref, ".") {
+		return Cell{}, false
+	}
+	for name := range strings.SplitSeq(ref, ".") {
+		var members map[string]json.RawMessage
+		if json.Unmarshal(raw, &members) != nil || members[name] == nil {
+			return Cell{}, false
+		}
+		raw = members[name]
+	}
+	return cellOf(jsonl.At("", 0, 0, raw), r.cells[0].Line, r.cells[0].Column), true
+}
+
+// cellOf makes a cell of a value of JSON. The text of a string is its content, that of null is empty, and that of any other value is the
+// value as it is written.
+func cellOf(v jsonl.Value, line, column int) Cell {
+	c := Cell{JSON: string(v.Raw), Text: string(v.Raw), Line: line, Column: column}
+	switch v.Raw[0] {
+	case '"':
+		_ = json.Unmarshal(v.Raw, &c.Text) // it cannot fail: v.Raw was read as a string of JSON
+	case 'n':
+		c.Text = ""
+	case '{', '[':
+		var b bytes.Buffer
+		if json.Compact(&b, v.Raw) == nil {
+			c.JSON, c.Text = b.String(), b.String()
+		}
+	}
+	return c
+}

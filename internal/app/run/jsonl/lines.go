@@ -1,0 +1,99 @@
+package jsonl
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"unicode/utf8"
+)
+
+// Lines reads lines of bounded length, and counts them. Not safe for concurrent use.
+type Lines struct {
+	name  string
+	in    *bufio.Reader
+	most  int // bytes that a line may have
+	line  int
+	bytes int64
+	buf   []byte
+	part  bool // the line of the latest Part goes on
+}
+
+// NewLines returns Lines of in. Errors call it name. A line may have at most so many bytes.
+func NewLines(name string, in io.Reader, most int) *Lines {
+	return &Lines{name: name, in: bufio.NewReaderSize(in, 64<<10), most: most}
+}
+
+// Name is the name of the input in errors.
+func (l *Lines) Name() string { return l.name }
+
+// Read is how many lines and bytes have been read.
+func (l *Lines) Read() (lines int, bytes int64) { return l.line, l.bytes }
+
+// Most is how many bytes a line may have.
+func (l *Lines) Most() int { return l.most }
+
+// Line returns the next line without its line break. It is valid until the next call. A line that is too long is skipped, and not kept in
+// memory.
+func (l *Lines) Line() (line []byte, tooLong bool, err error) {
+	l.buf = l.buf[:0]
+	for {
+		part, err := l.in.ReadSlice('\n')
+		l.bytes += int64(len(part))
+		if !tooLong {
+			l.buf = append(l.buf, part...)
+		}
+		if len(bytes.TrimSuffix(l.buf, []byte("\n"))) > l.most {
+			tooLong = true
+			l.buf = l.buf[:0]
+		}
+		switch {
+		case err == nil, err == io.EOF && (len(l.buf) > 0 || tooLong):
+			l.line++
+			return bytes.TrimSuffix(l.buf, []byte("\n")), tooLong, nil
+		case errors.Is(err, bufio.ErrBufferFull):
+		case err == io.EOF:
+			return nil, false, io.EOF
+		default:
+			return nil, false, fmt.Errorf("%s: %w", l.name, err)
+		}
+	}
+}
+
+// Part returns the next part of a line, with the line break if that is in it. It is valid until the next call. It is for inputs that need not
+// be in lines, and must not be mixed with Line.
+func (l *Lines) Part() ([]byte, error) {
+	part, err := l.in.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) || err == io.EOF && len(part) > 0 {
+		err = nil
+	}
+	l.bytes += int64(len(part))
+	if len(part) > 0 && !l.part {
+		l.line++
+	}
+	l.part = len(part) > 0 && part[len(part)-1] != '\n'
+	if err != nil && err != io.EOF {
+		err = fmt.Errorf("%s: %w", l.name, err)
+	}
+	return part, err
+}
+
+// TooLong is the error of a line that is too long.
+func (l *Lines) TooLong() error {
+	return l.Errorf(l.line, l.most+1, "the line is longer than %d bytes, expected at most that (--max-line)", l.most)
+}
+
+// Errorf returns an *Error that says what is wrong in the input, and where.
+func (l *Lines) Errorf(line, column int, format string, args ...any) error {
+	return &Error{l.name, line, column, fmt.Sprintf(format, args...)}
+}
+
+// NotUTF8 returns an error if a line is not UTF-8.
+func (l *Lines) NotUTF8(line []byte) error {
+	if utf8.Valid(line) {
+		return nil
+	}
+	rest := Invalid(line)
+	return l.Errorf(l.line, len(line)-len(rest)+1, "byte 0x%02x is not UTF-8, expected text in UTF-8", rest[0])
+}

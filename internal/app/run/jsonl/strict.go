@@ -1,0 +1,251 @@
+// Package jsonl reads lines of JSON and says where in a line something is wrong. encoding/json decides whether a line is JSON; this
+// package finds where each part of it is, which encoding/json does not tell.
+package jsonl
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Error says what is wrong with a line, and where. The Column is in bytes and counts from 1.
+type Error struct {
+	File         string
+	Line, Column int
+	Reason       string
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Reason)
+}
+
+// Reader reads lines, each of which is a JSON value. Not safe for concurrent use.
+type Reader struct {
+	Lines
+}
+
+// NewReader returns a Reader of in. Errors call it name. A line may have at most so many bytes.
+func NewReader(name string, in io.Reader, most int) *Reader {
+	return &Reader{*NewLines(name, in, most)}
+}
+
+const space = " \t\r\n"
+
+// Next returns the value on the next line, which is valid until the next call. It skips blank lines, but counts them. After the last line
+// it fails with io.EOF. If a line is not JSON or too long it fails with an *Error; the next call reads the line after it. Any other error
+// is one of reading the input.
+func (r *Reader) Next() (Value, error) {
+	for {
+		line, tooLong, err := r.Line()
+		if err != nil {
+			return Value{}, err
+		}
+		if r.line == 1 {
+			line = bytes.TrimPrefix(line, []byte("\ufeff"))
+		}
+		v := r.at(bytes.TrimLeft(line, space), 1)
+		if tooLong {
+			v.Column = r.most + 1
+			return v, r.TooLong()
+		}
+		if len(v.Raw) == 0 {
+			continue
+		}
+		if err := r.check(line); err != nil {
+			return v, err
+		}
+		v.Column += len(line) - len(v.Raw)
+		v.Raw = bytes.TrimRight(v.Raw, space)
+		return v, nil
+	}
+}
+
+func (r *Reader) at(raw []byte, column int) Value { return Value{r.name, r.line, raw, column} }
+
+// check returns an error if a line is not JSON.
+func (r *Reader) check(line []byte) error {
+	if err := r.NotUTF8(line); err != nil {
+		return err
+	}
+	if json.Valid(line) {
+		return nil
+	}
+	var raw json.RawMessage
+	err := json.Unmarshal(line, &raw)
+	column := 1
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		column = max(int(syntax.Offset), 1)
+	}
+	return r.at(nil, column).Errorf("%v, expected one JSON object on the line", err)
+}
+
+// Invalid returns b from its first byte that is not UTF-8 on.
+func Invalid(b []byte) []byte {
+	for {
+		c, n := utf8.DecodeRune(b)
+		if c == utf8.RuneError && n <= 1 {
+			return b
+		}
+		b = b[n:]
+	}
+}
+
+// Value is a JSON value in a line: its text, and the column where that begins. The text is valid until the next line is read.
+type Value struct {
+	file   string
+	line   int
+	Raw    []byte
+	Column int
+}
+
+// At returns the value that raw is, on a line of a file. raw must be JSON. If it goes over several lines, columns count on over them.
+func At(file string, line, column int, raw []byte) Value { return Value{file, line, raw, column} }
+
+// Errorf returns an *Error that says what is wrong with the value.
+func (v Value) Errorf(format string, args ...any) error {
+	return &Error{v.file, v.line, v.Column, fmt.Sprintf(format, args...)}
+}
+
+// Line is the number of the line that the value is on.
+func (v Value) Line() int { return v.line }
+
+// Kind says in words what the value is.
+func (v Value) Kind() string {
+	switch v.Raw[0] {
+	case '{':
+		return "an object"
+	case '[':
+		return "an array"
+	case '"':
+		return "a string"
+	case 't', 'f':
+		return "a boolean"
+	case 'n':
+		return "null"
+	}
+	return "a number"
+}
+
+// String returns the text of the value, cut off if it is too long for an error message.
+func (v Value) String() string {
+	const most = 60
+	if len(v.Raw) <= most {
+		return string(v.Raw)
+	}
+	cut := most
+	for cut > 0 && !utf8.RuneStart(v.Raw[cut]) {
+		cut--
+	}
+	return string(v.Raw[:cut]) + "…"
+}
+
+// Text returns the string that the value is, or an error if it is no string. The error calls it name.
+func (v Value) Text(name string) (string, error) {
+	if v.Raw[0] != '"' {
+		return "", v.Errorf("%s is %s, expected a string", name, v.Kind())
+	}
+	if in := v.Raw[1 : len(v.Raw)-1]; bytes.IndexByte(in, '\\') < 0 {
+		return string(in), nil
+	}
+	var s string
+	if err := json.Unmarshal(v.Raw, &s); err != nil {
+		return "", v.Errorf("%s: %v, expected a string", name, err)
+	}
+	return s, nil
+}
+
+// Integer returns the whole number that the value is, or an error if it is none from least to most.
+func (v Value) Integer(name string, least, most int64) (int64, error) {
+	n, err := strconv.ParseInt(string(v.Raw), 10, 64)
+	if err != nil || n < least || n > most {
+		return 0, v.Errorf("%s is %s, expected a whole number from %d to %d", name, v, least, most)
+	}
+	return n, nil
+}
+
+// Object calls each for every member of an object. key is the name as a Value, for errors.
+func (v Value) Object(each func(name string, key, member Value) error) error {
+	for at := v.skip(1); v.Raw[at] != '}'; {
+		key := v.part(at)
+		name, err := key.Text("name")
+		if err != nil {
+			return err
+		}
+		at = v.skip(at + len(key.Raw)) // to the colon
+		at = v.skip(at + 1)
+		member := v.part(at)
+		if err := each(name, key, member); err != nil {
+			return err
+		}
+		at = v.comma(at + len(member.Raw))
+	}
+	return nil
+}
+
+// Array calls each for every element of an array.
+func (v Value) Array(each func(Value) error) error {
+	for at := v.skip(1); v.Raw[at] != ']'; {
+		element := v.part(at)
+		if err := each(element); err != nil {
+			return err
+		}
+		at = v.comma(at + len(element.Raw))
+	}
+	return nil
+}
+
+// skip returns the position after the white space that begins at a position.
+func (v Value) skip(at int) int {
+	for at < len(v.Raw) && strings.IndexByte(space, v.Raw[at]) >= 0 {
+		at++
+	}
+	return at
+}
+
+// comma returns the position after a comma, if one is at that position, and the white space around it.
+func (v Value) comma(at int) int {
+	if at = v.skip(at); v.Raw[at] == ',' {
+		at = v.skip(at + 1)
+	}
+	return at
+}
+
+// part returns the value that begins at a position.
+func (v Value) part(at int) Value {
+	text, end, depth := v.Raw, at, 0
+	for end < len(text) {
+		switch text[end] {
+		case '"':
+			for end++; text[end] != '"'; end++ {
+				if text[end] == '\\' {
+					end++
+				}
+			}
+			end++
+		case '{', '[':
+			depth++
+			end++
+			continue
+		case '}', ']':
+			depth--
+			end++
+		default:
+			if depth > 0 {
+				end++
+				continue
+			}
+			for end < len(text) && strings.IndexByte(",]} \t\r\n", text[end]) < 0 {
+				end++
+			}
+		}
+		if depth == 0 {
+			break
+		}
+	}
+	return Value{v.file, v.line, text[at:end], v.Column + at}
+}

@@ -1,0 +1,151 @@
+package run
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/app/journal"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/pool/dispatch"
+	"github.com/paceline-go/paceline/pool/queue"
+)
+
+// lessons is what the journal has for each key about limits that are wrong. Safe for concurrent use.
+type lessons struct {
+	mu   sync.Mutex
+	kept map[string][]limit.Lesson
+}
+
+// news returns the lessons of a key that are not in the journal yet, and notes all of them as kept.
+func (s *lessons) news(key string, all []limit.Lesson) (changed []limit.Lesson) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range all {
+		if !slices.Contains(s.kept[key], l) {
+			changed = append(changed, l)
+		}
+	}
+	if s.kept == nil {
+		s.kept = map[string][]limit.Lesson{}
+	}
+	s.kept[key] = all
+	return changed
+}
+
+// recall gives the limits what earlier runs learned of them. What was learned of limits that this run does not have is left out.
+func (g *group) recall() {
+	r := g.r
+	for i := range r.c.Keys {
+		g.recallTo(i, g.fitted[i])
+		for _, m := range g.fitted[i].Misfits() {
+			r.tellMisfit(g.called(i), &m, m.Sure, " in a run before")
+		}
+	}
+}
+
+// recallTo gives limits what earlier runs learned of them with a key.
+func (g *group) recallTo(key int, fitted *limit.Fitted) {
+	r := g.r
+	for _, f := range r.store.history.Fits[g.name(key)] {
+		n := slices.IndexFunc(g.limits, func(l Rate) bool { return l.Rule() == f.Limit })
+		if n < 0 {
+			continue
+		}
+		l := f.Moved(-time.Duration(r.epoch.UnixNano()))
+		l.Index = n
+		fitted.Recall(0, l)
+	}
+}
+
+// learned writes what a key has learned to the journal, and tells the user. The Pool calls it, one call at a time.
+func (g *group) learned(key int, all []limit.Lesson) {
+	r, name := g.r, g.name(key)
+	for _, l := range r.lessons.news(name, all) {
+		if r.store.journal == nil {
+			break
+		}
+		if err := r.store.journal.Learn(name, journal.Fit{Limit: g.limits[l.Index].Rule(), Lesson: l}, r.epoch); err != nil {
+			r.fail(err)
+			return
+		}
+		r.store.wake()
+	}
+	for _, m := range g.pool.Keys()[key].Misfits {
+		r.tellMisfit(g.called(key), &m, m.Sure, "")
+	}
+}
+
+// which names a limit of a key in the notices.
+func which(key string, m *limit.Misfit) string { return fmt.Sprintf("%s %v", key, m.Rate) }
+
+// tellMisfit tells the user of a limit that is wrong: first that it is wrong, and later what would fit. known says that this is known, or
+// that nothing more will become known.
+func (r *Run) tellMisfit(key string, m *limit.Misfit, known bool, when string) {
+	kept, accepted, would := r.wouldFit(m)
+	says := fmt.Sprintf("key %s was refused with %s kept%s, so that is wrong, or others use the key, too", key, kept, when)
+	if r.c.keyless {
+		says = fmt.Sprintf("the server refuses requests with %s kept%s, so that is wrong, or others use it up, too", kept, when)
+	}
+	until := r.epoch.Add(time.Duration(m.Until))
+	isFirst := r.notices.isFirst("misfit " + which(key, m))
+	switch {
+	case known && r.notices.isNews("fits "+which(key, m), until, 0):
+		then := "It is tried whether more does"
+		if time.Until(until) > 0 {
+			then = "It goes no faster until " + until.Format("15:04:05")
+		}
+		r.tell("%s; %s were accepted: %s would fit. %s", says, accepted, would, then)
+	case !known && isFirst:
+		r.tell("%s. It goes more slowly now; what would fit is said when that is known", says)
+	}
+}
+
+// wouldFit puts into words which limit was kept, what was accepted, and which limit would fit.
+func (r *Run) wouldFit(m *limit.Misfit) (kept, accepted, would string) {
+	fits := m.Rate
+	fits.N, fits.Per = m.Fits, max(m.Per, m.Gap)
+	kept, would = m.Rate.String(), fits.String()
+	for _, l := range r.c.Limits {
+		_, per, is := strings.Cut(l.Text, "/")
+		if is && l.N == m.N && l.Per == m.Per && l.Unit == m.Unit {
+			kept = l.Text
+			if would = fmt.Sprintf("--limit %d/%s", m.Fits, per); m.Gap > 0 {
+				would = fmt.Sprintf("--limit 1/%v", m.Gap)
+			}
+		}
+	}
+	return kept, fmt.Sprintf("%d in %v", fits.N, fits.Per), would
+}
+
+// tellMisfits tells at the end of the run which limits would fit, as far as that is known by then. It also writes what was learned since the
+// last time to the journal.
+func (r *Run) tellMisfits() {
+	for _, g := range r.groups {
+		g.tellMisfits()
+	}
+}
+
+func (g *group) tellMisfits() {
+	r := g.r
+	all := make([][]limit.Lesson, len(r.c.Keys))
+	g.pool.Update(func(_ mono.Time, _ *queue.Queue, d *dispatch.Dispatcher) {
+		for i := range all {
+			all[i] = d.Lessons(i)
+		}
+	})
+	for i, k := range g.pool.Keys() {
+		g.tellServed(i, 2)
+		if len(all[i]) > 0 {
+			g.learned(i, all[i])
+		}
+		for _, m := range k.Misfits {
+			if r.notices.isFirst("fits " + which(g.called(i), &m)) {
+				r.tellMisfit(g.called(i), &m, true, "")
+			}
+		}
+	}
+}

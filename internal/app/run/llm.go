@@ -1,0 +1,295 @@
+package run
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/paceline-go/paceline/internal/app/run/jsonl"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/tokens"
+	"github.com/paceline-go/paceline/tokens/tiktoken"
+)
+
+// Provider names the provider whose form of batch files an LLM reads and writes.
+type Provider uint8
+
+const (
+	OpenAI    Provider = iota // {"custom_id", "method", "url", "body"}
+	Anthropic                 // {"custom_id", "params"}
+)
+
+func (p Provider) String() string { return [...]string{"openai-batch", "anthropic-batch"}[p] }
+
+// BaseURL is the address of the provider's own API.
+func (p Provider) BaseURL() string {
+	return [...]string{"https://api.openai.com", "https://api.anthropic.com"}[p]
+}
+
+// KeyHeader is the template of the header field that carries the key.
+func (p Provider) KeyHeader() string {
+	return [...]string{"Authorization: Bearer {key}", "x-api-key: {key}"}[p]
+}
+
+// LLMConfig describes an LLM.
+type LLMConfig struct {
+	Provider Provider
+	// BaseURL is put before the url of each line. If empty, it is the provider's. A /v1 at its end is not repeated.
+	BaseURL string
+	// Count is what the server counts of a request's tokens. If zero, it is what the provider LimitsOf documents. LimitsOf is a
+	// name in quota.Providers; if empty, it is the provider at BaseURL's host.
+	Count    tokens.Counting
+	LimitsOf string
+	// Overrun is the chance that a request outputs more than was reserved for it, with tokens.Used: see tokens.Config. If zero,
+	// all the output that a request allows itself is reserved.
+	Overrun float64
+	// MaxOutput is the bound for requests that do not bound their output. If zero, it is the most that their model can output.
+	MaxOutput int64
+	// Limits are those of the run. A request that is larger than one of them is refused.
+	Limits []Rate
+}
+
+// LLM is the format of batch files for language models. It also reads what their answers say of tokens and errors. Safe for
+// concurrent use, but only one goroutine at a time may read the input with it.
+type LLM struct {
+	c           LLMConfig
+	base        *url.URL
+	header      http.Header
+	provider    provider.Dialect
+	own         bool   // the host is the provider's own
+	seller      string // the provider whose prices hold
+	estimator   *tokens.Estimator
+	rough       *tokens.Estimator // guesses the tokens, which is quicker than to count them
+	corrections map[string]*correction
+	produces    bool // the server counts output as it is produced
+}
+
+// drawn returns the limits as the server counts them: by output as it is produced, and by the models that share one.
+func (l *LLM) drawn(limits []Rate) []Rate {
+	limits = slices.Clone(limits)
+	for i := range limits {
+		r := &limits[i]
+		r.Produced = r.Produced || l.produces && r.Bucket && r.Unit == limit.Output
+		if r.Model != "" {
+			r.Model = l.sharedModel(r.Model)
+		}
+	}
+	return limits
+}
+
+// correction measures by how much the rough estimates of a model's input are wrong.
+type correction struct {
+	n            int
+	exact, rough float64
+}
+
+// NewLLM checks the configuration.
+func NewLLM(c LLMConfig) (*LLM, error) {
+	if c.BaseURL == "" {
+		c.BaseURL = c.Provider.BaseURL()
+	}
+	base, err := url.Parse(c.BaseURL)
+	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Hostname() == "" || base.RawQuery != "" || base.User != nil {
+		return nil, fmt.Errorf("base URL %q, expected http:// or https://, a host and perhaps a path", c.BaseURL)
+	}
+	dialect, known := provider.ForHost(base.Host)
+	switch {
+	case c.LimitsOf != "":
+	case known:
+		c.LimitsOf = dialect.Name()
+	case c.Provider == Anthropic: // no other provider takes batches in this form
+		c.LimitsOf = "anthropic"
+	}
+	row, _ := provider.LookupProvider(c.LimitsOf)
+	if c.Count = c.Count.Of(string(row.Tokens)); c.Overrun != 0 && !c.Count.Corrected() {
+		return nil, fmt.Errorf("an estimate of the output helps only where the server counts what was used, not with %v", c.Count)
+	}
+	l := &LLM{c: c, base: base, provider: dialect, produces: c.Count == tokens.Produced, header: http.Header{"Content-Type": {"application/json"}}, corrections: map[string]*correction{}}
+	if c.Provider == Anthropic {
+		l.header["Anthropic-Version"] = []string{"2023-06-01"}
+	}
+	if l.own = known; !known {
+		l.provider, _ = provider.Lookup([...]string{"openai", "anthropic"}[c.Provider])
+	}
+	if l.seller = l.provider.Name(); !known && c.LimitsOf != "" {
+		l.seller = c.LimitsOf
+	}
+	l.c.Limits = l.drawn(c.Limits)
+	if l.estimator, err = tokens.New(tokens.Config{Overrun: c.Overrun, Vocabulary: tiktoken.Vocabulary}); err != nil {
+		return nil, err
+	}
+	l.rough, err = tokens.New(tokens.Config{CountMax: -1})
+	return l, err
+}
+
+// Count says what of a request the server is taken to count.
+func (l *LLM) Count() tokens.Counting { return l.c.Count }
+
+// endpoints are the endpoints of OpenAI's batches whose tokens can be counted here.
+var endpoints = []string{"/v1/chat/completions", "/v1/responses", "/v1/embeddings"}
+
+func (l *LLM) parse(r *Reader, line jsonl.Value) (*Request, error) {
+	all := [...]string{"custom_id, method, url, body", "custom_id, params"}[l.c.Provider]
+	if line.Raw[0] != '{' {
+		return nil, line.Errorf("%s, expected a JSON object with %s", line.Kind(), all)
+	}
+	q := &Request{Line: line.Line(), Column: 1, Method: http.MethodPost, Header: l.header}
+	names := strings.Split(all, ", ")
+	seen := map[string]jsonl.Value{}
+	path := "/v1/messages"
+	err := line.Object(func(name string, key, v jsonl.Value) (err error) {
+		if !slices.Contains(names, name) {
+			return key.Errorf("unknown field %q, expected %s", name, all)
+		}
+		if _, twice := seen[name]; twice {
+			return key.Errorf("field %q is given twice, expected once", name)
+		}
+		seen[name] = v
+		switch name {
+		case "custom_id":
+			return q.id(name, v)
+		case "method":
+			if string(v.Raw) != `"POST"` {
+				return v.Errorf("method %v, expected \"POST\"", v)
+			}
+		case "url":
+			if path, err = v.Text(name); err == nil && !slices.Contains(endpoints, path) {
+				err = v.Errorf("url %v, expected %s (the host comes from --base-url)", v, strings.Join(endpoints, ", "))
+			}
+			return err
+		default: // body, params
+			if v.Raw[0] != '{' {
+				return v.Errorf("%s is %s, expected an object", name, v.Kind())
+			}
+			q.Body = bytes.Clone(v.Raw)
+			return r.fits(name, len(v.Raw), v)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if _, ok := seen[name]; !ok {
+			line.Column = 1
+			return nil, line.Errorf("there is no %s, expected %s", name, all)
+		}
+	}
+	q.Digest = newDigest(q.Method, path, nil, q.Body)
+	if r.ended != nil && r.ended(q.ID) {
+		return q, nil // the rest is not needed, and to count its tokens would take long
+	}
+	bodyName := names[len(names)-1]
+	body, err := tokens.Parse(tokens.APIOf(path), q.Body)
+	if err != nil {
+		return nil, seen[bodyName].Errorf("%s: %v", bodyName, strings.TrimPrefix(err.Error(), "tokens: "))
+	}
+	if q.passed = r.passes != nil && r.passes(body.Model); q.passed {
+		return q, nil
+	}
+	if body.Stream {
+		return nil, seen[bodyName].Errorf("the %s has \"stream\": true, expected none: the results of a batch are whole answers", bodyName)
+	}
+	q.URL = l.address(path)
+	q.Unbounded = !body.Bounded && body.API != tokens.Embeddings
+	if q.Unbounded && l.c.MaxOutput > 0 {
+		body.MaxOutput, body.Bounded = l.c.MaxOutput, true
+	}
+	l.estimate(q, body, r.pass == checking)
+	for _, rate := range limitsOf(l.c.Limits, l.sharedModel(body.Model)) {
+		switch n := q.Cost[rate.Unit]; {
+		case rate.Fits(n):
+		case r.pass == checked:
+			// It fitted when the input was checked, and answers have raised the estimate since. It goes alone.
+			q.Cost[rate.Unit] = rate.Most()
+		default:
+			return nil, seen["custom_id"].Errorf("custom_id %q can never go: it counts %d %v (%d in, at most %d out), and limit %s allows %d at once",
+				q.ID, n, rate.Unit, q.Estimate.Input, q.Estimate.Output, rate.Text, rate.Most())
+		}
+	}
+	return q, nil
+}
+
+// address is the URL to which a line with this path goes.
+func (l *LLM) address(path string) *url.URL {
+	u := *l.base
+	at := strings.TrimSuffix(u.Path, "/")
+	u.Path, u.RawPath = strings.TrimSuffix(at, "/v1")+path, ""
+	return &u
+}
+
+// estimate sets what q costs. With roughly set it is ten times as quick: for each model it counts the first 200 texts, and
+// then one of 64. From these it knows by how much to correct its guesses for the others.
+func (l *LLM) estimate(q *Request, b tokens.Body, roughly bool) {
+	if !roughly {
+		q.Estimate = l.estimator.Of(b)
+		q.Cost = l.cost(q.Estimate, b)
+		return
+	}
+	s := l.corrections[b.Model]
+	if s == nil {
+		if len(l.corrections) >= 1000 {
+			clear(l.corrections) // somebody makes up the names of models
+		}
+		s = &correction{}
+		l.corrections[strings.Clone(b.Model)] = s
+	}
+	s.n++
+	e := l.rough.Of(b)
+	// A quarter more than a guess is above almost every count. If even that fits the limits, the text need not be counted.
+	most := e
+	most.Input += most.Input / 4
+	if s.n <= 200 || s.n%64 == 0 || l.tooLarge(b.Model, l.cost(most, b)) {
+		rough := e.Input
+		e = l.estimator.Of(b)
+		s.exact += float64(e.Input)
+		s.rough += float64(rough)
+	} else if s.rough > 0 {
+		e.Input = int64(float64(e.Input)*s.exact/s.rough + 0.5)
+	}
+	q.Estimate, q.Cost = e, l.cost(e, b)
+}
+
+func (l *LLM) tooLarge(model string, c limit.Cost) bool {
+	return slices.ContainsFunc(limitsOf(l.c.Limits, l.sharedModel(model)), func(r Rate) bool { return !r.Fits(c[r.Unit]) })
+}
+
+// cost is what a request is admitted with: what is set aside for it in the limits until its answer comes.
+func (l *LLM) cost(e tokens.Estimate, b tokens.Body) limit.Cost {
+	in, out, total := l.c.Count.Reserve(e, b)
+	if l.produces { // the server reserves nothing, and an expected output would be no bound
+		out = e.MaxOutput
+	}
+	return limit.Cost{limit.Requests: 1, limit.Input: in, limit.Output: out, limit.Tokens: total}
+}
+
+// used is what a request is settled with when its answer says what it used.
+func (l *LLM) used(u tokens.Usage) limit.Cost {
+	in := u.Input
+	if l.c.Provider == Anthropic {
+		in = u.Uncached()
+	}
+	return limit.Cost{limit.Requests: 1, limit.Input: in, limit.Output: u.Output, limit.Tokens: in + u.Output}
+}
+
+// Sniff tells from the first line of an input whose form of batch it is. It returns false if it is none.
+func Sniff(line []byte) (Provider, bool) {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(bytes.TrimPrefix(line, []byte("\ufeff")), &fields) != nil {
+		return 0, false
+	}
+	var path string
+	_ = json.Unmarshal(fields["url"], &path)
+	switch {
+	case fields["custom_id"] != nil && fields["params"] != nil:
+		return Anthropic, true
+	case fields["custom_id"] != nil, strings.HasPrefix(path, "/v1/"):
+		return OpenAI, true
+	}
+	return 0, false
+}

@@ -1,0 +1,282 @@
+package run
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/pool/dispatch"
+	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/tokens"
+)
+
+type openAIResult struct {
+	ID       string          `json:"id"`
+	CustomID string          `json:"custom_id"`
+	Response *openAIResponse `json:"response"`
+	Error    *openAIProblem  `json:"error"`
+	Hidden   int             `json:"hidden,omitempty"`         // added by paceline: see Result.Hidden
+	Digest   Digest          `json:"request_digest,omitempty"` // added by paceline
+}
+
+type openAIResponse struct {
+	Status    int             `json:"status_code"`
+	RequestID string          `json:"request_id"`
+	Body      json.RawMessage `json:"body"`
+}
+
+type openAIProblem struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+type anthropicResult struct {
+	CustomID string           `json:"custom_id"`
+	Result   anthropicOutcome `json:"result"`
+	Hidden   int              `json:"hidden,omitempty"`         // added by paceline: see Result.Hidden
+	Digest   Digest           `json:"request_digest,omitempty"` // added by paceline
+	Skipped  string           `json:"skipped,omitempty"`        // added by paceline if the line of the input was no request
+}
+
+type anthropicOutcome struct {
+	Type    string          `json:"type"` // succeeded, errored, expired
+	Message json.RawMessage `json:"message,omitempty"`
+	Error   json.RawMessage `json:"error,omitempty"`
+}
+
+func (l *LLM) start() string {
+	return [...]string{`{"id":"batch_req_`, `{"custom_id":"`}[l.c.Provider]
+}
+
+func (l *LLM) deadSuffix() string { return ".errors.jsonl" }
+
+func (l *LLM) line(b []byte, r *Result) []byte {
+	body := bodyOf(r)
+	served := r.State == "done" && r.Status != 0
+	var v any
+	switch l.c.Provider {
+	case OpenAI:
+		// The same request has the same id in every run, so that two files of results can be compared.
+		sum := sha256.Sum256([]byte(r.ID))
+		o := openAIResult{ID: batchID(sum[:]), CustomID: r.ID, Hidden: r.Hidden, Digest: r.Digest}
+		switch {
+		case served || r.Status >= http.StatusMultipleChoices:
+			o.Response = &openAIResponse{r.Status, r.Headers["x-request-id"], body}
+		case r.State == "expired":
+			o.Error = &openAIProblem{"batch_expired", r.Error}
+		default:
+			o.Error = &openAIProblem{"no_answer", r.Error}
+			if r.Class != outage.String() {
+				o.Error.Code = r.Class
+			}
+		}
+		v = o
+	case Anthropic:
+		o := anthropicResult{CustomID: r.ID, Result: anthropicOutcome{Type: "errored"}, Hidden: r.Hidden, Digest: r.Digest}
+		switch {
+		case served:
+			o.Result = anthropicOutcome{Type: "succeeded", Message: body}
+		case r.State == "expired":
+			o.Result.Type = "expired"
+		case r.Status >= http.StatusBadRequest && body[0] == '{':
+			o.Result.Error = body
+		default:
+			kind, text := "api_error", r.Error
+			if r.Class == noModel.String() {
+				kind, text = "not_found_error", "model: "+text // as Anthropic's own API words it
+			}
+			o.Result.Error, _ = json.Marshal(map[string]any{"type": "error", "error": map[string]string{"type": kind, "message": text}})
+		}
+		v = o
+	}
+	return append(b, lineOf(v)...) // lineOf cannot fail: v has only strings, numbers and valid JSON
+}
+
+// bodyOf returns an answer's body as it came if it is JSON, and otherwise as a JSON string.
+func bodyOf(r *Result) json.RawMessage {
+	text := string(r.BodyBase64)
+	if r.Body != nil {
+		text = *r.Body
+	}
+	if json.Valid([]byte(text)) { // its strings may still hold bytes that are not UTF-8
+		return json.RawMessage(strings.ToValidUTF8(text, "\ufffd"))
+	}
+	quoted, _ := json.Marshal(text)
+	return quoted
+}
+
+func (l *LLM) entry(line []byte, dead bool) (entry, bool) {
+	e := entry{State: "dead"}
+	var body json.RawMessage
+	switch l.c.Provider {
+	case OpenAI:
+		var v struct {
+			ID       string          `json:"id"`
+			CustomID string          `json:"custom_id"`
+			Response *openAIResponse `json:"response"`
+			Error    *openAIProblem  `json:"error"`
+			Digest   Digest          `json:"request_digest"`
+		}
+		if json.Unmarshal(line, &v) != nil || v.ID == "" || v.Response == nil && v.Error == nil {
+			return e, false
+		}
+		if v.Error != nil && v.Error.Code == skippedCode {
+			return skippedEntry(v.ID), true
+		}
+		if v.CustomID == "" {
+			return e, false
+		}
+		e.ID, e.Digest = v.CustomID, v.Digest
+		if v.Response != nil {
+			if e.Status = v.Response.Status; saysNoModel(e.Status, v.Response.Body) {
+				e.Class = noModel.String()
+			}
+		} else if e.Class = v.Error.Code; e.Class == "batch_expired" {
+			e.Class = expired.String()
+		}
+		if v.Response != nil && v.Response.Status < http.StatusMultipleChoices && !dead {
+			e.State, body = "done", v.Response.Body
+		}
+	case Anthropic:
+		var v anthropicResult
+		if json.Unmarshal(line, &v) != nil || v.CustomID == "" && v.Skipped == "" || v.Result.Type == "" {
+			return e, false
+		}
+		if v.Skipped != "" {
+			return skippedEntry(v.Skipped), true
+		}
+		e.ID, e.Digest = v.CustomID, v.Digest
+		if v.Result.Type == "succeeded" && !dead {
+			e.State, body = "done", v.Result.Message
+		}
+		e.Class = v.Result.class()
+	}
+	e.body = body
+	return e, true
+}
+
+// class is the class of a dead letter with this outcome. An api_error counts as an outage, as that is also written where no answer came.
+func (o *anthropicOutcome) class() string {
+	if o.Type == "expired" {
+		return expired.String()
+	}
+	var e struct {
+		Error struct {
+			Type string `json:"type"`
+		} `json:"error"`
+	}
+	_ = json.Unmarshal(o.Error, &e) // the server may have answered anything; then the type is empty
+	switch e.Error.Type {
+	case "not_found_error":
+		if saysNoModel(http.StatusNotFound, o.Error) {
+			return noModel.String()
+		}
+		return invalid.String()
+	case "invalid_request_error", "request_too_large":
+		return invalid.String()
+	case "authentication_error", "permission_error", "billing_error":
+		return refused.String()
+	case "rate_limit_error":
+		return limited.String()
+	}
+	return outage.String()
+}
+
+// outputOf reads how many tokens of output an answer of any of the APIs reports.
+func outputOf(body json.RawMessage) (tokens int64, ok bool) {
+	var u struct {
+		Usage struct {
+			Chat  *int64 `json:"completion_tokens"`
+			Other *int64 `json:"output_tokens"`
+		} `json:"usage"`
+	}
+	if body == nil || json.Unmarshal(body, &u) != nil {
+		return 0, false
+	}
+	for _, n := range []*int64{u.Usage.Chat, u.Usage.Other} {
+		if n != nil && *n >= 0 {
+			return *n, true
+		}
+	}
+	return 0, false
+}
+
+func (l *LLM) dialect() provider.Dialect { return l.provider }
+
+// judge reads what an answer says of usage. A refusal that says when to come back is not the prompt's fault. Its request is sent again
+// then, however often that happens.
+func (l *LLM) judge(r *Run, j *job, ans *dispatch.Answer) {
+	switch res := &j.res; {
+	case res.status >= http.StatusBadRequest:
+		ans.Reason = said(ans.Reason, res.body, r.sender.secrets)
+		if j.noModel = saysNoModel(res.status, res.body); j.noModel {
+			ans.Result, ans.Invalid, ans.Denied = limit.Failed, true, false
+		}
+		ans.Returned = ans.Result == limit.Limited && ans.RetryAfter > 0
+	case res.status >= http.StatusMultipleChoices:
+		// A redirect is no answer to a prompt: the address is wrong.
+		ans.Result, ans.Invalid = limit.Failed, true
+		if to := res.header.Get("Location"); to != "" {
+			to, _ = r.sender.secrets.HideIn(to)
+			ans.Reason += " to " + to + " (--base-url, --redirects)"
+		}
+	case res.cut:
+		ans.Result, ans.Invalid = limit.Failed, true
+		ans.Reason = fmt.Sprintf("the answer is longer than %d bytes (--max-response)", r.c.MaxResponse)
+	case !json.Valid(res.body):
+		// A proxy that gave up in the middle of an answer may still have ended the HTTP body properly.
+		j.doubt, j.unsure = true, true
+		ans.Result, ans.Reason = limit.Failed, ans.Reason+", and what is no whole JSON"
+	case isError(j.r.Estimate.API, res.body):
+		ans.Result, ans.Reason = limit.Failed, said(ans.Reason, res.body, r.sender.secrets)
+	default:
+		l.meter(r, j, ans)
+	}
+}
+
+// meter counts the usage that an answer reports, in place of what the request was admitted with.
+func (l *LLM) meter(r *Run, j *job, ans *dispatch.Answer) {
+	usage, err := tokens.ParseUsage(j.r.Estimate.API, j.res.body)
+	if err != nil {
+		return // what the request was admitted with stands
+	}
+	used := l.used(usage)
+	r.tally.used(j.r.Estimate.Model, usage, l.c.Count.Corrected() && used[limit.Output] > j.r.Cost[limit.Output])
+	if l.c.Count.Corrected() { // otherwise the server counts its own estimate, whatever the answer used
+		l.estimator.Learn(j.r.Estimate, usage)
+		ans.Metered, ans.Actual = true, used
+	}
+}
+
+// isError tells whether an answer with status 200 is an error, as some gateways send them. In the responses API every answer has an error
+// member, so it tells nothing there.
+func isError(api tokens.API, body []byte) bool {
+	var e struct {
+		Error json.RawMessage `json:"error"`
+	}
+	return api != tokens.Responses && json.Unmarshal(body, &e) == nil && len(e.Error) > 0 && string(e.Error) != "null"
+}
+
+// said adds the message of an error of any of the APIs to a reason, on one line.
+func said(reason string, body []byte, secrets hider) string {
+	var e struct {
+		Error struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	if json.Unmarshal(body, &e) != nil {
+		return reason
+	}
+	const most = 200
+	message, _ := secrets.HideIn(strings.Join(strings.Fields(e.Error.Message), " ")) // before the cut, since half a secret is not found
+	switch {
+	case message == "":
+		return reason
+	case len(message) > most:
+		message = strings.ToValidUTF8(message[:most], "") + "…"
+	}
+	return reason + ": " + message
+}

@@ -1,0 +1,59 @@
+package run
+
+import (
+	"slices"
+
+	"github.com/paceline-go/paceline"
+)
+
+// Sources are what can be looked at while Send runs: one for each part of the input that has limits of its own, called as its model is. They
+// are there once Open has returned. What they say has no secret in it.
+func (r *Run) Sources() (all []paceline.Source) {
+	for _, g := range r.groups {
+		all = append(all, paceline.NameSource(g.model, looked{r, g}))
+	}
+	return all
+}
+
+// looked is a group that is looked at.
+type looked struct {
+	r *Run
+	g *group
+}
+
+// Snapshot implements paceline.Source.
+func (l looked) Snapshot() paceline.Snapshot {
+	s := l.g.pool.Snapshot()
+	s.Keys, s.Limits, s.Paused, s.Events = slices.Clone(s.Keys), slices.Clone(s.Limits), slices.Clone(s.Paused), slices.Clone(s.Events)
+	l.spent(&s)
+	hide := func(text *string) { *text, _ = l.r.sender.secrets.HideIn(*text) }
+	for i := range s.Keys {
+		hide(&s.Keys[i].Why)
+	}
+	for i := range s.Limits {
+		hide(&s.Limits[i].Why)
+	}
+	for i := range s.Paused {
+		hide(&s.Paused[i].Why)
+	}
+	for i := range s.Events {
+		hide(&s.Events[i].Text)
+	}
+	return s
+}
+
+// spent tells of tokens and money, which the run counts itself, by what answers say.
+func (l looked) spent(s *paceline.Snapshot) {
+	t := &l.r.tally
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var all money
+	for name, m := range t.models {
+		if l.r.of(name) == l.g {
+			s.Used.Input += m.InputTokens
+			s.Used.Output += m.OutputTokens
+			all += m.spent
+		}
+	}
+	s.Used.Money = int64(all / (dollar / 1e6)) // millionths
+}

@@ -1,0 +1,66 @@
+package run
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/ratetest/latency"
+	"github.com/paceline-go/paceline/ratetest/llm"
+)
+
+// What is looked at after a run is what its totals say, together and of each model, and while it runs more wait than later.
+func TestSources(t *testing.T) {
+	t.Parallel()
+	for _, each := range []bool{false, true} {
+		out := filepath.Join(t.TempDir(), "out.jsonl")
+		synctest.Test(t, func(t *testing.T) {
+			rate := minutely(60, limit.Requests, true)
+			rate.EachModel = each
+			var r *Run
+			var waiting atomic.Int64
+			v := &virtually{t: t, llm: LLMConfig{LimitsOf: "openai"}, server: llm.Config{Limits: llm.Limits{Requests: 60}, First: latency.Constant(time.Second)},
+				config: Config{Out: out, Limits: []Rate{rate}, Prices: Prices{Input: 1, Output: 2}, Keys: []Key{{"K", "s3cret-Of-9a7Kq-1"}}}}
+			v.tamper = func(x *Run) {
+				r = x
+				time.AfterFunc(10*time.Second, func() {
+					for _, s := range x.Sources() {
+						waiting.Add(int64(s.Snapshot().Waiting))
+					}
+				})
+			}
+			v.run(ofModel("gpt-4o", 0, 40) + ofModel("gpt-4.1", 40, 80))
+			names := []string{}
+			var input, output, money, accepted int64
+			for _, source := range r.Sources() {
+				s := source.Snapshot()
+				names = append(names, s.Name)
+				input, output, money, accepted = input+s.Used.Input, output+s.Used.Output, money+s.Used.Money, accepted+s.Accepted
+				if m := v.totals.Models; s.Name != "" && (s.Name != m[0].Model || s.Used.Input != m[0].InputTokens || s.Used.Output != m[0].OutputTokens) &&
+					(s.Name != m[1].Model || s.Used.Input != m[1].InputTokens || s.Used.Output != m[1].OutputTokens) {
+					t.Errorf("%s used %+v, the totals say %+v", s.Name, s.Used, m)
+				}
+				if data, err := json.Marshal(s); err != nil || strings.Contains(string(data), "s3cret") {
+					t.Errorf("%v: %s", err, data)
+				}
+			}
+			if want := map[bool]string{false: "", true: "gpt-4.1 gpt-4o"}[each]; strings.Join(names, " ") != want {
+				t.Errorf("the sources are %q", names)
+			}
+			if input != v.totals.InputTokens || output != v.totals.OutputTokens || input == 0 || accepted != 120 {
+				t.Errorf("in all %d tokens in, %d out, %d accepted; the totals are %+v", input, output, accepted, v.totals)
+			}
+			if usd := *v.totals.Models[0].USD + *v.totals.Models[1].USD; float64(money)/1e6 > usd || float64(money)/1e6 < usd-3e-6 || usd == 0 {
+				t.Errorf("of each %v: in all %d of money; the totals say %v", each, money, usd)
+			}
+			if waiting.Load() == 0 {
+				t.Error("nobody waited")
+			}
+		})
+	}
+}

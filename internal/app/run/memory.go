@@ -1,0 +1,144 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"slices"
+	"sync"
+)
+
+// heldAnswers bounds what the bodies of answers take together until they are in the results.
+const heldAnswers = 128 << 20
+
+// memory bounds how many bytes the bodies of answers take together. A reader takes bytes as its body grows. If there are none left it waits,
+// and so the server waits, too. One waiting reader may go beyond the limit, so that there is always one body that comes to its end. All
+// bodies together take no more than the limit and the longest of them. Safe for concurrent use.
+type memory struct {
+	limit int64
+
+	mu      sync.Mutex
+	held    int64
+	over    bool // one reader goes on beyond the limit
+	waiting []*share
+	most    int64 // that were ever held
+}
+
+// share is what one answer has taken.
+type share struct {
+	n    int64
+	over bool
+	asks int64
+	let  chan struct{}
+}
+
+// take takes n bytes more for s, or fails with the error of ctx. It calls waits when it has to wait, and when that is over.
+func (m *memory) take(ctx context.Context, s *share, n int64, waits func(bool)) error {
+	m.mu.Lock()
+	s.asks = n
+	if (len(m.waiting) == 0 || s.over) && m.letLocked(s) {
+		m.mu.Unlock()
+		return nil
+	}
+	s.let = make(chan struct{})
+	m.waiting = append(m.waiting, s)
+	m.mu.Unlock()
+	waits(true)
+	defer waits(false)
+	select {
+	case <-s.let:
+		return nil
+	case <-ctx.Done():
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if i := slices.Index(m.waiting, s); i >= 0 {
+		m.waiting = slices.Delete(m.waiting, i, i+1)
+		m.nextLocked() // a reader that asks for less may not have to wait
+	}
+	return ctx.Err()
+}
+
+// letLocked gives a share what it asks for, if that may be.
+func (m *memory) letLocked(s *share) bool {
+	if m.held+s.asks > m.limit && !s.over {
+		if m.over {
+			return false
+		}
+		m.over, s.over = true, true
+	}
+	m.held += s.asks
+	s.n += s.asks
+	m.most = max(m.most, m.held)
+	return true
+}
+
+// free gives back what an answer had.
+func (m *memory) free(s *share) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.held -= s.n
+	if s.over {
+		m.over = false
+	}
+	*s = share{}
+	m.nextLocked()
+}
+
+// nextLocked lets waiting readers go on, in the order in which they came.
+func (m *memory) nextLocked() {
+	for len(m.waiting) > 0 && m.letLocked(m.waiting[0]) {
+		close(m.waiting[0].let)
+		m.waiting = slices.Delete(m.waiting, 0, 1) // and nothing refers to it any more: it has a body around it
+	}
+}
+
+// keptLine is the longest line whose room is used for others.
+const keptLine = 1 << 20
+
+// keptWaiting is how much of an answer is kept with a request that waits for another attempt.
+const keptWaiting = 64 << 10
+
+// shorten cuts the body of a response to that length.
+func (res *response) shorten() {
+	if len(res.body) > keptWaiting {
+		res.body, res.cut = bytes.Clone(res.body[:keptWaiting]), true
+	}
+}
+
+const (
+	// firstRead is how many bytes are taken at first for a body of unknown length. believed is how many are taken at most for one whose
+	// length the server tells.
+	firstRead, believed = 4 << 10, 1 << 20
+)
+
+// read reads at most so many bytes of a body. length is what the server says that it has; -1: it does not say.
+func (m *memory) read(ctx context.Context, s *share, body io.Reader, length, most int64, waits func(bool)) (b []byte, err error) {
+	size := int64(firstRead)
+	if length >= 0 {
+		size = min(length+1, believed) // with room to see the end
+	}
+	for ; ; size = 2 * int64(cap(b)) {
+		if len(b) > 0 && length >= int64(len(b)) {
+			size = length + 1
+		}
+		size = min(size, most)
+		if err := m.take(ctx, s, size-int64(cap(b)), waits); err != nil {
+			return b, err
+		}
+		b = append(make([]byte, 0, size), b...)
+		for len(b) < cap(b) {
+			n, err := body.Read(b[len(b):cap(b)])
+			b = b[:len(b)+n]
+			if err == io.EOF {
+				return b, nil
+			}
+			if err != nil {
+				return b, err
+			}
+		}
+		if int64(len(b)) >= most {
+			return b, nil
+		}
+	}
+}

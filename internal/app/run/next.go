@@ -1,0 +1,203 @@
+package run
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/paceline-go/paceline/internal/secret"
+)
+
+// Next says how to find the page after an answer. ParseNext makes it.
+type Next struct {
+	link  bool    // the URL is in the header field Link
+	at    pointer // where in the answer's body a URL or a cursor is
+	param string  // the query parameter that the cursor is put into; empty: none
+	into  pointer // where in the body of the next request the cursor is put; nil: nowhere
+	while pointer // where the answer's body says whether there are more pages; nil: nowhere
+}
+
+const bodyCursor = "body:"
+
+// ParseNext reads "link", a JSON pointer to a URL, NAME=POINTER for a cursor that goes into the query, or body:POINTER=POINTER for one that
+// goes into the body. while is empty, or a JSON pointer to a value that is true in all pages but the last.
+func ParseNext(s, while string) (*Next, error) {
+	n := new(Next)
+	var err error
+	name, at, isCursor := strings.Cut(s, "=")
+	switch {
+	case s == "link":
+		n.link = true
+	case strings.HasPrefix(s, "/"):
+		n.at, err = parsePointer(s)
+	case isCursor && strings.HasPrefix(s, bodyCursor):
+		into, from, ok := cutPointers(s[len(bodyCursor):])
+		if !ok {
+			return nil, fmt.Errorf("%q, expected body:POINTER=POINTER, like body:/start_cursor=/next_cursor", s)
+		}
+		if n.into, err = parsePointer(into); err == nil {
+			n.at, err = parsePointer(from)
+		}
+	case isCursor && name != "" && strings.HasPrefix(at, "/"):
+		n.param = name
+		n.at, err = parsePointer(at)
+	default:
+		return nil, fmt.Errorf("%q, expected link, a JSON pointer to a URL (/links/next), NAME=POINTER (cursor=/meta/next_cursor), or body:POINTER=POINTER (body:/start_cursor=/next_cursor)", s)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if while != "" {
+		if n.while, err = parsePointer(while); err != nil {
+			return nil, err
+		}
+	}
+	return n, nil
+}
+
+// cutPointers cuts s into two pointers. It cuts at the first = with a slash after it, as names in a pointer may have a =, too.
+func cutPointers(s string) (into, from string, ok bool) {
+	into, from, ok = strings.Cut(s, "=/")
+	return into, "/" + from, ok && into != "" && into[0] == '/'
+}
+
+// Param is the query parameter that is set for the next page; empty: none.
+func (n *Next) Param() string { return n.param }
+
+// after reads from an answer where the next page is: a reference to a URL, a cursor, or a cursor as JSON; empty: there is no next page.
+func (n *Next) after(res *response) (string, error) {
+	if n.link && n.while == nil {
+		return nextLink(res.header["Link"]), nil
+	}
+	if res.status == http.StatusNoContent || len(bytes.TrimSpace(res.body)) == 0 && !res.cut && res.saved == nil {
+		return "", nil
+	}
+	if res.cut || res.saved != nil || res.tooLong {
+		return "", errors.New("of which the end is missing, where the next page may be (--max-response)")
+	}
+	if n.while != nil {
+		more, err := n.while.find(res.body)
+		switch {
+		case err != nil:
+			return "", errors.New("which is no JSON, so that the next page (--next-while) is not to be found")
+		case string(more) != "true":
+			return "", nil
+		case n.link:
+			return nextLink(res.header["Link"]), nil
+		}
+	}
+	raw, err := n.at.find(res.body)
+	if err != nil {
+		return "", errors.New("which is no JSON, so that the next page (--next) is not to be found")
+	}
+	return n.read(raw)
+}
+
+// read reads the value that a pointer leads to: text, or a number if it is a cursor. null, false and "" say that there is no next page.
+func (n *Next) read(raw json.RawMessage) (string, error) {
+	switch {
+	case len(raw) == 0 || string(raw) == "null" || string(raw) == "false" || string(raw) == `""`:
+		return "", nil
+	case n.into != nil && (raw[0] == '"' || isNumber(raw)):
+		return string(raw), nil
+	case raw[0] == '"':
+		var text string
+		err := json.Unmarshal(raw, &text)
+		return text, err
+	case n.param != "" && isNumber(raw):
+		return string(raw), nil
+	}
+	return "", fmt.Errorf("where %s (--next) is %.40s, expected a text, or nothing at the end", n.at, raw)
+}
+
+func isNumber(raw json.RawMessage) bool { return raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9' }
+
+// straying is the reason why a next page is not asked for: it is at a wrong place, or the pages would never end.
+type straying struct {
+	class class
+	why   string
+}
+
+func (e straying) Error() string { return e.why }
+
+// turned makes the request for the page after q, which was answered at the hop from. next is what after returned. If kept is set, next is
+// what keeps returned in an earlier run, which differs for a cursor in the query.
+func (s *sender) turned(n *Next, q *Request, from hop, next string, kept bool) (*Request, error) {
+	p := *q
+	p.URL = nil
+	if kept && next == lostPage {
+		return &p, straying{redirected, "not followed: where it is was not kept, as its dead letter says"}
+	}
+	p.URL = q.URL
+	if key, found := s.secrets.Holds(next); found && (n.into != nil || n.param != "" && !kept) {
+		p.URL = nil
+		return &p, straying{redirected, "not followed: the cursor has the value of " + key}
+	}
+	if n.into != nil {
+		body, err := n.into.put(q.Body, json.RawMessage(next))
+		if err != nil {
+			return &p, straying{invalid, "not followed: " + err.Error()}
+		}
+		p.Body = body
+		if p.Header.Get("Content-Type") == "" {
+			p.Header = p.Header.Clone()
+			if p.Header == nil {
+				p.Header = http.Header{}
+			}
+			p.Header.Set("Content-Type", "application/json")
+		}
+		return &p, nil
+	}
+	to, err := s.leadsTo(n, q, from, next, kept)
+	p.URL = to
+	return &p, err
+}
+
+// lostPage stands in a result for a next page that cannot be asked for: its address has a key in it, or is no address.
+const lostPage = "?"
+
+// keeps returns what a result has to keep so that the request for its next page can be made again: a URL, or the cursor in the body.
+func (n *Next) keeps(q *Request, next string) string {
+	switch {
+	case q.URL == nil:
+		return lostPage
+	case n.into != nil:
+		return next
+	}
+	return q.URL.String()
+}
+
+// leadsTo returns the URL of a next page. As with redirects, it must be where the keys may go; without a key the page would not be served.
+func (s *sender) leadsTo(n *Next, q *Request, from hop, next string, kept bool) (*url.URL, error) {
+	to := new(url.URL)
+	*to = *q.URL
+	if n.param != "" && !kept {
+		to.RawQuery = setQuery(to.RawQuery, []Template{{name: n.param, parts: []string{next}}}, &values{})
+	} else {
+		var err error
+		if to, err = from.url.Parse(next); err != nil || to.Scheme != "http" && to.Scheme != "https" || to.Hostname() == "" {
+			return nil, straying{invalid, "not followed: the next page is at no http or https URL"}
+		}
+		to.Fragment, to.RawFragment, to.User = "", "", nil
+		if q.URL.User != nil && to.Host == q.URL.Host {
+			to.User = q.URL.User
+		}
+	}
+	if key, found := s.ownIn(q, to); found {
+		return nil, straying{redirected, fmt.Sprintf("not followed: the URL of the next page has the value of %s, which is not kept; expected it in --query '%s={key}'", key, key)}
+	}
+	// A server may repeat a key in a link. It is taken out here, and is put in again from the template that it came from.
+	to.RawQuery = s.secrets.WithoutKeys(to.RawQuery)
+	host, _ := s.secrets.HideIn(to.Host)
+	if key, found := s.secrets.Holds(to.String()); found {
+		return nil, straying{redirected, fmt.Sprintf("not followed to %s: its URL has the value of %s", host, key)}
+	}
+	if from.foreign || !append(secret.Places{secret.PlaceOf(q.chain.home)}, s.places...).Keep(from.url, to) {
+		return to, straying{redirected, fmt.Sprintf("not followed to %s: the next page is at another host (--key-host)", host)}
+	}
+	return to, nil
+}

@@ -1,0 +1,140 @@
+package run
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/pool/dispatch"
+)
+
+// notices remembers what the user was told, and until when that was said to last. Safe for concurrent use.
+type notices struct {
+	mu   sync.Mutex
+	told map[string]time.Time
+}
+
+// isNews tells whether something is new to the user: it was not told yet, or it now ends later than the user was told, by more than longer.
+func (n *notices) isNews(what string, until time.Time, longer time.Duration) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !until.After(n.told[what].Add(longer)) {
+		return false
+	}
+	n.told[what] = until
+	return true
+}
+
+// isFirst tells whether the user is told this for the first time.
+func (n *notices) isFirst(what string) bool { return n.isNews(what, time.Unix(0, 0), 0) }
+
+// Tell passes a text to Config.Notice. The values of keys in it are hidden.
+func (r *Run) Tell(text string) { r.c.Notice(text) }
+
+func (r *Run) tell(format string, args ...any) { r.c.Notice(fmt.Sprintf(format, args...)) }
+
+// tellOpen tells of requests that were not answered when the run before ended.
+func (r *Run) tellOpen(open map[string]struct{}) {
+	if len(open) == 0 {
+		return
+	}
+	what := "they are sent again, their results say possible_repeat"
+	if r.c.HoldUnanswered {
+		what = "they become dead letters (--unanswered hold)"
+	}
+	r.tell("%s sent but not answered when the run before ended; what is in the input may be a repeat: %s", sanitize.Count(len(open), "request was", "requests were"), what)
+	const most = 100
+	ids := slices.Sorted(maps.Keys(open))
+	text := strings.Join(ids[:min(len(ids), most)], ", ")
+	if len(ids) > most {
+		text += fmt.Sprintf(", and %d more: see %s", len(ids)-most, r.store.journal.Path())
+	}
+	r.tell("  unanswered: %s", text)
+}
+
+// tellHold tells of a long pause of a key, which looks as if the run hangs.
+func (r *Run) tellHold(key string, until time.Time, reason string) {
+	const long, more = 30 * time.Second, 10 * time.Second
+	if d := time.Until(until); d >= long && r.notices.isNews("hold "+key, until, more) {
+		who := "key " + key + " is told"
+		if r.c.keyless {
+			who = "the server asks"
+		}
+		r.tell("%s to stay away for %v, until %s: %s", who, d.Round(time.Second), until.Format("Mon 2 Jan 15:04:05"), reason)
+	}
+}
+
+// troubled is for how long after a refusal tellTrouble still looks at what the refusals prove.
+const troubled = time.Minute
+
+// tellTrouble tells what the refusals so far prove: that an option which the user chose is wrong, or that a key gets nothing but refusals.
+func (g *group) tellTrouble(ans *dispatch.Answer) {
+	r := g.r
+	now := time.Since(r.epoch)
+	if ans.Result == limit.Limited || ans.Misordered || ans.Denied {
+		r.trouble.Store(int64(now + troubled))
+	} else if int64(now) > r.trouble.Load() {
+		return
+	}
+	keys := g.pool.Keys()
+	if ans.Denied {
+		r.giveUp(keys, ans.Reason)
+	}
+	for _, k := range keys {
+		r.tellRow(&k)
+		for _, retreat := range k.Retreats {
+			at := r.epoch.Add(time.Duration(retreat.Until))
+			what := fmt.Sprintf("%s of %s", retreat.Option, retreat.Limit)
+			if !r.c.keyless {
+				what = fmt.Sprintf("key %s: %s", k.Name, what)
+			}
+			if r.notices.isNews(what, at, 0) {
+				r.tell("%s is wrong: requests were refused that keep to it; it is not relied on until %s", what, at.Format("15:04:05"))
+			}
+		}
+	}
+}
+
+// inARow is how many refusals in a row show that a key gets nothing else.
+const inARow = 4
+
+// tellRow tells of a key that gets nothing but refusals.
+func (r *Run) tellRow(k *dispatch.KeyInfo) {
+	key, server := "", ""
+	switch {
+	case k.Nonces >= inARow:
+		server = fmt.Sprintf("refuses nonces, %d in a row now, which rose and were in order: another process", k.Nonces)
+		key, server = server+" uses the key, or it was used with a larger --nonce-unit", server+" counts on, or one did with a larger --nonce-unit"
+	case k.Refusals >= inARow:
+		key = fmt.Sprintf("was refused %d times in a row, with nothing served between", k.Refusals)
+		server = fmt.Sprintf("refuses all, %d times in a row, with nothing served between", k.Refusals)
+	case k.Denials >= manyDenials:
+		key = fmt.Sprintf("may do nothing (401, 403), %d times in a row now", k.Denials)
+		server = fmt.Sprintf("denies all (401, 403), %d times in a row now", k.Denials)
+	default:
+		return
+	}
+	who := "key " + k.Name + " " + key
+	if r.c.keyless {
+		who = "the server " + server
+	}
+	if r.notices.isNews("row "+k.Name, time.Now(), 10*time.Minute) {
+		r.tell("%s; one request at a time goes to see, more and more rarely, and no request pays for it", who)
+	}
+}
+
+// tellBan tells once that a key is out of use.
+func (r *Run) tellBan(key, status string) {
+	switch isFirst := r.notices.isFirst("ban " + key); {
+	case !isFirst:
+	case r.c.keyless:
+		r.tell("the server refuses for good: %s; nothing more is sent", status)
+	default:
+		r.tell("key %s is banned: %s; it is not used any more", key, status)
+	}
+}

@@ -1,0 +1,119 @@
+package run
+
+import "sync"
+
+// span is a line in a file. If n is 0, there is no line.
+type span struct {
+	at, n int64
+	isOld bool // an earlier run wrote it
+}
+
+// These bound how much may wait for a slow request in front of it. Beyond them no more is read; requests that were read go on.
+const (
+	mostOutOfOrder      = 100_000
+	mostBytesOutOfOrder = 1 << 30
+)
+
+// order puts the lines of requests that have ended into the order in which the requests were read. Safe for concurrent use.
+type order struct {
+	mu      sync.Mutex
+	changed *sync.Cond
+	queue   []digest // that were read, and are not shown
+	at      int      // of queue, the first
+	ends    map[digest]span
+	bytes   int64
+	stopped bool
+}
+
+func newOrder() *order {
+	o := &order{ends: map[digest]span{}}
+	o.changed = sync.NewCond(&o.mu)
+	return o
+}
+
+// read takes in the next request of the input. anew says that this run sends it; otherwise it ended in an earlier run. read waits while too
+// many lines wait for their turn.
+func (o *order) read(d digest, anew bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for !o.stopped && len(o.queue) > o.at && (len(o.queue)-o.at >= mostOutOfOrder || o.bytes > mostBytesOutOfOrder) {
+		o.changed.Wait()
+	}
+	o.queue = append(o.queue, d)
+	if anew {
+		delete(o.ends, d)
+	} else if _, ok := o.ends[d]; !ok {
+		o.ends[d] = span{} // a dead letter
+	}
+}
+
+// ended notes where the line of a request is. An empty span says that it has none.
+func (o *order) ended(d digest, s span) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !s.isOld {
+		o.bytes += s.n
+	}
+	o.ends[d] = s
+}
+
+// next returns the next line to be shown, if its request has ended.
+func (o *order) next() (span, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.at == len(o.queue) {
+		o.queue, o.at = o.queue[:0], 0
+		return span{}, false
+	}
+	s, ok := o.ends[o.queue[o.at]]
+	if ok {
+		o.popLocked(s)
+	}
+	return s, ok
+}
+
+// rest is next, but skips requests that have not ended.
+func (o *order) rest() (span, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for o.at < len(o.queue) {
+		if s, ok := o.ends[o.queue[o.at]]; ok {
+			o.popLocked(s)
+			return s, true
+		}
+		o.at++
+	}
+	return span{}, false
+}
+
+func (o *order) popLocked(s span) {
+	delete(o.ends, o.queue[o.at])
+	o.at++
+	if !s.isOld {
+		o.bytes -= s.n
+	}
+	if o.at > mostOutOfOrder {
+		o.queue, o.at = append(o.queue[:0], o.queue[o.at:]...), 0
+	}
+	o.changed.Broadcast()
+}
+
+// ready is how many requests have a line and wait for one before them.
+func (o *order) ready() (n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, d := range o.queue[o.at:] {
+		if o.ends[d].n > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// stop ends all waiting in read.
+func (o *order) stop() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.stopped = true
+	o.changed.Broadcast()
+}

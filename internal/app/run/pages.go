@@ -1,0 +1,242 @@
+package run
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/pool/dispatch"
+	"github.com/paceline-go/paceline/pool/queue"
+)
+
+// chain is a line of the input and the pages that follow from it, one after the other. Only one page of a chain is on its way at a time.
+type chain struct {
+	id   string
+	home *url.URL // the URL of the first page
+	seen map[Digest]bool
+}
+
+// openChain is a chain whose last page earlier runs have not reached.
+type openChain struct {
+	page int    // the page with which the chain goes on
+	next string // what Next.keeps returned for that page
+	seen []Digest
+}
+
+// chains keeps the chains that go on from earlier runs, and ids that could be confused with those of pages. Safe for concurrent use.
+type chains struct {
+	mu   sync.Mutex
+	open map[digest]*openChain // by the id of the first page; a chain is taken out when its line is read
+	// likely has the ids of the input that look like the id of a page, each under the id that it seems to be a page of.
+	likely map[digest]string
+}
+
+// pageOf is the id of a page, from the second on. The first page has the id of the line.
+func pageOf(id string, page int) string { return id + ".p" + strconv.Itoa(page) }
+
+// cutPage takes an id apart that looks like the id of a page. It returns the id of the line, and which page it is.
+func cutPage(id string) (of string, page int, ok bool) {
+	i := strings.LastIndex(id, ".p")
+	if i <= 0 {
+		return "", 0, false
+	}
+	page, err := strconv.Atoi(id[i+2:])
+	return id[:i], page, err == nil && page >= 2 && pageOf(id[:i], page) == id
+}
+
+// note takes in a result of an earlier run. The results of a chain come in the order of its pages, so that the last one stands.
+func (c *chains) note(e entry) {
+	if e.State != "done" || e.Page == 0 && e.Next == "" {
+		return
+	}
+	id, page := e.ID, 1
+	if of, n, ok := cutPage(e.ID); ok && n == e.Page {
+		id, page = of, n
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d := digestOf(id)
+	if e.Next == "" {
+		delete(c.open, d)
+		return
+	}
+	o := c.open[d]
+	if o == nil {
+		o = new(openChain)
+		if c.open == nil {
+			c.open = map[digest]*openChain{}
+		}
+		c.open[d] = o
+	}
+	o.page, o.next = page+1, e.Next
+	o.seen = append(o.seen, e.Digest)
+}
+
+// clashes says why an id cannot be in the input together with another: one of them looks like the id of a page of the other. It is called
+// for every line, with the tally's lock held.
+func (c *chains) clashes(t *tally, q *Request) string {
+	if of, page, ok := cutPage(q.ID); ok {
+		if line := t.ledger[digestOf(of)].line(); line != 0 && line != q.Line {
+			return fmt.Sprintf("id %q is that of page %d of %q on line %d (--next), expected another", q.ID, page, of, line)
+		}
+		if c.likely == nil {
+			c.likely = map[digest]string{}
+		}
+		c.likely[digestOf(of)] = q.ID
+	}
+	if is, ok := c.likely[q.digest]; ok {
+		return fmt.Sprintf("id %q is already one of its pages (--next): %q is on line %d, expected another", q.ID, is, t.ledger[digestOf(is)].line())
+	}
+	return ""
+}
+
+// begin makes a line of the input the first page of its chain.
+func (q *Request) begin() {
+	q.chain = &chain{id: q.ID, home: q.URL, seen: map[Digest]bool{q.Digest: true}}
+}
+
+// resumed returns the page with which a line goes on if earlier runs did its first pages; nil: there is no such page. If the page cannot be
+// sent, the error is a straying that says why.
+func (r *Run) resumed(line *Request) (*Request, error) {
+	c := &r.chains
+	c.mu.Lock()
+	o := c.open[line.digest]
+	delete(c.open, line.digest)
+	c.mu.Unlock()
+	if r.c.Next == nil || o == nil || !r.tally.isDone(line.digest) {
+		return nil, nil
+	}
+	line.begin()
+	for _, d := range o.seen {
+		line.chain.seen[d] = true
+	}
+	if o.page > r.c.MaxPages {
+		r.cut(line.ID)
+		return nil, nil
+	}
+	line.Page = o.page - 1
+	p, err := r.page(line, firstHop(line), o.next, true)
+	line.chain.seen[p.Digest] = true
+	return p, err
+}
+
+// page makes the request for the page after q.
+func (r *Run) page(q *Request, from hop, next string, kept bool) (*Request, error) {
+	p, err := r.sender.turned(r.c.Next, q, from, next, kept)
+	p.Page = max(q.Page, 1) + 1
+	p.ID = pageOf(q.chain.id, p.Page)
+	p.digest = digestOf(p.ID)
+	if err == nil {
+		p.Digest = newDigest(p.Method, p.URL.String(), p.Header, p.Body)
+		if q.chain.seen[p.Digest] {
+			err = straying{loop, fmt.Sprintf("not followed: the next page is one that was had before, and would be without end: %s", called(hostOf(p.URL))+p.URL.RequestURI())}
+		}
+	}
+	p.Raw = p.line(r.c.Next)
+	return p, err
+}
+
+// line returns a page in the form of a line of the input, for its dead letter.
+func (q *Request) line(n *Next) json.RawMessage {
+	if q.Raw == nil {
+		return nil // the input is not in lines of this form
+	}
+	var all map[string]json.RawMessage
+	if json.Unmarshal(q.Raw, &all) != nil || all == nil {
+		all = map[string]json.RawMessage{}
+	}
+	put := func(name string, v any) { all[name], _ = json.Marshal(v) }
+	if q.URL != nil {
+		put("url", q.URL.String())
+	}
+	if n.into != nil && json.Valid(q.Body) {
+		all["body"] = q.Body
+	}
+	delete(all, "id")
+	var b strings.Builder
+	id, _ := json.Marshal(q.ID)
+	b.WriteString(`{"id":` + string(id))
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		quoted, _ := json.Marshal(name)
+		b.WriteString("," + string(quoted) + ":" + string(all[name]))
+	}
+	return json.RawMessage(b.String() + "}")
+}
+
+// findNext notes in the job where the page after its answer is. It fails if the answer does not say that in the form that it should have.
+func (r *Run) findNext(j *job) error {
+	if j.next, j.stray = "", nil; r.c.Next == nil || j.res.status/100 != 2 {
+		return nil
+	}
+	next, err := r.c.Next.after(&j.res)
+	if err != nil || next == "" {
+		return err
+	}
+	// The next request is made here, so that the result of this page has what a run needs to resume there.
+	j.after, err = r.page(j.r, j.hop, next, false)
+	switch why, stray := errors.AsType[straying](err); {
+	case stray:
+		j.stray = &why
+	case err != nil:
+		return err
+	}
+	j.next = r.c.Next.keeps(j.after, next)
+	return nil
+}
+
+// turn writes the result of a page, and has its request go on with the next page.
+func (g *group) turn(j *job, a *dispatch.Attempt, ans dispatch.Answer) dispatch.Answer {
+	r := g.r
+	if ans.Result != limit.Accepted || j.next == "" {
+		return ans
+	}
+	if max(j.r.Page, 1) >= r.c.MaxPages {
+		r.cut(j.r.chain.id)
+		return ans
+	}
+	next, stray, now := j.after, j.stray, g.pool.Now()
+	page, old := *j, *j.r
+	page.r, page.size = &old, 0
+	written := r.endedNow(queue.Ended{State: queue.Done, Request: queue.Request{ID: old.ID, Value: &page}, Attempts: a.Number, Submitted: j.submitted(a.Submitted)})
+	*j = job{r: next, group: g, hop: firstHop(next), size: j.size, told: true}
+	if !written || !r.tally.turned(next) {
+		return ans // the result is already written
+	}
+	if stray != nil {
+		r.tally.count(&r.tally.totals.Offered, 1)
+		j.class, j.reason = stray.class, stray.why
+		dead := *j
+		dead.size, dead.told = 0, false
+		r.ended([]queue.Ended{{State: queue.Dead, Request: queue.Request{ID: next.ID, Value: &dead}, Submitted: now, Reason: stray.why}})
+		return ans
+	}
+	next.chain.seen[next.Digest] = true
+	r.tally.count(&r.tally.totals.Offered, 1)
+	j.told, j.since = false, now
+	_, j.repeat = r.store.history.Doubts[next.ID]
+	j.waited[0] = g.waits.until(time.Now())
+	r.hosts.note(j.hop.host, named)
+	ans.More = true
+	return ans
+}
+
+// submitted is when a job's page was ready to be sent. at is when its first page was submitted.
+func (j *job) submitted(at mono.Time) mono.Time { return max(at, j.since) }
+
+// cut counts a chain with more pages than may be asked for, and tells the user of the first.
+func (r *Run) cut(id string) {
+	r.tally.count(&r.tally.totals.Cut, 1)
+	if r.notices.isFirst("cut") {
+		r.tell("%s has more than %s (--max-pages): the next is in its last result, and a run with a larger --max-pages goes on there", id, sanitize.Count(r.c.MaxPages, "page", "pages"))
+	}
+}

@@ -1,0 +1,414 @@
+package run
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/provider"
+)
+
+// Plan says what a run would send, what that would cost, and how long the limits alone make it take. Fields are only ever added.
+type Plan struct {
+	Format     string `json:"format"`
+	Requests   int    `json:"requests"`    // how many are to be sent
+	DoneBefore int    `json:"done_before"` // how many requests of the input are in the results already
+	DeadBefore int    `json:"dead_before"` // how many are in the dead letters and are not tried again
+	// ExpiredBefore is how many expired in a run before and are not tried again.
+	ExpiredBefore int `json:"expired_before,omitempty"`
+	Invalid       int `json:"invalid"` // how many lines are passed over
+	Keys          int `json:"keys"`
+	InFlight      int `json:"in_flight"`
+
+	// These fields are for batches for language models, in tokens. Output is what the requests allow themselves. Expected is what
+	// they are likely to use, by the answers in the results so far; without answers there is none.
+	Count     string      `json:"count,omitempty"` // what the server is taken to count
+	Input     int64       `json:"input_tokens,omitempty"`
+	Output    int64       `json:"output_tokens_max,omitempty"`
+	Expected  *int64      `json:"output_tokens_expected,omitempty"`
+	Answers   int         `json:"answers_so_far,omitempty"` // how many answers Expected is taken from
+	Unbounded int         `json:"unbounded,omitempty"`      // how many requests do not bound their output
+	Models    []PlanModel `json:"models,omitempty"`         // the model with the most requests comes first
+	Largest   *PlanOne    `json:"largest,omitempty"`
+
+	// The sums in USD are there if the prices of all models are known. PricesOf is the provider who published the prices, and
+	// PricesAsOf when they were looked up; both are empty if the user gave the prices. Unpriced are the models without a known price.
+	USDMax      *float64 `json:"usd_max,omitempty"`
+	USDExpected *float64 `json:"usd_expected,omitempty"`
+	PricesOf    string   `json:"prices_of,omitempty"`
+	PricesAsOf  string   `json:"prices_as_of,omitempty"`
+	Unpriced    []string `json:"unpriced,omitempty"`
+
+	// Batch is what the same requests would take by the provider's own batch API. It is nil if they go elsewhere, or if there is none.
+	Batch *PlanBatch `json:"batch_api,omitempty"`
+
+	// Organizations is how many times over the Keys have the limits, if some may have them together: at least, as long as AtLeast is set, since only
+	// answers tell whose a key is.
+	Organizations int  `json:"organizations,omitempty"`
+	AtLeast       bool `json:"organizations_at_least,omitempty"`
+
+	Limits []PlanLimit `json:"limits"`
+	// Seconds is how long the limits alone make the run take, from the first request that is sent to the last. AnswerWithin is how
+	// long an answer may take on average before InFlight slows the run down; 0: as long as it likes.
+	Seconds      float64   `json:"seconds"`
+	Finish       time.Time `json:"finish"`
+	AnswerWithin float64   `json:"answer_within_seconds,omitempty"`
+
+	// LimitUnknown says that nobody knows the limit, so that the run finds it out.
+	LimitUnknown bool `json:"limit_unknown,omitempty"`
+
+	// Alone says how long each model takes by itself, the longest first, if there are several models and the provider may have limits
+	// for each of them. Models that share limits are one row, under the name of their family. LimitsOf is the provider; if it is empty,
+	// nobody knows whether it has limits for each model. EachModel says that the run keeps the limits for each model by itself;
+	// otherwise it keeps them for all models together.
+	Alone     []PlanAlone `json:"each_model_alone,omitempty"`
+	LimitsOf  string      `json:"limits_of,omitempty"`
+	EachModel bool        `json:"limits_of_each_model,omitempty"`
+
+	// Until is when the run stops sending.
+	Until *time.Time `json:"until,omitempty"`
+
+	Lines          int     `json:"lines"` // the size of the input, and how long it took to read it
+	Bytes          int64   `json:"bytes"`
+	ReadingSeconds float64 `json:"reading_seconds"`
+
+	// First are the first requests as they would be sent, if they are made from rows or other forms of input.
+	First []PlanRequest `json:"first,omitempty"`
+
+	// Notes tell people what else they should know.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// PlanModel is a model's part of a Plan.
+type PlanModel struct {
+	Model    string `json:"model"`
+	Requests int    `json:"requests"`
+	Input    int64  `json:"input_tokens"`
+	Output   int64  `json:"output_tokens_max"`
+
+	// The sums in USD are there if the model's prices are known.
+	USDMax      *float64 `json:"usd_max,omitempty"`
+	USDExpected *float64 `json:"usd_expected,omitempty"`
+	USDInput    *float64 `json:"usd_per_million_input,omitempty"`
+	USDOutput   *float64 `json:"usd_per_million_output,omitempty"`
+
+	// Note says what the prices leave out.
+	Note string `json:"note,omitempty"`
+
+	expected int64 // tokens of output
+	bytes    int64 // the size of the model's lines
+	cost     limit.Cost
+}
+
+// PlanAlone says how long the limits would take if nothing but the requests of one model were sent.
+type PlanAlone struct {
+	Model    string  `json:"model"`
+	Requests int     `json:"requests"`
+	Limit    string  `json:"limit,omitempty"` // the limit that takes longest; empty: all requests may go at once
+	Seconds  float64 `json:"seconds"`
+}
+
+// PlanBatch says what the requests would take by the provider's own batch API.
+type PlanBatch struct {
+	Provider    string   `json:"provider"`
+	USDMax      *float64 `json:"usd_max,omitempty"` // after the discount, if the prices are known
+	USDExpected *float64 `json:"usd_expected,omitempty"`
+	Discount    float64  `json:"discount"` // what part of the price is saved at best
+	WithinHours float64  `json:"within_hours"`
+	Files       int      `json:"files,omitempty"` // how many files are needed, as one may have only so many requests and bytes; 0: not known
+	Docs        string   `json:"docs"`
+}
+
+// PlanOne is a single request in a Plan.
+type PlanOne struct {
+	ID     string `json:"id"`
+	Line   int    `json:"line"`
+	Tokens int64  `json:"tokens"` // as the server counts them
+}
+
+// PlanLimit says how long one limit takes.
+type PlanLimit struct {
+	Limit   string  `json:"limit"`
+	Unit    string  `json:"unit"`
+	Model   string  `json:"model,omitempty"` // the model that takes longest, if each model has the limit for itself
+	Cost    int64   `json:"cost"`            // what all requests cost, with Expected output if it is known and the server counts what was used
+	Seconds float64 `json:"seconds"`
+	Binds   bool    `json:"binds"`
+}
+
+// planning adds up the figures of a Plan while the input is read.
+type planning struct {
+	plan     Plan
+	cost     limit.Cost
+	models   map[string]*PlanModel
+	again    bool // several readers can read the input at once
+	answers  int
+	output   int64 // the tokens of output of those answers
+	expected int64
+}
+
+// mostModels bounds the memory, as somebody may make up the names of models. Further models are counted together as otherModels.
+const (
+	mostModels  = 100
+	otherModels = "others"
+)
+
+// learn takes in a result of an earlier run.
+func (p *planning) learn(e entry) {
+	if n, ok := outputOf(e.body); ok {
+		p.answers++
+		p.output += n
+	}
+}
+
+// add adds a request to the plan unless it ended in an earlier run. Its line has size bytes.
+func (p *planning) add(r *Run, q *Request, size int64) {
+	switch r.tally.past(r.tally.ledger[q.digest]) {
+	case &r.tally.totals.SkippedDone:
+		p.plan.DoneBefore++
+		return
+	case &r.tally.totals.SkippedDead:
+		p.plan.DeadBefore++
+		return
+	case &r.tally.totals.SkippedExpired:
+		p.plan.ExpiredBefore++
+		return
+	}
+	p.plan.Requests++
+	add(&p.cost, q.Cost, 1)
+	if r.sender.handed && len(p.plan.First) < mostSamples {
+		p.plan.First = append(p.plan.First, r.sender.sample(q, r.c.Keys[0].Name))
+	}
+	if _, ok := r.c.Format.(*LLM); !ok {
+		return
+	}
+	e := q.Estimate
+	p.plan.Input += e.Input
+	p.plan.Output += e.MaxOutput
+	expected := int64(0)
+	if p.answers > 0 {
+		expected = min(p.output/int64(p.answers), e.MaxOutput)
+		p.expected += expected
+	}
+	if q.Unbounded {
+		p.plan.Unbounded++
+	}
+	n := q.Cost[limit.Tokens]
+	if p.plan.Largest == nil || n > p.plan.Largest.Tokens {
+		p.plan.Largest = &PlanOne{q.ID, q.Line, n}
+	}
+	name := e.Model
+	if p.models[name] == nil && len(p.models) >= mostModels {
+		name = otherModels
+	}
+	m := p.models[name]
+	if m == nil {
+		m = &PlanModel{Model: name}
+		p.models[name] = m
+	}
+	m.Requests++
+	m.Input += e.Input
+	m.Output += e.MaxOutput
+	m.expected += expected
+	m.bytes += size
+	add(&m.cost, q.Cost, 1)
+}
+
+// Plan returns the plan of the run. Check must be called first.
+func (r *Run) Plan(now time.Time) Plan {
+	p := r.planning
+	plan := p.plan
+	plan.Format, plan.Invalid, plan.Keys, plan.InFlight = "jsonl", r.tally.totals.Invalid, len(r.c.Keys), r.c.Concurrency
+	plan.LimitUnknown = r.c.Auto != nil
+	if n, sure := r.organizations.count(plan.Keys); r.organizations.together() {
+		plan.Organizations, plan.AtLeast = n, !sure
+	}
+	if h, ok := r.c.Format.(*Handed); ok {
+		plan.Format = h.c.Read.Form.String()
+	}
+	cost := p.cost
+	if l, ok := r.c.Format.(*LLM); ok {
+		plan.Format, plan.Count = l.c.Provider.String(), l.Count().String()
+		for _, m := range p.models {
+			plan.Models = append(plan.Models, *m)
+		}
+		slices.SortFunc(plan.Models, func(a, b PlanModel) int {
+			return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.Model, b.Model))
+		})
+		r.priced(&plan)
+		plan.Batch = l.ownBatch(&plan)
+		if p.answers > 0 {
+			plan.Expected, plan.Answers = &p.expected, p.answers
+			if l.Count().Corrected() {
+				cost[limit.Output] = p.expected
+				cost[limit.Tokens] = cost[limit.Input] + p.expected
+			}
+		}
+		r.alone(l, &plan)
+	}
+	names, costs := r.eachModel(plan.Expected != nil)
+	plan.EachModel = len(names) > 1
+	if len(names) == 0 {
+		names, costs = []string{""}, map[string]*limit.Cost{"": &cost}
+	}
+	longest, binds := time.Duration(-1), -1
+	for _, l := range r.c.Limits {
+		d, of, all := time.Duration(-1), "", int64(0)
+		for n, name := range names {
+			i := slices.Index(limitsOf(r.c.Limits, name), l)
+			if i < 0 {
+				continue
+			}
+			room := l.Most() * int64(r.quotas())
+			if n < len(r.groups) { // the run is open, so the group is made
+				room = r.groups[n].rooms[i]
+			}
+			all += costs[name][l.Unit]
+			if t := l.Takes(costs[name][l.Unit], r.quotas(), room); t > d {
+				d, of = t, name
+			}
+		}
+		if d < 0 {
+			continue // the limit is for a model that the input does not have
+		}
+		row := PlanLimit{Limit: l.Text, Unit: l.Unit.String(), Cost: all, Seconds: d.Seconds()}
+		if plan.EachModel {
+			row.Model = of
+		}
+		plan.Limits = append(plan.Limits, row)
+		if d > longest {
+			longest, binds = d, len(plan.Limits)-1
+		}
+	}
+	if longest > 0 {
+		plan.Limits[binds].Binds = true
+		plan.Seconds = longest.Seconds()
+		plan.AnswerWithin = float64(plan.InFlight) * plan.Seconds / float64(plan.Requests)
+	}
+	plan.Finish = now.Add(max(longest, 0))
+	if at := r.c.Until; !at.IsZero() {
+		plan.Until = &at
+	}
+	return plan
+}
+
+// priced fills in the prices of a plan's models, and of the whole plan if the prices of all models are known.
+func (r *Run) priced(plan *Plan) {
+	most, expected := 0.0, 0.0
+	for i := range plan.Models {
+		m := &plan.Models[i]
+		p, note, known := r.pricesOf(m.Model)
+		if !known {
+			plan.Unpriced = append(plan.Unpriced, m.Model)
+			continue
+		}
+		usd := [...]float64{p.usd(m.Input, m.Output), p.usd(m.Input, m.expected), p.Input, p.Output}
+		m.Note, m.USDMax, m.USDInput, m.USDOutput = note, &usd[0], &usd[2], &usd[3]
+		if r.planning.answers > 0 {
+			m.USDExpected = &usd[1]
+		}
+		most, expected = most+usd[0], expected+usd[1]
+	}
+	if l := r.c.Format.(*LLM); !r.c.Prices.given() && len(plan.Unpriced) < len(plan.Models) {
+		row, _ := provider.LookupProvider(l.seller)
+		plan.PricesOf, plan.PricesAsOf = row.Name, row.ModelsAsOf
+	}
+	if len(plan.Unpriced) > 0 || len(plan.Models) == 0 && !r.c.Prices.given() {
+		return
+	}
+	plan.USDMax = &most
+	if r.planning.answers > 0 {
+		plan.USDExpected = &expected
+	}
+}
+
+// ownBatch says what a plan would take by the provider's own batch API.
+func (l *LLM) ownBatch(plan *Plan) *PlanBatch {
+	row, _ := provider.LookupProvider(l.seller)
+	api := row.Batch
+	if !l.own || api == nil || plan.Requests == 0 {
+		return nil
+	}
+	b := &PlanBatch{Provider: row.Title, Discount: api.Discount, WithinHours: api.Within.Hours(), Docs: api.Docs}
+	less := func(usd *float64) *float64 {
+		if usd == nil {
+			return nil
+		}
+		n := *usd * (1 - api.Discount)
+		return &n
+	}
+	b.USDMax, b.USDExpected = less(plan.USDMax), less(plan.USDExpected)
+	if api.Requests == 0 && api.Bytes == 0 {
+		return b
+	}
+	files := func(requests int, bytes int64) int {
+		n := 1
+		if api.Requests > 0 {
+			n = max(n, int((int64(requests)+api.Requests-1)/api.Requests))
+		}
+		if api.Bytes > 0 {
+			n = max(n, int((bytes+api.Bytes-1)/api.Bytes))
+		}
+		return n
+	}
+	var bytes int64
+	for _, m := range plan.Models {
+		bytes += m.bytes
+		if l.c.Provider == OpenAI { // a file for OpenAI may have one model only
+			b.Files += files(m.Requests, m.bytes)
+		}
+	}
+	if l.c.Provider == Anthropic {
+		b.Files = files(plan.Requests, bytes)
+	}
+	return b
+}
+
+// likely is what a model's requests cost. If expected is set, the output is what earlier answers let one expect.
+func (l *LLM) likely(m *PlanModel, expected bool) limit.Cost {
+	cost := m.cost
+	if expected && l.Count().Corrected() {
+		cost[limit.Output] = m.expected
+		cost[limit.Tokens] = cost[limit.Input] + m.expected
+	}
+	return cost
+}
+
+// alone adds to the plan how long each model takes by itself.
+func (r *Run) alone(l *LLM, plan *Plan) {
+	row, known := provider.LookupProvider(l.c.LimitsOf)
+	if known && row.Limited != provider.Model || len(r.c.Limits) == 0 {
+		return
+	}
+	if names, _ := r.eachModel(false); slices.Contains(names, otherModels) {
+		return // models that are counted together cannot be shown one by one
+	}
+	costs, index := []limit.Cost(nil), map[string]int{}
+	for _, m := range plan.Models {
+		name := l.sharedModel(m.Model)
+		i, seen := index[name]
+		if !seen {
+			i = len(costs)
+			index[name], costs = i, append(costs, limit.Cost{})
+			plan.Alone = append(plan.Alone, PlanAlone{Model: name})
+		}
+		plan.Alone[i].Requests += m.Requests
+		add(&costs[i], l.likely(&m, plan.Expected != nil), 1)
+	}
+	if len(costs) < 2 {
+		plan.Alone = nil
+		return
+	}
+	plan.LimitsOf = row.Title
+	for i := range plan.Alone {
+		a := &plan.Alone[i]
+		for _, rate := range limitsOf(r.c.Limits, a.Model) {
+			d := rate.Takes(costs[i][rate.Unit], r.quotas(), rate.Most()*int64(r.quotas()))
+			if s := d.Seconds(); s > a.Seconds {
+				a.Seconds, a.Limit = s, rate.Text
+			}
+		}
+	}
+	slices.SortStableFunc(plan.Alone, func(a, b PlanAlone) int { return cmp.Compare(b.Seconds, a.Seconds) })
+}

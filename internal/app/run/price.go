@@ -1,0 +1,85 @@
+package run
+
+import (
+	"fmt"
+
+	"github.com/paceline-go/paceline/internal/send/pricing"
+	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/tokens"
+)
+
+// Prices are in USD per million tokens, for all models. Negative prices stand for those that the provider publishes for each model.
+// Cached is the price of input from a cache; 0: that of any input.
+type Prices struct{ Input, Output, Cached float64 }
+
+func (p Prices) given() bool { return p.Input >= 0 && p.Output >= 0 }
+
+func (p Prices) model() provider.ModelInfo {
+	return provider.ModelInfo{Input: max(p.Input, 0), Output: max(p.Output, 0), Cached: p.Cached}
+}
+
+// usd returns what so many tokens cost without a cache.
+func (p Prices) usd(input, output int64) float64 { return p.model().USD(input, output) }
+
+// pricesOf returns the prices of a model, and a note on what they leave out. It returns false if they are not known.
+func (r *Run) pricesOf(model string) (p Prices, note string, known bool) {
+	if r.c.Prices.given() {
+		return r.c.Prices, "", true
+	}
+	l, ok := r.c.Format.(*LLM)
+	if !ok {
+		return Prices{}, "", false
+	}
+	m, known := provider.PriceOf(l.seller, model)
+	return Prices{m.Input, m.Output, m.Cached}, m.Note, known
+}
+
+// price is the most that one attempt of a request may cost. Its tokens of input count as no fewer than its bytes, as no text has more.
+func (r *Run) price(q *Request) money {
+	if _, ok := r.c.Format.(*LLM); ok {
+		p, _, _ := r.pricesOf(q.Estimate.Model)
+		return toMoney(pricing.Most(p.model(), pricing.Times(q.Estimate.API, q.Body), max(q.Estimate.Input, int64(len(q.Body))), q.Estimate.MaxOutput))
+	}
+	return toMoney(r.c.Price * float64(q.Cost[limit.Requests]))
+}
+
+// cost is what an attempt has cost, where price was reserved for it.
+func (r *Run) cost(j *job, result limit.Result, price money) money {
+	switch {
+	case result == limit.Unsent, result == limit.Limited:
+		return 0
+	case j.res.status == 0 || j.res.err != nil:
+		return price
+	}
+	_, ok := r.c.Format.(*LLM)
+	switch {
+	case !ok:
+		return price
+	case j.res.status >= 300:
+		return 0
+	}
+	if u, err := tokens.ParseUsage(j.r.Estimate.API, j.res.body); err == nil {
+		p, _, _ := r.pricesOf(j.r.Estimate.Model)
+		return toMoney(pricing.Spent(p.model(), j.r.Estimate.API, u))
+	}
+	return price
+}
+
+// noBudget ends the reading if there is a budget and the price of a request is not known, as the budget could not be kept then.
+func (r *Run) noBudget(q *Request) bool {
+	if _, ok := r.c.Format.(*LLM); !ok || r.c.Budget == 0 || q.Estimate.Model == "" {
+		return false
+	}
+	if _, _, known := r.pricesOf(q.Estimate.Model); known {
+		return false
+	}
+	r.course.first(&r.course.input, r.unpriced([]string{q.Estimate.Model}))
+	return true
+}
+
+func (r *Run) unpriced(models []string) error {
+	return fmt.Errorf("%w: no price is known of %s, and --budget needs it: --price-input and --price-output, in USD per million tokens",
+		ErrConfig, sanitize.Some(models, 5))
+}

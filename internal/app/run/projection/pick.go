@@ -1,0 +1,245 @@
+// Package projection selects fields of answers, and writes them as lines of JSON or as a table. Fields are jq expressions, given as
+// 'id=.id, name=.body.name', as '{id, name: .body.name}', or, for lines of JSON, as any expression.
+//
+// An expression sees the answer and nothing else: no environment, no other input, no file. A Shape does not change and is safe for
+// concurrent use.
+package projection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/itchyny/gojq"
+)
+
+// Format is how rows are written.
+type Format string
+
+const (
+	JSONL Format = "jsonl"
+	CSV   Format = "csv"
+	TSV   Format = "tsv"
+)
+
+const (
+	// takes bounds how long the expressions take for one answer.
+	takes = time.Second
+	// mostRows and mostBytes bound how much is written of one answer.
+	mostRows, mostBytes = 10_000, 64 << 20
+)
+
+// Shape is a compiled selection. Compile makes one.
+type Shape struct {
+	format  Format
+	columns []column
+	whole   *gojq.Code // the expression, if there are no columns
+	text    string
+}
+
+type column struct {
+	name string
+	text string
+	code *gojq.Code
+}
+
+// Compile reads a selection. Its errors say what is wrong and what was expected, without naming a flag.
+func Compile(selection string, format Format) (*Shape, error) {
+	s := &Shape{format: format}
+	pieces, isList, err := list(selection)
+	if err != nil {
+		return nil, err
+	}
+	if !isList {
+		query, err := parse(selection)
+		if err != nil {
+			return nil, err
+		}
+		if pieces, isList, err = object(query); err != nil {
+			return nil, err
+		}
+		if !isList {
+			if s.text = query.String(); format != JSONL {
+				return nil, fmt.Errorf("%q has no columns, expected such as 'id=.id, name=.body.name' or '{id, name: .body.name}'", selection)
+			}
+			s.whole, err = compile(selection, query)
+			return s, err
+		}
+	}
+	seen := map[string]bool{}
+	var text []string
+	for _, p := range pieces {
+		if seen[p.name] {
+			return nil, fmt.Errorf("%q names %q twice, expected each column once", selection, p.name)
+		}
+		seen[p.name] = true
+		query, err := parse(p.text)
+		if err != nil {
+			return nil, err
+		}
+		c := column{name: p.name, text: query.String()}
+		if c.code, err = compile(p.text, query); err != nil {
+			return nil, err
+		}
+		s.columns = append(s.columns, c)
+		text = append(text, c.name+"="+c.text)
+	}
+	s.text = strings.Join(text, ", ")
+	return s, nil
+}
+
+func parse(expression string) (*gojq.Query, error) {
+	query, err := gojq.Parse(expression)
+	if err == nil {
+		return query, nil
+	}
+	at := 1
+	if e, ok := errors.AsType[*gojq.ParseError](err); ok {
+		at += e.Offset - len(e.Token)
+	}
+	return nil, fmt.Errorf("%q, character %d: %v, expected a jq expression such as .body.name", expression, at, err)
+}
+
+func compile(expression string, query *gojq.Query) (*gojq.Code, error) {
+	code, err := gojq.Compile(query)
+	if err != nil {
+		return nil, fmt.Errorf("%q: %v, expected a jq expression of the answer alone", expression, err)
+	}
+	return code, nil
+}
+
+// String is the selection and its format, written so that equal ones give the same text.
+func (s *Shape) String() string { return s.text + " as " + string(s.format) }
+
+// Head is the first line of a table, with the names of the columns. Lines of JSON have none.
+func (s *Shape) Head() []byte {
+	if s.format == JSONL {
+		return nil
+	}
+	cells := make([]any, len(s.columns))
+	for i, c := range s.columns {
+		cells[i] = c.name
+	}
+	return s.record(nil, cells)
+}
+
+// Row appends what is selected of v, a value as encoding/json reads it into an any. That is one line, or several if an expression has
+// several outputs. An expression that fails or has no output is null in its column. The error is that of the first expression that
+// failed; the row is appended all the same.
+func (s *Shape) Row(b []byte, v any) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), takes)
+	defer cancel()
+	if s.whole != nil {
+		all, err := outputs(ctx, s.whole, v)
+		if err != nil {
+			return append(b, "null\n"...), fmt.Errorf("%s: %w", s.text, err)
+		}
+		from := len(b)
+		for _, one := range all {
+			if b = append(appendJSON(b, one), '\n'); len(b)-from > mostBytes {
+				return append(b[:from], "null\n"...), fmt.Errorf("%s: more than %d bytes of one answer", s.text, mostBytes)
+			}
+		}
+		return b, nil
+	}
+	var failed error
+	rows := 1
+	cells := make([][]any, len(s.columns))
+	for i, c := range s.columns {
+		all, err := outputs(ctx, c.code, v)
+		if err == nil && rows*len(all) > mostRows {
+			err = fmt.Errorf("more than %d rows of one answer", mostRows)
+		}
+		if err != nil && failed == nil {
+			failed = fmt.Errorf("%s=%s: %w", c.name, c.text, err)
+		}
+		if err != nil || len(all) == 0 {
+			all = []any{nil}
+		}
+		cells[i] = all
+		rows *= len(all)
+	}
+	from, row := len(b), make([]any, len(cells))
+	for n := range rows { // the first column changes fastest, as in jq
+		for i, all := range cells {
+			row[i] = all[n%len(all)]
+			n /= len(all)
+		}
+		if b = s.record(b, row); len(b)-from > mostBytes {
+			clear(row)
+			return s.record(b[:from], row), fmt.Errorf("more than %d bytes of one answer", mostBytes)
+		}
+	}
+	return b, failed
+}
+
+// outputs returns all outputs of an expression.
+func outputs(ctx context.Context, code *gojq.Code, v any) (all []any, err error) {
+	for iter := code.RunWithContext(ctx, v); ; {
+		one, ok := iter.Next()
+		if !ok {
+			return all, nil
+		}
+		if err, failed := one.(error); failed {
+			if ctx.Err() != nil {
+				err = fmt.Errorf("it took longer than %v", takes)
+			}
+			return nil, err
+		}
+		if all = append(all, one); len(all) > mostRows {
+			return nil, fmt.Errorf("more than %d rows of one answer", mostRows)
+		}
+	}
+}
+
+// record appends one row.
+func (s *Shape) record(b []byte, cells []any) []byte {
+	if s.format == JSONL {
+		for i, c := range s.columns {
+			b = append(b, "{,"[min(i, 1)])
+			b = append(appendJSON(b, c.name), ':')
+			b = appendJSON(b, cells[i])
+		}
+		return append(b, "}\n"...)
+	}
+	separator := byte(',')
+	if s.format == TSV {
+		separator = '\t'
+	}
+	for i, cell := range cells {
+		if i > 0 {
+			b = append(b, separator)
+		}
+		b = appendCell(b, cell, separator, len(cells) == 1)
+	}
+	return append(b, '\n')
+}
+
+// appendCell appends a cell as in RFC 4180. If an empty cell is the only one of its row, it is written as "": many readers take an empty
+// line for no row.
+func appendCell(b []byte, v any, separator byte, alone bool) []byte {
+	var text string
+	switch v := v.(type) {
+	case nil:
+	case string:
+		text = v
+	default:
+		text = string(appendJSON(nil, v))
+	}
+	if text == "" && alone {
+		return append(b, `""`...)
+	}
+	if text == "" || strings.IndexByte(text, separator) < 0 && !strings.ContainsAny(text, "\"\r\n") && text[0] != ' ' && text[len(text)-1] != ' ' {
+		return append(b, text...)
+	}
+	b = append(b, '"')
+	b = append(b, strings.ReplaceAll(text, `"`, `""`)...)
+	return append(b, '"')
+}
+
+func appendJSON(b []byte, v any) []byte {
+	text, _ := gojq.Marshal(v) // it cannot fail: jq makes no other values
+	return append(b, text...)
+}

@@ -1,0 +1,27 @@
+package run
+
+import "time"
+
+// mostRefused is of how many refused attempts a result says when they were.
+const mostRefused = 16
+
+// refusals are the attempts of a request that a limit refused. The zero value is none.
+type refusals struct {
+	n  int
+	at []time.Time // of the latest
+}
+
+func (f *refusals) add(at time.Time) {
+	if f.n++; len(f.at) == mostRefused {
+		f.at = append(f.at[:0], f.at[1:]...)
+	}
+	f.at = append(f.at, at)
+}
+
+// texts returns the instants as they are written, the earliest first.
+func (f *refusals) texts() (all []string) {
+	for _, at := range f.at {
+		all = append(all, stamp(at))
+	}
+	return all
+}

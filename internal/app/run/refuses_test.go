@@ -1,0 +1,102 @@
+package run
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/app/run/projection"
+	"github.com/paceline-go/paceline/pool/backoff"
+)
+
+// What makes no sense together is said before a file is opened, and is an ErrConfig; and so is what cannot be.
+func TestNewRefuses(t *testing.T) {
+	template := func(text string) []Template {
+		all, err := ParseHeaders([]string{text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	llm, err := NewLLM(LLMConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shape, err := projection.Compile(".id", projection.JSONL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := ParseNext("link", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := []Rate{{N: 1, Per: time.Second, Text: "1/s"}}
+	for _, c := range []struct {
+		c    Config
+		want string
+	}{
+		{Config{Header: template("A: {key}")}, "a template has {key}, but there are no keys"},
+		{Config{Concurrency: -1}, "a negative number"}, {Config{Attempts: -1}, "a negative number"}, {Config{Redirects: -1}, "a negative number"}, {Config{Queue: -1}, "a negative number"},
+		{Config{Timeout: -1}, "a negative number"}, {Config{TTL: -1}, "a negative number"}, {Config{Gap: -1}, "a negative number"}, {Config{NonceUnit: -1}, "a negative number"}, {Config{MaxResponse: -1}, "a negative number"},
+		{Config{Format: llm, OutDir: "x"}, "results of batches"}, {Config{Format: llm, Shape: shape}, "results of batches"}, {Config{Format: llm, Ordered: true}, "results of batches"},
+		{Config{OutDir: "x", Ordered: true}, "files of bodies with rows"}, {Config{OutDir: "x", Shape: shape}, "files of bodies with rows"},
+		{Config{Ordered: true, Next: next}, "pages come after others"}, {Config{Format: llm, Next: next}, "following pages does not go with batches"},
+		{Config{Header: template("A: {token}")}, "{token} in a template and an issuer"}, {Config{Bearer: &Bearer{Issuer: &giver{}}}, "{token} in a template and an issuer"},
+		{Config{Limits: []Rate{{N: 0, Per: time.Second, Text: "0/s"}}}, "limit 0/s: "},
+		{Config{Auto: &Auto{}, Limits: limits}, "limits that are to be found out beside limits that are known"},
+		{Config{Backoff: backoff.Policy{Jitter: 2}}, "backoff: Jitter 2"},
+	} {
+		if c.c.Out == "" {
+			c.c.Out = filepath.Join(t.TempDir(), "out")
+		}
+		_, err := New(c.c)
+		if !errors.Is(err, ErrConfig) || err == nil || !strings.HasPrefix(err.Error(), ErrConfig.Error()+": "+c.want) {
+			t.Errorf("%s: %v", c.want, err)
+		}
+	}
+	for _, c := range []Config{{}, {Next: next}, {Shape: shape}, {Ordered: true}, {Ordered: true, Shape: shape}, {Auto: &Auto{}}, {Limits: limits}} {
+		c.Out = filepath.Join(t.TempDir(), "out")
+		if _, err := New(c); err != nil {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+// What is at the place of a file or a folder is named; nothing, and what it should be, is not.
+func TestWhatIsThere(t *testing.T) {
+	folder := t.TempDir()
+	file := filepath.Join(folder, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		path, file, folder string
+		nowhere            bool
+	}{
+		{file, "", "a file", false}, {folder, "a folder", "", false}, {filepath.Join(folder, "none"), "", "", false}, {os.DevNull, "a device", "a device", true},
+	} {
+		if a, b, n := NoFile(c.path), NoFolder(c.path), IsNowhere(c.path); a != c.file || b != c.folder || n != c.nowhere {
+			t.Errorf("%s: %q, %q, %v", c.path, a, b, n)
+		}
+	}
+}
+
+// A file of something else is told by the names in its first line; one of requests, or of a batch, is not.
+func TestNoRequest(t *testing.T) {
+	for _, c := range []struct {
+		head string
+		want []string
+	}{
+		{`{"name":"ann","city":1}`, []string{"name", "city"}}, {"\ufeff \n" + `{"name":"ann"}`, []string{"name"}}, {`{"id":1,"name":"ann"}` + "\nx", []string{"id", "name"}},
+		{`{"url":"http://a","name":"ann"}`, nil}, {`{"id":"a"}`, nil}, {`{"id":"a","hidden":[]}`, nil}, {`[1]`, nil}, {`7`, nil}, {`{"name"`, nil}, {``, nil}, {`{}`, nil},
+		{`{"name":1}` + "\n" + `{"custom_id":"a","method":"POST","url":"/v1/responses","body":{}}`, nil}, {`{"custom_id":"a","method":"POST","url":"/v1/responses","body":{}}`, nil},
+	} {
+		if got := NoRequest([]byte(c.head)); !slices.Equal(got, c.want) {
+			t.Errorf("%q: %q, want %q", c.head, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package run
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/app/journal"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/pool/dispatch"
+	"github.com/paceline-go/paceline/pool/queue"
+)
+
+// newPools makes the groups, and a Pool for each of them.
+func (r *Run) newPools() error {
+	if err := r.divide(); err != nil {
+		return fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	for _, g := range r.groups {
+		if err := g.newPool(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// newPool makes the group's Pool. It replays the history into the limiters first, as what an earlier process sent still counts.
+func (g *group) newPool() error {
+	r := g.r
+	keys := make([]dispatch.Key, len(r.c.Keys))
+	for i, k := range r.c.Keys {
+		keys[i] = dispatch.Key{Name: k.Name, Limiter: g.fitted[i], Gap: r.c.Gap, Slow: len(g.limits)+len(g.autos) == 0}
+		if r.organizations.together() {
+			keys[i].Limiter, keys[i].Shared = nil, g.shares(i)
+		}
+		if len(keys) > 1 {
+			keys[i].Trial = trialPatience
+		}
+		if r.numbered {
+			keys[i].Nonce = &dispatch.NonceConfig{Unit: r.c.NonceUnit, After: r.store.history.Nonces[k.Name]}
+		}
+	}
+	g.replay()
+	g.recall()
+	onExpiry := queue.End
+	if r.c.Renew {
+		onExpiry = queue.Retry
+	}
+	var err error
+	g.pool, err = paceline.NewPool(paceline.PoolConfig{
+		Keys: keys, Send: g.send, EndedAll: r.ended, InFlight: r.c.Concurrency, Backoff: r.c.Backoff, Log: r.c.Log, Epoch: r.epoch,
+		Queue:     queue.Config{MaxLen: r.c.Queue, MaxAttempts: r.c.Attempts, KeepDead: -1, Host: goesTo, OnExpiry: onExpiry},
+		MaxOutage: r.c.MaxOutage, Outage: r.outage, Learned: g.learned,
+	})
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	g.pool.Update(func(now mono.Time, _ *queue.Queue, d *dispatch.Dispatcher) {
+		for name, until := range r.store.history.Holds {
+			if i, ours := g.key(name); ours && until > r.epoch.UnixNano() {
+				r.tellHold(g.called(i), time.Unix(0, until), "by an answer to the run before")
+				d.Hold(now, i, mono.Time(until-r.epoch.UnixNano()))
+			}
+		}
+	})
+	return nil
+}
+
+// replay tells the limiters what earlier runs sent.
+func (g *group) replay() {
+	r := g.r
+	g.rooms = make([]int64, len(g.limits))
+	if r.c.Strangers != nil || r.c.Share != nil {
+		return
+	}
+	for i, f := range g.fitted {
+		if r.organizations.home(i) == i {
+			all, since := g.history(func(key int) bool {
+				return key == i || r.organizations.together() && r.organizations.countsIn(key, r.organizations.keys[i].name)
+			})
+			limit.Replay(f, 0, since, all)
+		}
+	}
+	for n, rate := range g.limits {
+		for i := range g.limiters {
+			if rate.Bucket && r.organizations.home(i) == i {
+				g.rooms[n] += rate.Room(g.limiters[i][n], 0)
+			}
+		}
+	}
+}
+
+// history is what earlier runs sent with some keys, and since when that is known.
+func (g *group) history(counts func(key int) bool) (sends []limit.Past, since mono.Time) {
+	r := g.r
+	for _, s := range r.store.history.Sends {
+		i, ours := g.key(s.Key)
+		// No request arrives later than this after the epoch. If the clock was set back, the journal may name a later time.
+		at := mono.Time(min(s.Counts-r.epoch.UnixNano(), int64(journal.Late+r.c.Timeout)))
+		if !ours || !counts(i) || at < mono.Time(-r.keep) {
+			continue // no limit of this run looks back so far
+		}
+		sends = append(sends, limit.Past{At: at, Cost: s.Cost, Result: s.Result, Sent: mono.Time(s.Sent - r.epoch.UnixNano())})
+	}
+	if r.store.history.Last > 0 {
+		return sends, mono.Time(-r.keep)
+	}
+	return sends, mono.Min
+}

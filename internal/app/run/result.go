@@ -1,0 +1,141 @@
+package run
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+	"unsafe"
+
+	"github.com/paceline-go/paceline/internal/secret"
+)
+
+// Result is one line of the results or of the dead letters. Fields are only ever added.
+type Result struct {
+	ID       string `json:"id"`
+	State    string `json:"state"`            // done, expired, dead
+	Status   int    `json:"status,omitempty"` // of the last answer
+	Attempts int    `json:"attempts"`
+	// WaitedMS is the time from submission to the last send, LatencyMS from there to the end of the answer.
+	WaitedMS  float64 `json:"waited_ms"`
+	LatencyMS float64 `json:"latency_ms,omitempty"`
+	// WaitedFor says what WaitedMS was spent waiting for, in milliseconds, accurate to lookEvery. See waits.go.
+	WaitedFor map[string]int64 `json:"waited_for_ms,omitempty"`
+	Key       string           `json:"key,omitempty"`
+	At        string           `json:"at"` // when the request ended
+	// Refused is how many attempts were refused by a limit, the last one too, RefusedAt when the latest mostRefused of them were.
+	Refused   int      `json:"refused,omitempty"`
+	RefusedAt []string `json:"refused_at,omitempty"`
+	// Ceiling is how many requests per second the limits allowed in the long run, as was known then. See ceilings.go.
+	Ceiling        float64           `json:"ceiling_sustained,omitempty"`
+	PossibleRepeat bool              `json:"possible_repeat,omitempty"`
+	Headers        map[string]string `json:"headers,omitempty"`
+	Body           *string           `json:"body,omitempty"`
+	BodyBase64     []byte            `json:"body_base64,omitempty"`    // the body if it is not UTF-8
+	BodyCut        bool              `json:"body_cut,omitempty"`       // the answer's body was longer
+	File           string            `json:"file,omitempty"`           // the file with the body, with --out-dir
+	Bytes          int               `json:"bytes,omitempty"`          // of the file
+	SHA256         string            `json:"sha256,omitempty"`         // of the file
+	Row            *string           `json:"row,omitempty"`            // what --select makes of the answer, in place of the body
+	Location       string            `json:"location,omitempty"`       // where redirects led
+	Error          string            `json:"error,omitempty"`          // why there is no answer, or why the request is dead
+	Class          string            `json:"class,omitempty"`          // only dead letters have one; see class.go
+	Hidden         int               `json:"hidden,omitempty"`         // in how many places a key's value was hidden in the answer
+	Page           int               `json:"page,omitempty"`           // the number of the page from the second on, with Config.Next
+	Next           string            `json:"next,omitempty"`           // the next page's URL, or the cursor in its body
+	Digest         Digest            `json:"request_digest,omitempty"` // by this a rerun knows that the request is still the same
+	Request        json.RawMessage   `json:"request,omitempty"`        // the line of the input; in dead letters
+}
+
+// line returns the result as a line of JSON. It begins with id and state, for the rerun that reads it.
+func (r *Result) line() []byte { return r.append(nil) }
+
+// lineOf returns v as a line of JSON. It panics if v cannot be encoded, so only types that always can may be passed.
+func lineOf(v any) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		panic(err)
+	}
+	return b.Bytes()
+}
+
+// setBody stores the body of an answer: as a string if it is UTF-8, and otherwise as bytes.
+func (r *Result) setBody(res *response, secrets hider) {
+	body := res.body
+	var cut secret.Cut
+	if r.BodyCut = res.cut; res.cut || res.err != nil {
+		cut = secret.CutEnd
+	}
+	if res.status == http.StatusPartialContent {
+		cut = secret.CutStart | secret.CutEnd
+	}
+	if res.cut { // the body must not end in the middle of a character
+		for n := 0; n < utf8.UTFMax-1 && len(body) > 0 && !utf8.Valid(body[max(0, len(body)-utf8.UTFMax):]); n++ {
+			if c, size := utf8.DecodeLastRune(body); c != utf8.RuneError || size != 1 {
+				break
+			}
+			body = body[:len(body)-1]
+		}
+	}
+	body, n := secrets.Hide(body, cut)
+	r.Hidden += n
+	if utf8.Valid(body) {
+		s := unsafe.String(unsafe.SliceData(body), len(body)) // nobody changes body any more, and a copy could take 16 MiB
+		r.Body = &s
+	} else {
+		r.BodyBase64 = body
+	}
+}
+
+// setHeaders stores the header fields of an answer that results keep.
+func (r *Result) setHeaders(h http.Header, keep *kept, secrets hider) {
+	for name, all := range h {
+		lower := keep.as(name)
+		if lower == "" {
+			continue
+		}
+		if r.Headers == nil {
+			r.Headers = map[string]string{}
+		}
+		var n int
+		r.Headers[lower], n = secrets.HideIn(strings.Join(all, ", "))
+		r.Hidden += n
+	}
+}
+
+// kept knows which header fields are kept in results: a few that are always kept, and more. Not safe for concurrent use.
+type kept struct {
+	more []string
+	name map[string]string // what as returned before, by the name in the answer
+}
+
+// as returns how the name of a field is written in a result; empty: the field is not kept.
+func (k *kept) as(name string) string {
+	lower, known := k.name[name]
+	if known {
+		return lower
+	}
+	lower = strings.ToLower(name)
+	switch {
+	case slices.Contains(k.more, lower) || slices.Contains(k.more, "*"):
+	case lower == "content-type" || lower == "retry-after" || lower == "x-request-id" || lower == "request-id":
+	case strings.Contains(lower, "ratelimit") || strings.Contains(lower, "rate-limit"):
+	default:
+		lower = ""
+	}
+	const most = 256 // it bounds the memory, as a server may make up names
+	if k.name == nil || len(k.name) >= most {
+		k.name = map[string]string{}
+	}
+	k.name[name] = lower
+	return lower
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -1,0 +1,179 @@
+package run
+
+import (
+	"encoding/base64"
+	"maps"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+)
+
+// append appends the result as a line of JSON, just as encoding/json would write it without escapes for HTML. It is written by hand since a
+// body may have 16 MiB, and encoding/json makes three more copies of it, and since there may be 30,000 results a second.
+func (r *Result) append(b []byte) []byte {
+	if r.Request != nil {
+		return append(b, lineOf(r)...) // this cannot fail, as Request was read as JSON
+	}
+	if r.Body != nil { // there is room for escapes: in a body of JSON they take a fourth at most
+		b = slices.Grow(b, len(*r.Body)+len(*r.Body)/4+512)
+	}
+	o := object{b: b}
+	o.text("id", r.ID)
+	o.text("state", r.State)
+	o.integer("status", int64(r.Status), false)
+	o.integer("attempts", int64(r.Attempts), true)
+	o.float("waited_ms", r.WaitedMS, true)
+	o.float("latency_ms", r.LatencyMS, false)
+	if len(r.WaitedFor) > 0 {
+		in := object{b: o.name("waited_for_ms")}
+		for _, name := range slices.Sorted(maps.Keys(r.WaitedFor)) {
+			in.integer(name, r.WaitedFor[name], true)
+		}
+		o.b = append(in.b, '}')
+	}
+	o.some("key", r.Key)
+	o.text("at", r.At)
+	o.integer("refused", int64(r.Refused), false)
+	o.texts("refused_at", r.RefusedAt)
+	o.float("ceiling_sustained", r.Ceiling, false)
+	o.truth("possible_repeat", r.PossibleRepeat)
+	if len(r.Headers) > 0 {
+		in := object{b: o.name("headers")}
+		for _, name := range slices.Sorted(maps.Keys(r.Headers)) {
+			in.text(name, r.Headers[name])
+		}
+		o.b = append(in.b, '}')
+	}
+	if r.Body != nil {
+		o.text("body", *r.Body)
+	}
+	if len(r.BodyBase64) > 0 {
+		o.b = append(base64.StdEncoding.AppendEncode(append(o.name("body_base64"), '"'), r.BodyBase64), '"')
+	}
+	o.truth("body_cut", r.BodyCut)
+	if r.Row != nil {
+		o.text("row", *r.Row)
+	}
+	o.some("file", r.File)
+	o.integer("bytes", int64(r.Bytes), false)
+	o.some("sha256", r.SHA256)
+	o.some("location", r.Location)
+	o.some("error", r.Error)
+	o.some("class", r.Class)
+	o.integer("hidden", int64(r.Hidden), false)
+	o.integer("page", int64(r.Page), false)
+	o.some("next", r.Next)
+	o.some("request_digest", string(r.Digest))
+	return append(o.b, '}', '\n')
+}
+
+// object is a JSON object that is being written.
+type object struct {
+	b     []byte
+	begun bool
+}
+
+// name begins a member of the object.
+func (o *object) name(name string) []byte {
+	open := byte(',')
+	if !o.begun {
+		open, o.begun = '{', true
+	}
+	o.b = append(appendText(append(o.b, open), name), ':')
+	return o.b
+}
+
+func (o *object) text(name, s string) { o.b = appendText(o.name(name), s) }
+
+func (o *object) some(name, s string) {
+	if s != "" {
+		o.text(name, s)
+	}
+}
+
+// texts writes a list, unless it is empty.
+func (o *object) texts(name string, all []string) {
+	for i, s := range all {
+		if i == 0 {
+			o.b = append(o.name(name), '[')
+		} else {
+			o.b = append(o.b, ',')
+		}
+		o.b = appendText(o.b, s)
+	}
+	if len(all) > 0 {
+		o.b = append(o.b, ']')
+	}
+}
+
+func (o *object) truth(name string, is bool) {
+	if is {
+		o.b = append(o.name(name), "true"...)
+	}
+}
+
+func (o *object) integer(name string, n int64, zero bool) {
+	if n != 0 || zero {
+		o.b = strconv.AppendInt(o.name(name), n, 10)
+	}
+}
+
+// float writes what milliseconds and Run.sustained return, which need no exponent.
+func (o *object) float(name string, f float64, zero bool) {
+	if f != 0 || zero {
+		o.b = strconv.AppendFloat(o.name(name), f, 'f', -1, 64)
+	}
+}
+
+const hexDigits = "0123456789abcdef"
+
+// appendText appends s as a JSON string.
+func appendText(b []byte, s string) []byte {
+	b = append(b, '"')
+	from := 0 // s is written up to here
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= ' ' && c != '"' && c != '\\' && c < utf8.RuneSelf {
+			i++
+			continue
+		}
+		size := 1
+		if c >= utf8.RuneSelf {
+			var rune rune
+			rune, size = utf8.DecodeRuneInString(s[i:])
+			none := rune == utf8.RuneError && size == 1
+			// U+2028 and U+2029 are escaped, as JavaScript takes them for line breaks.
+			if !none && rune != '\u2028' && rune != '\u2029' {
+				i += size
+				continue
+			}
+			b = append(b, s[from:i]...)
+			if none {
+				b = append(b, `\ufffd`...)
+			} else {
+				b = append(b, '\\', 'u', '2', '0', '2', hexDigits[rune&0xf])
+			}
+		} else {
+			b = append(b, s[from:i]...)
+			switch c {
+			case '"', '\\':
+				b = append(b, '\\', c)
+			case '\b':
+				b = append(b, `\b`...)
+			case '\f':
+				b = append(b, `\f`...)
+			case '\n':
+				b = append(b, `\n`...)
+			case '\r':
+				b = append(b, `\r`...)
+			case '\t':
+				b = append(b, `\t`...)
+			default:
+				b = append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0xf])
+			}
+		}
+		i += size
+		from = i
+	}
+	return append(append(b, s[from:]...), '"')
+}

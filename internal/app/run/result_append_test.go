@@ -1,0 +1,148 @@
+package run
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// A field that is added to a Result is not forgotten: each alone is written as encoding/json does.
+func TestResultHasEachField(t *testing.T) {
+	text, all := "text", reflect.TypeFor[Result]()
+	for i := range all.NumField() {
+		var r Result
+		switch v := reflect.ValueOf(&r).Elem().Field(i); v.Kind() {
+		case reflect.String:
+			v.SetString(text)
+		case reflect.Int:
+			v.SetInt(7)
+		case reflect.Float64:
+			v.SetFloat(7.5)
+		case reflect.Bool:
+			v.SetBool(true)
+		case reflect.Pointer:
+			v.Set(reflect.ValueOf(&text))
+		case reflect.Slice:
+			if list, ok := v.Addr().Interface().(*[]string); ok {
+				*list = []string{text, `"<`}
+			} else {
+				v.SetBytes([]byte(`"x"`))
+			}
+		case reflect.Map:
+			v.Set(reflect.MakeMap(v.Type()))
+			v.SetMapIndex(reflect.ValueOf(text), reflect.New(v.Type().Elem()).Elem())
+		default:
+			t.Fatalf("%s is a %v", all.Field(i).Name, v.Kind())
+		}
+		if got, want := r.line(), lineOf(&r); !bytes.Equal(got, want) {
+			t.Errorf("%s: %s, expected %s", all.Field(i).Name, got, want)
+		}
+	}
+}
+
+// Each byte and each kind of character alone, and between others, is written as encoding/json does.
+func TestTextOfEachCharacter(t *testing.T) {
+	all := []string{"", "\u007f", "é", "€", "\u2027", "\u2028", "\u2029", "\u202a", "\ufffd", "😀", "\xe2\x80", "\xed\xa0\x80", "\xf0\x9f\x98"}
+	for c := range 256 {
+		all = append(all, string([]byte{byte(c)}))
+	}
+	for _, c := range all {
+		for _, s := range []string{c, "a" + c, c + "b", "a" + c + "b" + c + c} {
+			if got, want := append(appendText(nil, s), '\n'), lineOf(s); !bytes.Equal(got, want) {
+				t.Errorf("%q: %s, expected %s", s, got, want)
+			}
+		}
+	}
+}
+
+// FuzzResult: what is written by hand is what encoding/json writes, to the byte.
+func FuzzResult(f *testing.F) {
+	f.Add("a", "body <&> \u2028\u2029\x7f \"\\\b\f\n\r\t\x01\x1f é € 😀", []byte{0xff, 0}, uint16(0x3ff), int64(1234567), "x-y")
+	f.Add("a", "body <&> \u2028\u2029\x7f \"\\\b\f\n\r\t\x01\x1f é € 😀 \xff", []byte{0xff, 0}, uint16(0x37f), int64(1234567), "x-y") // by hand
+	f.Add("a", "x", []byte(nil), uint16(1<<2|1<<6), int64(200), "0123456789abcdef")
+	f.Add("\xff", "", []byte(nil), uint16(0), int64(0), "")
+	f.Fuzz(func(t *testing.T, id, text string, binary []byte, has uint16, n int64, name string) {
+		is := func(bit int) bool { return has>>bit&1 == 1 }
+		n &= 1<<53 - 1
+		r := Result{ID: id, State: "done", Attempts: int(n % 7), WaitedMS: float64(n) / 1000, At: name, PossibleRepeat: is(0), BodyCut: is(1)}
+		if is(2) {
+			r.Body, r.Status, r.LatencyMS = &text, int(n%600), float64(n%1000)/1000
+		} else if is(3) {
+			r.BodyBase64 = binary
+		}
+		if is(4) {
+			r.WaitedFor = map[string]int64{name: n, "limit 20/s": -n}
+		}
+		if is(5) {
+			r.Headers = map[string]string{name: text, "content-type": id}
+		}
+		if is(6) {
+			r.Key, r.Location, r.Error, r.Class, r.Hidden, r.Digest = name, text, id, name, int(n%3), Digest(name)
+		}
+		if is(8) {
+			r.Refused, r.RefusedAt, r.Ceiling = int(n%20), []string{id, text, name}[:n%4%3+1], math.Round(float64(n)*1.37)/1e6
+		}
+		if is(7) {
+			r.Request = json.RawMessage(`{"url": "x"}`)
+		}
+		if got, want := r.line(), lineOf(&r); !bytes.Equal(got, want) {
+			t.Errorf("%s, expected %s", got, want)
+		}
+		var read, want entry
+		line := r.line()
+		if ok := read.read(line); ok {
+			if err := json.Unmarshal(line, &want); err != nil || read.ID != want.ID || read.State != want.State || read.Status != want.Status || read.Digest != want.Digest {
+				t.Errorf("%s is read as %+v, expected %+v, %v", line, read, want, err)
+			}
+		} else if id == "a" && is(2) && is(6) && !is(7) && r.Status >= 100 && name == "0123456789abcdef" {
+			t.Errorf("%s is not read", line)
+		}
+		if got := r.append([]byte("before")); !bytes.Equal(got, append([]byte("before"), lineOf(&r)...)) {
+			t.Errorf("%s", got)
+		}
+	})
+}
+
+// What append never writes is for encoding/json to read.
+func TestEntryIsNoResult(t *testing.T) {
+	const good = `{"id":"a","state":"done","status":200,"attempts":1,"body":"x","request_digest":"0123456789abcdef"}` + "\n"
+	var e entry
+	if !e.read([]byte(good)) || e.ID != "a" || e.State != "done" || e.Status != 200 || e.Digest != "0123456789abcdef" {
+		t.Errorf("%+v", e)
+	}
+	for from, to := range map[string]string{
+		`"a"`: `"\u0061"`, `:200`: `:20`, `200`: `0.2`, `f"}`: `f"}}`, `"x"`: `"x`, `{"id`: ` {"id`, `1,"b`: "1,\x00\"b", `done`: `dead`, `abcdef"`: `abcde"`, `:"a`: `:"`, "\n": "",
+	} {
+		line := strings.Replace(good, from, to, 1)
+		if e = (entry{}); e.read([]byte(line)) {
+			t.Errorf("%q is read: %+v", line, e)
+		}
+	}
+}
+
+// FuzzDigest: it is what the first version made of a request.
+func FuzzDigest(f *testing.F) {
+	f.Add("GET", "http://h/?a=%20", "X-A", "v", []byte("body"))
+	f.Add("POST", "http://h/é\x00\"\xff", "", "", bytes.Repeat([]byte("x"), 600))
+	f.Fuzz(func(t *testing.T, method, url, name, value string, body []byte) {
+		header := http.Header{}
+		if name != "" {
+			header[name] = []string{value, method}
+		}
+		sum := sha256.New()
+		fmt.Fprintf(sum, "%q %q\n", method, url)
+		_ = header.Write(sum)
+		fmt.Fprintf(sum, "\n")
+		sum.Write(body)
+		if got, want := newDigest(method, url, header, body), hex.EncodeToString(sum.Sum(nil)[:8]); string(got) != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	})
+}

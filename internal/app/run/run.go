@@ -1,0 +1,327 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/app/auth/issuer"
+	"github.com/paceline-go/paceline/internal/app/sharestore"
+	"github.com/paceline-go/paceline/internal/secret"
+	"github.com/paceline-go/paceline/pool/dispatch"
+	"github.com/paceline-go/paceline/provider/classify"
+)
+
+// New, Check, Open and Send fail with these errors, beside those of the system.
+var (
+	// ErrConfig says that the flags or the environment cannot be used as they are.
+	ErrConfig = errors.New("bad configuration")
+	// ErrInput says that there is something wrong with the input. If the error is an ErrUnsent, too, nothing was sent.
+	ErrInput  = errors.New("invalid input")
+	ErrUnsent = errors.New("nothing was sent")
+	// ErrOutput says that results, dead letters or the journal could not be written. Running again resumes.
+	ErrOutput = errors.New("cannot write")
+	// ErrHost says that a host has never answered, and that its name or its certificate is wrong. Nothing is lost.
+	ErrHost = errors.New("a host is not there")
+	// ErrEnough says that Config.Until has come, or that the Budget is spent, with requests left. Running again resumes.
+	ErrEnough = errors.New("no more is sent")
+	// ErrOutage says that nothing has arrived at a host for Config.MaxOutage. Running again resumes.
+	ErrOutage = paceline.ErrOutage
+)
+
+// Run sends the requests of one input. Check, Open, Send and Close must be called in this order; Drain and Progress may be called at any
+// time after Open.
+type Run struct {
+	c          Config
+	sender     *sender
+	tokens     *issuer.Keeper // nil: requests carry no tokens
+	policy     classify.Policy
+	numbered   bool          // requests carry nonces
+	epoch      time.Time     // the zero of the Pool's clock
+	keep       time.Duration // how far back the journal goes
+	groups     []*group      // one for each part of the input that has limits of its own; made by Open
+	flights    chan struct{} // one for each attempt in flight, over all groups; nil: there is one group
+	bans       []atomic.Bool // whether each key is banned, as one group tells the others
+	trouble    atomic.Int64  // until when refusals are looked at, since the epoch: see troubled
+	unselected atomic.Int64  // how many answers Config.Shape could not make a whole row from
+	room       chan struct{} // one for each answer that is on its way to the results
+	searches   atomic.Int64  // of the files of earlier runs, for a line to name
+	homes      secret.Places // the servers that keys may be sent to, known once the first line is read
+	last       atomic.Pointer[knownHost]
+
+	// Each of these has its own lock, and none is held while another is taken.
+	store         store
+	tally         tally
+	course        *course
+	hosts         hosts
+	notices       notices
+	lessons       lessons
+	ceilings      ceilings
+	denials       denials
+	trials        *trials
+	planning      planning
+	organizations *organizations
+	starts        starts
+	chains        chains
+	budget        *budget
+	endings       sync.Pool // of *endings
+}
+
+// New checks the configuration.
+func New(c Config) (*Run, error) {
+	c.defaults()
+	fail := func(format string, args ...any) (*Run, error) {
+		return nil, fmt.Errorf("%w: "+format, append([]any{ErrConfig}, args...)...)
+	}
+	for _, k := range c.Keys {
+		if k.Secret == "" && c.uses("key") {
+			return fail("a template has {key}, but there are no keys: name their environment variables with --key-env")
+		}
+	}
+	if min(c.Concurrency, c.Attempts, c.Redirects, c.Queue) < 0 || min(c.Timeout, c.TTL, c.Gap, c.NonceUnit) < 0 || c.MaxResponse < 0 {
+		return fail("a negative number where none can be")
+	}
+	if _, ok := c.Format.(*LLM); ok && (c.OutDir != "" || c.view != "") {
+		return fail("results of batches for language models keep the format: no files of bodies, no rows, no order")
+	}
+	if c.OutDir != "" && c.view != "" {
+		return fail("files of bodies with rows, or in order")
+	}
+	if c.Ordered && c.Next != nil {
+		return fail("pages come after others of the input: --ordered does not go with --next")
+	}
+	if c.uses("token") != (c.Bearer != nil) {
+		return fail("{token} in a template and an issuer of tokens: there is one without the other")
+	}
+	if _, ok := c.Format.(*LLM); ok && c.Next != nil {
+		return fail("following pages does not go with batches for language models, whose answers have none")
+	}
+	if err := c.distinct(); err != nil {
+		return nil, noStart{err}
+	}
+	if l, ok := c.Format.(*LLM); ok {
+		c.Limits = l.drawn(c.Limits)
+	}
+	r := &Run{
+		c: c, policy: c.newPolicy(), numbered: c.uses("nonce"), room: make(chan struct{}, 2*c.Concurrency),
+		store:  store{kick: make(chan struct{}, 1)},
+		tally:  tally{retry: c.RetryDead, ledger: ledger{}, reasons: map[string]*reason{}, uses: make([]use, 1), figures: newFigures(&c, c.uses("nonce"))},
+		course: newCourse(), trials: newTrials(), hosts: newHosts(), notices: notices{told: map[string]time.Time{}},
+		budget:   newBudget(toMoney(c.Budget)),
+		endings:  sync.Pool{New: func() any { return new(endings) }},
+		planning: planning{models: map[string]*PlanModel{}},
+	}
+	for _, l := range c.Limits {
+		made, err := c.made(l)
+		if err == nil && c.Share != nil {
+			err = sharestore.Shareable(made)
+		}
+		if err != nil {
+			return fail("%w", err)
+		}
+	}
+	if c.Share != nil && len(c.Limits) == 0 {
+		return fail("--share without a limit: there is nothing to share")
+	}
+	if c.Auto != nil {
+		if _, err := c.Auto.limiter(); err != nil {
+			return fail("--limit auto: %w", err)
+		}
+		if len(c.Limits) > 0 {
+			return fail("limits that are to be found out beside limits that are known")
+		}
+	}
+	if err := c.Backoff.Check(); err != nil {
+		return fail("%w", err)
+	}
+	r.organizations = newOrganizations(&r.c, c.KeyHosts)
+	r.sender = newSender(&r.c)
+	r.newBearer()
+	if c.OutDir != "" {
+		r.store.files = &bodies{dir: c.OutDir, most: c.MaxFile}
+		r.sender.files = r.store.files
+	}
+	notice := r.c.Notice
+	r.c.Notice = func(s string) {
+		s, _ = r.sender.secrets.HideIn(s)
+		notice(s)
+	}
+	r.homes = c.KeyHosts
+	if l, ok := c.Format.(*LLM); ok && c.hasSecrets() && len(r.homes) > 0 && !r.homes.Have(l.base) {
+		return fail("%s", notHome(l.base, r.homes))
+	}
+	return r, nil
+}
+
+// Open opens the files, reads what earlier runs left in them, and makes the Pool ready. Nothing is sent yet.
+func (r *Run) Open() error {
+	r.epoch = time.Now()
+	r.tally.pace.begin(r.epoch, r.c.Limits)
+	if err := r.open(); err != nil {
+		r.store.undo()
+		return noStart{err}
+	}
+	if s, isNews := r.starts.open(r.store.history.Starts, r.epoch); isNews && r.store.journal != nil {
+		if err := r.store.journal.Start(s); err != nil {
+			r.store.close()
+			return noStart{err}
+		}
+	}
+	r.budget.spent = money(r.store.history.Spent)
+	if r.tally.checked { // counted here, so that a run that is broken off at once has these figures, too
+		r.tally.skipped()
+	}
+	if weak := r.sender.secrets.Weak(); len(weak) > 0 {
+		what := "where an answer repeats the value of %s it is not hidden: it is too short, or too easy to guess, to be told from other text, as placeholders are"
+		if len(weak) > 1 {
+			what = "where an answer repeats the values of %s they are not hidden: they are too short, or too easy to guess, to be told from other text, as placeholders are"
+		}
+		r.tell(what, strings.Join(weak, ", "))
+	}
+	r.tellOpen(r.store.history.Open)
+	r.organizations.remember(&r.c, r.store.history.Whose)
+	err := r.newPools()
+	if err != nil {
+		r.store.close()
+	}
+	return err
+}
+
+// Send reads the input and sends its requests. It returns nil if every request that was read has ended or was drained; ErrInput if the
+// input could not be read to its end, after finishing the requests before that place; dispatch.ErrExhausted if every key is banned, or is
+// denied everything; ErrOutput; ErrHost; ErrEnough; ErrOutage; or the error of ctx.
+func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan struct{})
+	var beside sync.WaitGroup
+	beside.Go(func() { r.store.syncer(done, r.fail) })
+	r.ceilings.note(r.sustained())
+	beside.Go(func() { r.watch(done) })
+	if !r.c.Until.IsZero() {
+		if r.isOver() {
+			r.enough(r.over())
+		}
+		beside.Go(func() { r.until(done) })
+	}
+	all := in
+	var known *io.LimitedReader
+	if r.tally.checked {
+		known = &io.LimitedReader{R: in, N: r.planning.plan.Bytes}
+		if len(r.groups) == 1 {
+			in = known
+		}
+	}
+	// When the Pool stops, the feeder may be stuck in a read that nothing ends. Then it is left behind, and touches nothing any more.
+	r.course.feeding = true
+	go func() {
+		r.feedAll(ctx, name, in)
+		r.course.set(func() { r.course.feeding = false })
+		for _, g := range r.groups {
+			g.pool.Close()
+		}
+	}()
+	err := r.runPools(ctx)
+	r.store.view.stop()
+	r.trials.stop()
+	if r.tokens != nil {
+		r.tokens.Close()
+	}
+	r.tellMisfits()
+	r.tellUnsent()
+	close(done)
+	beside.Wait()
+	r.endView()
+	if gone := r.course.left(); gone && known != nil {
+		r.appended(name, all, known.N)
+	}
+	switch c := r.course; {
+	case c.failure != nil:
+		return fmt.Errorf("%w: %w", ErrOutput, c.failure)
+	case c.wrong != nil:
+		return c.wrong
+	case c.enough != nil && !r.tally.finished(c.whole && r.waiting() == 0):
+		return c.enough
+	case r.c.keyless && errors.Is(err, dispatch.ErrExhausted):
+		return exhausted("the server refuses for good: " + r.groups[0].pool.Keys()[0].Reason)
+	case err != nil:
+		return err
+	default:
+		return c.input
+	}
+}
+
+// until ends the sending at Config.Until. It reads the wall clock again and again, as the clock may be set and a laptop may sleep.
+func (r *Run) until(done <-chan struct{}) {
+	for !r.isOver() {
+		select {
+		case <-time.After(min(time.Until(r.c.Until.Round(0)), time.Second)):
+		case <-done:
+			return
+		}
+	}
+	r.enough(r.over())
+}
+
+func (r *Run) isOver() bool { return time.Until(r.c.Until.Round(0)) <= 0 }
+
+func (r *Run) over() error {
+	return fmt.Errorf("%w: it is %s (--until)", ErrEnough, r.c.Until.Format("2 Jan 15:04:05"))
+}
+
+// enough ends the sending for a reason that the user gave.
+func (r *Run) enough(why error) {
+	r.course.first(&r.course.enough, why)
+	r.Drain()
+}
+
+// Drain has no more requests sent. Send returns when those in flight have been answered.
+func (r *Run) Drain() {
+	r.course.stop()
+	r.store.view.stop()
+	if r.tokens != nil {
+		r.tokens.Stop()
+	}
+	r.trials.stop()
+	r.drainPools()
+}
+
+// fail stops the sending after a write that failed.
+func (r *Run) fail(err error) {
+	r.course.first(&r.course.failure, err)
+	r.Drain()
+}
+
+// Close reads the results and the dead letters back, compares them with the input, and closes the files.
+func (r *Run) Close() (t Totals, err error) {
+	defer r.sender.closeIdle()
+	r.course.stop()
+	r.tally.mu.Lock()
+	defer r.tally.mu.Unlock()
+	err = r.store.readBack(&r.tally)
+	defer func() { t.USD = float64(r.budget.isSpent()) / float64(dollar) }()
+	var lost error
+	t, lost = r.tally.close(r.waiting())
+	t.SelectFailed = int(r.unselected.Load())
+	d := r.tally.final.Sub(r.tally.first)
+	if t.Seconds = d.Seconds(); t.Seconds > 0.001 {
+		t.Rate = float64(t.Done) / t.Seconds
+		t.Ceiling, t.Sustained = r.ceiling(d, false), r.ceiling(0, false)
+		t.Percent = r.percent(d, false)
+		t.Keys = r.tally.figures.totals(r.groups, d)
+	}
+	t.Found = r.found()
+	r.modelTotals(&t)
+	t.Failed = r.tally.failed.all()
+	if f := &r.tally.figures; f.latency.N() > 0 {
+		l := latencyOf(&f.latency)
+		t.Latency = &l
+	}
+	return t, errors.Join(err, lost, r.store.close())
+}

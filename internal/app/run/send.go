@@ -1,0 +1,373 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/secret"
+	"github.com/paceline-go/paceline/internal/send/http1"
+	"github.com/paceline-go/paceline/internal/send/neterr"
+	"github.com/paceline-go/paceline/internal/send/once"
+	"github.com/paceline-go/paceline/limit"
+)
+
+// sender sends attempts over HTTP/1.1, each at most once.
+type sender struct {
+	base        *once.Base
+	direct      *http1.Client
+	header      []Template
+	query       []Template
+	timeout     time.Duration
+	late        error // the error of an attempt that took longer than timeout
+	maxResponse int64
+	memory      *memory
+	files       *bodies     // nil: bodies are in the results, cut at maxResponse
+	common      http.Header // for requests without fields of their own; it is shared and never changed
+	secrets     hider
+	handed      bool // requests were not written for paceline, and may have secrets of their own
+	keys        []secret.Key
+	sets        secretSets
+	places      secret.Places // where keys may follow a redirect, beside the host of the line
+}
+
+func newSender(c *Config) *sender {
+	s := &sender{
+		header: c.Header, query: c.Query, timeout: c.Timeout, late: fmt.Errorf("no answer within %v", c.Timeout), maxResponse: c.MaxResponse, memory: &memory{limit: heldAnswers},
+		common:  http.Header{"User-Agent": {c.UserAgent}},
+		secrets: secret.New(c.secretKeys()), keys: c.secretKeys(), places: c.KeyHosts,
+	}
+	_, s.handed = c.Format.(*Handed)
+	s.over(newTransport(c))
+	return s
+}
+
+// over has requests sent over t, or, where package http1 can, in the same way without it.
+func (s *sender) over(t *http.Transport) {
+	s.base = once.New(t)
+	s.direct = &http1.Client{
+		Dial: t.DialContext, Proxy: t.Proxy, Idle: t.MaxIdleConnsPerHost, IdleTimeout: t.IdleConnTimeout, Header: t.MaxResponseHeaderBytes,
+	}
+}
+
+func (s *sender) closeIdle() {
+	s.base.CloseIdleConnections()
+	s.direct.CloseIdleConnections()
+}
+
+func newTransport(c *Config) *http.Transport {
+	plain := new(http.Protocols)
+	plain.SetHTTP1(true)
+	dial := c.Dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: c.Timeout, KeepAlive: 30 * time.Second}).DialContext
+	}
+	return &http.Transport{
+		Proxy:       http.ProxyFromEnvironment,
+		DialContext: dial,
+		// HTTP/2 is left out: on its shared connections a request that has left may wait in the system behind the bytes of others, for
+		// longer than the one-way latency that a limit was promised.
+		Protocols:           plain,
+		TLSClientConfig:     c.TLS,
+		TLSHandshakeTimeout: c.Timeout,
+		MaxIdleConns:        0,
+		MaxIdleConnsPerHost: max(c.Concurrency, 1),
+		IdleConnTimeout:     90 * time.Second,
+		// A server may name its whole limit in header fields, but not fill the memory with them.
+		MaxResponseHeaderBytes: 1 << 20,
+	}
+}
+
+// response is how one attempt ended.
+type response struct {
+	status  int // 0: no answer
+	header  http.Header
+	body    []byte
+	share   share      // of the memory for bodies
+	cut     bool       // the body is longer
+	saved   *savedBody // the file that has all of the body; nil: there is none, or not yet
+	unsaved error      // why the body could not be written
+	tooLong bool       // the body is longer than a file may be
+	err     error
+	sight   limit.Sight   // what err has shown of the way to the host
+	lapsed  bool          // nothing was written, since there was no leave for it any more
+	written bool          // at least a byte may have left
+	began   time.Time     // before the first byte was written
+	ended   time.Time     // after the answer was read
+	rtt     time.Duration // from after the last byte was written; 0: not known
+}
+
+// patience ends an attempt after a time, in which the time that it waits on this side does not count.
+type patience struct {
+	timer  *time.Timer
+	cancel context.CancelCauseFunc
+	late   error
+	until  time.Time
+	left   time.Duration // how much time is left, while it pauses
+}
+
+// past is a context whose deadline has passed.
+var past, _ = context.WithDeadline(context.Background(), time.Unix(0, 0))
+
+func (s *sender) patience(ctx context.Context) (context.Context, *patience) {
+	p := &patience{late: s.late, until: time.Now().Add(s.timeout)}
+	ctx, p.cancel = context.WithCancelCause(ctx)
+	p.timer = time.AfterFunc(s.timeout, func() { p.cancel(p.late) })
+	return ctx, p
+}
+
+func (p *patience) pause(on bool) {
+	if on {
+		p.left = time.Until(p.until)
+		p.timer.Stop()
+		return
+	}
+	p.until = time.Now().Add(p.left)
+	p.timer.Reset(p.left)
+}
+
+func (p *patience) isOver(ctx context.Context) bool { return context.Cause(ctx) == p.late }
+
+func (p *patience) end() {
+	p.timer.Stop()
+	p.cancel(nil)
+}
+
+// fresh says, right before the first byte is written, whether it may be.
+type fresh func() bool
+
+// Fresh is for package once.
+func (f fresh) Fresh() bool { return f() }
+
+// send makes one attempt. leave, if not nil, is asked right before it is written; if there is none any more the response has lapsed.
+func (s *sender) send(ctx context.Context, r *Request, h hop, v *values, leave fresh) response {
+	q := s.request(r, h, v)
+	var body []byte
+	if h.body {
+		body = r.Body
+	}
+	if s.direct.Takes(q, body) {
+		return s.directly(ctx, r, q, body, leave)
+	}
+	return s.byHTTP(ctx, r, q, body, leave)
+}
+
+// directly sends a small request to a server that is reached without TLS and without a proxy.
+func (s *sender) directly(ctx context.Context, r *Request, q *http.Request, body []byte, leave fresh) response {
+	out := response{began: time.Now()}
+	res, sent, err := s.direct.Send(ctx, q, body, s.timeout, leave)
+	if out.lapsed = errors.Is(err, http1.ErrLapsed); out.lapsed {
+		return out
+	}
+	if err == nil {
+		err = s.read(ctx, r, &out, res, res.Body.(http1.Body).Pause)
+	}
+	out.ended = time.Now()
+	if err != nil {
+		if ctx.Err() == nil && (errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)) {
+			out.err, out.sight = s.late, neterr.OfError(past, context.DeadlineExceeded)
+		} else {
+			out.err, out.sight = s.reason(ctx, s.of(r), err), neterr.OfError(ctx, err)
+		}
+	}
+	if out.written = sent.Written; out.written {
+		out.began, out.rtt = sent.Began, out.ended.Sub(sent.Last)
+	}
+	return out
+}
+
+// byHTTP sends any request, over net/http.
+func (s *sender) byHTTP(ctx context.Context, r *Request, q *http.Request, body []byte, leave fresh) response {
+	ctx, p := s.patience(ctx)
+	defer p.end()
+
+	if len(body) > 0 {
+		q.ContentLength = int64(len(body))
+		// net/http needs it if a kept connection fails before a byte was written.
+		q.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+		q.Body, _ = q.GetBody()
+	}
+	a := new(once.Attempt)
+	if leave != nil {
+		a.Leave = leave
+	}
+	out := response{began: time.Now()}
+	res, err := s.base.Send(q.WithContext(ctx), a)
+	if out.lapsed = errors.Is(err, once.ErrLapsed); out.lapsed {
+		return out
+	}
+	if err == nil {
+		err = s.read(ctx, r, &out, res, p.pause)
+	}
+	out.ended = time.Now()
+	if err != nil {
+		out.err = s.reason(ctx, s.of(r), err)
+		if p.isOver(ctx) { // the attempt took too long, though net/http calls it cancelled
+			ctx, err = past, context.DeadlineExceeded
+		}
+		out.sight = neterr.OfError(ctx, err)
+	}
+	var began time.Time
+	out.written, began, out.rtt = a.Times(out.ended)
+	if out.written {
+		out.began = began
+	}
+	return out
+}
+
+// read takes in an answer.
+func (s *sender) read(ctx context.Context, r *Request, out *response, res *http.Response, pause func(bool)) (err error) {
+	out.status, out.header = res.StatusCode, res.Header
+	length := res.ContentLength
+	if res.Request.Method == http.MethodHead {
+		length = 0 // the answer to HEAD says what GET would have, and has no body
+	}
+	out.body, err = s.memory.read(ctx, &out.share, res.Body, length, s.maxResponse+1, pause)
+	if int64(len(out.body)) > s.maxResponse {
+		if s.files != nil && err == nil && out.status/100 == 2 {
+			if out.saved, err, out.unsaved = s.files.stream(r.ID, s.of(r), out, res.Body); errors.Is(err, errTooLong) {
+				out.tooLong, err = true, nil
+			}
+		}
+		out.body, out.cut = out.body[:s.maxResponse], true
+	}
+	res.Body.Close()
+	return err
+}
+
+// reason makes an error fit to be shown: it says why the context ended, not that it did, and has no URL and no secret.
+func (s *sender) reason(ctx context.Context, hide hider, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		err = e.Err
+	}
+	msg := withoutAddresses(err.Error())
+	msg = strings.TrimPrefix(msg, "net/http: ")
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		msg = "the connection was closed before the whole answer was read"
+	}
+	msg, _ = hide.HideIn(msg)
+	return errors.New(msg)
+}
+
+// hop is where an attempt goes: to the request's own URL, or to where a redirect led. foreign says that a server named it and that keys may
+// not go there. A redirect from a foreign hop back home stays foreign, as the foreign server chose the URL.
+type hop struct {
+	url     *url.URL
+	host    string // the name under which its health is kept
+	method  string
+	body    bool
+	foreign bool
+	count   int
+}
+
+func firstHop(r *Request) hop {
+	return hop{url: r.URL, host: hostOf(r.URL), method: r.Method, body: true}
+}
+
+// request returns the HTTP request that goes, without its body.
+func (s *sender) request(r *Request, h hop, v *values) *http.Request {
+	header, query := s.header, s.query
+	if h.foreign {
+		header, query = nil, nil
+	}
+	u := h.url
+	if len(query) > 0 {
+		with := *u
+		with.RawQuery = setQuery(with.RawQuery, query, v)
+		u = &with
+	}
+	q := &http.Request{Method: h.method, URL: u, Header: s.common, Host: u.Host}
+	if len(header) == 0 && len(r.Header) == 0 {
+		return q
+	}
+	q.Header = http.Header{}
+	for name, all := range r.Header {
+		switch {
+		case name == "Host":
+			if !h.foreign {
+				q.Host = all[0]
+			}
+		case h.foreign && slices.ContainsFunc(all, func(v string) bool { return s.of(r).StaysHome(name, v) }):
+		case !h.body && name == "Content-Type":
+		default:
+			q.Header[name] = all
+		}
+	}
+	if q.Header["User-Agent"] == nil {
+		q.Header["User-Agent"] = s.common["User-Agent"]
+	}
+	for _, t := range header {
+		if http.CanonicalHeaderKey(t.name) == "Host" {
+			q.Host = t.fill(v)
+			continue
+		}
+		q.Header.Set(t.name, t.fill(v))
+	}
+	return q
+}
+
+// follow returns the hop to which res redirects from h. Its method and body are as browsers have them.
+func (s *sender) follow(r *Request, h hop, res *response) (hop, error) {
+	location := res.header.Get("Location")
+	to, err := h.url.Parse(location)
+	if err != nil || to.Scheme != "http" && to.Scheme != "https" || to.Host == "" {
+		// Characters of a key that may not be in a URL can be the reason.
+		if key, found := s.of(r).Holds(location); found {
+			return h, fmt.Errorf("not followed: where it leads has the value of %s, and is no URL", key)
+		}
+		return h, errors.New("redirected to no http or https URL")
+	}
+	to.Fragment, to.RawFragment = "", ""
+	n := h
+	n.url, n.host = to, hostOf(to)
+	n.count++
+	n.foreign = h.foreign || !append(secret.Places{secret.PlaceOf(r.URL)}, s.places...).Keep(h.url, to)
+	switch res.status {
+	case http.StatusSeeOther:
+		if h.method != http.MethodHead {
+			n.method = http.MethodGet
+		}
+		n.body = false
+	case http.StatusMovedPermanently, http.StatusFound:
+		if h.method == http.MethodPost {
+			n.method, n.body = http.MethodGet, false
+		}
+	}
+	if n.foreign {
+		err = s.leave(r, &n)
+	}
+	return n, err
+}
+
+// keyStays says why a redirect is not followed. With --key-host it would be.
+type keyStays struct{ error }
+
+// leave removes from a hop to a foreign host what that must not see. It fails if keys are left that cannot be removed.
+func (s *sender) leave(r *Request, n *hop) error {
+	refuse := func(what, key string) error {
+		host, _ := s.of(r).HideIn(n.url.Host)
+		return keyStays{fmt.Errorf("not followed to %s: %s has the value of %s (--key-host)", host, what, key)}
+	}
+	n.url.User, n.url.RawQuery = nil, s.of(r).WithoutKeys(n.url.RawQuery)
+	if key, found := s.of(r).Holds(n.url.String()); found {
+		return refuse("its URL", key)
+	}
+	if key, found := s.of(r).Holds(string(r.Body)); found && n.body {
+		return refuse("the body", key)
+	}
+	return nil
+}
+
+func isRedirect(status int) bool { return slices.Contains([]int{301, 302, 303, 307, 308}, status) }

@@ -1,0 +1,306 @@
+package run
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/secret"
+
+	"github.com/paceline-go/paceline/limit"
+)
+
+func target(t *testing.T, method, address, body string) (*Request, hop) {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Request{ID: "r", Method: method, URL: u, Cost: limit.One, Header: http.Header{}}
+	if body != "" {
+		r.Body = []byte(body)
+	}
+	return r, firstHop(r)
+}
+
+// A server that answers the first request of a connection and closes it when it has read the second. net/http would
+// send that again on another connection, and the server would count it twice.
+func TestNeverSentTwice(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	var mu sync.Mutex
+	seen := map[string]int{}
+	meet := make(chan struct{}) // the two requests that open connections wait for each other
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				in := bufio.NewReader(c)
+				for n := range 2 {
+					q, err := http.ReadRequest(in)
+					if err != nil {
+						return
+					}
+					_, _ = io.Copy(io.Discard, q.Body)
+					mu.Lock()
+					seen[q.URL.RawQuery]++
+					mu.Unlock()
+					if n == 0 {
+						if strings.HasPrefix(q.URL.RawQuery, "warm") {
+							select {
+							case meet <- struct{}{}:
+							case <-meet:
+							}
+						}
+						fmt.Fprint(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+					}
+				}
+			}()
+		}
+	}()
+	c := Config{}
+	c.defaults()
+	s := newSender(&c)
+	defer s.closeIdle()
+	broken := 0
+	for n, kind := range []struct{ method, body, header string }{
+		{"GET", "", ""}, {"GET", "", ""}, {"HEAD", "", ""}, {"GET", "x", ""}, {"POST", "x", "Idempotency-Key"}, {"POST", "", "Idempotency-Key"},
+		{"POST", "x", ""}, {"OPTIONS", "", ""}, {"GET", "", ""}, {"GET", "", ""}, {"PUT", "x", ""}, {"GET", "", ""},
+	} {
+		r, h := target(t, kind.method, fmt.Sprintf("http://%s/?%d", ln.Addr(), n), kind.body)
+		if kind.header != "" {
+			r.Header.Set(kind.header, "k")
+		}
+		if n%2 == 0 { // two connections at a time that are kept: the one the attempt fails on, and one to try again on
+			s.closeIdle()
+			var both sync.WaitGroup
+			for i := range 2 {
+				both.Go(func() {
+					warm, wh := target(t, "GET", fmt.Sprintf("http://%s/?warm-%d-%d", ln.Addr(), n, i), "")
+					if res := s.send(context.Background(), warm, wh, &values{}, nil); res.status != 200 {
+						t.Errorf("first request on a connection: %+v", res)
+					}
+				})
+			}
+			both.Wait()
+		}
+		res := s.send(context.Background(), r, h, &values{}, nil)
+		if res.status == 0 {
+			broken++
+			if !res.written || res.err == nil {
+				t.Errorf("%s %d: written %v, error %v; it must count as sent", kind.method, n, res.written, res.err)
+			}
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for q, n := range seen {
+		if n > 1 {
+			t.Errorf("request %s was sent %d times on one permit", q, n)
+		}
+	}
+	if broken < 6 {
+		t.Errorf("only %d attempts met a connection that was closed: the test does not test", broken)
+	}
+}
+
+// What the outcome of an attempt proves: never written, written without an answer, answered in part, answered.
+func TestOutcomes(t *testing.T) {
+	release := make(chan struct{})
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		switch q.URL.Path {
+		case "/hang":
+			<-release
+		case "/half":
+			w.Header().Set("Content-Length", "100")
+			_, _ = w.Write([]byte("half"))
+		case "/reset":
+			panic(http.ErrAbortHandler)
+		case "/big":
+			_, _ = w.Write([]byte(strings.Repeat("é", 100)))
+		}
+	}))
+	defer srv.Close()
+	defer close(release)
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone.Close()
+	within := func(timeout time.Duration) *sender {
+		c := Config{Timeout: timeout, MaxResponse: 51}
+		c.defaults()
+		s := newSender(&c)
+		t.Cleanup(s.closeIdle)
+		return s
+	}
+	s := within(time.Minute)
+	for _, c := range []struct {
+		address string
+		status  int
+		written bool
+		err     string
+	}{
+		{srv.URL + "/ok", 200, true, ""},
+		{srv.URL + "/hang", 0, true, "no answer within "},
+		{srv.URL + "/half", 200, true, "the connection was closed before the whole answer was read"},
+		{srv.URL + "/reset", 0, true, "the connection was closed before the whole answer was read"},
+		{srv.URL + "/big", 200, true, ""},
+		{"http://" + gone.Addr().String() + "/?secret", 0, false, "connection refused"},
+		{"http://no-such-host.invalid/?secret", 0, false, "no"},
+	} {
+		r, h := target(t, "GET", c.address, "")
+		var res response
+		if strings.HasSuffix(c.address, "/hang") {
+			for timeout := 60 * time.Millisecond; !res.written; timeout *= 2 { // a slow machine has written nothing by then
+				res = within(timeout).send(context.Background(), r, h, &values{}, nil)
+			}
+		} else {
+			res = s.send(context.Background(), r, h, &values{}, nil)
+		}
+		msg := ""
+		if res.err != nil {
+			msg = res.err.Error()
+		}
+		if res.status != c.status || res.written != c.written || !strings.Contains(msg, c.err) || (c.err == "") != (msg == "") || strings.Contains(msg, "secret") {
+			t.Errorf("%s: status %d, written %v, error %q; want %d, %v, %q", c.address, res.status, res.written, msg, c.status, c.written, c.err)
+		}
+		// Where the answer is there before the write has returned, the round trip is not known: seldom.
+		for try := 0; c.err == "" && res.rtt == 0 && try < 20; try++ {
+			res = s.send(context.Background(), r, h, &values{}, nil)
+		}
+		if took := res.ended.Sub(res.began); c.err == "" && (res.rtt <= 0 || res.rtt > took) {
+			t.Errorf("%s: round trip %v of %v", c.address, res.rtt, took)
+		}
+		if strings.HasSuffix(c.address, "/big") {
+			var line Result
+			line.setBody(&res, s.secrets)
+			if !res.cut || line.Body == nil || *line.Body != strings.Repeat("é", 25) || !line.BodyCut {
+				t.Errorf("body cut in the middle of a character: %s", line.line())
+			}
+		}
+	}
+}
+
+func TestTemplates(t *testing.T) {
+	header, err := ParseHeaders([]string{"Authorization: Bearer {key}", "X-Try:{attempt}/{id} {} {", "host: api.example"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	query, err := ParseQuery([]string{"api_key={key}", "nonce={nonce}"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &sender{header: header, query: query, common: http.Header{"User-Agent": {"paceline"}}, secrets: new(secret.Set)}
+	r, h := target(t, "POST", "http://h/p?b=%20&nonce=1&&c&api%5fkey=old#x", "body")
+	r.Header = http.Header{"X-Try": {"mine"}, "Cookie": {"c"}, "Content-Type": {"t"}}
+	q := s.request(r, h, &values{key: "a+b&c", id: "7", nonce: 12, attempt: 3})
+	if got, want := q.URL.RawQuery, "b=%20&c&api_key=a%2Bb%26c&nonce=12"; got != want {
+		t.Errorf("query %s, want %s", got, want)
+	}
+	if q.Header.Get("Authorization") != "Bearer a+b&c" || q.Header.Get("X-Try") != "3/7 {} {" || q.Host != "api.example" || q.Header.Get("User-Agent") != "paceline" {
+		t.Errorf("header %v, host %s", q.Header, q.Host)
+	}
+	// What goes to another host has neither the key nor what the input meant for the first one.
+	h, err = s.follow(r, h, &response{status: 302, header: http.Header{"Location": {"http://elsewhere/x?nonce=1"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q = s.request(r, h, &values{key: "a+b&c", nonce: 13})
+	if q.Header.Get("Authorization") != "" || q.Header.Get("Cookie") != "" || q.Header.Get("Content-Type") != "" ||
+		q.URL.String() != "http://elsewhere/x?nonce=1" || q.Method != "GET" || q.Body != nil {
+		t.Errorf("on another host: %s %s %v", q.Method, q.URL, q.Header)
+	}
+	for _, c := range []struct {
+		header, query, want string
+	}{
+		{"no colon", "", `"no colon", expected "Name: value"`},
+		{"A b: x", "", `"A b: x": "A b" is no header name, expected "Name: value"`},
+		{"A: {secret}", "", `"A: {secret}": unknown {secret}, expected {key}, {token}, {nonce}, {id}, {attempt} or {row.COLUMN}`},
+		{"content-length: 3", "", `"content-length: 3": the header Content-Length is set by paceline itself, expected "Name: value"`},
+		{"", "x", `"x", expected "name=value"`},
+		{"", "=x", `"=x": the name is empty, expected "name=value"`},
+	} {
+		var err error
+		if c.header != "" {
+			_, err = ParseHeaders([]string{c.header})
+		} else {
+			_, err = ParseQuery([]string{c.query})
+		}
+		if err == nil || err.Error() != c.want {
+			t.Errorf("%q %q: %v, want %s", c.header, c.query, err, c.want)
+		}
+	}
+}
+
+// A redirect may even name a host by a key's value, so that whoever answers for its name gets it: nobody is asked for it.
+func TestKeyIsNoHost(t *testing.T) {
+	s := &sender{secrets: secret.New([]secret.Key{{Name: "A", Value: "aB3dE5gH7jK9mN1pQ"}, {Name: "B", Value: "zY8^wV6<uT4>sR2qP"}})}
+	r, h := target(t, "GET", "https://h.example/", "")
+	for to, want := range map[string]string{
+		"https://aB3dE5gH7jK9mN1pQ.evil.example/x":       "not followed to [A].evil.example: its URL has the value of A (--key-host)",
+		"https://evil.example/aB3dE5gH7jK9mN1pQ":         "not followed to evil.example: its URL has the value of A (--key-host)",
+		"http://h.example/aB3dE5gH7jK9mN1pQ":             "not followed to h.example: its URL has the value of A (--key-host)",
+		"https://me:zY8^wV6<uT4>sR2qP@evil.example/?a=b": "not followed: where it leads has the value of B, and is no URL",
+		"ftp://evil.example/":                            "redirected to no http or https URL",
+		"https://me:aB3dE5gH7jK9mN1pQ@evil.example/?a=b": "",
+		"https://evil.example/?k=aB3dE5gH7jK9mN1pQ&a=b":  "",
+		"/aB3dE5gH7jK9mN1pQ?k=aB3dE5gH7jK9mN1pQ":         "",
+	} {
+		n, err := s.follow(r, h, &response{status: 302, header: http.Header{"Location": {to}}})
+		if err == nil && n.foreign && n.url.String() != "https://evil.example/?a=b" {
+			t.Errorf("%s: goes to %v", to, n.url)
+		}
+		if got := fmt.Sprint(err); err == nil && want != "" || err != nil && got != want {
+			t.Errorf("%s: %s, want %s", to, got, want)
+		}
+	}
+}
+
+func TestKeysFromEnv(t *testing.T) {
+	env := map[string]string{"A": "secret-a", "B": "secret-b", "C": "secret-a", "EMPTY": "", "LINE": "secret\n"}
+	lookup := func(n string) (string, bool) { v, ok := env[n]; return v, ok }
+	keys, err := KeysFromEnv([]string{"A", " B "}, lookup)
+	if err != nil || len(keys) != 2 || keys[1] != (Key{"B", "secret-b"}) {
+		t.Errorf("%v %v", keys, err)
+	}
+	for _, c := range []struct{ names, want string }{
+		{"A,NONE", "the environment variable NONE is not set"},
+		{"EMPTY", "the environment variable EMPTY is empty"},
+		{"LINE", "the value of LINE has white space around it or a control character in it (a line break?)"},
+		{"A,B,C", "A and C have the same value: as two keys they would be allowed twice the limit"},
+		{"A,A", "A is given twice"},
+		{"A,", "an empty name, expected names of environment variables separated by commas"},
+	} {
+		_, err := KeysFromEnv(strings.Split(c.names, ","), lookup)
+		if err == nil || err.Error() != c.want || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v, want %s", c.names, err, c.want)
+		}
+	}
+}
+
+// As many connections stay open to a host as requests are in flight at most: closed and opened anew they would cost a round trip each.
+func TestConnectionsStayOpen(t *testing.T) {
+	for concurrency, want := range map[int]int{0: 1, 1: 1, 64: 64} {
+		s := newSender(&Config{Concurrency: concurrency})
+		if tr := newTransport(&Config{Concurrency: concurrency}); tr.MaxIdleConnsPerHost != want || s.direct.Idle != want {
+			t.Errorf("for %d at a time %d stay open, and %d of ours", concurrency, tr.MaxIdleConnsPerHost, s.direct.Idle)
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package run
+
+import (
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+)
+
+// servings find out how much a server lets through if no limit was given (--limit none). They count the requests that it accepted between
+// refusals, where refusals of requests in flight together are one. In the long run that is never more than the limit. The zero value is
+// ready for use; safe for concurrent use.
+type servings struct {
+	mu       sync.Mutex
+	accepted int
+	refusals []refusal // the first ones, of which the last is replaced by later ones
+	told     float64   // the rate per second that the user was told; 0: none yet
+}
+
+type refusal struct {
+	at       time.Time
+	accepted int // how many requests were accepted before the refusal
+}
+
+// enoughRefusals is how many refusals tell a rate. Up to the second there may have been only the rest of a window, and yet as much was
+// accepted as in a whole one.
+const enoughRefusals = 3
+
+// hear takes in the answer to a request. It returns true for a refusal of a request that was sent after the refusal before it.
+func (s *servings) hear(sent, now time.Time, result limit.Result) (refused bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := len(s.refusals)
+	switch {
+	case result == limit.Accepted || result == limit.Failed:
+		s.accepted++
+		return false
+	case result != limit.Limited || n > 0 && !sent.After(s.refusals[n-1].at):
+		return false
+	case n == enoughRefusals:
+		s.refusals = s.refusals[:n-1]
+	}
+	s.refusals = append(s.refusals, refusal{now, s.accepted})
+	return true
+}
+
+// news returns how many requests were accepted between the last two refusals, and in what time. It returns false if there were fewer than
+// least refusals, or if the user was told that rate already.
+func (s *servings) news(least int) (n int, in time.Duration, is bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.refusals) < max(least, 2) {
+		return 0, 0, false
+	}
+	first, last := s.refusals[len(s.refusals)-2], s.refusals[len(s.refusals)-1]
+	n, in = last.accepted-first.accepted, last.at.Sub(first.at)
+	if n == 0 || in <= 0 {
+		return 0, 0, false
+	}
+	rate := float64(n) / in.Seconds()
+	if s.told > 0 && (least >= enoughRefusals || math.Abs(rate-s.told) < s.told/4) {
+		return 0, 0, false
+	}
+	s.told = rate
+	return n, in, true
+}
+
+// tellServed tells which limit would fit if none was given, once there were at least so many refusals.
+func (g *group) tellServed(key, least int) {
+	if len(g.limits)+len(g.autos) > 0 {
+		return
+	}
+	n, in, is := g.served[key].news(least)
+	if !is {
+		return
+	}
+	whom := "the server refuses requests"
+	if !g.r.c.keyless {
+		whom = "requests of key " + g.called(key) + " are refused"
+	}
+	g.r.tell("%s, and no limit was given; %d in %v were accepted: --limit %s would fit", whom, n, in.Round(time.Millisecond), rateText(n, in))
+}
+
+// rateText is a rate in the form that --limit takes. It is never higher than n in the given time.
+func rateText(n int, in time.Duration) string {
+	for _, unit := range []struct {
+		text string
+		d    time.Duration
+	}{{"s", time.Second}, {"m", time.Minute}} {
+		if whole := int(float64(n) * unit.d.Seconds() / in.Seconds()); whole >= 1 {
+			return fmt.Sprintf("%d/%s", whole, unit.text)
+		}
+	}
+	return fmt.Sprintf("1/%v", (in/time.Duration(n) + time.Second - 1).Truncate(time.Second))
+}

@@ -1,0 +1,98 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/paceline-go/paceline/fairshare"
+	"github.com/paceline-go/paceline/internal/app/sharestore"
+	"github.com/paceline-go/paceline/limit"
+)
+
+// Sharing says that strangers use the same limits. Each key then takes a fair share of each limit. fairshare.Fair finds it by the answers.
+type Sharing struct {
+	// Kind is how the server counts limits that have no bucket. If zero, it is what a limit says of that, or is found out.
+	Kind fairshare.Kind
+	// Weight and Sharers are as in fairshare.FairConfig.
+	Weight, Sharers float64
+	// Seed is the seed of the random numbers. If zero, it is drawn.
+	Seed uint64
+}
+
+func (s *Sharing) limiter(l Rate) (limit.Limiter, error) {
+	if l.Produced {
+		return nil, fmt.Errorf("limit %s: output counts as it is produced, and no share of that is known to be fair (--strangers)", l.Text)
+	}
+	c := fairshare.FairConfig{
+		Kind: s.Kind, Limit: l.N, Window: l.Per, Capacity: l.Burst, Unit: l.Unit, Weight: s.Weight, Sharers: s.Sharers,
+		Rng: rand.New(rand.NewPCG(cmp.Or(s.Seed, rand.Uint64()), uint64(l.Unit))),
+	}
+	if l.Bucket {
+		c.Kind = fairshare.TokenBucket
+	}
+	f, err := fairshare.NewFair(c)
+	if err != nil {
+		return nil, fmt.Errorf("limit %s: %w", l.Text, err)
+	}
+	f.State(0, []limit.Stated{{Rate: limit.Rate{Unit: l.Unit, N: l.N, Per: l.Per}, Counts: l.Counts, Documented: true}})
+	return f, nil
+}
+
+// made makes the limiter of a limit for one key.
+func (c *Config) made(l Rate) (limit.Limiter, error) {
+	if c.Strangers != nil {
+		return c.Strangers.limiter(l)
+	}
+	return l.Limiter(c.Arrivals)
+}
+
+// share returns the limiter of a key whose limits other processes share.
+func (g *group) share(key int) (limit.Limiter, error) {
+	l, err := g.r.c.Share.Join(context.Background(), g.sharedName(key), g.made())
+	if err != nil {
+		return nil, fmt.Errorf("--share: %w", err)
+	}
+	return l, nil
+}
+
+// sharedName is what the limits of a key are called in the store: by its organization, if the user says whose it is. Where no key is given, it is
+// what all requests have in their headers or queries.
+func (g *group) sharedName(key int) string {
+	s, k := g.r.c.Share, g.r.c.Keys[key]
+	place := sharestore.Place{Model: g.model, Key: s.Key(k.Secret)}
+	if k.Secret == "" {
+		place.Key = s.KeyOf(fixed(g.r.c.Header, http.CanonicalHeaderKey), &url.URL{RawQuery: url.Values(fixed(g.r.c.Query, strings.Clone)).Encode()})
+	}
+	if name := g.r.c.Organizations[k.Name]; name != "" {
+		place.Key = "organization " + name
+	}
+	return s.Name(place)
+}
+
+// made makes the group's limiters for one key, alike each time.
+func (g *group) made() func() limit.Limiter {
+	c, rates := &g.r.c, g.limits
+	return func() limit.Limiter {
+		all := make([]limit.Limiter, len(rates))
+		for i, l := range rates {
+			all[i], _ = c.made(l) // it was made before
+		}
+		return limit.NewAll(all...)
+	}
+}
+
+// fixed are the values of templates that have no placeholder, by the names that called makes of theirs.
+func fixed(all []Template, called func(string) string) map[string][]string {
+	values := map[string][]string{}
+	for _, t := range all {
+		if len(t.parts) == 1 {
+			values[called(t.name)] = t.parts
+		}
+	}
+	return values
+}

@@ -1,0 +1,98 @@
+package run
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/app/journal"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+var epoch = time.Unix(1_800_000_000, 0)
+
+// The results of a run that was killed anywhere are read as far as they are whole; what is not ours is not touched.
+func TestResultsTorn(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "out.jsonl")
+	a := (&Result{ID: "a", State: "done", Attempts: 1}).line()
+	b := (&Result{ID: `b"é`, State: "expired"}).line()
+	whole := slices.Concat(a, b)
+	for cut := range len(whole) + 1 {
+		for _, tail := range []string{"", "\x00\x00\x00"} {
+			if err := os.WriteFile(path, append(slices.Clone(whole[:cut]), tail...), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			var ids []string
+			l, err := openResults(path, form{resultFormat: Plain{}}, peeked{}, func(e entry, _ int64) { ids = append(ids, e.ID) })
+			if err != nil {
+				t.Fatalf("cut at %d: %v", cut, err)
+			}
+			if err := l.Append(b); err != nil {
+				t.Fatal(err)
+			}
+			got, _ := io.ReadAll(l.Reader())
+			l.Close()
+			n := bytes.Count(whole[:cut], []byte("\n"))
+			if want := slices.Concat(slices.Concat([][]byte{a, b}[:n]...), b); len(ids) != n || !bytes.Equal(got, want) {
+				t.Fatalf("cut at %d: ids %q, then content %q, want %q", cut, ids, got, want)
+			}
+		}
+	}
+	for _, foreign := range []string{"notes", "notes\n", "{\"url\":\"http://h/\"}\n", string(a) + "notes", "{\"id\":\"x\",\"state\":\"waiting\"}\n"} {
+		if err := os.WriteFile(path, []byte(foreign), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		_, err := openResults(path, form{resultFormat: Plain{}}, peeked{}, func(entry, int64) {})
+		if got, _ := os.ReadFile(path); err == nil || !strings.Contains(err.Error(), "is this the right file?") || string(got) != foreign {
+			t.Errorf("%q: %v, and then the file has %q", foreign, err, got)
+		}
+	}
+}
+
+// The restart's promise: with what the dead process sent, no window of arrivals holds more than the limit. Instants are
+// relative to the restart.
+func TestReplay(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		sends []journal.Sent // counts is relative here
+		free  int            // how many may go at once
+		then  time.Duration
+	}{
+		{"nothing", nil, 3, 1001200 * time.Microsecond},
+		{"long ago", []journal.Sent{{Key: "A", Cost: limit.Cost{limit.Requests: 1}, Counts: -2e9, Result: limit.Accepted}}, 3, 1001200 * time.Microsecond},
+		{"half a second ago", []journal.Sent{{Key: "A", Cost: limit.Cost{limit.Requests: 2}, Counts: -500e6, Result: limit.Accepted}}, 1, 501200 * time.Microsecond},
+		{"on another key", []journal.Sent{{Key: "Z", Cost: limit.Cost{limit.Requests: 3}, Counts: -1, Result: limit.Accepted}}, 3, 1001200 * time.Microsecond},
+		{"unanswered, may arrive for 5 s", []journal.Sent{{Key: "A", Cost: limit.Cost{limit.Requests: 3}, Counts: 5e9, Result: limit.Unknown}}, 0, 6001200 * time.Microsecond},
+		{"timed out, bound passed", []journal.Sent{{Key: "A", Cost: limit.Cost{limit.Requests: 3}, Counts: -500e6, Result: limit.Unknown}}, 0, 501200 * time.Microsecond},
+		{"refused, which counts", []journal.Sent{{Key: "A", Cost: limit.Cost{limit.Requests: 3}, Counts: -500e6, Result: limit.Limited}}, 0, 501200 * time.Microsecond},
+		{"clock set back by an hour", []journal.Sent{{Key: "A", Cost: limit.Cost{limit.Requests: 3}, Counts: 3600e9, Result: limit.Accepted}}, 0, (15 * time.Second) + 1001200*time.Microsecond},
+	} {
+		r, err := New(Config{Limits: []Rate{{N: 3, Per: time.Second, Text: "3/s"}}, Timeout: 10 * time.Second, Keys: []Key{{"A", ""}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.epoch, r.keep = epoch, time.Hour
+		r.store.history = &journal.History{Sends: slices.Clone(c.sends)}
+		for i := range r.store.history.Sends {
+			r.store.history.Sends[i].Counts += epoch.UnixNano()
+		}
+		if err := r.newPools(); err != nil {
+			t.Fatal(err)
+		}
+		l := r.groups[0].limiters[0][0]
+		free := 0
+		for l.Ready(0, limit.One) == 0 {
+			l.Settle(0, l.Admit(0, limit.One), limit.Outcome{Result: limit.Accepted})
+			free++
+		}
+		if next := l.Ready(0, limit.One); free != c.free || next != mono.Time(c.then) {
+			t.Errorf("%s: %d go at once and the next at %v, want %d and %v", c.name, free, next, c.free, c.then)
+		}
+	}
+}

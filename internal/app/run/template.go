@@ -1,0 +1,185 @@
+package run
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/paceline-go/paceline/internal/send/httptext"
+)
+
+// Key is an API key: a name that may be shown, and a secret that may not.
+type Key struct {
+	Name   string
+	Secret string
+}
+
+// KeysFromEnv reads the secret of each key from the environment variable with its name. Errors name the variable, but never show its value.
+func KeysFromEnv(names []string, lookup func(string) (string, bool)) ([]Key, error) {
+	var keys []Key
+	for _, name := range names {
+		name = strings.TrimSpace(name)
+		if name == "" {
+			return nil, fmt.Errorf("an empty name, expected names of environment variables separated by commas")
+		}
+		secret, set := lookup(name)
+		switch {
+		case !set:
+			return nil, fmt.Errorf("the environment variable %s is not set", name)
+		case secret == "":
+			return nil, fmt.Errorf("the environment variable %s is empty", name)
+		case !httptext.IsFieldValue(secret) || strings.TrimSpace(secret) != secret:
+			return nil, fmt.Errorf("the value of %s has white space around it or a control character in it (a line break?)", name)
+		}
+		for _, k := range keys {
+			if k.Name == name {
+				return nil, fmt.Errorf("%s is given twice", name)
+			}
+			if k.Secret == secret {
+				return nil, fmt.Errorf("%s and %s have the same value: as two keys they would be allowed twice the limit", k.Name, name)
+			}
+		}
+		keys = append(keys, Key{name, secret})
+	}
+	return keys, nil
+}
+
+// Template is text for one header field or query parameter, with the placeholders {key}, {token}, {nonce}, {id}, {attempt} and {row.COLUMN}.
+// What is filled in is plain text, and is never read as a template itself.
+type Template struct {
+	name  string
+	parts []string // text and placeholders in turn; the first and the last are text
+}
+
+var placeholder = regexp.MustCompile(`\{(row\.[^{}]+|[a-z_]+)\}`)
+
+// ParseHeaders reads `Name: value` templates of header fields.
+func ParseHeaders(lines []string) ([]Template, error) {
+	return parseTemplates(lines, ":", "Name: value", func(name, value string) error {
+		canonical := http.CanonicalHeaderKey(name)
+		switch {
+		case !httptext.IsFieldName(name):
+			return fmt.Errorf("%q is no header name", name)
+		case ours[canonical]:
+			return fmt.Errorf("the header %s is set by paceline itself", canonical)
+		case !httptext.IsFieldValue(value):
+			return fmt.Errorf("the value has a control character")
+		}
+		return nil
+	})
+}
+
+// ParseQuery reads `name=value` templates of query parameters.
+func ParseQuery(lines []string) ([]Template, error) {
+	return parseTemplates(lines, "=", "name=value", func(name, value string) error {
+		switch {
+		case name == "":
+			return fmt.Errorf("the name is empty")
+		case strings.Contains(value, "&"): // the & would be escaped, which a user who writes a=1&b=2 does not want
+			return fmt.Errorf("a second parameter needs a --query of its own")
+		}
+		return nil
+	})
+}
+
+func parseTemplates(lines []string, separator, form string, check func(name, value string) error) ([]Template, error) {
+	var all []Template
+	for _, line := range lines {
+		name, value, ok := strings.Cut(line, separator)
+		if !ok {
+			return nil, fmt.Errorf("%q, expected %q", line, form)
+		}
+		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+		if err := check(name, value); err != nil {
+			return nil, fmt.Errorf("%q: %w, expected %q", line, err, form)
+		}
+		t := Template{name: name}
+		at := 0
+		for _, m := range placeholder.FindAllStringSubmatchIndex(value, -1) {
+			word := value[m[2]:m[3]]
+			if !strings.HasPrefix(word, "row.") && !slices.Contains([]string{"key", "token", "nonce", "id", "attempt"}, word) {
+				return nil, fmt.Errorf("%q: unknown {%s}, expected {key}, {token}, {nonce}, {id}, {attempt} or {row.COLUMN}", line, word)
+			}
+			t.parts = append(t.parts, value[at:m[0]], word)
+			at = m[1]
+		}
+		t.parts = append(t.parts, value[at:])
+		all = append(all, t)
+	}
+	return all, nil
+}
+
+// Uses tells whether one of the templates has the placeholder.
+func Uses(all []Template, word string) bool {
+	return slices.ContainsFunc(all, func(t Template) bool { return t.uses(word) })
+}
+
+// Name is the name of the header field or query parameter.
+func (t Template) Name() string { return t.name }
+
+func (t Template) uses(word string) bool {
+	for i := 1; i < len(t.parts); i += 2 {
+		if t.parts[i] == word {
+			return true
+		}
+	}
+	return false
+}
+
+// Columns returns the columns that the templates use, each once.
+func Columns(all ...Template) (columns []string) {
+	for _, t := range all {
+		for i := 1; i < len(t.parts); i += 2 {
+			if c, ok := strings.CutPrefix(t.parts[i], "row."); ok && !slices.Contains(columns, c) {
+				columns = append(columns, c)
+			}
+		}
+	}
+	return columns
+}
+
+// values are what the placeholders stand for in one attempt.
+type values struct {
+	key, token, id string
+	nonce          uint64
+	attempt        int
+	cells          func(column string) string // what the request's row has in a column
+	isShown        bool                       // the text is shown to people, with {nonce} left as it is
+}
+
+func (t Template) fill(v *values) string {
+	var b strings.Builder
+	for i, p := range t.parts {
+		switch {
+		case i%2 == 0:
+			b.WriteString(p)
+		case p == "key":
+			b.WriteString(v.key)
+		case p == "token":
+			b.WriteString(v.token)
+		case p == "nonce" && v.isShown:
+			b.WriteString("{nonce}")
+		case p == "nonce":
+			b.WriteString(strconv.FormatUint(v.nonce, 10))
+		case p == "id":
+			b.WriteString(v.id)
+		case p == "attempt":
+			b.WriteString(strconv.Itoa(v.attempt))
+		default:
+			b.WriteString(v.cells(strings.TrimPrefix(p, "row.")))
+		}
+	}
+	return b.String()
+}
+
+// setQuery sets parameters in a raw query and leaves the others as they are written, in their order.
+func setQuery(raw string, all []Template, v *values) string {
+	set := make([]httptext.Param, len(all))
+	for i, t := range all {
+		set[i] = httptext.Param{Name: t.name, Value: t.fill(v)}
+	}
+	return httptext.SetQuery(raw, set)
+}

@@ -1,0 +1,163 @@
+package run
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/pool/dispatch"
+)
+
+// trialPatience is how long the other requests of a model wait for the first. A server that refuses a model or a key does so at once; one that
+// takes longer is working on the answer.
+const trialPatience = 3 * time.Second
+
+// trials lets the first request of each model go alone until its answer shows that there is such a model, and that the key may use it. A
+// wrong name then costs one request, and not the whole file. Safe for concurrent use.
+type trials struct {
+	mu      sync.Mutex
+	changed *sync.Cond
+	of      map[string]*trial
+	stopped bool
+}
+
+type trial struct {
+	state  trialState
+	why    string // why the model is wrong
+	unsent int    // how many requests were not sent as the model is wrong
+}
+
+type trialState uint8
+
+const (
+	untried trialState = iota
+	asking             // the first request is on its way
+	right
+	wrong // there is no such model, or the key may not use it
+)
+
+func newTrials() *trials {
+	t := &trials{of: map[string]*trial{}}
+	t.changed = sync.NewCond(&t.mu)
+	return t
+}
+
+// enter waits until a request of a model may go. first says that it goes alone, as the first. If why is not empty, it may not go.
+func (t *trials) enter(model string) (first bool, why string) {
+	if model == "" {
+		return false, ""
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	m := t.of[model]
+	if m == nil {
+		if len(t.of) >= mostModels {
+			return false, "" // so many names of models are made up, and are not tried
+		}
+		m = &trial{}
+		t.of[model] = m
+	}
+	for m.state == asking && !t.stopped {
+		t.changed.Wait()
+	}
+	switch m.state {
+	case untried:
+		m.state, first = asking, true
+	case wrong:
+		m.unsent++
+	}
+	return first, m.why
+}
+
+// set ends a trial that goes on. If s is untried, another request will be the first. It returns false if no trial goes on.
+func (t *trials) set(model string, s trialState, why string) (changed bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	m := t.of[model]
+	if m == nil || m.state != asking {
+		return false
+	}
+	m.state, m.why = s, why
+	t.changed.Broadcast()
+	return true
+}
+
+// stop lets all that wait in enter go on.
+func (t *trials) stop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stopped = true
+	t.changed.Broadcast()
+}
+
+// heard takes in the answer to a model's first request.
+func (r *Run) heard(j *job, ans *dispatch.Answer) {
+	model := j.r.Estimate.Model
+	switch {
+	case !j.first:
+	case j.noModel:
+		if r.trials.set(model, wrong, ans.Reason) {
+			r.tell("model %s: %s; its other requests are not sent", sanitize.Text(model), strings.TrimSuffix(ans.Reason, "."))
+		}
+	case ans.Denied, ans.Banned: // the key may be at fault and not the model; the answer to another attempt tells more
+	case ans.Result == limit.Accepted, ans.Result == limit.Limited && !ans.Invalid:
+		r.trials.set(model, right, "")
+	}
+}
+
+// tellUnsent tells for each wrong model how many of its requests were not sent.
+func (r *Run) tellUnsent() {
+	r.trials.mu.Lock()
+	defer r.trials.mu.Unlock()
+	for _, model := range slices.Sorted(maps.Keys(r.trials.of)) {
+		if n := r.trials.of[model].unsent; n > 0 {
+			r.tell("model %s: %s not sent (--retry-dead=%v sends them, once there is such a model)", sanitize.Text(model), sanitize.Count(n, "request was", "requests were"), noModel)
+		}
+	}
+}
+
+// saysNoModel tells whether an error says that there is no such model, or that the key may not use it. It looks for a code that several
+// providers share, and for words.
+func saysNoModel(status int, body []byte) bool {
+	switch status {
+	case http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusUnprocessableEntity:
+	default:
+		return false
+	}
+	var v struct {
+		Error json.RawMessage `json:"error"`
+		problem
+	}
+	if json.Unmarshal(body, &v) != nil {
+		return false
+	}
+	p := v.problem
+	if len(v.Error) > 0 && json.Unmarshal(v.Error, &p) != nil {
+		_ = json.Unmarshal(v.Error, &p.Message) // the error may be just a text
+	}
+	if slices.Contains(noModelCodes, p.Type) || slices.Contains(noModelCodes, strings.Trim(string(p.Code), `"`)) {
+		return true
+	}
+	text := strings.ToLower(strings.Join(strings.Fields(p.Message), " "))
+	if status == http.StatusNotFound && strings.Contains(text, "model") {
+		return true
+	}
+	return slices.ContainsFunc(noModelWords, func(w string) bool { return strings.Contains(text, w) })
+}
+
+type problem struct {
+	Code    json.RawMessage `json:"code"` // some providers send numbers
+	Type    string          `json:"type"`
+	Message string          `json:"message"`
+}
+
+var (
+	noModelCodes = []string{"model_not_found", "invalid_model", "model_not_available", "model_not_supported", "DeploymentNotFound"}
+	noModelWords = []string{"invalid model", "model not exist", "model not found", "not a valid model", "unknown model", "model does not exist"}
+)

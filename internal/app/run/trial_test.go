@@ -1,0 +1,179 @@
+package run
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
+	"github.com/paceline-go/paceline/pool/dispatch"
+)
+
+// The first of a model goes alone until its answer tells of the model and the key, or for 3 s: a name or a key that is wrong costs one
+// request.
+func TestFirstOfAModel(t *testing.T) {
+	const served = `{"usage":{"prompt_tokens":8,"completion_tokens":5}}`
+	for _, c := range []struct {
+		name    string
+		answers func(n int) (status int, body string, after time.Duration) // to the nth of a model
+		alone   int                                                        // how many go alone
+		all     time.Duration                                              // when the others go, at the latest
+		asked   int                                                        // at the end, of each model
+		done    int
+		err     error
+	}{
+		{"served", func(int) (int, string, time.Duration) { return 200, served, time.Second }, 1, time.Second, 20, 40, nil},
+		{"a long thought", func(int) (int, string, time.Duration) { return 200, served, time.Minute }, 1, 3 * time.Second, 20, 40, nil},
+		{"its own fault", func(n int) (int, string, time.Duration) {
+			if n == 1 {
+				return 400, `{"error":{"message":"max_tokens is too large"}}`, time.Second
+			}
+			return 200, served, time.Second
+		}, 1, time.Second, 20, 38, nil},
+		{"too large for it", func(n int) (int, string, time.Duration) {
+			if n == 1 {
+				return 429, `{"error":{"message":"Request too large for x: Limit 30000, Requested 40000"}}`, time.Second
+			}
+			return 200, served, time.Second
+		}, 1, time.Second, 20, 38, nil},
+		{"a server that fails", func(n int) (int, string, time.Duration) {
+			if n <= 3 {
+				return 500, `{}`, time.Second
+			}
+			return 200, served, time.Second
+		}, 4, 6 * time.Second, 23, 40, nil},
+		{"a limit", func(n int) (int, string, time.Duration) {
+			if n == 1 {
+				return 429, `{}`, time.Second
+			}
+			return 200, served, time.Second
+		}, 1, 10 * time.Second, 21, 40, nil},
+		{"no such model", func(int) (int, string, time.Duration) {
+			return 404, `{"error":{"code":"model_not_found"}}`, time.Second
+		}, 1, 0, 1, 0, nil},
+		// Of what was denied once two are dead; then it is the key, and one at a time finds out whether it still is.
+		{"a key that may nothing", func(int) (int, string, time.Duration) { return 403, `{}`, time.Second }, 20, 0, 0, 0, dispatch.ErrExhausted},
+		// One of each model is on its way when that is heard.
+		{"a wrong key", func(int) (int, string, time.Duration) { return 401, `{}`, time.Second }, 1, 0, 1, 0, dispatch.ErrExhausted},
+	} {
+		out := filepath.Join(t.TempDir(), "out.jsonl")
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			began, asked, alone, latest := time.Now(), map[string]int{}, map[string]int{}, time.Duration(0)
+			handler := http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+				body, _ := io.ReadAll(q.Body)
+				model := "a"
+				if bytes.Contains(body, []byte(`"model":"b"`)) {
+					model = "b"
+				}
+				mu.Lock()
+				asked[model]++
+				n := asked[model]
+				if alone[model]++; n == c.alone+1 {
+					latest = max(latest, time.Since(began))
+				}
+				if n <= c.alone && alone[model] != 1 {
+					t.Errorf("%s: number %d of model %s is one of %d in flight", c.name, n, model, alone[model])
+				}
+				status, text, after := c.answers(n)
+				mu.Unlock()
+				time.Sleep(after)
+				mu.Lock()
+				alone[model]--
+				mu.Unlock()
+				w.WriteHeader(status)
+				_, _ = io.WriteString(w, text)
+			})
+			network := fakeconn.New()
+			srv, ended := &http.Server{Handler: handler}, make(chan error, 1)
+			go func() { ended <- srv.Serve(network) }()
+			var lines strings.Builder
+			for i := range 40 {
+				fmt.Fprintf(&lines, `{"custom_id":"p%d","method":"POST","url":"/v1/responses","body":{"model":"%c","max_output_tokens":9,"input":"x"}}`+"\n", i, 'a'+i%2)
+			}
+			v := &virtually{t: t, config: Config{Out: out, BanStatus: []int{401}}}
+			v.send(network, lines.String())
+			_ = srv.Close()
+			<-ended
+			few := c.asked == 0 && asked["a"]+asked["b"] <= 12
+			if v.totals.Done != c.done || !few && (asked["a"] != c.asked || asked["b"] != c.asked) || !errors.Is(v.err, c.err) || latest > c.all+100*time.Millisecond {
+				t.Errorf("%s: %v; asked %v, the others from %v on; %+v", c.name, v.err, asked, latest, v.totals)
+			}
+		})
+	}
+}
+
+// Who says that there is no such model, and who says something else.
+func TestSaysNoModel(t *testing.T) {
+	for _, c := range []struct {
+		status int
+		body   string
+		want   bool
+	}{
+		{404, `{"error":{"message":"The model gpt-9 does not exist","type":"invalid_request_error","code":"model_not_found"}}`, true},
+		{403, `{"error":{"message":"Project p does not have access to it","code":"model_not_found"}}`, true},
+		{404, `{"type":"error","error":{"type":"not_found_error","message":"model: claude-9"}}`, true},
+		{404, `{"error":"model 'x' not found"}`, true},
+		{404, `{"error":{"code":"DeploymentNotFound","message":"The API deployment for this resource does not exist."}}`, true},
+		{400, `{"object":"error","message":"Invalid model: x","type":"invalid_model","param":null,"code":"1500"}`, true},
+		{400, `{"error":{"message":"x is not a valid model ID","code":400}}`, true},
+		{400, `{"error":{"message":"Invalid model: x","type":"invalid_model","code":400}}`, true},
+		{404, `{"error":{"message":"Not Found"}}`, false}, {404, `<html>model</html>`, false}, {404, ``, false},
+		{400, `{"error":{"message":"max_tokens is too large: this model supports at most 16384"}}`, false},
+		{403, `{"error":{"message":"this model requires a subscription"}}`, false},
+		{500, `{"error":{"code":"model_not_found"}}`, false}, {200, `{"error":{"code":"model_not_found"}}`, false},
+	} {
+		if got := saysNoModel(c.status, []byte(c.body)); got != c.want {
+			t.Errorf("%d %s: %v", c.status, c.body, got)
+		}
+	}
+}
+
+// Of several keys the first request of each goes alone until it is answered: one that is wrong costs one request, and not all that would
+// have been in flight on it.
+func TestFirstOfAKey(t *testing.T) {
+	for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden} {
+		out := filepath.Join(t.TempDir(), "out.jsonl")
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			asked, most, open := 0, 0, 0 // of the wrong key
+			network := fakeconn.New()
+			srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				wrong := strings.HasSuffix(r.Header.Get("Authorization"), "-1")
+				mu.Lock()
+				if wrong {
+					asked++
+					open++
+					most = max(most, open)
+				}
+				mu.Unlock()
+				time.Sleep(time.Second)
+				mu.Lock()
+				defer mu.Unlock()
+				if wrong {
+					open--
+					w.WriteHeader(status)
+				}
+				_, _ = io.WriteString(w, `{"usage":{"prompt_tokens":8,"completion_tokens":5}}`)
+			})}
+			go func() { _ = srv.Serve(network) }()
+			v := &virtually{t: t, config: Config{Out: out, Limits: []Rate{minutely(6000, 0, true)}, Concurrency: 64, BanStatus: []int{401},
+				Keys: []Key{{"A", "s3cret-Of-9a7Kq-0"}, {"B", "s3cret-Of-9a7Kq-1"}, {"C", "s3cret-Of-9a7Kq-2"}}}}
+			v.send(network, ofModel("gpt-4o", 0, 300))
+			_ = srv.Close()
+			v.once(300)
+			t.Logf("%d: %d asked, %d at once, in %v", status, asked, most, v.took)
+			if v.err != nil || most != 1 || status == http.StatusUnauthorized && asked != 1 || v.totals.Done != 300 {
+				t.Errorf("%d: %v: the wrong key was asked %d times, %d at once; %+v", status, v.err, asked, most, v.totals)
+			}
+		})
+	}
+}

@@ -1,0 +1,161 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/pool/dispatch"
+	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/provider/classify"
+)
+
+// newPolicy is how attempts are judged. Nobody waits for an answer, so a server may ask for a pause of any length, and the whole key keeps
+// to it. A request that may have been processed is sent again, and its result says that it may be a repeat.
+func (c *Config) newPolicy() classify.Policy {
+	p := classify.Policy{Dialect: c.Provider, Repeat: true, Guess: true}
+	if p.Dialect == nil {
+		p.Dialect = c.Format.dialect()
+	}
+	return p
+}
+
+// verdict is what a job's attempt proves, by the policy alone.
+func (r *Run) verdict(j *job) classify.Verdict {
+	res := &j.res
+	try := classify.Attempt{
+		Status: res.status, Header: res.header, Body: res.body, Err: res.err, Sight: res.sight, Wrote: classify.Nothing, RTT: res.rtt,
+		Now: res.ended, Nonce: r.numbered,
+	}
+	if res.written {
+		try.Wrote = classify.Something
+	}
+	if j.hop.url != nil {
+		try.Provider = r.provider(j.hop.url.Host)
+	}
+	return r.policy.Of(&try)
+}
+
+// knownHost is a host, and the dialect of the provider there; nil: the provider is not known.
+type knownHost struct {
+	name     string
+	provider provider.Dialect
+}
+
+// provider returns the dialect of the provider at a host. It keeps the last one, as most requests go to the same host.
+func (r *Run) provider(host string) provider.Dialect {
+	last := r.last.Load()
+	if last == nil || last.name != host {
+		last = &knownHost{name: host}
+		last.provider, _ = provider.ForHost(host)
+		r.last.Store(last)
+	}
+	return last.provider
+}
+
+// judge says what an attempt proves, and what becomes of its request. final says that the request ends here, whatever other keys answer.
+// Its result is then to be written before the answer in the journal.
+func (r *Run) judge(j *job) (ans dispatch.Answer, final bool) {
+	foreign := j.hop.foreign
+	ans = r.answer(j)
+	if foreign {
+		ans = aside(ans)
+	}
+	if j.astray = r.isAstray(j, &ans); j.astray {
+		r.blame(j, &ans)
+	}
+	if ans.Banned {
+		r.tellBan(j.key, ans.Reason)
+	}
+	if ans.Invalid && ans.Denied && r.deniedItself(j) {
+		ans.Denied = false
+	}
+	return ans, ans.Invalid && !ans.Denied || ans.Result == limit.Accepted
+}
+
+// answer is the part of judge that does not depend on which host gave the answer.
+func (r *Run) answer(j *job) (ans dispatch.Answer) {
+	res := &j.res
+	v, again := r.verdict(j), r.tokenJudged(j)
+	ans = v.Answer()
+	j.unsure = res.err != nil && v.Result != limit.Unsent
+	j.doubt = j.doubt || j.unsure
+	ans.Reason, j.unlike = statusText(res.status), false
+	switch s := res.status; {
+	case v.Result == limit.Unsent:
+		ans.Reason = res.err.Error()
+	case s == 0:
+		ans.Reason = "no answer: " + res.err.Error()
+		if r.c.HoldUnanswered {
+			ans.Invalid, ans.Reason = true, ans.Reason+": it may have been served, and is held back (--unanswered hold)"
+		}
+	case res.err != nil:
+		ans.Reason += ", broken off: " + res.err.Error()
+	case again:
+		ans = r.renewed(j, ans)
+	case slices.Contains(r.c.BanStatus, s):
+		ans.Reason = said(ans.Reason, res.body, r.sender.of(j.r))
+		ans.Result, ans.Banned, ans.Invalid = limit.Failed, true, false
+	case isRedirect(s) && j.hop.count < r.c.Redirects:
+		next, err := r.sender.follow(j.r, j.hop, res)
+		if err != nil {
+			_, j.keyHost = errors.AsType[keyStays](err)
+			ans.Result, ans.Invalid, ans.Reason = limit.Failed, true, ans.Reason+": "+err.Error()
+			break
+		}
+		// The next hop is sent like a request of its own: it waits for its own permit.
+		j.hop, j.unsure = next, true
+		ans.Result, ans.Returned = limit.Failed, true
+	case r.numbered && ans.Result == limit.Failed && slices.Contains(r.c.NonceStatus, s):
+		ans.Misordered, ans.Invalid, ans.Denied = true, false, false
+		ans.Reason = said(ans.Reason, res.body, r.sender.of(j.r))
+	default:
+		r.c.Format.judge(r, j, &ans)
+		if res.tooLong && ans.Result == limit.Accepted {
+			ans.Result, ans.Invalid, ans.Reason = limit.Failed, true, fmt.Sprintf("%s, with a body of more than %d bytes (--max-file)", ans.Reason, r.c.MaxFile)
+		}
+		err := r.succeeds(res, &ans)
+		if err == nil && ans.Result == limit.Accepted {
+			err = r.findNext(j)
+		}
+		if err != nil {
+			j.unlike = true
+			ans.Result, ans.Reason = limit.Failed, said(ans.Reason+", "+err.Error(), res.body, r.sender.of(j.r))
+		} else if ans.Result == limit.Limited && res.status < http.StatusMultipleChoices {
+			ans.Reason = said(ans.Reason+", a refusal", res.body, r.sender.of(j.r))
+		}
+		if ans.Result != limit.Accepted && v.Why != "" {
+			ans.Reason += "; " + v.Why
+		}
+	}
+	return ans
+}
+
+// aside is what an answer proves if it came from a host to which the key was not sent: something of the request, and nothing of the key.
+func aside(ans dispatch.Answer) dispatch.Answer {
+	return dispatch.Answer{
+		Outcome: limit.Outcome{Result: ans.Result, Sight: ans.Sight, ArrivedAgo: min(ans.ArrivedAgo, 0), Elsewhere: ans.Result == limit.Limited},
+		Invalid: ans.Invalid || ans.Banned, Reason: ans.Reason,
+		Returned: ans.Returned && ans.Result != limit.Limited, // a limited request would be sent again as soon as the key may, which is at once
+	}
+}
+
+// succeeds returns an error if an answer with a status of success is no success by Config.Success.
+func (r *Run) succeeds(res *response, ans *dispatch.Answer) error {
+	if r.c.Success == nil || ans.Result != limit.Accepted || res.status/100 != 2 {
+		return nil
+	}
+	if res.cut {
+		return errors.New("of which the end is missing (--max-response)")
+	}
+	return r.c.Success(res.body)
+}
+
+func statusText(status int) string {
+	if status == http.StatusOK {
+		return "answered 200 OK"
+	}
+	return fmt.Sprintf("answered %d %s", status, http.StatusText(status))
+}

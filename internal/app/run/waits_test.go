@@ -1,0 +1,110 @@
+package run
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// What the head waits for is what all behind it wait for.
+func TestWaits(t *testing.T) {
+	at := func(ms int) time.Time { return time.Unix(0, 0).Add(time.Duration(ms) * time.Millisecond) }
+	var w waits
+	w.look(at(0), "")
+	early := w.until(at(50))
+	w.look(at(100), "limit 20/s")
+	w.look(at(140), "limit 20/s")
+	middle := w.until(at(200))
+	w.look(at(300), "outage of h")
+	w.look(at(1300), "")
+	late := w.until(at(5000))
+	w.look(at(6000), "limit 20/s")
+	for _, c := range []struct {
+		from, to []time.Duration
+		want     string
+	}{
+		{early, middle, "map[limit 20/s:100]"}, {early, late, "map[limit 20/s:200 outage of h:1000]"}, {middle, late, "map[limit 20/s:100 outage of h:1000]"},
+		{late, late, "map[]"}, {late, w.until(at(6019)), "map[]"}, {late, w.until(at(6021)), "map[limit 20/s:21]"},
+	} {
+		if got := fmt.Sprint(w.between(c.from, c.to)); got != c.want {
+			t.Errorf("%s, expected %s", got, c.want)
+		}
+	}
+	for i := range 100 {
+		w.look(at(7000+i*100), fmt.Sprint("cause ", i))
+	}
+	if n := len(w.until(at(20000))); n != mostCauses {
+		t.Errorf("%d causes are kept", n)
+	}
+}
+
+func TestResultsSayWhatWasWaitedFor(t *testing.T) {
+	srv, _ := counting(t, func(http.ResponseWriter, *http.Request) {})
+	b := newBench(t)
+	b.config.Limits = []Rate{{N: 2, Per: 200 * time.Millisecond, Text: "2/200ms"}}
+	got := b.run(requests(4, srv.URL)...)
+	for id, waited := range map[string]bool{"r0": false, "r1": false, "r2": true, "r3": true} {
+		r := got.results[id]
+		if ms := r.WaitedFor["limit 2/200ms"]; (ms > 100) != waited || float64(ms) > r.WaitedMS+100 {
+			t.Errorf("%s: %v of %v ms", id, r.WaitedFor, r.WaitedMS)
+		}
+	}
+}
+
+// What a wait is for has its name: the first answer of a key, what the server says is left, load that begins slowly. The order of nonces
+// is that of nobody who has none.
+func TestWaitsHaveTheirNames(t *testing.T) {
+	for _, c := range []struct {
+		name, want string
+		nonces     bool
+		handler    func(n int, w http.ResponseWriter)
+		limits     []Rate
+		keys       int
+	}{
+		{"two keys", "the first answer", false, func(int, http.ResponseWriter) { time.Sleep(100 * time.Millisecond) }, []Rate{{N: 100, Per: time.Second, Text: "100/s"}}, 2},
+		{"what is left", "what is left", false, func(n int, w http.ResponseWriter) {
+			w.Header().Set("RateLimit", `"a";r=`+strconv.Itoa(max(2-n, 0))+`;t=1`)
+			w.Header().Set("RateLimit-Policy", `"a";q=2;w=1`)
+		}, []Rate{{N: 100, Per: 10 * time.Second, Text: "100/10s"}}, 0},
+		{"after a refusal", "slow beginning", false, func(n int, w http.ResponseWriter) {
+			if n == 1 {
+				w.WriteHeader(http.StatusTooManyRequests)
+				return
+			}
+			time.Sleep(100 * time.Millisecond)
+		}, nil, 0},
+		{"nonces", "nonce order", true, func(int, http.ResponseWriter) { time.Sleep(50 * time.Millisecond) }, []Rate{{N: 100, Per: time.Second, Text: "100/s"}}, 0},
+	} {
+		var n atomic.Int32
+		srv, _ := counting(t, func(w http.ResponseWriter, _ *http.Request) { c.handler(int(n.Add(1)), w) })
+		b := newBench(t)
+		b.config.Limits, b.config.Concurrency = c.limits, 8
+		for i := range c.keys {
+			b.config.Keys = append(b.config.Keys, Key{fmt.Sprint("K", i), fmt.Sprint("s3cret-Of-9a7Kq-", i)})
+		}
+		if c.nonces {
+			var err error
+			if b.config.Header, err = ParseHeaders([]string{"X: {nonce}"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		names := map[string]bool{}
+		res := b.run(requests(map[bool]int{true: 30, false: 9}[c.limits == nil], srv.URL)...).results
+		for _, r := range res {
+			for name := range r.WaitedFor {
+				names[name] = true
+			}
+		}
+		found := names[c.want]
+		for name := range names {
+			found = found || strings.HasPrefix(name, c.want+" of K")
+		}
+		if !found || !c.nonces && names["nonce order"] {
+			t.Errorf("%s: it waited for %v, want %q", c.name, names, c.want)
+		}
+	}
+}

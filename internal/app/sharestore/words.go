@@ -1,0 +1,182 @@
+package sharestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/core/node"
+	"github.com/paceline-go/paceline/internal/text/humanize"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/share"
+)
+
+// Seen is what a limit in a store was at one instant.
+type Seen struct {
+	Name string
+	// Err is why nothing can be said: the blob is damaged, or of another version.
+	Err error
+	// Lost says that the store may have lost something since: nothing is granted for a while.
+	Lost bool
+
+	now    mono.Time
+	steady bool
+	book   *node.Book
+}
+
+// Look reads what a limit is, and changes nothing. ok is false if there is none of that name. The error is the store's.
+func Look(ctx context.Context, s share.Store, name string) (seen *Seen, ok bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, reach)
+	defer cancel()
+	err = s.Turn(ctx, name, func(r share.Reading) ([]byte, error) {
+		if ok = len(r.Blob) > 0; ok {
+			seen = read(name, r)
+		}
+		return nil, errSeen
+	})
+	if !errors.Is(err, errSeen) {
+		return nil, false, err
+	}
+	return seen, ok, nil
+}
+
+func read(name string, r share.Reading) *Seen {
+	s := &Seen{Name: name, steady: r.Steady}
+	if s.book, s.Err = node.Decode(r.Blob); s.Err != nil {
+		return s
+	}
+	s.Lost = s.book.Incarnation != r.Incarnation
+	s.now = mono.Time(r.Clock).Add(s.book.Shift)
+	return s
+}
+
+// Active is how many nodes are there and send.
+func (s *Seen) Active() (n int) {
+	if s.book == nil || s.Lost {
+		return 0
+	}
+	for i := range s.book.Nodes {
+		if s.book.Nodes[i].Until > s.now {
+			n++
+		}
+	}
+	return n
+}
+
+// Row says it for a row of a table: what the limit is, how many nodes are there and send, and how long ago the last turn was. A dash is
+// where nobody can say.
+func (s *Seen) Row() (is, nodes, turn string) {
+	switch {
+	case s.Err != nil:
+		return s.Err.Error(), "–", "–"
+	case s.Lost:
+		return s.book.Configuration + "; the store has been restarted since, and nobody was there", "0", "–"
+	}
+	return s.book.Configuration, fmt.Sprint(s.Active()), span(s.now.Sub(s.book.Latest)) + " ago"
+}
+
+func span(d time.Duration) string { return humanize.Span(max(d, 0).Round(10 * time.Millisecond)) }
+
+// Words says all of it, in lines. later, if not nil, is the same limit a while later: then the rate can be told.
+func (s *Seen) Words(later *Seen) (lines []string) {
+	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	if later != nil && later.Err == nil && s.Err == nil {
+		defer func() {
+			if rate, ok := s.rate(later); ok {
+				lines = append(lines, fmt.Sprintf("rate: %.3g requests a second were granted in the last %s", rate, span(later.now.Sub(s.now))))
+			}
+		}()
+	}
+	var version *node.VersionError
+	switch {
+	case errors.As(s.Err, &version):
+		say("%v; who is not of that version is refused", s.Err)
+		return lines
+	case s.Err != nil:
+		say("%v: nothing is granted for a while once somebody comes", s.Err)
+		return lines
+	}
+	b := s.book
+	say("limit: %s", b.Configuration)
+	switch {
+	case s.Lost:
+		say("the store has been restarted since the last turn: whoever comes waits until nothing that was granted before counts")
+		return lines
+	case b.Quiet > s.now:
+		say("quiet: nothing is granted for %s, until nothing counts that may have been granted before", span(b.Quiet.Sub(s.now)))
+	}
+	say("turns: %s, the last %s ago", humanize.Thousands(int64(min(b.Turn, 1<<62))), span(s.now.Sub(b.Latest)))
+	switch {
+	case s.steady:
+		say("clock: the time since the machine started, which nobody can set")
+	case b.Slack > 0:
+		say("clock: the store's, which was set; what it says may be behind by up to %s, which all allow for", span(b.Slack))
+	default:
+		say("clock: the store's")
+	}
+	if len(b.Nodes) == 0 {
+		say("nodes: none")
+	}
+	for i := range b.Nodes {
+		say("node %s: %s", b.Nodes[i].Name, s.node(&b.Nodes[i]))
+	}
+	return lines
+}
+
+// node says what a node has.
+func (s *Seen) node(e *node.Entry) string {
+	parts := []string{"holds " + costWords(&e.Open)}
+	if e.Want > 0 {
+		parts = append(parts, fmt.Sprintf("wants %d more", e.Want))
+	}
+	if e.Weight != 1000 {
+		parts = append(parts, fmt.Sprintf("weight %g", float64(e.Weight)/1000))
+	}
+	if e.Least > 0 {
+		parts = append(parts, fmt.Sprintf("at least %g %% if it wants that", float64(e.Least)/10))
+	}
+	switch left := e.Until.Sub(s.now); {
+	case left > 0:
+		parts = append(parts, fmt.Sprintf("may send for %s", span(left)))
+	case left > -node.DefaultLate:
+		parts = append(parts, fmt.Sprintf("silent: may not send, and is given up in %s", span(left+node.DefaultLate)))
+	default:
+		parts = append(parts, "silent: given up, and taken out at the next turn of another")
+	}
+	return strings.Join(parts, ", ")
+}
+
+func costWords(c *limit.Cost) string {
+	var all []string
+	for u, n := range c {
+		if n > 0 {
+			all = append(all, fmt.Sprintf("%s %v", humanize.Thousands(n), limit.Unit(u)))
+		}
+	}
+	if len(all) == 0 {
+		return "nothing"
+	}
+	return strings.Join(all, " and ")
+}
+
+// rate is how many requests of mean cost a second those were granted that are in both.
+func (s *Seen) rate(later *Seen) (float64, bool) {
+	d := later.now.Sub(s.now).Seconds()
+	if d <= 0 || s.book.Era != later.book.Era {
+		return 0, false
+	}
+	sum, any := 0.0, false
+	for i := range s.book.Nodes {
+		e := &s.book.Nodes[i]
+		for j := range later.book.Nodes {
+			if l := &later.book.Nodes[j]; l.ID == e.ID && l.Served >= e.Served {
+				sum += float64(l.Served-e.Served) * float64(l.Counts) / 1e6
+				any = true
+			}
+		}
+	}
+	return sum / d, any
+}

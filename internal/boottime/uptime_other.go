@@ -1,0 +1,5 @@
+//go:build !linux && !darwin
+
+package boottime
+
+func read() Reading { return fallback() }

@@ -1,0 +1,109 @@
+package breaker_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/core/breaker"
+	"github.com/paceline-go/paceline/limit"
+)
+
+// fails has one request at now that does not get there.
+func fails(h *breaker.Health, now time.Duration) {
+	h.Settle(at(now), h.Admit(at(now), limit.One), limit.Outcome{Result: limit.Unsent, Sight: limit.Unreachable})
+}
+
+// A host is down, is looked after and comes back; what is told of it, and when it goes down again.
+func TestAnOutageAfterAnother(t *testing.T) {
+	for apart, first := range map[time.Duration]time.Duration{600*ms - 1: 500 * ms, 600 * ms: 250 * ms} { // as long as the last one took
+		h := down(t) // since 0; the first probe goes at 450 ms
+		h.Admit(at(450*ms), limit.One)
+		if s := h.State(at(450 * ms)); !s.Probing || s.Next != at(450*ms) || s.Since != 0 {
+			t.Errorf("%+v", s)
+		}
+		h = down(t)
+		if s := h.State(0); s.Probing || s.Next != at(450*ms) {
+			t.Errorf("%+v", s)
+		}
+		probe := h.Admit(at(450*ms), limit.One)
+		h.Settle(at(600*ms), probe, limit.Outcome{Result: limit.Accepted})
+		if s := h.State(at(700 * ms)); s.Down || s.Since != at(600*ms) || s.Lasted != 600*ms || s.Next != 0 {
+			t.Errorf("%+v", s)
+		}
+		now := 600*ms + apart
+		for range 3 {
+			fails(h, now-100*ms) // at one instant, and so for too short a time
+		}
+		fails(h, now)
+		if s := h.State(at(now)); !s.Down || s.Next != at(now+first) || s.Since != at(now-100*ms) {
+			t.Errorf("%v after it came back: %+v, want a probe after %v", apart, s, first)
+		}
+	}
+}
+
+// Served by the way before a probe was due: from then on nobody waits for that.
+func TestNothingIsForetoldOfAnEnd(t *testing.T) {
+	h := steady()
+	by := []limit.Lease{h.Admit(0, limit.One), h.Admit(0, limit.One), h.Admit(0, limit.One), h.Admit(0, limit.One)}
+	for i, l := range by[:3] {
+		h.Settle(at(time.Duration(i)*100*ms), l, limit.Outcome{Result: limit.Unsent, Sight: limit.Unreachable})
+	}
+	next := h.State(at(200 * ms)).Next
+	h.Settle(at(250*ms), by[3], limit.Outcome{Result: limit.Accepted})
+	if got := h.NotBefore(at(250*ms), 0, limit.Cost{}, limit.One); next <= at(250*ms) || got != at(250*ms) {
+		t.Errorf("the probe would have gone at %v: not before %v", next, got)
+	}
+}
+
+// Requests that were sent after one failure and have ended are not on their way, however they ended: the next failures decide.
+func TestWhoIsOnTheWay(t *testing.T) {
+	for ended, want := range map[int]bool{7: true, 2: true, 1: false} {
+		h := steady()
+		fails(h, 0)
+		var open []limit.Lease
+		for range 10 {
+			open = append(open, h.Admit(at(10*ms), limit.One))
+		}
+		for _, l := range open[:ended] {
+			h.Settle(at(50*ms), l, limit.Outcome{Result: limit.Unsent})
+		}
+		for _, l := range open[ended : ended+2] {
+			h.Settle(at(100*ms), l, limit.Outcome{Result: limit.Failed, Sight: limit.Unreachable})
+		}
+		if s := h.State(at(100 * ms)); s.Down != want { // three have failed, and no more than six may be on their way
+			t.Errorf("with %d on their way: %+v", 8-ended, s)
+		}
+	}
+}
+
+// What bounds files is forgotten after ten minutes, and until then grows by one every ten seconds; before the zero of the clock, too.
+func TestFilesTimeline(t *testing.T) {
+	const struck = -time.Hour
+	h := steady()
+	open := []limit.Lease{h.Admit(at(struck), limit.One), h.Admit(at(struck), limit.One), h.Admit(at(struck), limit.One)}
+	h.Settle(at(struck), open[0], limit.Outcome{Result: limit.Unsent, Sight: limit.NoFiles})
+	h.Settle(at(struck), open[1], limit.Outcome{Result: limit.Accepted})
+	if got := h.Ready(at(struck), limit.One); got != at(struck) {
+		t.Errorf("there is room for one: ready at %v", got)
+	}
+	if got := h.ReadyAfter(at(struck), limit.One, limit.One); got != at(struck+10*time.Second) {
+		t.Errorf("for two: ready at %v", got)
+	}
+	another := func(now time.Duration) {
+		h.Settle(at(now), h.Admit(at(now), limit.One), limit.Outcome{Result: limit.Accepted})
+	}
+	another(struck + 30*time.Second)
+	for _, now := range []time.Duration{struck, struck + 30*time.Second} {
+		if s := h.State(at(now)); s.Most != 5 {
+			t.Errorf("at %v: %+v", now, s)
+		}
+	}
+	another(struck + 10*time.Minute - 1)
+	if s := h.State(at(struck + 10*time.Minute - 1)); s.Most != 2+59 {
+		t.Errorf("%+v", s)
+	}
+	another(struck + 10*time.Minute)
+	if s := h.State(at(struck + 10*time.Minute)); s.Most != 0 {
+		t.Errorf("%+v", s)
+	}
+}

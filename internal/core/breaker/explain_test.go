@@ -1,0 +1,39 @@
+package breaker_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+)
+
+// Whoever waits is told for what: files for so many, an outage, or the beginning after it.
+func TestExplain(t *testing.T) {
+	h := steady()
+	says := func(now time.Duration, want limit.Bound) {
+		t.Helper()
+		ready := h.Ready(at(now), limit.One)
+		if got, b := h.Explain(at(now), limit.One); got != ready || ready <= at(now) || b != want {
+			t.Errorf("at %v: %v until %v, want %v until %v", now, b, got, want, ready)
+		}
+	}
+	open := []limit.Lease{h.Admit(0, limit.One), h.Admit(0, limit.One), h.Admit(0, limit.One)}
+	h.Settle(0, open[0], limit.Outcome{Result: limit.Unsent, Sight: limit.NoFiles})
+	says(0, limit.Bound{Name: "files", Size: 1, Most: 2})
+	for _, l := range open[1:] {
+		h.Settle(0, l, limit.Outcome{Result: limit.Accepted, Sight: limit.Working})
+	}
+	now := time.Hour
+	for !h.State(at(now)).Down {
+		h.Settle(at(now+100*ms), h.Admit(at(now), limit.One), limit.Outcome{Result: limit.Unsent, Sight: limit.Unreachable})
+		now += time.Second
+	}
+	says(now-900*ms, limit.Bound{Name: "outage"})
+	now = time.Duration(h.State(at(now)).Next)
+	h.Settle(at(now), h.Admit(at(now), limit.One), limit.Outcome{Result: limit.Accepted, Sight: limit.Working})
+	h.Admit(at(now), limit.One)
+	for h.Ready(at(now), limit.One) <= at(now) {
+		h.Admit(at(now), limit.One)
+	}
+	says(now, limit.Bound{Name: "beginning"})
+}

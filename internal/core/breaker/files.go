@@ -1,0 +1,45 @@
+package breaker
+
+import (
+	"time"
+
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+// files bounds what is in flight after this machine ran out of file descriptors: to as many as were in flight then, and one more every ten
+// seconds, since other programs may have given some back. One too many costs nothing, as it is never sent. After ten minutes without
+// another failure the bound is forgotten.
+type files struct {
+	most   int // 0: no bound
+	struck mono.Time
+}
+
+const (
+	filesStep   = 10 * time.Second
+	filesForget = 10 * time.Minute
+)
+
+// strike takes in that there were no file descriptors left with so many in flight.
+func (f *files) strike(now mono.Time, open int) { f.most, f.struck = open, now }
+
+// now returns the bound.
+func (f *files) now(now mono.Time) int {
+	if f.most == 0 {
+		return 0
+	}
+	return f.most + int(now.Sub(f.struck)/filesStep)
+}
+
+// ready is when one more may go with so many in flight.
+func (f *files) ready(open int) mono.Time {
+	if f.most == 0 || open < f.most {
+		return mono.Min
+	}
+	return f.struck.Add(time.Duration(open+1-f.most) * filesStep)
+}
+
+func (f *files) forget(now mono.Time) {
+	if f.most > 0 && now.Sub(f.struck) >= filesForget {
+		*f = files{}
+	}
+}

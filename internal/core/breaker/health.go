@@ -1,0 +1,328 @@
+// Package breaker keeps load from a host where nothing arrives: as one more limit in the line, one for each host.
+//
+// While the host is down one request at a time probes it, with a growing pause between two; the first that is served ends
+// the outage, and load begins slowly. What an attempt has shown is in its limit.Outcome.Sight; what is to become of the
+// request is not this package's to say: what was never sent is free, and an answer of 500 is an attempt like another.
+//
+// A server that refuses because of a limit works; that is package stack's.
+package breaker
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/core/stack"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/pool/backoff"
+)
+
+// Config describes the watch over a host. The zero value is ready.
+type Config struct {
+	// After is how many attempts in a row that never got to the host show that it is down. If zero, 3.
+	After int
+	// Answers is how many attempts in a row that may have got there, but were not served, show that it is down. If zero, 8.
+	Answers int
+	// Backoff is how long the n-th probe comes after the one before it. If its Base is zero, 250 ms; its Max, 15 s.
+	Backoff backoff.Policy
+	// Rand jitters Backoff. It belongs to the driver. If nil, there is no jitter.
+	Rand *rand.Rand
+}
+
+const (
+	defaultAfter   = 3
+	defaultAnswers = 8
+	defaultBase    = 250 * time.Millisecond
+	defaultMax     = 15 * time.Second
+
+	// Failures at one instant have one cause, such as a full queue of connections or a server that is being replaced. So a row of them
+	// has to last for a while, or to be so long that it is no accident.
+	lasting        = 100 * time.Millisecond
+	lastingAnswers = 500 * time.Millisecond
+	long           = 12
+	longAnswers    = 32
+
+	// undecided is how many requests sent since the first failure may still be on their way, for each that failed. If there are more,
+	// most have got a connection, and may well be served.
+	undecided = 2
+)
+
+// Health is the watch over one host, as a limit.Limiter. Made by New. Not safe for concurrent use; Ready, Admit and Settle
+// do not allocate.
+//
+//	up ── a row of failures, nothing served that was sent since ──► down ◄─┐
+//	▲                                                               │ pause │ failed: a longer pause
+//	└────────────── served; load begins slowly ◄── one request probes ──────┘
+type Health struct {
+	after, answers int
+	policy         backoff.Policy
+	rand           *rand.Rand
+
+	last mono.Time
+	sent uint64 // requests so far: each is known by its number
+	book limit.Book[uint64]
+	calm bool // nothing is wrong: any request may go
+
+	served uint64 // the latest request that was served
+	row    row
+	outage outage
+	begin  stack.Beginning
+	files  files
+	told   bool // News has reported the present state
+}
+
+// row counts attempts that failed, as long as none is served that was sent after the first of them.
+type row struct {
+	count int
+	never int       // of those, the ones that never got there
+	began mono.Time // when the first was known
+	first uint64    // the one of them that was sent first
+	since uint64    // the last request that was sent before the first failure was known
+	open  int       // how many requests sent since then are in flight
+	kind  limit.Sight
+}
+
+type outage struct {
+	on     bool
+	kind   limit.Sight
+	since  mono.Time
+	first  uint64 // row.first when the outage began
+	next   mono.Time
+	probe  uint64 // the probe in flight; 0: none
+	failed int    // how many probes failed
+	level  int    // of the backoff between probes
+	ended  mono.Time
+	lasted time.Duration
+}
+
+// New checks the configuration and returns the watch over a host of which nothing is known. The error names the field and
+// the value.
+func New(c Config) (*Health, error) {
+	if c.After < 0 {
+		return nil, fmt.Errorf("health: After %d is negative", c.After)
+	}
+	if c.Answers < 0 {
+		return nil, fmt.Errorf("health: Answers %d is negative", c.Answers)
+	}
+	if c.After == 0 {
+		c.After = defaultAfter
+	}
+	if c.Answers == 0 {
+		c.Answers = defaultAnswers
+	}
+	if c.Backoff.Base == 0 {
+		c.Backoff.Base = defaultBase
+	}
+	if c.Backoff.Max == 0 {
+		c.Backoff.Max = max(defaultMax, c.Backoff.Base)
+	}
+	if err := c.Backoff.Check(); err != nil {
+		return nil, fmt.Errorf("health: Backoff: %w", err)
+	}
+	return &Health{after: c.After, answers: c.Answers, policy: c.Backoff, rand: c.Rand, last: mono.Min, calm: true, told: true}, nil
+}
+
+// Ready implements limit.Limiter.
+func (h *Health) Ready(now mono.Time, _ limit.Cost) mono.Time {
+	if h.calm {
+		return max(now, h.last)
+	}
+	return h.ready(max(now, h.last), 0)
+}
+
+// ReadyAfter implements limit.Foreseer.
+func (h *Health) ReadyAfter(now mono.Time, _, _ limit.Cost) mono.Time {
+	if h.calm {
+		return max(now, h.last)
+	}
+	return h.ready(max(now, h.last), 1)
+}
+
+func (h *Health) ready(now mono.Time, more int) mono.Time {
+	switch {
+	case h.outage.on && (h.outage.probe != 0 || more > 0), h.begin.Full(more):
+		return limit.AfterSettle
+	case h.outage.on:
+		return max(now, h.outage.next)
+	}
+	return max(now, h.files.ready(h.book.Len()+more))
+}
+
+// NotBefore implements limit.Forecaster. Whatever is in flight may be served now, and end the outage or make room.
+func (h *Health) NotBefore(now mono.Time, _ int, _, _ limit.Cost) mono.Time {
+	now = max(now, h.last)
+	if h.outage.on && h.book.Len() == 0 {
+		return max(now, h.outage.next)
+	}
+	return now
+}
+
+// Explain implements limit.Explainer: "outage", "beginning" after one, or "files".
+func (h *Health) Explain(now mono.Time, cost limit.Cost) (mono.Time, limit.Bound) {
+	at := h.Ready(now, cost)
+	switch {
+	case h.outage.on:
+		return at, limit.Bound{Name: "outage"}
+	case at == limit.AfterSettle:
+		return at, limit.Bound{Name: "beginning"}
+	}
+	return at, limit.Bound{Name: "files", Size: 1, Most: int64(h.files.most)}
+}
+
+// Admit implements limit.Limiter.
+func (h *Health) Admit(now mono.Time, _ limit.Cost) limit.Lease {
+	h.last = max(now, h.last)
+	h.sent++
+	if h.outage.on && h.outage.probe == 0 {
+		h.outage.probe = h.sent
+	}
+	h.begin.Admit()
+	if h.row.count > 0 {
+		h.row.open++
+	}
+	return h.book.Open(h.sent)
+}
+
+// Settle implements limit.Limiter.
+func (h *Health) Settle(now mono.Time, lease limit.Lease, o limit.Outcome) {
+	number := h.book.Close(lease)
+	h.last = max(now, h.last)
+	if h.row.count > 0 && number > h.row.since {
+		h.row.open--
+	}
+	saw := o.Sight
+	if saw == limit.Implied && (o.Result == limit.Accepted || o.Result == limit.Limited || o.Result == limit.Failed) {
+		saw = limit.Working
+	}
+	probe := number == h.outage.probe
+	if probe {
+		h.outage.probe = 0
+	}
+	switch saw {
+	case limit.Working:
+		h.works(number)
+	case limit.Implied:
+		if probe && o.Result != limit.Unsent { // it showed nothing: the next probe goes after the same pause
+			h.outage.next = h.last.Add(h.policy.Delay(h.outage.level, h.rand))
+		}
+	case limit.NoFiles:
+		if n := h.book.Len(); n > 0 && !h.outage.on {
+			h.files.strike(h.last, n)
+			break
+		}
+		fallthrough // nothing of ours has them
+	default:
+		h.fails(number, saw, probe)
+	}
+	h.begin.Settle(number, saw == limit.Working)
+	h.files.forget(h.last)
+	h.calm = !h.outage.on && !h.begin.On() && h.files.most == 0
+}
+
+// works takes in that a request was served.
+func (h *Health) works(number uint64) {
+	h.served = max(h.served, number)
+	if h.row.count > 0 && number > h.row.first {
+		h.row = row{}
+	}
+	if p := &h.outage; p.on && number > p.first {
+		p.on, p.probe, p.ended, p.lasted = false, 0, h.last, h.last.Sub(p.since)
+		h.row = row{}
+		h.begin.Start(h.sent)
+		h.told = false
+	}
+}
+
+// fails takes in that a request was not served.
+func (h *Health) fails(number uint64, saw limit.Sight, probe bool) {
+	if p := &h.outage; p.on {
+		if probe {
+			p.failed++
+			p.level++
+			p.kind = saw
+			p.next = h.last.Add(h.policy.Delay(p.level, h.rand))
+		}
+		return
+	}
+	if number < h.served {
+		return
+	}
+	r := &h.row
+	if r.count == 0 {
+		*r = row{began: h.last, first: number, since: h.sent}
+	}
+	r.count++
+	if saw != limit.Broken && saw != limit.Silent {
+		r.never++
+	}
+	r.first = min(r.first, number)
+	r.kind = saw
+	if h.shows() {
+		h.stop()
+	}
+}
+
+// shows tells whether the row shows that the host is down.
+func (h *Health) shows() bool {
+	r := &h.row
+	lasted := h.last.Sub(r.began)
+	switch {
+	case r.open > undecided*r.count:
+		return false
+	case r.never >= h.after && (lasted >= lasting || r.never >= long):
+		return true
+	}
+	return r.count >= h.answers && (lasted >= lastingAnswers || r.count >= longAnswers)
+}
+
+// stop begins an outage. If the host was up for less time than the last outage took, the pauses between probes go on from there.
+func (h *Health) stop() {
+	p := &h.outage
+	level := 1
+	if p.lasted > 0 && h.last.Sub(p.ended) < p.lasted {
+		level = p.level + 1
+	}
+	*p = outage{on: true, kind: h.row.kind, since: h.row.began, first: h.row.first, level: level}
+	p.next = h.last.Add(h.policy.Delay(level, h.rand))
+	h.row, h.begin = row{}, stack.Beginning{}
+	h.told = false
+}
+
+// Excuses reports whether an attempt of which nothing was sent is to be none, since what was seen was a fault of the way to the host. That
+// an attempt was not sent may be the request's own fault: no answer says something of the host only if that is known to be down.
+func Excuses(saw limit.Sight, down bool) bool {
+	return saw >= limit.Unreachable || saw == limit.Silent && down
+}
+
+// State is what a host is like.
+type State struct {
+	Down    bool
+	Kind    limit.Sight   // of the outage: what was seen last
+	Since   mono.Time     // of the outage: when its first failure was known; of an end: when it was
+	Next    mono.Time     // the next probe goes no sooner
+	Probing bool          // a probe is in flight
+	Probes  int           // that have failed
+	Lasted  time.Duration // up: how long the last outage was; 0: there was none
+	Most    int           // in flight, while there were not files enough for more; 0: any number
+}
+
+// State returns what the host is like at now.
+func (h *Health) State(now mono.Time) State {
+	now = max(now, h.last)
+	p := &h.outage
+	s := State{Down: p.on, Kind: p.kind, Probes: p.failed, Since: p.ended, Lasted: p.lasted, Most: h.files.now(now)}
+	if p.on {
+		s.Since, s.Next, s.Probing, s.Lasted = p.since, max(now, p.next), p.probe != 0, 0
+	}
+	return s
+}
+
+// News returns what the host is like if it went down or came back since News was last asked: to be said once.
+func (h *Health) News(now mono.Time) (State, bool) {
+	if h.told {
+		return State{}, false
+	}
+	h.told = true
+	return h.State(now), true
+}

@@ -1,0 +1,251 @@
+package node
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"math"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+// Book is what a blob says: the limiter's memory, and what each node holds.
+type Book struct {
+	Incarnation   string
+	Configuration string
+	Turn          uint64        // number of the last turn
+	Era           uint64        // names the scale of the ledger's time; another one has nothing to do with it
+	Shift         time.Duration // the ledger's time is the store's clock and this
+	Slack         time.Duration // by how much the ledger may have been set behind in this era
+	Latest        mono.Time     // of the last turn
+	Quiet         mono.Time     // nothing is granted before
+	Blank         bool          // nothing was granted yet, nor told, since what was there is lost
+	From          string        // the incarnation of which this is known, while it is gathered: see gather
+	Base          uint64        // in which the last turn that is known was this
+	Gather        mono.Time     // until then
+	Forgot        mono.Time     // when the store had forgotten last, and somebody had not
+	State         []byte        // of the limiter
+	Nodes         []Entry
+}
+
+// Entry is what the blob has of a node.
+type Entry struct {
+	ID     string
+	Turn   uint64     // the node's own number of its last turn
+	At     uint64     // the book's number of that
+	Open   limit.Cost // granted, and not told of
+	Until  mono.Time  // it sends nothing after this, unless it comes again
+	Next   mono.Time  // when it will have been here again
+	Want   int64      // how many more it would take
+	Mean   limit.Cost // what each of these costs
+	Served uint64     // its virtual time: what it got, in thousandths of a request, divided by its weight
+	Weight uint64     // in thousandths
+	Least  uint64     // the part of the whole that it has at least if it wants it, in thousandths
+	Counts uint64     // its weight by what all have at least, when it was here last
+	Most   limit.Cost // Open is no more than that by grants: see most
+	Asks   limit.Cost // what it asks Most to be
+	Asked  uint64     // in which of the book's turns
+	Splits bool       // it sends its part by itself while the store is away
+	Brisk  bool       // it had been here a short while before
+	Came   arrival    // since the store forgot
+	Name   string     // for people
+}
+
+const (
+	blobMagic = 0xB7
+	// 1 had neither who splits nor least parts, 2 not what each may hold at most, 3 did not gather, and in 4 who was away returned as a newcomer only
+	// later; none of them was released.
+	blobVersion = 5
+	nodesMost   = 1 << 16
+)
+
+// encode writes the blob: a byte that says what it is, the version, the fields, and a checksum.
+func (b *Book) encode() []byte {
+	w := writer{blobMagic, blobVersion}
+	w.text(b.Incarnation)
+	w.text(b.Configuration)
+	w.number(b.Turn)
+	w.number(b.Era)
+	w.signed(int64(b.Shift))
+	w.signed(int64(b.Slack))
+	w.signed(int64(b.Latest))
+	w.signed(int64(b.Quiet))
+	w.number(bit(b.Blank))
+	w.text(b.From)
+	w.number(b.Base)
+	w.signed(int64(b.Gather))
+	w.signed(int64(b.Forgot))
+	w.text(string(b.State))
+	w.number(uint64(len(b.Nodes)))
+	for i := range b.Nodes {
+		e := &b.Nodes[i]
+		w.text(e.ID)
+		w.text(e.Name)
+		w.number(e.Turn)
+		w.number(e.At)
+		w.cost(&e.Open)
+		w.cost(&e.Most)
+		w.cost(&e.Asks)
+		w.number(e.Asked)
+		w.signed(int64(e.Until.Sub(b.Latest)))
+		w.signed(int64(e.Next.Sub(b.Latest)))
+		w.number(uint64(e.Want))
+		w.cost(&e.Mean)
+		w.number(e.Served)
+		w.number(e.Weight<<2 | bit(e.Brisk)<<1 | bit(e.Splits))
+		w.number(uint64(e.Came))
+		w.number(e.Least)
+		w.number(e.Counts)
+	}
+	return binary.BigEndian.AppendUint32(w, crc32.ChecksumIEEE(w))
+}
+
+type writer []byte
+
+func (w *writer) number(n uint64) { *w = binary.AppendUvarint(*w, n) }
+func (w *writer) signed(n int64)  { *w = binary.AppendVarint(*w, n) }
+func (w *writer) text(s string)   { w.number(uint64(len(s))); *w = append(*w, s...) }
+
+func bit(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (w *writer) cost(c *limit.Cost) {
+	set := uint64(0)
+	for u, n := range c {
+		if n != 0 {
+			set |= 1 << u
+		}
+	}
+	w.number(set)
+	for _, n := range c {
+		if n != 0 {
+			w.number(uint64(n))
+		}
+	}
+}
+
+// VersionError says that a blob is of another version than this program's.
+type VersionError struct{ Version int }
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("share: the limit is kept in version %d, and this program has version %d: run the same version everywhere", e.Version, blobVersion)
+}
+
+// Decode reads a blob. The error is a *VersionError, or says where it is damaged.
+func Decode(blob []byte) (*Book, error) {
+	switch {
+	case len(blob) < 6:
+		return nil, fmt.Errorf("share: the blob is damaged: it has %d bytes", len(blob))
+	case blob[0] != blobMagic:
+		return nil, fmt.Errorf("share: the blob is damaged: it begins with %#x, not %#x", blob[0], blobMagic)
+	}
+	body := blob[:len(blob)-4]
+	if sum := binary.BigEndian.Uint32(blob[len(body):]); sum != crc32.ChecksumIEEE(body) {
+		return nil, fmt.Errorf("share: the blob is damaged: of %d bytes the checksum is %#x, not %#x", len(blob), crc32.ChecksumIEEE(body), sum)
+	}
+	if v := blob[1]; v != blobVersion { // after the checksum: what is damaged is of no version
+		return nil, &VersionError{int(v)}
+	}
+	r := reader{all: body, at: 2}
+	b := &Book{}
+	b.Incarnation, b.Configuration = r.text(), r.text()
+	b.Turn, b.Era = r.number(), r.number()
+	b.Shift, b.Slack = time.Duration(r.signed()), time.Duration(r.signed())
+	b.Latest, b.Quiet = r.instant(), r.instant()
+	b.Blank = r.number() != 0
+	b.From, b.Base, b.Gather, b.Forgot = r.text(), r.number(), r.instant(), r.instant()
+	b.State = []byte(r.text())
+	n := r.number()
+	if n > nodesMost {
+		r.fail("%d nodes", n)
+	}
+	for i := uint64(0); i < n && r.err == nil; i++ {
+		var e Entry
+		e.ID, e.Name = r.text(), r.text()
+		e.Turn, e.At = r.number(), r.number()
+		e.Open, e.Most, e.Asks, e.Asked = r.cost(), r.cost(), r.cost(), r.number()
+		e.Until, e.Next = b.Latest.Add(time.Duration(r.signed())), b.Latest.Add(time.Duration(r.signed()))
+		e.Want, e.Mean = int64(min(r.number(), math.MaxInt32)), r.cost()
+		e.Served = r.number()
+		weight := r.number()
+		e.Weight, e.Brisk, e.Splits = weight>>2, weight>>1&1 == 1, weight&1 == 1
+		if e.Came = arrival(min(r.number(), uint64(arrivals))); e.Came == arrivals {
+			r.fail("an arrival that is none")
+		}
+		e.Least, e.Counts = r.number(), r.number()
+		b.Nodes = append(b.Nodes, e)
+	}
+	if r.err == nil && r.at != len(body) {
+		r.fail("%d bytes too many", len(body)-r.at)
+	}
+	return b, r.err
+}
+
+type reader struct {
+	all []byte
+	at  int
+	err error
+}
+
+func (r *reader) fail(format string, args ...any) {
+	if r.err == nil {
+		r.err = fmt.Errorf("share: the blob is damaged at byte %d of %d: %s", r.at, len(r.all), fmt.Sprintf(format, args...))
+	}
+}
+
+func (r *reader) number() uint64 {
+	if r.err != nil {
+		return 0
+	}
+	n, size := binary.Uvarint(r.all[r.at:])
+	if size <= 0 {
+		r.fail("no number")
+		return 0
+	}
+	r.at += size
+	return n
+}
+
+func (r *reader) signed() int64 {
+	n := r.number()
+	return int64(n>>1) ^ -int64(n&1)
+}
+
+func (r *reader) instant() mono.Time {
+	t := mono.Time(r.signed())
+	if t > mono.Max {
+		r.fail("no instant")
+	}
+	return t
+}
+
+func (r *reader) text() string {
+	n := r.number()
+	if n > uint64(len(r.all)-r.at) {
+		r.fail("%d bytes are to follow, and %d do", n, len(r.all)-r.at)
+	}
+	if r.err != nil {
+		return ""
+	}
+	r.at += int(n)
+	return string(r.all[r.at-int(n) : r.at])
+}
+
+func (r *reader) cost() (c limit.Cost) {
+	set := r.number()
+	if set >= 1<<len(c) {
+		r.fail("a unit that is none")
+	}
+	for u := range c {
+		if r.err == nil && set>>u&1 == 1 {
+			c[u] = int64(min(r.number(), limit.MaxCost))
+		}
+	}
+	return c
+}

@@ -1,0 +1,105 @@
+package node
+
+import (
+	"errors"
+	"hash/crc32"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"encoding/binary"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+func sample() *Book {
+	return &Book{Incarnation: "one", Configuration: "Rolling", Turn: 7, Era: 1 << 63, Shift: -5, Slack: 6, Latest: 1e18, Quiet: 2e18, State: []byte("state"),
+		Nodes: []Entry{
+			{ID: "a", Name: "host/1", Turn: 3, Open: limit.Cost{1, 0, 5}, Until: 1e18 + 2e9, Next: 1e18 - 1, Want: 9, Mean: limit.Cost{1}, Served: 4, Weight: 1000, Least: 200, Counts: 1500, Splits: true},
+			{ID: "b"},
+		}}
+}
+
+func TestBlob(t *testing.T) {
+	b := sample()
+	got, err := Decode(b.encode())
+	if err != nil || !reflect.DeepEqual(got, b) {
+		t.Errorf("of %+v comes %+v, %v", b, got, err)
+	}
+	blob := b.encode()
+	for i := range blob {
+		blob[i] ^= 1
+		if _, err := Decode(blob); err == nil || !strings.Contains(err.Error(), "damaged") {
+			t.Fatalf("byte %d is another, and it is not noticed: %v", i, err)
+		}
+		blob[i] ^= 1
+		if _, err := Decode(blob[:i]); err == nil {
+			t.Fatalf("the first %d bytes are taken", i)
+		}
+	}
+	body := blob[:len(blob)-4]
+	body[1] = 9
+	var version *VersionError
+	if _, err := Decode(binary.BigEndian.AppendUint32(body, crc32.ChecksumIEEE(body))); !errors.As(err, &version) || version.Version != 9 {
+		t.Errorf("of another version: %v", err)
+	}
+}
+
+// Whatever the bytes, with a checksum that fits, there is an error or a book, and a node makes a turn of it.
+func FuzzDecode(f *testing.F) {
+	blob := sample().encode()
+	f.Add(blob[:len(blob)-4])
+	f.Fuzz(func(t *testing.T, body []byte) {
+		b, err := Decode(binary.BigEndian.AppendUint32(body, crc32.ChecksumIEEE(body)))
+		if err != nil {
+			return
+		}
+		if again, err := Decode(b.encode()); err != nil || again.Turn != b.Turn || len(again.Nodes) != len(b.Nodes) {
+			t.Fatalf("of %+v comes %+v, %v", b, again, err)
+		}
+		n := New(Config{New: func() limit.Keeper { return limit.MustRolling(5, time.Second) }, ID: "me"})
+		b.Configuration = n.says
+		for i := range mono.Time(3) {
+			n.Asked(limit.One)
+			n.Begin(i)
+			if _, err := n.Read(i, i, Reading{Clock: int64(b.Latest), Wall: int64(b.Latest), Incarnation: b.Incarnation, Steady: true, Blob: b.encode()}); err != nil {
+				t.Fatal(err)
+			}
+			n.End(i, nil)
+		}
+	})
+}
+
+// The bounds hold for a clock that runs 50 ppm fast or slow, and a clock that was set is noticed.
+func TestBounds(t *testing.T) {
+	for _, ppm := range []float64{-50, 0, 50} {
+		ledger := func(p mono.Time) mono.Time { return 1e15 + p + mono.Time(float64(p)*ppm/1e6) }
+		b, book := bounds{}, &Book{Era: 1}
+		for i := range mono.Time(200) {
+			began := i * mono.Time(time.Second)
+			at, read := began.Add(time.Duration(i%7)*time.Millisecond), began.Add(time.Duration(7+i%5)*time.Millisecond)
+			if b.known {
+				if got, unsure := b.check(began, read, ledger(at)); got != ledger(at) || unsure != 0 {
+					t.Fatalf("%v ppm: a right clock is taken for a wrong one at %v", ppm, at)
+				}
+				off := 3 * time.Second
+				if i%2 == 0 {
+					off = -off
+				}
+				got, unsure := b.check(began, read, ledger(at).Add(off))
+				if got > ledger(at) || got.Add(unsure) < ledger(at) {
+					t.Fatalf("%v ppm: a clock that was set by %v is corrected to %v and %v, not %v", ppm, off, got, unsure, ledger(at))
+				}
+			}
+			b = b.with(sampled(began, read, ledger(at), book))
+			for _, d := range []time.Duration{-time.Second, 0, time.Second / 2} {
+				p := read.Add(d)
+				if lo, hi := b.by(p); p.Add(lo) > ledger(p) || p.Add(hi) < ledger(p) {
+					t.Fatalf("%v ppm: at %v it is %v, not within %v and %v", ppm, p, ledger(p), p.Add(lo), p.Add(hi))
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package node
+
+import (
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+// The store's clock is set back by an hour while nobody is there: who comes next goes on where the ledger was, and does not wait for that hour.
+func TestClockSetBackWhileNobodyIsThere(t *testing.T) {
+	const quota = 20
+	c := Config{New: func() limit.Keeper { return limit.MustRolling(quota, time.Second) }, ID: "a"}
+	reading := func(p mono.Time, set time.Duration, blob []byte) Reading {
+		clock := int64(1e18) + int64(p) + int64(set)
+		return Reading{Clock: clock, Wall: clock, Incarnation: "one", Blob: blob}
+	}
+	rested := reading(0, 0, nil)
+	blob := Rested(c, &rested)
+	turn := func(n *Node, p mono.Time, set time.Duration) {
+		n.Begin(p)
+		next, err := n.Read(p, p+ms, reading(p, set, blob))
+		if err == nil {
+			blob = next
+		}
+		n.End(p+ms, err)
+	}
+	p := mono.Time(time.Second)
+	a := New(c)
+	a.Asked(limit.One)
+	a.Waiting(quota)
+	for sent := 0; sent < quota; {
+		turn(a, p, 0)
+		for p += 250 * ms; sent < quota && a.Ready(p, limit.One) <= p; sent++ {
+			a.Settle(p, a.Admit(p, limit.One), limit.Outcome{Result: limit.Accepted})
+		}
+	}
+	a.Close()
+	turn(a, p, 0)
+	if a.In() {
+		t.Fatal("it has not left")
+	}
+	c.ID = "b"
+	b := New(c)
+	began := p
+	for b.Ready(p, limit.One) > p {
+		if p.Sub(began) > 10*time.Second {
+			t.Fatalf("nothing may be sent for %v", p.Sub(began))
+		}
+		b.Asked(limit.One)
+		turn(b, p, -time.Hour)
+		p += 250 * ms
+	}
+}

@@ -1,0 +1,160 @@
+package node
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+// crowd are so many nodes, each of which asks for a lot, at a store that is no longer quiet. They take turns each quarter of a second until p, the last of
+// them at p.
+func crowd(t *testing.T, s *shelf, many int) (nodes []*Node, p mono.Time) {
+	for i := range many {
+		nodes = append(nodes, asking(string(rune('a'+i)), 100))
+	}
+	apart := 250 * ms / mono.Time(many)
+	for p < 12_000*ms {
+		for _, n := range nodes {
+			p += apart
+			s.turn(t, n, p)
+			for n.Ready(p+ms, limit.One) <= p+ms { // and what it has it sends, and that is answered
+				n.Settle(p+2*ms, n.Admit(p+ms, limit.One), limit.Outcome{Result: limit.Accepted})
+			}
+		}
+	}
+	return nodes, p
+}
+
+// forget has the store lose all that it had.
+func (s *shelf) forget() { s.blob, s.incarnation = nil, s.incarnation+", and again" }
+
+// Whoever comes to a store that forgot puts what it knows, if that is later than what somebody else put, and nothing is granted until all have come.
+// Then nothing is set aside for what was told: it is known.
+func TestAllCome(t *testing.T) {
+	s := &shelf{incarnation: "one"}
+	nodes, p := crowd(t, s, 4)
+	latest := nodes[3].knows.Turn
+	s.forget()
+	for i, n := range []*Node{nodes[1], nodes[0], nodes[3]} {
+		had := n.holds()
+		book := s.turn(t, n, p+1000*ms+mono.Time(i)*20*ms)
+		base := []uint64{latest - 2, latest - 2, latest}[i]
+		if book.From != "one" || book.Base != base || of(book, n.config.ID).Open != had {
+			t.Errorf("when %d had come: from %q, base %d, want %d, of %v: %+v", i+1, book.From, book.Base, base, had, book.Nodes)
+		}
+	}
+	book := s.turn(t, nodes[2], p+1060*ms)
+	if told := of(book, book.toldID()).Open; book.From != "" || told != (limit.Cost{}) || of(book, "c").Open[0] < 10 {
+		t.Errorf("when all had come: from %q, told %v, c has %+v", book.From, told, of(book, "c"))
+	}
+}
+
+// Those who do not come are not waited for longer than it takes to come. For each of them as much is set aside as it may hold, and as much again for
+// what it told that nobody knows, if few are missing; for more, all that was free.
+func TestSomeAreMissing(t *testing.T) {
+	for missing := 1; missing <= 3; missing += 2 {
+		s := &shelf{incarnation: "one"}
+		nodes, p := crowd(t, s, 4)
+		s.forget()
+		for i := range 4 - missing {
+			s.turn(t, nodes[i], p+1000*ms+mono.Time(i)*ms)
+		}
+		stranger := asking("stranger", 100)
+		stranger.bounds, stranger.in = nodes[0].bounds, true
+		stranger.Begin(p + 1100*ms)
+		if _, err := stranger.Read(p+1100*ms, p+1101*ms, Reading{Clock: int64(1e18 + p + 1100*ms), Wall: int64(1e18 + p + 1100*ms), Incarnation: s.incarnation, Blob: s.blob}); !errors.Is(err, ErrWait) {
+			t.Errorf("while it is gathered who does not know what the store had is told %v", err)
+		}
+		had := nodes[0].holds()
+		book := s.turn(t, nodes[0], p+1200*ms)
+		if book.From == "" || of(book, "a").Open != had {
+			t.Errorf("200 ms after the first came: from %q, a has %+v", book.From, of(book, "a"))
+		}
+		d := of(book, "d").Open[0]
+		book = s.turn(t, nodes[0], p+1300*ms)
+		told := limit.AppendUsage(nil, nodes[0].fresh, mono.Time(1e18)+p+1300*ms)[0].Used
+		for _, e := range book.Nodes {
+			told -= e.Open[limit.Requests]
+		}
+		if want := map[int]int64{1: d, 3: 100}[missing]; book.From != "" || d < 30 || told != want {
+			t.Errorf("%d missing, one of which may hold %d: from %q, %d may have been told, want %d: %+v", missing, d, book.From, told, want, book.Nodes)
+		}
+	}
+}
+
+// A node that is alone with the store, as others are cut off, tells no more than it may hold until they are no longer waited for; one that has just come
+// tells nothing before the others have seen it.
+func TestToldIsBounded(t *testing.T) {
+	s := &shelf{incarnation: "one"}
+	nodes, p := crowd(t, s, 4)
+	d, told := nodes[3], int64(0)
+	most := of(d.knows, "d").Most[0]
+	alone := func(n *Node, from, to mono.Time) (told int64) {
+		for q := from; q <= to; q += 100 * ms {
+			n.Begin(q)
+			blob, err := n.Read(q, q+ms, Reading{Clock: int64(1e18 + q), Wall: int64(1e18 + q), Incarnation: s.incarnation, Blob: s.blob})
+			if err == nil {
+				s.blob, told = blob, told+int64(n.Telling())
+			}
+			n.End(q+ms, err)
+			for n.Ready(q+2*ms, limit.One) <= q+2*ms {
+				n.Settle(q+2*ms, n.Admit(q+2*ms, limit.One), limit.Outcome{Result: limit.Accepted})
+			}
+		}
+		return told
+	}
+	if told = alone(d, p+100*ms, p+2500*ms); told == 0 || told > most {
+		t.Errorf("alone it told %d, and may hold %d", told, most)
+	}
+	if told = alone(d, p+2600*ms, p+4500*ms); told <= most {
+		t.Errorf("when others are not waited for it told %d, and might hold %d", told, most)
+	}
+	s = &shelf{incarnation: "one"}
+	nodes, p = crowd(t, s, 4)
+	e := asking("e", 100)
+	e.bounds = nodes[3].bounds
+	if told = alone(e, p+100*ms, p+1500*ms); told > 0 || e.holds() == (limit.Cost{}) {
+		t.Errorf("having come it told %d, and has %v", told, e.holds())
+	}
+	for i, n := range slices.Concat(nodes[:3], nodes[:3]) {
+		s.turn(t, n, p+1600*ms+mono.Time(i)*30*ms)
+	}
+	if told = alone(e, p+1800*ms, p+1800*ms); told == 0 {
+		t.Errorf("when three of four had seen it it told nothing, and has %v", e.holds())
+	}
+	if e.began.Sub(p) > 2*time.Second {
+		t.Fatal("the others are no longer there")
+	}
+}
+
+// What a node told in a turn that was not put, for all that it knows, it tells again, and that is a part of what it may tell.
+func TestToldAgainIsBounded(t *testing.T) {
+	s := &shelf{incarnation: "one"}
+	nodes, p := crowd(t, s, 4)
+	d, told := nodes[3], int64(0)
+	most := of(d.knows, "d").Most[0]
+	for i, q := 0, p+100*ms; q <= p+2500*ms; i, q = i+1, q+100*ms {
+		d.Begin(q)
+		blob, err := d.Read(q, q+ms, Reading{Clock: int64(1e18 + q), Wall: int64(1e18 + q), Incarnation: s.incarnation, Blob: s.blob})
+		if err == nil && i%2 == 1 {
+			err = errors.New("no answer, and nothing was put")
+		}
+		if err == nil {
+			s.blob, told = blob, told+int64(d.Telling())
+		}
+		d.End(q+ms, err)
+		for range 5 {
+			if d.Ready(q+2*ms, limit.One) > q+2*ms {
+				break
+			}
+			d.Settle(q+2*ms, d.Admit(q+2*ms, limit.One), limit.Outcome{Result: limit.Accepted})
+		}
+	}
+	if told == 0 || told > most {
+		t.Errorf("alone it told %d, and may hold %d", told, most)
+	}
+}

@@ -1,0 +1,119 @@
+package node
+
+import (
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+// pool is what a node was granted and has not used: parts, each from an instant of the ledger on, in the order of these.
+type pool struct {
+	parts []part
+}
+
+type part struct {
+	at   mono.Time
+	cost limit.Cost
+}
+
+func (g *pool) sum() (all limit.Cost) {
+	for i := range g.parts {
+		plus(&all, &g.parts[i].cost)
+	}
+	return all
+}
+
+// covers returns from when on the pool has cost.
+func (g *pool) covers(cost limit.Cost) (at mono.Time, ok bool) {
+	at = mono.Min
+	for i := range g.parts {
+		if covered(&cost) {
+			break
+		}
+		p := &g.parts[i]
+		if shared(&cost, &p.cost) {
+			at = max(at, p.at)
+		}
+		minus(&cost, &p.cost)
+	}
+	return at, covered(&cost)
+}
+
+func covered(c *limit.Cost) bool {
+	for _, n := range c {
+		if n > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// shared says whether two costs have a unit in common.
+func shared(a, b *limit.Cost) bool {
+	for u := range a {
+		if a[u] > 0 && b[u] > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// take takes cost out, the earliest first. It returns from when on all of that was there, and whether it was.
+func (g *pool) take(cost limit.Cost) (at mono.Time, all bool) {
+	at = mono.Min
+	kept := g.parts[:0]
+	for _, p := range g.parts {
+		if shared(&cost, &p.cost) {
+			at = max(at, p.at)
+		}
+		for u := range cost {
+			n := min(max(cost[u], 0), p.cost[u])
+			cost[u] -= n
+			p.cost[u] -= n
+		}
+		if !covered(&p.cost) {
+			kept = append(kept, p)
+		}
+	}
+	g.parts = kept
+	return at, covered(&cost)
+}
+
+// add adds a part where it belongs.
+func (g *pool) add(p part) {
+	i := len(g.parts)
+	for i > 0 && g.parts[i-1].at > p.at {
+		i--
+	}
+	if i > 0 && g.parts[i-1].at == p.at {
+		plus(&g.parts[i-1].cost, &p.cost)
+		return
+	}
+	g.parts = append(g.parts, part{})
+	copy(g.parts[i+1:], g.parts[i:])
+	g.parts[i] = p
+}
+
+// trim takes out what is more than most, the latest first, and returns it.
+func (g *pool) trim(most limit.Cost) (out limit.Cost) {
+	over := g.sum()
+	for u := range over {
+		over[u] = max(over[u]-max(most[u], 0), 0)
+	}
+	for i := len(g.parts) - 1; i >= 0; i-- {
+		p := &g.parts[i]
+		for u := range over {
+			n := min(over[u], p.cost[u])
+			over[u] -= n
+			p.cost[u] -= n
+			out[u] += n
+		}
+	}
+	kept := g.parts[:0]
+	for _, p := range g.parts {
+		if !covered(&p.cost) {
+			kept = append(kept, p)
+		}
+	}
+	g.parts = kept
+	return out
+}

@@ -1,0 +1,41 @@
+package node
+
+import (
+	"errors"
+	"time"
+
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+// Quiet is that nothing is granted for a while, until all that may have been granted before no longer counts.
+type Quiet struct {
+	For time.Duration // from the turn on; 0: there is no such thing
+	// Why is ErrNew, ErrForgotten, ErrAlone, or what is damaged; nil where another node has found out.
+	Why error
+}
+
+// Why nothing is granted for a while.
+var (
+	ErrNew       = errors.New("share: the store does not have this limit: nobody came before, or it has lost it")
+	ErrForgotten = errors.New("share: the store was restarted since, and may have lost what was granted")
+	ErrAlone     = errors.New("share: the store was away, and processes sent their parts of the limit")
+)
+
+// quiet has nothing granted before an instant.
+func (t *pending) quiet(why error, until mono.Time) {
+	if until > t.book.Quiet {
+		t.book.Quiet, t.why = until, why
+	}
+}
+
+// silence is what a turn that was put found. Why stays the same as long as that lasts.
+func (n *Node) silence(t *pending) (q Quiet) {
+	if t.now >= t.book.Quiet {
+		return q
+	}
+	q = Quiet{t.book.Quiet.Sub(t.now), t.why}
+	if q.Why == nil {
+		q.Why = n.view.Quiet.Why
+	}
+	return q
+}

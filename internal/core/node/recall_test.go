@@ -1,0 +1,218 @@
+package node
+
+import (
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+// shelf is a store of one blob, whose clock is p.
+type shelf struct {
+	blob        []byte
+	incarnation string
+}
+
+const ms = mono.Time(time.Millisecond)
+
+// turn has a node take a turn that is put, and returns the book then.
+func (s *shelf) turn(t *testing.T, n *Node, p mono.Time) *Book {
+	t.Helper()
+	n.Begin(p)
+	blob, err := n.Read(p, p+ms, Reading{Clock: int64(1e18 + p), Wall: int64(1e18 + p), Incarnation: s.incarnation, Blob: s.blob})
+	if err == nil {
+		s.blob = blob
+	}
+	n.End(p+ms, err)
+	b, err := Decode(s.blob)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// of is what a book has of a node, or nothing.
+func of(b *Book, id string) (e Entry) {
+	if there := b.entry(id); there != nil {
+		e = *there
+	}
+	return e
+}
+
+// asking is a node before whose driver many wait.
+func asking(id string, limitOf int64) *Node {
+	n := New(Config{ID: id, New: func() limit.Keeper { return limit.MustRolling(limitOf, time.Second) }})
+	n.Line(1000, limit.One)
+	return n
+}
+
+// two are two nodes at a store that is no longer quiet, which take turns each quarter of a second until p.
+func two(t *testing.T, s *shelf) (a, b *Node, p mono.Time) {
+	a, b = asking("a", 100), asking("b", 100)
+	for ; p < 10_000*ms; p += 250 * ms {
+		s.turn(t, a, p)
+		s.turn(t, b, p+100*ms)
+	}
+	return a, b, p
+}
+
+// Whoever comes first to a store that forgot says who was there, with all that each may hold, and what was told since counts until a window
+// later; then the others have what they had.
+func TestRecall(t *testing.T) {
+	s := &shelf{incarnation: "one"}
+	a, b, p := two(t, s)
+	before := s.turn(t, a, p)
+	s.turn(t, b, p+50*ms) // of which a knows nothing
+	s.blob, s.incarnation = nil, "two"
+	after := s.turn(t, a, p+200*ms)
+	if e, was := of(after, "b"), of(before, "b"); e.Open != was.Most || was.Most[0] < 20 || e.Until.Sub(after.Latest) != 2*time.Second {
+		t.Errorf("after the store forgot b has %+v, before it %+v", e, was)
+	}
+	if after.Era != before.Era || after.Turn != before.Turn+1 || after.Quiet > after.Latest || len(after.Nodes) != 4 {
+		t.Errorf("after the store forgot: %+v", after)
+	}
+	joined := b.joined
+	if again := s.turn(t, b, p+300*ms); of(again, "b").Open == of(after, "b").Open || b.joined != joined {
+		t.Errorf("b, which was there, has %+v", of(again, "b"))
+	}
+	for q := p + 400*ms; q < p+1200*ms; q += 200 * ms {
+		if at := a.Ready(q, limit.One); at <= q && len(a.pool.parts) == 0 {
+			t.Fatalf("at %v a may send", q)
+		}
+		book := s.turn(t, a, q)
+		if q < p+1100*ms && of(book, "a").Open[0] > of(after, "a").Open[0] {
+			t.Errorf("%v after it forgot, a was granted something", time.Duration(q-p))
+		}
+	}
+	if book := s.turn(t, a, p+1400*ms); of(book, "a").Open[0] == 0 {
+		t.Errorf("a window after it forgot, a has nothing: %+v", book.Nodes)
+	}
+}
+
+// Who comes back after others no longer waited for it gives back what it has not sent, and holds no more than a newcomer, for all that it
+// knows: the store may have been read at the end of its call. If the store forgets that it came, what the book has of it ends when it would have.
+func TestReturned(t *testing.T) {
+	s := &shelf{incarnation: "one"}
+	a, b, p := two(t, s)
+	before := s.turn(t, b, p)
+	for q := p + 100*ms; q <= p+3900*ms; q += 200 * ms {
+		s.turn(t, a, q)
+	}
+	blob := s.blob
+	b.Begin(p + 3950*ms)
+	put, err := b.Read(p+3950*ms, p+4050*ms, Reading{Clock: int64(1e18 + p + 4000*ms), Wall: int64(1e18 + p + 4000*ms), Incarnation: "one", Blob: s.blob})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.blob = put
+	b.End(p+4060*ms, nil)
+	book, err := Decode(put)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := of(book, "b"); of(before, "b").Most[0] < 20 || e.Most[0] != 0 || e.Open[0] > 4 {
+		t.Errorf("before it was away b has %+v, and after that %+v", of(before, "b"), e)
+	}
+	s.blob = blob
+	for q := p + 4100*ms; q <= p+4500*ms; q += 200 * ms {
+		s.turn(t, a, q)
+	}
+	was := s.turn(t, a, p+4700*ms)
+	s.blob, s.incarnation = nil, "two"
+	if e := of(s.turn(t, a, p+5000*ms), "b"); e.Open != of(was, "b").Open || e.Until != of(was, "b").Until {
+		t.Errorf("after the store forgot, b, which was away for long, has %+v, before it %+v", e, of(was, "b"))
+	}
+}
+
+// Whoever was away for longer than others wait for says nothing of what there was, and the store is quiet; somebody who was there until the end
+// says it all the same, beside who has come meanwhile.
+func TestRecallLate(t *testing.T) {
+	s := &shelf{incarnation: "one"}
+	a, b, p := two(t, s)
+	for ; p < 14_000*ms; p += 250 * ms {
+		s.turn(t, b, p)
+	}
+	s.blob, s.incarnation = nil, "two"
+	if book := s.turn(t, a, p); !book.Blank || book.Quiet.Sub(book.Latest) < 8*time.Second {
+		t.Errorf("a, which was away for 4 s, has %+v", book)
+	}
+	s.turn(t, asking("c", 100), p+10*ms)
+	book := s.turn(t, b, p+20*ms)
+	if book.Blank || book.Quiet > book.Latest || of(book, "b").ID == "" || of(book, "a").ID == "" {
+		t.Errorf("b, which was there, has %+v", book)
+	}
+}
+
+// A name that was removed, of which the store forgot nothing else, is quiet: whoever removed it may want another limit.
+func TestRemovedIsNotRecalled(t *testing.T) {
+	s := &shelf{incarnation: "one"}
+	a, _, p := two(t, s)
+	s.blob = nil
+	if book := s.turn(t, a, p); !book.Blank || book.Quiet.Sub(book.Latest) < 8*time.Second {
+		t.Errorf("after it was removed a has %+v", book)
+	}
+}
+
+// A node that finds itself in a book that another has recalled holds no more than it knows itself that it may: it may have asked for less since
+// then, and somebody who knows that may recall it next.
+func TestRecalledIsNoMoreThanKnown(t *testing.T) {
+	s := &shelf{incarnation: "one"}
+	a, b, p := two(t, s)
+	s.turn(t, a, p)
+	b.mayHold = limit.Cost{limit.Requests: 3}
+	s.blob, s.incarnation = nil, "two"
+	s.turn(t, a, p+100*ms)
+	if book := s.turn(t, b, p+200*ms); of(book, "b").Most[0] != 3 {
+		t.Errorf("b may hold %d by its own knowledge 3", of(book, "b").Most[0])
+	}
+}
+
+// Who has just come, and finds before all others that the store forgot, is told to be quiet, and is away for a second: what the others recall is not
+// kept for it meanwhile.
+func TestNewcomerFirst(t *testing.T) {
+	s := &shelf{incarnation: "one"}
+	nodes, p := crowd(t, s, 4)
+	s.forget()
+	late := asking("late", 100)
+	p += 1000 * ms
+	if book := s.turn(t, late, p); !book.Blank || of(book, "late").Want == 0 || late.Next() < p+900*ms {
+		t.Fatalf("who came first has %+v, and its next turn is in %v", book, time.Duration(late.Next()-p))
+	}
+	for i, n := range nodes {
+		if book := s.turn(t, n, p+300*ms+mono.Time(i)*10*ms); book.Blank || of(book, "late").ID == "" || of(book, "late").Want > 0 {
+			t.Errorf("when %d more have come, who came first has %+v", i+1, of(book, "late"))
+		}
+	}
+}
+
+// Where the store forgot lately, who was away for somewhat longer than grants hold is bounded as well, and not kept for with all that it may hold if the
+// store forgets again. Half a minute later it is neither.
+func TestReturnedWarned(t *testing.T) {
+	for _, x := range []struct {
+		after   mono.Time // that the store forgot
+		bounded bool
+	}{{8_000 * ms, true}, {29_000 * ms, true}, {35_000 * ms, false}} {
+		s := &shelf{incarnation: "one"}
+		a, b, p := two(t, s)
+		s.forget()
+		end := p + x.after
+		for ; p < end; p += 250 * ms {
+			s.turn(t, a, p)
+			s.turn(t, b, p+100*ms)
+		}
+		was := of(s.turn(t, b, p), "b")
+		for q := p + 100*ms; q <= p+2700*ms; q += 200 * ms {
+			s.turn(t, a, q)
+		}
+		put, known := s.blob, *a.knows
+		if e := of(s.turn(t, b, p+2900*ms), "b"); (e.Most == limit.Cost{}) != x.bounded {
+			t.Errorf("%v after the store forgot: b, which was away for 2.9 s, has %+v, and before that %+v", time.Duration(x.after), e, was)
+		}
+		s.blob, a.knows = put, &known
+		s.forget()
+		if e := of(s.turn(t, a, p+3000*ms), "b"); (e.Until == was.Until) != (x.bounded && x.after < 29_000*ms) {
+			t.Errorf("%v after the store forgot, which it does again: b, which was away for 2.9 s, has %+v, and before that %+v", time.Duration(x.after), e, was)
+		}
+	}
+}

@@ -1,0 +1,482 @@
+package node
+
+import (
+	"errors"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+// ErrWait says that a newcomer cannot know yet what time it is in the ledger. Nothing is to be put.
+var ErrWait = errors.New("share: the store's clock is not known yet")
+
+// Change changes the limit for all nodes, such as by SetLimit. It is called for as many turns as it takes until it is known to be put.
+type Change func(l limit.Limiter, now mono.Time) error
+
+// pending is a turn that was read and may or may not be put.
+type pending struct {
+	*Node
+	book     *Book
+	limiter  limit.Keeper
+	now      mono.Time // in the ledger
+	began    mono.Time // the call's beginning, by the node's clock
+	bounds   bounds
+	mine     Entry
+	others   []Entry
+	told     int // so many answers are told
+	changed  int
+	granted  []part
+	keeps    limit.Cost // what is held, without what is told
+	leaves   bool
+	wantsNow bool
+	held     limit.Lease // of what is in the pool
+	shift    time.Duration
+	heirs    int  // nodes that want more, with this one
+	parted   bool // some sent by their parts before it
+	came     uint64
+	// holdsBack says that answers are not told that might be, but for what mayTell says.
+	holdsBack bool
+	why       error // nothing is granted for a while, as this turn found out
+	steady    bool
+	whole     limit.Cost // of each unit; 0: it is not limited
+	was       []byte     // what the store had, if that was a book
+}
+
+// Begin notes that a turn begins. Call Read with what the store says, as often as it says something, and End when the store's call returns.
+func (n *Node) Begin(p mono.Time) {
+	n.turn++
+	n.last = max(p, n.last)
+	n.pace.elapsed = n.last.Sub(max(n.began, n.last.Add(-time.Minute)))
+	n.began = n.last
+	n.pending = nil
+}
+
+// Read makes a turn of a reading that was taken between began and read. It returns what to put, or an error: then nothing is to be put.
+func (n *Node) Read(began, read mono.Time, r Reading) ([]byte, error) {
+	n.pending = nil
+	b, why, err := n.decode(&r, read)
+	if err != nil {
+		return nil, err
+	}
+	t, err := n.read(b, began, read, &r, why == errRecalled)
+	var damaged *damagedState
+	if errors.As(err, &damaged) {
+		why = err
+		t, err = n.read(n.blank(&r, n.bounds.era), began, read, &r, false)
+	}
+	if err != nil {
+		return nil, err
+	}
+	switch why {
+	case nil:
+		t.was = r.Blob
+	case errRecalled:
+	default:
+		t.why = why
+	}
+	n.pending = t
+	return t.book.encode(), nil
+}
+
+type damagedState struct{ error }
+
+func (e *damagedState) Error() string { return "share: the blob is damaged: " + e.error.Error() }
+
+// decode returns the book that a reading has, or what this node knows of it or a new one where what was there is lost, and why that is.
+func (n *Node) decode(r *Reading, read mono.Time) (b *Book, why, err error) {
+	if len(r.Blob) == 0 {
+		if n.recalls(nil, r, read) {
+			return n.recalled(nil, r), errRecalled, nil
+		}
+		return n.blank(r, n.bounds.era), ErrNew, nil
+	}
+	b, err = Decode(r.Blob)
+	var version *VersionError
+	switch {
+	case errors.As(err, &version):
+		return nil, nil, err
+	case err != nil:
+		return n.blank(r, n.bounds.era), err, nil
+	case b.Configuration == n.says && n.recalls(b, r, read):
+		return n.recalled(b, r), errRecalled, nil
+	case b.Incarnation != r.Incarnation:
+		return n.blank(r, b.Era), ErrForgotten, nil
+	case b.Configuration != n.says:
+		return nil, nil, &ConfigurationError{n.says, b.Configuration}
+	}
+	return b, nil, nil
+}
+
+// blank is a book in which nothing is granted until all that was granted before no longer counts, whoever got it.
+func (n *Node) blank(r *Reading, era uint64) *Book {
+	now := mono.Time(r.Wall)
+	b := &Book{Incarnation: r.Incarnation, Configuration: n.says, Blank: true, Era: n.nextEra(era, r), Shift: time.Duration(r.Wall - r.Clock), Latest: now}
+	b.Quiet = now.Add(n.config.TTL + n.config.Late).Add(n.config.New().Span())
+	if n.config.Fault == NoQuiet {
+		b.Quiet = now
+	}
+	return b
+}
+
+// Rested is what a store has in which nothing counts that was granted, and nobody is: for simulations, whose first hour is not to be quiet.
+func Rested(c Config, r *Reading) []byte {
+	b := New(c).blank(r, 0)
+	b.Quiet, b.Blank = b.Latest, false
+	return b.encode()
+}
+
+// nextEra makes up the name of an era. It is not used again, by anybody.
+func (n *Node) nextEra(era uint64, r *Reading) uint64 {
+	h := uint64(14695981039346656037)
+	for _, c := range []byte(n.config.ID) {
+		h = (h ^ uint64(c)) * 1099511628211
+	}
+	for _, v := range []uint64{era, uint64(r.Clock), n.turn} {
+		h = (h ^ v) * 1099511628211
+		h ^= h >> 29
+	}
+	return h
+}
+
+// locate finds out what time it is in the ledger, and corrects the book where the store's clock was set.
+func (n *Node) locate(b *Book, began, read mono.Time, r *Reading) (now mono.Time, known bounds, err error) {
+	now = mono.Time(r.Clock).Add(b.Shift)
+	switch {
+	case b.Turn == 0: // it is new
+	case n.bounds.known && n.bounds.era == b.Era:
+		known = n.bounds
+		if n.config.Fault != NoSlack {
+			known = known.slacken(b.Slack)
+		}
+		at, unsure := known.check(began, read, now)
+		if at != now || unsure > 0 {
+			if n.config.Fault == ShiftAhead {
+				at, unsure = at.Add(unsure), 0
+			}
+			b.Shift += at.Sub(now)
+			b.Slack += unsure
+			now, known = at, known.slacken(b.Slack)
+		}
+	case r.Steady, n.config.Fault == TrustsClock:
+	case n.alone(b):
+		n.newEra(b, &now, r)
+	default:
+		s := n.seen
+		if s == nil || s.incarnation != r.Incarnation || s.era != b.Era || !s.agrees(began, read, r.Clock) {
+			n.seen = &sight{began, read, r.Clock, r.Incarnation, b.Era, b.Turn}
+			return 0, known, ErrWait
+		}
+		if b.Turn == s.turn {
+			if began.Sub(s.read) < n.config.presence() { // somebody may be there who says what the store had, if it forgets
+				return 0, known, ErrWait
+			}
+			n.newEra(b, &now, r)
+		}
+	}
+	return now, known.with(sampled(began, read, now, b)), nil
+}
+
+// alone tells whether nobody else is in the book.
+func (n *Node) alone(b *Book) bool {
+	for i := range b.Nodes {
+		if b.Nodes[i].ID != n.config.ID {
+			return false
+		}
+	}
+	return true
+}
+
+// newEra begins one: nobody who knows the time of the last is there, and the store's clock is believed, unless it was set back.
+func (n *Node) newEra(b *Book, now *mono.Time, r *Reading) {
+	if n.config.Fault == EraKept {
+		return
+	}
+	if *now < b.Latest {
+		b.Shift += b.Latest.Sub(*now)
+		*now = b.Latest
+	}
+	b.Era, b.Slack = n.nextEra(b.Era, r), 0
+}
+
+// agrees says whether nobody can have set the store's clock between two readings.
+func (s *sight) agrees(began, read mono.Time, clock int64) bool {
+	d := time.Duration(clock - s.clock)
+	least, most := began.Sub(s.read), read.Sub(s.began)
+	return d >= least-least/drift-1 && d <= most+most/drift+1
+}
+
+// read is Read with the book that there is, which the store had forgotten if it is recalled.
+func (n *Node) read(b *Book, began, read mono.Time, r *Reading, recalled bool) (*pending, error) {
+	now, known, err := n.locate(b, began, read, r)
+	if err == nil && recalled {
+		err = n.recall(b, now)
+	}
+	if err == nil {
+		err = n.gather(b, now, read)
+	}
+	if err != nil {
+		return nil, err
+	}
+	t := &pending{Node: n, book: b, now: now, began: began, bounds: known, mine: Entry{ID: n.config.ID}, steady: r.Steady}
+	there := false
+	t.came = nobody
+	for i := range b.Nodes {
+		if e := &b.Nodes[i]; e.ID == n.config.ID {
+			there, t.mine = true, *e
+		} else {
+			t.others = append(t.others, *e)
+		}
+	}
+	switch {
+	case there:
+		if t.came = n.came; !n.in {
+			t.came = t.mine.At
+		}
+		n.wasPut(t.mine.Turn, t.mine.At)
+		t.leastMost()
+		t.returned(read)
+	case n.in: // given up, or lost with the book
+		n.lapse()
+	}
+	if b.From != "" { // its own turn will be the last that the book has, and none of these told in that
+		for i := range n.answers {
+			n.answers[i].told = 0
+		}
+	}
+	if err := t.settle(); err != nil {
+		return nil, err
+	}
+	t.endSplit()
+	t.divide()
+	t.write()
+	return t, nil
+}
+
+// wasPut drops the answers that were told in a turn that is known to have been put, which was no later than so many-th of the book.
+func (n *Node) wasPut(turn, in uint64) {
+	kept := n.answers[:0]
+	var told limit.Cost
+	for _, a := range n.answers {
+		if a.told == 0 || a.told > turn {
+			kept = append(kept, a)
+		} else if n.config.Fault != ToldTwice {
+			minus(&n.flight, &a.cost)
+			plus(&told, &a.cost)
+		} else {
+			kept = append(kept, a)
+		}
+	}
+	n.answers = kept
+	n.note(in, told)
+}
+
+// lapse gives up all that was granted and not written.
+func (n *Node) lapse() {
+	n.in = false
+	if n.config.Fault == KeepsGrants {
+		return
+	}
+	n.pieces++
+	n.pool.parts = nil
+	for i := range n.answers {
+		n.answers[i].told = 0
+	}
+}
+
+// settle makes the limiter, with all that is open in it, and settles what there is news of.
+func (t *pending) settle() error {
+	t.limiter = t.config.New()
+	var open limit.Cost
+	type gone struct {
+		lease limit.Lease
+		at    mono.Time
+	}
+	var dead []gone
+	left := t.others[:0]
+	late := t.config.Late
+	if t.config.Fault == GivesUpEarly {
+		late = 0
+	}
+	for _, e := range t.others {
+		if end := e.Until.Add(late); end <= t.now {
+			dead = append(dead, gone{t.limiter.Admit(mono.Min, e.Open), end})
+			continue
+		}
+		plus(&open, &e.Open)
+		left = append(left, e)
+	}
+	t.others = left
+	t.told = t.ripe()
+	t.keeps = t.flight
+	leases := make([]limit.Lease, t.told)
+	for i := range leases {
+		minus(&t.keeps, &t.answers[i].cost)
+		leases[i] = t.limiter.Admit(mono.Min, t.answers[i].cost)
+	}
+	plus(&open, &t.keeps)
+	t.trimPool()
+	t.limiter.Admit(mono.Min, open)
+	t.held = t.limiter.Admit(mono.Min, t.pool.sum())
+	if len(t.book.State) > 0 {
+		if err := t.limiter.Restore(t.book.State); err != nil {
+			return &damagedState{err}
+		}
+	}
+	for _, g := range dead {
+		t.limiter.Settle(t.now, g.lease, limit.Outcome{Result: limit.Failed, ArrivedAgo: ago(t.now, g.at)})
+	}
+	for i, l := range leases {
+		t.limiter.Settle(t.now, l, t.outcome(&t.answers[i]))
+	}
+	for _, f := range t.changes {
+		if t.book.From == "" && f(t.limiter, t.now) == nil {
+			t.changed++
+		}
+	}
+	return nil
+}
+
+// outcome is what is told of an answer: by when its request had arrived, in the ledger.
+func (t *pending) outcome(a *answer) limit.Outcome {
+	o := a.outcome
+	_, hi := t.bounds.by(a.at)
+	at := a.at.Add(hi)
+	if t.config.Fault == BoundsSwapped {
+		lo, _ := t.bounds.by(a.at)
+		at = a.at.Add(lo)
+	}
+	switch {
+	case o.ArrivedAgo != 0:
+		at = at.Add(-o.ArrivedAgo)
+	case o.Result == limit.Unknown:
+		at = at.Add(t.config.Late)
+	}
+	o.ArrivedAgo = ago(t.now, t.grained(at))
+	o.RTT = 0
+	return o
+}
+
+// grained rounds an instant up, so that what arrived at about one time takes one entry of a limiter's memory, whichever node told it.
+func (t *pending) grained(at mono.Time) mono.Time {
+	grain := mono.Time(t.grain)
+	if over := at % grain; over > 0 {
+		at += grain - over
+	} else {
+		at -= over
+	}
+	return at
+}
+
+// ago says an instant as limit.Outcome does, where 0 is none.
+func ago(now, at mono.Time) time.Duration {
+	if at == now {
+		return -1
+	}
+	return now.Sub(at)
+}
+
+// write writes the book.
+func (t *pending) write() {
+	b := t.book
+	b.Turn++
+	b.Blank = b.Blank && t.now < b.Quiet
+	b.Latest = max(b.Latest, t.now)
+	b.State = t.limiter.AppendState(nil)
+	e := &t.mine
+	e.Name, e.Turn, e.Splits, e.Weight, e.Least = t.config.Name, t.turn, t.config.Split, uint64(t.config.Weight*1000), uint64(t.config.Least*1000)
+	e.Brisk = t.began.Sub(t.put) < t.config.TTL/4
+	e.At, e.Open = b.Turn, t.keeps
+	all := t.pool.sum()
+	plus(&e.Open, &all)
+	for i := range t.granted {
+		plus(&e.Open, &t.granted[i].cost)
+	}
+	e.Until = t.now.Add(t.config.TTL)
+	poll := t.poll(t.heirs)
+	t.shift = t.apart(poll)
+	e.Next = t.now.Add(poll + t.shift + t.took)
+	e.Mean = t.mean()
+	t.leaves = e.Open == (limit.Cost{}) && !t.wantsNow
+	b.Nodes = t.others
+	if !t.leaves {
+		b.Nodes = append(b.Nodes, *e)
+	}
+}
+
+// End notes how a turn ended: nil if it was put, what Read returned if it was that, and otherwise the store's error: then nobody knows.
+func (n *Node) End(p mono.Time, err error) {
+	n.last = max(p, n.last)
+	t := n.pending
+	n.pending = nil
+	switch {
+	case err == nil && t != nil:
+		n.commit(t)
+		n.pace.put(n.last.Sub(n.began), t.shift, t.heirs-1)
+	case errors.Is(err, ErrWait):
+		n.pace.waits++
+	default:
+		n.pace.failed()
+		if Away(err) {
+			n.failedAlone(n.last, t != nil)
+		}
+		if t == nil {
+			break
+		}
+		n.unsure(t)
+		for i := range n.answers[:t.told] {
+			if a := &n.answers[i]; a.told == 0 {
+				a.told = n.turn
+			}
+		}
+		if n.config.Fault == ForgetsAnswers {
+			n.wasPut(n.turn, t.book.Turn)
+		}
+	}
+}
+
+func (n *Node) commit(t *pending) {
+	n.bounds, n.seen, n.split = t.bounds, nil, nil
+	if n.put = t.began; !n.in || t.parted { // parts of others are not known before they have come
+		n.joined = t.began
+	}
+	if !n.wanted {
+		n.wantedFrom = t.began
+	}
+	n.in, n.wanted = !t.leaves, t.wantsNow
+	n.came, n.heldBack = min(t.came, t.book.Turn), t.holdsBack
+	n.until = t.began.Add(n.config.TTL)
+	n.served = t.mine.Served
+	n.fresh = t.limiter
+	n.knows, n.mayHold, n.doubts = t.book, t.mine.Most, false
+	n.view = View{Book: t.book, Quiet: n.silence(t)}
+	var told limit.Cost
+	for i := range n.answers[:t.told] {
+		minus(&n.flight, &n.answers[i].cost)
+		plus(&told, &n.answers[i].cost)
+	}
+	n.note(t.book.Turn, told)
+	n.answers = append(n.answers[:0], n.answers[t.told:]...)
+	n.changes = n.changes[t.changed:]
+	for _, g := range t.granted {
+		if n.config.Fault == GrantsAtOnce {
+			g.at = mono.Min
+		}
+		n.pool.add(g)
+	}
+	n.asks = false // whoever waits is asked again
+}
+
+// Telling returns how many answers are told in the turn under way.
+func (n *Node) Telling() int {
+	if n.pending == nil {
+		return 0
+	}
+	return n.pending.told
+}
+
+// HeldBack tells whether there are answers that its last turn might not tell yet, as others had no turns since those before.
+func (n *Node) HeldBack() bool { return n.heldBack }
+
+// Alter has a change made for all nodes, in the next turn.
+func (n *Node) Alter(f Change) { n.changes = append(n.changes, f) }

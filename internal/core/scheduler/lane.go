@@ -1,0 +1,237 @@
+package scheduler
+
+import (
+	"math/bits"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+// levels of a lane's skip list. Each has an eighth of the tickets of the one below: 100,000 take 50 steps to find one.
+const levels = 5
+
+// Lane is tickets that may go the same ways.
+type Lane struct {
+	// The order of the fields is by cache line, since of a thousand lanes hardly any is in the cache. Every turn needs the first line,
+	// most turns also that of least, and one in eight the second.
+	line    *Line
+	sole    *Way // its way; nil: it has several
+	count   int
+	granted uint64
+	claims  int32 // how many of its ways claim
+	fill    int32 // how many tickets behind the first are looked at, and how often one may be overtaken
+	// Watched says that Config.Watch is to be told.
+	Watched bool
+	alone   bool // no other lane has its limits
+	own     bool // each limit is in one way only: each way is the first where it is parked, and looked at when its instant comes
+	ends    [levels]struct{ head, tail *Ticket }
+
+	least    limit.Cost // what those that wait surely use
+	reviewed uint64     // line.changes of the latest Review
+
+	// Of is the driver's.
+	Of      any
+	ways    []*Way
+	share   *Share // nil: none of its limits is fair
+	config  LaneConfig
+	largest limit.Cost // with Fill: of each unit, the largest cost since it was empty
+
+	// These are for a lane of several ways. While nobody waits, the ways that were found ready are kept in order, and the parked ones stay
+	// where they are. So the next ticket of the same cost asks only the way that the one before it took.
+	asked limit.Cost // the cost that the ways were last asked for
+	loose []*Way
+	ready turns
+	lanes int // line.lanes at the time when alone was found out
+}
+
+// First returns the ticket whose turn it is, or nil.
+func (a *Lane) First() *Ticket { return a.ends[0].head }
+
+// Len returns how many tickets wait.
+func (a *Lane) Len() int { return a.count }
+
+// Granted returns how many tickets went, those included that never waited.
+func (a *Lane) Granted() uint64 { return a.granted }
+
+// Ways returns the ways, which are not to be changed.
+func (a *Lane) Ways() []*Way { return a.ways }
+
+// At returns the limit that the first ticket waits for, by the way that will be ready soonest, and its verdict there: an instant,
+// limit.AfterSettle, or limit.Never. If nobody waits, nil and 0.
+func (a *Lane) At() (*Limit, mono.Time) {
+	if a.count == 0 {
+		return nil, 0
+	}
+	var on *Limit
+	at := limit.Never
+	for _, w := range a.ways {
+		if w.state == parked && (on == nil || w.ready < at) {
+			on, at = w.at, w.ready
+		}
+	}
+	return on, at
+}
+
+// distinct returns the limits of all ways, each once.
+func (a *Lane) distinct() map[*Limit]bool {
+	all := map[*Limit]bool{}
+	for _, w := range a.ways {
+		for _, m := range w.limits {
+			all[m] = true
+		}
+	}
+	return all
+}
+
+// isAlone tells whether no other lane has one of its limits.
+func (a *Lane) isAlone() bool {
+	if a.lanes != a.line.lanes {
+		a.lanes, a.alone = a.line.lanes, true
+		for _, w := range a.ways {
+			for _, m := range w.limits {
+				a.alone = a.alone && m.lanes == 1
+			}
+		}
+	}
+	return a.alone
+}
+
+// soonest returns when the first of the ways will be ready that are parked, by the latest verdicts.
+func (a *Lane) soonest() mono.Time {
+	at := limit.Never
+	for _, w := range a.ways {
+		at = min(at, w.ready)
+	}
+	return at
+}
+
+// height of a ticket is drawn from its number, so that a run can be repeated.
+func height(seq int64) uint8 {
+	h := uint64(seq) * 0x9e3779b97f4a7c15
+	h ^= h >> 32
+	return uint8(min(1+bits.TrailingZeros64(h|1<<62)/3, levels))
+}
+
+// insert puts t where its Place belongs.
+func (a *Lane) insert(t *Ticket) {
+	t.height = height(t.seq)
+	if last := a.ends[0].tail; last == nil || last.before(t) {
+		t.prev = last
+		for v := range t.height {
+			if a.ends[v].tail == nil {
+				a.ends[v].head = t
+			} else {
+				a.ends[v].tail.next[v] = t
+			}
+			a.ends[v].tail = t
+		}
+	} else {
+		a.insertWithin(t)
+	}
+	a.count++
+	more(&a.least, t.uses())
+	if a.fill > 0 {
+		for u, n := range &t.Cost {
+			a.largest[u] = max(a.largest[u], n)
+		}
+	}
+}
+
+// before finds, on each level, the last ticket before t; nil: it would be the first.
+func (a *Lane) before(t *Ticket) (p [levels]*Ticket) {
+	var at *Ticket
+	for v := levels - 1; v >= 0; v-- {
+		next := a.ends[v].head
+		if at != nil {
+			next = at.next[v]
+		}
+		for next != nil && next.before(t) {
+			at, next = next, next.next[v]
+		}
+		p[v] = at
+	}
+	return p
+}
+
+func (a *Lane) insertWithin(t *Ticket) {
+	p := a.before(t)
+	for v := range t.height {
+		after := &a.ends[v].head
+		if p[v] != nil {
+			after = &p[v].next[v]
+		}
+		t.next[v], *after = *after, t
+		if t.next[v] == nil {
+			a.ends[v].tail = t
+		}
+	}
+	t.prev = p[0]
+	if t.next[0] != nil {
+		t.next[0].prev = t
+	}
+}
+
+// remove takes t out.
+func (a *Lane) remove(t *Ticket) {
+	next := t.next[0]
+	if t.prev == nil {
+		for v := range t.height {
+			if a.ends[v].head = t.next[v]; a.ends[v].head == nil {
+				a.ends[v].tail = nil
+			}
+			t.next[v] = nil
+		}
+	} else {
+		p := [levels]*Ticket{t.prev}
+		if t.height > 1 {
+			p = a.before(t)
+		}
+		for v := range t.height {
+			after := &a.ends[v].head
+			if p[v] != nil {
+				after = &p[v].next[v]
+			}
+			if *after = t.next[v]; *after == nil {
+				a.ends[v].tail = p[v]
+			}
+			t.next[v] = nil
+		}
+	}
+	if next != nil {
+		next.prev = t.prev
+	}
+	t.prev = nil
+	a.count--
+	if a.count == 0 {
+		a.least, a.largest = limit.Cost{}, limit.Cost{}
+		return
+	}
+	less(&a.least, t.uses())
+}
+
+// walked is how many tickets are counted one by one to tell what is ahead of a place in the midst of the lane.
+const walked = 64
+
+// ahead returns how many tickets would be before one of this place, and what they will surely use; it may say less of both. The sum is
+// valid until the lane changes or is asked again.
+func (a *Lane) ahead(place mono.Time) (n int, least *limit.Cost) {
+	last := a.ends[0].tail
+	if last == nil || last.Place <= place {
+		return a.count, &a.least
+	}
+	least = &a.line.asker.Least
+	n, *least = a.count, a.least
+	for range walked {
+		n--
+		less(least, last.uses())
+		if last = last.prev; last == nil || last.Place <= place {
+			return n, least
+		}
+	}
+	n, *least = 0, limit.Cost{}
+	for t := a.ends[0].head; t != nil && t.Place <= place && n < walked; t = t.next[0] {
+		n++
+		more(least, t.uses())
+	}
+	return n, least
+}

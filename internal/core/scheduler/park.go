@@ -1,0 +1,456 @@
+package scheduler
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+// thefts is how often others may take what the first of a lane has waited for, before it claims all its limits. A smaller number costs
+// throughput (docs/decisions/0011-one-line.md); with any, nobody starves.
+const thefts = 8
+
+// ask returns when t may go by w, and, if that is not now, the limit that it has to wait for: the one that will be ready last, and if there
+// are several of those the first. t is the first of its lane, or comes to an empty one.
+func (l *Line) ask(now mono.Time, w *Way, t *Ticket) (at mono.Time, on *Limit) {
+	at = now
+	cost := t.Cost // passed on from a pointer it would be copied twice each time
+	for _, m := range w.limits {
+		r := m.Limiter.Ready(now, cost)
+		if r <= now && len(m.parked.all)+len(m.claims) > 0 {
+			r = m.held(now, w, t)
+		}
+		if r > at {
+			at, on = r, m
+		}
+	}
+	return at, on
+}
+
+// held returns now if t, going by w, has the best right to what m has left; otherwise when whoever has a better one may go.
+func (m *Limit) held(now mono.Time, w *Way, t *Ticket) mono.Time {
+	if len(m.claims) > 0 && m.claims[0].lane != w.lane {
+		if c := m.claims[0].lane.ends[0].head; c.before(t) {
+			return limit.AfterSettle
+		}
+	}
+	if len(m.parked.all) == 0 || m.parked.first().lane == w.lane {
+		return now
+	}
+	h := m.top()
+	if h == nil {
+		return now
+	}
+	if m.fair != nil && h.lane.share != w.lane.share {
+		if start := w.turn(m); h.start > start || h.start == start && !h.earlier(t.Place, t.seq) {
+			return now
+		}
+	} else if !h.earlier(t.Place, t.seq) {
+		return now
+	}
+	return min(max(m.first, now+1), limit.AfterSettle)
+}
+
+func (w *Way) earlier(place mono.Time, seq int64) bool {
+	return w.place < place || w.place == place && w.seq < seq
+}
+
+// top returns the first way that waits at m. It unparks those of lanes in which nobody waits any more.
+func (m *Limit) top() *Way {
+	for len(m.parked.all) > 0 {
+		w := m.parked.first()
+		if w.lane.count > 0 {
+			return w
+		}
+		if w.lane.own {
+			w.lane.doubt(w)
+			return nil
+		}
+		m.line.unpark(w)
+		w.lane.loosen(w)
+	}
+	return nil
+}
+
+// choose returns a way by which t may go now, or when the soonest way may be gone. t is the first of its lane, or comes to an empty one.
+func (l *Line) choose(now mono.Time, a *Lane, t *Ticket) (*Way, mono.Time) {
+	if w := a.sole; w != nil {
+		at, on := l.ask(now, w, t)
+		w.on = on
+		return w, at
+	}
+	if a.count > 0 { // it stands behind others, and the ways wait for those
+		return nil, limit.AfterSettle
+	}
+	switch {
+	case a.own && t.Cost != a.asked:
+		l.reask(now, a, t)
+	case !a.own && (t.Cost != a.asked || !a.isAlone()):
+		a.loosenAll()
+		a.asked = t.Cost
+	}
+	if len(a.loose) > 1 {
+		slices.SortFunc(a.loose, func(v, w *Way) int { return cmp.Or(cmp.Compare(v.used, w.used), v.Index-w.Index) })
+	}
+	for i := 0; i < len(a.loose); i++ { // it may grow
+		l.put(now, a.loose[i], t)
+		a.loose[i].doubted = false
+	}
+	a.loose = a.loose[:0]
+	for w := a.ready.first; w != nil; w = a.ready.first {
+		if w.asked == t.seq || l.put(now, w, t) <= now {
+			return w, now
+		}
+	}
+	if a.own {
+		if slices.ContainsFunc(a.ways, func(w *Way) bool { return w.ready < limit.Never }) {
+			return nil, limit.AfterSettle
+		}
+		return nil, limit.Never
+	}
+	for _, w := range a.ways {
+		// It was parked behind another way of this lane at the same limit, where nobody looked at it.
+		if w.ready <= now && l.put(now, w, t) <= now {
+			return w, now
+		}
+	}
+	return nil, a.soonest()
+}
+
+// reask asks the ways of a lane, whose limits no other way has, for another cost than the one before. Those that were ready are asked
+// when their turn comes.
+func (l *Line) reask(now mono.Time, a *Lane, t *Ticket) {
+	a.asked = t.Cost
+	for _, w := range a.ways {
+		if w.state == parked && !w.doubted {
+			l.put(now, w, t)
+		}
+	}
+}
+
+// put asks w about t, which comes to an empty lane, and then lists w as ready, or parks it.
+func (l *Line) put(now mono.Time, w *Way, t *Ticket) mono.Time {
+	a := w.lane
+	at, on := l.ask(now, w, t)
+	switch {
+	case at <= now && w.state == ready && !w.doubted: // it keeps its turn
+		return at
+	case at <= now && w.state == ready:
+		a.ready.remove(w)
+		w.ready, w.asked = at, t.seq
+		a.ready.insert(w)
+		return at
+	case at > now && w.state == parked && w.at == on && a.own && at < limit.Never && !w.barred:
+		w.ready, on.first = at, at
+		l.rouse(on, at)
+		return at
+	case w.state == ready:
+		a.ready.remove(w)
+	}
+	l.unpark(w)
+	if at > now {
+		l.park(w, on, at, t)
+		return at
+	}
+	w.ready, w.asked, w.state = at, t.seq, ready
+	a.ready.insert(w)
+	return at
+}
+
+// parkAll has the ways of a lane wait for its only ticket. at is what choose has just said of it.
+func (l *Line) parkAll(a *Lane, t *Ticket, at mono.Time) {
+	if a.sole != nil {
+		l.park(a.sole, a.sole.on, at, t)
+		return
+	}
+	if a.own {
+		return
+	}
+	for _, w := range a.ways { // choose has parked them; now they get the rank of t
+		l.rerank(w, t)
+	}
+}
+
+// share notes that a way of another lane has a limit of this one, too. From now on the rank at which its ways are parked matters.
+func (l *Line) share(a *Lane) {
+	if a.count > 0 {
+		for _, w := range a.ways {
+			if w.state == parked {
+				l.rerank(w, a.ends[0].head)
+			}
+		}
+	}
+	a.own = false
+}
+
+// renew has the ways of a lane wait for its new first ticket. All of them are parked, since somebody was waiting.
+func (l *Line) renew(a *Lane) {
+	t := a.ends[0].head
+	if a.sole != nil {
+		l.inherit(a.sole, t)
+		return
+	}
+	if t.Cost == a.asked && a.isAlone() && a.fill == 0 {
+		return // what the limits said of the ticket before holds for this one, and no other lane is there
+	}
+	a.asked = t.Cost
+	for _, w := range a.ways {
+		l.inherit(w, t)
+	}
+}
+
+// inherit gives a parked way the rank of another ticket, and has its limit looked at.
+func (l *Line) inherit(w *Way, t *Ticket) {
+	w.ready = min(w.ready, limit.AfterSettle) // Never was said of another cost
+	l.rerank(w, t)
+	l.mark(w.at)
+}
+
+// empty unparks the ways of a lane in which nobody waits any more. In a lane of several ways that shares no limit with another they stay:
+// the next ticket, if it costs the same, finds them where they belong.
+func (l *Line) empty(a *Lane) {
+	if a.sole == nil && a.isAlone() {
+		return
+	}
+	for _, w := range a.ways {
+		if w.state == parked {
+			l.unpark(w)
+			a.loosen(w)
+		}
+	}
+}
+
+// park has w wait at m for t, which may go at the instant at.
+func (l *Line) park(w *Way, m *Limit, at mono.Time, t *Ticket) {
+	l.changes++
+	w.state, w.at, w.ready = parked, m, at
+	w.rank(m, t)
+	m.enqueue(w)
+	if m.parked.first() == w {
+		m.first = at
+		l.rouse(m, at)
+		l.reorder(m)
+	}
+}
+
+// rank gives w, parked at m, the rank of t. Where t wants more than m ever has it ranks behind everybody, since otherwise it would hold up
+// those who fit while it waits to go by another way.
+func (w *Way) rank(m *Limit, t *Ticket) {
+	w.place, w.seq, w.start = t.Place, t.seq, 0
+	if m.fair != nil {
+		w.start = w.turn(m)
+	}
+	if w.ready == limit.Never {
+		w.place, w.seq, w.start = mono.Max, math.MaxInt64, math.Inf(1)
+	}
+	if barred := w.ready == limit.Never; barred != w.barred {
+		w.barred = barred
+		if barred {
+			m.barred++
+		} else {
+			m.barred--
+		}
+	}
+}
+
+// turn returns the rank of w at m, which is fair. A claim goes before all turns: otherwise the two could wait for each other for ever.
+func (w *Way) turn(m *Limit) float64 {
+	if w.claims {
+		return math.Inf(-1)
+	}
+	return w.flow(m).start()
+}
+
+// readmit has the tickets asked about again that wanted more than m ever had, in their order: m may be larger now.
+func (l *Line) readmit(m *Limit) {
+	for _, w := range m.ways {
+		switch {
+		case !w.barred || w.at != m:
+		case w.lane.count == 0:
+			l.unpark(w)
+			w.lane.loosen(w)
+		default:
+			w.ready = limit.AfterSettle
+			l.rerank(w, w.lane.ends[0].head)
+		}
+	}
+}
+
+// rerank gives a parked way the rank of another ticket.
+func (l *Line) rerank(w *Way, t *Ticket) {
+	m := w.at
+	w.rank(m, t)
+	m.requeue(w)
+	l.reorder(m)
+}
+
+// unpark takes w away from where it is parked, and has whoever is first there then looked at.
+func (l *Line) unpark(w *Way) {
+	m := w.at
+	if w.state != parked {
+		return
+	}
+	first := m.parked.first() == w
+	if len(m.parked.all) == 1 && first && (m.fair == nil || len(w.flow(m).rest.all) == 0) { // before the heaps lose the key that it is sorted by
+		m.first = limit.Never
+		l.rouse(m, limit.Never)
+		l.agenda.remove(&m.due)
+	}
+	m.dequeue(w)
+	if w.barred {
+		w.barred = false
+		m.barred--
+	}
+	w.state, w.at = loose, nil
+	if first && len(m.parked.all) > 0 {
+		l.mark(m)
+		l.reorder(m)
+	}
+}
+
+// mark has m looked at, if anybody waits for it.
+func (l *Line) mark(m *Limit) {
+	if m.due >= 0 || len(m.parked.all) == 0 {
+		return
+	}
+	var k key
+	if n := len(l.agenda.all); n > 0 { // most often it is the only one, and then its place does not matter
+		if n == 1 {
+			l.agenda.all[0].key = l.agenda.first().byPlace()
+		}
+		k = m.byPlace()
+	}
+	l.agenda.push(m, &m.due, k)
+}
+
+// reorder sorts m into the agenda by the place of whoever is first there now.
+func (l *Line) reorder(m *Limit) {
+	if m.due >= 0 && len(l.agenda.all) > 1 {
+		l.agenda.fix(&m.due, m.byPlace())
+	}
+}
+
+// rouse sets when m is to be looked at.
+func (l *Line) rouse(m *Limit, at mono.Time) {
+	if m.wake == at {
+		return
+	}
+	m.wake = at
+	switch {
+	case at >= limit.AfterSettle && m.timer >= 0:
+		l.timers.remove(&m.timer)
+	case at < limit.AfterSettle && m.timer < 0:
+		l.timers.push(m, &m.timer, m.byWake())
+	case at < limit.AfterSettle:
+		l.timers.fix(&m.timer, m.byWake())
+	default:
+		return
+	}
+	l.wake = limit.Never
+	if len(l.timers.all) > 0 {
+		l.wake = l.timers.first().wake
+	}
+}
+
+// claim keeps what the limits of w have from everybody later than t, the first of its lane. At every limit the claims are in the order of
+// places: otherwise two lanes could wait for each other for ever.
+func (l *Line) claim(w *Way, t *Ticket) {
+	if w.claims {
+		return
+	}
+	w.claims = true
+	w.lane.claims++
+	for _, m := range w.limits {
+		i := 0
+		for i < len(m.claims) && m.claims[i].lane.ends[0].head.before(t) {
+			i++
+		}
+		m.claims = slices.Insert(m.claims, i, w)
+	}
+}
+
+// bar ends the claim of a way by which t can never go: it would hold up all others for ever.
+func (l *Line) bar(w *Way, t *Ticket) {
+	if w.claims {
+		l.disclaim(w)
+		t.stolen = 0 // it may claim another
+	}
+}
+
+func (l *Line) disclaim(w *Way) {
+	if !w.claims {
+		return
+	}
+	w.claims = false
+	w.lane.claims--
+	for _, m := range w.limits {
+		m.claims = slices.DeleteFunc(m.claims, func(c *Way) bool { return c == w })
+		l.mark(m)
+	}
+}
+
+// What follows is for lanes of several ways: which of them are to be asked again.
+
+// never tells whether no way has room for cost, ever.
+func (a *Lane) never(now mono.Time, cost *limit.Cost) bool {
+	return !slices.ContainsFunc(a.ways, func(w *Way) bool {
+		return !slices.ContainsFunc(w.limits, func(m *Limit) bool { return m.Limiter.Ready(now, *cost) == limit.Never })
+	})
+}
+
+// doubt notes that w, wherever it is, is to be asked.
+func (a *Lane) doubt(w *Way) {
+	if !w.doubted {
+		w.doubted = true
+		a.loose = append(a.loose, w)
+	}
+}
+
+// loosen notes that w, which is not parked, is to be asked.
+func (a *Lane) loosen(w *Way) {
+	if a.sole == nil {
+		w.state = loose
+		a.doubt(w)
+	}
+}
+
+func (a *Lane) loosenAll() {
+	for _, w := range a.ways {
+		if w.state == ready {
+			a.ready.remove(w)
+		}
+		a.line.unpark(w)
+		a.loosen(w)
+	}
+}
+
+// ease notes that a ticket goes by w while nobody waits: w is to be asked again.
+func (a *Lane) ease(w *Way) {
+	if a.count > 0 {
+		return
+	}
+	if a.own {
+		a.doubt(w)
+		return
+	}
+	if w.state == ready {
+		a.ready.remove(w)
+	}
+	if w.state != loose {
+		a.line.unpark(w)
+		a.loosen(w)
+	}
+}
+
+// Bound says what the first that waits for m waits for.
+func (m *Limit) Bound(now mono.Time) limit.Bound {
+	w := m.top()
+	if w == nil {
+		return limit.Bound{}
+	}
+	_, b := limit.Explain(m.Limiter, now, w.lane.ends[0].head.Cost)
+	return b
+}

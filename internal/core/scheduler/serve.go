@@ -1,0 +1,641 @@
+package scheduler
+
+import (
+	"slices"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+// Try admits cost now or not at all, and makes no Ticket. It goes if at <= now; otherwise at is when both it and those before it in
+// the lane could go, as far as is known: an instant, limit.AfterSettle or limit.Never. If least is nil it is cost.Least().
+func (l *Line) Try(now mono.Time, a *Lane, cost, least *limit.Cost) (p Pass, at mono.Time) {
+	now = l.Tick(now)
+	if len(l.agenda.all) > 0 {
+		l.serve(now)
+	}
+	if least == nil {
+		least = cost
+		if !sure(cost) {
+			own := cost.Least()
+			least = &own
+		}
+	}
+	if a.count == 0 && a.sole != nil { // most often: nobody else is here, and the cost is all there is to ask about
+		w, c, alone := a.sole, *cost, true
+		at = now
+		for _, m := range w.limits {
+			if alone = len(m.parked.all)+len(m.claims) == 0; !alone {
+				break
+			}
+			at = max(at, m.Limiter.Ready(now, c))
+		}
+		switch {
+		case alone && at > now:
+			return Pass{}, at
+		case alone:
+			a.granted++
+			return l.admit(now, w, cost, least), at
+		}
+	}
+	l.seq++
+	t := &l.asker
+	t.Cost, t.Place, t.seq = *cost, mono.Max, l.seq
+	var w *Way
+	w, at = l.choose(now, a, t)
+	if a.count == 0 {
+		l.empty(a)
+	} else {
+		_, turn := a.At()
+		return Pass{}, max(at, min(turn, limit.AfterSettle))
+	}
+	if at > now {
+		if a.own {
+			at = a.soonest()
+		}
+		return Pass{}, at
+	}
+	a.granted++
+	return l.admit(now, w, cost, least), at
+}
+
+// Enter has t wait its turn, unless it can go at once, or there is no hope for it. The driver fills in Place, Deadline, Cost and Least
+// before. Other tickets may be granted by the call, so call Next after it. Next returns t only if Enter said that it is Waiting.
+func (l *Line) Enter(now mono.Time, a *Lane, t *Ticket) State {
+	now = l.Tick(now)
+	if len(l.agenda.all) > 0 {
+		l.serve(now)
+	}
+	l.seq++
+	t.lane, t.seq, t.passed, t.stolen = a, l.seq, 0, 0
+	n, ahead := a.ahead(t.Place)
+	t.Ahead = n
+	first := a.count == 0 || t.before(a.First())
+	var w *Way
+	at := limit.AfterSettle
+	if a.count == 0 || !within(&t.Cost, &a.ends[0].head.Cost) { // behind one that costs as much only its place counts
+		w, at = l.choose(now, a, t)
+	}
+	switch {
+	case at <= now && a.count == 0:
+		a.granted++
+		t.State = Granted
+	case at == limit.Never && a.never(now, &t.Cost):
+		t.State = Never
+	case t.Deadline < limit.AfterSettle && l.late(now, a, t, n, ahead):
+		t.State = Late
+	case l.config.Size > 0 && l.waiting >= l.config.Size, a.config.Size > 0 && a.count >= a.config.Size, a.share != nil && a.share.full():
+		t.State = Full
+	default:
+		t.State = Waiting
+	}
+	if t.State != Waiting {
+		if a.count == 0 {
+			l.empty(a)
+		}
+		if t.State == Granted {
+			t.Pass = l.admit(now, w, &t.Cost, t.uses())
+		}
+		return t.State
+	}
+	l.waiting++
+	if t.Metered {
+		for u, n := range &t.Cost {
+			t.Least[u] = max(min(t.Least[u], n, limit.MaxCost), 0)
+		}
+	}
+	a.insert(t)
+	a.tally(t, 1)
+	switch {
+	case first && a.count > 1:
+		l.renew(a)
+	case first:
+		l.parkAll(a, t, at)
+		l.watch(now, a)
+	case a.count <= int(a.fill)+1:
+		l.refill(a)
+	}
+	return Waiting
+}
+
+// late tells whether t cannot go by its deadline, with n tickets before it that will surely use what ahead says.
+func (l *Line) late(now mono.Time, a *Lane, t *Ticket, n int, ahead *limit.Cost) bool {
+	bound := l.soonest(now, a, &t.Cost, n, ahead)
+	if bound <= t.Deadline || bound == limit.AfterSettle {
+		return false
+	}
+	t.At = bound
+	return true
+}
+
+// soonest returns an instant before which cost cannot go by any way, with n tickets before it that will surely use what ahead says. What
+// the first ticket is told is no such instant: an answer that its limit did not foresee may make room earlier, and so may a ticket of
+// another lane that moves on to wait at another limit.
+func (l *Line) soonest(now mono.Time, a *Lane, cost *limit.Cost, n int, ahead *limit.Cost) mono.Time {
+	at := limit.Never
+	for _, w := range a.ways {
+		at = min(at, l.bound(now, w, cost, n, ahead))
+	}
+	// Only the next Fill tickets may pass the first, and only until it was passed Fill times.
+	if n == 0 || n < 2*int(a.fill) || within(&a.ends[0].head.Cost, cost) {
+		return at
+	}
+	turn := limit.Never
+	for _, w := range a.ways {
+		turn = min(turn, l.bound(now, w, &a.ends[0].head.Cost, 0, new(limit.Cost)))
+	}
+	return max(at, turn)
+}
+
+// within tells whether a is no larger than b.
+func within(a, b *limit.Cost) bool {
+	for u, n := range a {
+		if n > b[u] {
+			return false
+		}
+	}
+	return true
+}
+
+// bound returns an instant before which cost cannot go by w, with n tickets before it that will surely use what ahead says. Of requests in
+// flight, too, only the least that they will surely have used is counted.
+func (l *Line) bound(now mono.Time, w *Way, cost *limit.Cost, n int, ahead *limit.Cost) mono.Time {
+	at := now
+	if w.lane.sole == nil { // those before it may go other ways
+		n, ahead = 0, new(limit.Cost)
+	}
+	for _, m := range w.limits {
+		k, some := n, *ahead
+		if fill := int64(w.lane.fill); fill > 0 && n > 0 { // so many of those before it may end up behind it
+			k = max(n-int(fill), 0)
+			for u := range some {
+				if most := w.lane.largest[u]; most > 0 && some[u]/most < fill {
+					some[u] = 0
+				} else {
+					some[u] -= fill * most
+				}
+			}
+		}
+		less(&some, &m.spare)
+		at = max(at, limit.NotBefore(m.Limiter, now, k, some, *cost))
+	}
+	return at
+}
+
+// Ask returns an instant before which cost, come now, could not go behind those that wait in the lane, and how many they are. At
+// limit.AfterSettle or limit.Never no such instant is known. It changes nothing.
+func (l *Line) Ask(now mono.Time, a *Lane, cost, least *limit.Cost) (at mono.Time, ahead int) {
+	now = max(now, l.last)
+	at = limit.Never
+	for _, w := range a.ways {
+		t := now
+		for _, m := range w.limits {
+			t = max(t, m.Limiter.Ready(now, *cost))
+		}
+		at = min(at, t)
+	}
+	if _, turn := a.At(); turn >= limit.AfterSettle { // only an answer can tell
+		at = max(at, limit.AfterSettle)
+	}
+	if at < limit.AfterSettle {
+		at = l.soonest(now, a, cost, a.count, &a.least)
+	}
+	return at, a.count
+}
+
+// Leave takes a ticket that waits out of the line. False: it has its verdict.
+func (l *Line) Leave(now mono.Time, t *Ticket) bool {
+	if t.State != Waiting {
+		return false
+	}
+	l.Tick(now)
+	a := t.lane
+	l.end(t, None)
+	l.refill(a)
+	return true
+}
+
+// Settle closes the leases of a pass.
+func (l *Line) Settle(now mono.Time, p Pass, o limit.Outcome) {
+	now = l.Tick(now)
+	limits, leases := l.Close(&p)
+	for k, m := range limits {
+		m.Limiter.Settle(now, leases[k], o)
+		l.Touch(m)
+	}
+}
+
+// Close ends a pass, and leaves the rest of Settle to the driver, at the instant that Tick returns: to settle each lease at its limit,
+// and to Touch that. A driver may have an outcome for each; and an Outcome is 224 bytes, not to be passed on more often than need be.
+// What is returned holds until p or the Line is used for anything else.
+func (l *Line) Close(p *Pass) ([]*Limit, []limit.Lease) {
+	leases := p.lease[:]
+	if p.booked {
+		leases = l.closeBooked(p)
+	}
+	return p.Way.limits, leases
+}
+
+// Leases returns the leases of a pass that is not closed, in the order of its Way's limits. They hold until the Line is used for anything else.
+func (l *Line) Leases(p *Pass) []limit.Lease {
+	if p.booked {
+		return l.book.At(p.lease[0]).leases[:len(p.Way.limits)]
+	}
+	return p.lease[:]
+}
+
+// Fresh reports whether the request of a pass that is not closed may still be sent, as its limits say.
+func (l *Line) Fresh(p *Pass) bool {
+	for k, lease := range l.Leases(p) {
+		if !limit.Fresh(p.Way.limits[k].Limiter, lease) {
+			return false
+		}
+	}
+	return true
+}
+
+func (l *Line) closeBooked(p *Pass) []limit.Lease {
+	kept, limits := l.book.Return(p.lease[0]), p.Way.limits
+	if kept.metered {
+		for _, m := range limits {
+			less(&m.spare, &kept.spare)
+		}
+	}
+	return kept.leases[:len(limits)]
+}
+
+// Touch says that a limiter was changed, or that there is news of it: whoever waits for it is asked about again.
+func (l *Line) Touch(m *Limit) {
+	l.changes++
+	l.news(m)
+}
+
+// news has m looked at, for anybody.
+func (l *Line) news(m *Limit) {
+	if len(m.parked.all) > 0 {
+		l.wanted(m)
+	}
+}
+
+func (l *Line) wanted(m *Limit) {
+	if m.barred > 0 {
+		l.readmit(m)
+	}
+	l.mark(m)
+}
+
+// Changes returns a number that is larger after anything that may have changed what Try says.
+func (l *Line) Changes() uint64 { return l.changes }
+
+// Review is Touch, and also refuses all tickets that have no hope any more: those whose cost no longer fits, or not by their deadline.
+func (l *Line) Review(now mono.Time, m *Limit) {
+	now = l.Tick(now)
+	l.Touch(m)
+	l.serve(now) // a first ticket without hope is refused here, so that it is not counted ahead of the others
+	review := l.changes
+	for _, w := range m.ways {
+		if a := w.lane; a.reviewed != review {
+			a.reviewed = review
+			l.review(now, m, a)
+		}
+	}
+}
+
+func (l *Line) review(now mono.Time, m *Limit, a *Lane) {
+	w, n := a.ways[0], 0
+	ahead, waiting := limit.Cost{}, a.count
+	t := a.ends[0].head
+	if t != nil && a.sole != nil && w.at == m && m.parked.first() == w { // it has just been looked at
+		t, n, ahead = t.next[0], 1, *t.uses()
+	}
+	for t != nil {
+		next := t.next[0]
+		switch {
+		case a.never(now, &t.Cost):
+			l.refuse(t, Never)
+		case a.sole != nil && t.Deadline < limit.AfterSettle && l.late(now, a, t, n, &ahead):
+			l.refuse(t, Late)
+		default:
+			n++
+			more(&ahead, t.uses())
+		}
+		t = next
+	}
+	if a.count < waiting {
+		l.refill(a)
+	}
+}
+
+// refill has a lane looked at in which others may be among those that may pass the first.
+func (l *Line) refill(a *Lane) {
+	if a.fill == 0 || a.count == 0 {
+		return
+	}
+	for _, w := range a.ways {
+		l.mark(w.at)
+	}
+}
+
+// Tick notes what time has made ready, and returns the present.
+func (l *Line) Tick(now mono.Time) mono.Time {
+	l.last = max(l.last, now)
+	if l.wake <= l.last {
+		l.awake()
+	}
+	return l.last
+}
+
+func (l *Line) awake() {
+	for l.wake <= l.last {
+		m := l.timers.first()
+		l.mark(m)
+		l.rouse(m, limit.Never)
+	}
+}
+
+// Wake is the instant at which to call Next again, limit.Never if none is known.
+func (l *Line) Wake() mono.Time { return l.wake }
+
+// Soonest returns the ticket that Wake is for: the first of those that are known to go then. Nil: nobody.
+func (l *Line) Soonest() *Ticket {
+	if l.Wake() == limit.Never {
+		return nil
+	}
+	return l.timers.first().parked.first().lane.ends[0].head
+}
+
+// Pending tells whether there is anything for Next to do now.
+func (l *Line) Pending(now mono.Time) bool {
+	return l.told != nil || len(l.agenda.all) > 0 || l.wake <= now
+}
+
+// Next returns a ticket that has its verdict, in the order in which they got it, or nil. After it returned nil nobody waits who
+// could go, unless an earlier one waits for one of its limits.
+func (l *Line) Next(now mono.Time) *Ticket {
+	l.serve(l.Tick(now))
+	t := l.told
+	if t == nil {
+		return nil
+	}
+	l.told = t.next[0]
+	if l.told == nil {
+		l.untold = nil
+	}
+	t.next[0] = nil
+	return t
+}
+
+// admit opens the leases of a way. least is cost itself if that is what is surely used.
+func (l *Line) admit(now mono.Time, w *Way, cost, least *limit.Cost) Pass {
+	l.changes++
+	if w.lane.sole == nil {
+		l.turn++
+		w.used = l.turn
+		w.lane.ease(w)
+	}
+	metered := least != cost
+	c := *cost
+	if len(w.limits) == 1 && !metered {
+		m := w.limits[0]
+		if m.fair != nil {
+			w.advance(0, cost)
+		}
+		return Pass{Way: w, lease: [1]limit.Lease{m.Limiter.Admit(now, c)}}
+	}
+	lease, kept := l.book.Take()
+	if kept.metered = metered; metered {
+		for u, n := range cost {
+			n = min(max(n, 0), limit.MaxCost)
+			kept.spare[u] = n - min(max(least[u], 0), n)
+		}
+	}
+	for k, m := range w.limits {
+		kept.leases[k] = m.Limiter.Admit(now, c)
+		if metered {
+			more(&m.spare, &kept.spare)
+		}
+		if w.fair {
+			w.advance(k, cost)
+		}
+	}
+	return Pass{Way: w, lease: [1]limit.Lease{lease}, booked: true}
+}
+
+// sure tells whether cost is its Least, unless it only happens to be, in a fraction of the time: whether there is nothing of which a
+// request may come to use less.
+func sure(cost *limit.Cost) bool {
+	return cost[limit.Output]|cost[limit.Tokens]|cost[limit.Money]|cost[limit.Other] == 0
+}
+
+// more and less add c to a sum, and take it off.
+func more(sum, c *limit.Cost) {
+	for u, n := range c {
+		sum[u] += n
+	}
+}
+
+func less(sum, c *limit.Cost) {
+	for u, n := range c {
+		sum[u] -= n
+	}
+}
+
+// refuse gives a ticket that waits a verdict other than Granted.
+func (l *Line) refuse(t *Ticket, s State) {
+	l.end(t, s)
+	l.tell(t)
+}
+
+func (l *Line) tell(t *Ticket) {
+	if l.untold == nil {
+		l.told = t
+	} else {
+		l.untold.next[0] = t
+	}
+	l.untold = t
+}
+
+// end takes t out of its lane. If it was the first, the ways wait for the next.
+func (l *Line) end(t *Ticket, s State) {
+	a := t.lane
+	first := a.ends[0].head == t
+	a.remove(t)
+	a.tally(t, -1)
+	t.State = s
+	l.waiting--
+	if !first {
+		return
+	}
+	l.changes++
+	if a.claims > 0 {
+		for _, w := range a.ways {
+			l.disclaim(w)
+		}
+	}
+	if a.count == 0 {
+		l.empty(a)
+		l.watch(l.last, a)
+	} else {
+		l.renew(a)
+	}
+}
+
+// serve looks at all limits that have changed, in the order of the first tickets there, so that of two tickets that become ready at one
+// instant, at different limits, the earlier goes first.
+func (l *Line) serve(now mono.Time) {
+	for len(l.agenda.all) > 0 {
+		m := l.agenda.first()
+		if w := m.top(); w == nil || !l.look(now, m, w) {
+			l.agenda.remove(&m.due)
+		}
+	}
+}
+
+// look asks about the first that waits for m, and reports whether the next is to be looked at as well.
+func (l *Line) look(now mono.Time, m *Limit, w *Way) (more bool) {
+	a, t := w.lane, w.lane.ends[0].head
+	l.changes++
+	at, on := l.ask(now, w, t)
+	switch {
+	case at <= now:
+		l.grant(now, w, t)
+		return true
+	case a.sole != nil && l.hopeless(now, w, t, at):
+		return true
+	case at == limit.Never && a.never(now, &t.Cost):
+		for a.count > 0 && a.never(now, &a.ends[0].head.Cost) { // the next may cost the same, and nothing would have it looked at again
+			l.refuse(a.ends[0].head, Never)
+		}
+		return true
+	case on != m:
+		if at == limit.Never {
+			l.bar(w, t)
+		} else if t.stolen++; t.stolen == thefts {
+			l.claim(w, t)
+			if at, on = l.ask(now, w, t); at <= now { // it waited for another lane's turn alone, and a claim goes before turns
+				l.grant(now, w, t)
+				return true
+			}
+		}
+		l.unpark(w)
+		l.park(w, on, at, t)
+		l.watch(now, a)
+		return true
+	}
+	w.ready, m.first = at, at
+	if at == limit.Never && !w.barred {
+		l.bar(w, t)
+		l.rerank(w, t)
+		return true
+	}
+	if a.fill == 0 {
+		l.rouse(m, at)
+		l.watch(now, a)
+		return false
+	}
+	soon, filled := l.fill(now, w, t, at)
+	if filled {
+		if at, on = l.ask(now, w, t); at <= now || on != m {
+			return true
+		}
+		w.ready, m.first = at, at
+	}
+	l.rouse(m, min(soon, at))
+	l.watch(now, a)
+	return false
+}
+
+func (l *Line) watch(now mono.Time, a *Lane) {
+	if a.Watched && l.config.Watch != nil {
+		l.config.Watch(now, a)
+	}
+}
+
+// hopeless refuses t, whose verdict is at, if that is too late, and nothing can make it sooner than its deadline.
+func (l *Line) hopeless(now mono.Time, w *Way, t *Ticket, at mono.Time) bool {
+	if at >= limit.AfterSettle || at <= t.Deadline {
+		return false
+	}
+	b := l.bound(now, w, &t.Cost, 0, new(limit.Cost))
+	if b <= t.Deadline || b >= limit.AfterSettle {
+		return false
+	}
+	t.At = b
+	l.refuse(t, Late)
+	return true
+}
+
+// grant has the first of a lane go.
+func (l *Line) grant(now mono.Time, w *Way, t *Ticket) {
+	w.lane.granted++
+	t.Pass = l.admit(now, w, &t.Cost, t.uses())
+	l.end(t, Granted)
+	l.tell(t)
+}
+
+// fill lets tickets go by w ahead of t, the first of its lane, which may go there at the instant at, if they do not delay it, by whichever way
+// it will go. It returns whether any went, and when the next one may, if that is before at.
+func (l *Line) fill(now mono.Time, w *Way, t *Ticket, at mono.Time) (again mono.Time, filled bool) {
+	again = at
+	fill, u := w.lane.fill, t.next[0]
+	first, goes := l.foremost(now, w, t, at)
+	// Whoever goes ahead overtakes everybody before it, the first always among them. So nobody was overtaken more often than the first,
+	// and its count bounds all.
+	for n := fill; n > 0 && u != nil && t.passed < fill && goes < limit.AfterSettle; {
+		next := u.next[0]
+		may, when := l.mayPass(now, w, u, t, first, goes)
+		if !may {
+			again = min(again, when)
+			u = next
+			n--
+			continue
+		}
+		for v := u.prev; v != nil; v = v.prev {
+			v.passed++
+		}
+		w.lane.granted++
+		u.Pass = l.admit(now, w, &u.Cost, u.uses())
+		l.end(u, Granted)
+		l.tell(u)
+		filled = true // a ticket that may not pass now may not pass after another did, either, so one walk is enough
+		u = next
+	}
+	return again, filled
+}
+
+// foremost returns the way by which t, the first of its lane, may go before it may go by any other, and when: w, by which that is at the
+// instant at, or another.
+func (l *Line) foremost(now mono.Time, w *Way, t *Ticket, at mono.Time) (*Way, mono.Time) {
+	first := w
+	for _, v := range w.lane.ways {
+		if v == w {
+			continue
+		}
+		if goes, _ := l.ask(now, v, t); goes < at {
+			first, at = v, goes
+		}
+	}
+	return first, at
+}
+
+// mayPass tells whether u may go by w ahead of t, which may go by first at the instant at; and if not, when u may, before that: limit.Never if
+// it may not. What w has that first has not, t does not need.
+func (l *Line) mayPass(now mono.Time, w *Way, u, t *Ticket, first *Way, at mono.Time) (may bool, when mono.Time) {
+	own := now
+	for _, m := range w.limits {
+		r := m.Limiter.Ready(now, u.Cost)
+		if r <= now {
+			r = m.held(now, w, u)
+		}
+		own = max(own, r)
+	}
+	if own >= at {
+		return false, limit.Never
+	}
+	for _, m := range w.limits {
+		if (w == first || slices.Contains(first.limits, m)) && !limit.MayPass(m.Limiter, own, u.Cost, t.Cost, at) {
+			return false, limit.Never // nor later, unless something changes: it needs what t needs
+		}
+	}
+	return own <= now, own
+}

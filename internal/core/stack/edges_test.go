@@ -1,0 +1,210 @@
+package stack_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/core/stack"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/pool/backoff"
+)
+
+// What is known only with a limit is nothing without one, and comes from it otherwise.
+func TestWithAndWithoutALimit(t *testing.T) {
+	bare := plain(stack.Config{})
+	bare.Follow(at(time.Second))
+	limit.State(bare, at(time.Second), []limit.Stated{{Burst: 3}})
+	if bare.Misfits() != nil || bare.Lessons() != nil || bare.Learned() != 0 || bare.Own() != nil || limit.AppendUsage(nil, bare, 0) != nil || limit.Retreats(bare, 0) != nil {
+		t.Error("without a limit something is known of it")
+	}
+	limit.Trust(bare, 0)
+	if got := bare.Ready(0, limit.One); got != 0 {
+		t.Errorf("after a Follow of nothing it is ready at %v", got)
+	}
+
+	// Of 10 a second the server refuses every sixth: that is found out, and the limit heeded again after a Trust.
+	l := limit.MustRolling(10, time.Second)
+	g := plain(stack.Config{Limiter: l, Pause: backoff.Policy{Base: -1}})
+	now := at(0)
+	for range 5 {
+		for i := range 6 {
+			now = max(now, g.Ready(now, limit.One))
+			result := limit.Accepted
+			if i == 5 {
+				result = limit.Limited
+			}
+			g.Settle(now.Add(ms), g.Admit(now, limit.One), limit.Outcome{Result: result})
+		}
+		now = now.Add(2 * time.Second)
+	}
+	wrong := g.Misfits()
+	if len(wrong) != 1 || wrong[0].Rate.N != 10 || wrong[0].Refusals != 5 || len(g.Lessons()) != 1 || g.Learned() == 0 {
+		t.Fatalf("%+v, %+v", wrong, g.Lessons())
+	}
+	if all := limit.AppendUsage(nil, g, now); len(all) != 1 || all[0].Allowed != 10 || all[0].Fits != wrong[0].Fits {
+		t.Errorf("used are %+v", all)
+	}
+	if n, since := g.Unsettled(); n != 0 || since != limit.Never {
+		t.Errorf("%d are open, since %v", n, since)
+	}
+	limit.Trust(g, now)
+	if all := g.Misfits(); len(all) > 0 {
+		t.Errorf("trusted, and wrong is %+v", all)
+	}
+}
+
+// What a limiter that varies comes to be is known after a Follow: that the server counts output as it is produced, too.
+func TestFollows(t *testing.T) {
+	output := must(limit.NewProduced(limit.ProducedConfig{Limit: 1000, Window: time.Minute}))
+	for _, follows := range []bool{false, true} {
+		v := limit.NewVarying(limit.MustRolling(100, time.Second))
+		g := plain(stack.Config{Limiter: v})
+		v.Change(0, output)
+		want := at(time.Minute) // 5 tokens are left, and 300 are asked for
+		if follows {
+			g.Follow(0)
+			want = at(10 * ms) // of which one has to be there
+		}
+		o := limit.Outcome{Result: limit.Accepted, Known: 1 << limit.Output}
+		o.Remaining[limit.Output], o.Reset[limit.Output] = 5, time.Minute-10*ms
+		g.Settle(at(10*ms), g.Admit(0, limit.Cost{limit.Output: 1}), o)
+		if got := g.Ready(at(10*ms), limit.Cost{limit.Output: 300}); got != want {
+			t.Errorf("followed %v: ready at %v, want %v", follows, got, want)
+		}
+		v.Change(at(10*ms), limit.MustRolling(5, time.Second))
+	}
+}
+
+// What bounds its requests in flight and its pace together, and by which of them nobody may pass.
+func TestSeveralRules(t *testing.T) {
+	g := plain(stack.Config{Limiter: limit.MustRolling(3, time.Second), InFlight: 2, Gap: 10 * ms})
+	g.Admit(0, limit.One)
+	if got := g.Ready(0, limit.One); got != at(10*ms) {
+		t.Errorf("after a gap: %v", got)
+	}
+	if got := g.ReadyAfter(0, limit.One, limit.One); got != limit.AfterSettle {
+		t.Errorf("the third in flight: %v", got)
+	}
+	only := plain(stack.Config{InFlight: 2})
+	only.Admit(0, limit.One)
+	if got := only.ReadyAfter(0, limit.One, limit.One); got != limit.AfterSettle {
+		t.Errorf("the third of two in flight: %v", got)
+	}
+	if got := only.Ready(0, limit.One); got != 0 {
+		t.Errorf("the second of two in flight: %v", got)
+	}
+	blind := plain(stack.Config{Limiter: hidden{limit.MustRolling(3, time.Second)}})
+	if got := blind.ReadyAfter(0, limit.One, limit.One); got != limit.Never {
+		t.Errorf("over a limiter that does not foresee somebody may pass at %v", got)
+	}
+	if got := plain(stack.Config{}).ReadyAfter(at(time.Second), limit.One, limit.One); got != at(time.Second) {
+		t.Errorf("without any limit: %v", got)
+	}
+}
+
+// hidden is a limiter of which nothing more can be told.
+type hidden struct{ limit.Limiter }
+
+// Time that goes back is time that stands still, whatever is asked.
+func TestTimeGoesBack(t *testing.T) {
+	g := plain(stack.Config{})
+	l := &line{t, g, map[string]limit.Lease{}}
+	l.sends(time.Second, "a")
+	l.ends(2*time.Second, "a", asks(3*time.Second))
+	for _, now := range []time.Duration{0, 2 * time.Second} {
+		p, on := g.Paused(at(now))
+		if want := (stack.Pause{Since: at(2 * time.Second), Until: at(5 * time.Second), Next: at(5 * time.Second), Why: stack.Asked, Refusals: 1}); !on || p != want {
+			t.Errorf("at %v: %+v, want %+v", now, p, want)
+		}
+		if got := g.NotBefore(at(now), 0, limit.Cost{}, limit.One); got != at(5*time.Second) {
+			t.Errorf("at %v: not before %v", now, got)
+		}
+	}
+	if p, on := g.Paused(at(5 * time.Second)); on {
+		t.Errorf("at its end: %+v", p)
+	}
+	if p, on := g.Paused(at(5*time.Second - 1)); !on || p.Next != at(5*time.Second) {
+		t.Errorf("before its end: %+v", p)
+	}
+}
+
+// What was said is forgotten by a Lift, with nothing left to heed; and who waits at a guard of which nothing is known waits for nothing.
+func TestLiftLeavesNothing(t *testing.T) {
+	g := plain(stack.Config{})
+	l := &line{t, g, map[string]limit.Lease{}}
+	l.sends(0, "a")
+	l.ends(10*ms, "a", told(0, time.Minute))
+	l.ready(10*ms, 10*ms+time.Minute)
+	if at, b := g.Explain(at(10*ms), limit.One); b.Name != "told" || at == 0 {
+		t.Errorf("%v, %+v", at, b)
+	}
+	g.Lift(at(11 * ms))
+	l.ready(11*ms, 11*ms)
+	l.sends(15*ms, "b")
+	g.Lift(at(20 * ms))
+	l.ends(30*ms, "b", limit.Outcome{Result: limit.Limited}) // it was sent before the Lift
+	l.ready(30*ms, 30*ms)
+	if g.Refusals() != 0 || g.Pauses() != 0 {
+		t.Errorf("%d refusals, %d pauses", g.Refusals(), g.Pauses())
+	}
+	l.sends(40*ms, "c")
+	l.ends(50*ms, "c", limit.Outcome{Result: limit.Limited})
+	l.ready(50*ms, 50*ms+time.Second)
+	if g.Refusals() != 1 || g.Pauses() != 1 {
+		t.Errorf("%d refusals, %d pauses", g.Refusals(), g.Pauses())
+	}
+}
+
+// Of a policy without a pause nobody is kept away, and neither counts it as a pause.
+func TestNoPause(t *testing.T) {
+	g := plain(stack.Config{Pause: backoff.Policy{Base: -1}, Slow: true})
+	l := &line{t, g, map[string]limit.Lease{}}
+	l.sends(0, "a")
+	l.ends(10*ms, "a", limit.Outcome{Result: limit.Limited})
+	l.ready(10*ms, 10*ms)
+	l.sends(10*ms, "b", "c") // nor does load begin slowly
+	if _, on := g.Paused(at(10 * ms)); on || g.Pauses() != 0 || g.Refusals() != 1 {
+		t.Errorf("on %v, %d pauses, %d refusals", on, g.Pauses(), g.Refusals())
+	}
+}
+
+// Refused again and again, probes are further and further apart: twice as far each time, up to the end of time.
+func TestProbesForEver(t *testing.T) {
+	g := plain(stack.Config{MaxPause: time.Hour})
+	l := &line{t, g, map[string]limit.Lease{}}
+	const century = 100 * 365 * 24 * time.Hour
+	l.sends(0, "a")
+	l.ends(0, "a", asks(2*century))
+	now := time.Hour
+	for k := range 18 {
+		l.ready(0, now)
+		l.sends(now, "probe")
+		l.ends(now, "probe", limit.Outcome{Result: limit.Limited})
+		if p, on := g.Paused(at(now)); !on || p.Probes != k+1 {
+			t.Fatalf("after %d probes: %+v", k, p)
+		}
+		now += time.Hour << (k + 1)
+	}
+}
+
+// What says why somebody waits: what the answer to the first is waited for, and then a beginning.
+func TestExplainTrialAndBeginning(t *testing.T) {
+	g := plain(stack.Config{Trial: time.Minute, Slow: true})
+	says := func(now time.Duration, want string, ready time.Duration) {
+		t.Helper()
+		if got, b := g.Explain(at(now), limit.One); b.Name != want || ready > 0 && got != at(ready) {
+			t.Errorf("at %v: %q at %v, want %q at %v", now, b.Name, got, want, ready)
+		}
+	}
+	lease := g.Admit(0, limit.One)
+	says(0, "trial", time.Minute)
+	g.Settle(at(10*ms), lease, limit.Outcome{Result: limit.Limited})
+	says(10*ms, "pause", 10*ms+time.Second)
+	g.Admit(at(2*time.Second), limit.One)
+	says(2*time.Second, "beginning", 0)
+	if got := g.Ready(at(2*time.Second), limit.One); got != limit.AfterSettle {
+		t.Errorf("the second of a slow beginning: %v", got)
+	}
+	g.Close()
+	says(2*time.Second, "pause", 0)
+}

@@ -1,0 +1,222 @@
+package stack
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/pool/backoff"
+)
+
+// pause is how long refusals keep everybody away.
+//
+// Requests that were in flight together are refused together. So what was sent before a pause began does not begin another,
+// and without a time of its own does not prolong it; and only what was sent since, and served, ends a row of refusals.
+// A row of them is longer and longer pauses, also where the server names a time that has not been enough for twenty times.
+// Whoever else wants a pause (Hold) gets one as if an answer had asked for it.
+//
+//	no pause ── refused ──► pause ── its end ─────────────────────────────► no pause
+//	                          │ MaxPause                                       ▲
+//	                          ▼                                                │
+//	                        a probe may go ── served ──────────────────────────┤
+//	                          ▲         │ refused: MaxPause × 2^k after that   │
+//	                          └─────────┴── or its end ────────────────────────┘
+type pause struct {
+	policy backoff.Policy
+	rand   *rand.Rand
+	most   time.Duration // how long it may last without a probe
+	slow   bool
+	again  bool // load begins slowly from the second refusal in a row on
+
+	until   mono.Time // its end; mono.Min: none
+	since   mono.Time
+	why     Why
+	next    mono.Time // when a probe may go
+	refusal int       // how many probes were refused
+	probe   uint64    // the probe in flight; 0: none
+	before  uint64    // the last request that was sent before it began; 0: there was none ever
+	strikes int       // refusals in a row
+	count   int
+}
+
+// believed is how often in a row a time that the server names is believed to be enough.
+const believed = 20
+
+func newPause(c Config) pause {
+	return pause{slow: c.Slow, again: c.SlowAgain, policy: c.Pause, rand: c.Rand, most: c.MaxPause, until: mono.Min, next: mono.Min}
+}
+
+// over tells whether there is no pause at now, nor later.
+func (p *pause) over(now mono.Time) bool { return p.until <= now }
+
+// ready is when the next request may go. While a probe is in flight that is the end of the pause, unless its answer says otherwise.
+func (p *pause) ready(now mono.Time) mono.Time {
+	end := p.until
+	if p.probe == 0 {
+		end = min(end, p.next)
+	}
+	return max(now, end)
+}
+
+// notBefore is what ready would be if the probe in flight were served.
+func (p *pause) notBefore(now mono.Time) mono.Time {
+	if p.probe != 0 {
+		return now
+	}
+	return p.ready(now)
+}
+
+// probes tells whether what is sent now is a probe.
+func (p *pause) probes(now mono.Time) bool {
+	return now < p.until && now >= p.next && p.probe == 0
+}
+
+func (p *pause) admit(now mono.Time, number uint64) {
+	if p.probes(now) {
+		p.probe = number
+	}
+}
+
+// refused takes in a refusal of a request. asked is for how long it asks to stay away, 0 if it does not say; sure means that a probe would be
+// in vain. It reports whether there is a pause now.
+func (p *pause) refused(now mono.Time, number, sent uint64, asked time.Duration, sure bool) bool {
+	probed := p.returned(number)
+	if probed {
+		p.refusal++
+		p.next = now.Add(p.rest())
+	}
+	same := number <= p.before
+	if !same && !(probed && asked > 0) { // a probe that is told of the same pause has found out nothing
+		p.strikes = min(p.strikes+1, math.MaxInt32)
+	}
+	d, why := asked, Asked
+	switch {
+	case asked <= 0 && same:
+		return false
+	case asked <= 0:
+		d, why = p.policy.Delay(p.strikes, p.rand), Guessed
+	case !same && p.strikes > believed:
+		d = max(d, p.policy.Delay(p.strikes-believed, p.rand))
+	}
+	if d <= 0 {
+		return false
+	}
+	begins := p.extend(now, now.Add(d), why)
+	if sure {
+		p.next = max(p.next, now.Add(asked))
+	}
+	if !same {
+		p.before = sent
+		if begins {
+			p.count++
+		}
+	}
+	return true
+}
+
+// extend has the pause last until t, and reports whether it begins now.
+func (p *pause) extend(now, t mono.Time, why Why) (begins bool) {
+	if begins = now >= p.until; begins {
+		p.since, p.refusal, p.probe, p.next = now, 0, 0, now.Add(p.most)
+	}
+	if t >= p.until {
+		p.until, p.why = t, why
+	}
+	return begins
+}
+
+// rest is how long after the last probe the next one goes.
+func (p *pause) rest() time.Duration {
+	if k := p.refusal; p.most <= math.MaxInt64>>k {
+		return p.most << k
+	}
+	return math.MaxInt64
+}
+
+// returned takes in that a request is back, and reports whether it was the probe.
+func (p *pause) returned(number uint64) bool {
+	if number != p.probe {
+		return false
+	}
+	p.probe = 0
+	return true
+}
+
+// unsure takes in that a request ended in a way that shows nothing of the limit.
+func (p *pause) unsure(now mono.Time, number uint64) {
+	if p.returned(number) {
+		p.next = now.Add(p.rest())
+	}
+}
+
+// served takes in that a request was served.
+func (p *pause) served(now mono.Time, number uint64, r limit.Result) {
+	switch r {
+	case limit.Unsent:
+		p.returned(number)
+	case limit.Unknown:
+		p.unsure(now, number)
+	default:
+		if number > p.before {
+			p.strikes = 0
+		}
+		if p.returned(number) {
+			p.until = now
+		}
+	}
+}
+
+// Why says where the end of a pause comes from.
+type Why uint8
+
+const (
+	Guessed Why = iota // nobody named it: a backoff
+	Asked              // an answer named it
+	Held               // Hold did
+)
+
+// Pause is a pause, to be looked at.
+type Pause struct {
+	Since    mono.Time
+	Until    mono.Time // its end
+	Next     mono.Time // when the next request may go: its end, or before that as a probe
+	Why      Why
+	Refusals int // in a row
+	Probes   int // refused since it began
+}
+
+// Paused returns the pause that is on at now.
+func (g *Guard) Paused(now mono.Time) (Pause, bool) {
+	now = max(now, g.last)
+	p := &g.pause
+	if p.over(now) {
+		return Pause{}, false
+	}
+	return Pause{Since: p.since, Until: p.until, Next: p.ready(now), Why: p.why, Refusals: p.strikes, Probes: p.refusal}, true
+}
+
+// Refusals returns how many pauses were begun or prolonged in a row with nothing served since.
+func (g *Guard) Refusals() int { return g.pause.strikes }
+
+// Pauses returns how many pauses refusals have begun: one for all requests that were in flight at the time, however many
+// probes are refused while it is on.
+func (g *Guard) Pauses() int { return g.pause.count }
+
+// Hold keeps everybody away until t, as an answer would that asks for it. An earlier t than one already set changes nothing.
+func (g *Guard) Hold(now, t mono.Time) {
+	g.last = max(now, g.last)
+	g.pause.extend(g.last, min(t, mono.Max), Held)
+	g.compose()
+}
+
+// Lift ends the pause, and forgets what the server said is left: whoever lifts it knows better. What is in flight may
+// begin another, if its refusal names a time.
+func (g *Guard) Lift(now mono.Time) {
+	g.last = max(now, g.last)
+	p := &g.pause
+	p.until, p.probe, p.strikes, p.before = mono.Min, 0, 0, g.sent
+	g.told = nil
+	g.compose()
+}

@@ -1,0 +1,28 @@
+package stack_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/core/stack"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+// taught notes what it is told.
+type taught struct {
+	limit.Limiter
+	at  mono.Time
+	all []limit.Stated
+}
+
+func (l *taught) State(now mono.Time, all []limit.Stated) { l.at, l.all = now, all }
+
+// What a server states reaches the configured limit: one that knows nothing else learns from it.
+func TestStatedReachesTheLimit(t *testing.T) {
+	l := &taught{Limiter: limit.MustRolling(10, time.Second)}
+	limit.State(plain(stack.Config{Limiter: l}), at(time.Minute), []limit.Stated{{Burst: 3}})
+	if l.at != at(time.Minute) || len(l.all) != 1 || l.all[0].Burst != 3 {
+		t.Errorf("at %v it was told %v", l.at, l.all)
+	}
+}

@@ -1,0 +1,54 @@
+package stack
+
+import (
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+// trial has the first request go alone until it is answered, or until its time is over. So a key that is refused for good costs one
+// request at a time, and not all that would have been in flight: a server may ban after ten refusals. With Try the driver says that an answer proved nothing. The zero trial is over.
+type trial struct {
+	long  time.Duration // 0: it is over
+	first uint64        // the request that went; 0: none
+	until mono.Time     // how long its answer is waited for
+}
+
+func (t *trial) on() bool { return t.long != 0 }
+
+// ready is when the next request may go: now, or, if another goes now, after that.
+func (t *trial) ready(now mono.Time, another bool) mono.Time {
+	switch {
+	case !t.on():
+	case t.first != 0:
+		return max(now, t.until)
+	case another:
+		return now.Add(t.long)
+	}
+	return now
+}
+
+func (t *trial) admit(now mono.Time, number uint64) {
+	switch {
+	case !t.on():
+	case t.first == 0:
+		t.first, t.until = number, now.Add(t.long)
+	case now >= t.until:
+		*t = trial{}
+	}
+}
+
+// settle takes in how a request ended. Any answer but a refusal ends the trial; if there was none, another request goes alone.
+func (t *trial) settle(number uint64, r limit.Result) {
+	switch {
+	case number != t.first || t.first == 0:
+	case r == limit.Unsent || r == limit.Unknown || r == limit.Limited:
+		t.first = 0
+	default:
+		*t = trial{}
+	}
+}
+
+// Try begins the trial anew with the next request, if it is on: what is about to be settled proved nothing.
+func (g *Guard) Try() { g.trial.first = 0 }

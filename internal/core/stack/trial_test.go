@@ -1,0 +1,79 @@
+package stack_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/core/stack"
+	"github.com/paceline-go/paceline/limit"
+)
+
+// The first request goes alone until it is answered, or for so long; what had no answer, or was refused, or proves nothing, has another go first.
+func TestTrial(t *testing.T) {
+	const patience = 3 * time.Second
+	for _, c := range []struct {
+		name   string
+		end    limit.Result
+		try    bool // the driver says that it proves nothing
+		alone  bool // the next goes alone, too
+		at     time.Duration
+		before time.Duration // when a second one may go while the first is out
+	}{
+		{"served", limit.Accepted, false, false, time.Second, patience},
+		{"failed", limit.Failed, false, false, time.Second, patience},
+		{"denied", limit.Failed, true, true, time.Second, patience},
+		{"never sent", limit.Unsent, false, true, time.Second, patience},
+		{"refused", limit.Limited, false, true, time.Second, patience},
+		{"lost", limit.Unknown, false, true, time.Second, patience},
+	} {
+		g, err := stack.New(stack.Config{Trial: patience})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := g.ReadyAfter(0, limit.One, limit.One); got != at(patience) {
+			t.Errorf("%s: after a first one at %v", c.name, got)
+		}
+		first := g.Admit(0, limit.One)
+		if got := g.Ready(at(ms), limit.One); got != at(c.before) {
+			t.Errorf("%s: a second one at %v, want %v", c.name, got, c.before)
+		}
+		if _, b := g.Explain(at(ms), limit.One); b.Name != "trial" {
+			t.Errorf("%s: it waits for %q", c.name, b.Name)
+		}
+		if c.try {
+			g.Try()
+		}
+		g.Settle(at(c.at), first, limit.Outcome{Result: c.end})
+		g.Admit(at(c.at), limit.One)
+		want := at(c.at)
+		if c.alone {
+			want = at(c.at + patience)
+		}
+		if got := g.Ready(at(c.at), limit.One); got != want {
+			t.Errorf("%s: then another at %v, want %v", c.name, got, want)
+		}
+	}
+	// Whoever thinks for long is not waited for, and its answer is none of a first one then.
+	g, _ := stack.New(stack.Config{Trial: patience})
+	first := g.Admit(0, limit.One)
+	g.Admit(at(patience), limit.One)
+	if got := g.Ready(at(patience), limit.One); got != at(patience) {
+		t.Errorf("after its patience a third one at %v", got)
+	}
+	g.Try()
+	g.Settle(at(patience), first, limit.Outcome{Result: limit.Unknown})
+	g.Admit(at(patience), limit.One)
+	if got := g.Ready(at(patience), limit.One); got != at(patience) {
+		t.Errorf("a trial that is over begins again: %v", got)
+	}
+	// Only the first's answer is waited for, not that of whoever went without asking.
+	g, _ = stack.New(stack.Config{Trial: patience})
+	g.Admit(0, limit.One)
+	g.Settle(at(ms), g.Admit(0, limit.One), limit.Outcome{Result: limit.Accepted})
+	if got := g.Ready(at(ms), limit.One); got != at(patience) {
+		t.Errorf("after the answer to another a second one at %v", got)
+	}
+	if _, err := stack.New(stack.Config{Trial: -1}); err == nil || err.Error() != "a Trial of -1ns is negative" {
+		t.Errorf("%v", err)
+	}
+}

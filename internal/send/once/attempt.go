@@ -1,0 +1,268 @@
+package once
+
+import (
+	"context"
+	"net/http/httptrace"
+	"sync"
+	"time"
+)
+
+// Attempt is what became of one permit: whether anything was written, and when. The zero value is ready. It is safe for
+// concurrent use, and must not be copied.
+type Attempt struct {
+	// Stops says that Stop may be called. It is set before Send, and costs a context.
+	Stops bool
+	// Expires says that Expire may be called. It is set before Send.
+	Expires bool
+	// Leave, if not nil, is asked right before the first byte is written whether it may be: if not, Send returns ErrLapsed, and nothing was.
+	// Over connections that are not ours, and HTTP/2, it is asked once there is one. It is called with a lock of the Attempt held, and not any
+	// more once Send has returned.
+	Leave interface{ Fresh() bool }
+
+	mu      sync.Mutex
+	over    over
+	writing bool // a Write is under way
+	left    bool // a byte may have left
+	whole   bool // the request has been written to its end
+	refused bool
+	lapsed  bool                    // Leave said no
+	ended   bool                    // Send has returned
+	began   time.Time               // before the first byte was written
+	last    time.Time               // after the last byte was written; zero: not known
+	cancel  context.CancelCauseFunc // of the trip under way, if it has one
+	under   *trip                   // the trip under way, if it has none, as soon as net/http knows of it
+	stopped error                   // by Stop or Expire
+}
+
+// over says what kind of connection an attempt is written to.
+type over int8
+
+const (
+	nothing over = iota
+	blind        // a RoundTripper that tells nothing
+	http1        // a connection of ours, which knows what is written
+	foreign      // a connection of HTTP/1.1 that is not ours
+	http2        // a stream
+)
+
+// Written tells whether at least a byte may have left. False, when Send has returned: none has, nor will.
+func (a *Attempt) Written() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.writtenLocked()
+}
+
+func (a *Attempt) writtenLocked() bool { return a.left || a.writing || a.over == blind }
+
+// Times returns whether anything may have left, an instant before the first byte was written, and how long before end the
+// last byte was given to the system: from then on nothing on this machine delays its arrival, so a promised one-way latency
+// can be counted from there, however long the machine, or a body that is slow, held it up before. On a connection of HTTP/1.1
+// that is not ours (see New), rtt is too long by what its last Write took. 0 says that it is not known, or that the answer came
+// before the end of the request.
+func (a *Attempt) Times(end time.Time) (written bool, began time.Time, rtt time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.writtenLocked() {
+		return false, time.Time{}, 0
+	}
+	if a.writing || !a.whole || a.last.IsZero() {
+		return true, a.began, 0
+	}
+	return true, a.began, max(end.Sub(a.last), 0)
+}
+
+// Stop ends the attempt, if its Stops is set, whether it is under way or not: Send returns the cause, or if the answer's header is
+// there reading its body fails. What has been written stays written.
+func (a *Attempt) Stop(cause error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.stopped != nil {
+		return
+	}
+	a.stopped = cause
+	a.cutLocked()
+}
+
+// Expire ends the attempt, if its Expires is set, unless Send has returned: it returns the cause. If the answer's header came just before, Send
+// may return that, and then reading its body may fail. Where the connection is one of HTTP/1.1 and ours it needs no context.
+func (a *Attempt) Expire(cause error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.stopped != nil || a.ended {
+		return
+	}
+	a.stopped = cause
+	a.cutLocked()
+}
+
+// cutLocked ends the trip under way.
+func (a *Attempt) cutLocked() {
+	switch {
+	case a.cancel != nil:
+		a.cancel(a.stopped)
+	case a.under != nil:
+		a.under.cut()
+	}
+}
+
+// known notes that net/http knows of a trip without a context of its own, so that it can be cut.
+func (a *Attempt) known(t *trip) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.under = t; a.stopped != nil { // it was too early
+		t.cut()
+	}
+}
+
+// endsBy sets what cancels the trip that begins now.
+func (a *Attempt) endsBy(cancel context.CancelCauseFunc) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.cancel = cancel; a.stopped != nil {
+		cancel(a.stopped)
+	}
+}
+
+// start returns why nothing is to be written: it may have been already, or was stopped.
+func (a *Attempt) start(own bool) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case a.stopped != nil:
+		return a.stopped
+	case a.writtenLocked():
+		return ErrTwice
+	}
+	a.lapsed, a.ended = false, false
+	if !own && !a.mayLocked() {
+		return ErrLapsed
+	}
+	a.over = nothing
+	if !own { // until it is seen to ask for a connection
+		a.over, a.began = blind, time.Now()
+	}
+	return nil
+}
+
+// mayLocked asks whether the first byte may be written.
+func (a *Attempt) mayLocked() bool {
+	if a.Leave == nil {
+		return true
+	}
+	a.lapsed = a.lapsed || a.ended || !a.Leave.Fresh()
+	return !a.lapsed
+}
+
+// returns notes that Send returns: whoever has the Leave may end it, so it is not asked any more, and nothing is left that could expire.
+func (a *Attempt) returns() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ended, a.under = true, nil
+}
+
+// asked notes that the RoundTripper reports which connections it takes.
+func (a *Attempt) asked(string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.over == blind {
+		a.over = nothing
+	}
+}
+
+// got notes the connection that the request is about to be written to; c is nil if that is not ours. It returns false if the attempt may have
+// been written to another connection before, or may not be any more.
+func (a *Attempt) got(c *conn, h2 bool) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.writtenLocked() {
+		a.refused = true
+		return false
+	}
+	if a.stopped != nil || a.lapsed || (h2 || c == nil) && !a.mayLocked() { // our connection asks when it is written to
+		return false
+	}
+	a.whole = false
+	switch {
+	case h2:
+		a.over, a.began = http2, time.Now()
+	case c != nil:
+		a.over = http1
+		c.serves.Store(a)
+	default:
+		a.over, a.began, a.left = foreign, time.Now(), true
+	}
+	return true
+}
+
+// wroteField is called before the first byte of a stream is written, and over HTTP/1.1 at any time.
+func (a *Attempt) wroteField(string, []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.over == http2 && !a.left {
+		a.left, a.began = true, time.Now()
+	}
+}
+
+// wroteRequest is called when all of the request was written: over HTTP/2 to the system, but over HTTP/1.1 to a buffer, whose
+// Write is still to come.
+func (a *Attempt) wroteRequest(i httptrace.WroteRequestInfo) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if i.Err == nil {
+		a.whole = true
+		if a.over != http1 {
+			a.last = time.Now()
+		}
+	}
+}
+
+// wholly tells whether the request has been written to its end.
+func (a *Attempt) wholly() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.whole
+}
+
+// failed returns why the attempt was kept from being written, if it was. A stream that was given up may be just beginning, and counts as
+// written.
+func (a *Attempt) failed(ended bool) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.over == http2 && ended {
+		a.left = true
+	}
+	switch {
+	case a.stopped != nil:
+		return a.stopped
+	case a.lapsed && !a.writtenLocked():
+		return ErrLapsed
+	case !a.refused:
+		return nil
+	case a.over == http2:
+		return ErrUnprocessed
+	}
+	return ErrTwice
+}
+
+// begin and end are around each Write of a connection that serves the attempt. begin returns false if there must be none.
+func (a *Attempt) begin() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.writtenLocked() { // an answer may come before the Write of its request returns
+		if !a.mayLocked() {
+			return false
+		}
+		a.began = time.Now()
+	}
+	a.writing = true
+	return true
+}
+
+func (a *Attempt) end(n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.writing = false
+	if n > 0 {
+		a.left, a.last = true, time.Now()
+	}
+}

@@ -1,0 +1,168 @@
+package once
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+var (
+	errLate = errors.New("late")
+	errGone = errors.New("gone")
+)
+
+// Stop and Expire end an attempt, over each kind of connection: before it began, when it neither arrives nor counts, and while the server is
+// silent, when it counts as written.
+func TestEnds(t *testing.T) {
+	for _, how := range []struct {
+		name string
+		new  func() *Attempt
+		end  func(*Attempt, error)
+	}{
+		{"Stop", func() *Attempt { return &Attempt{Stops: true} }, (*Attempt).Stop},
+		{"Expire", func() *Attempt { return &Attempt{Expires: true} }, (*Attempt).Expire},
+	} {
+		for _, l := range links {
+			t.Run(how.name+" "+l.name, func(t *testing.T) {
+				var do atomic.Int64
+				arrived := make(chan struct{}, 1)
+				s, url, bare := l.start(t, func() act {
+					arrived <- struct{}{}
+					return act(do.Load())
+				})
+				b := over1(t, bare)
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // never, if all is well
+				defer cancel()
+				a := how.new()
+				how.end(a, errGone)
+				if _, err := finish(b.Send(shapes[0].request(ctx, url, 1), a)); err != errGone || a.Written() || s.came(1) != 0 {
+					t.Errorf("before: %v, written %v, arrived %d times", err, a.Written(), s.came(1))
+				}
+				do.Store(int64(stall))
+				a = how.new()
+				go func() {
+					<-arrived
+					how.end(a, errGone)
+					how.end(a, errors.New("again"))
+				}()
+				if _, err := finish(b.Send(shapes[0].request(ctx, url, 2), a)); ctx.Err() != nil || err != errGone || !a.Written() {
+					t.Errorf("while it is silent: %v, written %v", err, a.Written())
+				}
+			})
+		}
+	}
+}
+
+// Stop ends the answer's body, too.
+func TestStopInTheBody(t *testing.T) {
+	in, out := io.Pipe()
+	defer out.Close()
+	b := New(roundTripper(func(r *http.Request) (*http.Response, error) {
+		context.AfterFunc(r.Context(), func() { out.CloseWithError(context.Cause(r.Context())) })
+		return &http.Response{StatusCode: 200, Body: in}, nil
+	}))
+	a := &Attempt{Stops: true}
+	resp, err := b.Send(shapes[0].request(t.Context(), "http://a.test", 1), a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	a.Stop(errGone)
+	if _, err := io.ReadAll(resp.Body); err != errGone {
+		t.Errorf("in the body: %v", err)
+	}
+}
+
+// What was stopped before it began does not wait for a connection either.
+func TestStopBeforeADial(t *testing.T) {
+	b := New(&http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	}})
+	defer b.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // never, if all is well
+	defer cancel()
+	a := &Attempt{Stops: true}
+	a.Stop(errGone)
+	if _, err := finish(b.Send(shapes[0].request(ctx, "http://a.test", 1), a)); err != errGone {
+		t.Error(err)
+	}
+}
+
+// What has its answer does not expire.
+func TestExpireAfterTheAnswer(t *testing.T) {
+	var sent *http.Request
+	b := New(roundTripper(func(r *http.Request) (*http.Response, error) {
+		sent = r
+		return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader("an answer"))}, nil
+	}))
+	a := &Attempt{Expires: true}
+	resp, err := b.Send(shapes[0].request(t.Context(), "http://a.test", 1), a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	a.Expire(errLate)
+	if err := sent.Context().Err(); err != nil {
+		t.Errorf("its answer is being read, and its context has ended: %v", err)
+	}
+}
+
+// asking is a context that does something when net/http first asks it for anything, which is before net/http knows of the request.
+type asking struct {
+	context.Context
+	first func()
+}
+
+func (c asking) Value(key any) any {
+	c.first()
+	return c.Context.Value(key)
+}
+
+// What expires without a connection waits for none, and that in the instant before net/http knows of it, too.
+func TestExpireWithoutAConnection(t *testing.T) {
+	for _, when := range []string{"before net/http knows of it", "while it is dialled"} {
+		t.Run(when, func(t *testing.T) {
+			over := make(chan struct{})
+			a := &Attempt{Expires: true}
+			late := sync.OnceFunc(func() { a.Expire(errLate) })
+			b := New(&http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+				late()
+				<-over
+				return nil, errors.New("the test is over")
+			}})
+			defer b.CloseIdleConnections()
+			defer close(over)
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // never, if all is well
+			defer cancel()
+			if when != "while it is dialled" {
+				ctx = asking{ctx, late}
+			}
+			if _, err := finish(b.Send(shapes[0].request(ctx, "http://a.test", 1), a)); err != errLate || a.Written() || ctx.Err() != nil {
+				t.Errorf("%v, written %v, waited for a connection: %v", err, a.Written(), ctx.Err() != nil)
+			}
+		})
+	}
+}
+
+// What expires just when it gets its connection is not written.
+func TestExpireWithAConnection(t *testing.T) {
+	a := &Attempt{Expires: true}
+	here, there := net.Pipe()
+	defer there.Close()
+	defer here.Close()
+	if !a.got(&conn{Conn: here}, false) {
+		t.Error("nothing has expired, and the connection is refused")
+	}
+	a.Expire(errLate)
+	if a.got(&conn{Conn: here}, false) {
+		t.Error("it has expired, and takes a connection")
+	}
+}

@@ -1,0 +1,250 @@
+// Package once sends a request at most once per permit, and knows when its last byte left.
+//
+// net/http sends a request again by itself: over HTTP/1.1, when a connection that it had kept turns out to be closed and the request is a
+// GET, say, or has an Idempotency-Key; over HTTP/2, after GOAWAY and REFUSED_STREAM. But the server, or a limiter in front of it, may
+// have counted the first one, and our limiter knows of only one. So each time that net/http has a connection for a request, the Attempt
+// is asked; if it may have been written before, it is refused before a byte is written.
+//
+// It decides nothing else: whether to send again, with a permit of its own, is the caller's. It starts no goroutine and has no
+// clock of its own: Times are time.Now.
+package once
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+)
+
+// ErrTwice says that an attempt failed because it would have been written twice: the server closed the connection after the request was
+// written.
+var ErrTwice = errors.New("the connection was closed by the server after the request was written")
+
+// ErrUnprocessed is an ErrTwice over HTTP/2. There net/http sends again, whatever the method, what the server says that it did not
+// process (GOAWAY, REFUSED_STREAM, PROTOCOL_ERROR). The request may have been counted, but sending it again, as another attempt, does no
+// more harm than sending it the first time.
+var ErrUnprocessed = fmt.Errorf("%w, and it says that it did not process it", ErrTwice)
+
+// ErrLapsed says that nothing of an attempt was written, since its Leave said that it may not be any more.
+var ErrLapsed = errors.New("leave to send the request has lapsed before it was written")
+
+// Base sends requests over the RoundTripper that it was made from. It is safe for concurrent use.
+type Base struct {
+	rt  http.RoundTripper
+	own *http.Transport // rt, if it is a clone of ours
+	// given is what New was given: it has the protocols that were registered for other schemes.
+	given     http.RoundTripper
+	clearText bool // HTTP/2 without TLS
+	mayBeH2   bool
+}
+
+// New returns a Base over rt. If nil, http.DefaultTransport.
+//
+// An *http.Transport is cloned, never changed, so that all connections are seen: what is set in it later, or registered for http or
+// https, has no effect, and the connections are the Base's own (see CloseIdleConnections). The connections that its dialers return are
+// used, each wrapped in a net.Conn of ours; only a *tls.Conn from its DialTLSContext is left as it is.
+//
+// Of another RoundTripper, Base knows what it tells the request's httptrace.ClientTrace. If it tells what an *http.Transport tells,
+// because it wraps one, then here, too, an attempt is sent at most once; but it counts as written as soon as it has a connection, and
+// over HTTP/1.1 its last byte is dated just before it is given to the system. If it tells nothing, it may send as often as it likes, and
+// every attempt counts as written.
+func New(rt http.RoundTripper) *Base {
+	if rt == nil {
+		rt = http.DefaultTransport
+	}
+	b := &Base{rt: rt, given: rt, mayBeH2: true}
+	if t, ok := rt.(*http.Transport); ok {
+		if c := clone(t); c != nil {
+			b.rt, b.own = c, c
+			b.clearText = c.Protocols.UnencryptedHTTP2() && !c.Protocols.HTTP1()
+			b.mayBeH2 = c.Protocols.HTTP2() || c.TLSNextProto["h2"] != nil
+		}
+	}
+	return b
+}
+
+// CloseIdleConnections closes the connections that are kept and not used.
+func (b *Base) CloseIdleConnections() {
+	if c, ok := b.rt.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// Send makes the attempt, as RoundTrip does. Its errors are those of RoundTrip; ErrTwice, where RoundTrip would have sent the request a
+// second time; ErrLapsed; and the cause given to Stop or Expire. An attempt of which nothing was written can be sent again; for any other, Send returns
+// ErrTwice. Do not call it for one attempt from two goroutines at a time. The body of the answer must be closed.
+func (b *Base) Send(req *http.Request, a *Attempt) (*http.Response, error) {
+	rt, own := b.rt, b.own != nil
+	https := req.URL != nil && req.URL.Scheme == "https"
+	if own && !https && (req.URL == nil || req.URL.Scheme != "http") {
+		rt, own = b.given, false
+	}
+	defer a.returns()
+	if err := a.start(own); err != nil {
+		if req.Body != nil {
+			req.Body.Close()
+		}
+		return nil, err
+	}
+	ctx := req.Context()
+	t := &trip{base: b, attempt: a}
+	its := httptrace.ContextClientTrace(ctx)
+	// httptrace would join two traces by reflection, which is dear, and httputil.ReverseProxy always has one.
+	joins := its != nil && (its.GetConn != nil || its.GotConn != nil || its.WroteHeaderField != nil || its.WroteRequest != nil)
+	if its != nil && !joins {
+		t.trace = *its
+	}
+	t.trace.GotConn = t.got
+	t.trace.WroteRequest = a.wroteRequest
+	streams := b.mayBeH2 && https || b.clearText || !own
+	if streams {
+		t.trace.WroteHeaderField = a.wroteField
+	}
+	// A context that can be cancelled, and watching the end of a body, cost six allocations. So a connection of HTTP/1.1 is ended in
+	// another way.
+	ends := streams || a.Stops
+	switch {
+	case !own:
+		t.trace.GetConn = a.asked
+	case a.Expires && !ends:
+		t.trace.GetConn = t.known
+	}
+	if ends {
+		ctx, t.cancel = context.WithCancelCause(ctx)
+		a.endsBy(t.cancel)
+		defer func() {
+			if !t.held {
+				t.cancel(nil)
+			}
+		}()
+	}
+	t.Context = ctx
+	if joins {
+		t.sent = req.WithContext(httptrace.WithClientTrace(ctx, &t.trace))
+	} else {
+		t.sent = req.WithContext(t)
+	}
+	resp, err := rt.RoundTrip(t.sent)
+	if err != nil {
+		if again := a.failed(ended(ctx, req)); again != nil {
+			err = again
+		}
+	}
+	if resp != nil {
+		resp.Request = req
+		t.held = ends && t.hold(resp)
+	}
+	return resp, err
+}
+
+// ended reports whether a request was given up: RoundTrip then returned without waiting for the goroutine that writes it.
+func ended(ctx context.Context, req *http.Request) bool {
+	//lint:ignore SA1019 net/http heeds it
+	cancel := req.Cancel
+	select {
+	case <-cancel:
+		return true
+	default:
+		return ctx.Err() != nil
+	}
+}
+
+// trip is one RoundTrip for an attempt: its context, what the trace hears, and afterwards the body of the answer.
+type trip struct {
+	context.Context
+	base    *Base
+	attempt *Attempt
+	trace   httptrace.ClientTrace
+	sent    *http.Request
+
+	// These are set if the answer may be a stream, or if the attempt may be stopped:
+	cancel context.CancelCauseFunc
+	body   io.ReadCloser
+	held   bool // the end of the body cancels the context
+}
+
+// traceKey is the key that httptrace asks a context for. Answering it ourselves saves an allocation.
+var traceKey = func() any {
+	a := asked{Context: context.Background()}
+	httptrace.ContextClientTrace(&a)
+	return a.key
+}()
+
+// asked is a context that keeps the key it was asked for.
+type asked struct {
+	context.Context
+	key any
+}
+
+func (a *asked) Value(key any) any {
+	a.key = key
+	return nil
+}
+
+func (t *trip) Value(key any) any {
+	if key == traceKey {
+		return &t.trace
+	}
+	return t.Context.Value(key)
+}
+
+// got is called before anything is written to a connection.
+func (t *trip) got(i httptrace.GotConnInfo) {
+	own, h2 := t.base.look(i.Conn)
+	if t.attempt.got(own, h2) {
+		return
+	}
+	// Otherwise net/http would try it on the next connection, where it is refused, and so on, until all kept connections are closed.
+	if t.cancel != nil {
+		t.cancel(ErrTwice)
+	} else {
+		t.cut()
+	}
+	if !h2 && i.Conn != nil {
+		i.Conn.Close() // except over HTTP/2, the writer does not look at the context first
+	}
+}
+
+// known is called when net/http looks for a connection.
+func (t *trip) known(string) { t.attempt.known(t) }
+
+// cut ends a trip that has no context of its own.
+func (t *trip) cut() {
+	//lint:ignore SA1019 should it become a no-op, tests of Expire fail, and what had no connection yet ends when it gets one
+	t.base.own.CancelRequest(t.sent)
+}
+
+// hold has the end of the body end the context. It returns false if there is nothing to wait for.
+func (t *trip) hold(resp *http.Response) bool {
+	if resp.Body == nil || resp.Body == http.NoBody && t.attempt.wholly() {
+		return false
+	}
+	t.body = resp.Body
+	if w, ok := resp.Body.(io.Writer); ok { // it is a connection that now belongs to the caller
+		resp.Body = duplex{t, w}
+	} else {
+		resp.Body = t
+	}
+	return true
+}
+
+type duplex struct {
+	*trip
+	io.Writer
+}
+
+func (t *trip) Read(b []byte) (int, error) {
+	n, err := t.body.Read(b)
+	if err != nil && t.attempt.wholly() { // otherwise the rest of the request may still be sent
+		t.cancel(nil)
+	}
+	return n, err
+}
+
+func (t *trip) Close() error {
+	err := t.body.Close()
+	t.cancel(nil)
+	return err
+}

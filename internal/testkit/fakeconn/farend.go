@@ -1,0 +1,72 @@
+// Package fakeconn has the other end of connections in memory, for tests of who opens connections and writes to them, in virtual time: Conn is
+// one to a server that answers with a status, Network a listener for a server of the test's own. Where an http.Handler is asked by a
+// http.Client alone, ratetest.InMemory does without connections.
+package fakeconn
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+)
+
+// Conn returns a connection to a server that reads each request to its end, asks status, and answers with that and nothing else. Its
+// goroutine ends with the connection, and is the only one that calls status.
+func Conn(status func() int) net.Conn {
+	client, server := net.Pipe()
+	go func() {
+		defer server.Close()
+		for in := bufio.NewReader(server); ; {
+			r, err := http.ReadRequest(in)
+			if err != nil {
+				return
+			}
+			io.Copy(io.Discard, r.Body)
+			code := status()
+			fmt.Fprintf(server, "HTTP/1.1 %d %s\r\nContent-Length: 0\r\n\r\n", code, http.StatusText(code))
+		}
+	}()
+	return client
+}
+
+// Network is a listener to which its own Dial connects. It has to be made within the bubble of a test in virtual time.
+type Network struct {
+	conns chan net.Conn
+	over  chan struct{}
+	once  sync.Once
+}
+
+// New returns a Network that nobody has connected to.
+func New() *Network { return &Network{conns: make(chan net.Conn), over: make(chan struct{})} }
+
+// Accept implements net.Listener.
+func (n *Network) Accept() (net.Conn, error) {
+	select {
+	case c := <-n.conns:
+		return c, nil
+	case <-n.over:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener. It may be called again.
+func (n *Network) Close() error { n.once.Do(func() { close(n.over) }); return nil }
+
+// Addr implements net.Listener: an address of this machine, at which nobody listens.
+func (n *Network) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9999} }
+
+// Dial connects to the listener, once that accepts, whatever the address.
+func (n *Network) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	near, far := net.Pipe()
+	select {
+	case n.conns <- far:
+		return near, nil
+	case <-n.over:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}

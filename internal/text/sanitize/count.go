@@ -1,0 +1,22 @@
+package sanitize
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Count returns a number with its noun: one for 1, more for any other number.
+func Count(n int, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprint(n, " ", more)
+}
+
+// Some lists the first few names, and says how many more there are.
+func Some(names []string, few int) string {
+	if more := len(names) - few; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}

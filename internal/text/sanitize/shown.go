@@ -1,0 +1,91 @@
+// Package sanitize makes text of strangers fit for a terminal: characters that would move the cursor, change colours, rename the window or
+// turn the direction of the text are shown instead of obeyed. Servers, inputs and file names have such characters.
+//
+// It is not for files: those keep the text as it came.
+package sanitize
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Text returns s on one line, with escapes as in Go: \x1b for the escape character, \n for a line break, \u202e for a character that
+// turns the direction, \xff for a byte that is not UTF-8.
+func Text(s string) string { return write(s, "") }
+
+// Lines is Text for several lines: it keeps line breaks and tabs.
+func Lines(s string) string { return write(s, "\n\t") }
+
+func write(s, keep string) string {
+	i := strings.IndexFunc(s, func(r rune) bool { return r == utf8.RuneError || !harmless(r) })
+	if i < 0 {
+		return s
+	}
+	var b strings.Builder
+	b.WriteString(s[:i])
+	for i < len(s) {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case harmless(r) || r < utf8.RuneSelf && strings.IndexByte(keep, byte(r)) >= 0:
+			b.WriteString(s[i : i+size])
+		default:
+			b.WriteString(escaped(r))
+		}
+		i += size
+	}
+	return b.String()
+}
+
+// joiner joins parts of emoji, and letters of some scripts.
+const joiner = '\u200d'
+
+// harmless says whether a character can be seen and has no effect on others.
+func harmless(r rune) bool {
+	if r < 0x7f {
+		return r >= ' '
+	}
+	return unicode.IsGraphic(r) || r == joiner
+}
+
+func escaped(r rune) string {
+	switch {
+	case r == '\n':
+		return `\n`
+	case r == '\r':
+		return `\r`
+	case r == '\t':
+		return `\t`
+	case r < 0x100:
+		return fmt.Sprintf(`\x%02x`, r)
+	case r < 0x10000:
+		return fmt.Sprintf(`\u%04x`, r)
+	}
+	return fmt.Sprintf(`\U%08x`, r)
+}
+
+// JSON returns JSON that says the same as text and is harmless: characters that are not are escaped as in JSON. They can only be in
+// strings, as JSON has none elsewhere but line breaks and tabs.
+func JSON(text []byte) []byte {
+	bad := func(r rune) bool { return !harmless(r) && r != '\n' && r != '\t' && r != '\r' }
+	s := string(text)
+	if strings.IndexFunc(s, bad) < 0 {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case !bad(r):
+			b.WriteRune(r)
+		case r >= 0x10000:
+			r -= 0x10000
+			fmt.Fprintf(&b, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return []byte(b.String())
+}

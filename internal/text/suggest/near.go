@@ -1,0 +1,70 @@
+// Package suggest finds the names that somebody may have meant who wrote another, for errors. It is arithmetic on text.
+package suggest
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Names returns the names that somebody may have meant, the likeliest first: those that begin with what was written, and those that differ
+// from it by a slip or two.
+func Names(name string, names []string) []string {
+	const most = 5
+	type guess struct {
+		name string
+		off  int
+	}
+	var all []guess
+	low := strings.ToLower(name)
+	slips := min(2, len(low)/3)
+	for _, n := range names {
+		off := distance(low, strings.ToLower(n))
+		if low != "" && strings.HasPrefix(strings.ToLower(n), low) {
+			off = min(off, 1)
+		}
+		if off <= max(slips, 1) && off < len(low) {
+			all = append(all, guess{n, off})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b guess) int { return cmp.Or(a.off-b.off, strings.Compare(a.name, b.name)) })
+	if len(all) > 0 && all[0].off == 0 { // the name differs in capitals alone, so it is the one that is meant
+		all = all[:1]
+	}
+	var out []string
+	for _, g := range all[:min(len(all), most)] {
+		out = append(out, g.name)
+	}
+	return out
+}
+
+// distance is how many letters of a word have to be changed, left out, added, or swapped with their neighbour to make the other word.
+func distance(a, b string) int {
+	before, row, next := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		next[0] = i + 1
+		for j := range len(b) {
+			change := row[j]
+			if a[i] != b[j] {
+				change++
+			}
+			next[j+1] = min(change, row[j+1]+1, next[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				next[j+1] = min(next[j+1], before[j-1]+1)
+			}
+		}
+		before, row, next = row, next, before
+	}
+	return row[len(b)]
+}
+
+// Or returns "; did you mean a or b?" for the end of an error, or "" if there are no names.
+func Or(name string, names []string) string {
+	if found := Names(name, names); len(found) > 0 {
+		return "; did you mean " + strings.Join(found, " or ") + "?"
+	}
+	return ""
+}

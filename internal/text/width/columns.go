@@ -1,0 +1,85 @@
+// Package width knows how many columns of a terminal a text takes. Wide characters take two, such as most of Chinese, Japanese and Korean,
+// and emoji. Characters that combine with the one before take none. Joined emoji count as in a terminal that shows them one by one.
+//
+// It is for text that package sanitize has made harmless. Colours that we put into it take no columns.
+package width
+
+import (
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/width"
+)
+
+// Of is how many columns a text takes.
+func Of(s string) (n int) {
+	colour := false // from an escape character to the m at its end
+	for _, r := range s {
+		switch {
+		case colour:
+			colour = r != 'm'
+		case r == '\x1b':
+			colour = true
+		default:
+			n += of(r)
+		}
+	}
+	return n
+}
+
+// joiner is part of emoji, and of letters of some scripts.
+const joiner = '\u200d'
+
+func of(r rune) int {
+	switch {
+	case r >= ' ' && r < 0x7f:
+		return 1
+	case r == joiner || unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
+		return 0
+	}
+	switch width.LookupRune(r).Kind() {
+	case width.EastAsianWide, width.EastAsianFullwidth:
+		return 2
+	}
+	return 1
+}
+
+// Cut returns s in at most so many columns. Where something is missing it ends with an ellipsis.
+func Cut(s string, most int) string {
+	if Of(s) <= most {
+		return s
+	}
+	if most <= 0 {
+		return ""
+	}
+	n := 0
+	end := strings.IndexFunc(s, func(r rune) bool { n += of(r); return n > most-1 })
+	return strings.TrimRight(s[:end], " ") + "…"
+}
+
+// Tail returns the end of s in at most so many columns. Where something is missing it begins with an ellipsis.
+func Tail(s string, most int) string {
+	n := Of(s)
+	if n <= most {
+		return s
+	}
+	if most <= 0 {
+		return ""
+	}
+	for i, r := range s {
+		if n <= most-1 {
+			return "…" + strings.TrimLeft(s[i:], " ")
+		}
+		n -= of(r)
+	}
+	return "…"
+}
+
+// Pad returns s with spaces behind it, or before it, so that it takes at least so many columns.
+func Pad(s string, least int, right bool) string {
+	gap := strings.Repeat(" ", max(least-Of(s), 0))
+	if right {
+		return gap + s
+	}
+	return s + gap
+}

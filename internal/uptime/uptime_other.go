@@ -1,5 +1,0 @@
-//go:build !linux && !darwin
-
-package uptime
-
-func read() Reading { return fallback() }

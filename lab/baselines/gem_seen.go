@@ -1,0 +1,122 @@
+package baselines
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/paceline-go/paceline/fairshare"
+	"github.com/paceline-go/paceline/lab/sim/fleet"
+)
+
+// seen are scenarios for what the text sees in its charts and says without a figure: how clients of proportional-decrease drift where
+// no threads race, and bare backoff by its one number.
+func seen() (all []fleet.Scenario) {
+	drift := (&gemRun{strategy: proportionalName, multiplier: 1.2, minutes: 120, processes: 2, threads: 5}).scenario()
+	drift.Groups[0].Params.Sharing, drift.Sample = fairshare.Local, time.Minute
+	all = append(all, drift)
+	for _, clients := range []int{1, 10} {
+		for _, sleep := range fixedSleeps {
+			s := (&gemRun{strategy: "fixed-backoff", minutes: 30, processes: clients, threads: 1}).scenario()
+			s.Groups[0].Params.MinSleep = sleep
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+var fixedSleeps = []time.Duration{800 * time.Millisecond, 8 * time.Second, 80 * time.Second}
+
+// seenClaims judges the runs of seen.
+func seenClaims(runs [][]fleet.Report) []Claim {
+	crossed := of(runs[0], crossing)
+	one, ten := runs[1:1+len(fixedSleeps)], runs[1+len(fixedSleeps):]
+	var refused, longest []string
+	for i := range fixedSleeps {
+		refused = append(refused, fmt.Sprintf("%.0f and %.0f", of(one[i], retry).P50, of(ten[i], retry).P50))
+		longest = append(longest, fmt.Sprintf("%.0f", of(ten[i], waited).P50))
+	}
+	return []Claim{{
+		Claim: "proportional-decrease: clients that are high come to low values and low ones to high, by the race of the threads (no figure)",
+		Setup: "2 × 5 threads with a sleep each, 120 minutes, the first ten left out",
+		Rerun: "of ten clients " + crossed.text(0) + " are among the five slowest at a time and among the five fastest at another", Verdict: judge(crossed.P50 > 0, crossed.P50 == 0), written: InPart,
+		Why: "Some do, and where nothing races, too: by who is refused. Most stay where they are.",
+	}, {
+		Claim: "with a fixed sleep it is difficult to find the right value (no figure)", Setup: "30 minutes, one client and ten; 0.8, 8 and 80 s",
+		Rerun:   fmt.Sprintf("%s, %s, %s %% refused; of ten somebody waits for %s, %s, %s s", refused[0], refused[1], refused[2], longest[0], longest[1], longest[2]),
+		Verdict: judge(of(ten[1], retry).P50 > 2*of(one[1], retry).P50), written: Confirmed,
+		Why: "What is refused seldom for one client is refused half the time for ten; what is refused seldom for ten has somebody wait for minutes.",
+	}}
+}
+
+func waited(r *fleet.Report) float64 { return r.LongestWait }
+
+// crossing counts the clients that were among the slower half at an instant and among the faster half at another, after ten minutes.
+func crossing(r *fleet.Report) (n float64) {
+	first := slices.IndexFunc(r.Series.At, func(s float64) bool { return s >= 600 })
+	slower, faster := make([]bool, r.Clients), make([]bool, r.Clients)
+	for at := first; at < len(r.Series.At); at++ {
+		order := make([]int, r.Clients)
+		for i := range order {
+			order[i] = i
+		}
+		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(r.Series.Sleep[a][at], r.Series.Sleep[b][at]) })
+		for place, i := range order {
+			slower[i] = slower[i] || place >= r.Clients/2
+			faster[i] = faster[i] || place < r.Clients/2
+		}
+	}
+	for i := range slower {
+		if slower[i] && faster[i] {
+			n++
+		}
+	}
+	return n
+}
+
+// jumpsDown plays five threads that write the sleep of their process and read it again after a gap, in which another may have written:
+// how often one that finds another's value has come down by it. Fleets have no such gap. It is longer than a thread's, so that enough
+// happens; by a shorter one less does, and the share is the same.
+func jumpsDown() Claim {
+	const gap, tries = 0.1, 2000
+	rng := rand.New(rand.NewPCG(1, 1))
+	less, more := 0, 0
+	for range tries {
+		var value, next [5]float64
+		var reads [5]bool
+		for i := range value {
+			value[i] = 4 + 16*rng.Float64()
+			next[i] = rng.Float64() * value[i]
+		}
+		kept := value[0]
+		for now := 0.0; now < 600; {
+			i := 0
+			for k := range next {
+				if next[k] < next[i] {
+					i = k
+				}
+			}
+			now = next[i]
+			if reads[i] = !reads[i]; reads[i] {
+				kept, next[i] = value[i], now+gap
+				continue
+			}
+			if kept < value[i] {
+				less++
+			} else if kept > value[i] {
+				more++
+			}
+			value[i] = kept
+			next[i] = now + kept*(1+0.1*rng.Float64())
+		}
+	}
+	share := 100 * float64(less) / float64(max(less+more, 1))
+	return Claim{
+		Claim: "by the race of its threads a process is more likely to lower its sleep than to raise it, since who sleeps little writes more often (no figure)",
+		Setup: "five threads at 4 to 20 s, 0.1 s between writing and reading",
+		Rerun: fmt.Sprintf("%.0f %% of %d swaps lower it", share, less+more), Verdict: judge(share > 55), written: Refuted,
+		Why: "Who sleeps little writes more often, and reads more often, too: that A finds what B wrote is as likely as the reverse.",
+	}
+}

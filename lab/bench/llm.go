@@ -1,0 +1,448 @@
+package bench
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/text/table"
+	"github.com/paceline-go/paceline/lab/parallel"
+	"github.com/paceline-go/paceline/lab/sim"
+	"github.com/paceline-go/paceline/ratetest/latency"
+)
+
+// LLM is what `paceline bench llm -o json` prints. Fields are only ever added to.
+type LLM struct {
+	Policies []LLMRow   `json:"policies"`
+	Claims   []LLMClaim `json:"claims"`
+	// Produced is about a server that counts output as it is produced.
+	Produced []LLMProducedRow `json:"produced"`
+	Prompts  int              `json:"prompts"` // of each run
+	Seeds    int              `json:"seeds"`
+	Wall     float64          `json:"wall_seconds"`
+}
+
+// LLMRow is a policy under one kind of arrivals: counts are sums over the seeds, times and percentages their means, worst
+// windows the largest of all.
+type LLMRow struct {
+	Name     string `json:"name"`
+	Arrivals string `json:"arrivals"`
+	Note     string `json:"note"`
+	Filled   int    `json:"filled"` // how many of those that wait may go ahead of the first one: GateConfig.Fill
+	Stated   bool   `json:"stated"` // answers say for how long the server worked on them
+	// Documented says that the server has a bucket of requests and one of tokens, and counts the larger of input and max_tokens as the
+	// tokens of a request, as OpenAI documents.
+	Documented bool `json:"documented,omitempty"`
+	Sent       int  `json:"sent"` // attempts
+	Rejected   int  `json:"rejected"`
+	Lost       int  `json:"lost"` // prompts that were never answered
+	// Seconds is the time from the start until the last prompt that was served arrived. Ideal is the least time in which anybody could have
+	// sent those prompts: sim.LLM.Ideal.
+	Seconds        float64 `json:"seconds"`
+	Ideal          float64 `json:"ideal_seconds"`
+	PercentOfIdeal float64 `json:"percent_of_ideal"`
+	// WorstRequests and WorstTokens are how much arrived in the fullest window, in percent of the limit. Refused prompts count, too.
+	WorstRequests       float64 `json:"worst_window_requests_percent"`
+	WorstTokens         float64 `json:"worst_window_tokens_percent"`
+	WakeUpsPerAdmission float64 `json:"wakeups_per_admission"`
+	// Wait is from the making of a prompt to the sending that was served.
+	Wait LLMWait `json:"wait_ms"`
+	// Overrun is about answers with more tokens than were reserved.
+	OverrunPercent float64 `json:"overrun_percent"` // of the answers
+	OverrunTokens  float64 `json:"overrun_tokens"`  // by how many tokens on average
+	OverrunMost    int64   `json:"overrun_tokens_most"`
+	Overtaken      int64   `json:"overtaken_tokens_most"` // the most tokens of later prompts that went ahead of one prompt
+}
+
+// LLMWait sums up waits, in milliseconds.
+type LLMWait struct {
+	P50 float64 `json:"p50"`
+	P99 float64 `json:"p99"`
+	Max float64 `json:"max"`
+}
+
+// LLMClaim is what somebody has claimed of the distribution of waits, and what was measured.
+type LLMClaim struct {
+	Claim    string `json:"claim"`
+	Name     string `json:"name"` // of the policy
+	Arrivals string `json:"arrivals"`
+	// NoWait is the percentage of prompts that did not wait.
+	NoWait float64 `json:"no_wait_percent"`
+	// KS is the largest distance between the distribution of the waits above 0 and the exponential distribution of the same mean. CV is the
+	// standard deviation of these waits divided by their mean, which is 1 for an exponential distribution.
+	KS float64 `json:"exponential_ks"`
+	CV float64 `json:"cv"`
+	// R2 is the share of the variance of waits in a burst that a straight line explains, from the first prompt of the burst to the last. It
+	// is the mean over all bursts in which waits differed, and 0 if there was none.
+	R2        float64 `json:"linear_r2"`
+	Confirmed bool    `json:"confirmed"`
+}
+
+// LLMArrivals are the loads of the table.
+var LLMArrivals = []sim.LLMArrivals{sim.AtOnce, sim.Uniform, sim.Bursts, sim.Mixed}
+
+// The limits of the table.
+const (
+	llmRequests = 500
+	llmTokens   = 30_000
+	llmWindow   = time.Minute
+)
+
+type llmPolicy struct {
+	name, note string
+	client     sim.LLMClient
+	stated     bool
+	documented bool // the server
+}
+
+func llmPolicies() []llmPolicy {
+	const (
+		filled   = "filled from the next 64 (GateConfig.Fill); "
+		strict   = "strictly first come, first served; "
+		stated   = "the server's answers say how long it worked"
+		unstated = "nothing is known but when the answer came"
+		fill     = 64
+	)
+	estimated := sim.LLMLine{Reserve: sim.Estimated, Seen: seenShares(), Fill: fill} // with 0.95 the limit is used as fully as with 0.9, and there are a tenth of the refusals
+	documented := sim.LLMLine{Reserve: sim.AsDocumented, Fill: fill}
+	return []llmPolicy{
+		// The policy that users get comes first.
+		{"paceline-bounded-unstated", "input and max_tokens; " + filled + unstated, sim.LLMLine{Reserve: sim.Bounded, Fill: fill}, false, false},
+		{"seed-gates", "as described; refused twice is lost", sim.LLMGates{}, true, false},
+		{"seed-gates-100", "with at most 100 in flight, counted behind that, as released", sim.LLMGates{Concurrency: 100}, true, false},
+		{"seed-gates-retried", "as released, and the caller calls again until it is answered", sim.LLMGates{Concurrency: 100, Again: true}, true, false},
+		{"bucket-full", "the cookbook's: full at the start, max_tokens, polls every ms, pauses 15 s", sim.LLMBucket{}, true, false},
+		{"paceline-exact", "usage known; " + filled + stated, sim.LLMLine{Fill: fill}, true, false},
+		{"paceline-bounded", "input and max_tokens; " + filled + stated, sim.LLMLine{Reserve: sim.Bounded, Fill: fill}, true, false},
+		{"paceline-estimated", "input and the 0.95 quantile of what is used of max_tokens; " + filled + stated, estimated, true, false},
+		{"paceline-exact-strict", "usage known; " + strict + stated, sim.LLMLine{}, true, false},
+		{"paceline-bounded-strict", "input and max_tokens; " + strict + stated, sim.LLMLine{Reserve: sim.Bounded}, true, false},
+		{"paceline-exact-unstated", "usage known; " + filled + unstated, sim.LLMLine{Fill: fill}, false, false},
+		{"paceline-exact-strict-unstated", "usage known; " + strict + unstated, sim.LLMLine{}, false, false},
+		{"bucket-full-documented", "the same loop, against the server that OpenAI documents", sim.LLMBucket{}, true, true},
+		{"paceline-documented", "what that server counts; " + filled + unstated, documented, false, true},
+	}
+}
+
+// seenShares is what an estimator has learned from 500 answers of an earlier run, drawn with another seed.
+func seenShares() (shares []float64) {
+	for _, p := range (sim.LLMWork{Prompts: 500, Seed: 1 << 40}).Make() {
+		shares = append(shares, float64(p.Output)/float64(p.MaxTokens))
+	}
+	return shares
+}
+
+// RunLLM runs every policy under every kind of arrivals with seeds 1 to seeds, on all cores. If only names policies, it runs those
+// alone, and leaves out LLM.Produced.
+func RunLLM(ctx context.Context, prompts, seeds int, arrivals []sim.LLMArrivals, progress func(done, all int), only ...string) (LLM, error) {
+	began := time.Now()
+	policies := slices.DeleteFunc(llmPolicies(), func(p llmPolicy) bool { return len(only) > 0 && !slices.Contains(only, p.name) })
+	done := 0
+	rows := len(arrivals) * len(policies)
+	runs := make([]sim.LLM, rows*seeds)
+	tallies := make([]sim.LLMTally, rows*seeds)
+	err := parallel.OnAll(ctx, rows*seeds, parallel.Each(func(i int) (func(), error) {
+		row, seed := i/seeds, uint64(i%seeds+1)
+		p, a := policies[row%len(policies)], arrivals[row/len(policies)]
+		x := sim.LLM{
+			Work:     sim.LLMWork{Prompts: prompts, Arrivals: a, Seed: seed}.Make(),
+			Requests: llmRequests, Tokens: llmTokens, Window: llmWindow,
+			Latency: latency.Lognormal(800*time.Millisecond, 8*time.Second),
+			Forward: latency.Uniform(5*time.Millisecond, 40*time.Millisecond),
+			Back:    latency.Uniform(5*time.Millisecond, 40*time.Millisecond),
+			Stated:  p.stated, Documented: p.documented, Client: p.client, Seed: seed,
+		}
+		t, err := x.Run()
+		return func() {
+			runs[i], tallies[i] = x, t
+			if done++; progress != nil {
+				progress(done, rows*seeds)
+			}
+		}, err
+	}))
+	if err = cmp.Or(err, ctx.Err()); err != nil {
+		return LLM{}, err
+	}
+	r := LLM{Prompts: prompts, Seeds: seeds}
+	for i := range rows {
+		p, a := policies[i%len(policies)], arrivals[i/len(policies)]
+		of := runs[i*seeds : (i+1)*seeds]
+		got := tallies[i*seeds : (i+1)*seeds]
+		r.Policies = append(r.Policies, llmRow(p, a, of, got))
+		if p.name == "seed-gates" || p.name == "paceline-exact" || p.name == "paceline-exact-strict" {
+			if c, ok := llmClaim(p.name, a, of, got); ok {
+				r.Claims = append(r.Claims, c)
+			}
+		}
+	}
+	if len(only) == 0 {
+		if r.Produced, err = producedRows(ctx, seeds); err != nil {
+			return LLM{}, err
+		}
+	}
+	r.Wall = time.Since(began).Seconds()
+	return r, nil
+}
+
+func llmRow(p llmPolicy, a sim.LLMArrivals, runs []sim.LLM, tallies []sim.LLMTally) LLMRow {
+	row := LLMRow{Name: p.name, Note: p.note, Arrivals: a.String(), Stated: p.stated, Documented: p.documented}
+	if line, ok := p.client.(sim.LLMLine); ok {
+		row.Filled = line.Fill
+	}
+	n := float64(len(runs))
+	var wakeUps, answered, overruns int
+	var overrun int64
+	var waits []time.Duration
+	for i, t := range tallies {
+		ideal := runs[i].Ideal(func(k int) bool { return t.Waits[k] >= 0 }).Seconds()
+		last := t.Last.Sub(0).Seconds()
+		row.Seconds += last / n
+		row.Ideal += ideal / n
+		if last > 0 {
+			row.PercentOfIdeal += 100 * ideal / last / n
+		}
+		row.Sent += t.Sent
+		row.Rejected += t.Rejected
+		row.Lost += t.Lost
+		row.WorstRequests = max(row.WorstRequests, 100*float64(t.WorstRequests)/llmRequests)
+		row.WorstTokens = max(row.WorstTokens, 100*float64(t.WorstTokens)/llmTokens)
+		row.OverrunMost = max(row.OverrunMost, t.Overrun)
+		row.Overtaken = max(row.Overtaken, t.Overtaken)
+		wakeUps += t.WakeUps
+		answered += t.Prompts - t.Lost
+		overruns += t.Overruns
+		overrun += t.OverrunTokens
+		for _, w := range t.Waits {
+			if w >= 0 {
+				waits = append(waits, w)
+			}
+		}
+	}
+	row.WakeUpsPerAdmission = float64(wakeUps) / float64(max(row.Sent, 1))
+	row.OverrunPercent = 100 * float64(overruns) / float64(max(answered, 1))
+	row.OverrunTokens = float64(overrun) / float64(max(overruns, 1))
+	if slices.Sort(waits); len(waits) > 0 {
+		at := func(q float64) float64 {
+			return float64(waits[min(int(q*float64(len(waits))), len(waits)-1)]) / float64(time.Millisecond)
+		}
+		row.Wait = LLMWait{at(0.5), at(0.99), at(1)}
+	}
+	return row
+}
+
+// A claim is confirmed if the distance from the exponential distribution is at most 0.05, or if the line explains 98 % of the variance. It is
+// not confirmed if nine in ten prompts do not wait at all.
+const (
+	ksMost  = 0.05
+	r2Least = 0.98
+)
+
+func llmClaim(name string, a sim.LLMArrivals, runs []sim.LLM, tallies []sim.LLMTally) (LLMClaim, bool) {
+	c := LLMClaim{Name: name, Arrivals: a.String()}
+	var waits []float64
+	none, answered := 0, 0
+	var r2 []float64
+	for i, t := range tallies {
+		var places, burst []float64
+		line := func() {
+			if len(burst) > 2 && slices.Max(burst) > slices.Min(burst) {
+				r2 = append(r2, linearity(places, burst))
+			}
+			places, burst = nil, nil
+		}
+		for k, w := range t.Waits {
+			if k > 0 && runs[i].Work[k].At != runs[i].Work[k-1].At {
+				line()
+			}
+			if w < 0 {
+				continue
+			}
+			answered++
+			if w == 0 {
+				none++
+			} else {
+				waits = append(waits, w.Seconds())
+			}
+			places, burst = append(places, float64(len(places))), append(burst, w.Seconds())
+		}
+		line()
+	}
+	c.NoWait = 100 * float64(none) / float64(max(answered, 1))
+	if len(waits) > 0 {
+		c.KS, c.CV = exponentiality(waits)
+	}
+	for _, v := range r2 {
+		c.R2 += v / float64(len(r2))
+	}
+	switch a {
+	case sim.Uniform:
+		c.Claim, c.Confirmed = "uniform arrivals wait exponentially", len(waits) > 0 && c.KS <= ksMost
+	case sim.AtOnce, sim.Bursts:
+		c.Claim, c.Confirmed = "a burst waits linearly", c.R2 >= r2Least
+	case sim.Mixed:
+		c.Claim, c.Confirmed = "mixed arrivals wait in between", len(waits) > 0 && c.KS > ksMost && c.R2 < r2Least
+	default:
+		return c, false
+	}
+	c.Confirmed = c.Confirmed && c.NoWait < 90
+	return c, true
+}
+
+// exponentiality returns the largest distance between the distribution of v and the exponential distribution of the same mean, and the
+// coefficient of variation of v. It sorts v.
+func exponentiality(v []float64) (ks, cv float64) {
+	slices.Sort(v)
+	n, sum, squares := float64(len(v)), 0.0, 0.0
+	for _, x := range v {
+		sum += x
+	}
+	mean := sum / n
+	for i, x := range v {
+		squares += (x - mean) * (x - mean)
+		f := 1 - math.Exp(-x/mean)
+		ks = max(ks, f-float64(i)/n, float64(i+1)/n-f)
+	}
+	return ks, math.Sqrt(squares/n) / mean
+}
+
+// linearity returns the square of the correlation of x and y.
+func linearity(x, y []float64) float64 {
+	n := float64(len(x))
+	var mx, my, xx, yy, xy float64
+	for i := range x {
+		mx += x[i] / n
+		my += y[i] / n
+	}
+	for i := range x {
+		xx += (x[i] - mx) * (x[i] - mx)
+		yy += (y[i] - my) * (y[i] - my)
+		xy += (x[i] - mx) * (y[i] - my)
+	}
+	return xy * xy / (xx * yy)
+}
+
+// Failed says which row of ours did something that must not happen, and what. It returns "" if all is well.
+func (r *LLM) Failed() string {
+	for _, p := range r.Policies {
+		most := 0.0
+		switch p.Name {
+		case "seed-gates", "seed-gates-100", "seed-gates-retried", "bucket-full", "bucket-full-documented":
+			continue
+		case "paceline-estimated":
+			most = max(2, 0.001*float64(r.Prompts*r.Seeds)) // in a short run there may be some by chance
+		}
+		if p.Lost > 0 || float64(p.Rejected) > most {
+			return fmt.Sprintf("%s, %s: %d rejected, %d lost", p.Name, p.Arrivals, p.Rejected, p.Lost)
+		}
+	}
+	for _, p := range r.Produced {
+		if p.Rejected > 0 {
+			return fmt.Sprintf("%s, %s: %d rejected", p.Name, p.Outputs, p.Rejected)
+		}
+	}
+	return ""
+}
+
+// WriteJSON writes one JSON object.
+func (r *LLM) WriteJSON(w io.Writer) error { return writeJSON(w, r) }
+
+var llmColumns = []column[LLMRow]{
+	{"arrivals", func(r *LLMRow) string { return r.Arrivals }},
+	{"policy", func(r *LLMRow) string { return r.Name }},
+	{"429", func(r *LLMRow) string { return strconv.Itoa(r.Rejected) }},
+	{"lost", func(r *LLMRow) string { return strconv.Itoa(r.Lost) }},
+	{"seconds", func(r *LLMRow) string { return fixed(r.Seconds, 0) }},
+	{"ideal s", func(r *LLMRow) string { return fixed(r.Ideal, 0) }},
+	{"% ideal", func(r *LLMRow) string { return fixed(r.PercentOfIdeal, 2) }},
+	{"worst req %", func(r *LLMRow) string { return fixed(r.WorstRequests, 1) }},
+	{"worst tok %", func(r *LLMRow) string { return fixed(r.WorstTokens, 2) }},
+	{"wake-ups", func(r *LLMRow) string { return fixed(r.WakeUpsPerAdmission, 2) }},
+	{"wait s p50", func(r *LLMRow) string { return fixed(r.Wait.P50/1000, 1) }},
+	{"wait s p99", func(r *LLMRow) string { return fixed(r.Wait.P99/1000, 1) }},
+	{"wait s max", func(r *LLMRow) string { return fixed(r.Wait.Max/1000, 1) }},
+	{"overrun %", func(r *LLMRow) string { return fixed(r.OverrunPercent, 1) }},
+	{"overrun mean", func(r *LLMRow) string { return fixed(r.OverrunTokens, 0) }},
+	{"overrun most", func(r *LLMRow) string { return strconv.FormatInt(r.OverrunMost, 10) }},
+	{"overtaken", func(r *LLMRow) string { return strconv.FormatInt(r.Overtaken, 10) }},
+}
+
+// WriteCSV writes a line per row, with the columns of the text table.
+func (r *LLM) WriteCSV(w io.Writer) error { return writeCSV(w, llmColumns, r.Policies) }
+
+// llmNarrow are the columns for people: they fit 100 characters.
+var llmNarrow = slices.DeleteFunc(slices.Clone(llmColumns), func(c column[LLMRow]) bool {
+	return !slices.Contains([]string{"arrivals", "policy", "429", "lost", "seconds", "% ideal", "wait s p50", "wait s p99"}, c.name)
+})
+
+var llmClaims = []column[LLMClaim]{
+	{"policy", func(c *LLMClaim) string { return c.Name }},
+	{"arrivals", func(c *LLMClaim) string { return c.Arrivals }},
+	{"no wait %", func(c *LLMClaim) string { return fixed(c.NoWait, 1) }},
+	{"KS to exp.", func(c *LLMClaim) string { return fixed(c.KS, 3) }},
+	{"CV", func(c *LLMClaim) string { return fixed(c.CV, 2) }},
+	{"R² of a line", func(c *LLMClaim) string { return fixed(c.R2, 4) }},
+	{"claim", func(c *LLMClaim) string {
+		if c.Confirmed {
+			return "confirmed: " + c.Claim
+		}
+		return "not confirmed: " + c.Claim
+	}},
+}
+
+// WriteText writes the tables for people, within 100 columns.
+func (r *LLM) WriteText(w io.Writer) error { return r.writeTables(w, llmNarrow, table.Width) }
+
+// WriteWide writes the tables with all columns.
+func (r *LLM) WriteWide(w io.Writer) error { return r.writeTables(w, llmColumns, 0) }
+
+func (r *LLM) writeTables(w io.Writer, columns []column[LLMRow], most int) error {
+	para := func(format string, args ...any) {
+		text := fmt.Sprintf(format, args...)
+		if most > 0 {
+			text = table.Wrap(text, most, "")
+		}
+		fmt.Fprintln(w, text)
+	}
+	para("llm: %d requests and %d tokens in any minute, counted at arrival with actual tokens; %d prompts, %d seeds, virtual time",
+		llmRequests, llmTokens, r.Prompts, r.Seeds)
+	for from := 0; from < len(r.Policies); {
+		to := from + 1
+		for to < len(r.Policies) && r.Policies[to].Arrivals == r.Policies[from].Arrivals {
+			to++
+		}
+		fmt.Fprintln(w)
+		if err := writeTable(w, columns, r.Policies[from:to], most); err != nil {
+			return err
+		}
+		from = to
+	}
+	fmt.Fprintln(w)
+	var notes table.Table
+	seen := map[string]bool{}
+	for k := range r.Policies {
+		if p := &r.Policies[k]; !seen[p.Name] {
+			seen[p.Name] = true
+			notes.Row(p.Name, p.Note)
+		}
+	}
+	if err := notes.Write(w, most); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	para("The rows that end in -documented are against the server that OpenAI documents: a bucket of %d requests and one of %d tokens, refilled evenly within a minute, of which a request takes the larger of input and max_tokens. Their ideal is of that, too. Where prompts were lost, seconds and ideal are of those that were served.", llmRequests, llmTokens)
+	fmt.Fprintln(w)
+	if err := writeTable(w, llmClaims, r.Claims, most); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	if err := r.writeProduced(w, para, most); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\nin %s s of wall time\n", fixed(r.Wall, 1))
+	return err
+}

@@ -1,0 +1,219 @@
+package bench
+
+import (
+	"cmp"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/paceline-go/paceline/internal/text/table"
+)
+
+// publishedRates are the rates that the published clients reached in another language, on another machine, against an exchange that their
+// author wrote. The reader can compare them; they are no claim of ours.
+const publishedRates = "published, live, elsewhere: original 74/s, ring alone 85/s, adaptive 84/s (loop), 77/s (threads)"
+
+// WriteJSON writes the report as one JSON object.
+func (r *Report) WriteJSON(w io.Writer) error { return writeJSON(w, r) }
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// column is a column of a table, in text and in CSV.
+type column[Row any] struct {
+	name  string
+	value func(*Row) string
+}
+
+// writeCSV writes a line per row, with all columns.
+func writeCSV[Row any](w io.Writer, columns []column[Row], rows []Row) error {
+	c := csv.NewWriter(w)
+	line := make([]string, len(columns))
+	for i := range columns {
+		line[i] = columns[i].name
+	}
+	_ = c.Write(line)
+	for k := range rows {
+		for i := range columns {
+			line[i] = columns[i].value(&rows[k])
+		}
+		_ = c.Write(line)
+	}
+	c.Flush()
+	return c.Error()
+}
+
+// columns are all columns, for CSV and for the wide table.
+var columns = []column[Result]{
+	{"row", func(r *Result) string { return r.Name }},
+	{"load", func(r *Result) string { return r.Generator }},
+	nonceColumn,
+	{"rate/s", func(r *Result) string { return fixed(r.Rate, 2) }},
+	{"% ceiling", func(r *Result) string { return fixed(r.PercentOfCeiling, 2) }},
+	{"ceiling/s", func(r *Result) string { return fixed(r.Ceiling, 2) }},
+	{"429", func(r *Result) string { return strconv.Itoa(r.Rejected) }},
+	{"bad nonce", func(r *Result) string { return strconv.Itoa(r.BadNonce) }},
+	{"banned", func(r *Result) string { return strconv.Itoa(r.BannedKeys) }},
+	{"expired", func(r *Result) string { return strconv.Itoa(r.Expired) }},
+	{"dead", func(r *Result) string { return strconv.Itoa(r.Dead) }},
+	{"lost", func(r *Result) string { return strconv.Itoa(r.Lost) }},
+	{"in time %", func(r *Result) string { return fixed(r.InTimePercent, 1) }},
+	{"made→answer ms", func(r *Result) string { return fixed(r.Latency.SinceMade.Mean, 1) }},
+	{"sent→answer ms", func(r *Result) string { return fixed(r.Latency.SinceSent.Mean, 1) }},
+	{"delay ms mean/p50/p99", func(r *Result) string {
+		return fixed(r.Delay.Mean, 1) + "/" + fixed(r.Delay.P50, 1) + "/" + fixed(r.Delay.P99, 1)
+	}},
+	{"first/last", func(r *Result) string { return fixed(r.Delay.Min, 1) + "/" + fixed(r.Delay.Max, 1) }},
+	{"polls", func(r *Result) string { return fixed(r.PollsPerAdmission, 2) }},
+	{"wake-ups", func(r *Result) string { return fixed(r.WakeUpsPerAdmission, 2) }},
+	{"cpu s", func(r *Result) string {
+		if r.CPU == nil {
+			return ""
+		}
+		return fixed(*r.CPU, 2)
+	}},
+	{"concurrency", func(r *Result) string { return r.Concurrency }},
+	{"queue", func(r *Result) string { return r.Queue }},
+	{"note", func(r *Result) string { return r.Note }},
+}
+
+var nonceColumn = column[Result]{"nonce", func(r *Result) string { return map[bool]string{true: "yes", false: "-"}[r.Nonce] }}
+
+// narrow are the columns for people: with the longest name, and a figure of seven digits in each, they fit 100 characters.
+var narrow = []column[Result]{
+	{"rate/s", func(r *Result) string { return fixed(r.Rate, 2) }},
+	{"ceiling", func(r *Result) string { return fixed(r.PercentOfCeiling, 1) + "%" }},
+	{"in time", func(r *Result) string { return fixed(r.InTimePercent, 1) + "%" }},
+}
+
+// bad are figures that had better be 0. A column with nothing but 0 is left out, and a line below the table says so.
+var bad = []column[Result]{
+	{"429", func(r *Result) string { return strconv.Itoa(r.Rejected) }},
+	{"bad nonce", func(r *Result) string { return strconv.Itoa(r.BadNonce) }},
+	{"banned", func(r *Result) string { return strconv.Itoa(r.BannedKeys) }},
+	{"expired", func(r *Result) string { return strconv.Itoa(r.Expired) }},
+	{"dead", func(r *Result) string { return strconv.Itoa(r.Dead) }},
+	{"lost", func(r *Result) string { return strconv.Itoa(r.Lost) }},
+}
+
+func fixed(v float64, digits int) string { return strconv.FormatFloat(v, 'f', digits, 64) }
+
+// WriteCSV writes a line per row, with the columns of the text table.
+func (r *Report) WriteCSV(w io.Writer) error { return writeCSV(w, columns, r.Policies) }
+
+// WriteText writes the tables for people, a block per group, within 100 columns.
+func (r *Report) WriteText(w io.Writer) error {
+	r.writeHead(w)
+	for _, block := range r.blocks() {
+		shown, none := block.columns()
+		var t table.Table
+		fmt.Fprintln(w)
+		t.Head(append([]string{block.title}, names(shown)...)...)
+		for k := range block.rows {
+			t.Row(append([]string{block.rows[k].Name}, cells(shown, &block.rows[k])...)...)
+		}
+		if err := t.Write(w, table.Width); err != nil {
+			return err
+		}
+		if len(none) > 0 {
+			fmt.Fprintf(w, "  0 in every row: %s\n", strings.Join(none, ", "))
+		}
+	}
+	return r.writeEnd(w)
+}
+
+// WriteWide writes one table with all columns.
+func (r *Report) WriteWide(w io.Writer) error {
+	r.writeHead(w)
+	fmt.Fprintln(w)
+	if err := writeTable(w, columns, r.Policies, 0); err != nil {
+		return err
+	}
+	return r.writeEnd(w)
+}
+
+// names are the headings of columns, and cells are the values of a row in them.
+func names[Row any](columns []column[Row]) (all []string) {
+	for _, c := range columns {
+		all = append(all, c.name)
+	}
+	return all
+}
+
+func cells[Row any](columns []column[Row], row *Row) (all []string) {
+	for _, c := range columns {
+		all = append(all, cmp.Or(c.value(row), "-"))
+	}
+	return all
+}
+
+// writeTable writes a line per row, and keeps lines within most characters as far as possible.
+func writeTable[Row any](w io.Writer, columns []column[Row], rows []Row, most int) error {
+	var t table.Table
+	t.Head(names(columns)...)
+	for k := range rows {
+		t.Row(cells(columns, &rows[k])...)
+	}
+	return t.Write(w, most)
+}
+
+func (r *Report) writeHead(w io.Writer) {
+	kind := "live on loopback"
+	if r.Virtual {
+		kind = fmt.Sprintf("virtual, %d seeds", r.Seeds)
+	}
+	rule, path, _ := strings.Cut(r.Exchange, "), ")
+	fmt.Fprintf(w, "exchange: %s),\n%s; %s × %s s\n%s\n", rule, path, kind, fixed(r.Seconds, 0), publishedRates)
+}
+
+func (r *Report) writeEnd(w io.Writer) error {
+	_, err := fmt.Fprintf(w, "\nin %s s of wall time, %s s of CPU\n", fixed(r.Wall, 1), fixed(r.CPU, 1))
+	return err
+}
+
+// block has the rows of one group under one heading. In the group of limiters each load, with nonces or without, has a block of its own.
+type block struct {
+	title string
+	rows  []Result
+}
+
+func (r *Report) blocks() (blocks []block) {
+	for _, p := range r.Policies {
+		title := p.Group
+		if p.Group == "limiters" {
+			title += ", " + p.Generator
+			if p.Nonce {
+				title += ", nonces"
+			}
+		}
+		if n := len(blocks); n == 0 || blocks[n-1].title != title {
+			blocks = append(blocks, block{title: title})
+		}
+		last := &blocks[len(blocks)-1]
+		last.rows = append(last.rows, p)
+	}
+	return blocks
+}
+
+// columns returns the columns that the block shows, and the names of those that have nothing but 0.
+func (b *block) columns() (shown []column[Result], none []string) {
+	shown = slices.Clone(narrow)
+	if slices.ContainsFunc(b.rows, func(r Result) bool { return r.Nonce != b.rows[0].Nonce }) {
+		shown = append(shown, nonceColumn)
+	}
+	for _, c := range bad {
+		if slices.ContainsFunc(b.rows, func(r Result) bool { return c.value(&r) != "0" }) {
+			shown = append(shown, c)
+		} else {
+			none = append(none, c.name)
+		}
+	}
+	return shown, none
+}

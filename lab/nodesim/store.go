@@ -1,0 +1,49 @@
+package nodesim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/core/node"
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+// Store is a simulated store, of one limit. The zero Store is new, and its clock is Base at instant 0.
+type Store struct {
+	blob        []byte
+	version     int
+	set         time.Duration // by how much somebody set its clock
+	incarnation int
+	accept      func(blob []byte) // is told of each before it is put, if not nil
+}
+
+// Base is the store's clock at the beginning.
+const Base = mono.Time(500_000 * 3600 * 1e9)
+
+// reading is what the store says at an instant of the run, and which version that is.
+func (s *Store) reading(now mono.Time) (node.Reading, int) {
+	clock := int64(Base.Add(now.Sub(0)).Add(s.set))
+	return node.Reading{Clock: clock, Wall: clock, Incarnation: fmt.Sprint(s.incarnation), Blob: s.blob}, s.version
+}
+
+// put puts a blob unless somebody put since that version was read.
+func (s *Store) put(blob []byte, version int) bool {
+	if s.version != version {
+		return false
+	}
+	if s.accept != nil {
+		s.accept(blob)
+	}
+	s.blob = blob
+	s.version++
+	return true
+}
+
+// lose has the store lose the limit, of which it says nothing. What was read before is not put later.
+func (s *Store) lose(version int) { s.blob, s.version = nil, version }
+
+// Rest puts a book in which nothing counts and nobody is, as if the store had been there for long: nodes so configured need not be quiet.
+func (s *Store) Rest(c node.Config) {
+	r, _ := s.reading(0)
+	s.put(node.Rested(c, &r), s.version)
+}

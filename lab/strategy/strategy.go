@@ -1,0 +1,96 @@
+// Package strategy lists the strategies that simulators compare, by name: the published ones, of the rate_throttle_client
+// gem and of the demo before it, as they were published; peers that other systems share by, AIMD and the CUBIC of the AWS
+// SDKs' adaptive mode; and this module's own: the law of package fairshare, and in package slot those that were before it.
+//
+// It is internal because nobody should send by the published strategies: they are here to be measured. For a strategy of your own, write
+// a fairshare.Strategy.
+//
+// As in throttle, nothing here owns a clock, lock or goroutine, nothing is safe for concurrent use, and random numbers come
+// from the source that the driver hands in.
+package strategy
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/paceline-go/paceline/fairshare"
+	"github.com/paceline-go/paceline/internal/text/suggest"
+	"github.com/paceline-go/paceline/lab/strategy/slot"
+	"github.com/paceline-go/paceline/limit"
+)
+
+// all has the strategies in the order in which tables show them: baselines first, ours last.
+var all = slices.Concat(gem, demo, peers, ours)
+
+// All returns all strategies, baselines first.
+func All() []fairshare.Strategy { return slices.Clone(all) }
+
+// Named returns the strategy of that name. The error lists the names there are.
+func Named(name string) (fairshare.Strategy, error) {
+	i := slices.IndexFunc(all, func(s fairshare.Strategy) bool { return s.Name == name })
+	if i < 0 {
+		names := make([]string, len(all))
+		for i, s := range all {
+			names[i] = s.Name
+		}
+		return fairshare.Strategy{}, fmt.Errorf("throttle: strategy %q is none of %s%s", name, strings.Join(names, ", "), suggest.Or(name, names))
+	}
+	return all[i], nil
+}
+
+// ours are the law of package fairshare, and those before it.
+var ours = []fairshare.Strategy{
+	{Name: "fair", Text: "meets at what remains, of buckets and windows; no refusals once settled", NewLimiter: newFair},
+	{Name: "auto", Text: "fair where nobody knows the quota: finds it out by what is told, or by refusals", NewLimiter: newAuto},
+	{Name: "slot", Text: "books a token of the next round by what the server says remains; no refusals once settled", NewLimiter: newSlot},
+	{Name: "slot-headerless", Text: "the same where the server says only served or limited: finds the end of the quota by refusals", NewLimiter: newHeaderless},
+}
+
+func newFair(p fairshare.Params, rng *rand.Rand) (limit.Limiter, error) {
+	if err := p.Check("Fair"); err != nil {
+		return nil, err
+	}
+	c := fairshare.FairConfig{Kind: p.Kind, Window: p.Window, Capacity: int64(p.Burst), Unit: p.Unit, MeanCost: p.MeanCost,
+		Weight: p.Weight, Sharers: p.Sharers, MaxWait: p.MaxWait, Start: p.Start, Rng: rng}
+	if c.Window == 0 { // in which all of it comes
+		c.Window = fairshare.Seconds(p.Burst / p.Rate)
+	}
+	c.Limit = max(1, int64(math.Round(p.Rate*c.Window.Seconds())))
+	f, err := fairshare.NewFair(c)
+	if err != nil {
+		return nil, err // not f: a nil *Fair is no nil Limiter
+	}
+	return f, nil
+}
+
+// newAuto heeds nothing of what is known of the quota but its unit.
+func newAuto(p fairshare.Params, rng *rand.Rand) (limit.Limiter, error) {
+	a, err := fairshare.NewAuto(fairshare.AutoConfig{Unit: p.Unit, Weight: p.Weight, Sharers: p.Sharers, MaxWait: p.MaxWait, Rng: rng})
+	if err != nil {
+		return nil, err // not a: a nil *Auto is no nil Limiter
+	}
+	return a, nil
+}
+
+func slotConfig(p fairshare.Params, rng *rand.Rand) slot.Config {
+	return slot.Config{Rate: p.Rate, Burst: p.Burst, Weight: p.Weight, MaxWait: p.MaxWait, Start: p.Start, Rng: rng}
+}
+
+func newSlot(p fairshare.Params, rng *rand.Rand) (limit.Limiter, error) {
+	s, err := slot.New(slotConfig(p, rng))
+	if err != nil {
+		return nil, err // not s: a nil *Slot is no nil Limiter
+	}
+	return s, nil
+}
+
+func newHeaderless(p fairshare.Params, rng *rand.Rand) (limit.Limiter, error) {
+	h, err := slot.NewHeaderless(slotConfig(p, rng))
+	if err != nil {
+		return nil, err
+	}
+	return h, nil
+}

@@ -1,0 +1,198 @@
+// Package dashboard is a web page to watch a Gate, a Junction, a Pool or a transport.Transport while it works: whether it goes as fast as the
+// server allows, what waits, for which limit and until when, who waits, and what the server refused and why.
+//
+//	http.Handle("/debug/paceline/", page.Handler(t))
+//
+// It is mounted like net/http/pprof, at any path that ends in a slash, and it is for people. For numbers to be scraped see package prom.
+//
+// While nobody looks it does nothing, unless somebody runs Record; it starts no goroutine in any case. While somebody looks it takes one
+// Snapshot of each Source a second, however many look and however many requests there are, in the goroutines of those who look. Of the last
+// 15 minutes it keeps a point for every five seconds, some 20 kB for each Source. Who looks first sees no past then, unless Record runs.
+//
+// It is read-only. It answers only to loopback names, to addresses, and to names that it was given, so that no page of a stranger can
+// read it by a name that is made to point here. Nothing of it comes from elsewhere, and what strangers may choose (names of clients, models
+// and routes) is text on it and nothing else. It does not ask who looks: mount it where only they can who may.
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/paceline-go/paceline"
+)
+
+// Config describes a Page. The zero Config is one without anything to show.
+type Config struct {
+	// Sources are what is shown, each under the name that its Snapshots have; see paceline.NameSource.
+	Sources []paceline.Source
+	// Live, if not nil, is asked for each frame which sources there are, in the place of Sources: for sources that come and go. They are
+	// told apart by the names that their Snapshots have.
+	Live func() []paceline.Source
+	// Title is what the page is called. If empty, "Paceline".
+	Title string
+	// Hosts are names by which the page may be asked for beside localhost and addresses, without ports: "metrics.example.com".
+	Hosts []string
+}
+
+// Page is the page, as an http.Handler. Its methods are safe for concurrent use.
+type Page struct {
+	config Config
+	hosts  map[string]bool
+
+	closing   sync.Once
+	closed    chan struct{}
+	viewers   chan struct{} // holds one for each that looks
+	mu        sync.Mutex
+	looked    time.Time // when the latest frame was made
+	frame     *frame    // nil: none yet
+	snapshots []paceline.Snapshot
+	histories []*history          // of snapshots
+	known     map[string]*history // those of the latest frame
+}
+
+const (
+	// every is how often there is a new frame.
+	every = time.Second
+	// mostViewers is how many may look at the same time.
+	mostViewers = 100
+)
+
+// Handler returns a Page for those sources that answers to localhost and to addresses. It panics if one of them is nil.
+func Handler(sources ...paceline.Source) http.Handler {
+	p, err := New(Config{Sources: sources})
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
+// New checks the configuration and returns a Page.
+func New(c Config) (*Page, error) {
+	p := &Page{config: c, hosts: map[string]bool{}, closed: make(chan struct{}), viewers: make(chan struct{}, mostViewers)}
+	for i, s := range c.Sources {
+		if s == nil {
+			return nil, fmt.Errorf("page: source %d is nil", i)
+		}
+	}
+	if c.Live != nil && len(c.Sources) > 0 {
+		return nil, errors.New("page: Sources and Live are set; expected one of the two")
+	}
+	for _, h := range c.Hosts {
+		if h == "" || strings.ContainsAny(h, "/:*@ ") {
+			return nil, fmt.Errorf("page: Hosts: %q is not a name alone, such as metrics.example.com", h)
+		}
+		p.hosts[strings.ToLower(strings.TrimSuffix(h, "."))] = true
+	}
+	if c.Title == "" {
+		p.config.Title = "Paceline"
+	}
+	p.config.Sources = append([]paceline.Source(nil), c.Sources...)
+	p.follow(make([]paceline.Snapshot, len(c.Sources)))
+	return p, nil
+}
+
+// Record keeps the history while nobody looks, until ctx ends or the Page is closed: for who wants the first to look to see the past.
+func (p *Page) Record(ctx context.Context) {
+	for {
+		_, next := p.look()
+		if p.sleep(ctx, next) != nil {
+			return
+		}
+	}
+}
+
+// Close ends what those who look are sent, so that an http.Server can shut down: give it to its RegisterOnShutdown. It may be called
+// again.
+func (p *Page) Close() { p.closing.Do(func() { close(p.closed) }) }
+
+var errClosed = errors.New("page: closed")
+
+// sleep waits until an instant.
+func (p *Page) sleep(ctx context.Context, until time.Time) error {
+	t := time.NewTimer(time.Until(until))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-p.closed:
+		return errClosed
+	}
+}
+
+// ServeHTTP implements http.Handler.
+func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "+
+		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		h.Set("Allow", "GET, HEAD")
+		refuse(w, http.StatusMethodNotAllowed, "the page is read-only: GET and HEAD, not %q", r.Method)
+		return
+	}
+	if name := hostOf(r.Host); !p.answersTo(name) {
+		refuse(w, http.StatusForbidden, "the page answers to localhost, to addresses, and to the names in dashboard.Config.Hosts, not to %q", name)
+		return
+	}
+	switch name := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]; name {
+	case "events":
+		p.serveEvents(w, r)
+	case "snapshot.json":
+		f, _ := p.look()
+		serveJSON(w, r, f.data)
+	case "all.json":
+		p.serveAll(w, r)
+	default:
+		serveAsset(w, r, name)
+	}
+}
+
+// hostOf returns the name or the address that a request was for, without its port. What is no port stays, and makes it nobody's name.
+func hostOf(host string) string {
+	if i := strings.LastIndexByte(host, ':'); i >= 0 && strings.Trim(host[i+1:], "0123456789") == "" {
+		host = host[:i]
+	}
+	return strings.ToLower(strings.TrimSuffix(host, "."))
+}
+
+// answersTo says whether a page of a stranger cannot have that name: an address has no name server that could change it.
+func (p *Page) answersTo(name string) bool {
+	if p.hosts[name] || name == "localhost" || strings.HasSuffix(name, ".localhost") {
+		return true
+	}
+	if inside, ok := strings.CutPrefix(name, "["); ok {
+		name, ok = strings.CutSuffix(inside, "]")
+		if !ok {
+			return false
+		}
+	}
+	_, err := netip.ParseAddr(name)
+	return err == nil
+}
+
+func refuse(w http.ResponseWriter, status int, format string, args ...any) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	fmt.Fprintf(w, format+"\n", args...)
+}
+
+func serveJSON(w http.ResponseWriter, r *http.Request, data []byte) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(append(data, '\n'))
+	}
+}

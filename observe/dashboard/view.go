@@ -1,0 +1,219 @@
+package dashboard
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/paceline-go/paceline"
+)
+
+// How much of each list is in a frame. The rest is told as a sum or as a number, and all of it by all.json.
+const (
+	mostClients    = 50
+	mostLimits     = 50
+	mostKeys       = 50
+	mostPaused     = 20
+	mostHosts      = 20
+	mostWaits      = 20
+	mostEvents     = 20
+	mostPastEvents = 100
+	mostRows       = 500 // of an answer of all.json
+)
+
+// sourceJSON is a Snapshot whose lists are bounded, and what the page makes of it.
+type sourceJSON struct {
+	paceline.Snapshot
+	Bounds  []time.Duration `json:"bounds_ns,omitempty"`
+	Waits   []waitJSON      `json:"waits"`
+	Verdict verdict         `json:"verdict"`
+	Point   point           `json:"point"`
+	// All is how many there are of each list.
+	All struct {
+		Limits  int `json:"limits"`
+		Clients int `json:"clients"`
+		Keys    int `json:"keys"`
+		Paused  int `json:"paused"`
+		Hosts   int `json:"upstream"`
+	} `json:"all"`
+	// Rest is the sum of the clients that are left out.
+	Rest paceline.ClientState `json:"rest"`
+}
+
+// waitJSON is how long waits for one limit lasted, of all clients together.
+type waitJSON struct {
+	Limit string        `json:"limit"`
+	Count int64         `json:"count"`
+	Mean  time.Duration `json:"mean_ns"`
+	P50   time.Duration `json:"p50_ns"`
+	P99   time.Duration `json:"p99_ns"`
+}
+
+// view makes of a Snapshot what the page is told.
+func view(s paceline.Snapshot, p point) sourceJSON {
+	v := sourceJSON{Snapshot: s, Point: p, Verdict: judge(&s), Waits: waits(&s)}
+	v.All.Limits, v.All.Clients, v.All.Keys, v.All.Paused, v.All.Hosts = len(s.Limits), len(s.Clients), len(s.Keys), len(s.Paused), len(s.Upstream)
+	clients := ranked(s.Clients, clientsFirst)
+	v.Clients = first(clients, mostClients)
+	for _, c := range clients[len(v.Clients):] {
+		v.Rest.Waiting += c.Waiting
+		v.Rest.InFlight += c.InFlight
+		v.Rest.LongestWait = max(v.Rest.LongestWait, c.LongestWait)
+		v.Rest.Accepted += c.Accepted
+		v.Rest.Limited += c.Limited
+		v.Rest.Sent += c.Sent
+		v.Rest.Share += c.Share
+		if c.LastGoes.After(v.Rest.LastGoes) {
+			v.Rest.LastGoes = c.LastGoes
+		}
+	}
+	v.Limits = first(ranked(s.Limits, limitsFirst), mostLimits)
+	v.Keys = first(ranked(s.Keys, keysFirst), mostKeys)
+	v.Paused = first(s.Paused, mostPaused)
+	v.Events = last(s.Events, mostEvents)
+	v.Upstream = first(ranked(s.Upstream, func(a, b paceline.UpstreamTimes) int { return cmp.Compare(b.Count, a.Count) }), mostHosts)
+	for i := range v.Upstream {
+		v.Upstream[i].Upto = nil
+	}
+	v.Snapshot.Waits, v.Snapshot.Bounds = nil, nil
+	return v
+}
+
+// ranked returns a sorted copy; who is alike stays in order.
+func ranked[T any](list []T, order func(a, b T) int) []T {
+	list = append([]T{}, list...)
+	slices.SortStableFunc(list, order)
+	return list
+}
+
+func first[T any](list []T, most int) []T { return append([]T{}, list[:min(len(list), most)]...) }
+func last[T any](list []T, most int) []T  { return append([]T{}, list[max(0, len(list)-most):]...) }
+
+// Who waits comes first, for longest among equals; then who got most.
+func clientsFirst(a, b paceline.ClientState) int {
+	return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(b.LongestWait, a.LongestWait), cmp.Compare(b.InFlight, a.InFlight), cmp.Compare(b.Accepted, a.Accepted))
+}
+
+// What is waited for comes first, then who stays away, then what is used most.
+func limitsFirst(a, b paceline.LimitState) int {
+	return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), b.PausedUntil.Compare(a.PausedUntil), cmp.Compare(b.Share, a.Share))
+}
+
+// Keys that cannot be used come first.
+func keysFirst(a, b paceline.KeyState) int {
+	out := func(k paceline.KeyState) int {
+		if k.State == paceline.KeyOK {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(out(a)-out(b), cmp.Compare(b.InFlight, a.InFlight), cmp.Compare(b.Accepted, a.Accepted))
+}
+
+// waits adds up the waits for each limit, most of them first.
+func waits(s *paceline.Snapshot) []waitJSON {
+	sums := map[string]*paceline.Times{}
+	var order []string
+	for _, w := range s.Waits {
+		sum := sums[w.Limit]
+		if sum == nil {
+			sum = &paceline.Times{Upto: make([]int64, len(s.Bounds))}
+			sums[w.Limit] = sum
+			order = append(order, w.Limit)
+		}
+		sum.Count += w.Count
+		sum.Sum += w.Sum
+		for i := range min(len(w.Upto), len(sum.Upto)) {
+			sum.Upto[i] += w.Upto[i]
+		}
+	}
+	all := []waitJSON{}
+	for _, name := range order {
+		sum := sums[name]
+		if sum.Count == 0 {
+			continue
+		}
+		w := waitJSON{Limit: name, Count: sum.Count, Mean: sum.Sum / time.Duration(sum.Count)}
+		w.P50, _ = quantile(s.Bounds, sum.Upto, sum.Count, 0.5)
+		w.P99, _ = quantile(s.Bounds, sum.Upto, sum.Count, 0.99)
+		all = append(all, w)
+	}
+	return first(ranked(all, func(a, b waitJSON) int { return cmp.Compare(b.Count, a.Count) }), mostWaits)
+}
+
+// allJSON is a part of a list as it was in the latest frame.
+type allJSON struct {
+	Number int   `json:"number"`
+	At     int64 `json:"at"`
+	// Total is how many there are, Found how many of them have the text that was asked for, and From the place of the first row in those.
+	Total int `json:"total"`
+	Found int `json:"found"`
+	From  int `json:"from"`
+	Rows  any `json:"rows"`
+}
+
+// serveAll answers with as much of a list as fits, of what has the text find in a name: all.json?source=0&list=clients&find=…&from=500.
+func (p *Page) serveAll(w http.ResponseWriter, r *http.Request) {
+	p.look()
+	p.mu.Lock()
+	a := allJSON{Number: p.frame.number, At: p.looked.UnixMilli()}
+	snapshots := p.snapshots
+	p.mu.Unlock()
+	q := r.URL.Query()
+	n, err := strconv.Atoi(cmp.Or(q.Get("source"), "0"))
+	if err != nil || n < 0 || n >= len(snapshots) {
+		refuse(w, http.StatusBadRequest, "source=%q: there are %d sources, counted from 0", q.Get("source"), len(snapshots))
+		return
+	}
+	if a.From, err = strconv.Atoi(cmp.Or(q.Get("from"), "0")); err != nil || a.From < 0 {
+		refuse(w, http.StatusBadRequest, "from=%q is not the place of a row, 0 or more", q.Get("from"))
+		return
+	}
+	s, find := &snapshots[n], strings.ToLower(q.Get("find"))
+	switch list := q.Get("list"); list {
+	case "clients":
+		part(&a, s.Clients, clientsFirst, find, func(c paceline.ClientState) string { return c.Name })
+	case "limits":
+		part(&a, s.Limits, limitsFirst, find, func(l paceline.LimitState) string { return l.Name + "\n" + whom(l.Whose) })
+	case "keys":
+		part(&a, s.Keys, keysFirst, find, func(k paceline.KeyState) string { return k.Name + "\n" + k.Host + "\n" + k.State })
+	default:
+		refuse(w, http.StatusBadRequest, "list=%q is none of clients, limits, keys", list)
+		return
+	}
+	data, err := json.Marshal(a)
+	if err != nil {
+		refuse(w, http.StatusInternalServerError, "%v", err)
+		return
+	}
+	serveJSON(w, r, data)
+}
+
+func part[T any](a *allJSON, list []T, order func(a, b T) int, find string, name func(T) string) {
+	a.Total = len(list)
+	found := []T{}
+	for _, row := range list {
+		if find == "" || strings.Contains(strings.ToLower(name(row)), find) {
+			found = append(found, row)
+		}
+	}
+	slices.SortStableFunc(found, order)
+	a.Found, a.From = len(found), min(a.From, len(found))
+	a.Rows = first(found[a.From:], mostRows)
+}
+
+// whom says in words whom something concerns; "" if it is everybody.
+func whom(w paceline.Whose) string {
+	var words []string
+	for _, f := range []struct{ before, name string }{{"", w.Host}, {"key ", w.Key}, {"model ", w.Model}, {"", w.Route}, {"client ", w.Client}} {
+		if f.name != "" {
+			words = append(words, fmt.Sprint(f.before, f.name))
+		}
+	}
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,40 @@
+package labels_test
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/paceline-go/paceline/observe/labels"
+)
+
+// Only so many names are told apart, for good.
+func TestNames(t *testing.T) {
+	n := labels.Names{Most: 2}
+	for i, c := range []struct{ name, want string }{{"a", "a"}, {"b", "b"}, {"c", labels.Other}, {"a", "a"}, {"c", labels.Other}, {"", labels.Other}} {
+		if got := n.Of(c.name); got != c.want {
+			t.Errorf("%d: %q is %q, want %q", i, c.name, got, c.want)
+		}
+	}
+}
+
+func TestBounded(t *testing.T) {
+	for s, want := range map[string]string{"": "", "a b": "a b", "a\nb": "a\uFFFDb", "a\xffb": "a\uFFFDb", strings.Repeat("x", 64): strings.Repeat("x", 64)} {
+		if got := labels.Bounded(s); got != want {
+			t.Errorf("%q is %q, want %q", s, got, want)
+		}
+	}
+	if labels.Bounded(strings.Repeat("x", 65)) == labels.Bounded(strings.Repeat("x", 66)) {
+		t.Error("two long names are one")
+	}
+}
+
+func FuzzBounded(f *testing.F) {
+	f.Add("a")
+	f.Add(strings.Repeat("é", 40) + "\xff")
+	f.Fuzz(func(t *testing.T, s string) {
+		if got := labels.Bounded(s); !utf8.ValidString(got) || len(got) > 3*64+20 || strings.ContainsAny(got, "\n\r") {
+			t.Errorf("%q is %q", s, got)
+		}
+	})
+}

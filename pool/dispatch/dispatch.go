@@ -1,0 +1,598 @@
+// Package dispatch decides which request goes out now, and on which key: it puts a queue before several API keys, each
+// with limits, nonces, a bound on attempts in flight, and a state of its own.
+//
+//	Next(now)        who goes now on which key, or when to ask again
+//	Done(now, …)     an attempt ended: settles its lease, and moves its request and its key on
+//
+// Use it by way of a paceline.Pool, which drives it with goroutines and whose keys, attempts and answers are its types; package sim
+// drives it in virtual time. Drive it yourself only where you own the clock. The wake that Next returns is the only thing a driver
+// sleeps on. It owns no clock and no lock, and is not safe for concurrent use.
+package dispatch
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/core/scheduler"
+	"github.com/paceline-go/paceline/internal/core/stack"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/pool/backoff"
+	"github.com/paceline-go/paceline/pool/queue"
+)
+
+// Config describes a Dispatcher. Queue and Keys have no default. No function in it may call the Dispatcher or its queue.
+type Config struct {
+	// Queue has the requests. It belongs to the Dispatcher from now on but for Submit, Cancel and what is asked.
+	Queue *queue.Queue
+	// Keys are the API keys, at least one.
+	Keys []Key
+	// Epoch is the wall time of the driver's epoch, for nonces. If zero, 1970.
+	Epoch time.Time
+	// Backoff is the delay before the next attempt of a request that failed.
+	Backoff backoff.Policy
+	// Rand jitters the backoff. If nil, there is no jitter.
+	Rand *rand.Rand
+	// Ended, if not nil, is told of every request that reached an end state, from within Next and Done. It must not
+	// call the Dispatcher or the queue.
+	Ended func(queue.Ended)
+	// Outage, if not nil, is told of every host that goes down or is back, from within Done, as Ended is.
+	Outage func(HostInfo)
+	// Learned, if not nil, is told of every key that may have learned more of a limit that is wrong, as Ended is: see Lessons.
+	Learned func(key int)
+}
+
+// Key describes an API key: a partition of the server's quota. Beside its Limiter, what answers say is heeded: a
+// Retry-After (Outcome.RetryAfter), of which after an hour one request finds out whether it still holds, and what is left
+// until a reset (Outcome.Remaining and Reset). Requests that were in flight together are refused together, which is one pause.
+type Key struct {
+	// Name tells keys apart in reports. It is not the secret.
+	Name string
+	// Limiter is the server's rule for this key. If nil, none. It belongs to this key alone, also where it is part of an
+	// All: of a limiter that two keys share, the one would not hear what the other sent. Whether it is wrong is found out: give a
+	// limit.Fitted over it to go on with what was found out before a restart.
+	Limiter limit.Limiter
+	// Shared is what the key has together with others in place of a Limiter: give all keys of an organization the same one. A key that
+	// may be of any of several counts in all of them until Dispatcher.Share says which.
+	Shared []*Shared
+	// Nonce, if not nil, numbers the requests of this key.
+	Nonce *NonceConfig
+	// Gap is the least time between two sends of this key. With Nonce, it is that of a limit.Sequence: it allows several in
+	// flight, and it must cover the difference between the largest and the smallest one-way latency, and how late a write
+	// may follow its decision. Give Outcome.Misordered with every bad nonce: after it requests go one at a time for a while.
+	Gap time.Duration
+	// LearnGap has the Sequence learn Gap from the round trips. Not with Gap or InFlight.
+	LearnGap bool
+	// InFlight is the most attempts in flight. If zero: 1 with Nonce and without Gap, since no other number keeps their
+	// order under every latency; otherwise no bound.
+	InFlight int
+	// Late is how long an attempt whose outcome is unknown still counts as in flight. If zero, 5 s; negative: not at all.
+	Late time.Duration
+	// Slow has load begin slowly after each refusal, and not only after the second in a row: one request first, and each answer makes
+	// room for one more. It is for servers of which nobody knows a limit.
+	Slow bool
+	// Trial is for how long the first request of the key goes alone. It ends earlier when that is answered with anything but a denial of
+	// the key or a refusal. So a wrong key costs one request, and one that is refused for good one at a time. If zero, there is no trial.
+	Trial time.Duration
+	// Pause is how long the key stays away after a refusal that names no time. With each further refusal in a row it doubles, up to
+	// 10 min or Pause, and then one request goes first. A time that a refusal names is believed twenty times in a row. If zero, 1 s;
+	// if negative, the key does not stay away.
+	Pause time.Duration
+}
+
+const longestPause = 10 * time.Minute
+
+// KeyState says whether a key is in use.
+type KeyState uint8
+
+const (
+	OK      KeyState = iota
+	Cooling          // refused, or told to stay away: not before KeyInfo.Until
+	Banned           // refused for good; Resume brings it back
+)
+
+func (s KeyState) String() string {
+	return [...]string{"ok", "cooling", "banned"}[s]
+}
+
+// Attempt is one try at sending a request. Pass it back to Done, once.
+type Attempt struct {
+	Ticket    queue.Ticket
+	Request   queue.Request
+	Number    int // the first is 1
+	Key       int // index in Config.Keys
+	Nonce     uint64
+	Submitted mono.Time // when the request was submitted
+	At        mono.Time // when the attempt was admitted
+
+	pass       scheduler.Pass
+	host       *host
+	watch      limit.Lease // of its health
+	generation uint64
+	life       uint64 // queue.Info.Seq of its request
+}
+
+// Host returns the name of the host that it goes to, as queue.Config.Host has it.
+func (a *Attempt) Host() string {
+	if a.host == nil {
+		return ""
+	}
+	return a.host.name
+}
+
+// Answer says how an attempt ended. The zero Answer is the safest: unknown, to be tried again.
+type Answer struct {
+	limit.Outcome
+	// Invalid: the request itself was refused and would be again. It is dead at once.
+	Invalid bool
+	// Banned: the key was refused for good. The request goes on with another, and this attempt is not counted.
+	Banned bool
+	// Denied: the server says that the key may not do this. Whether it may do nothing any more, only another key can tell. With Invalid,
+	// and several keys in use, the attempt is not counted, and the request goes on until another key has denied it, too, or the same
+	// one for the sixth time since no other could be asked; then it is dead. When two requests in a row have died so, and nothing was
+	// served between, the keys are at fault: what they deny from then on is not counted and goes on, and is dead only if it is denied
+	// again after something was served. A key that denies three in a row stays away as after refusals; if it has ever served
+	// anything, for 10 s at most.
+	Denied bool
+	// Returned: the attempt was broken off on this side. It is not counted, and the request waits again.
+	Returned bool
+	// More: the server has accepted a part of the request, such as a page, and there is another one. The request waits in its place to
+	// be sent again, whatever it is by then, with attempts of its own. Only with Result Accepted.
+	More bool
+	// Capacity is, for each unit that the server keeps a bucket of, what the full bucket holds: then Reset is when it will be
+	// full again, and there is more before. Where it is zero, what an earlier answer said.
+	Capacity limit.Cost
+	// Stated is what the answer states of limits, for a Limiter that is limit.Taught.
+	Stated []limit.Stated
+	// Reason goes into the dead letter, or the state of the key. If empty, the Result's name.
+	Reason string
+}
+
+// Dispatcher is several keys behind one queue. A driver calls Next until there is nothing to send, and Done for each Attempt that ended; New
+// makes it. Not safe for concurrent use: a driver has a lock, as paceline.Pool does.
+type Dispatcher struct {
+	queue   *queue.Queue
+	backoff backoff.Policy
+	rand    *rand.Rand
+	ended   func(queue.Ended)
+	learned func(key int)
+	keys    []key
+	hosts   hosts
+
+	// The line decides which key is next. It has one lane with a way for each key, and in it one ticket, with the cost of whatever is the
+	// head of the queue.
+	line  *scheduler.Line
+	lane  *scheduler.Lane
+	head  scheduler.Ticket
+	alive int
+
+	blame blame
+}
+
+type key struct {
+	name        string
+	guard       *stack.Guard // closed while the key is banned
+	limit       *scheduler.Limit
+	shared      []*Shared               // in place of a limit of its own; never changed, but replaced
+	flights     map[limit.Lease]*flight // what is in flight that counts in shared limits, by its lease of guard
+	nonce       *Nonce
+	inFlight    int
+	sent        uint64
+	pauses      bool // whether the key stays away after refusals that name no time
+	tally       limit.Tally
+	learned     uint64    // how much of what its guard has learned was passed to Config.Learned
+	denials     int       // how many in a row, with nothing served between
+	stayed      mono.Time // when the latest denial had the key stay away
+	misnumbered int       // how many nonces in a row were refused although they were in order
+	banned      string    // why the key is banned
+	isBanned    bool
+	generation  uint64
+}
+
+// New checks the configuration and returns a Dispatcher that has sent nothing. An error says which field is wrong, by its name and the key's.
+func New(c Config) (*Dispatcher, error) {
+	if c.Queue == nil {
+		return nil, errors.New("dispatch: Queue is nil")
+	}
+	if len(c.Keys) == 0 {
+		return nil, errors.New("dispatch: Keys is empty")
+	}
+	if err := c.Backoff.Check(); err != nil {
+		return nil, fmt.Errorf("dispatch: Backoff: %w", err)
+	}
+	d := &Dispatcher{queue: c.Queue, backoff: c.Backoff, rand: c.Rand, ended: c.Ended, line: scheduler.New(scheduler.Config{}), blame: blame{denied: map[queue.Ticket]denial{}, most: fewDenied}}
+	if d.ended == nil {
+		d.ended = func(queue.Ended) {}
+	}
+	if c.Outage == nil {
+		c.Outage = func(HostInfo) {}
+	}
+	if d.learned = c.Learned; d.learned == nil {
+		d.learned = func(int) {}
+	}
+	d.hosts = hosts{queue: c.Queue, rand: c.Rand, told: c.Outage, all: map[string]*host{}, most: fewHosts}
+	for i, k := range c.Keys {
+		if whose, is := d.has(k.Limiter); is && k.Limiter != nil {
+			return nil, fmt.Errorf("dispatch: Keys[%d] %q: Limiter is that of %s; what keys have together is given as Shared", i, k.Name, whose)
+		}
+		if err := d.add(c.Epoch, k); err != nil {
+			return nil, fmt.Errorf("dispatch: Keys[%d] %q: %w", i, k.Name, err)
+		}
+	}
+	d.open()
+	d.alive, d.head.Deadline = len(d.keys), limit.Never
+	return d, nil
+}
+
+func (d *Dispatcher) add(epoch time.Time, k Key) error {
+	g, err := stack.New(stack.Config{
+		Limiter: k.Limiter, InFlight: k.InFlight, Gap: k.Gap, Ordered: k.Nonce != nil, LearnGap: k.LearnGap, Late: k.Late,
+		Slow: k.Slow, SlowAgain: true, Trial: k.Trial,
+		Pause: pauses(k.Pause),
+	})
+	if err != nil {
+		return err
+	}
+	made := key{name: k.Name, guard: g, limit: d.line.Limit(g, scheduler.Sharing{}), pauses: k.Pause >= 0}
+	if err := d.shares(&made, k.Shared); err != nil {
+		return err
+	}
+	if k.Nonce != nil {
+		if made.nonce, err = NewNonce(epoch, *k.Nonce); err != nil {
+			return err
+		}
+	}
+	d.keys = append(d.keys, made)
+	return nil
+}
+
+// Next returns the attempt to send now. If there is none, wake is when to ask again, unless Submit or Done come first:
+// an instant; limit.AfterSettle if only Done can help, or Refresh; limit.Never if only Submit can, or Resume.
+//
+// Requests whose deadline has passed end here, and those that cost more than any key in use allows become dead letters:
+// otherwise they would hold up all behind them.
+func (d *Dispatcher) Next(now mono.Time) (a Attempt, wake mono.Time, ok bool) {
+	d.expire(now)
+	d.hosts.release(now)
+	ready := limit.Never
+	for d.alive > 0 {
+		t, r, ok := d.queue.Head(now)
+		if !ok {
+			break
+		}
+		info := d.queue.Info(t)
+		h := d.hosts.lets(now, info.Host, &r.Cost)
+		if h == nil {
+			continue
+		}
+		state := d.ask(now, &r.Cost)
+		if state == scheduler.Granted {
+			a.Ticket, a.Request, a.Submitted, a.host, a.life = t, *r, info.Submitted, h, info.Seq
+			d.send(now, &a)
+			return a, 0, true
+		}
+		if state == scheduler.Waiting {
+			ready = min(d.line.Wake(), limit.AfterSettle)
+			break
+		}
+		d.ended(d.queue.Kill(now, t, d.tooDear(r.Cost)))
+	}
+	ready = min(ready, d.hosts.wake())
+	if ready == limit.Never && d.queue.Counts().InFlight > 0 {
+		ready = limit.AfterSettle
+	}
+	if t, ok := d.queue.Wake(now); ok {
+		ready = min(ready, t)
+	}
+	return Attempt{}, ready, false
+}
+
+// ask has the head of the queue go by the line: Granted, Waiting, or Never.
+func (d *Dispatcher) ask(now mono.Time, cost *limit.Cost) scheduler.State {
+	switch {
+	case d.head.Cost != *cost:
+		d.line.Leave(now, &d.head)
+		d.head.Cost = *cost
+	case d.head.State == scheduler.Waiting:
+		d.line.Next(now)
+		return d.head.State
+	}
+	return d.line.Enter(now, d.lane, &d.head)
+}
+
+// Expire is for a driver that may not send now: it ends what is overdue, as Next would, and returns when to ask again
+// unless Submit or Done come first.
+func (d *Dispatcher) Expire(now mono.Time) (wake mono.Time) {
+	d.expire(now)
+	if t, ok := d.queue.Wake(now); ok {
+		return t
+	}
+	if d.queue.Counts().InFlight > 0 {
+		return limit.AfterSettle
+	}
+	return limit.Never
+}
+
+func (d *Dispatcher) expire(now mono.Time) {
+	for {
+		e, ok := d.queue.Expire(now)
+		if !ok {
+			return
+		}
+		if e.State.Ended() {
+			d.ended(e)
+		}
+	}
+}
+
+func (d *Dispatcher) tooDear(cost limit.Cost) string {
+	if banned := len(d.keys) - d.alive; banned > 0 {
+		return fmt.Sprintf("cost %s exceeds what any key in use allows (%d of %d are banned)", cost, banned, len(d.keys))
+	}
+	return fmt.Sprintf("cost %s exceeds what any key allows", cost)
+}
+
+// send begins the attempt of the head of the queue, which the line and its host let go.
+func (d *Dispatcher) send(now mono.Time, a *Attempt) {
+	a.At, a.pass, a.Key = now, d.head.Pass, d.head.Pass.Way.Index
+	k := &d.keys[a.Key]
+	d.takesOff(k, &a.pass, &a.Request.Cost)
+	a.generation = k.generation
+	a.watch = a.host.admit(now, &a.Request.Cost)
+	if k.nonce != nil {
+		a.Nonce = k.nonce.Next(now)
+	}
+	a.Number = d.queue.Take(now, a.Ticket)
+	k.inFlight++
+	k.sent++
+}
+
+// Fresh reports whether an attempt that is not Done may still be sent, as the limits of its key say: see limit.Fresher.
+func (d *Dispatcher) Fresh(a *Attempt) bool { return d.line.Fresh(&a.pass) }
+
+// Done settles an attempt at now and moves its request on: done, waiting for another attempt, expired, or dead. The zero Ended says
+// that it had been killed meanwhile.
+func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) queue.Ended {
+	k := &d.keys[a.Key]
+	if ans.Denied || ans.Banned {
+		k.guard.Try()
+	}
+	for g := range k.limits() {
+		if len(ans.Stated) > 0 {
+			limit.State(g, now, ans.Stated)
+		}
+	}
+	d.settle(now, k, &a, &ans)
+	learned := uint64(0)
+	for g := range k.limits() {
+		g.Contain(now, ans.Capacity, &ans.Outcome)
+		learned += g.Learned()
+	}
+	k.tally.Settled(&ans.Outcome)
+	k.inFlight--
+	if learned != k.learned {
+		k.learned = learned
+		d.learned(a.Key)
+	}
+	if ans.Reason == "" && ans.Result != limit.Accepted {
+		ans.Reason = ans.Result.String()
+	}
+	free := d.hosts.settle(now, &a, &ans)
+	// What was sent before a ban was lifted may still report that ban.
+	if ans.Banned && !k.isBanned && a.generation == k.generation {
+		d.ban(a.Key, ans.Reason)
+	}
+	blamed := d.isToBlame(now, &a, &ans)
+	e := d.moveOn(now, &a, &ans, blamed || free, blamed && d.mayAnother(now, &a))
+	if e.State.Ended() {
+		d.ended(e)
+	}
+	return e
+}
+
+// asked returns the earliest instant at which one of the keys in use is asked again: now if one of them is not paused.
+func (d *Dispatcher) asked(now mono.Time) mono.Time {
+	at := limit.Never
+	for i := range d.keys {
+		k := &d.keys[i]
+		if k.isBanned {
+			continue
+		}
+		p, paused := k.paused(now)
+		if !paused {
+			return now
+		}
+		at = min(at, p.Next)
+	}
+	if d.alive == 0 {
+		return now
+	}
+	return at
+}
+
+// lives tells whether a request is still in the life in which an attempt of it was made. It is not if it was killed meanwhile, even if it
+// was then requeued and is in flight again.
+func (d *Dispatcher) lives(a *Attempt) bool {
+	info := d.queue.Info(a.Ticket)
+	return info.State == queue.InFlight && info.Seq == a.life
+}
+
+// moveOn has a request go on after an attempt. free says that the attempt is not counted, since the request was not at fault. atOnce says
+// that the request need not wait, since another key can take it.
+func (d *Dispatcher) moveOn(now mono.Time, a *Attempt, ans *Answer, free, atOnce bool) (e queue.Ended) {
+	switch {
+	case !d.lives(a):
+		return e
+	case ans.Invalid && !free:
+		return d.queue.Kill(now, a.Ticket, ans.Reason)
+	case ans.Banned || ans.Returned || atOnce:
+		return d.queue.Return(now, a.Ticket, now)
+	case free:
+		// The request waits for longer than it takes until the first key is asked again. So one that is at fault itself does not go
+		// round and round, and other requests find out whether the key serves.
+		wait := d.backoff.Delay(d.queue.Info(a.Ticket).Returned+1, d.rand)
+		if ans.Denied {
+			wait = max(wait, d.othersFirst(a))
+		}
+		return d.queue.Return(now, a.Ticket, d.asked(now).Add(wait))
+	case ans.Result == limit.Accepted && ans.More:
+		return d.queue.More(now, a.Ticket)
+	case ans.Result == limit.Accepted:
+		return d.queue.Done(now, a.Ticket)
+	}
+	return d.queue.Retry(now, a.Ticket, now.Add(d.backoff.Delay(a.Number, d.rand)), ans.Reason)
+}
+
+func (d *Dispatcher) ban(key int, reason string) {
+	k := &d.keys[key]
+	k.isBanned, k.banned = true, reason
+	d.alive--
+	k.guard.Close()
+	d.touch(key)
+}
+
+// Ban takes a key out of use; what it has in flight is settled as it comes.
+func (d *Dispatcher) Ban(key int, reason string) {
+	if !d.keys[key].isBanned {
+		d.ban(key, reason)
+	}
+}
+
+// Resume brings a banned key back.
+func (d *Dispatcher) Resume(key int) {
+	k := &d.keys[key]
+	if !k.isBanned {
+		return
+	}
+	k.isBanned, k.banned = false, ""
+	k.generation++
+	d.alive++
+	k.guard.Open()
+	d.touch(key)
+}
+
+// Hold keeps a key away until t, as a Retry-After would.
+func (d *Dispatcher) Hold(now mono.Time, key int, t mono.Time) {
+	d.keys[key].guard.Hold(now, t)
+	d.touch(key)
+}
+
+// Lift ends the pause of a key that is cooling, whoever asked for it, and forgets what the server said is left: of what it shares, too.
+func (d *Dispatcher) Lift(now mono.Time, key int) {
+	for g := range d.keys[key].guards() {
+		g.Lift(now)
+	}
+	d.touch(key)
+}
+
+// Refresh has every key asked again: call it after a limiter was changed from outside (SetLimit, SetWindow).
+func (d *Dispatcher) Refresh() {
+	for i := range d.keys {
+		d.touch(i)
+	}
+}
+
+// KeyInfo is the state of a key.
+type KeyInfo struct {
+	Name     string
+	State    KeyState
+	Until    mono.Time // while Cooling
+	Next     mono.Time // while Cooling: when a request may go all the same, to find out; at the latest Until
+	Reason   string    // of a ban
+	InFlight int
+	Sent     uint64
+	Nonce    uint64 // the last one used
+	// How the attempts that are no longer in flight ended.
+	limit.Tally
+	// Refusals and Denials are how many there were in a row, with nothing served between; refusals of requests that were in flight
+	// together count as one. From the second on one request at a time goes to see, more and more rarely.
+	Refusals, Denials int
+	// Nonces is how many nonces in a row it refused although they rose and nothing sent later can have overtaken them.
+	Nonces int
+	// Misfits are the limits that are wrong, as far as is known, and what goes in their place.
+	Misfits []limit.Misfit
+	// Retreats are the opt-ins of its limits that proved wrong, and are not relied on for a while.
+	Retreats []limit.Retreat
+	// Shared is what it has together with other keys. Misfits and Retreats are of that then.
+	Shared []*Shared
+}
+
+// KeyInfo returns the state of a key at now.
+func (d *Dispatcher) KeyInfo(now mono.Time, key int) KeyInfo {
+	k := &d.keys[key]
+	info := KeyInfo{Name: k.name, InFlight: k.inFlight, Sent: k.sent, Tally: k.tally, Shared: k.shared}
+	if k.nonce != nil {
+		info.Nonce = k.nonce.Last()
+	}
+	for g := range k.limits() {
+		info.Retreats, info.Misfits = append(info.Retreats, limit.Retreats(g, now)...), append(info.Misfits, g.Misfits()...)
+	}
+	info.Refusals, info.Denials, info.Nonces = k.guard.Refusals(), k.denials, k.misnumbered
+	if k.isBanned {
+		info.State, info.Reason = Banned, k.banned
+	} else if p, ok := k.paused(now); ok {
+		info.State, info.Until, info.Next = Cooling, p.Until, p.Next
+	}
+	return info
+}
+
+// Explain returns when a key may be used for a cost, and what binds until then: a limit by its name, or "pause", "told" for what the
+// server says is left, "trial" for the answer to its first request, "beginning" while load begins slowly.
+func (d *Dispatcher) Explain(now mono.Time, key int, cost limit.Cost) (at mono.Time, b limit.Bound) {
+	at, b = d.keys[key].guard.Explain(now, cost)
+	for _, s := range d.keys[key].shared {
+		if its, binds := s.guard.Explain(now, cost); its > at {
+			at, b = its, binds
+		}
+	}
+	return at, b
+}
+
+// Expect guesses when the last of n requests would go that cost so much each, if all of them went with one key and nobody else came. At
+// limit.AfterSettle or limit.Never no instant is known.
+func (d *Dispatcher) Expect(now mono.Time, key, n int, cost limit.Cost) mono.Time {
+	ahead := cost.Least()
+	for u := range ahead {
+		ahead[u] *= int64(n - 1)
+	}
+	ready, goes := now, now
+	for g := range d.keys[key].guards() {
+		ready = max(ready, g.Ready(now, cost))
+		goes = max(goes, g.NotBefore(now, n-1, ahead, cost))
+	}
+	if ready >= limit.AfterSettle {
+		return ready
+	}
+	return max(goes, ready) // a pause may end at once, but is not expected to
+}
+
+// AppendUsage appends what is used of the limits that a key has for itself: see limit.Gauged. Of those that it shares Shared.AppendUsage does.
+func (d *Dispatcher) AppendUsage(to []limit.Usage, now mono.Time, key int) []limit.Usage {
+	return limit.AppendUsage(to, d.keys[key].guard, now)
+}
+
+// Lessons returns what a key has learned of limits that it was refused within: for a limit.Fitted that is the Limiter of that key, or of the
+// first that it shares, after a restart.
+func (d *Dispatcher) Lessons(key int) []limit.Lesson {
+	for g := range d.keys[key].limits() {
+		return g.Lessons()
+	}
+	return nil
+}
+
+// ErrExhausted says that every key is banned. The requests still wait.
+var ErrExhausted = errors.New("every key is banned")
+
+// Exhausted returns nil as long as a key is not banned, and then an ErrExhausted that names the keys and their reasons.
+func (d *Dispatcher) Exhausted() error {
+	if d.alive > 0 {
+		return nil
+	}
+	reasons := make([]error, len(d.keys))
+	for i := range d.keys {
+		reasons[i] = fmt.Errorf("key %s: %s", d.keys[i].name, d.keys[i].banned)
+	}
+	return fmt.Errorf("%w: %w", ErrExhausted, errors.Join(reasons...))
+}

@@ -1,0 +1,222 @@
+package dispatch
+
+import (
+	"container/heap"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/core/breaker"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/pool/queue"
+)
+
+// hosts keep load away from hosts where nothing arrives. A host to which nobody may go now (it is down, its load begins slowly, or this
+// machine has no file descriptors left) is held in the queue until an instant that it names, or until there is news of it.
+// Requests to other hosts are not held up, and what waits for a held host costs nothing.
+type hosts struct {
+	queue *queue.Queue
+	rand  *rand.Rand
+	told  func(HostInfo)
+	all   map[string]*host
+	most  int   // when there are more, hosts of which nothing is known are forgotten
+	last  *host // the host that was asked for last; nil: none
+	held  held
+	down  []*host // in the order in which they went down
+}
+
+// fewHosts is how many hosts are kept before any is forgotten.
+const fewHosts = 1024
+
+type host struct {
+	name     string
+	health   *breaker.Health
+	inFlight int
+	reason   string    // why an attempt failed last
+	ready    mono.Time // while it is held
+	place    int       // its index in the heap of held hosts; −1: it is not held
+}
+
+// held is a heap of hosts, by when they let somebody go.
+type held []*host
+
+func (h held) Len() int           { return len(h) }
+func (h held) Less(i, j int) bool { return h[i].ready < h[j].ready }
+func (h held) Swap(i, j int)      { h[i], h[j] = h[j], h[i]; h[i].place, h[j].place = i, j }
+func (h *held) Push(x any)        { x.(*host).place = len(*h); *h = append(*h, x.(*host)) }
+func (h *held) Pop() any {
+	last := len(*h) - 1
+	x := (*h)[last]
+	(*h)[last], *h = nil, (*h)[:last]
+	x.place = -1
+	return x
+}
+
+// of returns the host of that name.
+func (s *hosts) of(name string) *host {
+	if s.last != nil && s.last.name == name {
+		return s.last
+	}
+	h := s.all[name]
+	if h == nil {
+		if len(s.all) >= s.most {
+			s.sweep()
+		}
+		watch, err := breaker.New(breaker.Config{Rand: s.rand})
+		if err != nil {
+			panic(err) // its zero configuration is ready
+		}
+		h = &host{name: name, health: watch, place: -1}
+		s.all[name] = h
+	}
+	s.last = h
+	return h
+}
+
+// sweep forgets hosts for which nothing waits and nothing is in flight. What was known of them is lost: an outage of such a host has to be
+// found out again, by a few failures.
+func (s *hosts) sweep() {
+	for name, h := range s.all {
+		if h.inFlight > 0 || s.queue.WaitFor(name) > 0 {
+			continue
+		}
+		if h.place >= 0 {
+			heap.Remove(&s.held, h.place)
+			s.queue.Release(name)
+		}
+		s.isUp(h)
+		delete(s.all, name)
+	}
+	s.most = max(fewHosts, 2*len(s.all))
+}
+
+// lets returns the host of that name if a request may go there now. Otherwise it holds the host, so that a request to another host becomes
+// the head of the queue, and returns nil.
+func (s *hosts) lets(now mono.Time, name string, cost *limit.Cost) *host {
+	h := s.of(name)
+	if h.ready = h.health.Ready(now, *cost); h.ready <= now {
+		return h
+	}
+	s.queue.Hold(h.name)
+	heap.Push(&s.held, h)
+	return nil
+}
+
+// release ends the hold of hosts to which somebody may go again.
+func (s *hosts) release(now mono.Time) {
+	for len(s.held) > 0 && s.held[0].ready <= now {
+		s.queue.Release(heap.Pop(&s.held).(*host).name)
+	}
+}
+
+// wake is the first instant at which release would do something; AfterSettle: at a Done; Never: nothing is held.
+func (s *hosts) wake() mono.Time {
+	if len(s.held) == 0 {
+		return limit.Never
+	}
+	return s.held[0].ready
+}
+
+func (h *host) admit(now mono.Time, cost *limit.Cost) limit.Lease {
+	h.inFlight++
+	return h.health.Admit(now, *cost)
+}
+
+// settle takes in what an attempt has shown of its host. It returns free if the attempt is not to be counted: it never left this machine,
+// and the fault is the host's, not the request's.
+func (s *hosts) settle(now mono.Time, a *Attempt, ans *Answer) (free bool) {
+	h := a.host
+	h.inFlight--
+	if ans.Result == limit.Unsent && ans.Sight == limit.Implied && !ans.Returned && !ans.Invalid && !ans.Banned {
+		ans.Sight = limit.Unreachable
+	}
+	h.health.Settle(now, a.watch, ans.Outcome)
+	if ans.Sight > limit.Working {
+		h.reason = ans.Reason
+	}
+	if state, news := h.health.News(now); news {
+		if s.isUp(h); state.Down {
+			s.down = append(s.down, h)
+		}
+		s.told(s.info(now, h))
+	}
+	if h.place >= 0 {
+		h.ready = h.health.Ready(now, a.Request.Cost)
+		heap.Fix(&s.held, h.place)
+	}
+	return ans.Result == limit.Unsent && breaker.Excuses(ans.Sight, h.health.State(now).Down)
+}
+
+// isUp takes a host off the list of those that are down.
+func (s *hosts) isUp(h *host) {
+	s.down = slices.DeleteFunc(s.down, func(d *host) bool { return d == h })
+}
+
+// HostInfo is what is known of a host: the server that requests go to, by the name that queue.Config.Host gives it.
+type HostInfo struct {
+	Host     string
+	Down     bool          // nothing arrives there: one request at a time goes to see, and what was never sent is no attempt
+	Kind     limit.Sight   // of the outage: what was seen last
+	Reason   string        // of the attempt that failed last
+	Since    mono.Time     // while Down: when the first failure of the outage was known; else when the last outage ended
+	Next     mono.Time     // while Down: no request goes sooner
+	Probing  bool          // while Down: one is on its way
+	Probes   int           // that have failed
+	Lasted   time.Duration // while it is not Down: how long the last outage was; 0: there was none
+	InFlight int
+	Waiting  int // those in a backoff included
+}
+
+func (s *hosts) info(now mono.Time, h *host) HostInfo {
+	st := h.health.State(now)
+	return HostInfo{
+		Host: h.name, Down: st.Down, Kind: st.Kind, Reason: h.reason, Since: st.Since, Next: st.Next, Probing: st.Probing,
+		Probes: st.Probes, Lasted: st.Lasted, InFlight: h.inFlight, Waiting: s.queue.WaitFor(h.name),
+	}
+}
+
+// Hosts returns what is known of hosts, in the order of their names. Those that nothing waits for may be forgotten.
+func (d *Dispatcher) Hosts(now mono.Time) []HostInfo {
+	infos := make([]HostInfo, 0, len(d.hosts.all))
+	for _, h := range d.hosts.all {
+		infos = append(infos, d.hosts.info(now, h))
+	}
+	slices.SortFunc(infos, func(a, b HostInfo) int { return strings.Compare(a.Host, b.Host) })
+	return infos
+}
+
+// Down returns the hosts where nothing arrives, in the order in which they went down.
+func (d *Dispatcher) Down(now mono.Time) []HostInfo {
+	infos := make([]HostInfo, len(d.hosts.down))
+	for i, h := range d.hosts.down {
+		infos[i] = d.hosts.info(now, h)
+	}
+	return infos
+}
+
+// Stuck reports whether there is nothing to do but to wait for hosts that have been down for so long or longer: something
+// waits for them, nothing for others, and nothing is in flight. h is the one that went down first. If it is not so, at is when
+// to ask again unless something happens before; limit.Never: not at all.
+func (d *Dispatcher) Stuck(now mono.Time, long time.Duration) (h HostInfo, at mono.Time, stuck bool) {
+	at = limit.Never
+	waiting := 0
+	for _, down := range d.hosts.down {
+		info := d.hosts.info(now, down)
+		switch over := info.Since.Add(long); {
+		case over > now:
+			at = min(at, over)
+		case info.Waiting > 0:
+			if waiting == 0 {
+				h = info
+			}
+			waiting += info.Waiting
+		}
+	}
+	c := d.queue.Counts()
+	if waiting == 0 || waiting < c.Waiting || c.InFlight > 0 {
+		return HostInfo{}, at, false
+	}
+	return h, at, true
+}

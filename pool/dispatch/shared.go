@@ -1,0 +1,294 @@
+package dispatch
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/core/scheduler"
+	"github.com/paceline-go/paceline/internal/core/stack"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/pool/backoff"
+)
+
+// Shared is the limits that several keys have together, as those of one organization, project or account do: what one of them sends,
+// all of them have sent. Give the same *Shared to each, as Key.Shared or by Dispatcher.Share. What answers say of limits is heeded for all of
+// them, and a refusal keeps all of them away; bans, denials, nonces and what is in flight stay each key's own.
+//
+// The zero value has no limit and heeds answers. It belongs to the Dispatcher that it was given to first, and must not be changed then. It
+// is as safe for concurrent use as that is: not at all.
+type Shared struct {
+	// Name tells it apart in reports.
+	Name string
+	// Limiter is the server's rule for all of the keys together. If nil, none. It belongs to this Shared alone, as a Key's does to that.
+	Limiter limit.Limiter
+	// Pause is as Key.Pause, for all of the keys.
+	Pause time.Duration
+
+	of    *Dispatcher
+	guard *stack.Guard
+	limit *scheduler.Limit
+}
+
+// MaxShared is how many Shared a key may count in at once.
+const MaxShared = scheduler.MaxLimits - 1
+
+// flight is a request in flight of a key that shares limits.
+type flight struct {
+	cost   limit.Cost
+	passed []*Shared // those whose leases are in its pass
+	moved  []carried // leases of those that the key was moved to since
+}
+
+type carried struct {
+	shared *Shared
+	lease  limit.Lease
+}
+
+// guards yields all that stands before a key's next request.
+func (k *key) guards() iter.Seq[*stack.Guard] {
+	return func(yield func(*stack.Guard) bool) {
+		if !yield(k.guard) {
+			return
+		}
+		for _, s := range k.shared {
+			if !yield(s.guard) {
+				return
+			}
+		}
+	}
+}
+
+// limits yields those that have the configured limits: the shared ones, or the key's own.
+func (k *key) limits() iter.Seq[*stack.Guard] {
+	return func(yield func(*stack.Guard) bool) {
+		if len(k.shared) == 0 {
+			yield(k.guard)
+			return
+		}
+		for _, s := range k.shared {
+			if !yield(s.guard) {
+				return
+			}
+		}
+	}
+}
+
+// Refills returns the units whose resets in an answer to a key are only when a bucket is full again, as its limits know: see limit.Refills.
+func (d *Dispatcher) Refills(key int, ans *Answer) (units uint8) {
+	for g := range d.keys[key].limits() {
+		units |= g.Refills(ans.Outcome)
+	}
+	return units
+}
+
+// paused returns the pause of a key, or of what it shares, that lasts longest.
+func (k *key) paused(now mono.Time) (p stack.Pause, away bool) {
+	for g := range k.guards() {
+		its, is := g.Paused(now)
+		switch {
+		case !is:
+		case !away:
+			p, away = its, true
+		case its.Until > p.Until:
+			its.Next = max(its.Next, p.Next)
+			p = its
+		default:
+			p.Next = max(its.Next, p.Next)
+		}
+	}
+	return p, away
+}
+
+// AppendUsage appends what is used of the limits: see limit.Gauged.
+func (s *Shared) AppendUsage(to []limit.Usage, now mono.Time) []limit.Usage {
+	if s.guard == nil {
+		return to
+	}
+	return limit.AppendUsage(to, s.guard, now)
+}
+
+// Share has a key count in these limits from now on, at least one and at most MaxShared, and no longer in those that it shared before. What it
+// has in flight is counted in them as well, and taken off the others as it is answered. What was answered before is not: tell a Limiter
+// that is new of it by limit.Replay first. Nothing has changed after an error.
+func (d *Dispatcher) Share(now mono.Time, key int, with ...*Shared) error {
+	k := &d.keys[key]
+	before := k.shared
+	if len(with) == 0 {
+		return fmt.Errorf("dispatch: key %s: Share without limits", k.name)
+	}
+	if err := d.shares(k, with); err != nil {
+		return fmt.Errorf("dispatch: key %s: %w", k.name, err)
+	}
+	if slices.Equal(before, with) {
+		return nil
+	}
+	for lease, cost := range k.guard.InFlight() {
+		f := k.flights[lease]
+		if f == nil {
+			f = k.flies(lease, cost, nil)
+		}
+		for _, s := range with {
+			if !f.has(s) {
+				f.moved = append(f.moved, carried{s, s.guard.Admit(now, f.cost)})
+			}
+		}
+	}
+	d.line.Leave(now, &d.head)
+	d.line.Retire(d.lane)
+	d.open()
+	return nil
+}
+
+// shares has a key count in these limits, if it can.
+func (d *Dispatcher) shares(k *key, with []*Shared) error {
+	if len(with) > 0 && k.guard.Own() != nil {
+		return errors.New("both Limiter and Shared: the limits of a key are its own, or shared")
+	}
+	if len(with) > MaxShared {
+		return fmt.Errorf("%d Shared, expected at most %d", len(with), MaxShared)
+	}
+	for i, s := range with {
+		switch {
+		case s == nil:
+			return fmt.Errorf("limits Shared[%d] is nil", i)
+		case slices.Contains(with[:i], s):
+			return fmt.Errorf("limits Shared[%d] %q is there twice", i, s.Name)
+		case s.of != nil && s.of != d:
+			return fmt.Errorf("limits Shared[%d] %q belongs to another Dispatcher", i, s.Name)
+		case s.of == nil && s.Limiter != nil:
+			whose, is := d.has(s.Limiter)
+			if other := slices.IndexFunc(with[:i], func(o *Shared) bool { return o.Limiter == s.Limiter }); !is && other >= 0 {
+				whose, is = fmt.Sprintf("Shared[%d] %q", other, with[other].Name), true
+			}
+			if is {
+				return fmt.Errorf("limits Shared[%d] %q: Limiter is that of %s", i, s.Name, whose)
+			}
+		}
+	}
+	for i, s := range with {
+		if err := d.adopt(s); err != nil {
+			return fmt.Errorf("limits Shared[%d] %q: %w", i, s.Name, err)
+		}
+	}
+	k.shared = slices.Clone(with)
+	return nil
+}
+
+// has says whose a Limiter is, if it is a key's or what keys share.
+func (d *Dispatcher) has(l limit.Limiter) (whose string, is bool) {
+	for i := range d.keys {
+		k := &d.keys[i]
+		if k.guard.Own() == l {
+			return fmt.Sprintf("Keys[%d] %q", i, k.name), true
+		}
+		for _, s := range k.shared {
+			if s.Limiter == l {
+				return fmt.Sprintf("the Shared %q of Keys[%d] %q", s.Name, i, k.name), true
+			}
+		}
+	}
+	return "", false
+}
+
+// adopt makes a Shared that is new a limit of the line.
+func (d *Dispatcher) adopt(s *Shared) error {
+	if s.of != nil {
+		return nil
+	}
+	g, err := stack.New(stack.Config{Limiter: s.Limiter, SlowAgain: true, Pause: pauses(s.Pause)})
+	if err != nil {
+		return err
+	}
+	s.of, s.guard, s.limit = d, g, d.line.Limit(g, scheduler.Sharing{})
+	s.limit.Of = s
+	return nil
+}
+
+// pauses is how long a key, or what keys share, stays away after refusals that name no time.
+func pauses(pause time.Duration) backoff.Policy {
+	if pause == 0 {
+		pause = time.Second
+	}
+	return backoff.Policy{Base: pause, Max: max(pause, longestPause), Jitter: -1}
+}
+
+// open makes the lane, with a way for each key.
+func (d *Dispatcher) open() {
+	ways := make([][]*scheduler.Limit, len(d.keys))
+	for i := range ways {
+		k := &d.keys[i]
+		ways[i] = append(ways[i], k.limit)
+		for _, s := range k.shared {
+			ways[i] = append(ways[i], s.limit)
+		}
+	}
+	d.lane = d.line.Lane(scheduler.LaneConfig{}, ways...)
+}
+
+// touch has a key looked at again that was changed from outside, and whoever shares limits with it: who waits for what is shared would not hear
+// of the key itself.
+func (d *Dispatcher) touch(key int) {
+	k := &d.keys[key]
+	d.line.Touch(k.limit)
+	for _, s := range k.shared {
+		d.line.Touch(s.limit)
+	}
+}
+
+// takesOff notes what an attempt counts in, if its key shares limits.
+func (d *Dispatcher) takesOff(k *key, p *scheduler.Pass, cost *limit.Cost) {
+	if len(k.shared) > 0 {
+		k.flies(d.line.Leases(p)[0], *cost, k.shared)
+	}
+}
+
+func (k *key) flies(own limit.Lease, cost limit.Cost, passed []*Shared) *flight {
+	if k.flights == nil {
+		k.flights = map[limit.Lease]*flight{}
+	}
+	f := &flight{cost: cost, passed: passed}
+	k.flights[own] = f
+	return f
+}
+
+// has tells whether the request counts in s already.
+func (f *flight) has(s *Shared) bool {
+	return slices.Contains(f.passed, s) || slices.ContainsFunc(f.moved, func(c carried) bool { return c.shared == s })
+}
+
+// settle closes all leases of an attempt. What it shares with others no longer was never sent there.
+func (d *Dispatcher) settle(now mono.Time, k *key, a *Attempt, ans *Answer) {
+	if len(k.shared) == 0 {
+		d.line.Settle(now, a.pass, ans.Outcome)
+		return
+	}
+	now = d.line.Tick(now)
+	its := func(s *Shared) limit.Outcome {
+		if slices.Contains(k.shared, s) {
+			return ans.Outcome
+		}
+		return limit.Outcome{Result: limit.Unsent}
+	}
+	limits, leases := d.line.Close(&a.pass)
+	lease := leases[0]
+	f := k.flights[lease]
+	delete(k.flights, lease)
+	own := ans.Outcome
+	own.Refilled(d.Refills(a.Key, ans))
+	own.Known = 0 // what is left is left to all who share it
+	k.guard.Settle(now, lease, own)
+	for n, m := range limits[1:] {
+		m.Limiter.Settle(now, leases[1+n], its(m.Of.(*Shared)))
+	}
+	for _, c := range f.moved {
+		c.shared.guard.Settle(now, c.lease, its(c.shared))
+		d.line.Touch(c.shared.limit)
+	}
+	for _, m := range limits {
+		d.line.Touch(m)
+	}
+}

@@ -1,0 +1,134 @@
+package queue
+
+import "github.com/paceline-go/paceline/limit/mono"
+
+// hosts are where requests go to. For each host there is a heap of what is ready; and one heap has the hosts that are not held, by their
+// first request. So holding a host costs the same however much waits for it.
+type hosts struct {
+	all   []*host
+	free  []uint32
+	names map[string]*host
+	heads heap // the hosts that are not held and have something ready, by the place of its first
+	items *spots
+}
+
+type host struct {
+	name    string
+	ready   heap // what is ready, by place
+	waiting int  // how many are in ready or in a backoff
+	index   uint32
+	held    bool
+}
+
+// init makes the host "". items are the spots of the items that wait in a backoff; such an item is never in a host's heap.
+func (s *hosts) init(items *spots) {
+	s.items, s.heads.spots, s.names = items, new(spots), map[string]*host{}
+	s.named("")
+}
+
+// named returns the host of that name.
+func (s *hosts) named(name string) *host {
+	if h, known := s.names[name]; known {
+		return h
+	}
+	var h *host
+	if n := len(s.free); n > 0 {
+		h = s.all[s.free[n-1]]
+		s.free = s.free[:n-1]
+	} else {
+		h = &host{ready: heap{spots: s.items}, index: uint32(len(s.all))}
+		s.all = append(s.all, h)
+		s.heads.spots.grow()
+	}
+	h.name = name
+	s.names[name] = h
+	return h
+}
+
+// join counts a request that begins to wait, and returns its host.
+func (s *hosts) join(of func(*Request) string, r *Request) *host {
+	h := s.all[0]
+	if of != nil {
+		h = s.named(of(r))
+	}
+	h.waiting++
+	return h
+}
+
+// leave counts a request that no longer waits.
+func (s *hosts) leave(h *host) {
+	h.waiting--
+	s.forget(h)
+}
+
+// forget frees a host of which there is nothing to know. The host "" stays: most queues have no other.
+func (s *hosts) forget(h *host) {
+	if h.waiting > 0 || h.held || h.index == 0 {
+		return
+	}
+	delete(s.names, h.name)
+	h.name = ""
+	s.free = append(s.free, h.index)
+}
+
+func (s *hosts) push(h *host, place mono.Time, seq uint64, i uint32) {
+	if h.ready.push(place, seq, i); s.items.of[i] == 0 {
+		s.lead(h)
+	}
+}
+
+func (s *hosts) remove(h *host, i uint32) {
+	first := s.items.of[i] == 0
+	if h.ready.remove(i); first {
+		s.lead(h)
+	}
+}
+
+// lead sorts a host anew, because its first request has changed, or because it was held or released.
+func (s *hosts) lead(h *host) {
+	spot := s.heads.spots.of[h.index]
+	if h.held || h.ready.empty() {
+		if spot >= 0 {
+			s.heads.remove(h.index)
+		}
+		return
+	}
+	if first := h.ready.first(); spot < 0 {
+		s.heads.push(first.at, first.seq, h.index)
+	} else {
+		s.heads.move(first.at, first.seq, h.index)
+	}
+}
+
+// first returns the host whose first request is the head, or nil.
+func (s *hosts) first() *host {
+	if s.heads.empty() {
+		return nil
+	}
+	return s.all[s.heads.first().index]
+}
+
+// Hold holds everything that goes to a host, now and in future: none of it becomes the head until Release. It waits and keeps its place,
+// and its deadline runs. Holding costs the same however much waits.
+func (q *Queue) Hold(host string) {
+	h := q.hosts.named(host)
+	h.held = true
+	q.hosts.lead(h)
+}
+
+// Release ends what Hold began. If the host is not held it does nothing.
+func (q *Queue) Release(host string) {
+	if h, known := q.hosts.names[host]; known && h.held {
+		h.held = false
+		q.hosts.lead(h)
+		q.hosts.forget(h)
+	}
+}
+
+// WaitFor returns how many requests wait for a host, held or not, those in a backoff included.
+func (q *Queue) WaitFor(host string) int {
+	if h, known := q.hosts.names[host]; known {
+		return h.waiting
+	}
+	return 0
+}

@@ -1,0 +1,144 @@
+package classify
+
+import (
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/provider"
+)
+
+func everybody(provider.Scope) bool { return true }
+
+// For returns the Outcome for a limiter that concerns only some scopes: has reports whether a scope is one of them. Of what is left the
+// limiter hears only about those scopes. It hears RetryAfter only if a limit of those scopes refused; otherwise the refusal was
+// Elsewhere.
+func (v *Verdict) For(has func(provider.Scope) bool) limit.Outcome {
+	o := v.Outcome
+	o.Known, o.Remaining, o.Reset = 0, limit.Outcome{}.Remaining, limit.Outcome{}.Reset
+	v.hints(has, &o)
+	o.Elsewhere = v.Result == limit.Limited && !has(v.Scope)
+	if v.Result != limit.Limited || o.Elsewhere {
+		o.RetryAfter = 0
+	}
+	return o
+}
+
+// hints puts what remains of limits into an outcome, for the scopes that has reports: for each unit, the limit of which the least is
+// left. A limit with a known reset goes before one without, which would hide it from whoever needs a reset.
+func (v *Verdict) hints(has func(provider.Scope) bool, o *limit.Outcome) {
+	for i := range v.Said.Limits {
+		l := &v.Said.Limits[i]
+		u, ok := UnitOf(l.Unit)
+		if !ok || !l.Remaining.OK || !has(l.Scope) {
+			continue
+		}
+		left := min(max(l.Remaining.N, 0), limit.MaxCost)
+		reset := time.Duration(0)
+		if !l.Reset.IsZero() {
+			reset = min(max(l.Reset.Sub(v.now), 0), provider.MaxWait)
+		}
+		if o.Known>>u&1 == 1 {
+			switch dated, was := reset > 0, o.Reset[u] > 0; {
+			case was && !dated:
+				continue
+			case dated && !was:
+			case left > o.Remaining[u] || left == o.Remaining[u] && reset <= o.Reset[u]:
+				continue
+			}
+		}
+		o.Known |= 1 << u
+		o.Remaining[u], o.Reset[u] = left, reset
+	}
+}
+
+// Policies returns the limits that the answer states in the scopes that has reports. Limits that were only inferred are left out, since
+// they differ a little each time. capacity is what those of them hold that are buckets whose resets say when they are full (see
+// throttle.HintsConfig).
+func (v *Verdict) Policies(has func(provider.Scope) bool) (stated []provider.Policy, capacity limit.Cost) {
+	for _, p := range v.Said.Policies {
+		if p.Limit <= 0 || !has(p.Scope) {
+			continue
+		}
+		if p.WindowSource == provider.Inferred {
+			p.Window, p.WindowSource = 0, ""
+		}
+		stated = append(stated, p)
+		u, ok := UnitOf(p.Unit)
+		for _, l := range v.Said.Limits {
+			if ok && p.Rule == provider.Bucket && l.Policy == p.Name && l.Whole {
+				capacity[u] = min(max(p.Limit, p.Burst), limit.MaxCost)
+			}
+		}
+	}
+	return stated, capacity
+}
+
+// Stated returns policies in the words of limiters, for limit.State. Those that are of no unit of a Cost are left out. A window that is not
+// known is 0.
+func Stated(policies []provider.Policy) (all []limit.Stated) {
+	for i := range policies {
+		p := &policies[i]
+		u, ok := UnitOf(p.Unit)
+		if !ok || p.Limit <= 0 {
+			continue
+		}
+		window := max(p.Window, 0)
+		if p.WindowSource == provider.Inferred {
+			window = 0
+		}
+		s := limit.Stated{Rate: limit.Rate{Limit: p.Name, Unit: u, N: p.Limit, Per: window}, Counts: Counts(p.Rule), Burst: p.Burst, Documented: p.Source == provider.Documented}
+		all = append(all, s)
+	}
+	return all
+}
+
+// Counts returns the word of limiters for how a server counts.
+func Counts(r provider.Rule) limit.Counting {
+	switch r {
+	case provider.Bucket:
+		return limit.CountsBucket
+	case provider.Calendar, provider.Anchored:
+		return limit.CountsWindow
+	case provider.Rolling:
+		return limit.CountsRolling
+	}
+	return limit.CountsSomehow
+}
+
+// asked returns for how long a refusal asks to stay away, by its Retry-After or by resets. 0: it does not say.
+func asked(now time.Time, said *provider.Observation) time.Duration {
+	at, ok := said.ComeBack(now)
+	if !ok {
+		return 0
+	}
+	return min(max(at.Sub(now), 0), provider.MaxWait)
+}
+
+// sure reports whether every wait of more than an hour that an answer asks for is vouched for.
+func sure(now time.Time, said *provider.Observation) bool {
+	const long = time.Hour
+	longest := said.RetryAfter
+	for i := range said.Limits {
+		longest = max(longest, said.Limits[i].Reset.Sub(now)) // far below 0 for the zero Time
+	}
+	return longest > long && said.Vouched(longest) || longest > 0 && said.Sure
+}
+
+// UnitOf returns the unit of a Cost for what a server counts.
+func UnitOf(u provider.Unit) (limit.Unit, bool) {
+	switch u {
+	case provider.Requests:
+		return limit.Requests, true
+	case provider.Weight:
+		return limit.Weight, true
+	case provider.Orders:
+		return limit.Orders, true
+	case provider.Input:
+		return limit.Input, true
+	case provider.Output:
+		return limit.Output, true
+	case provider.Tokens:
+		return limit.Tokens, true
+	}
+	return 0, false // the unit of money is the caller's choice; bytes and the others have none
+}

@@ -1,0 +1,167 @@
+package classify
+
+import (
+	"bytes"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/paceline-go/paceline/provider"
+)
+
+// NeedsBody reports whether the beginning of the body should be read before Of is asked. It is needed of an answer that may be a refusal,
+// and of answers of servers that refuse with status 200; never of an event stream, nor of a stream of documents that was not refused.
+func (p *Policy) NeedsBody(a *Attempt) bool {
+	return p.looks(a) && !strings.HasPrefix(contentType(a.Header), "text/event-stream")
+}
+
+// looks reports whether the body is to be looked at for what the answer says of limits.
+func (p *Policy) looks(a *Attempt) bool {
+	if mayRefuse(a.Status) {
+		return true
+	}
+	d, _ := p.dialect(a)
+	if a.Status >= 400 {
+		return d != nil // some providers refuse with 401, 412 or 500
+	}
+	if a.Status/100 != 2 || !isJSON(contentType(a.Header)) {
+		return false
+	}
+	return d != nil && provider.InBody(d) || p.guesses(a, d)
+}
+
+// guesses reports whether a served answer of an unknown server may be a refusal.
+func (p *Policy) guesses(a *Attempt, d provider.Dialect) bool {
+	return p.Guess && d == nil && a.Status/100 == 2
+}
+
+// refusalWords are parts of words that stand in refusals. A code alone could be anybody's.
+var refusalWords = []string{"imit", "oo many", "hrottl", "lockout", "nonce"}
+
+// guess returns the provider whose refusal a served answer is, judging by its body alone, or nil if it is no refusal. Only short bodies
+// count, since longer ones may quote a refusal.
+func guess(now time.Time, r provider.Response) provider.Dialect {
+	const longest = 2 << 10
+	if len(r.Body) > longest || !slices.ContainsFunc(refusalWords, func(w string) bool { return bytes.Contains(r.Body, []byte(w)) }) {
+		return nil
+	}
+	d := provider.Detect(provider.Response{Status: r.Status, Body: r.Body})
+	if !provider.InBody(d) || d.Read(now, r).Refusal == provider.None {
+		return nil
+	}
+	return d
+}
+
+// dialect returns the dialect of the provider that is known to answer. believed says that it is used even if an answer looks as if another
+// provider had sent it.
+func (p *Policy) dialect(a *Attempt) (d provider.Dialect, believed bool) {
+	switch {
+	case p.Dialect != nil:
+		return p.Dialect, true
+	case a.Provider != nil:
+		return a.Provider, true
+	}
+	return a.Shown, false
+}
+
+// read fills in what the answer says of limits. Most answers of an unknown server say nothing, and finding that out costs less than
+// reading them.
+func (p *Policy) read(a *Attempt, v *Verdict) {
+	d, believed := p.dialect(a)
+	if !believed && !p.looks(a) && !provider.Speaks(a.Header) {
+		return
+	}
+	v.now = nowOf(a)
+	r := provider.Response{Status: a.Status, Header: a.Header}
+	if p.NeedsBody(a) {
+		r.Body = a.Body
+	}
+	if p.guesses(a, d) {
+		if d = guess(v.now, r); d != nil {
+			believed = true
+		} else if r.Body = nil; !provider.Speaks(a.Header) {
+			return
+		}
+	}
+	p.observe(d, believed, r, v)
+	if v.Said.Refusal == provider.None && a.Nonce && a.Status >= 400 && a.Status < 500 && aboutNonce(r.Body) {
+		v.Said.Refusal = provider.Misordered
+	}
+	v.hints(everybody, &v.Outcome)
+	v.Sure = sure(v.now, &v.Said)
+}
+
+func (p *Policy) observe(d provider.Dialect, believed bool, r provider.Response, v *Verdict) {
+	if d != nil {
+		if v.Said = d.Read(v.now, r); believed || says(&v.Said) {
+			return
+		}
+	}
+	// Behind a gateway the next answer may come from another provider.
+	seen := provider.Detect(r)
+	name := seen.Name()
+	anybody := name == "generic" || name == "ietf" // what anybody may send does not tell who it is
+	if d != nil && name == v.Said.Dialect {
+		return
+	}
+	other := seen.Read(v.now, r)
+	if anybody && d != nil && !says(&other) {
+		return
+	}
+	v.Said = other
+	// A body may quote another server, so it tells who the server is for this answer only.
+	if !anybody && (len(r.Body) == 0 || provider.Detect(provider.Response{Status: r.Status, Header: r.Header}).Name() == name) {
+		v.Shown = seen
+	}
+}
+
+func says(o *provider.Observation) bool { return len(o.Limits) > 0 || len(o.Policies) > 0 }
+
+func nowOf(a *Attempt) time.Time {
+	if a.Now.IsZero() {
+		if date, err := http.ParseTime(a.Header.Get("Date")); err == nil {
+			return date
+		}
+	}
+	return a.Now
+}
+
+// mayRefuse reports whether a status can be that of a refusal whose body says why.
+func mayRefuse(status int) bool {
+	switch status {
+	case http.StatusBadRequest, http.StatusPaymentRequired, http.StatusForbidden, http.StatusConflict, http.StatusRequestEntityTooLarge,
+		http.StatusTeapot, http.StatusLocked, http.StatusTooManyRequests, 430, 498, http.StatusServiceUnavailable, 529:
+		return true
+	}
+	return false
+}
+
+func contentType(h http.Header) string {
+	if v := h["Content-Type"]; len(v) > 0 {
+		return v[0]
+	}
+	return ""
+}
+
+// isJSON reports whether a content type is that of one JSON document, not of a stream of them.
+func isJSON(kind string) bool {
+	kind, _, _ = strings.Cut(kind, ";")
+	kind = strings.ToLower(strings.TrimSpace(kind))
+	return kind != "application/stream+json" && (strings.HasSuffix(kind, "/json") || strings.HasSuffix(kind, "+json"))
+}
+
+// aboutNonce reports whether a body is a refusal because a number did not rise: "bad nonce: 7 is not above the last one", "Invalid
+// nonce", "Nonce error", and of instants "Timestamp not increasing".
+func aboutNonce(body []byte) bool {
+	body = bytes.ToLower(body[:min(len(body), provider.MaxBody)])
+	if !bytes.Contains(body, []byte("nonce")) {
+		return bytes.Contains(body, []byte("timestamp")) && bytes.Contains(body, []byte("increas"))
+	}
+	for _, word := range [...]string{"invalid", "bad ", "small", "low", "above", "greater", "higher", "increas", "order", "used", "incorrect", "nonce error"} {
+		if bytes.Contains(body, []byte(word)) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,105 @@
+package classify
+
+import (
+	"slices"
+
+	"github.com/paceline-go/paceline/provider"
+)
+
+// whom says whose requests a kind of refusal concerns.
+type whom uint8
+
+const (
+	named     whom = iota // a name tells what refused, or what is used up does
+	theKey                // all requests of the key
+	theServer             // everybody's requests, or those of everybody who uses the model
+	theBanned             // the requests of the key or of the address, depending on the provider
+	itself                // this request alone
+)
+
+// kinds has a row for each provider.Refusal.
+var kinds = []struct {
+	refusal provider.Refusal
+	limits  bool // a limit refused the request: limit.Limited
+	whom    whom
+}{
+	{provider.None, false, itself},
+	{provider.RateLimited, true, named},
+	{provider.QuotaExhausted, true, named},
+	{provider.TooMany, true, named},
+	{provider.Banned, true, theBanned},
+	{provider.Overloaded, true, theServer}, // only if it says for how long
+	{provider.Unpaid, false, theKey},
+	{provider.Misordered, false, theKey},
+	{provider.TooLarge, false, itself},
+	{provider.Conflict, false, itself},
+}
+
+// widths are the scopes, narrowest first.
+var widths = []provider.Scope{provider.Route, provider.Model, provider.Key, provider.IP, provider.All}
+
+func known(s provider.Scope) bool { return slices.Contains(widths, s) }
+
+// limits reports whether a limit refused. An overload counts as one if the server says how long it lasts: only then is it sure that the
+// server did not begin to work on the request.
+func limits(o *provider.Observation) bool {
+	for _, k := range kinds {
+		if k.refusal == o.Refusal {
+			return k.limits && (o.Refusal != provider.Overloaded || o.RetryAfter > 0)
+		}
+	}
+	return true // the word of a dialect that is not of package provider
+}
+
+// scopeOf says whose requests a refusal concerns.
+func scopeOf(o *provider.Observation, model bool) provider.Scope {
+	limited, banned, names := provider.Whom(o.Dialect)
+	who := named
+	for _, k := range kinds {
+		if k.refusal == o.Refusal {
+			who = k.whom
+		}
+	}
+	switch who {
+	case theKey:
+		return provider.Key
+	case theServer:
+		if model {
+			return provider.Model
+		}
+		return provider.All
+	case theBanned:
+		return banned
+	case itself:
+		return ""
+	}
+	for _, by := range o.RefusedBy {
+		if s := of(names, by, o); s != "" {
+			return s
+		}
+	}
+	// What is used up; if several limits are, the widest.
+	spent := -1
+	for _, l := range o.Limits {
+		if l.Remaining.OK && l.Remaining.N == 0 {
+			spent = max(spent, slices.Index(widths, l.Scope))
+		}
+	}
+	if spent >= 0 {
+		return widths[spent]
+	}
+	return limited
+}
+
+// of returns the scope of what refused, by its name or else its policy's. It is empty if neither says.
+func of(names []provider.Refuser, by string, o *provider.Observation) provider.Scope {
+	for _, n := range names {
+		if n.Scope != "" && n.Pattern.Match(by) {
+			return n.Scope
+		}
+	}
+	if p, ok := o.Policy(by); ok && known(p.Scope) {
+		return p.Scope
+	}
+	return ""
+}

@@ -1,0 +1,25 @@
+package classify_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/provider/classify"
+)
+
+// A refusal is about the nonce if it says so and that something is wrong with it, in capitals or not, where anybody would look.
+func TestNonceInAnyCase(t *testing.T) {
+	for body, about := range map[string]bool{
+		`{"error":"INVALID NONCE"}`: true, `{"error":"Nonce Too Small"}`: true, `{"error":"nonce already used"}`: true,
+		`{"message":"AccountAPI nonce error"}`: true, `{"error":"Timestamp not increasing"}`: true, `{"error":"timestamp is too old"}`: false,
+		`{"error":"nonce"}`: false, `{"error":"Invalid signature"}`: false,
+		strings.Repeat(" ", provider.MaxBody-len("invalid nonce")) + "Invalid Nonce":   true,
+		strings.Repeat(" ", provider.MaxBody-len("invalid nonce")+1) + "Invalid Nonce": false, // more is not looked at
+	} {
+		v := (&classify.Policy{}).Of(&classify.Attempt{Status: 400, Nonce: true, Body: []byte(body)})
+		if v.Misordered != about {
+			t.Errorf("%s: %v", strings.TrimSpace(body), v.Misordered)
+		}
+	}
+}

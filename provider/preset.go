@@ -1,0 +1,120 @@
+package provider
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Preset is what a provider publishes about its limits, under a name: "heroku", "openai:tier1". The part after a colon is a tier, a
+// market or a mode. Published limits change, and an account may have others: what a response states is to be preferred.
+type Preset struct {
+	Name  string
+	About string
+	// Source is where it is published. AsOf is the year, or the year and month, in which it was read there.
+	Source, AsOf string
+	// Policies have the Source Documented.
+	Policies []Policy
+}
+
+// Presets returns all presets, sorted by name.
+func Presets() []Preset {
+	var all []Preset
+	for _, d := range rows {
+		for _, p := range d.Published {
+			all = append(all, p.own())
+		}
+	}
+	return order(all, func(p Preset) string { return p.Name })
+}
+
+// LookupPreset returns the preset of a name.
+func LookupPreset(name string) (Preset, bool) {
+	for _, d := range rows {
+		for _, p := range d.Published {
+			if p.Name == name {
+				return p.own(), true
+			}
+		}
+	}
+	return Preset{}, false
+}
+
+// PerSecond returns the preset with, in addition, a second's share of each limit per minute. It returns false if the provider does not
+// say that its limits per minute may also hold per second.
+func (p Preset) PerSecond() (Preset, bool) {
+	who, _ := Publisher(p.Name)
+	p = p.own()
+	for _, minute := range p.Policies {
+		if second, ok := minute.PerSecond(); ok {
+			p.Policies = append(p.Policies, second)
+		}
+	}
+	return p, who.PerSecond
+}
+
+// PerSecond returns the share of one second of a limit per minute, as OpenAI says that it may hold too: 60,000 as 1,000, rounded down to
+// a whole number, but at least 1. The share is a bucket of that size; a request that asks for more goes alone.
+func (p Policy) PerSecond() (Policy, bool) {
+	if p.Window != time.Minute || p.Rule != Bucket {
+		return Policy{}, false
+	}
+	p.Name, p.Limit, p.Window, p.Burst, p.Alone = p.Name+" per second", max(p.Limit/60, 1), time.Second, 0, true
+	return p, true
+}
+
+// Fits reports whether the limits are those of the model: About names no model, or begins with the model's name, with or without the date
+// of a snapshot.
+func (p Preset) Fits(model string) bool {
+	named, _, more := strings.Cut(p.About, ",")
+	if !more || !strings.ContainsAny(named, "0123456789") || !slices.ContainsFunc(p.Policies, func(l Policy) bool { return l.Scope == Model }) {
+		return true
+	}
+	model = strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
+	model = SharedModel("openai", model) // drops the date and -latest, which are written the same everywhere
+	return model == strings.ReplaceAll(strings.ToLower(named), " ", "-")
+}
+
+// Publisher returns the row of the provider that publishes the preset of a name.
+func Publisher(preset string) (Provider, bool) {
+	for _, d := range rows {
+		if slices.ContainsFunc(d.Published, func(p Preset) bool { return p.Name == preset }) {
+			return d.Provider.own(), true
+		}
+	}
+	return Provider{}, false
+}
+
+func (p Preset) own() Preset {
+	p.Policies = slices.Clone(p.Policies)
+	return p
+}
+
+// documented returns the policies of a preset, which must exist.
+func documented(name string) []Policy {
+	p, ok := LookupPreset(name)
+	if !ok {
+		panic("quota: no preset " + name)
+	}
+	return p.Policies
+}
+
+// per makes a Policy, for the rows below.
+func per(limit int64, unit Unit, window time.Duration, rule Rule, scope Scope) Policy {
+	return Policy{Name: string(unit), Unit: unit, Scope: scope, Rule: rule, Limit: limit, Window: window, Source: Documented, WindowSource: Documented}
+}
+
+// bucket makes the Policy of a bucket that holds another amount than flows in per window.
+func bucket(burst, limit int64, unit Unit, window time.Duration, scope Scope) Policy {
+	p := per(limit, unit, window, Bucket, scope)
+	p.Burst = burst
+	return p
+}
+
+// named gives a policy a name of its own.
+func named(name string, p Policy) Policy {
+	p.Name = name
+	return p
+}
+
+const day = 24 * time.Hour

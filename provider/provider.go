@@ -1,0 +1,347 @@
+package provider
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Response is what a reading needs of a response.
+type Response struct {
+	Status int
+	Header http.Header
+	// Body is the beginning of the body, at most MaxBody of it; more is not looked at. It may be nil: kinds of refusal that only the body
+	// tells are then read by their status.
+	Body []byte
+}
+
+// Dialect reads the responses of one provider. Those of this package have no state.
+type Dialect interface {
+	// Name is what Lookup finds it by.
+	Name() string
+	// Read says what the response, read at now, says about limits.
+	Read(now time.Time, r Response) Observation
+}
+
+// Provider is what is known of a provider, in one place: a row of the table. It is a copy, so changing it changes nothing.
+type Provider struct {
+	// Name is what Lookup finds its Dialect by, if its answers can be read. Title is for people.
+	Name, Title string
+	// Kind says what it provides. The table is grouped by it.
+	Kind string
+	// Hosts are names of hosts, or, with a dot in front, endings of such names.
+	Hosts []string
+	// SDKs are the names of packages and errors of its client libraries, as traces have them: "openai.*" stands for
+	// openai.RateLimitError. Some servers are used with the library of another provider.
+	SDKs []Pattern
+	// Docs is where its limits are documented. AsOf is when that was last looked at: a year, or a year and month.
+	Docs, AsOf string
+	// Silent says that it documents limits, but that its answers say nothing of them before it refuses.
+	Silent bool
+	// Limited says whom a refusal by a limit concerns if neither a name nor what is used up tells; Banned says it of a ban.
+	Limited, Banned Scope
+	// Refusers are all names that Observation.RefusedBy may have: the provider's own, and patterns for those of its servers.
+	Refusers []Refuser
+	// Published are the limits that it publishes.
+	Published []Preset
+	// PerSecond says that its limits per minute may also hold per second, according to the provider.
+	PerSecond bool
+	// Tokens is how it counts tokens. Empty: it does not count them, or nobody knows how.
+	Tokens Counting
+	// Organization is the header field of answers that names the organization, project or account whose keys share limits.
+	Organization string
+	// Shares are the models that share limits.
+	Shares []Share
+	// Models are those whose prices and sizes it publishes, as of ModelsAsOf.
+	Models     []ModelInfo
+	ModelsAsOf string
+	// Batch is its API for sending many requests at once, if it has one.
+	Batch *BatchAPI
+}
+
+// Refuser is what may refuse, and whose requests that concerns. With the zero Scope it concerns those of the policy of this name, or of
+// what is used up, as if there were no name.
+type Refuser struct {
+	// Pattern is the name. "*" stands for whatever the server says, and comes last.
+	Pattern Pattern
+	Scope   Scope
+}
+
+// Counting says how a provider counts the tokens of a request, by its documentation: a name of tokens.Counting.
+type Counting string
+
+const (
+	CountsReserved Counting = "reserved" // when a request arrives: the larger of its input and the most that it may output
+	CountsSum      Counting = "sum"      // when a request arrives: both added up
+	CountsUsed     Counting = "used"     // in the end: what it used
+	CountsProduced Counting = "produced" // its input when it arrives, its output as it is produced
+	CountsInput    Counting = "input"    // its input alone
+)
+
+// Share are models whose requests count in the same limits.
+type Share struct {
+	// Name is the name of the limits; "*" means the text that the * of the model's pattern stands for. Models are names of models, with *
+	// for any text and ? for a digit.
+	Name   string
+	Models []Pattern
+}
+
+// row is a Provider and how its answers are read: by tables, and by a function where no table fits.
+type row struct {
+	Provider
+	// is reports whether the header, or the body of a refusal, is surely this provider's. Nil: that never shows.
+	is func(*Response) bool
+	// inBody says that the provider refuses with status 200, or says only in the body what is left.
+	inBody bool
+	stated []stated
+	refuse []refused
+	worded []worded
+	// read does what the tables do not. Retry-After has been read before, and if it does not refuse, the status decides.
+	read func(*reading)
+}
+
+func (d *row) Name() string { return d.Provider.Name }
+
+func (d *row) Read(now time.Time, resp Response) Observation {
+	return d.reading(now, resp, nil).Observation
+}
+
+// reading begins to read a response. looked, if not nil, collects the fields that are looked at.
+func (d *row) reading(now time.Time, resp Response, l *looked) *reading {
+	r := newReading(d, now, resp)
+	r.looked = l
+	r.retryAfter()
+	for i := range d.stated {
+		r.state(&d.stated[i])
+	}
+	if d.read != nil {
+		d.read(r)
+	}
+	r.refusals(d.refuse)
+	if !r.other {
+		r.refuse(r.byStatus())
+	}
+	r.wordings(d.worded)
+	if age := r.Header.Get("Age"); len(r.Limits) > 0 && age != "" && strings.Trim(age, "0 ") != "" {
+		r.Limits = nil
+		r.note("the response comes from a cache (Age: %s): what was left is out of date", clip(age))
+	}
+	if served := r.Status >= 200 && r.Status < 300; served && r.RetryAfter > 0 && r.Refusal == None {
+		r.note("it was served, and yet asks to wait")
+	}
+	r.finish()
+	return r
+}
+
+// shares has the shares of those rows that have some.
+var shares = map[string][]Share{}
+
+// rows is the table, in the order in which Detect asks: providers with fields of their own come before those that borrow another's.
+var rows []*row
+
+func init() {
+	for _, group := range []struct {
+		kind string
+		rows []*row
+	}{{"Language models", inference}, {"Language models", llms}, {"Exchanges", exchanges}, {"Business", businesses}, {"Commons", opens}, {"Web", webs}, {"Anybody", anybodys}} {
+		for _, d := range group.rows {
+			d.Kind = cmp.Or(d.Kind, group.kind)
+		}
+		rows = append(rows, group.rows...)
+	}
+	for _, d := range rows {
+		if len(d.Shares) > 0 {
+			shares[d.Provider.Name] = d.Shares
+		}
+		if len(d.Models) > 0 {
+			published[d.Provider.Name], d.ModelsAsOf = d.Models, modelsAsOf
+		}
+		for _, f := range d.refuse {
+			if f.by != "" && f.by != "=" && !slices.ContainsFunc(d.Refusers, func(x Refuser) bool { return x.Pattern.Match(f.by) }) {
+				panic("quota: " + d.Provider.Name + ": who is " + f.by + "?")
+			}
+		}
+	}
+}
+
+// Providers returns the table, sorted by name.
+func Providers() []Provider {
+	all := make([]Provider, len(rows))
+	for i, d := range rows {
+		all[i] = d.Provider.own()
+	}
+	return order(all, func(p Provider) string { return p.Name })
+}
+
+// LookupProvider returns the row of a name.
+func LookupProvider(name string) (Provider, bool) {
+	for _, d := range rows {
+		if d.Provider.Name == name {
+			return d.Provider.own(), true
+		}
+	}
+	return Provider{}, false
+}
+
+// own returns a copy that belongs to the caller.
+func (p Provider) own() Provider {
+	p.Hosts, p.SDKs, p.Refusers, p.Shares = slices.Clone(p.Hosts), slices.Clone(p.SDKs), slices.Clone(p.Refusers), slices.Clone(p.Shares)
+	p.Published, p.Models = slices.Clone(p.Published), slices.Clone(p.Models)
+	if p.Batch != nil {
+		b := *p.Batch
+		p.Batch = &b
+	}
+	for i := range p.Published {
+		p.Published[i] = p.Published[i].own()
+	}
+	return p
+}
+
+// Names returns the names of all dialects, sorted.
+func Names() []string {
+	var names []string
+	for _, d := range rows {
+		if d.reads() {
+			names = append(names, d.Provider.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Lookup returns the dialect of a name.
+func Lookup(name string) (Dialect, bool) {
+	for _, d := range rows {
+		if d.Provider.Name == name && d.reads() {
+			return d, true
+		}
+	}
+	return nil, false
+}
+
+// reads reports whether the provider answers over HTTP.
+func (d *row) reads() bool { return d.read != nil || len(d.stated) > 0 || len(d.refuse) > 0 }
+
+// InBody reports whether a dialect wants the body of served answers, too: because its provider refuses with status 200, or says only
+// there what is left. A Dialect of your own says so by a method InBody() bool.
+func InBody(d Dialect) bool {
+	switch d := d.(type) {
+	case *row:
+		return d.inBody
+	case interface{ InBody() bool }:
+		return d.InBody()
+	}
+	return false
+}
+
+// Whom says whom refusals concern that are read in a dialect. In a dialect of another package they concern the key.
+func Whom(dialect string) (limited, banned Scope, names []Refuser) {
+	for _, d := range rows {
+		if d.Provider.Name == dialect {
+			return d.Limited, d.Banned, d.Refusers
+		}
+	}
+	return Key, Key, theirOwn
+}
+
+// theirOwn stands for whatever names a server gives its policies.
+var theirOwn = []Refuser{{"*", ""}}
+
+// Pattern is a name in which * stands for any text: "global", "endpoint-*", "*-quota-*".
+type Pattern string
+
+// Match reports whether the pattern fits a name.
+func (p Pattern) Match(name string) bool {
+	head, rest, more := strings.Cut(string(p), "*")
+	name, ok := strings.CutPrefix(name, head)
+	for ok && more {
+		var piece string
+		if piece, rest, more = strings.Cut(rest, "*"); !more {
+			return strings.HasSuffix(name, piece)
+		}
+		_, name, ok = strings.Cut(name, piece)
+	}
+	return ok && name == ""
+}
+
+// ForHost returns the dialect of a provider by the host of its API, with or without a port.
+func ForHost(host string) (Dialect, bool) {
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	whole := host // a port says who it is where the host is anybody's: localhost:11434
+	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
+		host = host[:i]
+	}
+	host = strings.TrimSuffix(host, ".")
+	for _, d := range rows {
+		for _, h := range d.Hosts {
+			if host == h || whole == h || h[0] == '.' && strings.HasSuffix(host, h) {
+				return d, true
+			}
+		}
+	}
+	return nil, false
+}
+
+// Detect returns the dialect of a response from an unknown server, by fields that only one provider sends. If there are none, it is
+// "generic". Prefer ForHost: behind a gateway the fields may be another's.
+func Detect(r Response) Dialect {
+	r.Body = r.Body[:min(len(r.Body), MaxBody)]
+	for _, d := range rows {
+		if d.is != nil && d.is(&r) {
+			return d
+		}
+	}
+	return generic
+}
+
+// Speaks reports whether a header may say something of limits in any dialect; this is cheaper than reading it. The names of the header
+// must be in canonical form.
+func Speaks(h http.Header) bool {
+	for name := range h {
+		if len(name) < 9 {
+			continue
+		}
+		switch name[0] {
+		case 'X':
+			if strings.Contains(name, "imit") || name[:6] == "X-Mbx-" || name[:7] == "X-Sapi-" || strings.HasSuffix(name, "-Usage") {
+				return true
+			}
+		case 'R':
+			if name[:4] == "Rate" || name[:5] == "Retry" {
+				return true
+			}
+		case 'A', 'D', 'F', 'M', 'S', 'Z':
+			if slices.ContainsFunc(theirs, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// theirs are the beginnings of those names of fields that do not look like limits.
+var theirs = []string{"Anthropic-Ratelimit", "Docker-Ratelimit", "Fastly-Ratelimit", "Maximum-Concurrent", "Mediawiki-Api-Error", "Sforce-Limit", "Stripe-Rate-Limited", "Zendesk-Ratelimit"}
+
+// sends returns a function that reports whether any of the fields is there.
+func sends(names ...string) func(*Response) bool {
+	return func(r *Response) bool {
+		return slices.ContainsFunc(names, func(n string) bool { return r.Header.Get(n) != "" })
+	}
+}
+
+// sendsPrefix reports whether a field begins with the prefix, which must be in canonical form.
+func sendsPrefix(h http.Header, prefix string) bool {
+	for name := range h {
+		if strings.HasPrefix(http.CanonicalHeaderKey(name), prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// mentions reports whether a body that may be that of an error contains the text.
+func mentions(r *Response, text string) bool {
+	return strings.Contains(string(r.Body), text)
+}

@@ -1,0 +1,51 @@
+package provider
+
+import "strings"
+
+// dated matches names with a date, and returns the model that they are snapshots of: gpt-4o-2024-08-06 counts in the limits of gpt-4o,
+// and so does an alias that ends in -latest.
+var dated = []Share{{Name: "*", Models: []Pattern{"*-20??-??-??", "*-20??????", "*-latest"}}}
+
+// SharedModel returns the name of the limits that the requests of a model count in: the name of the family that the model shares them
+// with, by the provider's row, or else the model's own.
+func SharedModel(provider, model string) string {
+	return sharedName(shares[provider], model)
+}
+
+func sharedName(all []Share, model string) string {
+	for _, s := range all {
+		for _, m := range s.Models {
+			rest, ok := m.head(model)
+			switch {
+			case !ok:
+			case s.Name == "*":
+				return rest
+			default:
+				return s.Name
+			}
+		}
+	}
+	return model
+}
+
+// head reports whether the pattern fits the name of a model, with ? for a digit, and returns what the first * stands for.
+func (p Pattern) head(name string) (string, bool) {
+	before, after, star := strings.Cut(string(p), "*")
+	rest, ok := strings.CutPrefix(name, before)
+	if !ok || !star {
+		return rest, ok && rest == ""
+	}
+	if strings.HasSuffix(string(p), "*") {
+		return rest, true
+	}
+	if len(rest) <= len(after) {
+		return "", false
+	}
+	cut := len(rest) - len(after)
+	for i := range len(after) {
+		if c := rest[cut+i]; after[i] == '?' && (c < '0' || c > '9') || after[i] != '?' && after[i] != c {
+			return "", false
+		}
+	}
+	return rest[:cut], true
+}

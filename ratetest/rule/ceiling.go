@@ -1,0 +1,180 @@
+package rule
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+// Knowledge is what a client can know about the instants at which its requests arrive, which decides how early it may
+// reuse a slot of the limit without ever being refused.
+type Knowledge uint8
+
+const (
+	// Answers: the client only knows that a request arrived before its answer did, whatever the latency.
+	Answers Knowledge = iota
+	// OneInFlight is like Answers, and a request must have been answered before the next goes out, because a server that wants rising
+	// nonces may otherwise see them in another order.
+	OneInFlight
+	// LargestLatency is like Answers, and no request takes longer than CeilingConfig.Largest to arrive.
+	LargestLatency
+)
+
+func (k Knowledge) String() string {
+	if k > LargestLatency {
+		return fmt.Sprintf("Knowledge(%d)", uint8(k))
+	}
+	return [...]string{"answers", "one in flight", "largest latency"}[k]
+}
+
+// CeilingConfig is a limit, and what the client knows.
+type CeilingConfig struct {
+	Knowledge Knowledge
+	// Limit and Window are those of the rule. If zero, 20 and 1 s.
+	Limit  int
+	Window time.Duration
+	// Tick is the unit of the server's clock. The instants at both ends of a closed window are rounded, so only after Window + Tick is it
+	// surely over. If zero, 1 ms; if negative, no rounding.
+	Tick time.Duration
+	// Largest is the largest latency on the way to the server.
+	Largest time.Duration
+	// Gap is the least time between two sends while one is in flight: a little more than the difference of the largest and the smallest
+	// latency keeps nonces in order. If zero, none.
+	Gap time.Duration
+}
+
+// Ceiling computes the most requests per key that a client of some Knowledge can send when none may ever be refused, whatever latencies
+// the next requests meet. It plays that client, which always has a request at hand and no delay of its own.
+//
+// With f and b the latencies of a request there and back, W⁺ = Window + Tick, the client sends at
+//
+//	s = max(the earliest instant at which one of Limit slots is free, min(last send + Gap, last answer)[, last answer: OneInFlight])
+//
+// has its answer at r = s + f + b, and the slot is free again at u + W⁺, where u is the latest that the request can have
+// arrived: u = r, or min(r, s + Largest) where that is known. In the long run, without Gap:
+//
+//	Answers         Limit / (W⁺ + E[f + b])
+//	LargestLatency  Limit / (W⁺ + E[min(f + b, Largest)])
+//	OneInFlight     r_k = max(r_{k−1}, r_{k−Limit} + W⁺) + f_k + b_k, which has no closed form
+//
+// Why it is a ceiling: until it has the answer the client cannot tell how late within its bounds the request arrives, and
+// at any earlier reuse of the slot some latencies within those bounds make the server refuse.
+//
+// A real run gets as far if its own latencies are the ones fed to Next. Not safe for concurrent use.
+type Ceiling struct {
+	config   CeilingConfig
+	period   time.Duration // W⁺
+	free     []mono.Time   // when each slot is free, as a heap
+	sent     mono.Time
+	answered mono.Time
+	requests int
+}
+
+// Leg has the latencies of one request, there and back.
+type Leg struct{ Forward, Back time.Duration }
+
+// NewCeiling returns the client at instant 0, with all slots free.
+func NewCeiling(c CeilingConfig) (*Ceiling, error) {
+	if c.Limit == 0 {
+		c.Limit = 20
+	}
+	if c.Window == 0 {
+		c.Window = time.Second
+	}
+	switch {
+	case c.Tick == 0:
+		c.Tick = time.Millisecond
+	case c.Tick < 0:
+		c.Tick = 0
+	}
+	var errs []error
+	if c.Knowledge > LargestLatency {
+		errs = append(errs, fmt.Errorf("rule: no such Knowledge: %d", c.Knowledge))
+	}
+	if c.Limit < 0 {
+		errs = append(errs, fmt.Errorf("rule: Limit %d is negative", c.Limit))
+	}
+	if c.Window < 0 {
+		errs = append(errs, fmt.Errorf("rule: Window %v is negative", c.Window))
+	}
+	if c.Largest < 0 || c.Largest > 0 && c.Knowledge != LargestLatency {
+		errs = append(errs, fmt.Errorf("rule: Largest %v is negative, or not known", c.Largest))
+	}
+	if c.Gap < 0 {
+		errs = append(errs, fmt.Errorf("rule: Gap %v is negative", c.Gap))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return &Ceiling{config: c, period: c.Window + c.Tick, free: make([]mono.Time, c.Limit), sent: mono.Min}, nil
+}
+
+// Next sends the next request as early as it may go, with the given latencies. It returns when the request is sent and when it is
+// answered.
+func (c *Ceiling) Next(forward, back time.Duration) (sent, answered mono.Time) {
+	s := max(c.free[0], min(c.sent.Add(c.config.Gap), c.answered), 0)
+	if c.config.Knowledge == OneInFlight {
+		s = max(s, c.answered)
+	}
+	r := s.Add(forward).Add(back)
+	u := r
+	if c.config.Knowledge == LargestLatency {
+		u = min(r, s.Add(c.config.Largest))
+	}
+	c.reuse(u.Add(c.period))
+	c.sent = s
+	c.answered = max(c.answered, r)
+	c.requests++
+	return s, r
+}
+
+// reuse sets when the slot that was just used is free again.
+func (c *Ceiling) reuse(at mono.Time) {
+	i, h := 0, c.free
+	for {
+		child := 2*i + 1
+		if child >= len(h) {
+			break
+		}
+		if child+1 < len(h) && h[child+1] < h[child] {
+			child++
+		}
+		if at <= h[child] {
+			break
+		}
+		h[i] = h[child]
+		i = child
+	}
+	h[i] = at
+}
+
+// At returns the instant of the latest answer so far.
+func (c *Ceiling) At() mono.Time { return c.answered }
+
+// Requests returns how many requests there were.
+func (c *Ceiling) Requests() int { return c.requests }
+
+// Most returns how many answers the client of one key can have within d of its start. Its requests meet the latencies of legs in turn,
+// and begin again with the first when they run out. So the legs that a server gave to the requests of a real run tell what the best
+// client would have made of them.
+func (c CeilingConfig) Most(d time.Duration, legs []Leg) (int, error) {
+	best, err := NewCeiling(c)
+	if err != nil {
+		return 0, err
+	}
+	if len(legs) == 0 {
+		return 0, errors.New("rule: no latencies to compute a ceiling from")
+	}
+	end, answers := mono.Time(d), 0
+	for i := 0; ; i = (i + 1) % len(legs) {
+		sent, answered := best.Next(legs[i].Forward, legs[i].Back)
+		if sent > end {
+			return answers, nil
+		}
+		if answered <= end {
+			answers++
+		}
+	}
+}

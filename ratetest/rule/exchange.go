@@ -1,0 +1,259 @@
+// Package rule is what servers do: the rules by which they refuse requests, a judge that finds out from a log of arrivals whether a rule
+// was kept, and the ceilings that theory sets to what a client can get from a rule. Simulators and test servers enforce these rules. Use
+// it to write a server or to judge a log. A client that is to keep to a rule uses package limit, and a test that wants a ready-made
+// server uses package ratetest.
+//
+// It shares no code with the limiters that it judges, so that no fault is in both. Nothing here reads a clock, waits or locks; a value
+// belongs to one goroutine.
+package rule
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+// Verdict is what the server makes of one request.
+type Verdict uint8
+
+const (
+	Accepted   Verdict = iota // served
+	BadNonce                  // the nonce is not above the key's last: an error that uses a slot of the limit all the same
+	Limited                   // over the limit: uses no slot, and too many of them ban the key
+	Banned                    // the key is banned
+	UnknownKey                // no such key
+	verdicts
+)
+
+// Status returns the HTTP status code: 200, 400, 429, 403 or 401.
+func (v Verdict) Status() int { return [verdicts]int{200, 400, 429, 403, 401}[v] }
+
+// Counted reports whether the request used a slot of the limit.
+func (v Verdict) Counted() bool { return v <= BadNonce }
+
+func (v Verdict) String() string {
+	if v >= verdicts {
+		return fmt.Sprintf("Verdict(%d)", uint8(v))
+	}
+	return [verdicts]string{"accepted", "bad nonce", "limited", "banned", "unknown key"}[v]
+}
+
+// Counts is how many requests got each verdict, indexed by Verdict.
+type Counts [verdicts]int
+
+// Total returns how many requests there were.
+func (c Counts) Total() int {
+	n := 0
+	for _, m := range c {
+		n += m
+	}
+	return n
+}
+
+// ExchangeConfig is the rule of an exchange. The zero value is the strict one: 20 requests per second and key, nonces,
+// and a ban after ten refusals.
+type ExchangeConfig struct {
+	// Keys is how many keys there are, numbered from 0. If zero, 5.
+	Keys int
+	// Limit is the most requests per key in a closed window. If zero, 20.
+	Limit int
+	// Window is a whole number of milliseconds. If zero, 1 s.
+	Window time.Duration
+	// BanAfter is the number of Limited verdicts after which a key is banned for good. If zero, 10; if negative, never.
+	BanAfter int
+	// AnyNonce lets every nonce pass.
+	AnyNonce bool
+}
+
+func (c ExchangeConfig) filled() (ExchangeConfig, error) {
+	if c.Keys == 0 {
+		c.Keys = 5
+	}
+	if c.Limit == 0 {
+		c.Limit = 20
+	}
+	if c.Window == 0 {
+		c.Window = time.Second
+	}
+	if c.BanAfter == 0 {
+		c.BanAfter = 10
+	}
+	var errs []error
+	if c.Keys < 0 {
+		errs = append(errs, fmt.Errorf("rule: Keys %d is negative", c.Keys))
+	}
+	if c.Limit < 0 {
+		errs = append(errs, fmt.Errorf("rule: Limit %d is negative", c.Limit))
+	}
+	if c.Window < 0 || c.Window%time.Millisecond != 0 {
+		errs = append(errs, fmt.Errorf("rule: Window %v is not a whole number of milliseconds", c.Window))
+	}
+	return c, errors.Join(errs...)
+}
+
+// Exchange decides about requests in the order of their arrival, per key. Of these cases the first that applies decides:
+//
+//  1. a key that does not exist: UnknownKey
+//  2. a key that is banned: Banned
+//  3. now − t ≤ Window, where t is the arrival of the Limit-th last request that used a slot: Limited, uses no slot; the
+//     BanAfter-th of them bans the key, and is itself still Limited
+//  4. a nonce that is not above that of the last accepted request: BadNonce, uses a slot
+//  5. otherwise Accepted: uses a slot
+//
+// Instants are rounded down to the millisecond before they are subtracted, and the window is closed: with a limit of 20 per second, the
+// last of 21 requests that use a slot arrives at least 1001 ticks of the millisecond clock after the first. A key's first nonce may be
+// any.
+//
+// Not safe for concurrent use. An Exchange holds 8 bytes per key and slot.
+type Exchange struct {
+	config ExchangeConfig
+	window int64 // in ms
+	now    int64 // in ms: the latest arrival
+	keys   []account
+	total  Counts
+}
+
+type account struct {
+	slots  []int64 // a ring of the last Limit arrivals that used a slot, in ms
+	oldest int
+	seen   bool // whether there was a nonce
+	banned bool
+	last   uint64
+	digits string // the last nonce if it does not fit into 64 bits, without leading zeros
+	counts Counts
+}
+
+// NewExchange returns an exchange that no request has reached.
+func NewExchange(c ExchangeConfig) (*Exchange, error) {
+	c, err := c.filled()
+	if err != nil {
+		return nil, err
+	}
+	x := &Exchange{config: c, window: c.Window.Milliseconds(), now: longAgo, keys: make([]account, c.Keys)}
+	slots := make([]int64, c.Keys*c.Limit)
+	for i := range slots {
+		slots[i] = longAgo
+	}
+	for i := range x.keys {
+		x.keys[i].slots = slots[i*c.Limit : (i+1)*c.Limit]
+	}
+	return x, nil
+}
+
+// longAgo is before every instant by more than any window, in ms.
+const longAgo = -1 << 61
+
+// Config returns the configuration with its defaults filled in.
+func (x *Exchange) Config() ExchangeConfig { return x.config }
+
+// Arrive decides about a request that reaches the server now. A now before an earlier one counts as that one: the
+// server's clock does not run back.
+func (x *Exchange) Arrive(now mono.Time, key int, nonce uint64) Verdict {
+	k, v := x.rate(now, key)
+	if v == Accepted && !x.config.AnyNonce {
+		if k.seen && (k.digits != "" || nonce <= k.last) {
+			v = BadNonce
+		} else {
+			k.seen, k.last = true, nonce
+		}
+	}
+	x.count(k, v)
+	return v
+}
+
+// ArriveDigits is Arrive for a nonce of any length, in decimal digits. Anything else is a BadNonce.
+func (x *Exchange) ArriveDigits(now mono.Time, key int, nonce string) Verdict {
+	k, v := x.rate(now, key)
+	if v == Accepted && !x.config.AnyNonce {
+		if n, long, ok := number(nonce); !ok || k.seen && !k.below(n, long) {
+			v = BadNonce
+		} else {
+			k.seen, k.last, k.digits = true, n, long
+		}
+	}
+	x.count(k, v)
+	return v
+}
+
+// rate takes all decisions except the one about the nonce.
+func (x *Exchange) rate(now mono.Time, key int) (*account, Verdict) {
+	ms := int64(now) / 1e6
+	if int64(now) < ms*1e6 { // division rounds towards zero
+		ms--
+	}
+	x.now = max(x.now, ms)
+	if uint(key) >= uint(len(x.keys)) {
+		return nil, UnknownKey
+	}
+	k := &x.keys[key]
+	switch {
+	case k.banned:
+		return k, Banned
+	case x.now-k.slots[k.oldest] <= x.window:
+		return k, Limited
+	}
+	return k, Accepted
+}
+
+func (x *Exchange) count(k *account, v Verdict) {
+	x.total[v]++
+	if k == nil {
+		return
+	}
+	k.counts[v]++
+	switch v {
+	case Limited:
+		k.banned = k.counts[Limited] == x.config.BanAfter
+	case Accepted, BadNonce:
+		k.slots[k.oldest] = x.now
+		if k.oldest++; k.oldest == len(k.slots) {
+			k.oldest = 0
+		}
+	}
+}
+
+const largest = "18446744073709551615" // the largest number of 64 bits
+
+// number splits a nonce: it returns n if the nonce fits, and otherwise its digits.
+func number(nonce string) (n uint64, digits string, ok bool) {
+	if nonce == "" {
+		return 0, "", false
+	}
+	for i := range len(nonce) {
+		if nonce[i] < '0' || nonce[i] > '9' {
+			return 0, "", false
+		}
+	}
+	for len(nonce) > 1 && nonce[0] == '0' {
+		nonce = nonce[1:]
+	}
+	if len(nonce) > len(largest) || len(nonce) == len(largest) && nonce > largest {
+		return 0, string([]byte(nonce)), true // a copy: the nonce may be a small part of a large text
+	}
+	for i := range len(nonce) {
+		n = n*10 + uint64(nonce[i]-'0')
+	}
+	return n, "", true
+}
+
+// below reports whether the key's last nonce is less than this one.
+func (k *account) below(n uint64, digits string) bool {
+	switch {
+	case digits == "":
+		return k.digits == "" && k.last < n
+	case len(digits) != len(k.digits):
+		return len(k.digits) < len(digits)
+	}
+	return k.digits < digits
+}
+
+// Banned reports whether the key is banned. The key must exist.
+func (x *Exchange) Banned(key int) bool { return x.keys[key].banned }
+
+// Counts returns the verdicts on the requests of one key, which must exist.
+func (x *Exchange) Counts(key int) Counts { return x.keys[key].counts }
+
+// Total returns the verdicts on all requests, those with unknown keys included.
+func (x *Exchange) Total() Counts { return x.total }

@@ -1,0 +1,42 @@
+package rule
+
+import "github.com/paceline-go/paceline/limit/mono"
+
+// Timed is a Rule that says when to come back. Rolling, Bucket, Calendar and Anchored are Timed.
+type Timed interface {
+	Rule
+	// Ready returns the earliest instant, in whole ticks unless it is now, at which a request of that cost would pass if
+	// nothing else arrived. It is not ok for a cost above the limit, which never passes. Ready for a cost of the whole
+	// limit is when everything will be there again.
+	Ready(now mono.Time, cost int64) (at mono.Time, ok bool)
+}
+
+// Ready is as in Timed.
+func (c *Calendar) Ready(now mono.Time, cost int64) (at mono.Time, ok bool) {
+	switch {
+	case cost > c.limit:
+		return mono.Max, false
+	case c.Fits(now, cost):
+		return now, true
+	}
+	return c.tickAt(c.current.from + c.window), true
+}
+
+// Ready is as in Timed.
+func (a *Anchored) Ready(now mono.Time, cost int64) (at mono.Time, ok bool) {
+	switch {
+	case cost > a.limit:
+		return mono.Max, false
+	case a.Fits(now, cost):
+		return now, true
+	}
+	return a.tickAt(a.begun + a.length), true
+}
+
+// These are checks by the compiler that all four are Timed.
+var (
+	_ Timed = (*Rolling)(nil)
+	_ Timed = (*Bucket)(nil)
+	_ Timed = (*Calendar)(nil)
+	_ Timed = (*Anchored)(nil)
+)

@@ -1,0 +1,156 @@
+package rule
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+// Server decides about requests in the order of their arrival.
+//
+// The servers here are Rolling, Calendar, Anchored, Bucket, GCRA, Weighted, several of them at once (All), and any of them with a clock
+// that is wrong (Clocked). All are exact: they compute in integers and round nothing. What they have in common:
+//
+//   - A cost is what one request takes of the limit. One of 0 always passes and leaves no trace, one above the limit never
+//     passes, and a negative one panics.
+//   - now is the server's own clock. They read it in whole ticks, taken down, before they subtract.
+//   - A now before an earlier one counts as that one, except to Calendar.
+//   - Instants more than 73 years from the epoch count as 73 years from it.
+//   - None is safe for concurrent use, and none allocates once warm.
+type Server interface {
+	// Arrive says whether a request of that cost passes at now.
+	Arrive(now mono.Time, cost int64) bool
+}
+
+// Rule is a Server that decides in two steps, so that several can decide together. Arrive calls Fits, then Count with its answer.
+type Rule interface {
+	Server
+	// Fits reports whether a request of that cost would pass at now. It takes note of the time and of nothing else.
+	Fits(now mono.Time, cost int64) bool
+	// Count takes note of the request that Fits was asked about last, with the same arguments. passed tells whether the request went
+	// through in the end; it must be false if the request did not fit.
+	Count(now mono.Time, cost int64, passed bool)
+}
+
+// Together applies several rules at once.
+type Together struct{ rules []Rule }
+
+// All returns the rule that lets a request pass if each of the given rules does, and only then uses room in them. What it refuses counts
+// in those whose RefusedCount is set, whichever of them refused it. Without any rules everything passes.
+func All(rules ...Rule) *Together { return &Together{append([]Rule(nil), rules...)} }
+
+// Arrive is as in Server.
+func (t *Together) Arrive(now mono.Time, cost int64) bool {
+	ok := t.Fits(now, cost)
+	t.Count(now, cost, ok)
+	return ok
+}
+
+// Fits is as in Rule. It asks every rule, so that each hears of the time.
+func (t *Together) Fits(now mono.Time, cost int64) bool {
+	ok := true
+	for _, r := range t.rules {
+		ok = r.Fits(now, cost) && ok
+	}
+	return ok
+}
+
+// Count is as in Rule.
+func (t *Together) Count(now mono.Time, cost int64, passed bool) {
+	for _, r := range t.rules {
+		r.Count(now, cost, passed)
+	}
+}
+
+// The largest figures of a configuration, so that no sum of a few of them overflows.
+const (
+	mostCost    = 1 << 48
+	longestSpan = time.Duration(1 << 59) // 18 years
+	farthest    = 1 << 61                // instant from the epoch, 73 years
+	never       = -1 << 62               // before every instant by more than two spans
+)
+
+// free lets a cost of 0 pass: it returns true. It panics if the cost is negative.
+func free(cost int64) bool {
+	if cost < 0 {
+		panic(fmt.Sprintf("rule: negative cost %d", cost))
+	}
+	return true
+}
+
+func checkCost(field string, n int64) error {
+	if n < 1 || n > mostCost {
+		return fmt.Errorf("rule: %s %d is not from 1 to %d", field, n, int64(mostCost))
+	}
+	return nil
+}
+
+func checkWindow(d time.Duration) error {
+	if d < 1 || d > longestSpan {
+		return fmt.Errorf("rule: Window %v is not from 1ns to %v", d, longestSpan)
+	}
+	return nil
+}
+
+func checkCommon(limit int64, window, tick time.Duration) error {
+	err := errors.Join(checkCost("Limit", limit), checkWindow(window))
+	if tick > longestSpan {
+		err = errors.Join(err, fmt.Errorf("rule: Tick %v is longer than %v", tick, longestSpan))
+	}
+	return err
+}
+
+// tickOf returns the unit of a clock in nanoseconds: 1 ms if d is zero, 1 ns if it is negative.
+func tickOf(d time.Duration) int64 {
+	switch {
+	case d == 0:
+		return int64(time.Millisecond)
+	case d < 0:
+		return 1
+	}
+	return int64(d)
+}
+
+// dial is a clock that is read in whole ticks, in nanoseconds.
+type dial struct {
+	tick      int64
+	seen, cut int64 // the latest reading, and the same rounded down to whole ticks
+}
+
+func newDial(tick time.Duration) dial { return dial{tickOf(tick), never, never} }
+
+// read returns the reading, or the latest one if it is before that.
+func (d *dial) read(now mono.Time) int64 {
+	if t := within(now); t > d.seen {
+		d.set(t)
+	}
+	return d.cut
+}
+
+// follow returns the reading, even if it is before an earlier one.
+func (d *dial) follow(now mono.Time) int64 {
+	if t := within(now); t != d.seen {
+		d.set(t)
+	}
+	return d.cut
+}
+
+func within(t mono.Time) int64 { return min(max(int64(t), -farthest), farthest) }
+
+func (d *dial) set(t int64) {
+	d.seen = t
+	if in := t - d.cut; in < 0 || in >= d.tick {
+		d.cut = floor(t, d.tick)
+	}
+}
+
+// floor returns the largest multiple of unit that is not above t.
+func floor(t, unit int64) int64 {
+	n := t / unit
+	if t < n*unit { // division rounds towards zero
+		n--
+	}
+	return n * unit
+}

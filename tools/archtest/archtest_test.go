@@ -1,0 +1,318 @@
+package archtest
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+const module = "github.com/paceline-go/paceline"
+
+var root = filepath.Join("..", "..")
+
+// The sources of this module, against the table.
+func TestSources(t *testing.T) {
+	found, err := Sources(os.DirFS(root), module, Table)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, v := range found {
+		t.Error(v)
+	}
+}
+
+// The functions and folders of this module, and of those nested in it.
+func TestSizes(t *testing.T) {
+	found, err := Sizes(os.DirFS(root))
+	if err != nil {
+		t.Error(err)
+	}
+	for _, v := range found {
+		t.Error(v)
+	}
+}
+
+// Every file that is or would be committed.
+func TestText(t *testing.T) {
+	found, err := Text(os.DirFS(root), files(t))
+	if err != nil {
+		t.Error(err)
+	}
+	for _, v := range found {
+		t.Error(v)
+	}
+}
+
+// files returns what git has and what it would add: all files where git cannot tell.
+func files(t *testing.T) []string {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(root, ".git")); err == nil {
+		git := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+		git.Dir = root
+		if out, err := git.Output(); err == nil && len(out) > 0 {
+			return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+		}
+	}
+	var names []string
+	err := fs.WalkDir(os.DirFS(root), ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && name == ".git" {
+			return fs.SkipDir
+		}
+		if err == nil && d.Type().IsRegular() {
+			names = append(names, name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// What a row allows must not undo what the rows it leads to forbid.
+func TestTable(t *testing.T) {
+	rows := map[string]Package{}
+	for _, p := range Table {
+		if _, twice := rows[p.Name]; twice {
+			t.Errorf("%s is in the table twice", p.Name)
+		}
+		rows[p.Name] = p
+	}
+	var reach func(from string, through []string) []string
+	reach = func(from string, through []string) []string {
+		all := []string{from}
+		for name := range strings.FieldsSeq(rows[from].Ours) {
+			if slices.Contains(through, name) {
+				t.Fatalf("the table allows a circle: %v", append(through, name))
+			}
+			if name != "any" {
+				all = append(all, reach(name, append(through[:len(through):len(through)], name))...)
+			}
+		}
+		return all
+	}
+	for _, p := range Table {
+		for _, name := range reach(p.Name, []string{p.Name}) {
+			switch {
+			case rows[name].Name == "":
+				t.Errorf("%s may import %s, which is not in the table", p.Name, name)
+			case p.Core && !rows[name].Core:
+				t.Errorf("%s is of the core and may reach %s, which is not", p.Name, name)
+			}
+		}
+		if p.Core && (p.Modules != "" || lists(p.Std, "any") || lists(p.Ours, "any")) {
+			t.Errorf("%s is of the core: the table must name what it may import, and no module of others", p.Name)
+		}
+	}
+	for _, judge := range []string{"ratetest/rule", "ratetest", "ratetest/llm", "ratetest/service"} {
+		for _, proven := range []string{"limit", "limit/window", "fairshare"} {
+			if slices.Contains(reach(judge, nil), proven) {
+				t.Errorf("%s judges %s and may reach it", judge, proven)
+			}
+		}
+	}
+}
+
+// Each planted source must be found, at its line, in words that name it; each of the innocent must pass.
+func TestPlanted(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		file string
+		src  string
+		want string // line: part of the message; empty: no violation
+	}{
+		{"nothing wrong", "limit/a.go", "package limit\nimport \"time\"\nvar d = time.Second", ""},
+		{"ours, allowed", "limit/a.go", "package limit\nimport _ \"" + module + "/limit/mono\"", ""},
+		{"ours, upward", "limit/a.go", "package limit\n\nimport _ \"" + module + "/pool/queue\"", "3: limit imports pool/queue of ours"},
+		{"ours, the root", "limit/a.go", "package limit\nimport _ \"" + module + "\"", "2: limit imports paceline of ours"},
+		{"ours, the judge", "ratetest/rule/a.go", "package rule\nimport _ \"" + module + "/limit\"", "2: ratetest/rule imports limit of ours"},
+		{"ours, the judge's server", "ratetest/a.go", "package ratetest\nimport _ \"" + module + "/limit/window\"", "2: ratetest imports limit/window of ours"},
+		{"in the root, allowed", "gate.go", "package paceline\nimport _ \"sync\"\nimport _ \"" + module + "/limit\"", ""},
+		{"in the root, the clock is its own", "gate.go", "package paceline\nimport \"time\"\nvar base = time.Now()\nfunc f() { go f() }", ""},
+		{"in the root, upward", "gate.go", "package paceline\nimport _ \"" + module + "/ratetest\"", "2: paceline imports ratetest of ours"},
+		{"in the root, HTTP", "gate.go", "package paceline\nimport _ \"net/http\"", "2: paceline imports net/http; the table allows"},
+		{"unknown package", "shiny/a.go", "package shiny", "1: package shiny is not in the table: add it"},
+		{"unknown package below a known one", "limit/inner/a.go", "package inner", "1: package limit/inner is not in the table"},
+		{"a name that another begins with", "limits/a.go", "package limits", "1: package limits is not in the table"},
+		{"module of others", "limit/a.go", "package limit\nimport _ \"golang.org/x/time/rate\"", "2: limit imports golang.org/x/time/rate"},
+		{"module of others, of a sister's name", "provider/a.go", "package quota\nimport _ \"github.com/dunglas/httpsfvx\"", "2: provider imports github.com/dunglas/httpsfvx"},
+		{"module named in the table", "provider/a.go", "package quota\nimport _ \"github.com/dunglas/httpsfv\"", ""},
+		{"module under cmd", "cmd/paceline/a.go", "package main\nimport _ \"github.com/spf13/cobra\"\nimport _ \"" + module + "/lab/sim\"", ""},
+		{"cgo", "cmd/paceline/a.go", "package main\nimport \"C\"", "2: cmd/paceline uses cgo"},
+		{"std, not of the row", "limit/a.go", "package limit\nimport _ \"strconv\"", "2: limit imports strconv; the table allows"},
+		{"std, of a row that may", "ratetest/latency/a.go", "package latency\nimport _ \"strconv\"", ""},
+		{"unsafe", "limit/a.go", "package limit\nimport _ \"unsafe\"", "2: limit imports unsafe"},
+
+		{"sync", "limit/a.go", "package limit\nimport \"sync\"\nvar mu sync.Mutex", "2: limit imports sync, but it decides"},
+		{"sync by another name", "limit/a.go", "package limit\nimport s \"sync\"\nvar mu s.Mutex", "2: limit imports sync"},
+		{"sync/atomic", "pool/queue/a.go", "package queue\nimport _ \"sync/atomic\"", "2: pool/queue imports sync/atomic, but it decides"},
+		{"context", "pool/dispatch/a.go", "package dispatch\nimport _ \"context\"", "2: pool/dispatch imports context, but it decides"},
+		{"os", "lab/sim/a.go", "package sim\nimport _ \"os\"", "2: lab/sim imports os, but it decides"},
+		{"runtime", "limit/mono/a.go", "package mono\nimport _ \"runtime\"", "2: limit/mono imports runtime, but it decides"},
+
+		{"time.Now", "limit/a.go", "package limit\nimport \"time\"\nvar t = time.Now()", "3: limit uses time.Now"},
+		{"time.Now as a value", "limit/window/a.go", "package window\nimport \"time\"\nvar clock = time.Now", "3: limit/window uses time.Now"},
+		{"time.Now by another name", "ratetest/rule/a.go", "package rule\nimport tm \"time\"\nvar t = tm.Now()", "3: ratetest/rule uses time.Now"},
+		{"time.Now beside a hidden time", "limit/a.go", "package limit\nimport \"time\"\nfunc f(time fake) { time.Now() }\nvar t = time.Now()", "4: limit uses time.Now"},
+		{"a parameter called time", "limit/a.go", "package limit\nimport \"time\"\nvar d time.Duration\nfunc f(time fake) { time.Now() }", ""},
+		{"a method called Now", "lab/sim/a.go", "package sim\nfunc f(l *Loop) { l.Now() }", ""},
+		{"time.Now by its names", "pool/backoff/a.go", "package backoff\nimport . \"time\"\nvar t = Now()", "2: pool/backoff imports the names of time into its own"},
+		{"time.Since", "limit/a.go", "package limit\nimport \"time\"\nvar d = time.Since(time.Time{})", "3: limit uses time.Since"},
+		{"time.Until", "limit/a.go", "package limit\nimport \"time\"\nvar d = time.Until(time.Time{})", "3: limit uses time.Until"},
+		{"time.Sleep", "fairshare/a.go", "package throttle\nimport \"time\"\nfunc f() { time.Sleep(1) }", "3: fairshare uses time.Sleep"},
+		{"time.After", "limit/a.go", "package limit\nimport \"time\"\nvar c = time.After(1)", "3: limit uses time.After:"},
+		{"time.AfterFunc", "limit/a.go", "package limit\nimport \"time\"\nvar c = time.AfterFunc(1, nil)", "3: limit uses time.AfterFunc"},
+		{"time.Tick", "limit/a.go", "package limit\nimport \"time\"\nvar c = time.Tick(1)", "3: limit uses time.Tick:"},
+		{"time.NewTimer", "limit/a.go", "package limit\nimport \"time\"\nvar c = time.NewTimer(1)", "3: limit uses time.NewTimer"},
+		{"time.NewTicker", "limit/a.go", "package limit\nimport \"time\"\nvar c = time.NewTicker(1)", "3: limit uses time.NewTicker"},
+		{"a timer of a caller's", "limit/a.go", "package limit\nimport \"time\"\nfunc f(t *time.Timer) {}", "3: limit uses time.Timer"},
+		{"under a build tag", "limit/a_windows.go", "//go:build windows && never\n\npackage limit\nimport \"time\"\nvar t = time.Now()", "5: limit uses time.Now"},
+		{"in a test", "limit/a_test.go", "package limit\nimport \"time\"\nvar t = time.Now()", ""},
+
+		{"goroutine", "pool/queue/a.go", "package queue\nfunc f() {\n\tgo f()\n}", "3: pool/queue starts a goroutine"},
+		{"channel", "pool/queue/a.go", "package queue\ntype T struct {\n\tc <-chan int\n}", "3: pool/queue has a channel"},
+		{"made channel", "pool/queue/a.go", "package queue\nvar c = make(chan int)", "2: pool/queue has a channel"},
+		{"send", "pool/queue/a.go", "package queue\nfunc f() {\n\tc <- 1\n}", "3: pool/queue sends on a channel"},
+		{"receive", "pool/queue/a.go", "package queue\nfunc f() {\n\t<-c\n}", "3: pool/queue receives from a channel"},
+		{"select", "pool/queue/a.go", "package queue\nfunc f() {\n\tselect {}\n}", "3: pool/queue selects on channels"},
+
+		{"global rand", "lab/sim/a.go", "package sim\nimport \"math/rand/v2\"\nvar x = rand.Float64()", "3: lab/sim uses rand.Float64"},
+		{"global rand, generic", "lab/sim/a.go", "package sim\nimport \"math/rand/v2\"\nvar x = rand.N(7)", "3: lab/sim uses rand.N"},
+		{"global rand by another name", "lab/sim/a.go", "package sim\nimport r \"math/rand/v2\"\nvar x = r.IntN(7)", "3: lab/sim uses rand.IntN"},
+		{"old rand", "ratetest/latency/a.go", "package latency\nimport \"math/rand\"\nvar _ rand.Rand", "2: ratetest/latency imports math/rand;"},
+		{"rand with a seed", "lab/sim/a.go", "package sim\nimport \"math/rand/v2\"\nfunc f(r *rand.Rand) { r.Float64() }\nvar r = rand.New(rand.NewPCG(1, 2))", ""},
+		{"a generator called rand", "pool/backoff/a.go", "package backoff\nimport \"math/rand/v2\"\nfunc f(rand *rand.Rand) { rand.Float64() }", ""},
+
+		{"left-over Println", "limit/a.go", "package limit\nimport \"fmt\"\nfunc f() { fmt.Println() }", "3: limit uses fmt.Println"},
+		{"left-over println", "limit/a.go", "package limit\nfunc f() { println() }", "2: limit calls println"},
+
+		{"generated by nobody: testdata", "limit/testdata/a.go", "package limit\nimport _ \"sync\"", ""},
+		{"nested module", "lab/micro/a.go", "package bench\nimport _ \"golang.org/x/time/rate\"", ""},
+		{"hidden from the go command", "limit/_a.go", "package limit\nimport _ \"sync\"", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			fsys := fstest.MapFS{
+				"go.mod":           {Data: []byte("module " + module + "\n")},
+				"lab/micro/go.mod": {Data: []byte("module " + module + "/lab/micro\n")},
+				c.file:             {Data: []byte(c.src)},
+			}
+			found, err := Sources(fsys, module, Table)
+			if err != nil {
+				t.Fatal(err)
+			}
+			expect(t, found, c.file, c.want)
+		})
+	}
+}
+
+func expect(t *testing.T, found []Violation, file, want string) {
+	t.Helper()
+	switch {
+	case want == "" && len(found) > 0:
+		t.Errorf("found %v, want nothing", found)
+	case want != "" && len(found) != 1:
+		t.Errorf("found %v, want one violation: %s:%s", found, file, want)
+	case want != "" && !strings.HasPrefix(found[0].String(), file+":"+want):
+		t.Errorf("found %v, want %s:%s", found[0], file, want)
+	}
+}
+
+// A file that does not parse is no reason to pass the others.
+func TestUnreadable(t *testing.T) {
+	fsys := fstest.MapFS{
+		"limit/a.go": {Data: []byte("package limit\nfunc {")},
+		"limit/b.go": {Data: []byte("package limit\nimport \"sync\"\nvar mu sync.Mutex")},
+	}
+	found, err := Sources(fsys, module, Table)
+	if err == nil || !strings.Contains(err.Error(), "limit/a.go:2") {
+		t.Errorf("error %v, want one at limit/a.go:2", err)
+	}
+	expect(t, found, "limit/b.go", "2: limit imports sync")
+}
+
+// Functions of just so many lines and of one more, and folders of just so many files that begin alike and of one more.
+func TestPlantedSizes(t *testing.T) {
+	function := func(before string, lines int) string { // from the line with before
+		return "package p\n\n" + before + " {" + strings.Repeat("\n", lines-1) + "}\n"
+	}
+	files := func(n int, names string) (all []string) {
+		for i := range n {
+			all = append(all, fmt.Sprintf(names, 'a'+i))
+		}
+		return all
+	}
+	for _, c := range []struct {
+		name  string
+		files []string
+		src   string
+		want  string
+	}{
+		{"a function of 100 lines", []string{"limit/a.go"}, function("func f()", 100), ""},
+		{"a function of 101 lines", []string{"limit/a.go"}, function("func f()", 101), "3: f has 101 lines, more than 100"},
+		{"a method", []string{"limit/a.go"}, function("func (T) f()", 101), "3: f has 101 lines"},
+		{"its signature counts", []string{"limit/a.go"}, function("func f(\n\ta int,\n)", 99), "3: f has 101 lines"},
+		{"a function in a variable", []string{"limit/a.go"}, function("var f = func()", 101), "3: a function without a name has 101 lines"},
+		{"one in another: once", []string{"limit/a.go"}, "package p\n\nfunc g() {\n\tdefer func() {" + strings.Repeat("\n", 101) + "\t}()\n}\n", "3: g has 104 lines"},
+		{"in a nested module", []string{"lab/micro/a.go"}, function("func f()", 101), "3: f has 101 lines"},
+		{"in a test", []string{"limit/a_test.go"}, function("func f()", 101), ""},
+		{"in testdata", []string{"limit/testdata/a.go"}, function("func f()", 101), ""},
+		{"a table is no function", []string{"limit/a.go"}, function("var t = []int", 300), ""},
+
+		{"eight files with a prefix", files(8, "limit/llm_%c.go"), "package p", ""},
+		{"nine files with a prefix", files(9, "limit/llm_%c.go"), "package p", "1: 9 files of limit begin with llm, more than 8"},
+		{"eight, and the one that is called so", append(files(8, "limit/llm_%c.go"), "limit/llm.go"), "package p", "1: 9 files of limit begin with llm"},
+		{"the first word counts, not the next", files(9, "limit/llm_x_%c.go"), "package p", "1: 9 files of limit begin with llm"},
+		{"eight, and tests", append(files(8, "limit/llm_%c.go"), files(8, "limit/llm_%c_test.go")...), "package p", ""},
+		{"words that begin alike", append(files(8, "limit/llm_%c.go"), "limit/llms.go"), "package p", ""},
+		{"two folders", append(files(8, "limit/llm_%c.go"), files(8, "pool/queue/llm_%c.go")...), "package p", ""},
+		{"in the root", files(9, "gate_%c.go"), "package p", "1: 9 files of paceline begin with gate"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			fsys := fstest.MapFS{"lab/micro/go.mod": {}}
+			for _, name := range c.files {
+				fsys[name] = &fstest.MapFile{Data: []byte(c.src)}
+			}
+			found, err := Sizes(fsys)
+			if err != nil {
+				t.Fatal(err)
+			}
+			file := slices.Min(c.files)
+			expect(t, found, file, c.want)
+		})
+	}
+}
+
+func TestPlantedText(t *testing.T) {
+	// In pieces, so that this file has none of what is looked for.
+	home, yard, field := "/ro"+"ot/.cache", "/wo"+"rk/main", "/fa"+"rm/a"
+	for _, c := range []struct {
+		name, file, text, want string
+	}{
+		{"a home", "README.md", "see\n" + home + "\n", "2: /ro"},
+		{"a checkout", "docs/a.md", "cd " + yard, "1: /wo"},
+		{"a checkout in a script", "check", "a\nb\ncd " + field, "3: /fa"},
+		{"a URL's path in capitals", "README.md", "/wo" + "rk/Main", ""},
+		{"part of a word", "README.md", "homewo" + "rk/main net" + "work/a", ""},
+		{"a checksum", "go.sum", home, ""},
+		{"a nested module's checksum", "lab/micro/go.sum", home, ""},
+		{"a binary", "lab/chart/testdata/a.png", "\x89PNG\x00" + home, ""},
+		{"unfinished", "limit/a.go", "package limit\n\n// TO" + "DO: all of it", "3: TO"},
+		{"unfinished in a test", "limit/a_test.go", "// FIX" + "ME", "1: FIX"},
+		{"the word in prose", "README.md", "TO" + "DO lists", ""},
+		{"a longer word", "limit/a.go", "const TO" + "DOS = 1", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			found, err := Text(fstest.MapFS{c.file: {Data: []byte(c.text)}}, []string{c.file, "deleted.go"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			expect(t, found, c.file, c.want)
+		})
+	}
+}

@@ -1,0 +1,79 @@
+package archtest
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+)
+
+const (
+	// mostLines is the longest that a function may be, with its signature and its last brace. A screen is better.
+	mostLines = 100
+	// mostSiblings is how many files of a folder may begin with the same word: more are a package of their own.
+	mostSiblings = 8
+)
+
+// Sizes checks the functions and the folders of the Go files below fsys, nested modules too. Errors and violations are as
+// those of Sources.
+func Sizes(fsys fs.FS) ([]Violation, error) {
+	var found []Violation
+	var errs []error
+	siblings := map[string][]string{} // by folder and first word
+	err := goFiles(fsys, true, func(name string) error {
+		word, _, _ := strings.Cut(strings.TrimSuffix(path.Base(name), ".go"), "_")
+		word = path.Join(path.Dir(name), word)
+		siblings[word] = append(siblings[word], name)
+		long, err := longFunctions(fsys, name)
+		found = append(found, long...)
+		errs = append(errs, err)
+		return nil
+	})
+	for _, word := range slices.Sorted(maps.Keys(siblings)) {
+		folder := path.Dir(word)
+		if folder == "." {
+			folder = Root
+		}
+		if names := siblings[word]; len(names) > mostSiblings {
+			found = append(found, Violation{names[0], 1, fmt.Sprintf("%d files of %s begin with %s, more than %d: make them a package in a folder of their own",
+				len(names), folder, path.Base(word), mostSiblings)})
+		}
+	}
+	return sorted(found), errors.Join(append(errs, err)...)
+}
+
+func longFunctions(fsys fs.FS, name string) (found []Violation, err error) {
+	src, err := fs.ReadFile(fsys, name)
+	if err != nil {
+		return nil, err
+	}
+	fset := token.NewFileSet()
+	file, err := parser.ParseFile(fset, name, src, 0)
+	if err != nil {
+		return nil, err
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		what := ""
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			what = n.Name.Name
+		case *ast.FuncLit:
+			what = "a function without a name"
+		default:
+			return true
+		}
+		from, to := fset.Position(n.Pos()).Line, fset.Position(n.End()).Line
+		if lines := to - from + 1; lines > mostLines {
+			found = append(found, Violation{name, from, fmt.Sprintf("%s has %d lines, more than %d: give its steps names",
+				what, lines, mostLines)})
+		}
+		return false // what is inside is shorter
+	})
+	return found, nil
+}

@@ -1,0 +1,186 @@
+package archtest
+
+// Root is how the table calls the package in the module's root.
+const Root = "paceline"
+
+// Package is a row of the table: what one package may import outside its tests.
+type Package struct {
+	// Name is its folder below the module's root, or Root.
+	Name string
+	// Core says that it decides: arithmetic on a now it is given, without clock, lock, goroutine or channel.
+	Core bool
+	// Ours, Std and Modules are the packages of this module, the packages of the standard library, and the other
+	// modules that it may import, separated by spaces. In Ours and Std, "any" allows all.
+	Ours, Std, Modules string
+}
+
+const (
+	pure      = "cmp errors fmt iter maps math math/bits math/rand/v2 slices sort strings time"
+	decisions = "limit/mono ratetest/latency limit/window pool/backoff limit fairshare pool/queue pool/dispatch ratetest/rule internal/core/scheduler"
+)
+
+// Table says who may import whom. Names point down: what is below may not import what is above it. rule and limit share
+// no code, because what proves is not what is proven. Modules of others stay at the edges: each is named here.
+var Table = []Package{
+	// Decisions.
+	{Name: "limit/mono", Core: true, Std: "time math fmt"},
+	{Name: "ratetest/latency", Core: true, Std: "time math math/rand/v2 fmt strings strconv errors slices bufio io"},
+	{Name: "limit/window", Core: true, Ours: "limit/mono", Std: pure},
+	{Name: "internal/core/histogram", Core: true, Std: "maps math math/bits slices time"},
+	{Name: "pool/backoff", Core: true, Ours: "limit/mono", Std: pure},
+	{Name: "limit", Core: true, Ours: "limit/mono limit/window", Std: pure + " encoding/binary"},
+	{Name: "internal/core/contention", Core: true, Std: "math"},
+	{Name: "fairshare", Core: true, Ours: "limit/mono limit limit/window internal/core/contention", Std: pure + " encoding/binary hash/crc32"},
+	{Name: "lab/strategy/slot", Core: true, Ours: "limit/mono limit fairshare internal/core/contention", Std: pure},
+	{Name: "lab/strategy", Core: true, Ours: "limit/mono limit fairshare internal/text/suggest lab/strategy/slot", Std: pure},
+	{Name: "pool/queue", Core: true, Ours: "limit/mono limit", Std: pure + " container/heap"},
+	{Name: "internal/core/scheduler", Core: true, Ours: "limit/mono limit", Std: pure},
+	{Name: "internal/core/stack", Core: true, Ours: "limit/mono limit fairshare pool/backoff", Std: pure},
+	{Name: "internal/core/breaker", Core: true, Ours: "limit/mono limit pool/backoff internal/core/stack", Std: pure},
+	{Name: "pool/dispatch", Core: true, Ours: "limit/mono limit pool/backoff pool/queue internal/core/stack internal/core/breaker internal/core/scheduler", Std: pure + " container/heap"},
+
+	{Name: "internal/core/node", Core: true, Ours: "limit/mono limit", Std: pure + " encoding/binary hash/crc32"},
+
+	// What servers do, and virtual time.
+	{Name: "ratetest/rule", Core: true, Ours: "limit/mono ratetest/latency", Std: pure},
+	{Name: "lab/sim", Core: true, Ours: decisions, Std: pure},
+	{Name: "lab/nodesim", Core: true, Ours: "limit/mono limit ratetest/rule lab/sim internal/core/node", Std: pure},
+	{Name: "lab/sim/fleet", Core: true, Ours: "limit/mono ratetest/latency limit fairshare ratetest/rule lab/sim internal/core/histogram internal/core/node lab/nodesim", Std: pure + " encoding/json io"},
+	{Name: "lab/sim/scenario", Ours: "lab/sim/fleet limit fairshare ratetest/latency internal/app/yamlfile lab/strategy", Std: "any", Modules: "go.yaml.in/yaml/v3"},
+	{Name: "lab/parallel", Std: "context runtime sync"},
+	{Name: "lab/sim/compare", Ours: "lab/sim/fleet fairshare lab/parallel lab/strategy", Std: "any"},
+	{Name: "limit/limittest", Ours: "limit/mono limit ratetest/rule lab/sim", Std: pure + " testing"},
+
+	// Words on the wire.
+	{Name: "tokens", Std: "any"},
+	{Name: "tokens/tiktoken", Ours: "tokens", Std: "compress/flate embed encoding/binary io strings sync unicode unicode/utf8"},
+	{Name: "provider", Std: pure + " encoding/json net/http strconv", Modules: "github.com/dunglas/httpsfv"},
+
+	// What an attempt proves. It is arithmetic like the core, but quota's words need modules of others.
+	{Name: "provider/classify", Ours: "limit pool/dispatch provider internal/send/neterr", Std: pure + " bytes context crypto/tls net net/http"},
+
+	// Text of strangers, and what is not for them.
+	{Name: "internal/secret", Core: true, Std: pure + " encoding/base64 html net net/url unicode/utf8"},
+	{Name: "internal/send/httptext", Core: true, Std: "net/url slices strings"},
+	{Name: "internal/text/rate", Core: true, Ours: "limit/mono limit", Std: pure + " strconv"},
+	{Name: "internal/app/auth/bearer", Core: true, Ours: "limit/mono limit pool/backoff", Std: pure + " bytes encoding/base64 encoding/json strconv"},
+	{Name: "internal/text/bytesize", Core: true, Std: pure + " strconv"},
+	{Name: "internal/text/suggest", Core: true, Std: "cmp slices strings"},
+	{Name: "internal/app/yamlfile", Ours: "internal/text/suggest internal/text/rate", Std: pure + " bytes encoding/json io strconv unicode", Modules: "go.yaml.in/yaml/v3"},
+	{Name: "internal/app/run/filename", Core: true, Std: pure + " crypto/sha256 encoding/base32 mime"},
+	{Name: "observe/labels", Core: true, Std: "hash/fnv strconv strings unicode unicode/utf8"},
+	{Name: "internal/text/humanize", Core: true, Std: "fmt math slices strconv time"},
+	{Name: "internal/text/describe", Ours: "provider internal/text/humanize", Std: "fmt strings time"},
+	{Name: "internal/text/sanitize", Core: true, Std: pure + " io unicode unicode/utf8"},
+	{Name: "internal/app/explain", Ours: "provider", Std: pure + " encoding/json net/http net/url regexp strconv unicode/utf16"},
+
+	// The runtime: clock, locks, timers, goroutines.
+	{Name: Root, Ours: "limit/mono limit pool/backoff pool/queue pool/dispatch internal/core/histogram internal/core/scheduler internal/text/humanize", Std: pure + " context log/slog runtime sync sync/atomic"},
+	{Name: "internal/send/timer", Std: "sync time"},
+	{Name: "contrib/xrate", Ours: "paceline limit/mono limit", Std: pure + " context"},
+
+	{Name: "share", Ours: "paceline limit/mono limit internal/core/node internal/text/humanize internal/boottime", Std: "context crypto/rand errors fmt log/slog math/rand/v2 os strings sync time"},
+	{Name: "internal/app/sharestore", Ours: "limit/mono limit share internal/core/node internal/secret internal/text/humanize", Std: "context crypto/sha256 encoding/hex errors fmt io log/slog net/url slices strings sync time weak"},
+	{Name: "share/sharetest", Ours: "share", Std: "any"},
+	{Name: "share/sqlite", Ours: "share internal/boottime", Std: "any", Modules: "modernc.org/sqlite"},
+	{Name: "share/postgres", Ours: "share", Std: "any", Modules: "github.com/jackc/pgx/v5"},
+	{Name: "share/redis", Ours: "share", Std: "any", Modules: "github.com/redis/go-redis/v9"},
+
+	// Edges: HTTP, files, pictures.
+	{Name: "internal/send/neterr", Ours: "limit", Std: "any"},
+	{Name: "internal/send/pricing", Ours: "provider tokens", Std: "bytes"},
+	{Name: "transport", Ours: "paceline limit/mono limit pool/backoff provider tokens provider/classify internal/send/pricing internal/core/stack internal/core/breaker internal/core/histogram internal/text/suggest internal/send/timer internal/secret internal/send/neterr internal/text/humanize internal/send/once internal/text/describe", Std: "any"},
+	{Name: "observe/dashboard", Ours: "paceline internal/text/humanize", Std: "bytes cmp context crypto/sha256 embed encoding/hex encoding/json errors fmt math net/http net/netip slices strconv strings sync time"},
+	{Name: "observe/prom", Ours: "paceline observe/labels", Std: "any", Modules: "github.com/prometheus/client_golang"},
+	{Name: "ratetest", Ours: "limit/mono ratetest/rule ratetest/latency ratetest/internal/host", Std: "any"},
+	{Name: "ratetest/llm", Ours: "limit/mono ratetest/rule ratetest/latency ratetest/internal/host", Std: "any"},
+	{Name: "ratetest/service", Ours: "limit/mono ratetest/rule provider ratetest/latency ratetest/internal/host", Std: "any"},
+	{Name: "ratetest/internal/host", Std: "any"},
+	{Name: "cmd/paceline", Ours: "any", Std: "any", Modules: "any"},
+	{Name: "internal/send/once", Std: "context crypto/tls errors fmt io net net/http net/http/httptrace sync sync/atomic time"},
+	{Name: "internal/send/http1", Ours: "internal/send/httptext", Std: "bufio cmp compress/gzip context errors fmt io net net/http net/url os slices strconv strings sync syscall time"},
+	{Name: "internal/text/width", Std: "strings unicode", Modules: "golang.org/x/text"},
+	{Name: "internal/text/table", Ours: "internal/text/width", Std: "io strings"},
+	{Name: "internal/app/screen", Ours: "internal/text/sanitize internal/text/width internal/text/table", Std: "cmp fmt io os slices strings sync time", Modules: "golang.org/x/term"},
+	{Name: "internal/app/run/jsonl", Std: "bufio bytes encoding/json errors fmt io strconv strings unicode/utf8"},
+	{Name: "internal/app/run/input", Ours: "internal/text/suggest internal/app/run/jsonl", Std: "bufio bytes compress/gzip crypto/sha256 encoding/base64 encoding/binary encoding/json encoding/xml errors fmt io iter net/http net/url path/filepath regexp slices strconv strings unicode/utf16 unicode/utf8", Modules: "mvdan.cc/sh/v3/syntax"},
+	{Name: "internal/app/durable", Std: "bufio bytes errors fmt io os path/filepath runtime sync syscall", Modules: "golang.org/x/sys"},
+	{Name: "internal/boottime", Std: "os strings sync time", Modules: "golang.org/x/sys"},
+	{Name: "internal/app/journal", Ours: "limit internal/app/durable internal/boottime", Std: "any"},
+	{Name: "internal/app/learned", Ours: "limit/mono limit fairshare internal/app/journal internal/text/humanize", Std: "fmt sync time"},
+	{Name: "internal/app/learned/recalltest", Ours: "ratetest/latency ratetest ratetest/service ratetest/rule", Std: "net/http sync time"},
+	{Name: "internal/app/auth/issuer", Ours: "limit/mono limit internal/app/auth/bearer", Std: "any", Modules: "golang.org/x/oauth2"},
+	{Name: "internal/app/run", Ours: "paceline limit/mono limit fairshare pool/queue pool/dispatch pool/backoff tokens tokens/tiktoken provider provider/classify internal/send/neterr internal/send/once internal/send/http1 internal/send/httptext internal/app/run/input internal/app/run/jsonl internal/app/durable internal/app/run/filename internal/app/journal internal/app/learned internal/boottime internal/secret internal/app/sharestore internal/app/auth/bearer internal/send/pricing internal/app/auth/issuer internal/text/sanitize internal/text/humanize internal/core/histogram internal/text/rate ratetest/rule", Std: "any"},
+	{Name: "internal/app/proxy", Ours: "paceline limit/mono pool/backoff limit provider tokens tokens/tiktoken transport internal/send/httptext internal/text/rate internal/text/suggest internal/send/timer internal/secret internal/app/sharestore internal/text/sanitize fairshare internal/app/journal internal/app/learned internal/boottime", Std: "any"},
+	{Name: "internal/app/proxy/config", Ours: "internal/app/proxy internal/app/yamlfile internal/text/bytesize internal/text/rate internal/text/suggest internal/secret provider tokens", Std: "any", Modules: "go.yaml.in/yaml/v3"},
+	{Name: "internal/testkit/daemon", Std: "any"},
+	{Name: "internal/app/run/projection", Std: "context errors fmt strings time unicode", Modules: "github.com/itchyny/gojq"},
+	{Name: "lab/chart", Std: "any", Modules: "gonum.org/v1/plot codeberg.org/go-fonts/liberation golang.org/x/image"},
+	{Name: "lab/loadgen", Ours: "paceline limit/mono limit fairshare provider provider/classify lab/strategy ratetest lab/sim/fleet", Std: "any"},
+	{Name: "lab/bench", Ours: "any", Std: "any", Modules: "github.com/HdrHistogram/hdrhistogram-go"},
+	{Name: "lab/proxybench", Ours: "limit/mono ratetest/rule internal/testkit/daemon internal/text/table", Std: "any"},
+	{Name: "lab/targets", Ours: "limit ratetest/latency fairshare lab/parallel lab/strategy lab/sim/fleet lab/sim/compare internal/text/table", Std: "any"},
+	{Name: "lab/baselines", Ours: "limit/mono ratetest/latency limit fairshare ratetest/rule limit/window lab/sim lab/sim/fleet lab/strategy lab/bench internal/text/table", Std: pure + " context encoding/json io math/rand/v2 unicode/utf8"},
+
+	// Help for the tests.
+	{Name: "internal/testkit/browser", Ours: "internal/testkit/need", Std: "any"},
+	{Name: "internal/testkit/corpus", Ours: "provider", Std: "any"},
+	{Name: "internal/testkit/doors"},
+	{Name: "tools/mutate", Std: "any"},
+	{Name: "internal/testkit/fakeconn", Std: "bufio context fmt io net net/http sync"},
+	{Name: "internal/testkit/golden", Std: "any"},
+	{Name: "internal/testkit/need", Std: "any"},
+	{Name: "internal/testkit/race"},
+	{Name: "internal/testkit/strange", Ours: "limit limit/mono", Std: "fmt math/rand/v2 strings time"},
+	{Name: "internal/testkit/realserver", Ours: "limit internal/testkit/daemon internal/testkit/need", Std: "any"},
+	{Name: "tools/archtest", Std: "any"},
+}
+
+// ban is a name of the standard library that no core package may use.
+type ban struct {
+	why, instead string
+}
+
+const (
+	reads  = "a decision is arithmetic on the now it is given"
+	sleeps = "a decision answers with an instant; its driver waits"
+	prints = "a decision has no output"
+)
+
+// banned is what core packages may not use of packages they may import, by import path and name.
+var banned = map[string]map[string]ban{
+	"time": {
+		"Now":       {reads, "take now mono.Time as an argument"},
+		"Since":     {reads, "use now.Sub(then) on mono.Time"},
+		"Until":     {reads, "use then.Sub(now) on mono.Time"},
+		"Sleep":     {sleeps, "return the instant at which to ask again"},
+		"After":     {sleeps, "return the instant at which to ask again"},
+		"AfterFunc": {sleeps, "return the instant at which to ask again"},
+		"Tick":      {sleeps, "return the instant at which to ask again"},
+		"NewTimer":  {sleeps, "return the instant at which to ask again"},
+		"NewTicker": {sleeps, "return the instant at which to ask again"},
+		"Timer":     {sleeps, "return the instant at which to ask again"},
+		"Ticker":    {sleeps, "return the instant at which to ask again"},
+	},
+	"fmt": {
+		"Print":   {prints, "return a value or an error"},
+		"Printf":  {prints, "return a value or an error"},
+		"Println": {prints, "return a value or an error"},
+	},
+}
+
+// allowed is all that core packages may use of a package whose other names draw from a source that no seed replays.
+var allowed = map[string]string{
+	"math/rand":    "New NewSource NewZipf Rand Source Source64 Zipf",
+	"math/rand/v2": "New NewPCG NewChaCha8 NewZipf Rand Source PCG ChaCha8 Zipf",
+}
+
+// owned are packages that nothing in the core may import, with what to do instead. The table does not allow them either;
+// these have the better advice.
+var owned = map[string]string{
+	"sync":        "leave locking to the runtime: a decision belongs to one driver",
+	"sync/atomic": "leave sharing to the runtime: a decision belongs to one driver",
+	"context":     "take deadlines as mono.Time; the runtime knows of cancellation",
+	"os":          "take what it needs as an argument or an io.Reader",
+	"runtime":     "leave the machine to the runtime package",
+}
