@@ -42,7 +42,7 @@ func FuzzGate(f *testing.F) {
 type seer struct{ *witness }
 
 func (w seer) ReadyAfter(now mono.Time, first, cost limit.Cost) mono.Time {
-	return w.Limiter.(limit.Foreseer).ReadyAfter(now, first, cost)
+	return limit.ReadyAfter(w.Limiter, now, first, cost)
 }
 
 func runProgram(t *testing.T, program []byte, fill int) {

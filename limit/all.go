@@ -135,7 +135,7 @@ func (a *All) Fresh(lease Lease) bool {
 func (a *All) ReadyAfter(now mono.Time, first, cost Cost) mono.Time {
 	t := max(now, a.last)
 	for _, l := range a.each {
-		t = max(t, readyAfter(l, now, first, cost))
+		t = max(t, ReadyAfter(l, now, first, cost))
 	}
 	return t
 }

@@ -94,7 +94,7 @@ func (n *named) Fresh(lease Lease) bool { return Fresh(n.Limiter, lease) }
 
 // ReadyAfter implements Foreseer.
 func (n *named) ReadyAfter(now mono.Time, first, cost Cost) mono.Time {
-	return readyAfter(n.Limiter, now, first, cost)
+	return ReadyAfter(n.Limiter, now, first, cost)
 }
 
 // NotBefore implements Forecaster.

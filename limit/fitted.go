@@ -195,9 +195,9 @@ func (f *Fitted) fitting(cost Cost) Cost {
 
 // ReadyAfter implements Foreseer. If the Limiter in it does not foresee, nothing may pass.
 func (f *Fitted) ReadyAfter(now mono.Time, first, cost Cost) mono.Time {
-	t := max(f.last, readyAfter(f.own, now, first, cost))
+	t := max(f.last, ReadyAfter(f.own, now, first, cost))
 	if f.bound {
-		t = max(t, readyAfter(f.front, now, first, f.fitting(cost)), AfterSettle, f.spaced(&cost))
+		t = max(t, ReadyAfter(f.front, now, first, f.fitting(cost)), AfterSettle, f.spaced(&cost))
 	}
 	return t
 }

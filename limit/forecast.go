@@ -23,6 +23,15 @@ type Forecaster interface {
 	NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time
 }
 
+// Forecasts reports whether l, with everything in it, is a Forecaster, so that NotBefore is a bound.
+func Forecasts(l Limiter) bool {
+	return !anyPart(l, func(l Limiter) bool {
+		_, is := l.(wrapper)
+		_, ok := l.(Forecaster)
+		return !ok && !is
+	})
+}
+
 // NotBefore asks l if it is a Forecaster. Otherwise it returns the instant of Ready, as if nobody were ahead, with now in place of
 // AfterSettle, since an answer may come at once.
 func NotBefore(l Limiter, now mono.Time, n int, ahead, cost Cost) mono.Time {

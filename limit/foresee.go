@@ -26,10 +26,11 @@ func Foresees(l Limiter) bool {
 // go at ready afterwards. What is settled until then can make both of them earlier. Only what the limiter cannot know, an answer that
 // used more than was admitted or a Retry-After, can make the other later. With a Limiter that does not foresee, nothing may pass.
 func MayPass(l Limiter, now mono.Time, cost, waits Cost, ready mono.Time) bool {
-	return ready < AfterSettle && l.Ready(now, cost) <= now && readyAfter(l, now, cost, waits) <= ready
+	return ready < AfterSettle && l.Ready(now, cost) <= now && ReadyAfter(l, now, cost, waits) <= ready
 }
 
-func readyAfter(l Limiter, now mono.Time, first, cost Cost) mono.Time {
+// ReadyAfter asks l, if it is a Foreseer. Otherwise nobody knows, and it is Never.
+func ReadyAfter(l Limiter, now mono.Time, first, cost Cost) mono.Time {
 	if f, ok := l.(Foreseer); ok {
 		return f.ReadyAfter(now, first, cost)
 	}

@@ -57,6 +57,12 @@ func Keeps(l Limiter) error {
 	return err
 }
 
+// AsKeeper returns l as a Keeper. ok is false if something in l cannot be kept: Keeps has the reason.
+func AsKeeper(l Limiter) (k Keeper, ok bool) {
+	k, ok = l.(Keeper)
+	return k, ok && Keeps(l) == nil
+}
+
 // mustKeep panics where Keeps has an error, which is to be asked before.
 func mustKeep(l Limiter) {
 	if err := Keeps(l); err != nil {

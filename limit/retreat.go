@@ -123,7 +123,7 @@ func (p *pair) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
 }
 
 func (p *pair) ReadyAfter(now mono.Time, first, cost Cost) mono.Time {
-	return p.choose(readyAfter(p.bold, now, first, cost), readyAfter(p.safe, now, first, cost))
+	return p.choose(ReadyAfter(p.bold, now, first, cost), ReadyAfter(p.safe, now, first, cost))
 }
 
 func (p *pair) Admit(now mono.Time, cost Cost) Lease {

@@ -15,7 +15,7 @@ import (
 type line struct {
 	*run
 	rng       *rand.Rand
-	subject   limit.Forecaster
+	subject   limit.Limiter
 	costs     []limit.Cost
 	least     []limit.Cost // what each will come to
 	notBefore []mono.Time  // the latest of all forecasts
@@ -32,8 +32,7 @@ type standing struct {
 
 // forecast checks law 12 on a few lines, one after the other.
 func (r *run) forecast(program []byte) error {
-	f, ok := r.subject.(limit.Forecaster)
-	if !ok {
+	if !limit.Forecasts(r.subject) {
 		return nil
 	}
 	seed := uint64(12)
@@ -41,7 +40,7 @@ func (r *run) forecast(program []byte) error {
 		seed = seed*31 + uint64(b)
 	}
 	rng := rand.New(rand.NewPCG(seed, 12))
-	l := line{run: r, rng: rng, subject: f}
+	l := line{run: r, rng: rng, subject: r.subject}
 	for _, s := range r.open {
 		l.opened(standing{at: s.at, lease: s.lease, cost: s.cost, least: l.part(s.cost)})
 	}
@@ -76,7 +75,7 @@ func (l *line) run12() error {
 	for range 1 + l.rng.IntN([]int{3, 12, 60}[l.rng.IntN(3)]) {
 		c := l.Costs[l.rng.IntN(len(l.Costs))]
 		if l.subject.Ready(l.now, c) == limit.Never {
-			if t := l.subject.NotBefore(l.now, 0, limit.Cost{}, c); t != limit.Never {
+			if t := limit.NotBefore(l.subject, l.now, 0, limit.Cost{}, c); t != limit.Never {
 				return fmt.Errorf("cost %v can never go; it is forecast for %v", c, t)
 			}
 			continue
@@ -105,7 +104,7 @@ func (l *line) forecast(i int) error {
 	}
 	for k := i; k < len(l.costs); k++ {
 		before := l.subject.Ready(l.now, l.costs[k])
-		t := l.subject.NotBefore(l.now, k-i, ahead, l.costs[k])
+		t := limit.NotBefore(l.subject, l.now, k-i, ahead, l.costs[k])
 		if t < l.now || t >= limit.AfterSettle {
 			return fmt.Errorf("at %v cost %v is forecast for %v", l.now, l.costs[k], t)
 		}

@@ -12,8 +12,8 @@ import (
 
 // restore is law 14: the program goes on with limiters that were made of the states of those before.
 func (r *run) restore(b byte) error {
-	kept, ok := r.subject.(limit.Keeper)
-	if !ok || limit.Keeps(r.subject) != nil || r.News != nil || r.ClosedLoop {
+	kept, ok := limit.AsKeeper(r.subject)
+	if !ok || r.News != nil || r.ClosedLoop {
 		return nil
 	}
 	state := kept.AppendState([]byte("before"))
@@ -24,7 +24,7 @@ func (r *run) restore(b byte) error {
 	if err := r.damaged(state, b); err != nil {
 		return fmt.Errorf("law 14: %w", err)
 	}
-	next, leases := r.New().(limit.Keeper), make([]limit.Lease, len(r.open))
+	next, leases := keeper(r.New()), make([]limit.Lease, len(r.open))
 	for i, s := range r.open {
 		leases[i] = next.Admit(s.counted, s.cost)
 	}
@@ -52,9 +52,15 @@ func (r *run) restore(b byte) error {
 	return r.restoreTwin()
 }
 
+// keeper is l as one: Keeps had no error.
+func keeper(l limit.Limiter) limit.Keeper {
+	k, _ := limit.AsKeeper(l)
+	return k
+}
+
 func (r *run) restoreTwin() error {
-	state := r.twin.(limit.Keeper).AppendState(nil)
-	next := r.New().(limit.Keeper)
+	state := keeper(r.twin).AppendState(nil)
+	next := keeper(r.New())
 	for i, s := range r.open {
 		r.open[i].twin = next.Admit(s.counted, s.estimate)
 	}
@@ -67,7 +73,7 @@ func said(l limit.Limiter, now mono.Time, cost limit.Cost) (all [3]mono.Time) {
 	all[0] = l.Ready(now, cost)
 	all[1], _ = limit.Explain(l, now, cost)
 	if limit.Foresees(l) {
-		all[2] = l.(limit.Foreseer).ReadyAfter(now, cost, cost)
+		all[2] = limit.ReadyAfter(l, now, cost, cost)
 	}
 	return all
 }
@@ -75,15 +81,15 @@ func said(l limit.Limiter, now mono.Time, cost limit.Cost) (all [3]mono.Time) {
 // damaged checks that a state that was cut off is refused, and that one with another byte is so or is used without a panic.
 func (r *run) damaged(state []byte, b byte) error {
 	at := int(b) % len(state)
-	if r.New().(limit.Keeper).Restore(state[:at]) == nil {
+	if keeper(r.New()).Restore(state[:at]) == nil {
 		return fmt.Errorf("the first %d bytes of the state %x are taken for all", at, state)
 	}
-	if r.New().(limit.Keeper).Restore(append(slices.Clone(state), b)) == nil {
+	if keeper(r.New()).Restore(append(slices.Clone(state), b)) == nil {
 		return fmt.Errorf("a byte after the state %x is not noticed", state)
 	}
 	other := slices.Clone(state)
 	other[at] ^= b | 1
-	l := r.New().(limit.Keeper)
+	l := keeper(r.New())
 	if l.Restore(other) != nil {
 		return nil
 	}

@@ -285,10 +285,10 @@ func (r *run) past(cost limit.Cost, d time.Duration) error {
 		all[0] = r.subject.Ready(now, cost)
 		all[1], _ = limit.Explain(r.subject, now, cost)
 		if limit.Foresees(r.subject) {
-			all[2] = r.subject.(limit.Foreseer).ReadyAfter(now, cost, cost)
+			all[2] = limit.ReadyAfter(r.subject, now, cost, cost)
 		}
-		if f, ok := r.subject.(limit.Forecaster); ok {
-			all[3] = f.NotBefore(now, 1, cost, cost)
+		if limit.Forecasts(r.subject) {
+			all[3] = limit.NotBefore(r.subject, now, 1, cost, cost)
 		}
 		return all
 	}
@@ -350,7 +350,7 @@ func (r *run) foresee(first limit.Cost) (ts []mono.Time) {
 		return nil
 	}
 	for _, c := range r.Costs {
-		ts = append(ts, r.subject.(limit.Foreseer).ReadyAfter(r.now, first, c))
+		ts = append(ts, limit.ReadyAfter(r.subject, r.now, first, c))
 	}
 	return ts
 }

@@ -107,6 +107,7 @@ func (c *checker) file(name string, file *ast.File) {
 		return
 	}
 	row := c.table[i]
+	c.asserts(pkg, file)
 	for _, spec := range file.Imports {
 		c.imported(row, spec)
 	}

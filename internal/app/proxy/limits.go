@@ -118,15 +118,16 @@ func (all limits) remembering(now mono.Time, l rate.Limit, had []limit.Limiter) 
 	var longest limit.Rate
 	var best limit.Limiter
 	for _, h := range had {
-		from, is := h.(limit.Keeper)
+		from, keeps := limit.AsKeeper(h)
 		rates, ok := limit.Rates(h)
-		if !is || !ok || len(rates) != 1 || rates[0].Unit != l.Unit || rates[0].Per <= longest.Per || limit.Keeps(h) != nil {
+		if !keeps || !ok || len(rates) != 1 || rates[0].Unit != l.Unit || rates[0].Per <= longest.Per {
 			continue
 		}
 		like := l
 		like.N, like.Per = rates[0].N, rates[0].Per
 		copied := create(like)
-		if to, is := copied.(limit.Keeper); is && to.Restore(from.AppendState(nil)) == nil && turns(now, copied, l, like.Per == l.Per) {
+		to, keeps := limit.AsKeeper(copied)
+		if keeps && to.Restore(from.AppendState(nil)) == nil && turns(now, copied, l, like.Per == l.Per) {
 			longest, best = rates[0], copied
 		}
 	}

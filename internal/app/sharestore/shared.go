@@ -141,7 +141,11 @@ func divided(l limit.Limiter) (all []limit.Limiter, own []limit.Limiter, err err
 	return all, own, nil
 }
 
-func says(l limit.Limiter) string { return l.(limit.Keeper).Configuration() }
+// says is the configuration of a limiter that can be shared, and so is a Keeper.
+func says(l limit.Limiter) string {
+	k, _ := limit.AsKeeper(l)
+	return k.Configuration()
+}
 
 func together(all []limit.Limiter) limit.Limiter {
 	if len(all) == 1 {
@@ -173,7 +177,8 @@ func (l *Limits) Of(name string, made func() limit.Limiter) (limit.Limiter, erro
 		Store: l.config.Store, Name: name, Fallback: l.config.Fallback, Weight: l.config.Weight, Least: l.config.Least, Logger: l.config.Logger,
 		Own: func() limit.Keeper {
 			all, _, _ := divided(made())
-			return together(all).(limit.Keeper)
+			k, _ := limit.AsKeeper(together(all))
+			return k
 		},
 	})
 	if err != nil {

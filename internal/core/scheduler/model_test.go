@@ -48,7 +48,7 @@ func (w *watched) Admit(now mono.Time, c limit.Cost) limit.Lease {
 }
 
 func (w *watched) ReadyAfter(now mono.Time, first, c limit.Cost) mono.Time {
-	return w.Limiter.(limit.Foreseer).ReadyAfter(now, first, c)
+	return limit.ReadyAfter(w.Limiter, now, first, c)
 }
 
 func (w *watched) NotBefore(now mono.Time, n int, ahead, c limit.Cost) mono.Time {

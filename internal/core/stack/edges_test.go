@@ -6,6 +6,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/core/stack"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/pool/backoff"
 )
 
@@ -207,4 +208,9 @@ func TestExplainTrialAndBeginning(t *testing.T) {
 	}
 	g.Close()
 	says(2*time.Second, "pause", 0)
+}
+
+// A Guard hides nothing of the limiter that it is configured with.
+func TestWraps(t *testing.T) {
+	limittest.Wraps(t, func(l limit.Limiter) limit.Limiter { return plain(stack.Config{Limiter: l}) })
 }

@@ -66,11 +66,11 @@ const (
 // allocate, but for the first word of what is left.
 type Guard struct {
 	own      limit.Limiter
-	counts   limit.Limiter // what answers are compared with: own, or what is beside it
-	later    bool          // the server counts some of a cost only later: see limit.Arriving
-	fitted   *limit.Fitted // over own; nil: no limit is configured
-	under    limit.Limiter // fitted and the bounds on what is in flight; nil: none
-	foreseer limit.Foreseer
+	counts   limit.Limiter   // what answers are compared with: own, or what is beside it
+	later    bool            // the server counts some of a cost only later: see limit.Arriving
+	fitted   *limit.Fitted   // over own; nil: no limit is configured
+	under    limit.Limiter   // fitted and the bounds on what is in flight; nil: none
+	foresees bool            // limit.ReadyAfter knows of under
 	made     []limit.Limiter // under
 	last     mono.Time
 	sent     uint64 // requests so far: each is known by its number
@@ -134,9 +134,7 @@ func New(c Config) (*Guard, error) {
 	if g.under != nil {
 		g.made = []limit.Limiter{g.under}
 	}
-	if g.under != nil && limit.Foresees(g.under) {
-		g.foreseer = g.under.(limit.Foreseer)
-	}
+	g.foresees = g.under != nil && limit.Foresees(g.under)
 	return g, nil
 }
 
@@ -291,8 +289,8 @@ func (g *Guard) ReadyAfter(now mono.Time, first, cost limit.Cost) mono.Time {
 	now = max(now, g.last)
 	t := now
 	switch {
-	case g.foreseer != nil:
-		t = max(t, g.foreseer.ReadyAfter(now, first, cost))
+	case g.foresees:
+		t = max(t, limit.ReadyAfter(g.under, now, first, cost))
 	case g.under != nil:
 		return limit.Never
 	}

@@ -1,0 +1,183 @@
+package limittest
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+// Wraps tests a Limiter that is made of another one. wrap returns a new wrapper around l. Whatever package limit asks of a wrapper has to
+// reach the limiter inside, or the answer is wrong and nobody notices. A wrapper needs Ready, Admit, Settle and
+//
+//	Unwrap() []limit.Limiter
+//
+// and, where its leases are its own, Fresh, ReadyAfter and NotBefore. A wrapper that can be kept (limit.Keeps) is restored, too.
+func Wraps(t *testing.T, wrap func(l limit.Limiter) limit.Limiter) {
+	t.Helper()
+	for _, what := range hides(wrap) {
+		t.Errorf("%s; the wrapper hides it (see limittest.Wraps)", what)
+	}
+}
+
+// hides returns what does not reach the limiter inside, sorted by the names of interfaces.
+func hides(wrap func(l limit.Limiter) limit.Limiter) (all []string) {
+	for _, name := range Asked() {
+		p := newProbe()
+		w := wrap(p)
+		lease := w.Admit(0, limit.One)
+		if what := questions[name](w, lease, p); what != "" {
+			all = append(all, "limit."+name+": "+what)
+		}
+	}
+	return all
+}
+
+// Asked returns the names of the optional interfaces of package limit that Wraps asks about. A test of package limit compares them with its
+// sources, so that a new interface without a question fails there.
+func Asked() []string { return slices.Sorted(maps.Keys(questions)) }
+
+// questions ask a wrapper around a probe that has admitted one request at 0. The answer is empty, or what is wrong.
+var questions = map[string]func(w limit.Limiter, lease limit.Lease, p *probe) string{
+	"Cautious": func(w limit.Limiter, _ limit.Lease, p *probe) string {
+		if all := limit.Retreats(w, 0); len(all) != 1 || all[0].Option != probeName {
+			return "Retreats does not report that of the limiter inside"
+		}
+		limit.Trust(w, 0)
+		return p.reached("Trust")
+	},
+	"Explainer": func(w limit.Limiter, _ limit.Lease, _ *probe) string {
+		if _, bound := limit.Explain(w, 0, limit.One); bound.Most != probeLimit {
+			return "Explain does not name the limit inside"
+		}
+		return ""
+	},
+	"Forecaster": func(w limit.Limiter, _ limit.Lease, p *probe) string {
+		if !limit.Forecasts(w) {
+			return "Forecasts says no, and the limiter inside does"
+		}
+		ahead := limit.Cost{limit.Requests: 3}
+		if at := p.NotBefore(0, 3, ahead, limit.One); at == 0 || limit.NotBefore(w, 0, 3, ahead, limit.One) != at {
+			return "NotBefore is not that of the limiter inside"
+		}
+		return ""
+	},
+	"Foreseer": func(w limit.Limiter, _ limit.Lease, _ *probe) string {
+		if !limit.Foresees(w) {
+			return "Foresees says no, and the limiter inside does"
+		}
+		return ""
+	},
+	"Fresher": func(w limit.Limiter, lease limit.Lease, p *probe) string {
+		if !limit.Lapses(w) || limit.Fresh(w, lease) {
+			return "a lease of the limiter inside has lapsed, and Fresh does not say so"
+		}
+		return p.reached("Fresh")
+	},
+	"Gauged": func(w limit.Limiter, _ limit.Lease, _ *probe) string {
+		inside := func(u limit.Usage) bool { return u.Allowed == probeLimit && u.Used == 1 }
+		if !slices.ContainsFunc(limit.AppendUsage(nil, w, 0), inside) {
+			return "AppendUsage leaves out the limit inside"
+		}
+		return ""
+	},
+	"Keeper": func(w limit.Limiter, lease limit.Lease, p *probe) string { return restores(w, lease, p) },
+	"Owed": func(w limit.Limiter, _ limit.Lease, _ *probe) string {
+		if n, since := limit.Unsettled(w); n != 1 || since != 0 {
+			return "Unsettled does not count the request in flight"
+		}
+		return ""
+	},
+	"Rated": func(w limit.Limiter, _ limit.Lease, _ *probe) string {
+		inside := func(r limit.Rate) bool { return r.N == probeLimit && r.Per == 2*time.Second }
+		if all, ok := limit.Rates(w); !ok || !slices.ContainsFunc(all, inside) {
+			return "Rates leaves out the limit inside"
+		}
+		return ""
+	},
+	"Refilling": func(w limit.Limiter, _ limit.Lease, _ *probe) string {
+		if limit.Refills(w, limit.Outcome{}) != probeRefills {
+			return "Refills does not say what the limiter inside says"
+		}
+		return ""
+	},
+	"Resuming": func(w limit.Limiter, _ limit.Lease, p *probe) string {
+		limit.Replay(w, 0, mono.Min, nil)
+		return p.reached("Resume")
+	},
+	"Sensing": func(w limit.Limiter, _ limit.Lease, _ *probe) string {
+		if !limit.Senses(w) {
+			return "Senses says no, and the limiter inside does"
+		}
+		return ""
+	},
+	"Supplied": func(w limit.Limiter, _ limit.Lease, p *probe) string {
+		limit.Supply(w, nil, nil, nil)
+		return p.reached("Supply")
+	},
+	"Taught": func(w limit.Limiter, _ limit.Lease, p *probe) string {
+		if !limit.Hears(w) {
+			return "Hears says no, and the limiter inside does"
+		}
+		limit.State(w, 0, nil)
+		return p.reached("State")
+	},
+}
+
+// restores writes down the state of a wrapper with nothing in flight, and reads it into another one.
+func restores(w limit.Limiter, lease limit.Lease, p *probe) string {
+	w.Settle(0, lease, limit.Outcome{Result: limit.Accepted})
+	if limit.Keeps(w) != nil { // it does not claim to be one
+		return ""
+	}
+	k, ok := limit.AsKeeper(w)
+	if !ok {
+		return "Keeps says that the state can be written down, and the wrapper has no AppendState"
+	}
+	k.AppendState(nil)
+	if k.Span() < 2*time.Second || !strings.Contains(k.Configuration(), p.Configuration()) {
+		return "Span or Configuration leaves out the limiter inside"
+	}
+	return p.reached("AppendState")
+}
+
+const (
+	probeName    = "probe"
+	probeLimit   = 1
+	probeRefills = 4
+)
+
+// probe is a Limiter with all that a Limiter may have, and its answers are those of no other.
+type probe struct {
+	*limit.Rolling
+	asked []string
+}
+
+func newProbe() *probe { return &probe{Rolling: limit.MustRolling(probeLimit, 2*time.Second)} }
+
+// reached says what is wrong unless the probe was asked for method.
+func (p *probe) reached(method string) string {
+	if slices.Contains(p.asked, method) {
+		return ""
+	}
+	return method + " does not reach the limiter inside"
+}
+
+func (p *probe) note(method string)              { p.asked = append(p.asked, method) }
+func (p *probe) Senses() bool                    { return true }
+func (p *probe) State(mono.Time, []limit.Stated) { p.note("State") }
+func (p *probe) Refills(limit.Outcome) uint8     { return probeRefills }
+func (p *probe) Fresh(limit.Lease) bool          { p.note("Fresh"); return false }
+func (p *probe) Trust(mono.Time)                 { p.note("Trust") }
+func (p *probe) Resume(mono.Time, []limit.Past)  { p.note("Resume") }
+func (p *probe) AppendState(b []byte) []byte     { p.note("AppendState"); return p.Rolling.AppendState(b) }
+
+func (p *probe) Supply(func(), func() int, func(kind, text string)) { p.note("Supply") }
+
+func (p *probe) Retreats(mono.Time) []limit.Retreat {
+	return []limit.Retreat{{Option: probeName}}
+}
