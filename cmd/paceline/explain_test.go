@@ -47,8 +47,8 @@ Come back in 1 min 39.8 s (2026-01-15 12:01:40 UTC).
 
 This server is not in the table, and is read as any server is.
 If it is one that paceline explain --providers lists: --provider NAME.
-To add it: a row in package quota, in the file of its kind, and an answer of its in provider/testdata;
-  or a provider.Dialect of your own, as transport.Config.Provider.
+To add it: a row in package provider, in the file of its kind, and an answer of its in
+  provider/testdata; or a provider.Dialect of your own, as transport.Config.Provider.
 `},
 		{"nothing said", "HTTP/1.0 200 OK\n\n", "--at 2026-01-15T12:00:00Z --provider stripe", `200 OK, read as stripe at 2026-01-15 12:00:00 UTC
 

@@ -115,7 +115,7 @@ func (s *saying) words() string {
 		}
 		fmt.Fprintf(&b, "\n%s is not in the table, and is read as any server is.\n"+
 			"If it is one that paceline explain --providers lists: --provider NAME.\n"+
-			"To add it: a row in package quota, in the file of its kind, and an answer of its in provider/testdata; or a provider.Dialect of your own, "+
+			"To add it: a row in package provider, in the file of its kind, and an answer of its in provider/testdata; or a provider.Dialect of your own, "+
 			"as transport.Config.Provider.\n", who)
 	}
 	return b.String()

@@ -134,6 +134,7 @@ var Table = []Package{
 	{Name: "internal/testkit/strange", Ours: "limit limit/mono", Std: "fmt math/rand/v2 strings time"},
 	{Name: "internal/testkit/realserver", Ours: "limit internal/testkit/daemon internal/testkit/need", Std: "any"},
 	{Name: "tools/archtest", Std: "any"},
+	{Name: "tools/entries", Std: "any"},
 }
 
 // ban is a name of the standard library that no core package may use.
