@@ -20,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/core/ceiling"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/ratetest/internal/host"
 	"github.com/paceline-go/paceline/ratetest/latency"
@@ -350,13 +351,13 @@ func (x *Exchange) Records() []Record {
 	return records
 }
 
-// Legs returns, for each key, the real latencies there and back of those requests in Records that used a slot: rule.CeilingConfig.Most
+// Legs returns, for each key, the real latencies there and back of those requests in Records that used a slot: ceiling.Config.Most
 // computes a ceiling from them.
-func (x *Exchange) Legs() [][]rule.Leg {
-	legs := make([][]rule.Leg, len(x.config.Keys))
+func (x *Exchange) Legs() [][]ceiling.Leg {
+	legs := make([][]ceiling.Leg, len(x.config.Keys))
 	for _, r := range x.Records() {
 		if r.Answered >= 0 && r.Verdict.Counted() {
-			legs[r.Key] = append(legs[r.Key], rule.Leg{Forward: r.Checked.Sub(r.Received), Back: r.Answered.Sub(r.Checked)})
+			legs[r.Key] = append(legs[r.Key], ceiling.Leg{Forward: r.Checked.Sub(r.Received), Back: r.Answered.Sub(r.Checked)})
 		}
 	}
 	return legs

@@ -17,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/core/ceiling"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/ratetest"
@@ -152,7 +153,7 @@ func TestLatencyIsBeforeAndAfterTheCheck(t *testing.T) {
 		if r.Key != 1 || r.Nonce != "1" || r.Verdict != rule.Accepted || r.Received != 5*ms || r.Checked != 35*ms || r.Answered != 55*ms {
 			t.Errorf("%+v", r)
 		}
-		if legs := x.Legs(); len(legs) != 5 || len(legs[1]) != 1 || legs[1][0] != (rule.Leg{Forward: 30 * time.Millisecond, Back: 20 * time.Millisecond}) {
+		if legs := x.Legs(); len(legs) != 5 || len(legs[1]) != 1 || legs[1][0] != (ceiling.Leg{Forward: 30 * time.Millisecond, Back: 20 * time.Millisecond}) {
 			t.Errorf("legs %v", legs)
 		}
 		if last := x.Report().Judge.Last; last != 35*ms {
@@ -282,7 +283,7 @@ func TestBestClientReachesTheCeiling(t *testing.T) {
 				answers++
 			}
 		}
-		most, err := rule.CeilingConfig{Knowledge: rule.OneInFlight}.Most(d, x.Legs()[0])
+		most, err := ceiling.Config{Knowledge: ceiling.OneInFlight}.Most(d, x.Legs()[0])
 		if err != nil || answers != most {
 			t.Errorf("%d answers, ceiling %d, %v", answers, most, err)
 		}

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/core/ceiling"
 	"github.com/paceline-go/paceline/lab/sim"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool/queue"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 const (
@@ -31,7 +31,7 @@ type Row struct {
 	// Live says that the row is part of the default live run.
 	Live bool
 	// Knows is what the client knows, for the ceiling.
-	Knows rule.Knowledge
+	Knows ceiling.Knowledge
 	// Largest is the largest one-way latency that the client was told, if any.
 	Largest  time.Duration
 	Scenario sim.Exchange
@@ -132,7 +132,7 @@ func (t *rowTable) published(generator sim.Generator, numbered bool) {
 		{"adaptive, as printed, threads", sim.PublishedConfig{Buffer: 40 * ms, Inclusive: true}, 0, false, sim.Concatenated},
 		{"adaptive, as described", sim.PublishedConfig{Buffer: 50 * ms, Adaptive: true, BufferMin: 30 * ms, BufferMax: 150 * ms}, 0, true, sim.Timestamp},
 	} {
-		t.add(Row{Group: "limiters", Name: p.name, Concurrency: "workers", Queue: "drop", Knows: rule.OneInFlight,
+		t.add(Row{Group: "limiters", Name: p.name, Concurrency: "workers", Queue: "drop", Knows: ceiling.OneInFlight,
 			Live: p.live && generator == sim.Original && numbered}, func(x *sim.Exchange) {
 			x.Generator, x.Workers, x.Queue = generator, true, t.once
 			x.Limiter, x.Poll = t.publishedLimiter(p.limiter), p.poll
@@ -146,7 +146,7 @@ func (t *rowTable) published(generator sim.Generator, numbered bool) {
 // leases adds our limiters, with and without the promise of a largest latency.
 func (t *rowTable) leases(generator sim.Generator, numbered bool) {
 	for _, bounded := range []bool{false, true} {
-		r := t.add(Row{Group: "limiters", Name: "lease", Concurrency: "pool", Queue: "ours", Knows: rule.Answers,
+		r := t.add(Row{Group: "limiters", Name: "lease", Concurrency: "pool", Queue: "ours", Knows: ceiling.Answers,
 			Live: generator == sim.Saturating || !bounded && numbered}, func(x *sim.Exchange) {
 			x.Generator, x.Limiter, x.Queue = generator, t.lease, t.ours
 			if numbered {
@@ -155,14 +155,14 @@ func (t *rowTable) leases(generator sim.Generator, numbered bool) {
 		})
 		switch {
 		case bounded:
-			r.Name, r.Knows, r.Scenario.Limiter = "lease-bounded", rule.LargestLatency, t.leaseBounded
+			r.Name, r.Knows, r.Scenario.Limiter = "lease-bounded", ceiling.LargestLatency, t.leaseBounded
 			r.Note, r.Largest = t.promise, t.largest
 			if numbered {
 				r.Scenario.Gap = t.largest + nonceSlack
 				r.Note += ", and the gap that keeps nonces in order"
 			}
 		case numbered:
-			r.Knows, r.Concurrency = rule.OneInFlight, "one in flight per key"
+			r.Knows, r.Concurrency = ceiling.OneInFlight, "one in flight per key"
 		}
 	}
 }
@@ -173,11 +173,11 @@ func (t *rowTable) models() {
 		name, concurrency string
 		workers           bool
 		inFlight          int
-		knows             rule.Knowledge
+		knows             ceiling.Knowledge
 	}{
-		{"model: event loop", "one loop, one in flight per key", false, 1, rule.OneInFlight},
-		{"model: workers", "one worker per key", true, 1, rule.OneInFlight},
-		{"model: pipelined", "pool", false, 0, rule.Answers},
+		{"model: event loop", "one loop, one in flight per key", false, 1, ceiling.OneInFlight},
+		{"model: workers", "one worker per key", true, 1, ceiling.OneInFlight},
+		{"model: pipelined", "pool", false, 0, ceiling.Answers},
 	} {
 		t.add(Row{Group: "concurrency", Name: m.name, Concurrency: m.concurrency, Queue: "drop", Knows: m.knows},
 			func(x *sim.Exchange) {
@@ -214,7 +214,7 @@ func (t *rowTable) queues() {
 		if !q.workers {
 			concurrency = "one in flight per key"
 		}
-		t.add(Row{Group: "queues", Name: q.name, Concurrency: concurrency, Queue: q.queue, Note: q.note, Knows: rule.OneInFlight},
+		t.add(Row{Group: "queues", Name: q.name, Concurrency: concurrency, Queue: q.queue, Note: q.note, Knows: ceiling.OneInFlight},
 			func(x *sim.Exchange) {
 				x.Generator, x.Limiter, x.Workers, x.Queue, x.Nonce = sim.Original, t.lease, q.workers, q.config, sim.Ours
 				x.Reserve = q.reserve
@@ -230,7 +230,7 @@ func (t *rowTable) nonces() {
 	}{
 		{"nonce: timestamp", sim.Timestamp}, {"nonce: timestamp‖thread‖counter", sim.Concatenated}, {"nonce: ours", sim.Ours},
 	} {
-		t.add(Row{Group: "nonces", Name: n.name, Concurrency: "workers", Queue: "drop", Knows: rule.OneInFlight,
+		t.add(Row{Group: "nonces", Name: n.name, Concurrency: "workers", Queue: "drop", Knows: ceiling.OneInFlight,
 			Note: "the client is restarted every minute"}, func(x *sim.Exchange) {
 			x.Generator, x.Limiter, x.Workers, x.Queue, x.Nonce, x.Restart = sim.Saturating, t.lease, true, t.once, n.nonces, time.Minute
 		})
@@ -240,9 +240,9 @@ func (t *rowTable) nonces() {
 // generators adds rows with other loads.
 func (t *rowTable) generators() {
 	for _, g := range []sim.Generator{sim.Burst, sim.Constant} {
-		t.add(Row{Group: "generators", Name: "load: " + g.String(), Concurrency: "pool", Queue: "ours", Knows: rule.Answers},
+		t.add(Row{Group: "generators", Name: "load: " + g.String(), Concurrency: "pool", Queue: "ours", Knows: ceiling.Answers},
 			func(x *sim.Exchange) { x.Generator, x.Limiter, x.Queue = g, t.lease, t.ours })
-		t.add(Row{Group: "generators", Name: "load: " + g.String(), Concurrency: "one in flight per key", Queue: "ours", Knows: rule.OneInFlight},
+		t.add(Row{Group: "generators", Name: "load: " + g.String(), Concurrency: "one in flight per key", Queue: "ours", Knows: ceiling.OneInFlight},
 			func(x *sim.Exchange) { x.Generator, x.Limiter, x.Queue, x.Nonce = g, t.lease, t.ours, sim.Ours })
 	}
 }
@@ -250,7 +250,7 @@ func (t *rowTable) generators() {
 // keys adds rows with other numbers of keys.
 func (t *rowTable) keys() {
 	for _, keys := range []int{t.Keys, 10 * t.Keys, 100 * t.Keys} {
-		t.add(Row{Group: "keys", Name: fmt.Sprintf("keys: %d", keys), Concurrency: "pool", Queue: "ours", Knows: rule.Answers},
+		t.add(Row{Group: "keys", Name: fmt.Sprintf("keys: %d", keys), Concurrency: "pool", Queue: "ours", Knows: ceiling.Answers},
 			func(x *sim.Exchange) {
 				x.Generator, x.Limiter, x.Queue, x.Server.Keys = sim.Saturating, t.lease, t.ours, keys
 			})

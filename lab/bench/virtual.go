@@ -8,10 +8,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/core/ceiling"
 	"github.com/paceline-go/paceline/lab/parallel"
 	"github.com/paceline-go/paceline/lab/sim"
 	"github.com/paceline-go/paceline/ratetest/latency"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // Virtual runs every row in the simulator, with seeds 1 to seeds, on all cores. progress, if not nil, is told how many of the runs are
@@ -102,9 +102,9 @@ func (r *Row) offered(length time.Duration) float64 {
 }
 
 // ceilingConfig is the knowledge of the row's client.
-func (r *Row) ceilingConfig() rule.CeilingConfig {
+func (r *Row) ceilingConfig() ceiling.Config {
 	server := r.Scenario.Server
-	return rule.CeilingConfig{Limit: server.Limit, Window: server.Window, Knowledge: r.Knows, Gap: r.Scenario.Gap, Largest: r.Largest}
+	return ceiling.Config{Limit: server.Limit, Window: server.Window, Knowledge: r.Knows, Gap: r.Scenario.Gap, Largest: r.Largest}
 }
 
 // ceiling returns the most successes a second that theory allows a client of this row's knowledge in a run of the given
@@ -112,11 +112,11 @@ func (r *Row) ceilingConfig() rule.CeilingConfig {
 func (r *Row) ceiling(law latency.Law, length time.Duration) (float64, error) {
 	const keys = 20 // so many are enough: their mean is within 0.02 %
 	rng := rand.New(rand.NewPCG(4, 4))
-	legs := make([]rule.Leg, 2*r.Scenario.Server.Limit*int(length/r.Scenario.Server.Window+1))
+	legs := make([]ceiling.Leg, 2*r.Scenario.Server.Limit*int(length/r.Scenario.Server.Window+1))
 	sum := 0
 	for range keys {
 		for i := range legs {
-			legs[i] = rule.Leg{Forward: law.Draw(rng), Back: law.Draw(rng)}
+			legs[i] = ceiling.Leg{Forward: law.Draw(rng), Back: law.Draw(rng)}
 		}
 		most, err := r.ceilingConfig().Most(length, legs)
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/core/ceiling"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
@@ -43,7 +44,7 @@ type upstream struct {
 	rng     *rand.Rand
 	served  int
 	refused int
-	legs    []rule.Leg
+	legs    []ceiling.Leg
 }
 
 func newUpstream() (*upstream, error) {
@@ -103,7 +104,7 @@ func (u *upstream) again(seed uint64) error {
 // judge is the strict server and the latencies of the path to it.
 func (u *upstream) judge(w http.ResponseWriter, _ *http.Request) {
 	u.mu.Lock()
-	leg := rule.Leg{Forward: time.Duration(u.rng.Int64N(int64(jitter))), Back: time.Duration(u.rng.Int64N(int64(jitter)))}
+	leg := ceiling.Leg{Forward: time.Duration(u.rng.Int64N(int64(jitter))), Back: time.Duration(u.rng.Int64N(int64(jitter)))}
 	u.legs = append(u.legs, leg)
 	u.mu.Unlock()
 	time.Sleep(leg.Forward)
@@ -131,6 +132,6 @@ func (u *upstream) verdict(d time.Duration) (served, refused, most int, err erro
 	if len(u.legs) == 0 {
 		return 0, 0, 0, nil
 	}
-	most, err = rule.CeilingConfig{Limit: Limit, Window: time.Second}.Most(d, u.legs)
+	most, err = ceiling.Config{Limit: Limit, Window: time.Second}.Most(d, u.legs)
 	return u.served, u.refused, most, err
 }

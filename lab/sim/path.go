@@ -4,9 +4,9 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/core/ceiling"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/ratetest/latency"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // Path draws the latencies of a request that is sent at now, there and back. Unlike those of a latency.Law they may depend on the time,
@@ -146,11 +146,11 @@ func HostilePaths() []NamedPath {
 }
 
 // Sample draws the latencies of n requests that are sent one after the other, 50 ms apart on average, so that the phases of a path that
-// depends on time are met in proportion. rule.CeilingConfig.Most computes a ceiling from them. The same seed draws the same.
-func Sample(p Path, n int, seed uint64) []rule.Leg {
-	legs := make([]rule.Leg, n)
+// depends on time are met in proportion. ceiling.Config.Most computes a ceiling from them. The same seed draws the same.
+func Sample(p Path, n int, seed uint64) []ceiling.Leg {
+	legs := make([]ceiling.Leg, n)
 	i := 0
-	draw(p, n, seed, func(l rule.Leg) {
+	draw(p, n, seed, func(l ceiling.Leg) {
 		legs[i] = l
 		i++
 	})
@@ -160,19 +160,19 @@ func Sample(p Path, n int, seed uint64) []rule.Leg {
 // Expect estimates the mean of any figure of a request's latencies, over a Sample of n. With a standard deviation of σ it is off by σ/√n:
 // a million requests are within 1 % if σ is below five times the mean. The mean of f + b:
 //
-//	Expect(p, 1e6, 1, func(l rule.Leg) time.Duration { return l.Forward + l.Back })
-func Expect(p Path, n int, seed uint64, of func(rule.Leg) time.Duration) time.Duration {
+//	Expect(p, 1e6, 1, func(l ceiling.Leg) time.Duration { return l.Forward + l.Back })
+func Expect(p Path, n int, seed uint64, of func(ceiling.Leg) time.Duration) time.Duration {
 	sum := 0.0
-	draw(p, n, seed, func(l rule.Leg) { sum += float64(of(l)) })
+	draw(p, n, seed, func(l ceiling.Leg) { sum += float64(of(l)) })
 	return time.Duration(sum / float64(n))
 }
 
-func draw(p Path, n int, seed uint64, each func(rule.Leg)) {
+func draw(p Path, n int, seed uint64, each func(ceiling.Leg)) {
 	rng := rand.New(rand.NewPCG(seed, 0x5a3f))
 	now := mono.Time(0)
 	for range n {
 		forward, back := p.Draw(now, rng)
-		each(rule.Leg{Forward: forward, Back: back})
+		each(ceiling.Leg{Forward: forward, Back: back})
 		now = now.Add(time.Duration(rng.Uint64N(uint64(100 * time.Millisecond))))
 	}
 }

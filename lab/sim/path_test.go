@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/core/ceiling"
 	"github.com/paceline-go/paceline/lab/sim"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/ratetest/latency"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 func named(t testing.TB, name string) sim.NamedPath {
@@ -23,7 +23,7 @@ func named(t testing.TB, name string) sim.NamedPath {
 	return all[i]
 }
 
-func trip(l rule.Leg) time.Duration { return l.Forward + l.Back }
+func trip(l ceiling.Leg) time.Duration { return l.Forward + l.Back }
 
 // TestMeansOfPaths: by hand, in milliseconds, there and back.
 func TestMeansOfPaths(t *testing.T) {
@@ -55,7 +55,7 @@ func TestMeansOfPaths(t *testing.T) {
 			tolerance = 0.05
 		}
 		backs := time.Duration(0)
-		forth := sim.Expect(p, n, 1, func(l rule.Leg) time.Duration {
+		forth := sim.Expect(p, n, 1, func(l ceiling.Leg) time.Duration {
 			backs += l.Back
 			return l.Forward
 		})
@@ -206,7 +206,7 @@ func TestSampledCeilings(t *testing.T) {
 			continue
 		}
 		const n = 200_000
-		most, err := rule.CeilingConfig{}.Most(time.Hour, sim.Sample(p, n, 9))
+		most, err := ceiling.Config{}.Most(time.Hour, sim.Sample(p, n, 9))
 		if err != nil {
 			t.Fatal(err)
 		}

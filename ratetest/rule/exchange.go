@@ -1,6 +1,5 @@
-// Package rule is what servers do: the rules by which they refuse requests, a judge that finds out from a log of arrivals whether a rule
-// was kept, and the ceilings that theory sets to what a client can get from a rule. Simulators and test servers enforce these rules. Use
-// it to write a server or to judge a log. A client that is to keep to a rule uses package limit, and a test that wants a ready-made
+// Package rule is what servers do: the rules by which they refuse requests, and a judge that finds out from a log of arrivals whether a
+// rule was kept. Simulators and test servers enforce these rules. Use it to write a server or to judge a log. A client that is to keep to a rule uses package limit, and a test that wants a ready-made
 // server uses package ratetest.
 //
 // It shares no code with the limiters that it judges, so that no fault is in both. Nothing here reads a clock, waits or locks; a value

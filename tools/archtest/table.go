@@ -16,7 +16,7 @@ type Package struct {
 
 const (
 	pure      = "cmp errors fmt iter maps math math/bits math/rand/v2 slices sort strings time"
-	decisions = "limit/mono ratetest/latency limit/window pool/backoff limit fairshare pool/queue pool/dispatch ratetest/rule internal/core/scheduler"
+	decisions = "limit/mono internal/core/ceiling ratetest/latency limit/window pool/backoff limit fairshare pool/queue pool/dispatch ratetest/rule internal/core/scheduler"
 )
 
 // Table says who may import whom. Names point down: what is below may not import what is above it. rule and limit share
@@ -29,6 +29,7 @@ var Table = []Package{
 	{Name: "internal/core/histogram", Core: true, Std: "maps math math/bits slices time"},
 	{Name: "pool/backoff", Core: true, Ours: "limit/mono", Std: pure},
 	{Name: "limit", Core: true, Ours: "limit/mono limit/window", Std: pure + " encoding/binary"},
+	{Name: "internal/core/ceiling", Core: true, Ours: "limit/mono", Std: pure},
 	{Name: "internal/core/contention", Core: true, Std: "math"},
 	{Name: "fairshare", Core: true, Ours: "limit/mono limit limit/window internal/core/contention", Std: pure + " encoding/binary hash/crc32"},
 	{Name: "lab/strategy/slot", Core: true, Ours: "limit/mono limit fairshare internal/core/contention", Std: pure},
@@ -92,7 +93,7 @@ var Table = []Package{
 	{Name: "transport", Ours: "paceline limit/mono limit pool/backoff provider tokens provider/classify internal/send/pricing internal/core/stack internal/core/breaker internal/core/histogram internal/text/suggest internal/send/timer internal/secret internal/send/neterr internal/text/humanize internal/send/once internal/text/describe", Std: "any"},
 	{Name: "observe/dashboard", Ours: "paceline internal/text/humanize", Std: "bytes cmp context crypto/sha256 embed encoding/hex encoding/json errors fmt math net/http net/netip slices strconv strings sync time"},
 	{Name: "observe/prom", Ours: "paceline observe/labels", Std: "any", Modules: "github.com/prometheus/client_golang"},
-	{Name: "ratetest", Ours: "limit/mono ratetest/rule ratetest/latency ratetest/internal/host", Std: "any"},
+	{Name: "ratetest", Ours: "limit/mono internal/core/ceiling ratetest/rule ratetest/latency ratetest/internal/host", Std: "any"},
 	{Name: "ratetest/llm", Ours: "limit/mono ratetest/rule ratetest/latency ratetest/internal/host", Std: "any"},
 	{Name: "ratetest/service", Ours: "limit/mono ratetest/rule provider ratetest/latency ratetest/internal/host", Std: "any"},
 	{Name: "ratetest/internal/host", Std: "any"},
@@ -110,7 +111,7 @@ var Table = []Package{
 	{Name: "internal/app/learned", Ours: "limit/mono limit fairshare internal/app/journal internal/text/humanize", Std: "fmt sync time"},
 	{Name: "internal/app/learned/recalltest", Ours: "ratetest/latency ratetest ratetest/service ratetest/rule", Std: "net/http sync time"},
 	{Name: "internal/app/auth/issuer", Ours: "limit/mono limit internal/app/auth/bearer", Std: "any", Modules: "golang.org/x/oauth2"},
-	{Name: "internal/app/run", Ours: "paceline limit/mono limit fairshare pool/queue pool/dispatch pool/backoff tokens tokens/tiktoken provider provider/classify internal/send/neterr internal/send/once internal/send/http1 internal/send/httptext internal/app/run/input internal/app/run/jsonl internal/app/durable internal/app/run/filename internal/app/journal internal/app/learned internal/boottime internal/secret internal/app/sharestore internal/app/auth/bearer internal/send/pricing internal/app/auth/issuer internal/text/sanitize internal/text/humanize internal/core/histogram internal/text/rate ratetest/rule", Std: "any"},
+	{Name: "internal/app/run", Ours: "paceline limit/mono limit fairshare pool/queue pool/dispatch pool/backoff tokens tokens/tiktoken provider provider/classify internal/send/neterr internal/send/once internal/send/http1 internal/send/httptext internal/app/run/input internal/app/run/jsonl internal/app/durable internal/app/run/filename internal/app/journal internal/app/learned internal/boottime internal/secret internal/app/sharestore internal/app/auth/bearer internal/send/pricing internal/app/auth/issuer internal/text/sanitize internal/text/humanize internal/core/histogram internal/text/rate internal/core/ceiling", Std: "any"},
 	{Name: "internal/app/proxy", Ours: "paceline limit/mono pool/backoff limit provider tokens tokens/tiktoken transport internal/send/httptext internal/text/rate internal/text/suggest internal/send/timer internal/secret internal/app/sharestore internal/text/sanitize fairshare internal/app/journal internal/app/learned internal/boottime", Std: "any"},
 	{Name: "internal/app/proxy/config", Ours: "internal/app/proxy internal/app/yamlfile internal/text/bytesize internal/text/rate internal/text/suggest internal/secret provider tokens", Std: "any", Modules: "go.yaml.in/yaml/v3"},
 	{Name: "internal/testkit/daemon", Std: "any"},
@@ -118,7 +119,7 @@ var Table = []Package{
 	{Name: "lab/chart", Std: "any", Modules: "gonum.org/v1/plot codeberg.org/go-fonts/liberation golang.org/x/image"},
 	{Name: "lab/loadgen", Ours: "paceline limit/mono limit fairshare provider provider/classify lab/strategy ratetest lab/sim/fleet", Std: "any"},
 	{Name: "lab/bench", Ours: "any", Std: "any", Modules: "github.com/HdrHistogram/hdrhistogram-go"},
-	{Name: "lab/proxybench", Ours: "limit/mono ratetest/rule internal/testkit/daemon internal/text/table", Std: "any"},
+	{Name: "lab/proxybench", Ours: "limit/mono internal/core/ceiling ratetest/rule internal/testkit/daemon internal/text/table", Std: "any"},
 	{Name: "lab/targets", Ours: "limit ratetest/latency fairshare lab/parallel lab/strategy lab/sim/fleet lab/sim/compare internal/text/table", Std: "any"},
 	{Name: "lab/baselines", Ours: "limit/mono ratetest/latency limit fairshare ratetest/rule limit/window lab/sim lab/sim/fleet lab/strategy lab/bench internal/text/table", Std: pure + " context encoding/json io math/rand/v2 unicode/utf8"},
 

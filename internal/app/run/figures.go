@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/core/ceiling"
 	"github.com/paceline-go/paceline/internal/core/histogram"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // LatencyMS is how long answers took in milliseconds, from the first byte of the request that was written to the end of the answer.
@@ -50,8 +50,8 @@ type figures struct {
 type keyFigures struct {
 	KeyTotals
 	latency histogram.Histogram
-	best    []*rule.Ceiling // with nonces, the best client for each limit with a window, after the one for no limit
-	spent   []limit.Cost    // what the key sent in each group
+	best    []*ceiling.Client // with nonces, the best client for each limit with a window, after the one for no limit
+	spent   []limit.Cost      // what the key sent in each group
 }
 
 // maxBest bounds the memory. A limit above it lets so much go at once that the order of nonces binds, and not the limit.
@@ -64,9 +64,9 @@ func newFigures(c *Config, numbered bool) figures {
 		if !numbered {
 			continue
 		}
-		knows := rule.CeilingConfig{Knowledge: rule.OneInFlight}
+		knows := ceiling.Config{Knowledge: ceiling.OneInFlight}
 		if c.Gap > 0 {
-			knows = rule.CeilingConfig{Knowledge: rule.Answers, Gap: c.Gap}
+			knows = ceiling.Config{Knowledge: ceiling.Answers, Gap: c.Gap}
 		}
 		windows := []Rate{{N: 1024, Per: 1}} // there is no limit here, so that only the order of the nonces binds
 		for _, l := range c.Limits {
@@ -79,7 +79,7 @@ func newFigures(c *Config, numbered bool) figures {
 			if n == 0 {
 				knows.Tick = -1
 			}
-			if best, err := rule.NewCeiling(knows); err == nil {
+			if best, err := ceiling.New(knows); err == nil {
 				f.keys[i].best = append(f.keys[i].best, best)
 			}
 		}

@@ -1,12 +1,15 @@
-package rule_test
+package ceiling_test
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/core/ceiling"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/ratetest/latency"
 	"github.com/paceline-go/paceline/ratetest/rule"
@@ -19,15 +22,15 @@ func TestCeilings(t *testing.T) {
 	law := latency.Uniform(0, largest)
 	for _, c := range []struct {
 		name   string
-		config rule.CeilingConfig
+		config ceiling.Config
 		want   float64 // per second, 5 keys
 	}{
-		{"one in flight", rule.CeilingConfig{Knowledge: rule.OneInFlight}, 91.0},
-		{"answers", rule.CeilingConfig{}, 95.15},
-		{"largest latency", rule.CeilingConfig{Knowledge: rule.LargestLatency, Largest: largest}, 95.91},
-		{"largest latency, nonces in order", rule.CeilingConfig{Knowledge: rule.LargestLatency, Largest: largest, Gap: largest + 10*time.Microsecond}, 95.37},
+		{"one in flight", ceiling.Config{Knowledge: ceiling.OneInFlight}, 91.0},
+		{"answers", ceiling.Config{}, 95.15},
+		{"largest latency", ceiling.Config{Knowledge: ceiling.LargestLatency, Largest: largest}, 95.91},
+		{"largest latency, nonces in order", ceiling.Config{Knowledge: ceiling.LargestLatency, Largest: largest, Gap: largest + 10*time.Microsecond}, 95.37},
 	} {
-		ceiling, err := rule.NewCeiling(c.config)
+		client, err := ceiling.New(c.config)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,15 +38,15 @@ func TestCeilings(t *testing.T) {
 		const n = 200_000
 		var sent mono.Time
 		for range n {
-			sent, _ = ceiling.Next(law.Draw(rng), law.Draw(rng))
+			sent, _ = client.Next(law.Draw(rng), law.Draw(rng))
 		}
 		got := 5 * (n - 20) / time.Duration(sent).Seconds() // the first 20 went out at once
 		t.Logf("%s: %.2f/s", c.name, got)
 		if math.Abs(got-c.want) > 0.002*c.want {
 			t.Errorf("%s: %.2f/s, want %.2f", c.name, got, c.want)
 		}
-		if ceiling.Requests() != n || ceiling.At() < sent {
-			t.Errorf("%s: %d requests, answered at %v", c.name, ceiling.Requests(), ceiling.At())
+		if client.Requests() != n || client.At() < sent {
+			t.Errorf("%s: %d requests, answered at %v", c.name, client.Requests(), client.At())
 		}
 	}
 }
@@ -51,32 +54,35 @@ func TestCeilings(t *testing.T) {
 // TestCeilingIsAllowedAndTight: the client of each ceiling is never refused by the exchange, and one whose slots are free
 // a little earlier is, when the latencies turn out that way.
 func TestCeilingIsAllowedAndTight(t *testing.T) {
-	for _, k := range []rule.CeilingConfig{
-		{Knowledge: rule.OneInFlight},
-		{Knowledge: rule.Answers},
-		{Knowledge: rule.LargestLatency, Largest: 50 * time.Millisecond},
+	for _, k := range []ceiling.Config{
+		{Knowledge: ceiling.OneInFlight},
+		{Knowledge: ceiling.Answers},
+		{Knowledge: ceiling.LargestLatency, Largest: 50 * time.Millisecond},
 	} {
 		for _, early := range []bool{false, true} {
 			k.Limit = 3
 			if early {
 				k.Tick = -1 // W⁺ = W: refused where an arrival comes exactly on the closed end
 			}
-			ceiling, err := rule.NewCeiling(k)
+			client, err := ceiling.New(k)
 			if err != nil {
 				t.Fatal(err)
 			}
 			// Slow there and fast back, then fast there: the worst that may follow.
-			legs := []rule.Leg{{Forward: 50 * time.Millisecond}, {Back: 50 * time.Millisecond}, {}, {Forward: 20 * time.Millisecond}}
+			legs := []ceiling.Leg{{Forward: 50 * time.Millisecond}, {Back: 50 * time.Millisecond}, {}, {Forward: 20 * time.Millisecond}}
 			rng := rand.New(rand.NewPCG(3, 4))
 			type arrival struct{ at mono.Time }
 			var arrivals []arrival
 			for range 4000 {
 				l := legs[rng.IntN(len(legs))]
-				sent, _ := ceiling.Next(l.Forward, l.Back)
+				sent, _ := client.Next(l.Forward, l.Back)
 				arrivals = append(arrivals, arrival{sent.Add(l.Forward)})
 			}
-			sortBy(arrivals, func(a arrival) mono.Time { return a.at })
-			x := newExchange(t, rule.ExchangeConfig{Keys: 1, Limit: 3, AnyNonce: true, BanAfter: -1})
+			slices.SortStableFunc(arrivals, func(a, b arrival) int { return cmp.Compare(a.at, b.at) })
+			x, err := rule.NewExchange(rule.ExchangeConfig{Keys: 1, Limit: 3, AnyNonce: true, BanAfter: -1})
+			if err != nil {
+				t.Fatal(err)
+			}
 			for _, a := range arrivals {
 				x.Arrive(a.at, 0, 0)
 			}
@@ -87,13 +93,7 @@ func TestCeilingIsAllowedAndTight(t *testing.T) {
 	}
 }
 
-func sortBy[T any](s []T, at func(T) mono.Time) {
-	for i := range s { // nearly in order already
-		for j := i; j > 0 && at(s[j]) < at(s[j-1]); j-- {
-			s[j], s[j-1] = s[j-1], s[j]
-		}
-	}
-}
+const ms = mono.Time(time.Millisecond)
 
 // TestCeilingTimeline: two slots, window 1 s, latency by hand.
 func TestCeilingTimeline(t *testing.T) {
@@ -103,29 +103,29 @@ func TestCeilingTimeline(t *testing.T) {
 	}
 	d := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 	for _, c := range []struct {
-		config   rule.CeilingConfig
+		config   ceiling.Config
 		requests []request
 	}{
-		{rule.CeilingConfig{}, []request{
+		{ceiling.Config{}, []request{
 			{d(30), d(20), 0, 50 * ms},
 			{d(10), d(5), 0, 15 * ms},
 			{d(1), d(1), 1016 * ms, 1018 * ms}, // 15 + 1001: the second slot is free first
 			{d(0), d(0), 1051 * ms, 1051 * ms},
 			{d(0), d(0), 2019 * ms, 2019 * ms},
 		}},
-		{rule.CeilingConfig{Knowledge: rule.OneInFlight}, []request{
+		{ceiling.Config{Knowledge: ceiling.OneInFlight}, []request{
 			{d(30), d(20), 0, 50 * ms},
 			{d(10), d(5), 50 * ms, 65 * ms},
 			{d(10), d(10), 1051 * ms, 1071 * ms},
 			{d(0), d(0), 1071 * ms, 1071 * ms}, // its slot was free at 1066, but an answer was due
 		}},
-		{rule.CeilingConfig{Knowledge: rule.LargestLatency, Largest: d(40), Gap: d(7)}, []request{
+		{ceiling.Config{Knowledge: ceiling.LargestLatency, Largest: d(40), Gap: d(7)}, []request{
 			{d(30), d(20), 0, 50 * ms},
 			{d(10), d(5), 7 * ms, 22 * ms},
 			{d(0), d(0), 1023 * ms, 1023 * ms}, // 22 + 1001
 			{d(0), d(0), 1041 * ms, 1041 * ms}, // 40 + 1001
 		}},
-		{rule.CeilingConfig{Gap: d(7)}, []request{
+		{ceiling.Config{Gap: d(7)}, []request{
 			{d(1), d(2), 0, 3 * ms},
 			{d(1), d(1), 3 * ms, 5 * ms}, // nothing is in flight that it could overtake
 			{d(9), d(0), 1004 * ms, 1013 * ms},
@@ -133,12 +133,12 @@ func TestCeilingTimeline(t *testing.T) {
 		}},
 	} {
 		c.config.Limit = 2
-		ceiling, err := rule.NewCeiling(c.config)
+		client, err := ceiling.New(c.config)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i, r := range c.requests {
-			if sent, answered := ceiling.Next(r.forward, r.back); sent != r.sent || answered != r.answered {
+			if sent, answered := client.Next(r.forward, r.back); sent != r.sent || answered != r.answered {
 				t.Errorf("%v request %d: sent at %v, answered at %v; want %v, %v", c.config.Knowledge, i, sent, answered, r.sent, r.answered)
 			}
 		}
@@ -148,7 +148,7 @@ func TestCeilingTimeline(t *testing.T) {
 // TestCeilingAtNeverFalls: where the latency is bounded a slot is free long before its answer is there, and answers come
 // in another order than the sends.
 func TestCeilingAtNeverFalls(t *testing.T) {
-	c, err := rule.NewCeiling(rule.CeilingConfig{Knowledge: rule.LargestLatency, Largest: 10 * time.Millisecond, Limit: 2})
+	c, err := ceiling.New(ceiling.Config{Knowledge: ceiling.LargestLatency, Largest: 10 * time.Millisecond, Limit: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,8 +168,8 @@ func TestCeilingAtNeverFalls(t *testing.T) {
 }
 
 func TestMost(t *testing.T) {
-	c := rule.CeilingConfig{Limit: 2}
-	legs := []rule.Leg{{Forward: 10 * time.Millisecond}} // a pair of requests each 1011 ms
+	c := ceiling.Config{Limit: 2}
+	legs := []ceiling.Leg{{Forward: 10 * time.Millisecond}} // a pair of requests each 1011 ms
 	for d, want := range map[time.Duration]int{
 		0: 0, 9 * time.Millisecond: 0, 10 * time.Millisecond: 2, 1020 * time.Millisecond: 2, 1021 * time.Millisecond: 4, 10 * 1011 * time.Millisecond: 20,
 	} {
@@ -184,23 +184,23 @@ func TestMost(t *testing.T) {
 
 func TestNewCeilingRefuses(t *testing.T) {
 	for _, c := range []struct {
-		config rule.CeilingConfig
+		config ceiling.Config
 		why    string
 	}{
-		{rule.CeilingConfig{Knowledge: 9}, "Knowledge: 9"},
-		{rule.CeilingConfig{Limit: -1}, "Limit -1"},
-		{rule.CeilingConfig{Window: -1}, "Window -1ns"},
-		{rule.CeilingConfig{Largest: time.Second}, "Largest 1s"},
-		{rule.CeilingConfig{Gap: -1}, "Gap -1ns"},
+		{ceiling.Config{Knowledge: 9}, "Knowledge: 9"},
+		{ceiling.Config{Limit: -1}, "Limit -1"},
+		{ceiling.Config{Window: -1}, "Window -1ns"},
+		{ceiling.Config{Largest: time.Second}, "Largest 1s"},
+		{ceiling.Config{Gap: -1}, "Gap -1ns"},
 	} {
-		if _, err := rule.NewCeiling(c.config); err == nil || !strings.Contains(err.Error(), c.why) {
+		if _, err := ceiling.New(c.config); err == nil || !strings.Contains(err.Error(), c.why) {
 			t.Errorf("%+v: %v", c.config, err)
 		}
 	}
 }
 
 func BenchmarkCeiling(b *testing.B) {
-	c, err := rule.NewCeiling(rule.CeilingConfig{})
+	c, err := ceiling.New(ceiling.Config{})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,4 +1,6 @@
-package rule
+// Package ceiling computes the most that a limit allows a client that may never be refused. It is arithmetic: simulators, servers for tests
+// and the summary of a run compare real clients with it.
+package ceiling
 
 import (
 	"errors"
@@ -18,7 +20,7 @@ const (
 	// OneInFlight is like Answers, and a request must have been answered before the next goes out, because a server that wants rising
 	// nonces may otherwise see them in another order.
 	OneInFlight
-	// LargestLatency is like Answers, and no request takes longer than CeilingConfig.Largest to arrive.
+	// LargestLatency is like Answers, and no request takes longer than Config.Largest to arrive.
 	LargestLatency
 )
 
@@ -29,8 +31,8 @@ func (k Knowledge) String() string {
 	return [...]string{"answers", "one in flight", "largest latency"}[k]
 }
 
-// CeilingConfig is a limit, and what the client knows.
-type CeilingConfig struct {
+// Config is a limit, and what the client knows.
+type Config struct {
 	Knowledge Knowledge
 	// Limit and Window are those of the rule. If zero, 20 and 1 s.
 	Limit  int
@@ -45,7 +47,7 @@ type CeilingConfig struct {
 	Gap time.Duration
 }
 
-// Ceiling computes the most requests per key that a client of some Knowledge can send when none may ever be refused, whatever latencies
+// Client computes the most requests per key that a client of some Knowledge can send when none may ever be refused, whatever latencies
 // the next requests meet. It plays that client, which always has a request at hand and no delay of its own.
 //
 // With f and b the latencies of a request there and back, W⁺ = Window + Tick, the client sends at
@@ -63,8 +65,8 @@ type CeilingConfig struct {
 // at any earlier reuse of the slot some latencies within those bounds make the server refuse.
 //
 // A real run gets as far if its own latencies are the ones fed to Next. Not safe for concurrent use.
-type Ceiling struct {
-	config   CeilingConfig
+type Client struct {
+	config   Config
 	period   time.Duration // W⁺
 	free     []mono.Time   // when each slot is free, as a heap
 	sent     mono.Time
@@ -75,8 +77,8 @@ type Ceiling struct {
 // Leg has the latencies of one request, there and back.
 type Leg struct{ Forward, Back time.Duration }
 
-// NewCeiling returns the client at instant 0, with all slots free.
-func NewCeiling(c CeilingConfig) (*Ceiling, error) {
+// New returns the client at instant 0, with all slots free.
+func New(c Config) (*Client, error) {
 	if c.Limit == 0 {
 		c.Limit = 20
 	}
@@ -91,29 +93,29 @@ func NewCeiling(c CeilingConfig) (*Ceiling, error) {
 	}
 	var errs []error
 	if c.Knowledge > LargestLatency {
-		errs = append(errs, fmt.Errorf("rule: no such Knowledge: %d", c.Knowledge))
+		errs = append(errs, fmt.Errorf("ceiling: no such Knowledge: %d", c.Knowledge))
 	}
 	if c.Limit < 0 {
-		errs = append(errs, fmt.Errorf("rule: Limit %d is negative", c.Limit))
+		errs = append(errs, fmt.Errorf("ceiling: Limit %d is negative", c.Limit))
 	}
 	if c.Window < 0 {
-		errs = append(errs, fmt.Errorf("rule: Window %v is negative", c.Window))
+		errs = append(errs, fmt.Errorf("ceiling: Window %v is negative", c.Window))
 	}
 	if c.Largest < 0 || c.Largest > 0 && c.Knowledge != LargestLatency {
-		errs = append(errs, fmt.Errorf("rule: Largest %v is negative, or not known", c.Largest))
+		errs = append(errs, fmt.Errorf("ceiling: Largest %v is negative, or not known", c.Largest))
 	}
 	if c.Gap < 0 {
-		errs = append(errs, fmt.Errorf("rule: Gap %v is negative", c.Gap))
+		errs = append(errs, fmt.Errorf("ceiling: Gap %v is negative", c.Gap))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	return &Ceiling{config: c, period: c.Window + c.Tick, free: make([]mono.Time, c.Limit), sent: mono.Min}, nil
+	return &Client{config: c, period: c.Window + c.Tick, free: make([]mono.Time, c.Limit), sent: mono.Min}, nil
 }
 
 // Next sends the next request as early as it may go, with the given latencies. It returns when the request is sent and when it is
 // answered.
-func (c *Ceiling) Next(forward, back time.Duration) (sent, answered mono.Time) {
+func (c *Client) Next(forward, back time.Duration) (sent, answered mono.Time) {
 	s := max(c.free[0], min(c.sent.Add(c.config.Gap), c.answered), 0)
 	if c.config.Knowledge == OneInFlight {
 		s = max(s, c.answered)
@@ -131,7 +133,7 @@ func (c *Ceiling) Next(forward, back time.Duration) (sent, answered mono.Time) {
 }
 
 // reuse sets when the slot that was just used is free again.
-func (c *Ceiling) reuse(at mono.Time) {
+func (c *Client) reuse(at mono.Time) {
 	i, h := 0, c.free
 	for {
 		child := 2*i + 1
@@ -151,21 +153,21 @@ func (c *Ceiling) reuse(at mono.Time) {
 }
 
 // At returns the instant of the latest answer so far.
-func (c *Ceiling) At() mono.Time { return c.answered }
+func (c *Client) At() mono.Time { return c.answered }
 
 // Requests returns how many requests there were.
-func (c *Ceiling) Requests() int { return c.requests }
+func (c *Client) Requests() int { return c.requests }
 
 // Most returns how many answers the client of one key can have within d of its start. Its requests meet the latencies of legs in turn,
 // and begin again with the first when they run out. So the legs that a server gave to the requests of a real run tell what the best
 // client would have made of them.
-func (c CeilingConfig) Most(d time.Duration, legs []Leg) (int, error) {
-	best, err := NewCeiling(c)
+func (c Config) Most(d time.Duration, legs []Leg) (int, error) {
+	best, err := New(c)
 	if err != nil {
 		return 0, err
 	}
 	if len(legs) == 0 {
-		return 0, errors.New("rule: no latencies to compute a ceiling from")
+		return 0, errors.New("ceiling: no latencies to compute a ceiling from")
 	}
 	end, answers := mono.Time(d), 0
 	for i := 0; ; i = (i + 1) % len(legs) {
