@@ -12,7 +12,11 @@ import (
 )
 
 // anybodys are the rows whose fields anybody may send, so they are asked last.
-var anybodys = []*row{ietf, reddit, generic}
+func anybodys() []*row {
+	return []*row{
+		ietf(), reddit(), generic(),
+	}
+}
 
 // The IETF draft, draft-ietf-httpapi-ratelimit-headers, has had three generations, and servers of all three are in use:
 //
@@ -21,56 +25,62 @@ var anybodys = []*row{ietf, reddit, generic}
 //	… -06      RateLimit-Limit: 100       RateLimit-Remaining: 50       RateLimit-Reset: 50
 //
 // All resets are seconds from now. A field that is malformed is ignored, as the draft asks.
-var ietf = &row{
-	Provider: Provider{
-		Name: "ietf", Title: "the IETF draft",
-		Docs: "https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/", AsOf: "2026",
-		Limited: Key, Banned: Key, Refusers: theirOwn,
-	},
-	is: sends("RateLimit", "RateLimit-Policy", "RateLimit-Limit"),
-	read: func(r *reading) {
-		r.ietf()
-		r.problemDetails()
-	},
+func ietf() *row {
+	return &row{
+		Provider: Provider{
+			Name: "ietf", Title: "the IETF draft",
+			Docs: "https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/", AsOf: "2026",
+			Limited: Key, Banned: Key, Refusers: theirOwn,
+		},
+		is: sends("RateLimit", "RateLimit-Policy", "RateLimit-Limit"),
+		read: func(r *reading) {
+			r.ietf()
+			r.problemDetails()
+		},
+	}
 }
 
 // Cloudflare's API sends the fields of the draft as it has been since September 2025.
-var cloudflare = &row{
-	Provider: Provider{
-		Name: "cloudflare", Title: "Cloudflare",
-		Hosts: []string{"api.cloudflare.com"},
-		Docs:  "https://developers.cloudflare.com/fundamentals/api/reference/limits/", AsOf: "2026",
-		Limited: Key, Banned: Key,
-		Published: []Preset{
-			{"cloudflare", "client API, per user", "https://developers.cloudflare.com/fundamentals/api/reference/limits/", "2026",
-				[]Policy{per(1200, Requests, 5*time.Minute, "", Key)}},
-			{"cloudflare:address", "client API, per address", "https://developers.cloudflare.com/fundamentals/api/reference/limits/", "2026-11",
-				[]Policy{per(200, Requests, time.Second, "", IP)}},
+func cloudflare() *row {
+	return &row{
+		Provider: Provider{
+			Name: "cloudflare", Title: "Cloudflare",
+			Hosts: []string{"api.cloudflare.com"},
+			Docs:  "https://developers.cloudflare.com/fundamentals/api/reference/limits/", AsOf: "2026",
+			Limited: Key, Banned: Key,
+			Published: []Preset{
+				{"cloudflare", "client API, per user", "https://developers.cloudflare.com/fundamentals/api/reference/limits/", "2026",
+					[]Policy{per(1200, Requests, 5*time.Minute, "", Key)}},
+				{"cloudflare:address", "client API, per address", "https://developers.cloudflare.com/fundamentals/api/reference/limits/", "2026-11",
+					[]Policy{per(200, Requests, time.Second, "", IP)}},
+			},
 		},
-	},
-	is: func(r *Response) bool {
-		// Half the web is behind Cloudflare; only its own API has these codes for "throttle your request speed".
-		return r.Status == http.StatusTooManyRequests && (mentions(r, `"code":10100,`) || mentions(r, `"code":971,`))
-	},
-	read: func(r *reading) {
-		r.ietf()
-		if len(r.Policies) == 0 {
-			r.Policies = documented("cloudflare")
-		}
-	},
+		is: func(r *Response) bool {
+			// Half the web is behind Cloudflare; only its own API has these codes for "throttle your request speed".
+			return r.Status == http.StatusTooManyRequests && (mentions(r, `"code":10100,`) || mentions(r, `"code":971,`))
+		},
+		read: func(r *reading) {
+			r.ietf()
+			if len(r.Policies) == 0 {
+				r.Policies = documented("cloudflare")
+			}
+		},
+	}
 }
 
 // generic reads the fields that any server may send.
-var generic = &row{
-	Provider: Provider{
-		Name: "generic", Title: "any server",
-		Limited: Key, Banned: Key, Refusers: theirOwn,
-	},
-	read: func(r *reading) { r.anybody() },
-	refuse: []refused{
-		{status: []int{400, 403}, is: []Pattern{"ate limit exceeded", "ate Limit Exceeded", "ate_limit_exceeded", "RATE_LIMIT_EXCEEDED", "oo many requests", "oo Many Requests", "ThrottlingException"}, why: RateLimited, waitAt: waits},
-		{status: []int{429}, why: RateLimited, waitAt: waits},
-	},
+func generic() *row {
+	return &row{
+		Provider: Provider{
+			Name: "generic", Title: "any server",
+			Limited: Key, Banned: Key, Refusers: theirOwn,
+		},
+		read: func(r *reading) { r.anybody() },
+		refuse: []refused{
+			{status: []int{400, 403}, is: []Pattern{"ate limit exceeded", "ate Limit Exceeded", "ate_limit_exceeded", "RATE_LIMIT_EXCEEDED", "oo many requests", "oo Many Requests", "ThrottlingException"}, why: RateLimited, waitAt: waits},
+			{status: []int{429}, why: RateLimited, waitAt: waits},
+		},
+	}
 }
 
 // waits are the places where bodies say for how many seconds to stay away.

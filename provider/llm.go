@@ -8,147 +8,157 @@ import (
 	"time"
 )
 
-var llms = []*row{anthropic, groq, azure, openai, gemini}
+func llms() []*row {
+	return []*row{
+		anthropic(), groq(), azure(), openai(), gemini(),
+	}
+}
 
 // OpenAI sends a limit, what remains and the time until the bucket is full again, per family: requests, tokens, and others
 // for some accounts. Limits are an organization's or project's, per model.
-var openai = &row{
-	Provider: Provider{
-		Name: "openai", Title: "OpenAI", AsOf: "2026-11",
-		SDKs:   []Pattern{"openai.*", "com.openai.*", "openai"},
-		Models: openAIModels, Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Requests: 50_000, Bytes: 200 << 20, Docs: "https://platform.openai.com/docs/guides/batch"},
-		Tokens: CountsReserved, PerSecond: true, Organization: "OpenAI-Organization", Shares: dated,
-		Hosts:   []string{"api.openai.com", ".api.openai.com"},
-		Docs:    "https://platform.openai.com/docs/guides/rate-limits",
-		Limited: Model, Banned: Key, Refusers: families,
-		Published: []Preset{
-			// OpenAI's tiers differ by model; these are gpt-4o's. The headers of a tier 1 account state the same: 500 and 30,000.
-			{"openai:tier1", "gpt-4o, tier 1", "https://platform.openai.com/docs/models/gpt-4o", "2024-07",
-				[]Policy{per(500, Requests, time.Minute, Bucket, Model), per(30_000, Tokens, time.Minute, Bucket, Model)}},
-			{"openai:tier2", "gpt-4o, tier 2", "https://platform.openai.com/docs/models/gpt-4o", "2024-06",
-				[]Policy{per(5000, Requests, time.Minute, Bucket, Model), per(450_000, Tokens, time.Minute, Bucket, Model)}},
+func openai() *row {
+	return &row{
+		Provider: Provider{
+			Name: "openai", Title: "OpenAI", AsOf: "2026-11",
+			SDKs:   []Pattern{"openai.*", "com.openai.*", "openai"},
+			Models: openAIModels, Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Requests: 50_000, Bytes: 200 << 20, Docs: "https://platform.openai.com/docs/guides/batch"},
+			Tokens: CountsReserved, PerSecond: true, Organization: "OpenAI-Organization", Shares: dated,
+			Hosts:   []string{"api.openai.com", ".api.openai.com"},
+			Docs:    "https://platform.openai.com/docs/guides/rate-limits",
+			Limited: Model, Banned: Key, Refusers: families,
+			Published: []Preset{
+				// OpenAI's tiers differ by model; these are gpt-4o's. The headers of a tier 1 account state the same: 500 and 30,000.
+				{"openai:tier1", "gpt-4o, tier 1", "https://platform.openai.com/docs/models/gpt-4o", "2024-07",
+					[]Policy{per(500, Requests, time.Minute, Bucket, Model), per(30_000, Tokens, time.Minute, Bucket, Model)}},
+				{"openai:tier2", "gpt-4o, tier 2", "https://platform.openai.com/docs/models/gpt-4o", "2024-06",
+					[]Policy{per(5000, Requests, time.Minute, Bucket, Model), per(450_000, Tokens, time.Minute, Bucket, Model)}},
+			},
 		},
-	},
-	// A refusal for want of credit has no such fields, and servers that speak as OpenAI does have its code, too.
-	is: func(r *Response) bool {
-		return openAIFields(r.Header) || r.Status == http.StatusTooManyRequests && mentions(r, `"insufficient_quota"`)
-	},
-	read: func(r *reading) {
-		r.families(func(string) time.Duration { return 0 })
-		r.openAIError()
-		r.worked("OpenAI-Processing-Ms")
-	},
+		// A refusal for want of credit has no such fields, and servers that speak as OpenAI does have its code, too.
+		is: func(r *Response) bool {
+			return openAIFields(r.Header) || r.Status == http.StatusTooManyRequests && mentions(r, `"insufficient_quota"`)
+		},
+		read: func(r *reading) {
+			r.families(func(string) time.Duration { return 0 })
+			r.openAIError()
+			r.worked("OpenAI-Processing-Ms")
+		},
+	}
 }
 
 // Groq speaks as OpenAI does; its documentation says that requests are always those of a day and tokens those of a minute.
-var groq = &row{
-	Provider: Provider{
-		Name: "groq", Title: "Groq", AsOf: "2026-11",
-		SDKs:   []Pattern{"groq.*", "groq-sdk"},
-		Models: groqModels, Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Requests: 50_000, Bytes: 200 << 20, Docs: "https://console.groq.com/docs/batch"},
-		Tokens:  CountsSum, // measured by many, documented by nobody
-		Hosts:   []string{"api.groq.com"},
-		Docs:    "https://console.groq.com/docs/rate-limits",
-		Limited: Model, Banned: Key, Refusers: families,
-		Published: []Preset{
-			{"groq:free", "gpt-oss-120b, on demand", "https://console.groq.com/docs/rate-limits", "2026-10",
-				[]Policy{named("requests per minute", per(30, Requests, time.Minute, Bucket, Model)), per(1000, Requests, day, Bucket, Model),
-					per(8000, Tokens, time.Minute, Bucket, Model), named("tokens per day", per(200_000, Tokens, day, Bucket, Model))}},
+func groq() *row {
+	return &row{
+		Provider: Provider{
+			Name: "groq", Title: "Groq", AsOf: "2026-11",
+			SDKs:   []Pattern{"groq.*", "groq-sdk"},
+			Models: groqModels, Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Requests: 50_000, Bytes: 200 << 20, Docs: "https://console.groq.com/docs/batch"},
+			Tokens:  CountsSum, // measured by many, documented by nobody
+			Hosts:   []string{"api.groq.com"},
+			Docs:    "https://console.groq.com/docs/rate-limits",
+			Limited: Model, Banned: Key, Refusers: families,
+			Published: []Preset{
+				{"groq:free", "gpt-oss-120b, on demand", "https://console.groq.com/docs/rate-limits", "2026-10",
+					[]Policy{named("requests per minute", per(30, Requests, time.Minute, Bucket, Model)), per(1000, Requests, day, Bucket, Model),
+						per(8000, Tokens, time.Minute, Bucket, Model), named("tokens per day", per(200_000, Tokens, day, Bucket, Model))}},
+			},
 		},
-	},
-	is: func(r *Response) bool {
-		return r.Header.Get("X-Groq-Region") != "" || mentions(r, "console.groq.com") && openAIFields(r.Header)
-	},
-	read: func(r *reading) {
-		r.families(func(family string) time.Duration {
-			switch family {
-			case "requests":
-				return 24 * time.Hour
-			case "tokens":
-				return time.Minute
-			}
-			return 0
-		})
-		r.openAIError()
-	},
+		is: func(r *Response) bool {
+			return r.Header.Get("X-Groq-Region") != "" || mentions(r, "console.groq.com") && openAIFields(r.Header)
+		},
+		read: func(r *reading) {
+			r.families(func(family string) time.Duration {
+				switch family {
+				case "requests":
+					return 24 * time.Hour
+				case "tokens":
+					return time.Minute
+				}
+				return 0
+			})
+			r.openAIError()
+		},
+	}
 }
 
 // Azure OpenAI sends OpenAI's names with other values: resets are in whole seconds; and for what it does not know it sends -1, or 0 where
 // another field is -1. For a while it wrote x-rate-limit-reset-tokens. Tokens that are overdrawn are told by how many (measured in August
 // 2026), and the bucket has some again when it will be full but for a whole window; a stream that it refuses has status 200, and asks to wait.
-var azure = &row{
-	Provider: Provider{
-		Name: "azure-openai", Title: "Azure OpenAI", AsOf: "2026-11",
-		Batch:   &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Requests: 100_000, Bytes: 200 << 20, Docs: "https://learn.microsoft.com/azure/ai-services/openai/how-to/batch"},
-		Tokens:  CountsSum,
-		Hosts:   []string{".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"},
-		Docs:    "https://learn.microsoft.com/azure/ai-services/openai/how-to/quota",
-		Limited: Model, Banned: Key, Refusers: families,
-	},
-	is: func(r *Response) bool {
-		return sends("Apim-Request-Id", "X-Ms-Region", "Azureml-Model-Session")(r) &&
-			(openAIFields(r.Header) || r.refusedStatus() || sends("X-Rate-Limit-Reset-Tokens")(r))
-	},
-	read: func(r *reading) {
-		for _, family := range []string{"requests", "tokens"} {
-			p := Policy{Name: family, Unit: familyUnit(family), Scope: Model}
-			limit, remaining, reset := "X-RateLimit-Limit-"+family, "X-RateLimit-Remaining-"+family, "X-RateLimit-Reset-"+family
-			unknown := false
-			for _, name := range []string{limit, remaining, reset} {
-				if v, _ := r.field(name); v == "-1" {
-					unknown = true
+func azure() *row {
+	return &row{
+		Provider: Provider{
+			Name: "azure-openai", Title: "Azure OpenAI", AsOf: "2026-11",
+			Batch:   &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Requests: 100_000, Bytes: 200 << 20, Docs: "https://learn.microsoft.com/azure/ai-services/openai/how-to/batch"},
+			Tokens:  CountsSum,
+			Hosts:   []string{".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"},
+			Docs:    "https://learn.microsoft.com/azure/ai-services/openai/how-to/quota",
+			Limited: Model, Banned: Key, Refusers: families,
+		},
+		is: func(r *Response) bool {
+			return sends("Apim-Request-Id", "X-Ms-Region", "Azureml-Model-Session")(r) &&
+				(openAIFields(r.Header) || r.refusedStatus() || sends("X-Rate-Limit-Reset-Tokens")(r))
+		},
+		read: func(r *reading) {
+			for _, family := range []string{"requests", "tokens"} {
+				p := Policy{Name: family, Unit: familyUnit(family), Scope: Model}
+				limit, remaining, reset := "X-RateLimit-Limit-"+family, "X-RateLimit-Remaining-"+family, "X-RateLimit-Reset-"+family
+				unknown := false
+				for _, name := range []string{limit, remaining, reset} {
+					if v, _ := r.field(name); v == "-1" {
+						unknown = true
+					}
+				}
+				if unknown {
+					r.note("%s: the server does not know (-1)", family)
+					continue
+				}
+				if family == "tokens" {
+					p.Window, p.WindowSource = time.Minute, Documented
+					if w := r.length("X-RateLimit-RenewalPeriod-"+family, 0); w > 0 {
+						p.Window, p.WindowSource = w, Stated
+					}
+					if old := "X-Rate-Limit-Reset-Tokens"; !r.has(reset) && r.has(old) {
+						reset = old
+					}
+				}
+				var at time.Time
+				if v, _ := r.field(reset); v != "0" { // a reset of 0 means now, or that it is not known: neither helps
+					at = r.reset(reset, 0)
+				}
+				p.Limit = r.limit(limit).N
+				l := ServiceLimit{Reset: at}
+				if v, _ := r.field(remaining); strings.HasPrefix(v, "-") {
+					l.Remaining = Count{0, true}
+					if more := at.Add(-p.Window); more.After(r.now) {
+						l.Next = more
+					}
+				} else {
+					l.Remaining = r.count(remaining)
+				}
+				r.add(p, l)
+			}
+			r.worked("OpenAI-Processing-Ms")
+			if r.Status == http.StatusOK && r.has("Retry-After") && strings.HasPrefix(r.Header.Get("Content-Type"), "text/event-stream") {
+				r.refuse(RateLimited)
+			}
+			if r.Status != http.StatusTooManyRequests {
+				return
+			}
+			r.openAIError()
+			var body openAIBody
+			if r.object(&body) {
+				if _, rest, ok := strings.Cut(body.Error.Message, "retry after "); ok {
+					n, unit, _ := strings.Cut(rest, " ")
+					if d, err := seconds(n); err == nil && strings.HasPrefix(unit, "second") {
+						r.orRetryAfter("body", n, d, nil)
+					}
 				}
 			}
-			if unknown {
-				r.note("%s: the server does not know (-1)", family)
-				continue
+			if v, ok := r.field("Policy-Id"); ok {
+				r.note("refused by %s", clip(v))
 			}
-			if family == "tokens" {
-				p.Window, p.WindowSource = time.Minute, Documented
-				if w := r.length("X-RateLimit-RenewalPeriod-"+family, 0); w > 0 {
-					p.Window, p.WindowSource = w, Stated
-				}
-				if old := "X-Rate-Limit-Reset-Tokens"; !r.has(reset) && r.has(old) {
-					reset = old
-				}
-			}
-			var at time.Time
-			if v, _ := r.field(reset); v != "0" { // a reset of 0 means now, or that it is not known: neither helps
-				at = r.reset(reset, 0)
-			}
-			p.Limit = r.limit(limit).N
-			l := ServiceLimit{Reset: at}
-			if v, _ := r.field(remaining); strings.HasPrefix(v, "-") {
-				l.Remaining = Count{0, true}
-				if more := at.Add(-p.Window); more.After(r.now) {
-					l.Next = more
-				}
-			} else {
-				l.Remaining = r.count(remaining)
-			}
-			r.add(p, l)
-		}
-		r.worked("OpenAI-Processing-Ms")
-		if r.Status == http.StatusOK && r.has("Retry-After") && strings.HasPrefix(r.Header.Get("Content-Type"), "text/event-stream") {
-			r.refuse(RateLimited)
-		}
-		if r.Status != http.StatusTooManyRequests {
-			return
-		}
-		r.openAIError()
-		var body openAIBody
-		if r.object(&body) {
-			if _, rest, ok := strings.Cut(body.Error.Message, "retry after "); ok {
-				n, unit, _ := strings.Cut(rest, " ")
-				if d, err := seconds(n); err == nil && strings.HasPrefix(unit, "second") {
-					r.orRetryAfter("body", n, d, nil)
-				}
-			}
-		}
-		if v, ok := r.field("Policy-Id"); ok {
-			r.note("refused by %s", clip(v))
-		}
-	},
+		},
+	}
 }
 
 // families are the names of limits in messages, and those in header fields.
@@ -339,95 +349,99 @@ func wordNumber(s, word string) Count {
 
 // Anthropic sends four families, each a bucket per minute, with the instant at which it is full again; "tokens" is the most restrictive
 // of the others. For most models, tokens that are read from its cache do not count as input.
-var anthropic = &row{
-	Provider: Provider{
-		Name: "anthropic", Title: "Anthropic", AsOf: "2026-11",
-		SDKs:   []Pattern{"anthropic.*", "com.anthropic.*", "@anthropic-ai/*"},
-		Models: anthropicModels, Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Requests: 100_000, Bytes: 256 << 20, Docs: "https://platform.claude.com/docs/en/build-with-claude/batch-processing"},
-		Tokens: CountsProduced, Organization: "Anthropic-Organization-Id",
-		// https://platform.claude.com/docs/en/api/rate-limits: all of Opus 4 have one limit, all of Sonnet 4 another.
-		Shares: append([]Share{
-			{"claude-opus-4", []Pattern{"claude-opus-4", "claude-opus-4-*", "claude-4-opus*"}},
-			{"claude-sonnet-4", []Pattern{"claude-sonnet-4", "claude-sonnet-4-*", "claude-4-sonnet*"}},
-		}, dated...),
-		Hosts:   []string{"api.anthropic.com"},
-		Docs:    "https://docs.anthropic.com/en/api/rate-limits",
-		Limited: Model, Banned: Key,
-		Published: []Preset{
-			// Anthropic's tiers differ by model; these are of Claude Fable 5.
-			{"anthropic:start", "Claude Fable 5, Start tier", "https://platform.claude.com/docs/en/api/rate-limits", "2026-10",
-				[]Policy{per(1000, Requests, time.Minute, Bucket, Model), per(500_000, Input, time.Minute, Bucket, Model), per(100_000, Output, time.Minute, Bucket, Model)}},
-			{"anthropic:build", "Claude Fable 5, Build tier", "https://platform.claude.com/docs/en/api/rate-limits", "2026-10",
-				[]Policy{per(2000, Requests, time.Minute, Bucket, Model), per(1_500_000, Input, time.Minute, Bucket, Model), per(300_000, Output, time.Minute, Bucket, Model)}},
-			{"anthropic:scale", "Claude Fable 5, Scale tier", "https://platform.claude.com/docs/en/api/rate-limits", "2026-10",
-				[]Policy{per(4000, Requests, time.Minute, Bucket, Model), per(4_000_000, Input, time.Minute, Bucket, Model), per(800_000, Output, time.Minute, Bucket, Model)}},
+func anthropic() *row {
+	return &row{
+		Provider: Provider{
+			Name: "anthropic", Title: "Anthropic", AsOf: "2026-11",
+			SDKs:   []Pattern{"anthropic.*", "com.anthropic.*", "@anthropic-ai/*"},
+			Models: anthropicModels, Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Requests: 100_000, Bytes: 256 << 20, Docs: "https://platform.claude.com/docs/en/build-with-claude/batch-processing"},
+			Tokens: CountsProduced, Organization: "Anthropic-Organization-Id",
+			// https://platform.claude.com/docs/en/api/rate-limits: all of Opus 4 have one limit, all of Sonnet 4 another.
+			Shares: append([]Share{
+				{"claude-opus-4", []Pattern{"claude-opus-4", "claude-opus-4-*", "claude-4-opus*"}},
+				{"claude-sonnet-4", []Pattern{"claude-sonnet-4", "claude-sonnet-4-*", "claude-4-sonnet*"}},
+			}, dated...),
+			Hosts:   []string{"api.anthropic.com"},
+			Docs:    "https://docs.anthropic.com/en/api/rate-limits",
+			Limited: Model, Banned: Key,
+			Published: []Preset{
+				// Anthropic's tiers differ by model; these are of Claude Fable 5.
+				{"anthropic:start", "Claude Fable 5, Start tier", "https://platform.claude.com/docs/en/api/rate-limits", "2026-10",
+					[]Policy{per(1000, Requests, time.Minute, Bucket, Model), per(500_000, Input, time.Minute, Bucket, Model), per(100_000, Output, time.Minute, Bucket, Model)}},
+				{"anthropic:build", "Claude Fable 5, Build tier", "https://platform.claude.com/docs/en/api/rate-limits", "2026-10",
+					[]Policy{per(2000, Requests, time.Minute, Bucket, Model), per(1_500_000, Input, time.Minute, Bucket, Model), per(300_000, Output, time.Minute, Bucket, Model)}},
+				{"anthropic:scale", "Claude Fable 5, Scale tier", "https://platform.claude.com/docs/en/api/rate-limits", "2026-10",
+					[]Policy{per(4000, Requests, time.Minute, Bucket, Model), per(4_000_000, Input, time.Minute, Bucket, Model), per(800_000, Output, time.Minute, Bucket, Model)}},
+			},
 		},
-	},
-	is: func(r *Response) bool { return sendsPrefix(r.Header, "Anthropic-Ratelimit-") },
-	read: func(r *reading) {
-		for _, family := range []string{"requests", "tokens", "input-tokens", "output-tokens"} {
-			name := "Anthropic-Ratelimit-" + family
-			p := Policy{Name: family, Unit: familyUnit(family), Scope: Model, Rule: Bucket, Window: time.Minute, WindowSource: Documented, Limit: r.limit(name + "-Limit").N}
-			r.add(p, ServiceLimit{Remaining: r.count(name + "-Remaining"), Reset: r.reset(name+"-Reset", 0), Whole: true})
-		}
-		if v, _ := r.field("X-Should-Retry"); v == "false" {
-			r.note("the server asks not to retry")
-		}
-		if v, _ := r.field("Anthropic-RateLimit-Unified-Status"); v == "rejected" && r.Status == http.StatusTooManyRequests {
-			r.refuse(QuotaExhausted) // the allowance of a subscription is used up
-			if t := r.reset("Anthropic-RateLimit-Unified-Reset", 0); r.RetryAfter == 0 && t.After(r.now) {
-				r.RetryAfter = t.Sub(r.now)
+		is: func(r *Response) bool { return sendsPrefix(r.Header, "Anthropic-Ratelimit-") },
+		read: func(r *reading) {
+			for _, family := range []string{"requests", "tokens", "input-tokens", "output-tokens"} {
+				name := "Anthropic-Ratelimit-" + family
+				p := Policy{Name: family, Unit: familyUnit(family), Scope: Model, Rule: Bucket, Window: time.Minute, WindowSource: Documented, Limit: r.limit(name + "-Limit").N}
+				r.add(p, ServiceLimit{Remaining: r.count(name + "-Remaining"), Reset: r.reset(name+"-Reset", 0), Whole: true})
 			}
-		}
-		var body struct {
-			Error struct {
-				Type    string `json:"type"`
-				Message string `json:"message"`
-			} `json:"error"`
-		}
-		if r.Status < 400 || !r.object(&body) {
-			return
-		}
-		if _, rest, ok := strings.Cut(body.Error.Message, "regain access on "); ok {
-			// The month's money is spent: a bound of the provider's, or the customer's own.
-			r.refuse(QuotaExhausted)
-			if t, err := time.Parse("2006-01-02 at 15:04 MST", strings.TrimRight(rest, ".")); err == nil && r.RetryAfter == 0 {
-				r.RetryAfter, r.Sure = r.instant("body", rest, t).Sub(r.now), true
+			if v, _ := r.field("X-Should-Retry"); v == "false" {
+				r.note("the server asks not to retry")
 			}
-		}
-		switch body.Error.Type {
-		case "rate_limit_error":
-			r.refuse(RateLimited)
-		case "overloaded_error":
-			r.refuse(Overloaded)
-		case "billing_error":
-			r.refuse(Unpaid)
-		case "request_too_large":
-			r.refuse(TooLarge)
-		case "invalid_request_error":
-			if strings.Contains(body.Error.Message, "credit balance is too low") {
+			if v, _ := r.field("Anthropic-RateLimit-Unified-Status"); v == "rejected" && r.Status == http.StatusTooManyRequests {
+				r.refuse(QuotaExhausted) // the allowance of a subscription is used up
+				if t := r.reset("Anthropic-RateLimit-Unified-Reset", 0); r.RetryAfter == 0 && t.After(r.now) {
+					r.RetryAfter = t.Sub(r.now)
+				}
+			}
+			var body struct {
+				Error struct {
+					Type    string `json:"type"`
+					Message string `json:"message"`
+				} `json:"error"`
+			}
+			if r.Status < 400 || !r.object(&body) {
+				return
+			}
+			if _, rest, ok := strings.Cut(body.Error.Message, "regain access on "); ok {
+				// The month's money is spent: a bound of the provider's, or the customer's own.
+				r.refuse(QuotaExhausted)
+				if t, err := time.Parse("2006-01-02 at 15:04 MST", strings.TrimRight(rest, ".")); err == nil && r.RetryAfter == 0 {
+					r.RetryAfter, r.Sure = r.instant("body", rest, t).Sub(r.now), true
+				}
+			}
+			switch body.Error.Type {
+			case "rate_limit_error":
+				r.refuse(RateLimited)
+			case "overloaded_error":
+				r.refuse(Overloaded)
+			case "billing_error":
 				r.refuse(Unpaid)
+			case "request_too_large":
+				r.refuse(TooLarge)
+			case "invalid_request_error":
+				if strings.Contains(body.Error.Message, "credit balance is too low") {
+					r.refuse(Unpaid)
+				}
 			}
-		}
-	},
+		},
+	}
 }
 
 // Gemini, like other APIs of Google, says everything in the body: what is exceeded, and how long to wait. For a quota of a day it may ask
 // for a wait of seconds all the same; such a quota is back at midnight Pacific time, and that is what is reported.
-var gemini = &row{
-	Provider: Provider{
-		Name: "gemini", Title: "Gemini", AsOf: "2026-11",
-		SDKs:   []Pattern{"google.genai.*", "google.generativeai.*", "@google/genai", "@google/generative-ai"},
-		Models: geminiModels, Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Bytes: 2 << 30, Docs: "https://ai.google.dev/gemini-api/docs/batch-api"},
-		Tokens: CountsInput,
-		Hosts:  []string{"generativelanguage.googleapis.com", "cloudcode-pa.googleapis.com"},
-		Docs:   "https://ai.google.dev/gemini-api/docs/rate-limits",
-		Silent: true, Limited: Model, Banned: Key, Refusers: []Refuser{{"*PerModel*", Model}, {"*", ""}},
-	},
-	is: func(r *Response) bool {
-		return r.Status >= 400 && mentions(r, `RESOURCE_EXHAUSTED`) || mentions(r, "google.rpc.QuotaFailure")
-	},
-	read: func(r *reading) { r.google() },
+func gemini() *row {
+	return &row{
+		Provider: Provider{
+			Name: "gemini", Title: "Gemini", AsOf: "2026-11",
+			SDKs:   []Pattern{"google.genai.*", "google.generativeai.*", "@google/genai", "@google/generative-ai"},
+			Models: geminiModels, Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Bytes: 2 << 30, Docs: "https://ai.google.dev/gemini-api/docs/batch-api"},
+			Tokens: CountsInput,
+			Hosts:  []string{"generativelanguage.googleapis.com", "cloudcode-pa.googleapis.com"},
+			Docs:   "https://ai.google.dev/gemini-api/docs/rate-limits",
+			Silent: true, Limited: Model, Banned: Key, Refusers: []Refuser{{"*PerModel*", Model}, {"*", ""}},
+		},
+		is: func(r *Response) bool {
+			return r.Status >= 400 && mentions(r, `RESOURCE_EXHAUSTED`) || mentions(r, "google.rpc.QuotaFailure")
+		},
+		read: func(r *reading) { r.google() },
+	}
 }
 
 // google reads the errors of Google's newer APIs.

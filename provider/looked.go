@@ -59,15 +59,15 @@ func ofLimits(name string) bool {
 // Fields returns the names of the header fields that the readings of a provider look at, sorted, with * for a part that its server fills
 // in. It finds them out by reading. Retry-After is left out, since it is read of all providers.
 func Fields(provider string) []string {
-	i := slices.IndexFunc(rows, func(d *row) bool { return d.Provider.Name == provider })
-	if i < 0 {
+	d := rowOf(provider)
+	if d == nil {
 		return nil
 	}
 	var l looked
 	for _, status := range []int{http.StatusOK, http.StatusForbidden, http.StatusTooManyRequests} {
-		rows[i].reading(time.Time{}, Response{Status: status, Header: http.Header{}}, &l)
+		d.reading(time.Time{}, Response{Status: status, Header: http.Header{}}, &l)
 	}
-	for _, s := range rows[i].stated {
+	for _, s := range d.stated {
 		l.at(s.called)
 		l.at(s.window)
 	}
@@ -110,11 +110,10 @@ type Sign struct {
 // last. It leaves out what the provider's reading tells by code instead of by the table, and the general rules that 429 is a limit and
 // 503 an overload.
 func Signs(provider string) (all []Sign) {
-	i := slices.IndexFunc(rows, func(d *row) bool { return d.Provider.Name == provider })
-	if i < 0 {
+	d := rowOf(provider)
+	if d == nil {
 		return nil
 	}
-	d := rows[i]
 	bare := map[int]bool{}
 	for _, f := range d.refuse {
 		s := Sign{Status: slices.Clone(f.status), Field: f.header, Path: f.path, Is: slices.Clone(f.is), Means: f.why, By: f.by, Wait: f.wait, Note: f.note}

@@ -32,7 +32,10 @@ type BatchAPI struct {
 // LookupModel returns what a provider publishes about a model. The name may be any that requests use: with the date of a snapshot, with a
 // router's prefix (openai/gpt-4o), or that of a tuned model (ft:gpt-4o-2024-08-06:org::id).
 func LookupModel(provider, model string) (ModelInfo, bool) {
-	models := published[provider]
+	var models []ModelInfo
+	if d := rowOf(provider); d != nil {
+		models = d.Models
+	}
 	model = model[strings.LastIndexByte(model, '/')+1:]
 	if tuned, ok := strings.CutPrefix(model, "ft:"); ok {
 		model, _, _ = strings.Cut(tuned, ":")
@@ -61,9 +64,6 @@ func PriceOf(provider, model string) (ModelInfo, bool) {
 func (m ModelInfo) USD(input, output int64) float64 {
 	return (m.Input*float64(input) + m.Output*float64(output)) / 1e6
 }
-
-// published has the models of those rows that have some.
-var published = map[string][]ModelInfo{}
 
 // modelsAsOf is when the prices were looked up, on the pages of the providers or of others who read those daily.
 const modelsAsOf = "2026-11"

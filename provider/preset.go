@@ -20,7 +20,7 @@ type Preset struct {
 // Presets returns all presets, sorted by name.
 func Presets() []Preset {
 	var all []Preset
-	for _, d := range rows {
+	for _, d := range rows() {
 		for _, p := range d.Published {
 			all = append(all, p.own())
 		}
@@ -30,7 +30,7 @@ func Presets() []Preset {
 
 // LookupPreset returns the preset of a name.
 func LookupPreset(name string) (Preset, bool) {
-	for _, d := range rows {
+	for _, d := range rows() {
 		for _, p := range d.Published {
 			if p.Name == name {
 				return p.own(), true
@@ -77,7 +77,7 @@ func (p Preset) Fits(model string) bool {
 
 // Publisher returns the row of the provider that publishes the preset of a name.
 func Publisher(preset string) (Provider, bool) {
-	for _, d := range rows {
+	for _, d := range rows() {
 		if slices.ContainsFunc(d.Published, func(p Preset) bool { return p.Name == preset }) {
 			return d.Provider.own(), true
 		}
@@ -94,7 +94,7 @@ func (p Preset) own() Preset {
 func documented(name string) []Policy {
 	p, ok := LookupPreset(name)
 	if !ok {
-		panic("quota: no preset " + name)
+		panic("provider: no preset " + name)
 	}
 	return p.Policies
 }

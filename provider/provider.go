@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -135,41 +136,55 @@ func (d *row) reading(now time.Time, resp Response, l *looked) *reading {
 	return r
 }
 
-// shares has the shares of those rows that have some.
-var shares = map[string][]Share{}
+// table has all rows. It is made when the first of them is asked for, since most programs need none before their first answer.
+type table struct {
+	rows  []*row // in the order in which Detect asks: providers with fields of their own come before those that borrow another's
+	named map[string]*row
+}
 
-// rows is the table, in the order in which Detect asks: providers with fields of their own come before those that borrow another's.
-var rows []*row
+var (
+	makes sync.Once
+	made  *table
+)
 
-func init() {
+func theTable() *table {
+	makes.Do(func() { made = makeTable() })
+	return made
+}
+
+func makeTable() *table {
+	t := table{named: map[string]*row{}}
 	for _, group := range []struct {
 		kind string
 		rows []*row
-	}{{"Language models", inference}, {"Language models", llms}, {"Exchanges", exchanges}, {"Business", businesses}, {"Commons", opens}, {"Web", webs}, {"Anybody", anybodys}} {
+	}{
+		{"Language models", inference()}, {"Language models", llms()}, {"Exchanges", exchanges()}, {"Business", businesses()},
+		{"Commons", opens()}, {"Web", webs()}, {"Anybody", anybodys()},
+	} {
 		for _, d := range group.rows {
 			d.Kind = cmp.Or(d.Kind, group.kind)
-		}
-		rows = append(rows, group.rows...)
-	}
-	for _, d := range rows {
-		if len(d.Shares) > 0 {
-			shares[d.Provider.Name] = d.Shares
-		}
-		if len(d.Models) > 0 {
-			published[d.Provider.Name], d.ModelsAsOf = d.Models, modelsAsOf
-		}
-		for _, f := range d.refuse {
-			if f.by != "" && f.by != "=" && !slices.ContainsFunc(d.Refusers, func(x Refuser) bool { return x.Pattern.Match(f.by) }) {
-				panic("quota: " + d.Provider.Name + ": who is " + f.by + "?")
+			if len(d.Models) > 0 {
+				d.ModelsAsOf = modelsAsOf
+			}
+			if t.named[d.Provider.Name] == nil {
+				t.named[d.Provider.Name] = d
 			}
 		}
+		t.rows = append(t.rows, group.rows...)
 	}
+	return &t
 }
+
+// rows are all rows, in the order in which Detect asks.
+func rows() []*row { return theTable().rows }
+
+// rowOf returns the row of a provider; nil: there is none.
+func rowOf(name string) *row { return theTable().named[name] }
 
 // Providers returns the table, sorted by name.
 func Providers() []Provider {
-	all := make([]Provider, len(rows))
-	for i, d := range rows {
+	all := make([]Provider, len(rows()))
+	for i, d := range rows() {
 		all[i] = d.Provider.own()
 	}
 	return order(all, func(p Provider) string { return p.Name })
@@ -177,10 +192,8 @@ func Providers() []Provider {
 
 // LookupProvider returns the row of a name.
 func LookupProvider(name string) (Provider, bool) {
-	for _, d := range rows {
-		if d.Provider.Name == name {
-			return d.Provider.own(), true
-		}
+	if d := rowOf(name); d != nil {
+		return d.Provider.own(), true
 	}
 	return Provider{}, false
 }
@@ -202,7 +215,7 @@ func (p Provider) own() Provider {
 // Names returns the names of all dialects, sorted.
 func Names() []string {
 	var names []string
-	for _, d := range rows {
+	for _, d := range rows() {
 		if d.reads() {
 			names = append(names, d.Provider.Name)
 		}
@@ -213,10 +226,8 @@ func Names() []string {
 
 // Lookup returns the dialect of a name.
 func Lookup(name string) (Dialect, bool) {
-	for _, d := range rows {
-		if d.Provider.Name == name && d.reads() {
-			return d, true
-		}
+	if d := rowOf(name); d != nil && d.reads() {
+		return d, true
 	}
 	return nil, false
 }
@@ -238,10 +249,8 @@ func InBody(d Dialect) bool {
 
 // Whom says whom refusals concern that are read in a dialect. In a dialect of another package they concern the key.
 func Whom(dialect string) (limited, banned Scope, names []Refuser) {
-	for _, d := range rows {
-		if d.Provider.Name == dialect {
-			return d.Limited, d.Banned, d.Refusers
-		}
+	if d := rowOf(dialect); d != nil {
+		return d.Limited, d.Banned, d.Refusers
 	}
 	return Key, Key, theirOwn
 }
@@ -274,7 +283,7 @@ func ForHost(host string) (Dialect, bool) {
 		host = host[:i]
 	}
 	host = strings.TrimSuffix(host, ".")
-	for _, d := range rows {
+	for _, d := range rows() {
 		for _, h := range d.Hosts {
 			if host == h || whole == h || h[0] == '.' && strings.HasSuffix(host, h) {
 				return d, true
@@ -288,12 +297,12 @@ func ForHost(host string) (Dialect, bool) {
 // "generic". Prefer ForHost: behind a gateway the fields may be another's.
 func Detect(r Response) Dialect {
 	r.Body = r.Body[:min(len(r.Body), MaxBody)]
-	for _, d := range rows {
+	for _, d := range rows() {
 		if d.is != nil && d.is(&r) {
 			return d
 		}
 	}
-	return generic
+	return rowOf("generic")
 }
 
 // Speaks reports whether a header may say something of limits in any dialect; this is cheaper than reading it. The names of the header

@@ -9,7 +9,10 @@ var dated = []Share{{Name: "*", Models: []Pattern{"*-20??-??-??", "*-20??????", 
 // SharedModel returns the name of the limits that the requests of a model count in: the name of the family that the model shares them
 // with, by the provider's row, or else the model's own.
 func SharedModel(provider, model string) string {
-	return sharedName(shares[provider], model)
+	if d := rowOf(provider); d != nil {
+		return sharedName(d.Shares, model)
+	}
+	return model
 }
 
 func sharedName(all []Share, model string) string {

@@ -6,141 +6,151 @@ import (
 	"time"
 )
 
-var webs = []*row{stripe, shopify, github, discord, notion, slack, okta, atlassian, x, cloudflare, heroku}
+func webs() []*row {
+	return []*row{
+		stripe(), shopify(), github(), discord(), notion(), slack(), okta(), atlassian(), x(), cloudflare(), heroku(),
+	}
+}
 
 // GitHub sends a window that begins with its first request, and a reset in seconds since 1970. What it calls secondary limits refuse with
 // 403 or 429 while plenty is left of the primary one. It asks to wait as Retry-After says; otherwise until the reset if nothing remains;
 // otherwise for at least a minute, and longer each time.
-var github = &row{
-	inBody: true,
-	refuse: []refused{{status: served, path: "errors.*.type", is: []Pattern{"RATE_LIMIT", "RATE_LIMITED"}, why: RateLimited}}, // GraphQL
-	Provider: Provider{
-		Name: "github", Title: "GitHub",
-		SDKs:  []Pattern{"github.GithubException*", "@octokit/*"},
-		Hosts: []string{"api.github.com", "uploads.github.com", "api.githubcopilot.com"},
-		Docs:  "https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api", AsOf: "2026",
-		Limited: Key, Banned: Key, Refusers: []Refuser{{"secondary", Key}},
-		Published: []Preset{
-			{"github", "REST, with a user's token", "https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api", "2026",
-				[]Policy{per(5000, Requests, time.Hour, Anchored, Key), named("concurrent", per(100, Concurrent, 0, Concurrency, Key))}},
-			{"github:unauthenticated", "REST, without a token", "https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api", "2026",
-				[]Policy{per(60, Requests, time.Hour, Anchored, IP)}},
-			{"github:search", "search, with a token", "https://docs.github.com/en/rest/search/search#rate-limit", "2026",
-				[]Policy{per(30, Requests, time.Minute, Anchored, Key)}},
+func github() *row {
+	return &row{
+		inBody: true,
+		refuse: []refused{{status: served, path: "errors.*.type", is: []Pattern{"RATE_LIMIT", "RATE_LIMITED"}, why: RateLimited}}, // GraphQL
+		Provider: Provider{
+			Name: "github", Title: "GitHub",
+			SDKs:  []Pattern{"github.GithubException*", "@octokit/*"},
+			Hosts: []string{"api.github.com", "uploads.github.com", "api.githubcopilot.com"},
+			Docs:  "https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api", AsOf: "2026",
+			Limited: Key, Banned: Key, Refusers: []Refuser{{"secondary", Key}},
+			Published: []Preset{
+				{"github", "REST, with a user's token", "https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api", "2026",
+					[]Policy{per(5000, Requests, time.Hour, Anchored, Key), named("concurrent", per(100, Concurrent, 0, Concurrency, Key))}},
+				{"github:unauthenticated", "REST, without a token", "https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api", "2026",
+					[]Policy{per(60, Requests, time.Hour, Anchored, IP)}},
+				{"github:search", "search, with a token", "https://docs.github.com/en/rest/search/search#rate-limit", "2026",
+					[]Policy{per(30, Requests, time.Minute, Anchored, Key)}},
+			},
 		},
-	},
-	is: sends("X-GitHub-Request-Id", "X-GitHub-Media-Type"),
-	read: func(r *reading) {
-		resource, _ := r.field("X-RateLimit-Resource")
-		p := Policy{Name: clip(resource), Unit: Requests, Scope: Key, Rule: Anchored, Limit: r.limit("X-RateLimit-Limit").N}
-		switch resource {
-		case "core", "graphql":
-			p.Window = time.Hour
-		case "search", "code_search":
-			p.Window = time.Minute
-		}
-		if p.Window > 0 {
-			p.WindowSource = Documented
-		}
-		if resource == "graphql" {
-			p.Unit = Weight // points
-		}
-		if p.Limit == 60 && (resource == "core" || resource == "") || p.Limit == 10 && resource == "search" {
-			p.Scope = IP // for requests without a token: all of an address count together
-		}
-		remaining := r.count("X-RateLimit-Remaining")
-		r.add(p, ServiceLimit{Remaining: remaining, Used: r.count("X-RateLimit-Used"), Reset: r.reset("X-RateLimit-Reset", 0), Whole: true})
-		if r.Status != http.StatusForbidden && r.Status != http.StatusTooManyRequests {
-			return
-		}
-		var body struct {
-			Message string `json:"message"`
-		}
-		r.object(&body)
-		secondary := strings.Contains(body.Message, "secondary rate limit") || strings.Contains(body.Message, "abuse detection")
-		spent := remaining.OK && remaining.N == 0
-		switch {
-		case secondary:
-			r.refuse(RateLimited)
-			r.by("secondary")
-			if r.RetryAfter == 0 && !spent {
-				r.RetryAfter = time.Minute
-				r.note("the server does not say how long; its documentation asks for a minute at least, and for more each time")
+		is: sends("X-GitHub-Request-Id", "X-GitHub-Media-Type"),
+		read: func(r *reading) {
+			resource, _ := r.field("X-RateLimit-Resource")
+			p := Policy{Name: clip(resource), Unit: Requests, Scope: Key, Rule: Anchored, Limit: r.limit("X-RateLimit-Limit").N}
+			switch resource {
+			case "core", "graphql":
+				p.Window = time.Hour
+			case "search", "code_search":
+				p.Window = time.Minute
 			}
-		case spent || r.RetryAfter > 0 || strings.Contains(body.Message, "rate limit exceeded"):
-			r.refuse(RateLimited)
-		}
-		// Any other 403 is about permissions.
-	},
+			if p.Window > 0 {
+				p.WindowSource = Documented
+			}
+			if resource == "graphql" {
+				p.Unit = Weight // points
+			}
+			if p.Limit == 60 && (resource == "core" || resource == "") || p.Limit == 10 && resource == "search" {
+				p.Scope = IP // for requests without a token: all of an address count together
+			}
+			remaining := r.count("X-RateLimit-Remaining")
+			r.add(p, ServiceLimit{Remaining: remaining, Used: r.count("X-RateLimit-Used"), Reset: r.reset("X-RateLimit-Reset", 0), Whole: true})
+			if r.Status != http.StatusForbidden && r.Status != http.StatusTooManyRequests {
+				return
+			}
+			var body struct {
+				Message string `json:"message"`
+			}
+			r.object(&body)
+			secondary := strings.Contains(body.Message, "secondary rate limit") || strings.Contains(body.Message, "abuse detection")
+			spent := remaining.OK && remaining.N == 0
+			switch {
+			case secondary:
+				r.refuse(RateLimited)
+				r.by("secondary")
+				if r.RetryAfter == 0 && !spent {
+					r.RetryAfter = time.Minute
+					r.note("the server does not say how long; its documentation asks for a minute at least, and for more each time")
+				}
+			case spent || r.RetryAfter > 0 || strings.Contains(body.Message, "rate limit exceeded"):
+				r.refuse(RateLimited)
+			}
+			// Any other 403 is about permissions.
+		},
+	}
 }
 
 // Heroku says how many tokens are left in a bucket of 4500 that gets 4500 more per hour, and nothing of resets. An account may have a
 // multiple of that.
-var heroku = &row{
-	Provider: Provider{
-		Name: "heroku", Title: "Heroku",
-		Hosts: []string{"api.heroku.com"},
-		Docs:  "https://devcenter.heroku.com/articles/platform-api-reference#rate-limits", AsOf: "2026",
-		Limited: Key, Banned: Key,
-		Published: []Preset{
-			// 4500 tokens at most, about 75 more per minute; GCRA by the account of its engineers (heroku.com/blog, "rate throttling").
-			{"heroku", "Platform API, per account", "https://devcenter.heroku.com/articles/platform-api-reference#rate-limits", "2026",
-				[]Policy{per(4500, Requests, time.Hour, Bucket, Key)}},
+func heroku() *row {
+	return &row{
+		Provider: Provider{
+			Name: "heroku", Title: "Heroku",
+			Hosts: []string{"api.heroku.com"},
+			Docs:  "https://devcenter.heroku.com/articles/platform-api-reference#rate-limits", AsOf: "2026",
+			Limited: Key, Banned: Key,
+			Published: []Preset{
+				// 4500 tokens at most, about 75 more per minute; GCRA by the account of its engineers (heroku.com/blog, "rate throttling").
+				{"heroku", "Platform API, per account", "https://devcenter.heroku.com/articles/platform-api-reference#rate-limits", "2026",
+					[]Policy{per(4500, Requests, time.Hour, Bucket, Key)}},
+			},
 		},
-	},
-	is: func(r *Response) bool {
-		return sends("RateLimit-Multiplier")(r) || mentions(r, `"rate_limit"`) && mentions(r, "devcenter.heroku.com")
-	},
-	read: func(r *reading) {
-		p := documented("heroku")[0]
-		if m := r.count("RateLimit-Multiplier"); m.OK && m.N > 1 && m.N <= 1000 {
-			p.Limit *= m.N
-		}
-		r.add(p, ServiceLimit{Remaining: r.count("RateLimit-Remaining")})
-		if r.Status == http.StatusTooManyRequests {
-			r.note("a token comes back every %v", (p.Window / time.Duration(p.Limit)).Round(time.Millisecond))
-		}
-	},
+		is: func(r *Response) bool {
+			return sends("RateLimit-Multiplier")(r) || mentions(r, `"rate_limit"`) && mentions(r, "devcenter.heroku.com")
+		},
+		read: func(r *reading) {
+			p := documented("heroku")[0]
+			if m := r.count("RateLimit-Multiplier"); m.OK && m.N > 1 && m.N <= 1000 {
+				p.Limit *= m.N
+			}
+			r.add(p, ServiceLimit{Remaining: r.count("RateLimit-Remaining")})
+			if r.Status == http.StatusTooManyRequests {
+				r.note("a token comes back every %v", (p.Window / time.Duration(p.Limit)).Round(time.Millisecond))
+			}
+		},
+	}
 }
 
 // Shopify's REST API says how much is in a bucket that leaks a twentieth of its size per second. Its GraphQL API says in the body what
 // the query cost and what is left, and refuses with 200.
-var shopify = &row{
-	Provider: Provider{
-		Name: "shopify", Title: "Shopify",
-		SDKs:  []Pattern{"@shopify/*"},
-		Hosts: []string{".myshopify.com"},
-		Docs:  "https://shopify.dev/docs/api/usage/limits", AsOf: "2026",
-		Limited: Key, Banned: Key,
-		Published: []Preset{
-			{"shopify", "REST, standard plan, per app and shop", "https://shopify.dev/docs/api/usage/limits", "2026",
-				[]Policy{per(40, Requests, 20*time.Second, Bucket, Key)}},
+func shopify() *row {
+	return &row{
+		Provider: Provider{
+			Name: "shopify", Title: "Shopify",
+			SDKs:  []Pattern{"@shopify/*"},
+			Hosts: []string{".myshopify.com"},
+			Docs:  "https://shopify.dev/docs/api/usage/limits", AsOf: "2026",
+			Limited: Key, Banned: Key,
+			Published: []Preset{
+				{"shopify", "REST, standard plan, per app and shop", "https://shopify.dev/docs/api/usage/limits", "2026",
+					[]Policy{per(40, Requests, 20*time.Second, Bucket, Key)}},
+			},
 		},
-	},
-	inBody: true,
-	is: func(r *Response) bool {
-		return sendsPrefix(r.Header, "X-Shopify-") || sends("X-Shopid")(r) || mentions(r, `"throttleStatus"`)
-	},
-	read: func(r *reading) {
-		const name = "X-Shopify-Shop-Api-Call-Limit"
-		if v, ok := r.field(name); ok {
-			used, size, both := strings.Cut(v, "/")
-			u, s := r.number(name, strings.TrimSpace(used)), r.number(name, strings.TrimSpace(size))
-			if both && u.OK && s.OK && s.N > 0 {
-				p := Policy{Unit: Requests, Scope: Key, Rule: Bucket, Limit: s.N, Window: 20 * time.Second, WindowSource: Documented}
-				r.add(p, ServiceLimit{Used: u, Remaining: Count{max(0, s.N-u.N), true}})
-			} else {
-				r.problem("%s: %q is not used/size; ignored", name, clip(v))
+		inBody: true,
+		is: func(r *Response) bool {
+			return sendsPrefix(r.Header, "X-Shopify-") || sends("X-Shopid")(r) || mentions(r, `"throttleStatus"`)
+		},
+		read: func(r *reading) {
+			const name = "X-Shopify-Shop-Api-Call-Limit"
+			if v, ok := r.field(name); ok {
+				used, size, both := strings.Cut(v, "/")
+				u, s := r.number(name, strings.TrimSpace(used)), r.number(name, strings.TrimSpace(size))
+				if both && u.OK && s.OK && s.N > 0 {
+					p := Policy{Unit: Requests, Scope: Key, Rule: Bucket, Limit: s.N, Window: 20 * time.Second, WindowSource: Documented}
+					r.add(p, ServiceLimit{Used: u, Remaining: Count{max(0, s.N-u.N), true}})
+				} else {
+					r.problem("%s: %q is not used/size; ignored", name, clip(v))
+				}
 			}
-		}
-		switch r.Status {
-		case http.StatusPaymentRequired:
-			r.refuse(Unpaid) // the shop is frozen
-		case http.StatusLocked, 430: // 430: requests that look malicious
-			r.refuse(Banned)
-		}
-		r.shopifyCost()
-	},
+			switch r.Status {
+			case http.StatusPaymentRequired:
+				r.refuse(Unpaid) // the shop is frozen
+			case http.StatusLocked, 430: // 430: requests that look malicious
+				r.refuse(Banned)
+			}
+			r.shopifyCost()
+		},
+	}
 }
 
 func (r *reading) shopifyCost() {
@@ -209,347 +219,363 @@ func wait(n, perSecond float64) time.Duration {
 
 // Stripe does not say what is left; a field says which limiter refused. A 429 with the code lock_timeout is no limit: somebody else has
 // the object.
-var stripe = &row{
-	Provider: Provider{
-		Name: "stripe", Title: "Stripe",
-		SDKs:  []Pattern{"stripe.*", "com.stripe.*", "stripe"},
-		Hosts: []string{"api.stripe.com", "files.stripe.com"},
-		Docs:  "https://docs.stripe.com/rate-limits", AsOf: "2026",
-		Silent: true, Limited: Key, Banned: Key, Refusers: []Refuser{{"global-*", Key}, {"endpoint-*", Route}, {"resource-specific", Route}, {"*", ""}},
-		Published: []Preset{
-			{"stripe", "live mode, per account", "https://docs.stripe.com/rate-limits", "2026",
-				[]Policy{per(100, Requests, time.Second, "", Key)}},
-			{"stripe:sandbox", "per account", "https://docs.stripe.com/rate-limits", "2026",
-				[]Policy{per(25, Requests, time.Second, "", Key)}},
+func stripe() *row {
+	return &row{
+		Provider: Provider{
+			Name: "stripe", Title: "Stripe",
+			SDKs:  []Pattern{"stripe.*", "com.stripe.*", "stripe"},
+			Hosts: []string{"api.stripe.com", "files.stripe.com"},
+			Docs:  "https://docs.stripe.com/rate-limits", AsOf: "2026",
+			Silent: true, Limited: Key, Banned: Key, Refusers: []Refuser{{"global-*", Key}, {"endpoint-*", Route}, {"resource-specific", Route}, {"*", ""}},
+			Published: []Preset{
+				{"stripe", "live mode, per account", "https://docs.stripe.com/rate-limits", "2026",
+					[]Policy{per(100, Requests, time.Second, "", Key)}},
+				{"stripe:sandbox", "per account", "https://docs.stripe.com/rate-limits", "2026",
+					[]Policy{per(25, Requests, time.Second, "", Key)}},
+			},
 		},
-	},
-	is: sends("Stripe-Rate-Limited-Reason", "Stripe-Version", "Stripe-Should-Retry"),
-	read: func(r *reading) {
-		var body struct {
-			Error struct {
-				Code string `json:"code"`
-				Type string `json:"type"`
-			} `json:"error"`
-		}
-		if r.Status >= 400 && r.object(&body) && body.Error.Code == "lock_timeout" {
-			r.refuse(Conflict)
-			return
-		}
-		if r.Status == http.StatusConflict {
-			r.refuse(Conflict) // the same idempotency key is in use
-		}
-		reason, ok := r.field("Stripe-Rate-Limited-Reason")
-		if !ok {
-			return
-		}
-		r.by(reason)
-		if strings.HasSuffix(reason, "-concurrency") {
-			r.refuse(TooMany)
-		} else {
-			r.refuse(RateLimited)
-		}
-	},
-	refuse: []refused{
-		// Versions of the API before 2015-09-18 refuse so, and accounts of others are made under a limit of their own.
-		{status: []int{400}, path: "error.code", is: []Pattern{"rate_limit"}, why: RateLimited},
-		{status: []int{400}, path: "error.message", is: []Pattern{"*creating accounts too quickly*"}, why: RateLimited, by: "endpoint-rate"},
-	},
+		is: sends("Stripe-Rate-Limited-Reason", "Stripe-Version", "Stripe-Should-Retry"),
+		read: func(r *reading) {
+			var body struct {
+				Error struct {
+					Code string `json:"code"`
+					Type string `json:"type"`
+				} `json:"error"`
+			}
+			if r.Status >= 400 && r.object(&body) && body.Error.Code == "lock_timeout" {
+				r.refuse(Conflict)
+				return
+			}
+			if r.Status == http.StatusConflict {
+				r.refuse(Conflict) // the same idempotency key is in use
+			}
+			reason, ok := r.field("Stripe-Rate-Limited-Reason")
+			if !ok {
+				return
+			}
+			r.by(reason)
+			if strings.HasSuffix(reason, "-concurrency") {
+				r.refuse(TooMany)
+			} else {
+				r.refuse(RateLimited)
+			}
+		},
+		refuse: []refused{
+			// Versions of the API before 2015-09-18 refuse so, and accounts of others are made under a limit of their own.
+			{status: []int{400}, path: "error.code", is: []Pattern{"rate_limit"}, why: RateLimited},
+			{status: []int{400}, path: "error.message", is: []Pattern{"*creating accounts too quickly*"}, why: RateLimited, by: "endpoint-rate"},
+		},
+	}
 }
 
 // Discord names the bucket that a route counts in. Its resets have fractions; the one that counts from now is preferred. If the limit of
 // something that is shared refuses, the fields are still the bucket's own, and only Retry-After is right. A page instead of JSON is the
 // ban of an address that had too many refusals.
-var discord = &row{
-	Provider: Provider{
-		Name: "discord", Title: "Discord",
-		SDKs:  []Pattern{"discord.*", "discord.js"},
-		Hosts: []string{"discord.com", "discordapp.com", "canary.discord.com", "ptb.discord.com"},
-		Docs:  "https://discord.com/developers/docs/topics/rate-limits", AsOf: "2026",
-		Limited: Route, Banned: IP, Refusers: []Refuser{{"global", Key}, {"shared", Route}},
-		Published: []Preset{
-			{"discord", "per bot, besides the limits of each route", "https://discord.com/developers/docs/topics/rate-limits", "2026",
-				[]Policy{per(50, Requests, time.Second, "", Key)}},
+func discord() *row {
+	return &row{
+		Provider: Provider{
+			Name: "discord", Title: "Discord",
+			SDKs:  []Pattern{"discord.*", "discord.js"},
+			Hosts: []string{"discord.com", "discordapp.com", "canary.discord.com", "ptb.discord.com"},
+			Docs:  "https://discord.com/developers/docs/topics/rate-limits", AsOf: "2026",
+			Limited: Route, Banned: IP, Refusers: []Refuser{{"global", Key}, {"shared", Route}},
+			Published: []Preset{
+				{"discord", "per bot, besides the limits of each route", "https://discord.com/developers/docs/topics/rate-limits", "2026",
+					[]Policy{per(50, Requests, time.Second, "", Key)}},
+			},
 		},
-	},
-	is: sends("X-RateLimit-Bucket", "X-RateLimit-Scope", "X-RateLimit-Global"),
-	read: func(r *reading) {
-		bucket, _ := r.field("X-RateLimit-Bucket")
-		p := Policy{Name: clip(bucket), Unit: Requests, Scope: Route, Limit: r.limit("X-RateLimit-Limit").N}
-		r.looked.at("X-RateLimit-Reset") // it says the same in another form
-		reset := r.reset("X-RateLimit-Reset-After", 0)
-		if reset.IsZero() {
-			reset = r.reset("X-RateLimit-Reset", 0)
-		}
-		r.add(p, ServiceLimit{Remaining: r.count("X-RateLimit-Remaining"), Reset: reset, Whole: true})
-		if r.Status != http.StatusTooManyRequests {
-			return
-		}
-		var body struct {
-			Message string   `json:"message"`
-			Retry   *float64 `json:"retry_after"`
-			Global  bool     `json:"global"`
-		}
-		scope, named := r.field("X-RateLimit-Scope")
-		switch ok := r.object(&body); {
-		case !ok && !named && bucket == "", strings.Contains(body.Message, "blocked from accessing our API"):
-			r.refuse(Banned)
-			r.note("this is the ban of an address with too many refusals (10,000 in 10 minutes)")
-		case body.Global || scope == "global":
-			r.refuse(RateLimited)
-			r.by("global")
-		case scope == "shared":
-			r.refuse(RateLimited)
-			r.by("shared")
-			r.note("the limit of something shared refused; it does not count against this key")
-		default:
-			r.refuse(RateLimited)
-		}
-		if body.Retry != nil {
-			v := formatFloat(*body.Retry)
-			d, err := seconds(v)
-			r.orRetryAfter("retry_after", v, d, err)
-		}
-	},
+		is: sends("X-RateLimit-Bucket", "X-RateLimit-Scope", "X-RateLimit-Global"),
+		read: func(r *reading) {
+			bucket, _ := r.field("X-RateLimit-Bucket")
+			p := Policy{Name: clip(bucket), Unit: Requests, Scope: Route, Limit: r.limit("X-RateLimit-Limit").N}
+			r.looked.at("X-RateLimit-Reset") // it says the same in another form
+			reset := r.reset("X-RateLimit-Reset-After", 0)
+			if reset.IsZero() {
+				reset = r.reset("X-RateLimit-Reset", 0)
+			}
+			r.add(p, ServiceLimit{Remaining: r.count("X-RateLimit-Remaining"), Reset: reset, Whole: true})
+			if r.Status != http.StatusTooManyRequests {
+				return
+			}
+			var body struct {
+				Message string   `json:"message"`
+				Retry   *float64 `json:"retry_after"`
+				Global  bool     `json:"global"`
+			}
+			scope, named := r.field("X-RateLimit-Scope")
+			switch ok := r.object(&body); {
+			case !ok && !named && bucket == "", strings.Contains(body.Message, "blocked from accessing our API"):
+				r.refuse(Banned)
+				r.note("this is the ban of an address with too many refusals (10,000 in 10 minutes)")
+			case body.Global || scope == "global":
+				r.refuse(RateLimited)
+				r.by("global")
+			case scope == "shared":
+				r.refuse(RateLimited)
+				r.by("shared")
+				r.note("the limit of something shared refused; it does not count against this key")
+			default:
+				r.refuse(RateLimited)
+			}
+			if body.Retry != nil {
+				v := formatFloat(*body.Retry)
+				d, err := seconds(v)
+				r.orRetryAfter("retry_after", v, d, err)
+			}
+		},
+	}
 }
 
 // X counts in windows of 15 minutes, per user or app and endpoint, and at some endpoints also in windows of a day. Its 429 may come while
 // requests remain; only the body says that a monthly cap on posts is reached.
-var x = &row{
-	Provider: Provider{
-		Name: "x", Title: "X",
-		SDKs:  []Pattern{"tweepy.*", "twitter-api-v2"},
-		Hosts: []string{"api.x.com", "api.twitter.com", "upload.twitter.com"},
-		Docs:  "https://docs.x.com/x-api/fundamentals/rate-limits", AsOf: "2026",
-		Limited: Route, Banned: Key, Refusers: []Refuser{{"usage cap*", Key}},
-	},
-	is: func(r *Response) bool {
-		return sends("X-App-Limit-24hour-Limit", "X-User-Limit-24hour-Limit", "X-App-Limit-24hour-Remaining", "X-User-Limit-24hour-Remaining")(r) ||
-			sends("X-Rate-Limit-Limit")(r) && sends("X-Transaction-Id", "X-Transaction", "X-Access-Level", "X-Twitter-Response-Tags")(r)
-	},
-	read: func(r *reading) {
-		p := Policy{Name: "15 minutes", Unit: Requests, Scope: Route, Rule: Anchored, Window: 15 * time.Minute, WindowSource: Documented}
-		p.Limit = r.limit("X-Rate-Limit-Limit").N
-		r.add(p, ServiceLimit{Remaining: r.count("X-Rate-Limit-Remaining"), Reset: r.reset("X-Rate-Limit-Reset", 0), Whole: true})
-		for _, who := range []string{"app", "user"} {
-			name := "X-" + who + "-Limit-24hour-"
-			p := Policy{Name: "24 hours, " + who, Unit: Requests, Scope: Key, Rule: Anchored, Window: 24 * time.Hour, Limit: r.limit(name + "Limit").N}
-			r.add(p, ServiceLimit{Remaining: r.count(name + "Remaining"), Reset: r.reset(name+"Reset", 0), Whole: true})
-		}
-		var body struct {
-			Title  string `json:"title"`
-			Period string `json:"period"`
-		}
-		if r.Status == http.StatusTooManyRequests && r.object(&body) && body.Title == "UsageCapExceeded" {
-			r.refuse(QuotaExhausted)
-			r.by(strings.TrimSpace("usage cap " + body.Period))
-		}
-	},
+func x() *row {
+	return &row{
+		Provider: Provider{
+			Name: "x", Title: "X",
+			SDKs:  []Pattern{"tweepy.*", "twitter-api-v2"},
+			Hosts: []string{"api.x.com", "api.twitter.com", "upload.twitter.com"},
+			Docs:  "https://docs.x.com/x-api/fundamentals/rate-limits", AsOf: "2026",
+			Limited: Route, Banned: Key, Refusers: []Refuser{{"usage cap*", Key}},
+		},
+		is: func(r *Response) bool {
+			return sends("X-App-Limit-24hour-Limit", "X-User-Limit-24hour-Limit", "X-App-Limit-24hour-Remaining", "X-User-Limit-24hour-Remaining")(r) ||
+				sends("X-Rate-Limit-Limit")(r) && sends("X-Transaction-Id", "X-Transaction", "X-Access-Level", "X-Twitter-Response-Tags")(r)
+		},
+		read: func(r *reading) {
+			p := Policy{Name: "15 minutes", Unit: Requests, Scope: Route, Rule: Anchored, Window: 15 * time.Minute, WindowSource: Documented}
+			p.Limit = r.limit("X-Rate-Limit-Limit").N
+			r.add(p, ServiceLimit{Remaining: r.count("X-Rate-Limit-Remaining"), Reset: r.reset("X-Rate-Limit-Reset", 0), Whole: true})
+			for _, who := range []string{"app", "user"} {
+				name := "X-" + who + "-Limit-24hour-"
+				p := Policy{Name: "24 hours, " + who, Unit: Requests, Scope: Key, Rule: Anchored, Window: 24 * time.Hour, Limit: r.limit(name + "Limit").N}
+				r.add(p, ServiceLimit{Remaining: r.count(name + "Remaining"), Reset: r.reset(name+"Reset", 0), Whole: true})
+			}
+			var body struct {
+				Title  string `json:"title"`
+				Period string `json:"period"`
+			}
+			if r.Status == http.StatusTooManyRequests && r.object(&body) && body.Title == "UsageCapExceeded" {
+				r.refuse(QuotaExhausted)
+				r.by(strings.TrimSpace("usage cap " + body.Period))
+			}
+		},
+	}
 }
 
 // Slack says nothing until it refuses: then it sends Retry-After, in whole seconds, for one method of one workspace.
-var slack = &row{
-	Provider: Provider{
-		Name: "slack", Title: "Slack",
-		SDKs:  []Pattern{"slack_sdk.*", "@slack/*"},
-		Hosts: []string{"slack.com", ".slack.com", "hooks.slack.com"},
-		Docs:  "https://docs.slack.dev/apis/web-api/rate-limits", AsOf: "2026",
-		Silent: true, Limited: Route, Banned: Key,
-		Published: []Preset{
-			// Slack has tiers of methods; each allows so many "or more", and bursts that it does not promise.
-			{"slack:tier1", "a method of tier 1, per workspace", "https://docs.slack.dev/apis/web-api/rate-limits", "2026",
-				[]Policy{per(1, Requests, time.Minute, "", Route)}},
-			{"slack:tier2", "a method of tier 2, per workspace", "https://docs.slack.dev/apis/web-api/rate-limits", "2026",
-				[]Policy{per(20, Requests, time.Minute, "", Route)}},
-			{"slack:tier3", "a method of tier 3, per workspace", "https://docs.slack.dev/apis/web-api/rate-limits", "2026",
-				[]Policy{per(50, Requests, time.Minute, "", Route)}},
-			{"slack:tier4", "a method of tier 4, per workspace", "https://docs.slack.dev/apis/web-api/rate-limits", "2026",
-				[]Policy{per(100, Requests, time.Minute, "", Route)}},
+func slack() *row {
+	return &row{
+		Provider: Provider{
+			Name: "slack", Title: "Slack",
+			SDKs:  []Pattern{"slack_sdk.*", "@slack/*"},
+			Hosts: []string{"slack.com", ".slack.com", "hooks.slack.com"},
+			Docs:  "https://docs.slack.dev/apis/web-api/rate-limits", AsOf: "2026",
+			Silent: true, Limited: Route, Banned: Key,
+			Published: []Preset{
+				// Slack has tiers of methods; each allows so many "or more", and bursts that it does not promise.
+				{"slack:tier1", "a method of tier 1, per workspace", "https://docs.slack.dev/apis/web-api/rate-limits", "2026",
+					[]Policy{per(1, Requests, time.Minute, "", Route)}},
+				{"slack:tier2", "a method of tier 2, per workspace", "https://docs.slack.dev/apis/web-api/rate-limits", "2026",
+					[]Policy{per(20, Requests, time.Minute, "", Route)}},
+				{"slack:tier3", "a method of tier 3, per workspace", "https://docs.slack.dev/apis/web-api/rate-limits", "2026",
+					[]Policy{per(50, Requests, time.Minute, "", Route)}},
+				{"slack:tier4", "a method of tier 4, per workspace", "https://docs.slack.dev/apis/web-api/rate-limits", "2026",
+					[]Policy{per(100, Requests, time.Minute, "", Route)}},
+			},
 		},
-	},
-	inBody: true,
-	is:     sends("X-Slack-Req-Id", "X-Slack-Unique-Id", "X-Slack-Backend"),
-	read: func(r *reading) {
-		var body struct {
-			Error string `json:"error"`
-		}
-		r.object(&body)
-		switch body.Error {
-		case "ratelimited", "rate_limited":
-			r.refuse(RateLimited) // older methods refuse with 200
-		case "service_unavailable", "team_added_to_org":
-			r.refuse(Overloaded)
-		}
-	},
+		inBody: true,
+		is:     sends("X-Slack-Req-Id", "X-Slack-Unique-Id", "X-Slack-Backend"),
+		read: func(r *reading) {
+			var body struct {
+				Error string `json:"error"`
+			}
+			r.object(&body)
+			switch body.Error {
+			case "ratelimited", "rate_limited":
+				r.refuse(RateLimited) // older methods refuse with 200
+			case "service_unavailable", "team_added_to_org":
+				r.refuse(Overloaded)
+			}
+		},
+	}
 }
 
 // Notion sends Retry-After in whole seconds, and the reason in the body.
-var notion = &row{
-	Provider: Provider{
-		Name: "notion", Title: "Notion",
-		SDKs:  []Pattern{"notion_client.*", "@notionhq/*"},
-		Hosts: []string{"api.notion.com"},
-		Docs:  "https://developers.notion.com/reference/request-limits", AsOf: "2026-11",
-		Silent: true, Limited: Key, Banned: Key, Refusers: []Refuser{{"public_api_endpoint_*", Route}, {"public_api_*", Key}, {"*", ""}},
-		Published: []Preset{
-			// Fixed windows of 60 s. A workspace has a limit of its own beside, which no number is published of.
-			{"notion", "per connection; all plans but Business and Enterprise", "https://developers.notion.com/reference/request-limits", "2026-11",
-				[]Policy{per(180, Requests, time.Minute, "", Key)}},
-			{"notion:business", "per connection; Business and Enterprise", "https://developers.notion.com/reference/request-limits", "2026-11",
-				[]Policy{per(600, Requests, time.Minute, "", Key)}},
+func notion() *row {
+	return &row{
+		Provider: Provider{
+			Name: "notion", Title: "Notion",
+			SDKs:  []Pattern{"notion_client.*", "@notionhq/*"},
+			Hosts: []string{"api.notion.com"},
+			Docs:  "https://developers.notion.com/reference/request-limits", AsOf: "2026-11",
+			Silent: true, Limited: Key, Banned: Key, Refusers: []Refuser{{"public_api_endpoint_*", Route}, {"public_api_*", Key}, {"*", ""}},
+			Published: []Preset{
+				// Fixed windows of 60 s. A workspace has a limit of its own beside, which no number is published of.
+				{"notion", "per connection; all plans but Business and Enterprise", "https://developers.notion.com/reference/request-limits", "2026-11",
+					[]Policy{per(180, Requests, time.Minute, "", Key)}},
+				{"notion:business", "per connection; Business and Enterprise", "https://developers.notion.com/reference/request-limits", "2026-11",
+					[]Policy{per(600, Requests, time.Minute, "", Key)}},
+			},
 		},
-	},
-	is: sends("X-Notion-Request-Id"),
-	read: func(r *reading) {
-		var body struct {
-			Code string `json:"code"`
-			More struct {
-				Reason   string   `json:"rate_limit_reason"`
-				Retry    any      `json:"retry_after"`
-				Guidance []string `json:"retry_guidance"`
-			} `json:"additional_data"`
-		}
-		if r.Status < 400 || !r.object(&body) {
-			return
-		}
-		switch body.Code {
-		case "rate_limited":
-			if body.More.Reason == "public_api_request_blocked" {
-				r.refuse(Banned)
+		is: sends("X-Notion-Request-Id"),
+		read: func(r *reading) {
+			var body struct {
+				Code string `json:"code"`
+				More struct {
+					Reason   string   `json:"rate_limit_reason"`
+					Retry    any      `json:"retry_after"`
+					Guidance []string `json:"retry_guidance"`
+				} `json:"additional_data"`
 			}
-			r.refuse(RateLimited)
-		case "service_overload":
-			r.refuse(Overloaded)
-		case "service_unavailable":
-			r.refuse(Overloaded)
-			if len(body.More.Guidance) > 0 {
-				// It may have saved what was asked before it ran out of time: with a wait it would look like a refusal, which may be sent again.
-				r.RetryAfter = 0
-				r.note("it may have been carried out: %s", strings.Join(body.More.Guidance, " "))
+			if r.Status < 400 || !r.object(&body) {
 				return
 			}
-		case "conflict_error":
-			r.refuse(Conflict)
-		}
-		if body.More.Reason != "" {
-			r.by(body.More.Reason)
-		}
-		switch v := body.More.Retry.(type) {
-		case string:
-			d, err := seconds(v)
-			r.orRetryAfter("retry_after", v, d, err)
-		case float64:
-			d, err := seconds(formatFloat(v))
-			r.orRetryAfter("retry_after", formatFloat(v), d, err)
-		}
-	},
+			switch body.Code {
+			case "rate_limited":
+				if body.More.Reason == "public_api_request_blocked" {
+					r.refuse(Banned)
+				}
+				r.refuse(RateLimited)
+			case "service_overload":
+				r.refuse(Overloaded)
+			case "service_unavailable":
+				r.refuse(Overloaded)
+				if len(body.More.Guidance) > 0 {
+					// It may have saved what was asked before it ran out of time: with a wait it would look like a refusal, which may be sent again.
+					r.RetryAfter = 0
+					r.note("it may have been carried out: %s", strings.Join(body.More.Guidance, " "))
+					return
+				}
+			case "conflict_error":
+				r.refuse(Conflict)
+			}
+			if body.More.Reason != "" {
+				r.by(body.More.Reason)
+			}
+			switch v := body.More.Retry.(type) {
+			case string:
+				d, err := seconds(v)
+				r.orRetryAfter("retry_after", v, d, err)
+			case float64:
+				d, err := seconds(formatFloat(v))
+				r.orRetryAfter("retry_after", formatFloat(v), d, err)
+			}
+		},
+	}
 }
 
 // Reddit says approximately, in decimals, how much is used and left within ten minutes, and how many seconds of these are left.
-var reddit = &row{
-	Provider: Provider{
-		Name: "reddit", Title: "Reddit", Kind: "Web",
-		SDKs:  []Pattern{"prawcore.*", "praw.*"},
-		Hosts: []string{"oauth.reddit.com", "www.reddit.com", "api.reddit.com"},
-		Docs:  "https://support.reddithelp.com/hc/en-us/articles/16160319875092-Reddit-Data-API-Wiki", AsOf: "2026",
-		Limited: Key, Banned: Key,
-		Published: []Preset{
-			// 100 per minute on the average of ten minutes; the fields of an OAuth client state 1000 per 600 s.
-			{"reddit", "OAuth client", "https://support.reddithelp.com/hc/en-us/articles/16160319875092-Reddit-Data-API-Wiki", "2026",
-				[]Policy{per(1000, Requests, 10*time.Minute, Anchored, Key)}},
+func reddit() *row {
+	return &row{
+		Provider: Provider{
+			Name: "reddit", Title: "Reddit", Kind: "Web",
+			SDKs:  []Pattern{"prawcore.*", "praw.*"},
+			Hosts: []string{"oauth.reddit.com", "www.reddit.com", "api.reddit.com"},
+			Docs:  "https://support.reddithelp.com/hc/en-us/articles/16160319875092-Reddit-Data-API-Wiki", AsOf: "2026",
+			Limited: Key, Banned: Key,
+			Published: []Preset{
+				// 100 per minute on the average of ten minutes; the fields of an OAuth client state 1000 per 600 s.
+				{"reddit", "OAuth client", "https://support.reddithelp.com/hc/en-us/articles/16160319875092-Reddit-Data-API-Wiki", "2026",
+					[]Policy{per(1000, Requests, 10*time.Minute, Anchored, Key)}},
+			},
 		},
-	},
-	is: func(r *Response) bool {
-		return sends("X-RateLimit-Used")(r) && sends("X-RateLimit-Remaining")(r) && !sends("X-RateLimit-Limit", "RateLimit-Limit")(r)
-	},
-	read: func(r *reading) {
-		used, remaining := r.count("X-RateLimit-Used"), r.count("X-RateLimit-Remaining")
-		p := Policy{Unit: Requests, Scope: Key, Rule: Anchored, Window: 10 * time.Minute, WindowSource: Documented}
-		if used.OK && remaining.OK && used.N+remaining.N > 0 {
-			p.Limit, p.Source = min(used.N+remaining.N, MaxCount), Inferred
-		}
-		r.add(p, ServiceLimit{Used: used, Remaining: remaining, Reset: r.reset("X-RateLimit-Reset", 0), Whole: true})
-	},
+		is: func(r *Response) bool {
+			return sends("X-RateLimit-Used")(r) && sends("X-RateLimit-Remaining")(r) && !sends("X-RateLimit-Limit", "RateLimit-Limit")(r)
+		},
+		read: func(r *reading) {
+			used, remaining := r.count("X-RateLimit-Used"), r.count("X-RateLimit-Remaining")
+			p := Policy{Unit: Requests, Scope: Key, Rule: Anchored, Window: 10 * time.Minute, WindowSource: Documented}
+			if used.OK && remaining.OK && used.N+remaining.N > 0 {
+				p.Limit, p.Source = min(used.N+remaining.N, MaxCount), Inferred
+			}
+			r.add(p, ServiceLimit{Used: used, Remaining: remaining, Reset: r.reset("X-RateLimit-Reset", 0), Whole: true})
+		},
+	}
 }
 
 // Okta counts per endpoint and minute, with resets in seconds since 1970. With a limit of 0 it says that too many requests were open at
 // once; the reset is then a guess.
-var okta = &row{
-	Provider: Provider{
-		Name: "okta", Title: "Okta",
-		Hosts: []string{".okta.com", ".oktapreview.com", ".okta-emea.com"},
-		Docs:  "https://developer.okta.com/docs/reference/rl-best-practices/", AsOf: "2026",
-		Limited: Route, Banned: Key,
-	},
-	is: sends("X-Okta-Request-Id"),
-	read: func(r *reading) {
-		reset := r.reset("X-Rate-Limit-Reset", 0)
-		limit, _ := r.field("X-Rate-Limit-Limit")
-		left, _ := r.field("X-Rate-Limit-Remaining")
-		if r.Status == http.StatusTooManyRequests && limit == "0" && left == "0" {
-			r.refuse(TooMany)
-			p := Policy{Unit: Concurrent, Scope: Key, Rule: Concurrency}
-			r.add(p, ServiceLimit{Remaining: Count{0, true}, Reset: reset})
-			r.note("too many requests were open at once; the reset is an estimate")
-			return
-		}
-		p := Policy{Unit: Requests, Scope: Route, Window: time.Minute, WindowSource: Documented}
-		p.Limit = r.limit("X-Rate-Limit-Limit").N
-		r.add(p, ServiceLimit{Remaining: r.count("X-Rate-Limit-Remaining"), Reset: reset, Whole: true})
-	},
+func okta() *row {
+	return &row{
+		Provider: Provider{
+			Name: "okta", Title: "Okta",
+			Hosts: []string{".okta.com", ".oktapreview.com", ".okta-emea.com"},
+			Docs:  "https://developer.okta.com/docs/reference/rl-best-practices/", AsOf: "2026",
+			Limited: Route, Banned: Key,
+		},
+		is: sends("X-Okta-Request-Id"),
+		read: func(r *reading) {
+			reset := r.reset("X-Rate-Limit-Reset", 0)
+			limit, _ := r.field("X-Rate-Limit-Limit")
+			left, _ := r.field("X-Rate-Limit-Remaining")
+			if r.Status == http.StatusTooManyRequests && limit == "0" && left == "0" {
+				r.refuse(TooMany)
+				p := Policy{Unit: Concurrent, Scope: Key, Rule: Concurrency}
+				r.add(p, ServiceLimit{Remaining: Count{0, true}, Reset: reset})
+				r.note("too many requests were open at once; the reset is an estimate")
+				return
+			}
+			p := Policy{Unit: Requests, Scope: Route, Window: time.Minute, WindowSource: Documented}
+			p.Limit = r.limit("X-Rate-Limit-Limit").N
+			r.add(p, ServiceLimit{Remaining: r.count("X-Rate-Limit-Remaining"), Reset: reset, Whole: true})
+		},
+	}
 }
 
 // Atlassian has three limits at once, and says which one refused. Its X-RateLimit fields are those of the endpoint. Its RateLimit fields
 // are the IETF draft's, and those of the app; fields that begin with Beta are not enforced yet.
-var atlassian = &row{
-	Provider: Provider{
-		Name: "atlassian", Title: "Atlassian",
-		SDKs:  []Pattern{"jira.exceptions.*", "atlassian.*"},
-		Hosts: []string{".atlassian.net", "api.atlassian.com", "api.bitbucket.org"},
-		Docs:  "https://developer.atlassian.com/cloud/jira/platform/rate-limiting/", AsOf: "2026",
-		Limited: Key, Banned: Key, Refusers: []Refuser{{"*-quota-*", Key}, {"*-burst-*", Route}, {"*-per-issue-*", Route}, {"*", ""}},
-		Published: []Preset{
-			{"atlassian", "Jira and Confluence apps, points of the global pool", "https://developer.atlassian.com/cloud/jira/platform/rate-limiting/", "2026-03",
-				[]Policy{per(65_000, Weight, time.Hour, Calendar, Key)}},
+func atlassian() *row {
+	return &row{
+		Provider: Provider{
+			Name: "atlassian", Title: "Atlassian",
+			SDKs:  []Pattern{"jira.exceptions.*", "atlassian.*"},
+			Hosts: []string{".atlassian.net", "api.atlassian.com", "api.bitbucket.org"},
+			Docs:  "https://developer.atlassian.com/cloud/jira/platform/rate-limiting/", AsOf: "2026",
+			Limited: Key, Banned: Key, Refusers: []Refuser{{"*-quota-*", Key}, {"*-burst-*", Route}, {"*-per-issue-*", Route}, {"*", ""}},
+			Published: []Preset{
+				{"atlassian", "Jira and Confluence apps, points of the global pool", "https://developer.atlassian.com/cloud/jira/platform/rate-limiting/", "2026-03",
+					[]Policy{per(65_000, Weight, time.Hour, Calendar, Key)}},
+			},
 		},
-	},
-	is: func(r *Response) bool {
-		return sends("Atl-Traceid", "Atl-Request-Id", "X-Arequestid", "X-RateLimit-NearLimit", "RateLimit-Reason", "Beta-RateLimit-Policy", "Beta-RateLimit")(r)
-	},
-	read: func(r *reading) {
-		r.ietf()
-		for i := range r.Policies {
-			if strings.HasSuffix(r.Policies[i].Name, "-quota") {
-				r.Policies[i].Unit = Weight // points
+		is: func(r *Response) bool {
+			return sends("Atl-Traceid", "Atl-Request-Id", "X-Arequestid", "X-RateLimit-NearLimit", "RateLimit-Reason", "Beta-RateLimit-Policy", "Beta-RateLimit")(r)
+		},
+		read: func(r *reading) {
+			r.ietf()
+			for i := range r.Policies {
+				if strings.HasSuffix(r.Policies[i].Name, "-quota") {
+					r.Policies[i].Unit = Weight // points
+				}
 			}
-		}
-		for i := range r.Limits {
-			if strings.HasSuffix(r.Limits[i].Policy, "-quota") {
-				r.Limits[i].Unit = Weight
+			for i := range r.Limits {
+				if strings.HasSuffix(r.Limits[i].Policy, "-quota") {
+					r.Limits[i].Unit = Weight
+				}
 			}
-		}
-		reason, refused := r.field("RateLimit-Reason")
-		p := Policy{Name: "endpoint", Unit: Requests, Scope: Route}
-		quota := strings.Contains(reason, "-quota-")
-		if quota {
-			p = Policy{Name: "quota", Unit: Weight, Scope: Key, Window: time.Hour, WindowSource: Documented}
-		}
-		p.Limit = r.limit("X-RateLimit-Limit").N
-		r.add(p, ServiceLimit{Remaining: r.count("X-RateLimit-Remaining"), Reset: r.reset("X-RateLimit-Reset", 0), Whole: quota})
-		if near, _ := r.field("X-RateLimit-NearLimit"); near == "true" {
-			r.note("less than a fifth is left")
-		}
-		if r.has("Beta-RateLimit") || r.has("Beta-Retry-After") {
-			r.note("Beta- fields are announcements: nothing refuses by them yet")
-		}
-		if !refused || r.Status != http.StatusTooManyRequests {
-			return
-		}
-		r.by(reason)
-		switch {
-		case quota:
-			r.refuse(QuotaExhausted)
-		case strings.Contains(reason, "concurrent"):
-			r.refuse(TooMany)
-		}
-	},
+			reason, refused := r.field("RateLimit-Reason")
+			p := Policy{Name: "endpoint", Unit: Requests, Scope: Route}
+			quota := strings.Contains(reason, "-quota-")
+			if quota {
+				p = Policy{Name: "quota", Unit: Weight, Scope: Key, Window: time.Hour, WindowSource: Documented}
+			}
+			p.Limit = r.limit("X-RateLimit-Limit").N
+			r.add(p, ServiceLimit{Remaining: r.count("X-RateLimit-Remaining"), Reset: r.reset("X-RateLimit-Reset", 0), Whole: quota})
+			if near, _ := r.field("X-RateLimit-NearLimit"); near == "true" {
+				r.note("less than a fifth is left")
+			}
+			if r.has("Beta-RateLimit") || r.has("Beta-Retry-After") {
+				r.note("Beta- fields are announcements: nothing refuses by them yet")
+			}
+			if !refused || r.Status != http.StatusTooManyRequests {
+				return
+			}
+			r.by(reason)
+			switch {
+			case quota:
+				r.refuse(QuotaExhausted)
+			case strings.Contains(reason, "concurrent"):
+				r.refuse(TooMany)
+			}
+		},
+	}
 }
