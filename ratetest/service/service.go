@@ -91,8 +91,8 @@ type Info struct {
 
 // All returns the providers, sorted by name.
 func All() []Info {
-	all := make([]Info, 0, len(table))
-	for _, r := range table {
+	all := make([]Info, 0, len(table()))
+	for _, r := range table() {
 		s := Info{r.name, r.about, nil, r.assumed}
 		for _, set := range r.sets() {
 			s.Presets = append(s.Presets, set.name)
@@ -153,11 +153,11 @@ func New(c Config) (*Server, error) {
 
 // policies returns the provider and what it enforces.
 func (c *Config) policies() (row *tableRow, name string, limits []provider.Policy, err error) {
-	i := slices.IndexFunc(table, func(r *tableRow) bool { return r.name == c.Provider })
+	i := slices.IndexFunc(table(), func(r *tableRow) bool { return r.name == c.Provider })
 	if i < 0 {
 		return nil, "", nil, fmt.Errorf("ratetest: Service: no Provider %q", c.Provider)
 	}
-	row = table[i]
+	row = table()[i]
 	sets := row.sets()
 	set := sets[0]
 	if c.Preset != "" {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/paceline-go/paceline/provider"
@@ -14,7 +15,9 @@ import (
 const day = 24 * time.Hour
 
 // table has the rows of the files table_KIND.go.
-var table = slices.Concat(plains, webs, businesses, opens, llms, exchanges)
+var table = sync.OnceValue(func() []*tableRow {
+	return slices.Concat(plains(), webs(), businesses(), opens(), llms(), exchanges())
+})
 
 // tableRow is a provider: what it limits, and how it says so. To add one, write what its documentation says; nothing here
 // knows how package provider reads it.

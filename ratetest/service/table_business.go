@@ -10,7 +10,9 @@ import (
 )
 
 // What businesses run on.
-var businesses = []*tableRow{hubspot, zendesk, dockerHub}
+func businesses() []*tableRow {
+	return []*tableRow{hubspot(), zendesk(), dockerHub()}
+}
 
 func hubspotSet(name string, tenSeconds, perDay int64) limitSet {
 	return limitSet{name, []provider.Policy{
@@ -19,81 +21,85 @@ func hubspotSet(name string, tenSeconds, perDay int64) limitSet {
 	}}
 }
 
-var hubspot = &tableRow{
-	name: "hubspot", about: "HubSpot's API: ten seconds that roll, days, and searches that are told nothing",
-	limits:  []limitSet{hubspotSet("hubspot:free", 100, 250_000), hubspotSet("hubspot:professional", 190, 625_000)},
-	extra:   []provider.Policy{policy("search", 5, provider.Requests, time.Second, provider.Rolling, provider.Key)},
-	assumed: "days end at midnight UTC, where HubSpot's do in the zone of the account; a search counts in all three",
-	cost: func(a *asked, p *provider.Policy) int64 {
-		if p.Name == "search" && !strings.HasSuffix(a.path(), "/search") {
-			return 0
-		}
-		return 1
-	},
-	speak: func(a *reply) {
-		a.set("X-HubSpot-Correlation-Id", fmt.Sprintf("00000000-0000-4000-8000-%012x", a.n))
-		ten, days := a.limit("10 seconds"), a.limit("day")
-		if a.limit("search") == nil {
-			a.set("X-HubSpot-RateLimit-Max", ten.Limit)
-			a.set("X-HubSpot-RateLimit-Remaining", ten.Left)
-			a.set("X-HubSpot-RateLimit-Interval-Milliseconds", ten.Window.Milliseconds())
-			a.set("X-HubSpot-RateLimit-Daily", days.Limit)
-			a.set("X-HubSpot-RateLimit-Daily-Remaining", days.Left)
-			a.set("X-HubSpot-RateLimit-Secondly", 10) // not enforced since years
-			a.set("X-HubSpot-RateLimit-Secondly-Remaining", 9)
-		}
-		if a.by == nil {
-			return
-		}
-		name := map[string]string{"10 seconds": "TEN_SECONDLY_ROLLING", "day": "DAILY", "search": "SECONDLY"}[a.by.Name]
-		a.body = object{
-			"status": "error", "message": fmt.Sprintf("You have reached your %s limit.", strings.ToLower(name)), "errorType": "RATE_LIMIT",
-			"correlationId": a.header.Get("X-HubSpot-Correlation-Id"), "policyName": name, "groupName": "publicapi:private-apps:1",
-		}
-	},
+func hubspot() *tableRow {
+	return &tableRow{
+		name: "hubspot", about: "HubSpot's API: ten seconds that roll, days, and searches that are told nothing",
+		limits:  []limitSet{hubspotSet("hubspot:free", 100, 250_000), hubspotSet("hubspot:professional", 190, 625_000)},
+		extra:   []provider.Policy{policy("search", 5, provider.Requests, time.Second, provider.Rolling, provider.Key)},
+		assumed: "days end at midnight UTC, where HubSpot's do in the zone of the account; a search counts in all three",
+		cost: func(a *asked, p *provider.Policy) int64 {
+			if p.Name == "search" && !strings.HasSuffix(a.path(), "/search") {
+				return 0
+			}
+			return 1
+		},
+		speak: func(a *reply) {
+			a.set("X-HubSpot-Correlation-Id", fmt.Sprintf("00000000-0000-4000-8000-%012x", a.n))
+			ten, days := a.limit("10 seconds"), a.limit("day")
+			if a.limit("search") == nil {
+				a.set("X-HubSpot-RateLimit-Max", ten.Limit)
+				a.set("X-HubSpot-RateLimit-Remaining", ten.Left)
+				a.set("X-HubSpot-RateLimit-Interval-Milliseconds", ten.Window.Milliseconds())
+				a.set("X-HubSpot-RateLimit-Daily", days.Limit)
+				a.set("X-HubSpot-RateLimit-Daily-Remaining", days.Left)
+				a.set("X-HubSpot-RateLimit-Secondly", 10) // not enforced since years
+				a.set("X-HubSpot-RateLimit-Secondly-Remaining", 9)
+			}
+			if a.by == nil {
+				return
+			}
+			name := map[string]string{"10 seconds": "TEN_SECONDLY_ROLLING", "day": "DAILY", "search": "SECONDLY"}[a.by.Name]
+			a.body = object{
+				"status": "error", "message": fmt.Sprintf("You have reached your %s limit.", strings.ToLower(name)), "errorType": "RATE_LIMIT",
+				"correlationId": a.header.Get("X-HubSpot-Correlation-Id"), "policyName": name, "groupName": "publicapi:private-apps:1",
+			}
+		},
+	}
 }
 
 func zendeskSet(name string, perMinute int64) limitSet {
 	return limitSet{name, []provider.Policy{policy("requests", perMinute, provider.Requests, time.Minute, provider.Calendar, provider.Key)}}
 }
 
-var zendesk = &tableRow{
-	name: "zendesk", about: "Zendesk's API: minutes of an account, and of endpoints in a field for each",
-	limits: []limitSet{zendeskSet("zendesk:team", 200), zendeskSet("zendesk:professional", 400), zendeskSet("zendesk:enterprise", 700)},
-	extra: []provider.Policy{
-		policy("tickets-index", 100, provider.Requests, time.Minute, provider.Calendar, provider.Route),
-		policy("incremental export", 10, provider.Requests, time.Minute, provider.Calendar, provider.Route),
-	},
-	assumed: "in minutes of the clock; the list of tickets has the limit of the documentation's example",
-	cost: func(a *asked, p *provider.Policy) int64 {
-		switch p.Name {
-		case "tickets-index":
-			return one(a.Method == http.MethodGet && strings.TrimSuffix(a.path(), ".json") == "/api/v2/tickets")
-		case "incremental export":
-			return one(strings.HasPrefix(a.path(), "/api/v2/incremental/"))
-		}
-		return 1
-	},
-	route: func(*asked) string { return "endpoint" }, // either limit is of one endpoint, whatever its path
-	speak: func(a *reply) {
-		a.set("X-Zendesk-Zorg", "yes")
-		l := a.limit("requests")
-		a.set("X-Rate-Limit", l.Limit)
-		a.set("X-Rate-Limit-Remaining", l.Left)
-		a.fields("RateLimit-", l, a.in(l.Whole))
-		if l := a.limit("tickets-index"); l != nil {
-			a.set("Zendesk-RateLimit-Tickets-Index", fmt.Sprintf("total=%d; remaining=%d; resets=%d", l.Limit, l.Left, a.in(l.Whole)))
-		}
-		if a.by == nil {
-			return
-		}
-		what := "API"
-		if a.by.Name == "incremental export" {
-			what = "incremental export API"
-		}
-		a.body = object{"error": "APIRateLimitExceeded", "description": fmt.Sprintf("Number of allowed %s requests per minute exceeded", what)}
-		a.retryAfter()
-	},
+func zendesk() *tableRow {
+	return &tableRow{
+		name: "zendesk", about: "Zendesk's API: minutes of an account, and of endpoints in a field for each",
+		limits: []limitSet{zendeskSet("zendesk:team", 200), zendeskSet("zendesk:professional", 400), zendeskSet("zendesk:enterprise", 700)},
+		extra: []provider.Policy{
+			policy("tickets-index", 100, provider.Requests, time.Minute, provider.Calendar, provider.Route),
+			policy("incremental export", 10, provider.Requests, time.Minute, provider.Calendar, provider.Route),
+		},
+		assumed: "in minutes of the clock; the list of tickets has the limit of the documentation's example",
+		cost: func(a *asked, p *provider.Policy) int64 {
+			switch p.Name {
+			case "tickets-index":
+				return one(a.Method == http.MethodGet && strings.TrimSuffix(a.path(), ".json") == "/api/v2/tickets")
+			case "incremental export":
+				return one(strings.HasPrefix(a.path(), "/api/v2/incremental/"))
+			}
+			return 1
+		},
+		route: func(*asked) string { return "endpoint" }, // either limit is of one endpoint, whatever its path
+		speak: func(a *reply) {
+			a.set("X-Zendesk-Zorg", "yes")
+			l := a.limit("requests")
+			a.set("X-Rate-Limit", l.Limit)
+			a.set("X-Rate-Limit-Remaining", l.Left)
+			a.fields("RateLimit-", l, a.in(l.Whole))
+			if l := a.limit("tickets-index"); l != nil {
+				a.set("Zendesk-RateLimit-Tickets-Index", fmt.Sprintf("total=%d; remaining=%d; resets=%d", l.Limit, l.Left, a.in(l.Whole)))
+			}
+			if a.by == nil {
+				return
+			}
+			what := "API"
+			if a.by.Name == "incremental export" {
+				what = "incremental export API"
+			}
+			a.body = object{"error": "APIRateLimitExceeded", "description": fmt.Sprintf("Number of allowed %s requests per minute exceeded", what)}
+			a.retryAfter()
+		},
+	}
 }
 
 // one is the cost of what counts.
@@ -104,41 +110,43 @@ func one(counts bool) int64 {
 	return 0
 }
 
-var dockerHub = &tableRow{
-	name: "docker-hub", about: "Docker Hub: pulls in six hours that roll, of an address or a user; whoever asks with HEAD is told, and counts for nothing",
-	limits: []limitSet{
-		{"docker-hub:unauthenticated", []provider.Policy{policy("requests", 100, provider.Requests, 6*time.Hour, provider.Rolling, provider.IP)}},
-		{"docker-hub:personal", []provider.Policy{policy("requests", 200, provider.Requests, 6*time.Hour, provider.Rolling, provider.Key)}},
-	},
-	assumed: "the other limit, of all requests of an address, is not published and not enforced",
-	cost: func(a *asked, _ *provider.Policy) int64 {
-		switch {
-		case !strings.Contains(a.path(), "/manifests/"):
-			return 0
-		case a.Method == http.MethodHead:
-			return looks
-		}
-		return 1
-	},
-	speak: func(a *reply) {
-		a.set("Docker-Distribution-Api-Version", "registry/2.0")
-		l := a.limit("requests")
-		if l == nil {
-			return
-		}
-		a.set("RateLimit-Limit", fmt.Sprintf("%d;w=%d", l.Limit, wholeSeconds(l.Window)))
-		a.set("RateLimit-Remaining", fmt.Sprintf("%d;w=%d", l.Left, wholeSeconds(l.Window)))
-		source := a.Addr
-		if l.Scope == provider.Key && a.Keyed {
-			source = fmt.Sprintf("00000000-0000-4000-8000-%012d", 1)
-		}
-		a.set("Docker-RateLimit-Source", source)
-		what := "pull rate limit"
-		if l.Scope == provider.IP {
-			what = "unauthenticated pull rate limit"
-		}
-		a.refused(object{"errors": []object{{
-			"code": "TOOMANYREQUESTS", "message": fmt.Sprintf("You have reached your %s. https://www.docker.com/increase-rate-limit", what),
-		}}})
-	},
+func dockerHub() *tableRow {
+	return &tableRow{
+		name: "docker-hub", about: "Docker Hub: pulls in six hours that roll, of an address or a user; whoever asks with HEAD is told, and counts for nothing",
+		limits: []limitSet{
+			{"docker-hub:unauthenticated", []provider.Policy{policy("requests", 100, provider.Requests, 6*time.Hour, provider.Rolling, provider.IP)}},
+			{"docker-hub:personal", []provider.Policy{policy("requests", 200, provider.Requests, 6*time.Hour, provider.Rolling, provider.Key)}},
+		},
+		assumed: "the other limit, of all requests of an address, is not published and not enforced",
+		cost: func(a *asked, _ *provider.Policy) int64 {
+			switch {
+			case !strings.Contains(a.path(), "/manifests/"):
+				return 0
+			case a.Method == http.MethodHead:
+				return looks
+			}
+			return 1
+		},
+		speak: func(a *reply) {
+			a.set("Docker-Distribution-Api-Version", "registry/2.0")
+			l := a.limit("requests")
+			if l == nil {
+				return
+			}
+			a.set("RateLimit-Limit", fmt.Sprintf("%d;w=%d", l.Limit, wholeSeconds(l.Window)))
+			a.set("RateLimit-Remaining", fmt.Sprintf("%d;w=%d", l.Left, wholeSeconds(l.Window)))
+			source := a.Addr
+			if l.Scope == provider.Key && a.Keyed {
+				source = fmt.Sprintf("00000000-0000-4000-8000-%012d", 1)
+			}
+			a.set("Docker-RateLimit-Source", source)
+			what := "pull rate limit"
+			if l.Scope == provider.IP {
+				what = "unauthenticated pull rate limit"
+			}
+			a.refused(object{"errors": []object{{
+				"code": "TOOMANYREQUESTS", "message": fmt.Sprintf("You have reached your %s. https://www.docker.com/increase-rate-limit", what),
+			}}})
+		},
+	}
 }

@@ -12,11 +12,22 @@ import (
 )
 
 // Exchanges.
-var exchanges = []*tableRow{
-	binanceRow("binance", "Binance's API, as spot", binanceSpot),
-	binanceRow("binance-spot", "Binance spot: weight of an address, orders of an account, by the clock; bans", binanceSpot),
-	binanceRow("binance-futures", "Binance USDⓈ-M futures: weight of an address, orders of an account, by the clock; bans", binanceFutures),
-	{
+func exchanges() []*tableRow {
+	return []*tableRow{
+		binanceRow("binance", "Binance's API, as spot", binanceSpot),
+		binanceRow("binance-spot", "Binance spot: weight of an address, orders of an account, by the clock; bans", binanceSpot),
+		binanceRow("binance-futures", "Binance USDⓈ-M futures: weight of an address, orders of an account, by the clock; bans", binanceFutures),
+		bybitRow(),
+		krakenRow(),
+		coinbaseRow(),
+		okxRow(),
+		cmeRow(),
+		etherscanRow(),
+	}
+}
+
+func bybitRow() *tableRow {
+	return &tableRow{
 		name: "bybit", about: "Bybit's API v5: a second of an endpoint, refused with 200; 403 and a ban for an address",
 		limits: []limitSet{
 			{"bybit", []provider.Policy{policy("requests", 600, provider.Requests, 5*time.Second, provider.Rolling, provider.IP)}},
@@ -40,8 +51,11 @@ var exchanges = []*tableRow{
 				a.set("X-Bapi-Limit-Reset-Timestamp", milliOf(a.now.Add(a.wait)))
 			}
 		},
-	},
-	{
+	}
+}
+
+func krakenRow() *tableRow {
+	return &tableRow{
 		name: "kraken", about: "Kraken's spot REST API: a counter that decays, refused with 200; histories count twice, orders not",
 
 		limits: []limitSet{
@@ -64,8 +78,11 @@ var exchanges = []*tableRow{
 				a.status = http.StatusOK
 			}
 		},
-	},
-	{
+	}
+}
+
+func coinbaseRow() *tableRow {
+	return &tableRow{
 		name: "coinbase", about: "Coinbase Exchange: lazily filled buckets, of a profile, or of an address without a key",
 
 		limits: []limitSet{
@@ -83,8 +100,11 @@ var exchanges = []*tableRow{
 				a.body = object{"message": map[bool]string{true: "Public rate limit exceeded", false: "Private rate limit exceeded"}[a.by.Scope == provider.IP]}
 			}
 		},
-	},
-	{
+	}
+}
+
+func okxRow() *tableRow {
+	return &tableRow{
 		name: "okx", about: "OKX's API v5: two seconds of an endpoint and instrument; orders of a sub-account",
 		limits: []limitSet{
 			{"okx", []provider.Policy{policy("orders", 1000, provider.Orders, 2*time.Second, provider.Rolling, provider.Key)}},
@@ -113,8 +133,11 @@ var exchanges = []*tableRow{
 				a.body = map[bool]object{true: {"code": "50061", "msg": "Sub-account rate limit exceeded. Please try again later."}, false: {"code": "50011", "msg": "Too Many Requests"}}[a.by.Name == "orders"]
 			}
 		},
-	},
-	{
+	}
+}
+
+func cmeRow() *tableRow {
+	return &tableRow{
 		name: "cme", about: "CME's messaging controls, over HTTP: three seconds that begin with a message, rejects and log-out",
 		limits: []limitSet{
 			{"cme", []provider.Policy{
@@ -133,8 +156,11 @@ var exchanges = []*tableRow{
 				a.body = object{"message": "reject", "reason": "message rate above the reject threshold"}
 			}
 		},
-	},
-	{
+	}
+}
+
+func etherscanRow() *tableRow {
+	return &tableRow{
 		name: "etherscan", about: "Etherscan's API: refused with 200, in words; without a key one in five seconds",
 		limits: []limitSet{{"etherscan", []provider.Policy{
 			policy("requests", 3, provider.Requests, time.Second, provider.Calendar, provider.Key), policy("day", 100_000, provider.Requests, day, provider.Calendar, provider.Key),
@@ -155,7 +181,7 @@ var exchanges = []*tableRow{
 			}[a.by.Name]
 			a.body = object{"status": "0", "message": "NOTOK", "result": says}
 		},
-	},
+	}
 }
 
 var okxInstrument = regexp.MustCompile(`"instId"\s*:\s*"([^"]{1,60})"`)

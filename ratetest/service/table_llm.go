@@ -11,8 +11,17 @@ import (
 )
 
 // Language models.
-var llms = []*tableRow{
-	{
+func llms() []*tableRow {
+	return []*tableRow{
+		groqRow(),
+		azureOpenaiRow(),
+		geminiRow(),
+		mistralRow(),
+	}
+}
+
+func groqRow() *tableRow {
+	return &tableRow{
 		name: "groq", about: "Groq's API: requests and tokens, of a minute and of a day",
 		limits: []limitSet{
 			{"groq:free", []provider.Policy{
@@ -48,8 +57,11 @@ var llms = []*tableRow{
 			kind, _, _ := strings.Cut(a.by.Name, " ")
 			a.body = object{"error": object{"message": says, "type": kind, "code": "rate_limit_exceeded"}}
 		},
-	},
-	{
+	}
+}
+
+func azureOpenaiRow() *tableRow {
+	return &tableRow{
 		name: "azure-openai", about: "Azure OpenAI: tokens of a minute, and requests of its tenth, of a deployment",
 		limits: []limitSet{{"azure-openai", []provider.Policy{
 			policy("requests", 120, provider.Requests, 10*time.Second, provider.Calendar, provider.Model), policy("tokens", 120_000, provider.Tokens, time.Minute, provider.Calendar, provider.Model),
@@ -80,8 +92,11 @@ var llms = []*tableRow{
 			}
 			a.body = object{"error": object{"code": "429", "message": says}}
 		},
-	},
-	{
+	}
+}
+
+func geminiRow() *tableRow {
+	return &tableRow{
 		name: "gemini", about: "The Gemini API's free tier: everything in the body of a refusal",
 		limits: []limitSet{{"gemini", []provider.Policy{
 			policy("GenerateRequestsPerMinutePerProjectPerModel-FreeTier", 10, provider.Requests, time.Minute, provider.Anchored, provider.Model),
@@ -117,8 +132,11 @@ var llms = []*tableRow{
 			}
 			a.body = object{"error": object{"code": 429, "message": says, "status": "RESOURCE_EXHAUSTED", "details": details}}
 		},
-	},
-	{
+	}
+}
+
+func mistralRow() *tableRow {
+	return &tableRow{
 		name: "mistral", about: "Mistral's API: requests and tokens of a minute that rolls, and never when to come back",
 		limits: []limitSet{{"mistral", []provider.Policy{
 			policy("requests", 50, provider.Requests, time.Minute, provider.Rolling, provider.Model), policy("tokens", 50_000, provider.Tokens, time.Minute, provider.Rolling, provider.Model),
@@ -136,5 +154,5 @@ var llms = []*tableRow{
 			a.set("X-Ratelimit-Tokens-Query-Cost", a.Tokens+a.Output)
 			a.refused(object{"object": "error", "message": "Rate limit exceeded", "type": "rate_limited", "param": nil, "code": "1300", "raw_status_code": 429})
 		},
-	},
+	}
 }

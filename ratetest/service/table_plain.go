@@ -9,17 +9,29 @@ import (
 	"github.com/paceline-go/paceline/provider"
 )
 
-// ietfLimits are those of the draft's examples.
-var ietfLimits = []provider.Policy{
-	policy("burst", 100, provider.Requests, time.Minute, provider.Anchored, provider.Key),
-	policy("daily", 1000, provider.Requests, day, provider.Anchored, provider.Key),
+// ietfLimits() are those of the draft's examples.
+func ietfLimits() []provider.Policy {
+	return []provider.Policy{
+		policy("burst", 100, provider.Requests, time.Minute, provider.Anchored, provider.Key),
+		policy("daily", 1000, provider.Requests, day, provider.Anchored, provider.Key),
+	}
 }
 
 // What is nobody's in particular: the drafts, and the fields that many send.
-var plains = []*tableRow{
-	{
+func plains() []*tableRow {
+	return []*tableRow{
+		ietfRow(),
+		cloudflareRow(),
+		genericRow(),
+		xRatelimitEpochRow(),
+		xRatelimitSecondsRow(),
+	}
+}
+
+func ietfRow() *tableRow {
+	return &tableRow{
 		name: "ietf", about: "The IETF draft's RateLimit fields; ietf:07 and ietf:06 are its earlier generations",
-		limits:  []limitSet{{"ietf", ietfLimits}, {"ietf:07", ietfLimits}, {"ietf:06", ietfLimits}},
+		limits:  []limitSet{{"ietf", ietfLimits()}, {"ietf:07", ietfLimits()}, {"ietf:06", ietfLimits()}},
 		assumed: "both limits are the draft's examples; it leaves open how they count: in intervals that begin with a request",
 		speak: func(a *reply) {
 			var windows []string
@@ -44,8 +56,11 @@ var plains = []*tableRow{
 				a.retryAfter()
 			}
 		},
-	},
-	{
+	}
+}
+
+func cloudflareRow() *tableRow {
+	return &tableRow{
 		name: "cloudflare", about: "Cloudflare's client API",
 		limits: []limitSet{
 			{"cloudflare", []provider.Policy{policy("requests", 1200, provider.Requests, 5*time.Minute, provider.Anchored, provider.Key)}},
@@ -60,8 +75,11 @@ var plains = []*tableRow{
 				a.retryAfter()
 			}
 		},
-	},
-	{
+	}
+}
+
+func genericRow() *tableRow {
+	return &tableRow{
 		name: "generic", about: "Any server: 429 and Retry-After, in seconds, or with generic:date as a date",
 		limits: []limitSet{
 			{"generic", []provider.Policy{policy("requests", 100, provider.Requests, time.Minute, provider.Rolling, provider.Key)}},
@@ -79,8 +97,11 @@ var plains = []*tableRow{
 				}
 			}
 		},
-	},
-	{
+	}
+}
+
+func xRatelimitEpochRow() *tableRow {
+	return &tableRow{
 		name: "x-ratelimit-epoch", about: "X-RateLimit fields whose reset counts from 1970",
 		limits:  []limitSet{{"x-ratelimit-epoch", []provider.Policy{policy("requests", 60, provider.Requests, time.Minute, provider.Calendar, provider.Key)}}},
 		assumed: "the limit is made up, of minutes of the clock",
@@ -89,8 +110,11 @@ var plains = []*tableRow{
 			a.fields("X-RateLimit-", l, secondOf(l.Whole))
 			a.refused(object{"error": "too many requests"})
 		},
-	},
-	{
+	}
+}
+
+func xRatelimitSecondsRow() *tableRow {
+	return &tableRow{
 		name: "x-ratelimit-seconds", about: "X-RateLimit fields whose reset counts from now",
 		limits:  []limitSet{{"x-ratelimit-seconds", []provider.Policy{policy("requests", 60, provider.Requests, time.Minute, provider.Anchored, provider.Key)}}},
 		assumed: "the limit is made up, of minutes that begin with a request",
@@ -99,5 +123,5 @@ var plains = []*tableRow{
 			a.fields("X-RateLimit-", l, a.in(l.Whole))
 			a.refused(object{"error": "too many requests"})
 		},
-	},
+	}
 }

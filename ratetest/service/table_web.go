@@ -14,8 +14,24 @@ import (
 )
 
 // APIs of the web.
-var webs = []*tableRow{
-	{
+func webs() []*tableRow {
+	return []*tableRow{
+		herokuRow(),
+		githubRow(),
+		shopifyRow(),
+		stripeRow(),
+		discordRow(),
+		xRow(),
+		slackRow(),
+		notionRow(),
+		redditRow(),
+		oktaRow(),
+		atlassianRow(),
+	}
+}
+
+func herokuRow() *tableRow {
+	return &tableRow{
 		name: "heroku", about: "Heroku's Platform API: what is left of a bucket, and nothing else",
 		limits: []limitSet{
 			{"heroku", []provider.Policy{policy("requests", 4500, provider.Requests, time.Hour, provider.Bucket, provider.Key)}},
@@ -26,8 +42,11 @@ var webs = []*tableRow{
 			a.refused(object{"id": "rate_limit", "message": "Your account reached the API rate limit\nPlease wait a few minutes before making new requests",
 				"url": "https://devcenter.heroku.com/articles/platform-api-reference#rate-limits"})
 		},
-	},
-	{
+	}
+}
+
+func githubRow() *tableRow {
+	return &tableRow{
 		name: "github", about: "GitHub's REST API: primary limits, and secondary ones of requests at once",
 
 		limits: []limitSet{
@@ -69,8 +88,11 @@ var webs = []*tableRow{
 			}
 			a.body = object{"message": "API rate limit exceeded for user ID 1.", "documentation_url": about}
 		},
-	},
-	{
+	}
+}
+
+func shopifyRow() *tableRow {
+	return &tableRow{
 		name: "shopify", about: "Shopify's Admin API: REST by calls in a leaking bucket, GraphQL by the cost of queries",
 
 		limits: []limitSet{
@@ -112,8 +134,11 @@ var webs = []*tableRow{
 			cost["actualQueryCost"] = nil
 			a.body = object{"errors": []object{{"message": "Throttled", "extensions": object{"code": "THROTTLED"}}}, "extensions": object{"cost": cost}}
 		},
-	},
-	{
+	}
+}
+
+func stripeRow() *tableRow {
+	return &tableRow{
 		name: "stripe", about: "Stripe's API: a field says which limiter refused",
 		limits: []limitSet{
 			{"stripe", []provider.Policy{policy("requests", 100, provider.Requests, time.Second, provider.Bucket, provider.Key)}},
@@ -134,8 +159,11 @@ var webs = []*tableRow{
 				a.set("Stripe-Rate-Limited-Reason", reason)
 			}
 		},
-	},
-	{
+	}
+}
+
+func discordRow() *tableRow {
+	return &tableRow{
 		name: "discord", about: "Discord's API: the bucket of a route, and a limit of the bot's",
 		limits: []limitSet{
 			{"discord", []provider.Policy{policy("requests", 50, provider.Requests, time.Second, provider.Anchored, provider.Key)}},
@@ -164,8 +192,11 @@ var webs = []*tableRow{
 			a.retryAfter()
 			a.body = object{"message": "You are being rate limited.", "retry_after": host.RoundUp(a.wait, time.Millisecond).Seconds(), "global": a.by.Name != "route"}
 		},
-	},
-	{
+	}
+}
+
+func xRow() *tableRow {
+	return &tableRow{
 		name: "x", about: "X's API v2: windows of 15 minutes, of a user and an endpoint",
 		limits:  []limitSet{{"x", []provider.Policy{policy("15 minutes", 900, provider.Requests, 15*time.Minute, provider.Anchored, provider.Route)}}},
 		assumed: "the limit of each endpoint is that of the documentation's example",
@@ -175,8 +206,11 @@ var webs = []*tableRow{
 			a.fields("X-Rate-Limit-", l, secondOf(l.Whole))
 			a.refused(object{"title": "Too Many Requests", "detail": "Too Many Requests", "type": "about:blank", "status": 429})
 		},
-	},
-	{
+	}
+}
+
+func slackRow() *tableRow {
+	return &tableRow{
 		name: "slack", about: "Slack's Web API: Retry-After when it refuses, and nothing before",
 
 		limits: []limitSet{
@@ -194,8 +228,11 @@ var webs = []*tableRow{
 				a.retryAfter()
 			}
 		},
-	},
-	{
+	}
+}
+
+func notionRow() *tableRow {
+	return &tableRow{
 		name: "notion", about: "Notion's API: a budget for each minute, of each connection",
 		limits: []limitSet{
 			{"notion", []provider.Policy{policy("requests", 180, provider.Requests, time.Minute, provider.Anchored, provider.Key)}},
@@ -212,8 +249,11 @@ var webs = []*tableRow{
 				a.retryAfter()
 			}
 		},
-	},
-	{
+	}
+}
+
+func redditRow() *tableRow {
+	return &tableRow{
 		name: "reddit", about: "Reddit's Data API: what is used and left of ten minutes",
 		limits: []limitSet{
 			{"reddit", []provider.Policy{policy("requests", 1000, provider.Requests, 10*time.Minute, provider.Anchored, provider.Key)}},
@@ -225,8 +265,11 @@ var webs = []*tableRow{
 			a.set("X-Ratelimit-Reset", a.in(l.Whole))
 			a.refused(object{"message": "Too Many Requests", "error": 429})
 		},
-	},
-	{
+	}
+}
+
+func oktaRow() *tableRow {
+	return &tableRow{
 		name: "okta", about: "Okta's API: minutes of an endpoint, and requests at once",
 		limits: []limitSet{{"okta", []provider.Policy{
 			policy("requests", 600, provider.Requests, time.Minute, provider.Anchored, provider.Route), policy("concurrent", 75, provider.Concurrent, 0, provider.Concurrency, provider.Key),
@@ -243,8 +286,11 @@ var webs = []*tableRow{
 				a.set("X-Rate-Limit-Reset", secondOf(a.now)+60)
 			}
 		},
-	},
-	{
+	}
+}
+
+func atlassianRow() *tableRow {
+	return &tableRow{
 		name: "atlassian", about: "Jira's and Confluence's API: points of an hour, and bursts of an endpoint",
 		limits: []limitSet{
 			{"atlassian", []provider.Policy{policy("weight", 65_000, provider.Weight, time.Hour, provider.Calendar, provider.Key)}},
@@ -270,7 +316,7 @@ var webs = []*tableRow{
 				a.retryAfter()
 			}
 		},
-	},
+	}
 }
 
 var connection = regexp.MustCompile(`\b(?:first|last)\s*:\s*([0-9]{1,5})`)
