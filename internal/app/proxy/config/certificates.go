@@ -15,7 +15,7 @@ type tlsFiles struct {
 
 func (r *reader) listenTLS(n *node) *tls.Config {
 	var t tlsFiles
-	yamlfile.Mapping(r, n, "tls", listenTLSFields, &t)
+	yamlfile.Mapping(r, n, "tls", listenTLSFields(), &t)
 	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: r.certificates(n, &t)}
 	if t.cert == nil && t.key == nil {
 		r.Refuse(n, "tls: cert and key are missing")
@@ -28,7 +28,7 @@ func (r *reader) listenTLS(n *node) *tls.Config {
 
 func (r *reader) upstreamTLS(n *node) *tls.Config {
 	var t tlsFiles
-	yamlfile.Mapping(r, n, "tls", upstreamTLSFields, &t)
+	yamlfile.Mapping(r, n, "tls", upstreamTLSFields(), &t)
 	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.serverName, Certificates: r.certificates(n, &t)}
 	if t.ca != nil {
 		c.RootCAs = r.authorities(t.ca, "ca")

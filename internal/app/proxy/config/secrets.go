@@ -17,7 +17,9 @@ import (
 
 // No error here has a value in it that may be a secret, also where one is written in the wrong place.
 
-var aClientKey = yamlfile.Form{"anyOf": []yamlfile.Form{{"type": "string", "pattern": "^sha256:[0-9a-fA-F]{64}$"}, yamlfile.Object(clientKeyFields)}}
+func aClientKey() yamlfile.Form {
+	return yamlfile.Form{"anyOf": []yamlfile.Form{{"type": "string", "pattern": "^sha256:[0-9a-fA-F]{64}$"}, yamlfile.Object(clientKeyFields())}}
+}
 
 // content is the text of a file.
 func (r *reader) content(name string) ([]byte, error) {
@@ -100,7 +102,7 @@ func (r *reader) keys(n *node) (all []proxy.Key) {
 		if !r.isKey(item) {
 			continue
 		}
-		yamlfile.Mapping(r, item, "keys", keyFields, &w)
+		yamlfile.Mapping(r, item, "keys", keyFields(), &w)
 		value, from := r.value(item, &w)
 		k := proxy.Key{Name: w.name, Secret: proxy.Secret(value), Limits: w.limits}
 		if from != "" {
@@ -153,7 +155,7 @@ func (r *reader) clientKey(n *node) (hash proxy.KeyHash, from string, ok bool) {
 		return hash, "", false
 	}
 	var w written
-	yamlfile.Mapping(r, n, "keys", clientKeyFields, &w)
+	yamlfile.Mapping(r, n, "keys", clientKeyFields(), &w)
 	if w.sha256 != nil && w.env == nil && w.file == nil && w.secret == nil {
 		b, err := hex.DecodeString(w.sha256.Value)
 		if err != nil || len(b) != len(hash) {

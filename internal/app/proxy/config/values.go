@@ -93,11 +93,11 @@ var scopes = map[string]provider.Scope{"key": provider.Key, "all": provider.IP, 
 
 var ruleNames = []string{"rolling", "bucket"}
 
-var (
-	aRateOf = yamlfile.Form{"type": "string", "pattern": `^\s*[$0-9]`, "examples": []string{"500/m", "200000 tokens/d", "5USD/d"}}
-	aLimit  = yamlfile.Form{"anyOf": []yamlfile.Form{aRateOf, yamlfile.Object(limitFields, "limit")}}
-	rates   = yamlfile.ListOf(aRateOf)
-)
+var aRateOf = yamlfile.Form{"type": "string", "pattern": `^\s*[$0-9]`, "examples": []string{"500/m", "200000 tokens/d", "5USD/d"}}
+
+func aLimit() yamlfile.Form {
+	return yamlfile.Form{"anyOf": []yamlfile.Form{aRateOf, yamlfile.Object(limitFields(), "limit")}}
+}
 
 // rate reads a limit that says what it counts.
 func (r *reader) rate(n *node, what string) (l rate.Limit) {
@@ -136,7 +136,7 @@ func (r *reader) upstreamLimits(n *node, u *proxy.Upstream) {
 	for item := range yamlfile.Items(r, n, "limits") {
 		var l proxy.Limit
 		if item.Kind == yaml.MappingNode {
-			yamlfile.Mapping(r, item, "limits", limitFields, &l)
+			yamlfile.Mapping(r, item, "limits", limitFields(), &l)
 			if yamlfile.Member(item, "limit") == nil {
 				r.Refuse(item, "limit is missing in limits")
 			}
