@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/dunglas/httpsfv"
@@ -115,8 +116,9 @@ func (r *reading) anybody() {
 		p.Limit = r.limit(prefix + "Limit").N
 		r.add(p, ServiceLimit{Remaining: r.count(prefix + "Remaining"), Used: r.count(prefix + "Used"), Reset: reset})
 	}
-	for i := range kong {
-		r.state(&kong[i])
+	fields := kong()
+	for i := range fields {
+		r.state(&fields[i])
 	}
 }
 
@@ -167,15 +169,17 @@ func (r *reading) waitInstead(names ...string) {
 
 // kong are the fields of the gateway of this name and of others like it: a limit per window. Months are of no one length, so theirs is
 // not said.
-var kong = []stated{
-	{names: "X-RateLimit-*-Second", is: named("second", per(0, Requests, time.Second, Calendar, ""))},
-	{names: "X-RateLimit-*-Minute", is: named("minute", per(0, Requests, time.Minute, Calendar, ""))},
-	{names: "X-RateLimit-*-Hour", is: named("hour", per(0, Requests, time.Hour, Calendar, ""))},
-	{names: "X-RateLimit-*-Day", is: named("day", per(0, Requests, day, Calendar, ""))},
-	{names: "X-RateLimit-*-Month", is: named("month", per(0, Requests, 0, "", ""))},
-	{names: "X-RateLimit-*-Quota-Minute", is: named("minute", per(0, Requests, time.Minute, "", ""))},
-	{names: "X-RateLimit-*-Quota-Month", is: named("month", per(0, Requests, 0, "", ""))},
-}
+var kong = sync.OnceValue(func() []stated {
+	return []stated{
+		{names: "X-RateLimit-*-Second", is: named("second", per(0, Requests, time.Second, Calendar, ""))},
+		{names: "X-RateLimit-*-Minute", is: named("minute", per(0, Requests, time.Minute, Calendar, ""))},
+		{names: "X-RateLimit-*-Hour", is: named("hour", per(0, Requests, time.Hour, Calendar, ""))},
+		{names: "X-RateLimit-*-Day", is: named("day", per(0, Requests, day, Calendar, ""))},
+		{names: "X-RateLimit-*-Month", is: named("month", per(0, Requests, 0, "", ""))},
+		{names: "X-RateLimit-*-Quota-Minute", is: named("minute", per(0, Requests, time.Minute, "", ""))},
+		{names: "X-RateLimit-*-Quota-Month", is: named("month", per(0, Requests, 0, "", ""))},
+	}
+})
 
 // ietf reads the draft's fields and reports whether there were any.
 func (r *reading) ietf() bool {

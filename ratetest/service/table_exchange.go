@@ -14,9 +14,9 @@ import (
 // Exchanges.
 func exchanges() []*tableRow {
 	return []*tableRow{
-		binanceRow("binance", "Binance's API, as spot", binanceSpot),
-		binanceRow("binance-spot", "Binance spot: weight of an address, orders of an account, by the clock; bans", binanceSpot),
-		binanceRow("binance-futures", "Binance USDⓈ-M futures: weight of an address, orders of an account, by the clock; bans", binanceFutures),
+		binanceRow("binance", "Binance's API, as spot", binanceSpot()),
+		binanceRow("binance-spot", "Binance spot: weight of an address, orders of an account, by the clock; bans", binanceSpot()),
+		binanceRow("binance-futures", "Binance USDⓈ-M futures: weight of an address, orders of an account, by the clock; bans", binanceFutures()),
 		bybitRow(),
 		krakenRow(),
 		coinbaseRow(),
@@ -199,18 +199,21 @@ func interval(d time.Duration) string {
 	return fmt.Sprint(int64(d/time.Second)) + "S"
 }
 
-var (
-	binanceSpot = limitSet{"binance", []provider.Policy{
+func binanceSpot() limitSet {
+	return limitSet{"binance", []provider.Policy{
 		policy("weight", 6000, provider.Weight, time.Minute, provider.Calendar, provider.IP),
 		policy("orders", 100, provider.Orders, 10*time.Second, provider.Calendar, provider.Key),
 		policy("orders per day", 200_000, provider.Orders, day, provider.Calendar, provider.Key),
 	}}
-	binanceFutures = limitSet{"binance:futures", []provider.Policy{
+}
+
+func binanceFutures() limitSet {
+	return limitSet{"binance:futures", []provider.Policy{
 		policy("weight", 2400, provider.Weight, time.Minute, provider.Calendar, provider.IP),
 		policy("orders", 300, provider.Orders, 10*time.Second, provider.Calendar, provider.Key),
 		policy("orders per minute", 1200, provider.Orders, time.Minute, provider.Calendar, provider.Key),
 	}}
-)
+}
 
 // binanceRow is one of its markets.
 func binanceRow(name, about string, limits limitSet) *tableRow {
