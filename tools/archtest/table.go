@@ -50,7 +50,7 @@ var Table = []Package{
 	{Name: "lab/sim/scenario", Ours: "lab/sim/fleet limit fairshare ratetest/latency internal/app/yamlfile lab/strategy", Std: "any", Modules: "go.yaml.in/yaml/v3"},
 	{Name: "lab/parallel", Std: "context runtime sync"},
 	{Name: "lab/sim/compare", Ours: "lab/sim/fleet fairshare lab/parallel lab/strategy", Std: "any"},
-	{Name: "limit/limittest", Ours: "limit/mono limit ratetest/rule lab/sim", Std: pure + " testing"},
+	{Name: "limit/limittest", Ours: "limit/mono limit", Std: pure + " testing"},
 
 	// Words on the wire.
 	{Name: "tokens", Std: "any"},
@@ -122,11 +122,11 @@ var Table = []Package{
 	{Name: "lab/proxybench", Ours: "limit/mono internal/core/ceiling ratetest/rule internal/testkit/daemon internal/text/table", Std: "any"},
 	{Name: "lab/targets", Ours: "limit ratetest/latency fairshare lab/parallel lab/strategy lab/sim/fleet lab/sim/compare internal/text/table", Std: "any"},
 	{Name: "lab/baselines", Ours: "limit/mono ratetest/latency limit fairshare ratetest/rule limit/window lab/sim lab/sim/fleet lab/strategy lab/bench internal/text/table", Std: pure + " context encoding/json io math/rand/v2 unicode/utf8"},
+	{Name: "lab/laws"},
 
 	// Help for the tests.
 	{Name: "internal/testkit/browser", Ours: "internal/testkit/need", Std: "any"},
 	{Name: "internal/testkit/corpus", Ours: "provider", Std: "any"},
-	{Name: "internal/testkit/doors"},
 	{Name: "tools/mutate", Std: "any"},
 	{Name: "internal/testkit/fakeconn", Std: "bufio context fmt io net net/http sync"},
 	{Name: "internal/testkit/golden", Std: "any"},

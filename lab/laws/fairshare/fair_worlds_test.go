@@ -11,6 +11,7 @@ import (
 	"github.com/paceline-go/paceline/lab/sim/fleet"
 	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/ratetest/latency"
 )
 
@@ -26,9 +27,19 @@ type fairWorld struct {
 }
 
 const (
+	ms     = time.Millisecond
 	minute = time.Minute
 	hour   = time.Hour
 )
+
+func at(d time.Duration) mono.Time { return mono.Time(d) }
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
 
 var (
 	near    = latency.Uniform(20*ms, 40*ms)

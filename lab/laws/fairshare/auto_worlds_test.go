@@ -201,3 +201,35 @@ func TestAutoWorlds(t *testing.T) {
 		})
 	}
 }
+
+// Among five, shares are as even as those of Fair, which is told the limit, and no more is refused: in the mean over seeds, as single ones
+// differ.
+func TestAutoIsAsFair(t *testing.T) {
+	if testing.Short() {
+		t.Skip("twenty minutes of 60 fleets")
+	}
+	for _, w := range autoWorlds {
+		if !w.server.Silent || w.server.Window > time.Second || w.name == "far away" {
+			continue
+		}
+		mean := func(fair bool) (cv, refused float64) {
+			w := w
+			w.fair = fair
+			const seeds = 10
+			for seed := range uint64(seeds) {
+				each, v, _ := w.try(5, 20, seed)
+				cv += v / seeds
+				for _, m := range each {
+					refused += float64(m.refused) / seeds
+				}
+			}
+			return cv, refused
+		}
+		autoCV, autoRefused := mean(false)
+		fairCV, fairRefused := mean(true)
+		t.Logf("%s: CV %.0f %%, %.0f refused; Fair: %.0f %%, %.0f", w.name, autoCV, autoRefused, fairCV, fairRefused)
+		if autoCV > fairCV+12 || autoRefused > fairRefused {
+			t.Errorf("%s: CV %.0f %%, %.0f refused; Fair: %.0f %%, %.0f", w.name, autoCV, autoRefused, fairCV, fairRefused)
+		}
+	}
+}
