@@ -1,9 +1,11 @@
-// Package archtest checks what the compiler does not: that packages import only what the table allows, that the core reads
-// no clock and starts nothing, that functions and folders keep to a size, and that no file has what should not be
-// published. Its test runs it on this module; to allow a package something, change the table in table.go and say why in
+// Package archtest checks what the compiler does not. Packages import only what the table allows. No
+// import crosses the borders of library, program and laboratory. The core reads no clock and starts
+// nothing. Functions and folders keep to a size, and no file has what should not be published. Its test
+// runs it on this module; to allow a package something, change the table in table.go and say why in
 // ARCHITECTURE.md.
 //
-// It reads every file that is not a test, whatever its build tags.
+// It reads every file, whatever its build tags. Tests are held to the borders and to what may be
+// published, and to nothing else.
 package archtest
 
 import (
@@ -37,6 +39,9 @@ func Sources(fsys fs.FS, module string, table []Package) ([]Violation, error) {
 	c := checker{module: module, table: table, fset: token.NewFileSet()}
 	var errs []error
 	err := goFiles(fsys, false, func(name string) error {
+		if isTest(name) {
+			return nil
+		}
 		src, err := fs.ReadFile(fsys, name)
 		if err != nil {
 			return err
@@ -59,8 +64,8 @@ func sorted(found []Violation) []Violation {
 	return found
 }
 
-// goFiles calls visit with each Go file below fsys that is no test, in order. Like the go command it leaves out testdata,
-// vendor, what begins with a dot or an underscore, and, unless nested, modules of their own.
+// goFiles calls visit with each Go file below fsys, tests too, in order. Like the go command it leaves
+// out testdata, vendor, what begins with a dot or an underscore, and, unless nested, modules of their own.
 func goFiles(fsys fs.FS, nested bool, visit func(name string) error) error {
 	return fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -77,12 +82,22 @@ func goFiles(fsys fs.FS, nested bool, visit func(name string) error) error {
 			}
 			return nil
 		}
-		if hidden || !strings.HasSuffix(base, ".go") || strings.HasSuffix(base, "_test.go") {
+		if hidden || !strings.HasSuffix(base, ".go") {
 			return nil
 		}
 		return visit(name)
 	})
 }
+
+// packageOf returns how the table calls the package of a file.
+func packageOf(name string) string {
+	if folder := path.Dir(name); folder != "." {
+		return folder
+	}
+	return Root
+}
+
+func isTest(name string) bool { return strings.HasSuffix(name, "_test.go") }
 
 type checker struct {
 	module string
@@ -97,10 +112,7 @@ func (c *checker) add(pos token.Pos, format string, args ...any) {
 }
 
 func (c *checker) file(name string, file *ast.File) {
-	pkg := path.Dir(name)
-	if pkg == "." {
-		pkg = Root
-	}
+	pkg := packageOf(name)
 	i := slices.IndexFunc(c.table, func(p Package) bool { return p.Name == pkg })
 	if i < 0 {
 		c.add(file.Package, "package %s is not in the table: add it to tools/archtest/table.go and to ARCHITECTURE.md", pkg)

@@ -27,6 +27,17 @@ func TestSources(t *testing.T) {
 	}
 }
 
+// The imports of this module and of those nested in it, tests included, against the borders.
+func TestCrossings(t *testing.T) {
+	found, err := Crossings(os.DirFS(root), module, Borders)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, v := range found {
+		t.Error(v)
+	}
+}
+
 // The functions and folders of this module, and of those nested in it.
 func TestSizes(t *testing.T) {
 	found, err := Sizes(os.DirFS(root))
@@ -143,7 +154,7 @@ func TestPlanted(t *testing.T) {
 		{"module of others", "limit/a.go", "package limit\nimport _ \"golang.org/x/time/rate\"", "2: limit imports golang.org/x/time/rate"},
 		{"module of others, of a sister's name", "provider/a.go", "package quota\nimport _ \"github.com/dunglas/httpsfvx\"", "2: provider imports github.com/dunglas/httpsfvx"},
 		{"module named in the table", "provider/a.go", "package quota\nimport _ \"github.com/dunglas/httpsfv\"", ""},
-		{"module under cmd", "cmd/paceline/a.go", "package main\nimport _ \"github.com/spf13/cobra\"\nimport _ \"" + module + "/lab/sim\"", ""},
+		{"module under cmd", "cmd/paceline/a.go", "package main\nimport _ \"github.com/spf13/cobra\"\nimport _ \"" + module + "/internal/app/run\"", ""},
 		{"asserted", "transport/a.go", "package transport\nimport \"" + module + "/limit\"\nvar _, is = l.(limit.Keeper)",
 			"3: transport asserts limit.Keeper"},
 		{"asserted by a switch", "transport/a.go",
@@ -209,6 +220,55 @@ func TestPlanted(t *testing.T) {
 				c.file:             {Data: []byte(c.src)},
 			}
 			found, err := Sources(fsys, module, Table)
+			if err != nil {
+				t.Fatal(err)
+			}
+			expect(t, found, c.file, c.want)
+		})
+	}
+}
+
+// Each import across a border must be found, in tests too; each within one, or through an opening, must pass.
+func TestPlantedCrossings(t *testing.T) {
+	for _, c := range []struct {
+		file, imported string
+		want           string // part of the message; empty: no violation
+	}{
+		{"limit/a.go", "lab/sim", "2: limit imports lab/sim across the border of lab: the others"},
+		{"limit/a_test.go", "lab/sim", "2: limit imports lab/sim across the border of lab"},
+		{"gate_test.go", "lab", "2: paceline imports lab across the border of lab"},
+		{"internal/testkit/doors/a_test.go", "lab/sim/fleet", "2: internal/testkit/doors imports lab/sim/fleet across"},
+		{"internal/app/run/a.go", "lab/strategy", "2: internal/app/run imports lab/strategy across"},
+		{"contrib/grpc/a_test.go", "lab/sim", "2: contrib/grpc imports lab/sim across"},
+		{"lab/laws/limit/a_test.go", "lab/sim", ""},
+		{"labour/a.go", "lab/sim", "2: labour imports lab/sim across"},
+		{"lab/sim/a.go", "labour", ""},
+		{"lab/micro/run/a.go", "lab/micro/table", ""},
+		{unmoved + "/a_test.go", "lab/sim", ""},
+
+		{"gate_test.go", "contrib/xrate", "2: paceline imports contrib/xrate across the border of contrib"},
+		{"cmd/paceline/a.go", "contrib/xrate", "2: cmd/paceline imports contrib/xrate across"},
+		{"contrib/grpc/a.go", "contrib/xrate", ""},
+		{"contrib/xrate/a.go", "limit", ""},
+		{"lab/targets/a_test.go", "tools/archtest", "2: lab/targets imports tools/archtest across the border of tools"},
+		{"lab/bench/a.go", "cmd/paceline", "2: lab/bench imports cmd/paceline across the border of cmd"},
+		{"lab/bench/a.go", "lab/cmd/paceline-lab", ""},
+
+		{"internal/app/run/a.go", "internal/testkit/need", "2: internal/app/run imports internal/testkit/need across the border of internal/testkit"},
+		{"cmd/paceline/a.go", "internal/testkit/need", "2: cmd/paceline imports internal/testkit/need across"},
+		{"cmd/paceline/a_test.go", "internal/testkit/need", ""},
+		{"limit/a_test.go", "internal/testkit/golden", ""},
+		{"internal/testkit/browser/a.go", "internal/testkit/need", ""},
+		{"lab/proxybench/a.go", "internal/testkit/daemon", ""},
+		{"tools/mutate/a.go", "internal/testkit/need", ""},
+	} {
+		t.Run(c.file+" imports "+c.imported, func(t *testing.T) {
+			fsys := fstest.MapFS{
+				"contrib/grpc/go.mod": {},
+				"lab/micro/go.mod":    {},
+				c.file:                {Data: []byte("package p\nimport _ \"" + module + "/" + c.imported + "\"")},
+			}
+			found, err := Crossings(fsys, module, Borders)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -27,6 +27,9 @@ func Sizes(fsys fs.FS) ([]Violation, error) {
 	var errs []error
 	siblings := map[string][]string{} // by folder and first word
 	err := goFiles(fsys, true, func(name string) error {
+		if isTest(name) {
+			return nil
+		}
 		word, _, _ := strings.Cut(strings.TrimSuffix(path.Base(name), ".go"), "_")
 		word = path.Join(path.Dir(name), word)
 		siblings[word] = append(siblings[word], name)
@@ -36,13 +39,9 @@ func Sizes(fsys fs.FS) ([]Violation, error) {
 		return nil
 	})
 	for _, word := range slices.Sorted(maps.Keys(siblings)) {
-		folder := path.Dir(word)
-		if folder == "." {
-			folder = Root
-		}
 		if names := siblings[word]; len(names) > mostSiblings {
 			found = append(found, Violation{names[0], 1, fmt.Sprintf("%d files of %s begin with %s, more than %d: make them a package in a folder of their own",
-				len(names), folder, path.Base(word), mostSiblings)})
+				len(names), packageOf(word), path.Base(word), mostSiblings)})
 		}
 	}
 	return sorted(found), errors.Join(append(errs, err)...)
