@@ -122,6 +122,10 @@ func TestUsers(t *testing.T) {
 		{"limit", "tools/mutate", false},
 		{"lab/strategy/slot", "limit", false},
 		{"internal/testkit/golden", "limit", true}, // in a test
+		{"limit", "lab/laws/limit", true},          // in a folder of tests alone
+		{"fairshare", "lab/laws/fairshare", true},
+		{"transport", "lab/laws/doors", true},
+		{"transport", "lab/laws/fairshare", false},
 	} {
 		if slices.Contains(users[c.pkg], c.user) != c.want {
 			t.Errorf("the tests of %s use %s: %v, want %v", c.user, c.pkg, !c.want, c.want)

@@ -10,6 +10,9 @@ import (
 
 // Users returns, by the folder of each package of the module, the folders of all whose tests are made with it, its own among them:
 // the tests of others cannot find a mutant of it. Programs that tests have go build are made without mutants, so those find none.
+//
+// Folders that hold tests alone count. So a mutant of limit or fairshare that their own tests miss is
+// judged by lab/laws, too.
 func (b *Builder) Users(ctx context.Context) (map[string][]string, error) {
 	list := func(args ...string) (string, error) {
 		out, err := b.command(ctx, append([]string{"list"}, args...)).Output()
