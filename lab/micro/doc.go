@@ -1,7 +1,7 @@
 // Package micro measures Paceline beside other limiters. It is a module of its own, so that what it compares with is no
 // dependency of Paceline.
 //
-//	cd bench
+//	cd lab/micro
 //	go run ./table                               ns per operation, aims and ratios; bytes; cold cache: half a minute
 //	go run ./pacing                              real time: share of the limit, worst window, lateness: 2 minutes
 //	go run ./run                                 `paceline run` beside hey: requests/s, CPU per request: some minutes

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/send/once"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
 	"github.com/paceline-go/paceline/pool/backoff"
 )
@@ -61,7 +62,7 @@ func (b *bench) made(c Config) *Run {
 	if b.network != nil {
 		over := newTransport(&r.c)
 		over.DialContext = b.network.Dial
-		r.sender.over(over)
+		r.sender.base = once.New(over)
 	}
 	return r
 }

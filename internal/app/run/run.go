@@ -300,7 +300,7 @@ func (r *Run) fail(err error) {
 
 // Close reads the results and the dead letters back, compares them with the input, and closes the files.
 func (r *Run) Close() (t Totals, err error) {
-	defer r.sender.closeIdle()
+	defer r.sender.base.CloseIdleConnections()
 	r.course.stop()
 	r.tally.mu.Lock()
 	defer r.tally.mu.Unlock()

@@ -9,13 +9,11 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/secret"
-	"github.com/paceline-go/paceline/internal/send/http1"
 	"github.com/paceline-go/paceline/internal/send/neterr"
 	"github.com/paceline-go/paceline/internal/send/once"
 	"github.com/paceline-go/paceline/limit"
@@ -24,7 +22,6 @@ import (
 // sender sends attempts over HTTP/1.1, each at most once.
 type sender struct {
 	base        *once.Base
-	direct      *http1.Client
 	header      []Template
 	query       []Template
 	timeout     time.Duration
@@ -42,26 +39,13 @@ type sender struct {
 
 func newSender(c *Config) *sender {
 	s := &sender{
+		base:   once.New(newTransport(c)),
 		header: c.Header, query: c.Query, timeout: c.Timeout, late: fmt.Errorf("no answer within %v", c.Timeout), maxResponse: c.MaxResponse, memory: &memory{limit: heldAnswers},
 		common:  http.Header{"User-Agent": {c.UserAgent}},
 		secrets: secret.New(c.secretKeys()), keys: c.secretKeys(), places: c.KeyHosts,
 	}
 	_, s.handed = c.Format.(*Handed)
-	s.over(newTransport(c))
 	return s
-}
-
-// over has requests sent over t, or, where package http1 can, in the same way without it.
-func (s *sender) over(t *http.Transport) {
-	s.base = once.New(t)
-	s.direct = &http1.Client{
-		Dial: t.DialContext, Proxy: t.Proxy, Idle: t.MaxIdleConnsPerHost, IdleTimeout: t.IdleConnTimeout, Header: t.MaxResponseHeaderBytes,
-	}
-}
-
-func (s *sender) closeIdle() {
-	s.base.CloseIdleConnections()
-	s.direct.CloseIdleConnections()
 }
 
 func newTransport(c *Config) *http.Transport {
@@ -150,50 +134,14 @@ func (f fresh) Fresh() bool { return f() }
 
 // send makes one attempt. leave, if not nil, is asked right before it is written; if there is none any more the response has lapsed.
 func (s *sender) send(ctx context.Context, r *Request, h hop, v *values, leave fresh) response {
-	q := s.request(r, h, v)
-	var body []byte
-	if h.body {
-		body = r.Body
-	}
-	if s.direct.Takes(q, body) {
-		return s.directly(ctx, r, q, body, leave)
-	}
-	return s.byHTTP(ctx, r, q, body, leave)
-}
-
-// directly sends a small request to a server that is reached without TLS and without a proxy.
-func (s *sender) directly(ctx context.Context, r *Request, q *http.Request, body []byte, leave fresh) response {
-	out := response{began: time.Now()}
-	res, sent, err := s.direct.Send(ctx, q, body, s.timeout, leave)
-	if out.lapsed = errors.Is(err, http1.ErrLapsed); out.lapsed {
-		return out
-	}
-	if err == nil {
-		err = s.read(ctx, r, &out, res, res.Body.(http1.Body).Pause)
-	}
-	out.ended = time.Now()
-	if err != nil {
-		if ctx.Err() == nil && (errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)) {
-			out.err, out.sight = s.late, neterr.OfError(past, context.DeadlineExceeded)
-		} else {
-			out.err, out.sight = s.reason(ctx, s.of(r), err), neterr.OfError(ctx, err)
-		}
-	}
-	if out.written = sent.Written; out.written {
-		out.began, out.rtt = sent.Began, out.ended.Sub(sent.Last)
-	}
-	return out
-}
-
-// byHTTP sends any request, over net/http.
-func (s *sender) byHTTP(ctx context.Context, r *Request, q *http.Request, body []byte, leave fresh) response {
 	ctx, p := s.patience(ctx)
 	defer p.end()
 
-	if len(body) > 0 {
-		q.ContentLength = int64(len(body))
+	q := s.request(r, h, v)
+	if h.body && len(r.Body) > 0 {
+		q.ContentLength = int64(len(r.Body))
 		// net/http needs it if a kept connection fails before a byte was written.
-		q.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+		q.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(r.Body)), nil }
 		q.Body, _ = q.GetBody()
 	}
 	a := new(once.Attempt)
@@ -210,11 +158,11 @@ func (s *sender) byHTTP(ctx context.Context, r *Request, q *http.Request, body [
 	}
 	out.ended = time.Now()
 	if err != nil {
-		out.err = s.reason(ctx, s.of(r), err)
 		if p.isOver(ctx) { // the attempt took too long, though net/http calls it cancelled
-			ctx, err = past, context.DeadlineExceeded
+			out.err, out.sight = s.late, neterr.OfError(past, context.DeadlineExceeded)
+		} else {
+			out.err, out.sight = s.reason(ctx, s.of(r), err), neterr.OfError(ctx, err)
 		}
-		out.sight = neterr.OfError(ctx, err)
 	}
 	var began time.Time
 	out.written, began, out.rtt = a.Times(out.ended)

@@ -18,6 +18,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/send/once"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
 	"github.com/paceline-go/paceline/internal/testkit/golden"
 	"github.com/paceline-go/paceline/pool/backoff"
@@ -108,7 +109,7 @@ func (s *story) run(what, input string) {
 	if err == nil {
 		over := newTransport(&r.c)
 		over.DialContext = network.Dial
-		r.sender.over(over)
+		r.sender.base = once.New(over)
 		s.send(r, input)
 	} else {
 		s.note("  refused: %v", err)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/boottime"
+	"github.com/paceline-go/paceline/internal/send/once"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/ratetest/llm"
@@ -124,7 +125,7 @@ func (v *virtually) send(network *fakeconn.Network, input string) {
 	}
 	over := newTransport(&r.c)
 	over.DialContext = network.Dial
-	r.sender.over(over)
+	r.sender.base = once.New(over)
 	if err := errors.Join(r.Peek(), r.Check("in", strings.NewReader(input))); err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/send/once"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/ratetest"
@@ -60,7 +61,7 @@ func (v *inTime) run(lines []string) (got inTimeRan) {
 	}
 	over := newTransport(&r.c)
 	over.DialContext = network.Dial
-	r.sender.over(over)
+	r.sender.base = once.New(over)
 	text := strings.Join(lines, "\n")
 	if err := errors.Join(r.Check("in", strings.NewReader(text)), r.Open()); err != nil {
 		v.Fatal(err)

@@ -1,8 +1,8 @@
-// Command run measures what `paceline run` costs beside hey (github.com/rakyll/hey), which keeps nothing: turns of each, one after the
-// other, at a server of net/http that answers with a short JSON, in a process of its own on this machine.
+// Command run measures `paceline run` beside hey (github.com/rakyll/hey), which keeps nothing. Each has turns, one after the other, at a server
+// of net/http that answers with a short JSON. The server is a process of its own on this machine, and speaks HTTP/1.1 with TLS and without.
 //
-//	cd bench && go run ./run                     5 pairs at 64 connections, then at 8 and at 1: some minutes
-//	cd bench && go run ./run -against ../old     beside another `paceline`, such as one built before a change
+//	cd lab/micro && go run ./run                     5 pairs at 64 connections, then at 8 and at 1, over TLS and without: some minutes
+//	cd lab/micro && go run ./run -against ../old     beside another `paceline`, such as one built before a change
 //
 // Both programs are built here (hey from the module proxy). run has no limit, and writes its results and its journal. Its CPU time is that of
 // the whole process, which reads the input twice and the results once more. Each program states its own rate: hey that of its whole run, and
@@ -12,10 +12,12 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"encoding/pem"
 	"flag"
 	"fmt"
-	"net"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,6 +31,7 @@ var (
 	pairs       = flag.Int("pairs", 5, "turns of each")
 	requests    = flag.Int("requests", 200_000, "of a turn")
 	connections = flag.String("connections", "64,8,1", "at once")
+	schemes     = flag.String("schemes", "https,http", "with TLS, and without")
 	against     = flag.String("against", "", "another paceline to measure, as a third")
 	serves      = flag.Bool("serve", false, "be the server")
 )
@@ -47,21 +50,21 @@ func main() {
 	}
 }
 
-// serve answers until its standard input ends.
+// serve answers over both schemes until its standard input ends. It writes its two URLs to standard output, and its certificate to the file
+// that is its argument.
 func serve() error {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	fmt.Println(l.Addr())
-	go func() {
-		_, _ = os.Stdin.Read(make([]byte, 1))
-		os.Exit(0)
-	}()
-	return http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	answer := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write([]byte(`{"ok":true,"n":12345}`))
-	}))
+	})
+	plain, secure := httptest.NewServer(answer), httptest.NewTLSServer(answer)
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw})
+	if err := os.WriteFile(flag.Arg(0), certificate, 0o600); err != nil {
+		return err
+	}
+	fmt.Println(plain.URL, secure.URL)
+	_, err := io.Copy(io.Discard, os.Stdin)
+	return err
 }
 
 // turn is the result of one turn of a program: requests per second, and CPU time per request.
@@ -76,62 +79,73 @@ func measure() error {
 	install := exec.Command("go", "install", heyVersion)
 	install.Env = append(os.Environ(), "GOBIN="+dir, "GOFLAGS=", "GOWORK=off")
 	build := exec.Command("go", "build", "-o", filepath.Join(dir, "paceline"), "./cmd/paceline")
-	build.Dir = ".."
+	build.Dir = filepath.Join("..", "..")
 	for _, c := range []*exec.Cmd{install, build} {
 		if text, err := c.CombinedOutput(); err != nil {
 			return fmt.Errorf("%v: %w\n%s", c, err, text)
 		}
 	}
-	address, stop, err := startServer()
-	if err != nil {
-		return err
-	}
-	defer stop()
-	url := "http://" + address + "/api/request?req_id="
-	var input bytes.Buffer
-	for i := range *requests {
-		fmt.Fprintf(&input, `{"id":"q%d","url":"%s%d"}`+"\n", i, url, i)
-	}
-	in := filepath.Join(dir, "in.jsonl")
-	if err := os.WriteFile(in, input.Bytes(), 0o600); err != nil {
-		return err
-	}
 	clients := []string{filepath.Join(dir, "hey"), filepath.Join(dir, "paceline")}
 	if *against != "" {
 		clients = append(clients, *against)
 	}
-	for text := range strings.SplitSeq(*connections, ",") {
-		if err := measureAt(text, clients, url, in, dir); err != nil {
+	urls, stop, err := startServer(filepath.Join(dir, "certificate"))
+	if err != nil {
+		return err
+	}
+	defer stop()
+	for scheme := range strings.SplitSeq(*schemes, ",") {
+		url := urls[scheme] + "/api/request?req_id="
+		in := filepath.Join(dir, scheme+".jsonl")
+		if err := writeInput(in, url); err != nil {
 			return err
+		}
+		for text := range strings.SplitSeq(*connections, ",") {
+			if err := measureAt(scheme, text, clients, url, in, dir); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-func startServer() (address string, stop func(), err error) {
+func writeInput(name, url string) error {
+	var input bytes.Buffer
+	for i := range *requests {
+		fmt.Fprintf(&input, `{"id":"q%d","url":"%s%d"}`+"\n", i, url, i)
+	}
+	return os.WriteFile(name, input.Bytes(), 0o600)
+}
+
+// startServer returns the server's URLs by scheme. What is started here from now on trusts its certificate.
+func startServer(certificate string) (urls map[string]string, stop func(), err error) {
 	self, err := os.Executable()
 	if err != nil {
-		return "", nil, err
+		return nil, nil, err
 	}
-	c := exec.Command(self, "-serve")
+	c := exec.Command(self, "-serve", certificate)
 	in, err := c.StdinPipe()
 	if err != nil {
-		return "", nil, err
+		return nil, nil, err
 	}
 	out, err := c.StdoutPipe()
 	if err == nil {
 		err = c.Start()
 	}
 	if err != nil {
-		return "", nil, err
+		return nil, nil, err
 	}
-	if _, err := fmt.Fscanln(out, &address); err != nil {
-		return "", nil, err
+	var plain, secure string
+	if _, err := fmt.Fscanln(out, &plain, &secure); err != nil {
+		return nil, nil, err
 	}
-	return address, func() { in.Close(); _ = c.Wait() }, nil
+	if err := os.Setenv("SSL_CERT_FILE", certificate); err != nil {
+		return nil, nil, err
+	}
+	return map[string]string{"http": plain, "https": secure}, func() { in.Close(); _ = c.Wait() }, nil
 }
 
-func measureAt(connections string, clients []string, url, in, dir string) error {
+func measureAt(scheme, connections string, clients []string, url, in, dir string) error {
 	turns := make([][]turn, len(clients))
 	for range *pairs {
 		for i, client := range clients {
@@ -149,7 +163,7 @@ func measureAt(connections string, clients []string, url, in, dir string) error 
 		}
 	}
 	ratios := make([][]float64, len(clients))
-	fmt.Printf("%s connections, medians of %d turns of %d requests:\n", connections, *pairs, *requests)
+	fmt.Printf("%s, %s connections, medians of %d turns of %d requests:\n", scheme, connections, *pairs, *requests)
 	for i, client := range clients {
 		var rates, micros []float64
 		for n, t := range turns[i] {
