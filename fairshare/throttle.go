@@ -167,12 +167,11 @@ type Params struct {
 	// Smooth is the weight of the newest half second in CUBIC's measured rate. If zero, 0.8.
 	Smooth float64
 
-	// Weight is how many shares a process claims, in strategies that know weights: fair, slot and slot-headerless. If zero, 1.
+	// Weight is how many shares a process claims, in strategies that know weights: fair and auto. If zero, 1.
 	Weight float64
 	// Sharers is how many clients the quota is meant for, each entitled to its part. If zero, unknown.
 	Sharers float64
-	// MaxWait is the longest wait of fair, slot and slot-headerless, whatever the server says. If zero, fair has that of FairConfig, and
-	// the other two 2·Burst/Rate, and at least a minute.
+	// MaxWait is the longest wait of fair and auto, whatever the server says. If zero, they have that of FairConfig and AutoConfig.
 	MaxWait time.Duration
 }
 

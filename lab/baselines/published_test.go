@@ -134,9 +134,9 @@ func TestFiguresThatWereWrongOnce(t *testing.T) {
 	}
 }
 
-// stays are laws of ours by which a slow client stays slow: told nothing but served or limited, two that start apart keep apart.
-// Auto, which knows no quota, takes what remains without a limit and a reset for nothing told.
-var stays = map[string]bool{"slot-headerless": true, "auto": true}
+// stays are laws of ours by which a slow client stays slow. Auto, which knows no quota, does not use what remains where no limit and no
+// reset is stated.
+var stays = map[string]bool{"auto": true}
 
 // What is slow comes down beside what is fast, by every law of ours: in ten minutes they are within a tenth of each other, in forty both
 // within a quarter of their fair 12 s. Fair is above that at first, while it fills its reserve. The demo whose author wished for it has

@@ -13,7 +13,7 @@ import (
 
 // A refusal by another limit is none here: the same requests are through sooner.
 func TestRefusedElsewhere(t *testing.T) {
-	for _, name := range []string{"aimd", "cubic", "fair", "slot", "slot-headerless"} {
+	for _, name := range []string{"aimd", "cubic", "fair"} {
 		s := must(strategy.Named(name))
 		through := func(elsewhere bool) (now mono.Time) {
 			l := must(s.NewLimiter(fairshare.Params{Rate: 10, Burst: 20}, rand.New(rand.NewPCG(1, 1))))

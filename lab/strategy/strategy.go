@@ -1,6 +1,6 @@
 // Package strategy lists the strategies that simulators compare, by name: the published ones, of the rate_throttle_client
 // gem and of the demo before it, as they were published; peers that other systems share by, AIMD and the CUBIC of the AWS
-// SDKs' adaptive mode; and this module's own: the law of package fairshare, and in package slot those that were before it.
+// SDKs' adaptive mode; and this module's own, the law of package fairshare.
 //
 // It is internal because nobody should send by the published strategies: they are here to be measured. For a strategy of your own, write
 // a fairshare.Strategy.
@@ -18,7 +18,6 @@ import (
 
 	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/internal/text/suggest"
-	"github.com/paceline-go/paceline/lab/strategy/slot"
 	"github.com/paceline-go/paceline/limit"
 )
 
@@ -41,12 +40,10 @@ func Named(name string) (fairshare.Strategy, error) {
 	return all[i], nil
 }
 
-// ours are the law of package fairshare, and those before it.
+// ours are the law of package fairshare, and the one that finds out its quota.
 var ours = []fairshare.Strategy{
 	{Name: "fair", Text: "meets at what remains, of buckets and windows; no refusals once settled", NewLimiter: newFair},
 	{Name: "auto", Text: "fair where nobody knows the quota: finds it out by what is told, or by refusals", NewLimiter: newAuto},
-	{Name: "slot", Text: "books a token of the next round by what the server says remains; no refusals once settled", NewLimiter: newSlot},
-	{Name: "slot-headerless", Text: "the same where the server says only served or limited: finds the end of the quota by refusals", NewLimiter: newHeaderless},
 }
 
 func newFair(p fairshare.Params, rng *rand.Rand) (limit.Limiter, error) {
@@ -73,24 +70,4 @@ func newAuto(p fairshare.Params, rng *rand.Rand) (limit.Limiter, error) {
 		return nil, err // not a: a nil *Auto is no nil Limiter
 	}
 	return a, nil
-}
-
-func slotConfig(p fairshare.Params, rng *rand.Rand) slot.Config {
-	return slot.Config{Rate: p.Rate, Burst: p.Burst, Weight: p.Weight, MaxWait: p.MaxWait, Start: p.Start, Rng: rng}
-}
-
-func newSlot(p fairshare.Params, rng *rand.Rand) (limit.Limiter, error) {
-	s, err := slot.New(slotConfig(p, rng))
-	if err != nil {
-		return nil, err // not s: a nil *Slot is no nil Limiter
-	}
-	return s, nil
-}
-
-func newHeaderless(p fairshare.Params, rng *rand.Rand) (limit.Limiter, error) {
-	h, err := slot.NewHeaderless(slotConfig(p, rng))
-	if err != nil {
-		return nil, err
-	}
-	return h, nil
 }

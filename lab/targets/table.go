@@ -144,7 +144,7 @@ const whole = 6 * time.Hour
 // company has the scenarios with greedy clients beside ours, and those with headers that are approximate.
 func (t *aimList) company() {
 	for _, greedy := range []struct{ short, strategy string }{
-		{"gem", "exponential-increase-proportional-remaining-decrease"}, {"slot", "slot"}, {"aimd", "aimd"}, {"backoff", "exponential-backoff"},
+		{"gem", "exponential-increase-proportional-remaining-decrease"}, {"aimd", "aimd"}, {"backoff", "exponential-backoff"},
 	} {
 		text := "9 who know that they are 10, and one greedy: " + greedy.short
 		t.add("beside-"+greedy.short+"-window", "5,000 an hour, "+text, whole, fixed(5000, time.Hour), beside(greedy.strategy, 9), append(share(0.6, 1.1), refusedOurs(1))...)

@@ -32,7 +32,6 @@ var Table = []Package{
 	{Name: "internal/core/ceiling", Core: true, Ours: "limit/mono", Std: pure},
 	{Name: "internal/core/contention", Core: true, Std: "math"},
 	{Name: "fairshare", Core: true, Ours: "limit/mono limit limit/window internal/core/contention", Std: pure + " encoding/binary hash/crc32"},
-	{Name: "lab/strategy/slot", Core: true, Ours: "limit/mono limit fairshare internal/core/contention", Std: pure},
 	{Name: "lab/strategy", Core: true, Ours: "limit/mono limit fairshare internal/text/suggest", Std: pure},
 	{Name: "pool/queue", Core: true, Ours: "limit/mono limit", Std: pure + " container/heap"},
 	{Name: "internal/core/scheduler", Core: true, Ours: "limit/mono limit", Std: pure},

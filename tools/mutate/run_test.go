@@ -120,7 +120,7 @@ func TestUsers(t *testing.T) {
 		{"limit/window", "limit", false},
 		{"transport", "limit", false},
 		{"limit", "tools/mutate", false},
-		{"lab/strategy/slot", "limit", false},
+		{"lab/strategy", "limit", false},
 		{"internal/testkit/golden", "limit", true}, // in a test
 		{"limit", "lab/laws/limit", true},          // in a folder of tests alone
 		{"fairshare", "lab/laws/fairshare", true},
