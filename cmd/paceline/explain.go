@@ -22,13 +22,13 @@ import (
 const explainLong = `Say in words what a response means: what the server's limits are, what is left of them, and when to come back.
 
 FILE holds what you have of it; - is stdin: what curl -i, curl -v, HTTPie or wget -S printed; header fields as a browser copies them;
-an object of JavaScript, Python, Go, Ruby or Java as it is printed, with the headers or an answer or error that has them; JSON,
-a HAR, a log with lines of JSON or key=value; a trace; the body of an error alone. Of several responses in it (redirects, 100
-Continue) the last counts, of several objects or lines the last that speaks of limits. It is read as of its Date, or of now if it has
-none. Of a URL, one GET is sent and its answer explained; redirects are not followed.
+JSON with the headers or an answer that has them; a HAR; a log with lines of JSON or key=value; the body of an error alone. A trace,
+or an object as JavaScript, Python, Go, Ruby or Java prints it, is not read: the error says what to paste instead. Of several
+responses in it (redirects, 100 Continue) the last counts, of several objects or lines the last that speaks of limits. It is read as
+of its Date, or of now if it has none. Of a URL, one GET is sent and its answer explained; redirects are not followed.
 
-The provider is found by the host of a URL, or else by the fields of the response, by an address in it, by the client library that
-raised an error, or by the codes of a body; --provider names it where that fails.
+The provider is found by the host of a URL, or else by the fields of the response, by an address in it, or by the codes of a body;
+--provider names it where that fails.
 What is known of a provider, without any response: --provider alone; of all: --providers; its published limits: --preset.`
 
 type explanation struct {
@@ -165,15 +165,15 @@ func (e *explanation) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	return e.say(from, e.when(date), a, string(text))
+	return e.say(from, e.when(date), a)
 }
 
-// say explains an answer, which was read out of a text.
-func (e *explanation) say(from string, now time.Time, a explain.Answer, text string) error {
+// say explains an answer.
+func (e *explanation) say(from string, now time.Time, a explain.Answer) error {
 	if _, ok := provider.Lookup(e.provider); e.provider != "" && !ok {
 		return usageError{unknownProvider(e.provider)}
 	}
-	who := e.who(now, &a, text)
+	who := e.who(now, &a)
 	switch {
 	case a.Said:
 	case a.Bare && who.blank:
@@ -275,7 +275,7 @@ func (e *explanation) load(name string, unasked bool) ([]byte, error) {
 			fmt.Fprintf(e.errs, "to paste a response of %s: paceline explain --provider %s -\n", e.provider, e.provider)
 			return nil, nil
 		}
-		fmt.Fprintln(e.errs, "paste a response (curl -i, header fields, an object with them, a line of a log), and end with Ctrl-D on a line of its own")
+		fmt.Fprintln(e.errs, "paste a response (curl -i, header fields, JSON with them, a line of a log), and end with Ctrl-D on a line of its own")
 	}
 	const most = 1 << 20
 	text, err := io.ReadAll(io.LimitReader(in, most))

@@ -48,11 +48,11 @@ func TestExplainAtATerminal(t *testing.T) {
 
 // Where the input has no status it is read as 200, and that this is an assumption is said.
 func TestExplainAssumesAStatus(t *testing.T) {
-	out, errs, err := explainIn("2026-11-22", false, "{'Retry-After': '7'}")
+	out, errs, err := explainIn("2026-11-22", false, "{\"Retry-After\": \"7\"}")
 	if err != nil || !strings.HasPrefix(out, "200 OK") || errs != "no status found: it is read as of an answer that was served (200)\n" {
 		t.Errorf("%v\n%s\n%s", err, out, errs)
 	}
-	out, _, _ = explainIn("2026-11-22", false, "{'Retry-After': '7'}", "-o", "json")
+	out, _, _ = explainIn("2026-11-22", false, "{\"Retry-After\": \"7\"}", "-o", "json")
 	if !strings.Contains(out, `"status_assumed": true`) {
 		t.Error(out)
 	}

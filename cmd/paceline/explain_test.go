@@ -119,6 +119,8 @@ func TestExplainRefuses(t *testing.T) {
 		{"", nil, exitConfig, "stdin, line 1: nothing there"},
 		{"\n\n# only this\n", nil, exitConfig, "nothing there"},
 		{"hello\n", nil, exitConfig, `stdin, line 1: "hello" is no header field`},
+		{"Traceback (most recent call last):\n", nil, exitConfig, "is of an error's trace, which is not read; want the answer behind it: as curl -i prints it"},
+		{"{'status': 429}\n", nil, exitConfig, "is of an object as a program prints it, which is not read; want it as JSON (JSON.stringify, json.dumps"},
 		{"HTTP/1.1 OK\n", nil, exitConfig, "has no status code"},
 		{"HTTP/1.1 99\n", nil, exitConfig, "has no status code"},
 		{"", []string{file}, exitConfig, "saved.txt, line 3: \"no field\" is no header field"},

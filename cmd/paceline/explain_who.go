@@ -21,10 +21,9 @@ type answerer struct {
 	blank  bool     // the text is a body without status and header fields, and no provider refuses with such a body
 }
 
-// who finds out which provider answered. It goes by --provider, the host that was asked, the fields and the body, an address in the text,
-// and the client library that raised the error. For a body alone it asks which provider reads a refusal in it, and with which status; the
-// body is given that status.
-func (e *explanation) who(now time.Time, a *explain.Answer, text string) (w answerer) {
+// who finds out which provider answered. It goes by --provider, the host that was asked, the fields and the body, and an address in the
+// body. For a body alone it asks which provider reads a refusal in it, and with which status; the body is given that status.
+func (e *explanation) who(now time.Time, a *explain.Answer) (w answerer) {
 	if d, ok := provider.Lookup(e.provider); ok {
 		w.Dialect = d
 	} else if d, ok = provider.ForHost(a.Host); ok {
@@ -33,8 +32,6 @@ func (e *explanation) who(now time.Time, a *explain.Answer, text string) (w answ
 		w.Dialect = d
 	} else if d, address := addressed(a); d != nil {
 		w.Dialect, w.by = d, address
-	} else if d, name := raisedBy(text); d != nil {
-		w.Dialect, w.by = d, name
 	}
 	if a.Bare && !a.Said {
 		w.alone(now, a)
@@ -203,16 +200,4 @@ func ofHost(host string) provider.Dialect {
 func domain(host string) string {
 	labels := strings.Split(strings.TrimPrefix(host, "."), ".")
 	return strings.Join(labels[max(0, len(labels)-2):], ".")
-}
-
-// raisedBy finds the provider whose client library raised the error. Of several errors the last one counts.
-func raisedBy(text string) (provider.Dialect, string) {
-	for _, name := range explain.Raised(text) {
-		for _, p := range provider.Providers() {
-			if d, reads := provider.Lookup(p.Name); reads && slices.ContainsFunc(p.SDKs, func(s provider.Pattern) bool { return s.Match(name) }) {
-				return d, name
-			}
-		}
-	}
-	return nil, ""
 }

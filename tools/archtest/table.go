@@ -72,7 +72,7 @@ var Table = []Package{
 	{Name: "internal/text/humanize", Core: true, Std: "fmt math slices strconv time"},
 	{Name: "internal/text/describe", Ours: "provider internal/text/humanize", Std: "fmt strings time"},
 	{Name: "internal/text/sanitize", Core: true, Std: pure + " io unicode unicode/utf8"},
-	{Name: "internal/app/explain", Ours: "provider", Std: pure + " encoding/json net/http net/url regexp strconv unicode/utf16"},
+	{Name: "internal/app/explain", Ours: "provider", Std: pure + " encoding/json io net/http net/url regexp strconv unicode/utf16"},
 
 	// The runtime: clock, locks, timers, goroutines.
 	{Name: Root, Ours: "limit/mono limit pool/backoff pool/queue pool/dispatch internal/core/histogram internal/core/scheduler internal/text/humanize", Std: pure + " context log/slog runtime sync sync/atomic"},

@@ -2,6 +2,8 @@ package explain
 
 import (
 	"net/http"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/paceline-go/paceline/provider"
@@ -167,27 +169,18 @@ func logfmt(lines []string) (Answer, error) {
 	return among(all), nil
 }
 
+// equation is one pair of key=value. The value may stand in quotes.
+var equation = regexp.MustCompile(`([\w.-]+)=("(?:[^"\\]|\\.)*"|[^\s"=][^\s=]*)(?:\s|$)`)
+
 // equations returns the key=value pairs of a line, and leaves out the rest of it.
 func equations(line string) *node {
 	g := &node{open: '{'}
-	for i, tries := 0, 0; i < len(line) && tries < maxTries; {
-		end := i
-		for end < len(line) && (alnum(line[end]) || line[end] == '-' || line[end] == '.') {
-			end++
+	for _, m := range equation.FindAllStringSubmatch(line, -1) {
+		v := &node{text: m[2]}
+		if text, err := strconv.Unquote(m[2]); err == nil {
+			v = &node{text: text, quoted: true}
 		}
-		if end == i || end == len(line) || line[end] != '=' || end+1 < len(line) && line[end+1] == '=' {
-			i = max(end, i+1)
-			continue
-		}
-		p := &reader{s: line, i: end + 1, word: true}
-		v, err := p.value()
-		if err != nil {
-			i = end + 1
-			tries++
-			continue
-		}
-		g.items = append(g.items, item{line[i:end], true, v})
-		i = p.i
+		g.items = append(g.items, item{m[1], true, v})
 	}
 	return g
 }

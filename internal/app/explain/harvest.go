@@ -111,8 +111,8 @@ func (a *Answer) headers(n *node, depth int) {
 	}
 	if n.open == 0 {
 		switch text := strings.TrimSpace(n.text); {
-		case strings.HasPrefix(text, "{") || strings.HasPrefix(text, "map[") || strings.HasPrefix(text, "["):
-			if inner, err := objects(text); err == nil {
+		case strings.HasPrefix(text, "{") || strings.HasPrefix(text, "["):
+			if inner, _, err := objects(text); err == nil {
 				a.Header = inner.Header
 			}
 		case strings.Contains(text, ":"): // lines, as XMLHttpRequest returns them
@@ -171,39 +171,20 @@ func (a *Answer) named(name string, v *node) bool {
 		return false
 	}
 	if v.open == 0 {
-		if !v.quoted && (v.text == "null" || v.text == "None" || v.text == "undefined") {
-			return true
+		if v.quoted || v.text != "null" {
+			a.add(name, v.text)
 		}
-		a.add(name, v.text)
 		return true
 	}
-	if a.wrapped(v) {
-		return true
-	}
-	var all []string
 	for _, it := range v.items {
 		if it.keyed || it.value.open != 0 {
 			return false
 		}
-		if it.value.quoted && len(all) > 0 {
-			all = append(all, it.value.text)
-			continue
-		}
-		if len(all) > 0 { // without quotes a comma belongs to the value: [Thu, 15 Jan 2026 …]
-			all[len(all)-1] += ", " + it.value.text
-			continue
-		}
-		all = append(all, it.value.text)
 	}
-	for _, text := range all {
-		a.add(name, text)
+	for _, it := range v.items {
+		a.add(name, it.value.text)
 	}
 	return true
-}
-
-// wrapped reads { name: 'a', value: 'b' }, which undici has under the name of each field.
-func (a *Answer) wrapped(v *node) bool {
-	return v.open == '{' && len(v.items) >= 2 && v.items[0].keyed && v.items[0].key == "name" && a.pair(v)
 }
 
 // fieldName returns the name of a field without the prefix that logs give it: http.response.header.retry_after.

@@ -1,12 +1,12 @@
-// Package explain reads a server's answer out of text that people have: output of curl, HTTPie or wget, header fields from a browser, an
-// object of JavaScript, Python, Go, Ruby or Java as its language prints it, JSON, a HAR, lines of a log.
+// Package explain reads a server's answer out of text that people have: output of curl, HTTPie or wget, header fields from a browser, JSON,
+// a HAR, lines of a log with JSON or key=value. It does not read traces, nor objects as a language prints them: the error says what to paste
+// instead.
 //
 // If a text has several answers, the last counts; of several objects or lines of a log, the last that speaks of limits or is a refusal. A
 // text that is cut off is read as far as it goes. The package is for people with one answer at a time: nothing in it is fast.
 package explain
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -34,25 +34,29 @@ func Parse(text []byte) (Answer, error) {
 	s := clean(string(text))
 	lines := debugged(strings.Split(s, "\n"))
 	if first(lines) == len(lines) {
-		return Answer{}, errors.New("line 1: nothing there; want an answer as curl -i prints it, header fields, an object that holds them, or a line of a log")
+		return Answer{}, errors.New("line 1: nothing there; want an answer as curl -i prints it, header fields, JSON that holds them, or a line of a log")
 	}
 	if at, ok := onTheWire(lines); ok {
 		return wire(lines, at)
 	}
 	byField, plain, errField := fields(lines)
-	if names := Raised(s); len(names) > 0 && plain && errField == nil && raises(lines[first(lines)]) {
-		plain, errField = false, fail(first(lines), "%.60q is an error, and says no status", lines[first(lines)])
+	if at := first(lines); raises(lines[at]) {
+		errField = unreadTrace(lines, at)
 	}
 	if errField == nil && plain && byField.worth() {
 		return byField, nil
 	}
-	object, errObject := objects(s)
-	logged, errLogged := logfmt(lines)
-	var broken brokenOff
-	begun := errors.As(errObject, &broken) && (!plain || strings.Contains(s, "{\n"))
-	if begun && !plain {
-		errField = errObject
+	if a, ok := element(s); ok {
+		return a, nil
 	}
+	if at, ok := trace(lines); ok {
+		return Answer{}, unreadTrace(lines, at)
+	}
+	object, at, errObject := objects(s)
+	if err := unreadObject(s, at); err != nil {
+		return Answer{}, err
+	}
+	logged, errLogged := logfmt(lines)
 	for _, worth := range []bool{true, false} {
 		for _, c := range []struct {
 			Answer
@@ -62,17 +66,11 @@ func Parse(text []byte) (Answer, error) {
 				return c.Answer, nil
 			}
 		}
-		if a, ok := told(s); ok {
-			return a, nil
-		}
-		if a, ok := botocore(s); ok {
-			return a, nil
-		}
 	}
-	if a, ok := element(s); ok {
-		return a, nil
-	}
-	if begins := strings.TrimSpace(lines[first(lines)])[0]; begun || strings.IndexByte("{[('\"<&", begins) >= 0 {
+	switch {
+	case page.MatchString(s):
+		return Answer{}, fail(first(lines), "%.60q begins a page that says no code; want the answer as curl -i prints it, with its status and header fields", lines[first(lines)])
+	case strings.IndexByte("{[", strings.TrimSpace(lines[first(lines)])[0]) >= 0:
 		return Answer{}, errObject
 	}
 	return Answer{}, errField
@@ -231,16 +229,7 @@ func hostOf(s string) string {
 	return u.Host
 }
 
-// told reads an error that is only words: 429 Client Error: Too Many Requests for url: https://…
-func told(s string) (a Answer, ok bool) {
-	if !a.state(cmp.Or(statusIn(s), statusRaised(s))) || a.Status < 400 {
-		return a, false
-	}
-	a.Host, a.Body = hostOf(s), []byte(s)
-	return a.end(), true
-}
-
-// statusIn finds a status in words: 429 Too Many Requests, status code 429, <Response [429]>, Error code: 429, StatusCode:429.
+// statusIn finds a status in words: 429 Too Many Requests, status code 429, Error code: 429, HTTP 429.
 func statusIn(s string) string {
 	for i := 0; i+3 <= len(s); i++ {
 		if s[i] < '1' || s[i] > '5' || !digit(s[i+1]) || !digit(s[i+2]) || i > 0 && (alnum(s[i-1]) || s[i-1] == '.') || i+3 < len(s) && (alnum(s[i+3]) || s[i+3] == '.' && i+4 < len(s) && alnum(s[i+4])) {
@@ -249,11 +238,6 @@ func statusIn(s string) string {
 		reason := http.StatusText(int(s[i]-'0')*100 + int(s[i+1]-'0')*10 + int(s[i+2]-'0'))
 		if rest := strings.TrimLeft(s[i+3:], " "); reason != "" && len(rest) >= len(reason) && strings.EqualFold(rest[:len(reason)], reason) {
 			return s[i : i+3]
-		}
-		for _, kind := range []string{" Client Error", " Server Error"} {
-			if strings.HasPrefix(s[i+3:], kind) {
-				return s[i : i+3]
-			}
 		}
 		before := strings.ToLower(strings.TrimRight(s[max(0, i-40):i], ` :=["'(`))
 		for _, word := range []string{"status", "statuscode", "status code", "status_code", "code", "http", "http/1.1", "http/2", "http/2.0", "response", "error"} {
