@@ -4,7 +4,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/core/ceiling"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/ratetest/latency"
 )
@@ -142,37 +141,5 @@ func HostilePaths() []NamedPath {
 		{"answers stalled for 700 ms", Stalled(Symmetric(latency.Uniform(0, 20*ms)), 700*ms, 5*time.Second), false},
 		{"two routes, 1 and 120 ms", Symmetric(latency.Bimodal(ms, 120*ms, 0.5)), true},
 		{"there within 2 s, answered at once", Asymmetric(latency.Uniform(0, 2*time.Second), immediate), false},
-	}
-}
-
-// Sample draws the latencies of n requests that are sent one after the other, 50 ms apart on average, so that the phases of a path that
-// depends on time are met in proportion. ceiling.Config.Most computes a ceiling from them. The same seed draws the same.
-func Sample(p Path, n int, seed uint64) []ceiling.Leg {
-	legs := make([]ceiling.Leg, n)
-	i := 0
-	draw(p, n, seed, func(l ceiling.Leg) {
-		legs[i] = l
-		i++
-	})
-	return legs
-}
-
-// Expect estimates the mean of any figure of a request's latencies, over a Sample of n. With a standard deviation of σ it is off by σ/√n:
-// a million requests are within 1 % if σ is below five times the mean. The mean of f + b:
-//
-//	Expect(p, 1e6, 1, func(l ceiling.Leg) time.Duration { return l.Forward + l.Back })
-func Expect(p Path, n int, seed uint64, of func(ceiling.Leg) time.Duration) time.Duration {
-	sum := 0.0
-	draw(p, n, seed, func(l ceiling.Leg) { sum += float64(of(l)) })
-	return time.Duration(sum / float64(n))
-}
-
-func draw(p Path, n int, seed uint64, each func(ceiling.Leg)) {
-	rng := rand.New(rand.NewPCG(seed, 0x5a3f))
-	now := mono.Time(0)
-	for range n {
-		forward, back := p.Draw(now, rng)
-		each(ceiling.Leg{Forward: forward, Back: back})
-		now = now.Add(time.Duration(rng.Uint64N(uint64(100 * time.Millisecond))))
 	}
 }

@@ -49,11 +49,6 @@ var (
 	DemoEachThread = demos("demo-each-thread", "the demo, but each thread that is limited doubles for itself", eachThreadLaw)
 )
 
-// Guesser tells how many clients share the quota if each sleeps like this one: sleep · Rate. The demo's threads have it.
-type Guesser interface {
-	Guess() float64
-}
-
 type demoLaw uint8
 
 const (
@@ -170,6 +165,3 @@ func (p *demoProcess) decrease(now mono.Time, a fairshare.Answer, gain float64) 
 
 // Sleep implements fairshare.Thread.
 func (t *demoThread) Sleep() time.Duration { return fairshare.Seconds(t.p.s) }
-
-// Guess implements Guesser.
-func (t *demoThread) Guess() float64 { return t.p.s * t.p.rate }

@@ -220,9 +220,6 @@ func FuzzSleep(f *testing.F) {
 				if d := th.Sleep(); d < 0 || d > most {
 					t.Fatalf("%s: step %d shows a sleep of %v", st.Name, i, d)
 				}
-				if g, ok := th.(strategy.Guesser); ok && !(g.Guess() >= 0 && g.Guess() < math.MaxFloat64) {
-					t.Fatalf("%s: step %d guesses %v clients", st.Name, i, g.Guess())
-				}
 			}
 		}
 	})

@@ -19,12 +19,12 @@ func TestBodyCutAnywhere(t *testing.T) {
 		var r Result
 		r.setBody(&response{status: http.StatusOK, body: []byte(text[:n]), cut: true}, new(secret.Set))
 		if r.Body == nil || *r.Body != want || !r.BodyCut || len(r.BodyBase64) > 0 {
-			t.Errorf("cut after %d bytes: %s, expected %q", n, r.line(), want)
+			t.Errorf("cut after %d bytes: %s, expected %q", n, r.append(nil), want)
 		}
 		r = Result{}
 		r.setBody(&response{status: http.StatusOK, body: []byte(text[:n])}, new(secret.Set))
 		if whole := want == text[:n]; r.BodyCut || (r.Body != nil) != whole || whole && *r.Body != want || !whole && string(r.BodyBase64) != text[:n] {
-			t.Errorf("of %d bytes: %s", n, r.line())
+			t.Errorf("of %d bytes: %s", n, r.append(nil))
 		}
 	}
 	// What is no text before the cut is kept to the byte, but for what may be the beginning of a character.
@@ -32,7 +32,7 @@ func TestBodyCutAnywhere(t *testing.T) {
 		var r Result
 		r.setBody(&response{status: http.StatusOK, body: []byte(body), cut: true}, new(secret.Set))
 		if r.Body != nil || !bytes.Equal(r.BodyBase64, []byte(want)) {
-			t.Errorf("%q: %s", body, r.line())
+			t.Errorf("%q: %s", body, r.append(nil))
 		}
 	}
 }

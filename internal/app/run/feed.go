@@ -29,7 +29,7 @@ func (r *Run) Check(name string, in io.Reader) error {
 			return err
 		}
 	}
-	reader := NewReaderOf(r.c.Format, name, in, r.c.Input)
+	reader := NewReader(r.c.Format, name, in, r.c.Input)
 	reader.pass, reader.ended = checking, r.hasEnded
 	r.planning.again = takesTurns(in)
 	began := time.Now()
@@ -151,7 +151,7 @@ func notHome(u *url.URL, homes secret.Places) string {
 
 // feed reads the input and hands its requests to the Pools. If of is not nil, it hands over only the requests of that group.
 func (r *Run) feed(ctx context.Context, name string, in io.Reader, of *group) {
-	reader := NewReaderOf(r.c.Format, name, in, r.c.Input)
+	reader := NewReader(r.c.Format, name, in, r.c.Input)
 	t := &r.tally
 	if t.checked {
 		reader.pass, reader.ended = checked, r.hasEnded

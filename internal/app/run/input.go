@@ -96,11 +96,6 @@ type Reader struct {
 	passes func(model string) bool // if not nil, it says requests to which models are passed over
 }
 
-// NewReader returns a Reader of in. Errors call the input name.
-func NewReader(name string, in io.Reader, limits InputLimits) *Reader {
-	return NewReaderOf(Plain{}, name, in, limits)
-}
-
 // pass says whether the input is read once, or twice to check it first.
 type pass uint8
 
@@ -110,8 +105,8 @@ const (
 	checked       // the second of two: the first has refused what is too large
 )
 
-// NewReaderOf is NewReader for an input in the given format.
-func NewReaderOf(f Format, name string, in io.Reader, limits InputLimits) *Reader {
+// NewReader returns a Reader of in, which has the given format. Errors call the input name.
+func NewReader(f Format, name string, in io.Reader, limits InputLimits) *Reader {
 	r := &Reader{format: f, limits: limits.defaults()}
 	if h, ok := f.(*Handed); ok {
 		r.items = h.open(name, in, r.limits)

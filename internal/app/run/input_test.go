@@ -16,7 +16,7 @@ import (
 
 func read(t *testing.T, text string, limits run.InputLimits) (all []*run.Request, errs []string) {
 	t.Helper()
-	r := run.NewReader("in.jsonl", strings.NewReader(text), limits)
+	r := run.NewReader(run.Plain{}, "in.jsonl", strings.NewReader(text), limits)
 	for range 1000 {
 		q, err := r.Next()
 		if err == io.EOF {
@@ -132,7 +132,7 @@ func FuzzInput(f *testing.F) {
 	f.Add([]byte("\ufeff{\"url\" : \"http://h/\" , \"headers\" : { } }\x00"))
 	f.Add([]byte(`{"id":null,"url":"http://[::1]:80/%zz"}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		r := run.NewReader("f", bytes.NewReader(text), run.InputLimits{Line: 1000})
+		r := run.NewReader(run.Plain{}, "f", bytes.NewReader(text), run.InputLimits{Line: 1000})
 		for n := 0; ; n++ {
 			if n > len(text)+1 {
 				t.Fatal("more requests and errors than lines")

@@ -19,7 +19,7 @@ func readLLM(t testing.TB, c LLMConfig, text string) (all []*Request, errs []str
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := NewReaderOf(l, "in.jsonl", strings.NewReader(text), InputLimits{Line: 400, Body: 200})
+	r := NewReader(l, "in.jsonl", strings.NewReader(text), InputLimits{Line: 400, Body: 200})
 	for range 1000 {
 		q, err := r.Next()
 		var bad *InputError
@@ -134,7 +134,7 @@ func FuzzLLMLine(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := NewReaderOf(l, "in", bytes.NewReader(text), InputLimits{Line: 2000})
+		r := NewReader(l, "in", bytes.NewReader(text), InputLimits{Line: 2000})
 		for range 100 {
 			q, err := r.Next()
 			if err == io.EOF {

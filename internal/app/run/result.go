@@ -50,9 +50,6 @@ type Result struct {
 	Request        json.RawMessage   `json:"request,omitempty"`        // the line of the input; in dead letters
 }
 
-// line returns the result as a line of JSON. It begins with id and state, for the rerun that reads it.
-func (r *Result) line() []byte { return r.append(nil) }
-
 // lineOf returns v as a line of JSON. It panics if v cannot be encoded, so only types that always can may be passed.
 func lineOf(v any) []byte {
 	var b bytes.Buffer

@@ -9,7 +9,7 @@ import (
 )
 
 // append appends the result as a line of JSON, just as encoding/json would write it without escapes for HTML. It is written by hand since a
-// body may have 16 MiB, and encoding/json makes three more copies of it, and since there may be 30,000 results a second.
+// body may have 16 MiB, and encoding/json makes three more copies of it, and since there may be 30,000 results a second. It begins with id and state, for the rerun that reads it.
 func (r *Result) append(b []byte) []byte {
 	if r.Request != nil {
 		return append(b, lineOf(r)...) // this cannot fail, as Request was read as JSON

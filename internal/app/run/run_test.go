@@ -92,11 +92,11 @@ func TestRun(t *testing.T) {
 	} {
 		r := got.results[c.id]
 		if r.State != c.state || r.Status != c.status || r.Attempts != c.attempts || body(r) != c.body || r.Error != c.err || r.PossibleRepeat || r.At == "" {
-			t.Errorf("%s: %s", c.id, r.line())
+			t.Errorf("%s: %s", c.id, r.append(nil))
 		}
 	}
 	if r := got.results["binary"]; !bytes.Equal(r.BodyBase64, []byte{0xff, 0}) || r.Headers["x-ratelimit-remaining"] != "7" || r.Headers["secret-sauce"] != "" || r.Key != "default" || r.LatencyMS <= 0 {
-		t.Errorf("%s", r.line())
+		t.Errorf("%s", r.append(nil))
 	}
 	for _, c := range []struct {
 		id, err  string
@@ -106,7 +106,7 @@ func TestRun(t *testing.T) {
 	} {
 		r := got.dead[c.id]
 		if r.State != "dead" || r.Attempts != c.attempts || r.Error != c.err || string(r.Request) != request(c.id, srv.URL+"/"+c.id+"?"+c.id) {
-			t.Errorf("%s: %s", c.id, r.line())
+			t.Errorf("%s: %s", c.id, r.append(nil))
 		}
 	}
 	if !strings.Contains(got.log, "msg=answer id=post attempt=1 key=default result=accepted") || !strings.Contains(got.log, "msg=expired id=late") {
@@ -161,7 +161,7 @@ func TestRedirectsAreAdmitted(t *testing.T) {
 		t.Fatalf("%+v, %v", got.Totals, got.err)
 	}
 	if a, b := got.results["a"], got.results["b"]; a.Status != 200 || a.Attempts != 1 || a.Location != srv.URL+"/?n=0" || b.Status != 303 {
-		t.Errorf("%s%s", a.line(), b.line())
+		t.Errorf("%s%s", a.append(nil), b.append(nil))
 	}
 	for i := 2; i < len(arrivals); i++ {
 		if d := arrivals[i].Sub(arrivals[i-2]); d <= 60*time.Millisecond {
@@ -200,7 +200,7 @@ func TestBannedKeys(t *testing.T) {
 	}
 	for id, r := range got.results {
 		if r.Key != "B" || r.Attempts != 1 {
-			t.Errorf("%s: %s", id, r.line())
+			t.Errorf("%s: %s", id, r.append(nil))
 		}
 	}
 	banned.Store("secret-a secret-b")

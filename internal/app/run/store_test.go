@@ -20,8 +20,8 @@ var epoch = time.Unix(1_800_000_000, 0)
 // The results of a run that was killed anywhere are read as far as they are whole; what is not ours is not touched.
 func TestResultsTorn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out.jsonl")
-	a := (&Result{ID: "a", State: "done", Attempts: 1}).line()
-	b := (&Result{ID: `b"é`, State: "expired"}).line()
+	a := (&Result{ID: "a", State: "done", Attempts: 1}).append(nil)
+	b := (&Result{ID: `b"é`, State: "expired"}).append(nil)
 	whole := slices.Concat(a, b)
 	for cut := range len(whole) + 1 {
 		for _, tail := range []string{"", "\x00\x00\x00"} {

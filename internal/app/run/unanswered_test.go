@@ -23,10 +23,10 @@ func TestUnanswered(t *testing.T) {
 		b.config.HoldUnanswered = hold
 		got := b.run(request("x", srv.URL+"/?x"))
 		if r := got.results["x"]; !hold && (got.Done != 1 || !r.PossibleRepeat || got.Repeats != 1 || seen("x") != 2) {
-			t.Errorf("resend: %+v, %s", got.Totals, r.line())
+			t.Errorf("resend: %+v, %s", got.Totals, r.append(nil))
 		}
 		if r := got.dead["x"]; hold && (got.Dead != 1 || seen("x") != 1 || !strings.Contains(r.Error, "it may have been served, and is held back")) {
-			t.Errorf("hold: %+v, %s", got.Totals, r.line())
+			t.Errorf("hold: %+v, %s", got.Totals, r.append(nil))
 		}
 	}
 	// What a dead process left: the same choice.
@@ -62,6 +62,6 @@ func TestUnansweredAndDead(t *testing.T) {
 	})
 	got := newBench(t).run(request("x", srv.URL+"/?x"))
 	if r := got.dead["x"]; got.Dead != 1 || !r.PossibleRepeat || seen("x") != 2 {
-		t.Errorf("%+v, %s", got.Totals, r.line())
+		t.Errorf("%+v, %s", got.Totals, r.append(nil))
 	}
 }
