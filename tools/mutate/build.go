@@ -1,6 +1,7 @@
 package mutate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,7 +19,9 @@ import (
 type Builder struct {
 	Root string // of the module
 	Work string // a folder for its own files
-	n    atomic.Int64
+	// Flags are GOFLAGS. If empty, -trimpath. Packages are compiled once more where others build with other flags.
+	Flags string
+	n     atomic.Int64
 }
 
 // Build is a module with mutants in it, each at work where the environment says its number, from 1 on in the order in which
@@ -135,7 +138,7 @@ func (b *Builder) write(files map[string][]byte) (*Build, error) {
 func (b *Builder) command(ctx context.Context, args []string) *exec.Cmd {
 	c := exec.CommandContext(ctx, "go", args...)
 	c.Dir = b.Root
-	c.Env = append(os.Environ(), "GOFLAGS=-trimpath", "GOWORK=off")
+	c.Env = append(os.Environ(), "GOFLAGS="+cmp.Or(b.Flags, "-trimpath"), "GOWORK=off")
 	return c
 }
 

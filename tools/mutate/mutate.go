@@ -5,6 +5,8 @@
 // All of a sample are built at once: each stands in a copy of its function, and an environment variable says which copy is
 // called. So a mutant costs the tests up to the first that fails, and no build. (Those outside of functions are built one by one.)
 //
+// A package may also plant faults that somebody wrote down as edits of a text: see Plant.
+//
 // No fault is planted in what nobody looks at by convention, or what is promised to nobody: words for people, panics, results
 // beside a false, or beside an error that is made there or was just found not to be nil, the number behind a minus (-1 says that
 // there is none), how much is allocated in advance, and the comparison with a bound where what is beyond it is set to it. The
