@@ -43,7 +43,7 @@ func (w *world) start(place int) {
 	if !w.NoClock {
 		n.rate = 1 + (w.rng.Float64()-0.5)*1e-4
 	}
-	c := node.Config{New: w.Limit, ID: n.id, Poll: w.Poll, Split: w.Split && place >= w.Wait, Fault: w.Fault}
+	c := node.Config{New: w.Limit, ID: n.id, Poll: w.Poll, Split: w.Split && place >= w.Wait}
 	if w.Weights != nil {
 		c.Weight = w.Weights[place]
 	}

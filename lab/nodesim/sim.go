@@ -51,7 +51,6 @@ type Config struct {
 	Split bool
 	Wait  int
 	Trouble
-	Fault node.Fault
 }
 
 // Trouble is what befalls nodes and the store: each every so often on average, never if zero.

@@ -33,7 +33,7 @@ func (c *Config) gathering() time.Duration { return c.TTL / 9 }
 // wasThere tells whether others wait for this node, so that it knows what they may hold.
 func (n *Node) wasThere(p mono.Time) bool {
 	late := n.config.presence()
-	return p < n.put.Add(late-late/8) || n.config.Fault == RecallsLate
+	return p < n.put.Add(late-late/8)
 }
 
 // vouches tells whether the node was there when the store that is gathered had what is known of it.
@@ -105,7 +105,7 @@ func (a *attendance) bounds() bool {
 func (n *Node) gathered(b *Book, all *attendance) {
 	if told := b.entry(b.toldID()); told != nil {
 		told.Until = told.Until.Add(-n.config.gathering())
-		if all.bounds() || n.config.Fault == GathersFew {
+		if all.bounds() {
 			most := n.mayHaveTold(all.missing)
 			for u := range told.Open {
 				told.Open[u] = min(told.Open[u], most[u])
@@ -174,12 +174,12 @@ func (t *pending) mayTell() (left limit.Cost, bounded bool) {
 	}
 	many, whole := enough(len(turns)), wholeOf(t.fresh, t.now)
 	if left = t.mine.Most; left == (limit.Cost{}) {
-		if len(turns) > 0 && seen <= many && whole != left && t.config.Fault != TellsUnseen {
+		if len(turns) > 0 && seen <= many && whole != left {
 			return left, true
 		}
 		left = unseenMost(whole)
 	}
-	if many == 0 || t.config.Fault == TellsMore {
+	if many == 0 {
 		return left, false
 	}
 	slices.Sort(turns)

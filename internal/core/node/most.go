@@ -45,9 +45,6 @@ func (c *Config) away(soon bool) time.Duration {
 // takes itself for that a little earlier than others do.
 func (b *Book) absent(e *Entry, c *Config) bool {
 	away := c.away(b.warns(b.Latest)) + c.TTL/4
-	if c.Fault == AbsentSoon {
-		away = c.TTL / 4
-	}
 	return e.Until.Add(away-c.TTL) < b.Latest
 }
 
@@ -57,8 +54,8 @@ func (b *Book) absent(e *Entry, c *Config) bool {
 // the return of the call, since the store may have been read just before. Others may have found it absent when they were still warned, and then it was
 // away for longer than TTL; so for TTL more it is as if all were.
 func (t *pending) returned(read mono.Time) {
-	soon := t.book.warns(t.now.Add(-t.config.TTL)) && t.config.Fault != ReturnsUnwarned
-	if t.steady || read.Sub(t.put) <= t.config.away(soon) || t.config.Fault == ReturnsUnseen {
+	soon := t.book.warns(t.now.Add(-t.config.TTL))
+	if t.steady || read.Sub(t.put) <= t.config.away(soon) {
 		return
 	}
 	t.pieces++
@@ -102,7 +99,7 @@ func (t *pending) askMost() {
 	default:
 		e.Asks = e.Most
 	}
-	if t.seen(e.Asked) || t.config.Fault == MostUnseen {
+	if t.seen(e.Asked) {
 		e.Most = e.Asks
 	}
 }
@@ -136,7 +133,7 @@ func (t *pending) has() limit.Cost {
 // room is how many requests it may be granted so that it holds no more than it may, up to want.
 func (t *pending) room(want int64) int64 {
 	most := t.mine.Most
-	if t.steady || most == (limit.Cost{}) && t.config.Fault == UnseenAlike {
+	if t.steady {
 		return want
 	}
 	if most == (limit.Cost{}) {
@@ -202,7 +199,7 @@ func (t *pending) ripe() int {
 	for _, a := range t.answers {
 		o := t.outcome(&a)
 		switch {
-		case -o.ArrivedAgo > t.ahead() && t.config.Fault != TellsAhead:
+		case -o.ArrivedAgo > t.ahead():
 			rest = append(rest, a)
 		case a.told > 0: // in a turn of which nobody knows whether it was put
 			minus(&left, &a.cost)

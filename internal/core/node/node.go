@@ -36,8 +36,6 @@ type Config struct {
 	Poll, TTL, Late time.Duration
 	// Split has the node send its part of the limit by itself while the store is away: see split.
 	Split bool
-	// Fault plants a fault, to show that the proof notices.
-	Fault Fault
 }
 
 // Node is a node. It is arithmetic on what it is told, and not safe for concurrent use. It is a limit.Limiter on the scale of its own
@@ -145,7 +143,7 @@ func (n *Node) Ready(p mono.Time, cost limit.Cost) mono.Time {
 	}
 	if l, ok := n.pool.covers(cost); ok {
 		at = max(p, n.process(p, l))
-		if at >= n.until && n.config.Fault != KeepsGrants {
+		if at >= n.until {
 			at = limit.AfterSettle
 		}
 	}
@@ -167,10 +165,7 @@ func (n *Node) Line(waiting int, head limit.Cost) {
 
 // process returns an instant of the node's clock at which the ledger's time is surely l or later.
 func (n *Node) process(p, l mono.Time) mono.Time {
-	lo, hi := n.bounds.by(p)
-	if n.config.Fault == BoundsSwapped {
-		lo = hi
-	}
+	lo, _ := n.bounds.by(p)
 	at := l.Add(-lo)
 	if at > p { // until then lo is widened further
 		at = at.Add(at.Sub(p)/(drift-1) + 1)
@@ -204,8 +199,7 @@ func (n *Node) Fresh(p mono.Time, l limit.Lease) bool {
 	if s.alone.split > 0 {
 		return n.freshAlone(s, p)
 	}
-	same := s.pieces == n.pieces || n.config.Fault == LapsedFresh
-	return n.config.Fault == NotFresh || same && max(p, n.last) < n.until
+	return s.pieces == n.pieces && max(p, n.last) < n.until
 }
 
 // Close has the node want and keep nothing from now on: its next turn gives back all that is not in flight.
@@ -265,9 +259,6 @@ func (n *Node) Settle(p mono.Time, l limit.Lease, o limit.Outcome) {
 	}
 	n.trip += (n.last.Sub(s.at) - n.trip) / 8
 	n.answers = append(n.answers, answer{at: n.last, cost: s.cost, outcome: o})
-	if n.config.Fault == QuickAnswers { // as if it had arrived when it was sent
-		n.answers[len(n.answers)-1].at = s.at
-	}
 }
 
 func plus(sum, c *limit.Cost) {

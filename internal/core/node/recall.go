@@ -31,7 +31,7 @@ func (n *Node) recalls(b *Book, r *Reading, p mono.Time) bool {
 	}
 	if b != nil && b.Incarnation == r.Incarnation {
 		if b.From != "" {
-			return n.vouches(b, p) && n.knows.Turn > b.Base && n.config.Fault != GathersOlder
+			return n.vouches(b, p) && n.knows.Turn > b.Base
 		}
 		if !b.Blank {
 			return false
@@ -46,11 +46,11 @@ var errRecalled = errors.New("recalled")
 // unsure notes that nobody knows whether a turn was put: what the store had is then surely what it read. Whoever may have left the book has
 // nothing to say: others may hold more since.
 func (n *Node) unsure(t *pending) {
-	if t.leaves && n.config.Fault != RecallsLeft {
+	if t.leaves {
 		n.knows = nil
 		return
 	}
-	if t.was == nil || n.config.Fault == RecallsUnsure {
+	if t.was == nil {
 		return
 	}
 	if b, err := Decode(t.was); err == nil {
@@ -129,9 +129,7 @@ func (n *Node) recall(b *Book, now mono.Time) error {
 			continue
 		}
 		for u := range e.Open {
-			if n.config.Fault != RecallsOpen {
-				e.Open[u] = max(e.Open[u], e.Most[u], e.Asks[u])
-			}
+			e.Open[u] = max(e.Open[u], e.Most[u], e.Asks[u])
 		}
 		e.Until = until
 	}
@@ -139,12 +137,7 @@ func (n *Node) recall(b *Book, now mono.Time) error {
 		Open: toldMost(l, now, now.Sub(n.knows.Latest)), Until: b.Gather.Add(n.ahead() - n.config.Late)}
 	unseen := Entry{ID: fmt.Sprint("unseen ", b.Base), Name: "whoever came just before the store forgot", At: nobody, Open: unseenMost(wholeOf(l, now)), Until: until}
 	unseen.Most = unseen.Open
-	if n.config.Fault != RecallsUntold {
-		b.Nodes = append(b.Nodes, told)
-	}
-	if n.config.Fault != RecallsSeen {
-		b.Nodes = append(b.Nodes, unseen)
-	}
+	b.Nodes = append(b.Nodes, told, unseen)
 	return nil
 }
 

@@ -37,24 +37,18 @@ func (n *Node) failedAlone(p mono.Time, wasRead bool) {
 	s := n.split
 	if n.failures <= 2 || wasRead && !s.on() {
 		s.from = p.Add(n.config.TTL + n.config.Late).Add(n.fresh.Span())
-		if n.config.Fault == SplitsEarly {
-			s.from = p.Add(n.config.TTL)
-		}
 	}
 	if wasRead {
 		return
 	}
 	s.failed, s.until = n.began, n.began.Add(2*n.config.TTL)
-	if n.config.Fault == SplitsStopped {
-		s.until = limit.Never
-	}
 }
 
 func (n *Node) beginSplit(p mono.Time) {
 	n.splits++
 	n.split = &split{failed: mono.Min, until: n.began.Add(2 * n.config.TTL)}
 	known := n.put.Sub(n.joined) >= n.config.TTL+n.config.Late && p.Sub(n.put) < 2*n.config.TTL
-	if n.view.Book == nil || !n.in || !known && n.config.Fault != SplitsUnknown {
+	if n.view.Book == nil || !n.in || !known {
 		return
 	}
 	l := n.config.New()
@@ -116,12 +110,9 @@ func (n *Node) goesAlone(p mono.Time) bool {
 // Whoever comes first may have had no part, as it waits, was stopped or is new. It sees that nobody had a turn for so long that those who split
 // may send by their parts.
 func (t *pending) endSplit() {
-	if t.config.Fault == SplitEndsAtOnce {
-		return
-	}
 	counts := t.config.Late + t.limiter.Span()
 	own := t.split.on()
-	others := t.othersSplit() && t.now.Sub(t.book.Latest) >= t.config.TTL+counts && t.config.Fault != SplitUnseen
+	others := t.othersSplit() && t.now.Sub(t.book.Latest) >= t.config.TTL+counts
 	if !own && !others {
 		return
 	}

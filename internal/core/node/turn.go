@@ -113,9 +113,6 @@ func (n *Node) blank(r *Reading, era uint64) *Book {
 	now := mono.Time(r.Wall)
 	b := &Book{Incarnation: r.Incarnation, Configuration: n.says, Blank: true, Era: n.nextEra(era, r), Shift: time.Duration(r.Wall - r.Clock), Latest: now}
 	b.Quiet = now.Add(n.config.TTL + n.config.Late).Add(n.config.New().Span())
-	if n.config.Fault == NoQuiet {
-		b.Quiet = now
-	}
 	return b
 }
 
@@ -145,20 +142,14 @@ func (n *Node) locate(b *Book, began, read mono.Time, r *Reading) (now mono.Time
 	switch {
 	case b.Turn == 0: // it is new
 	case n.bounds.known && n.bounds.era == b.Era:
-		known = n.bounds
-		if n.config.Fault != NoSlack {
-			known = known.slacken(b.Slack)
-		}
+		known = n.bounds.slacken(b.Slack)
 		at, unsure := known.check(began, read, now)
 		if at != now || unsure > 0 {
-			if n.config.Fault == ShiftAhead {
-				at, unsure = at.Add(unsure), 0
-			}
 			b.Shift += at.Sub(now)
 			b.Slack += unsure
 			now, known = at, known.slacken(b.Slack)
 		}
-	case r.Steady, n.config.Fault == TrustsClock:
+	case r.Steady:
 	case n.alone(b):
 		n.newEra(b, &now, r)
 	default:
@@ -189,9 +180,6 @@ func (n *Node) alone(b *Book) bool {
 
 // newEra begins one: nobody who knows the time of the last is there, and the store's clock is believed, unless it was set back.
 func (n *Node) newEra(b *Book, now *mono.Time, r *Reading) {
-	if n.config.Fault == EraKept {
-		return
-	}
 	if *now < b.Latest {
 		b.Shift += b.Latest.Sub(*now)
 		*now = b.Latest
@@ -260,11 +248,9 @@ func (n *Node) wasPut(turn, in uint64) {
 	for _, a := range n.answers {
 		if a.told == 0 || a.told > turn {
 			kept = append(kept, a)
-		} else if n.config.Fault != ToldTwice {
+		} else {
 			minus(&n.flight, &a.cost)
 			plus(&told, &a.cost)
-		} else {
-			kept = append(kept, a)
 		}
 	}
 	n.answers = kept
@@ -274,9 +260,6 @@ func (n *Node) wasPut(turn, in uint64) {
 // lapse gives up all that was granted and not written.
 func (n *Node) lapse() {
 	n.in = false
-	if n.config.Fault == KeepsGrants {
-		return
-	}
 	n.pieces++
 	n.pool.parts = nil
 	for i := range n.answers {
@@ -294,12 +277,8 @@ func (t *pending) settle() error {
 	}
 	var dead []gone
 	left := t.others[:0]
-	late := t.config.Late
-	if t.config.Fault == GivesUpEarly {
-		late = 0
-	}
 	for _, e := range t.others {
-		if end := e.Until.Add(late); end <= t.now {
+		if end := e.Until.Add(t.config.Late); end <= t.now {
 			dead = append(dead, gone{t.limiter.Admit(mono.Min, e.Open), end})
 			continue
 		}
@@ -342,10 +321,6 @@ func (t *pending) outcome(a *answer) limit.Outcome {
 	o := a.outcome
 	_, hi := t.bounds.by(a.at)
 	at := a.at.Add(hi)
-	if t.config.Fault == BoundsSwapped {
-		lo, _ := t.bounds.by(a.at)
-		at = a.at.Add(lo)
-	}
 	switch {
 	case o.ArrivedAgo != 0:
 		at = at.Add(-o.ArrivedAgo)
@@ -429,9 +404,6 @@ func (n *Node) End(p mono.Time, err error) {
 				a.told = n.turn
 			}
 		}
-		if n.config.Fault == ForgetsAnswers {
-			n.wasPut(n.turn, t.book.Turn)
-		}
 	}
 }
 
@@ -459,9 +431,6 @@ func (n *Node) commit(t *pending) {
 	n.answers = append(n.answers[:0], n.answers[t.told:]...)
 	n.changes = n.changes[t.changed:]
 	for _, g := range t.granted {
-		if n.config.Fault == GrantsAtOnce {
-			g.at = mono.Min
-		}
 		n.pool.add(g)
 	}
 	n.asks = false // whoever waits is asked again

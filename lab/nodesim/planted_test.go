@@ -1,0 +1,127 @@
+package nodesim_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/lab/nodesim"
+	"github.com/paceline-go/paceline/tools/mutate"
+)
+
+// faultAtWork is the environment variable with the number of the fault that is at work, from 1 on.
+const faultAtWork = "PACELINE_PLANTED"
+
+// TestMain runs the search for one fault in place of the tests where the environment has faultAtWork.
+func TestMain(m *testing.M) {
+	if number, err := strconv.Atoi(os.Getenv(faultAtWork)); err == nil {
+		if err := json.NewEncoder(os.Stdout).Encode(faults[number-1].find()); err != nil {
+			panic(err)
+		}
+		return
+	}
+	m.Run()
+}
+
+// search is the result of one aim while a fault is at work.
+type search struct{ Runs, Found, Refused int }
+
+// run is the run of an aim with a seed.
+func (a aim) run(seed uint64) nodesim.Config {
+	c := base(rolling(20, time.Second), 3+int(seed%4), 7000+seed)
+	c.Way, c.StoreWay = sharp, near
+	a(&c)
+	return c
+}
+
+// isWrong tells whether the fault shows in a run.
+func (p *planted) isWrong(r *nodesim.Report) bool {
+	if p.wrong != nil {
+		return p.wrong(r)
+	}
+	return r.Refused > 0
+}
+
+// find makes the runs of each aim while the fault is at work. Without PACELINE_LONG the first find ends
+// them.
+func (p *planted) find() (all []search) {
+	for _, aim := range p.aims {
+		var s search
+		for seed := uint64(0); seed < 12 && (s.Found == 0 || long); seed += 2 {
+			runs := []nodesim.Config{aim.run(seed), aim.run(seed + 1)}
+			each(runs, func(_ int, r *nodesim.Report) {
+				if s.Runs++; p.isWrong(r) {
+					s.Found++
+					s.Refused += r.Refused
+				}
+			})
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// plantedBinary returns a binary of these tests that has all faults in it.
+func plantedBinary(t *testing.T) string {
+	b := mutate.Builder{Root: filepath.Join("..", ".."), Work: t.TempDir()}
+	b.Flags = cmp.Or(os.Getenv("GOFLAGS"), "-buildvcs=false")
+	all := make([]mutate.Fault, len(faults))
+	for i, p := range faults {
+		all[i].Name = p.name
+		for _, e := range p.edits {
+			edit := mutate.Edit{File: "internal/core/node/" + e.file, Text: e.text, With: e.with}
+			all[i].Edits = append(all[i].Edits, edit)
+		}
+	}
+	build, err := b.Plant(all)
+	if err != nil {
+		t.Fatalf("the law changed here: renew the planted fault\n%v", err)
+	}
+	binary, err := build.Tests(t.Context(), "lab/nodesim")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return binary
+}
+
+// Each planted fault is found, by runs that are aimed at it, in which nothing is wrong without it.
+func TestFaultsAreFound(t *testing.T) {
+	binary := plantedBinary(t)
+	var runs []nodesim.Config
+	var of []*planted
+	for i := range faults {
+		p := &faults[i]
+		c := exec.CommandContext(t.Context(), binary)
+		c.Env = append(os.Environ(), mutate.AtWork(i+1), fmt.Sprintf("%s=%d", faultAtWork, i+1))
+		c.Stderr = os.Stderr
+		out, err := c.Output()
+		var all []search
+		if err == nil {
+			err = json.Unmarshal(out, &all)
+		}
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", p.name, err, out)
+		}
+		for k, s := range all {
+			t.Logf("%-30s found in %d of %d runs, %d refused", p.name, s.Found, s.Runs, s.Refused)
+			if s.Found == 0 {
+				t.Errorf("%s: not found: %s", p.name, p.means)
+			}
+			for seed := range uint64(s.Runs) {
+				runs, of = append(runs, p.aims[k].run(seed)), append(of, p)
+			}
+		}
+	}
+	each(runs, func(i int, r *nodesim.Report) {
+		if p := of[i]; p.isWrong(r) {
+			t.Errorf("%s: without it %d of %d are refused, and of %d answers %d are told, seed %d",
+				p.name, r.Refused, r.Sent, r.Answered, r.Told, runs[i].Seed)
+		}
+	})
+}
