@@ -187,14 +187,14 @@ var faults = []planted{
 	{
 		name:  "more held than others saw",
 		means: "a node holds more before the others have seen that it may",
-		edits: []edit{{"most.go", "t.seen(e.Asked)", "true"}},
+		edits: []edit{{"may_hold.go", "t.seen(e.Asked)", "true"}},
 		aims:  []aim{func(c *nodesim.Config) { doomed(c); c.OnOff = 4 * time.Second }},
 	},
 	{
 		name:  "newcomers not bounded",
 		means: "nodes that not all have seen are not bounded together",
 		edits: []edit{{
-			"most.go",
+			"may_hold.go",
 			"most := t.mine.Most\n\tif t.steady {",
 			"most := t.mine.Most\n\tif t.steady || most == (limit.Cost{}) {",
 		}},
@@ -203,7 +203,7 @@ var faults = []planted{
 	{
 		name:  "told ahead",
 		means: "a node reports that a request will have arrived",
-		edits: []edit{{"most.go", "-o.ArrivedAgo > t.ahead()", "false && -o.ArrivedAgo > t.ahead()"}},
+		edits: []edit{{"may_hold.go", "-o.ArrivedAgo > t.ahead()", "false && -o.ArrivedAgo > t.ahead()"}},
 		aims:  []aim{func(c *nodesim.Config) { besieged(c, rolling(100, 2*time.Second), 8, 5); c.Hush = true }},
 	},
 	{
@@ -263,7 +263,7 @@ var faults = []planted{
 		name:  "returned and not bounded",
 		means: "a node that was away for so long that nobody waited for it holds what it held",
 		edits: []edit{{
-			"most.go",
+			"may_hold.go",
 			"read.Sub(t.put) <= t.config.away(soon)",
 			"read.Sub(t.put) <= t.config.away(soon) || true",
 		}},
@@ -272,7 +272,7 @@ var faults = []planted{
 	{
 		name:  "returned and not warned",
 		means: "where the store forgot lately, a node that was away for somewhat less holds what it held",
-		edits: []edit{{"most.go", "soon := t.book.warns(t.now.Add(-t.config.TTL))", "soon := false"}},
+		edits: []edit{{"may_hold.go", "soon := t.book.warns(t.now.Add(-t.config.TTL))", "soon := false"}},
 		aims: []aim{func(c *nodesim.Config) {
 			*c = base(rolling(60, 2*time.Second), 3, c.Seed)
 			c.Way, c.StoreWay, c.Rested = sharp, near, true
@@ -283,7 +283,7 @@ var faults = []planted{
 	{
 		name:  "absent too soon",
 		means: "a node that was away for a short while is taken for one that would be bounded as a newcomer",
-		edits: []edit{{"most.go", "away := c.away(b.warns(b.Latest)) + c.TTL/4", "away := c.TTL / 4"}},
+		edits: []edit{{"may_hold.go", "away := c.away(b.warns(b.Latest)) + c.TTL/4", "away := c.TTL / 4"}},
 		aims:  []aim{doomed},
 	},
 	{

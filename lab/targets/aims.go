@@ -1,6 +1,11 @@
-// Package targets says what a strategy for strangers who share a quota should reach, and measures whether it does. table.go has each aim as a
-// scenario of package fleet and the figures to be reached, figures.go says how each figure is measured, aims.go runs the scenarios over
-// seeds, and write.go writes the result.
+// Package targets says what a strategy for strangers who share a quota should reach, and measures whether
+// it does.
+//
+//	aim_table.go    each aim: a scenario of package fleet, and the figures to be reached
+//	aim_figures.go  how each figure is measured
+//	open.go         the aims that are not reached, and why
+//	aims.go         runs the scenarios over seeds
+//	write.go        writes the result
 //
 // A strategy is judged by other seeds than those that it was tuned on: 1001 to 1020, if the caller names none.
 package targets

@@ -1,7 +1,7 @@
 // Package compare compares strategies by which strangers share a quota: it runs each of them in each of a list of scenarios, once per
 // seed, on all cores. It does what `paceline sim throttle` does, for a strategy of your own; see the example.
 //
-// compare.go runs them; table.go has the results and writes them.
+// compare.go runs them; compare_table.go has the results and writes them.
 package compare
 
 import (

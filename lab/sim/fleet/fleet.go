@@ -2,10 +2,18 @@
 // the clients are and what they want; a Report says what became of them. Each client follows a throttle.Strategy, which may be one of
 // your own.
 //
-// scenario.go and quota.go have what is run, fleet.go runs it: client.go the clients, server.go the quota, headers.go what its
-// answers say; measure.go has what is counted, settle.go how long it took to settle, shares.go who had how much, store.go processes that
-// share one exact limit, and report.go what is made of that; standard.go has the scenarios that strategies are compared in. Package
-// lab/sim/scenario reads them from files, and lab/sim/compare runs many and has the table.
+//	scenario.go, quota.go, scenario_check.go  what is run, and what is wrong with it
+//	fleet.go         runs it
+//	population.go    the clients
+//	quota_server.go  the quota; headers.go what its answers say
+//	shared_store.go  processes that share one exact limit
+//	measure.go       what is counted
+//	settle.go        how long it took to settle
+//	shares.go        who had how much
+//	report.go        what is made of that
+//	standard.go      the scenarios that strategies are compared in
+//
+// Package lab/sim/scenario reads scenarios from files. Package lab/sim/compare runs many and has the table.
 //
 // The same Scenario has the same Report. Nothing here is safe for concurrent use; runs of their own may be concurrent.
 package fleet

@@ -1,9 +1,13 @@
 // Package baselines has what five published systems claim of themselves, each claim with our rerun of it in its own set-up, what
 // came of it and why. They are named by what they are. `paceline sim published` prints it, and docs/published.md is the same.
 //
-// page.go has what a claim is; a file per document follows, with its claims and what is run for them: exchange.go, gem.go (its runs are
-// in gem_runs.go, what its author saw in them in gem_seen.go), demo.go (what its author tried, in demo_tried.go), gates.go and
-// counters.go. write.go puts it into words.
+//	document.go         the page, its documents and their claims
+//	exchange_claims.go  limiters, queues and nonces of an exchange client
+//	gem_claims.go       a throttle; its runs are in gem_runs.go, their author's figures in gem_seen.go
+//	demo_claims.go      a demonstration of throttles; the ways that its author tried are in demo_tried.go
+//	gates.go            two gates before a language model, for requests and for tokens
+//	counters.go         a counter of slots
+//	document_text.go    puts all of it into words
 package baselines
 
 import (
