@@ -99,7 +99,7 @@ var samples = []string{
 	"İSTANBUL ΣΊΣΥΦΟΣ ß ẞ", "हिन्दी ภาษาไทย עברית",
 }
 
-// patterns are tiktoken's own, by which split.go was written.
+// patterns are tiktoken's own, by which pretokenize.go was written.
 var patterns = map[string]string{
 	"r50k_base":   `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`,
 	"p50k_base":   `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`,

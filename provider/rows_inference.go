@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Providers that run language models, beside those in llm.go. Most speak as OpenAI does, but count differently.
+// Providers that run language models, beside those in rows_llm.go. Most speak as OpenAI does, but count differently.
 func inference() []*row {
 	return []*row{
 		mistral(), cerebras(), sambanova(), cohere(), fireworks(), huggingface(), openrouter(), replicate(), elevenlabs(), xai(), deepseek(), bedrock(), vertex(), ollama(), perplexity(), together(),

@@ -13,8 +13,8 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// A memory is a letter, a version, what memories.go lists, and a checksum. Instants are kept as the time from the one at which it was
-// written, since the next process has another scale.
+// A memory is a letter, a version, the fields that auto_memory_fields.go lists, and a checksum. Instants are
+// kept as the time from the one at which it was written, since the next process has another scale.
 const (
 	memoryLetter  = 'A'
 	memoryVersion = 6
