@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/testkit/overlay"
 	"github.com/paceline-go/paceline/lab/nodesim"
-	"github.com/paceline-go/paceline/tools/mutate"
 )
 
 // faultAtWork is the environment variable with the number of the fault that is at work, from 1 on.
@@ -69,13 +69,13 @@ func (p *planted) find() (all []search) {
 
 // plantedBinary returns a binary of these tests that has all faults in it.
 func plantedBinary(t *testing.T) string {
-	b := mutate.Builder{Root: filepath.Join("..", ".."), Work: t.TempDir()}
+	b := overlay.Builder{Root: filepath.Join("..", ".."), Work: t.TempDir()}
 	b.Flags = cmp.Or(os.Getenv("GOFLAGS"), "-buildvcs=false")
-	all := make([]mutate.Fault, len(faults))
+	all := make([]overlay.Fault, len(faults))
 	for i, p := range faults {
 		all[i].Name = p.name
 		for _, e := range p.edits {
-			edit := mutate.Edit{File: "internal/core/node/" + e.file, Text: e.text, With: e.with}
+			edit := overlay.Edit{File: "internal/core/node/" + e.file, Text: e.text, With: e.with}
 			all[i].Edits = append(all[i].Edits, edit)
 		}
 	}
@@ -98,7 +98,7 @@ func TestFaultsAreFound(t *testing.T) {
 	for i := range faults {
 		p := &faults[i]
 		c := exec.CommandContext(t.Context(), binary)
-		c.Env = append(os.Environ(), mutate.AtWork(i+1), fmt.Sprintf("%s=%d", faultAtWork, i+1))
+		c.Env = append(os.Environ(), overlay.AtWork(i+1), fmt.Sprintf("%s=%d", faultAtWork, i+1))
 		c.Stderr = os.Stderr
 		out, err := c.Output()
 		var all []search

@@ -125,7 +125,8 @@ var Table = []Package{
 	// Help for the tests.
 	{Name: "internal/testkit/browser", Ours: "internal/testkit/need", Std: "any"},
 	{Name: "internal/testkit/corpus", Ours: "provider", Std: "any"},
-	{Name: "tools/mutate", Std: "any"},
+	{Name: "internal/testkit/overlay", Std: "any"},
+	{Name: "tools/mutate", Ours: "internal/testkit/overlay", Std: "any"},
 	{Name: "internal/testkit/fakeconn", Std: "bufio context fmt io net net/http sync"},
 	{Name: "internal/testkit/golden", Std: "any"},
 	{Name: "internal/testkit/need", Std: "any"},

@@ -5,8 +5,6 @@
 // All of a sample are built at once: each stands in a copy of its function, and an environment variable says which copy is
 // called. So a mutant costs the tests up to the first that fails, and no build. (Those outside of functions are built one by one.)
 //
-// A package may also plant faults that somebody wrote down as edits of a text: see Plant.
-//
 // No fault is planted in what nobody looks at by convention, or what is promised to nobody: words for people, panics, results
 // beside a false, or beside an error that is made there or was just found not to be nil, the number behind a minus (-1 says that
 // there is none), how much is allocated in advance, and the comparison with a bound where what is beyond it is set to it. The
@@ -26,6 +24,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/paceline-go/paceline/internal/testkit/overlay"
 )
 
 // Mutant is a file with one fault.
@@ -39,7 +39,7 @@ type Mutant struct {
 	src      []byte
 	from, to int // of the source, what is replaced
 	text     string
-	in       *function // nil outside of functions
+	in       *overlay.Function // nil outside of functions
 }
 
 // Package is the folder of the file, "." for the root.
@@ -105,17 +105,16 @@ func first(src []byte, zeros map[string]bool) error {
 
 // Of returns the mutants of a source, in order. zeros are constants of its package that are nothing.
 func Of(file string, src []byte, zeros map[string]bool) ([]Mutant, error) {
-	fset := token.NewFileSet()
-	tree, err := parser.ParseFile(fset, file, src, 0)
+	source, err := overlay.Parse(file, src)
 	if err != nil {
 		return nil, err
 	}
-	p := planter{file: file, src: src, base: fset.File(tree.Pos()), pkg: tree.Name.Name, zeros: zeros, failed: map[*ast.ReturnStmt]bool{}}
-	for _, d := range tree.Decls {
+	p := planter{file: file, src: src, source: source, zeros: zeros, failed: map[*ast.ReturnStmt]bool{}}
+	for _, d := range source.Tree.Decls {
 		switch d := d.(type) {
 		case *ast.FuncDecl:
 			if d.Body != nil && !spared(d) {
-				p.name, p.in = funcName(d), p.function(d)
+				p.name, p.in = funcName(d), source.Function(d)
 				p.walk(d.Body, d.Type)
 			}
 		case *ast.GenDecl:
@@ -166,22 +165,22 @@ func funcName(d *ast.FuncDecl) string {
 
 // planter collects the mutants of a file.
 type planter struct {
-	file, name, pkg string
-	src             []byte
-	base            *token.File
-	in              *function
-	zeros           map[string]bool
-	failed          map[*ast.ReturnStmt]bool // which return an error that is not nil
-	found           []Mutant
+	file, name string
+	src        []byte
+	source     *overlay.Source
+	in         *overlay.Function
+	zeros      map[string]bool
+	failed     map[*ast.ReturnStmt]bool // which return an error that is not nil
+	found      []Mutant
 }
 
-func (p *planter) at(pos token.Pos) int { return p.base.Offset(pos) }
+func (p *planter) at(pos token.Pos) int { return p.source.At(pos) }
 
 func (p *planter) code(n ast.Node) string { return string(p.src[p.at(n.Pos()):p.at(n.End())]) }
 
 // plant replaces what is from one position to another.
 func (p *planter) plant(from, to token.Pos, text string) {
-	m := Mutant{File: p.file, Func: p.name, in: p.in, src: p.src, from: p.at(from), to: p.at(to), text: text, Line: p.base.Line(from)}
+	m := Mutant{File: p.file, Func: p.name, in: p.in, src: p.src, from: p.at(from), to: p.at(to), text: text, Line: p.source.Line(from)}
 	begin := strings.LastIndexByte(string(p.src[:m.from]), '\n') + 1
 	end := len(p.src)
 	if i := strings.IndexByte(string(p.src[m.to:]), '\n'); i >= 0 {

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/paceline-go/paceline/internal/testkit/overlay"
 )
 
 // End is what became of the tests.
@@ -146,7 +148,7 @@ func (s *Suite) start(ctx context.Context, binary string, number int, short bool
 	defer cancel()
 	c := exec.CommandContext(ctx, "sh", args...)
 	c.Dir = s.Folder
-	c.Env = append(os.Environ(), "GOFLAGS=-trimpath", "GOWORK=off", "PACELINE_LONG=", environment+"="+strconv.Itoa(number))
+	c.Env = append(os.Environ(), "GOFLAGS=-trimpath", "GOWORK=off", "PACELINE_LONG=", overlay.AtWork(number))
 	c.WaitDelay = time.Second // what it has started may still have its output
 	began := time.Now()
 	out, err := c.CombinedOutput()

@@ -104,7 +104,7 @@ func TestRun(t *testing.T) {
 
 // The users of a package are all whose tests have it: those that import it only in tests, or through others, and itself.
 func TestUsers(t *testing.T) {
-	users, err := (&Builder{Root: root}).Users(t.Context())
+	users, err := NewBuilder(root, "").Users(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

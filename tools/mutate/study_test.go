@@ -16,6 +16,8 @@ import (
 	"testing"
 	"text/tabwriter"
 	"time"
+
+	"github.com/paceline-go/paceline/internal/testkit/overlay"
 )
 
 var (
@@ -39,7 +41,7 @@ func TestMutants(t *testing.T) {
 	if os.Getenv("PACELINE_LONG") != "1" {
 		t.Skip("takes half an hour: PACELINE_LONG=1")
 	}
-	s := &study{t: t, builder: &Builder{Root: root, Work: t.TempDir()}, suites: map[string]*suite{}, known: map[ask]*sound{}, asked: map[ask]bool{}, until: time.Now().Add(*budget)}
+	s := &study{t: t, builder: NewBuilder(root, t.TempDir()), suites: map[string]*suite{}, known: map[ask]*sound{}, asked: map[ask]bool{}, until: time.Now().Add(*budget)}
 	s.draw()
 	if err := s.build(); err != nil {
 		t.Fatal(err)
@@ -61,7 +63,7 @@ func TestMutants(t *testing.T) {
 type study struct {
 	t       *testing.T
 	builder *Builder
-	built   *Build // in which number 0 is without a fault
+	built   *overlay.Build // in which number 0 is without a fault
 	until   time.Time
 	users   map[string][]string // of each package, by whose tests it is used
 	suites  map[string]*suite
@@ -89,7 +91,7 @@ type candidate struct {
 	of     *field
 	number int // at which it is at work; 0: it is built alone
 
-	alone    *Build
+	alone    *overlay.Build
 	binaries map[string]string // of that, by the package whose tests they are
 	end      End
 }

@@ -15,7 +15,7 @@ import (
 // judged by lab/laws, too.
 func (b *Builder) Users(ctx context.Context) (map[string][]string, error) {
 	list := func(args ...string) (string, error) {
-		out, err := b.command(ctx, append([]string{"list"}, args...)).Output()
+		out, err := b.Go(ctx, append([]string{"list"}, args...)...).Output()
 		if err != nil {
 			return "", fmt.Errorf("mutate: go list %s: %w", strings.Join(args, " "), err)
 		}

@@ -1,4 +1,4 @@
-package mutate
+package overlay
 
 import (
 	"os"
@@ -48,8 +48,7 @@ func main() {
 		t.Fatal(err)
 	}
 	program := filepath.Join(b.Work, "p.exe")
-	compile := b.command(t.Context(), []string{"build", "-overlay", build.overlay, "-o", program, "."})
-	if out, err := compile.CombinedOutput(); err != nil {
+	if out, err := build.Compile(t.Context(), "-o", program, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for number, want := range []string{
