@@ -11,18 +11,19 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/observe"
 )
 
 // Whatever way f goes, its permit is settled: 1 in flight at a time, and the next one goes.
 func TestDoSettles(t *testing.T) {
 	boom := errors.New("boom")
-	unknown := paceline.Stats{Admitted: 1, Unknown: 1}
+	unknown := observe.Stats{Admitted: 1, Unknown: 1}
 	for name, c := range map[string]struct {
 		f    func() error
 		err  error
-		want paceline.Stats
+		want observe.Stats
 	}{
-		"served":  {func() error { return nil }, nil, paceline.Stats{Admitted: 1, Accepted: 1}},
+		"served":  {func() error { return nil }, nil, observe.Stats{Admitted: 1, Accepted: 1}},
 		"failed":  {func() error { return boom }, boom, unknown},
 		"panics":  {func() error { panic(boom) }, boom, unknown},
 		"goes":    {func() error { runtime.Goexit(); return nil }, nil, unknown},
@@ -155,3 +156,6 @@ func TestWhoeverHasEndedIsTold(t *testing.T) {
 		})
 	}
 }
+
+// TestExampleSynctest runs the test that is an example: an example's file may have no test.
+func TestExampleSynctest(t *testing.T) { testImporter(t) }

@@ -6,22 +6,25 @@
 //
 // # Which one
 //
-//   - An HTTP client, or an SDK that takes one: package transport. It waits, reads what answers say, and sends again.
-//   - Goroutines that send something else: [Gate]. They wait for one limiter, first come first served; [Gate.Do] sends in between.
+//   - An HTTP client, or an SDK that takes one: package transport. It waits, reads what answers say,
+//     and sends again.
+//   - Goroutines that send something else: [Gate]. They wait for one limiter, first come first
+//     served; [Gate.Do] sends in between.
 //   - Several limits that callers share, by arrival or by weight: [Junction].
-//   - Work with priorities, deadlines, retries and several keys: [Pool] sends for you.
-//   - Code that calls Wait, Allow or Reserve of golang.org/x/time/rate: package xrate has those over a Gate.
-//   - A quota that strangers use too: a limiter of package fairshare, behind any of these.
-//   - Counting events of one's own, as in trading: package window.
+//   - Work with priorities, deadlines, retries and several keys: package pool sends it.
+//   - Code that calls Wait, Allow or Reserve of golang.org/x/time/rate: package contrib/xrate has
+//     those over a Gate.
+//   - A quota that strangers use, too: a limiter of package fairshare, behind any of these.
+//   - Counting events of one's own, as in trading: package limit/window.
 //
-// The rest is elsewhere: rules to wait for in package limit, the order of work that waits in queue and dispatch, and a
-// virtual clock for trying them out in sim. What to write in the place of other libraries is in docs/coming-from.md, and the AWS SDK,
-// client-go and gRPC have modules of their own, aws, k8s and grpc.
+// Package limit has the rules to wait for, and package observe what can be watched of all of these.
+// docs/coming-from.md says what to write in the place of other libraries. The AWS SDK, client-go and
+// gRPC have modules of their own: contrib/aws, contrib/k8s and contrib/grpc.
 //
 // # What limiters let through
 //
 // The most that limiters of N per window admitted in one window, as a multiple of N, on a machine that wakes goroutines
-// on time and on one that stalls for up to a window (N = 100, a hundred unkind schedules; TestWorstWindow in module bench):
+// on time and on one that stalls for up to a window (N = 100, a hundred unkind schedules; TestWorstWindow in module lab/micro):
 //
 //	                                                on time   stalled
 //	limit.Rolling, limit.Weighted, behind a Gate    1.00      1.00

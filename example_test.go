@@ -33,6 +33,19 @@ func ExampleGate() {
 	// Output: <nil>
 }
 
+// Waits for its turn, sends, settles: on every way out, a panic included. What went wrong with the request is Do's error.
+func ExampleGate_Do() {
+	gate := paceline.NewGate(limit.MustRolling(20, time.Second))
+	err := gate.Do(context.Background(), limit.One, func() error {
+		return errors.New("connection reset") // the request, to the last byte of its answer
+	})
+	fmt.Println(err)
+	fmt.Println(gate.Stats().Unknown) // it may have arrived, so it counts
+	// Output:
+	// connection reset
+	// 1
+}
+
 // A function that knows how the request ended says so.
 func ExampleGate_DoWith() {
 	gate := paceline.NewGate(limit.MustRolling(20, time.Second))

@@ -53,19 +53,6 @@ func (g *Gate) Misfire(d time.Duration) {
 	j.timer.Reset(d)
 }
 
-// Epoch is instant 0 of p.
-func Epoch(p *Pool) time.Time { return p.epoch }
-
-// Submitters returns how many wait for room in p.
-func Submitters(p *Pool) (n int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for s := p.submitters.first; s != nil; s = s.next {
-		n++
-	}
-	return n
-}
-
 // Hinted returns whether the next TryWait of the cost last refused may be refused without the lock.
 func (g *Gate) Hinted() bool { return g.junction.hint.until.Load() != noHint }
 
@@ -105,5 +92,3 @@ func (g *Gate) Spinning() bool {
 	defer j.mu.Unlock()
 	return j.spinner != nil
 }
-
-var Without = without

@@ -10,6 +10,7 @@ import (
 
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/observe"
 )
 
 // Gate lets goroutines wait for a Limiter, first come first served. Most callers want Do; Wait is for those whose request is not a
@@ -17,7 +18,7 @@ import (
 //
 // The goroutine at the head of the line holds up all others, so that a large cost is not starved by small ones; with
 // GateConfig.Fill those that do not delay it go ahead. Several limits with lanes that share them are a Junction, work that should
-// be put in order by priority belongs in a Pool.
+// be put in order by priority belongs in a pool.Pool.
 //
 // A Gate starts no goroutine and needs no closing. It has one timer, set only while it is known when the head of the line may go. With
 // a Logger it has another, of a minute, for while that is not known. Whoever makes room (a Settle, the timer, Update, a waiter that
@@ -131,6 +132,22 @@ func (g *Gate) Wait(ctx context.Context, cost limit.Cost) (Permit, error) {
 	return g.lane.wait(ctx, &cost, limit.Never, nil)
 }
 
+// Do waits as Wait does, runs f once it may go, and settles when f returns: as accepted if its error is nil, otherwise as unknown,
+// which counts as long as the request may still arrive. So is a panic of f, and runtime.Goexit: both go on after it. Do returns f's
+// error, or a *WaitError, and then f was not run.
+//
+// f is the request from its first byte to the last of its answer. What happens to the answer after that belongs behind Do, as does an
+// error that says nothing of the request. A caller that knows more (how the request ended, what it used, what the server said) uses
+// DoWith.
+func (g *Gate) Do(ctx context.Context, cost limit.Cost, f func() error) error {
+	return g.lane.Do(ctx, cost, f)
+}
+
+// DoWith is Do for an f that says how the request ended. Its error is returned and nothing else; a panic settles as unknown.
+func (g *Gate) DoWith(ctx context.Context, cost limit.Cost, f func() (limit.Outcome, error)) error {
+	return g.lane.DoWith(ctx, cost, f)
+}
+
 // WaitWithStats is Wait, and tells how long it was in line and what for, also with an error. It allocates if it waited.
 func (g *Gate) WaitWithStats(ctx context.Context, cost limit.Cost) (p Permit, s WaitStats, err error) {
 	return g.lane.WaitWithStats(ctx, cost)
@@ -159,8 +176,11 @@ func (g *Gate) TryWait(cost limit.Cost) (p Permit, retry time.Duration, ok bool)
 // changes nothing, and takes as long with many in line as with none. ErrNever says that it never can.
 func (g *Gate) Ask(cost limit.Cost) (at time.Time, ahead int, err error) { return g.lane.Ask(cost) }
 
+// Snapshot returns the state of the Gate now. It has one client, without a name.
+func (g *Gate) Snapshot() observe.Snapshot { return g.junction.Snapshot() }
+
 // Stats returns what the Gate has done so far, all of it as of one instant.
-func (g *Gate) Stats() Stats { return g.lane.Stats() }
+func (g *Gate) Stats() observe.Stats { return g.lane.Stats() }
 
 // retryAfter says at, which is later than now, as a time to wait.
 func retryAfter(now, at mono.Time) time.Duration {

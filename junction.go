@@ -12,6 +12,7 @@ import (
 	"github.com/paceline-go/paceline/internal/core/scheduler"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/observe"
 )
 
 // Junction lets goroutines wait for several limits at once, in lanes that share them: an account's limit that all models count
@@ -100,8 +101,8 @@ func (j *Junction) init(what string, c JunctionConfig) error {
 type Limit struct {
 	limit  *scheduler.Limit
 	log    *slog.Logger // nil: none
-	whose  Whose
-	paused func(now mono.Time) (PauseState, bool) // nil: it has no pauses
+	whose  observe.Whose
+	paused func(now mono.Time) (observe.PauseState, bool) // nil: it has no pauses
 }
 
 // LimitConfig describes a Limit of a Junction. Only Limiter has no default.
@@ -116,10 +117,10 @@ type LimitConfig struct {
 	// Logger is told what the first of a lane waits for, if it is this limit: see GateConfig. If nil, the Lane's is.
 	Logger *slog.Logger
 	// Whose says whom the limit concerns, in Snapshots.
-	Whose Whose
+	Whose observe.Whose
 	// Paused, if not nil, says whether anything but the limit itself keeps requests away, and for how long, for Snapshots. It is called
 	// under the Junction's lock, must change nothing, and must not use the Junction.
-	Paused func(now mono.Time) (PauseState, bool)
+	Paused func(now mono.Time) (observe.PauseState, bool)
 }
 
 // Limit adds a limit. It panics if the Limiter is nil. A limit that no lane has any more is forgotten with its last permit.
@@ -133,7 +134,7 @@ func (j *Junction) Limit(c LimitConfig) *Limit {
 	m.limit.Of = m
 	j.noteLapsesLocked(m)
 	limit.Supply(c.Limiter, func() { j.again(m) }, func() int { return j.waitingFor(m) }, func(kind, text string) {
-		j.Note(Event{Kind: kind, Whose: c.Whose, Text: text})
+		j.Note(observe.Event{Kind: kind, Whose: c.Whose, Text: text})
 	})
 	return m
 }
@@ -171,7 +172,8 @@ type Lane struct {
 	logs     bool         // it has one, or a limit has
 	watch    watch
 	counts   counts
-	waits    waits
+	waits    observe.Waits
+	waited   int64 // those that went, and not at once
 	about    about
 }
 
@@ -306,6 +308,32 @@ func (p Permit) Way() int { return p.pass.Way.Index }
 // Wait is Gate.Wait, in this lane: the limits are those of all its ways.
 func (a *Lane) Wait(ctx context.Context, cost limit.Cost) (Permit, error) {
 	return a.wait(ctx, &cost, limit.Never, nil)
+}
+
+// Do is Gate.Do, in this lane.
+func (a *Lane) Do(ctx context.Context, cost limit.Cost, f func() error) error {
+	p, err := a.wait(ctx, &cost, limit.Never, nil)
+	if err != nil {
+		return err
+	}
+	var o limit.Outcome // unknown, if f never returns
+	defer func() { p.Settle(o) }()
+	if err = f(); err == nil {
+		o.Result = limit.Accepted
+	}
+	return err
+}
+
+// DoWith is Gate.DoWith, in this lane.
+func (a *Lane) DoWith(ctx context.Context, cost limit.Cost, f func() (limit.Outcome, error)) error {
+	p, err := a.wait(ctx, &cost, limit.Never, nil)
+	if err != nil {
+		return err
+	}
+	var o limit.Outcome
+	defer func() { p.Settle(o) }()
+	o, err = f()
+	return err
 }
 
 // WaitWithStats is Wait, and tells how long it was in line and what for, also with an error. It allocates if it waited.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/observe"
 )
 
 // eventful has a client's lane see each way in which a request can end or not go, how often depends on n, and waits for two limits.
@@ -59,7 +60,7 @@ func eventful(t *testing.T, j *paceline.Junction, client string, n int) *pacelin
 
 // What the lanes of a client have done adds up to the same whether they are there or retired, and when: before the last permit is settled, too.
 func TestRetiredLanesCountOn(t *testing.T) {
-	var want *paceline.Snapshot
+	var want *observe.Snapshot
 	for _, retire := range []string{"never", "at once", "open", "all at the end", "some"} {
 		synctest.Test(t, func(t *testing.T) {
 			j := must(paceline.NewJunction(paceline.JunctionConfig{}))
@@ -106,7 +107,7 @@ func TestRetiredLanesCountOn(t *testing.T) {
 			if want == nil {
 				want = &s
 				unknown := int64(0 + 1 + 2 + 3 + 4)
-				counts := paceline.Counts{
+				counts := observe.Counts{
 					Unknown: unknown, Limited: unknown + 10, Failed: unknown + 15, Unsent: unknown + 20, Never: unknown + 25, Late: unknown + 30, Full: unknown + 35, Cancelled: unknown + 35 + unknown + 40,
 					Accepted: unknown + 5 + unknown + 5 + 5,
 				}
@@ -123,30 +124,5 @@ func TestRetiredLanesCountOn(t *testing.T) {
 				t.Errorf("retired %s: waits are\n%+v, want\n%+v", retire, s.Waits, want.Waits)
 			}
 		})
-	}
-}
-
-// Two Stats, subtracted, are what happened between: of whatever counts the difference, and who waits and is in flight as of now.
-func TestStatsSub(t *testing.T) {
-	fill := func(by int64) (s paceline.Stats) {
-		v := reflect.ValueOf(&s).Elem()
-		for i := range v.NumField() {
-			switch f := v.Field(i); f.Kind() {
-			case reflect.Int, reflect.Int64:
-				f.SetInt(by * int64(i+1))
-			case reflect.Array:
-				for k := range f.Len() {
-					f.Index(k).SetInt(by * int64(100+k))
-				}
-			}
-		}
-		return s
-	}
-	now := fill(7)
-	now.At = time.Unix(1000, 0)
-	got, want := now.Sub(fill(2)), fill(5)
-	want.At, want.Waiting, want.InFlight = now.At, now.Waiting, now.InFlight
-	if got != want {
-		t.Errorf("%+v, want %+v", got, want)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/observe"
 )
 
 // What a Gate did, and what waits for what, as of one instant.
@@ -41,7 +42,7 @@ func TestGateSnapshot(t *testing.T) {
 			t.Fatalf("%d limits: %+v", len(s.Limits), s.Limits)
 		}
 		free := began.Add(10*time.Second + 2100*time.Microsecond)
-		want := paceline.LimitState{
+		want := observe.LimitState{
 			Name: "requests", Unit: "requests", Used: 2, Allowed: 2, Window: 10 * time.Second, PerWindow: 2, Total: 2, Recent: 2, Share: 1, Next: free, Waiting: 3,
 		}
 		if got := s.Limits[0]; got != want {
@@ -53,7 +54,7 @@ func TestGateSnapshot(t *testing.T) {
 		if c := s.Clients[0]; c.LongestWait != 2*time.Second || c.LastGoes.Before(free.Add(10*time.Second)) || c.LastGoes.After(free.Add(12*time.Second)) {
 			t.Errorf("the last goes at %v after %v: %+v", c.LastGoes.Sub(free), c.LongestWait, c)
 		}
-		if len(s.Events) != 1 || s.Events[0].Kind != paceline.EventRefused || s.Events[0].Text != "the server refused a request, and asks to stay away for 3 s" || !s.Events[0].At.Equal(began.Add(time.Second)) {
+		if len(s.Events) != 1 || s.Events[0].Kind != observe.EventRefused || s.Events[0].Text != "the server refused a request, and asks to stay away for 3 s" || !s.Events[0].At.Equal(began.Add(time.Second)) {
 			t.Errorf("%+v", s.Events)
 		}
 		if len(s.Waits) != 1 || s.Waits[0].Limit != "" || s.Waits[0].Count != 2 || s.Waits[0].Upto[0] != 2 {
@@ -68,8 +69,8 @@ func TestWaitsByLimit(t *testing.T) {
 	for _, measured := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			j := must(paceline.NewJunction(paceline.JunctionConfig{}))
-			minute := j.Limit(paceline.LimitConfig{Limiter: limit.Named("minute", limit.MustRolling(4, time.Minute)), Whose: paceline.Whose{Host: "h"}})
-			second := j.Limit(paceline.LimitConfig{Limiter: limit.Named("second", limit.MustRolling(1, time.Second)), Whose: paceline.Whose{Host: "h", Key: "k"}})
+			minute := j.Limit(paceline.LimitConfig{Limiter: limit.Named("minute", limit.MustRolling(4, time.Minute)), Whose: observe.Whose{Host: "h"}})
+			second := j.Limit(paceline.LimitConfig{Limiter: limit.Named("second", limit.MustRolling(1, time.Second)), Whose: observe.Whose{Host: "h", Key: "k"}})
 			lane := j.Lane(paceline.LaneConfig{Client: "c"}, []*paceline.Limit{second, minute})
 			for i := range 6 {
 				go func() {
@@ -235,10 +236,10 @@ func TestSnapshotWhileBusy(t *testing.T) {
 // A pause of whoever a limit belongs to is told with the limit.
 func TestSnapshotOfAPause(t *testing.T) {
 	j := must(paceline.NewJunction(paceline.JunctionConfig{}))
-	whose := paceline.Whose{Host: "h", Client: "c"}
+	whose := observe.Whose{Host: "h", Client: "c"}
 	until := time.Now().Add(time.Hour)
-	m := j.Limit(paceline.LimitConfig{Limiter: limit.MustRolling(10, time.Minute), Whose: whose, Paused: func(mono.Time) (paceline.PauseState, bool) {
-		return paceline.PauseState{Whose: whose, Until: until, Why: "because"}, true
+	m := j.Limit(paceline.LimitConfig{Limiter: limit.MustRolling(10, time.Minute), Whose: whose, Paused: func(mono.Time) (observe.PauseState, bool) {
+		return observe.PauseState{Whose: whose, Until: until, Why: "because"}, true
 	}})
 	j.Lane(paceline.LaneConfig{}, []*paceline.Limit{m})
 	j.Lane(paceline.LaneConfig{}, []*paceline.Limit{m})
@@ -254,8 +255,8 @@ func TestEvents(t *testing.T) {
 		j := must(paceline.NewJunction(paceline.JunctionConfig{}))
 		for i := range 400 {
 			for k := range 3 {
-				j.Note(paceline.Event{Kind: paceline.EventRefused, Text: fmt.Sprint(i, " ", k)})
-				j.Note(paceline.Event{Kind: paceline.EventPaused, Whose: paceline.Whose{Host: "h"}})
+				j.Note(observe.Event{Kind: observe.EventRefused, Text: fmt.Sprint(i, " ", k)})
+				j.Note(observe.Event{Kind: observe.EventPaused, Whose: observe.Whose{Host: "h"}})
 			}
 			time.Sleep(2 * time.Second)
 		}
@@ -264,7 +265,7 @@ func TestEvents(t *testing.T) {
 			t.Fatalf("%d events", len(all))
 		}
 		for i, e := range all {
-			if want := int64(800 - 256 + i + 1); e.Number != want || e.Count != 3 || e.Kind == paceline.EventRefused && e.Text != fmt.Sprint((e.Number-1)/2, " 2") {
+			if want := int64(800 - 256 + i + 1); e.Number != want || e.Count != 3 || e.Kind == observe.EventRefused && e.Text != fmt.Sprint((e.Number-1)/2, " 2") {
 				t.Fatalf("event %d is %+v, want number %d", i, e, want)
 			}
 		}
@@ -275,24 +276,14 @@ func TestEvents(t *testing.T) {
 func TestSnapshotJSON(t *testing.T) {
 	g := paceline.NewGate(limit.MustRolling(2, time.Minute))
 	must(g.Wait(t.Context(), limit.One)).Settle(limit.Outcome{Result: limit.Limited})
-	s := paceline.NameSource("a gate", g).Snapshot()
+	s := observe.NameSource("a gate", g).Snapshot()
 	raw := must(json.Marshal(s))
-	var back paceline.Snapshot
+	var back observe.Snapshot
 	if err := json.Unmarshal(raw, &back); err != nil {
 		t.Fatal(err)
 	}
 	if again := must(json.Marshal(back)); string(again) != string(raw) || back.Name != "a gate" || back.Limited != 1 {
 		t.Errorf("%s\nand then\n%s", raw, again)
-	}
-}
-
-func TestAmounts(t *testing.T) {
-	var c limit.Cost
-	for u := range c {
-		c[u] = int64(u + 1)
-	}
-	if got := paceline.AmountsOf(c).Cost(); got != c {
-		t.Errorf("%v", got)
 	}
 }
 

@@ -9,121 +9,36 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/testkit/frontend"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/pool/dispatch"
-	"github.com/paceline-go/paceline/pool/queue"
+	"github.com/paceline-go/paceline/observe"
 )
-
-// several is a limiter of three: named, of requests and of tokens, and how many may be in flight.
-func several(requests int64, window time.Duration, open int64) limit.Limiter {
-	return limit.NewAll(
-		limit.Named("day", limit.MustRolling(100, 24*time.Hour)),
-		limit.Named("few", must(limit.NewRolling(limit.RollingConfig{Limit: requests, Window: window, Margin: -1}))),
-		limit.Named("words", must(limit.NewRolling(limit.RollingConfig{Limit: 5, Window: window, Margin: -1, Unit: limit.Tokens}))),
-		limit.Named("open", must(limit.NewConcurrency(limit.ConcurrencyConfig{Limit: open}))),
-	)
-}
-
-// shown checks what a Snapshot has of one of the limits of whose key.
-func shown(t *testing.T, s *paceline.Snapshot, key, name string, waiting int, share float64, next time.Time, unknown bool) {
-	t.Helper()
-	for _, l := range s.Limits {
-		if l.Key != key || l.Name != name {
-			continue
-		}
-		if l.Waiting != waiting || l.Share < share-1e-9 || l.Share > share+1e-9 || !l.Next.Equal(next) || l.NextUnknown != unknown {
-			t.Errorf("%s %s: %d wait, a share of %v is used, next at %v, unknown %v; want %d, %v, %v, %v", key, name, l.Waiting, l.Share, l.Next, l.NextUnknown, waiting, share, next, unknown)
-		}
-		return
-	}
-	t.Errorf("no %s %s in %+v", key, name, s.Limits)
-}
 
 // Of several limits in one, each says when one more would fit there, be it not known; and those who wait are at the one that they wait for.
 func TestSnapshotOfWhatIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		none := time.Time{}
-		g := paceline.NewGate(several(3, time.Minute, 4))
+		g := paceline.NewGate(frontend.Several(3, time.Minute, 4))
 		words := limit.Cost{limit.Requests: 1, limit.Tokens: 2}
 		must(g.Wait(t.Context(), words)).Settle(accepted)
 		must(g.Wait(t.Context(), words)).Settle(accepted)
 		open := must(g.Wait(t.Context(), limit.Cost{limit.Other: 1}))
 		s := g.Snapshot()
-		shown(t, &s, "", "few", 0, 2./3, none, false)
-		shown(t, &s, "", "words", 0, 4./5, none, false) // one more would fit, though not two
-		shown(t, &s, "", "open", 0, 1./4, none, false)
+		frontend.Shows(t, &s, "", "few", 0, 2./3, none, false)
+		frontend.Shows(t, &s, "", "words", 0, 4./5, none, false) // one more would fit, though not two
+		frontend.Shows(t, &s, "", "open", 0, 1./4, none, false)
 		ctx, cancel := context.WithCancel(t.Context())
 		for range 2 {
 			go g.Wait(ctx, words)
 		}
 		synctest.Wait()
 		s = g.Snapshot()
-		shown(t, &s, "", "day", 0, 2./100, none, false)
-		shown(t, &s, "", "few", 0, 2./3, none, false)
-		shown(t, &s, "", "words", 2, 4./5, none, false)
-		shown(t, &s, "", "open", 0, 1./4, none, false)
+		frontend.Shows(t, &s, "", "day", 0, 2./100, none, false)
+		frontend.Shows(t, &s, "", "few", 0, 2./3, none, false)
+		frontend.Shows(t, &s, "", "words", 2, 4./5, none, false)
+		frontend.Shows(t, &s, "", "open", 0, 1./4, none, false)
 		open.Settle(accepted)
 		cancel()
-	})
-}
-
-// Of a Pool, those who wait are at the limit of the key that is free first; each key says when one more would go.
-func TestPoolSnapshotOfWhatIsWaitedFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		began, none := time.Now(), time.Time{}
-		p := must(paceline.NewPool(paceline.PoolConfig{
-			Keys: []dispatch.Key{{Name: "a", Limiter: several(1, time.Minute, 2)}, {Name: "b", Limiter: several(1, 30*time.Second, 1)}},
-			Send: func(_ context.Context, a dispatch.Attempt) dispatch.Answer {
-				if a.Key == 1 {
-					time.Sleep(20 * time.Second)
-				}
-				return dispatch.Answer{Outcome: accepted}
-			},
-		}))
-		for i := range 5 {
-			try(t, p.Submit(t.Context(), queue.Request{ID: fmt.Sprint(i), Cost: limit.Cost{limit.Requests: 1, limit.Tokens: 4}}))
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error)
-		go func() { done <- p.Run(ctx) }()
-		time.Sleep(5 * time.Second)
-		s := p.Snapshot()
-		shown(t, &s, "a", "few", 3, 1, began.Add(time.Minute), false) // nobody knows of the other when
-		shown(t, &s, "b", "few", 0, 0, none, true)                    // it counts from the answer on
-		shown(t, &s, "b", "open", 0, 1, none, true)
-		time.Sleep(20 * time.Second)
-		s = p.Snapshot()
-		shown(t, &s, "a", "day", 0, 1./100, began.Add(time.Minute), false)
-		shown(t, &s, "a", "few", 0, 1, began.Add(time.Minute), false)
-		shown(t, &s, "a", "words", 0, 4./5, began.Add(time.Minute), false)
-		shown(t, &s, "a", "open", 0, 0, began.Add(time.Minute), false)
-		shown(t, &s, "b", "few", 3, 1, began.Add(50*time.Second), false)
-		shown(t, &s, "b", "open", 0, 0, began.Add(50*time.Second), false)
-		cancel()
-		<-done
-	})
-}
-
-// Of a Pool's limits each says when a request with one of what it counts would go: of words one more goes where two do not.
-func TestPoolSnapshotOfOneMore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		began, none := time.Now(), time.Time{}
-		p := must(paceline.NewPool(paceline.PoolConfig{
-			Keys: []dispatch.Key{{Name: "a", Limiter: several(9, time.Minute, 9)}},
-			Send: func(context.Context, dispatch.Attempt) dispatch.Answer { return dispatch.Answer{Outcome: accepted} },
-		}))
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error)
-		go func() { done <- p.Run(ctx) }()
-		for i, words := range []int64{4, 1} {
-			try(t, p.Submit(t.Context(), queue.Request{ID: fmt.Sprint(i), Cost: limit.Cost{limit.Requests: 1, limit.Tokens: words}}))
-			synctest.Wait()
-			s, next := p.Snapshot(), []time.Time{none, began.Add(time.Minute)}[i]
-			shown(t, &s, "a", "words", 0, []float64{4. / 5, 1}[i], next, false)
-			shown(t, &s, "a", "few", 0, float64(i+1)/9, none, false)
-		}
-		cancel()
-		<-done
 	})
 }
 
@@ -131,7 +46,7 @@ func TestPoolSnapshotOfOneMore(t *testing.T) {
 func TestAskTellsWhatIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, none := time.Now(), time.Time{}
-		g := paceline.NewGate(several(2, time.Minute, 1))
+		g := paceline.NewGate(frontend.Several(2, time.Minute, 1))
 		asks := func(cost limit.Cost, want time.Time) {
 			t.Helper()
 			if at, ahead, err := g.Ask(cost); !at.Equal(want) || ahead != 0 || err != nil {
@@ -158,7 +73,7 @@ func TestAskTellsWhatIsKnown(t *testing.T) {
 func TestSnapshotOfManyThatWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := junction(t, paceline.JunctionConfig{})
-		m := j.Limit(paceline.LimitConfig{Limiter: limit.Named("hour", limit.MustRolling(1, time.Hour)), Whose: paceline.Whose{Host: "h"}})
+		m := j.Limit(paceline.LimitConfig{Limiter: limit.Named("hour", limit.MustRolling(1, time.Hour)), Whose: observe.Whose{Host: "h"}})
 		ctx, cancel := context.WithCancel(t.Context())
 		must(j.Lane(paceline.LaneConfig{Client: "first"}, []*paceline.Limit{m}).Wait(ctx, limit.One)).Settle(accepted)
 		const many = 70
@@ -209,7 +124,7 @@ func TestWhoWaitsForWhatSaysNothing(t *testing.T) {
 		}
 		synctest.Wait()
 		s := j.Snapshot()
-		shown(t, &s, "", "wide", 0, 0, time.Time{}, false)
+		frontend.Shows(t, &s, "", "wide", 0, 0, time.Time{}, false)
 		if s.Waiting != 2 || len(s.Limits) != 1 {
 			t.Errorf("%+v", s)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/paceline-go/paceline/internal/testkit/golden"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/observe"
 )
 
 // hall is goroutines that wait in the lanes of a Junction, one action at a time, with all that they are told and all that can be looked at.
@@ -52,15 +53,15 @@ func newHall(ctx context.Context, seed uint64, fair bool) *hall {
 	log := slog.New(slog.NewTextHandler(&h.log, nil))
 	away := h.began.Add(7 * time.Second)
 	for i, c := range []paceline.LimitConfig{
-		{Limiter: limit.Named("a minute", limit.MustRolling(30, 20*time.Second)), Whose: paceline.Whose{Host: "h"}, Logger: log},
-		{Limiter: must(limit.NewRolling(limit.RollingConfig{Limit: 400, Window: 5 * time.Second, Unit: limit.Tokens})), Whose: paceline.Whose{Host: "h", Key: "k"}},
-		{Limiter: must(limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 4})), Whose: paceline.Whose{Host: "h", Model: "m"}},
+		{Limiter: limit.Named("a minute", limit.MustRolling(30, 20*time.Second)), Whose: observe.Whose{Host: "h"}, Logger: log},
+		{Limiter: must(limit.NewRolling(limit.RollingConfig{Limit: 400, Window: 5 * time.Second, Unit: limit.Tokens})), Whose: observe.Whose{Host: "h", Key: "k"}},
+		{Limiter: must(limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 4})), Whose: observe.Whose{Host: "h", Model: "m"}},
 		{Limiter: limit.NewAll(limit.MustRolling(3, time.Second), limit.Named("a while", limit.MustRolling(9, 9*time.Second)))},
 	} {
 		c.Fair, c.Unit = fair && i != 2, limit.Tokens
 		if i == 3 {
-			c.Paused = func(now mono.Time) (paceline.PauseState, bool) {
-				return paceline.PauseState{Until: away, Why: "for a test"}, now < mono.Of(h.began, away)
+			c.Paused = func(now mono.Time) (observe.PauseState, bool) {
+				return observe.PauseState{Until: away, Why: "for a test"}, now < mono.Of(h.began, away)
 			}
 		}
 		h.limits = append(h.limits, h.junction.Limit(c))
@@ -186,7 +187,7 @@ func (h *hall) change() {
 	case 1:
 		h.share.Set(paceline.ShareConfig{Weight: float64(h.rng.IntN(4)), HeadStart: time.Duration(h.rng.IntN(3)) * time.Second, MaxWaiting: 6})
 	case 2:
-		h.junction.Note(paceline.Event{Kind: paceline.EventWrong, Whose: paceline.Whose{Host: "h"}, Text: "noted"})
+		h.junction.Note(observe.Event{Kind: observe.EventWrong, Whose: observe.Whose{Host: "h"}, Text: "noted"})
 	default:
 		if i := h.rng.IntN(2); h.lanes[i].Stats().Waiting == 0 {
 			h.lanes[i].Retire()
@@ -200,7 +201,7 @@ func (h *hall) look() {
 	if h.ended(); h.rng.IntN(5) > 0 {
 		return
 	}
-	for _, source := range []paceline.Source{h.junction, h.view} {
+	for _, source := range []observe.Source{h.junction, h.view} {
 		h.say("%s", must(json.Marshal(source.Snapshot())))
 	}
 	for _, a := range h.lanes {

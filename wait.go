@@ -8,6 +8,7 @@ import (
 	"github.com/paceline-go/paceline/internal/core/scheduler"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/observe"
 )
 
 // waiter is a goroutine in line. All but woken is guarded by the Junction's lock. Whoever gives it a verdict sends true on woken,
@@ -268,7 +269,7 @@ func (j *Junction) armLocked(now mono.Time) {
 		return
 	}
 	j.armed = at
-	if t := j.line.Soonest(); t != nil && at >= now.Add(sampled) { // only now it may be known what that waits for
+	if t := j.line.Soonest(); t != nil && at >= now.Add(observe.Sampled) { // only now it may be known what that waits for
 		t.Of.(*waiter).lane.lookAgainLocked(now)
 	}
 	switch {

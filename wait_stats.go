@@ -2,8 +2,6 @@ package paceline
 
 import (
 	"cmp"
-	"context"
-	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -245,74 +243,41 @@ func (a *Lane) roundLocked(now mono.Time) {
 	}
 }
 
-const (
-	// logged is the longest wait that is not logged.
-	logged = 5 * time.Millisecond
-	// sameHead is for how long after a line of the log there is no other about the same head, unless its instant moves by more.
-	sameHead = time.Second
-)
-
-// notedRound is a round that was noted to be logged. Waiters are used again, so one is told apart by when it asked, too.
-type notedRound struct {
-	first *waiter
-	asked mono.Time
-	at    mono.Time
-	until mono.Time
-}
-
-// notice is a line of the log.
-type notice struct {
-	lane      *Lane
-	log       *slog.Logger
-	limit     string
-	waiting   int
-	unsettled unsettled // if not zero, what it is about
-	next      time.Duration
-	round     uint64
-}
-
-func (n *notice) tell(ctx context.Context) {
-	limit, waiting := slog.String("limit", n.limit), slog.Int("waiting", n.waiting)
-	if u := n.unsettled; u.permits > 0 {
-		n.log.LogAttrs(ctx, slog.LevelWarn, fmt.Sprintf("%s: %d waiting, %v", n.limit, n.waiting, u), limit, waiting,
-			slog.Int("unsettled", u.permits), slog.Duration("oldest", u.oldest))
-	} else if n.log.Enabled(ctx, slog.LevelInfo) {
-		n.log.LogAttrs(ctx, slog.LevelInfo, n.String(), limit, waiting, slog.Duration("next", n.next), slog.Uint64("round", n.round))
+// sampleLocked looks at what the first in line waits for, now and then.
+func (a *Lane) sampleLocked(now mono.Time) {
+	if a.lane.Len() > 0 && a.waits.Due(now) {
+		a.lookAgainLocked(now)
 	}
 }
 
-func (n *notice) String() string {
-	if n.next < time.Second {
-		return fmt.Sprintf("%s: %d waiting, next in %d ms", n.limit, n.waiting, n.next.Milliseconds())
-	}
-	return fmt.Sprintf("%s: %d waiting, next in %.1f s", n.limit, n.waiting, n.next.Seconds())
-}
-
-// noteLocked has a notice logged, in place of one of the same lane.
-func (j *Junction) noteLocked(n notice) {
-	for i := range j.notices {
-		if j.notices[i].lane == n.lane {
-			j.notices[i] = n
-			return
-		}
-	}
-	j.notices = append(j.notices, n)
-}
-
-// unlock lets go of the lock, and then logs what was noted under it.
-func (j *Junction) unlock() {
-	if len(j.notices) == 0 {
-		j.mu.Unlock()
+func (a *Lane) lookAgainLocked(now mono.Time) {
+	if a.lane.Watched { // somebody wants to know at every change
 		return
 	}
-	all := j.notices
-	j.notices = nil
-	for i := range all { // since it was noted some may have been refused, or gone ahead
-		all[i].waiting = all[i].lane.lane.Len()
+	name := "limit"
+	if on, _ := a.lane.At(); on != nil {
+		name = on.Bound(now).Name
 	}
-	j.mu.Unlock()
-	ctx := context.Background()
-	for i := range all {
-		all[i].tell(ctx)
+	a.waits.Note(now, name)
+}
+
+// waitedLocked counts a wait that is over.
+func (w *waiter) waitedLocked(now mono.Time) {
+	a := w.lane
+	on := -1
+	if w.measured { // then it is known exactly
+		most := time.Duration(-1)
+		for k, d := range w.tally.spent {
+			if d > most {
+				most, on = d, a.waits.Of(a.watch.spent[k].name)
+			}
+		}
+	}
+	if on < 0 {
+		on = a.waits.Head()
+	}
+	a.waits.Add(on, now.Sub(w.asked))
+	if w.ticket.State == scheduler.Granted {
+		a.waited++
 	}
 }

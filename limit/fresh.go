@@ -33,7 +33,7 @@ func Lapses(l Limiter) bool {
 type Supplied interface {
 	Limiter
 	// Supply is called before the first request. again has the driver ask for Ready again, of all who wait; waiting is how many those are;
-	// note has something that happened shown to people, with its kind, in words (paceline.Event). None may be called from within Ready,
+	// note has something that happened shown to people, with its kind, in words (observe.Event). None may be called from within Ready,
 	// Admit or Settle.
 	Supply(again func(), waiting func() int, note func(kind, text string))
 }

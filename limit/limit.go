@@ -27,7 +27,7 @@
 // A quota that strangers use too wants package fairshare; events that one can date oneself want package window.
 //
 // A Limiter owns no clock, lock, timer or goroutine and is not safe for concurrent use: it belongs to one driver.
-// Goroutines that want to wait use paceline.Gate; work with several keys uses paceline.Pool.
+// Goroutines that want to wait use paceline.Gate; work with several keys uses pool.Pool.
 package limit
 
 import (

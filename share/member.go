@@ -11,10 +11,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/core/node"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/observe"
 )
 
 // Config says which limit is shared, and how. Store, Name and Own have no default.
@@ -155,7 +155,7 @@ func Shareable(l limit.Limiter) error {
 // Attach has d told whenever there may be something new to send. Call it once, before the first request, of a driver that does not call Supply.
 func (m *Member) Attach(d Driver) {
 	var waiting func() int
-	if s, ok := d.(interface{ Stats() paceline.Stats }); ok {
+	if s, ok := d.(interface{ Stats() observe.Stats }); ok {
 		waiting = func() int { return s.Stats().Waiting }
 	}
 	m.Supply(func() { d.Update(func(mono.Time) {}) }, waiting, nil)

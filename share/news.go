@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/core/node"
 	"github.com/paceline-go/paceline/internal/text/humanize"
 	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/observe"
 )
 
 // news is what is told to people of the turns of a Member: each thing once, when it begins and when it is over.
@@ -28,7 +28,7 @@ type news struct {
 // item is one line of it: for the Logger, and for the driver's Events.
 type item struct {
 	level slog.Level
-	kind  string // of paceline.Event
+	kind  string // of observe.Event
 	err   error
 	text  string
 }
@@ -47,7 +47,7 @@ func (n *news) turned(p mono.Time, of *node.Node, fallback Fallback, err error) 
 	from, part, on := of.Alone()
 	switch {
 	case err == nil && was != nil:
-		n.say(slog.LevelInfo, paceline.EventBack, nil, "the shared limit is fetched again")
+		n.say(slog.LevelInfo, observe.EventBack, nil, "the shared limit is fetched again")
 	case err != nil && (was == nil || was.Error() != err.Error()):
 		text := "the shared limit cannot be fetched: nothing is sent beyond what was granted"
 		switch {
@@ -56,18 +56,18 @@ func (n *news) turned(p mono.Time, of *node.Node, fallback Fallback, err error) 
 		case fallback == Split && node.Away(err):
 			text += ", and there is no part of it for this process to go on with"
 		}
-		n.say(slog.LevelWarn, paceline.EventDown, err, "%s", text)
+		n.say(slog.LevelWarn, observe.EventDown, err, "%s", text)
 	}
 	switch {
 	case n.part == 0 && on:
 		n.part, n.alone = part, from
-		n.say(slog.LevelWarn, paceline.EventAlone, nil, "without the store this process goes on with 1/%d of the shared limit: more than the limit is sent if others still reach the store", part)
+		n.say(slog.LevelWarn, observe.EventAlone, nil, "without the store this process goes on with 1/%d of the shared limit: more than the limit is sent if others still reach the store", part)
 	case n.part > 0 && !on:
 		why := "the store is back"
 		if err != nil {
 			why = "it was stopped, and does not know what became of the store meanwhile"
 		}
-		n.say(slog.LevelWarn, paceline.EventBack, nil, "%s: this process no longer goes on with 1/%d of the shared limit, after %s", why, n.part, whole(p.Sub(n.alone)))
+		n.say(slog.LevelWarn, observe.EventBack, nil, "%s: this process no longer goes on with 1/%d of the shared limit, after %s", why, n.part, whole(p.Sub(n.alone)))
 		n.part = 0
 	}
 	if err == nil {
@@ -92,7 +92,7 @@ func (n *news) silent(p mono.Time, q node.Quiet) {
 	if q.Why == nil {
 		q.Why = errors.New("share: another process has found that what was granted is not known")
 	}
-	n.say(level, paceline.EventPaused, q.Why, "nothing is sent for %s, until nothing counts that may have been granted before", whole(q.For))
+	n.say(level, observe.EventPaused, q.Why, "nothing is sent for %s, until nothing counts that may have been granted before", whole(q.For))
 }
 
 func whole(d time.Duration) string { return humanize.Span(max(d, 0).Round(100 * time.Millisecond)) }

@@ -18,6 +18,7 @@ import (
 	"github.com/paceline-go/paceline/internal/core/node"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/share"
 )
 
@@ -110,7 +111,7 @@ func TestSplitIsSaid(t *testing.T) {
 				t.Errorf("an Event says %q", e.Text)
 			}
 		}
-		if want := []string{paceline.EventPaused, paceline.EventDown, paceline.EventAlone, paceline.EventBack, paceline.EventPaused}; !slices.Equal(kinds, want) {
+		if want := []string{observe.EventPaused, observe.EventDown, observe.EventAlone, observe.EventBack, observe.EventPaused}; !slices.Equal(kinds, want) {
 			t.Errorf("Events %q, expected %q", kinds, want)
 		}
 		cancel()

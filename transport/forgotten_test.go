@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/tokens"
 	"github.com/paceline-go/paceline/transport"
@@ -31,9 +31,9 @@ func (l fullFor) Send(p transport.Partition, cost limit.Cost) (int64, error) {
 
 // What requests with a key have come to is counted on when the partitions that they were in are forgotten.
 func TestCountsOutliveTheirPartitions(t *testing.T) {
-	want := paceline.Counts{
+	want := observe.Counts{
 		Sent: 5 + 2 + 3 + 4 + 6, Accepted: 5, Limited: 2, Failed: 3, Unknown: 4, Unsent: 6, Never: 2, Late: 3, Full: 1, Cancelled: 1,
-		Used: paceline.Amounts{Requests: 5, Orders: 1, Input: 5 * 7, Output: 5 * 5, Tokens: 5 * 12},
+		Used: observe.Amounts{Requests: 5, Orders: 1, Input: 5 * 7, Output: 5 * 5, Tokens: 5 * 12},
 	}
 	for _, most := range []int{1, 100} {
 		synctest.Test(t, func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/provider"
 )
 
@@ -119,14 +120,12 @@ func (t *Transport) has(a *account, denied []*key) bool {
 }
 
 // keyState returns the state of a key for Snapshots.
-func (t *Transport) keyState(k *key) paceline.KeyState {
+func (t *Transport) keyState(k *key) observe.KeyState {
 	t.mu.Lock()
 	y := &k.tally
-	stats := paceline.Stats{
-		Admitted: k.sent, InFlight: int(k.sent - y.Sum()), Accepted: y.Accepted, Limited: y.Limited, Failed: y.Failed, Unknown: y.Unknown,
-		Unsent: y.Unsent, Used: y.Used,
+	state := observe.KeyState{
+		Name: k.Name, State: observe.KeyOK, InFlight: int(k.sent - y.Sum()), Counts: observe.StatsOf(k.sent, y).Counts(),
 	}
-	state := paceline.KeyState{Name: k.Name, State: paceline.KeyOK, InFlight: stats.InFlight, Counts: plus(paceline.Counts{}, stats)}
 	if k.out != "" {
 		state.State, state.Why = k.out, k.why()
 	}
@@ -138,7 +137,7 @@ func (t *Transport) keyState(k *key) paceline.KeyState {
 	}
 	t.mu.Unlock()
 	for _, n := range nodes {
-		if state.State == paceline.KeyOK {
+		if state.State == observe.KeyOK {
 			t.tellState(&state, n)
 		}
 	}
@@ -148,7 +147,7 @@ func (t *Transport) keyState(k *key) paceline.KeyState {
 // why is why a key is out, in words.
 func (k *key) why() string {
 	return map[string]string{
-		paceline.KeyBanned: "the server has banned it", paceline.KeyNoCredit: "it has no credit", paceline.KeyDenied: "it is denied what other keys are not",
+		observe.KeyBanned: "the server has banned it", observe.KeyNoCredit: "it has no credit", observe.KeyDenied: "it is denied what other keys are not",
 	}[k.out] + ", since " + k.since.Format(time.RFC3339)
 }
 
@@ -165,7 +164,7 @@ func (t *Transport) Readmit(name string) bool {
 			t.closeAccountLocked(k.account, false)
 		}
 		t.log.Info("key is used again", "key", name)
-		t.note(paceline.EventBack, Partition{Key: name}, "the key is used again, as told")
+		t.note(observe.EventBack, Partition{Key: name}, "the key is used again, as told")
 		return true
 	}
 	return false
@@ -183,7 +182,7 @@ func (t *Transport) out(k *key, why string) {
 		t.closeAccountLocked(k.account, true)
 	}
 	t.log.Warn("key is out", "key", k.Name, "why", why)
-	t.note(paceline.EventBanned, Partition{Key: k.Name}, "no request goes with the key any more: "+k.why())
+	t.note(observe.EventBanned, Partition{Key: k.Name}, "no request goes with the key any more: "+k.why())
 }
 
 // closeAccountLocked closes or opens the limits of an account at all hosts.
@@ -244,9 +243,9 @@ func (c *call) judgeKey(s *sent, last bool) {
 		c.served(s.key)
 		return
 	case v.Banned && others && v.Said.Refusal == provider.Unpaid:
-		t.out(s.key, paceline.KeyNoCredit)
+		t.out(s.key, observe.KeyNoCredit)
 	case v.Banned && others:
-		t.out(s.key, paceline.KeyBanned)
+		t.out(s.key, observe.KeyBanned)
 	case v.Answer().Denied:
 		c.denied = append(c.denied, s.key)
 		others = c.others()
@@ -272,7 +271,7 @@ func (c *call) served(k *key) {
 	t.mu.Unlock()
 	c.denied = nil
 	for _, d := range out {
-		t.out(d, paceline.KeyDenied)
+		t.out(d, observe.KeyDenied)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/transport"
 )
 
@@ -142,7 +143,7 @@ func TestKeysTakeTurns(t *testing.T) {
 			t.Errorf("%v attempts", n)
 		}
 		for _, k := range tr.Snapshot().Keys {
-			if k.State != paceline.KeyOK || k.Why != "" || k.Sent != int64(n[k.Name]) || k.Accepted != k.Sent || k.InFlight != 0 {
+			if k.State != observe.KeyOK || k.Why != "" || k.Sent != int64(n[k.Name]) || k.Accepted != k.Sent || k.InFlight != 0 {
 				t.Errorf("%+v", k)
 			}
 		}
@@ -156,8 +157,8 @@ func TestKeyIsOut(t *testing.T) {
 		state  string
 		out    string
 	}{
-		"unpaid": {always(429, unpaid), paceline.KeyNoCredit, "it has no credit"},
-		"banned": {always(429, `{"type":"https://iana.org/assignments/http-problem-types#abnormal-usage-detected"}`, "Content-Type", "application/problem+json"), paceline.KeyBanned, "the server has banned it"},
+		"unpaid": {always(429, unpaid), observe.KeyNoCredit, "it has no credit"},
+		"banned": {always(429, `{"type":"https://iana.org/assignments/http-problem-types#abnormal-usage-detected"}`, "Content-Type", "application/problem+json"), observe.KeyBanned, "the server has banned it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -182,7 +183,7 @@ func TestKeyIsOut(t *testing.T) {
 					t.Errorf("%v", n)
 				}
 				k := tr.Snapshot().Keys[0]
-				if k.State != c.state || k.Why != c.out+", since 2000-01-01T00:00:00Z" || k.Limited+k.Failed != 1 || tr.Snapshot().Keys[1].State != paceline.KeyOK {
+				if k.State != c.state || k.Why != c.out+", since 2000-01-01T00:00:00Z" || k.Limited+k.Failed != 1 || tr.Snapshot().Keys[1].State != observe.KeyOK {
 					t.Errorf("%+v", tr.Snapshot().Keys)
 				}
 				if !strings.Contains(log.String(), `msg="key is out" key=a why=`) || strings.Contains(log.String(), "secret") {
@@ -319,7 +320,7 @@ func TestKeysThatStayAway(t *testing.T) {
 		if n := b.count(); n["a"] > 10 || n["b"] != 40 {
 			t.Errorf("%v", n)
 		}
-		if k := tr.Snapshot().Keys[0]; k.State != paceline.KeyPaused || k.Until.Sub(b.begin) != time.Hour {
+		if k := tr.Snapshot().Keys[0]; k.State != observe.KeyPaused || k.Until.Sub(b.begin) != time.Hour {
 			t.Errorf("%+v", k)
 		}
 		// Both away: it is said until when.
@@ -363,7 +364,7 @@ func TestKeysOfAnAccount(t *testing.T) {
 		if n := b.count(); n["b"] != 3 || n["a"] < 15 || n["c"] < 15 {
 			t.Errorf("%v", n)
 		}
-		if p := tr.Snapshot().Keys[1]; p.State != paceline.KeyDenied {
+		if p := tr.Snapshot().Keys[1]; p.State != observe.KeyDenied {
 			t.Errorf("%+v", p)
 		}
 	})
@@ -434,7 +435,7 @@ func TestKeysThatAreTooSmall(t *testing.T) {
 			}
 			do(t, tr, get(t, "http://a.test/"))
 		}
-		if k := tr.Snapshot().Keys[0]; k.State != paceline.KeyNoCredit {
+		if k := tr.Snapshot().Keys[0]; k.State != observe.KeyNoCredit {
 			t.Errorf("%+v", k)
 		}
 	})

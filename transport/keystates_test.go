@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/transport"
 )
@@ -73,16 +73,16 @@ func TestKeysOfRequests(t *testing.T) {
 		var got []state
 		for _, k := range tr.Snapshot().Keys {
 			got = append(got, state{k.Host, k.Name, k.State, k.InFlight, k.Sent})
-			if (k.State == paceline.KeyOK) != (k.Why == "") || (k.State == paceline.KeyOK) != k.Until.IsZero() {
+			if (k.State == observe.KeyOK) != (k.Why == "") || (k.State == observe.KeyOK) != k.Until.IsZero() {
 				t.Errorf("%+v", k)
 			}
-			if k.State == paceline.KeyPaused && !k.Until.Equal(began.Add(time.Minute)) {
+			if k.State == observe.KeyPaused && !k.Until.Equal(began.Add(time.Minute)) {
 				t.Errorf("paused until %v", k.Until)
 			}
 		}
 		want := []state{
-			{"a.test", "1", paceline.KeyBanned, 0, 1}, {"a.test", "2", paceline.KeyOK, 0, 1}, {"a.test", "3", paceline.KeyOK, 0, 1},
-			{"b.test", "1", paceline.KeyOK, 2, 3}, {"b.test", "3", paceline.KeyPaused, 0, 1},
+			{"a.test", "1", observe.KeyBanned, 0, 1}, {"a.test", "2", observe.KeyOK, 0, 1}, {"a.test", "3", observe.KeyOK, 0, 1},
+			{"b.test", "1", observe.KeyOK, 2, 3}, {"b.test", "3", observe.KeyPaused, 0, 1},
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("keys are\n%+v, want\n%+v", got, want)
@@ -95,7 +95,7 @@ func TestKeysOfRequests(t *testing.T) {
 // A key is out when it is refused for good. A refusal that concerns the address, or everybody, says nothing of it.
 func TestWhoseBan(t *testing.T) {
 	for scope, state := range map[provider.Scope]string{
-		provider.Key: paceline.KeyBanned, provider.IP: paceline.KeyOK, provider.All: paceline.KeyOK,
+		provider.Key: observe.KeyBanned, provider.IP: observe.KeyOK, provider.All: observe.KeyOK,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			tr := mustNew(t, transport.Config{
@@ -107,7 +107,7 @@ func TestWhoseBan(t *testing.T) {
 				t.Errorf("banned, scope %s: the key is %s, want %s", scope, k.State, state)
 			}
 			_, _, err := do(t, tr, get(t, "http://b.test/"))
-			if out := state != paceline.KeyOK; errors.Is(err, transport.ErrKeys) != out || out && !strings.Contains(err.Error(), "a: the server has banned it") {
+			if out := state != observe.KeyOK; errors.Is(err, transport.ErrKeys) != out || out && !strings.Contains(err.Error(), "a: the server has banned it") {
 				t.Errorf("banned, scope %s: elsewhere %v, which is to say why each key is out", scope, err)
 			}
 		})

@@ -14,6 +14,7 @@ import (
 	"github.com/paceline-go/paceline/internal/text/humanize"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/pool/backoff"
 	"github.com/paceline-go/paceline/provider"
 )
@@ -199,7 +200,7 @@ func (n *node) failed(cause error) {
 		}
 	}, n.limit)
 	if news && s.Down {
-		n.t.note(paceline.EventDown, n.partition, fmt.Sprintf("nothing arrives at the host (%v)", s.Kind))
+		n.t.note(observe.EventDown, n.partition, fmt.Sprintf("nothing arrives at the host (%v)", s.Kind))
 		n.t.log.Warn("host is down", "partition", n.partition, "kind", s.Kind.String(), "err", cause)
 	}
 }
@@ -216,7 +217,7 @@ func (n *node) served() {
 		}
 	})
 	if news && !s.Down {
-		n.t.note(paceline.EventBack, n.partition, "the host is back after "+humanize.Span(s.Lasted))
+		n.t.note(observe.EventBack, n.partition, "the host is back after "+humanize.Span(s.Lasted))
 		n.t.log.Info("host is back", "partition", n.partition, "after", s.Lasted)
 	}
 }

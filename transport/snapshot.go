@@ -14,17 +14,18 @@ import (
 	"github.com/paceline-go/paceline/internal/text/humanize"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/tokens"
 )
 
 // look is what a Transport keeps for its Snapshots, beside what its Junction keeps.
 type look struct {
-	mu    sync.Mutex
-	times histogram.Named             // of answers, by host
-	used  map[string]paceline.Amounts // tokens that answers said were used, by client
+	mu      sync.Mutex
+	answers observe.Answers
+	used    map[string]observe.Amounts // tokens that answers said were used, by client
 
-	gone map[Partition]paceline.Counts // what forgotten partitions did, by host and key; guarded by the Transport's lock
+	gone map[Partition]observe.Counts // what forgotten partitions did, by host and key; guarded by the Transport's lock
 }
 
 // answered counts how long an answer of a host took.
@@ -34,7 +35,7 @@ func (v *look) answered(now time.Duration, host string, took time.Duration) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.times.Add(now, host, took)
+	v.answers.Add(mono.Time(now), host, took)
 }
 
 // uses adds the tokens that an answer says were used, whatever the server counts of them.
@@ -42,7 +43,7 @@ func (v *look) uses(client string, u *tokens.Usage) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.used == nil {
-		v.used = map[string]paceline.Amounts{}
+		v.used = map[string]observe.Amounts{}
 	}
 	if _, ok := v.used[client]; !ok && len(v.used) >= maxGone {
 		client = histogram.Other
@@ -55,8 +56,8 @@ func (v *look) uses(client string, u *tokens.Usage) {
 }
 
 // whose returns a partition in the form that Snapshots have.
-func (p Partition) whose() paceline.Whose {
-	return paceline.Whose{Host: p.Host, Key: p.Key, Model: p.Model, Route: p.Route, Client: p.Client}
+func (p Partition) whose() observe.Whose {
+	return observe.Whose{Host: p.Host, Key: p.Key, Model: p.Model, Route: p.Route, Client: p.Client}
 }
 
 // looks is what a Snapshot says of the limits of a node.
@@ -67,10 +68,10 @@ func (n *node) looks(c paceline.LimitConfig) paceline.LimitConfig {
 }
 
 // paused returns what keeps requests away from a node. It is called under the Junction's lock.
-func (n *node) paused(now mono.Time) (s paceline.PauseState, on bool) {
+func (n *node) paused(now mono.Time) (s observe.PauseState, on bool) {
 	at := n.t.junction.Time
 	if p, is := n.guard.Paused(now); is {
-		s = paceline.PauseState{Since: at(p.Since), Until: at(p.Until), Next: at(p.Next), Why: pauseWords(&p, n.refusal)}
+		s = observe.PauseState{Since: at(p.Since), Until: at(p.Until), Next: at(p.Next), Why: pauseWords(&p, n.refusal)}
 		on = true
 	}
 	s.Whose = n.partition.whose()
@@ -78,12 +79,12 @@ func (n *node) paused(now mono.Time) (s paceline.PauseState, on bool) {
 }
 
 // downs returns the outage for which nothing goes to a host. It is called under the Junction's lock.
-func (n *node) downs(now mono.Time) (s paceline.PauseState, on bool) {
+func (n *node) downs(now mono.Time) (s observe.PauseState, on bool) {
 	st := n.health.State(now)
 	if !st.Down {
 		return s, false
 	}
-	s = paceline.PauseState{Whose: n.partition.whose(), Since: n.t.junction.Time(st.Since), Next: n.t.junction.Time(st.Next), Down: true}
+	s = observe.PauseState{Whose: n.partition.whose(), Since: n.t.junction.Time(st.Since), Next: n.t.junction.Time(st.Next), Down: true}
 	s.Why = fmt.Sprintf("nothing arrives at the host (%v)", st.Kind)
 	return s, true
 }
@@ -98,14 +99,14 @@ func pauseWords(p *stack.Pause, why provider.Refusal) string {
 
 // note makes an Event of a partition.
 func (t *Transport) note(kind string, p Partition, text string) {
-	t.view.Note(paceline.Event{Kind: kind, Whose: p.whose(), Text: text})
+	t.view.Note(observe.Event{Kind: kind, Whose: p.whose(), Text: text})
 }
 
 // noteRefused makes an Event of a refusal, in words.
 func (t *Transport) noteRefused(s *sent, status int, o provider.Observation, p Partition) {
-	kind := paceline.EventRefused
+	kind := observe.EventRefused
 	if o.Refusal == provider.Banned {
-		kind = paceline.EventBanned
+		kind = observe.EventBanned
 	}
 	t.note(kind, p, describe.Refused(s.headed, status, o))
 }
@@ -116,11 +117,11 @@ func (t *Transport) notePaused(p Partition, d time.Duration, asked bool) {
 	if asked {
 		text += ", as the server asks"
 	}
-	t.note(paceline.EventPaused, p, text)
+	t.note(observe.EventPaused, p, text)
 }
 
 func (t *Transport) noteMisfit(p Partition, m *limit.Misfit) {
-	t.note(paceline.EventWrong, p, fmt.Sprintf("the limit of %v is wrong, or others use it, too: %d fit", m.Rate, m.Fits))
+	t.note(observe.EventWrong, p, fmt.Sprintf("the limit of %v is wrong, or others use it, too: %d fit", m.Rate, m.Fits))
 }
 
 // forgetsLocked adds what a partition did that is to be forgotten to what is kept of its key.
@@ -133,35 +134,18 @@ func (v *look) forgetsLocked(l *leaf) {
 		return
 	}
 	if v.gone == nil {
-		v.gone = map[Partition]paceline.Counts{}
+		v.gone = map[Partition]observe.Counts{}
 	}
-	v.gone[p] = plus(v.gone[p], l.lane.Stats())
+	sum, more := v.gone[p], l.lane.Stats().Counts()
+	observe.AddCounts(&sum, &more)
+	v.gone[p] = sum
 }
 
 // maxGone is for how many keys it is remembered what their forgotten partitions did.
 const maxGone = 1000
 
-func plus(c paceline.Counts, s paceline.Stats) paceline.Counts {
-	c.Sent += s.Admitted
-	c.Accepted += s.Accepted
-	c.Limited += s.Limited
-	c.Failed += s.Failed
-	c.Unknown += s.Unknown
-	c.Unsent += s.Unsent
-	c.Never += s.Never
-	c.Late += s.Late
-	c.Full += s.Full
-	c.Cancelled += s.Cancelled
-	used := c.Used.Cost()
-	for u, n := range s.Used {
-		used[u] += n
-	}
-	c.Used = paceline.AmountsOf(used)
-	return c
-}
-
 // Snapshot returns the state of the Transport now. Requests count as often as they were sent.
-func (t *Transport) Snapshot() paceline.Snapshot {
+func (t *Transport) Snapshot() observe.Snapshot {
 	s := t.view.Snapshot()
 	s.Pauses, s.Resent = t.pauses.Load(), t.resent.Load()
 	for _, k := range t.keys {
@@ -169,28 +153,22 @@ func (t *Transport) Snapshot() paceline.Snapshot {
 	}
 	s.Keys = append(s.Keys, t.keyStates()...)
 	t.look.mu.Lock()
-	told := t.look.times.Told(t.now())
+	s.Upstream = t.look.answers.Append(s.Upstream, mono.Time(t.now()))
 	for i := range s.Clients {
 		c := &s.Clients[i]
 		c.Used = withTokens(c.Used, t.look.used[c.Name])
 	}
-	all := paceline.Amounts{}
+	all := observe.Amounts{}
 	for _, used := range t.look.used {
 		all.Input, all.Output, all.Tokens = all.Input+used.Input, all.Output+used.Output, all.Tokens+used.Tokens
 	}
 	s.Used = withTokens(s.Used, all)
 	t.look.mu.Unlock()
-	for i := range told {
-		h := &told[i]
-		s.Upstream = append(s.Upstream, paceline.UpstreamTimes{
-			Host: h.Name, P50: h.P50, P90: h.P90, P99: h.P99, Max: h.Max, Times: paceline.Times{Count: h.N(), Sum: h.Sum(), Upto: h.Upto(nil)},
-		})
-	}
 	return s
 }
 
 // withTokens puts the tokens that answers said were used in place of those that limits heard of, which may be what was reserved.
-func withTokens(a, told paceline.Amounts) paceline.Amounts {
+func withTokens(a, told observe.Amounts) observe.Amounts {
 	if told.Tokens > 0 {
 		a.Input, a.Output, a.Tokens = told.Input, told.Output, told.Tokens
 	}
@@ -198,7 +176,7 @@ func withTokens(a, told paceline.Amounts) paceline.Amounts {
 }
 
 // keyStates returns the states of the keys that requests came with.
-func (t *Transport) keyStates() (all []paceline.KeyState) {
+func (t *Transport) keyStates() (all []observe.KeyState) {
 	t.mu.Lock()
 	leaves := make([]*leaf, 0, len(t.leaves))
 	for _, l := range t.leaves {
@@ -207,10 +185,10 @@ func (t *Transport) keyStates() (all []paceline.KeyState) {
 			leaves = append(leaves, l)
 		}
 	}
-	states := map[Partition]*paceline.KeyState{}
-	state := func(p Partition) *paceline.KeyState {
+	states := map[Partition]*observe.KeyState{}
+	state := func(p Partition) *observe.KeyState {
 		if states[p] == nil {
-			states[p] = &paceline.KeyState{Host: p.Host, Name: p.Key, State: paceline.KeyOK}
+			states[p] = &observe.KeyState{Host: p.Host, Name: p.Key, State: observe.KeyOK}
 		}
 		return states[p]
 	}
@@ -220,7 +198,8 @@ func (t *Transport) keyStates() (all []paceline.KeyState) {
 	t.mu.Unlock()
 	for _, l := range leaves {
 		k, stats := state(Partition{Host: l.partition.Host, Key: l.partition.Key}), l.lane.Stats()
-		k.Counts = plus(k.Counts, stats)
+		more := stats.Counts()
+		observe.AddCounts(&k.Counts, &more)
 		k.InFlight += stats.InFlight
 		t.tellState(k, l.nodes[l.at(provider.Key)])
 		l.release()
@@ -228,14 +207,14 @@ func (t *Transport) keyStates() (all []paceline.KeyState) {
 	for _, k := range states {
 		all = append(all, *k)
 	}
-	slices.SortFunc(all, func(a, b paceline.KeyState) int {
+	slices.SortFunc(all, func(a, b observe.KeyState) int {
 		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Name, b.Name))
 	})
 	return all
 }
 
 // tellState fills in what keeps requests with a key away.
-func (t *Transport) tellState(k *paceline.KeyState, n *node) {
+func (t *Transport) tellState(k *observe.KeyState, n *node) {
 	if n.partition.Scope != provider.Key {
 		return
 	}
@@ -244,9 +223,9 @@ func (t *Transport) tellState(k *paceline.KeyState, n *node) {
 		if !on {
 			return
 		}
-		k.State, k.Until, k.Why = paceline.KeyPaused, t.junction.Time(p.Until), pauseWords(&p, n.refusal)
+		k.State, k.Until, k.Why = observe.KeyPaused, t.junction.Time(p.Until), pauseWords(&p, n.refusal)
 		if n.refusal == provider.Banned {
-			k.State = paceline.KeyBanned
+			k.State = observe.KeyBanned
 		}
 	})
 }

@@ -13,8 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/ratetest/llm"
 	"github.com/paceline-go/paceline/transport"
@@ -92,8 +92,8 @@ func TestSnapshotIsWhatTheJudgeCounted(t *testing.T) {
 			if len(s.Keys) != 1 || keys != accepted || waits != s.Sent+s.Never+s.Late+s.Full+s.Cancelled {
 				t.Errorf("%d keys with %d accepted, %d waits: %+v", len(s.Keys), keys, waits, s)
 			}
-			if said := slices.ContainsFunc(s.Events, func(e paceline.Event) bool {
-				return e.Kind == paceline.EventRefused && strings.HasPrefix(e.Text, "429: rate limited, by requests") && strings.Contains(e.Text, "Come back in ")
+			if said := slices.ContainsFunc(s.Events, func(e observe.Event) bool {
+				return e.Kind == observe.EventRefused && strings.HasPrefix(e.Text, "429: rate limited, by requests") && strings.Contains(e.Text, "Come back in ")
 			}); said != c.refused {
 				t.Errorf("%+v", s.Events)
 			}
@@ -126,7 +126,7 @@ func TestSnapshotOfAPause(t *testing.T) {
 		if len(s.Limits) != 1 || s.Limits[0].Used != 3 || s.Limits[0].PausedUntil.Sub(s.At) != 85*time.Second || s.Limits[0].Next.Sub(s.At) != 85*time.Second || s.Limits[0].Why == "" {
 			t.Errorf("%+v", s.Limits)
 		}
-		if len(s.Keys) != 1 || s.Keys[0].State != paceline.KeyPaused || s.Keys[0].Why != "refused: rate limited; the server asks for it" || len(s.Paused) != 1 || s.Paused[0].Key != s.Keys[0].Name {
+		if len(s.Keys) != 1 || s.Keys[0].State != observe.KeyPaused || s.Keys[0].Why != "refused: rate limited; the server asks for it" || len(s.Paused) != 1 || s.Paused[0].Key != s.Keys[0].Name {
 			t.Errorf("%+v, %+v", s.Keys, s.Paused)
 		}
 		if s.Waiting != 1 || len(s.Clients) != 1 || s.Clients[0].LastGoes.Sub(s.At) != 85*time.Second {
@@ -134,10 +134,10 @@ func TestSnapshotOfAPause(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 		s = tr.Snapshot()
-		if len(s.Paused) != 0 || s.Keys[0].State != paceline.KeyOK || len(s.Events) != 2 || s.Events[1].Text != "stays away for 1 min 30 s, as the server asks" {
+		if len(s.Paused) != 0 || s.Keys[0].State != observe.KeyOK || len(s.Events) != 2 || s.Events[1].Text != "stays away for 1 min 30 s, as the server asks" {
 			t.Errorf("%+v", s)
 		}
-		i := slices.IndexFunc(s.Waits, func(w paceline.WaitTimes) bool { return w.Limit == "pause" })
+		i := slices.IndexFunc(s.Waits, func(w observe.WaitTimes) bool { return w.Limit == "pause" })
 		if i < 0 || s.Waits[i].Count != 1 || s.Waits[i].Sum != 90*time.Second {
 			t.Errorf("%+v", s.Waits)
 		}
@@ -171,13 +171,13 @@ func TestSnapshotOfAnOutage(t *testing.T) {
 			do(t, tr, get(t, "http://a.test/x"))
 			time.Sleep(100 * time.Millisecond)
 		}
-		if s := tr.Snapshot(); len(s.Paused) != 1 || !s.Paused[0].Down || s.Paused[0].Host != "a.test" || len(s.Events) != 1 || s.Events[0].Kind != paceline.EventDown {
+		if s := tr.Snapshot(); len(s.Paused) != 1 || !s.Paused[0].Down || s.Paused[0].Host != "a.test" || len(s.Events) != 1 || s.Events[0].Kind != observe.EventDown {
 			t.Errorf("%+v", s)
 		}
 		down = false
 		time.Sleep(time.Minute)
 		do(t, tr, get(t, "http://a.test/x"))
-		if s := tr.Snapshot(); len(s.Paused) != 0 || len(s.Events) != 2 || s.Events[1].Kind != paceline.EventBack {
+		if s := tr.Snapshot(); len(s.Paused) != 0 || len(s.Events) != 2 || s.Events[1].Kind != observe.EventBack {
 			t.Errorf("%+v", s)
 		}
 	})

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/tokens"
 )
@@ -63,7 +63,7 @@ func (t *Transport) Ask(r *http.Request) (at time.Time, ahead int, err error) {
 // PartitionStats is what was done in one partition.
 type PartitionStats struct {
 	Partition Partition // all fields of a request
-	paceline.Stats
+	observe.Stats
 	// Most is how many may be in flight to its host and model now, with Config.Adaptive. If 0, any number.
 	Most int64
 	// Pauses are those that keep its requests away now: of its route, model, key and host.

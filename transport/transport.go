@@ -27,7 +27,7 @@
 // before it waits (Config.MaxWait).
 //
 // It is not a cache, a circuit breaker or a queue: work that is to survive its caller, with nonces, deadlines or dead letters, belongs in
-// a paceline.Pool.
+// a pool.Pool.
 package transport
 
 import (

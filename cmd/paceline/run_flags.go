@@ -18,7 +18,7 @@ import (
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/pool/backoff"
+	"github.com/paceline-go/paceline/pool"
 	"github.com/paceline-go/paceline/provider"
 )
 
@@ -41,7 +41,7 @@ type runFlags struct {
 	until                          string
 	budget                         dollars
 	price                          float64
-	backoff                        backoff.Policy
+	backoff                        pool.Backoff
 	redirects                      int
 	banStatus, nonceStatus         []int
 	provider, success              string

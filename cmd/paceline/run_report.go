@@ -12,7 +12,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/internal/text/humanize"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
-	"github.com/paceline-go/paceline/pool/dispatch"
+	"github.com/paceline-go/paceline/pool"
 )
 
 // interruption is the error of a run that a signal ended.
@@ -32,7 +32,7 @@ func (f *runFlags) end(t run.Totals, sending, closing error) error {
 	switch {
 	case errors.Is(sending, run.ErrOutput) && f.out != "-":
 		return exitError{exitFailure, fmt.Errorf("%w; then nothing more was sent, and the same command again resumes", sending)}
-	case errors.Is(sending, run.ErrHost), errors.Is(sending, run.ErrOutage), errors.Is(sending, run.ErrEnough), errors.Is(sending, dispatch.ErrExhausted):
+	case errors.Is(sending, run.ErrHost), errors.Is(sending, run.ErrOutage), errors.Is(sending, run.ErrEnough), errors.Is(sending, pool.ErrExhausted):
 		how := leftText(t.Left) + ", and nothing is lost"
 		if f.out != "-" {
 			how += "; the same command again resumes"
@@ -63,7 +63,7 @@ func codeOf(err error) error {
 		return exitError{exitFailure, err}
 	case errors.Is(err, run.ErrOutput):
 		return exitError{exitFailure, fmt.Errorf("%w; then nothing more was sent", err)}
-	case errors.Is(err, dispatch.ErrExhausted):
+	case errors.Is(err, pool.ErrExhausted):
 		return exitError{exitExhausted, err}
 	case errors.Is(err, run.ErrOutage), errors.Is(err, run.ErrEnough):
 		return exitError{exitBudget, err}

@@ -18,10 +18,8 @@ import (
 	"testing"
 	"time"
 
-	root "github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/pool/dispatch"
-	"github.com/paceline-go/paceline/pool/queue"
+	"github.com/paceline-go/paceline/pool"
 	"github.com/paceline-go/paceline/share"
 )
 
@@ -144,12 +142,12 @@ func sendByPool(address, server, a string) error {
 	}
 	const waiting = 64
 	lines := make(chan *connected, waiting)
-	var pool *root.Pool
-	pool, err = root.NewPool(root.PoolConfig{
-		Keys: []dispatch.Key{{Limiter: member}},
-		Send: func(_ context.Context, a dispatch.Attempt) dispatch.Answer { return sendOne(pool, &a, to.Host, lines) },
-		Ended: func(queue.Ended) {
-			if err := pool.TrySubmit(queue.Request{}); err != nil {
+	var p *pool.Pool
+	p, err = pool.New(pool.Config{
+		Keys: []pool.Key{{Limiter: member}},
+		Send: func(_ context.Context, a pool.Attempt) pool.Answer { return sendOne(p, &a, to.Host, lines) },
+		Ended: func(pool.Ended) {
+			if err := p.TrySubmit(pool.Request{}); err != nil {
 				panic(err)
 			}
 		},
@@ -158,11 +156,11 @@ func sendByPool(address, server, a string) error {
 		return err
 	}
 	for range waiting {
-		if err := pool.Submit(context.Background(), queue.Request{}); err != nil {
+		if err := p.Submit(context.Background(), pool.Request{}); err != nil {
 			return err
 		}
 	}
-	return pool.Run(context.Background())
+	return p.Run(context.Background())
 }
 
 // connected is a connection to the server.
@@ -173,21 +171,21 @@ type connected struct {
 
 // sendOne sends one request. It writes in its own goroutine, right after it has asked whether it still may: net/http writes in another, and
 // what is stopped in between sends late.
-func sendOne(pool *root.Pool, a *dispatch.Attempt, host string, lines chan *connected) dispatch.Answer {
+func sendOne(p *pool.Pool, a *pool.Attempt, host string, lines chan *connected) pool.Answer {
 	var c *connected
 	select {
 	case c = <-lines:
 	default:
 		conn, err := net.Dial("tcp", host)
 		if err != nil {
-			return dispatch.Answer{Outcome: limit.Outcome{Result: limit.Unsent}}
+			return pool.Answer{Outcome: limit.Outcome{Result: limit.Unsent}}
 		}
 		c = &connected{conn, bufio.NewReader(conn)}
 	}
 	request := []byte("GET /x HTTP/1.1\r\nHost: " + host + "\r\n\r\n")
-	if !pool.Fresh(a) {
+	if !p.Fresh(a) {
 		lines <- c
-		return dispatch.Answer{Outcome: limit.Outcome{Result: limit.Unsent}, Returned: true}
+		return pool.Answer{Outcome: limit.Outcome{Result: limit.Unsent}, Returned: true}
 	}
 	_, err := c.Write(request)
 	var resp *http.Response
@@ -199,11 +197,11 @@ func sendOne(pool *root.Pool, a *dispatch.Attempt, host string, lines chan *conn
 	}
 	if err != nil {
 		c.Close()
-		return dispatch.Answer{Outcome: limit.Outcome{Result: limit.Unknown}, Reason: err.Error()}
+		return pool.Answer{Outcome: limit.Outcome{Result: limit.Unknown}, Reason: err.Error()}
 	}
 	lines <- c
 	if resp.StatusCode != http.StatusOK {
-		return dispatch.Answer{Outcome: limit.Outcome{Result: limit.Limited}}
+		return pool.Answer{Outcome: limit.Outcome{Result: limit.Limited}}
 	}
-	return dispatch.Answer{Outcome: limit.Outcome{Result: limit.Accepted}}
+	return pool.Answer{Outcome: limit.Outcome{Result: limit.Accepted}}
 }

@@ -32,6 +32,7 @@ import (
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/core/stack"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/provider/classify"
 )
 
@@ -67,7 +68,7 @@ func New(c Config) (*Pace, error) {
 }
 
 // Stats returns what was done so far, in attempts.
-func (p *Pace) Stats() paceline.Stats { return p.gate.Stats() }
+func (p *Pace) Stats() observe.Stats { return p.gate.Stats() }
 
 // Add puts the Pace into the stack of an operation, inside its retry loop and before what it signs: see aws.Config.APIOptions.
 func (p *Pace) Add(stack *middleware.Stack) error {

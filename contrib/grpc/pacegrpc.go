@@ -33,6 +33,7 @@ import (
 	"github.com/paceline-go/paceline/internal/core/stack"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/pool/backoff"
 	"github.com/paceline-go/paceline/provider/classify"
 )
@@ -103,7 +104,7 @@ func New(c Config) (*Pace, error) {
 }
 
 // Stats returns what was done so far.
-func (p *Pace) Stats() paceline.Stats { return p.gate.Stats() }
+func (p *Pace) Stats() observe.Stats { return p.gate.Stats() }
 
 // Unary is a grpc.UnaryClientInterceptor. Its errors are those of the call, or *Error if a limit stood in the way.
 func (p *Pace) Unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {

@@ -29,6 +29,7 @@ import (
 	pacegrpc "github.com/paceline-go/paceline/contrib/grpc"
 	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/pool/backoff"
 )
 
@@ -155,36 +156,36 @@ func TestAnswers(t *testing.T) {
 		idempotent bool
 		sent       []float64
 		code       codes.Code
-		settled    paceline.Stats
+		settled    observe.Stats
 		next       float64 // when another call is sent that comes right after
 	}{
-		{name: "served", first: func(context.Context) error { return nil }, sent: []float64{0}, settled: paceline.Stats{Accepted: 1}},
-		{name: "RetryInfo", first: func(context.Context) error { return info(codes.ResourceExhausted, 2500*time.Millisecond) }, sent: []float64{0, 2.5}, settled: paceline.Stats{Limited: 1, Accepted: 1}, next: 2.5},
-		{name: "RetryInfo of less than a millisecond", first: func(context.Context) error { return info(codes.ResourceExhausted, time.Microsecond) }, sent: []float64{0, 0.001}, settled: paceline.Stats{Limited: 1, Accepted: 1}, next: 0.001},
-		{name: "unavailable with RetryInfo", first: func(context.Context) error { return info(codes.Unavailable, 3*time.Second) }, sent: []float64{0, 3}, settled: paceline.Stats{Limited: 1, Accepted: 1}, next: 3},
-		{name: "pushback", first: func(ctx context.Context) error { return trailer(ctx, exhausted, "grpc-retry-pushback-ms", "1500") }, sent: []float64{0, 1.5}, settled: paceline.Stats{Limited: 1, Accepted: 1}, next: 1.5},
+		{name: "served", first: func(context.Context) error { return nil }, sent: []float64{0}, settled: observe.Stats{Accepted: 1}},
+		{name: "RetryInfo", first: func(context.Context) error { return info(codes.ResourceExhausted, 2500*time.Millisecond) }, sent: []float64{0, 2.5}, settled: observe.Stats{Limited: 1, Accepted: 1}, next: 2.5},
+		{name: "RetryInfo of less than a millisecond", first: func(context.Context) error { return info(codes.ResourceExhausted, time.Microsecond) }, sent: []float64{0, 0.001}, settled: observe.Stats{Limited: 1, Accepted: 1}, next: 0.001},
+		{name: "unavailable with RetryInfo", first: func(context.Context) error { return info(codes.Unavailable, 3*time.Second) }, sent: []float64{0, 3}, settled: observe.Stats{Limited: 1, Accepted: 1}, next: 3},
+		{name: "pushback", first: func(ctx context.Context) error { return trailer(ctx, exhausted, "grpc-retry-pushback-ms", "1500") }, sent: []float64{0, 1.5}, settled: observe.Stats{Limited: 1, Accepted: 1}, next: 1.5},
 		{name: "pushback goes before RetryInfo", first: func(ctx context.Context) error {
 			return trailer(ctx, info(codes.ResourceExhausted, time.Hour), "grpc-retry-pushback-ms", "1500")
-		}, sent: []float64{0, 1.5}, settled: paceline.Stats{Limited: 1, Accepted: 1}, next: 1.5},
-		{name: "pushback says no", first: func(ctx context.Context) error { return trailer(ctx, unavailable, "grpc-retry-pushback-ms", "-1") }, idempotent: true, sent: []float64{0}, code: codes.Unavailable, settled: paceline.Stats{Failed: 1}},
-		{name: "retry-after", first: func(ctx context.Context) error { return trailer(ctx, exhausted, "retry-after", "4") }, sent: []float64{0, 4}, settled: paceline.Stats{Limited: 1, Accepted: 1}, next: 4},
+		}, sent: []float64{0, 1.5}, settled: observe.Stats{Limited: 1, Accepted: 1}, next: 1.5},
+		{name: "pushback says no", first: func(ctx context.Context) error { return trailer(ctx, unavailable, "grpc-retry-pushback-ms", "-1") }, idempotent: true, sent: []float64{0}, code: codes.Unavailable, settled: observe.Stats{Failed: 1}},
+		{name: "retry-after", first: func(ctx context.Context) error { return trailer(ctx, exhausted, "retry-after", "4") }, sent: []float64{0, 4}, settled: observe.Stats{Limited: 1, Accepted: 1}, next: 4},
 		{name: "retry-after before the trailer", first: func(ctx context.Context) error {
 			grpc.SetHeader(ctx, metadata.Pairs("retry-after", "4"))
 			return exhausted
-		}, sent: []float64{0, 4}, settled: paceline.Stats{Limited: 1, Accepted: 1}, next: 4},
+		}, sent: []float64{0, 4}, settled: observe.Stats{Limited: 1, Accepted: 1}, next: 4},
 		{name: "ratelimit fields", first: func(ctx context.Context) error {
 			return trailer(ctx, exhausted, "ratelimit-policy", `"minute";q=100;w=60`, "ratelimit", `"minute";r=0;t=20`)
-		}, sent: []float64{0, 20}, settled: paceline.Stats{Limited: 1, Accepted: 1}, next: 20},
-		{name: "a refusal without a time: a backoff", first: func(context.Context) error { return exhausted }, sent: []float64{0, 0.1}, settled: paceline.Stats{Limited: 1, Accepted: 1}, next: 0.1},
-		{name: "an hour is longer than anybody waits", first: func(context.Context) error { return info(codes.ResourceExhausted, time.Hour) }, sent: []float64{0}, code: codes.ResourceExhausted, settled: paceline.Stats{Limited: 1}, next: -1},
-		{name: "unavailable, it may have been processed", first: func(context.Context) error { return unavailable }, sent: []float64{0}, code: codes.Unavailable, settled: paceline.Stats{Failed: 1}},
-		{name: "unavailable, idempotent", first: func(context.Context) error { return unavailable }, idempotent: true, sent: []float64{0, 0.1}, settled: paceline.Stats{Failed: 1, Accepted: 1}},
-		{name: "internal, idempotent", first: func(context.Context) error { return status.Error(codes.Internal, "no") }, idempotent: true, sent: []float64{0, 0.1}, settled: paceline.Stats{Failed: 1, Accepted: 1}},
-		{name: "an invalid argument, idempotent", first: func(context.Context) error { return status.Error(codes.InvalidArgument, "no") }, idempotent: true, sent: []float64{0}, code: codes.InvalidArgument, settled: paceline.Stats{Failed: 1}},
-		{name: "unimplemented, idempotent", first: func(context.Context) error { return status.Error(codes.Unimplemented, "no") }, idempotent: true, sent: []float64{0}, code: codes.Unimplemented, settled: paceline.Stats{Failed: 1}},
+		}, sent: []float64{0, 20}, settled: observe.Stats{Limited: 1, Accepted: 1}, next: 20},
+		{name: "a refusal without a time: a backoff", first: func(context.Context) error { return exhausted }, sent: []float64{0, 0.1}, settled: observe.Stats{Limited: 1, Accepted: 1}, next: 0.1},
+		{name: "an hour is longer than anybody waits", first: func(context.Context) error { return info(codes.ResourceExhausted, time.Hour) }, sent: []float64{0}, code: codes.ResourceExhausted, settled: observe.Stats{Limited: 1}, next: -1},
+		{name: "unavailable, it may have been processed", first: func(context.Context) error { return unavailable }, sent: []float64{0}, code: codes.Unavailable, settled: observe.Stats{Failed: 1}},
+		{name: "unavailable, idempotent", first: func(context.Context) error { return unavailable }, idempotent: true, sent: []float64{0, 0.1}, settled: observe.Stats{Failed: 1, Accepted: 1}},
+		{name: "internal, idempotent", first: func(context.Context) error { return status.Error(codes.Internal, "no") }, idempotent: true, sent: []float64{0, 0.1}, settled: observe.Stats{Failed: 1, Accepted: 1}},
+		{name: "an invalid argument, idempotent", first: func(context.Context) error { return status.Error(codes.InvalidArgument, "no") }, idempotent: true, sent: []float64{0}, code: codes.InvalidArgument, settled: observe.Stats{Failed: 1}},
+		{name: "unimplemented, idempotent", first: func(context.Context) error { return status.Error(codes.Unimplemented, "no") }, idempotent: true, sent: []float64{0}, code: codes.Unimplemented, settled: observe.Stats{Failed: 1}},
 		{name: "a message too large is no limit of calls", first: func(context.Context) error {
 			return status.Error(codes.ResourceExhausted, "grpc: received message larger than max (5 vs. 4)")
-		}, sent: []float64{0}, code: codes.ResourceExhausted, settled: paceline.Stats{Failed: 1}},
+		}, sent: []float64{0}, code: codes.ResourceExhausted, settled: observe.Stats{Failed: 1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -10,13 +10,13 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	semconv "go.opentelemetry.io/otel/semconv/v1.40.0"
 
-	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/observe/labels"
 )
 
 // observer turns Snapshots into metrics.
 type observer struct {
-	sources []paceline.Source
+	sources []observe.Source
 
 	requests, sent, waits, waited, tokens, money, pauses, counted metric.Float64ObservableCounter
 	waiting, active                                               metric.Int64ObservableUpDownCounter
@@ -27,8 +27,8 @@ type observer struct {
 }
 
 // Observe reports what sources do as metrics, until stop is called. It reads them whenever the provider collects. Several sources are told
-// apart by the names that paceline.NameSource gives them. If the provider is nil, the global one is used.
-func Observe(o Options, sources ...paceline.Source) (stop func() error, err error) {
+// apart by the names that observe.NameSource gives them. If the provider is nil, the global one is used.
+func Observe(o Options, sources ...observe.Source) (stop func() error, err error) {
 	m := o.fill().MeterProvider.Meter(scope)
 	v := &observer{sources: sources}
 	for range sources {
@@ -123,7 +123,7 @@ func (s sums) of(set attribute.Set) *sum {
 // Kinds of requests that are told of.
 var results = [...]string{"accepted", "limited", "failed", "unknown", "unsent", "never", "late", "full", "cancelled"}
 
-func (v *observer) observeClients(o metric.Observer, i int, s *paceline.Snapshot, of []attribute.KeyValue) {
+func (v *observer) observeClients(o metric.Observer, i int, s *observe.Snapshot, of []attribute.KeyValue) {
 	all := sums{}
 	for k := range s.Clients {
 		c := &s.Clients[k]
@@ -167,7 +167,7 @@ func (v *observer) observeClients(o metric.Observer, i int, s *paceline.Snapshot
 	}
 }
 
-func (v *observer) observeLimits(o metric.Observer, i int, s *paceline.Snapshot, of []attribute.KeyValue) {
+func (v *observer) observeLimits(o metric.Observer, i int, s *observe.Snapshot, of []attribute.KeyValue) {
 	all := sums{}
 	for k := range s.Limits {
 		l := &s.Limits[k]
@@ -191,7 +191,7 @@ func (v *observer) observeLimits(o metric.Observer, i int, s *paceline.Snapshot,
 	}
 }
 
-func (v *observer) observePauses(o metric.Observer, i int, s *paceline.Snapshot, of []attribute.KeyValue) {
+func (v *observer) observePauses(o metric.Observer, i int, s *observe.Snapshot, of []attribute.KeyValue) {
 	all, hosts := sums{}, map[string]float64{}
 	for k := range s.Upstream {
 		hosts[v.hosts[i].Of(s.Upstream[k].Host)] = 0
@@ -218,7 +218,7 @@ func (v *observer) observePauses(o metric.Observer, i int, s *paceline.Snapshot,
 }
 
 // whose are the attributes of whom something concerns.
-func whose(w *paceline.Whose) (all []attribute.KeyValue) {
+func whose(w *observe.Whose) (all []attribute.KeyValue) {
 	for _, f := range [...]struct {
 		key   attribute.Key
 		value string

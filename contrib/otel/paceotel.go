@@ -39,7 +39,7 @@ const scope = "github.com/paceline-go/paceline/contrib/otel"
 const (
 	KeyLimit  = attribute.Key("paceline.limit")  // the name of a limit
 	KeyClient = attribute.Key("paceline.client") // who asked, by name
-	KeySource = attribute.Key("paceline.source") // the name of a paceline.Source
+	KeySource = attribute.Key("paceline.source") // the name of an observe.Source
 	KeyKey    = attribute.Key("paceline.key")    // stands for a credential, and never contains it
 	KeyResult = attribute.Key("paceline.result") // how a request ended
 )

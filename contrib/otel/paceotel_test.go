@@ -21,6 +21,7 @@ import (
 	"github.com/paceline-go/paceline"
 	paceotel "github.com/paceline-go/paceline/contrib/otel"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/transport"
 )
 
@@ -222,7 +223,7 @@ func (gone) RoundTrip(*http.Request) (*http.Response, error) {
 func TestObserve(t *testing.T) {
 	r := newRig(t)
 	g := paceline.NewGate(limit.MustRolling(10, time.Minute))
-	stop, err := paceotel.Observe(r.Options, paceline.NameSource("gate", g))
+	stop, err := paceotel.Observe(r.Options, observe.NameSource("gate", g))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,9 +272,9 @@ func TestObserve(t *testing.T) {
 }
 
 // fixed is a Source that always says the same.
-type fixed paceline.Snapshot
+type fixed observe.Snapshot
 
-func (f *fixed) Snapshot() paceline.Snapshot { return paceline.Snapshot(*f) }
+func (f *fixed) Snapshot() observe.Snapshot { return observe.Snapshot(*f) }
 
 // However many names there are, attributes have only so many values, and nothing is lost.
 func TestAttributesAreBounded(t *testing.T) {
@@ -281,10 +282,10 @@ func TestAttributesAreBounded(t *testing.T) {
 	s := &fixed{}
 	for i := range 1000 {
 		name := strings.Repeat("x", i)
-		s.Clients = append(s.Clients, paceline.ClientState{Name: name, Counts: paceline.Counts{Sent: 1}})
-		s.Limits = append(s.Limits, paceline.LimitState{Name: name, Total: 2})
-		s.Paused = append(s.Paused, paceline.PauseState{Whose: paceline.Whose{Host: name}})
-		s.Upstream = append(s.Upstream, paceline.UpstreamTimes{Host: name})
+		s.Clients = append(s.Clients, observe.ClientState{Name: name, Counts: observe.Counts{Sent: 1}})
+		s.Limits = append(s.Limits, observe.LimitState{Name: name, Total: 2})
+		s.Paused = append(s.Paused, observe.PauseState{Whose: observe.Whose{Host: name}})
+		s.Upstream = append(s.Upstream, observe.UpstreamTimes{Host: name})
 	}
 	if _, err := paceotel.Observe(r.Options, s); err != nil {
 		t.Fatal(err)

@@ -15,11 +15,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/lab/sim"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/pool/dispatch"
-	"github.com/paceline-go/paceline/pool/queue"
+	"github.com/paceline-go/paceline/pool"
 	"github.com/paceline-go/paceline/ratetest"
 	"github.com/paceline-go/paceline/ratetest/latency"
 	"github.com/paceline-go/paceline/ratetest/rule"
@@ -209,33 +207,33 @@ func sleepUntil(ctx context.Context, t time.Time) bool {
 
 func (c *client) runPool(ctx context.Context) error {
 	x := &c.row.Scenario
-	keys := make([]dispatch.Key, x.Server.Keys)
+	keys := make([]pool.Key, x.Server.Keys)
 	for i := range keys {
-		keys[i] = dispatch.Key{Name: c.keys[i], Limiter: x.Limiter(), InFlight: x.InFlight, Gap: x.Gap}
+		keys[i] = pool.Key{Name: c.keys[i], Limiter: x.Limiter(), InFlight: x.InFlight, Gap: x.Gap}
 		if x.Nonce != sim.NoNonces {
-			keys[i].Nonce = &dispatch.NonceConfig{}
+			keys[i].Nonce = &pool.NonceConfig{}
 		}
 	}
 	config := x.Queue
 	if x.Generator == sim.Saturating {
 		config.MaxLen = 2 * x.Server.Keys
 	}
-	var pool *paceline.Pool
-	pool, err := paceline.NewPool(paceline.PoolConfig{
+	var p *pool.Pool
+	p, err := pool.New(pool.Config{
 		Keys: keys, Queue: config, Timeout: x.Timeout, Epoch: c.began, InFlight: liveInFlight,
-		Send: func(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
-			sent := pool.Now()
+		Send: func(ctx context.Context, a pool.Attempt) pool.Answer {
+			sent := p.Now()
 			c.sent(a.Request, sent.Sub(a.Submitted))
 			nonce := ""
 			if x.Nonce != sim.NoNonces {
 				nonce = strconv.FormatUint(a.Nonce, 10)
 			}
 			ans := c.send(ctx, a.Key, nonce, a.Number)
-			now := pool.Now()
+			now := p.Now()
 			c.answered(&ans, now.Sub(a.Submitted), now.Sub(sent))
 			return ans
 		},
-		Ended: func(queue.Ended) { c.ended++ },
+		Ended: func(pool.Ended) { c.ended++ },
 	})
 	if err != nil {
 		return err
@@ -246,32 +244,32 @@ func (c *client) runPool(ctx context.Context) error {
 	generator.Go(func() {
 		c.generate(making, func(ctx context.Context) (bool, error) {
 			r := c.request()
-			if err := pool.TrySubmit(r); !errors.Is(err, queue.ErrFull) {
+			if err := p.TrySubmit(r); !errors.Is(err, pool.ErrFull) {
 				return false, err
 			}
-			return true, pool.Submit(ctx, r)
+			return true, p.Submit(ctx, r)
 		})
-		pool.Drain()
+		p.Drain()
 	})
-	err = pool.Run(ctx)
+	err = p.Run(ctx)
 	stop() // all keys may be banned
 	generator.Wait()
-	if errors.Is(err, dispatch.ErrExhausted) {
+	if errors.Is(err, pool.ErrExhausted) {
 		err = nil
 	}
-	c.tally.Counts = pool.Counts()
-	c.tally.WakeUps = int(pool.WakeUps()) + c.tally.Sent // the end of each sending wakes the client, too
+	c.tally.Counts = p.Counts()
+	c.tally.WakeUps = int(p.WakeUps()) + c.tally.Sent // the end of each sending wakes the client, too
 	c.tally.Lost = c.requests - c.ended - c.tally.Counts.Waiting - c.tally.Counts.InFlight
 	return err
 }
 
 // request returns a new request. Its Value says whether it has been sent.
-func (c *client) request() queue.Request {
+func (c *client) request() pool.Request {
 	x := &c.row.Scenario
-	return queue.Request{Cost: limit.One, TTL: x.TTL - x.Reserve, Value: new(bool)}
+	return pool.Request{Cost: limit.One, TTL: x.TTL - x.Reserve, Value: new(bool)}
 }
 
-func (c *client) sent(r queue.Request, delay time.Duration) {
+func (c *client) sent(r pool.Request, delay time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tally.Sent++
@@ -282,7 +280,7 @@ func (c *client) sent(r queue.Request, delay time.Duration) {
 }
 
 // send sends one attempt, as any client of the exchange would.
-func (c *client) send(ctx context.Context, key int, nonce string, number int) dispatch.Answer {
+func (c *client) send(ctx context.Context, key int, nonce string, number int) pool.Answer {
 	values := url.Values{"api_key": {c.keys[key]}, "req_id": {strconv.Itoa(number)}}
 	if nonce != "" {
 		values.Set("nonce", nonce)
@@ -296,11 +294,11 @@ func (c *client) send(ctx context.Context, key int, nonce string, number int) di
 	})
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url+ratetest.Path+"?"+values.Encode(), nil)
 	if err != nil {
-		return dispatch.Answer{Invalid: true, Reason: err.Error()}
+		return pool.Answer{Invalid: true, Reason: err.Error()}
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return dispatch.Answer{Reason: err.Error()}
+		return pool.Answer{Reason: err.Error()}
 	}
 	defer resp.Body.Close()
 	var body struct {
@@ -308,10 +306,10 @@ func (c *client) send(ctx context.Context, key int, nonce string, number int) di
 		Message string `json:"error_msg"`
 	}
 	if err := json.NewDecoder(resp.Body).Decode(&body); err != nil {
-		return dispatch.Answer{Reason: err.Error()}
+		return pool.Answer{Reason: err.Error()}
 	}
 	_, _ = io.Copy(io.Discard, resp.Body) // a body that is not read to its end keeps the connection from being used again
-	ans := dispatch.Answer{Reason: body.Message}
+	ans := pool.Answer{Reason: body.Message}
 	if t := wrote.Load(); t != nil {
 		ans.RTT = time.Since(*t)
 	}
@@ -328,7 +326,7 @@ func (c *client) send(ctx context.Context, key int, nonce string, number int) di
 	return ans
 }
 
-func (c *client) answered(ans *dispatch.Answer, sinceMade, sinceSent time.Duration) {
+func (c *client) answered(ans *pool.Answer, sinceMade, sinceSent time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if ans.Result != limit.Accepted {

@@ -15,7 +15,7 @@ import (
 	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/lab/sim"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/pool/queue"
+	"github.com/paceline-go/paceline/pool"
 	"github.com/paceline-go/paceline/ratetest"
 	"github.com/paceline-go/paceline/ratetest/latency"
 	"github.com/paceline-go/paceline/ratetest/rule"
@@ -223,7 +223,7 @@ func TestLiveGenerator(t *testing.T) {
 				time.Sleep(5 * time.Second) // full
 				return true, nil
 			case 6:
-				return false, queue.ErrFull // closed
+				return false, pool.ErrFull // closed
 			}
 			return false, nil
 		})

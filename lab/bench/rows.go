@@ -8,7 +8,7 @@ import (
 	"github.com/paceline-go/paceline/internal/core/ceiling"
 	"github.com/paceline-go/paceline/lab/sim"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/pool/queue"
+	"github.com/paceline-go/paceline/pool"
 )
 
 const (
@@ -70,8 +70,8 @@ func (e Exchange) Rows() []Row {
 	t := rowTable{
 		Exchange: e,
 		// The published queue gives up what failed: nothing is tried again.
-		once: queue.Config{MaxAttempts: 1, KeepDead: -1},
-		ours: queue.Config{MaxAttempts: e.attempts(0), KeepDead: -1},
+		once: pool.QueueConfig{MaxAttempts: 1, KeepDead: -1},
+		ours: pool.QueueConfig{MaxAttempts: e.attempts(0), KeepDead: -1},
 		base: sim.Exchange{
 			Server:  e.rule(),
 			Forward: e.Latency, Back: e.Latency, TTL: e.TTL, Timeout: timeout,
@@ -100,7 +100,7 @@ func (e Exchange) Rows() []Row {
 type rowTable struct {
 	Exchange
 	base       sim.Exchange
-	once, ours queue.Config
+	once, ours pool.QueueConfig
 	largest    time.Duration // the one-way latency that clients are told
 	promise    string
 	rows       []Row
@@ -188,7 +188,7 @@ func (t *rowTable) models() {
 
 // queues adds rows that differ in what becomes of requests that fail or grow old.
 func (t *rowTable) queues() {
-	refreshed := queue.Config{MaxAttempts: 1 << 30, OnExpiry: queue.Retry, RetriesLast: true, KeepDead: -1}
+	refreshed := pool.QueueConfig{MaxAttempts: 1 << 30, OnExpiry: pool.Retry, RetriesLast: true, KeepDead: -1}
 	graveyard := refreshed
 	graveyard.MaxAttempts = t.attempts(6) // one attempt and five retries
 	retries := fmt.Sprintf("dlq, retries: %d", graveyard.MaxAttempts-1)
@@ -199,7 +199,7 @@ func (t *rowTable) queues() {
 	for _, q := range []struct {
 		name, queue, note string
 		workers           bool
-		config            queue.Config
+		config            pool.QueueConfig
 		reserve           time.Duration
 	}{
 		{"queue: drop", "drop", "", true, t.once, 0},

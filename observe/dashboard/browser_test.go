@@ -25,11 +25,12 @@ import (
 	"github.com/paceline-go/paceline/internal/testkit/browser"
 	"github.com/paceline-go/paceline/internal/text/humanize"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/observe/dashboard"
 )
 
 // open opens a browser with a page of those sources.
-func open(t *testing.T, wide int, sources ...paceline.Source) (*browser.Page, *dashboard.Page) {
+func open(t *testing.T, wide int, sources ...observe.Source) (*browser.Page, *dashboard.Page) {
 	t.Helper()
 	b := browser.Open(t, wide, 1000)
 	p, done := show(t, b, sources...)
@@ -38,7 +39,7 @@ func open(t *testing.T, wide int, sources ...paceline.Source) (*browser.Page, *d
 }
 
 // show serves a page and has the browser open it. Until done the browser must not complain, nor ask for anything elsewhere.
-func show(t *testing.T, b *browser.Page, sources ...paceline.Source) (p *dashboard.Page, done func()) {
+func show(t *testing.T, b *browser.Page, sources ...observe.Source) (p *dashboard.Page, done func()) {
 	t.Helper()
 	p = must(t, dashboard.Config{Sources: sources, Title: "A <title> & more"})
 	server := httptest.NewServer(http.StripPrefix("/debug", p))
@@ -89,30 +90,30 @@ func texts(b *browser.Page, ids ...string) []string {
 func TestPageSaysWhatTheSnapshotSays(t *testing.T) {
 	s := &source{}
 	day := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-	host := paceline.Whose{Host: "api.example.com", Key: "k1"}
+	host := observe.Whose{Host: "api.example.com", Key: "k1"}
 	say := func(waiting int, sent int64) {
-		s.say(func(now time.Time) paceline.Snapshot {
-			return paceline.Snapshot{
+		s.say(func(now time.Time) observe.Snapshot {
+			return observe.Snapshot{
 				Name: "example", At: now, Since: day, Waiting: waiting, InFlight: 3, LongestWait: 4200 * time.Millisecond, Resent: 6, Bounds: bounds,
-				Counts: paceline.Counts{Sent: sent, Accepted: sent - 20, Limited: 8, Failed: 9, Late: 5, Used: paceline.Amounts{Tokens: 123_456, Money: 2_500_000}},
-				Limits: []paceline.LimitState{
+				Counts: observe.Counts{Sent: sent, Accepted: sent - 20, Limited: 8, Failed: 9, Late: 5, Used: observe.Amounts{Tokens: 123_456, Money: 2_500_000}},
+				Limits: []observe.LimitState{
 					{Whose: host, Name: "requests", Unit: "requests", Used: 57, Open: 3, Allowed: 60, Window: time.Minute, PerWindow: 60, Share: 0.999, Next: now.Add(90 * time.Second), Waiting: waiting},
 					{Name: "day", Unit: "money", Used: 2_500_000, Allowed: 5_000_000, Window: 24 * time.Hour, PerWindow: 5_000_000, Recent: 9_500_000, Share: 1},
-					{Whose: paceline.Whose{Client: "ann"}, Name: "concurrency", Unit: "in flight", Used: 3, Allowed: 3, Share: 0.004, NextUnknown: true},
-					{Whose: paceline.Whose{Host: "b", Model: "m", Route: "GET /x"}, Name: "requests", Unit: "requests", Allowed: 10, Window: time.Second, PerWindow: 5, PausedUntil: now.Add(time.Hour), Why: "429"},
+					{Whose: observe.Whose{Client: "ann"}, Name: "concurrency", Unit: "in flight", Used: 3, Allowed: 3, Share: 0.004, NextUnknown: true},
+					{Whose: observe.Whose{Host: "b", Model: "m", Route: "GET /x"}, Name: "requests", Unit: "requests", Allowed: 10, Window: time.Second, PerWindow: 5, PausedUntil: now.Add(time.Hour), Why: "429"},
 				},
-				Clients: []paceline.ClientState{
-					{Name: "ann", Waiting: waiting, InFlight: 2, LongestWait: 4200 * time.Millisecond, Weight: 3, Share: 0.75, LastGoes: now.Add(30 * time.Minute), Counts: paceline.Counts{Accepted: 1234, Limited: 7}},
-					{Name: "bob", Weight: 1, Share: 0.25, Counts: paceline.Counts{Accepted: 411}},
+				Clients: []observe.ClientState{
+					{Name: "ann", Waiting: waiting, InFlight: 2, LongestWait: 4200 * time.Millisecond, Weight: 3, Share: 0.75, LastGoes: now.Add(30 * time.Minute), Counts: observe.Counts{Accepted: 1234, Limited: 7}},
+					{Name: "bob", Weight: 1, Share: 0.25, Counts: observe.Counts{Accepted: 411}},
 				},
-				Keys: []paceline.KeyState{
-					{Host: "api.example.com", Name: "k1", State: paceline.KeyOK, InFlight: 3, Counts: paceline.Counts{Accepted: 1000}},
-					{Host: "api.example.com", Name: "k2", State: paceline.KeyNoCredit, Why: "insufficient_quota", Counts: paceline.Counts{Limited: 1}},
+				Keys: []observe.KeyState{
+					{Host: "api.example.com", Name: "k1", State: observe.KeyOK, InFlight: 3, Counts: observe.Counts{Accepted: 1000}},
+					{Host: "api.example.com", Name: "k2", State: observe.KeyNoCredit, Why: "insufficient_quota", Counts: observe.Counts{Limited: 1}},
 				},
-				Paused:   []paceline.PauseState{{Whose: paceline.Whose{Host: "b"}, Since: now.Add(-time.Minute), Until: now.Add(time.Hour), Next: now.Add(time.Hour), Why: "429"}},
-				Waits:    []paceline.WaitTimes{{Limit: "requests", Client: "ann", Times: paceline.Times{Count: 10, Sum: 40 * time.Second, Upto: within(10, 4096*time.Millisecond)}}, {Limit: "requests", Client: "bob", Times: paceline.Times{Count: 10, Sum: 20 * time.Second, Upto: within(10, 4096*time.Millisecond)}}},
-				Upstream: []paceline.UpstreamTimes{{Host: "api.example.com", P50: 12 * time.Millisecond, P90: 340 * time.Millisecond, P99: 5600 * time.Millisecond, Max: 2 * time.Minute, Times: times(sent, 12*time.Millisecond)}},
-				Events:   []paceline.Event{{Number: 1, At: day, Last: now.Add(-time.Second), Kind: paceline.EventRefused, Whose: host, Text: "refused: 60 requests a minute", Count: 8}},
+				Paused:   []observe.PauseState{{Whose: observe.Whose{Host: "b"}, Since: now.Add(-time.Minute), Until: now.Add(time.Hour), Next: now.Add(time.Hour), Why: "429"}},
+				Waits:    []observe.WaitTimes{{Limit: "requests", Client: "ann", Times: observe.Times{Count: 10, Sum: 40 * time.Second, Upto: within(10, 4096*time.Millisecond)}}, {Limit: "requests", Client: "bob", Times: observe.Times{Count: 10, Sum: 20 * time.Second, Upto: within(10, 4096*time.Millisecond)}}},
+				Upstream: []observe.UpstreamTimes{{Host: "api.example.com", P50: 12 * time.Millisecond, P90: 340 * time.Millisecond, P99: 5600 * time.Millisecond, Max: 2 * time.Minute, Times: times(sent, 12*time.Millisecond)}},
+				Events:   []observe.Event{{Number: 1, At: day, Last: now.Add(-time.Second), Kind: observe.EventRefused, Whose: host, Text: "refused: 60 requests a minute", Count: 8}},
 			}
 		})
 	}
@@ -200,8 +201,8 @@ func within(n int64, d time.Duration) (upto []int64) {
 // The server goes away and comes back at the same address: the page says that it is old, then goes on, with what it knew.
 func TestPageSurvivesARestart(t *testing.T) {
 	b := browser.Open(t, 1000, 1000)
-	s := fixed(paceline.Snapshot{Since: time.Now().Add(-time.Hour), Waiting: 1, Counts: paceline.Counts{Sent: 1000},
-		Events: []paceline.Event{{Number: 1, Last: time.Now(), Kind: paceline.EventRefused, Text: "before", Count: 1}}})
+	s := fixed(observe.Snapshot{Since: time.Now().Add(-time.Hour), Waiting: 1, Counts: observe.Counts{Sent: 1000},
+		Events: []observe.Event{{Number: 1, Last: time.Now(), Kind: observe.EventRefused, Text: "before", Count: 1}}})
 	begin := func(s *source, addr string, backfill time.Duration) (*http.Server, *dashboard.Page, string) {
 		l, err := net.Listen("tcp", addr)
 		for i := 0; err != nil && i < 100; i++ { // somebody may have taken it for a moment
@@ -211,8 +212,8 @@ func TestPageSurvivesARestart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := must(t, dashboard.Config{Sources: []paceline.Source{s}})
-		p.Backfill(backfill, func(int, time.Time) paceline.Snapshot { return s.Snapshot() })
+		p := must(t, dashboard.Config{Sources: []observe.Source{s}})
+		p.Backfill(backfill, func(int, time.Time) observe.Snapshot { return s.Snapshot() })
 		server := &http.Server{Handler: p}
 		go func() { _ = server.Serve(l) }()
 		return server, p, l.Addr().String()
@@ -234,7 +235,7 @@ func TestPageSurvivesARestart(t *testing.T) {
 	if got := texts(b, "stale", "said", "tile-waiting"); !strings.HasPrefix(got[0], "Nothing from the server for ") || !strings.Contains(got[1], "old") || got[2] != "1" {
 		t.Errorf("while the server is away it says %q", got)
 	}
-	s = fixed(paceline.Snapshot{Since: time.Now(), Waiting: 7, Events: []paceline.Event{{Number: 1, Last: time.Now(), Kind: paceline.EventBack, Text: "after", Count: 1}}})
+	s = fixed(observe.Snapshot{Since: time.Now(), Waiting: 7, Events: []observe.Event{{Number: 1, Last: time.Now(), Kind: observe.EventBack, Text: "after", Count: 1}}})
 	server, _, _ = begin(s, addr, 0)
 	defer server.Close()
 	b.Until(live + ` && document.getElementById("stale").hidden && document.getElementById("tile-waiting").textContent === "7"`)
@@ -257,15 +258,15 @@ func TestPageSurvivesARestart(t *testing.T) {
 func TestHostileNames(t *testing.T) {
 	b := browser.Open(t, 420, 1000)
 	for _, name := range []string{`<img src=x onerror="document.title='owned'">`, `</td></table><script>document.title='owned'</script>`, "\u202egnol \x00\x01\n\n\ttab", strings.Repeat("W", 5000), "__proto__", "javascript:alert(1)"} {
-		w := paceline.Whose{Host: name, Key: name, Model: name, Route: name, Client: name}
-		s := paceline.Snapshot{Name: name, Waiting: 1, Counts: paceline.Counts{Sent: 2},
-			Limits:   []paceline.LimitState{{Whose: w, Name: name, Unit: name, Why: name, Waiting: 1, Allowed: 1, PausedUntil: time.Now().Add(time.Hour)}},
-			Clients:  []paceline.ClientState{{Name: name, Waiting: 1}},
-			Keys:     []paceline.KeyState{{Host: name, Name: name, State: name, Why: name}},
-			Paused:   []paceline.PauseState{{Whose: w, Why: name}},
-			Waits:    []paceline.WaitTimes{{Limit: name, Client: name, Times: paceline.Times{Count: 1}}},
-			Upstream: []paceline.UpstreamTimes{{Host: name, Times: paceline.Times{Count: 1}}},
-			Events:   []paceline.Event{{Kind: name, Whose: w, Text: name}},
+		w := observe.Whose{Host: name, Key: name, Model: name, Route: name, Client: name}
+		s := observe.Snapshot{Name: name, Waiting: 1, Counts: observe.Counts{Sent: 2},
+			Limits:   []observe.LimitState{{Whose: w, Name: name, Unit: name, Why: name, Waiting: 1, Allowed: 1, PausedUntil: time.Now().Add(time.Hour)}},
+			Clients:  []observe.ClientState{{Name: name, Waiting: 1}},
+			Keys:     []observe.KeyState{{Host: name, Name: name, State: name, Why: name}},
+			Paused:   []observe.PauseState{{Whose: w, Why: name}},
+			Waits:    []observe.WaitTimes{{Limit: name, Client: name, Times: observe.Times{Count: 1}}},
+			Upstream: []observe.UpstreamTimes{{Host: name, Times: observe.Times{Count: 1}}},
+			Events:   []observe.Event{{Kind: name, Whose: w, Text: name}},
 		}
 		two := s
 		two.Name = "two"
@@ -322,19 +323,19 @@ func TestLooks(t *testing.T) {
 	shots := os.Getenv("PACELINE_SHOTS") // a folder for pictures to look at
 	b := browser.Open(t, 1600, 1000)
 	few, many := story(8), story(1000)
-	nothing := func(now time.Time) paceline.Snapshot {
-		return paceline.Snapshot{Name: "api.anthropic.com", At: now, Since: now}
+	nothing := func(now time.Time) observe.Snapshot {
+		return observe.Snapshot{Name: "api.anthropic.com", At: now, Since: now}
 	}
-	for name, of := range map[string][]func(time.Time) paceline.Snapshot{"few": {few}, "many": {many}, "two": {few, nothing}, "empty": {nothing}} {
+	for name, of := range map[string][]func(time.Time) observe.Snapshot{"few": {few}, "many": {many}, "two": {few, nothing}, "empty": {nothing}} {
 		t.Run(name, func(t *testing.T) {
-			var sources []paceline.Source
+			var sources []observe.Source
 			for _, f := range of {
 				sources = append(sources, &source{of: f})
 			}
 			p, done := show(t, b, sources...)
 			defer done()
 			if name != "empty" {
-				p.Backfill(14*time.Minute, func(i int, at time.Time) paceline.Snapshot { return of[i](at) })
+				p.Backfill(14*time.Minute, func(i int, at time.Time) observe.Snapshot { return of[i](at) })
 			}
 			for _, scheme := range []string{"light", "dark"} {
 				b.Scheme(scheme)
@@ -424,7 +425,7 @@ func TestAccessible(t *testing.T) {
 	b := browser.Open(t, 1600, 1000)
 	for _, wide := range []int{1600, 420} {
 		b.Size(wide, 1000)
-		_, done := show(t, b, &source{of: story(60)}, fixed(paceline.Snapshot{Name: "other"}))
+		_, done := show(t, b, &source{of: story(60)}, fixed(observe.Snapshot{Name: "other"}))
 		b.Until(`document.querySelectorAll("#clients-table tbody tr").length === 51`)
 		all := b.Accessible()
 		count := map[string]int{}
@@ -488,7 +489,7 @@ func TestAccessible(t *testing.T) {
 // A chart is read with the arrow keys.
 func TestChartByKeys(t *testing.T) {
 	b, p := open(t, 1000, &source{of: story(3)})
-	p.Backfill(10*time.Minute, func(_ int, at time.Time) paceline.Snapshot { return story(3)(at) })
+	p.Backfill(10*time.Minute, func(_ int, at time.Time) observe.Snapshot { return story(3)(at) })
 	b.Reload()
 	b.Until(live + ` && document.querySelector("#chart-waiting canvas")`)
 	b.Eval(`document.querySelector("#chart-waiting .plot").focus()`, nil)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/observe/dashboard"
 	"github.com/paceline-go/paceline/transport"
 )
@@ -31,7 +32,7 @@ func ExampleNew() {
 	small := paceline.NewGate(limit.MustRolling(20, time.Second))
 	large := transport.Must(transport.Config{Preset: "openai:tier1"})
 	p, err := dashboard.New(dashboard.Config{
-		Sources: []paceline.Source{paceline.NameSource("reports", small), paceline.NameSource("prompts", large)},
+		Sources: []observe.Source{observe.NameSource("reports", small), observe.NameSource("prompts", large)},
 		Title:   "Reports", Hosts: []string{"reports.internal"},
 	})
 	if err != nil {

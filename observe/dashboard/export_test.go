@@ -3,11 +3,11 @@ package dashboard
 import (
 	"time"
 
-	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/observe"
 )
 
 // Backfill makes a history as if the page had looked every second since ago.
-func (p *Page) Backfill(ago time.Duration, of func(source int, at time.Time) paceline.Snapshot) {
+func (p *Page) Backfill(ago time.Duration, of func(source int, at time.Time) observe.Snapshot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()

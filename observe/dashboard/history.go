@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/observe"
 )
 
 const (
@@ -57,7 +57,7 @@ type history struct {
 type upto []int64
 
 // add notes what was seen at now, and returns the point that it belongs to.
-func (h *history) add(now time.Time, s *paceline.Snapshot) point {
+func (h *history) add(now time.Time, s *observe.Snapshot) point {
 	p := point{At: now.UnixMilli(), Sent: s.Sent, Refused: s.Limited, Failed: s.Failed, Tokens: tokensOf(s.Used), Money: s.Used.Money,
 		Waiting: s.Waiting, InFlight: s.InFlight, Share: rounded(math.NaN())}
 	if l := busiest(s.Limits); l != nil {
@@ -87,7 +87,7 @@ func (h *history) add(now time.Time, s *paceline.Snapshot) point {
 func (h *history) at(i int) *point { return &h.points[(h.next-h.filled+i+slots)%slots] }
 
 // percentiles returns, in milliseconds and over all hosts, how long answers took in the last minute, or ever if nobody looked then.
-func (h *history) percentiles(number int64, s *paceline.Snapshot) (p50, p99 rounded) {
+func (h *history) percentiles(number int64, s *observe.Snapshot) (p50, p99 rounded) {
 	now := make(upto, len(s.Bounds)+1)
 	for _, u := range s.Upstream {
 		for i := range min(len(u.Upto), len(s.Bounds)) {
@@ -168,4 +168,4 @@ func (h *history) all() (all historyJSON) {
 }
 
 // tokensOf returns the tokens of language models: counted together, or apart as input and output.
-func tokensOf(a paceline.Amounts) int64 { return max(a.Tokens, a.Input+a.Output) }
+func tokensOf(a observe.Amounts) int64 { return max(a.Tokens, a.Input+a.Output) }

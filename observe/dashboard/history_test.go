@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/observe"
 )
 
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) // the beginning of a slot
@@ -16,8 +16,8 @@ func TestHistory(t *testing.T) {
 	var h history
 	for i := range 2000 {
 		now := start.Add(time.Duration(i) * time.Second)
-		s := paceline.Snapshot{Waiting: i % 5 * 10, InFlight: 9 - i%5, Counts: paceline.Counts{Sent: int64(i), Limited: int64(i / 100), Used: paceline.Amounts{Input: int64(i), Output: int64(i)}},
-			Limits: []paceline.LimitState{{Allowed: 1, Share: float64(i%5) / 10}}}
+		s := observe.Snapshot{Waiting: i % 5 * 10, InFlight: 9 - i%5, Counts: observe.Counts{Sent: int64(i), Limited: int64(i / 100), Used: observe.Amounts{Input: int64(i), Output: int64(i)}},
+			Limits: []observe.LimitState{{Allowed: 1, Share: float64(i%5) / 10}}}
 		h.add(now, &s)
 		a := h.all()
 		want := min(i/5+1, 181)
@@ -47,7 +47,7 @@ func TestHistoryGaps(t *testing.T) {
 		at   time.Duration
 		want int
 	}{{0, 1}, {time.Second, 1}, {time.Hour, 2}, {time.Hour + 4*time.Second, 2}, {time.Hour + 5*time.Second, 3}, {time.Minute, 2}, {-time.Hour, 1}, {0, 2}} {
-		h.add(start.Add(c.at), &paceline.Snapshot{})
+		h.add(start.Add(c.at), &observe.Snapshot{})
 		a := h.all()
 		if len(a.At) != c.want {
 			t.Errorf("at %v there are %d points, want %d", c.at, len(a.At), c.want)
@@ -71,8 +71,8 @@ func TestPercentilesOfAMinute(t *testing.T) {
 		} else if i < 150 {
 			fast += 10 // each within 20 ms
 		}
-		u := paceline.UpstreamTimes{Host: "h", Times: paceline.Times{Count: slow + fast, Upto: []int64{0, fast, fast, slow + fast}}}
-		p := h.add(start.Add(time.Duration(i)*time.Second), &paceline.Snapshot{Bounds: bounds, Upstream: []paceline.UpstreamTimes{u}})
+		u := observe.UpstreamTimes{Host: "h", Times: observe.Times{Count: slow + fast, Upto: []int64{0, fast, fast, slow + fast}}}
+		p := h.add(start.Add(time.Duration(i)*time.Second), &observe.Snapshot{Bounds: bounds, Upstream: []observe.UpstreamTimes{u}})
 		p50 := float64(p.P50)
 		switch {
 		case i < 60 && math.Abs(p50-(40+960*0.5)) > 1e-6, i >= 115 && i < 150 && math.Abs(p50-15) > 1e-6, i >= 110 && i < 115 && p50 < 15.1:
@@ -80,14 +80,14 @@ func TestPercentilesOfAMinute(t *testing.T) {
 		}
 	}
 	for i := 180; i < 300; i++ { // nothing is answered any more
-		u := paceline.UpstreamTimes{Host: "h", Times: paceline.Times{Count: slow + fast, Upto: []int64{0, fast, fast, slow + fast}}}
-		p := h.add(start.Add(time.Duration(i)*time.Second), &paceline.Snapshot{Bounds: bounds, Upstream: []paceline.UpstreamTimes{u}})
+		u := observe.UpstreamTimes{Host: "h", Times: observe.Times{Count: slow + fast, Upto: []int64{0, fast, fast, slow + fast}}}
+		p := h.add(start.Add(time.Duration(i)*time.Second), &observe.Snapshot{Bounds: bounds, Upstream: []observe.UpstreamTimes{u}})
 		if i > 215 && !math.IsNaN(float64(p.P50)) {
 			t.Fatalf("%d s after the last answer half are within %v", i-150, p.P50)
 		}
 	}
 	// The host was forgotten, and its counts with it.
-	p := h.add(start.Add(300*time.Second), &paceline.Snapshot{Bounds: bounds, Upstream: []paceline.UpstreamTimes{{Times: paceline.Times{Count: 2, Upto: []int64{0, 2, 2, 2}}}}})
+	p := h.add(start.Add(300*time.Second), &observe.Snapshot{Bounds: bounds, Upstream: []observe.UpstreamTimes{{Times: observe.Times{Count: 2, Upto: []int64{0, 2, 2, 2}}}}})
 	if float64(p.P50) != 15 {
 		t.Errorf("after that half are within %v", p.P50)
 	}
@@ -131,11 +131,11 @@ func TestRounded(t *testing.T) {
 // The sentence that the page begins with.
 func TestVerdict(t *testing.T) {
 	now := start
-	host := paceline.Whose{Host: "h", Key: "k"}
+	host := observe.Whose{Host: "h", Key: "k"}
 	at := func(d time.Duration) time.Time { return now.Add(d) }
-	busy := paceline.Counts{Sent: 9}
-	all := paceline.LimitState{Whose: host, Name: "requests", Unit: "requests", Used: 10, Allowed: 10, Share: 0.999, Waiting: 1200, Next: at(time.Second)}
-	other := paceline.LimitState{Name: "day", Unit: "tokens", Used: 1, Allowed: 10, Share: 0.41}
+	busy := observe.Counts{Sent: 9}
+	all := observe.LimitState{Whose: host, Name: "requests", Unit: "requests", Used: 10, Allowed: 10, Share: 0.999, Waiting: 1200, Next: at(time.Second)}
+	other := observe.LimitState{Name: "day", Unit: "tokens", Used: 1, Allowed: 10, Share: 0.41}
 	some := all
 	some.Share = 0.5
 	bucket := all
@@ -144,28 +144,28 @@ func TestVerdict(t *testing.T) {
 	both.Waiting, both.Share, both.Next = 1200, 0.2, at(time.Hour)
 	away := all
 	away.PausedUntil, away.Why = at(time.Minute), "429"
-	flight := paceline.LimitState{Name: "concurrency", Unit: "in flight", Used: 4, Allowed: 4, Share: 1, Waiting: 3, NextUnknown: true}
-	limits := func(l ...paceline.LimitState) []paceline.LimitState { return l }
+	flight := observe.LimitState{Name: "concurrency", Unit: "in flight", Used: 4, Allowed: 4, Share: 1, Waiting: 3, NextUnknown: true}
+	limits := func(l ...observe.LimitState) []observe.LimitState { return l }
 	for _, c := range []struct {
-		s     paceline.Snapshot
+		s     observe.Snapshot
 		kind  string
 		text  string
 		until time.Time
 	}{
-		{paceline.Snapshot{}, nothingYet, "Nothing yet: no request has come", time.Time{}},
-		{paceline.Snapshot{Counts: busy}, idle, "Nothing waits, and nothing is under way", time.Time{}},
-		{paceline.Snapshot{Counts: paceline.Counts{Late: 1}}, idle, "Nothing waits, and nothing is under way", time.Time{}},
-		{paceline.Snapshot{Counts: busy, InFlight: 1, Limits: limits(other)}, free, "Nothing waits: what comes goes at once; 41 % of the ceiling of day (tokens) is used", time.Time{}},
-		{paceline.Snapshot{Counts: busy, Waiting: 1200, Limits: limits(other, all)}, full, "As fast as the server allows, 99 % of the ceiling of requests of h, key k: 1,200 wait", at(time.Second)},
-		{paceline.Snapshot{Counts: busy, Waiting: 1200, Limits: limits(bucket)}, full, "As fast as the server allows, 100 % of the ceiling of requests of h, key k: 1,200 wait", at(time.Second)},
-		{paceline.Snapshot{Counts: busy, Waiting: 1200, Limits: limits(some)}, waiting, "Waiting for requests of h, key k, of whose ceiling 50 % was used lately: 1,200 wait", at(time.Second)},
-		{paceline.Snapshot{Counts: busy, Waiting: 1200, Limits: limits(all, both)}, waiting, "Waiting for day (tokens), of whose ceiling 20 % was used lately: 1,200 wait", at(time.Hour)},
-		{paceline.Snapshot{Counts: busy, Waiting: 1, Limits: limits(away)}, paused, "Staying away from h, key k (429): 1 waits", at(time.Minute)},
-		{paceline.Snapshot{Counts: busy, Waiting: 3, Limits: limits(flight)}, full, "As much as is allowed is under way, 4 of 4 of concurrency (in flight): 3 wait, until an answer comes", time.Time{}},
-		{paceline.Snapshot{Counts: busy, Waiting: 3, Paused: []paceline.PauseState{{Why: "429", Next: at(time.Second)}}}, paused, "Staying away from the server (429): 3 wait", at(time.Second)},
-		{paceline.Snapshot{Counts: busy, Waiting: 3, Limits: limits(all), Paused: []paceline.PauseState{{Whose: paceline.Whose{Host: "h"}, Down: true, Why: "connection refused", Next: at(time.Second)}}},
+		{observe.Snapshot{}, nothingYet, "Nothing yet: no request has come", time.Time{}},
+		{observe.Snapshot{Counts: busy}, idle, "Nothing waits, and nothing is under way", time.Time{}},
+		{observe.Snapshot{Counts: observe.Counts{Late: 1}}, idle, "Nothing waits, and nothing is under way", time.Time{}},
+		{observe.Snapshot{Counts: busy, InFlight: 1, Limits: limits(other)}, free, "Nothing waits: what comes goes at once; 41 % of the ceiling of day (tokens) is used", time.Time{}},
+		{observe.Snapshot{Counts: busy, Waiting: 1200, Limits: limits(other, all)}, full, "As fast as the server allows, 99 % of the ceiling of requests of h, key k: 1,200 wait", at(time.Second)},
+		{observe.Snapshot{Counts: busy, Waiting: 1200, Limits: limits(bucket)}, full, "As fast as the server allows, 100 % of the ceiling of requests of h, key k: 1,200 wait", at(time.Second)},
+		{observe.Snapshot{Counts: busy, Waiting: 1200, Limits: limits(some)}, waiting, "Waiting for requests of h, key k, of whose ceiling 50 % was used lately: 1,200 wait", at(time.Second)},
+		{observe.Snapshot{Counts: busy, Waiting: 1200, Limits: limits(all, both)}, waiting, "Waiting for day (tokens), of whose ceiling 20 % was used lately: 1,200 wait", at(time.Hour)},
+		{observe.Snapshot{Counts: busy, Waiting: 1, Limits: limits(away)}, paused, "Staying away from h, key k (429): 1 waits", at(time.Minute)},
+		{observe.Snapshot{Counts: busy, Waiting: 3, Limits: limits(flight)}, full, "As much as is allowed is under way, 4 of 4 of concurrency (in flight): 3 wait, until an answer comes", time.Time{}},
+		{observe.Snapshot{Counts: busy, Waiting: 3, Paused: []observe.PauseState{{Why: "429", Next: at(time.Second)}}}, paused, "Staying away from the server (429): 3 wait", at(time.Second)},
+		{observe.Snapshot{Counts: busy, Waiting: 3, Limits: limits(all), Paused: []observe.PauseState{{Whose: observe.Whose{Host: "h"}, Down: true, Why: "connection refused", Next: at(time.Second)}}},
 			down, "Nothing arrives at h (connection refused): 3 wait", at(time.Second)},
-		{paceline.Snapshot{Counts: busy, Waiting: 3}, waiting, "3 wait for a turn", time.Time{}},
+		{observe.Snapshot{Counts: busy, Waiting: 3}, waiting, "3 wait for a turn", time.Time{}},
 	} {
 		c.s.At = now
 		if v := judge(&c.s); v.Kind != c.kind || v.Text != c.text || !v.Until.Equal(c.until) {

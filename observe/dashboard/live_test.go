@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/observe/dashboard"
 )
 
@@ -18,14 +18,14 @@ import (
 func TestLiveSources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		of := func(name string, since time.Time) paceline.Source {
-			return fixed(paceline.Snapshot{Name: name, Since: since, Counts: paceline.Counts{Sent: 1}})
+		of := func(name string, since time.Time) observe.Source {
+			return fixed(observe.Snapshot{Name: name, Since: since, Counts: observe.Counts{Sent: 1}})
 		}
 		a, b := of("a", began), of("b", began)
-		var now atomic.Pointer[[]paceline.Source]
-		are := func(sources ...paceline.Source) { now.Store(&sources) }
+		var now atomic.Pointer[[]observe.Source]
+		are := func(sources ...observe.Source) { now.Store(&sources) }
 		are(a)
-		p := must(t, dashboard.Config{Live: func() []paceline.Source { return *now.Load() }})
+		p := must(t, dashboard.Config{Live: func() []observe.Source { return *now.Load() }})
 		server, client, _ := serve(p)
 		defer server.Close()
 		r, _ := http.NewRequestWithContext(t.Context(), "GET", "http://localhost/debug/events", nil)

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/observe"
 )
 
 // frame is what all who look are told of one second.
@@ -39,7 +39,7 @@ func (p *Page) look() (*frame, time.Time) {
 		f.number, f.sources = p.frame.number+1, p.frame.sources
 	}
 	told := frameJSON{Number: f.number, At: now.UnixMilli(), Sources: []sourceJSON{}}
-	var snapshots []paceline.Snapshot
+	var snapshots []observe.Snapshot
 	for _, source := range p.sources() {
 		snapshots = append(snapshots, tame(source.Snapshot()))
 	}
@@ -54,7 +54,7 @@ func (p *Page) look() (*frame, time.Time) {
 	return f, now.Add(every)
 }
 
-func (p *Page) sources() []paceline.Source {
+func (p *Page) sources() []observe.Source {
 	if p.config.Live != nil {
 		return p.config.Live()
 	}
@@ -63,7 +63,7 @@ func (p *Page) sources() []paceline.Source {
 
 // follow has each Snapshot go on with the history of its source, and tells whether there are other sources than before. A source that began
 // to count anew counts as another.
-func (p *Page) follow(snapshots []paceline.Snapshot) (others bool) {
+func (p *Page) follow(snapshots []observe.Snapshot) (others bool) {
 	known := make(map[string]*history, len(snapshots))
 	var histories []*history
 	for i := range snapshots {
@@ -86,7 +86,7 @@ func (p *Page) follow(snapshots []paceline.Snapshot) (others bool) {
 }
 
 // tame puts 0 for shares that are no numbers, which JSON does not have: anybody may write a Source.
-func tame(s paceline.Snapshot) paceline.Snapshot {
+func tame(s observe.Snapshot) observe.Snapshot {
 	wild := func(f float64) bool { return math.IsNaN(f) || math.IsInf(f, 0) }
 	for i := range s.Limits {
 		if wild(s.Limits[i].Share) {
@@ -112,10 +112,10 @@ type pastJSON struct {
 }
 
 type pastSourceJSON struct {
-	Name    string           `json:"name"`
-	Since   time.Time        `json:"since"`
-	History historyJSON      `json:"history"`
-	Events  []paceline.Event `json:"events"`
+	Name    string          `json:"name"`
+	Since   time.Time       `json:"since"`
+	History historyJSON     `json:"history"`
+	Events  []observe.Event `json:"events"`
 }
 
 // past returns the history up to the latest frame.

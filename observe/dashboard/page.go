@@ -24,16 +24,16 @@ import (
 	"sync"
 	"time"
 
-	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/observe"
 )
 
 // Config describes a Page. The zero Config is one without anything to show.
 type Config struct {
-	// Sources are what is shown, each under the name that its Snapshots have; see paceline.NameSource.
-	Sources []paceline.Source
+	// Sources are what is shown, each under the name that its Snapshots have; see observe.NameSource.
+	Sources []observe.Source
 	// Live, if not nil, is asked for each frame which sources there are, in the place of Sources: for sources that come and go. They are
 	// told apart by the names that their Snapshots have.
-	Live func() []paceline.Source
+	Live func() []observe.Source
 	// Title is what the page is called. If empty, "Paceline".
 	Title string
 	// Hosts are names by which the page may be asked for beside localhost and addresses, without ports: "metrics.example.com".
@@ -51,7 +51,7 @@ type Page struct {
 	mu        sync.Mutex
 	looked    time.Time // when the latest frame was made
 	frame     *frame    // nil: none yet
-	snapshots []paceline.Snapshot
+	snapshots []observe.Snapshot
 	histories []*history          // of snapshots
 	known     map[string]*history // those of the latest frame
 }
@@ -64,7 +64,7 @@ const (
 )
 
 // Handler returns a Page for those sources that answers to localhost and to addresses. It panics if one of them is nil.
-func Handler(sources ...paceline.Source) http.Handler {
+func Handler(sources ...observe.Source) http.Handler {
 	p, err := New(Config{Sources: sources})
 	if err != nil {
 		panic(err)
@@ -92,8 +92,8 @@ func New(c Config) (*Page, error) {
 	if c.Title == "" {
 		p.config.Title = "Paceline"
 	}
-	p.config.Sources = append([]paceline.Source(nil), c.Sources...)
-	p.follow(make([]paceline.Snapshot, len(c.Sources)))
+	p.config.Sources = append([]observe.Source(nil), c.Sources...)
+	p.follow(make([]observe.Snapshot, len(c.Sources)))
 	return p, nil
 }
 

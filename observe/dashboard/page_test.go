@@ -18,8 +18,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
+	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/observe/dashboard"
 )
 
@@ -43,7 +43,7 @@ func get(h http.Handler, target, host string) *httptest.ResponseRecorder {
 
 // Names that a stranger can make point here are refused whatever is asked for; addresses cannot be made to.
 func TestHosts(t *testing.T) {
-	p := must(t, dashboard.Config{Sources: []paceline.Source{fixed(paceline.Snapshot{})}, Hosts: []string{"Metrics.example.com", "box"}})
+	p := must(t, dashboard.Config{Sources: []observe.Source{fixed(observe.Snapshot{})}, Hosts: []string{"Metrics.example.com", "box"}})
 	for host, want := range map[string]int{
 		"localhost": 200, "localhost:7879": 200, "LOCALHOST.": 200, "a.localhost:1": 200, "127.0.0.1": 200, "127.0.0.1:7879": 200, "127.9.9.9:80": 200,
 		"[::1]": 200, "[::1]:7879": 200, "10.1.2.3:7879": 200, "metrics.example.com": 200, "METRICS.example.com.:443": 200, "box": 200,
@@ -75,7 +75,7 @@ func TestNewRefuses(t *testing.T) {
 			t.Errorf("Hosts %q: %v", h, err)
 		}
 	}
-	if _, err := dashboard.New(dashboard.Config{Sources: []paceline.Source{fixed(paceline.Snapshot{}), nil}}); err == nil || !strings.Contains(err.Error(), "source 1") {
+	if _, err := dashboard.New(dashboard.Config{Sources: []observe.Source{fixed(observe.Snapshot{}), nil}}); err == nil || !strings.Contains(err.Error(), "source 1") {
 		t.Errorf("a nil Source: %v", err)
 	}
 	defer func() {
@@ -88,7 +88,7 @@ func TestNewRefuses(t *testing.T) {
 
 // Whatever is answered, no script or style in the page is run, no type is guessed, and nobody may frame it; and nothing can be changed.
 func TestHeaders(t *testing.T) {
-	p := must(t, dashboard.Config{Sources: []paceline.Source{fixed(paceline.Snapshot{})}})
+	p := must(t, dashboard.Config{Sources: []observe.Source{fixed(observe.Snapshot{})}})
 	for path, kind := range map[string]string{
 		"/": "text/html; charset=utf-8", "/a/b/": "text/html; charset=utf-8", "/debug/page.css": "text/css; charset=utf-8", "/page.js": "text/javascript; charset=utf-8",
 		"/uplot.js": "text/javascript; charset=utf-8", "/uplot.css": "text/css; charset=utf-8", "/icon.svg": "image/svg+xml", "/licence.txt": "text/plain; charset=utf-8",
@@ -190,8 +190,8 @@ func decode[T any](t *testing.T, data []byte) (v T) {
 // are gone it is not asked at all, and nothing runs any more.
 func TestOneSnapshotASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := fixed(paceline.Snapshot{Waiting: 3, Counts: paceline.Counts{Sent: 1}})
-		p := must(t, dashboard.Config{Sources: []paceline.Source{s}})
+		s := fixed(observe.Snapshot{Waiting: 3, Counts: observe.Counts{Sent: 1}})
+		p := must(t, dashboard.Config{Sources: []observe.Source{s}})
 		if n := s.count(); n != 0 {
 			t.Fatalf("it was asked %d times before anybody looked", n)
 		}
@@ -356,13 +356,13 @@ func TestCannotFlush(t *testing.T) {
 
 // Of a thousand clients a frame has those who wait most and the sum of the rest; all.json has each of them once.
 func TestLists(t *testing.T) {
-	s := paceline.Snapshot{Name: "s", Bounds: bounds}
+	s := observe.Snapshot{Name: "s", Bounds: bounds}
 	for i := range 1234 {
-		s.Clients = append(s.Clients, paceline.ClientState{Name: fmt.Sprint("client ", i), Waiting: i * 7919 % 1234, Share: math.NaN(), Counts: paceline.Counts{Accepted: 2}})
-		s.Limits = append(s.Limits, paceline.LimitState{Name: "requests", Unit: "requests", Whose: paceline.Whose{Route: fmt.Sprint("GET /", i)}, Share: math.Inf(1)})
+		s.Clients = append(s.Clients, observe.ClientState{Name: fmt.Sprint("client ", i), Waiting: i * 7919 % 1234, Share: math.NaN(), Counts: observe.Counts{Accepted: 2}})
+		s.Limits = append(s.Limits, observe.LimitState{Name: "requests", Unit: "requests", Whose: observe.Whose{Route: fmt.Sprint("GET /", i)}, Share: math.Inf(1)})
 	}
 	before := slices.Clone(s.Clients)
-	p := must(t, dashboard.Config{Sources: []paceline.Source{fixed(s)}})
+	p := must(t, dashboard.Config{Sources: []observe.Source{fixed(s)}})
 	w := get(p, "/snapshot.json", "localhost")
 	f := decode[frame](t, w.Body.Bytes()).Sources[0]
 	if len(f.Clients) != 50 || f.All.Clients != 1234 || f.All.Limits != 1234 {
@@ -417,7 +417,7 @@ func FuzzAll(f *testing.F) {
 	f.Add("0", "clients", "x", "0")
 	f.Add("-1", "limits", "\x00", "99999999999999999999")
 	f.Add("", "", "", "")
-	p, err := dashboard.New(dashboard.Config{Sources: []paceline.Source{fixed(story(30)(time.Now()))}})
+	p, err := dashboard.New(dashboard.Config{Sources: []observe.Source{fixed(story(30)(time.Now()))}})
 	if err != nil {
 		f.Fatal(err)
 	}

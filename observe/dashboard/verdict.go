@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/text/humanize"
+	"github.com/paceline-go/paceline/observe"
 )
 
 // What a verdict can be. The page shows each by a colour and by a sign.
@@ -33,7 +33,7 @@ type verdict struct {
 const fast = 0.9
 
 // judge makes the verdict on a Snapshot.
-func judge(s *paceline.Snapshot) verdict {
+func judge(s *observe.Snapshot) verdict {
 	if s.Waiting == 0 {
 		return atOnce(s)
 	}
@@ -67,7 +67,7 @@ func judge(s *paceline.Snapshot) verdict {
 }
 
 // atOnce is the verdict while nobody waits.
-func atOnce(s *paceline.Snapshot) verdict {
+func atOnce(s *observe.Snapshot) verdict {
 	if s.Sent == 0 && s.Never+s.Late+s.Full+s.Cancelled == 0 {
 		return verdict{Kind: nothingYet, Text: "Nothing yet: no request has come"}
 	}
@@ -82,7 +82,7 @@ func atOnce(s *paceline.Snapshot) verdict {
 }
 
 // binding returns the limit that most wait for; of those the one that is used most.
-func binding(list []paceline.LimitState) (most *paceline.LimitState) {
+func binding(list []observe.LimitState) (most *observe.LimitState) {
 	for i := range list {
 		if l := &list[i]; l.Waiting > 0 && (most == nil || l.Waiting > most.Waiting || l.Waiting == most.Waiting && holdsUp(l, most)) {
 			most = l
@@ -92,7 +92,7 @@ func binding(list []paceline.LimitState) (most *paceline.LimitState) {
 }
 
 // holdsUp says whether l has somebody wait for longer than m does, or, if both let somebody go at one instant, is used more.
-func holdsUp(l, m *paceline.LimitState) bool {
+func holdsUp(l, m *observe.LimitState) bool {
 	if l.NextUnknown != m.NextUnknown {
 		return l.NextUnknown
 	}
@@ -103,7 +103,7 @@ func holdsUp(l, m *paceline.LimitState) bool {
 }
 
 // busiest returns the limit whose ceiling is used most: of those that are waited for, if any are.
-func busiest(list []paceline.LimitState) (most *paceline.LimitState) {
+func busiest(list []observe.LimitState) (most *observe.LimitState) {
 	if l := binding(list); l != nil {
 		return l
 	}
@@ -116,7 +116,7 @@ func busiest(list []paceline.LimitState) (most *paceline.LimitState) {
 }
 
 // titled names a limit: "requests of api.example.com", "minute (requests) of key k1".
-func titled(l *paceline.LimitState) string {
+func titled(l *observe.LimitState) string {
 	s := l.Name
 	if l.Unit != "" && l.Unit != l.Name {
 		s += " (" + l.Unit + ")"
@@ -127,7 +127,7 @@ func titled(l *paceline.LimitState) string {
 	return s
 }
 
-func orAll(w paceline.Whose) string {
+func orAll(w observe.Whose) string {
 	if s := whom(w); s != "" {
 		return s
 	}

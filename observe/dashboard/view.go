@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/observe"
 )
 
 // How much of each list is in a frame. The rest is told as a sum or as a number, and all of it by all.json.
@@ -28,7 +28,7 @@ const (
 
 // sourceJSON is a Snapshot whose lists are bounded, and what the page makes of it.
 type sourceJSON struct {
-	paceline.Snapshot
+	observe.Snapshot
 	Bounds  []time.Duration `json:"bounds_ns,omitempty"`
 	Waits   []waitJSON      `json:"waits"`
 	Verdict verdict         `json:"verdict"`
@@ -42,7 +42,7 @@ type sourceJSON struct {
 		Hosts   int `json:"upstream"`
 	} `json:"all"`
 	// Rest is the sum of the clients that are left out.
-	Rest paceline.ClientState `json:"rest"`
+	Rest observe.ClientState `json:"rest"`
 }
 
 // waitJSON is how long waits for one limit lasted, of all clients together.
@@ -55,7 +55,7 @@ type waitJSON struct {
 }
 
 // view makes of a Snapshot what the page is told.
-func view(s paceline.Snapshot, p point) sourceJSON {
+func view(s observe.Snapshot, p point) sourceJSON {
 	v := sourceJSON{Snapshot: s, Point: p, Verdict: judge(&s), Waits: waits(&s)}
 	v.All.Limits, v.All.Clients, v.All.Keys, v.All.Paused, v.All.Hosts = len(s.Limits), len(s.Clients), len(s.Keys), len(s.Paused), len(s.Upstream)
 	clients := ranked(s.Clients, clientsFirst)
@@ -76,7 +76,7 @@ func view(s paceline.Snapshot, p point) sourceJSON {
 	v.Keys = first(ranked(s.Keys, keysFirst), mostKeys)
 	v.Paused = first(s.Paused, mostPaused)
 	v.Events = last(s.Events, mostEvents)
-	v.Upstream = first(ranked(s.Upstream, func(a, b paceline.UpstreamTimes) int { return cmp.Compare(b.Count, a.Count) }), mostHosts)
+	v.Upstream = first(ranked(s.Upstream, func(a, b observe.UpstreamTimes) int { return cmp.Compare(b.Count, a.Count) }), mostHosts)
 	for i := range v.Upstream {
 		v.Upstream[i].Upto = nil
 	}
@@ -95,19 +95,19 @@ func first[T any](list []T, most int) []T { return append([]T{}, list[:min(len(l
 func last[T any](list []T, most int) []T  { return append([]T{}, list[max(0, len(list)-most):]...) }
 
 // Who waits comes first, for longest among equals; then who got most.
-func clientsFirst(a, b paceline.ClientState) int {
+func clientsFirst(a, b observe.ClientState) int {
 	return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(b.LongestWait, a.LongestWait), cmp.Compare(b.InFlight, a.InFlight), cmp.Compare(b.Accepted, a.Accepted))
 }
 
 // What is waited for comes first, then who stays away, then what is used most.
-func limitsFirst(a, b paceline.LimitState) int {
+func limitsFirst(a, b observe.LimitState) int {
 	return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), b.PausedUntil.Compare(a.PausedUntil), cmp.Compare(b.Share, a.Share))
 }
 
 // Keys that cannot be used come first.
-func keysFirst(a, b paceline.KeyState) int {
-	out := func(k paceline.KeyState) int {
-		if k.State == paceline.KeyOK {
+func keysFirst(a, b observe.KeyState) int {
+	out := func(k observe.KeyState) int {
+		if k.State == observe.KeyOK {
 			return 1
 		}
 		return 0
@@ -116,13 +116,13 @@ func keysFirst(a, b paceline.KeyState) int {
 }
 
 // waits adds up the waits for each limit, most of them first.
-func waits(s *paceline.Snapshot) []waitJSON {
-	sums := map[string]*paceline.Times{}
+func waits(s *observe.Snapshot) []waitJSON {
+	sums := map[string]*observe.Times{}
 	var order []string
 	for _, w := range s.Waits {
 		sum := sums[w.Limit]
 		if sum == nil {
-			sum = &paceline.Times{Upto: make([]int64, len(s.Bounds))}
+			sum = &observe.Times{Upto: make([]int64, len(s.Bounds))}
 			sums[w.Limit] = sum
 			order = append(order, w.Limit)
 		}
@@ -177,11 +177,11 @@ func (p *Page) serveAll(w http.ResponseWriter, r *http.Request) {
 	s, find := &snapshots[n], strings.ToLower(q.Get("find"))
 	switch list := q.Get("list"); list {
 	case "clients":
-		part(&a, s.Clients, clientsFirst, find, func(c paceline.ClientState) string { return c.Name })
+		part(&a, s.Clients, clientsFirst, find, func(c observe.ClientState) string { return c.Name })
 	case "limits":
-		part(&a, s.Limits, limitsFirst, find, func(l paceline.LimitState) string { return l.Name + "\n" + whom(l.Whose) })
+		part(&a, s.Limits, limitsFirst, find, func(l observe.LimitState) string { return l.Name + "\n" + whom(l.Whose) })
 	case "keys":
-		part(&a, s.Keys, keysFirst, find, func(k paceline.KeyState) string { return k.Name + "\n" + k.Host + "\n" + k.State })
+		part(&a, s.Keys, keysFirst, find, func(k observe.KeyState) string { return k.Name + "\n" + k.Host + "\n" + k.State })
 	default:
 		refuse(w, http.StatusBadRequest, "list=%q is none of clients, limits, keys", list)
 		return
@@ -208,7 +208,7 @@ func part[T any](a *allJSON, list []T, order func(a, b T) int, find string, name
 }
 
 // whom says in words whom something concerns; "" if it is everybody.
-func whom(w paceline.Whose) string {
+func whom(w observe.Whose) string {
 	var words []string
 	for _, f := range []struct{ before, name string }{{"", w.Host}, {"key ", w.Key}, {"model ", w.Model}, {"", w.Route}, {"client ", w.Client}} {
 		if f.name != "" {

@@ -7,14 +7,14 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/observe/labels"
 )
 
 // requests collects what became of the requests of each client, and for what they waited.
-func (c *collection) requests(s *source, v *paceline.Snapshot) {
+func (c *collection) requests(s *source, v *observe.Snapshot) {
 	c.count(resent, float64(v.Resent))
-	clients := map[string]*paceline.ClientState{}
+	clients := map[string]*observe.ClientState{}
 	for i := range v.Clients {
 		is := &v.Clients[i]
 		name := s.clients.Of(is.Name)
@@ -56,7 +56,7 @@ func (c *collection) requests(s *source, v *paceline.Snapshot) {
 }
 
 // add adds up what clients did that have one series together.
-func add(sum, is *paceline.ClientState) {
+func add(sum, is *observe.ClientState) {
 	sum.Waiting += is.Waiting
 	sum.InFlight += is.InFlight
 	sum.LongestWait = max(sum.LongestWait, is.LongestWait)
@@ -75,9 +75,9 @@ func add(sum, is *paceline.ClientState) {
 	}
 }
 
-func (c *collection) waits(s *source, v *paceline.Snapshot) {
+func (c *collection) waits(s *source, v *observe.Snapshot) {
 	type series struct{ limit, client string }
-	all := map[series]*paceline.Times{}
+	all := map[series]*observe.Times{}
 	for i := range v.Waits {
 		w := &v.Waits[i]
 		limit := "none"
@@ -92,10 +92,10 @@ func (c *collection) waits(s *source, v *paceline.Snapshot) {
 }
 
 // merge adds durations to those of a series.
-func merge[K comparable](all map[K]*paceline.Times, k K, t *paceline.Times) {
+func merge[K comparable](all map[K]*observe.Times, k K, t *observe.Times) {
 	sum := all[k]
 	if sum == nil {
-		sum = &paceline.Times{Upto: make([]int64, len(t.Upto))}
+		sum = &observe.Times{Upto: make([]int64, len(t.Upto))}
 		all[k] = sum
 	}
 	sum.Count += t.Count
@@ -106,8 +106,8 @@ func merge[K comparable](all map[K]*paceline.Times, k K, t *paceline.Times) {
 }
 
 // limits collects all limits. Those that have no series of their own are added up.
-func (c *collection) limits(s *source, v *paceline.Snapshot) {
-	var rest paceline.LimitState
+func (c *collection) limits(s *source, v *observe.Snapshot) {
+	var rest observe.LimitState
 	some := false
 	taken := map[string]bool{}
 	for i := range v.Limits {
@@ -143,7 +143,7 @@ func (c *collection) limits(s *source, v *paceline.Snapshot) {
 	}
 }
 
-func (c *collection) limit(l *paceline.LimitState, is []string) {
+func (c *collection) limit(l *observe.LimitState, is []string) {
 	c.gauge(limitUsed, float64(l.Used), is...)
 	c.gauge(limitCeiling, float64(l.Allowed), is...)
 	c.gauge(limitShare, l.Share, is...)
@@ -157,7 +157,7 @@ func (c *collection) limit(l *paceline.LimitState, is []string) {
 }
 
 // servers collects what is known of keys and hosts.
-func (c *collection) servers(s *source, v *paceline.Snapshot) {
+func (c *collection) servers(s *source, v *observe.Snapshot) {
 	c.count(pauses, float64(v.Pauses))
 	type owner [5]string
 	left, down := map[owner]float64{}, map[string]float64{}
@@ -191,11 +191,11 @@ func (c *collection) servers(s *source, v *paceline.Snapshot) {
 			continue
 		}
 		taken[is] = true
-		for _, state := range [...]string{paceline.KeyOK, paceline.KeyPaused, paceline.KeyBanned, paceline.KeyNoCredit, paceline.KeyDenied} {
+		for _, state := range [...]string{observe.KeyOK, observe.KeyPaused, observe.KeyBanned, observe.KeyNoCredit, observe.KeyDenied} {
 			c.gauge(keyState, map[bool]float64{true: 1}[k.State == state], is.host, is.name, state)
 		}
 	}
-	times := map[string]*paceline.Times{}
+	times := map[string]*observe.Times{}
 	for i := range v.Upstream {
 		merge(times, s.hosts.Of(v.Upstream[i].Host), &v.Upstream[i].Times)
 	}

@@ -1,6 +1,6 @@
 // Package prom shows Snapshots of a paceline.Gate, Junction, Pool or transport.Transport to Prometheus.
 //
-//	http.Handle("/metrics", metrics.Handler(gate, paceline.NameSource("exchange", pool)))
+//	http.Handle("/metrics", metrics.Handler(gate, observe.NameSource("exchange", pool)))
 //
 // Who has a registry registers a Collector there. It asks its sources when it is scraped, and costs nothing between. Alert rules for what
 // it tells are in deploy/alerts.yaml.
@@ -18,7 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/observe/labels"
 )
 
@@ -34,7 +34,7 @@ const (
 // Collector is a prometheus.Collector over sources. Made by New or Live. Safe for concurrent use.
 type Collector struct {
 	sources []*source
-	live    func() []paceline.Source // nil: sources are all there are
+	live    func() []observe.Source // nil: sources are all there are
 
 	mu    sync.Mutex
 	named map[string]*source // with live, those that there were lately, by their number and name
@@ -42,13 +42,13 @@ type Collector struct {
 
 // Live returns a Collector of sources that come and go: whenever it collects, it calls sources for those that are there. They are told apart
 // by the label source, which has their names.
-func Live(sources func() []paceline.Source) *Collector {
+func Live(sources func() []observe.Source) *Collector {
 	return &Collector{live: sources, named: map[string]*source{}}
 }
 
 // New returns a Collector of what the sources do. With several they are told apart by the label source: the name of NameSource, or their
 // number.
-func New(sources ...paceline.Source) *Collector {
+func New(sources ...observe.Source) *Collector {
 	c := new(Collector)
 	for i, s := range sources {
 		v := newSource(s)
@@ -61,7 +61,7 @@ func New(sources ...paceline.Source) *Collector {
 }
 
 // Handler serves what a Collector of the sources, and nothing else, collects.
-func Handler(sources ...paceline.Source) http.Handler { return New(sources...).Handler() }
+func Handler(sources ...observe.Source) http.Handler { return New(sources...).Handler() }
 
 // Handler serves what the Collector, and nothing else, collects.
 func (c *Collector) Handler() http.Handler {
@@ -140,7 +140,7 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 }
 
 // look returns the sources, and what each tells now.
-func (c *Collector) look() (sources []*source, snapshots []paceline.Snapshot) {
+func (c *Collector) look() (sources []*source, snapshots []observe.Snapshot) {
 	if c.live == nil {
 		for _, s := range c.sources {
 			snapshots = append(snapshots, s.Snapshot())
@@ -181,7 +181,7 @@ func (c *collection) gauge(d *prometheus.Desc, n float64, values ...string) {
 	c.to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, n, append([]string{c.source}, values...)...)
 }
 
-func (c *collection) histogram(d *prometheus.Desc, bounds []time.Duration, t *paceline.Times, values ...string) {
+func (c *collection) histogram(d *prometheus.Desc, bounds []time.Duration, t *observe.Times, values ...string) {
 	upto := make(map[float64]uint64, len(bounds))
 	for i, b := range bounds {
 		if i < len(t.Upto) {

@@ -16,16 +16,17 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/observe/prom"
 )
 
 // fixed is a Source that always says the same.
-type fixed paceline.Snapshot
+type fixed observe.Snapshot
 
-func (f *fixed) Snapshot() paceline.Snapshot { return paceline.Snapshot(*f) }
+func (f *fixed) Snapshot() observe.Snapshot { return observe.Snapshot(*f) }
 
 // scrape returns what is served, by series.
-func scrape(t *testing.T, sources ...paceline.Source) (text string, series map[string]float64) {
+func scrape(t *testing.T, sources ...observe.Source) (text string, series map[string]float64) {
 	t.Helper()
 	return scrapeOf(t, prom.New(sources...))
 }
@@ -56,8 +57,8 @@ func scrapeOf(t *testing.T, c *prom.Collector) (text string, series map[string]f
 	return string(b), series
 }
 
-func counted(n int64) paceline.Times {
-	return paceline.Times{Count: n, Sum: time.Duration(n) * time.Second, Upto: []int64{n / 2, n}}
+func counted(n int64) observe.Times {
+	return observe.Times{Count: n, Sum: time.Duration(n) * time.Second, Upto: []int64{n / 2, n}}
 }
 
 // All that a Snapshot has is there under its name, and in base units.
@@ -65,16 +66,16 @@ func TestSeries(t *testing.T) {
 	now := time.Now()
 	_, got := scrape(t, &fixed{
 		Name: "s", At: now, Resent: 3, Pauses: 2, Bounds: []time.Duration{time.Second, 2 * time.Second},
-		Limits: []paceline.LimitState{{
-			Whose: paceline.Whose{Host: "h", Key: "k", Model: "m"}, Name: "requests", Unit: "requests", Used: 5, Allowed: 10, Window: time.Minute, PerWindow: 10, Total: 70, Share: 0.4, Waiting: 2, Fits: 8,
+		Limits: []observe.LimitState{{
+			Whose: observe.Whose{Host: "h", Key: "k", Model: "m"}, Name: "requests", Unit: "requests", Used: 5, Allowed: 10, Window: time.Minute, PerWindow: 10, Total: 70, Share: 0.4, Waiting: 2, Fits: 8,
 		}, {Name: "concurrency", Unit: "in flight", Used: 1, Allowed: 4}},
-		Clients: []paceline.ClientState{{Name: "c", Waiting: 2, InFlight: 1, LongestWait: 1500 * time.Millisecond, LastGoes: now.Add(75 * time.Second), Counts: paceline.Counts{
-			Sent: 9, Accepted: 4, Limited: 1, Failed: 2, Unknown: 1, Never: 6, Late: 7, Full: 8, Cancelled: 11, Used: paceline.Amounts{Input: 100, Output: 20, Tokens: 120, Money: 1_500_000},
+		Clients: []observe.ClientState{{Name: "c", Waiting: 2, InFlight: 1, LongestWait: 1500 * time.Millisecond, LastGoes: now.Add(75 * time.Second), Counts: observe.Counts{
+			Sent: 9, Accepted: 4, Limited: 1, Failed: 2, Unknown: 1, Never: 6, Late: 7, Full: 8, Cancelled: 11, Used: observe.Amounts{Input: 100, Output: 20, Tokens: 120, Money: 1_500_000},
 		}}},
-		Keys:     []paceline.KeyState{{Host: "h", Name: "k", State: paceline.KeyBanned}},
-		Paused:   []paceline.PauseState{{Whose: paceline.Whose{Host: "h", Key: "k"}, Until: now.Add(90 * time.Second)}, {Whose: paceline.Whose{Host: "away"}, Down: true}},
-		Waits:    []paceline.WaitTimes{{Limit: "", Client: "c", Times: counted(6)}, {Limit: "requests", Client: "c", Times: counted(2)}},
-		Upstream: []paceline.UpstreamTimes{{Host: "h", Times: counted(8)}},
+		Keys:     []observe.KeyState{{Host: "h", Name: "k", State: observe.KeyBanned}},
+		Paused:   []observe.PauseState{{Whose: observe.Whose{Host: "h", Key: "k"}, Until: now.Add(90 * time.Second)}, {Whose: observe.Whose{Host: "away"}, Down: true}},
+		Waits:    []observe.WaitTimes{{Limit: "", Client: "c", Times: counted(6)}, {Limit: "requests", Client: "c", Times: counted(2)}},
+		Upstream: []observe.UpstreamTimes{{Host: "h", Times: counted(8)}},
 	})
 	const limit = `client="",host="h",key="k",limit="requests",model="m",route="",source="s",unit="requests",window="1m0s"`
 	for series, want := range map[string]float64{
@@ -105,11 +106,11 @@ func TestSeries(t *testing.T) {
 
 // Sources that come are there, those that go are not, whoever stays keeps its labels, and two of one name are told apart.
 func TestLive(t *testing.T) {
-	of := func(name, client string, sent int64) paceline.Source {
-		return &fixed{Name: name, Clients: []paceline.ClientState{{Name: client, Counts: paceline.Counts{Sent: sent}}}}
+	of := func(name, client string, sent int64) observe.Source {
+		return &fixed{Name: name, Clients: []observe.ClientState{{Name: client, Counts: observe.Counts{Sent: sent}}}}
 	}
-	now := []paceline.Source{of("a", "x", 1)}
-	c := prom.Live(func() []paceline.Source { return now })
+	now := []observe.Source{of("a", "x", 1)}
+	c := prom.Live(func() []observe.Source { return now })
 	has := func(want ...string) {
 		t.Helper()
 		_, series := scrapeOf(t, c)
@@ -126,23 +127,23 @@ func TestLive(t *testing.T) {
 		}
 	}
 	has(`client="x",source="a"`)
-	now = []paceline.Source{of("b", "y", 5), of("a", "x", 2)}
+	now = []observe.Source{of("b", "y", 5), of("a", "x", 2)}
 	has(`client="x",source="a"`, `client="y",source="b"`)
-	now = []paceline.Source{of("b", "y", 6), of("b", "y", 1)}
+	now = []observe.Source{of("b", "y", 6), of("b", "y", 1)}
 	has(`client="y",source="b"`, `client="y",source="b2"`)
 	now = nil
 	has()
 	// 100 names are told apart, and a name that has a series keeps it although others have come meanwhile.
 	first := of("a", "first", 1)
-	now = []paceline.Source{first}
+	now = []observe.Source{first}
 	has(`client="first",source="a"`)
 	many := &fixed{Name: "a"}
 	for i := range 200 {
-		many.Clients = append(many.Clients, paceline.ClientState{Name: fmt.Sprint(i)})
+		many.Clients = append(many.Clients, observe.ClientState{Name: fmt.Sprint(i)})
 	}
-	now = []paceline.Source{many}
+	now = []observe.Source{many}
 	scrapeOf(t, c)
-	now = []paceline.Source{first}
+	now = []observe.Source{first}
 	has(`client="first",source="a"`)
 }
 
@@ -152,13 +153,13 @@ func TestLabelsAreBounded(t *testing.T) {
 	grow := func(from, to int) {
 		for i := from; i < to; i++ {
 			name := fmt.Sprintf("%s\xff\n%d", strings.Repeat("é", 50), i)
-			c := paceline.ClientState{Name: name, Counts: paceline.Counts{Sent: 2, Accepted: 2}}
-			s.Clients = append([]paceline.ClientState{c}, s.Clients...)
-			s.Limits = append([]paceline.LimitState{{Whose: paceline.Whose{Host: name, Route: name}, Name: name, Used: 1, Allowed: 2, Total: 3}}, s.Limits...)
-			s.Keys = append([]paceline.KeyState{{Host: name, Name: name, State: paceline.KeyOK}}, s.Keys...)
-			s.Paused = append(s.Paused, paceline.PauseState{Whose: paceline.Whose{Host: name, Key: name, Model: name, Route: name, Client: name}})
-			s.Waits = append(s.Waits, paceline.WaitTimes{Limit: name, Client: name, Times: counted(2)})
-			s.Upstream = append(s.Upstream, paceline.UpstreamTimes{Host: name, Times: counted(2)})
+			c := observe.ClientState{Name: name, Counts: observe.Counts{Sent: 2, Accepted: 2}}
+			s.Clients = append([]observe.ClientState{c}, s.Clients...)
+			s.Limits = append([]observe.LimitState{{Whose: observe.Whose{Host: name, Route: name}, Name: name, Used: 1, Allowed: 2, Total: 3}}, s.Limits...)
+			s.Keys = append([]observe.KeyState{{Host: name, Name: name, State: observe.KeyOK}}, s.Keys...)
+			s.Paused = append(s.Paused, observe.PauseState{Whose: observe.Whose{Host: name, Key: name, Model: name, Route: name, Client: name}})
+			s.Waits = append(s.Waits, observe.WaitTimes{Limit: name, Client: name, Times: counted(2)})
+			s.Upstream = append(s.Upstream, observe.UpstreamTimes{Host: name, Times: counted(2)})
 		}
 	}
 	grow(0, 60)
@@ -221,7 +222,7 @@ func TestNothingIsThereTwice(t *testing.T) {
 	gate := func() *paceline.Gate {
 		return paceline.NewGate(limit.NewAll(limit.MustRolling(5, time.Second), limit.MustRolling(9, time.Second), limit.MustRolling(100, time.Minute)))
 	}
-	_, got := scrape(t, gate(), gate(), paceline.NameSource("a", gate()), paceline.NameSource("a", gate()))
+	_, got := scrape(t, gate(), gate(), observe.NameSource("a", gate()), observe.NameSource("a", gate()))
 	n := 0
 	for id, v := range got {
 		if strings.HasPrefix(id, "paceline_limit_ceiling") && v == 9 {

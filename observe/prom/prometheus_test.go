@@ -19,6 +19,7 @@ import (
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/observe/prom"
 )
 
@@ -51,7 +52,7 @@ func TestPrometheusScrapes(t *testing.T) {
 		p.Settle(limit.Outcome{Result: limit.Accepted})
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", prom.Handler(paceline.NameSource("gate", g)))
+	mux.Handle("/metrics", prom.Handler(observe.NameSource("gate", g)))
 	server := httptest.NewServer(mux)
 	defer server.Close()
 	rules, err := filepath.Abs("../../deploy/alerts.yaml")

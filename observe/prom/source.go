@@ -3,7 +3,7 @@ package prom
 import (
 	"sync"
 
-	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/observe/labels"
 )
 
@@ -12,14 +12,14 @@ const other = labels.Other
 
 // source is a Source with the values that have series of their own.
 type source struct {
-	paceline.Source
+	observe.Source
 	number string
 
 	mu                                  sync.Mutex // guards what follows: it is scraped by several at once
 	clients, limits, keys, hosts, waits labels.Names
 }
 
-func newSource(s paceline.Source) *source {
+func newSource(s observe.Source) *source {
 	most := func(n int) labels.Names { return labels.Names{Most: n} }
 	return &source{Source: s, clients: most(mostClients), limits: most(mostLimits), keys: most(mostKeys), hosts: most(mostHosts), waits: most(mostWaits)}
 }

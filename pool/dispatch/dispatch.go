@@ -4,7 +4,7 @@
 //	Next(now)        who goes now on which key, or when to ask again
 //	Done(now, …)     an attempt ended: settles its lease, and moves its request and its key on
 //
-// Use it by way of a paceline.Pool, which drives it with goroutines and whose keys, attempts and answers are its types; package sim
+// Use it by way of a pool.Pool, which drives it with goroutines and whose keys, attempts and answers are its types; package sim
 // drives it in virtual time. Drive it yourself only where you own the clock. The wake that Next returns is the only thing a driver
 // sleeps on. It owns no clock and no lock, and is not safe for concurrent use.
 package dispatch
@@ -151,7 +151,7 @@ type Answer struct {
 }
 
 // Dispatcher is several keys behind one queue. A driver calls Next until there is nothing to send, and Done for each Attempt that ended; New
-// makes it. Not safe for concurrent use: a driver has a lock, as paceline.Pool does.
+// makes it. Not safe for concurrent use: a driver has a lock, as pool.Pool does.
 type Dispatcher struct {
 	queue   *queue.Queue
 	backoff backoff.Policy

@@ -1,6 +1,6 @@
 // Package queue holds the requests that wait for their turn, and keeps count of every request that it was ever given. It has priorities,
 // deadlines, retries, dead letters and bounds, and knows nothing of keys, limits or nonces: that is package dispatch. It is for writing a
-// driver; to have requests sent, use a paceline.Pool. docs/request_states.md draws the states and lists every transition.
+// driver; to have requests sent, use a pool.Pool. docs/request_states.md draws the states and lists every transition.
 //
 // # Who goes next
 //

@@ -39,6 +39,8 @@ var Table = []Package{
 	{Name: "internal/core/breaker", Core: true, Ours: "limit/mono limit pool/backoff internal/core/stack", Std: pure},
 	{Name: "pool/dispatch", Core: true, Ours: "limit/mono limit pool/backoff pool/queue internal/core/stack internal/core/breaker internal/core/scheduler", Std: pure + " container/heap"},
 
+	{Name: "observe", Core: true, Ours: "limit/mono limit internal/core/histogram", Std: "cmp slices time"},
+
 	{Name: "internal/core/node", Core: true, Ours: "limit/mono limit", Std: pure + " encoding/binary hash/crc32"},
 
 	// What servers do, and virtual time.
@@ -57,7 +59,7 @@ var Table = []Package{
 	{Name: "provider", Std: pure + " encoding/json net/http strconv sync", Modules: "github.com/dunglas/httpsfv"},
 
 	// What an attempt proves. It is arithmetic like the core, but quota's words need modules of others.
-	{Name: "provider/classify", Ours: "limit pool/dispatch provider internal/send/neterr", Std: pure + " bytes context crypto/tls net net/http"},
+	{Name: "provider/classify", Ours: "limit pool provider internal/send/neterr", Std: pure + " bytes context crypto/tls net net/http"},
 
 	// Text of strangers, and what is not for them.
 	{Name: "internal/secret", Core: true, Std: pure + " encoding/base64 html net net/url unicode/utf8"},
@@ -75,11 +77,12 @@ var Table = []Package{
 	{Name: "internal/app/explain", Ours: "provider", Std: pure + " encoding/json io net/http net/url regexp strconv unicode/utf16"},
 
 	// The runtime: clock, locks, timers, goroutines.
-	{Name: Root, Ours: "limit/mono limit pool/backoff pool/queue pool/dispatch internal/core/histogram internal/core/scheduler internal/text/humanize", Std: pure + " context log/slog runtime sync sync/atomic"},
+	{Name: Root, Ours: "limit/mono limit observe internal/core/scheduler internal/text/humanize", Std: pure + " context log/slog runtime sync sync/atomic"},
+	{Name: "pool", Ours: "limit/mono limit observe pool/backoff pool/queue pool/dispatch internal/text/humanize", Std: pure + " context log/slog runtime sync"},
 	{Name: "internal/send/timer", Std: "sync time"},
 	{Name: "contrib/xrate", Ours: "paceline limit/mono limit", Std: pure + " context"},
 
-	{Name: "share", Ours: "paceline limit/mono limit internal/core/node internal/text/humanize internal/boottime", Std: "context crypto/rand errors fmt log/slog math/rand/v2 os strings sync time"},
+	{Name: "share", Ours: "observe limit/mono limit internal/core/node internal/text/humanize internal/boottime", Std: "context crypto/rand errors fmt log/slog math/rand/v2 os strings sync time"},
 	{Name: "internal/app/sharestore", Ours: "limit/mono limit share internal/core/node internal/secret internal/text/humanize", Std: "context crypto/sha256 encoding/hex errors fmt io log/slog net/url slices strings sync time weak"},
 	{Name: "share/sharetest", Ours: "share", Std: "any"},
 	{Name: "share/sqlite", Ours: "share internal/boottime", Std: "any", Modules: "modernc.org/sqlite"},
@@ -89,9 +92,9 @@ var Table = []Package{
 	// Edges: HTTP, files, pictures.
 	{Name: "internal/send/neterr", Ours: "limit", Std: "any"},
 	{Name: "internal/send/pricing", Ours: "provider tokens", Std: "bytes"},
-	{Name: "transport", Ours: "paceline limit/mono limit pool/backoff provider tokens provider/classify internal/send/pricing internal/core/stack internal/core/breaker internal/core/histogram internal/text/suggest internal/send/timer internal/secret internal/send/neterr internal/text/humanize internal/send/once internal/text/describe", Std: "any"},
-	{Name: "observe/dashboard", Ours: "paceline internal/text/humanize", Std: "bytes cmp context crypto/sha256 embed encoding/hex encoding/json errors fmt math net/http net/netip slices strconv strings sync time"},
-	{Name: "observe/prom", Ours: "paceline observe/labels", Std: "any", Modules: "github.com/prometheus/client_golang"},
+	{Name: "transport", Ours: "paceline observe limit/mono limit pool/backoff provider tokens provider/classify internal/send/pricing internal/core/stack internal/core/breaker internal/core/histogram internal/text/suggest internal/send/timer internal/secret internal/send/neterr internal/text/humanize internal/send/once internal/text/describe", Std: "any"},
+	{Name: "observe/dashboard", Ours: "observe internal/text/humanize", Std: "bytes cmp context crypto/sha256 embed encoding/hex encoding/json errors fmt math net/http net/netip slices strconv strings sync time"},
+	{Name: "observe/prom", Ours: "observe observe/labels", Std: "any", Modules: "github.com/prometheus/client_golang"},
 	{Name: "ratetest", Ours: "limit/mono internal/core/ceiling ratetest/rule ratetest/latency ratetest/internal/host", Std: "any"},
 	{Name: "ratetest/llm", Ours: "limit/mono ratetest/rule ratetest/latency ratetest/internal/host", Std: "any"},
 	{Name: "ratetest/service", Ours: "limit/mono ratetest/rule provider ratetest/latency ratetest/internal/host", Std: "any"},
@@ -109,8 +112,8 @@ var Table = []Package{
 	{Name: "internal/app/learned", Ours: "limit/mono limit fairshare internal/app/journal internal/text/humanize", Std: "fmt sync time"},
 	{Name: "internal/app/learned/recalltest", Ours: "ratetest/latency ratetest ratetest/service ratetest/rule", Std: "net/http sync time"},
 	{Name: "internal/app/auth/issuer", Ours: "limit/mono limit internal/app/auth/bearer", Std: "any", Modules: "golang.org/x/oauth2"},
-	{Name: "internal/app/run", Ours: "paceline limit/mono limit fairshare pool/queue pool/dispatch pool/backoff tokens tokens/tiktoken provider provider/classify internal/send/neterr internal/send/once internal/send/httptext internal/app/run/input internal/app/run/jsonl internal/app/durable internal/app/run/filename internal/app/journal internal/app/learned internal/boottime internal/secret internal/app/sharestore internal/app/auth/bearer internal/send/pricing internal/app/auth/issuer internal/text/sanitize internal/text/humanize internal/core/histogram internal/text/rate internal/core/ceiling", Std: "any"},
-	{Name: "internal/app/proxy", Ours: "paceline limit/mono pool/backoff limit provider tokens tokens/tiktoken transport internal/send/httptext internal/text/rate internal/text/suggest internal/send/timer internal/secret internal/app/sharestore internal/text/sanitize fairshare internal/app/journal internal/app/learned internal/boottime", Std: "any"},
+	{Name: "internal/app/run", Ours: "observe limit/mono limit fairshare pool tokens tokens/tiktoken provider provider/classify internal/send/neterr internal/send/once internal/send/httptext internal/app/run/input internal/app/run/jsonl internal/app/durable internal/app/run/filename internal/app/journal internal/app/learned internal/boottime internal/secret internal/app/sharestore internal/app/auth/bearer internal/send/pricing internal/app/auth/issuer internal/text/sanitize internal/text/humanize internal/core/histogram internal/text/rate internal/core/ceiling", Std: "any"},
+	{Name: "internal/app/proxy", Ours: "paceline observe limit/mono pool/backoff limit provider tokens tokens/tiktoken transport internal/send/httptext internal/text/rate internal/text/suggest internal/send/timer internal/secret internal/app/sharestore internal/text/sanitize fairshare internal/app/journal internal/app/learned internal/boottime", Std: "any"},
 	{Name: "internal/app/proxy/config", Ours: "internal/app/proxy internal/app/yamlfile internal/text/bytesize internal/text/rate internal/text/suggest internal/secret provider tokens", Std: "any", Modules: "go.yaml.in/yaml/v3"},
 	{Name: "internal/testkit/daemon", Std: "any"},
 	{Name: "internal/app/run/projection", Std: "context errors fmt strings time unicode", Modules: "github.com/itchyny/gojq"},
@@ -125,6 +128,7 @@ var Table = []Package{
 	// Help for the tests.
 	{Name: "internal/testkit/browser", Ours: "internal/testkit/need", Std: "any"},
 	{Name: "internal/testkit/corpus", Ours: "provider", Std: "any"},
+	{Name: "internal/testkit/frontend", Ours: "limit limit/mono observe", Std: "testing time"},
 	{Name: "internal/testkit/overlay", Std: "any"},
 	{Name: "tools/mutate", Ours: "internal/testkit/overlay", Std: "any"},
 	{Name: "internal/testkit/fakeconn", Std: "bufio context fmt io net net/http sync"},

@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/testkit/need"
+	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/ratetest/llm"
 )
 
@@ -408,12 +408,12 @@ func framed(t *testing.T, admin string) map[string]map[string]view {
 		}
 		var f struct {
 			At      int64
-			Sources []paceline.Snapshot
+			Sources []observe.Snapshot
 		}
 		if err := json.Unmarshal([]byte(data), &f); err != nil {
 			t.Fatal(err)
 		}
-		if f.At < began || slices.ContainsFunc(f.Sources, func(s paceline.Snapshot) bool { return s.InFlight > 0 }) {
+		if f.At < began || slices.ContainsFunc(f.Sources, func(s observe.Snapshot) bool { return s.InFlight > 0 }) {
 			continue
 		}
 		all := map[string]map[string]view{}

@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
@@ -154,7 +154,7 @@ func TestKeysAreFilled(t *testing.T) {
 				if bad == nil {
 					return
 				}
-				if k := p.Sources()[0].Snapshot().Keys[1]; k.State == paceline.KeyOK || !strings.Contains(p.events(), "no request goes with the key any more") {
+				if k := p.Sources()[0].Snapshot().Keys[1]; k.State == observe.KeyOK || !strings.Contains(p.events(), "no request goes with the key any more") {
 					t.Errorf("%s: %+v, %s", name, k, p.events())
 				}
 				bad = nil

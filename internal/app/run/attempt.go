@@ -9,8 +9,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/pool/dispatch"
-	"github.com/paceline-go/paceline/pool/queue"
+	"github.com/paceline-go/paceline/pool"
 )
 
 // job is a request on its way.
@@ -54,9 +53,9 @@ type job struct {
 }
 
 // send makes one attempt. It records it in the journal, sends the request, and judges what the answer says about the limits.
-func (g *group) send(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
+func (g *group) send(ctx context.Context, a pool.Attempt) pool.Answer {
 	r, j := g.r, a.Request.Value.(*job)
-	returned := dispatch.Answer{Outcome: limit.Outcome{Result: limit.Unsent}, Returned: true}
+	returned := pool.Answer{Outcome: limit.Outcome{Result: limit.Unsent}, Returned: true}
 	land, ok := r.takeOff(ctx, a.Key)
 	if !ok {
 		return returned
@@ -133,7 +132,7 @@ func (g *group) send(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
 }
 
 // leave says right before an attempt is written whether it may be; nil: it may.
-func (g *group) leave(a *dispatch.Attempt) fresh {
+func (g *group) leave(a *pool.Attempt) fresh {
 	if g.r.c.Share == nil {
 		return nil
 	}
@@ -141,7 +140,7 @@ func (g *group) leave(a *dispatch.Attempt) fresh {
 }
 
 // takeBack has a request wait again of which nothing was written, since the leave for it had lapsed.
-func (g *group) takeBack(j *job, price money) dispatch.Answer {
+func (g *group) takeBack(j *job, price money) pool.Answer {
 	r := g.r
 	r.budget.settle(price, 0)
 	was := j.result
@@ -151,12 +150,12 @@ func (g *group) takeBack(j *job, price money) dispatch.Answer {
 	}
 	j.result = was
 	r.release(j)
-	return dispatch.Answer{Outcome: limit.Outcome{Result: limit.Unsent}, Returned: true}
+	return pool.Answer{Outcome: limit.Outcome{Result: limit.Unsent}, Returned: true}
 }
 
 // mayGo gets what an attempt needs beside its permit: room for its answer, money, a token, and a record in the journal. It returns false if
 // the attempt does not go now.
-func (g *group) mayGo(ctx context.Context, j *job, a *dispatch.Attempt) (price money, ok bool) {
+func (g *group) mayGo(ctx context.Context, j *job, a *pool.Attempt) (price money, ok bool) {
 	r := g.r
 	// Results may be read slowly. Then no more is sent than can be kept.
 	select {
@@ -192,7 +191,7 @@ func (g *group) mayGo(ctx context.Context, j *job, a *dispatch.Attempt) (price m
 }
 
 // file puts the body of an answer into a file, if the answer ends its request well.
-func (r *Run) file(j *job, ans *dispatch.Answer) {
+func (r *Run) file(j *job, ans *pool.Answer) {
 	files := r.sender.files
 	if !endsWell(ans) {
 		files.drop(&j.res)
@@ -210,19 +209,19 @@ func (r *Run) file(j *job, ans *dispatch.Answer) {
 }
 
 // endsWell says whether an answer ends its request, and is its result.
-func endsWell(ans *dispatch.Answer) bool {
+func endsWell(ans *pool.Answer) bool {
 	return ans.Result == limit.Accepted && !ans.Returned && !ans.Banned
 }
 
 // holds is for how long an answer keeps its key away: for as long as it asks, or until there is more of a quota that is used up. The next
 // run keeps to that, too.
-func (g *group) holds(key int, ans *dispatch.Answer) time.Duration {
+func (g *group) holds(key int, ans *pool.Answer) time.Duration {
 	d := holds(&ans.Outcome, &ans.Capacity)
 	if d == 0 || g.r.c.Strangers == nil && len(g.autos) == 0 { // only what learns knows of more than is said
 		return d
 	}
 	o, units := ans.Outcome, uint8(0)
-	g.pool.Update(func(_ mono.Time, _ *queue.Queue, d *dispatch.Dispatcher) {
+	g.pool.Update(func(_ mono.Time, _ *pool.Queue, d *pool.Dispatcher) {
 		units = d.Refills(key, ans)
 	})
 	o.Refilled(units)
@@ -240,7 +239,7 @@ func holds(o *limit.Outcome, capacity *limit.Cost) time.Duration {
 }
 
 // sending records in the journal that an attempt is about to go.
-func (r *Run) sending(j *job, a dispatch.Attempt, key string, price money) (err error) {
+func (r *Run) sending(j *job, a pool.Attempt, key string, price money) (err error) {
 	if r.store.journal == nil {
 		return nil
 	}
@@ -281,9 +280,9 @@ func (r *Run) release(j *job) {
 }
 
 // result fills in the line that is written about a request.
-func (r *Run) result(line *Result, keep *kept, j *job, e *queue.Ended) {
+func (r *Run) result(line *Result, keep *kept, j *job, e *pool.Ended) {
 	at := time.Now()
-	if e.State == queue.Done {
+	if e.State == pool.Done {
 		at = j.res.ended
 	}
 	*line = Result{
@@ -312,12 +311,12 @@ func (r *Run) result(line *Result, keep *kept, j *job, e *queue.Ended) {
 		}
 	}
 	switch e.State {
-	case queue.Expired:
+	case pool.Expired:
 		line.Error = "the deadline passed before it could be sent"
 		if e.Attempts > 0 {
 			line.Error = "the deadline passed: " + e.Reason
 		}
-	case queue.Dead:
+	case pool.Dead:
 		line.Error, line.Class, line.Request = e.Reason, deadOf(j, e).String(), r.sender.lineOf(j.r)
 	}
 }

@@ -8,8 +8,7 @@ import (
 	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/pool/dispatch"
-	"github.com/paceline-go/paceline/pool/queue"
+	"github.com/paceline-go/paceline/pool"
 )
 
 // Auto says that nobody knows the limits: fairshare.Auto finds out how many requests each key may send.
@@ -69,7 +68,7 @@ func (r *Run) found() (all []Found) {
 		if g.pool == nil {
 			continue
 		}
-		g.pool.Update(func(mono.Time, *queue.Queue, *dispatch.Dispatcher) {
+		g.pool.Update(func(mono.Time, *pool.Queue, *pool.Dispatcher) {
 			for i, a := range g.autos {
 				f := a.Found()
 				all = append(all, Found{

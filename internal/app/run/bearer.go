@@ -12,7 +12,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/auth/issuer"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/pool/dispatch"
+	"github.com/paceline-go/paceline/pool"
 )
 
 // Bearer is where the {token} of a run comes from, and how often there is a new one.
@@ -143,7 +143,7 @@ func (r *Run) tokenJudged(j *job) (again bool) {
 }
 
 // renewed returns the answer for a request that goes again with another token.
-func (r *Run) renewed(j *job, ans dispatch.Answer) dispatch.Answer {
+func (r *Run) renewed(j *job, ans pool.Answer) pool.Answer {
 	ans.Reason = said(ans.Reason, j.res.body, r.sender.of(j.r))
 	ans.Result, ans.Returned = limit.Failed, true
 	ans.Invalid, ans.Denied, ans.Banned = false, false, false

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/pool/dispatch"
+	"github.com/paceline-go/paceline/pool"
 )
 
 // What an attempt failed of is told in a word or two, by the first thing that explains it; one that did not fail has none.
@@ -43,7 +43,7 @@ func TestWhatAttemptsFailOf(t *testing.T) {
 					if result == limit.Accepted || returned && result != limit.Limited { // it was redirected, or not sent
 						expect = ""
 					}
-					if got := r.failedOf(&j, &dispatch.Answer{Outcome: limit.Outcome{Result: result}, Returned: returned}); got != expect {
+					if got := r.failedOf(&j, &pool.Answer{Outcome: limit.Outcome{Result: result}, Returned: returned}); got != expect {
 						t.Errorf("%d, %v, unlike %v, %v, returned %v: %q, want %q", j.res.status, j.res.err, j.unlike, result, returned, got, expect)
 					}
 				}

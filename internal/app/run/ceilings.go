@@ -6,8 +6,7 @@ import (
 
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/pool/dispatch"
-	"github.com/paceline-go/paceline/pool/queue"
+	"github.com/paceline-go/paceline/pool"
 )
 
 // ceilingEvery is after how many looks of watch the ceiling is looked at, too: to look at all keys costs more than to look at the head.
@@ -24,7 +23,7 @@ func (c *ceilings) now() float64           { return math.Float64frombits(c.bits.
 func (r *Run) sustained() float64 {
 	of := make([][]serving, len(r.groups))
 	for i, g := range r.groups {
-		g.pool.Update(func(now mono.Time, _ *queue.Queue, d *dispatch.Dispatcher) { of[i] = ofEach(r.serves(now, d)) })
+		g.pool.Update(func(now mono.Time, _ *pool.Queue, d *pool.Dispatcher) { of[i] = ofEach(r.serves(now, d)) })
 	}
 	r.tally.mu.Lock()
 	defer r.tally.mu.Unlock()

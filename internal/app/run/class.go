@@ -8,8 +8,7 @@ import (
 	"strings"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/pool/dispatch"
-	"github.com/paceline-go/paceline/pool/queue"
+	"github.com/paceline-go/paceline/pool"
 )
 
 // class is why a request became a dead letter, by what would have to change before it is worth sending again.
@@ -98,7 +97,7 @@ func classOfStatus(status int) class {
 }
 
 // classOf is the class that a request would have as a dead letter, by its latest attempt.
-func classOf(j *job, ans *dispatch.Answer) class {
+func classOf(j *job, ans *pool.Answer) class {
 	switch res := &j.res; {
 	case res.err != nil && ans.Invalid:
 		return held
@@ -122,7 +121,7 @@ func classOf(j *job, ans *dispatch.Answer) class {
 }
 
 // deadOf is the class of a dead letter.
-func deadOf(j *job, e *queue.Ended) class {
+func deadOf(j *job, e *pool.Ended) class {
 	if e.Reason != j.reason { // the queue gave the reason: a deadline
 		return expired
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/paceline-go/paceline/internal/boottime"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/pool/backoff"
+	"github.com/paceline-go/paceline/pool"
 	"github.com/paceline-go/paceline/provider"
 )
 
@@ -49,7 +49,7 @@ type Config struct {
 	// Auto, if not nil, says that nobody knows the Limits, of which there are none then: each key finds out how many requests the server
 	// lets through, and shares that fairly with whoever else uses it.
 	Auto *Auto
-	// NonceUnit is the unit in which nonces count, Gap the least time between two nonces of a key: see dispatch.Key. They are used if
+	// NonceUnit is the unit in which nonces count, Gap the least time between two nonces of a key: see pool.Key. They are used if
 	// a template has {nonce}.
 	NonceUnit, Gap time.Duration
 
@@ -62,7 +62,7 @@ type Config struct {
 	Attempts    int           // of each request; if zero, 5
 	Timeout     time.Duration // of an attempt; if zero, 30 s
 	Redirects   int           // how many a request may follow; if zero, none
-	Backoff     backoff.Policy
+	Backoff     pool.Backoff
 	BanStatus   []int // answers that say that a key is banned
 	NonceStatus []int // answers that say that a nonce did not rise, beside what they say in words
 	// Provider reads what answers say of limits. If nil, it is that of the Format, or of the host if that is known, or it is guessed from
@@ -73,7 +73,7 @@ type Config struct {
 	Success func(body []byte) error
 	Queue   int // requests read ahead; if zero, 1000
 	// TTL is how long a request without a deadline of its own is of use after it was created. If zero, for ever. docs/run.md says when it
-	// counts as created. With Renew the TTL begins anew at each retry, as with queue.Retry.
+	// counts as created. With Renew the TTL begins anew at each retry, as with pool.Retry.
 	TTL   time.Duration
 	Renew bool
 	// Budget is how much may be spent, in USD, over all runs with one journal. If zero, any amount. Costs are computed from Prices, for

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/pool/dispatch"
+	"github.com/paceline-go/paceline/pool"
 )
 
 const (
@@ -25,7 +25,7 @@ type denials struct {
 }
 
 // heard takes in an answer.
-func (d *denials) heard(now time.Time, ans *dispatch.Answer) {
+func (d *denials) heard(now time.Time, ans *pool.Answer) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
@@ -50,10 +50,10 @@ func (r *Run) deniedItself(j *job) bool {
 }
 
 // giveUp ends a run whose requests were all denied for so long that there is no sense in going on. What is left waits for another run.
-func (r *Run) giveUp(keys []dispatch.KeyInfo, reason string) {
+func (r *Run) giveUp(keys []pool.KeyInfo, reason string) {
 	left, last := 0, ""
 	for _, k := range keys {
-		if k.State == dispatch.Banned {
+		if k.State == pool.KeyBanned {
 			continue
 		}
 		if k.Denials < manyDenials {
@@ -86,8 +86,8 @@ func (r *Run) giveUp(keys []dispatch.KeyInfo, reason string) {
 	}
 }
 
-// exhausted is a dispatch.ErrExhausted with a text of its own.
+// exhausted is a pool.ErrExhausted with a text of its own.
 type exhausted string
 
 func (e exhausted) Error() string { return string(e) }
-func (e exhausted) Unwrap() error { return dispatch.ErrExhausted }
+func (e exhausted) Unwrap() error { return pool.ErrExhausted }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/pool/dispatch"
+	"github.com/paceline-go/paceline/pool"
 )
 
 // A key that denies all, and is the only one, costs two requests and not the file: it is said, it is asked ever more rarely, and the run
@@ -38,7 +38,7 @@ func TestOnlyKeyDenies(t *testing.T) {
 			lines := requests(n, "http://server/")
 			got := v.run(lines)
 			// 16 were in flight together, two more when two were dead, and after pauses of 1, 2, 4, 8, 16 and 32 s one goes to see.
-			if !errors.Is(got.err, dispatch.ErrExhausted) || got.err.Error() != c.ends || got.Dead != 2 || got.Left != n-2 || got.Lost != 0 || asked > 16+2+6 {
+			if !errors.Is(got.err, pool.ErrExhausted) || got.err.Error() != c.ends || got.Dead != 2 || got.Left != n-2 || got.Lost != 0 || asked > 16+2+6 {
 				t.Errorf("%+v, %v; asked %d times", got.Totals, got.err, asked)
 			}
 			if strings.Count(got.notices, c.says) != 1 || strings.Contains(got.notices, "default") {
@@ -102,12 +102,12 @@ func TestDeniedForAWhile(t *testing.T) {
 func TestDeniedSince(t *testing.T) {
 	var d denials
 	now := time.Now()
-	denied, served := dispatch.Answer{Denied: true}, dispatch.Answer{Outcome: limit.Outcome{Result: limit.Accepted}}
+	denied, served := pool.Answer{Denied: true}, pool.Answer{Outcome: limit.Outcome{Result: limit.Accepted}}
 	for i, c := range []struct {
-		ans    dispatch.Answer
+		ans    pool.Answer
 		since  int
 		served bool
-	}{{dispatch.Answer{}, -1, false}, {denied, 1, false}, {denied, 1, false}, {dispatch.Answer{}, 1, false}, {served, -1, true}, {denied, 5, true}} {
+	}{{pool.Answer{}, -1, false}, {denied, 1, false}, {denied, 1, false}, {pool.Answer{}, 1, false}, {served, -1, true}, {denied, 5, true}} {
 		d.heard(now.Add(time.Duration(i)), &c.ans)
 		since, was := d.last()
 		if was != c.served || since.IsZero() != (c.since < 0) || c.since >= 0 && since != now.Add(time.Duration(c.since)) {

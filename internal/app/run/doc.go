@@ -3,7 +3,7 @@
 //	config.go    what a run is given
 //	run.go       the four steps: New, Open, Send, Close
 //
-//	feed.go      the input is checked, then read and handed to a paceline.Pool
+//	feed.go      the input is checked, then read and handed to a pool.Pool
 //	course.go    whether the reading goes on, and how much is read ahead
 //	input.go     one line of JSON is one request
 //	format.go    how lines are read and written: this package's own, or a batch for language models

@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"github.com/paceline-go/paceline/internal/app/journal"
-	"github.com/paceline-go/paceline/pool/queue"
+	"github.com/paceline-go/paceline/pool"
 )
 
 // endings are requests that have ended, whose results are written together.
@@ -24,7 +24,7 @@ type endings struct {
 
 // ended is a request that has ended.
 type ended struct {
-	*queue.Ended
+	*pool.Ended
 	job      *job
 	from, to int // its line is lines[from:to]
 	unsaved  bool
@@ -35,7 +35,7 @@ type ended struct {
 const mostLines = 256 << 10
 
 // endedNow writes what became of one request, and says whether that succeeded.
-func (r *Run) endedNow(e queue.Ended) bool {
+func (r *Run) endedNow(e pool.Ended) bool {
 	w := r.endings.Get().(*endings)
 	w.r, w.keep.more, w.lost = r, r.c.KeepHeaders, false
 	w.add(&e)
@@ -46,7 +46,7 @@ func (r *Run) endedNow(e queue.Ended) bool {
 
 // ended writes what became of requests: first the results, then the answers in the journal. Each Pool calls it, one call at a time; so do the
 // feeder and goroutines that send.
-func (r *Run) ended(all []queue.Ended) {
+func (r *Run) ended(all []pool.Ended) {
 	w := r.endings.Get().(*endings)
 	w.r, w.keep.more = r, r.c.KeepHeaders
 	for i := range all {
@@ -63,9 +63,9 @@ func (r *Run) ended(all []queue.Ended) {
 }
 
 // add takes in one request. It writes those before it if they go to another file, and all of them if their lines are long.
-func (w *endings) add(e *queue.Ended) {
+func (w *endings) add(e *pool.Ended) {
 	to := w.r.store.out
-	if e.State == queue.Dead {
+	if e.State == pool.Dead {
 		to = w.r.store.dead
 	}
 	if to != w.to {
@@ -73,7 +73,7 @@ func (w *endings) add(e *queue.Ended) {
 		w.to = to
 	}
 	one := ended{Ended: e, job: e.Request.Value.(*job), from: len(w.lines)}
-	if one.job.res.unsaved != nil && e.State == queue.Done {
+	if one.job.res.unsaved != nil && e.State == pool.Done {
 		one.to, one.unsaved = one.from, true
 		w.of = append(w.of, one)
 		return

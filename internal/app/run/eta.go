@@ -6,7 +6,7 @@ import (
 
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/pool/dispatch"
+	"github.com/paceline-go/paceline/pool"
 )
 
 const (
@@ -78,18 +78,18 @@ func rests(limits []Rate) (d time.Duration) {
 type serving struct {
 	from    time.Duration // how long until the key may be used; 0: it may be used now
 	misfits []limit.Misfit
-	shared  []*dispatch.Shared // what it counts in together with other keys
+	shared  []*pool.Shared // what it counts in together with other keys
 }
 
 // serves returns the keys that are not banned and do not get one refusal after the other, in the order in which they may be used.
-func (r *Run) serves(now mono.Time, d *dispatch.Dispatcher) (all []serving) {
+func (r *Run) serves(now mono.Time, d *pool.Dispatcher) (all []serving) {
 	for i := range r.c.Keys {
 		info := d.KeyInfo(now, i)
-		if info.State == dispatch.Banned || max(info.Refusals, info.Denials, info.Nonces) >= inARow {
+		if info.State == pool.KeyBanned || max(info.Refusals, info.Denials, info.Nonces) >= inARow {
 			continue
 		}
 		s := serving{misfits: info.Misfits, shared: info.Shared}
-		if info.State == dispatch.Cooling {
+		if info.State == pool.KeyCooling {
 			s.from = max(info.Until.Sub(now), 0)
 		}
 		all = append(all, s)
@@ -100,9 +100,9 @@ func (r *Run) serves(now mono.Time, d *dispatch.Dispatcher) (all []serving) {
 
 // ofEach leaves one of the keys that have limits together.
 func ofEach(keys []serving) (some []serving) {
-	var seen []*dispatch.Shared
+	var seen []*pool.Shared
 	for _, k := range keys {
-		if !slices.ContainsFunc(k.shared, func(s *dispatch.Shared) bool { return slices.Contains(seen, s) }) {
+		if !slices.ContainsFunc(k.shared, func(s *pool.Shared) bool { return slices.Contains(seen, s) }) {
 			some, seen = append(some, k), append(seen, k.shared...)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/pool/dispatch"
+	"github.com/paceline-go/paceline/pool"
 )
 
 // Failure counts the attempts that failed in the same way.
@@ -108,7 +108,7 @@ func mostFirst(all []Failure) []Failure {
 }
 
 // failedOf says in a word or two why an attempt failed; empty: it did not fail.
-func (r *Run) failedOf(j *job, ans *dispatch.Answer) string {
+func (r *Run) failedOf(j *job, ans *pool.Answer) string {
 	res := &j.res
 	switch {
 	case ans.Result == limit.Accepted, ans.Returned && ans.Result != limit.Limited: // the request was redirected, or not sent
@@ -146,7 +146,7 @@ func (r *Run) unanswered(res *response) string {
 }
 
 // failed counts an attempt if it failed.
-func (r *Run) failed(j *job, ans *dispatch.Answer) {
+func (r *Run) failed(j *job, ans *pool.Answer) {
 	if j.failed = r.failedOf(j, ans); j.failed == "" {
 		return
 	}

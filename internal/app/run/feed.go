@@ -10,12 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/app/run/input"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/pool/queue"
+	"github.com/paceline-go/paceline/pool"
 )
 
 // maxListed is how many bad lines are listed.
@@ -274,12 +273,12 @@ func (r *Run) offer(ctx context.Context, q *Request) bool {
 	}
 	ttl, renewal := r.due(q)
 	j.waited[0] = g.waits.until(time.Now())
-	err := g.pool.Submit(ctx, queue.Request{ID: q.ID, Cost: q.Cost, Free: q.Cost == limit.Cost{}, Priority: q.Priority, TTL: ttl, Renewal: renewal, Value: j})
+	err := g.pool.Submit(ctx, pool.Request{ID: q.ID, Cost: q.Cost, Free: q.Cost == limit.Cost{}, Priority: q.Priority, TTL: ttl, Renewal: renewal, Value: j})
 	if err == nil {
 		return true
 	}
 	r.tally.count(&r.tally.totals.Offered, -1)
-	if !errors.Is(err, paceline.ErrClosed) && ctx.Err() == nil {
+	if !errors.Is(err, pool.ErrClosed) && ctx.Err() == nil {
 		r.fail(err)
 	}
 	return false
@@ -287,5 +286,5 @@ func (r *Run) offer(ctx context.Context, q *Request) bool {
 
 // deadUnsent makes a request a dead letter without sending it.
 func (r *Run) deadUnsent(j *job) {
-	r.ended([]queue.Ended{{State: queue.Dead, Request: queue.Request{ID: j.r.ID, Value: j}, Submitted: r.groups[0].pool.Now(), Reason: j.reason}})
+	r.ended([]pool.Ended{{State: pool.Dead, Request: pool.Request{ID: j.r.ID, Value: j}, Submitted: r.groups[0].pool.Now(), Reason: j.reason}})
 }

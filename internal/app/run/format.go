@@ -2,7 +2,7 @@ package run
 
 import (
 	"github.com/paceline-go/paceline/internal/app/run/jsonl"
-	"github.com/paceline-go/paceline/pool/dispatch"
+	"github.com/paceline-go/paceline/pool"
 	"github.com/paceline-go/paceline/provider"
 )
 
@@ -16,7 +16,7 @@ type Format interface {
 	// dialect reads what answers say of limits. If nil, the dialect is that of the host if it is known, or is guessed from each answer.
 	dialect() provider.Dialect
 	// judge corrects what a whole answer proves, by what only the format can read in it.
-	judge(r *Run, j *job, ans *dispatch.Answer)
+	judge(r *Run, j *job, ans *pool.Answer)
 }
 
 // resultFormat is how results are written and read again. It is the Format itself unless Config asks for results of another form.
@@ -37,5 +37,5 @@ func (Plain) line(b []byte, r *Result) []byte                     { return r.app
 func (Plain) start() string                                       { return `{"id":"` }
 func (Plain) deadSuffix() string                                  { return ".dead.jsonl" }
 
-func (Plain) dialect() provider.Dialect          { return nil }
-func (Plain) judge(*Run, *job, *dispatch.Answer) {}
+func (Plain) dialect() provider.Dialect      { return nil }
+func (Plain) judge(*Run, *job, *pool.Answer) {}

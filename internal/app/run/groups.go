@@ -10,13 +10,11 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/pool/dispatch"
-	"github.com/paceline-go/paceline/pool/queue"
+	"github.com/paceline-go/paceline/pool"
 	"github.com/paceline-go/paceline/provider"
 )
 
@@ -30,7 +28,7 @@ type group struct {
 	fitted   []*limit.Fitted   // for each key, one over all its limiters
 	autos    []*fairshare.Auto // for each key, if nobody knows the limits; they are in fitted, too
 	rooms    []int64           // for each limit, what the buckets of all keys held together at the epoch
-	pool     *paceline.Pool
+	pool     *pool.Pool
 	// allowances are the limits of organizations, if keys may have them together; limiters and fitted of their keys are the same then. Whoever
 	// changes any of these holds the locks of Run.organizations and of the Pool.
 	allowances []*allowance
@@ -304,7 +302,7 @@ func (g *group) banned(key int, reason string) {
 	g.r.bans[key].Store(true)
 	for _, other := range g.r.groups {
 		if other != g {
-			other.pool.Update(func(_ mono.Time, _ *queue.Queue, d *dispatch.Dispatcher) { d.Ban(key, reason) })
+			other.pool.Update(func(_ mono.Time, _ *pool.Queue, d *pool.Dispatcher) { d.Ban(key, reason) })
 		}
 	}
 }

@@ -10,8 +10,7 @@ import (
 
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/pool/dispatch"
-	"github.com/paceline-go/paceline/pool/queue"
+	"github.com/paceline-go/paceline/pool"
 )
 
 // hostOf names the server of a URL.
@@ -23,7 +22,7 @@ func hostOf(u *url.URL) string {
 }
 
 // goesTo is the host to which a request goes next. A redirect may have changed it.
-func goesTo(r *queue.Request) string { return r.Value.(*job).hop.host }
+func goesTo(r *pool.Request) string { return r.Value.(*job).hop.host }
 
 // called is the name of a host for people.
 func called(host string) string {
@@ -86,7 +85,7 @@ func (h *hosts) isNews(host string, down bool) bool {
 
 // outage tells of a host that goes down or is back. Each Pool calls it, one call at a time. If a host that the input names has never answered,
 // and its name or certificate is wrong, most likely the input is wrong, and the run ends.
-func (r *Run) outage(h dispatch.HostInfo) {
+func (r *Run) outage(h pool.HostInfo) {
 	host := called(h.Host)
 	isNews := r.hosts.isNews(h.Host, h.Down)
 	if !h.Down && !isNews {
@@ -109,13 +108,13 @@ func (r *Run) outage(h dispatch.HostInfo) {
 
 // isAstray tells whether nothing came back from a host that only a redirect led to. It is not the fault of the redirect if this machine has
 // no file descriptors left.
-func (r *Run) isAstray(j *job, ans *dispatch.Answer) bool {
+func (r *Run) isAstray(j *job, ans *pool.Answer) bool {
 	return j.hop.count > 0 && j.res.status == 0 && j.res.err != nil && j.res.sight != limit.NoFiles && !ans.Returned && r.hosts.known(j.hop.host)&named == 0
 }
 
 // blame counts a failed attempt for a request whose redirect led to a host that does not answer. A server chose that host; if it does not
 // exist, waiting for it would never end. A host that has answered before is waited for, as it may have an outage.
-func (r *Run) blame(j *job, ans *dispatch.Answer) {
+func (r *Run) blame(j *job, ans *pool.Answer) {
 	ans.Sight = limit.Working // otherwise a request that was never sent would not count as an attempt
 	if r.hosts.known(j.hop.host)&answered != 0 {
 		ans.Sight = limit.Broken
@@ -125,7 +124,7 @@ func (r *Run) blame(j *job, ans *dispatch.Answer) {
 }
 
 // inWords says why nothing arrives at a host. It keeps the last part of the error, which has the cause.
-func inWords(h *dispatch.HostInfo) string {
+func inWords(h *pool.HostInfo) string {
 	cause := h.Reason[strings.LastIndex(h.Reason, ": ")+1:]
 	cause = strings.TrimSpace(cause)
 	switch h.Kind {
@@ -140,7 +139,7 @@ func inWords(h *dispatch.HostInfo) string {
 }
 
 // probe says in words when the next request tries a host that is down. It is for when no other request can go.
-func probe(now mono.Time, down []dispatch.HostInfo) string {
+func probe(now mono.Time, down []pool.HostInfo) string {
 	next := down[0]
 	for _, h := range down[1:] {
 		if !h.Probing && h.Next < next.Next || next.Probing {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/pool/dispatch"
+	"github.com/paceline-go/paceline/pool"
 )
 
 // A name or certificate is wrong only until its host has answered, and only of a host that the input names.
@@ -38,11 +38,11 @@ func TestWhichHostIsWrong(t *testing.T) {
 		for _, k := range c.known {
 			r.hosts.note("https://a.test", k)
 		}
-		r.outage(dispatch.HostInfo{Host: "https://a.test", Down: true, Kind: c.kind, Reason: "dial tcp: lookup a.test: no such host"})
+		r.outage(pool.HostInfo{Host: "https://a.test", Down: true, Kind: c.kind, Reason: "dial tcp: lookup a.test: no such host"})
 		if wrong := errors.Is(r.course.wrong, ErrHost); wrong != c.wrong || wrong == (len(said) == 1) || r.course.isStopped() != wrong {
 			t.Errorf("%s: %v, said %q", c.name, r.course.wrong, said)
 		}
-		r.outage(dispatch.HostInfo{Host: "https://a.test", Lasted: 5040 * time.Millisecond})
+		r.outage(pool.HostInfo{Host: "https://a.test", Lasted: 5040 * time.Millisecond})
 		if last := said[len(said)-1]; last != "a.test is back after 5s" {
 			t.Errorf("%s: said %q", c.name, last)
 		}
@@ -105,7 +105,7 @@ func TestWhereARedirectFails(t *testing.T) {
 }
 
 func TestWhyInWords(t *testing.T) {
-	for want, h := range map[string]dispatch.HostInfo{
+	for want, h := range map[string]pool.HostInfo{
 		"connection refused":                                               {Kind: limit.Unreachable, Reason: "dial tcp 127.0.0.1:9: connect: connection refused"},
 		"its name cannot be resolved: no such host":                        {Kind: limit.NoName, Reason: "dial tcp: lookup a.test: no such host"},
 		"the TLS handshake fails: certificate signed by unknown authority": {Kind: limit.BadCertificate, Reason: "tls: failed to verify certificate: x509: certificate signed by unknown authority"},

@@ -10,8 +10,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/pool/dispatch"
-	"github.com/paceline-go/paceline/pool/queue"
+	"github.com/paceline-go/paceline/pool"
 )
 
 // lessons is what the journal has for each key about limits that are wrong. Safe for concurrent use.
@@ -132,7 +131,7 @@ func (r *Run) tellMisfits() {
 func (g *group) tellMisfits() {
 	r := g.r
 	all := make([][]limit.Lesson, len(r.c.Keys))
-	g.pool.Update(func(_ mono.Time, _ *queue.Queue, d *dispatch.Dispatcher) {
+	g.pool.Update(func(_ mono.Time, _ *pool.Queue, d *pool.Dispatcher) {
 		for i := range all {
 			all[i] = d.Lessons(i)
 		}

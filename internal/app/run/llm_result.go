@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/pool/dispatch"
+	"github.com/paceline-go/paceline/pool"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/tokens"
 )
@@ -208,7 +208,7 @@ func (l *LLM) dialect() provider.Dialect { return l.provider }
 
 // judge reads what an answer says of usage. A refusal that says when to come back is not the prompt's fault. Its request is sent again
 // then, however often that happens.
-func (l *LLM) judge(r *Run, j *job, ans *dispatch.Answer) {
+func (l *LLM) judge(r *Run, j *job, ans *pool.Answer) {
 	switch res := &j.res; {
 	case res.status >= http.StatusBadRequest:
 		ans.Reason = said(ans.Reason, res.body, r.sender.secrets)
@@ -238,7 +238,7 @@ func (l *LLM) judge(r *Run, j *job, ans *dispatch.Answer) {
 }
 
 // meter counts the usage that an answer reports, in place of what the request was admitted with.
-func (l *LLM) meter(r *Run, j *job, ans *dispatch.Answer) {
+func (l *LLM) meter(r *Run, j *job, ans *pool.Answer) {
 	usage, err := tokens.ParseUsage(j.r.Estimate.API, j.res.body)
 	if err != nil {
 		return // what the request was admitted with stands

@@ -20,7 +20,7 @@ import (
 	"github.com/paceline-go/paceline/internal/testkit/golden"
 	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/pool/dispatch"
+	"github.com/paceline-go/paceline/pool"
 	"github.com/paceline-go/paceline/ratetest/latency"
 	"github.com/paceline-go/paceline/ratetest/llm"
 	"github.com/paceline-go/paceline/tokens"
@@ -172,7 +172,7 @@ func TestLLMUnpaid(t *testing.T) {
 			v := &virtually{t: t, llm: LLMConfig{Provider: p}, config: Config{Out: out, Concurrency: 4, Limits: []Rate{minutely(500, limit.Requests, true)}},
 				server: llm.Config{Provider: llm.Provider(p), Limits: llm.Limits{Requests: 500}, Script: script}}
 			v.run(prompts(p, 50, 0))
-			if !errors.Is(v.err, dispatch.ErrExhausted) || !strings.Contains(v.err.Error(), "there is no credit") || v.totals.Done != 10 || v.totals.Left != 40 ||
+			if !errors.Is(v.err, pool.ErrExhausted) || !strings.Contains(v.err.Error(), "there is no credit") || v.totals.Done != 10 || v.totals.Left != 40 ||
 				v.totals.Dead != 0 || v.totals.Sends > 14 {
 				t.Errorf("%v: %v %+v", p, v.err, v.totals)
 			}

@@ -3,14 +3,14 @@ package run
 import (
 	"slices"
 
-	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/observe"
 )
 
 // Sources are what can be looked at while Send runs: one for each part of the input that has limits of its own, called as its model is. They
 // are there once Open has returned. What they say has no secret in it.
-func (r *Run) Sources() (all []paceline.Source) {
+func (r *Run) Sources() (all []observe.Source) {
 	for _, g := range r.groups {
-		all = append(all, paceline.NameSource(g.model, looked{r, g}))
+		all = append(all, observe.NameSource(g.model, looked{r, g}))
 	}
 	return all
 }
@@ -21,8 +21,8 @@ type looked struct {
 	g *group
 }
 
-// Snapshot implements paceline.Source.
-func (l looked) Snapshot() paceline.Snapshot {
+// Snapshot implements observe.Source.
+func (l looked) Snapshot() observe.Snapshot {
 	s := l.g.pool.Snapshot()
 	s.Keys, s.Limits, s.Paused, s.Events = slices.Clone(s.Keys), slices.Clone(s.Limits), slices.Clone(s.Paused), slices.Clone(s.Events)
 	l.spent(&s)
@@ -43,7 +43,7 @@ func (l looked) Snapshot() paceline.Snapshot {
 }
 
 // spent tells of tokens and money, which the run counts itself, by what answers say.
-func (l looked) spent(s *paceline.Snapshot) {
+func (l looked) spent(s *observe.Snapshot) {
 	t := &l.r.tally
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/pool/dispatch"
+	"github.com/paceline-go/paceline/pool"
 )
 
 // notices remembers what the user was told, and until when that was said to last. Safe for concurrent use.
@@ -73,7 +73,7 @@ func (r *Run) tellHold(key string, until time.Time, reason string) {
 const troubled = time.Minute
 
 // tellTrouble tells what the refusals so far prove: that an option which the user chose is wrong, or that a key gets nothing but refusals.
-func (g *group) tellTrouble(ans *dispatch.Answer) {
+func (g *group) tellTrouble(ans *pool.Answer) {
 	r := g.r
 	now := time.Since(r.epoch)
 	if ans.Result == limit.Limited || ans.Misordered || ans.Denied {
@@ -104,7 +104,7 @@ func (g *group) tellTrouble(ans *dispatch.Answer) {
 const inARow = 4
 
 // tellRow tells of a key that gets nothing but refusals.
-func (r *Run) tellRow(k *dispatch.KeyInfo) {
+func (r *Run) tellRow(k *pool.KeyInfo) {
 	key, server := "", ""
 	switch {
 	case k.Nonces >= inARow:

@@ -11,8 +11,7 @@ import (
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/pool/dispatch"
-	"github.com/paceline-go/paceline/pool/queue"
+	"github.com/paceline-go/paceline/pool"
 	"github.com/paceline-go/paceline/provider"
 )
 
@@ -41,7 +40,7 @@ const alone = "\x00"
 type allowance struct {
 	name   string // empty: whose it is will be known with the first answer that tells
 	home   int    // the first of its keys
-	shared *dispatch.Shared
+	shared *pool.Shared
 }
 
 // newOrganizations finds out whether keys may have limits together, and what the user says of it. homes are where keys are sent, as far as
@@ -164,7 +163,7 @@ func (r *Run) apart(j *job) {
 }
 
 // named takes in what an answer says of whose its key is. The attempt is still in flight.
-func (r *Run) named(j *job, ans *dispatch.Answer) {
+func (r *Run) named(j *job, ans *pool.Answer) {
 	o := r.organizations
 	r.apart(j)
 	if !o.together() || o.keys[j.keyIndex].said || j.hop.foreign || j.res.status == 0 || ans.Banned || ans.Denied {
@@ -211,7 +210,7 @@ func (r *Run) named(j *job, ans *dispatch.Answer) {
 }
 
 // unnamed keeps what was answered without a word of whose key it is, until that is known.
-func (r *Run) unnamed(j *job, ans *dispatch.Answer) {
+func (r *Run) unnamed(j *job, ans *pool.Answer) {
 	o := r.organizations
 	if !o.together() || ans.Result == limit.Unsent {
 		return
@@ -232,15 +231,15 @@ func (g *group) allow() {
 	o := g.r.organizations
 	for i := range o.keys {
 		if o.home(i) == i {
-			g.allowances = append(g.allowances, &allowance{name: o.keys[i].name, home: i, shared: &dispatch.Shared{Name: g.name(i), Limiter: g.fitted[i]}})
+			g.allowances = append(g.allowances, &allowance{name: o.keys[i].name, home: i, shared: &pool.Shared{Name: g.name(i), Limiter: g.fitted[i]}})
 		}
 	}
 }
 
-// shares returns what a key counts in: its organization's, or all if that is not known. Of more than dispatch.MaxShared it is the first.
-func (g *group) shares(key int) (all []*dispatch.Shared) {
+// shares returns what a key counts in: its organization's, or all if that is not known. Of more than pool.MaxShared it is the first.
+func (g *group) shares(key int) (all []*pool.Shared) {
 	for _, a := range g.allowances {
-		if g.r.organizations.countsIn(key, a.name) && len(all) < dispatch.MaxShared {
+		if g.r.organizations.countsIn(key, a.name) && len(all) < pool.MaxShared {
 			all = append(all, a.shared)
 		}
 	}
@@ -262,12 +261,12 @@ func (g *group) join(key int, name string) (err error) {
 		if limiters, fitted, err = g.newLimits(key); err != nil {
 			return err
 		}
-		g.allowances = append(g.allowances, &allowance{home: key, shared: &dispatch.Shared{Name: g.name(key), Limiter: fitted}})
+		g.allowances = append(g.allowances, &allowance{home: key, shared: &pool.Shared{Name: g.name(key), Limiter: fitted}})
 		mine = len(g.allowances) - 1
 	}
 	a := g.allowances[mine]
 	a.name = name
-	g.pool.Update(func(now mono.Time, _ *queue.Queue, d *dispatch.Dispatcher) {
+	g.pool.Update(func(now mono.Time, _ *pool.Queue, d *pool.Dispatcher) {
 		if isNew {
 			g.replayTo(now, key, name, fitted)
 		} else {

@@ -15,8 +15,7 @@ import (
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/pool/dispatch"
-	"github.com/paceline-go/paceline/pool/queue"
+	"github.com/paceline-go/paceline/pool"
 )
 
 // chain is a line of the input and the pages that follow from it, one after the other. Only one page of a chain is on its way at a time.
@@ -195,7 +194,7 @@ func (r *Run) findNext(j *job) error {
 }
 
 // turn writes the result of a page, and has its request go on with the next page.
-func (g *group) turn(j *job, a *dispatch.Attempt, ans dispatch.Answer) dispatch.Answer {
+func (g *group) turn(j *job, a *pool.Attempt, ans pool.Answer) pool.Answer {
 	r := g.r
 	if ans.Result != limit.Accepted || j.next == "" {
 		return ans
@@ -207,7 +206,7 @@ func (g *group) turn(j *job, a *dispatch.Attempt, ans dispatch.Answer) dispatch.
 	next, stray, now := j.after, j.stray, g.pool.Now()
 	page, old := *j, *j.r
 	page.r, page.size = &old, 0
-	written := r.endedNow(queue.Ended{State: queue.Done, Request: queue.Request{ID: old.ID, Value: &page}, Attempts: a.Number, Submitted: j.submitted(a.Submitted)})
+	written := r.endedNow(pool.Ended{State: pool.Done, Request: pool.Request{ID: old.ID, Value: &page}, Attempts: a.Number, Submitted: j.submitted(a.Submitted)})
 	*j = job{r: next, group: g, hop: firstHop(next), size: j.size, told: true}
 	if !written || !r.tally.turned(next) {
 		return ans // the result is already written
@@ -217,7 +216,7 @@ func (g *group) turn(j *job, a *dispatch.Attempt, ans dispatch.Answer) dispatch.
 		j.class, j.reason = stray.class, stray.why
 		dead := *j
 		dead.size, dead.told = 0, false
-		r.ended([]queue.Ended{{State: queue.Dead, Request: queue.Request{ID: next.ID, Value: &dead}, Submitted: now, Reason: stray.why}})
+		r.ended([]pool.Ended{{State: pool.Dead, Request: pool.Request{ID: next.ID, Value: &dead}, Submitted: now, Reason: stray.why}})
 		return ans
 	}
 	next.chain.seen[next.Digest] = true

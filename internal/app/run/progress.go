@@ -8,8 +8,7 @@ import (
 
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/pool/dispatch"
-	"github.com/paceline-go/paceline/pool/queue"
+	"github.com/paceline-go/paceline/pool"
 )
 
 // ceiling is how many requests per second the limits of all keys allow; 0: there is no limit. If lines of the input have a cost, it is the
@@ -103,7 +102,7 @@ func (r *Run) Progress() Progress {
 	short, most, keys := "", -1, make([][]serving, len(r.groups))
 	var least time.Duration // no request goes sooner
 	for i, g := range r.groups {
-		g.pool.Update(func(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) {
+		g.pool.Update(func(now mono.Time, q *pool.Queue, d *pool.Dispatcher) {
 			c := q.Counts()
 			p.InFlight, p.Waiting = p.InFlight+c.InFlight, p.Waiting+c.Waiting
 			if c.Waiting > most { // the reason of the group in which the most requests wait is shown
@@ -148,7 +147,7 @@ const limitOf = "limit "
 func isLimit(waits string) bool { return strings.HasPrefix(waits, limitOf) }
 
 // why says what the next request of the group waits for, short in a word or two and text for people, and until when: now, if that is not known.
-func (g *group) why(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) (at mono.Time, short, text string) {
+func (g *group) why(now mono.Time, q *pool.Queue, d *pool.Dispatcher) (at mono.Time, short, text string) {
 	r := g.r
 	c := q.Counts()
 	if c.Waiting == 0 {
@@ -175,7 +174,7 @@ func (g *group) why(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) (at m
 	short, text = "ban", "a key that is not banned"
 	for i := range g.limiters {
 		info := d.KeyInfo(now, i)
-		if info.State == dispatch.Banned {
+		if info.State == pool.KeyBanned {
 			continue
 		}
 		if at, s, t := g.whyKey(now, d, i, &info, head.Cost); at < best || best == limit.Never {
@@ -189,10 +188,10 @@ func (g *group) why(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) (at m
 }
 
 // whyKey says when a key may send a request of this cost, and what it waits for until then.
-func (g *group) whyKey(now mono.Time, d *dispatch.Dispatcher, key int, info *dispatch.KeyInfo, cost limit.Cost) (at mono.Time, short, text string) {
+func (g *group) whyKey(now mono.Time, d *pool.Dispatcher, key int, info *pool.KeyInfo, cost limit.Cost) (at mono.Time, short, text string) {
 	r := g.r
 	at = now
-	if info.State == dispatch.Cooling {
+	if info.State == pool.KeyCooling {
 		at, short, text = info.Until, "pause of "+info.Name, fmt.Sprintf("key %s, which the server told to stay away, ", info.Name)
 		if r.c.keyless {
 			short, text = "pause", "the server, which asked to stay away, "
@@ -222,7 +221,7 @@ func (g *group) whyKey(now mono.Time, d *dispatch.Dispatcher, key int, info *dis
 }
 
 // bound says what a key waits for if that is neither a limit that the user gave nor a pause.
-func (g *group) bound(now mono.Time, d *dispatch.Dispatcher, key int, cost limit.Cost) (at mono.Time, short string) {
+func (g *group) bound(now mono.Time, d *pool.Dispatcher, key int, cost limit.Cost) (at mono.Time, short string) {
 	at, b := d.Explain(now, key, cost)
 	if g.r.c.Share != nil && b.Name == g.sharedName(key) {
 		return at, "the shared limit " + b.Name

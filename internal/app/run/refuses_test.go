@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/projection"
-	"github.com/paceline-go/paceline/pool/backoff"
+	"github.com/paceline-go/paceline/pool"
 )
 
 // What makes no sense together is said before a file is opened, and is an ErrConfig; and so is what cannot be.
@@ -48,7 +48,7 @@ func TestNewRefuses(t *testing.T) {
 		{Config{Header: template("A: {token}")}, "{token} in a template and an issuer"}, {Config{Bearer: &Bearer{Issuer: &giver{}}}, "{token} in a template and an issuer"},
 		{Config{Limits: []Rate{{N: 0, Per: time.Second, Text: "0/s"}}}, "limit 0/s: "},
 		{Config{Auto: &Auto{}, Limits: limits}, "limits that are to be found out beside limits that are known"},
-		{Config{Backoff: backoff.Policy{Jitter: 2}}, "backoff: Jitter 2"},
+		{Config{Backoff: pool.Backoff{Jitter: 2}}, "backoff: Jitter 2"},
 	} {
 		if c.c.Out == "" {
 			c.c.Out = filepath.Join(t.TempDir(), "out")

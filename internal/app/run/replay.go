@@ -4,12 +4,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/pool/dispatch"
-	"github.com/paceline-go/paceline/pool/queue"
+	"github.com/paceline-go/paceline/pool"
 )
 
 // newPools makes the groups, and a Pool for each of them.
@@ -28,9 +26,9 @@ func (r *Run) newPools() error {
 // newPool makes the group's Pool. It replays the history into the limiters first, as what an earlier process sent still counts.
 func (g *group) newPool() error {
 	r := g.r
-	keys := make([]dispatch.Key, len(r.c.Keys))
+	keys := make([]pool.Key, len(r.c.Keys))
 	for i, k := range r.c.Keys {
-		keys[i] = dispatch.Key{Name: k.Name, Limiter: g.fitted[i], Gap: r.c.Gap, Slow: len(g.limits)+len(g.autos) == 0}
+		keys[i] = pool.Key{Name: k.Name, Limiter: g.fitted[i], Gap: r.c.Gap, Slow: len(g.limits)+len(g.autos) == 0}
 		if r.organizations.together() {
 			keys[i].Limiter, keys[i].Shared = nil, g.shares(i)
 		}
@@ -38,25 +36,25 @@ func (g *group) newPool() error {
 			keys[i].Trial = trialPatience
 		}
 		if r.numbered {
-			keys[i].Nonce = &dispatch.NonceConfig{Unit: r.c.NonceUnit, After: r.store.history.Nonces[k.Name]}
+			keys[i].Nonce = &pool.NonceConfig{Unit: r.c.NonceUnit, After: r.store.history.Nonces[k.Name]}
 		}
 	}
 	g.replay()
 	g.recall()
-	onExpiry := queue.End
+	onExpiry := pool.End
 	if r.c.Renew {
-		onExpiry = queue.Retry
+		onExpiry = pool.Retry
 	}
 	var err error
-	g.pool, err = paceline.NewPool(paceline.PoolConfig{
+	g.pool, err = pool.New(pool.Config{
 		Keys: keys, Send: g.send, EndedAll: r.ended, InFlight: r.c.Concurrency, Backoff: r.c.Backoff, Log: r.c.Log, Epoch: r.epoch,
-		Queue:     queue.Config{MaxLen: r.c.Queue, MaxAttempts: r.c.Attempts, KeepDead: -1, Host: goesTo, OnExpiry: onExpiry},
+		Queue:     pool.QueueConfig{MaxLen: r.c.Queue, MaxAttempts: r.c.Attempts, KeepDead: -1, Host: goesTo, OnExpiry: onExpiry},
 		MaxOutage: r.c.MaxOutage, Outage: r.outage, Learned: g.learned,
 	})
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrConfig, err)
 	}
-	g.pool.Update(func(now mono.Time, _ *queue.Queue, d *dispatch.Dispatcher) {
+	g.pool.Update(func(now mono.Time, _ *pool.Queue, d *pool.Dispatcher) {
 		for name, until := range r.store.history.Holds {
 			if i, ours := g.key(name); ours && until > r.epoch.UnixNano() {
 				r.tellHold(g.called(i), time.Unix(0, until), "by an answer to the run before")

@@ -18,7 +18,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/send/once"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
-	"github.com/paceline-go/paceline/pool/backoff"
+	"github.com/paceline-go/paceline/pool"
 )
 
 // ran is what one run left behind.
@@ -45,7 +45,7 @@ type bench struct {
 // newBench has results in a folder of its own, retries that do not wait, and no limits.
 func newBench(t *testing.T) *bench {
 	return &bench{t: t, config: Config{
-		Out: filepath.Join(t.TempDir(), "out.jsonl"), Backoff: backoff.Policy{Base: -1}, Timeout: 5 * time.Second,
+		Out: filepath.Join(t.TempDir(), "out.jsonl"), Backoff: pool.Backoff{Base: -1}, Timeout: 5 * time.Second,
 	}}
 }
 

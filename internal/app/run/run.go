@@ -10,11 +10,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/app/auth/issuer"
 	"github.com/paceline-go/paceline/internal/app/sharestore"
 	"github.com/paceline-go/paceline/internal/secret"
-	"github.com/paceline-go/paceline/pool/dispatch"
+	"github.com/paceline-go/paceline/pool"
 	"github.com/paceline-go/paceline/provider/classify"
 )
 
@@ -32,7 +31,7 @@ var (
 	// ErrEnough says that Config.Until has come, or that the Budget is spent, with requests left. Running again resumes.
 	ErrEnough = errors.New("no more is sent")
 	// ErrOutage says that nothing has arrived at a host for Config.MaxOutage. Running again resumes.
-	ErrOutage = paceline.ErrOutage
+	ErrOutage = pool.ErrOutage
 )
 
 // Run sends the requests of one input. Check, Open, Send and Close must be called in this order; Drain and Progress may be called at any
@@ -194,7 +193,7 @@ func (r *Run) Open() error {
 }
 
 // Send reads the input and sends its requests. It returns nil if every request that was read has ended or was drained; ErrInput if the
-// input could not be read to its end, after finishing the requests before that place; dispatch.ErrExhausted if every key is banned, or is
+// input could not be read to its end, after finishing the requests before that place; pool.ErrExhausted if every key is banned, or is
 // denied everything; ErrOutput; ErrHost; ErrEnough; ErrOutage; or the error of ctx.
 func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -248,7 +247,7 @@ func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 		return c.wrong
 	case c.enough != nil && !r.tally.finished(c.whole && r.waiting() == 0):
 		return c.enough
-	case r.c.keyless && errors.Is(err, dispatch.ErrExhausted):
+	case r.c.keyless && errors.Is(err, pool.ErrExhausted):
 		return exhausted("the server refuses for good: " + r.groups[0].pool.Keys()[0].Reason)
 	case err != nil:
 		return err

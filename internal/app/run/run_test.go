@@ -19,7 +19,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/pool/dispatch"
+	"github.com/paceline-go/paceline/pool"
 )
 
 func TestRun(t *testing.T) {
@@ -205,7 +205,7 @@ func TestBannedKeys(t *testing.T) {
 	}
 	banned.Store("secret-a secret-b")
 	got = b.run(requests(40, srv.URL)...)
-	if !errors.Is(got.err, dispatch.ErrExhausted) || got.SkippedDone != 20 || got.Left != 20 || got.Lost != 0 {
+	if !errors.Is(got.err, pool.ErrExhausted) || got.SkippedDone != 20 || got.Left != 20 || got.Lost != 0 {
 		t.Fatalf("%+v, %v", got.Totals, got.err)
 	}
 	banned.Store("")

@@ -21,7 +21,7 @@ import (
 	"github.com/paceline-go/paceline/internal/send/once"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
 	"github.com/paceline-go/paceline/internal/testkit/golden"
-	"github.com/paceline-go/paceline/pool/backoff"
+	"github.com/paceline-go/paceline/pool"
 )
 
 // story is what runs over one folder ask a server for and leave behind, in the clock of a bubble, to be compared with what they did before.
@@ -46,7 +46,7 @@ func tell(t *testing.T, name string, play func(s *story)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{T: t, folder: t.TempDir(), seen: map[string]string{}}
 		s.config = Config{
-			Out: filepath.Join(s.folder, "out.jsonl"), Concurrency: 1, Attempts: 2, Backoff: backoff.Policy{Base: -1},
+			Out: filepath.Join(s.folder, "out.jsonl"), Concurrency: 1, Attempts: 2, Backoff: pool.Backoff{Base: -1},
 			Timeout: 5 * time.Second, clock: bubbleClock,
 		}
 		play(s)

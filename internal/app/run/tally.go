@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/pool/queue"
+	"github.com/paceline-go/paceline/pool"
 	"github.com/paceline-go/paceline/tokens"
 )
 
@@ -333,7 +333,7 @@ func (t *tally) endedLocked(e *ended, now time.Time, blind bool) {
 	}
 	back := standing(backOut)
 	switch e.State {
-	case queue.Dead:
+	case pool.Dead:
 		t.totals.Dead++
 		t.bad.dead[deadOf(j, e.Ended)]++
 		if j.keyHost {
@@ -344,7 +344,7 @@ func (t *tally) endedLocked(e *ended, now time.Time, blind bool) {
 			t.failed.count(now, j.failed, "", 0, 1)
 		}
 		back = backDead
-	case queue.Done:
+	case pool.Done:
 		t.totals.Done++
 		t.figures.keys[j.keyIndex].Done++
 		if name := j.r.Estimate.Model; name != "" {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/pool/dispatch"
+	"github.com/paceline-go/paceline/pool"
 )
 
 // trialPatience is how long the other requests of a model wait for the first. A server that refuses a model or a key does so at once; one that
@@ -97,7 +97,7 @@ func (t *trials) stop() {
 }
 
 // heard takes in the answer to a model's first request.
-func (r *Run) heard(j *job, ans *dispatch.Answer) {
+func (r *Run) heard(j *job, ans *pool.Answer) {
 	model := j.r.Estimate.Model
 	switch {
 	case !j.first:

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
-	"github.com/paceline-go/paceline/pool/dispatch"
+	"github.com/paceline-go/paceline/pool"
 )
 
 // The first of a model goes alone until its answer tells of the model and the key, or for 3 s: a name or a key that is wrong costs one
@@ -60,9 +60,9 @@ func TestFirstOfAModel(t *testing.T) {
 			return 404, `{"error":{"code":"model_not_found"}}`, time.Second
 		}, 1, 0, 1, 0, nil},
 		// Of what was denied once two are dead; then it is the key, and one at a time finds out whether it still is.
-		{"a key that may nothing", func(int) (int, string, time.Duration) { return 403, `{}`, time.Second }, 20, 0, 0, 0, dispatch.ErrExhausted},
+		{"a key that may nothing", func(int) (int, string, time.Duration) { return 403, `{}`, time.Second }, 20, 0, 0, 0, pool.ErrExhausted},
 		// One of each model is on its way when that is heard.
-		{"a wrong key", func(int) (int, string, time.Duration) { return 401, `{}`, time.Second }, 1, 0, 1, 0, dispatch.ErrExhausted},
+		{"a wrong key", func(int) (int, string, time.Duration) { return 401, `{}`, time.Second }, 1, 0, 1, 0, pool.ErrExhausted},
 	} {
 		out := filepath.Join(t.TempDir(), "out.jsonl")
 		synctest.Test(t, func(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/pool/dispatch"
+	"github.com/paceline-go/paceline/pool"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/provider/classify"
 )
@@ -57,7 +57,7 @@ func (r *Run) provider(host string) provider.Dialect {
 
 // judge says what an attempt proves, and what becomes of its request. final says that the request ends here, whatever other keys answer.
 // Its result is then to be written before the answer in the journal.
-func (r *Run) judge(j *job) (ans dispatch.Answer, final bool) {
+func (r *Run) judge(j *job) (ans pool.Answer, final bool) {
 	foreign := j.hop.foreign
 	ans = r.answer(j)
 	if foreign {
@@ -76,7 +76,7 @@ func (r *Run) judge(j *job) (ans dispatch.Answer, final bool) {
 }
 
 // answer is the part of judge that does not depend on which host gave the answer.
-func (r *Run) answer(j *job) (ans dispatch.Answer) {
+func (r *Run) answer(j *job) (ans pool.Answer) {
 	res := &j.res
 	v, again := r.verdict(j), r.tokenJudged(j)
 	ans = v.Answer()
@@ -134,8 +134,8 @@ func (r *Run) answer(j *job) (ans dispatch.Answer) {
 }
 
 // aside is what an answer proves if it came from a host to which the key was not sent: something of the request, and nothing of the key.
-func aside(ans dispatch.Answer) dispatch.Answer {
-	return dispatch.Answer{
+func aside(ans pool.Answer) pool.Answer {
+	return pool.Answer{
 		Outcome: limit.Outcome{Result: ans.Result, Sight: ans.Sight, ArrivedAgo: min(ans.ArrivedAgo, 0), Elsewhere: ans.Result == limit.Limited},
 		Invalid: ans.Invalid || ans.Banned, Reason: ans.Reason,
 		Returned: ans.Returned && ans.Result != limit.Limited, // a limited request would be sent again as soon as the key may, which is at once
@@ -143,7 +143,7 @@ func aside(ans dispatch.Answer) dispatch.Answer {
 }
 
 // succeeds returns an error if an answer with a status of success is no success by Config.Success.
-func (r *Run) succeeds(res *response, ans *dispatch.Answer) error {
+func (r *Run) succeeds(res *response, ans *pool.Answer) error {
 	if r.c.Success == nil || ans.Result != limit.Accepted || res.status/100 != 2 {
 		return nil
 	}

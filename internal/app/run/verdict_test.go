@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/pool/dispatch"
+	"github.com/paceline-go/paceline/pool"
 	"github.com/paceline-go/paceline/provider"
 )
 
@@ -25,16 +25,16 @@ func TestWhatAnAnswerProves(t *testing.T) {
 	}
 	retry := fields("Retry-After", "3")
 	broken := errors.New("the connection was closed")
-	invalid := func(a dispatch.Answer) bool { return a.Invalid && !a.Banned && !a.Returned }
-	banned := func(a dispatch.Answer) bool { return a.Banned && !a.Invalid && !a.Returned }
-	counts := func(a dispatch.Answer) bool { return !a.Banned && !a.Invalid && !a.Returned }
+	invalid := func(a pool.Answer) bool { return a.Invalid && !a.Banned && !a.Returned }
+	banned := func(a pool.Answer) bool { return a.Banned && !a.Invalid && !a.Returned }
+	counts := func(a pool.Answer) bool { return !a.Banned && !a.Invalid && !a.Returned }
 	for _, c := range []struct {
 		name   string
 		res    response
 		result limit.Result
 		after  time.Duration
 		reason string
-		also   func(dispatch.Answer) bool
+		also   func(pool.Answer) bool
 	}{
 		{"200", response{status: 200}, limit.Accepted, 0, "", counts},
 		{"204, Retry-After", response{status: 204, header: retry}, limit.Accepted, 0, "", counts},
@@ -58,9 +58,9 @@ func TestWhatAnAnswerProves(t *testing.T) {
 		{"no answer", response{err: broken}, limit.Unknown, 0, "no answer: the connection", counts},
 		{"no connection", response{err: io.EOF}, limit.Unsent, 0, "EOF", counts},
 		{"a nonce", response{status: 400, body: []byte(`{"error_msg":"bad nonce: 7 is not above the last one"}`)}, limit.Failed, 0, "nonce is used up",
-			func(a dispatch.Answer) bool { return a.Misordered && counts(a) }},
+			func(a pool.Answer) bool { return a.Misordered && counts(a) }},
 		{"what is left", response{status: 200, header: fields("RateLimit-Remaining", "7")}, limit.Accepted, 0, "",
-			func(a dispatch.Answer) bool { return a.Known == 1 && a.Remaining == limit.Cost{7} && a.Reset[0] == 0 }},
+			func(a pool.Answer) bool { return a.Known == 1 && a.Remaining == limit.Cost{7} && a.Reset[0] == 0 }},
 	} {
 		query, err := ParseQuery([]string{"nonce={nonce}"})
 		if err != nil {

@@ -5,8 +5,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/pool/dispatch"
-	"github.com/paceline-go/paceline/pool/queue"
+	"github.com/paceline-go/paceline/pool"
 )
 
 const (
@@ -106,7 +105,7 @@ func (r *Run) watch(done <-chan struct{}) {
 // look notes what the head of the group's queue waits for.
 func (g *group) look() {
 	r, cause := g.r, ""
-	g.pool.Update(func(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) {
+	g.pool.Update(func(now mono.Time, q *pool.Queue, d *pool.Dispatcher) {
 		if q.Counts().Waiting > 0 {
 			_, cause, _ = g.why(now, q, d)
 		}

@@ -22,8 +22,7 @@ import (
 	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/lab/sim/fleet"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/pool/dispatch"
-	"github.com/paceline-go/paceline/pool/queue"
+	"github.com/paceline-go/paceline/pool"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/provider/classify"
 	"github.com/paceline-go/paceline/ratetest"
@@ -114,16 +113,16 @@ func throughGate(ctx context.Context, t *testing.T, c *client) (served int) {
 }
 
 func throughPool(ctx context.Context, t *testing.T, c *client) (served int) {
-	pool, err := paceline.NewPool(paceline.PoolConfig{
-		Keys:     []dispatch.Key{{Name: "one", Limiter: c.limiter(t)}},
+	p, err := pool.New(pool.Config{
+		Keys:     []pool.Key{{Name: "one", Limiter: c.limiter(t)}},
 		InFlight: 1,
-		Queue:    queue.Config{MaxLen: 4},
-		Send: func(ctx context.Context, _ dispatch.Attempt) dispatch.Answer {
+		Queue:    pool.QueueConfig{MaxLen: 4},
+		Send: func(ctx context.Context, _ pool.Attempt) pool.Answer {
 			v := c.ask(ctx)
 			return v.Answer()
 		},
-		Ended: func(e queue.Ended) {
-			if e.State == queue.Done {
+		Ended: func(e pool.Ended) {
+			if e.State == pool.Done {
 				served++
 			}
 		},
@@ -135,12 +134,12 @@ func throughPool(ctx context.Context, t *testing.T, c *client) (served int) {
 	var feeder sync.WaitGroup
 	feeder.Go(func() {
 		for i := 0; ; i++ {
-			if pool.Submit(ctx, queue.Request{ID: strconv.Itoa(i), Cost: limit.One}) != nil {
+			if p.Submit(ctx, pool.Request{ID: strconv.Itoa(i), Cost: limit.One}) != nil {
 				return
 			}
 		}
 	})
-	_ = pool.Run(ctx)
+	_ = p.Run(ctx)
 	feeder.Wait()
 	return served
 }

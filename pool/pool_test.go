@@ -1,4 +1,4 @@
-package paceline_test
+package pool_test
 
 import (
 	"context"
@@ -14,26 +14,45 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/pool/backoff"
-	"github.com/paceline-go/paceline/pool/dispatch"
-	"github.com/paceline-go/paceline/pool/queue"
+	"github.com/paceline-go/paceline/observe"
+	"github.com/paceline-go/paceline/pool"
 )
 
-var served = dispatch.Answer{Outcome: limit.Outcome{Result: limit.Accepted}}
+const ms = time.Millisecond
+
+var (
+	bg       = context.Background()
+	accepted = limit.Outcome{Result: limit.Accepted}
+)
+
+var served = pool.Answer{Outcome: limit.Outcome{Result: limit.Accepted}}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func try(t testing.TB, err error) {
+	if err != nil {
+		t.Helper()
+		t.Error(err)
+	}
+}
 
 // poolLog is what a pool did, on its own scale.
 type poolLog struct {
 	mu     sync.Mutex
-	pool   *paceline.Pool
+	pool   *pool.Pool
 	sends  []string
 	ends   []string
 	asleep time.Duration // what an attempt takes; 0: 10 ms
 }
 
-func (l *poolLog) send(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
+func (l *poolLog) send(ctx context.Context, a pool.Attempt) pool.Answer {
 	l.mu.Lock()
 	l.sends = append(l.sends, fmt.Sprintf("%v %s/%d", time.Duration(l.pool.Now()), a.Request.ID, a.Number))
 	l.mu.Unlock()
@@ -45,25 +64,25 @@ func (l *poolLog) send(ctx context.Context, a dispatch.Attempt) dispatch.Answer 
 	case <-time.After(took):
 		return served
 	case <-ctx.Done():
-		return dispatch.Answer{Reason: ctx.Err().Error()}
+		return pool.Answer{Reason: ctx.Err().Error()}
 	}
 }
 
-func (l *poolLog) ended(e queue.Ended) {
+func (l *poolLog) ended(e pool.Ended) {
 	l.ends = append(l.ends, e.Request.ID+" "+e.State.String())
 }
 
-func newPool(t *testing.T, l *poolLog, c paceline.PoolConfig) *paceline.Pool {
+func newPool(t *testing.T, l *poolLog, c pool.Config) *pool.Pool {
 	t.Helper()
 	if c.Send == nil {
 		c.Send = l.send
 	}
 	if c.Keys == nil {
-		c.Keys = []dispatch.Key{{Name: "k", Limiter: limit.MustRolling(1, time.Second)}}
+		c.Keys = []pool.Key{{Name: "k", Limiter: limit.MustRolling(1, time.Second)}}
 	}
 	c.Ended = l.ended
-	c.Backoff = backoff.Policy{Base: time.Second, Jitter: -1}
-	p, err := paceline.NewPool(c)
+	c.Backoff = pool.Backoff{Base: time.Second, Jitter: -1}
+	p, err := pool.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,16 +90,16 @@ func newPool(t *testing.T, l *poolLog, c paceline.PoolConfig) *paceline.Pool {
 	return p
 }
 
-func submit(t *testing.T, p *paceline.Pool, ids ...string) {
+func submit(t *testing.T, p *pool.Pool, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
-		if err := p.Submit(context.Background(), queue.Request{ID: id, Cost: limit.One}); err != nil {
+		if err := p.Submit(context.Background(), pool.Request{ID: id, Cost: limit.One}); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-func wantCounts(t *testing.T, p *paceline.Pool, want queue.Counts) {
+func wantCounts(t *testing.T, p *pool.Pool, want pool.Counts) {
 	t.Helper()
 	got := p.Counts()
 	if got != want || got.Check() != nil {
@@ -98,10 +117,10 @@ func wantLines(t *testing.T, what string, got []string, want ...string) {
 func TestPoolSendsAllAndEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l poolLog
-		p := newPool(t, &l, paceline.PoolConfig{})
+		p := newPool(t, &l, pool.Config{})
 		submit(t, p, "a", "b", "c") // before Run: they wait
 		p.Close()
-		if err := p.Submit(context.Background(), queue.Request{}); !errors.Is(err, paceline.ErrClosed) {
+		if err := p.Submit(context.Background(), pool.Request{}); !errors.Is(err, pool.ErrClosed) {
 			t.Errorf("submit after Close: %v", err)
 		}
 		if err := p.Run(context.Background()); err != nil {
@@ -110,7 +129,7 @@ func TestPoolSendsAllAndEnds(t *testing.T) {
 		// A window, a tick, drift and 0.1 ms after each answer.
 		wantLines(t, "sends", l.sends, "0s a/1", "1.0112s b/1", "2.0224s c/1")
 		wantLines(t, "ends", l.ends, "a done", "b done", "c done")
-		wantCounts(t, p, queue.Counts{Submitted: 3, Done: 3})
+		wantCounts(t, p, pool.Counts{Submitted: 3, Done: 3})
 		if n := p.WakeUps(); n != 2 {
 			t.Errorf("%d wake-ups for two waits", n)
 		}
@@ -123,10 +142,10 @@ func TestPoolSendsAllAndEnds(t *testing.T) {
 func TestPoolTimeoutThenRetryThenDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := poolLog{asleep: time.Hour}
-		p := newPool(t, &l, paceline.PoolConfig{
+		p := newPool(t, &l, pool.Config{
 			Timeout: 500 * time.Millisecond,
-			Keys:    []dispatch.Key{{Limiter: limit.MustRolling(100, time.Second)}},
-			Queue:   queue.Config{MaxAttempts: 2},
+			Keys:    []pool.Key{{Limiter: limit.MustRolling(100, time.Second)}},
+			Queue:   pool.QueueConfig{MaxAttempts: 2},
 		})
 		submit(t, p, "a")
 		p.Close()
@@ -135,7 +154,7 @@ func TestPoolTimeoutThenRetryThenDead(t *testing.T) {
 		}
 		wantLines(t, "sends", l.sends, "0s a/1", "1.5s a/2")
 		wantLines(t, "ends", l.ends, "a dead")
-		p.Update(func(now mono.Time, q *queue.Queue, _ *dispatch.Dispatcher) {
+		p.Update(func(now mono.Time, q *pool.Queue, _ *pool.Dispatcher) {
 			if dead := q.DeadLetters(); len(dead) != 1 || dead[0].Reason != "context deadline exceeded" {
 				t.Errorf("dead letters %+v", dead)
 			}
@@ -146,12 +165,12 @@ func TestPoolTimeoutThenRetryThenDead(t *testing.T) {
 func TestPoolWhenEveryKeyIsBanned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l poolLog
-		p := newPool(t, &l, paceline.PoolConfig{
-			Keys:  []dispatch.Key{{Name: "a", InFlight: 1}, {Name: "b", InFlight: 1}},
-			Queue: queue.Config{MaxLen: 2},
-			Send: func(_ context.Context, a dispatch.Attempt) dispatch.Answer {
+		p := newPool(t, &l, pool.Config{
+			Keys:  []pool.Key{{Name: "a", InFlight: 1}, {Name: "b", InFlight: 1}},
+			Queue: pool.QueueConfig{MaxLen: 2},
+			Send: func(_ context.Context, a pool.Attempt) pool.Answer {
 				time.Sleep(10 * time.Millisecond)
-				return dispatch.Answer{Outcome: limit.Outcome{Result: limit.Failed}, Banned: true, Reason: "418"}
+				return pool.Answer{Outcome: limit.Outcome{Result: limit.Failed}, Banned: true, Reason: "418"}
 			},
 		})
 		submit(t, p, "1", "2")
@@ -159,22 +178,22 @@ func TestPoolWhenEveryKeyIsBanned(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			for blocked == nil {
-				blocked = p.Submit(context.Background(), queue.Request{})
+				blocked = p.Submit(context.Background(), pool.Request{})
 			}
 		})
 		err := p.Run(context.Background())
 		wg.Wait()
-		if !errors.Is(err, dispatch.ErrExhausted) || !strings.Contains(err.Error(), "key a: 418") {
+		if !errors.Is(err, pool.ErrExhausted) || !strings.Contains(err.Error(), "key a: 418") {
 			t.Errorf("Run returned %v", err)
 		}
-		if !errors.Is(blocked, paceline.ErrClosed) || !errors.Is(blocked, dispatch.ErrExhausted) {
+		if !errors.Is(blocked, pool.ErrClosed) || !errors.Is(blocked, pool.ErrExhausted) {
 			t.Errorf("who waited for room got %v", blocked)
 		}
 		if c := p.Counts(); c.Waiting != c.Submitted {
 			t.Errorf("%+v, want all to wait", c)
 		}
 		for _, k := range p.Keys() {
-			if k.State != dispatch.Banned || k.Reason != "418" {
+			if k.State != pool.KeyBanned || k.Reason != "418" {
 				t.Errorf("%+v", k)
 			}
 		}
@@ -189,7 +208,7 @@ func TestPoolGoesOnWhereAnotherDied(t *testing.T) {
 		sent := mono.Of(epoch, epoch.Add(-400*time.Millisecond))
 		l.Settle(sent, l.Admit(sent, limit.One), served.Outcome)
 		var log poolLog
-		p := newPool(t, &log, paceline.PoolConfig{Epoch: epoch, Keys: []dispatch.Key{{Limiter: l}}})
+		p := newPool(t, &log, pool.Config{Epoch: epoch, Keys: []pool.Key{{Limiter: l}}})
 		submit(t, p, "a")
 		p.Close()
 		if err := p.Run(context.Background()); err != nil {
@@ -203,12 +222,12 @@ func TestPoolHearsOfAnotherLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := limit.MustRolling(1, time.Second)
 		var log poolLog
-		p := newPool(t, &log, paceline.PoolConfig{Keys: []dispatch.Key{{Limiter: l}}})
+		p := newPool(t, &log, pool.Config{Keys: []pool.Key{{Limiter: l}}})
 		submit(t, p, "a", "b", "c", "d")
 		p.Close()
 		set := func(after time.Duration, n int64) {
 			time.AfterFunc(after, func() {
-				p.Update(func(now mono.Time, _ *queue.Queue, _ *dispatch.Dispatcher) {
+				p.Update(func(now mono.Time, _ *pool.Queue, _ *pool.Dispatcher) {
 					if err := l.SetLimit(now, n); err != nil {
 						t.Error(err)
 					}
@@ -230,7 +249,7 @@ func TestPoolHearsOfAnotherLimit(t *testing.T) {
 func TestPoolSendsWhatUpdateSubmits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l poolLog
-		p := newPool(t, &l, paceline.PoolConfig{})
+		p := newPool(t, &l, pool.Config{})
 		var wg sync.WaitGroup
 		wg.Go(func() { _ = p.Run(context.Background()) })
 		time.Sleep(time.Second)
@@ -240,8 +259,8 @@ func TestPoolSendsWhatUpdateSubmits(t *testing.T) {
 					t.Error("the panic of Update's function was lost")
 				}
 			}()
-			p.Update(func(now mono.Time, q *queue.Queue, _ *dispatch.Dispatcher) {
-				if _, err := q.Submit(now, queue.Request{ID: "x", Cost: limit.One}); err != nil {
+			p.Update(func(now mono.Time, q *pool.Queue, _ *pool.Dispatcher) {
+				if _, err := q.Submit(now, pool.Request{ID: "x", Cost: limit.One}); err != nil {
 					t.Error(err)
 				}
 				panic("after a change")
@@ -257,7 +276,7 @@ func TestPoolSendsWhatUpdateSubmits(t *testing.T) {
 // Whoever holds a lock while they submit may take it in Ended and in the log's handler.
 func TestPoolCallsBackWithNoLockHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var p *paceline.Pool
+		var p *pool.Pool
 		var callers, mu sync.Mutex
 		var lines []string
 		told := func(line string) {
@@ -272,10 +291,10 @@ func TestPoolCallsBackWithNoLockHeld(t *testing.T) {
 			}
 			return a
 		}})
-		p, err := paceline.NewPool(paceline.PoolConfig{
-			Keys: []dispatch.Key{{Limiter: limit.MustRolling(1, time.Second)}}, Log: slog.New(handler),
-			Send: func(context.Context, dispatch.Attempt) dispatch.Answer { return served },
-			Ended: func(e queue.Ended) {
+		p, err := pool.New(pool.Config{
+			Keys: []pool.Key{{Limiter: limit.MustRolling(1, time.Second)}}, Log: slog.New(handler),
+			Send: func(context.Context, pool.Attempt) pool.Answer { return served },
+			Ended: func(e pool.Ended) {
 				callers.Lock()
 				defer callers.Unlock()
 				told(e.State.String())
@@ -288,7 +307,7 @@ func TestPoolCallsBackWithNoLockHeld(t *testing.T) {
 		wg.Go(func() { _ = p.Run(context.Background()) })
 		synctest.Wait()
 		callers.Lock()
-		if err := p.Submit(context.Background(), queue.Request{Cost: limit.Cost{limit.Requests: 2}}); err != nil { // dead at once
+		if err := p.Submit(context.Background(), pool.Request{Cost: limit.Cost{limit.Requests: 2}}); err != nil { // dead at once
 			t.Error(err)
 		}
 		callers.Unlock()
@@ -303,8 +322,8 @@ func TestPoolCallsBackWithNoLockHeld(t *testing.T) {
 func TestPoolEpochFollowsNoWallClock(t *testing.T) {
 	epoch := time.Now().Round(0).Add(-time.Minute) // no monotonic reading
 	var l poolLog
-	p := newPool(t, &l, paceline.PoolConfig{Epoch: epoch})
-	if s := paceline.Epoch(p).String(); !strings.Contains(s, "m=") {
+	p := newPool(t, &l, pool.Config{Epoch: epoch})
+	if s := pool.Epoch(p).String(); !strings.Contains(s, "m=") {
 		t.Errorf("epoch %s has no monotonic reading", s)
 	}
 	if at := time.Duration(p.Now()); at < time.Minute || at > 2*time.Minute {
@@ -321,30 +340,30 @@ func TestPoolStats(t *testing.T) {
 			"3": {{Result: limit.Failed}, {Result: limit.Unsent}, {}, {}},
 		}
 		var mu sync.Mutex
-		p := newPool(t, &poolLog{}, paceline.PoolConfig{
-			Keys: []dispatch.Key{{Name: "a", InFlight: 1}, {Name: "b", InFlight: 1}}, Queue: queue.Config{MaxAttempts: 3},
-			Send: func(_ context.Context, a dispatch.Attempt) dispatch.Answer {
+		p := newPool(t, &poolLog{}, pool.Config{
+			Keys: []pool.Key{{Name: "a", InFlight: 1}, {Name: "b", InFlight: 1}}, Queue: pool.QueueConfig{MaxAttempts: 3},
+			Send: func(_ context.Context, a pool.Attempt) pool.Answer {
 				time.Sleep(10 * time.Millisecond)
 				mu.Lock()
 				defer mu.Unlock()
 				o := answers[a.Request.ID][0]
 				answers[a.Request.ID] = answers[a.Request.ID][1:]
-				return dispatch.Answer{Outcome: o}
+				return pool.Answer{Outcome: o}
 			},
 		})
 		submit(t, p, "1", "2", "3")
-		if got, want := p.Stats(), (paceline.Stats{At: epoch, Waiting: 3}); got != want {
+		if got, want := p.Stats(), (observe.Stats{At: epoch, Waiting: 3}); got != want {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 		go func() { _ = p.Run(t.Context()) }()
 		synctest.Wait()
-		if got, want := p.Stats(), (paceline.Stats{At: epoch, Waiting: 1, InFlight: 2, Admitted: 2}); got != want {
+		if got, want := p.Stats(), (observe.Stats{At: epoch, Waiting: 1, InFlight: 2, Admitted: 2}); got != want {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 		time.Sleep(time.Minute)
 		p.Close()
 		got := p.Stats()
-		want := paceline.Stats{At: epoch.Add(time.Minute), Admitted: 7, Accepted: 2, Limited: 1, Failed: 1, Unknown: 2, Unsent: 1}
+		want := observe.Stats{At: epoch.Add(time.Minute), Admitted: 7, Accepted: 2, Limited: 1, Failed: 1, Unknown: 2, Unsent: 1}
 		want.Used = limit.Cost{limit.Requests: 2, limit.Tokens: 42}
 		if got != want {
 			t.Errorf("%+v, want %+v", got, want)
@@ -357,15 +376,15 @@ func TestPoolStats(t *testing.T) {
 }
 
 func TestPoolBadConfig(t *testing.T) {
-	send := func(context.Context, dispatch.Attempt) dispatch.Answer { return served }
-	keys := []dispatch.Key{{}}
-	for want, c := range map[string]paceline.PoolConfig{
+	send := func(context.Context, pool.Attempt) pool.Answer { return served }
+	keys := []pool.Key{{}}
+	for want, c := range map[string]pool.Config{
 		"paceline: Pool: Send is nil":              {Keys: keys},
 		"paceline: Pool: Timeout -1ns is negative": {Keys: keys, Send: send, Timeout: -1},
 		"paceline: Pool: InFlight -1 is negative":  {Keys: keys, Send: send, InFlight: -1},
 		"dispatch: Keys is empty":                  {Send: send},
 	} {
-		if _, err := paceline.NewPool(c); err == nil || err.Error() != want {
+		if _, err := pool.New(c); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
@@ -386,18 +405,18 @@ func FuzzPool(f *testing.F) {
 				return rng.IntN(n)
 			}
 			ended := 0
-			p, err := paceline.NewPool(paceline.PoolConfig{
-				Keys:    []dispatch.Key{{Limiter: limit.MustRolling(5, time.Second)}, {InFlight: 1, Nonce: &dispatch.NonceConfig{}}},
-				Queue:   queue.Config{MaxLen: 4, MaxAttempts: 3},
+			p, err := pool.New(pool.Config{
+				Keys:    []pool.Key{{Limiter: limit.MustRolling(5, time.Second)}, {InFlight: 1, Nonce: &pool.NonceConfig{}}},
+				Queue:   pool.QueueConfig{MaxLen: 4, MaxAttempts: 3},
 				Timeout: 200 * time.Millisecond,
-				Ended:   func(queue.Ended) { ended++ },
-				Send: func(ctx context.Context, _ dispatch.Attempt) dispatch.Answer {
+				Ended:   func(pool.Ended) { ended++ },
+				Send: func(ctx context.Context, _ pool.Attempt) pool.Answer {
 					time.Sleep(time.Duration(draw(50)) * time.Millisecond)
 					select {
 					case <-ctx.Done():
 					case <-time.After(time.Duration(draw(300)) * time.Millisecond):
 					}
-					return dispatch.Answer{Outcome: limit.Outcome{Result: limit.Result(draw(5))}}
+					return pool.Answer{Outcome: limit.Outcome{Result: limit.Result(draw(5))}}
 				},
 			})
 			if err != nil {
@@ -409,7 +428,7 @@ func FuzzPool(f *testing.F) {
 			accepted := 0
 			wg.Go(func() {
 				for range n {
-					r := queue.Request{Cost: limit.One}
+					r := pool.Request{Cost: limit.One}
 					if draw(3) == 0 {
 						r.TTL = time.Duration(draw(2000)) * time.Millisecond
 					}

@@ -1,4 +1,4 @@
-package paceline_test
+package pool_test
 
 import (
 	"context"
@@ -8,10 +8,8 @@ import (
 	"net/http/httptest"
 	"time"
 
-	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/pool/dispatch"
-	"github.com/paceline-go/paceline/pool/queue"
+	"github.com/paceline-go/paceline/pool"
 	"github.com/paceline-go/paceline/provider/classify"
 )
 
@@ -28,10 +26,10 @@ func ExamplePool_verdict() {
 	defer server.Close()
 
 	var policy classify.Policy
-	send := func(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
+	send := func(ctx context.Context, a pool.Attempt) pool.Answer {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/"+a.Request.ID, nil)
 		if err != nil {
-			return dispatch.Answer{Invalid: true, Reason: err.Error()}
+			return pool.Answer{Invalid: true, Reason: err.Error()}
 		}
 		began := time.Now()
 		resp, err := http.DefaultClient.Do(req)
@@ -44,20 +42,20 @@ func ExamplePool_verdict() {
 		return policy.Of(&try).Answer()
 	}
 
-	pool, err := paceline.NewPool(paceline.PoolConfig{
-		Keys:  []dispatch.Key{{Name: "one", Limiter: limit.MustRolling(20, time.Second)}},
+	p, err := pool.New(pool.Config{
+		Keys:  []pool.Key{{Name: "one", Limiter: limit.MustRolling(20, time.Second)}},
 		Send:  send,
-		Ended: func(e queue.Ended) { fmt.Printf("%s: %v after %d attempts\n", e.Request.ID, e.State, e.Attempts) },
+		Ended: func(e pool.Ended) { fmt.Printf("%s: %v after %d attempts\n", e.Request.ID, e.State, e.Attempts) },
 	})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	if err := pool.Submit(context.Background(), queue.Request{ID: "a", Cost: limit.One}); err != nil {
+	if err := p.Submit(context.Background(), pool.Request{ID: "a", Cost: limit.One}); err != nil {
 		fmt.Println(err)
 	}
-	pool.Close()
-	fmt.Println(pool.Run(context.Background()))
+	p.Close()
+	fmt.Println(p.Run(context.Background()))
 	// Output:
 	// a: done after 2 attempts
 	// <nil>

@@ -1,4 +1,4 @@
-package paceline_test
+package pool_test
 
 import (
 	"bytes"
@@ -15,19 +15,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/testkit/golden"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/pool/backoff"
-	"github.com/paceline-go/paceline/pool/dispatch"
-	"github.com/paceline-go/paceline/pool/queue"
+	"github.com/paceline-go/paceline/pool"
 )
 
 // plant is a Pool at work, one action at a time, as hall is a Junction. How an attempt ends, and when, its request and its number say alone.
 type plant struct {
 	rng   *rand.Rand
-	pool  *paceline.Pool
+	pool  *pool.Pool
 	began time.Time
 	log   bytes.Buffer
 	came  int
@@ -54,7 +51,7 @@ func (p *plant) isAway(away bool) {
 
 func (p *plant) say(format string, args ...any) { fmt.Fprintf(&p.said, format+"\n", args...) }
 
-func (p *plant) send(ctx context.Context, a dispatch.Attempt) (ans dispatch.Answer) {
+func (p *plant) send(ctx context.Context, a pool.Attempt) (ans pool.Answer) {
 	p.note("%s goes, the %d. time, by %d, %v, fresh %t", a.Request.ID, a.Number, a.Key, time.Since(p.began), p.pool.Fresh(&a))
 	var id uint64
 	fmt.Sscan(a.Request.ID, &id)
@@ -67,7 +64,7 @@ func (p *plant) send(ctx context.Context, a dispatch.Attempt) (ans dispatch.Answ
 	select {
 	case <-time.After(pass):
 	case <-ctx.Done():
-		return dispatch.Answer{Reason: "broken off"}
+		return pool.Answer{Reason: "broken off"}
 	}
 	p.mu.Lock()
 	away := p.away
@@ -101,25 +98,25 @@ func (p *plant) send(ctx context.Context, a dispatch.Attempt) (ans dispatch.Answ
 	return ans
 }
 
-func newPlant(seed uint64, c paceline.PoolConfig) *plant {
+func newPlant(seed uint64, c pool.Config) *plant {
 	p := &plant{rng: rand.New(rand.NewPCG(seed, 16)), began: time.Now(), sent: map[string]int{}}
-	c.Keys = []dispatch.Key{
+	c.Keys = []pool.Key{
 		{Name: "x", Limiter: limit.MustRolling(6, 3*time.Second)},
 		{Name: "y", Limiter: limit.NewAll(limit.Named("a minute", limit.MustRolling(30, time.Minute)), must(limit.NewRolling(limit.RollingConfig{Limit: 200, Window: 4 * time.Second, Unit: limit.Tokens})))},
 		{Name: "z", Limiter: must(limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 2})), Slow: true},
 	}
-	c.Send, c.Rand, c.Backoff = p.send, rand.New(rand.NewPCG(seed, 17)), backoff.Policy{Base: 100 * time.Millisecond, Jitter: -1}
-	c.Queue.Host = func(r *queue.Request) string { return r.Value.(string) }
+	c.Send, c.Rand, c.Backoff = p.send, rand.New(rand.NewPCG(seed, 17)), pool.Backoff{Base: 100 * time.Millisecond, Jitter: -1}
+	c.Queue.Host = func(r *pool.Request) string { return r.Value.(string) }
 	c.Log = slog.New(slog.NewTextHandler(&p.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	c.Ended = func(e queue.Ended) { p.note("%s ended: %v, %d, %s", e.Request.ID, e.State, e.Attempts, e.Reason) }
+	c.Ended = func(e pool.Ended) { p.note("%s ended: %v, %d, %s", e.Request.ID, e.State, e.Attempts, e.Reason) }
 	c.Learned = func(key int, all []limit.Lesson) { p.note("%d learned %v", key, all) }
-	p.pool = must(paceline.NewPool(c))
+	p.pool = must(pool.New(c))
 	return p
 }
 
 func (p *plant) submit(ctx context.Context) {
 	p.came++
-	r := queue.Request{ID: fmt.Sprint(p.came), Value: []string{"a", "b"}[p.rng.IntN(2)], Priority: p.rng.IntN(2), Cost: limit.Cost{limit.Requests: 1, limit.Tokens: int64(p.rng.IntN(80))}}
+	r := pool.Request{ID: fmt.Sprint(p.came), Value: []string{"a", "b"}[p.rng.IntN(2)], Priority: p.rng.IntN(2), Cost: limit.Cost{limit.Requests: 1, limit.Tokens: int64(p.rng.IntN(80))}}
 	switch p.rng.IntN(10) {
 	case 0:
 		r.TTL = time.Duration(p.rng.IntN(9))*time.Second + time.Duration(p.came*331)
@@ -142,15 +139,15 @@ func (p *plant) change() {
 	case 0, 1:
 		p.isAway(!p.away) // nobody else sets it
 	case 2:
-		p.pool.Update(func(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) {
+		p.pool.Update(func(now mono.Time, q *pool.Queue, d *pool.Dispatcher) {
 			if all := q.Waiting(); len(all) > 0 {
 				p.say("killed: %v", q.Kill(now, all[p.rng.IntN(len(all))], "by hand").State)
 			}
 		})
 	case 3:
-		p.pool.Update(func(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) { d.Lift(now, p.rng.IntN(3)) })
+		p.pool.Update(func(now mono.Time, q *pool.Queue, d *pool.Dispatcher) { d.Lift(now, p.rng.IntN(3)) })
 	default:
-		p.pool.Update(func(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) { d.Resume(1) })
+		p.pool.Update(func(now mono.Time, q *pool.Queue, d *pool.Dispatcher) { d.Resume(1) })
 	}
 }
 
@@ -176,15 +173,15 @@ func TestWhatAPoolSays(t *testing.T) {
 	var b strings.Builder
 	for _, c := range []struct {
 		name   string
-		config paceline.PoolConfig
+		config pool.Config
 		end    func(p *plant, cancel func())
 	}{
-		{"closed", paceline.PoolConfig{}, func(p *plant, _ func()) { p.pool.Close() }},
-		{"with bounds, drained", paceline.PoolConfig{InFlight: 4, Timeout: 700 * time.Millisecond, Queue: queue.Config{MaxLen: 6}}, func(p *plant, _ func()) { p.pool.Drain() }},
-		{"cancelled", paceline.PoolConfig{Queue: queue.Config{MaxLen: 10, MaxAttempts: 3}}, func(_ *plant, cancel func()) { cancel() }},
-		{"given up", paceline.PoolConfig{MaxOutage: 20 * time.Second}, func(p *plant, _ func()) {
+		{"closed", pool.Config{}, func(p *plant, _ func()) { p.pool.Close() }},
+		{"with bounds, drained", pool.Config{InFlight: 4, Timeout: 700 * time.Millisecond, Queue: pool.QueueConfig{MaxLen: 6}}, func(p *plant, _ func()) { p.pool.Drain() }},
+		{"cancelled", pool.Config{Queue: pool.QueueConfig{MaxLen: 10, MaxAttempts: 3}}, func(_ *plant, cancel func()) { cancel() }},
+		{"given up", pool.Config{MaxOutage: 20 * time.Second}, func(p *plant, _ func()) {
 			p.isAway(true)
-			p.pool.TrySubmit(queue.Request{ID: "last", Value: "b"})
+			p.pool.TrySubmit(pool.Request{ID: "last", Value: "b"})
 		}},
 	} {
 		fmt.Fprintf(&b, "\n%s\n", c.name)
@@ -218,7 +215,7 @@ func TestWhatAPoolSays(t *testing.T) {
 			c.end(p, cancel)
 			err := <-ran
 			p.look()
-			n, outage := p.pool.Counts(), errors.Is(err, paceline.ErrOutage)
+			n, outage := p.pool.Counts(), errors.Is(err, pool.ErrOutage)
 			fmt.Fprintf(&b, "  ended at %v, error %t, outage %t: %d done, %d wait, %d dead; all it says: %s\n", time.Since(p.began), err != nil, outage, n.Done, n.Waiting, n.Dead,
 				golden.Sum(p.said.String()))
 			time.Sleep(time.Hour)

@@ -1,6 +1,7 @@
 package paceline
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"time"
@@ -105,4 +106,76 @@ func (a *Lane) logFor(on *scheduler.Limit) *slog.Logger {
 		return log
 	}
 	return a.log
+}
+
+const (
+	// logged is the longest wait that is not logged.
+	logged = 5 * time.Millisecond
+	// sameHead is for how long after a line of the log there is no other about the same head, unless its instant moves by more.
+	sameHead = time.Second
+)
+
+// notedRound is a round that was noted to be logged. Waiters are used again, so one is told apart by when it asked, too.
+type notedRound struct {
+	first *waiter
+	asked mono.Time
+	at    mono.Time
+	until mono.Time
+}
+
+// notice is a line of the log.
+type notice struct {
+	lane      *Lane
+	log       *slog.Logger
+	limit     string
+	waiting   int
+	unsettled unsettled // if not zero, what it is about
+	next      time.Duration
+	round     uint64
+}
+
+func (n *notice) tell(ctx context.Context) {
+	limit, waiting := slog.String("limit", n.limit), slog.Int("waiting", n.waiting)
+	if u := n.unsettled; u.permits > 0 {
+		n.log.LogAttrs(ctx, slog.LevelWarn, fmt.Sprintf("%s: %d waiting, %v", n.limit, n.waiting, u), limit, waiting,
+			slog.Int("unsettled", u.permits), slog.Duration("oldest", u.oldest))
+	} else if n.log.Enabled(ctx, slog.LevelInfo) {
+		n.log.LogAttrs(ctx, slog.LevelInfo, n.String(), limit, waiting, slog.Duration("next", n.next), slog.Uint64("round", n.round))
+	}
+}
+
+func (n *notice) String() string {
+	if n.next < time.Second {
+		return fmt.Sprintf("%s: %d waiting, next in %d ms", n.limit, n.waiting, n.next.Milliseconds())
+	}
+	return fmt.Sprintf("%s: %d waiting, next in %.1f s", n.limit, n.waiting, n.next.Seconds())
+}
+
+// noteLocked has a notice logged, in place of one of the same lane.
+func (j *Junction) noteLocked(n notice) {
+	for i := range j.notices {
+		if j.notices[i].lane == n.lane {
+			j.notices[i] = n
+			return
+		}
+	}
+	j.notices = append(j.notices, n)
+}
+
+// unlock lets go of the lock, and then logs what was noted under it.
+func (j *Junction) unlock() {
+	if len(j.notices) == 0 {
+		j.mu.Unlock()
+		return
+	}
+	all := j.notices
+	j.notices = nil
+	for i := range all { // since it was noted some may have been refused, or gone ahead
+		all[i].waiting = all[i].lane.lane.Len()
+	}
+	j.mu.Unlock()
+	ctx := context.Background()
+	for i := range all {
+		all[i].tell(ctx)
+	}
 }

@@ -1,4 +1,4 @@
-package paceline_test
+package pool_test
 
 import (
 	"context"
@@ -9,11 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/pool/dispatch"
-	"github.com/paceline-go/paceline/pool/queue"
+	"github.com/paceline-go/paceline/pool"
 )
 
 // Two that wait for one instant, of which the first goes away before the second comes: in between the timer is stopped, and
@@ -21,13 +19,13 @@ import (
 func TestPoolWaitsAgainForTheSameInstant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l poolLog
-		p := newPool(t, &l, paceline.PoolConfig{})
+		p := newPool(t, &l, pool.Config{})
 		done := make(chan error, 1)
 		go func() { done <- p.Run(context.Background()) }()
 		submit(t, p, "a")
 		time.Sleep(100 * time.Millisecond)
 		submit(t, p, "b") // both for 1.0112 s
-		p.Update(func(now mono.Time, q *queue.Queue, _ *dispatch.Dispatcher) {
+		p.Update(func(now mono.Time, q *pool.Queue, _ *pool.Dispatcher) {
 			if b, _, ok := q.Lookup("b"); !ok || !q.Cancel(now, b) {
 				t.Error("b does not wait")
 			}
@@ -46,7 +44,7 @@ func TestPoolWaitsAgainForTheSameInstant(t *testing.T) {
 			<-done
 		}
 		wantLines(t, "sends", l.sends, "0s a/1", "1.0112s c/1")
-		wantCounts(t, p, queue.Counts{Submitted: 3, Done: 2, Cancelled: 1})
+		wantCounts(t, p, pool.Counts{Submitted: 3, Done: 2, Cancelled: 1})
 	})
 }
 
@@ -54,17 +52,17 @@ func TestPoolWaitsAgainForTheSameInstant(t *testing.T) {
 func TestPoolWakesOnlyForTheHead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l poolLog
-		p := newPool(t, &l, paceline.PoolConfig{})
+		p := newPool(t, &l, pool.Config{})
 		var wg sync.WaitGroup
 		wg.Go(func() { _ = p.Run(context.Background()) })
 		submit(t, p, "a", "b")
 		time.Sleep(500 * time.Millisecond)
-		p.Update(func(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) { d.Hold(now, 0, now.Add(5*time.Second)) })
+		p.Update(func(now mono.Time, q *pool.Queue, d *pool.Dispatcher) { d.Hold(now, 0, now.Add(5*time.Second)) })
 		time.Sleep(2 * time.Second)
 		if n := p.WakeUps(); n != 0 {
 			t.Errorf("%d wake-ups for a request that is held back", n)
 		}
-		p.Update(func(now mono.Time, q *queue.Queue, _ *dispatch.Dispatcher) {
+		p.Update(func(now mono.Time, q *pool.Queue, _ *pool.Dispatcher) {
 			ticket, _, _ := q.Lookup("b")
 			q.Cancel(now, ticket)
 		})
@@ -98,12 +96,12 @@ func (s *slowly) Admit(now mono.Time, cost limit.Cost) limit.Lease {
 func TestPoolAsksOfTheTimeThatItIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slowly{Limiter: limit.MustRolling(10, time.Hour)}
-		p := must(paceline.NewPool(paceline.PoolConfig{
-			Keys: []dispatch.Key{{Limiter: s}},
+		p := must(pool.New(pool.Config{
+			Keys: []pool.Key{{Limiter: s}},
 			// While the clock of a bubble is to go on nobody may want the Pool's lock: attempts last until the end.
-			Send: func(ctx context.Context, _ dispatch.Attempt) dispatch.Answer { <-ctx.Done(); return dispatch.Answer{} },
+			Send: func(ctx context.Context, _ pool.Attempt) pool.Answer { <-ctx.Done(); return pool.Answer{} },
 		}))
-		s.epoch = paceline.Epoch(p)
+		s.epoch = pool.Epoch(p)
 		for i := range 3 {
 			submit(t, p, fmt.Sprint(i))
 		}
@@ -121,7 +119,7 @@ func TestPoolAsksOfTheTimeThatItIs(t *testing.T) {
 // A Pool in which nothing waits is not woken, however long that is.
 func TestPoolThatIsIdleSleeps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPool(t, &poolLog{}, paceline.PoolConfig{})
+		p := newPool(t, &poolLog{}, pool.Config{})
 		done := make(chan error, 1)
 		go func() { done <- p.Run(context.Background()) }()
 		time.Sleep(24 * time.Hour)

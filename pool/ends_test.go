@@ -1,4 +1,4 @@
-package paceline_test
+package pool_test
 
 import (
 	"context"
@@ -12,11 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/pool/dispatch"
-	"github.com/paceline-go/paceline/pool/queue"
+	"github.com/paceline-go/paceline/pool"
 )
 
 // A slow Ended holds Submit back: what is untold stays within a thousand or so, and all are told in the end.
@@ -25,13 +23,13 @@ func TestPoolSlowEndedHoldsSubmitBack(t *testing.T) {
 		const all = 5000
 		told, most := 0, 0
 		var submitted atomic.Int64
-		p, err := paceline.NewPool(paceline.PoolConfig{
-			Keys: []dispatch.Key{{}}, InFlight: 10,
-			Send: func(context.Context, dispatch.Attempt) dispatch.Answer {
+		p, err := pool.New(pool.Config{
+			Keys: []pool.Key{{}}, InFlight: 10,
+			Send: func(context.Context, pool.Attempt) pool.Answer {
 				time.Sleep(10 * time.Microsecond)
 				return served
 			},
-			Ended: func(queue.Ended) {
+			Ended: func(pool.Ended) {
 				time.Sleep(ms)
 				told++
 				most = max(most, int(submitted.Load())-told)
@@ -42,7 +40,7 @@ func TestPoolSlowEndedHoldsSubmitBack(t *testing.T) {
 		}
 		go func() {
 			for range all {
-				if err := p.Submit(bg, queue.Request{}); err != nil {
+				if err := p.Submit(bg, pool.Request{}); err != nil {
 					t.Error(err)
 				}
 				submitted.Add(1)
@@ -67,27 +65,27 @@ func TestPoolSlowEndedHoldsSubmitBack(t *testing.T) {
 func TestPoolThatCaughtUpIsNotHeldBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := 0
-		p, err := paceline.NewPool(paceline.PoolConfig{
-			Keys: []dispatch.Key{{}}, InFlight: 10,
-			Send: func(context.Context, dispatch.Attempt) dispatch.Answer {
+		p, err := pool.New(pool.Config{
+			Keys: []pool.Key{{}}, InFlight: 10,
+			Send: func(context.Context, pool.Attempt) pool.Answer {
 				time.Sleep(10 * time.Microsecond)
 				return served
 			},
-			Ended: func(queue.Ended) { time.Sleep(ms); told++ },
+			Ended: func(pool.Ended) { time.Sleep(ms); told++ },
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		go func() {
 			for range 2000 {
-				if err := p.Submit(bg, queue.Request{}); err != nil {
+				if err := p.Submit(bg, pool.Request{}); err != nil {
 					t.Error(err)
 				}
 				time.Sleep(2 * time.Microsecond)
 			}
 			time.Sleep(time.Minute)
 			for n := range 5000 {
-				if err := p.TrySubmit(queue.Request{}); err != nil {
+				if err := p.TrySubmit(pool.Request{}); err != nil {
 					t.Errorf("at %d: %v", n, err)
 					break
 				}
@@ -103,20 +101,20 @@ func TestPoolThatCaughtUpIsNotHeldBack(t *testing.T) {
 // Its context ends: what has ended by then is told, which is no more than a thousand.
 func TestPoolSlowEndedDoesNotOutliveRunForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, err := paceline.NewPool(paceline.PoolConfig{
-			Keys: []dispatch.Key{{}}, InFlight: 10,
-			Send: func(context.Context, dispatch.Attempt) dispatch.Answer {
+		p, err := pool.New(pool.Config{
+			Keys: []pool.Key{{}}, InFlight: 10,
+			Send: func(context.Context, pool.Attempt) pool.Answer {
 				time.Sleep(10 * time.Microsecond)
 				return served
 			},
-			Ended: func(queue.Ended) { time.Sleep(ms) },
+			Ended: func(pool.Ended) { time.Sleep(ms) },
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(bg)
 		go func() {
-			for p.Submit(ctx, queue.Request{}) == nil {
+			for p.Submit(ctx, pool.Request{}) == nil {
 				time.Sleep(2 * time.Microsecond)
 			}
 		}()
@@ -136,16 +134,16 @@ func TestPoolSlowEndedHoldsSendingBack(t *testing.T) {
 			const all, atOnce = 20_000, 10
 			sent, told, most := 0, 0, 0
 			var mu sync.Mutex
-			p, err := paceline.NewPool(paceline.PoolConfig{
-				Keys: []dispatch.Key{{}}, InFlight: atOnce,
-				Send: func(context.Context, dispatch.Attempt) dispatch.Answer {
+			p, err := pool.New(pool.Config{
+				Keys: []pool.Key{{}}, InFlight: atOnce,
+				Send: func(context.Context, pool.Attempt) pool.Answer {
 					mu.Lock()
 					defer mu.Unlock()
 					sent++
 					most = max(most, sent-told)
 					return served
 				},
-				Ended: func(queue.Ended) {
+				Ended: func(pool.Ended) {
 					time.Sleep(ms)
 					mu.Lock()
 					defer mu.Unlock()
@@ -156,7 +154,7 @@ func TestPoolSlowEndedHoldsSendingBack(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range all {
-				if err := p.Submit(bg, queue.Request{}); err != nil {
+				if err := p.Submit(bg, pool.Request{}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -186,24 +184,24 @@ func TestPoolExpiryHoldsUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sent []time.Duration
 		start := time.Now()
-		p, err := paceline.NewPool(paceline.PoolConfig{
-			Keys: []dispatch.Key{{Limiter: limit.MustRolling(1, 100*ms)}},
-			Send: func(context.Context, dispatch.Attempt) dispatch.Answer {
+		p, err := pool.New(pool.Config{
+			Keys: []pool.Key{{Limiter: limit.MustRolling(1, 100*ms)}},
+			Send: func(context.Context, pool.Attempt) pool.Answer {
 				sent = append(sent, time.Since(start).Truncate(100*ms))
 				return served
 			},
-			Ended: func(queue.Ended) { time.Sleep(ms) },
+			Ended: func(pool.Ended) { time.Sleep(ms) },
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for range 5000 {
-			if err := p.Submit(bg, queue.Request{TTL: ms}); err != nil {
+			if err := p.Submit(bg, pool.Request{TTL: ms}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		for range 2 {
-			if err := p.Submit(bg, queue.Request{}); err != nil {
+			if err := p.Submit(bg, pool.Request{}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -219,14 +217,14 @@ func TestPoolExpiryHoldsUpNobody(t *testing.T) {
 func TestPoolSlowEndedGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		follows := 0
-		var p *paceline.Pool
-		p, err := paceline.NewPool(paceline.PoolConfig{
-			Keys: []dispatch.Key{{}},
-			Send: func(context.Context, dispatch.Attempt) dispatch.Answer { return served },
-			Ended: func(e queue.Ended) {
+		var p *pool.Pool
+		p, err := pool.New(pool.Config{
+			Keys: []pool.Key{{}},
+			Send: func(context.Context, pool.Attempt) pool.Answer { return served },
+			Ended: func(e pool.Ended) {
 				time.Sleep(ms)
 				if e.Request.Value == nil {
-					if err := p.TrySubmit(queue.Request{Value: "follows"}); err != nil {
+					if err := p.TrySubmit(pool.Request{Value: "follows"}); err != nil {
 						t.Error(err)
 					}
 					return
@@ -241,7 +239,7 @@ func TestPoolSlowEndedGoesOn(t *testing.T) {
 		for range 3 {
 			wg.Go(func() {
 				for range 1500 {
-					if err := p.Submit(bg, queue.Request{}); err != nil {
+					if err := p.Submit(bg, pool.Request{}); err != nil {
 						t.Error(err)
 					}
 				}
@@ -260,11 +258,11 @@ func TestPoolSlowEndedGoesOn(t *testing.T) {
 func TestPoolTellsOfAKill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l poolLog
-		p := newPool(t, &l, paceline.PoolConfig{})
+		p := newPool(t, &l, pool.Config{})
 		submit(t, p, "first", "waits", "last")
 		p.Close()
 		time.AfterFunc(5*ms, func() { // "first" is in flight for 10 ms
-			p.Update(func(now mono.Time, q *queue.Queue, _ *dispatch.Dispatcher) {
+			p.Update(func(now mono.Time, q *pool.Queue, _ *pool.Dispatcher) {
 				for _, id := range []string{"waits", "first"} {
 					ticket, _, _ := q.Lookup(id)
 					q.Kill(now, ticket, "not wanted")
@@ -275,7 +273,7 @@ func TestPoolTellsOfAKill(t *testing.T) {
 			t.Error(err)
 		}
 		wantLines(t, "ends", l.ends, "waits dead", "first dead", "last done")
-		wantCounts(t, p, queue.Counts{Submitted: 3, Done: 1, Dead: 2})
+		wantCounts(t, p, pool.Counts{Submitted: 3, Done: 1, Dead: 2})
 		if s := p.Stats(); s.Admitted != 2 || s.Accepted != 2 {
 			t.Errorf("%+v: the key has had two answers", s)
 		}
@@ -286,16 +284,16 @@ func TestPoolTellsOfAKill(t *testing.T) {
 func TestPoolTTLRunsFromSubmit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l poolLog
-		p := newPool(t, &l, paceline.PoolConfig{Queue: queue.Config{MaxLen: 1}})
+		p := newPool(t, &l, pool.Config{Queue: pool.QueueConfig{MaxLen: 1}})
 		go func() {
 			submit(t, p, "a", "b")
 			// One a second. "c" has room at 1.01 s, and goes at 2.02 s; "d" has room then, and is too late since 1.5 s.
 			for id, ttl := range map[string]time.Duration{"c": 2100 * ms} {
-				if err := p.Submit(bg, queue.Request{ID: id, TTL: ttl}); err != nil {
+				if err := p.Submit(bg, pool.Request{ID: id, TTL: ttl}); err != nil {
 					t.Error(err)
 				}
 			}
-			if err := p.Submit(bg, queue.Request{ID: "d", TTL: 500 * ms}); err != nil {
+			if err := p.Submit(bg, pool.Request{ID: "d", TTL: 500 * ms}); err != nil {
 				t.Error(err)
 			}
 			p.Close()
@@ -312,16 +310,16 @@ func TestPoolSendThatPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		boom := errors.New("boom")
 		var ends []string
-		p, err := paceline.NewPool(paceline.PoolConfig{
-			Keys: []dispatch.Key{{}}, InFlight: 2, Queue: queue.Config{MaxAttempts: 1},
-			Send: func(_ context.Context, a dispatch.Attempt) dispatch.Answer {
+		p, err := pool.New(pool.Config{
+			Keys: []pool.Key{{}}, InFlight: 2, Queue: pool.QueueConfig{MaxAttempts: 1},
+			Send: func(_ context.Context, a pool.Attempt) pool.Answer {
 				if a.Request.ID == "bad" {
 					panic(boom)
 				}
 				time.Sleep(time.Second)
 				return served
 			},
-			Ended: func(e queue.Ended) { ends = append(ends, fmt.Sprint(e.Request.ID, " ", e.State)) },
+			Ended: func(e pool.Ended) { ends = append(ends, fmt.Sprint(e.Request.ID, " ", e.State)) },
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -330,7 +328,7 @@ func TestPoolSendThatPanics(t *testing.T) {
 		p.Close()
 		func() {
 			defer func() {
-				e, ok := recover().(*paceline.SendPanic)
+				e, ok := recover().(*pool.SendPanic)
 				if !ok || !errors.Is(e, boom) || e.Request.ID != "bad" || len(e.Stack) == 0 {
 					t.Errorf("Run panicked with %v", e)
 				}
@@ -338,7 +336,7 @@ func TestPoolSendThatPanics(t *testing.T) {
 			t.Error("Run returned", p.Run(bg))
 		}()
 		wantLines(t, "ends", ends, "bad dead", "slow done")
-		wantCounts(t, p, queue.Counts{Submitted: 3, Waiting: 1, Dead: 1, Done: 1})
+		wantCounts(t, p, pool.Counts{Submitted: 3, Waiting: 1, Dead: 1, Done: 1})
 		if s := p.Stats(); s.Unknown != 1 || s.InFlight != 0 {
 			t.Errorf("%+v", s)
 		}
@@ -357,10 +355,10 @@ func TestPoolTellsWhatItLearned(t *testing.T) {
 					t.Errorf("not recalled: %+v", l)
 				}
 			}
-			var p *paceline.Pool
-			p, err := paceline.NewPool(paceline.PoolConfig{
-				Keys: []dispatch.Key{{Name: "a"}, {Name: "b", Limiter: f}}, InFlight: 1,
-				Send: func(_ context.Context, a dispatch.Attempt) dispatch.Answer {
+			var p *pool.Pool
+			p, err := pool.New(pool.Config{
+				Keys: []pool.Key{{Name: "a"}, {Name: "b", Limiter: f}}, InFlight: 1,
+				Send: func(_ context.Context, a pool.Attempt) pool.Answer {
 					if time.Since(began) > time.Second {
 						began, n = time.Now(), 0
 					}
@@ -368,7 +366,7 @@ func TestPoolTellsWhatItLearned(t *testing.T) {
 						return served
 					}
 					refused++
-					return dispatch.Answer{Outcome: limit.Outcome{Result: limit.Limited}}
+					return pool.Answer{Outcome: limit.Outcome{Result: limit.Limited}}
 				},
 				Learned: func(key int, all []limit.Lesson) {
 					if lessons = all; key != 1 || p.Keys()[1].Name != "b" {
@@ -379,9 +377,9 @@ func TestPoolTellsWhatItLearned(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p.Update(func(_ mono.Time, _ *queue.Queue, d *dispatch.Dispatcher) { d.Ban(0, "for this test") })
+			p.Update(func(_ mono.Time, _ *pool.Queue, d *pool.Dispatcher) { d.Ban(0, "for this test") })
 			for i := range 200 {
-				if err := p.TrySubmit(queue.Request{ID: fmt.Sprint(i), Cost: limit.One}); err != nil {
+				if err := p.TrySubmit(pool.Request{ID: fmt.Sprint(i), Cost: limit.One}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -409,10 +407,10 @@ func TestPoolTellsSeveralAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ends, want []string
 		calls, alone := 0, 0
-		p, err := paceline.NewPool(paceline.PoolConfig{
-			Keys: []dispatch.Key{{}}, InFlight: 1, Send: func(context.Context, dispatch.Attempt) dispatch.Answer { return served },
-			Ended: func(queue.Ended) { alone++ },
-			EndedAll: func(all []queue.Ended) {
+		p, err := pool.New(pool.Config{
+			Keys: []pool.Key{{}}, InFlight: 1, Send: func(context.Context, pool.Attempt) pool.Answer { return served },
+			Ended: func(pool.Ended) { alone++ },
+			EndedAll: func(all []pool.Ended) {
 				for _, e := range all {
 					ends = append(ends, e.Request.ID)
 				}
@@ -443,14 +441,14 @@ func TestPoolTellsSeveralAtOnce(t *testing.T) {
 func TestPoolEndedMaySubmit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ends []string
-		var p *paceline.Pool
-		p, err := paceline.NewPool(paceline.PoolConfig{
-			Keys: []dispatch.Key{{}},
-			Send: func(context.Context, dispatch.Attempt) dispatch.Answer { return served },
-			Ended: func(e queue.Ended) {
+		var p *pool.Pool
+		p, err := pool.New(pool.Config{
+			Keys: []pool.Key{{}},
+			Send: func(context.Context, pool.Attempt) pool.Answer { return served },
+			Ended: func(e pool.Ended) {
 				ends = append(ends, e.Request.ID)
 				if len(ends) < 5 {
-					if err := p.TrySubmit(queue.Request{ID: fmt.Sprint(len(ends))}); err != nil {
+					if err := p.TrySubmit(pool.Request{ID: fmt.Sprint(len(ends))}); err != nil {
 						t.Error(err)
 					}
 				} else {
@@ -472,13 +470,13 @@ func TestPoolEndedMaySubmit(t *testing.T) {
 func TestPoolEndedIsCalledOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls, inside := 0, false
-		p, err := paceline.NewPool(paceline.PoolConfig{
-			Keys: []dispatch.Key{{}},
-			Send: func(_ context.Context, a dispatch.Attempt) dispatch.Answer {
+		p, err := pool.New(pool.Config{
+			Keys: []pool.Key{{}},
+			Send: func(_ context.Context, a pool.Attempt) pool.Answer {
 				time.Sleep(time.Duration(a.Request.Priority) * time.Millisecond)
 				return served
 			},
-			Ended: func(queue.Ended) {
+			Ended: func(pool.Ended) {
 				if inside {
 					t.Error("called while it was called")
 				}
@@ -492,7 +490,7 @@ func TestPoolEndedIsCalledOneAtATime(t *testing.T) {
 			t.Fatal(err)
 		}
 		for n := range 5 {
-			if err := p.Submit(context.Background(), queue.Request{Priority: n}); err != nil {
+			if err := p.Submit(context.Background(), pool.Request{Priority: n}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -507,23 +505,23 @@ func TestPoolEndedIsCalledOneAtATime(t *testing.T) {
 func TestPoolEndedMayRequeue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l poolLog
-		var p *paceline.Pool
+		var p *pool.Pool
 		sends := 0
 		var attempt context.Context
-		p, err := paceline.NewPool(paceline.PoolConfig{
-			Keys: []dispatch.Key{{}}, Timeout: time.Hour,
-			Send: func(ctx context.Context, _ dispatch.Attempt) dispatch.Answer {
+		p, err := pool.New(pool.Config{
+			Keys: []pool.Key{{}}, Timeout: time.Hour,
+			Send: func(ctx context.Context, _ pool.Attempt) pool.Answer {
 				attempt = ctx
 				if sends++; sends == 1 {
-					return dispatch.Answer{Invalid: true}
+					return pool.Answer{Invalid: true}
 				}
 				return served
 			},
-			Ended: func(e queue.Ended) {
+			Ended: func(e pool.Ended) {
 				l.ended(e)
-				if e.State == queue.Dead {
+				if e.State == pool.Dead {
 					time.Sleep(time.Second)
-					p.Update(func(now mono.Time, q *queue.Queue, _ *dispatch.Dispatcher) {
+					p.Update(func(now mono.Time, q *pool.Queue, _ *pool.Dispatcher) {
 						if err := q.Requeue(now, e.Ticket); err != nil {
 							t.Error(err)
 						}
@@ -553,15 +551,15 @@ func TestPoolEndsOnce(t *testing.T) {
 	for range 300 {
 		var returned atomic.Bool
 		var after atomic.Int32
-		p, err := paceline.NewPool(paceline.PoolConfig{
-			Keys: []dispatch.Key{{Name: "k"}},
-			Send: func(context.Context, dispatch.Attempt) dispatch.Answer {
+		p, err := pool.New(pool.Config{
+			Keys: []pool.Key{{Name: "k"}},
+			Send: func(context.Context, pool.Attempt) pool.Answer {
 				if returned.Load() {
 					after.Add(1)
 				}
-				return dispatch.Answer{Banned: true}
+				return pool.Answer{Banned: true}
 			},
-			Ended: func(queue.Ended) {
+			Ended: func(pool.Ended) {
 				if returned.Load() {
 					after.Add(1)
 				}
@@ -588,14 +586,14 @@ func TestPoolEndsOnce(t *testing.T) {
 		}
 		resumes := 0
 		meddle(func() {
-			p.Update(func(_ mono.Time, _ *queue.Queue, d *dispatch.Dispatcher) {
+			p.Update(func(_ mono.Time, _ *pool.Queue, d *pool.Dispatcher) {
 				if resumes++; resumes < 50 && d.Exhausted() != nil {
 					d.Resume(0)
 				}
 			})
 		})
-		meddle(func() { _ = p.TrySubmit(queue.Request{TTL: -1}) })
-		if err := p.Run(context.Background()); !errors.Is(err, dispatch.ErrExhausted) {
+		meddle(func() { _ = p.TrySubmit(pool.Request{TTL: -1}) })
+		if err := p.Run(context.Background()); !errors.Is(err, pool.ErrExhausted) {
 			t.Fatal(err)
 		}
 		returned.Store(true)

@@ -1,4 +1,4 @@
-package paceline_test
+package pool_test
 
 import (
 	"context"
@@ -11,16 +11,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/pool/dispatch"
-	"github.com/paceline-go/paceline/pool/queue"
+	"github.com/paceline-go/paceline/pool"
 )
 
 func TestPoolBackpressureIsFirstComeFirstServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l poolLog
-		p := newPool(t, &l, paceline.PoolConfig{Queue: queue.Config{MaxLen: 1}})
+		p := newPool(t, &l, pool.Config{Queue: pool.QueueConfig{MaxLen: 1}})
 		var running sync.WaitGroup
 		running.Go(func() {
 			if err := p.Run(context.Background()); err != nil {
@@ -29,7 +27,7 @@ func TestPoolBackpressureIsFirstComeFirstServed(t *testing.T) {
 		})
 		synctest.Wait()
 		submit(t, p, "a", "b") // one in flight, one waiting
-		if err := p.TrySubmit(queue.Request{ID: "x"}); !errors.Is(err, queue.ErrFull) {
+		if err := p.TrySubmit(pool.Request{ID: "x"}); !errors.Is(err, pool.ErrFull) {
 			t.Errorf("TrySubmit to a full queue: %v", err)
 		}
 		var in []string
@@ -44,7 +42,7 @@ func TestPoolBackpressureIsFirstComeFirstServed(t *testing.T) {
 			synctest.Wait()
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		if err := p.Submit(ctx, queue.Request{ID: "impatient"}); err != context.DeadlineExceeded {
+		if err := p.Submit(ctx, pool.Request{ID: "impatient"}); err != context.DeadlineExceeded {
 			t.Errorf("who gave up got %v", err)
 		}
 		cancel()
@@ -59,7 +57,7 @@ func TestPoolBackpressureIsFirstComeFirstServed(t *testing.T) {
 func TestPoolInFlightBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l poolLog
-		p := newPool(t, &l, paceline.PoolConfig{InFlight: 2, Keys: []dispatch.Key{{}}})
+		p := newPool(t, &l, pool.Config{InFlight: 2, Keys: []pool.Key{{}}})
 		submit(t, p, "a", "b", "c", "d", "e")
 		p.Close()
 		if err := p.Run(context.Background()); err != nil {
@@ -75,16 +73,16 @@ func TestPoolInFlightBound(t *testing.T) {
 func TestPoolLetsNobodyOvertakeWhoWaitsForRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l poolLog
-		p := newPool(t, &l, paceline.PoolConfig{Queue: queue.Config{MaxLen: 1}})
+		p := newPool(t, &l, pool.Config{Queue: pool.QueueConfig{MaxLen: 1}})
 		submit(t, p, "a")
 		var wg sync.WaitGroup
 		wg.Go(func() { submit(t, p, "first") })
 		synctest.Wait()
-		p.Update(func(now mono.Time, q *queue.Queue, _ *dispatch.Dispatcher) {
+		p.Update(func(now mono.Time, q *pool.Queue, _ *pool.Dispatcher) {
 			ticket, _, _ := q.Lookup("a")
 			q.Cancel(now, ticket)
 		})
-		if err := p.TrySubmit(queue.Request{ID: "overtaker"}); !errors.Is(err, queue.ErrFull) {
+		if err := p.TrySubmit(pool.Request{ID: "overtaker"}); !errors.Is(err, pool.ErrFull) {
 			t.Errorf("TrySubmit past one who waits: %v", err)
 		}
 		time.AfterFunc(time.Second, p.Close)
@@ -100,11 +98,11 @@ func TestPoolLetsNobodyOvertakeWhoWaitsForRoom(t *testing.T) {
 func TestPoolAtItsBoundNoticesDeadlinesAndRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := poolLog{asleep: time.Hour}
-		p := newPool(t, &l, paceline.PoolConfig{InFlight: 1, Keys: []dispatch.Key{{}}, Queue: queue.Config{MaxLen: 1}})
+		p := newPool(t, &l, pool.Config{InFlight: 1, Keys: []pool.Key{{}}, Queue: pool.QueueConfig{MaxLen: 1}})
 		var wg sync.WaitGroup
 		wg.Go(func() { _ = p.Run(context.Background()) })
 		submit(t, p, "a")
-		if err := p.Submit(context.Background(), queue.Request{ID: "b", TTL: time.Second}); err != nil {
+		if err := p.Submit(context.Background(), pool.Request{ID: "b", TTL: time.Second}); err != nil {
 			t.Fatal(err)
 		}
 		submit(t, p, "c") // waits for the room that b leaves
@@ -115,12 +113,12 @@ func TestPoolAtItsBoundNoticesDeadlinesAndRoom(t *testing.T) {
 		wantLines(t, "ends", l.ends, "b expired")
 		wg.Go(func() { submit(t, p, "d") })
 		synctest.Wait()
-		p.Update(func(now mono.Time, q *queue.Queue, _ *dispatch.Dispatcher) {
+		p.Update(func(now mono.Time, q *pool.Queue, _ *pool.Dispatcher) {
 			ticket, _, _ := q.Lookup("c")
 			q.Cancel(now, ticket)
 		})
 		synctest.Wait()
-		wantCounts(t, p, queue.Counts{Submitted: 4, InFlight: 1, Waiting: 1, Expired: 1, Cancelled: 1})
+		wantCounts(t, p, pool.Counts{Submitted: 4, InFlight: 1, Waiting: 1, Expired: 1, Cancelled: 1})
 		p.Drain()
 		wg.Wait()
 	})
@@ -129,10 +127,10 @@ func TestPoolAtItsBoundNoticesDeadlinesAndRoom(t *testing.T) {
 func TestPoolRoomBeforeRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l poolLog
-		p := newPool(t, &l, paceline.PoolConfig{Queue: queue.Config{MaxLen: 1}})
+		p := newPool(t, &l, pool.Config{Queue: pool.QueueConfig{MaxLen: 1}})
 		submit(t, p, "a")
 		time.AfterFunc(time.Second, func() {
-			p.Update(func(now mono.Time, q *queue.Queue, _ *dispatch.Dispatcher) {
+			p.Update(func(now mono.Time, q *pool.Queue, _ *pool.Dispatcher) {
 				ticket, _, _ := q.Lookup("a")
 				q.Cancel(now, ticket)
 			})
@@ -148,13 +146,13 @@ func TestPoolRoomBeforeRun(t *testing.T) {
 func TestPoolRoomOnAnIdleKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l poolLog
-		p := newPool(t, &l, paceline.PoolConfig{Keys: []dispatch.Key{{}}, Queue: queue.Config{MaxLen: 1}})
-		p.Update(func(now mono.Time, _ *queue.Queue, d *dispatch.Dispatcher) {
+		p := newPool(t, &l, pool.Config{Keys: []pool.Key{{}}, Queue: pool.QueueConfig{MaxLen: 1}})
+		p.Update(func(now mono.Time, _ *pool.Queue, d *pool.Dispatcher) {
 			d.Hold(now, 0, now.Add(500*time.Millisecond))
 		})
 		var wg sync.WaitGroup
 		wg.Go(func() { _ = p.Run(context.Background()) })
-		if err := p.Submit(context.Background(), queue.Request{ID: "a", TTL: 500 * time.Millisecond}); err != nil {
+		if err := p.Submit(context.Background(), pool.Request{ID: "a", TTL: 500 * time.Millisecond}); err != nil {
 			t.Fatal(err)
 		}
 		submit(t, p, "b")
@@ -171,15 +169,15 @@ func TestPoolGivesUpAsRoomComes(t *testing.T) {
 	in := 0
 	for range 100 {
 		var l poolLog
-		p := newPool(t, &l, paceline.PoolConfig{Queue: queue.Config{MaxLen: 1}})
+		p := newPool(t, &l, pool.Config{Queue: pool.QueueConfig{MaxLen: 1}})
 		submit(t, p, "a")
 		ctx, cancel := context.WithCancel(context.Background())
 		result := make(chan error, 1)
-		go func() { result <- p.Submit(ctx, queue.Request{}) }()
-		for waits := false; !waits; waits = paceline.Submitters(p) == 1 {
+		go func() { result <- p.Submit(ctx, pool.Request{}) }()
+		for waits := false; !waits; waits = pool.Submitters(p) == 1 {
 			runtime.Gosched()
 		}
-		p.Update(func(now mono.Time, q *queue.Queue, _ *dispatch.Dispatcher) {
+		p.Update(func(now mono.Time, q *pool.Queue, _ *pool.Dispatcher) {
 			cancel()
 			for range 50 {
 				runtime.Gosched()
@@ -201,10 +199,10 @@ func TestPoolGivesUpAsRoomComes(t *testing.T) {
 // What is submitted with a context that has ended is not taken, though there is room.
 func TestSubmitOfWhoHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPool(t, &poolLog{}, paceline.PoolConfig{})
+		p := newPool(t, &poolLog{}, pool.Config{})
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		if err := p.Submit(ctx, queue.Request{ID: "a"}); !errors.Is(err, context.Canceled) || p.Counts().Waiting != 0 {
+		if err := p.Submit(ctx, pool.Request{ID: "a"}); !errors.Is(err, context.Canceled) || p.Counts().Waiting != 0 {
 			t.Errorf("%v, %d wait", err, p.Counts().Waiting)
 		}
 	})

@@ -1,4 +1,4 @@
-package paceline_test
+package pool_test
 
 import (
 	"context"
@@ -12,17 +12,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/pool/dispatch"
-	"github.com/paceline-go/paceline/pool/queue"
+	"github.com/paceline-go/paceline/pool"
 )
 
 // Of requests that wait any number may expire at once. All are told, in order, and to move on in the list of them takes no time: it is
 // done under the lock.
 func TestMoveOnInTheUntold(t *testing.T) {
 	const many = 200_000
-	all := make([]queue.Ended, many)
+	all := make([]pool.Ended, many)
 	for i := range all {
 		all[i].Attempts = i + 1
 	}
@@ -34,7 +32,7 @@ func TestMoveOnInTheUntold(t *testing.T) {
 		}
 		want += n
 		before := all
-		all = paceline.Without(all, n)
+		all = pool.Without(all, n)
 		switch {
 		case len(all) > 0 && &all[0] != &before[n]:
 			moved += len(all)
@@ -49,28 +47,28 @@ func TestMoveOnInTheUntold(t *testing.T) {
 
 // The room of what was told is used again.
 func TestRoomOfTheUntold(t *testing.T) {
-	all := make([]queue.Ended, 100, 128)
-	if n := testing.AllocsPerRun(100, func() { all = append(paceline.Without(all, 64), make([]queue.Ended, 64)...) }); n != 0 {
+	all := make([]pool.Ended, 100, 128)
+	if n := testing.AllocsPerRun(100, func() { all = append(pool.Without(all, 64), make([]pool.Ended, 64)...) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
-	if rest := paceline.Without(append(all[:0], queue.Ended{Attempts: 1}), 1); len(rest) != 0 || rest[:1][0].Attempts != 0 {
+	if rest := pool.Without(append(all[:0], pool.Ended{Attempts: 1}), 1); len(rest) != 0 || rest[:1][0].Attempts != 0 {
 		t.Error("what was told is held on to")
 	}
 }
 
 func TestPoolSaysThatEveryKeyIsBanned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var p *paceline.Pool
+		var p *pool.Pool
 		var ends []string
-		p, err := paceline.NewPool(paceline.PoolConfig{
-			Keys: []dispatch.Key{{Name: "k"}},
-			Send: func(context.Context, dispatch.Attempt) dispatch.Answer {
+		p, err := pool.New(pool.Config{
+			Keys: []pool.Key{{Name: "k"}},
+			Send: func(context.Context, pool.Attempt) pool.Answer {
 				time.Sleep(2 * time.Second)
-				return dispatch.Answer{Banned: true, Reason: "418"}
+				return pool.Answer{Banned: true, Reason: "418"}
 			},
-			Ended: func(e queue.Ended) {
+			Ended: func(e pool.Ended) {
 				ends = append(ends, e.Request.ID+" "+e.State.String())
-				if err := p.TrySubmit(queue.Request{}); !errors.Is(err, paceline.ErrClosed) || !errors.Is(err, dispatch.ErrExhausted) {
+				if err := p.TrySubmit(pool.Request{}); !errors.Is(err, pool.ErrClosed) || !errors.Is(err, pool.ErrExhausted) {
 					t.Errorf("TrySubmit when it is over: %v", err)
 				}
 			},
@@ -78,11 +76,11 @@ func TestPoolSaysThatEveryKeyIsBanned(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := p.Submit(context.Background(), queue.Request{ID: "a", TTL: time.Second}); err != nil {
+		if err := p.Submit(context.Background(), pool.Request{ID: "a", TTL: time.Second}); err != nil {
 			t.Fatal(err)
 		}
 		// Nothing waits, a has expired; but more might have come.
-		if err := p.Run(context.Background()); !errors.Is(err, dispatch.ErrExhausted) {
+		if err := p.Run(context.Background()); !errors.Is(err, pool.ErrExhausted) {
 			t.Errorf("Run returned %v", err)
 		}
 		wantLines(t, "ends", ends, "a expired")
@@ -93,11 +91,11 @@ func TestPoolLogs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var text strings.Builder
 		var l poolLog
-		p := newPool(t, &l, paceline.PoolConfig{
+		p := newPool(t, &l, pool.Config{
 			Log: slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		})
 		submit(t, p, "a")
-		if err := p.Submit(context.Background(), queue.Request{ID: "late", Cost: limit.One, TTL: time.Millisecond}); err != nil {
+		if err := p.Submit(context.Background(), pool.Request{ID: "late", Cost: limit.One, TTL: time.Millisecond}); err != nil {
 			t.Fatal(err)
 		}
 		p.Close()
@@ -119,17 +117,17 @@ func TestPoolTellsEachEndOfAnyNumber(t *testing.T) {
 			var told []string
 			outages := 0
 			var sent atomic.Int32
-			p := must(paceline.NewPool(paceline.PoolConfig{
-				Keys: []dispatch.Key{{}},
-				Send: func(context.Context, dispatch.Attempt) dispatch.Answer {
+			p := must(pool.New(pool.Config{
+				Keys: []pool.Key{{}},
+				Send: func(context.Context, pool.Attempt) pool.Answer {
 					time.Sleep(time.Second)
 					if sent.Add(1) <= 5 { // so many make an outage
-						return dispatch.Answer{Outcome: limit.Outcome{Result: limit.Unsent, Sight: limit.Unreachable}, Reason: "nobody there"}
+						return pool.Answer{Outcome: limit.Outcome{Result: limit.Unsent, Sight: limit.Unreachable}, Reason: "nobody there"}
 					}
 					return served
 				},
-				Outage: func(dispatch.HostInfo) { outages++ },
-				EndedAll: func(all []queue.Ended) {
+				Outage: func(pool.HostInfo) { outages++ },
+				EndedAll: func(all []pool.Ended) {
 					if len(all) == 0 || len(all) > 64 {
 						t.Errorf("of %d: told of %d at once", n, len(all))
 					}

@@ -1,4 +1,4 @@
-package paceline_test
+package pool_test
 
 import (
 	"bytes"
@@ -13,23 +13,21 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/pool/dispatch"
-	"github.com/paceline-go/paceline/pool/queue"
+	"github.com/paceline-go/paceline/pool"
 )
 
 // street is servers, by the first letter of a request's id: a is away from one instant to another.
 type street struct {
 	poolLog
 	from, to time.Duration
-	answer   dispatch.Answer // of a while it is away
-	away     int             // tries meanwhile
+	answer   pool.Answer // of a while it is away
+	away     int         // tries meanwhile
 	log      bytes.Buffer
 }
 
-func (s *street) send(_ context.Context, a dispatch.Attempt) dispatch.Answer {
+func (s *street) send(_ context.Context, a pool.Attempt) pool.Answer {
 	s.mu.Lock()
 	now := time.Duration(s.pool.Now())
 	gone := a.Request.ID[0] == 'a' && now >= s.from && now < s.to
@@ -45,16 +43,16 @@ func (s *street) send(_ context.Context, a dispatch.Attempt) dispatch.Answer {
 	return served
 }
 
-var noServer = dispatch.Answer{Outcome: limit.Outcome{Result: limit.Unsent, Sight: limit.Unreachable}, Reason: "connection refused"}
+var noServer = pool.Answer{Outcome: limit.Outcome{Result: limit.Unsent, Sight: limit.Unreachable}, Reason: "connection refused"}
 
-func (s *street) open(t *testing.T, c paceline.PoolConfig) *paceline.Pool {
+func (s *street) open(t *testing.T, c pool.Config) *pool.Pool {
 	t.Helper()
 	if s.answer.Result == 0 {
 		s.answer = noServer
 	}
 	c.Send, c.Rand = s.send, rand.New(rand.NewPCG(1, 2))
-	c.Keys = []dispatch.Key{{Gap: 10 * time.Millisecond}}
-	c.Queue.Host = func(r *queue.Request) string { return r.ID[:1] }
+	c.Keys = []pool.Key{{Gap: 10 * time.Millisecond}}
+	c.Queue.Host = func(r *pool.Request) string { return r.ID[:1] }
 	c.Log = slog.New(slog.NewTextHandler(&s.log, nil))
 	return newPool(t, &s.poolLog, c)
 }
@@ -65,7 +63,7 @@ func (s *street) said(what string) int { return strings.Count(s.log.String(), wh
 func TestPoolWithoutAServerForFiveSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &street{from: time.Second, to: 6 * time.Second}
-		p := s.open(t, paceline.PoolConfig{})
+		p := s.open(t, pool.Config{})
 		for i := range 1000 {
 			submit(t, p, fmt.Sprint("a", i))
 		}
@@ -75,7 +73,7 @@ func TestPoolWithoutAServerForFiveSeconds(t *testing.T) {
 		p.Close()
 		time.AfterFunc(3*time.Second, func() {
 			hosts := p.Hosts()
-			if len(hosts) == 0 || !slices.IsSortedFunc(hosts, func(a, b dispatch.HostInfo) int { return strings.Compare(a.Host, b.Host) }) {
+			if len(hosts) == 0 || !slices.IsSortedFunc(hosts, func(a, b pool.HostInfo) int { return strings.Compare(a.Host, b.Host) }) {
 				t.Errorf("after 3 s: %+v", hosts)
 			}
 			for _, h := range hosts {
@@ -88,7 +86,7 @@ func TestPoolWithoutAServerForFiveSeconds(t *testing.T) {
 		if err := p.Run(context.Background()); err != nil {
 			t.Error(err)
 		}
-		wantCounts(t, p, queue.Counts{Submitted: 1100, Done: 1100})
+		wantCounts(t, p, pool.Counts{Submitted: 1100, Done: 1100})
 		if took := time.Since(began); s.away > 20 || took > 25*time.Second {
 			t.Errorf("%d tries while it was away, %v in all", s.away, took)
 		}
@@ -107,22 +105,22 @@ func TestPoolGivesUp(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &street{to: 1 << 62}
-				p := s.open(t, paceline.PoolConfig{MaxOutage: c.max, Queue: queue.Config{MaxLen: 20}})
+				p := s.open(t, pool.Config{MaxOutage: c.max, Queue: pool.QueueConfig{MaxLen: 20}})
 				submit(t, p, "b1", "a1", "a2", "b2", "a3")
 				var blocked error
 				go func() {
 					for i := 0; blocked == nil; i++ {
-						blocked = p.Submit(context.Background(), queue.Request{ID: fmt.Sprint("a more ", i)})
+						blocked = p.Submit(context.Background(), pool.Request{ID: fmt.Sprint("a more ", i)})
 					}
 				}()
 				began := time.Now()
 				err := p.Run(context.Background())
 				synctest.Wait()
-				var e *paceline.OutageError
-				if !errors.Is(err, paceline.ErrOutage) || !errors.As(err, &e) || e.Host != "a" || e.Kind != limit.Unreachable || e.For < c.max || time.Since(began) > c.after {
+				var e *pool.OutageError
+				if !errors.Is(err, pool.ErrOutage) || !errors.As(err, &e) || e.Host != "a" || e.Kind != limit.Unreachable || e.For < c.max || time.Since(began) > c.after {
 					t.Errorf("after %v: %v", time.Since(began), err)
 				}
-				if !errors.Is(blocked, paceline.ErrClosed) || !errors.Is(blocked, paceline.ErrOutage) {
+				if !errors.Is(blocked, pool.ErrClosed) || !errors.Is(blocked, pool.ErrOutage) {
 					t.Errorf("who waited for room got %v", blocked)
 				}
 				if c := p.Counts(); c.Done != 2 || c.Waiting != c.Submitted-2 || c.Waiting < 20 {
@@ -138,11 +136,11 @@ func TestPoolDoesNotGiveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &street{to: 1 << 62}
 		var news []string
-		p := s.open(t, paceline.PoolConfig{MaxOutage: 40 * time.Second, Outage: func(h dispatch.HostInfo) { news = append(news, fmt.Sprint(h.Host, " ", h.Down)) }})
+		p := s.open(t, pool.Config{MaxOutage: 40 * time.Second, Outage: func(h pool.HostInfo) { news = append(news, fmt.Sprint(h.Host, " ", h.Down)) }})
 		submit(t, p, "a1")
 		// b1 waits out a backoff.
-		p.Update(func(now mono.Time, q *queue.Queue, d *dispatch.Dispatcher) {
-			other, err := q.Submit(now, queue.Request{ID: "b1"})
+		p.Update(func(now mono.Time, q *pool.Queue, d *pool.Dispatcher) {
+			other, err := q.Submit(now, pool.Request{ID: "b1"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -152,18 +150,18 @@ func TestPoolDoesNotGiveUp(t *testing.T) {
 		ran := make(chan error)
 		go func() { ran <- p.Run(context.Background()) }()
 		time.Sleep(59 * time.Second)
-		wantCounts(t, p, queue.Counts{Submitted: 2, Waiting: 2})
+		wantCounts(t, p, pool.Counts{Submitted: 2, Waiting: 2})
 		time.Sleep(2 * time.Second)
-		if err := <-ran; !errors.Is(err, paceline.ErrOutage) {
+		if err := <-ran; !errors.Is(err, pool.ErrOutage) {
 			t.Errorf("with nothing else to do Run returned %v", err)
 		}
-		wantCounts(t, p, queue.Counts{Submitted: 2, Waiting: 1, Done: 1})
+		wantCounts(t, p, pool.Counts{Submitted: 2, Waiting: 1, Done: 1})
 		wantLines(t, "news", news, "a true")
 	})
 	synctest.Test(t, func(t *testing.T) {
 		s := &street{to: 1 << 62}
-		var p *paceline.Pool
-		p = s.open(t, paceline.PoolConfig{MaxOutage: -1, Outage: func(dispatch.HostInfo) { p.Drain() }})
+		var p *pool.Pool
+		p = s.open(t, pool.Config{MaxOutage: -1, Outage: func(pool.HostInfo) { p.Drain() }})
 		submit(t, p, "a1")
 		if err := p.Run(context.Background()); err != nil {
 			t.Errorf("Run returned %v for a Drain", err)
@@ -175,9 +173,9 @@ func TestPoolDoesNotGiveUp(t *testing.T) {
 func TestPoolExpiresWhatIsHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &street{to: 1 << 62}
-		p := s.open(t, paceline.PoolConfig{MaxOutage: time.Hour})
+		p := s.open(t, pool.Config{MaxOutage: time.Hour})
 		for i := range 10 {
-			if err := p.Submit(context.Background(), queue.Request{ID: fmt.Sprint("a", i), TTL: 5 * time.Second}); err != nil {
+			if err := p.Submit(context.Background(), pool.Request{ID: fmt.Sprint("a", i), TTL: 5 * time.Second}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -186,15 +184,15 @@ func TestPoolExpiresWhatIsHeld(t *testing.T) {
 		if err := p.Run(context.Background()); err != nil || time.Since(began) != 5*time.Second {
 			t.Errorf("Run returned %v after %v", err, time.Since(began))
 		}
-		wantCounts(t, p, queue.Counts{Submitted: 10, Expired: 10})
+		wantCounts(t, p, pool.Counts{Submitted: 10, Expired: 10})
 	})
 }
 
 // A server that answers 500 for good: dead letters after all their attempts, by probes.
 func TestPoolWithABrokenServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &street{to: 1 << 62, answer: dispatch.Answer{Outcome: limit.Outcome{Result: limit.Failed, Sight: limit.Broken}, Reason: "500"}}
-		p := s.open(t, paceline.PoolConfig{Queue: queue.Config{MaxAttempts: 3}})
+		s := &street{to: 1 << 62, answer: pool.Answer{Outcome: limit.Outcome{Result: limit.Failed, Sight: limit.Broken}, Reason: "500"}}
+		p := s.open(t, pool.Config{Queue: pool.QueueConfig{MaxAttempts: 3}})
 		for i := range 50 {
 			submit(t, p, fmt.Sprint("a", i))
 		}
@@ -209,7 +207,7 @@ func TestPoolWithABrokenServer(t *testing.T) {
 		if err := p.Run(context.Background()); err != nil {
 			t.Error(err)
 		}
-		wantCounts(t, p, queue.Counts{Submitted: 50, Dead: 50})
+		wantCounts(t, p, pool.Counts{Submitted: 50, Dead: 50})
 		if s.away != 150 {
 			t.Errorf("%d attempts of 50 requests", s.away)
 		}
@@ -220,14 +218,14 @@ func TestPoolWithABrokenServer(t *testing.T) {
 func TestPoolAbortsInAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &street{to: 1 << 62}
-		p := s.open(t, paceline.PoolConfig{})
+		p := s.open(t, pool.Config{})
 		submit(t, p, "a1", "a2", "a3")
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := p.Run(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
-		wantCounts(t, p, queue.Counts{Submitted: 3, Waiting: 3})
+		wantCounts(t, p, pool.Counts{Submitted: 3, Waiting: 3})
 		if s.said("host is down") != 1 {
 			t.Errorf("said:\n%s", s.log.String())
 		}

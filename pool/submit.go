@@ -1,4 +1,4 @@
-package paceline
+package pool
 
 import (
 	"context"
@@ -6,33 +6,32 @@ import (
 	"fmt"
 
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/pool/queue"
 )
 
-// errUntold is queue.ErrFull where it is not the queue that is full.
-var errUntold = fmt.Errorf("paceline: Pool: %w: %d or more ends are untold: Ended is slow", queue.ErrFull, maxUntold)
+// errBehind is ErrFull where the queue has room and Ended is behind.
+var errBehind = fmt.Errorf("paceline: Pool: %w: %d or more ends are untold: Ended is slow", ErrFull, maxUnreported)
 
 // submitters wait for room in the queue, first come first served.
 type submitters struct{ first, last *submitter }
 
 type submitter struct {
-	request    queue.Request
+	request    Request
 	came       mono.Time
 	done       chan error
 	prev, next *submitter
 }
 
-// Submit adds a request, waiting for room where the queue is bounded, and while Ended is far behind: first come, first served. Its
-// place and its TTL count from the call; should it be too late when there is room, it ends as expired. Submit fails with ctx's
-// error, with ErrClosed, or with what package queue refuses (queue.ErrDuplicate, queue.ErrDead).
-func (p *Pool) Submit(ctx context.Context, r queue.Request) error {
+// Submit adds a request. It waits for room where the queue is bounded, and while Ended is far behind:
+// first come, first served. The request's place and TTL count from the call; if it is too late when there
+// is room, it ends as expired. Submit fails with ctx's error, with ErrClosed, ErrDuplicate or ErrDead.
+func (p *Pool) Submit(ctx context.Context, r Request) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	p.mu.Lock()
 	came := p.Now()
 	err := p.submit(r, 0)
-	if !errors.Is(err, queue.ErrFull) {
+	if !errors.Is(err, ErrFull) {
 		p.unlock()
 		return err
 	}
@@ -55,23 +54,24 @@ func (p *Pool) Submit(ctx context.Context, r queue.Request) error {
 	}
 }
 
-// TrySubmit adds a request, or fails with queue.ErrFull where Submit would wait. While Ended is behind, and only then, it goes ahead
-// of those that wait in Submit, by up to a thousand requests. So an Ended that submits a request to follow each that ended does not
-// get stuck; any other caller that tries over and over then keeps Submit waiting.
-func (p *Pool) TrySubmit(r queue.Request) error {
+// TrySubmit adds a request, or fails with ErrFull where Submit would wait. While Ended is behind, and only
+// then, it goes ahead of those that wait in Submit, by up to a thousand requests. So an Ended that submits
+// a request to follow each that ended does not get stuck. Any other caller that tries over and over then
+// keeps Submit waiting.
+func (p *Pool) TrySubmit(r Request) error {
 	p.mu.Lock()
 	defer p.unlock()
-	return p.submit(r, maxUntold)
+	return p.submit(r, maxUnreported)
 }
 
-func (p *Pool) submit(r queue.Request, over int) error {
+func (p *Pool) submit(r Request, over int) error {
 	if p.phase > open || p.ctx != nil && p.inFlight == 0 && p.dispatcher.Exhausted() != nil {
 		return p.closedLocked() // in the second case Run is about to return
 	}
 	if p.behindLocked(over) {
-		return errUntold
+		return errBehind
 	}
-	// Nobody overtakes those who wait for room in the queue: step lets them in wherever there is some.
+	// No caller overtakes those that wait for room in the queue: step lets them in wherever there is some.
 	if _, err := p.queue.Submit(p.Now(), r); err != nil {
 		return err
 	}
@@ -79,15 +79,16 @@ func (p *Pool) submit(r queue.Request, over int) error {
 	return nil
 }
 
-// behindLocked reports whether nothing may be submitted because Ended is behind. From the moment when a thousand ends are untold until
-// all are told, the Pool holds no more requests than it held at that moment.
+// behindLocked reports whether nothing may be submitted because Ended is behind. From the moment when a
+// thousand ends are not reported until all are, the Pool holds no more requests than it held at that
+// moment.
 func (p *Pool) behindLocked(over int) bool {
-	untold := len(p.ended) + p.telling
-	held := untold + p.inFlight + p.queue.Counts().Waiting
+	behind := len(p.ended) + p.reporting
+	held := behind + p.inFlight + p.queue.Counts().Waiting
 	switch {
-	case untold == 0:
+	case behind == 0:
 		p.most = 0
-	case p.most == 0 && untold >= maxUntold:
+	case p.most == 0 && behind >= maxUnreported:
 		p.most = held
 	}
 	return p.most > 0 && held >= p.most+over
@@ -103,11 +104,12 @@ func (p *Pool) closedLocked() error {
 	return ErrClosed
 }
 
-// admitSubmitters lets those who wait for room in, tells them, and reports whether there were any.
+// admitSubmitters takes the requests that wait for room, as far as there is any, and reports whether it
+// took one.
 func (p *Pool) admitSubmitters(now mono.Time) (some bool) {
 	for s := p.submitters.first; s != nil && !p.behindLocked(0); s = p.submitters.first {
 		_, err := p.queue.SubmitFrom(now, s.came, s.request)
-		if errors.Is(err, queue.ErrFull) {
+		if errors.Is(err, ErrFull) {
 			break
 		}
 		p.submitters.remove(s)

@@ -1,4 +1,4 @@
-package paceline_test
+package pool_test
 
 import (
 	"context"
@@ -11,26 +11,24 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/pool/dispatch"
-	"github.com/paceline-go/paceline/pool/queue"
+	"github.com/paceline-go/paceline/pool"
 )
 
 // Run returns when its context is over, at once: whether nothing is there, or what is there waits for an hour.
 func TestPoolEndsWithItsContext(t *testing.T) {
 	for _, waiting := range []int{0, 1, 3} {
 		synctest.Test(t, func(t *testing.T) {
-			p, err := paceline.NewPool(paceline.PoolConfig{
-				Keys: []dispatch.Key{{Limiter: limit.MustRolling(1, time.Hour)}},
-				Send: func(context.Context, dispatch.Attempt) dispatch.Answer { return served },
+			p, err := pool.New(pool.Config{
+				Keys: []pool.Key{{Limiter: limit.MustRolling(1, time.Hour)}},
+				Send: func(context.Context, pool.Attempt) pool.Answer { return served },
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
 			for range waiting {
-				if err := p.Submit(bg, queue.Request{}); err != nil {
+				if err := p.Submit(bg, pool.Request{}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -47,7 +45,7 @@ func TestPoolEndsWithItsContext(t *testing.T) {
 func TestPoolDrains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := poolLog{asleep: 300 * time.Millisecond}
-		p := newPool(t, &l, paceline.PoolConfig{})
+		p := newPool(t, &l, pool.Config{})
 		submit(t, p, "a", "b")
 		time.AfterFunc(100*time.Millisecond, p.Drain)
 		began := time.Now()
@@ -55,14 +53,14 @@ func TestPoolDrains(t *testing.T) {
 			t.Errorf("Run returned %v after %v, want nil at the answer, 300ms", err, time.Since(began))
 		}
 		wantLines(t, "ends", l.ends, "a done")
-		wantCounts(t, p, queue.Counts{Submitted: 2, Waiting: 1, Done: 1})
+		wantCounts(t, p, pool.Counts{Submitted: 2, Waiting: 1, Done: 1})
 	})
 }
 
 func TestPoolAborts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := poolLog{asleep: time.Hour}
-		p := newPool(t, &l, paceline.PoolConfig{})
+		p := newPool(t, &l, pool.Config{})
 		submit(t, p, "a", "b")
 		ctx, cancel := context.WithCancelCause(context.Background())
 		why := errors.New("enough")
@@ -72,8 +70,8 @@ func TestPoolAborts(t *testing.T) {
 		}
 		// What was broken off waits again, and its attempt does not count.
 		wantLines(t, "ends", l.ends)
-		wantCounts(t, p, queue.Counts{Submitted: 2, Waiting: 2})
-		p.Update(func(_ mono.Time, q *queue.Queue, _ *dispatch.Dispatcher) {
+		wantCounts(t, p, pool.Counts{Submitted: 2, Waiting: 2})
+		p.Update(func(_ mono.Time, q *pool.Queue, _ *pool.Dispatcher) {
 			for _, ticket := range q.Waiting() {
 				if info := q.Info(ticket); info.Attempts != 0 {
 					t.Errorf("%s has %d attempts", info.Request.ID, info.Attempts)
@@ -86,11 +84,11 @@ func TestPoolAborts(t *testing.T) {
 func TestPoolDrainsForGood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l poolLog
-		p := newPool(t, &l, paceline.PoolConfig{Queue: queue.Config{MaxLen: 1}})
+		p := newPool(t, &l, pool.Config{Queue: pool.QueueConfig{MaxLen: 1}})
 		submit(t, p, "a")
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			if err := p.Submit(context.Background(), queue.Request{}); !errors.Is(err, paceline.ErrClosed) {
+			if err := p.Submit(context.Background(), pool.Request{}); !errors.Is(err, pool.ErrClosed) {
 				t.Errorf("who waited for room got %v", err)
 			}
 		})
@@ -102,13 +100,13 @@ func TestPoolDrainsForGood(t *testing.T) {
 		}
 		wg.Wait()
 		wantLines(t, "sends", l.sends)
-		wantCounts(t, p, queue.Counts{Submitted: 1, Waiting: 1})
+		wantCounts(t, p, pool.Counts{Submitted: 1, Waiting: 1})
 	})
 }
 
 // What an answer is worth that comes while Run's context ends.
 func TestPoolAnswersWhileAborting(t *testing.T) {
-	for result, want := range map[limit.Result]queue.Counts{
+	for result, want := range map[limit.Result]pool.Counts{
 		limit.Unknown:  {Submitted: 1, Waiting: 1},
 		limit.Unsent:   {Submitted: 1, Waiting: 1},
 		limit.Accepted: {Submitted: 1, Done: 1},
@@ -116,9 +114,9 @@ func TestPoolAnswersWhileAborting(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var l poolLog
-			p := newPool(t, &l, paceline.PoolConfig{Queue: queue.Config{MaxAttempts: 1}, Send: func(ctx context.Context, _ dispatch.Attempt) dispatch.Answer {
+			p := newPool(t, &l, pool.Config{Queue: pool.QueueConfig{MaxAttempts: 1}, Send: func(ctx context.Context, _ pool.Attempt) pool.Answer {
 				<-ctx.Done()
-				return dispatch.Answer{Outcome: limit.Outcome{Result: result}}
+				return pool.Answer{Outcome: limit.Outcome{Result: result}}
 			}})
 			submit(t, p, "a")
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -134,8 +132,8 @@ func TestPoolAnswersWhileAborting(t *testing.T) {
 func TestPoolSendThatNeverReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l poolLog
-		p := newPool(t, &l, paceline.PoolConfig{Keys: []dispatch.Key{{}}, Queue: queue.Config{MaxAttempts: 2},
-			Send: func(context.Context, dispatch.Attempt) dispatch.Answer { runtime.Goexit(); return served }})
+		p := newPool(t, &l, pool.Config{Keys: []pool.Key{{}}, Queue: pool.QueueConfig{MaxAttempts: 2},
+			Send: func(context.Context, pool.Attempt) pool.Answer { runtime.Goexit(); return served }})
 		submit(t, p, "a")
 		p.Close()
 		if err := p.Run(context.Background()); err != nil {
@@ -149,8 +147,8 @@ func TestPoolSendThatNeverReturns(t *testing.T) {
 func TestPoolSendThatNeverReturnsTakesNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l poolLog
-		p := newPool(t, &l, paceline.PoolConfig{Keys: []dispatch.Key{{}}, InFlight: 1, Queue: queue.Config{MaxAttempts: 1},
-			Send: func(_ context.Context, a dispatch.Attempt) dispatch.Answer {
+		p := newPool(t, &l, pool.Config{Keys: []pool.Key{{}}, InFlight: 1, Queue: pool.QueueConfig{MaxAttempts: 1},
+			Send: func(_ context.Context, a pool.Attempt) pool.Answer {
 				switch a.Request.ID {
 				case "a":
 					runtime.Goexit()
@@ -162,11 +160,11 @@ func TestPoolSendThatNeverReturnsTakesNoOther(t *testing.T) {
 		submit(t, p, "a", "b", "c", "d")
 		p.Close()
 		defer func() {
-			if _, ok := recover().(*paceline.SendPanic); !ok {
+			if _, ok := recover().(*pool.SendPanic); !ok {
 				t.Error("no panic")
 			}
 			wantLines(t, "ends", l.ends, "a dead", "b done", "c dead")
-			wantCounts(t, p, queue.Counts{Submitted: 4, Done: 1, Dead: 2, Waiting: 1})
+			wantCounts(t, p, pool.Counts{Submitted: 4, Done: 1, Dead: 2, Waiting: 1})
 		}()
 		t.Error(p.Run(context.Background()))
 	})
@@ -176,29 +174,29 @@ func TestPoolSendThatNeverReturnsTakesNoOther(t *testing.T) {
 func TestPoolAbortsWhileTelling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var attempts []int
-		p, err := paceline.NewPool(paceline.PoolConfig{
-			Keys: []dispatch.Key{{}},
-			Send: func(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
+		p, err := pool.New(pool.Config{
+			Keys: []pool.Key{{}},
+			Send: func(ctx context.Context, a pool.Attempt) pool.Answer {
 				if a.Request.ID == "quick" {
 					return served
 				}
 				<-ctx.Done()
-				return dispatch.Answer{}
+				return pool.Answer{}
 			},
-			Ended: func(queue.Ended) { time.Sleep(2 * time.Second) },
+			Ended: func(pool.Ended) { time.Sleep(2 * time.Second) },
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		submit(t, p, "quick")
-		time.AfterFunc(100*time.Millisecond, func() { _ = p.TrySubmit(queue.Request{ID: "slow"}) })
+		time.AfterFunc(100*time.Millisecond, func() { _ = p.TrySubmit(pool.Request{ID: "slow"}) })
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		began := time.Now()
 		if err := p.Run(ctx); err != context.DeadlineExceeded || time.Since(began) != 2*time.Second {
 			t.Errorf("Run returned %v after %v, want after it told of the last", err, time.Since(began))
 		}
-		p.Update(func(_ mono.Time, q *queue.Queue, _ *dispatch.Dispatcher) {
+		p.Update(func(_ mono.Time, q *pool.Queue, _ *pool.Dispatcher) {
 			for _, ticket := range q.Waiting() {
 				attempts = append(attempts, q.Info(ticket).Attempts)
 			}
@@ -218,7 +216,7 @@ func TestPoolRunOutlivesItsLastLine(t *testing.T) {
 			}
 			return a
 		}})
-		p := newPool(t, &l, paceline.PoolConfig{Log: slog.New(slow)})
+		p := newPool(t, &l, pool.Config{Log: slog.New(slow)})
 		submit(t, p, "a")
 		p.Close()
 		began := time.Now()

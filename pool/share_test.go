@@ -1,4 +1,4 @@
-package paceline_test
+package pool_test
 
 import (
 	"context"
@@ -8,10 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/pool/dispatch"
-	"github.com/paceline-go/paceline/pool/queue"
+	"github.com/paceline-go/paceline/pool"
 )
 
 // organization is a server that counts all keys together, and refuses what is more than its limit in any window.
@@ -24,7 +22,7 @@ type organization struct {
 
 const inAnySecond = 10
 
-func (o *organization) serve(key int) dispatch.Answer {
+func (o *organization) serve(key int) pool.Answer {
 	time.Sleep(20 * time.Millisecond)
 	o.mu.Lock()
 	now, within := time.Now(), 0
@@ -36,7 +34,7 @@ func (o *organization) serve(key int) dispatch.Answer {
 	if within >= inAnySecond {
 		o.refused++
 		o.mu.Unlock()
-		return dispatch.Answer{Outcome: limit.Outcome{Result: limit.Limited}}
+		return pool.Answer{Outcome: limit.Outcome{Result: limit.Limited}}
 	}
 	o.arrivals = append(o.arrivals, now)
 	o.by[key]++
@@ -49,12 +47,12 @@ func (o *organization) serve(key int) dispatch.Answer {
 func TestKeysOfOneOrganization(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &organization{by: map[int]int{}}
-		together := []*dispatch.Shared{{Name: "acme", Limiter: limit.MustRolling(inAnySecond, time.Second)}}
-		p := newPool(t, &poolLog{}, paceline.PoolConfig{
-			Keys: []dispatch.Key{{Name: "a", Shared: together}, {Name: "b", Shared: together}},
-			Send: func(_ context.Context, a dispatch.Attempt) dispatch.Answer {
+		together := []*pool.Shared{{Name: "acme", Limiter: limit.MustRolling(inAnySecond, time.Second)}}
+		p := newPool(t, &poolLog{}, pool.Config{
+			Keys: []pool.Key{{Name: "a", Shared: together}, {Name: "b", Shared: together}},
+			Send: func(_ context.Context, a pool.Attempt) pool.Answer {
 				if a.Key == 1 && time.Since(start()) > 5*time.Second {
-					return dispatch.Answer{Outcome: limit.Outcome{Result: limit.Failed}, Banned: true, Reason: "401"}
+					return pool.Answer{Outcome: limit.Outcome{Result: limit.Failed}, Banned: true, Reason: "401"}
 				}
 				return o.serve(a.Key)
 			},
@@ -71,7 +69,7 @@ func TestKeysOfOneOrganization(t *testing.T) {
 		if took := time.Since(began); o.refused > 0 || len(o.arrivals) != 100 || took > 11*time.Second {
 			t.Errorf("%d refused, %d served in %v, want 0 and 100 in at most 11 s", o.refused, len(o.arrivals), took)
 		}
-		if keys := p.Keys(); keys[1].State != dispatch.Banned || o.by[1] == 0 || o.by[0] < 50 {
+		if keys := p.Keys(); keys[1].State != pool.KeyBanned || o.by[1] == 0 || o.by[0] < 50 {
 			t.Errorf("served %v by key, and key b is %v", o.by, keys[1].State)
 		}
 		s := p.Snapshot()
@@ -88,16 +86,16 @@ func start() time.Time { return time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) }
 func TestPoolShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := map[int]*organization{0: {by: map[int]int{}}, 1: {by: map[int]int{}}}
-		var p *paceline.Pool
+		var p *pool.Pool
 		var once sync.Once
-		both := []*dispatch.Shared{{Name: "both", Limiter: limit.MustRolling(inAnySecond, time.Second)}}
-		p = newPool(t, &poolLog{}, paceline.PoolConfig{
-			Keys: []dispatch.Key{{Name: "a", Shared: both}, {Name: "b", Shared: both}},
-			Send: func(_ context.Context, a dispatch.Attempt) dispatch.Answer {
+		both := []*pool.Shared{{Name: "both", Limiter: limit.MustRolling(inAnySecond, time.Second)}}
+		p = newPool(t, &poolLog{}, pool.Config{
+			Keys: []pool.Key{{Name: "a", Shared: both}, {Name: "b", Shared: both}},
+			Send: func(_ context.Context, a pool.Attempt) pool.Answer {
 				ans := all[a.Key].serve(a.Key)
 				if a.Key == 1 {
 					once.Do(func() {
-						if err := p.Share(1, &dispatch.Shared{Name: "b alone", Limiter: limit.MustRolling(inAnySecond, time.Second)}); err != nil {
+						if err := p.Share(1, &pool.Shared{Name: "b alone", Limiter: limit.MustRolling(inAnySecond, time.Second)}); err != nil {
 							t.Error(err)
 						}
 					})
@@ -124,16 +122,16 @@ func TestPoolShare(t *testing.T) {
 
 // Two keys of one organization have one limit together: what goes with the one has gone for both.
 func ExamplePool_keysOfOneOrganization() {
-	acme := &dispatch.Shared{Name: "acme", Limiter: limit.MustRolling(3, time.Hour)}
+	acme := &pool.Shared{Name: "acme", Limiter: limit.MustRolling(3, time.Hour)}
 	sent := make(chan string, 10)
-	pool, err := paceline.NewPool(paceline.PoolConfig{
-		Keys: []dispatch.Key{
-			{Name: "research", Shared: []*dispatch.Shared{acme}},
-			{Name: "batch", Shared: []*dispatch.Shared{acme}},
+	p, err := pool.New(pool.Config{
+		Keys: []pool.Key{
+			{Name: "research", Shared: []*pool.Shared{acme}},
+			{Name: "batch", Shared: []*pool.Shared{acme}},
 		},
-		Send: func(_ context.Context, a dispatch.Attempt) dispatch.Answer {
+		Send: func(_ context.Context, a pool.Attempt) pool.Answer {
 			sent <- a.Request.ID
-			return dispatch.Answer{Outcome: limit.Outcome{Result: limit.Accepted}}
+			return pool.Answer{Outcome: limit.Outcome{Result: limit.Accepted}}
 		},
 	})
 	if err != nil {
@@ -141,16 +139,16 @@ func ExamplePool_keysOfOneOrganization() {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	for i := range 4 {
-		if err := pool.Submit(ctx, queue.Request{ID: fmt.Sprint(i), Cost: limit.One}); err != nil {
+		if err := p.Submit(ctx, pool.Request{ID: fmt.Sprint(i), Cost: limit.One}); err != nil {
 			panic(err)
 		}
 	}
 	done := make(chan error)
-	go func() { done <- pool.Run(ctx) }()
+	go func() { done <- p.Run(ctx) }()
 	for range 3 {
 		<-sent
 	}
-	fmt.Println("waiting:", pool.Counts().Waiting)
+	fmt.Println("waiting:", p.Counts().Waiting)
 	cancel()
 	<-done
 	// Output: waiting: 1

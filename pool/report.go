@@ -1,55 +1,53 @@
-package paceline
+package pool
 
 import (
 	"log/slog"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/pool/dispatch"
-	"github.com/paceline-go/paceline/pool/queue"
 )
 
 const (
-	// maxUntold is how many ends may wait to be told before Submit has to wait, and what is to be sent.
-	maxUntold = 1000
-	// atATime is how many are told before those that are still untold are counted again.
+	// maxUnreported is how many ends may wait to be reported before Submit has to wait, and nothing is sent.
+	maxUnreported = 1000
+	// atATime is how many are reported before those that are left are counted again.
 	atATime = 64
 )
 
-// untell keeps what has ended until it is told. It is called with the lock held.
-func (p *Pool) untell(e queue.Ended) {
+// keepEnded keeps what has ended until it is reported. It is called with the lock held.
+func (p *Pool) keepEnded(e Ended) {
 	p.ended = append(p.ended, e)
 	if wasAnswered(&e) {
-		p.unheard++
+		p.unread++
 	}
 }
 
-func wasAnswered(e *queue.Ended) bool { return e.Attempts > 0 && e.State != queue.Expired }
+func wasAnswered(e *Ended) bool { return e.Attempts > 0 && e.State != Expired }
 
-// untoldLocked reports whether there is something that Run has to tell.
-func (p *Pool) untoldLocked() bool {
+// unreportedLocked reports whether there is something that Run has to report.
+func (p *Pool) unreportedLocked() bool {
 	return len(p.ended) > 0 || len(p.outages) > 0 || len(p.learned) > 0
 }
 
-// tell is called by Run alone.
-func (p *Pool) tell() {
+// report passes what has ended, and what was learned, to the Config's functions. Run alone calls it.
+func (p *Pool) report() {
 	p.mu.Lock()
-	for p.untoldLocked() {
-		batch, outages, learned := p.told[:copy(p.told[:], p.ended)], p.outages, p.learned
+	for p.unreportedLocked() {
+		batch, outages, learned := p.batch[:copy(p.batch[:], p.ended)], p.outages, p.learned
 		p.ended, p.outages, p.learned = without(p.ended, len(batch)), nil, nil
 		lessons := make([][]limit.Lesson, len(learned))
 		for i, key := range learned {
 			lessons[i] = p.dispatcher.Lessons(key)
 		}
-		p.telling = max(1, len(batch))
+		p.reporting = max(1, len(batch))
 		p.mu.Unlock()
 		for i, key := range learned {
 			p.config.Learned(key, lessons[i])
 		}
 		for i := range outages {
-			p.tellOutage(&outages[i])
+			p.reportOutage(&outages[i])
 		}
 		for _, e := range batch {
-			if e.State == queue.Expired {
+			if e.State == Expired {
 				p.log.Debug("expired", "id", e.Request.ID, "attempts", e.Attempts, "submitted", e.Submitted)
 			}
 			if p.config.Ended != nil && p.config.EndedAll == nil {
@@ -62,19 +60,19 @@ func (p *Pool) tell() {
 		p.mu.Lock()
 		for i := range batch {
 			if wasAnswered(&batch[i]) {
-				p.unheard--
+				p.unread--
 			}
 		}
 		clear(batch)
-		p.telling = 0
+		p.reporting = 0
 		p.step() // it may have been all that was left, or all that Submit waited for
 	}
 	p.unlock()
 }
 
-// without returns all but the first n. It moves the rest to the front, so that the room is used again, unless the rest is more than n:
-// any number of requests may expire at once.
-func without(all []queue.Ended, n int) []queue.Ended {
+// without returns all but the first n. It moves the rest to the front, so that the room is used again,
+// unless the rest is more than n: any number of requests may expire at once.
+func without(all []Ended, n int) []Ended {
 	rest := all[n:]
 	if len(rest) > n {
 		clear(all[:n])
@@ -85,7 +83,7 @@ func without(all []queue.Ended, n int) []queue.Ended {
 	return rest
 }
 
-func (p *Pool) tellOutage(h *dispatch.HostInfo) {
+func (p *Pool) reportOutage(h *HostInfo) {
 	bad, good := slog.LevelWarn, slog.LevelInfo
 	if p.config.Outage != nil {
 		bad, good = slog.LevelDebug, slog.LevelDebug // the Outage func reports it as it likes

@@ -3,12 +3,13 @@ package paceline
 import (
 	"cmp"
 	"slices"
+	"sync/atomic"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/core/histogram"
 	"github.com/paceline-go/paceline/internal/text/humanize"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/observe"
 )
 
 // look is what a View keeps for its Snapshots, guarded by the Junction's lock.
@@ -16,7 +17,7 @@ type look struct {
 	lanes  []*Lane          // all but those that were retired, in any order
 	leaves []*Lane          // retired, with permits that are not settled
 	gone   map[string]*past // what lanes did that are gone, by client
-	events events
+	events observe.EventLog
 }
 
 // about says whose a lane is, for Snapshots.
@@ -29,9 +30,8 @@ type about struct {
 
 // past is what a client did.
 type past struct {
-	Counts
-	atOnce int64 // of those that were sent, without a wait
-	waits  []limitWaits
+	observe.Counts
+	waits observe.Waits
 }
 
 const (
@@ -39,7 +39,7 @@ const (
 	mostGone   = 1000
 	otherGone  = "other"
 	lookAtOnce = 64 // lanes looked at before the lock is let go
-	// mostGuesses is for how many lanes a Snapshot guesses when the last goroutine goes: each guess looks at up to 256 others.
+	// mostGuesses is for how many lanes a Snapshot estimates when the last goroutine goes: each estimate looks at up to 256 others.
 	mostGuesses = 64
 )
 
@@ -80,45 +80,14 @@ func (v *look) fold() {
 
 // pastLocked is what a lane did so far.
 func (a *Lane) pastLocked() *past {
-	c, t := &a.counts, &a.counts.tally
-	p := &past{waits: a.waits.each, atOnce: int64(a.lane.Granted()) - a.waits.granted}
-	p.Counts = Counts{
-		Sent: int64(a.lane.Granted()), Accepted: t.Accepted, Limited: t.Limited, Failed: t.Failed, Unknown: t.Unknown, Unsent: t.Unsent,
-		Never: c.never, Late: c.late, Full: c.full, Cancelled: c.cancelled + c.gaveUp.Load(), Used: AmountsOf(t.Used),
-	}
+	p := &past{Counts: a.statsLocked().Counts(), waits: a.waits}
+	p.waits.AtOnce = p.Sent - a.waited
 	return p
 }
 
 func (p *past) add(more *past) {
-	p.Counts.add(&more.Counts)
-	p.atOnce += more.atOnce
-	for i := range more.waits {
-		w := &more.waits[i]
-		k := slices.IndexFunc(p.waits, func(o limitWaits) bool { return o.limit == w.limit })
-		if k < 0 {
-			p.waits = append(p.waits, *w)
-		} else {
-			p.waits[k].Merge(&w.Classes)
-		}
-	}
-}
-
-func (c *Counts) add(d *Counts) {
-	c.Sent += d.Sent
-	c.Accepted += d.Accepted
-	c.Limited += d.Limited
-	c.Failed += d.Failed
-	c.Unknown += d.Unknown
-	c.Unsent += d.Unsent
-	c.Never += d.Never
-	c.Late += d.Late
-	c.Full += d.Full
-	c.Cancelled += d.Cancelled
-	used, more := c.Used.Cost(), d.Used.Cost()
-	for u, n := range more {
-		used[u] += n
-	}
-	c.Used = AmountsOf(used)
+	observe.AddCounts(&p.Counts, &more.Counts)
+	p.waits.Merge(&more.waits)
 }
 
 // View is some lanes of a Junction, looked at by themselves: of one server of several, say, whose clients have limits in common. What is
@@ -133,14 +102,14 @@ type View struct {
 func (j *Junction) View() *View { return &View{junction: j, since: time.Now()} }
 
 // Note is View.Note, for the Junction's own Snapshots.
-func (j *Junction) Note(e Event) { j.view.Note(e) }
+func (j *Junction) Note(e observe.Event) { j.view.Note(e) }
 
 // Note adds an Event, which is then in Snapshots. Its Number, At, Last and Count are filled in. An Event of the same Kind and Whose as
 // one of the last second is counted with that one.
-func (v *View) Note(e Event) {
+func (v *View) Note(e observe.Event) {
 	v.junction.mu.Lock()
 	defer v.junction.mu.Unlock()
-	v.look.events.note(time.Now(), e)
+	v.look.events.Note(time.Now(), e)
 }
 
 // noteRefusalLocked notes that the server refused a request of a lane.
@@ -152,18 +121,16 @@ func (a *Lane) noteRefusalLocked(o *limit.Outcome) {
 	if o.RetryAfter > 0 {
 		text += ", and asks to stay away for " + humanize.Span(o.RetryAfter)
 	}
-	a.view.look.events.note(time.Now(), Event{Kind: EventRefused, Whose: Whose{Client: a.about.client}, Text: text})
+	whose := observe.Whose{Client: a.about.client}
+	a.view.look.events.Note(time.Now(), observe.Event{Kind: observe.EventRefused, Whose: whose, Text: text})
 }
-
-// Snapshot returns the state of the Gate now. It has one client, without a name.
-func (g *Gate) Snapshot() Snapshot { return g.junction.Snapshot() }
 
 // Snapshot returns the state of all lanes now, but for those of another View. With more than 64 lanes, each 64 are of one instant: between
 // them the lock is let go.
-func (j *Junction) Snapshot() Snapshot { return j.view.Snapshot() }
+func (j *Junction) Snapshot() observe.Snapshot { return j.view.Snapshot() }
 
 // Snapshot is Junction.Snapshot, of the lanes of the View.
-func (v *View) Snapshot() Snapshot {
+func (v *View) Snapshot() observe.Snapshot {
 	j := v.junction
 	s := snapshot{clients: map[string]*client{}, limits: map[*Limit]int{}}
 	j.mu.Lock()
@@ -173,7 +140,7 @@ func (v *View) Snapshot() Snapshot {
 	for name, p := range v.look.gone {
 		s.client(name).past.add(p)
 	}
-	s.Events = v.look.events.all()
+	s.Events = v.look.events.All()
 	for i, a := range lanes {
 		if i > 0 && i%lookAtOnce == 0 {
 			j.mu.Unlock()
@@ -187,7 +154,7 @@ func (v *View) Snapshot() Snapshot {
 
 // snapshot is a Snapshot that is being made.
 type snapshot struct {
-	Snapshot
+	observe.Snapshot
 	clients map[string]*client
 	limits  map[*Limit]int // of those that were looked at, where their first LimitState is
 	owners  []*Limit       // of each LimitState
@@ -198,13 +165,13 @@ type snapshot struct {
 // client is a ClientState with what it is made of.
 type client struct {
 	past past
-	ClientState
+	observe.ClientState
 }
 
 func (s *snapshot) client(name string) *client {
 	c := s.clients[name]
 	if c == nil {
-		c = &client{ClientState: ClientState{Name: name}}
+		c = &client{ClientState: observe.ClientState{Name: name}}
 		s.clients[name] = c
 	}
 	return c
@@ -260,7 +227,7 @@ func (s *snapshot) limitLocked(now mono.Time, j *Junction, m *Limit) {
 		return
 	}
 	s.limits[m] = len(s.Limits)
-	var pause PauseState
+	var pause observe.PauseState
 	if m.paused != nil {
 		if p, on := m.paused(now); on {
 			pause = p
@@ -269,7 +236,7 @@ func (s *snapshot) limitLocked(now mono.Time, j *Junction, m *Limit) {
 	}
 	s.usage = limit.AppendUsage(s.usage[:0], m.limit.Limiter, now)
 	for i := range s.usage {
-		l := limitState(&s.usage[i])
+		l := observe.LimitOf(&s.usage[i])
 		l.Whose, l.PausedUntil, l.Why = m.whose, pause.Until, pause.Why
 		cost := limit.One
 		cost[s.usage[i].Unit] = 1
@@ -283,74 +250,54 @@ func (s *snapshot) limitLocked(now mono.Time, j *Junction, m *Limit) {
 	}
 }
 
-func limitState(u *limit.Usage) LimitState {
-	l := LimitState{
-		Name: u.Limit, Unit: u.Unit.String(), Used: u.Used, Open: u.Open, Allowed: u.Allowed, Window: u.Window, PerWindow: u.PerWindow,
-		Total: u.Total, Recent: u.Recent, Fits: u.Fits,
-	}
-	switch {
-	case u.InFlight:
-		l.Unit = "in flight"
-		l.Share = float64(u.Used) / float64(max(u.Allowed, 1))
-	case u.PerWindow > 0:
-		l.Share = float64(u.Recent) / float64(u.PerWindow)
-	}
-	// Beside what flows into a bucket goes what it had in store, and a limit may have been lowered: more than the ceiling is all of it.
-	l.Share = min(l.Share, 1)
-	return l
-}
-
 // done fills in what concerns all lanes together, and sorts.
-func (s *snapshot) done() Snapshot {
+func (s *snapshot) done() observe.Snapshot {
 	for name, c := range s.clients {
 		c.ClientState.Counts = c.past.Counts
-		s.Counts.add(&c.past.Counts)
+		observe.AddCounts(&s.Counts, &c.past.Counts)
 		s.Waiting += c.Waiting
 		s.InFlight += c.InFlight
 		s.LongestWait = max(s.LongestWait, c.LongestWait)
-		s.Waits = c.past.appendWaits(s.Waits, name)
+		s.Waits = c.past.waits.Append(s.Waits, name)
 		s.Clients = append(s.Clients, c.ClientState)
 	}
-	s.order()
+	s.Sort()
 	return s.Snapshot
 }
 
-// order computes the shares of clients, and sorts, so that the order does not depend on chance.
-func (s *Snapshot) order() {
-	for i := range s.Clients {
-		if s.Accepted > 0 {
-			s.Clients[i].Share = float64(s.Clients[i].Accepted) / float64(s.Accepted)
-		}
-	}
-	slices.SortFunc(s.Clients, func(a, b ClientState) int { return cmp.Compare(a.Name, b.Name) })
-	slices.SortStableFunc(s.Limits, func(a, b LimitState) int { return a.Whose.compare(b.Whose) })
-	slices.SortStableFunc(s.Paused, func(a, b PauseState) int { return a.Whose.compare(b.Whose) })
-	slices.SortFunc(s.Waits, func(a, b WaitTimes) int {
-		return cmp.Or(cmp.Compare(a.Client, b.Client), cmp.Compare(a.Limit, b.Limit))
-	})
-	s.Bounds = histogram.Bounds()
+// Stats returns what the Lane has done so far, all of it as of one instant.
+func (a *Lane) Stats() observe.Stats {
+	a.junction.mu.Lock()
+	defer a.junction.mu.Unlock()
+	s := a.statsLocked()
+	s.At, s.Waiting = time.Now(), a.lane.Len()
+	return s
 }
 
-func (w Whose) compare(v Whose) int {
-	return cmp.Or(cmp.Compare(w.Host, v.Host), cmp.Compare(w.Key, v.Key), cmp.Compare(w.Model, v.Model), cmp.Compare(w.Route, v.Route), cmp.Compare(w.Client, v.Client))
+func (a *Lane) statsLocked() observe.Stats {
+	c := &a.counts
+	s := observe.StatsOf(int64(a.lane.Granted()), &c.tally)
+	s.InFlight = int(s.Admitted - c.tally.Sum())
+	s.Never, s.Late, s.Full, s.Cancelled = c.never, c.late, c.full, c.cancelled+c.gaveUp.Load()
+	return s
 }
 
-// appendWaits appends how long requests were in line, and those that were not.
-func (p *past) appendWaits(to []WaitTimes, client string) []WaitTimes {
-	if p.atOnce > 0 {
-		at := WaitTimes{Client: client, Times: Times{Count: p.atOnce}}
-		for range histogram.Bounds() {
-			at.Upto = append(at.Upto, p.atOnce)
-		}
-		to = append(to, at)
-	}
-	for i := range p.waits {
-		w := &p.waits[i]
-		if n := w.N(); n > 0 {
-			to = append(to, WaitTimes{w.limit, client, times(&w.Classes)})
-		}
-	}
-	return to
+// counts are those of a lane. The Junction's lock guards them, except gaveUp.
+type counts struct {
+	tally                        limit.Tally
+	never, late, full, cancelled int64
+	gaveUp                       atomic.Int64 // before they stood in line
 }
 
-func times(c *histogram.Classes) Times { return Times{c.N(), c.Sum(), c.Upto(nil)} }
+func (c *counts) refused(why error) {
+	switch why {
+	case ErrNever:
+		c.never++
+	case ErrDeadline:
+		c.late++
+	case ErrFull:
+		c.full++
+	default:
+		c.cancelled++
+	}
+}

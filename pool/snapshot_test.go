@@ -1,4 +1,4 @@
-package paceline_test
+package pool_test
 
 import (
 	"context"
@@ -8,29 +8,28 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/pool/dispatch"
-	"github.com/paceline-go/paceline/pool/queue"
+	"github.com/paceline-go/paceline/observe"
+	"github.com/paceline-go/paceline/pool"
 )
 
 // A Pool of two keys, of which one is banned and the other used up and then refused: what there is to see of it.
 func TestPoolSnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, refused := time.Now(), false
-		p := must(paceline.NewPool(paceline.PoolConfig{
-			Keys:  []dispatch.Key{{Name: "a", Limiter: limit.MustRolling(3, time.Minute)}, {Name: "b", Limiter: limit.MustRolling(3, time.Minute)}},
-			Queue: queue.Config{Host: func(r *queue.Request) string { return "h" }},
-			Send: func(_ context.Context, a dispatch.Attempt) dispatch.Answer {
+		p := must(pool.New(pool.Config{
+			Keys:  []pool.Key{{Name: "a", Limiter: limit.MustRolling(3, time.Minute)}, {Name: "b", Limiter: limit.MustRolling(3, time.Minute)}},
+			Queue: pool.QueueConfig{Host: func(r *pool.Request) string { return "h" }},
+			Send: func(_ context.Context, a pool.Attempt) pool.Answer {
 				time.Sleep(100 * time.Millisecond)
 				switch {
 				case a.Key == 1:
-					return dispatch.Answer{Outcome: limit.Outcome{Result: limit.Failed}, Banned: true, Reason: "401"}
+					return pool.Answer{Outcome: limit.Outcome{Result: limit.Failed}, Banned: true, Reason: "401"}
 				case a.Request.ID == "5" && !refused:
 					refused = true
-					return dispatch.Answer{Outcome: limit.Outcome{Result: limit.Limited, RetryAfter: 90 * time.Second}, Reason: "429"}
+					return pool.Answer{Outcome: limit.Outcome{Result: limit.Limited, RetryAfter: 90 * time.Second}, Reason: "429"}
 				}
-				return dispatch.Answer{Outcome: limit.Outcome{Result: limit.Accepted, Metered: true, Actual: limit.Cost{limit.Requests: 1, limit.Money: 5}}}
+				return pool.Answer{Outcome: limit.Outcome{Result: limit.Accepted, Metered: true, Actual: limit.Cost{limit.Requests: 1, limit.Money: 5}}}
 			},
 		}))
 		ctx, cancel := context.WithCancel(t.Context())
@@ -38,13 +37,13 @@ func TestPoolSnapshot(t *testing.T) {
 		go func() { done <- p.Run(ctx) }()
 		synctest.Wait()
 		for _, id := range []string{"1", "2", "3", "4", "5", "6", "7"} {
-			if err := p.Submit(t.Context(), queue.Request{ID: id, Cost: limit.One}); err != nil {
+			if err := p.Submit(t.Context(), pool.Request{ID: id, Cost: limit.One}); err != nil {
 				t.Error(err)
 			}
 		}
 		time.Sleep(10 * time.Second)
 		s := p.Snapshot()
-		if len(s.Keys) != 2 || s.Keys[1].State != paceline.KeyBanned || s.Keys[1].Why != "401" || s.Keys[0].State != paceline.KeyPaused || s.Keys[0].Until.Sub(began).Round(time.Second) != 90*time.Second {
+		if len(s.Keys) != 2 || s.Keys[1].State != observe.KeyBanned || s.Keys[1].Why != "401" || s.Keys[0].State != observe.KeyPaused || s.Keys[0].Until.Sub(began).Round(time.Second) != 90*time.Second {
 			t.Errorf("keys: %+v", s.Keys)
 		}
 		if s.Waiting+int(s.Accepted) != 7 || s.Waiting == 0 || s.Limited != 1 || s.Failed != 3 || s.Sent != s.Accepted+s.Limited+s.Failed || s.Used.Money != 5*s.Accepted {
@@ -60,7 +59,7 @@ func TestPoolSnapshot(t *testing.T) {
 		for _, e := range s.Events {
 			kinds[e.Kind] = e.Text
 		}
-		if kinds[paceline.EventBanned] != "the key is out of use: 401" || kinds[paceline.EventRefused] != "the server refused a request: 429; it asks to stay away for 1 min 30 s" {
+		if kinds[observe.EventBanned] != "the key is out of use: 401" || kinds[observe.EventRefused] != "the server refused a request: 429; it asks to stay away for 1 min 30 s" {
 			t.Errorf("%+v", s.Events)
 		}
 		time.Sleep(3 * time.Minute)
@@ -72,7 +71,7 @@ func TestPoolSnapshot(t *testing.T) {
 				waited += w.Count
 			}
 		}
-		if count != s.Sent-s.Resent || waited == 0 || s.Accepted != 7 || s.Waiting != 0 || s.Keys[0].State != paceline.KeyOK || s.Resent == 0 {
+		if count != s.Sent-s.Resent || waited == 0 || s.Accepted != 7 || s.Waiting != 0 || s.Keys[0].State != observe.KeyOK || s.Resent == 0 {
 			t.Errorf("%d waits, %d of them longer: %+v", count, waited, s)
 		}
 		cancel()
@@ -85,20 +84,20 @@ func TestPoolLastGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var last time.Time
-		p := must(paceline.NewPool(paceline.PoolConfig{
-			Keys: []dispatch.Key{{Name: "a", Limiter: limit.MustRolling(10, time.Minute)}, {Name: "b", Limiter: limit.MustRolling(20, time.Minute)}, {Name: "c", Limiter: limit.MustRolling(1, time.Hour)}},
-			Send: func(_ context.Context, a dispatch.Attempt) dispatch.Answer {
+		p := must(pool.New(pool.Config{
+			Keys: []pool.Key{{Name: "a", Limiter: limit.MustRolling(10, time.Minute)}, {Name: "b", Limiter: limit.MustRolling(20, time.Minute)}, {Name: "c", Limiter: limit.MustRolling(1, time.Hour)}},
+			Send: func(_ context.Context, a pool.Attempt) pool.Answer {
 				mu.Lock()
 				defer mu.Unlock()
 				last = time.Now()
-				return dispatch.Answer{Outcome: limit.Outcome{Result: limit.Accepted}}
+				return pool.Answer{Outcome: limit.Outcome{Result: limit.Accepted}}
 			},
 		}))
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- p.Run(ctx) }()
 		for range 300 {
-			if err := p.Submit(t.Context(), queue.Request{Cost: limit.One}); err != nil {
+			if err := p.Submit(t.Context(), pool.Request{Cost: limit.One}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -108,7 +107,7 @@ func TestPoolLastGoes(t *testing.T) {
 		later := p.Snapshot()
 		time.Sleep(time.Hour)
 		mu.Lock()
-		for _, s := range []paceline.Snapshot{first, later} {
+		for _, s := range []observe.Snapshot{first, later} {
 			if off := s.Clients[0].LastGoes.Sub(last); s.Waiting == 0 || off < -time.Second || off > time.Second {
 				t.Errorf("with %d waiting the last goes at %v, %v was told", s.Waiting, last.Sub(first.At), s.Clients[0].LastGoes.Sub(first.At))
 			}
@@ -126,19 +125,19 @@ func TestPoolLastGoes(t *testing.T) {
 // only answers tell when anybody goes, no instant is told.
 func TestPoolSnapshotOfWhatKeysShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		acme := []*dispatch.Shared{{Name: "acme", Limiter: must(limit.NewRolling(limit.RollingConfig{Limit: 1, Window: time.Minute, Margin: -1}))}}
+		acme := []*pool.Shared{{Name: "acme", Limiter: must(limit.NewRolling(limit.RollingConfig{Limit: 1, Window: time.Minute, Margin: -1}))}}
 		one := limit.Named("one", must(limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 1})))
 		for _, c := range []struct {
-			keys    []dispatch.Key
+			keys    []pool.Key
 			whose   string
 			waiting int
 			last    time.Duration // since the beginning; 0: not known
 		}{
-			{[]dispatch.Key{{Name: "a", Shared: acme}, {Name: "b", Shared: acme}}, "acme", 4, 4 * time.Minute},
-			{[]dispatch.Key{{Name: "c", Limiter: one}}, "c", 4, 0},
+			{[]pool.Key{{Name: "a", Shared: acme}, {Name: "b", Shared: acme}}, "acme", 4, 4 * time.Minute},
+			{[]pool.Key{{Name: "c", Limiter: one}}, "c", 4, 0},
 		} {
 			began := time.Now()
-			p := must(paceline.NewPool(paceline.PoolConfig{Keys: c.keys, Send: func(ctx context.Context, a dispatch.Attempt) dispatch.Answer {
+			p := must(pool.New(pool.Config{Keys: c.keys, Send: func(ctx context.Context, a pool.Attempt) pool.Answer {
 				if c.whose == "c" {
 					<-ctx.Done()
 				}
@@ -168,8 +167,8 @@ func TestPoolSnapshotOfWhatKeysShare(t *testing.T) {
 // Whoever waits is in one line, though two limits that its key shares have one name.
 func TestPoolSnapshotHasWhoWaitsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPool(t, &poolLog{}, paceline.PoolConfig{
-			Keys: []dispatch.Key{{Name: "a", Shared: []*dispatch.Shared{
+		p := newPool(t, &poolLog{}, pool.Config{
+			Keys: []pool.Key{{Name: "a", Shared: []*pool.Shared{
 				{Name: "acme", Limiter: limit.MustRolling(1, time.Minute)}, {Name: "its team", Limiter: limit.MustRolling(1, time.Minute)},
 			}}},
 		})

@@ -1,0 +1,81 @@
+// Package frontend helps to test what owns limiters and shows them: Gates, Junctions and Pools.
+package frontend
+
+import (
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/observe"
+)
+
+// Fed is a limiter whose room comes from elsewhere, and whose leases may lapse.
+type Fed struct {
+	Room    int
+	Stale   bool
+	Again   func()     // of its driver
+	Waiting func() int // of its driver
+	Note    func(kind, text string)
+	Ended   []limit.Outcome
+}
+
+// Supply implements limit.Supplied.
+func (f *Fed) Supply(again func(), waiting func() int, note func(kind, text string)) {
+	f.Again, f.Waiting, f.Note = again, waiting, note
+}
+
+// Fresh implements limit.Fresher.
+func (f *Fed) Fresh(limit.Lease) bool { return !f.Stale }
+
+// Ready implements limit.Limiter.
+func (f *Fed) Ready(now mono.Time, _ limit.Cost) mono.Time {
+	if f.Room == 0 {
+		return limit.AfterSettle
+	}
+	return now
+}
+
+// Admit implements limit.Limiter.
+func (f *Fed) Admit(mono.Time, limit.Cost) limit.Lease { f.Room--; return limit.Lease{} }
+
+// Settle implements limit.Limiter.
+func (f *Fed) Settle(_ mono.Time, _ limit.Lease, o limit.Outcome) { f.Ended = append(f.Ended, o) }
+
+// Several is a limiter of four with names: "day", "few" requests, 5 "words", and as many "open".
+func Several(requests int64, window time.Duration, open int64) limit.Limiter {
+	rolling := func(c limit.RollingConfig) limit.Limiter {
+		c.Window, c.Margin = window, -1
+		l, err := limit.NewRolling(c)
+		if err != nil {
+			panic(err)
+		}
+		return l
+	}
+	concurrency, err := limit.NewConcurrency(limit.ConcurrencyConfig{Limit: open})
+	if err != nil {
+		panic(err)
+	}
+	return limit.NewAll(
+		limit.Named("day", limit.MustRolling(100, 24*time.Hour)),
+		limit.Named("few", rolling(limit.RollingConfig{Limit: requests})),
+		limit.Named("words", rolling(limit.RollingConfig{Limit: 5, Unit: limit.Tokens})),
+		limit.Named("open", concurrency),
+	)
+}
+
+// Shows checks what a Snapshot has of the limit of a name, of a key.
+func Shows(t testing.TB, s *observe.Snapshot, key, name string, waiting int, share float64, next time.Time, unknown bool) {
+	t.Helper()
+	for _, l := range s.Limits {
+		if l.Key != key || l.Name != name {
+			continue
+		}
+		if l.Waiting != waiting || l.Share < share-1e-9 || l.Share > share+1e-9 || !l.Next.Equal(next) || l.NextUnknown != unknown {
+			t.Errorf("%s %s: %d wait, a share of %v is used, next at %v, unknown %v; want %d, %v, %v, %v",
+				key, name, l.Waiting, l.Share, l.Next, l.NextUnknown, waiting, share, next, unknown)
+		}
+		return
+	}
+	t.Errorf("no %s %s in %+v", key, name, s.Limits)
+}

@@ -1,0 +1,61 @@
+package observe
+
+import (
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+)
+
+// Stats is what a Gate, a Lane or a Pool has done so far, all of it as of one instant. Two of them,
+// subtracted, are what happened between.
+type Stats struct {
+	At time.Time
+	// Waiting is how many are in line, InFlight how many have gone and are not settled.
+	Waiting, InFlight int
+	// Admitted is how many went. Each is in flight, or counted in one of the next five fields, by how it
+	// was settled.
+	Admitted                                   int64
+	Accepted, Limited, Failed, Unknown, Unsent int64
+	// These never went: the cost never fits, the deadline comes first, too many wait, the context was
+	// cancelled.
+	Never, Late, Full, Cancelled int64
+	// Used is how much was used, as metered outcomes said.
+	Used limit.Cost
+}
+
+// Sub returns what happened since an earlier Stats: counts are the difference, Waiting and InFlight are
+// those of now.
+func (s Stats) Sub(earlier Stats) Stats {
+	for _, f := range [...]struct {
+		n    *int64
+		less int64
+	}{
+		{&s.Admitted, earlier.Admitted}, {&s.Accepted, earlier.Accepted}, {&s.Limited, earlier.Limited},
+		{&s.Failed, earlier.Failed}, {&s.Unknown, earlier.Unknown}, {&s.Unsent, earlier.Unsent},
+		{&s.Never, earlier.Never}, {&s.Late, earlier.Late}, {&s.Full, earlier.Full},
+		{&s.Cancelled, earlier.Cancelled},
+	} {
+		*f.n -= f.less
+	}
+	for u, n := range earlier.Used {
+		s.Used[u] -= n
+	}
+	return s
+}
+
+// StatsOf returns the Stats of so many requests that went, and of a tally of how they were settled.
+func StatsOf(admitted int64, t *limit.Tally) Stats {
+	return Stats{
+		Admitted: admitted, Accepted: t.Accepted, Limited: t.Limited, Failed: t.Failed, Unknown: t.Unknown,
+		Unsent: t.Unsent, Used: t.Used,
+	}
+}
+
+// Counts returns the counts in the form that a Snapshot has.
+func (s Stats) Counts() Counts {
+	return Counts{
+		Sent: s.Admitted, Accepted: s.Accepted, Limited: s.Limited, Failed: s.Failed, Unknown: s.Unknown,
+		Unsent: s.Unsent, Never: s.Never, Late: s.Late, Full: s.Full, Cancelled: s.Cancelled,
+		Used: AmountsOf(s.Used),
+	}
+}

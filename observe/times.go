@@ -1,0 +1,136 @@
+package observe
+
+import (
+	"slices"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/core/histogram"
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+// WaitTimes are how long requests were in line, of one client and for one limit: the one that took most
+// of the wait. Requests that went at once are of the limit "". Those that gave up count, too.
+type WaitTimes struct {
+	Limit  string `json:"limit"`
+	Client string `json:"client"`
+	Times
+}
+
+// UpstreamTimes are how long answers of a host took, from when a request was written to the header of
+// its answer. The quantiles are of the last 5 to 10 minutes.
+type UpstreamTimes struct {
+	Host string        `json:"host"`
+	P50  time.Duration `json:"p50_ns"`
+	P90  time.Duration `json:"p90_ns"`
+	P99  time.Duration `json:"p99_ns"`
+	Max  time.Duration `json:"max_ns"`
+	Times
+}
+
+// Times are durations that were counted. Upto[i] is how many were at most Snapshot.Bounds[i]; Count is
+// all.
+type Times struct {
+	Count int64         `json:"count"`
+	Sum   time.Duration `json:"sum_ns"`
+	Upto  []int64       `json:"upto"`
+}
+
+func timesOf(c *histogram.Classes) Times { return Times{c.N(), c.Sum(), c.Upto(nil)} }
+
+// Sampled is how often Waits are due for what the first in line waits for. To ask a limiter costs as
+// much as a request does otherwise, and what holds up a line seldom changes.
+const Sampled = 5 * time.Millisecond
+
+// Waits counts how long the goroutines of a lane, or the requests of a Pool, waited, by the limit that
+// they waited for. The zero value is ready. It has no lock: that of its owner guards it.
+type Waits struct {
+	// AtOnce is how many went without a wait. Its owner counts them.
+	AtOnce int64
+	each   []limitWaits
+	head   int       // of each: what the first waits for, as last noted
+	noted  mono.Time // when
+}
+
+type limitWaits struct {
+	limit string
+	histogram.Classes
+}
+
+// Due reports whether to find out again what the first in line waits for, and Note it.
+func (w *Waits) Due(now mono.Time) bool { return len(w.each) == 0 || now >= w.noted.Add(Sampled) }
+
+// Note notes the limit that the first in line waits for.
+func (w *Waits) Note(now mono.Time, limit string) {
+	w.head, w.noted = w.Of(limit), now
+}
+
+// Noted reports whether any limit was noted so far.
+func (w *Waits) Noted() bool { return len(w.each) > 0 }
+
+// Of returns the number of a limit, for Add.
+func (w *Waits) Of(limit string) int {
+	i := slices.IndexFunc(w.each, func(l limitWaits) bool { return l.limit == limit })
+	if i < 0 {
+		i = len(w.each)
+		w.each = append(w.each, limitWaits{limit: limit})
+	}
+	return i
+}
+
+// Head returns the number of the limit that was noted last, of the limit "limit" if none was.
+func (w *Waits) Head() int {
+	if !w.Noted() {
+		return w.Of("limit")
+	}
+	return w.head
+}
+
+// Add counts a wait for the limit of a number.
+func (w *Waits) Add(limit int, waited time.Duration) { w.each[limit].Add(waited) }
+
+// Merge adds the counts of another.
+func (w *Waits) Merge(more *Waits) {
+	w.AtOnce += more.AtOnce
+	for i := range more.each {
+		l := &more.each[i]
+		w.each[w.Of(l.limit)].Merge(&l.Classes)
+	}
+}
+
+// Append appends what a Snapshot shows of the waits of a client: those that went at once, then each
+// limit's.
+func (w *Waits) Append(to []WaitTimes, client string) []WaitTimes {
+	if w.AtOnce > 0 {
+		at := WaitTimes{Client: client, Times: Times{Count: w.AtOnce}}
+		for range histogram.Bounds() {
+			at.Upto = append(at.Upto, w.AtOnce)
+		}
+		to = append(to, at)
+	}
+	for i := range w.each {
+		l := &w.each[i]
+		if l.N() > 0 {
+			to = append(to, WaitTimes{l.limit, client, timesOf(&l.Classes)})
+		}
+	}
+	return to
+}
+
+// Answers counts how long answers took, by host. The zero value is ready. It has no lock: that of its
+// owner guards it.
+type Answers struct{ named histogram.Named }
+
+// Add counts an answer that came at now.
+func (a *Answers) Add(now mono.Time, host string, took time.Duration) {
+	a.named.Add(time.Duration(now), host, took)
+}
+
+// Append appends what a Snapshot shows of each host, in the order of their names.
+func (a *Answers) Append(to []UpstreamTimes, now mono.Time) []UpstreamTimes {
+	told := a.named.Told(time.Duration(now))
+	for i := range told {
+		h := &told[i]
+		to = append(to, UpstreamTimes{h.Name, h.P50, h.P90, h.P99, h.Max, timesOf(&h.Classes)})
+	}
+	return to
+}

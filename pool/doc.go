@@ -1,0 +1,41 @@
+// Package pool sends requests through several API keys: each when its turn and a key's limits allow,
+// again if it failed, and never lost. It is for work with priorities, deadlines, retries and more than
+// one key.
+//
+// Goroutines that only wait for a limit use a paceline.Gate. HTTP clients use package transport.
+// Requests in files need no program: `paceline run` is a Pool with a journal.
+//
+// A Pool is made of a [Config]: the [Key]s, and a Send that makes one [Attempt] and returns its
+// [Answer]. Package provider/classify makes the Answer out of an http.Response. [Pool.Submit] adds a
+// [Request], and [Pool.Run] sends until every one has ended.
+//
+//	p, err := pool.New(pool.Config{
+//		Keys: []pool.Key{{Name: "mine", Limiter: limit.MustRolling(20, time.Second)}},
+//		Send: func(ctx context.Context, a pool.Attempt) pool.Answer {
+//			if err := send(ctx, a.Request.ID); err != nil {
+//				return pool.Answer{Outcome: limit.Outcome{Result: limit.Failed}, Reason: err.Error()}
+//			}
+//			return pool.Answer{Outcome: limit.Outcome{Result: limit.Accepted}}
+//		},
+//		Ended: func(e pool.Ended) { fmt.Println(e.Request.ID, e.State, e.Reason) },
+//	})
+//	err = p.Submit(ctx, pool.Request{ID: "17", Cost: limit.One, TTL: time.Minute})
+//	p.Close() // no more will come
+//	err = p.Run(ctx)
+//
+// # Files and packages
+//
+//	names.go     the names of packages queue, dispatch and backoff that users of a Pool need
+//	config.go    Config, and New
+//	pool.go      Run, Close, Drain, and the step that follows every change
+//	submit.go    Submit, and the line for room in the queue
+//	send.go      one attempt, in a goroutine
+//	report.go    ends, outages and lessons, passed on to the Config's functions
+//	share.go     limits that several keys have together
+//	snapshot.go  Snapshot and Stats
+//	queue        requests in order, and their states; decides, has no clock
+//	dispatch     the choice of request and key; decides, has no clock
+//	backoff      the delay after a failure
+//
+// Packages queue and dispatch are for drivers with a clock of their own, such as a simulator.
+package pool
