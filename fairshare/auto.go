@@ -57,7 +57,7 @@ const unknownQuota = 1
 func NewAuto(c AutoConfig) (*Auto, error) {
 	f, err := NewFair(c.fair(limit.Stated{Rate: limit.Rate{N: unknownQuota, Per: unknownQuota * time.Second}}))
 	if err != nil {
-		return nil, fmt.Errorf("throttle: Auto: %w", err)
+		return nil, fmt.Errorf("fairshare: Auto: %w", err)
 	}
 	f.unknown = &silentUnknown{heardAt: mono.Min}
 	return &Auto{fair: f, config: c, began: mono.Min, heard: mono.Min, noted: mono.Min}, nil

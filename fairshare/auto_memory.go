@@ -22,7 +22,7 @@ const (
 )
 
 // ErrMemory is for a memory that Recall does not take.
-var ErrMemory = errors.New("throttle: what was found of a limit cannot be taken up")
+var ErrMemory = errors.New("fairshare: what was found of a limit cannot be taken up")
 
 // AppendMemory appends to b what a knows at now, for Recall in another process: the limit that it goes by or the pace that it found, how
 // sure it is of that, when its next request goes, and for how long it stays away. Requests in flight are in it as sent. It changes

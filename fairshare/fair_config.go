@@ -70,7 +70,7 @@ const (
 // filled returns the configuration with its defaults, or an error that says what is wrong with it.
 func (c FairConfig) filled() (FairConfig, error) {
 	fail := func(format string, args ...any) (FairConfig, error) {
-		return c, fmt.Errorf("throttle: Fair: "+format, args...)
+		return c, fmt.Errorf("fairshare: Fair: "+format, args...)
 	}
 	if c.Kind >= kinds {
 		return fail("Kind %d is none", c.Kind)

@@ -216,7 +216,7 @@ func TestFairConfig(t *testing.T) {
 	} {
 		c := good
 		change(&c)
-		if _, err := fairshare.NewFair(c); err == nil || !strings.Contains(err.Error(), "throttle: Fair: "+want) {
+		if _, err := fairshare.NewFair(c); err == nil || !strings.Contains(err.Error(), "fairshare: Fair: "+want) {
 			t.Errorf("want %q: %v", want, err)
 		}
 	}

@@ -72,7 +72,7 @@ type HintsConfig struct {
 // NewHints returns Hints that have heard nothing. The error names the field and value.
 func NewHints(c HintsConfig) (*Hints, error) {
 	if c.Longest < 0 {
-		return nil, fmt.Errorf("throttle: Hints: Longest %v is negative", c.Longest)
+		return nil, fmt.Errorf("fairshare: Hints: Longest %v is negative", c.Longest)
 	}
 	if c.Longest == 0 {
 		c.Longest = time.Hour
@@ -80,7 +80,7 @@ func NewHints(c HintsConfig) (*Hints, error) {
 	h := &Hints{longest: c.Longest, capacity: c.Capacity, rooms: rooms{own: c.Own, later: c.Later}, last: mono.Min}
 	for u, n := range c.Capacity {
 		if n < 0 || n > limit.MaxCost {
-			return nil, fmt.Errorf("throttle: Hints: Capacity of %d %v is not between 0 and %d", n, limit.Unit(u), int64(limit.MaxCost))
+			return nil, fmt.Errorf("fairshare: Hints: Capacity of %d %v is not between 0 and %d", n, limit.Unit(u), int64(limit.MaxCost))
 		}
 		h.words[u] = word{until: mono.Min, most: -1, known: known{literal: mono.Min}}
 		if n > 0 {

@@ -116,9 +116,9 @@ func TestHintsForecast(t *testing.T) {
 
 func TestHintsRefuseBadConfig(t *testing.T) {
 	for want, c := range map[string]fairshare.HintsConfig{
-		"throttle: Hints: Longest -1ns is negative":                                                {Longest: -1},
-		"throttle: Hints: Capacity of -1 weight is not between 0 and 17592186044416":               {Capacity: limit.Cost{limit.Weight: -1}},
-		"throttle: Hints: Capacity of 17592186044417 requests is not between 0 and 17592186044416": {Capacity: limit.Cost{limit.MaxCost + 1}},
+		"fairshare: Hints: Longest -1ns is negative":                                                {Longest: -1},
+		"fairshare: Hints: Capacity of -1 weight is not between 0 and 17592186044416":               {Capacity: limit.Cost{limit.Weight: -1}},
+		"fairshare: Hints: Capacity of 17592186044417 requests is not between 0 and 17592186044416": {Capacity: limit.Cost{limit.MaxCost + 1}},
 	} {
 		if _, err := fairshare.NewHints(c); err == nil || err.Error() != want {
 			t.Errorf("%+v: %v, want %s", c, err, want)

@@ -111,7 +111,7 @@ func (s Sharing) String() string {
 // MarshalText implements encoding.TextMarshaler.
 func (s Sharing) MarshalText() ([]byte, error) {
 	if int(s) >= len(sharings) {
-		return nil, fmt.Errorf("throttle: Sharing %d is none of %s", uint8(s), strings.Join(sharings[:], ", "))
+		return nil, fmt.Errorf("fairshare: Sharing %d is none of %s", uint8(s), strings.Join(sharings[:], ", "))
 	}
 	return []byte(sharings[s]), nil
 }
@@ -120,7 +120,7 @@ func (s Sharing) MarshalText() ([]byte, error) {
 func (s *Sharing) UnmarshalText(b []byte) error {
 	i := slices.Index(sharings[:], string(b))
 	if i < 0 {
-		return fmt.Errorf("throttle: Sharing %q is none of %s", b, strings.Join(sharings[:], ", "))
+		return fmt.Errorf("fairshare: Sharing %q is none of %s", b, strings.Join(sharings[:], ", "))
 	}
 	*s = Sharing(i)
 	return nil
@@ -179,10 +179,10 @@ type Params struct {
 // strategy checks itself.
 func (p Params) Check(strategy string) error {
 	if !(p.Rate > 0) || p.Rate > 1e9 {
-		return fmt.Errorf("throttle: %s: Rate %v is not above 0 and at most 1e9", strategy, p.Rate)
+		return fmt.Errorf("fairshare: %s: Rate %v is not above 0 and at most 1e9", strategy, p.Rate)
 	}
 	if !(p.Burst >= 1) || p.Burst > 1e12 {
-		return fmt.Errorf("throttle: %s: Burst %v is not from 1 to 1e12", strategy, p.Burst)
+		return fmt.Errorf("fairshare: %s: Burst %v is not from 1 to 1e12", strategy, p.Burst)
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ func TestRunAutoFlags(t *testing.T) {
 		{"--limit auto --preset github", "--limit auto is beside --preset github", 2},
 		{"--limit auto --strangers=bucket", "--strangers=bucket with --limit auto, which finds out how the server counts; expected --strangers", 2},
 		{"--limit auto --sharers 10", "--sharers is for limits that others use, too: it needs --strangers", 2},
-		{"--limit auto --strangers --share 2e6", "--limit auto: throttle: Auto", 4},
+		{"--limit auto --strangers --share 2e6", "--limit auto: fairshare: Auto", 4},
 	} {
 		code, _, stderr := paceline("", append(append([]string{"run", "--dry-run"}, strings.Fields(c.args)...), in)...)
 		if code != c.code || !strings.Contains(stderr, c.want) {

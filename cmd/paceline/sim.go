@@ -273,7 +273,7 @@ func strategyOf(name string) (fairshare.Strategy, error) {
 	}
 	named, err := strategy.Named(name)
 	if err != nil {
-		return named, fmt.Errorf("--strategy: %s", strings.TrimPrefix(err.Error(), "throttle: "))
+		return named, fmt.Errorf("--strategy: %s", strings.TrimPrefix(err.Error(), "fairshare: "))
 	}
 	return named, nil
 }

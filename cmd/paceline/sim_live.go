@@ -166,7 +166,7 @@ func (l *simLive) fleet(following string, seed uint64) (*loadgen.Fleet, error) {
 	for i := range strategies {
 		strategies[i] = strings.TrimSpace(strategies[i])
 		if _, err := strategy.Named(strategies[i]); err != nil {
-			return nil, fmt.Errorf("--strategy: %s", strings.TrimPrefix(err.Error(), "throttle: "))
+			return nil, fmt.Errorf("--strategy: %s", strings.TrimPrefix(err.Error(), "fairshare: "))
 		}
 	}
 	if len(strategies) > l.processes {

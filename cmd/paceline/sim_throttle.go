@@ -190,7 +190,7 @@ func chooseStrategies(names []string) (chosen []fairshare.Strategy, err error) {
 	for _, name := range names {
 		s, err := strategy.Named(strings.TrimSpace(name))
 		if err != nil {
-			return nil, errors.New(strings.TrimPrefix(err.Error(), "throttle: "))
+			return nil, errors.New(strings.TrimPrefix(err.Error(), "fairshare: "))
 		}
 		chosen = append(chosen, s)
 	}

@@ -77,17 +77,17 @@ func NewAIMD(p fairshare.Params, rng *rand.Rand) (*AIMD, error) {
 		return nil, err
 	}
 	if u > 0 && rng == nil {
-		return nil, errors.New("throttle: aimd: rng is nil and Jitter is not negative")
+		return nil, errors.New("fairshare: aimd: rng is nil and Jitter is not negative")
 	}
 	if p.Start < 0 || p.Start > longest*time.Second {
-		return nil, fmt.Errorf("throttle: aimd: Start %v is not from 0 to %v", p.Start, longest*time.Second)
+		return nil, fmt.Errorf("fairshare: aimd: Start %v is not from 0 to %v", p.Start, longest*time.Second)
 	}
 	a := &AIMD{increase: p.Increase, decrease: p.Decrease, minRate: p.MinRate, jitter: u, rng: rng, rate: p.Rate, next: mono.Min, last: mono.Min}
 	if a.increase == 0 {
 		a.increase = p.Rate / 1000
 	}
 	if !(a.increase > 0) || a.increase > maxRate {
-		return nil, fmt.Errorf("throttle: aimd: Increase %v is not above 0 and at most 1e9", a.increase)
+		return nil, fmt.Errorf("fairshare: aimd: Increase %v is not above 0 and at most 1e9", a.increase)
 	}
 	if a.decrease, err = decrease("aimd", p.Decrease, 0.5); err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func decrease(kind string, d, ifZero float64) (float64, error) {
 		d = ifZero
 	}
 	if !(d > 0 && d < 1) {
-		return 0, fmt.Errorf("throttle: %s: Decrease %v is not between 0 and 1", kind, d)
+		return 0, fmt.Errorf("fairshare: %s: Decrease %v is not between 0 and 1", kind, d)
 	}
 	return d, nil
 }
@@ -118,7 +118,7 @@ func minRate(kind string, r, ifZero float64) (float64, error) {
 		r = max(ifZero, 1./longest)
 	}
 	if !(r >= 1./longest && r <= maxRate) {
-		return 0, fmt.Errorf("throttle: %s: MinRate %v is not from %.3g to 1e9", kind, r, 1./longest)
+		return 0, fmt.Errorf("fairshare: %s: MinRate %v is not from %.3g to 1e9", kind, r, 1./longest)
 	}
 	return r, nil
 }

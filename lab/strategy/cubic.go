@@ -58,7 +58,7 @@ func NewCubic(p fairshare.Params) (*Cubic, error) {
 		return nil, err
 	}
 	if p.Start < 0 || p.Start > longest*time.Second {
-		return nil, fmt.Errorf("throttle: cubic: Start %v is not from 0 to %v", p.Start, longest*time.Second)
+		return nil, fmt.Errorf("fairshare: cubic: Start %v is not from 0 to %v", p.Start, longest*time.Second)
 	}
 	c := &Cubic{scale: p.Scale, smooth: p.Smooth, unlimited: int(min(p.Burst, math.MaxInt32)), next: mono.Min, last: mono.Min}
 	var err error
@@ -72,13 +72,13 @@ func NewCubic(p fairshare.Params) (*Cubic, error) {
 		c.scale = 0.4
 	}
 	if !(c.scale >= 1e-9 && c.scale <= 1e9) {
-		return nil, fmt.Errorf("throttle: cubic: Scale %v is not from 1e-9 to 1e9", c.scale)
+		return nil, fmt.Errorf("fairshare: cubic: Scale %v is not from 1e-9 to 1e9", c.scale)
 	}
 	if c.smooth == 0 {
 		c.smooth = 0.8
 	}
 	if !(c.smooth > 0 && c.smooth <= 1) {
-		return nil, fmt.Errorf("throttle: cubic: Smooth %v is not above 0 and at most 1", c.smooth)
+		return nil, fmt.Errorf("fairshare: cubic: Smooth %v is not above 0 and at most 1", c.smooth)
 	}
 	c.fill, c.capacity = max(1, c.minRate), 1
 	if p.Start > 0 {

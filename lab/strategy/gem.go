@@ -68,7 +68,7 @@ func sleepsOf(p fairshare.Params, kind string, multiplier float64) (sleeps, erro
 		d    time.Duration
 	}{{"Start", p.Start}, {"MinSleep", p.MinSleep}} {
 		if d.d < 0 || d.d > longest*time.Second {
-			return sleeps{}, fmt.Errorf("throttle: %s: %s %v is not from 0 to %v", kind, d.name, d.d, longest*time.Second)
+			return sleeps{}, fmt.Errorf("fairshare: %s: %s %v is not from 0 to %v", kind, d.name, d.d, longest*time.Second)
 		}
 	}
 	u, err := jitter(p, kind)
@@ -86,11 +86,11 @@ func sleepsOf(p fairshare.Params, kind string, multiplier float64) (sleeps, erro
 		c.divisor = p.Burst
 	}
 	if !(c.multiplier >= 1 && c.multiplier <= 1e6) {
-		return sleeps{}, fmt.Errorf("throttle: %s: Multiplier %v is not from 1 to 1e6", kind, c.multiplier)
+		return sleeps{}, fmt.Errorf("fairshare: %s: Multiplier %v is not from 1 to 1e6", kind, c.multiplier)
 	}
 	// By a lesser divisor a decrease could be infinite, and no number times a demo's 1/F of 0.
 	if !(c.divisor >= 1e-6 && c.divisor <= 1e12) {
-		return sleeps{}, fmt.Errorf("throttle: %s: Divisor %v is not from 1e-6 to 1e12", kind, c.divisor)
+		return sleeps{}, fmt.Errorf("fairshare: %s: Divisor %v is not from 1e-6 to 1e12", kind, c.divisor)
 	}
 	return c, nil
 }
@@ -104,7 +104,7 @@ func jitter(p fairshare.Params, kind string) (float64, error) {
 	case p.Jitter <= 1:
 		return p.Jitter, nil
 	}
-	return 0, fmt.Errorf("throttle: %s: Jitter %v is not at most 1", kind, p.Jitter)
+	return 0, fmt.Errorf("fairshare: %s: Jitter %v is not at most 1", kind, p.Jitter)
 }
 
 // jittered draws from rng whether or not there is a sleep, as was published.
@@ -133,7 +133,7 @@ func newGem(name string, l law, p fairshare.Params) (*gemProcess, error) {
 		return nil, err
 	}
 	if p.Sharing > fairshare.Local {
-		return nil, fmt.Errorf("throttle: %s: Sharing %d is none of racing, shared, local", name, uint8(p.Sharing))
+		return nil, fmt.Errorf("fairshare: %s: Sharing %d is none of racing, shared, local", name, uint8(p.Sharing))
 	}
 	if l == fixedBackoff {
 		c.multiplier = 1

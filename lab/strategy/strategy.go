@@ -35,7 +35,7 @@ func Named(name string) (fairshare.Strategy, error) {
 		for i, s := range all {
 			names[i] = s.Name
 		}
-		return fairshare.Strategy{}, fmt.Errorf("throttle: strategy %q is none of %s%s", name, strings.Join(names, ", "), suggest.Or(name, names))
+		return fairshare.Strategy{}, fmt.Errorf("fairshare: strategy %q is none of %s%s", name, strings.Join(names, ", "), suggest.Or(name, names))
 	}
 	return all[i], nil
 }

@@ -171,7 +171,7 @@ func TestBadParams(t *testing.T) {
 				got, err = st.NewLimiter(p, source(1))
 				none = got == nil
 			}
-			if err == nil || !none || !strings.Contains(err.Error(), "throttle: "+name+": "+c.want) {
+			if err == nil || !none || !strings.Contains(err.Error(), "fairshare: "+name+": "+c.want) {
 				t.Errorf("%s with a bad %s: %v, nothing made: %v", name, c.want, err, none)
 			}
 		}

@@ -117,7 +117,7 @@ func TestBeginsAnew(t *testing.T) {
 	}
 	l.close()
 	l.open()
-	l.resumes("A", "false: begins anew: throttle: what was found of a limit cannot be taken up: it is damaged: its checksum is wrong")
+	l.resumes("A", "false: begins anew: fairshare: what was found of a limit cannot be taken up: it is damaged: its checksum is wrong")
 	learns(l.auto("A"), 60)
 	l.close()
 	l.open()

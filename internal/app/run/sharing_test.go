@@ -23,7 +23,7 @@ func TestSharingRefuses(t *testing.T) {
 		want    string
 	}{
 		{Rate{N: 8000, Per: time.Minute, Text: "8000/m output", Produced: true}, Sharing{}, "limit 8000/m output: output counts as it is produced"},
-		{Rate{N: 20, Per: time.Second, Text: "20/s"}, Sharing{Weight: -1}, "limit 20/s: throttle: Fair: Weight -1"},
+		{Rate{N: 20, Per: time.Second, Text: "20/s"}, Sharing{Weight: -1}, "limit 20/s: fairshare: Fair: Weight -1"},
 	} {
 		if _, err := New(Config{Limits: []Rate{c.rate}, Strangers: &c.sharing}); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %q", err, c.want)

@@ -45,7 +45,7 @@ func (r *Reader) Named(n *yaml.Node, what string, to interface{ UnmarshalText([]
 		return
 	}
 	if err := to.UnmarshalText([]byte(n.Value)); err != nil {
-		r.Refuse(n, "%s: %s", what, strings.TrimPrefix(err.Error(), "throttle: "))
+		r.Refuse(n, "%s: %s", what, strings.TrimPrefix(err.Error(), "fairshare: "))
 	}
 }
 

@@ -98,7 +98,7 @@ func (c *Config) jobs() (jobs []job, rows []Row, err error) {
 	for _, name := range c.Against {
 		law, err := strategy.Named(name)
 		if err != nil {
-			return nil, nil, fmt.Errorf("compare: Against: %s", strings.TrimPrefix(err.Error(), "throttle: "))
+			return nil, nil, fmt.Errorf("compare: Against: %s", strings.TrimPrefix(err.Error(), "fairshare: "))
 		}
 		laws = append(laws, law)
 	}

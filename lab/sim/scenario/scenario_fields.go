@@ -121,7 +121,7 @@ var groupFields = []field[fleet.Group]{
 		}
 		s, err := strategy.Named(name)
 		if err != nil {
-			d.Refuse(n, "%s", strings.TrimPrefix(err.Error(), "throttle: "))
+			d.Refuse(n, "%s", strings.TrimPrefix(err.Error(), "fairshare: "))
 		}
 		g.Strategy = s
 	}),
