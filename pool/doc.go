@@ -5,9 +5,9 @@
 // Goroutines that only wait for a limit use a paceline.Gate. HTTP clients use package transport.
 // Requests in files need no program: `paceline run` is a Pool with a journal.
 //
-// A Pool is made of a [Config]: the [Key]s, and a Send that makes one [Attempt] and returns its
-// [Answer]. Package provider/classify makes the Answer out of an http.Response. [Pool.Submit] adds a
-// [Request], and [Pool.Run] sends until every one has ended.
+// A Pool is made of a [Config]: its keys, each a [Key], and a Send that makes one [Attempt] and returns
+// its [Answer]. Package provider/classify makes the Answer out of an http.Response. [Pool.Submit] adds
+// a [Request], and [Pool.Run] sends until every one has ended.
 //
 //	p, err := pool.New(pool.Config{
 //		Keys: []pool.Key{{Name: "mine", Limiter: limit.MustRolling(20, time.Second)}},
