@@ -10,7 +10,7 @@
 //	measure.go       what is counted
 //	settle.go        how long it took to settle
 //	shares.go        who had how much
-//	report.go        what is made of that
+//	fleet_report.go  what is made of that
 //	standard.go      the scenarios that strategies are compared in
 //
 // Package lab/sim/scenario reads scenarios from files. Package lab/sim/compare runs many and has the table.
