@@ -23,7 +23,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/send/neterr"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/pool"
+	"github.com/paceline-go/paceline/pool/dispatch"
 	"github.com/paceline-go/paceline/provider"
 )
 
@@ -315,10 +315,10 @@ func (v *Verdict) InTime(wait, left time.Duration) {
 // Answer is what the Send of a pool.Pool returns. The Pool itself counts the attempts, and gives each a nonce of its own, so Last,
 // Once and a used-up nonce do not end a request there. Unlike the callers of package transport, a Pool waits for a ban whose end is
 // known, and asks another key after a 401 or 403.
-func (v Verdict) Answer() pool.Answer {
+func (v Verdict) Answer() dispatch.Answer {
 	policies, capacity := v.Policies(everybody)
 	denied := v.Result == limit.Failed && (v.Status == http.StatusUnauthorized || v.Status == http.StatusForbidden)
-	return pool.Answer{Outcome: v.Outcome, Capacity: capacity, Stated: Stated(policies), Invalid: v.Invalid, Banned: v.Banned, Denied: denied, Reason: v.reason()}
+	return dispatch.Answer{Outcome: v.Outcome, Capacity: capacity, Stated: Stated(policies), Invalid: v.Invalid, Banned: v.Banned, Denied: denied, Reason: v.reason()}
 }
 
 // reason returns what a dead letter says.

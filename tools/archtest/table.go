@@ -59,7 +59,7 @@ var Table = []Package{
 	{Name: "provider", Std: pure + " encoding/json net/http strconv sync", Modules: "github.com/dunglas/httpsfv"},
 
 	// What an attempt proves. It is arithmetic like the core, but quota's words need modules of others.
-	{Name: "provider/classify", Ours: "limit pool provider internal/send/neterr", Std: pure + " bytes context crypto/tls net net/http"},
+	{Name: "provider/classify", Ours: "limit pool/dispatch provider internal/send/neterr", Std: pure + " bytes context crypto/tls net net/http"},
 
 	// Text of strangers, and what is not for them.
 	{Name: "internal/secret", Core: true, Std: pure + " encoding/base64 html net net/url unicode/utf8"},
