@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/testkit/need"
 )
 
@@ -219,7 +220,7 @@ func growingInput(d *badDay) {
 		})
 	})
 	d.serve.Store(&f)
-	d.run(exitSomeFailed, []string{"0 lost", "30 lines were appended to " + d.in + " after it was checked, and left for another run"}, "--queue", "5", "--concurrency", "2")
+	d.run(cli.ExitSomeFailed, []string{"0 lost", "30 lines were appended to " + d.in + " after it was checked, and left for another run"}, "--queue", "5", "--concurrency", "2")
 	d.run(0, []string{"0 lost"})
 	d.whole(badDayRequests + 30)
 }

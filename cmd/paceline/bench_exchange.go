@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/lab/bench"
@@ -64,7 +65,7 @@ func newBenchExchange() *cobra.Command {
   paceline bench exchange --virtual --ban-after 0 --row circular
   paceline bench exchange --virtual --keys 3 --limit 100/10s --ttl 5s --latency exponential:20ms
   paceline bench exchange --row lease --duration 60s`,
-		Args: noArguments,
+		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			b.out, b.progress = cmd.OutOrStdout(), cmd.ErrOrStderr()
 			if err := b.check(cmd.Flags().Changed("retries")); err != nil {
@@ -101,26 +102,26 @@ func (b *benchExchange) check(retriesGiven bool) error {
 	x := &b.exchange
 	var err error
 	if x.Latency, err = openLaw(b.law); err != nil {
-		return usageError{fmt.Errorf("--latency: %w", err)}
+		return cli.Usage(fmt.Errorf("--latency: %w", err))
 	}
 	r, err := rate.Parse(b.limit)
 	if err != nil {
-		return usageError{fmt.Errorf("--limit: %w", err)}
+		return cli.Usage(fmt.Errorf("--limit: %w", err))
 	}
 	x.Limit, x.Window = int(min(r.N, math.MaxInt32)), r.Per
 	switch {
 	case b.output != "text" && b.output != "json" && b.output != "csv":
-		return badOutput(b.output, "text, json or csv")
+		return cli.BadOutput(b.output, "text, json or csv")
 	case b.duration <= 0 || b.seconds <= 0 || b.seeds <= 0:
-		return usageError{errors.New("--duration, --seconds and --seeds must be positive")}
+		return cli.Usage(errors.New("--duration, --seconds and --seeds must be positive"))
 	case x.Keys < 1:
-		return usageError{fmt.Errorf("--keys %d is not 1 or more", x.Keys)}
+		return cli.Usage(fmt.Errorf("--keys %d is not 1 or more", x.Keys))
 	case x.TTL <= 0:
-		return usageError{fmt.Errorf("--ttl %v is not positive", x.TTL)}
+		return cli.Usage(fmt.Errorf("--ttl %v is not positive", x.TTL))
 	case b.retries < 0 || b.retries > math.MaxInt32:
-		return usageError{fmt.Errorf("--retries %d is not 0 or more", b.retries)}
+		return cli.Usage(fmt.Errorf("--retries %d is not 0 or more", b.retries))
 	case b.ban < 0:
-		return usageError{fmt.Errorf("--ban-after %d is not 0 or more", b.ban)}
+		return cli.Usage(fmt.Errorf("--ban-after %d is not 0 or more", b.ban))
 	}
 	if x.BanAfter = b.ban; b.ban == 0 {
 		x.BanAfter = -1
@@ -134,7 +135,7 @@ func (b *benchExchange) check(retriesGiven bool) error {
 		x.Slack = bench.LiveSlack
 	}
 	if err := x.Check(); err != nil {
-		return usageError{fmt.Errorf("--keys and --limit: %w", err)}
+		return cli.Usage(fmt.Errorf("--keys and --limit: %w", err))
 	}
 	return checkChart(b.chart)
 }
@@ -142,14 +143,14 @@ func (b *benchExchange) check(retriesGiven bool) error {
 func (b *benchExchange) run(ctx context.Context) error {
 	rows := b.chosen()
 	if len(rows) == 0 {
-		return usageError{fmt.Errorf("--row %q: there is no such row", b.rows)}
+		return cli.Usage(fmt.Errorf("--row %q: there is no such row", b.rows))
 	}
 	report := &bench.Report{Seeds: 1, Seconds: b.duration.Seconds(), Latency: b.exchange.Latency.String(), Exchange: b.exchange.String(), Virtual: b.virtual}
-	began, cpu := time.Now(), cpuSeconds()
+	began, cpu := time.Now(), cli.CPUSeconds()
 	var err error
 	if b.virtual {
 		report.Seeds, report.Seconds = b.seeds, float64(b.seconds)
-		runs, told := computing(b.progress, "runs")
+		runs, told := cli.Computing(b.progress, "runs")
 		report.Policies, err = bench.Virtual(ctx, rows, b.exchange.Latency, b.seeds, time.Duration(b.seconds)*time.Second, runs.Count)
 		told()
 	} else {
@@ -157,11 +158,11 @@ func (b *benchExchange) run(ctx context.Context) error {
 	}
 	if err != nil {
 		if ctx.Err() != nil {
-			return exitError{exitInterrupted, errors.New("interrupted")}
+			return cli.Exit(cli.ExitInterrupted, errors.New("interrupted"))
 		}
 		return err
 	}
-	report.Wall, report.CPU = time.Since(began).Seconds(), cpuSeconds()-cpu
+	report.Wall, report.CPU = time.Since(began).Seconds(), cli.CPUSeconds()-cpu
 	if b.chart != "" {
 		if err := chart.WriteFile(b.chart, exchangeFigure(report)); err != nil {
 			return err
@@ -232,18 +233,18 @@ func (b *benchExchange) chosen() []bench.Row {
 func (b *benchExchange) live(ctx context.Context, rows []bench.Row, report *bench.Report) error {
 	batches := b.batches(rows)
 	errs := screen.New(b.progress, screen.Config{}) // without a terminal, the lines of metrics tell how far it is
-	told := following(errs, func(elapsed time.Duration) screen.Share {
-		return ofTime(elapsed, time.Duration(len(batches))*b.duration, elapsed)
+	told := cli.Following(errs, func(elapsed time.Duration) screen.Share {
+		return cli.OfTime(elapsed, time.Duration(len(batches))*b.duration, elapsed)
 	})
 	defer told()
 	for _, rows := range batches {
-		before := cpuSeconds()
+		before := cli.CPUSeconds()
 		results, err := bench.Live(ctx, rows, b.exchange.Latency, b.seed, b.duration, b.every, func(m bench.Metric) { errs.Say(metricLine(m)) })
 		if err != nil {
 			return err
 		}
 		if len(rows) == 1 {
-			cpu := cpuSeconds() - before // of client and server together
+			cpu := cli.CPUSeconds() - before // of client and server together
 			results[0].CPU = &cpu
 		}
 		report.Policies = append(report.Policies, results...)

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/paceline-go/paceline/internal/app/cli"
 )
 
 // The chart has a bar for each row but those of more keys, and they are those that ran.
@@ -12,7 +14,7 @@ func TestBenchExchangeChart(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rates.svg")
 	var out, errs strings.Builder
 	args := "bench exchange --virtual --seeds 1 --seconds 20 --row circular --ban-after 0 --chart " + file
-	if code := execute(t.Context(), strings.Fields(args), strings.NewReader(""), &out, &errs); code != exitOK {
+	if code := execute(t.Context(), strings.Fields(args), strings.NewReader(""), &out, &errs); code != cli.ExitOK {
 		t.Fatalf("exit %d: %s", code, errs.String())
 	}
 	svg, err := os.ReadFile(file)

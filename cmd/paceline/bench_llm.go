@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/lab/bench"
 	"github.com/paceline-go/paceline/lab/sim"
 )
@@ -44,7 +45,7 @@ func newBenchLLM() *cobra.Command {
 		Example: `  paceline bench llm
   paceline bench llm -o json
   paceline bench llm --arrivals burst --seeds 100`,
-		Args: noArguments,
+		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			loads := bench.LLMArrivals
 			if arrivals != "" {
@@ -57,21 +58,21 @@ func newBenchLLM() *cobra.Command {
 			}
 			switch {
 			case output != "text" && output != "json" && output != "csv":
-				return badOutput(output, "text, json or csv")
+				return cli.BadOutput(output, "text, json or csv")
 			case loads == nil:
-				return usageError{fmt.Errorf("--arrivals %q: want start, uniform, burst or mixed", arrivals)}
+				return cli.Usage(fmt.Errorf("--arrivals %q: want start, uniform, burst or mixed", arrivals))
 			case prompts < 1 || prompts > 1_000_000:
-				return usageError{fmt.Errorf("--prompts %d is not from 1 to 1000000", prompts)}
+				return cli.Usage(fmt.Errorf("--prompts %d is not from 1 to 1000000", prompts))
 			case seeds < 1 || seeds > 10_000:
-				return usageError{fmt.Errorf("--seeds %d is not from 1 to 10000", seeds)}
+				return cli.Usage(fmt.Errorf("--seeds %d is not from 1 to 10000", seeds))
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			runs, told := computing(cmd.ErrOrStderr(), "runs")
+			runs, told := cli.Computing(cmd.ErrOrStderr(), "runs")
 			report, err := bench.RunLLM(ctx, prompts, seeds, loads, runs.Count)
 			told()
 			if ctx.Err() != nil {
-				return exitError{exitInterrupted, errors.New("interrupted")}
+				return cli.Exit(cli.ExitInterrupted, errors.New("interrupted"))
 			}
 			if err != nil {
 				return err
@@ -89,7 +90,7 @@ func newBenchLLM() *cobra.Command {
 				return err
 			}
 			if failed := report.Failed(); failed != "" {
-				return exitError{exitFailure, errors.New(failed)}
+				return cli.Exit(cli.ExitFailure, errors.New(failed))
 			}
 			return nil
 		},

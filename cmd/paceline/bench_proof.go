@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/lab/bench"
 )
@@ -43,14 +44,14 @@ func newBenchProof() *cobra.Command {
 		Long:  benchProofLong,
 		Example: `  paceline bench proof
   paceline bench proof --requests 1e8 -o json`,
-		Args: noArguments,
+		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "text" && output != "json" {
-				return badOutput(output, "text or json")
+				return cli.BadOutput(output, "text or json")
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			rows, told := computing(cmd.ErrOrStderr(), "rows")
+			rows, told := cli.Computing(cmd.ErrOrStderr(), "rows")
 			proof := bench.RunProof(ctx, int(requests), seed, func(done, all int, p *bench.Proof) { rows.Set(done, all, judged(p)...) })
 			told()
 			write := proof.WriteText
@@ -88,10 +89,10 @@ func judged(p *bench.Proof) []screen.Part {
 
 func proofExit(p *bench.Proof) error {
 	if p.Interrupted {
-		return exitError{exitInterrupted, errors.New("interrupted: what was finished is printed")}
+		return cli.Exit(cli.ExitInterrupted, errors.New("interrupted: what was finished is printed"))
 	}
 	if failed := p.Failed(); failed != "" {
-		return exitError{exitFailure, errors.New(failed)}
+		return cli.Exit(cli.ExitFailure, errors.New(failed))
 	}
 	return nil
 }

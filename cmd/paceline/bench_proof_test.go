@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/lab/bench"
 )
 
@@ -13,16 +14,16 @@ func TestProofExits(t *testing.T) {
 		want  int // 0: nil
 	}{
 		"nothing to say":    {bench.Proof{Servers: []bench.ProofRow{{Stationary: true, PercentOfCeiling: 99.5, FloorPercent: 99.5}}}, 0},
-		"under a floor":     {bench.Proof{Servers: []bench.ProofRow{{Stationary: true, PercentOfCeiling: 99.49, FloorPercent: 99.5}}}, exitFailure},
-		"rejected":          {bench.Proof{Rejected: 1}, exitFailure},
-		"a fault not found": {bench.Proof{Mutants: []bench.ProofMutant{{Killed: true}, {}}}, exitFailure},
-		"interrupted":       {bench.Proof{Rejected: 1, Interrupted: true}, exitInterrupted},
+		"under a floor":     {bench.Proof{Servers: []bench.ProofRow{{Stationary: true, PercentOfCeiling: 99.49, FloorPercent: 99.5}}}, cli.ExitFailure},
+		"rejected":          {bench.Proof{Rejected: 1}, cli.ExitFailure},
+		"a fault not found": {bench.Proof{Mutants: []bench.ProofMutant{{Killed: true}, {}}}, cli.ExitFailure},
+		"interrupted":       {bench.Proof{Rejected: 1, Interrupted: true}, cli.ExitInterrupted},
 	} {
-		var e exitError
+		var e cli.Error
 		switch err := proofExit(&c.proof); {
 		case c.want == 0 && err != nil:
 			t.Errorf("%s: %v", name, err)
-		case c.want != 0 && (!errors.As(err, &e) || e.code != c.want):
+		case c.want != 0 && (!errors.As(err, &e) || e.Code != c.want):
 			t.Errorf("%s: %v, want exit code %d", name, err, c.want)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/lab/proxybench"
 )
 
@@ -31,20 +32,20 @@ func newBenchProxy() *cobra.Command {
 		Long:  benchProxyLong,
 		Example: `  paceline bench proxy
   paceline bench proxy --rounds 1 --requests 500 -o json`,
-		Args: noArguments,
+		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if output != "text" && output != "json" {
-				return badOutput(output, "text or json")
+				return cli.BadOutput(output, "text or json")
 			}
 			if config.Paceline, err = os.Executable(); err != nil {
 				return err
 			}
 			if err := config.Check(); err != nil {
-				return exitError{exitUsage, err}
+				return cli.Exit(cli.ExitUsage, err)
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			rows, told := computing(cmd.ErrOrStderr(), "parts")
+			rows, told := cli.Computing(cmd.ErrOrStderr(), "parts")
 			config.Told = func(done, all int) { rows.Set(done, all) }
 			report, err := proxybench.Run(ctx, config)
 			told()
@@ -60,9 +61,9 @@ func newBenchProxy() *cobra.Command {
 			}
 			switch failed := report.Failed(); {
 			case report.Interrupted:
-				return exitError{exitInterrupted, errors.New("interrupted: what was finished is printed")}
+				return cli.Exit(cli.ExitInterrupted, errors.New("interrupted: what was finished is printed"))
 			case failed != "":
-				return exitError{exitFailure, errors.New(failed)}
+				return cli.Exit(cli.ExitFailure, errors.New(failed))
 			}
 			return nil
 		},

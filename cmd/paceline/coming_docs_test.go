@@ -15,6 +15,7 @@ import (
 
 	"github.com/itchyny/gojq"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/ratetest/llm"
 )
 
@@ -71,7 +72,7 @@ func TestComingFromRuns(t *testing.T) {
 					args = append(args, "--base-url", models.URL)
 				}
 				var out, errs bytes.Buffer
-				if code := execute(t.Context(), args, strings.NewReader(""), &out, &errs); code != exitOK {
+				if code := execute(t.Context(), args, strings.NewReader(""), &out, &errs); code != cli.ExitOK {
 					t.Fatalf("%v: exit %d: %s", args, code, errs.String())
 				}
 				if slices.Contains(args, "--dry-run") {

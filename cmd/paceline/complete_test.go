@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/paceline-go/paceline/internal/app/cli"
 )
 
 // completed is what a shell is offered after words.
@@ -61,7 +63,7 @@ func TestCompletedValuesAreAccepted(t *testing.T) {
 		for flag, values := range flags {
 			for _, v := range values {
 				code, _, stderr := paceline("", append(strings.Fields(path), "--"+flag+"="+v, "--help")...)
-				if code != exitOK || stderr != "" {
+				if code != cli.ExitOK || stderr != "" {
 					t.Errorf("paceline %s --%s=%s: exit %d %s", path, flag, v, code, stderr)
 				}
 			}
@@ -73,7 +75,7 @@ func TestCompletedValuesAreAccepted(t *testing.T) {
 			continue // which depend on the input or on others
 		}
 		for _, v := range values {
-			if code, _, stderr := paceline("", "run", "--limit", "20/s", "--dry-run", "--"+flag+"="+v, in); code != exitOK {
+			if code, _, stderr := paceline("", "run", "--limit", "20/s", "--dry-run", "--"+flag+"="+v, in); code != cli.ExitOK {
 				t.Errorf("run --%s=%s: exit %d %s", flag, v, code, stderr)
 			}
 		}

@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/paceline-go/paceline/internal/app/cli"
 )
 
 // TestExitCodesOfWrongCommandLines: what nothing came of is 2, whoever finds it; what a file says is 4, and so is a file
@@ -14,27 +16,27 @@ func TestExitCodesOfWrongCommandLines(t *testing.T) {
 	yaml := write(t, "broken.yaml", "version: 2\n")
 	folder := t.TempDir()
 	for args, code := range map[string]int{
-		"nosuch": exitUsage, "help nosuch": exitUsage, "help run nosuch": exitUsage, "serve nosuch": exitUsage, "bench nosuch": exitUsage, "completion nosuch": exitUsage,
-		"--nosuch": exitUsage, "run --nosuch": exitUsage, "run": exitUsage, "run --limit 20 " + in: exitUsage, "run " + in: exitUsage, "run --limit 20/s --attempts x " + in: exitUsage,
-		"run --limit 20/s " + in + " " + in: exitUsage, "run --limit 20/s -o csv " + in: exitUsage, "run --limit 20/s nosuch": exitConfig, "run --limit 20/s " + broken: exitConfig,
-		"run --limit 20/s --organization K1=acme " + in: exitUsage, "run --limit 20/s --key-env PL_TEST_KEY --organization PL_TEST_KEY= " + in: exitUsage,
-		"run --limit 20/s --key-env PL_TEST_NO_SUCH_KEY " + in: exitConfig, "run --limit 20/s --budget 1USD " + in: exitUsage,
-		"explain --provider nosuch": exitUsage, "explain a b": exitUsage, "explain -o xml": exitUsage, "explain nosuch": exitConfig, "explain " + broken: exitConfig, "explain " + folder: exitConfig,
-		"sim " + folder: exitUsage, "sim --init " + in + "/s.yaml": exitConfig, "proxy --init " + folder + "/none/p.yaml": exitConfig, "sim throttle --chart " + folder + "/none/x.svg": exitConfig,
-		"bench exchange --virtual --chart " + in + "/x.svg": exitConfig, "serve exchange --addr 127.0.0.1:0 --log " + in + "/log": exitConfig, "serve gcra --addr 127.0.0.1:0 --log " + folder: exitConfig,
-		"run --limit 20/s --out-dir " + in + " " + in: exitConfig, "run --limit 20/s --out " + in + "/x.jsonl " + in: exitConfig, "run --limit 20/s --summary " + in + "/s.json " + in: exitConfig,
-		"proxy check " + folder: exitConfig, "proxy check " + broken: exitConfig, "share ls sqlite:" + folder + "/none": exitConfig, "share ls sqlite:" + in: exitConfig,
-		"models nosuch": exitUsage, "models -o xml": exitUsage, "chart nosuch": exitUsage, "chart a b": exitUsage, "chart --chart x.txt": exitUsage, "version x": exitUsage,
-		"sim": exitUsage, "sim nosuch.yaml": exitUsage, "sim " + yaml: exitConfig, "sim throttle --only nosuch": exitUsage, "sim --live x": exitUsage, "sim published x": exitUsage,
-		"serve exchange x": exitUsage, "serve exchange --keys ,": exitUsage, "serve github --preset nosuch": exitUsage, "serve openai --fault 500": exitUsage, "serve gcra --limit 0": exitUsage,
-		"serve exchange --addr 99": exitUsage, "bench exchange --row nosuch": exitUsage, "bench llm --arrivals nosuch": exitUsage, "bench proof --requests x": exitUsage,
-		"help": exitOK, "help run": exitOK, "run --help": exitOK, "run --limit x --help": exitOK, "serve": exitOK, "sim --help-all": exitOK, "--version": exitOK, "": exitOK,
+		"nosuch": cli.ExitUsage, "help nosuch": cli.ExitUsage, "help run nosuch": cli.ExitUsage, "serve nosuch": cli.ExitUsage, "bench nosuch": cli.ExitUsage, "completion nosuch": cli.ExitUsage,
+		"--nosuch": cli.ExitUsage, "run --nosuch": cli.ExitUsage, "run": cli.ExitUsage, "run --limit 20 " + in: cli.ExitUsage, "run " + in: cli.ExitUsage, "run --limit 20/s --attempts x " + in: cli.ExitUsage,
+		"run --limit 20/s " + in + " " + in: cli.ExitUsage, "run --limit 20/s -o csv " + in: cli.ExitUsage, "run --limit 20/s nosuch": cli.ExitConfig, "run --limit 20/s " + broken: cli.ExitConfig,
+		"run --limit 20/s --organization K1=acme " + in: cli.ExitUsage, "run --limit 20/s --key-env PL_TEST_KEY --organization PL_TEST_KEY= " + in: cli.ExitUsage,
+		"run --limit 20/s --key-env PL_TEST_NO_SUCH_KEY " + in: cli.ExitConfig, "run --limit 20/s --budget 1USD " + in: cli.ExitUsage,
+		"explain --provider nosuch": cli.ExitUsage, "explain a b": cli.ExitUsage, "explain -o xml": cli.ExitUsage, "explain nosuch": cli.ExitConfig, "explain " + broken: cli.ExitConfig, "explain " + folder: cli.ExitConfig,
+		"sim " + folder: cli.ExitUsage, "sim --init " + in + "/s.yaml": cli.ExitConfig, "proxy --init " + folder + "/none/p.yaml": cli.ExitConfig, "sim throttle --chart " + folder + "/none/x.svg": cli.ExitConfig,
+		"bench exchange --virtual --chart " + in + "/x.svg": cli.ExitConfig, "serve exchange --addr 127.0.0.1:0 --log " + in + "/log": cli.ExitConfig, "serve gcra --addr 127.0.0.1:0 --log " + folder: cli.ExitConfig,
+		"run --limit 20/s --out-dir " + in + " " + in: cli.ExitConfig, "run --limit 20/s --out " + in + "/x.jsonl " + in: cli.ExitConfig, "run --limit 20/s --summary " + in + "/s.json " + in: cli.ExitConfig,
+		"proxy check " + folder: cli.ExitConfig, "proxy check " + broken: cli.ExitConfig, "share ls sqlite:" + folder + "/none": cli.ExitConfig, "share ls sqlite:" + in: cli.ExitConfig,
+		"models nosuch": cli.ExitUsage, "models -o xml": cli.ExitUsage, "chart nosuch": cli.ExitUsage, "chart a b": cli.ExitUsage, "chart --chart x.txt": cli.ExitUsage, "version x": cli.ExitUsage,
+		"sim": cli.ExitUsage, "sim nosuch.yaml": cli.ExitUsage, "sim " + yaml: cli.ExitConfig, "sim throttle --only nosuch": cli.ExitUsage, "sim --live x": cli.ExitUsage, "sim published x": cli.ExitUsage,
+		"serve exchange x": cli.ExitUsage, "serve exchange --keys ,": cli.ExitUsage, "serve github --preset nosuch": cli.ExitUsage, "serve openai --fault 500": cli.ExitUsage, "serve gcra --limit 0": cli.ExitUsage,
+		"serve exchange --addr 99": cli.ExitUsage, "bench exchange --row nosuch": cli.ExitUsage, "bench llm --arrivals nosuch": cli.ExitUsage, "bench proof --requests x": cli.ExitUsage,
+		"help": cli.ExitOK, "help run": cli.ExitOK, "run --help": cli.ExitOK, "run --limit x --help": cli.ExitOK, "serve": cli.ExitOK, "sim --help-all": cli.ExitOK, "--version": cli.ExitOK, "": cli.ExitOK,
 	} {
 		got, stdout, stderr := paceline("", strings.Fields(args)...)
 		if got != code {
 			t.Errorf("paceline %s: exit %d, want %d\n%s", args, got, code, stderr)
 		}
-		if code == exitOK && stderr != "" || code != exitOK && (stderr == "" || stdout != "") {
+		if code == cli.ExitOK && stderr != "" || code != cli.ExitOK && (stderr == "" || stdout != "") {
 			t.Errorf("paceline %s says %q on standard output and %q on standard error", args, stdout, stderr)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/explain"
 	"github.com/paceline-go/paceline/internal/text/table"
 	"github.com/paceline-go/paceline/provider"
@@ -65,7 +66,7 @@ func explainAt(now func() time.Time, terminal func(io.Reader) bool) *cobra.Comma
 			return e.check(args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			e.in, e.out, e.errs = cmd.InOrStdin(), harmless(cmd.OutOrStdout(), e.output), cmd.ErrOrStderr()
+			e.in, e.out, e.errs = cmd.InOrStdin(), cli.Harmless(cmd.OutOrStdout(), e.output), cmd.ErrOrStderr()
 			return e.run(cmd, args)
 		},
 	}
@@ -84,7 +85,7 @@ func explainAt(now func() time.Time, terminal func(io.Reader) bool) *cobra.Comma
 // check finds what is wrong with the command line.
 func (e *explanation) check(args []string) error {
 	if e.output != "text" && e.output != "json" {
-		return badOutput(e.output, "text or json")
+		return cli.BadOutput(e.output, "text or json")
 	}
 	if _, ok := provider.LookupProvider(e.provider); e.provider != "" && !ok {
 		return unknownProvider(e.provider)
@@ -158,7 +159,7 @@ func (e *explanation) run(cmd *cobra.Command, args []string) error {
 			return e.row(p)
 		}
 		if a, err = explain.Parse(text); err != nil {
-			return exitError{exitConfig, fmt.Errorf("%s, %w", label(from), err)}
+			return cli.Exit(cli.ExitConfig, fmt.Errorf("%s, %w", label(from), err))
 		}
 		date, _ = http.ParseTime(a.Header.Get("Date"))
 	}
@@ -171,7 +172,7 @@ func (e *explanation) run(cmd *cobra.Command, args []string) error {
 // say explains an answer.
 func (e *explanation) say(from string, now time.Time, a explain.Answer) error {
 	if _, ok := provider.Lookup(e.provider); e.provider != "" && !ok {
-		return usageError{unknownProvider(e.provider)}
+		return cli.Usage(unknownProvider(e.provider))
 	}
 	who := e.who(now, &a)
 	switch {
@@ -232,7 +233,7 @@ func (e *explanation) fields() (http.Header, error) {
 		if file, ok := strings.CutPrefix(v, "@"); ok {
 			text, err := os.ReadFile(file)
 			if err != nil {
-				return nil, usageError{err}
+				return nil, cli.Usage(err)
 			}
 			lines, where = strings.Split(string(text), "\n"), file
 		}
@@ -243,7 +244,7 @@ func (e *explanation) fields() (http.Header, error) {
 			name, value, ok := strings.Cut(line, ":")
 			if name = strings.TrimSpace(name); !ok || !explain.FieldName(name) {
 				// The line may be a secret: it is not printed.
-				return nil, usageError{fmt.Errorf("%s, line %d: want 'Name: value'", where, i+1)}
+				return nil, cli.Usage(fmt.Errorf("%s, line %d: want 'Name: value'", where, i+1))
 			}
 			h.Add(name, strings.TrimSpace(value))
 		}
@@ -266,7 +267,7 @@ func (e *explanation) load(name string, unasked bool) ([]byte, error) {
 	if name != "-" {
 		f, err := os.Open(name)
 		if err != nil {
-			return nil, exitError{exitConfig, noSuchFile(name, err)}
+			return nil, cli.Exit(cli.ExitConfig, cli.NoSuchFile(name, err))
 		}
 		defer f.Close()
 		in = f
@@ -280,7 +281,7 @@ func (e *explanation) load(name string, unasked bool) ([]byte, error) {
 	const most = 1 << 20
 	text, err := io.ReadAll(io.LimitReader(in, most))
 	if err != nil {
-		return nil, exitError{exitConfig, noSuchFile(label(name), fmt.Errorf("%s: %w", label(name), err))}
+		return nil, cli.Exit(cli.ExitConfig, cli.NoSuchFile(label(name), fmt.Errorf("%s: %w", label(name), err)))
 	}
 	return text, nil
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/text/describe"
 	"github.com/paceline-go/paceline/internal/text/humanize"
 	"github.com/paceline-go/paceline/internal/text/table"
@@ -372,4 +373,4 @@ func (e *explanation) published(p provider.Preset) error {
 	return err
 }
 
-func (e *explanation) encode(v any) error { return writeJSON(e.out, v) }
+func (e *explanation) encode(v any) error { return cli.WriteJSON(e.out, v) }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/provider"
 )
 
@@ -234,7 +235,7 @@ func TestNamesInHelpAndCompletion(t *testing.T) {
 		}
 	}
 	code, _, errs := paceline("", "run", "--provider", "gitub", "--limit", "1/s", os.DevNull)
-	if code != exitUsage || !strings.Contains(errs, "did you mean github?") {
+	if code != cli.ExitUsage || !strings.Contains(errs, "did you mean github?") {
 		t.Errorf("%d %s", code, errs)
 	}
 }

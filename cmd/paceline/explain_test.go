@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/paceline-go/paceline/internal/app/cli"
 )
 
 // Three saved responses, and all that is said of them.
@@ -74,7 +76,7 @@ Not read: X-Foo-Rate: a
 `},
 	} {
 		code, stdout, stderr := paceline(c.in, append([]string{"explain"}, strings.Fields(c.args)...)...)
-		if code != exitOK || stdout != c.want || stderr != "" {
+		if code != cli.ExitOK || stdout != c.want || stderr != "" {
 			t.Errorf("%s: exit %d, stderr %q\ngot\n%s\nwant\n%s", c.name, code, stderr, stdout, c.want)
 		}
 	}
@@ -101,7 +103,7 @@ func TestExplainForms(t *testing.T) {
 		"spaced status": "HTTP/1.1  403  Forbidden\n" + fields + "\n\n",
 	} {
 		code, stdout, stderr := paceline(in, "explain")
-		if code != exitOK || !strings.HasPrefix(stdout, "403 Forbidden, read as github") || !strings.Contains(stdout, "Come back in 7 s") {
+		if code != cli.ExitOK || !strings.HasPrefix(stdout, "403 Forbidden, read as github") || !strings.Contains(stdout, "Come back in 7 s") {
 			t.Errorf("%s: exit %d %s\n%s", name, code, stderr, stdout)
 		}
 	}
@@ -116,36 +118,36 @@ func TestExplainRefuses(t *testing.T) {
 		code  int
 		says  string
 	}{
-		{"", nil, exitConfig, "stdin, line 1: nothing there"},
-		{"\n\n# only this\n", nil, exitConfig, "nothing there"},
-		{"hello\n", nil, exitConfig, `stdin, line 1: "hello" is no header field`},
-		{"Traceback (most recent call last):\n", nil, exitConfig, "is of an error's trace, which is not read; want the answer behind it: as curl -i prints it"},
-		{"{'status': 429}\n", nil, exitConfig, "is of an object as a program prints it, which is not read; want it as JSON (JSON.stringify, json.dumps"},
-		{"HTTP/1.1 OK\n", nil, exitConfig, "has no status code"},
-		{"HTTP/1.1 99\n", nil, exitConfig, "has no status code"},
-		{"", []string{file}, exitConfig, "saved.txt, line 3: \"no field\" is no header field"},
-		{"", []string{filepath.Join(t.TempDir(), "gone")}, exitConfig, "gone"},
-		{"", []string{"a", "b"}, exitUsage, "accepts at most 1 arg"},
-		{"", []string{"ftp://h/"}, exitUsage, "no http or https URL"},
-		{"", []string{"http://"}, exitUsage, "no http or https URL"},
-		{"", []string{"-H", "A: b"}, exitUsage, "-H is for a URL"},
-		{"", []string{"http://127.0.0.1:1/", "-H", "A b: s3cret"}, exitUsage, "-H, line 1: want 'Name: value'"},
-		{"", []string{"http://127.0.0.1:1/", "-H", "@" + headers}, exitUsage, "headers.txt, line 3: want 'Name: value'"},
-		{"", []string{"http://127.0.0.1:1/", "-H", "@" + headers + ".gone"}, exitUsage, "headers.txt.gone"},
-		{"", []string{"http://127.0.0.1:1/"}, exitFailure, "connect"},
-		{"", []string{"--provider", "nix"}, exitUsage, `--provider "nix" is not in the table. paceline explain --providers lists it`},
-		{"", []string{"--provider", "Gihtub"}, exitUsage, "did you mean github? paceline explain --providers lists it; whoever is not in it is read without --provider"},
-		{"", []string{"--provider", "a"}, exitUsage, `--provider "a" is not in the table. paceline`},
-		{"HTTP/1.1 200\n", []string{"--provider", "cme"}, exitUsage, "what it answers is no HTTP"},
-		{"", []string{"--provider", "cme", "-"}, exitUsage, "what it answers is no HTTP"},
-		{"", []string{"--provider", "github", "-"}, exitConfig, "stdin, line 1: nothing there"},
-		{"", []string{"--preset", "nix"}, exitUsage, `--preset "nix": no limits are published by that name; paceline explain --providers lists them`},
-		{"", []string{"--preset", "openai:tier9"}, exitUsage, "did you mean openai:tier1 or openai:tier2? paceline"},
-		{"", []string{"--providers", "x"}, exitUsage, "--providers lists the table"},
-		{"", []string{"--preset", "heroku", "x"}, exitUsage, "--preset needs no response"},
-		{"", []string{"--at", "noon"}, exitUsage, "want an instant like"},
-		{"", []string{"--timeout", "0s"}, exitUsage, "must be positive"},
-		{"", []string{"-o", "xml"}, exitUsage, `--output "xml"`},
+		{"", nil, cli.ExitConfig, "stdin, line 1: nothing there"},
+		{"\n\n# only this\n", nil, cli.ExitConfig, "nothing there"},
+		{"hello\n", nil, cli.ExitConfig, `stdin, line 1: "hello" is no header field`},
+		{"Traceback (most recent call last):\n", nil, cli.ExitConfig, "is of an error's trace, which is not read; want the answer behind it: as curl -i prints it"},
+		{"{'status': 429}\n", nil, cli.ExitConfig, "is of an object as a program prints it, which is not read; want it as JSON (JSON.stringify, json.dumps"},
+		{"HTTP/1.1 OK\n", nil, cli.ExitConfig, "has no status code"},
+		{"HTTP/1.1 99\n", nil, cli.ExitConfig, "has no status code"},
+		{"", []string{file}, cli.ExitConfig, "saved.txt, line 3: \"no field\" is no header field"},
+		{"", []string{filepath.Join(t.TempDir(), "gone")}, cli.ExitConfig, "gone"},
+		{"", []string{"a", "b"}, cli.ExitUsage, "accepts at most 1 arg"},
+		{"", []string{"ftp://h/"}, cli.ExitUsage, "no http or https URL"},
+		{"", []string{"http://"}, cli.ExitUsage, "no http or https URL"},
+		{"", []string{"-H", "A: b"}, cli.ExitUsage, "-H is for a URL"},
+		{"", []string{"http://127.0.0.1:1/", "-H", "A b: s3cret"}, cli.ExitUsage, "-H, line 1: want 'Name: value'"},
+		{"", []string{"http://127.0.0.1:1/", "-H", "@" + headers}, cli.ExitUsage, "headers.txt, line 3: want 'Name: value'"},
+		{"", []string{"http://127.0.0.1:1/", "-H", "@" + headers + ".gone"}, cli.ExitUsage, "headers.txt.gone"},
+		{"", []string{"http://127.0.0.1:1/"}, cli.ExitFailure, "connect"},
+		{"", []string{"--provider", "nix"}, cli.ExitUsage, `--provider "nix" is not in the table. paceline explain --providers lists it`},
+		{"", []string{"--provider", "Gihtub"}, cli.ExitUsage, "did you mean github? paceline explain --providers lists it; whoever is not in it is read without --provider"},
+		{"", []string{"--provider", "a"}, cli.ExitUsage, `--provider "a" is not in the table. paceline`},
+		{"HTTP/1.1 200\n", []string{"--provider", "cme"}, cli.ExitUsage, "what it answers is no HTTP"},
+		{"", []string{"--provider", "cme", "-"}, cli.ExitUsage, "what it answers is no HTTP"},
+		{"", []string{"--provider", "github", "-"}, cli.ExitConfig, "stdin, line 1: nothing there"},
+		{"", []string{"--preset", "nix"}, cli.ExitUsage, `--preset "nix": no limits are published by that name; paceline explain --providers lists them`},
+		{"", []string{"--preset", "openai:tier9"}, cli.ExitUsage, "did you mean openai:tier1 or openai:tier2? paceline"},
+		{"", []string{"--providers", "x"}, cli.ExitUsage, "--providers lists the table"},
+		{"", []string{"--preset", "heroku", "x"}, cli.ExitUsage, "--preset needs no response"},
+		{"", []string{"--at", "noon"}, cli.ExitUsage, "want an instant like"},
+		{"", []string{"--timeout", "0s"}, cli.ExitUsage, "must be positive"},
+		{"", []string{"-o", "xml"}, cli.ExitUsage, `--output "xml"`},
 	} {
 		code, stdout, stderr := paceline(c.stdin, append([]string{"explain"}, c.args...)...)
 		if code != c.code || !strings.Contains(stderr, c.says) || stdout != "" || strings.Contains(stderr, "s3cret") {
@@ -170,7 +172,7 @@ func TestExplainURL(t *testing.T) {
 	defer server.Close()
 	file := write(t, "auth.txt", "Authorization: Bearer s3cret\n")
 	code, stdout, stderr := paceline("", "explain", server.URL+"/x", "-H", "@"+file, "-H", "X-One: 1", "-o", "json")
-	if code != exitOK || stderr != "" {
+	if code != cli.ExitOK || stderr != "" {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
 	if got.Get("Authorization") != "Bearer s3cret" || got.Get("X-One") != "1" {
@@ -208,7 +210,7 @@ func TestExplainURL(t *testing.T) {
 		t.Error("a secret is printed")
 	}
 	code, stdout, _ = paceline("", "explain", server.URL+"/moved")
-	if code != exitOK || !strings.HasPrefix(stdout, "302 Found") {
+	if code != cli.ExitOK || !strings.HasPrefix(stdout, "302 Found") {
 		t.Errorf("exit %d, a redirect was followed:\n%s", code, stdout)
 	}
 }
@@ -216,11 +218,11 @@ func TestExplainURL(t *testing.T) {
 func TestExplainPreset(t *testing.T) {
 	code, stdout, _ := paceline("", "explain", "--preset", "heroku")
 	const want = "heroku: Platform API, per account, as published in 2026\nhttps://devcenter.heroku.com/articles/platform-api-reference#rate-limits\n\n  4,500 requests per hour (bucket, per key)\n"
-	if code != exitOK || stdout != want {
+	if code != cli.ExitOK || stdout != want {
 		t.Errorf("exit %d:\n%s", code, stdout)
 	}
 	code, stdout, _ = paceline("", "explain", "--preset", "kraken:pro", "-o", "json")
-	if code != exitOK || !strings.Contains(stdout, `"as_of": "2026-11"`) || !strings.Contains(stdout, `"burst": 20`) {
+	if code != cli.ExitOK || !strings.Contains(stdout, `"as_of": "2026-11"`) || !strings.Contains(stdout, `"burst": 20`) {
 		t.Errorf("exit %d:\n%s", code, stdout)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/paceline-go/paceline/internal/app/cli"
 )
 
 const (
@@ -29,7 +31,7 @@ func TestExplainBody(t *testing.T) {
 		{"no limit's", `{"error":"Not found"}`, "", []string{"400 Bad Request (assumed), read as generic", "for no limit that is known"}},
 	} {
 		code, stdout, stderr := paceline(c.in, append([]string{"explain"}, strings.Fields(c.args)...)...)
-		if code != exitOK || !strings.Contains(stderr, "no status found") {
+		if code != cli.ExitOK || !strings.Contains(stderr, "no status found") {
 			t.Errorf("%s: exit %d, stderr %q", c.name, code, stderr)
 		}
 		for _, want := range c.want {
@@ -44,7 +46,7 @@ func TestExplainBody(t *testing.T) {
 		Assumed bool   `json:"status_assumed"`
 		ToldBy  string `json:"told_by"`
 	}
-	if err := json.Unmarshal([]byte(stdout), &v); code != exitOK || err != nil || v.Status != 429 || !v.Assumed || v.ToldBy != "platform.openai.com" {
+	if err := json.Unmarshal([]byte(stdout), &v); code != cli.ExitOK || err != nil || v.Status != 429 || !v.Assumed || v.ToldBy != "platform.openai.com" {
 		t.Errorf("exit %d, %v: %s", code, err, stdout)
 	}
 }

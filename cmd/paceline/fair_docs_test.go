@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/lab/sim/compare"
 	"github.com/paceline-go/paceline/ratetest"
 )
@@ -247,7 +248,7 @@ func (p *fairPage) command(line string) {
 
 func (p *fairPage) run(args []string) []byte {
 	var out, errs bytes.Buffer
-	if code := execute(p.Context(), args, strings.NewReader(""), &out, &errs); code != exitOK {
+	if code := execute(p.Context(), args, strings.NewReader(""), &out, &errs); code != cli.ExitOK {
 		p.Errorf("%v: exit %d: %s", args, code, errs.String())
 	}
 	return out.Bytes()

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/app/run/input"
 	"github.com/paceline-go/paceline/internal/text/suggest"
@@ -64,10 +65,10 @@ func (g *givenFlags) form() (input.Form, error) {
 func (g *givenFlags) recognize(in *runInput, wanted []string) (found input.Found, head []byte, err error) {
 	form, err := g.form()
 	if err != nil {
-		return found, nil, usageError{err}
+		return found, nil, cli.Usage(err)
 	}
 	if head, err = in.begin(); err != nil {
-		return found, nil, exitError{exitConfig, err}
+		return found, nil, cli.Exit(cli.ExitConfig, err)
 	}
 	seen, err := input.Recognize(head, in.name, wanted)
 	switch {
@@ -89,7 +90,7 @@ func (in *runInput) unknown(err error) error {
 	if in.isFile {
 		file = in.name
 	}
-	return exitError{exitConfig, fmt.Errorf("%s: %s", in.name, strings.ReplaceAll(err.Error(), "FILE", file))}
+	return cli.Exit(cli.ExitConfig, fmt.Errorf("%s: %s", in.name, strings.ReplaceAll(err.Error(), "FILE", file)))
 }
 
 // take configures a run for an input that is not lines of JSON written for paceline. taken is false if the input is such lines, or a batch
@@ -98,7 +99,7 @@ func (f *runFlags) take(cmd *cobra.Command, in *runInput, c *run.Config) (taken 
 	g := &f.given
 	if f.llm.format != "auto" {
 		if given := g.flags(cmd); len(given) > 0 || g.curl || g.format != "auto" {
-			return false, usageError{fmt.Errorf("--format %s is of whole requests, a line each; expected it without %s", f.llm.format, strings.Join(append(given, "--input-format"), ", "))}
+			return false, cli.Usage(fmt.Errorf("--format %s is of whole requests, a line each; expected it without %s", f.llm.format, strings.Join(append(given, "--input-format"), ", ")))
 		}
 		_, err := in.begin()
 		return false, err
@@ -121,7 +122,7 @@ func (f *runFlags) take(cmd *cobra.Command, in *runInput, c *run.Config) (taken 
 		}
 	}
 	if len(f.llm.bounded) > 0 {
-		return false, usageError{fmt.Errorf("%s: tokens are known of batches for language models only (--format openai-batch)", f.llm.bounded[0])}
+		return false, cli.Usage(fmt.Errorf("%s: tokens are known of batches for language models only (--format openai-batch)", f.llm.bounded[0]))
 	}
 	told := map[string]bool{} // the input is read more than once
 	isTable := slices.Contains([]input.Form{input.CSV, input.TSV, input.Lines}, found.Form)
@@ -145,7 +146,7 @@ func (f *runFlags) take(cmd *cobra.Command, in *runInput, c *run.Config) (taken 
 		err = h.Check(in.name, bytes.NewReader(head), int(f.maxLine))
 	}
 	if err != nil {
-		return false, usageError{err}
+		return false, cli.Usage(err)
 	}
 	c.Format = h
 	return true, nil
@@ -159,7 +160,7 @@ func (g *givenFlags) bodyText(most int64) (string, error) {
 	}
 	text, err := bounded(most)(name)
 	if err != nil {
-		return "", usageError{fmt.Errorf("--body: %w", err)}
+		return "", cli.Usage(fmt.Errorf("--body: %w", err))
 	}
 	return strings.TrimPrefix(string(text), "\ufeff"), nil
 }
@@ -186,7 +187,7 @@ func (f *runFlags) wholeLines(cmd *cobra.Command, in *runInput, head []byte, col
 		if len(given) == 0 {
 			given = []string{"{row." + columns[0] + "}"}
 		}
-		return usageError{fmt.Errorf("%s is for rows, which have a --url; %s has lines of JSON, each a whole request", given[0], in.name)}
+		return cli.Usage(fmt.Errorf("%s is for rows, which have a --url; %s has lines of JSON, each a whole request", given[0], in.name))
 	}
 	return f.noRequests("lines of JSON", in, head)
 }
@@ -198,7 +199,7 @@ func (f *runFlags) noRequests(what string, in *runInput, head []byte) error {
 	if len(names) == 0 || len(f.llm.bounded) > 0 {
 		return nil
 	}
-	return usageError{fmt.Errorf("%s has %s without a url: %s. Where each goes is for --url:\n  %s", in.name, what, strings.Join(names, ", "), f.given.command(in, f, names))}
+	return cli.Usage(fmt.Errorf("%s has %s without a url: %s. Where each goes is for --url:\n  %s", in.name, what, strings.Join(names, ", "), f.given.command(in, f, names)))
 }
 
 // firstElement returns the first element of an array of JSON, on one line. It is empty if head does not have all of it.
@@ -217,10 +218,10 @@ func (g *givenFlags) needsURL(in *runInput, head []byte, read input.Config, f *r
 	read.MaxLine = int(f.maxLine)
 	names, err := input.New(in.name, bytes.NewReader(head), read).Columns()
 	if err != nil {
-		return exitError{exitConfig, err}
+		return cli.Exit(cli.ExitConfig, err)
 	}
 	if len(names) == 0 {
-		return exitError{exitConfig, fmt.Errorf("%s is empty, expected a table with a row of names first", in.name)}
+		return cli.Exit(cli.ExitConfig, fmt.Errorf("%s is empty, expected a table with a row of names first", in.name))
 	}
 	what := "a table"
 	if read.Form == input.CSV && read.Comma != ',' {
@@ -231,7 +232,7 @@ func (g *givenFlags) needsURL(in *runInput, head []byte, read input.Config, f *r
 			names[i] = fmt.Sprint(i + 1)
 		}
 	}
-	return usageError{fmt.Errorf("%s is %s, with the columns %s. Where each row goes is for --url:\n  %s", in.name, what, strings.Join(names, ", "), g.command(in, f, names))}
+	return cli.Usage(fmt.Errorf("%s is %s, with the columns %s. Where each row goes is for --url:\n  %s", in.name, what, strings.Join(names, ", "), g.command(in, f, names)))
 }
 
 // command suggests a command line for rows with these columns.

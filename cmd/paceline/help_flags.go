@@ -1,18 +1,9 @@
 package main
 
-import (
-	"strings"
+import "github.com/paceline-go/paceline/internal/app/cli"
 
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-)
-
-// groupTable is how the help of a command groups its flags. A name with a star stands for every command below it.
-//
-// most has the flags that --help shows, one in a line. The text after a flag is what --help shows of it where its own text is longer than
-// a line or says too much. rest has the flags that only --help-all shows. A flag is written name or name=VALUE, where VALUE stands for its
-// value. Names that a command does not have are passed over, so that kinds of servers can share a table.
-var groupTable = map[string][]struct{ title, most, rest string }{
+// groupTable is how help groups the flags of commands that have many.
+var groupTable = cli.Groups{
 	"paceline run": {
 		{"What to send", `
 			url=URL          where to send, for each line of the input; {row.NAME} is a column
@@ -149,86 +140,4 @@ var groupTable = map[string][]struct{ title, most, rest string }{
 			output=FORMAT
 			chart=FILE`, ""},
 	},
-}
-
-// flagGroup is one group of a help.
-type flagGroup struct {
-	title string
-	flags []helpFlag
-}
-
-// helpFlag is a flag as a help shows it.
-type helpFlag struct {
-	*pflag.Flag
-	value string // what stands for the value of the flag
-	brief string // its text in --help, if that is not the beginning of its full text
-	most  bool   // whether --help shows it
-}
-
-// ungrouped is the title over flags that are in no group.
-const ungrouped = "Other flags"
-
-// flagGroups are the flags of a command, in the groups of its help.
-func flagGroups(c *cobra.Command) []flagGroup {
-	var groups []flagGroup
-	grouped := map[string]bool{}
-	add := func(g *flagGroup, written, brief string, most bool) {
-		name, value, _ := strings.Cut(written, "=")
-		f := c.Flags().Lookup(name)
-		if f == nil || f.Hidden || grouped[name] {
-			return
-		}
-		if value == "" {
-			value = valueName(f)
-		}
-		grouped[name] = true
-		g.flags = append(g.flags, helpFlag{f, value, brief, most})
-	}
-	table, tabled := groupTable[c.CommandPath()]
-	if !tabled && c.HasParent() {
-		table, tabled = groupTable[c.Parent().CommandPath()+" *"]
-	}
-	for _, row := range table {
-		g := flagGroup{title: row.title}
-		for line := range strings.Lines(row.most) {
-			if written, brief, _ := strings.Cut(strings.TrimSpace(line), " "); written != "" {
-				add(&g, written, strings.TrimSpace(brief), true)
-			}
-		}
-		for written := range strings.FieldsSeq(row.rest) {
-			add(&g, written, "", false)
-		}
-		groups = append(groups, g)
-	}
-	rest := flagGroup{title: ungrouped}
-	if !tabled {
-		rest.title = "Flags"
-	}
-	c.Flags().VisitAll(func(f *pflag.Flag) {
-		if !isHelp(f) {
-			add(&rest, f.Name, "", !tabled)
-		}
-	})
-	return append(groups, rest)
-}
-
-// valueName is what stands for the value of a flag if the table names nothing for it.
-func valueName(f *pflag.Flag) string {
-	if name, _ := pflag.UnquoteUsage(f); name == "" {
-		return ""
-	}
-	switch of := f.Value.Type(); of {
-	case "bool", "boolfunc", "count":
-		return ""
-	case "string", "stringArray":
-		return "TEXT"
-	case "strings", "stringSlice", "ints", "intSlice":
-		return "A,B"
-	case "int", "int64", "uint", "uint64", "float", "float64":
-		return "N"
-	case "duration":
-		return "TIME"
-	default:
-		return strings.ToUpper(of)
-	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
@@ -46,18 +47,18 @@ func (f *minuteFlags) all() []minute {
 // check says what is wrong with the flags.
 func (f *minuteFlags) check(cmd *cobra.Command) error {
 	if f.rule != "bucket" && f.rule != "rolling" {
-		return usageError{fmt.Errorf("--rule %q, expected bucket or rolling", f.rule)}
+		return cli.Usage(fmt.Errorf("--rule %q, expected bucket or rolling", f.rule))
 	}
 	given := cmd.Flag("preset").Changed || len(f.each) > 0
 	for _, m := range f.all() {
 		given = given || cmd.Flag(m.flag).Changed
 	}
 	if cmd.Flag("rule").Changed && !given {
-		return usageError{fmt.Errorf("--rule %s says how the server counts --preset, --rpm, --tpm, --itpm, --otpm and --limit-model, and none is given; --limit is kept to however it counts", f.rule)}
+		return cli.Usage(fmt.Errorf("--rule %s says how the server counts --preset, --rpm, --tpm, --itpm, --otpm and --limit-model, and none is given; --limit is kept to however it counts", f.rule))
 	}
 	for _, m := range f.all() {
 		if cmd.Flag(m.flag).Changed && (m.n < 1 || m.n > limit.MaxCost) {
-			return usageError{fmt.Errorf("--%s %d, expected 1 to %d", m.flag, m.n, int64(limit.MaxCost))}
+			return cli.Usage(fmt.Errorf("--%s %d, expected 1 to %d", m.flag, m.n, int64(limit.MaxCost)))
 		}
 	}
 	return nil
@@ -117,7 +118,7 @@ func (f *minuteFlags) ofModels() (all []rate.Limit, models []string, err error) 
 	named := map[string]bool{}
 	for _, s := range f.each {
 		usage := func(format string, args ...any) ([]rate.Limit, []string, error) {
-			return nil, nil, usageError{fmt.Errorf("--limit-model %q: "+format, append([]any{s}, args...)...)}
+			return nil, nil, cli.Usage(fmt.Errorf("--limit-model %q: "+format, append([]any{s}, args...)...))
 		}
 		i := strings.LastIndexByte(s, '=')
 		if i < 1 || i+1 == len(s) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/text/table"
 	"github.com/paceline-go/paceline/provider"
 )
@@ -24,14 +25,14 @@ func newModels() *cobra.Command {
 		Example: "  paceline models anthropic\n  paceline models gpt-5 -o json",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if output != "text" && output != "json" {
-				return badOutput(output, "text or json")
+				return cli.BadOutput(output, "text or json")
 			}
 			found, err := modelsOf(args)
 			if err != nil {
 				return err
 			}
 			if output == "json" {
-				return writeJSON(cmd.OutOrStdout(), found)
+				return cli.WriteJSON(cmd.OutOrStdout(), found)
 			}
 			return printModels(cmd.OutOrStdout(), found)
 		},
@@ -91,7 +92,7 @@ func modelsOf(args []string) ([]providerModels, error) {
 		}
 	}
 	if i := slices.Index(used, false); i >= 0 {
-		return nil, usageError{fmt.Errorf("%q: no provider with published models, and no model begins so; paceline models lists all", args[i])}
+		return nil, cli.Usage(fmt.Errorf("%q: no provider with published models, and no model begins so; paceline models lists all", args[i]))
 	}
 	return found, nil
 }

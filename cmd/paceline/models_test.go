@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/paceline-go/paceline/internal/app/cli"
 )
 
 func TestModels(t *testing.T) {
@@ -12,13 +14,13 @@ func TestModels(t *testing.T) {
 		exit int
 		has  string
 	}{
-		{"", exitOK, "gpt-4o-mini"},
-		{"anthropic", exitOK, "claude-opus-5"},
-		{"gpt-4o", exitOK, "openai, USD per million tokens, as of 20"},
-		{"gpt-4o-mini-2024-07-18", exitOK, "0.15"},
-		{"gemini-3.8", exitOK, "(twice that from 2027-01-01)"},
-		{"openai nobody", exitUsage, `"nobody": no provider with published models`},
-		{"-o xml", exitUsage, `--output "xml"`},
+		{"", cli.ExitOK, "gpt-4o-mini"},
+		{"anthropic", cli.ExitOK, "claude-opus-5"},
+		{"gpt-4o", cli.ExitOK, "openai, USD per million tokens, as of 20"},
+		{"gpt-4o-mini-2024-07-18", cli.ExitOK, "0.15"},
+		{"gemini-3.8", cli.ExitOK, "(twice that from 2027-01-01)"},
+		{"openai nobody", cli.ExitUsage, `"nobody": no provider with published models`},
+		{"-o xml", cli.ExitUsage, `--output "xml"`},
 	} {
 		code, stdout, stderr := paceline("", append([]string{"models"}, strings.Fields(c.args)...)...)
 		if code != c.exit || !strings.Contains(stdout+stderr, c.has) {

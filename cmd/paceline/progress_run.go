@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
@@ -23,7 +24,7 @@ func newScreen(w io.Writer, f *runFlags) (*screen.Screen, error) {
 	default:
 		d, err := time.ParseDuration(f.progress)
 		if err != nil || d <= 0 {
-			return nil, usageError{fmt.Errorf("--progress %q, expected auto, off, or a time such as 5s", f.progress)}
+			return nil, cli.Usage(fmt.Errorf("--progress %q, expected auto, off, or a time such as 5s", f.progress))
 		}
 		c.Every = d
 	}

@@ -114,14 +114,3 @@ func TestFailedText(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
-
-func TestOfTime(t *testing.T) {
-	share := ofTime(90*time.Second, 5*time.Minute, 9*time.Second)
-	if got, want := share.Line().Fit(0, unpainted), "1m30s of 5m0s, 30 %, ETA 21s, 9s so far"; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
-	over := ofTime(6*time.Minute, 5*time.Minute, 9*time.Second)
-	if got, want := over.Line().Fit(0, unpainted), "5m0s of 5m0s, 100 %, 9s so far"; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
-}

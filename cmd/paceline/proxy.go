@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/proxy"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 	"github.com/paceline-go/paceline/observe/dashboard"
@@ -43,14 +44,14 @@ func newProxy() *cobra.Command {
 		Example: proxyExample,
 		Args:    f.arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if f.instead.instead() {
-				return f.instead.run(cmd, args)
+			if f.instead.Wanted() {
+				return f.instead.Run(cmd, args)
 			}
 			return f.run(cmd)
 		},
 	}
 	f.add(c)
-	f.instead.flags(c.Flags())
+	f.instead.Add(c.Flags())
 	c.AddCommand(newProxyCheck())
 	completeNames(c)
 	return c
@@ -59,18 +60,18 @@ func newProxy() *cobra.Command {
 // arguments checks the arguments: --init takes the name of a file, and without --init there are none.
 func (f *proxyFlags) arguments(c *cobra.Command, args []string) error {
 	switch {
-	case f.instead.instead():
-		return f.instead.check(args)
+	case f.instead.Wanted():
+		return f.instead.Check(args)
 	case len(args) == 1 && c.Flags().NFlag() == 0 && isFile(args[0]):
-		return fmt.Errorf("%s is an argument, expected it as a flag: paceline proxy --config %s", args[0], quoted(args[0]))
+		return fmt.Errorf("%s is an argument, expected it as a flag: paceline proxy --config %s", args[0], cli.Quoted(args[0]))
 	}
-	return noArguments(c, args)
+	return cli.NoArguments(c, args)
 }
 
 // run makes a proxy of the flags and serves until a signal comes.
 func (f *proxyFlags) run(cmd *cobra.Command) error {
 	if cmd.Flags().NFlag() == 0 {
-		return usageError{errors.New("expected a server and what it allows, such as: paceline proxy --to https://api.example.com --limit 100/m; see paceline proxy --help")}
+		return cli.Usage(errors.New("expected a server and what it allows, such as: paceline proxy --to https://api.example.com --limit 100/m; see paceline proxy --help"))
 	}
 	if f.file != "" {
 		return f.runFile(cmd)
@@ -80,7 +81,7 @@ func (f *proxyFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	if _, err := c.Checked(); err != nil {
-		return usageError{inFlags(err)}
+		return cli.Usage(inFlags(err))
 	}
 	if err := openProxyShare(cmd.Context(), &c); err != nil {
 		return err
@@ -88,7 +89,7 @@ func (f *proxyFlags) run(cmd *cobra.Command) error {
 	defer c.Shared.Close()
 	p, err := proxy.New(c)
 	if err != nil {
-		return usageError{inFlags(err)}
+		return cli.Usage(inFlags(err))
 	}
 	signals, stop := notified()
 	defer stop()
@@ -117,7 +118,7 @@ func attendProxy(cmd *cobra.Command, p *proxy.Proxy, c proxy.Config, signals <-c
 		go watched.Record(ctx)
 	}
 	s := p.Start(main, admin)
-	errs := harmless(cmd.ErrOrStderr(), "text")
+	errs := cli.Harmless(cmd.ErrOrStderr(), "text")
 	fmt.Fprint(errs, proxyGreeting(c, main, admin).text())
 	tellSystemd := func(state string) {
 		if err := proxy.Notify(state, os.Getenv); err != nil {
@@ -160,7 +161,7 @@ func triedAgain(keys []string) string {
 // proxyListeners opens the addresses. Those that systemd has opened already are taken from it.
 func proxyListeners(c proxy.Config) (main, admin net.Listener, err error) {
 	if main, admin, err = proxy.Inherited(os.Getenv); err != nil {
-		return nil, nil, exitError{exitConfig, err}
+		return nil, nil, cli.Exit(cli.ExitConfig, err)
 	}
 	if main == nil {
 		if main, err = net.Listen("tcp", c.Listen); err != nil {
@@ -216,7 +217,7 @@ var proxyFields = map[string]string{
 func logOf(cmd *cobra.Command, form string, level slog.Level) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level}
 	if form == "json" {
-		return slog.New(slog.NewJSONHandler(harmless(cmd.ErrOrStderr(), "json"), options))
+		return slog.New(slog.NewJSONHandler(cli.Harmless(cmd.ErrOrStderr(), "json"), options))
 	}
-	return slog.New(slog.NewTextHandler(harmless(cmd.ErrOrStderr(), "text"), options))
+	return slog.New(slog.NewTextHandler(cli.Harmless(cmd.ErrOrStderr(), "text"), options))
 }

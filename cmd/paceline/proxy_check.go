@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
 	"github.com/paceline-go/paceline/internal/app/proxy"
 	"github.com/paceline-go/paceline/internal/app/proxy/config"
 	"github.com/paceline-go/paceline/internal/text/bytesize"
@@ -53,9 +55,9 @@ func loadProxy(name string) (config.File, error) {
 	f, err := config.Load(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && errors.As(err, new(*fs.PathError)) && !errors.As(err, new(*config.Error)):
-		return f, usageError{noSuchFile(name, err)}
+		return f, cli.Usage(cli.NoSuchFile(name, err))
 	case err != nil:
-		return f, exitError{exitConfig, err}
+		return f, cli.Exit(cli.ExitConfig, err)
 	}
 	f.Config, err = f.Config.Checked() // Load has checked it already; this fills in the defaults
 	return f, err
@@ -123,7 +125,7 @@ func (w *proxyWords) listens(c *proxy.Config) {
 	}
 	switch {
 	case c.Share.Store != "":
-		w.line("shares its limits by %s with all who do, which remembers what was sent, too", redacted(string(c.Share.Store)))
+		w.line("shares its limits by %s with all who do, which remembers what was sent, too", shareflags.Redacted(string(c.Share.Store)))
 	case c.State == "":
 		w.line("forgets what it sent when it stops (state names a file that remembers)")
 	default:

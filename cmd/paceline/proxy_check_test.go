@@ -17,6 +17,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/proxy/config"
 )
 
@@ -46,21 +47,21 @@ func writeCertificate(t *testing.T, cert, key string) {
 // TestProxyInit: what --init writes is right as it is, also with each line that is commented out, and the schema knows it.
 func TestProxyInit(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if code, stdout, stderr := paceline("", "proxy", "--init", "paceline.yaml"); code != exitOK || stdout != "" || !strings.Contains(stderr, "next: paceline proxy check paceline.yaml") {
+	if code, stdout, stderr := paceline("", "proxy", "--init", "paceline.yaml"); code != cli.ExitOK || stdout != "" || !strings.Contains(stderr, "next: paceline proxy check paceline.yaml") {
 		t.Fatalf("exit %d with %q and %q", code, stdout, stderr)
 	}
 	text, err := os.ReadFile("paceline.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code, stdout, _ := paceline("", "proxy", "--init"); code != exitOK || stdout != string(text) {
+	if code, stdout, _ := paceline("", "proxy", "--init"); code != cli.ExitOK || stdout != string(text) {
 		t.Errorf("--init without a file: exit %d, %d bytes", code, len(stdout))
 	}
-	if code, stdout, stderr := paceline("", "proxy", "check", "paceline.yaml"); code != exitOK || !strings.Contains(stdout, "paceline.yaml is right.") {
+	if code, stdout, stderr := paceline("", "proxy", "check", "paceline.yaml"); code != cli.ExitOK || !strings.Contains(stdout, "paceline.yaml is right.") {
 		t.Errorf("it is not right: exit %d\n%s%s", code, stdout, stderr)
 	}
 	code, schema, stderr := paceline("", "proxy", "--schema")
-	if code != exitOK || schema != string(config.Schema()) {
+	if code != cli.ExitOK || schema != string(config.Schema()) {
 		t.Fatalf("--schema: exit %d %s", code, stderr)
 	}
 	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(schema))
@@ -199,7 +200,7 @@ func TestProxyCheck(t *testing.T) {
 		}
 	}
 	code, stdout, stderr := paceline("", "proxy", "check", "checked.yaml")
-	if code != exitOK || stdout != checkedWords || stderr != "" {
+	if code != cli.ExitOK || stdout != checkedWords || stderr != "" {
 		t.Errorf("exit %d\n%s\n%s\nwant\n%s", code, stderr, stdout, checkedWords)
 	}
 	for _, secret := range []string{provided, ours, filed} {
@@ -224,12 +225,12 @@ func TestProxyCheckRefuses(t *testing.T) {
 		code int
 		says []string
 	}{
-		{"check two.yaml", exitConfig, []string{`two.yaml:4:5: upstreams[1].path: "/" is that of Upstreams[0], a.example.com, too`}},
-		{"check many.yaml", exitConfig, []string{`many.yaml:1:10: version: "2" is not 1`, `many.yaml:2:1: "lisen" is not known`, "did you mean listen?", `many.yaml:5:27: env: the variable NOT_SET_ANYWHERE is not set`}},
-		{"check", exitUsage, []string{"want one configuration file; paceline proxy --init paceline.yaml writes one"}},
-		{"check two.yml", exitUsage, []string{"two.yml: no such file or directory; did you mean two.yaml?"}},
-		{"--init two.yaml", exitUsage, []string{"two.yaml is there already, and --init overwrites nothing"}},
-		{"--schema x.json", exitUsage, []string{"paceline proxy --schema > x.json"}},
+		{"check two.yaml", cli.ExitConfig, []string{`two.yaml:4:5: upstreams[1].path: "/" is that of Upstreams[0], a.example.com, too`}},
+		{"check many.yaml", cli.ExitConfig, []string{`many.yaml:1:10: version: "2" is not 1`, `many.yaml:2:1: "lisen" is not known`, "did you mean listen?", `many.yaml:5:27: env: the variable NOT_SET_ANYWHERE is not set`}},
+		{"check", cli.ExitUsage, []string{"want one configuration file; paceline proxy --init paceline.yaml writes one"}},
+		{"check two.yml", cli.ExitUsage, []string{"two.yml: no such file or directory; did you mean two.yaml?"}},
+		{"--init two.yaml", cli.ExitUsage, []string{"two.yaml is there already, and --init overwrites nothing"}},
+		{"--schema x.json", cli.ExitUsage, []string{"paceline proxy --schema > x.json"}},
 	} {
 		code, stdout, stderr := paceline("", append([]string{"proxy"}, strings.Fields(c.args)...)...)
 		if code != c.code || stdout != "" {

@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/paceline-go/paceline/internal/app/cli"
 )
 
 // With a certificate, clients speak HTTP/1.1 and HTTP/2 over TLS, and whoever speaks plain HTTP is told so.
@@ -63,7 +65,7 @@ func TestProxyTLS(t *testing.T) {
 	} {
 		var out, errs bytes.Buffer
 		code := execute(context.Background(), append([]string{"proxy", "--to", "http://127.0.0.1:1", "--limit", "1/s"}, strings.Fields(args)...), strings.NewReader(""), &out, &errs)
-		if code != exitConfig || !strings.Contains(errs.String(), want) || strings.Contains(errs.String(), "PRIVATE") {
+		if code != cli.ExitConfig || !strings.Contains(errs.String(), want) || strings.Contains(errs.String(), "PRIVATE") {
 			t.Errorf("%s: exit %d, %q, expected %q", args, code, errs.String(), want)
 		}
 	}

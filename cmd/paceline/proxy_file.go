@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/proxy"
 	"github.com/paceline-go/paceline/internal/app/proxy/config"
 )
@@ -22,12 +23,12 @@ func (f *proxyFlags) runFile(cmd *cobra.Command) error {
 	beside := map[string]bool{"config": true, "log": true, "log-level": true}
 	var others []string
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
-		if !beside[flag.Name] && !isHelp(flag) {
+		if !beside[flag.Name] && !cli.IsHelp(flag) {
 			others = append(others, "--"+flag.Name)
 		}
 	})
 	if len(others) > 0 {
-		return usageError{fmt.Errorf("%s beside --config, where the file says it; expected --config with no other flag but --log and --log-level", strings.Join(others, ", "))}
+		return cli.Usage(fmt.Errorf("%s beside --config, where the file says it; expected --config with no other flag but --log and --log-level", strings.Join(others, ", ")))
 	}
 	log, access, err := f.logs(cmd)
 	if err != nil {
@@ -40,7 +41,7 @@ func (f *proxyFlags) runFile(cmd *cobra.Command) error {
 	c := file.Config
 	c.Log, c.Access, c.Live = log, access, true
 	if _, err := c.Checked(); err != nil {
-		return exitError{exitConfig, file.Locate(err)}
+		return cli.Exit(cli.ExitConfig, file.Locate(err))
 	}
 	if err := openProxyShare(cmd.Context(), &c); err != nil {
 		return err
@@ -48,7 +49,7 @@ func (f *proxyFlags) runFile(cmd *cobra.Command) error {
 	defer c.Shared.Close()
 	p, err := proxy.New(c)
 	if err != nil {
-		return exitError{exitConfig, file.Locate(err)}
+		return cli.Exit(cli.ExitConfig, file.Locate(err))
 	}
 	r := &reload{name: f.file, last: file, apply: p.Apply, log: log, told: logOf(cmd, f.log, slog.LevelInfo)}
 	r.stamp, r.hup = stampOf(file.Names), make(chan os.Signal, 1)

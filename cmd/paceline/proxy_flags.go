@@ -14,6 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
 	"github.com/paceline-go/paceline/internal/app/proxy"
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/text/rate"
@@ -24,7 +26,7 @@ import (
 type proxyFlags struct {
 	minuteFlags
 	file                                  string // --config
-	instead                               initial
+	instead                               cli.Initial
 	to, preset, provider                  string
 	state                                 string
 	limits, headers, query                []string
@@ -41,7 +43,7 @@ type proxyFlags struct {
 	maxHeader, maxBody                    byteSize
 	tlsCert, tlsKey, caFile               string
 	log, logLevel                         string
-	shareFlags
+	store                                 shareflags.Flags
 }
 
 func (f *proxyFlags) add(c *cobra.Command) {
@@ -69,8 +71,8 @@ func (f *proxyFlags) add(c *cobra.Command) {
 	p.DurationVar(&f.maxWait, "max-wait", proxy.DefaultMaxWait, "longest wait for a turn: if more is foreseen, the request is refused at once; 0s: nobody waits")
 	p.DurationVar(&f.grace, "grace", 0, "how long those that wait may go on once the proxy is told to stop; what is in flight is always finished")
 	p.StringVar(&f.state, "state", "", "file for what was sent and may still count, so that a restart forgets no window (default: none)")
-	f.shareFlags.add(p, "")
-	f.addPart(p)
+	f.store.Add(p, "")
+	f.store.AddPart(p)
 	p.DurationVar(&f.timeout, "timeout", 10*time.Minute, "longest time until the header of an answer; 0s: any")
 	p.DurationVar(&f.connectTimeout, "connect-timeout", 10*time.Second, "longest time for a connection to the server")
 	p.IntVar(&f.attempts, "attempts", 3, "how often a request is tried, where that does no harm")
@@ -94,26 +96,26 @@ func (f *proxyFlags) add(c *cobra.Command) {
 // config makes the configuration of one upstream.
 func (f *proxyFlags) config(cmd *cobra.Command) (c proxy.Config, err error) {
 	usage := func(format string, args ...any) (proxy.Config, error) {
-		return proxy.Config{}, usageError{fmt.Errorf(format, args...)}
+		return proxy.Config{}, cli.Usage(fmt.Errorf(format, args...))
 	}
 	log, access, err := f.logs(cmd)
 	if err != nil {
 		return c, err
 	}
 	if err := f.durations(cmd); err != nil {
-		return c, usageError{err}
+		return c, cli.Usage(err)
 	}
-	if err := f.alone(cmd); err != nil {
-		return c, usageError{err}
+	if err := f.store.Check(cmd); err != nil {
+		return c, cli.Usage(err)
 	}
 	c = proxy.Config{
-		Share: f.by(), Listen: f.listen, Admin: f.admin, Open: f.open, MaxWait: orNone(f.maxWait), Grace: f.grace, State: f.state,
+		Share: shareBy(&f.store), Listen: f.listen, Admin: f.admin, Open: f.open, MaxWait: orNone(f.maxWait), Grace: f.grace, State: f.state,
 		Bounds: proxy.Bounds{Header: int(f.maxHeader), Body: orAny(int64(f.maxBody)), Connections: f.conns, HeaderTimeout: f.headerTimeout, IdleTimeout: f.idleTimeout, Stall: f.stall},
 		Log:    log, Access: access,
 	}
 	c.Clients.Header, c.Clients.Default.MaxWaiting = f.clientHeader, f.maxWaiting
 	if c.Clients.List, err = f.clients(); err != nil {
-		return c, exitError{exitConfig, fmt.Errorf("--client-key-env: %w", err)}
+		return c, cli.Exit(cli.ExitConfig, fmt.Errorf("--client-key-env: %w", err))
 	}
 	u, err := f.upstream(cmd)
 	if err != nil {
@@ -126,7 +128,7 @@ func (f *proxyFlags) config(cmd *cobra.Command) (c proxy.Config, err error) {
 	if f.tlsCert != "" {
 		pair, err := tls.LoadX509KeyPair(f.tlsCert, f.tlsKey)
 		if err != nil {
-			return c, exitError{exitConfig, fmt.Errorf("--tls-cert %s, --tls-key %s: %w", f.tlsCert, f.tlsKey, err)}
+			return c, cli.Exit(cli.ExitConfig, fmt.Errorf("--tls-cert %s, --tls-key %s: %w", f.tlsCert, f.tlsKey, err))
 		}
 		c.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
 	}
@@ -136,11 +138,11 @@ func (f *proxyFlags) config(cmd *cobra.Command) (c proxy.Config, err error) {
 // logs returns two loggers: log for what happens to the proxy itself, and access for a line per request.
 func (f *proxyFlags) logs(cmd *cobra.Command) (log, access *slog.Logger, err error) {
 	if !slices.Contains([]string{"text", "json", "off"}, f.log) {
-		return nil, nil, usageError{fmt.Errorf("--log %q, expected text, json or off", f.log)}
+		return nil, nil, cli.Usage(fmt.Errorf("--log %q, expected text, json or off", f.log))
 	}
 	var level slog.Level
 	if !slices.Contains([]string{"debug", "info", "warn", "error"}, f.logLevel) {
-		return nil, nil, usageError{fmt.Errorf("--log-level %q, expected debug, info, warn or error", f.logLevel)}
+		return nil, nil, cli.Usage(fmt.Errorf("--log-level %q, expected debug, info, warn or error", f.logLevel))
 	}
 	_ = level.UnmarshalText([]byte(f.logLevel))
 	if access = slog.New(slog.DiscardHandler); f.log != "off" {
@@ -194,7 +196,7 @@ func (f *proxyFlags) clients() (all []proxy.Client, err error) {
 // upstream returns the upstream that the flags describe.
 func (f *proxyFlags) upstream(cmd *cobra.Command) (u proxy.Upstream, err error) {
 	usage := func(format string, args ...any) (proxy.Upstream, error) {
-		return u, usageError{fmt.Errorf(format, args...)}
+		return u, cli.Usage(fmt.Errorf(format, args...))
 	}
 	if f.to == "" {
 		return usage("--to is missing, expected the URL of a server, such as https://api.example.com")
@@ -215,17 +217,17 @@ func (f *proxyFlags) upstream(cmd *cobra.Command) (u proxy.Upstream, err error) 
 		return usage("--to: it is no URL, expected such as https://api.example.com") // it may have a password in it
 	}
 	if u.Limits, u.Auto, err = f.allLimits(); err != nil {
-		return u, usageError{err}
+		return u, cli.Usage(err)
 	}
 	if f.preset != "" {
 		if _, ok := provider.LookupPreset(f.preset); !ok {
-			return u, usageError{unknownPreset(f.preset)}
+			return u, cli.Usage(unknownPreset(f.preset))
 		}
 	}
 	if f.provider != "" {
 		d, ok := provider.Lookup(f.provider)
 		if !ok {
-			return u, usageError{unknownProvider(f.provider)}
+			return u, cli.Usage(unknownProvider(f.provider))
 		}
 		u.Provider = d
 	}
@@ -240,7 +242,7 @@ func (f *proxyFlags) upstream(cmd *cobra.Command) (u proxy.Upstream, err error) 
 	}
 	keys, err := run.KeysFromEnv(f.keyEnv, os.LookupEnv)
 	if err != nil {
-		return u, exitError{exitConfig, fmt.Errorf("--key-env: %w", err)}
+		return u, cli.Exit(cli.ExitConfig, fmt.Errorf("--key-env: %w", err))
 	}
 	for _, k := range keys {
 		u.Keys = append(u.Keys, proxy.Key{Name: k.Name, Secret: proxy.Secret(k.Secret)})
@@ -252,7 +254,7 @@ func (f *proxyFlags) upstream(cmd *cobra.Command) (u proxy.Upstream, err error) 
 			err = errors.New("there is no certificate in it, expected PEM")
 		}
 		if err != nil {
-			return u, exitError{exitConfig, fmt.Errorf("--ca-file %s: %w", f.caFile, err)}
+			return u, cli.Exit(cli.ExitConfig, fmt.Errorf("--ca-file %s: %w", f.caFile, err))
 		}
 		u.TLS = &tls.Config{RootCAs: pool}
 	}

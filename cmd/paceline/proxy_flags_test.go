@@ -6,6 +6,8 @@ import (
 	"net"
 	"strings"
 	"testing"
+
+	"github.com/paceline-go/paceline/internal/app/cli"
 )
 
 func TestProxyFlagsThatAreWrong(t *testing.T) {
@@ -26,7 +28,7 @@ func TestProxyFlagsThatAreWrong(t *testing.T) {
 	} {
 		var out, errs strings.Builder
 		code := execute(context.Background(), append([]string{"proxy"}, strings.Fields(args)...), strings.NewReader(""), &out, &errs)
-		if code == exitOK || !strings.Contains(errs.String(), want) || strings.Contains(errs.String(), "sk-9f8Q7xZ2kLm4") {
+		if code == cli.ExitOK || !strings.Contains(errs.String(), want) || strings.Contains(errs.String(), "sk-9f8Q7xZ2kLm4") {
 			t.Errorf("paceline proxy %s: exit %d, %q, expected %q", args, code, errs.String(), want)
 		}
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	_ "embed"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/proxy/config"
 )
 
@@ -10,9 +11,9 @@ import (
 var initialProxy []byte
 
 // proxyInit has what paceline proxy --init writes, and --schema.
-func proxyInit() initial {
-	return initial{
-		verb: "paceline proxy", what: "a configuration with comments", files: "configurations", next: "paceline proxy check %s",
-		text: initialProxy, schema: config.Schema,
+func proxyInit() cli.Initial {
+	return cli.Initial{
+		Verb: "paceline proxy", What: "a configuration with comments", Files: "configurations", Next: "paceline proxy check %s",
+		Text: initialProxy, Schema: config.Schema,
 	}
 }

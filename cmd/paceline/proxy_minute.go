@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/proxy"
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/text/rate"
@@ -43,7 +44,7 @@ func (f *proxyFlags) perMinute(cmd *cobra.Command, u *proxy.Upstream) error {
 		}
 	}
 	if !found {
-		return usageError{errors.New("--per-second, expected limits per minute that are buckets: --preset, --rpm, --tpm, and not --rule rolling")}
+		return cli.Usage(errors.New("--per-second, expected limits per minute that are buckets: --preset, --rpm, --tpm, and not --rule rolling"))
 	}
 	return nil
 }
@@ -56,7 +57,7 @@ func (f *proxyFlags) writeOut(cmd *cobra.Command, u *proxy.Upstream) error {
 	}
 	who, _ := provider.Publisher(u.Preset)
 	if f.perSecond && !who.PerSecond {
-		return usageError{fmt.Errorf("--per-second with --preset %s: %s does not say that limits per minute also hold per second", f.preset, who.Title)}
+		return cli.Usage(fmt.Errorf("--per-second with --preset %s: %s does not say that limits per minute also hold per second", f.preset, who.Title))
 	}
 	if u.Provider == nil {
 		u.Provider, _ = provider.Lookup(who.Name)
@@ -72,7 +73,7 @@ func (f *proxyFlags) writeOut(cmd *cobra.Command, u *proxy.Upstream) error {
 			}
 			continue
 		case !knows(p.Unit):
-			return usageError{fmt.Errorf("--preset %s limits %s, which nobody counts here; expected --limit without --preset", f.preset, p.Unit)}
+			return cli.Usage(fmt.Errorf("--preset %s limits %s, which nobody counts here; expected --limit without --preset", f.preset, p.Unit))
 		}
 		scope := p.Scope
 		if scope == provider.All {

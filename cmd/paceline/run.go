@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/internal/text/rate"
@@ -52,19 +54,19 @@ func newRun() *cobra.Command {
 			if len(args) > 1 {
 				for _, a := range args {
 					if _, err := run.ParseDead(a); err == nil && cmd.Flag("retry-dead").Changed {
-						return usageError{fmt.Errorf("--retry-dead %s, expected --retry-dead=%s, with = in place of the space", a, a)}
+						return cli.Usage(fmt.Errorf("--retry-dead %s, expected --retry-dead=%s, with = in place of the space", a, a))
 					}
 				}
-				if _, isKind := sharedKinds[args[0]]; isKind && cmd.Flag("strangers").Changed {
-					return usageError{fmt.Errorf("--strangers %s, expected --strangers=%s, with = in place of the space", args[0], args[0])}
+				if _, isKind := shareflags.Kinds[args[0]]; isKind && cmd.Flag("strangers").Changed {
+					return cli.Usage(fmt.Errorf("--strangers %s, expected --strangers=%s, with = in place of the space", args[0], args[0]))
 				}
-				return usageError{fmt.Errorf("%d files, expected one, or - for standard input; all of them: cat %s | paceline run … -", len(args), strings.Join(args, " "))}
+				return cli.Usage(fmt.Errorf("%d files, expected one, or - for standard input; all of them: cat %s | paceline run … -", len(args), strings.Join(args, " ")))
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 && cmd.Flags().NFlag() == 0 {
-				return usageError{errors.New("expected a FILE of requests (- is standard input) and what the server allows, such as: paceline run --limit 20/s requests.jsonl; see paceline run --help")}
+				return cli.Usage(errors.New("expected a FILE of requests (- is standard input) and what the server allows, such as: paceline run --limit 20/s requests.jsonl; see paceline run --help"))
 			}
 			name := "-"
 			if len(args) == 1 {
@@ -134,7 +136,7 @@ func newRun() *cobra.Command {
 func (f *runFlags) run(cmd *cobra.Command, name string) error {
 	notice, err := f.outputIsFile(cmd)
 	if err != nil {
-		return usageError{err}
+		return cli.Usage(err)
 	}
 	c, err := f.config(cmd)
 	if err != nil {
@@ -180,7 +182,7 @@ func (f *runFlags) run(cmd *cobra.Command, name string) error {
 	defer stop()
 
 	if !f.llm.dryRun {
-		if c.Share, err = f.sharing.open(cmd.Context(), c.Log); err != nil {
+		if c.Share, err = f.sharing.store.Open(cmd.Context(), c.Log); err != nil {
 			return err
 		}
 		defer c.Share.Close()
@@ -189,12 +191,12 @@ func (f *runFlags) run(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return codeOf(err)
 	}
-	defer overhear(r.Tell)()
+	defer cli.Overhear(r.Tell)()
 	if err := f.check(r, in, signals); err != nil {
 		return err
 	}
 	if f.llm.dryRun {
-		return f.llm.printPlan(harmless(cmd.OutOrStdout(), f.output), f.plan(r, &c), f.output)
+		return f.llm.printPlan(cli.Harmless(cmd.OutOrStdout(), f.output), f.plan(r, &c), f.output)
 	}
 	if err := r.Open(); err != nil {
 		return codeOf(err)
@@ -227,7 +229,7 @@ func openRunInput(cmd *cobra.Command, name string) (*runInput, error) {
 	if name == "-" {
 		in := cmd.InOrStdin()
 		if file, ok := in.(*os.File); ok && term.IsTerminal(int(file.Fd())) && cmd.Flags().NArg() == 0 {
-			return nil, usageError{errors.New("no FILE, expected one, or - for standard input; see paceline run --help")}
+			return nil, cli.Usage(errors.New("no FILE, expected one, or - for standard input; see paceline run --help"))
 		}
 		all := &runInput{reader: in, name: "standard input", close: func() error { return nil }}
 		if file, ok := in.(*os.File); ok {
@@ -237,11 +239,11 @@ func openRunInput(cmd *cobra.Command, name string) (*runInput, error) {
 	}
 	file, err := os.Open(name)
 	if err != nil {
-		return nil, exitError{exitConfig, noSuchFile(name, err)}
+		return nil, cli.Exit(cli.ExitConfig, cli.NoSuchFile(name, err))
 	}
 	info, err := file.Stat()
 	if err == nil && info.IsDir() {
-		err = exitError{exitConfig, fmt.Errorf("%s is a folder, expected a file", name)}
+		err = cli.Exit(cli.ExitConfig, fmt.Errorf("%s is a folder, expected a file", name))
 	}
 	if err != nil {
 		file.Close()
@@ -268,7 +270,7 @@ func (f *runFlags) format(cmd *cobra.Command, in *runInput, c *run.Config) error
 		return err
 	}
 	if err := f.results.batches(); err != nil {
-		return usageError{err}
+		return cli.Usage(err)
 	}
 	return f.llm.config(cmd, provider, c)
 }
@@ -279,13 +281,13 @@ func (f *runFlags) suits(isLLM bool, c *run.Config) error {
 		return nil
 	}
 	if f.budget > 0 && f.price <= 0 {
-		return usageError{errors.New("--budget without a price: --price, in USD per attempt of cost 1")}
+		return cli.Usage(errors.New("--budget without a price: --price, in USD per attempt of cost 1"))
 	}
 	if len(f.keyEnv) > 0 && !run.Uses(c.Header, "key") && !run.Uses(c.Query, "key") {
-		return usageError{errors.New("--key-env without {key} in --header or --query: no request would have a key, expected such as --header 'Authorization: Bearer {key}'")}
+		return cli.Usage(errors.New("--key-env without {key} in --header or --query: no request would have a key, expected such as --header 'Authorization: Bearer {key}'"))
 	}
 	if len(f.llm.bounded) > 0 {
-		return usageError{fmt.Errorf("%s: tokens are known of batches for language models only (--format openai-batch)", f.llm.bounded[0])}
+		return cli.Usage(fmt.Errorf("%s: tokens are known of batches for language models only (--format openai-batch)", f.llm.bounded[0]))
 	}
 	return nil
 }

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/paceline-go/paceline/internal/app/cli"
 )
 
 // How the server counts is heeded for published limits, too.
@@ -129,7 +131,7 @@ func TestRunHangup(t *testing.T) {
 	}
 	close(release)
 	_ = c.Wait()
-	if got := c.ProcessState.ExitCode(); got != exitInterrupted || len(results(t, out)) != 2 || strings.Contains(stderr.String(), "breaking off") {
+	if got := c.ProcessState.ExitCode(); got != cli.ExitInterrupted || len(results(t, out)) != 2 || strings.Contains(stderr.String(), "breaking off") {
 		t.Errorf("exit %d\n%s", got, stderr.String())
 	}
 }
@@ -215,17 +217,17 @@ func TestRunBudget(t *testing.T) {
 func TestARuleIsOfSomething(t *testing.T) {
 	in := write(t, "in.jsonl", `{"url":"http://127.0.0.1:1/"}`)
 	for args, code := range map[string]int{
-		"run --dry-run --limit 20/s --rule bucket":                  exitUsage,
-		"proxy --to http://127.0.0.1:1 --limit 20/s --rule rolling": exitUsage,
-		"run --dry-run --limit 20/s --rpm 60 --rule rolling":        exitOK,
-		"run --dry-run --preset github --rule bucket":               exitOK,
+		"run --dry-run --limit 20/s --rule bucket":                  cli.ExitUsage,
+		"proxy --to http://127.0.0.1:1 --limit 20/s --rule rolling": cli.ExitUsage,
+		"run --dry-run --limit 20/s --rpm 60 --rule rolling":        cli.ExitOK,
+		"run --dry-run --preset github --rule bucket":               cli.ExitOK,
 	} {
 		words := strings.Fields(args)
 		if words[0] == "run" {
 			words = append(words, in)
 		}
 		got, _, stderr := paceline("", words...)
-		if got != code || code == exitUsage && !strings.Contains(stderr, "and none is given") {
+		if got != code || code == cli.ExitUsage && !strings.Contains(stderr, "and none is given") {
 			t.Errorf("%s: exit code %d, expected %d: %s", args, got, code, stderr)
 		}
 	}

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 )
@@ -57,8 +57,8 @@ func (f *consoleFlags) log(cmd *cobra.Command, screen io.Writer) io.Writer {
 
 // ended adds to the error of a quiet run how many requests failed, and why. Other runs say so in the summary.
 func (f *consoleFlags) ended(err error, t *run.Totals, because string) error {
-	var e exitError
-	if !f.quiet || !errors.As(err, &e) || e.code != exitSomeFailed || e.err != nil {
+	var e cli.Error
+	if !f.quiet || !errors.As(err, &e) || e.Code != cli.ExitSomeFailed || e.Err != nil {
 		return err
 	}
 	failed := t.Dead + t.Expired + t.SkippedDead + t.SkippedExpired
@@ -69,7 +69,7 @@ func (f *consoleFlags) ended(err error, t *run.Totals, because string) error {
 	if because != "" {
 		what += ": " + because
 	}
-	return exitError{e.code, errors.New(what)}
+	return cli.Exit(e.Code, errors.New(what))
 }
 
 // outputIsFile takes -o FILE to mean --out FILE, as in curl and other programs, and says so. For paceline -o is the format of the summary.
@@ -81,7 +81,7 @@ func (f *runFlags) outputIsFile(cmd *cobra.Command) (notice string, err error) {
 	if strings.HasSuffix(file, "/") {
 		return "", fmt.Errorf("-o %s is no format of the summary, expected text or json; a folder for the bodies of answers is --out-dir %s", file, file)
 	}
-	if !looksLikeFile(file) {
+	if !cli.LooksLikeFile(file) {
 		return "", fmt.Errorf("-o %s is no format of the summary, expected text or json; a file for the results is --out (-O), such as --out ./%s", file, cmp.Or(file, "results.jsonl"))
 	}
 	for _, other := range []string{"out", "out-dir"} {
@@ -94,18 +94,4 @@ func (f *runFlags) outputIsFile(cmd *cobra.Command) (notice string, err error) {
 		return "", nil
 	}
 	return fmt.Sprintf("-o %s is taken as --out %s: a file for the results (-o text and -o json are the form of the summary)", file, file), nil
-}
-
-// looksLikeFile tells whether a word is the name of a file rather than of a format.
-func looksLikeFile(word string) bool {
-	return word == "-" || strings.ContainsAny(word, "./"+string(os.PathSeparator))
-}
-
-// badOutput is the error for a -o that names no format of the verb.
-func badOutput(value, forms string) error {
-	err := fmt.Errorf("--output %q: want %s", value, forms)
-	if looksLikeFile(value) {
-		err = fmt.Errorf("%w; into a file: > %s", err, value)
-	}
-	return usageError{err}
 }

@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/paceline-go/paceline/internal/app/cli"
 )
 
 // TestQuietAndVerbose: what a run says on standard error, by what it is asked to.
@@ -25,16 +27,16 @@ func TestQuietAndVerbose(t *testing.T) {
 		says   []string // all of standard error, or nothing
 		silent []string
 	}{
-		{"", exitOK, []string{"3 offered, 3 done"}, []string{"level=DEBUG"}},
-		{"-q", exitOK, nil, nil},
-		{"--quiet --progress 1ms -o json", exitOK, nil, nil},
-		{"-v", exitOK, []string{"level=DEBUG msg=answer id=2", "3 done"}, nil},
-		{"-q --log-level debug", exitOK, []string{"level=DEBUG msg=answer id=2"}, []string{"3 done"}},
-		{"-q -H X-Fail:1", exitSomeFailed, []string{"paceline: 3 requests failed: ", "answered 404 Not Found"}, []string{"offered", "--retry-dead"}},
-		{"-q -H X-Fail", exitUsage, []string{`--header "X-Fail", expected "Name: value"`}, nil},
-		{"-q -v", exitUsage, []string{"-q and -v"}, nil},
-		{"-v --log-level info", exitUsage, []string{"-v is --log-level debug, and there is --log-level info, too"}, nil},
-		{"-v --log-level debug", exitOK, []string{"level=DEBUG"}, nil},
+		{"", cli.ExitOK, []string{"3 offered, 3 done"}, []string{"level=DEBUG"}},
+		{"-q", cli.ExitOK, nil, nil},
+		{"--quiet --progress 1ms -o json", cli.ExitOK, nil, nil},
+		{"-v", cli.ExitOK, []string{"level=DEBUG msg=answer id=2", "3 done"}, nil},
+		{"-q --log-level debug", cli.ExitOK, []string{"level=DEBUG msg=answer id=2"}, []string{"3 done"}},
+		{"-q -H X-Fail:1", cli.ExitSomeFailed, []string{"paceline: 3 requests failed: ", "answered 404 Not Found"}, []string{"offered", "--retry-dead"}},
+		{"-q -H X-Fail", cli.ExitUsage, []string{`--header "X-Fail", expected "Name: value"`}, nil},
+		{"-q -v", cli.ExitUsage, []string{"-q and -v"}, nil},
+		{"-v --log-level info", cli.ExitUsage, []string{"-v is --log-level debug, and there is --log-level info, too"}, nil},
+		{"-v --log-level debug", cli.ExitOK, []string{"level=DEBUG"}, nil},
 	} {
 		code, _, stderr := paceline("", append(strings.Fields("run --limit 1000/s "+c.flags), in)...)
 		if code != c.code {
@@ -68,13 +70,13 @@ func TestOutputThatIsAFile(t *testing.T) {
 		says  string
 		file  string
 	}{
-		{"-o results.jsonl", exitOK, "-o results.jsonl is taken as --out results.jsonl", "results.jsonl"},
-		{"-o ./json", exitOK, "-o ./json is taken as --out ./json", "json"},
-		{"-o -", exitOK, "2 offered, 2 done", ""},
-		{"-o json", exitOK, `"done":2`, ""},
-		{"-o csv", exitUsage, "-o csv is no format of the summary, expected text or json; a file for the results is --out (-O), such as --out ./csv", ""},
-		{"-o people/", exitUsage, "a folder for the bodies of answers is --out-dir people/", ""},
-		{"-o r2.jsonl --out r3.jsonl", exitUsage, "it is beside --out r3.jsonl, expected one of them", ""},
+		{"-o results.jsonl", cli.ExitOK, "-o results.jsonl is taken as --out results.jsonl", "results.jsonl"},
+		{"-o ./json", cli.ExitOK, "-o ./json is taken as --out ./json", "json"},
+		{"-o -", cli.ExitOK, "2 offered, 2 done", ""},
+		{"-o json", cli.ExitOK, `"done":2`, ""},
+		{"-o csv", cli.ExitUsage, "-o csv is no format of the summary, expected text or json; a file for the results is --out (-O), such as --out ./csv", ""},
+		{"-o people/", cli.ExitUsage, "a folder for the bodies of answers is --out-dir people/", ""},
+		{"-o r2.jsonl --out r3.jsonl", cli.ExitUsage, "it is beside --out r3.jsonl, expected one of them", ""},
 	} {
 		code, _, stderr := paceline("", append(strings.Fields("run --limit 1000/s "+c.flags), in)...)
 		if code != c.code || !strings.Contains(stderr, c.says) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/text/rate"
@@ -61,7 +62,7 @@ type runFlags struct {
 // config checks the flags.
 func (f *runFlags) config(cmd *cobra.Command) (run.Config, error) {
 	usage := func(format string, args ...any) (run.Config, error) {
-		return run.Config{}, usageError{fmt.Errorf(format, args...)}
+		return run.Config{}, cli.Usage(fmt.Errorf(format, args...))
 	}
 	c := run.Config{
 		Organizations: f.organizations, Arrivals: limit.Arrivals{OneWayMax: f.latencyMax, RejectsFree: f.rejectsFree},
@@ -79,7 +80,7 @@ func (f *runFlags) config(cmd *cobra.Command) (run.Config, error) {
 	}
 	var err error
 	if err = f.sharing.config(cmd, &c); err != nil {
-		return c, usageError{err}
+		return c, cli.Usage(err)
 	}
 	if err := f.atLeast(cmd); err != nil {
 		return c, err
@@ -100,7 +101,7 @@ func (f *runFlags) config(cmd *cobra.Command) (run.Config, error) {
 		return usage("--query %w", err)
 	}
 	if err := f.pages.config(cmd, &c); err != nil {
-		return c, usageError{err}
+		return c, cli.Usage(err)
 	}
 	if err := f.token.config(cmd, &c); err != nil {
 		return c, err
@@ -128,7 +129,7 @@ func (f *runFlags) config(cmd *cobra.Command) (run.Config, error) {
 		}
 	}
 	if err := f.readings(&c); err != nil {
-		return c, usageError{err}
+		return c, cli.Usage(err)
 	}
 	c.HoldUnanswered = f.unanswered == "hold"
 	c.SyncAlways = f.sync == "always"
@@ -140,10 +141,10 @@ func (f *runFlags) config(cmd *cobra.Command) (run.Config, error) {
 		return usage("--out is empty, expected a file, or - for standard output")
 	}
 	if err := f.results.config(cmd, &f.out, &c); err != nil {
-		return c, usageError{err}
+		return c, cli.Usage(err)
 	}
 	if err := f.files(); err != nil {
-		return c, usageError{err}
+		return c, cli.Usage(err)
 	}
 	if c.Out = f.out; f.nowhere != "" {
 		c.Stdout = io.Discard
@@ -153,7 +154,7 @@ func (f *runFlags) config(cmd *cobra.Command) (run.Config, error) {
 	}
 	if len(f.keyEnv) > 0 {
 		if c.Keys, err = run.KeysFromEnv(f.keyEnv, os.LookupEnv); err != nil {
-			return run.Config{}, exitError{exitConfig, fmt.Errorf("--key-env: %w", err)}
+			return run.Config{}, cli.Exit(cli.ExitConfig, fmt.Errorf("--key-env: %w", err))
 		}
 		c.BanStatus = f.banStatus
 	}
@@ -165,9 +166,9 @@ func (f *runFlags) whose() error {
 	for _, name := range slices.Sorted(maps.Keys(f.organizations)) {
 		switch {
 		case !slices.Contains(f.keyEnv, name):
-			return usageError{fmt.Errorf("--organization %s=%s: expected keys of --key-env (%s)", name, f.organizations[name], strings.Join(f.keyEnv, ", "))}
+			return cli.Usage(fmt.Errorf("--organization %s=%s: expected keys of --key-env (%s)", name, f.organizations[name], strings.Join(f.keyEnv, ", ")))
 		case f.organizations[name] == "":
-			return usageError{fmt.Errorf("--organization %s=: expected a name, such as %s=acme", name, name)}
+			return cli.Usage(fmt.Errorf("--organization %s=: expected a name, such as %s=acme", name, name))
 		}
 	}
 	return nil
@@ -182,17 +183,17 @@ func (f *runFlags) allLimits(cmd *cobra.Command, c *run.Config) error {
 	switch {
 	case len(f.limits) > 0 || others:
 	case len(c.Limits) > 0:
-		return usageError{errors.New("--limit-model is beside --limit, --preset or --rpm, which are for the other models; expected one of them, or --limit none")}
+		return cli.Usage(errors.New("--limit-model is beside --limit, --preset or --rpm, which are for the other models; expected one of them, or --limit none"))
 	default:
-		return usageError{fmt.Errorf("--limit, --preset or --rpm is required: what the server allows cannot be guessed; expected %s, auto to have it found out, or --limit none", rate.Forms)}
+		return cli.Usage(fmt.Errorf("--limit, --preset or --rpm is required: what the server allows cannot be guessed; expected %s, auto to have it found out, or --limit none", rate.Forms))
 	}
 	for _, s := range f.limits {
 		if s == "none" || s == "auto" {
 			if err := f.isAlone(cmd, s); err != nil {
-				return usageError{err}
+				return cli.Usage(err)
 			}
 			if s == "auto" && len(c.Limits) > 0 {
-				return usageError{errors.New("--limit auto with --limit-model: limits are found out for all requests of a key, and not for each model; expected one of the two")}
+				return cli.Usage(errors.New("--limit auto with --limit-model: limits are found out for all requests of a key, and not for each model; expected one of the two"))
 			}
 			if s == "auto" {
 				c.Auto = &run.Auto{}
@@ -201,7 +202,7 @@ func (f *runFlags) allLimits(cmd *cobra.Command, c *run.Config) error {
 		}
 		l, err := rate.ParseLimit(s)
 		if err != nil {
-			return usageError{fmt.Errorf("--limit %w", err)}
+			return cli.Usage(fmt.Errorf("--limit %w", err))
 		}
 		c.Limits = append(c.Limits, l)
 	}
@@ -294,7 +295,7 @@ func (f *runFlags) atLeast(cmd *cobra.Command) error {
 		{"backoff-base", int64(f.backoff.Base), 1}, {"backoff-max", int64(f.backoff.Max), 1},
 	} {
 		if n.value < n.least {
-			return usageError{fmt.Errorf("--%s %s, expected at least %d", n.flag, cmd.Flag(n.flag).Value, n.least)}
+			return cli.Usage(fmt.Errorf("--%s %s, expected at least %d", n.flag, cmd.Flag(n.flag).Value, n.least))
 		}
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/auth/bearer"
 	"github.com/paceline-go/paceline/internal/app/auth/issuer"
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run"
 )
 
@@ -74,11 +75,11 @@ func (f *tokenFlags) add(p *pflag.FlagSet) {
 func (f *tokenFlags) config(cmd *cobra.Command, c *run.Config) error {
 	for _, name := range []string{"auth-command", "oauth-token-url"} { // a variable of a script that was not set
 		if flag := cmd.Flag(name); flag.Changed && flag.Value.String() == "" {
-			return usageError{fmt.Errorf("--%s is empty, expected what gives tokens", name)}
+			return cli.Usage(fmt.Errorf("--%s is empty, expected what gives tokens", name))
 		}
 	}
 	if err := f.check(); err != nil {
-		return usageError{err}
+		return cli.Usage(err)
 	}
 	uses := run.Uses(c.Header, "token") || run.Uses(c.Query, "token")
 	b := &run.Bearer{Config: bearer.Config{Every: f.every}}
@@ -92,7 +93,7 @@ func (f *tokenFlags) config(cmd *cobra.Command, c *run.Config) error {
 		}
 		b.Issuer = client
 	case uses:
-		return usageError{errors.New("{token} in --header or --query, and nobody who gives one: expected --auth-command or --oauth-token-url")}
+		return cli.Usage(errors.New("{token} in --header or --query, and nobody who gives one: expected --auth-command or --oauth-token-url"))
 	default:
 		return nil
 	}
@@ -101,7 +102,7 @@ func (f *tokenFlags) config(cmd *cobra.Command, c *run.Config) error {
 		return nil
 	}
 	if slices.ContainsFunc(c.Header, func(t run.Template) bool { return http.CanonicalHeaderKey(t.Name()) == "Authorization" }) {
-		return usageError{errors.New("a token without {token} in --header or --query, and --header has another Authorization: no request would have it")}
+		return cli.Usage(errors.New("a token without {token} in --header or --query, and --header has another Authorization: no request would have it"))
 	}
 	all, err := run.ParseHeaders([]string{"Authorization: Bearer {token}"})
 	c.Header = append(c.Header, all...)
@@ -132,23 +133,23 @@ func (f *tokenFlags) check() error {
 func (f *tokenFlags) client() (*issuer.Client, error) {
 	u, err := url.Parse(f.url)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Fragment != "" || u.User != nil {
-		return nil, usageError{errors.New("--oauth-token-url, expected an absolute http or https URL without a user and without #")}
+		return nil, cli.Usage(errors.New("--oauth-token-url, expected an absolute http or https URL without a user and without #"))
 	}
 	params := url.Values{}
 	for _, p := range f.oauthParams {
 		name, value, ok := strings.Cut(p, "=")
 		if name = strings.TrimSpace(name); !ok || name == "" {
-			return nil, usageError{fmt.Errorf("--oauth-param %q, expected 'name=value'", p)}
+			return nil, cli.Usage(fmt.Errorf("--oauth-param %q, expected 'name=value'", p))
 		}
 		params.Add(name, strings.TrimSpace(value))
 	}
 	id, err := run.KeysFromEnv([]string{f.idEnv}, os.LookupEnv)
 	if err != nil {
-		return nil, exitError{exitConfig, fmt.Errorf("--oauth-client-id-env: %w", err)}
+		return nil, cli.Exit(cli.ExitConfig, fmt.Errorf("--oauth-client-id-env: %w", err))
 	}
 	secret, err := run.KeysFromEnv([]string{f.secretEnv}, os.LookupEnv)
 	if err != nil {
-		return nil, exitError{exitConfig, fmt.Errorf("--oauth-client-secret-env: %w", err)}
+		return nil, cli.Exit(cli.ExitConfig, fmt.Errorf("--oauth-client-secret-env: %w", err))
 	}
 	return &issuer.Client{
 		TokenURL: u, ID: id[0].Secret, SecretName: secret[0].Name, Secret: secret[0].Secret, Scopes: f.scopes, Params: params,

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/paceline-go/paceline/internal/app/cli"
 )
 
 // A folder that is removed, or renamed, while results are written into it takes them along, and every write into it succeeds all the
@@ -50,7 +52,7 @@ func TestRunFolderIsGone(t *testing.T) {
 				args = append(args, a)
 			}
 			code, _, stderr := paceline("", args...)
-			if code != exitFailure || strings.Count(stderr, " is no longer there: it was removed or renamed while ") != 1 || !strings.Contains(stderr, "paceline: cannot write: "+dir) {
+			if code != cli.ExitFailure || strings.Count(stderr, " is no longer there: it was removed or renamed while ") != 1 || !strings.Contains(stderr, "paceline: cannot write: "+dir) {
 				t.Errorf("%d %s", code, stderr)
 			}
 			if code, _, stderr := paceline("", args...); code != 0 || !strings.Contains(stderr, "6 done, ") {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/text/humanize"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
@@ -54,7 +55,7 @@ func (f *llmFlags) add(c *cobra.Command) {
 
 // check turns the flags into limits, and adds them after those of --limit.
 func (f *llmFlags) check(cmd *cobra.Command, c *run.Config) error {
-	usage := func(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+	usage := func(format string, args ...any) error { return cli.Usage(fmt.Errorf(format, args...)) }
 	for _, v := range []struct {
 		flag, value string
 		one         []string
@@ -93,7 +94,7 @@ func (f *llmFlags) check(cmd *cobra.Command, c *run.Config) error {
 	if f.preset != "" {
 		preset, ok := provider.LookupPreset(f.preset)
 		if !ok {
-			return usageError{unknownPreset(f.preset)}
+			return cli.Usage(unknownPreset(f.preset))
 		}
 		for _, p := range preset.Policies {
 			if f.replaces(p) {
@@ -134,7 +135,7 @@ func (f *llmFlags) alsoPerSecond(c *run.Config, first int) error {
 		return nil
 	}
 	if who, ok := provider.Publisher(f.preset); ok && !who.PerSecond {
-		return usageError{fmt.Errorf("--per-second with --preset %s: %s does not say that limits per minute also hold per second", f.preset, who.Title)}
+		return cli.Usage(fmt.Errorf("--per-second with --preset %s: %s does not say that limits per minute also hold per second", f.preset, who.Title))
 	}
 	all := c.Limits
 	for _, minute := range all[first:] {
@@ -143,7 +144,7 @@ func (f *llmFlags) alsoPerSecond(c *run.Config, first int) error {
 		}
 	}
 	if len(c.Limits) == len(all) {
-		return usageError{errors.New("--per-second, expected limits per minute that are buckets: --preset, --rpm, --tpm, and not --rule rolling")}
+		return cli.Usage(errors.New("--per-second, expected limits per minute that are buckets: --preset, --rpm, --tpm, and not --rule rolling"))
 	}
 	return nil
 }
@@ -196,13 +197,13 @@ func (f *llmFlags) readFormat(in io.Reader, maxLine int) (p run.Provider, isLLM 
 func (f *llmFlags) config(cmd *cobra.Command, p run.Provider, c *run.Config) error {
 	count, err := tokens.ParseCounting(f.count)
 	if err != nil {
-		return usageError{err}
+		return cli.Usage(err)
 	}
 	publisher, _ := provider.Publisher(f.preset)
 	l, err := run.NewLLM(run.LLMConfig{Provider: p, BaseURL: f.baseURL, Count: count, LimitsOf: publisher.Name,
 		Overrun: f.estimate, MaxOutput: f.maxOutput, Limits: c.Limits})
 	if err != nil {
-		return usageError{err}
+		return cli.Usage(err)
 	}
 	c.Format = l
 	// Models that think for long need a longer timeout and larger responses than other requests.
@@ -220,7 +221,7 @@ func (f *llmFlags) config(cmd *cobra.Command, p run.Provider, c *run.Config) err
 		}
 		c.Header = append(c.Header, key...)
 	case len(c.Keys) == 0 && f.baseURL == "" && len(c.Header) == 0 && !f.dryRun:
-		return exitError{exitConfig, fmt.Errorf("%s asks for a key: name its environment variable with --key-env, or another server with --base-url", p.BaseURL())}
+		return cli.Exit(cli.ExitConfig, fmt.Errorf("%s asks for a key: name its environment variable with --key-env, or another server with --base-url", p.BaseURL()))
 	}
 	return nil
 }
@@ -286,7 +287,7 @@ func (f *llmFlags) plan(r *run.Run) run.Plan {
 // printPlan prints what --dry-run shows.
 func (f *llmFlags) printPlan(w io.Writer, p run.Plan, output string) error {
 	if output == "json" {
-		return writeJSON(w, p)
+		return cli.WriteJSON(w, p)
 	}
 	var t table.Table
 	line := func(what, format string, args ...any) { t.Row(what, fmt.Sprintf(format, args...)) }

@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/paceline-go/paceline/internal/app/cli"
 )
 
 // when has what is written to it, and does something once it has a word.
@@ -65,7 +67,7 @@ func TestRunGivesUpAnOutage(t *testing.T) {
 	in, out := write(t, "in.jsonl", numbered(50, "http://"+at+"/")), filepath.Join(t.TempDir(), "out.jsonl")
 	for _, most := range []string{"0s", "700ms"} {
 		code, _, stderr := paceline("", "run", "--limit", "none", "--max-outage", most, "--out", out, in)
-		if code != exitBudget || !strings.Contains(stderr, "paceline: nothing arrives at http://"+at+" for ") ||
+		if code != cli.ExitBudget || !strings.Contains(stderr, "paceline: nothing arrives at http://"+at+" for ") ||
 			!strings.Contains(stderr, "50 requests are left, and nothing is lost; the same command again resumes\n") || len(results(t, out)) != 0 {
 			t.Errorf("--max-outage %s: exit %d: %s", most, code, stderr)
 		}
@@ -101,7 +103,7 @@ func TestRunWithAWrongHost(t *testing.T) {
 	} {
 		in, out := write(t, "in.jsonl", numbered(100, url)), filepath.Join(t.TempDir(), "out.jsonl")
 		code, _, stderr := paceline("", "run", "--limit", "20/s", "--concurrency", "4", "--out", out, in)
-		if code != exitFailure || !strings.HasSuffix(stderr, want) || len(results(t, out)) != 0 {
+		if code != cli.ExitFailure || !strings.HasSuffix(stderr, want) || len(results(t, out)) != 0 {
 			t.Errorf("%s: exit %d: %s\nwant %s", url, code, stderr, want)
 		}
 	}
@@ -135,7 +137,7 @@ func TestRunOutOfFiles(t *testing.T) {
 func TestMaxOutageFlag(t *testing.T) {
 	in := write(t, "in.jsonl", `{"url":"http://127.0.0.1:1/"}`)
 	code, _, stderr := paceline("", "run", "--limit", "none", "--max-outage", "-1s", in)
-	if want := fmt.Sprintln("paceline: --max-outage -1s, expected at least 0"); code != exitUsage || stderr != want {
+	if want := fmt.Sprintln("paceline: --max-outage -1s, expected at least 0"); code != cli.ExitUsage || stderr != want {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -288,7 +289,7 @@ func TestRunPagesThatFail(t *testing.T) {
 	out := filepath.Join(dir, "out.jsonl")
 	args := pagesRun(write(t, "in.jsonl", l.lists(4)), out, "--next", "/next", "--attempts", "3")
 	code, _, stderr := paceline("", args...)
-	if code != exitSomeFailed || !strings.Contains(stderr, "15 offered, 13 done, 0 rejected, 0 expired, 2 dead, 0 lost, 11 of them further pages") {
+	if code != cli.ExitSomeFailed || !strings.Contains(stderr, "15 offered, 13 done, 0 rejected, 0 expired, 2 dead, 0 lost, 11 of them further pages") {
 		t.Fatalf("exit code %d: %s", code, last(stderr))
 	}
 	dead := results(t, filepath.Join(dir, "out.dead.jsonl"))
@@ -306,7 +307,7 @@ func TestRunPagesThatFail(t *testing.T) {
 			t.Errorf("%s took %d attempts", r.ID, r.Attempts)
 		}
 	}
-	if code, _, stderr := paceline("", args...); code != exitSomeFailed || !strings.Contains(stderr, "0 offered, 0 done, 0 rejected, 0 expired, 0 dead, 0 lost, 2 of them further pages, 4 done before, 2 dead before") {
+	if code, _, stderr := paceline("", args...); code != cli.ExitSomeFailed || !strings.Contains(stderr, "0 offered, 0 done, 0 rejected, 0 expired, 0 dead, 0 lost, 2 of them further pages, 4 done before, 2 dead before") {
 		t.Errorf("again: exit code %d: %s", code, last(stderr))
 	}
 	l.answer = nil
@@ -346,7 +347,7 @@ func TestRunPagesWithoutEnd(t *testing.T) {
 	_, _, _ = paceline("", append(args, "--max-pages", "2")...)
 	code, _, stderr = paceline("", args...)
 	dead := results(t, filepath.Join(dir, "out.dead.jsonl"))
-	if code != exitSomeFailed || len(dead) != 1 || dead[0].ID != "a.p4" || dead[0].Class != "loop" || dead[0].Attempts != 0 || !strings.Contains(stderr, "1 done,") {
+	if code != cli.ExitSomeFailed || len(dead) != 1 || dead[0].ID != "a.p4" || dead[0].Class != "loop" || dead[0].Attempts != 0 || !strings.Contains(stderr, "1 done,") {
 		t.Errorf("exit code %d, %+v: %s", code, dead, last(stderr))
 	}
 }
@@ -383,7 +384,7 @@ func TestRunPagesStayHome(t *testing.T) {
 	args := pagesRun(in, out, "--next", "link", "--key-env", "PL_SECRET", "--header", "X-Key: {key}")
 	code, _, stderr := paceline("", args...)
 	dead := results(t, filepath.Join(dir, "out.dead.jsonl"))
-	if code != exitSomeFailed || len(dead) != 1 || dead[0].Class != "redirect" || dead[0].ID != "l0.p2" || abroad.all() != 0 ||
+	if code != cli.ExitSomeFailed || len(dead) != 1 || dead[0].Class != "redirect" || dead[0].ID != "l0.p2" || abroad.all() != 0 ||
 		dead[0].Error != "not followed to "+strings.TrimPrefix(l.elsewhere, "http://")+": the next page is at another host (--key-host)" {
 		t.Fatalf("exit code %d, %+v: %s", code, dead, last(stderr))
 	}
@@ -427,7 +428,7 @@ func TestRunPagesIDs(t *testing.T) {
 				args[len(args)-1] = write(t, "in.jsonl", lines)
 			}
 			code, _, stderr := paceline(lines, args...)
-			if code != map[string]int{"-": exitSomeFailed, "file": exitConfig}[in] || !strings.Contains(stderr, ":2:7: id ") || !strings.Contains(stderr, "(--next)") {
+			if code != map[string]int{"-": cli.ExitSomeFailed, "file": cli.ExitConfig}[in] || !strings.Contains(stderr, ":2:7: id ") || !strings.Contains(stderr, "(--next)") {
 				t.Errorf("%s: exit code %d: %s", in, code, last(stderr))
 			}
 		}
@@ -448,7 +449,7 @@ func TestRunPagesIDs(t *testing.T) {
 		feed.Close()
 	}()
 	var out, errs bytes.Buffer
-	if code := execute(t.Context(), []string{"run", "--limit", "none", "--next", "link", "--progress", "off", "-"}, in, &out, &errs); code != exitSomeFailed ||
+	if code := execute(t.Context(), []string{"run", "--limit", "none", "--next", "link", "--progress", "off", "-"}, in, &out, &errs); code != cli.ExitSomeFailed ||
 		!strings.Contains(errs.String(), `:2:7: id "a.p2" is that of page 2 of "a" on line 1 (--next)`) {
 		t.Errorf("a page before its id: exit code %d: %s", code, last(errs.String()))
 	}
@@ -474,7 +475,7 @@ func TestRunPagesFlags(t *testing.T) {
 		{[]string{"--next", "page=/c", "--query", "page=1"}, "the first would take the place of every cursor"},
 	} {
 		code, _, stderr := paceline("", append([]string{"run", "--limit", "none", in}, c.args...)...)
-		if code != exitUsage || !strings.Contains(stderr, c.want) {
+		if code != cli.ExitUsage || !strings.Contains(stderr, c.want) {
 			t.Errorf("%q: exit code %d: %s; want %s", c.args, code, stderr, c.want)
 		}
 	}

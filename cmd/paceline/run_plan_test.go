@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/paceline-go/paceline/internal/app/cli"
 )
 
 // What a plan cannot say by limits alone it says in words.
@@ -18,7 +20,7 @@ func TestAPlanSaysWhatIsWaitedForFirst(t *testing.T) {
 	} {
 		code, stdout, stderr := paceline("", append(append([]string{"run", "--dry-run"}, strings.Fields(c.args)...), in)...)
 		said := strings.Join(strings.Fields(stdout), " ")
-		if code != exitOK || !strings.Contains(said, c.want) || c.not != "" && strings.Contains(said, c.not) {
+		if code != cli.ExitOK || !strings.Contains(said, c.want) || c.not != "" && strings.Contains(said, c.not) {
 			t.Errorf("%s: exit code %d, expected %q and not %q:\n%s%s", c.args, code, c.want, c.not, stdout, stderr)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/internal/text/humanize"
@@ -24,14 +25,14 @@ func (f *runFlags) interruption(t run.Totals) error {
 			how += "; the same command again resumes"
 		}
 	}
-	return exitError{exitInterrupted, errors.New(how)}
+	return cli.Exit(cli.ExitInterrupted, errors.New(how))
 }
 
 // end is the error of a run that ended by itself: an error of sending or closing, or that some requests failed.
 func (f *runFlags) end(t run.Totals, sending, closing error) error {
 	switch {
 	case errors.Is(sending, run.ErrOutput) && f.out != "-":
-		return exitError{exitFailure, fmt.Errorf("%w; then nothing more was sent, and the same command again resumes", sending)}
+		return cli.Exit(cli.ExitFailure, fmt.Errorf("%w; then nothing more was sent, and the same command again resumes", sending))
 	case errors.Is(sending, run.ErrHost), errors.Is(sending, run.ErrOutage), errors.Is(sending, run.ErrEnough), errors.Is(sending, pool.ErrExhausted):
 		how := leftText(t.Left) + ", and nothing is lost"
 		if f.out != "-" {
@@ -41,11 +42,11 @@ func (f *runFlags) end(t run.Totals, sending, closing error) error {
 	case sending != nil:
 		return codeOf(sending)
 	case closing != nil:
-		return exitError{exitFailure, closing}
+		return cli.Exit(cli.ExitFailure, closing)
 	case t.Lost > 0:
-		return exitError{exitSomeFailed, fmt.Errorf("%s no end state in %s", sanitize.Count(t.Lost, "request is lost: it has", "requests are lost: they have"), f.out)}
+		return cli.Exit(cli.ExitSomeFailed, fmt.Errorf("%s no end state in %s", sanitize.Count(t.Lost, "request is lost: it has", "requests are lost: they have"), f.out))
 	case t.Dead+t.Expired+t.SkippedDead+t.SkippedExpired+t.Invalid+t.Appended > 0, t.Cut > 0 && !f.pages.asked:
-		return exitError{code: exitSomeFailed}
+		return cli.Exit(cli.ExitSomeFailed, nil)
 	}
 	return nil
 }
@@ -56,21 +57,21 @@ func leftText(n int) string { return sanitize.Count(n, "request is left", "reque
 func codeOf(err error) error {
 	switch {
 	case errors.Is(err, errInterrupted):
-		return exitError{exitInterrupted, err}
+		return cli.Exit(cli.ExitInterrupted, err)
 	case errors.Is(err, run.ErrConfig):
-		return exitError{exitConfig, err}
+		return cli.Exit(cli.ExitConfig, err)
 	case errors.Is(err, run.ErrOutput) && errors.Is(err, run.ErrUnsent):
-		return exitError{exitFailure, err}
+		return cli.Exit(cli.ExitFailure, err)
 	case errors.Is(err, run.ErrOutput):
-		return exitError{exitFailure, fmt.Errorf("%w; then nothing more was sent", err)}
+		return cli.Exit(cli.ExitFailure, fmt.Errorf("%w; then nothing more was sent", err))
 	case errors.Is(err, pool.ErrExhausted):
-		return exitError{exitExhausted, err}
+		return cli.Exit(cli.ExitExhausted, err)
 	case errors.Is(err, run.ErrOutage), errors.Is(err, run.ErrEnough):
-		return exitError{exitBudget, err}
+		return cli.Exit(cli.ExitBudget, err)
 	case errors.Is(err, run.ErrUnsent):
-		return exitError{exitConfig, err}
+		return cli.Exit(cli.ExitConfig, err)
 	case errors.Is(err, run.ErrInput):
-		return exitError{exitSomeFailed, err}
+		return cli.Exit(cli.ExitSomeFailed, err)
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/app/run/projection"
 )
@@ -53,7 +54,7 @@ func (f *resultFlags) config(cmd *cobra.Command, out *string, c *run.Config) err
 		return fmt.Errorf("--out-dir with --out: the results without their bodies are in %s", run.IndexOf(f.outDir))
 	}
 	if what := run.NoFolder(f.outDir); what != "" {
-		return exitError{exitConfig, fmt.Errorf("--out-dir %s is %s, expected a folder", f.outDir, what)}
+		return cli.Exit(cli.ExitConfig, fmt.Errorf("--out-dir %s is %s, expected a folder", f.outDir, what))
 	}
 	*out = run.IndexOf(f.outDir)
 	c.OutDir, c.MaxFile = f.outDir, int64(f.maxFile)

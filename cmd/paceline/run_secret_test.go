@@ -20,6 +20,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run"
 )
 
@@ -127,7 +128,7 @@ func TestRunRedirectedAbroad(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out.jsonl")
 	code, _, stderr := paceline(in.String(), "run", "--limit", "none", "--key-env", "PL_SECRET", "--header", "X-Key: {key}", "--header", "X-Id: mine-f {id}", "--query", "api_key={key}",
 		"--query", "nonce={nonce}", "--redirects", "3", "--attempts", "2", "--backoff-base", "1ms", "--out", out, "-")
-	if code != exitSomeFailed {
+	if code != cli.ExitSomeFailed {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 	all := map[string]run.Result{}
@@ -172,7 +173,7 @@ func TestRunRedirectedAbroad(t *testing.T) {
 	}
 	// The key is as good as before.
 	code, _, stderr = paceline(fmt.Sprintf(`{"url":"%s/end"}`, home.url), "run", "--limit", "none", "--key-env", "PL_SECRET", "--header", "X-Key: {key}", "--out", out, "--progress", "off", "-")
-	if code != exitOK || strings.Contains(stderr, "stay away") || !strings.Contains(stderr, "1 done") {
+	if code != cli.ExitOK || strings.Contains(stderr, "stay away") || !strings.Contains(stderr, "1 done") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }
@@ -189,7 +190,7 @@ func TestRunBatchRefusedAbroad(t *testing.T) {
 	in := `{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":` + llmBody + `}`
 	code, _, stderr := paceline(in, "run", "--limit", "none", "--base-url", home.url, "--key-env", "PL_SECRET", "--redirects", "1", "--attempts", "2", "--backoff-base", "1ms",
 		"--out", filepath.Join(t.TempDir(), "out.jsonl"), "-")
-	if got := abroad.saw("/v1/chat/completions"); code != exitSomeFailed || strings.Count(got, "POST ") != 2 || strings.Contains(stderr, "stay away") {
+	if got := abroad.saw("/v1/chat/completions"); code != cli.ExitSomeFailed || strings.Count(got, "POST ") != 2 || strings.Contains(stderr, "stay away") {
 		t.Errorf("exit code %d: %s; the other host got %.1000s", code, stderr, got)
 	}
 	isShown(t, "the other host", abroad.saw("/v1/chat/completions"))
@@ -217,23 +218,23 @@ func TestRunKeyHost(t *testing.T) {
 		return code, stderr
 	}
 	for _, key := range []string{"PL_SECRET", "PL_PLACEHOLDER"} {
-		if code, stderr := try("", "--key-env", key, in); code != exitConfig || !strings.Contains(stderr, want) || first.saw("/a") != "" {
+		if code, stderr := try("", "--key-env", key, in); code != cli.ExitConfig || !strings.Contains(stderr, want) || first.saw("/a") != "" {
 			t.Errorf("%s: exit code %d: %s, want %s", key, code, stderr, want)
 		}
 	}
-	if code, stderr := try(lines, "--key-env", "PL_SECRET", "-"); code != exitSomeFailed || !strings.Contains(stderr, "2:17: a key is not sent to") || first.saw("/a") == "" || second.saw("/b") != "" {
+	if code, stderr := try(lines, "--key-env", "PL_SECRET", "-"); code != cli.ExitSomeFailed || !strings.Contains(stderr, "2:17: a key is not sent to") || first.saw("/a") == "" || second.saw("/b") != "" {
 		t.Errorf("a stream: exit code %d: %s", code, stderr)
 	}
-	if code, stderr := try("", "--key-env", "PL_SECRET", "--key-host", name(first), "--key-host", second.url, in); code != exitOK || !strings.Contains(second.saw("/b"), "X-Key: "+aSecret) {
+	if code, stderr := try("", "--key-env", "PL_SECRET", "--key-host", name(first), "--key-host", second.url, in); code != cli.ExitOK || !strings.Contains(second.saw("/b"), "X-Key: "+aSecret) {
 		t.Errorf("both named: exit code %d: %s", code, stderr)
 	}
 	// A redirect to a host that is named takes the key along.
 	goes := write(t, "go.jsonl", fmt.Sprintf(`{"url":"%s/go"}`, first.url))
-	if code, stderr := try("", "--key-env", "PL_SECRET", "--key-host", name(first)+","+name(second), "--redirects", "1", goes); code != exitOK || !strings.Contains(second.saw("/there"), "X-Key: "+aSecret) {
+	if code, stderr := try("", "--key-env", "PL_SECRET", "--key-host", name(first)+","+name(second), "--redirects", "1", goes); code != cli.ExitOK || !strings.Contains(second.saw("/there"), "X-Key: "+aSecret) {
 		t.Errorf("redirected to a host that is named: exit code %d: %s", code, stderr)
 	}
 	// Without a key in a template there is nothing to keep.
-	if code, _, stderr := paceline("", "run", "--limit", "none", in); code != exitOK {
+	if code, _, stderr := paceline("", "run", "--limit", "none", in); code != cli.ExitOK {
 		t.Errorf("without keys: exit code %d: %s", code, stderr)
 	}
 	for _, c := range []struct {
@@ -241,9 +242,9 @@ func TestRunKeyHost(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"--key-host", "http://h/v1"}, exitUsage, `--key-host "http://h/v1", expected HOST, HOST:PORT, or https:// and one of them`},
-		{[]string{"--key-host", "api.example.com"}, exitConfig, in + ":1:17: a key is not sent to " + first.url + ", only to api.example.com: --key-host names more"},
-		{[]string{"--key-host", "api.example.com", "--format", "openai-batch"}, exitConfig, "a key is not sent to https://api.openai.com, only to api.example.com"},
+		{[]string{"--key-host", "http://h/v1"}, cli.ExitUsage, `--key-host "http://h/v1", expected HOST, HOST:PORT, or https:// and one of them`},
+		{[]string{"--key-host", "api.example.com"}, cli.ExitConfig, in + ":1:17: a key is not sent to " + first.url + ", only to api.example.com: --key-host names more"},
+		{[]string{"--key-host", "api.example.com", "--format", "openai-batch"}, cli.ExitConfig, "a key is not sent to https://api.openai.com, only to api.example.com"},
 	} {
 		if code, stderr := try("", append(append([]string{"--key-env", "PL_SECRET"}, c.args...), in)...); code != c.code || !strings.Contains(stderr, c.want) {
 			t.Errorf("%v: exit code %d: %s, want %d: %s", c.args, code, stderr, c.code, c.want)
@@ -275,7 +276,7 @@ func TestRunAnswersAsTheyCame(t *testing.T) {
 	try := func(env string) (map[string]run.Result, string, string) {
 		out := filepath.Join(t.TempDir(), "out.jsonl")
 		code, _, stderr := paceline("", "run", "--limit", "none", "--key-env", env, "--header", "X-Key: {key}", "--max-response", "200", "--out", out, write(t, "in.jsonl", in.String()))
-		if code != exitOK {
+		if code != cli.ExitOK {
 			t.Fatalf("exit code %d: %s", code, stderr)
 		}
 		all := map[string]run.Result{}
@@ -349,7 +350,7 @@ func TestRunSpeaksForHTTP(t *testing.T) {
 	}()
 	was := log.Writer()
 	code, _, stderr := paceline(numbered(5, "http://"+ln.Addr().String()+"/"), "run", "--limit", "none", "--concurrency", "1", "--key-env", "PL_SECRET", "--header", "X-Key: {key}", "-")
-	if code != exitOK || strings.Count(stderr, "net/http: Unsolicited response received on idle HTTP channel") != 1 || strings.Contains(stderr, "2026/") {
+	if code != cli.ExitOK || strings.Count(stderr, "net/http: Unsolicited response received on idle HTTP channel") != 1 || strings.Contains(stderr, "2026/") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 	isShown(t, "standard error", stderr)
@@ -383,7 +384,7 @@ func TestEscapesAreShown(t *testing.T) {
 	obeyed("standard error", stderr)
 	obeyed("standard output", stdout)
 	var r run.Result
-	if err := json.Unmarshal([]byte(stdout), &r); code != exitOK || err != nil || r.ID != evil || *r.Body != evil {
+	if err := json.Unmarshal([]byte(stdout), &r); code != cli.ExitOK || err != nil || r.ID != evil || *r.Body != evil {
 		t.Errorf("exit code %d, %v, %q", code, err, stdout)
 	}
 	out := filepath.Join(t.TempDir(), "out.jsonl")

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/paceline-go/paceline/fairshare"
+	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/text/humanize"
 )
@@ -21,19 +22,14 @@ import (
 type sharingFlags struct {
 	kind    string
 	sharers float64
-	shareFlags
-}
-
-// sharedKinds are the words of --strangers for how a server counts.
-var sharedKinds = map[string]fairshare.Kind{
-	"auto": fairshare.UnknownKind, "bucket": fairshare.TokenBucket, "fixed": fairshare.FixedWindow, "rolling": fairshare.RollingWindow,
+	store   shareflags.Flags
 }
 
 func (f *sharingFlags) add(p *pflag.FlagSet) {
 	p.StringVar(&f.kind, "strangers", "", "others use the same limits and know nothing of this run: take a fair share, by what answers say; =bucket, =fixed (windows) or =rolling says how the server counts, where it tells no reset")
 	p.Lookup("strangers").NoOptDefVal = "auto"
-	f.shareFlags.add(p, "; with --strangers a number: how many shares to take")
-	f.addPart(p)
+	f.store.Add(p, "; with --strangers a number: how many shares to take")
+	f.store.AddPart(p)
 	p.Float64Var(&f.sharers, "sharers", 0, "with --strangers: among how many the limits are meant to be shared, where some of them may be greedy: its part is kept to (default: all are trusted)")
 }
 
@@ -48,10 +44,10 @@ func (f *sharingFlags) ceiling() string {
 // weight is how many shares the run takes of a quota that strangers use, too: --share with --strangers. isNumber is false if --share names a
 // store instead.
 func (f *sharingFlags) weight() (w float64, isNumber bool) {
-	if f.address == "" {
+	if f.store.Address == "" {
 		return 1, true
 	}
-	w, err := strconv.ParseFloat(f.address, 64)
+	w, err := strconv.ParseFloat(f.store.Address, 64)
 	return w, err == nil
 }
 
@@ -71,25 +67,25 @@ func (f *sharingFlags) sharing(cmd *cobra.Command, limits []run.Rate, auto bool)
 	weight, isNumber := f.weight()
 	if f.kind == "" {
 		if cmd.Flag("share").Changed && isNumber {
-			return nil, fmt.Errorf("--share %s is for limits that others use, too: it needs --strangers; expected that, or %s", f.address, shareForms)
+			return nil, fmt.Errorf("--share %s is for limits that others use, too: it needs --strangers; expected that, or %s", f.store.Address, shareflags.Forms)
 		}
 		if cmd.Flag("sharers").Changed {
 			return nil, errors.New("--sharers is for limits that others use, too: it needs --strangers")
 		}
-		return nil, f.suits(cmd, limits, auto)
+		return nil, suits(&f.store, cmd, limits, auto)
 	}
-	kind, known := sharedKinds[f.kind]
+	kind, known := shareflags.Kinds[f.kind]
 	switch {
 	case !known:
-		return nil, fmt.Errorf("--strangers=%s, expected %s, or nothing", f.kind, strings.Join(slices.Sorted(maps.Keys(sharedKinds)), ", "))
+		return nil, fmt.Errorf("--strangers=%s, expected %s, or nothing", f.kind, strings.Join(slices.Sorted(maps.Keys(shareflags.Kinds)), ", "))
 	case len(limits) == 0 && !auto:
 		return nil, errors.New("--strangers with --limit none: a share of what? expected a limit")
 	case auto && kind != fairshare.UnknownKind:
 		return nil, fmt.Errorf("--strangers=%s with --limit auto, which finds out how the server counts; expected --strangers", f.kind)
-	case !isNumber && isStore(f.address):
+	case !isNumber && shareflags.IsStore(f.store.Address):
 		return nil, errors.New("--strangers with a store to --share by: what strangers use is in no store; expected one of the two")
 	case !isNumber || !(weight > 0):
-		return nil, fmt.Errorf("--share %v, expected a number above 0", f.address)
+		return nil, fmt.Errorf("--share %v, expected a number above 0", f.store.Address)
 	case !(f.sharers >= 0):
 		return nil, fmt.Errorf("--sharers %v, expected how many share the limits", f.sharers)
 	}
@@ -113,7 +109,7 @@ func (f *runFlags) plan(r *run.Run, c *run.Config) run.Plan {
 	for _, l := range c.Limits {
 		longest = max(longest, time.Duration(float64(l.Most())/l.Speed()*float64(time.Second)))
 	}
-	if isStore(f.sharing.address) && longest > 0 {
+	if shareflags.IsStore(f.sharing.store.Address) && longest > 0 {
 		p.Notes = append(p.Notes, fmt.Sprintf("a store that does not have these limits yet lets nothing go for 7 s and %s first, since nobody can tell it from one that has lost them (--share)", humanize.Span(longest)))
 	}
 	return p

@@ -23,6 +23,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/testkit/realserver"
 	"github.com/paceline-go/paceline/internal/text/rate"
@@ -394,7 +395,7 @@ func TestRunInterrupted(t *testing.T) {
 	expect(stderr, "interrupted again: breaking off what is in flight")
 	expect(stderr, "6 left")
 	expect(stderr, "paceline: interrupted: 6 requests are left; the same command again resumes")
-	if got := code(c); got != exitInterrupted || len(results(t, out)) != 0 {
+	if got := code(c); got != cli.ExitInterrupted || len(results(t, out)) != 0 {
 		t.Errorf("broken off: exit %d", got)
 	}
 
@@ -405,7 +406,7 @@ func TestRunInterrupted(t *testing.T) {
 	expect(stderr, "interrupted: waiting for 2 answers")
 	close(release)
 	expect(stderr, "2 done")
-	if got := code(c); got != exitInterrupted || len(results(t, out)) != 2 {
+	if got := code(c); got != cli.ExitInterrupted || len(results(t, out)) != 2 {
 		t.Errorf("drained: exit %d, %d results", got, len(results(t, out)))
 	}
 

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -264,7 +265,7 @@ func TestRunTokenRefused(t *testing.T) {
 	const n = 20
 	in, dir := write(t, "in.jsonl", numbered(n, m.URL+"/")), t.TempDir()
 	code, _, stderr := paceline("", tokenRun(in, filepath.Join(dir, "out.jsonl"), m.oauth()...)...)
-	if code != exitSomeFailed || !strings.Contains(stderr, "19 done, 0 rejected, 0 expired, 1 dead, 0 lost") || m.minted < 2 || m.minted > 5 { // until it is alone with a new one
+	if code != cli.ExitSomeFailed || !strings.Contains(stderr, "19 done, 0 rejected, 0 expired, 1 dead, 0 lost") || m.minted < 2 || m.minted > 5 { // until it is alone with a new one
 		t.Errorf("exit code %d after %d tokens: %s", code, m.minted, last(stderr))
 	}
 	m.isServed(t, n)
@@ -293,7 +294,7 @@ func TestRunTokenAlwaysRefused(t *testing.T) {
 	in, dir := write(t, "in.jsonl", numbered(50, s.URL+"/")), t.TempDir()
 	code, _, stderr := paceline("", tokenRun(in, filepath.Join(dir, "out.jsonl"), m.oauth()...)...)
 	want := "no token that is accepted: the server refuses new tokens, too: answered 401 Unauthorized: Bearer [token] is not for here; 50 requests are left, and nothing is lost; the same command again resumes"
-	if code != exitExhausted || !strings.Contains(stderr, want) || m.refused != 2 || m.minted != 2 {
+	if code != cli.ExitExhausted || !strings.Contains(stderr, want) || m.refused != 2 || m.minted != 2 {
 		t.Errorf("exit code %d, %d refused with %d tokens: %s", code, m.refused, m.minted, last(stderr))
 	}
 	if _, err := os.Stat(filepath.Join(dir, "out.dead.jsonl")); err == nil && len(results(t, filepath.Join(dir, "out.dead.jsonl"))) > 0 {
@@ -322,7 +323,7 @@ func TestRunWithoutToken(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		code, stdout, stderr := paceline("", tokenRun(in, filepath.Join(dir, "out.jsonl"), c.flags...)...)
-		if code != exitConfig || !strings.Contains(stderr, c.want) {
+		if code != cli.ExitConfig || !strings.Contains(stderr, c.want) {
 			t.Errorf("%s: exit code %d: %s", c.name, code, stderr)
 		}
 		noTokens(t, dir, stdout, stderr)
@@ -352,7 +353,7 @@ func TestRunTokenInterrupted(t *testing.T) {
 	_ = c.Process.Signal(os.Interrupt)
 	err := c.Wait()
 	e, ok := errors.AsType[*exec.ExitError](err)
-	if !ok || e.ExitCode() != exitInterrupted || time.Since(began) > patient || !strings.Contains(errs.String(), "5 requests are left") {
+	if !ok || e.ExitCode() != cli.ExitInterrupted || time.Since(began) > patient || !strings.Contains(errs.String(), "5 requests are left") {
 		t.Errorf("%v after %v: %s", err, time.Since(began), errs.String())
 	}
 }
@@ -365,17 +366,17 @@ func TestRunTokenFlags(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"--header", "X: {token}"}, exitUsage, "nobody who gives one: expected --auth-command or --oauth-token-url"},
-		{append([]string{"--auth-command", "x"}, oauth...), exitUsage, "expected one of them"},
-		{oauth, exitUsage, "without --oauth-client-id-env"},
-		{append([]string{"--oauth-client-id-env", "PL_MINT_ID"}, oauth...), exitUsage, "without --oauth-client-secret-env"},
-		{append([]string{"--oauth-client-id-env", "PL_MINT_ID", "--oauth-client-secret-env", "PL_MINT_EMPTY"}, oauth...), exitConfig, "the environment variable PL_MINT_EMPTY is empty"},
-		{[]string{"--oauth-scopes", "a"}, exitUsage, "without --oauth-token-url"},
-		{[]string{"--auth-every", "1m"}, exitUsage, "there is no token to renew"},
-		{[]string{"--auth-command", "x", "--auth-every", "-1m"}, exitUsage, "--auth-every -1m0s, expected a duration above 0"},
-		{[]string{"--auth-command", "x", "--header", "authorization: Basic abc"}, exitUsage, "no request would have it"},
-		{[]string{"--oauth-token-url", "ftp://a.example", "--oauth-client-id-env", "PL_MINT_ID", "--oauth-client-secret-env", "PL_MINT_ID"}, exitUsage, "expected an absolute http or https URL"},
-		{append([]string{"--oauth-param", "audience", "--oauth-client-id-env", "PL_MINT_ID", "--oauth-client-secret-env", "PL_MINT_ID"}, oauth...), exitUsage, "expected 'name=value'"},
+		{[]string{"--header", "X: {token}"}, cli.ExitUsage, "nobody who gives one: expected --auth-command or --oauth-token-url"},
+		{append([]string{"--auth-command", "x"}, oauth...), cli.ExitUsage, "expected one of them"},
+		{oauth, cli.ExitUsage, "without --oauth-client-id-env"},
+		{append([]string{"--oauth-client-id-env", "PL_MINT_ID"}, oauth...), cli.ExitUsage, "without --oauth-client-secret-env"},
+		{append([]string{"--oauth-client-id-env", "PL_MINT_ID", "--oauth-client-secret-env", "PL_MINT_EMPTY"}, oauth...), cli.ExitConfig, "the environment variable PL_MINT_EMPTY is empty"},
+		{[]string{"--oauth-scopes", "a"}, cli.ExitUsage, "without --oauth-token-url"},
+		{[]string{"--auth-every", "1m"}, cli.ExitUsage, "there is no token to renew"},
+		{[]string{"--auth-command", "x", "--auth-every", "-1m"}, cli.ExitUsage, "--auth-every -1m0s, expected a duration above 0"},
+		{[]string{"--auth-command", "x", "--header", "authorization: Basic abc"}, cli.ExitUsage, "no request would have it"},
+		{[]string{"--oauth-token-url", "ftp://a.example", "--oauth-client-id-env", "PL_MINT_ID", "--oauth-client-secret-env", "PL_MINT_ID"}, cli.ExitUsage, "expected an absolute http or https URL"},
+		{append([]string{"--oauth-param", "audience", "--oauth-client-id-env", "PL_MINT_ID", "--oauth-client-secret-env", "PL_MINT_ID"}, oauth...), cli.ExitUsage, "expected 'name=value'"},
 	} {
 		code, _, stderr := paceline("", append([]string{"run", "--limit", "none", in}, c.args...)...)
 		if code != c.code || !strings.Contains(stderr, c.want) {
@@ -395,7 +396,7 @@ func TestRunTokenStaysHome(t *testing.T) {
 		code, _, stderr := paceline("", tokenRun(write(t, "in.jsonl", lines), filepath.Join(dir, "out.jsonl"), "--auth-command", "echo "+mintedToken(1), "--redirects", "1")...)
 		return code, stderr
 	}
-	if code, said := try(fmt.Sprintf("{\"url\":%q}\n{\"url\":%q}\n", home.url, abroad.url)); code != exitConfig || !strings.Contains(said, "a key is not sent to") {
+	if code, said := try(fmt.Sprintf("{\"url\":%q}\n{\"url\":%q}\n", home.url, abroad.url)); code != cli.ExitConfig || !strings.Contains(said, "a key is not sent to") {
 		t.Errorf("exit code %d: %s", code, said)
 	}
 	if code, said := try(fmt.Sprintf("{\"url\":%q}\n", home.url)); code != 0 || len(seen) != 1 || seen[0] != "" {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 )
 
@@ -33,7 +34,7 @@ func newServe() *cobra.Command {
 		Short: "Run a rate-limited server to test clients against",
 	}
 	c.AddGroup(&cobra.Group{ID: groupOwn, Title: "Rules:"}, &cobra.Group{ID: groupProviders, Title: "Providers:"})
-	return family(c, append(verbs, exchange, gcra)...)
+	return cli.Family(c, append(verbs, exchange, gcra)...)
 }
 
 // server has the methods of package ratetest's servers that attend calls.
@@ -54,14 +55,14 @@ func (s *serving) flags(c *cobra.Command, outputs string) {
 	f.StringVar(&s.addr, "addr", "127.0.0.1:9999", "address to listen on; port 0 is any free one")
 	f.StringVar(&s.log, "log", "", "write a line of JSON per request to this file")
 	f.StringVarP(&s.output, "output", "o", "text", outputs)
-	c.Args = noArguments
+	c.Args = cli.NoArguments
 }
 
 // until runs f with a context that the first signal ends; the second ends the process.
 func (s *serving) until(f func(ctx context.Context) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
-		s.out, s.progress = harmless(cmd.OutOrStdout(), s.output), cmd.ErrOrStderr()
-		defer overhear(func(text string) { fmt.Fprintln(s.progress, sanitize.Text(text)) })()
+		s.out, s.progress = cli.Harmless(cmd.OutOrStdout(), s.output), cmd.ErrOrStderr()
+		defer cli.Overhear(func(text string) { fmt.Fprintln(s.progress, sanitize.Text(text)) })()
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
 		context.AfterFunc(ctx, stop)
@@ -105,7 +106,7 @@ func (s *serving) serve(ctx context.Context, open func(log io.Writer) (server, e
 	if s.log != "" {
 		file, err := os.Create(s.log)
 		if err != nil {
-			return exitError{exitConfig, fmt.Errorf("--log %w", cmp.Or(folderOf(s.log), err))}
+			return cli.Exit(cli.ExitConfig, fmt.Errorf("--log %w", cmp.Or(cli.FolderOf(s.log), err)))
 		}
 		defer file.Close()
 		log = file
@@ -113,7 +114,7 @@ func (s *serving) serve(ctx context.Context, open func(log io.Writer) (server, e
 	}
 	x, err := open(log)
 	if err != nil {
-		return usageError{err}
+		return cli.Usage(err)
 	}
 	x.StartListener(l)
 	fmt.Fprint(s.progress, greet(reachable(x.URL())).text())
@@ -130,7 +131,7 @@ func cannotListen(flag, addr, verb string, err error) error {
 			addr, verb, port, flag, net.JoinHostPort(host, "0"))
 	}
 	if _, _, bad := net.SplitHostPort(addr); bad != nil {
-		return usageError{fmt.Errorf("%s %q, expected HOST:PORT such as 127.0.0.1:9999; port 0 is any free one", flag, addr)}
+		return cli.Usage(fmt.Errorf("%s %q, expected HOST:PORT such as 127.0.0.1:9999; port 0 is any free one", flag, addr))
 	}
 	return fmt.Errorf("%s: %w", flag, err)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/text/table"
 	"github.com/paceline-go/paceline/ratetest"
 	"github.com/paceline-go/paceline/ratetest/latency"
@@ -67,7 +68,7 @@ func newServeExchange() *cobra.Command {
 func (s *serveExchange) run(ctx context.Context) error {
 	config, err := s.config()
 	if err != nil {
-		return usageError{err}
+		return cli.Usage(err)
 	}
 	return attend(ctx, &s.serving, func(log io.Writer) (*ratetest.Exchange, error) {
 		config.LogTo = log
@@ -78,15 +79,15 @@ func (s *serveExchange) run(ctx context.Context) error {
 			nonces = "any nonce"
 		}
 		at, keys := address+ratetest.Path, config.Keys
-		run := "K1=" + quoted(keys[0]) + " paceline run --key-env K1"
+		run := "K1=" + cli.Quoted(keys[0]) + " paceline run --key-env K1"
 		if len(keys) > 2 { // take other keys, since curl has just used up some of the first key's limit
-			run = "K1=" + quoted(keys[1]) + " K2=" + quoted(keys[2]) + " paceline run --key-env K1,K2"
+			run = "K1=" + cli.Quoted(keys[1]) + " K2=" + cli.Quoted(keys[2]) + " paceline run --key-env K1,K2"
 		}
 		return greeting{
 			fmt.Sprintf("serving %s: %d keys, %d requests per %v each, %s, latency %v there and %v back",
 				at, len(config.Keys), s.limit, s.window, nonces, config.Before, config.After),
 			[]string{
-				"curl " + quoted(at+"?api_key="+url.QueryEscape(keys[0])+"&nonce=1&req_id=17"),
+				"curl " + cli.Quoted(at+"?api_key="+url.QueryEscape(keys[0])+"&nonce=1&req_id=17"),
 				urls(50, at+"?req_id=") + fmt.Sprintf("%s %s --query 'api_key={key}' --query 'nonce={nonce}' -", run, limitFlag(int64(s.limit), s.window)),
 			},
 		}
@@ -113,7 +114,7 @@ func (s *serveExchange) config() (ratetest.Config, error) {
 	case s.banAfter < 0:
 		return c, fmt.Errorf("--ban-after %d: want 0 (never) or more", s.banAfter)
 	case s.output != "text" && s.output != "json" && s.output != "csv":
-		return c, badOutput(s.output, "text, json or csv")
+		return c, cli.BadOutput(s.output, "text, json or csv")
 	}
 	if s.banAfter == 0 {
 		c.Rule.BanAfter = -1
@@ -183,7 +184,7 @@ func (s *serveExchange) write(r ratetest.Report) error {
 	}
 	switch s.output {
 	case "json":
-		return writeJSON(s.out, e)
+		return cli.WriteJSON(s.out, e)
 	case "csv":
 		return e.writeCSV(s.out)
 	}

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/paceline-go/paceline/internal/app/cli"
 )
 
 // output is a writer that can be read while it is written to.
@@ -155,21 +157,21 @@ func TestServeExchangeRefuses(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{"exchange", "--addr", addr, "--log", log}, exitFailure, addr + " is in use"},
-		{[]string{"exchange", "--addr", "nowhere"}, exitUsage, `--addr "nowhere", expected HOST:PORT`},
-		{[]string{"exchange", "--addr", "127.0.0.1:0", "--log", filepath.Join(log, "x")}, exitConfig, log + " is a file, expected a folder"},
-		{[]string{"exchange", "--latency", "unifrom:0-50ms"}, exitUsage, `--latency: latency: "unifrom:0-50ms"`},
-		{[]string{"exchange", "--latency-after", "constant:50"}, exitUsage, `--latency-after: latency: "constant:50"`},
-		{[]string{"exchange", "--latency", "recorded:" + log}, exitUsage, log + `:1: "of the server that runs"`},
-		{[]string{"exchange", "--limit", "0"}, exitUsage, "--limit 0"},
-		{[]string{"exchange", "--limit", "x"}, exitUsage, "--limit"},
-		{[]string{"exchange", "--window", "1.5ms"}, exitUsage, "--window 1.5ms"},
-		{[]string{"exchange", "--ban-after", "-1"}, exitUsage, "--ban-after -1"},
-		{[]string{"exchange", "--keys", "a,a"}, exitUsage, `--keys: "a"`},
-		{[]string{"exchange", "--keys", ""}, exitUsage, "--keys: want"},
-		{[]string{"exchange", "-o", "xml"}, exitUsage, `--output "xml"`},
-		{[]string{"exchange", "9999"}, exitUsage, "9999"},
-		{[]string{"exchnage"}, exitUsage, `"exchnage"`},
+		{[]string{"exchange", "--addr", addr, "--log", log}, cli.ExitFailure, addr + " is in use"},
+		{[]string{"exchange", "--addr", "nowhere"}, cli.ExitUsage, `--addr "nowhere", expected HOST:PORT`},
+		{[]string{"exchange", "--addr", "127.0.0.1:0", "--log", filepath.Join(log, "x")}, cli.ExitConfig, log + " is a file, expected a folder"},
+		{[]string{"exchange", "--latency", "unifrom:0-50ms"}, cli.ExitUsage, `--latency: latency: "unifrom:0-50ms"`},
+		{[]string{"exchange", "--latency-after", "constant:50"}, cli.ExitUsage, `--latency-after: latency: "constant:50"`},
+		{[]string{"exchange", "--latency", "recorded:" + log}, cli.ExitUsage, log + `:1: "of the server that runs"`},
+		{[]string{"exchange", "--limit", "0"}, cli.ExitUsage, "--limit 0"},
+		{[]string{"exchange", "--limit", "x"}, cli.ExitUsage, "--limit"},
+		{[]string{"exchange", "--window", "1.5ms"}, cli.ExitUsage, "--window 1.5ms"},
+		{[]string{"exchange", "--ban-after", "-1"}, cli.ExitUsage, "--ban-after -1"},
+		{[]string{"exchange", "--keys", "a,a"}, cli.ExitUsage, `--keys: "a"`},
+		{[]string{"exchange", "--keys", ""}, cli.ExitUsage, "--keys: want"},
+		{[]string{"exchange", "-o", "xml"}, cli.ExitUsage, `--output "xml"`},
+		{[]string{"exchange", "9999"}, cli.ExitUsage, "9999"},
+		{[]string{"exchnage"}, cli.ExitUsage, `"exchnage"`},
 	} {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel() // what starts all the same ends at once

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/ratetest"
 	"github.com/paceline-go/paceline/ratetest/latency"
 )
@@ -54,7 +55,7 @@ func newServeGCRA() *cobra.Command {
 
 func (s *serveGCRA) run(ctx context.Context) error {
 	if err := s.check(); err != nil {
-		return usageError{err}
+		return cli.Usage(err)
 	}
 	return attend(ctx, &s.serving, func(log io.Writer) (*ratetest.GCRA, error) {
 		s.config.LogTo = log
@@ -89,7 +90,7 @@ func (s *serveGCRA) check() (err error) {
 	case !(c.Scale > 0 && c.Scale <= 1000):
 		return fmt.Errorf("--scale %v: want more than 0 and at most 1000", c.Scale)
 	case s.output != "text" && s.output != "json":
-		return badOutput(s.output, "text or json")
+		return cli.BadOutput(s.output, "text or json")
 	}
 	if s.after == "" {
 		s.after = s.before
@@ -105,7 +106,7 @@ func (s *serveGCRA) check() (err error) {
 
 func (s *serveGCRA) write(r ratetest.GCRAReport) error {
 	if s.output == "json" {
-		return writeJSON(s.out, r)
+		return cli.WriteJSON(s.out, r)
 	}
 	total := r.Accepted + r.Limited
 	percent := 0.0

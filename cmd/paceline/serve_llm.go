@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/text/table"
 	"github.com/paceline-go/paceline/ratetest/latency"
 	"github.com/paceline-go/paceline/ratetest/llm"
@@ -186,7 +187,7 @@ func newServeLLM(p llm.Provider, c *cobra.Command) *cobra.Command {
 
 func (s *serveLLM) run(ctx context.Context) error {
 	if err := s.check(); err != nil {
-		return usageError{err}
+		return cli.Usage(err)
 	}
 	return attend(ctx, &s.serving, func(log io.Writer) (*llm.Server, error) {
 		s.config.LogTo = log
@@ -275,7 +276,7 @@ func (s *serveLLM) check() (err error) {
 	case s.retryAfter < 0:
 		return fmt.Errorf("--retry-after %v: want 0 or more", s.retryAfter)
 	case s.output != "text" && s.output != "json" && s.output != "csv":
-		return badOutput(s.output, "text, json or csv")
+		return cli.BadOutput(s.output, "text, json or csv")
 	}
 	c.Count = llm.Counting(count)
 	c.Models, c.Published = nil, false
@@ -326,7 +327,7 @@ func (s *serveLLM) check() (err error) {
 func (s *serveLLM) write(r llm.Report) error {
 	switch s.output {
 	case "json":
-		return writeJSON(s.out, r)
+		return cli.WriteJSON(s.out, r)
 	case "csv":
 		c := csv.NewWriter(s.out)
 		c.Write([]string{"key", "model", "accepted", "limited", "limit_name", "limit", "counted_most", "worst_window", "worst_window_percent", "worst_window_sent", "worst_window_sent_percent"})

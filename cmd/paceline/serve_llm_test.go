@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/ratetest/llm"
 	"github.com/paceline-go/paceline/tokens"
 )
@@ -185,7 +186,7 @@ func TestServeLLMBadFlags(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel() // what starts all the same ends at once
 		code := execute(ctx, append([]string{"serve"}, strings.Fields(args)...), strings.NewReader(""), io.Discard, &says)
-		if code != exitUsage || !strings.Contains(says.String(), want) {
+		if code != cli.ExitUsage || !strings.Contains(says.String(), want) {
 			t.Errorf("%s: %d, %s, want %s", args, code, &says, want)
 		}
 	}

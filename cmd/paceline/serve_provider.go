@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/internal/text/table"
 	"github.com/paceline-go/paceline/provider"
@@ -127,7 +128,7 @@ func plain(d time.Duration) string {
 
 func (s *serveProvider) run(ctx context.Context) error {
 	if err := s.check(); err != nil {
-		return usageError{err}
+		return cli.Usage(err)
 	}
 	return attend(ctx, &s.serving, func(log io.Writer) (*service.Server, error) {
 		s.config.LogTo = log
@@ -152,7 +153,7 @@ func (s *serveProvider) check() (err error) {
 	case !(c.Scale > 0 && c.Scale <= 1000):
 		return fmt.Errorf("--scale %v: want more than 0 and at most 1000", c.Scale)
 	case s.output != "text" && s.output != "json":
-		return badOutput(s.output, "text or json")
+		return cli.BadOutput(s.output, "text or json")
 	}
 	x, err := service.New(service.Config{Provider: c.Provider, Preset: c.Preset})
 	if err != nil {
@@ -210,7 +211,7 @@ func parseLimit(v string, known []provider.Policy) (provider.Policy, error) {
 
 func (s *serveProvider) write(r service.Report) error {
 	if s.output == "json" {
-		return writeJSON(s.out, r)
+		return cli.WriteJSON(s.out, r)
 	}
 	if len(r.Limits) > 0 {
 		t := table.Table{Right: true}

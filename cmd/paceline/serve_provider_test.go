@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/ratetest/service"
 )
@@ -49,7 +50,7 @@ func TestServeHelp(t *testing.T) {
 	t.Parallel()
 	help := func(args ...string) string {
 		var out strings.Builder
-		if code := execute(t.Context(), append(append([]string{"serve"}, args...), "--help-all"), strings.NewReader(""), &out, io.Discard); code != exitOK {
+		if code := execute(t.Context(), append(append([]string{"serve"}, args...), "--help-all"), strings.NewReader(""), &out, io.Discard); code != cli.ExitOK {
 			t.Errorf("%v: %d", args, code)
 		}
 		return out.String()
@@ -90,7 +91,7 @@ func TestServeProviderBadFlags(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel() // what starts all the same ends at once
 		code := execute(ctx, append([]string{"serve"}, strings.Fields(args)...), strings.NewReader(""), io.Discard, &says)
-		if code != exitUsage || !strings.Contains(says.String(), want) {
+		if code != cli.ExitUsage || !strings.Contains(says.String(), want) {
 			t.Errorf("%s: %d, %s, want %s", args, code, &says, want)
 		}
 	}

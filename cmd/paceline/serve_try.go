@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/ratetest/llm"
 )
@@ -38,24 +39,14 @@ func reachable(address string) string {
 	return u.String()
 }
 
-// quoted writes a word for a shell.
-func quoted(word string) string {
-	if !strings.ContainsFunc(word, func(r rune) bool {
-		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("_-./", r))
-	}) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
-
 // many is the beginning of a pipe of n lines. The number of the line stands in place of &.
 func many(n int, line string) string {
-	return fmt.Sprintf("seq %d | sed %s | ", n, quoted("s|.*|"+line+"|"))
+	return fmt.Sprintf("seq %d | sed %s | ", n, cli.Quoted("s|.*|"+line+"|"))
 }
 
 // urls is the beginning of a pipe of n URLs, each on a line. Each is url followed by the number of its line.
 func urls(n int, url string) string {
-	return fmt.Sprintf("seq -f %s %d | ", quoted(strings.ReplaceAll(url, "%", "%%")+"%g"), n)
+	return fmt.Sprintf("seq -f %s %d | ", cli.Quoted(strings.ReplaceAll(url, "%", "%%")+"%g"), n)
 }
 
 // limitFlag writes a limit as paceline run expects it.
@@ -99,9 +90,9 @@ func (s *serveLLM) try(url string, limits llm.Limits) []string {
 	if len(s.config.Keys) > 0 {
 		key = s.config.Keys[0]
 	}
-	path, fields, line := "/v1/chat/completions", "-H "+quoted("Authorization: Bearer "+key), `{"custom_id":"&","method":"POST","url":"/v1/chat/completions","body":%s}`
+	path, fields, line := "/v1/chat/completions", "-H "+cli.Quoted("Authorization: Bearer "+key), `{"custom_id":"&","method":"POST","url":"/v1/chat/completions","body":%s}`
 	if s.config.Provider == llm.Anthropic {
-		model, path, fields = "claude-sonnet-4", "/v1/messages", "-H "+quoted("x-api-key: "+key)+" -H 'anthropic-version: 2023-06-01'"
+		model, path, fields = "claude-sonnet-4", "/v1/messages", "-H "+cli.Quoted("x-api-key: "+key)+" -H 'anthropic-version: 2023-06-01'"
 		line = `{"custom_id":"&","params":%s}`
 	}
 	if len(s.config.Models) > 0 && !s.config.Published {
@@ -122,7 +113,7 @@ func (s *serveLLM) try(url string, limits llm.Limits) []string {
 		run = " " + limitFlag(limits.Requests, limits.Window)
 	}
 	return []string{
-		"curl -i " + url + path + " " + fields + " -H 'Content-Type: application/json' -d " + quoted(body),
-		many(3, fmt.Sprintf(line, body)) + "KEY=" + quoted(key) + " paceline run --key-env KEY --base-url " + url + cmp.Or(run, " --limit none") + " -",
+		"curl -i " + url + path + " " + fields + " -H 'Content-Type: application/json' -d " + cli.Quoted(body),
+		many(3, fmt.Sprintf(line, body)) + "KEY=" + cli.Quoted(key) + " paceline run --key-env KEY --base-url " + url + cmp.Or(run, " --limit none") + " -",
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/paceline-go/paceline/internal/app/cli"
 )
 
 // greeted runs a verb of serve until the test ends, and returns what it says at start.
@@ -92,9 +94,9 @@ func TestServeWhereItCannotListen(t *testing.T) {
 		code int
 		says []string
 	}{
-		{l.Addr().String(), exitFailure, []string{l.Addr().String() + " is in use, maybe by another paceline serve", "lsof -i :", "--addr 127.0.0.1:0, which is any free port"}},
-		{"9999", exitUsage, []string{`--addr "9999", expected HOST:PORT such as 127.0.0.1:9999`}},
-		{"127.0.0.1:99999", exitFailure, []string{"--addr: ", "99999"}},
+		{l.Addr().String(), cli.ExitFailure, []string{l.Addr().String() + " is in use, maybe by another paceline serve", "lsof -i :", "--addr 127.0.0.1:0, which is any free port"}},
+		{"9999", cli.ExitUsage, []string{`--addr "9999", expected HOST:PORT such as 127.0.0.1:9999`}},
+		{"127.0.0.1:99999", cli.ExitFailure, []string{"--addr: ", "99999"}},
 	} {
 		code, _, stderr := paceline("", "serve", "exchange", "--addr", c.addr)
 		for _, want := range c.says {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
 	"github.com/paceline-go/paceline/internal/app/sharestore"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 	"github.com/paceline-go/paceline/internal/text/table"
@@ -23,7 +25,7 @@ A STORE is sqlite:FILE, postgres://… or redis://…. To forget a limit does no
 longer counts (7 s and a window), and whoever comes first may say otherwise what it is.`
 
 func newShare() *cobra.Command {
-	return family(&cobra.Command{Use: "share", Short: "Look at limits that processes share by a store", Long: shareLong},
+	return cli.Family(&cobra.Command{Use: "share", Short: "Look at limits that processes share by a store", Long: shareLong},
 		&cobra.Command{
 			Use: "ls STORE", Short: "List the limits in a store, with how many processes share each", Args: cobra.ExactArgs(1),
 			RunE: func(cmd *cobra.Command, args []string) error { return withStore(cmd, args[0], listShares) },
@@ -48,18 +50,18 @@ func newShare() *cobra.Command {
 
 // withStore calls f with the store of an address.
 func withStore(cmd *cobra.Command, address string, f func(context.Context, share.Lister, io.Writer) error) error {
-	if file, ok := sqliteFile(address); ok && !isFile(file) {
-		return exitError{exitConfig, fmt.Errorf("%s: there is no such file", address)}
+	if file, ok := shareflags.File(address); ok && !isFile(file) {
+		return cli.Exit(cli.ExitConfig, fmt.Errorf("%s: there is no such file", address))
 	}
-	s, err := openShare(cmd.Context(), address)
+	s, err := shareflags.OpenStore(cmd.Context(), address)
 	if err != nil {
-		return exitError{exitConfig, err}
+		return cli.Exit(cli.ExitConfig, err)
 	}
 	defer s.Close()
 	ctx, cancel := context.WithTimeout(cmd.Context(), time.Minute)
 	defer cancel()
-	if err := f(ctx, s.(share.Lister), harmless(cmd.OutOrStdout(), "text")); err != nil {
-		return exitError{exitFailure, err}
+	if err := f(ctx, s.(share.Lister), cli.Harmless(cmd.OutOrStdout(), "text")); err != nil {
+		return cli.Exit(cli.ExitFailure, err)
 	}
 	return nil
 }

@@ -11,13 +11,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
 	"github.com/paceline-go/paceline/share"
 )
 
 // put has a store keep bytes under a name, whatever they are.
 func put(t *testing.T, address, name string, change func(was []byte) []byte) {
 	t.Helper()
-	s, err := openShare(t.Context(), address)
+	s, err := shareflags.OpenStore(t.Context(), address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +94,7 @@ func TestShareTimeNamespace(t *testing.T) {
 		c.Args = append(unshare, append([]string{c.Path}, c.Args[1:]...)...)
 		c.Path, _ = exec.LookPath(unshare[0])
 		out, err := c.CombinedOutput()
-		if c.ProcessState.ExitCode() != exitConfig || !strings.Contains(string(out), "a process in another time namespace uses it") {
+		if c.ProcessState.ExitCode() != cli.ExitConfig || !strings.Contains(string(out), "a process in another time namespace uses it") {
 			t.Errorf("%s: %v\n%s", verb, err, out)
 		}
 	}

@@ -15,6 +15,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	client "github.com/redis/go-redis/v9"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
 	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/share/postgres"
 )
@@ -129,8 +131,8 @@ func refusesToSend(t *testing.T, address, why string) {
 		ctx, cancel := context.WithTimeout(t.Context(), patient)
 		code := execute(ctx, strings.Fields(fmt.Sprintf("%s --limit 20/s --share %s --share-name refused", verb, address)), strings.NewReader(""), io.Discard, &errs)
 		cancel()
-		if code != exitConfig || !strings.Contains(errs.String(), why) || strings.Contains(errs.String(), ":secret") {
-			t.Errorf("%s at %s: exit %d\n%swant %d and %s", strings.Fields(verb)[0], redacted(address), code, errs.String(), exitConfig, why)
+		if code != cli.ExitConfig || !strings.Contains(errs.String(), why) || strings.Contains(errs.String(), ":secret") {
+			t.Errorf("%s at %s: exit %d\n%swant %d and %s", strings.Fields(verb)[0], shareflags.Redacted(address), code, errs.String(), cli.ExitConfig, why)
 		}
 	}
 	if served, refused := s.count(); served+refused > 0 {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
 	"github.com/paceline-go/paceline/internal/app/sharestore"
 	"github.com/paceline-go/paceline/share"
 )
@@ -42,7 +43,7 @@ func TestOneKeyIsOneLimit(t *testing.T) {
 		}
 		resp.Body.Close()
 	}
-	db, err := openShare(t.Context(), address)
+	db, err := shareflags.OpenStore(t.Context(), address)
 	if err != nil {
 		t.Fatal(err)
 	}

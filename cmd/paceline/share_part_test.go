@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
 	"github.com/paceline-go/paceline/internal/app/proxy"
 	"github.com/paceline-go/paceline/internal/app/sharestore"
 	"github.com/paceline-go/paceline/limit"
@@ -13,22 +14,22 @@ import (
 
 // What flags, and the file of a proxy, say of a process' part is in the store, where the others find it, and share show tells it.
 func TestSharePart(t *testing.T) {
-	for name, flags := range map[string]func(address string) *shareFlags{
-		"flags": func(address string) *shareFlags {
-			return &shareFlags{address: address, name: "api", fallback: "wait", weight: 2.5, least: 0.2}
+	for name, flags := range map[string]func(address string) *shareflags.Flags{
+		"flags": func(address string) *shareflags.Flags {
+			return &shareflags.Flags{Address: address, Name: "api", Fallback: "wait", Weight: 2.5, Least: 0.2}
 		},
-		"a proxy's": func(address string) *shareFlags {
-			said := shareFlags{address: address, name: "api", fallback: "wait", weight: 2.5, least: 0.2}
-			return shareOf(said.by())
+		"a proxy's": func(address string) *shareflags.Flags {
+			said := shareflags.Flags{Address: address, Name: "api", Fallback: "wait", Weight: 2.5, Least: 0.2}
+			return shareOf(shareBy(&said))
 		},
-		"a file": func(address string) *shareFlags {
+		"a file": func(address string) *shareflags.Flags {
 			return shareOf(proxy.ShareBy{Store: proxy.Secret(address), Name: "api", Weight: 2.5, Least: 0.2})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			address := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
 			ripe(t, address, "api", perSecondKeeper(20))
-			l, err := flags(address).open(t.Context(), nil)
+			l, err := flags(address).Open(t.Context(), nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
 	"github.com/paceline-go/paceline/share"
@@ -131,7 +132,7 @@ func sendByPool(address, server, a string) error {
 	if err != nil {
 		return err
 	}
-	store, err := openShare(context.Background(), address)
+	store, err := shareflags.OpenStore(context.Background(), address)
 	if err != nil {
 		return err
 	}

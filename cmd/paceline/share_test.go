@@ -20,6 +20,8 @@ import (
 	"time"
 
 	root "github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
 	"github.com/paceline-go/paceline/internal/core/node"
 	"github.com/paceline-go/paceline/internal/text/table"
 	"github.com/paceline-go/paceline/internal/text/width"
@@ -32,7 +34,7 @@ import (
 // ripe makes a store as it is a while after somebody was there first: a new one is quiet for 7 s and a window.
 func ripe(t *testing.T, address, name string, own func() limit.Keeper) {
 	t.Helper()
-	s, err := openShare(t.Context(), address)
+	s, err := shareflags.OpenStore(t.Context(), address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,30 +207,30 @@ func TestShareRefusals(t *testing.T) {
 		flags, says string
 		code        int
 	}{
-		{"--share nowhere", `"nowhere", expected sqlite:FILE, postgres://… or redis://…`, exitConfig},
-		{"--share mysql://a:secret@b/c", `"mysql://a:xxxxx@b/c", expected sqlite:FILE`, exitConfig},
-		{"--share redis://:secret%zz@127.0.0.1:1", "redis:…: share/redis: the address is no URL", exitConfig},
-		{"--share redis://:secret/x@127.0.0.1:1", "redis:…: share/redis: the address is no URL", exitConfig},
-		{"--share postgres:password=secret", `"postgres:…", expected sqlite:FILE, postgres://… or redis://…`, exitConfig},
-		{"--share password=secret:x", `"…", expected sqlite:FILE, postgres://… or redis://…`, exitConfig},
-		{"--share sqlite:", "no file, expected sqlite:FILE", exitConfig},
-		{"--share sqlite:" + dir + "/none/limits.db", "none/limits.db: ", exitConfig},
-		{"--share sqlite:" + dir + "/text", "not a database", exitConfig},
-		{"--share redis://127.0.0.1:1", "redis://127.0.0.1:1 cannot be reached: ", exitConfig},
-		{"--share postgres://u:secret@127.0.0.1:1/x?sslmode=disable", "postgres://u:xxxxx@127.0.0.1:1/x?sslmode=disable: ", exitConfig},
-		{"--share " + db + " --share-name api", `"Rolling: 20 requests per 1s`, exitConfig},
-		{"--share " + db + " --share-name api", `"Rolling: 30 requests per 1s`, exitConfig},
-		{"--share " + db + " --share-name api", "paceline share forget " + db + " api", exitConfig},
-		{"--share " + db + " --share-name newer", "the limit is kept in version 6, and this program has version 5: run the same version everywhere", exitConfig},
-		{"--share-name x", "--share-name without --share, expected sqlite:FILE", exitUsage},
-		{"--share " + db + " --share-fallback go", `--share-fallback "go", expected wait or split`, exitUsage},
-		{"--share " + db + " --share-weight 0", "--share-weight 0 is not between 0.001 and 1000", exitUsage},
-		{"--share " + db + " --share-weight 1001", "--share-weight 1001 is not between 0.001 and 1000", exitUsage},
-		{"--share " + db + " --share-least 0.96", "--share-least 0.96 is not between 0 and 0.95", exitUsage},
-		{"--share-least 0.5", "--share-least without --share, expected sqlite:FILE", exitUsage},
-		{"--strangers --share 2 --share-weight 2", "--share-weight with --strangers: it is of a store", exitUsage},
-		{"--share " + db + " --latency-max 1s", "--share with --latency-max", exitUsage},
-		{"--share " + db + " --strangers", "--strangers with a store to --share by", exitUsage},
+		{"--share nowhere", `"nowhere", expected sqlite:FILE, postgres://… or redis://…`, cli.ExitConfig},
+		{"--share mysql://a:secret@b/c", `"mysql://a:xxxxx@b/c", expected sqlite:FILE`, cli.ExitConfig},
+		{"--share redis://:secret%zz@127.0.0.1:1", "redis:…: share/redis: the address is no URL", cli.ExitConfig},
+		{"--share redis://:secret/x@127.0.0.1:1", "redis:…: share/redis: the address is no URL", cli.ExitConfig},
+		{"--share postgres:password=secret", `"postgres:…", expected sqlite:FILE, postgres://… or redis://…`, cli.ExitConfig},
+		{"--share password=secret:x", `"…", expected sqlite:FILE, postgres://… or redis://…`, cli.ExitConfig},
+		{"--share sqlite:", "no file, expected sqlite:FILE", cli.ExitConfig},
+		{"--share sqlite:" + dir + "/none/limits.db", "none/limits.db: ", cli.ExitConfig},
+		{"--share sqlite:" + dir + "/text", "not a database", cli.ExitConfig},
+		{"--share redis://127.0.0.1:1", "redis://127.0.0.1:1 cannot be reached: ", cli.ExitConfig},
+		{"--share postgres://u:secret@127.0.0.1:1/x?sslmode=disable", "postgres://u:xxxxx@127.0.0.1:1/x?sslmode=disable: ", cli.ExitConfig},
+		{"--share " + db + " --share-name api", `"Rolling: 20 requests per 1s`, cli.ExitConfig},
+		{"--share " + db + " --share-name api", `"Rolling: 30 requests per 1s`, cli.ExitConfig},
+		{"--share " + db + " --share-name api", "paceline share forget " + db + " api", cli.ExitConfig},
+		{"--share " + db + " --share-name newer", "the limit is kept in version 6, and this program has version 5: run the same version everywhere", cli.ExitConfig},
+		{"--share-name x", "--share-name without --share, expected sqlite:FILE", cli.ExitUsage},
+		{"--share " + db + " --share-fallback go", `--share-fallback "go", expected wait or split`, cli.ExitUsage},
+		{"--share " + db + " --share-weight 0", "--share-weight 0 is not between 0.001 and 1000", cli.ExitUsage},
+		{"--share " + db + " --share-weight 1001", "--share-weight 1001 is not between 0.001 and 1000", cli.ExitUsage},
+		{"--share " + db + " --share-least 0.96", "--share-least 0.96 is not between 0 and 0.95", cli.ExitUsage},
+		{"--share-least 0.5", "--share-least without --share, expected sqlite:FILE", cli.ExitUsage},
+		{"--strangers --share 2 --share-weight 2", "--share-weight with --strangers: it is of a store", cli.ExitUsage},
+		{"--share " + db + " --latency-max 1s", "--share with --latency-max", cli.ExitUsage},
+		{"--share " + db + " --strangers", "--strangers with a store to --share by", cli.ExitUsage},
 	} {
 		for _, verb := range []string{"run " + file, "proxy --to " + s.URL + " --listen 127.0.0.1:0 --admin off"} {
 			if strings.HasPrefix(verb, "proxy") && strings.Contains(c.flags, "--strangers") {
@@ -349,7 +351,7 @@ func TestShareVerbs(t *testing.T) {
 	shortened := "…" + longName[len(longName)-longestName+1:]
 	db := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
 	ripe(t, db, "api", perSecondKeeper(20))
-	s, err := openShare(t.Context(), db)
+	s, err := shareflags.OpenStore(t.Context(), db)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -400,9 +402,9 @@ func TestShareVerbs(t *testing.T) {
 		{"forget " + db + " none", 1, []string{`"none" is not there`}},
 		{"forget " + db + " broken", 0, []string{"forgotten: whoever comes first"}},
 		{"forget " + db + " api", 0, []string{"forgotten, although 1 use it"}},
-		{"ls sqlite:gone.db", exitConfig, []string{"sqlite:gone.db: there is no such file"}},
-		{"ls nowhere", exitConfig, []string{"expected sqlite:FILE, postgres://… or redis://…"}},
-		{"forget " + db, exitUsage, []string{"accepts 2 arg(s)"}},
+		{"ls sqlite:gone.db", cli.ExitConfig, []string{"sqlite:gone.db: there is no such file"}},
+		{"ls nowhere", cli.ExitConfig, []string{"expected sqlite:FILE, postgres://… or redis://…"}},
+		{"forget " + db, cli.ExitUsage, []string{"accepts 2 arg(s)"}},
 	} {
 		var out strings.Builder
 		code := execute(t.Context(), append([]string{"share"}, strings.Fields(c.args)...), strings.NewReader(""), &out, &out)

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 )
@@ -94,7 +95,7 @@ func listen(signals <-chan os.Signal, done <-chan struct{}, r *run.Run, abort fu
 		abort()
 		// A slow reader of the results may delay this.
 		if insists(signals, done) {
-			os.Exit(exitInterrupted)
+			os.Exit(cli.ExitInterrupted)
 		}
 	}
 	return true

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paceline-go/paceline/fairshare"
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 	"github.com/paceline-go/paceline/internal/text/suggest"
@@ -68,7 +68,7 @@ type simRun struct {
 	strategy, output, chart string
 	seed                    uint64
 	sample                  time.Duration
-	instead                 initial
+	instead                 cli.Initial
 }
 
 func newSim() *cobra.Command {
@@ -83,8 +83,8 @@ func newSim() *cobra.Command {
   paceline sim --live --url http://127.0.0.1:9999/ --strategy fair,exponential-backoff`,
 		Args: s.arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if s.instead.instead() {
-				return s.instead.run(cmd, args)
+			if s.instead.Wanted() {
+				return s.instead.Run(cmd, args)
 			}
 			if s.live.on {
 				if err := s.check(); err != nil {
@@ -103,7 +103,7 @@ func newSim() *cobra.Command {
 	f.DurationVar(&s.sample, "sample", 0, "time between two values of the series in the JSON, instead of the file's; 0: none")
 	f.StringVarP(&s.output, "output", "o", "text", "text or json")
 	f.StringVar(&s.chart, "chart", "", "draw the run in this file: .svg, .png or .html")
-	s.instead.flags(f)
+	s.instead.Add(f)
 	s.live.flags(f)
 	c.AddCommand(newSimThrottle(), newSimPublished(), newSimClient())
 	return c
@@ -112,8 +112,8 @@ func newSim() *cobra.Command {
 // arguments checks the arguments and flags of the command line.
 func (s *simRun) arguments(c *cobra.Command, args []string) error {
 	switch {
-	case s.instead.instead():
-		return s.instead.check(args)
+	case s.instead.Wanted():
+		return s.instead.Check(args)
 	case s.live.on && len(args) > 0:
 		return fmt.Errorf("--live takes no scenario, got %q; see paceline sim --help", args[0])
 	case s.live.on:
@@ -148,7 +148,7 @@ func strategyNames() (names []string) {
 
 func (s *simRun) check() error {
 	if s.output != "text" && s.output != "json" {
-		return badOutput(s.output, "text or json")
+		return cli.BadOutput(s.output, "text or json")
 	}
 	return checkChart(s.chart)
 }
@@ -159,21 +159,10 @@ func checkChart(file string) error {
 		return nil
 	}
 	if err := chart.CheckPath(file); err != nil {
-		return usageError{fmt.Errorf("--chart: %w", err)}
+		return cli.Usage(fmt.Errorf("--chart: %w", err))
 	}
-	if err := folderOf(file); err != nil {
-		return exitError{exitConfig, fmt.Errorf("--chart %w", err)}
-	}
-	return nil
-}
-
-// folderOf returns an error if the folder of a file to be written is not there.
-func folderOf(file string) error {
-	switch info, err := os.Stat(filepath.Dir(file)); {
-	case err != nil:
-		return fmt.Errorf("%s: there is no folder %s", file, filepath.Dir(file))
-	case !info.IsDir():
-		return fmt.Errorf("%s: %s is a file, expected a folder", file, filepath.Dir(file))
+	if err := cli.FolderOf(file); err != nil {
+		return cli.Exit(cli.ExitConfig, fmt.Errorf("--chart %w", err))
 	}
 	return nil
 }
@@ -206,14 +195,14 @@ func (s *simRun) run(ctx context.Context, cmd *cobra.Command, file string) error
 	if err != nil {
 		var path *fs.PathError
 		if errors.As(err, &path) {
-			return usageError{noSuchFile(file, err)}
+			return cli.Usage(cli.NoSuchFile(file, err))
 		}
-		return exitError{exitConfig, err}
+		return cli.Exit(cli.ExitConfig, err)
 	}
 	if s.strategy != "" {
 		named, err := strategyOf(s.strategy)
 		if err != nil {
-			return usageError{err}
+			return cli.Usage(err)
 		}
 		for i := range read.Groups {
 			read.Groups[i].Strategy = named
@@ -239,21 +228,21 @@ func (s *simRun) run(ctx context.Context, cmd *cobra.Command, file string) error
 		told = 0
 	}
 	var at atomic.Int64
-	progress := following(screen.New(cmd.ErrOrStderr(), screen.Config{Every: tellEvery, After: time.Second}),
+	progress := cli.Following(screen.New(cmd.ErrOrStderr(), screen.Config{Every: cli.Every, After: time.Second}),
 		func(elapsed time.Duration) screen.Share {
-			return ofTime(time.Duration(at.Load()), read.Duration, elapsed)
+			return cli.OfTime(time.Duration(at.Load()), read.Duration, elapsed)
 		})
 	report, err := compare.RunScenario(ctx, read, func(f *fleet.Fleet) { at.Store(int64(f.Now())) })
 	progress()
 	if err != nil {
-		return exitError{exitConfig, fmt.Errorf("%s: %w", file, err)}
+		return cli.Exit(cli.ExitConfig, fmt.Errorf("%s: %w", file, err))
 	}
 	kept := report
 	drawn := keep(storedRun{Scenario: &kept}, cmp.Or(report.Scenario, "scenario"), s.chart, cmd.ErrOrStderr())
 	if told == 0 {
 		report.Series = nil
 	}
-	out := harmless(cmd.OutOrStdout(), s.output)
+	out := cli.Harmless(cmd.OutOrStdout(), s.output)
 	if s.output == "json" {
 		err = report.WriteJSON(out)
 	} else {
@@ -261,7 +250,7 @@ func (s *simRun) run(ctx context.Context, cmd *cobra.Command, file string) error
 	}
 	err = errors.Join(err, drawn)
 	if err == nil && !report.Complete {
-		err = exitError{exitInterrupted, errors.New("interrupted: what has run is printed")}
+		err = cli.Exit(cli.ExitInterrupted, errors.New("interrupted: what has run is printed"))
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/lab/targets"
 )
@@ -19,12 +20,12 @@ func (s *simThrottle) runAims(ctx context.Context, cmd *cobra.Command) error {
 	}
 	law, err := strategy.Named(name)
 	if err != nil {
-		return usageError{fmt.Errorf("--strategies: %w", err)}
+		return cli.Usage(fmt.Errorf("--strategies: %w", err))
 	}
 	if len(targets.Chosen(s.only)) == 0 {
-		return usageError{fmt.Errorf("--only %q: no scenario with an aim has a name that begins with it; without --only all are shown", s.only)}
+		return cli.Usage(fmt.Errorf("--only %q: no scenario with an aim has a name that begins with it; without --only all are shown", s.only))
 	}
-	runs, told := computing(cmd.ErrOrStderr(), "runs")
+	runs, told := cli.Computing(cmd.ErrOrStderr(), "runs")
 	result, err := targets.Run(ctx, targets.Config{Strategy: law, First: s.first, Last: s.last, Only: s.only, Progress: runs.Count})
 	told()
 	if err != nil {
@@ -39,7 +40,7 @@ func (s *simThrottle) runAims(ctx context.Context, cmd *cobra.Command) error {
 	}
 	switch {
 	case result.Interrupted:
-		return exitError{exitInterrupted, errors.New("interrupted: what was finished is printed")}
+		return cli.Exit(cli.ExitInterrupted, errors.New("interrupted: what was finished is printed"))
 	case s.check:
 		return result.Check()
 	}

@@ -21,6 +21,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/paceline-go/paceline/fairshare"
+	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
 	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 	"github.com/paceline-go/paceline/internal/text/table"
@@ -42,7 +44,7 @@ type simLive struct {
 	url                string
 	kind               string
 	params             fairshare.Params // as given in flags
-	shareFlags
+	store              shareflags.Flags
 }
 
 func (l *simLive) flags(f *pflag.FlagSet) {
@@ -62,7 +64,7 @@ func (l *simLive) flags(f *pflag.FlagSet) {
 	f.Float64Var(&l.params.Divisor, "divisor", 0, "live: divisor of proportional decreases; 0: the limit")
 	f.Float64Var(&l.params.Jitter, "jitter", 0, "live: largest share of a sleep that is added to it; 0: 0.1; negative: none")
 	f.BoolVarP(&l.quiet, "quiet", "q", false, "live: no line per request")
-	l.shareFlags.add(f, "; live: the processes keep to the quota by it, instead of by a strategy")
+	l.store.Add(f, "; live: the processes keep to the quota by it, instead of by a strategy")
 }
 
 // keepEvery is how often a running simulation is stored.
@@ -73,18 +75,18 @@ const mostScale = 10
 
 // follow shows how far a run that begins now has come, until told is called.
 func (l *simLive) follow(errs *screen.Screen) (told func()) {
-	return following(errs, func(elapsed time.Duration) screen.Share {
-		return ofTime(time.Duration(float64(elapsed)*l.scale), l.duration, elapsed)
+	return cli.Following(errs, func(elapsed time.Duration) screen.Share {
+		return cli.OfTime(time.Duration(float64(elapsed)*l.scale), l.duration, elapsed)
 	})
 }
 
 func (l *simLive) run(cmd *cobra.Command, following string, seed uint64, output, file string) error {
-	if err := errors.Join(l.alone(cmd), l.instead(following)); err != nil {
-		return usageError{err}
+	if err := errors.Join(l.store.Check(cmd), l.instead(following)); err != nil {
+		return cli.Usage(err)
 	}
 	fleet, err := l.fleet(following, seed)
 	if err != nil {
-		return usageError{err}
+		return cli.Usage(err)
 	}
 	if err := l.shares(cmd, fleet); err != nil {
 		return err
@@ -106,7 +108,7 @@ func (l *simLive) run(cmd *cobra.Command, following string, seed uint64, output,
 	fleet.Command = func(ctx context.Context) *exec.Cmd {
 		c := exec.CommandContext(ctx, self, "sim", "client")
 		// Ctrl-C would reach the whole process group. In a group of their own the clients are stopped once, by us.
-		c.SysProcAttr = ownGroup()
+		c.SysProcAttr = cli.OwnGroup()
 		return c
 	}
 	began := time.Now()
@@ -130,11 +132,11 @@ func (l *simLive) run(cmd *cobra.Command, following string, seed uint64, output,
 	report.Series = nil
 	write := writeLive
 	if output == "json" {
-		write = func(w io.Writer, r *loadgen.Report) error { return writeJSON(w, r) }
+		write = func(w io.Writer, r *loadgen.Report) error { return cli.WriteJSON(w, r) }
 	}
-	err = errors.Join(write(harmless(cmd.OutOrStdout(), output), &report), err)
+	err = errors.Join(write(cli.Harmless(cmd.OutOrStdout(), output), &report), err)
 	if err == nil && !report.Complete {
-		err = exitError{exitInterrupted, errors.New("interrupted: what has run is printed")}
+		err = cli.Exit(cli.ExitInterrupted, errors.New("interrupted: what has run is printed"))
 	}
 	return err
 }
@@ -172,9 +174,9 @@ func (l *simLive) fleet(following string, seed uint64) (*loadgen.Fleet, error) {
 	if len(strategies) > l.processes {
 		return nil, fmt.Errorf("--strategy names %d strategies for --processes %d: each process follows one, in turn", len(strategies), l.processes)
 	}
-	kind, known := sharedKinds[cmp.Or(l.kind, "auto")]
+	kind, known := shareflags.Kinds[cmp.Or(l.kind, "auto")]
 	if !known {
-		return nil, fmt.Errorf("--kind %s, expected %s", l.kind, strings.Join(slices.Sorted(maps.Keys(sharedKinds)), ", "))
+		return nil, fmt.Errorf("--kind %s, expected %s", l.kind, strings.Join(slices.Sorted(maps.Keys(shareflags.Kinds)), ", "))
 	}
 	if l.kind != "" && l.url == "" {
 		return nil, errors.New("--kind is of a server of --url; the one that is started here is a bucket, and known to be one")
@@ -206,7 +208,7 @@ func newSimClient() *cobra.Command {
 		Use:    "client",
 		Short:  "A process of clients of paceline sim --live: configured by JSON on stdin, a line of JSON per request on stdout",
 		Hidden: true,
-		Args:   noArguments,
+		Args:   cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/lab/baselines"
 )
 
@@ -28,17 +29,17 @@ func newSimPublished() *cobra.Command {
 		Long:  simPublishedLong,
 		Example: `  paceline sim published
   paceline sim published --seeds 100 -o json`,
-		Args: noArguments,
+		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "text" && output != "json" {
-				return badOutput(output, "text or json")
+				return cli.BadOutput(output, "text or json")
 			}
 			if seeds < 1 || seeds > 1_000_000 {
-				return usageError{fmt.Errorf("--seeds %d is not from 1 to 1000000", seeds)}
+				return cli.Usage(fmt.Errorf("--seeds %d is not from 1 to 1000000", seeds))
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			runs, told := computing(cmd.ErrOrStderr(), "runs of a document")
+			runs, told := cli.Computing(cmd.ErrOrStderr(), "runs of a document")
 			p, err := baselines.Run(ctx, seeds, runs.Count)
 			told()
 			if err != nil {
@@ -52,7 +53,7 @@ func newSimPublished() *cobra.Command {
 				return err
 			}
 			if p.Interrupted {
-				return exitError{exitInterrupted, errors.New("interrupted: what was finished is printed")}
+				return cli.Exit(cli.ExitInterrupted, errors.New("interrupted: what was finished is printed"))
 			}
 			return nil
 		},

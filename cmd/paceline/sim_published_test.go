@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/lab/baselines"
 )
 
@@ -27,7 +28,7 @@ func TestPublishedPage(t *testing.T) {
 func TestSimPublished(t *testing.T) {
 	unraced(t)
 	for args, want := range map[string]string{"--seeds 0": "--seeds 0 is not from 1", "-o xml": `--output "xml"`} {
-		if code, _, errs := simulate(t.Context(), "", append([]string{"published"}, strings.Fields(args)...)...); code != exitUsage || !strings.Contains(errs, want) {
+		if code, _, errs := simulate(t.Context(), "", append([]string{"published"}, strings.Fields(args)...)...); code != cli.ExitUsage || !strings.Contains(errs, want) {
 			t.Errorf("%s: exit %d: %s", args, code, errs)
 		}
 	}
@@ -43,7 +44,7 @@ func TestSimPublished(t *testing.T) {
 			Clear   *struct{ P50 float64 } `json:"clear_s"`
 		}
 	}
-	if err := json.Unmarshal([]byte(out), &p); err != nil || code != exitOK || p.Seeds != 2 || len(p.Documents) != 5 {
+	if err := json.Unmarshal([]byte(out), &p); err != nil || code != cli.ExitOK || p.Seeds != 2 || len(p.Documents) != 5 {
 		t.Fatalf("exit %d, %v: %s", code, err, errs)
 	}
 	if last := p.Runs[len(p.Runs)-1]; last.Clients != "1 × 1" || last.Clear == nil || last.Clear.P50 < 314 || last.Clear.P50 > 316 {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
 	"github.com/paceline-go/paceline/internal/app/sharestore"
 	"github.com/paceline-go/paceline/internal/core/node"
 	"github.com/paceline-go/paceline/internal/text/humanize"
@@ -19,11 +21,11 @@ import (
 // instead checks that clients who share by a store are not told to do anything else.
 func (l *simLive) instead(following string) error {
 	switch {
-	case l.address == "":
+	case l.store.Address == "":
 		return nil
 	case following != "":
 		return fmt.Errorf("--share with --strategy %s: who shares a quota by a store keeps to it, and follows no strategy; expected one of the two", following)
-	case l.fallback != "wait":
+	case l.store.Fallback != "wait":
 		return errors.New("--share-fallback with --live, where nobody goes on without the store; expected none")
 	}
 	return nil
@@ -32,18 +34,18 @@ func (l *simLive) instead(following string) error {
 // shares has the clients of a fleet share the quota by a store, which is reached first. The server begins with what they take it to have: a
 // window's worth.
 func (l *simLive) shares(cmd *cobra.Command, fleet *loadgen.Fleet) error {
-	if l.address == "" {
+	if l.store.Address == "" {
 		return nil
 	}
 	c := &fleet.Client
-	c.Share = loadgen.Share{Store: l.address, Name: l.name}
+	c.Share = loadgen.Share{Store: l.store.Address, Name: l.store.Name}
 	c.Strategy, fleet.Strategies = loadgen.SharedStrategy, nil
 	if !cmd.Flag("level").Changed {
 		fleet.Server.Level = l.limit
 	}
 	own, err := c.Quota()
 	if err != nil {
-		return usageError{err}
+		return cli.Usage(err)
 	}
 	_, store, err := openSimShare(cmd.Context(), c.Share, func() limit.Keeper {
 		own, _ := c.Quota() // it was made before
@@ -61,14 +63,14 @@ func (l *simLive) shares(cmd *cobra.Command, fleet *loadgen.Fleet) error {
 
 // openSimShare opens the store of a client process.
 func openSimShare(ctx context.Context, s loadgen.Share, own func() limit.Keeper) (limit.Limiter, io.Closer, error) {
-	f := shareFlags{address: s.Store, name: s.Name, fallback: "wait"}
-	all, err := f.open(ctx, nil)
+	f := shareflags.Flags{Address: s.Store, Name: s.Name, Fallback: "wait"}
+	all, err := f.Open(ctx, nil)
 	if err != nil {
 		return nil, nil, err
 	}
 	l, err := all.Join(ctx, all.Name(sharestore.Place{}), func() limit.Limiter { return own() })
 	if err != nil {
-		return nil, nil, exitError{exitConfig, errors.Join(fmt.Errorf("--share: %w", err), all.Close())}
+		return nil, nil, cli.Exit(cli.ExitConfig, errors.Join(fmt.Errorf("--share: %w", err), all.Close()))
 	}
 	return l, all, nil
 }

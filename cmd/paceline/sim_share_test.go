@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/core/node"
 	"github.com/paceline-go/paceline/lab/loadgen"
 	"github.com/paceline-go/paceline/limit"
@@ -67,11 +68,11 @@ func TestLiveShareRefusals(t *testing.T) {
 		flags, says string
 		code        int
 	}{
-		{"--share sqlite:x.db --strategy fair", "follows no strategy", exitUsage},
-		{"--share sqlite:x.db --share-fallback split", "--share-fallback with --live", exitUsage},
-		{"--share-name x", "--share-name without --share", exitUsage},
-		{"--share nowhere", "expected sqlite:FILE", exitConfig},
-		{"--share redis://127.0.0.1:1", "cannot be reached", exitConfig},
+		{"--share sqlite:x.db --strategy fair", "follows no strategy", cli.ExitUsage},
+		{"--share sqlite:x.db --share-fallback split", "--share-fallback with --live", cli.ExitUsage},
+		{"--share-name x", "--share-name without --share", cli.ExitUsage},
+		{"--share nowhere", "expected sqlite:FILE", cli.ExitConfig},
+		{"--share redis://127.0.0.1:1", "cannot be reached", cli.ExitConfig},
 	} {
 		var errs strings.Builder
 		code := execute(t.Context(), append([]string{"sim", "--live", "--quiet", "--duration", "1s"}, strings.Fields(c.flags)...), strings.NewReader(""), &errs, &errs)

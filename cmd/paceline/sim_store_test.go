@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/lab/sim/fleet"
 	"github.com/paceline-go/paceline/lab/sim/scenario"
 )
@@ -20,14 +21,14 @@ func TestSimStore(t *testing.T) {
 		"outage          at 60 s for 60 s, 2 of 8 cut off: 119 % of the quota sent from 69 s on, when the first went on with its part",
 		"outage          at 180 s for 60 s, 8 of 8 cut off: 96 % of the quota sent from 189 s on", "by parts), 0 limited",
 	} {
-		if code != exitOK || !strings.Contains(strings.Join(strings.Fields(out), " "), strings.Join(strings.Fields(want), " ")) {
+		if code != cli.ExitOK || !strings.Contains(strings.Join(strings.Fields(out), " "), strings.Join(strings.Fields(want), " ")) {
 			t.Errorf("exit %d, %s; want %q in\n%s", code, errs, want, out)
 		}
 	}
 	for _, other := range []string{"fair", "share"} {
 		code, out, errs = simulate(t.Context(), "", file, "--strategy", other, "-o", "json")
 		var r fleet.Report
-		if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitOK {
+		if err := json.Unmarshal([]byte(out), &r); err != nil || code != cli.ExitOK {
 			t.Fatalf("--strategy %s: exit %d, %v, %s", other, code, err, errs)
 		}
 		if r.Groups[0].Strategy != other || (r.Store != nil) != (other == "share") {
@@ -40,7 +41,7 @@ func TestSimStore(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &r); err != nil || r.Limited > 0 || r.Store == nil || r.Store.Turns == 0 || r.Served < 590 {
 		t.Errorf("%v; whoever follows a law shares instead: %d served, %d limited, store %+v", err, r.Served, r.Limited, r.Store)
 	}
-	if code, _, errs = simulate(t.Context(), "", file, "--share", "sqlite:x.db"); code != exitUsage || !strings.Contains(errs, "--strategy share for all groups") {
+	if code, _, errs = simulate(t.Context(), "", file, "--share", "sqlite:x.db"); code != cli.ExitUsage || !strings.Contains(errs, "--strategy share for all groups") {
 		t.Errorf("--share without --live: exit %d, %s", code, errs)
 	}
 }

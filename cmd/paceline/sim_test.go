@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/paceline-go/paceline/internal/app/cli"
 )
 
 const tenMinutes = `version: 1
@@ -36,13 +38,13 @@ func TestSim(t *testing.T) {
 		"two groups: 3 clients, 10m0s, seed 5", "settled         not by the end, after the change at 300 s", "served to a client on average\n",
 		"a: null, 1 × 2; a request is served", "request_count: [60, 60]", "b: retry-only, 1 × 1", "request_count: [30]", "max_sleep_s: [0.00, 0.00]",
 	} {
-		if code != exitOK || !strings.Contains(out, want) {
+		if code != cli.ExitOK || !strings.Contains(out, want) {
 			t.Errorf("exit %d, %s; want %q in\n%s", code, errs, want, out)
 		}
 	}
 	code, fromFile, _ := simulate(t.Context(), "", file, "-o", "json")
 	_, fromStdin, _ := simulate(t.Context(), tenMinutes, "-", "-o", "json")
-	if code != exitOK || fromFile != fromStdin {
+	if code != cli.ExitOK || fromFile != fromStdin {
 		t.Errorf("exit %d; a file and stdin differ:\n%s\n%s", code, fromFile, fromStdin)
 	}
 	_, other, _ := simulate(t.Context(), tenMinutes, "-", "-o", "json", "--seed", "6", "--strategy", "retry-only", "--sample", "1m")
@@ -70,7 +72,7 @@ func TestSim(t *testing.T) {
 func TestSimOfManyClients(t *testing.T) {
 	code, out, errs := simulate(t.Context(), strings.Replace(tenMinutes, "threads: 2", "threads: 26", 1), "-")
 	for _, want := range []string{"max_sleep_s: of 26 from ", "retry_ratio: of 26 from ", "request_count: of 26 from ", "(-o json has all)", "request_count: [30]"} {
-		if code != exitOK || !strings.Contains(out, want) {
+		if code != cli.ExitOK || !strings.Contains(out, want) {
 			t.Errorf("exit %d, %s; want %q in\n%s", code, errs, want, out)
 		}
 	}
@@ -83,10 +85,10 @@ func TestSimRefuses(t *testing.T) {
 		code  int
 		says  string
 	}{
-		{"version: 1\n", nil, exitConfig, "stdin:1:1: duration is missing"},
-		{strings.Replace(tenMinutes, "5m, factor", "-5m, factor", 1), nil, exitConfig, `stdin:5:50: at: "-5m" is not 0 or more`},
-		{tenMinutes, []string{"--strategy", "nix"}, exitUsage, `--strategy: strategy "nix" is none of null, retry-only`},
-		{tenMinutes, []string{"--sample", "1ns"}, exitConfig, "Sample 1ns makes series of more than"},
+		{"version: 1\n", nil, cli.ExitConfig, "stdin:1:1: duration is missing"},
+		{strings.Replace(tenMinutes, "5m, factor", "-5m, factor", 1), nil, cli.ExitConfig, `stdin:5:50: at: "-5m" is not 0 or more`},
+		{tenMinutes, []string{"--strategy", "nix"}, cli.ExitUsage, `--strategy: strategy "nix" is none of null, retry-only`},
+		{tenMinutes, []string{"--sample", "1ns"}, cli.ExitConfig, "Sample 1ns makes series of more than"},
 	} {
 		code, out, errs := simulate(t.Context(), c.stdin, append([]string{"-"}, c.args...)...)
 		if code != c.code || !strings.Contains(errs, c.says) || out != "" {
@@ -110,7 +112,7 @@ func TestSimInterrupted(t *testing.T) {
 		if err := json.Unmarshal([]byte(out), &r); err != nil {
 			t.Fatal(err)
 		}
-		if code != exitInterrupted || r.Complete || !strings.Contains(errs, "interrupted: what has run is printed") {
+		if code != cli.ExitInterrupted || r.Complete || !strings.Contains(errs, "interrupted: what has run is printed") {
 			t.Fatalf("exit %d, %+v: %s", code, r, errs)
 		}
 		if r.Requests > 0 && r.Seconds > 0 {
@@ -141,7 +143,7 @@ func TestSimThrottle(t *testing.T) {
 		Hours float64 `json:"virtual_hours"`
 		Wall  float64 `json:"wall_seconds"`
 	}
-	if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitOK {
+	if err := json.Unmarshal([]byte(out), &r); err != nil || code != cli.ExitOK {
 		t.Fatalf("exit %d, %v: %s", code, err, errs)
 	}
 	// Of a row and of each of its clients: the longest sleep has one name everywhere.
@@ -163,7 +165,7 @@ func TestSimThrottle(t *testing.T) {
 	}
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if code, out, errs := simulate(cancelled, "", "throttle", "-o", "json", "--strategies", "null"); code != exitInterrupted || !strings.Contains(out, `"strategies": []`) {
+	if code, out, errs := simulate(cancelled, "", "throttle", "-o", "json", "--strategies", "null"); code != cli.ExitInterrupted || !strings.Contains(out, `"strategies": []`) {
 		t.Errorf("exit %d: %s%s", code, out, errs)
 	}
 }

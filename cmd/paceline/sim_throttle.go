@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paceline-go/paceline/fairshare"
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/lab/sim/compare"
 	"github.com/paceline-go/paceline/lab/sim/fleet"
 	"github.com/paceline-go/paceline/lab/strategy"
@@ -61,10 +62,10 @@ func newSimThrottle() *cobra.Command {
   paceline sim throttle --strategies fair,exponential-backoff --only cold --seeds 200
   paceline sim throttle -o json
   paceline sim throttle --aims`,
-		Args: noArguments,
+		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := s.parse(); err != nil {
-				return usageError{err}
+				return cli.Usage(err)
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
@@ -88,7 +89,7 @@ func newSimThrottle() *cobra.Command {
 // parse checks the flags. Its error is one of usage.
 func (s *simThrottle) parse() error {
 	if s.output != "text" && s.output != "json" {
-		return badOutput(s.output, "text or json")
+		return cli.BadOutput(s.output, "text or json")
 	}
 	switch {
 	case s.aims && s.chart != "":
@@ -134,9 +135,9 @@ func parseSeeds(text string) (first, last uint64, err error) {
 func (s *simThrottle) run(ctx context.Context, cmd *cobra.Command) error {
 	chosen, err := chooseStrategies(s.strategies)
 	if err != nil {
-		return usageError{fmt.Errorf("--strategies: %w", err)}
+		return cli.Usage(fmt.Errorf("--strategies: %w", err))
 	}
-	runs, told := computing(cmd.ErrOrStderr(), "runs")
+	runs, told := cli.Computing(cmd.ErrOrStderr(), "runs")
 	defer told()
 	first, shown := "", []string{chosen[0].Name, best}
 	result, err := compare.Run(ctx, compare.Config{Ours: oursName(), Strategies: chosen, Only: s.only, FirstSeed: s.first, Seeds: int(s.last - s.first + 1),
@@ -148,7 +149,7 @@ func (s *simThrottle) run(ctx context.Context, cmd *cobra.Command) error {
 	told()
 	var unknown *compare.NoScenarioError
 	if errors.As(err, &unknown) {
-		return usageError{fmt.Errorf("--only %q: no scenario's name begins with it: there are %s", s.only, strings.Join(unknown.Names, ", "))}
+		return cli.Usage(fmt.Errorf("--only %q: no scenario's name begins with it: there are %s", s.only, strings.Join(unknown.Names, ", ")))
 	}
 	if err != nil {
 		return err
@@ -165,7 +166,7 @@ func (s *simThrottle) run(ctx context.Context, cmd *cobra.Command) error {
 		return err
 	}
 	if result.Interrupted {
-		return exitError{exitInterrupted, errors.New("interrupted: what was finished is printed")}
+		return cli.Exit(cli.ExitInterrupted, errors.New("interrupted: what was finished is printed"))
 	}
 	return nil
 }

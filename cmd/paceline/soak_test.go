@@ -22,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/ratetest/rule"
@@ -343,7 +344,7 @@ func (k *soak) step(after time.Duration) (done bool) {
 	select {
 	case err = <-ended:
 		var dead *exec.ExitError // some are dead letters, and nothing is left
-		if done = err == nil || errors.As(err, &dead) && dead.ExitCode() == exitSomeFailed; done {
+		if done = err == nil || errors.As(err, &dead) && dead.ExitCode() == cli.ExitSomeFailed; done {
 			err = nil
 		}
 	case <-time.After(after):

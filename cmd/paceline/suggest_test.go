@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/paceline-go/paceline/internal/app/cli"
 )
 
 // TestFileThatIsNotThere: the one that is meant is often beside it.
@@ -20,10 +22,10 @@ func TestFileThatIsNotThere(t *testing.T) {
 		code int
 		says string
 	}{
-		{"run --limit 20/s request.jsonl", exitConfig, "open request.jsonl: no such file or directory; did you mean requests.jsonl?\n"},
-		{"run --limit 20/s ./reqeusts.jsonl", exitConfig, "did you mean requests.jsonl?"},
-		{"run --limit 20/s nosuch", exitConfig, "open nosuch: no such file or directory\n"},
-		{"explain save.txt", exitConfig, "did you mean saved.txt?"},
+		{"run --limit 20/s request.jsonl", cli.ExitConfig, "open request.jsonl: no such file or directory; did you mean requests.jsonl?\n"},
+		{"run --limit 20/s ./reqeusts.jsonl", cli.ExitConfig, "did you mean requests.jsonl?"},
+		{"run --limit 20/s nosuch", cli.ExitConfig, "open nosuch: no such file or directory\n"},
+		{"explain save.txt", cli.ExitConfig, "did you mean saved.txt?"},
 	} {
 		if code, _, stderr := paceline("", strings.Fields(c.args)...); code != c.code || !strings.Contains(stderr, c.says) {
 			t.Errorf("paceline %s: exit %d with %q, want %d with %q", c.args, code, stderr, c.code, c.says)
@@ -68,8 +70,8 @@ func TestWrongCommandLinesSayWhatWouldDo(t *testing.T) {
 		{"version -x", "unknown flag: -x in -x; see paceline version --help"},
 	} {
 		var out, errs strings.Builder
-		if code := execute(context.Background(), strings.Fields(c.args), strings.NewReader(""), &out, &errs); code != exitUsage || out.Len() > 0 {
-			t.Errorf("paceline %s: exit %d and %d bytes on standard output, want %d and none", c.args, code, out.Len(), exitUsage)
+		if code := execute(context.Background(), strings.Fields(c.args), strings.NewReader(""), &out, &errs); code != cli.ExitUsage || out.Len() > 0 {
+			t.Errorf("paceline %s: exit %d and %d bytes on standard output, want %d and none", c.args, code, out.Len(), cli.ExitUsage)
 		}
 		if !strings.Contains(errs.String(), c.says) {
 			t.Errorf("paceline %s says %q, not %q", c.args, errs.String(), c.says)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/text/table"
 	"github.com/paceline-go/paceline/internal/text/width"
 	"github.com/paceline-go/paceline/lab/bench"
@@ -225,7 +226,7 @@ func TestTextFits(t *testing.T) {
 	t.Parallel()
 	long := write(t, "long.yaml", strings.Replace(strings.Replace(tenMinutes, "threads: 2", "threads: 25", 1), "name: two groups", "name: "+strings.Repeat("many words ", 12), 1))
 	proxy := filepath.Join(t.TempDir(), "proxy.yaml")
-	if code, _, stderr := command("proxy", "--init", proxy); code != exitOK {
+	if code, _, stderr := command("proxy", "--init", proxy); code != cli.ExitOK {
 		t.Fatal(stderr)
 	}
 	for _, c := range []string{"sim " + long, "proxy check " + proxy, "sim published --seeds 1", "explain --providers", "bench exchange --virtual --seeds 1 --seconds 20 --row lease", "sim throttle --aims --only jump --seeds 1"} {

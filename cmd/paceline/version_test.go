@@ -1,37 +1,11 @@
 package main
 
 import (
-	"runtime/debug"
 	"strings"
 	"testing"
-)
 
-func TestVersionOf(t *testing.T) {
-	info := func(version string, settings ...debug.BuildSetting) *debug.BuildInfo {
-		return &debug.BuildInfo{Main: debug.Module{Version: version}, Settings: settings}
-	}
-	commit := debug.BuildSetting{Key: "vcs.revision", Value: "d2b52a6ec7f0aa11223344556677889900aabbcc"}
-	dirty, clean := debug.BuildSetting{Key: "vcs.modified", Value: "true"}, debug.BuildSetting{Key: "vcs.modified", Value: "false"}
-	for _, c := range []struct {
-		name    string
-		info    *debug.BuildInfo
-		stamped string
-		want    string
-	}{
-		{"a release", info("(devel)", commit, clean), "v0.1.0", "v0.1.0"},
-		{"go install module@version", info("v0.2.0"), "", "v0.2.0"},
-		{"go build where git knows the commit", info("v0.0.0-20261122211900-d2b52a6ec7f0+dirty", commit, dirty), "", "v0.0.0-20261122211900-d2b52a6ec7f0+dirty"},
-		{"go build of old, clean", info("(devel)", commit, clean), "", "devel-d2b52a6ec7f0"},
-		{"go build of old, changed", info("(devel)", commit, dirty), "", "devel-d2b52a6ec7f0+dirty"},
-		{"outside a repository", info("(devel)"), "", "devel"},
-		{"go test", info(""), "", "devel"},
-		{"nothing known", nil, "", "devel"},
-	} {
-		if got := versionOf(c.info, c.stamped); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
-	}
-}
+	"github.com/paceline-go/paceline/internal/app/cli"
+)
 
 // The verb and the flag say the same, and -v is not taken for them.
 func TestVersionAndFlag(t *testing.T) {
@@ -42,10 +16,10 @@ func TestVersionAndFlag(t *testing.T) {
 	}
 	verb, said := say("version")
 	flag, same := say("--version")
-	if verb != exitOK || flag != exitOK || said != same || !strings.HasPrefix(said, "paceline devel go1.") || strings.Count(said, "\n") != 1 {
+	if verb != cli.ExitOK || flag != cli.ExitOK || said != same || !strings.HasPrefix(said, "paceline devel go1.") || strings.Count(said, "\n") != 1 {
 		t.Errorf("version: %d, %q; --version: %d, %q", verb, said, flag, same)
 	}
-	if code, out := say("-v"); code != exitUsage || out != "" {
+	if code, out := say("-v"); code != cli.ExitUsage || out != "" {
 		t.Errorf("-v: %d, %q", code, out)
 	}
 }

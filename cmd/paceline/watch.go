@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/observe/dashboard"
 )
@@ -35,7 +36,7 @@ func (f *watchFlags) listen() (*watching, error) {
 	}
 	host, port, err := net.SplitHostPort(addr)
 	if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
-		return nil, usageError{fmt.Errorf("--page %q, expected HOST:PORT such as 127.0.0.1:7879, or a PORT; port 0 is any free one", f.addr)}
+		return nil, cli.Usage(fmt.Errorf("--page %q, expected HOST:PORT such as 127.0.0.1:7879, or a PORT; port 0 is any free one", f.addr))
 	}
 	if host == "" { // other machines may see the page only if an address of theirs is asked for
 		host = "127.0.0.1"
@@ -46,10 +47,10 @@ func (f *watchFlags) listen() (*watching, error) {
 	}
 	w.listener, err = net.Listen("tcp", net.JoinHostPort(host, port))
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, exitError{exitConfig, fmt.Errorf("--page: port %s of %s is in use, maybe by the page of another run (lsof -i :%s says by whom): choose another, such as --page 0, which is any free one", port, host, port)}
+		return nil, cli.Exit(cli.ExitConfig, fmt.Errorf("--page: port %s of %s is in use, maybe by the page of another run (lsof -i :%s says by whom): choose another, such as --page 0, which is any free one", port, host, port))
 	}
 	if err != nil {
-		return nil, exitError{exitConfig, fmt.Errorf("--page: %w", err)}
+		return nil, cli.Exit(cli.ExitConfig, fmt.Errorf("--page: %w", err))
 	}
 	return w, nil
 }
@@ -72,7 +73,7 @@ func (w *watching) serve(title string, r *run.Run, tell func(string)) error {
 	var err error
 	w.page, err = dashboard.New(dashboard.Config{Sources: r.Sources(), Title: title, Hosts: w.hosts})
 	if err != nil {
-		return usageError{fmt.Errorf("--page: %w", err)}
+		return cli.Usage(fmt.Errorf("--page: %w", err))
 	}
 	var ctx context.Context
 	ctx, w.stop = context.WithCancel(context.Background())

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/testkit/browser"
 )
 
@@ -114,9 +115,9 @@ func TestRunPageRefuses(t *testing.T) {
 		code int
 		text string
 	}{
-		"nonsense": {exitUsage, `--page "nonsense", expected HOST:PORT such as 127.0.0.1:7879, or a PORT`}, "99999": {exitUsage, "expected HOST:PORT"}, "1:2:3": {exitUsage, "expected HOST:PORT"},
-		"localhost:": {exitUsage, "expected HOST:PORT"}, "-1": {exitUsage, "expected HOST:PORT"}, "http://localhost:80": {exitUsage, "expected HOST:PORT"},
-		port: {exitConfig, "is in use"}, ":" + port: {exitConfig, "--page 0"}, "127.0.0.1:" + port: {exitConfig, "lsof -i :" + port}, "192.0.2.1:80": {exitConfig, "--page: "},
+		"nonsense": {cli.ExitUsage, `--page "nonsense", expected HOST:PORT such as 127.0.0.1:7879, or a PORT`}, "99999": {cli.ExitUsage, "expected HOST:PORT"}, "1:2:3": {cli.ExitUsage, "expected HOST:PORT"},
+		"localhost:": {cli.ExitUsage, "expected HOST:PORT"}, "-1": {cli.ExitUsage, "expected HOST:PORT"}, "http://localhost:80": {cli.ExitUsage, "expected HOST:PORT"},
+		port: {cli.ExitConfig, "is in use"}, ":" + port: {cli.ExitConfig, "--page 0"}, "127.0.0.1:" + port: {cli.ExitConfig, "lsof -i :" + port}, "192.0.2.1:80": {cli.ExitConfig, "--page: "},
 	} {
 		code, _, stderr := paceline("", "run", "--limit", "none", "--page="+addr, in)
 		if code != want.code || !strings.Contains(stderr, want.text) {

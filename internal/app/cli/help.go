@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -13,8 +13,8 @@ import (
 
 // A help fits one screen: --help has the flags that are used most, --help-all has all flags and the whole text.
 const (
-	helpLines = 45
-	helpWidth = 100
+	HelpLines = 45
+	HelpWidth = 100
 	// helpColumn is the rightmost column in which the texts of flags may begin.
 	helpColumn = 32
 	// mostListed is the largest number of commands for which --help says what each is for.
@@ -22,34 +22,26 @@ const (
 )
 
 // addHelp gives every command --help and --help-all.
-func addHelp(root *cobra.Command) {
+func (p Program) addHelp(root *cobra.Command) {
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
-		io.WriteString(c.OutOrStdout(), helpText(c, c.Flags().Changed("help-all")))
+		io.WriteString(c.OutOrStdout(), p.Groups.help(c, c.Flags().Changed("help-all")))
 	})
-	root.SetHelpCommand(newHelp())
+	root.SetHelpCommand(p.newHelp())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" {
-			family(c)
+			Family(c)
 		}
 	}
-	each(root, func(c *cobra.Command) {
+	Each(root, func(c *cobra.Command) {
 		c.InitDefaultHelpFlag()
 		c.Flags().Lookup("help").Usage = "help with the flags used most"
 		c.Flags().BoolFunc("help-all", "help with all flags", func(string) error { return c.Flags().Set("help", "true") })
 	})
 }
 
-// each calls f with c and all commands below it.
-func each(c *cobra.Command, f func(*cobra.Command)) {
-	f(c)
-	for _, below := range c.Commands() {
-		each(below, f)
-	}
-}
-
-func newHelp() *cobra.Command {
+func (p Program) newHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND …]",
 		Short: "Help about any command, as COMMAND --help prints it",
@@ -57,8 +49,11 @@ func newHelp() *cobra.Command {
 			of := c.Root()
 			for _, name := range args {
 				at := slices.IndexFunc(of.Commands(), func(b *cobra.Command) bool { return b.Name() == name || b.HasAlias(name) })
-				if at < 0 {
-					return usageError{unknownCommand(of, name)}
+				switch {
+				case at < 0 && !of.HasParent():
+					return Usage(p.unknown(of, name))
+				case at < 0:
+					return Usage(unknownCommand(of, name, ""))
 				}
 				of = of.Commands()[at]
 			}
@@ -68,17 +63,17 @@ func newHelp() *cobra.Command {
 	}
 }
 
-// isHelp tells whether a flag asks for help.
-func isHelp(f *pflag.Flag) bool { return f.Name == "help" || f.Name == "help-all" }
+// IsHelp reports whether a flag asks for help.
+func IsHelp(f *pflag.Flag) bool { return f.Name == "help" || f.Name == "help-all" }
 
-// helpText is the help of a command. Without all, paragraphs of its text are left out from the end until it fits a screen.
-func helpText(c *cobra.Command, all bool) string {
+// help is the help of a command. Without all, paragraphs of its text are left out from the end until it fits a screen.
+func (g Groups) help(c *cobra.Command, all bool) string {
 	text := c.Long
 	if text == "" {
 		text = c.Short
 	}
 	about := paragraphs(text)
-	rest, hidden := helpBody(c, all)
+	rest, hidden := g.body(c, all)
 	shown := len(about)
 	page := func() string {
 		p := strings.Join(about[:shown], "\n\n") + "\n\n" + rest
@@ -87,7 +82,7 @@ func helpText(c *cobra.Command, all bool) string {
 		}
 		return p
 	}
-	for !all && shown > 1 && strings.Count(page(), "\n") > helpLines {
+	for !all && shown > 1 && strings.Count(page(), "\n") > HelpLines {
 		shown--
 	}
 	return page()
@@ -111,8 +106,8 @@ func helpFooter(c *cobra.Command, all bool, hidden int, cut bool) string {
 	return ""
 }
 
-// helpBody is what follows the text: usage, examples, commands and flags. hidden is how many flags it leaves out.
-func helpBody(c *cobra.Command, all bool) (body string, hidden int) {
+// body follows the text: usage, examples, commands and flags. hidden is how many flags it leaves out.
+func (g Groups) body(c *cobra.Command, all bool) (body string, hidden int) {
 	var b strings.Builder
 	usage := c.UseLine()
 	if c.HasAvailableSubCommands() && !strings.Contains(usage, "COMMAND") {
@@ -123,7 +118,7 @@ func helpBody(c *cobra.Command, all bool) (body string, hidden int) {
 		b.WriteString("\nExamples:\n" + c.Example + "\n")
 	}
 	b.WriteString(helpCommands(c, all))
-	groups := flagGroups(c)
+	groups := g.of(c)
 	width := 0
 	for _, g := range groups {
 		for _, f := range g.flags {
@@ -213,11 +208,11 @@ func (f *helpFlag) write(b *strings.Builder, width int, all bool) {
 	if !all {
 		text = f.brief
 		if text == "" {
-			text = inBrief(f.Usage, helpWidth-width-2)
+			text = inBrief(f.Usage, HelpWidth-width-2)
 		}
 	}
 	if d := f.standard(); d != "" && !strings.Contains(text, "(default") {
-		if d = " (default " + d + ")"; all || utf8.RuneCountInString(left+text+d) <= helpWidth {
+		if d = " (default " + d + ")"; all || utf8.RuneCountInString(left+text+d) <= HelpWidth {
 			text += d
 		}
 	}
@@ -283,7 +278,7 @@ func tabular(text string) string {
 	var b strings.Builder
 	for line := range strings.SplitSeq(text, "\n") {
 		column := strings.LastIndex(strings.TrimRight(line, " "), "  ") + 2
-		if utf8.RuneCountInString(line) > helpWidth && column < helpWidth*2/3 {
+		if utf8.RuneCountInString(line) > HelpWidth && column < HelpWidth*2/3 {
 			line = strings.TrimSuffix(hanging(line[:column], line[column:]), "\n")
 		}
 		b.WriteString(line + "\n")
@@ -300,7 +295,7 @@ func hanging(left, text string) string {
 		n := utf8.RuneCountInString(word)
 		switch {
 		case i == 0:
-		case at+1+n > helpWidth:
+		case at+1+n > HelpWidth:
 			b.WriteString(line + "\n")
 			line, at = strings.Repeat(" ", indent), indent
 		default:

@@ -1,12 +1,10 @@
-package main
+package cli
 
 import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,34 +14,28 @@ import (
 	"github.com/paceline-go/paceline/internal/text/suggest"
 )
 
-// meant maps names that other programs use for a flag to our names, where these are too different to be found as a misspelling.
-var meant = map[string]string{
-	"rate": "limit", "rps": "limit", "qps": "limit", "rate-limit": "limit", "throttle": "limit", "r": "limit", "l": "limit",
-	"workers": "concurrency", "parallel": "concurrency", "threads": "concurrency", "jobs": "concurrency", "c": "concurrency", "j": "concurrency",
-	"retries": "attempts", "retry": "attempts", "max-retries": "attempts", "tries": "attempts",
-	"max-time": "timeout", "t": "timeout",
-	"data": "body", "payload": "body", "d": "body", "request": "method", "verb": "method", "X": "method",
-	"file": "out", "save": "out", "output-file": "out", "out-file": "out", "results": "out",
-	"key": "key-env", "keys": "key-env", "api-key": "key-env", "token": "key-env",
-	"cost": "budget", "deadline": "until", "silent": "quiet", "s": "quiet", "debug": "verbose", "plan": "dry-run", "n": "dry-run",
-	"port": "addr", "listen": "addr", "address": "addr", "bind": "addr", "host": "addr", "p": "addr", "rpm": "limit",
+// unknown is the error for a command that the program does not have.
+func (p Program) unknown(root *cobra.Command, name string) error {
+	meant := ""
+	if _, err := os.Stat(name); err == nil && p.Reads != "" {
+		meant = "; did you mean " + root.Name() + " " + p.Reads + " " + name + "?"
+	}
+	return unknownCommand(root, name, meant)
 }
 
-// unknownCommand is the error for a command that c does not have.
-func unknownCommand(c *cobra.Command, name string) error {
+// unknownCommand is the error for a command that c does not have. meant may be a suggestion that holds if c has no
+// command of a similar name.
+func unknownCommand(c *cobra.Command, name, meant string) error {
 	var names []string
 	for _, below := range c.Commands() {
 		if below.IsAvailableCommand() {
 			names = append(names, below.Name())
 		}
 	}
-	meant := suggest.Or(name, names)
-	if _, err := os.Stat(name); meant == "" && err == nil && !c.HasParent() {
-		meant = "; did you mean paceline run " + name + "?"
-	}
+	meant = cmp.Or(suggest.Or(name, names), meant)
 	if meant == "" {
 		var others []string
-		each(c.Root(), func(o *cobra.Command) {
+		Each(c.Root(), func(o *cobra.Command) {
 			if o.Name() == name && o.IsAvailableCommand() {
 				others = append(others, o.CommandPath())
 			}
@@ -55,44 +47,8 @@ func unknownCommand(c *cobra.Command, name string) error {
 	return fmt.Errorf("unknown command %q for %q%s; see %s --help", name, c.CommandPath(), meant, c.CommandPath())
 }
 
-// noSuchFile adds to the error for a missing file the name of a file that may be meant.
-func noSuchFile(name string, err error) error {
-	if info, bad := os.Stat(name); bad == nil && info.IsDir() {
-		return fmt.Errorf("%s is a folder, expected a file", name)
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	folder := filepath.Dir(name)
-	entries, _ := os.ReadDir(folder)
-	var names []string
-	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), ".") {
-			names = append(names, e.Name())
-		}
-	}
-	found := suggest.Names(filepath.Base(name), names)
-	for i := range found {
-		if found[i] = filepath.Join(folder, found[i]); found[i] == name {
-			return err
-		}
-	}
-	if len(found) == 0 {
-		return err
-	}
-	return fmt.Errorf("%w; did you mean %s?", err, strings.Join(found, " or "))
-}
-
-// noArguments refuses arguments of a command that takes none.
-func noArguments(c *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return usageError{fmt.Errorf("%s takes no argument, and there is %q; see %s --help", c.CommandPath(), args[0], c.CommandPath())}
-	}
-	return nil
-}
-
 // flagError adds to the error for a flag what would be right.
-func flagError(c *cobra.Command, err error) error {
+func (p Program) flagError(c *cobra.Command, err error) error {
 	see := "; see " + c.CommandPath() + " --help"
 	if args := c.Flags().Args(); len(args) > 0 && c.HasSubCommands() { // an unknown command comes first: its flags are not the mistake
 		if bad := c.ValidateArgs(args); bad != nil {
@@ -106,19 +62,19 @@ func flagError(c *cobra.Command, err error) error {
 	case errors.As(err, &unknown):
 		name, run := unknown.GetSpecifiedName(), unknown.GetSpecifiedShortnames()
 		if run == "" {
-			return fmt.Errorf("unknown flag: --%s%s%s", name, otherFlag(c, name), see)
+			return fmt.Errorf("unknown flag: --%s%s%s", name, p.otherFlag(c, name), see)
 		}
 		if long, _, _ := strings.Cut(run, "="); len(long) > 1 {
-			for _, n := range []string{long, meant[long]} {
+			for _, n := range []string{long, p.Meant[long]} {
 				if c.Flags().Lookup(n) != nil {
 					return fmt.Errorf("unknown flag: -%s; did you mean --%s, with two dashes?%s", long, n, see)
 				}
 			}
 		}
-		return fmt.Errorf("unknown flag: -%s in -%s%s%s", name, run, otherFlag(c, name), see)
+		return fmt.Errorf("unknown flag: -%s in -%s%s%s", name, run, p.otherFlag(c, name), see)
 	case errors.As(err, &empty):
 		f := empty.GetFlag()
-		return fmt.Errorf("--%s needs a value: %s%s", f.Name, inBrief(f.Usage, helpWidth), see)
+		return fmt.Errorf("--%s needs a value: %s%s", f.Name, inBrief(f.Usage, HelpWidth), see)
 	case errors.As(err, &invalid):
 		return fmt.Errorf("--%s%w%s", invalid.GetFlag().Name, badValue(invalid), see)
 	}
@@ -126,7 +82,7 @@ func flagError(c *cobra.Command, err error) error {
 }
 
 // otherFlag names a flag that may be meant by one that c does not have: a flag of c, or one of another verb.
-func otherFlag(c *cobra.Command, name string) string {
+func (p Program) otherFlag(c *cobra.Command, name string) string {
 	own, said := []string{}, ""
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		if !f.Hidden {
@@ -136,7 +92,7 @@ func otherFlag(c *cobra.Command, name string) string {
 	if found := suggest.Names(name, own); len(name) > 1 && len(found) > 0 {
 		said = "; did you mean --" + strings.Join(found, " or --") + "?"
 	}
-	if f := c.Flags().Lookup(meant[name]); f != nil {
+	if f := c.Flags().Lookup(p.Meant[name]); f != nil {
 		said = "; did you mean --" + f.Name + "?"
 	}
 	dashes := "--"
@@ -144,12 +100,12 @@ func otherFlag(c *cobra.Command, name string) string {
 		dashes = "-"
 	}
 	var others []string
-	each(c.Root(), func(o *cobra.Command) {
+	Each(c.Root(), func(o *cobra.Command) {
 		f := o.Flags().Lookup(name)
 		if len(name) == 1 {
 			f = o.Flags().ShorthandLookup(name)
 		}
-		if f != nil && !f.Hidden && o.IsAvailableCommand() && o.GroupID != groupProviders {
+		if f != nil && !f.Hidden && o.IsAvailableCommand() && (p.Alike == "" || o.GroupID != p.Alike) {
 			others = append(others, strings.TrimPrefix(o.CommandPath(), c.Root().Name()+" "))
 		}
 	})

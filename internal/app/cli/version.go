@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -8,36 +8,36 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// stamped is the version of a release, which the release program writes in with -ldflags "-X main.stamped=v1.2.3".
+// stamped is the version of a release, which tools/release writes in by -ldflags "-X …/internal/app/cli.stamped=v1.2.3".
 var stamped string
 
 func newVersion() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of this binary",
-		Args:  noArguments,
+		Args:  NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), versionLine())
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), versionLine(cmd.Root().Name()))
 			return err
 		},
 	}
 }
 
-// addVersionFlag lets root answer --version with the line that the verb version prints. The flag is defined here because cobra's own would
-// take -v as its short form.
+// addVersionFlag lets root answer --version with the line that the verb version prints. The flag is defined here because
+// cobra's own would take -v as its short form.
 func addVersionFlag(root *cobra.Command) {
-	root.Version = versionLine()
+	root.Version = versionLine(root.Name())
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.Flags().Bool("version", false, "print the version of this binary")
 }
 
-func versionLine() string {
+func versionLine(program string) string {
 	info, _ := debug.ReadBuildInfo()
-	return fmt.Sprintf("paceline %s %s %s/%s", versionOf(info, stamped), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return fmt.Sprintf("%s %s %s %s/%s", program, versionOf(info, stamped), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// versionOf is the version of a program: the stamp of a release; without it what go install was told or go build found in git (a tag, or
-// the time and the commit); else the commit alone. info may be nil.
+// versionOf is the version of a program: the stamp of a release; without it the version that go install was given or go
+// build found in git (a tag, or the time and the commit); else the commit alone. info may be nil.
 func versionOf(info *debug.BuildInfo, stamped string) string {
 	if stamped != "" {
 		return stamped

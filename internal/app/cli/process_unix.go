@@ -1,0 +1,20 @@
+//go:build unix
+
+package cli
+
+import (
+	"syscall"
+	"time"
+)
+
+// CPUSeconds returns the processor time that this process has used, user and system.
+func CPUSeconds() float64 {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
+}
+
+// OwnGroup puts a child into a process group of its own, since a terminal sends Ctrl-C to all processes of our group.
+func OwnGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

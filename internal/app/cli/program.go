@@ -1,0 +1,146 @@
+// Package cli is what the command lines of paceline and paceline-lab share: exit codes, flags from the environment, help
+// that fits a screen, errors that say what would be right, completions, the version, progress, and --init.
+//
+// A binary makes a Program of its verbs and calls Execute.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/paceline-go/paceline/internal/app/screen"
+	"github.com/paceline-go/paceline/internal/text/sanitize"
+)
+
+// Program is a binary. All of it is made anew for each command line.
+type Program struct {
+	// Root has the name and the texts of the program.
+	Root *cobra.Command
+	// Verbs are all commands below Root but version, help and completion.
+	Verbs []*cobra.Command
+	// Groups is how help groups the flags of a command.
+	Groups Groups
+	// Values has the values that flags take, for a shell to complete. The first key is the path of a command without
+	// the name of the program, the second is the name of a flag.
+	Values map[string]map[string][]string
+	// Meant maps names that other programs use for a flag to ours, where these are too different to be found as a
+	// misspelling.
+	Meant map[string]string
+	// Reads is the verb that somebody may mean who types a file where a verb is expected.
+	Reads string
+	// Alike is a group of commands that are many and have the same flags. No error names them as those that know a flag.
+	Alike string
+}
+
+// Command returns the root command, which prints to stdout. The command for completions needs stdout when it is made.
+func (p Program) Command(stdout io.Writer) *cobra.Command {
+	root := Family(p.Root, append(p.Verbs, newVersion())...)
+	root.SilenceUsage, root.SilenceErrors = true, true
+	root.Args = func(c *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return p.unknown(c, args[0])
+		}
+		return nil
+	}
+	addVersionFlag(root)
+	root.SetOut(stdout)
+	root.SetFlagErrorFunc(p.flagError)
+	p.addHelp(root)
+	p.addCompletions(root)
+	return root
+}
+
+// manual writes manual pages instead of running a command line. It is nil but in a program that is built with the tag
+// manual.
+var manual func(p Program, args []string) (code int, is bool)
+
+// Execute runs a command line and returns its exit code.
+func (p Program) Execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	if manual != nil {
+		if code, is := manual(p, args); is {
+			return code
+		}
+	}
+	root := p.Command(stdout)
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetErr(stderr)
+	began := false // an error from before a verb began is a wrong command line
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		if err := fromEnvironment(cmd.Flags()); err != nil {
+			return err
+		}
+		began = true
+		return nil
+	}
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return ExitOK
+	}
+	if msg := err.Error(); msg != "" {
+		screen.New(stderr, screen.Config{}).Ours(root.Name() + ": " + sanitize.Lines(msg))
+	}
+	if !began {
+		return ExitUsage
+	}
+	return Code(err)
+}
+
+// fromEnvironment sets flags that are missing on the command line from environment variables, such as --key-env from
+// PACELINE_KEY_ENV.
+func fromEnvironment(flags *pflag.FlagSet) (err error) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Changed || IsHelp(f) || f.Name == "version" || err != nil {
+			return
+		}
+		name := "PACELINE_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		if v, ok := os.LookupEnv(name); ok && v != "" {
+			if bad := flags.Set(f.Name, v); bad != nil {
+				err = fmt.Errorf("%s: %w", name, bad)
+				if invalid := new(pflag.InvalidValueError); errors.As(bad, &invalid) {
+					err = fmt.Errorf("%s%w", name, badValue(invalid))
+				}
+			}
+		}
+	})
+	return err
+}
+
+// Family makes c a verb that only has verbs below it. An unknown verb below it is an error; cobra alone would print the
+// help instead.
+func Family(c *cobra.Command, verbs ...*cobra.Command) *cobra.Command {
+	c.Use += " COMMAND"
+	c.DisableFlagsInUseLine = true
+	c.Args = func(c *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return unknownCommand(c, args[0], "")
+		}
+		return nil
+	}
+	c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	c.AddCommand(verbs...)
+	return c
+}
+
+// Each calls f with c and all commands below it.
+func Each(c *cobra.Command, f func(*cobra.Command)) {
+	f(c)
+	for _, below := range c.Commands() {
+		Each(below, f)
+	}
+}
+
+// NoArguments refuses arguments of a command that takes none.
+func NoArguments(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return Usage(fmt.Errorf("%s takes no argument, and there is %q; see %s --help", c.CommandPath(), args[0], c.CommandPath()))
+	}
+	return nil
+}

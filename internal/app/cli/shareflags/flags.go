@@ -1,0 +1,101 @@
+// Package shareflags has the flags of limits that are shared: by a store with processes of one's own, or with strangers.
+// It is no part of package cli because stores need the drivers of databases.
+package shareflags
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/paceline-go/paceline/fairshare"
+	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/app/sharestore"
+	"github.com/paceline-go/paceline/share"
+)
+
+// Flags are the flags of limits that processes of one's own share by a store.
+type Flags struct {
+	Address, Name, Fallback string
+	Weight, Least           float64
+}
+
+// Forms are the forms of an address of a store.
+const Forms = "sqlite:FILE, postgres://… or redis://…"
+
+// Kinds are the words of flags for how a server counts.
+var Kinds = map[string]fairshare.Kind{
+	"auto": fairshare.UnknownKind, "bucket": fairshare.TokenBucket, "fixed": fairshare.FixedWindow, "rolling": fairshare.RollingWindow,
+}
+
+// Add adds the flags that name the limits. also goes on with the text of --share.
+func (f *Flags) Add(p *pflag.FlagSet, also string) {
+	p.StringVar(&f.Address, "share", "", "a store by which all processes that give it keep to the limits together: "+
+		"sqlite:FILE on one machine, postgres://USER@HOST/NAME or redis://HOST"+also)
+	p.StringVar(&f.Name, "share-name", "", "what the limits are called in the store: the same for all who share them, "+
+		"another for another server (default \""+sharestore.DefaultName+"\")")
+	p.StringVar(&f.Fallback, "share-fallback", "wait", "while the store is away: wait, or split, 1/n of the limit as n "+
+		"processes had it last, which is not exact where only some of them are cut off")
+}
+
+// AddPart adds the flags for the part of the limits that the process has.
+func (f *Flags) AddPart(p *pflag.FlagSet) {
+	p.Float64Var(&f.Weight, "share-weight", 1, "this process' part where there is not enough for all: of weights 1 and 3 "+
+		"the second has three quarters")
+	p.Float64Var(&f.Least, "share-least", 0, "the part of the whole that it has at least then, whatever weights and "+
+		"numbers others have: 0.2 of 500/m are 100 a minute")
+}
+
+// IsStore reports whether an address is meant to be one of a store.
+func IsStore(address string) bool { return strings.Contains(address, ":") }
+
+// Check checks the flags by themselves: the store is named if the rest is.
+func (f *Flags) Check(cmd *cobra.Command) error {
+	if f.Address == "" {
+		for _, name := range []string{"share-name", "share-fallback", "share-weight", "share-least"} {
+			if flag := cmd.Flag(name); flag != nil && flag.Changed {
+				return fmt.Errorf("--%s without --share, expected %s", name, Forms)
+			}
+		}
+		return nil
+	}
+	if _, err := share.ParseFallback(f.Fallback); err != nil {
+		return fmt.Errorf("--share-fallback %w", err)
+	}
+	if err := share.CheckWeight(cmp.Or(f.Weight, 1)); err != nil || f.Weight == 0 && cmd.Flag("share-weight") != nil {
+		return fmt.Errorf("--share-weight %w", share.CheckWeight(f.Weight))
+	}
+	if err := share.CheckLeast(f.Least); err != nil {
+		return fmt.Errorf("--share-least %w", err)
+	}
+	if strings.ContainsFunc(f.Name, func(r rune) bool { return r < ' ' }) || len(f.Name) > 100 {
+		return fmt.Errorf("--share-name %q, expected up to 100 characters", f.Name)
+	}
+	return nil
+}
+
+// Open opens the store and returns the limits in it. They are nil if no store is named. If there is an error, nothing
+// was sent.
+func (f *Flags) Open(ctx context.Context, log *slog.Logger) (l *sharestore.Limits, err error) {
+	if f.Address == "" {
+		return nil, nil
+	}
+	fallback, _ := share.ParseFallback(f.Fallback) // Check has checked it
+	s, err := OpenStore(ctx, f.Address)
+	if err != nil {
+		return nil, cli.Exit(cli.ExitConfig, fmt.Errorf("--share %w", err))
+	}
+	l = sharestore.New(sharestore.Config{
+		Store: s, Address: Redacted(f.Address), Closer: s, Name: f.Name,
+		Fallback: fallback, Weight: f.Weight, Least: f.Least, Logger: log,
+	})
+	if err := l.Check(ctx, l.Name(sharestore.Place{}), nil); err != nil {
+		return nil, cli.Exit(cli.ExitConfig, errors.Join(fmt.Errorf("--share: %w", err), s.Close()))
+	}
+	return l, nil
+}
