@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -53,88 +52,6 @@ func readChart(t *testing.T, file string) drawn {
 		}
 	}
 	return all
-}
-
-// most is the largest value of a panel, but for what is there to compare with.
-func (d drawn) most(panel string, but ...string) (most float64) {
-	for name, values := range d[panel] {
-		if !slices.Contains(but, name) {
-			most = max(most, slices.Max(values))
-		}
-	}
-	return most
-}
-
-// said is the number behind these words in a text.
-func said(t *testing.T, text, words string) float64 {
-	t.Helper()
-	m := regexp.MustCompile(regexp.QuoteMeta(words) + ` *([0-9.]+)`).FindStringSubmatch(text)
-	if m == nil {
-		t.Fatalf("%q is not said in\n%s", words, text)
-	}
-	v, _ := strconv.ParseFloat(m[1], 64)
-	return v
-}
-
-// captions are what stands below a chart's panels, by title.
-func captions(t *testing.T, file string) map[string]string {
-	t.Helper()
-	page, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := map[string]string{}
-	for section := range strings.SplitSeq(string(page), "<section") {
-		title := regexp.MustCompile(`<h2[^>]*>(.*?)</h2>`).FindStringSubmatch(section)
-		if title == nil {
-			continue
-		}
-		for _, m := range regexp.MustCompile(`<p>([^<]*)</p>\s*</div>\s*<details>`).FindAllStringSubmatch(section, -1) {
-			all[title[1]] = m[1]
-		}
-	}
-	return all
-}
-
-// The text and the chart of one run say the same: once it was 340 s beside 480 s, as one had what was slept and the other what the
-// strategy had in mind.
-func TestChartSaysWhatTheTextDoes(t *testing.T) {
-	unraced(t)
-	dir := t.TempDir()
-	t.Setenv("PACELINE_RUNS", filepath.Join(dir, "runs"))
-	scenario, page := filepath.Join(dir, "s.yaml"), filepath.Join(dir, "s.html")
-	for _, law := range []string{"exponential-backoff", "aimd", "demo-limit", "fair"} {
-		for _, threads := range []int{2, 10} { // of many there is a band, and the longest is in its caption
-			text := fmt.Sprintf("version: 1\nduration: 30m\nserver: {quota: 4500/h}\ngroups:\n  - {strategy: %s, threads: %d}\n", law, threads)
-			if err := os.WriteFile(scenario, []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			code, stdout, stderr := command("sim", scenario, "--chart", page)
-			if code != exitOK {
-				t.Fatalf("exit %d: %s", code, stderr)
-			}
-			_, slept, _ := strings.Cut(stdout, "sleep           ")
-			slept, _, _ = strings.Cut(slept, "; optimum")
-			if got := captions(t, page)["Sleep per client"]; !strings.EqualFold(got, slept+".") {
-				t.Errorf("%s, %d threads: the chart says %q, the text %q", law, threads, got, slept)
-			}
-			if threads > 2 {
-				continue
-			}
-			chart := readChart(t, page)
-			if got, want := chart.most("Sleep per client", "optimum"), said(t, slept, "at most"); math.Abs(got-want) > 0.051 {
-				t.Errorf("%s: the chart's longest sleep is %v s, the text's %v s", law, got, want)
-			}
-			served := 0.0
-			for _, of := range chart["Successes per client"] {
-				served += of[len(of)-1]
-			}
-			_, line, _ := strings.Cut(stdout, "requests ")
-			if want := said(t, line, ": "); math.Abs(served-want) > 0.01 {
-				t.Errorf("%s: %v are served in the chart, %v in the text", law, served, want)
-			}
-		}
-	}
 }
 
 // A run's summary, what chart prints and what it draws have the same requests, refusals and ceiling.
@@ -200,39 +117,5 @@ func TestChartSaysWhatTheRunDid(t *testing.T) {
 	}
 	if c := rates["ceiling"]; len(c) == 0 || c[len(c)-1] != last.Ceiling || last.Ceiling == 0 || last.Ceiling > 500 {
 		t.Errorf("the ceiling is drawn at %v, the last line has %v", c, last.Ceiling)
-	}
-}
-
-// The bars of a comparison are the figures of its table.
-func TestBarsSayWhatTheTableDoes(t *testing.T) {
-	unraced(t)
-	dir := t.TempDir()
-	t.Setenv("PACELINE_RUNS", filepath.Join(dir, "runs"))
-	page := filepath.Join(dir, "c.html")
-	code, stdout, stderr := command("sim", "throttle", "--only", "cold-10", "--strategies", "fair,aimd,demo-limit", "--seeds", "3", "--chart", page)
-	if code != exitOK {
-		t.Fatalf("exit %d: %s", code, stderr)
-	}
-	html, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	i := strings.Index(stdout, "  strategy ")
-	lines := strings.Split(stdout[i:], "\n")
-	for _, line := range lines[1:4] {
-		cells := strings.Fields(line)
-		median, worst, _ := strings.Cut(cells[2], "/")
-		row := regexp.MustCompile(`(?s)cold-10: longest sleep.*?` + cells[0] + `</th>(.*?)</tr>`).FindSubmatch(html)
-		if row == nil {
-			t.Fatalf("no bar of %s", cells[0])
-		}
-		var values []string
-		for _, v := range regexp.MustCompile(`>\s*([0-9.]+)`).FindAllSubmatch(row[1], -1) {
-			f, _ := strconv.ParseFloat(string(v[1]), 64)
-			values = append(values, strconv.FormatFloat(f, 'f', 0, 64))
-		}
-		if !slices.Contains(values, median) || !slices.Contains(values, worst) {
-			t.Errorf("%s: the bar is %v (%s), the table says %s/%s", cells[0], values, row[1], median, worst)
-		}
 	}
 }

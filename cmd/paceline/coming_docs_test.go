@@ -16,6 +16,7 @@ import (
 	"github.com/itchyny/gojq"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/testkit/pages"
 	"github.com/paceline-go/paceline/ratetest/llm"
 )
 
@@ -28,12 +29,12 @@ func TestComingFromRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, b := range readPage(comingFrom, string(text)).blocks {
-		if b.language != "sh" || b.word != "" {
+	for _, b := range pages.Read(comingFrom, string(text)).Blocks {
+		if b.Language != "sh" || b.Word != "" {
 			continue
 		}
 		n++
-		t.Run(fmt.Sprintf("line %d", b.line), func(t *testing.T) {
+		t.Run(fmt.Sprintf("line %d", b.Line), func(t *testing.T) {
 			served := 0
 			things := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "{}") }))
 			defer things.Close()
@@ -46,7 +47,7 @@ func TestComingFromRuns(t *testing.T) {
 			t.Setenv("OPENAI_API_KEY", "sk-test")
 			t.Chdir(t.TempDir())
 			body := `{"model":"gpt-4o","max_tokens":50,"messages":[{"role":"user","content":"Why?"}]}`
-			prompts := strings.Contains(b.text, "OPENAI")
+			prompts := strings.Contains(b.Text, "OPENAI")
 			for name, line := range map[string]string{
 				"requests.jsonl": fmt.Sprintf(`{"id":"1","url":%q}`, things.URL),
 				"prompts.jsonl":  `{"custom_id":"1","method":"POST","url":"/v1/chat/completions","body":` + body + `}`,
@@ -58,7 +59,7 @@ func TestComingFromRuns(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			for command := range strings.Lines(b.text) {
+			for command := range strings.Lines(b.Text) {
 				args := strings.Fields(command)
 				if args[0] == "jq" {
 					filter(t, command)

@@ -21,10 +21,6 @@ var flagValues = map[string]map[string][]string{
 	"proxy": {
 		"log": {"text", "json", "off"}, "log-level": {"debug", "info", "warn", "error"}, "limit": {"20/s", "100/min", "4500/h", "none"},
 	},
-	"bench exchange":  {"output": tables},
-	"bench llm":       {"output": tables, "arrivals": {"start", "uniform", "burst", "mixed"}},
-	"sim":             {"strategy": strategyNames(), "kind": slices.Sorted(maps.Keys(shareflags.Kinds))},
-	"sim throttle":    {"strategies": strategyNames()},
 	"serve exchange":  {"output": tables},
 	"serve openai":    {"output": tables, "count": countings},
 	"serve anthropic": {"output": tables, "count": countings},

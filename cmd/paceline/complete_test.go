@@ -35,8 +35,7 @@ func TestCompletions(t *testing.T) {
 		{"run --count re", "reserved", "readme.md"},
 		{"run --log-level d", "debug", "readme.md"},
 		{"run -o j", "json", "csv"},
-		{"bench exchange -o c", "csv", "readme.md"},
-		{"sim --strategy fa", "fair", "readme.md"},
+		{"serve exchange -o c", "csv", "readme.md"},
 		{"serve github --preset github:s", "github:search", "readme.md"},
 		{"completion ba", "bash", "zsh"},
 	} {

@@ -4,30 +4,18 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/testkit/pages"
 	"github.com/paceline-go/paceline/internal/testkit/race"
 )
 
 // asProgram is the environment variable that makes the test binary the command itself, for tests that kill it.
 const asProgram = "PACELINE_TEST_AS_PROGRAM"
 
-// shellEnv is the environment of a shell in which paceline is this test binary. That is a link and no script: what is written while other
-// tests start programs may be open in one of them, and cannot be run then ("text file busy").
-func shellEnv(t *testing.T) []string {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	bin := t.TempDir()
-	if err := os.Symlink(self, filepath.Join(bin, "paceline")); err != nil {
-		t.Fatal(err)
-	}
-	return append(os.Environ(), asProgram+"=1", "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
-}
+// shellEnv is the environment of a shell in which paceline is this test binary.
+func shellEnv(t *testing.T) []string { return pages.Env(t, "paceline", asProgram, nil) }
 
 // patient is how long a test waits for what must come at last: longer than anything takes on a machine that is slow and shared.
 const patient = 5 * time.Minute

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/paceline-go/paceline/internal/testkit/need"
+	"github.com/paceline-go/paceline/internal/testkit/pages"
 )
 
 var (
@@ -25,7 +26,7 @@ func TestPagesNames(t *testing.T) {
 	t.Parallel()
 	names := exported(t)
 	checked := 0
-	for _, file := range pageFiles(t) {
+	for _, file := range pages.Files(t, top) {
 		if base := filepath.Base(file); base == "CHANGELOG.md" || base == "STYLE.md" { // they also name what is no more, or is not to be
 			continue
 		}

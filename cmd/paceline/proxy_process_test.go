@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
@@ -172,7 +173,7 @@ func (s *earshot) String() string {
 // newPassing is a proxy that does not run yet.
 func newPassing(t *testing.T, secrets []string, args ...string) *passing {
 	t.Helper()
-	p := &passing{t: t, at: reserved(t), admin: reserved(t)}
+	p := &passing{t: t, at: need.Address(t), admin: need.Address(t)}
 	p.args = append([]string{"proxy", "--listen", p.at, "--admin", p.admin}, args...)
 	p.said.secrets = secrets
 	t.Cleanup(func() {

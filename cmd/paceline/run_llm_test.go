@@ -20,6 +20,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/paceline-go/paceline/internal/app/cli/clitest"
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/ratetest/latency"
 	"github.com/paceline-go/paceline/ratetest/llm"
@@ -246,7 +247,7 @@ func TestRunDryRun(t *testing.T) {
 	code, stdout, stderr := paceline("", args...)
 	// What the clock says goes.
 	text := regexp.MustCompile(`last answer: .*|(?m)^read .*`).ReplaceAllString(stdout, "")
-	fits(t, stdout)
+	clitest.Fits(t, stdout)
 	want := `requests              701 to send
   gpt-4o              700, 8,400 tokens in, at most 87,500 out, at most $0.89
   o1                  1, 8 tokens in, at most 500 out, at most $0.0050

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/testkit/need"
 )
 
 // when has what is written to it, and does something once it has a word.
@@ -37,7 +38,7 @@ func (w *when) Write(b []byte) (int, error) {
 // A server that comes up after it was found to be away: nothing is lost, and it is said once.
 func TestRunWaitsForItsServer(t *testing.T) {
 	t.Parallel()
-	at := reserved(t)
+	at := need.Address(t)
 	srv := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}
 	defer srv.Close()
 	in, out := write(t, "in.jsonl", numbered(200, "http://"+at+"/")), filepath.Join(t.TempDir(), "out.jsonl")
@@ -63,7 +64,7 @@ func TestRunWaitsForItsServer(t *testing.T) {
 // Nothing arrives for --max-outage: exit 5, and the same command again resumes.
 func TestRunGivesUpAnOutage(t *testing.T) {
 	t.Parallel()
-	at := reserved(t)
+	at := need.Address(t)
 	in, out := write(t, "in.jsonl", numbered(50, "http://"+at+"/")), filepath.Join(t.TempDir(), "out.jsonl")
 	for _, most := range []string{"0s", "700ms"} {
 		code, _, stderr := paceline("", "run", "--limit", "none", "--max-outage", most, "--out", out, in)

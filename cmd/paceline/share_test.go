@@ -21,8 +21,9 @@ import (
 
 	root "github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/app/cli/clitest"
 	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
-	"github.com/paceline-go/paceline/internal/core/node"
+	"github.com/paceline-go/paceline/internal/app/cli/shareflags/storetest"
 	"github.com/paceline-go/paceline/internal/text/table"
 	"github.com/paceline-go/paceline/internal/text/width"
 	"github.com/paceline-go/paceline/limit"
@@ -30,27 +31,6 @@ import (
 	"github.com/paceline-go/paceline/ratetest/rule"
 	"github.com/paceline-go/paceline/share"
 )
-
-// ripe makes a store as it is a while after somebody was there first: a new one is quiet for 7 s and a window.
-func ripe(t *testing.T, address, name string, own func() limit.Keeper) {
-	t.Helper()
-	s, err := shareflags.OpenStore(t.Context(), address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	err = s.Turn(t.Context(), name, func(r share.Reading) ([]byte, error) {
-		past := own().Span() + 10*time.Second
-		r.Clock -= int64(past)
-		r.Wall -= int64(past)
-		n := node.New(node.Config{New: own, ID: "first"})
-		n.Begin(0)
-		return n.Read(0, 0, r)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 func perSecondKeeper(n int64) func() limit.Keeper {
 	return func() limit.Keeper { return limit.MustRolling(n, time.Second) }
@@ -184,7 +164,7 @@ func process(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
 // Three processes of run, each from a folder of its own, keep to a limit together.
 func TestSharedRun(t *testing.T) {
 	address := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
-	ripe(t, address, "api", perSecondKeeper(20))
+	storetest.Ripe(t, address, "api", perSecondKeeper(20))
 	s := serveStrictly(t, 20, time.Second)
 	muster(t, "run", s, address, 20, 3, 15).finish()
 	if served, refused := s.count(); served != 45 || refused > 0 {
@@ -197,9 +177,9 @@ func TestShareRefusals(t *testing.T) {
 	s := serveStrictly(t, 20, time.Second)
 	file, dir := urlFile(t, s.URL, 1), t.TempDir()
 	db := "sqlite:" + filepath.Join(dir, "limits.db")
-	ripe(t, db, "api", perSecondKeeper(30))
-	ripe(t, db, "newer", perSecondKeeper(20))
-	put(t, db, "newer", nextVersion)
+	storetest.Ripe(t, db, "api", perSecondKeeper(30))
+	storetest.Ripe(t, db, "newer", perSecondKeeper(20))
+	storetest.Put(t, db, "newer", nextVersion)
 	if err := os.WriteFile(filepath.Join(dir, "text"), bytes.Repeat([]byte("this is no database\n"), 1000), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -322,7 +302,7 @@ func askAll(s *strictly, addrs []string, clients, enough int) int {
 // Three proxies keep to a limit together, and so does what comes after them: a restart within a window gets no refusal.
 func TestSharedProxy(t *testing.T) {
 	address := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
-	ripe(t, address, "api", perSecondKeeper(20))
+	storetest.Ripe(t, address, "api", perSecondKeeper(20))
 	s := serveStrictly(t, 20, time.Second)
 	all, addrs := sharingProxies(t, s, address, 20, 3)
 	if failed := askAll(s, addrs, 5, 30); failed > 0 {
@@ -350,7 +330,7 @@ func TestShareVerbs(t *testing.T) {
 	longName := strings.Repeat("https://api.example.com/", 8) + "model a"
 	shortened := "…" + longName[len(longName)-longestName+1:]
 	db := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
-	ripe(t, db, "api", perSecondKeeper(20))
+	storetest.Ripe(t, db, "api", perSecondKeeper(20))
 	s, err := shareflags.OpenStore(t.Context(), db)
 	if err != nil {
 		t.Fatal(err)
@@ -367,8 +347,8 @@ func TestShareVerbs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ripe(t, db, "newer", perSecondKeeper(20))
-	put(t, db, "newer", nextVersion)
+	storetest.Ripe(t, db, "newer", perSecondKeeper(20))
+	storetest.Put(t, db, "newer", nextVersion)
 	for _, name := range []string{"broken", longName} {
 		if err := s.Turn(t.Context(), name, func(share.Reading) ([]byte, error) { return []byte("no blob"), nil }); err != nil {
 			t.Fatal(err)
@@ -376,7 +356,7 @@ func TestShareVerbs(t *testing.T) {
 	}
 	// Each limit has its row, whatever it is called, and the name that is shown there is one to be looked up by.
 	listed := func() (rows []map[string]string) {
-		return readTable(t, sharePrints(t, "ls", db), "name")
+		return clitest.ReadTable(t, sharePrints(t, "ls", db), "name")
 	}
 	rows := listed()
 	if len(rows) != 4 || rows[0]["name"] != "api" || !strings.HasPrefix(rows[0]["limit"], "Rolling: 20 requests per 1s") || rows[0]["nodes"] != "1" || !strings.HasSuffix(rows[0]["last turn"], " ago") ||

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/ratetest/rule"
@@ -67,29 +68,12 @@ func newShaky(t *testing.T, seed uint64) *shaky {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &shaky{at: reserved(t), rng: rand.New(rand.NewPCG(seed, 1)), rule: r, began: time.Now(), served: map[string]int{}, story: map[string]string{}, did: map[string]int{}, unwelcome: map[string]bool{}}
+	s := &shaky{at: need.Address(t), rng: rand.New(rand.NewPCG(seed, 1)), rule: r, began: time.Now(), served: map[string]int{}, story: map[string]string{}, did: map[string]int{}, unwelcome: map[string]bool{}}
 	s.abroad = httptest.NewServer(http.HandlerFunc(s.foreign))
 	t.Cleanup(s.abroad.Close)
 	s.up(t)
 	t.Cleanup(s.down)
 	return s
-}
-
-// reserved returns an address at which nobody listens, and which no system gives to who asks for any: while the server is away nobody
-// takes it.
-func reserved(t *testing.T) string {
-	t.Helper()
-	var last error
-	for range 100 {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.N(12_000)))
-		if err == nil {
-			defer l.Close()
-			return l.Addr().String()
-		}
-		last = err
-	}
-	t.Fatal(last)
-	return ""
 }
 
 // up has the server be there. Somebody who asks for this very address may have it for a moment: then the server is away for longer.

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/cli/clitest"
 	"github.com/paceline-go/paceline/internal/app/run"
-	"github.com/paceline-go/paceline/lab/baselines"
 	"github.com/paceline-go/paceline/ratetest"
 	"github.com/paceline-go/paceline/ratetest/llm"
 	"github.com/paceline-go/paceline/ratetest/service"
@@ -72,7 +72,7 @@ func TestProvidersTable(t *testing.T) {
 		return slices.Index(order, a.Kind) - slices.Index(order, b.Kind)
 	})
 	text, _, _ = strings.Cut(text, "\nAll that is known of one")
-	rows := readTable(t, text, "provider")
+	rows := clitest.ReadTable(t, text, "provider")
 	if len(rows) != len(all) {
 		t.Fatalf("%d rows of %d providers", len(rows), len(all))
 	}
@@ -135,7 +135,7 @@ func TestPlanSaysWhatTheJSONDoes(t *testing.T) {
 	args := []string{"run", "--preset", "openai:tier1", "--tpm", "2000", "--max-output", "500", "--base-url", "https://api.openai.com/v1", "--dry-run", in}
 	_, text, _ := paceline("", args...)
 	_, object, _ := paceline("", append(args, "-o", "json")...)
-	fits(t, text)
+	clitest.Fits(t, text)
 	p, rows := jsonOf[run.Plan](t, object), readPlan(text)
 	same := func(label string, want ...float64) {
 		t.Helper()
@@ -189,65 +189,6 @@ func TestPlanSaysWhatTheJSONDoes(t *testing.T) {
 	}
 }
 
-// Claims and tables of the published systems are printed as the JSON has them.
-func TestPublishedSaysWhatTheJSONDoes(t *testing.T) {
-	unraced(t)
-	_, text, _ := command("sim", "published", "--seeds", "2")
-	_, object, _ := command("sim", "published", "--seeds", "2", "-o", "json")
-	fits(t, text)
-	page := jsonOf[baselines.Page](t, object)
-	words := func(s string) string { return strings.Join(strings.Fields(s), " ") }
-	verdicts := map[baselines.Verdict]int{}
-	for _, d := range page.Documents {
-		_, rest, found := strings.Cut(text, strings.ToUpper(d.Name)+"\n===")
-		if !found {
-			t.Fatalf("no %s", d.Name)
-		}
-		blocks := strings.Split(rest, "\n\n")[1:]
-		for i, c := range d.Claims {
-			verdicts[c.Verdict]++
-			got, label := map[string]string{}, ""
-			for line := range strings.SplitSeq(strings.TrimSpace(blocks[i]), "\n") {
-				if name := strings.TrimSpace(line[:min(9, len(line))]); name != "" {
-					label = name
-				}
-				got[label] += " " + line[min(9, len(line)):]
-			}
-			for name, want := range map[string]string{"claim": c.Claim, "set-up": c.Setup, "rerun": c.Rerun, "verdict": strings.ToUpper(string(c.Verdict)) + ". " + c.Why} {
-				if words(got[name]) != words(want) {
-					t.Errorf("%s, %d, %s: %q, in the JSON %q", d.Name, i, name, got[name], want)
-				}
-			}
-		}
-		for i, table := range d.Tables {
-			block := blocks[len(d.Claims)+i]
-			if !strings.HasPrefix(words(block), words(table.Title)) {
-				t.Errorf("%s: %q is not the table %q", d.Name, block, table.Title)
-			}
-			for n, h := range table.Heading {
-				if !strings.Contains(words(block), fmt.Sprintf("(%d) %s", n+1, words(h))) {
-					t.Errorf("%s: no heading %q in\n%s", d.Name, h, block)
-				}
-			}
-			at := strings.LastIndex(block, "\n  (1) ")
-			rows := readTable(t, "  "+strings.TrimLeft(block[at:], "\n "), "(1)")
-			if len(rows) != len(table.Rows) {
-				t.Fatalf("%s: %d rows, %d in the JSON", table.Title, len(rows), len(table.Rows))
-			}
-			for k, row := range table.Rows {
-				for n, cell := range row {
-					if got := rows[k][fmt.Sprintf("(%d)", n+1)]; words(got) != words(cell) {
-						t.Errorf("%s, row %d: %q, in the JSON %q", table.Title, k, got, cell)
-					}
-				}
-			}
-		}
-	}
-	if want := fmt.Sprintf("%d confirmed, %d in part, %d refuted; 2 seeds\n", verdicts[baselines.Confirmed], verdicts[baselines.InPart], verdicts[baselines.Refuted]); !strings.HasSuffix(text, want) {
-		t.Errorf("the end is not %q", want)
-	}
-}
-
 // The report of each kind of server has under its headings what its JSON has after the same requests.
 func TestReportsSayWhatTheJSONDoes(t *testing.T) {
 	objects := func(v any) []any {
@@ -269,10 +210,10 @@ func TestReportsSayWhatTheJSONDoes(t *testing.T) {
 			return serveVerb(t, asked(4, "x"), []int{200, 200, 403, 403}, append([]string{"github", "--limit", "2/h", "--limit", "concurrent=5"}, args...)...)
 		}
 		text, r := try(), jsonOf[service.Report](t, try("-o", "json"))
-		fits(t, text)
+		clitest.Fits(t, text)
 		rows := readRight(t, text, "limit")
-		compareTable(t, rows, objects(r.Limits), []heading{{name: "limit", field: "policy"}, {name: "of", field: "who"}, {name: "accepted", field: "accepted"}, {name: "refused", field: "refused"},
-			{name: "most", field: "limit"}, {name: "worst window", field: "worst_window"}, {name: "in %", field: "worst_window_percent"}})
+		clitest.CompareTable(t, rows, objects(r.Limits), []clitest.Heading{{Name: "limit", Field: "policy"}, {Name: "of", Field: "who"}, {Name: "accepted", Field: "accepted"}, {Name: "refused", Field: "refused"},
+			{Name: "most", Field: "limit"}, {Name: "worst window", Field: "worst_window"}, {Name: "in %", Field: "worst_window_percent"}})
 		if rows[0]["per"] != "1h" || rows[1]["per"] != "at once" {
 			t.Errorf("%v", rows)
 		}
@@ -286,8 +227,8 @@ func TestReportsSayWhatTheJSONDoes(t *testing.T) {
 		flags := []string{"--keys", "alice,bob", "--limit", "2", "--window", "1m", "--ban-after", "1"}
 		text, r := serve(t, queries, codes, flags...), jsonOf[exchangeReport](t, serve(t, queries, codes, append(flags, "-o", "json")...))
 		rows := readRight(t, text, "key")
-		compareTable(t, rows, objects(r.Keys), []heading{{name: "key", field: "key"}, {name: "accepted", field: "accepted"}, {name: "bad nonce", field: "bad_nonce"}, {name: "limited", field: "limited"},
-			{name: "after ban", field: "after_ban"}, {name: "worst window", field: "worst_window"}, {name: "as sent", field: "worst_window_sent"}})
+		clitest.CompareTable(t, rows, objects(r.Keys), []clitest.Heading{{Name: "key", Field: "key"}, {Name: "accepted", Field: "accepted"}, {Name: "bad nonce", Field: "bad_nonce"}, {Name: "limited", Field: "limited"},
+			{Name: "after ban", Field: "after_ban"}, {Name: "worst window", Field: "worst_window"}, {Name: "as sent", Field: "worst_window_sent"}})
 		for i, k := range r.Keys {
 			if (rows[i]["banned"] == "yes") != k.Banned || !strings.HasSuffix(rows[i]["worst window"], fmt.Sprint(" of ", r.Limit)) {
 				t.Errorf("%v, in the JSON %+v, of %d", rows[i], k, r.Limit)
@@ -304,7 +245,7 @@ func TestReportsSayWhatTheJSONDoes(t *testing.T) {
 			return out
 		}
 		text, r := try(), jsonOf[llm.Report](t, try("-o", "json"))
-		fits(t, text)
+		clitest.Fits(t, text)
 		var want []any
 		for _, a := range r.Accounts {
 			for i := range a.Limits {
@@ -313,9 +254,9 @@ func TestReportsSayWhatTheJSONDoes(t *testing.T) {
 				want = append(want, row)
 			}
 		}
-		compareTable(t, readRight(t, text, "key"), want, []heading{{name: "key", field: "key"}, {name: "model", field: "model"}, {name: "accepted", field: "accepted"}, {name: "limited", field: "limited"},
-			{name: "of", field: "name"}, {name: "limit", field: "limit"}, {name: "worst window", field: "worst_window"}, {name: "in %", field: "worst_window_percent"},
-			{name: "as sent", field: "worst_window_sent"}, {name: "sent %", field: "worst_window_sent_percent"}})
+		clitest.CompareTable(t, readRight(t, text, "key"), want, []clitest.Heading{{Name: "key", Field: "key"}, {Name: "model", Field: "model"}, {Name: "accepted", Field: "accepted"}, {Name: "limited", Field: "limited"},
+			{Name: "of", Field: "name"}, {Name: "limit", Field: "limit"}, {Name: "worst window", Field: "worst_window"}, {Name: "in %", Field: "worst_window_percent"},
+			{Name: "as sent", Field: "worst_window_sent"}, {Name: "sent %", Field: "worst_window_sent_percent"}})
 		if below := fmt.Sprintf("%d accepted and %d limited in ", r.Verdicts["accepted"], r.Verdicts["limited"]); !strings.Contains(text, "\n"+below) || !strings.HasSuffix(text, fmt.Sprintf("; %d retries of SDKs, %d dropped at the end\n", r.Retries, r.Dropped)) {
 			t.Errorf("%q is not in\n%s", below, text)
 		}

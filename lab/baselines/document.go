@@ -1,5 +1,5 @@
 // Package baselines has what five published systems claim of themselves, each claim with our rerun of it in its own set-up, what
-// came of it and why. They are named by what they are. `paceline sim published` prints it, and docs/published.md is the same.
+// came of it and why. They are named by what they are. `paceline-lab sim published` prints it, and docs/published.md is the same.
 //
 //	document.go         the page, its documents and their claims
 //	exchange_claims.go  limiters, queues and nonces of an exchange client
@@ -20,7 +20,7 @@ import (
 	"github.com/paceline-go/paceline/lab/sim/fleet"
 )
 
-// Page is what `paceline sim published -o json` prints. Fields are only ever added to.
+// Page is what `paceline-lab sim published -o json` prints. Fields are only ever added to.
 type Page struct {
 	Seeds     int        `json:"seeds"`
 	Documents []Document `json:"documents"`

@@ -87,7 +87,7 @@ func (p *Page) Markdown() string {
 	fmt.Fprintf(&b, `# What the published systems claim, and what we measured
 
 Five documents describe how a client should keep to a rate limit. Each claim of theirs is here with its figure, our rerun in its own set-up,
-what that makes of it, and why. Written by a test (`+"`go test ./cmd/paceline -run PublishedPage -update`"+`) from what `+"`paceline sim published --seeds %d`"+` runs, in
+what that makes of it, and why. Written by a test (`+"`go test ./lab/cmd/paceline-lab -run PublishedPage -update`"+`) from what `+"`paceline-lab sim published --seeds %d`"+` runs, in
 virtual time and in seconds, and checked by another. Where a claim has no figure, that is said. %s.
 
 `, p.Seeds, p.summary())

@@ -37,7 +37,7 @@ func TestPage(t *testing.T) {
 	for i := range max(len(want), len(got)) {
 		a, b := at(want, i), at(got, i)
 		if a != b {
-			t.Fatalf("docs/published.md is not what the reruns say; go test ./cmd/paceline -run PublishedPage -update writes it:\n- %s\n+ %s", a, b)
+			t.Fatalf("docs/published.md is not what the reruns say; go test ./lab/cmd/paceline-lab -run PublishedPage -update writes it:\n- %s\n+ %s", a, b)
 		}
 		if cells := strings.Count(strings.ReplaceAll(b, `\|`, ""), "|"); strings.Contains(b, "**") && cells != 6 {
 			t.Errorf("%d bars in %.100s", cells, b)

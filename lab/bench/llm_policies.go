@@ -16,7 +16,7 @@ import (
 	"github.com/paceline-go/paceline/ratetest/latency"
 )
 
-// LLM is what `paceline bench llm -o json` prints. Fields are only ever added to.
+// LLM is what `paceline-lab bench llm -o json` prints. Fields are only ever added to.
 type LLM struct {
 	Policies []LLMRow   `json:"policies"`
 	Claims   []LLMClaim `json:"claims"`

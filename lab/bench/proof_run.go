@@ -13,7 +13,7 @@ import (
 	"github.com/paceline-go/paceline/lab/sim"
 )
 
-// Proof is what `paceline bench proof -o json` prints. Fields are only ever added to.
+// Proof is what `paceline-lab proof -o json` prints. Fields are only ever added to.
 type Proof struct {
 	Servers     []ProofRow    `json:"servers"`
 	Adversaries []ProofAttack `json:"adversaries"`

@@ -9,7 +9,7 @@ import (
 	"github.com/paceline-go/paceline/lab/sim"
 )
 
-// Report is what `paceline bench exchange -o json` prints. Fields are only ever added to.
+// Report is what `paceline-lab bench exchange -o json` prints. Fields are only ever added to.
 type Report struct {
 	Policies []Result `json:"policies"`
 	Seeds    int      `json:"seeds"`    // 1 in a live run

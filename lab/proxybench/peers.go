@@ -51,7 +51,7 @@ func peers() []peer {
 			return daemon.Config{Program: b.Paceline, Args: args}, true, nil
 		}},
 		{plain, "", func(b *Config, t task, up *url.URL) (daemon.Config, bool, error) {
-			return daemon.Config{Program: b.Paceline, Args: append(b.Peer, "ADDRESS", up.String())}, t == pass, nil
+			return daemon.Config{Program: b.Self, Args: append(b.Peer, "ADDRESS", up.String())}, t == pass, nil
 		}},
 		{limitReq, "limit_req with delay", func(_ *Config, t task, up *url.URL) (daemon.Config, bool, error) {
 			return nginx(up, map[task]string{hold: "rate=1r/m burst=20000", strict: fmt.Sprintf("rate=%dr/s burst=10000", Limit)}[t])
@@ -66,7 +66,7 @@ func peers() []peer {
 
 // bareServer is a server that holds connections and answers no request. The memory of the proxies is compared with its memory.
 func bareServer(b *Config) daemon.Config {
-	return daemon.Config{Program: b.Paceline, Args: append(b.Peer, "ADDRESS")}
+	return daemon.Config{Program: b.Self, Args: append(b.Peer, "ADDRESS")}
 }
 
 func find(name string) (string, error) {

@@ -14,10 +14,12 @@ import (
 
 // Config says what is measured, and how often.
 type Config struct {
-	// Paceline is the path of our program. Peer returns the arguments with which it runs Serve at an address: as a ReverseProxy in front of
-	// a URL or, without a URL, as a server that holds requests.
+	// Paceline is the path of the program paceline.
 	Paceline string
-	Peer     []string
+	// Self is the path of a program that runs Serve, and Peer has its arguments before the address: as a ReverseProxy in front of a
+	// URL or, without a URL, as a server that holds requests.
+	Self string
+	Peer []string
 
 	Only     []string      // the names of the proxies that are measured; if none, all
 	Rounds   int           // how many rounds there are; figures are their medians

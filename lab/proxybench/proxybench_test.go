@@ -16,13 +16,16 @@ import (
 // that nothing of ours is refused.
 func TestRun(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it builds the program")
+		t.Skip("it builds the programs")
 	}
-	program := filepath.Join(t.TempDir(), "paceline")
-	if out, err := exec.Command("go", "build", "-o", program, "../../cmd/paceline").CombinedOutput(); err != nil {
+	dir := t.TempDir()
+	if out, err := exec.Command("go", "build", "-o", dir, "../../cmd/paceline", "../cmd/paceline-lab").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	r, err := Run(t.Context(), Config{Paceline: program, Peer: []string{"bench", "proxy", "peer"}, Only: []string{ours, plain}, Rounds: 1, Requests: 20, Waiting: 50, Strict: 2500 * time.Millisecond})
+	r, err := Run(t.Context(), Config{
+		Paceline: filepath.Join(dir, "paceline"), Self: filepath.Join(dir, "paceline-lab"), Peer: []string{"bench", "proxy", "peer"},
+		Only: []string{ours, plain}, Rounds: 1, Requests: 20, Waiting: 50, Strict: 2500 * time.Millisecond,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

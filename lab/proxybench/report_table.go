@@ -9,7 +9,7 @@ import (
 	"github.com/paceline-go/paceline/internal/text/table"
 )
 
-// Report is what `paceline bench proxy -o json` prints. Fields are only ever added to. A figure that is null was not measured.
+// Report is what `paceline-lab bench proxy -o json` prints. Fields are only ever added to. A figure that is null was not measured.
 type Report struct {
 	Rows        []Row   `json:"rows"`
 	Rounds      int     `json:"rounds"`

@@ -9,7 +9,7 @@ import (
 )
 
 // Whoever knows the server's state and picks every arrival finds no request that it refuses, and drives every kind to where it
-// has no room left. `paceline bench proof` does the same for longer.
+// has no room left. `paceline-lab proof` does the same for longer.
 func TestAdversary(t *testing.T) {
 	seeds, requests := uint64(12), 1500
 	if testing.Short() {

@@ -11,7 +11,7 @@ import (
 var hard = map[string]bool{"0, or 3 s one time in fifty": true, "uniform 0–50 ms, 1 % of the answers lost": true, "two routes, 1 and 120 ms": true}
 
 // Every kind of limit at its default settings, against a server that enforces it, over every hostile path: never refused,
-// and close to all that the server gives. `paceline bench proof` runs the same for longer.
+// and close to all that the server gives. `paceline-lab proof` runs the same for longer.
 func TestHostile(t *testing.T) {
 	for _, kind := range sim.ProofKinds() {
 		t.Run(kind.Name, func(t *testing.T) {

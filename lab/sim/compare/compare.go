@@ -1,5 +1,5 @@
 // Package compare compares strategies by which strangers share a quota: it runs each of them in each of a list of scenarios, once per
-// seed, on all cores. It does what `paceline sim throttle` does, for a strategy of your own; see the example.
+// seed, on all cores. It does what `paceline-lab sim throttle` does, for a strategy of your own; see the example.
 //
 // compare.go runs them; compare_table.go has the results and writes them.
 package compare
@@ -22,7 +22,7 @@ import (
 // Config says what to run. Only Strategies or Against must be set.
 type Config struct {
 	// Strategies are compared, and after them those that Against names. Those names are of the published strategies and of this module's:
-	// see `paceline sim throttle --help`.
+	// see `paceline-lab sim throttle --help`.
 	Strategies []fairshare.Strategy
 	Against    []string
 	// Ours is the name of the strategy that the others are compared with. If empty, the first.

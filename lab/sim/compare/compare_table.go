@@ -14,7 +14,7 @@ import (
 	"github.com/paceline-go/paceline/lab/sim/fleet"
 )
 
-// Table is the result, and what `paceline sim throttle -o json` prints. Fields are only ever added.
+// Table is the result, and what `paceline-lab sim throttle -o json` prints. Fields are only ever added.
 type Table struct {
 	Ours string `json:"ours"` // the name of our strategy, which is compared with the others
 	// Strategies has a row for each scenario and strategy; the rows of a scenario stand together.

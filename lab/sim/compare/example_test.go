@@ -38,7 +38,7 @@ func (h *halverThread) Answer(_ mono.Time, a fairshare.Answer) {
 func (h *halverThread) Sleep() time.Duration { return h.sleep }
 
 // A strategy of one's own in the comparison, beside the best that was published: ten clients that start at once at an empty bucket.
-// Without Only it runs in all scenarios, which are those of paceline sim throttle.
+// Without Only it runs in all scenarios, which are those of paceline-lab sim throttle.
 func Example() {
 	own := fairshare.Strategy{Name: "halver", New: func(p fairshare.Params) (fairshare.Process, error) {
 		return &halver{sleep: p.Start}, p.Check("halver")

@@ -16,7 +16,7 @@ var (
 // refuse what the schema accepts: the schema checks only the form of rates and laws of latency, and does not compare fields with each
 // other.
 func Schema() []byte {
-	return yamlfile.Schema("A scenario of paceline sim", yamlfile.Object(scenarioFields, scenarioMust...))
+	return yamlfile.Schema("A scenario of paceline-lab sim", yamlfile.Object(scenarioFields, scenarioMust...))
 }
 
 // aLaw is the form of a law of latency.

@@ -26,9 +26,13 @@ func Printed(t *testing.T, p cli.Program, args ...string) string {
 	return out.String()
 }
 
-// eachVerb calls f with each command and the words that call it.
+// eachVerb calls f with each command that has flags of its own, and the words that call it.
 func eachVerb(p cli.Program, f func(c *cobra.Command, words []string)) {
-	cli.Each(p.Command(new(strings.Builder)), func(c *cobra.Command) { f(c, strings.Fields(c.CommandPath())[1:]) })
+	cli.Each(p.Command(new(strings.Builder)), func(c *cobra.Command) {
+		if !c.DisableFlagParsing { // of a verb that moved
+			f(c, strings.Fields(c.CommandPath())[1:])
+		}
+	})
 }
 
 // Help checks the help of all commands. It fits a screen; all flags are in it, in groups where they are many; its

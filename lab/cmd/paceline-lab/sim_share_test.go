@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
-	"github.com/paceline-go/paceline/internal/core/node"
+	"github.com/paceline-go/paceline/internal/app/cli/shareflags/storetest"
 	"github.com/paceline-go/paceline/lab/loadgen"
 	"github.com/paceline-go/paceline/limit"
 )
@@ -17,7 +17,7 @@ import (
 func TestLiveShare(t *testing.T) {
 	t.Parallel()
 	address := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
-	ripe(t, address, "sim", func() limit.Keeper {
+	storetest.Ripe(t, address, "sim", func() limit.Keeper {
 		l, err := limit.NewBucket(limit.BucketConfig{Limit: 20, Window: time.Second, Burst: 20})
 		if err != nil {
 			t.Fatal(err)
@@ -43,23 +43,10 @@ func TestLiveShare(t *testing.T) {
 			t.Errorf("process %d sent nothing: %v", process, r.RequestCount)
 		}
 	}
-	seen := bookOf(t, address, "sim")
+	seen := storetest.Book(t, address, "sim")
 	if !strings.HasPrefix(seen.Configuration, "Bucket: 20 requests per 1s") {
 		t.Errorf("the store has %q", seen.Configuration)
 	}
-}
-
-// bookOf is what a store has under a name.
-func bookOf(t *testing.T, address, name string) (b *node.Book) {
-	t.Helper()
-	put(t, address, name, func(was []byte) []byte {
-		var err error
-		if b, err = node.Decode(was); err != nil {
-			t.Fatal(err)
-		}
-		return was
-	})
-	return b
 }
 
 // What does not go with a store, and a store that is not there, is said before anything is started.

@@ -17,21 +17,21 @@ import (
 // TestSimInit: what --init writes runs as it is, also with each line that is commented out, and the schema knows it.
 func TestSimInit(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if code, stdout, stderr := paceline("", "sim", "--init", "shared.yaml"); code != cli.ExitOK || stdout != "" || !strings.Contains(stderr, "next: paceline sim shared.yaml --chart chart.html") {
+	if code, stdout, stderr := command("sim", "--init", "shared.yaml"); code != cli.ExitOK || stdout != "" || !strings.Contains(stderr, "next: paceline-lab sim shared.yaml --chart chart.html") {
 		t.Fatalf("exit %d with %q and %q", code, stdout, stderr)
 	}
 	text, err := os.ReadFile("shared.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code, stdout, _ := paceline("", "sim", "--init"); code != cli.ExitOK || stdout != string(text) {
+	if code, stdout, _ := command("sim", "--init"); code != cli.ExitOK || stdout != string(text) {
 		t.Errorf("--init without a file: exit %d, %d bytes", code, len(stdout))
 	}
-	if code, stdout, stderr := paceline("", "sim", "shared.yaml", "--chart", "chart.html"); code != cli.ExitOK || !strings.Contains(stdout, "12 clients") {
+	if code, stdout, stderr := command("sim", "shared.yaml", "--chart", "chart.html"); code != cli.ExitOK || !strings.Contains(stdout, "12 clients") {
 		t.Errorf("it does not run: exit %d\n%s%s", code, stdout, stderr)
 	}
 
-	code, schema, stderr := paceline("", "sim", "--schema")
+	code, schema, stderr := command("sim", "--schema")
 	if code != cli.ExitOK || schema != string(scenario.Schema()) {
 		t.Fatalf("--schema: exit %d %s", code, stderr)
 	}
@@ -92,12 +92,12 @@ func TestSimInitRefuses(t *testing.T) {
 		{"--init gone/mine.yaml", cli.ExitConfig, "gone/mine.yaml: there is no folder gone"},
 		{"--init a b", cli.ExitUsage, "--init writes one file, and there are 2"},
 		{"--init --schema", cli.ExitUsage, "--init and --schema"},
-		{"--schema x.json", cli.ExitUsage, "paceline sim --schema > x.json"},
-		{"", cli.ExitUsage, "want one scenario file; paceline sim --init shared.yaml writes one"},
-		{"throtle", cli.ExitUsage, "throtle is neither a file nor a command; did you mean paceline sim throttle?"},
+		{"--schema x.json", cli.ExitUsage, "paceline-lab sim --schema > x.json"},
+		{"", cli.ExitUsage, "want one scenario file; paceline-lab sim --init shared.yaml writes one"},
+		{"throtle", cli.ExitUsage, "throtle is neither a file nor a command; did you mean paceline-lab sim throttle?"},
 		{"mine.yml", cli.ExitUsage, "mine.yml: no such file or directory; did you mean mine.yaml?"},
 	} {
-		if code, stdout, stderr := paceline("", append([]string{"sim"}, strings.Fields(c.args)...)...); code != c.code || !strings.Contains(stderr, c.says) || stdout != "" {
+		if code, stdout, stderr := command(append([]string{"sim"}, strings.Fields(c.args)...)...); code != c.code || !strings.Contains(stderr, c.says) || stdout != "" {
 			t.Errorf("sim %s: exit %d with %q, want %d with %q", c.args, code, stderr, c.code, c.says)
 		}
 	}

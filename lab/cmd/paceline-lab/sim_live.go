@@ -29,9 +29,10 @@ import (
 	"github.com/paceline-go/paceline/lab/loadgen"
 	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/ratetest"
+	"github.com/paceline-go/paceline/ratetest/latency"
 )
 
-// simLive runs paceline sim --live.
+// simLive runs paceline-lab sim --live.
 type simLive struct {
 	on                 bool
 	scale              float64
@@ -186,7 +187,7 @@ func (l *simLive) fleet(following string, seed uint64) (*loadgen.Fleet, error) {
 		params.Kind = fairshare.TokenBucket
 	}
 	params.Rate, params.Burst, params.Window = float64(l.limit)/l.window.Seconds(), float64(l.limit), l.window
-	link, err := openLaw(l.latency)
+	link, err := latency.ParseOpen(l.latency, openFile)
 	if err != nil {
 		return nil, fmt.Errorf("--latency: %w", err)
 	}
@@ -206,7 +207,7 @@ func (l *simLive) fleet(following string, seed uint64) (*loadgen.Fleet, error) {
 func newSimClient() *cobra.Command {
 	return &cobra.Command{
 		Use:    "client",
-		Short:  "A process of clients of paceline sim --live: configured by JSON on stdin, a line of JSON per request on stdout",
+		Short:  "A process of clients of paceline-lab sim --live: configured by JSON on stdin, a line of JSON per request on stdout",
 		Hidden: true,
 		Args:   cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {

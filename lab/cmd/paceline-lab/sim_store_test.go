@@ -14,7 +14,7 @@ import (
 
 // The report of replicas that share by a simulated store says what the store had to do, and what parts come to where only some are cut off.
 func TestSimStore(t *testing.T) {
-	file := filepath.Join("..", "..", "lab", "sim", "scenario", "testdata", "replicas.yaml")
+	file := filepath.Join("..", "..", "sim", "scenario", "testdata", "replicas.yaml")
 	code, out, errs := simulate(t.Context(), "", file)
 	for _, want := range []string{
 		"replicas and a store: 320 clients", "statements per request", "replicas: share, 8 × 40",

@@ -27,8 +27,8 @@ func newSimPublished() *cobra.Command {
 		Use:   "published",
 		Short: "Rerun what published systems claim, and say what comes of it",
 		Long:  simPublishedLong,
-		Example: `  paceline sim published
-  paceline sim published --seeds 100 -o json`,
+		Example: `  paceline-lab sim published
+  paceline-lab sim published --seeds 100 -o json`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "text" && output != "json" {

@@ -20,7 +20,7 @@ func TestPublishedPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile("../../docs/published.md", []byte(p.Markdown()), 0o644); err != nil {
+	if err := os.WriteFile("../../../docs/published.md", []byte(p.Markdown()), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

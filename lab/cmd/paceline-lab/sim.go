@@ -77,10 +77,10 @@ func newSim() *cobra.Command {
 		Use:   "sim SCENARIO.yaml | --live",
 		Short: "Simulate clients that share a quota",
 		Long:  simLong,
-		Example: `  paceline sim --init shared.yaml
-  paceline sim shared.yaml
-  paceline sim shared.yaml --strategy exponential-backoff --seed 3 -o json
-  paceline sim --live --url http://127.0.0.1:9999/ --strategy fair,exponential-backoff`,
+		Example: `  paceline-lab sim --init shared.yaml
+  paceline-lab sim shared.yaml
+  paceline-lab sim shared.yaml --strategy exponential-backoff --seed 3 -o json
+  paceline-lab sim --live --url http://127.0.0.1:9999/ --strategy fair,exponential-backoff`,
 		Args: s.arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if s.instead.Wanted() {
@@ -115,15 +115,15 @@ func (s *simRun) arguments(c *cobra.Command, args []string) error {
 	case s.instead.Wanted():
 		return s.instead.Check(args)
 	case s.live.on && len(args) > 0:
-		return fmt.Errorf("--live takes no scenario, got %q; see paceline sim --help", args[0])
+		return fmt.Errorf("--live takes no scenario, got %q; see paceline-lab sim --help", args[0])
 	case s.live.on:
 		return nil
 	case c.Flag("share").Changed || c.Flag("share-name").Changed || c.Flag("share-fallback").Changed:
 		return errors.New("--share is a store of --live: a scenario's is simulated, by groups with strategy: share and by store: (see --init), or --strategy share for all groups")
 	case len(args) == 0:
-		return errors.New("want one scenario file; paceline sim --init shared.yaml writes one to begin with; see paceline sim --help")
+		return errors.New("want one scenario file; paceline-lab sim --init shared.yaml writes one to begin with; see paceline-lab sim --help")
 	case len(args) > 1:
-		return fmt.Errorf("want one scenario file, got %d arguments; see paceline sim --help", len(args))
+		return fmt.Errorf("want one scenario file, got %d arguments; see paceline-lab sim --help", len(args))
 	}
 	if _, err := os.Stat(args[0]); err != nil && args[0] != "-" {
 		var verbs []string
@@ -269,10 +269,13 @@ func strategyOf(name string) (fairshare.Strategy, error) {
 
 func load(file string, stdin io.Reader) (fleet.Scenario, error) {
 	if file == "-" {
-		return scenario.Read("stdin", stdin, func(name string) (io.ReadCloser, error) { return os.Open(name) })
+		return scenario.Read("stdin", stdin, openFile)
 	}
 	return scenario.Load(file)
 }
+
+// openFile opens a file that a scenario or a law of latencies names.
+func openFile(name string) (io.ReadCloser, error) { return os.Open(name) }
 
 // writeFleet writes a report for people, with the lists that the published simulations have.
 func writeFleet(w io.Writer, r *fleet.Report) error {

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -26,22 +30,26 @@ It needs Linux. It ends with exit code 1 if the server refused a request of pace
 func newBenchProxy() *cobra.Command {
 	var output string
 	config := proxybench.Config{Peer: []string{"bench", "proxy", "peer"}}
+	paceline := ""
 	c := &cobra.Command{
 		Use:   "proxy",
 		Short: "paceline proxy beside ReverseProxy, nginx and HAProxy: latency, CPU, memory, refusals",
 		Long:  benchProxyLong,
-		Example: `  paceline bench proxy
-  paceline bench proxy --rounds 1 --requests 500 -o json`,
+		Example: `  paceline-lab bench proxy
+  paceline-lab bench proxy --rounds 1 --requests 500 -o json`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if output != "text" && output != "json" {
 				return cli.BadOutput(output, "text or json")
 			}
-			if config.Paceline, err = os.Executable(); err != nil {
-				return err
-			}
 			if err := config.Check(); err != nil {
 				return cli.Exit(cli.ExitUsage, err)
+			}
+			if config.Self, err = os.Executable(); err != nil {
+				return err
+			}
+			if config.Paceline, err = findPaceline(paceline, config.Self); err != nil {
+				return cli.Exit(cli.ExitConfig, err)
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
@@ -69,6 +77,7 @@ func newBenchProxy() *cobra.Command {
 		},
 	}
 	f := c.Flags()
+	f.StringVar(&paceline, "paceline", "", "the program paceline that is measured; if not given, the one beside this program, or else of PATH")
 	f.StringSliceVar(&config.Only, "only", nil, "measure some alone: paceline, ReverseProxy, nginx, 'nginx nodelay', HAProxy")
 	f.IntVar(&config.Rounds, "rounds", 5, "how often each is measured; figures are medians")
 	f.IntVar(&config.Requests, "requests", 3000, "requests one after the other in a round, and ten times as many at once")
@@ -79,11 +88,29 @@ func newBenchProxy() *cobra.Command {
 	return c
 }
 
+// findPaceline returns the path of the program paceline: the file that is named, or the one beside self, or that of PATH.
+func findPaceline(named, self string) (string, error) {
+	if named != "" {
+		if info, err := os.Stat(named); err != nil || info.IsDir() {
+			return "", fmt.Errorf("--paceline: %w", cmp.Or(err, fmt.Errorf("%s is a folder, expected a program", named)))
+		}
+		return filepath.Abs(named)
+	}
+	beside := filepath.Join(filepath.Dir(self), "paceline"+filepath.Ext(self))
+	if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() {
+		return beside, nil
+	}
+	if path, err := exec.LookPath("paceline"); err == nil {
+		return filepath.Abs(path)
+	}
+	return "", errors.New("no program paceline is beside this one or in PATH; in a clone: go build ./cmd/paceline, and then --paceline ./paceline")
+}
+
 // newBenchPeer is the verb that bench proxy runs as a process to compare with.
 func newBenchPeer() *cobra.Command {
 	return &cobra.Command{
 		Use:    "peer ADDRESS [URL]",
-		Short:  "A process of paceline bench proxy: a ReverseProxy before URL, or a server that holds requests",
+		Short:  "A process of paceline-lab bench proxy: a ReverseProxy before URL, or a server that holds requests",
 		Hidden: true,
 		Args:   cobra.RangeArgs(1, 2),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -23,7 +24,7 @@ import (
 // takes real time; a table shows the figures of those between it and the table before, and pictures are what they draw.
 func TestFairPage(t *testing.T) {
 	unraced(t)
-	t.Chdir("../..") // where the page's commands are run
+	t.Chdir("../../..") // where the page's commands are run
 	t.Setenv("PACELINE_RUNS", t.TempDir())
 	t.Setenv(asProgram, "1") // clients of --live are processes of this binary
 	const file = "docs/fair.md"
@@ -57,7 +58,7 @@ func (p *fairPage) keep(file, text, got string) {
 	switch {
 	case got == text:
 	case !*update:
-		p.Errorf("%s is not what its commands say; go test ./cmd/paceline -run FairPage -update writes it:\n%s", file, firstChange(text, got))
+		p.Errorf("%s is not what its commands say; go test ./lab/cmd/paceline-lab -run FairPage -update writes it:\n%s", file, firstChange(text, got))
 	default:
 		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 			p.Fatal(err)
@@ -225,15 +226,20 @@ var figureNames = []string{"refused %", "CV of shares %", "longest sleep s", "un
 	"furthest group off its share %", "CV of processes when steady %", "refused when steady %",
 	"CV of shares in a window %", "unused of a window %", "refused per client and window", "CV of shares when steady %", "share of ours", "refused of ours %"}
 
-var atWork = regexp.MustCompile(`^paceline `)
+var atWork = regexp.MustCompile(`^paceline(-lab)? `)
 
 // command runs a line of a block.
 func (p *fairPage) command(line string) {
 	line, _, _ = strings.Cut(line, " #")
-	if !atWork.MatchString(line) || strings.HasSuffix(strings.TrimSpace(line), "&") { // what is started for the others is started here
+	m := atWork.FindStringSubmatch(line)
+	if m == nil || strings.HasSuffix(strings.TrimSpace(line), "&") { // a server that is started for the others is started here
 		return
 	}
-	args := strings.Fields(atWork.ReplaceAllString(line, ""))
+	args := strings.Fields(line)[1:]
+	if m[1] == "" {
+		p.program(args)
+		return
+	}
 	has := func(name string) int { return slices.Index(args, name) }
 	run := p.brief
 	if has("throttle") == 1 {
@@ -243,6 +249,20 @@ func (p *fairPage) command(line string) {
 		p.picture(args, i, run)
 	} else {
 		run(args)
+	}
+}
+
+// program runs the program paceline, quickly.
+func (p *fairPage) program(args []string) {
+	switch args[0] {
+	case "run":
+		p.put(args, "requests.jsonl", `{"id":"1","url":"http://127.0.0.1:9/"}`+"\n")
+		args = append(args, "--dry-run")
+	case "chart":
+		args = append(args, "--chart", filepath.Join(p.TempDir(), "chart.svg"))
+	}
+	if out, err := exec.CommandContext(p.Context(), paceline(p.T), args...).CombinedOutput(); err != nil {
+		p.Errorf("paceline %v: %v: %s", args, err, out)
 	}
 }
 
@@ -335,20 +355,18 @@ func spread(s compare.Spread) string {
 	return number(s.Median) + " / " + number(s.Worst)
 }
 
-// brief runs what has no figures on the page, quickly.
+// replace puts another word in the place of one of args.
+func replace(args []string, name, with string) {
+	if i := slices.Index(args, name); i >= 0 {
+		args[i] = with
+	}
+}
+
+// put writes a file that a command names.
+func (p *fairPage) put(args []string, name, text string) { replace(args, name, write(p.T, name, text)) }
+
+// brief runs a command that has no figures on the page, quickly.
 func (p *fairPage) brief(args []string) {
-	replace := func(name, with string) {
-		if i := slices.Index(args, name); i >= 0 {
-			args[i] = with
-		}
-	}
-	put := func(name, text string) {
-		file := filepath.Join(p.TempDir(), name)
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			p.Fatal(err)
-		}
-		replace(name, file)
-	}
 	switch {
 	case slices.Contains(args, "--live"):
 		server, err := ratetest.NewGCRA(ratetest.GCRAConfig{Scale: 100})
@@ -357,19 +375,14 @@ func (p *fairPage) brief(args []string) {
 		}
 		host := httptest.NewServer(server)
 		defer host.Close()
-		replace("http://127.0.0.1:9999/", host.URL)
+		replace(args, "http://127.0.0.1:9999/", host.URL)
 		args = append(args, "--scale", "100", "--duration", "1m", "--level", "100", "--quiet")
-	case args[0] == "run":
-		put("requests.jsonl", `{"id":"1","url":"http://127.0.0.1:9/"}`+"\n")
-		args = append(args, "--dry-run")
-	case args[0] == "chart":
-		args = append(args, "--chart", filepath.Join(p.TempDir(), "chart.svg"))
 	case slices.Contains(args, "lab/sim/scenario/testdata/company.yaml"):
 		p.company(args)
 		return
 	case args[0] == "sim":
-		put("fleet.yaml", p.yaml)
-		replace("fleet.html", filepath.Join(p.TempDir(), "fleet.html"))
+		p.put(args, "fleet.yaml", p.yaml)
+		replace(args, "fleet.html", filepath.Join(p.TempDir(), "fleet.html"))
 	}
 	p.run(args)
 }

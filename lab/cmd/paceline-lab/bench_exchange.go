@@ -61,10 +61,10 @@ func newBenchExchange() *cobra.Command {
 		Use:   "exchange",
 		Short: "Five API keys against a strict exchange: rate, rejects, bans, delays",
 		Long:  benchExchangeLong,
-		Example: `  paceline bench exchange
-  paceline bench exchange --virtual --ban-after 0 --row circular
-  paceline bench exchange --virtual --keys 3 --limit 100/10s --ttl 5s --latency exponential:20ms
-  paceline bench exchange --row lease --duration 60s`,
+		Example: `  paceline-lab bench exchange
+  paceline-lab bench exchange --virtual --ban-after 0 --row circular
+  paceline-lab bench exchange --virtual --keys 3 --limit 100/10s --ttl 5s --latency exponential:20ms
+  paceline-lab bench exchange --row lease --duration 60s`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			b.out, b.progress = cmd.OutOrStdout(), cmd.ErrOrStderr()
@@ -101,7 +101,7 @@ func newBenchExchange() *cobra.Command {
 func (b *benchExchange) check(retriesGiven bool) error {
 	x := &b.exchange
 	var err error
-	if x.Latency, err = openLaw(b.law); err != nil {
+	if x.Latency, err = latency.ParseOpen(b.law, openFile); err != nil {
 		return cli.Usage(fmt.Errorf("--latency: %w", err))
 	}
 	r, err := rate.Parse(b.limit)

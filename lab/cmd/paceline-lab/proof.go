@@ -16,7 +16,7 @@ import (
 	"github.com/paceline-go/paceline/lab/bench"
 )
 
-const benchProofLong = `Prove that a client with Paceline's limiters is never refused: every kind of limit that servers enforce, each over
+const proofLong = `Prove that a client with Paceline's limiters is never refused: every kind of limit that servers enforce, each over
 paths that reorder, bunch, stall and jump, in virtual time, with the limiters at their default settings. A judge that
 shares no code with them counts what it refuses.
 
@@ -31,7 +31,7 @@ the floor: a proof that cannot fail proves nothing.
 
 It ends with exit code 1 if a request was rejected, a kind fell under its floor, or a fault was not found.`
 
-func newBenchProof() *cobra.Command {
+func newProof() *cobra.Command {
 	var (
 		requests = count(1e7)
 		seed     uint64
@@ -40,10 +40,10 @@ func newBenchProof() *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "proof",
-		Short: "Every kind of limit under hostile latencies: rejects, share of the ceiling, planted faults",
-		Long:  benchProofLong,
-		Example: `  paceline bench proof
-  paceline bench proof --requests 1e8 -o json`,
+		Short: "Every kind of limit under hostile latencies: rejects, floors, planted faults",
+		Long:  proofLong,
+		Example: `  paceline-lab proof
+  paceline-lab proof --requests 1e8 -o json`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "text" && output != "json" {

@@ -12,7 +12,7 @@ import (
 	"github.com/paceline-go/paceline/lab/targets"
 )
 
-// runAims runs paceline sim throttle --aims.
+// runAims runs paceline-lab sim throttle --aims.
 func (s *simThrottle) runAims(ctx context.Context, cmd *cobra.Command) error {
 	name := oursName()
 	if len(s.strategies) == 1 {

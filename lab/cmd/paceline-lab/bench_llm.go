@@ -42,9 +42,9 @@ func newBenchLLM() *cobra.Command {
 		Use:   "llm",
 		Short: "Requests and tokens per minute of a language model: rejects, losses, share of the ideal",
 		Long:  benchLLMLong,
-		Example: `  paceline bench llm
-  paceline bench llm -o json
-  paceline bench llm --arrivals burst --seeds 100`,
+		Example: `  paceline-lab bench llm
+  paceline-lab bench llm -o json
+  paceline-lab bench llm --arrivals burst --seeds 100`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			loads := bench.LLMArrivals

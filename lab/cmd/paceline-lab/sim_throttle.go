@@ -43,7 +43,7 @@ const best = "exponential-increase-proportional-remaining-decrease"
 // takes minutes.
 var floods = []string{"null", "retry-only", "cubic"}
 
-// simThrottle runs paceline sim throttle.
+// simThrottle runs paceline-lab sim throttle.
 type simThrottle struct {
 	strategies          []string
 	only, output, chart string
@@ -58,10 +58,10 @@ func newSimThrottle() *cobra.Command {
 		Use:   "throttle",
 		Short: "Compare throttling strategies in the standard scenarios",
 		Long:  simThrottleLong,
-		Example: `  paceline sim throttle
-  paceline sim throttle --strategies fair,exponential-backoff --only cold --seeds 200
-  paceline sim throttle -o json
-  paceline sim throttle --aims`,
+		Example: `  paceline-lab sim throttle
+  paceline-lab sim throttle --strategies fair,exponential-backoff --only cold --seeds 200
+  paceline-lab sim throttle -o json
+  paceline-lab sim throttle --aims`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := s.parse(); err != nil {

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paceline-go/paceline/internal/app/cli"
+)
+
+// newMoved is a verb that is now one of paceline-lab, for one release. It says how the same command line is typed.
+func newMoved(verb string) *cobra.Command {
+	const where = "paceline %s is a command of paceline-lab, the second program of a release:\n  %s\nin a clone:\n  go run ./lab/cmd/%[2]s"
+	return &cobra.Command{
+		Use:    verb,
+		Short:  "Moved to paceline-lab " + verb,
+		Long:   fmt.Sprintf(where, verb, "paceline-lab "+verb),
+		Hidden: true,
+		// All flags are those of the other program, --help too.
+		DisableFlagParsing: true,
+		RunE: func(_ *cobra.Command, args []string) error {
+			words := append([]string{"paceline-lab", verb}, args...)
+			if verb == "bench" && len(args) > 0 && args[0] == "proof" { // it is no verb of bench any more
+				words = append([]string{"paceline-lab"}, args...)
+			}
+			for i := range words {
+				words[i] = cli.Quoted(words[i])
+			}
+			return cli.Usage(fmt.Errorf(where, verb, strings.Join(words, " ")))
+		},
+	}
+}

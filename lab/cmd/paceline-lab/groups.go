@@ -1,0 +1,53 @@
+package main
+
+import "github.com/paceline-go/paceline/internal/app/cli"
+
+// groups is how help groups the flags of commands that have many.
+var groups = cli.Groups{
+	"paceline-lab bench exchange": {
+		{"What is run", `
+			virtual          in virtual time: every row, a server each, in a second or two
+			row=NAME
+			all`,
+			`seeds seconds seed duration`},
+		{"The exchange", `
+			keys
+			limit=RATE       what it lets through per key
+			latency=LAW      latency before and after its check, such as uniform:0-50ms
+			ban-after
+			ttl
+			retries          how often a request that failed is tried again`, ""},
+		{"What is shown", `
+			output=FORMAT
+			wide
+			chart=FILE
+			every`, ""},
+	},
+	"paceline-lab sim": {
+		{"A scenario", `
+			strategy=NAME    have all follow this strategy instead of the file's
+			seed
+			chart=FILE
+			output=FORMAT
+			init             write a scenario with comments to begin with, to SCENARIO.yaml
+			schema`, `sample`},
+		{"Live: real clients against a server", `
+			live             processes with HTTP clients of their own, instead of a scenario
+			processes
+			threads
+			scale            how many times faster clocks run than ours
+			url=URL          send to this server instead of starting one`,
+			`duration limit window kind latency=LAW level multiplier start divisor jitter quiet share=STORE share-name=NAME share-fallback`},
+	},
+	"paceline-lab sim throttle": {
+		{"What is run", `
+			strategies=NAMES strategies to run, separated by commas
+			only=NAME
+			seeds=N          how many runs of each, or their seeds such as 1001-1020 (default 20)
+			aims             measure one strategy against what is aimed at
+			check`, ""},
+		{"What is shown", `
+			output=FORMAT
+			chart=FILE`, ""},
+	},
+}

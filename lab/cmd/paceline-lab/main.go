@@ -1,0 +1,55 @@
+// Command paceline-lab simulates clients that share a quota, measures what Paceline does against servers that enforce
+// their limits, and proves that its limiters are never refused.
+//
+// Each verb has a file of its own. It is no part of the program paceline: nobody but the laboratory imports package lab.
+package main
+
+import (
+	"context"
+	"io"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
+)
+
+func main() { os.Exit(execute(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+
+// execute runs a command line and returns its exit code.
+func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return newProgram().Execute(ctx, args, stdin, stdout, stderr)
+}
+
+const programLong = `The laboratory of Paceline: clients that share a quota in a simulator, benches against servers that enforce their
+limits, and the proof that the limiters are never refused.
+
+In a clone of the repository: go run ./lab/cmd/paceline-lab COMMAND. A release has it beside the program paceline.
+
+A flag that is not given is read from the environment, of any command that has it: --seeds from PACELINE_SEEDS.
+PACELINE_RUNS is the folder of stored runs of sim. NO_COLOR and CLICOLOR_FORCE are heeded.
+
+Exit codes: 0 done; 1 failure, or a promise that is not kept; 2 a wrong command line; 4 bad configuration or input; 130 interrupted.`
+
+func newProgram() cli.Program {
+	tables := []string{"text", "json", "csv"}
+	kinds := slices.Sorted(maps.Keys(shareflags.Kinds))
+	return cli.Program{
+		Root:  &cobra.Command{Use: "paceline-lab", Short: "Simulate, measure and prove what Paceline does", Long: programLong},
+		Verbs: []*cobra.Command{newSim(), newBench(), newProof()},
+		Reads: "sim", Groups: groups,
+		Values: map[string]map[string][]string{
+			"bench exchange": {"output": tables},
+			"bench llm":      {"output": tables, "arrivals": {"start", "uniform", "burst", "mixed"}},
+			"sim":            {"strategy": strategyNames(), "kind": kinds},
+			"sim throttle":   {"strategies": strategyNames()},
+		},
+		Meant: map[string]string{
+			"rate": "limit", "rps": "limit", "qps": "limit", "rpm": "limit", "rate-limit": "limit", "throttle": "limit", "r": "limit", "l": "limit",
+			"silent": "quiet", "s": "quiet",
+		},
+	}
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/app/cli/clitest"
+	"github.com/paceline-go/paceline/internal/testkit/race"
+)
+
+var update = flag.Bool("update", false, "write anew what tests write in docs and README.md")
+
+// asProgram is the environment variable that makes the test binary the program itself.
+const asProgram = "PACELINE_TEST_AS_PROGRAM"
+
+// patient is how long a test waits for an event that comes at last: longer than anything takes on a slow, shared machine.
+const patient = 5 * time.Minute
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) == "1" {
+		main()
+		return
+	}
+	runs, err := os.MkdirTemp("", "paceline-runs-*")
+	if err != nil {
+		panic(err)
+	}
+	os.Setenv("PACELINE_RUNS", runs)
+	code := m.Run()
+	os.RemoveAll(runs)
+	if built.dir != "" {
+		os.RemoveAll(built.dir)
+	}
+	os.Exit(code)
+}
+
+// unraced skips a test of arithmetic and words under the race detector, which would find nothing in it at ten times the
+// price. check runs such tests without.
+func unraced(t *testing.T) {
+	t.Helper()
+	if race.Enabled {
+		t.Skip("it runs without the race detector")
+	}
+}
+
+// command runs a command line.
+func command(args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	code = execute(context.Background(), args, strings.NewReader(""), &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+// another is the program as a process of its own, in a folder of its own.
+func another(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	c := exec.Command(os.Args[0], args...)
+	c.Env, c.Dir = append(os.Environ(), asProgram+"=1"), t.TempDir()
+	return c
+}
+
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func squeezed(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// printed is what a command line that succeeds prints.
+func printed(t *testing.T, args ...string) string {
+	t.Helper()
+	return clitest.Printed(t, newProgram(), args...)
+}
+
+func TestHelp(t *testing.T) {
+	unraced(t)
+	t.Parallel()
+	if n := clitest.Help(t, newProgram, "strangers"); n < 15 { // --strangers is a flag of paceline run
+		t.Errorf("%d examples are found, expected 15 or more", n)
+	}
+}

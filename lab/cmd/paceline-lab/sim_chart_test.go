@@ -1,0 +1,251 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/lab/loadgen"
+)
+
+// Every kind of run is stored and drawn.
+func TestSimCharts(t *testing.T) {
+	unraced(t)
+	dir := t.TempDir()
+	t.Setenv("PACELINE_RUNS", filepath.Join(dir, "runs"))
+	t.Setenv(asProgram, "1") // clients of --live are processes of this binary
+	file := func(name string) string { return filepath.Join(dir, name) }
+	scenario := file("s.yaml")
+	if err := os.WriteFile(scenario, []byte("version: 1\nname: two share\nduration: 10m\nserver: {quota: 4500/h}\ngroups:\n  - {strategy: fair, threads: 2}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range []struct {
+		args  []string
+		names string
+	}{
+		{[]string{"sim", scenario, "--chart", file("scenario.svg")}, "two-share"},
+		{[]string{"sim", "throttle", "--only", "cold-10", "--strategies", "fair,exponential-increase-proportional-remaining-decrease", "--seeds", "2", "--chart", file("throttle.html")}, "throttle-cold-10"},
+		{[]string{"sim", "--live", "--strategy", "aimd", "--scale", "1000", "--duration", "5m", "--processes", "1", "--quiet", "-o", "json", "--chart", file("live.png")}, "live-aimd"},
+	} {
+		code, stdout, text := command(c.args...)
+		if code != cli.ExitOK {
+			t.Fatalf("%v: exit %d, %s", c.args, code, text)
+		}
+		if drawn, err := os.ReadFile(c.args[len(c.args)-1]); err != nil || len(drawn) < 10_000 {
+			t.Errorf("%v: %d bytes, %v", c.args, len(drawn), err)
+		}
+		if i == 2 {
+			var r loadgen.Report
+			if err := json.Unmarshal([]byte(stdout), &r); err != nil || r.Requests == 0 || r.Series != nil {
+				t.Errorf("%v: %s", err, stdout)
+			}
+		}
+		names, err := storedRuns()
+		if err != nil || len(names) != i+1 || !strings.Contains(strings.Join(names, " "), c.names) {
+			t.Errorf("stored after %v: %q, %v", c.args, names, err)
+		}
+	}
+	// Where it cannot be drawn the figures are printed all the same.
+	if err := os.Mkdir(file("nowhere.svg"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if code, stdout, text := command("sim", scenario, "--chart", file("nowhere.svg")); code != cli.ExitFailure || !strings.Contains(stdout, "requests") || !strings.Contains(text, "nowhere") {
+		t.Errorf("exit %d, %s, %s", code, stdout, text)
+	}
+	for want, args := range map[string][]string{
+		`"throttle.jpg" does not end in`: {"sim", "throttle", "--chart", "throttle.jpg"},
+		"--live takes no scenario":       {"sim", "--live", scenario},
+		"--scale 0: want":                {"sim", "--live", "--scale", "0"},
+		"--processes 0: want":            {"sim", "--live", "--processes", "0"},
+		"--threads -1: want":             {"sim", "--live", "--threads", "-1"},
+		"--level 5000: want":             {"sim", "--live", "--level", "5000"},
+		`strategy "best" is none of`:     {"sim", "--live", "--strategy", "best"},
+		`strategy "worst" is none of`:    {"sim", "--live", "--strategy", "fair, worst"},
+		"names 3 strategies for":         {"sim", "--live", "--strategy", "fair,aimd,demo"},
+		`--url "here": want one such as`: {"sim", "--live", "--url", "here"},
+		"Multiplier 0.5 is not":          {"sim", "--live", "--strategy", "demo", "--multiplier", "0.5"},
+		"--latency: ":                    {"sim", "--live", "--latency", "soon"},
+	} {
+		if code, _, text := command(args...); code == cli.ExitOK || !strings.Contains(text, want) {
+			t.Errorf("%v: exit %d, %s; want %s", args, code, text, want)
+		}
+	}
+}
+
+// Beyond scale 10 a warning says what figures are worth; the environment sets flags.
+func TestSimLiveFromEnvironment(t *testing.T) {
+	t.Setenv("PACELINE_RUNS", t.TempDir())
+	t.Setenv(asProgram, "1")
+	t.Setenv("PACELINE_SCALE", "1000")
+	t.Setenv("PACELINE_THREADS", "2")
+	code, stdout, stderr := command("sim", "--live", "--strategy", "fair", "--duration", "2m", "--level", "400")
+	if code != cli.ExitOK || !strings.Contains(stdout, "fair, live: 4 clients, 2m0s at scale 1000") {
+		t.Errorf("exit %d, %s", code, stdout)
+	}
+	if !strings.Contains(stderr, "warning: at --scale 1000") || !strings.Contains(stderr, "1#1: status=200 remaining=") {
+		t.Errorf("%.500s", stderr)
+	}
+}
+
+// drawn is what a chart as HTML shows: the values of each panel, by its title and what they are of.
+type drawn map[string]map[string][]float64
+
+var (
+	pageData   = regexp.MustCompile(`<script type="application/json" id="data">(.*?)</script>`)
+	pagePanels = regexp.MustCompile(`(?s)<section[^>]*data-panel="(\d+)".*?<h2[^>]*>(.*?)</h2>`)
+)
+
+func readChart(t *testing.T, file string) drawn {
+	t.Helper()
+	page, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	titles := map[string]string{}
+	for _, m := range pagePanels.FindAllStringSubmatch(string(page), -1) {
+		titles[m[1]] = m[2]
+	}
+	var panels []struct {
+		ID     int `json:"id"`
+		Series []struct {
+			Name string    `json:"name"`
+			Y    []float64 `json:"y"`
+		} `json:"series"`
+	}
+	if m := pageData.FindSubmatch(page); m == nil || json.Unmarshal(m[1], &panels) != nil || len(panels) == 0 {
+		t.Fatalf("%s has no data", file)
+	}
+	all := drawn{}
+	for _, p := range panels {
+		title := titles[strconv.Itoa(p.ID)]
+		all[title] = map[string][]float64{}
+		for _, s := range p.Series {
+			all[title][s.Name] = s.Y
+		}
+	}
+	return all
+}
+
+// most is the largest value of a panel, but for what is there to compare with.
+func (d drawn) most(panel string, but ...string) (most float64) {
+	for name, values := range d[panel] {
+		if !slices.Contains(but, name) {
+			most = max(most, slices.Max(values))
+		}
+	}
+	return most
+}
+
+// said is the number behind these words in a text.
+func said(t *testing.T, text, words string) float64 {
+	t.Helper()
+	m := regexp.MustCompile(regexp.QuoteMeta(words) + ` *([0-9.]+)`).FindStringSubmatch(text)
+	if m == nil {
+		t.Fatalf("%q is not said in\n%s", words, text)
+	}
+	v, _ := strconv.ParseFloat(m[1], 64)
+	return v
+}
+
+// captions are what stands below a chart's panels, by title.
+func captions(t *testing.T, file string) map[string]string {
+	t.Helper()
+	page, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for section := range strings.SplitSeq(string(page), "<section") {
+		title := regexp.MustCompile(`<h2[^>]*>(.*?)</h2>`).FindStringSubmatch(section)
+		if title == nil {
+			continue
+		}
+		for _, m := range regexp.MustCompile(`<p>([^<]*)</p>\s*</div>\s*<details>`).FindAllStringSubmatch(section, -1) {
+			all[title[1]] = m[1]
+		}
+	}
+	return all
+}
+
+// The text and the chart of one run say the same: once it was 340 s beside 480 s, as one had what was slept and the other what the
+// strategy had in mind.
+func TestChartSaysWhatTheTextDoes(t *testing.T) {
+	unraced(t)
+	dir := t.TempDir()
+	t.Setenv("PACELINE_RUNS", filepath.Join(dir, "runs"))
+	scenario, page := filepath.Join(dir, "s.yaml"), filepath.Join(dir, "s.html")
+	for _, law := range []string{"exponential-backoff", "aimd", "demo-limit", "fair"} {
+		for _, threads := range []int{2, 10} { // of many there is a band, and the longest is in its caption
+			text := fmt.Sprintf("version: 1\nduration: 30m\nserver: {quota: 4500/h}\ngroups:\n  - {strategy: %s, threads: %d}\n", law, threads)
+			if err := os.WriteFile(scenario, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			code, stdout, stderr := command("sim", scenario, "--chart", page)
+			if code != cli.ExitOK {
+				t.Fatalf("exit %d: %s", code, stderr)
+			}
+			_, slept, _ := strings.Cut(stdout, "sleep           ")
+			slept, _, _ = strings.Cut(slept, "; optimum")
+			if got := captions(t, page)["Sleep per client"]; !strings.EqualFold(got, slept+".") {
+				t.Errorf("%s, %d threads: the chart says %q, the text %q", law, threads, got, slept)
+			}
+			if threads > 2 {
+				continue
+			}
+			chart := readChart(t, page)
+			if got, want := chart.most("Sleep per client", "optimum"), said(t, slept, "at most"); math.Abs(got-want) > 0.051 {
+				t.Errorf("%s: the chart's longest sleep is %v s, the text's %v s", law, got, want)
+			}
+			served := 0.0
+			for _, of := range chart["Successes per client"] {
+				served += of[len(of)-1]
+			}
+			_, line, _ := strings.Cut(stdout, "requests ")
+			if want := said(t, line, ": "); math.Abs(served-want) > 0.01 {
+				t.Errorf("%s: %v are served in the chart, %v in the text", law, served, want)
+			}
+		}
+	}
+}
+
+// The bars of a comparison are the figures of its table.
+func TestBarsSayWhatTheTableDoes(t *testing.T) {
+	unraced(t)
+	dir := t.TempDir()
+	t.Setenv("PACELINE_RUNS", filepath.Join(dir, "runs"))
+	page := filepath.Join(dir, "c.html")
+	code, stdout, stderr := command("sim", "throttle", "--only", "cold-10", "--strategies", "fair,aimd,demo-limit", "--seeds", "3", "--chart", page)
+	if code != cli.ExitOK {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	html, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := strings.Index(stdout, "  strategy ")
+	lines := strings.Split(stdout[i:], "\n")
+	for _, line := range lines[1:4] {
+		cells := strings.Fields(line)
+		median, worst, _ := strings.Cut(cells[2], "/")
+		row := regexp.MustCompile(`(?s)cold-10: longest sleep.*?` + cells[0] + `</th>(.*?)</tr>`).FindSubmatch(html)
+		if row == nil {
+			t.Fatalf("no bar of %s", cells[0])
+		}
+		var values []string
+		for _, v := range regexp.MustCompile(`>\s*([0-9.]+)`).FindAllSubmatch(row[1], -1) {
+			f, _ := strconv.ParseFloat(string(v[1]), 64)
+			values = append(values, strconv.FormatFloat(f, 'f', 0, 64))
+		}
+		if !slices.Contains(values, median) || !slices.Contains(values, worst) {
+			t.Errorf("%s: the bar is %v (%s), the table says %s/%s", cells[0], values, row[1], median, worst)
+		}
+	}
+}

@@ -1,0 +1,230 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/paceline-go/paceline/internal/app/cli/clitest"
+	"github.com/paceline-go/paceline/lab/baselines"
+	"github.com/paceline-go/paceline/lab/bench"
+)
+
+// Every table says under its headings what the JSON of the same command does, and fits 100 columns without --wide.
+func TestTablesSayWhatTheJSONDoes(t *testing.T) {
+	unraced(t)
+	t.Setenv("PACELINE_RUNS", t.TempDir())
+	llm := []clitest.Heading{{Name: "arrivals", Field: "arrivals"}, {Name: "policy", Field: "name"}, {Name: "429", Field: "rejected"}, {Name: "lost", Field: "lost"}, {Name: "seconds", Field: "seconds"},
+		{Name: "% ideal", Field: "percent_of_ideal"}, {Name: "wait s p50", Field: "wait_ms.p50", By: 1e-3}, {Name: "wait s p99", Field: "wait_ms.p99", By: 1e-3}}
+	wide := append(llm[:len(llm):len(llm)], clitest.Heading{Name: "ideal s", Field: "ideal_seconds"}, clitest.Heading{Name: "worst req %", Field: "worst_window_requests_percent"},
+		clitest.Heading{Name: "worst tok %", Field: "worst_window_tokens_percent"}, clitest.Heading{Name: "wake-ups", Field: "wakeups_per_admission"}, clitest.Heading{Name: "wait s max", Field: "wait_ms.max", By: 1e-3},
+		clitest.Heading{Name: "overrun %", Field: "overrun_percent"}, clitest.Heading{Name: "overrun mean", Field: "overrun_tokens"}, clitest.Heading{Name: "overrun most", Field: "overrun_tokens_most"},
+		clitest.Heading{Name: "overtaken", Field: "overtaken_tokens_most"})
+	for _, c := range []struct {
+		command, wide, first, list string
+		headings                   []clitest.Heading
+	}{
+		{"bench llm --seeds 1 --prompts 200 --arrivals burst", "", "arrivals", "policies", llm},
+		{"bench llm --seeds 1 --prompts 200 --arrivals burst", "--wide", "arrivals", "policies", wide},
+		{"bench llm --seeds 1 --prompts 200 --arrivals burst", "", "prompts", "produced", []clitest.Heading{{Name: "prompts", Field: "prompts"}, {Name: "outputs", Field: "outputs"}, {Name: "policy", Field: "name"},
+			{Name: "429", Field: "rejected"}, {Name: "seconds", Field: "seconds"}, {Name: "ideal s", Field: "ideal_seconds"}, {Name: "% of refill", Field: "steady_percent"}}},
+		{"bench llm --seeds 1 --prompts 200 --arrivals burst", "", "policy", "claims", []clitest.Heading{{Name: "policy", Field: "name"}, {Name: "arrivals", Field: "arrivals"},
+			{Name: "no wait %", Field: "no_wait_percent"}, {Name: "KS to exp.", Field: "exponential_ks"}, {Name: "CV", Field: "cv"}, {Name: "R² of a line", Field: "linear_r2"}}},
+		{"proof --requests 50000", "", "against an adversary", "adversaries", []clitest.Heading{{Name: "against an adversary", Field: "server"}, {Name: "requests", Field: "requests"},
+			{Name: "rejected", Field: "rejected"}, {Name: "no room left after", Field: "tight_percent"}}},
+		{"proof --requests 50000", "--wide", "planted fault", "mutants", []clitest.Heading{{Name: "planted fault", Field: "name"}, {Name: "server", Field: "server"}}},
+		{"sim throttle --only cold-10 --seeds 2", "", "strategy", "strategies", []clitest.Heading{{Name: "limited %", Field: "retry_percent"}, {Name: "max sleep s", Field: "max_sleep_s"},
+			{Name: "sd", Field: "request_sd"}, {Name: "CV %", Field: "share_cv_percent"}, {Name: "unused %", Field: "unused_percent"}}},
+	} {
+		t.Run(c.command+c.wide+c.first, func(t *testing.T) {
+			_, text, _ := command(strings.Fields(c.command + " " + c.wide)...)
+			_, object, stderr := command(strings.Fields(c.command + " -o json")...)
+			var all map[string]any
+			if err := json.Unmarshal([]byte(object), &all); err != nil {
+				t.Fatalf("%v: %s", err, stderr)
+			}
+			clitest.CompareTable(t, clitest.ReadTable(t, text, c.first), all[c.list].([]any), c.headings)
+			if c.wide == "" {
+				clitest.Fits(t, text)
+			}
+		})
+	}
+}
+
+// A row of the proof is the worst of a kind of server: the JSON has one for each path.
+func TestProofTableSaysWhatTheJSONDoes(t *testing.T) {
+	unraced(t)
+	_, text, _ := command("proof", "--requests", "50000")
+	_, object, _ := command("proof", "--requests", "50000", "-o", "json")
+	var all struct{ Servers []bench.ProofRow }
+	if err := json.Unmarshal([]byte(object), &all); err != nil {
+		t.Fatal(err)
+	}
+	type kind struct {
+		paths, requests, rejected int
+		low                       *bench.ProofRow
+	}
+	kinds := map[string]*kind{}
+	for i := range all.Servers {
+		r := &all.Servers[i]
+		k := kinds[r.Server]
+		if k == nil {
+			k = new(kind)
+			kinds[r.Server] = k
+		}
+		k.paths++
+		k.requests += r.Requests
+		k.rejected += r.Rejected
+		if r.Stationary && (k.low == nil || r.PercentOfCeiling < k.low.PercentOfCeiling) {
+			k.low = r
+		}
+	}
+	rows := clitest.ReadTable(t, text, "server")
+	if len(rows) != len(kinds) {
+		t.Fatalf("%d rows of %d kinds of server", len(rows), len(kinds))
+	}
+	for _, row := range rows {
+		k := kinds[row["server"]]
+		if k == nil {
+			t.Errorf("the JSON has no server %q", row["server"])
+			continue
+		}
+		ceiling, floor, over := "-", row["floor"], "-"
+		if k.low != nil {
+			ceiling, floor, over = strconv.FormatFloat(k.low.PercentOfCeiling, 'f', 2, 64), fmt.Sprint(k.low.FloorPercent), k.low.Latency
+		}
+		want := map[string]string{"server": row["server"], "paths": strconv.Itoa(k.paths), "requests": strconv.Itoa(k.requests), "rejected": strconv.Itoa(k.rejected),
+			"% ceiling": ceiling, "floor": floor, "lowest over": over}
+		if !maps.Equal(row, want) {
+			t.Errorf("%v, in the JSON %v", row, want)
+		}
+	}
+}
+
+var aimLine = regexp.MustCompile(`^  (\S.*?)  +(\S+) / (\S+)(?:  +(.*?))?  +(holds|MISSED|open)$`)
+
+// The aims say of each scenario what the JSON does.
+func TestAimsSayWhatTheJSONDoes(t *testing.T) {
+	unraced(t)
+	args := []string{"sim", "throttle", "--aims", "--only", "jump", "--seeds", "2"}
+	_, text, _ := command(args...)
+	_, object, _ := command(append(args, "-o", "json")...)
+	var all struct {
+		Rows []struct {
+			Scenario, Text string
+			Figures        []struct {
+				Name          string
+				Median, Worst *float64
+				Holds         bool
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(object), &all); err != nil || len(all.Rows) < 3 {
+		t.Fatal(err, len(all.Rows))
+	}
+	same := func(cell string, v *float64) bool {
+		if v == nil {
+			return cell == "never"
+		}
+		_, digits, _ := strings.Cut(cell, ".")
+		got, err := strconv.ParseFloat(cell, 64)
+		return err == nil && math.Abs(got-*v) <= 0.5001*math.Pow10(-len(digits))
+	}
+	for _, r := range all.Rows {
+		_, of, found := strings.Cut(text, "\n"+r.Scenario+": "+r.Text+"\n")
+		if !found {
+			t.Errorf("no %s in\n%s", r.Scenario, text)
+			continue
+		}
+		for i, line := range strings.Split(of, "\n")[:len(r.Figures)] {
+			f, m := r.Figures[i], aimLine.FindStringSubmatch(line)
+			if m == nil || m[1] != f.Name || !same(m[2], f.Median) || !same(m[3], f.Worst) || f.Holds != (m[5] == "holds") {
+				t.Errorf("%s: %q, in the JSON %+v", r.Scenario, line, f)
+			}
+		}
+	}
+}
+
+// Claims and tables of the published systems are printed as the JSON has them.
+func TestPublishedSaysWhatTheJSONDoes(t *testing.T) {
+	unraced(t)
+	_, text, _ := command("sim", "published", "--seeds", "2")
+	_, object, _ := command("sim", "published", "--seeds", "2", "-o", "json")
+	clitest.Fits(t, text)
+	var page baselines.Page
+	if err := json.Unmarshal([]byte(object), &page); err != nil {
+		t.Fatal(err)
+	}
+	words := func(s string) string { return strings.Join(strings.Fields(s), " ") }
+	verdicts := map[baselines.Verdict]int{}
+	for _, d := range page.Documents {
+		_, rest, found := strings.Cut(text, strings.ToUpper(d.Name)+"\n===")
+		if !found {
+			t.Fatalf("no %s", d.Name)
+		}
+		blocks := strings.Split(rest, "\n\n")[1:]
+		for i, c := range d.Claims {
+			verdicts[c.Verdict]++
+			got, label := map[string]string{}, ""
+			for line := range strings.SplitSeq(strings.TrimSpace(blocks[i]), "\n") {
+				if name := strings.TrimSpace(line[:min(9, len(line))]); name != "" {
+					label = name
+				}
+				got[label] += " " + line[min(9, len(line)):]
+			}
+			for name, want := range map[string]string{"claim": c.Claim, "set-up": c.Setup, "rerun": c.Rerun, "verdict": strings.ToUpper(string(c.Verdict)) + ". " + c.Why} {
+				if words(got[name]) != words(want) {
+					t.Errorf("%s, %d, %s: %q, in the JSON %q", d.Name, i, name, got[name], want)
+				}
+			}
+		}
+		for i, table := range d.Tables {
+			block := blocks[len(d.Claims)+i]
+			if !strings.HasPrefix(words(block), words(table.Title)) {
+				t.Errorf("%s: %q is not the table %q", d.Name, block, table.Title)
+			}
+			for n, h := range table.Heading {
+				if !strings.Contains(words(block), fmt.Sprintf("(%d) %s", n+1, words(h))) {
+					t.Errorf("%s: no heading %q in\n%s", d.Name, h, block)
+				}
+			}
+			at := strings.LastIndex(block, "\n  (1) ")
+			rows := clitest.ReadTable(t, "  "+strings.TrimLeft(block[at:], "\n "), "(1)")
+			if len(rows) != len(table.Rows) {
+				t.Fatalf("%s: %d rows, %d in the JSON", table.Title, len(rows), len(table.Rows))
+			}
+			for k, row := range table.Rows {
+				for n, cell := range row {
+					if got := rows[k][fmt.Sprintf("(%d)", n+1)]; words(got) != words(cell) {
+						t.Errorf("%s, row %d: %q, in the JSON %q", table.Title, k, got, cell)
+					}
+				}
+			}
+		}
+	}
+	if want := fmt.Sprintf("%d confirmed, %d in part, %d refuted; 2 seeds\n", verdicts[baselines.Confirmed], verdicts[baselines.InPart], verdicts[baselines.Refuted]); !strings.HasSuffix(text, want) {
+		t.Errorf("the end is not %q", want)
+	}
+}
+
+func TestTextFits(t *testing.T) {
+	unraced(t)
+	t.Parallel()
+	long := write(t, "long.yaml", strings.Replace(strings.Replace(tenMinutes, "threads: 2", "threads: 25", 1),
+		"name: two groups", "name: "+strings.Repeat("many words ", 12), 1))
+	for _, c := range []string{
+		"sim " + long, "sim published --seeds 1", "bench exchange --virtual --seeds 1 --seconds 20 --row lease",
+		"sim throttle --aims --only jump --seeds 1",
+	} {
+		_, text, _ := command(strings.Fields(c)...)
+		if text == "" {
+			t.Errorf("%s prints nothing", c)
+		}
+		clitest.Fits(t, text)
+	}
+}
