@@ -35,7 +35,10 @@ func newProgram() cli.Program {
 				"Exit codes: 0 done; 1 failure; 2 a wrong command line; 3 finished, and some requests failed; 4 bad configuration or input; " +
 				"5 a deadline, an outage or a budget; 6 every key is banned; 130 interrupted.",
 		},
-		Verbs:  []*cobra.Command{newRun(), newProxy(), newShare(), newChart(), newServe(), newExplain(), newModels(), newMoved("sim"), newMoved("bench")},
+		Verbs: []*cobra.Command{
+			newRun(), newProxy(), newShare(), newChart(), newServe(), newExplain(), newModels(),
+			newMoved("sim"), newMoved("bench"),
+		},
 		Groups: groupTable, Values: flagValues, Meant: meant, Reads: "run", Alike: groupProviders,
 	}
 }

@@ -11,7 +11,8 @@ import (
 
 // newMoved is a verb that is now one of paceline-lab, for one release. It says how the same command line is typed.
 func newMoved(verb string) *cobra.Command {
-	const where = "paceline %s is a command of paceline-lab, the second program of a release:\n  %s\nin a clone:\n  go run ./lab/cmd/%[2]s"
+	const where = "paceline %s is a command of paceline-lab, the second program of a release:\n  %s\n" +
+		"in a clone:\n  go run ./lab/cmd/%[2]s"
 	return &cobra.Command{
 		Use:    verb,
 		Short:  "Moved to paceline-lab " + verb,

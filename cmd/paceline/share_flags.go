@@ -20,7 +20,8 @@ func suits(f *shareflags.Flags, cmd *cobra.Command, limits []run.Rate, auto bool
 	}
 	switch {
 	case auto:
-		return errors.New("--share with --limit auto: what is to be found out cannot be kept in a store; expected a limit")
+		return errors.New("--share with --limit auto: " +
+			"what is to be found out cannot be kept in a store; expected a limit")
 	case len(limits) == 0:
 		return errors.New("--share with --limit none: there is nothing to share; expected a limit")
 	case cmd.Flag("latency-max").Changed:
@@ -34,13 +35,16 @@ func shareBy(f *shareflags.Flags) proxy.ShareBy {
 	if f.Address == "" {
 		return proxy.ShareBy{}
 	}
-	return proxy.ShareBy{Store: proxy.Secret(f.Address), Name: f.Name, Fallback: f.Fallback, Weight: f.Weight, Least: f.Least}
+	return proxy.ShareBy{
+		Store: proxy.Secret(f.Address), Name: f.Name, Fallback: f.Fallback, Weight: f.Weight, Least: f.Least,
+	}
 }
 
 // shareOf are the flags that say the same as a configuration.
 func shareOf(by proxy.ShareBy) *shareflags.Flags {
 	return &shareflags.Flags{
-		Address: string(by.Store), Name: by.Name, Fallback: cmp.Or(by.Fallback, "wait"), Weight: by.Weight, Least: by.Least,
+		Address: string(by.Store), Name: by.Name, Fallback: cmp.Or(by.Fallback, "wait"),
+		Weight: by.Weight, Least: by.Least,
 	}
 }
 

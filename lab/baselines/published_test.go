@@ -20,7 +20,7 @@ import (
 // page is what the checked page is made from.
 var page = sync.OnceValues(func() (*Page, error) { return Run(context.Background(), 20, nil) })
 
-// TestPage: docs/published.md is what the reruns say. A test of cmd/paceline writes it.
+// TestPage: docs/published.md is what the reruns say. A test of lab/cmd/paceline-lab writes it.
 func TestPage(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("the page is made on amd64: others round sums of products otherwise")

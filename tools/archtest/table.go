@@ -104,7 +104,7 @@ var Table = []Package{
 	{Name: "internal/text/width", Std: "strings unicode", Modules: "golang.org/x/text"},
 	{Name: "internal/text/table", Ours: "internal/text/width", Std: "io strings"},
 	{Name: "internal/app/screen", Ours: "internal/text/sanitize internal/text/width internal/text/table", Std: "cmp fmt io os slices strings sync time", Modules: "golang.org/x/term"},
-	{Name: "internal/app/cli", Ours: "internal/app/screen internal/text/sanitize internal/text/suggest", Std: "any", Modules: "github.com/spf13/cobra github.com/spf13/pflag"},
+	{Name: "internal/app/cli", Ours: "internal/app/screen internal/text/sanitize internal/text/suggest internal/text/table", Std: "any", Modules: "github.com/spf13/cobra github.com/spf13/pflag"},
 	{Name: "internal/app/cli/shareflags", Ours: "fairshare internal/app/cli internal/app/sharestore share share/postgres share/redis share/sqlite", Std: "any", Modules: "github.com/redis/go-redis/v9 github.com/spf13/cobra github.com/spf13/pflag"},
 	{Name: "internal/app/cli/shareflags/storetest", Ours: "internal/app/cli/shareflags internal/core/node limit share", Std: "testing time"},
 	{Name: "internal/app/cli/clitest", Ours: "internal/app/cli internal/text/table internal/text/width", Std: "any", Modules: "github.com/spf13/cobra github.com/spf13/pflag"},

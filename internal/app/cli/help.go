@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/paceline-go/paceline/internal/text/table"
 )
 
 // A help fits one screen: --help has the flags that are used most, --help-all has all flags and the whole text.
@@ -37,7 +39,9 @@ func (p Program) addHelp(root *cobra.Command) {
 	Each(root, func(c *cobra.Command) {
 		c.InitDefaultHelpFlag()
 		c.Flags().Lookup("help").Usage = "help with the flags used most"
-		c.Flags().BoolFunc("help-all", "help with all flags", func(string) error { return c.Flags().Set("help", "true") })
+		c.Flags().BoolFunc("help-all", "help with all flags", func(string) error {
+			return c.Flags().Set("help", "true")
+		})
 	})
 }
 
@@ -48,7 +52,9 @@ func (p Program) newHelp() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			of := c.Root()
 			for _, name := range args {
-				at := slices.IndexFunc(of.Commands(), func(b *cobra.Command) bool { return b.Name() == name || b.HasAlias(name) })
+				at := slices.IndexFunc(of.Commands(), func(b *cobra.Command) bool {
+					return b.Name() == name || b.HasAlias(name)
+				})
 				switch {
 				case at < 0 && !of.HasParent():
 					return Usage(p.unknown(of, name))
@@ -88,7 +94,8 @@ func (g Groups) help(c *cobra.Command, all bool) string {
 	return page()
 }
 
-// helpFooter says where there is more. hidden is how many flags are not shown; cut tells whether some of the text is not shown.
+// helpFooter says where there is more. hidden is how many flags are not shown; cut tells whether some of the text is
+// not shown.
 func helpFooter(c *cobra.Command, all bool, hidden int, cut bool) string {
 	var more []string
 	if hidden > 0 {
@@ -194,7 +201,8 @@ func (f *helpFlag) left() string {
 	return left
 }
 
-// write writes a flag with its text, which begins at the column width + 2. With all the text is written in full, otherwise in one line.
+// write writes a flag with its text, which begins at the column width + 2. With all the text is written in full,
+// otherwise in one line.
 func (f *helpFlag) write(b *strings.Builder, width int, all bool) {
 	left := f.left()
 	if n := utf8.RuneCountInString(left); n > width {
@@ -249,8 +257,8 @@ func inBrief(text string, width int) string {
 	return text
 }
 
-// paragraphs splits a text at its empty lines, and refills the paragraphs that are running text to the width. A paragraph that ends in a
-// colon stays together with the one that it announces.
+// paragraphs splits a text at its empty lines, and refills the paragraphs that are running text to the width. A
+// paragraph that ends in a colon stays together with the one that it announces.
 func paragraphs(text string) []string {
 	var out []string
 	announced := false
@@ -288,21 +296,7 @@ func tabular(text string) string {
 
 // hanging writes left, and beside it the text, broken to fill the width.
 func hanging(left, text string) string {
-	var b strings.Builder
 	indent := utf8.RuneCountInString(left)
-	line, at := left, indent
-	for i, word := range strings.Fields(text) {
-		n := utf8.RuneCountInString(word)
-		switch {
-		case i == 0:
-		case at+1+n > HelpWidth:
-			b.WriteString(line + "\n")
-			line, at = strings.Repeat(" ", indent), indent
-		default:
-			line, at = line+" ", at+1
-		}
-		line, at = line+word, at+n
-	}
-	b.WriteString(strings.TrimRight(line, " ") + "\n")
-	return b.String()
+	words := strings.Join(strings.Fields(text), " ")
+	return strings.TrimRight(left+table.Wrap(words, HelpWidth-indent, strings.Repeat(" ", indent)), " ") + "\n"
 }

@@ -1,5 +1,5 @@
-// Package cli is what the command lines of paceline and paceline-lab share: exit codes, flags from the environment, help
-// that fits a screen, errors that say what would be right, completions, the version, progress, and --init.
+// Package cli is what the command lines of paceline and paceline-lab share: exit codes, flags from the environment,
+// help that fits a screen, errors that say what would be right, completions, the version, progress, and --init.
 //
 // A binary makes a Program of its verbs and calls Execute.
 package cli
@@ -35,7 +35,8 @@ type Program struct {
 	Meant map[string]string
 	// Reads is the verb that somebody may mean who types a file where a verb is expected.
 	Reads string
-	// Alike is a group of commands that are many and have the same flags. No error names them as those that know a flag.
+	// Alike is a group of commands that are many and have the same flags. No error names them as those that know a
+	// flag.
 	Alike string
 }
 
@@ -140,7 +141,8 @@ func Each(c *cobra.Command, f func(*cobra.Command)) {
 // NoArguments refuses arguments of a command that takes none.
 func NoArguments(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return Usage(fmt.Errorf("%s takes no argument, and there is %q; see %s --help", c.CommandPath(), args[0], c.CommandPath()))
+		path := c.CommandPath()
+		return Usage(fmt.Errorf("%s takes no argument, and there is %q; see %s --help", path, args[0], path))
 	}
 	return nil
 }

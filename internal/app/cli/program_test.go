@@ -87,7 +87,8 @@ func TestFlagsFromTheEnvironment(t *testing.T) {
 		t.Setenv("PACELINE_LIMIT", value)
 		p := toy()
 		var errs strings.Builder
-		if got := p.Execute(t.Context(), []string{"read", "x"}, strings.NewReader(""), new(strings.Builder), &errs); got != code {
+		got := p.Execute(t.Context(), []string{"read", "x"}, strings.NewReader(""), new(strings.Builder), &errs)
+		if got != code {
 			t.Errorf("PACELINE_LIMIT=%s: exit %d, want %d: %s", value, got, code, &errs)
 		}
 		want := map[string]string{"5": "5", "": "7"}[value]

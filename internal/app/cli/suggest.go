@@ -50,7 +50,8 @@ func unknownCommand(c *cobra.Command, name, meant string) error {
 // flagError adds to the error for a flag what would be right.
 func (p Program) flagError(c *cobra.Command, err error) error {
 	see := "; see " + c.CommandPath() + " --help"
-	if args := c.Flags().Args(); len(args) > 0 && c.HasSubCommands() { // an unknown command comes first: its flags are not the mistake
+	// An unknown command comes first: its flags are not the mistake.
+	if args := c.Flags().Args(); len(args) > 0 && c.HasSubCommands() {
 		if bad := c.ValidateArgs(args); bad != nil {
 			return bad
 		}

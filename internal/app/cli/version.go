@@ -8,7 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// stamped is the version of a release, which tools/release writes in by -ldflags "-X …/internal/app/cli.stamped=v1.2.3".
+// stamped is the version of a release, which tools/release writes in by -ldflags "-X
+// …/internal/app/cli.stamped=v1.2.3".
 var stamped string
 
 func newVersion() *cobra.Command {
@@ -23,8 +24,8 @@ func newVersion() *cobra.Command {
 	}
 }
 
-// addVersionFlag lets root answer --version with the line that the verb version prints. The flag is defined here because
-// cobra's own would take -v as its short form.
+// addVersionFlag lets root answer --version with the line that the verb version prints. The flag is defined here
+// because cobra's own would take -v as its short form.
 func addVersionFlag(root *cobra.Command) {
 	root.Version = versionLine(root.Name())
 	root.SetVersionTemplate("{{.Version}}\n")
@@ -33,7 +34,8 @@ func addVersionFlag(root *cobra.Command) {
 
 func versionLine(program string) string {
 	info, _ := debug.ReadBuildInfo()
-	return fmt.Sprintf("%s %s %s %s/%s", program, versionOf(info, stamped), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	system := runtime.GOOS + "/" + runtime.GOARCH
+	return fmt.Sprintf("%s %s %s %s", program, versionOf(info, stamped), runtime.Version(), system)
 }
 
 // versionOf is the version of a program: the stamp of a release; without it the version that go install was given or go

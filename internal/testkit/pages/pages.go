@@ -35,8 +35,8 @@ func Files(t *testing.T, root string) []string {
 	if err != nil || len(files) < 5 {
 		t.Fatalf("%v: %d pages in docs", err, len(files))
 	}
-	// By name: .git stands beside them, and whatever git does there would be news to go test, which would never find this
-	// tested already.
+	// By name: .git stands beside them, and whatever git does there would be news to go test, which would never find
+	// this tested already.
 	for _, name := range []string{"ARCHITECTURE", "CHANGELOG", "CONTRIBUTING", "README", "SECURITY", "STYLE"} {
 		files = append(files, filepath.Join(root, name+".md"))
 	}

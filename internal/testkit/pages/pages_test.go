@@ -51,7 +51,9 @@ func TestCommands(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	for args, wrong := range map[string]bool{"sim --seed 3": false, "sim --seed": false, "sim --seed x": true, "sim --nix 3": true} {
+	for args, wrong := range map[string]bool{
+		"sim --seed 3": false, "sim --seed": false, "sim --seed x": true, "sim --nix 3": true,
+	} {
 		root, sim := &cobra.Command{Use: "p"}, &cobra.Command{Use: "sim", Run: func(*cobra.Command, []string) {}}
 		sim.Flags().Int("seed", 0, "")
 		root.AddCommand(sim)

@@ -26,9 +26,9 @@ var (
 // Lab reports whether a block runs the laboratory's program.
 func (b *Block) Lab() bool { return lab.MatchString(b.Text) }
 
-// Env is the environment of a shell in which the program name is the test binary, and others are files by the names of
-// programs. These are links and no scripts: a script that is written while other tests start programs may be open in one
-// of them, and cannot be run then ("text file busy").
+// Env is the environment of a shell in which the program name is the test binary, and others are files by the names
+// of programs. These are links and no scripts: a script that is written while other tests start programs may be open
+// in one of them, and cannot be run then ("text file busy").
 func Env(t *testing.T, name, asProgram string, others map[string]string) []string {
 	t.Helper()
 	self, err := os.Executable()
@@ -97,7 +97,8 @@ func (b *Block) Run(t *testing.T, env []string) {
 	c := exec.CommandContext(ctx, "bash", "-c", b.script(own))
 	c.Dir = t.TempDir()
 	at := func(i int) string { return "127.0.0.1:" + own[i] }
-	c.Env = append(slices.Clip(env), "PACELINE_ADDR="+at(0), "PACELINE_LISTEN="+at(1), "PACELINE_ADMIN="+at(2), "HOME="+t.TempDir())
+	c.Env = append(slices.Clip(env), "HOME="+t.TempDir(),
+		"PACELINE_ADDR="+at(0), "PACELINE_LISTEN="+at(1), "PACELINE_ADMIN="+at(2))
 	c.WaitDelay = 5 * time.Second // a process that it started and did not end holds its output open
 	out, err := c.CombinedOutput()
 	if err != nil {

@@ -179,8 +179,8 @@ func (b *benchExchange) run(ctx context.Context) error {
 	return report.WriteText(b.out)
 }
 
-// exchangeFigure has bars of the rate that each row reached, and of the share of its requests that were answered while they were worth
-// something.
+// exchangeFigure has bars of the rate that each row reached, and of the share of its requests that were answered
+// while they were worth something.
 func exchangeFigure(r *bench.Report) chart.Figure {
 	f := chart.Figure{Title: "Clients of an exchange", Caption: r.Exchange + ".", Columns: 2}
 	named := map[string]bool{}

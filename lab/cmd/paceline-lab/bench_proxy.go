@@ -77,7 +77,8 @@ func newBenchProxy() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&paceline, "paceline", "", "the program paceline that is measured; if not given, the one beside this program, or else of PATH")
+	f.StringVar(&paceline, "paceline", "",
+		"the program paceline that is measured; if not given, the one beside this program, or else of PATH")
 	f.StringSliceVar(&config.Only, "only", nil, "measure some alone: paceline, ReverseProxy, nginx, 'nginx nodelay', HAProxy")
 	f.IntVar(&config.Rounds, "rounds", 5, "how often each is measured; figures are medians")
 	f.IntVar(&config.Requests, "requests", 3000, "requests one after the other in a round, and ten times as many at once")
@@ -88,11 +89,13 @@ func newBenchProxy() *cobra.Command {
 	return c
 }
 
-// findPaceline returns the path of the program paceline: the file that is named, or the one beside self, or that of PATH.
+// findPaceline returns the path of the program paceline: the file that is named, or the one beside self, or that of
+// PATH.
 func findPaceline(named, self string) (string, error) {
 	if named != "" {
 		if info, err := os.Stat(named); err != nil || info.IsDir() {
-			return "", fmt.Errorf("--paceline: %w", cmp.Or(err, fmt.Errorf("%s is a folder, expected a program", named)))
+			folder := fmt.Errorf("%s is a folder, expected a program", named)
+			return "", fmt.Errorf("--paceline: %w", cmp.Or(err, folder))
 		}
 		return filepath.Abs(named)
 	}
@@ -103,7 +106,8 @@ func findPaceline(named, self string) (string, error) {
 	if path, err := exec.LookPath("paceline"); err == nil {
 		return filepath.Abs(path)
 	}
-	return "", errors.New("no program paceline is beside this one or in PATH; in a clone: go build ./cmd/paceline, and then --paceline ./paceline")
+	return "", errors.New("no program paceline is beside this one or in PATH; " +
+		"in a clone: go build ./cmd/paceline, and then --paceline ./paceline")
 }
 
 // newBenchPeer is the verb that bench proxy runs as a process to compare with.

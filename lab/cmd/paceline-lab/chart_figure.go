@@ -134,8 +134,8 @@ func seriesPanels(s *fleet.Series, names []string, optimum float64, sleeps fleet
 	}
 }
 
-// sleptOf returns how long clients slept; the text has the longest of these. Runs that were stored before this was recorded have only how
-// long the clients meant to sleep, so it returns that.
+// sleptOf returns how long clients slept; the text has the longest of these. Runs that were stored before this was
+// recorded have only how long the clients meant to sleep, so it returns that.
 func sleptOf(s *fleet.Series) [][]float64 {
 	if len(s.Slept) == len(s.Sleep) {
 		return s.Slept
@@ -155,7 +155,8 @@ func sleepPanel(title string, s *fleet.Series, names []string, optimum float64) 
 	return p
 }
 
-// short is a strategy's name without the prefix that many share, since a label has room for little more than that prefix.
+// short is a strategy's name without the prefix that many share, since a label has room for little more than that
+// prefix.
 func short(strategy string) string { return strings.TrimPrefix(strategy, "exponential-increase-") }
 
 // medianWorst writes a figure of several seeds as the table does.
@@ -169,8 +170,8 @@ func medianWorst(s *compare.Spread) string {
 	return fmt.Sprintf("%s s, the worst %s s", number(s.Median), number(s.Worst))
 }
 
-// throttlesFigure compares strategies. It has the clients' sleep where that is known, then bars of the measures of the first scenario, and
-// of the rejects in the others.
+// throttlesFigure compares strategies. It has the clients' sleep where that is known, then bars of the measures of
+// the first scenario, and of the rejects in the others.
 func throttlesFigure(t *compare.Table) (chart.Figure, error) {
 	if len(t.Strategies) == 0 {
 		return chart.Figure{}, errors.New("the run has no finished scenario to draw")

@@ -7,8 +7,8 @@ import (
 	"github.com/paceline-go/paceline/internal/app/cli"
 )
 
-// A wrong command line is exit code 2, a wrong file is 4, and so is a file in the place of a folder. Each is found before
-// anything is computed.
+// A wrong command line is exit code 2, a wrong file is 4, and so is a file in the place of a folder. Each is found
+// before anything is computed.
 func TestExitCodes(t *testing.T) {
 	t.Parallel()
 	in := write(t, "in.jsonl", "{}\n")
@@ -16,7 +16,8 @@ func TestExitCodes(t *testing.T) {
 	folder := t.TempDir()
 	for args, code := range map[string]int{
 		"nosuch": cli.ExitUsage, "help nosuch": cli.ExitUsage, "bench nosuch": cli.ExitUsage, "--nosuch": cli.ExitUsage,
-		"sim": cli.ExitUsage, "sim nosuch.yaml": cli.ExitUsage, "sim " + folder: cli.ExitUsage, "sim " + yaml: cli.ExitConfig,
+		"sim": cli.ExitUsage, "sim nosuch.yaml": cli.ExitUsage, "sim " + folder: cli.ExitUsage,
+		"sim " + yaml:  cli.ExitConfig,
 		"sim --live x": cli.ExitUsage, "sim published x": cli.ExitUsage, "sim throttle --only nosuch": cli.ExitUsage,
 		"sim --init " + in + "/s.yaml":                      cli.ExitConfig,
 		"sim throttle --chart " + folder + "/none/x.svg":    cli.ExitConfig,
@@ -26,7 +27,8 @@ func TestExitCodes(t *testing.T) {
 		"bench proxy --paceline " + folder + "/none -o xml": cli.ExitUsage,
 		"bench proxy --paceline " + folder + "/none":        cli.ExitConfig,
 		"proof --requests x":                                cli.ExitUsage,
-		"":                                                  cli.ExitOK, "help": cli.ExitOK, "sim --help-all": cli.ExitOK, "bench": cli.ExitOK, "--version": cli.ExitOK,
+		"":                                                  cli.ExitOK, "help": cli.ExitOK,
+		"sim --help-all": cli.ExitOK, "bench": cli.ExitOK, "--version": cli.ExitOK,
 	} {
 		got, stdout, stderr := command(strings.Fields(args)...)
 		if got != code {
@@ -37,7 +39,8 @@ func TestExitCodes(t *testing.T) {
 		}
 	}
 	help := squeezed(printed(t, "--help"))
-	for _, code := range []string{"0 done", "1 failure", "2 a wrong command line", "4 bad configuration", "130 interrupted"} {
+	codes := []string{"0 done", "1 failure", "2 a wrong command line", "4 bad configuration", "130 interrupted"}
+	for _, code := range codes {
 		if !strings.Contains(help, code) {
 			t.Errorf("paceline-lab --help does not say %q", code)
 		}
@@ -47,7 +50,8 @@ func TestExitCodes(t *testing.T) {
 // Values that a shell offers for flags are offered, and not refused.
 func TestCompletions(t *testing.T) {
 	for words, want := range map[string]string{
-		"bench exchange -o c": "csv", "sim --strategy fa": "fair", "sim --kind r": "rolling", "proof -o j": "json", "pr": "proof",
+		"bench exchange -o c": "csv", "sim --strategy fa": "fair", "sim --kind r": "rolling",
+		"proof -o j": "json", "pr": "proof",
 	} {
 		lines := strings.Fields(printed(t, append([]string{"__completeNoDesc"}, strings.Fields(words)...)...))
 		if len(lines) == 0 || !strings.Contains("\n"+strings.Join(lines, "\n")+"\n", "\n"+want+"\n") {
@@ -71,7 +75,8 @@ func TestEscapesAreShown(t *testing.T) {
 		{`"\e]0;mine\a"`, "text", `\x1b]0;mine\x07: 3 clients`},
 		{`"\x9b\u202e"`, "json", `\u009b\u202e`},
 	} {
-		_, stdout, stderr := simulate(t.Context(), strings.Replace(tenMinutes, "two groups", c.name, 1), "-", "-o", c.output)
+		named := strings.Replace(tenMinutes, "two groups", c.name, 1)
+		_, stdout, stderr := simulate(t.Context(), named, "-", "-o", c.output)
 		if strings.ContainsAny(stdout+stderr, "\x1b\x07\u009b\u202e") || !strings.Contains(stdout, c.want) {
 			t.Errorf("-o %s: %q", c.output, stdout+stderr)
 		}

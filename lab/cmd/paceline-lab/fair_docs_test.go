@@ -20,8 +20,9 @@ import (
 	"github.com/paceline-go/paceline/ratetest"
 )
 
-// TestFairPage: docs/fair.md says what its commands say, and README.md has its first table. Each command in a block of sh is run, for a short time where it
-// takes real time; a table shows the figures of those between it and the table before, and pictures are what they draw.
+// TestFairPage: docs/fair.md says what its commands say, and README.md has its first table. Each command in a block
+// of sh is run, for a short time where it takes real time; a table shows the figures of those between it and the
+// table before, and pictures are what they draw.
 func TestFairPage(t *testing.T) {
 	unraced(t)
 	t.Chdir("../../..") // where the page's commands are run
@@ -156,7 +157,8 @@ func named(cell string) string {
 	return name
 }
 
-// row writes the figures of a row. A row of a strategy alone is of the scenario before. A column may be of a figure, or of a strategy.
+// row writes the figures of a row. A row of a strategy alone is of the scenario before. A column may be of a figure,
+// or of a strategy.
 func (p *fairPage) row(head []string, line string, scenario *string) string {
 	got := cells(line)
 	if len(got) != len(head) {

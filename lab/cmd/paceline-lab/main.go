@@ -1,7 +1,8 @@
 // Command paceline-lab simulates clients that share a quota, measures what Paceline does against servers that enforce
 // their limits, and proves that its limiters are never refused.
 //
-// Each verb has a file of its own. It is no part of the program paceline: nobody but the laboratory imports package lab.
+// Each verb has a file of its own. It is no part of the program paceline: nobody but the laboratory imports package
+// lab.
 package main
 
 import (
@@ -24,21 +25,24 @@ func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 	return newProgram().Execute(ctx, args, stdin, stdout, stderr)
 }
 
-const programLong = `The laboratory of Paceline: clients that share a quota in a simulator, benches against servers that enforce their
-limits, and the proof that the limiters are never refused.
+const programLong = `The laboratory of Paceline: clients that share a quota in a simulator, benches against servers
+that enforce their limits, and the proof that the limiters are never refused.
 
 In a clone of the repository: go run ./lab/cmd/paceline-lab COMMAND. A release has it beside the program paceline.
 
 A flag that is not given is read from the environment, of any command that has it: --seeds from PACELINE_SEEDS.
 PACELINE_RUNS is the folder of stored runs of sim. NO_COLOR and CLICOLOR_FORCE are heeded.
 
-Exit codes: 0 done; 1 failure, or a promise that is not kept; 2 a wrong command line; 4 bad configuration or input; 130 interrupted.`
+Exit codes: 0 done; 1 failure, or a promise that is not kept; 2 a wrong command line; 4 bad configuration or input;
+130 interrupted.`
 
 func newProgram() cli.Program {
 	tables := []string{"text", "json", "csv"}
 	kinds := slices.Sorted(maps.Keys(shareflags.Kinds))
 	return cli.Program{
-		Root:  &cobra.Command{Use: "paceline-lab", Short: "Simulate, measure and prove what Paceline does", Long: programLong},
+		Root: &cobra.Command{
+			Use: "paceline-lab", Short: "Simulate, measure and prove what Paceline does", Long: programLong,
+		},
 		Verbs: []*cobra.Command{newSim(), newBench(), newProof()},
 		Reads: "sim", Groups: groups,
 		Values: map[string]map[string][]string{
@@ -48,8 +52,8 @@ func newProgram() cli.Program {
 			"sim throttle":   {"strategies": strategyNames()},
 		},
 		Meant: map[string]string{
-			"rate": "limit", "rps": "limit", "qps": "limit", "rpm": "limit", "rate-limit": "limit", "throttle": "limit", "r": "limit", "l": "limit",
-			"silent": "quiet", "s": "quiet",
+			"rate": "limit", "rps": "limit", "qps": "limit", "rpm": "limit", "rate-limit": "limit", "throttle": "limit",
+			"r": "limit", "l": "limit", "silent": "quiet", "s": "quiet",
 		},
 	}
 }

@@ -56,7 +56,8 @@ func paceline(t *testing.T) string {
 	t.Helper()
 	built.Do(func() {
 		if built.dir, built.err = os.MkdirTemp("", "paceline-built-*"); built.err == nil {
-			built.out, built.err = exec.Command("go", "build", "-o", built.dir, "github.com/paceline-go/paceline/cmd/paceline").CombinedOutput()
+			build := exec.Command("go", "build", "-o", built.dir, "github.com/paceline-go/paceline/cmd/paceline")
+			built.out, built.err = build.CombinedOutput()
 		}
 	})
 	if built.err != nil {

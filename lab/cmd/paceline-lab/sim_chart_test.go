@@ -175,8 +175,8 @@ func captions(t *testing.T, file string) map[string]string {
 	return all
 }
 
-// The text and the chart of one run say the same: once it was 340 s beside 480 s, as one had what was slept and the other what the
-// strategy had in mind.
+// The text and the chart of one run say the same: once it was 340 s beside 480 s, as one had what was slept and the
+// other what the strategy had in mind.
 func TestChartSaysWhatTheTextDoes(t *testing.T) {
 	unraced(t)
 	dir := t.TempDir()

@@ -10,8 +10,8 @@ import (
 	"github.com/paceline-go/paceline/lab/baselines"
 )
 
-// TestPublishedPage writes docs/published.md. Whether it is what the reruns say, lab/baselines checks, without the race detector,
-// under which they take minutes.
+// TestPublishedPage writes docs/published.md. Whether it is what the reruns say, lab/baselines checks, without the
+// race detector, under which they take minutes.
 func TestPublishedPage(t *testing.T) {
 	if !*update {
 		t.Skip("only with -update: lab/baselines checks the page")

@@ -31,8 +31,8 @@ func (l *simLive) instead(following string) error {
 	return nil
 }
 
-// shares has the clients of a fleet share the quota by a store, which is reached first. The server begins with what they take it to have: a
-// window's worth.
+// shares has the clients of a fleet share the quota by a store, which is reached first. The server begins with what
+// they take it to have: a window's worth.
 func (l *simLive) shares(cmd *cobra.Command, fleet *loadgen.Fleet) error {
 	if l.store.Address == "" {
 		return nil

@@ -12,7 +12,8 @@ import (
 	"github.com/paceline-go/paceline/lab/sim/scenario"
 )
 
-// The report of replicas that share by a simulated store says what the store had to do, and what parts come to where only some are cut off.
+// The report of replicas that share by a simulated store says what the store had to do, and what parts come to where
+// only some are cut off.
 func TestSimStore(t *testing.T) {
 	file := filepath.Join("..", "..", "sim", "scenario", "testdata", "replicas.yaml")
 	code, out, errs := simulate(t.Context(), "", file)

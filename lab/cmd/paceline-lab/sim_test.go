@@ -97,7 +97,8 @@ func TestSimRefuses(t *testing.T) {
 	}
 }
 
-// A run that is interrupted prints what it did until then. A slow machine may not have begun after the first time, so it gets longer ones.
+// A run that is interrupted prints what it did until then. A slow machine may not have begun after the first time, so
+// it gets longer ones.
 func TestSimInterrupted(t *testing.T) {
 	const aYear = "version: 1\nduration: 360d\ngroups:\n  - {strategy: retry-only, processes: 1000}\n"
 	for after := 150 * time.Millisecond; ; after *= 4 {

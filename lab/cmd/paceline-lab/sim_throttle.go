@@ -39,8 +39,8 @@ figure is beside what is aimed at. A strategy of your own is a Go type: package 
 // best is the best of the published laws. Charts show its sleep beside that of ours.
 const best = "exponential-increase-proportional-remaining-decrease"
 
-// floods are the strategies that run only when they are named: they send hundreds of times what the quota lets pass, so simulating them
-// takes minutes.
+// floods are the strategies that run only when they are named: they send hundreds of times what the quota lets pass,
+// so simulating them takes minutes.
 var floods = []string{"null", "retry-only", "cubic"}
 
 // simThrottle runs paceline-lab sim throttle.

@@ -62,7 +62,8 @@ func fitsAScreen(t *testing.T, program func() cli.Program) {
 		for of, text := range map[string]string{"--help": short, "--help-all": all} {
 			for line := range strings.Lines(text) {
 				if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > cli.HelpWidth {
-					t.Errorf("%s %s has a line of %d characters, more than %d:\n%s", c.CommandPath(), of, n, cli.HelpWidth, line)
+					t.Errorf("%s %s has a line of %d characters, more than %d:\n%s",
+						c.CommandPath(), of, n, cli.HelpWidth, line)
 				}
 			}
 		}
@@ -72,8 +73,8 @@ func fitsAScreen(t *testing.T, program func() cli.Program) {
 			}
 		})
 		if _, rest, ok := strings.Cut(all, "\n"+cli.Ungrouped+":\n"); ok {
-			t.Errorf("flags of %s are in no group: add each to one of Groups, to Most if most users want it, else to Rest:\n%s",
-				c.CommandPath(), rest)
+			t.Errorf("flags of %s are in no group: add each to one of Groups, to Most if most users want it, "+
+				"else to Rest:\n%s", c.CommandPath(), rest)
 		}
 		if _, alone, ok := strings.Cut(all, "\nFlags:\n"); ok {
 			n := 0
@@ -148,6 +149,9 @@ func shellWords(line string) []string {
 	return words
 }
 
+// ends are the words of a shell that end a command.
+var ends = []string{"|", "&&", ">", "#", "&"}
+
 // examplesOf are the command lines of a program in a text: of its lines, or of the parts of a pipe, those that begin
 // with its name.
 func examplesOf(program, text string) [][]string {
@@ -155,7 +159,7 @@ func examplesOf(program, text string) [][]string {
 	for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {
 		words := shellWords(strings.TrimSpace(line))
 		for len(words) > 0 {
-			end := slices.IndexFunc(words, func(w string) bool { return slices.Contains([]string{"|", "&&", ">", "#", "&"}, w) })
+			end := slices.IndexFunc(words, func(w string) bool { return slices.Contains(ends, w) })
 			if end < 0 {
 				end = len(words)
 			}
@@ -180,7 +184,7 @@ func examplesParse(t *testing.T, program func() cli.Program) (n int) {
 				err = of.ValidateArgs(of.Flags().Args())
 			}
 			if err != nil {
-				t.Errorf("%s %s, of the help of %s: %v", c.Root().Name(), strings.Join(words, " "), c.CommandPath(), err)
+				t.Errorf("%s, of the help of %s: %v", strings.Join(words, " "), c.CommandPath(), err)
 			}
 		}
 	})

@@ -10,8 +10,8 @@ import (
 	"github.com/paceline-go/paceline/internal/text/width"
 )
 
-// ReadTable reads the tables of a text whose first heading is this one. A row is a map of its cells, by the headings above
-// them. A cell that goes on in the next line is put together.
+// ReadTable reads the tables of a text whose first heading is this one. A row is a map of its cells, by the headings
+// above them. A cell that goes on in the next line is put together.
 func ReadTable(t *testing.T, text, first string) (rows []map[string]string) {
 	t.Helper()
 	var names []string
@@ -106,7 +106,8 @@ func CompareTable(t *testing.T, rows []map[string]string, objects []any, heading
 				whole, _, _ := strings.Cut(cell, " ")
 				_, digits, _ := strings.Cut(whole, ".")
 				got, err := strconv.ParseFloat(whole, 64)
-				if off := 0.5001 * math.Pow10(-len(digits)); (cell != "-" && cell != "–" || want != 0) && (err != nil || math.Abs(got-want) > off) {
+				off := 0.5001 * math.Pow10(-len(digits))
+				if (cell != "-" && cell != "–" || want != 0) && (err != nil || math.Abs(got-want) > off) {
 					t.Errorf("row %d, %s: %q, in the JSON %v", i, h.Name, cell, want)
 				}
 			case map[string]any: // of several seeds

@@ -1,5 +1,5 @@
-// Package shareflags has the flags of limits that are shared: by a store with processes of one's own, or with strangers.
-// It is no part of package cli because stores need the drivers of databases.
+// Package shareflags has the flags of limits that are shared: by a store with processes of one's own, or with
+// strangers. It is no part of package cli because stores need the drivers of databases.
 package shareflags
 
 import (
@@ -30,23 +30,24 @@ const Forms = "sqlite:FILE, postgres://… or redis://…"
 
 // Kinds are the words of flags for how a server counts.
 var Kinds = map[string]fairshare.Kind{
-	"auto": fairshare.UnknownKind, "bucket": fairshare.TokenBucket, "fixed": fairshare.FixedWindow, "rolling": fairshare.RollingWindow,
+	"auto": fairshare.UnknownKind, "bucket": fairshare.TokenBucket,
+	"fixed": fairshare.FixedWindow, "rolling": fairshare.RollingWindow,
 }
 
 // Add adds the flags that name the limits. also goes on with the text of --share.
 func (f *Flags) Add(p *pflag.FlagSet, also string) {
 	p.StringVar(&f.Address, "share", "", "a store by which all processes that give it keep to the limits together: "+
 		"sqlite:FILE on one machine, postgres://USER@HOST/NAME or redis://HOST"+also)
-	p.StringVar(&f.Name, "share-name", "", "what the limits are called in the store: the same for all who share them, "+
-		"another for another server (default \""+sharestore.DefaultName+"\")")
+	p.StringVar(&f.Name, "share-name", "", "what the limits are called in the store: the same for all who share "+
+		"them, another for another server (default \""+sharestore.DefaultName+"\")")
 	p.StringVar(&f.Fallback, "share-fallback", "wait", "while the store is away: wait, or split, 1/n of the limit as n "+
 		"processes had it last, which is not exact where only some of them are cut off")
 }
 
 // AddPart adds the flags for the part of the limits that the process has.
 func (f *Flags) AddPart(p *pflag.FlagSet) {
-	p.Float64Var(&f.Weight, "share-weight", 1, "this process' part where there is not enough for all: of weights 1 and 3 "+
-		"the second has three quarters")
+	p.Float64Var(&f.Weight, "share-weight", 1, "this process' part where there is not enough for all: of weights "+
+		"1 and 3 the second has three quarters")
 	p.Float64Var(&f.Least, "share-least", 0, "the part of the whole that it has at least then, whatever weights and "+
 		"numbers others have: 0.2 of 500/m are 100 a minute")
 }
