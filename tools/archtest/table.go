@@ -147,7 +147,7 @@ var Table = []Package{
 	{Name: "tools/entries", Std: "any"},
 }
 
-// unmoved still imports the laboratory: the commands sim, bench and chart. Once they are in lab/cmd, this constant goes.
+// unmoved still imports the laboratory: chart*.go. Once they are in lab/cmd, this constant goes.
 const unmoved = "cmd/paceline"
 
 // Borders say who may import whom where the table has no say, in tests and nested modules.

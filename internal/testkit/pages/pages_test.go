@@ -52,11 +52,11 @@ func TestCommands(t *testing.T) {
 
 func TestParse(t *testing.T) {
 	for args, wrong := range map[string]bool{
-		"sim --seed 3": false, "sim --seed": false, "sim --seed x": true, "sim --nix 3": true,
+		"sim --seed 3": false, "sim --seed": false, "sim --seed x": true, "sim --nix 3": true, "moved x": true,
 	} {
 		root, sim := &cobra.Command{Use: "p"}, &cobra.Command{Use: "sim", Run: func(*cobra.Command, []string) {}}
 		sim.Flags().Int("seed", 0, "")
-		root.AddCommand(sim)
+		root.AddCommand(sim, &cobra.Command{Use: "moved", Hidden: true, DisableFlagParsing: true, Run: sim.Run})
 		words := commands("p", "p "+args)[0]
 		if err := parse(root, words); (err != nil) != wrong {
 			t.Errorf("%s: %v", args, err)
