@@ -25,20 +25,29 @@ func newRoot() *cobra.Command { return newProgram().Command(os.Stdout) }
 
 func newProgram() cli.Program {
 	return cli.Program{
-		Root: &cobra.Command{
-			Use:   "paceline",
-			Short: "Send at the highest rate a server allows, with zero rejects, losing nothing",
-			Long: "Send at the highest rate a server allows, with zero rejects, losing nothing.\n\n" +
-				"A flag that is not given is read from the environment, of any command that has it: --key-env from PACELINE_KEY_ENV, " +
-				"--log-level from PACELINE_LOG_LEVEL; what can be given more than once, once. PACELINE_RUNS is the folder of stored runs of sim. " +
-				"NO_COLOR and CLICOLOR_FORCE are heeded, and HTTPS_PROXY where requests are sent.\n\n" +
-				"Exit codes: 0 done; 1 failure; 2 a wrong command line; 3 finished, and some requests failed; 4 bad configuration or input; " +
-				"5 a deadline, an outage or a budget; 6 every key is banned; 130 interrupted.",
-		},
-		Verbs: []*cobra.Command{
-			newRun(), newProxy(), newShare(), newChart(), newServe(), newExplain(), newModels(),
-			newMoved("sim"), newMoved("bench"),
-		},
+		Root:   newProgramRoot,
+		Verbs:  verbs,
 		Groups: groupTable, Values: flagValues, Meant: meant, Reads: "run", Alike: groupProviders,
+	}
+}
+
+var verbs = []cli.Verb{
+	{Name: "run", New: newRun}, {Name: "proxy", New: newProxy}, {Name: "share", New: newShare},
+	{Name: "chart", New: newChart}, {Name: "serve", New: newServe}, {Name: "explain", New: newExplain},
+	{Name: "models", New: newModels},
+	{Name: "sim", New: func() *cobra.Command { return newMoved("sim") }},
+	{Name: "bench", New: func() *cobra.Command { return newMoved("bench") }},
+}
+
+func newProgramRoot() *cobra.Command {
+	return &cobra.Command{
+		Use:   "paceline",
+		Short: "Send at the highest rate a server allows, with zero rejects, losing nothing",
+		Long: "Send at the highest rate a server allows, with zero rejects, losing nothing.\n\n" +
+			"A flag that is not given is read from the environment, of any command that has it: --key-env from PACELINE_KEY_ENV, " +
+			"--log-level from PACELINE_LOG_LEVEL; what can be given more than once, once. " +
+			"NO_COLOR and CLICOLOR_FORCE are heeded, and HTTPS_PROXY where requests are sent.\n\n" +
+			"Exit codes: 0 done; 1 failure; 2 a wrong command line; 3 finished, and some requests failed; 4 bad configuration or input; " +
+			"5 a deadline, an outage or a budget; 6 every key is banned; 130 interrupted.",
 	}
 }

@@ -255,10 +255,12 @@ func (f *runFlags) readings(c *run.Config) (err error) {
 	if name == "" {
 		name, _, _ = strings.Cut(f.llm.preset, ":")
 	}
-	if d, ok := provider.Lookup(name); ok {
-		c.Provider = d
-	} else if f.provider != "" {
-		return unknownProvider(f.provider)
+	if name != "" { // the table of providers is made by the first look into it
+		if d, ok := provider.Lookup(name); ok {
+			c.Provider = d
+		} else if f.provider != "" {
+			return unknownProvider(f.provider)
+		}
 	}
 	if f.success != "" {
 		if c.Success, err = success(f.success); err != nil {

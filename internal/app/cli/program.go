@@ -21,10 +21,10 @@ import (
 
 // Program is a binary. All of it is made anew for each command line.
 type Program struct {
-	// Root has the name and the texts of the program.
-	Root *cobra.Command
+	// Root makes the root command, with the name and the texts of the program.
+	Root func() *cobra.Command
 	// Verbs are all commands below Root but version, help and completion.
-	Verbs []*cobra.Command
+	Verbs []Verb
 	// Groups is how help groups the flags of a command.
 	Groups Groups
 	// Values has the values that flags take, for a shell to complete. The first key is the path of a command without
@@ -40,9 +40,37 @@ type Program struct {
 	Alike string
 }
 
-// Command returns the root command, which prints to stdout. The command for completions needs stdout when it is made.
+// Verb is a command below the root. A command line makes only the verb that it names, since each has flags, texts and
+// tables of its own.
+type Verb struct {
+	Name string
+	New  func() *cobra.Command
+}
+
+// Command returns the root command with all verbs, which prints to stdout. The command for completions needs stdout
+// when it is made.
 func (p Program) Command(stdout io.Writer) *cobra.Command {
-	root := Family(p.Root, append(p.Verbs, newVersion())...)
+	root := p.command(stdout)
+	p.addCompletions(root)
+	return root
+}
+
+// only is the program with no other verb than the one that args begin with.
+func (p Program) only(args []string) (one Program, ok bool) {
+	for _, v := range p.Verbs {
+		if len(args) > 0 && args[0] == v.Name {
+			p.Verbs = []Verb{v}
+			return p, true
+		}
+	}
+	return p, false
+}
+
+func (p Program) command(stdout io.Writer) *cobra.Command {
+	root := Family(p.Root(), newVersion())
+	for _, v := range p.Verbs {
+		root.AddCommand(v.New())
+	}
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.Args = func(c *cobra.Command, args []string) error {
 		if len(args) > 0 {
@@ -54,7 +82,6 @@ func (p Program) Command(stdout io.Writer) *cobra.Command {
 	root.SetOut(stdout)
 	root.SetFlagErrorFunc(p.flagError)
 	p.addHelp(root)
-	p.addCompletions(root)
 	return root
 }
 
@@ -69,24 +96,34 @@ func (p Program) Execute(ctx context.Context, args []string, stdin io.Reader, st
 			return code
 		}
 	}
-	root := p.Command(stdout)
-	root.SetArgs(args)
-	root.SetIn(stdin)
-	root.SetErr(stderr)
-	began := false // an error from before a verb began is a wrong command line
-	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
-		if err := fromEnvironment(cmd.Flags()); err != nil {
-			return err
+	run := func(root *cobra.Command) (began bool, err error) {
+		root.SetArgs(args)
+		root.SetIn(stdin)
+		root.SetErr(stderr)
+		root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+			if err := fromEnvironment(cmd.Flags()); err != nil {
+				return err
+			}
+			began = true
+			return nil
 		}
-		began = true
-		return nil
+		err = root.ExecuteContext(ctx)
+		return began, err
 	}
-	err := root.ExecuteContext(ctx)
-	if err == nil {
+	var began bool
+	var err error
+	one, ok := p.only(args)
+	if ok {
+		began, err = run(one.command(stdout))
+	}
+	if !ok || err != nil && !began { // a command line is wrong: what all verbs know says what would be right
+		began, err = run(p.Command(stdout))
+	}
+	switch {
+	case err == nil:
 		return ExitOK
-	}
-	if msg := err.Error(); msg != "" {
-		screen.New(stderr, screen.Config{}).Ours(root.Name() + ": " + sanitize.Lines(msg))
+	case err.Error() != "":
+		screen.New(stderr, screen.Config{}).Ours(p.Root().Name() + ": " + sanitize.Lines(err.Error()))
 	}
 	if !began {
 		return ExitUsage

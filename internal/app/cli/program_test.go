@@ -10,8 +10,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// toy is a program with a verb that reads a file, and one in a group of many that are alike.
-func toy() Program {
+func newRead() *cobra.Command {
 	read := &cobra.Command{
 		Use: "read FILE", Short: "Read a file", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -22,14 +21,24 @@ func toy() Program {
 		},
 	}
 	read.Flags().Int("limit", 7, "how much")
+	return read
+}
+
+func newKinds() *cobra.Command {
 	kinds := Family(&cobra.Command{Use: "kinds", Short: "Many"}, &cobra.Command{
 		Use: "one", Short: "One of many", GroupID: "many", Args: NoArguments,
 		RunE: func(*cobra.Command, []string) error { return Exit(ExitSomeFailed, nil) },
 	})
 	kinds.Commands()[0].Flags().Int("width", 1, "how wide")
 	kinds.AddGroup(&cobra.Group{ID: "many", Title: "Many:"})
+	return kinds
+}
+
+// toy is a program with a verb that reads a file, and one in a group of many that are alike.
+func toy() Program {
 	return Program{
-		Root: &cobra.Command{Use: "toy", Short: "A toy"}, Verbs: []*cobra.Command{read, kinds},
+		Root:  func() *cobra.Command { return &cobra.Command{Use: "toy", Short: "A toy"} },
+		Verbs: []Verb{{"read", newRead}, {"kinds", newKinds}},
 		Meant: map[string]string{"rps": "limit"}, Reads: "read", Alike: "many",
 		Values: map[string]map[string][]string{"read": {"limit": {"10", "20"}}},
 	}
@@ -85,15 +94,20 @@ func TestProgram(t *testing.T) {
 func TestFlagsFromTheEnvironment(t *testing.T) {
 	for value, code := range map[string]int{"5": ExitOK, "many": ExitUsage, "": ExitOK} {
 		t.Setenv("PACELINE_LIMIT", value)
-		p := toy()
+		p, limit := toy(), ""
+		p.Verbs[0].New = func() *cobra.Command {
+			read := newRead()
+			read.PreRun = func(*cobra.Command, []string) { limit = read.Flag("limit").Value.String() }
+			return read
+		}
 		var errs strings.Builder
 		got := p.Execute(t.Context(), []string{"read", "x"}, strings.NewReader(""), new(strings.Builder), &errs)
 		if got != code {
 			t.Errorf("PACELINE_LIMIT=%s: exit %d, want %d: %s", value, got, code, &errs)
 		}
 		want := map[string]string{"5": "5", "": "7"}[value]
-		if got := p.Verbs[0].Flag("limit").Value.String(); code == ExitOK && got != want {
-			t.Errorf("PACELINE_LIMIT=%s: --limit is %s, want %s", value, got, want)
+		if code == ExitOK && limit != want {
+			t.Errorf("PACELINE_LIMIT=%s: --limit is %s, want %s", value, limit, want)
 		}
 		if code == ExitUsage && !strings.Contains(errs.String(), `PACELINE_LIMIT "many", expected a whole number`) {
 			t.Error(errs.String())
@@ -114,6 +128,33 @@ func TestCode(t *testing.T) {
 	} {
 		if got := Code(c.err); got != c.want {
 			t.Errorf("%v: %d, want %d", c.err, got, c.want)
+		}
+	}
+}
+
+// A command line makes the verb that it names and no other. One that is wrong makes them all, for its error to say what would be right.
+func TestMakesOneVerb(t *testing.T) {
+	for _, c := range []struct{ args, made string }{
+		{"read input.txt", "read"},
+		{"read --help", "read"},
+		{"kinds one", "kinds"},
+		{"help read", "read kinds"},
+		{"raed", "read kinds"},
+		{"read --width 1 x", "read read kinds"},
+		{"--help", "read kinds"},
+	} {
+		var made []string
+		p := toy()
+		for i, v := range p.Verbs {
+			p.Verbs[i].New = func() *cobra.Command {
+				made = append(made, v.Name)
+				return v.New()
+			}
+		}
+		var out strings.Builder
+		p.Execute(t.Context(), strings.Fields(c.args), strings.NewReader(""), &out, &out)
+		if got := strings.Join(made, " "); got != c.made {
+			t.Errorf("toy %s makes %s, want %s", c.args, got, c.made)
 		}
 	}
 }

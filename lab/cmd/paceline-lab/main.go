@@ -40,10 +40,12 @@ func newProgram() cli.Program {
 	tables := []string{"text", "json", "csv"}
 	kinds := slices.Sorted(maps.Keys(shareflags.Kinds))
 	return cli.Program{
-		Root: &cobra.Command{
-			Use: "paceline-lab", Short: "Simulate, measure and prove what Paceline does", Long: programLong,
+		Root: func() *cobra.Command {
+			return &cobra.Command{
+				Use: "paceline-lab", Short: "Simulate, measure and prove what Paceline does", Long: programLong,
+			}
 		},
-		Verbs: []*cobra.Command{newSim(), newBench(), newProof()},
+		Verbs: []cli.Verb{{Name: "sim", New: newSim}, {Name: "bench", New: newBench}, {Name: "proof", New: newProof}},
 		Reads: "sim", Groups: groups,
 		Values: map[string]map[string][]string{
 			"bench exchange": {"output": tables},

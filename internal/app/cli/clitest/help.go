@@ -19,7 +19,7 @@ import (
 func Printed(t *testing.T, p cli.Program, args ...string) string {
 	t.Helper()
 	var out, errs strings.Builder
-	name := p.Root.Name()
+	name := p.Root().Name()
 	if code := p.Execute(context.Background(), args, strings.NewReader(""), &out, &errs); code != cli.ExitOK {
 		t.Errorf("%s %s: exit %d\n%s", name, strings.Join(args, " "), code, &errs)
 	}
