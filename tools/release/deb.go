@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/goreleaser/nfpm/v2"
@@ -14,9 +15,9 @@ import (
 
 const summary = "send requests at the highest rate a server's limits allow"
 
-// deb writes the package for Debian. The program is static, so the package depends on no other. It recommends certificates, which are needed
+// deb writes the package for Debian. The programs are static, so the package depends on no other. It recommends certificates, which are needed
 // for https alone.
-func (b *build) deb(p platform, program file) error {
+func (b *build) deb(p platform, programs []file) error {
 	dir, err := os.MkdirTemp(b.tmp, "deb")
 	if err != nil {
 		return err
@@ -27,11 +28,12 @@ func (b *build) deb(p platform, program file) error {
 		License: "Apache-2.0", MTime: b.date, DisableGlobbing: true,
 		Description: summary + "\n" +
 			"Sends files of requests and batches of prompts with no rejects and nothing lost, goes on after a crash where it\n" +
-			"stopped, says what the answers of a server mean for its limits, and has servers to try a client on.",
+			"stopped, says what the answers of a server mean for its limits, and has servers to try a client on.\n" +
+			"paceline-lab simulates clients that share a quota, and measures and proves what is promised.",
 	}
 	info.Recommends = []string{"ca-certificates"}
 	info.Deb.Compression = "gzip" // xz would make the file a tenth smaller and take a minute
-	placed, err := placed(append([]file{program}, b.shared...))
+	placed, err := placed(slices.Concat(programs, b.shared))
 	if err != nil {
 		return err
 	}
@@ -56,15 +58,15 @@ func (b *build) deb(p platform, program file) error {
 
 // placed puts the files where Debian's policy wants them.
 func placed(files []file) ([]file, error) {
-	const doc = "usr/share/doc/paceline/"
-	place := map[string]string{
-		"paceline":                  "usr/bin/paceline",
-		"LICENSE":                   doc + "copyright",
-		"CHANGELOG.md":              doc + "changelog.gz",
-		"completions/paceline.bash": "usr/share/bash-completion/completions/paceline",
-		"completions/_paceline":     "usr/share/zsh/vendor-completions/_paceline",
-		"completions/paceline.fish": "usr/share/fish/vendor_completions.d/paceline.fish",
-		"completions/paceline.ps1":  "", // nobody there looks for it
+	const doc, share = "usr/share/doc/paceline/", "usr/share/"
+	place := map[string]string{"LICENSE": doc + "copyright", "CHANGELOG.md": doc + "changelog.gz"}
+	for _, c := range commands {
+		of := func(shell string) string { return "completions/" + strings.Replace(shells[shell], "%", c.name, 1) }
+		place[c.name] = "usr/bin/" + c.name
+		place[of("bash")] = share + "bash-completion/completions/" + c.name
+		place[of("zsh")] = share + "zsh/vendor-completions/_" + c.name
+		place[of("fish")] = share + "fish/vendor_completions.d/" + c.name + ".fish"
+		place[of("powershell")] = "" // nobody there looks for it
 	}
 	var out []file
 	for _, f := range files {

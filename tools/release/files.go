@@ -102,10 +102,10 @@ func zipped(date time.Time, files []file) ([]byte, error) {
 }
 
 // archive writes the archive for platforms without a package. It has everything in one folder.
-func (b *build) archive(p platform, program file) error {
+func (b *build) archive(p platform, programs []file) error {
 	name := fmt.Sprintf("paceline_%s_%s_%s", b.version, p.os, p.arch)
 	var files []file
-	for _, f := range append([]file{program}, b.shared...) {
+	for _, f := range slices.Concat(programs, b.shared) {
 		f.name = name + "/" + f.name
 		files = append(files, f)
 	}

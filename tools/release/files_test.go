@@ -15,24 +15,29 @@ import (
 func TestSamePacked(t *testing.T) {
 	documents := []file{{name: "LICENSE", data: []byte("a licence\n")}, {name: "README.md", data: []byte("read\n")},
 		{name: "CHANGELOG.md", data: []byte("changes\n")}, {name: "THIRD_PARTY.txt", data: []byte("others\n")},
-		{name: "man/paceline.1", data: []byte("a page\n")}, {name: "completions/paceline.bash", data: []byte("a script\n")}}
+		{name: "man/paceline.1", data: []byte("a page\n")}, {name: "completions/paceline.bash", data: []byte("a script\n")},
+		{name: "completions/_paceline-lab", data: []byte("another\n")}}
 	pack := func(date time.Time, documents []file) map[string][]byte {
 		b := &build{source: source{commit: "c0ffee", tag: tagged, version: "0.9.8", date: date}, out: t.TempDir(), tmp: t.TempDir(), shared: documents}
-		programs := map[platform]file{}
+		paceline := map[platform]file{}
 		for _, p := range platforms {
-			programs[p] = file{name: "paceline", data: []byte("a program for " + p.String()), executable: true}
-			if err := b.archive(p, programs[p]); err != nil {
+			var programs []file
+			for _, c := range commands {
+				programs = append(programs, file{name: c.name, data: []byte(c.name + " for " + p.String()), executable: true})
+			}
+			paceline[p] = programs[0]
+			if err := b.archive(p, programs); err != nil {
 				t.Fatal(err)
 			}
 			if p.os != "linux" {
 				continue
 			}
-			if err := b.deb(p, programs[p]); err != nil {
+			if err := b.deb(p, programs); err != nil {
 				t.Fatal(err)
 			}
 		}
 		for _, do := range []func(map[platform]file) error{b.image, b.npm} {
-			if err := do(programs); err != nil {
+			if err := do(paceline); err != nil {
 				t.Fatal(err)
 			}
 		}

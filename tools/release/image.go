@@ -18,7 +18,7 @@ import (
 )
 
 // image writes an OCI layout as one tar file: an index with an image for each architecture of Linux. An image is one layer
-// from scratch: the program, the certificates that Mozilla trusts, and the licences.
+// from scratch: the program paceline, the certificates that Mozilla trusts, and the licences.
 func (b *build) image(programs map[platform]file) error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	built := false

@@ -110,10 +110,16 @@ func TestDeb(t *testing.T) {
 	if out, err := within(t, root, "/usr/bin/dpkg", "--install", "/tmp/"+name); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if out, err := within(t, root, "/usr/bin/paceline", "version"); err != nil || !strings.HasPrefix(out, "paceline "+tagged+" ") {
+	for _, c := range commands {
+		if out, err := within(t, root, "/usr/bin/"+c.name, "version"); err != nil || !strings.HasPrefix(out, c.name+" "+tagged+" ") {
+			t.Errorf("%v, %s", err, out)
+		}
+	}
+	if out, err := within(t, root, "/usr/bin/paceline-lab", "bench", "exchange", "--virtual", "--seconds", "10", "--seeds", "1", "--row", "lease"); err != nil {
 		t.Errorf("%v, %s", err, out)
 	}
-	for _, file := range []string{"usr/share/man/man1/paceline-run.1.gz", "usr/share/bash-completion/completions/paceline",
+	for _, file := range []string{"usr/share/man/man1/paceline-lab-sim.1.gz", "usr/share/bash-completion/completions/paceline-lab",
+		"usr/share/man/man1/paceline-run.1.gz", "usr/share/bash-completion/completions/paceline",
 		"usr/share/zsh/vendor-completions/_paceline", "usr/share/fish/vendor_completions.d/paceline.fish",
 		"usr/share/doc/paceline/copyright", "usr/share/doc/paceline/THIRD_PARTY.txt", "usr/share/doc/paceline/changelog.gz"} {
 		if len(read(t, root, file)) == 0 {
@@ -245,7 +251,10 @@ func TestImage(t *testing.T) {
 		t.Errorf("%v, %s", err, out)
 	}
 	// Nothing but the program is there: no shell, no zone of time, no /proc.
-	if out, err := within(t, root, "/usr/bin/paceline", "bench", "exchange", "--virtual", "--seconds", "10", "--seeds", "1", "--row", "lease"); err != nil {
+	if err := os.WriteFile(filepath.Join(root, "tmp", "urls.txt"), []byte("https://api.example.com/1\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := within(t, root, "/usr/bin/paceline", "run", "--limit", "20/s", "--dry-run", "/tmp/urls.txt"); err != nil || !strings.Contains(out, "requests") {
 		t.Errorf("%v, %s", err, out)
 	}
 }

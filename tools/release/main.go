@@ -1,6 +1,7 @@
 // Command release builds what a release of Paceline consists of, from a clean clone: for Linux, macOS and Windows on amd64
-// and arm64 an archive with the program, its man pages and completions; packages for Debian; an image for containers; npm
-// packages; and SHA256SUMS of them all. It needs Go and git, and the network only for Go modules.
+// and arm64 an archive with the programs, their man pages and completions; packages for Debian; an image for containers; npm
+// packages; and SHA256SUMS of them all. The programs are paceline and, for the laboratory, paceline-lab; the image and npm
+// have paceline alone. It needs Go and git, and the network only for Go modules.
 //
 //	tools/release/build DIR
 //
@@ -18,7 +19,7 @@ import (
 	"strings"
 )
 
-// platform is an operating system and an architecture that the program is built for.
+// platform is an operating system and an architecture that the programs are built for.
 type platform struct{ os, arch string }
 
 func (p platform) String() string { return p.os + "/" + p.arch }
@@ -49,7 +50,7 @@ type build struct {
 	source
 	out    string // the folder for the files of the release
 	tmp    string
-	shared []file // the files that go beside the program on every platform
+	shared []file // the files that go beside the programs on every platform
 }
 
 func release(out, tag, only string) error {
@@ -73,25 +74,27 @@ func release(out, tag, only string) error {
 	if b.shared, err = b.documents(); err != nil {
 		return err
 	}
-	programs := map[platform]file{}
+	paceline := map[platform]file{}
 	for _, p := range chosen {
 		fmt.Println("building", b.tag, "for", p)
-		if programs[p], err = b.program(p); err != nil {
+		programs, err := b.programs(p)
+		if err != nil {
 			return err
 		}
-		if err := b.archive(p, programs[p]); err != nil {
+		paceline[p] = programs[0]
+		if err := b.archive(p, programs); err != nil {
 			return err
 		}
 		if p.os == "linux" {
-			if err := b.deb(p, programs[p]); err != nil {
+			if err := b.deb(p, programs); err != nil {
 				return err
 			}
 		}
 	}
-	if err := b.image(programs); err != nil {
+	if err := b.image(paceline); err != nil {
 		return err
 	}
-	if err := b.npm(programs); err != nil {
+	if err := b.npm(paceline); err != nil {
 		return err
 	}
 	return b.sums()
@@ -125,7 +128,7 @@ func emptied(dir string) error {
 	return err
 }
 
-// documents returns the files that go beside the program, which are the same on every platform.
+// documents returns the files that go beside the programs, which are the same on every platform.
 func (b *build) documents() ([]file, error) {
 	var files []file
 	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
@@ -140,6 +143,12 @@ func (b *build) documents() ([]file, error) {
 		return nil, err
 	}
 	files = append(files, file{name: "THIRD_PARTY.txt", data: notices})
-	written, err := b.manual(platform{runtime.GOOS, runtime.GOARCH})
-	return append(files, written...), err
+	for _, c := range commands {
+		written, err := b.manual(c, platform{runtime.GOOS, runtime.GOARCH})
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, written...)
+	}
+	return files, nil
 }

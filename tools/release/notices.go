@@ -13,12 +13,15 @@ import (
 // embedded are modules of which we have data, not code: the vocabularies of tokens/tiktoken.
 var embedded = []string{"github.com/tiktoken-go/tokenizer"}
 
-// notices returns the licences of all modules whose code or data is in the program on any platform. Most licences demand to be handed on.
+// notices returns the licences of all modules whose code or data is in a program on any platform. Most licences demand to be handed on.
 func (b *build) notices() ([]byte, error) {
 	texts := map[string]map[string]string{} // of "module version" by the name of the file
 	for _, p := range platforms {
-		listed, err := output(b.root, b.environment(p), "go", "list", "-deps", "-f",
-			"{{if and .Module (not .Module.Main)}}{{.Module.Path}} {{.Module.Version}}\t{{.Module.Dir}}\t{{.Dir}}{{end}}", command)
+		args := []string{"list", "-deps", "-f", "{{if and .Module (not .Module.Main)}}{{.Module.Path}} {{.Module.Version}}\t{{.Module.Dir}}\t{{.Dir}}{{end}}"}
+		for _, c := range commands {
+			args = append(args, c.folder)
+		}
+		listed, err := output(b.root, b.environment(p), "go", args...)
 		if err != nil {
 			return nil, err
 		}

@@ -41,7 +41,7 @@ type repository struct {
 	URL  string `json:"url"`
 }
 
-// npm writes a package per platform, which has the program, and one that depends on them all: npm installs the one whose
+// npm writes a package per platform, which has the program paceline, and one that depends on them all: npm installs the one whose
 // os and cpu are the machine's. No script runs at installation.
 func (b *build) npm(programs map[platform]file) error {
 	main := b.manifest("paceline", summary)

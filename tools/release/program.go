@@ -8,7 +8,14 @@ import (
 	"strings"
 )
 
-const command = "./cmd/paceline"
+// command is a program by its name, and the folder of its package main.
+type command struct{ name, folder string }
+
+// commands are the programs of a release, paceline first.
+var commands = []command{{"paceline", "./cmd/paceline"}, {"paceline-lab", "./lab/cmd/paceline-lab"}}
+
+// stamp is the variable that has the version of a release.
+const stamp = "github.com/paceline-go/paceline/internal/app/cli.stamped"
 
 // environment returns the environment for every call of go. It leaves out whatever would let the machine influence what is built.
 func (b *build) environment(p platform) []string {
@@ -19,40 +26,45 @@ func (b *build) environment(p platform) []string {
 		"GOFIPS140=off", fmt.Sprintf("SOURCE_DATE_EPOCH=%d", b.date.Unix()))
 }
 
-// compile builds the program and returns where it is.
-func (b *build) compile(p platform, name string, flags ...string) (string, error) {
+// compile builds a program and returns where it is.
+func (b *build) compile(c command, p platform, name string, flags ...string) (string, error) {
 	path := filepath.Join(b.tmp, name)
-	args := append([]string{"build", "-trimpath", "-ldflags=-s -w -buildid= -X main.stamped=" + b.tag, "-o", path}, flags...)
-	_, err := output(b.root, b.environment(p), "go", append(args, command)...)
+	args := append([]string{"build", "-trimpath", "-ldflags=-s -w -buildid= -X " + stamp + "=" + b.tag, "-o", path}, flags...)
+	_, err := output(b.root, b.environment(p), "go", append(args, c.folder)...)
 	return path, err
 }
 
-// program is the executable for a platform.
-func (b *build) program(p platform) (file, error) {
-	name := "paceline"
-	if p.os == "windows" {
-		name += ".exe"
+// programs are the executables for a platform, in the order of commands.
+func (b *build) programs(p platform) (all []file, err error) {
+	for _, c := range commands {
+		name := c.name
+		if p.os == "windows" {
+			name += ".exe"
+		}
+		path, err := b.compile(c, p, p.os+"-"+p.arch+"-"+name)
+		if err != nil {
+			return nil, err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, file{name: name, data: data, executable: true})
 	}
-	path, err := b.compile(p, p.os+"-"+p.arch+"-"+name)
-	if err != nil {
-		return file{}, err
-	}
-	data, err := os.ReadFile(path)
-	return file{name: name, data: data, executable: true}, err
+	return all, nil
 }
 
-var shells = map[string]string{ // the file of each shell's completions
-	"bash": "paceline.bash", "zsh": "_paceline", "fish": "paceline.fish", "powershell": "paceline.ps1",
-}
+// shells has the file of each shell's completions, with % in place of the program.
+var shells = map[string]string{"bash": "%.bash", "zsh": "_%", "fish": "%.fish", "powershell": "%.ps1"}
 
-// manual returns the man pages and the completions. A program that is built for this machine writes them.
-func (b *build) manual(here platform) ([]file, error) {
-	path, err := b.compile(here, "paceline-manual", "-tags=manual")
+// manual returns the man pages and the completions of a program. One that is built for this machine writes them.
+func (b *build) manual(c command, here platform) ([]file, error) {
+	path, err := b.compile(c, here, c.name+"-manual", "-tags=manual")
 	if err != nil {
 		return nil, err
 	}
 	env := b.environment(here)
-	dir := filepath.Join(b.tmp, "man")
+	dir := filepath.Join(b.tmp, c.name+"-man")
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -76,7 +88,7 @@ func (b *build) manual(here platform) ([]file, error) {
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, file{name: "completions/" + name, data: []byte(script + "\n")})
+		files = append(files, file{name: "completions/" + strings.Replace(name, "%", c.name, 1), data: []byte(script + "\n")})
 	}
 	return files, nil
 }

@@ -26,7 +26,7 @@ import (
 	"github.com/paceline-go/paceline/internal/testkit/need"
 )
 
-// programMax is how large the program may get, in bytes: 45 MB, of which 17 are the stores that limits are shared by, SQLite most of all.
+// programMax is how large a program may get, in bytes: 45 MB, of which 17 are the stores that limits are shared by, SQLite most of all.
 const programMax = 45_000_000
 
 // This test's release is of the files as they lie here, committed to a clone of its own and tagged.
@@ -49,7 +49,7 @@ func run(t testing.TB, dir, name string, args ...string) string {
 func clone(t testing.TB, dir string, change func(dir string)) string {
 	t.Helper()
 	run(t, ".", "git", "init", "-q", dir)
-	list := run(t, "..", "git", "ls-files", "--cached", "--others", "--exclude-standard")
+	list := run(t, "../..", "git", "ls-files", "--cached", "--others", "--exclude-standard")
 	for name := range strings.Lines(list) {
 		name = strings.TrimSuffix(name, "\n")
 		data, err := os.ReadFile(filepath.Join("..", "..", name))
@@ -239,38 +239,63 @@ func unpacked(t testing.TB, data []byte) map[string][]byte {
 	}
 }
 
-// The archive has the program and what goes beside it. The program is static and stripped, not too large, and says its
+// The archive has the programs and what goes beside them. Each program is static and stripped, not too large, and says its
 // version and what it was made of.
 func TestArchive(t *testing.T) {
 	t.Parallel()
 	one, _ := outs(t)
 	folder := "paceline_0.9.8_linux_" + here.arch
 	files := unpacked(t, read(t, one, folder+".tar.gz"))
-	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md", "THIRD_PARTY.txt", "man/paceline.1", "man/paceline-run.1",
-		"completions/paceline.bash", "completions/_paceline", "completions/paceline.fish", "completions/paceline.ps1"} {
+	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md", "THIRD_PARTY.txt",
+		"man/paceline.1", "man/paceline-run.1", "man/paceline-lab.1", "man/paceline-lab-bench-exchange.1",
+		"completions/paceline.bash", "completions/_paceline", "completions/paceline.fish", "completions/paceline.ps1",
+		"completions/paceline-lab.bash", "completions/_paceline-lab", "completions/paceline-lab.fish", "completions/paceline-lab.ps1"} {
 		if len(files[folder+"/"+name]) < 200 {
 			t.Errorf("%s has %d bytes", name, len(files[folder+"/"+name]))
 		}
 	}
 	// What a text has indented is an example, whose lines stay as they are.
-	if page := string(files[folder+"/man/paceline-sim.1"]); !regexp.MustCompile(`(?s)\.EX\n  version: 1\n  duration: 30m\n.*\n\.EE\n`).MatchString(page) {
-		t.Errorf("the scenario in paceline-sim.1 is no example: %.600s", page)
+	if page := string(files[folder+"/man/paceline-lab-sim.1"]); !regexp.MustCompile(`(?s)\.EX\n  version: 1\n  duration: 30m\n.*\n\.EE\n`).MatchString(page) {
+		t.Errorf("the scenario in paceline-lab-sim.1 is no example: %.600s", page)
 	}
-	program := files[folder+"/paceline"]
+	notices := string(files[folder+"/THIRD_PARTY.txt"])
+	if !strings.Contains(notices, "\n"+embedded[0]+" ") || !strings.Contains(notices, "\nGo, its runtime") {
+		t.Error("THIRD_PARTY.txt has no licence of the vocabularies, or of Go")
+	}
+	// Written by this process, a program would still be open in a child that another test has just forked: then nobody can run it.
+	dir := t.TempDir()
+	run(t, dir, "tar", "-xzf", filepath.Join(one, folder+".tar.gz"))
+	for _, c := range commands {
+		info := checkProgram(t, c.name, files[folder+"/"+c.name])
+		for _, m := range info.Deps {
+			if !strings.Contains(notices, "\n"+m.Path+" "+m.Version+": ") {
+				t.Errorf("THIRD_PARTY.txt has no licence of %s %s", m.Path, m.Version)
+			}
+		}
+		want := fmt.Sprintf("%s %s %s linux/%s\n", c.name, tagged, info.GoVersion, here.arch)
+		if got := run(t, ".", filepath.Join(dir, folder, c.name), "version"); got != want {
+			t.Errorf("it says %q, want %q", got, want)
+		}
+	}
+}
+
+// checkProgram checks an executable of Linux, and returns what it was made of.
+func checkProgram(t *testing.T, name string, program []byte) *buildinfo.BuildInfo {
+	t.Helper()
 	if len(program) > programMax {
-		t.Errorf("the program has %d bytes, more than %d: go tool nm -size -sort size says what of", len(program), programMax)
+		t.Errorf("%s has %d bytes, more than %d: go tool nm -size -sort size says what of", name, len(program), programMax)
 	}
-	t.Logf("the program has %.1f MB", float64(len(program))/(1<<20))
+	t.Logf("%s has %.1f MB", name, float64(len(program))/(1<<20))
 	e, err := elf.NewFile(bytes.NewReader(program))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if e.Section(".symtab") != nil || e.Section(".debug_info") != nil {
-		t.Error("the program is not stripped")
+		t.Errorf("%s is not stripped", name)
 	}
 	for _, part := range e.Progs {
 		if part.Type == elf.PT_INTERP || part.Type == elf.PT_DYNAMIC {
-			t.Error("the program is not static")
+			t.Errorf("%s is not static", name)
 		}
 	}
 	info, err := buildinfo.Read(bytes.NewReader(program))
@@ -282,67 +307,58 @@ func TestArchive(t *testing.T) {
 		settings[s.Key] = s.Value
 	}
 	if info.Main.Version != tagged || len(settings["vcs.revision"]) != 40 || settings["vcs.modified"] != "false" || settings["CGO_ENABLED"] != "0" {
-		t.Errorf("the program says that it is %s, of %v", info.Main.Version, settings)
+		t.Errorf("%s says that it is %s, of %v", name, info.Main.Version, settings)
 	}
-	notices := string(files[folder+"/THIRD_PARTY.txt"])
-	for _, m := range info.Deps {
-		if !strings.Contains(notices, "\n"+m.Path+" "+m.Version+": ") {
-			t.Errorf("THIRD_PARTY.txt has no licence of %s %s", m.Path, m.Version)
-		}
-	}
-	if !strings.Contains(notices, "\n"+embedded[0]+" ") || !strings.Contains(notices, "\nGo, its runtime") {
-		t.Error("THIRD_PARTY.txt has no licence of the vocabularies, or of Go")
-	}
-	// Written by this process, the program would still be open in a child that another test has just forked: then nobody can run it.
-	dir := t.TempDir()
-	run(t, dir, "tar", "-xzf", filepath.Join(one, folder+".tar.gz"))
-	if got, want := run(t, ".", filepath.Join(dir, folder, "paceline"), "version"), fmt.Sprintf("paceline %s %s linux/%s\n", tagged, info.GoVersion, here.arch); got != want {
-		t.Errorf("it says %q, want %q", got, want)
-	}
+	return info
 }
 
-// Each archive has a program for its platform.
+// Each archive has both programs for its platform.
 func TestPrograms(t *testing.T) {
 	t.Parallel()
 	one, _ := outs(t)
 	for _, p := range built() {
-		name := "paceline_0.9.8_" + p.os + "_" + p.arch
-		var machine string
-		switch p.os {
-		case "linux":
-			e, err := elf.NewFile(bytes.NewReader(unpacked(t, read(t, one, name+".tar.gz"))[name+"/paceline"]))
-			if err != nil {
-				t.Fatal(err)
-			}
-			machine = e.Machine.String()
-		case "darwin":
-			m, err := macho.NewFile(bytes.NewReader(unpacked(t, read(t, one, name+".tar.gz"))[name+"/paceline"]))
-			if err != nil {
-				t.Fatal(err)
-			}
-			machine = m.Cpu.String()
-		case "windows":
-			z, err := zip.OpenReader(filepath.Join(one, name+".zip"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer z.Close()
-			program, err := fs.ReadFile(z, name+"/paceline.exe")
-			if err != nil {
-				t.Fatal(err)
-			}
-			e, err := pe.NewFile(bytes.NewReader(program))
-			if err != nil {
-				t.Fatal(err)
-			}
-			machine = fmt.Sprintf("%#x", e.Machine)
-		}
 		want := map[platform]string{{"linux", "amd64"}: "EM_X86_64", {"linux", "arm64"}: "EM_AARCH64", {"darwin", "amd64"}: "CpuAmd64",
 			{"darwin", "arm64"}: "CpuArm64", {"windows", "amd64"}: "0x8664", {"windows", "arm64"}: "0xaa64"}[p]
-		if machine != want {
-			t.Errorf("the program for %s is of %s, want %s", p, machine, want)
+		for _, c := range commands {
+			if machine := machineOf(t, one, p, c.name); machine != want {
+				t.Errorf("%s for %s is of %s, want %s", c.name, p, machine, want)
+			}
 		}
 	}
+}
+
+// machineOf is the machine that a program in the archive of a platform is for.
+func machineOf(t *testing.T, out string, p platform, program string) string {
+	t.Helper()
+	name := "paceline_0.9.8_" + p.os + "_" + p.arch
+	switch p.os {
+	case "linux":
+		e, err := elf.NewFile(bytes.NewReader(unpacked(t, read(t, out, name+".tar.gz"))[name+"/"+program]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e.Machine.String()
+	case "darwin":
+		m, err := macho.NewFile(bytes.NewReader(unpacked(t, read(t, out, name+".tar.gz"))[name+"/"+program]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.Cpu.String()
+	}
+	z, err := zip.OpenReader(filepath.Join(out, name+".zip"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer z.Close()
+	data, err := fs.ReadFile(z, name+"/"+program+".exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := pe.NewFile(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%#x", e.Machine)
 }
 
 // The workflow of a tag does nothing that is not tested here, but for the upload.
