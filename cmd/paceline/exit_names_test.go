@@ -9,3 +9,6 @@ const (
 	exitUsage      = cli.ExitUsage
 	exitSomeFailed = cli.ExitSomeFailed
 )
+
+// samples is a constant of chart_runs.go, which sim used to share.
+var _ = samples
