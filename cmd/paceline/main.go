@@ -26,17 +26,19 @@ func newRoot() *cobra.Command { return newProgram().Command(os.Stdout) }
 func newProgram() cli.Program {
 	return cli.Program{
 		Root:   newProgramRoot,
-		Verbs:  verbs,
+		Verbs:  verbs(),
 		Groups: groupTable, Values: flagValues, Meant: meant, Reads: "run", Alike: groupProviders,
 	}
 }
 
-var verbs = []cli.Verb{
-	{Name: "run", New: newRun}, {Name: "proxy", New: newProxy}, {Name: "share", New: newShare},
-	{Name: "chart", New: newChart}, {Name: "serve", New: newServe}, {Name: "explain", New: newExplain},
-	{Name: "models", New: newModels},
-	{Name: "sim", New: func() *cobra.Command { return newMoved("sim") }},
-	{Name: "bench", New: func() *cobra.Command { return newMoved("bench") }},
+func verbs() []cli.Verb {
+	return []cli.Verb{
+		{Name: "try", New: newTry}, {Name: "run", New: newRun}, {Name: "proxy", New: newProxy}, {Name: "share", New: newShare},
+		{Name: "chart", New: newChart}, {Name: "serve", New: newServe}, {Name: "explain", New: newExplain},
+		{Name: "models", New: newModels},
+		{Name: "sim", New: func() *cobra.Command { return newMoved("sim") }},
+		{Name: "bench", New: func() *cobra.Command { return newMoved("bench") }},
+	}
 }
 
 func newProgramRoot() *cobra.Command {

@@ -74,13 +74,13 @@ func (b *Block) script(own [len(ports)]string) string {
 }
 
 // Run runs the block in an empty folder, as it is written, and checks that it prints what the page says. The addresses
-// alone are others, so that several blocks may run at once.
-func (b *Block) Run(t *testing.T, env []string) {
+// alone are others, so that several blocks may run at once. A block of sh clone runs in root, the top of the repository.
+func (b *Block) Run(t *testing.T, root string, env []string) {
 	switch {
 	case b.Word == "long" && os.Getenv("PACELINE_LONG") == "":
 		t.Skip("it takes minutes: PACELINE_LONG=1")
-	case b.Word != "long" && b.Word != "":
-		t.Fatalf("a block of sh %s, expected sh or sh long", b.Word)
+	case !slices.Contains([]string{"", "long", "clone"}, b.Word):
+		t.Fatalf("a block of sh %s, expected sh, sh long or sh clone", b.Word)
 	}
 	need.Program(t, "bash")
 	need.Program(t, "curl")
@@ -96,8 +96,12 @@ func (b *Block) Run(t *testing.T, env []string) {
 	defer cancel()
 	c := exec.CommandContext(ctx, "bash", "-c", b.script(own))
 	c.Dir = t.TempDir()
+	home := t.TempDir()
+	if b.Word == "clone" { // it builds, and a home without a cache would build everything anew
+		c.Dir, home = root, os.Getenv("HOME")
+	}
 	at := func(i int) string { return "127.0.0.1:" + own[i] }
-	c.Env = append(slices.Clip(env), "HOME="+t.TempDir(),
+	c.Env = append(slices.Clip(env), "HOME="+home,
 		"PACELINE_ADDR="+at(0), "PACELINE_LISTEN="+at(1), "PACELINE_ADMIN="+at(2))
 	c.WaitDelay = 5 * time.Second // a process that it started and did not end holds its output open
 	out, err := c.CombinedOutput()
@@ -122,7 +126,7 @@ func RunAll(t *testing.T, root string, env []string, chosen func(*Page, *Block) 
 			n++
 			t.Run(fmt.Sprintf("%s:%d", p.Name, b.Line), func(t *testing.T) {
 				t.Parallel()
-				b.Run(t, env)
+				b.Run(t, root, env)
 			})
 		}
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/paceline-go/paceline/ratetest"
 )
 
-// TestFairPage: docs/fair.md says what its commands say, and README.md has its first table. Each command in a block
+// TestFairPage: docs/fair.md says what its commands say. Each command in a block
 // of sh is run, for a short time where it takes real time; a table shows the figures of those between it and the
 // table before, and pictures are what they draw.
 func TestFairPage(t *testing.T) {
@@ -39,20 +39,7 @@ func TestFairPage(t *testing.T) {
 		t.Errorf("%d figures and %d pictures were checked, want 110 and 2 at least", p.cells, p.charts)
 	}
 	p.keep(file, string(text), got)
-	text, err = os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	of := strangersTable.FindString(got)
-	ours, n := strangersTable.ReplaceAllLiteralString(string(text), of), len(strangersTable.FindAllString(string(text), -1))
-	if n != 1 || of == "" {
-		t.Fatalf("README.md has the first table of %s %d times, want once:\n%s", file, n, of)
-	}
-	p.keep("README.md", string(text), ours)
 }
-
-// strangersTable is the first table of docs/fair.md, wherever it is.
-var strangersTable = regexp.MustCompile(`(?m)^\| refused, variation of shares.*\n(?:\|.*\n)+`)
 
 // keep sees that a file says what it should, and with -update writes it.
 func (p *fairPage) keep(file, text, got string) {
