@@ -8,27 +8,40 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/paceline-go/paceline/internal/web"
 )
 
-// The page itself. uPlot is as npm has it, with its licence beside it.
+// The page itself. Its style and its charts are those of package web.
 //
-//go:embed assets/index.html assets/page.css assets/page.js assets/icon.svg assets/uplot/uPlot.iife.min.js assets/uplot/uPlot.min.css assets/uplot/LICENSE
+//go:embed assets/index.html assets/page.js assets/icon.svg
 var files embed.FS
 
-type asset struct{ file, kind string }
+// asset is a file of the page: one of its own, or one of package web.
+type asset struct{ own, shared, kind string }
+
+const (
+	html   = "text/html; charset=utf-8"
+	style  = "text/css; charset=utf-8"
+	script = "text/javascript; charset=utf-8"
+)
 
 var assets = map[string]asset{
-	"":            {"index.html", "text/html; charset=utf-8"},
-	"page.css":    {"page.css", "text/css; charset=utf-8"},
-	"page.js":     {"page.js", "text/javascript; charset=utf-8"},
-	"icon.svg":    {"icon.svg", "image/svg+xml"},
-	"uplot.js":    {"uplot/uPlot.iife.min.js", "text/javascript; charset=utf-8"},
-	"uplot.css":   {"uplot/uPlot.min.css", "text/css; charset=utf-8"},
-	"licence.txt": {"uplot/LICENSE", "text/plain; charset=utf-8"},
+	"":            {own: "index.html", kind: html},
+	"page.js":     {own: "page.js", kind: script},
+	"icon.svg":    {own: "icon.svg", kind: "image/svg+xml"},
+	"page.css":    {shared: web.Style, kind: style},
+	"chart.js":    {shared: web.Charts, kind: script},
+	"uplot.js":    {shared: web.UPlot, kind: script},
+	"uplot.css":   {shared: web.UPlotStyle, kind: style},
+	"licence.txt": {shared: web.Licence, kind: "text/plain; charset=utf-8"},
 }
 
 func (a asset) data() []byte {
-	data, err := files.ReadFile("assets/" + a.file)
+	if a.shared != "" {
+		return web.File(a.shared)
+	}
+	data, err := files.ReadFile("assets/" + a.own)
 	if err != nil {
 		panic(err) // all of them are embedded: a test has looked
 	}
@@ -38,7 +51,7 @@ func (a asset) data() []byte {
 // version stands for the files: a page that is open when a server with other files takes over loads itself again.
 var version = sync.OnceValue(func() string {
 	h := sha256.New()
-	for _, name := range []string{"", "page.css", "page.js", "icon.svg", "uplot.js", "uplot.css"} {
+	for _, name := range []string{"", "page.css", "page.js", "icon.svg", "chart.js", "uplot.js", "uplot.css"} {
 		h.Write(assets[name].data())
 	}
 	return hex.EncodeToString(h.Sum(nil)[:8])

@@ -54,7 +54,7 @@ func show(t *testing.T, b *browser.Page, sources ...observe.Source) (p *dashboar
 				t.Errorf("it asks for %s", url)
 			}
 		}
-		if len(asked) < 7 { // the page, its six parts
+		if len(asked) < 8 { // the page, its seven parts
 			t.Errorf("it asks for %q only", asked)
 		}
 		for _, c := range b.Complaints() {
@@ -279,7 +279,7 @@ func TestHostileNames(t *testing.T) {
 		}
 		b.Eval(`({title: document.title, scripts: document.scripts.length, imgs: document.images.length, over: document.documentElement.scrollWidth - innerWidth,
 			client: document.querySelector("#clients-table tbody th bdi").textContent, source: document.querySelector("#sources-table button").textContent})`, &saw)
-		if want := strings.ReplaceAll(name, "\x00", "\u0000"); saw.Scripts != 2 || saw.Imgs != 0 || saw.Over > 0 || saw.Client != want || saw.Source != want || strings.Contains(saw.Title, "owned") && !strings.Contains(name, saw.Title[len("1 in line – "):]) {
+		if want := strings.ReplaceAll(name, "\x00", "\u0000"); saw.Scripts != 3 || saw.Imgs != 0 || saw.Over > 0 || saw.Client != want || saw.Source != want || strings.Contains(saw.Title, "owned") && !strings.Contains(name, saw.Title[len("1 in line – "):]) {
 			t.Errorf("%.40q: %.200q", name, fmt.Sprintf("%+v", saw))
 		}
 		done()

@@ -90,7 +90,7 @@ func TestNewRefuses(t *testing.T) {
 func TestHeaders(t *testing.T) {
 	p := must(t, dashboard.Config{Sources: []observe.Source{fixed(observe.Snapshot{})}})
 	for path, kind := range map[string]string{
-		"/": "text/html; charset=utf-8", "/a/b/": "text/html; charset=utf-8", "/debug/page.css": "text/css; charset=utf-8", "/page.js": "text/javascript; charset=utf-8",
+		"/": "text/html; charset=utf-8", "/a/b/": "text/html; charset=utf-8", "/debug/page.css": "text/css; charset=utf-8", "/page.js": "text/javascript; charset=utf-8", "/chart.js": "text/javascript; charset=utf-8",
 		"/uplot.js": "text/javascript; charset=utf-8", "/uplot.css": "text/css; charset=utf-8", "/icon.svg": "image/svg+xml", "/licence.txt": "text/plain; charset=utf-8",
 		"/snapshot.json": "application/json", "/all.json?list=keys": "application/json",
 		"/index.html": "", "/assets/page.js/x": "", "/..%2f..%2fetc/passwd": "", "/all.json?list=events": "", "/all.json?list=clients&source=1": "",

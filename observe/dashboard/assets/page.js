@@ -2,6 +2,7 @@
 // The page is told of a past once and of a frame every second, and shows one of its sources. All text that comes from there is set as
 // textContent: it may be a stranger's.
 (function () {
+  const {plain, number, short, span, clock, element, text, prepare, draw} = paceline;
   const $ = id => document.getElementById(id);
   const kept = 15 * 60e3; // ms of history
   const gap = 15e3; // with no point for so long, nothing is drawn
@@ -9,14 +10,6 @@
 
   // ---- Words. ----
 
-  const plain = new Intl.NumberFormat("en", {maximumFractionDigits: 0});
-  function number(v) { // three digits, or all of those before the point
-    const a = Math.abs(v);
-    if (a >= 99.95 || Number.isInteger(v)) return plain.format(v);
-    return String(Number(v.toPrecision(a < 1 ? 2 : 3)));
-  }
-  // As much as fits where there is little room.
-  const short = v => v >= 1e8 ? number(v / 1e6) + "\u00a0M" : v >= 1e5 ? number(v / 1e3) + "\u00a0k" : number(v);
   const money = millionths => {
     const v = millionths / 1e6;
     return v.toLocaleString("en", {minimumFractionDigits: 2, maximumFractionDigits: Math.abs(v) < 1 ? 4 : 2});
@@ -24,19 +17,8 @@
   const amount = (v, unit) => unit === "money" ? money(v) : number(v);
   // Of a bucket that was full, more than its ceiling may have gone: that is no more than all of it.
   const percent = share => share >= 1 ? "100\u00a0%" : number(share >= 0.1 ? Math.floor(share * 100 + 1e-9) : Number((share * 100).toPrecision(2))) + "\u00a0%"; // only all is 100 %
-  function span(ms) {
-    if (ms < 0.5) return ms > 0 ? number(ms) + "\u00a0ms" : "0\u00a0ms";
-    if (ms < 999.5) return number(Math.round(ms)) + "\u00a0ms";
-    if (ms < 59950) return (ms / 1000).toFixed(1) + "\u00a0s";
-    const s = Math.round(ms / 1000), m = Math.floor(s / 60), h = Math.floor(m / 60), d = Math.floor(h / 24);
-    const two = (a, x, b, y) => a + "\u00a0" + x + (b ? " " + b + "\u00a0" + y : "");
-    if (h < 1) return two(m, "min", s % 60, "s");
-    if (d < 2) return two(h, "h", m % 60, "min");
-    return two(d, "d", h % 24, "h");
-  }
   const ns = v => span(v / 1e6);
   const waited = v => v > 0 ? ns(v) : "–";
-  const clock = (ms, parts) => new Date(ms).toLocaleTimeString("en-GB", parts || {hour: "2-digit", minute: "2-digit", second: "2-digit"});
   function when(ms) { // with the day, if it is not today's
     const d = new Date(ms);
     return (d.toDateString() === new Date(now()).toDateString() ? "" : d.toLocaleDateString("en-GB", {day: "numeric", month: "short"}) + " ") + clock(ms);
@@ -118,17 +100,6 @@
   }
 
   // ---- Tables. ----
-
-  function element(name, parent, className) {
-    const e = document.createElement(name);
-    if (className) e.className = className;
-    parent.append(e);
-    return e;
-  }
-  function text(e, s) {
-    s = String(s);
-    if (e.textContent !== s) e.textContent = s;
-  }
 
   const signs = {ok: "●", wait: "▲", stop: "■", none: "○"};
   // A cell is {main, sub, bar, full, stop, mark}, or its main alone.
@@ -338,7 +309,6 @@
 
   // ---- Charts. ----
 
-  const css = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
   // What a count grew by per so many milliseconds.
   const rate = (column, unit, scale) => (p, q) => {
     const d = p[column] - q[column];
@@ -357,32 +327,16 @@
     {id: "money", title: "Money an hour", format: v => money(v * 1e6), needs: "money", series: [{name: "money", colour: "green", value: rate("money", 3600e3, 1e-6), fill: true}]},
   ];
 
-  function prepare(chart) {
+  // Each chart has a title, its plot, and below it the same as a table by the minute.
+  function add(chart) {
     const figure = element("figure", $("charts"), "chart");
     figure.id = "chart-" + chart.id;
     element("figcaption", figure).textContent = chart.title;
-    const legend = element("ul", figure, "legend");
-    for (const s of chart.series) {
-      const li = element("li", legend);
-      const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-      svg.setAttribute("width", 22);
-      svg.setAttribute("height", 8);
-      svg.setAttribute("aria-hidden", "true");
-      const line = document.createElementNS("http://www.w3.org/2000/svg", "path");
-      line.setAttribute("d", "M0 4h22");
-      line.setAttribute("stroke-width", 3);
-      if (s.dash) line.setAttribute("stroke-dasharray", s.dash.join(" "));
-      s.sample = line;
-      svg.append(line);
-      li.append(svg, s.name + " ");
-      s.said = element("b", li);
-    }
-    chart.when = element("li", legend, "when");
-    const plot = element("div", figure, "plot");
-    plot.setAttribute("role", "img");
-    plot.tabIndex = 0;
-    chart.plot = plot;
+    const minute = {hour: "2-digit", minute: "2-digit"};
+    chart.x = {time: true, range: c => reach(c.points), steps: [60, 120, 300, 600, 900], tick: v => clock(v * 1000, minute), word: v => clock(v * 1000)};
     chart.figure = figure;
+    chart.last = true;
+    prepare(chart);
     const details = element("details", figure);
     element("summary", details).textContent = "As a table";
     const t = element("table", details);
@@ -396,58 +350,8 @@
     chart.body = element("tbody", t);
     details.addEventListener("toggle", () => tabulate(chart, details));
     chart.details = details;
-    plot.addEventListener("keydown", e => {
-      const n = chart.data ? chart.data[0].length : 0, u = chart.u;
-      if (!n || !u) return;
-      const at = u.cursor.idx === null || u.cursor.idx === undefined || u.cursor.left < 0 ? n : u.cursor.idx;
-      const to = {ArrowLeft: Math.max(0, at - 1), ArrowRight: Math.min(n - 1, at + 1), Home: 0, End: n - 1}[e.key];
-      if (e.key === "Escape") u.setCursor({left: -10, top: -10});
-      if (to === undefined) return;
-      e.preventDefault();
-      u.setCursor({left: u.valToPos(chart.data[0][to], "x"), top: 10});
-    });
-    plot.addEventListener("blur", () => chart.u && chart.u.setCursor({left: -10, top: -10}));
-    new ResizeObserver(() => chart.u && chart.u.setSize({width: plot.clientWidth, height: plot.clientHeight})).observe(plot);
   }
 
-  function legend(chart) {
-    if (!chart.u || !chart.data) return;
-    const xs = chart.data[0], i = chart.u.cursor.idx, at = chart.u.cursor.left >= 0 && i !== null && i !== undefined;
-    const k = at ? i : xs.length - 1;
-    chart.series.forEach((s, n) => {
-      const v = k >= 0 ? chart.data[n + 1][k] : null;
-      text(s.said, v === null || v === undefined ? "–" : chart.format(v));
-    });
-    text(chart.when, at ? clock(xs[k] * 1000) : "");
-  }
-
-  function build(chart) {
-    if (chart.u) chart.u.destroy();
-    const ink = css("muted"), grid = css("grid");
-    const axis = more => Object.assign({stroke: ink, font: "12px system-ui, sans-serif", grid: {stroke: grid, width: 1}, ticks: {stroke: grid, width: 1, size: 4}}, more);
-    for (const s of chart.series) s.sample.setAttribute("stroke", css(s.colour));
-    chart.u = new uPlot({
-      width: chart.plot.clientWidth, height: chart.plot.clientHeight, legend: {show: false}, padding: [8, 8, 0, 0],
-      cursor: {drag: {x: false, y: false}, y: false, points: {size: 7}},
-      scales: {
-        x: {time: true, range: () => reach(chart.points)},
-        y: {range: (u, lo, hi) => [0, Math.max(chart.least || 1e-6, (hi || 0) * 1.1)]},
-      },
-      axes: [
-        axis({space: 48, size: 24, values: (u, list) => list.map(v => clock(v * 1000, {hour: "2-digit", minute: "2-digit"})), incrs: [60, 120, 300, 600, 900]}),
-        axis({space: 32, size: 58, values: (u, list) => list.map(v => chart.format(v))}),
-      ],
-      series: [{}].concat(chart.series.map(s => ({
-        label: s.name, stroke: css(s.colour), width: 2, dash: s.dash, fill: s.fill ? css(s.colour) + "2e" : undefined, points: {show: lone}, spanGaps: false,
-      }))),
-      hooks: {setCursor: [() => legend(chart)]},
-    }, chart.data, chart.plot);
-  }
-  // Only points without a neighbour are drawn as points: there is no line to them.
-  function lone(u, si) {
-    const d = u.data[si];
-    return d.length < 3 && d.some(v => v !== null) || d.some((v, i) => v !== null && (i === 0 || d[i - 1] === null) && (i === d.length - 1 || d[i + 1] === null));
-  }
   // As long as there is little, it is shown larger.
   function reach(points) {
     const end = now(), first = points && points.length ? points[0].at : end;
@@ -470,9 +374,7 @@
       chart.series.forEach((s, n) => data[n + 1].push(s.value.length > 1 ? far ? null : s.value(p, q) : s.value(p)));
     });
     chart.data = data;
-    if (chart.u) chart.u.setData(data);
-    else build(chart);
-    legend(chart);
+    draw(chart);
     chart.plot.setAttribute("aria-label", chart.title + " over the last 15 minutes: " + chart.series.map((s, n) => {
       const seen = data[n + 1].filter(v => v !== null);
       return s.name + (seen.length ? ", now " + chart.format(seen[seen.length - 1]) + ", at most " + chart.format(seen.reduce((a, b) => Math.max(a, b))) : ", nothing yet");
@@ -501,9 +403,7 @@
       row.forEach((vs, n) => text(tr.cells[n + 1], vs.length ? chart.format(vs.reduce((a, b) => a + b) / vs.length) : "–"));
     });
   }
-  charts.forEach(prepare);
-  const dark = matchMedia("(prefers-color-scheme: dark)");
-  dark.addEventListener("change", () => charts.forEach(c => c.u && build(c)));
+  charts.forEach(add);
 
   // ---- All of it. ----
 

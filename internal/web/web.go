@@ -1,0 +1,26 @@
+// Package web embeds what the live page of the library and the report of the program share: the style, the script that draws charts,
+// and uPlot. uPlot is as npm has it (1.6.32), with its licence beside it. The package is embedded once, whoever uses it.
+package web
+
+import "embed"
+
+//go:embed chart.js page.css uplot
+var files embed.FS
+
+// Names of the files.
+const (
+	Style      = "page.css"
+	Charts     = "chart.js" // needs UPlot before it
+	UPlot      = "uplot/uPlot.iife.min.js"
+	UPlotStyle = "uplot/uPlot.min.css"
+	Licence    = "uplot/LICENSE" // of uPlot
+)
+
+// File returns the content of a file. It panics if name is none of the Names of this package.
+func File(name string) []byte {
+	data, err := files.ReadFile(name)
+	if err != nil {
+		panic(err)
+	}
+	return data
+}
