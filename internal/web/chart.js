@@ -37,11 +37,13 @@ const paceline = (function () {
   const dark = matchMedia("(prefers-color-scheme: dark)");
 
   // A chart has a figure to be drawn in, a title, format for its values, data as uPlot has it, and
-  //   x: {time, range, steps, tick, word}, the horizontal axis: its ends, how far ticks are apart, and words for ticks and for an instant,
-  //   series: [{name, colour, dash, fill, width, step, area, quiet}], of which the quiet ones are not in the legend,
-  //   areas: [{between, colour}], where between are the numbers of two series.
-  // Optional are last, by which the legend has the last values while nobody points at others; least, the smallest top of the vertical
-  // axis; spanGaps; and toggles, by which a reader can hide series.
+  //   x: {time, range, steps, space, right, tick, word}, the horizontal axis: its ends, how far ticks are apart in its unit and in pixels,
+  //     room to the right, and words for ticks and for an instant,
+  //   series: [{name, colour, dash, fill, width, step, area, low, quiet, with}], of which the quiet ones are not in the legend; an area has
+  //   its lower edge in the series number low, and a series is hidden with another by that one's name,
+  //   areas: [{between, colour}], where between are the numbers of an upper and a lower edge.
+  // Optional are short, a format for the vertical axis; last, by which the legend has the last values while nobody points at others; least,
+  // the smallest top of the vertical axis; spanGaps; and toggles, by which a reader can hide series.
   function prepare(chart) {
     const legend = element("ul", chart.figure, "legend");
     chart.series.forEach((s, n) => {
@@ -104,8 +106,8 @@ const paceline = (function () {
     const k = at ? i : xs.length - 1;
     chart.series.forEach((s, n) => {
       if (s.quiet) return;
-      const v = k >= 0 ? chart.data[n + 1][k] : null;
-      text(s.said, !at && !chart.last ? "" : v === null || v === undefined ? "–" : chart.format(v));
+      const v = k >= 0 ? chart.data[n + 1][k] : null, from = s.area ? chart.short(chart.data[s.low][k]) + " – " : "";
+      text(s.said, !at && !chart.last ? "" : v === null || v === undefined ? "–" : from + chart.format(v));
     });
     text(chart.when, at ? chart.x.word(xs[k]) : "");
   }
@@ -116,15 +118,15 @@ const paceline = (function () {
     const axis = more => Object.assign({stroke: ink, font: "12px system-ui, sans-serif", grid: {stroke: grid, width: 1}, ticks: {stroke: grid, width: 1, size: 4}}, more);
     for (const s of chart.series) if (s.sample) s.sample.setAttribute("stroke", css(s.colour));
     chart.u = new uPlot({
-      width: chart.plot.clientWidth, height: chart.plot.clientHeight, legend: {show: false}, padding: [8, 8, 0, 0],
+      width: chart.plot.clientWidth, height: chart.plot.clientHeight, legend: {show: false}, padding: [8, chart.x.right || 8, 0, 0],
       cursor: {drag: {x: false, y: false}, y: false, points: {size: 7}},
       scales: {
         x: {time: chart.x.time, range: () => chart.x.range(chart)},
         y: {range: (u, lo, hi) => [0, Math.max(chart.least || 1e-6, (hi || 0) * 1.1)]},
       },
       axes: [
-        axis({space: 48, size: 24, values: (u, list) => list.map(chart.x.tick), incrs: chart.x.steps}),
-        axis({space: 32, size: 58, values: (u, list) => list.map(v => chart.format(v))}),
+        axis({space: chart.x.space, size: 24, values: (u, list) => list.map(v => chart.x.tick(v)), incrs: chart.x.steps}),
+        axis({space: 32, size: 58, values: (u, list) => list.map(v => (chart.short || chart.format)(v))}),
       ],
       series: [{}].concat(chart.series.map(s => ({
         label: s.name, stroke: css(s.colour), width: s.width === undefined ? 2 : s.width, dash: s.dash, fill: s.fill ? css(s.colour) + "2e" : undefined,
@@ -137,6 +139,7 @@ const paceline = (function () {
   // Only points without a neighbour are drawn as points: there is no line to them.
   function lone(u, si) {
     const d = u.data[si];
+    if (u.series[si].spanGaps) return d.filter(v => v !== null).length === 1;
     return d.length < 3 && d.some(v => v !== null) || d.some((v, i) => v !== null && (i === 0 || d[i - 1] === null) && (i === d.length - 1 || d[i + 1] === null));
   }
 
@@ -147,5 +150,15 @@ const paceline = (function () {
     legend(chart);
   }
 
-  return {plain, number, short, span, clock, element, text, prepare, draw};
+  // Says in words what a chart shows, for readers who do not see it.
+  function describe(chart, over) {
+    chart.plot.setAttribute("aria-label", chart.title + over + ": " + chart.series.map((s, n) => {
+      const seen = chart.data[n + 1].filter(v => v !== null);
+      if (s.quiet) return "";
+      const last = chart.last && seen.length ? ", now " + chart.format(seen[seen.length - 1]) : "";
+      return s.name + last + (seen.length ? ", at most " + chart.format(seen.reduce((a, b) => Math.max(a, b))) : ", nothing yet");
+    }).filter(Boolean).join("; ") + ". Arrow keys show values.");
+  }
+
+  return {plain, number, short, span, clock, element, text, prepare, draw, describe};
 })();

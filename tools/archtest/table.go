@@ -100,6 +100,7 @@ var Table = []Package{
 	{Name: "ratetest/llm", Ours: "limit/mono ratetest/rule ratetest/latency ratetest/internal/host", Std: "any"},
 	{Name: "ratetest/service", Ours: "limit/mono ratetest/rule provider ratetest/latency ratetest/internal/host", Std: "any"},
 	{Name: "ratetest/internal/host", Std: "any"},
+	{Name: "internal/app/report", Ours: "internal/app/run internal/text/rate internal/text/humanize internal/text/sanitize internal/web", Std: "any"},
 	{Name: "cmd/paceline", Ours: "any", Std: "any", Modules: "any"},
 	{Name: "internal/send/once", Std: "context crypto/tls errors fmt io net net/http net/http/httptrace sync sync/atomic time"},
 	{Name: "internal/text/width", Std: "strings unicode", Modules: "golang.org/x/text"},

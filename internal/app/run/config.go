@@ -108,8 +108,12 @@ type Config struct {
 	// Out is made from RowsOf(Out), and a run that resumes reads that. Not for an *LLM.
 	Shape   Shape
 	Ordered bool
-	// Summary is a file that the caller writes to. It must be none of the other files.
-	Summary        string
+	// Summary and Report are files that the caller writes to. They must be none of the other files.
+	Summary, Report string
+	// Ended, if not nil, is called with the result of each request that ends, in whatever format Out is. It must be safe for concurrent
+	// use, and keep nothing of the result.
+	Ended func(*Result)
+
 	Stdout         io.Writer
 	MaxResponse    int64 // bytes kept of an answer's body; if zero, 1 MiB
 	KeepHeaders    []string

@@ -49,6 +49,9 @@ func (c *Config) places() []place {
 	if c.Summary != "" {
 		add("--summary ", c.Summary)
 	}
+	if c.Report != "" {
+		add("--report ", c.Report)
+	}
 	if c.Out != "-" {
 		add("the journal ", journalOf(c.Out))
 		add("the journal ", journalOf(c.Out)+".new") // a compaction writes this

@@ -79,6 +79,9 @@ func (w *endings) add(e *pool.Ended) {
 		return
 	}
 	w.r.result(&w.line, &w.keep, one.job, e)
+	if w.r.c.Ended != nil {
+		w.r.c.Ended(&w.line)
+	}
 	w.lines = w.r.c.results.line(w.lines, &w.line)
 	one.to = len(w.lines)
 	if w.of = append(w.of, one); one.to >= mostLines {

@@ -318,7 +318,7 @@ func (r *Run) open() (err error) {
 
 // openFolders makes the folders that are not there.
 func (r *Run) openFolders() error {
-	for _, path := range []string{r.c.Out, r.c.Dead, r.c.Summary} {
+	for _, path := range []string{r.c.Out, r.c.Dead, r.c.Summary, r.c.Report} {
 		if path == "-" || path == "" {
 			continue
 		}

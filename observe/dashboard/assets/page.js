@@ -2,7 +2,7 @@
 // The page is told of a past once and of a frame every second, and shows one of its sources. All text that comes from there is set as
 // textContent: it may be a stranger's.
 (function () {
-  const {plain, number, short, span, clock, element, text, prepare, draw} = paceline;
+  const {plain, number, short, span, clock, element, text, prepare, draw, describe} = paceline;
   const $ = id => document.getElementById(id);
   const kept = 15 * 60e3; // ms of history
   const gap = 15e3; // with no point for so long, nothing is drawn
@@ -333,7 +333,7 @@
     figure.id = "chart-" + chart.id;
     element("figcaption", figure).textContent = chart.title;
     const minute = {hour: "2-digit", minute: "2-digit"};
-    chart.x = {time: true, range: c => reach(c.points), steps: [60, 120, 300, 600, 900], tick: v => clock(v * 1000, minute), word: v => clock(v * 1000)};
+    chart.x = {time: true, range: c => reach(c.points), steps: [60, 120, 300, 600, 900], space: 48, tick: v => clock(v * 1000, minute), word: v => clock(v * 1000)};
     chart.figure = figure;
     chart.last = true;
     prepare(chart);
@@ -375,10 +375,7 @@
     });
     chart.data = data;
     draw(chart);
-    chart.plot.setAttribute("aria-label", chart.title + " over the last 15 minutes: " + chart.series.map((s, n) => {
-      const seen = data[n + 1].filter(v => v !== null);
-      return s.name + (seen.length ? ", now " + chart.format(seen[seen.length - 1]) + ", at most " + chart.format(seen.reduce((a, b) => Math.max(a, b))) : ", nothing yet");
-    }).join("; ") + ". Arrow keys show values.");
+    describe(chart, " over the last 15 minutes");
     if (chart.details.open) tabulate(chart, chart.details);
   }
 
