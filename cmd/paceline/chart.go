@@ -1,78 +1,71 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/app/report"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
-	"github.com/paceline-go/paceline/lab/chart"
 )
 
-const chartLong = `Draw a run of paceline sim again. Runs are kept in paceline/runs of the user's cache folder, the latest 50, or in the folder
-that PACELINE_RUNS names. RUN is the name of one of them, or a file; without it the latest is drawn.
+const chartLong = `Draw a run by its results: FILE is what paceline run wrote (--out), or what paceline serve
+logged (--log). The page has rates, refusals, waits, answers, and limits over time: the ceiling of a run,
+and what was left of each limit of a server. Dead letters beside FILE are drawn with it, and a table of
+--select by the rows beside it.
 
-The results of paceline run (--out) and what paceline serve logs (--log) are drawn, too: rates, refusals, waits, answers, and limits
-over time (the ceiling of a run, and what was left of each limit of a server). What is printed is the picture's caption.
+The page is one HTML file that needs no network. Its first sentence is printed. paceline run --report
+writes the same page when a run ends.
 
-The kind of picture is that of the file's suffix: .svg, .png, or .html, one file that needs no network.`
+Runs of the simulator are drawn by paceline-lab chart, which also draws any of these as SVG or PNG.`
+
+// simulator says where runs of the simulator are drawn.
+const simulator = "runs of the simulator are drawn by paceline-lab chart"
 
 func newChart() *cobra.Command {
 	var out string
-	var list bool
 	c := &cobra.Command{
-		Use:   "chart [RUN]",
-		Short: "Draw a run of paceline sim or run, or the log of a paceline serve",
+		Use:   "chart FILE",
+		Short: "Draw the results of a paceline run, or the log of a paceline serve",
 		Long:  chartLong,
-		Example: `  paceline chart
-  paceline chart --list
-  paceline chart 20260314-150926-cold-10 --chart cold.svg
-  paceline chart results.jsonl --chart run.png`,
+		Example: `  paceline chart results.jsonl
+  paceline chart results.jsonl --chart run.html`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usageError{fmt.Errorf("want one run at most, got %d arguments", len(args))}
+			if len(args) != 1 {
+				return cli.Usage(fmt.Errorf("%d files, expected one: results of paceline run, or a log of paceline serve; "+
+					simulator, len(args)))
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if list {
-				names, err := storedRuns()
-				if err != nil {
-					return err
-				}
-				for _, name := range names {
-					fmt.Fprintln(cmd.OutOrStdout(), sanitize.Text(name))
-				}
-				return nil
+			switch err := report.Check(out); {
+			case errors.Is(err, report.ErrName):
+				return cli.Usage(fmt.Errorf("--chart %w; SVG and PNG are drawn by paceline-lab chart", err))
+			case err != nil:
+				return cli.Exit(cli.ExitConfig, fmt.Errorf("--chart %w", err))
 			}
-			if err := chart.CheckPath(out); err != nil {
-				return usageError{fmt.Errorf("--chart: %w", err)}
+			log, err := report.Read(args[0], "")
+			switch {
+			case errors.Is(err, report.ErrNotLog):
+				return cli.Exit(cli.ExitConfig, fmt.Errorf("%w; "+simulator, err))
+			case errors.Is(err, fs.ErrNotExist):
+				return cli.Exit(cli.ExitConfig, cli.NoSuchFile(args[0], err))
+			case err != nil:
+				return cli.Exit(cli.ExitConfig, err)
 			}
-			if err := folderOf(out); err != nil {
-				return exitError{exitConfig, fmt.Errorf("--chart %w", err)}
-			}
-			name := ""
-			if len(args) == 1 {
-				name = args[0]
-			}
-			figure, isLog, err := loadLog(name)
-			if !isLog && err == nil {
-				var run *storedRun
-				if run, name, err = loadRun(name); err == nil {
-					figure, err = run.figure()
-				}
-			}
-			if err != nil {
+			name := sanitize.Text(filepath.Base(args[0]))
+			page := log.Page(name)
+			if err := page.WriteFile(out); err != nil {
 				return err
 			}
-			if err := chart.WriteFile(out, figure); err != nil {
-				return err
-			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "%s drawn in %s: %s\n", sanitize.Text(name), sanitize.Text(out), figure.Caption)
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s drawn in %s: %s\n", name, sanitize.Text(out), page.Text)
 			return nil
 		},
 	}
-	c.Flags().StringVar(&out, "chart", "chart.html", "file to write: .svg, .png or .html")
-	c.Flags().BoolVar(&list, "list", false, "list the stored runs, the latest first")
+	c.Flags().StringVar(&out, "chart", "chart.html", "file to write: FILE.html")
 	return c
 }

@@ -3,18 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
-	"fmt"
-	"io"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
-	"testing"
-	"time"
-
-	"github.com/paceline-go/paceline/lab/chart"
-	"github.com/paceline-go/paceline/lab/sim/fleet"
 )
 
 // command runs a command line.
@@ -22,108 +11,4 @@ func command(args ...string) (code int, stdout, stderr string) {
 	var out, err bytes.Buffer
 	code = execute(context.Background(), args, strings.NewReader(""), &out, &err)
 	return code, out.String(), err.String()
-}
-
-// Runs that are stored are listed, and drawn again.
-func TestChart(t *testing.T) {
-	dir := t.TempDir()
-	t.Setenv("PACELINE_RUNS", filepath.Join(dir, "runs"))
-	file := func(name string) string { return filepath.Join(dir, name) }
-	other := file("other.yaml")
-	if err := os.WriteFile(other, []byte("version: 1\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if code, _, text := command("chart"); code != exitUsage || !strings.Contains(text, "no run is stored in ") {
-		t.Errorf("nothing stored: exit %d, %s", code, text)
-	}
-	r := &fleet.Report{Clients: 1, Groups: []fleet.GroupReport{{Requests: []int{9}}}, Series: &fleet.Series{
-		At: []float64{0, 1}, Level: []int64{5, 0}, ServedBy: [][]int{{0, 9}}, Sleep: [][]float64{{0, 1}}}}
-	for i, name := range []string{"two share", "three"} {
-		if err := (storedRun{Scenario: r}).store(time.Unix(int64(i), 0), name); err != nil {
-			t.Fatal(err)
-		}
-	}
-	_, list, _ := command("chart", "--list")
-	if list != "19700101-000001-three\n19700101-000000-two-share\n" {
-		t.Error(list)
-	}
-	for _, name := range append(strings.Fields(list), "") {
-		out := file("again.svg")
-		args := []string{"chart", "--chart", out}
-		if name != "" {
-			args = append(args, name)
-		}
-		if code, _, text := command(args...); code != exitOK || !strings.Contains(text, "drawn in "+out) {
-			t.Errorf("%v: exit %d, %s", args, code, text)
-		}
-	}
-	for want, args := range map[string][]string{
-		"--chart: ":                   {"chart", "--chart", "run.gif"},
-		`"nowhere" is neither a file`: {"chart", "nowhere"},
-		"is no stored run":            {"chart", other},
-		"want one run at most":        {"chart", "a", "b"},
-	} {
-		if code, _, text := command(args...); code == exitOK || !strings.Contains(text, want) {
-			t.Errorf("%v: exit %d, %s; want %s", args, code, text, want)
-		}
-	}
-}
-
-// Only the latest runs are kept.
-func TestRunsKept(t *testing.T) {
-	t.Setenv("PACELINE_RUNS", t.TempDir())
-	for i := range runsKept + 3 {
-		if err := (storedRun{Scenario: &fleet.Report{}}).store(time.Unix(int64(i), 0), "n"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	names, err := storedRuns()
-	if err != nil || len(names) != runsKept || names[0] <= names[1] {
-		t.Errorf("%d runs, %v", len(names), err)
-	}
-	if code, _, text := command("chart", "--chart", filepath.Join(t.TempDir(), "x.svg")); code == exitOK || !strings.Contains(text, "no series to draw") {
-		t.Errorf("exit %d, %s", code, text)
-	}
-}
-
-// The chart of several groups says what each got, as the report does.
-func TestChartOfGroups(t *testing.T) {
-	r := &fleet.Report{Clients: 3, Groups: []fleet.GroupReport{{Name: "a", Requests: []int{4, 9}}, {Name: "a", Requests: []int{7}}},
-		Series: &fleet.Series{At: []float64{0, 1}, Level: []int64{5, 0}, ServedBy: [][]int{{0, 4}, {1, 9}, {0, 7}}, Sleep: [][]float64{{0, 0}, {0, 1}, {0, 0}}}}
-	f, err := scenarioFigure(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines, bars := f.Panels[len(f.Panels)-2].(chart.Lines), f.Panels[len(f.Panels)-1].(chart.Bars)
-	if got := fmt.Sprint(lines.Series[0].Y, lines.Series[1].Y); got != "[1 13] [0 7]" {
-		t.Errorf("served together: %s", got)
-	}
-	want := []chart.Bar{{Name: "a", Value: 6.5, Min: 4, Max: 9}, {Name: "group 2 a", Value: 7, Min: 7, Max: 7}}
-	if !slices.Equal(bars.Bars, want) {
-		t.Errorf("served by a client: %+v, want %+v", bars.Bars, want)
-	}
-	if err := chart.WriteSVG(io.Discard, f); err != nil {
-		t.Error(err)
-	}
-	r.Groups = r.Groups[:1]
-	if f, err := scenarioFigure(r); err != nil || len(f.Panels) != 3 {
-		t.Errorf("%v: one group has %d panels", err, len(f.Panels))
-	}
-}
-
-// Runs that end together remove the same old ones, and none complains.
-func TestRunsStoredTogether(t *testing.T) {
-	t.Setenv("PACELINE_RUNS", t.TempDir())
-	var all sync.WaitGroup
-	for i := range 200 {
-		all.Go(func() {
-			if err := (storedRun{Scenario: &fleet.Report{}}).store(time.Unix(int64(i), 0), "n"); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
-	if names, err := storedRuns(); err != nil || len(names) != runsKept {
-		t.Errorf("%d runs, %v", len(names), err)
-	}
 }

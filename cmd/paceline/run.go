@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,6 +80,7 @@ func newRun() *cobra.Command {
 	p.StringArrayVar(&f.limits, "limit", nil, "the server's limit, per key: "+rate.Forms+"; repeatable: all hold; 'auto' finds it out; 'none' if there is none")
 	f.sharing.add(p)
 	f.results.add(p)
+	f.drawn.add(p)
 	f.token.add(p)
 	f.pages.add(p)
 	f.given.add(p)
@@ -345,6 +347,9 @@ func (f *runFlags) send(ctx context.Context, r *run.Run, in *runInput, signals <
 	}
 	if again != "" && f.output != "json" {
 		errs.Line(again)
+	}
+	if derr := f.drawn.write(cmp.Or(strings.TrimPrefix(f.out, "-"), in.name)); cerr == nil {
+		cerr = derr
 	}
 	if wasInterrupted {
 		return f.interruption(totals)

@@ -55,6 +55,7 @@ type runFlags struct {
 	maxResponse                    byteSize
 	progress, color, logLevel      string
 	summary, output                string
+	drawn                          drawnFlags
 	results                        resultFlags
 	llm                            llmFlags
 }
@@ -143,7 +144,7 @@ func (f *runFlags) config(cmd *cobra.Command) (run.Config, error) {
 	if err := f.results.config(cmd, &f.out, &c); err != nil {
 		return c, cli.Usage(err)
 	}
-	if err := f.files(); err != nil {
+	if err := f.files(&c); err != nil {
 		return c, cli.Usage(err)
 	}
 	if c.Out = f.out; f.nowhere != "" {
@@ -232,7 +233,7 @@ func (f *runFlags) isAlone(cmd *cobra.Command, is string) error {
 
 // files checks the files that the run writes to. It refuses a named pipe, for which the run would have to wait, and a device, beside which
 // there is no place for other files. A file that throws everything away is treated as standard output that nobody reads.
-func (f *runFlags) files() error {
+func (f *runFlags) files(c *run.Config) error {
 	if f.out != "-" && run.IsNowhere(f.out) {
 		f.nowhere, f.out = f.out, "-"
 	}
@@ -246,7 +247,7 @@ func (f *runFlags) files() error {
 			return fmt.Errorf("%s %s is %s, expected a file%s", v.flag, v.path, what, v.or)
 		}
 	}
-	return nil
+	return f.drawn.config(f, c)
 }
 
 // readings checks the flags that say how answers are read: which provider answers, and what is a success, a ban and a bad nonce.

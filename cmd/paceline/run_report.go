@@ -4,17 +4,65 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/app/report"
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/internal/text/humanize"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 	"github.com/paceline-go/paceline/pool"
 )
+
+// drawnFlags say where a page with charts of the run is written.
+type drawnFlags struct {
+	file string
+	log  *report.Log // nil: no page is written
+}
+
+func (f *drawnFlags) add(p *pflag.FlagSet) {
+	p.StringVar(&f.file, "report", "", "file to write a page with charts of the run to when it ends, FILE.html, as paceline chart does")
+}
+
+// config has the run note what is drawn. The page begins with what the runs before left in the results.
+func (f *drawnFlags) config(of *runFlags, c *run.Config) error {
+	if f.file == "" {
+		return nil
+	}
+	switch err := report.Check(f.file); {
+	case errors.Is(err, report.ErrName):
+		return fmt.Errorf("--report %w", err)
+	case err != nil && !errors.Is(err, fs.ErrNotExist): // the run makes its folders
+		return cli.Exit(cli.ExitConfig, fmt.Errorf("--report %w", err))
+	}
+	if of.llm.dryRun {
+		return nil
+	}
+	log, err := report.Read(of.out, of.dead)
+	if err != nil { // there is nothing yet, or nothing with times in it
+		log = &report.Log{}
+	}
+	f.log, c.Report, c.Ended = log, f.file, log.Result
+	return nil
+}
+
+// write writes the page. name is that of the results.
+func (f *drawnFlags) write(name string) error {
+	if f.log == nil {
+		return nil
+	}
+	if err := f.log.Page(sanitize.Text(filepath.Base(name))).WriteFile(f.file); err != nil {
+		return fmt.Errorf("--report: %w", err)
+	}
+	return nil
+}
 
 // interruption is the error of a run that a signal ended.
 func (f *runFlags) interruption(t run.Totals) error {

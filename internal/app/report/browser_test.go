@@ -13,8 +13,9 @@ import (
 	"github.com/paceline-go/paceline/internal/testkit/browser"
 )
 
-// A page opens from the disk, in both schemes and on a telephone: it asks for nothing else, draws each chart of lines, fits the screen,
-// and is read by the arrow keys. PACELINE_SHOTS names a folder for what it looks like.
+// A page opens from the disk, in both schemes and on a telephone: it asks for nothing else, draws
+// each chart of lines, fits the screen, and is read by the arrow keys. PACELINE_SHOTS names a
+// folder for what it looks like.
 func TestBrowser(t *testing.T) {
 	dir := write(t, logs())
 	pages := map[string]report.Page{"small": small()}
@@ -50,10 +51,12 @@ func TestBrowser(t *testing.T) {
 				b.Eval(`({canvases: [...document.querySelectorAll("canvas")].filter(c => c.width > 200 && c.getContext("2d").getImageData(0, 0, c.width, c.height).data.some(v => v)).length,
 					over: document.documentElement.scrollWidth - innerWidth, ground: getComputedStyle(document.body).backgroundColor})`, &saw)
 				if saw.Canvases != lines || saw.Over > 0 || saw.Ground == "rgb(16, 19, 24)" != (scheme == "dark") {
-					t.Errorf("%s, %d px, %s: of %d charts %d are drawn; %v px do not fit; the ground is %s", name, wide, scheme, lines, saw.Canvases, saw.Over, saw.Ground)
+					t.Errorf("%s, %d px, %s: of %d charts %d are drawn; %v px do not fit; the ground is %s", name,
+						wide, scheme, lines, saw.Canvases, saw.Over, saw.Ground)
 				}
 				if shots := os.Getenv("PACELINE_SHOTS"); shots != "" {
-					b.Screenshot(filepath.Join(shots, strings.Join([]string{name, scheme, map[int]string{1200: "wide", 400: "narrow"}[wide]}, "-")+".png"))
+					b.Screenshot(filepath.Join(shots, strings.Join([]string{name, scheme,
+						map[int]string{1200: "wide", 400: "narrow"}[wide]}, "-")+".png"))
 				}
 			}
 		}
@@ -83,16 +86,19 @@ func TestLegend(t *testing.T) {
 	}
 	b.Eval(`document.querySelector("#chart-0 .plot").focus()`, nil)
 	b.Press("End")
-	if got, want := legend("0"), []string{"one 8 s", "later 3 s", "optimum 4 s", "after 2 min"}; !slices.Equal(got, want) {
+	if got, want := legend("0"), []string{"one 8 s", "later 3 s", "optimum 4 s", "after 2 min"}; !slices.Equal(got,
+		want) {
 		t.Errorf("at the end the legend is %q, want %q", got, want)
 	}
 	b.Press("ArrowLeft")
-	if got, want := legend("0"), []string{"one 2 s", "later –", "optimum 4 s", "after 1 min"}; !slices.Equal(got, want) {
+	if got, want := legend("0"), []string{"one 2 s", "later –", "optimum 4 s", "after 1 min"}; !slices.Equal(got,
+		want) {
 		t.Errorf("before it the legend is %q, want %q", got, want)
 	}
 	b.Eval(`document.querySelector("#chart-2 .plot").focus()`, nil)
 	b.Press("Home")
-	if got := legend("2"); len(got) != 6 || got[0] != "all 9 clients; shaded: p5 to p95 0.4 – 7.6" || got[5] != "after 0 ms" {
+	if got := legend("2"); len(got) != 6 || got[0] != "all 9 clients; shaded: p5 to p95 0.4 – 7.6" ||
+		got[5] != "after 0 ms" {
 		t.Errorf("of many the legend is %q", got)
 	}
 	pixels := `[...document.querySelector("#chart-0 canvas").getContext("2d").getImageData(0, 0, 900, 400).data].reduce((a, b) => a + b)`

@@ -97,10 +97,12 @@ func (l *Log) tally() *tally {
 func (l *Log) text(t *tally) string {
 	in := seconds(t.span).Round(time.Second)
 	if l.isServer {
-		return fmt.Sprintf("%d requests in %v: %d done, %d refused, %d failed.", len(l.events), in, t.counts[done], t.counts[refused], t.counts[failed])
+		return fmt.Sprintf("%d requests in %v: %d done, %d refused, %d failed.",
+			len(l.events), in, t.counts[done], t.counts[refused], t.counts[failed])
 	}
-	text := fmt.Sprintf("%d requests in %v: %d done, %d failed; %s refused", t.counts[done]+t.counts[failed], in, t.counts[done], t.counts[failed],
-		sanitize.Count(t.counts[refused]+l.undated, "attempt was", "attempts were"))
+	attempts := sanitize.Count(t.counts[refused]+l.undated, "attempt was", "attempts were")
+	text := fmt.Sprintf("%d requests in %v: %d done, %d failed; %s refused",
+		t.counts[done]+t.counts[failed], in, t.counts[done], t.counts[failed], attempts)
 	if l.undated > 0 {
 		text += fmt.Sprintf(", %d of them nobody knows when", l.undated)
 	}
@@ -121,10 +123,13 @@ func (l *Log) figures(t *tally) []Figure {
 		all = append(all, Figure{"Done a second", Number(float64(t.counts[done]) / t.span)})
 	}
 	of := func(name string, values [][]float64) {
-		if sorted := slices.Sorted(slices.Values(slices.Concat(values...))); len(sorted) > 0 && sorted[len(sorted)-1] > 0 {
-			within := func(q float64) string { return short(quantile(sorted, q)) }
-			all = append(all, Figure{name, fmt.Sprintf("half within %s, 99 %% within %s, at most %s", within(0.5), within(0.99), within(1))})
+		sorted := slices.Sorted(slices.Values(slices.Concat(values...)))
+		if len(sorted) == 0 || sorted[len(sorted)-1] == 0 {
+			return
 		}
+		within := func(q float64) string { return short(quantile(sorted, q)) }
+		text := fmt.Sprintf("half within %s, 99 %% within %s, at most %s", within(0.5), within(0.99), within(1))
+		all = append(all, Figure{name, text})
 	}
 	if l.isServer {
 		of("Until a refused request would pass", t.waits)
@@ -138,9 +143,12 @@ func (l *Log) figures(t *tally) []Figure {
 // rates shows how many requests a second there were of each kind, and what the limits allow.
 func (l *Log) rates(t *tally) Chart {
 	n := len(t.at)
-	c := Chart{Title: "Rate", Label: "requests", Unit: "/s", Step: true, Caption: fmt.Sprintf("Each step is of %v.", seconds(t.slot)),
-		X: append(slices.Clone(t.at), t.at[n-1]+t.slot)} // without another end the last step would have no width
-	for k, line := range []Line{{Name: "done", Colour: "blue"}, {Name: "refused", Colour: "pink"}, {Name: "failed", Colour: "orange"}} {
+	c := Chart{Title: "Rate", Label: "requests", Unit: "/s", Step: true,
+		Caption: fmt.Sprintf("Each step is of %v.", seconds(t.slot)),
+		X:       append(slices.Clone(t.at), t.at[n-1]+t.slot)} // without another end the last step would have no width
+	kinds := []Line{done: {Name: "done", Colour: "blue"}, refused: {Name: "refused", Colour: "pink"},
+		failed: {Name: "failed", Colour: "orange"}}
+	for k, line := range kinds {
 		if kind(k) == done || slices.Max(t.rates[k]) > 0 {
 			line.Y = append(t.rates[k], t.rates[k][n-1])
 			c.Lines = append(c.Lines, line)
@@ -154,19 +162,22 @@ func (l *Log) rates(t *tally) Chart {
 	for _, name := range slices.Sorted(maps.Keys(l.limits)) {
 		r := l.limits[name]
 		all := float64(r.N) / r.Per.Seconds() * float64(len(l.keys))
-		if references == most || slices.ContainsFunc(l.ceiling, func(c point) bool { return math.Abs(c.y-all) < all/1000 }) {
-			continue // this limit is the ceiling, which is drawn already
+		isCeiling := func(c point) bool { return math.Abs(c.y-all) < all/1000 } // which is drawn already
+		if references == most || slices.ContainsFunc(l.ceiling, isCeiling) {
+			continue
 		}
 		references++
 		if len(l.keys) > 1 {
 			name += fmt.Sprintf(" × %d keys", len(l.keys))
 		}
-		c.Lines = append(c.Lines, Line{Name: sanitize.Text(name), Kind: Reference, Y: slices.Repeat([]float64{all}, len(c.X))})
+		c.Lines = append(c.Lines, Line{Name: sanitize.Text(name), Kind: Reference,
+			Y: slices.Repeat([]float64{all}, len(c.X))})
 	}
 	return c
 }
 
-// ceilings are what the limits of a run allowed: the latest that was known in each slot, or before it.
+// ceilings are what the limits of a run allowed: the latest that was known in each slot, or before
+// it.
 func (l *Log) ceilings(t *tally, x []float64) []float64 {
 	y := slices.Repeat([]float64{math.NaN()}, len(x))
 	next := 0
@@ -188,7 +199,9 @@ const columns = 480
 // leftCharts show what was left of each limit, to each who shares it: the least within each column.
 func (l *Log) leftCharts(t *tally) (all []Chart) {
 	const mostCharts, mostLines = 12, 1000
-	of := slices.SortedFunc(maps.Keys(l.left), func(a, b leftOf) int { return cmp.Or(cmp.Compare(a.policy, b.policy), cmp.Compare(a.who, b.who)) })
+	of := slices.SortedFunc(maps.Keys(l.left), func(a, b leftOf) int {
+		return cmp.Or(cmp.Compare(a.policy, b.policy), cmp.Compare(a.who, b.who))
+	})
 	for len(of) > 0 && len(all) < mostCharts {
 		n := 1
 		for n < len(of) && of[n].policy == of[0].policy {
@@ -203,7 +216,8 @@ func (l *Log) leftCharts(t *tally) (all []Chart) {
 	return all
 }
 
-// leftLines has a line for each of those who share a limit, and the columns in which at least one of them has a value.
+// leftLines has a line for each of those who share a limit, and the columns in which at least one
+// of them has a value.
 func (l *Log) leftLines(t *tally, of []leftOf) (x []float64, lines []Line) {
 	width := max(t.span, 1e-3) / columns
 	column := func(p point) int { return int((p.at - t.first) / width) }
@@ -238,7 +252,8 @@ func (l *Log) leftLines(t *tally, of []leftOf) (x []float64, lines []Line) {
 	return x, lines
 }
 
-// spread shows the median and the longest value of each slot. It returns no chart if there is nothing to show.
+// spread shows the median and the longest value of each slot. It returns no chart if there is
+// nothing to show.
 func spread(title, label string, at []float64, values [][]float64) []Chart {
 	median, longest := Line{Name: "median"}, Line{Name: "longest"}
 	most := 0.0
@@ -254,5 +269,6 @@ func spread(title, label string, at []float64, values [][]float64) []Chart {
 	if most == 0 {
 		return nil
 	}
-	return []Chart{{Title: title, Label: label, Unit: "s", X: at, Lines: []Line{median, longest}, Caption: fmt.Sprintf("At most %.1f s.", most)}}
+	return []Chart{{Title: title, Label: label, Unit: "s", X: at, Lines: []Line{median, longest},
+		Caption: fmt.Sprintf("At most %.1f s.", most)}}
 }

@@ -8,21 +8,25 @@ import (
 )
 
 const (
-	// mostLines is how many lines a reader can tell apart by their colours. More are drawn as a band.
+	// mostLines is how many lines a reader can tell apart by their colours. More are drawn as a
+	// band.
 	mostLines = 6
 	// mostThin is how many lines are drawn behind their band.
 	mostThin = 30
 )
 
-// Crowd returns lines that a reader can tell apart: the lines themselves, if they are few. Of many it returns the band between their 5th
-// and 95th percentile, their median, and three of them: those whose mean is the lowest, the middle and the highest. Up to 30 are also
-// drawn thinly behind the band. The lines have the same instants; what says in the plural what one line is of, such as "clients".
+// Crowd returns lines that a reader can tell apart: the lines themselves, if they are few. Of many
+// it returns the band between their 5th and 95th percentile, their median, and three of them: those
+// whose mean is the lowest, the middle and the highest. Up to 30 are also drawn thinly behind the
+// band. The lines have the same instants; what says in the plural what one line is of, such as
+// "clients".
 func Crowd(what string, lines []Line) []Line {
 	if len(lines) <= mostLines {
 		return lines
 	}
 	n := len(lines[0].Y)
-	band := Line{Name: fmt.Sprintf("p5 to p95 of %d %s", len(lines), what), Colour: "blue", Y: make([]float64, n), Low: make([]float64, n)}
+	band := Line{Name: fmt.Sprintf("p5 to p95 of %d %s", len(lines), what), Colour: "blue"}
+	band.Low, band.Y = make([]float64, n), make([]float64, n)
 	median := Line{Name: "median", Kind: Strong, Colour: "blue", Y: make([]float64, n)}
 	means := make([]mean, len(lines))
 	for i := range means {
@@ -69,7 +73,8 @@ type mean struct {
 func (m *mean) add(v float64) { m.sum, m.n = m.sum+v, m.n+1 }
 func (m mean) value() float64 { return m.sum / float64(max(1, m.n)) }
 
-// quantile of a sorted list, interpolated between the two nearest (Hyndman and Fan's type 7). It is NaN if the list is empty.
+// quantile of a sorted list, interpolated between the two nearest (Hyndman and Fan's type 7). It is
+// NaN if the list is empty.
 func quantile(sorted []float64, q float64) float64 {
 	if len(sorted) == 0 {
 		return math.NaN()

@@ -16,8 +16,9 @@ import (
 // ErrName is the error of a file name that does not end in .html.
 var ErrName = errors.New("does not end in .html")
 
-// Check returns an error if no page can be written to path. It is ErrName; or fs.ErrNotExist, if there is no such folder; or that of a
-// folder in which no file can be made. Call it before the work whose page is to be written.
+// Check returns an error if no page can be written to path. It is ErrName; or fs.ErrNotExist, if
+// there is no such folder; or that of a folder in which no file can be made. Call it before the
+// work whose page is to be written.
 func Check(path string) error {
 	if !strings.EqualFold(filepath.Ext(path), ".html") {
 		return fmt.Errorf("%q %w", path, ErrName)
@@ -27,9 +28,9 @@ func Check(path string) error {
 		return err
 	}
 	switch info, err := os.Stat(filepath.Dir(to)); {
-	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
 		return fmt.Errorf("%s: there is no folder %s: %w", path, filepath.Dir(to), err)
-	case err == nil && !info.IsDir():
+	case !info.IsDir():
 		return fmt.Errorf("%s: %s is a file, expected a folder", path, filepath.Dir(to))
 	}
 	temp, err := beside(to, 0o600)
@@ -39,7 +40,8 @@ func Check(path string) error {
 	return errors.Join(temp.Close(), os.Remove(temp.Name()))
 }
 
-// WriteFile writes the page to a file. A file that is there is replaced when the new one is complete; after an error it is as it was.
+// WriteFile writes the page to a file. A file that is there is replaced when the new one is
+// complete; after an error it is as it was.
 func (p Page) WriteFile(path string) error {
 	var b bytes.Buffer
 	if err := p.WriteHTML(&b); err != nil {
@@ -48,7 +50,8 @@ func (p Page) WriteFile(path string) error {
 	return Replace(path, b.Bytes())
 }
 
-// Replace replaces the content of a file all at once, or makes the file. A link stays a link: the file that it points to is replaced.
+// Replace replaces the content of a file all at once, or makes the file. A link stays a link: the
+// file that it points to is replaced.
 func Replace(path string, data []byte) error {
 	path, mode, err := target(path)
 	if err != nil {
@@ -84,7 +87,8 @@ func target(path string) (file string, mode fs.FileMode, err error) {
 	return path, info.Mode().Perm(), nil
 }
 
-// beside makes a new file beside path. Others may read it as the umask has it, unlike one of os.CreateTemp.
+// beside makes a new file beside path. Others may read it as the umask has it, unlike one of
+// os.CreateTemp.
 func beside(path string, mode fs.FileMode) (*os.File, error) {
 	name := fmt.Sprintf("%s.%d-%d.tmp", path, os.Getpid(), time.Now().UnixNano())
 	return os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)

@@ -19,8 +19,8 @@ import (
 // ErrNotLog is the error of a file that has neither the results of a run nor the log of a server.
 var ErrNotLog = errors.New("no results of paceline run (--out), and no log of paceline serve (--log)")
 
-// Log is what is drawn of a run or of a server. It keeps 24 bytes of each request. Its zero value is that of a run without a request;
-// its methods are safe for concurrent use.
+// Log is what is drawn of a run or of a server. It keeps 24 bytes of each request. Its zero value
+// is that of a run without a request; its methods are safe for concurrent use.
 type Log struct {
 	mu       sync.Mutex
 	isServer bool
@@ -32,7 +32,8 @@ type Log struct {
 	left     map[leftOf][]point
 }
 
-// leftOf names a limit of a server and who shares it, as a key for what is left. Both are empty if the log is of a server with one limit.
+// leftOf names a limit of a server and who shares it, as a key for what is left. Both are empty if
+// the log is of a server with one limit.
 type leftOf struct{ policy, who string }
 
 type point struct{ at, y float64 } // at is in seconds
@@ -54,7 +55,8 @@ const (
 	failed
 )
 
-// line is a line of the results of a run, or of the log of a server. The fields that a line has say which it is.
+// line is a line of the results of a run, or of the log of a server. The fields that a line has say
+// which it is.
 type line struct {
 	// These fields are of results.
 	State     string           `json:"state"`
@@ -81,8 +83,9 @@ type line struct {
 	} `json:"counts"`
 }
 
-// Read reads the file of results or the log of this name. If the file is a table that a run made of its results, those are read. With the
-// results come the dead letters: those in the file dead, or if that is empty, in the file beside the results.
+// Read reads the file of results or the log of this name. If the file is a table that a run made of
+// its results, those are read. With the results come the dead letters: those in the file dead, or
+// if that is empty, in the file beside the results.
 func Read(name, dead string) (*Log, error) {
 	l := &Log{}
 	err := l.readFile(name)
@@ -151,7 +154,9 @@ func (l *Log) read(r io.Reader) error {
 
 // merge adds what another log of the same run has.
 func (l *Log) merge(more *Log) {
-	l.events, l.ceiling, l.undated = append(l.events, more.events...), append(l.ceiling, more.ceiling...), l.undated+more.undated
+	l.events = append(l.events, more.events...)
+	l.ceiling = append(l.ceiling, more.ceiling...)
+	l.undated += more.undated
 	for name, r := range more.limits {
 		set(&l.limits, name, r)
 	}
@@ -207,8 +212,9 @@ func (l *Log) Result(r *run.Result) {
 	l.add(&one)
 }
 
-// result takes in a line of a run's results: the request, and the attempts of it that were refused. Older versions did not write these
-// attempts; of their results it is only known whether the last attempt was refused.
+// result takes in a line of a run's results: the request, and the attempts of it that were refused.
+// Older versions did not write these attempts; of their results it is only known whether the last
+// attempt was refused.
 func (l *Log) result(one *line, ended float64) {
 	e := event{at: ended, wait: float32(one.WaitedMS / 1e3), latency: float32(one.LatencyMS / 1e3)}
 	if one.State != "done" {

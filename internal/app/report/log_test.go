@@ -52,15 +52,19 @@ func most(values []float64) float64 {
 func logs() map[string]string {
 	var results, refused, gcra, service strings.Builder
 	for i := range 40 {
-		fmt.Fprintf(&results, `{"id":"r%d","state":"done","status":200,"attempts":1,"waited_ms":%d,"latency_ms":20,"waited_for_ms":{"limit 10/s":%d},"at":"2026-11-22T21:39:%02d.100Z"}`+"\n", i, 100*i, 100*i, i/10)
+		fmt.Fprintf(&results,
+			`{"id":"r%d","state":"done","status":200,"attempts":1,"waited_ms":%d,"latency_ms":20,"waited_for_ms":{"limit 10/s":%d},"at":"2026-11-22T21:39:%02d.100Z"}`+"\n", i, 100*i, 100*i, i/10)
 		again := "" // each fourth was refused three times, 0.5 s apart, of which two are dated
 		if i%4 == 0 {
 			again = fmt.Sprintf(`,"refused":3,"refused_at":["2026-11-22T21:39:%02d.100Z","2026-11-22T21:39:%02d.600Z"]`, i/10, i/10)
 		}
-		fmt.Fprintf(&refused, `{"id":"r%d","state":"done","status":200,"attempts":4,"waited_ms":0,"waited_for_ms":{"limit 10/s":30,"limit 3/s":40},"key":"%c","at":"2026-11-22T21:39:%02d.900Z"%s,"ceiling_sustained":%d}`+"\n",
+		fmt.Fprintf(&refused,
+			`{"id":"r%d","state":"done","status":200,"attempts":4,"waited_ms":0,"waited_for_ms":{"limit 10/s":30,"limit 3/s":40},"key":"%c","at":"2026-11-22T21:39:%02d.900Z"%s,"ceiling_sustained":%d}`+"\n",
 			i, 'A'+i%2, i/10, again, map[bool]int{true: 20, false: 12}[i < 20])
-		fmt.Fprintf(&gcra, `{"checked_ns":%d,"status":%d,"remaining":%d}`+"\n", int64(i)*1e8, map[bool]int{true: 200, false: 429}[i < 30], max(0, 30-i))
-		fmt.Fprintf(&service, `{"event":"request","at_unix_ns":%d,"status":429,"wait_ns":2500000000,"counts":[{"policy":"minute","who":"key %d","cost":1,"left":%d},{"policy":"day","who":"all","left":%d}]}`+"\n"+`{"event":"answered","at_unix_ns":%d}`+"\n",
+		fmt.Fprintf(&gcra, `{"checked_ns":%d,"status":%d,"remaining":%d}`+"\n", int64(i)*1e8,
+			map[bool]int{true: 200, false: 429}[i < 30], max(0, 30-i))
+		fmt.Fprintf(&service,
+			`{"event":"request","at_unix_ns":%d,"status":429,"wait_ns":2500000000,"counts":[{"policy":"minute","who":"key %d","cost":1,"left":%d},{"policy":"day","who":"all","left":%d}]}`+"\n"+`{"event":"answered","at_unix_ns":%d}`+"\n",
 			int64(1.7e18)+int64(i)*1e8, i%2+1, 20-i/2, 500-i, int64(1.7e18)+int64(i)*1e8)
 	}
 	results.WriteString(`{"id":"broken o`) // by a crash
@@ -72,8 +76,8 @@ func logs() map[string]string {
 	}
 }
 
-// The page of a log has what its lines say: rates of each kind, waits, what is left, limits that were waited for. The content says what a
-// log is of.
+// The page of a log has what its lines say: rates of each kind, waits, what is left, limits that
+// were waited for. The content says what a log is of.
 func TestPageOfLogs(t *testing.T) {
 	dir := write(t, logs())
 	for _, c := range []struct {
@@ -88,10 +92,12 @@ func TestPageOfLogs(t *testing.T) {
 		{"out.jsonl", "", "Waits before the last attempt", "longest", 3.9, ""},
 		{"out.jsonl", "", "Answers", "median", 0.02, ""},
 		{"alone.jsonl", "", "Rate", "failed", -1, "40 requests in 3s: 40 done, 0 failed; 0 attempts were refused."},
-		{"alone.jsonl", "elsewhere", "Rate", "failed", 1, "41 requests in 3s: 40 done, 1 failed; 0 attempts were refused."},
+		{"alone.jsonl", "elsewhere", "Rate", "failed", 1,
+			"41 requests in 3s: 40 done, 1 failed; 0 attempts were refused."},
 		{"t.csv", "", "Rate", "failed", 1, "41 requests in 3s: 40 done, 1 failed; 0 attempts were refused."},
 		{"t.csv.rows", "", "Rate", "failed", 1, "41 requests in 3s: 40 done, 1 failed; 0 attempts were refused."},
-		{"refused.jsonl", "", "Rate", "refused", 6, "40 requests in 4s: 40 done, 0 failed; 30 attempts were refused, 10 of them nobody knows when."},
+		{"refused.jsonl", "", "Rate", "refused", 6,
+			"40 requests in 4s: 40 done, 0 failed; 30 attempts were refused, 10 of them nobody knows when."},
 		{"refused.jsonl", "", "Rate", "failed", -1, ""},
 		{"refused.jsonl", "", "Rate", "ceiling", 20, ""},
 		{"refused.jsonl", "", "Rate", "limit 3/s × 2 keys", 6, ""},
@@ -101,7 +107,8 @@ func TestPageOfLogs(t *testing.T) {
 		{"service.jsonl", "", "Left of day", "all", 500, ""},
 		{"gcra.jsonl", "", "Left of the quota", "left", 30, "40 requests in 4s: 30 done, 10 refused, 0 failed."},
 		{"gcra.jsonl", "", "Rate", "refused", 10, ""},
-		{"service.jsonl", "", "Until a refused request would pass", "median", 2.5, "40 requests in 4s: 0 done, 40 refused, 0 failed."},
+		{"service.jsonl", "", "Until a refused request would pass", "median", 2.5,
+			"40 requests in 4s: 0 done, 40 refused, 0 failed."},
 	} {
 		dead := ""
 		if c.dead != "" {
@@ -130,23 +137,26 @@ func TestRates(t *testing.T) {
 		t.Fatal(err)
 	}
 	rates := drawn(log.Page(""))["Rate"]
-	if got := fmt.Sprint(rates["done"], rates["refused"], rates["ceiling"]); got != "[10 10 10 10 10] [6 4 6 4 4] [20 20 12 12 12]" {
+	if got := fmt.Sprint(rates["done"], rates["refused"],
+		rates["ceiling"]); got != "[10 10 10 10 10] [6 4 6 4 4] [20 20 12 12 12]" {
 		t.Errorf("done, refused and ceiling by the second are %s", got)
 	}
 }
 
-// What is no log is an error that says so.
+// A file that is no log is an error that says so.
 func TestNotLog(t *testing.T) {
 	dir := write(t, map[string]string{
 		"urls": "https://a.test\n", "empty": "", "json": `{"a":1}` + "\n", "blank": "\n", "rows": `{"state":"rows"}` + "\n",
 		"torn": logs()["out.jsonl"][:250] + "\nnonsense\n", "batch": `{"id":"batch_req_1","custom_id":"a","response":{"status_code":200}}` + "\n",
 	})
 	for _, name := range []string{"urls", "empty", "json", "blank", "rows", "batch"} {
-		if _, err := report.Read(filepath.Join(dir, name), ""); !errors.Is(err, report.ErrNotLog) || !strings.Contains(err.Error(), name) {
+		if _, err := report.Read(filepath.Join(dir, name), ""); !errors.Is(err, report.ErrNotLog) ||
+			!strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := report.Read(filepath.Join(dir, "torn"), ""); err == nil || errors.Is(err, report.ErrNotLog) || !strings.Contains(err.Error(), "line 2") {
+	if _, err := report.Read(filepath.Join(dir, "torn"), ""); err == nil || errors.Is(err, report.ErrNotLog) ||
+		!strings.Contains(err.Error(), "line 2") {
 		t.Errorf("torn: %v", err)
 	}
 	if _, err := report.Read(filepath.Join(dir, "none"), ""); !errors.Is(err, fs.ErrNotExist) {
@@ -160,7 +170,8 @@ func TestResults(t *testing.T) {
 	if page := log.Page("none"); page.Text != "No request has ended." || len(page.Charts) != 0 {
 		t.Errorf("without a request: %+v", page)
 	}
-	log.Result(&run.Result{ID: "a", State: "done", Status: 200, WaitedMS: 1500, LatencyMS: 250, Key: "K", At: "2026-11-22T21:39:00.000Z", Ceiling: 5,
+	log.Result(&run.Result{ID: "a", State: "done", Status: 200, WaitedMS: 1500, LatencyMS: 250, Key: "K",
+		At: "2026-11-22T21:39:00.000Z", Ceiling: 5,
 		WaitedFor: map[string]int64{"limit 7/s": 1500}, Refused: 1, RefusedAt: []string{"2026-11-22T21:39:01.000Z"}})
 	log.Result(&run.Result{ID: "b", State: "expired", Key: "K", At: "2026-11-22T21:39:02.000Z"})
 	page := log.Page("two")
@@ -168,12 +179,14 @@ func TestResults(t *testing.T) {
 		t.Error(page.Text)
 	}
 	all := drawn(page)
-	if all["Waits before the last attempt"]["longest"][0] != 1.5 || all["Answers"]["longest"][0] != 0.25 || all["Rate"]["limit 7/s"][0] != 7 || all["Rate"]["ceiling"][0] != 5 {
+	if all["Waits before the last attempt"]["longest"][0] != 1.5 || all["Answers"]["longest"][0] != 0.25 ||
+		all["Rate"]["limit 7/s"][0] != 7 || all["Rate"]["ceiling"][0] != 5 {
 		t.Errorf("%v", all)
 	}
 }
 
-// Of many who share a limit there is a band with a few of them. A long log has so many instants and no more.
+// Of many who share a limit there is a band with a few of them. A long log has so many instants and
+// no more.
 func TestManyAndLong(t *testing.T) {
 	var text strings.Builder
 	for i := range 20_000 {

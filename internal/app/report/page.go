@@ -1,5 +1,6 @@
-// Package report draws the results of a run, or the log of a server, as one HTML file that needs nothing else: no network, no font, no
-// other file. It follows the reader's light or dark scheme. Without a script a reader has its sentence, its figures and its tables.
+// Package report draws the results of a run, or the log of a server, as one HTML file that needs
+// nothing else: no network, no font, no other file. It follows the reader's light or dark scheme.
+// Without a script a reader has its sentence, its figures and its tables.
 //
 //	page.go    what such a file shows, and the HTML of it
 //	crowd.go   many lines as a band and a few of them
@@ -7,7 +8,8 @@
 //	log.go     results and logs are read
 //	charts.go  what is drawn of a log
 //
-// The same Page gives the same bytes. Texts are plain text: they may be a stranger's, and nothing in them becomes HTML.
+// The same Page gives the same bytes. Texts are plain text: they may be a stranger's, and nothing
+// in them becomes HTML.
 package report
 
 import (
@@ -72,7 +74,8 @@ const (
 	Reference Kind = "reference" // dashed: to compare with
 )
 
-// Bar is a value, and the range from Low to High that it stands for. If both are zero, there is none.
+// Bar is a value, and the range from Low to High that it stands for. If both are zero, there is
+// none.
 type Bar struct {
 	Name             string
 	Value, Low, High float64
@@ -88,8 +91,8 @@ var (
 	pageScript []byte
 )
 
-// parts are what all pages have in common. The policy of a page allows its style and its script by their hashes, and no others: a
-// text that escaped from its place would still not run.
+// parts are what all pages have in common. The policy of a page allows its style and its script by
+// their hashes, and no others: a text that escaped from its place would still not run.
 type parts struct {
 	page                  *template.Template
 	Style                 template.CSS
@@ -98,8 +101,9 @@ type parts struct {
 }
 
 var common = sync.OnceValue(func() *parts {
-	style := slicesOf(web.File(web.UPlotStyle), web.File(web.Style), pageStyle)
-	script := slicesOf([]byte("/*"), web.File(web.Licence), []byte("*/"), web.File(web.UPlot), web.File(web.Charts), pageScript)
+	style := joined(web.File(web.UPlotStyle), web.File(web.Style), pageStyle)
+	licence := joined([]byte("/*"), web.File(web.Licence), []byte("*/"))
+	script := joined(licence, web.File(web.UPlot), web.File(web.Charts), pageScript)
 	return &parts{
 		page:  template.Must(template.New("page").Parse(pageText)),
 		Style: template.CSS(style), StyleHash: hashOf(style),
@@ -107,7 +111,7 @@ var common = sync.OnceValue(func() *parts {
 	}
 })
 
-func slicesOf(all ...[]byte) []byte { return bytes.Join(all, []byte("\n")) }
+func joined(all ...[]byte) []byte { return bytes.Join(all, []byte("\n")) }
 
 func hashOf(text []byte) string {
 	sum := sha256.Sum256(text)
@@ -148,7 +152,8 @@ func (c *Chart) Check() error {
 	}
 	for _, l := range c.Lines {
 		if len(l.Y) != len(c.X) || l.Low != nil && len(l.Low) != len(c.X) {
-			return fmt.Errorf("chart %q, line %q: %d values, expected one for each of %d instants", c.Title, l.Name, len(l.Y), len(c.X))
+			return fmt.Errorf("chart %q, line %q: %d values, expected one for each of %d instants",
+				c.Title, l.Name, len(l.Y), len(c.X))
 		}
 	}
 	return nil
@@ -162,7 +167,8 @@ func (c *Chart) Measure() string {
 	return c.Label + " (" + c.Unit + ")"
 }
 
-// view is a chart as the template has it. A chart of lines has a table of some of its instants, one of bars is a table.
+// view is a chart as the template has it. A chart of lines has a table of some of its instants, one
+// of bars is a table.
 type view struct {
 	ID int
 	*Chart
@@ -173,11 +179,15 @@ type view struct {
 
 // barView is a bar whose lengths are percentages of the longest.
 type barView struct {
-	Cells           []string
-	Strong, Whisker bool
-	Value           float64
-	Low, High       float64
+	Cells            []string
+	Strong, Whisker  bool
+	Value, Low, High percent
 }
+
+// percent is written to two places.
+type percent float64
+
+func (p percent) String() string { return strconv.FormatFloat(float64(p), 'f', 2, 64) }
 
 func viewOf(id int, c *Chart) view {
 	v := view{ID: id, Chart: c}
@@ -194,11 +204,13 @@ func viewOf(id int, c *Chart) view {
 		longest = max(longest, b.Value, b.High)
 	}
 	for _, b := range c.Bars {
-		row := barView{Cells: []string{b.Name, Number(b.Value)}, Strong: b.Strong, Value: 100 * b.Value / longest, Whisker: b.High > 0}
+		row := barView{Cells: []string{b.Name, Number(b.Value)}, Strong: b.Strong, Whisker: b.High > 0}
+		of := func(v float64) percent { return percent(100 * v / longest) }
+		row.Value = of(b.Value)
 		switch {
 		case row.Whisker:
 			row.Cells = append(row.Cells, Number(b.Low)+" – "+Number(b.High))
-			row.Low, row.High = 100*b.Low/longest, 100*b.High/longest
+			row.Low, row.High = of(b.Low), of(b.High)
 		case c.Whiskers != "":
 			row.Cells = append(row.Cells, "–")
 		}

@@ -25,9 +25,12 @@ func small() report.Page {
 	return report.Page{
 		Title: "Some of everything", Text: "What <b> and & look like.", Figures: []report.Figure{{Name: "Requests done", Value: "12,345"}},
 		Charts: []report.Chart{
-			{Title: "Sleep", Caption: "By the minute.", Label: "sleep", Unit: "s", X: []float64{0, 60, 120}, Step: true, Lines: []report.Line{
-				{Name: "one", Y: []float64{0.5, 2, 8}}, {Name: "later", Y: []float64{none, none, 3}}, {Name: "optimum", Kind: report.Reference, Y: []float64{4, 4, 4}},
-			}},
+			{Title: "Sleep", Caption: "By the minute.", Label: "sleep", Unit: "s", X: []float64{0, 60, 120},
+				Step: true, Lines: []report.Line{
+					{Name: "one", Y: []float64{0.5, 2, 8}},
+					{Name: "later", Y: []float64{none, none, 3}},
+					{Name: "optimum", Kind: report.Reference, Y: []float64{4, 4, 4}},
+				}},
 			{Title: "Rejects", Label: "rejects", Unit: "%", Whiskers: "median to worst", Bars: []report.Bar{
 				{Name: "ours", Value: 0.44, Strong: true}, {Name: "backoff", Value: 81.2, Low: 80.1, High: 82},
 			}},
@@ -92,7 +95,8 @@ func TestSelfContained(t *testing.T) {
 	if policy == nil {
 		t.Fatal("no policy")
 	}
-	for kind, between := range map[string]string{"script-src": `(?s)<script>(.*?)</script>`, "style-src": `(?s)<style>(.*?)</style>`} {
+	for kind, between := range map[string]string{"script-src": `(?s)<script>(.*?)</script>`,
+		"style-src": `(?s)<style>(.*?)</style>`} {
 		all := regexp.MustCompile(between).FindAllStringSubmatch(text, -1)
 		if len(all) != 1 {
 			t.Fatalf("%d of %s", len(all), kind)
@@ -110,7 +114,8 @@ func TestSelfContained(t *testing.T) {
 // Texts of strangers are text.
 func TestHostileTexts(t *testing.T) {
 	plain := page(t, small())
-	for _, evil := range []string{`</script><script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, "<!--", "\u2028'\\", "]]>", "{{.}}"} {
+	for _, evil := range []string{`</script><script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, "<!--",
+		"\u2028'\\", "]]>", "{{.}}"} {
 		p := small()
 		p.Title, p.Text, p.Figures[0] = evil, evil, report.Figure{Name: evil, Value: evil}
 		for i := range p.Charts {
@@ -126,7 +131,8 @@ func TestHostileTexts(t *testing.T) {
 		got := page(t, p)
 		for _, tag := range []string{"<script", "<img", "<!--", "</style", "onerror=alert(1)>\""} {
 			if strings.Count(got, tag) != strings.Count(plain, tag) {
-				t.Errorf("%q: %s is %d times on the page, not %d times", evil, tag, strings.Count(got, tag), strings.Count(plain, tag))
+				t.Errorf("%q: %s is %d times on the page, not %d times", evil, tag, strings.Count(got, tag),
+					strings.Count(plain, tag))
 			}
 		}
 		if !strings.Contains(readable(got), strings.Join(strings.Fields(evil), " ")) {
@@ -148,13 +154,15 @@ func TestSameBytes(t *testing.T) {
 	}
 }
 
-// What cannot be drawn is an error that names the chart.
+// A chart that cannot be drawn is an error that names it.
 func TestCannotBeDrawn(t *testing.T) {
 	for _, c := range []report.Chart{
-		{Title: "C"}, {Title: "C", Lines: []report.Line{{}}}, {Title: "C", X: []float64{1}, Lines: []report.Line{{Name: "l", Y: []float64{1, 2}}}},
+		{Title: "C"}, {Title: "C", Lines: []report.Line{{}}}, {Title: "C", X: []float64{1},
+			Lines: []report.Line{{Name: "l", Y: []float64{1, 2}}}},
 		{Title: "C", X: []float64{1}, Lines: []report.Line{{Name: "l", Y: []float64{1}, Low: []float64{}}}},
 	} {
-		if err := (report.Page{Charts: []report.Chart{c}}).WriteHTML(io.Discard); err == nil || !strings.Contains(err.Error(), `chart "C"`) {
+		if err := (report.Page{Charts: []report.Chart{c}}).WriteHTML(io.Discard); err == nil ||
+			!strings.Contains(err.Error(), `chart "C"`) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
@@ -178,13 +186,15 @@ func TestCrowd(t *testing.T) {
 	if strings.Join(text, " ") != want {
 		t.Errorf("%s\nwant\n%s", strings.Join(text, " "), want)
 	}
-	if got := report.Crowd("clients", crowd(30, 2)); len(got) != 35 || got[29].Kind != report.Thin || got[30].Low == nil {
+	if got := report.Crowd("clients", crowd(30, 2)); len(got) != 35 || got[29].Kind != report.Thin ||
+		got[30].Low == nil {
 		t.Errorf("of thirty there are %d lines", len(got))
 	}
 }
 
 func TestNumber(t *testing.T) {
-	for v, want := range map[float64]string{0: "0", 0.1 + 0.2: "0.3", 1234.5: "1,235", 99.96: "100", 0.000012345: "0.0000123", -5: "-5", 1e18: "1e+18", math.Inf(1): "+Inf"} {
+	for v, want := range map[float64]string{0: "0", 0.1 + 0.2: "0.3", 1234.5: "1,235", 99.96: "100",
+		0.000012345: "0.0000123", -5: "-5", 1e18: "1e+18", math.Inf(1): "+Inf"} {
 		if got := report.Number(v); got != want {
 			t.Errorf("%v is written %s, want %s", v, got, want)
 		}
@@ -241,7 +251,8 @@ func TestCheck(t *testing.T) {
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
-		if want == "does not end in .html" != errors.Is(err, report.ErrName) || want == "there is no folder" != errors.Is(err, os.ErrNotExist) {
+		if want == "does not end in .html" != errors.Is(err, report.ErrName) ||
+			want == "there is no folder" != errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s: %v is of the wrong kind", name, err)
 		}
 		if werr := small().WriteFile(path); (werr == nil) != (err == nil) && !errors.Is(err, report.ErrName) {
