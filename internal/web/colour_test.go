@@ -67,13 +67,16 @@ func difference(a, b linear) float64 {
 	return math.Hypot(math.Hypot(p[0]-q[0], p[1]-q[1]), p[2]-q[2])
 }
 
-// readers see colours as they are, or as those who lack one kind of cones: the matrices of Machado, Oliveira and
-// Fernandes (2009) for a severity of 1.
+// readers see colours as they are, or as those who lack one kind of cones: the matrices of Machado,
+// Oliveira and Fernandes (2009) for a severity of 1.
 var readers = map[string][3]linear{
-	"most readers":    {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}},
-	"with protanopia": {{0.152286, 1.052583, -0.204868}, {0.114503, 0.786281, 0.099216}, {-0.003882, -0.048116, 1.051998}},
-	"with deutanopia": {{0.367322, 0.860646, -0.227968}, {0.280085, 0.672501, 0.047413}, {-0.011820, 0.042940, 0.968881}},
-	"with tritanopia": {{1.255528, -0.076749, -0.178779}, {-0.078411, 0.930809, 0.147602}, {0.004733, 0.691367, 0.303900}},
+	"most readers": {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}},
+	"with protanopia": {{0.152286, 1.052583, -0.204868}, {0.114503, 0.786281, 0.099216},
+		{-0.003882, -0.048116, 1.051998}},
+	"with deutanopia": {{0.367322, 0.860646, -0.227968}, {0.280085, 0.672501, 0.047413},
+		{-0.011820, 0.042940, 0.968881}},
+	"with tritanopia": {{1.255528, -0.076749, -0.178779}, {-0.078411, 0.930809, 0.147602},
+		{0.004733, 0.691367, 0.303900}},
 }
 
 // Lines of all colours are told apart on both grounds, by any reader.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"math"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -15,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/app/report"
 	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/lab/bench"
@@ -164,7 +167,7 @@ func (b *benchExchange) run(ctx context.Context) error {
 	}
 	report.Wall, report.CPU = time.Since(began).Seconds(), cli.CPUSeconds()-cpu
 	if b.chart != "" {
-		if err := chart.WriteFile(b.chart, exchangeFigure(report)); err != nil {
+		if err := chart.WriteFile(b.chart, exchangePage(report)); err != nil {
 			return err
 		}
 	}
@@ -179,14 +182,18 @@ func (b *benchExchange) run(ctx context.Context) error {
 	return report.WriteText(b.out)
 }
 
-// exchangeFigure has bars of the rate that each row reached, and of the share of its requests that were answered
+// exchangePage has bars of the rate that each row reached, and of the share of its requests that were answered
 // while they were worth something.
-func exchangeFigure(r *bench.Report) chart.Figure {
-	f := chart.Figure{Title: "Clients of an exchange", Caption: r.Exchange + ".", Columns: 2}
+func exchangePage(r *bench.Report) report.Page {
+	rates := report.Chart{Title: "Rate", Label: "answered", Unit: "/s"}
+	timely := report.Chart{Title: "In time", Label: "of the requests made", Unit: "%"}
+	add := func(name string, p *bench.Result, ours bool) {
+		rates.Bars = append(rates.Bars, report.Bar{Name: name, Value: p.Rate, Strong: ours})
+		timely.Bars = append(timely.Bars, report.Bar{Name: name, Value: p.InTimePercent, Strong: ours})
+	}
 	named := map[string]bool{}
-	rates := chart.Bars{Title: "Rate", Value: chart.Axis{Label: "answered", Unit: "/s"}, Descending: true}
-	timely := chart.Bars{Title: "In time", Value: chart.Axis{Label: "of the requests made", Unit: "%"}, Descending: true}
-	for _, p := range r.Policies {
+	for i := range r.Policies {
+		p := &r.Policies[i]
 		name := p.Name + ", " + p.Generator
 		if p.Nonce {
 			name += ", nonces"
@@ -195,18 +202,17 @@ func exchangeFigure(r *bench.Report) chart.Figure {
 			continue
 		}
 		named[name] = true
-		ours := strings.HasPrefix(p.Name, "lease")
-		rates.Bars = append(rates.Bars, chart.Bar{Name: name, Value: p.Rate, Highlight: ours})
-		timely.Bars = append(timely.Bars, chart.Bar{Name: name, Value: p.InTimePercent, Highlight: ours})
+		add(name, p, strings.HasPrefix(p.Name, "lease"))
 	}
 	if len(rates.Bars) == 0 {
-		for _, p := range r.Policies {
-			rates.Bars = append(rates.Bars, chart.Bar{Name: p.Name, Value: p.Rate})
-			timely.Bars = append(timely.Bars, chart.Bar{Name: p.Name, Value: p.InTimePercent})
+		for i := range r.Policies {
+			add(r.Policies[i].Name, &r.Policies[i], true)
 		}
 	}
-	f.Panels = []chart.Panel{rates, timely}
-	return f
+	for _, bars := range [][]report.Bar{rates.Bars, timely.Bars} {
+		slices.SortStableFunc(bars, func(a, b report.Bar) int { return cmp.Compare(b.Value, a.Value) })
+	}
+	return report.Page{Title: "Clients of an exchange", Text: r.Exchange + ".", Charts: []report.Chart{rates, timely}}
 }
 
 // chosen returns the rows to run.

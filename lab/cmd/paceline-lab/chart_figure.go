@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -9,27 +10,28 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paceline-go/paceline/lab/chart"
+	"github.com/paceline-go/paceline/internal/app/report"
 	"github.com/paceline-go/paceline/lab/loadgen"
 	"github.com/paceline-go/paceline/lab/sim/compare"
 	"github.com/paceline-go/paceline/lab/sim/fleet"
 )
 
-func (r *storedRun) figure() (chart.Figure, error) {
+// page draws a stored run.
+func (r *storedRun) page() (report.Page, error) {
 	switch {
 	case r.Scenario != nil:
-		return scenarioFigure(r.Scenario)
+		return scenarioPage(r.Scenario)
 	case r.Live != nil:
-		return liveFigure(r.Live)
+		return livePage(r.Live)
 	}
-	return throttlesFigure(r.Throttles)
+	return throttlesPage(r.Throttles)
 }
 
 var errNoSeries = errors.New("the run has no series to draw: it has a --sample of 0")
 
-func scenarioFigure(r *fleet.Report) (chart.Figure, error) {
+func scenarioPage(r *fleet.Report) (report.Page, error) {
 	if r.Series == nil || len(r.Series.At) == 0 {
-		return chart.Figure{}, errNoSeries
+		return report.Page{}, errNoSeries
 	}
 	var names []string
 	var strategies []string
@@ -44,10 +46,10 @@ func scenarioFigure(r *fleet.Report) (chart.Figure, error) {
 	if title == "" {
 		title = "Clients that share a quota"
 	}
-	caption := fmt.Sprintf("%d clients, %s, seed %d: %.2f %% limited, standard deviation of requests %.1f, %.1f %% of the quota not used.",
+	text := fmt.Sprintf("%d clients, %s, seed %d: %.2f %% limited, standard deviation of requests %.1f, %.1f %% of the quota not used.",
 		r.Clients, strings.Join(strategies, ", "), r.Seed, r.RetryPercent, r.RequestSD, r.UnusedPercent)
-	panels := append(seriesPanels(r.Series, names, r.OptimumSleep, r.Sleep), groupPanels(r, groups)...)
-	return chart.Figure{Title: title, Caption: caption, Columns: 2, Panels: panels}, nil
+	charts := append(seriesCharts(r.Series, names, r.OptimumSleep, r.Sleep), groupCharts(r, groups)...)
+	return report.Page{Title: title, Text: text, Charts: charts}, nil
 }
 
 // groupNames tells groups apart, also those without a name and those that have the same.
@@ -62,47 +64,55 @@ func groupNames(r *fleet.Report) (names []string) {
 	return names
 }
 
-// groupPanels say which group got what, where there are several, and not more than can be told apart.
-func groupPanels(r *fleet.Report, names []string) []chart.Panel {
+// groupCharts say which group got what, where there are several, and not more than can be told
+// apart.
+func groupCharts(r *fleet.Report, names []string) []report.Chart {
 	const most = 6
 	if len(r.Groups) < 2 || len(r.Groups) > most {
 		return nil
 	}
-	together := chart.Lines{Title: "Successes per group", X: chart.Axis{Label: "time", Unit: "s"}, Y: chart.Axis{Label: "served", Unit: "requests"}}
-	each := chart.Bars{Title: "Successes of a client, by group", Value: chart.Axis{Label: "served, mean", Unit: "requests"}, Whiskers: "fewest to most"}
+	together := report.Chart{Title: "Successes per group", Label: "served", Unit: "requests", X: r.Series.At}
+	each := report.Chart{Title: "Successes of a client, by group", Label: "served, mean", Unit: "requests",
+		Whiskers: "fewest to most"}
 	first := 0
 	for i, g := range r.Groups {
 		clients := r.Series.ServedBy[first : first+len(g.Requests)]
 		first += len(g.Requests)
 		total := make([]float64, len(r.Series.At))
-		bar := chart.Bar{Name: names[i], Min: math.Inf(1)}
+		bar := report.Bar{Name: names[i], Low: math.Inf(1), Strong: true}
 		for _, served := range clients {
 			for at, n := range served {
 				total[at] += float64(n)
 			}
 			end := float64(served[len(served)-1])
-			bar.Min, bar.Max = min(bar.Min, end), max(bar.Max, end)
+			bar.Low, bar.High = min(bar.Low, end), max(bar.High, end)
 		}
 		bar.Value = total[len(total)-1] / float64(len(clients))
-		together.Series = append(together.Series, chart.Series{Name: names[i], X: r.Series.At, Y: total})
+		together.Lines = append(together.Lines, report.Line{Name: names[i], Y: total})
 		each.Bars = append(each.Bars, bar)
 	}
-	return []chart.Panel{together, each}
+	sortBars(each.Bars)
+	return []report.Chart{together, each}
 }
 
-func liveFigure(r *loadgen.Report) (chart.Figure, error) {
+// sortBars puts the shortest bar on top.
+func sortBars(bars []report.Bar) {
+	slices.SortStableFunc(bars, func(a, b report.Bar) int { return cmp.Compare(a.Value, b.Value) })
+}
+
+func livePage(r *loadgen.Report) (report.Page, error) {
 	if r.Series == nil || len(r.Series.At) == 0 {
-		return chart.Figure{}, errNoSeries
+		return report.Page{}, errNoSeries
 	}
 	var names []string
 	for i := range r.RequestCount {
 		names = append(names, fmt.Sprintf("client %d", i+1))
 	}
-	return chart.Figure{
+	return report.Page{
 		Title: r.Strategy + ", live",
-		Caption: fmt.Sprintf("%d HTTP clients, %v at scale %v: %.2f %% limited, standard deviation of requests %.1f.",
+		Text: fmt.Sprintf("%d HTTP clients, %v at scale %v: %.2f %% limited, standard deviation of requests %.1f.",
 			r.Clients, time.Duration(r.Seconds*1e9).Round(time.Second), r.Scale, r.RetryPercent, r.RequestSD),
-		Columns: 2, Panels: seriesPanels(r.Series, names, r.OptimumSleep, r.Sleep),
+		Charts: seriesCharts(r.Series, names, r.OptimumSleep, r.Sleep),
 	}, nil
 }
 
@@ -111,31 +121,30 @@ func sleepText(s fleet.Sleeps) string {
 	return fmt.Sprintf("at most %.1f s, p99 %.1f s, median %.1f s", s.Max, s.P99, s.Median)
 }
 
-func seriesPanels(s *fleet.Series, names []string, optimum float64, sleeps fleet.Sleeps) []chart.Panel {
-	seconds := chart.Axis{Label: "time", Unit: "s"}
-	level := make([]float64, len(s.Level))
-	for i, n := range s.Level {
-		level[i] = float64(n)
+func seriesCharts(s *fleet.Series, names []string, optimum float64, sleeps fleet.Sleeps) []report.Chart {
+	level := report.Line{Name: "level"}
+	for _, n := range s.Level {
+		level.Y = append(level.Y, float64(n))
 	}
-	served := make([]chart.Series, len(names))
+	served := make([]report.Line, len(names))
 	for i, name := range names {
-		served[i] = chart.Series{Name: name, X: s.At, Y: make([]float64, len(s.At))}
-		for j, n := range s.ServedBy[i] {
-			served[i].Y[j] = float64(n)
+		served[i].Name = name
+		for _, n := range s.ServedBy[i] {
+			served[i].Y = append(served[i].Y, float64(n))
 		}
 	}
-	slept := sleepPanel("Sleep per client", s, names, optimum)
+	slept := sleepChart("Sleep per client", s, names, optimum)
 	slept.Caption = strings.ToUpper(sleepText(sleeps)[:1]) + sleepText(sleeps)[1:] + "."
-	return []chart.Panel{
+	return []report.Chart{
 		slept,
-		chart.Lines{Title: "Level of the quota", X: seconds, Y: chart.Axis{Label: "left", Unit: "requests"},
-			Series: []chart.Series{{Name: "level", X: s.At, Y: level}}},
-		chart.Lines{Title: "Successes per client", X: seconds, Y: chart.Axis{Label: "served", Unit: "requests"}, Series: served, Each: "clients"},
+		{Title: "Level of the quota", Label: "left", Unit: "requests", X: s.At, Lines: []report.Line{level}},
+		{Title: "Successes per client", Label: "served", Unit: "requests", X: s.At,
+			Lines: report.Crowd("clients", served)},
 	}
 }
 
-// sleptOf returns how long clients slept; the text has the longest of these. Runs that were stored before this was
-// recorded have only how long the clients meant to sleep, so it returns that.
+// sleptOf returns how long clients slept; the text has the longest of these. Runs that were stored
+// before this was recorded have only how long the clients meant to sleep, so it returns that.
 func sleptOf(s *fleet.Series) [][]float64 {
 	if len(s.Slept) == len(s.Sleep) {
 		return s.Slept
@@ -143,20 +152,26 @@ func sleptOf(s *fleet.Series) [][]float64 {
 	return s.Sleep
 }
 
-func sleepPanel(title string, s *fleet.Series, names []string, optimum float64) chart.Lines {
-	p := chart.Lines{Title: title, X: chart.Axis{Label: "time", Unit: "s"}, Y: chart.Axis{Label: "sleep", Unit: "s"}, Each: "clients", Step: true}
+func sleepChart(title string, s *fleet.Series, names []string, optimum float64) report.Chart {
+	c := report.Chart{Title: title, Label: "sleep", Unit: "s", X: s.At, Step: true}
 	slept := sleptOf(s)
 	for i, name := range names {
-		p.Series = append(p.Series, chart.Series{Name: name, X: s.At, Y: slept[i]})
+		c.Lines = append(c.Lines, report.Line{Name: name, Y: slept[i]})
 	}
+	c.Lines = report.Crowd("clients", c.Lines)
 	if optimum > 0 {
-		p.References = []chart.Reference{{Name: "optimum", Y: []float64{optimum}}}
+		c.Lines = append(c.Lines, level(fmt.Sprintf("optimum: %s s", report.Number(optimum)), optimum, len(s.At)))
 	}
-	return p
+	return c
 }
 
-// short is a strategy's name without the prefix that many share, since a label has room for little more than that
-// prefix.
+// level is a line to compare with that stays where it is.
+func level(name string, y float64, n int) report.Line {
+	return report.Line{Name: name, Kind: report.Reference, Y: slices.Repeat([]float64{y}, n)}
+}
+
+// short is a strategy's name without the prefix that many share, since a label has room for little
+// more than that prefix.
 func short(strategy string) string { return strings.TrimPrefix(strategy, "exponential-increase-") }
 
 // medianWorst writes a figure of several seeds as the table does.
@@ -170,15 +185,16 @@ func medianWorst(s *compare.Spread) string {
 	return fmt.Sprintf("%s s, the worst %s s", number(s.Median), number(s.Worst))
 }
 
-// throttlesFigure compares strategies. It has the clients' sleep where that is known, then bars of the measures of
-// the first scenario, and of the rejects in the others.
-func throttlesFigure(t *compare.Table) (chart.Figure, error) {
+// throttlesPage compares strategies. It has the clients' sleep where that is known, then bars of
+// the measures of the first scenario, and of the rejects in the others.
+func throttlesPage(t *compare.Table) (report.Page, error) {
 	if len(t.Strategies) == 0 {
-		return chart.Figure{}, errors.New("the run has no finished scenario to draw")
+		return report.Page{}, errors.New("the run has no finished scenario to draw")
 	}
 	first := t.Strategies[0].Scenario
-	f := chart.Figure{Title: "Strategies that share a quota of 4,500 requests an hour", Columns: 2,
-		Caption: fmt.Sprintf("Bars are medians of %d seeds, whiskers reach to the worst. Ours is %s.", t.Strategies[0].Seeds, t.Ours)}
+	page := report.Page{Title: "Strategies that share a quota of 4,500 requests an hour",
+		Text: fmt.Sprintf("Bars are medians of %d seeds, whiskers reach to the worst. Ours is %s.",
+			t.Strategies[0].Seeds, t.Ours)}
 	longest := func(s *fleet.Series) (most float64) {
 		for _, sleeps := range sleptOf(s) {
 			most = max(most, slices.Max(sleeps))
@@ -193,52 +209,58 @@ func throttlesFigure(t *compare.Table) (chart.Figure, error) {
 	}
 	for i := range t.Strategies {
 		r := &t.Strategies[i]
-		if r.Scenario != first || r.Series == nil || len(f.Panels) == 2 {
+		if r.Scenario != first || r.Series == nil || len(page.Charts) == 2 {
 			continue
 		}
 		var names []string
 		for i := range r.Series.Sleep {
 			names = append(names, fmt.Sprintf("client %d", i+1))
 		}
-		p := sleepPanel(fmt.Sprintf("%s: sleep per client, %s", first, short(r.Name)), r.Series, names, r.Optimum)
-		p.Caption = fmt.Sprintf("The first of the seeds: at most %.0f s. Of the longest sleeps of all seeds the median is %s.", longest(r.Series), medianWorst(&r.MaxSleep))
+		c := sleepChart(fmt.Sprintf("%s: sleep per client, %s", first, short(r.Name)), r.Series, names, r.Optimum)
+		c.Caption = fmt.Sprintf("The first of the seeds: at most %.0f s. Of the longest sleeps of all seeds the median is %s.", longest(r.Series), medianWorst(&r.MaxSleep))
 		if longest(r.Series) < highest { // both panels get the same scale, so that they can be compared by eye
-			p.References = append(p.References, chart.Reference{Name: "the other's longest", Y: []float64{highest}})
+			c.Lines = append(c.Lines, level(fmt.Sprintf("the other's longest: %s s", report.Number(highest)), highest,
+				len(c.X)))
 		}
-		f.Panels = append(f.Panels, p)
+		page.Charts = append(page.Charts, c)
 	}
 	bars := func(title, label, unit, scenario string, of func(*compare.Row) *compare.Spread) {
-		b := chart.Bars{Title: title, Value: chart.Axis{Label: label, Unit: unit}, Whiskers: "median to worst"}
+		c := report.Chart{Title: title, Label: label, Unit: unit, Whiskers: "median to worst"}
 		for i := range t.Strategies {
 			r := &t.Strategies[i]
 			s := of(r)
 			if r.Scenario != scenario || s == nil || s.Median == nil {
 				continue
 			}
-			bar := chart.Bar{Name: short(r.Name), Value: *s.Median, Highlight: r.Name == t.Ours}
+			bar := report.Bar{Name: short(r.Name), Value: *s.Median, Strong: r.Name == t.Ours}
 			if s.Worst != nil {
-				bar.Min, bar.Max = min(*s.Median, *s.Worst), max(*s.Median, *s.Worst)
+				bar.Low, bar.High = min(*s.Median, *s.Worst), max(*s.Median, *s.Worst)
 			}
-			b.Bars = append(b.Bars, bar)
+			c.Bars = append(c.Bars, bar)
 		}
-		if len(b.Bars) > 0 {
-			f.Panels = append(f.Panels, b)
+		sortBars(c.Bars)
+		if len(c.Bars) > 0 {
+			page.Charts = append(page.Charts, c)
 		}
 	}
 	bars(first+": rejects", "limited", "%", first, func(r *compare.Row) *compare.Spread { return &r.RetryPercent })
-	bars(first+": unfairness", "standard deviation of requests", "", first, func(r *compare.Row) *compare.Spread { return &r.RequestSD })
+	bars(first+": unfairness", "standard deviation of requests", "", first,
+		func(r *compare.Row) *compare.Spread { return &r.RequestSD })
 	bars(first+": longest sleep", "sleep", "s", first, func(r *compare.Row) *compare.Spread { return &r.MaxSleep })
 	seen := first
 	for i := range t.Strategies {
 		const most = 16
-		if name := t.Strategies[i].Scenario; name != seen && !strings.HasPrefix(name, first+" ") && len(f.Panels) < most {
+		if name := t.Strategies[i].Scenario; name != seen && !strings.HasPrefix(name, first+" ") &&
+			len(page.Charts) < most {
 			seen = name
 			if strings.HasPrefix(name, "clear") {
-				bars(name+": time to do 4,500", "time", "s", name, func(r *compare.Row) *compare.Spread { return r.Clear })
+				bars(name+": time to do 4,500", "time", "s", name,
+					func(r *compare.Row) *compare.Spread { return r.Clear })
 				continue
 			}
-			bars(name+": rejects", "limited", "%", name, func(r *compare.Row) *compare.Spread { return &r.RetryPercent })
+			bars(name+": rejects", "limited", "%", name,
+				func(r *compare.Row) *compare.Spread { return &r.RetryPercent })
 		}
 	}
-	return f, nil
+	return page, nil
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/lab/loadgen"
 	"github.com/paceline-go/paceline/lab/sim/compare"
 	"github.com/paceline-go/paceline/lab/sim/fleet"
@@ -81,7 +82,8 @@ func (r storedRun) store(began time.Time, ending string) error {
 		return err
 	}
 	for _, old := range names[min(runsKept, len(names)):] {
-		if gone := os.Remove(filepath.Join(dir, old+".json")); !errors.Is(gone, fs.ErrNotExist) { // another run may have been first
+		if gone := os.Remove(filepath.Join(dir, old+".json")); !errors.Is(gone,
+			fs.ErrNotExist) { // another run may have been first
 			err = errors.Join(err, gone)
 		}
 	}
@@ -106,4 +108,44 @@ func storedRuns() (names []string, err error) {
 	slices.Sort(names)
 	slices.Reverse(names)
 	return names, nil
+}
+
+// loadRun reads a run by its name or file; if that is empty, the latest run. It also returns the
+// run's name.
+func loadRun(name string) (*storedRun, string, error) {
+	dir, err := runsFolder()
+	if err != nil {
+		return nil, "", err
+	}
+	if name == "" {
+		names, err := storedRuns()
+		if err != nil {
+			return nil, "", err
+		}
+		if len(names) == 0 {
+			return nil, "", cli.Usage(fmt.Errorf("no run is stored in %s: paceline-lab sim stores what it runs", dir))
+		}
+		name = names[0]
+	}
+	file := name
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) && filepath.Base(name) == name {
+		file = filepath.Join(dir, name+".json")
+		text, err = os.ReadFile(file)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, "", cli.Usage(fmt.Errorf("%q is neither a file nor a run in %s; paceline-lab chart --list lists those", name, dir))
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	var r storedRun
+	if err := json.Unmarshal(text, &r); err != nil {
+		return nil, "", cli.Exit(cli.ExitConfig,
+			fmt.Errorf("%s is no stored run of paceline-lab sim, and has no results of paceline run (--out) and no log of paceline serve (--log)", file))
+	}
+	if r.Version != 1 || r.Scenario == nil && r.Live == nil && r.Throttles == nil {
+		return nil, "", cli.Exit(cli.ExitConfig, fmt.Errorf("%s is no stored run of version 1", file))
+	}
+	return &r, name, nil
 }

@@ -243,12 +243,9 @@ func (p *fairPage) command(line string) {
 
 // program runs the program paceline, quickly.
 func (p *fairPage) program(args []string) {
-	switch args[0] {
-	case "run":
+	if args[0] == "run" {
 		p.put(args, "requests.jsonl", `{"id":"1","url":"http://127.0.0.1:9/"}`+"\n")
 		args = append(args, "--dry-run")
-	case "chart":
-		args = append(args, "--chart", filepath.Join(p.TempDir(), "chart.svg"))
 	}
 	if out, err := exec.CommandContext(p.Context(), paceline(p.T), args...).CombinedOutput(); err != nil {
 		p.Errorf("paceline %v: %v: %s", args, err, out)
@@ -369,6 +366,8 @@ func (p *fairPage) brief(args []string) {
 	case slices.Contains(args, "lab/sim/scenario/testdata/company.yaml"):
 		p.company(args)
 		return
+	case args[0] == "chart":
+		args = append(args, "--chart", filepath.Join(p.TempDir(), "chart.svg"))
 	case args[0] == "sim":
 		p.put(args, "fleet.yaml", p.yaml)
 		replace(args, "fleet.html", filepath.Join(p.TempDir(), "fleet.html"))

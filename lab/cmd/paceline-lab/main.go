@@ -45,7 +45,10 @@ func newProgram() cli.Program {
 				Use: "paceline-lab", Short: "Simulate, measure and prove what Paceline does", Long: programLong,
 			}
 		},
-		Verbs: []cli.Verb{{Name: "sim", New: newSim}, {Name: "bench", New: newBench}, {Name: "proof", New: newProof}},
+		Verbs: []cli.Verb{
+			{Name: "sim", New: newSim}, {Name: "bench", New: newBench}, {Name: "proof", New: newProof},
+			{Name: "chart", New: newChart},
+		},
 		Reads: "sim", Groups: groups,
 		Values: map[string]map[string][]string{
 			"bench exchange": {"output": tables},

@@ -55,7 +55,7 @@ With --live there is no scenario: a server is started here, and clients as HTTP 
 request is a line on stderr, as process#thread and what the client knows. With --url they send to a server that is there already,
 anybody's: every 2xx is served and every 429 limited, and what they say of a limit is read. --limit and --window are then what it is
 said to allow. --strategy fair,aimd has processes follow them in turn; --share sqlite:FILE has them share the quota by a store instead, as run and the
-proxy do: a new store is quiet for 7 s and a window first (in a scenario, strategy: share has one that is simulated). What has run is stored every two seconds, for paceline chart.
+proxy do: a new store is quiet for 7 s and a window first (in a scenario, strategy: share has one that is simulated). What has run is stored every two seconds, for paceline-lab chart.
 
 With --scale K all clocks run K times faster: the server refills K times as fast, and clients sleep for a Kth. All times that are
 given or printed are by those clocks; K times less is what passes here, so --duration 30m --scale 10 takes 3 minutes. What cannot
@@ -180,11 +180,11 @@ func keepFrom(began time.Time, run storedRun, name, file string, warn io.Writer)
 	if file == "" {
 		return nil
 	}
-	figure, err := run.figure()
+	page, err := run.page()
 	if err != nil {
 		return err
 	}
-	return chart.WriteFile(file, figure)
+	return chart.WriteFile(file, page)
 }
 
 func (s *simRun) run(ctx context.Context, cmd *cobra.Command, file string) error {

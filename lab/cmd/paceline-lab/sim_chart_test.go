@@ -95,13 +95,10 @@ func TestSimLiveFromEnvironment(t *testing.T) {
 	}
 }
 
-// drawn is what a chart as HTML shows: the values of each panel, by its title and what they are of.
+// drawn is what the charts of a page show: the values of each line, by the chart's title and the line's name.
 type drawn map[string]map[string][]float64
 
-var (
-	pageData   = regexp.MustCompile(`<script type="application/json" id="data">(.*?)</script>`)
-	pagePanels = regexp.MustCompile(`(?s)<section[^>]*data-panel="(\d+)".*?<h2[^>]*>(.*?)</h2>`)
-)
+var pageData = regexp.MustCompile(`<script type="application/json" id="data">(.*?)</script>`)
 
 func readChart(t *testing.T, file string) drawn {
 	t.Helper()
@@ -109,35 +106,30 @@ func readChart(t *testing.T, file string) drawn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	titles := map[string]string{}
-	for _, m := range pagePanels.FindAllStringSubmatch(string(page), -1) {
-		titles[m[1]] = m[2]
+	var charts []struct {
+		Title string
+		Lines []struct {
+			Name string
+			Y    []float64
+		}
 	}
-	var panels []struct {
-		ID     int `json:"id"`
-		Series []struct {
-			Name string    `json:"name"`
-			Y    []float64 `json:"y"`
-		} `json:"series"`
-	}
-	if m := pageData.FindSubmatch(page); m == nil || json.Unmarshal(m[1], &panels) != nil || len(panels) == 0 {
+	if m := pageData.FindSubmatch(page); m == nil || json.Unmarshal(m[1], &charts) != nil || len(charts) == 0 {
 		t.Fatalf("%s has no data", file)
 	}
 	all := drawn{}
-	for _, p := range panels {
-		title := titles[strconv.Itoa(p.ID)]
-		all[title] = map[string][]float64{}
-		for _, s := range p.Series {
-			all[title][s.Name] = s.Y
+	for _, c := range charts {
+		all[c.Title] = map[string][]float64{}
+		for _, l := range c.Lines {
+			all[c.Title][l.Name] = l.Y
 		}
 	}
 	return all
 }
 
-// most is the largest value of a panel, but for what is there to compare with.
-func (d drawn) most(panel string, but ...string) (most float64) {
-	for name, values := range d[panel] {
-		if !slices.Contains(but, name) {
+// most is the largest value of a chart, but for the line to compare with of that name.
+func (d drawn) most(chart, but string) (most float64) {
+	for name, values := range d[chart] {
+		if !strings.HasPrefix(name, but) {
 			most = max(most, slices.Max(values))
 		}
 	}
@@ -155,7 +147,7 @@ func said(t *testing.T, text, words string) float64 {
 	return v
 }
 
-// captions are what stands below a chart's panels, by title.
+// captions are what stands below the charts of lines, by their titles.
 func captions(t *testing.T, file string) map[string]string {
 	t.Helper()
 	page, err := os.ReadFile(file)
@@ -163,14 +155,9 @@ func captions(t *testing.T, file string) map[string]string {
 		t.Fatal(err)
 	}
 	all := map[string]string{}
-	for section := range strings.SplitSeq(string(page), "<section") {
-		title := regexp.MustCompile(`<h2[^>]*>(.*?)</h2>`).FindStringSubmatch(section)
-		if title == nil {
-			continue
-		}
-		for _, m := range regexp.MustCompile(`<p>([^<]*)</p>\s*</div>\s*<details>`).FindAllStringSubmatch(section, -1) {
-			all[title[1]] = m[1]
-		}
+	caption := regexp.MustCompile(`<figcaption>(.*?) <span[^>]*>[^<]*</span></figcaption>\s*<div[^>]*></div>\s*<p>([^<]*)</p>`)
+	for _, m := range caption.FindAllStringSubmatch(string(page), -1) {
+		all[m[1]] = m[2]
 	}
 	return all
 }
@@ -240,7 +227,7 @@ func TestBarsSayWhatTheTableDoes(t *testing.T) {
 			t.Fatalf("no bar of %s", cells[0])
 		}
 		var values []string
-		for _, v := range regexp.MustCompile(`>\s*([0-9.]+)`).FindAllSubmatch(row[1], -1) {
+		for _, v := range regexp.MustCompile(`[>–]\s*([0-9.]+)`).FindAllSubmatch(row[1], -1) {
 			f, _ := strconv.ParseFloat(string(v[1]), 64)
 			values = append(values, strconv.FormatFloat(f, 'f', 0, 64))
 		}

@@ -119,7 +119,7 @@ func (l *simLive) run(cmd *cobra.Command, following string, seed uint64, output,
 		// If the run is killed, what it had so far is stored. An error of storing is reported at the end.
 		if err := (storedRun{Live: &r}).store(began, "live-"+r.Strategy); err == nil && !saidWhere {
 			saidWhere = true
-			errs.Line("what has run so far is kept: paceline chart " + runName(began, "live-"+r.Strategy))
+			errs.Line("what has run so far is kept: paceline-lab chart " + runName(began, "live-"+r.Strategy))
 		}
 	}
 	told := l.follow(errs)

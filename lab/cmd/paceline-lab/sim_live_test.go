@@ -45,7 +45,7 @@ func TestLiveRunThatIsKilled(t *testing.T) {
 			continue
 		}
 		line, _ := os.ReadFile(told.Name())
-		said = strings.Contains(string(line), "kept: paceline chart "+strings.TrimSuffix(filepath.Base(files[0]), ".json")+"\n")
+		said = strings.Contains(string(line), "kept: paceline-lab chart "+strings.TrimSuffix(filepath.Base(files[0]), ".json")+"\n")
 		text, _ := os.ReadFile(files[0])
 		if said && json.Unmarshal(text, &run) == nil && run.Live != nil && run.Live.Requests > 0 { // on a slow machine the first has none yet
 			break
