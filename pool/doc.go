@@ -26,13 +26,13 @@
 // # Files and packages
 //
 //	names.go     the names of packages queue, dispatch and backoff that users of a Pool need
-//	config.go    Config, and New
+//	pool_config.go    Config, and New
 //	pool.go      Run, Close, Drain, and the step that follows every change
 //	submit.go    Submit, and the line for room in the queue
-//	send.go      one attempt, in a goroutine
+//	attempts.go      one attempt, in a goroutine
 //	report.go    ends, outages and lessons, passed on to the Config's functions
-//	share.go     limits that several keys have together
-//	snapshot.go  Snapshot and Stats
+//	shared_limits.go     limits that several keys have together
+//	pool_snapshot.go  Snapshot and Stats
 //	queue        requests in order, and their states; decides, has no clock
 //	dispatch     the choice of request and key; decides, has no clock
 //	backoff      the delay after a failure

@@ -30,7 +30,7 @@
 //
 //	store.go     results and dead letters, what the runs before left in them, and when they are synced
 //	bodies.go    a file for each answer
-//	view.go      results as rows or in order; selected.go says what rows are made from, order.go keeps the order
+//	rows_view.go      results as rows or in order; selected.go says what rows are made from, order.go keeps the order
 //	distinct.go  no two of the files of a run may be the same
 //	replay.go    what earlier runs sent fills the windows of this one
 //	tally.go     the totals, and which ids are in the results or the dead letters
