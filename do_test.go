@@ -118,7 +118,7 @@ func TestWhoeverHasEndedIsTold(t *testing.T) {
 	over := errors.New("over")
 	for _, inLine := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			j := junction(t, paceline.JunctionConfig{})
+			j := group(t, paceline.GroupConfig{})
 			a := j.Lane(paceline.LaneConfig{}, []*paceline.Limit{j.Limit(paceline.LimitConfig{Limiter: limit.MustRolling(1, time.Hour)})})
 			if inLine {
 				must(a.Wait(bg, limit.One)).Settle(accepted)

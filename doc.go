@@ -10,7 +10,7 @@
 //     and sends again.
 //   - Goroutines that send something else: [Gate]. They wait for one limiter, first come first
 //     served; [Gate.Do] sends in between.
-//   - Several limits that callers share, by arrival or by weight: [Junction].
+//   - Several limits that callers share, by arrival or by weight: [Group].
 //   - Work with priorities, deadlines, retries and several keys: package pool sends it.
 //   - Code that calls Wait, Allow or Reserve of golang.org/x/time/rate: package contrib/xrate has
 //     those over a Gate.

@@ -9,7 +9,7 @@ import (
 
 // Counts returns how often the timer called back and how many waiters were woken.
 func (g *Gate) Counts() (ticks, wakes uint64) {
-	j := &g.junction
+	j := &g.group
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.ticks, j.wakes
@@ -17,7 +17,7 @@ func (g *Gate) Counts() (ticks, wakes uint64) {
 
 // Waiting returns the length of the line.
 func (g *Gate) Waiting() int {
-	j := &g.junction
+	j := &g.group
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return g.lane.lane.Len()
@@ -25,7 +25,7 @@ func (g *Gate) Waiting() int {
 
 // Armed reports whether the timer is set.
 func (g *Gate) Armed() bool {
-	j := &g.junction
+	j := &g.group
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.armed != notArmed
@@ -33,7 +33,7 @@ func (g *Gate) Armed() bool {
 
 // Freed returns how many waiters are kept for the next ones.
 func (g *Gate) Freed() int {
-	j := &g.junction
+	j := &g.group
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.spare.Load() != nil {
@@ -43,22 +43,22 @@ func (g *Gate) Freed() int {
 }
 
 // Tick is what the timer does, at any time.
-func (g *Gate) Tick() { g.junction.tick() }
+func (g *Gate) Tick() { g.group.tick() }
 
 // Misfire makes the timer, which is set, call back after d instead of when it should.
 func (g *Gate) Misfire(d time.Duration) {
-	j := &g.junction
+	j := &g.group
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.timer.Reset(d)
 }
 
 // Hinted returns whether the next TryWait of the cost last refused may be refused without the lock.
-func (g *Gate) Hinted() bool { return g.junction.hint.until.Load() != noHint }
+func (g *Gate) Hinted() bool { return g.group.hint.until.Load() != noHint }
 
 // Hint notes a refusal of cost until after the making of g.
 func (g *Gate) Hint(until time.Duration, cost limit.Cost) {
-	j := &g.junction
+	j := &g.group
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.hint.set(mono.Time(until), mono.Time(until), &cost, g.lane)
@@ -69,7 +69,7 @@ func (g *Gate) Repeat(cost limit.Cost) (retry time.Duration, ok bool) { return g
 
 // ForgetHint makes the next TryWait ask the limiter.
 func (g *Gate) ForgetHint() {
-	j := &g.junction
+	j := &g.group
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.hint.clear()
@@ -77,7 +77,7 @@ func (g *Gate) ForgetHint() {
 
 // Lead makes the timer go off that long before it is needed. It returns what it was.
 func (g *Gate) Lead(d time.Duration) time.Duration {
-	j := &g.junction
+	j := &g.group
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	before := j.lead
@@ -87,7 +87,7 @@ func (g *Gate) Lead(d time.Duration) time.Duration {
 
 // Spinning reports whether somebody yields until the head of the line is due.
 func (g *Gate) Spinning() bool {
-	j := &g.junction
+	j := &g.group
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.spinner != nil

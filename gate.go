@@ -17,7 +17,7 @@ import (
 // function, and TryWait never blocks.
 //
 // The goroutine at the head of the line holds up all others, so that a large cost is not starved by small ones; with
-// GateConfig.Fill those that do not delay it go ahead. Several limits with lanes that share them are a Junction, work that should
+// GateConfig.Fill those that do not delay it go ahead. Several limits with lanes that share them are a Group, work that should
 // be put in order by priority belongs in a pool.Pool.
 //
 // A Gate starts no goroutine and needs no closing. It has one timer, set only while it is known when the head of the line may go. With
@@ -25,9 +25,9 @@ import (
 // gives up) admits those at the head of the line, and wakes no others. Safe for concurrent use. Made by NewGate; the zero Gate is not
 // usable. A Gate made inside a testing/synctest bubble belongs to that bubble.
 type Gate struct {
-	junction Junction
-	limit    *Limit
-	lane     *Lane
+	group Group
+	limit *Limit
+	lane  *Lane
 }
 
 // NewGate returns a Gate for l, which now belongs to the Gate: nobody else may use it, other than inside Update. It
@@ -90,8 +90,8 @@ func NewGateWith(c GateConfig) (*Gate, error) {
 		return nil, fmt.Errorf("paceline: Gate: Fill %d: the Limiter, %T, does not foresee", c.Fill, c.Limiter)
 	}
 	g := new(Gate)
-	j := &g.junction
-	if err := j.init("Gate", JunctionConfig{Fill: c.Fill, MaxWaiting: c.MaxWaiting}); err != nil {
+	j := &g.group
+	if err := j.init("Gate", GroupConfig{Fill: c.Fill, MaxWaiting: c.MaxWaiting}); err != nil {
 		return nil, err
 	}
 	g.limit = j.Limit(LimitConfig{Limiter: c.Limiter})
@@ -107,7 +107,7 @@ const spinLead = 1200 * time.Microsecond
 
 // clockMoves tells whether an instant can be waited for by looking at the clock. That of a synctest bubble stands still
 // until nobody runs.
-func (j *Junction) clockMoves() bool {
+func (j *Group) clockMoves() bool {
 	for range 1000 {
 		if j.now() > 0 {
 			return true
@@ -177,7 +177,7 @@ func (g *Gate) TryWait(cost limit.Cost) (p Permit, retry time.Duration, ok bool)
 func (g *Gate) Ask(cost limit.Cost) (at time.Time, ahead int, err error) { return g.lane.Ask(cost) }
 
 // Snapshot returns the state of the Gate now. It has one client, without a name.
-func (g *Gate) Snapshot() observe.Snapshot { return g.junction.Snapshot() }
+func (g *Gate) Snapshot() observe.Snapshot { return g.group.Snapshot() }
 
 // Stats returns what the Gate has done so far, all of it as of one instant.
 func (g *Gate) Stats() observe.Stats { return g.lane.Stats() }
@@ -197,4 +197,4 @@ func retryAfter(now, at mono.Time) time.Duration {
 // is the instant on the limiter's scale, whose epoch is the making of the Gate. Afterwards every goroutine in line is
 // asked about again: those at the head that may go now go, and those whose cost can no longer fit, or no longer by their
 // deadline, fail. f must not call the Gate, nor settle one of its Permits: that would hang.
-func (g *Gate) Update(f func(now mono.Time)) { g.junction.Update(f, g.limit) }
+func (g *Gate) Update(f func(now mono.Time)) { g.group.Update(f, g.limit) }

@@ -109,9 +109,9 @@ func BenchmarkGateGiveUp(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(many), "ns/waiter")
 }
 
-// BenchmarkJunction is what a request pays for passing four limits at once, and beside it what it pays for passing four Gates one after
+// BenchmarkGroup is what a request pays for passing four limits at once, and beside it what it pays for passing four Gates one after
 // another, which holds what others could use. Guarded each limit has package stack around it, as the transport's have.
-func BenchmarkJunction(b *testing.B) {
+func BenchmarkGroup(b *testing.B) {
 	bare := func() limit.Limiter { return limit.MustRolling(1<<40, time.Millisecond) }
 	guarded := func() limit.Limiter {
 		g, err := stack.New(stack.Config{Limiter: bare()})
@@ -125,7 +125,7 @@ func BenchmarkJunction(b *testing.B) {
 		limit func() limit.Limiter
 	}{{"Bare", bare}, {"Guarded", guarded}} {
 		b.Run("FourLimits"+kind.name, func(b *testing.B) {
-			j, err := paceline.NewJunction(paceline.JunctionConfig{})
+			j, err := paceline.NewGroup(paceline.GroupConfig{})
 			if err != nil {
 				b.Fatal(err)
 			}

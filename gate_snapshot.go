@@ -12,7 +12,7 @@ import (
 	"github.com/paceline-go/paceline/observe"
 )
 
-// look is what a View keeps for its Snapshots, guarded by the Junction's lock.
+// look is what a View keeps for its Snapshots, guarded by the Group's lock.
 type look struct {
 	lanes  []*Lane          // all but those that were retired, in any order
 	leaves []*Lane          // retired, with permits that are not settled
@@ -90,25 +90,25 @@ func (p *past) add(more *past) {
 	p.waits.Merge(&more.waits)
 }
 
-// View is some lanes of a Junction, looked at by themselves: of one server of several, say, whose clients have limits in common. What is
-// said of a limit is of all that it counts, by whichever lanes. Made by Junction.View. Safe for concurrent use.
+// View is some lanes of a Group, looked at by themselves: of one server of several, say, whose clients have limits in common. What is
+// said of a limit is of all that it counts, by whichever lanes. Made by Group.View. Safe for concurrent use.
 type View struct {
-	junction *Junction
-	since    time.Time
-	look     look // guarded by the Junction's lock
+	group *Group
+	since time.Time
+	look  look // guarded by the Group's lock
 }
 
 // View returns a View without lanes: see LaneConfig.View.
-func (j *Junction) View() *View { return &View{junction: j, since: time.Now()} }
+func (j *Group) View() *View { return &View{group: j, since: time.Now()} }
 
-// Note is View.Note, for the Junction's own Snapshots.
-func (j *Junction) Note(e observe.Event) { j.view.Note(e) }
+// Note is View.Note, for the Group's own Snapshots.
+func (j *Group) Note(e observe.Event) { j.view.Note(e) }
 
 // Note adds an Event, which is then in Snapshots. Its Number, At, Last and Count are filled in. An Event of the same Kind and Whose as
 // one of the last second is counted with that one.
 func (v *View) Note(e observe.Event) {
-	v.junction.mu.Lock()
-	defer v.junction.mu.Unlock()
+	v.group.mu.Lock()
+	defer v.group.mu.Unlock()
 	v.look.events.Note(time.Now(), e)
 }
 
@@ -127,11 +127,11 @@ func (a *Lane) noteRefusalLocked(o *limit.Outcome) {
 
 // Snapshot returns the state of all lanes now, but for those of another View. With more than 64 lanes, each 64 are of one instant: between
 // them the lock is let go.
-func (j *Junction) Snapshot() observe.Snapshot { return j.view.Snapshot() }
+func (j *Group) Snapshot() observe.Snapshot { return j.view.Snapshot() }
 
-// Snapshot is Junction.Snapshot, of the lanes of the View.
+// Snapshot is Group.Snapshot, of the lanes of the View.
 func (v *View) Snapshot() observe.Snapshot {
-	j := v.junction
+	j := v.group
 	s := snapshot{clients: map[string]*client{}, limits: map[*Limit]int{}}
 	j.mu.Lock()
 	s.At, s.Since = time.Now(), v.since
@@ -178,7 +178,7 @@ func (s *snapshot) client(name string) *client {
 }
 
 func (s *snapshot) lookLocked(now mono.Time, a *Lane) {
-	j, c := a.junction, s.client(a.about.client)
+	j, c := a.group, s.client(a.about.client)
 	p := a.pastLocked()
 	c.past.add(p)
 	c.Weight = max(c.Weight, cmp.Or(a.about.weight, 1))
@@ -222,7 +222,7 @@ func (s *snapshot) lookLocked(now mono.Time, a *Lane) {
 }
 
 // limitLocked looks at a limit, once.
-func (s *snapshot) limitLocked(now mono.Time, j *Junction, m *Limit) {
+func (s *snapshot) limitLocked(now mono.Time, j *Group, m *Limit) {
 	if _, seen := s.limits[m]; seen {
 		return
 	}
@@ -267,8 +267,8 @@ func (s *snapshot) done() observe.Snapshot {
 
 // Stats returns what the Lane has done so far, all of it as of one instant.
 func (a *Lane) Stats() observe.Stats {
-	a.junction.mu.Lock()
-	defer a.junction.mu.Unlock()
+	a.group.mu.Lock()
+	defer a.group.mu.Unlock()
 	s := a.statsLocked()
 	s.At, s.Waiting = time.Now(), a.lane.Len()
 	return s
@@ -282,7 +282,7 @@ func (a *Lane) statsLocked() observe.Stats {
 	return s
 }
 
-// counts are those of a lane. The Junction's lock guards them, except gaveUp.
+// counts are those of a lane. The Group's lock stacks them, except gaveUp.
 type counts struct {
 	tally                        limit.Tally
 	never, late, full, cancelled int64

@@ -13,7 +13,7 @@ import (
 // with every change of the head of the line. It holds for the very same cost alone: a dearer one is refused too, but for
 // how long only the limiter knows.
 //
-// It is written under the Junction's lock. A reader without it takes one hint and not parts of two if version was even and
+// It is written under the Group's lock. A reader without it takes one hint and not parts of two if version was even and
 // the same before and after; what it then says was so at an instant during the call.
 type hint struct {
 	version atomic.Uint64
@@ -48,7 +48,7 @@ func (h *hint) set(until, at mono.Time, cost *limit.Cost, a *Lane) {
 
 // refuse repeats the last refusal, if it was of the same cost and nothing has changed.
 func (a *Lane) refuse(cost *limit.Cost) (retry time.Duration, ok bool) {
-	h := &a.junction.hint
+	h := &a.group.hint
 	version, until, at := h.version.Load(), h.until.Load(), h.at.Load()
 	if until == noHint || version%2 != 0 || h.lane.Load() != a {
 		return 0, false
@@ -58,7 +58,7 @@ func (a *Lane) refuse(cost *limit.Cost) (retry time.Duration, ok bool) {
 			return 0, false
 		}
 	}
-	now := a.junction.now()
+	now := a.group.now()
 	if now >= mono.Time(until) || h.version.Load() != version {
 		return 0, false
 	}

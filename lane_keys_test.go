@@ -63,7 +63,7 @@ func (w keysWorld) limiters(t *testing.T) (own limit.Limiter, judged judges) {
 func (w keysWorld) run(t *testing.T, fill int, seed uint64) (percent float64, refused int) {
 	synctest.Test(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		j, err := paceline.NewJunction(paceline.JunctionConfig{Fill: fill})
+		j, err := paceline.NewGroup(paceline.GroupConfig{Fill: fill})
 		try(t, err)
 		var ways [][]*paceline.Limit
 		var server []judges

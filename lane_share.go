@@ -6,15 +6,15 @@ import (
 	"github.com/paceline-go/paceline/internal/core/scheduler"
 )
 
-// Share is a party, such as a client, that waits in one lane or several of a Junction. At fair limits its lanes count as one: a client
-// that waits in many lanes gets no more than one that waits in a single lane. Made by Junction.Share. Safe for concurrent use.
-type Share struct {
-	junction *Junction
-	share    *scheduler.Share
+// Class is a party, such as a client, that waits in one lane or several of a Group. At fair limits its lanes count as one: a client
+// that waits in many lanes gets no more than one that waits in a single lane. Made by Group.Share. Safe for concurrent use.
+type Class struct {
+	group *Group
+	share *scheduler.Class
 }
 
-// ShareConfig describes a Share. The zero value is ready.
-type ShareConfig struct {
+// ClassConfig describes a Class. The zero value is ready.
+type ClassConfig struct {
 	// Weight is its part of fair limits, beside those of others who wait. If zero, 1.
 	Weight float64
 	// HeadStart is its priority. Where a limit is fair, it may go ahead of others with as much as would have been its part in a time
@@ -26,32 +26,32 @@ type ShareConfig struct {
 	MaxWaiting int
 }
 
-func (c ShareConfig) line() scheduler.ShareConfig {
+func (c ClassConfig) line() scheduler.ShareConfig {
 	return scheduler.ShareConfig{Weight: c.Weight, HeadStart: max(c.HeadStart, 0), Size: c.MaxWaiting}
 }
 
-// Share adds a Share, which has no lanes yet; LaneConfig.Share gives it some.
-func (j *Junction) Share(c ShareConfig) *Share {
+// Class adds a Class, which has no lanes yet; LaneConfig.Share gives it some.
+func (j *Group) Class(c ClassConfig) *Class {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return &Share{j, j.line.Share(c.line())}
+	return &Class{j, j.line.Share(c.line())}
 }
 
 // Set changes its configuration, for every goroutine that comes or moves up from now on.
-func (s *Share) Set(c ShareConfig) {
-	s.junction.mu.Lock()
-	defer s.junction.mu.Unlock()
+func (s *Class) Set(c ClassConfig) {
+	s.group.mu.Lock()
+	defer s.group.mu.Unlock()
 	s.share.Set(c.line())
 }
 
 // Waiting returns how many goroutines wait in all its lanes.
-func (s *Share) Waiting() int {
-	s.junction.mu.Lock()
-	defer s.junction.mu.Unlock()
+func (s *Class) Waiting() int {
+	s.group.mu.Lock()
+	defer s.group.mu.Unlock()
 	return s.share.Len()
 }
 
-func (s *Share) of() *scheduler.Share {
+func (s *Class) of() *scheduler.Class {
 	if s == nil {
 		return nil
 	}

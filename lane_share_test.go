@@ -15,9 +15,9 @@ import (
 // own and beside the others.
 func TestShareOfTwoLanes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		j := junction(t, paceline.JunctionConfig{})
+		j := group(t, paceline.GroupConfig{})
 		m := []*paceline.Limit{j.Limit(paceline.LimitConfig{Limiter: mustRolling(t, 1, time.Second), Fair: true})}
-		two := j.Share(paceline.ShareConfig{MaxWaiting: 20})
+		two := j.Class(paceline.ClassConfig{MaxWaiting: 20})
 		first, second, alone := j.Lane(paceline.LaneConfig{Share: two}, m), j.Lane(paceline.LaneConfig{Share: two}, m), j.Lane(paceline.LaneConfig{}, m)
 		var mu sync.Mutex
 		went := map[*paceline.Lane]int{}
@@ -48,7 +48,7 @@ func TestShareOfTwoLanes(t *testing.T) {
 		if e, _ := errors.AsType[*paceline.WaitError](err); !errors.Is(err, paceline.ErrFull) || e.Ahead != 20 || !e.Ready.Equal(at) {
 			t.Errorf("%v: %+v", err, e)
 		}
-		two.Set(paceline.ShareConfig{})
+		two.Set(paceline.ClassConfig{})
 		_, _, err = second.WaitTurn(t.Context(), limit.One, paceline.Turn{MaxWait: 20 * time.Second})
 		if e, _ := errors.AsType[*paceline.WaitError](err); !errors.Is(err, paceline.ErrDeadline) || e.Ahead != 20 || !e.Ready.Equal(at) || !e.Deadline.Equal(began.Add(20*time.Second)) || time.Since(began) > 0 {
 			t.Errorf("%v: %+v", err, e)
@@ -69,7 +69,7 @@ func TestShareOfTwoLanes(t *testing.T) {
 // Whoever came earlier has an earlier place, however it says so.
 func TestTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		j := junction(t, paceline.JunctionConfig{})
+		j := group(t, paceline.GroupConfig{})
 		a := j.Lane(paceline.LaneConfig{}, []*paceline.Limit{j.Limit(paceline.LimitConfig{Limiter: mustRolling(t, 1, time.Second)})})
 		came := time.Now()
 		if p, _, err := a.WaitTurn(t.Context(), limit.One, paceline.Turn{MaxWait: 1}); err != nil {

@@ -77,7 +77,7 @@ func (a *Lane) armStuckLocked(now mono.Time, d time.Duration) {
 
 // lookAtStuck is the timer's callback. It warns after a minute, and again after two, four and so on.
 func (a *Lane) lookAtStuck() {
-	j := a.junction
+	j := a.group
 	j.mu.Lock()
 	defer j.unlock()
 	s := &a.watch.stuck
@@ -152,7 +152,7 @@ func (n *notice) String() string {
 }
 
 // noteLocked has a notice logged, in place of one of the same lane.
-func (j *Junction) noteLocked(n notice) {
+func (j *Group) noteLocked(n notice) {
 	for i := range j.notices {
 		if j.notices[i].lane == n.lane {
 			j.notices[i] = n
@@ -163,7 +163,7 @@ func (j *Junction) noteLocked(n notice) {
 }
 
 // unlock lets go of the lock, and then logs what was noted under it.
-func (j *Junction) unlock() {
+func (j *Group) unlock() {
 	if len(j.notices) == 0 {
 		j.mu.Unlock()
 		return

@@ -15,7 +15,7 @@ import (
 )
 
 // eventful has a client's lane see each way in which a request can end or not go, how often depends on n, and waits for two limits.
-func eventful(t *testing.T, j *paceline.Junction, client string, n int) *paceline.Lane {
+func eventful(t *testing.T, j *paceline.Group, client string, n int) *paceline.Lane {
 	second := j.Limit(paceline.LimitConfig{Limiter: limit.Named("second", must(limit.NewRolling(limit.RollingConfig{Limit: 3, Window: time.Second, Margin: -1})))})
 	minute := j.Limit(paceline.LimitConfig{Limiter: limit.Named("minute", must(limit.NewRolling(limit.RollingConfig{Limit: 1, Window: time.Minute, Margin: -1, Unit: limit.Orders})))})
 	lane := j.Lane(paceline.LaneConfig{Client: client, MaxWaiting: 1}, []*paceline.Limit{second, minute})
@@ -63,7 +63,7 @@ func TestRetiredLanesCountOn(t *testing.T) {
 	var want *observe.Snapshot
 	for _, retire := range []string{"never", "at once", "open", "all at the end", "some"} {
 		synctest.Test(t, func(t *testing.T) {
-			j := must(paceline.NewJunction(paceline.JunctionConfig{}))
+			j := must(paceline.NewGroup(paceline.GroupConfig{}))
 			var later []*paceline.Lane
 			for i, client := range []string{"a", "b", "a", "", "b"} {
 				lane := eventful(t, j, client, i)

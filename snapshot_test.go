@@ -68,7 +68,7 @@ func TestGateSnapshot(t *testing.T) {
 func TestWaitsByLimit(t *testing.T) {
 	for _, measured := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			j := must(paceline.NewJunction(paceline.JunctionConfig{}))
+			j := must(paceline.NewGroup(paceline.GroupConfig{}))
 			minute := j.Limit(paceline.LimitConfig{Limiter: limit.Named("minute", limit.MustRolling(4, time.Minute)), Whose: observe.Whose{Host: "h"}})
 			second := j.Limit(paceline.LimitConfig{Limiter: limit.Named("second", limit.MustRolling(1, time.Second)), Whose: observe.Whose{Host: "h", Key: "k"}})
 			lane := j.Lane(paceline.LaneConfig{Client: "c"}, []*paceline.Limit{second, minute})
@@ -121,7 +121,7 @@ func TestWaitsByLimit(t *testing.T) {
 func TestLastGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		j := must(paceline.NewJunction(paceline.JunctionConfig{}))
+		j := must(paceline.NewGroup(paceline.GroupConfig{}))
 		all := j.Limit(paceline.LimitConfig{Limiter: must(limit.NewBucket(limit.BucketConfig{Limit: 10, Window: time.Second, Burst: 1})), Fair: true})
 		last := map[string]time.Time{}
 		var mu sync.Mutex
@@ -155,7 +155,7 @@ func TestLastGoes(t *testing.T) {
 
 // What a lane did stays when it is retired, under its client, and what is in flight then ends there.
 func TestSnapshotOfRetiredLanes(t *testing.T) {
-	j := must(paceline.NewJunction(paceline.JunctionConfig{}))
+	j := must(paceline.NewGroup(paceline.GroupConfig{}))
 	m := j.Limit(paceline.LimitConfig{Limiter: limit.MustRolling(1000, time.Minute)})
 	for i := range 3 {
 		lane := j.Lane(paceline.LaneConfig{Client: "c", Weight: 2}, []*paceline.Limit{m})
@@ -178,7 +178,7 @@ func TestSnapshotOfRetiredLanes(t *testing.T) {
 
 // However many clients come and go, only so many are remembered.
 func TestRetiredClientsAreBounded(t *testing.T) {
-	j := must(paceline.NewJunction(paceline.JunctionConfig{}))
+	j := must(paceline.NewGroup(paceline.GroupConfig{}))
 	m := j.Limit(paceline.LimitConfig{Limiter: limit.MustRolling(10_000, time.Minute)})
 	for i := range 1500 {
 		lane := j.Lane(paceline.LaneConfig{Client: fmt.Sprint(i)}, []*paceline.Limit{m})
@@ -198,7 +198,7 @@ func TestRetiredClientsAreBounded(t *testing.T) {
 
 // Whoever looks while requests come, go and are settled, and lanes with them, sees sums that are right.
 func TestSnapshotWhileBusy(t *testing.T) {
-	j := must(paceline.NewJunction(paceline.JunctionConfig{}))
+	j := must(paceline.NewGroup(paceline.GroupConfig{}))
 	m := j.Limit(paceline.LimitConfig{Limiter: limit.MustRolling(500, 10*time.Millisecond), Fair: true})
 	var all sync.WaitGroup
 	for i := range 8 {
@@ -235,7 +235,7 @@ func TestSnapshotWhileBusy(t *testing.T) {
 
 // A pause of whoever a limit belongs to is told with the limit.
 func TestSnapshotOfAPause(t *testing.T) {
-	j := must(paceline.NewJunction(paceline.JunctionConfig{}))
+	j := must(paceline.NewGroup(paceline.GroupConfig{}))
 	whose := observe.Whose{Host: "h", Client: "c"}
 	until := time.Now().Add(time.Hour)
 	m := j.Limit(paceline.LimitConfig{Limiter: limit.MustRolling(10, time.Minute), Whose: whose, Paused: func(mono.Time) (observe.PauseState, bool) {
@@ -252,7 +252,7 @@ func TestSnapshotOfAPause(t *testing.T) {
 // The same again at once is one Event, and the latest are kept.
 func TestEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		j := must(paceline.NewJunction(paceline.JunctionConfig{}))
+		j := must(paceline.NewGroup(paceline.GroupConfig{}))
 		for i := range 400 {
 			for k := range 3 {
 				j.Note(observe.Event{Kind: observe.EventRefused, Text: fmt.Sprint(i, " ", k)})
@@ -291,7 +291,7 @@ func TestSnapshotJSON(t *testing.T) {
 func BenchmarkSnapshot(b *testing.B) {
 	for _, clients := range []int{1, 100, 1000} {
 		b.Run(fmt.Sprint(clients), func(b *testing.B) {
-			j := must(paceline.NewJunction(paceline.JunctionConfig{}))
+			j := must(paceline.NewGroup(paceline.GroupConfig{}))
 			all := j.Limit(paceline.LimitConfig{Limiter: limit.MustRolling(100_000, time.Minute), Fair: true})
 			for i := range clients {
 				own := j.Limit(paceline.LimitConfig{Limiter: limit.MustRolling(10, time.Hour)})

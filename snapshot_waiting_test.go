@@ -72,7 +72,7 @@ func TestAskTellsWhatIsKnown(t *testing.T) {
 // lock is not held for longer than that takes.
 func TestSnapshotOfManyThatWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		j := junction(t, paceline.JunctionConfig{})
+		j := group(t, paceline.GroupConfig{})
 		m := j.Limit(paceline.LimitConfig{Limiter: limit.Named("hour", limit.MustRolling(1, time.Hour)), Whose: observe.Whose{Host: "h"}})
 		ctx, cancel := context.WithCancel(t.Context())
 		must(j.Lane(paceline.LaneConfig{Client: "first"}, []*paceline.Limit{m}).Wait(ctx, limit.One)).Settle(accepted)
@@ -113,7 +113,7 @@ func TestTheFirstWaitHasALimit(t *testing.T) {
 // Who waits for a limit that cannot say how much of it is used is in no other's line.
 func TestWhoWaitsForWhatSaysNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		j := junction(t, paceline.JunctionConfig{})
+		j := group(t, paceline.GroupConfig{})
 		wide := j.Limit(paceline.LimitConfig{Limiter: limit.Named("wide", limit.MustRolling(100, time.Minute))})
 		mute := j.Limit(paceline.LimitConfig{Limiter: struct{ limit.Limiter }{limit.MustRolling(1, time.Minute)}})
 		lane := j.Lane(paceline.LaneConfig{}, []*paceline.Limit{wide, mute})
@@ -135,7 +135,7 @@ func TestWhoWaitsForWhatSaysNothing(t *testing.T) {
 // Who wants to know what a wait was for, and how often, changes nothing in what a Snapshot counts of those who do not.
 func TestWaitsOfWhoDoesNotAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		j := junction(t, paceline.JunctionConfig{})
+		j := group(t, paceline.GroupConfig{})
 		second := j.Limit(paceline.LimitConfig{Limiter: limit.Named("second", limit.MustRolling(1, time.Second))})
 		minute := j.Limit(paceline.LimitConfig{Limiter: limit.Named("minute", limit.MustRolling(4, time.Minute))})
 		a := j.Lane(paceline.LaneConfig{}, []*paceline.Limit{second, minute})
@@ -164,7 +164,7 @@ func TestWaitsOfWhoDoesNotAsk(t *testing.T) {
 // Of two that wait for the same hour the second then waits for a gap of milliseconds, and that is what its wait was for.
 func TestAShortWaitAfterALongOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		j := junction(t, paceline.JunctionConfig{})
+		j := group(t, paceline.GroupConfig{})
 		hour := j.Limit(paceline.LimitConfig{Limiter: limit.Named("hour", limit.MustRolling(2, time.Hour))})
 		gap := j.Limit(paceline.LimitConfig{Limiter: limit.Named("gap", must(limit.NewSpacing(3*ms)))})
 		before := j.Lane(paceline.LaneConfig{Client: "before"}, []*paceline.Limit{hour})

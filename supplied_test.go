@@ -15,9 +15,9 @@ import (
 )
 
 // Where there is more of a limit than a settlement made, as many of those who wait as fit go, the first ones, and at once.
-func TestJunctionIsSupplied(t *testing.T) {
+func TestGroupIsSupplied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		j, f := junction(t, paceline.JunctionConfig{}), &frontend.Fed{}
+		j, f := group(t, paceline.GroupConfig{}), &frontend.Fed{}
 		lane := j.Lane(paceline.LaneConfig{}, []*paceline.Limit{j.Limit(paceline.LimitConfig{Limiter: f})})
 		var went []int
 		var all sync.WaitGroup
@@ -72,9 +72,9 @@ func TestTryWaitIsSupplied(t *testing.T) {
 	}
 }
 
-// A permit lapses when the limit says so, be it new, or the limit of a Junction that had none that lapse.
+// A permit lapses when the limit says so, be it new, or the limit of a Group that had none that lapse.
 func TestPermitLapses(t *testing.T) {
-	j, f := junction(t, paceline.JunctionConfig{}), &frontend.Fed{Room: 9}
+	j, f := group(t, paceline.GroupConfig{}), &frontend.Fed{Room: 9}
 	varying := limit.NewVarying(limit.MustRolling(9, time.Second))
 	was := j.Limit(paceline.LimitConfig{Limiter: varying})
 	lane := j.Lane(paceline.LaneConfig{}, []*paceline.Limit{was})
@@ -95,14 +95,14 @@ func TestPermitLapses(t *testing.T) {
 		p.Settle(limit.Outcome{Result: limit.Unsent})
 	}
 	check(lane)
-	j = junction(t, paceline.JunctionConfig{})
+	j = group(t, paceline.GroupConfig{})
 	check(j.Lane(paceline.LaneConfig{}, []*paceline.Limit{j.Limit(paceline.LimitConfig{Limiter: &frontend.Fed{Room: 9}}), j.Limit(paceline.LimitConfig{Limiter: f})}))
 }
 
 // Settled each for itself, a permit's limits hear what is theirs, the lane counts what is of all, and whoever waits goes.
 func TestSettleEach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		j := junction(t, paceline.JunctionConfig{})
+		j := group(t, paceline.GroupConfig{})
 		a, b := &frontend.Fed{Room: 9}, &frontend.Fed{Room: 9}
 		at := func(l limit.Limiter) *paceline.Limit { return j.Limit(paceline.LimitConfig{Limiter: l}) }
 		limits := []*paceline.Limit{at(a), at(concurrency(t, 1)), at(b)}

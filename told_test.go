@@ -21,21 +21,21 @@ import (
 	"github.com/paceline-go/paceline/observe"
 )
 
-// hall is goroutines that wait in the lanes of a Junction, one action at a time, with all that they are told and all that can be looked at.
+// hall is goroutines that wait in the lanes of a Group, one action at a time, with all that they are told and all that can be looked at.
 // Between two actions everybody comes to rest, and no two instants that matter are one: so what is told does not hang on who runs first.
 type hall struct {
-	ctx      context.Context
-	rng      *rand.Rand
-	junction *paceline.Junction
-	limits   []*paceline.Limit
-	share    *paceline.Share
-	view     *paceline.View
-	lanes    []*paceline.Lane
-	log      bytes.Buffer
-	began    time.Time
-	visits   []*visit
-	open     []paceline.Permit
-	said     strings.Builder
+	ctx    context.Context
+	rng    *rand.Rand
+	group  *paceline.Group
+	limits []*paceline.Limit
+	share  *paceline.Class
+	view   *paceline.View
+	lanes  []*paceline.Lane
+	log    bytes.Buffer
+	began  time.Time
+	visits []*visit
+	open   []paceline.Permit
+	said   strings.Builder
 }
 
 // visit is one goroutine's wait. Its fields but the first two are its own until it is done.
@@ -49,7 +49,7 @@ type visit struct {
 
 func newHall(ctx context.Context, seed uint64, fair bool) *hall {
 	h := &hall{ctx: ctx, rng: rand.New(rand.NewPCG(seed, 12)), began: time.Now()}
-	h.junction = must(paceline.NewJunction(paceline.JunctionConfig{MaxWaiting: 12}))
+	h.group = must(paceline.NewGroup(paceline.GroupConfig{MaxWaiting: 12}))
 	log := slog.New(slog.NewTextHandler(&h.log, nil))
 	away := h.began.Add(7 * time.Second)
 	for i, c := range []paceline.LimitConfig{
@@ -64,10 +64,10 @@ func newHall(ctx context.Context, seed uint64, fair bool) *hall {
 				return observe.PauseState{Until: away, Why: "for a test"}, now < mono.Of(h.began, away)
 			}
 		}
-		h.limits = append(h.limits, h.junction.Limit(c))
+		h.limits = append(h.limits, h.group.Limit(c))
 	}
-	h.share = h.junction.Share(paceline.ShareConfig{Weight: 2, MaxWaiting: 6})
-	h.view = h.junction.View()
+	h.share = h.group.Class(paceline.ClassConfig{Weight: 2, MaxWaiting: 6})
+	h.view = h.group.View()
 	for i, c := range []paceline.LaneConfig{
 		{Client: "ann"}, {Client: "bob", Share: h.share, Logger: log}, {Client: "bob", Share: h.share, Told: true}, {Client: "cat", Weight: 3, View: h.view, HeadStart: 2 * time.Second, MaxWaiting: 3},
 	} {
@@ -75,7 +75,7 @@ func newHall(ctx context.Context, seed uint64, fair bool) *hall {
 		if i%2 == 1 {
 			ways = append(ways, []*paceline.Limit{h.limits[2], h.limits[1]})
 		}
-		h.lanes = append(h.lanes, h.junction.Lane(c, ways...))
+		h.lanes = append(h.lanes, h.group.Lane(c, ways...))
 	}
 	return h
 }
@@ -181,17 +181,17 @@ func (h *hall) settle() {
 func (h *hall) change() {
 	switch h.rng.IntN(4) {
 	case 0:
-		h.junction.Update(func(now mono.Time) {
+		h.group.Update(func(now mono.Time) {
 			h.limits[2].Limiter().(*limit.Concurrency).SetLimit(now, int64(1+h.rng.IntN(5)))
 		}, h.limits[2])
 	case 1:
-		h.share.Set(paceline.ShareConfig{Weight: float64(h.rng.IntN(4)), HeadStart: time.Duration(h.rng.IntN(3)) * time.Second, MaxWaiting: 6})
+		h.share.Set(paceline.ClassConfig{Weight: float64(h.rng.IntN(4)), HeadStart: time.Duration(h.rng.IntN(3)) * time.Second, MaxWaiting: 6})
 	case 2:
-		h.junction.Note(observe.Event{Kind: observe.EventWrong, Whose: observe.Whose{Host: "h"}, Text: "noted"})
+		h.group.Note(observe.Event{Kind: observe.EventWrong, Whose: observe.Whose{Host: "h"}, Text: "noted"})
 	default:
 		if i := h.rng.IntN(2); h.lanes[i].Stats().Waiting == 0 {
 			h.lanes[i].Retire()
-			h.lanes[i] = h.junction.Lane(paceline.LaneConfig{Client: []string{"ann", "dan"}[h.rng.IntN(2)]}, []*paceline.Limit{h.limits[3], h.limits[0]}, []*paceline.Limit{h.limits[2]})
+			h.lanes[i] = h.group.Lane(paceline.LaneConfig{Client: []string{"ann", "dan"}[h.rng.IntN(2)]}, []*paceline.Limit{h.limits[3], h.limits[0]}, []*paceline.Limit{h.limits[2]})
 		}
 	}
 }
@@ -201,7 +201,7 @@ func (h *hall) look() {
 	if h.ended(); h.rng.IntN(5) > 0 {
 		return
 	}
-	for _, source := range []observe.Source{h.junction, h.view} {
+	for _, source := range []observe.Source{h.group, h.view} {
 		h.say("%s", must(json.Marshal(source.Snapshot())))
 	}
 	for _, a := range h.lanes {
@@ -214,9 +214,9 @@ func (h *hall) look() {
 	h.log.Reset()
 }
 
-// Whatever is asked of a Junction is answered as before, and all that can be looked at is as it was: waits and what they were for, errors, what
+// Whatever is asked of a Group is answered as before, and all that can be looked at is as it was: waits and what they were for, errors, what
 // is foreseen, snapshots, events, what the log says.
-func TestWhatAJunctionSays(t *testing.T) {
+func TestWhatAGroupSays(t *testing.T) {
 	var b strings.Builder
 	for _, fair := range []bool{false, true} {
 		for seed := range uint64(2) {
@@ -243,7 +243,7 @@ func TestWhatAJunctionSays(t *testing.T) {
 					}
 					h.look()
 					if step%30 == 0 {
-						s := h.junction.Snapshot()
+						s := h.group.Snapshot()
 						fmt.Fprintf(&b, "  at %v: %d sent, %d in flight, %d late, %d full, %d never, %d gave up, %d wait; all it says: %s\n", h.at(s.At), s.Sent, s.InFlight, s.Late, s.Full, s.Never,
 							s.Cancelled, s.Waiting, golden.Sum(h.said.String()))
 						h.said.Reset()
@@ -254,12 +254,12 @@ func TestWhatAJunctionSays(t *testing.T) {
 				for len(h.open) > 0 {
 					h.settle()
 				}
-				if s := h.junction.Snapshot(); s.Waiting != 0 || s.InFlight != 0 {
+				if s := h.group.Snapshot(); s.Waiting != 0 || s.InFlight != 0 {
 					t.Errorf("at the end %d wait, and %d are in flight", s.Waiting, s.InFlight)
 				}
 				time.Sleep(time.Hour) // timers end
 			})
 		}
 	}
-	golden.CompareFloats(t, "junction.golden", b.String())
+	golden.CompareFloats(t, "group.golden", b.String())
 }

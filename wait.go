@@ -11,7 +11,7 @@ import (
 	"github.com/paceline-go/paceline/observe"
 )
 
-// waiter is a goroutine in line. All but woken is guarded by the Junction's lock. Whoever gives it a verdict sends true on woken,
+// waiter is a goroutine in line. All but woken is guarded by the Group's lock. Whoever gives it a verdict sends true on woken,
 // once: from then on the line has nothing to do with it. A false on woken tells it to begin spinning.
 type waiter struct {
 	ticket   scheduler.Ticket
@@ -68,13 +68,13 @@ func (a *Lane) inLine(ctx context.Context, w *waiter, s *WaitStats) (Permit, err
 			}
 		}
 		if told && s == nil && w.ticket.State == scheduler.Granted { // nothing to do under the lock, which whoever told it may still hold
-			if p := (Permit{w.ticket.Pass}); a.junction.spare.CompareAndSwap(nil, w) {
+			if p := (Permit{w.ticket.Pass}); a.group.spare.CompareAndSwap(nil, w) {
 				return p, nil
 			}
 		}
 		p, then, err := a.leave(ctx, w, s)
 		for then == spin {
-			a.junction.spin(w, done)
+			a.group.spin(w, done)
 			p, then, err = a.leave(ctx, w, s)
 		}
 		if then == gone {
@@ -86,7 +86,7 @@ func (a *Lane) inLine(ctx context.Context, w *waiter, s *WaitStats) (Permit, err
 // enter admits cost at once, or refuses it at once, or returns its new place in the line. most is the longest that it may be foreseen to
 // wait, if that is not 0.
 func (a *Lane) enter(ctx context.Context, cost *limit.Cost, came mono.Time, most time.Duration, measured bool) (Permit, *waiter, error) {
-	j := a.junction
+	j := a.group
 	j.mu.Lock()
 	defer j.unlock()
 	now := j.now()
@@ -157,7 +157,7 @@ const (
 // leave reads the verdict of a waiter that was woken, gives up, or is done with spinning, and frees its place unless it
 // is to go on waiting.
 func (a *Lane) leave(ctx context.Context, w *waiter, s *WaitStats) (Permit, next, error) {
-	j := a.junction
+	j := a.group
 	j.mu.Lock()
 	defer j.unlock()
 	t := &w.ticket
@@ -199,7 +199,7 @@ func (a *Lane) leave(ctx context.Context, w *waiter, s *WaitStats) (Permit, next
 
 // TryWait is Gate.TryWait, in this lane.
 func (a *Lane) TryWait(cost limit.Cost) (p Permit, retry time.Duration, ok bool) {
-	j := a.junction
+	j := a.group
 	if j.hint.until.Load() != noHint {
 		if retry, ok := a.refuse(&cost); ok {
 			return Permit{}, retry, false
@@ -217,9 +217,9 @@ func (a *Lane) TryWait(cost limit.Cost) (p Permit, retry time.Duration, ok bool)
 	return Permit{}, retryAfter(now, at), false
 }
 
-// deliverLocked wakes all that have a verdict, and sees to it that the Junction is looked at again in time. It must follow every use
+// deliverLocked wakes all that have a verdict, and sees to it that the Group is looked at again in time. It must follow every use
 // of the line.
-func (j *Junction) deliverLocked(now mono.Time) {
+func (j *Group) deliverLocked(now mono.Time) {
 	if j.line.Pending(now) {
 		j.tellLocked(now)
 	}
@@ -232,7 +232,7 @@ func (j *Junction) deliverLocked(now mono.Time) {
 	}
 }
 
-func (j *Junction) tellLocked(now mono.Time) {
+func (j *Group) tellLocked(now mono.Time) {
 	for t := j.line.Next(now); t != nil; t = j.line.Next(now) {
 		w := t.Of.(*waiter)
 		w.endLocked(now)
@@ -251,7 +251,7 @@ func (j *Junction) tellLocked(now mono.Time) {
 
 // armLocked sets the timer for the first that may go at an instant that is known, or stops it, or has that one look at the clock if
 // it is soon.
-func (j *Junction) armLocked(now mono.Time) {
+func (j *Group) armLocked(now mono.Time) {
 	at := j.line.Wake()
 	if j.lead > 0 {
 		j.due.Store(int64(at))
@@ -283,7 +283,7 @@ func (j *Junction) armLocked(now mono.Time) {
 }
 
 // tick is the timer's callback. A callback overtaken by another setting of the timer is harmless: it asks and sets again.
-func (j *Junction) tick() {
+func (j *Group) tick() {
 	j.mu.Lock()
 	defer j.unlock()
 	j.ticks++
@@ -292,7 +292,7 @@ func (j *Junction) tick() {
 }
 
 // spin yields until w is due, or not soon, or has its verdict, or gives up.
-func (j *Junction) spin(w *waiter, done <-chan struct{}) {
+func (j *Group) spin(w *waiter, done <-chan struct{}) {
 	for len(w.woken) == 0 {
 		select {
 		case <-done:
@@ -307,7 +307,7 @@ func (j *Junction) spin(w *waiter, done <-chan struct{}) {
 }
 
 // nearLocked tells whether the first is due soon, but not yet.
-func (j *Junction) nearLocked(now mono.Time) bool {
+func (j *Group) nearLocked(now mono.Time) bool {
 	d := j.line.Wake().Sub(now)
 	return d > 0 && d <= j.lead
 }
@@ -320,7 +320,7 @@ func (w *waiter) nudge(told bool) {
 	}
 }
 
-func (j *Junction) takeLocked() *waiter {
+func (j *Group) takeLocked() *waiter {
 	if j.spare.Load() != nil {
 		return j.spare.Swap(nil)
 	}
@@ -336,7 +336,7 @@ func (j *Junction) takeLocked() *waiter {
 }
 
 // recycleLocked keeps a waiter that is out of the line and has read its verdict.
-func (j *Junction) recycleLocked(w *waiter) {
+func (j *Group) recycleLocked(w *waiter) {
 	if j.freed == freeMax-1 { // one is spare
 		return
 	}

@@ -21,7 +21,7 @@ var (
 	ErrFull = errors.New("paceline: too many wait already")
 )
 
-// WaitError is the error of every Wait that failed, of a Gate, a Lane or a Share: what it asked for and what stood in the way. Nothing was
+// WaitError is the error of every Wait that failed, of a Gate, a Lane or a Class: what it asked for and what stood in the way. Nothing was
 // admitted then, so there is nothing to settle. errors.Is finds Reason and Cause.
 type WaitError struct {
 	// Reason is ErrNever, ErrDeadline, ErrFull or the error of the context.
@@ -30,7 +30,7 @@ type WaitError struct {
 	Cause error
 	// Cost is what was asked for.
 	Cost limit.Cost
-	// Ahead is how many goroutines of its lane, or of its Share, were before it when it asked.
+	// Ahead is how many goroutines of its lane, or of its Class, were before it when it asked.
 	Ahead int
 	// Waited is how long it was in line; 0 if it was refused at once.
 	Waited time.Duration
@@ -41,7 +41,7 @@ type WaitError struct {
 	// Bound is the limit that stood in the way: with ErrNever the one that Cost is larger than, otherwise the one that it, or
 	// the first in line before it, waited for. Zero if the context was done before the call.
 	Bound limit.Bound
-	// Limit is the limit of the Junction that the Bound belongs to.
+	// Limit is the limit of the Group that the Bound belongs to.
 	Limit *Limit
 	// Unsettled is how many permits nobody has settled, and Oldest for how long the oldest has been open, if nothing but a Settle
 	// could help when it failed, and that is longer than a minute. Otherwise 0.
@@ -54,7 +54,7 @@ func (a *Lane) refusedLocked(ctx context.Context, now mono.Time, w *waiter) *Wai
 	t := &w.ticket
 	e := &WaitError{Cost: t.Cost, Ahead: t.Ahead, Waited: now.Sub(w.asked)}
 	if e.Deadline, _ = ctx.Deadline(); t.Deadline < limit.AfterSettle {
-		e.Deadline = a.junction.Time(t.Deadline)
+		e.Deadline = a.group.Time(t.Deadline)
 	}
 	if a.share != nil && e.Waited == 0 {
 		e.Ahead = max(e.Ahead, a.share.share.Len())
@@ -64,13 +64,13 @@ func (a *Lane) refusedLocked(ctx context.Context, now mono.Time, w *waiter) *Wai
 		e.Reason = ErrNever
 		e.Limit, e.Bound = a.boundLocked(now, &t.Cost)
 	case scheduler.Late:
-		e.Reason, e.Ready = ErrDeadline, a.junction.base.Add(time.Duration(t.At))
+		e.Reason, e.Ready = ErrDeadline, a.group.base.Add(time.Duration(t.At))
 		e.Limit, e.Bound = a.turnLocked(now, &t.Cost)
 	case scheduler.Full:
 		e.Reason = ErrFull
-		at, n := a.junction.line.Expect(now, a.lane, &t.Cost, t.Place)
+		at, n := a.group.line.Expect(now, a.lane, &t.Cost, t.Place)
 		if e.Ahead = max(e.Ahead, n); at > now && at < limit.AfterSettle {
-			e.Ready = a.junction.Time(at)
+			e.Ready = a.group.Time(at)
 		}
 		e.Limit, e.Bound = a.turnLocked(now, &t.Cost)
 	}
@@ -85,7 +85,7 @@ func (a *Lane) gaveUpLocked(ctx context.Context, now mono.Time, w *waiter) *Wait
 	e.ended(ctx)
 	e.Limit, e.Bound = a.turnLocked(now, &w.ticket.Cost)
 	if _, at := a.lane.At(); at > now && at < limit.AfterSettle {
-		e.Ready = a.junction.base.Add(time.Duration(at))
+		e.Ready = a.group.base.Add(time.Duration(at))
 	}
 	e.owed(a.unsettledLocked(now))
 	a.counts.refused(e.Reason)

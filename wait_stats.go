@@ -239,7 +239,7 @@ func (a *Lane) roundLocked(now mono.Time) {
 	}
 	if d := at.Sub(now); d > logged {
 		v.noted = notedRound{w, w.asked, now, at}
-		a.junction.noteLocked(notice{lane: a, log: log, limit: v.spent[v.bound].name, next: d, round: v.rounds})
+		a.group.noteLocked(notice{lane: a, log: log, limit: v.spent[v.bound].name, next: d, round: v.rounds})
 	}
 }
 

@@ -29,7 +29,7 @@ func Lapses(l Limiter) bool {
 }
 
 // Supplied is a Limiter whose room comes from elsewhere, such as a store that other processes use, too: that AfterSettle holds until it has
-// fetched some. The driver that it belongs to tells it, by Supply, whom to tell of that. Gate, Junction, Pool and transport do.
+// fetched some. The driver that it belongs to tells it, by Supply, whom to tell of that. Gate, Group, Pool and transport do.
 type Supplied interface {
 	Limiter
 	// Supply is called before the first request. again has the driver ask for Ready again, of all who wait; waiting is how many those are;

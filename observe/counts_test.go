@@ -21,8 +21,8 @@ func TestAmounts(t *testing.T) {
 
 // fill gives each number of a struct, and of those in it, another value: a multiple of by.
 func fill(v reflect.Value, by int64, n int64) int64 {
-	for i := range v.NumField() {
-		switch f := v.Field(i); f.Kind() {
+	for _, field := range v.Fields() {
+		switch f := field; f.Kind() {
 		case reflect.Int, reflect.Int64:
 			n++
 			f.SetInt(by * n)

@@ -42,7 +42,7 @@ const (
 )
 
 // EventLog keeps the latest 256 Events of a Source. The zero value is ready. It has no lock: that of its
-// owner guards it.
+// owner stacks it.
 type EventLog struct {
 	ring []Event
 	next int // where the next goes, when the ring is full

@@ -1,4 +1,4 @@
-// Package observe has Snapshots: what a Gate, a Junction, a Pool or a Transport is doing at one
+// Package observe has Snapshots: what a Gate, a Group, a Pool or a Transport is doing at one
 // instant, as plain data. Package dashboard shows them on a web page, package prom to Prometheus.
 //
 //	snapshot.go  a Source, and its Snapshot
@@ -22,7 +22,7 @@ import (
 	"github.com/paceline-go/paceline/internal/core/histogram"
 )
 
-// Source is what has Snapshots: a Gate, a Junction, a Pool, a transport.Transport. Pages and metrics
+// Source is what has Snapshots: a Gate, a Group, a Pool, a transport.Transport. Pages and metrics
 // are made of Sources. It is safe for concurrent use.
 type Source interface {
 	// Snapshot is safe for concurrent use, and cheap enough to be called every second.

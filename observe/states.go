@@ -81,7 +81,7 @@ func LimitOf(u *limit.Usage) LimitState {
 	return l
 }
 
-// ClientState is one client: of a Gate or a Pool all of it, of a Junction the lanes of one
+// ClientState is one client: of a Gate or a Pool all of it, of a Group the lanes of one
 // LaneConfig.Client.
 type ClientState struct {
 	Name     string `json:"client"`

@@ -42,7 +42,7 @@ func timesOf(c *histogram.Classes) Times { return Times{c.N(), c.Sum(), c.Upto(n
 const Sampled = 5 * time.Millisecond
 
 // Waits counts how long the goroutines of a lane, or the requests of a Pool, waited, by the limit that
-// they waited for. The zero value is ready. It has no lock: that of its owner guards it.
+// they waited for. The zero value is ready. It has no lock: that of its owner stacks it.
 type Waits struct {
 	// AtOnce is how many went without a wait. Its owner counts them.
 	AtOnce int64
@@ -117,7 +117,7 @@ func (w *Waits) Append(to []WaitTimes, client string) []WaitTimes {
 }
 
 // Answers counts how long answers took, by host. The zero value is ready. It has no lock: that of its
-// owner guards it.
+// owner stacks it.
 type Answers struct{ named histogram.Named }
 
 // Add counts an answer that came at now.

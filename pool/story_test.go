@@ -21,7 +21,7 @@ import (
 	"github.com/paceline-go/paceline/pool"
 )
 
-// plant is a Pool at work, one action at a time, as hall is a Junction. How an attempt ends, and when, its request and its number say alone.
+// plant is a Pool at work, one action at a time, as hall is a Group. How an attempt ends, and when, its request and its number say alone.
 type plant struct {
 	rng   *rand.Rand
 	pool  *pool.Pool

@@ -54,7 +54,7 @@ type Provider struct {
 	// Organization is the header field of answers that names the organization, project or account whose keys share limits.
 	Organization string
 	// Shares are the models that share limits.
-	Shares []Share
+	Shares []Family
 	// Models are those whose prices and sizes it publishes, as of ModelsAsOf.
 	Models     []ModelInfo
 	ModelsAsOf string
@@ -81,8 +81,8 @@ const (
 	CountsInput    Counting = "input"    // its input alone
 )
 
-// Share are models whose requests count in the same limits.
-type Share struct {
+// Family are models whose requests count in the same limits.
+type Family struct {
 	// Name is the name of the limits; "*" means the text that the * of the model's pattern stands for. Models are names of models, with *
 	// for any text and ? for a digit.
 	Name   string

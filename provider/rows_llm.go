@@ -357,7 +357,7 @@ func anthropic() *row {
 			Models: anthropicModels, Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Requests: 100_000, Bytes: 256 << 20, Docs: "https://platform.claude.com/docs/en/build-with-claude/batch-processing"},
 			Tokens: CountsProduced, Organization: "Anthropic-Organization-Id",
 			// https://platform.claude.com/docs/en/api/rate-limits: all of Opus 4 have one limit, all of Sonnet 4 another.
-			Shares: append([]Share{
+			Shares: append([]Family{
 				{"claude-opus-4", []Pattern{"claude-opus-4", "claude-opus-4-*", "claude-4-opus*"}},
 				{"claude-sonnet-4", []Pattern{"claude-sonnet-4", "claude-sonnet-4-*", "claude-4-sonnet*"}},
 			}, dated...),

@@ -4,7 +4,7 @@ import "strings"
 
 // dated matches names with a date, and returns the model that they are snapshots of: gpt-4o-2024-08-06 counts in the limits of gpt-4o,
 // and so does an alias that ends in -latest.
-var dated = []Share{{Name: "*", Models: []Pattern{"*-20??-??-??", "*-20??????", "*-latest"}}}
+var dated = []Family{{Name: "*", Models: []Pattern{"*-20??-??-??", "*-20??????", "*-latest"}}}
 
 // SharedModel returns the name of the limits that the requests of a model count in: the name of the family that the model shares them
 // with, by the provider's row, or else the model's own.
@@ -15,7 +15,7 @@ func SharedModel(provider, model string) string {
 	return model
 }
 
-func sharedName(all []Share, model string) string {
+func sharedName(all []Family, model string) string {
 	for _, s := range all {
 		for _, m := range s.Models {
 			rest, ok := m.head(model)

@@ -67,7 +67,7 @@ type Exchange struct {
 	log     host.Journal
 	work    *host.Requests
 
-	mu        sync.Mutex // guards what follows, and is never held across a wait or a write
+	mu        sync.Mutex // stacks what follows, and is never held across a wait or a write
 	rng       *rand.Rand
 	rule      *rule.Exchange
 	judge     *rule.Judge

@@ -54,7 +54,7 @@ type GCRA struct {
 	log    host.Journal
 	work   *host.Requests
 
-	mu     sync.Mutex // guards what follows, and is never held across a wait or a write
+	mu     sync.Mutex // stacks what follows, and is never held across a wait or a write
 	rng    *rand.Rand
 	rule   rule.Rule
 	first  mono.Time // by its clock: when the first request was checked; never: none was

@@ -66,7 +66,7 @@ type Member struct {
 	said    struct{ at, as mono.Time } // the latest instant that was said: by the node's clock, and by the driver's
 }
 
-// Driver is a Gate, a Pool or a Junction's part: its Update has f called under its lock, and asks the limiter again.
+// Driver is a Gate, a Pool or a Group's part: its Update has f called under its lock, and asks the limiter again.
 type Driver interface {
 	Update(f func(now mono.Time))
 }
@@ -161,7 +161,7 @@ func (m *Member) Attach(d Driver) {
 	m.Supply(func() { d.Update(func(mono.Time) {}) }, waiting, nil)
 }
 
-// Supply implements limit.Supplied: Gate, Junction, Pool and transport call it.
+// Supply implements limit.Supplied: Gate, Group, Pool and transport call it.
 func (m *Member) Supply(again func(), waiting func() int, note func(kind, text string)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -192,7 +192,7 @@ func (m *Member) Ready(now mono.Time, cost limit.Cost) mono.Time {
 }
 
 // instantLocked is what an instant of the node's clock, which is at p, is by the driver's. The same instant stays the same, although between
-// the two readings of clocks more or less time passes: else a guard could not tell by whom it is named.
+// the two readings of clocks more or less time passes: else a stack could not tell by whom it is named.
 func (m *Member) instantLocked(now, at, p mono.Time) mono.Time {
 	as := now.Add(at.Sub(p))
 	if d := as.Sub(m.said.as); at != m.said.at || d < -time.Millisecond || d > time.Millisecond {

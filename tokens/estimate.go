@@ -26,7 +26,7 @@ import (
 type Estimator struct {
 	config Config
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // stacks what follows
 	models map[string]*model
 	uses   uint64
 }

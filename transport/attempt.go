@@ -27,7 +27,7 @@ type sent struct {
 	key     *key // nil: the request has a key of its own
 	permit  paceline.Permit
 	cost    limit.Cost
-	wire    once.Attempt
+	wire    once.Exchange
 	settled atomic.Bool
 	late    timer.Item // of the Transport's late, until Send returns
 	began   time.Time  // with Config.Ended: when it was handed to the Base
@@ -35,7 +35,7 @@ type sent struct {
 	verdict classify.Verdict
 	heeded  bool
 	wait    time.Duration // how long its request has to wait before the next attempt, as heed found
-	entry   int64         // in Config.Ledger
+	entry   int64         // in Config.Recorder
 	visit   *visit        // nil: its key is no newcomer that counts in another's limits
 	none    bool          // nothing of it was sent, through a fault of the way to the host: it is not counted
 
@@ -191,7 +191,7 @@ func (c *call) trip(s *sent, r *http.Request) (resp *http.Response, err error) {
 func (s *sent) Overdue() { s.wire.Expire(&timedOut{s.t.config.AttemptTimeout}) }
 
 // hear finds out what an attempt proves.
-func (c *call) hear(s *sent, resp *http.Response, err error, last bool) classify.Attempt {
+func (c *call) hear(s *sent, resp *http.Response, err error, last bool) classify.Evidence {
 	t := c.t
 	s.headed = time.Now()
 	in := c.evidence(s, resp, err, last)
@@ -223,7 +223,7 @@ func (c *call) hear(s *sent, resp *http.Response, err error, last bool) classify
 
 // judge settles an attempt by what it proves, or leaves that to the body of its answer. The error is the attempt's, or that of
 // Config.CheckRetry, and then there is no answer any more.
-func (c *call) judge(s *sent, a *Attempt, in *classify.Attempt, resp **http.Response, last bool) (wait time.Duration, err error) {
+func (c *call) judge(s *sent, a *Attempt, in *classify.Evidence, resp **http.Response, last bool) (wait time.Duration, err error) {
 	v := &s.verdict
 	c.theirs = c.theirs || v.Theirs
 	served := v.Result == limit.Accepted
@@ -273,14 +273,14 @@ func (c *call) heed(s *sent, number int) {
 }
 
 // tell fills in what became of the attempt.
-func (a *Attempt) tell(in *classify.Attempt, v *classify.Verdict) {
+func (a *Attempt) tell(in *classify.Evidence, v *classify.Verdict) {
 	a.Status, a.Err, a.RTT, a.Result, a.Said, a.Again, a.Why = in.Status, in.Err, in.RTT, v.Result, v.Said, v.Again, v.Why
 }
 
 // evidence is what a verdict is asked about.
-func (c *call) evidence(s *sent, resp *http.Response, err error, last bool) classify.Attempt {
+func (c *call) evidence(s *sent, resp *http.Response, err error, last bool) classify.Evidence {
 	written, began, rtt := s.wire.Times(s.headed)
-	in := classify.Attempt{
+	in := classify.Evidence{
 		Err: err, Sight: neterr.OfError(c.ctx, err), Wrote: classify.Nothing, Now: s.headed, RTT: rtt, Provider: s.leaf.server.provider,
 		Idempotent: classify.Idempotent(c.req), Model: s.leaf.partition.Model != "", Once: c.getBody == nil, Ended: c.ctx.Err() != nil,
 	}
@@ -370,7 +370,7 @@ func (s *sent) settle(o limit.Outcome) {
 	defer s.leaf.release()
 	billed, paid := s.billed(o)
 	if s.entry != 0 {
-		s.t.config.Ledger.Settle(s.entry, s.cost, billed)
+		s.t.config.Recorder.Settle(s.entry, s.cost, billed)
 	}
 	if s.key != nil {
 		s.t.settled(s.key, &o)
@@ -420,9 +420,9 @@ func (s *sent) hears(m *paceline.Limit, o limit.Outcome) limit.Outcome {
 // answer states.
 func (s *sent) refills() (units uint8) {
 	s.teach()
-	s.t.junction.Update(func(mono.Time) {
+	s.t.group.Update(func(mono.Time) {
 		for _, n := range s.way.nodes[:s.way.count] {
-			units |= n.guard.Refills(s.verdict.Outcome)
+			units |= n.stack.Refills(s.verdict.Outcome)
 		}
 	})
 	return units
@@ -441,7 +441,7 @@ func (s *sent) teach() {
 		}
 		stated, _ := s.verdict.Policies(has)
 		if all := classify.Stated(stated); len(all) > 0 {
-			s.t.junction.Update(func(now mono.Time) { limit.State(n.guard, now, all) }, n.limit)
+			s.t.group.Update(func(now mono.Time) { limit.State(n.stack, now, all) }, n.limit)
 		}
 	}
 }

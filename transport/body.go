@@ -154,7 +154,7 @@ type held struct {
 	sent    *sent
 	cleanup runtime.Cleanup
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // stacks what follows
 	watcher *tokens.Watcher
 	told    *tokens.Usage // the usage that the header states; nil: none
 	n       int           // how much the Read got, which the watcher is shown next

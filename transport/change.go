@@ -19,23 +19,23 @@ func (t *Transport) Change(f func(now mono.Time, p Partition, l limit.Limiter)) 
 	defer t.mu.Unlock()
 	var changed []*node
 	for _, n := range t.nodes {
-		if n.guard.Own() != nil {
+		if n.stack.Own() != nil {
 			changed = append(changed, n)
 		}
 	}
-	change(t.junction, f, changed)
+	change(t.group, f, changed)
 	if t.config.Clients == nil {
 		t.clients.Change(f)
 	}
 }
 
 // change calls f for the limiters of nodes.
-func change(j *paceline.Junction, f func(now mono.Time, p Partition, l limit.Limiter), changed []*node) {
+func change(j *paceline.Group, f func(now mono.Time, p Partition, l limit.Limiter), changed []*node) {
 	update(j, func(now mono.Time) {
 		for _, n := range changed {
-			f(now, n.partition, n.guard.Own())
-			n.guard.Follow(now)
-			n.weigh(n.guard.Own())
+			f(now, n.partition, n.stack.Own())
+			n.stack.Follow(now)
+			n.weigh(n.stack.Own())
 		}
 	}, changed)
 }

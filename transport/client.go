@@ -41,8 +41,8 @@ const ScopeClient provider.Scope = "client"
 // Clients are those who ask, for several Transports that have them in common: see Config.Clients. A client's own limit and its MaxWaiting
 // are then of what it asks of all those Transports together. Made by NewClients. Safe for concurrent use.
 type Clients struct {
-	epoch    time.Time
-	junction *paceline.Junction // that all of the Transports have
+	epoch time.Time
+	group *paceline.Group // that all of the Transports have
 
 	mu     sync.Mutex // taken after a Transport's, if both are
 	config ClientsConfig
@@ -68,23 +68,23 @@ func NewClients(c ClientsConfig) (*Clients, error) {
 	if c.Idle < 0 {
 		return nil, fmt.Errorf("transport: Clients: Idle %v is negative", c.Idle)
 	}
-	return newClients(c, paceline.JunctionConfig{})
+	return newClients(c, paceline.GroupConfig{})
 }
 
-func newClients(c ClientsConfig, of paceline.JunctionConfig) (*Clients, error) {
-	j, err := paceline.NewJunction(of)
+func newClients(c ClientsConfig, of paceline.GroupConfig) (*Clients, error) {
+	j, err := paceline.NewGroup(of)
 	if err != nil {
 		return nil, err
 	}
 	c.Most, c.Idle = cmp.Or(c.Most, defaultMaxPartitions), cmp.Or(c.Idle, defaultIdle)
-	return &Clients{epoch: time.Now(), junction: j, config: c, byName: map[string]*client{}, owners: map[limit.Limiter]*node{}}, nil
+	return &Clients{epoch: time.Now(), group: j, config: c, byName: map[string]*client{}, owners: map[limit.Limiter]*node{}}, nil
 }
 
 // clientsOf returns the Clients of a Transport: those that it has in common with others, or its own.
 func (c *Config) clientsOf() (*Clients, error) {
 	switch {
 	case c.Clients == nil:
-		return newClients(c.clients(), paceline.JunctionConfig{MaxWaiting: c.MaxWaiting})
+		return newClients(c.clients(), paceline.GroupConfig{MaxWaiting: c.MaxWaiting})
 	case c.Client == nil:
 		return nil, errors.New("transport: Clients without Client, which says who asks")
 	case c.MaxWaiting > 0:
@@ -112,10 +112,10 @@ func (k *Clients) Change(f func(now mono.Time, p Partition, l limit.Limiter)) {
 			changed = append(changed, c.own)
 		}
 	}
-	change(k.junction, f, changed)
+	change(k.group, f, changed)
 	for _, c := range k.byName {
 		if c.own != nil {
-			c.keep = longest(c.own.guard.Own())
+			c.keep = longest(c.own.stack.Own())
 		}
 	}
 }
@@ -133,8 +133,8 @@ func (k *Clients) node(name string) *node {
 // client is a Client from whom a request has come. All but its name and share is guarded by the lock of the Clients.
 type client struct {
 	name   string
-	share  *paceline.Share
-	is     paceline.ShareConfig
+	share  *paceline.Class
+	is     paceline.ClassConfig
 	own    *node         // the limit of its own; nil: it has none
 	keep   time.Duration // for how long what it has used may count
 	leaves int
@@ -142,8 +142,8 @@ type client struct {
 	idle   *list.Element // its place among those without leaves; nil: it has some
 }
 
-func (c *Client) share() paceline.ShareConfig {
-	return paceline.ShareConfig{Weight: c.Weight, HeadStart: max(c.HeadStart, 0), MaxWaiting: max(c.MaxWaiting, 0)}
+func (c *Client) share() paceline.ClassConfig {
+	return paceline.ClassConfig{Weight: c.Weight, HeadStart: max(c.HeadStart, 0), MaxWaiting: max(c.MaxWaiting, 0)}
 }
 
 // enter returns the client of a partition, and counts one more leaf of it. who is what is said of it now, t the Transport that the leaf is of,
@@ -159,11 +159,11 @@ func (k *Clients) enter(p Partition, who *Client, t *Transport) (*client, error)
 				return nil, err
 			}
 		}
-		c.share = k.junction.Share(c.is)
+		c.share = k.group.Class(c.is)
 		k.byName[p.Client] = c
 	}
 	if c.own != nil {
-		if err := t.fills(p, c.own.guard.Own()); err != nil {
+		if err := t.fills(p, c.own.stack.Own()); err != nil {
 			return nil, err
 		}
 	}
@@ -268,7 +268,7 @@ func (k *Clients) own(n *node) {
 }
 
 func (k *Clients) ownLocked(n *node) {
-	if own := n.guard.Own(); canCompare(own) {
+	if own := n.stack.Own(); canCompare(own) {
 		k.owners[own] = n
 	}
 }
@@ -280,7 +280,7 @@ func (k *Clients) disown(n *node) {
 }
 
 func (k *Clients) disownLocked(n *node) {
-	if own := n.guard.Own(); canCompare(own) {
+	if own := n.stack.Own(); canCompare(own) {
 		delete(k.owners, own)
 	}
 }

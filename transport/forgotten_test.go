@@ -38,7 +38,7 @@ func TestCountsOutliveTheirPartitions(t *testing.T) {
 	for _, most := range []int{1, 100} {
 		synctest.Test(t, func(t *testing.T) {
 			tr := mustNew(t, transport.Config{
-				Attempts: 1, MaxPartitions: most, MaxWaiting: 1, Tokens: estimator(t), Counting: tokens.Used, Ledger: fullFor{new(kept), "unsent"},
+				Attempts: 1, MaxPartitions: most, MaxWaiting: 1, Tokens: estimator(t), Counting: tokens.Used, Recorder: fullFor{new(kept), "unsent"},
 				Base: roundTripper(func(r *http.Request) (*http.Response, error) {
 					switch route := r.Header.Get("Route"); {
 					case strings.HasPrefix(route, "lost"):

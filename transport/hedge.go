@@ -59,7 +59,7 @@ func (h Hedge) check() error {
 
 // hedges counts copies, so that they stay within their share.
 type hedges struct {
-	mu               sync.Mutex // guards what follows
+	mu               sync.Mutex // stacks what follows
 	share            float64
 	asked, sent, won int64
 }
@@ -103,7 +103,7 @@ func (h *hedges) counts() (sent, won int64) {
 
 // answers remembers how long the latest answers of a partition took.
 type answers struct {
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // stacks what follows
 	latest [100]time.Duration
 	count  int
 }
@@ -143,7 +143,7 @@ type pair struct {
 	start  time.Time
 	timer  *time.Timer // sends the copy; nil: it is not known yet what is slow
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // stacks what follows
 	taken bool       // there is an answer: the other one is not needed, nor a copy
 	heard bool       // the first has ended
 	copy  *sent      // nil: none was sent
@@ -155,7 +155,7 @@ type pair struct {
 type leg struct {
 	sent   *sent
 	resp   *http.Response
-	in     classify.Attempt
+	in     classify.Evidence
 	panics any
 }
 
@@ -325,7 +325,7 @@ func (p *pair) final(l *leg) bool {
 }
 
 // primary is told how the first attempt ended. If the end of the copy is the one that counts, it takes the place of that.
-func (p *pair) primary(a *Attempt, s **sent, resp **http.Response, in *classify.Attempt) {
+func (p *pair) primary(a *Attempt, s **sent, resp **http.Response, in *classify.Evidence) {
 	if *resp != nil || in.Err == errLost {
 		(*s).leaf.answers.took((*s).headed.Sub(p.start))
 	}

@@ -186,11 +186,11 @@ func (m *carried) begin() {
 	for i := range m.pairs {
 		changed = append(changed, m.pairs[i].from, m.pairs[i].to)
 	}
-	update(m.t.junction, func(now mono.Time) {
+	update(m.t.group, func(now mono.Time) {
 		for i := range m.pairs {
 			p := &m.pairs[i]
 			p.carry(now)
-			p.from.guard.Close()
+			p.from.stack.Close()
 		}
 	}, changed)
 }
@@ -201,7 +201,7 @@ func (m *carried) end() {
 	for i := range m.pairs {
 		changed = append(changed, m.pairs[i].to)
 	}
-	update(m.t.junction, func(now mono.Time) {
+	update(m.t.group, func(now mono.Time) {
 		for i := range m.pairs {
 			m.pairs[i].settle(now)
 		}
@@ -213,9 +213,9 @@ func (m *carried) end() {
 
 // carry makes what is used in the old limiter count in the new one.
 func (p *pairOf) carry(now mono.Time) {
-	c := used(p.from.guard.Own(), now)
-	p.lease = p.to.guard.Admit(now, c)
-	for i, to := range limit.Parts(p.to.guard.Own()) {
+	c := used(p.from.stack.Own(), now)
+	p.lease = p.to.stack.Admit(now, c)
+	for i, to := range limit.Parts(p.to.stack.Own()) {
 		p.parts = append(p.parts, partOf{i, to, to.Admit(now, p.beyond(i, &c, now))})
 		if to, ok := to.(*limit.Produced); ok {
 			for _, old := range p.old(i) {
@@ -233,7 +233,7 @@ func (p *pairOf) carry(now mono.Time) {
 
 // settle makes it count as much as was used in the end.
 func (p *pairOf) settle(now mono.Time) {
-	c := used(p.from.guard.Own(), now)
+	c := used(p.from.stack.Own(), now)
 	for i := range p.parts {
 		part, o := &p.parts[i], limit.Outcome{Result: limit.Unsent}
 		if part.index >= 0 {
@@ -244,13 +244,13 @@ func (p *pairOf) settle(now mono.Time) {
 	for _, end := range p.ends {
 		end(now)
 	}
-	p.to.guard.Settle(now, p.lease, limit.Outcome{Result: limit.Accepted, Metered: true, Actual: c})
+	p.to.stack.Settle(now, p.lease, limit.Outcome{Result: limit.Accepted, Metered: true, Actual: c})
 }
 
 // old returns the parts of the old limiter that part i of the new one replaces. If the two are not made of the same parts, that is all.
 func (p *pairOf) old(i int) []limit.Limiter {
-	parts := limit.Parts(p.from.guard.Own())
-	if len(parts) == len(limit.Parts(p.to.guard.Own())) {
+	parts := limit.Parts(p.from.stack.Own())
+	if len(parts) == len(limit.Parts(p.to.stack.Own())) {
 		return parts[i : i+1]
 	}
 	return parts
@@ -318,8 +318,8 @@ func (l *leaf) unuse() bool {
 	return true
 }
 
-// update is Junction.Update for changes at nodes.
-func update(j *paceline.Junction, f func(now mono.Time), changed []*node, limits ...*paceline.Limit) {
+// update is Group.Update for changes at nodes.
+func update(j *paceline.Group, f func(now mono.Time), changed []*node, limits ...*paceline.Limit) {
 	for _, n := range changed {
 		limits = append(limits, n.limit)
 	}

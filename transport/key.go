@@ -196,7 +196,7 @@ func (t *Transport) closeAccountLocked(a *account, out bool) {
 
 // closeLocked closes or opens the limit of a key at one host.
 func (t *Transport) closeLocked(n *node, out bool) {
-	t.junction.Update(func(mono.Time) {
+	t.group.Update(func(mono.Time) {
 		n.out = out
 		n.shutIf(out)
 	}, n.limit)
@@ -290,7 +290,7 @@ func (c *call) others() bool {
 	if len(c.only) == 0 {
 		return false
 	}
-	c.lane = c.t.junction.Lane(c.t.lanes(l), ways...)
+	c.lane = c.t.group.Lane(c.t.lanes(l), ways...)
 	return true
 }
 

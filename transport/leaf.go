@@ -120,7 +120,7 @@ func (t *Transport) newLeafLocked(p Partition, who *Client) (*leaf, error) {
 		t.others[m] = true
 		l.other.Store(true)
 	}
-	l.lane = t.junction.Lane(t.lanes(l), ways...)
+	l.lane = t.group.Lane(t.lanes(l), ways...)
 	t.leaves[p] = l
 	if l.newcomer != nil {
 		l.newcomer.leaves = append(l.newcomer.leaves, l)
@@ -224,7 +224,7 @@ func (t *Transport) checkOwnLocked(p Partition, own limit.Limiter, also *leaf) {
 	t.clients.checkOwn(p, own)
 	for k := range also.ways() { // a leaf in the making may not have all of its ways
 		for _, n := range also.by(k).nodes[:also.by(k).count] {
-			if n.guard.Own() == own {
+			if n.stack.Own() == own {
 				panicOwned(n.partition, p)
 			}
 		}

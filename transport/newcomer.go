@@ -57,7 +57,7 @@ type extra struct {
 	lease limit.Lease
 }
 
-// door is a limit that newcomers wait at beside all others, so that they can be sent away. It is guarded by the Junction.
+// door is a limit that newcomers wait at beside all others, so that they can be sent away. It is guarded by the Group.
 type door struct {
 	closed bool
 	single bool // one at a time, but for no longer than acquaintance: an answer may take very long
@@ -215,7 +215,7 @@ func (t *Transport) alone(l *leaf) bool {
 func (t *Transport) newNewcomer(key Partition, home string) *newcomer {
 	g := &newcomer{key: key, home: home, visits: map[*visit]bool{}}
 	g.door.single = !g.shares()
-	g.limit = t.junction.Limit(paceline.LimitConfig{Limiter: &g.door})
+	g.limit = t.group.Limit(paceline.LimitConfig{Limiter: &g.door})
 	return g
 }
 
@@ -282,7 +282,7 @@ func (t *Transport) knownLocked(s *introductions, key, organization Partition) (
 		home, err = t.joinLocked(key, organization)
 	}
 	if g != nil && !g.shares() {
-		update(t.junction, func(mono.Time) { g.door.single, g.door.closed = false, home != "" }, nil, g.limit)
+		update(t.group, func(mono.Time) { g.door.single, g.door.closed = false, home != "" }, nil, g.limit)
 	}
 	if !named || home != "" || t.joined[key] != "" || slices.Contains(s.homes, key.Key) {
 		return left, home, err
@@ -304,7 +304,7 @@ func (t *Transport) suspectLocked(g *newcomer, home string) {
 			t.countLocked(v, to)
 		}
 	}
-	t.junction.Update(func(mono.Time) { g.door.single = true }, g.limit)
+	t.group.Update(func(mono.Time) { g.door.single = true }, g.limit)
 }
 
 // countLocked has a visit count in the limits of a leaf where it does not yet.
@@ -315,9 +315,9 @@ func (t *Transport) countLocked(v *visit, to *leaf) {
 			more = append(more, n)
 		}
 	}
-	update(t.junction, func(now mono.Time) {
+	update(t.group, func(now mono.Time) {
 		for _, n := range more {
-			v.extra = append(v.extra, extra{n, n.guard.Admit(now, v.cost)})
+			v.extra = append(v.extra, extra{n, n.stack.Admit(now, v.cost)})
 		}
 	}, more)
 }
@@ -356,9 +356,9 @@ func (t *Transport) departLocked(g *newcomer, key string) func() {
 		if l.spent != (limit.Cost{}) {
 			v := &visit{of: g, from: l, cost: l.spent}
 			t.countLocked(v, to)
-			update(t.junction, func(now mono.Time) {
+			update(t.group, func(now mono.Time) {
 				for _, e := range v.extra {
-					e.node.guard.Settle(now, e.lease, limit.Outcome{Result: limit.Unknown})
+					e.node.stack.Settle(now, e.lease, limit.Outcome{Result: limit.Unknown})
 				}
 			}, nil)
 		}
@@ -371,7 +371,7 @@ func (t *Transport) departLocked(g *newcomer, key string) func() {
 		}
 	}
 	g.leaves = nil
-	t.junction.Update(func(mono.Time) { g.door.closed = true }, g.limit)
+	t.group.Update(func(mono.Time) { g.door.closed = true }, g.limit)
 	return func() {
 		for _, l := range leaves {
 			l.release()
@@ -438,9 +438,9 @@ func (v *visit) settle(t *Transport, of func(*paceline.Limit) limit.Outcome) {
 	for _, e := range v.extra {
 		changed = append(changed, e.node)
 	}
-	update(t.junction, func(now mono.Time) {
+	update(t.group, func(now mono.Time) {
 		for _, e := range v.extra {
-			e.node.guard.Settle(now, e.lease, of(e.node.limit))
+			e.node.stack.Settle(now, e.lease, of(e.node.limit))
 		}
 	}, changed)
 	if v.to != nil {

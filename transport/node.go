@@ -20,11 +20,11 @@ import (
 )
 
 // node is the limits of one partition, and what its server said of them. All but what is atomic, provider and leaves is guarded by
-// the Junction.
+// the Group.
 type node struct {
 	t         *Transport
 	partition Partition
-	guard     *stack.Guard
+	stack     *stack.Stack
 	limit     *paceline.Limit
 	taught    bool                             // the limiter wants to hear what the server states
 	leaves    int                              // guarded by the Transport's lock
@@ -45,7 +45,7 @@ type node struct {
 
 	// Of a host:
 	rooms  map[string]*room // by model; guarded by the Transport's lock
-	health *breaker.Health
+	health *breaker.Breaker
 	way    *paceline.Limit // to the host
 	down   atomic.Bool     // the host was down when last looked at
 	cause  error           // of the outage
@@ -61,9 +61,9 @@ func (t *Transport) newNode(p Partition, own limit.Limiter) (*node, error) {
 		return nil, fmt.Errorf("transport: %w", err)
 	}
 	taught := limit.Hears(own)
-	n := &node{t: t, partition: p, guard: g, taught: taught}
+	n := &node{t: t, partition: p, stack: g, taught: taught}
 	n.weigh(own)
-	n.limit = t.junction.Limit(n.looks(paceline.LimitConfig{Limiter: g, Fair: t.config.Client != nil, Use: n.uses, Logger: t.waits(p)}))
+	n.limit = t.group.Limit(n.looks(paceline.LimitConfig{Limiter: g, Fair: t.config.Client != nil, Use: n.uses, Logger: t.waits(p)}))
 	if p.Scope != provider.IP {
 		return n, nil
 	}
@@ -74,7 +74,7 @@ func (t *Transport) newNode(p Partition, own limit.Limiter) (*node, error) {
 	if n.health, err = breaker.New(breaker.Config{Rand: t.jitter}); err != nil {
 		return nil, fmt.Errorf("transport: %w", err)
 	}
-	n.way = t.junction.Limit(paceline.LimitConfig{Limiter: n.health, Fair: t.config.Client != nil, Logger: t.waits(p), Paused: n.downs})
+	n.way = t.group.Limit(paceline.LimitConfig{Limiter: n.health, Fair: t.config.Client != nil, Logger: t.waits(p), Paused: n.downs})
 	return n, nil
 }
 
@@ -110,21 +110,21 @@ func (n *node) refused(why provider.Refusal, asked time.Duration) (pause time.Du
 	began := false
 	var retreats []limit.Retreat
 	var misfits []limit.Misfit
-	n.t.junction.Update(func(now mono.Time) {
-		for _, r := range limit.Retreats(n.guard, now) {
+	n.t.group.Update(func(now mono.Time) {
+		for _, r := range limit.Retreats(n.stack, now) {
 			if r.Until > n.retreat {
 				n.retreat, retreats = r.Until, append(retreats, r)
 			}
 		}
-		for _, m := range n.guard.Misfits() {
+		for _, m := range n.stack.Misfits() {
 			if m.Until > n.misfit {
 				n.misfit, misfits = m.Until, append(misfits, m)
 			}
 		}
-		p, on := n.guard.Paused(now)
-		if began = n.guard.Pauses() > n.pauses; began {
-			n.t.pauses.Add(int64(n.guard.Pauses() - n.pauses))
-			n.pauses = n.guard.Pauses()
+		p, on := n.stack.Paused(now)
+		if began = n.stack.Pauses() > n.pauses; began {
+			n.t.pauses.Add(int64(n.stack.Pauses() - n.pauses))
+			n.pauses = n.stack.Pauses()
 		}
 		if on {
 			n.refusal, pause = why, p.Next.Sub(now)
@@ -136,11 +136,11 @@ func (n *node) refused(why provider.Refusal, asked time.Duration) (pause time.Du
 		n.t.log.Info("paused", "partition", n.partition, "for", pause, "refusal", string(why), "told", asked > 0)
 	}
 	for _, r := range retreats {
-		n.t.log.Warn("an opt-in of the limit is wrong, and not relied on for a while", "partition", n.partition, "limit", r.Limit, "option", r.Option, "until", n.t.junction.Time(r.Until))
+		n.t.log.Warn("an opt-in of the limit is wrong, and not relied on for a while", "partition", n.partition, "limit", r.Limit, "option", r.Option, "until", n.t.group.Time(r.Until))
 	}
 	for _, m := range misfits {
 		n.t.noteMisfit(n.partition, &m)
-		n.t.log.Warn("the limit is wrong, or others use it, too", "partition", n.partition, "limit", m.Rate.String(), "fits", m.Fits, "until", n.t.junction.Time(m.Until))
+		n.t.log.Warn("the limit is wrong, or others use it, too", "partition", n.partition, "limit", m.Rate.String(), "fits", m.Fits, "until", n.t.group.Time(m.Until))
 	}
 	return pause
 }
@@ -148,9 +148,9 @@ func (n *node) refused(why provider.Refusal, asked time.Duration) (pause time.Du
 func (n *node) shutIf(yes bool) {
 	yes = yes || n.out
 	if yes {
-		n.guard.Close()
+		n.stack.Close()
 	} else {
-		n.guard.Open()
+		n.stack.Open()
 	}
 	n.shut.Store(yes)
 }
@@ -158,14 +158,14 @@ func (n *node) shutIf(yes bool) {
 // look returns why no request may wait in line. If that is over, it opens the line again.
 func (n *node) look() (err *Error) {
 	out := false
-	n.t.junction.Update(func(now mono.Time) {
+	n.t.group.Update(func(now mono.Time) {
 		out = n.out
-		if p, on := n.guard.Paused(now); on && p.Next.Sub(now) > n.settings().MaxRetryAfter {
-			err = &Error{Partition: n.partition, Ready: n.t.junction.Time(p.Until), Refusal: n.refusal, Err: ErrPaused}
+		if p, on := n.stack.Paused(now); on && p.Next.Sub(now) > n.settings().MaxRetryAfter {
+			err = &Error{Partition: n.partition, Ready: n.t.group.Time(p.Until), Refusal: n.refusal, Err: ErrPaused}
 			return
 		}
 		if s, over := n.outage(now); over && (s.Probing || s.Next > now) {
-			err = &Error{Partition: n.partition, Ready: n.t.junction.Time(s.Next), Err: fmt.Errorf("%w for %v: %w", ErrOutage, now.Sub(s.Since).Round(time.Millisecond), n.cause)}
+			err = &Error{Partition: n.partition, Ready: n.t.group.Time(s.Next), Err: fmt.Errorf("%w for %v: %w", ErrOutage, now.Sub(s.Since).Round(time.Millisecond), n.cause)}
 			return
 		}
 		n.shutIf(false)
@@ -189,7 +189,7 @@ func (n *node) outage(now mono.Time) (s breaker.State, over bool) {
 func (n *node) failed(cause error) {
 	var s breaker.State
 	news := false
-	n.t.junction.Update(func(now mono.Time) {
+	n.t.group.Update(func(now mono.Time) {
 		s, news = n.health.News(now)
 		if s = n.health.State(now); s.Down {
 			n.cause = cause
@@ -209,7 +209,7 @@ func (n *node) failed(cause error) {
 func (n *node) served() {
 	var s breaker.State
 	news := false
-	n.t.junction.Update(func(now mono.Time) {
+	n.t.group.Update(func(now mono.Time) {
 		_, news = n.health.News(now)
 		if s = n.health.State(now); !s.Down {
 			n.cause = nil
@@ -224,13 +224,13 @@ func (n *node) served() {
 
 // hear notes what an answer states about the limits themselves, and what the buckets hold; o is what it says beside that.
 func (n *node) hear(said []provider.Policy, capacity limit.Cost, o *limit.Outcome) {
-	n.t.junction.Update(func(now mono.Time) {
+	n.t.group.Update(func(now mono.Time) {
 		if slices.Equal(n.said, said) {
 			return
 		}
 		n.said = said
-		n.guard.Contain(now, capacity, o)
-		if own := n.guard.Own(); own != nil && n.settings().Adopt != nil {
+		n.stack.Contain(now, capacity, o)
+		if own := n.stack.Own(); own != nil && n.settings().Adopt != nil {
 			n.settings().Adopt(now, n.partition, own, said)
 			n.weigh(own)
 		}
@@ -239,11 +239,11 @@ func (n *node) hear(said []provider.Policy, capacity limit.Cost, o *limit.Outcom
 
 // most returns the first unit of cost that the configured limit never allows, and the most of it that ever fits.
 func (n *node) most(cost limit.Cost) (unit limit.Unit, most int64, found bool) {
-	own := n.guard.Own()
+	own := n.stack.Own()
 	if own == nil {
 		return 0, 0, false
 	}
-	n.t.junction.Update(func(now mono.Time) {
+	n.t.group.Update(func(now mono.Time) {
 		never := func(u limit.Unit, size int64) bool {
 			var c limit.Cost
 			c[u] = size

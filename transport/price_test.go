@@ -136,7 +136,7 @@ func TestPriceOfWhatWasNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		money := newTill(t, 1e9)
 		book := &kept{full: true}
-		tr := sells(t, money, nil, newBase(0, ok), func(c *transport.Config) { c.Ledger = book })
+		tr := sells(t, money, nil, newBase(0, ok), func(c *transport.Config) { c.Recorder = book })
 		if _, _, err := do(t, tr, request(t, http.MethodPost, chat, prompt)); err == nil {
 			t.Fatal("sent without an entry")
 		}

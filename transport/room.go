@@ -9,7 +9,7 @@ import (
 
 // room is how many requests for one model a host seems to handle at once.
 type room struct {
-	adaptive *limit.Adaptive // guarded by the Junction
+	adaptive *limit.Adaptive // guarded by the Group
 	limit    *paceline.Limit
 	leaves   int // guarded by the Transport's lock
 }
@@ -23,7 +23,7 @@ func (t *Transport) enterLocked(l *leaf) *room {
 		if err != nil {
 			panic("transport: " + err.Error()) // New has checked it
 		}
-		r = &room{adaptive: a, limit: t.junction.Limit(paceline.LimitConfig{Limiter: a, Fair: t.config.Client != nil, Logger: t.waits(host.partition)})}
+		r = &room{adaptive: a, limit: t.group.Limit(paceline.LimitConfig{Limiter: a, Fair: t.config.Client != nil, Logger: t.waits(host.partition)})}
 		if host.rooms == nil {
 			host.rooms = map[string]*room{}
 		}
@@ -54,7 +54,7 @@ func (s *sent) inRoom(o limit.Outcome) limit.Outcome {
 // most returns how many may be in flight in the room of a leaf.
 func (t *Transport) most(l *leaf) (n int64) {
 	if l.room != nil {
-		t.junction.Update(func(mono.Time) { n = l.room.adaptive.Most() })
+		t.group.Update(func(mono.Time) { n = l.room.adaptive.Most() })
 	}
 	return n
 }

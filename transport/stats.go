@@ -102,16 +102,16 @@ func (t *Transport) Partitions() []PartitionStats {
 }
 
 func (t *Transport) pausesOf(l *leaf) (all []Pause) {
-	t.junction.Update(func(now mono.Time) {
+	t.group.Update(func(now mono.Time) {
 		for n := range l.distinct {
-			if p, on := n.guard.Paused(now); on {
-				all = append(all, Pause{Partition: n.partition, Since: t.junction.Time(p.Since), Until: t.junction.Time(p.Until), Next: t.junction.Time(p.Next), Refusal: n.refusal})
+			if p, on := n.stack.Paused(now); on {
+				all = append(all, Pause{Partition: n.partition, Since: t.group.Time(p.Since), Until: t.group.Time(p.Until), Next: t.group.Time(p.Next), Refusal: n.refusal})
 			}
 			if n.health == nil {
 				continue
 			}
 			if s := n.health.State(now); s.Down {
-				all = append(all, Pause{Partition: n.partition, Since: t.junction.Time(s.Since), Next: t.junction.Time(s.Next), Down: true, Err: n.cause})
+				all = append(all, Pause{Partition: n.partition, Since: t.group.Time(s.Since), Next: t.group.Time(s.Next), Down: true, Err: n.cause})
 			}
 		}
 	})
@@ -130,9 +130,9 @@ func (t *Transport) Lift(p Partition) (lifted bool) {
 	if n == nil {
 		return false
 	}
-	t.junction.Update(func(now mono.Time) {
-		_, lifted = n.guard.Paused(now)
-		n.guard.Lift(now)
+	t.group.Update(func(now mono.Time) {
+		_, lifted = n.stack.Paused(now)
+		n.stack.Lift(now)
 		n.shutIf(false)
 	}, n.limit)
 	return lifted

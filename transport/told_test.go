@@ -103,7 +103,7 @@ func (m *moody) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // street is requests through a Transport, one after the other: only so is what is told the same each time. What waits for others is in the
-// golden files of a Junction.
+// golden files of a Group.
 type street struct {
 	rng   *rand.Rand
 	tr    *transport.Transport

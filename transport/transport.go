@@ -11,7 +11,7 @@
 // The life of one attempt:
 //
 //	partition   host, credential, model, route and client say which limits it counts in
-//	acquire     leave from all of them at once, by one of the Keys if any     paceline.Junction, a lane per partition, a way per key
+//	acquire     leave from all of them at once, by one of the Keys if any     paceline.Group, a lane per partition, a way per key
 //	send        the Base, with the key's credential, at most once per leave, timed from the end of the write
 //	judge       what it proves, and whether to send it again                  package classify
 //	settle      each limit learns how it ended and what the server said of it
@@ -194,8 +194,8 @@ type Config struct {
 	// Idle is how long one is remembered that is not used. It should be longer than the longest window. If zero, 1 h.
 	Idle time.Duration
 
-	// Ledger keeps what was sent for a process that comes after this one. If nil, a restart begins with empty windows.
-	Ledger Ledger
+	// Recorder keeps what was sent for a process that comes after this one. If nil, a restart begins with empty windows.
+	Recorder Recorder
 
 	// Ended is told of each attempt, on the goroutine that calls RoundTrip, when its header or error is there; of the one of two
 	// copies that was not needed (see Hedge) on another. If nil, nobody.
@@ -253,16 +253,16 @@ type state struct {
 	shared *node // nil: no Limiter
 	senses bool  // it finds its rate by refusals
 
-	clients  *Clients
-	junction *paceline.Junction // that of the clients
-	view     *paceline.View     // of the lanes there
-	look     look
-	jitter   *rand.Rand // under the Junction's lock
+	clients *Clients
+	group   *paceline.Group // that of the clients
+	view    *paceline.View  // of the lanes there
+	look    look
+	jitter  *rand.Rand // under the Group's lock
 
 	accounts []*account
 	keys     []*key
 
-	mu            sync.Mutex // guards the partitions, and the states of keys
+	mu            sync.Mutex // stacks the partitions, and the states of keys
 	leaves        map[Partition]*leaf
 	nodes         map[Partition]*node
 	homes         map[Partition]string      // by host and organization, the key that its limits are known by
@@ -272,7 +272,7 @@ type state struct {
 	blind         map[Partition]bool        // by host and route, where it was logged that tokens cannot be counted
 	recent        ring
 
-	random   sync.Mutex // guards rng
+	random   sync.Mutex // stacks rng
 	rng      *rand.Rand
 	attempts atomic.Int64
 	resent   atomic.Int64
@@ -351,7 +351,7 @@ func New(c Config) (*Transport, error) {
 		policy: classify.Policy{Dialect: c.Provider, MaxRetryAfter: c.MaxRetryAfter}, hedging: c.Hedge.on(),
 	}
 	t.state = &state{
-		epoch: clients.epoch, clients: clients, junction: clients.junction, view: clients.junction.View(), jitter: random(), rng: random(),
+		epoch: clients.epoch, clients: clients, group: clients.group, view: clients.group.View(), jitter: random(), rng: random(),
 		leaves: map[Partition]*leaf{}, nodes: map[Partition]*node{}, homes: map[Partition]string{}, introductions: map[string]*introductions{}, others: map[string]bool{}, blind: map[Partition]bool{}, joined: map[Partition]string{},
 	}
 	t.latest.Store(t)

@@ -19,7 +19,7 @@ import (
 	"github.com/paceline-go/paceline/tokens"
 )
 
-// look is what a Transport keeps for its Snapshots, beside what its Junction keeps.
+// look is what a Transport keeps for its Snapshots, beside what its Group keeps.
 type look struct {
 	mu      sync.Mutex
 	answers observe.Answers
@@ -67,10 +67,10 @@ func (n *node) looks(c paceline.LimitConfig) paceline.LimitConfig {
 	return c
 }
 
-// paused returns what keeps requests away from a node. It is called under the Junction's lock.
+// paused returns what keeps requests away from a node. It is called under the Group's lock.
 func (n *node) paused(now mono.Time) (s observe.PauseState, on bool) {
-	at := n.t.junction.Time
-	if p, is := n.guard.Paused(now); is {
+	at := n.t.group.Time
+	if p, is := n.stack.Paused(now); is {
 		s = observe.PauseState{Since: at(p.Since), Until: at(p.Until), Next: at(p.Next), Why: pauseWords(&p, n.refusal)}
 		on = true
 	}
@@ -78,13 +78,13 @@ func (n *node) paused(now mono.Time) (s observe.PauseState, on bool) {
 	return s, on
 }
 
-// downs returns the outage for which nothing goes to a host. It is called under the Junction's lock.
+// downs returns the outage for which nothing goes to a host. It is called under the Group's lock.
 func (n *node) downs(now mono.Time) (s observe.PauseState, on bool) {
 	st := n.health.State(now)
 	if !st.Down {
 		return s, false
 	}
-	s = observe.PauseState{Whose: n.partition.whose(), Since: n.t.junction.Time(st.Since), Next: n.t.junction.Time(st.Next), Down: true}
+	s = observe.PauseState{Whose: n.partition.whose(), Since: n.t.group.Time(st.Since), Next: n.t.group.Time(st.Next), Down: true}
 	s.Why = fmt.Sprintf("nothing arrives at the host (%v)", st.Kind)
 	return s, true
 }
@@ -218,12 +218,12 @@ func (t *Transport) tellState(k *observe.KeyState, n *node) {
 	if n.partition.Scope != provider.Key {
 		return
 	}
-	t.junction.Update(func(now mono.Time) {
-		p, on := n.guard.Paused(now)
+	t.group.Update(func(now mono.Time) {
+		p, on := n.stack.Paused(now)
 		if !on {
 			return
 		}
-		k.State, k.Until, k.Why = observe.KeyPaused, t.junction.Time(p.Until), pauseWords(&p, n.refusal)
+		k.State, k.Until, k.Why = observe.KeyPaused, t.group.Time(p.Until), pauseWords(&p, n.refusal)
 		if n.refusal == provider.Banned {
 			k.State = observe.KeyBanned
 		}

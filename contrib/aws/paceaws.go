@@ -101,7 +101,7 @@ func (p *Pace) outcome(err error) limit.Outcome {
 		return limit.Outcome{} // unknown: the request may have arrived
 	}
 	header := answer.Response.Header
-	o := p.policy.Of(&classify.Attempt{Status: answer.Response.StatusCode, Header: header, Now: time.Now()}).Outcome
+	o := p.policy.Of(&classify.Evidence{Status: answer.Response.StatusCode, Header: header, Now: time.Now()}).Outcome
 	if throttled(err) {
 		o.Result = limit.Limited
 	}

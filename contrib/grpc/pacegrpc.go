@@ -68,8 +68,8 @@ type Pace struct {
 	config Config
 	policy classify.Policy
 	gate   *paceline.Gate
-	guard  *stack.Guard // under the Gate's lock
-	mu     sync.Mutex   // guards rng
+	stack  *stack.Stack // under the Gate's lock
+	mu     sync.Mutex   // stacks rng
 	rng    *rand.Rand
 }
 
@@ -100,7 +100,7 @@ func New(c Config) (*Pace, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pacegrpc: %w", err)
 	}
-	return &Pace{config: c, policy: classify.Policy{MaxRetryAfter: c.MaxRetryAfter}, gate: gate, guard: g, rng: random()}, nil
+	return &Pace{config: c, policy: classify.Policy{MaxRetryAfter: c.MaxRetryAfter}, gate: gate, stack: g, rng: random()}, nil
 }
 
 // Stats returns what was done so far.
@@ -193,20 +193,20 @@ func (p *Pace) wait(ctx context.Context, method string, req any) (paceline.Permi
 // look returns an error if the present pause is longer than anybody waits. Then it also sends away all that wait.
 func (p *Pace) look() (err error) {
 	p.gate.Update(func(now mono.Time) {
-		pause, on := p.guard.Paused(now)
+		pause, on := p.stack.Paused(now)
 		if on && pause.Next.Sub(now) > p.config.MaxRetryAfter {
-			p.guard.Close()
+			p.stack.Close()
 			err = &Error{Err: fmt.Errorf("%w for %v", ErrPaused, pause.Until.Sub(now))}
 			return
 		}
-		p.guard.Open()
+		p.stack.Open()
 	})
 	return err
 }
 
-// fits tells whether a cost can ever go. While the guard is closed it says of every cost that it cannot.
+// fits tells whether a cost can ever go. While the stack is closed it says of every cost that it cannot.
 func (p *Pace) fits(cost limit.Cost) (ok bool) {
-	p.gate.Update(func(now mono.Time) { ok = p.guard.Ready(now, cost) != limit.Never })
+	p.gate.Update(func(now mono.Time) { ok = p.stack.Ready(now, cost) != limit.Never })
 	return ok
 }
 
@@ -238,7 +238,7 @@ func (p *Pace) judge(ctx context.Context, method string, a *attempt, err error, 
 	in.Idempotent = p.config.Idempotent != nil && p.config.Idempotent(method)
 	v := p.policy.Of(&in)
 	if v.Result == limit.Limited && v.RetryAfter > 0 {
-		p.gate.Update(func(mono.Time) { in.Refills = p.guard.Refills(v.Outcome) })
+		p.gate.Update(func(mono.Time) { in.Refills = p.stack.Refills(v.Outcome) })
 		if in.Refills != 0 {
 			v = p.policy.Of(&in)
 		}

@@ -18,9 +18,9 @@ import (
 )
 
 // evidence is what an attempt shows, in the words of HTTP.
-func evidence(ctx context.Context, a *attempt, err error) classify.Attempt {
+func evidence(ctx context.Context, a *attempt, err error) classify.Evidence {
 	now := time.Now()
-	in := classify.Attempt{Now: now, Took: now.Sub(a.began), RTT: now.Sub(a.began), Wrote: classify.Something, Header: http.Header{}, Ended: ctx.Err() != nil}
+	in := classify.Evidence{Now: now, Took: now.Sub(a.began), RTT: now.Sub(a.began), Wrote: classify.Something, Header: http.Header{}, Ended: ctx.Err() != nil}
 	for name, values := range a.header {
 		in.Header[http.CanonicalHeaderKey(name)] = values
 	}

@@ -22,7 +22,7 @@ type observer struct {
 	waiting, active                                               metric.Int64ObservableUpDownCounter
 	used, ceiling, share, paused, down, longest                   metric.Float64ObservableGauge
 
-	mu                           sync.Mutex // guards the fields below
+	mu                           sync.Mutex // stacks the fields below
 	clients, limits, hosts, keys []labels.Names
 }
 

@@ -103,7 +103,7 @@ type process struct {
 	limiter limit.Limiter  // that of the gate, if it follows a strategy
 	sleeper fairshare.Sleeper
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // stacks what follows
 	threads []fairshare.Thread
 	limited int
 }

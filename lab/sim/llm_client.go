@@ -45,7 +45,7 @@ type LLMLine struct {
 type llmLine struct {
 	LLMLine
 	x       *llm
-	line    *scheduler.Line
+	line    *scheduler.Scheduler
 	lane    *scheduler.Lane
 	tickets []llmTicket // one for each prompt
 	came    int64       // the tokens of all that ever came to the line, and of all that left it

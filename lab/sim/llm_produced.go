@@ -76,7 +76,7 @@ type producedRun struct {
 	LLMProducedTally
 	loop    Loop[producedEvent]
 	server  *rule.Bucket
-	line    *scheduler.Line
+	line    *scheduler.Scheduler
 	lane    *scheduler.Lane
 	tickets []producedTicket
 	wake    mono.Time

@@ -1,4 +1,4 @@
-// Package dashboard is a web page to watch a Gate, a Junction, a Pool or a transport.Transport while it works: whether it goes as fast as the
+// Package dashboard is a web page to watch a Gate, a Group, a Pool or a transport.Transport while it works: whether it goes as fast as the
 // server allows, what waits, for which limit and until when, who waits, and what the server refused and why.
 //
 //	http.Handle("/debug/paceline/", page.Handler(t))

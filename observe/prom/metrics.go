@@ -1,4 +1,4 @@
-// Package prom shows Snapshots of a paceline.Gate, Junction, Pool or transport.Transport to Prometheus.
+// Package prom shows Snapshots of a paceline.Gate, Group, Pool or transport.Transport to Prometheus.
 //
 //	http.Handle("/metrics", metrics.Handler(gate, observe.NameSource("exchange", pool)))
 //

@@ -15,7 +15,7 @@ type source struct {
 	observe.Source
 	number string
 
-	mu                                  sync.Mutex // guards what follows: it is scraped by several at once
+	mu                                  sync.Mutex // stacks what follows: it is scraped by several at once
 	clients, limits, keys, hosts, waits labels.Names
 }
 

@@ -72,7 +72,7 @@ func (d *Dispatcher) isToBlame(now mono.Time, a *Attempt, ans *Answer) bool {
 			return true
 		}
 	case ans.Result == limit.Limited:
-		return k.pauses && k.guard.Refusals() >= manyRefusals && d.queue.Info(a.Ticket).Returned < manyReturns
+		return k.pauses && k.stack.Refusals() >= manyRefusals && d.queue.Info(a.Ticket).Returned < manyReturns
 	}
 	if len(d.blame.denied) > 0 && d.lives(a) && (ans.Result == limit.Accepted || ans.Invalid) {
 		delete(d.blame.denied, a.Ticket)
@@ -88,7 +88,7 @@ func (d *Dispatcher) mayAnother(now mono.Time, a *Attempt) bool {
 	}
 	for i := range d.keys {
 		k := &d.keys[i]
-		if _, away := k.paused(now); i != a.Key && !away && !k.isBanned && k.guard.Refusals() == 0 && k.denials < manyDenials {
+		if _, away := k.paused(now); i != a.Key && !away && !k.isBanned && k.stack.Refusals() == 0 && k.denials < manyDenials {
 			return true
 		}
 	}
@@ -173,7 +173,7 @@ func (d *Dispatcher) denies(now mono.Time, a *Attempt) {
 	k := &d.keys[a.Key]
 	if k.denials++; k.denials >= manyDenials {
 		k.stayed = now
-		k.guard.Begin(now)
+		k.stack.Begin(now)
 		d.stayAway(now, a.Key, k.denials)
 	}
 }

@@ -163,7 +163,7 @@ type Dispatcher struct {
 
 	// The line decides which key is next. It has one lane with a way for each key, and in it one ticket, with the cost of whatever is the
 	// head of the queue.
-	line  *scheduler.Line
+	line  *scheduler.Scheduler
 	lane  *scheduler.Lane
 	head  scheduler.Ticket
 	alive int
@@ -173,16 +173,16 @@ type Dispatcher struct {
 
 type key struct {
 	name        string
-	guard       *stack.Guard // closed while the key is banned
+	stack       *stack.Stack // closed while the key is banned
 	limit       *scheduler.Limit
 	shared      []*Shared               // in place of a limit of its own; never changed, but replaced
-	flights     map[limit.Lease]*flight // what is in flight that counts in shared limits, by its lease of guard
+	flights     map[limit.Lease]*flight // what is in flight that counts in shared limits, by its lease of stack
 	nonce       *Nonce
 	inFlight    int
 	sent        uint64
 	pauses      bool // whether the key stays away after refusals that name no time
 	tally       limit.Tally
-	learned     uint64    // how much of what its guard has learned was passed to Config.Learned
+	learned     uint64    // how much of what its stack has learned was passed to Config.Learned
 	denials     int       // how many in a row, with nothing served between
 	stayed      mono.Time // when the latest denial had the key stay away
 	misnumbered int       // how many nonces in a row were refused although they were in order
@@ -235,7 +235,7 @@ func (d *Dispatcher) add(epoch time.Time, k Key) error {
 	if err != nil {
 		return err
 	}
-	made := key{name: k.Name, guard: g, limit: d.line.Limit(g, scheduler.Sharing{}), pauses: k.Pause >= 0}
+	made := key{name: k.Name, stack: g, limit: d.line.Limit(g, scheduler.Sharing{}), pauses: k.Pause >= 0}
 	if err := d.shares(&made, k.Shared); err != nil {
 		return err
 	}
@@ -357,7 +357,7 @@ func (d *Dispatcher) Fresh(a *Attempt) bool { return d.line.Fresh(&a.pass) }
 func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) queue.Ended {
 	k := &d.keys[a.Key]
 	if ans.Denied || ans.Banned {
-		k.guard.Try()
+		k.stack.Try()
 	}
 	for g := range k.limits() {
 		if len(ans.Stated) > 0 {
@@ -449,7 +449,7 @@ func (d *Dispatcher) ban(key int, reason string) {
 	k := &d.keys[key]
 	k.isBanned, k.banned = true, reason
 	d.alive--
-	k.guard.Close()
+	k.stack.Close()
 	d.touch(key)
 }
 
@@ -469,13 +469,13 @@ func (d *Dispatcher) Resume(key int) {
 	k.isBanned, k.banned = false, ""
 	k.generation++
 	d.alive++
-	k.guard.Open()
+	k.stack.Open()
 	d.touch(key)
 }
 
 // Hold keeps a key away until t, as a Retry-After would.
 func (d *Dispatcher) Hold(now mono.Time, key int, t mono.Time) {
-	d.keys[key].guard.Hold(now, t)
+	d.keys[key].stack.Hold(now, t)
 	d.touch(key)
 }
 
@@ -529,7 +529,7 @@ func (d *Dispatcher) KeyInfo(now mono.Time, key int) KeyInfo {
 	for g := range k.limits() {
 		info.Retreats, info.Misfits = append(info.Retreats, limit.Retreats(g, now)...), append(info.Misfits, g.Misfits()...)
 	}
-	info.Refusals, info.Denials, info.Nonces = k.guard.Refusals(), k.denials, k.misnumbered
+	info.Refusals, info.Denials, info.Nonces = k.stack.Refusals(), k.denials, k.misnumbered
 	if k.isBanned {
 		info.State, info.Reason = Banned, k.banned
 	} else if p, ok := k.paused(now); ok {
@@ -541,9 +541,9 @@ func (d *Dispatcher) KeyInfo(now mono.Time, key int) KeyInfo {
 // Explain returns when a key may be used for a cost, and what binds until then: a limit by its name, or "pause", "told" for what the
 // server says is left, "trial" for the answer to its first request, "beginning" while load begins slowly.
 func (d *Dispatcher) Explain(now mono.Time, key int, cost limit.Cost) (at mono.Time, b limit.Bound) {
-	at, b = d.keys[key].guard.Explain(now, cost)
+	at, b = d.keys[key].stack.Explain(now, cost)
 	for _, s := range d.keys[key].shared {
-		if its, binds := s.guard.Explain(now, cost); its > at {
+		if its, binds := s.stack.Explain(now, cost); its > at {
 			at, b = its, binds
 		}
 	}
@@ -570,7 +570,7 @@ func (d *Dispatcher) Expect(now mono.Time, key, n int, cost limit.Cost) mono.Tim
 
 // AppendUsage appends what is used of the limits that a key has for itself: see limit.Gauged. Of those that it shares Shared.AppendUsage does.
 func (d *Dispatcher) AppendUsage(to []limit.Usage, now mono.Time, key int) []limit.Usage {
-	return limit.AppendUsage(to, d.keys[key].guard, now)
+	return limit.AppendUsage(to, d.keys[key].stack, now)
 }
 
 // Lessons returns what a key has learned of limits that it was refused within: for a limit.Fitted that is the Limiter of that key, or of the

@@ -32,7 +32,7 @@ const fewHosts = 1024
 
 type host struct {
 	name     string
-	health   *breaker.Health
+	health   *breaker.Breaker
 	inFlight int
 	reason   string    // why an attempt failed last
 	ready    mono.Time // while it is held

@@ -352,7 +352,7 @@ func FuzzHosts(f *testing.F) {
 		f.Add(program)
 	}
 	f.Fuzz(func(t *testing.T, program []byte) {
-		w := &hostModel{T: t, watches: map[string]*breaker.Health{}, attempts: map[int]int{}}
+		w := &hostModel{T: t, watches: map[string]*breaker.Breaker{}, attempts: map[int]int{}}
 		q, err := queue.New(queue.Config{MaxAttempts: 1000, Host: func(r *queue.Request) string { return w.to[r.Value.(int)] }})
 		if err != nil {
 			t.Fatal(err)
@@ -378,7 +378,7 @@ type hostModel struct {
 	now      mono.Time
 	to       []string // where each request goes
 	attempts map[int]int
-	watches  map[string]*breaker.Health
+	watches  map[string]*breaker.Breaker
 	open     []modelled
 }
 
@@ -390,7 +390,7 @@ type modelled struct {
 
 var hostNames = []string{"x", "y", "z"}
 
-func (w *hostModel) watch(host string) *breaker.Health {
+func (w *hostModel) watch(host string) *breaker.Breaker {
 	if w.watches[host] == nil {
 		w.watches[host], _ = breaker.New(breaker.Config{})
 	}

@@ -29,7 +29,7 @@ type Shared struct {
 	Pause time.Duration
 
 	of    *Dispatcher
-	guard *stack.Guard
+	stack *stack.Stack
 	limit *scheduler.Limit
 }
 
@@ -48,14 +48,14 @@ type carried struct {
 	lease  limit.Lease
 }
 
-// guards yields all that stands before a key's next request.
-func (k *key) guards() iter.Seq[*stack.Guard] {
-	return func(yield func(*stack.Guard) bool) {
-		if !yield(k.guard) {
+// stacks yields all that stands before a key's next request.
+func (k *key) guards() iter.Seq[*stack.Stack] {
+	return func(yield func(*stack.Stack) bool) {
+		if !yield(k.stack) {
 			return
 		}
 		for _, s := range k.shared {
-			if !yield(s.guard) {
+			if !yield(s.stack) {
 				return
 			}
 		}
@@ -63,14 +63,14 @@ func (k *key) guards() iter.Seq[*stack.Guard] {
 }
 
 // limits yields those that have the configured limits: the shared ones, or the key's own.
-func (k *key) limits() iter.Seq[*stack.Guard] {
-	return func(yield func(*stack.Guard) bool) {
+func (k *key) limits() iter.Seq[*stack.Stack] {
+	return func(yield func(*stack.Stack) bool) {
 		if len(k.shared) == 0 {
-			yield(k.guard)
+			yield(k.stack)
 			return
 		}
 		for _, s := range k.shared {
-			if !yield(s.guard) {
+			if !yield(s.stack) {
 				return
 			}
 		}
@@ -105,10 +105,10 @@ func (k *key) paused(now mono.Time) (p stack.Pause, away bool) {
 
 // AppendUsage appends what is used of the limits: see limit.Gauged.
 func (s *Shared) AppendUsage(to []limit.Usage, now mono.Time) []limit.Usage {
-	if s.guard == nil {
+	if s.stack == nil {
 		return to
 	}
-	return limit.AppendUsage(to, s.guard, now)
+	return limit.AppendUsage(to, s.stack, now)
 }
 
 // Share has a key count in these limits from now on, at least one and at most MaxShared, and no longer in those that it shared before. What it
@@ -126,14 +126,14 @@ func (d *Dispatcher) Share(now mono.Time, key int, with ...*Shared) error {
 	if slices.Equal(before, with) {
 		return nil
 	}
-	for lease, cost := range k.guard.InFlight() {
+	for lease, cost := range k.stack.InFlight() {
 		f := k.flights[lease]
 		if f == nil {
 			f = k.flies(lease, cost, nil)
 		}
 		for _, s := range with {
 			if !f.has(s) {
-				f.moved = append(f.moved, carried{s, s.guard.Admit(now, f.cost)})
+				f.moved = append(f.moved, carried{s, s.stack.Admit(now, f.cost)})
 			}
 		}
 	}
@@ -145,7 +145,7 @@ func (d *Dispatcher) Share(now mono.Time, key int, with ...*Shared) error {
 
 // shares has a key count in these limits, if it can.
 func (d *Dispatcher) shares(k *key, with []*Shared) error {
-	if len(with) > 0 && k.guard.Own() != nil {
+	if len(with) > 0 && k.stack.Own() != nil {
 		return errors.New("both Limiter and Shared: the limits of a key are its own, or shared")
 	}
 	if len(with) > MaxShared {
@@ -182,7 +182,7 @@ func (d *Dispatcher) shares(k *key, with []*Shared) error {
 func (d *Dispatcher) has(l limit.Limiter) (whose string, is bool) {
 	for i := range d.keys {
 		k := &d.keys[i]
-		if k.guard.Own() == l {
+		if k.stack.Own() == l {
 			return fmt.Sprintf("Keys[%d] %q", i, k.name), true
 		}
 		for _, s := range k.shared {
@@ -203,7 +203,7 @@ func (d *Dispatcher) adopt(s *Shared) error {
 	if err != nil {
 		return err
 	}
-	s.of, s.guard, s.limit = d, g, d.line.Limit(g, scheduler.Sharing{})
+	s.of, s.stack, s.limit = d, g, d.line.Limit(g, scheduler.Sharing{})
 	s.limit.Of = s
 	return nil
 }
@@ -280,12 +280,12 @@ func (d *Dispatcher) settle(now mono.Time, k *key, a *Attempt, ans *Answer) {
 	own := ans.Outcome
 	own.Refilled(d.Refills(a.Key, ans))
 	own.Known = 0 // what is left is left to all who share it
-	k.guard.Settle(now, lease, own)
+	k.stack.Settle(now, lease, own)
 	for n, m := range limits[1:] {
 		m.Limiter.Settle(now, leases[1+n], its(m.Of.(*Shared)))
 	}
 	for _, c := range f.moved {
-		c.shared.guard.Settle(now, c.lease, its(c.shared))
+		c.shared.stack.Settle(now, c.lease, its(c.shared))
 		d.line.Touch(c.shared.limit)
 	}
 	for _, m := range limits {

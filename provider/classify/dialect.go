@@ -12,12 +12,12 @@ import (
 
 // NeedsBody reports whether the beginning of the body should be read before Of is asked. It is needed of an answer that may be a refusal,
 // and of answers of servers that refuse with status 200; never of an event stream, nor of a stream of documents that was not refused.
-func (p *Policy) NeedsBody(a *Attempt) bool {
+func (p *Policy) NeedsBody(a *Evidence) bool {
 	return p.looks(a) && !strings.HasPrefix(contentType(a.Header), "text/event-stream")
 }
 
 // looks reports whether the body is to be looked at for what the answer says of limits.
-func (p *Policy) looks(a *Attempt) bool {
+func (p *Policy) looks(a *Evidence) bool {
 	if mayRefuse(a.Status) {
 		return true
 	}
@@ -32,7 +32,7 @@ func (p *Policy) looks(a *Attempt) bool {
 }
 
 // guesses reports whether a served answer of an unknown server may be a refusal.
-func (p *Policy) guesses(a *Attempt, d provider.Dialect) bool {
+func (p *Policy) guesses(a *Evidence, d provider.Dialect) bool {
 	return p.Guess && d == nil && a.Status/100 == 2
 }
 
@@ -55,7 +55,7 @@ func guess(now time.Time, r provider.Response) provider.Dialect {
 
 // dialect returns the dialect of the provider that is known to answer. believed says that it is used even if an answer looks as if another
 // provider had sent it.
-func (p *Policy) dialect(a *Attempt) (d provider.Dialect, believed bool) {
+func (p *Policy) dialect(a *Evidence) (d provider.Dialect, believed bool) {
 	switch {
 	case p.Dialect != nil:
 		return p.Dialect, true
@@ -67,7 +67,7 @@ func (p *Policy) dialect(a *Attempt) (d provider.Dialect, believed bool) {
 
 // read fills in what the answer says of limits. Most answers of an unknown server say nothing, and finding that out costs less than
 // reading them.
-func (p *Policy) read(a *Attempt, v *Verdict) {
+func (p *Policy) read(a *Evidence, v *Verdict) {
 	d, believed := p.dialect(a)
 	if !believed && !p.looks(a) && !provider.Speaks(a.Header) {
 		return
@@ -118,7 +118,7 @@ func (p *Policy) observe(d provider.Dialect, believed bool, r provider.Response,
 
 func says(o *provider.Observation) bool { return len(o.Limits) > 0 || len(o.Policies) > 0 }
 
-func nowOf(a *Attempt) time.Time {
+func nowOf(a *Evidence) time.Time {
 	if a.Now.IsZero() {
 		if date, err := http.ParseTime(a.Header.Get("Date")); err == nil {
 			return date

@@ -23,7 +23,7 @@ import (
 var errDial = &net.OpError{Op: "dial", Err: errors.New("refused")}
 
 // attempt makes one of the bits of flags, with its Policy.
-func attempt(status int, fields string, body []byte, flags uint32) (classify.Policy, classify.Attempt) {
+func attempt(status int, fields string, body []byte, flags uint32) (classify.Policy, classify.Evidence) {
 	bit := func(i int) bool { return flags>>i&1 == 1 }
 	h := http.Header{}
 	for line := range strings.SplitSeq(fields, "\n") {
@@ -32,7 +32,7 @@ func attempt(status int, fields string, body []byte, flags uint32) (classify.Pol
 		}
 	}
 	p := classify.Policy{Repeat: bit(0), MaxRetryAfter: []time.Duration{0, -1, time.Second, 5 * time.Minute}[flags>>1&3], MaxPause: []time.Duration{0, -1, time.Second, 5 * time.Minute}[flags>>3&3]}
-	a := classify.Attempt{
+	a := classify.Evidence{
 		Status: status, Header: h, Body: body, Now: noon, Took: time.Duration(flags>>5&3) * time.Second,
 		Idempotent: bit(7), Model: bit(8), Nonce: bit(9), Last: bit(10), Once: bit(11), Ended: bit(12), Resends: bit(13),
 		Wrote: classify.Wrote(flags >> 14 & 3 % 3), Err: []error{nil, io.ErrUnexpectedEOF, errDial, context.Canceled}[flags>>16&3],
@@ -126,7 +126,7 @@ func (stranger) Name() string                                             { retu
 func (s stranger) Read(time.Time, provider.Response) provider.Observation { return s.says }
 
 // laws is what holds for the verdict on anything.
-func laws(t *testing.T, p *classify.Policy, a *classify.Attempt, v classify.Verdict) {
+func laws(t *testing.T, p *classify.Policy, a *classify.Evidence, v classify.Verdict) {
 	t.Helper()
 	bound := p.MaxPause
 	if bound <= 0 || vouched(v.Said, v.Asked) {
@@ -183,7 +183,7 @@ func laws(t *testing.T, p *classify.Policy, a *classify.Attempt, v classify.Verd
 
 // model decides by lists, where Of decides by order: what an answer is by sets of words and statuses, and whether it goes
 // again by collecting all that stands in the way.
-func model(p *classify.Policy, a *classify.Attempt, o provider.Observation) (result limit.Result, again bool, wait time.Duration) {
+func model(p *classify.Policy, a *classify.Evidence, o provider.Observation) (result limit.Result, again bool, wait time.Duration) {
 	in := func(v string, set ...provider.Refusal) bool { return slices.Contains(set, provider.Refusal(v)) }
 	why := string(o.Refusal)
 	asked := o.RetryAfter

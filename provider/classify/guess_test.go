@@ -31,7 +31,7 @@ func TestGuess(t *testing.T) {
 		{"in no words", guess, 200, `{"error":["EGeneral:Internal error"]}`, "", limit.Accepted},
 		{"of one who is known not to refuse so", guess, 200, refusal, "openai", limit.Accepted},
 	} {
-		a := classify.Attempt{Status: c.status, Header: header("Content-Type", "application/json"), Body: []byte(c.body), Now: noon, Shown: dialect(c.shown)}
+		a := classify.Evidence{Status: c.status, Header: header("Content-Type", "application/json"), Body: []byte(c.body), Now: noon, Shown: dialect(c.shown)}
 		v := c.policy.Of(&a)
 		if v.Result != c.want || (v.Said.Refusal != provider.None) != (c.want == limit.Limited) {
 			t.Errorf("%s: %v, %q, read as %q", c.name, v.Result, v.Said.Refusal, v.Said.Dialect)
@@ -47,7 +47,7 @@ func TestGuessHearsWhatIsLeft(t *testing.T) {
 	for _, guesses := range []bool{true, false} {
 		for _, fields := range [][]string{nil, {"X-RateLimit-Limit", "50", "X-RateLimit-Remaining", "3"}} {
 			p := classify.Policy{Guess: guesses}
-			a := classify.Attempt{Status: 200, Header: header(append(fields, "Content-Type", "application/json")...), Body: []byte(`{"result":1}`), Now: noon}
+			a := classify.Evidence{Status: 200, Header: header(append(fields, "Content-Type", "application/json")...), Body: []byte(`{"result":1}`), Now: noon}
 			v := p.Of(&a)
 			if heard := len(v.Said.Limits) == 1 && v.Remaining[limit.Requests] == 3; v.Result != limit.Accepted || heard != (fields != nil) {
 				t.Errorf("guesses %v, %q: %v, %+v", guesses, fields, v.Result, v.Said)

@@ -160,7 +160,7 @@ func TestOverloaded(t *testing.T) {
 		for i := 0; i < len(c.fields); i += 2 {
 			h.Set(c.fields[i], c.fields[i+1])
 		}
-		if v := p.Of(&Attempt{Status: c.status, Header: h}); v.Overloaded != c.want {
+		if v := p.Of(&Evidence{Status: c.status, Header: h}); v.Overloaded != c.want {
 			t.Errorf("%d %v: overloaded %v", c.status, c.fields, v.Overloaded)
 		}
 	}

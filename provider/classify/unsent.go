@@ -13,7 +13,7 @@ import (
 // NeverSent reports whether an error of an http.RoundTripper or http.Client proves that nothing of a request was written: there was no
 // name, no route or no connection, not even to a proxy, or no TLS on it. It speaks of the try that the error came from. An http.Transport
 // that was given a kept connection may have tried before, if the request is idempotent. So if every byte matters, watch the connection
-// and set Attempt.Wrote.
+// and set Evidence.Wrote.
 func NeverSent(err error) bool {
 	if err == nil {
 		return false

@@ -1,7 +1,7 @@
 // Package classify says what one attempt at a request proves: how it ended, whom a refusal concerns, what the server says is left, whether
 // to send it again, and how long to stay away.
 //
-//	Attempt    what is known of one try: status, header, body, or an error; and of its request
+//	Evidence    what is known of one try: status, header, body, or an error; and of its request
 //	Policy     who reads the answer, and how long is waited for
 //	Verdict    what follows: the Outcome for limiters, the Scope, Again or Why not
 //
@@ -29,7 +29,7 @@ import (
 
 // Policy is how attempts are judged. The zero value is ready.
 type Policy struct {
-	// Dialect reads all answers. If nil, the Attempt's Provider does; if that is nil, too, each answer is read as what it looks like.
+	// Dialect reads all answers. If nil, the Evidence's Provider does; if that is nil, too, each answer is read as what it looks like.
 	Dialect provider.Dialect
 	// MaxRetryAfter is the longest that a caller waits because a server asked to: a request that would have to wait longer is not sent
 	// again. If zero, there is no such bound, which is right for a queue; if negative, nobody waits.
@@ -45,9 +45,9 @@ type Policy struct {
 	Repeat bool
 }
 
-// Attempt is what is known of one try at sending a request. The zero Attempt got no answer, for an unknown reason. From fills in most
+// Evidence is what is known of one try at sending a request. The zero Evidence got no answer, for an unknown reason. From fills in most
 // fields.
-type Attempt struct {
+type Evidence struct {
 	// Status, Header and Body are the answer's; Status 0: there is no answer. The first provider.MaxBody bytes of the body are enough. Body
 	// is looked at only where Policy.NeedsBody says so.
 	Status int
@@ -119,12 +119,12 @@ type Verdict struct {
 	// Banned says that the key was refused for good; another may do better.
 	Banned bool
 
-	// Status and Err are those of the Attempt.
+	// Status and Err are those of the Evidence.
 	Status int
 	Err    error
 	// Said is what the answer says of limits. The zero Observation: it was not looked at.
 	Said provider.Observation
-	// Shown is who the server is, by a header that only one provider sends. Put it into Attempt.Shown for its next answers. Nil: nothing
+	// Shown is who the server is, by a header that only one provider sends. Put it into Evidence.Shown for its next answers. Nil: nothing
 	// new is known.
 	Shown provider.Dialect
 
@@ -146,7 +146,7 @@ const (
 )
 
 // Of judges an attempt.
-func (p *Policy) Of(a *Attempt) (v Verdict) {
+func (p *Policy) Of(a *Evidence) (v Verdict) {
 	v.RTT, v.Status, v.Err = a.RTT, a.Status, a.Err
 	if a.Status <= 0 {
 		p.unanswered(a, &v)
@@ -180,7 +180,7 @@ func (p *Policy) Of(a *Attempt) (v Verdict) {
 }
 
 // unanswered judges an attempt without an answer.
-func (p *Policy) unanswered(a *Attempt, v *Verdict) {
+func (p *Policy) unanswered(a *Evidence, v *Verdict) {
 	v.Status, v.Sight = 0, a.Sight
 	v.Result = limit.Unknown
 	if a.Wrote == Nothing || a.Wrote == Unclear && NeverSent(a.Err) {
@@ -201,7 +201,7 @@ func (p *Policy) unanswered(a *Attempt, v *Verdict) {
 }
 
 // refused judges an attempt that a limit refused. It was not processed, so it may be sent again whatever it is.
-func (p *Policy) refused(a *Attempt, v *Verdict) {
+func (p *Policy) refused(a *Evidence, v *Verdict) {
 	o := v.Outcome
 	o.RetryAfter = asked(v.now, &v.Said)
 	o.Refilled(a.Refills)
@@ -220,7 +220,7 @@ func (p *Policy) refused(a *Attempt, v *Verdict) {
 }
 
 // failed judges an answer that no limit refused.
-func (p *Policy) failed(a *Attempt, v *Verdict) {
+func (p *Policy) failed(a *Evidence, v *Verdict) {
 	why := v.Said.Refusal
 	switch {
 	case why == provider.Unpaid:
@@ -251,7 +251,7 @@ func (p *Policy) failed(a *Attempt, v *Verdict) {
 }
 
 // resend decides whether a request that may be sent again can be.
-func (v *Verdict) resend(a *Attempt) {
+func (v *Verdict) resend(a *Evidence) {
 	switch {
 	case a.Last:
 		v.Why = whyLast
@@ -263,7 +263,7 @@ func (v *Verdict) resend(a *Attempt) {
 }
 
 // mayPass reports whether a failure may go away by itself.
-func mayPass(a *Attempt, why provider.Refusal) bool {
+func mayPass(a *Evidence, why provider.Refusal) bool {
 	switch {
 	case why == provider.Overloaded || why == provider.Conflict:
 		return true
@@ -360,8 +360,8 @@ func worked(said, took time.Duration) time.Duration {
 }
 
 // From fills in what a request and its outcome tell; Body, Wrote, Now, Took and RTT may be left to fill in. resp is nil if err is not.
-func From(req *http.Request, resp *http.Response, err error) Attempt {
-	a := Attempt{Err: err, Sight: neterr.OfError(req.Context(), err), Idempotent: Idempotent(req), Ended: req.Context().Err() != nil}
+func From(req *http.Request, resp *http.Response, err error) Evidence {
+	a := Evidence{Err: err, Sight: neterr.OfError(req.Context(), err), Idempotent: Idempotent(req), Ended: req.Context().Err() != nil}
 	a.Once = req.Body != nil && req.Body != http.NoBody && req.GetBody == nil
 	if req.URL != nil {
 		a.Provider, _ = provider.ForHost(req.URL.Host)

@@ -59,80 +59,80 @@ func TestVerdicts(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		policy  classify.Policy
-		attempt classify.Attempt
+		attempt classify.Evidence
 		result  limit.Result
 		why     string
 		also    func(classify.Verdict) bool
 	}{
-		{"nothing is known", classify.Policy{}, classify.Attempt{}, limit.Unknown, "may have been processed", func(v classify.Verdict) bool { return v.Invalid && v.Theirs }},
-		{"no answer, idempotent", classify.Policy{}, classify.Attempt{Err: broken, Idempotent: true}, limit.Unknown, again, nil},
-		{"no answer, not idempotent, by setting", classify.Policy{Repeat: true}, classify.Attempt{Err: broken}, limit.Unknown, again, nil},
-		{"no connection", classify.Policy{}, classify.Attempt{Err: refusedDial}, limit.Unsent, again, nil},
-		{"no connection, and yet something was written", classify.Policy{}, classify.Attempt{Err: refusedDial, Wrote: classify.Something}, limit.Unknown, "may have been processed", nil},
-		{"not a byte was written", classify.Policy{}, classify.Attempt{Err: broken, Wrote: classify.Nothing}, limit.Unsent, again, nil},
-		{"not a byte was written, the last attempt", classify.Policy{}, classify.Attempt{Err: broken, Wrote: classify.Nothing, Last: true}, limit.Unsent, "last attempt", func(v classify.Verdict) bool { return !v.Invalid }},
-		{"nobody waits for it", classify.Policy{}, classify.Attempt{Err: broken, Idempotent: true, Ended: true}, limit.Unknown, "context ended", func(v classify.Verdict) bool { return !v.Invalid }},
-		{"cancelled", classify.Policy{}, classify.Attempt{Err: fmt.Errorf("x: %w", context.Canceled), Idempotent: true}, limit.Unknown, "context ended", nil},
-		{"cancelled, not idempotent: nobody may try again", classify.Policy{}, classify.Attempt{Err: context.Canceled}, limit.Unknown, "context ended", func(v classify.Verdict) bool { return v.Invalid }},
-		{"its client tries again", classify.Policy{}, classify.Attempt{Err: broken, Idempotent: true, Resends: true}, limit.Unknown, "its client", nil},
+		{"nothing is known", classify.Policy{}, classify.Evidence{}, limit.Unknown, "may have been processed", func(v classify.Verdict) bool { return v.Invalid && v.Theirs }},
+		{"no answer, idempotent", classify.Policy{}, classify.Evidence{Err: broken, Idempotent: true}, limit.Unknown, again, nil},
+		{"no answer, not idempotent, by setting", classify.Policy{Repeat: true}, classify.Evidence{Err: broken}, limit.Unknown, again, nil},
+		{"no connection", classify.Policy{}, classify.Evidence{Err: refusedDial}, limit.Unsent, again, nil},
+		{"no connection, and yet something was written", classify.Policy{}, classify.Evidence{Err: refusedDial, Wrote: classify.Something}, limit.Unknown, "may have been processed", nil},
+		{"not a byte was written", classify.Policy{}, classify.Evidence{Err: broken, Wrote: classify.Nothing}, limit.Unsent, again, nil},
+		{"not a byte was written, the last attempt", classify.Policy{}, classify.Evidence{Err: broken, Wrote: classify.Nothing, Last: true}, limit.Unsent, "last attempt", func(v classify.Verdict) bool { return !v.Invalid }},
+		{"nobody waits for it", classify.Policy{}, classify.Evidence{Err: broken, Idempotent: true, Ended: true}, limit.Unknown, "context ended", func(v classify.Verdict) bool { return !v.Invalid }},
+		{"cancelled", classify.Policy{}, classify.Evidence{Err: fmt.Errorf("x: %w", context.Canceled), Idempotent: true}, limit.Unknown, "context ended", nil},
+		{"cancelled, not idempotent: nobody may try again", classify.Policy{}, classify.Evidence{Err: context.Canceled}, limit.Unknown, "context ended", func(v classify.Verdict) bool { return v.Invalid }},
+		{"its client tries again", classify.Policy{}, classify.Evidence{Err: broken, Idempotent: true, Resends: true}, limit.Unknown, "its client", nil},
 
-		{"served", classify.Policy{}, classify.Attempt{Status: 200}, limit.Accepted, "", nil},
-		{"served, and asks to wait", classify.Policy{}, classify.Attempt{Status: 204, Header: header("Retry-After", "3")}, limit.Accepted, "", func(v classify.Verdict) bool { return v.RetryAfter == 0 }},
-		{"served by half", classify.Policy{}, classify.Attempt{Status: 200, Err: io.ErrUnexpectedEOF, Idempotent: true}, limit.Failed, again, nil},
-		{"served by half, not idempotent", classify.Policy{}, classify.Attempt{Status: 200, Err: io.ErrUnexpectedEOF}, limit.Failed, "may have been processed", func(v classify.Verdict) bool { return v.Invalid }},
-		{"redirected", classify.Policy{}, classify.Attempt{Status: 302}, limit.Accepted, "", nil},
-		{"400", classify.Policy{}, classify.Attempt{Status: 400, Idempotent: true}, limit.Failed, "", func(v classify.Verdict) bool { return v.Invalid && v.Scope == "" }},
-		{"402", classify.Policy{}, classify.Attempt{Status: 402, Idempotent: true}, limit.Failed, "", func(v classify.Verdict) bool { return v.Invalid }},
-		{"403 is no limit", classify.Policy{}, classify.Attempt{Status: 403, Idempotent: true}, limit.Failed, "", func(v classify.Verdict) bool { return v.Invalid }},
-		{"403 with Retry-After is one", classify.Policy{}, classify.Attempt{Status: 403, Header: header("Retry-After", "1")}, limit.Limited, again, nil},
-		{"404 with a limit", classify.Policy{}, classify.Attempt{Status: 404, Header: header("X-RateLimit-Remaining", "3")}, limit.Failed, "", func(v classify.Verdict) bool { return v.Remaining == limit.Cost{limit.Requests: 3} }},
-		{"408, idempotent", classify.Policy{}, classify.Attempt{Status: 408, Idempotent: true}, limit.Failed, again, nil},
-		{"408", classify.Policy{}, classify.Attempt{Status: 408}, limit.Failed, "may have been processed", nil},
-		{"409, a lock", classify.Policy{}, classify.Attempt{Status: 409, Provider: dialect("stripe")}, limit.Failed, again, nil},
-		{"409, of somebody", classify.Policy{}, classify.Attempt{Status: 409, Idempotent: true}, limit.Failed, "", func(v classify.Verdict) bool { return v.Invalid }},
-		{"413", classify.Policy{}, classify.Attempt{Status: 413, Idempotent: true}, limit.Failed, "", func(v classify.Verdict) bool { return v.Invalid }},
-		{"425 was not processed", classify.Policy{}, classify.Attempt{Status: 425}, limit.Failed, again, nil},
-		{"429, not idempotent", classify.Policy{}, classify.Attempt{Status: 429}, limit.Limited, again, func(v classify.Verdict) bool { return v.Scope == provider.Key && v.RetryAfter == 0 }},
-		{"429, broken off", classify.Policy{}, classify.Attempt{Status: 429, Err: io.ErrUnexpectedEOF, Header: header("Retry-After", "3")}, limit.Limited, again, func(v classify.Verdict) bool { return v.RetryAfter == 3*time.Second }},
-		{"429, a lock", classify.Policy{}, classify.Attempt{Status: 429, Provider: dialect("stripe"), Body: lock, Header: header("Retry-After", "3")}, limit.Failed, again, func(v classify.Verdict) bool { return v.RetryAfter == 3*time.Second && v.Scope == "" }},
-		{"429, the last", classify.Policy{}, classify.Attempt{Status: 429, Last: true}, limit.Limited, "last attempt", func(v classify.Verdict) bool { return !v.Theirs && !v.Invalid }},
-		{"429, a body that is read once", classify.Policy{}, classify.Attempt{Status: 429, Once: true}, limit.Limited, "GetBody", func(v classify.Verdict) bool { return v.Theirs }},
-		{"429, the server says no", classify.Policy{}, classify.Attempt{Status: 429, Header: header("X-Should-Retry", "false", "Retry-After", "4")}, limit.Limited, "asks not to", func(v classify.Verdict) bool { return v.Invalid && v.RetryAfter == 4*time.Second }},
-		{"500", classify.Policy{}, classify.Attempt{Status: 500, Idempotent: true}, limit.Failed, again, nil},
-		{"500 with Retry-After: this request alone", classify.Policy{}, classify.Attempt{Status: 500, Idempotent: true, Header: header("Retry-After", "3")}, limit.Failed, again, func(v classify.Verdict) bool { return v.RetryAfter == 3*time.Second && v.Scope == "" }},
-		{"500, negative", classify.Policy{}, classify.Attempt{Status: 500, Idempotent: true, Header: header("Retry-After", "-7")}, limit.Failed, again, func(v classify.Verdict) bool { return v.RetryAfter == 0 }},
-		{"500, the server says no", classify.Policy{Repeat: true}, classify.Attempt{Status: 500, Header: header("X-Should-Retry", "false")}, limit.Failed, "asks not to", func(v classify.Verdict) bool { return v.Invalid }},
-		{"500, Stripe says no", classify.Policy{Repeat: true}, classify.Attempt{Status: 500, Header: header("Stripe-Should-Retry", "false")}, limit.Failed, "asks not to", nil},
-		{"500, the server says yes: what may have been processed is not its to say", classify.Policy{}, classify.Attempt{Status: 500, Header: header("X-Should-Retry", "true")}, limit.Failed, "may have been", nil},
-		{"501", classify.Policy{}, classify.Attempt{Status: 501, Idempotent: true}, limit.Failed, "", func(v classify.Verdict) bool { return v.Invalid }},
-		{"502, not idempotent", classify.Policy{}, classify.Attempt{Status: 502}, limit.Failed, "may have been processed", func(v classify.Verdict) bool { return v.Theirs && v.Invalid }},
-		{"503: whether it began to work nobody knows", classify.Policy{}, classify.Attempt{Status: 503}, limit.Failed, "may have been processed", func(v classify.Verdict) bool { return v.Scope == provider.All }},
-		{"503 with Retry-After is a limit", classify.Policy{}, classify.Attempt{Status: 503, Header: header("Retry-After", "3")}, limit.Limited, again, func(v classify.Verdict) bool { return v.Scope == provider.All && v.RetryAfter == 3*time.Second }},
-		{"529, of a model", classify.Policy{}, classify.Attempt{Status: 529, Model: true, Idempotent: true}, limit.Failed, again, func(v classify.Verdict) bool { return v.Scope == provider.Model }},
-		{"524, a proxy's", classify.Policy{}, classify.Attempt{Status: 524, Idempotent: true}, limit.Failed, again, nil},
+		{"served", classify.Policy{}, classify.Evidence{Status: 200}, limit.Accepted, "", nil},
+		{"served, and asks to wait", classify.Policy{}, classify.Evidence{Status: 204, Header: header("Retry-After", "3")}, limit.Accepted, "", func(v classify.Verdict) bool { return v.RetryAfter == 0 }},
+		{"served by half", classify.Policy{}, classify.Evidence{Status: 200, Err: io.ErrUnexpectedEOF, Idempotent: true}, limit.Failed, again, nil},
+		{"served by half, not idempotent", classify.Policy{}, classify.Evidence{Status: 200, Err: io.ErrUnexpectedEOF}, limit.Failed, "may have been processed", func(v classify.Verdict) bool { return v.Invalid }},
+		{"redirected", classify.Policy{}, classify.Evidence{Status: 302}, limit.Accepted, "", nil},
+		{"400", classify.Policy{}, classify.Evidence{Status: 400, Idempotent: true}, limit.Failed, "", func(v classify.Verdict) bool { return v.Invalid && v.Scope == "" }},
+		{"402", classify.Policy{}, classify.Evidence{Status: 402, Idempotent: true}, limit.Failed, "", func(v classify.Verdict) bool { return v.Invalid }},
+		{"403 is no limit", classify.Policy{}, classify.Evidence{Status: 403, Idempotent: true}, limit.Failed, "", func(v classify.Verdict) bool { return v.Invalid }},
+		{"403 with Retry-After is one", classify.Policy{}, classify.Evidence{Status: 403, Header: header("Retry-After", "1")}, limit.Limited, again, nil},
+		{"404 with a limit", classify.Policy{}, classify.Evidence{Status: 404, Header: header("X-RateLimit-Remaining", "3")}, limit.Failed, "", func(v classify.Verdict) bool { return v.Remaining == limit.Cost{limit.Requests: 3} }},
+		{"408, idempotent", classify.Policy{}, classify.Evidence{Status: 408, Idempotent: true}, limit.Failed, again, nil},
+		{"408", classify.Policy{}, classify.Evidence{Status: 408}, limit.Failed, "may have been processed", nil},
+		{"409, a lock", classify.Policy{}, classify.Evidence{Status: 409, Provider: dialect("stripe")}, limit.Failed, again, nil},
+		{"409, of somebody", classify.Policy{}, classify.Evidence{Status: 409, Idempotent: true}, limit.Failed, "", func(v classify.Verdict) bool { return v.Invalid }},
+		{"413", classify.Policy{}, classify.Evidence{Status: 413, Idempotent: true}, limit.Failed, "", func(v classify.Verdict) bool { return v.Invalid }},
+		{"425 was not processed", classify.Policy{}, classify.Evidence{Status: 425}, limit.Failed, again, nil},
+		{"429, not idempotent", classify.Policy{}, classify.Evidence{Status: 429}, limit.Limited, again, func(v classify.Verdict) bool { return v.Scope == provider.Key && v.RetryAfter == 0 }},
+		{"429, broken off", classify.Policy{}, classify.Evidence{Status: 429, Err: io.ErrUnexpectedEOF, Header: header("Retry-After", "3")}, limit.Limited, again, func(v classify.Verdict) bool { return v.RetryAfter == 3*time.Second }},
+		{"429, a lock", classify.Policy{}, classify.Evidence{Status: 429, Provider: dialect("stripe"), Body: lock, Header: header("Retry-After", "3")}, limit.Failed, again, func(v classify.Verdict) bool { return v.RetryAfter == 3*time.Second && v.Scope == "" }},
+		{"429, the last", classify.Policy{}, classify.Evidence{Status: 429, Last: true}, limit.Limited, "last attempt", func(v classify.Verdict) bool { return !v.Theirs && !v.Invalid }},
+		{"429, a body that is read once", classify.Policy{}, classify.Evidence{Status: 429, Once: true}, limit.Limited, "GetBody", func(v classify.Verdict) bool { return v.Theirs }},
+		{"429, the server says no", classify.Policy{}, classify.Evidence{Status: 429, Header: header("X-Should-Retry", "false", "Retry-After", "4")}, limit.Limited, "asks not to", func(v classify.Verdict) bool { return v.Invalid && v.RetryAfter == 4*time.Second }},
+		{"500", classify.Policy{}, classify.Evidence{Status: 500, Idempotent: true}, limit.Failed, again, nil},
+		{"500 with Retry-After: this request alone", classify.Policy{}, classify.Evidence{Status: 500, Idempotent: true, Header: header("Retry-After", "3")}, limit.Failed, again, func(v classify.Verdict) bool { return v.RetryAfter == 3*time.Second && v.Scope == "" }},
+		{"500, negative", classify.Policy{}, classify.Evidence{Status: 500, Idempotent: true, Header: header("Retry-After", "-7")}, limit.Failed, again, func(v classify.Verdict) bool { return v.RetryAfter == 0 }},
+		{"500, the server says no", classify.Policy{Repeat: true}, classify.Evidence{Status: 500, Header: header("X-Should-Retry", "false")}, limit.Failed, "asks not to", func(v classify.Verdict) bool { return v.Invalid }},
+		{"500, Stripe says no", classify.Policy{Repeat: true}, classify.Evidence{Status: 500, Header: header("Stripe-Should-Retry", "false")}, limit.Failed, "asks not to", nil},
+		{"500, the server says yes: what may have been processed is not its to say", classify.Policy{}, classify.Evidence{Status: 500, Header: header("X-Should-Retry", "true")}, limit.Failed, "may have been", nil},
+		{"501", classify.Policy{}, classify.Evidence{Status: 501, Idempotent: true}, limit.Failed, "", func(v classify.Verdict) bool { return v.Invalid }},
+		{"502, not idempotent", classify.Policy{}, classify.Evidence{Status: 502}, limit.Failed, "may have been processed", func(v classify.Verdict) bool { return v.Theirs && v.Invalid }},
+		{"503: whether it began to work nobody knows", classify.Policy{}, classify.Evidence{Status: 503}, limit.Failed, "may have been processed", func(v classify.Verdict) bool { return v.Scope == provider.All }},
+		{"503 with Retry-After is a limit", classify.Policy{}, classify.Evidence{Status: 503, Header: header("Retry-After", "3")}, limit.Limited, again, func(v classify.Verdict) bool { return v.Scope == provider.All && v.RetryAfter == 3*time.Second }},
+		{"529, of a model", classify.Policy{}, classify.Evidence{Status: 529, Model: true, Idempotent: true}, limit.Failed, again, func(v classify.Verdict) bool { return v.Scope == provider.Model }},
+		{"524, a proxy's", classify.Policy{}, classify.Evidence{Status: 524, Idempotent: true}, limit.Failed, again, nil},
 
-		{"no credit", classify.Policy{}, classify.Attempt{Status: 429, Provider: dialect("openai"), Body: unpaid, Header: header("Retry-After", "3")}, limit.Failed, "no credit", func(v classify.Verdict) bool { return v.Banned && !v.Invalid && v.RetryAfter == 0 }},
-		{"too large", classify.Policy{}, classify.Attempt{Status: 429, Provider: dialect("openai"), Body: []byte(`{"error":{"message":"Request too large for m on tokens per min (TPM): Limit 5, Requested 9."}}`)}, limit.Failed, "never fits", func(v classify.Verdict) bool { return v.Invalid && !v.Banned }},
-		{"a ban that ends", classify.Policy{}, classify.Attempt{Status: 418, Provider: dialect("binance"), Header: header("Retry-After", "120")}, limit.Limited, "banned", func(v classify.Verdict) bool {
+		{"no credit", classify.Policy{}, classify.Evidence{Status: 429, Provider: dialect("openai"), Body: unpaid, Header: header("Retry-After", "3")}, limit.Failed, "no credit", func(v classify.Verdict) bool { return v.Banned && !v.Invalid && v.RetryAfter == 0 }},
+		{"too large", classify.Policy{}, classify.Evidence{Status: 429, Provider: dialect("openai"), Body: []byte(`{"error":{"message":"Request too large for m on tokens per min (TPM): Limit 5, Requested 9."}}`)}, limit.Failed, "never fits", func(v classify.Verdict) bool { return v.Invalid && !v.Banned }},
+		{"a ban that ends", classify.Policy{}, classify.Evidence{Status: 418, Provider: dialect("binance"), Header: header("Retry-After", "120")}, limit.Limited, "banned", func(v classify.Verdict) bool {
 			return !v.Banned && v.RetryAfter == 2*time.Minute && v.Scope == provider.IP
 		}},
-		{"a ban", classify.Policy{}, classify.Attempt{Status: 430, Provider: dialect("shopify")}, limit.Limited, "banned", func(v classify.Verdict) bool { return v.Banned && !v.Invalid && v.Scope == provider.Key }},
-		{"a nonce, with 200", classify.Policy{}, classify.Attempt{Status: 200, Provider: dialect("kraken"), Header: header("Content-Type", "application/json"), Body: []byte(`{"error":["EAPI:Invalid nonce"]}`)}, limit.Failed, "nonce", func(v classify.Verdict) bool { return v.Misordered && !v.Invalid }},
-		{"a nonce, in words", classify.Policy{}, classify.Attempt{Status: 400, Nonce: true, Body: []byte(`{"error_msg":"bad nonce: 7 is not above the last one"}`)}, limit.Failed, "nonce", func(v classify.Verdict) bool { return v.Misordered && !v.Invalid && v.Scope == provider.Key }},
-		{"the same words, without one", classify.Policy{}, classify.Attempt{Status: 400, Body: []byte(`{"error_msg":"bad nonce: 7 is not above the last one"}`)}, limit.Failed, "", func(v classify.Verdict) bool { return !v.Misordered && v.Invalid }},
-		{"the same words, of a server that fails", classify.Policy{}, classify.Attempt{Status: 500, Provider: dialect("openai"), Nonce: true, Idempotent: true, Body: []byte(`{"error_msg":"bad nonce: 7 is not above the last one"}`)}, limit.Failed, again, func(v classify.Verdict) bool { return !v.Misordered && v.Said.Refusal == provider.None }},
-		{"one policy, in front of a provider that states none", classify.Policy{}, classify.Attempt{Status: 200, Shown: dialect("openai"), Header: header("RateLimit-Policy", `"a";q=10;w=60`)}, limit.Accepted, "", func(v classify.Verdict) bool { return len(v.Said.Policies) == 1 && v.Said.Policies[0].Limit == 10 }},
-		{"other words, with one", classify.Policy{}, classify.Attempt{Status: 400, Nonce: true, Body: []byte(`parameter nonce is missing`)}, limit.Failed, "", func(v classify.Verdict) bool { return !v.Misordered && v.Invalid }},
+		{"a ban", classify.Policy{}, classify.Evidence{Status: 430, Provider: dialect("shopify")}, limit.Limited, "banned", func(v classify.Verdict) bool { return v.Banned && !v.Invalid && v.Scope == provider.Key }},
+		{"a nonce, with 200", classify.Policy{}, classify.Evidence{Status: 200, Provider: dialect("kraken"), Header: header("Content-Type", "application/json"), Body: []byte(`{"error":["EAPI:Invalid nonce"]}`)}, limit.Failed, "nonce", func(v classify.Verdict) bool { return v.Misordered && !v.Invalid }},
+		{"a nonce, in words", classify.Policy{}, classify.Evidence{Status: 400, Nonce: true, Body: []byte(`{"error_msg":"bad nonce: 7 is not above the last one"}`)}, limit.Failed, "nonce", func(v classify.Verdict) bool { return v.Misordered && !v.Invalid && v.Scope == provider.Key }},
+		{"the same words, without one", classify.Policy{}, classify.Evidence{Status: 400, Body: []byte(`{"error_msg":"bad nonce: 7 is not above the last one"}`)}, limit.Failed, "", func(v classify.Verdict) bool { return !v.Misordered && v.Invalid }},
+		{"the same words, of a server that fails", classify.Policy{}, classify.Evidence{Status: 500, Provider: dialect("openai"), Nonce: true, Idempotent: true, Body: []byte(`{"error_msg":"bad nonce: 7 is not above the last one"}`)}, limit.Failed, again, func(v classify.Verdict) bool { return !v.Misordered && v.Said.Refusal == provider.None }},
+		{"one policy, in front of a provider that states none", classify.Policy{}, classify.Evidence{Status: 200, Shown: dialect("openai"), Header: header("RateLimit-Policy", `"a";q=10;w=60`)}, limit.Accepted, "", func(v classify.Verdict) bool { return len(v.Said.Policies) == 1 && v.Said.Policies[0].Limit == 10 }},
+		{"other words, with one", classify.Policy{}, classify.Evidence{Status: 400, Nonce: true, Body: []byte(`parameter nonce is missing`)}, limit.Failed, "", func(v classify.Verdict) bool { return !v.Misordered && v.Invalid }},
 
-		{"too long for its caller", classify.Policy{MaxRetryAfter: time.Minute}, classify.Attempt{Status: 429, Header: header("Retry-After", "61")}, limit.Limited, "longer than 1m0s", func(v classify.Verdict) bool { return v.Invalid && v.RetryAfter == 61*time.Second }},
-		{"not too long", classify.Policy{MaxRetryAfter: time.Minute}, classify.Attempt{Status: 429, Header: header("Retry-After", "60")}, limit.Limited, again, nil},
-		{"too long, after a failure", classify.Policy{MaxRetryAfter: time.Minute}, classify.Attempt{Status: 500, Idempotent: true, Header: header("Retry-After", "61")}, limit.Failed, "longer than 1m0s", nil},
-		{"nobody waits", classify.Policy{MaxRetryAfter: -1}, classify.Attempt{Status: 429}, limit.Limited, "nobody is to wait", nil},
-		{"nobody waits, after a failure that asks for nothing", classify.Policy{MaxRetryAfter: -1}, classify.Attempt{Status: 500, Idempotent: true}, limit.Failed, again, nil},
-		{"for two days", classify.Policy{}, classify.Attempt{Status: 429, Header: header("Retry-After", "172800")}, limit.Limited, again, func(v classify.Verdict) bool { return v.RetryAfter == 48*time.Hour && v.Asked == 48*time.Hour }},
-		{"for longer than a minute", classify.Policy{MaxPause: time.Minute}, classify.Attempt{Status: 429, Header: header("Retry-After", "61")}, limit.Limited, again, func(v classify.Verdict) bool { return v.RetryAfter == time.Minute && v.Asked == 61*time.Second }},
-		{"of the day much is left", classify.Policy{}, classify.Attempt{Status: 429, Header: header("RateLimit-Policy", `"burst";q=5;w=6, "day";q=1000;w=86400`, "RateLimit", `"burst";r=3;t=6, "day";r=700;t=40000`)}, limit.Limited, again, func(v classify.Verdict) bool { return v.RetryAfter == 0 }},
-		{"of the burst nothing is left", classify.Policy{}, classify.Attempt{Status: 429, Header: header("RateLimit-Policy", `"burst";q=5;w=6, "day";q=1000;w=86400`, "RateLimit", `"burst";r=0;t=6, "day";r=700;t=40000`)}, limit.Limited, again, func(v classify.Verdict) bool { return v.RetryAfter == 6*time.Second }},
+		{"too long for its caller", classify.Policy{MaxRetryAfter: time.Minute}, classify.Evidence{Status: 429, Header: header("Retry-After", "61")}, limit.Limited, "longer than 1m0s", func(v classify.Verdict) bool { return v.Invalid && v.RetryAfter == 61*time.Second }},
+		{"not too long", classify.Policy{MaxRetryAfter: time.Minute}, classify.Evidence{Status: 429, Header: header("Retry-After", "60")}, limit.Limited, again, nil},
+		{"too long, after a failure", classify.Policy{MaxRetryAfter: time.Minute}, classify.Evidence{Status: 500, Idempotent: true, Header: header("Retry-After", "61")}, limit.Failed, "longer than 1m0s", nil},
+		{"nobody waits", classify.Policy{MaxRetryAfter: -1}, classify.Evidence{Status: 429}, limit.Limited, "nobody is to wait", nil},
+		{"nobody waits, after a failure that asks for nothing", classify.Policy{MaxRetryAfter: -1}, classify.Evidence{Status: 500, Idempotent: true}, limit.Failed, again, nil},
+		{"for two days", classify.Policy{}, classify.Evidence{Status: 429, Header: header("Retry-After", "172800")}, limit.Limited, again, func(v classify.Verdict) bool { return v.RetryAfter == 48*time.Hour && v.Asked == 48*time.Hour }},
+		{"for longer than a minute", classify.Policy{MaxPause: time.Minute}, classify.Evidence{Status: 429, Header: header("Retry-After", "61")}, limit.Limited, again, func(v classify.Verdict) bool { return v.RetryAfter == time.Minute && v.Asked == 61*time.Second }},
+		{"of the day much is left", classify.Policy{}, classify.Evidence{Status: 429, Header: header("RateLimit-Policy", `"burst";q=5;w=6, "day";q=1000;w=86400`, "RateLimit", `"burst";r=3;t=6, "day";r=700;t=40000`)}, limit.Limited, again, func(v classify.Verdict) bool { return v.RetryAfter == 0 }},
+		{"of the burst nothing is left", classify.Policy{}, classify.Evidence{Status: 429, Header: header("RateLimit-Policy", `"burst";q=5;w=6, "day";q=1000;w=86400`, "RateLimit", `"burst";r=0;t=6, "day";r=700;t=40000`)}, limit.Limited, again, func(v classify.Verdict) bool { return v.RetryAfter == 6*time.Second }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.attempt.Now.IsZero() {
@@ -171,7 +171,7 @@ func TestRetryAfter(t *testing.T) {
 		}
 		p := classify.Policy{}
 		for _, status := range []int{429, 503, 500} {
-			v := p.Of(&classify.Attempt{Status: status, Header: h, Now: noon, Idempotent: true})
+			v := p.Of(&classify.Evidence{Status: status, Header: h, Now: noon, Idempotent: true})
 			if v.RetryAfter != c.want {
 				t.Errorf("%d, Retry-After %q, Date %q: %v, want %v", status, c.value, c.date, v.RetryAfter, c.want)
 			}
@@ -193,7 +193,7 @@ func TestRefills(t *testing.T) {
 		{1 << limit.Requests, "7", 7 * time.Second, true}, {1 << limit.Requests, "600", 10 * time.Minute, false},
 	} {
 		h := header("RateLimit-Limit", "4500", "RateLimit-Remaining", "0", "RateLimit-Reset", "3600", "Retry-After", c.asks)
-		v := p.Of(&classify.Attempt{Status: 429, Header: h, Now: noon, Refills: c.refills})
+		v := p.Of(&classify.Evidence{Status: 429, Header: h, Now: noon, Refills: c.refills})
 		if v.Asked != c.want || v.RetryAfter != min(c.want, p.MaxPause) || v.Again != c.again || v.Reset[limit.Requests] != time.Hour {
 			t.Errorf("%b, Retry-After %q: %+v", c.refills, c.asks, v)
 		}
@@ -226,7 +226,7 @@ func TestHints(t *testing.T) {
 	} {
 		for _, status := range []int{200, 404, 429} {
 			var p classify.Policy
-			v := p.Of(&classify.Attempt{Status: status, Header: header(c.fields...), Now: noon, Provider: dialect(c.provider)})
+			v := p.Of(&classify.Evidence{Status: status, Header: header(c.fields...), Now: noon, Provider: dialect(c.provider)})
 			if v.Known != c.known || v.Remaining != (limit.Cost{r: c.remaining}) || v.Reset[r] != c.reset {
 				t.Errorf("%s, %d: known %b, remaining %v, reset %v", c.name, status, v.Known, v.Remaining, v.Reset[r])
 			}
@@ -238,7 +238,7 @@ func TestHints(t *testing.T) {
 func TestFor(t *testing.T) {
 	is := func(s provider.Scope) func(provider.Scope) bool { return func(v provider.Scope) bool { return v == s } }
 	var p classify.Policy
-	v := p.Of(&classify.Attempt{Status: 429, Now: noon, Provider: dialect("x"), Header: header("X-Rate-Limit-Limit", "15", "X-Rate-Limit-Remaining", "4", "X-Rate-Limit-Reset", "1768478460",
+	v := p.Of(&classify.Evidence{Status: 429, Now: noon, Provider: dialect("x"), Header: header("X-Rate-Limit-Limit", "15", "X-Rate-Limit-Remaining", "4", "X-Rate-Limit-Reset", "1768478460",
 		"X-App-Limit-24hour-Limit", "900", "X-App-Limit-24hour-Remaining", "0", "X-App-Limit-24hour-Reset", "1768479000")})
 	if v.Scope != provider.Key || v.RetryAfter != 10*time.Minute {
 		t.Fatalf("%+v", v)
@@ -255,15 +255,15 @@ func TestFor(t *testing.T) {
 	if stated, capacity := v.Policies(is(provider.Route)); len(stated) != 1 || stated[0].Limit != 15 || capacity != (limit.Cost{}) {
 		t.Errorf("the route's: %+v, %v", stated, capacity)
 	}
-	v = p.Of(&classify.Attempt{Status: 200, Now: noon, Provider: dialect("alpaca"), Header: header("X-RateLimit-Remaining", "7")})
+	v = p.Of(&classify.Evidence{Status: 200, Now: noon, Provider: dialect("alpaca"), Header: header("X-RateLimit-Remaining", "7")})
 	if stated, _ := v.Policies(func(provider.Scope) bool { return true }); len(v.Said.Policies) != 1 || len(stated) != 0 {
 		t.Errorf("a limit of which only the rest is said states none: %+v", stated)
 	}
-	v = p.Of(&classify.Attempt{Status: 500, Now: noon, Idempotent: true, Header: header("Retry-After", "7")})
+	v = p.Of(&classify.Evidence{Status: 500, Now: noon, Idempotent: true, Header: header("Retry-After", "7")})
 	if o := v.For(is("")); v.RetryAfter != 7*time.Second || o.RetryAfter != 0 {
 		t.Errorf("a failure pauses others: %+v", o)
 	}
-	v = p.Of(&classify.Attempt{Status: 200, Now: noon, Provider: dialect("openai"), Header: header("X-Ratelimit-Limit-Requests", "60", "X-Ratelimit-Remaining-Requests", "50", "X-Ratelimit-Reset-Requests", "10s")})
+	v = p.Of(&classify.Evidence{Status: 200, Now: noon, Provider: dialect("openai"), Header: header("X-Ratelimit-Limit-Requests", "60", "X-Ratelimit-Remaining-Requests", "50", "X-Ratelimit-Reset-Requests", "10s")})
 	if stated, capacity := v.Policies(is(provider.Model)); len(stated) != 1 || stated[0].Window != 0 || capacity != (limit.Cost{limit.Requests: 60}) {
 		t.Errorf("a bucket: %+v, %v", stated, capacity)
 	}
@@ -286,7 +286,7 @@ func TestArrivedAgo(t *testing.T) {
 		{"-3000", 4 * time.Second, 0},
 	} {
 		var p classify.Policy
-		v := p.Of(&classify.Attempt{Status: 200, Now: noon, Took: c.took, Provider: dialect("openai"), Header: header("OpenAI-Processing-Ms", c.said)})
+		v := p.Of(&classify.Evidence{Status: 200, Now: noon, Took: c.took, Provider: dialect("openai"), Header: header("OpenAI-Processing-Ms", c.said)})
 		if v.ArrivedAgo != c.want {
 			t.Errorf("worked for %q of %v: arrived %v ago, want %v", c.said, c.took, v.ArrivedAgo, c.want)
 		}
@@ -314,12 +314,12 @@ func TestConfiguredDialectIsAsked(t *testing.T) {
 	asked := 0
 	p := classify.Policy{Dialect: own{asked: &asked}}
 	for i, fields := range [][]string{{"X-Left", "3"}, {"X-Left", "0"}, nil} {
-		v := p.Of(&classify.Attempt{Status: 200, Header: header(fields...), Now: noon, Body: []byte("no more")})
+		v := p.Of(&classify.Evidence{Status: 200, Header: header(fields...), Now: noon, Body: []byte("no more")})
 		if asked != i+1 || v.Result == limit.Limited != (i == 1) {
 			t.Errorf("answer %d: asked %d times, %v", i, asked, v.Result)
 		}
 	}
-	json := classify.Attempt{Status: 200, Header: header("Content-Type", "application/json"), Body: []byte("no more"), Now: noon}
+	json := classify.Evidence{Status: 200, Header: header("Content-Type", "application/json"), Body: []byte("no more"), Now: noon}
 	if p.NeedsBody(&json) || p.Of(&json).Result != limit.Accepted {
 		t.Error("the body was read")
 	}
@@ -353,7 +353,7 @@ func TestNeedsBody(t *testing.T) {
 		{401, "", "", false}, {404, "", "", false}, {500, "", "", false},
 	} {
 		var p classify.Policy
-		a := classify.Attempt{Status: c.status, Header: header("Content-Type", c.kind), Provider: dialect(c.provider)}
+		a := classify.Evidence{Status: c.status, Header: header("Content-Type", c.kind), Provider: dialect(c.provider)}
 		if got := p.NeedsBody(&a); got != c.want {
 			t.Errorf("%d %s %q: %v", c.status, c.provider, c.kind, got)
 		}
@@ -372,7 +372,7 @@ func TestSpeaks(t *testing.T) {
 			}
 			n++
 			var p classify.Policy
-			if v := p.Of(&classify.Attempt{Status: 200, Header: s.Response.Header, Now: s.Now}); v.Said.Dialect != want.Dialect || len(v.Said.Limits) != len(want.Limits) {
+			if v := p.Of(&classify.Evidence{Status: 200, Header: s.Response.Header, Now: s.Now}); v.Said.Dialect != want.Dialect || len(v.Said.Limits) != len(want.Limits) {
 				t.Errorf("%s says %+v, and is read as %+v", s.Name, want, v.Said)
 			}
 		}
@@ -406,7 +406,7 @@ func TestGateway(t *testing.T) {
 		{200, []string{"X-Ratelimit-Limit", "60", "X-Ratelimit-Remaining", "5"}, "", "generic", "", ""}, // somebody else's limits count
 		{200, []string{"Ratelimit-Policy", `"a";q=5;w=60`}, "", "ietf", "", ""},
 	} {
-		v := p.Of(&classify.Attempt{Status: c.status, Header: header(c.fields...), Body: []byte(c.body), Now: noon, Shown: shown})
+		v := p.Of(&classify.Evidence{Status: c.status, Header: header(c.fields...), Body: []byte(c.body), Now: noon, Shown: shown})
 		name := ""
 		if v.Shown != nil {
 			name, shown = v.Shown.Name(), v.Shown
@@ -423,7 +423,7 @@ func TestUnanswered(t *testing.T) {
 		for _, idempotent := range []bool{false, true} {
 			for _, repeat := range []bool{false, true} {
 				p := classify.Policy{Repeat: repeat}
-				v := p.Of(&classify.Attempt{Err: errors.New("reset by peer"), Wrote: wrote, Idempotent: idempotent, Now: noon})
+				v := p.Of(&classify.Evidence{Err: errors.New("reset by peer"), Wrote: wrote, Idempotent: idempotent, Now: noon})
 				unsent := wrote == classify.Nothing
 				harmless := unsent || idempotent || repeat
 				want := limit.Unknown
@@ -443,13 +443,13 @@ func TestWhoIsBelieved(t *testing.T) {
 	coinbase := dialect("coinbase")
 	for _, c := range []struct {
 		policy  classify.Policy
-		attempt classify.Attempt
+		attempt classify.Evidence
 		want    string
 	}{
-		{classify.Policy{Dialect: coinbase}, classify.Attempt{Provider: dialect("slack")}, "coinbase"},
-		{classify.Policy{}, classify.Attempt{Provider: coinbase, Shown: dialect("slack")}, "coinbase"},
-		{classify.Policy{}, classify.Attempt{Shown: coinbase}, "okx"},
-		{classify.Policy{}, classify.Attempt{}, "okx"},
+		{classify.Policy{Dialect: coinbase}, classify.Evidence{Provider: dialect("slack")}, "coinbase"},
+		{classify.Policy{}, classify.Evidence{Provider: coinbase, Shown: dialect("slack")}, "coinbase"},
+		{classify.Policy{}, classify.Evidence{Shown: coinbase}, "okx"},
+		{classify.Policy{}, classify.Evidence{}, "okx"},
 	} {
 		c.attempt.Status, c.attempt.Now, c.attempt.Body = 429, noon, []byte(`{"code":"50061"}`)
 		if v := c.policy.Of(&c.attempt); v.Said.Dialect != c.want || v.Shown != nil {
@@ -461,7 +461,7 @@ func TestWhoIsBelieved(t *testing.T) {
 // What the deadline cuts off is not sent again.
 func TestInTime(t *testing.T) {
 	var p classify.Policy
-	v := p.Of(&classify.Attempt{Status: 429, Header: header("Retry-After", "3"), Now: noon})
+	v := p.Of(&classify.Evidence{Status: 429, Header: header("Retry-After", "3"), Now: noon})
 	if v.InTime(v.RetryAfter, 3*time.Second); !v.Again {
 		t.Errorf("it would be in time: %q", v.Why)
 	}
@@ -555,7 +555,7 @@ func TestGolden(t *testing.T) {
 				s.Response.Header.Set("Content-Type", "application/json") // it was left out where it was written down
 			}
 			p := classify.Policy{Dialect: dialect(name)}
-			a := classify.Attempt{Status: s.Response.Status, Header: s.Response.Header, Body: s.Response.Body, Now: s.Now, Idempotent: true, Model: true}
+			a := classify.Evidence{Status: s.Response.Status, Header: s.Response.Header, Body: s.Response.Body, Now: s.Now, Idempotent: true, Model: true}
 			v := p.Of(&a)
 			rel := strings.TrimPrefix(filepath.ToSlash(s.Name), "../testdata/")
 			fmt.Fprintf(&b, "%-50s %d %-9s", strings.TrimSuffix(rel, ".http"), v.Status, v.Result)
@@ -615,7 +615,7 @@ func TestPlainAnswersCostNothing(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	var p classify.Policy
-	a := classify.Attempt{Status: 200, Header: plain, Now: noon}
+	a := classify.Evidence{Status: 200, Header: plain, Now: noon}
 	if n := testing.AllocsPerRun(100, func() {
 		if p.NeedsBody(&a) || p.Of(&a).Result != limit.Accepted {
 			t.Fatal("not accepted")
@@ -629,12 +629,12 @@ func BenchmarkOf(b *testing.B) {
 	json := []byte(`{"error":{"message":"Rate limit reached","code":"rate_limit_exceeded"}}`)
 	for _, c := range []struct {
 		name    string
-		attempt classify.Attempt
+		attempt classify.Evidence
 	}{
-		{"plain 200", classify.Attempt{Status: 200, Header: plain, Now: noon}},
-		{"200 with limits", classify.Attempt{Status: 200, Now: noon, Header: header("RateLimit-Limit", "100", "RateLimit-Remaining", "50", "RateLimit-Reset", "30")}},
-		{"429", classify.Attempt{Status: 429, Now: noon, Provider: dialect("openai"), Body: json, Header: header("Retry-After", "3")}},
-		{"no answer", classify.Attempt{Err: io.EOF}},
+		{"plain 200", classify.Evidence{Status: 200, Header: plain, Now: noon}},
+		{"200 with limits", classify.Evidence{Status: 200, Now: noon, Header: header("RateLimit-Limit", "100", "RateLimit-Remaining", "50", "RateLimit-Reset", "30")}},
+		{"429", classify.Evidence{Status: 429, Now: noon, Provider: dialect("openai"), Body: json, Header: header("Retry-After", "3")}},
+		{"no answer", classify.Evidence{Err: io.EOF}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			var p classify.Policy
@@ -650,12 +650,12 @@ func BenchmarkOf(b *testing.B) {
 func TestSight(t *testing.T) {
 	refused := &net.OpError{Op: "dial", Err: errors.New("connection refused")}
 	req := httptest.NewRequest(http.MethodGet, "http://a.test/", nil)
-	answered := func(status int) classify.Attempt {
+	answered := func(status int) classify.Evidence {
 		return classify.From(req, &http.Response{StatusCode: status, Header: http.Header{}}, nil)
 	}
 	var p classify.Policy
 	for name, c := range map[string]struct {
-		a    classify.Attempt
+		a    classify.Evidence
 		want limit.Sight
 		end  limit.Result
 	}{
@@ -676,7 +676,7 @@ func TestSight(t *testing.T) {
 func TestDenied(t *testing.T) {
 	var p classify.Policy
 	for status, want := range map[int]bool{401: true, 403: true, 400: false, 404: false, 429: false, 500: false, 200: false} {
-		v := p.Of(&classify.Attempt{Status: status, Header: http.Header{}})
+		v := p.Of(&classify.Evidence{Status: status, Header: http.Header{}})
 		if ans := v.Answer(); ans.Denied != want || want && !ans.Invalid {
 			t.Errorf("%d: %+v", status, ans)
 		}
@@ -687,7 +687,7 @@ func TestDenied(t *testing.T) {
 func TestAnybodyShowsNothing(t *testing.T) {
 	var p classify.Policy
 	for _, fields := range [][]string{{"X-RateLimit-Limit", "60", "X-RateLimit-Remaining", "0"}, {"RateLimit", `"a";r=0;t=30`}} {
-		if v := p.Of(&classify.Attempt{Status: 429, Header: header(fields...), Now: noon}); v.Shown != nil || len(v.Said.Limits) == 0 {
+		if v := p.Of(&classify.Evidence{Status: 429, Header: header(fields...), Now: noon}); v.Shown != nil || len(v.Said.Limits) == 0 {
 			t.Errorf("%v: shown %v, %+v", fields, v.Shown, v.Said)
 		}
 	}
@@ -696,7 +696,7 @@ func TestAnybodyShowsNothing(t *testing.T) {
 // A dead letter says what the answer was, and what kind of refusal.
 func TestReasons(t *testing.T) {
 	var p classify.Policy
-	for want, a := range map[string]classify.Attempt{
+	for want, a := range map[string]classify.Evidence{
 		"429 Too Many Requests: rate limited": {Status: 429},
 		"503 Service Unavailable: overloaded": {Status: 503, Idempotent: true},
 		"500 Internal Server Error":           {Status: 500, Idempotent: true},

@@ -17,7 +17,7 @@ func TestNonceInAnyCase(t *testing.T) {
 		strings.Repeat(" ", provider.MaxBody-len("invalid nonce")) + "Invalid Nonce":   true,
 		strings.Repeat(" ", provider.MaxBody-len("invalid nonce")+1) + "Invalid Nonce": false, // more is not looked at
 	} {
-		v := (&classify.Policy{}).Of(&classify.Attempt{Status: 400, Nonce: true, Body: []byte(body)})
+		v := (&classify.Policy{}).Of(&classify.Evidence{Status: 400, Nonce: true, Body: []byte(body)})
 		if v.Misordered != about {
 			t.Errorf("%s: %v", strings.TrimSpace(body), v.Misordered)
 		}

@@ -43,7 +43,7 @@ type Server struct {
 	truth  sync.Mutex // held while config.Truth is called
 	work   *host.Requests
 
-	mu       sync.Mutex // guards what follows, and is never held across a wait or a write
+	mu       sync.Mutex // stacks what follows, and is never held across a wait or a write
 	received uint64
 	keys     map[string]string // what they are called
 	accounts map[[2]string]*account

@@ -355,7 +355,7 @@ func TestServiceAtFullRateForDays(t *testing.T) {
 }
 
 // TestServiceMisread: the same client, told that it talks to another provider, is not refused either, and is never away for longer
-// than the hour after which a guard goes to see.
+// than the hour after which a stack goes to see.
 func TestServiceMisread(t *testing.T) {
 	names := provider.Names()
 	all := os.Getenv("PACELINE_LONG") == "1"

@@ -69,7 +69,7 @@ type Server struct {
 	log    host.Journal
 	work   *host.Requests
 
-	mu      sync.Mutex // guards what follows, and is never held across a wait or a write
+	mu      sync.Mutex // stacks what follows, and is never held across a wait or a write
 	rng     *rand.Rand
 	n       uint64
 	keys    map[string]string // what they are called

@@ -112,7 +112,7 @@ func decisionFaults(number, text string) (faults []string) {
 		faults = append(faults, "expected a title with the number of its file, such as # 11. One line")
 	}
 	after := 0
-	for _, part := range strings.Fields(decisionParts) {
+	for part := range strings.FieldsSeq(decisionParts) {
 		at := strings.Index(text, "\n"+part)
 		if at < after {
 			faults = append(faults, "expected paragraphs that begin with "+decisionParts+", in this order")

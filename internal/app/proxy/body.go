@@ -25,7 +25,7 @@ type body struct {
 	streams bool          // it comes over HTTP/2
 	gone    func(error)   // is told that the client went away, or sends no more
 
-	mu     sync.Mutex // guards what follows; it is never held while waiting for the client
+	mu     sync.Mutex // stacks what follows; it is never held while waiting for the client
 	news   sync.Cond  // something of it has changed
 	busy   bool       // somebody reads from the client
 	kept   []byte

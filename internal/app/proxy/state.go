@@ -187,12 +187,12 @@ type ledger struct {
 	upstream string
 }
 
-// Send implements transport.Ledger.
+// Send implements transport.Recorder.
 func (l ledger) Send(p transport.Partition, cost limit.Cost) (int64, error) {
 	return l.journal.Send(journal.Send{Key: l.name(place{l.upstream, p}), Cost: cost}, time.Now())
 }
 
-// Settle implements transport.Ledger. If it can't be written the attempt counts until its process ends, and some time longer.
+// Settle implements transport.Recorder. If it can't be written the attempt counts until its process ends, and some time longer.
 func (l ledger) Settle(entry int64, cost limit.Cost, o limit.Outcome) {
 	a := journal.Answer{Result: o.Result, Counts: time.Now()}
 	switch {
@@ -227,7 +227,7 @@ func (l ledger) finds(p transport.Partition, a *fairshare.Auto) limit.Limiter {
 	})
 }
 
-// Earlier implements transport.Ledger. A client's own limit is of what it has sent to all upstreams, those included that there are no more.
+// Earlier implements transport.Recorder. A client's own limit is of what it has sent to all upstreams, those included that there are no more.
 func (l ledger) Earlier(p transport.Partition, zero time.Time) (all []limit.Past, since mono.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

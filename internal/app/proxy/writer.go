@@ -17,7 +17,7 @@ type writer struct {
 	status int // 0: nothing yet
 	bytes  int64
 
-	mu      sync.Mutex   // guards what follows, and is held while something is written
+	mu      sync.Mutex   // stacks what follows, and is held while something is written
 	flushes *timer.Watch // over what lies here; nil: it is not watched
 	lying   timer.Item
 	lies    bool // something may lie here, and is watched

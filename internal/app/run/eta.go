@@ -15,7 +15,7 @@ const (
 	standstill = 10 * time.Second
 )
 
-// pace counts the requests that ended lately. The tally's lock guards it.
+// pace counts the requests that ended lately. The tally's lock stacks it.
 type pace struct {
 	slot  time.Duration // the length of a slot; the latest paceSlots slots are counted
 	began time.Time

@@ -31,7 +31,7 @@ const (
 	otherFailures = "others"
 )
 
-// failures counts attempts that failed, by how they failed. The tally's lock guards it. The zero value is empty.
+// failures counts attempts that failed, by how they failed. The tally's lock stacks it. The zero value is empty.
 type failures struct {
 	of map[string]*failure
 }

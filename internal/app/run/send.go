@@ -144,7 +144,7 @@ func (s *sender) send(ctx context.Context, r *Request, h hop, v *values, leave f
 		q.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(r.Body)), nil }
 		q.Body, _ = q.GetBody()
 	}
-	a := new(once.Attempt)
+	a := new(once.Exchange)
 	if leave != nil {
 		a.Leave = leave
 	}

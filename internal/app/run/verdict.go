@@ -25,7 +25,7 @@ func (c *Config) newPolicy() classify.Policy {
 // verdict is what a job's attempt proves, by the policy alone.
 func (r *Run) verdict(j *job) classify.Verdict {
 	res := &j.res
-	try := classify.Attempt{
+	try := classify.Evidence{
 		Status: res.status, Header: res.header, Body: res.body, Err: res.err, Sight: res.sight, Wrote: classify.Nothing, RTT: res.rtt,
 		Now: res.ended, Nonce: r.numbered,
 	}

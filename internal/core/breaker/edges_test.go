@@ -9,7 +9,7 @@ import (
 )
 
 // fails has one request at now that does not get there.
-func fails(h *breaker.Health, now time.Duration) {
+func fails(h *breaker.Breaker, now time.Duration) {
 	h.Settle(at(now), h.Admit(at(now), limit.One), limit.Outcome{Result: limit.Unsent, Sight: limit.Unreachable})
 }
 

@@ -163,7 +163,7 @@ func (s *story) full(since int) bool {
 	return len(s.open(since, len(s.deeds))) >= room
 }
 
-// play has a Health and the story go through a program, three bytes a step, and returns the first disagreement.
+// play has a Breaker and the story go through a program, three bytes a step, and returns the first disagreement.
 func play(program []byte) error {
 	h := must(breaker.New(breaker.Config{Backoff: backoff.Policy{Jitter: -1}}))
 	s := &story{}

@@ -9,7 +9,7 @@ import (
 
 // Try admits cost now or not at all, and makes no Ticket. It goes if at <= now; otherwise at is when both it and those before it in
 // the lane could go, as far as is known: an instant, limit.AfterSettle or limit.Never. If least is nil it is cost.Least().
-func (l *Line) Try(now mono.Time, a *Lane, cost, least *limit.Cost) (p Pass, at mono.Time) {
+func (l *Scheduler) Try(now mono.Time, a *Lane, cost, least *limit.Cost) (p Pass, at mono.Time) {
 	now = l.Tick(now)
 	if len(l.agenda.all) > 0 {
 		l.serve(now)
@@ -61,7 +61,7 @@ func (l *Line) Try(now mono.Time, a *Lane, cost, least *limit.Cost) (p Pass, at 
 
 // Enter has t wait its turn, unless it can go at once, or there is no hope for it. The driver fills in Place, Deadline, Cost and Least
 // before. Other tickets may be granted by the call, so call Next after it. Next returns t only if Enter said that it is Waiting.
-func (l *Line) Enter(now mono.Time, a *Lane, t *Ticket) State {
+func (l *Scheduler) Enter(now mono.Time, a *Lane, t *Ticket) State {
 	now = l.Tick(now)
 	if len(l.agenda.all) > 0 {
 		l.serve(now)
@@ -119,7 +119,7 @@ func (l *Line) Enter(now mono.Time, a *Lane, t *Ticket) State {
 }
 
 // late tells whether t cannot go by its deadline, with n tickets before it that will surely use what ahead says.
-func (l *Line) late(now mono.Time, a *Lane, t *Ticket, n int, ahead *limit.Cost) bool {
+func (l *Scheduler) late(now mono.Time, a *Lane, t *Ticket, n int, ahead *limit.Cost) bool {
 	bound := l.soonest(now, a, &t.Cost, n, ahead)
 	if bound <= t.Deadline || bound == limit.AfterSettle {
 		return false
@@ -131,7 +131,7 @@ func (l *Line) late(now mono.Time, a *Lane, t *Ticket, n int, ahead *limit.Cost)
 // soonest returns an instant before which cost cannot go by any way, with n tickets before it that will surely use what ahead says. What
 // the first ticket is told is no such instant: an answer that its limit did not foresee may make room earlier, and so may a ticket of
 // another lane that moves on to wait at another limit.
-func (l *Line) soonest(now mono.Time, a *Lane, cost *limit.Cost, n int, ahead *limit.Cost) mono.Time {
+func (l *Scheduler) soonest(now mono.Time, a *Lane, cost *limit.Cost, n int, ahead *limit.Cost) mono.Time {
 	at := limit.Never
 	for _, w := range a.ways {
 		at = min(at, l.bound(now, w, cost, n, ahead))
@@ -159,7 +159,7 @@ func within(a, b *limit.Cost) bool {
 
 // bound returns an instant before which cost cannot go by w, with n tickets before it that will surely use what ahead says. Of requests in
 // flight, too, only the least that they will surely have used is counted.
-func (l *Line) bound(now mono.Time, w *Way, cost *limit.Cost, n int, ahead *limit.Cost) mono.Time {
+func (l *Scheduler) bound(now mono.Time, w *Way, cost *limit.Cost, n int, ahead *limit.Cost) mono.Time {
 	at := now
 	if w.lane.sole == nil { // those before it may go other ways
 		n, ahead = 0, new(limit.Cost)
@@ -184,7 +184,7 @@ func (l *Line) bound(now mono.Time, w *Way, cost *limit.Cost, n int, ahead *limi
 
 // Ask returns an instant before which cost, come now, could not go behind those that wait in the lane, and how many they are. At
 // limit.AfterSettle or limit.Never no such instant is known. It changes nothing.
-func (l *Line) Ask(now mono.Time, a *Lane, cost, least *limit.Cost) (at mono.Time, ahead int) {
+func (l *Scheduler) Ask(now mono.Time, a *Lane, cost, least *limit.Cost) (at mono.Time, ahead int) {
 	now = max(now, l.last)
 	at = limit.Never
 	for _, w := range a.ways {
@@ -204,7 +204,7 @@ func (l *Line) Ask(now mono.Time, a *Lane, cost, least *limit.Cost) (at mono.Tim
 }
 
 // Leave takes a ticket that waits out of the line. False: it has its verdict.
-func (l *Line) Leave(now mono.Time, t *Ticket) bool {
+func (l *Scheduler) Leave(now mono.Time, t *Ticket) bool {
 	if t.State != Waiting {
 		return false
 	}
@@ -216,7 +216,7 @@ func (l *Line) Leave(now mono.Time, t *Ticket) bool {
 }
 
 // Settle closes the leases of a pass.
-func (l *Line) Settle(now mono.Time, p Pass, o limit.Outcome) {
+func (l *Scheduler) Settle(now mono.Time, p Pass, o limit.Outcome) {
 	now = l.Tick(now)
 	limits, leases := l.Close(&p)
 	for k, m := range limits {
@@ -227,8 +227,8 @@ func (l *Line) Settle(now mono.Time, p Pass, o limit.Outcome) {
 
 // Close ends a pass, and leaves the rest of Settle to the driver, at the instant that Tick returns: to settle each lease at its limit,
 // and to Touch that. A driver may have an outcome for each; and an Outcome is 224 bytes, not to be passed on more often than need be.
-// What is returned holds until p or the Line is used for anything else.
-func (l *Line) Close(p *Pass) ([]*Limit, []limit.Lease) {
+// What is returned holds until p or the Scheduler is used for anything else.
+func (l *Scheduler) Close(p *Pass) ([]*Limit, []limit.Lease) {
 	leases := p.lease[:]
 	if p.booked {
 		leases = l.closeBooked(p)
@@ -236,8 +236,8 @@ func (l *Line) Close(p *Pass) ([]*Limit, []limit.Lease) {
 	return p.Way.limits, leases
 }
 
-// Leases returns the leases of a pass that is not closed, in the order of its Way's limits. They hold until the Line is used for anything else.
-func (l *Line) Leases(p *Pass) []limit.Lease {
+// Leases returns the leases of a pass that is not closed, in the order of its Way's limits. They hold until the Scheduler is used for anything else.
+func (l *Scheduler) Leases(p *Pass) []limit.Lease {
 	if p.booked {
 		return l.book.At(p.lease[0]).leases[:len(p.Way.limits)]
 	}
@@ -245,7 +245,7 @@ func (l *Line) Leases(p *Pass) []limit.Lease {
 }
 
 // Fresh reports whether the request of a pass that is not closed may still be sent, as its limits say.
-func (l *Line) Fresh(p *Pass) bool {
+func (l *Scheduler) Fresh(p *Pass) bool {
 	for k, lease := range l.Leases(p) {
 		if !limit.Fresh(p.Way.limits[k].Limiter, lease) {
 			return false
@@ -254,7 +254,7 @@ func (l *Line) Fresh(p *Pass) bool {
 	return true
 }
 
-func (l *Line) closeBooked(p *Pass) []limit.Lease {
+func (l *Scheduler) closeBooked(p *Pass) []limit.Lease {
 	kept, limits := l.book.Return(p.lease[0]), p.Way.limits
 	if kept.metered {
 		for _, m := range limits {
@@ -265,19 +265,19 @@ func (l *Line) closeBooked(p *Pass) []limit.Lease {
 }
 
 // Touch says that a limiter was changed, or that there is news of it: whoever waits for it is asked about again.
-func (l *Line) Touch(m *Limit) {
+func (l *Scheduler) Touch(m *Limit) {
 	l.changes++
 	l.news(m)
 }
 
 // news has m looked at, for anybody.
-func (l *Line) news(m *Limit) {
+func (l *Scheduler) news(m *Limit) {
 	if len(m.parked.all) > 0 {
 		l.wanted(m)
 	}
 }
 
-func (l *Line) wanted(m *Limit) {
+func (l *Scheduler) wanted(m *Limit) {
 	if m.barred > 0 {
 		l.readmit(m)
 	}
@@ -285,10 +285,10 @@ func (l *Line) wanted(m *Limit) {
 }
 
 // Changes returns a number that is larger after anything that may have changed what Try says.
-func (l *Line) Changes() uint64 { return l.changes }
+func (l *Scheduler) Changes() uint64 { return l.changes }
 
 // Review is Touch, and also refuses all tickets that have no hope any more: those whose cost no longer fits, or not by their deadline.
-func (l *Line) Review(now mono.Time, m *Limit) {
+func (l *Scheduler) Review(now mono.Time, m *Limit) {
 	now = l.Tick(now)
 	l.Touch(m)
 	l.serve(now) // a first ticket without hope is refused here, so that it is not counted ahead of the others
@@ -301,7 +301,7 @@ func (l *Line) Review(now mono.Time, m *Limit) {
 	}
 }
 
-func (l *Line) review(now mono.Time, m *Limit, a *Lane) {
+func (l *Scheduler) review(now mono.Time, m *Limit, a *Lane) {
 	w, n := a.ways[0], 0
 	ahead, waiting := limit.Cost{}, a.count
 	t := a.ends[0].head
@@ -327,7 +327,7 @@ func (l *Line) review(now mono.Time, m *Limit, a *Lane) {
 }
 
 // refill has a lane looked at in which others may be among those that may pass the first.
-func (l *Line) refill(a *Lane) {
+func (l *Scheduler) refill(a *Lane) {
 	if a.fill == 0 || a.count == 0 {
 		return
 	}
@@ -337,7 +337,7 @@ func (l *Line) refill(a *Lane) {
 }
 
 // Tick notes what time has made ready, and returns the present.
-func (l *Line) Tick(now mono.Time) mono.Time {
+func (l *Scheduler) Tick(now mono.Time) mono.Time {
 	l.last = max(l.last, now)
 	if l.wake <= l.last {
 		l.awake()
@@ -345,7 +345,7 @@ func (l *Line) Tick(now mono.Time) mono.Time {
 	return l.last
 }
 
-func (l *Line) awake() {
+func (l *Scheduler) awake() {
 	for l.wake <= l.last {
 		m := l.timers.first()
 		l.mark(m)
@@ -354,10 +354,10 @@ func (l *Line) awake() {
 }
 
 // Wake is the instant at which to call Next again, limit.Never if none is known.
-func (l *Line) Wake() mono.Time { return l.wake }
+func (l *Scheduler) Wake() mono.Time { return l.wake }
 
 // Soonest returns the ticket that Wake is for: the first of those that are known to go then. Nil: nobody.
-func (l *Line) Soonest() *Ticket {
+func (l *Scheduler) Soonest() *Ticket {
 	if l.Wake() == limit.Never {
 		return nil
 	}
@@ -365,13 +365,13 @@ func (l *Line) Soonest() *Ticket {
 }
 
 // Pending tells whether there is anything for Next to do now.
-func (l *Line) Pending(now mono.Time) bool {
+func (l *Scheduler) Pending(now mono.Time) bool {
 	return l.told != nil || len(l.agenda.all) > 0 || l.wake <= now
 }
 
 // Next returns a ticket that has its verdict, in the order in which they got it, or nil. After it returned nil nobody waits who
 // could go, unless an earlier one waits for one of its limits.
-func (l *Line) Next(now mono.Time) *Ticket {
+func (l *Scheduler) Next(now mono.Time) *Ticket {
 	l.serve(l.Tick(now))
 	t := l.told
 	if t == nil {
@@ -386,7 +386,7 @@ func (l *Line) Next(now mono.Time) *Ticket {
 }
 
 // admit opens the leases of a way. least is cost itself if that is what is surely used.
-func (l *Line) admit(now mono.Time, w *Way, cost, least *limit.Cost) Pass {
+func (l *Scheduler) admit(now mono.Time, w *Way, cost, least *limit.Cost) Pass {
 	l.changes++
 	if w.lane.sole == nil {
 		l.turn++
@@ -441,12 +441,12 @@ func less(sum, c *limit.Cost) {
 }
 
 // refuse gives a ticket that waits a verdict other than Granted.
-func (l *Line) refuse(t *Ticket, s State) {
+func (l *Scheduler) refuse(t *Ticket, s State) {
 	l.end(t, s)
 	l.tell(t)
 }
 
-func (l *Line) tell(t *Ticket) {
+func (l *Scheduler) tell(t *Ticket) {
 	if l.untold == nil {
 		l.told = t
 	} else {
@@ -456,7 +456,7 @@ func (l *Line) tell(t *Ticket) {
 }
 
 // end takes t out of its lane. If it was the first, the ways wait for the next.
-func (l *Line) end(t *Ticket, s State) {
+func (l *Scheduler) end(t *Ticket, s State) {
 	a := t.lane
 	first := a.ends[0].head == t
 	a.remove(t)
@@ -482,7 +482,7 @@ func (l *Line) end(t *Ticket, s State) {
 
 // serve looks at all limits that have changed, in the order of the first tickets there, so that of two tickets that become ready at one
 // instant, at different limits, the earlier goes first.
-func (l *Line) serve(now mono.Time) {
+func (l *Scheduler) serve(now mono.Time) {
 	for len(l.agenda.all) > 0 {
 		m := l.agenda.first()
 		if w := m.top(); w == nil || !l.look(now, m, w) {
@@ -492,7 +492,7 @@ func (l *Line) serve(now mono.Time) {
 }
 
 // look asks about the first that waits for m, and reports whether the next is to be looked at as well.
-func (l *Line) look(now mono.Time, m *Limit, w *Way) (more bool) {
+func (l *Scheduler) look(now mono.Time, m *Limit, w *Way) (more bool) {
 	a, t := w.lane, w.lane.ends[0].head
 	l.changes++
 	at, on := l.ask(now, w, t)
@@ -545,14 +545,14 @@ func (l *Line) look(now mono.Time, m *Limit, w *Way) (more bool) {
 	return false
 }
 
-func (l *Line) watch(now mono.Time, a *Lane) {
+func (l *Scheduler) watch(now mono.Time, a *Lane) {
 	if a.Watched && l.config.Watch != nil {
 		l.config.Watch(now, a)
 	}
 }
 
 // hopeless refuses t, whose verdict is at, if that is too late, and nothing can make it sooner than its deadline.
-func (l *Line) hopeless(now mono.Time, w *Way, t *Ticket, at mono.Time) bool {
+func (l *Scheduler) hopeless(now mono.Time, w *Way, t *Ticket, at mono.Time) bool {
 	if at >= limit.AfterSettle || at <= t.Deadline {
 		return false
 	}
@@ -566,7 +566,7 @@ func (l *Line) hopeless(now mono.Time, w *Way, t *Ticket, at mono.Time) bool {
 }
 
 // grant has the first of a lane go.
-func (l *Line) grant(now mono.Time, w *Way, t *Ticket) {
+func (l *Scheduler) grant(now mono.Time, w *Way, t *Ticket) {
 	w.lane.granted++
 	t.Pass = l.admit(now, w, &t.Cost, t.uses())
 	l.end(t, Granted)
@@ -575,7 +575,7 @@ func (l *Line) grant(now mono.Time, w *Way, t *Ticket) {
 
 // fill lets tickets go by w ahead of t, the first of its lane, which may go there at the instant at, if they do not delay it, by whichever way
 // it will go. It returns whether any went, and when the next one may, if that is before at.
-func (l *Line) fill(now mono.Time, w *Way, t *Ticket, at mono.Time) (again mono.Time, filled bool) {
+func (l *Scheduler) fill(now mono.Time, w *Way, t *Ticket, at mono.Time) (again mono.Time, filled bool) {
 	again = at
 	fill, u := w.lane.fill, t.next[0]
 	first, goes := l.foremost(now, w, t, at)
@@ -605,7 +605,7 @@ func (l *Line) fill(now mono.Time, w *Way, t *Ticket, at mono.Time) (again mono.
 
 // foremost returns the way by which t, the first of its lane, may go before it may go by any other, and when: w, by which that is at the
 // instant at, or another.
-func (l *Line) foremost(now mono.Time, w *Way, t *Ticket, at mono.Time) (*Way, mono.Time) {
+func (l *Scheduler) foremost(now mono.Time, w *Way, t *Ticket, at mono.Time) (*Way, mono.Time) {
 	first := w
 	for _, v := range w.lane.ways {
 		if v == w {
@@ -620,7 +620,7 @@ func (l *Line) foremost(now mono.Time, w *Way, t *Ticket, at mono.Time) (*Way, m
 
 // mayPass tells whether u may go by w ahead of t, which may go by first at the instant at; and if not, when u may, before that: limit.Never if
 // it may not. What w has that first has not, t does not need.
-func (l *Line) mayPass(now mono.Time, w *Way, u, t *Ticket, first *Way, at mono.Time) (may bool, when mono.Time) {
+func (l *Scheduler) mayPass(now mono.Time, w *Way, u, t *Ticket, first *Way, at mono.Time) (may bool, when mono.Time) {
 	own := now
 	for _, m := range w.limits {
 		r := m.Limiter.Ready(now, u.Cost)

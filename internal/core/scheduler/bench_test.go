@@ -11,7 +11,7 @@ import (
 )
 
 // A turn: one is answered, the next goes, another comes.
-func benchTurn(b *testing.B, l *scheduler.Line, lanes []*scheduler.Lane, waiting int) {
+func benchTurn(b *testing.B, l *scheduler.Scheduler, lanes []*scheduler.Lane, waiting int) {
 	var under *scheduler.Ticket
 	now := mono.Time(0)
 	all := make([]scheduler.Ticket, waiting+2)

@@ -44,7 +44,7 @@ func TestPastBetweenSteps(t *testing.T) {
 	}
 }
 
-// A Share of weight 0 or none has 1, and what is too large or small what just is not; full is a bound of one, too.
+// A Class of weight 0 or none has 1, and what is too large or small what just is not; full is a bound of one, too.
 func TestWhatAShareIs(t *testing.T) {
 	s := New(Config{}).Share(ShareConfig{})
 	nan := 0.0

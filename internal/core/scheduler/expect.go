@@ -13,7 +13,7 @@ const lookedAt = 256
 // Expect guesses when cost would go from a place in the lane, which is the present for one that comes now: if all who wait stay, use what they surely use, and nobody else comes. Unlike what Ask
 // returns that counts the other lanes, too, and so is no bound: whoever leaves makes room. At limit.AfterSettle or limit.Never no
 // instant is known. ahead is how many wait in the lane, or in all lanes of its share. It changes nothing.
-func (l *Line) Expect(now mono.Time, a *Lane, cost *limit.Cost, place mono.Time) (at mono.Time, ahead int) {
+func (l *Scheduler) Expect(now mono.Time, a *Lane, cost *limit.Cost, place mono.Time) (at mono.Time, ahead int) {
 	now = max(now, l.last)
 	if ahead = a.count; a.share != nil {
 		ahead = max(ahead, a.share.count)
@@ -53,7 +53,7 @@ func (m *Limit) before(w *Way, k int, now, place mono.Time) (n int, some limit.C
 }
 
 // earlier returns who waits for m with an earlier place, in any lane, or in those of one share.
-func (m *Limit) earlier(place mono.Time, of *Share) (sum float64, use amounts) {
+func (m *Limit) earlier(place mono.Time, of *Class) (sum float64, use amounts) {
 	step := (len(m.ways) + lookedAt - 1) / lookedAt
 	for i := 0; i < len(m.ways); i += step {
 		a := m.ways[i].lane

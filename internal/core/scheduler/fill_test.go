@@ -72,7 +72,7 @@ func TestFillIsCounted(t *testing.T) {
 	}
 }
 
-// A lane may be filled where others of its Line are not.
+// A lane may be filled where others of its Scheduler are not.
 func TestFillOfALane(t *testing.T) {
 	for _, c := range []struct {
 		line, lane int

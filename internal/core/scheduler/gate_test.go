@@ -13,7 +13,7 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// polled is a line before one limiter that looks at everybody at every tick: what a Line of one lane does, written the slow way.
+// polled is a line before one limiter that looks at everybody at every tick: what a Scheduler of one lane does, written the slow way.
 type polled struct {
 	limit limit.Limiter
 	fill  int

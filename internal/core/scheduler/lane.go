@@ -14,7 +14,7 @@ const levels = 5
 type Lane struct {
 	// The order of the fields is by cache line, since of a thousand lanes hardly any is in the cache. Every turn needs the first line,
 	// most turns also that of least, and one in eight the second.
-	line    *Line
+	line    *Scheduler
 	sole    *Way // its way; nil: it has several
 	count   int
 	granted uint64
@@ -32,7 +32,7 @@ type Lane struct {
 	// Of is the driver's.
 	Of      any
 	ways    []*Way
-	share   *Share // nil: none of its limits is fair
+	share   *Class // nil: none of its limits is fair
 	config  LaneConfig
 	largest limit.Cost // with Fill: of each unit, the largest cost since it was empty
 

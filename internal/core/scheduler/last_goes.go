@@ -8,7 +8,7 @@ import (
 // LastGoes guesses when the last ticket of a lane goes; limit.AfterSettle or limit.Never if no instant is known. Where no other lane has
 // one of its limits it is an instant before which that cannot go; otherwise others who go before it are counted as Expect does. Somebody
 // must wait in the lane.
-func (l *Line) LastGoes(now mono.Time, a *Lane) mono.Time {
+func (l *Scheduler) LastGoes(now mono.Time, a *Lane) mono.Time {
 	now = max(now, l.last)
 	_, turn := a.At()
 	if turn >= limit.AfterSettle { // only an answer can tell

@@ -12,7 +12,7 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// schedule is who comes when and how each request ends, whatever the Line decides.
+// schedule is who comes when and how each request ends, whatever the Scheduler decides.
 type schedule struct {
 	seed                uint64
 	limits, lanes, ways int

@@ -63,11 +63,11 @@ type netConfig struct {
 	churn                     bool // limits change, lanes come and go, some have deadlines, each limit hears an outcome of its own
 }
 
-// net is limits, lanes and tickets at random, and what is known of them without the Line.
+// net is limits, lanes and tickets at random, and what is known of them without the Scheduler.
 type net struct {
 	netConfig
 	rng    *rand.Rand
-	line   *scheduler.Line
+	line   *scheduler.Scheduler
 	limits []*scheduler.Limit
 	lanes  []*scheduler.Lane
 	ways   [][][]int

@@ -15,7 +15,7 @@ const thefts = 8
 
 // ask returns when t may go by w, and, if that is not now, the limit that it has to wait for: the one that will be ready last, and if there
 // are several of those the first. t is the first of its lane, or comes to an empty one.
-func (l *Line) ask(now mono.Time, w *Way, t *Ticket) (at mono.Time, on *Limit) {
+func (l *Scheduler) ask(now mono.Time, w *Way, t *Ticket) (at mono.Time, on *Limit) {
 	at = now
 	cost := t.Cost // passed on from a pointer it would be copied twice each time
 	for _, m := range w.limits {
@@ -76,7 +76,7 @@ func (m *Limit) top() *Way {
 }
 
 // choose returns a way by which t may go now, or when the soonest way may be gone. t is the first of its lane, or comes to an empty one.
-func (l *Line) choose(now mono.Time, a *Lane, t *Ticket) (*Way, mono.Time) {
+func (l *Scheduler) choose(now mono.Time, a *Lane, t *Ticket) (*Way, mono.Time) {
 	if w := a.sole; w != nil {
 		at, on := l.ask(now, w, t)
 		w.on = on
@@ -122,7 +122,7 @@ func (l *Line) choose(now mono.Time, a *Lane, t *Ticket) (*Way, mono.Time) {
 
 // reask asks the ways of a lane, whose limits no other way has, for another cost than the one before. Those that were ready are asked
 // when their turn comes.
-func (l *Line) reask(now mono.Time, a *Lane, t *Ticket) {
+func (l *Scheduler) reask(now mono.Time, a *Lane, t *Ticket) {
 	a.asked = t.Cost
 	for _, w := range a.ways {
 		if w.state == parked && !w.doubted {
@@ -132,7 +132,7 @@ func (l *Line) reask(now mono.Time, a *Lane, t *Ticket) {
 }
 
 // put asks w about t, which comes to an empty lane, and then lists w as ready, or parks it.
-func (l *Line) put(now mono.Time, w *Way, t *Ticket) mono.Time {
+func (l *Scheduler) put(now mono.Time, w *Way, t *Ticket) mono.Time {
 	a := w.lane
 	at, on := l.ask(now, w, t)
 	switch {
@@ -161,7 +161,7 @@ func (l *Line) put(now mono.Time, w *Way, t *Ticket) mono.Time {
 }
 
 // parkAll has the ways of a lane wait for its only ticket. at is what choose has just said of it.
-func (l *Line) parkAll(a *Lane, t *Ticket, at mono.Time) {
+func (l *Scheduler) parkAll(a *Lane, t *Ticket, at mono.Time) {
 	if a.sole != nil {
 		l.park(a.sole, a.sole.on, at, t)
 		return
@@ -175,7 +175,7 @@ func (l *Line) parkAll(a *Lane, t *Ticket, at mono.Time) {
 }
 
 // share notes that a way of another lane has a limit of this one, too. From now on the rank at which its ways are parked matters.
-func (l *Line) share(a *Lane) {
+func (l *Scheduler) share(a *Lane) {
 	if a.count > 0 {
 		for _, w := range a.ways {
 			if w.state == parked {
@@ -187,7 +187,7 @@ func (l *Line) share(a *Lane) {
 }
 
 // renew has the ways of a lane wait for its new first ticket. All of them are parked, since somebody was waiting.
-func (l *Line) renew(a *Lane) {
+func (l *Scheduler) renew(a *Lane) {
 	t := a.ends[0].head
 	if a.sole != nil {
 		l.inherit(a.sole, t)
@@ -203,7 +203,7 @@ func (l *Line) renew(a *Lane) {
 }
 
 // inherit gives a parked way the rank of another ticket, and has its limit looked at.
-func (l *Line) inherit(w *Way, t *Ticket) {
+func (l *Scheduler) inherit(w *Way, t *Ticket) {
 	w.ready = min(w.ready, limit.AfterSettle) // Never was said of another cost
 	l.rerank(w, t)
 	l.mark(w.at)
@@ -211,7 +211,7 @@ func (l *Line) inherit(w *Way, t *Ticket) {
 
 // empty unparks the ways of a lane in which nobody waits any more. In a lane of several ways that shares no limit with another they stay:
 // the next ticket, if it costs the same, finds them where they belong.
-func (l *Line) empty(a *Lane) {
+func (l *Scheduler) empty(a *Lane) {
 	if a.sole == nil && a.isAlone() {
 		return
 	}
@@ -224,7 +224,7 @@ func (l *Line) empty(a *Lane) {
 }
 
 // park has w wait at m for t, which may go at the instant at.
-func (l *Line) park(w *Way, m *Limit, at mono.Time, t *Ticket) {
+func (l *Scheduler) park(w *Way, m *Limit, at mono.Time, t *Ticket) {
 	l.changes++
 	w.state, w.at, w.ready = parked, m, at
 	w.rank(m, t)
@@ -265,7 +265,7 @@ func (w *Way) turn(m *Limit) float64 {
 }
 
 // readmit has the tickets asked about again that wanted more than m ever had, in their order: m may be larger now.
-func (l *Line) readmit(m *Limit) {
+func (l *Scheduler) readmit(m *Limit) {
 	for _, w := range m.ways {
 		switch {
 		case !w.barred || w.at != m:
@@ -280,7 +280,7 @@ func (l *Line) readmit(m *Limit) {
 }
 
 // rerank gives a parked way the rank of another ticket.
-func (l *Line) rerank(w *Way, t *Ticket) {
+func (l *Scheduler) rerank(w *Way, t *Ticket) {
 	m := w.at
 	w.rank(m, t)
 	m.requeue(w)
@@ -288,7 +288,7 @@ func (l *Line) rerank(w *Way, t *Ticket) {
 }
 
 // unpark takes w away from where it is parked, and has whoever is first there then looked at.
-func (l *Line) unpark(w *Way) {
+func (l *Scheduler) unpark(w *Way) {
 	m := w.at
 	if w.state != parked {
 		return
@@ -312,7 +312,7 @@ func (l *Line) unpark(w *Way) {
 }
 
 // mark has m looked at, if anybody waits for it.
-func (l *Line) mark(m *Limit) {
+func (l *Scheduler) mark(m *Limit) {
 	if m.due >= 0 || len(m.parked.all) == 0 {
 		return
 	}
@@ -327,14 +327,14 @@ func (l *Line) mark(m *Limit) {
 }
 
 // reorder sorts m into the agenda by the place of whoever is first there now.
-func (l *Line) reorder(m *Limit) {
+func (l *Scheduler) reorder(m *Limit) {
 	if m.due >= 0 && len(l.agenda.all) > 1 {
 		l.agenda.fix(&m.due, m.byPlace())
 	}
 }
 
 // rouse sets when m is to be looked at.
-func (l *Line) rouse(m *Limit, at mono.Time) {
+func (l *Scheduler) rouse(m *Limit, at mono.Time) {
 	if m.wake == at {
 		return
 	}
@@ -357,7 +357,7 @@ func (l *Line) rouse(m *Limit, at mono.Time) {
 
 // claim keeps what the limits of w have from everybody later than t, the first of its lane. At every limit the claims are in the order of
 // places: otherwise two lanes could wait for each other for ever.
-func (l *Line) claim(w *Way, t *Ticket) {
+func (l *Scheduler) claim(w *Way, t *Ticket) {
 	if w.claims {
 		return
 	}
@@ -373,14 +373,14 @@ func (l *Line) claim(w *Way, t *Ticket) {
 }
 
 // bar ends the claim of a way by which t can never go: it would hold up all others for ever.
-func (l *Line) bar(w *Way, t *Ticket) {
+func (l *Scheduler) bar(w *Way, t *Ticket) {
 	if w.claims {
 		l.disclaim(w)
 		t.stolen = 0 // it may claim another
 	}
 }
 
-func (l *Line) disclaim(w *Way) {
+func (l *Scheduler) disclaim(w *Way) {
 	if !w.claims {
 		return
 	}

@@ -25,7 +25,7 @@ func runParties(seed uint64) error {
 		weight float64
 		lanes  []*scheduler.Lane
 		waits  map[*scheduler.Ticket]bool
-		share  *scheduler.Share
+		share  *scheduler.Class
 	}
 	var parties []*party
 	of := map[*scheduler.Lane]*party{}
@@ -231,7 +231,7 @@ func TestShareIsTaggedAnew(t *testing.T) {
 	l := scheduler.New(scheduler.Config{})
 	m := l.Limit(must(limit.NewRolling(limit.RollingConfig{Limit: 100, Window: time.Second, Margin: -1, Unit: limit.Tokens})), scheduler.Sharing{Fair: true, Unit: limit.Tokens})
 	two := l.Share(scheduler.ShareConfig{})
-	lane := func(s *scheduler.Share) *scheduler.Lane {
+	lane := func(s *scheduler.Class) *scheduler.Lane {
 		return l.Lane(scheduler.LaneConfig{Share: s}, []*scheduler.Limit{m})
 	}
 	one, another, other, before := lane(two), lane(two), lane(nil), lane(nil)

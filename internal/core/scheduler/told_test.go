@@ -14,13 +14,13 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// crowd is lanes of several shares before limits of every sort, and all that the Line says of them, whatever it is asked.
+// crowd is lanes of several shares before limits of every sort, and all that the Scheduler says of them, whatever it is asked.
 type crowd struct {
 	rng    *rand.Rand
-	line   *scheduler.Line
+	line   *scheduler.Scheduler
 	now    mono.Time
 	limits []*scheduler.Limit
-	shares []*scheduler.Share
+	shares []*scheduler.Class
 	lanes  []*scheduler.Lane
 	keys   [][]*scheduler.Limit // of each lane those that no other has
 	waits  []*scheduler.Ticket
@@ -272,7 +272,7 @@ func (c *crowd) changeMore() {
 	}
 }
 
-// look has the Line say all that it knows.
+// look has the Scheduler say all that it knows.
 func (c *crowd) look() {
 	c.say("pending %t", c.line.Pending(c.now))
 	for t := c.line.Next(c.now); t != nil; t = c.line.Next(c.now) {
@@ -336,7 +336,7 @@ var crowds = []struct {
 	{"busy, fair", crowdKind{busy: true, fair: true}},
 }
 
-// Whatever a Line is asked it answers as it did before: who goes when and by which way, who is refused, what is foreseen, who waits for what.
+// Whatever a Scheduler is asked it answers as it did before: who goes when and by which way, who is refused, what is foreseen, who waits for what.
 func TestWhatALineSays(t *testing.T) {
 	var b strings.Builder
 	for _, w := range crowds {

@@ -12,7 +12,7 @@ import (
 )
 
 // ways is a lane of ways that have a limit each.
-func ways(l *scheduler.Line, limits ...limit.Limiter) (*scheduler.Lane, []*scheduler.Limit) {
+func ways(l *scheduler.Scheduler, limits ...limit.Limiter) (*scheduler.Lane, []*scheduler.Limit) {
 	var all []*scheduler.Limit
 	var each [][]*scheduler.Limit
 	for _, m := range limits {

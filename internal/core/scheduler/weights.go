@@ -7,20 +7,20 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// Share is a party to fair limits: one lane, or several that count as one. So nobody gets more by coming in many lanes.
+// Class is a party to fair limits: one lane, or several that count as one. So nobody gets more by coming in many lanes.
 //
 // Between shares it is start-time fair queueing (Goyal, Vin and Cheng, 1996): whoever goes has a start tag, max(virtual, its share's
 // finish tag), the smallest goes first, the virtual time is the tag of whoever went last, and the finish tag moves on by what was used,
 // over the weight. A head start d puts the virtual time as it was d ago in the place of what it is: a share may go ahead with what would
 // have been its part of the last d, and with anything where nobody waited d ago. In whatever span others get their part, but for
 // that of one d.
-type Share struct {
+type Class struct {
 	config ShareConfig
 	count  int // how many tickets wait in its lanes
 	flows  map[*Limit]*flow
 }
 
-// ShareConfig describes a Share. The zero value is ready.
+// ShareConfig describes a Class. The zero value is ready.
 type ShareConfig struct {
 	// Weight is its part of a fair limit, beside others'. If not above 0, 1. What is beyond a million, or its inverse, counts as that: tags
 	// are sums of what was used over it.
@@ -33,15 +33,15 @@ type ShareConfig struct {
 
 const mostWeight = 1e6
 
-// Share returns a party to fair limits without a lane.
-func (l *Line) Share(c ShareConfig) *Share {
-	s := &Share{flows: map[*Limit]*flow{}}
+// Class returns a party to fair limits without a lane.
+func (l *Scheduler) Share(c ShareConfig) *Class {
+	s := &Class{flows: map[*Limit]*flow{}}
 	s.Set(c)
 	return s
 }
 
-// Set changes what a Share is from the next ticket on.
-func (s *Share) Set(c ShareConfig) {
+// Set changes what a Class is from the next ticket on.
+func (s *Class) Set(c ShareConfig) {
 	if c.Weight = min(max(c.Weight, 0), mostWeight); !(c.Weight > 0) { // NaN, too
 		c.Weight = 1
 	}
@@ -53,12 +53,12 @@ func (s *Share) Set(c ShareConfig) {
 }
 
 // Config returns what it is.
-func (s *Share) Config() ShareConfig { return s.config }
+func (s *Class) Config() ShareConfig { return s.config }
 
 // Len returns how many tickets wait in its lanes.
-func (s *Share) Len() int { return s.count }
+func (s *Class) Len() int { return s.count }
 
-func (s *Share) full() bool { return s.config.Size > 0 && s.count >= s.config.Size }
+func (s *Class) full() bool { return s.config.Size > 0 && s.count >= s.config.Size }
 
 // fairness is what a limit that is fair knows of those who share it.
 type fairness struct {
@@ -80,9 +80,9 @@ func (q *fairness) uses(c *limit.Cost) float64 {
 // amounts is a limit.Cost in parts.
 type amounts [len(limit.Cost{})]float64
 
-// flow is a Share at one fair limit.
+// flow is a Class at one fair limit.
 type flow struct {
-	share  *Share
+	share  *Class
 	limit  *Limit
 	finish float64
 	leaps  int // of past.leaps, how many finish is of
@@ -111,7 +111,7 @@ func (f *flow) start() float64 {
 }
 
 // join makes a lane's ways part of its share at their fair limits.
-func (a *Lane) join(s *Share) {
+func (a *Lane) join(s *Class) {
 	for _, w := range a.ways {
 		for k, m := range w.limits {
 			if m.fair == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// A guard tells how many of its requests nobody has settled, and since when the first.
+// A stack tells how many of its requests nobody has settled, and since when the first.
 func TestUnsettled(t *testing.T) {
 	g, err := stack.New(stack.Config{})
 	if err != nil {

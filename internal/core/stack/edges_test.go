@@ -129,7 +129,7 @@ func TestTimeGoesBack(t *testing.T) {
 	}
 }
 
-// What was said is forgotten by a Lift, with nothing left to heed; and who waits at a guard of which nothing is known waits for nothing.
+// What was said is forgotten by a Lift, with nothing left to heed; and who waits at a stack of which nothing is known waits for nothing.
 func TestLiftLeavesNothing(t *testing.T) {
 	g := plain(stack.Config{})
 	l := &line{t, g, map[string]limit.Lease{}}
@@ -210,7 +210,7 @@ func TestExplainTrialAndBeginning(t *testing.T) {
 	says(2*time.Second, "pause", 0)
 }
 
-// A Guard hides nothing of the limiter that it is configured with.
+// A Stack hides nothing of the limiter that it is configured with.
 func TestWraps(t *testing.T) {
 	limittest.Wraps(t, func(l limit.Limiter) limit.Limiter { return plain(stack.Config{Limiter: l}) })
 }

@@ -59,7 +59,7 @@ func (s *bucketServer) takes(now mono.Time) bool {
 
 // wrong is a client with a wrong limit that always has something to send.
 type wrong struct {
-	guard    *stack.Guard
+	stack    *stack.Stack
 	server   server
 	inFlight int
 	rng      *rand.Rand
@@ -80,11 +80,11 @@ func (w *wrong) to(now, until mono.Time) {
 	for now < until {
 		next := until
 		for len(w.flights) < w.inFlight {
-			if t := w.guard.Ready(now, limit.One); t > now {
+			if t := w.stack.Ready(now, limit.One); t > now {
 				next = min(next, t)
 				break
 			}
-			f := wrongFlight{arrives: now.Add(leg()), lease: w.guard.Admit(now, limit.One)}
+			f := wrongFlight{arrives: now.Add(leg()), lease: w.stack.Admit(now, limit.One)}
 			f.ends = f.arrives.Add(leg())
 			w.flights = append(w.flights, f)
 		}
@@ -113,7 +113,7 @@ func (w *wrong) to(now, until mono.Time) {
 				o.Result = limit.Accepted
 				w.accepted = append(w.accepted, now)
 			}
-			w.guard.Settle(now, f.lease, o)
+			w.stack.Settle(now, f.lease, o)
 			return true
 		})
 	}
@@ -148,7 +148,7 @@ func TestWrongLimit(t *testing.T) {
 				for _, n := range []int64{21, 25, 29, 43, 100} {
 					for seed := range uint64(2) {
 						rng := rand.New(rand.NewPCG(seed, uint64(n)))
-						w := wrong{guard: must(stack.New(stack.Config{Limiter: limit.MustRolling(n, time.Second), Pause: steady})), server: s.new(rng), inFlight: inFlight, rng: rng}
+						w := wrong{stack: must(stack.New(stack.Config{Limiter: limit.MustRolling(n, time.Second), Pause: steady})), server: s.new(rng), inFlight: inFlight, rng: rng}
 						const lasts = 20 * time.Minute
 						w.to(0, at(lasts))
 						rate := w.rate(at(lasts), 5*time.Minute)
@@ -165,7 +165,7 @@ func TestWrongLimit(t *testing.T) {
 	}
 }
 
-// What was learned of a wrong limit can be asked for, and is handed on; a guard without a limit has learned nothing.
+// What was learned of a wrong limit can be asked for, and is handed on; a stack without a limit has learned nothing.
 func TestLessons(t *testing.T) {
 	g := plain(stack.Config{Limiter: limit.MustRolling(25, time.Second)})
 	for i := range 40 {

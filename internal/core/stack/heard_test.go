@@ -47,7 +47,7 @@ func FuzzHeard(f *testing.F) {
 		one := limit.Cost{limit.Requests: 1}
 		now := mono.Time(0)
 		var sent []mono.Time
-		send := func(a classify.Attempt) classify.Verdict {
+		send := func(a classify.Evidence) classify.Verdict {
 			for i := range sent {
 				if i+most == len(sent) && now.Sub(sent[i]) < window {
 					t.Fatalf("more than %d in %v", most, window)
@@ -63,7 +63,7 @@ func FuzzHeard(f *testing.F) {
 			g.Contain(now, capacity, &v.Outcome)
 			return v
 		}
-		v := send(classify.Attempt{Status: status, Header: h, Body: body})
+		v := send(classify.Evidence{Status: status, Header: h, Body: body})
 		next := g.Ready(now, one)
 		if wait := next.Sub(now); wait > time.Hour+window && !v.Sure {
 			t.Fatalf("%s: %d %v: nobody goes for %v\n%+v", d.Name(), status, h, wait, v.Said)
@@ -72,7 +72,7 @@ func FuzzHeard(f *testing.F) {
 			t.Fatalf("%s: %d %v: nobody ever goes", d.Name(), status, h)
 		}
 		now = max(now, next)
-		send(classify.Attempt{Status: http.StatusOK}) // a probe that is served, and says nothing
+		send(classify.Evidence{Status: http.StatusOK}) // a probe that is served, and says nothing
 		if wait := g.Ready(now, one).Sub(now); wait > time.Hour+window && !v.Sure {
 			t.Fatalf("%s: %d %v: after a probe that was served nobody goes for %v", d.Name(), status, h, wait)
 		}
@@ -82,7 +82,7 @@ func FuzzHeard(f *testing.F) {
 				t.Fatalf("%s: %d %v: nobody ever goes", d.Name(), status, h)
 			}
 			now = max(now, next)
-			send(classify.Attempt{Status: http.StatusOK})
+			send(classify.Evidence{Status: http.StatusOK})
 		}
 	})
 }

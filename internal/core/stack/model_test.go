@@ -157,7 +157,7 @@ func (s *story) full(since int) bool {
 
 func pow2(n int) int { return 1 << n }
 
-// play has a Guard and the story go through a program, three bytes a step, and returns the first disagreement.
+// play has a Stack and the story go through a program, three bytes a step, and returns the first disagreement.
 func play(program []byte) error {
 	c := stack.Config{Pause: steady, MaxPause: 10 * time.Second}
 	slow := 0

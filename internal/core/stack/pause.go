@@ -188,7 +188,7 @@ type Pause struct {
 }
 
 // Paused returns the pause that is on at now.
-func (g *Guard) Paused(now mono.Time) (Pause, bool) {
+func (g *Stack) Paused(now mono.Time) (Pause, bool) {
 	now = max(now, g.last)
 	p := &g.pause
 	if p.over(now) {
@@ -198,14 +198,14 @@ func (g *Guard) Paused(now mono.Time) (Pause, bool) {
 }
 
 // Refusals returns how many pauses were begun or prolonged in a row with nothing served since.
-func (g *Guard) Refusals() int { return g.pause.strikes }
+func (g *Stack) Refusals() int { return g.pause.strikes }
 
 // Pauses returns how many pauses refusals have begun: one for all requests that were in flight at the time, however many
 // probes are refused while it is on.
-func (g *Guard) Pauses() int { return g.pause.count }
+func (g *Stack) Pauses() int { return g.pause.count }
 
 // Hold keeps everybody away until t, as an answer would that asks for it. An earlier t than one already set changes nothing.
-func (g *Guard) Hold(now, t mono.Time) {
+func (g *Stack) Hold(now, t mono.Time) {
 	g.last = max(now, g.last)
 	g.pause.extend(g.last, min(t, mono.Max), Held)
 	g.compose()
@@ -213,7 +213,7 @@ func (g *Guard) Hold(now, t mono.Time) {
 
 // Lift ends the pause, and forgets what the server said is left: whoever lifts it knows better. What is in flight may
 // begin another, if its refusal names a time.
-func (g *Guard) Lift(now mono.Time) {
+func (g *Stack) Lift(now mono.Time) {
 	g.last = max(now, g.last)
 	p := &g.pause
 	p.until, p.probe, p.strikes, p.before = mono.Min, 0, 0, g.sent

@@ -13,16 +13,16 @@ import (
 // Whatever it was told of an instant, it is asked of none before that.
 func TestToldOfLater(t *testing.T) {
 	later := at(5 * time.Second)
-	for what, tell := range map[string]func(*stack.Guard){
-		"Admit": func(g *stack.Guard) { g.Admit(later, limit.One) },
-		"Settle": func(g *stack.Guard) {
+	for what, tell := range map[string]func(*stack.Stack){
+		"Admit": func(g *stack.Stack) { g.Admit(later, limit.One) },
+		"Settle": func(g *stack.Stack) {
 			g.Settle(later, g.Admit(0, limit.One), limit.Outcome{Result: limit.Accepted})
 		},
-		"Hold":    func(g *stack.Guard) { g.Hold(later, 0) },
-		"Lift":    func(g *stack.Guard) { g.Lift(later) },
-		"Begin":   func(g *stack.Guard) { g.Begin(later) },
-		"Follow":  func(g *stack.Guard) { g.Follow(later) },
-		"Contain": func(g *stack.Guard) { g.Contain(later, limit.Cost{limit.Requests: 7}, &limit.Outcome{}) },
+		"Hold":    func(g *stack.Stack) { g.Hold(later, 0) },
+		"Lift":    func(g *stack.Stack) { g.Lift(later) },
+		"Begin":   func(g *stack.Stack) { g.Begin(later) },
+		"Follow":  func(g *stack.Stack) { g.Follow(later) },
+		"Contain": func(g *stack.Stack) { g.Contain(later, limit.Cost{limit.Requests: 7}, &limit.Outcome{}) },
 	} {
 		g := plain(stack.Config{Limiter: limit.MustRolling(5, time.Second)})
 		tell(g)

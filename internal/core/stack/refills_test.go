@@ -75,7 +75,7 @@ func TestRefills(t *testing.T) {
 	}
 }
 
-// Nor does what a bucket holds, told beside it, have the guard keep a bucket of its own.
+// Nor does what a bucket holds, told beside it, have the stack keep a bucket of its own.
 func TestContainRefills(t *testing.T) {
 	for kind, want := range map[fairshare.Kind]time.Duration{fairshare.TokenBucket: 0, fairshare.FixedWindow: 800 * ms} {
 		l := newLine(t, stack.Config{Limiter: sharer(kind)})

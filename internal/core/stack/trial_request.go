@@ -51,4 +51,4 @@ func (t *trial) settle(number uint64, r limit.Result) {
 }
 
 // Try begins the trial anew with the next request, if it is on: what is about to be settled proved nothing.
-func (g *Guard) Try() { g.trial.first = 0 }
+func (g *Stack) Try() { g.trial.first = 0 }

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Attempt is what became of one permit: whether anything was written, and when. The zero value is ready. It is safe for
+// Exchange is what became of one permit: whether anything was written, and when. The zero value is ready. It is safe for
 // concurrent use, and must not be copied.
-type Attempt struct {
+type Exchange struct {
 	// Stops says that Stop may be called. It is set before Send, and costs a context.
 	Stops bool
 	// Expires says that Expire may be called. It is set before Send.
 	Expires bool
 	// Leave, if not nil, is asked right before the first byte is written whether it may be: if not, Send returns ErrLapsed, and nothing was.
-	// Over connections that are not ours, and HTTP/2, it is asked once there is one. It is called with a lock of the Attempt held, and not any
+	// Over connections that are not ours, and HTTP/2, it is asked once there is one. It is called with a lock of the Exchange held, and not any
 	// more once Send has returned.
 	Leave interface{ Fresh() bool }
 
@@ -46,20 +46,20 @@ const (
 )
 
 // Written tells whether at least a byte may have left. False, when Send has returned: none has, nor will.
-func (a *Attempt) Written() bool {
+func (a *Exchange) Written() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.writtenLocked()
 }
 
-func (a *Attempt) writtenLocked() bool { return a.left || a.writing || a.over == blind }
+func (a *Exchange) writtenLocked() bool { return a.left || a.writing || a.over == blind }
 
 // Times returns whether anything may have left, an instant before the first byte was written, and how long before end the
 // last byte was given to the system: from then on nothing on this machine delays its arrival, so a promised one-way latency
 // can be counted from there, however long the machine, or a body that is slow, held it up before. On a connection of HTTP/1.1
 // that is not ours (see New), rtt is too long by what its last Write took. 0 says that it is not known, or that the answer came
 // before the end of the request.
-func (a *Attempt) Times(end time.Time) (written bool, began time.Time, rtt time.Duration) {
+func (a *Exchange) Times(end time.Time) (written bool, began time.Time, rtt time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.writtenLocked() {
@@ -73,7 +73,7 @@ func (a *Attempt) Times(end time.Time) (written bool, began time.Time, rtt time.
 
 // Stop ends the attempt, if its Stops is set, whether it is under way or not: Send returns the cause, or if the answer's header is
 // there reading its body fails. What has been written stays written.
-func (a *Attempt) Stop(cause error) {
+func (a *Exchange) Stop(cause error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.stopped != nil {
@@ -85,7 +85,7 @@ func (a *Attempt) Stop(cause error) {
 
 // Expire ends the attempt, if its Expires is set, unless Send has returned: it returns the cause. If the answer's header came just before, Send
 // may return that, and then reading its body may fail. Where the connection is one of HTTP/1.1 and ours it needs no context.
-func (a *Attempt) Expire(cause error) {
+func (a *Exchange) Expire(cause error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.stopped != nil || a.ended {
@@ -96,7 +96,7 @@ func (a *Attempt) Expire(cause error) {
 }
 
 // cutLocked ends the trip under way.
-func (a *Attempt) cutLocked() {
+func (a *Exchange) cutLocked() {
 	switch {
 	case a.cancel != nil:
 		a.cancel(a.stopped)
@@ -106,7 +106,7 @@ func (a *Attempt) cutLocked() {
 }
 
 // known notes that net/http knows of a trip without a context of its own, so that it can be cut.
-func (a *Attempt) known(t *trip) {
+func (a *Exchange) known(t *trip) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.under = t; a.stopped != nil { // it was too early
@@ -115,7 +115,7 @@ func (a *Attempt) known(t *trip) {
 }
 
 // endsBy sets what cancels the trip that begins now.
-func (a *Attempt) endsBy(cancel context.CancelCauseFunc) {
+func (a *Exchange) endsBy(cancel context.CancelCauseFunc) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.cancel = cancel; a.stopped != nil {
@@ -124,7 +124,7 @@ func (a *Attempt) endsBy(cancel context.CancelCauseFunc) {
 }
 
 // start returns why nothing is to be written: it may have been already, or was stopped.
-func (a *Attempt) start(own bool) error {
+func (a *Exchange) start(own bool) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
@@ -145,7 +145,7 @@ func (a *Attempt) start(own bool) error {
 }
 
 // mayLocked asks whether the first byte may be written.
-func (a *Attempt) mayLocked() bool {
+func (a *Exchange) mayLocked() bool {
 	if a.Leave == nil {
 		return true
 	}
@@ -154,14 +154,14 @@ func (a *Attempt) mayLocked() bool {
 }
 
 // returns notes that Send returns: whoever has the Leave may end it, so it is not asked any more, and nothing is left that could expire.
-func (a *Attempt) returns() {
+func (a *Exchange) returns() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.ended, a.under = true, nil
 }
 
 // asked notes that the RoundTripper reports which connections it takes.
-func (a *Attempt) asked(string) {
+func (a *Exchange) asked(string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.over == blind {
@@ -171,7 +171,7 @@ func (a *Attempt) asked(string) {
 
 // got notes the connection that the request is about to be written to; c is nil if that is not ours. It returns false if the attempt may have
 // been written to another connection before, or may not be any more.
-func (a *Attempt) got(c *conn, h2 bool) bool {
+func (a *Exchange) got(c *conn, h2 bool) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.writtenLocked() {
@@ -195,7 +195,7 @@ func (a *Attempt) got(c *conn, h2 bool) bool {
 }
 
 // wroteField is called before the first byte of a stream is written, and over HTTP/1.1 at any time.
-func (a *Attempt) wroteField(string, []string) {
+func (a *Exchange) wroteField(string, []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.over == http2 && !a.left {
@@ -205,7 +205,7 @@ func (a *Attempt) wroteField(string, []string) {
 
 // wroteRequest is called when all of the request was written: over HTTP/2 to the system, but over HTTP/1.1 to a buffer, whose
 // Write is still to come.
-func (a *Attempt) wroteRequest(i httptrace.WroteRequestInfo) {
+func (a *Exchange) wroteRequest(i httptrace.WroteRequestInfo) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if i.Err == nil {
@@ -217,7 +217,7 @@ func (a *Attempt) wroteRequest(i httptrace.WroteRequestInfo) {
 }
 
 // wholly tells whether the request has been written to its end.
-func (a *Attempt) wholly() bool {
+func (a *Exchange) wholly() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.whole
@@ -225,7 +225,7 @@ func (a *Attempt) wholly() bool {
 
 // failed returns why the attempt was kept from being written, if it was. A stream that was given up may be just beginning, and counts as
 // written.
-func (a *Attempt) failed(ended bool) error {
+func (a *Exchange) failed(ended bool) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.over == http2 && ended {
@@ -245,7 +245,7 @@ func (a *Attempt) failed(ended bool) error {
 }
 
 // begin and end are around each Write of a connection that serves the attempt. begin returns false if there must be none.
-func (a *Attempt) begin() bool {
+func (a *Exchange) begin() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.writtenLocked() { // an answer may come before the Write of its request returns
@@ -258,7 +258,7 @@ func (a *Attempt) begin() bool {
 	return true
 }
 
-func (a *Attempt) end(n int) {
+func (a *Exchange) end(n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.writing = false

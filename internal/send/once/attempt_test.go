@@ -21,7 +21,7 @@ type says struct {
 func (s *says) Fresh() bool { s.asked++; return s.yes }
 
 // written is what an attempt is told when a connection of HTTP/1.1 writes n bytes of it; false: it must not.
-func written(a *Attempt, n int) bool {
+func written(a *Exchange, n int) bool {
 	if !a.begin() {
 		return false
 	}
@@ -32,7 +32,7 @@ func written(a *Attempt, n int) bool {
 // A leave that has lapsed stays so for all of a trip, whatever is asked later; the next trip asks anew, and after it nobody does.
 func TestLapsedStaysLapsed(t *testing.T) {
 	leave := &says{}
-	a := &Attempt{Leave: leave}
+	a := &Exchange{Leave: leave}
 	if err := a.start(true); err != nil || !a.got(&conn{}, false) || leave.asked != 0 {
 		t.Fatalf("a connection of ours asks when it is written to: %v, asked %d times", err, leave.asked)
 	}
@@ -54,7 +54,7 @@ func TestLapsedStaysLapsed(t *testing.T) {
 	if err := a.start(true); !errors.Is(err, ErrTwice) {
 		t.Errorf("a third trip, after a byte has left: %v", err)
 	}
-	b := &Attempt{Leave: leave}
+	b := &Exchange{Leave: leave}
 	if err := b.start(true); err != nil || !b.got(&conn{}, false) {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestLapsedStaysLapsed(t *testing.T) {
 
 // What a trip over a stream has left behind says nothing of the next.
 func TestEachTripBeginsAnew(t *testing.T) {
-	a := &Attempt{}
+	a := &Exchange{}
 	if err := a.start(true); err != nil || !a.got(nil, true) || a.Written() {
 		t.Fatalf("a stream of which nothing is written: %v, %v", err, a.Written())
 	}

@@ -23,7 +23,7 @@ func BenchmarkOverhead(b *testing.B) {
 	b.Run("Traced", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			a := new(Attempt)
+			a := new(Exchange)
 			t := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { a.left = true }, WroteRequest: a.wroteRequest}
 			finish(answers.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), t))))
 		}
@@ -31,7 +31,7 @@ func BenchmarkOverhead(b *testing.B) {
 	b.Run("Wire", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			finish(base.Send(r, new(Attempt)))
+			finish(base.Send(r, new(Exchange)))
 		}
 	})
 }
@@ -72,7 +72,7 @@ func BenchmarkSend(b *testing.B) {
 		b.Run(bc.name+"/Wire", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				trip(b, func(r *http.Request) (*http.Response, error) { return over.Send(r, new(Attempt)) })
+				trip(b, func(r *http.Request) (*http.Response, error) { return over.Send(r, new(Exchange)) })
 			}
 		})
 		bare.CloseIdleConnections()

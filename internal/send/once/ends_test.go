@@ -23,11 +23,11 @@ var (
 func TestEnds(t *testing.T) {
 	for _, how := range []struct {
 		name string
-		new  func() *Attempt
-		end  func(*Attempt, error)
+		new  func() *Exchange
+		end  func(*Exchange, error)
 	}{
-		{"Stop", func() *Attempt { return &Attempt{Stops: true} }, (*Attempt).Stop},
-		{"Expire", func() *Attempt { return &Attempt{Expires: true} }, (*Attempt).Expire},
+		{"Stop", func() *Exchange { return &Exchange{Stops: true} }, (*Exchange).Stop},
+		{"Expire", func() *Exchange { return &Exchange{Expires: true} }, (*Exchange).Expire},
 	} {
 		for _, l := range links {
 			t.Run(how.name+" "+l.name, func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestStopInTheBody(t *testing.T) {
 		context.AfterFunc(r.Context(), func() { out.CloseWithError(context.Cause(r.Context())) })
 		return &http.Response{StatusCode: 200, Body: in}, nil
 	}))
-	a := &Attempt{Stops: true}
+	a := &Exchange{Stops: true}
 	resp, err := b.Send(shapes[0].request(t.Context(), "http://a.test", 1), a)
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func TestStopBeforeADial(t *testing.T) {
 	defer b.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // never, if all is well
 	defer cancel()
-	a := &Attempt{Stops: true}
+	a := &Exchange{Stops: true}
 	a.Stop(errGone)
 	if _, err := finish(b.Send(shapes[0].request(ctx, "http://a.test", 1), a)); err != errGone {
 		t.Error(err)
@@ -103,7 +103,7 @@ func TestExpireAfterTheAnswer(t *testing.T) {
 		sent = r
 		return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader("an answer"))}, nil
 	}))
-	a := &Attempt{Expires: true}
+	a := &Exchange{Expires: true}
 	resp, err := b.Send(shapes[0].request(t.Context(), "http://a.test", 1), a)
 	if err != nil {
 		t.Fatal(err)
@@ -131,7 +131,7 @@ func TestExpireWithoutAConnection(t *testing.T) {
 	for _, when := range []string{"before net/http knows of it", "while it is dialled"} {
 		t.Run(when, func(t *testing.T) {
 			over := make(chan struct{})
-			a := &Attempt{Expires: true}
+			a := &Exchange{Expires: true}
 			late := sync.OnceFunc(func() { a.Expire(errLate) })
 			b := New(&http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 				late()
@@ -154,7 +154,7 @@ func TestExpireWithoutAConnection(t *testing.T) {
 
 // What expires just when it gets its connection is not written.
 func TestExpireWithAConnection(t *testing.T) {
-	a := &Attempt{Expires: true}
+	a := &Exchange{Expires: true}
 	here, there := net.Pipe()
 	defer there.Close()
 	defer here.Close()

@@ -28,7 +28,7 @@ func TestLeave(t *testing.T) {
 				for name, rt := range map[string]http.RoundTripper{"own": bare, "wrapped": wraps{bare}} {
 					b := over1(t, rt)
 					for i, yes := range []int64{0, 5, 0, 5} { // the third goes over a kept connection
-						a, asked := new(Attempt), new(leave)
+						a, asked := new(Exchange), new(leave)
 						asked.yes.Store(yes)
 						a.Leave = asked
 						id := i
@@ -56,7 +56,7 @@ func TestLeave(t *testing.T) {
 // An attempt without leave may be made again when there is.
 func TestLeaveAgain(t *testing.T) {
 	s, url, bare := links[0].start(t, func() act { return answer })
-	b, a, asked := over1(t, bare), new(Attempt), new(leave)
+	b, a, asked := over1(t, bare), new(Exchange), new(leave)
 	a.Leave = asked
 	if _, err := finish(b.Send(shapes[1].request(t.Context(), url, 1), a)); !errors.Is(err, ErrLapsed) {
 		t.Errorf("without leave: %v", err)
@@ -87,7 +87,7 @@ func (c *answered) Write(b []byte) (int, error) {
 // What is written after an answer that came before the Write of its request had returned needs no leave: over a connection that has switched
 // protocols, that is what the client says next.
 func TestLeaveOfWhatIsOnItsWay(t *testing.T) {
-	a, asked, below := new(Attempt), new(leave), new(answered)
+	a, asked, below := new(Exchange), new(leave), new(answered)
 	asked.yes.Store(1)
 	a.Leave = asked
 	c := &conn{Conn: below}
@@ -107,7 +107,7 @@ func TestLeaveOfWhatIsOnItsWay(t *testing.T) {
 
 // Once Send has returned nobody asks for leave any more, and nothing is written: whoever gave it may have ended it.
 func TestLeaveEndsWithSend(t *testing.T) {
-	a, asked, below := new(Attempt), new(leave), new(answered)
+	a, asked, below := new(Exchange), new(leave), new(answered)
 	asked.yes.Store(5)
 	if written, began, rtt := a.Times(time.Now()); written || !began.IsZero() || rtt != 0 {
 		t.Errorf("before it is sent: %v, %v, %v", written, began, rtt)

@@ -2,7 +2,7 @@
 //
 // net/http sends a request again by itself: over HTTP/1.1, when a connection that it had kept turns out to be closed and the request is a
 // GET, say, or has an Idempotency-Key; over HTTP/2, after GOAWAY and REFUSED_STREAM. But the server, or a limiter in front of it, may
-// have counted the first one, and our limiter knows of only one. So each time that net/http has a connection for a request, the Attempt
+// have counted the first one, and our limiter knows of only one. So each time that net/http has a connection for a request, the Exchange
 // is asked; if it may have been written before, it is refused before a byte is written.
 //
 // It decides nothing else: whether to send again, with a permit of its own, is the caller's. It starts no goroutine and has no
@@ -75,7 +75,7 @@ func (b *Base) CloseIdleConnections() {
 // Send makes the attempt, as RoundTrip does. Its errors are those of RoundTrip; ErrTwice, where RoundTrip would have sent the request a
 // second time; ErrLapsed; and the cause given to Stop or Expire. An attempt of which nothing was written can be sent again; for any other, Send returns
 // ErrTwice. Do not call it for one attempt from two goroutines at a time. The body of the answer must be closed.
-func (b *Base) Send(req *http.Request, a *Attempt) (*http.Response, error) {
+func (b *Base) Send(req *http.Request, a *Exchange) (*http.Response, error) {
 	rt, own := b.rt, b.own != nil
 	https := req.URL != nil && req.URL.Scheme == "https"
 	if own && !https && (req.URL == nil || req.URL.Scheme != "http") {
@@ -155,7 +155,7 @@ func ended(ctx context.Context, req *http.Request) bool {
 type trip struct {
 	context.Context
 	base    *Base
-	attempt *Attempt
+	attempt *Exchange
 	trace   httptrace.ClientTrace
 	sent    *http.Request
 

@@ -131,7 +131,7 @@ func arrivesOnce(t *testing.T, l link, do act, kind shape) {
 	s, url, bare := l.start(t, alternately(do))
 	b := over1(t, bare)
 	for i := range 6 {
-		a := new(Attempt)
+		a := new(Exchange)
 		status, err := finish(b.Send(kind.request(t.Context(), url, i), a))
 		came := s.came(i)
 		switch {
@@ -179,7 +179,7 @@ func TestHundred(t *testing.T) {
 			for w := range 10 {
 				all.Go(func() {
 					for i := range 10 {
-						a := new(Attempt)
+						a := new(Exchange)
 						id := w*10 + i
 						if _, err := finish(b.Send(shapes[id%len(shapes)].request(t.Context(), url, id), a)); err != nil {
 							failed.Add(1)
@@ -234,7 +234,7 @@ func TestNotWritten(t *testing.T) {
 		if c.name == "a field is wrong" {
 			r.Header["A b"] = nil
 		}
-		a := new(Attempt)
+		a := new(Exchange)
 		if _, err := finish(b.Send(r, a)); err == nil || a.Written() || errors.Is(err, ErrTwice) {
 			t.Errorf("%s: %v, written %v", c.name, err, a.Written())
 		}
@@ -255,7 +255,7 @@ func TestNoConnection(t *testing.T) {
 		bare.MaxConnsPerHost = 1
 		b := over1(t, bare)
 		ctx, cancel := context.WithCancel(t.Context())
-		first, a := make(chan error), new(Attempt)
+		first, a := make(chan error), new(Exchange)
 		go func() {
 			_, err := finish(b.Send(shapes[0].request(ctx, url, 1), a))
 			first <- err
@@ -265,7 +265,7 @@ func TestNoConnection(t *testing.T) {
 		}
 		late, end := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer end()
-		waits := new(Attempt)
+		waits := new(Exchange)
 		if _, err := finish(b.Send(shapes[0].request(late, url, 2), waits)); !errors.Is(err, context.DeadlineExceeded) || waits.Written() {
 			t.Errorf("%s: %v, written %v", l.name, err, waits.Written())
 		}
@@ -283,7 +283,7 @@ func TestNoConnection(t *testing.T) {
 func TestSentTwice(t *testing.T) {
 	s, url, bare := links[0].start(t, func() act { return answer })
 	b := over1(t, bare)
-	a := new(Attempt)
+	a := new(Exchange)
 	if _, err := finish(b.Send(shapes[1].request(t.Context(), url, 1), a)); err != nil {
 		t.Fatal(err)
 	}

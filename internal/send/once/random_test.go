@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// sends has clients send requests to a server that acts by its script, over and over, and compares what each Attempt says with
+// sends has clients send requests to a server that acts by its script, over and over, and compares what each Exchange says with
 // what arrived. The promises: no request arrives twice, what says that it was not written did not arrive, what was
 // answered arrived and says so, and a server that only answers is answered by.
 func sends(t *testing.T, l link, foreign bool, clients, each int, script []byte) {
@@ -35,7 +35,7 @@ func sends(t *testing.T, l link, foreign bool, clients, each int, script []byte)
 	b := over1(t, rt)
 	type result struct {
 		shape  shape
-		a      Attempt
+		a      Exchange
 		status int
 		err    error
 	}
@@ -176,7 +176,7 @@ func restarts(t *testing.T, l link) {
 					return
 				default:
 				}
-				id, a := c*100_000+i, new(Attempt)
+				id, a := c*100_000+i, new(Exchange)
 				status, err := finish(b.Send(shapes[i%len(shapes)].request(t.Context(), url, id), a))
 				mu.Lock()
 				came := arrivals[idOf(id)]

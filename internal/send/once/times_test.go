@@ -83,7 +83,7 @@ func TestSlowEnd(t *testing.T) {
 		}()
 		r, _ := http.NewRequestWithContext(t.Context(), "PUT", "http://a.test/", body)
 		r.ContentLength = size
-		a := new(Attempt)
+		a := new(Exchange)
 		if _, err := finish(b.Send(r, a)); err != nil {
 			t.Fatal(err)
 		}
@@ -125,7 +125,7 @@ func TestTimes(t *testing.T) {
 					if s, ok := c.body.(*slow); ok {
 						r.Body = io.NopCloser(&slow{s.parts, s.pause})
 					}
-					a := new(Attempt)
+					a := new(Exchange)
 					resp, err := b.Send(r, a)
 					if err != nil {
 						t.Fatal(err)
@@ -168,7 +168,7 @@ func TestSlowWrite(t *testing.T) {
 	handler := func(http.ResponseWriter, *http.Request) { time.Sleep(time.Second) }
 	virtually(t, false, handler, func(t *testing.T, b *Base, p *pipes) {
 		p.wrap = func(n int, in net.Conn) net.Conn { return &failing{Conn: in, n: 100, before: time.Minute} }
-		a := new(Attempt)
+		a := new(Exchange)
 		if _, err := finish(b.Send(shapes[0].request(t.Context(), "http://a.test", 1), a)); err != nil {
 			t.Fatal(err)
 		}
@@ -193,12 +193,12 @@ func TestNothingWritten(t *testing.T) {
 				}
 				return in
 			}
-			if _, err := finish(b.Send(shapes[1].request(t.Context(), "http://a.test", 1), new(Attempt))); err != nil {
+			if _, err := finish(b.Send(shapes[1].request(t.Context(), "http://a.test", 1), new(Exchange))); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
 			was := time.Now()
-			a := new(Attempt)
+			a := new(Exchange)
 			_, err := finish(b.Send(shapes[1].request(t.Context(), "http://a.test", 2), a))
 			written, began, rtt := a.Times(time.Now())
 			if !written || arrived != c.arrived || (err == nil) != (c.arrived == 2) || rtt != 0 {
@@ -215,7 +215,7 @@ func TestNothingWritten(t *testing.T) {
 func TestStuck(t *testing.T) {
 	virtually(t, false, func(http.ResponseWriter, *http.Request) {}, func(t *testing.T, b *Base, p *pipes) {
 		p.wrap = func(n int, in net.Conn) net.Conn { return &failing{Conn: in, n: 1, before: time.Hour} }
-		a := new(Attempt)
+		a := new(Exchange)
 		over := make(chan error)
 		go func() {
 			_, err := finish(b.Send(shapes[0].request(t.Context(), "http://a.test", 1), a))
@@ -233,7 +233,7 @@ func TestStuck(t *testing.T) {
 
 // Over HTTP/2 an attempt that waits for a place in its connection was not written; one that is given up may be.
 func TestStreamGivenUp(t *testing.T) {
-	a := new(Attempt)
+	a := new(Exchange)
 	if a.start(true) != nil || !a.got(nil, true) || a.Written() {
 		t.Error("a stream that has not begun counts as written")
 	}
@@ -244,7 +244,7 @@ func TestStreamGivenUp(t *testing.T) {
 
 // A request that net/http had written to its end, to a buffer, and begins anew on another connection, is not whole.
 func TestBeginsAnew(t *testing.T) {
-	a := new(Attempt)
+	a := new(Exchange)
 	if a.start(true) != nil || !a.got(&conn{}, false) {
 		t.Fatal("refused")
 	}
@@ -261,7 +261,7 @@ func TestRefusedConnection(t *testing.T) {
 		here, there := net.Pipe()
 		go io.Copy(io.Discard, there)
 		ctx, cancel := context.WithCancelCause(t.Context())
-		in := &trip{base: &Base{clearText: h2}, attempt: &Attempt{left: true}, cancel: cancel}
+		in := &trip{base: &Base{clearText: h2}, attempt: &Exchange{left: true}, cancel: cancel}
 		in.got(httptrace.GotConnInfo{Conn: &conn{Conn: here}})
 		if context.Cause(ctx) != ErrTwice {
 			t.Error("the request goes on to the next connection")

@@ -192,7 +192,7 @@ func TestTransports(t *testing.T) {
 			}
 			answered := 0
 			for i := range 20 {
-				a := new(Attempt)
+				a := new(Exchange)
 				status, err := finish(b.Send(shapes[i%len(shapes)].request(t.Context(), url, i), a))
 				if status == 200 {
 					answered++
@@ -281,7 +281,7 @@ func TestSpeaks(t *testing.T) {
 		bare := trust(fresh())
 		want := speaks(bare.RoundTrip)
 		send := func(b *Base) func(*http.Request) (*http.Response, error) {
-			return func(r *http.Request) (*http.Response, error) { return b.Send(r, new(Attempt)) }
+			return func(r *http.Request) (*http.Response, error) { return b.Send(r, new(Exchange)) }
 		}
 		if got := speaks(send(over1(t, bare))); got != want {
 			t.Errorf("%s, used before: %s, want %s", name, got, want)
@@ -325,7 +325,7 @@ func TestDialerForTLSIsOurs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := new(Attempt)
+	a := new(Exchange)
 	if resp, err := b.Send(r, a); err == nil {
 		resp.Body.Close()
 		t.Error("it was answered")
@@ -368,7 +368,7 @@ func TestOtherScheme(t *testing.T) {
 	given.RegisterProtocol("file", http.NewFileTransportFS(fstest.MapFS{"a": {Data: []byte("hello")}}))
 	b := over1(t, given)
 	r, _ := http.NewRequest("GET", "file:///a", nil)
-	a := new(Attempt)
+	a := new(Exchange)
 	resp, err := b.Send(r, a)
 	if err != nil {
 		t.Fatal(err)
@@ -397,7 +397,7 @@ func TestUpgrade(t *testing.T) {
 	r, _ := http.NewRequestWithContext(t.Context(), "GET", srv.URL, nil)
 	r.Header.Set("Connection", "Upgrade")
 	r.Header.Set("Upgrade", "echo")
-	resp, err := over1(t, &http.Transport{}).Send(r, new(Attempt))
+	resp, err := over1(t, &http.Transport{}).Send(r, new(Exchange))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -427,7 +427,7 @@ func TestAnotherBase(t *testing.T) {
 		b := over1(t, roundTripper(bare.RoundTrip))
 		failed := 0
 		for i := range 20 {
-			a := new(Attempt)
+			a := new(Exchange)
 			status, err := finish(b.Send(shapes[i%len(shapes)].request(t.Context(), url, i), a))
 			if n := s.came(i); n > 1 || n == 1 != a.Written() {
 				t.Errorf("%s, request %d: arrived %d times, written %v, %d, %v", l.name, i, n, a.Written(), status, err)
@@ -440,13 +440,13 @@ func TestAnotherBase(t *testing.T) {
 			t.Errorf("%s: %d failed, want about 10", l.name, failed)
 		}
 		s.close()
-		a := new(Attempt)
+		a := new(Exchange)
 		anew := New(roundTripper(bare.Clone().RoundTrip))
 		if _, err := finish(anew.Send(shapes[0].request(t.Context(), url, 99), a)); err == nil || a.Written() {
 			t.Errorf("%s: nobody listens: %v, written %v", l.name, err, a.Written())
 		}
 	}
-	a := new(Attempt)
+	a := new(Exchange)
 	tells := New(roundTripper(func(r *http.Request) (*http.Response, error) {
 		trace := httptrace.ContextClientTrace(r.Context())
 		for range 2 {
@@ -459,7 +459,7 @@ func TestAnotherBase(t *testing.T) {
 	if written, _, rtt := a.Times(time.Now()); err != ErrTwice || !written || rtt <= 0 {
 		t.Errorf("%v, written %v, round trip %v", err, written, rtt)
 	}
-	a = new(Attempt)
+	a = new(Exchange)
 	silent := New(roundTripper(func(*http.Request) (*http.Response, error) { return nil, errors.New("no") }))
 	if _, err := silent.Send(shapes[0].request(t.Context(), "http://a.test", 1), a); err == nil || !a.Written() {
 		t.Errorf("%v, written %v", err, a.Written())
@@ -478,7 +478,7 @@ func TestEndsContext(t *testing.T) {
 			return &http.Response{StatusCode: 200, Body: body}, nil
 		}))
 		r := shapes[0].request(t.Context(), "http://a.test", 1)
-		resp, err := b.Send(r, new(Attempt))
+		resp, err := b.Send(r, new(Exchange))
 		if err != nil || resp.Request != r {
 			t.Fatal(err, resp)
 		}
@@ -499,7 +499,7 @@ func TestEndsContext(t *testing.T) {
 	}))
 	func() {
 		defer func() { recover() }()
-		b.Send(shapes[0].request(t.Context(), "http://a.test", 1), new(Attempt))
+		b.Send(shapes[0].request(t.Context(), "http://a.test", 1), new(Exchange))
 	}()
 	if ctx.Err() == nil {
 		t.Error("the context outlives a panic")
@@ -516,7 +516,7 @@ func TestEndOfBodyEndsContext(t *testing.T) {
 			}
 			return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader("hello"))}, nil
 		}))
-		resp, err := b.Send(shapes[0].request(t.Context(), "http://a.test", 1), new(Attempt))
+		resp, err := b.Send(shapes[0].request(t.Context(), "http://a.test", 1), new(Exchange))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -549,7 +549,7 @@ func TestRefusalKeepsConnections(t *testing.T) {
 	send := func(n int) {
 		var all sync.WaitGroup
 		for range n {
-			r, a := shapes[0].request(t.Context(), url, id), new(Attempt)
+			r, a := shapes[0].request(t.Context(), url, id), new(Exchange)
 			id++
 			all.Go(func() {
 				if _, err := finish(b.Send(r, a)); err != nil {
@@ -567,7 +567,7 @@ func TestRefusalKeepsConnections(t *testing.T) {
 	}
 	send(kept)
 	do.Store(int64(closeRead))
-	if _, err := finish(b.Send(shapes[0].request(t.Context(), url, 100), new(Attempt))); !errors.Is(err, ErrTwice) {
+	if _, err := finish(b.Send(shapes[0].request(t.Context(), url, 100), new(Exchange))); !errors.Is(err, ErrTwice) {
 		t.Fatalf("got %v", err)
 	}
 	do.Store(int64(answer))
@@ -591,7 +591,7 @@ func TestCallersContext(t *testing.T) {
 			GotConn:      func(httptrace.GotConnInfo) { got++ },
 			WroteRequest: func(httptrace.WroteRequestInfo) { wrote++ },
 		})
-		a := new(Attempt)
+		a := new(Exchange)
 		if status, err := finish(b.Send(shapes[0].request(ctx, url, 1), a)); status != 200 || !a.Written() {
 			t.Errorf("%s: %d, %v, written %v", l.name, status, err, a.Written())
 		}
@@ -603,14 +603,14 @@ func TestCallersContext(t *testing.T) {
 			{GetConn: func(string) { heard++ }}, {GotConn: func(httptrace.GotConnInfo) { heard++ }},
 			{WroteHeaderField: func(string, []string) { heard++ }}, {WroteRequest: func(httptrace.WroteRequestInfo) { heard++ }},
 		} { // whoever listens to one thing alone hears of it, and the attempt still hears of all
-			a, before := new(Attempt), heard
+			a, before := new(Exchange), heard
 			if status, err := finish(b.Send(shapes[0].request(httptrace.WithClientTrace(t.Context(), &one), url, 10+i), a)); status != 200 || !a.Written() || heard == before {
 				t.Errorf("%s, listener %d: %d, %v, written %v, heard %d times", l.name, i, status, err, a.Written(), heard-before)
 			}
 		}
 		answered := 0
 		ctx = httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotFirstResponseByte: func() { answered++ }})
-		a = new(Attempt)
+		a = new(Exchange)
 		if status, err := finish(b.Send(shapes[0].request(ctx, url, 3), a)); status != 200 || !a.Written() || answered != 1 {
 			t.Errorf("%s: %d, %v, written %v; who listens to answers alone heard of %d", l.name, status, err, a.Written(), answered)
 		}
@@ -619,7 +619,7 @@ func TestCallersContext(t *testing.T) {
 			value = r.Context().Value(name{})
 			return bare.RoundTrip(r)
 		}))
-		if finish(b.Send(shapes[0].request(context.WithValue(t.Context(), name{}, "value"), url, 2), new(Attempt))); value != "value" {
+		if finish(b.Send(shapes[0].request(context.WithValue(t.Context(), name{}, "value"), url, 2), new(Exchange))); value != "value" {
 			t.Errorf("%s: the Base finds %v in the context", l.name, value)
 		}
 	}
@@ -635,7 +635,7 @@ func TestAllocations(t *testing.T) {
 	traced := httptrace.WithClientTrace(context.Background(), &httptrace.ClientTrace{GotFirstResponseByte: func() {}}) // as httputil.ReverseProxy does
 	for _, ctx := range []context.Context{context.Background(), traced} {
 		r := shapes[0].request(ctx, "http://a.test/", 1)
-		if n := testing.AllocsPerRun(100, func() { finish(b.Send(r, new(Attempt))) }) - 1; n > most { // the answer
+		if n := testing.AllocsPerRun(100, func() { finish(b.Send(r, new(Exchange))) }) - 1; n > most { // the answer
 			t.Errorf("%v: %v allocations, want %v at most", ctx, n, most)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 // conn is a connection that, with HTTP/1.1, knows which attempt is written to it.
 type conn struct {
 	net.Conn
-	serves atomic.Pointer[Attempt] // the attempt; nil during a TLS handshake, a proxy's CONNECT, and with HTTP/2
-	speaks atomic.Int32            // whether HTTP/2 was agreed on in its TLS; 0: nobody has looked
+	serves atomic.Pointer[Exchange] // the attempt; nil during a TLS handshake, a proxy's CONNECT, and with HTTP/2
+	speaks atomic.Int32             // whether HTTP/2 was agreed on in its TLS; 0: nobody has looked
 }
 
 const (

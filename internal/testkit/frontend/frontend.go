@@ -1,4 +1,4 @@
-// Package frontend helps to test what owns limiters and shows them: Gates, Junctions and Pools.
+// Package frontend helps to test what owns limiters and shows them: Gates, Groups and Pools.
 package frontend
 
 import (

@@ -23,7 +23,7 @@ const (
 
 func (d dies) String() string { return [...]string{"killed", "stopped", "forgets"}[d] }
 
-// mortal is an Auto behind a guard whose process ends at an instant, and is followed by another after a gap. Answers to what the first had in
+// mortal is an Auto behind a stack whose process ends at an instant, and is followed by another after a gap. Answers to what the first had in
 // flight reach nobody.
 type mortal struct {
 	limit.Limiter

@@ -37,9 +37,9 @@ type autoPromise struct {
 	cv          float64
 }
 
-// stating is an Auto behind a guard, as a Pool has it, whose server states something with each answer.
+// stating is an Auto behind a stack, as a Pool has it, whose server states something with each answer.
 type stating struct {
-	*stack.Guard
+	*stack.Stack
 	states limit.Stated
 }
 
@@ -47,7 +47,7 @@ func (s *stating) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
 	if s.states.N > 0 {
 		limit.State(s, now, []limit.Stated{s.states})
 	}
-	s.Guard.Settle(now, l, o)
+	s.Stack.Settle(now, l, o)
 }
 
 // autoMinute is what happened in a minute.
@@ -58,7 +58,7 @@ type autoMinute struct {
 
 func (m autoMinute) String() string { return fmt.Sprintf("%d refused, %.1f %%", m.refused, m.percent) }
 
-// lawOf is Auto behind a guard, or what else is to be compared.
+// lawOf is Auto behind a stack, or what else is to be compared.
 func (w *autoWorld) lawOf(made func(*fairshare.Auto)) fairshare.Strategy {
 	return fairshare.Strategy{Name: "auto", NewLimiter: func(_ fairshare.Params, rng *rand.Rand) (limit.Limiter, error) {
 		var law limit.Limiter

@@ -11,7 +11,7 @@ import (
 type Journal struct {
 	To io.Writer // nil: none
 
-	mu    sync.Mutex // guards lines, and is never held across a write
+	mu    sync.Mutex // stacks lines, and is never held across a write
 	lines []byte     // not written yet
 
 	writing sync.Mutex // held while writing; taken before mu

@@ -9,7 +9,7 @@ import (
 type Requests struct {
 	cut chan struct{} // closed: no more waiting
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // stacks what follows
 	active  int        // requests being handled
 	closing bool
 	idle    chan struct{} // closed: closing, and active is 0

@@ -29,14 +29,14 @@ func must[T any](v T, err error) T {
 // steady has no jitter: 1 s, 2 s, 4 s …
 var steady = backoff.Policy{Base: time.Second, Jitter: -1}
 
-func plain(c stack.Config) *stack.Guard {
+func plain(c stack.Config) *stack.Stack {
 	if c.Pause == (backoff.Policy{}) {
 		c.Pause = steady
 	}
 	return must(stack.New(c))
 }
 
-// rollingSpec: whatever the answers say, the promise of the limit in a guard is kept. Pauses are asked for that are four times as long as
+// rollingSpec: whatever the answers say, the promise of the limit in a stack is kept. Pauses are asked for that are four times as long as
 // MaxPause, so that there are probes.
 var rollingSpec = limittest.Spec{
 	New: func() limit.Limiter {
@@ -49,7 +49,7 @@ var rollingSpec = limittest.Spec{
 	Burst:      1 << 20, // what was never sent may be sent again; the promise bounds the rest
 }
 
-// aloneSpec is a guard without a limit, which only heeds what servers say.
+// aloneSpec is a stack without a limit, which only heeds what servers say.
 var aloneSpec = limittest.Spec{
 	New:        func() limit.Limiter { return must(stack.New(stack.Config{Slow: true, MaxPause: 30 * ms})) },
 	ClosedLoop: true,
@@ -113,10 +113,10 @@ func FuzzLaws(f *testing.F) { limittest.Fuzz(f, rollingSpec) }
 
 func FuzzAlone(f *testing.F) { limittest.Fuzz(f, aloneSpec) }
 
-// line is a guard whose verdicts are checked one by one.
+// line is a stack whose verdicts are checked one by one.
 type line struct {
 	*testing.T
-	g    *stack.Guard
+	g    *stack.Stack
 	open map[string]limit.Lease
 }
 
@@ -530,7 +530,7 @@ func TestContain(t *testing.T) {
 	l.ready(0, time.Second)
 }
 
-// Every limiter hears what is left, with and without a reset: a Fair under a Guard shares by it as a bare one does, and not as one
+// Every limiter hears what is left, with and without a reset: a Fair under a Stack shares by it as a bare one does, and not as one
 // that hears nothing.
 func TestWhatIsLeftReachesTheLimiter(t *testing.T) {
 	fair := func() *fairshare.Fair {
@@ -604,7 +604,7 @@ func TestNewRefuses(t *testing.T) {
 }
 
 func TestNothingAllocates(t *testing.T) {
-	for name, g := range map[string]*stack.Guard{"calm": plain(stack.Config{}), "told": plain(stack.Config{Limiter: limit.MustRolling(1<<40, time.Second)})} {
+	for name, g := range map[string]*stack.Stack{"calm": plain(stack.Config{}), "told": plain(stack.Config{Limiter: limit.MustRolling(1<<40, time.Second)})} {
 		o, now := served, mono.Time(0)
 		if name == "told" {
 			o = told(1000, time.Minute)

@@ -48,13 +48,13 @@ const (
 	undecided = 2
 )
 
-// Health is the watch over one host, as a limit.Limiter. Made by New. Not safe for concurrent use; Ready, Admit and Settle
+// Breaker is the watch over one host, as a limit.Limiter. Made by New. Not safe for concurrent use; Ready, Admit and Settle
 // do not allocate.
 //
 //	up ── a row of failures, nothing served that was sent since ──► down ◄─┐
 //	▲                                                               │ pause │ failed: a longer pause
 //	└────────────── served; load begins slowly ◄── one request probes ──────┘
-type Health struct {
+type Breaker struct {
 	after, answers int
 	policy         backoff.Policy
 	rand           *rand.Rand
@@ -98,7 +98,7 @@ type outage struct {
 
 // New checks the configuration and returns the watch over a host of which nothing is known. The error names the field and
 // the value.
-func New(c Config) (*Health, error) {
+func New(c Config) (*Breaker, error) {
 	if c.After < 0 {
 		return nil, fmt.Errorf("health: After %d is negative", c.After)
 	}
@@ -120,11 +120,11 @@ func New(c Config) (*Health, error) {
 	if err := c.Backoff.Check(); err != nil {
 		return nil, fmt.Errorf("health: Backoff: %w", err)
 	}
-	return &Health{after: c.After, answers: c.Answers, policy: c.Backoff, rand: c.Rand, last: mono.Min, calm: true, told: true}, nil
+	return &Breaker{after: c.After, answers: c.Answers, policy: c.Backoff, rand: c.Rand, last: mono.Min, calm: true, told: true}, nil
 }
 
 // Ready implements limit.Limiter.
-func (h *Health) Ready(now mono.Time, _ limit.Cost) mono.Time {
+func (h *Breaker) Ready(now mono.Time, _ limit.Cost) mono.Time {
 	if h.calm {
 		return max(now, h.last)
 	}
@@ -132,14 +132,14 @@ func (h *Health) Ready(now mono.Time, _ limit.Cost) mono.Time {
 }
 
 // ReadyAfter implements limit.Foreseer.
-func (h *Health) ReadyAfter(now mono.Time, _, _ limit.Cost) mono.Time {
+func (h *Breaker) ReadyAfter(now mono.Time, _, _ limit.Cost) mono.Time {
 	if h.calm {
 		return max(now, h.last)
 	}
 	return h.ready(max(now, h.last), 1)
 }
 
-func (h *Health) ready(now mono.Time, more int) mono.Time {
+func (h *Breaker) ready(now mono.Time, more int) mono.Time {
 	switch {
 	case h.outage.on && (h.outage.probe != 0 || more > 0), h.begin.Full(more):
 		return limit.AfterSettle
@@ -150,7 +150,7 @@ func (h *Health) ready(now mono.Time, more int) mono.Time {
 }
 
 // NotBefore implements limit.Forecaster. Whatever is in flight may be served now, and end the outage or make room.
-func (h *Health) NotBefore(now mono.Time, _ int, _, _ limit.Cost) mono.Time {
+func (h *Breaker) NotBefore(now mono.Time, _ int, _, _ limit.Cost) mono.Time {
 	now = max(now, h.last)
 	if h.outage.on && h.book.Len() == 0 {
 		return max(now, h.outage.next)
@@ -159,7 +159,7 @@ func (h *Health) NotBefore(now mono.Time, _ int, _, _ limit.Cost) mono.Time {
 }
 
 // Explain implements limit.Explainer: "outage", "beginning" after one, or "files".
-func (h *Health) Explain(now mono.Time, cost limit.Cost) (mono.Time, limit.Bound) {
+func (h *Breaker) Explain(now mono.Time, cost limit.Cost) (mono.Time, limit.Bound) {
 	at := h.Ready(now, cost)
 	switch {
 	case h.outage.on:
@@ -171,7 +171,7 @@ func (h *Health) Explain(now mono.Time, cost limit.Cost) (mono.Time, limit.Bound
 }
 
 // Admit implements limit.Limiter.
-func (h *Health) Admit(now mono.Time, _ limit.Cost) limit.Lease {
+func (h *Breaker) Admit(now mono.Time, _ limit.Cost) limit.Lease {
 	h.last = max(now, h.last)
 	h.sent++
 	if h.outage.on && h.outage.probe == 0 {
@@ -185,7 +185,7 @@ func (h *Health) Admit(now mono.Time, _ limit.Cost) limit.Lease {
 }
 
 // Settle implements limit.Limiter.
-func (h *Health) Settle(now mono.Time, lease limit.Lease, o limit.Outcome) {
+func (h *Breaker) Settle(now mono.Time, lease limit.Lease, o limit.Outcome) {
 	number := h.book.Close(lease)
 	h.last = max(now, h.last)
 	if h.row.count > 0 && number > h.row.since {
@@ -221,7 +221,7 @@ func (h *Health) Settle(now mono.Time, lease limit.Lease, o limit.Outcome) {
 }
 
 // works takes in that a request was served.
-func (h *Health) works(number uint64) {
+func (h *Breaker) works(number uint64) {
 	h.served = max(h.served, number)
 	if h.row.count > 0 && number > h.row.first {
 		h.row = row{}
@@ -235,7 +235,7 @@ func (h *Health) works(number uint64) {
 }
 
 // fails takes in that a request was not served.
-func (h *Health) fails(number uint64, saw limit.Sight, probe bool) {
+func (h *Breaker) fails(number uint64, saw limit.Sight, probe bool) {
 	if p := &h.outage; p.on {
 		if probe {
 			p.failed++
@@ -264,7 +264,7 @@ func (h *Health) fails(number uint64, saw limit.Sight, probe bool) {
 }
 
 // shows tells whether the row shows that the host is down.
-func (h *Health) shows() bool {
+func (h *Breaker) shows() bool {
 	r := &h.row
 	lasted := h.last.Sub(r.began)
 	switch {
@@ -277,7 +277,7 @@ func (h *Health) shows() bool {
 }
 
 // stop begins an outage. If the host was up for less time than the last outage took, the pauses between probes go on from there.
-func (h *Health) stop() {
+func (h *Breaker) stop() {
 	p := &h.outage
 	level := 1
 	if p.lasted > 0 && h.last.Sub(p.ended) < p.lasted {
@@ -308,7 +308,7 @@ type State struct {
 }
 
 // State returns what the host is like at now.
-func (h *Health) State(now mono.Time) State {
+func (h *Breaker) State(now mono.Time) State {
 	now = max(now, h.last)
 	p := &h.outage
 	s := State{Down: p.on, Kind: p.kind, Probes: p.failed, Since: p.ended, Lasted: p.lasted, Most: h.files.now(now)}
@@ -319,7 +319,7 @@ func (h *Health) State(now mono.Time) State {
 }
 
 // News returns what the host is like if it went down or came back since News was last asked: to be said once.
-func (h *Health) News(now mono.Time) (State, bool) {
+func (h *Breaker) News(now mono.Time) (State, bool) {
 	if h.told {
 		return State{}, false
 	}

@@ -15,9 +15,9 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-func junction(t testing.TB, c paceline.JunctionConfig) *paceline.Junction {
+func group(t testing.TB, c paceline.GroupConfig) *paceline.Group {
 	t.Helper()
-	j, err := paceline.NewJunction(c)
+	j, err := paceline.NewGroup(c)
 	try(t, err)
 	return j
 }
@@ -37,9 +37,9 @@ func goes(t testing.TB, wg *sync.WaitGroup, a *paceline.Lane, rtt time.Duration,
 }
 
 // Thirty for a slow limit hold up nobody who shares another with them.
-func TestJunctionHoldsNothingWhileItWaits(t *testing.T) {
+func TestGroupHoldsNothingWhileItWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		j := junction(t, paceline.JunctionConfig{})
+		j := group(t, paceline.GroupConfig{})
 		shared := j.Limit(paceline.LimitConfig{Limiter: limit.MustRolling(20, time.Second)})
 		slow := j.Lane(paceline.LaneConfig{}, []*paceline.Limit{j.Limit(paceline.LimitConfig{Limiter: limit.MustRolling(1, 10*time.Second)}), shared})
 		fast := j.Lane(paceline.LaneConfig{}, []*paceline.Limit{shared})
@@ -64,9 +64,9 @@ func TestJunctionHoldsNothingWhileItWaits(t *testing.T) {
 }
 
 // Tenants of weights 1 and 3 who always have somebody waiting get a quarter and three quarters; one with a head start goes first.
-func TestJunctionShares(t *testing.T) {
+func TestGroupShares(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		j := junction(t, paceline.JunctionConfig{})
+		j := group(t, paceline.GroupConfig{})
 		fair := j.Limit(paceline.LimitConfig{Limiter: limit.MustRolling(1, time.Second), Fair: true})
 		var mu sync.Mutex
 		var order strings.Builder // guarded by mu
@@ -115,9 +115,9 @@ func TestJunctionShares(t *testing.T) {
 
 // Any one of several ways will do; a limit that is changed wakes who waits for it; too many are told so; and a lane that is retired
 // leaves nothing behind.
-func TestJunctionWays(t *testing.T) {
+func TestGroupWays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		j := junction(t, paceline.JunctionConfig{MaxWaiting: 1})
+		j := group(t, paceline.GroupConfig{MaxWaiting: 1})
 		one, two := limit.MustRolling(1, time.Minute), limit.MustRolling(1, time.Minute)
 		first, second := j.Limit(paceline.LimitConfig{Limiter: one}), j.Limit(paceline.LimitConfig{Limiter: two})
 		a := j.Lane(paceline.LaneConfig{}, []*paceline.Limit{first}, []*paceline.Limit{second})
@@ -154,8 +154,8 @@ func TestJunctionWays(t *testing.T) {
 	})
 }
 
-func ExampleJunction() {
-	j, err := paceline.NewJunction(paceline.JunctionConfig{})
+func ExampleGroup() {
+	j, err := paceline.NewGroup(paceline.GroupConfig{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -207,9 +207,9 @@ func TestTooLateAtOnce(t *testing.T) {
 	})
 }
 
-func TestNewJunctionRefuses(t *testing.T) {
-	for want, c := range map[string]paceline.JunctionConfig{"Fill -1": {Fill: -1}, "MaxWaiting -1": {MaxWaiting: -1}} {
-		if j, err := paceline.NewJunction(c); j != nil || err == nil || !strings.Contains(err.Error(), "Junction") || !strings.Contains(err.Error(), want) {
+func TestNewGroupRefuses(t *testing.T) {
+	for want, c := range map[string]paceline.GroupConfig{"Fill -1": {Fill: -1}, "MaxWaiting -1": {MaxWaiting: -1}} {
+		if j, err := paceline.NewGroup(c); j != nil || err == nil || !strings.Contains(err.Error(), "Group") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, %v, want %s", c, j, err, want)
 		}
 	}
@@ -217,7 +217,7 @@ func TestNewJunctionRefuses(t *testing.T) {
 
 // However one waits, a wait that ends without a permit has an error.
 func TestEveryWaitSaysWhyItEnded(t *testing.T) {
-	j := junction(t, paceline.JunctionConfig{})
+	j := group(t, paceline.GroupConfig{})
 	a := j.Lane(paceline.LaneConfig{}, []*paceline.Limit{j.Limit(paceline.LimitConfig{Limiter: limit.MustRolling(1, time.Hour)})})
 	large := limit.Cost{limit.Requests: 2}
 	_, plain := a.Wait(bg, large)

@@ -25,14 +25,14 @@ func must[T any](v T, err error) T {
 }
 
 // steady has no jitter: 250 ms, 500 ms … 15 s.
-func steady() *breaker.Health {
+func steady() *breaker.Breaker {
 	return must(breaker.New(breaker.Config{Backoff: backoff.Policy{Jitter: -1}}))
 }
 
 // world is a host under a steady load: who comes waits in line, what was never sent stands in line again at once, and what
 // failed is tried up to five times, with a second between.
 type world struct {
-	h     *breaker.Health
+	h     *breaker.Breaker
 	every time.Duration                                              // between two that come
 	most  int                                                        // in flight, for want of workers; 0: any number
 	host  func(now mono.Time, open int) (limit.Sight, time.Duration) // what an attempt meets, and for how long
@@ -395,7 +395,7 @@ func TestProbe(t *testing.T) {
 }
 
 // down returns a host that was just found to be.
-func down(t *testing.T) *breaker.Health {
+func down(t *testing.T) *breaker.Breaker {
 	h := steady()
 	for i := range 3 {
 		now := at(time.Duration(i) * 100 * ms)
@@ -443,8 +443,8 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// seer shows a Health sights that go with the results of limittest's programs.
-type seer struct{ *breaker.Health }
+// seer shows a Breaker sights that go with the results of limittest's programs.
+type seer struct{ *breaker.Breaker }
 
 func (s seer) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
 	switch o.Result {
@@ -455,7 +455,7 @@ func (s seer) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
 	case limit.Failed:
 		o.Sight = limit.NoFiles
 	}
-	s.Health.Settle(now, l, o)
+	s.Breaker.Settle(now, l, o)
 }
 
 var spec = limittest.Spec{

@@ -15,10 +15,10 @@ import (
 	"github.com/paceline-go/paceline/observe"
 )
 
-// Junction lets goroutines wait for several limits at once, in lanes that share them: an account's limit that all models count
+// Group lets goroutines wait for several limits at once, in lanes that share them: an account's limit that all models count
 // in, beside one of each model; tenants who share a quota by weight; several keys of which any will do.
 //
-//	j, err := paceline.NewJunction(paceline.JunctionConfig{})
+//	j, err := paceline.NewGroup(paceline.GroupConfig{})
 //	account := j.Limit(paceline.LimitConfig{Limiter: limit.MustRolling(500, time.Minute)})
 //	model := j.Limit(paceline.LimitConfig{Limiter: limit.MustRolling(60, time.Minute)})
 //	lane := j.Lane(paceline.LaneConfig{}, []*paceline.Limit{model, account})
@@ -26,22 +26,22 @@ import (
 //
 // A permit is for all limits of a way at once, so nobody holds what others could use while it waits for something else. Within a lane the
 // order is first come, first served. Between the lanes at a limit it is so, too, or by weight where the limit is fair. Nobody starves. A
-// Gate is a Junction of one limit and one lane.
+// Gate is a Group of one limit and one lane.
 //
-// A Junction starts no goroutine and needs no closing. It has one lock and one timer, set only while somebody knows when it may go.
-// Safe for concurrent use. Made by NewJunction; the zero Junction is not usable.
-type Junction struct {
+// A Group starts no goroutine and needs no closing. It has one lock and one timer, set only while somebody knows when it may go.
+// Safe for concurrent use. Made by NewGroup; the zero Group is not usable.
+type Group struct {
 	base time.Time     // epoch of the instants that the limiters see
 	lead time.Duration // how long before its instant the first is woken, to spin until then; 0: not at all
 	hint hint          // written under the lock
 
 	_ [64]byte // refusals read what is above, from all cores; what is below changes with every Permit
 
-	mu      sync.Mutex // guards all below, and the lanes
-	line    *scheduler.Line
+	mu      sync.Mutex // stacks all below, and the lanes
+	line    *scheduler.Scheduler
 	changes uint64 // those of the line, as of the latest look
 	timer   *time.Timer
-	armed   mono.Time // instant the timer is set for, as far as the Junction cares; notArmed: none
+	armed   mono.Time // instant the timer is set for, as far as the Group cares; notArmed: none
 
 	spinner *waiter      // if it was told to look at the clock itself; then the timer is not needed
 	due     atomic.Int64 // when, for it to read without the lock
@@ -65,8 +65,8 @@ const (
 	freeMax = 1024
 )
 
-// JunctionConfig describes a Junction. The zero value is ready.
-type JunctionConfig struct {
+// GroupConfig describes a Group. The zero value is ready.
+type GroupConfig struct {
 	// Fill is how many goroutines behind the first of a lane are looked at for one that may go ahead of it: see GateConfig.Fill. The
 	// limiters must be able to foresee (limit.Foresees). If zero, none.
 	Fill int
@@ -74,16 +74,16 @@ type JunctionConfig struct {
 	MaxWaiting int
 }
 
-// NewJunction returns a Junction without limits and lanes. The error names the field and the value that make no sense.
-func NewJunction(c JunctionConfig) (*Junction, error) {
-	j := new(Junction)
-	if err := j.init("Junction", c); err != nil {
+// NewGroup returns a Group without limits and lanes. The error names the field and the value that make no sense.
+func NewGroup(c GroupConfig) (*Group, error) {
+	j := new(Group)
+	if err := j.init("Group", c); err != nil {
 		return nil, err
 	}
 	return j, nil
 }
 
-func (j *Junction) init(what string, c JunctionConfig) error {
+func (j *Group) init(what string, c GroupConfig) error {
 	switch {
 	case c.Fill < 0:
 		return fmt.Errorf("paceline: %s: Fill %d is negative", what, c.Fill)
@@ -92,12 +92,12 @@ func (j *Junction) init(what string, c JunctionConfig) error {
 	}
 	j.base, j.armed = time.Now(), notArmed
 	j.line = scheduler.New(scheduler.Config{Fill: c.Fill, Size: c.MaxWaiting, Watch: watched})
-	j.view = View{junction: j, since: j.base}
+	j.view = View{group: j, since: j.base}
 	j.hint.clear()
 	return nil
 }
 
-// Limit is a limiter of a Junction, which its lanes share. Junction.Limit makes it; the zero value is of no use.
+// Limit is a limiter of a Group, which its lanes share. Group.Limit makes it; the zero value is of no use.
 type Limit struct {
 	limit  *scheduler.Limit
 	log    *slog.Logger // nil: none
@@ -105,12 +105,12 @@ type Limit struct {
 	paused func(now mono.Time) (observe.PauseState, bool) // nil: it has no pauses
 }
 
-// LimitConfig describes a Limit of a Junction. Only Limiter has no default.
+// LimitConfig describes a Limit of a Group. Only Limiter has no default.
 type LimitConfig struct {
-	// Limiter says when a cost may go. It belongs to the Junction from now on: nobody else may use it, other than inside Update.
+	// Limiter says when a cost may go. It belongs to the Group from now on: nobody else may use it, other than inside Update.
 	Limiter limit.Limiter
 	// Fair has lanes take turns by weight instead of by arrival, in what they use of Unit, or, if Use is not nil, in what that says a
-	// cost uses. Use is called under the Junction's lock; it must be quick and must not use the Junction.
+	// cost uses. Use is called under the Group's lock; it must be quick and must not use the Group.
 	Fair bool
 	Unit limit.Unit
 	Use  func(limit.Cost) float64
@@ -119,14 +119,14 @@ type LimitConfig struct {
 	// Whose says whom the limit concerns, in Snapshots.
 	Whose observe.Whose
 	// Paused, if not nil, says whether anything but the limit itself keeps requests away, and for how long, for Snapshots. It is called
-	// under the Junction's lock, must change nothing, and must not use the Junction.
+	// under the Group's lock, must change nothing, and must not use the Group.
 	Paused func(now mono.Time) (observe.PauseState, bool)
 }
 
 // Limit adds a limit. It panics if the Limiter is nil. A limit that no lane has any more is forgotten with its last permit.
-func (j *Junction) Limit(c LimitConfig) *Limit {
+func (j *Group) Limit(c LimitConfig) *Limit {
 	if c.Limiter == nil {
-		panic("paceline: Junction: the Limiter is nil")
+		panic("paceline: Group: the Limiter is nil")
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -139,14 +139,14 @@ func (j *Junction) Limit(c LimitConfig) *Limit {
 	return m
 }
 
-func (j *Junction) noteLapsesLocked(m *Limit) {
+func (j *Group) noteLapsesLocked(m *Limit) {
 	if !j.lapses.Load() && limit.Lapses(m.limit.Limiter) {
 		j.lapses.Store(true)
 	}
 }
 
 // again has whoever waits for a limit asked again, as far as anybody may go now: there is more of it.
-func (j *Junction) again(m *Limit) {
+func (j *Group) again(m *Limit) {
 	j.mu.Lock()
 	defer j.unlock()
 	j.hint.clear()
@@ -155,7 +155,7 @@ func (j *Junction) again(m *Limit) {
 	j.deliverLocked(now)
 }
 
-func (j *Junction) waitingFor(m *Limit) int {
+func (j *Group) waitingFor(m *Limit) int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return m.limit.Waiting()
@@ -163,28 +163,28 @@ func (j *Junction) waitingFor(m *Limit) int {
 
 // Lane is goroutines that wait for the same limits, first come, first served. Safe for concurrent use.
 type Lane struct {
-	junction *Junction
-	lane     *scheduler.Lane
-	view     *View  // that shows it
-	share    *Share // nil: it is alone
-	start    time.Duration
-	log      *slog.Logger // nil: none
-	logs     bool         // it has one, or a limit has
-	watch    watch
-	counts   counts
-	waits    observe.Waits
-	waited   int64 // those that went, and not at once
-	about    about
+	group  *Group
+	lane   *scheduler.Lane
+	view   *View  // that shows it
+	share  *Class // nil: it is alone
+	start  time.Duration
+	log    *slog.Logger // nil: none
+	logs   bool         // it has one, or a limit has
+	watch  watch
+	counts counts
+	waits  observe.Waits
+	waited int64 // those that went, and not at once
+	about  about
 }
 
 // LaneConfig describes a Lane. The zero value is ready.
 type LaneConfig struct {
 	// Weight is the lane's share where a limit is fair. If zero, 1.
 	Weight float64
-	// Share, if not nil, makes this one of several lanes that count as one where a limit is fair, such as the lanes of one client. Its
+	// Class, if not nil, makes this one of several lanes that count as one where a limit is fair, such as the lanes of one client. Its
 	// weight and head start then take the place of Weight and HeadStart, and its bound holds beside MaxWaiting. If nil, the lane
 	// counts by itself.
-	Share *Share
+	Share *Class
 	// HeadStart is the lane's priority: at limits that it shares with others, its goroutines count as having come that much earlier than
 	// they did. It may be negative. Nobody is passed over for ever, since a goroutine that really came that much earlier goes first.
 	HeadStart time.Duration
@@ -192,21 +192,21 @@ type LaneConfig struct {
 	MaxWaiting int
 	// Logger is told what the first waits for: see GateConfig. If nil, nobody is told.
 	Logger *slog.Logger
-	// Fill is JunctionConfig.Fill for this lane, if it is larger than that. It must not be negative.
+	// Fill is GroupConfig.Fill for this lane, if it is larger than that. It must not be negative.
 	Fill int
-	// View shows the lane in its Snapshots. If nil, the Junction's own show it.
+	// View shows the lane in its Snapshots. If nil, the Group's own show it.
 	View *View
 	// Client names who waits in it. Snapshots show lanes of the same Client together.
 	Client string
-	// Told says that the owner of the lane reports refusals itself, by Junction.Note. If false, each refusal that is settled becomes
+	// Told says that the owner of the lane reports refusals itself, by Group.Note. If false, each refusal that is settled becomes
 	// an Event.
 	Told bool
 }
 
-// Lane adds a lane. A way is 1 to 8 different limits of this Junction, narrowest first, which a goroutine passes all at once. There
+// Lane adds a lane. A way is 1 to 8 different limits of this Group, narrowest first, which a goroutine passes all at once. There
 // must be at least one way, and each goroutine goes by one of them, whichever lets it go first. It panics if there is no way, or one
 // of none or too many.
-func (j *Junction) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
+func (j *Group) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
 	all, logs := make([][]*scheduler.Limit, len(ways)), c.Logger != nil
 	for i, way := range ways {
 		for _, m := range way {
@@ -215,7 +215,7 @@ func (j *Junction) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	a := &Lane{junction: j, view: cmp.Or(c.View, &j.view), share: c.Share, start: c.HeadStart, log: c.Logger, logs: logs, watch: watch{bound: -1, round: mono.Min, stuck: stuck{since: limit.Never, look: limit.Never}}}
+	a := &Lane{group: j, view: cmp.Or(c.View, &j.view), share: c.Share, start: c.HeadStart, log: c.Logger, logs: logs, watch: watch{bound: -1, round: mono.Min, stuck: stuck{since: limit.Never, look: limit.Never}}}
 	a.lane = j.line.Lane(scheduler.LaneConfig{Weight: c.Weight, Share: c.Share.of(), Size: c.MaxWaiting, Fill: c.Fill}, all...)
 	a.lane.Of = a
 	a.lane.Watched = logs
@@ -224,12 +224,12 @@ func (j *Junction) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
 	return a
 }
 
-// Retire takes a lane out of the Junction. Its permits may still be settled. It panics if somebody waits in it; nobody may come to
+// Retire takes a lane out of the Group. Its permits may still be settled. It panics if somebody waits in it; nobody may come to
 // it any more.
 func (a *Lane) Retire() {
-	a.junction.mu.Lock()
-	defer a.junction.mu.Unlock()
-	a.junction.line.Retire(a.lane)
+	a.group.mu.Lock()
+	defer a.group.mu.Unlock()
+	a.group.line.Retire(a.lane)
 	a.view.look.retire(a)
 }
 
@@ -244,7 +244,7 @@ type Permit struct {
 // settled before or is the zero Permit.
 func (p Permit) Settle(o limit.Outcome) {
 	a := p.lane()
-	j := a.junction
+	j := a.group
 	j.mu.Lock()
 	defer j.unlock() // the limiter panics if this is the second time
 	now := j.line.Tick(j.now())
@@ -260,11 +260,11 @@ func (p Permit) Settle(o limit.Outcome) {
 	j.deliverLocked(now)
 }
 
-// SettleEach is Settle where each limit hears an outcome of its own, which of returns. It is called under the Junction's lock and must
-// not use the Junction.
+// SettleEach is Settle where each limit hears an outcome of its own, which of returns. It is called under the Group's lock and must
+// not use the Group.
 func (p Permit) SettleEach(o limit.Outcome, of func(*Limit) limit.Outcome) {
 	a := p.lane()
-	j := a.junction
+	j := a.group
 	j.mu.Lock()
 	defer j.unlock()
 	now := j.line.Tick(j.now())
@@ -285,7 +285,7 @@ func (p Permit) SettleEach(o limit.Outcome, of func(*Limit) limit.Outcome) {
 // is among them, and settle as limit.Unsent what is not fresh. It panics if the Permit is the zero Permit, or was settled and such a
 // limit is among them.
 func (p Permit) Fresh() bool {
-	j := p.lane().junction
+	j := p.lane().group
 	if !j.lapses.Load() {
 		return true
 	}
@@ -345,7 +345,7 @@ func (a *Lane) WaitWithStats(ctx context.Context, cost limit.Cost) (p Permit, s 
 // WaitFrom is WaitWithStats with the place in line of one that came at came, which is earlier than now: for a request that is sent
 // again.
 func (a *Lane) WaitFrom(ctx context.Context, cost limit.Cost, came time.Time) (p Permit, s WaitStats, err error) {
-	p, err = a.wait(ctx, &cost, mono.Of(a.junction.base, came), &s)
+	p, err = a.wait(ctx, &cost, mono.Of(a.group.base, came), &s)
 	return p, s, err
 }
 
@@ -362,7 +362,7 @@ type Turn struct {
 func (a *Lane) WaitTurn(ctx context.Context, cost limit.Cost, t Turn) (p Permit, s WaitStats, err error) {
 	came := limit.Never
 	if !t.Came.IsZero() {
-		came = mono.Of(a.junction.base, t.Came)
+		came = mono.Of(a.group.base, t.Came)
 	}
 	if t.MaxWait <= 0 {
 		p, err = a.wait(ctx, &cost, came, &s)
@@ -374,7 +374,7 @@ func (a *Lane) WaitTurn(ctx context.Context, cost limit.Cost, t Turn) (p Permit,
 
 // Ask is Gate.Ask, in this lane.
 func (a *Lane) Ask(cost limit.Cost) (at time.Time, ahead int, err error) {
-	j, least := a.junction, cost.Least()
+	j, least := a.group, cost.Least()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	now := j.now()
@@ -390,11 +390,11 @@ func (a *Lane) Ask(cost limit.Cost) (at time.Time, ahead int, err error) {
 	return j.base.Add(time.Duration(t)), n, nil
 }
 
-// Expect guesses when a cost that came now would go, and says how many of its lane, or of its Share, wait before it. Unlike Ask it
+// Expect guesses when a cost that came now would go, and says how many of its lane, or of its Class, wait before it. Unlike Ask it
 // counts those of other lanes, too, that would go before it as things are. So the instant may be too late as well as too early, if
 // some of them leave. The zero Time means at once, or that nobody knows.
 func (a *Lane) Expect(cost limit.Cost) (at time.Time, ahead int) {
-	j := a.junction
+	j := a.group
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	now := j.now()
@@ -405,11 +405,11 @@ func (a *Lane) Expect(cost limit.Cost) (at time.Time, ahead int) {
 	return j.Time(t), n
 }
 
-// Update calls f under the Junction's lock, to change or read limiters: SetLimit, SetWindow, the replay of a journal. now is the instant on
-// the limiters' scale, whose epoch is the making of the Junction. Afterwards every goroutine that waits for one of the limits given
+// Update calls f under the Group's lock, to change or read limiters: SetLimit, SetWindow, the replay of a journal. now is the instant on
+// the limiters' scale, whose epoch is the making of the Group. Afterwards every goroutine that waits for one of the limits given
 // is asked about again: those that may go now go, and those whose cost can no longer fit, or no longer by their deadline, fail. f
-// must not call the Junction, nor settle one of its Permits: that would hang.
-func (j *Junction) Update(f func(now mono.Time), changed ...*Limit) {
+// must not call the Group, nor settle one of its Permits: that would hang.
+func (j *Group) Update(f func(now mono.Time), changed ...*Limit) {
 	j.mu.Lock()
 	defer j.unlock()
 	j.hint.clear()
@@ -428,6 +428,6 @@ func (j *Junction) Update(f func(now mono.Time), changed ...*Limit) {
 func (m *Limit) Limiter() limit.Limiter { return m.limit.Limiter }
 
 // Time returns an instant of the limiters' scale as a time.
-func (j *Junction) Time(t mono.Time) time.Time { return j.base.Add(time.Duration(t)) }
+func (j *Group) Time(t mono.Time) time.Time { return j.base.Add(time.Duration(t)) }
 
-func (j *Junction) now() mono.Time { return mono.Time(time.Since(j.base)) }
+func (j *Group) now() mono.Time { return mono.Time(time.Since(j.base)) }

@@ -9,9 +9,9 @@ import (
 	"github.com/paceline-go/paceline/provider"
 )
 
-// Ledger remembers what was sent for a Transport that comes after this one, so that a restart forgets no window. It must be safe for
+// Recorder remembers what was sent for a Transport that comes after this one, so that a restart forgets no window. It must be safe for
 // concurrent use.
-type Ledger interface {
+type Recorder interface {
 	// Send is told of an attempt right before it may be written: what it counts in, with all fields of a request, and what it costs.
 	// The number that it returns is not 0. If there is an error the attempt is not sent, and fails with it.
 	Send(p Partition, cost limit.Cost) (entry int64, err error)
@@ -36,20 +36,20 @@ func (p Partition) In(scope Partition) bool {
 
 // recall makes a limiter count what earlier processes sent.
 func (t *Transport) recall(p Partition, own limit.Limiter) {
-	if t.config.Ledger == nil || own == nil {
+	if t.config.Recorder == nil || own == nil {
 		return
 	}
-	zero := t.junction.Time(0)
-	all, since := t.config.Ledger.Earlier(p, zero)
+	zero := t.group.Time(0)
+	all, since := t.config.Recorder.Earlier(p, zero)
 	limit.Replay(own, mono.Of(zero, time.Now()), since, all)
 }
 
-// record tells the Ledger of an attempt that is about to be written.
+// record tells the Recorder of an attempt that is about to be written.
 func (s *sent) record() (err error) {
-	if s.t.config.Ledger == nil {
+	if s.t.config.Recorder == nil {
 		return nil
 	}
-	if s.entry, err = s.t.config.Ledger.Send(s.partition(), s.cost); err != nil {
+	if s.entry, err = s.t.config.Recorder.Send(s.partition(), s.cost); err != nil {
 		return fmt.Errorf("transport: not sent, since it cannot be recorded: %w", err)
 	}
 	return nil

@@ -101,7 +101,7 @@ func TestLedgerOverRestarts(t *testing.T) {
 				book.mu.Lock()
 				began := len(book.entries)
 				book.mu.Unlock()
-				c := transport.Config{Base: roundTrip(one), Ledger: &book, Attempts: 1}
+				c := transport.Config{Base: roundTrip(one), Recorder: &book, Attempts: 1}
 				if scope == provider.All {
 					c.Limiter = limit.MustRolling(20, time.Second)
 				} else {
@@ -150,7 +150,7 @@ func TestLedgerThatIsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(0, ok)
 		book := &kept{full: true}
-		tr := mustNew(t, transport.Config{Base: b, Ledger: book, Limiter: limit.MustRolling(1, time.Hour), Attempts: 1})
+		tr := mustNew(t, transport.Config{Base: b, Recorder: book, Limiter: limit.MustRolling(1, time.Hour), Attempts: 1})
 		q, _ := http.NewRequest("GET", "http://server/", nil)
 		if _, err := tr.RoundTrip(q); err == nil || len(b.at()) != 0 {
 			t.Errorf("%v, %d sent", err, len(b.at()))

@@ -19,11 +19,11 @@ import (
 	"github.com/paceline-go/paceline/pool/backoff"
 )
 
-// Config describes a Guard. The zero value has no limit of its own, learns from answers, and begins fast.
+// Config describes a Stack. The zero value has no limit of its own, learns from answers, and begins fast.
 type Config struct {
-	// Limiter is the server's rule. It belongs to the Guard from now on. If nil, none.
+	// Limiter is the server's rule. It belongs to the Stack from now on. If nil, none.
 	Limiter limit.Limiter
-	// Beside, where Limiter is nil, is another Guard's, in whose limit all requests of this one count. What the server says is left is compared
+	// Beside, where Limiter is nil, is another Stack's, in whose limit all requests of this one count. What the server says is left is compared
 	// with it. If nil, none.
 	Beside limit.Limiter
 	// InFlight is the most requests in flight. If zero, no bound.
@@ -62,9 +62,9 @@ const (
 	forEver         = 1 << 62 // 146 years
 )
 
-// Guard is all limits of one partition as one. Made by New. Not safe for concurrent use; Ready, Admit and Settle do not
+// Stack is all limits of one partition as one. Made by New. Not safe for concurrent use; Ready, Admit and Settle do not
 // allocate, but for the first word of what is left.
-type Guard struct {
+type Stack struct {
 	own      limit.Limiter
 	counts   limit.Limiter   // what answers are compared with: own, or what is beside it
 	later    bool            // the server counts some of a cost only later: see limit.Arriving
@@ -97,8 +97,8 @@ type request struct {
 	cost   limit.Cost
 }
 
-// New checks the configuration and returns a Guard that has sent nothing. The error names the field and the value.
-func New(c Config) (*Guard, error) {
+// New checks the configuration and returns a Stack that has sent nothing. The error names the field and the value.
+func New(c Config) (*Stack, error) {
 	if err := c.Pause.Check(); err != nil {
 		return nil, fmt.Errorf("Pause: %w", err)
 	}
@@ -120,7 +120,7 @@ func New(c Config) (*Guard, error) {
 	case c.MaxPause == 0:
 		c.MaxPause = defaultMaxPause
 	}
-	g := &Guard{own: c.Limiter, counts: c.Limiter, later: arrivesLater(c.Limiter), fitted: fitted, last: mono.Min, lapses: limit.Lapses(c.Limiter), calm: c.Trial == 0, pause: newPause(c), trial: trial{long: c.Trial}}
+	g := &Stack{own: c.Limiter, counts: c.Limiter, later: arrivesLater(c.Limiter), fitted: fitted, last: mono.Min, lapses: limit.Lapses(c.Limiter), calm: c.Trial == 0, pause: newPause(c), trial: trial{long: c.Trial}}
 	if c.Limiter == nil {
 		g.counts = c.Beside
 	}
@@ -185,7 +185,7 @@ func (c *Config) rules() (rules []limit.Limiter, err error) {
 }
 
 // Unsettled implements limit.Owed.
-func (g *Guard) Unsettled() (n int, since mono.Time) {
+func (g *Stack) Unsettled() (n int, since mono.Time) {
 	since = limit.Never
 	for r := range g.book.All() {
 		since = min(since, r.at)
@@ -193,9 +193,9 @@ func (g *Guard) Unsettled() (n int, since mono.Time) {
 	return g.book.Len(), since
 }
 
-// InFlight ranges over the leases that are not settled and what each was admitted for, in no order. The Guard must not be used meanwhile. It is for
-// a Guard without a Limiter, which counts all of a cost.
-func (g *Guard) InFlight() iter.Seq2[limit.Lease, limit.Cost] {
+// InFlight ranges over the leases that are not settled and what each was admitted for, in no order. The Stack must not be used meanwhile. It is for
+// a Stack without a Limiter, which counts all of a cost.
+func (g *Stack) InFlight() iter.Seq2[limit.Lease, limit.Cost] {
 	return func(yield func(limit.Lease, limit.Cost) bool) {
 		for lease, r := range g.book.Leases() {
 			if !yield(lease, r.cost) {
@@ -206,10 +206,10 @@ func (g *Guard) InFlight() iter.Seq2[limit.Lease, limit.Cost] {
 }
 
 // Unwrap returns the configured limit and the bounds on what is in flight.
-func (g *Guard) Unwrap() []limit.Limiter { return g.made }
+func (g *Stack) Unwrap() []limit.Limiter { return g.made }
 
 // Misfits returns the configured limits that were seen to be wrong.
-func (g *Guard) Misfits() []limit.Misfit {
+func (g *Stack) Misfits() []limit.Misfit {
 	if g.fitted == nil {
 		return nil
 	}
@@ -217,7 +217,7 @@ func (g *Guard) Misfits() []limit.Misfit {
 }
 
 // Learned counts how often what Lessons returns may have changed.
-func (g *Guard) Learned() uint64 {
+func (g *Stack) Learned() uint64 {
 	if g.fitted == nil {
 		return 0
 	}
@@ -225,7 +225,7 @@ func (g *Guard) Learned() uint64 {
 }
 
 // Lessons returns what was learned of configured limits that requests were refused within.
-func (g *Guard) Lessons() []limit.Lesson {
+func (g *Stack) Lessons() []limit.Lesson {
 	if g.fitted == nil {
 		return nil
 	}
@@ -233,7 +233,7 @@ func (g *Guard) Lessons() []limit.Lesson {
 }
 
 // Follow takes in that the configured Limiter is made of other limiters now (limit.Varying).
-func (g *Guard) Follow(now mono.Time) {
+func (g *Stack) Follow(now mono.Time) {
 	if g.fitted == nil {
 		return
 	}
@@ -246,15 +246,15 @@ func (g *Guard) Follow(now mono.Time) {
 }
 
 // Lapses tells whether leases of the configured limit may lapse: see limit.Lapses.
-func (g *Guard) Lapses() bool { return g.lapses }
+func (g *Stack) Lapses() bool { return g.lapses }
 
 // Fresh implements limit.Fresher.
-func (g *Guard) Fresh(lease limit.Lease) bool {
+func (g *Stack) Fresh(lease limit.Lease) bool {
 	return !g.lapses || limit.Fresh(g.under, g.book.At(lease).under)
 }
 
 // Supply implements limit.Supplied, for the configured limit.
-func (g *Guard) Supply(again func(), waiting func() int, note func(kind, text string)) {
+func (g *Stack) Supply(again func(), waiting func() int, note func(kind, text string)) {
 	g.again, g.waiting, g.note = again, waiting, note
 	limit.Supply(g.own, again, waiting, note)
 }
@@ -269,10 +269,10 @@ func arrivesLater(l limit.Limiter) bool {
 }
 
 // Own returns the configured Limiter, nil if there is none: to change it (SetLimit, SetWindow), and to ask what could ever fit it.
-func (g *Guard) Own() limit.Limiter { return g.own }
+func (g *Stack) Own() limit.Limiter { return g.own }
 
 // Ready implements limit.Limiter.
-func (g *Guard) Ready(now mono.Time, cost limit.Cost) mono.Time {
+func (g *Stack) Ready(now mono.Time, cost limit.Cost) mono.Time {
 	now = max(now, g.last)
 	t := now
 	if g.under != nil {
@@ -285,7 +285,7 @@ func (g *Guard) Ready(now mono.Time, cost limit.Cost) mono.Time {
 }
 
 // ReadyAfter implements limit.Foreseer. Over a limiter that does not foresee it never lets anybody pass.
-func (g *Guard) ReadyAfter(now mono.Time, first, cost limit.Cost) mono.Time {
+func (g *Stack) ReadyAfter(now mono.Time, first, cost limit.Cost) mono.Time {
 	now = max(now, g.last)
 	t := now
 	switch {
@@ -301,7 +301,7 @@ func (g *Guard) ReadyAfter(now mono.Time, first, cost limit.Cost) mono.Time {
 }
 
 // heeds is when what the answers have brought about lets a cost go: now, or after first if that is not nil.
-func (g *Guard) heeds(now mono.Time, first, cost *limit.Cost) mono.Time {
+func (g *Stack) heeds(now mono.Time, first, cost *limit.Cost) mono.Time {
 	if g.closed {
 		return limit.Never
 	}
@@ -324,7 +324,7 @@ func (g *Guard) heeds(now mono.Time, first, cost *limit.Cost) mono.Time {
 
 // NotBefore implements limit.Forecaster. A probe that is out may end the pause at once, and an answer makes room for more in
 // a slow beginning.
-func (g *Guard) NotBefore(now mono.Time, n int, ahead, cost limit.Cost) mono.Time {
+func (g *Stack) NotBefore(now mono.Time, n int, ahead, cost limit.Cost) mono.Time {
 	now = max(now, g.last)
 	t := now
 	if g.under != nil {
@@ -343,7 +343,7 @@ func (g *Guard) NotBefore(now mono.Time, n int, ahead, cost limit.Cost) mono.Tim
 
 // Explain implements limit.Explainer. Beside the names of the configured limits there are "pause" for what the server asked
 // for, "told" for what it says is left, "trial" for the answer to the first request, and "beginning" while there is a slow one.
-func (g *Guard) Explain(now mono.Time, cost limit.Cost) (mono.Time, limit.Bound) {
+func (g *Stack) Explain(now mono.Time, cost limit.Cost) (mono.Time, limit.Bound) {
 	now = max(now, g.last)
 	at := g.Ready(now, cost)
 	if g.under != nil {
@@ -363,7 +363,7 @@ func (g *Guard) Explain(now mono.Time, cost limit.Cost) (mono.Time, limit.Bound)
 }
 
 // arriving is what of a cost is compared with what the server says is left.
-func (g *Guard) arriving(cost *limit.Cost) *limit.Cost {
+func (g *Stack) arriving(cost *limit.Cost) *limit.Cost {
 	if !g.later || cost == nil {
 		return cost
 	}
@@ -372,7 +372,7 @@ func (g *Guard) arriving(cost *limit.Cost) *limit.Cost {
 }
 
 // Admit implements limit.Limiter.
-func (g *Guard) Admit(now mono.Time, cost limit.Cost) limit.Lease {
+func (g *Stack) Admit(now mono.Time, cost limit.Cost) limit.Lease {
 	g.last = max(now, g.last)
 	g.sent++
 	lease, r := g.book.Take()
@@ -392,7 +392,7 @@ func (g *Guard) Admit(now mono.Time, cost limit.Cost) limit.Lease {
 }
 
 // Settle implements limit.Limiter. The configured limiter hears all that the outcome says.
-func (g *Guard) Settle(now mono.Time, lease limit.Lease, o limit.Outcome) {
+func (g *Stack) Settle(now mono.Time, lease limit.Lease, o limit.Outcome) {
 	r := g.book.Return(lease)
 	g.last = max(now, g.last)
 	if g.under != nil {
@@ -420,22 +420,22 @@ func (g *Guard) Settle(now mono.Time, lease limit.Lease, o limit.Outcome) {
 }
 
 // Refills implements limit.Refilling, if the configured Limiter does, or that beside it.
-func (g *Guard) Refills(o limit.Outcome) uint8 { return limit.Refills(g.counts, o) }
+func (g *Stack) Refills(o limit.Outcome) uint8 { return limit.Refills(g.counts, o) }
 
 // refilled takes out of an answer what is not to be waited for.
-func (g *Guard) refilled(o *limit.Outcome) {
+func (g *Stack) refilled(o *limit.Outcome) {
 	if resets(o) {
 		o.Refilled(g.Refills(*o))
 	}
 }
 
 // compose finds out whether there is anything to heed.
-func (g *Guard) compose() {
+func (g *Stack) compose() {
 	g.calm = !g.closed && g.told == nil && !g.begin.On() && !g.trial.on() && g.pause.over(g.last)
 }
 
 // hear takes in what an answer says is left.
-func (g *Guard) hear(r *request, o *limit.Outcome) {
+func (g *Stack) hear(r *request, o *limit.Outcome) {
 	if g.told == nil {
 		if !resets(o) {
 			return
@@ -457,10 +457,10 @@ func resets(o *limit.Outcome) bool {
 }
 
 // tell begins to keep what the server says is left: what is in flight may not be in its words.
-func (g *Guard) tell() {
+func (g *Stack) tell() {
 	h, err := fairshare.NewHints(fairshare.HintsConfig{Longest: g.pause.most, Capacity: g.capacity, Own: g.counts, Later: g.own == nil})
 	if err != nil {
-		panic("guard: " + err.Error()) // New and Contain have checked it
+		panic("stack: " + err.Error()) // New and Contain have checked it
 	}
 	for r := range g.book.All() {
 		h.Sent(r.at, &r.cost)
@@ -470,7 +470,7 @@ func (g *Guard) tell() {
 
 // Contain takes in what the server's buckets hold, in an answer read just now that says o besides: then a reset is when
 // they will be full again. Units that are 0 stay as they are; a capacity that makes no sense is not heard.
-func (g *Guard) Contain(now mono.Time, capacity limit.Cost, o *limit.Outcome) {
+func (g *Stack) Contain(now mono.Time, capacity limit.Cost, o *limit.Outcome) {
 	g.last = max(now, g.last)
 	for u, n := range capacity {
 		if n == 0 { // an answer need not speak of all
@@ -497,17 +497,17 @@ func (g *Guard) Contain(now mono.Time, capacity limit.Cost, o *limit.Outcome) {
 
 // Close keeps everybody away until Open, for good as far as anybody can tell: Ready is limit.Never. It is for a pause that
 // nobody is to stand in line for.
-func (g *Guard) Close() { g.closed, g.calm = true, false }
+func (g *Stack) Close() { g.closed, g.calm = true, false }
 
 // Open ends what Close began.
-func (g *Guard) Open() {
+func (g *Stack) Open() {
 	g.closed = false
 	g.compose()
 }
 
 // Begin begins slowly, as after a pause where nobody knows a limit: one request first, and each that is answered makes room
 // for one more than before it.
-func (g *Guard) Begin(now mono.Time) {
+func (g *Stack) Begin(now mono.Time) {
 	g.last = max(now, g.last)
 	g.begin.Start(g.sent)
 	g.calm = false

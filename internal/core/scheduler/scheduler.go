@@ -1,4 +1,4 @@
-// Package scheduler decides who goes next before limits that several share: for a Gate, a Junction, the transport, a Pool and the
+// Package scheduler decides who goes next before limits that several share: for a Gate, a Group, the transport, a Pool and the
 // simulator alike.
 //
 //	Limit    a limit.Limiter, and the ways that wait at it
@@ -18,7 +18,7 @@
 // first of the lane claims all limits of its way: no later ticket gets any of them until it has gone. So nobody starves.
 //
 // A driver calls Next after every other call and at the instant Wake, until it returns nil. Everything is arithmetic on a now
-// that the driver supplies. A Line owns no clock or lock and is not safe for concurrent use; Tickets must not move.
+// that the driver supplies. A Scheduler owns no clock or lock and is not safe for concurrent use; Tickets must not move.
 package scheduler
 
 import (
@@ -29,7 +29,7 @@ import (
 // MaxLimits is how many limits a way may have.
 const MaxLimits = 8
 
-// Config describes a Line.
+// Config describes a Scheduler.
 type Config struct {
 	// Fill is how many tickets behind the first of a lane are looked at for one that may go ahead of it: one that has room now at all
 	// its limits, and leaves enough for the first to go at the instant foreseen for it. It is also how often a ticket may be overtaken.
@@ -38,12 +38,12 @@ type Config struct {
 	// Size is the most tickets that may wait, in all lanes together. If zero, any number.
 	Size int
 	// Watch, if not nil, is called for each lane with Watched set when its first ticket was looked at and has to stay, and when nobody
-	// waits there any more. It may call only those methods of the Line that change nothing.
+	// waits there any more. It may call only those methods of the Scheduler that change nothing.
 	Watch func(now mono.Time, a *Lane)
 }
 
-// Line is who waits for which limits. Made by New.
-type Line struct {
+// Scheduler is who waits for which limits. Made by New.
+type Scheduler struct {
 	config  Config
 	last    mono.Time
 	seq     int64
@@ -61,8 +61,8 @@ type Line struct {
 	asker        Ticket // of Try; its Least is of Lane.ahead
 }
 
-// New returns a Line without limits or lanes.
-func New(c Config) *Line { return &Line{config: c, last: mono.Min, wake: limit.Never} }
+// New returns a Scheduler without limits or lanes.
+func New(c Config) *Scheduler { return &Scheduler{config: c, last: mono.Min, wake: limit.Never} }
 
 // State is what became of a Ticket.
 type State uint8
@@ -73,7 +73,7 @@ const (
 	Granted              // Pass holds
 	Never                // its cost is larger than a limit of every way
 	Late                 // it cannot go before At, which is after its Deadline
-	Full                 // too many wait already: in the Line, or in its Lane
+	Full                 // too many wait already: in the Scheduler, or in its Lane
 )
 
 // Ticket is a cost that waits. The driver embeds it and fills in the first part; it must not move or change while it waits. Once it
@@ -130,7 +130,7 @@ func (t *Ticket) before(u *Ticket) bool {
 // Pass is leave that was given: the leases of all limits of a way. It is to be settled once.
 type Pass struct {
 	Way    *Way
-	lease  [1]limit.Lease // of the limit, or of the Line's book
+	lease  [1]limit.Lease // of the limit, or of the Scheduler's book
 	booked bool
 }
 
@@ -154,7 +154,7 @@ type Limit struct {
 	timer  int32     // its index in timers; -1: not there
 	due    int32     // its index in the agenda; -1: not there
 	barred int       // how many of the parked ways want more than it ever has
-	line   *Line
+	line   *Scheduler
 	fair   *fairness // nil: lanes take turns by place
 	lanes  int
 	_      [8]byte // what follows is a cache line, too
@@ -177,7 +177,7 @@ type Sharing struct {
 }
 
 // Limit adds a limit to the line. The limiter belongs to it from now on: change it, and then call Touch.
-func (l *Line) Limit(m limit.Limiter, s Sharing) *Limit {
+func (l *Scheduler) Limit(m limit.Limiter, s Sharing) *Limit {
 	n := &Limit{Limiter: m, line: l, timer: -1, due: -1, first: limit.Never, wake: limit.Never}
 	if s.Fair {
 		n.fair = &fairness{unit: s.Unit, use: s.Use, past: past{idle: mono.Min}}
@@ -241,8 +241,8 @@ func (w *Way) Lane() *Lane { return w.lane }
 type LaneConfig struct {
 	// Weight is the lane's share where a limit is fair, as ShareConfig has it. If zero, 1.
 	Weight float64
-	// Share is what the lane is a part of, and whose weight then counts. If nil, it is a party of its own.
-	Share *Share
+	// Class is what the lane is a part of, and whose weight then counts. If nil, it is a party of its own.
+	Share *Class
 	// Size is the most tickets that may wait in it. If zero, any number.
 	Size int
 	// Fill is Config.Fill for this lane, if it is larger than that.
@@ -251,7 +251,7 @@ type LaneConfig struct {
 
 // Lane adds a lane whose tickets go by any one of the ways, at least one, each of 1 to MaxLimits different limits, narrowest first.
 // It panics otherwise.
-func (l *Line) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
+func (l *Scheduler) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
 	if len(ways) == 0 {
 		panic("line: a lane without a way")
 	}
@@ -287,7 +287,7 @@ func (l *Line) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
 }
 
 // Retire takes a lane in which nobody waits out of the line. Its passes may still be settled. It panics if somebody waits.
-func (l *Line) Retire(a *Lane) {
+func (l *Scheduler) Retire(a *Lane) {
 	if a.count > 0 {
 		panic("line: Retire of a lane in which somebody waits")
 	}
@@ -315,4 +315,4 @@ func (l *Line) Retire(a *Lane) {
 }
 
 // Waiting returns how many wait, in all lanes.
-func (l *Line) Waiting() int { return l.waiting }
+func (l *Scheduler) Waiting() int { return l.waiting }

@@ -37,7 +37,7 @@ func ticket(name string, now mono.Time) *scheduler.Ticket {
 var accepted = limit.Outcome{Result: limit.Accepted}
 
 // next returns the names of those that have a verdict.
-func next(l *scheduler.Line, now mono.Time) (names string) {
+func next(l *scheduler.Scheduler, now mono.Time) (names string) {
 	for t := l.Next(now); t != nil; t = l.Next(now) {
 		names += t.Of.(string)
 	}
