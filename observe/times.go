@@ -127,7 +127,7 @@ func (a *Answers) Add(now mono.Time, host string, took time.Duration) {
 
 // Append appends what a Snapshot shows of each host, in the order of their names.
 func (a *Answers) Append(to []UpstreamTimes, now mono.Time) []UpstreamTimes {
-	told := a.named.Told(time.Duration(now))
+	told := a.named.Summaries(time.Duration(now))
 	for i := range told {
 		h := &told[i]
 		to = append(to, UpstreamTimes{h.Name, h.P50, h.P90, h.P99, h.Max, timesOf(&h.Classes)})

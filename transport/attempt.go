@@ -187,8 +187,8 @@ func (c *call) trip(s *sent, r *http.Request) (resp *http.Response, err error) {
 	return nil, err
 }
 
-// Overdue ends an attempt that has no answer after Config.AttemptTimeout.
-func (s *sent) Overdue() { s.wire.Expire(&timedOut{s.t.config.AttemptTimeout}) }
+// Expired ends an attempt that has no answer after Config.AttemptTimeout.
+func (s *sent) Expired() { s.wire.Expire(&timedOut{s.t.config.AttemptTimeout}) }
 
 // hear finds out what an attempt proves.
 func (c *call) hear(s *sent, resp *http.Response, err error, last bool) classify.Evidence {

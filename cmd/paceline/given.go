@@ -139,7 +139,7 @@ func (f *runFlags) take(cmd *cobra.Command, in *runInput, c *run.Config) (taken 
 	if isTable && g.url == "" {
 		return false, g.needsURL(in, head, read, f)
 	}
-	h, err := run.NewHanded(run.HandedConfig{
+	h, err := run.NewItems(run.ItemsConfig{
 		Read: read, URL: g.url, Body: body, HasBody: cmd.Flag("body").Changed, ID: g.id, Method: g.method, Header: c.Header, Query: c.Query,
 	})
 	if err == nil && isTable {

@@ -78,8 +78,8 @@ func (w *writer) FlushError() error {
 	return http.NewResponseController(w.ResponseWriter).Flush()
 }
 
-// Overdue sends what has lain here for too long.
-func (w *writer) Overdue() {
+// Expired sends what has lain here for too long.
+func (w *writer) Expired() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.lies {

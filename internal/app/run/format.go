@@ -6,7 +6,7 @@ import (
 	"github.com/paceline-go/paceline/provider"
 )
 
-// Format is how requests and results are written: Plain, a *Handed or an *LLM.
+// Format is how requests and results are written: Plain, a *Items or an *LLM.
 type Format interface {
 	resultFormat
 	// parse reads a request from a line of JSON.

@@ -108,7 +108,7 @@ const (
 // NewReader returns a Reader of in, which has the given format. Errors call the input name.
 func NewReader(f Format, name string, in io.Reader, limits InputLimits) *Reader {
 	r := &Reader{format: f, limits: limits.defaults()}
-	if h, ok := f.(*Handed); ok {
+	if h, ok := f.(*Items); ok {
 		r.items = h.open(name, in, r.limits)
 		r.in = r.items.Lines
 		return r
@@ -121,7 +121,7 @@ func NewReader(f Format, name string, in io.Reader, limits InputLimits) *Reader 
 // Next returns the next request. It fails with io.EOF after the last one, and with an *InputError if a line is wrong; the lines
 // after that one can still be read. Other errors come from reading. Blank lines are passed over but counted.
 func (r *Reader) Next() (*Request, error) {
-	if h, ok := r.format.(*Handed); ok {
+	if h, ok := r.format.(*Items); ok {
 		return h.next(r)
 	}
 	line, err := r.lines.Next()

@@ -224,7 +224,7 @@ func (r *Run) Plan(now time.Time) Plan {
 	if n, sure := r.organizations.count(plan.Keys); r.organizations.together() {
 		plan.Organizations, plan.AtLeast = n, !sure
 	}
-	if h, ok := r.c.Format.(*Handed); ok {
+	if h, ok := r.c.Format.(*Items); ok {
 		plan.Format = h.c.Read.Form.String()
 	}
 	cost := p.cost

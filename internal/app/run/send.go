@@ -44,7 +44,7 @@ func newSender(c *Config) *sender {
 		common:  http.Header{"User-Agent": {c.UserAgent}},
 		secrets: secret.New(c.secretKeys()), keys: c.secretKeys(), places: c.KeyHosts,
 	}
-	_, s.handed = c.Format.(*Handed)
+	_, s.handed = c.Format.(*Items)
 	return s
 }
 

@@ -18,10 +18,10 @@ import (
 	"github.com/paceline-go/paceline/tokens"
 )
 
-func (s *story) handed(c HandedConfig) {
+func (s *story) handed(c ItemsConfig) {
 	s.Helper()
 	c.Header, c.Query = s.config.Header, s.config.Query
-	h, err := NewHanded(c)
+	h, err := NewItems(c)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestStoryOfATable(t *testing.T) {
 		s.keys("A")
 		s.header("Authorization: Bearer {key}", "Cookie: {row.cookie}", "X-Row: {id} {attempt} {row.name}")
 		s.query("password={row.password}", "page={row.page}")
-		s.handed(HandedConfig{
+		s.handed(ItemsConfig{
 			Read: input.Config{Form: input.CSV}, URL: "http://api/{row.path}?q={row.name}", HasBody: true, Body: `{"name":"{row.name}","by":"{id}","n":{row.page}}`, ID: "{row.name}/{row.path}",
 		})
 		rows := []string{
@@ -77,7 +77,7 @@ func TestStoryOfForms(t *testing.T) {
 			{input.Curl, "curl -s 'http://api/missing' -H 'Cookie: sid=s3cret-Of-c-8f2' -d 'a=1&password=s3cret-Of-p-8f2'\ncurl -X 'GE T' http://api/d\ncurl http://api/d -H 'X-Row: \\x01' -u me:s3cret-Of-w-8f2\ncurl ftp://api/ \ncurl http://api/e -b 'sid=s3cret-Of-e-8f2' -A me -m 3"},
 		} {
 			s.config.Out = filepath.Join(s.folder, form.form.String()+".jsonl")
-			s.handed(HandedConfig{Read: input.Config{Form: form.form, Ignored: func(option, instead string) { s.tell("  ignored %s %s", option, instead) }}})
+			s.handed(ItemsConfig{Read: input.Config{Form: form.form, Ignored: func(option, instead string) { s.tell("  ignored %s %s", option, instead) }}})
 			s.config.SkipInvalid = false
 			s.run(form.form.String(), form.input)
 			s.config.SkipInvalid = true
@@ -96,23 +96,23 @@ func TestHandedRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		c    HandedConfig
+		c    ItemsConfig
 		want string
 	}{
-		{HandedConfig{Read: input.Config{Form: input.Curl}, Method: "GET"}, "--method is for rows, which have a --url: here each command is a request of its own"},
-		{HandedConfig{Read: input.Config{Form: input.JSON}, HasBody: true}, "--body is for rows, which have a --url: here each element is a request of its own"},
-		{HandedConfig{Read: input.Config{Form: input.JSON}, ID: "{row.a}"}, "--id is for rows"},
-		{HandedConfig{Read: input.Config{Form: input.JSON}, Header: row}, "{row.COLUMN} is for rows"},
-		{HandedConfig{Read: input.Config{Form: input.JSON}, Query: row}, "{row.COLUMN} is for rows"},
-		{HandedConfig{Read: input.Config{Form: input.Curl}, URL: "http://api/"}, "--url is for rows: each command has its own"},
-		{HandedConfig{Read: input.Config{Form: input.CSV}, URL: "http://api/{row.}"}, "--url: "},
-		{HandedConfig{Read: input.Config{Form: input.CSV}, URL: "http://api/", ID: "{row.a"}, "--id: "},
-		{HandedConfig{Read: input.Config{Form: input.CSV}, URL: "http://api/", HasBody: true, Body: "{row.a"}, "--body: "},
-		{HandedConfig{Read: input.Config{Form: input.CSV}, URL: "http://api/", Method: "GE T"}, "--method"},
-		{HandedConfig{Read: input.Config{Form: input.CSV}, URL: "http://api/{row.a}", Header: row}, ""},
-		{HandedConfig{Read: input.Config{Form: input.URLs}, ID: "{row.url}", Method: "HEAD"}, ""},
+		{ItemsConfig{Read: input.Config{Form: input.Curl}, Method: "GET"}, "--method is for rows, which have a --url: here each command is a request of its own"},
+		{ItemsConfig{Read: input.Config{Form: input.JSON}, HasBody: true}, "--body is for rows, which have a --url: here each element is a request of its own"},
+		{ItemsConfig{Read: input.Config{Form: input.JSON}, ID: "{row.a}"}, "--id is for rows"},
+		{ItemsConfig{Read: input.Config{Form: input.JSON}, Header: row}, "{row.COLUMN} is for rows"},
+		{ItemsConfig{Read: input.Config{Form: input.JSON}, Query: row}, "{row.COLUMN} is for rows"},
+		{ItemsConfig{Read: input.Config{Form: input.Curl}, URL: "http://api/"}, "--url is for rows: each command has its own"},
+		{ItemsConfig{Read: input.Config{Form: input.CSV}, URL: "http://api/{row.}"}, "--url: "},
+		{ItemsConfig{Read: input.Config{Form: input.CSV}, URL: "http://api/", ID: "{row.a"}, "--id: "},
+		{ItemsConfig{Read: input.Config{Form: input.CSV}, URL: "http://api/", HasBody: true, Body: "{row.a"}, "--body: "},
+		{ItemsConfig{Read: input.Config{Form: input.CSV}, URL: "http://api/", Method: "GE T"}, "--method"},
+		{ItemsConfig{Read: input.Config{Form: input.CSV}, URL: "http://api/{row.a}", Header: row}, ""},
+		{ItemsConfig{Read: input.Config{Form: input.URLs}, ID: "{row.url}", Method: "HEAD"}, ""},
 	} {
-		if _, err := NewHanded(c.c); (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
+		if _, err := NewItems(c.c); (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%+v: %v, want %q", c.c, err, c.want)
 		}
 	}

@@ -47,26 +47,26 @@ func TestNamed(t *testing.T) {
 		n.Add(time.Minute, "a", time.Duration(i+1)*time.Millisecond)
 	}
 	near := func(d, want time.Duration) bool { return d > want*99/100 && d < want*101/100 }
-	if a := n.Told(time.Minute)[0]; a.Name != "a" || !near(a.P50, 50*time.Millisecond) || !near(a.P99, 99*time.Millisecond) || !near(a.Max, 100*time.Millisecond) || a.N() != 100 {
+	if a := n.Summaries(time.Minute)[0]; a.Name != "a" || !near(a.P50, 50*time.Millisecond) || !near(a.P99, 99*time.Millisecond) || !near(a.Max, 100*time.Millisecond) || a.N() != 100 {
 		t.Errorf("%+v", a)
 	}
 	for range 300 {
 		n.Add(7*time.Minute, "a", time.Second)
 	}
-	if a := n.Told(8 * time.Minute)[0]; !near(a.P50, time.Second) || a.N() != 400 || n.Told(8 * time.Minute)[0].P90 != a.P90 {
+	if a := n.Summaries(8 * time.Minute)[0]; !near(a.P50, time.Second) || a.N() != 400 || n.Summaries(8 * time.Minute)[0].P90 != a.P90 {
 		t.Errorf("%+v", a)
 	}
-	if a := n.Told(13 * time.Minute)[0]; !near(a.P50, time.Second) || a.N() != 400 {
+	if a := n.Summaries(13 * time.Minute)[0]; !near(a.P50, time.Second) || a.N() != 400 {
 		t.Errorf("what was 6 minutes ago is forgotten: %+v", a)
 	}
-	if a := n.Told(30 * time.Minute)[0]; a.Max != 0 || a.N() != 400 || a.Sum() != 300*time.Second+5050*time.Millisecond {
+	if a := n.Summaries(30 * time.Minute)[0]; a.Max != 0 || a.N() != 400 || a.Sum() != 300*time.Second+5050*time.Millisecond {
 		t.Errorf("half an hour later: %+v", a)
 	}
 	for i := range 100 {
 		n.Add(0, string(rune('b'+i)), time.Second)
 	}
-	all := n.Told(0)
-	if len(all) != 33 || !slices.ContainsFunc(all, func(o histogram.Told) bool { return o.Name == histogram.Other && o.N() == 69 }) {
+	all := n.Summaries(0)
+	if len(all) != 33 || !slices.ContainsFunc(all, func(o histogram.Summary) bool { return o.Name == histogram.Other && o.N() == 69 }) {
 		t.Errorf("%d names", len(all))
 	}
 }

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// generation is the time after which a new Histogram is begun. Told reads the present one and the one before.
+	// generation is the time after which a new Histogram is begun. Summary reads the present one and the one before.
 	generation = 5 * time.Minute
 	// mostNamed bounds the memory of Named, at 130 KiB for each name. Later names are counted under Other.
 	mostNamed = 32
@@ -58,22 +58,22 @@ func (l *lately) turn(now time.Duration) {
 	l.began = now
 }
 
-// Told is what is known of a name: quantiles of the last 5 to 10 minutes, and the classes of all durations.
-type Told struct {
+// Summary is what is known of a name: quantiles of the last 5 to 10 minutes, and the classes of all durations.
+type Summary struct {
 	Name               string
 	P50, P90, P99, Max time.Duration
 	Classes
 }
 
-// Told returns what is known of all names, in their order.
-func (n *Named) Told(now time.Duration) (all []Told) {
+// Summary returns what is known of all names, in their order.
+func (n *Named) Summaries(now time.Duration) (all []Summary) {
 	for _, name := range slices.Sorted(maps.Keys(n.all)) {
 		l := n.all[name]
 		l.turn(now)
 		var both Histogram
 		both.merge(&l.fine[0])
 		both.merge(&l.fine[1])
-		all = append(all, Told{name, both.Quantile(0.5), both.Quantile(0.9), both.Quantile(0.99), both.Quantile(1), l.Classes})
+		all = append(all, Summary{name, both.Quantile(0.5), both.Quantile(0.9), both.Quantile(0.99), both.Quantile(1), l.Classes})
 	}
 	return all
 }

@@ -23,7 +23,7 @@ type Watch struct {
 // while it is watched.
 type Item struct {
 	// Of is told, in a goroutine of its own and at most once for each Begin, that the span has passed.
-	Of interface{ Overdue() }
+	Of interface{ Expired() }
 
 	prev, next *Item // under the lock of the Watch; nil: it is not watched
 	at         time.Time
@@ -80,7 +80,7 @@ func (w *Watch) look() {
 			return
 		}
 		w.removeLocked(i)
-		go i.Of.Overdue()
+		go i.Of.Expired()
 	}
 	w.set = false
 }

@@ -21,7 +21,7 @@ type notes struct {
 	all   []string
 }
 
-func (x *told) Overdue() {
+func (x *told) Expired() {
 	x.all.mu.Lock()
 	defer x.all.mu.Unlock()
 	x.all.all = append(x.all.all, x.name+" "+time.Since(x.all.began).String())

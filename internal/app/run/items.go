@@ -16,8 +16,8 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// HandedConfig describes a Handed.
-type HandedConfig struct {
+// ItemsConfig describes a Items.
+type ItemsConfig struct {
 	// Read is how the input is read, but for its MaxLine.
 	Read input.Config
 	// URL, Body and ID are templates of rows. Without a URL the items are URLs, commands or whole requests.
@@ -29,19 +29,19 @@ type HandedConfig struct {
 	Header, Query []Template
 }
 
-// Handed is the format of what people hand over: lists of URLs, tables, arrays, curl commands. Its results are as those of Plain.
+// Items is the format of what people hand over: lists of URLs, tables, arrays, curl commands. Its results are as those of Plain.
 // Safe for concurrent use, but for reading, of which there is one at a time.
-type Handed struct {
+type Items struct {
 	Plain
-	c        HandedConfig
+	c        ItemsConfig
 	maker    *input.Maker // nil: items are whole requests
 	header   http.Header  // of every row: the Content-Type of its body
 	inHeader []string     // the columns in Header
 }
 
-// NewHanded checks the configuration.
-func NewHanded(c HandedConfig) (*Handed, error) {
-	h := &Handed{c: c, inHeader: Columns(c.Header...)}
+// NewItems checks the configuration.
+func NewItems(c ItemsConfig) (*Items, error) {
+	h := &Items{c: c, inHeader: Columns(c.Header...)}
 	more := Columns(append(slices.Clone(c.Header), c.Query...)...)
 	isList := c.Read.Form == input.URLs
 	isRows := c.URL != "" || isList
@@ -95,14 +95,14 @@ func NewHanded(c HandedConfig) (*Handed, error) {
 }
 
 // open reads an input.
-func (h *Handed) open(name string, in io.Reader, limits InputLimits) *input.Reader {
+func (h *Items) open(name string, in io.Reader, limits InputLimits) *input.Reader {
 	c := h.c.Read
 	c.MaxLine = limits.Line
 	return input.New(name, in, c)
 }
 
 // Check says whether a table has the columns that are filled in, by its beginning.
-func (h *Handed) Check(name string, head io.Reader, most int) error {
+func (h *Items) Check(name string, head io.Reader, most int) error {
 	if h.maker == nil {
 		return nil
 	}
@@ -110,7 +110,7 @@ func (h *Handed) Check(name string, head io.Reader, most int) error {
 }
 
 // next returns the next request.
-func (h *Handed) next(r *Reader) (*Request, error) {
+func (h *Items) next(r *Reader) (*Request, error) {
 	if r.item == nil && h.maker != nil {
 		if err := h.maker.Check(r.items); err != nil {
 			return nil, err
@@ -156,7 +156,7 @@ func (h *Handed) next(r *Reader) (*Request, error) {
 }
 
 // call is a command.
-func (h *Handed) call(r *Reader, q *Request, item *input.Item) error {
+func (h *Items) call(r *Reader, q *Request, item *input.Item) error {
 	c := item.Call
 	q.ID, q.Method, q.Body = item.ID(), c.Method, c.Body
 	if len(c.Header) > 0 {
@@ -189,7 +189,7 @@ func (h *Handed) call(r *Reader, q *Request, item *input.Item) error {
 }
 
 // row is a row that fills templates.
-func (h *Handed) row(r *Reader, q *Request, item *input.Item) error {
+func (h *Items) row(r *Reader, q *Request, item *input.Item) error {
 	made, err := h.maker.Make(r.items, item)
 	if err != nil {
 		return err
@@ -214,7 +214,7 @@ func (h *Handed) row(r *Reader, q *Request, item *input.Item) error {
 	return h.url(r, q, made.URL, item.Column)
 }
 
-func (h *Handed) url(r *Reader, q *Request, text string, column int) (err error) {
+func (h *Items) url(r *Reader, q *Request, text string, column int) (err error) {
 	shown, _ := json.Marshal(text)
 	u, reason := parseURL(text, jsonl.At("", 0, 0, shown).String())
 	if reason != "" {
