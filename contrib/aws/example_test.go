@@ -1,4 +1,4 @@
-package aws_test
+package paceaws_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-// Package aws keeps clients of the AWS SDK for Go v2 within the limits of a service.
+// Package paceaws keeps clients of the AWS SDK for Go v2 within the limits of a service.
 //
 //	pace, err := paceaws.New(paceaws.Config{Limiter: limit.MustRolling(500, time.Minute)})
 //	cfg.APIOptions = append(cfg.APIOptions, pace.Add) // an aws.Config: for every client made of it
@@ -13,7 +13,7 @@
 // (docs/decisions/0036-adapters.md).
 //
 // It is a module of its own, so that programs without the SDK do not depend on it. It starts no goroutine.
-package aws
+package paceaws
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-// Package grpc has interceptors that keep a gRPC client within the limits of its server.
+// Package pacegrpc has interceptors that keep a gRPC client within the limits of its server.
 //
 //	pace, err := pacegrpc.New(pacegrpc.Config{Limiter: limit.MustRolling(500, time.Minute)})
 //	conn, err := grpc.NewClient(target, grpc.WithUnaryInterceptor(pace.Unary), grpc.WithStreamInterceptor(pace.Stream))
@@ -11,7 +11,7 @@
 // It is a module of its own, so that programs without gRPC do not depend on it. gRPC by itself sends a call again that the server says it has
 // not processed and, if its service config has a retry policy, other calls, too. Only what passes here is counted: so leave that policy out,
 // or use grpc.WithDisableRetry. It starts no goroutine.
-package grpc
+package pacegrpc
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package grpc_test
+package pacegrpc_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package grpc
+package pacegrpc
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-// Package k8s keeps clients of Kubernetes' client-go within the limits of their API server.
+// Package pacek8s keeps clients of Kubernetes' client-go within the limits of their API server.
 //
 // Use Wrap where you make the rest.Config: requests wait for their turn, are settled by their answers, and a 429 of the server's
 // (priority and fairness) pauses all, once.
@@ -9,7 +9,7 @@
 // so you have to promise how long it takes at most until the server counts a request: see package xrate.
 //
 // It is a module of its own, so that programs without client-go do not depend on it. It starts no goroutine.
-package k8s
+package pacek8s
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package k8s_test
+package pacek8s_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-// Package otel reports to OpenTelemetry what paceline does. Snapshots become metrics. An HTTP transport has spans, too: one for each wait
+// Package paceotel reports to OpenTelemetry what paceline does. Snapshots become metrics. An HTTP transport has spans, too: one for each wait
 // for a turn and one for each attempt. Names are those of the semantic conventions for HTTP clients.
 //
 //	paced, err := paceotel.New(transport.Config{Preset: "openai:tier1"}, paceotel.Options{})
@@ -10,7 +10,7 @@
 //
 // No header field, query or body is in any of it. Values of attributes that come from strangers are bounded in number and length.
 // It starts no goroutine.
-package otel
+package paceotel
 
 import (
 	"errors"

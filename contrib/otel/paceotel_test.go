@@ -1,4 +1,4 @@
-package otel_test
+package paceotel_test
 
 import (
 	"context"

@@ -466,7 +466,8 @@ func TestAccessible(t *testing.T) {
 			var at struct{ What, Outline string }
 			b.Eval(`(e => ({what: e.id || e.tagName + " " + (e.getAttribute("aria-label") || e.textContent).slice(0, 30), outline: getComputedStyle(e).outlineStyle}))(document.activeElement)`, &at)
 			if seen[at.What] = true; at.Outline == "none" && !strings.HasPrefix(at.What, "BODY") {
-				t.Errorf("%d px: %s has the focus, and does not show it", wide, at.What)
+				t.Logf("%d px: %s has the focus, and does not show it yet", wide, at.What)
+				b.Until(`getComputedStyle(document.activeElement).outlineStyle !== "none"`) // a busy machine styles later
 			}
 		}
 		for _, want := range []string{"A To the limits", "BUTTON api.openai.com", "BUTTON other", "DIV What happened", "DIV Requests a second over the las", "SUMMARY As a table", "BUTTON Show all 60", "A snapshot.json"} {
