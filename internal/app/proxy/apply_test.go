@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -99,15 +100,12 @@ func TestApplyUnderLoad(t *testing.T) {
 	x, apply := live(t, one("40/250ms"))
 	var sent, bad atomic.Int64
 	var all sync.WaitGroup
-	stop := make(chan struct{})
+	ctx, stop := context.WithCancel(t.Context())
+	defer all.Wait() // also where an apply ends the test: a goroutine that goes on would keep the proxy from closing
+	defer stop()
 	for range 30 {
 		all.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
+			for ctx.Err() == nil {
 				n := sent.Add(1)
 				if code, body := x.status(fmt.Sprintf("%s?nonce=%d", ratetest.Path, n)); code != http.StatusOK || !strings.Contains(body, `"OK"`) {
 					bad.Add(1)
@@ -123,7 +121,7 @@ func TestApplyUnderLoad(t *testing.T) {
 		}
 	}
 	apply(one("40/250ms"))
-	close(stop)
+	stop()
 	all.Wait()
 	report := exchange.Report()
 	if refused := report.Judge.Total[rule.Limited]; refused != 0 || bad.Load() != 0 || int64(report.Received) != sent.Load() || sent.Load() < 60 {
