@@ -8,17 +8,18 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// All holds several limiters at once: a cost is ready when each of them is ready, and admitted by all of them together,
-// so nothing is ever undone. Not safe for concurrent use; the limiters now belong to it.
+// All holds several limiters at once. A cost is ready when each of them is ready. All of them admit
+// it together, so nothing is undone. The limiters belong to the All from then on. Not safe for
+// concurrent use.
 type All struct {
 	each   []Limiter
 	last   mono.Time
 	book   Book[struct{}]
-	leases []Lease // the leases that belong to lease i stand from i·len(each) on
+	leases []Lease // the leases of lease i stand from i·len(each) on
 }
 
-// NewAll returns the conjunction of limiters, each of which keeps its own unit and rule. It panics if one of them is
-// nil or given twice. All of none is always ready.
+// NewAll returns the conjunction of limiters. Each keeps its own unit and rule. It panics if one of
+// them is nil or given twice. An All of none is always ready.
 func NewAll(limiters ...Limiter) *All {
 	for i, l := range limiters {
 		if l == nil {

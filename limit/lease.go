@@ -4,28 +4,30 @@ import (
 	"iter"
 )
 
-// Lease is a permit in use: opened by Admit, closed by Settle. It is a value of 16 bytes; the zero Lease is none.
+// Lease is the record of a request in flight: opened by Admit, closed by Settle. It is a value of
+// 16 bytes. The zero Lease belongs to no limiter.
 type Lease struct {
 	book       *ledger
 	index      uint32
 	generation uint32
 }
 
-// ledger is the part of a Book that a Lease can point to whatever the Book keeps.
+// ledger is the part of a Book that does not depend on its type T, so a Lease can point to it.
 type ledger struct {
-	free uint32 // the slot to be taken next, counted from 1; 0: there is none
+	free uint32 // the next slot to take, counted from 1; 0: there is none
 	open int
 }
 
-// slot has all parts of a lease in one place, since apart they would be in a cache line each.
+// slot keeps the parts of a lease in one place. Apart, each would need a cache line.
 type slot[T any] struct {
 	kept       T
 	generation uint32 // odd: open
 	free       uint32 // as ledger.free, after this one
 }
 
-// Book issues leases and keeps a T for each open one. Every Limiter owns one. Once it has seen its largest number of
-// open leases it allocates no more. The zero Book is ready; it must not be copied once used.
+// Book issues leases and keeps a T for each open one. Every Limiter owns one. It allocates nothing
+// more after its largest number of open leases. The zero Book is ready. Do not copy a Book after
+// its first use.
 type Book[T any] struct {
 	ledger
 	slots []slot[T]
@@ -38,8 +40,8 @@ func (b *Book[T]) Open(v T) Lease {
 	return l
 }
 
-// Take is Open for a large T. The caller has to write all of what is to be kept through the pointer, since what is there is of an earlier
-// lease. The pointer holds until the next Open or Take.
+// Take is Open for a large T. The caller writes every field through the pointer, since the memory
+// holds an earlier lease's value. The pointer holds until the next Open or Take.
 func (b *Book[T]) Take() (Lease, *T) {
 	if b.free == 0 {
 		b.slots = append(b.slots, slot[T]{})
@@ -53,7 +55,7 @@ func (b *Book[T]) Take() (Lease, *T) {
 	return Lease{&b.ledger, i, s.generation}, &s.kept
 }
 
-// Close ends a lease and returns what was kept for it. It panics if the lease is not open in this book.
+// Close ends a lease and returns its T. It panics if the lease is not open in this book.
 func (b *Book[T]) Close(l Lease) T { return *b.Return(l) }
 
 // Return is Close for a large T. The pointer holds until the next Open or Take.
@@ -68,8 +70,8 @@ func (b *Book[T]) Return(l Lease) *T {
 	return &s.kept
 }
 
-// At returns what is kept for an open lease. The pointer holds until the next Open or Take. It panics if the lease is not open in this
-// book.
+// At returns the T of an open lease. The pointer holds until the next Open or Take. It panics if
+// the lease is not open in this book.
 func (b *Book[T]) At(l Lease) *T {
 	if l.book != &b.ledger || b.slots[l.index].generation != l.generation {
 		panic(b.wrong(l))
@@ -90,7 +92,7 @@ func (b *ledger) wrong(l Lease) string {
 // Len returns how many leases are open.
 func (b *Book[T]) Len() int { return b.open }
 
-// All ranges over what is kept for the open leases, in no order. The book must not be used meanwhile.
+// All ranges over the T of every open lease, in no order. Do not use the book meanwhile.
 func (b *Book[T]) All() iter.Seq[*T] {
 	return func(yield func(*T) bool) {
 		for i := range b.slots {

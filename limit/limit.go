@@ -1,17 +1,18 @@
 // Package limit answers one question: when may the next request go, given the server's rule?
 //
-// Every policy is the same three methods, arithmetic on a now that the caller supplies:
+// Every limiter has the same three methods. They are arithmetic on a now that the caller supplies:
 //
-//	Ready   when may this cost go?            asks, changes nothing
-//	Admit   it goes now: opens a lease        records a fact; never refuses
-//	Settle  the answer came: closes the lease says when it was answered, what it cost, what the server said
+//	Ready   when may this cost go?                reads only
+//	Admit   it goes now: a lease opens            records a fact; never refuses
+//	Settle  the answer came: the lease closes     records the answer's time, cost and hints
 //
-// Servers count arrivals; a client knows only when it sent and when the answer came. Two requests sent 1000 ms apart may
-// arrive 996 ms apart, so a window kept by send times is wrong by the jitter of the path. Here a request counts in full
-// from Admit to Settle, and its window starts only at the upper bound of its arrival: the instant its answer was read.
-// No latency, reordering or stall can then put more than the limit into any window of the server's.
+// A server counts arrivals. A client knows only the times of sending and of the answer. Two
+// requests sent 1000 ms apart may arrive 996 ms apart. So a window kept by send times is wrong by
+// the jitter of the path. Here a request counts in full from Admit to Settle. Its window starts at
+// the upper bound of its arrival: the instant at which its answer was read. Then no latency,
+// reordering or stall can put more than the limit into any window of the server.
 //
-// # Which one
+// # Which limiter
 //
 //	so many in any window, or windows of unknown phase        [Rolling]
 //	so many per minute or day of a clock that is known        [Calendar]
@@ -20,14 +21,58 @@
 //	the window before in proportion (Cloudflare, HAProxy)     [Weighted]
 //	output tokens as they are produced (Anthropic)            [Produced]
 //	several of these at once                                  [All]
-//	in flight; apart; in order; told to stay away             [Concurrency], [Spacing], [Sequence], [Cooldown]
-//	in flight, and nobody states how many                     [Adaptive]
+//	in flight; apart; in order                                [Concurrency], [Spacing], [Sequence]
+//	pauses that the server asks for                           [Cooldown]
+//	in flight, and the bound is not known                     [Adaptive]
 //	limits that may be wrong; limits that come and go         [Fitted], [Varying]
 //
-// A quota that strangers use too wants package fairshare; events that one can date oneself want package window.
+// Package fairshare is for a quota that strangers use too. Package window counts events whose times
+// the caller knows.
 //
-// A Limiter owns no clock, lock, timer or goroutine and is not safe for concurrent use: it belongs to one driver.
-// Goroutines that want to wait use paceline.Gate; work with several keys uses pool.Pool.
+// A Limiter owns no clock, lock, timer or goroutine. It is not safe for concurrent use: it belongs
+// to one driver. Goroutines that want to wait use paceline.Gate. Work with several keys uses
+// pool.Pool.
+//
+// # Files
+//
+//	limit.go          Limiter, Cost, Outcome, Arrivals
+//	lease.go          Lease, and the Book that issues leases
+//	account.go        the common part of most limiters: limit, open cost, arrivals
+//	arrival_log.go    the history of settled requests
+//	rolling.go        Rolling: any window
+//	calendar.go       Calendar: intervals of a known clock
+//	anchored.go       Anchored: intervals that begin with a message
+//	bucket.go         Bucket: token bucket, GCRA, leaky bucket
+//	weighted.go       Weighted: two counters and a proportion
+//	produced.go       Produced: tokens that count as the server produces them
+//	concurrency.go    Concurrency: requests in flight
+//	adaptive.go       Adaptive: requests in flight, where the bound is not known
+//	spacing.go        Spacing: a gap between requests
+//	sequence.go       Sequence: requests that must arrive in order
+//	cooldown.go       Cooldown: pauses that the server asks for
+//	all.go            All: several limiters at once
+//	varying.go        Varying: an All whose limiters may change
+//	fitted.go         Fitted: finds out when a configured limit is wrong
+//	lesson.go         the state of a Fitted, for the next process
+//	wrap.go           Unwrap, and the search through wrappers
+//	foresee.go        Foreseer: Ready after one more Admit
+//	forecast.go       Forecaster: a lower bound behind many requests
+//	explain.go        Explainer: the limit behind a verdict; Named
+//	rates.go          Rated: the rates of a limiter
+//	usage.go          Gauged: the use of each limit now
+//	open_leases.go    Owed: the number and age of open leases
+//	keeper.go         Keeper: a limiter's memory, written and read back
+//	keeper_state.go   the format of that memory
+//	replay_past.go    Past: earlier requests, for a limiter that is new
+//	stated.go         Taught: limits that a server states
+//	refilling.go      Refilling: resets that mean a full bucket
+//	sensing.go        Sensing: limiters that learn from refusals
+//	fresh.go          Fresher and Supplied: shares that may lapse, stores that supply them
+//	retreat.go        Cautious: risky opt-ins, and the retreat from them
+//	rtts.go           round trips, and the lead that LearnLead learns
+//	serverclock.go    ServerClock: arrivals from the server's time stamps
+//	outcome_tally.go  Tally: how many leases ended in which way
+//	sight.go          Sight: the state of the way to the server
 package limit
 
 import (
@@ -38,36 +83,44 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Verdicts later than every instant. The order is now < at t < AfterSettle < Never, so the verdict of several limiters
-// is the maximum, and "may it go?" is Ready <= now. Never arm a timer at one of these.
+// Verdicts later than every instant. The order is now < at t < AfterSettle < Never. So the verdict
+// of several limiters is the maximum of theirs, and a cost may go if Ready <= now. Never arm a
+// timer at one of these.
 const (
-	// AfterSettle: only news can make room, the Settle of an open lease or an update of the limiter. One whose truth is
-	// elsewhere, a share of what many processes have, says so with no lease open, too: whoever updates it tells its driver.
+	// AfterSettle: only news makes room. The news is the Settle of an open lease, or an update of
+	// the limiter. A share of a limit that many processes have says AfterSettle with no lease open,
+	// too. Its owner then calls the driver after each update.
 	AfterSettle = mono.Time(math.MaxInt64 - 1)
 	Never       = mono.Time(math.MaxInt64) // the cost is larger than the limit; only a change of limit helps
 )
 
-// Limiter decides when a cost may go. It belongs to one driver (one Gate, one Dispatcher, one simulated client) and is
-// not safe for concurrent use. A now before that of an earlier change counts as that one: where a clock is set back, all but
-// Calendar, which needs to know when intervals begin, and Produced, which needs to know how old requests are, keep their promise.
+// Limiter decides when a cost may go. It belongs to one driver: one Gate, one Dispatcher, one
+// simulated client. It is not safe for concurrent use.
 //
-// Costs below 0 count as 0 and costs above MaxCost as MaxCost. The laws that every Limiter obeys are in limittest.
+// If now is before an earlier change, it counts as the instant of that change. So limiters keep their
+// promise when a clock is set back, but for two. Calendar must know when intervals begin. Produced
+// must know how old requests are.
+//
+// Costs below 0 count as 0, and costs above MaxCost as MaxCost. Package limittest has the laws that
+// every Limiter obeys.
 type Limiter interface {
-	// Ready returns the earliest instant, not before now, at which cost may be admitted, or AfterSettle, or Never.
-	// It changes nothing and draws no random numbers.
+	// Ready returns the earliest instant, not before now, at which cost may be admitted. Otherwise
+	// it returns AfterSettle or Never. It changes nothing and draws no random numbers.
 	Ready(now mono.Time, cost Cost) mono.Time
 
-	// Admit records that cost goes out at now and opens its lease, which counts in full until it is settled. It never
-	// refuses: it records a fact, so that the sends of a dead process can be replayed. Deciding is the caller's, with
-	// Ready right before at the same now: what was said earlier may have lapsed.
+	// Admit records that cost goes out at now, and opens its lease. The cost counts in full until
+	// the lease is settled. Admit never refuses: it records a fact, so that the sends of a dead
+	// process can be replayed. The caller decides by a call of Ready right before, at the same now.
+	// An earlier verdict may have lapsed.
 	Admit(now mono.Time, cost Cost) Lease
 
-	// Settle closes a lease, exactly once. The estimate is forgotten: afterwards the limiter is as if the request had
-	// arrived at its upper bound with its actual cost. To settle twice, or another limiter's lease, panics.
+	// Settle closes a lease, exactly once. The limiter forgets the estimate. It is then as if the
+	// request had arrived at its upper bound with its actual cost. Settle panics for a lease that
+	// was settled, and for one of another limiter.
 	Settle(now mono.Time, l Lease, o Outcome)
 }
 
-// Unit names a component of Cost. Every limiter reads the one it was made with.
+// Unit names a component of Cost. Every limiter reads one unit, which its configuration names.
 type Unit uint8
 
 const (
@@ -77,7 +130,7 @@ const (
 	Input  // tokens in
 	Output // tokens out
 	Tokens // input + output, added up by the caller
-	Money  // in millionths of whatever the limit is in
+	Money  // in millionths of the limit's currency
 	Other
 	units
 )
@@ -91,16 +144,17 @@ func (u Unit) String() string {
 	return unitNames[u]
 }
 
-// Cost is what one request uses of each limit, in that limit's unit. Where it is 0 the limit does not apply.
+// Cost is the use that one request makes of each limit, in that limit's unit. A limit does not
+// apply to a cost of 0.
 type Cost [units]int64
 
 // One is the cost of a request that counts once.
 var One = Cost{Requests: 1}
 
-// MaxCost is the largest cost and the largest limit: sums of half a million of them still fit an int64.
+// MaxCost is the largest cost and the largest limit. A sum of half a million of them fits an int64.
 const MaxCost = 1 << 44
 
-// String lists what is not 0: "1 request + 25 weight"; "0" if nothing is.
+// String lists the units that are not 0: "1 request + 25 weight". A cost without any is "0".
 func (c Cost) String() string {
 	var b []byte
 	for u, n := range c {
@@ -129,7 +183,7 @@ func (c *Cost) of(u Unit) int64 { return min(max(c[u], 0), MaxCost) }
 type Result uint8
 
 const (
-	Unknown  Result = iota // timeout, reset, aborted, the caller forgot: it may still arrive
+	Unknown  Result = iota // timeout, reset, aborted, forgotten by the caller: it may still arrive
 	Accepted               // answered and served
 	Limited                // refused by a limit: 429, 418, 503 with Retry-After
 	Failed                 // answered otherwise (400, 500): it arrived and counts
@@ -143,67 +197,80 @@ func (r Result) String() string {
 	return fmt.Sprintf("result %d", uint8(r))
 }
 
-// Outcome is how a lease ended. The zero Outcome is the safest: unknown, at the admitted cost. It has durations only,
-// so whoever fills it needs no epoch.
+// Outcome is how a lease ended. The zero Outcome is the safest: unknown, at the admitted cost. It
+// holds durations and no instants, so a reader of answers needs no epoch.
 type Outcome struct {
 	Result  Result
 	Metered bool // Actual holds; otherwise the admitted cost stands
 	Known   uint8
-	// Elsewhere says that what refused the request (Limited) is another limit than the one that hears this: nothing keeps
-	// this one from sending more.
+	// Elsewhere says that another limit refused the request (Limited). The limiter that reads this
+	// Outcome may send on.
 	Elsewhere bool
-	// Sure says that RetryAfter, and whatever Reset is longer than an hour, is known to hold: nothing is to go before it, not
-	// even to see.
+	// Sure says that RetryAfter certainly holds, and any Reset longer than an hour, too. Nothing
+	// may go before it, not even as a test.
 	Sure bool
-	// Sight is what became of the request on its way, for a limit that is about the way and not the quota.
+	// Sight is what the attempt showed of the way to the server. It is for limits on the way, not
+	// on the quota.
 	Sight Sight
-	// Misordered says that the server refused the request because one sent later had come before it: a bad nonce.
+	// Misordered says that the server refused the request because a later one had arrived before
+	// it: a bad nonce.
 	Misordered bool
-	// Overloaded says that the server refused the request because it has too much to do, or too many requests at once, whoever sends
-	// them.
+	// Overloaded says that the server refused the request for its own load: too much to do, or too
+	// many requests at once, from whatever client.
 	Overloaded bool
 	Actual     Cost
-	// RTT runs from just before the request was written to just after the answer was read. 0: not measured.
+	// RTT runs from just before the request was written to just after the answer was read. 0: not
+	// measured.
 	RTT time.Duration
-	// ArrivedAgo > 0: it arrived at least this long ago (a server's timestamp says so). < 0: it may still arrive for
-	// that long. 0: what Result implies.
+	// ArrivedAgo > 0: the request arrived at least this long ago, by a server's timestamp. < 0: it
+	// may still arrive for that long. 0: as Result implies.
 	ArrivedAgo time.Duration
-	// Remaining and Reset are what the server said is left and when there will be more; bit u of Known says that they
-	// hold for Unit u.
+	// Remaining is what is left according to the server, and Reset when there will be more. Bit u
+	// of Known says that both hold for Unit u.
 	Remaining Cost
 	Reset     [units]time.Duration
-	// RetryAfter is how long the server asked to stay away; 0: it did not.
+	// RetryAfter is how long the server asked the client to stay away. 0: it did not ask.
 	RetryAfter time.Duration
 }
 
-// Arrivals says what a settled request proves about its arrival. The zero value assumes least: nothing is known of the
-// latency, and refused requests count.
+// Arrivals is how much a settled request proves about its arrival. The zero value assumes least:
+// the latency is not known, and refused requests count.
 type Arrivals struct {
-	// Late is how long after an unknown outcome (a timeout, a reset) the request may still arrive. If zero, 5 s;
-	// negative: not at all.
+	// Late is how long after an unknown outcome (a timeout, a reset) the request may still arrive.
+	// If zero, 5 s; negative: not at all.
 	Late time.Duration
-	// OneWayMax, if positive, promises that no request takes longer than this from being written to being counted. It
-	// buys a little throughput (95.9 instead of 95.2 requests/s on a path of 0–50 ms each way) and is as safe as the
-	// promise. It is used only with an Outcome.RTT that was measured from just before the write: Admit precedes the
-	// write by however long the machine stalled. Of a loaded server, where one in twenty took 300 instead of 20 ms, 2,083 of
-	// 72,000 requests in an hour of one key were refused, and a ban comes after ten: so the first refusal ends it for a
-	// while, and 3 were (see Cautious). It costs twice the time and memory.
+	// OneWayMax, if positive, promises that no request takes longer than this from being written to
+	// being counted. It gains a little throughput: 95.9 instead of 95.2 requests/s on a path of
+	// 0–50 ms each way. It is as safe as the promise. It needs an Outcome.RTT measured from just
+	// before the write: Admit may precede the write by a stall of the machine.
+	//
+	// A loaded server took 300 instead of 20 ms for one request in twenty. It refused 2,083 of
+	// 72,000 requests of one key in an hour, and a ban comes after ten. So the first refusal ends
+	// the use of OneWayMax for a while, and only 3 requests were refused: see Cautious. It costs
+	// twice the time and memory.
 	OneWayMax time.Duration
-	// RejectsFree says that the server does not count what it refuses. If false, a refused request counts like another.
+	// RejectsFree says that the server does not count refused requests. If false, they count like
+	// others.
 	RejectsFree bool
-	// LearnLead has the limiter learn from Outcome.RTT how long a request surely takes to the server and an answer from
-	// it, and send that much before the server is ready: on a steady path (20 ms and an exponential of 2 ms) 99.3 instead
-	// of 95.2 requests/s. Its risk: when the way there becomes quicker, all that was sent at that instant may be refused, up to
-	// the whole limit: 20 of 20, where the lead had been 30 ms. Then it retreats (see Cautious), and what it had learned is
-	// forgotten: were the two ways to change places every 10 s, 60 would be refused in an hour, and not 3,600. An
-	// Outcome.ArrivedAgo has no effect beside it. For Rolling, Bucket and Weighted, and not together with OneWayMax.
+	// LearnLead makes the limiter learn from Outcome.RTT how long two ways surely take together: of
+	// a request to the server, and of an answer back. It sends that much before the server is
+	// ready. On a steady path (20 ms and an exponential of 2 ms) 99.3 instead of 95.2 requests/s
+	// go.
+	//
+	// The risk: the way to the server becomes quicker. Then all that was sent at that instant may
+	// be refused, up to the whole limit: 20 of 20, where the lead had been 30 ms. After that the
+	// limiter retreats (see Cautious) and forgets the lead. If the two ways changed places every 10
+	// s, 60 requests would be refused in an hour, and not 3,600.
+	//
+	// Outcome.ArrivedAgo has no effect beside it. It is for Rolling, Bucket and Weighted, and not
+	// together with OneWayMax.
 	LearnLead bool
 }
 
 const defaultLate = 5 * time.Second
 
-// bound returns u, the upper bound of the arrival of a request admitted at sent and settled at now, and whether it
-// counts at all.
+// bound returns u, the upper bound of the arrival of a request admitted at sent and settled at now,
+// and whether the request counts at all.
 func (a *Arrivals) bound(now, sent mono.Time, o *Outcome) (u mono.Time, counts bool) {
 	u = now
 	switch {
@@ -234,7 +301,7 @@ func (a *Arrivals) check(kind string) error {
 	return nil
 }
 
-// checkWindow refuses what no window can be.
+// checkWindow refuses a duration that is no window.
 func checkWindow(kind string, d time.Duration) error {
 	if d <= 0 {
 		return fmt.Errorf("limit: %s: Window %v is not positive", kind, d)
@@ -242,7 +309,7 @@ func checkWindow(kind string, d time.Duration) error {
 	return nil
 }
 
-// checkLimit refuses what no limit can be.
+// checkLimit refuses a number that is no limit.
 func checkLimit(kind string, n int64) error {
 	if n < 1 || n > MaxCost {
 		return fmt.Errorf("limit: %s: Limit %d is not between 1 and %d", kind, n, int64(MaxCost))
@@ -250,11 +317,12 @@ func checkLimit(kind string, n int64) error {
 	return nil
 }
 
-// refuted tells whether an outcome says that a request came when it should not have, or out of its turn.
+// refuted reports whether a request came too early, or out of its turn, by the server's answer.
 func (o *Outcome) refuted() bool { return o.Result == Limited || o.Misordered }
 
-// Refilled takes out of an outcome that these units are to be waited for until their Resets: those, and RetryAfter if it is one of them to the
-// nanosecond. Then the reader of the answer has made it of that, as nothing else was said, or the server has.
+// Refilled removes the Resets of these units from an outcome. It removes RetryAfter, too, if that
+// equals one of them to the nanosecond. Then RetryAfter was made of that Reset, by the server or by
+// the reader of the answer.
 func (o *Outcome) Refilled(units uint8) {
 	for u, reset := range o.Reset {
 		if units>>u&1 == 0 {
@@ -267,15 +335,18 @@ func (o *Outcome) Refilled(units uint8) {
 	}
 }
 
-// Least returns what a request of that cost surely uses, which is what a forecast may count of it: all that is known
-// when it is sent, and of the tokens only the input. Output, money and what else is metered may turn out to be nothing: of
-// 1,000 prompts that reserve 1,000 tokens and use 300, at 30,000 a minute, 970 go within 10 min, and 330 would if the
-// others were refused because of what is reserved.
+// Least returns the part of a cost that a request surely uses. A forecast may count that part
+// alone. It is what is known at the send, and of the tokens only the input. Output, money and other
+// metered units may turn out to be nothing.
+//
+// Example: 1,000 prompts reserve 1,000 tokens each and use 300, at 30,000 a minute. Then 970 go
+// within 10 min. Only 330 would go if reserved tokens led to refusals of the others.
 func (c Cost) Least() Cost {
 	return Cost{Requests: c[Requests], Weight: c[Weight], Orders: c[Orders], Input: c[Input], Tokens: min(c[Tokens], c[Input])}
 }
 
-// leaves tells whether an answer says that something is left of a unit, or that another is used up.
+// leaves reports whether an answer says that this unit has something left, or that another is used
+// up.
 func (o *Outcome) leaves(u Unit) bool {
 	if o.Known>>u&1 == 1 {
 		return o.Remaining[u] > 0

@@ -1,20 +1,22 @@
 package limit
 
-// A Limiter that is made of others says so, as an error does that wraps others:
+// A Limiter that is made of others has one method for it, as a wrapping error has:
 //
 //	Unwrap() []Limiter
 //
-// Then every function of this package that asks something of a Limiter asks it of what it is made of, where it has no answer of its own. So
-// who wraps a Limiter writes Ready, Admit, Settle and Unwrap, and what a forecast or a lease needs that only the wrapper knows.
+// Each function of this package asks the wrapper first. If the wrapper has no answer, the function
+// asks its parts. So a wrapper needs Ready, Admit, Settle and Unwrap. It adds the methods for which
+// it knows more than its parts: of forecasts and of leases.
 
 type wrapper interface{ Unwrap() []Limiter }
 
-// Unwrap returns what the wrapper is made of. They still belong to it.
+// Unwrap returns the parts of the wrapper. They still belong to it.
 func (a *All) Unwrap() []Limiter    { return a.each }
 func (f *Fitted) Unwrap() []Limiter { return f.made[:] }
 func (n *named) Unwrap() []Limiter  { return n.made[:] }
 
-// visit calls f for l, and where that returns false for what l is made of. name is what the outermost Named calls it; nil: none does.
+// visit calls f for l. If f returns false, visit goes on to the parts of l. name is the name from
+// the outermost Named; nil: there is none.
 func visit(l Limiter, name *string, f func(l Limiter, name *string) (answered bool)) {
 	if n, ok := l.(*named); ok && name == nil {
 		name = &n.name
@@ -40,7 +42,7 @@ func ask[I any](l Limiter, f func(part I)) {
 	})
 }
 
-// any tells whether f holds of a part of l.
+// anyPart reports whether f holds for a part of l.
 func anyPart(l Limiter, f func(l Limiter) bool) (found bool) {
 	visit(l, nil, func(l Limiter, _ *string) bool {
 		found = found || f(l)
@@ -49,7 +51,7 @@ func anyPart(l Limiter, f func(l Limiter) bool) (found bool) {
 	return found
 }
 
-// Parts returns the limiters that l is made of, down to those that are made of no others. They still belong to l.
+// Parts returns the limiters in l that have no parts themselves. They still belong to l.
 func Parts(l Limiter) (parts []Limiter) {
 	if l == nil {
 		return nil
