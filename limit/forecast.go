@@ -6,24 +6,29 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Forecaster is a Limiter that can bound from below when a cost can go that has others ahead of it. With it a caller that cannot wait
-// for so long is told at once. All limiters of this package are.
+// Forecaster is a Limiter that bounds from below when a cost can go that has others ahead of it. So
+// a caller that cannot wait so long gets its refusal at once. All limiters of this package are
+// Forecasters.
 type Forecaster interface {
 	Limiter
-	// NotBefore returns an instant, not before now, that is no later than any at which cost can be admitted once n requests
-	// that together cost at least ahead have been admitted before it, one by one, from now on; Never if it never can. It
-	// changes nothing, and takes as long for a million ahead as for one.
+	// NotBefore returns an instant that is not before now, and not later than any possible
+	// admission of cost. Before cost, n requests that together cost at least ahead are admitted one
+	// by one, from now on. If cost can never go, it returns Never. It changes nothing, and takes as
+	// long for a million ahead as for one.
 	//
-	// What is open counts in full, unless the caller takes off ahead what it has reserved beyond what it surely uses: so a
-	// component of ahead may be negative. The bound holds whenever and however what is open and ahead is answered, at any
-	// latency; but a request that ends Unsent, refused where refusals are free, or cheaper than was counted, a SetLimit,
-	// and one ahead who leaves, make room that it does not know of.
+	// Open requests count in full. The caller may take off ahead what they reserve beyond their
+	// sure use. So a component of ahead may be negative.
 	//
-	// With nothing open and nobody ahead it is what Ready says, where LearnLead is not at work.
+	// The bound holds for all answers to the requests that are open and ahead, at any latency. Some
+	// events make room that it does not know of. A request ends Unsent, is refused where refusals
+	// are free, or costs less than was counted. SetLimit raises the limit. A request ahead gives
+	// up.
+	//
+	// With nothing open and nothing ahead it is the instant of Ready, unless LearnLead is at work.
 	NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time
 }
 
-// Forecasts reports whether l, with everything in it, is a Forecaster, so that NotBefore is a bound.
+// Forecasts reports whether l, with everything in it, is a Forecaster. Then NotBefore is a bound.
 func Forecasts(l Limiter) bool {
 	return !anyPart(l, func(l Limiter) bool {
 		_, is := l.(wrapper)
@@ -32,8 +37,8 @@ func Forecasts(l Limiter) bool {
 	})
 }
 
-// NotBefore asks l if it is a Forecaster. Otherwise it returns the instant of Ready, as if nobody were ahead, with now in place of
-// AfterSettle, since an answer may come at once.
+// NotBefore calls l if it is a Forecaster. Otherwise it returns the instant of Ready, as if nothing
+// were ahead. In place of AfterSettle it returns now, since an answer may come at once.
 func NotBefore(l Limiter, now mono.Time, n int, ahead, cost Cost) mono.Time {
 	if f, ok := l.(Forecaster); ok {
 		return f.NotBefore(now, n, ahead, cost)
@@ -51,24 +56,25 @@ type asked struct {
 	ahead, cost int64
 }
 
-// history is what was settled of a limit, however that is kept.
+// history is the settled requests of a limit, in whatever form the limit keeps them.
 type history struct {
 	total int64
-	// freed returns from when on at least cost of it no longer counts. cost is between 1 and the total.
+	// freed returns the instant from which at least cost of it no longer counts. cost is between 1
+	// and the total.
 	freed func(cost int64) mono.Time
 	// last is the latest bound of an arrival in it.
 	last mono.Time
 }
 
-// ages keeps in two numbers how old the oldest of what is open can be: it is in one of two generations, and when the older
-// one is gone, the younger takes its place.
+// ages bounds the age of the oldest open request, with two numbers. Each open request is in one of
+// two generations. When the older generation is gone, the younger takes its place.
 type ages struct {
-	oldest mono.Time // nothing that is open was admitted before
-	young  mono.Time // what was admitted from here on is of the younger generation
+	oldest mono.Time // every open request was admitted at this instant or later
+	young  mono.Time // requests admitted from here on are of the younger generation
 	old    int       // how many are of the older one
 }
 
-// admit and close are told how many others are open.
+// admit and close take the number of other open requests.
 func (g *ages) admit(at mono.Time, others int) {
 	if others == 0 {
 		g.oldest, g.young, g.old = at, at+1, 1

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Rate is what a Limiter lets through in the long run: N of Unit per Per. Limit is the name of the limit, as in Bound.
+// Rate is what a Limiter lets through in the long run: N of Unit per Per. Limit is the name of the
+// limit, as in Bound.
 type Rate struct {
 	Limit string
 	Unit  Unit
@@ -13,22 +14,23 @@ type Rate struct {
 	Per   time.Duration
 }
 
-// String is a rate for people: "20 requests per 1s".
+// String is a rate for readers: "20 requests per 1s".
 func (r Rate) String() string {
 	var c Cost
 	c[r.Unit] = r.N
 	return fmt.Sprintf("%s per %v", c, r.Per)
 }
 
-// Rated is a Limiter that knows its rates. All limiters of this package are; an All is if everything in it is.
+// Rated is a Limiter that knows its rates. All limiters of this package are Rated. An All is if
+// everything in it is.
 type Rated interface {
 	Limiter
-	// Rates returns the rates, always as many and in the same order. Concurrency, Spacing, Sequence and Cooldown have none. ok is false
-	// if something in the Limiter cannot tell.
+	// Rates returns the rates, always as many and in the same order. Concurrency, Spacing, Sequence
+	// and Cooldown have none. ok is false if a part of the Limiter does not know its rates.
 	Rates() (all []Rate, ok bool)
 }
 
-// Rates asks l; ok is false if l is not Rated.
+// Rates calls l. ok is false if l is not Rated.
 func Rates(l Limiter) (all []Rate, ok bool) {
 	ok = l != nil
 	visit(l, nil, func(l Limiter, name *string) bool {

@@ -6,8 +6,9 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Varying is an All whose limiters may be exchanged while requests are in flight, as where somebody changes a configuration: limits come, go,
-// and stay with all that they have counted. What is in flight counts in those that come.
+// Varying is an All whose limiters may change while requests are in flight, as after a change of
+// configuration. Limiters that stay keep their counts. Limiters that come count the requests in
+// flight.
 //
 // Made by NewVarying. Not safe for concurrent use; the limiters in it belong to it.
 type Varying struct {
@@ -15,7 +16,8 @@ type Varying struct {
 	costs []Cost // of the open leases, by their index
 }
 
-// NewVarying returns the conjunction of limiters, which belong to it from now on, as NewAll does. Their number and kinds may change later.
+// NewVarying returns the conjunction of limiters, which belong to it from now on, as with NewAll.
+// Their number and kinds may change later.
 func NewVarying(limiters ...Limiter) *Varying { return &Varying{All: *NewAll(limiters...)} }
 
 // Admit implements Limiter.
@@ -28,11 +30,12 @@ func (v *Varying) Admit(now mono.Time, cost Cost) Lease {
 	return lease
 }
 
-// Change has these limiters hold from now on. One that held already goes on, also under another name (Named); its limit may be changed, too,
-// by SetLimit or SetWindow. One that is new has what is in flight count from now on, but not what was answered before. One that is not
-// among them any more is let go of, and must not be used again. It panics as NewAll does.
+// Change replaces the limiters from now on. A limiter that was there before goes on, also under
+// another name (Named). Its limit may change, too, by SetLimit or SetWindow. A new limiter counts
+// the requests in flight from now on, but no requests answered before. A limiter that is no longer
+// in the list must not be used again. Change panics as NewAll does.
 //
-// As after SetLimit, ask for Ready again. What knows of its rates has to be told: see Fitted.Follow.
+// As after SetLimit, call Ready again. A Fitted around it needs Follow.
 func (v *Varying) Change(now mono.Time, limiters ...Limiter) {
 	next := NewAll(limiters...)
 	before := make([]int, len(next.each)) // the index of the same limiter, or -1
@@ -66,7 +69,7 @@ func (v *Varying) Change(now mono.Time, limiters ...Limiter) {
 	v.each, v.leases = next.each, leases
 }
 
-// bare is a limiter without the name that Named gave it.
+// bare returns a limiter without the name from Named.
 func bare(l Limiter) Limiter {
 	for {
 		n, ok := l.(*named)
@@ -77,7 +80,8 @@ func bare(l Limiter) Limiter {
 	}
 }
 
-// VaryingIn returns the first Varying in l, also in an All, Named or Fitted, or nil.
+// VaryingIn returns the first Varying in l, also inside an All, Named or Fitted. It returns nil if
+// there is none.
 func VaryingIn(l Limiter) (first *Varying) {
 	visit(l, nil, func(l Limiter, _ *string) bool {
 		if v, ok := l.(*Varying); ok && first == nil {
