@@ -7,26 +7,30 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Bound says which limit a verdict comes from, and how much of it was asked for.
+// Bound says which limit a verdict comes from, and how much of it the cost asks for.
 type Bound struct {
-	// Name is what the limit is called: as given to Named, or "requests", "tokens" (its Unit), "concurrency", "cool-down",
-	// "spacing", "sequence", or "limit" for one that does not say.
+	// Name is the limit's name: as given to Named, or "requests", "tokens" (its Unit),
+	// "concurrency", "cool-down", "spacing" or "sequence". It is "limit" for a limiter that gives
+	// none.
 	Name string
-	// Unit is what it counts, Size what the cost has of that, and Most what it allows. Most is 0 if it is no number.
+	// Unit is what the limit counts, Size the cost in that unit, and Most what the limit allows.
+	// Most is 0 if the limit is no number.
 	Unit Unit
 	Size int64
 	Most int64
 }
 
-// Explainer is a Limiter that can say which limit its verdict comes from. All limiters of this package are.
+// Explainer is a Limiter that knows which limit its verdict comes from. All limiters of this
+// package are.
 type Explainer interface {
 	Limiter
-	// Explain returns what Ready returns, and the limit that this comes from: the one that is ready last, and if there are several of
-	// those the first. If the cost may go now the Bound means nothing. Like Ready it changes nothing.
+	// Explain returns the instant of Ready, and the limit behind it: the one that is ready last,
+	// and the first of several such. If the cost may go now, the Bound means nothing. Explain
+	// changes nothing.
 	Explain(now mono.Time, cost Cost) (mono.Time, Bound)
 }
 
-// Explain asks l, whether it is an Explainer or not.
+// Explain works for every l, whether it is an Explainer or not.
 func Explain(l Limiter, now mono.Time, cost Cost) (mono.Time, Bound) {
 	b := Bound{Name: "limit"}
 	if e, ok := l.(Explainer); ok {
@@ -51,9 +55,10 @@ func Explain(l Limiter, now mono.Time, cost Cost) (mono.Time, Bound) {
 	return l.Ready(now, cost), b
 }
 
-// Named returns l under a name, for its verdicts to be told from those of others: two limits of requests, the limit of a
-// model and that of an organisation. The limits in an All all get that one name. Change l itself (SetLimit, SetWindow); admit and
-// settle through what is returned. It panics if l is nil.
+// Named returns l under a name. The name distinguishes its verdicts from those of others: two
+// limits of requests, or the limits of a model and of an organisation. All limits in an All get
+// that one name. Change l itself (SetLimit, SetWindow); admit and settle through the returned
+// Limiter. It panics if l is nil.
 func Named(name string, l Limiter) Limiter {
 	if l == nil {
 		panic("limit: Named: the Limiter is nil")
