@@ -1,14 +1,15 @@
 package limit
 
-// Fresher is a Limiter whose leases may lapse before their requests are sent, such as a share of a limit that many processes have. Ask
-// Fresh right before a request is written; if it is false, do not write the request, and settle it as Unsent.
+// Fresher is a Limiter whose leases may lapse before their requests are sent, such as a share of a
+// limit that many processes have. Call Fresh right before a request is written. If it is false, do
+// not write the request, and settle it as Unsent.
 type Fresher interface {
 	Limiter
 	// Fresh reports whether the request of an open lease may still be written.
 	Fresh(l Lease) bool
 }
 
-// Fresh asks l if it is a Fresher. Of others everything may be written.
+// Fresh calls l if it is a Fresher. For others it returns true.
 func Fresh(l Limiter, lease Lease) bool {
 	if f, ok := l.(Fresher); ok {
 		return f.Fresh(lease)
@@ -16,7 +17,8 @@ func Fresh(l Limiter, lease Lease) bool {
 	return true
 }
 
-// Lapses reports whether l has a Fresher in it whose leases may lapse. If not, Fresh need not be asked.
+// Lapses reports whether l contains a Fresher whose leases may lapse. If not, Fresh need not be
+// called.
 func Lapses(l Limiter) bool {
 	return anyPart(l, func(l Limiter) bool {
 		if s, ok := l.(interface{ Lapses() bool }); ok {
@@ -28,17 +30,18 @@ func Lapses(l Limiter) bool {
 	})
 }
 
-// Supplied is a Limiter whose room comes from elsewhere, such as a store that other processes use, too: that AfterSettle holds until it has
-// fetched some. The driver that it belongs to tells it, by Supply, whom to tell of that. Gate, Group, Pool and transport do.
+// Supplied is a Limiter whose room comes from elsewhere, such as a store that other processes use.
+// Its AfterSettle holds until it has fetched room. Its driver passes a callback for that moment to
+// Supply: Gate, Group, Pool and transport do.
 type Supplied interface {
 	Limiter
-	// Supply is called before the first request. again has the driver ask for Ready again, of all who wait; waiting is how many those are;
-	// note has something that happened shown to people, with its kind, in words (observe.Event). None may be called from within Ready,
-	// Admit or Settle.
+	// Supply is called before the first request. again makes the driver call Ready again for all
+	// waiting requests. waiting returns their number. note shows an event to people, with its kind
+	// and its text (observe.Event). Do not call these functions within Ready, Admit or Settle.
 	Supply(again func(), waiting func() int, note func(kind, text string))
 }
 
-// Supply calls it for whatever is Supplied in l.
+// Supply calls Supply of each part of l that is Supplied.
 func Supply(l Limiter, again func(), waiting func() int, note func(kind, text string)) {
 	for _, part := range Parts(l) {
 		if s, ok := part.(Supplied); ok {

@@ -7,34 +7,41 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Keeper is a Limiter whose memory can be written down and read back, in another process too: package share keeps limits that many
-// machines have in common so. Rolling, Calendar, Anchored, Bucket, Weighted, Produced and Cooldown are; All, Named and Fitted are if what
-// they contain is: ask Keeps.
+// Keeper is a Limiter whose memory can be written and read back, also in another process. Package
+// share keeps the limits of several machines so. Rolling, Calendar, Anchored, Bucket, Weighted,
+// Produced and Cooldown are Keepers. All, Named and Fitted are if their parts are: Keeps reports
+// it.
 type Keeper interface {
 	Limiter
 
-	// AppendState appends to b what is remembered of settled requests, and what SetLimit, SetWindow, SetBurst and Extend have changed. Open
-	// leases are not in it; nor is what a Fitted learned, which Lessons tell. Instants are on the driver's scale. It changes nothing. It
-	// panics if Keeps has an error.
+	// AppendState appends to b the memory of settled requests, and the changes by SetLimit,
+	// SetWindow, SetBurst and Extend. It leaves out open leases and the knowledge of a Fitted (see
+	// Lessons). Instants are on the driver's scale. It changes nothing. It panics if Keeps has an
+	// error.
 	AppendState(b []byte) []byte
 
-	// Restore reads that into a Limiter that was just made with the same configuration. What is still open is admitted before, at the
-	// instants at which it was, in their order: afterwards no Admit counts as earlier than the last change. Then every method says, to
-	// the nanosecond, what that of the first limiter does. The error says where the state is damaged, or of something else; after it
-	// this limiter is not to be used.
+	// Restore reads that state into a new Limiter with the same configuration. The caller first
+	// admits the open requests, at their instants and in their order. After Restore, no Admit
+	// counts as earlier than the last change. Then every method answers as that of the first
+	// limiter, to the nanosecond.
+	//
+	// The error names the place of the damage, or says that the state is of something else. After
+	// an error, do not use this limiter.
 	Restore(state []byte) error
 
-	// Configuration says in a line how it is configured now: "Rolling: 20 requests per 1s, margin 1.2ms". Limiters that are configured
-	// alike say the same, and others something else.
+	// Configuration returns the present configuration as a line: "Rolling: 20 requests per 1s,
+	// margin 1.2ms". Limiters with equal configurations return equal lines, and others return other
+	// lines.
 	Configuration() string
 
-	// Span is how long a settled request counts at most after the upper bound of its arrival, as it is configured now. A pause that a
-	// server asked for may be longer.
+	// Span is how long a settled request counts at most after the upper bound of its arrival, by
+	// the present configuration. A pause that a server asked for may be longer.
 	Span() time.Duration
 }
 
-// Keeps says whether the state of l, with everything in it, can be written down: nil, or an error that names what cannot. A OneWayMax and a
-// LearnLead rest on round trips that one process has measured, and are not kept.
+// Keeps reports whether the state of l, with everything in it, can be written. It returns nil, or
+// an error that names the part that cannot. OneWayMax and LearnLead rest on round trips that one
+// process measured, so their state is not kept.
 func Keeps(l Limiter) error {
 	var err error
 	visit(l, nil, func(l Limiter, _ *string) bool {
@@ -57,13 +64,13 @@ func Keeps(l Limiter) error {
 	return err
 }
 
-// AsKeeper returns l as a Keeper. ok is false if something in l cannot be kept: Keeps has the reason.
+// AsKeeper returns l as a Keeper. ok is false if a part of l cannot be kept. Keeps has the reason.
 func AsKeeper(l Limiter) (k Keeper, ok bool) {
 	k, ok = l.(Keeper)
 	return k, ok && Keeps(l) == nil
 }
 
-// mustKeep panics where Keeps has an error, which is to be asked before.
+// mustKeep panics if Keeps has an error. The caller has to check Keeps first.
 func mustKeep(l Limiter) {
 	if err := Keeps(l); err != nil {
 		panic(err.Error())
@@ -77,7 +84,7 @@ func configuration(l Limiter) string {
 	return fmt.Sprintf("%T", l)
 }
 
-// restored is the state that keep wrote, read and not yet put to use.
+// restored is a state that was read and is not yet in use.
 type restored struct {
 	last   mono.Time
 	limit  int64

@@ -1,10 +1,11 @@
 package limit
 
-// Sensing is a Limiter that finds out from refusals how much it may send, as do the laws by which strangers share a quota. A refusal
-// that may come from its quota must reach it, whoever else stays away because of it. Fair of package fairshare is Sensing.
+// Sensing is a Limiter that learns from refusals how much it may send, as the limiters of shared
+// quotas do. A refusal that may come from its quota must reach it, even if another limiter stays
+// away because of it. Fair of package fairshare is Sensing.
 type Sensing interface {
 	Limiter
-	// Senses reports whether it is so: a Limiter that is made of others senses if one of them does.
+	// Senses reports whether it does. A Limiter that is made of others senses if a part of it does.
 	Senses() bool
 }
 

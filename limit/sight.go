@@ -4,7 +4,7 @@ import (
 	"fmt"
 )
 
-// Sight is what an attempt has shown of the way to its server: what Result cannot say, which is about the request.
+// Sight is what an attempt showed of the way to its server. Result says only how the request ended.
 type Sight uint8
 
 const (
@@ -12,10 +12,10 @@ const (
 	Working                     // answered; a refusal is an answer too
 	Broken                      // answered as by a server that does not work: a status of 500 or more
 	Silent                      // sent, and no answer came
-	Unreachable                 // no connection: refused, no route, or no answer to that
+	Unreachable                 // no connection: refused, no route, or no answer to the connect
 	NoName                      // the name of the host has no address
-	BadCertificate              // the host's certificate is not that of the host
-	NoFiles                     // this machine had no file or port left to connect with
+	BadCertificate              // the certificate is not for this host
+	NoFiles                     // this machine had no file or port left for a connection
 	sights
 )
 
