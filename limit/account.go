@@ -7,20 +7,21 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// account is what the limiters of this package have in common: a limit on a sum of costs, what is open, and what is known about arrivals.
+// account is the common part of the limiters in this package: a limit on a sum of costs, the open
+// cost, and the knowledge about arrivals.
 type account struct {
 	limit    int64
 	open     int64
 	last     mono.Time // time of the last change
-	pair     *pair     // set with a OneWayMax: then the pair is asked and told, and of the rest only the limit is used
+	pair     *pair     // set with a OneWayMax: then the pair decides, and of the other fields only the limit is used
 	unit     Unit
-	plain    bool // an answer proves that the request has arrived, and no more
+	plain    bool // an answer proves that its request has arrived, and nothing else
 	ages     ages
 	book     Book[admitted]
 	lead     *lead // nil without Arrivals.LearnLead
 	window   time.Duration
 	arrivals Arrivals
-	total    int64 // what was ever counted of what is settled
+	total    int64 // the settled cost since the beginning
 }
 
 type admitted struct {
@@ -52,13 +53,14 @@ func (a *account) admit(now mono.Time, w int64) Lease {
 	a.last = max(now, a.last)
 	a.open += w
 	a.ages.admit(a.last, a.book.Len())
-	l, kept := a.book.Take() // it is inlined, as Open is not
+	l, kept := a.book.Take() // Take is inlined, and Open is not
 	kept.at, kept.cost = a.last, w
 	return l
 }
 
-// close takes a lease out of what is open. It returns the instant of the settlement, and what the request counts for from now on: w at u,
-// its upper bound of arrival. w is 0 if the request does not count.
+// close takes a lease out of the open cost. It returns the instant of the settlement, and the
+// request's count from now on: w at u, its upper bound of arrival. w is 0 if the request does not
+// count.
 func (a *account) close(t mono.Time, l Lease, o *Outcome) (now, u mono.Time, w int64) {
 	now = max(t, a.last)
 	lease := a.book.Return(l)
@@ -67,7 +69,7 @@ func (a *account) close(t mono.Time, l Lease, o *Outcome) (now, u mono.Time, w i
 	a.ages.close(now, lease.at, a.book.Len())
 	if a.plain && o.Result == Accepted && o.ArrivedAgo == 0 && !o.Metered {
 		a.total += lease.cost
-		return now, now, lease.cost // the code below would give the same at twice the price
+		return now, now, lease.cost // the code below gives the same at twice the price
 	}
 	if a.lead != nil {
 		a.lead.settle(now, lease.at, o)
@@ -87,7 +89,7 @@ func (a *account) close(t mono.Time, l Lease, o *Outcome) (now, u mono.Time, w i
 	return now, u, w
 }
 
-// ahead returns ρ, which is how long before the server is ready a request may be sent.
+// ahead returns ρ: how long before the server is ready a request may be sent.
 func (a *account) ahead() time.Duration {
 	if a.lead == nil {
 		return 0
@@ -95,9 +97,12 @@ func (a *account) ahead() time.Duration {
 	return a.lead.rho
 }
 
-// soonest returns the earliest instant at which what counts until t may no longer count, since ρ is taken off and may grow until then.
-// shortest returns how long a request counts at least after its Admit, if it counts for span after its bound. Both use that u ≥ sent + ρ
-// at the settlement, and that ρ grows by no more than time·leadGrowth from there.
+// soonest returns the earliest instant at which a cost that counts until t may be free. ρ is taken
+// off t and may grow until then.
+//
+// shortest returns how long a request counts at least after its Admit, if it counts for span after
+// its bound. Both use two facts. At the settlement u ≥ sent + ρ. From there ρ grows by no more than
+// time/leadGrowth.
 func (a *account) soonest(now, t mono.Time) mono.Time {
 	if a.lead == nil {
 		return t
@@ -116,7 +121,7 @@ func (a *account) shortest(span time.Duration) time.Duration {
 	return span - span/leadGrowth - 1 // a little less than span·64/65
 }
 
-// SetLimit changes the limit from now on; the history stays.
+// setLimit changes the limit from now on; the history stays.
 func (a *account) setLimit(kind string, now mono.Time, n int64) error {
 	if err := checkLimit(kind, n); err != nil {
 		return err
@@ -129,7 +134,7 @@ func (a *account) setLimit(kind string, now mono.Time, n int64) error {
 	return nil
 }
 
-// setWindow notes a window that was checked. If there is a pair, both of its limiters change theirs.
+// setWindow sets a window that was checked. If there is a pair, both of its limiters change theirs.
 func (a *account) setWindow(now mono.Time, d time.Duration) error {
 	a.last, a.window = max(now, a.last), d
 	if a.pair != nil {
@@ -144,8 +149,9 @@ func (a *account) sure() {
 	a.plain = !a.arrivals.LearnLead
 }
 
-// margin returns by how much a window is lengthened. If given is zero, that is one tick of a server that counts in milliseconds, the drift
-// of its clock against ours, and 0.1 ms; if given is negative, nothing.
+// margin returns the length that is added to a window. If given is zero, that is one tick of a
+// server that counts in milliseconds, the drift of its clock against ours, and 0.1 ms. If given is
+// negative, it is nothing.
 func margin(given, window time.Duration) time.Duration {
 	switch {
 	case given == 0:
@@ -156,7 +162,7 @@ func margin(given, window time.Duration) time.Duration {
 	return given
 }
 
-// usage is what all accounts tell alike.
+// usage returns the fields that all accounts fill alike.
 func (a *account) usage(used int64) Usage {
 	return Usage{
 		Limit: a.unit.String(), Unit: a.unit, Used: used, Open: min(a.open, used), Allowed: a.limit, Window: a.window, PerWindow: a.limit, Total: a.total,
@@ -199,12 +205,12 @@ func (a *account) Rates() ([]Rate, bool) {
 	return []Rate{{a.unit.String(), a.unit, a.limit, a.window}}, true
 }
 
-// resume puts to use what was read.
+// resume puts a state that was read to use.
 func (a *account) resume(s restored) {
 	a.last, a.limit, a.window = max(a.last, s.last), s.limit, time.Duration(s.window)
 }
 
-// configured says what all kinds with an account have.
+// configured returns the configuration that all kinds with an account have.
 func (a *account) configured(kind string) string {
 	s := fmt.Sprintf("%s: %v", kind, Rate{Unit: a.unit, N: a.limit, Per: a.window})
 	if a.arrivals.Late != 0 && a.arrivals.Late != defaultLate {
@@ -226,7 +232,7 @@ func (a *account) keeps() error {
 	return nil
 }
 
-// keep writes the state that all limiters with an account have in common.
+// keep writes the part of the state that all limiters with an account have.
 func (a *account) keep(b []byte, kind byte) state {
 	if err := a.keeps(); err != nil {
 		panic(err.Error())
@@ -238,7 +244,8 @@ func (a *account) keep(b []byte, kind byte) state {
 	return w
 }
 
-// both is a cost to ask for instead of cost, when first is open: what is open counts in full, as what is asked for does.
+// both returns the cost to ask for instead of cost when first is open. An open cost counts in full,
+// as the cost that is asked for does.
 func (a *account) both(first, cost Cost) Cost {
 	if w := cost.of(a.unit); w > 0 {
 		cost[a.unit] = w + first.of(a.unit)
@@ -246,7 +253,7 @@ func (a *account) both(first, cost Cost) Cost {
 	return cost
 }
 
-// ask picks the account's unit out of the question. If done, verdict is the answer already.
+// ask reduces the question to the account's unit. If done, verdict is the answer already.
 func (a *account) ask(now mono.Time, ahead, cost *Cost) (q asked, verdict mono.Time, done bool) {
 	q = asked{max(now, a.last), ahead[a.unit], cost.of(a.unit)}
 	switch {
@@ -258,8 +265,8 @@ func (a *account) ask(now mono.Time, ahead, cost *Cost) (q asked, verdict mono.T
 	return q, q.now, false
 }
 
-// first returns an instant no later than any at which room is enough for what is settled and open now, if what is open
-// counts until ends or longer.
+// first returns an instant no later than any at which room is enough for the cost that is settled
+// and open now. The open cost counts until ends or longer.
 func (a *account) first(now mono.Time, room int64, h history, ends mono.Time) mono.Time {
 	if h.total+a.open <= room {
 		return now
@@ -268,7 +275,7 @@ func (a *account) first(now mono.Time, room int64, h history, ends mono.Time) mo
 	if a.open <= room {
 		t = h.freed(h.total + a.open - room)
 	}
-	if a.open > 0 { // or it goes, too
+	if a.open > 0 { // or the open cost goes, too
 		if h.total > room {
 			ends = max(ends, h.freed(h.total-room))
 		}
@@ -277,11 +284,12 @@ func (a *account) first(now mono.Time, room int64, h history, ends mono.Time) mo
 	return max(now, t)
 }
 
-// cycles returns an instant no later than any at which q can go, if within every span at most the limit does: what
-// goes between now and now + span goes into the room that is there then, what goes in each span after that into what came
-// back of those in the one before.
+// cycles returns an instant no later than any at which q can go, if at most the limit goes within
+// every span. Requests between now and now + span use the room that is there then. Requests in each
+// later span use the room that came back from the span before.
 //
-// For s in the k-th span from now, s = r + k·span, with B(r) what counts then of all that is settled and open now:
+// For s in the k-th span from now, s = r + k·span. B(r) is the part of the settled and open cost of
+// now that counts at r. Then
 //
 //	ahead + cost ≤ k·Limit + max(0, Limit − B(r))
 func (a *account) cycles(q asked, span time.Duration, h history, ends mono.Time) mono.Time {
@@ -296,7 +304,9 @@ func (a *account) cycles(q asked, span time.Duration, h history, ends mono.Time)
 		return t
 	}
 	t = min(t, q.now.Add(span)).Add(scale(span, time.Duration(k), 1))
-	if h.last > q.now { // it counts for longer than a span, and however much goes before, q itself has no room
+	// the last arrival counts for longer than a span: q itself has no room, however much goes
+	// before
+	if h.last > q.now {
 		t = max(t, a.first(q.now, a.limit-q.cost, h, ends))
 	}
 	return t

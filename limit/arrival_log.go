@@ -6,23 +6,23 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// log keeps what settled requests take of a limit: (upper bound of arrival, cost), oldest first, with running sums, in a ring that grows
-// on demand.
+// log keeps the settled requests of a limit: (upper bound of arrival, cost), oldest first, with
+// running sums, in a ring that grows on demand.
 type log struct {
 	total int64
 	first mono.Time // arrival of the oldest entry, if any: with many limiters the ring is seldom in the cache
 	n     int
 	head  int
 	ring  []arrival // its length is a power of two
-	gone  int64     // cost of all that was forgotten, or MaxCost and more; the sums of the entries go on from there
-	lost  mono.Time // no earlier than any arrival that was forgotten
+	gone  int64     // the forgotten cost, or MaxCost and more; the sums of the entries continue from it
+	lost  mono.Time // no earlier than any forgotten arrival
 }
 
 func newLog() log { return log{lost: mono.Min} }
 
 type arrival struct {
 	at  mono.Time
-	sum int64 // of all costs up to this one
+	sum int64 // of all costs up to and including this one
 }
 
 func (g *log) at(i int) *arrival { return &g.ring[(g.head+i)&(len(g.ring)-1)] }
@@ -35,7 +35,8 @@ func (g *log) upTo(i int) int64 {
 	return g.at(i-1).sum - g.gone
 }
 
-// freed returns the arrival that has to end, oldest first, for at least cost to be free. cost must be at most the total.
+// freed returns the arrival at which at least cost is free, if arrivals end oldest first. cost must
+// be at most the total.
 func (g *log) freed(cost int64) mono.Time {
 	if g.ring[g.head].sum-g.gone < cost { // seldom
 		return g.search(cost)
@@ -45,7 +46,7 @@ func (g *log) freed(cost int64) mono.Time {
 
 func (g *log) search(cost int64) mono.Time {
 	cost += g.gone
-	low, high := 0, 1 // the first entry that is enough is after low
+	low, high := 0, 1 // the first sufficient entry is after low
 	for high < g.n && g.at(high).sum-cost < 0 {
 		low, high = high, 2*high
 	}
@@ -68,18 +69,18 @@ func (g *log) last() mono.Time {
 	return g.at(g.n - 1).at
 }
 
-// after returns how much of the total arrived after t.
+// after returns the part of the total that arrived after t.
 func (g *log) after(t mono.Time) int64 {
 	n := sort.Search(g.n, func(i int) bool { return g.at(i).at > t })
 	return g.total - g.upTo(n)
 }
 
-// forget drops what arrived at or before t.
+// forget drops the arrivals at or before t.
 func (g *log) forget(t mono.Time) {
 	if g.n == 0 || g.first > t {
 		return
 	}
-	goes, step := 1, 1 // at least so many entries go
+	goes, step := 1, 1 // at least goes entries go
 	for goes+step <= g.n && g.at(goes+step-1).at <= t {
 		goes += step
 		step *= 2
@@ -102,7 +103,8 @@ func (g *log) forget(t mono.Time) {
 	}
 }
 
-// goneMost is far more than MaxCost, the most that is ever asked for, and far from where sums wrap round.
+// goneMost is far above MaxCost, the largest cost that is ever asked for. It is far below the point
+// where sums wrap round.
 const goneMost = 1 << 60
 
 func (g *log) rebase(gone int64) {
@@ -112,8 +114,8 @@ func (g *log) rebase(gone int64) {
 	g.gone = gone
 }
 
-// recall puts back what was forgotten. Only its cost and its last arrival are known, so all of it counts as of that arrival. If that no
-// longer counts, it is forgotten as before.
+// recall puts the forgotten cost back. Only the cost and its last arrival are known, so all of it
+// counts as of that arrival. If that arrival no longer counts, the cost is forgotten as before.
 func (g *log) recall() {
 	if g.gone == 0 {
 		return
@@ -124,8 +126,8 @@ func (g *log) recall() {
 	g.add(at, cost)
 }
 
-// add puts an arrival where it belongs. That is mostly the end, since an answer seldom proves an earlier arrival than the answer before
-// it.
+// add puts an arrival in its place. That is mostly the end: an answer seldom proves an earlier
+// arrival than the answer before it.
 func (g *log) add(at mono.Time, cost int64) {
 	if 0 < g.n && g.n < len(g.ring) {
 		if last := g.at(g.n - 1); last.at < at {

@@ -8,25 +8,30 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Rolling keeps every span of one window at or under a limit, as seen by the server. It is also right for calendar
-// windows of unknown phase, and for a bucket of Limit that refills Limit per Window.
+// Rolling keeps every span of one window at or under a limit, as the server counts. It is also
+// right for calendar windows of unknown phase, and for a bucket of Limit that refills Limit per
+// Window.
 //
 // A cost w may go at s when
 //
 //	Σ open + w + Σ {w_i : u_i + W⁺ > s} ≤ Limit,   W⁺ = Window + Margin
 //
-// where u_i is the upper bound of the arrival of a settled request. Why no window overflows: let m be the last sent
-// among the requests arriving in some window that ends at a. At its admission each of the others was either open or had
-// u_i ≥ a_i > a − W⁺, so all of them were counted, and the admission of m bounded their sum, whatever the latencies and
-// the order.
+// where u_i is the upper bound of the arrival of a settled request.
 //
-// Not safe for concurrent use. Ready, Admit and Settle do not allocate once the largest history has been seen; memory
-// is 16 bytes per request settled within one window, up to the next power of two, and requests settled at the same instant
-// share one entry: 17 kB for 500 requests and 30,000 tokens a minute in an All, whatever the sizes; 525 kB for 30,000 tokens
-// a minute alone in requests of one token, and 17 kB with a Grain of 0.1 s (TestLLMMemory in the module's root).
+// Why no window overflows: consider the requests that arrive in some window that ends at a. Let m
+// be the last sent among them. When m was admitted, each other request was either open or had u_i ≥
+// a_i > a − W⁺. So all of them counted, and the admission of m bounded their sum. Latencies and
+// order do not matter.
+//
+// Not safe for concurrent use. Ready, Admit and Settle allocate only while the history grows beyond
+// its largest size so far. A history takes 16 bytes per request settled within one window, up to
+// the next power of two. Requests settled at the same instant share one entry. An All of 500
+// requests and 30,000 tokens a minute takes 17 kB, whatever the sizes. 30,000 tokens a minute
+// alone, in requests of one token, take 525 kB, and 17 kB with a Grain of 0.1 s (TestLLMMemory in
+// the module's root).
 type Rolling struct {
-	// The fields that every request reads and writes are in the first three cache lines, since with a thousand lanes no limit is in the
-	// cache.
+	// The first three cache lines hold the fields that every request reads and writes. With a
+	// thousand lanes no limit stays in the cache.
 	settled log
 	span    time.Duration
 	grain   time.Duration
@@ -42,12 +47,14 @@ type RollingConfig struct {
 	Window time.Duration
 	// Unit is the component of Cost that counts. If zero, Requests.
 	Unit Unit
-	// Margin is added to Window. If zero, 1.1 ms + Window/10000: one tick of a server that counts in milliseconds, what
-	// its clock may drift against ours, and 0.1 ms. Negative: none, for a server whose clock is ours.
+	// Margin is added to Window. If zero, 1.1 ms + Window/10000: one tick of a server that counts
+	// in milliseconds, the drift of its clock against ours, and 0.1 ms. Negative: none, for a
+	// server that shares our clock.
 	Margin time.Duration
-	// Grain, if positive, bounds the memory for a very large Limit: arrivals within one Grain share an entry, at its end.
-	// There are at most (Window + Margin + Late) / Grain + 2 entries of 16 bytes, and a request counts for up to one
-	// Grain longer. If zero, each instant has its own.
+	// Grain, if positive, bounds the memory for a very large Limit. Arrivals within one Grain share
+	// an entry, at the end of the Grain. There are at most (Window + Margin + Late) / Grain + 2
+	// entries of 16 bytes. A request counts for up to one Grain longer. If zero, each instant has
+	// its own entry.
 	Grain time.Duration
 	Arrivals
 }
@@ -70,7 +77,7 @@ func NewRolling(c RollingConfig) (*Rolling, error) {
 	return r, nil
 }
 
-// spanOf returns how long a request counts with a window of d.
+// spanOf returns W⁺ for a window of d.
 func (r *Rolling) spanOf(d time.Duration) (time.Duration, error) {
 	if err := checkWindow("Rolling", d); err != nil {
 		return 0, err
@@ -85,7 +92,8 @@ func (r *Rolling) spanOf(d time.Duration) (time.Duration, error) {
 	return span, nil
 }
 
-// MustRolling is NewRolling for limits written in the source: n requests in any window. It panics on a bad argument.
+// MustRolling is NewRolling for limits written in the source: n requests in any window. It panics
+// on a bad argument.
 func MustRolling(n int64, window time.Duration) *Rolling {
 	r, err := NewRolling(RollingConfig{Limit: n, Window: window})
 	if err != nil {
@@ -97,16 +105,19 @@ func MustRolling(n int64, window time.Duration) *Rolling {
 // SetLimit changes the limit from now on; the history stays.
 func (r *Rolling) SetLimit(now mono.Time, n int64) error { return r.setLimit("Rolling", now, n) }
 
-// SetWindow changes the window from now on; the history stays. No window of d holds more than the limit if the last request sent in it
-// goes from now on: what went before counts too, for as long as it is in such a window.
+// SetWindow changes the window from now on; the history stays. Consider a window of d whose last
+// request goes from now on. It never holds more than the limit, since earlier requests count in it,
+// too.
 //
-// A shorter window frees at once what has left it. Of what is in a longer window some may have been forgotten: then all that was ever
-// forgotten counts, up to the limit, as if it had arrived with the last of it. If nothing was forgotten that the longer window reaches
-// back to, nothing is assumed. So of a limit that was always kept, at most one longer window is lost, once.
+// A shorter window frees at once all requests that have left it. For a longer window some requests
+// may be forgotten already. Then the whole forgotten cost counts, up to the limit, as if it had
+// arrived with its last request. If nothing was forgotten within the longer window, nothing is
+// assumed. So a limit that was always kept loses at most one longer window, once.
 //
-// A Margin that was not given becomes that of the new window. d must be valid as a Window, and no shorter than Grain; if it is not, the
-// error says so and nothing changes. As after SetLimit, ask for Ready again, as Gate.Update and Pool.Update of package paceline do. Change
-// the window when the server does: what is on its way then arrives in the other window.
+// A Margin that was not given becomes that of the new window. d must be valid as a Window, and no
+// shorter than Grain. Otherwise the error says so and nothing changes. As after SetLimit, call
+// Ready again, as Gate.Update and Pool.Update do. Change the window when the server does. Requests
+// that are on their way then arrive in the other window.
 func (r *Rolling) SetWindow(now mono.Time, d time.Duration) error {
 	span, err := r.spanOf(d)
 	if err != nil {
@@ -152,7 +163,8 @@ func (r *Rolling) Settle(now mono.Time, l Lease, o Outcome) {
 		return
 	}
 	now, u, w := r.close(now, l, &o)
-	// While the limit is far off, it does no harm to keep what has left the window. To look at the oldest each time would be a cache miss.
+	// Far from the limit it does no harm to keep entries that have left the window. A look at the
+	// oldest entry each time would be a cache miss.
 	if g := &r.settled; g.n == len(g.ring) || r.open+g.total > r.limit/2 {
 		g.forget(now.Add(-r.span))
 	}
@@ -184,7 +196,8 @@ func (r *Rolling) AppendUsage(to []Usage, now mono.Time) []Usage {
 	return append(to, u)
 }
 
-// counted is what counts at now: all that is open, and what was settled within one window.
+// counted returns the cost that counts at now: everything open, and what was settled within one
+// window.
 func (r *Rolling) counted(now mono.Time) int64 {
 	return r.open + r.settled.after(now.Add(-r.span))
 }
