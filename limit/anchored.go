@@ -9,34 +9,45 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Anchored keeps a limit whose interval begins with the first message after the one before it is over, as CME counts
-// messages. It allows more than Rolling, which is right for such servers too: a whole limit is free at once when the
-// interval of the first answered request is over, however long the others took.
+// Anchored keeps a limit whose intervals begin with a message, as CME counts messages. Each
+// interval begins with the first message after the end of the interval before. Rolling is right for
+// such servers, too, but Anchored allows more. A whole limit is free at once when the interval of
+// the first answered request is over, however long the others took.
 //
-// Time is cut into epochs. Within an epoch every request counts from its Admit; a settled one counts at least until u_i + W⁺, with W⁺ =
-// Window + Margin, as in Rolling. A request of the epoch that the server accepted is a witness: it arrived at or before its u. Let h be
-// the least u of the witnesses. By h + W⁺ the interval that this witness fell into is over. Then every request is over that surely arrived
-// before the earliest end of that interval: before b + W⁻, with W⁻ = Window − Margin, if no interval of this epoch began before b. Only
-// what is open or may have arrived later counts in the next epoch.
+// Time is cut into epochs. Within an epoch every request counts from its Admit. A settled request
+// counts at least until u_i + W⁺, with W⁺ = Window + Margin, as in Rolling. A request of the epoch
+// that the server accepted is a witness: it arrived at or before its u. Let h be the least u of the
+// witnesses. By h + W⁺ the interval of this witness is over.
 //
-// Why no interval overflows: let m be the last sent of those in one, and i another that is no longer counted when m goes
-// at s. If s > u_i + W⁺, the interval of m began after a_i. Otherwise s > h + W⁺, so the interval of m began after that of
-// the witness, which ended at b + W⁻ or later, after a_i.
+// Let b be an instant before which no interval of this epoch began. Then the earliest end of the
+// witness's interval is b + W⁻, with W⁻ = Window − Margin. All requests that surely arrived before
+// b + W⁻ are over, too. Only open requests, and those that may have arrived later, count in the
+// next epoch.
 //
-// The first epoch's b is the instant of its first Admit. So is the b of a later epoch, unless a request that was carried over into it
-// began the interval when the witness's interval was over: then b is W⁻ after the b before it. But a request begins one interval at most.
-// So b of epoch k is the least, over r, of r·W⁻ after the first Admit of epoch k − r, for as many epochs in a row as there were requests
-// to be carried over, and back to the first epoch at most. In any case it is no less than the epoch's own first Admit less W⁺. If each
-// epoch's b were simply W⁻ after the last, one slow request after the other would let it lag by a whole interval, and what is left would
-// be Rolling.
+// Why no interval overflows: let m be the last sent of the requests in one interval. Let i be
+// another that no longer counts when m goes at s. If s > u_i + W⁺, the interval of m began after
+// a_i. Otherwise s > h + W⁺. Then the interval of m began after that of the witness. That interval
+// ended at b + W⁻ or later, which is after a_i.
 //
-// This rests on how long an interval lasts by our clock, as none of the other kinds does; Margin allows for it. When our clock is set
-// back, by nobody knows how much, an interval is shorter than W⁻ by that. So if a change has an earlier time than the one before it, what
-// was not over by then counts until u_i + W⁺, and b of later epochs is not derived from earlier ones. A step back that falls between two
-// changes cannot be seen: keep to a clock that is not set, as Gate and Pool do.
+// b of the first epoch is the instant of its first Admit. The same holds for a later epoch, with
+// one exception. A request carried over into the epoch may have begun the interval when the
+// witness's interval was over. Then b is W⁻ after the b before it. But a request begins one
+// interval at most. So b of epoch k is the least, over r, of r·W⁻ after the first Admit of epoch k
+// − r. r goes back over as many epochs in a row as there were requests to be carried over, and at
+// most to the first epoch. In any case b is no less than the epoch's own first Admit less W⁺.
 //
-// Not safe for concurrent use. It does not allocate once the largest history has been seen. Its memory is that of Rolling, and 6 kB for
-// the last 256 epochs. Where slow requests may have begun more epochs in a row than these, it counts as Rolling does.
+// A simpler rule would put each epoch's b at W⁻ after the last. Then a chain of slow requests would
+// let b lag by a whole interval, and only the rate of Rolling would be left.
+//
+// The proof rests on the length of an interval by our clock, as that of no other kind does. Margin
+// allows for drift. If our clock is set back, an interval is shorter than W⁻ by that unknown step.
+// So a change with an earlier time than the one before it has two effects. Requests that were not
+// over by then count until u_i + W⁺, and b of later epochs is not derived from earlier ones. A step
+// back between two changes is not visible. Use a clock that is never set, as Gate and Pool do.
+//
+// Not safe for concurrent use. It allocates only while the history grows beyond its largest size so
+// far. Its memory is that of Rolling, and 6 kB for the last 256 epochs. If slow requests may have
+// begun more epochs in a row than these, it counts as Rolling does.
 type Anchored struct {
 	account
 	over    time.Duration // W⁺
@@ -44,20 +55,22 @@ type Anchored struct {
 	settled log
 	epoch   uint64
 	begun   mono.Time     // b of the epoch
-	witness mono.Time     // h; Never: there is no witness yet
+	witness mono.Time     // h; Never: no witness yet
 	epochs  []uint64      // the epoch of each open lease
 	margin  time.Duration // as given
-	fresh   int64         // how many requests of this epoch are open, or were settled too late to be over with its interval
-	past    [anchoredPast]anchoredEpoch
-	recent  meter
+	// requests of this epoch that are open, or were settled too late to be over with its interval
+	fresh  int64
+	past   [anchoredPast]anchoredEpoch
+	recent meter
 }
 
-// anchoredEpoch is an epoch of the past: its first Admit, how many requests were carried over into it, and how many of these for the first
-// time. Settled requests are counted by their cost, which is no less than their number.
+// anchoredEpoch is an epoch of the past: its first Admit, the requests carried over into it, and
+// how many of these for the first time. Settled requests are counted by their cost, which is no
+// less than their number.
 type anchoredEpoch struct {
 	first          mono.Time
 	carried, fresh int64
-	stepped        bool // the clock was set back in it, or the window changed
+	stepped        bool // the clock was set back in this epoch, or the window changed
 }
 
 const anchoredPast = 256
@@ -69,8 +82,8 @@ type AnchoredConfig struct {
 	Window time.Duration
 	// Unit is the component of Cost that counts. If zero, Requests.
 	Unit Unit
-	// Margin is how much longer or shorter than Window an interval may be by our clock. If zero, 1.1 ms + Window/10000.
-	// Negative: none.
+	// Margin is how much longer or shorter than Window an interval may be by our clock. If zero,
+	// 1.1 ms + Window/10000. Negative: none.
 	Margin time.Duration
 	Arrivals
 }
@@ -114,7 +127,8 @@ func (a *Anchored) SetLimit(now mono.Time, n int64) error {
 	return a.setLimit("Anchored", now, n)
 }
 
-// see notices that the clock was set back. What was over at the last change stays over: the clock had not been set back by then.
+// see checks whether the clock was set back. A request that was over at the last change stays over:
+// the clock had not been set back by then.
 func (a *Anchored) see(now mono.Time) {
 	if now >= a.last || a.pair != nil {
 		return
@@ -123,15 +137,17 @@ func (a *Anchored) see(now mono.Time) {
 	a.doubt()
 }
 
-// doubt has all that is not over count until u_i + W⁺, since it is no longer known that an interval has lasted as long as W⁻.
+// doubt makes each request that is not over count until u_i + W⁺. It is no longer known that an
+// interval has lasted as long as W⁻.
 func (a *Anchored) doubt() {
 	a.begun = mono.Min
 	a.past[a.epoch%anchoredPast].stepped = true
 }
 
-// SetWindow changes the interval from now on; the history stays. It allows for a server whose current interval began at any instant since
-// d ago. So until the next epoch settled requests count until u_i + W⁺ of the new window, as in Rolling, and so does all that was
-// forgotten, as of the last arrival of it. The rest is as with Rolling.
+// SetWindow changes the interval from now on; the history stays. The server's current interval may
+// have begun at any instant since d ago. So until the next epoch settled requests count until u_i +
+// W⁺ of the new window, as in Rolling. The forgotten cost counts so, too, as of its last arrival.
+// The rest is as with Rolling.
 func (a *Anchored) SetWindow(now mono.Time, d time.Duration) error {
 	over, least, err := a.spansOf(d)
 	if err != nil {
@@ -203,10 +219,10 @@ func (a *Anchored) turn(now mono.Time) {
 	a.begun = max(a.earliest(k), now.Add(-a.over))
 }
 
-// earliest returns the least that b of epoch k can be. The epoch begins now.
+// earliest returns the least possible b of epoch k, which begins now.
 func (a *Anchored) earliest(k uint64) mono.Time {
 	least := a.past[k%anchoredPast].first
-	later := int64(0) // what was carried over for the first time into the epochs after
+	later := int64(0) // the cost carried over for the first time into later epochs
 	lag := time.Duration(0)
 	for r := int64(1); ; r++ {
 		e := &a.past[(k+1-uint64(r))%anchoredPast]
@@ -228,7 +244,7 @@ func (a *Anchored) earliest(k uint64) mono.Time {
 	}
 }
 
-// forget drops what no longer counts.
+// forget drops the requests that no longer count.
 func (a *Anchored) forget(now mono.Time) {
 	for a.settled.n > 0 {
 		e := a.settled.at(0)
@@ -264,7 +280,8 @@ func (a *Anchored) Settle(now mono.Time, l Lease, o Outcome) {
 	if u >= a.begun.Add(a.least) {
 		a.fresh += w
 	}
-	if o.Result == Accepted { // a refusal may have come from another limit, and then the request began no interval here
+	// A refusal may come from another limit. Then the request began no interval here.
+	if o.Result == Accepted {
 		a.witness = min(a.witness, u)
 	}
 }
@@ -309,7 +326,7 @@ func (a *Anchored) AppendState(b []byte) []byte {
 	return w
 }
 
-// oldestPast is the first of the epochs that are remembered. They are counted from 1.
+// oldestPast returns the number of the oldest epoch in memory. Epochs are counted from 1.
 func (a *Anchored) oldestPast() uint64 { return max(a.epoch, anchoredPast) - anchoredPast + 1 }
 
 // Restore implements Keeper.
@@ -349,8 +366,8 @@ func (a *Anchored) Restore(b []byte) error {
 	return nil
 }
 
-// epochAt returns the epoch in which something was admitted, if it is still open: two epochs that begin at one instant have nothing open
-// from the one to the other.
+// epochAt returns the epoch of an admission at t whose lease is open. Of two epochs that begin at
+// one instant, the first has no open lease.
 func (a *Anchored) epochAt(t mono.Time) uint64 {
 	for k := a.epoch; k >= a.oldestPast(); k-- {
 		if a.past[k%anchoredPast].first <= t {
@@ -368,8 +385,8 @@ func (a *Anchored) Configuration() string {
 // Span implements Keeper. An interval may have begun as late as the request.
 func (a *Anchored) Span() time.Duration { return a.over }
 
-// NotBefore implements Forecaster. It does not count what is ahead, only that nothing ends sooner than the earliest that
-// may be a witness lets it.
+// NotBefore implements Forecaster. It does not count the requests ahead. It uses one fact: nothing
+// ends sooner than the earliest possible witness allows.
 func (a *Anchored) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
 	if a.pair != nil {
 		return a.pair.NotBefore(now, n, ahead, cost)

@@ -12,9 +12,9 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Bucket keeps to a token bucket, which is also GCRA and a leaky bucket that is used as a meter: Burst at once, and Limit
-// per Window in the long run. Θ is when the bucket would be full again, folded over the settled requests by their upper
-// bounds of arrival u:
+// Bucket keeps to a token bucket: Burst at once, and Limit per Window in the long run. GCRA is the
+// same, and so is a leaky bucket used as a meter. Θ is the instant at which the bucket would be
+// full again. It is folded over the settled requests by their upper bounds of arrival u:
 //
 //	Θ ← max(Θ, u_i) + w_i·p,   p = Window·1.0002 / Limit, in whole ns, rounded up
 //
@@ -22,49 +22,54 @@ import (
 //
 //	I + w ≤ Burst   and   s ≥ Θ + (I + w − Burst)·p
 //
-// Why no request is refused: among those that arrive from a_i to a_j let m be the last sent. At its admission each other was
-// either open or folded at its u ≥ a_i, so Θ ≥ a_i + Σ folded·p, and the admission says that all of them together are at most
-// Burst more than what was refilled from a_i to s ≤ a_m ≤ a_j. The whole recursion is kept, in two numbers: a history cut to
-// some length lets the rate drift upward until it is refused.
+// Why no request is refused: consider the requests that arrive from a_i to a_j. Let m be the last
+// sent among them. When m was admitted, each other was either open or folded at its u ≥ a_i. So Θ ≥
+// a_i + Σ folded·p. The admission of m bounds their sum by Burst and the refill from a_i to s ≤ a_m
+// ≤ a_j. Two numbers keep the whole recursion. A history cut to some length would let the rate
+// drift upward until a refusal.
 //
-// A server that counts in milliseconds sees an interval up to a tick shorter than it was, which Margin covers. That matters only where
-// more than Burst has gone since the bucket was full, and once, not per request, unless Burst is 1 and the bucket is full before each
-// request. So Bucket keeps, beside Θ, how much has gone since the bucket was full. It keeps the same for each earlier time when the bucket
-// was full, as long as the Θ of that time is less than Margin behind, since the server may see no refill between the two.
+// A server that counts in milliseconds sees an interval up to a tick too short, which Margin
+// covers. That matters only if more than Burst has gone since the bucket was full. It matters once,
+// not per request, unless Burst is 1 and the bucket is full before each request. So Bucket keeps,
+// beside Θ, the cost since the bucket was full. It keeps the same for each earlier time at which
+// the bucket was full, as long as that Θ is less than Margin behind. The server may see no refill
+// between the two.
 //
-// What is open is taken out of the bucket. So the whole rate is used only if Burst − 1 > Limit/Window · the mean round trip. With a
-// smaller Burst, about Burst goes in the time of a round trip and Window/Limit.
+// The open cost is taken out of the bucket. So the whole rate is used only if Burst − 1 >
+// Limit/Window · the mean round trip. With a smaller Burst, about Burst goes in the time of a round
+// trip and Window/Limit.
 //
-// Not safe for concurrent use. Ready, Admit and Settle do not allocate, but for requests whose outcome is unknown: 16 bytes
-// each until they can no longer arrive.
+// Not safe for concurrent use. Ready, Admit and Settle allocate only for requests of unknown
+// outcome: 16 bytes each until they can no longer arrive.
 type Bucket struct {
 	account // limit is Burst
 	per     time.Duration
 	margin  time.Duration
 	levels  levels
-	scratch []level // Ready works here, so that it changes nothing else
-	late    log     // requests of unknown outcome, at their u
+	scratch []level // Ready works here, so it changes nothing else
+	late    log     // requests of unknown outcome, by their u
 	rate    rate
-	raised  mono.Time // when the rate rose last; before that less was refilled than per says
+	raised  mono.Time // when the rate rose last; before that the refill was less than per says
 	alone   bool
 	recent  meter
 }
 
-// levels keep the folded part of a bucket. There is a level for each instant at which the bucket was full, oldest first. From one level to
-// the next Θ rises, and how much has gone since falls. To fold a cost changes all levels alike, so that is kept once, in took and gone.
+// levels keeps the folded part of a bucket. There is a level for each instant at which the bucket
+// was full, oldest first. From one level to the next Θ rises, and the cost since then falls. A fold
+// changes all levels alike, so took and gone keep that change once.
 type levels struct {
 	list []level
 	head int           // index of the first level in use
-	took time.Duration // how much later each Θ is than its level says
-	gone int64         // all that was folded, counted from where before of the levels is counted
+	took time.Duration // Θ of a level is its full plus took
+	gone int64         // the folded cost, on the scale of each level's before
 }
 
 type level struct {
-	full   mono.Time // Θ, less took
-	before int64     // how much of gone was folded before this level
+	full   mono.Time // Θ − took
+	before int64     // the part of gone folded before this level
 }
 
-// maxLevels is how many levels are left after an Admit.
+// maxLevels is the largest number of levels after an Admit.
 const maxLevels = 4
 
 func (v *levels) len() int             { return len(v.list) - v.head }
@@ -108,7 +113,7 @@ func (r rate) per() time.Duration {
 	return time.Duration((w-1)/uint64(r.limit) + 1)
 }
 
-// fills refuses a bucket of that size if it takes so long to fill that instants would overflow.
+// fills refuses a bucket that would take so long to fill that instants overflow.
 func (r rate) fills(kind string, burst int64) error {
 	const longest = time.Duration(1 << 61)
 	if d := scale(r.per(), time.Duration(burst), 1); d > longest {
@@ -119,20 +124,21 @@ func (r rate) fills(kind string, burst int64) error {
 
 // BucketConfig describes a server's token bucket. Limit and Window have no default.
 type BucketConfig struct {
-	// Limit is what is refilled per Window. A server that rounds each refill down gives less: nginx up to a thousandth per
-	// request where its rate, in thousandths of a request per second, is not a whole number (10r/m is 166 per 1001 s).
+	// Limit is the refill per Window. A server that rounds each refill down gives less. nginx gives
+	// up to a thousandth per request less, if its rate in thousandths of a request per second is no
+	// whole number: 10r/m is 166 per 1001 s.
 	Limit  int64
 	Window time.Duration
-	// Burst is what the full bucket holds: the most that may arrive at once. If zero, Limit. nginx's burst=b and GCRA's
-	// "b extra" are Burst b + 1.
+	// Burst is the size of the full bucket: the most that may arrive at once. If zero, Limit.
+	// nginx's burst=b and GCRA's "b extra" are Burst b + 1.
 	Burst int64
 	// Unit is the component of Cost that counts. If zero, Requests.
 	Unit Unit
 	// Margin is one tick of the server's clock and a little. If zero, 1.1 ms. Negative: none.
 	Margin time.Duration
-	// Alone says that the server serves a cost above Burst, too, if the bucket is full, and leaves the bucket overdrawn: nothing else goes
-	// until that is refilled. With Alone such a request goes when nothing is open and all that went has been refilled; otherwise it never
-	// goes.
+	// Alone says that a full bucket serves a cost above Burst, too, and is then overdrawn: nothing
+	// else goes until the refill. With Alone such a request goes when nothing is open and
+	// everything sent has been refilled. Without Alone it never goes.
 	Alone bool
 	Arrivals
 }
@@ -140,8 +146,8 @@ type BucketConfig struct {
 // defaultTick is a tick of a server that counts in milliseconds, and 0.1 ms more.
 const defaultTick = 1100 * time.Microsecond
 
-// NewBucket checks the configuration and returns a Bucket that is full, as that of a server is to which nothing was sent for long. An error says
-// which field is wrong, and what it may be.
+// NewBucket checks the configuration and returns a Bucket that is full, as a server's is after a
+// long pause. An error names the wrong field and its allowed values.
 func NewBucket(c BucketConfig) (*Bucket, error) {
 	if c.Burst == 0 {
 		c.Burst = c.Limit
@@ -171,7 +177,8 @@ func NewBucket(c BucketConfig) (*Bucket, error) {
 	return b, nil
 }
 
-// SetLimit changes the refill to n per Window from now on. What is missing from the bucket stays missing.
+// SetLimit changes the refill to n per Window from now on. The missing part of the bucket stays
+// missing.
 func (b *Bucket) SetLimit(now mono.Time, n int64) error {
 	if err := checkLimit("Bucket", n); err != nil {
 		return err
@@ -179,8 +186,8 @@ func (b *Bucket) SetLimit(now mono.Time, n int64) error {
 	return b.setRate(now, rate{n, b.rate.window})
 }
 
-// SetWindow changes the refill to Limit per d from now on. What is missing from the bucket stays missing, since nothing in it belongs to a
-// window and nothing was forgotten. As after SetLimit, ask for Ready again.
+// SetWindow changes the refill to Limit per d from now on. The missing part of the bucket stays
+// missing: it belongs to no window, and nothing was forgotten. As after SetLimit, call Ready again.
 func (b *Bucket) SetWindow(now mono.Time, d time.Duration) error {
 	if err := checkWindow("Bucket", d); err != nil {
 		return err
@@ -212,9 +219,9 @@ func (b *Bucket) setRate(now mono.Time, r rate) error {
 		}
 		return nil
 	}
-	// The rate falls. What a tick may have taken was refilled at the old rate, and at the new one it is missing for longer. Levels that
-	// were less than a tick apart may be more than Margin apart now, so one level takes the place of all. No more is missing than has
-	// gone.
+	// The rate falls. A tick's loss was refilled at the old rate, and takes longer at the new one.
+	// Levels less than a tick apart may now be more than Margin apart. So one level takes the place
+	// of all. No more is missing than has gone.
 	if n := b.levels.len(); n > 0 {
 		full := b.levels.full(n - 1).Add(b.margin)
 		if full > now {
@@ -226,7 +233,8 @@ func (b *Bucket) setRate(now mono.Time, r rate) error {
 	return nil
 }
 
-// SetBurst changes the size of the bucket from now on. What it holds stays: a larger one has to fill.
+// SetBurst changes the size of the bucket from now on. Its content stays: a larger bucket has to
+// fill.
 func (b *Bucket) SetBurst(now mono.Time, n int64) error {
 	if n < 1 || n > MaxCost {
 		return fmt.Errorf("limit: Bucket: Burst %d is not between 1 and %d", n, int64(MaxCost))
@@ -246,7 +254,7 @@ func (b *Bucket) SetBurst(now mono.Time, n int64) error {
 	return nil
 }
 
-// Alone tells whether a cost above Burst goes by itself: see BucketConfig.
+// Alone reports whether a cost above Burst goes by itself: see BucketConfig.
 func (b *Bucket) Alone() bool { return b.alone }
 
 // scale returns d·num/den, rounded up.
@@ -281,7 +289,8 @@ func (b *Bucket) fold(now mono.Time) {
 	}
 }
 
-// asks returns how much a cost needs of the bucket. With Alone that is at most a full one.
+// asks returns the part of a cost that the bucket must hold. With Alone that is at most a full
+// bucket.
 func (b *Bucket) asks(w int64) int64 {
 	if b.alone {
 		return min(w, b.limit)
@@ -304,7 +313,8 @@ func (b *Bucket) Ready(now mono.Time, cost Cost) mono.Time {
 	}
 	levels := b.levels
 	open := b.open + b.late.total + w
-	for i := 0; ; i++ { // in turn i the first i late requests count as folded, which holds from the i-th's u on
+	// In turn i the first i late requests count as folded. That holds from the u of the i-th on.
+	for i := 0; ; i++ {
 		next := Never
 		if i < b.late.n {
 			next = b.late.at(i).at
@@ -315,7 +325,7 @@ func (b *Bucket) Ready(now mono.Time, cost Cost) mono.Time {
 				ready = AfterSettle
 			} else {
 				n := sort.Search(levels.len(), func(i int) bool { return levels.since(i)+open <= b.limit })
-				if n > 0 { // of these levels the last is full the latest
+				if n > 0 { // the last of these levels is full the latest
 					ready = max(t, levels.full(n-1).Add(b.times(open-b.limit)).Add(b.margin-b.ahead()))
 				}
 			}
@@ -335,7 +345,7 @@ func (b *Bucket) Ready(now mono.Time, cost Cost) mono.Time {
 	}
 }
 
-// simplify keeps the last maxLevels levels. The first of them takes over what has gone since the oldest.
+// simplify keeps the last maxLevels levels. The first of them takes over the cost since the oldest.
 func (v *levels) simplify() {
 	if v.len() > maxLevels {
 		n := len(v.list) - maxLevels
@@ -398,7 +408,7 @@ func (b *Bucket) AppendUsage(to []Usage, now mono.Time) []Usage {
 	return append(to, u)
 }
 
-// room is how much may go at an instant.
+// room returns the cost that may go at an instant.
 func (b *Bucket) room(at mono.Time) int64 {
 	return int64(sort.Search(int(b.limit), func(n int) bool {
 		var c Cost
@@ -407,7 +417,7 @@ func (b *Bucket) room(at mono.Time) int64 {
 	}))
 }
 
-// Rates implements Rated: what is refilled.
+// Rates implements Rated: the refill.
 func (b *Bucket) Rates() ([]Rate, bool) {
 	return []Rate{{b.unit.String(), b.unit, b.rate.limit, b.rate.window}}, true
 }
@@ -460,7 +470,7 @@ func (b *Bucket) Configuration() string {
 	return s
 }
 
-// Span implements Keeper: how long an empty bucket takes to fill.
+// Span implements Keeper: the time in which an empty bucket fills.
 func (b *Bucket) Span() time.Duration { return b.times(b.limit) + b.margin }
 
 // ReadyAfter implements Foreseer.
@@ -481,19 +491,20 @@ func (b *Bucket) ReadyAfter(now mono.Time, first, cost Cost) mono.Time {
 	return b.Ready(now, both)
 }
 
-// NotBefore implements Forecaster. In whatever order what is open and ahead is folded, Θ becomes at least what it is now, or
-// the first of them, and the refills of all. And when more is ahead than fits into the bucket, some of it arrived now or
-// later, and the refills of what fits no more come on top of that.
+// NotBefore implements Forecaster. The open and ahead costs may be folded in any order. Θ then
+// becomes at least its present value, and at least the first fold's instant. All refills come on
+// top. If more is ahead than fits into the bucket, some of it arrives now or later. The refill of
+// that excess comes on top, too.
 func (b *Bucket) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
 	if b.pair != nil {
 		return b.pair.NotBefore(now, n, ahead, cost)
 	}
 	cost[b.unit] = b.asks(cost.of(b.unit))
 	q, t, done := b.ask(now, &ahead, &cost)
-	if done || b.alone && q.cost == 0 { // the last of those ahead may have overdrawn it by any amount
+	if done || b.alone && q.cost == 0 { // the last request ahead may have overdrawn the bucket by any amount
 		return t
 	}
-	from := q.now // nothing that is to be folded arrives before
+	from := q.now // every later fold arrives at this instant or after it
 	if b.open > 0 {
 		from = min(from, b.ages.oldest)
 	}
@@ -515,7 +526,7 @@ func (b *Bucket) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
 	return t
 }
 
-// Explain implements Explainer. The limit is what the full bucket holds.
+// Explain implements Explainer. The limit is the size of the full bucket.
 func (b *Bucket) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
 	return b.Ready(now, cost), b.bound(&cost)
 }

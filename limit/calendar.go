@@ -8,26 +8,28 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Calendar keeps every interval of a server's clock at or under a limit: so many per minute of the clock, or per UTC day. Where it is
-// known when the intervals begin, it allows more than Rolling: a whole limit late in one interval, and another early in the next. Where
-// that is not known, Rolling is right.
+// Calendar keeps every interval of a server's clock at or under a limit: so many per minute of the
+// clock, or per UTC day. It needs to know when the intervals begin. It then allows more than
+// Rolling: a whole limit late in one interval, and another early in the next. If the beginnings are
+// not known, Rolling is right.
 //
 // A cost w may go at s when, with b the beginning of the interval that s − Skew is in,
 //
 //	Σ open + w + Σ {w_i : u_i ≥ b − Skew} ≤ Limit
 //
-// Why no interval overflows: the last sent of those that arrive in one is sent when the interval has begun or before. In
-// the first case each of the others is open or has u_i ≥ a_i, which is not before the true beginning, nor that before b −
-// Skew. In the second, b is an earlier beginning, and more is counted.
+// Why no interval overflows: let m be the last sent of the requests that arrive in an interval. m
+// is sent either after the interval's beginning or before it. In the first case each other request
+// is open or has u_i ≥ a_i. Then u_i is not before the true beginning, and not before b − Skew. In
+// the second case b is an earlier beginning, and more is counted.
 //
-// Not safe for concurrent use. Ready, Admit and Settle do not allocate; all that was settled in one interval shares one
-// entry of 16 bytes.
+// Not safe for concurrent use. Ready, Admit and Settle do not allocate. All requests settled in one
+// interval share one entry of 16 bytes.
 type Calendar struct {
 	account
 	phase   mono.Time
 	skew    time.Duration
-	settled log       // by when a request no longer counts, in place of when it arrived
-	given   bool      // the skew was given
+	settled log       // keyed by when a request no longer counts, not by its arrival
+	given   bool      // the configuration named a skew
 	latest  mono.Time // upper bound of all arrivals so far
 	recent  meter
 }
@@ -37,10 +39,11 @@ type CalendarConfig struct {
 	// Limit is the most cost in any interval.
 	Limit  int64
 	Window time.Duration
-	// Phase is a beginning of an interval, any one, on the driver's scale: mono.Of(epoch, midnight).
+	// Phase is the beginning of any one interval, on the driver's scale: mono.Of(epoch, midnight).
 	Phase mono.Time
-	// Skew is how far the server's beginnings may be from where Phase puts them, either way; so long after each of them
-	// the first request goes. If zero, 50 ms, what clocks set by NTP keep on a bad day. Negative: none.
+	// Skew is how far the server's beginnings may be from those by Phase, either way. The first
+	// request goes that long after each beginning. If zero, 50 ms, which NTP keeps on a bad day.
+	// Negative: none.
 	Skew time.Duration
 	// Unit is the component of Cost that counts. If zero, Requests.
 	Unit Unit
@@ -75,7 +78,7 @@ func NewCalendar(c CalendarConfig) (*Calendar, error) {
 // SetLimit changes the limit from now on; the history stays.
 func (c *Calendar) SetLimit(now mono.Time, n int64) error { return c.setLimit("Calendar", now, n) }
 
-// fits refuses a window in which the phase would not be known.
+// fits refuses a window whose phase would not be known.
 func (c *Calendar) fits(d time.Duration) error {
 	if err := checkWindow("Calendar", d); err != nil {
 		return err
@@ -86,13 +89,14 @@ func (c *Calendar) fits(d time.Duration) error {
 	return nil
 }
 
-// SetWindow changes the intervals from now on: they are as long as d, and Phase is a beginning of one of them, as it was of
-// those before. What went before counts in the interval that it is in by the new division, so that none of them that
-// anything arrives in which goes from now on holds more than the limit.
+// SetWindow changes the intervals from now on. Each is as long as d, and Phase is a beginning of
+// one of them, as of those before. Earlier requests count in the interval that the new division
+// puts them in. So no interval that receives a request from now on holds more than the limit.
 //
-// Of what was settled in one interval it is known only that it arrived by the end of that interval, and by the last arrival of all. So all
-// of it counts as of then, and so does all that was forgotten. If the current interval has begun since then, nothing is assumed. The rest
-// is as with Rolling.
+// For the requests settled in one old interval, only a bound is known. They arrived by the end of
+// that interval, and by the last arrival of all. So all of them count as of then, and so does the
+// forgotten cost. If the current interval began after that, nothing is assumed. The rest is as with
+// Rolling.
 func (c *Calendar) SetWindow(now mono.Time, d time.Duration) error {
 	if err := c.fits(d); err != nil {
 		return err
@@ -113,9 +117,9 @@ func (c *Calendar) SetWindow(now mono.Time, d time.Duration) error {
 	return changed
 }
 
-// arrived returns an upper bound of the arrival of what counts until free.
+// arrived returns an upper bound of the arrival of requests that count until free.
 func (c *Calendar) arrived(free mono.Time) mono.Time {
-	if free == mono.Max { // and may count for longer
+	if free == mono.Max { // the cost may count for longer
 		return c.latest
 	}
 	return min(free.Add(-2*c.skew)-1, c.latest)
@@ -215,7 +219,8 @@ func (c *Calendar) Configuration() string {
 	return c.configured("Calendar") + fmt.Sprintf(", from %v, skew %v", c.begins(), c.skew)
 }
 
-// begins is the first beginning of an interval from the zero of the scale on: phases that differ by whole windows are the same.
+// begins returns the first beginning of an interval from the zero of the scale on. Phases that
+// differ by whole windows are the same.
 func (c *Calendar) begins() time.Duration {
 	in := time.Duration(c.phase) % c.window
 	if in < 0 {
@@ -232,7 +237,8 @@ func (c *Calendar) ReadyAfter(now mono.Time, first, cost Cost) mono.Time {
 	return c.Ready(now, c.both(first, cost))
 }
 
-// NotBefore implements Forecaster: the limit once in what is left of this interval, and once in each after it.
+// NotBefore implements Forecaster. The limit can go once in the rest of this interval, and once in
+// each later interval.
 func (c *Calendar) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
 	if c.pair != nil {
 		return c.pair.NotBefore(now, n, ahead, cost)
