@@ -12,36 +12,43 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Produced keeps to a token bucket that is drawn on as answers are produced, and not when requests arrive: Anthropic's limit of output
-// tokens. Such a server looks at its bucket once, when a request arrives, and refuses the request if not one token is there. An answer
-// under way goes on, and may overdraw the bucket. So a cost is the most that the answer may have, and nothing of it is reserved: what
-// counts is how much of it can have been produced by the time that the next request arrives. A request whose cost is more than the bucket
-// holds goes like any other.
+// Produced keeps to a token bucket that pays for output as the server produces it, and not when
+// requests arrive: Anthropic's limit of output tokens. Such a server looks at its bucket once, when
+// a request arrives. It refuses the request if the bucket holds less than one token. An answer
+// under way goes on, and may overdraw the bucket. So a cost is the largest possible answer, and
+// nothing of it is reserved. The part that counts is the output that may exist when the next
+// request arrives. A request whose cost is more than the bucket holds goes like any other.
 //
-// Two promises bound that: no answer is produced at more than PerSecond (v), and no request takes longer than Within (D) from its Admit to
-// its arrival. Let Θ be when the bucket would be full again, folded over what was settled, and M_i the cost of an open request that was
+// Two promises bound that output. No answer grows faster than PerSecond (v). No request takes
+// longer than Within (D) from its Admit to its arrival. Θ is the instant at which the bucket would
+// be full again, folded over the settled requests. M_i is the cost of an open request that was
 // admitted at s_i. One more request, which then is open too, may go at s when
 //
 //	Σ g_i − min g_i + (Θ − s)⁺/p + a tick ≤ Burst − 1,   g_i = min(M_i, 1 + v·(s + D − s_i))
 //
-// Why no request is refused: let m arrive at a, and let n be the last request that was admitted by then, at s; n may be m. What has been
-// produced by a comes from requests settled at s, which Θ holds as of an instant no earlier than it was drawn, or from requests open at s.
-// Each of the open ones but m has drawn at most one token, as soon as it arrived, and v·(a − s_i); since a ≤ s_m + D ≤ s + D, that is at
-// most g_i. And m, which is only arriving, has drawn nothing. So all of it is at most what the admission of n has counted, which left out
-// no more than min g_i ≤ g_m. Whatever becomes of the answers after a, m has passed, and later admissions take care of later arrivals.
+// Why no request is refused: let m arrive at a. Let n be the last request admitted by then, at s; n
+// may be m. The output by a has two sources. Requests settled at s are in Θ, as of an instant no
+// earlier than their output. Each open request but m has drawn at most one token at its arrival and
+// v·(a − s_i) after that. Since a ≤ s_m + D ≤ s + D, this is at most g_i. m is only arriving, and
+// has drawn nothing. So the whole output is at most what the admission of n counted: it left out no
+// more than min g_i ≤ g_m. After a, the fate of the answers does not matter to m. Later admissions
+// take care of later arrivals.
 //
-// Without one of the promises g_i is M_i. Then only that part of the bucket is used that is not needed for all that is open, and no
-// output, however fast or late, has a request refused. With both promises, at 8,000 tokens a minute and with requests of up to 4,096
-// tokens that come to 300 in 2 s, 40 requests are answered in 33 s, and without them in 57 s (docs/decisions/0027-produced.md).
+// Without one of the promises g_i is M_i. Then the open requests never use more than the bucket,
+// and no output leads to a refusal, however fast or late it is. Example: 8,000 tokens a minute, and
+// requests of up to 4,096 tokens that come to 300 in 2 s. With both promises 40 requests are
+// answered in 33 s, and without them in 57 s (docs/decisions/0027-produced.md).
 //
-// A request settled with Actual counts as that much. One that was refused or unsent counts as nothing; one that was answered and not
-// metered, as much as can have been produced by then; and one whose outcome is unknown, as much as can be produced until Late. An answer
-// of w tokens took at least w/v. If one answer alone drains the bucket (v ≥ Limit/Window), it is folded as of w/v before its settlement,
-// otherwise as of its settlement.
+// A request settled with Actual counts as that much. A refused or unsent request counts as nothing.
+// An answered request without Actual counts as the most that may have been produced by then. A
+// request of unknown outcome counts as the most that can be produced until Late. An answer of w
+// tokens took at least w/v. If one answer alone drains the bucket (v ≥ Limit/Window), it is folded
+// as of w/v before its settlement, otherwise as of its settlement.
 //
-// It needs a clock that is not set back, since after a step back it would take open requests for younger than they are. What was granted
-// lapses when what is open grows older. Not safe for concurrent use. Ready, Admit and Settle do not allocate once the most was open. The
-// time that Ready takes grows with the number of open requests.
+// The clock must not be set back. After a step back, open requests would seem younger than they
+// are. A verdict lapses as open requests grow older. Not safe for concurrent use. Ready, Admit and
+// Settle allocate only while the number of open requests exceeds its largest value so far. The time
+// of Ready grows with the number of open requests.
 type Produced struct {
 	rate    rate
 	burst   int64
@@ -51,45 +58,46 @@ type Produced struct {
 	late    time.Duration
 	speed   int64         // v; 0: no bound
 	within  time.Duration // D
-	drawn   time.Duration // how much refill an answer uses up in a second: v·p
+	drawn   time.Duration // the refill that an answer uses up in a second: v·p
 	last    mono.Time
 	full    mono.Time // Θ
 	book    Book[producing]
 	lingers []lingering // requests of unknown outcome, in the order of until
-	drew    int64       // what requests have drawn so far; those that are open or linger are not in it yet
-	scratch []producing // Ready works here, so that it changes nothing else
+	drew    int64       // the output drawn so far, without requests that are open or linger
+	scratch []producing // Ready works here, so it changes nothing else
 	recent  meter
 }
 
-// producing is a request whose answer may still be produced: its largest cost, and when it was sent.
+// producing is a request whose answer may still grow: its largest cost, and its send.
 type producing struct {
 	at   mono.Time
 	cost int64
-	all  mono.Time // from here on all of its cost may have been produced; Ready fills it in
+	all  mono.Time // all of its cost may exist from here on; Ready fills it in
 }
 
 type lingering struct {
 	producing
-	until mono.Time // nothing of it is produced after this
+	until mono.Time // its output ends here at the latest
 }
 
-// ProducedConfig describes a bucket that is drawn on as answers are produced.
+// ProducedConfig describes a bucket that pays for output as the server produces it.
 type ProducedConfig struct {
-	// Limit is what is refilled per Window, evenly.
+	// Limit is the refill per Window. The refill is even.
 	Limit  int64
 	Window time.Duration
-	// Burst is what the full bucket holds. If zero, Limit.
+	// Burst is the size of the full bucket. If zero, Limit.
 	Burst int64
-	// Unit is the component of Cost that holds the most an answer may have. If zero, Output.
+	// Unit is the component of Cost that holds the largest possible answer. If zero, Output.
 	Unit Unit
-	// PerSecond is the highest speed at which one answer is produced. If zero, 500 a second, twice the highest speed known of Anthropic's
-	// models; if negative, no bound is known.
+	// PerSecond is the highest speed of one answer. If zero, 500 a second, twice the highest speed
+	// known of Anthropic's models; if negative, no bound is known.
 	PerSecond int64
-	// Within is the longest time from a request's Admit until the server looks at its bucket, with the connection that has to be made
-	// first, and with stalls of this machine. If zero, 1 s; if negative, no bound is known.
+	// Within is the longest time from a request's Admit until the server looks at its bucket. It
+	// includes a new connection and stalls of this machine. If zero, 1 s; if negative, no bound is
+	// known.
 	Within time.Duration
-	// Late is how long after an unknown outcome (a timeout, a reset) the answer may still be produced. If zero, 5 s; negative:
-	// not at all.
+	// Late is how long after an unknown outcome (a timeout, a reset) the server may still produce
+	// the answer. If zero, 5 s; negative: not at all.
 	Late time.Duration
 	// Margin is one tick of the server's clock and a little. If zero, 1.1 ms. Negative: none.
 	Margin time.Duration
@@ -98,9 +106,9 @@ type ProducedConfig struct {
 const (
 	defaultPerSecond = 500
 	defaultWithin    = time.Second
-	// oldest is up to which age an answer is counted by its age: 18 min. After that, all of it may have been produced.
+	// oldest is the largest age by which an answer counts: 18 min. After that, all of it counts.
 	oldest = time.Duration(1 << 40)
-	// atATime is more than servers count at once of what they produce. The speed v holds only over times longer than that takes.
+	// atATime is more output than servers count at once. The speed v holds only over longer times.
 	atATime = 16
 )
 
@@ -140,7 +148,7 @@ func NewProduced(c ProducedConfig) (*Produced, error) {
 	return p, p.set(rate{c.Limit, c.Window}, c.Burst)
 }
 
-// set checks and takes a rate and a size of the bucket.
+// set checks a rate and a size of the bucket, and takes them.
 func (p *Produced) set(r rate, burst int64) error {
 	if burst < 1 || burst > MaxCost {
 		return fmt.Errorf("limit: Produced: Burst %d is not between 1 and %d", burst, int64(MaxCost))
@@ -157,7 +165,8 @@ func (p *Produced) set(r rate, burst int64) error {
 	return nil
 }
 
-// SetLimit changes the refill to n per Window from now on. What is missing from the bucket stays missing.
+// SetLimit changes the refill to n per Window from now on. The missing part of the bucket stays
+// missing.
 func (p *Produced) SetLimit(now mono.Time, n int64) error {
 	if err := checkLimit("Produced", n); err != nil {
 		return err
@@ -165,7 +174,8 @@ func (p *Produced) SetLimit(now mono.Time, n int64) error {
 	return p.setRate(now, rate{n, p.rate.window})
 }
 
-// SetWindow changes the refill to Limit per d from now on. What is missing from the bucket stays missing.
+// SetWindow changes the refill to Limit per d from now on. The missing part of the bucket stays
+// missing.
 func (p *Produced) SetWindow(now mono.Time, d time.Duration) error {
 	if err := checkWindow("Produced", d); err != nil {
 		return err
@@ -181,7 +191,7 @@ func (p *Produced) setRate(now mono.Time, r rate) error {
 	p.tick(now)
 	if p.full > p.last {
 		missing := p.full.Sub(p.last)
-		if p.per > before { // what a tick took at the old rate is missing for longer now
+		if p.per > before { // a tick's loss at the old rate takes longer to refill now
 			missing += p.margin
 		}
 		p.full = p.last.Add(scale(missing, p.per, before))
@@ -189,7 +199,8 @@ func (p *Produced) setRate(now mono.Time, r rate) error {
 	return nil
 }
 
-// SetBurst changes the size of the bucket from now on. What it holds stays: a larger one has to fill.
+// SetBurst changes the size of the bucket from now on. Its content stays: a larger bucket has to
+// fill.
 func (p *Produced) SetBurst(now mono.Time, n int64) error {
 	before := p.burst
 	if err := p.set(p.rate, n); err != nil {
@@ -209,7 +220,7 @@ func (p *Produced) fold(u mono.Time, w int64) { p.full = folded(p.full, u, p.tim
 
 func folded(full, u mono.Time, d time.Duration) mono.Time { return max(full, u).Add(d) }
 
-// tick folds the lingering requests of which nothing more can be produced.
+// tick folds the lingering requests whose output has ended.
 func (p *Produced) tick(now mono.Time) {
 	p.last = max(now, p.last)
 	n := 0
@@ -223,13 +234,14 @@ func (p *Produced) tick(now mono.Time) {
 	}
 }
 
-// draws counts what was drawn.
+// draws counts output that was drawn.
 func (p *Produced) draws(w int64) {
 	p.recent.add(p.last, p.rate.window, p.drew)
 	p.drew = plus(p.drew, w)
 }
 
-// ends is when a lingering request is folded: a tick later than it could be, so that nothing that was granted lapses by it.
+// ends returns when a lingering request is folded. That is a tick later than possible, so no
+// verdict lapses by it.
 func (g *lingering) ends(p *Produced) mono.Time { return g.until.Add(p.margin) }
 
 func (g *lingering) folded(p *Produced, full mono.Time) mono.Time {
@@ -237,7 +249,7 @@ func (g *lingering) folded(p *Produced, full mono.Time) mono.Time {
 	return folded(full, p.began(&g.producing, g.until, w), p.times(w))
 }
 
-// by returns how much of a request can have been produced by t.
+// by returns the largest possible output of a request by t.
 func (p *Produced) by(r *producing, t mono.Time) int64 {
 	age := max(t, r.at).Sub(r.at)
 	if p.speed == 0 || age >= oldest {
@@ -246,7 +258,7 @@ func (p *Produced) by(r *producing, t mono.Time) int64 {
 	return min(r.cost, plus(1, int64(scale(age, time.Duration(p.speed), time.Second))))
 }
 
-// began returns the instant as of which w of r is folded, if that was produced by u.
+// began returns the instant as of which w of r is folded, if w was produced by u.
 func (p *Produced) began(r *producing, u mono.Time, w int64) mono.Time {
 	if p.speed == 0 || p.drawn < time.Second {
 		return u
@@ -300,7 +312,7 @@ func (p *Produced) ready(now mono.Time, first, w int64) mono.Time {
 
 // counts adds a request to scratch, for search.
 func (p *Produced) counts(r producing) {
-	if r.cost == 0 { // the limit does not concern it
+	if r.cost == 0 { // the limit does not apply
 		return
 	}
 	r.all = mono.Min
@@ -310,7 +322,7 @@ func (p *Produced) counts(r producing) {
 	p.scratch = append(p.scratch, r)
 }
 
-// atOnce is g of a request that is sent at this instant.
+// atOnce returns g of a request that is sent now.
 func (p *Produced) atOnce(cost int64) int64 {
 	if p.speed == 0 {
 		return cost
@@ -318,12 +330,12 @@ func (p *Produced) atOnce(cost int64) int64 {
 	return min(cost, plus(1, int64(scale(p.within, time.Duration(p.speed), time.Second))))
 }
 
-// demand is what the requests in scratch may have taken by an instant, in time of refill. It grows in a straight line until the next
-// request has come to its cost.
+// demand is the most that the requests in scratch may have drawn by an instant, as time of refill.
+// It grows in a straight line until the next request reaches its cost.
 type demand struct {
 	at     mono.Time
-	bound  time.Duration // of requests that have come to their cost, and of one token of each other request
-	grow   int           // how many these others are; ages is the sum of their ages
+	bound  time.Duration // of requests that reached their cost, and of one token of each other request
+	grow   int           // the number of the others; ages is the sum of their ages
 	ages   time.Duration
 	within time.Duration
 }
@@ -335,14 +347,14 @@ func (d *demand) to(t mono.Time) demand {
 	return e
 }
 
-// misses is how long it would take to refill what is missing from the bucket, if all that may have been produced was produced.
+// misses returns how long the refill of the bucket would take, if all possible output exists.
 func (p *Produced) misses(d demand, full mono.Time) time.Duration {
 	open := time.Duration(plus(int64(d.bound), int64(scale(d.ages, p.drawn, time.Second))))
 	return time.Duration(plus(int64(open), int64(max(full, d.at).Sub(d.at))))
 }
 
-// search returns the first instant from t on at which w may go beside the requests in scratch. If there is none before end, it returns end
-// or later.
+// search returns the first instant from t on at which w may go beside the requests in scratch. If
+// there is none before end, it returns end or later.
 func (p *Produced) search(t, end, full mono.Time, w int64) mono.Time {
 	d, least := demand{at: t, within: p.within}, w
 	for i := range p.scratch {
@@ -367,7 +379,7 @@ func (p *Produced) search(t, end, full mono.Time, w int64) mono.Time {
 		if next < len(p.scratch) {
 			until = min(end, p.scratch[next].all)
 		}
-		// As time passes less is missing only while the refill is quicker than the answers.
+		// The missing part shrinks with time only if the refill is quicker than the answers.
 		if stop := min(until, full); stop > d.at && scale(p.drawn, time.Duration(d.grow), 1) < time.Second {
 			if p.misses(d.to(stop), full) <= room {
 				n := sort.Search(int(stop.Sub(d.at)), func(i int) bool { return p.misses(d.to(d.at.Add(time.Duration(i+1))), full) <= room })
@@ -387,7 +399,7 @@ func (p *Produced) search(t, end, full mono.Time, w int64) mono.Time {
 
 func (d *demand) age(r *producing) time.Duration { return d.at.Add(d.within).Sub(r.at) }
 
-// add counts a request, and settle one that has come to its cost now.
+// add counts a request, and settle one that has reached its cost now.
 func (d *demand) add(p *Produced, r *producing) {
 	if r.all <= d.at {
 		d.bound = time.Duration(plus(int64(d.bound), int64(p.times(r.cost))))
@@ -422,7 +434,7 @@ func (p *Produced) Settle(now mono.Time, l Lease, o Outcome) {
 	switch {
 	case r.cost == 0 || o.Result == Unsent || o.Result == Limited:
 	case o.Result == Unknown && p.late > 0:
-		if o.Metered { // a process before this one may have sent it, long ago
+		if o.Metered { // an earlier process may have sent it, long ago
 			r.at = mono.Min
 		}
 		g := lingering{r, p.last.Add(max(p.late, -max(o.ArrivedAgo, -math.MaxInt64)))}
@@ -441,8 +453,9 @@ func (p *Produced) Settle(now mono.Time, l Lease, o Outcome) {
 	}
 }
 
-// Arriving returns how much of a cost a server with the limit of l counts when the request arrives. That is less than the cost where the
-// server counts the rest as it is produced. Compare it with what an answer says is left.
+// Arriving returns the part of a cost that a server with the limit of l counts when the request
+// arrives. It is less than the cost if the server counts the rest as it produces it. Compare it
+// with the remainder that an answer states.
 func Arriving(l Limiter, cost Cost) Cost {
 	ask(l, func(p *Produced) { cost[p.unit] = min(cost[p.unit], 1) })
 	return cost
@@ -553,9 +566,10 @@ func (p *Produced) Configuration() string {
 // Span implements Keeper: how long an empty bucket takes to fill.
 func (p *Produced) Span() time.Duration { return p.times(p.burst) + p.margin }
 
-// CarryTo has another Produced count what was drawn here by now, and what is open here, as where two clients turn out to share a bucket.
-// Nothing may be admitted here any more. Call end once, when all that is open has been settled: then it counts as what it came to. What
-// was produced of it by now counts twice from then on.
+// CarryTo makes another Produced count the drawn and open requests of p, as when two clients turn
+// out to share a bucket. After that p must admit nothing. Call end once, when all open requests are
+// settled: then they count by their outcomes. The output that existed at now counts twice from then
+// on.
 func (p *Produced) CarryTo(now mono.Time, to *Produced) (end func(now mono.Time)) {
 	p.tick(now)
 	w := int64(0)
@@ -567,7 +581,7 @@ func (p *Produced) CarryTo(now mono.Time, to *Produced) (end func(now mono.Time)
 	}
 	var leases []Lease
 	carry := func(r *producing) {
-		w = plus(w, p.by(r, p.last)) // what may have been produced by now; or nothing was, and then all of it is to come
+		w = plus(w, p.by(r, p.last)) // the possible output by now; or there was none, and all of it is to come
 		leases = append(leases, to.Admit(p.last, to.of(r.cost)))
 	}
 	for r := range p.book.All() {
@@ -595,7 +609,7 @@ func (p *Produced) of(n int64) (c Cost) {
 	return c
 }
 
-// came counts what has been produced by now.
+// came counts the output that exists by now.
 func (p *Produced) came(now mono.Time, w int64, r Result) {
 	p.Settle(now, p.Admit(now, p.of(w)), Outcome{Result: r, Metered: true, Actual: p.of(w)})
 }

@@ -10,33 +10,37 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Weighted keeps to a window that a server estimates from two counters: what came in this interval, and what came in the interval before
-// it, in proportion to how much of that is still in the window. Cloudflare counts so, and HAProxy its rates. It need not be known when the
-// intervals begin.
+// Weighted keeps to a window that a server estimates from two counters. One counts this interval.
+// The other counts the interval before it, in proportion to the part that is still in the window.
+// Cloudflare counts so, and HAProxy its rates. The beginnings of the intervals need not be known.
 //
-// A cost w may go at s when, for every c that might be the beginning of the server's interval, a − W⁺ < c ≤ a = s − Margin,
+// Let c be any possible beginning of the server's interval, and a = s − Margin. A cost w may go at
+// s if, for every c with a − W⁺ < c ≤ a,
 //
 //	Σ open + w + Σ {w_i : u_i ≥ c} + (1 − (a − c)/W⁺) · Σ {w_i : c − W⁺ ≤ u_i < c}  ≤  Limit
 //
-// Between two of the instants u_i and u_i + W⁺ the sums do not change and the factor rises with c, so only these instants have to be
-// looked at as c. For one c the estimate falls with s, and goes on falling in the interval after it. So each c asks for an instant, which
-// is solved for, not searched, and the earliest s is the latest of them.
+// Between two neighbours among the instants u_i and u_i + W⁺ the sums do not change, and the factor
+// rises with c. So only these instants need a test as c. For one c the estimate falls with s, and
+// goes on falling in the next interval. So each c gives an instant, by solution and not by search.
+// The earliest s is the latest of these instants.
 //
-// In the long run it allows no more than Limit in the time of W⁺ and a mean round trip, as Rolling does: averaged over c each request
-// counts for W⁺/2 in its own interval, W⁺/2 in the next, and its round trip in full. The worst c costs one or two requests per window
-// more: of requests at equal distances Limit − 1 go, which matters where few fit into a window.
+// In the long run no more than Limit goes in the time of W⁺ and a mean round trip, as with Rolling.
+// On average over c, each request counts for W⁺/2 in its own interval and for W⁺/2 in the next. Its
+// round trip counts in full. The worst c costs one or two requests more per window. Of requests at
+// equal distances Limit − 1 go, which matters if few fit into a window.
 //
-// Not safe for concurrent use. Admit and Settle cost what those of Rolling do. Ready looks at every distinct u of two windows, unless
-// there is room for all of them: with the default Grain at most 4,000.
+// Not safe for concurrent use. Admit and Settle cost as much as those of Rolling. Ready looks at
+// every distinct u of two windows, unless there is room for all of them. With the default Grain
+// there are at most 4,000.
 type Weighted struct {
 	account
 	span    time.Duration // W⁺
 	margin  time.Duration
 	grain   time.Duration
-	less    int64 // 1 with RoundsDown: anything less than the limit and one more passes
+	less    int64 // 1 with RoundsDown: any estimate below the limit plus one passes
 	given   struct{ margin, grain time.Duration }
 	settled timeline
-	// room and after keep what earliest found last. They hold until something is settled.
+	// room and after keep the last result of earliest. They hold until the next settlement.
 	room   int64 // −1: nothing is kept
 	after  mono.Time
 	recent meter
@@ -44,18 +48,20 @@ type Weighted struct {
 
 // WeightedConfig describes a server's weighted window. Limit and Window have no default.
 type WeightedConfig struct {
-	// Limit is the most that the estimate may come to.
+	// Limit is the largest allowed estimate.
 	Limit  int64
 	Window time.Duration
-	// RoundsDown says that the server rounds its estimate down to a whole unit before it compares, as HAProxy does: then
-	// anything less than Limit + 1 passes, which is 5 % more at a Limit of 20.
+	// RoundsDown says that the server rounds its estimate down to a whole unit before it compares,
+	// as HAProxy does. Then any estimate below Limit + 1 passes, which is 5 % more at a Limit of
+	// 20.
 	RoundsDown bool
 	// Unit is the component of Cost that counts. If zero, Requests.
 	Unit Unit
-	// Margin is one tick of the server's clock and a little; Window/10000 for its drift comes on top. If zero, 1.1 ms.
-	// Negative: none, and no drift.
+	// Margin is one tick of the server's clock and a little. Window/10000 comes on top, for the
+	// drift of that clock. If zero, 1.1 ms. Negative: none, and no drift.
 	Margin time.Duration
-	// Grain has arrivals within one Grain share an entry, at its end. If zero, Window/2000; if negative, each has its own entry.
+	// Grain makes arrivals within one Grain share an entry, at the end of the Grain. If zero,
+	// Window/2000; if negative, each arrival has its own entry.
 	Grain time.Duration
 	Arrivals
 }
@@ -110,8 +116,9 @@ func (l *Weighted) spanOf(d time.Duration) (span, grain time.Duration, err error
 	return span, grain, nil
 }
 
-// SetWindow changes the window from now on; the history stays, and counts as if the window had always been as long as d. Two windows are
-// remembered. What is assumed of forgotten requests, and the rest, is as with Rolling. A Grain that was not given becomes that of the new
+// SetWindow changes the window from now on; the history stays. It counts as if the window had
+// always been as long as d. The history holds two windows. The assumptions about forgotten
+// requests, and the rest, are as with Rolling. A Grain that was not given becomes that of the new
 // window.
 func (l *Weighted) SetWindow(now mono.Time, d time.Duration) error {
 	span, grain, err := l.spanOf(d)
@@ -147,18 +154,19 @@ func (l *Weighted) Ready(now mono.Time, cost Cost) mono.Time {
 	return max(now, l.after.Add(lead))
 }
 
-// earliest returns the first instant, t or later, at which the estimate of what is settled is at most room, wherever the
-// server's intervals begin.
+// earliest returns the first instant, t or later, at which the estimate of the settled cost is at
+// most room, for every possible beginning of the server's intervals.
 //
-// With A and B the costs from c on and in the interval before c, a server whose interval begins at c finds too much at t if
+// A is the cost from c on, and B the cost in the interval before c. A server whose interval begins
+// at c finds too much at t if
 //
 //	(A − room)·W⁺ + B·(c + W⁺ − t) > 0      (and with RoundsDown, room + 1 and ≥)
 //
-// For most c that does not hold. So it is tested in floating point, with something to spare, and only those c are solved for that may
-// satisfy it.
+// Most c do not satisfy it. So the test is in floating point, with some slack. An exact solution
+// follows only for the c that may satisfy it.
 func (l *Weighted) earliest(t mono.Time, room int64) mono.Time {
 	at, sum := l.settled.entries()
-	n, total := len(at), l.settled.total()+sum[0] // of all, and of what was forgotten before them
+	n, total := len(at), l.settled.total()+sum[0] // of all entries, and of the forgotten ones before them
 	span, wide := l.span, float64(l.span)
 	spare := -1e-9 * wide
 	most := float64(room + l.less)
@@ -191,8 +199,8 @@ func (l *Weighted) earliest(t mono.Time, room int64) mono.Time {
 	return t
 }
 
-// calm returns since when a server whose interval begins at c finds at most room. old is what came in the interval before c, and current
-// what came from c on.
+// calm returns the instant from which a server whose interval begins at c finds at most room. old
+// is the cost of the interval before c, and current the cost from c on.
 func (l *Weighted) calm(c mono.Time, room, old, current int64) mono.Time {
 	over := old + current - room - l.less
 	switch {
@@ -228,14 +236,14 @@ func (l *Weighted) Settle(now mono.Time, lease Lease, o Outcome) {
 	}
 }
 
-// timeline is a log with running totals. It keeps instants and totals side by side, in order of arrival, so that they can be swept
-// through.
+// timeline is a log with running totals. It keeps instants and totals side by side, in order of
+// arrival, for a fast sweep.
 type timeline struct {
 	at   []mono.Time
-	sum  []int64   // the costs before each entry, with those forgotten, of which not all may be counted
+	sum  []int64   // the costs before each entry, with the forgotten ones, as far as those are still counted
 	head int       // index of the first entry that is not forgotten
-	end  int64     // the sum that one more would have
-	lost mono.Time // no earlier than any arrival that was forgotten
+	end  int64     // the sum that the next entry would have
+	lost mono.Time // no earlier than any forgotten arrival
 }
 
 func (t *timeline) entries() (at []mono.Time, sum []int64) { return t.at[t.head:], t.sum[t.head:] }
@@ -247,7 +255,8 @@ func (t *timeline) total() int64 {
 	return t.end - t.sum[t.head]
 }
 
-// freed returns the arrival that has to end, oldest first, for at least cost to be free. cost must be at most the total.
+// freed returns the arrival at which at least cost is free, if arrivals end oldest first. cost must
+// be at most the total.
 func (t *timeline) freed(cost int64) mono.Time {
 	at, sum := t.entries()
 	i := sort.Search(len(at)-1, func(i int) bool { return sum[i+1]-sum[0] >= cost })
@@ -262,7 +271,7 @@ func (t *timeline) last() mono.Time {
 	return t.at[len(t.at)-1]
 }
 
-// forget drops what arrived at or before u.
+// forget drops the arrivals at or before u.
 func (t *timeline) forget(u mono.Time) {
 	for t.head < len(t.at) && t.at[t.head] <= u {
 		t.lost = max(t.lost, t.at[t.head])
@@ -273,7 +282,7 @@ func (t *timeline) forget(u mono.Time) {
 	}
 }
 
-// gone returns the sum of what was forgotten; if that was very much, MaxCost or more.
+// gone returns the forgotten sum. If that was very large, it is MaxCost or more.
 func (t *timeline) gone() int64 { return t.end - t.total() }
 
 func (t *timeline) rebase(gone int64) {
@@ -284,7 +293,7 @@ func (t *timeline) rebase(gone int64) {
 	t.end += d
 }
 
-// recall puts back what was forgotten, as log.recall does.
+// recall puts the forgotten cost back, as log.recall does.
 func (t *timeline) recall() {
 	if t.gone() == 0 {
 		return
@@ -295,7 +304,7 @@ func (t *timeline) recall() {
 	t.add(at, cost)
 }
 
-// add inserts an arrival; it looks for the place from the end.
+// add inserts an arrival. It looks for the place from the end.
 func (t *timeline) add(u mono.Time, cost int64) {
 	if len(t.at) == cap(t.at) && t.head > len(t.at)/2 { // make room at the front instead of growing
 		n := copy(t.at, t.at[t.head:])
@@ -311,7 +320,7 @@ func (t *timeline) add(u mono.Time, cost int64) {
 	}
 	t.end += cost
 	if i > t.head && t.at[i-1] == u {
-		return // the sums before it stay, and those after it have been raised above
+		return // the sums before it stay, and the later ones were raised above
 	}
 	t.at = append(t.at, 0)
 	t.sum = append(t.sum, 0)
@@ -320,7 +329,8 @@ func (t *timeline) add(u mono.Time, cost int64) {
 	t.at[i], t.sum[i] = u, before
 }
 
-// AppendUsage implements Gauged: what the server whose intervals begin at the worst instant would make of it.
+// AppendUsage implements Gauged. It reports the estimate of a server whose intervals begin at the
+// worst instant.
 func (l *Weighted) AppendUsage(to []Usage, now mono.Time) []Usage {
 	if l.pair != nil {
 		return l.pair.appendUsage(to, now)
@@ -331,7 +341,7 @@ func (l *Weighted) AppendUsage(to []Usage, now mono.Time) []Usage {
 	return append(to, u)
 }
 
-// estimate is the smallest room for which earliest says that a request may go at t.
+// estimate returns the smallest room for which earliest lets a request go at t.
 func (l *Weighted) estimate(t mono.Time) (most int64) {
 	at, sum := l.settled.entries()
 	n := len(at)
@@ -360,8 +370,8 @@ func (l *Weighted) estimate(t mono.Time) (most int64) {
 	return most
 }
 
-// finds is the estimate at t of a server whose interval begins at c and lasts beyond t: the smallest room for which calm is no later
-// than t.
+// finds returns the estimate at t of a server whose interval begins at c and lasts beyond t. That
+// is the smallest room for which calm is no later than t.
 func (l *Weighted) finds(c, t mono.Time, old, current int64) int64 {
 	d := t.Sub(c) - time.Duration(l.less)
 	if d < 0 {
@@ -409,7 +419,8 @@ func (l *Weighted) ReadyAfter(now mono.Time, first, cost Cost) mono.Time {
 	return l.Ready(now, l.both(first, cost))
 }
 
-// NotBefore implements Forecaster: as Rolling's, since no span of one window may hold more here either.
+// NotBefore implements Forecaster, as that of Rolling: here, too, no span of one window may hold
+// more.
 func (l *Weighted) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
 	if l.pair != nil {
 		return l.pair.NotBefore(now, n, ahead, cost)
@@ -422,7 +433,7 @@ func (l *Weighted) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
 	t = l.cycles(q, span, history{l.settled.total(), func(w int64) mono.Time {
 		return l.soonest(q.now, l.settled.freed(w).Add(l.span+l.margin))
 	}, l.settled.last()}, l.ages.oldest.Add(span))
-	if l.open == 0 && q.ahead >= 0 && l.lead == nil { // then what Ready says does not become sooner
+	if l.open == 0 && q.ahead >= 0 && l.lead == nil { // then the instant of Ready does not become sooner
 		t = max(t, l.Ready(now, cost))
 	}
 	return t
