@@ -7,34 +7,44 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Fitted is a Limiter that finds out when its configuration is wrong: when requests were refused although its rates were kept. Then it
-// puts a limit in front, of what the server was seen to accept. It can only be stricter than the Limiter in it. It matters because
+// Fitted is a Limiter that finds out when its configuration is wrong: requests were refused
+// although they kept to its rates. Then it adds a stricter limit, the fit, from the requests that
+// the server was seen to accept. It can only be stricter than the Limiter in it. It matters because
 // servers ban clients that go on regardless.
 //
-//	free ── refused ──► held at what fits ── 10 min × 2^k ──► growing ── the configured rate ──► free
-//	  │                   │         ▲                            │
-//	  │ in the first      │ refused │ found                      └── refused ──► held
+//	free ── refused ──► held at the fit ── 10 min × 2^k ──► growing ── the configured rate ──► free
+//	  │                   │         ▲                          │
+//	  │ in the first      │ refused │ found                    └── refused ──► held
 //	  │ window            ▼         │
 //	  ▼                searching ───┘
 //	trial ── refused later ──► held
 //	  └── growing ──► free
 //
-// What fits is what was answered without a refusal in the last window before the answer that refused, and what was in flight with it.
-// At a server that counts in rolling windows this is its limit, give or take what the latency varies by. One that counts in intervals
-// of its clock, or in a bucket, may have accepted up to twice its limit in that time. So if what fits is refused, too, half of that is
-// safe, and the truth is searched for between the two, one try in a minute.
+// The fit is a sum of two parts. One is the requests answered without a refusal in the last window
+// before the refusal. The other is the requests in flight with the refused one. At a server that
+// counts in rolling windows this is its limit, give or take the variation of the latency. A server
+// that counts in intervals of its clock, or in a bucket, may have accepted up to twice its limit in
+// that time. So if the fit is refused, too, half of it is safe. Fitted then searches between the
+// two, one try in a minute.
 //
-// In the first window a refusal may be due to what a process before this one sent. Then what fits is in front for a window, and
-// grows if it is kept to: nothing is said. When a wrong limit is relied on again it grows as carefully, from a sixteenth more, twice
-// as much each two windows: a server of 20 that was taken for one of 100 refuses one request then, not 80.
+// In the first window the requests of an earlier process may cause a refusal. Then the fit holds
+// for a window, and grows without further refusals: Misfits reports nothing. When a wrong limit is
+// in use again, the fit grows as carefully: first by a sixteenth, then by twice as much each two
+// windows. Example: the configuration says 100, and the server allows 20. Then one request is
+// refused, not 80.
 //
-// A refusal that something else explains is no evidence: another limit (Outcome.Elsewhere, or that something is left of what this one
-// counts), that the server has too much to do (Outcome.Overloaded), an opt-in that retreats (Cautious), a Retry-After that was not
-// waited for, or that nothing was accepted in the last window. That somebody else uses the same quota cannot be told from a limit that
-// is wrong. Where that is normal use package fairshare: Limiters without Rates are left alone.
+// A refusal with another explanation is no evidence. Such explanations are:
+//   - another limit: Outcome.Elsewhere, or something is left of this limit's unit;
+//   - the load of the server: Outcome.Overloaded;
+//   - an opt-in that retreats: Cautious;
+//   - a request sent before the end of a Retry-After;
+//   - a last window without any accepted request.
 //
-// Made by NewFitted. Not safe for concurrent use. Ready, Admit and Settle do not allocate, but Settle at refusals and while what fits is
-// in front.
+// Other users of the same quota look the same as a wrong limit. If such users are normal, use
+// package fairshare. A Limiter without Rates is left alone.
+//
+// Made by NewFitted. Not safe for concurrent use. Ready, Admit and Settle do not allocate, with two
+// exceptions: Settle of a refusal, and Settle while a fit holds.
 type Fitted struct {
 	own    Limiter
 	made   [1]Limiter // own
@@ -44,15 +54,15 @@ type Fitted struct {
 	last   mono.Time
 	sent   uint64
 	began  mono.Time // the first Admit; mono.Min: none
-	asked  mono.Time // the server asked to stay away until then
-	bound  bool      // a fit is in front
+	asked  mono.Time // the end of the pause that the server asked for
+	bound  bool      // a fit holds
 	deaf   bool      // refusals do not count as evidence now, or did not for a time
 	struck uint64    // requests up to this one were sent with an opt-in that proved wrong
 	cause  cause
-	news   uint64 // counts changes of what is learned
+	news   uint64 // how often the learned state changed
 }
 
-// fitting is what is kept of a request.
+// fitting is the record of a request.
 type fitting struct {
 	own    Lease
 	at     mono.Time
@@ -60,29 +70,31 @@ type fitting struct {
 	cost   Cost
 }
 
-// cause is the latest evidence: a refusal, and the requests that were in flight with it.
+// cause is the latest evidence: a refusal, and the requests in flight with it.
 type cause struct {
 	fit   *fit
 	at    mono.Time
 	upTo  uint64
-	open  int   // of the requests up to that
-	fits  int64 // what was answered in the window before it, and what of the requests in flight may yet be
-	fresh bool  // it came in the first window
+	open  int   // how many requests up to upTo are open
+	fits  int64 // answered in the window before the refusal, and possibly yet of the requests in flight
+	fresh bool  // the refusal came in the first window
 }
 
-// Misfit says that a configured limit is not what the server enforces, or that others use it, too: requests were refused within it.
+// Misfit says that a configured limit is not the server's limit, or that others use it, too:
+// requests were refused within it.
 type Misfit struct {
 	Rate                   // as configured
-	Fits     int64         // what goes in its place: so much per Rate.Per was accepted
-	Gap      time.Duration // if not zero, one request goes in this time; Fits is then 1
+	Fits     int64         // the limit in its place: so much per Rate.Per was accepted
+	Gap      time.Duration // if not zero, one request goes in this time, and Fits is 1
 	Until    mono.Time
-	Times    int  // how often lately, up to 10
-	Refusals int  // refusals since it was last free; those of requests in flight together count as one
-	Sure     bool // Fits was kept to for a minute and a window without a refusal; before that, it may still have to be lowered
+	Times    int // how often lately, up to 10
+	Refusals int // refusals since the limit was last free; requests in flight together count as one
+	// No refusal came within Fits for a minute and a window. Before that, Fits may still fall.
+	Sure bool
 }
 
-// NewFitted returns l with an eye on whether it is right, and a Fitted as it is. It panics if l is nil; l now belongs to it, but for
-// SetLimit and SetWindow.
+// NewFitted returns a Fitted around l. If l is a Fitted, it returns l. It panics if l is nil. From
+// then on l belongs to the Fitted, except for SetLimit and SetWindow.
 func NewFitted(l Limiter) *Fitted {
 	if l == nil {
 		panic("limit: Fitted: the Limiter is nil")
@@ -95,7 +107,7 @@ func NewFitted(l Limiter) *Fitted {
 	return f
 }
 
-// watch puts a fit in front of each rate, which knows nothing yet.
+// watch makes a fit for each rate. The fits know nothing yet.
 func (f *Fitted) watch() {
 	f.fits, f.front = nil, nil
 	rates, ok := Rates(f.own)
@@ -108,7 +120,8 @@ func (f *Fitted) watch() {
 			Limit: MaxCost, Window: r.Per, Unit: r.Unit, Grain: r.Per / 1024, Arrivals: Arrivals{RejectsFree: true},
 		})
 		if err != nil {
-			continue // a window so long that nobody lives to see its end
+			// The window is too long to matter.
+			continue
 		}
 		f.fits = append(f.fits, fit{index: i, rate: r, ledger: ledger, answered: mono.Min, stage: stage{n: MaxCost, caution: newCaution()}, doubt: doubt{deaf: mono.Min}})
 		fronts = append(fronts, ledger)
@@ -122,9 +135,9 @@ func (f *Fitted) watch() {
 	}
 }
 
-// Follow tells it that the Limiter in it has other rates now, as after Varying.Change: more, fewer, or in another order. If they are
-// the same it changes nothing. Otherwise it forgets what was learned of them, and their first windows begin anew. It is not needed
-// after SetLimit and SetWindow.
+// Follow adapts f to other rates of the Limiter in it, as after Varying.Change: more, fewer, or in
+// another order. Equal rates change nothing. Otherwise f forgets its fits, and their first windows
+// begin anew. It is not needed after SetLimit and SetWindow.
 func (f *Fitted) Follow(now mono.Time) {
 	f.last = max(now, f.last)
 	rates, ok := Rates(f.own)
@@ -140,7 +153,7 @@ func (f *Fitted) Follow(now mono.Time) {
 	f.cause, f.bound, f.deaf, f.began = cause{}, false, false, f.last
 	f.news++
 	for r := range f.book.All() {
-		if f.front != nil { // else nobody looks at r.front
+		if f.front != nil { // else r.front is not in use
 			f.opens(&r.cost)
 		}
 	}
@@ -155,8 +168,9 @@ func (f *Fitted) Ready(now mono.Time, cost Cost) mono.Time {
 	return t
 }
 
-// oneByOne returns when a cost may go beside others that are in flight. While it is not sure what fits, half of that may be in flight
-// together. The rest goes one by one, so that a single request is refused and not all that are in flight.
+// oneByOne returns when a cost may go beside others in flight. While the fit is not sure, half of
+// it may be in flight together. The rest goes one by one, so that a refusal hits a single request
+// and not all in flight.
 func (f *Fitted) oneByOne(now mono.Time, cost *Cost) mono.Time {
 	t := now
 	if f.book.Len() == 0 {
@@ -172,7 +186,7 @@ func (f *Fitted) oneByOne(now mono.Time, cost *Cost) mono.Time {
 	return t
 }
 
-// spaced returns when a cost may go by the gaps.
+// spaced returns when the gaps let a cost go.
 func (f *Fitted) spaced(cost *Cost) mono.Time {
 	t := mono.Min
 	for i := range f.fits {
@@ -183,7 +197,7 @@ func (f *Fitted) spaced(cost *Cost) mono.Time {
 	return t
 }
 
-// fitting returns a cost as the limits in front take it: if it is more than a limit, the whole limit.
+// fitting cuts a cost to the fits: a cost above a fit takes the whole fit.
 func (f *Fitted) fitting(cost Cost) Cost {
 	for i := range f.fits {
 		if fit := &f.fits[i]; fit.state != free {
@@ -202,7 +216,7 @@ func (f *Fitted) ReadyAfter(now mono.Time, first, cost Cost) mono.Time {
 	return t
 }
 
-// NotBefore implements Forecaster. What is in front may grow while others go.
+// NotBefore implements Forecaster. A fit may grow while others go.
 func (f *Fitted) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
 	t := max(f.last, NotBefore(f.own, now, n, ahead, cost))
 	if f.bound && n == 0 && f.book.Len() == 0 {
@@ -211,7 +225,7 @@ func (f *Fitted) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
 	return t
 }
 
-// Explain implements Explainer. What is in front has the name of the limit that it is in front of.
+// Explain implements Explainer. A fit has the name of its limit.
 func (f *Fitted) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
 	at, b := Explain(f.own, now, cost)
 	at = max(at, f.last)
@@ -231,10 +245,10 @@ func (f *Fitted) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
 			b.Name = fit.rate.Limit
 		}
 	}
-	return max(at, ready), b // what is in front may be careful, too
+	return max(at, ready), b // a fit may be careful, too
 }
 
-// Trust implements Cautious: the configured limit, too, is relied on from now on.
+// Trust implements Cautious. It also puts the configured limits back into use.
 func (f *Fitted) Trust(now mono.Time) {
 	f.last = max(now, f.last)
 	Trust(f.own, now)
@@ -246,15 +260,15 @@ func (f *Fitted) Trust(now mono.Time) {
 	f.news++
 }
 
-// Misfits returns the limits that are wrong, as far as this knows; usually nothing. One is there when all is answered that was in
-// flight at the refusal.
+// Misfits returns the limits that are known to be wrong, usually none. It contains a limit once all
+// requests in flight at the refusal are answered.
 func (f *Fitted) Misfits() (all []Misfit) {
 	rates, _ := Rates(f.own)
 	for i := range f.fits {
 		fit := &f.fits[i]
 		rate := rates[fit.index]
 		if fit.rate.Per != rate.Per {
-			continue // what was found is of a window that no longer holds
+			continue // the fit belongs to a window that no longer holds
 		}
 		if fit.state > trial && (fit != f.cause.fit || f.cause.open == 0) {
 			all = append(all, Misfit{Rate: rate, Fits: fit.n, Gap: fit.gap, Until: fit.until, Times: fit.times, Refusals: fit.refusals, Sure: fit.sure()})
@@ -286,7 +300,7 @@ func (f *Fitted) Admit(now mono.Time, cost Cost) Lease {
 	return lease
 }
 
-// opens and closes keep what is in front: a history of what was accepted, and what of a request is open in it.
+// opens and closes keep each fit's history of accepted requests, and its open cost.
 func (f *Fitted) opens(cost *Cost) {
 	for i := range f.fits {
 		l := f.fits[i].ledger
@@ -310,7 +324,7 @@ func (f *Fitted) closes(at mono.Time, cost *Cost, o *Outcome) {
 	}
 }
 
-// Settle implements Limiter. The Limiter in it hears all that the outcome says.
+// Settle implements Limiter. The Limiter in it gets the whole outcome.
 func (f *Fitted) Settle(now mono.Time, l Lease, o Outcome) {
 	r := f.book.Return(l)
 	f.last = max(now, f.last)
@@ -350,7 +364,7 @@ func (f *Fitted) Settle(now mono.Time, l Lease, o Outcome) {
 	}
 }
 
-// follow has the fits follow the rates as they are configured now.
+// follow updates the fits to the present configuration of the rates.
 func (f *Fitted) follow() {
 	rates, _ := Rates(f.own)
 	for i := range f.fits {
@@ -360,7 +374,7 @@ func (f *Fitted) follow() {
 	}
 }
 
-// retreat returns until when the last opt-in that proved wrong is not relied on.
+// retreat returns the end of the last retreat from an opt-in that proved wrong.
 func (f *Fitted) retreat() mono.Time {
 	t := mono.Min
 	for _, r := range Retreats(f.own, f.last) {
@@ -369,7 +383,7 @@ func (f *Fitted) retreat() mono.Time {
 	return t
 }
 
-// blame finds the limit that a refusal is evidence against: the one of which most was used.
+// blame finds the limit that a refusal is evidence against: the one with the largest used part.
 func (f *Fitted) blame(r *fitting, o *Outcome) {
 	f.follow()
 	var worst *fit
@@ -402,7 +416,8 @@ func (f *Fitted) blame(r *fitting, o *Outcome) {
 	f.bound = true
 }
 
-// ended tells it the end of a request that was in flight at the refusal, and that was counted as one that may yet be accepted.
+// ended counts the end of a request that was in flight at the refusal. The cause had counted it as
+// possibly accepted.
 func (c *cause) ended(r *fitting, o *Outcome) {
 	c.open--
 	u := c.fit.rate.Unit
@@ -420,7 +435,7 @@ func (c *cause) ended(r *fitting, o *Outcome) {
 	c.fit.set(c.at, c)
 }
 
-// move has what is in front grow where it is time for it.
+// move lets fits grow at their time.
 func (f *Fitted) move() {
 	f.follow()
 	f.bound = false
@@ -435,46 +450,49 @@ func (f *Fitted) move() {
 	}
 }
 
-// fit is what is in front of one rate.
+// fit is the stricter limit for one rate.
 type fit struct {
 	index  int // of rate in Rates
 	rate   Rate
-	ledger *Rolling // of what was accepted; its limit is n
+	ledger *Rolling // the accepted requests; its limit is n
 	stage
 	doubt
 	latest   mono.Time // when a request was last admitted
-	answered mono.Time // when one was last answered without a refusal
-	learns   bool      // n is what the cause says, as far as that is known
-	below    int64     // n before this one
+	answered mono.Time // when a request was last answered without a refusal
+	learns   bool      // n comes from the cause, which may still change
+	below    int64     // the n before this one
 }
 
-// stage is how far a fit has come, in the picture above.
+// stage is the state of a fit in the picture above.
 type stage struct {
 	state fitState
 	n     int64
 	caution
-	refusals  int
-	since     mono.Time     // since when n holds
-	gap       time.Duration // where even 1 is too much: the least time from one to the next
-	step      int64         // while growing
-	low, high int64         // while searching or growing: low was kept to and not refused, or surely is not; high was refused
-	careful   bool          // the second half of n goes one by one
+	refusals int
+	since    mono.Time     // since when n holds
+	gap      time.Duration // for a fit below 1: the least time between two requests
+	step     int64         // while growing
+	// while searching or growing: low was used without a refusal, or is surely safe; high was
+	// refused
+	low, high int64
+	careful   bool // the second half of n goes one by one
 }
 
-// doubt collects what speaks against the rate being the cause of the refusals: they go on although the limit was lowered again and
-// again and was kept to each time, and nearly all is served. A bucket that is all but empty serves little, and a smaller limit serves
-// all.
+// doubt collects evidence that the rate is not the cause of the refusals. They go on although the
+// limit was lowered again and again and kept each time, and nearly all requests are served. A
+// bucket that is all but empty looks different: it serves few requests, and all within a smaller
+// limit.
 type doubt struct {
 	most    int64     // the most that was accepted in the window before a refusal
-	kept    int64     // what was served since n has its value
+	kept    int64     // the cost served since n has its value
 	sudden  int       // how often as much as n had been served before a refusal
 	served  int       // since the first refusal
 	refused int       //
 	deaf    mono.Time // until then refusals are no evidence
 }
 
-// refuses notes one more refusal at n, when fits had been accepted in the last window, and reports whether it has nothing to do with
-// the rate.
+// refuses counts one more refusal at n, after fits had been accepted in the last window. It reports
+// whether the refusal has nothing to do with the rate.
 func (d *doubt) refuses(n, fits int64) bool {
 	kept := d.kept
 	if kept >= n {
@@ -483,14 +501,16 @@ func (d *doubt) refuses(n, fits int64) bool {
 	d.most = max(d.most, fits)
 	d.kept = 0
 	d.refused++
-	// At 1 a bucket that is refilled more slowly may have served some before it was empty.
+	// At 1 a bucket with a slower refill may have served some requests before it was empty.
 	return d.rare(0) && (n > 1 && n <= d.most/8 && d.sudden >= 3 || n == 1 && kept >= 64)
 }
 
-// rare reports whether at most a tenth is refused, not counting so many refusals.
+// rare reports whether at most a tenth of the requests is refused. The count leaves out but
+// refusals.
 func (d *doubt) rare(but int) bool { return 10*(d.refused-but) <= d.served }
 
-// disbelieves tells whether a refusal is no evidence. Were the limit to become wrong meanwhile, many would be refused.
+// disbelieves reports whether a refusal is no evidence. If the limit became wrong meanwhile, many
+// requests would be refused.
 func (t *fit) disbelieves(now mono.Time) bool {
 	if now >= t.deaf {
 		return false
@@ -499,8 +519,8 @@ func (t *fit) disbelieves(now mono.Time) bool {
 	return t.rare(3)
 }
 
-// serve notes an answer that is no refusal, and reports whether that changes the doubt: which is so once an eighth more was served, or
-// all of n.
+// serve counts an answer that is no refusal. It reports whether the doubt changes: after each
+// eighth more, or after all of n.
 func (t *fit) serve(now mono.Time, cost int64) (news bool) {
 	t.answered = now
 	before := t.kept
@@ -509,8 +529,8 @@ func (t *fit) serve(now mono.Time, cost int64) (news bool) {
 	return t.doubt.served%max(t.doubt.served/8, 1) == 0 || before < t.n && t.kept >= t.n
 }
 
-// sure reports whether n is known to hold. It may be a guess, since a bucket may have accepted twice as much in a window before it was
-// empty.
+// sure reports whether n is known to hold. Otherwise n is a guess: a bucket may have accepted twice
+// as much in a window before it was empty.
 func (s *stage) sure() bool { return s.state == growing || s.state == held && !s.careful }
 
 type fitState uint8
@@ -524,18 +544,18 @@ const (
 )
 
 const (
-	// try is how long a try lasts at least while what fits is searched for.
+	// try is the shortest time of one try in a search.
 	try = time.Minute
-	// longTrial is the longest window for which a refusal in the first window says anything: a limit that had to wait for a whole day
-	// to be trusted would lose more than a refusal costs.
+	// longTrial is the longest window for which a refusal in the first window is evidence. A wait
+	// of a whole day for trust would cost more than a refusal does.
 	longTrial = time.Minute
-	// longStep is the longest time from one step to the next while it grows.
+	// longStep is the longest time between two steps of growth.
 	longStep = 10 * time.Minute
-	// longGap is the longest gap where not even one fits.
+	// longGap is the longest gap, for a fit below 1.
 	longGap = time.Hour
 )
 
-// allows returns how much may go now.
+// allows returns the cost that may go per window now.
 func (t *fit) allows() int64 {
 	if t.state == free {
 		return t.rate.N
@@ -543,7 +563,8 @@ func (t *fit) allows() int64 {
 	return min(t.n, t.rate.N)
 }
 
-// serves tells whether anything was answered but refused lately: in the last window, or where one goes at a time, the last few.
+// serves reports whether an answer other than a refusal came lately: in the last window, or, with a
+// fit of 1, in the time of the last few requests.
 func (t *fit) serves(now mono.Time) bool {
 	if t.ledger.counted(now) > t.ledger.open {
 		return true
@@ -551,14 +572,14 @@ func (t *fit) serves(now mono.Time) bool {
 	return t.state != free && t.n == 1 && now < t.answered.Add(8*max(t.gap, t.rate.Per))
 }
 
-// release takes away what is in front, so that the configured rate alone is kept.
+// release ends a fit, so that only the configured rate holds.
 func (t *fit) release(now mono.Time) {
 	t.state, t.learns, t.careful, t.refusals, t.gap, t.doubt = free, false, false, 0, 0, doubt{deaf: t.deaf, most: t.most}
 	t.put(now, MaxCost)
 }
 
-// follow takes the rate as it is configured now, and returns whether that is of another window (SetWindow). Then what was found no
-// longer holds. Of the new window nothing is assumed but what is known, and that it is the first.
+// follow takes the rate's present configuration. It reports whether the window changed (SetWindow).
+// Then the fit no longer holds. The known history stays, and the new window counts as the first.
 func (t *fit) follow(now mono.Time, r Rate) bool {
 	before := t.rate.Per
 	t.rate = r
@@ -567,22 +588,23 @@ func (t *fit) follow(now mono.Time, r Rate) bool {
 	}
 	t.release(now)
 	t.ledger.grain = r.Per / 1024
-	if span, err := t.ledger.spanOf(r.Per); err == nil { // or nobody lives to see its end
+	if span, err := t.ledger.spanOf(r.Per); err == nil { // otherwise the window is too long to matter
 		t.ledger.span, t.ledger.window = span, r.Per
 	}
 	return true
 }
 
-// put has n in front, from now on.
+// put sets the fit to n from now on.
 func (t *fit) put(now mono.Time, n int64) {
 	t.n, t.since = n, now
 	if err := t.ledger.SetLimit(t.ledger.last, n); err != nil {
-		panic(err) // it is between 1 and MaxCost
+		panic(err) // n is between 1 and MaxCost
 	}
 }
 
-// full tells whether n is used up, as far as that does not depend on what is open: what was answered in the last window, and of
-// requests those in flight. Where tokens are counted nobody knows what those take, so half is enough.
+// full reports whether n is used up, as far as that does not depend on open costs. It counts the
+// answers of the last window. For a limit of requests it counts those in flight, too. The cost of
+// tokens in flight is not known, so half of n is enough.
 func (t *fit) full(now mono.Time, open int) bool {
 	done := t.ledger.counted(now) - t.ledger.open
 	if t.rate.Unit != Requests {
@@ -591,7 +613,7 @@ func (t *fit) full(now mono.Time, open int) bool {
 	return done+int64(open) >= t.n
 }
 
-// refused notes evidence: a refusal that nothing else explains.
+// refused takes evidence: a refusal without another explanation.
 func (t *fit) refused(now mono.Time, c *cause) {
 	t.below = t.allows()
 	if t.refuses(t.below, c.fits) {
@@ -630,7 +652,7 @@ func (t *fit) refused(now mono.Time, c *cause) {
 	}
 }
 
-// set puts in front what fits, as far as the cause says that by now.
+// set sets the fit by the present knowledge of the cause.
 func (t *fit) set(now mono.Time, c *cause) {
 	fits := min(c.fits, t.below-1)
 	if t.state == searching {
@@ -641,7 +663,7 @@ func (t *fit) set(now mono.Time, c *cause) {
 	t.step = max(t.n/16, 1)
 }
 
-// move lets it grow if it is time for that. full says that what is in front is used up, and so known to hold.
+// move lets the fit grow if it is time. full says that the fit is used up, and so known to hold.
 func (t *fit) move(now mono.Time, full bool) {
 	if t.state == held && now >= t.until {
 		t.state, t.learns, t.careful, t.since, t.low, t.step = growing, false, true, now, t.n, max(t.n/16, 1)
@@ -675,7 +697,8 @@ func (t *fit) move(now mono.Time, full bool) {
 	}
 }
 
-// lasts returns how long n keeps its value at least. After a whole window nothing that is counted is older than n.
+// lasts returns the shortest time for which n keeps its value. After a whole window no counted
+// request is older than n.
 func (t *fit) lasts() time.Duration {
 	switch t.state {
 	case trial:
@@ -690,7 +713,7 @@ func (t *fit) lasts() time.Duration {
 
 // found ends a search whose bounds are close to each other.
 func (t *fit) found(now mono.Time) bool {
-	if t.high-1-t.low > t.low/10 { // what fits is below high
+	if t.high-1-t.low > t.low/10 { // the fit is below high
 		return false
 	}
 	t.state = held
@@ -698,7 +721,7 @@ func (t *fit) found(now mono.Time) bool {
 	return true
 }
 
-// AppendUsage implements Gauged: what is used of the configured limits, and what was found out about each.
+// AppendUsage implements Gauged: the use of the configured limits, and the fit of each.
 func (f *Fitted) AppendUsage(to []Usage, now mono.Time) []Usage {
 	first := len(to)
 	to = AppendUsage(to, f.own, max(now, f.last))
@@ -720,10 +743,11 @@ func (f *Fitted) Unsettled() (n int, since mono.Time) {
 	return first(&f.book, func(k *fitting) mono.Time { return k.at })
 }
 
-// Learned counts how often what Lessons returns may have changed.
+// Learned counts the changes that Lessons may show.
 func (f *Fitted) Learned() uint64 { return f.news }
 
-// Lessons returns what was learned about each rate within which requests were refused; usually nothing.
+// Lessons returns the knowledge about each rate within which requests were refused; usually
+// nothing.
 func (f *Fitted) Lessons() (all []Lesson) {
 	for i := range f.fits {
 		if t := &f.fits[i]; t.state != free || t.times > 0 || t.most > 0 || t.deaf > mono.Min {
@@ -733,7 +757,8 @@ func (f *Fitted) Lessons() (all []Lesson) {
 	return all
 }
 
-// lesson has no instant before began: what ended before that has no effect, and those that never were do not overflow.
+// lesson has no instant before began. An earlier end has no effect, and instants that never were do
+// not overflow.
 func (t *fit) lesson(began mono.Time) Lesson {
 	l := Lesson{
 		Index: t.index, Rate: t.rate, State: uint8(t.state), Times: t.times, Refusals: t.refusals, Gap: t.gap, Step: t.step, Low: t.low, High: t.high,
@@ -746,8 +771,9 @@ func (t *fit) lesson(began mono.Time) Lesson {
 	return l
 }
 
-// Recall has f go on from a lesson that another has learned, and reports whether it is of a rate of f's and makes sense; if not,
-// nothing changes. f has admitted nothing yet but by Count.
+// Recall makes f continue from a lesson of another Fitted. It returns false, and changes nothing,
+// if the lesson is of no rate of f or makes no sense. Before Recall, f may have counted requests
+// only by Count.
 func (f *Fitted) Recall(now mono.Time, l Lesson) bool {
 	rates, _ := Rates(f.own)
 	for i := range f.fits {
@@ -775,7 +801,7 @@ func (t *fit) recall(l *Lesson) {
 	}
 	t.doubt = doubt{most: l.Most, kept: l.Kept, sudden: l.Sudden, served: l.Served, refused: l.Refused, deaf: l.Deaf}
 	t.latest = max(t.latest, l.Latest)
-	if t.answered <= l.Since { // before that it did not look
+	if t.answered <= l.Since { // before l.Since the other Fitted did not look
 		if t.answered = mono.Min; l.Answered > l.Began {
 			t.answered = l.Answered
 		}
@@ -788,8 +814,9 @@ func (t *fit) recall(l *Lesson) {
 	t.since = l.Since
 }
 
-// Count tells f of a request that another process admitted before it, and that is to be settled with o, as of now. The caller tells
-// the Limiter in it. It is evidence of nothing, but what was accepted lately is known by it.
+// Count adds a request that another process admitted earlier, settled with o, as of now. The caller
+// counts it in the inner Limiter, too. It is no evidence, but it is part of the recently accepted
+// cost.
 func (f *Fitted) Count(now mono.Time, cost Cost, o Outcome) {
 	if f.front == nil {
 		return
@@ -800,7 +827,7 @@ func (f *Fitted) Count(now mono.Time, cost Cost, o Outcome) {
 	for i := range f.fits {
 		switch t := &f.fits[i]; {
 		case cost.of(t.rate.Unit) == 0:
-		case o.Result == Unknown: // of the others the lesson knows when they were sent
+		case o.Result == Unknown: // the lesson has the send times of the others
 			t.latest = max(t.latest, now)
 		case o.Result == Accepted || o.Result == Failed:
 			t.answered = max(t.answered, now)
@@ -808,7 +835,7 @@ func (f *Fitted) Count(now mono.Time, cost Cost, o Outcome) {
 	}
 }
 
-// AppendState implements Keeper: what the Limiter in it remembers.
+// AppendState implements Keeper: the memory of the Limiter in it.
 func (f *Fitted) AppendState(b []byte) []byte {
 	mustKeep(f)
 	return f.own.(Keeper).AppendState(b)

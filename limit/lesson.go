@@ -6,9 +6,10 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Lesson is what a Fitted has learned of one rate, for another that takes its place after a restart: a limit that is wrong is found out
-// once, and not once in each process, since a server that bans counts the refusals of all. What it says to people is in Misfit; the rest
-// is Fitted's own affair, and here to be encoded (encoding/json will do). Comparable.
+// Lesson is what a Fitted has learned of one rate. A Fitted in the next process continues from it.
+// So a wrong limit is found once, and not once in each process: a server that bans counts the
+// refusals of all of them. Misfit has the part for people. The rest is private to Fitted, and
+// exported for encoding only (encoding/json works). Comparable.
 type Lesson struct {
 	Index int  `json:"-"`    // the index of Rate in Rates
 	Rate  Rate `json:"rate"` // as configured
@@ -23,7 +24,7 @@ type Lesson struct {
 	High     int64         `json:"high,omitempty"`
 	Careful  bool          `json:"careful,omitempty"`
 
-	// These are about the doubt whether refusals have to do with the rate.
+	// These fields are about the doubt whether the rate is the cause of the refusals.
 	Most    int64 `json:"most,omitempty"`
 	Kept    int64 `json:"kept,omitempty"`
 	Sudden  int   `json:"sudden,omitempty"`
@@ -46,8 +47,8 @@ func (l Lesson) Moved(d time.Duration) Lesson {
 	return l
 }
 
-// until moves instants that cannot be, since clocks differ: nothing past may be later than now, and nothing to come later than it ever
-// is.
+// until corrects impossible instants, since clocks differ. No past instant may be later than now.
+// No future instant may be later than the longest pause.
 func (l *Lesson) until(now mono.Time) {
 	for _, t := range []*mono.Time{&l.Began, &l.Since, &l.Latest, &l.Answered} {
 		*t = min(*t, now)
@@ -56,7 +57,7 @@ func (l *Lesson) until(now mono.Time) {
 	l.Until, l.Deaf = min(l.Until, last), min(l.Deaf, last)
 }
 
-// makesSense refuses what no Fitted would say.
+// makesSense reports whether a Fitted can have produced the lesson.
 func (l *Lesson) makesSense() bool {
 	if l.Times < 0 || l.Times > cautionTimes || min(l.Refusals, l.Sudden, l.Served, l.Refused) < 0 || min(l.Most, l.Kept, int64(l.Gap)) < 0 {
 		return false

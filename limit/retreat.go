@@ -7,29 +7,31 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Retreat says that an opt-in with a risk is not in use: what it relies on was seen not to hold.
+// Retreat says that a risky opt-in is not in use, since its assumption was seen to fail.
 type Retreat struct {
-	Limit  string    // what the limit is called, as in Bound
+	Limit  string    // the name of the limit, as in Bound
 	Option string    // "OneWayMax", "LearnLead", "Gap" or "LearnGap"
-	Until  mono.Time // from when on it is relied on again
+	Until  mono.Time // the opt-in is in use again from then on
 	Times  int       // how often lately, up to 10
 }
 
-// Cautious is a Limiter with opt-ins that it stays away from after the first proof that they are wrong: a request that was
-// refused although it had left room, or that overtook another. It does without for 10 min, for twice as long after each
-// further proof, up to 85 h, and for half as long again after each day without one. A refusal by another limit, or since
-// somebody else uses the same quota, looks alike: then too it is the safe side.
+// Cautious is a Limiter with opt-ins that it leaves after the first proof against them. A proof is
+// a request that was refused although the opt-in had left room, or that overtook another. The
+// retreat takes 10 min, and twice as long after each further proof, up to 85 h. It takes half as
+// long again after each day without a proof. Another limit, or another user of the same quota, may
+// cause such a refusal, too. The retreat is the safe side then as well.
 //
 // The limiters of this package with a OneWayMax, a LearnLead or a gap are Cautious.
 type Cautious interface {
 	Limiter
-	// Retreats returns what is not relied on at now, in no order; usually nothing.
+	// Retreats returns the opt-ins that are not in use at now, in no order; usually none.
 	Retreats(now mono.Time) []Retreat
-	// Trust has all of them relied on from now on. It is a change as SetLimit is: ask for Ready again.
+	// Trust puts all of them into use from now on. It is a change as SetLimit is: call Ready again.
 	Trust(now mono.Time)
 }
 
-// Retreats asks l; if it is not Cautious there are none. To report retreats, call it now and then: once a minute is often enough.
+// Retreats calls l. If l is not Cautious, there are none. To report retreats, call it now and then:
+// once a minute is often enough.
 func Retreats(l Limiter, now mono.Time) []Retreat {
 	var all []Retreat
 	visit(l, nil, func(l Limiter, name *string) bool {
@@ -47,27 +49,28 @@ func Retreats(l Limiter, now mono.Time) []Retreat {
 	return all
 }
 
-// Trust tells l, if it is Cautious, to rely on its opt-ins again.
+// Trust puts the opt-ins of l back into use, if l is Cautious.
 func Trust(l Limiter, now mono.Time) {
 	ask(l, func(c interface{ Trust(mono.Time) }) { c.Trust(now) })
 }
 
-// caution says when an opt-in is relied on.
+// caution knows when an opt-in is in use.
 type caution struct {
-	until mono.Time // not before
-	times int       // how often it has turned out to be wrong lately
+	until mono.Time // not in use before this
+	times int       // the recent proofs against it
 }
 
 const (
 	cautionPause = 10 * time.Minute
-	cautionTimes = 10 // more do not make it longer: 85 h
+	cautionTimes = 10 // further proofs do not make it longer: 85 h
 	cautionGood  = 24 * time.Hour
 )
 
 func newCaution() caution { return caution{until: mono.Min} }
 
-// strike is told at now of a proof by a request that was sent at sent. It reports whether that is news. It is not if the request was
-// sent before the last proof was known, or while the opt-in was not relied on.
+// strike counts a proof at now by a request that was sent at sent. It reports whether the proof is
+// new. It is not new if the request was sent before the last proof, or while the opt-in was not in
+// use.
 func (c *caution) strike(now, sent mono.Time) bool {
 	if sent < c.until {
 		return false
@@ -89,8 +92,9 @@ func (c *caution) retreats(now mono.Time, limit, option string) []Retreat {
 
 func (c *caution) trust(now mono.Time) { c.until = min(c.until, now) }
 
-// pair is a limiter with a OneWayMax: the same limiter twice, with and without it, both told everything. So the safe one
-// knows at once what may have arrived late of all that was sent before the promise turned out to be wrong.
+// pair is a limiter with a OneWayMax: the same limiter twice, with and without it. Both get every
+// request. So when the promise turns out to be wrong, the safe one already knows which earlier
+// requests may have arrived late.
 type pair struct {
 	bold, safe Forecaster
 	caution
@@ -107,7 +111,8 @@ func newPair(bold, safe Forecaster) *pair {
 	return &pair{bold: bold, safe: safe, caution: newCaution(), last: mono.Min}
 }
 
-// Ready is that of the bold limiter while it is relied on. What the safe one allows may go in any case.
+// Ready is that of the bold limiter while the opt-in is in use. A cost that the safe limiter allows
+// may go in any case.
 func (p *pair) Ready(now mono.Time, cost Cost) mono.Time {
 	return p.choose(p.bold.Ready(now, cost), p.safe.Ready(now, cost))
 }
@@ -117,7 +122,7 @@ func (p *pair) choose(bold, safe mono.Time) mono.Time {
 }
 
 func (p *pair) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
-	now = max(now, p.last) // last may be the instant of a Trust, which neither limiter has heard of
+	now = max(now, p.last) // last may be the instant of a Trust, which neither limiter knows
 	bold, safe := p.bold.NotBefore(now, n, ahead, cost), p.safe.NotBefore(now, n, ahead, cost)
 	return max(min(bold, safe), min(safe, p.until))
 }
@@ -141,19 +146,19 @@ func (p *pair) Settle(now mono.Time, l Lease, o Outcome) {
 	}
 }
 
-// changing is a limiter whose limit may change at run time, as is every kind that a pair is made of.
+// changing is a limiter whose limit may change at run time. Every kind in a pair is.
 type changing interface {
 	SetLimit(now mono.Time, n int64) error
 	SetWindow(now mono.Time, d time.Duration) error
 }
 
-// change changes both alike.
+// change changes both limiters alike.
 func (p *pair) change(f func(changing) error) error {
 	return errors.Join(f(p.bold.(changing)), f(p.safe.(changing)))
 }
 
-// appendUsage takes what the two limiters have in common from the safe one. Of what counts it tells the smaller figure, if the bold
-// one is relied on.
+// appendUsage takes the common fields from the safe limiter. Of the used cost it reports the
+// smaller figure, if the bold limiter is in use.
 func (p *pair) appendUsage(to []Usage, now mono.Time) []Usage {
 	now = max(now, p.last)
 	n := len(to)

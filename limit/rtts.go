@@ -35,25 +35,30 @@ func (r *rtts) add(rtt time.Duration) {
 
 func (r *rtts) clear() { r.ring, r.sorted, r.oldest = r.ring[:0], r.sorted[:0], 0 }
 
-// lead learns ρ, how long the way of one request to the server and the way back of the answer to another surely take together, from round
-// trips T = f + b: ρ = max(0, 2·m₁ − m₅₀), where m_k is the k-th shortest. A round trip shorter than all before makes ρ smaller at once. ρ
-// grows slowly, so that no request that trusts a large ρ follows soon on one that was settled with a small ρ, and so that a forecast can
-// say how large it will be.
+// lead learns ρ: how long two ways surely take together, of one request to the server and of
+// another answer back. It learns from round trips T = f + b:
 //
-// A refusal says that one way became quicker than was learned. Then ρ is 0 for a while, and everything is learned anew from what is sent
-// after half of that time. Round trips alone do not tell it, since one way may become quicker and the other slower.
+//	ρ = max(0, 2·m₁ − m₅₀),   m_k the k-th shortest round trip
+//
+// A round trip shorter than all before makes ρ smaller at once. ρ grows slowly, for two reasons. A
+// request that trusts a large ρ does not follow soon on one that was settled with a small ρ. And a
+// forecast can know how large ρ will be.
+//
+// A refusal means that one way became quicker than was learned. Then ρ is 0 for a while. All is
+// learned anew, from requests sent after half of that time. Round trips alone do not show the
+// change, since one way may become quicker and the other slower.
 type lead struct {
 	rtts
 	caution
 	rho  time.Duration
-	goal time.Duration // what was learned; rho grows to it
+	goal time.Duration // the learned lead; rho grows to it
 	last mono.Time     // when rho grew last
-	anew mono.Time     // nothing is learned from what was sent before this
+	anew mono.Time     // requests sent before this teach nothing
 }
 
 const (
 	leadRank   = 50 // with fewer answers nothing is known
-	leadGrowth = 64 // in so much time ρ grows by one unit of time
+	leadGrowth = 64 // ρ grows by one unit of time in this many units
 )
 
 func newLead() *lead { return &lead{caution: newCaution(), last: mono.Min, anew: mono.Min} }
@@ -75,24 +80,25 @@ func (l *lead) settle(now, sent mono.Time, o *Outcome) {
 	l.rho = min(l.rho, l.goal)
 }
 
-// by returns what ρ has grown to by now.
+// by returns the ρ of now.
 func (l *lead) by(now mono.Time) time.Duration {
 	return min(l.goal, l.rho+max(now.Sub(l.last), 0)/leadGrowth)
 }
 
-// trust has what was learned before used from now on.
+// trust puts the earlier knowledge back into use from now on.
 func (l *lead) trust(now mono.Time) {
 	l.caution.trust(now)
 	l.anew = min(l.anew, now)
 }
 
-// bound returns the upper bound of the arrival of a request admitted at sent, if without a lead it is u.
+// bound returns the upper bound of the arrival of a request admitted at sent. u is that bound
+// without a lead.
 func (l *lead) bound(now, u, sent mono.Time, o *Outcome) mono.Time {
 	switch {
 	case o.Result == Unknown || u > now:
-		u = u.Add(l.goal) // no answer's way back is in it that ρ could be taken off
+		u = u.Add(l.goal) // it contains no answer's way back, from which ρ could be taken
 	default:
-		u = now // ArrivedAgo, which says that it arrived before, takes the way back off just as ρ does
+		u = now // ArrivedAgo proves an earlier arrival by the way back, as ρ does: only one of them may
 	}
 	return max(u, sent.Add(l.rho))
 }
