@@ -9,26 +9,33 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Adaptive bounds how many requests are in flight where nobody states a bound. The bound grows while the server answers as quickly as
-// usual, and shrinks when answers take longer or the server says that it has too much to do. It is for servers whose rule is not known,
-// beside whatever is known of it. Each request counts once, whatever its cost.
+// Adaptive bounds the requests in flight if the server's bound is not known. Its bound grows while
+// the server answers as quickly as usual. It shrinks when answers take longer, or when the server
+// reports too much load. Use it beside the known rules of the server. Each request counts once,
+// whatever its cost.
 //
-// Answers are looked at in rounds. A round has as many answers as may be in flight, but 8 to 64, of requests that were sent since the
-// bound last changed. At its end, if at least half of the bound was in flight at some time,
+// Adaptive evaluates answers in rounds. A round has as many answers as the bound, but at least 8
+// and at most 64, of requests sent since the bound last changed. At its end, if at least half of
+// the bound was in flight at some time,
 //
 //	gradient = Tolerance × usual / median      0.5 … 1
 //	bound    = bound + (bound × gradient + √bound − bound) / 4
 //
-// where median is the round's latency. At the beginning the bound doubles instead, until answers are slow or refused for the first time.
-// The gradient is that of Netflix's concurrency-limits (README and Gradient2Limit, 1.5 and 0.5 included), with the headroom √bound and the
-// minimum of Envoy's adaptive concurrency filter. If the median is lower than usual, usual follows it by a quarter of the difference.
-// Usual rises only where our own requests cannot be the cause: when fewer than half of the bound are in flight, or in a round at Min.
-// After 5 slow rounds at a bound of 5 or less there is such a round, and all begins anew from it.
+// where median is the round's latency. At the beginning the bound doubles instead, until the first
+// slow answers or the first refusal. The gradient is that of Netflix's concurrency-limits (README
+// and Gradient2Limit, 1.5 and 0.5 included). The headroom √bound and the minimum are those of
+// Envoy's adaptive concurrency filter.
 //
-// A refusal because of too much (Outcome.Overloaded, or Limited and not Elsewhere) leaves 0.85 of what was in flight, once for all that
-// were in flight together. If a client presses a server of n workers as hard as it may, it keeps all of them busy, with at most as many
-// requests in their queue. Of what a server can do that refuses more than n at once, it does 80 to 90 %, and 1 to 5 % of its requests are
-// refused.
+// If the median is lower than usual, usual follows it by a quarter of the difference. Usual rises
+// only if our own requests cannot be the cause: with fewer than half of the bound in flight, or in
+// a round at Min. After 5 slow rounds at a bound of 5 or less there is such a round, and all begins
+// anew from it.
+//
+// A refusal for load (Outcome.Overloaded, or Limited and not Elsewhere) leaves 0.85 of the requests
+// in flight. It does so once for all that were in flight together. A client that presses a server
+// of n workers as hard as it may keeps all of them busy, with at most as many requests in their
+// queue. If a server refuses more than n at once, 80 to 90 % of its capacity is used, and 1 to 5 %
+// of its requests are refused.
 //
 // Not safe for concurrent use; Ready, Admit and Settle do not allocate.
 type Adaptive struct {
@@ -43,11 +50,11 @@ type Adaptive struct {
 	since  uint64 // the last request sent before the bound changed
 	took   [maxRound]time.Duration
 	count  int
-	busy   int     // the most that was in flight
+	busy   int     // the most requests in flight
 	usual  float64 // usual latency of an answer, in ns; 0: not known
 	pinned int     // rounds at a bound that no longer shrinks
 	alone  bool    // this is a round at Min, to learn what is usual
-	steady bool    // the bound has been found once: it does not double any more
+	steady bool    // the bound was found once and does not double any more
 }
 
 // onItsWay is a request in flight.
@@ -58,23 +65,23 @@ type onItsWay struct {
 
 const (
 	steepest = 0.5
-	floor    = 5    // hardly above 4, where the headroom makes up for the steepest gradient
+	floor    = 5    // hardly above 4, where the headroom balances the steepest gradient
 	shrink   = 0.85 // at a refusal
-	beginner = 3    // answers of a round at the beginning
+	beginner = 3    // answers in a round at the beginning
 	minRound = 8
 	maxRound = 64
-	unpinned = 5 // slow rounds at the floor until what is usual is learned anew
+	unpinned = 5 // slow rounds at the floor, until usual is learned anew
 )
 
 // AdaptiveConfig describes a bound that adapts. The zero value is ready.
 type AdaptiveConfig struct {
-	// Initial is the most in flight at first. What is usual is learned there: if the server cannot do so much, what is slow counts as
-	// usual. If zero, Min.
+	// Initial is the first bound. Usual is learned there. If Initial is already too much for the
+	// server, slow answers count as usual. If zero, Min.
 	Initial int64
-	// Min and Max are the least and the most that the bound can become. If zero, 1 and 1000.
+	// Min and Max are the smallest and the largest bound. If zero, 1 and 1000.
 	Min, Max int64
-	// Tolerance is how much longer than usual answers may take before the bound shrinks. If zero, 1.5; negative: latency is not
-	// looked at, and only refusals shrink it.
+	// Tolerance is how much longer than usual answers may take before the bound shrinks. If zero,
+	// 1.5; if negative, latency does not matter, and only refusals shrink it.
 	Tolerance float64
 }
 
@@ -129,7 +136,7 @@ func (a *Adaptive) ReadyAfter(now mono.Time, _, _ Cost) mono.Time {
 	return max(now, a.last)
 }
 
-// NotBefore implements Forecaster. What is open and ahead may be answered at once.
+// NotBefore implements Forecaster. The requests open and ahead may be answered at once.
 func (a *Adaptive) NotBefore(now mono.Time, _ int, _, _ Cost) mono.Time { return max(now, a.last) }
 
 // Explain implements Explainer.
@@ -171,8 +178,8 @@ func (a *Adaptive) Settle(now mono.Time, l Lease, o Outcome) {
 	}
 }
 
-// latency returns how long an answer took. Without an answer it is for how long none came, and that counts only if it is too long
-// already.
+// latency returns how long an answer took. Without an answer it returns the wait so far, which
+// counts only if it is too long already.
 func (a *Adaptive) latency(r onItsWay, o *Outcome) (took time.Duration, ok bool) {
 	if a.tolerance < 0 {
 		return 0, o.Result == Accepted
@@ -187,7 +194,7 @@ func (a *Adaptive) latency(r onItsWay, o *Outcome) (took time.Duration, ok bool)
 	return took, o.Result == Unknown && a.usual > 0 && float64(took) > a.tolerance*a.usual
 }
 
-// round looks at the answers of a round.
+// round evaluates the answers of a round.
 func (a *Adaptive) round() {
 	took := a.took[:a.count]
 	slices.Sort(took)
@@ -235,7 +242,7 @@ func (a *Adaptive) become(bound float64) {
 
 func (a *Adaptive) begin() { a.since, a.count, a.busy = a.sent, 0, a.book.Len() }
 
-// AppendUsage implements Gauged. What is in flight when the bound shrinks is above it.
+// AppendUsage implements Gauged. When the bound shrinks, more than the bound is in flight.
 func (a *Adaptive) AppendUsage(to []Usage, _ mono.Time) []Usage {
 	open := int64(a.book.Len())
 	return append(to, Usage{Limit: "adaptive concurrency", InFlight: true, Used: open, Open: open, Allowed: a.Most()})

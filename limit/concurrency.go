@@ -6,20 +6,22 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Concurrency keeps at most a number of requests in flight, each counting once whatever its cost. A request whose
-// outcome is unknown may still be on its way, or still be worked on: it keeps its place until Late has passed.
+// Concurrency keeps at most a number of requests in flight. Each counts once, whatever its cost. A
+// request of unknown outcome may still be on its way, or in progress at the server. So it keeps its
+// place until Late has passed.
 //
-// With a limit of 1 requests arrive in the order they were sent whatever the latency, which is what a server that
-// demands rising nonces needs. Not safe for concurrent use.
+// With a limit of 1 requests arrive in the order they were sent, whatever the latency. A server
+// that demands rising nonces needs that. Not safe for concurrent use.
 type Concurrency struct {
 	limit    int64
 	arrivals Arrivals
 	last     mono.Time
-	lingers  log // requests of unknown outcome, by when they are gone
+	lingers  log // requests of unknown outcome, by the ends of their stay
 	book     Book[mono.Time]
 }
 
-// ConcurrencyConfig describes a server's bound on requests that it has at one time. Limit, that many, has no default.
+// ConcurrencyConfig describes a server's bound on simultaneous requests. Limit is that bound, and
+// has no default.
 type ConcurrencyConfig struct {
 	Limit int64
 	// Late is how long after an unknown outcome a request may still be there. If zero, 5 s; negative: not at all.
@@ -34,7 +36,7 @@ func NewConcurrency(c ConcurrencyConfig) (*Concurrency, error) {
 	return &Concurrency{limit: c.Limit, arrivals: Arrivals{Late: c.Late}, last: mono.Min}, nil
 }
 
-// SetLimit changes the limit from now on. What is in flight stays.
+// SetLimit changes the limit from now on. Requests in flight stay.
 func (c *Concurrency) SetLimit(now mono.Time, n int64) error {
 	if err := checkLimit("Concurrency", n); err != nil {
 		return err
@@ -108,7 +110,7 @@ func (c *Concurrency) ReadyAfter(now mono.Time, _, _ Cost) mono.Time {
 	return max(now, c.lingers.freed(over))
 }
 
-// NotBefore implements Forecaster. What is open and ahead may be answered at once.
+// NotBefore implements Forecaster. The requests open and ahead may be answered at once.
 func (c *Concurrency) NotBefore(now mono.Time, _ int, _, _ Cost) mono.Time {
 	now = max(now, c.last)
 	if over := c.lingers.total + 1 - c.limit; over > 0 {

@@ -7,8 +7,8 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Cooldown keeps away for as long as a server asks: a Retry-After, a ban, a pause of one's own. Put it in an All beside
-// the limits it goes with. Not safe for concurrent use.
+// Cooldown keeps away for as long as a server asks: a Retry-After, a ban, a pause of one's own. Put
+// it in an All beside the limits of the same server. Not safe for concurrent use.
 type Cooldown struct {
 	pause time.Duration
 	until mono.Time
@@ -16,8 +16,8 @@ type Cooldown struct {
 	book  Book[struct{}]
 }
 
-// NewCooldown returns a Cooldown that is not cooling. pause is how long to stay away after a refusal that names no
-// Retry-After; it may be 0.
+// NewCooldown returns a Cooldown without a pause under way. pause is how long to stay away after a
+// refusal without a Retry-After. It may be 0.
 func NewCooldown(pause time.Duration) (*Cooldown, error) {
 	if pause < 0 {
 		return nil, fmt.Errorf("limit: Cooldown: pause %v is negative", pause)
@@ -25,7 +25,7 @@ func NewCooldown(pause time.Duration) (*Cooldown, error) {
 	return &Cooldown{pause: pause, until: mono.Min, last: mono.Min}, nil
 }
 
-// Extend makes nothing ready before t. An earlier t than one already set changes nothing.
+// Extend makes nothing ready before t. A t before the present end of the pause changes nothing.
 func (c *Cooldown) Extend(t mono.Time) { c.until = max(c.until, min(t, mono.Max)) }
 
 // Until returns the instant before which nothing is ready.
@@ -78,7 +78,7 @@ func (c *Cooldown) Restore(b []byte) error {
 // Configuration implements Keeper.
 func (c *Cooldown) Configuration() string { return fmt.Sprintf("Cooldown: pause %v", c.pause) }
 
-// Span implements Keeper. It is the pause after a refusal that names none.
+// Span implements Keeper. It is the pause after a refusal without a Retry-After.
 func (c *Cooldown) Span() time.Duration { return c.pause }
 
 // ReadyAfter implements Foreseer.

@@ -6,16 +6,17 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// ServerClock turns the time stamps that a server puts into its answers (serverTime, a Date header with fractions) into
-// Outcome.ArrivedAgo: on a path of 0–50 ms each way 97.2 instead of 95.2 requests/s. It knows no offset between the clocks:
-// a stamp was made before its answer was read, so the server's clock is behind ours by no more than the least (read − stamp)
-// seen in the last 5 to 15 s.
+// ServerClock turns the time stamps in a server's answers (serverTime, a Date header with
+// fractions) into Outcome.ArrivedAgo. On a path of 0–50 ms each way 97.2 instead of 95.2 requests/s
+// go. It knows no offset between the clocks. A stamp was made before its answer was read. So the
+// server's clock is behind ours by no more than the least (read − stamp) of the last 5 to 15 s.
 //
-// The risk: a server clock that is set back by less than the latency makes arrivals look earlier than they were, for up to
-// 15 s, and the limit is broken by as much. A stamp that cannot be (arrived before it was sent) is noticed, and
-// everything learned is forgotten.
+// The risk: the server's clock is set back by less than the latency. Then arrivals look earlier
+// than they were, for up to 15 s, and the limit is broken by as much. An impossible stamp (an
+// arrival before the send) is noticed, and all knowledge is forgotten.
 //
-// The zero ServerClock is for stamps in milliseconds. One serves all keys of a server. Not safe for concurrent use.
+// The zero ServerClock is for stamps in milliseconds. One ServerClock serves all keys of a server.
+// Not safe for concurrent use.
 type ServerClock struct {
 	// Tick is the unit of the stamps. If zero, 1 ms.
 	Tick time.Duration
@@ -30,9 +31,9 @@ const (
 	serverClockDrift = 10000 // one in so many, of one clock against the other
 )
 
-// ArrivedAgo returns how long before now, when the answer had been read, the request had arrived for sure. stamp is when
-// the server says it was, on the scale of sent and now: mono.Of(epoch, stamp). It returns 0, no word, where nothing is to be
-// gained.
+// ArrivedAgo returns how long before now the request had surely arrived. now is when its answer was
+// read. stamp is the server's time, on the scale of sent and now: mono.Of(epoch, stamp). It returns
+// 0, which proves nothing, if there is nothing to gain.
 func (c *ServerClock) ArrivedAgo(sent, now, stamp mono.Time) time.Duration {
 	tick := c.Tick
 	if tick <= 0 {
@@ -51,7 +52,7 @@ func (c *ServerClock) ArrivedAgo(sent, now, stamp mono.Time) time.Duration {
 	if c.known[1] {
 		behind = min(behind, c.behind[1])
 	}
-	drift := 3 * serverClockTurn / serverClockDrift // the oldest difference is that old
+	drift := 3 * serverClockTurn / serverClockDrift // the age of the oldest difference
 	arrived := stamp.Add(behind).Add(tick + drift)
 	if arrived < sent {
 		c.known = [2]bool{}
