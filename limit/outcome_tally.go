@@ -1,9 +1,9 @@
 package limit
 
-// Tally counts how leases were settled, for drivers that report it. The zero Tally is ready.
+// Tally counts how leases were settled, for reports of drivers. The zero Tally is ready.
 type Tally struct {
 	Accepted, Limited, Failed, Unknown, Unsent int64
-	// Used is how much was used, as the metered outcomes say.
+	// Used is the used cost, from the metered outcomes.
 	Used Cost
 }
 
@@ -31,7 +31,7 @@ func (t *Tally) Settled(o *Outcome) {
 // Sum returns how many outcomes were counted.
 func (t *Tally) Sum() int64 { return t.Accepted + t.Limited + t.Failed + t.Unknown + t.Unsent }
 
-// Add counts what another has counted.
+// Add adds the counts of another Tally.
 func (t *Tally) Add(more *Tally) {
 	t.Accepted += more.Accepted
 	t.Limited += more.Limited

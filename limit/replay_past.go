@@ -4,30 +4,34 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Past is a request that another process sent, as the records of that process have it.
+// Past is a request that another process sent, from the records of that process.
 type Past struct {
-	// At is the latest instant at which the server counts it; after now: it may still arrive until then.
+	// At is the latest instant of its arrival at the server. An At after now: it may still arrive
+	// until then.
 	At     mono.Time
 	Cost   Cost
 	Result Result
-	// Sent is when it went, which only a Resuming asks.
+	// Sent is the instant of its send. Only a Resuming reads it.
 	Sent mono.Time
 }
 
-// Resuming is a Limiter that goes on after a restart from what it knew, as Auto of package fairshare can, and is told what was sent since:
-// Replay passes on what it is given.
+// Resuming is a Limiter that continues after a restart from what it knew, as Auto of package
+// fairshare can. It needs the requests sent since then: Replay passes them on.
 type Resuming interface {
 	Limiter
-	// Resume has a Limiter that is new go on. What counts in it is among all, as Replay has it.
+	// Resume makes a new Limiter continue. all contains the requests that count in it, as in
+	// Replay.
 	Resume(now mono.Time, all []Past)
 }
 
-// Replay has l, which is new, count what another process sent, so that a restart forgets no window: all, in the order of At, is what is
-// known of since the instant since; what went before is not. A bucket may have been empty then, and is taken to have been, so since should be as far back as the
-// longest window, and as twice the time in which the largest bucket fills. If since is mono.Min, nothing went before.
+// Replay makes l, which is new, count the requests of another process, so that a restart forgets no
+// window. all has the known requests since the instant since, in the order of At. Earlier requests
+// are not known, so a bucket counts as empty at since. since should reach back over the longest
+// window, and over twice the fill time of the largest bucket. If since is mono.Min, there were no
+// earlier requests.
 //
-// What bounds requests in flight, or their order, hears nothing: the connections of a process end with it. Replay must not be used
-// while requests are open in l.
+// Limiters of requests in flight, or of their order, get nothing: the connections of a process end
+// with it. Do not call Replay while requests are open in l.
 func Replay(l Limiter, now, since mono.Time, all []Past) {
 	switch l := l.(type) {
 	case Resuming:
@@ -53,7 +57,7 @@ func Replay(l Limiter, now, since mono.Time, all []Past) {
 		countAll(l, now, all)
 	case *Concurrency, *Adaptive, *Sequence, *Spacing:
 	default:
-		if !Senses(l) { // strangers count, too, and answers tell of that
+		if !Senses(l) { // strangers count, too, and the answers report it
 			countAll(l, now, all)
 		}
 	}
@@ -61,12 +65,13 @@ func Replay(l Limiter, now, since mono.Time, all []Past) {
 
 // outcome returns how and when p is settled.
 func (p *Past) outcome(now mono.Time) (at mono.Time, o Outcome) {
-	// Produced counts output by the age of a request, and would see no age here: so each says what it cost.
+	// Produced counts output by the age of a request, which is not known here. So each outcome names
+	// its cost.
 	o = Outcome{Result: p.Result, Metered: true, Actual: p.Cost}
 	switch {
 	case p.At > now:
 		o.Result, o.ArrivedAgo = Unknown, now.Sub(p.At)
-	case p.Result == Unknown: // At is the latest instant at which it can have arrived
+	case p.Result == Unknown: // At is the latest possible arrival
 		o.Result = Failed
 	}
 	return min(p.At, now), o
@@ -79,15 +84,16 @@ func countAll(l Limiter, now mono.Time, all []Past) {
 	}
 }
 
-// bucketReplay takes no more from a bucket than it has, since the bucket that let a request go was not below empty then. Ours might
-// become so, and stay so for hours, if the process before had a higher limit.
+// bucketReplay takes no more from a bucket than it has. The bucket that let a request go was not
+// below empty then. Ours might fall below, and stay there for hours, if the earlier process had a
+// higher limit.
 type bucketReplay struct {
 	l        Limiter
 	now      mono.Time
-	underway int64 // what may still arrive at the server
+	underway int64 // the cost that may still arrive at the server
 }
 
-// drain empties a bucket, since nobody knows what it held.
+// drain empties a bucket, since its content is not known.
 func (r *bucketReplay) drain(since mono.Time, u Unit, holds int64) {
 	if since == mono.Min {
 		return

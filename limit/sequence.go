@@ -7,29 +7,31 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Sequence has requests arrive in the order they were sent, for a server that wants rising nonces: one in flight, until
-// it has learned by how much the path's latency varies; then also the next one a gap after the last, so that on a path of
-// 200 ± 5 ms it is 47 requests a second instead of 5. The gap is a quarter more than the difference between the longest
-// and the shortest of the last 2000 round trips, and 1 ms. Or the gap is given: then it is known from the beginning.
+// Sequence keeps requests in the order they were sent, for a server that demands rising nonces. At
+// first one request is in flight. When Sequence has learned the variation of the latency, the next
+// request may also go a gap after the last. On a path of 200 ± 5 ms that is 47 requests a second
+// instead of 5. The gap is 1 ms and 1.25 times the difference between the longest and the shortest
+// of the last 2000 round trips. If the configuration gives a gap, it holds from the beginning.
 //
-// Its risk: a latency outside of what was seen, or of what the gap allows for, puts two requests into the wrong order, and the
-// server refuses one of them, and more of those that are already under way. An Outcome that says so (Misordered) sends
-// Sequence back to one in flight: see Cautious. A Concurrency of 1 takes no risk.
+// The risk: a latency outside of the known range, or of the given gap, puts two requests into the
+// wrong order. The server then refuses one of them, and more of those already under way. An Outcome
+// with Misordered sends Sequence back to one in flight: see Cautious. A Concurrency of 1 takes no
+// risk.
 //
 // Not safe for concurrent use. It holds 32 kB if it learns.
 type Sequence struct {
 	arrivals Arrivals
 	last     mono.Time
 	prev     mono.Time     // the last send
-	given    time.Duration // the gap; 0: it is learned
+	given    time.Duration // the gap of the configuration; 0: it is learned
 	caution
 	trips   rtts
-	lingers log // answered unknown: may still be there until then
+	lingers log // requests of unknown outcome, by the ends of their stay
 	book    Book[mono.Time]
 }
 
 const (
-	sequenceAnswers  = 100 // with fewer, nothing is known
+	sequenceAnswers  = 100 // with fewer answers nothing is known
 	sequenceSmallest = time.Millisecond
 )
 
@@ -37,8 +39,9 @@ const (
 type SequenceConfig struct {
 	// Late is how long after an unknown outcome a request may still be on its way. If zero, 5 s; negative: not at all.
 	Late time.Duration
-	// Gap, if positive, is the least time between two sends while one is in flight. It must cover the difference between the largest and the
-	// smallest one-way latency, and how late the slowest write follows its Admit. If zero, it is learned.
+	// Gap, if positive, is the least time between two sends while a request is in flight. It must
+	// cover the difference between the largest and the smallest one-way latency, and the longest
+	// delay from an Admit to its write. If zero, it is learned.
 	Gap time.Duration
 }
 
@@ -50,7 +53,8 @@ func NewSequence(c SequenceConfig) (*Sequence, error) {
 	return &Sequence{arrivals: Arrivals{Late: c.Late}, last: mono.Min, prev: mono.Min, given: c.Gap, caution: newCaution()}, nil
 }
 
-// Gap returns the least time between two sends, if several may be in flight at now.
+// Gap returns the least time between two sends. ok reports whether several requests may be in
+// flight at now.
 func (s *Sequence) Gap(now mono.Time) (gap time.Duration, ok bool) {
 	if now < s.until {
 		return 0, false
@@ -69,7 +73,7 @@ func (s *Sequence) Gap(now mono.Time) (gap time.Duration, ok bool) {
 // Ready implements Limiter.
 func (s *Sequence) Ready(now mono.Time, _ Cost) mono.Time {
 	now = max(now, s.last)
-	alone := now // when nothing else is in flight any more
+	alone := now // from when on nothing else is in flight
 	if s.book.Len() > 0 {
 		alone = AfterSettle
 	} else if s.lingers.total > 0 {
@@ -103,7 +107,7 @@ func (s *Sequence) Settle(now mono.Time, l Lease, o Outcome) {
 			s.lingers.add(u, 1)
 		}
 	case o.Result != Unsent && s.given == 0:
-		s.trips.add(now.Sub(at)) // not RTT: how late the write followed Admit is part of it
+		s.trips.add(now.Sub(at)) // not RTT: the delay from Admit to the write is part of it
 	}
 	if o.Misordered {
 		s.strike(now, at)
@@ -132,7 +136,8 @@ func (s *Sequence) Unsettled() (n int, since mono.Time) {
 // Rates implements Rated.
 func (s *Sequence) Rates() ([]Rate, bool) { return nil, true }
 
-// NotBefore implements Forecaster. What is open and ahead may be answered at once, and a gap that is learned become smaller.
+// NotBefore implements Forecaster. The requests open and ahead may be answered at once, and a
+// learned gap may shrink.
 func (s *Sequence) NotBefore(now mono.Time, n int, _, cost Cost) mono.Time {
 	now = max(now, s.last)
 	if s.book.Len() == 0 && n <= 0 {

@@ -7,10 +7,11 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Spacing keeps a minimum gap between sends. With a gap of at least the difference between the largest and the smallest
-// one-way latency, requests arrive in the order they were sent although several are in flight; for a server that demands
-// rising nonces use a Sequence with that Gap, which notices when it is too small. The gap runs from Admit, so it must also
-// cover how late the slowest write follows its Admit. Not safe for concurrent use.
+// Spacing keeps a minimum gap between sends. Let the gap be at least the difference between the
+// largest and the smallest one-way latency. Then requests arrive in the order they were sent,
+// although several are in flight. For a server that demands rising nonces, use a Sequence with that
+// Gap: it notices a gap that is too small. The gap runs from Admit. So it must also cover the
+// longest delay from an Admit to its write. Not safe for concurrent use.
 type Spacing struct {
 	gap  time.Duration
 	prev mono.Time // latest send that counts
@@ -24,7 +25,8 @@ type spaced struct {
 	before mono.Time
 }
 
-// NewSpacing returns a Spacing of gap that has sent nothing, so the first request goes at once. It is an error if gap is not positive.
+// NewSpacing returns a Spacing of gap that has sent nothing, so the first request goes at once. A
+// gap that is not positive is an error.
 func NewSpacing(gap time.Duration) (*Spacing, error) {
 	if gap <= 0 {
 		return nil, fmt.Errorf("limit: Spacing: gap %v is not positive", gap)
@@ -50,7 +52,7 @@ func (s *Spacing) Admit(now mono.Time, _ Cost) Lease {
 	return l
 }
 
-// Settle implements Limiter. A request that was never sent gives its place back if it was the latest.
+// Settle implements Limiter. An unsent request gives its place back if it was the latest.
 func (s *Spacing) Settle(now mono.Time, l Lease, o Outcome) {
 	a := s.book.Close(l)
 	s.last = max(now, s.last)
