@@ -8,17 +8,21 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Log knows the last N events exactly: at most N may happen in any window, so the next one may when the N-th last is
-// older than the window. Add, Ready, Full and Take are one comparison each, at any N.
+// Log knows the last N events exactly. At most N may happen in any window. So the next one may
+// happen when the N-th last is older than the window. Add, Ready, Full and Take are one comparison
+// each, at any N.
 //
-// It keeps 8 bytes per event of the limit and nothing else. Asking changes nothing; a now before the last Add counts as the instant of
-// that Add. Use NewLog; the zero Log is not ready. Not safe for concurrent use.
+// It keeps 8 bytes per event of the limit and nothing else. Questions change nothing. A now before
+// the last Add counts as the instant of that Add. Use NewLog; the zero Log is not ready. Not safe
+// for concurrent use.
 type Log struct {
-	ends []mono.Time // for each of the last N events, the instant from which it no longer counts; the oldest is at next
-	next int         // len(ends) stands for 0
-	span mono.Time   // the window and the instant that closes it
+	// ends has, for each of the last N events, the instant from which it no longer counts. The
+	// oldest is at next.
+	ends []mono.Time
+	next int       // len(ends) stands for 0
+	span mono.Time // the window and the instant that closes it
 	last mono.Time
-	lost mono.Time // the end of the event that was displaced from ends last, or an earlier instant
+	lost mono.Time // the end of the event that last left ends for a newer one, or an earlier instant
 }
 
 // NewLog returns a Log of at most limit events in any closed span of window.
@@ -36,13 +40,13 @@ func NewLog(limit int, window time.Duration) (*Log, error) {
 		lost: mono.Min,
 	}
 	for i := range l.ends {
-		l.ends[i] = mono.Min // what never happened counts at no instant
+		l.ends[i] = mono.Min // an event that never happened counts at no instant
 	}
 	return l, nil
 }
 
-// Add records that an event happened at now. It never refuses: it records a fact. If there are more than the limit, the newest are kept,
-// since those decide when the next one may happen.
+// Add records that an event happened at now. It never refuses: it records a fact. If there are more
+// than the limit, the newest are kept. They decide when the next event may happen.
 func (l *Log) Add(now mono.Time) {
 	now = max(now, l.last)
 	l.last = now
@@ -55,15 +59,16 @@ func (l *Log) Add(now mono.Time) {
 	l.next = i + 1
 }
 
-// Remove takes back one of the events that were added at the instant at, because it turned out not to have happened. If the event has
-// left the window it is gone already, and if nothing was added at that instant nothing is taken. An event that was added at a now before
-// the last Add stands at the instant of that Add.
+// Remove takes back one of the events that were added at the instant at, since it did not happen
+// after all. An event that has left the window is gone already. If nothing was added at that
+// instant, nothing changes. An event added at a now before the last Add has the instant of that
+// Add.
 //
-// If more than the limit was added, the events that were displaced are no longer known: for as many events as are taken back, the last
-// displaced one is put in their place, while it is in the window.
+// If more than the limit was added, the displaced events are not known any more. Each removed event
+// is then replaced by the last displaced one, while that is in the window.
 //
-// Finding the event takes log₂ limit steps. Then the events after it are moved, or those before it if they are fewer; for the last event
-// that is one move.
+// The search takes log₂ limit steps. Then the events after the removed one move, or those before it
+// if they are fewer. For the last event that is one move.
 func (l *Log) Remove(at mono.Time) { l.remove(at) }
 
 func (l *Log) remove(at mono.Time) bool {
@@ -72,7 +77,7 @@ func (l *Log) remove(at mono.Time) bool {
 		return false
 	}
 	n := len(l.ends)
-	k := n - 1 // the last event that ends then, counted from the oldest
+	k := n - 1 // the last event with that end, counted from the oldest
 	if l.at(k) != end {
 		if k = sort.Search(n, func(k int) bool { return l.at(k) > end }) - 1; k < 0 || l.at(k) != end {
 			return false
@@ -102,11 +107,13 @@ func (l *Log) index(k int) int {
 	return k
 }
 
-// Ready returns the earliest instant, not before now nor before the last Add, at which one more event leaves every
-// window at the limit or below. It is later than mono.Max if no instant is.
+// Ready returns the earliest instant at which one more event leaves every window at the limit or
+// below. It is not before now, nor before the last Add. If there is no such instant, it returns one
+// later than mono.Max.
 func (l *Log) Ready(now mono.Time) mono.Time { return max(now, l.last, l.oldest()) }
 
-// Full reports whether the window that ends at now holds the limit or more, so that another event would be too many.
+// Full reports whether the window that ends at now holds the limit or more. Then another event is
+// too many.
 func (l *Log) Full(now mono.Time) bool { return l.oldest() > max(now, l.last) }
 
 // Take adds an event unless the window is full, and reports whether it did.
@@ -126,8 +133,8 @@ func (l *Log) Take(now mono.Time) bool {
 	return true
 }
 
-// Count returns how many events the window that ends at now holds, or the limit if there are more. It takes log₂ limit steps; Full
-// answers the usual question in one step.
+// Count returns how many events the window that ends at now holds, or the limit if there are more.
+// It takes log₂ limit steps. Full answers the usual question in one step.
 func (l *Log) Count(now mono.Time) int {
 	now = max(now, l.last)
 	older, newer := l.ends[l.next:], l.ends[:l.next]
@@ -137,7 +144,7 @@ func (l *Log) Count(now mono.Time) int {
 	return len(newer) + counting(older, now)
 }
 
-// counting returns how many of ends, oldest first, are after now.
+// counting returns how many of ends are after now. ends has the oldest first.
 func counting(ends []mono.Time, now mono.Time) int {
 	from, to := 0, len(ends)
 	for from < to {
@@ -150,24 +157,26 @@ func counting(ends []mono.Time, now mono.Time) int {
 	return len(ends) - from
 }
 
-// OnLeave returns a counter that tells f of each event that leaves the window: its instant and how many events there were at it, oldest
-// first. From then on use that counter in place of l. Events that had left by the last Add are not told.
+// OnLeave returns a counter that calls f for the events that leave the window: with their instant
+// and their number, oldest first. From then on use that counter in place of l. f does not get the
+// events that had left by the last Add.
 func (l *Log) OnLeave(f func(at mono.Time, n int64)) *TellingLog {
 	return &TellingLog{Log: l, leave: f, told: len(l.ends) - l.Count(l.last)}
 }
 
-// TellingLog is a Log that tells what leaves its window; OnLeave makes it. It is a type of its own so that Add and Take of a Log, which
-// are inlined, need not ask whether anybody listens.
+// TellingLog is a Log that reports the events that leave its window. OnLeave makes it. It is a type
+// of its own, so that Add and Take of a Log, which are inlined, need no test for a function.
 //
-// Add, Take and Count first tell of everything that has left by their now; Count moves the window on, as Add does. Ready and Full change
-// nothing and tell nothing. An event that Add displaces, because there are more than the limit, is told then, since it is not known
-// later. Events that are removed are not told.
+// Add, Take and Count first report all events that have left by their now. Count moves the window
+// on, as Add does. Ready and Full change nothing and report nothing. If there are more than the
+// limit, Add reports a displaced event at once, since it is not known later. Removed events are not
+// reported.
 //
-// The function that is told must be quick, and must not use the Log. Not safe for concurrent use.
+// The function must be quick, and must not use the Log. Not safe for concurrent use.
 type TellingLog struct {
 	*Log
 	leave func(at mono.Time, n int64)
-	told  int // so many of the oldest events have been told already, or need not be
+	told  int // so many of the oldest events were reported already, or need no report
 }
 
 // Add records that an event happened at now.
@@ -200,7 +209,7 @@ func (l *TellingLog) Count(now mono.Time) int {
 // Remove takes back one of the events that were added at the instant at.
 func (l *TellingLog) Remove(at mono.Time) {
 	if l.remove(at) {
-		l.told++ // the event that takes its place is older than all others, and was told if it ever was one
+		l.told++ // the event in its place is older than all others, and was reported if it ever was one
 	}
 }
 

@@ -9,30 +9,31 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Runs counts weighted events exactly: pairs of instant and count, with a running total. Events of one instant share a
-// pair, so memory follows the number of instants and not the number of events.
+// Runs counts weighted events: pairs of instant and count, with a running total. Events of one
+// instant share a pair. So memory grows with the number of instants, not with the number of events.
 //
-// It is exact as long as the window holds no more different instants than it was made for. Beyond that it neither grows nor forgets: new
-// events join the newest pair until ⌈window/instants⌉ has passed since the pair was opened, and the pair counts as if all of it had
-// happened at its newest event. So it never undercounts, and no event counts for as long as window + ⌈window/instants⌉. It is exact again
+// It is exact while the window holds no more different instants than NewRuns was given. Beyond that
+// it neither grows nor forgets. New events join the newest pair until ⌈window/instants⌉ after the
+// pair was opened. The pair counts as if all of it had happened at its newest event. So Runs never
+// undercounts, and no event counts for as long as window + ⌈window/instants⌉. It is exact again
 // when the shared pairs have left the window.
 //
-// It keeps 32 bytes per instant. A now before the last one, of Add or Total, counts as the last one. Use NewRuns; the zero Runs is not
-// ready. Not safe for concurrent use.
+// It keeps 32 bytes per instant. If now is before the last one, of Add or Total, it counts as the
+// last one. Use NewRuns; the zero Runs is not ready. Not safe for concurrent use.
 type Runs struct {
 	ring   []run
 	oldest int
 	newest int
 	len    int
-	exact  int // with more pairs than that, events share pairs
+	exact  int // with more pairs than this, events share pairs
 	total  int64
 	last   mono.Time
-	due    mono.Time // no later than the instant at which the oldest pair ceases to count; never if there is none
+	due    mono.Time // no later than the instant at which the oldest pair stops counting; never if there is none
 	opened mono.Time // when the newest pair was opened
 	joined mono.Time // the last event that joined a pair of an earlier instant; pairs up to then may be shared
 	window uint64
 	grain  uint64
-	leave  func(at mono.Time, n int64) // is told what leaves the window; nil: nobody is
+	leave  func(at mono.Time, n int64) // gets the events that leave the window; nil: not set
 }
 
 type run struct {
@@ -40,7 +41,8 @@ type run struct {
 	n  int64
 }
 
-// NewRuns returns an empty Runs over closed spans of window, exact for that many different instants in one of them.
+// NewRuns returns an empty Runs over closed spans of window. It is exact for that many different
+// instants in one of them.
 func NewRuns(window time.Duration, instants int) (*Runs, error) {
 	if err := checkWindow("NewRuns", window); err != nil {
 		return nil, err
@@ -49,10 +51,11 @@ func NewRuns(window time.Duration, instants int) (*Runs, error) {
 		return nil, fmt.Errorf("window: NewRuns: instants %d is not from 1 to %d", instants, MaxLen)
 	}
 	return &Runs{
-		// Suppose that the last pair for which there was exact room is opened at t: there are at most `instants` pairs then, and those
-		// after it are opened a grain apart. While the pair of t counts, now < t + grain + window, so there are at most `instants` more.
+		// Let the last pair with exact room be opened at t. Then there are at most `instants`
+		// pairs. Later pairs are opened a grain apart. While the pair of t counts, now < t + grain
+		// + window. So at most `instants` pairs more are opened.
 		ring:   make([]run, 2*instants),
-		newest: 2*instants - 1, // so that the first pair is at 0, as oldest is
+		newest: 2*instants - 1, // the first pair is then at 0, as oldest is
 		exact:  instants,
 		last:   mono.Min,
 		due:    never,
@@ -62,8 +65,8 @@ func NewRuns(window time.Duration, instants int) (*Runs, error) {
 	}, nil
 }
 
-// Add counts n events at now and returns the total. An n below 1 counts nothing; events that would raise the total above math.MaxInt64
-// are not counted.
+// Add counts n events at now and returns the total. An n below 1 counts nothing. The total stops at
+// math.MaxInt64.
 func (r *Runs) Add(now mono.Time, n int64) int64 {
 	now = max(now, r.last)
 	r.last = now
@@ -100,13 +103,14 @@ func (r *Runs) Add(now mono.Time, n int64) int64 {
 	return sum
 }
 
-// Remove takes back n of the events that were added at the instant at, because they turned out not to have happened. Events that have
-// left the window are gone already; if nothing was added at that instant, nothing is taken, unless its pair is shared. What was added at
-// a now before the last one stands at the last one. It never takes more than the pair holds; an n below 1 takes nothing. It takes log₂
-// instants steps.
+// Remove takes back n of the events that were added at the instant at, since they did not happen
+// after all. Events that have left the window are gone already. If nothing was added at that
+// instant, Remove takes nothing, unless the instant's pair is shared. Events added at a now before
+// the last one have the last one's instant. Remove never takes more than the pair holds. An n below
+// 1 takes nothing. It takes log₂ instants steps.
 func (r *Runs) Remove(at mono.Time, n int64) {
 	if r.len == 0 || uint64(r.last)-uint64(at) > r.window {
-		return // an at after the last instant is far too late
+		return // an at after the last instant wraps round to a huge age
 	}
 	e := &r.ring[r.newest]
 	if e.at != at {
@@ -129,11 +133,13 @@ func (r *Runs) pair(k int) *run {
 	return &r.ring[k]
 }
 
-// OnLeave has f told what leaves the window, as an instant and how many events there were at it, oldest first. Add and Total tell of
-// everything that has left by their now, before they do anything else. A shared pair is told at the instant of its newest event, when it
-// no longer counts. Events that were taken back are not told.
+// OnLeave sets f, which gets the events that leave the window: an instant and their number, oldest
+// first. Add and Total first report all events that have left by their now. A shared pair is
+// reported at the instant of its newest event, when it no longer counts. Removed events are not
+// reported.
 //
-// f must be quick, and must not use r. It replaces the function that was set before; with nil nobody is told, which costs nothing.
+// f must be quick, and must not use r. It replaces the function before it. nil means no reports,
+// which costs nothing.
 func (r *Runs) OnLeave(f func(at mono.Time, n int64)) { r.leave = f }
 
 // Total returns how many events the window that ends at now holds.

@@ -9,35 +9,40 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Slots counts events in bounded memory, however many there are: one count per slot of time of the given precision, and
-// their running total. Slot i holds the events from i × precision until before (i+1) × precision, on the driver's scale.
+// Slots counts events in bounded memory, however many there are. It keeps one count per slot of
+// time of the given precision, and the running total. Slot i holds the events from i × precision
+// until before (i+1) × precision, on the driver's scale.
 //
-// It never undercounts. It overcounts by at most the events of one slot, the one that contains now − window: an event
-// counts until the whole of its slot has left the window, so for less than window + precision. That takes
+// It never undercounts. It overcounts by at most the events of one slot: the one that contains now
+// − window. An event counts until its whole slot has left the window, for less than window +
+// precision. That takes
 //
 //	K = ⌈window / precision⌉ + 1
 //
-// slots: a closed window of a whole number of slots touches one slot more than that. With one slot less, a slot would be
-// emptied while some of its events are still in the window, and up to twice the limit let through at the edges of slots.
+// slots, since a closed window of a whole number of slots touches one slot more. With one slot
+// less, a slot would be emptied while some of its events are still in the window. Then up to twice
+// the limit could pass at the edges of slots.
 //
-// To admit at most N per window, let it hold at most N. A steady stream is then admitted at N per window + precision.
+// To admit at most N per window, let it hold at most N. A steady stream is then admitted at N per
+// window + precision.
 //
-// It keeps 8 bytes per slot. A now before the last one counts as the last one. The first slot is the first that begins at an instant of
-// the scale; what happened before counts in it. Use NewSlots; the zero Slots is not ready. Not safe for concurrent use.
+// It keeps 8 bytes per slot. If now is before the last one, it counts as the last one. The first
+// slot is the first that begins at an instant of the scale. Earlier events count in it. Use
+// NewSlots; the zero Slots is not ready. Not safe for concurrent use.
 type Slots struct {
 	ring  []int64 // the counts, as a ring: those after current are the oldest
 	total int64
-	// next is when now leaves the current slot, or the oldest slot leaves the window, whichever comes first. start is when the current
-	// slot began.
+	// next is the earlier of two instants: now leaves the current slot, or the oldest slot leaves
+	// the window. start is the beginning of the current slot.
 	next, start mono.Time
 	current     int
 	late        bool // the oldest slot has left the window, so now − window is in the slot after it
 	precision   uint64
-	// rest is the length of the part of the window that is not a whole slot, or a slot if there is no such part: the oldest slot leaves
-	// the window when the current one has lasted for that long.
+	// rest is the part of the window that is not a whole slot. If there is no such part, it is a
+	// slot. The oldest slot leaves the window when the current one has lasted for rest.
 	rest       uint64
 	reciprocal uint64                      // ⌊(2⁶⁴−1) / precision⌋
-	leave      func(at mono.Time, n int64) // is told what leaves the window; nil: nobody is
+	leave      func(at mono.Time, n int64) // gets the events that leave the window; nil: not set
 }
 
 // NewSlots returns an empty Slots over closed spans of window, in slots as long as precision.
@@ -67,8 +72,8 @@ func NewSlots(window, precision time.Duration) (*Slots, error) {
 	return s, nil
 }
 
-// Add counts n events at now and returns the total. An n below 1 counts nothing; events that would raise the total above math.MaxInt64
-// are not counted.
+// Add counts n events at now and returns the total. An n below 1 counts nothing. The total stops at
+// math.MaxInt64.
 func (s *Slots) Add(now mono.Time, n int64) int64 {
 	if now >= s.next {
 		s.advance(now)
@@ -85,11 +90,12 @@ func (s *Slots) Add(now mono.Time, n int64) int64 {
 	return sum
 }
 
-// Remove takes back n of the events that were added at the instant at, because they turned out not to have happened. Events whose slot
-// has left the window are gone already. It never takes more than that slot holds; an n below 1 takes nothing.
+// Remove takes back n of the events that were added at the instant at, since they did not happen
+// after all. Events whose slot has left the window are gone already. Remove never takes more than
+// that slot holds. An n below 1 takes nothing.
 func (s *Slots) Remove(at mono.Time, n int64) {
 	i := s.current
-	if at < s.start { // an at after the last instant counts as that
+	if at < s.start { // an at after the last instant counts as the last one
 		back := ceilDiv(uint64(s.start)-uint64(at), s.precision)
 		if back >= uint64(len(s.ring)) {
 			return
@@ -104,14 +110,15 @@ func (s *Slots) Remove(at mono.Time, n int64) {
 	}
 }
 
-// OnLeave has f told what leaves the window, slot by slot: the instant at which the slot begins and how many events were in it, oldest
-// first. Add, Total and Bounds tell of everything that has left by their now, before they do anything else. Events that were taken back
-// are not told.
+// OnLeave sets f, which gets the events that leave the window, slot by slot, oldest first: the
+// beginning of the slot and the number of its events. Add, Total and Bounds first report all events
+// that have left by their now. Removed events are not reported.
 //
-// f must be quick, and must not use s. It replaces the function that was set before; with nil nobody is told, which costs nothing.
+// f must be quick, and must not use s. It replaces the function before it. nil means no reports,
+// which costs nothing.
 func (s *Slots) OnLeave(f func(at mono.Time, n int64)) { s.leave = f }
 
-// tell tells of the slots that have left the window by now: those that advance empties right after it.
+// tell reports the slots that have left the window by now. advance empties them right after it.
 func (s *Slots) tell(now mono.Time) {
 	since, oldest := uint64(now)-uint64(s.start), uint64(len(s.ring)-1)
 	age := s.rest + oldest*s.precision // the age of the beginning of a slot that has just left the window
@@ -129,7 +136,8 @@ func (s *Slots) tell(now mono.Time) {
 	}
 }
 
-// Total returns how many events the window that ends at now holds, or more by at most the events of the slot that contains now − window.
+// Total returns how many events the window that ends at now holds. It may return more, by at most
+// the events of the slot that contains now − window.
 func (s *Slots) Total(now mono.Time) int64 {
 	if now >= s.next {
 		s.advance(now)
@@ -137,8 +145,8 @@ func (s *Slots) Total(now mono.Time) int64 {
 	return s.total
 }
 
-// Bounds returns the least and the most events that the window that ends at now can hold: the total without the slot
-// that contains now − window, and the total.
+// Bounds returns the least and the most events that the window that ends at now can hold. most is
+// the total. least leaves out the slot that contains now − window.
 func (s *Slots) Bounds(now mono.Time) (least, most int64) {
 	most = s.Total(now)
 	partial := s.after(s.current)
@@ -151,7 +159,7 @@ func (s *Slots) Bounds(now mono.Time) (least, most int64) {
 // Len returns K, the number of slots.
 func (s *Slots) Len() int { return len(s.ring) }
 
-// advance moves on to the slot that contains now, which is not before next.
+// advance moves on to the slot that contains now. now must not be before next.
 func (s *Slots) advance(now mono.Time) {
 	if s.leave != nil {
 		s.tell(now)
@@ -169,7 +177,7 @@ func (s *Slots) advance(now mono.Time) {
 		since = rest
 		s.start = now - mono.Time(rest)
 		if slots >= uint64(len(s.ring)) {
-			// Nothing is left, so it does not matter which slot is the current one.
+			// Nothing is left, so any slot may be the current one.
 			clear(s.ring)
 			s.total = 0
 			break
@@ -187,10 +195,10 @@ func (s *Slots) advance(now mono.Time) {
 	}
 }
 
-// divide returns how many slots long t is, and what remains.
+// divide returns the number of whole slots in t, and the rest.
 func (s *Slots) divide(t uint64) (slots, rest uint64) {
-	// Of those ways of division_bench_test.go that are exact and need no constants this is the fastest. The estimate is at most 2 too
-	// small: the reciprocal lacks less than 2 of 2⁶⁴/precision, and t is below 2⁶⁴.
+	// This is the fastest exact way in division_bench_test.go without constants. The estimate is at
+	// most 2 too small: the reciprocal lacks less than 2 of 2⁶⁴/precision, and t is below 2⁶⁴.
 	slots, _ = bits.Mul64(t, s.reciprocal)
 	rest = t - slots*s.precision
 	for rest >= s.precision {

@@ -1,12 +1,15 @@
-// Package window counts what happened lately: how many events are in the window that ends now. Use it for events whose instants you know:
-// orders on their way out, errors, bytes, calls that arrive. To have requests that a server never refuses, use limit.Rolling: a server
-// counts arrivals, and a client knows only when it sent.
+// Package window counts recent events: how many are in the window that ends now. Use it for events
+// whose instants you know: outgoing orders, errors, bytes, incoming calls. For requests that a
+// server must never refuse, use limit.Rolling: a server counts arrivals, and a client knows only
+// its sends.
 //
-// Windows are closed: an event exactly as old as the window still counts, as strict servers have it. All memory is
-// allocated at construction. A counter is arithmetic on the now it is given: it owns no clock, lock or goroutine, is not
-// safe for concurrent use, and takes a now before the last one for the last one.
+// Windows are closed: an event exactly as old as the window still counts, as at strict servers. All
+// memory is allocated at construction. A counter is arithmetic on the now of the caller. It owns no
+// clock, lock or goroutine, and is not safe for concurrent use. If now is before the last one, it
+// counts as the last one.
 //
-// The now of production code is mono.Of(began, time.Now()), with one instant began that is read when the program starts:
+// In production code now is mono.Of(began, time.Now()). began is one instant that is read when the
+// program starts:
 //
 //	orders, err := window.NewLog(50, time.Second) // at most 50 in any second
 //	now := mono.Of(began, time.Now())
@@ -16,39 +19,43 @@
 //		wait(orders.Ready(now).Sub(now))
 //	}
 //
-// # Which one
+// # Which counter
 //
-// [Log] answers "may one more happen?" for a limit of N events. It is the fastest and is exact: take it unless N is so
-// large that 8 N bytes are too many, or events have weights.
+// [Log] answers "may one more happen?" for a limit of N events. It is the fastest, and it is exact.
+// Use it unless 8 N bytes are too many, or events have weights.
 //
-// [Runs] counts events with weights, or many at one instant, exactly, up to a number of different instants per window
-// that is yours to say. Beyond it, the count is on the safe side.
+// [Runs] counts events with weights, or many at one instant. It is exact up to a number of
+// different instants per window, which you choose. Beyond that number, its count is on the safe
+// side.
 //
-// [Slots] takes the memory of its slots, however much happens. Its count is on the safe side by up to what happened in
-// one slot, so a limit of N per window yields N per window + precision: 91 % of the limit with ten slots to a window and
-// 99 % with a hundred.
+// [Slots] takes the memory of its slots, however many events there are. Its count is on the safe
+// side by up to the events of one slot. So a limit of N per window yields N per window + precision:
+// 91 % of the limit with ten slots to a window, and 99 % with a hundred.
 //
 //	            bytes                   Add, ns                                 ask, ns            counts
 //	Log         64 + 8 per event        1.3                                     1.3 (Count 2–9)    exactly, up to its limit
 //	Runs        128 + 32 per instant    5.5, uneven gaps 11, same instant 2.1   0.8                exactly, or more
 //	Slots       96 + 8 per slot         1.7, next slot 4, big jump 7            0.8                exactly, or up to a slot more
 //
-// at any size (N = 20 to 100,000; 65 slots) and without allocation, on one core of an AMD EPYC of 2024. Three limits at
-// once are three Logs, Full and Add of each: 4.8 ns, or 6 with the latest Ready of them. An Add to one of 200,000
-// counters, none of it in the nearest cache, takes Log 42, Slots 66 and Runs 88 ns: it touches the counter itself and one
-// or two places of its ring.
+// These figures hold at any size (N = 20 to 100,000; 65 slots) and without allocation, on one core
+// of an AMD EPYC of 2024. Three limits at once are three Logs, with Full and Add of each: 4.8 ns,
+// or 6 with the latest Ready of them. With 200,000 counters, none of them in the nearest cache, an
+// Add takes Log 42, Slots 66 and Runs 88 ns. It touches the counter itself and one or two places of
+// its ring.
 //
-// # Taking back, and being told
+// # Remove and OnLeave
 //
-// Remove takes back an event that turned out not to have happened, such as an order that was never sent. An event that has left the
-// window is gone already, and no other is ever taken in its place.
+// Remove takes back an event that did not happen after all, such as an order that was never sent.
+// An event that has left the window is gone already. Remove never takes another in its place.
 //
-// OnLeave has a function told what leaves the window, oldest first. It is told when the counter is next used with a now by which
-// something has left: there is no timer here. Where nobody listens it costs nothing; for that, a Log that tells is a type of its own.
+// OnLeave sets a function that gets the events that leave the window, oldest first. The call comes
+// with the next use of the counter whose now is late enough: there is no timer. Without a function
+// it costs nothing. A Log with a function is a type of its own, TellingLog.
 //
-// # What others count
+// # Comparison with other counters
 //
-// The most that a limit of 300 per second let through in one second, asked as unkindly as we could think of:
+// The table has the most events of one second at a limit of 300 per second, in the worst case known
+// to us:
 //
 //	Log, Runs, Slots                                     300
 //	a ring of 0.9 s or 1.0 s in slots of 0.1 s           600   emptied a slot too soon; 11 slots let through 300
@@ -69,7 +76,7 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// MaxLen is the most events of a Log, instants of a Runs and slots of a Slots.
+// MaxLen is the largest size: of events in a Log, instants in a Runs and slots in a Slots.
 const MaxLen = 1 << 26
 
 // never is later than every instant.
