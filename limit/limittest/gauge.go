@@ -12,25 +12,26 @@ import (
 type Gauge uint8
 
 const (
-	Exact   Gauge = iota // what is used is all that Ready goes by
-	Bounded              // something else may stand in the way, too, such as a pause
-	Rough                // what was settled unmetered may come to less than its cost, and what is above Allowed is left out
+	Exact   Gauge = iota // Ready depends on the used part alone
+	Bounded              // something else may delay requests, too, such as a pause
+	// A request settled without Actual may count as less than its cost, and Used stops at Allowed.
+	Rough
 )
 
-// gauge is what law 15 keeps of a run.
+// gauge has the facts of a run that law 15 needs.
 type gauge struct {
-	kept    bool // what went was Ready, and came to no more
+	kept    bool // each request was Ready when it went, and cost no more than admitted
 	counted limit.Cost
 	before  []int64 // totals at the beginning
 }
 
-// settled takes in an outcome that the subject is about to hear.
+// settled records an outcome that the subject is about to get.
 func (g *gauge) settled(r *run, cost limit.Cost, o *limit.Outcome) {
 	if o.Metered {
 		g.kept = g.kept && atMost(o.Actual, cost)
 		cost = o.Actual
 	}
-	if r.OneWayMax > 0 && o.Result == limit.Limited { // an opt-in that is given up counts more
+	if r.OneWayMax > 0 && o.Result == limit.Limited { // the end of an opt-in makes more count
 		g.kept = false
 	}
 	if o.Result == limit.Unsent || o.Result == limit.Limited && r.RejectsFree {
@@ -41,7 +42,7 @@ func (g *gauge) settled(r *run, cost limit.Cost, o *limit.Outcome) {
 	}
 }
 
-// gauged is law 15.
+// gauged checks law 15.
 func (r *run) gauged(ready []mono.Time) error {
 	all := limit.AppendUsage(nil, r.subject, r.now)
 	if again := limit.AppendUsage(nil, r.subject, r.now); !slices.Equal(again, all) {
@@ -85,7 +86,7 @@ func (r *run) totals() (totals []int64) {
 	return totals
 }
 
-// fits tells whether a cost fits into what is left.
+// fits reports whether a cost fits into the free part.
 func fits(all []limit.Usage, c limit.Cost) bool {
 	for _, u := range all {
 		n := c[u.Unit]
@@ -99,7 +100,7 @@ func fits(all []limit.Usage, c limit.Cost) bool {
 	return true
 }
 
-// idle is what of law 15 is about long after.
+// idle checks the part of law 15 about a long time later.
 func (r *run) idle() error {
 	for _, u := range limit.AppendUsage(nil, r.subject, max(r.now, r.latest).Add(1000*r.Scale+2*r.Late)) {
 		if u.Used != u.Open || u.Recent != 0 {

@@ -10,16 +10,16 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// line is law 12 in the state that a program has led to: requests stand in line, each is forecast, and then they are sent one
-// by one as early as may be, while an adversary answers.
+// line checks law 12 in the state after a program. Requests stand in line, and each gets a
+// forecast. Then they are sent one by one, as early as possible, while an adversary answers.
 type line struct {
 	*run
 	rng       *rand.Rand
 	subject   limit.Limiter
 	costs     []limit.Cost
-	least     []limit.Cost // what each will come to
+	least     []limit.Cost // the actual cost of each
 	notBefore []mono.Time  // the latest of all forecasts
-	excess    limit.Cost   // what is open will come to so much less than it was admitted with
+	excess    limit.Cost   // so much less than admitted will the open requests cost
 	open      []standing
 	eager     int // of 4: how readily the adversary answers
 }
@@ -52,7 +52,7 @@ func (r *run) forecast(program []byte) error {
 	return nil
 }
 
-// part returns what a request will be metered at: all of it, or half.
+// part returns the metered cost of a request: all of it, or half.
 func (l *line) part(c limit.Cost) limit.Cost {
 	if l.rng.IntN(3) == 0 {
 		for u := range c {
@@ -96,7 +96,7 @@ func (l *line) run12() error {
 	return nil
 }
 
-// forecast asks for those from i on, when all before have gone.
+// forecast calls NotBefore for the requests from i on, when all before have gone.
 func (l *line) forecast(i int) error {
 	var ahead limit.Cost
 	for u := range ahead {
@@ -119,7 +119,7 @@ func (l *line) forecast(i int) error {
 	return nil
 }
 
-// send lets the i-th go as early as it may.
+// send sends the i-th request as early as possible.
 func (l *line) send(i int) error {
 	for tries := 0; ; tries++ {
 		for len(l.open) > 0 && l.rng.IntN(4) < l.eager {
@@ -147,7 +147,7 @@ func (l *line) send(i int) error {
 	}
 }
 
-// answer settles one of the open ones, any of them, in the way that frees the most, or in any other.
+// answer settles any one of the open requests, in the way that frees the most, or in any other.
 func (l *line) answer() {
 	i := l.rng.IntN(len(l.open))
 	s := l.open[i]
@@ -175,7 +175,7 @@ func (l *line) answer() {
 	default:
 		o.ArrivedAgo = age
 	}
-	if l.OneWayMax > 0 || age > l.Scale/4 { // a longer one than all before lets a learned lead grow
+	if l.OneWayMax > 0 || age > l.Scale/4 { // a round trip longer than all before lets a learned lead grow
 		o.RTT = age
 	}
 	l.subject.Settle(l.now, s.lease, o)

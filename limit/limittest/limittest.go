@@ -1,36 +1,52 @@
-// Package limittest has the laws that every limit.Limiter obeys, as a test to call and a body to fuzz. It is for who writes a Limiter;
-// to test a client, see package ratetest.
+// Package limittest has the laws that every limit.Limiter obeys, as a test to call and a body to
+// fuzz. It is for authors of a Limiter. For tests of a client see package ratetest.
 //
-// "Change" means Admit, Settle, SetLimit, SetWindow, and the Update of a limiter whose truth is elsewhere.
+// "Change" means Admit, Settle, SetLimit, SetWindow, and the Update of a limiter whose truth is
+// elsewhere.
 //
-//  1. Not before now: Ready(t, c) ≥ t. And a now before that of an earlier change counts as that one, for whatever is asked and
-//     for whatever is told.
-//  2. Time alone: with no change between, for t ≤ t′: Ready(t′, c) = max(t′, Ready(t, c)). Where News is needed, or what is
-//     open grows with its age, what was granted may lapse: ≥.
-//  3. Earliest: if t = Ready(now, c) is an instant after now, Ready(t−1, c) = t, and Admit at t keeps the promise.
+//  1. Not before now: Ready(t, c) ≥ t. A now before that of an earlier change counts as that one,
+//     for every question and every change.
+//  2. Time alone: with no change between, for t ≤ t′: Ready(t′, c) = max(t′, Ready(t, c)). With News,
+//     or where an open cost grows with its age, a verdict may lapse: ≥.
+//  3. Earliest: if t = Ready(now, c) is an instant after now, Ready(t−1, c) = t, and Admit at t keeps
+//     the promise.
 //  4. Dearer is later: c ≤ c′ in every unit implies Ready(t, c) ≤ Ready(t, c′).
-//  5. No deadlock: only news can make room. AfterSettle only while a lease is open; of a limiter whose truth is elsewhere
-//     (Spec.News) also before an Update, and some Update ends it. Never depends on cost and configuration alone.
-//  6. Settle, open loop: if the actual cost is at most the admitted one and nothing in the outcome asks for less,
-//     Settle makes no cost's Ready later.
+//  5. No deadlock: only news makes room. AfterSettle is said only while a lease is open. A limiter
+//     whose truth is elsewhere (Spec.News) also says it before an Update, and some Update ends it.
+//     Never depends on cost and configuration alone.
+//  6. Settle, open loop: let the actual cost be at most the admitted one, and let nothing in the
+//     outcome ask for less. Then Settle makes no cost's Ready later.
 //  7. Settle forgets the estimate: the state after it depends on (arrival bound, actual) alone.
-//  8. A closed loop (one that learns from answers) obeys 1, 2, 5 and 7, and after each Admit the next Ready is later
-//     than now, or AfterSettle, within a bounded number of Admits.
+//  8. A closed loop (a limiter that learns from answers) obeys 1, 2, 5 and 7. After a bounded number
+//     of Admits at one instant, the next Ready is later than now, or AfterSettle.
 //  9. Promise: no window of arrivals holds more than the limit of admitted cost.
-//  10. The driver's duty: ask again at the same now right before every Admit, and for the head of the line after every
-//     Settle and Update.
-//  11. A Foreseer is never surprised: no cost is ready later after an Admit than ReadyAfter said before it.
-//  12. A Forecaster is never too late: NotBefore is no later than the instant at which a cost goes when those ahead of it
-//     have gone as early as they could, whatever the answers, as long as none comes to less than was counted.
-//  13. An Owed that counts what is open knows all of it, and since when. An Explainer explains what Ready says, and names the
-//     limit if that is later than now.
-//  14. A Keeper comes back as it was: restored from its state, with what is open admitted before, every method says what that of the
-//     first says. A state that was cut off is refused, and none that is damaged makes it panic.
-//  15. A Gauged tells the truth: of what went only when it was Ready, no more is used than is allowed; what is open is used; what is
-//     used becomes nothing by time alone once nothing is open; the total is what was settled and counts. Where used says all that Ready
-//     goes by, exactly that may go at once which is allowed and not used. To ask changes nothing.
+//  10. The driver's duty: call Ready again at the same now right before every Admit, and for the head
+//     of the line after every Settle and Update.
+//  11. A Foreseer is never surprised: after an Admit no cost is ready later than ReadyAfter said
+//     before it.
+//  12. A Forecaster is never too late. Let all requests ahead go as early as they can. Then a cost
+//     goes no sooner than NotBefore, whatever the answers, if none costs less than was counted.
+//  13. An Owed that counts open leases counts all of them, and knows the first. An Explainer returns
+//     what Ready returns, and names the limit if that is later than now.
+//  14. A Keeper comes back as it was: restored from its state, after an Admit of all open requests.
+//     Then every method answers as that of the first limiter. It refuses a truncated state. No
+//     damaged state makes it panic.
+//  15. A Gauged tells the truth. If requests went only when Ready, the used part is within Allowed.
+//     Open costs are used. With nothing open, the used part falls to nothing by time alone. The
+//     total is the settled cost that counts. If Used is all that Ready depends on, exactly
+//     Allowed − Used may go at once. AppendUsage changes nothing.
 //
-// The drivers here do their duty, deliver every request at an instant that its limiter cannot know, and check the rest.
+// The drivers here do their duty. They deliver every request at an instant that its limiter cannot
+// know, and check the rest.
+//
+// # Files
+//
+//	limittest.go     Spec, the programs, and laws 1 to 11 and 13
+//	law_forecast.go  law 12: Forecaster
+//	law_restore.go   law 14: Keeper
+//	gauge.go         law 15: Gauged
+//	promise.go       the promises of law 9, for each kind of server
+//	wraps.go         Wraps: a limiter that is made of another one
 package limittest
 
 import (
@@ -44,15 +60,17 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Spec says what a kind of Limiter is held to.
+// Spec says which laws a kind of Limiter must obey, and how.
 type Spec struct {
 	// New returns a fresh Limiter, always configured alike.
 	New func() limit.Limiter
-	// Costs are what requests cost. Laws 4, 6 and 7 are tried on all of them. If empty, limit.One.
+	// Costs are the costs of requests. Laws 4, 6 and 7 are tried on all of them. If empty,
+	// limit.One.
 	Costs []limit.Cost
-	// Scale is the time that matters to the Limiter (its window). Steps of time are drawn around it. If zero, 1 s.
+	// Scale is the typical time of the Limiter (its window). Steps of time are drawn around it. If
+	// zero, 1 s.
 	Scale time.Duration
-	// ClosedLoop holds it to law 8 in place of 3, 4 and 6; Burst is then the most Admits at one instant.
+	// ClosedLoop checks law 8 in place of 3, 4 and 6. Burst is then the most Admits at one instant.
 	ClosedLoop bool
 	Burst      int
 	// Late is how long after an unknown outcome a request may arrive. If zero, 5 s.
@@ -60,21 +78,23 @@ type Spec struct {
 	// OneWayMax and RejectsFree are those of limit.Arrivals.
 	OneWayMax   time.Duration
 	RejectsFree bool
-	// Lapses says that what was granted may lapse, for a limiter to which what is open grows with its age: then law 2 is that of News.
+	// Lapses says that a verdict may lapse, since an open cost grows with its age. Law 2 is then
+	// that of News.
 	Lapses bool
 	// Steps says how the driver's clock may be set back. If zero, at any time, seen or not.
 	Steps Steps
-	// Change, if not nil, changes the configuration (SetLimit, SetWindow), as b says. Promise is then one that all of them
-	// make: that of the largest limit, and of the shortest window.
+	// Change, if not nil, changes the configuration (SetLimit, SetWindow) by b. Promise is then one
+	// that all configurations keep: of the largest limit, and of the shortest window.
 	Change func(l limit.Limiter, now mono.Time, b byte)
-	// News, if not nil, tells l what it cannot know by itself, as b says: then laws 2 and 5 are those of a limiter whose truth
-	// is elsewhere. Told often enough, it must let every cost go that ever can.
+	// News, if not nil, gives l knowledge from elsewhere, by b. Laws 2 and 5 are then those of a
+	// limiter whose truth is elsewhere. After enough calls, every cost that can ever go must be
+	// ready.
 	News func(l limit.Limiter, now mono.Time, b byte)
 	// Promise judges all arrivals of a run, in order of arrival. If nil, law 9 is not checked.
 	Promise func(arrivals []Arrival) error
-	// Gauge says how much of law 15 is to hold. If zero, all of it.
+	// Gauge says how much of law 15 must hold. If zero, all of it.
 	Gauge Gauge
-	// Programs is how many Laws runs. If zero, 300, or 30 under the race detector.
+	// Programs is the number of programs in Laws. If zero, 300, or 30 under the race detector.
 	Programs int
 }
 
@@ -82,18 +102,21 @@ type Spec struct {
 type Steps uint8
 
 const (
-	AnySteps  Steps = iota
-	SeenSteps       // only so that the next change comes before the one before it, for a limiter that relies on how long a window lasts
-	NoSteps         // never, for a limiter that relies on when a window begins
+	AnySteps Steps = iota
+	// only so that the next change is earlier than the last one, for a limiter that relies on the
+	// length of a window
+	SeenSteps
+	NoSteps // never, for a limiter that relies on the beginning of a window
 )
 
 // Arrival is a request as the server saw it.
 type Arrival struct {
 	At   mono.Time
-	Cost limit.Cost // as admitted, or what it came to if that is less
+	Cost limit.Cost // as admitted, or the actual cost if that is less
 }
 
-// Laws runs random programs against the Limiter and fails t with the seed of the first that breaks a law.
+// Laws runs random programs against the Limiter. It fails t with the seed of the first program that
+// breaks a law.
 func Laws(t *testing.T, s Spec) {
 	t.Helper()
 	const steps = 400
@@ -128,7 +151,7 @@ func Fuzz(f *testing.F, s Spec) {
 	})
 }
 
-// Run interprets a program, three bytes a step, and returns the first law broken.
+// Run interprets a program, three bytes a step. It returns the first broken law.
 func Run(s Spec, program []byte) error {
 	if len(s.Costs) == 0 {
 		s.Costs = []limit.Cost{limit.One}
@@ -141,7 +164,7 @@ func Run(s Spec, program []byte) error {
 	}
 	r := run{Spec: s, subject: s.New(), twin: s.New(), gauge: gauge{kept: true}, changed: mono.Min, latest: mono.Min, burstAt: mono.Min, never: map[limit.Cost]bool{}}
 	r.refuses = len(program) > 0 && program[0]&1 == 0
-	if len(program) > 1 && program[1]&1 == 0 { // the zero of the scale is the driver's
+	if len(program) > 1 && program[1]&1 == 0 { // the driver chooses the zero of the scale
 		r.now = mono.Time(0).Add(-100 * s.Scale)
 	}
 	for i := 0; i+2 < len(program); i += 3 {
@@ -164,18 +187,18 @@ func Run(s Spec, program []byte) error {
 	return r.forecast(program)
 }
 
-// run drives a subject, and a twin that differs from it only in what its requests were estimated to cost.
+// run drives a subject and its twin. The twin differs only in the estimated costs of its requests.
 type run struct {
 	Spec
 	subject, twin limit.Limiter
 	now           mono.Time     // by the driver's clock
-	lost          time.Duration // by how much that is behind
-	changed       mono.Time     // when the subject last was
-	latest        mono.Time     // the last instant at which it was
+	lost          time.Duration // how far that clock is behind
+	changed       mono.Time     // when the subject last changed
+	latest        mono.Time     // the latest instant of a change
 	open          []sent
 	arrivals      []Arrival
 	never         map[limit.Cost]bool
-	refuses       bool // where that ends an opt-in
+	refuses       bool // the program may refuse requests, which ends an opt-in
 	burst         int
 	burstAt       mono.Time
 	gauge         gauge
@@ -184,11 +207,11 @@ type run struct {
 type sent struct {
 	at          mono.Time // by the driver's clock
 	truly       mono.Time
-	counted     mono.Time // as which at counts
+	counted     mono.Time // the instant that at counts as
 	cost        limit.Cost
 	lease, twin limit.Lease
-	estimates   bool       // the twin was told another cost
-	estimate    limit.Cost // what the twin was told
+	estimates   bool       // the twin has another cost
+	estimate    limit.Cost // the cost in the twin
 }
 
 func (r *run) step(op, a, b byte) error {
@@ -233,7 +256,7 @@ func (r *run) step(op, a, b byte) error {
 		r.now = t
 		switch again := r.subject.Ready(t, cost); {
 		case again > t && r.News != nil:
-			return r.laws() // it has lapsed
+			return r.laws() // the verdict has lapsed
 		case again != t:
 			return fmt.Errorf("law 3: Ready said %v, and then it says %v", t, again)
 		}
@@ -249,7 +272,7 @@ func (r *run) step(op, a, b byte) error {
 				return err
 			}
 		}
-	case 5: // a clock that went back
+	case 5: // the clock goes back
 		if a%4 == 0 {
 			r.setBack(time.Duration(b) * r.Scale / 256)
 			break
@@ -265,10 +288,11 @@ func (r *run) step(op, a, b byte) error {
 	return r.laws()
 }
 
-// change notes that the subject was changed.
+// change records that the subject changed.
 func (r *run) change() { r.changed, r.latest = r.now, max(r.now, r.latest) }
 
-// unstepped is as what now counts to a limiter that need not see steps. Of the two behind an opt-in neither hears of a Trust.
+// unstepped returns the instant that now counts as, for a limiter that may miss steps. The two
+// limiters behind an opt-in do not get a Trust.
 func (r *run) unstepped() mono.Time {
 	if r.Steps == AnySteps && r.OneWayMax == 0 {
 		return max(r.now, r.latest)
@@ -317,14 +341,14 @@ func (r *run) setBack(d time.Duration) {
 	}
 }
 
-// tell is an Update.
+// tell makes an Update.
 func (r *run) tell(b byte) {
 	r.News(r.subject, r.now, b)
-	r.News(r.twin, r.now, b) // what it tells may depend on now
+	r.News(r.twin, r.now, b) // the news may depend on now
 	r.change()
 }
 
-// relieve checks that news ends what waits for them, at the end of a program.
+// relieve checks, at the end of a program, that news makes the waiting costs ready.
 func (r *run) relieve() error {
 	for told := 0; r.News != nil; told++ {
 		if !slices.Contains(r.readiness(r.subject), limit.AfterSettle) {
@@ -344,7 +368,8 @@ func (r *run) relieve() error {
 	return nil
 }
 
-// foresee returns when each cost would be ready after an Admit of first, if the subject knows.
+// foresee returns when each cost would be ready after an Admit of first, if the subject is a
+// Foreseer.
 func (r *run) foresee(first limit.Cost) (ts []mono.Time) {
 	if !limit.Foresees(r.subject) {
 		return nil
@@ -371,7 +396,7 @@ func (r *run) admit(cost limit.Cost, b byte) error {
 	}
 	s.estimate, s.twin = estimate, r.twin.Admit(r.unstepped(), estimate)
 	r.open = append(r.open, s)
-	if at := max(r.now, r.changed); at > r.burstAt { // what comes before the last change counts as that
+	if at := max(r.now, r.changed); at > r.burstAt { // an instant before the last change counts as that of the change
 		r.burst, r.burstAt = 0, at
 	}
 	r.burst++
@@ -382,11 +407,11 @@ func (r *run) admit(cost limit.Cost, b byte) error {
 func (r *run) settle(s sent, op, b byte) error {
 	o := limit.Outcome{Result: limit.Result(b % 5)}
 	if r.OneWayMax > 0 && o.Result == limit.Limited && !r.refuses {
-		o.Result = limit.Failed // or it would do without for the rest of the program
+		o.Result = limit.Failed // otherwise the opt-in would be off for the rest of the program
 	}
 	portion := func(d time.Duration) time.Duration { return time.Duration(float64(d) * float64(b>>4) / 15) }
 	now, wrote := r.now.Add(r.lost), s.truly
-	if r.OneWayMax > 0 && b&8 == 0 { // it was written some time after it was admitted
+	if r.OneWayMax > 0 && b&8 == 0 { // the write was some time after the Admit
 		wrote = wrote.Add(now.Sub(wrote) / 2)
 		o.RTT = now.Sub(wrote)
 	}
@@ -398,7 +423,7 @@ func (r *run) settle(s sent, op, b byte) error {
 		latest = min(latest, wrote.Add(r.OneWayMax))
 	}
 	at := wrote.Add(portion(latest.Sub(wrote)))
-	if op/6%4 == 3 { // the server said when
+	if op/6%4 == 3 { // the server stated the arrival
 		o.ArrivedAgo = now.Sub(at)
 	}
 	if r.ClosedLoop && o.Result == limit.Limited && op%2 == 0 {
@@ -410,7 +435,7 @@ func (r *run) settle(s sent, op, b byte) error {
 			for u := range o.Actual {
 				o.Actual[u] = o.Actual[u] * int64(b>>4%3) / 2 // none, half or the same
 				if op >= 192 {
-					o.Actual[u] *= 3 // or none, more or thrice as much
+					o.Actual[u] *= 3 // or none, 1.5 times or thrice as much
 				}
 			}
 		}
@@ -426,7 +451,7 @@ func (r *run) settle(s sent, op, b byte) error {
 	}
 	r.gauge.settled(r, s.cost, &o)
 	before := r.readiness(r.subject)
-	stepped := r.Steps == SeenSteps && r.now < r.changed // now it sees it, and is wary
+	stepped := r.Steps == SeenSteps && r.now < r.changed // now the subject sees the step, and is careful
 	r.subject.Settle(r.now, s.lease, o)
 	r.twin.Settle(r.unstepped(), s.twin, o)
 	r.change()
@@ -449,7 +474,7 @@ func (r *run) readiness(l limit.Limiter) []mono.Time {
 	return ts
 }
 
-// told is law 13.
+// told checks law 13.
 func (r *run) told(ready []mono.Time) error {
 	since := limit.Never
 	for _, s := range r.open {
@@ -519,7 +544,7 @@ func (r *run) judge() error {
 	if r.Promise == nil {
 		return nil
 	}
-	for _, s := range r.open { // still under way: it may have arrived at any time
+	for _, s := range r.open { // still under way: the arrival may have been at any time
 		r.arrivals = append(r.arrivals, Arrival{r.now.Add(r.lost), s.cost})
 	}
 	slices.SortStableFunc(r.arrivals, func(a, b Arrival) int {
