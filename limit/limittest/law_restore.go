@@ -10,7 +10,7 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// restore is law 14: the program goes on with limiters that were made of the states of those before.
+// restore checks law 14. The program goes on with limiters made of the states of those before.
 func (r *run) restore(b byte) error {
 	kept, ok := limit.AsKeeper(r.subject)
 	if !ok || r.News != nil || r.ClosedLoop {
@@ -45,14 +45,14 @@ func (r *run) restore(b byte) error {
 		}
 	}
 	r.subject = next
-	r.gauge.counted = limit.Cost{} // what was counted is told of one process
+	r.gauge.counted = limit.Cost{} // the totals are of one process
 	for i := range r.open {
 		r.open[i].lease = leases[i]
 	}
 	return r.restoreTwin()
 }
 
-// keeper is l as one: Keeps had no error.
+// keeper returns l as a Keeper. The caller has checked Keeps.
 func keeper(l limit.Limiter) limit.Keeper {
 	k, _ := limit.AsKeeper(l)
 	return k
@@ -68,7 +68,7 @@ func (r *run) restoreTwin() error {
 	return next.Restore(state)
 }
 
-// said is what may be asked of a limiter.
+// said returns the answers of a limiter to compare.
 func said(l limit.Limiter, now mono.Time, cost limit.Cost) (all [3]mono.Time) {
 	all[0] = l.Ready(now, cost)
 	all[1], _ = limit.Explain(l, now, cost)
@@ -78,7 +78,8 @@ func said(l limit.Limiter, now mono.Time, cost limit.Cost) (all [3]mono.Time) {
 	return all
 }
 
-// damaged checks that a state that was cut off is refused, and that one with another byte is so or is used without a panic.
+// damaged checks two states. A truncated state must be refused. A state with a changed byte must be
+// refused, or be used without a panic.
 func (r *run) damaged(state []byte, b byte) error {
 	at := int(b) % len(state)
 	if keeper(r.New()).Restore(state[:at]) == nil {

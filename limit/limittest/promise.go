@@ -44,7 +44,8 @@ func Calendar(n int64, window time.Duration, phase mono.Time, unit limit.Unit) f
 	}
 }
 
-// Anchored returns the promise of intervals that begin with the first arrival after the one before is over.
+// Anchored returns the promise of intervals that each begin with the first arrival after the end of
+// the interval before.
 func Anchored(n int64, window time.Duration, unit limit.Unit) func([]Arrival) error {
 	return func(arrivals []Arrival) error {
 		begun, sum := mono.Min, int64(0)
@@ -63,8 +64,8 @@ func Anchored(n int64, window time.Duration, unit limit.Unit) func([]Arrival) er
 	}
 }
 
-// Bucket returns the promise of a token bucket: what arrives from one instant to another is at most burst more than what is
-// refilled between them, n per window.
+// Bucket returns the promise of a token bucket. The arrivals from one instant to another cost at
+// most burst more than the refill between them, n per window.
 func Bucket(n int64, window time.Duration, burst int64, unit limit.Unit) func([]Arrival) error {
 	return func(arrivals []Arrival) error {
 		per := float64(window) / float64(n)
@@ -80,8 +81,9 @@ func Bucket(n int64, window time.Duration, burst int64, unit limit.Unit) func([]
 	}
 }
 
-// Produced returns the promise of a bucket that is drawn on as answers are produced, and at the latest is when all of each is as soon as
-// it arrives: one of its content is there whenever a request arrives.
+// Produced returns the promise of a bucket that pays for output as the server produces it. The
+// hardest case is that all of each answer exists at the arrival of its request. Whenever a request
+// arrives, the bucket must hold at least one token.
 func Produced(n int64, window time.Duration, burst int64, unit limit.Unit) func([]Arrival) error {
 	return func(arrivals []Arrival) error {
 		per := float64(window) / float64(n)
@@ -101,8 +103,8 @@ func Produced(n int64, window time.Duration, burst int64, unit limit.Unit) func(
 	}
 }
 
-// Weighted returns the promise of a window estimated from the last two intervals, for a number of phases: never over n, or
-// never n + 1 or over if it is rounded down.
+// Weighted returns the promise of a window estimated from the last two intervals, for a number of
+// phases. The estimate is never over n. If it is rounded down, it is never n + 1 or more.
 func Weighted(n int64, window time.Duration, unit limit.Unit, roundsDown bool) func([]Arrival) error {
 	return func(arrivals []Arrival) error {
 		const phases = 37

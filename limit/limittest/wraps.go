@@ -11,12 +11,14 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Wraps tests a Limiter that is made of another one. wrap returns a new wrapper around l. Whatever package limit asks of a wrapper has to
-// reach the limiter inside, or the answer is wrong and nobody notices. A wrapper needs Ready, Admit, Settle and
+// Wraps tests a Limiter that is made of another one. wrap returns a new wrapper around l. Every
+// question of package limit to a wrapper must reach the limiter inside. Otherwise the answer is
+// wrong and nobody notices. A wrapper needs Ready, Admit, Settle and
 //
 //	Unwrap() []limit.Limiter
 //
-// and, where its leases are its own, Fresh, ReadyAfter and NotBefore. A wrapper that can be kept (limit.Keeps) is restored, too.
+// If its leases are its own, it also needs Fresh, ReadyAfter and NotBefore. Wraps also restores a
+// wrapper that is a Keeper (limit.Keeps).
 func Wraps(t *testing.T, wrap func(l limit.Limiter) limit.Limiter) {
 	t.Helper()
 	for _, what := range hides(wrap) {
@@ -24,7 +26,8 @@ func Wraps(t *testing.T, wrap func(l limit.Limiter) limit.Limiter) {
 	}
 }
 
-// hides returns what does not reach the limiter inside, sorted by the names of interfaces.
+// hides returns the questions that do not reach the limiter inside, sorted by the names of
+// interfaces.
 func hides(wrap func(l limit.Limiter) limit.Limiter) (all []string) {
 	for _, name := range Asked() {
 		p := newProbe()
@@ -37,11 +40,12 @@ func hides(wrap func(l limit.Limiter) limit.Limiter) (all []string) {
 	return all
 }
 
-// Asked returns the names of the optional interfaces of package limit that Wraps asks about. A test of package limit compares them with its
-// sources, so that a new interface without a question fails there.
+// Asked returns the names of the optional interfaces of package limit that Wraps tests. A test of
+// package limit compares them with its sources. So a new interface without a question fails there.
 func Asked() []string { return slices.Sorted(maps.Keys(questions)) }
 
-// questions ask a wrapper around a probe that has admitted one request at 0. The answer is empty, or what is wrong.
+// questions question a wrapper around a probe that has admitted one request at 0. The answer is
+// empty, or names the fault.
 var questions = map[string]func(w limit.Limiter, lease limit.Lease, p *probe) string{
 	"Cautious": func(w limit.Limiter, _ limit.Lease, p *probe) string {
 		if all := limit.Retreats(w, 0); len(all) != 1 || all[0].Option != probeName {
@@ -128,10 +132,10 @@ var questions = map[string]func(w limit.Limiter, lease limit.Lease, p *probe) st
 	},
 }
 
-// restores writes down the state of a wrapper with nothing in flight, and reads it into another one.
+// restores writes the state of a wrapper with nothing in flight, and reads it into another one.
 func restores(w limit.Limiter, lease limit.Lease, p *probe) string {
 	w.Settle(0, lease, limit.Outcome{Result: limit.Accepted})
-	if limit.Keeps(w) != nil { // it does not claim to be one
+	if limit.Keeps(w) != nil { // it does not claim to be a Keeper
 		return ""
 	}
 	k, ok := limit.AsKeeper(w)
@@ -151,7 +155,7 @@ const (
 	probeRefills = 4
 )
 
-// probe is a Limiter with all that a Limiter may have, and its answers are those of no other.
+// probe is a Limiter with every optional method. Its answers are like those of no other limiter.
 type probe struct {
 	*limit.Rolling
 	asked []string
@@ -159,7 +163,7 @@ type probe struct {
 
 func newProbe() *probe { return &probe{Rolling: limit.MustRolling(probeLimit, 2*time.Second)} }
 
-// reached says what is wrong unless the probe was asked for method.
+// reached names the fault unless the probe's method was called.
 func (p *probe) reached(method string) string {
 	if slices.Contains(p.asked, method) {
 		return ""
