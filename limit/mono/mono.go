@@ -1,8 +1,9 @@
-// Package mono has the instants that decisions are made of: integers on a scale whose zero the driver chose (the start
-// of a process, of a simulation). It reads no clock. Code that is not a limiter, a queue or a simulator wants time.Time.
+// Package mono has the instants that decisions are made of. They are integers on a scale whose zero
+// the driver chose: the start of a process or of a simulation. It reads no clock. Most code outside
+// limiters, queues and simulators needs time.Time instead.
 //
-// Integers and not time.Time because a decision is a few additions and comparisons: the same limiter took 16.5 ns on
-// integers and 26 ns on time.Time.
+// A decision is a few additions and comparisons, so integers are quicker than time.Time. The same
+// limiter took 16.5 ns on integers and 26 ns on time.Time.
 package mono
 
 import (
@@ -11,9 +12,9 @@ import (
 	"time"
 )
 
-// Time is an instant: nanoseconds since an epoch its driver chose. Only instants of one driver may be compared.
-// Instants before the epoch are negative and legal. The two largest integers are no instants: package limit uses them
-// as verdicts later than every instant.
+// Time is an instant: nanoseconds since an epoch that its driver chose. Only instants of one driver
+// may be compared. Instants before the epoch are negative and legal. The two largest integers are
+// no instants: package limit uses them as verdicts later than every instant.
 type Time int64
 
 // The first and the last instant. Add stops at them instead of wrapping round.
@@ -22,7 +23,7 @@ const (
 	Max Time = math.MaxInt64 - 2
 )
 
-// Add returns t + d, or Min or Max where that would not fit.
+// Add returns t + d. If that does not fit, it returns Min or Max.
 func (t Time) Add(d time.Duration) Time {
 	s := t + Time(d)
 	if d >= 0 {
@@ -36,7 +37,7 @@ func (t Time) Add(d time.Duration) Time {
 	return s
 }
 
-// Sub returns t − u, or the largest or smallest duration where that would not fit.
+// Sub returns t − u. If that does not fit, it returns the largest or the smallest duration.
 func (t Time) Sub(u Time) time.Duration {
 	d := t - u
 	switch {
@@ -52,6 +53,7 @@ func (t Time) Sub(u Time) time.Duration {
 // String prints the instant as a duration since the epoch: "1.036s".
 func (t Time) String() string { return fmt.Sprint(time.Duration(t)) }
 
-// Of places t (a context's deadline, a wall time read from a file) on the scale whose epoch is base. If both carry a
-// monotonic reading it is used; a wall time is off by whatever the wall clock was stepped since base.
+// Of places t on the scale whose epoch is base. t is a context's deadline, for example, or a wall
+// time from a file. If both have a monotonic reading, Of uses it. Otherwise the result is wrong by
+// the steps of the wall clock since base.
 func Of(base, t time.Time) Time { return Time(t.Sub(base)) }
