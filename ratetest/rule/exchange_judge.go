@@ -8,24 +8,26 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Arrival is one request as the server logs it.
+// Arrival is one request in a server's log.
 type Arrival struct {
-	At mono.Time // the instant at which it was checked
-	// Key is the number of the key; it may be one that does not exist.
+	At mono.Time // the instant of the server's decision
+	// Key is the number of the key. The key need not exist.
 	Key int
-	// Nonce is the nonce if it fits; otherwise Digits has it, and is not empty.
+	// Nonce is the nonce if it fits. Otherwise Digits has it, and is not empty.
 	Nonce   uint64
 	Digits  string
 	Verdict Verdict
-	// Before and After are the latencies that a test server or a simulator gave the request on its way there and back.
+	// Before and After are the latencies of the request there and back, in a test server or a
+	// simulator.
 	Before, After time.Duration
 }
 
-// Judge finds out from the arrivals and verdicts alone whether an exchange kept its rule, and how close to the limit its
-// clients went. It knows nothing of the exchange but its configuration, and counts in another way: it searches the log
-// for windows instead of keeping a ring of slots.
+// Judge finds out from the arrivals and verdicts alone whether an exchange kept its rule. It also
+// finds how close to the limit the clients went. It knows only the configuration of the exchange,
+// and counts in another way. It searches the log for windows, and keeps no ring of slots.
 //
-// Not safe for concurrent use. Memory is bounded by the arrivals of one window, plus those it is told to keep.
+// Not safe for concurrent use. Memory is bounded by the arrivals of one window, plus the kept
+// arrivals.
 type Judge struct {
 	config ExchangeConfig
 	keep   int
@@ -35,7 +37,7 @@ type Judge struct {
 	report Report
 }
 
-// dossier is what the judge remembers of a key.
+// dossier is the judge's record of a key.
 type dossier struct {
 	counted, all span
 	seen         bool
@@ -49,7 +51,7 @@ type Report struct {
 	Keys  []KeyReport
 	// First and Last are the first and the last arrival.
 	First, Last mono.Time
-	// Faults is how many verdicts were against the rule; FirstFaults describes up to ten of them.
+	// Faults is the number of verdicts against the rule. FirstFaults describes up to ten of them.
 	Faults      int
 	FirstFaults []string
 }
@@ -58,19 +60,20 @@ type Report struct {
 type KeyReport struct {
 	Counts Counts
 	Banned bool
-	// Worst is the window with the most requests that used a slot: never more than the limit if the rule was kept. WorstSent also counts
-	// those that were Limited: more than the limit if the client sent too fast.
+	// Worst is the window with the most requests that used a slot. If the rule was kept, it is
+	// never more than the limit. WorstSent also counts Limited requests. It is more than the limit
+	// if the client sent too fast.
 	Worst, WorstSent Fullest
 }
 
-// Fullest is a closed window with the most requests: how many, and the arrival at its end.
+// Fullest is the closed window with the most requests: their number, and the arrival at its end.
 type Fullest struct {
 	Requests int
 	End      mono.Time
 }
 
-// NewJudge returns a judge of exchanges with that configuration. It keeps the last keep arrivals for Arrivals: 0 none,
-// negative all of them.
+// NewJudge returns a judge of exchanges with that configuration. It keeps the last keep arrivals
+// for Arrivals. 0: none; negative: all of them.
 func NewJudge(c ExchangeConfig, keep int) (*Judge, error) {
 	c, err := c.filled()
 	if err != nil {
@@ -164,7 +167,7 @@ func (j *Judge) remember(a Arrival) {
 		return
 	}
 	j.kept = append(j.kept, a)
-	if j.keep > 0 && len(j.kept) >= 2*j.keep { // not at each arrival: the time for copying would be quadratic
+	if j.keep > 0 && len(j.kept) >= 2*j.keep { // not at each arrival: the copies would take quadratic time
 		j.kept = slices.Delete(j.kept, 0, len(j.kept)-j.keep)
 	}
 }
@@ -182,7 +185,7 @@ func (j *Judge) Report() Report {
 	return r
 }
 
-// Arrivals returns a copy of the arrivals it was told to keep, oldest first.
+// Arrivals returns a copy of the kept arrivals, oldest first.
 func (j *Judge) Arrivals() []Arrival {
 	kept := j.kept
 	if j.keep > 0 && len(kept) > j.keep {
@@ -194,7 +197,7 @@ func (j *Judge) Arrivals() []Arrival {
 // span has the instants of a key within about a window, in order.
 type span struct {
 	ms    []int64
-	first int // the index of the first that may still matter
+	first int // the index of the first that may still count
 }
 
 // since forgets the instants before from, and returns how many are left. from must never fall.

@@ -1,9 +1,26 @@
-// Package rule is what servers do: the rules by which they refuse requests, and a judge that finds out from a log of arrivals whether a
-// rule was kept. Simulators and test servers enforce these rules. Use it to write a server or to judge a log. A client that is to keep to a rule uses package limit, and a test that wants a ready-made
-// server uses package ratetest.
+// Package rule is the server's side: the rules by which servers refuse requests. It also has
+// judges, which find out from a log of arrivals whether a rule was kept. Simulators and test
+// servers enforce these rules. Use it to write a server or to judge a log. A client that must keep
+// to a rule uses package limit. A test that needs a ready-made server uses package ratetest.
 //
-// It shares no code with the limiters that it judges, so that no fault is in both. Nothing here reads a clock, waits or locks; a value
-// belongs to one goroutine.
+// It shares no code with the limiters that it judges, so a fault cannot be in both. Nothing here
+// reads a clock, waits or locks. A value belongs to one goroutine.
+//
+// # Files
+//
+//	rule.go            Server, Rule, and several rules at once (All)
+//	rolling.go         Rolling: a log of the last window
+//	calendar.go        Calendar: a counter per interval of a clock
+//	anchored.go        Anchored: intervals that begin with a message
+//	bucket.go          Bucket and GCRA
+//	weighted.go        Weighted: two counters and a proportion
+//	ready.go           Timed: when a request would pass
+//	left.go            Left: the largest cost that would pass
+//	amend.go           Amendable: costs that a server corrects later
+//	stepped_clock.go   Clocked: a server whose clock is wrong
+//	witness.go         Witness and Densest: from a log, whether a rule was kept
+//	exchange_rule.go   Exchange: keys, nonces and bans
+//	exchange_judge.go  Judge: from a log, whether an exchange kept its rule
 package rule
 
 import (
@@ -14,12 +31,12 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Verdict is what the server makes of one request.
+// Verdict is a server's decision about one request.
 type Verdict uint8
 
 const (
 	Accepted   Verdict = iota // served
-	BadNonce                  // the nonce is not above the key's last: an error that uses a slot of the limit all the same
+	BadNonce                  // the nonce is not above the key's last: an error that still uses a slot of the limit
 	Limited                   // over the limit: uses no slot, and too many of them ban the key
 	Banned                    // the key is banned
 	UnknownKey                // no such key
@@ -39,7 +56,7 @@ func (v Verdict) String() string {
 	return [verdicts]string{"accepted", "bad nonce", "limited", "banned", "unknown key"}[v]
 }
 
-// Counts is how many requests got each verdict, indexed by Verdict.
+// Counts is the number of requests with each verdict, indexed by Verdict.
 type Counts [verdicts]int
 
 // Total returns how many requests there were.
@@ -51,8 +68,8 @@ func (c Counts) Total() int {
 	return n
 }
 
-// ExchangeConfig is the rule of an exchange. The zero value is the strict one: 20 requests per second and key, nonces,
-// and a ban after ten refusals.
+// ExchangeConfig is the rule of an exchange. The zero value is the strict one: 20 requests per
+// second and key, nonces, and a ban after ten refusals.
 type ExchangeConfig struct {
 	// Keys is how many keys there are, numbered from 0. If zero, 5.
 	Keys int
@@ -60,7 +77,8 @@ type ExchangeConfig struct {
 	Limit int
 	// Window is a whole number of milliseconds. If zero, 1 s.
 	Window time.Duration
-	// BanAfter is the number of Limited verdicts after which a key is banned for good. If zero, 10; if negative, never.
+	// BanAfter is the number of Limited verdicts after which a key is banned for good. If zero, 10;
+	// if negative, never.
 	BanAfter int
 	// AnyNonce lets every nonce pass.
 	AnyNonce bool
@@ -92,18 +110,19 @@ func (c ExchangeConfig) filled() (ExchangeConfig, error) {
 	return c, errors.Join(errs...)
 }
 
-// Exchange decides about requests in the order of their arrival, per key. Of these cases the first that applies decides:
+// Exchange decides about requests in the order of their arrival, per key. The first of these cases
+// that applies decides:
 //
-//  1. a key that does not exist: UnknownKey
-//  2. a key that is banned: Banned
-//  3. now − t ≤ Window, where t is the arrival of the Limit-th last request that used a slot: Limited, uses no slot; the
-//     BanAfter-th of them bans the key, and is itself still Limited
-//  4. a nonce that is not above that of the last accepted request: BadNonce, uses a slot
-//  5. otherwise Accepted: uses a slot
+//  1. A key that does not exist: UnknownKey.
+//  2. A key that is banned: Banned.
+//  3. now − t ≤ Window, where t is the arrival of the Limit-th last request that used a slot: Limited.
+//     It uses no slot. The BanAfter-th Limited request bans the key, and is itself still Limited.
+//  4. A nonce that is not above that of the last accepted request: BadNonce. It uses a slot.
+//  5. Otherwise Accepted: it uses a slot.
 //
-// Instants are rounded down to the millisecond before they are subtracted, and the window is closed: with a limit of 20 per second, the
-// last of 21 requests that use a slot arrives at least 1001 ticks of the millisecond clock after the first. A key's first nonce may be
-// any.
+// Instants are rounded down to the millisecond before they are subtracted, and the window is
+// closed. Example: a limit of 20 per second, and 21 requests that use a slot. The last arrives at
+// least 1001 ticks of the millisecond clock after the first. A key's first nonce may be any.
 //
 // Not safe for concurrent use. An Exchange holds 8 bytes per key and slot.
 type Exchange struct {
@@ -117,10 +136,10 @@ type Exchange struct {
 type account struct {
 	slots  []int64 // a ring of the last Limit arrivals that used a slot, in ms
 	oldest int
-	seen   bool // whether there was a nonce
+	seen   bool // there was a nonce before
 	banned bool
 	last   uint64
-	digits string // the last nonce if it does not fit into 64 bits, without leading zeros
+	digits string // the last nonce, if it does not fit into 64 bits, without leading zeros
 	counts Counts
 }
 
@@ -147,8 +166,8 @@ const longAgo = -1 << 61
 // Config returns the configuration with its defaults filled in.
 func (x *Exchange) Config() ExchangeConfig { return x.config }
 
-// Arrive decides about a request that reaches the server now. A now before an earlier one counts as that one: the
-// server's clock does not run back.
+// Arrive decides about a request that reaches the server at now. A now before an earlier one counts
+// as that one: the server's clock does not run back.
 func (x *Exchange) Arrive(now mono.Time, key int, nonce uint64) Verdict {
 	k, v := x.rate(now, key)
 	if v == Accepted && !x.config.AnyNonce {
@@ -162,7 +181,8 @@ func (x *Exchange) Arrive(now mono.Time, key int, nonce uint64) Verdict {
 	return v
 }
 
-// ArriveDigits is Arrive for a nonce of any length, in decimal digits. Anything else is a BadNonce.
+// ArriveDigits is Arrive for a nonce of any length, in decimal digits. Other characters are a
+// BadNonce.
 func (x *Exchange) ArriveDigits(now mono.Time, key int, nonce string) Verdict {
 	k, v := x.rate(now, key)
 	if v == Accepted && !x.config.AnyNonce {
@@ -176,7 +196,7 @@ func (x *Exchange) ArriveDigits(now mono.Time, key int, nonce string) Verdict {
 	return v
 }
 
-// rate takes all decisions except the one about the nonce.
+// rate makes all decisions except that about the nonce.
 func (x *Exchange) rate(now mono.Time, key int) (*account, Verdict) {
 	ms := int64(now) / 1e6
 	if int64(now) < ms*1e6 { // division rounds towards zero

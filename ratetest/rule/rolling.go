@@ -10,15 +10,17 @@ import (
 type RollingConfig struct {
 	// Limit is the most cost in any closed window, 1 or more.
 	Limit int64
-	// Window is the length of the window: what arrived exactly Window ago still counts.
+	// Window is the length of the window. An arrival exactly Window ago still counts.
 	Window time.Duration
 	// Tick is the unit of the server's clock. If zero, 1 ms; if negative, 1 ns.
 	Tick time.Duration
-	// RefusedCount says that refused requests count as well, each as at most Limit: whoever keeps on trying keeps being refused.
+	// RefusedCount says that refused requests count as well, each as at most Limit. A client that
+	// keeps on trying is then refused again and again.
 	RefusedCount bool
 }
 
-// Rolling is a log of the arrivals of the last window. It holds at most Limit of them, 16 bytes each.
+// Rolling is a log of the arrivals in the last window. It holds at most Limit of them, 16 bytes
+// each.
 type Rolling struct {
 	dial
 	limit, window int64
@@ -75,8 +77,8 @@ func (r *Rolling) Count(now mono.Time, cost int64, passed bool) {
 		r.n++
 	}
 	r.sum += cost
-	// The oldest entry is no longer needed if those after it leave no room, since it leaves the window before they do. Only refused
-	// requests can bring that about.
+	// If the entries after the oldest leave no room, the oldest is no longer needed: it leaves the
+	// window before they do. Only refused requests can cause that.
 	for r.n > 1 && r.sum-r.ring[r.head].cost >= r.limit {
 		r.forget()
 	}

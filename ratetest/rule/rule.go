@@ -10,35 +10,40 @@ import (
 
 // Server decides about requests in the order of their arrival.
 //
-// The servers here are Rolling, Calendar, Anchored, Bucket, GCRA, Weighted, several of them at once (All), and any of them with a clock
-// that is wrong (Clocked). All are exact: they compute in integers and round nothing. What they have in common:
+// The servers here are Rolling, Calendar, Anchored, Bucket, GCRA and Weighted. All is several of
+// them at once, and Clocked is any of them with a wrong clock. All are exact: they compute in
+// integers and round nothing. They share these rules:
 //
-//   - A cost is what one request takes of the limit. One of 0 always passes and leaves no trace, one above the limit never
-//     passes, and a negative one panics.
-//   - now is the server's own clock. They read it in whole ticks, taken down, before they subtract.
-//   - A now before an earlier one counts as that one, except to Calendar.
+//   - A cost is the part of the limit that one request takes. A cost of 0 always passes and leaves no
+//     trace. A cost above the limit never passes. A negative cost panics.
+//   - now is by the server's own clock. A server reads it in whole ticks, rounded down, before it
+//     subtracts.
+//   - A now before an earlier one counts as that one, except for Calendar.
 //   - Instants more than 73 years from the epoch count as 73 years from it.
-//   - None is safe for concurrent use, and none allocates once warm.
+//   - A server is not safe for concurrent use. After a warm-up it allocates nothing.
 type Server interface {
-	// Arrive says whether a request of that cost passes at now.
+	// Arrive reports whether a request of that cost passes at now.
 	Arrive(now mono.Time, cost int64) bool
 }
 
-// Rule is a Server that decides in two steps, so that several can decide together. Arrive calls Fits, then Count with its answer.
+// Rule is a Server that decides in two steps, so several Rules can decide together. Arrive calls
+// Fits, then Count with the answer of Fits.
 type Rule interface {
 	Server
-	// Fits reports whether a request of that cost would pass at now. It takes note of the time and of nothing else.
+	// Fits reports whether a request of that cost would pass at now. It records the time and
+	// nothing else.
 	Fits(now mono.Time, cost int64) bool
-	// Count takes note of the request that Fits was asked about last, with the same arguments. passed tells whether the request went
-	// through in the end; it must be false if the request did not fit.
+	// Count records the request of the last Fits, with the same arguments. passed says whether the
+	// request went through in the end. It must be false if the request did not fit.
 	Count(now mono.Time, cost int64, passed bool)
 }
 
 // Together applies several rules at once.
 type Together struct{ rules []Rule }
 
-// All returns the rule that lets a request pass if each of the given rules does, and only then uses room in them. What it refuses counts
-// in those whose RefusedCount is set, whichever of them refused it. Without any rules everything passes.
+// All returns the conjunction of rules. A request passes if every rule lets it pass, and only then
+// it uses room in them. A refused request counts in each rule whose RefusedCount is set, whichever
+// rule refused it. Without any rules everything passes.
 func All(rules ...Rule) *Together { return &Together{append([]Rule(nil), rules...)} }
 
 // Arrive is as in Server.
@@ -48,7 +53,7 @@ func (t *Together) Arrive(now mono.Time, cost int64) bool {
 	return ok
 }
 
-// Fits is as in Rule. It asks every rule, so that each hears of the time.
+// Fits is as in Rule. It asks every rule, so that each gets the time.
 func (t *Together) Fits(now mono.Time, cost int64) bool {
 	ok := true
 	for _, r := range t.rules {
@@ -64,7 +69,7 @@ func (t *Together) Count(now mono.Time, cost int64, passed bool) {
 	}
 }
 
-// The largest figures of a configuration, so that no sum of a few of them overflows.
+// The largest figures of a configuration. A sum of a few of them does not overflow.
 const (
 	mostCost    = 1 << 48
 	longestSpan = time.Duration(1 << 59) // 18 years
@@ -72,7 +77,7 @@ const (
 	never       = -1 << 62               // before every instant by more than two spans
 )
 
-// free lets a cost of 0 pass: it returns true. It panics if the cost is negative.
+// free reports whether a cost is 0, which always passes. It panics if the cost is negative.
 func free(cost int64) bool {
 	if cost < 0 {
 		panic(fmt.Sprintf("rule: negative cost %d", cost))
@@ -121,7 +126,7 @@ type dial struct {
 
 func newDial(tick time.Duration) dial { return dial{tickOf(tick), never, never} }
 
-// read returns the reading, or the latest one if it is before that.
+// read returns the reading, or the latest one if the reading is earlier.
 func (d *dial) read(now mono.Time) int64 {
 	if t := within(now); t > d.seen {
 		d.set(t)
