@@ -12,15 +12,16 @@ type AnchoredConfig struct {
 	Limit int64
 	// Window is the length of an interval.
 	Window time.Duration
-	// Closed says that a message which arrives exactly Window after the first one of an interval still belongs to it; otherwise it begins
-	// the next interval.
+	// Closed says that a message exactly Window after the first one of an interval still belongs to
+	// it. Otherwise it begins the next interval.
 	Closed bool
 	// Tick is the unit of the server's clock. If zero, 1 ms; if negative, 1 ns.
 	Tick time.Duration
 }
 
-// Anchored counts in intervals of which each begins with the first message after the one before is over, as the messaging controls of
-// some exchanges do. Messages that are refused neither count nor begin an interval.
+// Anchored counts in intervals. Each begins with the first message after the end of the interval
+// before, as at the messaging controls of some exchanges. Refused messages neither count nor begin
+// an interval.
 type Anchored struct {
 	dial
 	limit, length int64 // of the interval [begun, begun + length)

@@ -14,10 +14,11 @@ type BucketConfig struct {
 	// Limit tokens flow in per Window, evenly: at any instant the exact fraction is there.
 	Limit  int64
 	Window time.Duration
-	// Capacity is the most tokens it holds. If zero, Limit.
+	// Capacity is the most tokens in the bucket. If zero, Limit.
 	Capacity int64
-	// Missing is how many tokens short of full it is at Start. If zero, it is full when the first request arrives, whenever that is.
-	// Otherwise requests that arrive before Start count as arriving at Start.
+	// Missing is how many tokens short of full the bucket is at Start. Requests that arrive before
+	// Start then count as arriving at Start. If zero, the bucket is full when the first request
+	// arrives, at any time.
 	Missing int64
 	Start   mono.Time
 	// Tick is the unit of the server's clock. If zero, 1 ms; if negative, 1 ns.
@@ -86,7 +87,7 @@ func (b *Bucket) Fits(now mono.Time, cost int64) bool {
 	return cost <= b.level
 }
 
-// fill adds what flows in during d.
+// fill adds the tokens that flow in during d.
 func (b *Bucket) fill(d uint64) {
 	if b.level == b.capacity {
 		return
@@ -116,7 +117,8 @@ type GCRAConfig struct {
 	// The emission interval is Window / Limit, as an exact fraction of a nanosecond.
 	Limit  int64
 	Window time.Duration
-	// Burst is the most cells that may come at once, so that the tolerance is Burst − 1 emission intervals. If zero, Limit.
+	// Burst is the most cells that may come at once. The tolerance is Burst − 1 emission intervals.
+	// If zero, Limit.
 	Burst int64
 	// Tick is the unit of the server's clock. If zero, 1 ms; if negative, 1 ns.
 	Tick time.Duration
@@ -142,8 +144,9 @@ func (c GCRAConfig) filled() (GCRAConfig, error) {
 	return c, err
 }
 
-// GCRA is the generic cell rate algorithm as ITU-T I.371 has it (virtual scheduling). With T the emission interval, τ the
-// tolerance, and TAT the theoretical arrival time of the next cell, a cell at now conforms iff TAT ≤ now + τ, and then
+// GCRA is the generic cell rate algorithm of ITU-T I.371 (virtual scheduling). T is the emission
+// interval, τ the tolerance, and TAT the theoretical arrival time of the next cell. A cell at now
+// conforms iff TAT ≤ now + τ, and then
 //
 //	TAT ← max(TAT, now) + T
 //
@@ -206,7 +209,7 @@ func (g *GCRA) Fits(now mono.Time, cost int64) bool {
 	if cost > g.burst {
 		return false
 	}
-	last := g.tat // of the cells, when the last is due
+	last := g.tat // the TAT of the last cell
 	if t.after(last) {
 		last = t
 	}

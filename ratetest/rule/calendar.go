@@ -10,7 +10,7 @@ import (
 type CalendarConfig struct {
 	// Limit is the most cost in an interval, 1 or more.
 	Limit int64
-	// Window is the length of an interval: its first instant belongs to it, its last to the next.
+	// Window is the length of an interval. Its first instant belongs to it, its last to the next.
 	Window time.Duration
 	// Phase is the first instant of one of the intervals.
 	Phase mono.Time
@@ -20,13 +20,14 @@ type CalendarConfig struct {
 	RefusedCount bool
 }
 
-// Calendar is a counter per interval of the wall clock, such as a key per minute in a shared store. If the clock is set back into the
-// interval before, the counter of that interval goes on from where it was; the counter of an earlier interval is gone, and begins at 0.
+// Calendar is a counter per interval of the wall clock, such as a key per minute in a shared store.
+// The clock may be set back into the interval before. Then the counter of that interval continues.
+// The counters of earlier intervals are gone, and begin at 0.
 type Calendar struct {
 	dial
 	limit, window, phase int64
 	refused              bool
-	current, other       interval // the interval of the last arrival, and the one that the clock was in before
+	current, other       interval // the interval of the last arrival, and the interval of the clock before that
 }
 
 type interval struct{ from, used int64 }
@@ -41,7 +42,7 @@ func NewCalendar(c CalendarConfig) (*Calendar, error) {
 		current: interval{from: never}, other: interval{from: never}}, nil
 }
 
-// inFirst returns the boundary that lies in [0, window).
+// inFirst returns the boundary of an interval in [0, window).
 func inFirst(phase mono.Time, window int64) int64 {
 	p := int64(phase) % window
 	if p < 0 {
@@ -82,6 +83,6 @@ func (c *Calendar) Count(_ mono.Time, cost int64, passed bool) {
 	if passed {
 		c.current.used += cost
 	} else if c.refused {
-		c.current.used = min(c.current.used+min(cost, c.limit), c.limit) // beyond the limit there is no need to count
+		c.current.used = min(c.current.used+min(cost, c.limit), c.limit) // a count beyond the limit is not needed
 	}
 }

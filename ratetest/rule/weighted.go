@@ -9,19 +9,22 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// WeightedConfig is the rule that approximates a rolling window by two counters. Limit and Window have no default.
+// WeightedConfig is the rule that approximates a rolling window by two counters. Limit and Window
+// have no default.
 type WeightedConfig struct {
-	// Limit is the most of current + previous × remaining / Window, where remaining is how much of Window is left of the
-	// current interval.
+	// Limit is the largest allowed current + previous × remaining / Window. remaining is the part
+	// of Window that is left of the current interval.
 	Limit int64
-	// Window is the length of an interval: its first instant belongs to it, its last to the next.
+	// Window is the length of an interval. Its first instant belongs to it, its last to the next.
 	Window time.Duration
 	// Phase is the first instant of one of the intervals.
 	Phase mono.Time
-	// Rotating says that the intervals are aligned to the first request, not to Phase. They are aligned anew to the first request that
-	// counts after two intervals or more have passed since the beginning of the last interval in which any counted.
+	// Rotating says that the intervals are aligned to the first request, not to Phase. A new
+	// alignment comes with the first request that counts after a pause. The pause is two intervals
+	// or more since the beginning of the last interval in which any request counted.
 	Rotating bool
-	// RoundsDown says that the sum is rounded down before it is compared, so that less than Limit + 1 passes.
+	// RoundsDown says that the server rounds the sum down before it compares. Then any sum below
+	// Limit + 1 passes.
 	RoundsDown bool
 	// Tick is the unit of the server's clock. If zero, 1 ms; if negative, 1 ns.
 	Tick time.Duration
@@ -37,8 +40,9 @@ func (c WeightedConfig) check() error {
 	return err
 }
 
-// Weighted counts the interval before in proportion to the part of it that the last Window still holds, as if its requests had been
-// spread evenly. Content delivery networks do it by the calendar, some reverse proxies with Rotating.
+// Weighted counts the interval before in proportion to the part of it in the last Window, as if its
+// requests were spread evenly. Content delivery networks do it by the calendar, and some reverse
+// proxies with Rotating.
 type Weighted struct {
 	dial
 	limit, window, phase int64
@@ -88,7 +92,8 @@ func (w *Weighted) Fits(now mono.Time, cost int64) bool {
 	return hi < roomHi || hi == roomHi && lo <= roomLo
 }
 
-// at returns the counters as they are at t. It does not store them, because a request that does not count must not move the rotation.
+// at returns the counters as they are at t. It does not store them: a request that does not count
+// must not move the rotation.
 func (w *Weighted) at(t int64) counters {
 	switch in := t - w.from; {
 	case in < w.window:
