@@ -7,25 +7,29 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Amendable is a Rule of a server that learns later what a request really cost, such as one that reserves the longest answer and counts
-// the true one in the end. It also says when to come back. Bucket and Rolling are Amendable.
+// Amendable is a Rule of a server that learns later what a request really cost. An example is a
+// server that reserves the longest answer and counts the true one in the end. An Amendable also
+// knows when a request would pass. Bucket and Rolling are Amendable.
 type Amendable interface {
 	Rule
-	// Amend says, at now, that a request that passed at an earlier instant costs so much more than was counted, or less if by is
-	// negative, by no more than was counted. Call it once for each request. A bucket gives back or takes at now, and gives back no more
-	// than it can hold; a rolling window counts the new cost until the request leaves it. A cost above what is left makes the rule
-	// overdrawn: nothing passes until that is over. Amend panics on a Rolling with RefusedCount, whose requests cannot be told apart.
+	// Amend corrects, at now, the cost of a request that passed at the instant passed. The request
+	// costs by more than was counted. If by is negative it costs less, but not below 0. Call Amend
+	// once for each request. A bucket gives back or takes at now, and holds at most its capacity. A
+	// rolling window counts the new cost until the request leaves it. A cost above the remainder
+	// overdraws the rule: nothing passes until that is over. Amend panics on a Rolling with
+	// RefusedCount, which cannot tell its requests apart.
 	Amend(now, passed mono.Time, by int64)
-	// Ready returns the earliest instant, in whole ticks unless it is now, at which a request of that cost would pass if
-	// nothing else arrived. It is not ok for a cost above the limit, which never passes. Ready for a cost of the whole
-	// limit is when everything will be there again.
+	// Ready returns the earliest instant at which a request of that cost would pass if nothing else
+	// arrived. It is now or a whole tick. ok is false for a cost above the limit, which never
+	// passes. Ready for a cost of the whole limit is the instant at which the whole limit is free
+	// again.
 	Ready(now mono.Time, cost int64) (at mono.Time, ok bool)
 }
 
 // AmendedWitness is a Witness of an Amendable rule. The Witnesses of RollingConfig and BucketConfig are AmendedWitnesses.
 type AmendedWitness interface {
 	Witness
-	// Amend takes in that the rule was told to Amend.
+	// Amend records an Amend of the rule.
 	Amend(now, passed mono.Time, by int64)
 }
 
@@ -84,7 +88,7 @@ func (r *Rolling) Amend(_, passed mono.Time, by int64) {
 	r.sum += by
 }
 
-// Ready is as in Amendable. It looks at the requests that have to leave the window first.
+// Ready is as in Amendable. It looks at the requests that must leave the window first.
 func (r *Rolling) Ready(now mono.Time, cost int64) (at mono.Time, ok bool) {
 	if cost > r.limit {
 		return mono.Max, false
@@ -118,7 +122,8 @@ func (w *flowWitness) Amend(now, _ mono.Time, by int64) {
 		return
 	}
 	w.x = w.x.minus(-by, w.window)
-	if w.x.below(w.lowest) { // the bucket is full: what is given back beyond that is lost
+	// The bucket is full. A refund beyond that is lost.
+	if w.x.below(w.lowest) {
 		w.lowest = w.x
 	}
 }
@@ -137,7 +142,7 @@ func (w *rollingWitness) Amend(_, passed mono.Time, by int64) {
 	l.total += by
 }
 
-// These are checks by the compiler that the types are Amendable and AmendedWitness.
+// The compiler checks here that the types are Amendable and AmendedWitness.
 var (
 	_ Amendable      = (*Bucket)(nil)
 	_ Amendable      = (*Rolling)(nil)

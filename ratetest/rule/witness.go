@@ -9,41 +9,45 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Witness hears what arrived at a server and what became of it, and finds out whether the rule was kept. It knows only the configuration
-// and the log, nothing of the server that decided. It also computes in another way: from running totals of the log, not from the state
-// that a server keeps. The log of a real server does as well as one of ours.
+// Witness reads a log of arrivals and their verdicts, and finds out whether the rule was kept. It
+// knows only the configuration and the log, not the server that decided. It also computes in
+// another way: from running totals of the log, not from a server's state. The log may come from a
+// real server or from one here.
 //
-// Every configuration makes its own, by its method Witness. Instants, ticks and clocks that are set back are taken as the servers here
-// take them. Memory is bounded by the arrivals of two windows; their cost must stay below 2^62. Not safe for concurrent use.
+// Every configuration makes its own Witness, by its method Witness. Instants, ticks and clocks that
+// are set back count as for the servers here. Memory is bounded by the arrivals of two windows.
+// Their cost must stay below 2^62. Not safe for concurrent use.
 type Witness interface {
-	// Hear takes the next arrival of the log; at is by the server's clock. Refused arrivals may be left out, unless the rule has
-	// RefusedCount; Finding.Needless then stays 0.
+	// Hear takes the next arrival of the log. at is by the server's clock. Refused arrivals may be
+	// left out, unless the rule has RefusedCount. Finding.Needless is then 0.
 	Hear(at mono.Time, cost int64, passed bool)
-	// Finding returns what it found so far.
+	// Finding returns the result so far.
 	Finding() Finding
 }
 
-// Finding is what a Witness found.
+// Finding is the result of a Witness.
 type Finding struct {
-	// Most is the most that was used when a request passed, including its own cost, rounded up. Limit is how much the rule allows. For a
-	// rolling window, Most is the largest cost in any closed window; for a bucket and the GCRA, the largest Σ cost(i..j) − rate·(t_j −
-	// t_i) over all i ≤ j, which the capacity bounds; and for a weighted window, the largest weighted sum.
+	// Most is the largest used cost when a request passed, with its own cost, rounded up. Limit is
+	// the most that the rule allows. For a rolling window, Most is the largest cost in any closed
+	// window. For a bucket and the GCRA, it is the largest Σ cost(i..j) − rate·(t_j − t_i) over all
+	// i ≤ j, which the capacity bounds. For a weighted window, it is the largest weighted sum.
 	Most, Limit int64
 	// At is the arrival at which Most was first reached.
 	At mono.Time
-	// Passed and Refused are how many arrivals there were of each kind. A cost of 0 is not counted.
+	// Passed and Refused are the numbers of arrivals of each kind. A cost of 0 does not count.
 	Passed, Refused int
-	// Needless is how many refused arrivals would have had room. If other rules were at work as well, they may have refused them.
+	// Needless is the number of refused arrivals that had room. If other rules were at work as
+	// well, they may have refused them.
 	Needless int
 }
 
-// Kept reports whether nothing passed that should not have.
+// Kept reports whether every request that passed had room.
 func (f Finding) Kept() bool { return f.Most <= f.Limit }
 
-// Utilisation returns Most / Limit: above 1 if the rule was not kept.
+// Utilisation returns Most / Limit. It is above 1 if the rule was not kept.
 func (f Finding) Utilisation() float64 { return float64(f.Most) / float64(f.Limit) }
 
-// bench has what all witnesses have in common.
+// bench is the common part of all witnesses.
 type bench struct {
 	found      Finding
 	tick, last int64
@@ -59,13 +63,13 @@ func wholeTicks(at mono.Time, tick int64) int64 {
 	return t - ((t%tick)+tick)%tick
 }
 
-// clock returns the instant as the servers take it: in whole ticks, and never back.
+// clock returns the instant by the rules of the servers: in whole ticks, and never back.
 func (b *bench) clock(at mono.Time) int64 {
 	b.last = max(b.last, wholeTicks(at, b.tick))
 	return b.last
 }
 
-// judge takes note of an arrival, where used is what is in use with it, or would be.
+// judge records an arrival. used is the used cost with it, or the cost that would be used.
 func (b *bench) judge(used int64, at mono.Time, passed bool) {
 	switch {
 	case !passed:
@@ -80,7 +84,8 @@ func (b *bench) judge(used int64, at mono.Time, passed bool) {
 	}
 }
 
-// counted returns the cost that an arrival leaves behind: refused ones count only with refusedCount.
+// counted returns the cost that counts after an arrival. Refused arrivals count only with
+// refusedCount.
 func counted(cost, limit int64, passed, refusedCount bool) int64 {
 	switch {
 	case passed:
@@ -125,15 +130,16 @@ func (l *ledger) from(t int64, i int) int {
 
 // drop forgets the rows before i, if they are many, and returns how many it forgot.
 func (l *ledger) drop(i int) int {
-	if i < 1000 || i < len(l.rows)/2 { // not at each row: the time for copying would be quadratic
+	if i < 1000 || i < len(l.rows)/2 { // not at each row: the copies would take quadratic time
 		return 0
 	}
 	l.rows = slices.Delete(l.rows, 0, i)
 	return i
 }
 
-// Densest finds, in any list of arrivals, the closed window of a given length that holds the most cost. If that is no more than N, no
-// window of that length ever held more, whatever sent the requests and whatever was answered.
+// Densest finds, in any list of arrivals, the closed window of a given length with the most cost.
+// If that is no more than N, no window of that length ever held more. Senders and answers do not
+// matter.
 //
 // Not safe for concurrent use. Memory is bounded by the arrivals of one window.
 type Densest struct {
@@ -145,8 +151,8 @@ type Densest struct {
 	disorder           int
 }
 
-// NewDensest returns a Densest for windows of that length. tick is the unit to which instants are rounded down before they are
-// subtracted: if zero, 1 ms; if negative, 1 ns.
+// NewDensest returns a Densest for windows of that length. Instants are rounded down to ticks
+// before they are subtracted. If tick is zero, 1 ms; if negative, 1 ns.
 func NewDensest(window, tick time.Duration) (*Densest, error) {
 	if err := checkCommon(1, window, tick); err != nil {
 		return nil, err
@@ -158,13 +164,13 @@ func newDensest(window, tick time.Duration) *Densest {
 	return &Densest{window: int64(window), tick: tickOf(tick), last: math.MinInt64}
 }
 
-// Hear takes the next arrival, which must not be before the one heard last: see Disorder.
+// Hear takes the next arrival. It must not be before the last one: see Disorder.
 func (d *Densest) Hear(at mono.Time, cost int64) {
 	t, used := d.before(at)
 	d.add(t, used, cost)
 }
 
-// before returns the instant at as it counts, and the cost that the window ending there holds so far.
+// before returns the instant as which at counts, and the cost so far in the window that ends there.
 func (d *Densest) before(at mono.Time) (t, used int64) {
 	t = wholeTicks(at, d.tick)
 	if t < d.last {
@@ -188,14 +194,14 @@ func (d *Densest) add(t, used, cost int64) {
 	d.first -= d.log.drop(d.first)
 }
 
-// Most returns the largest cost of any closed window so far, and the first and the last arrival of the earliest such window, in whole
-// ticks.
+// Most returns the largest cost of any closed window so far. from and to are the first and the last
+// arrival of the earliest such window, in whole ticks.
 func (d *Densest) Most() (cost int64, from, to mono.Time) {
 	return d.most, mono.Time(d.from), mono.Time(d.to)
 }
 
-// Disorder returns how many arrivals were, in whole ticks, before one that was heard earlier. Each was counted as simultaneous with that
-// one, so nothing is proven unless Disorder is 0.
+// Disorder returns the number of arrivals that were, in whole ticks, before an earlier entry of the
+// list. Each counted as simultaneous with that entry. So nothing is proven unless Disorder is 0.
 func (d *Densest) Disorder() int { return d.disorder }
 
 type rollingWitness struct {
@@ -204,7 +210,7 @@ type rollingWitness struct {
 	densest *Densest
 }
 
-// Witness returns a Witness that has heard nothing.
+// Witness returns a Witness of an empty log.
 func (c RollingConfig) Witness() (Witness, error) {
 	if err := checkCommon(c.Limit, c.Window, c.Tick); err != nil {
 		return nil, err
@@ -232,7 +238,7 @@ type calendarWitness struct {
 // till is an interval, named by the instant at which it ends.
 type till struct{ end, used int64 }
 
-// Witness returns a Witness that has heard nothing.
+// Witness returns a Witness of an empty log.
 func (c CalendarConfig) Witness() (Witness, error) {
 	if err := checkCommon(c.Limit, c.Window, c.Tick); err != nil {
 		return nil, err
@@ -248,7 +254,7 @@ func (w *calendarWitness) Hear(at mono.Time, cost int64, passed bool) {
 	}
 	window := int64(w.config.Window)
 	t := wholeTicks(at, w.tick)
-	left := (int64(w.config.Phase)%window - t%window) % window // how long until the next boundary
+	left := (int64(w.config.Phase)%window - t%window) % window // the time until the next boundary
 	if left <= 0 {
 		left += window
 	}
@@ -261,7 +267,7 @@ func (w *calendarWitness) Hear(at mono.Time, cost int64, passed bool) {
 	}
 	now := &w.tills[0]
 	w.judge(now.used+cost, at, passed)
-	if c := counted(cost, w.found.Limit, passed, w.config.RefusedCount); now.used <= w.found.Limit { // beyond that it might overflow
+	if c := counted(cost, w.found.Limit, passed, w.config.RefusedCount); now.used <= w.found.Limit { // more might overflow
 		now.used += c
 	}
 }
@@ -273,7 +279,7 @@ type anchoredWitness struct {
 	first  int    // the first row of the interval
 }
 
-// Witness returns a Witness that has heard nothing.
+// Witness returns a Witness of an empty log.
 func (c AnchoredConfig) Witness() (Witness, error) {
 	if err := checkCommon(c.Limit, c.Window, c.Tick); err != nil {
 		return nil, err
@@ -301,11 +307,13 @@ func (w *anchoredWitness) Hear(at mono.Time, cost int64, passed bool) {
 	}
 }
 
-// flowWitness is for rules that let through what a bucket of that capacity would: with R = Limit / Window, for all i ≤ j,
+// flowWitness is for rules that let through as much as a bucket of that capacity. With R = Limit /
+// Window, for all i ≤ j,
 //
 //	Σ cost(i..j) − R·(t_j − t_i) ≤ Capacity
 //
-// With X_j = Σ cost(1..j) − R·t_j, the left side is X_j − min over i ≤ j of (X_i − cost_i), in units of 1/Window.
+// With X_j = Σ cost(1..j) − R·t_j, the left side is X_j − min over i ≤ j of (X_i − cost_i), in
+// units of 1/Window.
 type flowWitness struct {
 	bench
 	rate, window int64
@@ -314,7 +322,7 @@ type flowWitness struct {
 	begun        bool
 }
 
-// Witness returns a Witness that has heard nothing.
+// Witness returns a Witness of an empty log.
 func (c BucketConfig) Witness() (Witness, error) {
 	c, err := c.filled()
 	if err != nil {
@@ -328,7 +336,8 @@ func (c BucketConfig) Witness() (Witness, error) {
 	return w, nil
 }
 
-// Witness returns a Witness that has heard nothing. The GCRA lets through what a bucket of capacity Burst does.
+// Witness returns a Witness of an empty log. The GCRA lets through as much as a bucket of capacity
+// Burst.
 func (c GCRAConfig) Witness() (Witness, error) {
 	c, err := c.filled()
 	if err != nil {
@@ -407,14 +416,14 @@ type weightedWitness struct {
 	bench
 	config WeightedConfig
 	log    ledger // the arrivals that count
-	// The first rows of the previous and of the current interval, as far as was searched.
+	// The first rows of the previous and of the current interval, as far as the search went.
 	previous, current int
-	// If Rotating: the first and the last arrival of a series without two idle intervals between them.
+	// If Rotating: the first and the last arrival of a series without two idle intervals in a row.
 	anchor, latest int64
 	begun          bool
 }
 
-// Witness returns a Witness that has heard nothing.
+// Witness returns a Witness of an empty log.
 func (c WeightedConfig) Witness() (Witness, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -457,7 +466,7 @@ func (w *weightedWitness) Hear(at mono.Time, cost int64, passed bool) {
 	}
 }
 
-// begin returns the beginning of the interval that contains t; one interval begins at anchor.
+// begin returns the beginning of the interval that contains t. One interval begins at anchor.
 func begin(t, anchor, window int64) int64 {
 	in := (t - anchor) % window
 	if in < 0 {
