@@ -2,8 +2,9 @@ package rule
 
 import "github.com/paceline-go/paceline/limit/mono"
 
-// Left returns the largest cost, up to most, that would pass at now. It asks r as Fits does, and searches outwards from guess, such as
-// what was left before: the number of questions is about twice the logarithm of the distance.
+// Left returns the largest cost, up to most, that would pass at now. It calls Fits of r, and
+// searches outwards from guess, such as the last result. The number of calls is about twice the
+// logarithm of the distance.
 func Left(r Rule, now mono.Time, most, guess int64) int64 {
 	if most <= 0 {
 		return 0

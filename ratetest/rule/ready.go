@@ -2,12 +2,14 @@ package rule
 
 import "github.com/paceline-go/paceline/limit/mono"
 
-// Timed is a Rule that says when to come back. Rolling, Bucket, Calendar and Anchored are Timed.
+// Timed is a Rule that knows when a request would pass. Rolling, Bucket, Calendar and Anchored are
+// Timed.
 type Timed interface {
 	Rule
-	// Ready returns the earliest instant, in whole ticks unless it is now, at which a request of that cost would pass if
-	// nothing else arrived. It is not ok for a cost above the limit, which never passes. Ready for a cost of the whole
-	// limit is when everything will be there again.
+	// Ready returns the earliest instant at which a request of that cost would pass if nothing else
+	// arrived. It is now or a whole tick. ok is false for a cost above the limit, which never
+	// passes. Ready for a cost of the whole limit is the instant at which the whole limit is free
+	// again.
 	Ready(now mono.Time, cost int64) (at mono.Time, ok bool)
 }
 
@@ -33,7 +35,7 @@ func (a *Anchored) Ready(now mono.Time, cost int64) (at mono.Time, ok bool) {
 	return a.tickAt(a.begun + a.length), true
 }
 
-// These are checks by the compiler that all four are Timed.
+// The compiler checks here that all four are Timed.
 var (
 	_ Timed = (*Rolling)(nil)
 	_ Timed = (*Bucket)(nil)

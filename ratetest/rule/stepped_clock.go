@@ -8,23 +8,25 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Clock is how a server's clock differs from true time. The zero Clock shows true time.
+// Clock is the difference of a server's clock from true time. The zero Clock shows true time.
 type Clock struct {
-	// DriftPPM is how many microseconds it gains per second, from −999,999 to 1,000,000. At instant 0 it has gained nothing.
+	// DriftPPM is the gain in microseconds per second, from −999,999 to 1,000,000. At instant 0 the
+	// clock has gained nothing.
 	DriftPPM int64
-	// Offset is how far it is ahead.
+	// Offset is how far the clock is ahead.
 	Offset time.Duration
-	// Steps are the instants at which it is set, in any order.
+	// Steps are the instants at which the clock is set, in any order.
 	Steps []Step
 }
 
-// Step is an instant of true time from which on the clock is ahead by another By, or behind if By is negative.
+// Step is a change of the clock at an instant of true time. From then on the clock is ahead by
+// another By, or behind if By is negative.
 type Step struct {
 	At mono.Time
 	By time.Duration
 }
 
-// Reading returns what the clock shows at an instant of true time.
+// Reading returns the time on the clock at an instant of true time.
 func (c Clock) Reading(t mono.Time) mono.Time {
 	n := within(t)
 	const million = 1_000_000
@@ -39,15 +41,16 @@ func (c Clock) Reading(t mono.Time) mono.Time {
 	return mono.Time(n).Add(ahead)
 }
 
-// Clocked is a rule whose clock is wrong. When its clock is set back, a Calendar is in an earlier interval again, like any counter that
-// is named after the wall clock. The other rules take a reading that is before an earlier one for that one, like counters that compare
-// with the last instant they saw: time stands still for them until the clock is past it.
+// Clocked is a rule with a wrong clock. If its clock is set back, a Calendar is in an earlier
+// interval again, like any counter that is named after the wall clock. The other rules take an
+// earlier reading for the latest one, like counters that compare with the last instant. For them
+// time stands still until the clock is past it.
 type Clocked struct {
 	rule  Rule
 	clock Clock
 }
 
-// NewClocked returns the rule r as applied by a server with that clock: its Arrive, Fits and Count take true time.
+// NewClocked returns the rule r of a server with that clock. Arrive, Fits and Count take true time.
 func NewClocked(r Rule, c Clock) (*Clocked, error) {
 	var errs []error
 	if c.DriftPPM < -999_999 || c.DriftPPM > 1_000_000 {
