@@ -24,7 +24,8 @@ type Concurrency struct {
 // has no default.
 type ConcurrencyConfig struct {
 	Limit int64
-	// Late is how long after an unknown outcome a request may still be there. If zero, 5 s; negative: not at all.
+	// Late is how long after an unknown outcome a request may still be there. If zero, 5 s;
+	// negative: not at all.
 	Late time.Duration
 }
 

@@ -8,7 +8,8 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// state is a state that is being written: a letter for the kind of limiter, a version, and numbers as varints.
+// state is a state that is being written: a letter for the kind of limiter, a version, and numbers
+// as varints.
 type state []byte
 
 const stateVersion = 1
@@ -18,10 +19,10 @@ func begun(b []byte, kind byte) state { return append(b, kind, stateVersion) }
 func (w *state) number(n int64)      { *w = binary.AppendUvarint(*w, uint64(n)) }
 func (w *state) instant(t mono.Time) { *w = binary.AppendVarint(*w, int64(t)) }
 
-// after writes an instant as the time since another, which is not later.
+// after writes an instant as the time since before, which is not later.
 func (w *state) after(t, before mono.Time) { *w = binary.AppendUvarint(*w, uint64(t)-uint64(before)) }
 
-// reader reads a state. After the first error, which it keeps, all that it reads is zero.
+// reader reads a state. It keeps the first error, and reads only zeros after it.
 type reader struct {
 	kind string
 	all  []byte
@@ -51,7 +52,7 @@ func (r *reader) fail(format string, args ...any) error {
 	return r.err
 }
 
-// end returns the first error. That something is left is one, too.
+// end returns the first error. Bytes that are left are an error, too.
 func (r *reader) end() error {
 	if r.err == nil && r.at != len(r.all) {
 		r.fail("%d bytes too many", len(r.all)-r.at)
@@ -72,7 +73,7 @@ func (r *reader) uvarint(what string) uint64 {
 	return n
 }
 
-// number reads one from least to most.
+// number reads a number from least to most.
 func (r *reader) number(what string, least, most int64) int64 {
 	at := r.at
 	n := r.uvarint(what)
@@ -99,7 +100,7 @@ func (r *reader) legal(what string, at int, t mono.Time) mono.Time {
 	return t
 }
 
-// after reads an instant that is later than before, or as late if equal says that it may be.
+// after reads an instant that is later than before. If equal is true, it may be the same.
 func (r *reader) after(what string, before mono.Time, equal bool) mono.Time {
 	at, d := r.at, r.uvarint(what)
 	t := mono.Time(uint64(before) + d)
@@ -123,7 +124,8 @@ func (r *reader) bytes(what string) []byte {
 	return r.all[r.at-int(n) : r.at]
 }
 
-// arrivals writes entries of a log or a timeline: (when, cost), oldest first, with what was forgotten.
+// arrivals writes the entries of a log or a timeline, with the forgotten cost. Each entry is (when,
+// cost), oldest first.
 func (w *state) arrivals(n int, gone int64, lost mono.Time, entry func(i int) (at mono.Time, cost int64)) {
 	w.number(gone)
 	w.instant(lost)
@@ -141,7 +143,8 @@ func (w *state) arrivals(n int, gone int64, lost mono.Time, entry func(i int) (a
 	}
 }
 
-// arrivals calls add for each entry, and returns what was forgotten. Of the sums it makes sure that they do not overflow.
+// arrivals calls begin with the forgotten cost, and add for each entry. It checks that the sums do
+// not overflow.
 func (r *reader) arrivals(begin func(n int, gone int64, lost mono.Time), add func(at mono.Time, cost int64)) {
 	gone := r.number("what was forgotten", 0, math.MaxInt64/2)
 	lost := r.instant("the last forgotten arrival")
@@ -201,7 +204,8 @@ func (r *reader) timeline() timeline {
 	return t
 }
 
-// levels reads those of a bucket. From one to the next the instant rises, and what has gone since falls.
+// levels reads the levels of a bucket. From one level to the next the instant rises, and the cost
+// since then falls.
 func (r *reader) levels() (v levels) {
 	full, since := mono.Min, int64(1<<61)
 	for i := range r.number("the number of levels", 0, int64(len(r.all)-r.at)/2) {

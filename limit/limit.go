@@ -97,9 +97,9 @@ const (
 // Limiter decides when a cost may go. It belongs to one driver: one Gate, one Dispatcher, one
 // simulated client. It is not safe for concurrent use.
 //
-// If now is before an earlier change, it counts as the instant of that change. So limiters keep their
-// promise when a clock is set back, but for two. Calendar must know when intervals begin. Produced
-// must know how old requests are.
+// If now is before an earlier change, it counts as the instant of that change. So limiters keep
+// their promise when a clock is set back, but for two. Calendar must know when intervals begin.
+// Produced must know how old requests are.
 //
 // Costs below 0 count as 0, and costs above MaxCost as MaxCost. Package limittest has the laws that
 // every Limiter obeys.
@@ -269,8 +269,8 @@ type Arrivals struct {
 
 const defaultLate = 5 * time.Second
 
-// bound returns u, the upper bound of the arrival of a request admitted at sent and settled at now,
-// and whether the request counts at all.
+// bound returns u, the upper bound of the arrival of a request. The request was admitted at sent
+// and settled at now. counts reports whether it counts at all.
 func (a *Arrivals) bound(now, sent mono.Time, o *Outcome) (u mono.Time, counts bool) {
 	u = now
 	switch {

@@ -34,10 +34,11 @@ import (
 // more than min g_i ≤ g_m. After a, the fate of the answers does not matter to m. Later admissions
 // take care of later arrivals.
 //
-// Without one of the promises g_i is M_i. Then the open requests never use more than the bucket,
-// and no output leads to a refusal, however fast or late it is. Example: 8,000 tokens a minute, and
-// requests of up to 4,096 tokens that come to 300 in 2 s. With both promises 40 requests are
-// answered in 33 s, and without them in 57 s (docs/decisions/0027-produced.md).
+// Without one of the promises g_i is M_i. Then the bucket holds back the whole cost of all open
+// requests, except the smallest. No output leads to a refusal, however fast or late it is. Example:
+// 8,000 tokens a minute, and requests of up to 4,096 tokens that come to 300 in 2 s. With both
+// promises 40 requests are answered in 33 s, and without them in 57 s
+// (docs/decisions/0027-produced.md).
 //
 // A request settled with Actual counts as that much. A refused or unsent request counts as nothing.
 // An answered request without Actual counts as the most that may have been produced by then. A
@@ -461,7 +462,8 @@ func Arriving(l Limiter, cost Cost) Cost {
 	return cost
 }
 
-// NotBefore implements Forecaster. Perhaps nothing of what is open and ahead is ever produced; what is ahead makes nothing sooner.
+// NotBefore implements Forecaster. It assumes that the open and ahead requests produce nothing. A
+// request ahead makes nothing sooner.
 func (p *Produced) NotBefore(now mono.Time, _ int, _, cost Cost) mono.Time {
 	t := max(now, p.last)
 	switch {
@@ -473,7 +475,8 @@ func (p *Produced) NotBefore(now mono.Time, _ int, _, cost Cost) mono.Time {
 	return max(t, p.full.Add(p.margin-p.times(p.burst-1)))
 }
 
-// Explain implements Explainer. Most is what the full bucket holds; a cost may be larger and go nevertheless.
+// Explain implements Explainer. Most is the size of the full bucket. A larger cost may go
+// nevertheless.
 func (p *Produced) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
 	return p.Ready(now, cost), Bound{Name: p.unit.String(), Unit: p.unit, Size: cost.of(p.unit), Most: p.burst}
 }
@@ -488,7 +491,8 @@ func (p *Produced) Unsettled() (n int, since mono.Time) {
 	return first(&p.book, func(r *producing) mono.Time { return r.at })
 }
 
-// AppendUsage implements Gauged: what may have been drawn by now. What an answer overdraws is left out.
+// AppendUsage implements Gauged: the output that may have been drawn by now. It leaves out the
+// overdrawn part.
 func (p *Produced) AppendUsage(to []Usage, now mono.Time) []Usage {
 	now = max(now, p.last)
 	full, open := p.full, int64(0)
