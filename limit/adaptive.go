@@ -32,10 +32,10 @@ import (
 // anew from it.
 //
 // A refusal for load (Outcome.Overloaded, or Limited and not Elsewhere) leaves 0.85 of the requests
-// in flight. It does so once for all that were in flight together. A client that presses a server
-// of n workers as hard as it may keeps all of them busy, with at most as many requests in their
-// queue. If a server refuses more than n at once, 80 to 90 % of its capacity is used, and 1 to 5 %
-// of its requests are refused.
+// in flight. It does so once for all that were in flight together. A client may press a server of n
+// workers as hard as it can. It then keeps all of them busy, with at most as many requests in their
+// queue. Against a server that refuses more than n at once, it uses 80 to 90 % of the capacity. 1
+// to 5 % of its requests are refused.
 //
 // Not safe for concurrent use; Ready, Admit and Settle do not allocate.
 type Adaptive struct {

@@ -10,8 +10,8 @@ type Refilling interface {
 	Refills(o Outcome) (units uint8)
 }
 
-// Refills returns the units whose Reset in an outcome is the time of a full bucket, by l or those
-// parts of it that are Refilling.
+// Refills returns the units whose Reset in an outcome is the time of a full bucket. It asks l, or
+// the parts of l that are Refilling.
 func Refills(l Limiter, o Outcome) (units uint8) {
 	ask(l, func(r Refilling) { units |= r.Refills(o) })
 	return units

@@ -65,8 +65,8 @@ func Replay(l Limiter, now, since mono.Time, all []Past) {
 
 // outcome returns how and when p is settled.
 func (p *Past) outcome(now mono.Time) (at mono.Time, o Outcome) {
-	// Produced counts output by the age of a request, which is not known here. So each outcome names
-	// its cost.
+	// Produced counts output by the age of a request, which is not known here. So each outcome
+	// names its cost.
 	o = Outcome{Result: p.Result, Metered: true, Actual: p.Cost}
 	switch {
 	case p.At > now:

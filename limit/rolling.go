@@ -26,9 +26,9 @@ import (
 // Not safe for concurrent use. Ready, Admit and Settle allocate only while the history grows beyond
 // its largest size so far. A history takes 16 bytes per request settled within one window, up to
 // the next power of two. Requests settled at the same instant share one entry. An All of 500
-// requests and 30,000 tokens a minute takes 17 kB, whatever the sizes. 30,000 tokens a minute
-// alone, in requests of one token, take 525 kB, and 17 kB with a Grain of 0.1 s (TestLLMMemory in
-// the module's root).
+// requests and 30,000 tokens a minute takes 17 kB, whatever the sizes. A limit of 30,000 tokens a
+// minute alone, in requests of one token, takes 525 kB. With a Grain of 0.1 s it takes 17 kB
+// (TestLLMMemory in the module's root).
 type Rolling struct {
 	// The first three cache lines hold the fields that every request reads and writes. With a
 	// thousand lanes no limit stays in the cache.

@@ -37,7 +37,8 @@ const (
 
 // SequenceConfig describes a Sequence. The zero value is ready, and learns its Gap.
 type SequenceConfig struct {
-	// Late is how long after an unknown outcome a request may still be on its way. If zero, 5 s; negative: not at all.
+	// Late is how long after an unknown outcome a request may still be on its way. If zero, 5 s;
+	// negative: not at all.
 	Late time.Duration
 	// Gap, if positive, is the least time between two sends while a request is in flight. It must
 	// cover the difference between the largest and the smallest one-way latency, and the longest

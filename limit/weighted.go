@@ -155,7 +155,7 @@ func (l *Weighted) Ready(now mono.Time, cost Cost) mono.Time {
 }
 
 // earliest returns the first instant, t or later, at which the estimate of the settled cost is at
-// most room, for every possible beginning of the server's intervals.
+// most room. That holds for every possible beginning of the server's intervals.
 //
 // A is the cost from c on, and B the cost in the interval before c. A server whose interval begins
 // at c finds too much at t if
