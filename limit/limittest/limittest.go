@@ -4,10 +4,10 @@
 // "Change" means Admit, Settle, SetLimit, SetWindow, and the Update of a limiter whose truth is
 // elsewhere.
 //
-//  1. Not before now: Ready(t, c) ≥ t. A now before that of an earlier change counts as that one,
-//     for every question and every change.
-//  2. Time alone: with no change between, for t ≤ t′: Ready(t′, c) = max(t′, Ready(t, c)). With News,
-//     or where an open cost grows with its age, a verdict may lapse: ≥.
+//  1. Not before now: Ready(t, c) ≥ t. A now before that of an earlier change counts as that
+//     one, for every question and every change.
+//  2. Time alone: with no change between, for t ≤ t′: Ready(t′, c) = max(t′, Ready(t, c)). With
+//     News, or where an open cost grows with its age, a verdict may lapse: ≥.
 //  3. Earliest: if t = Ready(now, c) is an instant after now, Ready(t−1, c) = t, and Admit at t keeps
 //     the promise.
 //  4. Dearer is later: c ≤ c′ in every unit implies Ready(t, c) ≤ Ready(t, c′).
@@ -17,17 +17,17 @@
 //  6. Settle, open loop: let the actual cost be at most the admitted one, and let nothing in the
 //     outcome ask for less. Then Settle makes no cost's Ready later.
 //  7. Settle forgets the estimate: the state after it depends on (arrival bound, actual) alone.
-//  8. A closed loop (a limiter that learns from answers) obeys 1, 2, 5 and 7. After a bounded number
-//     of Admits at one instant, the next Ready is later than now, or AfterSettle.
+//  8. A closed loop (a limiter that learns from answers) obeys 1, 2, 5 and 7. After a bounded
+//     number of Admits at one instant, the next Ready is later than now, or AfterSettle.
 //  9. Promise: no window of arrivals holds more than the limit of admitted cost.
-//  10. The driver's duty: call Ready again at the same now right before every Admit, and for the head
-//     of the line after every Settle and Update.
+//  10. The driver's duty: call Ready again at the same now right before every Admit, and for the
+//     head of the line after every Settle and Update.
 //  11. A Foreseer is never surprised: after an Admit no cost is ready later than ReadyAfter said
 //     before it.
 //  12. A Forecaster is never too late. Let all requests ahead go as early as they can. Then a cost
 //     goes no sooner than NotBefore, whatever the answers, if none costs less than was counted.
-//  13. An Owed that counts open leases counts all of them, and knows the first. An Explainer returns
-//     what Ready returns, and names the limit if that is later than now.
+//  13. An Owed that counts open leases counts all of them, and knows the first. An Explainer
+//     returns what Ready returns, and names the limit if that is later than now.
 //  14. A Keeper comes back as it was: restored from its state, after an Admit of all open requests.
 //     Then every method answers as that of the first limiter. It refuses a truncated state. No
 //     damaged state makes it panic.

@@ -12,8 +12,8 @@ import (
 )
 
 // Wraps tests a Limiter that is made of another one. wrap returns a new wrapper around l. Every
-// question of package limit to a wrapper must reach the limiter inside. Otherwise the answer is
-// wrong and nobody notices. A wrapper needs Ready, Admit, Settle and
+// question of package limit to a wrapper must reach the limiter inside. Otherwise a wrong answer
+// goes unnoticed. A wrapper needs Ready, Admit, Settle and
 //
 //	Unwrap() []limit.Limiter
 //
