@@ -26,7 +26,8 @@ type Amendable interface {
 	Ready(now mono.Time, cost int64) (at mono.Time, ok bool)
 }
 
-// AmendedWitness is a Witness of an Amendable rule. The Witnesses of RollingConfig and BucketConfig are AmendedWitnesses.
+// AmendedWitness is a Witness of an Amendable rule. The Witnesses of RollingConfig and BucketConfig
+// are AmendedWitnesses.
 type AmendedWitness interface {
 	Witness
 	// Amend records an Amend of the rule.

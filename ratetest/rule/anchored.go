@@ -6,7 +6,8 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// AnchoredConfig is the rule of an interval that begins with a message. Limit and Window have no default.
+// AnchoredConfig is the rule of an interval that begins with a message. Limit and Window have no
+// default.
 type AnchoredConfig struct {
 	// Limit is the most cost in an interval, 1 or more.
 	Limit int64

@@ -209,7 +209,7 @@ func (g *GCRA) Fits(now mono.Time, cost int64) bool {
 	if cost > g.burst {
 		return false
 	}
-	last := g.tat // the TAT of the last cell
+	last := g.tat // becomes the TAT of the cost's last cell
 	if t.after(last) {
 		last = t
 	}

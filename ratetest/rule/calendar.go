@@ -6,7 +6,8 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// CalendarConfig is the rule that no interval of a calendar holds more than Limit. Limit and Window have no default.
+// CalendarConfig is the rule that no interval of a calendar holds more than Limit. Limit and Window
+// have no default.
 type CalendarConfig struct {
 	// Limit is the most cost in an interval, 1 or more.
 	Limit int64

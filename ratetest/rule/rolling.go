@@ -6,7 +6,8 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// RollingConfig is the rule that no closed window holds more than Limit. Limit and Window have no default.
+// RollingConfig is the rule that no closed window holds more than Limit. Limit and Window have no
+// default.
 type RollingConfig struct {
 	// Limit is the most cost in any closed window, 1 or more.
 	Limit int64

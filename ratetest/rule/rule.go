@@ -14,8 +14,8 @@ import (
 // them at once, and Clocked is any of them with a wrong clock. All are exact: they compute in
 // integers and round nothing. They share these rules:
 //
-//   - A cost is the part of the limit that one request takes. A cost of 0 always passes and leaves no
-//     trace. A cost above the limit never passes. A negative cost panics.
+//   - A cost is the part of the limit that one request takes. A cost of 0 always passes and leaves
+//     no trace. A cost above the limit never passes. A negative cost panics.
 //   - now is by the server's own clock. A server reads it in whole ticks, rounded down, before it
 //     subtracts.
 //   - A now before an earlier one counts as that one, except for Calendar.

@@ -267,7 +267,8 @@ func (w *calendarWitness) Hear(at mono.Time, cost int64, passed bool) {
 	}
 	now := &w.tills[0]
 	w.judge(now.used+cost, at, passed)
-	if c := counted(cost, w.found.Limit, passed, w.config.RefusedCount); now.used <= w.found.Limit { // more might overflow
+	// more might overflow
+	if c := counted(cost, w.found.Limit, passed, w.config.RefusedCount); now.used <= w.found.Limit {
 		now.used += c
 	}
 }
