@@ -13,10 +13,11 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// workers is a server of so many workers that take so long for a request each, with a queue before them; more than so many at once it
-// refuses with an overload, if that is not 0.
+// workers is a server with a number of workers and a queue before them. Each request takes the same
+// time. If refuses is not 0, the server refuses more than that many requests at once with an
+// overload.
 type workers struct {
-	free    []mono.Time // when each is, soonest first
+	free    []mono.Time // when each is free, soonest first
 	service time.Duration
 	most    int
 	rng     *rand.Rand
@@ -63,7 +64,7 @@ type pressed struct {
 	w    workers
 	now  mono.Time
 	out  departures
-	want int // the most that there is to send at once; 0: any number
+	want int // the most requests to send at once; 0: any number
 }
 
 func press(c limit.AdaptiveConfig, n int, service time.Duration, most int) *pressed {
@@ -72,7 +73,8 @@ func press(c limit.AdaptiveConfig, n int, service time.Duration, most int) *pres
 	return p
 }
 
-// run goes on for so long, and returns what the server got done and refused, and how long the answers took on average.
+// run goes on for d. It returns the requests that the server served and refused, and the mean
+// latency.
 func (p *pressed) run(d time.Duration) (done, refused int, took time.Duration) {
 	const way = 10 * time.Millisecond // there and back
 	until := p.now.Add(d)
@@ -104,8 +106,8 @@ func (p *pressed) run(d time.Duration) (done, refused int, took time.Duration) {
 	}
 }
 
-// Clients that press as hard as they may find what a server of so many workers can do, and a queue of no more than that again; they
-// follow when three quarters of them fail, and when they come back.
+// Clients that press as hard as they can find the capacity of a server, and a queue of at most that
+// size again. They follow when three quarters of the workers fail, and when these come back.
 func TestAdaptiveFinds(t *testing.T) {
 	for _, n := range []int{1, 4, 50, 200} {
 		p := press(limit.AdaptiveConfig{}, n, 100*time.Millisecond, 0)
@@ -125,7 +127,8 @@ func TestAdaptiveFinds(t *testing.T) {
 	}
 }
 
-// A server that refuses more than so many at once: most of what it can do is done, and few are refused.
+// A server refuses more than a number of requests at once. Most of its capacity is used, and few
+// requests are refused.
 func TestAdaptiveHeedsOverload(t *testing.T) {
 	for _, c := range []struct {
 		most           int
@@ -143,7 +146,8 @@ func TestAdaptiveHeedsOverload(t *testing.T) {
 	}
 }
 
-// 16 in flight, of which all are refused together: the bound falls once. Those sent since make it fall again.
+// 16 requests are in flight, and all are refused together: the bound falls once. Requests sent
+// since make it fall again.
 func TestAdaptiveFallsOnce(t *testing.T) {
 	a := must(limit.NewAdaptive(limit.AdaptiveConfig{Initial: 20}))
 	send := func(n int) (leases []limit.Lease) {
@@ -180,8 +184,9 @@ func TestAdaptiveFallsOnce(t *testing.T) {
 	want(1, "refused whenever it sends")
 }
 
-// A server becomes three times slower by itself. Who has few in flight does not shrink the bound, and learns it as usual; who presses
-// shrinks it, and learns it at the least bound.
+// A server becomes three times slower by itself. A client with few requests in flight keeps its
+// bound, and learns the new latency as usual. A client that presses shrinks the bound, and learns
+// the latency at the least bound.
 func TestAdaptiveSlowServer(t *testing.T) {
 	p := press(limit.AdaptiveConfig{}, 50, 100*time.Millisecond, 0)
 	p.run(30 * time.Second)
@@ -218,7 +223,7 @@ func TestAdaptiveSlowServer(t *testing.T) {
 	}
 }
 
-// Requests that are never answered count as slow once they have taken longer than anybody should wait, and not before.
+// Requests without an answer count as slow after the longest acceptable wait, and not before.
 func TestAdaptiveUnanswered(t *testing.T) {
 	for _, c := range []struct {
 		after   time.Duration
@@ -265,15 +270,16 @@ func TestAdaptiveUnanswered(t *testing.T) {
 	}
 }
 
-// Whatever happens, the bound stays within Min and Max, is never passed, falls only when something was slow or refused, and lets
-// somebody go when nothing is in flight.
+// In every history four things hold. The bound stays within Min and Max. The requests in flight
+// never pass it. It falls only after a slow answer or a refusal. With nothing in flight a request
+// may go.
 func FuzzAdaptiveBound(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 0, 0, 0, 0, 1, 1, 1, 1, 40, 200, 13}, uint8(3), uint8(40))
 	f.Fuzz(func(t *testing.T, program []byte, least, most uint8) {
 		c := limit.AdaptiveConfig{Min: 1 + int64(least)%8, Max: 8 + int64(most)}
 		a, now := must(limit.NewAdaptive(c)), mono.Time(0)
 		var open []limit.Lease
-		slowest := false // of those in flight and settled lately, some took longer than 100 ms
+		slowest := false // of the requests in flight and settled lately, some took longer than 100 ms
 		for _, b := range program[:min(len(program), 4000)] {
 			was := a.Most()
 			for a.Ready(now, limit.One) <= now {
@@ -324,7 +330,7 @@ func TestAdaptiveConfig(t *testing.T) {
 			t.Errorf("%+v: %v", c.c, err)
 		}
 	}
-	// What is refused begins right behind these.
+	// Refused values begin right behind these.
 	for _, c := range []limit.AdaptiveConfig{{Min: 5, Max: 5}, {Min: 2, Initial: 2}, {Max: 9, Initial: 9}, {Tolerance: 1}, {Tolerance: 1e6}, {Min: 2000}, {Tolerance: -1}} {
 		if _, err := limit.NewAdaptive(c); err != nil {
 			t.Errorf("%+v: %v", c, err)

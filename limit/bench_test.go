@@ -48,8 +48,9 @@ var benchKinds = []struct {
 
 var benchCost = limit.Cost{limit.Requests: 1, limit.Input: 1, limit.Output: 1, limit.Tokens: 1}
 
-// BenchmarkLease is what a request pays: asked, admitted and settled through the interface, at the rate of the limit, so
-// that the window is always nearly full. B/limiter is what the limiter weighs then.
+// BenchmarkLease is the price of a request: Ready, Admit and Settle through the interface. It runs
+// at the rate of the limit, so the window is always nearly full. B/limiter is the memory of the
+// limiter then.
 func BenchmarkLease(b *testing.B) {
 	for _, kind := range benchKinds {
 		for _, n := range []int64{20, 300, 6000, 100_000} {

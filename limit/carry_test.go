@@ -9,7 +9,7 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// What a bucket lacks is carried as whole tokens: rounded up, and none more.
+// The missing part of a bucket is carried as whole tokens: rounded up, and none more.
 func TestCarriedIsNoMore(t *testing.T) {
 	made := func() *limit.Produced {
 		p, err := limit.NewProduced(limit.ProducedConfig{Limit: 6000, Window: time.Minute, PerSecond: -1, Margin: -1})
@@ -38,7 +38,8 @@ func TestCarriedIsNoMore(t *testing.T) {
 	}
 }
 
-// What may still be produced of a lost request goes along while it may be, and is refilled like anything else once that has ended.
+// The possible output of a lost request is carried while it is possible. After its end it is
+// refilled like any other.
 func TestCarriedLost(t *testing.T) {
 	made := func() *limit.Produced {
 		p, err := limit.NewProduced(limit.ProducedConfig{Limit: 6000, Window: time.Minute, PerSecond: 1000, Margin: -1, Late: 5 * time.Second})
@@ -71,8 +72,8 @@ func TestCarriedLost(t *testing.T) {
 	}
 }
 
-// Of two that share a bucket, one carried to the other when it turns out: from then on nothing goes before it would if one had counted
-// all from the beginning.
+// Two limiters share a bucket, and one is carried to the other when that is known. From then on
+// nothing goes earlier than with one limiter that counted everything from the beginning.
 func TestCarriedIsNoLess(t *testing.T) {
 	for _, c := range []limit.ProducedConfig{{Limit: 6000, Window: time.Minute}, {Limit: 6000, Window: time.Minute, PerSecond: -1}, {Limit: 60_000, Window: time.Minute, Burst: 1000}} {
 		random := rand.New(rand.NewPCG(1, 2))

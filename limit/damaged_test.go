@@ -11,7 +11,7 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// written is a state of a kind: instants are of type mono.Time, all else is a number.
+// written returns a state of a kind. Instants have the type mono.Time, and all else are numbers.
 func written(kind byte, all ...any) []byte {
 	b := []byte{kind, 1}
 	for _, v := range all {
@@ -29,7 +29,8 @@ func written(kind byte, all ...any) []byte {
 	return b
 }
 
-// What a state may say goes up to a bound, and what is beyond is refused by an error that says where and what.
+// The numbers of a state have bounds. A number beyond its bound is refused. The error says where
+// the number is, and what it is.
 func TestDamagedStates(t *testing.T) {
 	const late, half = mono.Time(100), math.MaxInt64 / 2
 	rolling := func(window int, log ...any) []byte {
@@ -44,7 +45,7 @@ func TestDamagedStates(t *testing.T) {
 	for _, c := range []struct {
 		kind  string
 		state []byte
-		want  string // "": it is taken
+		want  string // "": no error
 	}{
 		{"Rolling", nil, "Rolling: state, byte 0 of 0: it has 0 bytes"},
 		{"Rolling", []byte{'r'}, "byte 0 of 1: it has 1 bytes"},
@@ -80,7 +81,7 @@ func TestDamagedStates(t *testing.T) {
 		{"Bucket", bucket(0, 1000, late, 0, 0, late, 0), "the refill, 0, is not between 1 and"},
 		{"Bucket", bucket(1, 1, late, 0, 0, late, 0), ""},
 		{"Bucket", bucket(1, 0, late, 0, 0, late, 0), "its window, 0, is not between 1 and"},
-		{"Bucket", bucket(1, uint64(math.MaxInt64), late, 0, 0, late, 0), "Bucket: "}, // five of them are more than there is
+		{"Bucket", bucket(1, uint64(math.MaxInt64), late, 0, 0, late, 0), "Bucket: "}, // five of them are above the maximum
 		{"Bucket", bucket(5, 1000, late, 1, late, 3, 0, late, 0), ""},
 		{"Bucket", bucket(5, 1000, late, 2, late, 3, 0, 3, 0, late, 0), ""},
 		{"Bucket", bucket(5, 1000, late, 2, late, 3, 1, 2, 0, late, 0), ""},
@@ -129,12 +130,13 @@ func TestDamagedStates(t *testing.T) {
 	}
 }
 
-// The request that is open in the epoch in which the program is started anew is the witness of that epoch still.
+// A request is open in the epoch in which the program starts anew. It is still the witness of that
+// epoch.
 func TestAnchoredGoesOnInItsEpoch(t *testing.T) {
 	made := func() timeline {
 		return newTimeline[*limit.Anchored](t)(limit.NewAnchored(limit.AnchoredConfig{Limit: 2, Window: time.Second, Margin: -1}))
 	}
-	for _, epochs := range []int{1, 2, 300} { // more than are remembered
+	for _, epochs := range []int{1, 2, 300} { // more epochs than in memory
 		was, is := made(), made()
 		now := time.Duration(0)
 		for range epochs - 1 {
@@ -152,12 +154,12 @@ func TestAnchoredGoesOnInItsEpoch(t *testing.T) {
 		for _, l := range []timeline{was, is} {
 			l.answered(now+200*ms, "witness", limit.Accepted)
 			l.answered(now+900*ms, "slow", limit.Accepted)
-			l.ready(now+900*ms, 2, at(now+1200*ms)) // the interval of the witness is over, and so is the slow one
+			l.ready(now+900*ms, 2, at(now+1200*ms)) // the interval of the witness is over, and so is that of the slow request
 		}
 	}
 }
 
-// Equal configurations say the same, whatever else is meant by them.
+// Equal configurations have equal lines, however they were written.
 func TestConfigurationsSay(t *testing.T) {
 	calendar := func(phase mono.Time, late time.Duration, free bool) limit.Keeper {
 		return must(limit.NewCalendar(limit.CalendarConfig{Limit: 5, Window: time.Minute, Phase: phase, Arrivals: limit.Arrivals{Late: late, RejectsFree: free}}))

@@ -8,8 +8,9 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// When refusals have nothing to do with the rate: the third time that as much as an eighth of what was once accepted had been kept to,
-// or, one at a time, when 64 had; and never where more than a tenth of what is served is refused.
+// The refusals have nothing to do with the rate in two cases. An eighth of the once accepted cost
+// has been kept for the third time. Or, with one request at a time, 64 were kept. Neither holds if
+// more than a tenth of the served requests is refused.
 func TestDoubt(t *testing.T) {
 	for name, c := range map[string]struct {
 		n, kept int64 // kept before each refusal
@@ -28,7 +29,7 @@ func TestDoubt(t *testing.T) {
 		"two, kept to as one would be":  {2, 64, 1000, []bool{false, false, true}},
 	} {
 		d := doubt{served: c.served}
-		d.refuses(100, 80) // the first, when 80 had been accepted
+		d.refuses(100, 80) // the first refusal, after 80 had been accepted
 		d.refused = 0
 		var got []bool
 		for range c.want {
@@ -47,7 +48,8 @@ func TestDoubt(t *testing.T) {
 	}
 }
 
-// While refusals are no evidence three are nothing, and of more a tenth of what is served; afterwards they are evidence again.
+// While refusals are no evidence, three of them mean nothing. Nor do more, up to a tenth of the
+// served requests. Afterwards they are evidence again.
 func TestDisbelief(t *testing.T) {
 	f := fit{doubt: doubt{deaf: mono.Time(time.Minute)}}
 	disbelieves := func(now time.Duration, want bool) {
