@@ -7,8 +7,9 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// A slow request of the interval before may begin the next one at the very instant at which that is over, and then a request that is
-// answered one interval later may begin the one after that: it counts until that is over, and not until the witness' is.
+// A slow request of the interval before may begin the next interval at the very end of the first. A
+// request answered one interval later may then begin the one after that. So it counts until the end
+// of that interval, and not until that of the witness.
 func TestAnchoredToTheInstant(t *testing.T) {
 	sec := func(s float64) time.Duration { return time.Duration(s * 1e9) }
 	for answered, want := range map[time.Duration]time.Duration{sec(20) - 1: sec(22), sec(20): sec(30), sec(21): sec(31)} {
@@ -18,7 +19,7 @@ func TestAnchoredToTheInstant(t *testing.T) {
 		l.Settle(at(sec(1)), b, accepted)
 		c := l.Admit(at(sec(11)), limit.One)
 		l.Settle(at(sec(12)), c, accepted)
-		d := l.Admit(at(sec(12)), limit.One) // the server sees it when it is answered
+		d := l.Admit(at(sec(12)), limit.One) // the server counts it when it is answered
 		l.Settle(at(sec(13)), slow, accepted)
 		l.Settle(at(answered), d, accepted)
 		if got := l.Ready(at(answered), limit.Cost{3}); got != at(want) {

@@ -7,8 +7,8 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// A lesson of a process whose clock was a year ahead holds nobody up for a year: what was is at present at the latest, and what is to come
-// no later than it ever is, 85 h 20 min from now.
+// A lesson of a process whose clock was a year ahead delays nothing for a year. Its past instants
+// count as now. Its future instants are at most 85 h 20 min from now, the longest pause.
 func TestLessonFromTheFuture(t *testing.T) {
 	const year = 8760 * time.Hour
 	now := at(time.Hour)

@@ -7,7 +7,8 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// A bucket that less than a tick refills, but for one token, cannot be kept to; one that just a tick refills can.
+// A bucket whose refill takes less than a tick, except for one token, cannot be kept. One whose
+// refill takes just a tick can.
 func TestProducedOfTheSmallestBucket(t *testing.T) {
 	const token = 1_000_201 // ns: a thousandth of a second, by a clock that is slower than ours by 200 millionths
 	for _, c := range []struct {
@@ -28,11 +29,11 @@ func TestProducedOfTheSmallestBucket(t *testing.T) {
 	}
 }
 
-// Of a request that goes now, as much counts as can be produced until another has arrived, a second later at most: one token and a
-// hundred. The smallest of all that is open is what may be left out.
+// A request that goes now counts as the largest output until another arrives, at most a second
+// later: one token and a hundred. The smallest open request may be left out.
 func TestProducedBesideASmallOne(t *testing.T) {
 	for burst, goes := range map[int64]bool{101: false, 102: true} {
-		for _, small := range []int64{50, 101} { // what of a large one is left out does not depend on the small one's cost
+		for _, small := range []int64{50, 101} { // the left-out part of a large request does not depend on the small one's cost
 			l := must(limit.NewProduced(limit.ProducedConfig{Limit: 1, Window: time.Second, Burst: burst, PerSecond: 100, Within: time.Second, Margin: -1}))
 			l.Admit(0, costing(small))
 			if got := l.Ready(0, costing(500)); (got == 0) != goes {

@@ -8,7 +8,7 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Of a history that is known from its beginning nothing is assumed: what counts is what is in it.
+// For a history known from its beginning nothing is assumed: exactly its requests count.
 func TestReplayOfAllThereWas(t *testing.T) {
 	for name, make := range replayed(t) {
 		l := make()

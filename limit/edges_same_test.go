@@ -7,7 +7,8 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// Of limits that hold already, the first of them too, what is in flight is in flight once, and what is answered is answered.
+// A Varying changes to limits that it has already, the first of them too. Then requests in flight
+// are in flight once, and answered requests stay answered.
 func TestVaryingToTheSame(t *testing.T) {
 	two := must(limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 2}))
 	v := limit.NewVarying(two, limit.MustRolling(50, time.Second))
@@ -24,8 +25,8 @@ func TestVaryingToTheSame(t *testing.T) {
 	}
 }
 
-// Whoever is told that the rates changed, and finds them as they were, keeps what was learned of them; of another window, or in another
-// order, nothing is known.
+// Follow with equal rates keeps the knowledge about them. For another window or another order
+// nothing is known.
 func TestFollowOfTheSame(t *testing.T) {
 	for name, c := range map[string]struct {
 		other []limit.Limiter
