@@ -8,13 +8,13 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// answered sends a request at now whose answer is read took later.
+// answered sends a request at now. Its answer is read took later.
 func answered(l limit.Limiter, now, took time.Duration, cost limit.Cost) {
 	lease := l.Admit(mono.Time(now), cost)
 	l.Settle(mono.Time(now+took), lease, limit.Outcome{Result: limit.Accepted, RTT: took})
 }
 
-// ready says when one more request may go, as of now.
+// ready returns when one more request may go, as of now.
 func ready(l limit.Limiter, now time.Duration, cost limit.Cost) string {
 	switch t := l.Ready(mono.Time(now), cost); t {
 	case limit.AfterSettle:
@@ -26,7 +26,8 @@ func ready(l limit.Limiter, now time.Duration, cost limit.Cost) string {
 	}
 }
 
-// The server takes 2 requests in any second. The second of a request begins when its answer was read.
+// The server takes 2 requests in any second. The second of a request begins when its answer was
+// read.
 func ExampleRolling() {
 	l := limit.MustRolling(2, time.Second)
 	answered(l, 0, 30*time.Millisecond, limit.One)
@@ -39,7 +40,8 @@ func ExampleRolling() {
 	// 1.0312s
 }
 
-// 2 requests a minute of the clock: the next minute has its own, however late in this one those went.
+// 2 requests per minute of the clock. The next minute has its own, however late the requests of
+// this one went.
 func ExampleCalendar() {
 	epoch := time.Date(2026, 3, 1, 12, 0, 40, 0, time.UTC) // the driver's instant 0
 	l, err := limit.NewCalendar(limit.CalendarConfig{
@@ -56,7 +58,8 @@ func ExampleCalendar() {
 	// Output: 20.05s
 }
 
-// 2 messages per interval, which begins with the first message after the last interval: all are free again at once.
+// 2 messages per interval. An interval begins with the first message after the last interval. At
+// its end all are free at once.
 func ExampleAnchored() {
 	l, err := limit.NewAnchored(limit.AnchoredConfig{Limit: 2, Window: time.Second})
 	if err != nil {
@@ -88,7 +91,8 @@ func ExampleBucket() {
 	// never
 }
 
-// Cloudflare's window: what came in the minute before counts in proportion to how much of that is still in the window.
+// Cloudflare's window: requests of the minute before count in proportion to the part of it that is
+// still in the window.
 func ExampleWeighted() {
 	l, err := limit.NewWeighted(limit.WeightedConfig{Limit: 4, Window: time.Minute})
 	if err != nil {
@@ -105,8 +109,8 @@ func ExampleWeighted() {
 	// 2m0.0131s
 }
 
-// 8,000 tokens of output a minute that count as they are produced: nothing is reserved for what an answer may have, so a second
-// and a third prompt of up to 4,096 go beside the first.
+// 8,000 tokens of output a minute, which count as the server produces them. Nothing is reserved for
+// the largest answer. So a second and a third prompt of up to 4,096 go beside the first.
 func ExampleProduced() {
 	l, err := limit.NewProduced(limit.ProducedConfig{Limit: 8000, Window: time.Minute})
 	if err != nil {
@@ -121,7 +125,8 @@ func ExampleProduced() {
 	// Output: 0s
 }
 
-// 100 requests and 1,000 tokens a minute: what goes must fit both, and what the answer says was used counts.
+// 100 requests and 1,000 tokens a minute. A request must fit both limits. The answer states the
+// used tokens, and these count.
 func ExampleAll() {
 	tokens, err := limit.NewRolling(limit.RollingConfig{Limit: 1000, Window: time.Minute, Unit: limit.Tokens})
 	if err != nil {
@@ -141,7 +146,7 @@ func ExampleAll() {
 	// 2s
 }
 
-// At most 2 in flight. One whose outcome nobody knows may still be worked on.
+// At most 2 in flight. A request of unknown outcome may still be in progress.
 func ExampleConcurrency() {
 	l, err := limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 2, Late: 3 * time.Second})
 	if err != nil {
@@ -170,7 +175,8 @@ func ExampleSpacing() {
 	// Output: 130ms
 }
 
-// Nonces must rise on arrival, and a path varies by less than 20 ms: then the next may go 20 ms after the last, answered or not.
+// Nonces must rise on arrival, and the latency varies by less than 20 ms. Then the next may go 20
+// ms after the last, answered or not.
 func ExampleSequence() {
 	l, err := limit.NewSequence(limit.SequenceConfig{Gap: 20 * time.Millisecond})
 	if err != nil {
@@ -187,7 +193,7 @@ func ExampleSequence() {
 	// 10m0.025s
 }
 
-// A refusal that says for how long, and one that does not.
+// A refusal with a pause, and one without.
 func ExampleCooldown() {
 	pause, err := limit.NewCooldown(5 * time.Second)
 	if err != nil {
@@ -206,8 +212,8 @@ func ExampleCooldown() {
 	// 7s
 }
 
-// Nobody states how much the server does at once. While answers are as quick as ever there may be more in flight; when they are
-// refused because of an overload, fewer.
+// The capacity of the server is not known. While answers stay quick, more requests may be in
+// flight. After refusals for overload, fewer may.
 func ExampleAdaptive() {
 	l, err := limit.NewAdaptive(limit.AdaptiveConfig{Initial: 4})
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// A server that counted by the second counts by the minute from 10 s on, and says so. What went before still counts.
+// A server counted by the second. From 10 s on it counts by the minute, and says so. Earlier
+// requests still count.
 func ExampleRolling_SetWindow() {
 	l, err := limit.NewRolling(limit.RollingConfig{Limit: 2, Window: time.Second, Margin: -1})
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
-// Somebody was told 25 requests a second, and the server takes 20. Fitted sends what fits, and says so.
+// The configuration says 25 requests a second, and the server takes 20. Fitted sends as much as
+// fits, and reports it.
 func ExampleFitted() {
 	server, err := rule.NewRolling(rule.RollingConfig{Limit: 20, Window: time.Second})
 	if err != nil {
@@ -34,7 +35,8 @@ func ExampleFitted() {
 	// Output: 25 in 1s were allowed, 20 are accepted; 2 requests were refused in ten minutes
 }
 
-// The configuration changes while the program runs: one limit stays with what it has counted, another one comes.
+// The configuration changes while the program runs. One limit stays with its count, and another
+// comes.
 func ExampleVarying() {
 	perSecond := limit.MustRolling(2, time.Second)
 	l := limit.NewVarying(perSecond)

@@ -8,7 +8,8 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Of several limits the one that is ready last is the reason; all say what they count, how much was asked for and allowed.
+// Of several limits the one that is ready last is the reason. Each limit says what it counts, the
+// cost, and the allowed cost.
 func TestExplain(t *testing.T) {
 	rpm, tpm, flights := llm(2, 100, 3)
 	cool := must(limit.NewCooldown(0))
