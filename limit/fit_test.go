@@ -7,8 +7,9 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// How long what fits stays as it is at least, before more is tried: a window in the first, a minute or a window while it is searched for,
-// a minute or two windows while it grows, but never longer than ten minutes.
+// The shortest time of a fit before more is tried: a window in the first window, a minute or a
+// window in a search. While the fit grows, it is a minute or two windows, but never more than ten
+// minutes.
 func TestFitLasts(t *testing.T) {
 	for _, c := range []struct {
 		state     fitState
@@ -26,12 +27,12 @@ func TestFitLasts(t *testing.T) {
 	}
 }
 
-// A refusal is evidence where something was served lately: in the last window; where only one goes at a time, in the last eight, or
-// eight gaps.
+// A refusal is evidence if something was served lately: in the last window. With one request at a
+// time, that is in the last eight windows, or eight gaps.
 func TestFitServes(t *testing.T) {
 	for name, c := range map[string]struct {
 		stage
-		ago  time.Duration // since it was answered
+		ago  time.Duration // since the last answer
 		want bool
 	}{
 		"free":                         {stage{state: free, n: 10}, time.Second, true},
@@ -55,8 +56,8 @@ func TestFitServes(t *testing.T) {
 	}
 }
 
-// While what fits is searched for, half of what was accepted is tried, rounded up, and never more than half of what was refused, nor
-// less than one.
+// A search tries half of the accepted cost, rounded up. It never tries more than half of the
+// refused cost, nor less than one.
 func TestFitHalves(t *testing.T) {
 	for _, c := range []struct{ fits, below, want int64 }{
 		{20, 40, 10}, {21, 40, 11}, {40, 20, 10}, {40, 21, 11}, {40, 19, 10}, {1, 40, 1}, {0, 40, 1}, {5, 2, 1}, {5, 1, 1},
@@ -70,7 +71,8 @@ func TestFitHalves(t *testing.T) {
 	}
 }
 
-// A search ends where what holds and what does not are a tenth apart: what holds is kept to until it may be relied on again.
+// A search ends when the good and the bad value are a tenth apart. The good value holds until the
+// end of the pause.
 func TestFitFound(t *testing.T) {
 	for _, c := range []struct {
 		low, high int64
@@ -84,8 +86,8 @@ func TestFitFound(t *testing.T) {
 	}
 }
 
-// Where even one at a time is refused, that is kept to for as long as after a search: ten minutes, and twice as long each time that it was
-// wrong before. A pause that ends later is not made shorter.
+// If even one at a time is refused, the gap holds for as long as a search result: ten minutes, and
+// twice as long after each earlier proof. A pause that ends later does not become shorter.
 func TestFitRefusesEvenOne(t *testing.T) {
 	now := mono.Time(time.Hour)
 	for _, c := range []struct {
@@ -105,7 +107,8 @@ func TestFitRefusesEvenOne(t *testing.T) {
 	}
 }
 
-// What is served is news before it is an eighth more than what was news last: each answer at first, and at the latest each eighth.
+// Served requests are news at least once per eighth: after each answer at first, later after at
+// most an eighth more.
 func TestFitNews(t *testing.T) {
 	f, last, all := fit{stage: stage{n: MaxCost}}, 0, 0
 	for i := 1; i <= 1000; i++ {

@@ -17,20 +17,22 @@ var fittedSpec = limittest.Spec{
 	New:        func() limit.Limiter { return limit.NewFitted(limit.MustRolling(5, time.Second)) },
 	Promise:    limittest.Rolling(5, time.Second, limit.Requests),
 	ClosedLoop: true,
-	Burst:      1 << 20, // what was never sent gives its place back
+	Burst:      1 << 20, // an unsent request gives its place back
 }
 
 func TestFittedLaws(t *testing.T)   { limittest.Laws(t, fittedSpec) }
 func FuzzFittedLaws(f *testing.F)   { limittest.Fuzz(f, fittedSpec) }
 func fitted(l limit.Limiter) fitter { return fitter{limit.NewFitted(l), nil} }
 
-// fitter is a client of a server that accepts so many in each second from when it last sent nothing for one.
+// fitter is a client of a server. The server accepts a number of requests per second, counted from
+// the first request after a second without any.
 type fitter struct {
 	*limit.Fitted
 	ended []limit.Result
 }
 
-// burst sends as many as may go at once, of which so many are accepted and the rest refused, 10 ms later.
+// burst sends as many requests as may go at once. The server accepts some of them and refuses the
+// rest, 10 ms later.
 func (f *fitter) burst(now mono.Time, accepted int) (sent int) {
 	var leases []limit.Lease
 	for f.Ready(now, limit.One) <= now {
@@ -55,7 +57,7 @@ func (f *fitter) misfits(t *testing.T, want ...limit.Misfit) {
 
 var twentyFive = limit.Rate{Limit: "requests", N: 25, Per: time.Second}
 
-// A server of 20 a second that is taken for one of 25.
+// A server of 20 a second whose configured limit is 25.
 func TestFittedTimeline(t *testing.T) {
 	f := fitted(limit.MustRolling(25, time.Second))
 	bursts := func(now time.Duration, accepted, want int) {
@@ -76,7 +78,7 @@ func TestFittedTimeline(t *testing.T) {
 	declared.Sure = true
 	f.misfits(t, declared)
 
-	bursts(11*time.Minute, 20, 20) // 21 may go a minute after it was found that 20 do
+	bursts(11*time.Minute, 20, 20) // 21 may go a minute after the search found 20
 	bursts(12*time.Minute, 10, 10)
 	for i := range 10 {
 		bursts(12*time.Minute+time.Duration(i+1)*20*ms, 1, 1)
@@ -84,7 +86,7 @@ func TestFittedTimeline(t *testing.T) {
 	if got := f.Misfits()[0].Fits; got != 21 {
 		t.Errorf("a minute of growing: %d fit, want 21", got)
 	}
-	bursts(13*time.Minute, 9, 10) // one is refused: 20 did hold, and are held for twice as long
+	bursts(13*time.Minute, 9, 10) // one is refused: 20 did hold, and hold for twice as long
 	f.misfits(t, limit.Misfit{Rate: twentyFive, Fits: 20, Until: at(33*time.Minute + 10*ms), Times: 2, Refusals: 2})
 
 	f.Trust(at(14 * time.Minute))
@@ -92,7 +94,7 @@ func TestFittedTimeline(t *testing.T) {
 	bursts(14*time.Minute, 25, 25)
 }
 
-// What was accepted within the first window may be what was left by others.
+// Within the first window the accepted part may be what other clients left.
 func TestFittedAtFirst(t *testing.T) {
 	f := fitted(limit.MustRolling(25, time.Second))
 	f.burst(0, 5)
@@ -110,10 +112,10 @@ func TestFittedAtFirst(t *testing.T) {
 	}
 	f.misfits(t)
 
-	f = fitted(limit.MustRolling(500, time.Hour)) // nobody waits for a day to be trusted
+	f = fitted(limit.MustRolling(500, time.Hour)) // a wait of a day for trust is too long
 	f.burst(0, 100)
 	f.misfits(t)
-	if ready := f.Ready(at(30*time.Minute), limit.One); ready != at(time.Hour+361100*time.Microsecond+10*ms) { // refused ones count
+	if ready := f.Ready(at(30*time.Minute), limit.One); ready != at(time.Hour+361100*time.Microsecond+10*ms) { // refused requests count
 		t.Errorf("another is ready at %v", ready)
 	}
 	f = fitted(limit.MustRolling(500, time.Hour))
@@ -124,7 +126,7 @@ func TestFittedAtFirst(t *testing.T) {
 	}
 }
 
-// It is told when it is known what fits, and grows only where it is used.
+// Misfits reports a fit once the fit is known. A fit grows only while it is used.
 func TestFittedTakesItsTime(t *testing.T) {
 	f := fitted(limit.MustRolling(25, time.Second))
 	f.burst(0, 25)
@@ -153,7 +155,8 @@ func TestFittedTakesItsTime(t *testing.T) {
 	f.misfits(t, limit.Misfit{Rate: twentyFive, Fits: 20, Until: until, Times: 1, Refusals: 1, Sure: true})
 }
 
-// Where not even one a window fits, one goes in longer and longer gaps, and in shorter ones after 10 min.
+// If not even one request a window fits, one goes in longer and longer gaps, and in shorter ones
+// after 10 min.
 func TestFittedGaps(t *testing.T) {
 	f := fitted(limit.MustRolling(2, time.Second))
 	f.burst(0, 2)
@@ -182,7 +185,8 @@ func TestFittedGaps(t *testing.T) {
 	f.misfits(t)
 }
 
-// Two evidences soon after each other: the server counts in other windows, and half of what was accepted is safe.
+// Two pieces of evidence come soon after each other. The server counts in other windows, and half
+// of the accepted cost is safe.
 func TestFittedSearch(t *testing.T) {
 	f := fitted(limit.MustRolling(100, time.Second))
 	f.burst(0, 100)
@@ -214,10 +218,10 @@ func TestFittedSearch(t *testing.T) {
 	for i := range 6 {
 		server(time.Duration(i+1)*time.Minute + 5*time.Second)
 	}
-	fits(19) // less than a tenth under what it is
+	fits(19) // less than a tenth below the true limit
 }
 
-// A refusal that something else explains speaks against no limit.
+// A refusal with another explanation is no evidence against a limit.
 func TestFittedNoEvidence(t *testing.T) {
 	rolling := func() limit.Limiter { return limit.MustRolling(25, time.Second) }
 	refused := limit.Outcome{Result: limit.Limited}
@@ -262,10 +266,10 @@ func TestFittedNoEvidence(t *testing.T) {
 	}
 }
 
-// stranger is a limiter of somebody's own.
+// stranger is a limiter of another package.
 type stranger struct{ limit.Limiter }
 
-// What costs more than what fits goes all the same, alone.
+// A cost larger than the fit goes all the same, alone.
 func TestFittedLargeCost(t *testing.T) {
 	f := fitted(limit.MustRolling(25, time.Second))
 	f.burst(0, 25)
@@ -278,9 +282,10 @@ func TestFittedLargeCost(t *testing.T) {
 	}
 }
 
-// fittedStory plays a program against a Fitted, the limiter in it alone, and what can be told of it from a list of all that
-// happened: it is never looser than that limiter, as loose as long as there is no evidence, and what fits is no more than what was
-// answered otherwise in the window before evidence or was in flight.
+// fittedStory runs a program against a Fitted and against the limiter in it alone. A list of all
+// events is the judge. The Fitted is never looser than its limiter, and as loose while there is no
+// evidence. The fit is at most the requests answered otherwise in the window before the evidence,
+// and those in flight.
 func fittedStory(program []byte) error {
 	const n, per = 8, time.Second
 	f, bare := limit.NewFitted(limit.MustRolling(n, per)), limit.MustRolling(n, per)
@@ -361,7 +366,7 @@ func FuzzFittedStory(f *testing.F) {
 	})
 }
 
-// A server that has too much to do, or too much of ours at once, says nothing of a rate.
+// A server with too much load, in all or from this client, proves nothing about a rate.
 func TestFittedOverload(t *testing.T) {
 	f := fitted(limit.MustRolling(25, time.Second))
 	for i := range 25 {
@@ -378,7 +383,7 @@ func TestFittedOverload(t *testing.T) {
 	}
 }
 
-// A window that nobody lives to see the end of is not watched; the others are, each for itself.
+// A window too long to matter is not watched. The others are, each for itself.
 func TestFittedBesideEternity(t *testing.T) {
 	ever, err := limit.NewRolling(limit.RollingConfig{Limit: limit.MaxCost, Window: math.MaxInt64, Margin: -1})
 	if err != nil {
@@ -390,7 +395,7 @@ func TestFittedBesideEternity(t *testing.T) {
 	f.misfits(t, limit.Misfit{Rate: twentyFive, Fits: 20, Until: at(10*time.Minute + 2*time.Second + 10*ms), Times: 1, Refusals: 1})
 }
 
-// A window that is changed while what fits is in front: that was found for another, and with the next answer it goes.
+// A window changes while a fit holds. The fit was of another window, and ends with the next answer.
 func TestFittedHeldAndSetWindow(t *testing.T) {
 	own := limit.MustRolling(25, time.Second)
 	f := fitted(own)
@@ -410,8 +415,9 @@ func TestFittedHeldAndSetWindow(t *testing.T) {
 	}
 }
 
-// A server that refuses 1.5 % of what it may be sent, whatever the rate: that is no reason to go ever more slowly. At first it may be
-// one; when it goes on where an eighth was kept to, and nearly all is served, it is none.
+// A server refuses 1.5 % of the requests at random, whatever the rate. Fitted must not become
+// slower and slower. The first refusal may be evidence. Refusals that go on at an eighth, with
+// nearly all served, are none.
 func TestRefusalsAtRandom(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 3))
@@ -435,14 +441,14 @@ func TestRefusalsAtRandom(t *testing.T) {
 		for _, n := range served {
 			all += n
 		}
-		if all < 20*7200 { // one after the other, of 20 ms on the average: 40 a second are never reached
+		if all < 20*7200 { // one after the other, of 20 ms on average: 40 a second are never reached
 			t.Errorf("seed %d: %d served, %.1f a second: %v", seed, all, float64(all)/7200, served)
 		}
 	}
 }
 
-// A refusal in the first window may be due to the process before, so nothing is said; of one after it is. The first window says nothing
-// at all where it is longer than a minute.
+// A refusal in the first window may be due to an earlier process, so Misfits reports nothing. A
+// later refusal is reported. A first window longer than a minute is no evidence at all.
 func TestFittedFirstWindow(t *testing.T) {
 	for _, c := range []struct {
 		per, sent  time.Duration // the request that is refused
@@ -467,7 +473,7 @@ func TestFittedFirstWindow(t *testing.T) {
 	}
 }
 
-// However often one alone is refused, the gap is an hour at most.
+// However often a single request is refused, the gap is an hour at most.
 func TestFittedLongestGap(t *testing.T) {
 	f := fitted(limit.MustRolling(2, time.Second))
 	f.burst(0, 2)
@@ -484,7 +490,8 @@ func TestFittedLongestGap(t *testing.T) {
 	}
 }
 
-// Of tokens half of what fits has to be used in a window before more is tried, since nobody knows what those in flight take.
+// Half of a fit of tokens must be used in a window before more is tried. The tokens of requests in
+// flight are not known.
 func TestFittedTokens(t *testing.T) {
 	for used, want := range map[int64]int64{159: 320, 160: 340, 320: 340} {
 		f := limit.NewFitted(must(limit.NewRolling(limit.RollingConfig{Limit: 1000, Window: time.Second, Unit: limit.Tokens, Margin: -1})))
@@ -495,7 +502,7 @@ func TestFittedTokens(t *testing.T) {
 		send(ms, 400, limit.Limited) // 320 fit; a sixteenth more is tried when a window has shown it
 		send(1200*ms, used-1, limit.Accepted)
 		send(1300*ms, 1, limit.Accepted)
-		send(10*time.Second, 1, limit.Accepted) // a cost larger than what fits goes where nothing else does
+		send(10*time.Second, 1, limit.Accepted) // a cost larger than the fit goes if nothing else is in flight
 		room := int64(1)
 		for room < 1000 && f.Ready(at(10*time.Second), limit.Cost{limit.Requests: 1, limit.Tokens: room}) <= at(10*time.Second) {
 			room++

@@ -10,7 +10,7 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// With nothing open and nobody ahead a forecast is what Ready says, whatever happened before.
+// With nothing open and nothing ahead a forecast is the instant of Ready, whatever happened before.
 func TestForecastWithNothingOpenIsReady(t *testing.T) {
 	for name, kind := range specs {
 		f, ok := kind.New().(limit.Forecaster)
@@ -38,7 +38,7 @@ func TestForecastWithNothingOpenIsReady(t *testing.T) {
 				now = now.Add(time.Duration(rng.Int64N(int64(scale) / 8)))
 				o := limit.Outcome{Result: limit.Accepted, ArrivedAgo: time.Duration(rng.Int64N(int64(scale) / 8))}
 				if rng.IntN(4) == 0 {
-					o = limit.Outcome{} // nobody knows, and it may arrive late
+					o = limit.Outcome{} // the outcome is unknown, and the request may arrive late
 				}
 				f.Settle(now, l, o)
 			}

@@ -9,7 +9,8 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// A thousand ask at once, 100 go per 6 s: each learns its own instant, but for what the margin of the windows in between adds.
+// A thousand requests wait at once, and 100 go per 6 s. Each gets its own instant, except for the
+// margins of the windows in between.
 func TestForecastOfAThousand(t *testing.T) {
 	const margin = 1700 * time.Microsecond
 	l := limit.MustRolling(100, 6*time.Second)
@@ -29,7 +30,8 @@ func TestForecastOfAThousand(t *testing.T) {
 	}
 }
 
-// On a path with a latency it is a hair early: the open ones may have arrived at once.
+// On a path with latency the forecast is a little early: the open requests may have arrived at
+// once.
 func TestForecastWithLatency(t *testing.T) {
 	const rtt = 30 * ms
 	for name, c := range map[string]struct {
@@ -64,7 +66,7 @@ func TestForecastWithLatency(t *testing.T) {
 	}
 }
 
-// What is ahead may be less than nothing, or more than there is.
+// The cost ahead may be below zero, or above the largest cost.
 func TestForecastAtTheEnds(t *testing.T) {
 	huge := limit.Cost{limit.Requests: math.MaxInt64, limit.Input: math.MaxInt64}
 	tiny := limit.Cost{limit.Requests: math.MinInt64, limit.Input: math.MinInt64}
@@ -95,7 +97,8 @@ func TestForecastAtTheEnds(t *testing.T) {
 	}
 }
 
-// 40 of 100 tokens are reserved, of which the request surely uses 10: who needs 75 waits at most for its answer.
+// 40 of 100 tokens are reserved, and the request surely uses 10 of them. A cost of 75 waits at most
+// for its answer.
 func TestForecastOfWhatIsReserved(t *testing.T) {
 	_, l, _ := llm(9, 100, 9)
 	l.Settle(0, l.Admit(0, tokens(15)), limit.Outcome{Result: limit.Accepted})
@@ -121,12 +124,12 @@ func TestForecastOfWhatIsReserved(t *testing.T) {
 	}
 }
 
-// What nobody knows the end of counts for longer than a window, whoever goes before.
+// A request of unknown outcome counts for longer than a window, whatever goes before.
 func TestNotBeforeOfWhatLingers(t *testing.T) {
 	lost := limit.Outcome{Result: limit.Unknown}
 	rolling := must(limit.NewRolling(limit.RollingConfig{Limit: 2, Window: 10 * time.Second, Margin: -1, Arrivals: limit.Arrivals{Late: 30 * time.Second}}))
 	rolling.Settle(0, rolling.Admit(0, limit.One), lost)
-	for n := range 3 { // who needs all the room
+	for n := range 3 { // these need all the room
 		if got := rolling.NotBefore(0, n, limit.Cost{limit.Requests: int64(n)}, limit.Cost{limit.Requests: 2}); got != at(40*time.Second) {
 			t.Errorf("with %d ahead: %v, want 40 s", n, got)
 		}
@@ -139,7 +142,7 @@ func TestNotBeforeOfWhatLingers(t *testing.T) {
 			t.Errorf("with %d ahead: %v, want %v", n, got, ready)
 		}
 	}
-	produced.Admit(at(time.Second), costing(5)) // what is open may be answered with nothing
+	produced.Admit(at(time.Second), costing(5)) // the open request may be answered with nothing
 	if got := produced.NotBefore(at(time.Second), 0, limit.Cost{}, costing(5000)); got != at(time.Second) {
 		t.Errorf("beside one that is open: %v", got)
 	}
@@ -255,8 +258,8 @@ func BenchmarkForecast(b *testing.B) {
 	}
 }
 
-// What a Sequence says of those behind others: what is in flight may be answered at once, and a gap that is learned become the smallest;
-// what was lost, and a gap that is given, stay.
+// A Sequence forecasts for requests behind others. The requests in flight may be answered at once,
+// and a learned gap may become the smallest. A lost request and a given gap stay.
 func TestSequenceForetells(t *testing.T) {
 	for name, c := range map[string]struct {
 		config              limit.SequenceConfig
@@ -285,7 +288,7 @@ func TestSequenceForetells(t *testing.T) {
 		says(6*time.Second, 3, 6*time.Second)
 		s.Settle(at(10500*time.Microsecond), b, limit.Outcome{Result: limit.Failed, Misordered: true})
 		says(20*ms, 1, c.ordered)
-		says(20*ms, 0, c.ordered) // nothing is in flight: it is known
+		says(20*ms, 0, c.ordered) // nothing is in flight, so the instant is known
 		says(6*time.Second, 0, 6*time.Second)
 	}
 	s := must(limit.NewSequence(limit.SequenceConfig{}))

@@ -9,7 +9,7 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// opaque is a Limiter that says no more than it must.
+// opaque is a Limiter without any optional method.
 type opaque struct{ limit.Limiter }
 
 func tokens(n int64) limit.Cost { return limit.Cost{limit.Requests: 1, limit.Tokens: n} }
@@ -21,8 +21,8 @@ func llm(requests, tokens, inFlight int64) (rpm, tpm *limit.Rolling, c *limit.Co
 	return rpm, tpm, must(limit.NewConcurrency(limit.ConcurrencyConfig{Limit: inFlight}))
 }
 
-// FuzzReadyAfter: what is foreseen of an Admit is what comes of it, and asking changes nothing. Only where the two never fit
-// together, Never stands for "not before a Settle".
+// FuzzReadyAfter: ReadyAfter returns what Ready returns after the Admit, and changes nothing. Only
+// if the two never fit together, Never stands for "not before a Settle".
 func FuzzReadyAfter(f *testing.F) {
 	for seed := range uint64(200) {
 		f.Add(seed)
@@ -98,7 +98,8 @@ func FuzzReadyAfter(f *testing.F) {
 	})
 }
 
-// 60 of 100 tokens are used until 60 s, and 70 wait for them: 30 may pass, 31 would make it later.
+// 60 of 100 tokens are used until 60 s, and a cost of 70 waits for them. 30 may pass. 31 would make
+// it later.
 func TestMayPass(t *testing.T) {
 	for _, c := range []struct {
 		name               string
@@ -110,8 +111,8 @@ func TestMayPass(t *testing.T) {
 		{"both fit then", 9, 9, 30, time.Minute, true},
 		{"they do not", 9, 9, 31, time.Minute, false},
 		{"it has no room itself", 9, 9, 41, time.Minute, false},
-		{"only one request is left", 2, 9, 30, time.Minute, true}, // by then that of the 60 is back
-		{"one in flight at a time", 9, 1, 30, time.Minute, false}, // nobody knows for how long
+		{"only one request is left", 2, 9, 30, time.Minute, true}, // by then the request of the 60 is back
+		{"one in flight at a time", 9, 1, 30, time.Minute, false}, // for an unknown time
 		{"the other waits for nobody knows what", 9, 9, 30, time.Duration(limit.AfterSettle), false},
 	} {
 		rpm, tpm, flights := llm(c.requests, 100, c.inFlight)
