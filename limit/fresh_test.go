@@ -9,11 +9,11 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// lapsing is a limiter whose leases lapse where a test says so.
+// lapsing is a limiter whose leases lapse when the test says so.
 type lapsing struct {
 	limit.Limiter
 	lapsed []limit.Lease
-	never  bool // as it says itself
+	never  bool // Lapses returns the opposite
 }
 
 func (l *lapsing) Fresh(lease limit.Lease) bool { return !slices.Contains(l.lapsed, lease) }
@@ -22,13 +22,15 @@ func (l *lapsing) Lapses() bool                 { return !l.never }
 func (l *lapsing) Admit(now mono.Time, cost limit.Cost) limit.Lease {
 	lease := l.Limiter.Admit(now, cost)
 	l.lapsed = append(l.lapsed, lease)
-	if len(l.lapsed) > 1 { // all but the second lapse
+	if len(l.lapsed) > 1 { // only the first lapses
 		l.lapsed = l.lapsed[:1]
 	}
 	return lease
 }
 
-// Of all that a request was admitted by each says whether it may still be sent, wherever it stands; who never says so is passed over.
+// A request has a lease in each limiter of an All. Each of them says whether the request may still
+// be sent, at any place in the All. Lapses
+// leaves out a limiter whose own Lapses is false.
 func TestFreshOfAll(t *testing.T) {
 	roll := func() limit.Limiter { return limit.MustRolling(9, time.Second) }
 	wrapped := map[string]func(l limit.Limiter) limit.Limiter{
@@ -60,7 +62,7 @@ func TestFreshOfAll(t *testing.T) {
 	}
 }
 
-// A book tells of what is open, each once with its lease, until nobody wants to hear more.
+// A book ranges over its open leases, each once with its lease, until the loop ends.
 func TestLeasesOfABook(t *testing.T) {
 	var b limit.Book[int]
 	var all []limit.Lease

@@ -8,7 +8,8 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// What arrives within a grain counts until the window after its end is over, and no longer: never a nanosecond less than a window.
+// An arrival within a grain counts for a window after the end of the grain, and no longer. It never
+// counts for a nanosecond less than a window.
 func TestGrainIsRoundedUp(t *testing.T) {
 	const grain = 4
 	for sent := mono.Time(-9); sent < 9; sent++ {

@@ -35,7 +35,7 @@ var keepers = map[string]func() limit.Keeper{
 	"Named": func() limit.Keeper { return limit.Named("it", limit.MustRolling(5, time.Second)).(limit.Keeper) },
 }
 
-// used is a limiter with a history: some settled in each way.
+// used returns a limiter with a history: some requests settled in each way.
 func used(l limit.Keeper, rng *rand.Rand) (limit.Keeper, mono.Time) {
 	now := at(time.Duration(rng.Int64N(int64(time.Hour))))
 	for range rng.IntN(60) {
@@ -51,7 +51,8 @@ func used(l limit.Keeper, rng *rand.Rand) (limit.Keeper, mono.Time) {
 	return l, now
 }
 
-// What is no state of the kind is refused by an error that says where, and whatever is taken can be used.
+// A state of another kind, or a damaged one, is refused by an error that says where. A state that
+// is taken can be used.
 func FuzzRestore(f *testing.F) {
 	var names []string
 	for name := range keepers {
@@ -86,7 +87,7 @@ func FuzzRestore(f *testing.F) {
 	})
 }
 
-// Each state is refused by each other kind, and each configuration says something else.
+// Each state is refused by each other kind. Each configuration has a line of its own.
 func TestKeptStatesDoNotFitOthers(t *testing.T) {
 	said := map[string]string{}
 	for name, fresh := range keepers {
@@ -126,7 +127,7 @@ func TestKeepsSaysWhatCannotBeKept(t *testing.T) {
 	}
 }
 
-// What SetLimit and its like changed comes along.
+// The changes by SetLimit and its like are in the state.
 func TestKeptChanges(t *testing.T) {
 	l := limit.MustRolling(5, time.Second)
 	l.SetLimit(0, 7)
@@ -143,7 +144,8 @@ func TestKeptChanges(t *testing.T) {
 	}
 }
 
-// After its Span nothing of a full limit that was used up at once is left. For a bucket that a cost of its own may overdraw, ask twice.
+// A full limit is used up at once. After its Span nothing of that counts. A bucket that a single
+// cost may overdraw needs two steps.
 func TestSpanIsEnough(t *testing.T) {
 	for name, fresh := range keepers {
 		l := fresh()
@@ -162,7 +164,8 @@ func TestSpanIsEnough(t *testing.T) {
 	}
 }
 
-// A state is read however tightly it is written: many arrivals a nanosecond apart, many lost requests of one instant.
+// A state is read however dense it is: many arrivals a nanosecond apart, many lost requests of one
+// instant.
 func TestKeptTightly(t *testing.T) {
 	made := map[string]func() limit.Keeper{
 		"Rolling": func() limit.Keeper { return limit.MustRolling(5000, time.Second) },

@@ -60,19 +60,20 @@ func TestCalendarTimeline(t *testing.T) {
 	l.answered(29500*ms, "b", limit.Accepted)
 	l.ready(30*time.Second, 10, begins)
 	l.send(30050*ms, 10, "c")
-	l.answered(89960*ms, "c", limit.Accepted) // within the skew of the next beginning: it may be in that minute
+	l.answered(89960*ms, "c", limit.Accepted) // within the skew of the next beginning: the request may be in that minute
 	l.ready(91*time.Second, 1, begins.Add(2*time.Minute))
 	l.ready(85*time.Second, 1, begins.Add(2*time.Minute))
 }
 
-// An interval that begins with the first message: the whole limit is free at once when it is over, whatever the slow ones do.
+// An interval begins with the first message. At its end the whole limit is free at once, whatever
+// the slow requests do.
 func TestAnchoredTimeline(t *testing.T) {
 	l := newTimeline[*limit.Anchored](t)(limit.NewAnchored(limit.AnchoredConfig{Limit: 4, Window: time.Second, Margin: 10 * ms}))
 	l.send(0, 1, "a")
 	l.send(0, 1, "b")
 	l.send(0, 1, "c")
 	l.send(0, 1, "d")
-	l.answered(20*ms, "b", limit.Failed) // perhaps by something in front of the server
+	l.answered(20*ms, "b", limit.Failed) // perhaps by a proxy in front of the server
 	l.answered(30*ms, "a", limit.Accepted)
 	l.ready(40*ms, 1, at(1030*ms)) // not 1040: the witness is over
 	l.ready(40*ms, 2, at(1040*ms))
@@ -88,12 +89,13 @@ func TestAnchoredTimeline(t *testing.T) {
 	l.ready(1100*ms, 4, at(2060*ms))
 }
 
-// Our clock is set back by 500 ms at 30 ms: the intervals end that much earlier than it says. "slow" begins the second one at
-// 510 ms, which ends at 1510 ms, so late, arriving at 1550 ms, begins the third and is not over with that of the witness.
+// Our clock is set back by 500 ms at 30 ms. So the intervals end that much earlier by our clock.
+// "slow" begins the second interval at 510 ms, and that ends at 1510 ms. So "late", which arrives
+// at 1550 ms, begins the third. It is not over with the interval of the witness.
 func TestAnchoredWhenTheClockIsSetBack(t *testing.T) {
 	for _, stepped := range []bool{false, true} {
 		l := newTimeline[*limit.Anchored](t)(limit.NewAnchored(limit.AnchoredConfig{Limit: 4, Window: time.Second, Margin: 10 * ms}))
-		for _, ago := range []time.Duration{-20 * time.Second, -10 * time.Second} { // from which b could be derived
+		for _, ago := range []time.Duration{-20 * time.Second, -10 * time.Second} { // b could be derived from these
 			l.send(ago, 1, "before")
 			l.answered(ago, "before", limit.Accepted)
 		}
@@ -125,10 +127,10 @@ func TestAnchoredWhenTheClockIsSetBack(t *testing.T) {
 	}
 }
 
-// What is more than a full bucket goes by itself, when the bucket is full, and overdraws it.
+// A cost above a full bucket goes by itself when the bucket is full, and overdraws it.
 func TestBucketAlone(t *testing.T) {
 	l := newTimeline[*limit.Bucket](t)(limit.NewBucket(limit.BucketConfig{Limit: 1000, Window: time.Second, Margin: -1, Alone: true}))
-	per := func(n time.Duration) time.Duration { return n * 1000201 } // what n take, by a clock that drifts
+	per := func(n time.Duration) time.Duration { return n * 1000201 } // the refill of n, by a clock that drifts
 	l.send(0, 400, "small")
 	l.ready(0, 2500, limit.AfterSettle) // something else is open
 	if at := l.Limiter.(limit.Foreseer).ReadyAfter(0, limit.Cost{100}, limit.Cost{2500}); at != limit.AfterSettle {
@@ -158,9 +160,9 @@ func TestBucketTimeline(t *testing.T) {
 	l.ready(50*ms, 3, at(50*ms+3*per))
 	l.ready(50*ms, 4, limit.Never)
 	l.send(200*ms, 1, "d")
-	l.ready(200*ms, 1, at(50*ms+2*per)) // what is open is out of the bucket too
+	l.ready(200*ms, 1, at(50*ms+2*per)) // an open cost is out of the bucket, too
 	l.answered(time.Second, "d", limit.Unknown)
-	l.ready(time.Second, 3, at(6*time.Second+per)) // it may arrive until 6 s
+	l.ready(time.Second, 3, at(6*time.Second+per)) // the request may arrive until 6 s
 	l.ready(time.Second, 2, at(time.Second))
 	b := l.Limiter.(*limit.Bucket)
 	if err := b.SetBurst(at(time.Second), 4); err != nil {
@@ -175,8 +177,8 @@ func TestBucketTimeline(t *testing.T) {
 	l.ready(7*time.Second, 4, at(7*time.Second+2*per+2)) // four are missing as before, and come twice as fast
 }
 
-// The rate is whole tokens of whole nanoseconds, rounded up, and the recursion is not cut: after 100,000 requests at the
-// limiter's pace the bucket has not been overdrawn by a nanosecond.
+// The rate is whole tokens of whole nanoseconds, rounded up, and the recursion is not cut. After
+// 100,000 requests at the limiter's pace the bucket has not been overdrawn by a nanosecond.
 func TestBucketNeverDrifts(t *testing.T) {
 	l := must(limit.NewBucket(limit.BucketConfig{Limit: 7, Window: time.Second, Margin: -1}))
 	var now mono.Time
@@ -195,13 +197,15 @@ func TestBucketNeverDrifts(t *testing.T) {
 	}
 }
 
-// Ten in an interval that ends right after them, and the next begins: what of them counts falls with time.
+// Ten requests in an interval that ends right after them. In the next interval their part falls
+// with time.
 func TestWeightedTimeline(t *testing.T) {
 	l := newTimeline[*limit.Weighted](t)(limit.NewWeighted(limit.WeightedConfig{Limit: 10, Window: time.Second, Margin: -1, Grain: -1}))
 	l.send(0, 10, "a")
 	l.ready(0, 1, limit.AfterSettle)
 	l.answered(100*ms, "a", limit.Accepted)
-	// Should the interval begin just after 100 ms, at 1100 they are all in the one before, and 9.x of them until 1200.
+	// If the interval begins just after 100 ms, all of them are in the one before at 1100 ms. Then
+	// 9.x of them count until 1200 ms.
 	l.ready(100*ms, 1, at(1200*ms))
 	l.ready(100*ms, 5, at(1600*ms))
 	l.ready(100*ms, 10, at(2100*ms))
@@ -220,7 +224,8 @@ func TestWeightedRoundsDown(t *testing.T) {
 	l.ready(100*ms, 10, at(2000*ms+1))
 }
 
-// The lead that is learned: safe as long as no path is quicker than all seen, and given up at once when one is.
+// The learned lead is safe as long as no way is quicker than all before. When one is, the lead is
+// given up at once.
 func TestLearnedLead(t *testing.T) {
 	learns := limit.Arrivals{LearnLead: true}
 	t.Run("Rolling", func(t *testing.T) {
@@ -231,7 +236,7 @@ func TestLearnedLead(t *testing.T) {
 	})
 }
 
-// testLearnedLead has a limit of one send again and again: counts is for how long one counts.
+// testLearnedLead sends again and again with a limit of one. counts is how long one request counts.
 func testLearnedLead(t *testing.T, l limit.Limiter, counts time.Duration) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	now := mono.Time(0)
@@ -262,7 +267,7 @@ func testLearnedLead(t *testing.T, l limit.Limiter, counts time.Duration) {
 	}
 }
 
-// A lost request has no way back that the lead could be taken off.
+// A lost request has no way back, from which the lead could be taken.
 func TestLearnedLeadOfALostRequest(t *testing.T) {
 	l := must(limit.NewRolling(limit.RollingConfig{Limit: 1, Window: time.Second, Arrivals: limit.Arrivals{LearnLead: true}}))
 	server := must(rule.NewRolling(rule.RollingConfig{Limit: 1, Window: time.Second}))
@@ -317,7 +322,7 @@ func TestSequenceTimeline(t *testing.T) {
 	s.Settle(now, b, limit.Outcome{Result: limit.Accepted})
 	s.Settle(now, a, limit.Outcome{Result: limit.Failed, Misordered: true})
 	ready(10 * time.Minute)
-	s.Settle(now.Add(ms), c, limit.Outcome{Result: limit.Failed, Misordered: true}) // sent before it knew
+	s.Settle(now.Add(ms), c, limit.Outcome{Result: limit.Failed, Misordered: true}) // sent before the proof
 	now = now.Add(ms)
 	ready(0)
 	d := s.Admit(now, limit.One)

@@ -30,7 +30,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// enforced is the promise that a server with a clock of milliseconds refuses nothing.
+// enforced is the promise that a server with a clock in milliseconds refuses nothing.
 func enforced[S rule.Server](server func() (S, error)) func([]limittest.Arrival) error {
 	return func(arrivals []limittest.Arrival) error {
 		s := must(server())
@@ -43,7 +43,7 @@ func enforced[S rule.Server](server func() (S, error)) func([]limittest.Arrival)
 	}
 }
 
-// aloneFrom is a server that serves more than a full bucket when it is full.
+// aloneFrom is a server that serves a cost above a full bucket when the bucket is full.
 func aloneFrom(n int64, window time.Duration, burst int64) func([]limittest.Arrival) error {
 	return func(arrivals []limittest.Arrival) error {
 		s := must(rule.NewBucket(rule.BucketConfig{Limit: n, Window: window, Capacity: burst}))
@@ -69,7 +69,7 @@ func both(promises ...func([]limittest.Arrival) error) func([]limittest.Arrival)
 	}
 }
 
-// warm returns a Rolling with a lead that had so many answers after 300 ms each.
+// warm returns a Rolling with a lead, after a number of answers of 300 ms each.
 func warm(c limit.RollingConfig, answers int) *limit.Rolling {
 	c.LearnLead = true
 	l := must(limit.NewRolling(c))
@@ -98,7 +98,8 @@ var specs = map[string]limittest.Spec{
 		Promise: limittest.Rolling(5, time.Second, limit.Requests),
 	},
 	"Rolling/no margin": {
-		// The window is closed: an event of age exactly 1 s counts, so a limiter without margin keeps the open one.
+		// The window is closed: an event of age exactly 1 s counts, so a limiter without margin
+		// keeps the open one.
 		New: func() limit.Limiter {
 			return must(limit.NewRolling(limit.RollingConfig{Limit: 5, Window: time.Second, Margin: -1}))
 		},
@@ -160,7 +161,7 @@ var specs = map[string]limittest.Spec{
 		Costs:      costs,
 		ClosedLoop: true,
 		Change:     changeWindow,
-		Burst:      1 << 20, // what costs nothing goes
+		Burst:      1 << 20, // requests that cost nothing go
 	},
 	"Rolling/coarse": {
 		New: func() limit.Limiter {
@@ -173,13 +174,13 @@ var specs = map[string]limittest.Spec{
 		New:        func() limit.Limiter { return warm(limit.RollingConfig{Limit: 5, Window: time.Second}, 60) },
 		Costs:      costs,
 		ClosedLoop: true,    // a quicker round trip makes it retreat
-		Burst:      1 << 20, // what costs nothing goes
+		Burst:      1 << 20, // requests that cost nothing go
 	},
 	"Rolling/lead to come": {
 		New:        func() limit.Limiter { return warm(limit.RollingConfig{Limit: 5, Window: time.Second}, 49) },
 		Costs:      costs,
 		ClosedLoop: true,
-		Burst:      1 << 20, // what costs nothing goes
+		Burst:      1 << 20, // requests that cost nothing go
 	},
 	"Produced": {
 		Gauge: limittest.Rough,
@@ -229,10 +230,10 @@ var specs = map[string]limittest.Spec{
 		Programs:   24,
 		Costs:      costs,
 		Scale:      time.Minute,
-		ClosedLoop: true, // a settle that says more than the speed allows is news
+		ClosedLoop: true, // a settle of more than the speed allows is news
 		Lapses:     true,
 		Steps:      limittest.NoSteps,
-		Burst:      1 << 20, // what costs nothing goes
+		Burst:      1 << 20, // requests that cost nothing go
 	},
 	"Produced/slower than the refill": {
 		Gauge: limittest.Rough,
@@ -245,7 +246,7 @@ var specs = map[string]limittest.Spec{
 		ClosedLoop: true,
 		Lapses:     true,
 		Steps:      limittest.NoSteps,
-		Burst:      1 << 20, // what costs nothing goes
+		Burst:      1 << 20, // requests that cost nothing go
 	},
 	"Calendar": {
 		New: func() limit.Limiter {
@@ -282,7 +283,7 @@ var specs = map[string]limittest.Spec{
 		Steps:   limittest.NoSteps,
 		Costs:   costs,
 		Change:  changeWindow,
-		Promise: limittest.Calendar(5, time.Second/2, 0, limit.Requests), // each interval is a part of those that are longer
+		Promise: limittest.Calendar(5, time.Second/2, 0, limit.Requests), // each short interval is a part of a longer one
 	},
 	"Anchored": {
 		New: func() limit.Limiter {
@@ -308,7 +309,7 @@ var specs = map[string]limittest.Spec{
 		},
 		Promise: limittest.Anchored(5, time.Second, limit.Requests),
 	},
-	"Anchored/changing window": { // what it promises then is TestNoWindowOfAnyLengthOverflows'
+	"Anchored/changing window": { // TestNoWindowOfAnyLengthOverflows has the promise
 		New: func() limit.Limiter {
 			return must(limit.NewAnchored(limit.AnchoredConfig{Limit: 5, Window: time.Second, Arrivals: limit.Arrivals{OneWayMax: 100 * ms}}))
 		},
@@ -420,7 +421,7 @@ var specs = map[string]limittest.Spec{
 	"Sequence/gap": {
 		New:        func() limit.Limiter { return must(limit.NewSequence(limit.SequenceConfig{Gap: 50 * ms})) },
 		ClosedLoop: true,
-		Burst:      1 << 20, // what was not sent gives its place back
+		Burst:      1 << 20, // an unsent request gives its place back
 	},
 	"Spacing": {
 		New: func() limit.Limiter { return must(limit.NewSpacing(50 * time.Millisecond)) },
@@ -481,7 +482,7 @@ func FuzzAdaptive(f *testing.F)    { limittest.Fuzz(f, specs["Adaptive"]) }
 func FuzzCooldown(f *testing.F)    { limittest.Fuzz(f, specs["Cooldown"]) }
 func FuzzAll(f *testing.F)         { limittest.Fuzz(f, specs["All"]) }
 
-// faulty is a Rolling with one fault planted.
+// faulty is a Rolling with one planted fault.
 type faulty struct {
 	*limit.Rolling
 	fault string
@@ -519,7 +520,7 @@ func (f faulty) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
 	f.Rolling.Settle(now, l, o)
 }
 
-// The laws are worth something only if they tell a broken limiter.
+// The laws are useful only if they find a broken limiter.
 func TestLawsKillFaults(t *testing.T) {
 	for _, fault := range []string{"leads by 5 ms", "forgets AfterSettle", "ignores cost", "unknown counts as unsent",
 		"arrived an hour ago", "keeps the estimate"} {
