@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Of round trips the last 2000 are kept, in their order too.
+// The last 2000 round trips are kept, also in the order of their length.
 func TestLastRoundTrips(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 9))
 	var r rtts
@@ -25,7 +25,7 @@ func TestLastRoundTrips(t *testing.T) {
 	}
 }
 
-// An answer whose round trip nobody measured teaches nothing.
+// An answer without a measured round trip teaches nothing.
 func TestLeadLearnsFromWhatWasMeasured(t *testing.T) {
 	l := newLead()
 	for i := range 60 {
@@ -38,7 +38,8 @@ func TestLeadLearnsFromWhatWasMeasured(t *testing.T) {
 	}
 }
 
-// What one request counts, and what was counted for another process, is known by a Fitted: when it was answered last.
+// A Fitted knows when a request was last answered. It knows this also for requests counted for
+// another process.
 func TestCountedByAnother(t *testing.T) {
 	f := NewFitted(MustRolling(10, time.Second))
 	f.Count(1e9, One, Outcome{Result: Accepted})
@@ -57,7 +58,7 @@ func TestCountedByAnother(t *testing.T) {
 	}
 }
 
-// A lesson that no Fitted says is refused, at each of its bounds.
+// A lesson that no Fitted can produce is refused, at each of its bounds.
 func TestLessonsThatMakeNoSense(t *testing.T) {
 	rate := Rate{N: 10, Per: time.Second}
 	for name, c := range map[string]struct {

@@ -14,7 +14,7 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// pupil is a Fitted and the limit in it, with all that it was told and that may still count.
+// pupil is a Fitted and the limit in it, with the record of all requests that may still count.
 type pupil struct {
 	own *limit.Rolling
 	*limit.Fitted
@@ -33,13 +33,14 @@ func newPupil(n int64) *pupil {
 	return &pupil{own: own, Fitted: limit.NewFitted(own)}
 }
 
-// send has one request go and be answered after a while, in which nothing else goes.
+// send sends one request. It is answered after a while, in which no other goes.
 func (p *pupil) send(now, answered mono.Time, o limit.Outcome) {
 	p.Settle(answered, p.Admit(now, limit.One), o)
 	p.told = append(p.told, lessonTold{answered, o})
 }
 
-// again is who takes its place: over a limit that was told the same, and with the lessons, which came in a file of another time.
+// again returns the successor of p. Its limit counted the same requests. Its lessons come from a
+// file of another time.
 func (p *pupil) again(t testing.TB, now mono.Time, n int64) *pupil {
 	t.Helper()
 	next := newPupil(n)
@@ -66,8 +67,8 @@ func (p *pupil) again(t testing.TB, now mono.Time, n int64) *pupil {
 	return next
 }
 
-// lessonStory plays a program against a Fitted that goes on, and one that another takes the place of again and again, when nothing is
-// in flight: nobody can tell them apart.
+// lessonStory runs a program against two: a Fitted that goes on, and one that is replaced again and
+// again while nothing is in flight. Their answers must be equal.
 func lessonStory(t testing.TB, program []byte) error {
 	const n = 12
 	whole, part := newPupil(n), newPupil(n)
@@ -108,7 +109,7 @@ func lessonStory(t testing.TB, program []byte) error {
 	return nil
 }
 
-// stages are lessons without what only matters while it goes in gaps.
+// stages returns lessons without the fields that matter only with gaps.
 func stages(p *pupil) []limit.Lesson {
 	all := p.Lessons()
 	for i := range all {
@@ -153,7 +154,7 @@ var lessons = map[string]limit.Lesson{
 	"deaf":      {Rate: fiveASecond, Times: 2, Most: 3, Deaf: at(time.Hour)},
 }
 
-// A Fitted that begins with a lesson obeys every law, though nothing was ever counted in it.
+// A Fitted that begins with a lesson obeys every law, though it has counted nothing.
 func TestLessonLaws(t *testing.T) {
 	for name, l := range lessons {
 		t.Run(name, func(t *testing.T) { limittest.Laws(t, lessonSpec(l)) })
@@ -175,7 +176,8 @@ func lessonSpec(l limit.Lesson) limittest.Spec {
 	return s
 }
 
-// A lesson that came from a file may say anything: the limit in it is kept all the same, and one goes within the longest gap and window.
+// A lesson from a file may say anything. The limit in the Fitted is kept all the same. One request
+// goes within the longest gap and window.
 func FuzzLesson(f *testing.F) {
 	for _, l := range lessons {
 		b, err := json.Marshal(l)
@@ -208,7 +210,7 @@ func FuzzLesson(f *testing.F) {
 	})
 }
 
-// What was learned for one rate does not bind another, and nonsense nobody.
+// The lesson of one rate does not bind another. A lesson without sense binds nothing.
 func TestLessonOfAnother(t *testing.T) {
 	good := lessons["held"]
 	for name, change := range map[string]func(*limit.Lesson){
@@ -261,7 +263,8 @@ func TestLessonFields(t *testing.T) {
 	}
 }
 
-// What is learned goes up with each answer that changes a lesson: with all of those in flight at a refusal, however they end.
+// Learned rises with each answer that changes a lesson. That includes the answers to all requests
+// in flight at a refusal, however they end.
 func TestLearnedGoesUp(t *testing.T) {
 	for _, ends := range []limit.Result{limit.Accepted, limit.Limited, limit.Unsent} {
 		f := limit.NewFitted(limit.MustRolling(25, time.Second))
@@ -282,7 +285,7 @@ func TestLearnedGoesUp(t *testing.T) {
 	}
 }
 
-// What is counted has happened: nobody is told to go before it.
+// A counted request is in the past: Ready never returns an instant before it.
 func TestCountIsThePresent(t *testing.T) {
 	f := limit.NewFitted(limit.MustRolling(25, time.Second))
 	f.Count(at(5*time.Second), limit.One, limit.Outcome{Result: limit.Accepted})
@@ -292,8 +295,8 @@ func TestCountIsThePresent(t *testing.T) {
 	}
 }
 
-// A server that refuses 1.5 % of what it may be sent, and a client that is killed every second or so: what speaks against it that this has to
-// do with the rate outlives the process as what speaks for it does.
+// A server refuses 1.5 % of the requests at random, and the client is killed every second or so.
+// The evidence against the rate as the cause outlives the process, as the evidence for it does.
 func TestRefusalsAtRandomOverRestarts(t *testing.T) {
 	for seed := range uint64(3) {
 		rng := rand.New(rand.NewPCG(seed, 4))

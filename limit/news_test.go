@@ -9,10 +9,11 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// remote is a limiter whose truth is elsewhere: it is granted so much at a time, for a while, and may not use what has lapsed.
+// remote is a limiter whose truth is elsewhere. It gets a grant for a while, and may not use a
+// lapsed grant.
 type remote struct {
-	most        int64 // that will ever be granted at once
-	granted     int64 // less what was used of it
+	most        int64 // the largest single grant
+	granted     int64 // less the used part
 	from, until mono.Time
 	last        mono.Time
 	open        int64
@@ -20,7 +21,7 @@ type remote struct {
 	fault       string
 }
 
-// Update tells what was granted.
+// Update sets the grant.
 func (r *remote) Update(now mono.Time, granted int64, from, until mono.Time) {
 	r.last = max(r.last, now)
 	r.granted, r.from, r.until = granted, from, until
@@ -57,7 +58,7 @@ func (r *remote) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
 	}
 }
 
-// remotely is what it is held to: it is told of grants for half a second or a whole one.
+// remotely returns the laws for it. Its grants are for half a second or a whole one.
 func remotely(fault string) limittest.Spec {
 	return limittest.Spec{
 		New:   func() limit.Limiter { return &remote{most: 5, last: mono.Min, until: mono.Min, fault: fault} },

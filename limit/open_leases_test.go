@@ -10,7 +10,8 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Whoever may say AfterSettle tells what it waits for: as many as a list has, and the first of those.
+// A limiter that may say AfterSettle knows the open leases: as many as a list has, and the first of
+// them.
 func TestUnsettledAgainstAList(t *testing.T) {
 	made := func(l limit.Limiter, err error) limit.Limiter {
 		t.Helper()

@@ -10,7 +10,7 @@ func TestTally(t *testing.T) {
 	var got, all limit.Tally
 	for _, o := range []limit.Outcome{
 		{Result: limit.Accepted, Metered: true, Actual: limit.Cost{limit.Requests: 1, limit.Tokens: 30}},
-		{Result: limit.Accepted, Actual: limit.Cost{limit.Tokens: 9}}, // not metered: it says nothing
+		{Result: limit.Accepted, Actual: limit.Cost{limit.Tokens: 9}}, // not metered, so Actual means nothing
 		{Result: limit.Failed, Metered: true, Actual: limit.Cost{limit.Requests: -5, limit.Tokens: limit.MaxCost + 1}},
 		{Result: limit.Limited},
 		{Result: limit.Unsent},
