@@ -14,8 +14,8 @@ import (
 
 func pick[T any](rng *rand.Rand, xs ...T) T { return xs[rng.IntN(len(xs))] }
 
-// anySpec is a kind of limiter with parameters that rng chooses, windows of a few ticks of the server's among them, held
-// to servers whose clock is off and drifts.
+// anySpec returns a kind of limiter with parameters from rng. Some windows are only a few ticks of
+// the server. The clocks of the servers are off and drift.
 func anySpec(rng *rand.Rand, kind string) (limittest.Spec, string) {
 	n := 1 + rng.Int64N(6)
 	w := pick(rng, 1500*time.Microsecond, 2*ms, 3*ms, 7*ms, 10*ms, 100*ms, time.Second)
@@ -148,8 +148,8 @@ func TestLawsForAnyParameters(t *testing.T) {
 	}
 }
 
-// The server's limits follow those of the limiter: what had arrived before the rate rose was refilled at the old one, and
-// a bucket that is made larger has to fill.
+// The server's limits follow those of the limiter. The arrivals before a rise of the rate were
+// refilled at the old rate, and a larger bucket has to fill.
 func TestBucketChanges(t *testing.T) {
 	b := newTimeline[*limit.Bucket](t)(limit.NewBucket(limit.BucketConfig{Limit: 1, Window: time.Second, Burst: 10, Margin: -1}))
 	bucket := b.Limiter.(*limit.Bucket)
@@ -193,7 +193,7 @@ func TestBucketChanges(t *testing.T) {
 	}
 }
 
-// A request that is refused by another limit of the server's may not have begun an interval of this one.
+// A request refused by another limit of the server may not have begun an interval of this one.
 func TestAnchoredDoesNotBelieveRefusals(t *testing.T) {
 	for _, r := range []limit.Result{limit.Limited, limit.Failed} {
 		a := newTimeline[*limit.Anchored](t)(limit.NewAnchored(limit.AnchoredConfig{Limit: 2, Window: time.Second}))
@@ -207,7 +207,8 @@ func TestAnchoredDoesNotBelieveRefusals(t *testing.T) {
 	}
 }
 
-// Windows longer than there is time, from instants that are as far away: a third request of a limit of two is never early.
+// Windows are longer than all time, and begin as far away. A third request of a limit of two is
+// never early.
 func TestExtremes(t *testing.T) {
 	const year = 365 * 24 * time.Hour
 	for _, start := range []mono.Time{mono.Min + mono.Time(year), -1, 0, mono.Max / 2} {
@@ -215,7 +216,7 @@ func TestExtremes(t *testing.T) {
 			try := func(name string, early mono.Time) func(limit.Limiter, error) {
 				return func(l limit.Limiter, err error) {
 					if err != nil {
-						return // it says that it cannot keep to that
+						return // it reports that it cannot keep that
 					}
 					for range 2 {
 						if r := l.Ready(start, limit.One); r > start {

@@ -17,12 +17,12 @@ import (
 
 func costing(n int64) limit.Cost { return limit.Cost{limit.Requests: 1, limit.Output: n} }
 
-// A server that draws on its bucket as answers are produced, and a client that sends as soon as it may: of requests that arrive
-// whenever they like and are produced as they like, within what the server was said to do.
+// production is a server that pays for output as it produces it, and a client that sends as early
+// as it may. Arrivals and speeds are random, within the configuration of the server.
 type production struct {
-	config  limit.ProducedConfig // what the limiter is told
-	speed   int64                // what is true; below 0: all of an answer may come at once
-	within  time.Duration        // below 0: until it is answered
+	config  limit.ProducedConfig // the limiter's configuration
+	speed   int64                // the true speed; below 0: all of an answer may come at once
+	within  time.Duration        // below 0: until the answer
 	late    time.Duration
 	outputs func(rng *rand.Rand, i int) (most, output int64)
 	latency time.Duration // of the answers, at most
@@ -46,13 +46,13 @@ type arrived struct {
 type produces struct {
 	at   mono.Time
 	do   func(now mono.Time)
-	rank int // at one instant: what is produced first, then who arrives, then answers
+	rank int // at one instant: first output, then arrivals, then answers
 }
 
 func (x *production) on(at mono.Time, rank int, do func(mono.Time)) {
 	e := produces{at, do, rank}
 	i, _ := slices.BinarySearchFunc(x.events, e, func(a, b produces) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.rank, b.rank), -1) // after those that are the same
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.rank, b.rank), -1) // after equal ones
 	})
 	x.events = slices.Insert(x.events, i, e)
 }
@@ -144,7 +144,8 @@ func (x *production) send(now mono.Time, most, output int64) {
 	})
 }
 
-// produce has n more produced from now on, in one of several ways, and returns when the last is.
+// produce lets a request produce n more from now on, in one of several ways. It returns the instant
+// of the last.
 func (x *production) produce(now mono.Time, n int64) mono.Time {
 	take := func(at mono.Time, n int64) {
 		if n > 0 {
@@ -183,7 +184,7 @@ func (x *production) produce(now mono.Time, n int64) mono.Time {
 	return now
 }
 
-// What answers come to, which no client knows.
+// The sizes of answers, which no client knows.
 var outputs = map[string]func(rng *rand.Rand, i int) (most, output int64){
 	"300 of 4096": func(*rand.Rand, int) (int64, int64) { return 4096, 300 },
 	"all of it":   func(*rand.Rand, int) (int64, int64) { return 4096, 4096 },
@@ -209,7 +210,7 @@ func produced(promised bool, perMinute int64, n int) production {
 	return x
 }
 
-// Whatever is produced whenever, nobody is refused: where the promises are kept, and where there are none.
+// No request is refused, whatever the output and its time: with both promises, and without any.
 func TestProducedRefusesNobody(t *testing.T) {
 	seeds := uint64(1)
 	if os.Getenv("PACELINE_LONG") == "1" {
@@ -253,7 +254,8 @@ func TestProducedIsNoMoreThanPromised(t *testing.T) {
 	}
 }
 
-// 60 a minute: one a second, 20 at most; an answer is produced at 2 a second, and a request arrives within 3 s.
+// 60 a minute: one a second, 20 at most. An answer grows by 2 a second, and a request arrives
+// within 3 s.
 func TestProducedTimeline(t *testing.T) {
 	p := must(limit.NewProduced(limit.ProducedConfig{Limit: 60, Window: time.Minute, Burst: 20, Unit: limit.Input, PerSecond: 2, Within: 3 * time.Second, Margin: -1}))
 	per := time.Second + 200_001 // 2e-4 for the drift
@@ -264,7 +266,7 @@ func TestProducedTimeline(t *testing.T) {
 			t.Errorf("at %v: %d ready at %v, want %v", now, n, got, want)
 		}
 	}
-	ready(0, 1000, 0) // more than the bucket ever holds
+	ready(0, 1000, 0) // more than the full bucket
 	a := p.Admit(0, of(10))
 	ready(0, 1000, 0) // the other has 7 at most by its arrival
 	ready(1500*ms, 1000, at(1500*ms))
@@ -292,7 +294,8 @@ func TestProducedTimeline(t *testing.T) {
 	ready(2*time.Second, 1, at(2*time.Second+39*slow-29*slow))
 }
 
-// Where the refill is quicker than one answer, what was produced long ago is not taken for refilled: it may all be of just now.
+// The refill is quicker than one answer. Output then may all be of just now, so none of it counts
+// as refilled.
 func TestProducedFoldsWhatOneAloneDoesNotDrainAtItsEnd(t *testing.T) {
 	p := must(limit.NewProduced(limit.ProducedConfig{Limit: 6000, Window: time.Minute, Unit: limit.Input, PerSecond: 50, Margin: -1}))
 	l := p.Admit(0, limit.Cost{limit.Input: 6000})
@@ -302,7 +305,7 @@ func TestProducedFoldsWhatOneAloneDoesNotDrainAtItsEnd(t *testing.T) {
 	}
 }
 
-// A change that makes no sense is said, and changes nothing.
+// A change that makes no sense is an error, and changes nothing.
 func TestProducedRefusesChanges(t *testing.T) {
 	p := must(limit.NewProduced(limit.ProducedConfig{Limit: 1000, Window: time.Minute}))
 	before, _ := p.Rates()

@@ -8,7 +8,8 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// The rates of a limiter that was given a name are told by that name, each of them, and who cannot tell has none under a name either.
+// The rates of a named limiter all have its name. A limiter that does not know its rates has none
+// under a name either.
 func TestRatesOfNamed(t *testing.T) {
 	both := limit.NewAll(limit.MustRolling(5, time.Second), limit.MustRolling(60, time.Minute))
 	want := []limit.Rate{{"mine", limit.Requests, 5, time.Second}, {"mine", limit.Requests, 60, time.Minute}}

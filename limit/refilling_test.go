@@ -7,7 +7,8 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// Of a bucket that is full again then, neither the reset holds nor a wait that was made of it; what else was asked for does.
+// The reset of a bucket that is full again then does not hold. Nor does a wait that was made of it.
+// Other waits do.
 func TestRefilled(t *testing.T) {
 	for _, c := range []struct {
 		name                        string

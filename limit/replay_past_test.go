@@ -10,7 +10,7 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// replayed are kinds of limits, each made anew.
+// replayed returns new limiters of several kinds.
 func replayed(t *testing.T) map[string]func() limit.Limiter {
 	must := func(l limit.Limiter, err error) limit.Limiter {
 		if err != nil {
@@ -46,7 +46,8 @@ func replayed(t *testing.T) map[string]func() limit.Limiter {
 	}
 }
 
-// A limiter of a new process says what that of the process before would have said, if all was answered and all of it is known.
+// A limiter in a new process answers as the old one would, if all requests were answered and are
+// known.
 func TestReplaySaysTheSame(t *testing.T) {
 	for name, make := range replayed(t) {
 		for seed := range uint64(50) {
@@ -82,7 +83,8 @@ func TestReplaySaysTheSame(t *testing.T) {
 	}
 }
 
-// What was sent before the history begins may have emptied a bucket, and what is under way when it ends may still arrive.
+// Requests before the beginning of a history may have emptied a bucket. Requests under way at its
+// end may still arrive.
 func TestReplayOfAHistoryThatIsCut(t *testing.T) {
 	at := func(d time.Duration) mono.Time { return mono.Time(d) }
 	one := limit.Cost{limit.Requests: 1, limit.Output: 1}
@@ -105,7 +107,7 @@ func TestReplayOfAHistoryThatIsCut(t *testing.T) {
 	}
 }
 
-// A bucket that is replayed from one that had a higher limit is empty, and not in debt for hours.
+// A bucket replayed from one with a higher limit is empty, and not in debt for hours.
 func TestReplayOfAHigherLimit(t *testing.T) {
 	small, err := limit.NewBucket(limit.BucketConfig{Limit: 1, Window: time.Second, Burst: 2})
 	if err != nil {
@@ -122,7 +124,8 @@ func TestReplayOfAHigherLimit(t *testing.T) {
 	}
 }
 
-// Requests in flight end with their process, and limits that learn from answers hear those.
+// Requests in flight end with their process. Limiters that learn from answers still get the
+// answers.
 func TestReplayLeavesAlone(t *testing.T) {
 	c, err := limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 1})
 	if err != nil {
@@ -140,7 +143,7 @@ type feels struct{ limit.Limiter }
 
 func (feels) Senses() bool { return true }
 
-// resuming notes what it was told.
+// resuming records its calls.
 type resuming struct {
 	limit.Limiter
 	now  mono.Time
@@ -149,7 +152,8 @@ type resuming struct {
 
 func (r *resuming) Resume(now mono.Time, all []limit.Past) { r.now, r.told = now, all }
 
-// What can go on by itself is told all that was sent, wherever it is, as it is in what may vary, and nothing is counted for it.
+// A limiter that continues by itself gets all sent requests, at any place, also inside a Varying.
+// Nothing is counted for it.
 func TestReplayResumes(t *testing.T) {
 	all := []limit.Past{{At: at(-time.Second), Sent: at(-2 * time.Second), Cost: limit.One}}
 	for name, in := range map[string]func(l limit.Limiter) limit.Limiter{
@@ -167,8 +171,8 @@ func TestReplayResumes(t *testing.T) {
 	}
 }
 
-// A bucket that may be exchanged later forgets as little over a restart as any other: what was sent before all that is known may have emptied
-// it.
+// A bucket in a Varying forgets as little over a restart as any other. Requests before the known
+// history may have emptied it.
 func TestReplayOfWhatVaries(t *testing.T) {
 	b := must(limit.NewBucket(limit.BucketConfig{Limit: 10, Window: time.Minute}))
 	limit.Replay(limit.NewVarying(b), 0, at(-6*time.Second), nil)
