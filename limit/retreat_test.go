@@ -9,7 +9,7 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Two a second, and nothing takes more than 50 ms, it is said: until one does.
+// Two a second, with a promise that nothing takes more than 50 ms. One request breaks it.
 func TestOneWayMaxRetreats(t *testing.T) {
 	rolling := must(limit.NewRolling(limit.RollingConfig{Limit: 2, Window: time.Second, Margin: -1, Arrivals: limit.Arrivals{OneWayMax: 50 * ms}}))
 	l := newTimeline[limit.Limiter](t)(limit.Named("it", limit.NewAll(rolling)), nil)
@@ -25,7 +25,7 @@ func TestOneWayMaxRetreats(t *testing.T) {
 	}
 	l.send(0, 1, "a")
 	l.send(0, 1, "b")
-	answer(200*ms, "a", 200*ms, limit.Accepted) // arrived by 50 ms, or so it was promised
+	answer(200*ms, "a", 200*ms, limit.Accepted) // arrived by 50 ms, by the promise
 	answer(220*ms, "b", 220*ms, limit.Accepted)
 	l.ready(220*ms, 2, at(1050*ms))
 	l.send(1050*ms, 1, "c")
@@ -34,14 +34,14 @@ func TestOneWayMaxRetreats(t *testing.T) {
 	answer(1070*ms, "c", 20*ms, limit.Limited)
 	until := at(1070*ms + 10*time.Minute)
 	retreats(1070*ms, limit.Retreat{Limit: "it", Option: "OneWayMax", Until: until, Times: 1})
-	// Now a and b may have arrived until they were answered, which is more than a window before d.
+	// Now a and b may have arrived as late as their answers, more than a window before d.
 	l.ready(1070*ms, 1, at(2070*ms))
-	answer(1300*ms, "d", 250*ms, limit.Limited) // had been sent before it knew: the same proof
+	answer(1300*ms, "d", 250*ms, limit.Limited) // sent before the proof, so no new proof
 	retreats(1300*ms, limit.Retreat{Limit: "it", Option: "OneWayMax", Until: until, Times: 1})
 	l.ready(1300*ms, 1, at(2070*ms))
 	l.ready(1300*ms, 2, at(2300*ms))
 	l.send(2300*ms, 1, "e")
-	answer(2500*ms, "e", 200*ms, limit.Limited) // somebody else's fault: nothing was relied on
+	answer(2500*ms, "e", 200*ms, limit.Limited) // another cause: no opt-in was in use
 	retreats(2500*ms, limit.Retreat{Limit: "it", Option: "OneWayMax", Until: until, Times: 1})
 	l.ready(2500*ms, 2, at(3500*ms))
 	limit.Trust(l.Limiter, at(2500*ms)) // asked
@@ -50,7 +50,7 @@ func TestOneWayMaxRetreats(t *testing.T) {
 	l.send(3350*ms, 2, "f")
 	answer(3360*ms, "f", 10*ms, limit.Limited)
 	retreats(3360*ms, limit.Retreat{Limit: "it", Option: "OneWayMax", Until: at(3360*ms + 20*time.Minute), Times: 2})
-	if err := rolling.SetLimit(at(3360*ms), 3); err != nil { // both know
+	if err := rolling.SetLimit(at(3360*ms), 3); err != nil { // both limiters change
 		t.Fatal(err)
 	}
 	l.ready(3360*ms, 1, at(3500*ms))
@@ -59,7 +59,7 @@ func TestOneWayMaxRetreats(t *testing.T) {
 	retreats(3360*ms + 20*time.Minute)
 }
 
-// What waits for longer than the retreat lasts gets what is relied on then.
+// A cost that waits beyond the end of the retreat gets the verdict of the opt-in.
 func TestReadyAcrossTheEndOfARetreat(t *testing.T) {
 	l := newTimeline[*limit.Rolling](t)(limit.NewRolling(limit.RollingConfig{Limit: 1, Window: time.Hour, Margin: -1, Arrivals: limit.Arrivals{OneWayMax: time.Second}}))
 	l.send(0, 1, "a")
@@ -70,7 +70,7 @@ func TestReadyAcrossTheEndOfARetreat(t *testing.T) {
 	}
 }
 
-// Twice as long each time, up to 85 h, and half as long again for each day without.
+// Twice as long each time, up to 85 h, and half as long again for each day without a proof.
 func TestRetreatsGrowAndShrink(t *testing.T) {
 	s := must(limit.NewSequence(limit.SequenceConfig{Gap: 10 * ms}))
 	now := mono.Time(0)
@@ -101,7 +101,7 @@ func TestRetreatsGrowAndShrink(t *testing.T) {
 	refuted(40 * time.Minute)
 }
 
-// Two may be under way 10 ms apart, until one comes before the other.
+// Two may be under way 10 ms apart, until one overtakes the other.
 func TestAGivenGapRetreats(t *testing.T) {
 	l := newTimeline[*limit.Sequence](t)(limit.NewSequence(limit.SequenceConfig{Gap: 10 * ms}))
 	l.send(0, 1, "a")
@@ -123,7 +123,7 @@ func TestAGivenGapRetreats(t *testing.T) {
 	}
 }
 
-// After a refusal nothing is learned for half the time, nor relied on for all of it.
+// After a refusal nothing is learned for half of the pause, and the lead is not used for all of it.
 func TestLearnLeadRetreats(t *testing.T) {
 	l := must(limit.NewRolling(limit.RollingConfig{Limit: 1, Window: time.Second, Margin: -1, Arrivals: limit.Arrivals{LearnLead: true}}))
 	now := mono.Time(0)
@@ -162,12 +162,12 @@ func TestLearnLeadRetreats(t *testing.T) {
 	lead(20*ms, 20*ms, 5)
 	cycle(limit.Limited)
 	l.Trust(now)
-	lead(0, 0, 50) // what was learned is forgotten
+	lead(0, 0, 50) // the lead is forgotten
 	lead(0, 20*ms, 5)
 	lead(20*ms, 20*ms, 5)
 }
 
-// Beside LearnLead, what a server's stamp says of an arrival is no news: both would take the way back off.
+// Beside LearnLead a server's stamp has no effect: both would take the way back off.
 func TestLearnLeadHeedsNoStamps(t *testing.T) {
 	for _, ago := range []time.Duration{0, time.Millisecond, 500 * time.Millisecond} {
 		l := must(limit.NewRolling(limit.RollingConfig{Limit: 1, Window: time.Second, Margin: -1, Arrivals: limit.Arrivals{LearnLead: true}}))

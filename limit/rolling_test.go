@@ -15,8 +15,9 @@ const ms = time.Millisecond
 
 func at(d time.Duration) mono.Time { return mono.Time(d) }
 
-// A published client's walk-through: with windows kept by send times, the first request sent at 0 and counted at 40 ms,
-// the twenty-first sent at 1000 and counted at 1036, only 996 ms later: refused.
+// The example of a published client: it keeps windows by send times. The first request is sent at 0
+// and counted at 40 ms. The twenty-first is sent at 1000 and counted at 1036, only 996 ms later:
+// refused.
 func TestSentAtZeroAndThousandArrived996Apart(t *testing.T) {
 	const n, window = 20, time.Second
 	server := func(sends, latencies []time.Duration) (refused int) {
@@ -79,7 +80,7 @@ func TestRollingSettlesByOutcome(t *testing.T) {
 		name     string
 		arrivals limit.Arrivals
 		outcome  limit.Outcome
-		ready    time.Duration // of a second request, where the first was sent at 0 and settled at 100 ms, limit 1
+		ready    time.Duration // of a second request; limit 1, and the first was sent at 0 and settled at 100 ms
 	}{
 		{"accepted", limit.Arrivals{}, limit.Outcome{Result: limit.Accepted}, 100*ms + span},
 		{"failed", limit.Arrivals{}, limit.Outcome{Result: limit.Failed}, 100*ms + span},
@@ -155,7 +156,8 @@ func TestRollingTimeline(t *testing.T) {
 	ready(2300*ms, 3300*ms, limit.One)
 }
 
-// The windows that a dead process filled still count: its sends are admitted again, at negative instants.
+// The windows that a dead process filled still count: its sends are admitted again, at negative
+// instants.
 func TestReplayOfADeadProcess(t *testing.T) {
 	l := must(limit.NewRolling(limit.RollingConfig{Limit: 2, Window: time.Second, Margin: -1}))
 	answered := l.Admit(at(-400*ms), limit.One)
@@ -247,7 +249,7 @@ func TestLeaseMisuse(t *testing.T) {
 		do   func()
 	}{
 		{"limit: lease settled twice", twice},
-		{"limit: lease settled twice", func() { a.Admit(0, limit.One); twice() }}, // which takes its place in the book
+		{"limit: lease settled twice", func() { a.Admit(0, limit.One); twice() }}, // another lease takes its place in the book
 		{"limit: settle of another limiter's lease", func() { a.Settle(0, b.Admit(0, limit.One), limit.Outcome{}) }},
 		{"limit: settle of the zero Lease", func() { a.Settle(0, limit.Lease{}, limit.Outcome{}) }},
 		{"limit: All: limiter 0 is nil", func() { limit.NewAll(nil) }},
@@ -279,7 +281,7 @@ func TestCostsOutOfRange(t *testing.T) {
 	}
 }
 
-// The history is a ring that grows: here when its oldest entry is not its first.
+// The history is a ring that grows. Here its oldest entry is not its first.
 func TestHistoryGrowsInOrder(t *testing.T) {
 	l := must(limit.NewRolling(limit.RollingConfig{Limit: 1000, Window: time.Second, Margin: -1}))
 	answered := func(now time.Duration) {
@@ -305,8 +307,9 @@ func TestHistoryGrowsInOrder(t *testing.T) {
 	}
 }
 
-// An Outcome is passed on by value at every layer. Were its size not a multiple of 16, each copy of a copy would wait for the first.
-// What every request needs of a Rolling is in its first three cache lines.
+// An Outcome is passed by value at every layer. If its size were not a multiple of 16, each copy of
+// a copy would wait for the first. The first three cache lines of a Rolling hold the fields that
+// every request needs.
 func TestLayout(t *testing.T) {
 	if reflect.TypeFor[uintptr]().Size() != 8 {
 		t.Skip("laid out for 64 bits")
@@ -322,7 +325,8 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// Far from the limit what has left the window is swept out when its room is needed, and counts no more wherever it is.
+// Far from the limit, old entries are removed when their room is needed. Entries outside the window
+// do not count.
 func TestFarFromTheLimitHistoryIsBounded(t *testing.T) {
 	l := must(limit.NewRolling(limit.RollingConfig{Limit: limit.MaxCost, Window: 100 * ms, Margin: -1}))
 	now, before := at(0), 0
@@ -330,7 +334,7 @@ func TestFarFromTheLimitHistoryIsBounded(t *testing.T) {
 		now = at(time.Duration(i) * ms)
 		l.Settle(now, l.Admit(now, limit.One), limit.Outcome{Result: limit.Accepted})
 		n := limit.Entries(l)
-		if n > 128 || n < before && n != 100 { // what a window needs, up to the next power of two; or what is in it
+		if n > 128 || n < before && n != 100 { // the need of a window, up to the next power of two; or the entries in it
 			t.Fatalf("%d entries at %v", n, now)
 		}
 		before = n
@@ -406,7 +410,7 @@ func TestCooldownTimeline(t *testing.T) {
 	settle(0, limit.Outcome{Result: limit.Limited})
 	ready(10*ms, 1000*ms) // its own pause
 	settle(900*ms, limit.Outcome{Result: limit.Limited, RetryAfter: 200 * ms})
-	ready(900*ms, 1100*ms) // the server's word, though shorter than its own
+	ready(900*ms, 1100*ms) // the server's pause, though shorter than its own
 	settle(1100*ms, limit.Outcome{Result: limit.Limited, RetryAfter: 1920 * ms})
 	ready(1200*ms, 3020*ms)
 	settle(1200*ms, limit.Outcome{Result: limit.Accepted, RetryAfter: time.Second})
@@ -417,7 +421,8 @@ func TestCooldownTimeline(t *testing.T) {
 	}
 }
 
-// Leases and history are used again: what a limiter holds does not grow with what went through it.
+// Leases and history are used again. The memory of a limiter does not grow with the number of
+// requests.
 func TestMemoryIsBounded(t *testing.T) {
 	for name, spec := range specs {
 		l, now := spec.New(), at(0)
@@ -427,7 +432,7 @@ func TestMemoryIsBounded(t *testing.T) {
 				l.Settle(now, l.Admit(now, limit.One), limit.Outcome{})
 			}
 		}
-		run(5_000) // what an unknown outcome holds for up to a minute is there
+		run(5_000) // the memory for unknown outcomes, up to a minute, is there
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		run(50_000)

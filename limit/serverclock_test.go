@@ -9,8 +9,9 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Whatever the offset and the drift of the server's clock, it never says that a request arrived before it did; and once
-// it has seen a quick answer it is wrong by no more than that answer's way back, a tick, and the drift.
+// The server's clock has any offset and drift. ArrivedAgo never claims that a request arrived
+// earlier than it did. After a quick answer its error is at most that answer's way back, a tick,
+// and the drift.
 func TestServerClockIsNeverTooEarly(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 0))
@@ -54,8 +55,8 @@ func TestServerClockSetBack(t *testing.T) {
 	}
 }
 
-// From any instant on, when our clock is set back an hour, and after an hour in which nothing was asked: the server's clock loses 0.1 ms per second, so what was
-// learned must be forgotten in time.
+// Knowledge must be forgotten in time: the server's clock loses 0.1 ms per second. This holds from
+// any instant on, after our clock is set back an hour, and after an hour without calls.
 func TestServerClockForgets(t *testing.T) {
 	for _, start := range []time.Duration{-time.Hour, 0, time.Hour} {
 		var c limit.ServerClock

@@ -14,16 +14,16 @@ import (
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
-// wrongLimit is a server, and a client that was told something else of it.
+// wrongLimit is a server, and a client whose configuration is wrong.
 type wrongLimit struct {
 	name   string
 	told   limit.Limiter
 	server rule.Server
-	later  rule.Server   // from after on, if not nil
+	later  rule.Server   // the server from after on, if not nil
 	after  time.Duration // half of hour, if 0
-	costs  []int64       // of requests; 1, if none
+	costs  []int64       // of requests; 1, if empty
 	noise  int           // one in so many is refused at random
-	mutes  bool          // the server serves all that it does not refuse, but fails
+	mutes  bool          // the server fails all requests that it does not refuse
 	hour   time.Duration
 }
 
@@ -54,8 +54,8 @@ var wrongLimits = []wrongLimit{
 	{name: "told a bucket, and all that is served fails", told: must(limit.NewBucket(limit.BucketConfig{Limit: 4, Window: time.Second})), server: bucketRule(2, time.Second, 2), mutes: true, hour: time.Hour},
 }
 
-// What becomes of a wrong limit, told as it is to whoever watches: each time that something else is found to fit. Whoever changes how it is
-// searched for writes the file anew, and reads whether the stories are still good ones.
+// The stories of wrong limits, as Misfits reports them: each time that another fit is found. After
+// a change of the search, write the file anew, and read whether the stories are still good.
 func TestStoriesOfWrongLimits(t *testing.T) {
 	if race.Enabled {
 		t.Skip("one goroutine races with nobody")
@@ -76,7 +76,7 @@ type onTheWay struct {
 	o             limit.Outcome
 }
 
-// tell has a client of eight requests in onTheWay send what it may.
+// tell runs a client with eight requests in flight at most, and writes its story.
 func (w *wrongLimit) tell(b *strings.Builder) {
 	f, rng := limit.NewFitted(w.told), rand.New(rand.NewPCG(5, 9))
 	began := at(time.Hour)
@@ -141,7 +141,7 @@ func (w *wrongLimit) serve(x *onTheWay, began mono.Time, rng *rand.Rand) limit.O
 	return limit.Outcome{Result: limit.Accepted}
 }
 
-// story is what a Fitted says of its limits.
+// story returns the Misfits of a Fitted as text.
 func story(f *limit.Fitted, began mono.Time) string {
 	all := f.Misfits()
 	if len(all) == 0 {

@@ -19,8 +19,8 @@ func usageOf(t *testing.T, l limit.Limiter, now mono.Time) limit.Usage {
 	return all[0]
 }
 
-// Traffic that uses a limit to the full, answered at once, and a server of that rule that counts it: all agree on how much was ever
-// counted, and how much of it in the last window.
+// Traffic that uses a limit to the full, answered at once, and a server of that rule that counts
+// it. All agree on the total, and on the cost in the last window.
 func TestUsageIsWhatAJudgeCounts(t *testing.T) {
 	const n, window = 60, 2 * time.Second
 	for name, k := range map[string]struct {
@@ -71,7 +71,8 @@ func TestUsageIsWhatAJudgeCounts(t *testing.T) {
 	}
 }
 
-// Of an interval that is over nothing counts, of one that goes on all does, and of the last window what was in it.
+// Requests of a past interval count nothing, and those of the present one count in full. Recent has
+// those of the last window.
 func TestUsageOfACalendar(t *testing.T) {
 	l := must(limit.NewCalendar(limit.CalendarConfig{Limit: 10, Window: time.Minute, Skew: -1}))
 	for i := range 10 {
@@ -89,7 +90,7 @@ func TestUsageOfACalendar(t *testing.T) {
 	}
 }
 
-// What is in flight is in what is used, and a bucket fills up again.
+// Used includes the requests in flight, and a bucket fills up again.
 func TestUsageOfABucket(t *testing.T) {
 	l := must(limit.NewBucket(limit.BucketConfig{Limit: 10, Window: time.Second, Burst: 5, Margin: -1}))
 	says := func(now time.Duration, used, open int64) {
@@ -124,7 +125,7 @@ func TestUsageOfWhatIsInFlight(t *testing.T) {
 	}
 }
 
-// Answers overdraw a bucket of what is produced: then it is used up.
+// Answers overdraw a bucket of output. Then it is used up.
 func TestUsageOfWhatIsProduced(t *testing.T) {
 	l := must(limit.NewProduced(limit.ProducedConfig{Limit: 600, Window: time.Minute, Burst: 100, PerSecond: 20, Margin: -1}))
 	big := limit.Cost{limit.Output: 1000}
@@ -141,7 +142,7 @@ func TestUsageOfWhatIsProduced(t *testing.T) {
 	}
 }
 
-// Names, conjunctions and what was found out about a limit are in it.
+// Usage includes names, conjunctions and fits.
 func TestUsageOfSeveral(t *testing.T) {
 	own := limit.NewAll(limit.Named("model", limit.MustRolling(100, time.Minute)), must(limit.NewSpacing(ms)), must(limit.NewRolling(limit.RollingConfig{Limit: 50, Window: time.Second, Unit: limit.Input})))
 	f := limit.NewFitted(own)
