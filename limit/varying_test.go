@@ -10,7 +10,7 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// A limit comes, goes and is another, while requests are in flight.
+// A limit comes, goes and is replaced while requests are in flight.
 func TestVaryingTimeline(t *testing.T) {
 	minute := limit.MustRolling(5, time.Minute)
 	v := limit.NewVarying(limit.Named("5/m", minute))
@@ -29,7 +29,7 @@ func TestVaryingTimeline(t *testing.T) {
 	l.ready(1700*ms, 1, at(1600*ms+time.Second+1200*time.Microsecond))
 	l.send(3*time.Second, 1, "c")
 
-	// The first goes, the new one stays.
+	// The first limit goes, and the new one stays.
 	v.Change(at(3*time.Second), second)
 	l.answered(3100*ms, "c", limit.Accepted)
 	for i := range 10 {
@@ -37,7 +37,7 @@ func TestVaryingTimeline(t *testing.T) {
 		l.send(now, 1, "d")
 		l.answered(now+10*ms, "d", limit.Accepted)
 	}
-	// Nothing holds: and then all that is in flight counts.
+	// No limit holds. Later all requests in flight count again.
 	v.Change(at(30 * time.Second))
 	for i := range 7 {
 		l.send(30*time.Second, 1, string(rune('h'+i)))
@@ -77,7 +77,8 @@ func TestVaryingPanics(t *testing.T) {
 	}
 }
 
-// However limits come and go: no window of one holds more than it allows, of what was admitted or in flight while it held.
+// Limits come and go at random. No window of a limit holds more than it allows. That counts the
+// requests admitted or in flight while it held.
 func FuzzVarying(f *testing.F) {
 	f.Add(uint64(1), uint64(2))
 	f.Fuzz(func(t *testing.T, a, b uint64) {
@@ -87,7 +88,7 @@ func FuzzVarying(f *testing.F) {
 			sent, ends, there mono.Time
 		}
 		type part struct {
-			n, before int64 // before: in flight when it came
+			n, before int64 // before: in flight at its beginning
 			window    time.Duration
 			limiter   *limit.Rolling
 			since     mono.Time
@@ -119,7 +120,7 @@ func FuzzVarying(f *testing.F) {
 				} else {
 					p := makePart(now)
 					p.before = int64(len(open))
-					for _, r := range open { // it may arrive yet
+					for _, r := range open { // the request may still arrive
 						p.arrivals = append(p.arrivals, max(r.there, now))
 					}
 					held, ever = append(held, p), append(ever, p)
@@ -154,7 +155,9 @@ func FuzzVarying(f *testing.F) {
 						n++
 					}
 				}
-				if n > max(p.n, p.before) { // what was in flight when it came may be more than it allows; then nothing goes beside that
+				// Requests in flight at its beginning may exceed the limit. Then nothing else goes
+				// beside them.
+				if n > max(p.n, p.before) {
 					t.Fatalf("%d in %v of a limit of %d since %v, from %v on", n, p.window, p.n, p.since, p.arrivals[i])
 				}
 			}

@@ -16,9 +16,10 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// What a limiter remembers is written down by one version and read by another: after an update, and where machines share a limit. So each
-// kind is to do what it did: when what may go, what is foretold and used, and the very bytes of its state. Who changes a kind on purpose
-// writes the file anew, and reads at which step it first does something else.
+// One version writes the memory of a limiter, and another reads it: after an update, or between
+// machines that share a limit. So each kind must keep its behaviour: verdicts, forecasts, usage,
+// and the very bytes of its state. After an intended change, write the file anew, and read at which
+// step the behaviour first differs.
 func TestKindsDoWhatTheyDid(t *testing.T) {
 	all := maps.Clone(specs)
 	all["Fitted"] = fittedSpec
@@ -43,8 +44,10 @@ func TestKindsDoWhatTheyDid(t *testing.T) {
 	golden.CompareFloats(t, "kinds.golden", b.String())
 }
 
-// The same for longer, a line for all of it, and not only as clients do: costs are nothing, less or more than any limit, what goes is not asked
-// for before, instants are before zero or nanoseconds apart, and a third of it begins anew from what was written down.
+// The same for longer runs, with one line for each. Clients here behave badly. Costs are nothing,
+// below zero or above any limit. Requests go without a call of Ready. Instants are before zero or
+// nanoseconds apart. A third of the runs begins anew from its
+// state after each line.
 func TestKindsDoWhatTheyDidAtTheirEdges(t *testing.T) {
 	all := maps.Clone(specs)
 	all["Fitted"] = fittedSpec
@@ -74,7 +77,8 @@ func TestKindsDoWhatTheyDidAtTheirEdges(t *testing.T) {
 	golden.CompareFloats(t, "edges.golden", b.String())
 }
 
-// resume goes on with a limiter that is made of what this one writes down, if it does, and of what is open.
+// resume continues with a limiter made of the written state and the open leases, if the limiter is
+// a Keeper.
 func (tr *transcript) resume(t *testing.T) {
 	k, ok := tr.limiter.(limit.Keeper)
 	if !ok || limit.Keeps(k) != nil {
@@ -90,7 +94,7 @@ func (tr *transcript) resume(t *testing.T) {
 	tr.limiter = next
 }
 
-// transcript drives a limiter as a client would that does what comes to its mind.
+// transcript drives a limiter with random steps of a client.
 type transcript struct {
 	limittest.Spec
 	rng     *rand.Rand
@@ -99,7 +103,7 @@ type transcript struct {
 	open    []underWay
 	sent    int
 	slow    float64 // how long its steps are
-	rash    int     // of twenty, how often it sends without asking
+	rash    int     // of twenty, how often it sends without a call of Ready
 }
 
 type underWay struct {
@@ -140,7 +144,7 @@ func (tr *transcript) send(cost limit.Cost) {
 	tr.sent++
 }
 
-// answer settles one that is open, in any of the ways in which a request can end.
+// answer settles an open request, in any of the ways in which a request can end.
 func (tr *transcript) answer(i int) {
 	u := tr.open[i]
 	tr.open = slices.Delete(tr.open, i, i+1)
@@ -170,7 +174,7 @@ func (tr *transcript) answer(i int) {
 	tr.limiter.Settle(tr.now, u.lease, o)
 }
 
-// line says all that the limiter says: of most of it a hash.
+// line returns all answers of the limiter, most of them as a hash.
 func (tr *transcript) line() string {
 	var all, when strings.Builder
 	for _, c := range tr.Costs {

@@ -11,7 +11,7 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// changing is what the kinds with a window have in common.
+// changing is the common interface of the kinds with a window.
 type changing interface {
 	limit.Limiter
 	SetLimit(now mono.Time, n int64) error
@@ -25,7 +25,7 @@ func (t timeline) window(now, d time.Duration) {
 	}
 }
 
-// answeredAt sends n at an instant at which it is also answered.
+// answeredAt sends n at an instant, and settles them at the same instant.
 func (t timeline) answeredAt(now time.Duration, n int64) {
 	t.Helper()
 	t.send(now, n, "it")
@@ -46,10 +46,10 @@ func TestRollingWindowTimeline(t *testing.T) {
 	l.ready(5*time.Second, 1, at(20*time.Second))
 	l.ready(5*time.Second, 2, at(24*time.Second))
 	l.window(5*time.Second, time.Second)
-	l.answeredAt(6*time.Second, 1)         // now both of before are forgotten
-	l.window(6*time.Second, 2*time.Second) // which does not reach back to them
+	l.answeredAt(6*time.Second, 1)         // now both earlier ones are forgotten
+	l.window(6*time.Second, 2*time.Second) // it does not reach back to them
 	l.ready(6*time.Second, 2, at(6*time.Second))
-	l.window(6*time.Second, 3*time.Second) // and which does: 3 may have come at 4 s
+	l.window(6*time.Second, 3*time.Second) // it does: 3 may have come at 4 s
 	l.ready(6*time.Second, 1, at(7*time.Second))
 	l.window(6500*ms, 2*time.Second)
 	l.ready(6500*ms, 2, at(6500*ms))
@@ -96,7 +96,7 @@ func TestMarginsOfAChangedWindow(t *testing.T) {
 	}
 	for _, c := range []struct {
 		margin, grain, want time.Duration
-	}{ // of a limit of 1, the answer counts until the interval after its own is over
+	}{ // of a limit of 1: the answer counts until the interval after its own is over
 		{-1, -1, 40*time.Second + 3*ms},
 		{-1, 0, 40*time.Second + 10*ms},
 		{-1, 4 * ms, 40*time.Second + 4*ms},
@@ -115,7 +115,7 @@ func TestCalendarWindowTimeline(t *testing.T) {
 	l.answeredAt(61*time.Second, 4)
 	l.answeredAt(70*time.Second, 4)
 	l.ready(80*time.Second, 4, at(121*time.Second))
-	l.window(80*time.Second, 10*time.Second) // all came by 70 s, as far as is known, in the interval that begins then
+	l.window(80*time.Second, 10*time.Second) // by the bound, all came by 70 s, in the interval that begins then
 	l.ready(80*time.Second, 4, at(81*time.Second))
 	l.window(100*time.Second, time.Hour)
 	l.ready(100*time.Second, 2, at(100*time.Second))
@@ -123,7 +123,7 @@ func TestCalendarWindowTimeline(t *testing.T) {
 	l.ready(90*time.Second, 2, at(100*time.Second)) // a clock that went back
 	l.window(100*time.Second, time.Minute)
 	l.ready(118*time.Second, 4, at(121*time.Second))
-	l.answeredAt(122*time.Second, 1) // what was in the minute before is forgotten
+	l.answeredAt(122*time.Second, 1) // the minute before is forgotten
 	l.window(123*time.Second, 2*time.Minute)
 	l.ready(123*time.Second, 9, at(123*time.Second)) // and those before this interval do not count
 	l.window(123*time.Second, time.Hour)
@@ -137,7 +137,7 @@ func TestAnchoredWindowTimeline(t *testing.T) {
 	l.answeredAt(0, 1)
 	l.answeredAt(900*ms, 2)
 	l.ready(900*ms, 1, at(time.Second))
-	l.window(950*ms, 2*time.Second) // that of 900 ms may have begun the interval
+	l.window(950*ms, 2*time.Second) // the request of 900 ms may have begun the interval
 	l.ready(950*ms, 1, at(2*time.Second))
 	l.ready(950*ms, 3, at(2900*ms))
 	l.window(2*time.Second, 500*ms)
@@ -154,7 +154,7 @@ func TestAnchoredWindowTimeline(t *testing.T) {
 	l.answeredAt(0, 1)
 	l.send(0, 1, "comes at 1.1 s, and begins an interval")
 	l.window(1500*ms, 3*time.Second) // until 4.1 s
-	l.answeredAt(3100*ms, 1)         // in a new epoch: the interval of 0 s would be over, had it been as long
+	l.answeredAt(3100*ms, 1)         // in a new epoch: the interval of 0 s would be over, if it had been as long
 	l.answered(3150*ms, "comes at 1.1 s, and begins an interval", limit.Accepted)
 	l.send(3200*ms, 1, "comes at 4.4 s, and begins the next")
 	l.answered(4500*ms, "comes at 4.4 s, and begins the next", limit.Accepted)
@@ -184,7 +184,7 @@ func TestWeightedWindowTimeline(t *testing.T) {
 	l.window(0, 10*time.Second)
 	l.ready(0, 5, at(20*time.Second))
 	l.window(0, time.Second)
-	l.answeredAt(10*time.Second, 1) // what was before is forgotten
+	l.answeredAt(10*time.Second, 1) // the earlier ones are forgotten
 	l.window(10*time.Second, time.Hour)
 	l.ready(10*time.Second, 2, at(10*time.Second))           // no more than 2 ever were
 	l.ready(10*time.Second, 3, at(time.Hour+20*time.Minute)) // a third of the interval after one with all 3
@@ -197,7 +197,7 @@ func TestWeightedWindowTimeline(t *testing.T) {
 	l.ready(20*time.Second, 1, at(20*time.Second))
 }
 
-// What is known late to have come early does not hide what was forgotten before it.
+// A late answer proves an early arrival. It must not hide the requests forgotten before it.
 func TestTheLastThatWasForgotten(t *testing.T) {
 	for _, c := range []struct {
 		l    changing
@@ -221,7 +221,7 @@ func TestTheLastThatWasForgotten(t *testing.T) {
 	}
 }
 
-// Both of a pair change, and what either relies on.
+// Both limiters of a pair change, with the facts that each relies on.
 func TestWindowOfAPair(t *testing.T) {
 	known := limit.Arrivals{OneWayMax: 50 * ms}
 	for _, c := range []struct {
@@ -232,11 +232,12 @@ func TestWindowOfAPair(t *testing.T) {
 		{must(limit.NewCalendar(limit.CalendarConfig{Limit: 2, Window: time.Second, Phase: at(950 * ms), Skew: -1, Arrivals: known})), 1000 * ms, 3950 * ms},
 		{must(limit.NewAnchored(limit.AnchoredConfig{Limit: 2, Window: time.Second, Margin: -1, Arrivals: known})), 3900 * ms, 4000 * ms},
 		{must(limit.NewWeighted(limit.WeightedConfig{Limit: 2, Window: time.Second, Margin: -1, Grain: -1, Arrivals: known})), 5400 * ms, 5500 * ms},
-		// What is missing of one that was empty at 900 ms, or at 1000 ms, 1.5 s for each.
+		// The missing tokens of a bucket that was empty at 900 ms, or at 1000 ms: 1.5 s for each.
 		{must(limit.NewBucket(limit.BucketConfig{Limit: 2, Window: time.Second, Margin: -1, Arrivals: known})), 2200*ms + 300*time.Microsecond + 2, 2500*ms + 300*time.Microsecond + 1},
 	} {
 		l := c.l
-		// What was sent 150 ms before the end of a second and answered at its end came 100 ms before it, or so it was promised.
+		// A request is sent 150 ms before the end of a second, and answered at its end. By the
+		// promise it arrived 100 ms before that end.
 		first := l.Admit(at(850*ms), limit.Cost{2})
 		l.Settle(at(1000*ms), first, limit.Outcome{Result: limit.Accepted, RTT: 150 * ms})
 		if err := l.SetWindow(at(1000*ms), 3*time.Second); err != nil {
@@ -283,7 +284,7 @@ func TestWindowsThatAreNone(t *testing.T) {
 	}
 }
 
-// Costs of which a sum wraps round are not forgotten with it.
+// A sum of costs wraps round. The costs are not forgotten with it.
 func TestWindowAfterVeryMuch(t *testing.T) {
 	for _, l := range []changing{
 		must(limit.NewRolling(limit.RollingConfig{Limit: limit.MaxCost, Window: 1, Margin: -1})),
@@ -304,7 +305,7 @@ func TestWindowAfterVeryMuch(t *testing.T) {
 	}
 }
 
-// version is what is in force from an instant on, for the requests from one number on.
+// version is the limit in force from an instant on, for the requests from one number on.
 type version struct {
 	from   mono.Time
 	first  int
@@ -312,7 +313,7 @@ type version struct {
 	window time.Duration
 }
 
-// judged is a request as the judge has it: numbered in the order of sends.
+// judged is a request in the judge's list: numbered in the order of sends.
 type judged struct {
 	number  int
 	arrived mono.Time
@@ -320,11 +321,12 @@ type judged struct {
 	counts  bool
 }
 
-// A judge looks at all arrivals of what was sent before the last of the versions was over, in order, and returns what no
-// window of that version may hold and does: more than its limit, the last sent of it while that version was in force.
+// A judge reads all arrivals of the requests sent before the last version was over, in order. It
+// returns an error if a window of the last version holds more than its limit. Only windows with a
+// request sent under that version count.
 type judge func(arrivals []judged, versions []version) error
 
-// over tells whether what is counted of arrivals is too much, and anything of it was sent under v.
+// over reports whether the counted arrivals are too much, and one of them was sent under v.
 func (v *version) over(arrivals []judged, what string, counts func(judged) float64) error {
 	sum, own := 0.0, false
 	for _, a := range arrivals {
@@ -380,7 +382,8 @@ func judgeCalendar(phase mono.Time, skew time.Duration) judge {
 	}
 }
 
-// judgeAnchored has a server that knows of each change a part of the time before earlier than the client does.
+// judgeAnchored has a server that applies each change a part of the time earlier than the client
+// does.
 func judgeAnchored(early float64) judge {
 	return func(arrivals []judged, versions []version) error {
 		inForce := func(t mono.Time) time.Duration {
@@ -436,7 +439,7 @@ func judgeWeighted(phases []float64) judge {
 	}
 }
 
-// judgeBucket has a bucket of burst that is refilled as the versions say.
+// judgeBucket has a bucket of burst with the refill of the versions.
 func judgeBucket(burst int64) judge {
 	return func(arrivals []judged, versions []version) error {
 		v := versions[len(versions)-1]
@@ -471,7 +474,7 @@ func judgeBucket(burst int64) judge {
 	}
 }
 
-// changes is a run of a limiter whose window changes, with everything that ever happened to it.
+// changes is a run of a limiter whose window changes, with the record of all events.
 type changes struct {
 	rng      *rand.Rand
 	l        changing
@@ -480,7 +483,7 @@ type changes struct {
 	versions []version
 	open     []flight
 	late     time.Duration
-	settled  func(now, bound mono.Time, cost int64) // if not nil; of what does not count the cost is 0
+	settled  func(now, bound mono.Time, cost int64) // if not nil; the cost is 0 for a request that does not count
 	asked    func(now mono.Time, cost int64)        // if not nil
 }
 
@@ -490,7 +493,7 @@ type flight struct {
 	lease  limit.Lease
 }
 
-const changesBurst = 4 // the most that anything costs or a limit is
+const changesBurst = 4 // the largest cost and the largest limit
 
 func (c *changes) run(steps int) error {
 	c.late = 2 * time.Second
@@ -561,7 +564,7 @@ func (c *changes) answer(i int) {
 	}
 }
 
-// judge has each version judged, with all that was sent before it was over.
+// judge judges each version, with all requests sent before it was over.
 func (c *changes) judge(j judge) error {
 	for k := range c.versions {
 		end := len(c.requests)
@@ -585,13 +588,13 @@ func (c *changes) judge(j judge) error {
 	return nil
 }
 
-// changesOf plays one run of a kind and has it judged by a server that remembers everything.
+// changesOf makes one run of a kind. The judge is a server that remembers everything.
 func changesOf(kind string, seed uint64, steps int) error {
 	rng := rand.New(rand.NewPCG(seed, 77))
 	first := version{from: mono.Min, limit: 3, window: time.Second}
 	known := limit.Arrivals{Late: 2 * time.Second}
 	if rng.IntN(3) == 0 {
-		known.OneWayMax = time.Hour // a pair, of which both are right
+		known.OneWayMax = time.Hour // a pair, and both limiters are right
 	}
 	var l changing
 	var j judge
@@ -618,7 +621,8 @@ func changesOf(kind string, seed uint64, steps int) error {
 
 var changingKinds = []string{"Rolling", "Calendar", "Anchored", "Weighted", "Bucket"}
 
-// Whatever windows and limits follow each other, nothing that goes under one of them is too much for it.
+// Windows and limits follow each other at random. No request that goes under one of them is too
+// much for it.
 func TestNoWindowOfAnyLengthOverflows(t *testing.T) {
 	runs := uint64(500)
 	if testing.Short() {
@@ -645,15 +649,16 @@ func FuzzSetWindow(f *testing.F) {
 	})
 }
 
-// naive is a Rolling that keeps everything for ever, and knows what one that does not has forgotten.
+// naive is a Rolling that keeps everything for ever. It also knows which requests a real Rolling
+// has forgotten.
 type naive struct {
 	version
 	all       map[mono.Time]int64 // costs by the bound of their arrival
 	open      int64
-	forgotten mono.Time // nothing that arrived after it was
+	forgotten mono.Time // no later arrival was forgotten
 }
 
-// ready returns when a cost may go, if what else came with the last that was forgotten is lost.
+// ready returns when a cost may go, if lost more arrived with the last forgotten request.
 func (n *naive) ready(now mono.Time, cost, lost int64) mono.Time {
 	all := map[mono.Time]int64{}
 	last := mono.Min
@@ -692,8 +697,9 @@ func (n *naive) ready(now mono.Time, cost, lost int64) mono.Time {
 	return least
 }
 
-// A Rolling whose window changes is ready when one is that keeps everything for ever, if nothing that it forgot is in the
-// window; and else no later than if everything that was forgotten had come with the last of it.
+// A Rolling with a changed window is as exact as one that keeps everything, if nothing in the
+// window was forgotten. Otherwise it is ready no later than if the whole forgotten cost had come
+// with its last request.
 func TestAChangedWindowIsExact(t *testing.T) {
 	exact, assumed := 0, 0
 	for seed := range uint64(400) {
@@ -735,7 +741,7 @@ func TestAChangedWindowIsExact(t *testing.T) {
 	}
 }
 
-// What a limit is called by its rates changes with its window, and what was found to fit into the window before holds no more.
+// The name of a rate changes with its window. A fit of the window before holds no more.
 func TestRatesOfAChangedWindow(t *testing.T) {
 	for _, l := range []changing{
 		must(limit.NewRolling(limit.RollingConfig{Limit: 2, Window: time.Second})),
@@ -764,13 +770,13 @@ func TestRatesOfAChangedWindow(t *testing.T) {
 	}
 	f.misfits(t)
 	f.burst(at(8*time.Second), 8) // of 10, as long as it goes carefully: half of 20
-	f.misfits(t)                  // in what is the first window, as far as it knows
+	f.misfits(t)                  // the window counts as the first
 	f.Trust(at(12 * time.Second))
 	now := at(time.Minute)
 	for range 10 {
 		f.Settle(now, f.Admit(now, limit.One), limit.Outcome{Result: limit.Accepted})
 	}
-	f.burst(now.Add(2*time.Second), 5) // of the 15 that may go beside those
+	f.burst(now.Add(2*time.Second), 5) // of the 15 that may go beside the others
 	if m := f.Misfits(); len(m) != 1 || m[0].Per != 3*time.Second || m[0].Fits != 15 {
 		t.Errorf("%+v, want 15 to fit into 3s", m)
 	}

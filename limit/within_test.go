@@ -10,7 +10,7 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// special is a limiter that can all that only some can.
+// special is a limiter with every optional method.
 type special struct {
 	limit.Limiter
 	stale, deaf bool
@@ -36,7 +36,7 @@ func (s *special) AppendUsage(to []limit.Usage, now mono.Time) []limit.Usage {
 	return append(to, limit.Usage{Limit: "own", Used: 2})
 }
 
-// within are the ways in which a limiter stands in another, beside one that can nothing of all that.
+// within has the ways in which a limiter stands in another, beside one without optional methods.
 var within = map[string]func(limit.Limiter) limit.Limiter{
 	"All": func(l limit.Limiter) limit.Limiter { return limit.NewAll(opaque{limit.MustRolling(9, time.Hour)}, l) },
 	"Varying": func(l limit.Limiter) limit.Limiter {
@@ -49,7 +49,7 @@ var within = map[string]func(limit.Limiter) limit.Limiter{
 	},
 }
 
-// What a limiter can, it can in another, too.
+// A limiter keeps its abilities inside another.
 func TestWithinOthers(t *testing.T) {
 	for name, in := range within {
 		s := &special{Limiter: limit.MustRolling(3, time.Second), retreat: 77}
@@ -109,7 +109,8 @@ func TestWithinOthers(t *testing.T) {
 	}
 }
 
-// Who has no rate says so: everything about it is known. Of a stranger nothing is.
+// A limiter without rates says so, and everything about it is known. Nothing is known of a
+// stranger.
 func TestRatesOfAll(t *testing.T) {
 	none := limit.NewAll(
 		must(limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 1})), must(limit.NewSequence(limit.SequenceConfig{})),
@@ -132,7 +133,7 @@ func TestRatesOfAll(t *testing.T) {
 	}
 }
 
-// What a request of a Produced is worth when it arrives is one token, wherever the limit stands.
+// A request of a Produced counts as one token on arrival, at any place of the limit.
 func TestArriving(t *testing.T) {
 	made := func() limit.Limiter {
 		return must(limit.NewProduced(limit.ProducedConfig{Limit: 1000, Window: time.Minute}))
@@ -153,7 +154,7 @@ func TestArriving(t *testing.T) {
 	}
 }
 
-// What no limit can be is refused, and what is just possible is not.
+// An impossible limit is refused, and the extreme possible one is not.
 func TestLeastAndMost(t *testing.T) {
 	const most = limit.MaxCost
 	try := func(what string, wrong bool, err error) {
