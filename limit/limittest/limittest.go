@@ -31,7 +31,7 @@
 //  14. A Keeper comes back as it was: restored from its state, after an Admit of all open requests.
 //     Then every method answers as that of the first limiter. It refuses a truncated state. No
 //     damaged state makes it panic.
-//  15. A Gauged tells the truth. If requests went only when Ready, the used part is within Allowed.
+//  15. A Gauged reports the truth. If requests went only when Ready, the used part is within Allowed.
 //     Open costs are used. With nothing open, the used part falls to nothing by time alone. The
 //     total is the settled cost that counts. If Used is all that Ready depends on, exactly
 //     Allowed − Used may go at once. AppendUsage changes nothing.

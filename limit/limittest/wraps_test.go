@@ -8,10 +8,11 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// embeds is a wrapper that forgets all that is optional.
+// embeds is a wrapper without any optional method.
 type embeds struct{ limit.Limiter }
 
-// A wrapper that merely embeds a Limiter hides all of it. It claims to be no Keeper, so that is no fault.
+// A wrapper that merely embeds a Limiter hides all optional methods. It does not claim to be a
+// Keeper, so that is no fault.
 func TestHides(t *testing.T) {
 	want := slices.DeleteFunc(Asked(), func(name string) bool { return name == "Keeper" })
 	var got []string
