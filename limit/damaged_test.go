@@ -154,7 +154,7 @@ func TestAnchoredGoesOnInItsEpoch(t *testing.T) {
 		for _, l := range []timeline{was, is} {
 			l.answered(now+200*ms, "witness", limit.Accepted)
 			l.answered(now+900*ms, "slow", limit.Accepted)
-			l.ready(now+900*ms, 2, at(now+1200*ms)) // the interval of the witness is over, and so is that of the slow request
+			l.ready(now+900*ms, 2, at(now+1200*ms)) // both intervals are over
 		}
 	}
 }

@@ -33,7 +33,7 @@ func TestProducedOfTheSmallestBucket(t *testing.T) {
 // later: one token and a hundred. The smallest open request may be left out.
 func TestProducedBesideASmallOne(t *testing.T) {
 	for burst, goes := range map[int64]bool{101: false, 102: true} {
-		for _, small := range []int64{50, 101} { // the left-out part of a large request does not depend on the small one's cost
+		for _, small := range []int64{50, 101} { // the part that is left out stays the same
 			l := must(limit.NewProduced(limit.ProducedConfig{Limit: 1, Window: time.Second, Burst: burst, PerSecond: 100, Within: time.Second, Margin: -1}))
 			l.Admit(0, costing(small))
 			if got := l.Ready(0, costing(500)); (got == 0) != goes {

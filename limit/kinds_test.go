@@ -60,7 +60,7 @@ func TestCalendarTimeline(t *testing.T) {
 	l.answered(29500*ms, "b", limit.Accepted)
 	l.ready(30*time.Second, 10, begins)
 	l.send(30050*ms, 10, "c")
-	l.answered(89960*ms, "c", limit.Accepted) // within the skew of the next beginning: the request may be in that minute
+	l.answered(89960*ms, "c", limit.Accepted) // within the skew: perhaps in the next minute
 	l.ready(91*time.Second, 1, begins.Add(2*time.Minute))
 	l.ready(85*time.Second, 1, begins.Add(2*time.Minute))
 }

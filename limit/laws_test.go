@@ -283,7 +283,7 @@ var specs = map[string]limittest.Spec{
 		Steps:   limittest.NoSteps,
 		Costs:   costs,
 		Change:  changeWindow,
-		Promise: limittest.Calendar(5, time.Second/2, 0, limit.Requests), // each short interval is a part of a longer one
+		Promise: limittest.Calendar(5, time.Second/2, 0, limit.Requests), // a part of each longer interval
 	},
 	"Anchored": {
 		New: func() limit.Limiter {

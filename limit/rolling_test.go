@@ -249,7 +249,7 @@ func TestLeaseMisuse(t *testing.T) {
 		do   func()
 	}{
 		{"limit: lease settled twice", twice},
-		{"limit: lease settled twice", func() { a.Admit(0, limit.One); twice() }}, // another lease takes its place in the book
+		{"limit: lease settled twice", func() { a.Admit(0, limit.One); twice() }}, // with another lease in its place
 		{"limit: settle of another limiter's lease", func() { a.Settle(0, b.Admit(0, limit.One), limit.Outcome{}) }},
 		{"limit: settle of the zero Lease", func() { a.Settle(0, limit.Lease{}, limit.Outcome{}) }},
 		{"limit: All: limiter 0 is nil", func() { limit.NewAll(nil) }},
@@ -334,7 +334,7 @@ func TestFarFromTheLimitHistoryIsBounded(t *testing.T) {
 		now = at(time.Duration(i) * ms)
 		l.Settle(now, l.Admit(now, limit.One), limit.Outcome{Result: limit.Accepted})
 		n := limit.Entries(l)
-		if n > 128 || n < before && n != 100 { // the need of a window, up to the next power of two; or the entries in it
+		if n > 128 || n < before && n != 100 { // at most a power of two; after a sweep the window's 100
 			t.Fatalf("%d entries at %v", n, now)
 		}
 		before = n
