@@ -12,15 +12,16 @@ import (
 	"github.com/paceline-go/paceline/limit/window"
 )
 
-// The published ring of slots divides twice for each event, and once more for every slot that it clears:
+// The published ring of slots divides twice for each event, and once more for every slot that it
+// clears:
 //
 //	index = t / precision,  position = index % slots
 //
-// These are the cures that were published with it, each applied to the same ring, and two more: a reciprocal worked out
-// at construction, and to remember where the current slot ends, which is what window.Slots does (with the reciprocal
-// for jumps).
+// The cures below were published with it. Each is applied to the same ring. Two more are ours: a
+// reciprocal computed at construction, and the remembered end of the current slot. window.Slots
+// uses the second, with the reciprocal for jumps.
 //
-// All have 11 slots of 100 ms, but for those of powers of two.
+// All have 11 slots of 100 ms, except those of powers of two.
 
 const (
 	slotLen = int64(100 * time.Millisecond)
@@ -64,7 +65,8 @@ func (r *divided) Add(t mono.Time, n int64) int64 {
 	return r.total
 }
 
-// floating divides in floating point: the first published cure. It is exact until 2⁵³ ns from the epoch, 104 days.
+// floating divides in floating point: the first published cure. It is exact until 2⁵³ ns from the
+// epoch, 104 days.
 type floating struct {
 	counts    []int64
 	precision float64
@@ -101,8 +103,8 @@ func (r *floating) Add(t mono.Time, n int64) int64 {
 	return r.total
 }
 
-// split clears in two loops, up to the end of the ring and from its beginning: the second cure. What is left are the
-// two divisions for the event itself.
+// split clears in two loops, up to the end of the ring and from its beginning: the second cure. The
+// two divisions for the event itself are left.
 type split struct{ divided }
 
 func newSplit() *split { return &split{*newDivided()} }
@@ -137,10 +139,10 @@ func (r *split) clear(counts []int64) {
 	}
 }
 
-// masked has a power of two of slots, so that a mask does for the remainder: the third cure. In the published ring the
-// slots are the window, so one has to choose: fewer slots, and the window shrinks to as little as half and the counter
-// undercounts; or more, as here, and it grows to as much as twice: 16 slots count what is up to 1.6 s old where 11 count
-// up to 1.1 s.
+// masked has a power of two of slots, so a mask replaces the remainder: the third cure. In the
+// published ring the slots are the window. With fewer slots the window shrinks to as little as
+// half, and the counter undercounts. With more slots, as here, it grows to as much as twice. 16
+// slots count events up to 1.6 s old, and 11 count events up to 1.1 s.
 type masked struct{ divided }
 
 func newMasked() *masked {
@@ -168,8 +170,8 @@ func (r *masked) Add(t mono.Time, n int64) int64 {
 	return r.total
 }
 
-// shifted has a power of two of slots of a power of two of nanoseconds: no division at all. 16 slots of 2²⁷ ns (134 ms)
-// count what is up to 2.1 s old.
+// shifted has a power of two of slots of a power of two of nanoseconds: no division at all. 16
+// slots of 2²⁷ ns (134 ms) count events up to 2.1 s old.
 type shifted struct {
 	divided
 	shift uint
@@ -200,8 +202,8 @@ func (r *shifted) Add(t mono.Time, n int64) int64 {
 	return r.total
 }
 
-// constant has its precision and number of slots from the source, so that the compiler multiplies: the fourth cure. A
-// library cannot use it: it is told both at run time.
+// constant has its precision and number of slots in the source, so the compiler multiplies: the
+// fourth cure. A library cannot use it: it gets both at run time.
 type constant struct {
 	counts [slots]int64
 	last   int64
@@ -228,7 +230,8 @@ func (r *constant) Add(t mono.Time, n int64) int64 {
 	return r.total
 }
 
-// reciprocal does at construction what the compiler does for constant: it multiplies by ⌊(2⁶⁴−1)/d⌋, and corrects.
+// reciprocal does at construction the compiler's work for constant: it multiplies by ⌊(2⁶⁴−1)/d⌋,
+// and corrects.
 type reciprocal struct {
 	divided
 	ofPrecision, ofSize uint64
@@ -271,7 +274,7 @@ func (r *reciprocal) Add(t mono.Time, n int64) int64 {
 	return r.total
 }
 
-// cures are all of them, and whether each has exactly the totals of the ring as published.
+// cures lists all of them, and whether each has exactly the totals of the published ring.
 var cures = []struct {
 	name  string
 	exact bool
@@ -287,7 +290,8 @@ var cures = []struct {
 	{"window.Slots", true, func() counter { return must(window.NewSlots((slots-1)*time.Duration(slotLen), time.Duration(slotLen))) }},
 }
 
-// The cures that say so count like the published ring with 11 slots, and those of powers of two never less.
+// The exact cures count like the published ring with 11 slots. Those of powers of two never count
+// less.
 func TestDivisionCuresCountAlike(t *testing.T) {
 	for _, c := range cures[1:] {
 		t.Run(c.name, func(t *testing.T) {
@@ -319,8 +323,8 @@ func TestDivisionCuresCountAlike(t *testing.T) {
 	}
 }
 
-// Floating point is exact for 104 days: beyond, an instant just before a slot begins is taken for one in it, and a slot
-// is emptied too soon.
+// Floating point is exact for 104 days. After that, an instant just before a slot counts as in it,
+// and a slot is emptied too soon.
 func TestFloatingPointLosesNanoseconds(t *testing.T) {
 	wrong := func(from mono.Time) bool {
 		from -= from % mono.Time(slotLen)

@@ -30,7 +30,7 @@ func ExampleLog() {
 	// 1.001s sent
 }
 
-// Two limits at once, neither of which is used if the other one refuses.
+// Two limits at once. If one refuses, the other is not used.
 func ExampleLog_several() {
 	second, err := window.NewLog(2, time.Second)
 	if err != nil {
@@ -70,7 +70,7 @@ func ExampleLog_Remove() {
 	// false 1
 }
 
-// Each order is told of when it leaves the window: here at the first Take after that.
+// The function gets each order when it leaves the window: here at the first Take after that.
 func ExampleLog_OnLeave() {
 	log, err := window.NewLog(3, time.Second)
 	if err != nil {
@@ -90,7 +90,7 @@ func ExampleLog_OnLeave() {
 	// 1.6s true
 }
 
-// The position of the last minute: what is bought adds to it, and what leaves the window is taken off again.
+// The position of the last minute: a purchase adds to it, and leaves it again with the window.
 func ExampleRuns_OnLeave() {
 	bought, err := window.NewRuns(time.Minute, 1000)
 	if err != nil {
@@ -117,8 +117,8 @@ func ExampleRuns_OnLeave() {
 	// at 1m1s: 25 for 61.00 in the last minute
 }
 
-// Windows are closed: at 1100 the event of 1000 is exactly 100 old and still counts; at 1200 those of 1000, 1010 and 1050
-// are gone, and those of 1100 are not.
+// Windows are closed. At 1100 the event of 1000 is exactly 100 old and still counts. At 1200 those
+// of 1000, 1010 and 1050 are gone, and those of 1100 are not.
 func ExampleRuns() {
 	runs, err := window.NewRuns(100, 16)
 	if err != nil {
@@ -143,8 +143,8 @@ func ExampleRuns() {
 	// at 1401: total 0
 }
 
-// Ten seconds in slots of one: 11 slots. At 16.0 s and even at 16.5 s the two events of 6.5 s are in the window; a ring
-// of ten slots has dropped them by then.
+// Ten seconds in slots of one: 11 slots. At 16.0 s and even at 16.5 s the two events of 6.5 s are
+// in the window. A ring of ten slots has dropped them by then.
 func ExampleSlots() {
 	slots, err := window.NewSlots(10*time.Second, time.Second)
 	if err != nil {

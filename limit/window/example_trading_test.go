@@ -8,7 +8,8 @@ import (
 	"github.com/paceline-go/paceline/limit/window"
 )
 
-// throttle is what a trading loop asks before each order: at most 3 orders in any 100 ms, and 1,000 shares in any second.
+// throttle is the check of a trading loop before each order: at most 3 orders in any 100 ms, and
+// 1,000 shares in any second.
 type throttle struct {
 	orders *window.Log
 	shares *window.Runs
@@ -28,7 +29,8 @@ func newThrottle() (*throttle, error) {
 	return &throttle{orders, shares}, nil
 }
 
-// take admits an order of n shares, in both limits or in none, or says which limit is in the way.
+// take admits an order of n shares in both limits, or in none. If it admits none, it names the
+// limit in the way.
 func (t *throttle) take(now mono.Time, n int64) string {
 	switch {
 	case t.orders.Full(now):
@@ -41,8 +43,9 @@ func (t *throttle) take(now mono.Time, n int64) string {
 	return "sent"
 }
 
-// A trading loop: each tick asks the counters, at the instant that the loop read once. They take some 5 ns, allocate nothing and
-// read no clock, so that a replay of yesterday's ticks decides as the day did.
+// A trading loop: each tick asks the counters, at the instant that the loop read once. They take
+// some 5 ns, allocate nothing and read no clock. So a replay of yesterday's ticks makes the same
+// decisions.
 func Example_tradingLoop() {
 	limits, err := newThrottle()
 	if err != nil {

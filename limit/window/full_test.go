@@ -8,7 +8,7 @@ import (
 	"github.com/paceline-go/paceline/limit/window"
 )
 
-// Events beyond the largest total are not counted, and what was counted leaves in full.
+// Events beyond the largest total do not count, and the counted events leave in full.
 func TestRunsAtTheLargestTotal(t *testing.T) {
 	r := must(window.NewRuns(time.Second, 8))
 	for i, c := range []struct {
@@ -31,7 +31,7 @@ func TestRunsAtTheLargestTotal(t *testing.T) {
 	}
 }
 
-// The same of slots.
+// The same for slots.
 func TestSlotsAtTheLargestTotal(t *testing.T) {
 	s := must(window.NewSlots(time.Second, 100*ms))
 	for i, c := range []struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/paceline-go/paceline/limit/window"
 )
 
-// told is what a counter says has left it.
+// told is a counter's report of events that left it.
 type told struct {
 	at mono.Time
 	n  int64
@@ -19,7 +19,7 @@ type listener struct{ told []told }
 
 func (l *listener) leave(at mono.Time, n int64) { l.told = append(l.told, told{at, n}) }
 
-// expect checks what was told since it was last asked.
+// expect checks the reports since its last call.
 func (l *listener) expect(t *testing.T, now time.Duration, want ...told) {
 	t.Helper()
 	if !slices.Equal(l.told, want) {
@@ -31,7 +31,7 @@ func (l *listener) expect(t *testing.T, now time.Duration, want ...told) {
 func TestLogRemoveTimeline(t *testing.T) {
 	l := must(window.NewLog(4, time.Second))
 	for _, c := range []struct {
-		now, remove time.Duration // from where; negative: nothing, but added
+		now, remove time.Duration // the instant to take from; negative: nothing, but added
 		count       int
 		ready       time.Duration
 	}{
@@ -48,11 +48,11 @@ func TestLogRemoveTimeline(t *testing.T) {
 		{500 * ms, 300 * ms, 3, 500 * ms}, // one in the middle
 		{500 * ms, 300 * ms, 3, 500 * ms}, // but once
 		{600 * ms, -1, 4, 1200*ms + 1},
-		{1201 * ms, 200 * ms, 3, 1201 * ms}, // gone by itself, though it is not known to be
+		{1201 * ms, 200 * ms, 3, 1201 * ms}, // gone by itself, though the log does not know it
 		{1300 * ms, -1, 4, 1400*ms + 1},
 		{1301 * ms, -1, 4, 1500*ms + 1}, // too many: the one of 400 ms is displaced
 		{1301 * ms, 1301 * ms, 4, 1400*ms + 1},
-		{1401 * ms, 1301 * ms, 3, 1401 * ms}, // that is not there any more
+		{1401 * ms, 1301 * ms, 3, 1401 * ms}, // that event is not there any more
 		{1401 * ms, 600 * ms, 2, 1401 * ms},
 		{5 * time.Second, 1300 * ms, 0, 5 * time.Second},
 	} {
@@ -73,7 +73,7 @@ func TestLogRemoveTimeline(t *testing.T) {
 func TestRunsRemoveTimeline(t *testing.T) {
 	r := must(window.NewRuns(time.Second, 4)) // shared pairs are up to 250 ms long
 	for _, c := range []struct {
-		now, remove time.Duration // from where; −1: nothing, but added
+		now, remove time.Duration // the instant to take from; −1: nothing, but added
 		n, want     int64
 	}{
 		{100 * ms, 100 * ms, 1, 0},
@@ -81,15 +81,15 @@ func TestRunsRemoveTimeline(t *testing.T) {
 		{200 * ms, -1, 4, 7},
 		{300 * ms, 200 * ms, 1, 6},
 		{300 * ms, 100 * ms, 2, 4},
-		{300 * ms, 100 * ms, 5, 3},  // it has but one left
+		{300 * ms, 100 * ms, 5, 3},  // only one is left
 		{300 * ms, 150 * ms, 1, 3},  // nothing happened then
-		{300 * ms, 200 * ms, -1, 3}, // nor is less than nothing taken back
+		{300 * ms, 200 * ms, -1, 3}, // nor does a negative number take anything
 		{300 * ms, 300 * ms, 1, 3},
 		{300 * ms, -1, 1, 4},
 		{400 * ms, -1, 1, 5},
 		{450 * ms, -1, 5, 10}, // a fifth instant: shared with the one before
 		{460 * ms, 420 * ms, 1, 9},
-		{460 * ms, 400 * ms, 1, 8}, // which counts as at 450 ms, too
+		{460 * ms, 400 * ms, 1, 8}, // it counts as at 450 ms, too
 		{1200 * ms, -1, 0, 8},
 		{1200 * ms, 200 * ms, 1, 7}, // exactly a window old
 		{1201 * ms, 200 * ms, 2, 5}, // gone by itself, so not once more
@@ -107,7 +107,8 @@ func TestRunsRemoveTimeline(t *testing.T) {
 	}
 }
 
-// A pair is shared with what came up to ⌈window/instants⌉ before its newest event, and not with what came before that.
+// A pair is shared with events up to ⌈window/instants⌉ before its newest event, and not with
+// earlier ones.
 func TestRunsRemoveTakesFromNoOther(t *testing.T) {
 	r := must(window.NewRuns(time.Second, 2))
 	for _, now := range []time.Duration{900 * ms, 1000 * ms, 1100 * ms} {
@@ -136,7 +137,7 @@ func TestLeaveTimelines(t *testing.T) {
 	heard.expect(t, 0)
 	l.Add(at(100 * ms))
 	l.Add(at(100 * ms))
-	heard.expect(t, 100*ms) // those of before were not in the window when somebody began to listen
+	heard.expect(t, 100*ms) // the earlier events were not in the window at OnLeave
 	if l.Take(at(1000 * ms)) {
 		t.Error("a fourth is taken")
 	}
@@ -147,13 +148,13 @@ func TestLeaveTimelines(t *testing.T) {
 	heard.expect(t, 1000*ms+1, told{0, 1})
 	l.Add(at(1050 * ms)) // one too many
 	heard.expect(t, 1050*ms, told{at(100 * ms), 1})
-	l.Remove(at(1050 * ms)) // and the one that it displaced is back, but told
+	l.Remove(at(1050 * ms)) // the displaced event is back, but was reported
 	if got := l.Count(at(1050 * ms)); got != 3 {
 		t.Errorf("count %d, want 3", got)
 	}
 	l.Full(at(9 * time.Second))
 	l.Ready(at(9 * time.Second))
-	heard.expect(t, 1050*ms) // by Count, and nothing by what only asks
+	heard.expect(t, 1050*ms) // by Count; questions alone report nothing
 	if got := l.Count(at(9 * time.Second)); got != 0 {
 		t.Errorf("count %d, want 0", got)
 	}
@@ -199,17 +200,18 @@ func TestLeaveTimelines(t *testing.T) {
 	heard.expect(t, time.Hour, told{at(1000 * ms), 5}, told{at(1300 * ms), 1})
 }
 
-// leaving is a counter with its model: what was added and not taken back, by the instant that it counts at.
+// leaving is a counter with its model: the events that were added and not taken back, by their
+// counted instants.
 type leaving struct {
 	*testing.T
 	heard listener
 	seen  naive
-	at    []mono.Time // of each step, where what it added counts; mono.Min: nowhere
-	sum   int64       // of all that was added, less all that was taken back or told
+	at    []mono.Time // of each step: where its events count; mono.Min: nowhere
+	sum   int64       // of all added events, less all removed and reported ones
 	last  mono.Time
 }
 
-// take returns the instant to take from, and what is there.
+// take returns the instant to take from, and the number of events there.
 func (l *leaving) take(s step) (from mono.Time, n int64) {
 	if s.take == 0 || s.take > len(l.at) {
 		return 0, 0
@@ -218,7 +220,8 @@ func (l *leaving) take(s step) (from mono.Time, n int64) {
 	return from, min(l.seen[from], 1+s.n)
 }
 
-// listen checks what was told in a step. Where it is exact, that is what the model has of that instant.
+// listen checks the reports of a step. If exact is true, they equal the model's events at each
+// instant.
 func (l *leaving) listen(i int, w time.Duration, exact bool) {
 	for k, e := range l.heard.told {
 		l.sum -= e.n
@@ -234,8 +237,8 @@ func (l *leaving) listen(i int, w time.Duration, exact bool) {
 	l.heard.told = nil
 }
 
-// FuzzRunsLeave: with some of it taken back, a Runs counts as the naive counter does and tells of each instant that has left, or
-// is on the safe side in both when it has too many instants.
+// FuzzRunsLeave: after removals a Runs counts as the naive counter does, and reports each instant
+// that has left. With too many instants it is on the safe side in both.
 func FuzzRunsLeave(f *testing.F) {
 	for i, s := range fuzzSeeds {
 		f.Add(s.start, s.window, uint8(i+1), []byte(s.ops))
@@ -249,7 +252,7 @@ func FuzzRunsLeave(f *testing.F) {
 		r := must(window.NewRuns(w, int(instants)))
 		l := leaving{T: t, seen: naive{}, last: mono.Min}
 		r.OnLeave(l.heard.leave)
-		ever := naive{} // instants, those of which all was taken back too
+		ever := naive{} // instants, also those whose events were all removed
 		crowded := false
 		for i, s := range timeline(start, w, ops) {
 			l.last = max(s.now, l.last)
@@ -280,7 +283,8 @@ func FuzzRunsLeave(f *testing.F) {
 	})
 }
 
-// FuzzSlotsLeave: with some of it taken back, a Slots counts as if that had not been, and tells of each slot that has left.
+// FuzzSlotsLeave: after removals a Slots counts as if the removed events had not been, and reports
+// each slot that has left.
 func FuzzSlotsLeave(f *testing.F) {
 	for _, s := range fuzzSeeds {
 		f.Add(s.start, s.window, s.window, []byte(s.ops))
@@ -331,8 +335,9 @@ func FuzzSlotsLeave(f *testing.F) {
 	})
 }
 
-// FuzzLogLeave: with some of it taken back, a Log counts as the naive counter does, up to its limit, and tells of each event that
-// has left; where more than the limit were added, it is on the safe side after something was taken back.
+// FuzzLogLeave: after removals a Log counts as the naive counter does, up to its limit, and reports
+// each event that has left. If more than the limit were added, it is on the safe side after a
+// removal.
 func FuzzLogLeave(f *testing.F) {
 	for i, s := range fuzzSeeds {
 		f.Add(s.start, s.window, uint8(i+1), []byte(s.ops))
@@ -347,7 +352,7 @@ func FuzzLogLeave(f *testing.F) {
 		quiet := must(window.NewLog(int(limit), w))
 		l := leaving{T: t, seen: naive{}, last: mono.Min}
 		heard := must(window.NewLog(int(limit), w)).OnLeave(l.heard.leave)
-		ever, displaced, back := false, mono.Min, false // the last instant at which one was, and whether anything was taken back since
+		ever, displaced, back := false, mono.Min, false // the last instant of one, and whether anything was removed since
 		for i, s := range timeline(start, w, ops) {
 			l.last = max(s.now, l.last)
 			heard.Count(s.now)
@@ -368,7 +373,7 @@ func FuzzLogLeave(f *testing.F) {
 						}
 						ever, displaced, back = true, l.last, false
 					}
-					quiet.Add(l.last) // which no question has moved on to
+					quiet.Add(l.last) // no question has moved it on to that
 					heard.Add(s.now)
 					l.seen[l.last]++
 					l.sum++
@@ -392,7 +397,7 @@ func FuzzLogLeave(f *testing.F) {
 	})
 }
 
-// Each of Add, Take and Count tells by itself of what has left by its now, before it does what it does.
+// Each of Add, Take and Count first reports by itself the events that have left by its now.
 func TestEachOfALogTells(t *testing.T) {
 	for name, do := range map[string]func(l *window.TellingLog, now mono.Time){
 		"Add":   func(l *window.TellingLog, now mono.Time) { l.Add(now) },
@@ -412,7 +417,7 @@ func TestEachOfALogTells(t *testing.T) {
 	}
 }
 
-// What an Add displaces is the oldest, and it is told by its own instant.
+// Add displaces the oldest event, and reports it by its own instant.
 func TestLogTellsWhatIsDisplaced(t *testing.T) {
 	var heard listener
 	l := must(window.NewLog(3, 10*time.Second)).OnLeave(heard.leave)

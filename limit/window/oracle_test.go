@@ -20,10 +20,11 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// naive is the trivial counter: everything that ever happened, summed up for every question. The others are judged by it.
+// naive is the trivial counter: it keeps every event, and sums them up for every question. The
+// other counters are judged by it.
 type naive map[mono.Time]int64
 
-// since returns how much happened from one instant to another, both included.
+// since returns the number of events from one instant to another, both included.
 func (m naive) since(from, to mono.Time) (total int64) {
 	for t, n := range m {
 		if from <= t && t <= to {
@@ -33,7 +34,7 @@ func (m naive) since(from, to mono.Time) (total int64) {
 	return total
 }
 
-// count returns what is in the closed window that ends at now.
+// count returns the number of events in the closed window that ends at now.
 func (m naive) count(now mono.Time, window time.Duration) int64 {
 	return m.since(now.Add(-window), now)
 }
@@ -48,7 +49,8 @@ func (m naive) instants(now mono.Time, window time.Duration) (total int) {
 	return total
 }
 
-// worst returns the most that any closed window holds. Such a window can always be moved to end at an event.
+// worst returns the most events in any closed window. Such a window can always be moved to end at
+// an event.
 func (m naive) worst(window time.Duration) (most int64) {
 	for t := range m {
 		most = max(most, m.count(t, window))
@@ -56,16 +58,17 @@ func (m naive) worst(window time.Duration) (most int64) {
 	return most
 }
 
-// A step of a fuzzed timeline: n events at now, or a question if n is 0. now may be before that of the last step. Where
-// something can be taken back, it is from the instant of the take-th step before, if that is not 0.
+// A step of a fuzzed timeline: n events at now, or a question if n is 0. now may be before that of
+// the last step. If take is not 0, a removal takes events from the instant of the take-th step
+// before.
 type step struct {
 	now  mono.Time
 	n    int64
 	take int
 }
 
-// timeline makes steps of fuzzed bytes, two each. Steps in time are small ones, a tenth of the window, the window itself
-// and one more, back, and far ahead.
+// timeline makes steps of fuzzed bytes, two each. Steps in time are small ones, a tenth of the
+// window, the window itself and one more, back, and far ahead.
 func timeline(start int64, window time.Duration, ops []byte) (steps []step) {
 	now := min(mono.Time(start), mono.Max)
 	for len(ops) >= 2 && len(steps) < 300 {
@@ -110,7 +113,8 @@ var fuzzSeeds = []struct {
 	{0, 1_000_000_000, long(4, 0xff)},
 }
 
-// long is a timeline of 300 steps, of random bytes of which the first of each two keeps only the bits of mask.
+// long is a timeline of 300 steps. It has random bytes. The first byte of each two keeps only the
+// bits of mask.
 func long(seed uint64, mask byte) string {
 	random := rand.New(rand.NewPCG(seed, 0))
 	b := make([]byte, 600)
@@ -122,7 +126,8 @@ func long(seed uint64, mask byte) string {
 	return string(b)
 }
 
-// FuzzLog: a Log counts as the naive counter does, up to its limit, and is ready exactly when one more fits.
+// FuzzLog: a Log counts as the naive counter does, up to its limit. It is ready exactly when one
+// more event fits.
 func FuzzLog(f *testing.F) {
 	for i, s := range fuzzSeeds {
 		f.Add(s.start, s.window, uint8(i+1), []byte(s.ops))
@@ -170,8 +175,8 @@ func FuzzLog(f *testing.F) {
 	})
 }
 
-// FuzzRuns: a Runs counts as the naive counter does while the window holds at most the instants it is made for. Beyond,
-// it never counts less, and nothing for longer than it says.
+// FuzzRuns: a Runs counts as the naive counter does while the window holds at most its number of
+// instants. Beyond that it never counts less, and no event counts for longer than documented.
 func FuzzRuns(f *testing.F) {
 	for i, s := range fuzzSeeds {
 		f.Add(s.start, s.window, uint8(i+1), []byte(s.ops))
@@ -211,8 +216,8 @@ func FuzzRuns(f *testing.F) {
 	})
 }
 
-// FuzzSlots: a Slots never counts less than the naive counter does, and more by at most what happened in the slot that
-// contains now − window.
+// FuzzSlots: a Slots never counts less than the naive counter does. It counts more by at most the
+// events of the slot that contains now − window.
 func FuzzSlots(f *testing.F) {
 	for _, s := range fuzzSeeds {
 		f.Add(s.start, s.window, s.window, []byte(s.ops))
@@ -225,8 +230,8 @@ func FuzzSlots(f *testing.F) {
 			return // no such Slots, or a large one
 		}
 		s := must(window.NewSlots(w, precision))
-		// grid returns where the slot of an instant begins. The first slot is the first that begins at an instant; what
-		// happens before counts as in it.
+		// grid returns the beginning of an instant's slot. The first slot is the first that begins
+		// at an instant. Earlier events count as in it.
 		first := mono.Min - mono.Min%mono.Time(precision)
 		grid := func(at mono.Time) mono.Time {
 			at = max(at, first)
@@ -255,7 +260,7 @@ func FuzzSlots(f *testing.F) {
 				t.Fatalf("step %d, at %d: total %d, want %d: %d in the window, and the rest of the slot of %d", i, now, got, inSlots, exact, from)
 			}
 			certain := got
-			if uint64(now)-uint64(first) >= uint64(w) { // else the window is older than the first slot
+			if uint64(now)-uint64(first) >= uint64(w) { // otherwise the window is older than the first slot
 				certain = seen.since(grid(from).Add(precision), now)
 			}
 			if least, most := s.Bounds(step.now); least != certain || most != got {

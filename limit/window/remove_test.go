@@ -11,7 +11,7 @@ import (
 func TestSlotsRemoveTimeline(t *testing.T) {
 	s := must(window.NewSlots(time.Second, 100*ms))
 	for _, c := range []struct {
-		now, remove time.Duration // from where; negative: nothing
+		now, remove time.Duration // the instant to take from; negative: nothing
 		n           int64         // added, or removed
 		want        int64
 	}{
@@ -19,9 +19,9 @@ func TestSlotsRemoveTimeline(t *testing.T) {
 		{250 * ms, -1, 4, 7},
 		{250 * ms, 250 * ms, 1, 6},
 		{260 * ms, 50 * ms, 2, 4},
-		{260 * ms, 50 * ms, 5, 3},   // it has but one left
+		{260 * ms, 50 * ms, 5, 3},   // only one is left
 		{260 * ms, 150 * ms, 1, 3},  // nothing happened then
-		{260 * ms, 250 * ms, -1, 3}, // nor is less than nothing taken back
+		{260 * ms, 250 * ms, -1, 3}, // nor does a negative number take anything
 		{1240 * ms, 250 * ms, 1, 2}, // the slot is 200 ms to 300 ms and still counts
 		{1300 * ms, 250 * ms, 1, 0}, // gone by itself, so not once more
 		{1300 * ms, -1, 9, 9},
@@ -40,7 +40,7 @@ func TestSlotsRemoveTimeline(t *testing.T) {
 	}
 }
 
-// With random adding and taking back, the count is that of counters that were never told of what was taken back.
+// With random additions and removals, the count is that of counters without the removed events.
 func TestSlotsRemoveIsAsIfItHadNotBeen(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -75,7 +75,7 @@ func TestSlotsRemoveIsAsIfItHadNotBeen(t *testing.T) {
 	}
 }
 
-// Of a Log in which nothing happened nothing is taken back, however few it may hold.
+// An empty Log has nothing to remove, however small its limit.
 func TestRemoveOfNothing(t *testing.T) {
 	for n := range 3 {
 		l := must(window.NewLog(n+1, time.Second))

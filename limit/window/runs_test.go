@@ -14,15 +14,15 @@ func TestRunsBeyondItsInstants(t *testing.T) {
 	for i, s := range []struct {
 		now         time.Duration
 		n           int64
-		total, want int64 // of the Runs, and exactly
+		total, want int64 // the total of the Runs, and the exact one
 	}{
-		{0, 1, 1, 1}, {10, 1, 2, 2}, {20, 1, 3, 3}, {30, 1, 4, 4}, // as many as it is made for
+		{0, 1, 1, 1}, {10, 1, 2, 2}, {20, 1, 3, 3}, {30, 1, 4, 4}, // as many as it has exact room for
 		{30, 5, 9, 9},                        // the same instant takes no room
 		{100, 10, 19, 19}, {279, 20, 39, 39}, // join the pair of 30, which now counts as of 279
 		{280, 40, 79, 79}, // 250 after 30: a pair of its own
 		{1000, 0, 79, 79},
 		{1001, 0, 78, 78}, {1021, 0, 76, 76},
-		{1031, 0, 76, 70}, {1101, 0, 76, 60}, // what happened at 30 and 100 counts until 1279
+		{1031, 0, 76, 70}, {1101, 0, 76, 60}, // the events of 30 and 100 count until 1279
 		{1279, 0, 76, 60},
 		{1280, 0, 40, 40}, // exact again
 		{1281, 0, 0, 0},
@@ -38,7 +38,7 @@ func TestRunsBeyondItsInstants(t *testing.T) {
 	}
 }
 
-// The pairs of a Runs suffice however its events come: one each nanosecond, in bursts, with pauses.
+// The pairs of a Runs suffice for all events: one each nanosecond, in bursts, with pauses.
 func TestRunsHasRoom(t *testing.T) {
 	for length := time.Duration(1); length <= 40; length++ {
 		for instants := 1; instants <= 13; instants++ {
@@ -61,7 +61,8 @@ func TestRunsHasRoom(t *testing.T) {
 	}
 }
 
-// Nothing, added at any time, changes nothing: not how long what was there counts either.
+// An Add of nothing, at any time, changes nothing. It does not change how long earlier events count
+// either.
 func TestRunsAddNothing(t *testing.T) {
 	with, without := must(window.NewRuns(time.Second, 4)), must(window.NewRuns(time.Second, 4))
 	for _, s := range []struct {

@@ -8,8 +8,9 @@ import (
 	"github.com/paceline-go/paceline/limit/window"
 )
 
-// The published recipe for 300 per second in slots of 0.1 s is to hold 0.9 s, or ten slots, at 300. Both let 600 through
-// in one second: 300 at the end of a slot, and as many as soon as that slot is emptied. It takes 11 slots.
+// The published recipe for 300 per second in slots of 0.1 s is to hold 0.9 s, or ten slots, at 300.
+// Both let 600 through in one second: 300 at the end of a slot, and as many as soon as that slot is
+// emptied. It takes 11 slots.
 func TestElevenSlotsAndNotTen(t *testing.T) {
 	const limit, second, precision = 300, time.Second, 100 * ms
 	for _, c := range []struct {
@@ -26,7 +27,7 @@ func TestElevenSlotsAndNotTen(t *testing.T) {
 		var worst, sustained int64
 		for _, first := range []time.Duration{0, 30 * ms, 50 * ms, 99 * ms, precision - 1} {
 			count, sent := c.counter(), naive{}
-			// Whenever there is room, it is used at once: the harshest that a caller can do.
+			// The caller uses room as soon as there is any: the hardest case.
 			for now := at(first); now < at(first+11*second); now = now.Add(ms) {
 				if room := limit - count.Add(now, 0); room > 0 {
 					count.Add(now, room)
@@ -47,8 +48,9 @@ func TestElevenSlotsAndNotTen(t *testing.T) {
 	}
 }
 
-// The published example of ten slots of 1 s beside Slots for 10 s, which has 11: the totals are the same at the instants
-// of the example, and differ between, where ten slots drop what is in the window.
+// The published example of ten slots of 1 s beside Slots for 10 s, which has 11. The totals are the
+// same at the instants of the example. They differ between, where ten slots drop events in the
+// window.
 func TestSlotsBesideTenSlots(t *testing.T) {
 	ten := &divided{counts: make([]int64, 10), precision: int64(time.Second)}
 	s, exact := must(window.NewSlots(10*time.Second, time.Second)), naive{}
@@ -85,7 +87,8 @@ func TestSlotsBesideTenSlots(t *testing.T) {
 }
 
 func TestSlotsBounds(t *testing.T) {
-	// 25 ms in slots of 10 ms: 4 slots, the oldest of which leaves the window in the middle of the current one.
+	// 25 ms in slots of 10 ms: 4 slots. The oldest leaves the window in the middle of the current
+	// one.
 	s := must(window.NewSlots(25*ms, 10*ms))
 	if s.Len() != 4 {
 		t.Errorf("%d slots, want 4", s.Len())
@@ -114,7 +117,8 @@ func TestSlotsBounds(t *testing.T) {
 	}
 }
 
-// A jump of any length empties what it must and nothing else, on both sides of the epoch.
+// A jump of any length empties the slots that have left, and nothing else, on both sides of the
+// epoch.
 func TestSlotsJumps(t *testing.T) {
 	for _, epoch := range []mono.Time{0, -1, -50, 1 << 62, -1 << 62} {
 		for jump := mono.Time(1); jump < 200; jump++ {

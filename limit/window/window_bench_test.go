@@ -10,13 +10,13 @@ import (
 	"github.com/paceline-go/paceline/limit/window"
 )
 
-// Every benchmark is one owner with a now of its own, which a variable of the loop carries.
+// Every benchmark has one counter and a now of its own, in a variable of the loop.
 
 var sizes = []int{20, 300, 6000, 100_000}
 
 func BenchmarkLog(b *testing.B) {
 	for _, n := range sizes {
-		gap := mono.Time(time.Second)/mono.Time(n) + 1 // one event each is just what the limit allows
+		gap := mono.Time(time.Second)/mono.Time(n) + 1 // one event each is just within the limit
 		full := func(gap mono.Time) (*window.Log, mono.Time) {
 			l := must(window.NewLog(n, time.Second))
 			var now mono.Time
@@ -87,8 +87,8 @@ func BenchmarkLog(b *testing.B) {
 	}
 }
 
-// BenchmarkThreeWindows admits events to three windows of different length at once: at the caller's now, or each at the
-// first instant at which all three have room.
+// BenchmarkThreeWindows admits events to three windows of different length at once: at the caller's
+// now, or each at the first instant at which all three have room.
 func BenchmarkThreeWindows(b *testing.B) {
 	second := must(window.NewLog(20, time.Second))
 	minute := must(window.NewLog(600, time.Minute))
@@ -159,7 +159,7 @@ func BenchmarkRuns(b *testing.B) {
 				r.Add(now, 3)
 			}
 		})
-		b.Run(fmt.Sprintf("AddUneven/N=%d", n), func(b *testing.B) { // none to several leave at each Add, and no processor foresees how many
+		b.Run(fmt.Sprintf("AddUneven/N=%d", n), func(b *testing.B) { // none to several leave at each Add, and no processor can predict how many
 			r := must(window.NewRuns(time.Second, 2*n+64))
 			rng := rand.New(rand.NewPCG(1, 2))
 			gaps := make([]mono.Time, 1<<16)
@@ -182,7 +182,7 @@ func BenchmarkRuns(b *testing.B) {
 				r.Add(now, 3)
 			}
 		})
-		b.Run(fmt.Sprintf("AddShared/N=%d", n), func(b *testing.B) { // three instants where one would be exact
+		b.Run(fmt.Sprintf("AddShared/N=%d", n), func(b *testing.B) { // three instants where one has exact room
 			r, now := full()
 			b.ReportAllocs()
 			for b.Loop() {
@@ -245,7 +245,8 @@ func BenchmarkSlots(b *testing.B) {
 	})
 }
 
-// BenchmarkCold adds to one of 200,000 counters, another one each time, so that nothing of it is in the nearest cache.
+// BenchmarkCold adds to one of 200,000 counters, another one each time. So nothing of it is in the
+// nearest cache.
 func BenchmarkCold(b *testing.B) {
 	const keys, stride = 200_000, 76_801 // no common factor: it visits all of them
 	each := func(b *testing.B, add func(key int, now mono.Time)) {
@@ -315,7 +316,7 @@ func BenchmarkRemove(b *testing.B) {
 	}
 }
 
-// BenchmarkLeave is Add where somebody listens.
+// BenchmarkLeave is Add with a function set by OnLeave.
 func BenchmarkLeave(b *testing.B) {
 	const n = 300
 	gap := mono.Time(time.Second)/n + 1

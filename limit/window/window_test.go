@@ -39,7 +39,7 @@ func TestBadArguments(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// The events of the worked examples, as every counter sees them.
+// The events of the worked examples, in every counter.
 func TestWorkedExamplesAlike(t *testing.T) {
 	l, r, s, n := must(window.NewLog(100, 100)), must(window.NewRuns(100, 10)), must(window.NewSlots(100, 1)), naive{}
 	for _, e := range []struct {
@@ -63,7 +63,7 @@ func TestWorkedExamplesAlike(t *testing.T) {
 	}
 }
 
-// What all of them promise of a now before the last: it counts as the last.
+// All counters promise that a now before the last one counts as the last one.
 func TestTimeThatGoesBack(t *testing.T) {
 	l := must(window.NewLog(2, time.Second))
 	l.Add(at(5 * time.Second))
@@ -101,7 +101,7 @@ func TestTimeThatGoesBack(t *testing.T) {
 	}
 }
 
-// Counts that make no sense, and sums that do not fit, are no crash and leave the total right.
+// Counts without sense, and sums that do not fit, cause no crash and leave the total right.
 func TestAbsurdCounts(t *testing.T) {
 	for name, c := range map[string]interface {
 		Add(mono.Time, int64) int64
@@ -118,7 +118,7 @@ func TestAbsurdCounts(t *testing.T) {
 			{20, math.MaxInt64, math.MaxInt64},
 			{20, 1, math.MaxInt64},
 			{30, 7, math.MaxInt64},
-			{115, 0, math.MaxInt64 - 5}, // what did not fit is not counted
+			{115, 0, math.MaxInt64 - 5}, // the excess is not counted
 			{115, 2, math.MaxInt64 - 3},
 			{1000, 0, 0},
 			{1000, 4, 4},
@@ -168,7 +168,7 @@ func TestNothingAllocates(t *testing.T) {
 	}
 }
 
-// A moving average of the events, weighted by e^(−age/window), taken for a count.
+// A moving average of the events, weighted by e^(−age/window), used as a count.
 type average struct {
 	value float64
 	last  mono.Time
@@ -180,10 +180,10 @@ func (a *average) at(now mono.Time, window time.Duration) float64 {
 	return a.value
 }
 
-// Why no moving average is here. Limit 300 per second. It lingers: after 300 at once it gives 299 of them back after
-// 5.7 s, where the window is empty after 1 s. It reacts late: of a stream of 600 a second it lets 415 through before it
-// refuses one, where the limit is reached at 300. And as it fades at once, 300 at once and what it admits after them make
-// 599 in one second.
+// The reasons against a moving average, at a limit of 300 per second. It lingers: after 300 at once
+// it frees 299 of them after 5.7 s, and the window is empty after 1 s. It reacts late: of a stream
+// of 600 a second it lets 415 through before its first refusal, and the limit is at 300. It fades
+// at once: 300 at once and its later admissions make 599 in one second.
 func TestMovingAverageLingersAndIsLate(t *testing.T) {
 	const limit, w = 300, time.Second
 
@@ -250,7 +250,8 @@ func TestMovingAverageLingersAndIsLate(t *testing.T) {
 	})
 }
 
-// Three limits at once are three Logs: none of them is broken, and the time of the next event is exact.
+// Three limits at once are three Logs. None of them is broken, and the time of the next event is
+// exact.
 func TestThreeWindows(t *testing.T) {
 	limits := []struct {
 		n int
