@@ -4,12 +4,12 @@
 // "Change" means Admit, Settle, SetLimit, SetWindow, and the Update of a limiter whose truth is
 // elsewhere.
 //
-//  1. Not before now: Ready(t, c) ≥ t. A now before that of an earlier change counts as that
-//     one, for every question and every change.
+//  1. Not before now: Ready(t, c) ≥ t. A now before that of an earlier change counts as that one,
+//     for every question and every change.
 //  2. Time alone: with no change between, for t ≤ t′: Ready(t′, c) = max(t′, Ready(t, c)). With
 //     News, or where an open cost grows with its age, a verdict may lapse: ≥.
-//  3. Earliest: if t = Ready(now, c) is an instant after now, Ready(t−1, c) = t, and Admit at t keeps
-//     the promise.
+//  3. Earliest: if t = Ready(now, c) is an instant after now, Ready(t−1, c) = t, and Admit at t
+//     keeps the promise.
 //  4. Dearer is later: c ≤ c′ in every unit implies Ready(t, c) ≤ Ready(t, c′).
 //  5. No deadlock: only news makes room. AfterSettle is said only while a lease is open. A limiter
 //     whose truth is elsewhere (Spec.News) also says it before an Update, and some Update ends it.
@@ -31,10 +31,10 @@
 //  14. A Keeper comes back as it was: restored from its state, after an Admit of all open requests.
 //     Then every method answers as that of the first limiter. It refuses a truncated state. No
 //     damaged state makes it panic.
-//  15. A Gauged reports the truth. If requests went only when Ready, the used part is within Allowed.
-//     Open costs are used. With nothing open, the used part falls to nothing by time alone. The
-//     total is the settled cost that counts. If Used is all that Ready depends on, exactly
-//     Allowed − Used may go at once. AppendUsage changes nothing.
+//  15. A Gauged reports the truth. If requests went only when Ready, the used part is within
+//     Allowed. Open costs are used. With nothing open, the used part falls to nothing by time
+//     alone. The total is the settled cost that counts. If Used is all that Ready depends on,
+//     exactly Allowed − Used may go at once. AppendUsage changes nothing.
 //
 // The drivers here do their duty. They deliver every request at an instant that its limiter cannot
 // know, and check the rest.
