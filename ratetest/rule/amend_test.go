@@ -9,7 +9,7 @@ import (
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
-// A minute of 60 tokens as a bucket and as a rolling window: instant, action, what is left.
+// A minute of 60 tokens as a bucket and as a rolling window: instant, action, and the rest.
 func TestAmend(t *testing.T) {
 	const s = mono.Time(time.Second)
 	bucket := must(rule.NewBucket(rule.BucketConfig{Limit: 60, Window: time.Minute}))
@@ -17,7 +17,7 @@ func TestAmend(t *testing.T) {
 	for _, step := range []struct {
 		now                   mono.Time
 		arrive                int64
-		passed                mono.Time // of what is amended by
+		passed                mono.Time // of the amended request
 		by                    int64
 		leftBucket, leftRolls int64
 	}{
@@ -25,7 +25,7 @@ func TestAmend(t *testing.T) {
 		{now: 10 * s, leftBucket: 10},
 		{now: 10 * s, passed: 0, by: -40, leftBucket: 50, leftRolls: 40},   // the answer was short
 		{now: 11 * s, arrive: 30, leftBucket: 21, leftRolls: 10},           //
-		{now: 12 * s, passed: 11 * s, by: 25, leftBucket: 0, leftRolls: 0}, // longer than was asked for: 3 and 15 overdrawn
+		{now: 12 * s, passed: 11 * s, by: 25, leftBucket: 0, leftRolls: 0}, // longer than reserved: 3 and 15 overdrawn
 		{now: 15 * s, leftBucket: 0},
 		{now: 16 * s, leftBucket: 1},
 		{now: 60 * s, leftBucket: 45},
@@ -57,13 +57,14 @@ func TestAmend(t *testing.T) {
 	}()
 }
 
-// sent is a request of the definition: what it costs by now, and whether it was amended.
+// sent is a request of the definition: its present cost, and whether it was amended.
 type sent struct {
 	at, cost int64
 	amended  bool
 }
 
-// model is the definition, in ticks: the sum of a closed window, or what a bucket is short of full, in 1/window.
+// model is the definition, in ticks: the sum of a closed window, or the missing part of a bucket,
+// in 1/window.
 type model struct {
 	limit, window int64
 	rolling       bool
@@ -87,8 +88,8 @@ func (m *model) flow(t int64) {
 	m.short, m.at = max(0, m.short-(t-m.at)*m.limit), t
 }
 
-// FuzzAmend: whatever is amended, both rules let pass what their definition does and know when more will, and their
-// witnesses find nothing wrong until they are told a lie.
+// FuzzAmend: after any amendments, both rules decide by their definition, and know when more will
+// pass. Their witnesses find nothing wrong until their log contains a lie.
 func FuzzAmend(f *testing.F) {
 	for seed := range uint64(40) {
 		f.Add(seed)
@@ -135,7 +136,7 @@ func FuzzAmend(f *testing.F) {
 				t.Fatalf("at %v, cost %d of %+v: passed %v", at, cost, m, passed)
 			}
 			honest.Hear(at, cost, fits)
-			if !lies { // one will do
+			if !lies { // one lie is enough
 				lied.Hear(at, cost, true)
 			}
 			if !fits {

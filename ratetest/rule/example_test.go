@@ -8,7 +8,8 @@ import (
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
-// A server that takes 3 requests in any second, and a judge that reads its log and finds out whether it did.
+// A server that takes 3 requests in any second. A judge reads its log and finds out whether the
+// rule was kept.
 func ExampleRolling() {
 	config := rule.RollingConfig{Limit: 3, Window: time.Second}
 	server, err := rule.NewRolling(config)

@@ -15,8 +15,8 @@ import (
 // server decides about arrivals: an Exchange, or one with a fault.
 type server func(now mono.Time, key int, nonce uint64) rule.Verdict
 
-// run sends 20,000 requests of two keys, crowded, some at the edge of a window, and with nonces that rise nine times in ten, and returns the judge's
-// opinion under config.
+// run sends 20,000 requests of two keys, crowded, and some at the edge of a window. Nonces rise
+// nine times in ten. It returns the judge's opinion under config.
 func run(t testing.TB, config rule.ExchangeConfig, seed uint64, s server) rule.Report {
 	t.Helper()
 	j, err := rule.NewJudge(config, 0)
@@ -183,7 +183,8 @@ func TestJudgeKeeps(t *testing.T) {
 	}
 }
 
-// FuzzJudge: on any arrivals the judge agrees with the exchange, and with a count over all pairs of the log.
+// FuzzJudge: on any arrivals the judge agrees with the exchange, and with a count over all pairs of
+// the log.
 func FuzzJudge(f *testing.F) {
 	f.Add([]byte{0, 0, 1, 0, 0, 1, 255, 3, 9, 10, 20, 30})
 	f.Add([]byte{3, 200, 1, 3, 200, 2, 3, 200, 3, 3, 200, 4, 1, 0, 0, 2, 0, 0})

@@ -116,7 +116,8 @@ func (c ExchangeConfig) filled() (ExchangeConfig, error) {
 //  1. A key that does not exist: UnknownKey.
 //  2. A key that is banned: Banned.
 //  3. now − t ≤ Window, where t is the arrival of the Limit-th last request that used a slot:
-//     Limited. It uses no slot. The BanAfter-th Limited request bans the key, and is itself still Limited.
+//     Limited. It uses no slot. The BanAfter-th Limited request bans the key, and is itself still
+//     Limited.
 //  4. A nonce that is not above that of the last accepted request: BadNonce. It uses a slot.
 //  5. Otherwise Accepted: it uses a slot.
 //

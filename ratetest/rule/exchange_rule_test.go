@@ -59,7 +59,7 @@ func TestExchange(t *testing.T) {
 		{"a bad nonce uses a slot and leaves the last nonce", rule.ExchangeConfig{Limit: 2}, []step{
 			{0, 0, 100, rule.Accepted},
 			{1 * ms, 0, 100, rule.BadNonce},
-			{2 * ms, 0, 101, rule.Limited}, // the rate is looked at first
+			{2 * ms, 0, 101, rule.Limited}, // the rate is checked first
 			{1001 * ms, 0, 99, rule.BadNonce},
 			{1002 * ms, 0, 101, rule.Accepted},
 			{2002 * ms, 0, 102, rule.Accepted},
@@ -208,8 +208,8 @@ func TestNoncesOfAnyLength(t *testing.T) {
 	}
 }
 
-// FuzzEntriesAgree: one rule, two entries. Each nonce goes to three exchanges: as digits, as a number where it fits, and
-// alternating; big.Int is the arbiter of what is above what.
+// FuzzEntriesAgree: one rule, two entries. Each nonce goes to three exchanges: as digits, as a
+// number if it fits, and alternating. big.Int decides which nonce is above which.
 func FuzzEntriesAgree(f *testing.F) {
 	f.Add([]byte{1, 2, 3, 3, 200, 201, 7}, "18446744073709551610")
 	f.Add([]byte{9, 8, 250, 0, 1}, "0099999999999999999999")

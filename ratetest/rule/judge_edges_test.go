@@ -11,7 +11,8 @@ import (
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
-// A judge that is to keep three arrivals has the last three at any time, oldest first, and knows when the first and the last came.
+// A judge that keeps three arrivals has the last three at any time, oldest first. It knows the
+// times of the first and the last arrival.
 func TestJudgeKeepsTheLast(t *testing.T) {
 	j := must(rule.NewJudge(rule.ExchangeConfig{Keys: 1, Limit: 300}, 3))
 	for i := range uint64(50) {
@@ -29,7 +30,7 @@ func TestJudgeKeepsTheLast(t *testing.T) {
 	}
 }
 
-// Nonces are compared as numbers, whether they are written out because they are too large or not.
+// Nonces are compared as numbers, also if they are too large and written as digits.
 func TestNoncesBeyondNumbers(t *testing.T) {
 	const large = "1234567890123456789012"
 	number := func(n uint64) rule.Arrival { return rule.Arrival{Nonce: n} }
@@ -52,7 +53,7 @@ func TestNoncesBeyondNumbers(t *testing.T) {
 	}
 }
 
-// As many intervals as fit into no number are refused, too.
+// A burst whose intervals together fit into no number is refused, too.
 func TestBurstBeyondAllNumbers(t *testing.T) {
 	for _, c := range []rule.GCRAConfig{{Limit: 1, Window: 1 << 32, Burst: 1 << 32}, {Limit: 1, Window: 1 << 59, Burst: 1 << 48}, {Limit: 3, Window: 1 << 33, Burst: 3 << 31}} {
 		if _, err := rule.NewGCRA(c); err == nil || !strings.Contains(err.Error(), "are more than those of") {
@@ -61,7 +62,8 @@ func TestBurstBeyondAllNumbers(t *testing.T) {
 	}
 }
 
-// Arrivals on a coarse grid meet every boundary there is, to the tick: servers and those who listen agree on all of them.
+// Arrivals on a coarse grid meet every boundary, to the tick. Servers and witnesses agree on all of
+// them.
 func TestWitnessesAtEveryBoundary(t *testing.T) {
 	const w = 4 * time.Millisecond
 	for seed := range uint64(400) {

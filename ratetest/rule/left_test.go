@@ -8,7 +8,7 @@ import (
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
-// asked has so much left, and counts how often it is asked.
+// asked is a rule with a fixed rest. It counts the calls.
 type asked struct {
 	rule.Rule
 	left      int64
@@ -20,7 +20,8 @@ func (a *asked) Fits(_ mono.Time, cost int64) bool {
 	return cost <= a.left
 }
 
-// What is left is found whatever was guessed, and at about twice the logarithm of how far off that was.
+// Left finds the rest from any guess. The number of calls is about twice the logarithm of the
+// guess's error.
 func TestLeftFromAnyGuess(t *testing.T) {
 	for most := int64(-1); most <= 40; most++ {
 		for left := int64(0); left <= 45; left++ {

@@ -9,7 +9,7 @@ import (
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
-// To whoever listens, too, a cost below nothing is a bug of the caller's, and nothing costs nothing.
+// For witnesses, too, a negative cost is a bug of the caller, and a cost of 0 leaves no trace.
 func TestWitnessesOfNegativeCosts(t *testing.T) {
 	const n, s = 5, time.Second
 	witness := func(w rule.Witness, err error) rule.Witness { return must(w, err) }
@@ -38,7 +38,8 @@ func TestWitnessesOfNegativeCosts(t *testing.T) {
 	}
 }
 
-// A clock may be off by as much as the longest span, by one step or by all of them together, and by no nanosecond more.
+// A clock may be off by as much as the longest span, by one step or by all together, and by no
+// nanosecond more.
 func TestClocksAtTheirEdges(t *testing.T) {
 	const longest = time.Duration(1 << 59)
 	for _, c := range []struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
-// TestReady: of every rule that says when to come back, what it says is the first instant at which the request passes.
+// TestReady: each Timed rule returns the first instant at which the request passes.
 func TestReady(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 7))

@@ -7,7 +7,7 @@ import (
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
-// What another rule refuses counts as what it costs where refusals count, and not at all where they do not.
+// A request refused by another rule counts at its cost if refusals count, and not at all otherwise.
 func TestRefusedByAnother(t *testing.T) {
 	const n, s = 10, time.Second
 	for name, c := range map[string]struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
-// must is for configurations that are right.
+// must is for configurations without errors.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
@@ -20,7 +20,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// knock is one request of a timeline: instant, cost, whether it passes.
+// knock is one request of a timeline: instant, cost, and whether it passes.
 type knock struct {
 	at   mono.Time
 	cost int64
@@ -221,7 +221,7 @@ func TestConfigErrors(t *testing.T) {
 	}
 }
 
-// same wants the witness to have the same opinion of the configuration.
+// same requires that the witness has the same opinion of the configuration.
 func same(t *testing.T, err error, witness func() (rule.Witness, error)) error {
 	t.Helper()
 	if _, other := witness(); fmt.Sprint(other) != fmt.Sprint(err) {

@@ -12,14 +12,15 @@ import (
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
-// past is one arrival of a log: at in whole ticks, and what it leaves behind.
+// past is one arrival of a log: at in whole ticks, and the cost that counts after it.
 type past struct {
 	at, cost int64
 	passed   bool
 	counted  int64
 }
 
-// oracle answers from the whole log whether cost fits at t: the definition of the rule, word by word, on small integers.
+// oracle answers from the whole log whether cost fits at t. It is the definition of the rule, word
+// by word, on small integers.
 type oracle func(log []past, t, cost int64) bool
 
 // kind is a server, its witness and the definition.
@@ -34,7 +35,7 @@ type kind struct {
 	start   []past
 }
 
-// figures are what a configuration is made of: small, so that edges meet.
+// figures are the numbers of a configuration: small, so that edges meet.
 type figures struct {
 	limit, window, other, phase int64
 	tick                        time.Duration
@@ -61,7 +62,7 @@ var kinds = map[string]func(f figures) kind{
 		id := func(t int64) int64 { return int64(math.Floor(float64(t-f.phase) / float64(f.window))) }
 		return kind{rule: must(rule.NewCalendar(c)), witness: must(c.Witness()), limit: f.limit, refused: f.a, back: true,
 			oracle: func(log []past, t, cost int64) bool {
-				// The counters that there are: of the two intervals that the clock was in last.
+				// The counters: of the last two intervals of the clock.
 				type counter struct{ id, used int64 }
 				var counters []counter
 				for _, p := range append(log, past{at: t, counted: cost}) {
@@ -173,8 +174,8 @@ var kinds = map[string]func(f figures) kind{
 	},
 }
 
-// play sends what the bytes say to a server of that kind: it must answer as the oracle does, alone and inside All, and
-// its witness must find nothing.
+// play sends the requests in data to a server of that kind. The server must answer as the oracle
+// does, alone and inside All. Its witness must find nothing.
 func play(t *testing.T, name string, data []byte) {
 	if len(data) < 6 {
 		return
@@ -217,7 +218,7 @@ func play(t *testing.T, name string, data []byte) {
 		if !k.back {
 			at = max(at, last)
 		}
-		if cost > 0 { // what is free does not even tell the time
+		if cost > 0 { // a free request does not even set the time
 			last = at
 		}
 		want := cost == 0 || k.oracle(log, at, cost)
@@ -244,7 +245,8 @@ func play(t *testing.T, name string, data []byte) {
 		if found := k.witness.Finding(); !found.Kept() || found.Needless > 0 || found.Passed != passed || found.Refused != refused || found.Most < most || found.Limit != k.limit {
 			t.Fatalf("%s, passed %v: the witness found %+v; %d passed, %d refused, the dearest for %d, after\n%v", what, want, found, passed, refused, most, log)
 		}
-		// One that would not fit, had it passed, is found at once: the witness knows the limit to the unit.
+		// An arrival that would not fit, but passed, is found at once: the witness knows the limit
+		// to the unit.
 		if i%8 == 0 {
 			more := int64(1)
 			for k.oracle(log, at, more) {
@@ -259,7 +261,7 @@ func play(t *testing.T, name string, data []byte) {
 	}
 }
 
-// replay returns a witness that has heard the log.
+// replay returns a witness that has read the log.
 func replay(name string, f figures, log []past) rule.Witness {
 	w := kinds[name](f).witness
 	for _, p := range log {
@@ -291,7 +293,8 @@ func FuzzBucket(f *testing.F)   { fuzzKind(f, "bucket") }
 func FuzzGCRA(f *testing.F)     { fuzzKind(f, "gcra") }
 func FuzzWeighted(f *testing.F) { fuzzKind(f, "weighted") }
 
-// crowd sends n requests to a server, crowded, some at the edge of a window of a second, and tells the witness.
+// crowd sends n requests to a server, crowded, and some at the edge of a window of a second. The
+// witness reads them.
 func crowd(s rule.Server, w rule.Witness, seed uint64, n int) rule.Finding {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	now := mono.Time(rng.IntN(int(ms)))
@@ -342,7 +345,7 @@ func TestWitnessesCatchFaultyServers(t *testing.T) {
 		name    string
 		server  rule.Server
 		witness rule.Witness
-		lax     bool // it lets through what it should not; otherwise it refuses without need
+		lax     bool // it passes too much; otherwise it refuses without need
 	}{
 		{"rolling, one more", must(rule.NewRolling(rule.RollingConfig{Limit: n + 1, Window: s})), must(rule.RollingConfig{Limit: n, Window: s}.Witness()), true},
 		{"rolling, one less", must(rule.NewRolling(rule.RollingConfig{Limit: n - 1, Window: s})), must(rule.RollingConfig{Limit: n, Window: s}.Witness()), false},
@@ -410,7 +413,7 @@ func TestFindingTimeline(t *testing.T) {
 	}
 }
 
-// FuzzDensest: of any list, the closed window that a count over all pairs finds.
+// FuzzDensest: for any list, the same closed window as a count over all pairs.
 func FuzzDensest(f *testing.F) {
 	f.Add([]byte{9, 1, 0, 1, 9, 1, 1, 1, 0, 1, 9, 1})
 	for seed := range uint64(200) {
