@@ -32,8 +32,8 @@ import (
 // b of the first epoch is the instant of its first Admit. The same holds for a later epoch, with
 // one exception. A request carried over into the epoch may have begun the interval when the
 // witness's interval was over. Then b is W⁻ after the b before it. But a request begins one
-// interval at most. So b of epoch k is the least, over r, of r·W⁻ after the first Admit of epoch k
-// − r. r goes back over as many epochs in a row as there were requests to be carried over, and at
+// interval at most. So b of epoch k is the least, over r, of r·W⁻ after the first Admit of epoch
+// k − r. r goes back over as many epochs in a row as there were requests to be carried over, and at
 // most to the first epoch. In any case b is no less than the epoch's own first Admit less W⁺.
 //
 // A simpler rule would put each epoch's b at W⁻ after the last. Then a chain of slow requests would
@@ -58,7 +58,8 @@ type Anchored struct {
 	witness mono.Time     // h; Never: no witness yet
 	epochs  []uint64      // the epoch of each open lease
 	margin  time.Duration // as given
-	// requests of this epoch that are open, or were settled too late to be over with its interval
+	// fresh counts the requests of this epoch that are open, or were settled too late to be over
+	// with its interval.
 	fresh  int64
 	past   [anchoredPast]anchoredEpoch
 	recent meter
@@ -145,9 +146,9 @@ func (a *Anchored) doubt() {
 }
 
 // SetWindow changes the interval from now on; the history stays. The server's current interval may
-// have begun at any instant since d ago. So until the next epoch settled requests count until u_i +
-// W⁺ of the new window, as in Rolling. The forgotten cost counts so, too, as of its last arrival.
-// The rest is as with Rolling.
+// have begun at any instant since d ago. So until the next epoch settled requests count until
+// u_i + W⁺ of the new window, as in Rolling. The forgotten cost counts so, too, as of its last
+// arrival. The rest is as with Rolling.
 func (a *Anchored) SetWindow(now mono.Time, d time.Duration) error {
 	over, least, err := a.spansOf(d)
 	if err != nil {

@@ -23,10 +23,10 @@ import (
 //	I + w ≤ Burst   and   s ≥ Θ + (I + w − Burst)·p
 //
 // Why no request is refused: consider the requests that arrive from a_i to a_j. Let m be the last
-// sent among them. When m was admitted, each other was either open or folded at its u ≥ a_i. So Θ ≥
-// a_i + Σ folded·p. The admission of m bounds their sum by Burst and the refill from a_i to s ≤ a_m
-// ≤ a_j. Two numbers keep the whole recursion. A history cut to some length would let the rate
-// drift upward until a refusal.
+// sent among them. When m was admitted, each other was either open or folded at its u ≥ a_i. So
+// Θ ≥ a_i + Σ folded·p. The admission of m bounds their sum by Burst and the refill from a_i to
+// s ≤ a_m ≤ a_j. Two numbers keep the whole recursion. A history cut to some length would let the
+// rate drift upward until a refusal.
 //
 // A server that counts in milliseconds sees an interval up to a tick too short, which Margin
 // covers. That matters only if more than Burst has gone since the bucket was full. It matters once,
@@ -35,9 +35,9 @@ import (
 // the bucket was full, as long as that Θ is less than Margin behind. The server may see no refill
 // between the two.
 //
-// The open cost is taken out of the bucket. So the whole rate is used only if Burst − 1 >
-// Limit/Window · the mean round trip. With a smaller Burst, about Burst goes in the time of a round
-// trip and Window/Limit.
+// The open cost is taken out of the bucket. So the whole rate is used only if
+// Burst − 1 > Limit/Window · the mean round trip. With a smaller Burst, about Burst goes in the
+// time of a round trip and Window/Limit.
 //
 // Not safe for concurrent use. Ready, Admit and Settle allocate only for requests of unknown
 // outcome: 16 bytes each until they can no longer arrive.

@@ -175,8 +175,8 @@ func ExampleSpacing() {
 	// Output: 130ms
 }
 
-// Nonces must rise on arrival, and the latency varies by less than 20 ms. Then the next may go 20
-// ms after the last, answered or not.
+// Nonces must rise on arrival, and the latency varies by less than 20 ms. Then the next may go
+// 20 ms after the last, answered or not.
 func ExampleSequence() {
 	l, err := limit.NewSequence(limit.SequenceConfig{Gap: 20 * time.Millisecond})
 	if err != nil {

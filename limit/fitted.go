@@ -8,9 +8,9 @@ import (
 )
 
 // Fitted is a Limiter that finds out when its configuration is wrong: requests were refused
-// although they kept to its rates. Then it adds a stricter limit, the fit, from the requests that
-// the server was seen to accept. It can only be stricter than the Limiter in it. It matters because
-// servers ban clients that go on regardless.
+// although they kept to its rates. Then it adds a stricter limit, the fit. The fit follows from the
+// requests that the server was seen to accept. A Fitted is never looser than the Limiter in it. It
+// matters because servers ban clients that go on regardless of refusals.
 //
 //	free ── refused ──► held at the fit ── 10 min × 2^k ──► growing ── the configured rate ──► free
 //	  │                   │         ▲                          │
@@ -31,7 +31,7 @@ import (
 // for a window, and grows without further refusals: Misfits reports nothing. When a wrong limit is
 // in use again, the fit grows as carefully: first by a sixteenth, then by twice as much each two
 // windows. Example: the configuration says 100, and the server allows 20. Then one request is
-// refused, not 80.
+// refused at that time, not 80.
 //
 // A refusal with another explanation is no evidence. Such explanations are:
 //   - another limit: Outcome.Elsewhere, or something is left of this limit's unit;
@@ -89,7 +89,8 @@ type Misfit struct {
 	Until    mono.Time
 	Times    int // how often lately, up to 10
 	Refusals int // refusals since the limit was last free; requests in flight together count as one
-	// No refusal came within Fits for a minute and a window. Before that, Fits may still fall.
+	// Sure says that no refusal came within Fits for a minute and a window. Before that, Fits may
+	// still fall.
 	Sure bool
 }
 
@@ -472,8 +473,8 @@ type stage struct {
 	since    mono.Time     // since when n holds
 	gap      time.Duration // for a fit below 1: the least time between two requests
 	step     int64         // while growing
-	// while searching or growing: low was used without a refusal, or is surely safe; high was
-	// refused
+	// low and high are for a search and for growth. low was used without a refusal, or is surely
+	// safe. high was refused.
 	low, high int64
 	careful   bool // the second half of n goes one by one
 }

@@ -259,8 +259,8 @@ type Arrivals struct {
 	//
 	// The risk: the way to the server becomes quicker. Then all that was sent at that instant may
 	// be refused, up to the whole limit: 20 of 20, where the lead had been 30 ms. After that the
-	// limiter retreats (see Cautious) and forgets the lead. If the two ways changed places every 10
-	// s, 60 requests would be refused in an hour, and not 3,600.
+	// limiter retreats (see Cautious) and forgets the lead. If the two ways changed places every
+	// 10 s, 60 requests would be refused in an hour, and not 3,600.
 	//
 	// Outcome.ArrivedAgo has no effect beside it. It is for Rolling, Bucket and Weighted, and not
 	// together with OneWayMax.

@@ -17,9 +17,9 @@ type Retreat struct {
 
 // Cautious is a Limiter with opt-ins that it leaves after the first proof against them. A proof is
 // a request that was refused although the opt-in had left room, or that overtook another. The
-// retreat takes 10 min, and twice as long after each further proof, up to 85 h. It takes half as
-// long again after each day without a proof. Another limit, or another user of the same quota, may
-// cause such a refusal, too. The retreat is the safe side then as well.
+// retreat takes 10 min, and twice as long after each further proof, up to 85 h. Each day without a
+// proof halves the next retreat. Another limit, or another user of the same quota, may cause such a
+// refusal, too. The retreat is the safe side then as well.
 //
 // The limiters of this package with a OneWayMax, a LearnLead or a gap are Cautious.
 type Cautious interface {

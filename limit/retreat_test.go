@@ -70,7 +70,7 @@ func TestReadyAcrossTheEndOfARetreat(t *testing.T) {
 	}
 }
 
-// Twice as long each time, up to 85 h, and half as long again for each day without a proof.
+// A retreat is twice as long after each proof, up to 85 h. Each day without a proof halves it.
 func TestRetreatsGrowAndShrink(t *testing.T) {
 	s := must(limit.NewSequence(limit.SequenceConfig{Gap: 10 * ms}))
 	now := mono.Time(0)

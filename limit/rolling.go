@@ -19,9 +19,9 @@ import (
 // where u_i is the upper bound of the arrival of a settled request.
 //
 // Why no window overflows: consider the requests that arrive in some window that ends at a. Let m
-// be the last sent among them. When m was admitted, each other request was either open or had u_i ≥
-// a_i > a − W⁺. So all of them counted, and the admission of m bounded their sum. Latencies and
-// order do not matter.
+// be the last sent among them. When m was admitted, each other request was either open or had
+// u_i ≥ a_i > a − W⁺. So all of them counted, and the admission of m bounded their sum. Latencies
+// and order do not matter.
 //
 // Not safe for concurrent use. Ready, Admit and Settle allocate only while the history grows beyond
 // its largest size so far. A history takes 16 bytes per request settled within one window, up to
