@@ -52,8 +52,8 @@ func NewRuns(window time.Duration, instants int) (*Runs, error) {
 	}
 	return &Runs{
 		// Let the last pair with exact room be opened at t. Then there are at most `instants`
-		// pairs. Later pairs are opened a grain apart. While the pair of t counts, now < t + grain
-		// + window. So at most `instants` pairs more are opened.
+		// pairs. Later pairs are opened a grain apart. While the pair of t counts,
+		// now < t + grain + window. So at most `instants` pairs more are opened.
 		ring:   make([]run, 2*instants),
 		newest: 2*instants - 1, // the first pair is then at 0, as oldest is
 		exact:  instants,

@@ -13,9 +13,9 @@ import (
 // time of the given precision, and the running total. Slot i holds the events from i × precision
 // until before (i+1) × precision, on the driver's scale.
 //
-// It never undercounts. It overcounts by at most the events of one slot: the one that contains now
-// − window. An event counts until its whole slot has left the window, for less than window +
-// precision. That takes
+// It never undercounts. It overcounts by at most the events of one slot: the one that contains
+// now − window. An event counts until its whole slot has left the window, for less than
+// window + precision. That takes
 //
 //	K = ⌈window / precision⌉ + 1
 //
