@@ -14,7 +14,8 @@ type Gauge uint8
 const (
 	Exact   Gauge = iota // Ready depends on the used part alone
 	Bounded              // something else may delay requests, too, such as a pause
-	// A request settled without Actual may count as less than its cost, and Used stops at Allowed.
+	// Rough: a request settled without Actual may count as less than its cost, and Used stops at
+	// Allowed.
 	Rough
 )
 

@@ -103,8 +103,8 @@ type Steps uint8
 
 const (
 	AnySteps Steps = iota
-	// only so that the next change is earlier than the last one, for a limiter that relies on the
-	// length of a window
+	// SeenSteps: only so that the next change is earlier than the last one. It is for a limiter that
+	// relies on the length of a window.
 	SeenSteps
 	NoSteps // never, for a limiter that relies on the beginning of a window
 )

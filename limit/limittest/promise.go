@@ -27,8 +27,8 @@ func Rolling(n int64, window time.Duration, unit limit.Unit) func([]Arrival) err
 	}
 }
 
-// Calendar returns the promise of a window aligned to a clock: no interval [phase + k·window, phase
-// + (k+1)·window) holds more than n of unit.
+// Calendar returns the promise of a window aligned to a clock: no interval [phase + k·window,
+// phase + (k+1)·window) holds more than n of unit.
 func Calendar(n int64, window time.Duration, phase mono.Time, unit limit.Unit) func([]Arrival) error {
 	return func(arrivals []Arrival) error {
 		end, sum := mono.Min, int64(0)
