@@ -43,8 +43,8 @@ func TestClockReading(t *testing.T) {
 	}
 }
 
-// TestClockSetBack: instant by true time, cost, answer, with a clock that is set back by 1.5 s at 2
-// s.
+// TestClockSetBack: instant by true time, cost, answer, with a clock that is set back by 1.5 s at
+// 2 s.
 func TestClockSetBack(t *testing.T) {
 	const s = 1000 * ms
 	steps := []rule.Step{{At: 2 * s, By: -1500 * time.Millisecond}}

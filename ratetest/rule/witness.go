@@ -308,8 +308,8 @@ func (w *anchoredWitness) Hear(at mono.Time, cost int64, passed bool) {
 	}
 }
 
-// flowWitness is for rules that let through as much as a bucket of that capacity. With R = Limit /
-// Window, for all i ≤ j,
+// flowWitness is for rules that let through as much as a bucket of that capacity. With
+// R = Limit / Window, for all i ≤ j,
 //
 //	Σ cost(i..j) − R·(t_j − t_i) ≤ Capacity
 //
