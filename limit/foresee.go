@@ -5,8 +5,8 @@ import (
 )
 
 // Foreseer is a Limiter that knows what an Admit would do to the next request. Rolling, Calendar,
-// Bucket, Produced, Weighted, Concurrency, Cooldown and Spacing are Foreseers. All, Named and
-// Fitted are if their parts are: Foresees reports it.
+// Bucket, Produced, Weighted, Concurrency, Adaptive, Cooldown and Spacing are Foreseers. All, Named
+// and Fitted are if their parts are: Foresees reports it.
 type Foreseer interface {
 	Limiter
 	// ReadyAfter returns what Ready(now, cost) would return after Admit(now, first). Where it

@@ -21,8 +21,8 @@ func (r Rate) String() string {
 	return fmt.Sprintf("%s per %v", c, r.Per)
 }
 
-// Rated is a Limiter that knows its rates. All limiters of this package are Rated. An All is if
-// everything in it is.
+// Rated is a Limiter that knows its rates. All limiters of this package are Rated, except Adaptive.
+// An All is if everything in it is.
 type Rated interface {
 	Limiter
 	// Rates returns the rates, always as many and in the same order. Concurrency, Spacing, Sequence

@@ -31,8 +31,8 @@ type Usage struct {
 	Fits int64
 }
 
-// Gauged is a Limiter that reports how much is used. All limiters of this package are Gauged.
-// Spacing, Sequence and Cooldown count nothing, so they report nothing.
+// Gauged is a Limiter that reports how much is used. All limiters of this package are Gauged,
+// except Spacing, Sequence and Cooldown, which count nothing.
 type Gauged interface {
 	Limiter
 	// AppendUsage appends the usage at now of each limit in it, always as many and in the same
