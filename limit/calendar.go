@@ -19,7 +19,7 @@ import (
 //
 // Why no interval overflows: let m be the last sent of the requests that arrive in an interval. m
 // is sent either after the interval's beginning or before it. In the first case each other request
-// is open or has u_i ≥ a_i. Then u_i is not before the true beginning, and not before b − Skew. In
+// is open or has u_i ≥ a_i. a_i is not before the true beginning. That is not before b − Skew. In
 // the second case b is an earlier beginning, and more is counted.
 //
 // Not safe for concurrent use. Ready, Admit and Settle do not allocate. All requests settled in one
@@ -42,7 +42,7 @@ type CalendarConfig struct {
 	// Phase is the beginning of any one interval, on the driver's scale: mono.Of(epoch, midnight).
 	Phase mono.Time
 	// Skew is how far the server's beginnings may be from those by Phase, either way. The first
-	// request goes that long after each beginning. If zero, 50 ms, which NTP keeps on a bad day.
+	// request goes that long after each beginning. If zero, 50 ms, the error of NTP on a bad day.
 	// Negative: none.
 	Skew time.Duration
 	// Unit is the component of Cost that counts. If zero, Requests.

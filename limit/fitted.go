@@ -506,8 +506,8 @@ func (d *doubt) refuses(n, fits int64) bool {
 	return d.rare(0) && (n > 1 && n <= d.most/8 && d.sudden >= 3 || n == 1 && kept >= 64)
 }
 
-// rare reports whether at most a tenth of the requests is refused. The count leaves out but
-// refusals.
+// rare reports whether at most a tenth of the requests is refused. The count leaves out as many
+// refusals as but says.
 func (d *doubt) rare(but int) bool { return 10*(d.refused-but) <= d.served }
 
 // disbelieves reports whether a refusal is no evidence. If the limit became wrong meanwhile, many
@@ -564,8 +564,8 @@ func (t *fit) allows() int64 {
 	return min(t.n, t.rate.N)
 }
 
-// serves reports whether an answer other than a refusal came lately: in the last window, or, with a
-// fit of 1, in the time of the last few requests.
+// serves reports whether an answer other than a refusal came lately: in the last window. With a fit
+// of 1 it looks at the last eight windows or gaps, whichever take longer.
 func (t *fit) serves(now mono.Time) bool {
 	if t.ledger.counted(now) > t.ledger.open {
 		return true
