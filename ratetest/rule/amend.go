@@ -12,8 +12,8 @@ import (
 // knows when a request would pass. Bucket and Rolling are Amendable.
 type Amendable interface {
 	Rule
-	// Amend corrects, at now, the cost of a request that passed at the instant passed. The request
-	// costs by more than was counted. If by is negative it costs less, but not below 0. Call Amend
+	// Amend corrects, at now, the cost of a request that passed at the instant passed. by is the
+	// difference from the counted cost. It may be negative, but leaves no cost below 0. Call Amend
 	// once for each request. A bucket gives back or takes at now, and holds at most its capacity. A
 	// rolling window counts the new cost until the request leaves it. A cost above the remainder
 	// overdraws the rule: nothing passes until that is over. Amend panics on a Rolling with

@@ -19,7 +19,7 @@ import (
 // Their cost must stay below 2^62. Not safe for concurrent use.
 type Witness interface {
 	// Hear takes the next arrival of the log. at is by the server's clock. Refused arrivals may be
-	// left out, unless the rule has RefusedCount. Finding.Needless is then 0.
+	// left out, unless the rule has RefusedCount. Without them Finding.Needless is 0.
 	Hear(at mono.Time, cost int64, passed bool)
 	// Finding returns the result so far.
 	Finding() Finding
@@ -267,7 +267,7 @@ func (w *calendarWitness) Hear(at mono.Time, cost int64, passed bool) {
 	}
 	now := &w.tills[0]
 	w.judge(now.used+cost, at, passed)
-	// more might overflow
+	// Beyond the limit the sum might overflow.
 	if c := counted(cost, w.found.Limit, passed, w.config.RefusedCount); now.used <= w.found.Limit {
 		now.used += c
 	}
