@@ -72,7 +72,7 @@
 //	rtts.go           round trips, and the lead that LearnLead learns
 //	serverclock.go    ServerClock: arrivals from the server's time stamps
 //	outcome_tally.go  Tally: how many leases ended in which way
-//	sight.go          Sight: the state of the way to the server
+//	link.go           Link: the state of the way to the server
 package limit
 
 import (
@@ -209,9 +209,9 @@ type Outcome struct {
 	// Sure says that RetryAfter certainly holds, and any Reset longer than an hour, too. Nothing
 	// may go before it, not even as a test.
 	Sure bool
-	// Sight is what the attempt showed of the way to the server. It is for limits on the way, not
+	// Link is what the attempt showed of the way to the server. It is for limits on the way, not
 	// on the quota.
-	Sight Sight
+	Link Link
 	// Misordered says that the server refused the request because a later one had arrived before
 	// it: a bad nonce.
 	Misordered bool

@@ -40,7 +40,7 @@ func State(l Limiter, now mono.Time, all []Stated) {
 	ask(l, func(t Taught) { t.State(now, all) })
 }
 
-// Hears reports whether l, or a part of it, is Taught.
-func Hears(l Limiter) bool {
+// Learns reports whether l, or a part of it, is Taught.
+func Learns(l Limiter) bool {
 	return anyPart(l, func(l Limiter) bool { _, ok := l.(Taught); return ok })
 }

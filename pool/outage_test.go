@@ -43,7 +43,7 @@ func (s *street) send(_ context.Context, a pool.Attempt) pool.Answer {
 	return served
 }
 
-var noServer = pool.Answer{Outcome: limit.Outcome{Result: limit.Unsent, Sight: limit.Unreachable}, Reason: "connection refused"}
+var noServer = pool.Answer{Outcome: limit.Outcome{Result: limit.Unsent, Link: limit.Unreachable}, Reason: "connection refused"}
 
 func (s *street) open(t *testing.T, c pool.Config) *pool.Pool {
 	t.Helper()
@@ -191,7 +191,7 @@ func TestPoolExpiresWhatIsHeld(t *testing.T) {
 // A server that answers 500 for good: dead letters after all their attempts, by probes.
 func TestPoolWithABrokenServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &street{to: 1 << 62, answer: pool.Answer{Outcome: limit.Outcome{Result: limit.Failed, Sight: limit.Broken}, Reason: "500"}}
+		s := &street{to: 1 << 62, answer: pool.Answer{Outcome: limit.Outcome{Result: limit.Failed, Link: limit.Broken}, Reason: "500"}}
 		p := s.open(t, pool.Config{Queue: pool.QueueConfig{MaxAttempts: 3}})
 		for i := range 50 {
 			submit(t, p, fmt.Sprint("a", i))

@@ -122,7 +122,7 @@ func TestPoolTellsEachEndOfAnyNumber(t *testing.T) {
 				Send: func(context.Context, pool.Attempt) pool.Answer {
 					time.Sleep(time.Second)
 					if sent.Add(1) <= 5 { // so many make an outage
-						return pool.Answer{Outcome: limit.Outcome{Result: limit.Unsent, Sight: limit.Unreachable}, Reason: "nobody there"}
+						return pool.Answer{Outcome: limit.Outcome{Result: limit.Unsent, Link: limit.Unreachable}, Reason: "nobody there"}
 					}
 					return served
 				},

@@ -93,7 +93,7 @@ func TestPoolSnapshotOfAnOutage(t *testing.T) {
 			Send: func(ctx context.Context, a pool.Attempt) pool.Answer {
 				if a.Request.ID[0] == 'x' {
 					time.Sleep(time.Second)
-					return pool.Answer{Outcome: limit.Outcome{Result: limit.Unsent, Sight: limit.Unreachable}, Reason: (&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}).Error()}
+					return pool.Answer{Outcome: limit.Outcome{Result: limit.Unsent, Link: limit.Unreachable}, Reason: (&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}).Error()}
 				}
 				time.Sleep(time.Hour)
 				return pool.Answer{Outcome: limit.Outcome{Result: limit.Accepted}}

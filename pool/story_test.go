@@ -70,7 +70,7 @@ func (p *plant) send(ctx context.Context, a pool.Attempt) (ans pool.Answer) {
 	away := p.away
 	p.mu.Unlock()
 	if ans.Result = limit.Accepted; away && a.Host() == "b" {
-		ans.Result, ans.Sight, ans.Reason = limit.Unsent, limit.Unreachable, "nothing there"
+		ans.Result, ans.Link, ans.Reason = limit.Unsent, limit.Unreachable, "nothing there"
 		return ans
 	}
 	switch rng.IntN(14) {

@@ -281,7 +281,7 @@ func (a *Attempt) tell(in *classify.Evidence, v *classify.Verdict) {
 func (c *call) evidence(s *sent, resp *http.Response, err error, last bool) classify.Evidence {
 	written, began, rtt := s.wire.Times(s.headed)
 	in := classify.Evidence{
-		Err: err, Sight: neterr.OfError(c.ctx, err), Wrote: classify.Nothing, Now: s.headed, RTT: rtt, Provider: s.leaf.server.provider,
+		Err: err, Link: neterr.OfError(c.ctx, err), Wrote: classify.Nothing, Now: s.headed, RTT: rtt, Provider: s.leaf.server.provider,
 		Idempotent: classify.Idempotent(c.req), Model: s.leaf.partition.Model != "", Once: c.getBody == nil, Ended: c.ctx.Err() != nil,
 	}
 	if written {
@@ -296,7 +296,7 @@ func (c *call) evidence(s *sent, resp *http.Response, err error, last bool) clas
 	if resp != nil {
 		in.Status, in.Header = resp.StatusCode, resp.Header
 	}
-	s.none = err != nil && !written && breaker.Excuses(in.Sight, s.leaf.server.down.Load()) && c.bears(s)
+	s.none = err != nil && !written && breaker.Excuses(in.Link, s.leaf.server.down.Load()) && c.bears(s)
 	in.Last, in.Resends = last && !s.none, c.again && !s.none
 	return in
 }
@@ -334,7 +334,7 @@ func (c *call) strand(s *sent, wrote classify.Wrote) {
 func (c *call) after(s *sent, v *classify.Verdict, number int) (wait time.Duration) {
 	t := c.t
 	if v.Result != limit.Limited {
-		if v.Sight != limit.Working && c.ctx.Err() == nil && !errors.Is(v.Err, once.ErrLapsed) {
+		if v.Link != limit.Working && c.ctx.Err() == nil && !errors.Is(v.Err, once.ErrLapsed) {
 			cause := v.Err
 			if cause == nil {
 				cause = errStatus(v.Status)

@@ -60,7 +60,7 @@ func (t *Transport) newNode(p Partition, own limit.Limiter) (*node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("transport: %w", err)
 	}
-	taught := limit.Hears(own)
+	taught := limit.Learns(own)
 	n := &node{t: t, partition: p, stack: g, taught: taught}
 	n.weigh(own)
 	n.limit = t.group.Limit(n.looks(paceline.LimitConfig{Limiter: g, Fair: t.config.Client != nil, Use: n.uses, Logger: t.waits(p)}))

@@ -33,14 +33,14 @@ func evidence(ctx context.Context, a *attempt, err error) classify.Evidence {
 	}
 	s := status.Convert(err)
 	if in.Status = statusOf(s); in.Status == 0 {
-		in.Err, in.Sight = err, limit.Silent
+		in.Err, in.Link = err, limit.Silent
 		if s.Code() == codes.Canceled {
-			in.Sight, in.Ended = limit.Implied, true
+			in.Link, in.Ended = limit.Implied, true
 		}
 		return in
 	}
 	if a.peer.Addr == nil && len(in.Header) == 0 && s.Code() == codes.Unavailable { // gRPC's own word: it had no connection
-		in.Status, in.Err, in.Wrote, in.Sight = 0, err, classify.Nothing, limit.Unreachable
+		in.Status, in.Err, in.Wrote, in.Link = 0, err, classify.Nothing, limit.Unreachable
 		return in
 	}
 	pushback(in.Header, s)

@@ -124,7 +124,7 @@ var questions = map[string]func(w limit.Limiter, lease limit.Lease, p *probe) st
 		return p.reached("Supply")
 	},
 	"Taught": func(w limit.Limiter, _ limit.Lease, p *probe) string {
-		if !limit.Hears(w) {
+		if !limit.Learns(w) {
 			return "Hears says no, and the limiter inside does"
 		}
 		limit.State(w, 0, nil)

@@ -148,7 +148,7 @@ func TestHowAttemptsEnd(t *testing.T) {
 		{"unavailable: the server's word", dispatch.Answer{Outcome: limit.Outcome{Result: limit.Failed, RetryAfter: 7 * time.Second}}, "", at(7100 * ms), "x/2 on 0"},
 		{"unknown", dispatch.Answer{}, "", at(1100 * ms), "x/2 on 0"},
 		{"unsent is no attempt, and waits", dispatch.Answer{Outcome: limit.Outcome{Result: limit.Unsent}}, "", at(1100 * ms), "x/1 on 0"},
-		{"unsent, by a fault of its own", dispatch.Answer{Outcome: limit.Outcome{Result: limit.Unsent, Sight: limit.Silent}}, "", at(1100 * ms), "x/2 on 0"},
+		{"unsent, by a fault of its own", dispatch.Answer{Outcome: limit.Outcome{Result: limit.Unsent, Link: limit.Silent}}, "", at(1100 * ms), "x/2 on 0"},
 		{"returned does not", dispatch.Answer{Returned: true}, "", at(100 * ms), "x/1 on 0"},
 		{"invalid", dispatch.Answer{Outcome: limit.Outcome{Result: limit.Failed}, Invalid: true}, "x dead", 0, ""},
 	} {

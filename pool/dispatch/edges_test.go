@@ -118,7 +118,7 @@ func TestAskedAgain(t *testing.T) {
 		if banned {
 			r.Ban(1, "why")
 		}
-		r.done(time.Second, a, dispatch.Answer{Outcome: limit.Outcome{Result: limit.Unsent, Sight: limit.Unreachable}})
+		r.done(time.Second, a, dispatch.Answer{Outcome: limit.Outcome{Result: limit.Unsent, Link: limit.Unreachable}})
 		ticket, _, _ := r.queue.Lookup("it")
 		if info := r.queue.Info(ticket); info.NotBefore != at(time.Hour+time.Second) || info.Returned != 1 {
 			t.Errorf("banned %v: %+v", banned, info)
@@ -191,7 +191,7 @@ func TestAHeldHostIsForgotten(t *testing.T) {
 		r.done(0, a, accepted)
 	}
 
-	unreachable := dispatch.Answer{Outcome: limit.Outcome{Result: limit.Unsent, Sight: limit.Unreachable}}
+	unreachable := dispatch.Answer{Outcome: limit.Outcome{Result: limit.Unsent, Link: limit.Unreachable}}
 	r.submit(time.Second, "gone")
 	for now := at(time.Second); len(r.Down(now)) == 0; {
 		a, wake, ok := r.Next(now)
@@ -211,7 +211,7 @@ func TestAHeldHostIsForgotten(t *testing.T) {
 	if a, _, ok = r.Next(at(now)); !ok {
 		t.Fatal("no second probe")
 	}
-	r.Done(at(now), a, dispatch.Answer{Outcome: limit.Outcome{Result: limit.Unsent, Sight: limit.Unreachable}, Returned: true}) // it waits again at once
+	r.Done(at(now), a, dispatch.Answer{Outcome: limit.Outcome{Result: limit.Unsent, Link: limit.Unreachable}, Returned: true}) // it waits again at once
 	if _, wake, ok := r.Next(at(now)); ok || wake >= limit.AfterSettle || wake <= at(now) {
 		t.Fatalf("it is held until %v", wake)
 	}

@@ -129,11 +129,11 @@ func (h *host) admit(now mono.Time, cost *limit.Cost) limit.Lease {
 func (s *hosts) settle(now mono.Time, a *Attempt, ans *Answer) (free bool) {
 	h := a.host
 	h.inFlight--
-	if ans.Result == limit.Unsent && ans.Sight == limit.Implied && !ans.Returned && !ans.Invalid && !ans.Banned {
-		ans.Sight = limit.Unreachable
+	if ans.Result == limit.Unsent && ans.Link == limit.Implied && !ans.Returned && !ans.Invalid && !ans.Banned {
+		ans.Link = limit.Unreachable
 	}
 	h.health.Settle(now, a.watch, ans.Outcome)
-	if ans.Sight > limit.Working {
+	if ans.Link > limit.Working {
 		h.reason = ans.Reason
 	}
 	if state, news := h.health.News(now); news {
@@ -146,7 +146,7 @@ func (s *hosts) settle(now mono.Time, a *Attempt, ans *Answer) (free bool) {
 		h.ready = h.health.Ready(now, a.Request.Cost)
 		heap.Fix(&s.held, h.place)
 	}
-	return ans.Result == limit.Unsent && breaker.Excuses(ans.Sight, h.health.State(now).Down)
+	return ans.Result == limit.Unsent && breaker.Excuses(ans.Link, h.health.State(now).Down)
 }
 
 // isUp takes a host off the list of those that are down.
@@ -158,7 +158,7 @@ func (s *hosts) isUp(h *host) {
 type HostInfo struct {
 	Host     string
 	Down     bool          // nothing arrives there: one request at a time goes to see, and what was never sent is no attempt
-	Kind     limit.Sight   // of the outage: what was seen last
+	Kind     limit.Link    // of the outage: what was seen last
 	Reason   string        // of the attempt that failed last
 	Since    mono.Time     // while Down: when the first failure of the outage was known; else when the last outage ended
 	Next     mono.Time     // while Down: no request goes sooner

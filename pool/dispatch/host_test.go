@@ -16,8 +16,8 @@ import (
 )
 
 var (
-	refused = dispatch.Answer{Outcome: limit.Outcome{Result: limit.Unsent, Sight: limit.Unreachable}, Reason: "connection refused"}
-	broken  = dispatch.Answer{Outcome: limit.Outcome{Result: limit.Failed, Sight: limit.Broken}, Reason: "500"}
+	refused = dispatch.Answer{Outcome: limit.Outcome{Result: limit.Unsent, Link: limit.Unreachable}, Reason: "connection refused"}
+	broken  = dispatch.Answer{Outcome: limit.Outcome{Result: limit.Failed, Link: limit.Broken}, Reason: "500"}
 )
 
 // town is servers, by the first letter of a request's id, and a driver that asks when it is told to.
@@ -420,22 +420,22 @@ func (w *hostModel) step(op, b, c byte) {
 		a := w.open[i]
 		w.open = slices.Delete(w.open, i, i+1)
 		id := a.Request.Value.(int)
-		ans := dispatch.Answer{Outcome: limit.Outcome{Result: limit.Result(c % 5), Sight: limit.Sight(c / 5 % 8)}, Returned: op > 250}
+		ans := dispatch.Answer{Outcome: limit.Outcome{Result: limit.Result(c % 5), Link: limit.Link(c / 5 % 8)}, Returned: op > 250}
 		if a.host == "x" { // mostly away
-			ans.Result, ans.Sight = limit.Unsent, []limit.Sight{limit.Implied, limit.Unreachable, limit.Silent, limit.Working}[c%16%3+c/250]
+			ans.Result, ans.Link = limit.Unsent, []limit.Link{limit.Implied, limit.Unreachable, limit.Silent, limit.Working}[c%16%3+c/250]
 		}
 		if ans.Returned {
 			w.to[id] = hostNames[c%3] // redirected
 		}
 		o := ans.Outcome
-		if o.Result == limit.Unsent && o.Sight == limit.Implied && !ans.Returned {
-			o.Sight = limit.Unreachable
+		if o.Result == limit.Unsent && o.Link == limit.Implied && !ans.Returned {
+			o.Link = limit.Unreachable
 		}
 		watch := w.watch(a.host)
 		watch.Settle(w.now, a.lease, o)
 		counts := o.Result != limit.Unsent
 		if o.Result == limit.Unsent {
-			switch o.Sight {
+			switch o.Link {
 			case limit.Implied, limit.Working, limit.Broken:
 				counts = true
 			case limit.Silent:

@@ -90,9 +90,9 @@ func (d *desk) answer() {
 	i := d.rng.IntN(len(d.flying))
 	a := d.flying[i]
 	d.flying = slices.Delete(d.flying, i, i+1)
-	ans := dispatch.Answer{Outcome: limit.Outcome{Result: limit.Accepted, RTT: d.now.Sub(a.At), Sight: limit.Implied}}
+	ans := dispatch.Answer{Outcome: limit.Outcome{Result: limit.Accepted, RTT: d.now.Sub(a.At), Link: limit.Implied}}
 	if until := d.away[a.Host()]; until > d.now {
-		ans.Result, ans.Sight, ans.Reason = limit.Unsent, []limit.Sight{limit.Unreachable, limit.Silent, limit.NoFiles}[d.rng.IntN(3)], "nothing there"
+		ans.Result, ans.Link, ans.Reason = limit.Unsent, []limit.Link{limit.Unreachable, limit.Silent, limit.NoFiles}[d.rng.IntN(3)], "nothing there"
 		d.done(a, ans)
 		return
 	}

@@ -58,7 +58,7 @@ type Evidence struct {
 	// Wrote says whether any part of the request was written. If Unclear, Err tells, where NeverSent can.
 	Wrote Wrote
 	// Sight is what Err shows of the way to the server, if there is no answer.
-	Sight limit.Sight
+	Link limit.Link
 	// Now is when the answer was read, by the wall clock. It is for times that servers give as an instant. If zero, the server's Date.
 	Now time.Time
 	// Took is the time from before anything of the request was written until Now. A server that says how long it worked on the request is
@@ -152,7 +152,7 @@ func (p *Policy) Of(a *Evidence) (v Verdict) {
 		p.unanswered(a, &v)
 		return v
 	}
-	v.Sight = neterr.OfStatus(a.Status)
+	v.Link = neterr.OfStatus(a.Status)
 	p.read(a, &v)
 	why := v.Said.Refusal
 	switch {
@@ -181,7 +181,7 @@ func (p *Policy) Of(a *Evidence) (v Verdict) {
 
 // unanswered judges an attempt without an answer.
 func (p *Policy) unanswered(a *Evidence, v *Verdict) {
-	v.Status, v.Sight = 0, a.Sight
+	v.Status, v.Link = 0, a.Link
 	v.Result = limit.Unknown
 	if a.Wrote == Nothing || a.Wrote == Unclear && NeverSent(a.Err) {
 		v.Result = limit.Unsent
@@ -361,7 +361,7 @@ func worked(said, took time.Duration) time.Duration {
 
 // From fills in what a request and its outcome tell; Body, Wrote, Now, Took and RTT may be left to fill in. resp is nil if err is not.
 func From(req *http.Request, resp *http.Response, err error) Evidence {
-	a := Evidence{Err: err, Sight: neterr.OfError(req.Context(), err), Idempotent: Idempotent(req), Ended: req.Context().Err() != nil}
+	a := Evidence{Err: err, Link: neterr.OfError(req.Context(), err), Idempotent: Idempotent(req), Ended: req.Context().Err() != nil}
 	a.Once = req.Body != nil && req.Body != http.NoBody && req.GetBody == nil
 	if req.URL != nil {
 		a.Provider, _ = provider.ForHost(req.URL.Host)

@@ -656,7 +656,7 @@ func TestSight(t *testing.T) {
 	var p classify.Policy
 	for name, c := range map[string]struct {
 		a    classify.Evidence
-		want limit.Sight
+		want limit.Link
 		end  limit.Result
 	}{
 		"served":    {answered(200), limit.Working, limit.Accepted},
@@ -666,8 +666,8 @@ func TestSight(t *testing.T) {
 		"given up":  {classify.From(req, nil, context.Canceled), limit.Implied, limit.Unknown},
 	} {
 		v := p.Of(&c.a)
-		if v.Sight != c.want || v.Answer().Sight != c.want || v.Result != c.end {
-			t.Errorf("%s: %v and %v, want %v and %v", name, v.Sight, v.Result, c.want, c.end)
+		if v.Link != c.want || v.Answer().Link != c.want || v.Result != c.end {
+			t.Errorf("%s: %v and %v, want %v and %v", name, v.Link, v.Result, c.want, c.end)
 		}
 	}
 }

@@ -115,9 +115,9 @@ func (r *Run) isAstray(j *job, ans *pool.Answer) bool {
 // blame counts a failed attempt for a request whose redirect led to a host that does not answer. A server chose that host; if it does not
 // exist, waiting for it would never end. A host that has answered before is waited for, as it may have an outage.
 func (r *Run) blame(j *job, ans *pool.Answer) {
-	ans.Sight = limit.Working // otherwise a request that was never sent would not count as an attempt
+	ans.Link = limit.Working // otherwise a request that was never sent would not count as an attempt
 	if r.hosts.known(j.hop.host)&answered != 0 {
-		ans.Sight = limit.Broken
+		ans.Link = limit.Broken
 	}
 	host, _ := r.sender.of(j.r).HideIn(called(j.hop.host))
 	ans.Reason = fmt.Sprintf("redirected to %s: %s", host, ans.Reason)

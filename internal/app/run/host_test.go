@@ -17,7 +17,7 @@ func TestWhichHostIsWrong(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		known []known
-		kind  limit.Sight
+		kind  limit.Link
 		wrong bool
 	}{
 		{"no such name", []known{named}, limit.NoName, true},
@@ -80,8 +80,8 @@ func TestWhereARedirectFails(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		known  known
-		foul   limit.Sight
-		result limit.Sight
+		foul   limit.Link
+		result limit.Link
 		class  class
 	}{
 		{"of the input", named, limit.NoName, limit.NoName, outage},
@@ -98,7 +98,7 @@ func TestWhereARedirectFails(t *testing.T) {
 		r.hosts.note("http://a.test", c.known)
 		j := &job{r: &Request{URL: at}, hop: hop{url: at, host: "http://a.test", count: 1, foreign: true}, res: response{err: errors.New("no"), sight: c.foul, written: c.foul == limit.Silent}}
 		ans, final := r.judge(j)
-		if got := classOf(j, &ans); final || ans.Sight != c.result || got != c.class {
+		if got := classOf(j, &ans); final || ans.Link != c.result || got != c.class {
 			t.Errorf("%s: %+v, %v", c.name, ans, got)
 		}
 	}

@@ -82,7 +82,7 @@ type response struct {
 	unsaved error      // why the body could not be written
 	tooLong bool       // the body is longer than a file may be
 	err     error
-	sight   limit.Sight   // what err has shown of the way to the host
+	sight   limit.Link    // what err has shown of the way to the host
 	lapsed  bool          // nothing was written, since there was no leave for it any more
 	written bool          // at least a byte may have left
 	began   time.Time     // before the first byte was written

@@ -26,7 +26,7 @@ func (c *Config) newPolicy() classify.Policy {
 func (r *Run) verdict(j *job) classify.Verdict {
 	res := &j.res
 	try := classify.Evidence{
-		Status: res.status, Header: res.header, Body: res.body, Err: res.err, Sight: res.sight, Wrote: classify.Nothing, RTT: res.rtt,
+		Status: res.status, Header: res.header, Body: res.body, Err: res.err, Link: res.sight, Wrote: classify.Nothing, RTT: res.rtt,
 		Now: res.ended, Nonce: r.numbered,
 	}
 	if res.written {
@@ -136,7 +136,7 @@ func (r *Run) answer(j *job) (ans pool.Answer) {
 // aside is what an answer proves if it came from a host to which the key was not sent: something of the request, and nothing of the key.
 func aside(ans pool.Answer) pool.Answer {
 	return pool.Answer{
-		Outcome: limit.Outcome{Result: ans.Result, Sight: ans.Sight, ArrivedAgo: min(ans.ArrivedAgo, 0), Elsewhere: ans.Result == limit.Limited},
+		Outcome: limit.Outcome{Result: ans.Result, Link: ans.Link, ArrivedAgo: min(ans.ArrivedAgo, 0), Elsewhere: ans.Result == limit.Limited},
 		Invalid: ans.Invalid || ans.Banned, Reason: ans.Reason,
 		Returned: ans.Returned && ans.Result != limit.Limited, // a limited request would be sent again as soon as the key may, which is at once
 	}

@@ -1,7 +1,7 @@
 // Package breaker keeps load from a host where nothing arrives: as one more limit in the line, one for each host.
 //
 // While the host is down one request at a time probes it, with a growing pause between two; the first that is served ends
-// the outage, and load begins slowly. What an attempt has shown is in its limit.Outcome.Sight; what is to become of the
+// the outage, and load begins slowly. What an attempt has shown is in its limit.Outcome.Link; what is to become of the
 // request is not this package's to say: what was never sent is free, and an answer of 500 is an attempt like another.
 //
 // A server that refuses because of a limit works; that is package stack's.
@@ -80,12 +80,12 @@ type row struct {
 	first uint64    // the one of them that was sent first
 	since uint64    // the last request that was sent before the first failure was known
 	open  int       // how many requests sent since then are in flight
-	kind  limit.Sight
+	kind  limit.Link
 }
 
 type outage struct {
 	on     bool
-	kind   limit.Sight
+	kind   limit.Link
 	since  mono.Time
 	first  uint64 // row.first when the outage began
 	next   mono.Time
@@ -191,7 +191,7 @@ func (h *Breaker) Settle(now mono.Time, lease limit.Lease, o limit.Outcome) {
 	if h.row.count > 0 && number > h.row.since {
 		h.row.open--
 	}
-	saw := o.Sight
+	saw := o.Link
 	if saw == limit.Implied && (o.Result == limit.Accepted || o.Result == limit.Limited || o.Result == limit.Failed) {
 		saw = limit.Working
 	}
@@ -235,7 +235,7 @@ func (h *Breaker) works(number uint64) {
 }
 
 // fails takes in that a request was not served.
-func (h *Breaker) fails(number uint64, saw limit.Sight, probe bool) {
+func (h *Breaker) fails(number uint64, saw limit.Link, probe bool) {
 	if p := &h.outage; p.on {
 		if probe {
 			p.failed++
@@ -291,14 +291,14 @@ func (h *Breaker) stop() {
 
 // Excuses reports whether an attempt of which nothing was sent is to be none, since what was seen was a fault of the way to the host. That
 // an attempt was not sent may be the request's own fault: no answer says something of the host only if that is known to be down.
-func Excuses(saw limit.Sight, down bool) bool {
+func Excuses(saw limit.Link, down bool) bool {
 	return saw >= limit.Unreachable || saw == limit.Silent && down
 }
 
 // State is what a host is like.
 type State struct {
 	Down    bool
-	Kind    limit.Sight   // of the outage: what was seen last
+	Kind    limit.Link    // of the outage: what was seen last
 	Since   mono.Time     // of the outage: when its first failure was known; of an end: when it was
 	Next    mono.Time     // the next probe goes no sooner
 	Probing bool          // a probe is in flight

@@ -33,9 +33,9 @@ func steady() *breaker.Breaker {
 // failed is tried up to five times, with a second between.
 type world struct {
 	h     *breaker.Breaker
-	every time.Duration                                              // between two that come
-	most  int                                                        // in flight, for want of workers; 0: any number
-	host  func(now mono.Time, open int) (limit.Sight, time.Duration) // what an attempt meets, and for how long
+	every time.Duration                                             // between two that come
+	most  int                                                       // in flight, for want of workers; 0: any number
+	host  func(now mono.Time, open int) (limit.Link, time.Duration) // what an attempt meets, and for how long
 
 	tries    []int // of those who wait in line, how often each was tried
 	open     int
@@ -106,7 +106,7 @@ func (w *world) send(now mono.Time, in func(time.Duration, func()), clock *mono.
 	w.attempts = append(w.attempts, now)
 	in(took, func() {
 		w.open--
-		o := limit.Outcome{Sight: saw}
+		o := limit.Outcome{Link: saw}
 		switch saw {
 		case limit.Working:
 			o.Result = limit.Accepted
@@ -151,8 +151,8 @@ func (w *world) between(from, to time.Duration) (n int) {
 }
 
 // away is a host that is not there from one instant to another.
-func away(from, to time.Duration, saw limit.Sight) func(mono.Time, int) (limit.Sight, time.Duration) {
-	return func(now mono.Time, _ int) (limit.Sight, time.Duration) {
+func away(from, to time.Duration, saw limit.Link) func(mono.Time, int) (limit.Link, time.Duration) {
+	return func(now mono.Time, _ int) (limit.Link, time.Duration) {
 		if now >= at(from) && now < at(to) {
 			return saw, ms
 		}
@@ -162,7 +162,7 @@ func away(from, to time.Duration, saw limit.Sight) func(mono.Time, int) (limit.S
 
 // Five seconds without a server, with a hundred requests a second: nobody is charged, a few connects find out, and all are served.
 func TestAwayForFiveSeconds(t *testing.T) {
-	for _, saw := range []limit.Sight{limit.Unreachable, limit.NoName, limit.BadCertificate} {
+	for _, saw := range []limit.Link{limit.Unreachable, limit.NoName, limit.BadCertificate} {
 		w := &world{h: steady(), every: 10 * ms, host: away(10*time.Second, 15*time.Second, saw)}
 		w.run(60 * time.Second)
 		n := w.between(10*time.Second, 15*time.Second)
@@ -195,7 +195,7 @@ func TestItBeginsSlowly(t *testing.T) {
 
 // A server that answers 500 for good ends in dead letters, by probes and not in a burst.
 func TestBrokenForGood(t *testing.T) {
-	w := &world{h: steady(), every: 10 * ms, host: func(mono.Time, int) (limit.Sight, time.Duration) { return limit.Broken, 20 * ms }}
+	w := &world{h: steady(), every: 10 * ms, host: func(mono.Time, int) (limit.Link, time.Duration) { return limit.Broken, 20 * ms }}
 	w.run(10 * time.Minute)
 	if n := w.between(0, time.Second); n > 60 {
 		t.Errorf("%d attempts before it was found out", n)
@@ -218,7 +218,7 @@ func TestBrokenForGood(t *testing.T) {
 
 // A certificate that is wrong for good costs a handshake now and then.
 func TestBadCertificateForGood(t *testing.T) {
-	w := &world{h: steady(), every: 50 * ms, most: 100, host: func(mono.Time, int) (limit.Sight, time.Duration) { return limit.BadCertificate, 5 * ms }}
+	w := &world{h: steady(), every: 50 * ms, most: 100, host: func(mono.Time, int) (limit.Link, time.Duration) { return limit.BadCertificate, 5 * ms }}
 	w.run(24 * time.Second)
 	if n := len(w.attempts); n > 40 {
 		t.Errorf("%d handshakes", n)
@@ -234,7 +234,7 @@ func TestAnUnluckyFew(t *testing.T) {
 	for name, tc := range map[string]struct {
 		took    time.Duration
 		unlucky func(n int, rng *rand.Rand) bool
-		saw     limit.Sight
+		saw     limit.Link
 	}{
 		"at random":           {50 * ms, func(_ int, rng *rand.Rand) bool { return rng.IntN(100) < 3 }, limit.Unreachable},
 		"at random, slow":     {3 * time.Second, func(_ int, rng *rand.Rand) bool { return rng.IntN(100) < 3 }, limit.Unreachable},
@@ -246,7 +246,7 @@ func TestAnUnluckyFew(t *testing.T) {
 		for seed := range uint64(5) {
 			rng := rand.New(rand.NewPCG(seed, 0))
 			n := 0
-			w := &world{h: steady(), every: 5 * ms, host: func(mono.Time, int) (limit.Sight, time.Duration) {
+			w := &world{h: steady(), every: 5 * ms, host: func(mono.Time, int) (limit.Link, time.Duration) {
 				n++
 				switch {
 				case !tc.unlucky(n, rng):
@@ -266,7 +266,7 @@ func TestAnUnluckyFew(t *testing.T) {
 
 // A host that swallows everything is found out by the timeouts.
 func TestSilent(t *testing.T) {
-	w := &world{h: steady(), every: 100 * ms, host: func(now mono.Time, _ int) (limit.Sight, time.Duration) {
+	w := &world{h: steady(), every: 100 * ms, host: func(now mono.Time, _ int) (limit.Link, time.Duration) {
 		if now > at(10*time.Second) {
 			return limit.Silent, 2 * time.Second
 		}
@@ -290,7 +290,7 @@ func TestDrains(t *testing.T) {
 		if h.Ready(now, limit.One) > now {
 			break
 		}
-		h.Settle(now, h.Admit(now, limit.One), limit.Outcome{Result: limit.Unsent, Sight: limit.Unreachable})
+		h.Settle(now, h.Admit(now, limit.One), limit.Outcome{Result: limit.Unsent, Link: limit.Unreachable})
 		if i < len(slow) {
 			h.Settle(now, slow[i], limit.Outcome{Result: limit.Accepted})
 		}
@@ -306,7 +306,7 @@ func TestDrains(t *testing.T) {
 
 // A host that goes away as soon as it is back is asked ever more seldom.
 func TestFlapping(t *testing.T) {
-	w := &world{h: steady(), every: 10 * ms, host: func(now mono.Time, _ int) (limit.Sight, time.Duration) {
+	w := &world{h: steady(), every: 10 * ms, host: func(now mono.Time, _ int) (limit.Link, time.Duration) {
 		if now/mono.Time(time.Second)%2 == 0 {
 			return limit.Unreachable, ms
 		}
@@ -323,7 +323,7 @@ func TestFlapping(t *testing.T) {
 
 // With files for ten, more than those are tried now and then, and cost nothing.
 func TestNoFiles(t *testing.T) {
-	w := &world{h: steady(), every: 5 * ms, host: func(_ mono.Time, open int) (limit.Sight, time.Duration) {
+	w := &world{h: steady(), every: 5 * ms, host: func(_ mono.Time, open int) (limit.Link, time.Duration) {
 		if open >= 10 {
 			return limit.NoFiles, 0
 		}
@@ -342,7 +342,7 @@ func TestNoFiles(t *testing.T) {
 	}
 
 	// With files for none it is an outage like another.
-	w = &world{h: steady(), every: 5 * ms, host: func(now mono.Time, _ int) (limit.Sight, time.Duration) {
+	w = &world{h: steady(), every: 5 * ms, host: func(now mono.Time, _ int) (limit.Link, time.Duration) {
 		if now < at(10*time.Second) {
 			return limit.NoFiles, 0
 		}
@@ -373,7 +373,7 @@ func TestProbe(t *testing.T) {
 		t.Errorf("after a probe that shows nothing the next may go at %v", r)
 	}
 	one = h.Admit(first.Add(250*ms), limit.One)
-	h.Settle(first.Add(250*ms), one, limit.Outcome{Result: limit.Limited, Sight: limit.Broken}) // 529
+	h.Settle(first.Add(250*ms), one, limit.Outcome{Result: limit.Limited, Link: limit.Broken}) // 529
 	if r := h.Ready(first, limit.One); r != first.Add(750*ms) {
 		t.Errorf("after a probe that failed the next may go at %v", r)
 	}
@@ -399,7 +399,7 @@ func down(t *testing.T) *breaker.Breaker {
 	h := steady()
 	for i := range 3 {
 		now := at(time.Duration(i) * 100 * ms)
-		h.Settle(now, h.Admit(now, limit.One), limit.Outcome{Result: limit.Unsent, Sight: limit.Unreachable})
+		h.Settle(now, h.Admit(now, limit.One), limit.Outcome{Result: limit.Unsent, Link: limit.Unreachable})
 	}
 	if s, ok := h.News(at(200 * ms)); !ok || !s.Down || s.Next != at(450*ms) || s.Lasted != 0 {
 		t.Fatalf("%+v, %v", s, ok)
@@ -416,7 +416,7 @@ func TestServedByTheWay(t *testing.T) {
 		leases = append(leases, h.Admit(0, limit.One))
 	}
 	for i, l := range leases[:3] {
-		h.Settle(at(time.Duration(i)*100*ms), l, limit.Outcome{Result: limit.Unsent, Sight: limit.Unreachable})
+		h.Settle(at(time.Duration(i)*100*ms), l, limit.Outcome{Result: limit.Unsent, Link: limit.Unreachable})
 	}
 	if !h.State(at(300 * ms)).Down {
 		t.Fatal("it is up")
@@ -449,11 +449,11 @@ type seer struct{ *breaker.Breaker }
 func (s seer) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
 	switch o.Result {
 	case limit.Unsent:
-		o.Sight = limit.Unreachable
+		o.Link = limit.Unreachable
 	case limit.Unknown:
-		o.Sight = limit.Silent
+		o.Link = limit.Silent
 	case limit.Failed:
-		o.Sight = limit.NoFiles
+		o.Link = limit.NoFiles
 	}
 	s.Breaker.Settle(now, l, o)
 }
@@ -497,7 +497,7 @@ func TestNothingAllocates(t *testing.T) {
 // How long a row of failures has to be, of so many that are sent together, with or without time between.
 func TestHowLongARowIs(t *testing.T) {
 	for name, c := range map[string]struct {
-		saw   limit.Sight
+		saw   limit.Link
 		apart time.Duration
 		want  int // failures until it is down
 	}{
@@ -525,7 +525,7 @@ func TestHowLongARowIs(t *testing.T) {
 			if n > 0 {
 				now = now.Add(c.apart)
 			}
-			h.Settle(now, open[n], limit.Outcome{Result: limit.Failed, Sight: c.saw})
+			h.Settle(now, open[n], limit.Outcome{Result: limit.Failed, Link: c.saw})
 		}
 		if down := h.State(now).Down; !down || n != c.want {
 			t.Errorf("%s: down %v after %d failures, want %d", name, down, n, c.want)
@@ -537,7 +537,7 @@ func TestHowLongARowIs(t *testing.T) {
 func TestForecastOfAnOutage(t *testing.T) {
 	h := steady()
 	for range 12 {
-		h.Settle(0, h.Admit(0, limit.One), limit.Outcome{Result: limit.Failed, Sight: limit.Unreachable})
+		h.Settle(0, h.Admit(0, limit.One), limit.Outcome{Result: limit.Failed, Link: limit.Unreachable})
 	}
 	next := h.State(0).Next
 	if got := h.NotBefore(0, 3, limit.Cost{3}, limit.One); !h.State(0).Down || next <= 0 || got != next {

@@ -10,7 +10,7 @@ import (
 
 // fails has one request at now that does not get there.
 func fails(h *breaker.Breaker, now time.Duration) {
-	h.Settle(at(now), h.Admit(at(now), limit.One), limit.Outcome{Result: limit.Unsent, Sight: limit.Unreachable})
+	h.Settle(at(now), h.Admit(at(now), limit.One), limit.Outcome{Result: limit.Unsent, Link: limit.Unreachable})
 }
 
 // A host is down, is looked after and comes back; what is told of it, and when it goes down again.
@@ -46,7 +46,7 @@ func TestNothingIsForetoldOfAnEnd(t *testing.T) {
 	h := steady()
 	by := []limit.Lease{h.Admit(0, limit.One), h.Admit(0, limit.One), h.Admit(0, limit.One), h.Admit(0, limit.One)}
 	for i, l := range by[:3] {
-		h.Settle(at(time.Duration(i)*100*ms), l, limit.Outcome{Result: limit.Unsent, Sight: limit.Unreachable})
+		h.Settle(at(time.Duration(i)*100*ms), l, limit.Outcome{Result: limit.Unsent, Link: limit.Unreachable})
 	}
 	next := h.State(at(200 * ms)).Next
 	h.Settle(at(250*ms), by[3], limit.Outcome{Result: limit.Accepted})
@@ -68,7 +68,7 @@ func TestWhoIsOnTheWay(t *testing.T) {
 			h.Settle(at(50*ms), l, limit.Outcome{Result: limit.Unsent})
 		}
 		for _, l := range open[ended : ended+2] {
-			h.Settle(at(100*ms), l, limit.Outcome{Result: limit.Failed, Sight: limit.Unreachable})
+			h.Settle(at(100*ms), l, limit.Outcome{Result: limit.Failed, Link: limit.Unreachable})
 		}
 		if s := h.State(at(100 * ms)); s.Down != want { // three have failed, and no more than six may be on their way
 			t.Errorf("with %d on their way: %+v", 8-ended, s)
@@ -81,7 +81,7 @@ func TestFilesTimeline(t *testing.T) {
 	const struck = -time.Hour
 	h := steady()
 	open := []limit.Lease{h.Admit(at(struck), limit.One), h.Admit(at(struck), limit.One), h.Admit(at(struck), limit.One)}
-	h.Settle(at(struck), open[0], limit.Outcome{Result: limit.Unsent, Sight: limit.NoFiles})
+	h.Settle(at(struck), open[0], limit.Outcome{Result: limit.Unsent, Link: limit.NoFiles})
 	h.Settle(at(struck), open[1], limit.Outcome{Result: limit.Accepted})
 	if got := h.Ready(at(struck), limit.One); got != at(struck) {
 		t.Errorf("there is room for one: ready at %v", got)

@@ -18,19 +18,19 @@ func TestExplain(t *testing.T) {
 		}
 	}
 	open := []limit.Lease{h.Admit(0, limit.One), h.Admit(0, limit.One), h.Admit(0, limit.One)}
-	h.Settle(0, open[0], limit.Outcome{Result: limit.Unsent, Sight: limit.NoFiles})
+	h.Settle(0, open[0], limit.Outcome{Result: limit.Unsent, Link: limit.NoFiles})
 	says(0, limit.Bound{Name: "files", Size: 1, Most: 2})
 	for _, l := range open[1:] {
-		h.Settle(0, l, limit.Outcome{Result: limit.Accepted, Sight: limit.Working})
+		h.Settle(0, l, limit.Outcome{Result: limit.Accepted, Link: limit.Working})
 	}
 	now := time.Hour
 	for !h.State(at(now)).Down {
-		h.Settle(at(now+100*ms), h.Admit(at(now), limit.One), limit.Outcome{Result: limit.Unsent, Sight: limit.Unreachable})
+		h.Settle(at(now+100*ms), h.Admit(at(now), limit.One), limit.Outcome{Result: limit.Unsent, Link: limit.Unreachable})
 		now += time.Second
 	}
 	says(now-900*ms, limit.Bound{Name: "outage"})
 	now = time.Duration(h.State(at(now)).Next)
-	h.Settle(at(now), h.Admit(at(now), limit.One), limit.Outcome{Result: limit.Accepted, Sight: limit.Working})
+	h.Settle(at(now), h.Admit(at(now), limit.One), limit.Outcome{Result: limit.Accepted, Link: limit.Working})
 	h.Admit(at(now), limit.One)
 	for h.Ready(at(now), limit.One) <= at(now) {
 		h.Admit(at(now), limit.One)

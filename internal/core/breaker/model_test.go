@@ -19,7 +19,7 @@ type story struct{ deeds []deed }
 type deed struct {
 	at   mono.Time
 	send int // of an end: the index of its send; of a send: -1
-	saw  limit.Sight
+	saw  limit.Link
 	sent bool // of an end that shows nothing: it was one
 }
 
@@ -220,12 +220,12 @@ func play(program []byte) error {
 }
 
 // outcome is an end, and what it shows.
-func outcome(op, b byte) (limit.Outcome, limit.Sight) {
-	saw := limit.Sight(b % 8)
+func outcome(op, b byte) (limit.Outcome, limit.Link) {
+	saw := limit.Link(b % 8)
 	if op&8 != 0 { // in bad times
-		saw = []limit.Sight{limit.Broken, limit.Silent, limit.Unreachable, limit.NoName}[b%4]
+		saw = []limit.Link{limit.Broken, limit.Silent, limit.Unreachable, limit.NoName}[b%4]
 	}
-	o := limit.Outcome{Sight: saw, Result: limit.Result(b >> 3 % 5)}
+	o := limit.Outcome{Link: saw, Result: limit.Result(b >> 3 % 5)}
 	if saw == limit.Implied && (o.Result == limit.Accepted || o.Result == limit.Limited || o.Result == limit.Failed) {
 		saw = limit.Working
 	}

@@ -1,5 +1,5 @@
 // Package neterr says what an error of net/http, or of whatever dials and writes by itself, shows of the way to a server: for
-// package breaker, by limit.Outcome.Sight. It looks at types and numbers, not at words.
+// package breaker, by limit.Outcome.Link. It looks at types and numbers, not at words.
 //
 // Whether anything was sent is another question, and not this package's: a certificate may be refused by the server when the
 // request has left. Only who writes knows.
@@ -19,7 +19,7 @@ import (
 )
 
 // OfStatus returns what an answer shows, by its status.
-func OfStatus(status int) limit.Sight {
+func OfStatus(status int) limit.Link {
 	if status >= http.StatusInternalServerError {
 		return limit.Broken
 	}
@@ -28,7 +28,7 @@ func OfStatus(status int) limit.Sight {
 
 // OfError returns what a failed attempt shows. ctx is the context it was made with: a caller who gave up shows nothing, and
 // one whose deadline came no more than that nothing had come by then.
-func OfError(ctx context.Context, err error) limit.Sight {
+func OfError(ctx context.Context, err error) limit.Link {
 	switch {
 	case err == nil:
 		return limit.Implied
@@ -63,7 +63,7 @@ func OfError(ctx context.Context, err error) limit.Sight {
 }
 
 // past is Silent where the caller's deadline came before the network said anything.
-func past(ctx context.Context, s limit.Sight) limit.Sight {
+func past(ctx context.Context, s limit.Link) limit.Link {
 	if ctx.Err() != nil {
 		return limit.Silent
 	}

@@ -22,7 +22,7 @@ import (
 )
 
 // attempt sends one request over a transport of its own, and returns what the error shows.
-func attempt(t *testing.T, ctx context.Context, to string, tr *http.Transport) (limit.Sight, error) {
+func attempt(t *testing.T, ctx context.Context, to string, tr *http.Transport) (limit.Link, error) {
 	t.Helper()
 	defer tr.CloseIdleConnections()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, to, nil)
@@ -130,7 +130,7 @@ func TestOfError(t *testing.T) {
 		name string
 		to   string
 		tr   *http.Transport
-		want limit.Sight
+		want limit.Link
 	}{
 		{"refused", "http://" + closed(t), &http.Transport{}, limit.Unreachable},
 		{"the proxy refused", plain.URL, &http.Transport{Proxy: proxy}, limit.Unreachable},
@@ -183,7 +183,7 @@ func TestTheCallersOwnEnd(t *testing.T) {
 	for _, tc := range []struct {
 		ctx  context.Context
 		err  error
-		want limit.Sight
+		want limit.Link
 	}{
 		{context.Background(), own, limit.Silent},
 		{gone, own, limit.Implied},
@@ -202,7 +202,7 @@ func TestTheCallersOwnEnd(t *testing.T) {
 }
 
 func TestOfStatus(t *testing.T) {
-	for status, want := range map[int]limit.Sight{200: limit.Working, 404: limit.Working, 429: limit.Working, 500: limit.Broken, 503: limit.Broken, 529: limit.Broken} {
+	for status, want := range map[int]limit.Link{200: limit.Working, 404: limit.Working, 429: limit.Working, 500: limit.Broken, 503: limit.Broken, 529: limit.Broken} {
 		if got := neterr.OfStatus(status); got != want {
 			t.Errorf("%d: %v, want %v", status, got, want)
 		}
