@@ -23,7 +23,7 @@ type Config struct {
 	// Send sends one attempt and says how it ended. It is called in a goroutine that has no other
 	// attempt meanwhile, and must return; its context ends when Run's does, or after Timeout. What it
 	// returns for a context that ended should be limit.Unknown, or limit.Unsent if the request had not
-	// been written. Outcome.Sight says what the attempt has shown of the way to its host; the Answer of
+	// been written. Outcome.Link says what the attempt has shown of the way to its host; the Answer of
 	// a classify.Verdict has it. If Send panics the attempt ends as limit.Unknown, nothing more is sent,
 	// and Run panics with the same value, a *SendPanic, once all others have returned.
 	Send func(context.Context, Attempt) Answer

@@ -57,7 +57,7 @@ type Evidence struct {
 	Err error
 	// Wrote says whether any part of the request was written. If Unclear, Err tells, where NeverSent can.
 	Wrote Wrote
-	// Sight is what Err shows of the way to the server, if there is no answer.
+	// Link is what Err shows of the way to the server, if there is no answer.
 	Link limit.Link
 	// Now is when the answer was read, by the wall clock. It is for times that servers give as an instant. If zero, the server's Date.
 	Now time.Time
