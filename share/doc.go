@@ -1,6 +1,8 @@
-// Package share has one exact limit for many processes and machines: what they send together keeps to it as if one process sent it all,
-// and what one does not use is the others'. For clients of your own that share a quota; with strangers use package fairshare, and for one
-// process paceline.Gate is enough. docs/machines.md says when to take which.
+// Package share enforces one exact limit across many processes and machines. Together they keep to
+// the limit as one process would. One process may use the part that another leaves unused.
+//
+// It is for your own clients that share a quota. Package fairshare shares a quota with strangers.
+// One process needs only a paceline.Gate. docs/machines.md compares the three.
 //
 //	store, err := sqlite.Open("limits.db") // share/sqlite, share/postgres or share/redis
 //	member, err := share.Limiter(store, "openai:gpt-4o", func() limit.Keeper { return limit.MustRolling(500, time.Minute) })
@@ -9,48 +11,92 @@
 //
 // # How
 //
-// The store holds the limiter itself, and nodes take turns at it: read what it remembers and the store's clock, make the very same limiter
-// of package limit, admit what every node holds, settle what this one has to tell, ask for what it may have next, and put it back, unless
-// somebody else put meanwhile: then again. There is no leader, no lock is held while a node thinks, and no arithmetic is the store's.
+// A node is one process that shares the limit. The store holds the limiter's state, and nodes take
+// turns at it. In a turn a node:
+//
+//  1. reads the state and the store's clock;
+//  2. makes the same limiter of package limit from it;
+//  3. admits the requests that every node holds;
+//  4. settles the answers that this node reports;
+//  5. asks for the grants that this node may have next;
+//  6. puts the state back. If another node put since the read, the turn begins again.
+//
+// There is no leader. No lock is held while a node computes. The store does no arithmetic.
 //
 // # The law
 //
-// A unit counts in full from the turn that grants it until its window has passed after u, the upper bound of its arrival, which a later
-// turn tells. A grant has the instant t at which the limiter said that it may go, and is sent at s with s ≥ t, all in the ledger's time.
+// Let u be the upper bound of a unit's arrival, which a later turn reports. A unit counts in full
+// from the turn that grants it until its window has passed after u. Let t be the instant at which
+// the limiter allows a grant to go. The node sends the grant at s with s ≥ t. All instants are in
+// the ledger's time.
 //
-// No window overflows: turns are in one order. Of the requests that arrive in one window let m be the one that was granted last. At its
-// turn each other was granted: it was open, or settled with u_i ≥ a_i. If u_i + W⁺ ≤ t_m, then a_i ≤ u_i ≤ t_m − W⁺ ≤ s_m − W⁺ ≤ a_m − W⁺,
-// which is not in the window with m. So all the others were counted, and Ready bounded their sum. It is the argument of limit.Rolling with
-// "sent last" replaced by "granted last". In what order requests are sent, over which paths, and by whom does not occur in it. It needs four
-// things of the nodes:
+// No window overflows, since turns are in one order. Take the requests that arrive in one window.
+// Let m be the request among them that was granted last. At the turn of m each other request i had
+// been granted. So it was open, or settled with u_i ≥ a_i, where a_i is its arrival. If u_i + W⁺ ≤
+// t_m, then a_i ≤ u_i ≤ t_m − W⁺ ≤ s_m − W⁺ ≤ a_m − W⁺. Such a request is not in one window with m.
+// So all the others were counted, and Ready bounded their sum.
 //
-//  1. u is not early. A node says how long ago an answer came by its own clock that nobody sets, counted from the beginning of a call to the
-//     store at the latest. It never uses its wall clock.
-//  2. s is not early. From each reading a node knows the ledger's time to within a call's way there and back; it sends when the earliest
-//     that it can be is t. What is known grows wider by one in ten thousand of the time since.
-//  3. What is given up cannot be sent. Grants end 2 s (TTL) after the beginning of the last turn that was put, on the node's own clock, and
-//     Fresh says so just before the write, also where others gave the node up meanwhile. They do so 5 s (Late) after that end, and count
-//     all that it held as arriving then. Who comes back before finds everything as it was.
-//  4. A turn of unknown outcome is harmless. A node says what it holds, not what has changed, so grants of a turn whose answer was lost go
-//     back by themselves; and answers carry the number of the turn in which they were told first. A late or doubled put fails.
+// It is the argument of limit.Rolling with "sent last" replaced by "granted last". The order, the
+// path and the sender of the requests do not occur in it. It needs four properties of the nodes:
 //
-// The ledger's time is the store's clock and a shift that is kept with the limiter. Each node checks each reading against what it knows. If
-// the store's clock was set, the first to notice corrects the shift so that the ledger does not run ahead, and says by how much it may be
-// behind. A newcomer sends nothing until another's turn vouches for the clock, or nobody is there.
+//  1. u is not early. A node reports how long ago an answer came, counted from the beginning of a
+//     call
+//     to the store at the latest. It measures by its own clock, which nobody can set, never by its
+//     wall clock.
+//  2. s is not early. From each reading a node knows the ledger's time to within one round trip to
+//     the
+//     store. It sends when the earliest possible ledger time is t. The uncertainty grows by one in ten
+//     thousand of the time since the reading.
+//  3. A grant that was given up cannot be sent. Grants end 2 s (TTL) after the beginning of the
+//     last
+//     turn that was put, on the node's own clock. Fresh checks this just before the write, also where
+//     other nodes gave this node up meanwhile. They give it up 5 s (Late) after that end, and count
+//     all that it held as arriving then. A node that returns before that finds its grants unchanged.
+//  4. A turn of unknown outcome is harmless. A node reports what it holds, not what has changed. So
+//     the grants of a turn whose answer was lost go back by themselves. Answers carry the number of
+//     the turn that reported them first. A late or doubled put fails.
 //
-// If the store says by its incarnation that it may have forgotten, whoever comes first says what it had, if its own last turn was less than 2.6 s
-// before. What counts at most it knows, as each node says how much it may hold before it does, and holds no more until all who are there have
-// seen that: so all of that is open until each says what it does hold, and all that was free of the limit counts as sent. If nobody who comes knows,
-// nothing is granted until all that was granted before no longer counts: TTL + Late and a window. So it is where a limit is removed. A store
-// whose clock is Steady is one that forgets only when all of its nodes end.
+// The ledger's time is the store's clock plus a shift that is kept with the limiter. Each node
+// checks each reading against its own clock. If the store's clock was set, the first node to notice
+// corrects the shift so that the ledger does not run ahead. That node also reports how far the
+// ledger may be behind. A new node sends nothing until another node's turn vouches for the clock,
+// or until no other node is there.
+//
+// A store shows by its incarnation that it may have lost its state. The first node to come then
+// puts back the state that it had, if its own last turn was less than 2.6 s before. That node knows
+// the most that can count. Each node reports how much it may hold before it holds it. It holds no
+// more until all present nodes have seen that report. So all of that is open until each node
+// reports what it does hold. All of the limit that was free counts as sent.
+//
+// If no node knows the state, nothing is granted until no earlier grant counts: TTL + Late and a
+// window. The same holds where a limit is removed. A store whose clock is Steady loses its state
+// only when all of its nodes end.
 //
 // # What is trusted
 //
-// That nobody takes a turn at a store that has forgotten once another has found it so: after a failover the old server answers nobody. That nobody sets the store's clock forward while no node is there, and that a set which is smaller than the quickest round trip to the
-// store does no harm (Margin covers a millisecond). That no process is stopped for longer than Late between Fresh and the kernel's write. That
-// a request is counted within Late of a node's end, as everywhere in package limit. A Calendar is as right as the store's clock was when the
-// first node came.
+//   - Once a node has found that a store lost its state, no node takes a turn at the old state.
+//     After
+//     a failover the old server answers nobody.
+//   - Nobody sets the store's clock forward while no node is there.
+//   - A change of that clock which is smaller than the quickest round trip to the store does no
+//     harm
+//     (Margin covers a millisecond).
+//   - No process is stopped for longer than Late between Fresh and the kernel's write.
+//   - A request is counted within Late of a node's end, as everywhere in package limit.
+//   - A Calendar is as right as the store's clock was when the first node came.
 //
-// Rolling, Calendar, Bucket without Alone, Weighted and Cooldown can be shared, and All, Named and Fitted of them. Concurrency, Spacing,
-// Sequence, Anchored, Produced, a LearnLead and a OneWayMax cannot: they need to know of each request, not only of sums.
+// Rolling, Calendar, Bucket without Alone, Weighted and Cooldown can be shared, and All, Named and
+// Fitted of them. Concurrency, Spacing, Sequence, Anchored, Produced, a LearnLead and a OneWayMax
+// cannot. They need to know of each request, not only of sums.
+//
+// # Files
+//
+//	member.go    Config, Member, and the goroutine that takes turns
+//	news.go      events of a Member: for its Logger, and for its driver
+//	fallback.go  behaviour while the store cannot be reached
+//	store.go     Store and Reading, and Retry for stores whose turns lose races
+//	lister.go    Lister: a Store that lists and removes limits
+//	clock.go     the node's own clock, which goes on while the machine sleeps
+//
+// Package internal/core/node decides; it has no clock and no store.
 package share

@@ -2,17 +2,24 @@ package share
 
 import "fmt"
 
-// Fallback is what a process does while it cannot reach the store.
+// Fallback is the behaviour of a process while it cannot reach the store.
 type Fallback uint8
 
 const (
-	// Wait sends nothing beyond what was granted. That is exact.
+	// Wait sends nothing beyond the grants so far. It is exact.
 	Wait Fallback = iota
-	// Split sends 1/n of the limit as last seen, where n processes shared it then, from one window after all that was granted has come to its
-	// end, if the store is still away then. Who has not shared it for 7 s, or was stopped when the store went away, sends nothing. When it is
-	// back, nothing goes for 9 s and a window. It is exact where the store is away for all who share, whether they wait or split, and, each time it
-	// is back, for long enough that all notice (4 s); and not where only some are cut off: the others share what there is among themselves, and
-	// then up to twice the limit is sent. The Logger and the driver's Events say when it begins and ends.
+	// Split sends 1/n of the limit as last seen, where n is the number of processes that shared it
+	// then. It begins one window after the end of all grants, if the store is still away. A process
+	// sends nothing if it has not shared the limit for 7 s, or was stopped when the store went
+	// away. After the store is back, nothing is sent for 9 s and a window.
+	//
+	// Split is exact under two conditions. The store is away for all processes that share, whether
+	// they wait or split. And each time the store is back, it stays long enough for all to notice
+	// (4 s).
+	//
+	// Split is not exact if only some processes are cut off. The others then share the whole limit
+	// among themselves, so up to twice the limit is sent. The Logger and the driver's Events report
+	// its begin and its end.
 	Split
 )
 

@@ -2,13 +2,13 @@ package share
 
 import "context"
 
-// Lister is a Store that can tell which limits it has, and lose one: for people who look after it (paceline share). share/sqlite,
-// share/postgres and share/redis are.
+// Lister is a Store that can list its limits, and remove one. It is for administration (paceline
+// share). The stores of share/sqlite, share/postgres and share/redis are Listers.
 type Lister interface {
 	Store
 	// Names returns the names of all limits in the store, in order.
 	Names(ctx context.Context) ([]string, error)
-	// Forget removes a limit. That does no harm: whoever uses it sends nothing until what was granted before no longer counts, and whoever comes
-	// first may configure it otherwise.
+	// Forget removes a limit. That is safe: its processes send nothing until no earlier grant
+	// counts. The first process to come may configure the limit otherwise.
 	Forget(ctx context.Context, key string) error
 }
