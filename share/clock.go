@@ -8,7 +8,8 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// clock is the node's own: nobody sets it, and it goes on while the machine sleeps, since others give up a node that sleeps.
+// clock is the node's own clock. Nobody can set it. It goes on while the machine sleeps, since
+// other nodes give up a node that sleeps.
 type clock struct {
 	base  time.Time
 	since boottime.Reading
@@ -22,8 +23,9 @@ var read = boottime.Read
 
 func newClock() *clock { return &clock{base: time.Now(), since: steady(boottime.Reading{})} }
 
-// steady reads how long the machine was awake and how long it was up until two readings in a row agree: a process that is stopped between
-// the halves of one would seem to have slept, and its clock would go ahead.
+// steady reads how long the machine was awake and how long it was up, until two readings in a row
+// agree. A process that is stopped between the halves of one reading would seem to have slept, and
+// its clock would go ahead.
 func steady(since boottime.Reading) boottime.Reading {
 	for r := read(); ; {
 		again := read()

@@ -17,37 +17,45 @@ import (
 	"github.com/paceline-go/paceline/observe"
 )
 
-// Config says which limit is shared, and how. Store, Name and Own have no default.
+// Config describes a shared limit. Store, Name and Own have no default.
 type Config struct {
 	Store Store
-	// Name is the limit's name in the store: "openai:gpt-4o". All who give it must give the same limit. 1 to 200 bytes of UTF-8, none of them 0.
+	// Name is the limit's name in the store: "openai:gpt-4o". All processes with one Name must
+	// configure the same limit. It has 1 to 200 bytes of UTF-8, none of them 0.
 	Name string
-	// Own makes the limiter, always configured alike. Instants of its scale are nanoseconds since 1970, for the Phase of a Calendar. It is
-	// called for each turn. It should have a Grain (of Window/2000, say), where Limit is large: what is remembered travels.
+	// Own makes the limiter, always with the same configuration. Instants of its scale are
+	// nanoseconds since 1970, for the Phase of a Calendar. Each turn calls it. Give it a Grain (of
+	// Window/2000, say) where Limit is large, since its state travels.
 	Own func() limit.Keeper
-	// Weight is this process' share where there is not enough for all: of weights 1 and 3 the second gets three quarters. If zero, 1; between
-	// 0.001 and 1,000.
+	// Weight is this process' share where there is not enough for all. Of weights 1 and 3 the
+	// second gets three quarters. If zero, 1; between 0.001 and 1,000.
 	Weight float64
-	// Least is the part of the whole that this process has at least where there is not enough for all, whatever the weights: 0.2 of 500 a
-	// minute are 100. What it does not want is the others'. 0 to 0.95; if those who want theirs come to more than 0.95 together, each has so
-	// much less.
+	// Least is the least part of the whole for this process where there is not enough for all,
+	// whatever the weights: 0.2 of 500 a minute are 100. The part that the process does not want
+	// goes to the others. From 0 to 0.95. If the processes that want theirs have more than 0.95
+	// together, each gets proportionally less.
 	Least float64
-	// Poll is the time between turns while there is demand. If zero, 250 ms. Shorter uses a little more of short windows, for more turns.
+	// Poll is the time between turns while there is demand. If zero, 250 ms. A shorter Poll uses a
+	// little more of short windows, and takes more turns.
 	Poll time.Duration
-	// Who is this process for people. If empty, the host's name and the number of the process.
+	// Who names this process for people. If empty, the host's name and the number of the process.
 	Who string
-	// Fallback is what the process does while it cannot reach the store. If zero, Wait.
+	// Fallback is the behaviour of the process while it cannot reach the store. If zero, Wait.
 	Fallback Fallback
-	// Logger is told, at level warn, when the store cannot be reached or refuses, when Split begins and ends, and when nothing is granted for a
-	// while as the store has lost what it kept; and at level info when all is well again. If nil, nobody is. The driver's Events have the same.
+	// Logger records three events at level warn: the store cannot be reached or refuses; Split
+	// begins or ends; nothing is granted for a while, since the store has lost its state. It
+	// records at level info that all is well again. If nil, nothing is recorded. The driver's
+	// Events have the same.
 	Logger *slog.Logger
 }
 
-// Member is one process' part of a shared limit: a limit.Limiter for one Gate, Pool or Transport. What it may send it fetches by itself, in
-// turns, while there is demand; it has one goroutine then, and none while there is nothing to fetch or to tell. Where Ready says AfterSettle, it
-// waits for what is to be fetched, and the driver is told when that is there.
+// Member is one process' part of a shared limit: a limit.Limiter for one Gate, Pool or Transport.
+// While there is demand it fetches grants in turns. It has one goroutine then, and none while there
+// is nothing to fetch or to report. Where Ready returns AfterSettle, the request waits for grants
+// that are still to be fetched. The Member wakes the driver when they are there.
 //
-// It reads its own clock: now is only what instants are told relative to. Safe for concurrent use, by one driver at a time.
+// A Member reads its own clock. Its now arguments are only the origin of the instants that it
+// returns. Safe for concurrent use, by one driver at a time.
 type Member struct {
 	config Config
 	clock  *clock
@@ -57,27 +65,28 @@ type Member struct {
 	mu      sync.Mutex
 	node    *node.Node
 	planned mono.Time  // the next turn, as far as the goroutine knows
-	again   func()     // has the driver ask again
-	waiting func() int // how many wait there; nil: nobody says
+	again   func()     // makes the driver ask again
+	waiting func() int // how many requests wait in the driver; nil: unknown
 	closing bool
 	ended   chan struct{} // closed when the goroutine has ended; nil: there is none
 	note    func(kind, text string)
 	news    news
-	said    struct{ at, as mono.Time } // the latest instant that was said: by the node's clock, and by the driver's
+	said    struct{ at, as mono.Time } // the latest instant that Ready returned: by the node's clock, and by the driver's
 }
 
-// Driver is a Gate, a Pool or a Group's part: its Update has f called under its lock, and asks the limiter again.
+// Driver is a Gate, a Pool or a Group's part. Its Update calls f under its lock, and asks the
+// limiter again.
 type Driver interface {
 	Update(f func(now mono.Time))
 }
 
-// Limiter is New with a store, a name and a limiter alone.
+// Limiter is New with only a store, a name and a limiter.
 func Limiter(store Store, name string, own func() limit.Keeper) (*Member, error) {
 	return New(Config{Store: store, Name: name, Own: own})
 }
 
-// New returns a Member that holds nothing, and asks the store for nothing before there is demand. The error names the field that makes no
-// sense, or what in the limiter cannot be shared.
+// New returns a Member that holds nothing. It asks the store for nothing before there is demand.
+// The error names the field that makes no sense, or the part of the limiter that cannot be shared.
 func New(c Config) (*Member, error) {
 	switch {
 	case c.Store == nil:
@@ -109,7 +118,8 @@ func New(c Config) (*Member, error) {
 	return m, nil
 }
 
-// CheckName says why a text is no Name, such as one that some database would refuse; nil: it is one.
+// CheckName reports why a text cannot be a Name, such as one that some database would refuse. It is
+// nil for a valid Name.
 func CheckName(name string) error {
 	switch {
 	case name == "" || len(name) > 200:
@@ -120,10 +130,10 @@ func CheckName(name string) error {
 	return nil
 }
 
-// CheckWeight says why a number is no Weight; nil: it is one.
+// CheckWeight reports why a number cannot be a Weight. It is nil for a valid Weight.
 func CheckWeight(weight float64) error { return between(weight, 0.001, 1000) }
 
-// CheckLeast says why a number is no Least; nil: it is one.
+// CheckLeast reports why a number cannot be a Least. It is nil for a valid Least.
 func CheckLeast(least float64) error { return between(least, 0, 0.95) }
 
 func between(n, least, most float64) error {
@@ -133,7 +143,7 @@ func between(n, least, most float64) error {
 	return fmt.Errorf("%v is not between %v and %v", n, least, most)
 }
 
-// Shareable says what in a limiter cannot be shared; nil: all of it can.
+// Shareable reports which part of a limiter cannot be shared. It is nil if all parts can.
 func Shareable(l limit.Limiter) error {
 	if err := limit.Keeps(l); err != nil {
 		return fmt.Errorf("share: %w", err)
@@ -152,7 +162,8 @@ func Shareable(l limit.Limiter) error {
 	return nil
 }
 
-// Attach has d told whenever there may be something new to send. Call it once, before the first request, of a driver that does not call Supply.
+// Attach makes the Member wake d whenever there may be something new to send. It is for a driver
+// that does not call Supply. Call it once, before the first request.
 func (m *Member) Attach(d Driver) {
 	var waiting func() int
 	if s, ok := d.(interface{ Stats() observe.Stats }); ok {
@@ -168,8 +179,8 @@ func (m *Member) Supply(again func(), waiting func() int, note func(kind, text s
 	m.again, m.waiting, m.note = again, waiting, note
 }
 
-// Ready implements limit.Limiter. That there is demand is noted: it is what is fetched for. While nothing is granted to anybody it is the
-// instant at which that ends, as far as is known.
+// Ready implements limit.Limiter. It also notes the demand, for which turns are taken. While
+// nothing is granted to anybody, the result is the instant at which that ends, as far as is known.
 func (m *Member) Ready(now mono.Time, cost limit.Cost) mono.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -191,8 +202,9 @@ func (m *Member) Ready(now mono.Time, cost limit.Cost) mono.Time {
 	return m.instantLocked(now, at, p)
 }
 
-// instantLocked is what an instant of the node's clock, which is at p, is by the driver's. The same instant stays the same, although between
-// the two readings of clocks more or less time passes: else a stack could not tell by whom it is named.
+// instantLocked converts an instant of the node's clock, which is at p, to the driver's clock. The
+// same instant keeps the same value, although the time between the two readings of clocks varies.
+// Otherwise a stack could not see which limiter named it.
 func (m *Member) instantLocked(now, at, p mono.Time) mono.Time {
 	as := now.Add(at.Sub(p))
 	if d := as.Sub(m.said.as); at != m.said.at || d < -time.Millisecond || d > time.Millisecond {
@@ -201,9 +213,10 @@ func (m *Member) instantLocked(now, at, p mono.Time) mono.Time {
 	return max(now, m.said.as)
 }
 
-// Join takes a turn at the store now, without demand, for who would rather know at the start what is wrong: the store's error, or that another
-// limit is kept under the Name. If none is, this one is from now on. Call it before the first request; afterwards, and while another call lasts, it only
-// says what Err does.
+// Join takes a turn at the store now, without demand, so that a process learns at its start of a
+// mistake. The error is the store's, or reports that another limit is kept under the Name. If no
+// limit is kept there, this one is from now on. Call Join before the first request. Afterwards, and
+// while another call lasts, it only returns the result of Err.
 func (m *Member) Join(ctx context.Context) error {
 	m.mu.Lock()
 	if m.closing || m.ended != nil {
@@ -221,7 +234,7 @@ func (m *Member) Join(ctx context.Context) error {
 	m.ended, m.planned = nil, limit.Never
 	close(ended)
 	m.replanLocked()
-	if errors.Is(err, node.ErrWait) { // it is the limit that others use
+	if errors.Is(err, node.ErrWait) { // the limit is the one that others use
 		return nil
 	}
 	return err
@@ -244,7 +257,8 @@ func (m *Member) Settle(_ mono.Time, l limit.Lease, o limit.Outcome) {
 	m.replanLocked()
 }
 
-// Fresh implements limit.Fresher: whether a request that was admitted may still be written. Ask right before; if not, settle it as Unsent.
+// Fresh implements limit.Fresher. It reports whether an admitted request may still be written. Call
+// it right before the write. If it is false, settle the request as Unsent.
 func (m *Member) Fresh(l limit.Lease) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -261,8 +275,9 @@ func (m *Member) Explain(now mono.Time, cost limit.Cost) (mono.Time, limit.Bound
 	return at, b
 }
 
-// AppendUsage implements limit.Gauged: the whole limit as of the last turn, under the Name (nothing is known of it where this process has not
-// used it for long), and then what of it this process holds, under the Name and ", here": what it was granted and has not sent, and what is in
+// AppendUsage implements limit.Gauged. It appends the usage of the whole limit as of the last turn,
+// under the Name. That is empty where this process has not used the limit for long. Then it appends
+// this process' part, under the Name and ", here": grants that it has not sent, and requests in
 // flight (Open).
 func (m *Member) AppendUsage(to []limit.Usage, _ mono.Time) []limit.Usage {
 	m.mu.Lock()
@@ -276,9 +291,13 @@ func (m *Member) AppendUsage(to []limit.Usage, _ mono.Time) []limit.Usage {
 	return to
 }
 
-// SetLimit changes the limit for all who share it, by a turn that is taken soon: f changes the limiter that it is given, by SetLimit or
-// SetWindow of what Own returns. It may be called several times. Until the store forgets, that is the limit; those who come are configured
-// as before, and paceline share names it as it is configured. The page and the usage have it as it is.
+// SetLimit changes the limit for all processes that share it, by a turn soon. f changes the limiter
+// that is passed to it, by SetLimit or SetWindow of the type that Own returns. f may be called
+// several times.
+//
+// The change holds until the store loses its state. Processes that come later are configured as
+// before, and paceline share shows the configured limit. The page and the usage show the changed
+// one.
 func (m *Member) SetLimit(f func(l limit.Limiter, now mono.Time) error) error {
 	if err := f(m.config.Own(), 0); err != nil {
 		return err
@@ -290,8 +309,9 @@ func (m *Member) SetLimit(f func(l limit.Limiter, now mono.Time) error) error {
 	return nil
 }
 
-// Err returns why nothing is fetched, if that is so: the last turn's error; after one that was put, why nothing is granted for a while, as
-// where the store has lost or damaged what it kept; and otherwise nil.
+// Err returns why nothing is fetched: the last turn's error. After a turn that was put it returns
+// why nothing is granted for a while, for instance since the store has lost or damaged its state.
+// Otherwise it is nil.
 func (m *Member) Err() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -301,8 +321,9 @@ func (m *Member) Err() error {
 	return m.node.View().Quiet.Why
 }
 
-// Close gives back at once what was granted and not sent, tells what is to be told, and ends. Nothing is ready afterwards. What is in
-// flight and not settled counts for others until it is given up; so settle first. The error is the store's.
+// Close gives back unsent grants at once, reports what is still to be reported, and ends. Nothing
+// is ready afterwards. A request in flight that is not settled counts for others until they give it
+// up; so settle first. The error is the store's.
 func (m *Member) Close(ctx context.Context) error {
 	m.mu.Lock()
 	if m.closing {
@@ -341,7 +362,8 @@ func (m *Member) Close(ctx context.Context) error {
 	return err
 }
 
-// A Member that has just come tells nothing before others have seen it: so closing it may take a few turns, between which they have theirs.
+// A new Member reports nothing before others have seen it. So closing it may take a few turns, with
+// turns of the others between them.
 const (
 	closingTurns = 4
 	closingPause = 250 * time.Millisecond
@@ -364,7 +386,8 @@ func (m *Member) replanLocked() {
 	}
 }
 
-// run takes turns while there is something to take them for. Without a goroutine a Member that nobody has any more is forgotten.
+// run takes turns while there is a reason for them. It ends when there is none, so that an
+// abandoned Member can be collected as garbage.
 func (m *Member) run(ended chan struct{}) {
 	defer close(ended)
 	timer := time.NewTimer(time.Hour)
@@ -401,7 +424,7 @@ func (m *Member) run(ended chan struct{}) {
 	}
 }
 
-// untilClosed returns a context of turns that do not hold up Close.
+// untilClosed returns a context for turns that ends with Close, so that they do not hold it up.
 func (m *Member) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
@@ -414,7 +437,8 @@ func (m *Member) untilClosed(ctx context.Context) (context.Context, context.Canc
 	return ctx, cancel
 }
 
-// turn takes one turn at the store, and has the driver ask again: there may be something new to send.
+// turn takes one turn at the store. Then it makes the driver ask again, since there may be
+// something new to send.
 func (m *Member) turn(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, turnMost)
 	defer cancel()
@@ -432,7 +456,7 @@ func (m *Member) turn(ctx context.Context) error {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		blob, err := m.node.Read(began, m.clock.now(), r)
-		began = m.clock.now() // of the next reading, if there is one
+		began = m.clock.now() // for the next reading, if there is one
 		return blob, err
 	})
 	m.mu.Lock()
@@ -445,13 +469,13 @@ func (m *Member) turn(ctx context.Context) error {
 	again := m.again
 	m.mu.Unlock()
 	tell()
-	if again != nil && (err == nil || m.config.Fallback == Split) { // it may go by its part
+	if again != nil && (err == nil || m.config.Fallback == Split) { // with Split the process may go on by its part
 		again()
 	}
 	return err
 }
 
-// turnMost is how long a turn may take before it is given up: grants end then.
+// turnMost is the longest time of a turn before it is given up: grants end then.
 const turnMost = 2 * time.Second
 
 func (m *Member) supplied() func() int {

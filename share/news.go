@@ -14,18 +14,19 @@ import (
 	"github.com/paceline-go/paceline/observe"
 )
 
-// news is what is told to people of the turns of a Member: each thing once, when it begins and when it is over.
+// news keeps the events of a Member's turns that people are to see. Each event is reported once
+// when it begins and once when it is over.
 type news struct {
 	err   error         // of the last turn
-	part  int           // it goes on with 1/part of the limit; 0: it does not
+	part  int           // the process goes on with 1/part of the limit; 0: it does not
 	alone mono.Time     // since when
-	quiet time.Duration // for so long nothing is granted, from the last turn on
+	quiet time.Duration // for how long nothing is granted, from the last turn on
 	until mono.Time     // when that ends, by the node's clock
-	there bool          // it has taken a turn that was put
+	there bool          // a turn of this Member has been put
 	items []item
 }
 
-// item is one line of it: for the Logger, and for the driver's Events.
+// item is one event: for the Logger, and for the driver's Events.
 type item struct {
 	level slog.Level
 	kind  string // of observe.Event
@@ -37,7 +38,8 @@ func (n *news) say(level slog.Level, kind string, err error, text string, args .
 	n.items = append(n.items, item{level, kind, err, fmt.Sprintf(text, args...)})
 }
 
-// turned takes in how a turn ended at p, by the node's clock, and notes what people are to be told of it.
+// turned reads how a turn ended at p, by the node's clock, and notes the events that people are to
+// see.
 func (n *news) turned(p mono.Time, of *node.Node, fallback Fallback, err error) {
 	if errors.Is(err, node.ErrWait) {
 		return
@@ -75,10 +77,11 @@ func (n *news) turned(p mono.Time, of *node.Node, fallback Fallback, err error) 
 	}
 }
 
-// short is for how long nobody need be told that a store is new, unless he asks: it is that of a limit by the second.
+// short is the longest silence at a new store that is no warning. It is that of a limit by the
+// second.
 const short = 10 * time.Second
 
-// silent takes in, at p, that nothing is granted for a while.
+// silent notes, at p, that nothing is granted for a while.
 func (n *news) silent(p mono.Time, q node.Quiet) {
 	was, newcomer := n.quiet, !n.there
 	n.quiet, n.until, n.there = q.For, p.Add(q.For), true
@@ -86,7 +89,8 @@ func (n *news) silent(p mono.Time, q node.Quiet) {
 		return
 	}
 	level := slog.LevelWarn
-	if q.For < short && (errors.Is(q.Why, node.ErrNew) || q.Why == nil && newcomer) { // several that begin together find this, and nothing is wrong then
+	// Several processes that begin together find this, and nothing is wrong then.
+	if q.For < short && (errors.Is(q.Why, node.ErrNew) || q.Why == nil && newcomer) {
 		level = slog.LevelInfo
 	}
 	if q.Why == nil {
@@ -97,7 +101,8 @@ func (n *news) silent(p mono.Time, q node.Quiet) {
 
 func whole(d time.Duration) string { return humanize.Span(max(d, 0).Round(100 * time.Millisecond)) }
 
-// tell returns a function that passes on the news so far. That is called without the Member's lock, as a Logger may ask the Member something.
+// tell returns a function that passes on the events so far. Call that without the Member's lock,
+// since a Logger may call the Member.
 func (n *news) tell(c *Config, note func(kind, text string)) func() {
 	items := n.items
 	n.items = nil

@@ -1,10 +1,13 @@
-// Package postgres keeps shared limits in PostgreSQL (12 or later), in a table of a row for each. A turn is a SELECT and an UPDATE, each a
-// transaction of its own, so nobody holds a lock while a node thinks or is stopped.
+// Package postgres keeps shared limits in PostgreSQL (12 or later), in a table with one row for
+// each. A turn is a SELECT and an UPDATE, each a transaction of its own. So nobody holds a lock
+// while a node computes or is stopped.
 //
-// What to grant: SELECT, INSERT and UPDATE on paceline_share, and CREATE on the schema for the first to come, or make the table by Schema.
-// After a failover the timeline is another, and every limit is quiet until nothing that was granted before counts. It relies on
-// synchronous_commit, which it asks for, and on fsync. A long transaction elsewhere in the database keeps vacuum from the rows' old
-// versions.
+// It needs the privileges SELECT, INSERT and UPDATE on paceline_share. The first process also needs
+// CREATE on the schema; or make the table by Schema beforehand.
+//
+// After a failover the timeline is another, and every limit is quiet until no earlier grant counts.
+// The package relies on synchronous_commit, which it asks for, and on fsync. A long transaction
+// elsewhere in the database keeps vacuum from the rows' old versions.
 package postgres
 
 import (
@@ -20,16 +23,17 @@ import (
 	"github.com/paceline-go/paceline/share"
 )
 
-// Schema makes the table. Its rows are written often, so pages have room for new versions and vacuum comes by number of these.
+// Schema makes the table. Its rows are written often. So pages have room for new versions, and
+// vacuum comes by the number of these.
 const Schema = `CREATE TABLE IF NOT EXISTS paceline_share (name text PRIMARY KEY, version bigint NOT NULL, blob bytea NOT NULL)
 WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
 toast.autovacuum_vacuum_scale_factor = 0, toast.autovacuum_vacuum_threshold = 1000)`
 
-// Store is a database. It is a share.Store. Safe for concurrent use.
+// Store is a database of shared limits. It is a share.Store. Safe for concurrent use.
 type Store struct{ pool *pgxpool.Pool }
 
-// Open connects to a database, postgres://user:password@host/name, with up to 4 connections unless pool_max_conns in it says otherwise, and
-// makes the table if it is not there.
+// Open connects to a database, postgres://user:password@host/name, and makes the table if it is not
+// there. It uses up to 4 connections, unless url sets pool_max_conns.
 func Open(ctx context.Context, url string) (*Store, error) {
 	c, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -50,7 +54,7 @@ func Open(ctx context.Context, url string) (*Store, error) {
 			}
 		}
 		var taken *pgconn.PgError
-		if !errors.As(err, &taken) || taken.Code != "23505" || try == 3 { // two who make it at once
+		if !errors.As(err, &taken) || taken.Code != "23505" || try == 3 { // two processes make the table at once
 			break
 		}
 		time.Sleep(50 * time.Millisecond)
@@ -96,7 +100,8 @@ func (s *Store) Turn(ctx context.Context, key string, f func(share.Reading) ([]b
 }
 
 func (s *Store) put(ctx context.Context, key string, version *int64, blob []byte) (bool, error) {
-	if version == nil { // a row that is made again has another version than before, so that a late put does not fit it
+	// A row that is made again has another version than before, so that a late put does not fit it.
+	if version == nil {
 		tag, err := s.pool.Exec(ctx, insert, key, rand.Int64N(1<<62), blob)
 		return tag.RowsAffected() == 1, err
 	}

@@ -1,7 +1,9 @@
-// Package redis keeps shared limits in Redis 7: each is one key, a hash of a version and a blob. Redis needs no disk for it: after a restart
-// or a failover it has another run_id, and every limit is quiet until nothing that was granted before counts.
+// Package redis keeps shared limits in Redis 7. Each limit is one key, a hash of a version and a
+// blob. Redis needs no disk for it. After a restart or a failover it has another run_id, and every
+// limit is quiet until no earlier grant counts.
 //
-// What to grant: EVALSHA, EVAL, HMGET, HGET, HSET, TIME and INFO on the keys that begin with the prefix, and SCAN and DEL for Names and Forget.
+// It needs EVALSHA, EVAL, HMGET, HGET, HSET, TIME and INFO on the keys that begin with the prefix,
+// and SCAN and DEL for Names and Forget.
 package redis
 
 import (
@@ -18,14 +20,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Store is a Redis. It is a share.Store. Safe for concurrent use.
+// Store is a Redis that keeps shared limits. It is a share.Store. Safe for concurrent use.
 type Store struct {
 	client redis.UniversalClient
 	prefix string
 }
 
-// New returns a Store of a client of any kind: one server, a cluster, or sentinels. Keys begin with prefix; if that is empty, "paceline:".
-// The client stays the caller's. Its options should have ContextTimeoutEnabled, or a server that hangs holds up a turn for ReadTimeout.
+// New returns a Store of a client of any kind: one server, a cluster, or sentinels. Keys begin with
+// prefix; if that is empty, "paceline:". The caller keeps the client, and closes it. Its options
+// should have ContextTimeoutEnabled. Otherwise a server that hangs holds up a turn for ReadTimeout.
 func New(client redis.UniversalClient, prefix string) *Store {
 	if prefix == "" {
 		prefix = "paceline:"
@@ -33,17 +36,18 @@ func New(client redis.UniversalClient, prefix string) *Store {
 	return &Store{client, prefix}
 }
 
-// Open returns a Store of one server, at an address such as redis://user:password@host:6379/0. Close it.
+// Open returns a Store of one server, at an address such as redis://user:password@host:6379/0.
+// Close it after use.
 func Open(url string) (*Store, error) {
-	if _, err := neturl.Parse(url); err != nil { // which says all of it, with the password
+	if _, err := neturl.Parse(url); err != nil { // the parser's error contains the whole address, with the password
 		return nil, errors.New("share/redis: the address is no URL: in a password / is %2F, # is %23, and % is %25")
 	}
 	o, err := redis.ParseURL(url)
 	if err != nil {
 		return nil, fmt.Errorf("share/redis: %w", err)
 	}
-	o.MaxRetries = -1              // a put that is repeated by itself would seem to have lost the race
-	o.ContextTimeoutEnabled = true // a server that hangs would hold up a turn, and who closes, for its own 5 s
+	o.MaxRetries = -1              // a put that the client repeats would seem to have lost the race
+	o.ContextTimeoutEnabled = true // otherwise a server that hangs holds up a turn, and Close, for its own 5 s
 	return New(redis.NewClient(o), ""), nil
 }
 
@@ -74,7 +78,7 @@ func (s *Store) Turn(ctx context.Context, key string, f func(share.Reading) ([]b
 		if err != nil {
 			return false, err
 		}
-		next := strconv.FormatUint(rand.Uint64(), 36) // never again, so that a late put fits no key that was made again
+		next := strconv.FormatUint(rand.Uint64(), 36) // random, so that a late put fits no key that was made again
 		done, err := put.Run(ctx, s.client, []string{s.prefix + key}, version, next, blob).Int()
 		if err != nil {
 			return false, fmt.Errorf("share/redis: %w", err)
@@ -83,7 +87,7 @@ func (s *Store) Turn(ctx context.Context, key string, f func(share.Reading) ([]b
 	})
 }
 
-// reading reads what the script answers.
+// reading reads the script's answer.
 func reading(answer []any) (r share.Reading, version string, err error) {
 	wrong := fmt.Errorf("share/redis: an answer that is not the script's: %.200v", answer)
 	if len(answer) != 4 {
@@ -114,7 +118,7 @@ func reading(answer []any) (r share.Reading, version string, err error) {
 	return r, version, nil
 }
 
-// Names implements share.Lister, by SCAN. In a cluster it finds those of one server.
+// Names implements share.Lister, by SCAN. In a cluster it returns the names of one server only.
 func (s *Store) Names(ctx context.Context) (all []string, err error) {
 	each := s.client.Scan(ctx, 0, escaped.Replace(s.prefix)+"*", 1000).Iterator()
 	for each.Next(ctx) {
@@ -124,10 +128,10 @@ func (s *Store) Names(ctx context.Context) (all []string, err error) {
 		return nil, fmt.Errorf("share/redis: %w", err)
 	}
 	slices.Sort(all)
-	return slices.Compact(all), nil // SCAN may tell one twice
+	return slices.Compact(all), nil // SCAN may return a name twice
 }
 
-// escaped has the letters that mean something in a pattern mean themselves.
+// escaped quotes the characters that have a meaning in a pattern.
 var escaped = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
 
 // Forget implements share.Lister, by DEL.

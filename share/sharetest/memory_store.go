@@ -11,8 +11,9 @@ import (
 	"github.com/paceline-go/paceline/share"
 )
 
-// Memory is a share.Store in this process, for tests of what is built on shared limits; in a testing/synctest bubble its clock is the
-// bubble's. The zero value is ready. Safe for concurrent use.
+// Memory is a share.Store in this process, for tests of code that uses shared limits. In a
+// testing/synctest bubble its clock is the bubble's. The zero value is ready. Safe for concurrent
+// use.
 type Memory struct {
 	mu    sync.Mutex
 	away  error
@@ -21,14 +22,14 @@ type Memory struct {
 	puts  map[string]int
 }
 
-// Away has turns fail with an error from now on; nil: they succeed again.
+// Away makes all turns fail with an error from now on. With nil they succeed again.
 func (m *Memory) Away(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.away = err
 }
 
-// Restart loses all that was put, as a store without a disk does when it is restarted.
+// Restart loses all blobs, as a store without a disk does when it is restarted.
 func (m *Memory) Restart() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -36,7 +37,7 @@ func (m *Memory) Restart() {
 	m.again++
 }
 
-// Turns returns how many turns were put.
+// Turns returns the number of turns that were put.
 func (m *Memory) Turns() (n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,4 +1,5 @@
-// Package sharetest has the tests that every share.Store passes, for who writes one for another database.
+// Package sharetest has the tests that every share.Store passes. They are for authors of a Store
+// for another database.
 package sharetest
 
 import (
@@ -17,8 +18,9 @@ import (
 	"github.com/paceline-go/paceline/share"
 )
 
-// Run tests a store. open returns a connection of its own to the same store each time, as another process has it; it closes it when the
-// test ends. Keys begin with the name of the test.
+// Run tests a store. Each call of open returns a new connection to the same store, as another
+// process has it. open closes the connection when the test ends. Keys begin with the name of the
+// test.
 func Run(t *testing.T, open func(t *testing.T) share.Store) {
 	for _, test := range []struct {
 		name string
@@ -37,17 +39,17 @@ func ctx(t *testing.T) context.Context {
 	return c
 }
 
-// errNo is f's own.
+// errNo is the error of f.
 var errNo = errors.New("f says no")
 
-// read reads, and puts nothing.
+// read returns a reading, and puts nothing.
 func read(t *testing.T, s share.Store, key string) (r share.Reading) {
 	t.Helper()
 	err := s.Turn(ctx(t), key, func(in share.Reading) ([]byte, error) {
 		r = in
 		return nil, errNo
 	})
-	if err != errNo { // as it is, and not wrapped
+	if err != errNo { // the error itself, and not wrapped
 		t.Fatalf("Turn returned %v, and f %v", err, errNo)
 	}
 	return r
@@ -108,7 +110,7 @@ func refuses(t *testing.T, open func(*testing.T) share.Store) {
 	}
 }
 
-// Who thinks for long holds up nobody, and is asked again with what is there then.
+// A slow f holds up no other turn. It is called again with the blob that is there then.
 func slow(t *testing.T, open func(*testing.T) share.Store) {
 	a, b := open(t), open(t)
 	put(t, a, t.Name(), "0")
@@ -136,13 +138,13 @@ func slow(t *testing.T, open func(*testing.T) share.Store) {
 	}
 }
 
-// The clock goes, by nanoseconds of real time, and is one for all.
+// The clock goes by nanoseconds of real time, and all connections have the same clock.
 func ticks(t *testing.T, open func(*testing.T) share.Store) {
 	a := open(t)
 	before := time.Now()
 	first := read(t, a, t.Name())
 	time.Sleep(100 * time.Millisecond)
-	second := read(t, open(t), t.Name()) // whose clock does not begin when it comes
+	second := read(t, open(t), t.Name()) // its clock does not begin with the connection
 	d, most := time.Duration(second.Clock-first.Clock), time.Since(before)
 	if d < 90*time.Millisecond || d > most+50*time.Millisecond {
 		t.Errorf("in 100 ms to %v its clock went on by %v", most, d)
@@ -152,7 +154,7 @@ func ticks(t *testing.T, open func(*testing.T) share.Store) {
 	}
 }
 
-// Each name is another's, to the last byte, whatever letters and signs it has, in up to 200 bytes.
+// Each name is a key of its own, to the last byte, with any letters and signs, in up to 200 bytes.
 func keys(t *testing.T, open func(*testing.T) share.Store) {
 	s := open(t)
 	long := t.Name() + strings.Repeat("ä", 100)
@@ -176,7 +178,7 @@ func keys(t *testing.T, open func(*testing.T) share.Store) {
 	}
 }
 
-// Any bytes come back, and many.
+// A blob may have any bytes, and many.
 func bytes(t *testing.T, open func(*testing.T) share.Store) {
 	s := open(t)
 	blob := make([]byte, 200_000)
@@ -207,7 +209,8 @@ func cancelled(t *testing.T, open func(*testing.T) share.Store) {
 	}
 }
 
-// A turn does not return before f has, although its context is done, nor calls it afterwards: what f writes to is its caller's again.
+// Turn does not return before f has, although its context is done, and does not call f afterwards.
+// So the caller of Turn may use the variables that f writes.
 func ends(t *testing.T, open func(*testing.T) share.Store) {
 	s := open(t)
 	c, cancel := context.WithCancel(context.Background())
@@ -216,7 +219,7 @@ func ends(t *testing.T, open func(*testing.T) share.Store) {
 	s.Turn(c, t.Name(), func(share.Reading) ([]byte, error) {
 		began.Add(1)
 		cancel()
-		time.Sleep(50 * time.Millisecond) // in which a turn that does not wait for f has returned
+		time.Sleep(50 * time.Millisecond) // a turn that does not wait for f would return in this time
 		ended.Add(1)
 		return []byte("late"), nil
 	})
@@ -237,7 +240,8 @@ func incarnation(t *testing.T, open func(*testing.T) share.Store) {
 	}
 }
 
-// forgets is for a share.Lister: it has the names of limits, and loses one alone, as if that had never been there.
+// forgets tests a share.Lister: it lists the names of limits, and removes one alone, without a
+// trace.
 func forgets(t *testing.T, open func(*testing.T) share.Store) {
 	s, ok := open(t).(share.Lister)
 	if !ok {
@@ -274,7 +278,8 @@ func forgets(t *testing.T, open func(*testing.T) share.Store) {
 	}
 }
 
-// A limit that was forgotten and made again, also as often as it had been put before, is not the one that was read: who read that loses.
+// A limit that was removed and made again is not the one that was read, even after as many puts. A
+// turn that read the earlier one loses.
 func remade(t *testing.T, open func(*testing.T) share.Store) {
 	s, ok := open(t).(share.Lister)
 	if !ok {

@@ -1,8 +1,12 @@
-// Package sqlite keeps shared limits in a SQLite file: for processes of one machine, without a server. On Linux and macOS its clock is the
-// time since the machine started, which nobody can set, so a newcomer goes at once; elsewhere it is the wall clock. No turn waits for the
-// disk: what a crash of the machine loses does not matter, since the limit is quiet after each start of it.
+// Package sqlite keeps shared limits in a SQLite file. It is for processes of one machine, and
+// needs no server. On Linux and macOS its clock is the time since the machine started, which nobody
+// can set. So a new process sends at once. Elsewhere its clock is the wall clock.
 //
-// Do not put the file on a network's file system. Processes in time namespaces of their own cannot share a file, and are refused.
+// No turn waits for the disk. A crash of the machine may lose the state. That does no harm, since
+// the limit is quiet after each start of the machine.
+//
+// Do not put the file on a network's file system. Processes in different time namespaces cannot
+// share a file, and are refused.
 package sqlite
 
 import (
@@ -21,17 +25,17 @@ import (
 	lib "modernc.org/sqlite/lib"
 )
 
-// Store is a file. It is a share.Store. Safe for concurrent use.
+// Store is a SQLite file of shared limits. It is a share.Store. Safe for concurrent use.
 type Store struct {
 	db   *sql.DB
 	file string
 	boot string
 }
 
-// schema is the table. The version of a row that is made again is not that of the row before.
+// schema is the table. A row that is made again has another version than the row before.
 const schema = `CREATE TABLE IF NOT EXISTS share (name TEXT PRIMARY KEY, version INTEGER NOT NULL, clock TEXT NOT NULL, blob BLOB NOT NULL) WITHOUT ROWID`
 
-// Open opens the file, or makes it. The error says what is wrong with it.
+// Open opens the file, or makes it. The error names the file and the cause.
 func Open(file string) (*Store, error) {
 	q := url.Values{}
 	for _, p := range []string{"busy_timeout(2000)", "journal_mode(WAL)", "synchronous(NORMAL)"} {
@@ -58,14 +62,15 @@ func Open(file string) (*Store, error) {
 	return s, nil
 }
 
-// isBusy says that another process had the file, and that nothing was done. Where two make the file at once SQLite does not wait for its
-// busy_timeout, as each could wait for the other.
+// isBusy reports that another process had the file, and that nothing was done. If two processes
+// make the file at once, SQLite does not wait for its busy_timeout, since each could wait for the
+// other.
 func isBusy(err error) bool {
 	e, ok := errors.AsType[*engine.Error](err)
 	return ok && e.Code()&0xff == lib.SQLITE_BUSY
 }
 
-// because adds why a file cannot be opened, which the engine does not say.
+// because adds the reason why a file cannot be opened. The engine does not report it.
 func because(file string, err error) error {
 	if e, ok := errors.AsType[*engine.Error](err); !ok || e.Code()&0xff != lib.SQLITE_CANTOPEN {
 		return err
@@ -80,7 +85,7 @@ func because(file string, err error) error {
 // Close closes the file. Close the Members first.
 func (s *Store) Close() error { return s.db.Close() }
 
-// reading is the clock, as of now.
+// reading returns the store's clock as of now.
 func (s *Store) reading() share.Reading {
 	wall := time.Now().UnixNano()
 	if s.boot == "" {
@@ -134,7 +139,7 @@ func (s *Store) put(ctx context.Context, key string, there bool, version int64, 
 	return n == 1, err
 }
 
-// sameClock refuses what was put by a process of this boot whose clock has another zero.
+// sameClock refuses a row that was put by a process of this boot whose clock has another zero.
 func (s *Store) sameClock(boot string) error {
 	if boot != s.boot && bootID(boot) != "" && bootID(boot) == bootID(s.boot) {
 		return fmt.Errorf("share/sqlite: %s: a process in another time namespace uses it (%s, here %s): run both in one", s.file, boot, s.boot)
@@ -142,7 +147,7 @@ func (s *Store) sameClock(boot string) error {
 	return nil
 }
 
-// bootID is the part of a boot that does not depend on the time namespace.
+// bootID returns the part of a boot that does not depend on the time namespace.
 func bootID(boot string) string {
 	const uuid = 36
 	if len(boot) < uuid {
