@@ -9,21 +9,26 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Fair shares a quota with any number of strangers who follow the same law. It learns only from the answers to its own requests: served
-// or limited, how much remains, and when there will be more. The fair share is the law's only equilibrium. In a token bucket the level
-// rests at a small reserve, in a fixed window it falls evenly to almost nothing, and in a rolling window a little is left. Where a server
-// only says served or limited, a window is used up just before its end, and a bucket is found empty now and then.
+// Fair shares a quota with any number of strangers that follow the same law. It learns only from
+// the answers to its own requests: served or limited, how much remains, and when there will be
+// more. The fair share is the law's only equilibrium.
 //
-// One process is one sharer, of a Weight, however many requests it has in flight. A request counts by its cost in the Unit, as 1 if the
-// Unit is limit.Requests; a request whose cost is 0 passes freely.
+// In a token bucket the level rests at a small reserve. In a fixed window it falls evenly to almost
+// nothing. In a rolling window a little is left. Where answers are only served or limited, a window
+// is used up just before its end, and a bucket is found empty now and then.
 //
-// Of an outcome it reads Result, RTT, RetryAfter (as a lower bound, within MaxWait; not if it is a Reset that Refills names), and for its Unit Actual, Remaining, Reset and Known.
-// A server that lies can make it slow, up to MaxWait, but cannot make it hammer.
+// One process is one sharer of a Weight, with any number of requests in flight. A request counts by
+// its cost in the Unit, and as 1 if the Unit is limit.Requests. A request of cost 0 passes freely.
 //
-// Ready never draws random numbers and never says limit.AfterSettle. Not safe for concurrent use.
+// Fair reads these fields of an outcome: Result, RTT and RetryAfter; and for its Unit Actual,
+// Remaining, Reset and Known. RetryAfter is a lower bound, within MaxWait. It is ignored if it is a
+// Reset that Refills names. A server's false answers can make Fair slow, up to MaxWait. They cannot
+// make it hammer.
+//
+// Ready draws no random numbers and never returns limit.AfterSettle. Not safe for concurrent use.
 type Fair struct {
 	config  FairConfig
-	rate    float64 // how many units of cost the quota gives in a second
+	rate    float64 // units of cost that the quota gives in a second
 	level   level   // the law for this kind of quota
 	bucket  bucketLevel
 	window  windowLevel
@@ -31,7 +36,7 @@ type Fair struct {
 
 	finder  finder
 	silence silence
-	unknown *silentUnknown // the law for a quota that nobody knows; nil: it is known. See Auto
+	unknown *silentUnknown // the law for an unknown quota; nil: the quota is known. See Auto
 
 	account
 	belief
@@ -39,22 +44,24 @@ type Fair struct {
 	noise    noise
 
 	last  mono.Time
-	seen  sighting // what the answer at hand says: a field, since a local variable would be allocated
-	heard uint64   // the newest request whose answer was heeded
-	stale uint64   // answers to requests up to this one tell of the time before a refusal
+	seen  sighting // the present answer: a field, since a local variable would be allocated
+	heard uint64   // the newest request whose answer was used
+	stale uint64   // answers to requests up to this one describe the time before a refusal
 	empty int      // how many answers in a row were limited or left nothing
 	book  limit.Book[sent]
 }
 
-// sighting is what the answer to a request says of the quota.
+// sighting is the state of the quota by the answer to one request.
 type sighting struct {
 	sent
-	mid     mono.Time // halfway between send and answer: the best guess at when it arrived
+	mid     mono.Time // halfway between send and answer: the best guess at the request's arrival
 	left    float64   // what remained, plus half a request, since servers round down
 	none    bool      // nothing remained
 	limited bool
-	ends    mono.Time // when there will be more, as the answer says; for a window, later, as it is known from all answers. mono.Min: not known
-	window  int       // the number of the window in which it arrived
+	// when there will be more, by the answer; for a window, later, by all answers; mono.Min: not
+	// known
+	ends   mono.Time
+	window int // the number of the window in which it arrived
 }
 
 // NewFair checks the configuration and returns a Fair that has sent nothing.
@@ -76,7 +83,7 @@ func NewFair(c FairConfig) (*Fair, error) {
 	return f, nil
 }
 
-// shape makes the levels for the quota as it is configured.
+// shape makes the levels for the configured quota.
 func (f *Fair) shape() {
 	c := &f.config
 	units := float64(c.Limit) / c.MeanCost
@@ -93,10 +100,10 @@ func (f *Fair) shape() {
 	}
 }
 
-// tokens returns how many units flow in during d.
+// tokens returns the number of units that flow in during d.
 func (f *Fair) tokens(d time.Duration) float64 { return d.Seconds() * f.rate }
 
-// span returns the time in which so many units flow in, at most MaxWait; it is negative if units is.
+// span returns the time in which these units flow in, at most MaxWait. It is negative if units is.
 func (f *Fair) span(units float64) time.Duration {
 	if units < 0 {
 		return -min(Seconds(-units/f.rate), f.config.MaxWait)
@@ -104,7 +111,7 @@ func (f *Fair) span(units float64) time.Duration {
 	return min(Seconds(units/f.rate), f.config.MaxWait)
 }
 
-// counts returns what a request counts. Where the Unit is requests, each counts as 1.
+// counts returns the counted cost of a request. Where the Unit is requests, each counts as 1.
 func (f *Fair) counts(cost *limit.Cost) float64 {
 	if f.config.Unit == limit.Requests {
 		return float64(min(max(cost[limit.Requests], 0), 1))
@@ -112,12 +119,13 @@ func (f *Fair) counts(cost *limit.Cost) float64 {
 	return float64(min(max(cost[f.config.Unit], 0), limit.MaxCost))
 }
 
-// Senses implements limit.Sensing: where a server says nothing else, refusals are the only thing to learn from.
+// Senses implements limit.Sensing: without hints, a Fair can learn only from refusals.
 func (f *Fair) Senses() bool { return true }
 
-// Refills implements limit.Refilling. Of what is known to be a bucket each reset is when it is full again. Where the kind is not known, it is one
-// that is as far away as a bucket takes to fill from what is left. A window that is used up in the moment in which it begins says the same of
-// that, but only once.
+// Refills implements limit.Refilling. In a known bucket each reset is the instant at which it is
+// full again. Where the kind is unknown, a reset is one if it is as far away as a bucket takes to
+// fill from what is left. A window that is used up at its very beginning has such a reset, too, but
+// only once.
 func (f *Fair) Refills(o limit.Outcome) (units uint8) {
 	u := f.config.Unit
 	if f.unknown != nil || f.level != &f.bucket || o.Known>>u&1 == 0 || o.Reset[u] <= 0 {
@@ -137,8 +145,8 @@ func (f *Fair) Refills(o limit.Outcome) (units uint8) {
 	return 1 << u
 }
 
-// Ready implements limit.Limiter. It never says limit.AfterSettle: an answer that does not come delays the next request, but not for
-// ever.
+// Ready implements limit.Limiter. It never returns limit.AfterSettle: a missing answer delays the
+// next request, but not for ever.
 func (f *Fair) Ready(now mono.Time, cost limit.Cost) mono.Time {
 	now = max(now, f.last)
 	c := f.counts(&cost)
@@ -175,7 +183,8 @@ func (f *Fair) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
 	case o.Metered && f.config.Unit != limit.Requests:
 		f.correct(&a, f.counts(&o.Actual))
 	}
-	// Answers are heeded in the order of their requests: an answer to an earlier request knows less than one that was heard already.
+	// Answers count in the order of their requests. The answer to an earlier request knows less
+	// than the answer to a later one.
 	if a.seq <= f.heard || a.seq <= f.stale || o.Elsewhere {
 		return
 	}
@@ -208,14 +217,14 @@ func (f *Fair) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
 	}
 }
 
-// sight reads what an answer says.
+// sight reads an answer.
 func (f *Fair) sight(now mono.Time, a sent, o *limit.Outcome, says bool) sighting {
 	rtt := now.Sub(a.at)
 	if o.RTT > 0 {
 		rtt = min(rtt, o.RTT)
 	}
 	s := sighting{sent: a, mid: now.Add(-rtt / 2), limited: o.Result == limit.Limited, ends: mono.Min}
-	remaining := int64(0) // when a request is refused, something may be left that is enough for cheaper ones
+	remaining := int64(0) // after a refusal there may be enough left for cheaper requests
 	if says && !s.limited {
 		remaining = min(max(o.Remaining[f.config.Unit], 0), limit.MaxCost)
 	}
@@ -245,8 +254,8 @@ func (f *Fair) answered(now mono.Time, s *sighting) {
 	f.plan(now, s)
 }
 
-// refused learns from a refusal, and plans the next request. Answers to requests that were sent before the refusal was heard are not
-// heeded.
+// refused learns from a refusal, and plans the next request. Answers to requests that were sent
+// before the refusal arrived are then ignored.
 func (f *Fair) refused(now mono.Time, s *sighting, retryAfter time.Duration) {
 	f.empty++
 	f.level.look(f, s)
@@ -255,5 +264,5 @@ func (f *Fair) refused(now mono.Time, s *sighting, retryAfter time.Duration) {
 	f.stale = f.seq
 }
 
-// Sleep implements Sleeper: the time between two requests that cost a unit each, as planned.
+// Sleep implements Sleeper: the planned time between two requests that cost a unit each.
 func (f *Fair) Sleep() time.Duration { return f.planned }

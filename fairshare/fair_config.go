@@ -12,13 +12,15 @@ import (
 type Kind uint8
 
 const (
-	// UnknownKind is found out from the resets that answers tell: the reset of a window stands still; the instant at which a bucket is
-	// full again moves with each request. Where no reset is told, Fair assumes a TokenBucket until what remains rises faster than any
-	// bucket refills, or nothing comes for long after all was used up.
+	// UnknownKind means that Fair finds the kind out from the resets in answers. The reset of a
+	// window stands still. The instant at which a bucket is full again moves with each request.
+	// Without resets Fair assumes a TokenBucket. It changes that if what remains rises faster than
+	// any bucket refills, or if nothing comes for long after all was used up.
 	UnknownKind Kind = iota
 	// TokenBucket refills steadily, up to a capacity.
 	TokenBucket
-	// FixedWindow gives all at once when a window begins, be it at an instant of the server's clock or with the first request in it.
+	// FixedWindow gives all at once when a window begins. A window begins at an instant of the
+	// server's clock, or with the first request in it.
 	FixedWindow
 	// RollingWindow gives back each request when it is one window old.
 	RollingWindow
@@ -32,42 +34,50 @@ func (k Kind) String() string {
 	return [...]string{"unknown kind", "token bucket", "fixed window", "rolling window"}[k]
 }
 
-// FairConfig says what a process knows of the quota it shares. Limit, Window and Rng have no default. All who share the quota should have
-// the same figures. They are given as servers publish them, so many per Window, for windows and buckets alike.
+// FairConfig describes the quota that a process shares. Limit, Window and Rng have no default. All
+// sharers should have the same figures. They are given as servers publish them, so many per Window,
+// for windows and buckets alike.
 type FairConfig struct {
-	// Kind is how the server counts. If zero, it is what the provider documents (State), and found out where resets are told.
+	// Kind is how the server counts. If zero, it is the kind that the provider documents (State).
+	// Where answers carry resets, Fair finds it out.
 	Kind Kind
-	// Limit is how much of Unit the server allows in a Window, to all clients together: the published figure.
+	// Limit is the published limit: how much of Unit the server allows in a Window, to all clients
+	// together.
 	Limit  int64
 	Window time.Duration
 	// Capacity is the most that a TokenBucket holds. If zero, Limit.
 	Capacity int64
-	// Unit is what is counted: a request costs what its limit.Cost has there; if that is 0, it passes freely. If zero, limit.Requests.
+	// Unit is the unit that counts: a request costs its limit.Cost in this unit. A request of cost
+	// 0 passes freely. If zero, limit.Requests.
 	Unit limit.Unit
-	// MeanCost is the unit of cost that all sharers reckon in. It must be the same for all, so publish it with the quota; do not measure
-	// it. If zero, 1 for limit.Requests and a 1500th of Limit otherwise.
+	// MeanCost is the unit of cost in which all sharers reckon. It must be the same for all, so
+	// publish it with the quota; do not measure it. If zero, 1 for limit.Requests and a 1500th of
+	// Limit otherwise.
 	MeanCost float64
-	// Weight is how many shares the process claims: with 2 it gets twice what a process with 1 gets. A process is one sharer however many
-	// threads wait in it. If zero, 1.
+	// Weight is the number of shares that the process claims. With 2 it gets twice the share of a
+	// process with 1. A process is one sharer with any number of threads. If zero, 1.
 	Weight float64
-	// Sharers is how many processes share the quota. Set it if some of them may follow no law of fairness: this process then claims its
-	// own part of the quota even where others are greedy. If zero, all are trusted to share. A number that is right, or too large, costs
-	// nobody anything where all share fairly; one that is too small takes from the others.
+	// Sharers is the number of processes that share the quota. Set it if some of them may follow no
+	// law of fairness. Then this process claims its own part even beside greedy ones. If zero, all
+	// are trusted to share. A number that is right, or too large, costs nobody anything where all
+	// share fairly. A number that is too small takes from the others.
 	Sharers float64
-	// MaxWait is the longest wait from one request to the next, whatever the server says. If zero, two Windows, or as long as 4,500
-	// sharers would need if that is longer, and at least a minute.
+	// MaxWait is the longest wait from one request to the next, whatever the server's answers say.
+	// If zero, two Windows; or the time that 4,500 sharers would need, if that is longer; and at
+	// least a minute.
 	MaxWait time.Duration
-	// Start is the time between two requests to begin with, as if it had been learned before. If zero, nothing is known.
+	// Start is the time between two requests at the beginning, as if learned before. If zero,
+	// unknown.
 	Start time.Duration
 	// Rng is the source of random numbers. Only Settle draws from it. It belongs to the driver of the limiter.
 	Rng *rand.Rand
 }
 
 const (
-	unitsPerQuota = 1500 // how many units a quota is, where nobody says what a unit of cost is
+	unitsPerQuota = 1500 // units in a quota, where the unit of cost is not configured
 )
 
-// filled returns the configuration with its defaults, or an error that says what is wrong with it.
+// filled returns the configuration with its defaults. The error names the field at fault.
 func (c FairConfig) filled() (FairConfig, error) {
 	fail := func(format string, args ...any) (FairConfig, error) {
 		return c, fmt.Errorf("fairshare: Fair: "+format, args...)
@@ -126,7 +136,7 @@ func (c FairConfig) filled() (FairConfig, error) {
 	return c, nil
 }
 
-// longest is the default of MaxWait.
+// longest returns the default of MaxWait.
 func (c *FairConfig) longest() time.Duration {
 	units := Seconds(sharesMost * c.MeanCost / float64(c.Limit) * c.Window.Seconds())
 	return max(time.Minute, 2*min(c.Window, 1<<61), units)

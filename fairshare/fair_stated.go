@@ -8,17 +8,20 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// State implements limit.Taught: it hears how the server counts, what a bucket of its holds at most, and of windows when there is another
-// limit than there was. A Pool, a transport and `paceline run` call it.
+// State implements limit.Taught. From the stated limits it reads how the server counts, how much a
+// bucket holds at most, and for windows a new limit. A Pool, a transport and `paceline run` call
+// it.
 func (f *Fair) State(_ mono.Time, all []limit.Stated) {
 	f.hearKind(all)
 	f.hearCapacity(all)
 	f.hearLimit(all)
 }
 
-// hearLimit: a quota may become another one, and all who share windows of it have to reckon with the same. What remains shows that it did, but
-// not alike to all what it is now; that the server states it does. It is this quota once the server has stated it as it is configured, and
-// there is no other in its unit and window.
+// hearLimit reads a changed limit. A quota may change, and all sharers of its windows have to
+// reckon with the same limit. The remainder shows a change, but each sharer would read another limit
+// from it. So the limit is the one that the server states. A stated limit belongs to this quota
+// under two conditions: the server has stated the configured limit before, and states only one in
+// its unit and window.
 func (f *Fair) hearLimit(all []limit.Stated) {
 	n := int64(0)
 	for i := range all {
@@ -37,9 +40,10 @@ func (f *Fair) hearLimit(all []limit.Stated) {
 	}
 }
 
-// hearCapacity: what remains is never more than the limit that it is told of, so a bucket holds no more than that either, whatever its Capacity
-// is said to be; a reserve that it cannot hold would be waited for without an end. A limit of another pace is another limit, and one from a
-// provider's documentation may be if not all of it is as is known of this quota.
+// hearCapacity reads how much a bucket holds at most. A remainder is never more than the stated
+// limit, whatever the configured Capacity is. Sharers would wait without an end for a reserve that
+// the bucket cannot hold. A stated limit of another pace is another limit. A limit from a
+// provider's documentation counts only if it agrees with this quota.
 func (f *Fair) hearCapacity(all []limit.Stated) {
 	least := int64(0)
 	for i := range all {
@@ -59,4 +63,4 @@ func (f *Fair) hearCapacity(all []limit.Stated) {
 	}
 }
 
-const samePace = 0.01 // as a fraction: servers state whole numbers in whole seconds
+const samePace = 0.01 // a fraction: servers state whole numbers in whole seconds

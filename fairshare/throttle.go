@@ -1,23 +1,61 @@
-// Package fairshare has laws by which clients share a quota fairly, even with strangers, by feedback alone: each client knows the
-// published rate and capacity of the quota. Of the others it sees only what the answers to its own requests say: served or limited, and
-// how much remains.
+// Package fairshare has laws by which clients share a quota fairly, even with strangers. They work
+// by feedback alone. Each client knows the published rate and capacity of the quota. It learns of
+// the others only from the answers to its own requests: served or limited, and how much remains.
 //
-// Fair is the one to use: for token buckets, fixed and rolling windows, and servers that only say served or limited. It is a
-// limit.Limiter for one process, however many requests the process has in flight, so it goes under a Gate, a Pool or a transport like any
-// other. It needs what the server publishes, so much per window; the Kind of the quota, where answers tell no reset; and a source of
-// random numbers of its own. A process that is to get twice what another gets says so by its Weight. All sharers follow the same law and
-// know the same quota; where some may not, set Sharers of the FairConfig to how many there are.
+// [Fair] is the law to use. It is for token buckets, fixed and rolling windows, and servers whose
+// answers are only served or limited. A Fair is a limit.Limiter for one process with any number of
+// requests in flight, under a Gate, a Pool or a transport. It needs the published limit, so much
+// per window; the Kind of the quota, where answers carry no reset; and a source of random numbers
+// of its own. A process that is to get twice the share of another has a Weight of 2. All sharers
+// follow the same law and know the same quota. If some may not, set Sharers of the [FairConfig] to
+// their number.
 //
-// Hints goes beside limits that are known, in a limit.All. It shares nothing: it keeps to what servers say is left until a reset.
+// [Auto] is Fair for a quota with an unknown limit.
 //
-// A Strategy is any such law, also one of your own, in the form in which a simulator compares it with others: it makes limiters, or a
-// Process whose Threads decide for themselves. Package lab/sim/scenario knows the published ones by name, and lab/sim/compare compares yours with
-// them.
+// [Hints] goes beside known limits, in a limit.All. It shares nothing: it sends no more until a
+// reset than the server says is left.
 //
-// A quota that is one's own alone is better kept by package limit, which needs no answers and is never refused.
+// A [Strategy] is any such law, also one of your own, in the form that a simulator compares. It
+// makes limiters, or a Process whose Threads decide for themselves. Package lab/sim/scenario has
+// the published ones by name, and lab/sim/compare compares yours with them.
 //
-// Nothing here owns a clock, lock or goroutine, nothing is safe for concurrent use, and random numbers come from the
-// source that the driver hands in.
+// For a quota that only you use, package limit is better. It needs no answers and is never refused.
+//
+// Nothing here owns a clock, lock or goroutine. Nothing is safe for concurrent use. Random numbers
+// come from the source that the driver passes in.
+//
+// # Files
+//
+//	throttle.go            Answer, Thread, Process, Strategy and Params: laws for a simulator
+//	fair.go                Fair, a limit.Limiter
+//	fair_config.go         Kind, and FairConfig with its defaults
+//	fair_plan.go           the time of the next request, after an answer or a refusal
+//	fair_stated.go         Fair learns from limits that the server states
+//	belief.go              the estimate of the number of sharers
+//	credit.go              the account by which requests pay for their time
+//	entitled.go            the least part for a process among greedy ones
+//	kind.go                finds out whether the quota is a bucket or of windows
+//	emptied.go             recognizes a window that was used up at once
+//	noise.go               the error in the servers' figures of what remains
+//	level.go               the interface of the laws for one kind of quota
+//	level_bucket.go        the law for token buckets
+//	rise.go                ramps up the target reserve of a bucket
+//	drought.go             detects a bucket that does not refill
+//	listening.go           rounds of few requests by which sharers see whether a bucket refills
+//	level_window.go        the law for fixed windows
+//	phase.go               finds out when windows begin, where answers carry no reset
+//	level_rolling.go       the law for rolling windows
+//	silence.go             chooses the law where answers do not say what remains
+//	silent_bucket.go       that law for token buckets
+//	silent_window.go       that law for fixed windows
+//	silent_ends.go         that law finds out when windows end
+//	silent_unknown.go      that law for an unknown quota
+//	auto.go                Auto, and Found: the limit that it found
+//	auto_stated.go         concludes the limit from remainders and resets
+//	auto_memory.go         an Auto's memory, for the next process
+//	auto_memory_fields.go  the fields of that memory
+//	hints.go               Hints, a limit.Limiter
+//	hints_own.go           Hints compares a hint with the configured limit
 package fairshare
 
 import (
@@ -32,33 +70,36 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Answer is what a client learns from one request.
+// Answer is the information that a client gets from one request.
 type Answer struct {
 	Limited    bool          // refused by the quota
-	Known      bool          // whether Remaining holds
-	Remaining  float64       // how many requests are left, as the server says
-	Reset      time.Duration // how long until there is more, as the server says; 0: it does not say
-	RetryAfter time.Duration // 0: the server did not say
+	Known      bool          // Remaining holds
+	Remaining  float64       // how many requests are left, by the server's answer
+	Reset      time.Duration // how long until there is more, by the server's answer; 0: unknown
+	RetryAfter time.Duration // 0: the answer has none
 	Sent       mono.Time     // when the request went out
 }
 
-// Thread is one thread of a client: one request at a time, retried until it is served. Like its Process it is not safe for concurrent use: the
-// driver calls all threads of one process one after another.
+// Thread is one thread of a client: one request at a time, retried until it is served. It is not
+// safe for concurrent use, like its Process. The driver calls the threads of one process one after
+// another.
 type Thread interface {
-	// Send returns when the request at hand may be sent, now or later. It is called once per try: for a new call, and again after a
-	// limited answer. The driver sends at that instant, without asking again.
+	// Send returns when the present request may be sent, now or later. The driver calls it once per
+	// try: for a new call, and again after a limited answer. It sends at that instant, without
+	// another call.
 	Send(now mono.Time) mono.Time
-	// Answer tells how the try that was sent last was answered, at now.
+	// Answer passes in the answer to the latest try, which arrived at now.
 	Answer(now mono.Time, a Answer)
-	// Sleep returns how long the thread sleeps before a request at present, without jitter, for charts and logs.
+	// Sleep returns the present sleep of the thread before a request, without jitter. It is for
+	// charts and logs.
 	Sleep() time.Duration
 }
 
-// Process is a client process: its threads share what it knows, and nothing is shared between processes. It is not safe for concurrent use, and
-// its threads count as using it.
+// Process is a client process. Its threads share its knowledge, and processes share nothing. It is
+// not safe for concurrent use, and a call of its threads counts as a use of it.
 type Process interface {
-	// Thread returns another thread. rng is the process' source of random numbers, owned by the driver and shared by its
-	// threads.
+	// Thread returns another thread. rng is the process' source of random numbers. The driver owns
+	// it, and the threads share it.
 	Thread(rng *rand.Rand) Thread
 }
 
@@ -66,22 +107,25 @@ type Process interface {
 type Strategy struct {
 	// Name is unique: lower case, words joined by hyphens.
 	Name string
-	// Text says in one line what it does.
+	// Text describes the strategy in one line.
 	Text string
-	// Baseline says that it is a published strategy, to compare others with.
+	// Baseline marks a published strategy for comparison.
 	Baseline bool
-	// GivesUp says that a limited answer ends the call: the strategy itself does not try again, though its caller may.
+	// GivesUp means that a limited answer ends the call. The strategy itself does not try again,
+	// though its caller may.
 	GivesUp bool
-	// New returns a process that has sent nothing. It is nil if NewLimiter is set. The error names the parameter at fault.
+	// New returns a process that has sent nothing. It is nil if NewLimiter is set. The error names
+	// the parameter at fault.
 	New func(p Params) (Process, error)
-	// NewLimiter returns the limiter of a process that has sent nothing, for all its threads. It is driven as a Gate drives one: first
-	// come first served, asked again after each Settle. It draws its random numbers from rng in Admit and Settle. Charts show what its
-	// Sleeper says, if it has one.
+	// NewLimiter returns the limiter of a process that has sent nothing, for all its threads. It is
+	// driven as by a Gate: first come first served, asked again after each Settle. It draws its
+	// random numbers from rng in Admit and Settle. Charts show the Sleep of its Sleeper, if it has
+	// one.
 	NewLimiter func(p Params, rng *rand.Rand) (limit.Limiter, error)
 }
 
-// Sleeper tells how long a limiter throttles at present: the time that it plans between two requests of the process, without jitter. It
-// is for charts and logs.
+// Sleeper reports how much a limiter throttles at present. Sleep is the planned time between two
+// requests of the process, without jitter. It is for charts and logs.
 type Sleeper interface {
 	Sleep() time.Duration
 }
@@ -90,8 +134,8 @@ type Sleeper interface {
 type Sharing uint8
 
 const (
-	// Racing is as published: each thread reads the sleep when a call begins and writes it when the call ends, so that what others wrote
-	// in between is lost.
+	// Racing is as published. Each thread reads the sleep when a call begins and writes it when the
+	// call ends. So the writes of other threads in between are lost.
 	Racing Sharing = iota
 	// Shared loses nothing: each step reads and writes the one value.
 	Shared
@@ -126,57 +170,68 @@ func (s *Sharing) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// Params are what a client knows of the quota, and the constants of its strategy. A strategy ignores those that it has no use for. Only
-// Rate and Burst must be set.
+// Params are a client's knowledge of the quota, and the constants of its strategy. A strategy
+// ignores those that it does not use. Only Rate and Burst must be set.
 type Params struct {
-	// Rate is the quota's refill in requests per second, and Burst its capacity in requests: known to all clients. Where Unit is set,
-	// both are in that unit.
+	// Rate is the quota's refill in requests per second, and Burst its capacity in requests. All
+	// clients know both. Where Unit is set, both are in that unit.
 	Rate  float64
 	Burst float64
-	// Window is the time in which Rate lets Burst requests pass, if the quota is of windows. If zero, unknown.
+	// Window is the time in which Rate lets Burst requests pass, if the quota is of windows. If
+	// zero, unknown.
 	Window time.Duration
-	// Kind is how the server counts. If zero, unknown: Fair finds out, other strategies take it for a bucket.
+	// Kind is how the server counts. If zero, unknown: Fair finds out, other strategies assume a
+	// bucket.
 	Kind Kind
 	// Unit is the component of a limit.Cost that the quota counts. If zero, requests.
 	Unit limit.Unit
-	// MeanCost is what a request takes of the quota on average, known to all clients. If zero, 1.
+	// MeanCost is the mean cost of a request. All clients know it. If zero, 1.
 	MeanCost float64
 
-	// Start is the sleep to begin with, at most a year. If zero, as published: no sleep for the gem's strategies, MinSleep for the
-	// demo's, 1/Rate for AIMD, and none before the first limit for CUBIC.
+	// Start is the first sleep, at most a year. If zero, as published: no sleep for the gem's
+	// strategies, MinSleep for the demo's, 1/Rate for AIMD, and none before the first limit for
+	// CUBIC.
 	Start time.Duration
-	// MinSleep is the gem's min_sleep; a fixed backoff sleeps it; the demo's least sleep is a tenth of it. If zero, 1/Rate.
+	// MinSleep is the gem's min_sleep. It is the sleep of a fixed backoff, and ten times the demo's
+	// least sleep. If zero, 1/Rate.
 	MinSleep time.Duration
-	// Multiplier is the factor of the sleep after a limit. If zero, 1.2 for the gem's strategies, 2 for the demo's.
+	// Multiplier is the factor of the sleep after a limit. If zero, 1.2 for the gem's strategies, 2
+	// for the demo's.
 	Multiplier float64
-	// Jitter is the largest share of the sleep that is added to it. If zero, 0.1; negative: none.
+	// Jitter is the largest fraction of the sleep that is added to it. If zero, 0.1; negative:
+	// none.
 	Jitter float64
-	// Divisor is the divisor by which proportional decreases lower the sleep. If zero, Burst.
+	// Divisor is the divisor of proportional decreases of the sleep. If zero, Burst.
 	Divisor float64
 	// Sharing is how threads share their sleep, in the gem's strategies. If zero, Racing, as published.
 	Sharing Sharing
 
 	// Increase is how much AIMD's rate grows each second, in requests per second. If zero, Rate/1000.
 	Increase float64
-	// Decrease is the factor of the rate of AIMD and CUBIC at a limit. If zero, 0.5 for AIMD and 0.7 for CUBIC.
+	// Decrease is the factor of the rate of AIMD and CUBIC at a limit. If zero, 0.5 for AIMD and
+	// 0.7 for CUBIC.
 	Decrease float64
-	// MinRate is the least rate of AIMD and CUBIC, in requests per second. If zero, Rate/Burst for AIMD and 0.5 for CUBIC.
+	// MinRate is the least rate of AIMD and CUBIC, in requests per second. If zero, Rate/Burst for
+	// AIMD and 0.5 for CUBIC.
 	MinRate float64
 	// Scale is CUBIC's scale constant. If zero, 0.4.
 	Scale float64
 	// Smooth is the weight of the newest half second in CUBIC's measured rate. If zero, 0.8.
 	Smooth float64
 
-	// Weight is how many shares a process claims, in strategies that know weights: fair and auto. If zero, 1.
+	// Weight is the number of shares that a process claims, in the strategies fair and auto. If
+	// zero, 1.
 	Weight float64
-	// Sharers is how many clients the quota is meant for, each entitled to its part. If zero, unknown.
+	// Sharers is the number of clients of the quota. Each is entitled to its part. If zero,
+	// unknown.
 	Sharers float64
-	// MaxWait is the longest wait of fair and auto, whatever the server says. If zero, they have that of FairConfig and AutoConfig.
+	// MaxWait is the longest wait of fair and auto, whatever the server's answers say. If zero, the
+	// default of FairConfig and AutoConfig.
 	MaxWait time.Duration
 }
 
-// Check refuses a Rate and a Burst that no quota has. The error begins with the name of the strategy, as do those about constants that a
-// strategy checks itself.
+// Check refuses an impossible Rate or Burst. The error begins with the name of the strategy, like
+// the errors of a strategy about its own constants.
 func (p Params) Check(strategy string) error {
 	if !(p.Rate > 0) || p.Rate > 1e9 {
 		return fmt.Errorf("fairshare: %s: Rate %v is not above 0 and at most 1e9", strategy, p.Rate)
@@ -187,8 +242,8 @@ func (p Params) Check(strategy string) error {
 	return nil
 }
 
-// Seconds returns a number of seconds as a duration. It rounds up, since a wait that decides when to send must not be too short. The
-// result is at least 0 and at most the longest duration.
+// Seconds returns a number of seconds as a duration. It rounds up, since a wait before a request
+// must not be too short. The result is at least 0 and at most the longest duration.
 func Seconds(s float64) time.Duration {
 	d := math.Ceil(s * 1e9)
 	if d >= math.MaxInt64 {
