@@ -11,46 +11,51 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Auto is Fair for a quota of which nobody knows the limit. It finds that out, in this order:
+// Auto is Fair for a quota with an unknown limit. It finds the limit out, in this order, from:
 //
-//   - what the server states of its limits, or its provider documents (State, which a Pool, a transport and `paceline run` call);
-//   - what answers say remains until a reset;
-//   - how much is served until requests are refused.
+//   - limits that the server states or its provider documents (State, which a Pool, a transport and
+//     `paceline run` call);
+//   - remainders and resets in answers;
+//   - the amount that is served until requests are refused.
 //
-// Once the quota is told it is Fair in every respect. Where only refusals tell, it finds a pace and keeps it for long, since to find out
-// whether there is more costs a refusal: see silent_unknown.go. Alone it comes near to what the server allows, and beside others of its
-// kind to an even share.
+// Once the limit is known, Auto is Fair in every respect. Where only refusals show it, Auto finds a
+// pace and keeps it for long, since each search for more costs a refusal: see silent_unknown.go.
+// Alone it comes near to the server's limit. Beside others of its kind it comes near to an even
+// share.
 //
-// The first request goes alone. Up to the first refusal few are in flight, and more the more were served: as many are refused at once
-// where that is all there is. Where nothing is ever refused and nothing told, that is the only bound.
+// The first request goes alone. Up to the first refusal few requests are in flight, and more the
+// more were served. So only as many are refused at once, where refusals are the only sign. This is
+// the only bound on a server that never refuses and states nothing.
 //
-// Put it where a limit would be: into a paceline.Gate, the Key of a Pool, transport.Config; one for each partition of the server's quota.
-// Not safe for concurrent use.
+// Put an Auto where a limit would be: into a paceline.Gate, the Key of a Pool, transport.Config;
+// one for each partition of the server's quota. Not safe for concurrent use.
 type Auto struct {
 	fair    *Fair
 	config  AutoConfig
 	told    told
-	stated  limit.Stated // the limit that holds now; N is 0 if there is none
+	stated  limit.Stated // the present limit; N is 0 if there is none
 	began   mono.Time
 	heard   mono.Time // the latest answer
 	refused int
-	soon    int // of those refused, how many were in the first minute
+	soon    int // the number of refusals in the first minute
 	news    uint64
 	noted   mono.Time // when news was raised last
 }
 
-// AutoConfig says what an Auto takes. Only Rng has no default.
+// AutoConfig configures an Auto. Only Rng has no default.
 type AutoConfig struct {
-	// Unit is what is counted, as in FairConfig. If zero, limit.Requests.
+	// Unit is the unit that counts, as in FairConfig. If zero, limit.Requests.
 	Unit limit.Unit
-	// Weight, Sharers and MaxWait are as in FairConfig. Weight and Sharers matter where the server says what remains.
+	// Weight, Sharers and MaxWait are as in FairConfig. Weight and Sharers matter where answers say
+	// what remains.
 	Weight, Sharers float64
 	MaxWait         time.Duration
 	// Rng is the source of random numbers, as in FairConfig.
 	Rng *rand.Rand
 }
 
-// unknownQuota is what Fair is made with until something is found: then times in tokens are in seconds, and a unit is a cost of 1.
+// unknownQuota is the limit of the Fair until a limit is found. Then times in tokens are in
+// seconds, and a unit is a cost of 1.
 const unknownQuota = 1
 
 // NewAuto checks the configuration and returns an Auto that has sent nothing.
@@ -63,7 +68,7 @@ func NewAuto(c AutoConfig) (*Auto, error) {
 	return &Auto{fair: f, config: c, began: mono.Min, heard: mono.Min, noted: mono.Min}, nil
 }
 
-// fair is what Fair needs to know of a quota.
+// fair returns the configuration of a Fair for a quota.
 func (c *AutoConfig) fair(q limit.Stated) FairConfig {
 	return FairConfig{
 		Kind: kindOf(q.Counts), Limit: q.N, Window: q.Per, Capacity: q.Burst, Unit: c.Unit, Weight: c.Weight, Sharers: c.Sharers, MaxWait: c.MaxWait, Rng: c.Rng,
@@ -73,7 +78,7 @@ func (c *AutoConfig) fair(q limit.Stated) FairConfig {
 // Senses implements limit.Sensing.
 func (a *Auto) Senses() bool { return true }
 
-// Refills implements limit.Refilling. Nothing is known of resets before the quota is.
+// Refills implements limit.Refilling. No reset is one before the quota is known.
 func (a *Auto) Refills(o limit.Outcome) uint8 { return a.fair.Refills(o) }
 
 // Sleep implements Sleeper.
@@ -105,14 +110,14 @@ func (a *Auto) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
 			a.become(now, q)
 		}
 	}
-	if a.fair.unknown != nil { // what remains is of no use where nothing else is known
+	if a.fair.unknown != nil { // a remainder without a known quota is of no use
 		o.Known &^= 1 << a.config.Unit
 	}
 	a.fair.Settle(now, l, o)
 	a.hears(now, o.Result == limit.Limited || a.stage() != stage)
 }
 
-// stage is how far the search by refusals is, where there is one.
+// stage returns how far the search by refusals is, if there is one.
 func (a *Auto) stage() unknownStage {
 	if a.fair.unknown == nil {
 		return untouched
@@ -120,7 +125,8 @@ func (a *Auto) stage() unknownStage {
 	return a.fair.unknown.stage
 }
 
-// State implements limit.Taught: of several limits, that which allows least in the long run. What makes no sense is not heeded.
+// State implements limit.Taught. Of several limits it takes the one that allows least in the long
+// run. It ignores impossible ones.
 func (a *Auto) State(now mono.Time, all []limit.Stated) {
 	var least limit.Stated
 	for _, q := range all {
@@ -140,7 +146,7 @@ func (a *Auto) State(now mono.Time, all []limit.Stated) {
 
 func perSecond(r *limit.Rate) float64 { return float64(r.N) / r.Per.Seconds() }
 
-// become makes it Fair with that quota from now on.
+// become turns it into a Fair with that quota from now on.
 func (a *Auto) become(now mono.Time, q limit.Stated) {
 	q.Burst = min(max(q.Burst, 0), limit.MaxCost)
 	if q == a.stated {
@@ -155,7 +161,7 @@ func (a *Auto) become(now mono.Time, q limit.Stated) {
 	a.hears(now, true)
 }
 
-// restate has f share another quota. Its pace stays as it was, if it had found one.
+// restate makes f share another quota. The pace stays as it was, if f had found one.
 func (f *Fair) restate(now mono.Time, c FairConfig) {
 	learned := f.known || f.unknown != nil && f.unknown.stage > away
 	old := f.rate * f.config.MeanCost
@@ -170,7 +176,7 @@ func (f *Fair) restate(now mono.Time, c FairConfig) {
 	f.hold(f.last, min(f.paid.Add(f.step), f.last.Add(f.span(f.n))), f.span(f.n))
 }
 
-// become has f be of another quota, with nothing seen of it.
+// become gives f another quota, with no sighting of it.
 func (f *Fair) become(c FairConfig) {
 	f.config = c
 	f.rate = float64(c.Limit) / c.MeanCost / c.Window.Seconds()
@@ -178,29 +184,30 @@ func (f *Fair) become(c FairConfig) {
 	f.account.longest, f.account.mean = c.MaxWait, c.MeanCost
 }
 
-// Found is what an Auto has found out.
+// Found is the limit that an Auto has found.
 type Found struct {
-	// Rate is the limit; N 0: nothing told one. With Refusals it is what was served in the long run, to this client.
+	// Rate is the limit; N 0: none was found. With ByRefusals it is the rate at which this client
+	// was served in the long run.
 	Rate limit.Rate
 	// Counts is how the server counts, as far as that is known.
 	Counts limit.Counting
-	// By says where it is from.
+	// By is the source of the limit.
 	By FoundBy
-	// Soon is how many requests were refused in the first minute, and Later since.
+	// Soon is the number of requests refused in the first minute, and Later the number since.
 	Soon, Later int
 	// In is the time from the first request to the latest answer.
 	In time.Duration
 }
 
-// FoundBy says where a limit is from.
+// FoundBy is the source of a limit.
 type FoundBy uint8
 
 const (
-	ByNobody   FoundBy = iota // nothing told, and nothing was refused
-	ByRefusals                // what was served until requests were refused
+	ByNobody   FoundBy = iota // no answer named a limit, and nothing was refused
+	ByRefusals                // the amount that was served until requests were refused
 	ByServer                  // answers state it
-	ByRemains                 // answers say what remains and until when
-	ByProvider                // answers show whose they are, and the provider documents it
+	ByRemains                 // answers say how much remains until when
+	ByProvider                // answers show the provider, which documents the limit
 )
 
 func (b FoundBy) String() string {
@@ -210,7 +217,7 @@ func (b FoundBy) String() string {
 	return fmt.Sprintf("found by %d", uint8(b))
 }
 
-// Found returns what is known by now.
+// Found returns the limit that is known by now.
 func (a *Auto) Found() Found {
 	f := Found{Rate: a.stated.Rate, Counts: a.stated.Counts, Soon: a.soon, Later: a.refused - a.soon}
 	if a.began > mono.Min {
@@ -232,7 +239,7 @@ func (a *Auto) Found() Found {
 	return f
 }
 
-// rounded is so many seconds per unit as a rate for people.
+// rounded converts a pace, in seconds per unit, to a rate for people.
 func rounded(pace float64, u limit.Unit) limit.Rate {
 	for _, per := range [...]time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour} {
 		if n := per.Seconds() / pace; n >= 1.95 || per == 24*time.Hour {
@@ -242,7 +249,8 @@ func rounded(pace float64, u limit.Unit) limit.Rate {
 	return limit.Rate{}
 }
 
-// String says it for people: "about 20 requests per 1s, from refusals: 7 in the first minute, 1 since".
+// String describes it for people: "about 20 requests per 1s, from refusals: 7 in the first minute,
+// 1 since".
 func (f Found) String() string {
 	refusals := fmt.Sprintf("%d in the first minute, %d since", f.Soon, f.Later)
 	switch {

@@ -6,16 +6,16 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// told is what can be concluded from answers that say how much remains until a reset, and do not say of how much. The window is at
-// least as long as the longest reset, and the limit at least as much as ever remained. Limits are round numbers, and windows of usual
-// lengths.
+// told concludes the limit from answers that say how much remains until a reset, without the limit.
+// The window is at least as long as the longest reset. The limit is at least the largest remainder.
+// Limits are round numbers, and windows have usual lengths.
 type told struct {
-	on      bool // the limit that holds was found here
+	on      bool // the present limit was found here
 	longest time.Duration
 	most    int64
 }
 
-// hear is told of each answer. ok says that q is another quota than the one that holds.
+// hear reads each answer. ok means that q is another quota than the present one.
 func (d *told) hear(u limit.Unit, holds limit.Stated, o *limit.Outcome) (q limit.Stated, ok bool) {
 	if o.Known>>u&1 == 0 || o.Reset[u] <= 0 || o.Result != limit.Accepted && o.Result != limit.Failed {
 		return q, false
@@ -36,7 +36,7 @@ func (d *told) hear(u limit.Unit, holds limit.Stated, o *limit.Outcome) (q limit
 	return q, q != holds
 }
 
-const windowNear = 0.02 // a reset may be told so much later than it is
+const windowNear = 0.02 // a reset may be stated later than it is, by this fraction
 
 // roundUp rounds up to two digits.
 func roundUp(n int64) int64 {

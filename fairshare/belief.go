@@ -6,24 +6,28 @@ import (
 	"github.com/paceline-go/paceline/internal/core/contention"
 )
 
-// belief is what a process believes its share to be: one of n. All figures are in units of cost, and times in tokens, the units that the
-// quota gives in that time. So a request that costs one unit goes every n tokens.
+// belief is a process' estimate of its share: one of n. All figures are in units of cost, and times
+// are in tokens, the units that the quota gives in that time. So a request that costs one unit goes
+// every n tokens.
 //
-// If a request was sent at t and its answer says that ℓ is left, the next goes at t + n, a little later if ℓ is less than what n sharers
-// keep, and a little sooner if it is more. n follows the estimate: what all took for each unit of one's own. An estimate is wrong by the
-// same factor for everyone, so it settles the total and favours no share. What makes the shares equal is
+// Let a request be sent at t, and let its answer say that ℓ is left. The next request goes at t +
+// n. It goes a little later if ℓ is less than n sharers keep, and a little sooner if it is more. n
+// follows the estimate: the amount that all took for each unit of this process. An error of the
+// estimate has the same factor for everyone, so it settles the total and favours no share. This
+// step makes the shares equal:
 //
 //	ln N += κ·(c − ln N)        N = n·weight; c is ln N for those N who would keep the level as it is
 //
-// All see the same level, so they have the same c; whatever they thought of N, their differences shrink by the factor 1 − κ with each
-// answer. c may be bounded, but c − ln N must not be: what is cut off would be the same for all and bring nobody nearer. κ ≤ ½b/n, with b
-// = −dℓ/dc of what is kept, damps the level and n together by at least ¾; at four times as much they oscillate.
+// All see the same level, so they have the same c. Their differences shrink by the factor 1 − κ
+// with each answer, whatever N each assumed. c may be bounded, but c − ln N must not be: the same
+// part would be cut off for all, and bring nobody nearer. κ ≤ ½b/n, with b = −dℓ/dc of the kept
+// level, damps the level and n together by at least ¾. At four times as much they oscillate.
 type belief struct {
 	n         float64
 	known     bool     // n was learned from this quota
-	blind     float64  // the length of the blind window that it waits in; 0: none
-	base      sighting // the sighting that is measured from
-	revised   uint64   // the latest request sent when n was revised
+	blind     float64  // the length of the present blind window; 0: none
+	base      sighting // the beginning of the measurement
+	revised   uint64   // the latest request that had been sent when n was revised
 	revisions int
 }
 
@@ -31,27 +35,29 @@ const (
 	sharesMost  = 4500.0 // the largest n
 	sharesLeast = 1.0 / 16
 
-	estGain  = 0.5 // how much of est − n is heeded
-	estMore  = 3.0 // how much more of it per deviation beyond estSure + estOne/n: so large a deviation is no noise
-	estSure  = 0.2
-	estOne   = 0.5
-	estJump  = 4.0 // the most by which n is multiplied at once
-	estDrop  = 3.0 // and divided: what remains is told with errors, so it may seem that nobody takes anything
-	estGrown = 1.5 // the least by which n is multiplied when limited again, or served again with nothing left
+	estGain = 0.5 // the part of est − n that counts
+	estMore = 3.0 // more of it per deviation beyond estSure + estOne/n: such a deviation is no noise
+	estSure = 0.2
+	estOne  = 0.5
+	estJump = 4.0 // the most by which n is multiplied at once
+	// The most by which n is divided. Remainders have errors, so it may seem that nobody takes
+	// anything.
+	estDrop  = 3.0
+	estGrown = 1.5 // the least factor of n when limited again, or served again with nothing left
 
 	meetMost   = 0.2 // the largest κ, and per b/n
 	meetSlope  = 0.5
-	meetFar    = 9.0  // × the N that the level says, where that is sure: a larger n does not make κ smaller
-	meetRounds = 5.0  // how many rounds one answer stands for, at most
-	newsUnits  = 9.0  // how much all take between two revisions; with less, est would be a small integer
-	newsSoon   = 4    // so many first revisions do not wait for that
-	buildMeet  = 0.1  // how much of κ while the reserve is built: until it is there the level says nothing of N
-	buildMost  = 60.0 // and the largest N that the level may say then
-	blindMore  = 1.0  // how many more tokens there are in a blind window than as many sharers need in nearly all of them
-	blindPrior = 1.0  // the weight of a blind window's n against what came of it
+	meetFar    = 9.0  // × the N of the level, where that is sure: a larger n does not make κ smaller
+	meetRounds = 5.0  // the number of rounds for one answer, at most
+	newsUnits  = 9.0  // the amount that all take between two revisions; with less, est would be a small integer
+	newsSoon   = 4    // the first revisions do not wait for that amount
+	buildMeet  = 0.1  // the part of κ while the reserve is built: until then the level says nothing of N
+	buildMost  = 60.0 // and the largest N by the level then
+	blindMore  = 1.0  // extra tokens in a blind window, beyond the need of as many sharers in nearly all of them
+	blindPrior = 1.0  // the weight of a blind window's n against its result
 )
 
-// clamp keeps n within what is possible, and within what this process is entitled to.
+// clamp keeps n within the possible range, and within this process' entitlement.
 func (f *Fair) clamp(n float64) float64 {
 	if f.entitled.sharers > 0 {
 		n = min(n, f.entitled.most())
@@ -59,8 +65,8 @@ func (f *Fair) clamp(n float64) float64 {
 	return f.possible(n)
 }
 
-// possible keeps n within what is possible. A process of a large weight may be nearly alone, and the quota may be larger than it is known to
-// be.
+// possible keeps n within the possible range. A process of a large weight may be nearly alone, and
+// the quota may be larger than assumed.
 func (f *Fair) possible(n float64) float64 {
 	least := sharesLeast / max(1, f.config.Weight)
 	return max(least, min(n, sharesMost, f.tokens(f.config.MaxWait)))
@@ -69,8 +75,8 @@ func (f *Fair) possible(n float64) float64 {
 // shares returns N.
 func (f *Fair) shares() float64 { return f.n * f.config.Weight }
 
-// learn revises n by an answer that was served, unless its request was sent before n was revised last: n would be revised twice for one
-// thing.
+// learn revises n by an answer that was served. It does not if the request was sent before the last
+// revision of n: n would be revised twice for one reason.
 func (f *Fair) learn(s *sighting) {
 	switch {
 	case f.base.seq == 0:
@@ -84,7 +90,7 @@ func (f *Fair) learn(s *sighting) {
 	}
 }
 
-// own returns what this process has sent since the base, in units.
+// own returns the amount that this process has sent since the base, in units.
 func (f *Fair) own(s *sighting) float64 { return (s.sum - f.base.sum) / f.config.MeanCost }
 
 func (f *Fair) rebase(s *sighting) {
@@ -92,7 +98,7 @@ func (f *Fair) rebase(s *sighting) {
 	f.revisions++
 }
 
-// estimate returns what all took since the base for each unit of one's own.
+// estimate returns the amount that all took since the base, for each unit of this process.
 func (f *Fair) estimate(s *sighting) (est float64, ok bool) {
 	taken, ok := f.level.taken(f, &f.base, s)
 	own := f.own(s)
@@ -105,13 +111,13 @@ func (f *Fair) estimate(s *sighting) (est float64, ok bool) {
 		return (taken + k*f.n) / (contention.Share(f.blind, f.tokens(span)-blindMore) + k), true
 	}
 	f.noise.heed(taken-f.n*own, float64(f.config.Limit)/f.config.MeanCost)
-	if idle := s.idle - f.base.idle; idle > 0 && span > 0 { // a process that idles sees much of others
+	if idle := s.idle - f.base.idle; idle > 0 && span > 0 { // an idle process sees much of the others
 		taken *= max(0, 1-idle.Seconds()/span.Seconds())
 	}
 	return max(0, taken) / own, true
 }
 
-// revise moves n towards the estimate, and towards what the level says of it.
+// revise moves n towards the estimate, and towards the level's N.
 func (f *Fair) revise(s *sighting) {
 	est, ok := f.estimate(s)
 	if !ok {
@@ -145,7 +151,8 @@ func (f *Fair) revise(s *sighting) {
 	f.rebase(s)
 }
 
-// gain returns how much of est − n is heeded: more of it where est is a surprise, unless requests are in flight, which often explain it.
+// gain returns the part of est − n that counts. It is larger where est is a surprise, unless
+// requests are in flight, which often explain it.
 func (f *Fair) gain(est float64) float64 {
 	g := estGain
 	if off := math.Abs(est/f.n-1) - estSure - estOne/f.n; off > 0 && f.book.Len() == 0 {
@@ -154,10 +161,10 @@ func (f *Fair) gain(est float64) float64 {
 	return g * f.level.trust(f.n)
 }
 
-// meet moves n towards what the level says of N.
+// meet moves n towards the level's N.
 func (f *Fair) meet(s *sighting, own float64) {
 	st := f.level.stand(f, s)
-	if st.slope <= 0 || st.gap >= f.n { // a level far above what is kept says nothing of N
+	if st.slope <= 0 || st.gap >= f.n { // a level far above the kept one says nothing of N
 		return
 	}
 	if st.lost {
@@ -165,7 +172,9 @@ func (f *Fair) meet(s *sighting, own float64) {
 		return
 	}
 	n := f.n
-	if st.sure { // who believes in far more sharers is one of few, hears rarely, and would be away for hours
+	// A process that assumes far more sharers is one of few. It would rarely learn, and be away for
+	// hours.
+	if st.sure {
 		n = min(n, meetFar*math.Exp(st.price)/f.config.Weight)
 	}
 	k, c := st.meet*min(1, meetSlope/meetMost*st.slope/n), st.price
@@ -173,7 +182,7 @@ func (f *Fair) meet(s *sighting, own float64) {
 		k, c = k*buildMeet, min(c, math.Log(buildMost))
 	}
 	rounds := min(meetRounds, max(1, own/float64(1+f.book.Len())))
-	if f.noise.sigma() > 0 { // what is left is told with errors, so one answer stands for one round only
+	if f.noise.sigma() > 0 { // the remainders have errors, so one answer stands for one round only
 		rounds = 1
 	}
 	k = 1 - math.Pow(1-k, rounds)

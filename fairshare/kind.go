@@ -7,7 +7,7 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// kindOf is the kind of a quota that a server or its provider's documentation describes.
+// kindOf returns the kind of a quota by the description of a server or its provider.
 func kindOf(c limit.Counting) Kind {
 	switch c {
 	case limit.CountsBucket:
@@ -20,8 +20,9 @@ func kindOf(c limit.Counting) Kind {
 	return UnknownKind
 }
 
-// hearKind hears, where Kind is unknown, from what is stated of this quota, and from nothing else, how the server counts. Only resets that
-// answers tell overrule it, except for a rolling window, which they cannot show.
+// hearKind reads how the server counts from the stated limits of this quota alone, where Kind is
+// unknown. Only resets in answers overrule it. They cannot overrule a rolling window, which they
+// cannot show.
 func (f *Fair) hearKind(all []limit.Stated) {
 	k := &f.finder
 	if f.config.Kind != UnknownKind || k.stated != UnknownKind {
@@ -33,7 +34,7 @@ func (f *Fair) hearKind(all []limit.Stated) {
 		switch {
 		case kind == UnknownKind || q.Unit != f.config.Unit || q.N != f.config.Limit || q.Per != f.config.Window:
 			continue
-		case k.stated != UnknownKind && k.stated != kind: // two of its limits are alike but for that
+		case k.stated != UnknownKind && k.stated != kind: // two of its limits differ in that only
 			k.stated = UnknownKind
 			return
 		}
@@ -50,9 +51,10 @@ func (f *Fair) hearKind(all []limit.Stated) {
 	}
 }
 
-// finder finds out of what kind a quota is. Resets that are told decide it: the instant at which a bucket is full again follows from what
-// remains and moves with each request; the instant at which a window ends stands still, and then leaps. Where no reset is told, it is a
-// window once more has come back than any bucket refills.
+// finder finds out the kind of a quota. Resets in answers decide it. The instant at which a bucket
+// is full again follows from what remains, and moves with each request. The instant at which a
+// window ends stands still, and then leaps. Without resets a quota is a window once more has come
+// back than any bucket refills.
 type finder struct {
 	before sighting // seq 0: none
 	full   mono.Time
@@ -63,15 +65,17 @@ type finder struct {
 }
 
 const (
-	kindSeconds = 2.0 // two instants this close may be the same one: servers tell whole seconds, and a path may be slow
+	// Two instants this close may be the same one: servers state whole seconds, and a path may be
+	// slow.
+	kindSeconds = 2.0
 	kindVotes   = 2
 	leapLeast   = 8.0
 	leapKind    = 1.0 / 8 // of the capacity
-	leapRate    = 16.0    // no quota is so many times larger than it is known to be
-	risesBucket = 8       // how many small rises show a bucket: no window has them
+	leapRate    = 16.0    // no quota is larger than assumed by this factor
+	risesBucket = 8       // so many small rises show a bucket: no window has them
 )
 
-// find is told of every answer, before the answer is heeded.
+// find reads every answer before the law does.
 func (f *Fair) find(s *sighting) {
 	if f.config.Kind != UnknownKind {
 		return
@@ -116,10 +120,11 @@ func (f *Fair) find(s *sighting) {
 	}
 }
 
-// sameReset is by how many seconds a reset that is told may differ from when a bucket would be full.
+// sameReset is the largest difference, in seconds, between a stated reset and the instant at which
+// a bucket would be full.
 func (f *Fair) sameReset() float64 { return kindSeconds + 2/f.rate }
 
-// untold judges by what came back, where no reset is told.
+// untold judges by the units that came back, where answers carry no reset.
 func (k *finder) untold(f *Fair, before sighting, s *sighting) {
 	if before.seq == 0 {
 		return
@@ -143,7 +148,7 @@ func (k *finder) untold(f *Fair, before sighting, s *sighting) {
 	}
 }
 
-// be changes the kind. What was measured under the other kind is forgotten.
+// be changes the kind, and forgets the measurements under the other kind.
 func (f *Fair) be(l level) {
 	if f.level == l {
 		return

@@ -50,8 +50,9 @@
 //  3. A grant that was given up cannot be sent. Grants end 2 s (TTL) after the beginning of the
 //     last
 //     turn that was put, on the node's own clock. Fresh checks this just before the write, also where
-//     other nodes gave this node up meanwhile. They give it up 5 s (Late) after that end, and count
-//     all that it held as arriving then. A node that returns before that finds its grants unchanged.
+//     other nodes gave this node up meanwhile. They give it up 5 s (Late) after that end, and
+//     count all that it held as arriving then. A node that returns before that finds its grants
+//     unchanged.
 //  4. A turn of unknown outcome is harmless. A node reports what it holds, not what has changed. So
 //     the grants of a turn whose answer was lost go back by themselves. Answers carry the number of
 //     the turn that reported them first. A late or doubled put fails.
