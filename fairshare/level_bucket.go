@@ -12,16 +12,20 @@ import (
 //
 //	r(N) = 18·ln(8000/N) tokens
 //
-// In a bucket of which ¾ are less than that, r is a part of those ¾ instead. r is 162 for one sharer, 120 for ten, 37 for a thousand. N
-// phases that nobody coordinates make the level waver by √N, and 1.2·√N are enough for it not to run dry. r falls with N, since N is read
-// from it; and how steeply it falls bounds how fast shares may become equal. It costs no rate, only that it has to be filled once.
+// In a bucket of which ¾ are less than that, r is a part of those ¾ instead. r is 162 for one
+// sharer, 120 for ten, 37 for a thousand. The phases of N sharers are not coordinated, so the level
+// varies by √N. A reserve of 1.2·√N is enough for it not to run dry. r falls with N, since N is
+// read from it. Its slope bounds how fast shares may become equal. The reserve costs no rate; it
+// only has to be filled once.
 //
-// This is version 1 of a protocol among all who share a bucket. A version that keeps another reserve would get nothing beside this one,
-// or everything: whoever keeps more waits for what the others use. So a later version must keep this r, and how it comes to be (rise), for
-// as long as sharers of both may meet. It may change all else: how n is estimated, how fast shares become equal, what a newcomer does.
+// This is version 1 of a protocol among all sharers of a bucket. A version with another reserve
+// would get nothing beside this one, or everything: the sharer that keeps more waits for what the
+// others use. So a later version must keep this r, and the way to it (rise), as long as sharers of
+// both may meet. It may change all else: the estimate of n, the speed at which shares become equal,
+// the newcomer's rule.
 type bucketLevel struct {
 	capacity float64
-	built    bool // the reserve was seen to be full once
+	built    bool // the reserve was full once
 	rise     rise
 	drought  drought
 }
@@ -31,15 +35,16 @@ const (
 	bucketMost   = 8000.0
 	bucketPart   = 0.75
 	bucketBase   = 0.35 // the part of a small bucket's reserve that does not depend on N
-	bucketSteep  = 1.5  // the slope from which on estimates and what the level says are heeded in full
-	bucketNoise  = 3.0  // the level only wavers up to so many √N above the reserve
+	bucketSteep  = 1.5  // the least slope at which estimates and the level's N count in full
+	bucketNoise  = 3.0  // the level is only noise up to so many √N above the reserve
 	spreadLeast  = 10.0
-	newcomerMost = 80.0   // the most newcomers at once, since later ones see what earlier ones took, too
-	newcomerSees = 1500.0 // a newcomer that finds less than the reserve of so many concludes that none was built
+	newcomerMost = 80.0   // the most newcomers at once: later ones see what earlier ones took, too
+	newcomerSees = 1500.0 // a newcomer that finds less than the reserve of so many assumes that none was built
 )
 
-// Blind windows widen quickly at first, where nothing is known; then slowly, or a few of a crowd would sleep for very long; and then
-// quickly again, or a crowd of a thousand would be refused for very long.
+// Blind windows widen quickly at first, where nothing is known. Then they widen slowly, or a few of
+// a crowd would sleep for very long. Then they widen quickly again, or a crowd of a thousand would
+// be refused for very long.
 const (
 	widerFirst = 5.0
 	widerThen  = 1.3
@@ -87,7 +92,7 @@ func (b *bucketLevel) stand(f *Fair, s *sighting) stand {
 	return stand{
 		gap: gap, slope: slope, stretch: 1, meet: meet,
 		price: min(max((one-s.left)/slope, 0), math.Log(bucketMost)),
-		// In plenty it is the same for all, whatever their weight: it depends on the N that would keep the level where it is.
+		// In plenty it is the same for all weights: it depends on the N that would keep the level.
 		spread:   max(spreadLeast, shares*math.Exp(-surplus/bucketSlope)),
 		sure:     slope > lostSlope,
 		building: !b.built && -gap > correctMost*f.n,
@@ -118,9 +123,9 @@ func (b *bucketLevel) trust(n float64) float64 {
 	return heeded(slope)
 }
 
-// heeded returns how much of the usual steps n may take. In a bucket of a few tokens, what is left is where one's own phase lies among those
-// of others, and no more. If n followed that, phases would never come to lie evenly, and all that a bucket so small can hold would be too
-// little.
+// heeded returns the part of the usual steps that n may take. In a bucket of a few tokens the
+// remainder shows only the phase of this process among the others. If n followed that, phases would
+// never become even, and the whole capacity of so small a bucket would be too little.
 func heeded(slope float64) float64 { return min(1, slope/bucketSteep) }
 
 func (b *bucketLevel) news() float64 { return newsUnits }
@@ -152,7 +157,8 @@ func (b *bucketLevel) refused(f *Fair, now mono.Time, s *sighting, retryAfter ti
 	f.wait(now, blindMore+contention.Wait(f.n, f.config.Rng.Float64()), retryAfter)
 }
 
-// widened returns the blind window that follows one of n that was refused so many tokens after it began.
+// widened returns the blind window that follows one of n, which was refused these tokens after it
+// began.
 func widened(n, tokens float64) float64 {
 	most := widerFirst
 	switch {

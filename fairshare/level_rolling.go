@@ -8,23 +8,24 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// rollingLevel reads what remains of a rolling window, of L per T, which gives back what was taken a window ago. A burst would come again
-// every window, for ever, so there must be none: what there is above the reserve
+// rollingLevel reads what remains of a rolling window, of L per T. The window gives back what was
+// taken a window ago. A burst would come again in every window, for ever, so there must be none.
+// All pace themselves so that a reserve is left, and go slower below it:
 //
 //	r(N) = 3 + b·ln(1000/N)
 //
-// is used only if nobody wanted it for a whole window, and then little by little. All pace themselves so that r is left, and go slower
-// below it.
+// The amount above it is used only if nobody wanted it for a whole window, and then little by
+// little.
 type rollingLevel struct {
 	limit  float64 // L
 	length float64 // T, in seconds
 
-	part  [rollingParts]float64 // the least that was left, for each part of the last window
+	part  [rollingParts]float64 // the least amount that was left, for each part of the last window
 	rate  [rollingParts]float64 // the rate at which all took, for each part
-	took  float64               // how much all took in the present part
+	took  float64               // the amount that all took in the present part
 	time  float64               // the time over which took was counted, in seconds
 	at    int64                 // the number of the present part
-	since int64                 // the number of the part in which it began to look
+	since int64                 // the number of the part in which this process began to look
 	last  sighting              // the latest sighting; seq 0: none
 }
 
@@ -32,16 +33,17 @@ const (
 	rollingParts = 16
 	rollingLeast = 3.0
 	rollingMost  = 1000.0
-	rollingUse   = 1.5   // how much of what is above the reserve is used
+	rollingUse   = 1.5   // the part of the amount above the reserve that is used
 	rollingSlope = 0.004 // b, of L
-	rollingMeet  = 0.03  // κ is small: what remains is a sum over a window, and answers late
-	rollingMany  = 450.0 // but many hear so rarely that they would not meet: from 13 on κ is n over this
-	rollingMeets = 0.11  // at most
-	rollingFirst = 0.01  // κ in the first window, towards a fixed N: what remains says nothing yet
-	rollingAlone = 3.0   // this is done from this n on
-	rollingSure  = 10.0  // b from which on what remains tells N to within a factor of a few
+	rollingMeet  = 0.03  // κ is small: the remainder is a sum over a window, and reacts late
+	// But many sharers learn so rarely that they would not meet: from 13 on κ is n over this.
+	rollingMany  = 450.0
+	rollingMeets = 0.11 // at most
+	rollingFirst = 0.01 // κ in the first window, towards a fixed N: the remainder says nothing yet
+	rollingAlone = 3.0  // the least n for which this is done
+	rollingSure  = 10.0 // the b from which on the remainder shows N to within a factor of a few
 	rollingTrust = 0.3
-	rollingPrior = 1.0 // in units of one's own; with 2, a process alone leaves 3 % unused
+	rollingPrior = 1.0 // in units of this process; with 2, a process alone leaves 3 % unused
 	rollingNews  = 20.0
 )
 
@@ -65,7 +67,7 @@ func (w *rollingLevel) reserve(shares float64) (r, slope float64) {
 func (w *rollingLevel) look(f *Fair, s *sighting) {
 	at := int64(math.Floor(float64(s.mid) / 1e9 / w.length * rollingParts))
 	if w.last.seq == 0 {
-		// What was taken before the first sighting came evenly, as far as is known.
+		// Consumption before the first sighting is assumed to be even.
 		for i := range w.rate {
 			w.rate[i] = max(0, w.limit-s.left) / w.length
 		}
@@ -83,7 +85,8 @@ func (w *rollingLevel) look(f *Fair, s *sighting) {
 	w.last = *s
 }
 
-// turn ends the present part. The rates of a whole window are scaled to what it holds, so that errors in them do not add up.
+// turn ends the present part. The rates of a whole window are scaled to its content, so that errors
+// in them do not add up.
 func (w *rollingLevel) turn(at int64, left float64) {
 	mean := w.took / max(w.time, 1e-9)
 	for i := w.at; i < min(at, w.at+rollingParts); i++ {
@@ -105,7 +108,8 @@ func (w *rollingLevel) turn(at int64, left float64) {
 	w.at, w.took, w.time = at, 0, 0
 }
 
-// least returns the least that was left in the last window, and whether all of it was watched.
+// least returns the least amount that was left in the last window, and whether all of it was
+// watched.
 func (w *rollingLevel) least() (m float64, whole bool) {
 	m = math.Inf(1)
 	for _, p := range w.part {
@@ -133,7 +137,7 @@ func (w *rollingLevel) stand(f *Fair, s *sighting) stand {
 }
 
 func (w *rollingLevel) taken(_ *Fair, from, to *sighting) (float64, bool) {
-	// Part by part, since what comes back is known by parts.
+	// Part by part, since rates are known by parts.
 	back, length := 0.0, w.length/rollingParts
 	begin, end := float64(from.mid)/1e9, float64(to.mid)/1e9
 	for t := begin; t < end; {

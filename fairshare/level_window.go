@@ -9,48 +9,50 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// windowLevel reads what remains in a fixed window: of L per T, with t_r until it ends and x = t_r/T. It is like a bucket whose level is
-// measured from a line that falls evenly to a small rest. N sharers keep what remains at
+// windowLevel reads what remains in a fixed window of L per T. Let t_r be the time until it ends,
+// and x = t_r/T. It is like a bucket whose level is measured from a line that falls evenly to a
+// small rest. N sharers keep what remains at
 //
 //	line(t_r) − b(x)·ln(N/10)        line = rest + s·t_r,  s = (L − rest)/T,  b = b₀·4x(1 − x)
 //
-// b is zero at both ends: so there is no jump when the window begins, and nothing is left when it ends.
+// b is zero at both ends. So there is no jump when the window begins, and nothing is left when it
+// ends.
 type windowLevel struct {
-	limit  float64 // L, as the server states it now
-	known  float64 // L, as it was said to be at first, in which tokens are reckoned
+	limit  float64 // L, as stated by the server now
+	known  float64 // L, as configured at first; tokens are reckoned in it
 	length float64 // T, in seconds
-	stated bool    // the server stated L as it is known
+	stated bool    // the server has stated the configured L
 
-	ends   mono.Time // when the present window ends: the earliest that was told
-	tells  bool      // answers tell resets
+	ends   mono.Time // when the present window ends: the earliest that was stated
+	tells  bool      // answers carry resets
 	number int
 	slope  float64 // s
-	debt   bool    // the line is its own: s is less than for a whole window
+	debt   bool    // this window has a line of its own: s is less than for a whole window
 	phase  phase
 }
 
-// These are parts of L, or what comes in some seconds where that is more, since the answers of a slow path are as old as that: the rest
-// and b₀. They depend on T alone, as all must agree.
+// The rest and b₀ are parts of L. They are the amount that comes in some seconds where that is
+// more, since answers on a slow path are as old as that. They depend on T alone, as all must agree.
 const (
 	restPart     = 0.004
 	restSeconds  = 0.5
 	slopePart    = 0.01
 	slopeSeconds = 2.0
-	slopeUntold  = 3.0 // of slopePart, where no reset is told: sharers differ in when they believe that it comes
+	slopeUntold  = 3.0 // of slopePart, where answers carry no reset: sharers differ in their estimate of it
 
 	surplusPart = 1.0 / 8  // of L
 	trustPart   = 0.1      // of L: a larger n must not take an estimate for a surprise, since it has few requests per window
-	windowPrior = 2.0      // units of one's own
-	windowMost  = 2000.0   // the largest N that the level may say
-	windowMeets = 200.0    // and what it may say to a newcomer
-	priceLeast  = 10.0     // b from which on the level tells a newcomer what N is
-	lostPart    = 0.1      // of L: who goes so rarely as one of a larger n hears too little to come back step by step
-	lostLeast   = 2.2      // in ln: how much smaller N is than such a one believes
-	lostSteep   = 1.0 / 3  // of b₀: b from which on that is believed, or priceLeast if that is less
-	lostSlope   = 3.0      // and the smallest such b: below, what remains wavers by as much
-	debtPart    = 0.1      // of what should remain: a larger lack is not made up for by going a little slower
-	debtStep    = 0.1      // in ln: all who find a debt should find the same line
-	probePart   = 1.0 / 20 // of T: the wait after a refusal where nothing is known of the window's end
+	windowPrior = 2.0      // units of this process
+	windowMost  = 2000.0   // the largest N by the level
+	windowMeets = 200.0    // and the largest for a newcomer
+	priceLeast  = 10.0     // the b from which on the level shows N to a newcomer
+	lostPart    = 0.1      // of L: a sharer of a larger n learns too rarely to come back step by step
+	lostLeast   = 2.2      // in ln: how much smaller N is than such a sharer assumes
+	lostSteep   = 1.0 / 3  // of b₀: the b from which on that is believed, or priceLeast if that is less
+	lostSlope   = 3.0      // and the smallest such b: below, the remainder's noise is as large
+	debtPart    = 0.1      // of the planned remainder: a slightly slower pace cannot make up for a larger lack
+	debtStep    = 0.1      // in ln: all that find a debt should find the same line
+	probePart   = 1.0 / 20 // of T: the wait after a refusal where the window's end is unknown
 )
 
 func newWindowLevel(units float64, length time.Duration) windowLevel {
@@ -59,7 +61,8 @@ func newWindowLevel(units float64, length time.Duration) windowLevel {
 	return w
 }
 
-// rest is a quarter of a window at most: where it is short or holds little, it would be more than there is.
+// rest returns a quarter of a window at most. In a short or small window it would otherwise be more
+// than there is.
 func (w *windowLevel) rest() float64 {
 	return min(1+max(restPart, restSeconds/w.length)*w.limit, w.limit/4)
 }
@@ -78,8 +81,8 @@ func (w *windowLevel) look(f *Fair, s *sighting) {
 	case s.mid > w.ends && w.begun(&f.base, s):
 		w.begin(w.ends.Add(Seconds(w.length)), 1)
 	}
-	// An error in one window, such as that of a replica which tells of another, need not be there in the next one. But costs that differ
-	// look like errors, too, and are there in all windows.
+	// An error in one window, such as that of a late replica, need not be there in the next one.
+	// But different costs look like errors, too, and are there in all windows.
 	if w.number != was && f.config.Unit == limit.Requests {
 		f.noise = noise{}
 	}
@@ -93,9 +96,10 @@ func (w *windowLevel) look(f *Fair, s *sighting) {
 	}
 }
 
-// told is given when the window ends, as an answer says that took rtt. Ends in whole seconds were rounded up, and are heard late: so the
-// earliest that is told of a window is best. If the next one could end a window later than that, it does: in a minute, what one's few
-// answers say would be off by a part of a second until the window is nearly over, and by another for each who shares.
+// told reads the end of the window from an answer that took rtt. Ends in whole seconds are rounded
+// up, and arrive late. So the earliest stated end of a window is best. If the next window could end
+// a window later than that, it does. Otherwise the few answers in a minute would be off by a part
+// of a second until the window is nearly over, and by another part for each sharer.
 func (w *windowLevel) told(ends mono.Time, rtt time.Duration) {
 	switch d := ends.Sub(w.ends).Seconds(); {
 	case w.ends == mono.Min:
@@ -111,27 +115,30 @@ func (w *windowLevel) told(ends mono.Time, rtt time.Duration) {
 	}
 }
 
-// begun reports whether the next window has begun, where the present one is said to be over and the answer tells no end of another: what
-// remains rose, or it should have long ago. A server whose clock is ahead says for a while that there are 0 s to go, and what is left then
-// is the rest of a window; taken for all that is left of the next one, it would have everybody sleep through that.
+// begun reports whether the next window has begun, where the present one is over by its stated end
+// and the answer has no other end. It has if the remainder rose, or should have risen long ago. A
+// server whose clock is ahead has 0 s to go for a while, and its remainder is the rest of a window.
+// Sharers that took it for all of the next window would sleep through that.
 func (w *windowLevel) begun(before, s *sighting) bool {
 	return s.left > before.left+max(1, leapPart*w.limit) || s.mid.Sub(w.ends).Seconds() > w.length/2
 }
 
-// begin moves on by so many windows.
+// begin moves on by later windows.
 func (w *windowLevel) begin(ends mono.Time, later int) {
 	w.ends, w.number = ends, w.number+later
 	w.slope, w.debt = w.whole(), false
 }
 
-// restate is told that the server states another L. In a window that is in debt its line holds until the end.
+// restate sets another L that the server states. In a window that is in debt its line holds until
+// the end.
 func (w *windowLevel) restate(units float64) {
 	if w.limit = units; !w.debt {
 		w.slope = w.whole()
 	}
 }
 
-// owe begins a new line that holds until the window ends. Its slope is one of few, so that all who find the debt begin the same line.
+// owe begins a new line that holds until the window ends. Its slope is one of few values, so that
+// all that find the debt begin the same line.
 func (w *windowLevel) owe(left, tr float64) {
 	steps := math.Ceil(math.Log(w.whole()*tr/max(left-w.rest(), 1e-3*w.limit)) / debtStep)
 	w.slope = min(w.slope, w.whole()*math.Exp(-debtStep*steps))
@@ -165,8 +172,8 @@ func (w *windowLevel) stand(f *Fair, s *sighting) stand {
 	return st
 }
 
-// taken also measures across the end of a window: what was left then was used at the rate at which the next window began, as far as there
-// was any.
+// taken also measures across the end of a window. The rest before the end is assumed to be used at
+// the rate at which the next window began, as far as there was any.
 func (w *windowLevel) taken(_ *Fair, from, to *sighting) (float64, bool) {
 	switch later := to.window - from.window; {
 	case later == 0:
@@ -189,7 +196,8 @@ func (w *windowLevel) newcomer(f *Fair, s *sighting) float64 {
 	return contention.Shares
 }
 
-// prior is more than one: when all begin with the window, the one that asked first sees each of the others twice until its second answer.
+// prior is more than one. When all begin with the window, the first to ask sees each of the others
+// twice until its second answer.
 func (w *windowLevel) prior() float64 { return windowPrior }
 
 func (w *windowLevel) trust(n float64) float64 { return min(1, trustPart*w.limit/n) }
@@ -211,8 +219,9 @@ func (w *windowLevel) adjust(f *Fair, s *sighting, next mono.Time) mono.Time {
 	return next
 }
 
-// spent returns when the next request goes that is planned for plan, when nothing is left: not before the window's end. There is no herd
-// after that, since whoever planned beyond it keeps the plan.
+// spent returns when the next request goes, which is planned for plan, when nothing is left: not
+// before the window's end. There is no herd after that, since a sharer with a plan beyond it keeps
+// the plan.
 func (w *windowLevel) spent(f *Fair, s *sighting, plan mono.Time) mono.Time {
 	if plan >= s.ends {
 		return plan

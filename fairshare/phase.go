@@ -7,24 +7,25 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// phase finds out when windows begin where no reset is told: from the leaps of what remains. Each leap says that a window has begun since
-// the sighting before; all of them together, whole windows apart, say it better and better. Within those bounds, what was used since the
-// beginning tells when that was, assuming even use. And the window that was found had begun by then: for a fleet that starts with a window,
-// that bound is all but exact.
+// phase finds out when windows begin, where answers carry no reset, from leaps of the remainder.
+// Each leap shows that a window has begun since the sighting before. All of them together, whole
+// windows apart, bound the beginning better and better. Within those bounds it follows from the
+// amount used since the beginning, if use was even. The window at the first sighting had begun by
+// then. For a fleet that starts with a window, that bound is all but exact.
 type phase struct {
-	alone     bool      // nobody tells resets
+	alone     bool      // answers carry no reset
 	low, high mono.Time // a window began after low, and at high at the latest
 	seen      bool      // low and high hold
 	start     mono.Time // the estimate
-	guesses   float64   // how many guesses are in start
+	guesses   float64   // the number of guesses in start
 	before    sighting
-	found     float64 // how much all had used at high, as long as no leap was seen
+	found     float64 // the amount that all had used at high, as long as no leap was seen
 }
 
 const (
 	leapPart    = 0.02 // of L: a smaller rise is no leap
 	guessesMost = 8.0
-	foundShares = 2.0 // × N: what was used when it was found, if the window then began
+	foundShares = 2.0 // × N: the amount used at the first sighting, if the window began then
 )
 
 func (p *phase) look(f *Fair, w *windowLevel, s *sighting) {
@@ -44,16 +45,17 @@ func (p *phase) look(f *Fair, w *windowLevel, s *sighting) {
 	}
 	if p.seen && p.guesses == 0 && f.known && f.revisions <= newsSoon {
 		p.start = p.high
-		if p.found > foundShares*f.shares() { // otherwise it may be what all who share sent at once, as their first
+		// Otherwise it may be the first requests of all sharers.
+		if p.found > foundShares*f.shares() {
 			p.start = p.high.Add(-w.evenly(p.found))
 		}
 	}
 	p.before = *s
-	// The window may go on although it should be over: then the estimate was too early.
+	// The window may go on beyond its estimated end: then the estimate was too early.
 	w.ends = max(p.start.Add(length), s.mid)
 }
 
-// evenly returns how long so many units last if they are used evenly.
+// evenly returns how long these units last if they are used evenly.
 func (w *windowLevel) evenly(units float64) time.Duration {
 	return time.Duration(units / w.limit * w.length * 1e9)
 }
@@ -61,7 +63,7 @@ func (w *windowLevel) evenly(units float64) time.Duration {
 // leap learns of a window that began after low, and at high at the latest.
 func (p *phase) leap(low, high, guess mono.Time, length time.Duration) {
 	if p.seen {
-		// The window that is known is a number of whole windows earlier.
+		// The known window is a number of whole windows earlier.
 		ago := time.Duration(math.Round(float64(high.Sub(p.high))/float64(length))) * length
 		p.start = p.start.Add(ago)
 		if l, h := max(low, p.low.Add(ago)), min(high, p.high.Add(ago)); l < h {

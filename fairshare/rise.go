@@ -7,21 +7,26 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// rise is how a bucket's reserve comes to be where there is none yet. All keep little at first, and more and more as time goes by, until
-// they keep the whole. So the level says from the beginning how many share, and shares meet long before the reserve is there. If each built
-// it as quickly as he could, the level would say nothing meanwhile, and they would be as unequal as their first guesses.
+// rise ramps up the target reserve of a bucket that has none yet. All keep little at first, more
+// and more over time, and the whole in the end. So the level shows the number of sharers from the
+// beginning, and shares meet long before the reserve is there. If each sharer built it as quickly
+// as it could, the level would show nothing meanwhile. Shares would stay as unequal as the first
+// guesses.
 //
-// Those who came at one instant are equally far. Who comes while others build it takes from what is left how far they are: it is the
-// beginning where one would keep it then, and the end where as many would as one assumes in a blind window. So who starts within the first
-// minute, when there are few yet, does not believe that it began long ago.
+// Sharers that begin at one instant are equally far. A sharer that comes later reads from the
+// remainder how far the others are. It is the beginning if one sharer would keep that remainder
+// then. It is the end if as many would as a sharer assumes in a blind window. So a sharer that
+// starts within the first minute, among few, does not assume that the rise began long ago.
 type rise struct {
 	seen bool      // there was an answer
-	ends mono.Time // when the whole is kept
+	ends mono.Time // when the whole reserve is kept
 }
 
-// At first N sharers keep riseSlope·ln(riseMost/N) tokens, about what their blind windows leave. It becomes the whole in riseRounds times
-// the tokens that one sharer keeps in the end: 18 minutes of a bucket of 4,500 an hour. Who has many requests waiting meanwhile goes less
-// than a tenth slower than is fair; and who comes meanwhile cannot read the level as well as those who were there.
+// At first N sharers keep riseSlope·ln(riseMost/N) tokens, about as much as their blind windows
+// leave. It becomes the whole in riseRounds times the tokens that one sharer keeps in the end: 18
+// minutes of a bucket of 4,500 an hour. A sharer with many waiting requests meanwhile goes less
+// than a tenth slower than its fair share. A sharer that comes meanwhile cannot read the level as
+// well as the earlier ones.
 const (
 	riseSlope  = 3.0
 	riseMost   = 50.0
@@ -29,7 +34,7 @@ const (
 	riseMeet   = 2.0 // × κ, since the slope is small at first, and κ with it
 )
 
-// begin is told of the first answer.
+// begin reads the first answer.
 func (b *bucketLevel) begin(f *Fair, s *sighting) {
 	if b.rise.seen {
 		return
@@ -44,13 +49,13 @@ func (b *bucketLevel) begin(f *Fair, s *sighting) {
 	b.rise.ends = s.at.Add(Seconds((1 - done) * b.riseTokens() / f.rate))
 }
 
-// riseTokens returns how long it takes, in tokens.
+// riseTokens returns how long the rise takes, in tokens.
 func (b *bucketLevel) riseTokens() float64 {
 	one, _ := b.reserve(1)
 	return riseRounds * one
 }
 
-// missing returns the part of the way that is still to be gone.
+// missing returns the part of the rise that is still to come.
 func (b *bucketLevel) missing(f *Fair, s *sighting) float64 {
 	if !b.rise.seen || s.at >= b.rise.ends {
 		return 0
@@ -58,14 +63,15 @@ func (b *bucketLevel) missing(f *Fair, s *sighting) float64 {
 	return min(1, f.tokens(b.rise.ends.Sub(s.at))/b.riseTokens())
 }
 
-// first returns what is kept at first and its slope, of a small bucket less by as much as the reserve of one is.
+// first returns the reserve at first, and its slope. In a small bucket it is smaller in the same
+// proportion as the reserve of one sharer.
 func (b *bucketLevel) first(shares float64) (r, slope float64) {
 	one, _ := b.reserve(1)
 	slope = riseSlope * one / (bucketSlope * math.Log(bucketMost))
 	return slope * math.Log(riseMost/shares), slope
 }
 
-// kept returns what is kept while a part of the way is missing, and its slope.
+// kept returns the reserve while a part of the rise is missing, and its slope.
 func (b *bucketLevel) kept(shares, missing float64) (r, slope float64) {
 	r, slope = b.reserve(shares)
 	low, flat := b.first(shares)
