@@ -2,33 +2,36 @@ package fairshare
 
 import "github.com/paceline-go/paceline/limit/mono"
 
-// drought finds buckets into which nothing flows. Between two answers of one's own, what remains falls by what one took and what others
-// took, less what came. Where it falls by less than one took oneself, something came.
+// drought detects a bucket that does not refill. Between two answers the remainder falls by the
+// amount that this process took, plus the amount that others took, less the amount that came. Where
+// it falls by less than this process took, something came.
 //
-// That this is not seen means nothing while many are served quickly: others take more than could come. It means something where all take
-// no more than their shares. There are two such times: when all listen, and at the reserve, when all go slowly. If nothing is seen to come
-// then, and the level falls by what all take, nothing comes, and a reserve is of no use to anybody.
+// While many are served quickly, no such fall means nothing: others take more than could come. It
+// means something where all take no more than their shares. There are two such times: when all
+// listen, and at the reserve, when all go slowly. If nothing comes then, and the level falls by the
+// amount that all take, the bucket does not refill. Then a reserve is of no use to anybody.
 //
-// Many who come at once look the same for a while. So it has to be seen in many answers, but for those who found plenty when they came and
-// never saw it grow: those four. Who was wrong once does not look again.
+// Many newcomers at once look the same for a while. So it has to show in many answers. Four are
+// enough for sharers that found plenty when they came and never saw it grow. A process that was
+// wrong once does not look again.
 type drought struct {
 	before sighting  // the answer that the next one is compared with; seq 0: none
-	heard  mono.Time // when it was heard, and what had been sent by then
+	heard  mono.Time // when it arrived, and the amount that had been sent by then
 	sum    float64
-	came   bool    // something was seen to come, or there never was plenty
-	slow   int     // answers at the reserve since something was seen to come, in which one took no more than one's share
+	came   bool    // something came, or there never was plenty
+	slow   int     // answers at the reserve since something came, in which this process took at most its share
 	tokens float64 // the time of these, in tokens
-	fell   float64 // by how much the level fell more than it must
-	found  bool    // nothing comes
-	over   bool    // it was found once, and then something came or all was used up: it is not looked for again
+	fell   float64 // by how much the level fell beyond its least fall
+	found  bool    // the bucket does not refill
+	over   bool    // it was found once, and then something came or all was used up: the search is over
 	listening
 }
 
 const (
-	droughtSpread = 0.01 // the gap at which one goes twice as fast: all of the reserve goes at once
-	droughtShare  = 0.8  // × n: who takes a unit in less time than this takes more than his share
+	droughtSpread = 0.01 // the gap at which a sharer goes twice as fast: all of the reserve goes at once
+	droughtShare  = 0.8  // × n: a sharer that takes a unit in less time takes more than its share
 
-	droughtFell = 0.3 // of what all take: by as much the level falls at least
+	droughtFell = 0.3 // of the amount that all take: the least fall of the level
 
 	droughtTokens = 120.0 // the reserve of ten sharers
 	droughtSlow   = 17
@@ -37,8 +40,8 @@ const (
 	plenty        = 2.0 // × the reserve of one
 )
 
-// look is told of every answer. A refused request took nothing and is counted as if it had: so something may seem to come, but not the
-// reverse.
+// look reads every answer. A refused request took nothing, but counts as if it had. So something
+// may seem to come, but not the reverse.
 func (d *drought) look(f *Fair, s *sighting) {
 	switch {
 	case s.limited:
@@ -48,7 +51,7 @@ func (d *drought) look(f *Fair, s *sighting) {
 		if !f.bucket.plentiful(s) {
 			d.came, d.stage = true, hasListened
 		}
-	case s.at < d.heard: // it may have arrived before the one that it would be compared with
+	case s.at < d.heard: // it may have arrived before the one to compare with
 		return
 	default:
 		others := d.compare(f, s)
@@ -60,11 +63,11 @@ func (d *drought) look(f *Fair, s *sighting) {
 	d.before, d.heard, d.sum = *s, f.last, f.sum
 }
 
-// compare finds what came and what others took between two answers.
+// compare finds the amount that came or that others took between two answers.
 func (d *drought) compare(f *Fair, s *sighting) (others float64) {
 	mean := f.config.MeanCost
 	own := s.cost / mean
-	if s.alone { // otherwise what else was sent may have arrived earlier or later
+	if s.alone { // otherwise other requests may have arrived earlier or later
 		own = (s.sum - d.sum) / mean
 	}
 	others = d.before.left - s.left - own
@@ -89,7 +92,7 @@ func (d *drought) compare(f *Fair, s *sighting) (others float64) {
 	return others
 }
 
-// end takes back what was found, and nothing is looked for again.
+// end takes the result back, and ends the search.
 func (d *drought) end() { d.over, d.found = d.over || d.found, false }
 
 // plentiful reports whether there is far more than anybody keeps.

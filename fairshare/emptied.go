@@ -6,20 +6,23 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// emptied finds windows of which neither kind nor reset is told by what does not come back: a crowd that has used one up at once sleeps
-// through the leap at its end, and would take it for a bucket for ever. If there was plenty, and then somebody was refused again and
-// again for as long as five of his shares take to come, and a tenth of a window, nothing flows in. Where that is wrong, as it may be for a
-// few of a crowd of hundreds, it shows within a window: there is no plenty again when the next one has to have begun. Then it is
-// not concluded again.
+// emptied finds windows, of unknown kind and reset, by what does not come back. A crowd that has
+// used up a window at once sleeps through the leap at its end. It would take the window for a
+// bucket for ever.
+//
+// Nothing flows in under two conditions. There was plenty. Then a process was refused again and
+// again, as long as five of its shares take to come, and a tenth of a window. That conclusion may
+// be wrong for a few of a crowd of hundreds. It shows within a window: there is no plenty again
+// when the next window must have begun. Then it is not drawn again.
 //
 // A window that is used up at once and comes back little by little is a rolling one.
 type emptied struct {
 	stage   emptiedStage
-	began   mono.Time // when the window of the latest plenty began, had it been used evenly until that was seen
+	began   mono.Time // when the window of the latest plenty began, if it was used evenly until then
 	plenty  mono.Time // when there was plenty last
 	refused int       // how many answers in a row were refusals
 	since   mono.Time // the first of them
-	n       float64   // the share of one of so many, when there was plenty
+	n       float64   // n when there was plenty
 }
 
 type emptiedStage uint8
@@ -35,16 +38,16 @@ const (
 const (
 	plentyPart    = 1.0 / 8 // of the quota
 	emptiedShares = 5.0
-	emptiedLater  = 1.1 // windows after there was plenty last, there is plenty again
+	emptiedLater  = 1.1 // so many windows after the last plenty there is plenty again
 )
 
-// look is told of every answer that says what remains, and of refusals.
+// look reads every answer that has a remainder, and refusals.
 func (e *emptied) look(f *Fair, s *sighting) {
 	length := f.window.length
 	switch {
 	case e.stage > usedUp:
 		return
-	case s.ends != mono.Min && !s.limited: // it is told when windows end
+	case s.ends != mono.Min && !s.limited: // answers say when windows end
 		*e = emptied{}
 		return
 	case s.limited:
@@ -67,7 +70,7 @@ func (e *emptied) look(f *Fair, s *sighting) {
 	}
 }
 
-// saw is told of plenty.
+// saw notes that there was plenty.
 func (e *emptied) saw(f *Fair, s *sighting) {
 	switch {
 	case e.stage == neverPlenty || e.stage == seenPlenty && s.mid.Sub(e.plenty) > f.config.Window/4:
@@ -79,7 +82,8 @@ func (e *emptied) saw(f *Fair, s *sighting) {
 	e.plenty, e.n = s.mid, f.n
 }
 
-// empties reports whether so many refusals in a row, for so long, show that nothing flows in, to one of n.
+// empties reports whether these refusals in a row, for d, show that nothing flows in, for a sharer
+// of n.
 func (f *Fair) empties(refused int, d time.Duration, n float64) bool {
 	return refused >= silentRow && d.Seconds() > silentPart*f.window.length && f.tokens(d) > emptiedShares*n
 }

@@ -9,24 +9,30 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Hints keeps to what a server says is left and when there will be more, for each unit of cost that the server speaks of. Put it in a
-// limit.All beside the limits that are known. It can only tighten them, and it takes account of strangers who use the same quota.
+// Hints sends no more than a server says is left until there will be more, for each unit of cost in
+// its answers. Put it in a limit.All beside the known limits. It can only tighten them. It allows
+// for strangers that use the same quota.
 //
-// What is left only falls until the reset. So of all answers about one window, the one that says least is the latest. Requests that were
-// told more are counted in it; only those in flight may not be. With R the least that was said and I the cost in flight, R − I may be
-// admitted until the reset. A reset that is told in whole seconds, by an answer that took a while, is a span of time. Answers whose spans
-// do not overlap are about different windows, and the later one holds. After the reset, as much may be in flight as was ever seen to be
-// left, until an answer says more; before the first answer, any amount.
+// The amount that is left only falls until the reset. So of all answers about one window, the one
+// with the least is the latest. Requests whose answers had more are counted in it. Only requests in
+// flight may not be. Let R be the least amount and I the cost in flight. Then R − I may be admitted
+// until the reset.
 //
-// A time in whole seconds says nothing finer than a second. So if a reset is later than a configured window (Own) could end, by less than
-// a second, then the window ends when the configured one does at the latest. Taking the reset literally would cost every other window of
-// a second. And where the configured limit has counted as much as the server has, it decides: see known.
+// A reset in whole seconds, in an answer that took a while, is a span of time. Answers whose spans
+// do not overlap are about different windows, and the later one holds. After the reset, as much may
+// be in flight as was ever left, until an answer has more. Before the first answer, any amount may
+// be.
 //
-// An answer without a reset, or with one that is past, does not say when to come back and is not heeded: refusals are a matter for
-// limit.Cooldown, and a fair share without resets for Fair.
+// A time in whole seconds is exact to a second only. A reset may be later than a configured window
+// (Own) could end, by less than a second. Then the window ends when the configured one does at the
+// latest. The literal reset would cost every other window of a second. Where the configured limit
+// has counted as much as the server has, it decides: see known.
 //
-// It is made by NewHints and not safe for concurrent use. Ready, Admit and Settle do not allocate, except when Own is asked at the first
-// answer about a window.
+// An answer without a reset, or with a past one, does not say when to come back, and is ignored.
+// Refusals are a matter for limit.Cooldown, and a fair share without resets is one for Fair.
+//
+// NewHints makes Hints. Not safe for concurrent use. Ready, Admit and Settle do not allocate,
+// except when Own is asked at the first answer about a window.
 type Hints struct {
 	longest  time.Duration
 	capacity limit.Cost
@@ -42,34 +48,37 @@ type hinted struct {
 	cost limit.Cost
 }
 
-// word is what the server said of one unit.
+// word is the server's answer for one unit.
 type word struct {
-	until mono.Time     // the latest that the reset can be; if that is not after the last change, nothing holds
-	since mono.Time     // the earliest that the reset can be
-	least int64         // what is left, as of an instant in this window
+	until mono.Time     // the latest instant of the reset; if that is not after the last change, nothing holds
+	since mono.Time     // the earliest instant of the reset
+	least int64         // the amount that is left, as of an instant in this window
 	most  int64         // the most that was ever left; below 0: not known
-	heard mono.Time     // if it is a bucket: the instant that least is of
-	per   time.Duration // if it is a bucket: how long the refill of one takes; otherwise 0
-	cut   bool          // the reset was told for later than until, so the word goes on holding then
+	heard mono.Time     // of a bucket: the instant of least
+	per   time.Duration // of a bucket: how long the refill of one takes; otherwise 0
+	cut   bool          // the stated reset was later than until, so the word still holds then
 	known known
 }
 
 // HintsConfig describes Hints.
 type HintsConfig struct {
-	// Longest bounds how long a server is believed that tells a later reset. After that, one request goes at a time until an answer says
-	// more. If zero, 1 h. An answer whose Outcome is Sure is believed for as long as it says.
+	// Longest bounds how long a server's later reset is believed. After that, one request goes at a
+	// time until an answer has more. If zero, 1 h. An answer whose Outcome is Sure is believed to
+	// its reset.
 	Longest time.Duration
-	// Capacity is what a full bucket holds, for each unit of which the server keeps a bucket. For such a unit the reset is when the
-	// bucket will be full again, and it refills evenly before. Where Capacity is zero, everything comes back at the reset.
+	// Capacity is the amount in a full bucket, for each unit of which the server keeps a bucket.
+	// For such a unit the bucket is full again at the reset, and refills evenly before. Where
+	// Capacity is zero, everything comes back at the reset.
 	Capacity limit.Cost
-	// Own is the configured limit of the same quota, whose Admit and Settle come before those of the Hints. Only its Rates and its use are asked
-	// for. If nil, or if it cannot tell them, all resets are believed to the instant.
+	// Own is the configured limit of the same quota. Its Admit and Settle come before those of the
+	// Hints, which read only its Rates and its usage. If Own is nil or does not report them, all
+	// resets are believed to the instant.
 	Own limit.Limiter
-	// Later says that Own's Admit and Settle come after those of the Hints.
+	// Later means that Own's Admit and Settle come after those of the Hints.
 	Later bool
 }
 
-// NewHints returns Hints that have heard nothing. The error names the field and value.
+// NewHints returns Hints without any answer. The error names the field and value.
 func NewHints(c HintsConfig) (*Hints, error) {
 	if c.Longest < 0 {
 		return nil, fmt.Errorf("fairshare: Hints: Longest %v is negative", c.Longest)
@@ -90,7 +99,7 @@ func NewHints(c HintsConfig) (*Hints, error) {
 	return h, nil
 }
 
-// units holds a cost within what limiters count.
+// units bounds a cost to the range that limiters count.
 func units(c limit.Cost) limit.Cost {
 	for u := range c {
 		c[u] = unit(c[u])
@@ -100,7 +109,8 @@ func units(c limit.Cost) limit.Cost {
 
 func unit(n int64) int64 { return min(max(n, 0), limit.MaxCost) }
 
-// Ready implements limit.Limiter. A cost above what is left waits for the reset, although an answer may say earlier that there is more.
+// Ready implements limit.Limiter. A cost above the amount that is left waits for the reset,
+// although an answer may have more before.
 func (h *Hints) Ready(now mono.Time, cost limit.Cost) mono.Time { return h.When(now, nil, &cost) }
 
 // ReadyAfter implements limit.Foreseer.
@@ -108,7 +118,7 @@ func (h *Hints) ReadyAfter(now mono.Time, first, cost limit.Cost) mono.Time {
 	return h.When(now, &first, &cost)
 }
 
-// When does what Ready does, or ReadyAfter if first is not nil, without a copy of the costs.
+// When is Ready without a copy of the cost, or ReadyAfter if first is not nil.
 func (h *Hints) When(now mono.Time, first, cost *limit.Cost) mono.Time {
 	t := max(now, h.last)
 	ready := t
@@ -126,8 +136,9 @@ func (h *Hints) When(now mono.Time, first, cost *limit.Cost) mono.Time {
 	return ready
 }
 
-// NotBefore implements limit.Forecaster. It is right if the server's words are true: what is left only falls until the reset. What is in
-// flight may be counted in them, so it is not counted again.
+// NotBefore implements limit.Forecaster. It is right if the server's answers are true, since the
+// amount that is left only falls until the reset. The answers may include the cost in flight, so it
+// is not counted again.
 func (h *Hints) NotBefore(now mono.Time, _ int, ahead, cost limit.Cost) mono.Time {
 	t := max(now, h.last)
 	ready := t
@@ -187,7 +198,8 @@ func (h *Hints) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
 	h.Ended(now, lease.at, &lease.cost, &o)
 }
 
-// Sent and Ended are Admit and Settle for callers that keep by themselves when a request was sent and at what cost.
+// Sent and Ended are Admit and Settle for callers that keep the time and the cost of each request
+// themselves.
 func (h *Hints) Sent(now mono.Time, cost *limit.Cost) {
 	h.last = max(now, h.last)
 	for u := range cost {
@@ -196,7 +208,8 @@ func (h *Hints) Sent(now mono.Time, cost *limit.Cost) {
 	h.rooms.sent(h.last, cost)
 }
 
-// Ended is told how a request ended that was Sent at the instant sent with that cost. Call it exactly once for each.
+// Ended passes in the outcome of a request that was Sent at the instant sent with that cost. Call
+// it exactly once for each.
 func (h *Hints) Ended(now, sent mono.Time, cost *limit.Cost, o *limit.Outcome) {
 	h.last = max(now, h.last)
 	admitted := units(*cost)
@@ -213,12 +226,12 @@ func (h *Hints) Ended(now, sent mono.Time, cost *limit.Cost, o *limit.Outcome) {
 		if o.Known>>u&1 == 1 && o.Reset[u] > 0 {
 			h.hear(u, sent, unit(o.Remaining[u]), o.Reset[u], o.Sure)
 		} else {
-			h.words[u].least -= actual[u] // nobody said that the server had counted it in what is left
+			h.words[u].least -= actual[u] // no answer shows that the server had counted it in the amount that is left
 		}
 	}
 }
 
-// hear is told what is left, by an answer that was read just now, to a request sent at the instant sent.
+// hear reads the amount that is left in the present answer, to a request sent at the instant sent.
 func (h *Hints) hear(u int, sent mono.Time, remaining int64, reset time.Duration, sure bool) {
 	w := &h.words[u]
 	w.most = max(w.most, remaining)
@@ -240,7 +253,7 @@ func (h *Hints) hear(u int, sent mono.Time, remaining int64, reset time.Duration
 		}
 	case until < w.since: // it is about the window before
 	case w.per > 0:
-		w.least = min(w.least, remaining-int64(h.last.Sub(w.heard)/w.per)) // less what was refilled since
+		w.least = min(w.least, remaining-int64(h.last.Sub(w.heard)/w.per)) // less the refill since
 		w.since, w.until = max(w.since, since), max(w.until, until)
 	default:
 		w.known.heard(h.last, per, remaining <= w.least)
@@ -252,9 +265,9 @@ func (h *Hints) hear(u int, sent mono.Time, remaining int64, reset time.Duration
 	}
 }
 
-// ends returns when a window that was told to end after reset has surely ended, by the configured limit; or Never, unless that is less
-// than a second before the reset. A unit that ever had more left than is configured, or that may have a longer window, is not what is
-// configured.
+// ends returns when a window with that reset has surely ended, by the configured limit. It is Never
+// unless that is less than a second before the reset. A unit that ever had more left than
+// configured, or that may have a longer window, differs from the configured one.
 func (h *Hints) ends(u int, most int64, reset time.Duration) mono.Time {
 	if h.rooms.own == nil || h.capacity[u] > 0 {
 		return limit.Never

@@ -7,26 +7,29 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// rounding is how much too late a reset may be told: servers count in whole seconds.
+// rounding is how much too late a stated reset may be: servers count in whole seconds.
 const rounding = time.Second
 
-// rooms is what the configured limit would have let go when requests were sent. What a server says is left is of when they arrived; until their
-// answers are read, much of a window may have come back.
+// rooms keeps how much the configured limit would have let go when requests were sent. A server's
+// remainder is of the time when the request arrived. Until the answer arrives, much of a window may
+// have come back.
 //
-// That requests arrive in the order in which they were sent is taken for granted: if two did not, the first seems to have met a stranger.
+// Requests are assumed to arrive in the order in which they were sent. If two did not, the first
+// seems to have met a stranger.
 type rooms struct {
 	own    limit.Limiter // nil: there is none, and nothing is kept
-	later  bool          // it admits a request when that was noted here
+	later  bool          // it admits a request after sent was called for that
 	usage  []limit.Usage
 	at     []mono.Time // when requests were sent, each instant once
-	left   []int64     // what each of the limits of own would have let go after that
-	limits int         // how many those are
+	left   []int64     // how much each limit of own would have let go after that
+	limits int         // the number of those limits
 }
 
-// mostRooms is how many instants are kept: who has requests of more in flight is told less.
+// mostRooms is the number of instants that are kept. A process with requests of more instants in
+// flight learns less.
 const mostRooms = 64
 
-// sent notes what may still go.
+// sent notes how much may still go.
 func (r *rooms) sent(now mono.Time, cost *limit.Cost) {
 	if r.own == nil {
 		return
@@ -52,8 +55,9 @@ func (r *rooms) sent(now mono.Time, cost *limit.Cost) {
 	}
 }
 
-// explains returns the window of the configured limit that let no more go than an answer says is left; 0: there is none. A limit whose window ends two
-// seconds before the reset that is told is another one, and so is one that allows less than was ever left.
+// explains returns the window of a configured limit that let no more go than an answer has left; 0:
+// there is none. A limit whose window ends two seconds before the stated reset is another one. So
+// is one that allows less than was ever left.
 func (r *rooms) explains(unit int, now, sent mono.Time, remaining, most int64, reset time.Duration) time.Duration {
 	if r.own == nil {
 		return 0
@@ -79,30 +83,35 @@ func (r *rooms) explains(unit int, now, sent mono.Time, remaining, most int64, r
 	return 0
 }
 
-// known is what the configured limit makes of a server's word.
+// known is the configured limit's effect on a server's word.
 //
-// If it lets no more go than the word says is left, then all that is missing is our own, and it knows better when that comes back: in a rolling
-// window bit by bit, where the word has all come at a reset; or up to two seconds before the reset, where a server takes a time that was
-// rounded down off one that was rounded up. So where the word has nobody go, and the configured limit does, one request at a time goes to see.
-// If it is served, all go from then on. If one is refused, there are strangers, or the configured limit is wrong, and words are taken
-// literally for a while, which becomes longer with each refusal until one is served.
+// If the configured limit lets no more go than is left by the word, all that is missing is our own.
+// Then the configured limit knows better when that comes back. In a rolling window it comes back
+// bit by bit, while by the word all comes at a reset. It may also come up to two seconds before the
+// reset, where a server subtracts a time rounded down from one rounded up.
+//
+// So where the word stops all requests and the configured limit does not, one request at a time
+// goes as a test. If it is served, all go from then on. If one is refused, there are strangers, or
+// the configured limit is wrong. Then words are taken literally for a while. That becomes longer
+// with each refusal until a request is served.
 type known struct {
 	all     bool          // the configured limit knows of all that is missing
-	per     time.Duration // the window of the one that last did
-	since   mono.Time     // when the word was heard
-	served  bool          // a request was, that the word would have kept
+	per     time.Duration // the window of the latest such limit
+	since   mono.Time     // when the word arrived
+	served  bool          // a request was served that the word would have kept
 	literal mono.Time     // until then words are taken literally
 	doubt   time.Duration // for how long they are, since the last refusal
 }
 
-// believed is for how many configured windows words are taken literally after a refusal, and each further one in a row makes that ten times as
-// many: some servers ban who is refused a few times.
+// believed is the number of configured windows in which words are taken literally after a refusal.
+// Each further refusal in a row makes that ten times as many: some servers ban a client after a
+// few.
 const (
 	believed  = 100
 	believing = 10
 )
 
-// lets is when a request goes that the word keeps until at.
+// lets returns when a request goes that the word keeps until at.
 func (k *known) lets(now, at mono.Time, open int64) mono.Time {
 	if !k.all || !k.served && open > 0 {
 		return at
@@ -110,8 +119,8 @@ func (k *known) lets(now, at mono.Time, open int64) mono.Time {
 	return min(at, max(now, k.literal))
 }
 
-// heard compares what an answer says is left with what was counted here: per is as explains has it. An answer that tells more than the word is
-// no news, unless strangers are in it.
+// heard compares the amount that is left by an answer with the amount counted here: per is the
+// result of explains. An answer with more than the word is no news, unless strangers are in it.
 func (k *known) heard(now mono.Time, per time.Duration, less bool) {
 	k.per = max(k.per, per)
 	if less || per == 0 {
@@ -119,7 +128,7 @@ func (k *known) heard(now mono.Time, per time.Duration, less bool) {
 	}
 }
 
-// answered learns of a request from what became of it.
+// answered learns from the outcome of a request.
 func (w *word) answered(now, sent mono.Time, cost int64, o *limit.Outcome, longest time.Duration) {
 	k := &w.known
 	kept := k.all && sent >= k.since && sent < w.until && cost > w.least // the word would have

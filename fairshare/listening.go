@@ -7,52 +7,57 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// listening is how a few who drain a bucket hear whether anything comes: once, all send nothing for a while but a few requests each.
+// listening is how a few sharers that drain a bucket see whether anything comes: once, all send
+// nothing for a while but a few requests each.
 //
-// They have to do so at one time. So they do as the level first passes an eighth of what the bucket holds, which all see at once. First
-// they wait until what is under way has arrived. Then each sends a request a round. So in each round every other has sent one, and if
-// nothing comes, as much less remains after each: nobody has to know how many they are. If something comes, or somebody else takes
-// something, it is not the same in all rounds, which are of different lengths. Only they have to keep their order. So who has seen less go,
-// when the level passed, goes a little later in each.
+// They have to do so at one time. So they begin when the level first passes an eighth of the
+// capacity, which all see at once. First they wait until all requests under way have arrived. Then
+// each sends a request a round. So in each round every other sharer has sent one. If nothing comes,
+// the remainder falls by the same amount after each round, and nobody has to know their number.
 //
-// Where it would take long, or where their order is not sure, nobody listens: that costs all more than it would gain the few whose quota
-// does not come back.
+// If something comes, or somebody else takes something, the amount differs between rounds, which
+// have different lengths. The sharers only have to keep their order. So a sharer that saw less go
+// when the level passed sends a little later in each round.
+//
+// Where it would take long, or where the order is not sure, nobody listens. That would cost all
+// sharers more than it would gain the few whose quota does not come back.
 type listening struct {
 	stage  listeningStage
 	next   mono.Time     // when the next request goes
 	trip   time.Duration // a round trip, smoothed
 	jitter time.Duration // its mean deviation
-	beat   time.Duration // what all times are counted in
-	turn   time.Duration // how much later than the first of all it goes in a round
+	beat   time.Duration // the unit of all times here
+	turn   time.Duration // how much later than the first sharer this one sends in a round
 	round  int           // how many rounds are over
-	others float64       // what others took in each of them, if nothing came
-	heard  bool          // that was not the same in all, or it was late
+	others float64       // the amount that others took in each of them, if nothing came
+	heard  bool          // that amount was not the same in all, or this process was late
 }
 
 type listeningStage uint8
 
 const (
 	notYet       listeningStage = iota
-	awaitsSent                  // what is under way
-	listens                     // in rounds
-	awaitsOthers                // who still listen
+	awaitsSent                  // waits until requests under way have arrived
+	listens                     // sends in rounds
+	awaitsOthers                // waits for others that still listen
 	hasListened
 )
 
 const (
-	listeningMark = 1.0 / 8 // of what the bucket holds
-	listeningFew  = 13.0    // the most who listen
+	listeningMark = 1.0 / 8 // of the capacity
+	listeningFew  = 13.0    // the most sharers that listen
 	listeningMost = 10 * time.Second
 
-	// All must have the same beat, though their round trips differ. So it is a part of a token, doubled until a round trip is a few beats.
+	// All must have the same beat, though their round trips differ. So it is a part of a token,
+	// doubled until a round trip is a few beats.
 	listeningBeat = 1.0 / 50
 	beatsTrip     = 12 // at most
-	beatsSent     = 24 // until what is under way has arrived
-	beatsTurns    = 12 // from the first to the last
+	beatsSent     = 24 // until requests under way have arrived
+	beatsTurns    = 12 // from the first sharer to the last
 	beatsShort    = 30 // of a round
 	beatsLong     = 102
 	roundsAll     = 5
-	roundLong     = 1 // after one that is over
+	roundLong     = 1 // comes after a round that is over
 	beatsAll      = beatsSent + 2*beatsTurns + (roundsAll-1)*beatsShort + beatsLong
 )
 
@@ -62,7 +67,8 @@ func (l *listening) holds() bool { return l.stage > notYet && l.stage < hasListe
 // hearsNothing reports whether nothing came in all rounds.
 func (l *listening) hearsNothing() bool { return l.stage == awaitsOthers && !l.heard }
 
-// step goes on to the next stage, after an answer that was compared with the one before: others took so much, if nothing came.
+// step goes on to the next stage, after an answer that was compared with the one before. others is
+// the amount that others took, if nothing came.
 func (l *listening) step(f *Fair, s, before *sighting, others float64) {
 	off := f.last.Sub(s.at) - l.trip
 	l.trip += off / 8
@@ -98,7 +104,7 @@ func (l *listening) step(f *Fair, s, before *sighting, others float64) {
 		}
 	case awaitsOthers:
 		l.stage = hasListened
-		f.rebase(s) // what was taken meanwhile says nothing of N
+		f.rebase(s) // consumption meanwhile says nothing of N
 	}
 }
 
@@ -109,13 +115,14 @@ func (l *listening) begin(f *Fair, s *sighting, passed float64) bool {
 			return false
 		}
 	}
-	apart := 1 // the fewer there are the farther; n is not a whole number, and all must have the same
+	apart := 1 // the fewer sharers the farther apart; n is not a whole number, and all must have the same
 	switch n := f.shares(); {
 	case n < 1.5:
 		apart = beatsTurns + 1
 	case n < 2.5:
 		apart = 5
-	case f.book.Len() > 0 || n > listeningFew: // many threads have sent more than one until they see the mark
+	// Many threads have sent more than one until they see the mark.
+	case f.book.Len() > 0 || n > listeningFew:
 		return false
 	case n < 6.5:
 		apart = 2
