@@ -8,19 +8,23 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// silence is for servers that say nothing but served or limited. Refusals by a window and by a bucket mean different things, so each has
-// a law of its own: silentWindow and silentBucket. Where the kind is not known, a bucket is assumed at first. A refusal with a
-// Retry-After of a good part of the window shows a window; so do refusals in a row for longer than a bucket stays empty to somebody who
-// waits, be it after all that there was at first, or later, or from the first request on. It is no window after all if its ends, found or told,
-// cannot be a whole number of windows apart.
+// silence chooses the law for servers whose answers are only served or limited. Refusals by a
+// window and by a bucket mean different things, so each has a law of its own: silentWindow and
+// silentBucket. An unknown kind is assumed to be a bucket at first.
+//
+// Two signs show a window. One is a refusal with a Retry-After of a good part of the window. The
+// other is refusals in a row for longer than a bucket stays empty to a process that waits. They
+// count after the first burst, later, or from the first request on. It is no window after all if
+// its ends, found or stated, cannot be a whole number of windows apart.
 type silence struct {
-	on      bool
-	missing int  // how many answers in a row did not say what remains
-	said    bool // an answer once said what remains
-	inRow   int  // how many refusals in a row
+	on bool
+	// How many answers in a row had no remainder.
+	missing int
+	said    bool // an answer once had a remainder
+	inRow   int  // refusals in a row
 	since   mono.Time
-	burst   float64   // what was served before the first refusal, in units, since first
-	first   mono.Time // when the first of that was sent, at most a window ago
+	burst   float64   // the units served before the first refusal, since first
+	first   mono.Time // when the first of those was sent, at most a window ago
 	window  silentWindow
 	bucket  silentBucket
 }
@@ -55,8 +59,8 @@ func (q *silence) holds(f *Fair, s *sighting, says bool, result limit.Result, re
 	return q.on
 }
 
-// speaks is told that an answer says what remains, before anything is concluded from that. Refusals before the first that does are no sign of a
-// window.
+// speaks notes that an answer has a remainder, before anything is concluded from that. Refusals
+// before the first such answer are no sign of a window.
 func (q *silence) speaks(f *Fair) {
 	if !q.on && !q.said && q.inRow > 0 && q.finds(f) {
 		f.be(&f.bucket)
@@ -64,7 +68,7 @@ func (q *silence) speaks(f *Fair) {
 	q.inRow = 0
 }
 
-// finds reports whether it is found out how the server counts.
+// finds reports whether the kind is to be found out.
 func (q *silence) finds(f *Fair) bool {
 	return f.config.Kind == UnknownKind && f.finder.stated == UnknownKind
 }
@@ -80,7 +84,7 @@ func (q *silence) answer(f *Fair, now mono.Time, s *sighting, retryAfter time.Du
 	}
 }
 
-// find tells windows from buckets.
+// find distinguishes windows from buckets.
 func (q *silence) find(f *Fair, s *sighting, retryAfter time.Duration) {
 	if f.level == &f.window && q.window.misfits >= silentMisfits {
 		f.level, q.window, q.inRow = &f.bucket, silentWindow{}, 0
@@ -107,7 +111,7 @@ func (q *silence) find(f *Fair, s *sighting, retryAfter time.Duration) {
 	q.burst += s.cost / f.config.MeanCost
 }
 
-// limited is told of refusals, also of those before it is known that the server says nothing when it serves.
+// limited counts refusals, also those before the server is known to be silent when it serves.
 func (q *silence) limited(f *Fair, s *sighting, retryAfter time.Duration) {
 	if q.inRow++; q.inRow == 1 {
 		q.since = s.mid
@@ -118,7 +122,7 @@ func (q *silence) limited(f *Fair, s *sighting, retryAfter time.Duration) {
 			end := s.mid.Add(min(retryAfter, endsMost))
 			w.ends(end.Add(-Seconds(kindSeconds)), end.Add(Seconds(kindSeconds)), f.config.Window)
 		}
-		if q.burst > 0 && b.stage == onlyLimited && refused.Seconds() > emptiedLater*length { // the next one has begun long ago
+		if q.burst > 0 && b.stage == onlyLimited && refused.Seconds() > emptiedLater*length { // the next window has begun long ago
 			f.level, q.window, q.burst = &f.bucket, silentWindow{}, 0
 		}
 		return
@@ -130,7 +134,8 @@ func (q *silence) limited(f *Fair, s *sighting, retryAfter time.Duration) {
 		*w = silentWindow{}
 		return
 	}
-	// Where all took what they could until the quota was used up, this was one's own part of all that a window allows.
+	// If all took what they could until the quota was used up, this is the process' own part of a
+	// window.
 	switch n := f.window.limit / max(q.burst, 1); {
 	case !long || b.stage > onlyLimited || q.burst == 0 && q.first != 0: // the burst was no sign
 	case q.burst < emptiedShares:
@@ -142,13 +147,15 @@ func (q *silence) limited(f *Fair, s *sighting, retryAfter time.Duration) {
 	}
 }
 
-// long reports whether refusals in a row, for so long, are more than a bucket has, but for a few of hundreds.
+// long reports whether refusals in a row, for so long, are more than a bucket has. It may be wrong
+// for a few of hundreds.
 func (q *silence) long(f *Fair, refused time.Duration) bool {
 	return q.inRow >= silentRow && refused.Seconds() > silentPart*f.window.length
 }
 
-// try goes by the law of windows, and looks for the end of this one at once: in a bucket there are two soon that do not fit. Of a window of few
-// requests that would show too late, so it has to be over.
+// try takes the law of windows, and looks for the end of this one at once. In a bucket two ends
+// soon do not fit. In a window of few requests that would show too late, so that window has to be
+// over.
 func (q *silence) try(f *Fair, refused time.Duration) {
 	if w := &q.window; !w.short(f) || refused > f.config.Window {
 		f.be(&f.window)

@@ -8,10 +8,11 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// silentBucket is the law for buckets that only say served or limited. It does not throttle before it is limited for the first time. Then
-// come blind windows, until a request is served. From then on it keeps its pace for long and quickens slowly, and faster the longer it
-// was not refused; a refusal makes it a little slower than the pace at which it was refused. All quicken alike in time, and whoever sends
-// more is refused more often, so all come to the same pace.
+// silentBucket is the law for buckets of servers whose answers are only served or limited. It does
+// not throttle before the first refusal. Then come blind windows, until a request is served. From
+// then on it keeps its pace for long and quickens slowly, and faster the longer it was not refused.
+// A refusal makes it a little slower than the refused pace. All quicken alike in time, and a
+// process that sends more is refused more often. So all come to the same pace.
 type silentBucket struct {
 	stage   silentStage
 	heardAt mono.Time
@@ -19,22 +20,23 @@ type silentBucket struct {
 	blind   float64
 	refused mono.Time // when the request that was refused last was sent
 	begun   mono.Time // when the wait after that, beyond one interval, was over
-	served  int       // how many were served since
-	in      int       // how many refusals in a row
+	served  int       // requests served since
+	in      int       // refusals in a row
 }
 
 type silentStage uint8
 
 const (
-	neverLimited silentStage = iota // it was never limited
-	onlyLimited                     // it was limited, and not served since
-	thenServed                      // it was served, and not limited since
+	neverLimited silentStage = iota // it was never refused
+	onlyLimited                     // it was refused, and not served since
+	thenServed                      // it was served, and not refused since
 	limitedAgain
 )
 
-// After a refusal the n at which the request was sent is kept for long: within T tokens it quickens by quickens·(T/plateauLong)³ in all.
+// After a refusal the n of the refused request is kept for long. Within T tokens it quickens by
+// quickens·(T/plateauLong)³ in all.
 const (
-	searches      = 0.005 // by so much with each answer, before it is limited again
+	searches      = 0.005 // the part of n with each answer, before it is limited again
 	quickens      = 0.03
 	quickensMost  = 0.05
 	plateauLong   = 2000.0 // for 10 sharers; it grows with the eighth root of n
@@ -42,7 +44,7 @@ const (
 	slows         = 1.07 // factor of n at a refusal
 	slowsAgain    = 1.05 // factor at the next refusal at once: the bucket was still empty
 	slowsMore     = 1.2  // factor at the refusals after that
-	averagedLeast = 8    // over how many answers the average pace tells what the quota allowed
+	averagedLeast = 8    // the least number of answers whose average pace shows how much the quota allowed
 	spreadAfter   = 0.6  // the part of n by which the next request after a refusal is later, at random
 	jitters       = 0.1
 )
@@ -94,7 +96,8 @@ func (b *silentBucket) limited(f *Fair, now mono.Time, s *sighting, retryAfter t
 		b.blind *= 2
 	case b.in == 1:
 		if b.served >= averagedLeast {
-			// The bucket was empty then and is empty now, so what all sent between is what flowed in.
+			// The bucket was empty then and is empty now. So all that was sent between is the
+			// inflow.
 			f.n = min(2*f.n, max(f.n, f.tokens(s.at.Sub(b.begun))/float64(b.served+1)))
 		}
 		f.n *= slows

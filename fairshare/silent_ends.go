@@ -8,23 +8,29 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Where nobody tells when windows end, who comes in the middle of one takes its end to be as much too late, and its x is smaller than the
-// others' for ever: it would go ever more slowly, until it is served next to nothing. So now and then each asks a little before the window
-// should be over. Who is refused then knows its end, and asks no more. Who is served was wrong, and looks for the end, in halves.
+// Answers do not say when windows end. A process that comes in the middle of one takes its end to
+// be as much too late. Then its x is smaller than the others' for ever. It would go ever more
+// slowly, until it is served next to nothing.
+//
+// So now and then each process asks a little before the window should be over. If it is refused, it
+// knows the end, and asks no more. If it is served, it was wrong, and searches for the end by
+// halves.
 const (
-	silentTests = 0.1  // how often one tests whether the window ends earlier than is known, at the price of a refusal
-	silentSure  = 200  // parts of a window: an end that is known within one of them is known
-	silentSoon  = 0.06 // of a window: so long after it was used up it is over, where all keep to this law
-	silentLost  = 1.5  // × the part of a window for which nothing is left: if its end is not known within that, one tests it at once
-	lostMost    = 0.5
-	lostFrom    = 2 // which is known once so many have ended: a crowd that begins uses up the first ones too early
+	silentTests = 0.1  // the probability of a test whether the window ends earlier than assumed, at the price of a refusal
+	silentSure  = 200  // parts of a window: an end that is bounded within one of them is known
+	silentSoon  = 0.06 // of a window: it is over so long after it was used up, if all keep to this law
+	// × the part of a window for which nothing is left: an end not known within that is tested at
+	// once.
+	silentLost = 1.5
+	lostMost   = 0.5
+	lostFrom   = 2 // so many windows must have ended: a new crowd uses up the first ones too early
 )
 
-// back is told of the first request that is served after the window was used up.
+// back reads the first request that is served after the window was used up.
 func (w *silentWindow) back(f *Fair, s *sighting, length time.Duration) {
 	if !w.lost && (w.overdue || w.ended >= lostFrom && s.mid < w.high) {
 		w.lost = true
-		f.n = f.clamp(min(f.n, f.window.limit/silentFew)) // who asks more rarely finds nothing
+		f.n = f.clamp(min(f.n, f.window.limit/silentFew)) // a process that asks more rarely finds nothing
 	}
 	w.ends(w.last, s.mid, length)
 	if w.lost && !w.seeks(length) {
@@ -32,7 +38,7 @@ func (w *silentWindow) back(f *Fair, s *sighting, length time.Duration) {
 	}
 }
 
-// ends is told that a window ended after low, and at high at the latest.
+// ends notes that a window ended after low, and at high at the latest.
 func (w *silentWindow) ends(low, high mono.Time, length time.Duration) {
 	if w.seen && !w.overdue {
 		ago := time.Duration(math.Ceil(float64(low.Sub(w.high))/float64(length))) * length
@@ -44,7 +50,7 @@ func (w *silentWindow) ends(low, high mono.Time, length time.Duration) {
 			ago = (high.Sub(w.low) / length) * length
 			low, high = w.low.Add(ago), w.high.Add(ago)
 		default:
-			if l > w.low.Add(ago) || h < w.high.Add(ago) { // what says nothing new confirms nothing
+			if l > w.low.Add(ago) || h < w.high.Add(ago) { // an end without news confirms nothing
 				w.misfits = 0
 			}
 			low, high = l, h
@@ -55,13 +61,14 @@ func (w *silentWindow) ends(low, high mono.Time, length time.Duration) {
 	w.clean = false // n was changed already, by the refusal before
 }
 
-// seeks reports whether it looks for the end until that is known.
+// seeks reports whether it searches for the end until that is known.
 func (w *silentWindow) seeks(length time.Duration) bool {
 	w.lost = w.lost && w.high.Sub(w.low) > length/silentSure
 	return w.lost
 }
 
-// tests reports whether it asks a little before the window is thought to end: who is refused knows the end, and who is served was wrong.
+// tests reports whether it asks a little before the estimated end of the window. If it is refused,
+// it knows the end; if it is served, it was wrong.
 func (w *silentWindow) tests(f *Fair, length time.Duration) bool {
 	unsure := w.high.Sub(w.low)
 	if w.ended < lostFrom || unsure <= length/silentSure {
@@ -70,8 +77,9 @@ func (w *silentWindow) tests(f *Fair, length time.Duration) bool {
 	return unsure.Seconds() > min(lostMost, silentLost*(1-w.rests(f)))*length.Seconds() || f.config.Rng.Float64() < silentTests
 }
 
-// found is told that it knows when windows end, and did not before. At which x all find the window used up says how many they are, as it says
-// to those whose n rests there. One's own n was changed by a wrong x, time and again, and was made too large.
+// found notes that it now knows when windows end, and did not before. The x at which all find the
+// window used up shows their number, for an n that rests there. The own n was changed by a wrong x,
+// time and again, and is too large.
 func (w *silentWindow) found(f *Fair, length time.Duration) {
 	into := math.Mod(float64(w.usedUp.Sub(w.high))/float64(length), 1)
 	if into < 0 {
@@ -84,7 +92,7 @@ func (w *silentWindow) found(f *Fair, length time.Duration) {
 	f.n = f.clamp(min(f.n, n))
 }
 
-// asks returns when to ask whether the window is over, after a refusal; soon: it was the first.
+// asks returns when to ask whether the window is over, after a refusal. soon: it was the first.
 func (w *silentWindow) asks(f *Fair, s *sighting, soon bool, length time.Duration) mono.Time {
 	switch {
 	case soon:
@@ -97,7 +105,8 @@ func (w *silentWindow) asks(f *Fair, s *sighting, soon bool, length time.Duratio
 	return w.high
 }
 
-// rests returns the x at which n stays as it is: a refusal changes it by as much as the pull to a fixed n does.
+// rests returns the x at which n stays as it is. There a refusal changes n by as much as the pull
+// to a fixed n does.
 func (w *silentWindow) rests(f *Fair) float64 {
 	y := done(silentGoal) * min(1, math.Pow(contention.Shares/f.shares(), silentPull))
 	if y <= sprintFrom {

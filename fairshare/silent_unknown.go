@@ -7,45 +7,51 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// silentUnknown is the law for servers that only say served or limited, and of whose quota nobody knows anything. It is that of
-// silentBucket with its times in seconds, since there are no tokens to reckon in: all who share a quota quicken alike in time, and whoever
-// sends more is refused more often.
+// silentUnknown is the law for an unknown quota of servers whose answers are only served or
+// limited. It is the law of silentBucket with times in seconds, since there are no tokens to reckon
+// in. All sharers of a quota quicken alike in time, and a process that sends more is refused more
+// often.
 //
 //	untouched ── limited ──► away ── served ──► measuring ── limited, after enough was served ──► measured
 //
-// What it needs beyond that is a beginning. While it is untouched, requests go as answers come, few in flight. Away, one request asks at a
-// time, each after four times as long as the one before. What was served until the first refusal, in the time until there was more, is the
-// first guess at the quota: it is right for windows, and too much for a bucket that was full. How much more is served after that tells.
+// Beyond that it needs a beginning. While it is untouched, requests go as answers come, few in
+// flight. Away, one request asks at a time, each after four times as long as the one before. The
+// first guess at the quota is the amount served until the first refusal, in the time until there
+// was more. It is right for windows, and too much for a bucket that was full. The amount that is
+// served after that decides.
 //
-// Whoever is refused at the same pace again and again is alone, as others would make it vary. It comes nearer to that pace, and tries
-// more rarely whether there is more. Whoever is refused soon after a refusal is far from a pace that can be kept, and slows more each time.
+// A process that is refused at the same pace again and again is alone, as others would make the
+// pace vary. It comes nearer to that pace, and tries more rarely whether there is more. A process
+// that is refused soon after a refusal is far from a pace that can be kept. It slows more each
+// time.
 type silentUnknown struct {
 	stage   unknownStage
 	began   mono.Time
 	heardAt mono.Time
-	answers int     // while untouched
-	laps    [2]mark // the latest two instants at which a multiple of lap was answered
-	first   float64 // what was served until the first refusal, or towards its end
-	exact   bool    // the first guess is of a whole window
-	window  float64 // s: how long the quota takes to come back
+	answers int // while untouched
+	// The latest two instants at which a multiple of lap was answered.
+	laps   [2]mark
+	first  float64 // the amount served until the first refusal, or towards its end
+	exact  bool    // the first guess is of a whole window
+	window float64 // s: how long the quota takes to come back
 
 	row      int       // refusals in a row
 	rowBegan mono.Time // when the first of them was sent
 	last     mono.Time // and the latest
 
-	empty mono.Time     // when the quota was last found empty after enough was served
-	base  float64       // all that had been sent by then
+	empty mono.Time     // when the quota was last empty after enough was served
+	base  float64       // the amount that had been sent by then
 	idle  time.Duration // and the idle time until then
 
 	refused mono.Time     // when a request was last refused after others were served
 	busy    time.Duration // the idle time until then
-	even    int           // how many refusals came at the same pace
+	even    int           // refusals at the same pace
 	anchor  float64       // that pace
-	lately  [4]float64    // such paces, the latest last
-	soon    int           // how many refusals came soon one after another
+	lately  [4]float64    // paces of refusals, the latest last
+	soon    int           // refusals soon one after another
 }
 
-// mark is how much was sent up to an instant.
+// mark is the amount sent up to an instant.
 type mark struct {
 	at   mono.Time
 	sent float64
@@ -54,16 +60,16 @@ type mark struct {
 type unknownStage uint8
 
 const (
-	untouched unknownStage = iota // never limited
-	away                          // limited, and nothing served since
+	untouched unknownStage = iota // refused, and nothing served since
+	away                          // served again; not enough yet for a conclusion
 	measuring                     // served again; not enough yet to tell
 	measured
 )
 
 const (
-	roomFirst   = 4.0   // how many are in flight at the beginning: as many are refused at once
-	roomWay     = 8.0   // and so many more for each second that an answer takes
-	roomMost    = 12.0  // but not more than that
+	roomFirst   = 4.0   // requests in flight at the beginning: as many are refused at once
+	roomWay     = 8.0   // and so many more for each second of an answer's time
+	roomMost    = 12.0  // the most of those
 	roomAnswers = 512.0 // one more for so many answers
 	roomTime    = 15.0  // and for so many seconds
 	lap         = 64
@@ -72,28 +78,30 @@ const (
 	awayMore   = 4.0 // the factor of the next
 	awaySpread = 0.5 // the part of a wait that is drawn
 	waitLeast  = 1.0 / 16
-	lastsMore  = 2.0 // × the time away: whoever was served for longer has not only used up a window
+	lastsMore  = 2.0 // × the time away: a process that was served for longer has not only used up a window
 
-	climbs        = 0.5   // × n with each answer as long as nothing was served but after a wait
+	climbs        = 0.5   // × n with each answer as long as requests were served only after a wait
 	searchesExact = 0.001 // as searches, where the first guess is of a whole window
-	searchTime    = 4.0   // windows: to search for e times as much takes as long
+	searchTime    = 4.0   // windows: the time to search for e times as much
 
-	plateau   = 100.0 // s: for how long a pace is kept after a refusal
+	plateau   = 100.0 // s: the time for which a pace is kept after a refusal
 	plateauOf = 10.0  // windows: at least
-	evenPart  = 0.02  // a refusal at a pace that differs by less is at the same pace
-	evenMost  = 5     // from the second on each doubles the plateau, and halves how much a refusal slows
-	evenSlows = 0.02  // but not to less
-	soonPart  = 0.25  // of a plateau: a refusal after less comes soon
-	soonMost  = 4     // each slows by as much again
+	evenPart  = 0.02  // a refusal at a pace within this fraction is at the same pace
+	// From the second on each doubles the plateau, and halves how much a refusal slows.
+	evenMost  = 5
+	evenSlows = 0.02 // the least slowing
+	soonPart  = 0.25 // of a plateau: a refusal after less comes soon
+	soonMost  = 4    // each slows by as much again
 
-	quickensIn = 0.1 // of a plateau: to quicken by quickensMost takes at least as long, if one answer comes in that time
+	// Of a plateau: the least time to quicken by quickensMost, if one answer comes in that time.
+	quickensIn = 0.1
 
-	averagedMost  = 4.0  // × n: the most that an average may slow
-	averagedClose = 1.15 // × n: an average that is no slower says nothing
+	averagedMost  = 4.0  // × n: the largest average that may slow
+	averagedClose = 1.15 // × n: an average below that says nothing
 	paceLeast     = 1e-9 // s
 )
 
-// windows are those that servers have, in seconds.
+// windows are the usual windows of servers, in seconds.
 var windows = [...]float64{86400, 3600, 900, 600, 300, 60, 10, 1}
 
 // windowWithin returns a usual window above low and not above high; high, if there is none.
@@ -106,8 +114,8 @@ func windowWithin(low, high float64) float64 {
 	return high
 }
 
-// around returns the fastest pace at which the quota was seen to be used up lately, after it had been kept for a while; n, if none was. A
-// hiccup of the path has a refusal come at a slower one.
+// around returns the fastest pace at which the quota was lately used up, after it had been kept for
+// a while. It is n if there was none. A hiccup of the path makes a refusal come at a slower pace.
 func (u *silentUnknown) around(n float64) float64 {
 	fastest := 0.0
 	for _, pace := range u.lately {
@@ -121,7 +129,7 @@ func (u *silentUnknown) around(n float64) float64 {
 	return fastest
 }
 
-// pace holds n within what is possible.
+// pace keeps n within the possible range.
 func (u *silentUnknown) pace(f *Fair, n float64) float64 {
 	return min(max(n, paceLeast), f.tokens(f.config.MaxWait))
 }
@@ -141,7 +149,8 @@ func (u *silentUnknown) answer(f *Fair, now mono.Time, s *sighting, retryAfter t
 	u.heardAt = s.at
 }
 
-// open lets more requests be in flight as long as nothing was refused: on a long way more, since they are as few in a second.
+// open lets more requests be in flight as long as nothing was refused. It allows more on a long
+// way, since they are as few in a second.
 func (u *silentUnknown) open(f *Fair, now mono.Time, s *sighting) {
 	if u.answers++; u.answers%lap == 0 {
 		u.laps = [...]mark{u.laps[1], {s.at, s.sum}}
@@ -151,7 +160,7 @@ func (u *silentUnknown) open(f *Fair, now mono.Time, s *sighting) {
 	f.room, f.planned = int(min(room, 1<<30)), 0
 }
 
-// way is how many seconds the answer took.
+// way returns how many seconds the answer took.
 func (u *silentUnknown) way(now mono.Time, s *sighting) float64 { return 2 * now.Sub(s.mid).Seconds() }
 
 func (u *silentUnknown) served(f *Fair, now mono.Time, s *sighting) {
@@ -182,8 +191,9 @@ func (u *silentUnknown) served(f *Fair, now mono.Time, s *sighting) {
 	f.planned = f.span(pace)
 }
 
-// back makes the first guess, when something is served again. If the quota was away for about as long as it had lasted or longer, what was
-// served is all of a window. Otherwise the pace of the end was too much.
+// back makes the first guess, when a request is served again. If the quota was away for about as
+// long as it had lasted or longer, the amount served is all of a window. Otherwise the pace of the
+// end was too much.
 func (u *silentUnknown) back(f *Fair, s *sighting) {
 	u.stage = measuring
 	lasted, dead := u.rowBegan.Sub(u.began).Seconds(), s.mid.Sub(u.rowBegan).Seconds()
@@ -196,21 +206,22 @@ func (u *silentUnknown) back(f *Fair, s *sighting) {
 		u.exact = true
 		f.n = u.window / max(u.first, 1)
 	}
-	if u.first < averagedLeast*s.cost { // others had used it up, and for how long says nothing of a window
+	// Others had used it up, and the time of that says nothing of a window.
+	if u.first < averagedLeast*s.cost {
 		u.window = 1
 	}
 	u.base, u.refused, u.busy = s.sum-s.cost, s.at, s.idle
 }
 
-// quickens returns by which part the pace quickens, after a gap: the more the longer nothing was refused. Whoever asks rarely hears rarely
-// that it may, and then by more at once.
+// quickens returns by which part the pace quickens, after a gap: more the longer nothing was
+// refused. A process that asks rarely learns rarely, and then quickens by more at once.
 func (u *silentUnknown) quickens(f *Fair, s *sighting, gap float64) float64 {
 	t := (s.at.Sub(u.refused) - (s.idle - u.busy)).Seconds() / u.long()
 	most := min(quickensMost*max(1, gap/(quickensIn*u.long())), climbs)
 	return min(most, 3*quickens*t*t*min(gap, 2*f.n)/u.long())
 }
 
-// long returns for how many seconds a pace is kept.
+// long returns the seconds for which a pace is kept.
 func (u *silentUnknown) long() float64 {
 	return max(plateau, plateauOf*u.window) * math.Pow(2, float64(max(u.even-1, 0)))
 }
@@ -240,17 +251,19 @@ func (u *silentUnknown) limited(f *Fair, now mono.Time, s *sighting, retryAfter 
 	f.stale = f.seq
 }
 
-// found notes that the quota is empty. What is in flight is refused, too, as far as is known.
+// found notes that the quota is empty. Requests in flight are assumed to be refused, too.
 func (u *silentUnknown) found(f *Fair, s *sighting) { u.base, u.empty, u.idle = f.sum, s.at, s.idle }
 
-// measure learns from the first refusal after something was served. The quota was empty once before: so what was sent since is what
-// came, if it is a bucket that did not overflow meanwhile. If it is anything else, the pace that was refused is nearer to the truth.
-// Few requests measure little, so they are counted together with the next.
+// measure learns from the first refusal after a request was served. The quota was empty once
+// before. So the amount sent since is the inflow, if it is a bucket that did not overflow
+// meanwhile. Otherwise the refused pace is nearer to the truth. Few requests measure little, so
+// they are counted together with the next.
 func (u *silentUnknown) measure(f *Fair, s *sighting) {
 	served := max(0, s.sum-s.cost-u.base)
 	average := (s.at.Sub(u.empty) - (s.idle - u.idle)).Seconds() / max(served, 1)
 	enough := served >= averagedLeast*s.cost
-	again := u.stage == measuring && u.first > 0 && served >= u.first/2 // as much came again as was there first: a window
+	// As much came again as was there first: a window.
+	again := u.stage == measuring && u.first > 0 && served >= u.first/2
 	switch {
 	case again || average < averagedClose*f.n:
 	case u.stage == measuring:
@@ -266,7 +279,7 @@ func (u *silentUnknown) measure(f *Fair, s *sighting) {
 	u.refused, u.busy = s.at, s.idle
 }
 
-// slow slows by as much as a refusal calls for, after others.
+// slow slows after a refusal, by more after others.
 func (u *silentUnknown) slow(f *Fair, s *sighting) {
 	if u.stage == measured && (s.at.Sub(u.refused)-(s.idle-u.busy)).Seconds() < u.long()*soonPart {
 		u.soon = min(u.soon+1, soonMost)

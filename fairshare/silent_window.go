@@ -8,14 +8,14 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// silentWindow is the law for windows that only say served or limited. Requests go n units apart, and towards the end of the window up to
-// four times as fast, until a refusal shows that the window is used up: at the same x of the window for all. So all change n by the same
-// factor, such that what each did until then will last until a twentieth of the window before its end; and towards a fixed n, which is what
-// makes them equal. Then they wait for the end. They are told it, or find it: it is at most a window after the first request.
+// silentWindow is the law for windows of servers whose answers are only served or limited. Requests
+// go n units apart. Towards the end of the window they go up to four times as fast, until a refusal
+// shows that the window is used up. That is at the same x of the window for all, so all change n by
+// the same factor. The factor makes each process' requests last until a twentieth of the window
+// before its end. All also change n towards a fixed n, which makes them equal.
 //
-// Who comes in the middle of a window takes its end to be as much too late, and its x is smaller than the others' for ever: it would go ever
-// more slowly. So now and then all ask a little before the window should be over. Who is refused then knows its end, and asks no more. Who is
-// served was wrong, and looks for the end, in halves.
+// Then they wait for the end. They read it from the answer, or find it: it is at most a window
+// after the first request. See silent_ends.go for a process that comes in the middle of a window.
 type silentWindow struct {
 	low, high mono.Time // a window ends after low, and at high at the latest
 	seen      bool
@@ -25,12 +25,12 @@ type silentWindow struct {
 	clean     bool      // nothing was refused in this window
 	last      mono.Time // when a request was refused last
 	tried     mono.Time // when n was lowered last, while nothing was ever refused
-	misfits   int       // how many ends in a row are no whole number of windows apart
-	ended     int       // how many ends it has seen, up to lostFrom
+	misfits   int       // ends in a row that are no whole number of windows apart
+	ended     int       // ends that it has seen, up to lostFrom
 	served    bool      // something was served in this window
 	overdue   bool      // high is no bound: the window was not over then
-	lost      bool      // it is unknown when windows end, although some did
-	usedUp    mono.Time // when the first request was refused for which it waits
+	lost      bool      // it does not know when windows end, although some did
+	usedUp    mono.Time // when the first of the refusals came after which it waits
 }
 
 const (
@@ -38,7 +38,7 @@ const (
 	sprintMost  = 4.0
 	silentGoal  = 0.95
 	silentPull  = 0.2
-	silentUp    = 0.1  // where n is smaller than that: one alone would leave a quarter of every second window unused
+	silentUp    = 0.1  // where n is smaller than that: a process alone would leave a quarter of every second window unused
 	silentClean = 0.7  // × n after a window without a refusal
 	silentFirst = 0.85 // × n each probePart of a window, before there was any refusal
 	silentFew   = 30.0 // requests per window: fewer measure nothing, and there is no sprint
@@ -48,7 +48,7 @@ const (
 	silentNoise = 0.05
 )
 
-// done returns how far one is at x of a window, as the part of it that an even pace would need.
+// done returns how far a process is at x of a window: the part of it that an even pace would need.
 func done(x float64) float64 {
 	if x <= sprintFrom {
 		return x
@@ -57,8 +57,8 @@ func done(x float64) float64 {
 	return x + (sprintMost-1)/(1-sprintFrom)*u*u/2
 }
 
-// short reports whether a window holds few requests for each even of those whom one takes for all at first. Otherwise who has few of them has
-// less than its share, as a rule.
+// short reports whether a window holds few requests for each sharer, even of the number that is
+// assumed at first. A process with few of them otherwise has less than its share, as a rule.
 func (w *silentWindow) short(f *Fair) bool {
 	return w.few(f) && f.window.limit*f.config.Weight/contention.Shares < silentFew
 }
@@ -90,7 +90,7 @@ func (w *silentWindow) answer(f *Fair, now mono.Time, s *sighting, retryAfter ti
 	f.planned = f.step
 }
 
-// into returns x of the present window; 0 if its end is not known.
+// into returns x of the present window. It is 0 if its end is not known.
 func (w *silentWindow) into(f *Fair, t mono.Time) float64 {
 	if !w.seen {
 		return 0
@@ -98,7 +98,7 @@ func (w *silentWindow) into(f *Fair, t mono.Time) float64 {
 	return min(max(1-w.high.Sub(t).Seconds()/f.window.length, 0), 1)
 }
 
-// pass moves on to the window that t is in, and lowers n for each past window in which nothing was refused.
+// pass moves on to the window of t. It lowers n for each past window without a refusal.
 func (w *silentWindow) pass(f *Fair, t mono.Time, length time.Duration) {
 	if !w.seen {
 		step := time.Duration(probePart * float64(length))
@@ -132,9 +132,11 @@ func (w *silentWindow) refused(f *Fair, now mono.Time, s *sighting, retryAfter t
 	case retryAfter > 0:
 		w.high = now.Add(min(retryAfter, endsMost))
 		w.low, w.seen = w.high.Add(-time.Second), true
-	case !w.seen: // the window ends within its length from now, if the first request was in it too
+	// The window ends within its length from now, if the first request was in it too.
+	case !w.seen:
 		w.low, w.high, w.seen = s.mid, max(w.first.Add(length), s.mid.Add(time.Duration(probePart*float64(length)))), true
-	case w.waits && s.mid >= w.high: // the window should be over, but is not, or the next one is used up, too
+	// The window should be over, but is not, or the next one is used up, too.
+	case w.waits && s.mid >= w.high:
 		w.overdue = true
 		w.low, w.high = s.mid, s.mid.Add(time.Duration(probePart*float64(length)))
 	}
@@ -159,7 +161,7 @@ func (w *silentWindow) refused(f *Fair, now mono.Time, s *sighting, retryAfter t
 	f.hold(now, max(next, now.Add(f.span(1))), f.span(f.n))
 }
 
-// wants returns by what n is to be multiplied after a refusal at x of the window.
+// wants returns the factor of n after a refusal at x of the window.
 func (w *silentWindow) wants(f *Fair, x float64) float64 {
 	if w.few(f) {
 		return fewGoal / x
