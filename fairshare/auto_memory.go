@@ -13,20 +13,22 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// A memory is a letter, a version, the fields that auto_memory_fields.go lists, and a checksum. Instants are
-// kept as the time from the one at which it was written, since the next process has another scale.
+// A memory is a letter, a version, the fields that auto_memory_fields.go lists, and a checksum.
+// Instants are kept relative to the one at which it was written, since the next process has another
+// scale.
 const (
 	memoryLetter  = 'A'
 	memoryVersion = 6
 	memoryLeast   = 2 + crc32.Size
 )
 
-// ErrMemory is for a memory that Recall does not take.
+// ErrMemory is the error of a memory that Recall refuses.
 var ErrMemory = errors.New("fairshare: what was found of a limit cannot be taken up")
 
-// AppendMemory appends to b what a knows at now, for Recall in another process: the limit that it goes by or the pace that it found, how
-// sure it is of that, when its next request goes, and for how long it stays away. Requests in flight are in it as sent. It changes
-// nothing, and takes less than a kilobyte.
+// AppendMemory appends to b what a knows at now, for Recall in another process. That is the limit
+// or the pace that it found, how sure it is of that, when its next request goes, and for how long
+// it stays away. Requests in flight count as sent. AppendMemory changes nothing, and appends less
+// than a kilobyte.
 func (a *Auto) AppendMemory(b []byte, now mono.Time) []byte {
 	begin := len(b)
 	m := memory{b: append(b, memoryLetter, memoryVersion), at: now}
@@ -34,12 +36,14 @@ func (a *Auto) AppendMemory(b []byte, now mono.Time) []byte {
 	return binary.LittleEndian.AppendUint32(m.b, crc32.ChecksumIEEE(m.b[begin:]))
 }
 
-// Recall has a, which was just made with the same configuration, go on from a memory that was written at the instant at, on the scale of
-// now. sent is what the process before sent, in any order; what of it is later than at takes its turn as if a had sent it. Then a goes on
-// as one that has lived on and had nothing to send since: nothing goes sooner than it would have, and at first one at a time.
+// Recall makes a go on from a memory that was written at the instant at, on the scale of now. a
+// must be new, with the same configuration. sent lists requests of the process before, in any
+// order. Those after at count as if a had sent them. Then a goes on as if it had had nothing to
+// send since. Nothing goes sooner than it would have, and at first requests go one at a time.
 //
-// If at is not known for sure, say the latest that it may be. What is damaged, of another version or of another configuration is refused
-// with an error that wraps ErrMemory and says so; then a is as new.
+// If at is not known for sure, pass the latest instant that it may be. Recall refuses a memory that
+// is damaged, of another version or of another configuration. The error wraps ErrMemory and names
+// the cause; then a is as new.
 func (a *Auto) Recall(now, at mono.Time, written []byte, sent []limit.Past) error {
 	m := memory{b: written, at: min(at, now), reads: true}
 	switch end := len(written) - crc32.Size; {
@@ -71,8 +75,9 @@ func (a *Auto) Recall(now, at mono.Time, written []byte, sent []limit.Past) erro
 	return nil
 }
 
-// resume catches up with what was sent after the memory was written. What was in flight then is over, and nothing is known of it: so the
-// next answers are waited for one by one.
+// resume catches up with the requests that were sent after the memory was written. Requests in
+// flight then are over, and their outcome is unknown. So requests wait for the next answers one by
+// one.
 func (a *Auto) resume(now, at mono.Time, sent []limit.Past) {
 	f := a.fair
 	later := slices.DeleteFunc(slices.Clone(sent), func(p limit.Past) bool { return p.Sent <= at || p.Result == limit.Unsent })
@@ -87,21 +92,21 @@ func (a *Auto) resume(now, at mono.Time, sent []limit.Past) {
 	f.room = 1
 }
 
-// News counts what has become known: AppendMemory says something else that is worth writing down. It rises with each refusal, whenever a
-// limit is told or found, and otherwise once a second at most.
+// News counts changes of AppendMemory that are worth writing down. It rises with each refusal,
+// whenever a limit is stated or found, and otherwise once a second at most.
 func (a *Auto) News() uint64 { return a.news }
 
 const newsEvery = time.Second
 
-// hears counts what has become known by an answer.
+// hears counts the news of an answer.
 func (a *Auto) hears(now mono.Time, news bool) {
 	if news || now.Sub(a.noted) >= newsEvery {
 		a.news, a.noted = a.news+1, now
 	}
 }
 
-// memory writes what it is shown to b, or reads it from there: so what is written and what is read are one list. After the first error,
-// which it keeps, nothing is read any more.
+// memory writes each value to b, or reads it from there. So one list of fields serves both. After
+// the first error, which it keeps, it reads nothing more.
 type memory struct {
 	b     []byte
 	at    mono.Time
@@ -115,7 +120,7 @@ func (m *memory) fail(format string, args ...any) {
 	}
 }
 
-// number is a whole number from least to most.
+// number writes or reads a whole number from least to most.
 func number[T ~int | ~int64 | ~uint8 | ~uint64](m *memory, what string, v *T, least, most int64) {
 	if !m.reads {
 		m.b = binary.AppendVarint(m.b, int64(*v))
@@ -144,7 +149,7 @@ func (m *memory) flag(what string, v *bool) {
 	*v = n == 1
 }
 
-// real is a finite number from least to most.
+// real writes or reads a finite number from least to most.
 func (m *memory) real(what string, v *float64, least, most float64) {
 	if !m.reads {
 		m.b = binary.LittleEndian.AppendUint64(m.b, math.Float64bits(*v))
@@ -165,18 +170,18 @@ func (m *memory) real(what string, v *float64, least, most float64) {
 	*v, m.b = x, m.b[8:]
 }
 
-// span is a time of at most farthest.
+// span writes or reads a time of at most farthest.
 func (m *memory) span(what string, v *time.Duration, least time.Duration) {
 	number(m, what, v, int64(least), farthest)
 }
 
-// farthest is a time so long that none is longer, and so short that some of it can be added up.
+// farthest is a time longer than any other, and short enough that a few of it can be added up.
 const farthest = math.MaxInt64 / 4
 
-// past is an instant that is no later than the memory, or mono.Min.
+// past writes or reads an instant that is no later than the memory, or mono.Min.
 func (m *memory) past(what string, v *mono.Time) { m.until(what, v, 0) }
 
-// instant is any instant, or mono.Min.
+// instant writes or reads any instant, or mono.Min.
 func (m *memory) instant(what string, v *mono.Time) { m.until(what, v, farthest) }
 
 func (m *memory) until(what string, v *mono.Time, most int64) {

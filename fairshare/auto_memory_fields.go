@@ -6,13 +6,14 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// What is kept of an Auto, part by part: all that it goes by but what is in flight, and what looks at a rolling window, which looks anew, as
-// it counts on the scale of its process. TestMemoryHasAll says of each field that it is here.
+// These functions keep an Auto, part by part: all its knowledge, except requests in flight and the
+// sightings of a rolling window. Those begin anew, since they count on the scale of the process.
+// TestMemoryHasAll checks that each field is here.
 
 const (
-	mostCounted = 1 << 60   // more than is ever counted
-	mostUnits   = 1e24      // more than is ever reckoned with
-	mostRow     = 1<<31 - 1 // more refusals than ever are in a row
+	mostCounted = 1 << 60   // more than any count
+	mostUnits   = 1e24      // more than any amount
+	mostRow     = 1<<31 - 1 // more than any refusals in a row
 )
 
 func (a *Auto) keep(m *memory) {
@@ -37,7 +38,8 @@ func (a *Auto) keep(m *memory) {
 	a.fair.silence.keep(m)
 }
 
-// keepConfig is what both processes must have been told alike: figures of other units or other shares would be wrong.
+// keepConfig keeps the configuration that both processes must have in common. Figures of other
+// units or other shares would be wrong.
 func (a *Auto) keepConfig(m *memory) {
 	c := a.config
 	number(m, "the unit", &c.Unit, 0, math.MaxUint8)
@@ -49,7 +51,7 @@ func (a *Auto) keepConfig(m *memory) {
 	}
 }
 
-// keepStated is the limit that was told; one that is read is shared from now on.
+// keepStated keeps the stated limit. A limit that is read is shared from now on.
 func (a *Auto) keepStated(m *memory) {
 	q := &a.stated
 	m.text("the name of the limit", &q.Limit)
@@ -107,7 +109,7 @@ func (f *Fair) keep(m *memory) {
 	}
 }
 
-// keepLevels is what is known of how the server counts.
+// keepLevels keeps the knowledge of how the server counts.
 func (f *Fair) keepLevels(m *memory) {
 	kinds := [...]level{&f.bucket, &f.window, &f.rolling}
 	kind := 0
