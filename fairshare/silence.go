@@ -102,7 +102,7 @@ func (q *silence) find(f *Fair, s *sighting, retryAfter time.Duration) {
 		return
 	}
 	if f.blind > 0 && !q.window.short(f) {
-		q.bucket.stage = onlyLimited // who was refused does not take all that it can
+		q.bucket.stage = onlyLimited // a refused process does not take all that it can
 		return
 	}
 	if q.burst == 0 || s.at.Sub(q.first) > f.config.Window {

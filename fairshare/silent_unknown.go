@@ -60,9 +60,9 @@ type mark struct {
 type unknownStage uint8
 
 const (
-	untouched unknownStage = iota // refused, and nothing served since
-	away                          // served again; not enough yet for a conclusion
-	measuring                     // served again; not enough yet to tell
+	untouched unknownStage = iota // never refused
+	away                          // refused, and nothing served since
+	measuring                     // served again; not enough yet for a conclusion
 	measured
 )
 
