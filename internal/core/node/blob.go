@@ -11,57 +11,58 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Book is what a blob says: the limiter's memory, and what each node holds.
+// Book is the content of a blob: the limiter's memory, and each node's part.
 type Book struct {
 	Incarnation   string
 	Configuration string
 	Turn          uint64        // number of the last turn
-	Era           uint64        // names the scale of the ledger's time; another one has nothing to do with it
-	Shift         time.Duration // the ledger's time is the store's clock and this
+	Era           uint64        // names the scale of the ledger's time; the scales of two eras are not related
+	Shift         time.Duration // the ledger's time is the store's clock plus this
 	Slack         time.Duration // by how much the ledger may have been set behind in this era
 	Latest        mono.Time     // of the last turn
-	Quiet         mono.Time     // nothing is granted before
-	Blank         bool          // nothing was granted yet, nor told, since what was there is lost
-	From          string        // the incarnation of which this is known, while it is gathered: see gather
-	Base          uint64        // in which the last turn that is known was this
-	Gather        mono.Time     // until then
-	Forgot        mono.Time     // when the store had forgotten last, and somebody had not
+	Quiet         mono.Time     // nothing is granted before this
+	Blank         bool          // nothing was granted nor reported yet since the state was lost
+	From          string        // the incarnation of this knowledge, while it is gathered: see gather
+	Base          uint64        // the last known turn in that incarnation
+	Gather        mono.Time     // the end of the gathering
+	Forgot        mono.Time     // when the store had last lost its state, and some node had not
 	State         []byte        // of the limiter
 	Nodes         []Entry
 }
 
-// Entry is what the blob has of a node.
+// Entry is a node in the blob.
 type Entry struct {
 	ID     string
 	Turn   uint64     // the node's own number of its last turn
-	At     uint64     // the book's number of that
-	Open   limit.Cost // granted, and not told of
-	Until  mono.Time  // it sends nothing after this, unless it comes again
+	At     uint64     // the book's number of that turn
+	Open   limit.Cost // granted, and not reported as arrived
+	Until  mono.Time  // the node sends nothing after this, unless it comes again
 	Next   mono.Time  // when it will have been here again
-	Want   int64      // how many more it would take
-	Mean   limit.Cost // what each of these costs
-	Served uint64     // its virtual time: what it got, in thousandths of a request, divided by its weight
+	Want   int64      // how many more requests it would take
+	Mean   limit.Cost // the cost of each of these
+	Served uint64     // its virtual time: its grants, in thousandths of a request, divided by its weight
 	Weight uint64     // in thousandths
-	Least  uint64     // the part of the whole that it has at least if it wants it, in thousandths
-	Counts uint64     // its weight by what all have at least, when it was here last
-	Most   limit.Cost // Open is no more than that by grants: see most
-	Asks   limit.Cost // what it asks Most to be
-	Asked  uint64     // in which of the book's turns
+	Least  uint64     // its least part of the whole, in thousandths, if it wants that
+	Counts uint64     // its weight at its last turn, after the least parts of all
+	Most   limit.Cost // the bound of Open by grants: see may_hold.go
+	Asks   limit.Cost // the bound that it asks for
+	Asked  uint64     // the turn of the book in which it asked
 	Splits bool       // it sends its part by itself while the store is away
-	Brisk  bool       // it had been here a short while before
-	Came   arrival    // since the store forgot
+	Brisk  bool       // its turns are not far apart
+	Came   arrival    // since the store lost its state
 	Name   string     // for people
 }
 
 const (
 	blobMagic = 0xB7
-	// 1 had neither who splits nor least parts, 2 not what each may hold at most, 3 did not gather, and in 4 who was away returned as a newcomer only
-	// later; none of them was released.
+	// Version 1 had neither Splits nor least parts. Version 2 had no Most. Version 3 did not
+	// gather. In version 4 an absent node returned as a newcomer only later. None of them was
+	// released.
 	blobVersion = 5
 	nodesMost   = 1 << 16
 )
 
-// encode writes the blob: a byte that says what it is, the version, the fields, and a checksum.
+// encode writes the blob: a byte that marks it, the version, the fields, and a checksum.
 func (b *Book) encode() []byte {
 	w := writer{blobMagic, blobVersion}
 	w.text(b.Incarnation)
@@ -130,14 +131,14 @@ func (w *writer) cost(c *limit.Cost) {
 	}
 }
 
-// VersionError says that a blob is of another version than this program's.
+// VersionError means that a blob has another version than this program's.
 type VersionError struct{ Version int }
 
 func (e *VersionError) Error() string {
 	return fmt.Sprintf("share: the limit is kept in version %d, and this program has version %d: run the same version everywhere", e.Version, blobVersion)
 }
 
-// Decode reads a blob. The error is a *VersionError, or says where it is damaged.
+// Decode reads a blob. The error is a *VersionError, or says where the blob is damaged.
 func Decode(blob []byte) (*Book, error) {
 	switch {
 	case len(blob) < 6:
@@ -149,7 +150,7 @@ func Decode(blob []byte) (*Book, error) {
 	if sum := binary.BigEndian.Uint32(blob[len(body):]); sum != crc32.ChecksumIEEE(body) {
 		return nil, fmt.Errorf("share: the blob is damaged: of %d bytes the checksum is %#x, not %#x", len(blob), crc32.ChecksumIEEE(body), sum)
 	}
-	if v := blob[1]; v != blobVersion { // after the checksum: what is damaged is of no version
+	if v := blob[1]; v != blobVersion { // after the checksum: a damaged blob has no version
 		return nil, &VersionError{int(v)}
 	}
 	r := reader{all: body, at: 2}

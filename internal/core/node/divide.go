@@ -8,12 +8,14 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// divide grants what falls to this node. All who want more take, who got least for its weight first; what falls to another it takes itself,
-// in its own turn, by the same rule. Only what another cannot fetch in time goes to this one, and the other catches up later; not without bound,
-// as where slots come in bursts that would be all of it.
+// divide grants this node's share. All nodes that want more take, those first that got least for
+// their weight. Another node takes its share itself, in its own turn, by the same rule. A grant
+// that another node cannot fetch in time goes to this one, and the other node catches up later.
+// That has a bound, as otherwise all grants could go that way where slots come in bursts.
 //
-// How much falls to it is found out first, and then it takes that from the earliest on: a limiter counts what was granted before against the
-// earliest that is free, so to leave that to another and take what is free later would waste the time between.
+// divide finds the size of the share first. Then it takes that from the earliest slots on. A
+// limiter counts earlier grants against the earliest free slots. So a later slot for this node
+// would waste the time between.
 func (t *pending) divide() {
 	if t.book.From != "" {
 		t.wantsNow, t.heirs = true, 1
@@ -47,8 +49,8 @@ func (t *pending) divide() {
 	}
 }
 
-// unstick gives back what is in the pool where that is not enough for the head, and the rest cannot be had before the next turn: somebody
-// else may be able to use it.
+// unstick gives grants back that do not cover the head, if the rest cannot be had before the next
+// turn. Another node may be able to use them.
 func (t *pending) unstick() {
 	if !t.asksNow() || len(t.pool.parts) == 0 {
 		return
@@ -62,7 +64,8 @@ func (t *pending) unstick() {
 	}
 }
 
-// falls returns how many requests fall to this node until horizon. It changes nothing but the heirs' copies.
+// falls returns the number of requests in this node's share until horizon. It changes only the
+// heirs' copies.
 func (t *pending) falls(heirs []*Entry, horizon mono.Time, spared *spare) (mine int) {
 	own := t.mine
 	for i, e := range heirs {
@@ -78,15 +81,18 @@ func (t *pending) falls(heirs []*Entry, horizon mono.Time, spared *spare) (mine 
 			cost = t.next(mine == 0)
 		}
 		at := t.ready(cost, spared)
-		if e != &own && at > horizon && mine == 0 && t.completes() { // nobody gains by what this one holds of its head
+		// Nobody gains by grants held for an incomplete head.
+		if e != &own && at > horizon && mine == 0 && t.completes() {
 			e, cost = &own, t.next(true)
 			at = t.ready(cost, spared)
 		}
-		if mine == 0 && t.starves() && t.completes() { // nor is it ever least while it waits for the rest of that
+		// It is never the least while it waits for the rest of its head.
+		if mine == 0 && t.starves() && t.completes() {
 			e, cost = &own, t.next(true)
 			at = t.limiter.Ready(t.now, cost)
 		}
-		if e != &own && at < limit.AfterSettle && at < e.Next && own.Served < e.Served+t.lead(e) { // it cannot fetch it in time
+		// The other node cannot fetch it in time.
+		if e != &own && at < limit.AfterSettle && at < e.Next && own.Served < e.Served+t.lead(e) {
 			e, cost = &own, t.next(mine == 0)
 			at = t.ready(cost, spared)
 		}
@@ -106,8 +112,9 @@ func (t *pending) falls(heirs []*Entry, horizon mono.Time, spared *spare) (mine 
 	return mine
 }
 
-// far is until when who has sent nothing yet takes its first: others that have much to send look farther ahead than it does, so that what is
-// free before its own horizon is theirs, and it would come back for nothing until they want less.
+// far returns the horizon of a node that has sent nothing yet, for its first grant. Others with
+// much demand look farther ahead than it does, and take all that is free before its own horizon. So
+// it would come back for nothing until they want less.
 func (t *pending) far(horizon mono.Time) mono.Time {
 	if t.lastUse > mono.Min || len(t.pool.parts) > 0 {
 		return horizon
@@ -115,16 +122,18 @@ func (t *pending) far(horizon mono.Time) mono.Time {
 	return max(horizon, t.now.Add(t.config.TTL/2))
 }
 
-// lead is by how much this node may be before another in virtual time and still take what that one cannot fetch in time: four turns' worth of
-// this one's, and four requests where that is less. Without it whoever comes took whatever is free just then, whatever its weight.
+// lead is how far this node may be before another in virtual time and still take a grant that the
+// other cannot fetch in time. It is four turns' worth of this node's requests, and four requests
+// where that is less. Without it the next node to come would take all that is free, whatever its
+// weight.
 func (t *pending) lead(e *Entry) uint64 {
 	return uint64(2*max(t.twoTurns(t.heirs), 2)) * 1e6 / max(e.Counts, 1)
 }
 
-// starves tells whether the node has sent nothing for some time.
+// starves reports whether the node has sent nothing for some time.
 func (t *pending) starves() bool { return t.last.Sub(t.lastUse) > t.config.TTL }
 
-// completes tells whether the pool has a part of what the head needs, and not all.
+// completes reports whether the pool has a part of the head's cost, and not all of it.
 func (t *pending) completes() bool {
 	if !t.asksNow() {
 		return false
@@ -134,7 +143,8 @@ func (t *pending) completes() bool {
 	return lack != t.head && lack != (limit.Cost{})
 }
 
-// share is what a cost adds to a virtual time: it is 1 for the mean cost, in thousandths, and of a unit of weight.
+// share returns a cost in virtual time: 1 for the mean cost, in thousandths, divided by the weight
+// in thousandths.
 func share(cost, mean *limit.Cost, weight uint64) uint64 {
 	part := 0.0
 	for u, n := range cost {
@@ -148,7 +158,8 @@ func share(cost, mean *limit.Cost, weight uint64) uint64 {
 	return uint64(part * 1e6 / float64(max(weight, 1)))
 }
 
-// heirsOf returns who takes, with this node. Those are copies, but for its own.
+// heirsOf returns the nodes that want more, including this one. They are copies, except for its
+// own.
 func (t *pending) heirsOf() (all []*Entry) {
 	if t.mine.Want > 0 {
 		all = append(all, &t.mine)
@@ -161,12 +172,13 @@ func (t *pending) heirsOf() (all []*Entry) {
 	return all
 }
 
-// leastMost is how much of the whole least parts may be together, in thousandths: if they are more, each is less. So something is left for those
-// who have none.
+// leastMost is the most of the whole for all least parts together, in thousandths. If they are
+// more, each is smaller. So something is left for nodes without one.
 const leastMost = 950
 
-// weigh sets what each heir's weight counts, so that none has less than its least part. Those whose weight is too small for that have just the
-// least, and the others have the rest by their weights.
+// weigh sets the effective weight of each heir, so that none has less than its least part. Heirs
+// whose weight is too small for that get just the least part. The others divide the rest by their
+// weights.
 func weigh(heirs []*Entry) {
 	whole, leasts := 0.0, 0.0
 	for _, e := range heirs {
@@ -205,7 +217,7 @@ func least(heirs []*Entry) (next *Entry) {
 	return next
 }
 
-// catchUp has a node that did not want anything for a while begin with the others: what it did not take then is gone.
+// catchUp makes a node without demand for a while begin with the others: it loses its unused share.
 func (t *pending) catchUp() {
 	e := &t.mine
 	e.Weight, e.Least, e.Mean = uint64(t.config.Weight*1000), uint64(t.config.Least*1000), t.mean()
@@ -224,7 +236,8 @@ func (t *pending) catchUp() {
 	e.Served = max(e.Served, min(least, most))
 }
 
-// next is what the node takes next: first what its head lacks, to the unit, then its mean.
+// next returns the next cost that the node takes: first the lack of its head, to the unit, then its
+// mean.
 func (t *pending) next(first bool) limit.Cost {
 	if first && t.asksNow() {
 		lack, all := t.head, t.pool.sum()
@@ -236,33 +249,33 @@ func (t *pending) next(first bool) limit.Cost {
 	return t.mean()
 }
 
-// demand is what a node's driver would send.
+// demand is the node's demand, from its driver.
 type demand struct {
 	head    limit.Cost
 	asks    bool
 	waiting int
-	wanted  bool // at its last turn it wanted more
-	// wantedFrom is the turn from which on it did at each.
+	wanted  bool // it wanted more at its last turn
+	// wantedFrom is the turn since which it wanted more at each.
 	wantedFrom mono.Time
 }
 
 func (d *demand) asksNow() bool { return d.asks || d.waiting > 0 }
 
-// pace says how fast a node goes, and how quick turns are.
+// pace is how fast a node sends, and how quick turns are.
 type pace struct {
 	used     float64 // requests since the last turn
-	rate     float64 // of them, in a second
+	rate     float64 // requests in a second
 	costs    [len(limit.Cost{})]float64
 	spread   [len(limit.Cost{})]float64 // the mean deviation of costs
 	any      bool
 	lastUse  mono.Time
 	elapsed  time.Duration // from the turn before to this one
-	took     time.Duration // a turn takes so long
+	took     time.Duration // the time that a turn takes
 	quickest time.Duration
 	shift    time.Duration // of the next turn
-	rivals   int           // others that want more
+	rivals   int           // other nodes that want more
 	failures int
-	waits    int // a newcomer waits for the time, so many turns
+	waits    int // turns for which a newcomer has waited for the time
 	grain    time.Duration
 	trip     time.Duration // of a request, until its answer
 }
@@ -283,7 +296,7 @@ func (s *pace) use(p mono.Time, c *limit.Cost) {
 	s.any = true
 }
 
-// put notes that a turn was put which took so long.
+// put notes that a turn was put, and how long it took.
 func (s *pace) put(took, shift time.Duration, rivals int) {
 	if s.took == 0 {
 		s.took, s.quickest = took, took
@@ -299,7 +312,7 @@ func (s *pace) put(took, shift time.Duration, rivals int) {
 
 func (s *pace) failed() { s.failures, s.waits = s.failures+1, 0 }
 
-// mean is what a request costs.
+// mean returns the mean cost of a request.
 func (n *Node) mean() (c limit.Cost) {
 	if !n.any {
 		return n.head
@@ -310,7 +323,7 @@ func (n *Node) mean() (c limit.Cost) {
 	return c
 }
 
-// large is what most requests cost at most.
+// large returns a cost that most requests do not exceed.
 func (n *Node) large() limit.Cost {
 	c := n.mean()
 	for u := range c {
@@ -319,11 +332,13 @@ func (n *Node) large() limit.Cost {
 	return c
 }
 
-// poll is the time from one turn to the next, where so many want more: all of them together leave the store half of the time idle. It is a third of
-// TTL at most, as what is told late counts for longer in short windows and small buckets, and half of it where so many would be busy all the time.
+// poll returns the time from one turn to the next, with so many nodes that want more. All of them
+// together leave the store idle for half of the time. It is a third of TTL at most, since late
+// reports count for longer in short windows and small buckets. It is half of TTL at most where so
+// many nodes would be busy all the time.
 func (n *Node) poll(heirs int) time.Duration {
 	poll := n.config.Poll
-	if n.rate*poll.Seconds() >= 20 { // two statements a turn should be worth 40 permits
+	if n.rate*poll.Seconds() >= 20 { // a turn of two statements should be worth 40 permits
 		poll += poll * 2 / 5
 	}
 	busy, most := time.Duration(heirs)*n.quickest, n.config.TTL/3
@@ -333,8 +348,9 @@ func (n *Node) poll(heirs int) time.Duration {
 	return min(max(poll, busy), most)
 }
 
-// apart is by how much this node's next turn should be earlier or later than a poll from now, so that it is midway between the turns of who
-// comes before it and who comes after, and none loses a race: half the way there each time (Degesys et al., DESYNC, 2007).
+// apart returns by how much the next turn should be earlier or later than a poll from now. It moves
+// the turn towards the middle between the turns of the nodes before and after it, half the way each
+// time. So none loses a race (Degesys et al., DESYNC, 2007).
 func (t *pending) apart(poll time.Duration) time.Duration {
 	before, after := poll, poll
 	for i := range t.others {
@@ -349,8 +365,9 @@ func (t *pending) apart(poll time.Duration) time.Duration {
 	return min(max((after-before)/4, -poll/8), poll/8)
 }
 
-// again is the time from a turn that failed to the next. Grants hold for TTL, and a store that crashed may be there again within that: so it is short
-// at first, as nobody has anything until all are back (gather), and longer only then.
+// again returns the time from a turn that failed to the next. Grants hold for TTL, and a store that
+// crashed may be back within that. So the time is short at first, as nobody has grants until all
+// are back (gather). Only later is it longer.
 func (n *Node) again() time.Duration {
 	poll := n.config.Poll
 	soon := min(poll, n.config.TTL/16)
@@ -360,12 +377,13 @@ func (n *Node) again() time.Duration {
 	return soon
 }
 
-// lately tells whether something was sent a short while ago.
+// lately reports whether a request was sent a short while ago.
 func (n *Node) lately(p mono.Time) bool {
 	return n.lastUse > mono.Min && p.Sub(n.lastUse) < n.config.TTL
 }
 
-// desired is how many requests the node would have in its pool: those that wait, and those that will come until the next turn.
+// desired returns how many requests the pool should have: those that wait, and those that will come
+// until the next turn.
 func (n *Node) desired() int64 {
 	d := int64(n.waiting)
 	if n.closed {
@@ -384,7 +402,7 @@ func (n *Node) desired() int64 {
 	return min(d, 1<<20)
 }
 
-// stock is how many requests of mean cost the pool is good for.
+// stock returns how many requests of mean cost the pool covers.
 func (n *Node) stock() int64 {
 	all, mean := n.pool.sum(), n.mean()
 	least := int64(math.MaxInt64)
@@ -399,7 +417,7 @@ func (n *Node) stock() int64 {
 	return least
 }
 
-// wants is how many requests more the node would take.
+// wants returns how many more requests the node would take.
 func (t *pending) wants() int64 {
 	want := max(t.desired()-t.stock(), 0)
 	if want == 0 && t.asksNow() {
@@ -410,7 +428,7 @@ func (t *pending) wants() int64 {
 	return want
 }
 
-// trimPool gives back what is more than desired, or has nothing to go with it: tokens without a request.
+// trimPool gives back grants beyond the desired number, and tokens without a request for them.
 func (t *pending) trimPool() {
 	most, n := t.mean(), min(t.desired(), t.stock()+1)
 	for u := range most {
@@ -422,11 +440,11 @@ func (t *pending) trimPool() {
 	t.pool.trim(most)
 }
 
-// aTurnEach is what all nodes take together at least when each has had a turn: a rate is found by some seconds, and where windows are longer all
-// would begin slowly in each.
+// aTurnEach is the least that all nodes take together when each has had a turn. A rate takes some
+// seconds to find. In longer windows all would otherwise begin slowly in each.
 const aTurnEach = 64
 
-// most is how much a node takes in a turn at most where others want something, too.
+// most returns the most that a node takes in a turn where others want more, too.
 func (t *pending) most(heirs int) int64 {
 	if len(t.others) == 0 {
 		return 1 << 20
@@ -434,19 +452,20 @@ func (t *pending) most(heirs int) int64 {
 	return max(8, aTurnEach/int64(len(t.others)+1), t.twoTurns(heirs))
 }
 
-// twoTurns is what the node sends from one turn to the next but one.
+// twoTurns returns the number of requests that the node sends in two turns.
 func (t *pending) twoTurns(heirs int) int64 {
 	return int64(2*t.rate*(t.poll(heirs)+2*t.took).Seconds()) + 1
 }
 
-// A newcomer waits for another's turn to know the time. Beside eight that are busy one comes each thirtieth of a second; where hardly any comes,
-// more than a look each tenth would be wasted.
+// A newcomer waits for another node's turn to know the time. Beside eight busy nodes a turn comes
+// each thirtieth of a second. Where hardly any comes, more than one look each tenth would be
+// wasted.
 const (
 	waitFirst = 25 * time.Millisecond
 	waitMost  = 100 * time.Millisecond
 )
 
-// Next returns when the next turn is due; limit.Never: not before there is demand.
+// Next returns when the next turn is due. limit.Never: not before there is demand.
 func (n *Node) Next() mono.Time {
 	holds := n.holds()
 	any := holds != (limit.Cost{})
@@ -460,12 +479,13 @@ func (n *Node) Next() mono.Time {
 	case n.failures > 0:
 		return n.began.Add(n.again())
 	}
-	// From the try that was put on, and not from the turn's beginning: who was quicker has that instant, and would be quicker the next time.
+	// The time counts from the try that was put, and not from the turn's beginning. Otherwise the
+	// quicker node of two would keep that instant, and be quicker the next time.
 	soon := n.put.Add(n.poll(n.rivals+1) + n.shift)
-	if n.gathers() { // it is over any moment, and nobody has anything
+	if n.gathers() { // it is over any moment, and nobody has grants
 		soon = n.put.Add(n.poll(n.rivals+1) / 4)
 	}
-	if quiet := n.view.Quiet.For; quiet > 0 && !n.closed { // it is only to be there, for others to see
+	if quiet := n.view.Quiet.For; quiet > 0 && !n.closed { // only to be there, for others to see
 		soon = max(soon, min(n.put.Add(quiet+n.took), n.began.Add(n.config.TTL/2)))
 	}
 	switch {

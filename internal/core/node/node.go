@@ -1,5 +1,21 @@
-// Package node is one node of those that share a limit, without a clock, a store or a goroutine: package share has the law, and drives
-// it. Instants of the node's own clock are called p here and in the arguments; all others are of the ledger's.
+// Package node is one of the nodes that share a limit, without a clock, a store or a goroutine.
+// Package share states the law, and drives the node. Instants of the node's own clock are called p
+// here and in the arguments; all others are of the ledger's time.
+//
+// # Files
+//
+//	node.go       Node, a limit.Limiter on its own clock: Ready, Admit, Settle, Fresh
+//	turn.go       a turn at the store: Begin, Read, End
+//	blob.go       Book and Entry, and the blob that keeps them in the store
+//	divide.go     how many grants a node takes in its turn, and when its next turn is
+//	newcomers.go  how much stays free for new nodes
+//	granted.go    grants that are not used yet
+//	bounds.go     what a node knows of the ledger's time
+//	may_hold.go   the most that each node may hold, announced beforehand
+//	recall.go     rebuilds the state that the store lost
+//	gather.go     waits for the other nodes' reports after that
+//	quiet.go      why nothing is granted for a while
+//	split.go      a part of the limit for each node while the store is away
 package node
 
 import (
@@ -10,40 +26,44 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Reading is what a store says at one instant.
+// Reading is the state of a store at one instant.
 type Reading struct {
-	// Clock is the store's clock in nanoseconds, the same for all who ask. Wall is its time since 1970, which Clock may be.
+	// Clock is the store's clock in nanoseconds, the same for all nodes. Wall is its time since
+	// 1970, which Clock may be.
 	Clock, Wall int64
-	// Incarnation stays the same only while nothing that was put can have been lost.
+	// Incarnation stays the same only while no put can have been lost.
 	Incarnation string
-	// Steady says that nobody can set Clock.
+	// Steady means that nobody can set Clock.
 	Steady bool
-	// Blob is what was put last, nil if nothing was.
+	// Blob is the latest put, nil if there was none.
 	Blob []byte
 }
 
-// Config describes a node. It was checked by New of package share.
+// Config describes a node. New of package share checks it.
 type Config struct {
-	// New returns a fresh limiter, always configured alike, on the ledger's scale: nanoseconds since 1970.
+	// New returns a fresh limiter, always with the same configuration, on the ledger's scale:
+	// nanoseconds since 1970.
 	New func() limit.Keeper
-	// ID is a name that no other node has, not even an earlier process of the same machine. Name is for people.
+	// ID is a name that no other node has, not even an earlier process of the same machine. Name is
+	// for people.
 	ID, Name string
-	// Weight is the node's share where there is not enough for all. If zero, 1. Least is the part of the whole that it has at least then,
-	// whatever the weights: 0 to 1.
+	// Weight is the node's share where there is not enough for all. If zero, 1. Least is the least
+	// part of the whole for this node then, whatever the weights: 0 to 1.
 	Weight, Least float64
-	// Poll is the time from one turn to the next while there is demand, TTL how long grants hold after a turn, and Late how long a
-	// request may be on its way after that. If zero, 250 ms, 2 s and DefaultLate.
+	// Poll is the time from one turn to the next while there is demand. TTL is how long grants hold
+	// after a turn. Late is how long a request may be on its way after that. If zero, 250 ms, 2 s
+	// and DefaultLate.
 	Poll, TTL, Late time.Duration
-	// Split has the node send its part of the limit by itself while the store is away: see split.
+	// Split makes the node send its part of the limit by itself while the store is away: see split.
 	Split bool
 }
 
-// Node is a node. It is arithmetic on what it is told, and not safe for concurrent use. It is a limit.Limiter on the scale of its own
-// clock: AfterSettle means until its driver is told of a turn.
+// Node is one node. It computes from its calls alone, and is not safe for concurrent use. It is a
+// limit.Limiter on the scale of its own clock. AfterSettle means until the driver's next turn.
 type Node struct {
 	config Config
-	fresh  limit.Keeper // as of the last turn; says what never goes
-	says   string       // its configuration, as it was made
+	fresh  limit.Keeper // as of the last turn; knows costs that never go
+	says   string       // the limiter's configuration, when the node was made
 
 	last   mono.Time // the last change
 	bounds bounds
@@ -58,11 +78,11 @@ type Node struct {
 	pieces uint64    // generation of the grants
 	joined mono.Time // when it came into the book
 	put    mono.Time // when its last turn that was put began
-	knows  *Book     // what the store had when this node was there last
-	doubts bool      // it may have had a turn since
-	said   []said    // lately
-	came   uint64    // into the book, in the turn of that number at the latest
-	// heldBack says that its last turn held back answers: see mayTell.
+	knows  *Book     // the store's book at the node's last turn
+	doubts bool      // the node may have had a turn since
+	said   []said    // reports of answers lately
+	came   uint64    // the turn of the book in which the node came, at the latest
+	// heldBack means that its last turn held back answers: see mayTell.
 	heldBack bool
 	mayHold  limit.Cost
 	split    *split // nil: the store is there, as far as it knows
@@ -78,25 +98,25 @@ type Node struct {
 	view    View
 }
 
-// sent is what is kept of a request.
+// sent is the record of a request.
 type sent struct {
 	at     mono.Time
 	cost   limit.Cost
 	pieces uint64
-	from   mono.Time // of what was taken out of the pool
-	taken  bool      // that was all of it
+	from   mono.Time // when the grant for it began to hold
+	taken  bool      // the grants covered all of its cost
 	alone  alone
 }
 
-// answer is one that is to be told.
+// answer is an answer that is still to be reported.
 type answer struct {
 	at      mono.Time
 	cost    limit.Cost
 	outcome limit.Outcome
-	told    uint64 // the turn in which it was told first, 0: not yet
+	told    uint64 // the turn that reported it first, 0: not yet
 }
 
-// sight is what a newcomer saw first.
+// sight is a new node's first reading.
 type sight struct {
 	began, read mono.Time
 	clock       int64
@@ -104,7 +124,7 @@ type sight struct {
 	era, turn   uint64
 }
 
-// DefaultLate is Config.Late where nobody says otherwise, as nobody does but the proof.
+// DefaultLate is the default of Config.Late. Only the proof configures another.
 const DefaultLate = 5 * time.Second
 
 // New returns a node that knows nothing and holds nothing.
@@ -147,16 +167,17 @@ func (n *Node) Ready(p mono.Time, cost limit.Cost) mono.Time {
 			at = limit.AfterSettle
 		}
 	}
-	if n.pending != nil { // the store is there, it seems
+	if n.pending != nil { // the store seems to be there
 		return at
 	}
 	return min(at, n.split.ready(p, cost))
 }
 
-// Asked tells the node of a cost that its driver would send. Ready is not told, since it changes nothing.
+// Asked notes a cost that the driver would send. Ready does not note it, since Ready changes
+// nothing.
 func (n *Node) Asked(cost limit.Cost) { n.head, n.asks = cost, !n.closed }
 
-// Line tells how many wait at the driver, the first of them with head.
+// Line notes how many tickets wait at the driver, and the cost of the first of them, head.
 func (n *Node) Line(waiting int, head limit.Cost) {
 	n.waiting = waiting
 	n.asks = waiting > 0
@@ -167,13 +188,13 @@ func (n *Node) Line(waiting int, head limit.Cost) {
 func (n *Node) process(p, l mono.Time) mono.Time {
 	lo, _ := n.bounds.by(p)
 	at := l.Add(-lo)
-	if at > p { // until then lo is widened further
+	if at > p { // until then lo becomes lower
 		at = at.Add(at.Sub(p)/(drift-1) + 1)
 	}
 	return at
 }
 
-// Admit implements limit.Limiter. What is not there to be taken counts nevertheless.
+// Admit implements limit.Limiter. A cost beyond the grants counts nevertheless.
 func (n *Node) Admit(p mono.Time, cost limit.Cost) limit.Lease {
 	n.last = max(p, n.last)
 	var by alone
@@ -193,7 +214,7 @@ func (n *Node) Admit(p mono.Time, cost limit.Cost) limit.Lease {
 	return n.book.Open(sent{n.last, cost, n.pieces, from, taken, by})
 }
 
-// Fresh says whether the request of a lease may be written now.
+// Fresh reports whether the request of a lease may be written now.
 func (n *Node) Fresh(p mono.Time, l limit.Lease) bool {
 	s := n.book.At(l)
 	if s.alone.split > 0 {
@@ -202,18 +223,20 @@ func (n *Node) Fresh(p mono.Time, l limit.Lease) bool {
 	return s.pieces == n.pieces && max(p, n.last) < n.until
 }
 
-// Close has the node want and keep nothing from now on: its next turn gives back all that is not in flight.
+// Close makes the node want and keep nothing from now on. Its next turn gives back all that is not
+// in flight.
 func (n *Node) Close() {
 	n.closed, n.asks, n.waiting = true, false, 0
 }
 
-// In tells whether the node is in the book, as far as it knows, or has something to tell.
+// In reports whether the node is in the book, as far as it knows, or has anything to report.
 func (n *Node) In() bool { return n.in || n.holds() != (limit.Cost{}) || len(n.changes) > 0 }
 
-// Limiter returns the limiter as of the last turn, to be asked and not changed.
+// Limiter returns the limiter as of the last turn, for reading only.
 func (n *Node) Limiter() limit.Limiter { return n.fresh }
 
-// AppendUsage appends what is used of the limit by all, as of the last turn, or nothing once all of that has passed, and then as much of the same by this node.
+// AppendUsage appends the usage of the limit by all nodes, as of the last turn. The usage is zero
+// once all of that has passed. Then it appends the part of this node in the same form.
 func (n *Node) AppendUsage(to []limit.Usage, p mono.Time) []limit.Usage {
 	now := mono.Min
 	if n.bounds.known {
@@ -222,7 +245,8 @@ func (n *Node) AppendUsage(to []limit.Usage, p mono.Time) []limit.Usage {
 	}
 	first := len(to)
 	to = limit.AppendUsage(to, n.fresh, now)
-	if !n.in && max(p, n.last).Sub(n.put) > n.config.TTL+n.config.Late+n.fresh.Span() { // nobody knows what others do since
+	// The others' usage since then is unknown.
+	if !n.in && max(p, n.last).Sub(n.put) > n.config.TTL+n.config.Late+n.fresh.Span() {
 		for i := range to[first:] {
 			u := &to[first+i]
 			u.Used, u.Open, u.Recent = 0, 0, 0
@@ -236,7 +260,7 @@ func (n *Node) AppendUsage(to []limit.Usage, p mono.Time) []limit.Usage {
 	return to
 }
 
-// Waiting tells how many wait at the driver.
+// Waiting notes how many tickets wait at the driver.
 func (n *Node) Waiting(waiting int) {
 	if n.closed { // they wait in vain
 		return
@@ -273,7 +297,8 @@ func minus(sum, c *limit.Cost) {
 	}
 }
 
-// Holds is what the node has that counts: what is in the pool, what is in flight, and answers that nobody was told of.
+// holds returns the cost that counts for the node: its grants, its requests in flight, and answers
+// that it has not reported.
 func (n *Node) holds() limit.Cost {
 	c := n.flight
 	all := n.pool.sum()
@@ -281,16 +306,16 @@ func (n *Node) holds() limit.Cost {
 	return c
 }
 
-// View is what a node saw at its last turn that was put, for people.
+// View is the state at a node's last turn that was put, for people.
 type View struct {
 	Book  *Book
 	Quiet Quiet
 }
 
-// View returns it.
+// View returns the state at the last turn that was put.
 func (n *Node) View() View { return n.view }
 
-// ConfigurationError says that a limit is kept under this name with another configuration.
+// ConfigurationError means that a limit is kept under this name with another configuration.
 type ConfigurationError struct{ Here, There string }
 
 func (e *ConfigurationError) Error() string {

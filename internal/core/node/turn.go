@@ -8,10 +8,11 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// ErrWait says that a newcomer cannot know yet what time it is in the ledger. Nothing is to be put.
+// ErrWait means that a new node does not know the ledger's time yet. Nothing is to be put.
 var ErrWait = errors.New("share: the store's clock is not known yet")
 
-// Change changes the limit for all nodes, such as by SetLimit. It is called for as many turns as it takes until it is known to be put.
+// Change changes the limit for all nodes, such as by SetLimit. Turns call it until one is known to
+// be put.
 type Change func(l limit.Limiter, now mono.Time) error
 
 // pending is a turn that was read and may or may not be put.
@@ -24,26 +25,27 @@ type pending struct {
 	bounds   bounds
 	mine     Entry
 	others   []Entry
-	told     int // so many answers are told
+	told     int // the number of answers that it reports
 	changed  int
 	granted  []part
-	keeps    limit.Cost // what is held, without what is told
+	keeps    limit.Cost // the cost that it holds, without the reported answers
 	leaves   bool
 	wantsNow bool
-	held     limit.Lease // of what is in the pool
+	held     limit.Lease // of the grants in the pool
 	shift    time.Duration
-	heirs    int  // nodes that want more, with this one
-	parted   bool // some sent by their parts before it
+	heirs    int  // nodes that want more, including this one
+	parted   bool // some nodes sent by their parts before it
 	came     uint64
-	// holdsBack says that answers are not told that might be, but for what mayTell says.
+	// holdsBack means that mayTell alone prevents reports of some answers.
 	holdsBack bool
-	why       error // nothing is granted for a while, as this turn found out
+	why       error // why nothing is granted for a while, if this turn found that out
 	steady    bool
 	whole     limit.Cost // of each unit; 0: it is not limited
-	was       []byte     // what the store had, if that was a book
+	was       []byte     // the store's blob, if that was a book
 }
 
-// Begin notes that a turn begins. Call Read with what the store says, as often as it says something, and End when the store's call returns.
+// Begin notes that a turn begins. Then call Read with each reading of the store, and End when the
+// store's call returns.
 func (n *Node) Begin(p mono.Time) {
 	n.turn++
 	n.last = max(p, n.last)
@@ -52,7 +54,8 @@ func (n *Node) Begin(p mono.Time) {
 	n.pending = nil
 }
 
-// Read makes a turn of a reading that was taken between began and read. It returns what to put, or an error: then nothing is to be put.
+// Read makes a turn of a reading that was taken between began and read. It returns the blob to put.
+// After an error nothing is to be put.
 func (n *Node) Read(began, read mono.Time, r Reading) ([]byte, error) {
 	n.pending = nil
 	b, why, err := n.decode(&r, read)
@@ -83,7 +86,8 @@ type damagedState struct{ error }
 
 func (e *damagedState) Error() string { return "share: the blob is damaged: " + e.error.Error() }
 
-// decode returns the book that a reading has, or what this node knows of it or a new one where what was there is lost, and why that is.
+// decode returns the book of a reading. If the store lost it, decode returns this node's knowledge
+// of it or a new book, and the reason.
 func (n *Node) decode(r *Reading, read mono.Time) (b *Book, why, err error) {
 	if len(r.Blob) == 0 {
 		if n.recalls(nil, r, read) {
@@ -108,7 +112,7 @@ func (n *Node) decode(r *Reading, read mono.Time) (b *Book, why, err error) {
 	return b, nil, nil
 }
 
-// blank is a book in which nothing is granted until all that was granted before no longer counts, whoever got it.
+// blank returns a book in which nothing is granted until no earlier grant counts, whoever got it.
 func (n *Node) blank(r *Reading, era uint64) *Book {
 	now := mono.Time(r.Wall)
 	b := &Book{Incarnation: r.Incarnation, Configuration: n.says, Blank: true, Era: n.nextEra(era, r), Shift: time.Duration(r.Wall - r.Clock), Latest: now}
@@ -116,14 +120,15 @@ func (n *Node) blank(r *Reading, era uint64) *Book {
 	return b
 }
 
-// Rested is what a store has in which nothing counts that was granted, and nobody is: for simulations, whose first hour is not to be quiet.
+// Rested returns the blob of a store in which no grant counts and no node is. It is for
+// simulations, whose first hour is not to be quiet.
 func Rested(c Config, r *Reading) []byte {
 	b := New(c).blank(r, 0)
 	b.Quiet, b.Blank = b.Latest, false
 	return b.encode()
 }
 
-// nextEra makes up the name of an era. It is not used again, by anybody.
+// nextEra makes up the name of an era. No node uses it again.
 func (n *Node) nextEra(era uint64, r *Reading) uint64 {
 	h := uint64(14695981039346656037)
 	for _, c := range []byte(n.config.ID) {
@@ -136,11 +141,11 @@ func (n *Node) nextEra(era uint64, r *Reading) uint64 {
 	return h
 }
 
-// locate finds out what time it is in the ledger, and corrects the book where the store's clock was set.
+// locate finds the ledger's time, and corrects the book if the store's clock was set.
 func (n *Node) locate(b *Book, began, read mono.Time, r *Reading) (now mono.Time, known bounds, err error) {
 	now = mono.Time(r.Clock).Add(b.Shift)
 	switch {
-	case b.Turn == 0: // it is new
+	case b.Turn == 0: // the book is new
 	case n.bounds.known && n.bounds.era == b.Era:
 		known = n.bounds.slacken(b.Slack)
 		at, unsure := known.check(began, read, now)
@@ -159,7 +164,8 @@ func (n *Node) locate(b *Book, began, read mono.Time, r *Reading) (now mono.Time
 			return 0, known, ErrWait
 		}
 		if b.Turn == s.turn {
-			if began.Sub(s.read) < n.config.presence() { // somebody may be there who says what the store had, if it forgets
+			// Some node may be there that knows the book, if the store loses it.
+			if began.Sub(s.read) < n.config.presence() {
 				return 0, known, ErrWait
 			}
 			n.newEra(b, &now, r)
@@ -168,7 +174,7 @@ func (n *Node) locate(b *Book, began, read mono.Time, r *Reading) (now mono.Time
 	return now, known.with(sampled(began, read, now, b)), nil
 }
 
-// alone tells whether nobody else is in the book.
+// alone reports whether no other node is in the book.
 func (n *Node) alone(b *Book) bool {
 	for i := range b.Nodes {
 		if b.Nodes[i].ID != n.config.ID {
@@ -178,7 +184,8 @@ func (n *Node) alone(b *Book) bool {
 	return true
 }
 
-// newEra begins one: nobody who knows the time of the last is there, and the store's clock is believed, unless it was set back.
+// newEra begins an era. No node that knows the time of the last era is there. So the store's clock
+// is believed, unless it was set back.
 func (n *Node) newEra(b *Book, now *mono.Time, r *Reading) {
 	if *now < b.Latest {
 		b.Shift += b.Latest.Sub(*now)
@@ -187,14 +194,14 @@ func (n *Node) newEra(b *Book, now *mono.Time, r *Reading) {
 	b.Era, b.Slack = n.nextEra(b.Era, r), 0
 }
 
-// agrees says whether nobody can have set the store's clock between two readings.
+// agrees reports whether nobody can have set the store's clock between two readings.
 func (s *sight) agrees(began, read mono.Time, clock int64) bool {
 	d := time.Duration(clock - s.clock)
 	least, most := began.Sub(s.read), read.Sub(s.began)
 	return d >= least-least/drift-1 && d <= most+most/drift+1
 }
 
-// read is Read with the book that there is, which the store had forgotten if it is recalled.
+// read is Read with a book. recalled means that the store had lost it.
 func (n *Node) read(b *Book, began, read mono.Time, r *Reading, recalled bool) (*pending, error) {
 	now, known, err := n.locate(b, began, read, r)
 	if err == nil && recalled {
@@ -227,7 +234,7 @@ func (n *Node) read(b *Book, began, read mono.Time, r *Reading, recalled bool) (
 	case n.in: // given up, or lost with the book
 		n.lapse()
 	}
-	if b.From != "" { // its own turn will be the last that the book has, and none of these told in that
+	if b.From != "" { // its own turn will be the last in the book, which has no report of these
 		for i := range n.answers {
 			n.answers[i].told = 0
 		}
@@ -241,7 +248,8 @@ func (n *Node) read(b *Book, began, read mono.Time, r *Reading, recalled bool) (
 	return t, nil
 }
 
-// wasPut drops the answers that were told in a turn that is known to have been put, which was no later than so many-th of the book.
+// wasPut drops the answers that were reported in a turn that is known to have been put. That turn
+// was turn in of the book at the latest.
 func (n *Node) wasPut(turn, in uint64) {
 	kept := n.answers[:0]
 	var told limit.Cost
@@ -257,7 +265,7 @@ func (n *Node) wasPut(turn, in uint64) {
 	n.note(in, told)
 }
 
-// lapse gives up all that was granted and not written.
+// lapse gives up all grants that were not written.
 func (n *Node) lapse() {
 	n.in = false
 	n.pieces++
@@ -267,7 +275,7 @@ func (n *Node) lapse() {
 	}
 }
 
-// settle makes the limiter, with all that is open in it, and settles what there is news of.
+// settle makes the limiter with all open costs, and settles those with news.
 func (t *pending) settle() error {
 	t.limiter = t.config.New()
 	var open limit.Cost
@@ -316,7 +324,7 @@ func (t *pending) settle() error {
 	return nil
 }
 
-// outcome is what is told of an answer: by when its request had arrived, in the ledger.
+// outcome returns the report of an answer: by when its request had arrived, in the ledger's time.
 func (t *pending) outcome(a *answer) limit.Outcome {
 	o := a.outcome
 	_, hi := t.bounds.by(a.at)
@@ -332,7 +340,8 @@ func (t *pending) outcome(a *answer) limit.Outcome {
 	return o
 }
 
-// grained rounds an instant up, so that what arrived at about one time takes one entry of a limiter's memory, whichever node told it.
+// grained rounds an instant up. So arrivals at about one time take one entry of a limiter's memory,
+// whichever node reported them.
 func (t *pending) grained(at mono.Time) mono.Time {
 	grain := mono.Time(t.grain)
 	if over := at % grain; over > 0 {
@@ -343,7 +352,7 @@ func (t *pending) grained(at mono.Time) mono.Time {
 	return at
 }
 
-// ago says an instant as limit.Outcome does, where 0 is none.
+// ago converts an instant to the form of limit.Outcome, where 0 means none.
 func ago(now, at mono.Time) time.Duration {
 	if at == now {
 		return -1
@@ -379,7 +388,8 @@ func (t *pending) write() {
 	}
 }
 
-// End notes how a turn ended: nil if it was put, what Read returned if it was that, and otherwise the store's error: then nobody knows.
+// End notes how a turn ended. err is nil if it was put, or Read's error. Any other error is the
+// store's, and the outcome is unknown.
 func (n *Node) End(p mono.Time, err error) {
 	n.last = max(p, n.last)
 	t := n.pending
@@ -409,7 +419,7 @@ func (n *Node) End(p mono.Time, err error) {
 
 func (n *Node) commit(t *pending) {
 	n.bounds, n.seen, n.split = t.bounds, nil, nil
-	if n.put = t.began; !n.in || t.parted { // parts of others are not known before they have come
+	if n.put = t.began; !n.in || t.parted { // other nodes' parts are not known before they have come
 		n.joined = t.began
 	}
 	if !n.wanted {
@@ -433,10 +443,10 @@ func (n *Node) commit(t *pending) {
 	for _, g := range t.granted {
 		n.pool.add(g)
 	}
-	n.asks = false // whoever waits is asked again
+	n.asks = false // the driver asks again for waiting tickets
 }
 
-// Telling returns how many answers are told in the turn under way.
+// Telling returns the number of answers that the turn under way reports.
 func (n *Node) Telling() int {
 	if n.pending == nil {
 		return 0
@@ -444,8 +454,9 @@ func (n *Node) Telling() int {
 	return n.pending.told
 }
 
-// HeldBack tells whether there are answers that its last turn might not tell yet, as others had no turns since those before.
+// HeldBack reports whether the last turn held answers back, as others had no turns since those
+// before.
 func (n *Node) HeldBack() bool { return n.heldBack }
 
-// Alter has a change made for all nodes, in the next turn.
+// Alter makes a change for all nodes, in the next turn.
 func (n *Node) Alter(f Change) { n.changes = append(n.changes, f) }
