@@ -6,20 +6,22 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// bounds say what a node knows of the ledger's time L at an instant p of its own clock: p + lo ≤ L ≤ p + hi. Each reading of the store's
-// clock was taken between the beginning of a call and its return. As time passes both are widened by drift. They belong to one era.
+// bounds are a node's knowledge of the ledger's time L at an instant p of its own clock: p + lo ≤ L
+// ≤ p + hi. Each reading of the store's clock was taken between the beginning of a call and its
+// return. As time passes, drift widens both bounds. They belong to one era.
 type bounds struct {
 	known  bool
 	era    uint64
 	slack  time.Duration // of the book, when lo was last lowered for it
-	at     mono.Time     // as of which instant of the node's clock
+	at     mono.Time     // the instant of the node's clock to which they refer
 	lo, hi time.Duration
 }
 
-// drift is by how much one clock may run faster than another: one in so many.
+// drift is the most by which one clock may run faster than another: one in so many.
 const drift = 10_000
 
-// sampled are bounds from one reading alone: it says l, and was taken between began and read.
+// sampled returns the bounds of one reading alone. The reading is l, and was taken between began
+// and read.
 func sampled(began, read, l mono.Time, b *Book) bounds {
 	return bounds{true, b.Era, b.Slack, read, l.Sub(read), l.Sub(began) + read.Sub(began)/drift + 1}
 }
@@ -44,7 +46,7 @@ func (b bounds) with(o bounds) bounds {
 	return o
 }
 
-// slacken allows for what the ledger was set behind since.
+// slacken allows for the time by which the ledger was set behind since.
 func (b bounds) slacken(slack time.Duration) bounds {
 	if slack > b.slack {
 		b.lo -= slack - b.slack
@@ -53,12 +55,13 @@ func (b bounds) slacken(slack time.Duration) bounds {
 	return b
 }
 
-// check returns the ledger's time at a reading that was taken between began and read and says l. If that cannot be, somebody set the
-// store's clock: then the time is the earliest that it can be, so that it does not run ahead, and unsure is by how much it may be behind.
+// check returns the ledger's time at a reading l that was taken between began and read. If l is
+// impossible, somebody set the store's clock. Then the time is the earliest possible, so that it
+// does not run ahead. unsure is by how much it may be behind.
 func (b bounds) check(began, read, l mono.Time) (at mono.Time, unsure time.Duration) {
 	lo, _ := b.by(began)
 	_, hi := b.by(read)
-	// What was widened by now was narrower then, and between the two the reading lies.
+	// The bounds were narrower then than now, and the reading lies between the two.
 	least, most := began.Add(lo), read.Add(hi)
 	if l < least || l > most {
 		return least, max(most.Sub(least), 0)

@@ -10,45 +10,50 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// arrival says what is known, while a book is gathered, of a node that is in it.
+// arrival is the state of a node in a book that is being gathered.
 type arrival uint8
 
 const (
 	awaited      arrival = iota
-	gone                 // it was away for so long that it is not waited for: see absent
-	back                 // whatever it told is in the book
-	backDoubting         // and it may have had a turn since the one that it knows of
-	backBriskly          // it had none, and all others had seen that it had turns that are not far apart, and what it may hold
+	gone                 // it was away for so long that nobody waits for it: see absent
+	back                 // the book has all of its reports
+	backDoubting         // and it may have had a turn since the last that it knows of
+	// And it had none. All others had seen that its turns are not far apart, and how much it may
+	// hold.
+	backBriskly
 	arrivals
 )
 
-// nobody is Entry.At of what is in the book for those who cannot come.
+// nobody is Entry.At of the entries for nodes that cannot come.
 const nobody = math.MaxUint64
 
 func (b *Book) toldID() string { return fmt.Sprint("told ", b.Base) }
 
-// gathering is for how long those who were there are waited for when a store has forgotten. While it is away they come each TTL/16: see again.
+// gathering is how long nodes are awaited after a store lost its state. While the store is away
+// they try each TTL/16: see again.
 func (c *Config) gathering() time.Duration { return c.TTL / 9 }
 
-// wasThere tells whether others wait for this node, so that it knows what they may hold.
+// wasThere reports whether others wait for this node, so that it knows how much they may hold.
 func (n *Node) wasThere(p mono.Time) bool {
 	late := n.config.presence()
 	return p < n.put.Add(late-late/8)
 }
 
-// vouches tells whether the node was there when the store that is gathered had what is known of it.
+// vouches reports whether the node was there when the store had the gathered book.
 func (n *Node) vouches(b *Book, p mono.Time) bool {
 	return n.in && n.knows != nil && n.knows.Incarnation == b.From && n.knows.Era == b.Era && n.wasThere(p)
 }
 
-// gathers tells whether the book was gathered at its last turn.
+// gathers reports whether the book was gathered at its last turn.
 func (n *Node) gathers() bool { return n.view.Book != nil && n.view.Book.From != "" }
 
-// gather ends the gathering of a book if all have come who are in it, or were waited for long enough. Until then nothing is granted, nor told, and
-// who does not know what the store had has to wait.
+// gather ends the gathering of a book if all nodes in it have come, or enough time has passed.
+// Until then nothing is granted or reported, and a node that does not know the store's earlier
+// state has to wait.
 //
-// When it ends, the book has all that was told by those who came: it is the latest that any of them knows. What others told after that is no more than
-// each of them may hold, if there are not too many: see mayTell.
+// When it ends, the book has all reports of the nodes that came: it is the latest that any of them
+// knows. The other nodes' reports after that are bounded by the amounts that each may hold, if
+// there are not too many: see mayTell.
 func (n *Node) gather(b *Book, now, p mono.Time) error {
 	if b.From == "" {
 		return nil
@@ -78,9 +83,9 @@ func (n *Node) gather(b *Book, now, p mono.Time) error {
 	return nil
 }
 
-// attendance is who came while a book was gathered.
+// attendance lists the nodes that came while a book was gathered.
 type attendance struct {
-	missing         []*Entry // of those who are waited for
+	missing         []*Entry // those that are awaited
 	doubting, brisk int
 }
 
@@ -96,12 +101,13 @@ func (a *attendance) count(e *Entry) {
 	}
 }
 
-// bounds tells whether what the missing told is bounded by mayTell: those who may have had turns since the last that is known are few.
+// bounds reports whether mayTell bounds the missing nodes' reports. It does if few nodes may have
+// had turns since the last known one.
 func (a *attendance) bounds() bool {
 	return a.brisk > 0 && len(a.missing)+a.doubting <= enough(a.brisk)
 }
 
-// gathered ends it.
+// gathered ends the gathering.
 func (n *Node) gathered(b *Book, all *attendance) {
 	if told := b.entry(b.toldID()); told != nil {
 		told.Until = told.Until.Add(-n.config.gathering())
@@ -115,7 +121,8 @@ func (n *Node) gathered(b *Book, all *attendance) {
 	b.From, b.Base, b.Gather = "", 0, 0
 }
 
-// mayHaveTold is what the missing told at most since the last turn that anybody knows: as much as they may hold, those whom not all had seen as well.
+// mayHaveTold returns the most that the missing nodes reported since the last known turn. That is
+// the amount they may hold, also for nodes that not all others had seen.
 func (n *Node) mayHaveTold(missing []*Entry) (most limit.Cost) {
 	unseen := unseenMost(wholeOf(n.fresh, n.last))
 	for _, e := range missing {
@@ -137,20 +144,21 @@ func (b *Book) entry(id string) *Entry {
 	return nil
 }
 
-// enough is after the turns of how many others a node may tell more, of so many.
+// enough is the number of other nodes' turns, of so many nodes, after which a node may report more.
 func enough(others int) int { return others * 2 / 3 }
 
-// brisk tells whether a node had turns that are not far apart, and all others have seen what it may hold.
+// brisk reports whether a node's turns are not far apart, and all others have seen how much it may
+// hold.
 func (e *Entry) brisk() bool { return e.At != nobody && e.Brisk && e.Most != (limit.Cost{}) }
 
-// said is how much a node told in a turn of the book.
+// said is the amount that a node reported in a turn of the book.
 type said struct {
 	in   uint64
 	at   mono.Time // by the node's clock
 	cost limit.Cost
 }
 
-// note notes what was told.
+// note notes a report.
 func (n *Node) note(in uint64, cost limit.Cost) {
 	n.said = slices.DeleteFunc(n.said, func(s said) bool { return n.began.Sub(s.at) > 2*n.config.presence() })
 	if cost != (limit.Cost{}) {
@@ -158,9 +166,10 @@ func (n *Node) note(in uint64, cost limit.Cost) {
 	}
 }
 
-// mayTell is how much a node may tell in this turn, if that is bounded: no more than it may hold, with what it told since two thirds of those others had
-// turns whose turns are not far apart. So if the store forgets, and no more than that are missing, what each of these told since the last turn that
-// anybody knows is bounded. Who has just come tells nothing before more than that have seen it.
+// mayTell returns how much a node may report in this turn, if that is bounded. The bound is the
+// amount it may hold, less its reports since two thirds of the brisk other nodes had turns. So if
+// the store loses its state, and no more than that are missing, the reports of each since the last
+// known turn are bounded. A new node reports nothing before more than that have seen it.
 func (t *pending) mayTell() (left limit.Cost, bounded bool) {
 	var turns []uint64
 	seen := 0

@@ -5,7 +5,8 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// pool is what a node was granted and has not used: parts, each from an instant of the ledger on, in the order of these.
+// pool has the grants that a node has not used: parts, each from an instant of the ledger on, in
+// the order of those instants.
 type pool struct {
 	parts []part
 }
@@ -47,7 +48,7 @@ func covered(c *limit.Cost) bool {
 	return true
 }
 
-// shared says whether two costs have a unit in common.
+// shared reports whether two costs have a unit in common.
 func shared(a, b *limit.Cost) bool {
 	for u := range a {
 		if a[u] > 0 && b[u] > 0 {
@@ -57,7 +58,8 @@ func shared(a, b *limit.Cost) bool {
 	return false
 }
 
-// take takes cost out, the earliest first. It returns from when on all of that was there, and whether it was.
+// take takes cost out, the earliest parts first. It returns from when on all of that was there, and
+// whether it was all there.
 func (g *pool) take(cost limit.Cost) (at mono.Time, all bool) {
 	at = mono.Min
 	kept := g.parts[:0]
@@ -78,7 +80,7 @@ func (g *pool) take(cost limit.Cost) (at mono.Time, all bool) {
 	return at, covered(&cost)
 }
 
-// add adds a part where it belongs.
+// add adds a part in its order.
 func (g *pool) add(p part) {
 	i := len(g.parts)
 	for i > 0 && g.parts[i-1].at > p.at {
@@ -93,7 +95,7 @@ func (g *pool) add(p part) {
 	g.parts[i] = p
 }
 
-// trim takes out what is more than most, the latest first, and returns it.
+// trim takes out the amount beyond most, the latest parts first, and returns it.
 func (g *pool) trim(most limit.Cost) (out limit.Cost) {
 	over := g.sum()
 	for u := range over {

@@ -7,33 +7,35 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// What each node may hold at most others know before it does, so that one of them can say how much counts at most when the store has
-// forgotten: see recall. A node asks for more in one turn, and has it in one that follows turns of all others that are there. So whoever comes
-// back to a store that forgot has seen what any of them held at most. Those that have come since the last turn of one that is there hold no
-// more than a small part of the whole together: unseenMost.
+// Each node announces the most that it may hold before it holds it. So any node knows how much
+// counts at most when the store has lost its state: see recall. A node asks for more in one turn.
+// It has it in a turn that follows turns of all others that are there. So a node that comes back to
+// such a store has seen the most of each. Nodes that came since its last turn together hold no more
+// than a small part of the whole: unseenMost.
 //
-// A store whose clock nobody can set is one that does not forget while a node runs, and there nobody asks.
+// A store whose clock nobody can set keeps its state while a node runs. There no node asks.
 
-// unseenPart is one in so many of the whole; of a small whole it is unseenFew, or a quarter.
+// unseenPart is one in so many of the whole. Of a small whole it is unseenFew, or a quarter.
 const (
 	unseenPart = 32
 	unseenFew  = 4
 )
 
-// presence is how long after its last turn a node is waited for, by those who would hold more and by newcomers. Until somewhat before that it can
-// say what the others held.
+// presence is how long after its last turn a node is awaited, by nodes that would hold more and by
+// newcomers. Until somewhat before that it knows how much the others held.
 func (c *Config) presence() time.Duration { return c.TTL * 3 / 2 }
 
 func (c *Config) present(e *Entry, now mono.Time) bool { return e.Until.Add(c.presence()-c.TTL) > now }
 
-// warned is for how long nodes are careful after a store forgot, which may do so again: who was away returns as a newcomer sooner, and they ask
-// for less.
+// warned is how long nodes are careful after a store lost its state, since it may do so again. An
+// absent node then returns as a newcomer sooner, and nodes ask for less.
 const warned = 30 * time.Second
 
 func (b *Book) warns(now mono.Time) bool { return now.Sub(b.Forgot) < warned }
 
-// away is for how long a node had no turn that is bounded as a newcomer when it comes back: for as long as grants hold where that is soon what a store
-// that forgets makes others keep, and for twice that otherwise, so that a store which is away for some seconds costs nothing more.
+// away is the time without a turn after which a node is bounded as a newcomer when it comes back.
+// It is TTL if soon, since other nodes count the lost grants for that long. Otherwise it is twice
+// TTL, so that a store that is away for some seconds costs nothing more.
 func (c *Config) away(soon bool) time.Duration {
 	if soon {
 		return c.TTL
@@ -41,18 +43,22 @@ func (c *Config) away(soon bool) time.Duration {
 	return c.TTL * 2
 }
 
-// absent tells whether a node was away for so long at the last turn of a book that it is bounded as a newcomer if it has come since: see returned. It
-// takes itself for that a little earlier than others do.
+// absent reports whether a node was away for long at the last turn of a book. Such a node is
+// bounded as a newcomer if it has come since: see returned. The node itself assumes that a little
+// earlier than others do.
 func (b *Book) absent(e *Entry, c *Config) bool {
 	away := c.away(b.warns(b.Latest)) + c.TTL/4
 	return e.Until.Add(away-c.TTL) < b.Latest
 }
 
-// returned has a node that was not waited for, as it had no turn for long, be bounded as a newcomer: it gives back what it was granted and has
-// not sent, and holds no more than newcomers may, beside what is in flight, until all that are there have seen it. So what it sends from now on is
-// among what newcomers do if the store forgets that it came, and what it had sent before has arrived at the end that the book has. It counts to
-// the return of the call, since the store may have been read just before. Others may have found it absent when they were still warned, and then it was
-// away for longer than TTL; so for TTL more it is as if all were.
+// returned bounds this node as a newcomer if it had no turn for long and nobody waited for it. It
+// gives back its unsent grants. Beside its requests in flight it holds no more than newcomers may,
+// until all present nodes have seen it. So if the store forgets that it came, its new requests are
+// among those of newcomers. Its earlier requests have arrived at the end in the book.
+//
+// The time counts to the return of the call, since the store may have been read just before. Other
+// nodes may have found it absent while they were still warned. Then it was away for longer than
+// TTL. So for TTL more the rule is as if all were warned.
 func (t *pending) returned(read mono.Time) {
 	soon := t.book.warns(t.now.Add(-t.config.TTL))
 	if t.steady || read.Sub(t.put) <= t.config.away(soon) {
@@ -63,8 +69,9 @@ func (t *pending) returned(read mono.Time) {
 	t.mine.Most, t.mine.Asks, t.mine.Asked = limit.Cost{}, limit.Cost{}, 0
 }
 
-// askMost sees to what the node may hold at most. It asks for a quarter more than it would hold after this turn, and for an even part
-// of the whole where that is more, or half of that where the store forgot lately.
+// askMost sets how much the node may hold at most. It asks for a quarter more than it would hold
+// after this turn. It asks for an even part of the whole where that is more, or half of that if the
+// store lost its state lately.
 func (t *pending) askMost() {
 	if t.steady {
 		return
@@ -93,7 +100,7 @@ func (t *pending) askMost() {
 		asks[u] = max(asks[u], n)
 	}
 	switch {
-	case pending: // it is not asked for anew each turn, or it would be seen never
+	case pending: // a new request each turn would never be seen
 	case more:
 		e.Asks, e.Asked = asks, t.book.Turn+1
 	default:
@@ -104,8 +111,9 @@ func (t *pending) askMost() {
 	}
 }
 
-// mayTake is how much it may take in a turn: where the store forgot lately, and it is known what it takes, since it wanted more for some seconds, what it
-// sends in one, and not twice that.
+// mayTake returns how many requests the node may take in a turn. Normally that is twice the number
+// that it sends in one turn. It is once that number if the store lost its state lately, and the
+// node wanted more for some seconds.
 func (t *pending) mayTake() int64 {
 	if t.book.warns(t.now) && t.wanted && t.began.Sub(t.wantedFrom) > 3*t.config.TTL {
 		return max(4, t.twoTurns(t.rivals+1)/2)
@@ -113,7 +121,7 @@ func (t *pending) mayTake() int64 {
 	return t.most(t.rivals + 1)
 }
 
-// seen tells whether all others that are there had a turn since that one of the book.
+// seen reports whether all other present nodes had a turn since that turn of the book.
 func (t *pending) seen(turn uint64) bool {
 	for i := range t.others {
 		if e := &t.others[i]; e.At <= turn && t.config.present(e, t.now) {
@@ -123,14 +131,15 @@ func (t *pending) seen(turn uint64) bool {
 	return true
 }
 
-// has is what the node has that counts, as it tells in this turn.
+// has returns the cost of the node that counts, as it reports it in this turn.
 func (t *pending) has() limit.Cost {
 	has, all := t.keeps, t.pool.sum()
 	plus(&has, &all)
 	return has
 }
 
-// room is how many requests it may be granted so that it holds no more than it may, up to want.
+// room returns how many requests, up to want, the node may be granted so that it holds no more than
+// it may.
 func (t *pending) room(want int64) int64 {
 	most := t.mine.Most
 	if t.steady {
@@ -143,7 +152,7 @@ func (t *pending) room(want int64) int64 {
 				minus(&most, &e.Open)
 			}
 		}
-		for u, n := range most { // half of that, so that whoever comes next has some
+		for u, n := range most { // half of that, so that the next newcomer has some
 			most[u] = min(n, max(n/2, 1))
 		}
 	}
@@ -161,7 +170,7 @@ func (t *pending) room(want int64) int64 {
 	return want
 }
 
-// unseenMost is what those hold at most together whom not all others have seen.
+// unseenMost returns the most that all nodes hold together that not all others have seen.
 func unseenMost(whole limit.Cost) (most limit.Cost) {
 	for u, n := range whole {
 		most[u] = max((n+unseenPart-1)/unseenPart, min(unseenFew, (n+3)/4))
@@ -169,7 +178,7 @@ func unseenMost(whole limit.Cost) (most limit.Cost) {
 	return most
 }
 
-// wholeOf is how much of each unit may go at once where nothing is used. 0: it is not limited.
+// wholeOf returns how much of each unit may go at once where nothing is used. 0: it is not limited.
 func wholeOf(l limit.Limiter, now mono.Time) (whole limit.Cost) {
 	for _, u := range limit.AppendUsage(nil, l, now) {
 		if whole[u.Unit] == 0 || u.Allowed < whole[u.Unit] {
@@ -179,14 +188,15 @@ func wholeOf(l limit.Limiter, now mono.Time) (whole limit.Cost) {
 	return whole
 }
 
-// ahead is by how much the arrival of a request may be later than the turn that tells of it. Others are told later: those that are on their
-// way for all that anybody knows, and were they told now, and the store forgot that, they would count for too short a time.
+// ahead is the most by which the arrival of a request may be later than the turn that reports it.
+// Requests that are possibly still on their way are reported later. If they were reported now and
+// the store lost that, they would count for too short a time.
 func (n *Node) ahead() time.Duration { return 100*time.Millisecond + n.grain }
 
-// ripe puts the answers that may be told in this turn first, and returns how many those are.
+// ripe puts the answers that may be reported in this turn first, and returns their number.
 func (t *pending) ripe() int {
 	if t.book.Blank && t.now < t.book.Quiet {
-		return 0 // whoever knows what was lost comes yet, and does not know of these
+		return 0 // a node that knows the lost state may still come, and does not know of these
 	}
 	if t.book.From != "" {
 		return 0
@@ -201,7 +211,7 @@ func (t *pending) ripe() int {
 		switch {
 		case -o.ArrivedAgo > t.ahead():
 			rest = append(rest, a)
-		case a.told > 0: // in a turn of which nobody knows whether it was put
+		case a.told > 0: // reported in a turn that may have been put
 			minus(&left, &a.cost)
 			ripe = append(ripe, a)
 		case bounded && !within(&a.cost, &left):

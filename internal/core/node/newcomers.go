@@ -7,25 +7,29 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Where all send as soon as they may, a window's requests go in one burst and are free again in one: whoever comes in between would have
-// nothing for as long. So those who always want more take the last one only when the next will be free soon: as far ahead as they look, or twice the time
-// between requests that are drawn out evenly, and by as much earlier as a request takes to count. After some windows bursts are drawn out so far that one
-// always will be, and then that costs nothing.
+// If all send as soon as they may, a window's requests go in one burst and are free again in one. A
+// node that comes in between would have nothing for a window. So nodes with permanent demand take
+// the last request only when the next will be free soon. Soon is as far ahead as they look, or
+// twice the time between evenly spread requests. It is earlier by the time until a request counts.
+// After some windows the bursts are spread so far that one request will always be free soon. Then
+// this rule costs nothing.
 //
-// Nothing is kept free where even requests are more than a poll apart, as it would not be there soon all the same; nor where all is free again in two; nor
-// where requests are in flight for longer than that, as nobody knows what will be free soon then.
+// Nothing is kept free in three cases. Even requests are more than a poll apart, so none would be
+// free soon all the same. All is free again within two polls. Requests are in flight for longer
+// than that, so nobody knows what will be free soon.
 
-// sparePart is of what part of the limit something is kept free where costs differ: beside some that are much of it, what fits them would be.
+// sparePart is the part of the limit up to which something is kept free where costs differ. Costs
+// that are much of the limit would need too much.
 const sparePart = 16
 
-// spare is what is kept free for who comes.
+// spare is the cost that is kept free for newcomers.
 type spare struct {
 	one   limit.Cost
 	parts []limit.Limiter
-	until []mono.Time // what is free by then is free soon, of each part
+	until []mono.Time // for each part: a slot that is free by then is free soon
 }
 
-// spares finds out what is kept free of each part of the limit.
+// spares finds the cost to keep free of each part of the limit.
 func (t *pending) spares(horizon mono.Time) (s spare) {
 	if len(t.others) == 0 || !t.presses() || t.trip > 2*t.config.Poll {
 		return s
@@ -50,15 +54,17 @@ func (t *pending) spares(horizon mono.Time) (s spare) {
 	return s
 }
 
-// presses tells whether the node has wanted more for some time. Who comes does not, and takes what is kept free.
+// presses reports whether the node has wanted more for some time. A newcomer has not, and takes
+// what is kept free.
 func (t *pending) presses() bool { return t.wanted && t.began.Sub(t.wantedFrom) > t.config.TTL }
 
-// ready is when a cost may go, if that leaves something free soon.
+// ready returns when a cost may go, if that leaves something free soon.
 func (t *pending) ready(cost limit.Cost, s *spare) mono.Time {
 	at := t.limiter.Ready(t.now, cost)
 	plus(&cost, &s.one)
 	for i, part := range s.parts {
-		if next := part.Ready(t.now, cost); next > s.until[i] && next < limit.Never { // never: there is no more than this
+		// Never: there is no more than this.
+		if next := part.Ready(t.now, cost); next > s.until[i] && next < limit.Never {
 			return limit.AfterSettle
 		}
 	}

@@ -7,10 +7,11 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Quiet is that nothing is granted for a while, until all that may have been granted before no longer counts.
+// Quiet is a time in which nothing is granted, until no earlier grant counts.
 type Quiet struct {
-	For time.Duration // from the turn on; 0: there is no such thing
-	// Why is ErrNew, ErrForgotten, ErrAlone, or what is damaged; nil where another node has found out.
+	For time.Duration // from the turn on; 0: there is no such time
+	// Why is ErrNew, ErrForgotten, ErrAlone, or the damage; nil if another node has found the
+	// reason.
 	Why error
 }
 
@@ -21,14 +22,14 @@ var (
 	ErrAlone     = errors.New("share: the store was away, and processes sent their parts of the limit")
 )
 
-// quiet has nothing granted before an instant.
+// quiet prevents grants before an instant.
 func (t *pending) quiet(why error, until mono.Time) {
 	if until > t.book.Quiet {
 		t.book.Quiet, t.why = until, why
 	}
 }
 
-// silence is what a turn that was put found. Why stays the same as long as that lasts.
+// silence returns the Quiet of a turn that was put. Why stays the same as long as that lasts.
 func (n *Node) silence(t *pending) (q Quiet) {
 	if t.now >= t.book.Quiet {
 		return q

@@ -10,21 +10,29 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// When a store has forgotten, the first to come that was there says what the store had at its own last turn, and what may have been granted
-// since, so that others are not quiet until the last of that no longer counts, which is TTL and Late and a window.
+// recall.go rebuilds the state that the store lost. The first node to come that was there puts back
+// the state at its own last turn, and the most that may have been granted since. Otherwise the
+// others would be quiet until the last of that no longer counts, which takes TTL and Late and a
+// window. The state has three parts:
 //
-//  1. Who is there. It came less than presence ago, so nobody has raised what it may hold without a turn of this one (most), and no newcomer has
-//     begun an era of its own: each node holds no more now than its entry says that it may, or asked for, and those that are not in the book
-//     hold no more than their part together. All of that is open, until each comes and says what it does hold. Who does not come sends until TTL from now at most.
-//  2. What was told since arrived by now, or ahead of now by no more than is told (ripe), and was granted beside what the book says: so it is no
-//     more than what was free of the limit then. All of that counts as having arrived now, unless gather finds that it is less.
-//  3. It was the store's: where this node's last turn may or may not have been put, it is the book that this one had read.
+//  1. The present nodes. The recalling node came less than presence ago. So no node has raised the
+//     amount it may hold without a turn of this one, and no newcomer has begun an era of its own.
+//     Each node holds no more than its entry allows or asks for. Nodes that are not in the book
+//     hold no more than their part together. All of that is open, until each node comes and reports
+//     what it holds. A node that does not come sends until TTL from now at most.
+//  2. The reports since then. The reported requests have arrived by now, or later by no more than
+//     ripe allows. They were granted beside the grants in the book. So they are no more than was
+//     free of the limit then. All of that counts as having arrived now, unless gather finds that it
+//     is less.
+//  3. The store's book. If this node's last turn may or may not have been put, it is the book that
+//     this node had read.
 //
-// Who has raised what it may hold since, and finds the older figure, takes the smaller one: another who was there may know the newer, and
-// say so when the store forgets once more.
+// A node may have raised the amount it may hold since, and then find the older figure. It takes the
+// smaller one. Another node may know the newer one, and put it back when the store loses its state
+// once more.
 
-// recalls tells whether the node can say what a store had that has forgotten. b is what somebody else has put there since, or nil: nothing of its
-// own, or something older that is still gathered.
+// recalls reports whether the node knows the state that the store lost. b is the book that another
+// node has put since, or nil. Such a book is new, or is an older one that is still gathered.
 func (n *Node) recalls(b *Book, r *Reading, p mono.Time) bool {
 	if r.Steady || !n.in || n.knows == nil || n.knows.Incarnation == r.Incarnation {
 		return false
@@ -40,11 +48,11 @@ func (n *Node) recalls(b *Book, r *Reading, p mono.Time) bool {
 	return n.wasThere(p)
 }
 
-// errRecalled says that the book is what a node knows of one that the store has forgotten.
+// errRecalled means that the book is this node's knowledge of one that the store has lost.
 var errRecalled = errors.New("recalled")
 
-// unsure notes that nobody knows whether a turn was put: what the store had is then surely what it read. Whoever may have left the book has
-// nothing to say: others may hold more since.
+// unsure notes that a turn may or may not have been put. The book that it read is then known for
+// sure. A node that may have left the book knows nothing, since others may hold more since.
 func (n *Node) unsure(t *pending) {
 	if t.leaves {
 		n.knows = nil
@@ -58,7 +66,7 @@ func (n *Node) unsure(t *pending) {
 	}
 }
 
-// leastMost has the node hold no more than it may by what it knows itself, where what it may by the book was recalled by another.
+// leastMost bounds the node's holding by its own knowledge, where another node recalled the book.
 func (t *pending) leastMost() {
 	if t.knows == nil || t.knows.Incarnation == t.book.Incarnation {
 		return
@@ -69,7 +77,8 @@ func (t *pending) leastMost() {
 	t.mine.Asks = t.mine.Most
 }
 
-// recalled is the book that the store had, as this node knows it, with those who have come to the store since.
+// recalled returns the store's book as this node knows it, with the nodes that have come to the
+// store since.
 func (n *Node) recalled(came *Book, r *Reading) *Book {
 	b := *n.knows
 	b.Incarnation, b.Nodes = r.Incarnation, slices.Clone(b.Nodes)
@@ -81,7 +90,7 @@ func (n *Node) recalled(came *Book, r *Reading) *Book {
 		return &b
 	}
 	gathered := came.From != ""
-	if gathered { // what others know of the time is by this one
+	if gathered { // the others' knowledge of the time is by this one
 		b.Gather, b.Forgot, b.Shift, b.Slack, b.Quiet = came.Gather, came.Forgot, came.Shift, came.Slack, max(b.Quiet, came.Quiet)
 		b.Turn, b.Latest = max(b.Turn, came.Turn), max(b.Latest, came.Latest)
 	}
@@ -89,14 +98,16 @@ func (n *Node) recalled(came *Book, r *Reading) *Book {
 		i := slices.IndexFunc(b.Nodes, func(e Entry) bool { return e.ID == c.ID })
 		switch {
 		case gathered && c.Came < back:
-			continue // b has what was later
+			continue // b has later reports
 		case !gathered && i >= 0:
 			continue
 		case !gathered:
 			c.Most, c.Asks, c.Asked, c.Came = limit.Cost{}, limit.Cost{}, 0, back
-			c.Want = 0 // it was told to be quiet, and may be back only in a second: what falls to it meanwhile nobody has
+			// It was quiet, and may be back only in a second. Its share until then would go to
+			// nobody.
+			c.Want = 0
 		}
-		c.At = 0 // it has not seen what is in b
+		c.At = 0 // it has not seen the content of b
 		if i >= 0 {
 			b.Nodes[i] = c
 		} else {
@@ -106,7 +117,7 @@ func (n *Node) recalled(came *Book, r *Reading) *Book {
 	return &b
 }
 
-// recall has all count that may have been granted and told since the book was put.
+// recall counts all that may have been granted and reported since the book was put.
 func (n *Node) recall(b *Book, now mono.Time) error {
 	l := n.config.New()
 	if len(b.State) > 0 {
@@ -141,9 +152,11 @@ func (n *Node) recall(b *Book, now mono.Time) error {
 	return nil
 }
 
-// toldMost is how much was granted and told at most in the time before now of which l knows nothing, and still counts: what is free of each part
-// now, and of several of the same unit the most that is, but no more than each of them lets through in that time. What a Weighted makes of
-// requests depends on when they came, so all of it is taken.
+// toldMost returns the most that was granted and reported in the time d before now, of which l
+// knows nothing, and that still counts. It is the free amount of each part now, and the largest
+// such amount of several parts of one unit. But it is no more than each of them lets through in
+// that time. The effect of a request on a Weighted depends on its time, so all of a Weighted
+// counts.
 func toldMost(l limit.Limiter, now mono.Time, d time.Duration) (told limit.Cost) {
 	var passes limit.Cost
 	for _, part := range limit.Parts(l) {

@@ -7,31 +7,39 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// split is what a node does by itself while the store is away for all: it sends its part of the limit.
+// split lets a node send its part of the limit by itself while the store is away for all.
 //
-// It begins when nothing counts any more that anybody was granted. The store was away at the second turn in a row that failed, if not at the
-// first, whose answer alone may have been lost; so grants have ended TTL after that, have arrived Late after that, and count for a span more.
-// Each node takes 1/n, n being those in the book at its last turn. The parts are no more than one together: whoever takes one was in the book
-// for TTL + Late, and each of the others has seen it there, as its own last turn was less than twice TTL before it noticed. One that was
-// stopped has not, and takes no part. It needs the store, where that comes back, to be there for as long as each that runs takes to notice: twice TTL.
+// It begins when no grant of any node counts any more. The store was away at the second failed turn
+// in a row, if not at the first, whose answer alone may have been lost. So grants have ended TTL
+// after that. They have arrived Late after their end, and count for a span more.
+//
+// Each node takes 1/n, where n is the number of nodes in the book at its last turn. The parts are
+// no more than one together. A node that takes a part was in the book for TTL + Late. Each of the
+// others has seen it there, since its own last turn was less than twice TTL before it noticed. A
+// node that was stopped has not, and takes no part. When the store comes back, it must stay as long
+// as each running node takes to notice: twice TTL.
 type split struct {
-	limiter limit.Keeper // of its part; nil: there is none for it
-	of      int          // that is 1/of
+	limiter limit.Keeper // of its part; nil: it has none
+	of      int          // the part is 1/of
 	from    mono.Time
-	failed  mono.Time // when the last turn that failed began: the store was away then
-	until   mono.Time // unless another turn fails: who was stopped does not know whether the store is still away
+	failed  mono.Time // when the last failed turn began: the store was away then
+	// The end unless another turn fails: a stopped node does not know whether the store is still
+	// away.
+	until mono.Time
 }
 
-// on says that the part is used, until it is said otherwise. The store was still away when nothing granted counted any more.
+// on reports whether the part is used. The store was still away when no grant counted any more.
 func (s *split) on() bool { return s != nil && s.limiter != nil && s.failed >= s.from }
 
-// failedAlone takes in that a turn failed: at the first the node finds out what its part is, and at the second from when on. Where the store
-// was read, and the put was lost or came too late, it is there for others.
+// failedAlone notes a failed turn. At the first the node finds its part, and at the second the time
+// from when on. If the store was read, and the put was lost or came too late, the store is there
+// for others.
 func (n *Node) failedAlone(p mono.Time, wasRead bool) {
 	if !n.config.Split {
 		return
 	}
-	if n.split == nil || n.began >= n.split.until { // stopped for so long it does not know whether the store was there meanwhile
+	// After such a stop it does not know whether the store was there meanwhile.
+	if n.split == nil || n.began >= n.split.until {
 		n.beginSplit(p)
 	}
 	s := n.split
@@ -57,15 +65,17 @@ func (n *Node) beginSplit(p mono.Time) {
 	}
 }
 
-// Away says of a turn's error that the store is, as far as that tells: it is there where it is read and has something else.
+// Away reports whether the store is away, by a turn's error. A store that was read and has another
+// limit is there.
 func Away(err error) bool {
 	var there *ConfigurationError
 	var version *VersionError
 	return !errors.As(err, &there) && !errors.As(err, &version)
 }
 
-// Divide has a limiter that was just made be one of n parts of what it is elsewhere, as seen, where that may have been set to another limit
-// since. It tells whether that could be done: not where less than one would be left, nor a Calendar, whose windows begin when the store says.
+// Divide makes a new limiter one of n parts of the seen one, whose limit may have been set since.
+// It reports whether that is possible. It is not where less than one would be left. Nor is it for a
+// Calendar, whose windows begin by the store's clock.
 func Divide(l, seen limit.Limiter, now mono.Time, n int64) bool {
 	was := limit.Parts(seen)
 	for i, part := range limit.Parts(l) {
@@ -88,7 +98,7 @@ func Divide(l, seen limit.Limiter, now mono.Time, n int64) bool {
 	return true
 }
 
-// ready is when a cost may go by the node's part; AfterSettle: not by that.
+// ready returns when a cost may go by the node's part; AfterSettle: not by that.
 func (s *split) ready(p mono.Time, cost limit.Cost) mono.Time {
 	if !s.on() {
 		return limit.AfterSettle
@@ -99,16 +109,18 @@ func (s *split) ready(p mono.Time, cost limit.Cost) mono.Time {
 	return limit.AfterSettle
 }
 
-// goesAlone tells whether the node sends by its part now: not while a turn is under way that has read what the store has, and may be put.
+// goesAlone reports whether the node sends by its part now. It does not during a turn that has read
+// the store and may be put.
 func (n *Node) goesAlone(p mono.Time) bool {
 	return n.split.on() && n.pending == nil && p < n.split.until
 }
 
-// endSplit has nothing granted, once the store is back, until all have told what they sent meanwhile, or nothing of it counts any more. What
-// was granted before is given back: it was kept for the node, and what went by its part was not.
+// endSplit grants nothing, once the store is back, until all nodes have reported their requests
+// meanwhile, or none of those counts any more. It gives back earlier grants: they were kept for the
+// node, and requests by its part did not use them.
 //
-// Whoever comes first may have had no part, as it waits, was stopped or is new. It sees that nobody had a turn for so long that those who split
-// may send by their parts.
+// The first node to come may have had no part, as it waits, was stopped or is new. It sees that no
+// node had a turn for so long that others may send by their parts.
 func (t *pending) endSplit() {
 	counts := t.config.Late + t.limiter.Span()
 	own := t.split.on()
@@ -123,7 +135,7 @@ func (t *pending) endSplit() {
 	t.pool.parts = nil
 }
 
-// othersSplit tells whether anybody else who is in the book splits.
+// othersSplit reports whether any other node in the book splits.
 func (t *pending) othersSplit() bool {
 	for i := range t.book.Nodes {
 		if e := &t.book.Nodes[i]; e.Splits && e.ID != t.config.ID {
@@ -133,8 +145,9 @@ func (t *pending) othersSplit() bool {
 	return false
 }
 
-// Alone says from when on, by its own clock, the node sends by its part alone, which part of the limit that is (one of as many as of says),
-// and whether it has begun. of is 0 where it has no part, or does not split, or the store is there.
+// Alone returns when the node begins to send by its part alone, by its own clock, and whether it
+// has begun. The part is 1/of of the limit. of is 0 if the node has no part, or does not split, or
+// the store is there.
 func (n *Node) Alone() (from mono.Time, of int, on bool) {
 	if n.split == nil {
 		return 0, 0, false
@@ -142,21 +155,21 @@ func (n *Node) Alone() (from mono.Time, of int, on bool) {
 	return n.split.from, n.split.of, n.split.on()
 }
 
-// alone is what is kept of a request that went by the node's part.
+// alone is the record of a request that went by the node's part.
 type alone struct {
 	lease limit.Lease
-	split uint64 // which time; 0: it was granted
+	split uint64 // the number of the split; 0: it was granted
 	until mono.Time
 }
 
-// settleAlone tells the node's part how a request ended, if that is still in use.
+// settleAlone settles a request at the node's part, if that is still in use.
 func (n *Node) settleAlone(s *sent, o limit.Outcome) {
 	if s.alone.split > 0 && s.alone.split == n.splits && n.split != nil {
 		n.split.limiter.Settle(n.last, s.alone.lease, o)
 	}
 }
 
-// freshAlone says whether a request that went by the node's part may still be written.
+// freshAlone reports whether a request by the node's part may still be written.
 func (n *Node) freshAlone(s *sent, p mono.Time) bool {
 	return s.alone.split == n.splits && n.split != nil && max(p, n.last) < s.alone.until
 }
