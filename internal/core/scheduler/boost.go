@@ -7,28 +7,31 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// past is what the virtual time of a fair limit has been lately, for shares with a head start. It is kept in steps, and read between them.
+// past is the recent virtual time of a fair limit, for classes with a head start. It is kept in
+// steps, and interpolated between them.
 type past struct {
-	span  time.Duration // the longest head start; 0: nobody has one, and all that is kept is when somebody began to wait
-	steps []step        // by time
-	idle  mono.Time     // when nobody waited any more
-	most  float64       // the most that one has used
-	leaps int           // how often the virtual time has leapt
-	from  float64       // the last time: from there
-	by    float64       // by so much
+	// The longest head start. 0: there is none, and only the beginning of a wait is kept.
+	span  time.Duration
+	steps []step    // by time
+	idle  mono.Time // when the last waiting ticket left
+	most  float64   // the largest use of one ticket
+	leaps int       // the number of leaps of the virtual time
+	from  float64   // the virtual time before the latest leap
+	by    float64   // the size of that leap
 }
 
-// step is an instant, and the virtual time before anything was changed at it.
+// step is an instant, and the virtual time before any change at it.
 type step struct {
 	at      mono.Time
 	virtual float64
 }
 
 const (
-	// stepsOfSpan is how exact the past is known: to that part of the longest head start.
+	// stepsOfSpan is the resolution of the past: this part of the longest head start.
 	stepsOfSpan = 32
-	// leapOf is by how many of the largest requests the virtual time leaps when somebody waits again after a while in which nobody did:
-	// a head start that reaches back to that time is then worth more than anybody uses within one.
+	// leapOf is the leap of the virtual time when a ticket waits again after a while without any,
+	// in units of the largest request. A head start that reaches back to that time is then worth
+	// more than any class uses within one.
 	leapOf = 1e5
 )
 
@@ -39,12 +42,12 @@ func (p *past) every() time.Duration {
 	return max(p.span/stepsOfSpan, time.Millisecond)
 }
 
-// remember sees to it that the past is known for d.
+// remember makes the past reach back for d.
 func (q *fairness) remember(d time.Duration) {
 	q.past.span = max(q.past.span, d)
 }
 
-// busy notes that somebody waits where nobody did.
+// busy notes that a ticket waits where none did.
 func (q *fairness) busy(now mono.Time) {
 	p := &q.past
 	if p.idle.Add(p.every()) > now {
@@ -57,8 +60,8 @@ func (q *fairness) busy(now mono.Time) {
 	p.steps = append(p.steps, step{now, q.virtual})
 }
 
-// leap has the finish tag of f leap, too, if it was ahead of the virtual time: what was used just before somebody waited still counts, but
-// for those with a head start.
+// leap adds the leap to the finish tag of f, if that was ahead of the virtual time. So the use just
+// before the wait still counts, except for classes with a head start.
 func (p *past) leap(f *flow) {
 	if f.leaps == p.leaps-1 && f.finish > p.from && f.share.config.HeadStart <= 0 {
 		f.finish += p.by
@@ -66,7 +69,7 @@ func (p *past) leap(f *flow) {
 	f.leaps = p.leaps
 }
 
-// serve moves the virtual time on to the start tag of whoever goes.
+// serve moves the virtual time on to the start tag of the ticket that goes.
 func (q *fairness) serve(now mono.Time, start, used float64) {
 	p := &q.past
 	p.most = max(p.most, used)
@@ -78,7 +81,7 @@ func (q *fairness) serve(now mono.Time, start, used float64) {
 	q.virtual = max(q.virtual, start)
 }
 
-// note adds a step, and forgets those that no head start reaches back to.
+// note adds a step, and forgets those before all head starts.
 func (p *past) note(now mono.Time, virtual float64) {
 	old := 0
 	for old+1 < len(p.steps) && p.steps[old+1].at <= now.Add(-p.span) {
@@ -87,7 +90,7 @@ func (p *past) note(now mono.Time, virtual float64) {
 	p.steps = append(p.steps[:copy(p.steps, p.steps[old:])], step{now, virtual})
 }
 
-// at returns what the virtual time was at t, which is before now, when it is virtual.
+// at returns the virtual time at t, which is before now, when it is virtual.
 func (p *past) at(t, now mono.Time, virtual float64) float64 {
 	if len(p.steps) == 0 || t < p.steps[0].at {
 		if len(p.steps) > 0 {

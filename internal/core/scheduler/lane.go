@@ -7,57 +7,63 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// levels of a lane's skip list. Each has an eighth of the tickets of the one below: 100,000 take 50 steps to find one.
+// levels is the number of levels of a lane's skip list. Each has an eighth of the tickets of the
+// one below: 100,000 take 50 steps to find one.
 const levels = 5
 
-// Lane is tickets that may go the same ways.
+// Lane is a list of tickets that may go the same ways.
 type Lane struct {
-	// The order of the fields is by cache line, since of a thousand lanes hardly any is in the cache. Every turn needs the first line,
-	// most turns also that of least, and one in eight the second.
+	// The order of the fields is by cache line, since of a thousand lanes hardly any is in the
+	// cache. Every turn needs the first line, most turns also that of least, and one in eight the
+	// second.
 	line    *Scheduler
 	sole    *Way // its way; nil: it has several
 	count   int
 	granted uint64
-	claims  int32 // how many of its ways claim
+	claims  int32 // how many of its ways have claims
 	fill    int32 // how many tickets behind the first are looked at, and how often one may be overtaken
-	// Watched says that Config.Watch is to be told.
+	// Watched means that the Scheduler calls Config.Watch.
 	Watched bool
 	alone   bool // no other lane has its limits
-	own     bool // each limit is in one way only: each way is the first where it is parked, and looked at when its instant comes
-	ends    [levels]struct{ head, tail *Ticket }
+	// Each limit is in one way only: each way is the first where it is parked, and looked at when
+	// its instant comes.
+	own  bool
+	ends [levels]struct{ head, tail *Ticket }
 
-	least    limit.Cost // what those that wait surely use
-	reviewed uint64     // line.changes of the latest Review
+	least    limit.Cost // the cost that its waiting tickets surely use
+	reviewed uint64     // Scheduler.changes at the latest Review
 
-	// Of is the driver's.
+	// Of belongs to the driver.
 	Of      any
 	ways    []*Way
 	share   *Class // nil: none of its limits is fair
 	config  LaneConfig
-	largest limit.Cost // with Fill: of each unit, the largest cost since it was empty
+	largest limit.Cost // with Fill: the largest cost of each unit since the lane was empty
 
-	// These are for a lane of several ways. While nobody waits, the ways that were found ready are kept in order, and the parked ones stay
-	// where they are. So the next ticket of the same cost asks only the way that the one before it took.
+	// These are for a lane of several ways. While no ticket waits, the ready ways are kept in
+	// order, and the parked ones stay where they are. So the next ticket of the same cost asks only
+	// the way of the ticket before.
 	asked limit.Cost // the cost that the ways were last asked for
 	loose []*Way
 	ready turns
-	lanes int // line.lanes at the time when alone was found out
+	lanes int // Scheduler.lanes when alone was computed
 }
 
-// First returns the ticket whose turn it is, or nil.
+// First returns the first ticket, or nil.
 func (a *Lane) First() *Ticket { return a.ends[0].head }
 
-// Len returns how many tickets wait.
+// Len returns the number of waiting tickets.
 func (a *Lane) Len() int { return a.count }
 
-// Granted returns how many tickets went, those included that never waited.
+// Granted returns the number of tickets that went, including those that never waited.
 func (a *Lane) Granted() uint64 { return a.granted }
 
-// Ways returns the ways, which are not to be changed.
+// Ways returns the ways, for reading only.
 func (a *Lane) Ways() []*Way { return a.ways }
 
-// At returns the limit that the first ticket waits for, by the way that will be ready soonest, and its verdict there: an instant,
-// limit.AfterSettle, or limit.Never. If nobody waits, nil and 0.
+// At returns the limit that the first ticket waits for, by the way that will be ready soonest, and
+// its verdict there: an instant, limit.AfterSettle, or limit.Never. Without a waiting ticket it
+// returns nil and 0.
 func (a *Lane) At() (*Limit, mono.Time) {
 	if a.count == 0 {
 		return nil, 0
@@ -83,7 +89,7 @@ func (a *Lane) distinct() map[*Limit]bool {
 	return all
 }
 
-// isAlone tells whether no other lane has one of its limits.
+// isAlone reports whether no other lane has one of its limits.
 func (a *Lane) isAlone() bool {
 	if a.lanes != a.line.lanes {
 		a.lanes, a.alone = a.line.lanes, true
@@ -96,7 +102,7 @@ func (a *Lane) isAlone() bool {
 	return a.alone
 }
 
-// soonest returns when the first of the ways will be ready that are parked, by the latest verdicts.
+// soonest returns when the first parked way will be ready, by the latest verdicts.
 func (a *Lane) soonest() mono.Time {
 	at := limit.Never
 	for _, w := range a.ways {
@@ -105,14 +111,14 @@ func (a *Lane) soonest() mono.Time {
 	return at
 }
 
-// height of a ticket is drawn from its number, so that a run can be repeated.
+// height draws the height of a ticket from its number, so that a run can be repeated.
 func height(seq int64) uint8 {
 	h := uint64(seq) * 0x9e3779b97f4a7c15
 	h ^= h >> 32
 	return uint8(min(1+bits.TrailingZeros64(h|1<<62)/3, levels))
 }
 
-// insert puts t where its Place belongs.
+// insert puts t in the order of Place.
 func (a *Lane) insert(t *Ticket) {
 	t.height = height(t.seq)
 	if last := a.ends[0].tail; last == nil || last.before(t) {
@@ -137,7 +143,7 @@ func (a *Lane) insert(t *Ticket) {
 	}
 }
 
-// before finds, on each level, the last ticket before t; nil: it would be the first.
+// before finds, on each level, the last ticket before t; nil: t would be the first.
 func (a *Lane) before(t *Ticket) (p [levels]*Ticket) {
 	var at *Ticket
 	for v := levels - 1; v >= 0; v-- {
@@ -209,11 +215,12 @@ func (a *Lane) remove(t *Ticket) {
 	less(&a.least, t.uses())
 }
 
-// walked is how many tickets are counted one by one to tell what is ahead of a place in the midst of the lane.
+// walked is how many tickets are counted one by one to find the number before a place within the
+// lane.
 const walked = 64
 
-// ahead returns how many tickets would be before one of this place, and what they will surely use; it may say less of both. The sum is
-// valid until the lane changes or is asked again.
+// ahead returns how many tickets would be before one of this place, and their least use. Both may
+// be too small. The sum is valid until the lane changes or the next call.
 func (a *Lane) ahead(place mono.Time) (n int, least *limit.Cost) {
 	last := a.ends[0].tail
 	if last == nil || last.Place <= place {

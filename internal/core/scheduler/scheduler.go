@@ -1,24 +1,41 @@
-// Package scheduler decides who goes next before limits that several share: for a Gate, a Group, the transport, a Pool and the
-// simulator alike.
+// Package scheduler decides which ticket goes next before limits that several lanes share. A Gate,
+// a Group, the transport, a Pool and the simulator use it alike.
 //
 //	Limit    a limit.Limiter, and the ways that wait at it
 //	Way      a conjunction of Limits, narrowest first: admitted by all of them at once, or by none
 //	Lane     tickets that may go the same ways, one after the other, in the order of their Place
 //	Ticket   a cost that waits: granted, refused, or it leaves
 //
-// Order within a lane is one number, Place: an arrival, less a head start. Order between lanes at a limit is Place too, or, where
-// the limit is fair, start-time fair queueing: each lane's share of what it uses is in proportion to its weight.
+// Order within a lane is one number, Place: an arrival, less a head start. Order between lanes at a
+// limit is Place too. At a fair limit it is start-time fair queueing: each lane's share of the use
+// is in proportion to its weight.
 //
-// Only the first ticket of a lane is ever asked about. Each way of a lane is parked at one limit: of all limits of the way, the one that
-// will be ready last. When that limit changes, or its instant comes, the ways parked there are looked at in order. The first of them
-// goes; or it moves to another limit that it has to wait for; or it stays, and then all behind it stay, too. So 40,000 tickets
-// of one lane cost what one does, and a limit that is closed holds up nobody who does not need it.
+// A scheduler asks limits about the first ticket of a lane only. Each way of a lane is parked at
+// one limit: of all limits of the way, the one that will be ready last. When that limit changes, or
+// its instant comes, the scheduler looks at the ways parked there, in order. The first of them
+// goes; or it moves to another limit that it has to wait for; or it stays, and then all behind it
+// stay, too. So 40,000 tickets of one lane cost as much as one ticket. A closed limit holds up only
+// tickets that need it.
 //
-// While a way is parked at one limit, later tickets may take what its other limits have left. When that has happened a few times, the
-// first of the lane claims all limits of its way: no later ticket gets any of them until it has gone. So nobody starves.
+// While a way is parked at one limit, later tickets may take the room of its other limits. When
+// that has happened a few times, the first of the lane claims all limits of its way. Then no later
+// ticket gets any of them until the first has gone. So no ticket starves.
 //
-// A driver calls Next after every other call and at the instant Wake, until it returns nil. Everything is arithmetic on a now
-// that the driver supplies. A Scheduler owns no clock or lock and is not safe for concurrent use; Tickets must not move.
+// A driver calls Next after every other call and at the instant Wake, until it returns nil. All is
+// arithmetic on a now that the driver supplies. A Scheduler owns no clock or lock and is not safe
+// for concurrent use. Tickets must not move.
+//
+// # Files
+//
+//	scheduler.go   Scheduler, Ticket, Limit, Way and Lane: made and retired
+//	admit.go       Try, Enter, Next and Settle: the verdict on a ticket
+//	park.go        at which limit a way waits, and in which order
+//	lane.go        the tickets of a lane, in a skip list
+//	keyed_heap.go  the heap of limits and of ways, and their orders
+//	weights.go     Class: parties of a fair limit, by weight
+//	boost.go       how a head start translates into virtual time of fair queueing
+//	expect.go      Expect: a guess when a cost would go
+//	last_goes.go   LastGoes: a guess when the last ticket of a lane goes
 package scheduler
 
 import (
@@ -26,23 +43,26 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// MaxLimits is how many limits a way may have.
+// MaxLimits is the largest number of limits of a way.
 const MaxLimits = 8
 
 // Config describes a Scheduler.
 type Config struct {
-	// Fill is how many tickets behind the first of a lane are looked at for one that may go ahead of it: one that has room now at all
-	// its limits, and leaves enough for the first to go at the instant foreseen for it. It is also how often a ticket may be overtaken.
-	// A lane of several ways is filled at each of them, and the first of it goes by any. If zero, nobody is overtaken, but in lanes with a Fill of their own.
+	// Fill is how many tickets behind the first of a lane may be looked at for one that goes ahead
+	// of it. Such a ticket has room now at all its limits, and leaves enough for the first to go at
+	// the instant foreseen for it. Fill is also how often a ticket may be overtaken. A lane of
+	// several ways is filled at each of them, and its first ticket goes by any. If zero, tickets
+	// are overtaken only in lanes with a Fill of their own.
 	Fill int
 	// Size is the most tickets that may wait, in all lanes together. If zero, any number.
 	Size int
-	// Watch, if not nil, is called for each lane with Watched set when its first ticket was looked at and has to stay, and when nobody
-	// waits there any more. It may call only those methods of the Scheduler that change nothing.
+	// Watch, if not nil, is called for each lane with Watched set in two cases: its first ticket
+	// was looked at and has to stay; no ticket waits there any more. It may call only those methods
+	// of the Scheduler that change nothing.
 	Watch func(now mono.Time, a *Lane)
 }
 
-// Scheduler is who waits for which limits. Made by New.
+// Scheduler keeps the tickets that wait for limits. New makes it.
 type Scheduler struct {
 	config  Config
 	last    mono.Time
@@ -50,21 +70,21 @@ type Scheduler struct {
 	turn    int64
 	changes uint64
 	waiting int
-	lanes   int // how often lanes were made or retired
+	lanes   int // the number of times that lanes were made or retired
 
 	wake   mono.Time    // the first of the timers
-	timers heap[*Limit] // limits that somebody waits for, by the instant to look at them
+	timers heap[*Limit] // limits with waiting tickets, by the instant to look at them
 	agenda heap[*Limit] // limits to look at now, by the place of their first
 
-	told, untold *Ticket // with a verdict, in its order
+	told, untold *Ticket // tickets with a verdict, in the order of the verdicts
 	book         limit.Book[kept]
-	asker        Ticket // of Try; its Least is of Lane.ahead
+	asker        Ticket // for Try; its Least is for Lane.ahead
 }
 
 // New returns a Scheduler without limits or lanes.
 func New(c Config) *Scheduler { return &Scheduler{config: c, last: mono.Min, wake: limit.Never} }
 
-// State is what became of a Ticket.
+// State is the state of a Ticket, or its verdict.
 type State uint8
 
 const (
@@ -73,14 +93,15 @@ const (
 	Granted              // Pass holds
 	Never                // its cost is larger than a limit of every way
 	Late                 // it cannot go before At, which is after its Deadline
-	Full                 // too many wait already: in the Scheduler, or in its Lane
+	Full                 // too many tickets wait already: in the Scheduler, in its Lane or in its Class
 )
 
-// Ticket is a cost that waits. The driver embeds it and fills in the first part; it must not move or change while it waits. Once it
-// has its verdict it may be used again.
+// Ticket is a cost that waits. The driver embeds it and fills in the first part. It must not move
+// or change while it waits. Once it has its verdict it may be used again.
 //
-// The order of the fields is by cache line, since of 100,000 tickets hardly any is in the cache when its turn comes: the first line has
-// what sorts it, the second its cost, the third what it is told. Least comes last, and is read only if Metered says that it holds.
+// The order of the fields is by cache line: of 100,000 tickets hardly any is in the cache when its
+// turn comes. The first line sorts the ticket, the second has its cost, the third its verdict.
+// Least comes last, and is read only if Metered says that it holds.
 type Ticket struct {
 	Place mono.Time
 	seq   int64
@@ -94,20 +115,20 @@ type Ticket struct {
 	State    State
 	Metered  bool // Least holds; otherwise it uses Cost
 	height   uint8
-	stolen   uint8 // how often another took what it waited for
-	passed   int32 // how many went ahead of it
+	stolen   uint8 // how often another ticket took the room that it waited for
+	passed   int32 // how many tickets went ahead of it
 	Pass     Pass  // Granted
-	Ahead    int   // how many of its lane were before it when it came
+	Ahead    int   // how many tickets of its lane were before it when it came
 
-	// Of is the driver's.
+	// Of belongs to the driver.
 	Of any
-	At mono.Time // Late: when it could go at the earliest; limit.AfterSettle: not known
+	At mono.Time // Late: when it could go at the earliest; limit.AfterSettle: unknown
 	_  [40]byte  // what follows is a cache line, too
 
-	Least limit.Cost // what it surely uses: see limit.Cost.Least
+	Least limit.Cost // the cost that it surely uses: see limit.Cost.Least
 }
 
-// Ask sets what t costs, and the least that it will surely have used once it is settled.
+// Ask sets the cost of t, and the least that t will surely have used once it is settled.
 func (t *Ticket) Ask(cost *limit.Cost) {
 	t.Cost = *cost
 	if t.Metered = !sure(cost); t.Metered {
@@ -115,7 +136,7 @@ func (t *Ticket) Ask(cost *limit.Cost) {
 	}
 }
 
-// uses returns what t surely uses.
+// uses returns the cost that t surely uses.
 func (t *Ticket) uses() *limit.Cost {
 	if t.Metered {
 		return &t.Least
@@ -127,18 +148,18 @@ func (t *Ticket) before(u *Ticket) bool {
 	return t.Place < u.Place || t.Place == u.Place && t.seq < u.seq
 }
 
-// Pass is leave that was given: the leases of all limits of a way. It is to be settled once.
+// Pass is leave to send: the leases of all limits of a way. Settle it once.
 type Pass struct {
 	Way    *Way
 	lease  [1]limit.Lease // of the limit, or of the Scheduler's book
 	booked bool
 }
 
-// kept is what the book has of a pass that one lease cannot tell.
+// kept is the book's record of a pass that needs more than one lease.
 type kept struct {
-	leases  [MaxLimits]limit.Lease // as many as the way has limits; the rest is of a pass before
+	leases  [MaxLimits]limit.Lease // as many as the way has limits; the rest is of an earlier pass
 	metered bool                   // spare holds
-	spare   limit.Cost             // reserved beyond what is surely used
+	spare   limit.Cost             // reserved beyond the cost that is surely used
 }
 
 // Limit is a limit.Limiter that lanes share, with the ways that wait at it.
@@ -147,13 +168,13 @@ type Limit struct {
 
 	parked heap[*Way] // the ways that wait at it
 	claims []*Way     // the ways that claim it, in the order of their first tickets
-	// Up to here it is one cache line, which is all that is read of it while nobody waits for it.
+	// Up to here it is one cache line. Nothing else is read while no ticket waits for the limit.
 
 	first  mono.Time // when the first of the parked ways may go
 	wake   mono.Time // when to look at it
 	timer  int32     // its index in timers; -1: not there
 	due    int32     // its index in the agenda; -1: not there
-	barred int       // how many of the parked ways want more than it ever has
+	barred int       // the number of parked ways that want more than it ever has
 	line   *Scheduler
 	fair   *fairness // nil: lanes take turns by place
 	lanes  int
@@ -162,21 +183,23 @@ type Limit struct {
 	spare limit.Cost // reserved by open passes beyond what they surely use
 
 	ways []*Way // all, in any order
-	// Of is the driver's.
+	// Of belongs to the driver.
 	Of any
 	_  [24]byte // 256 bytes: that begins with a cache line
 }
 
-// Sharing says how lanes share a limit.
+// Sharing is how lanes share a limit.
 type Sharing struct {
-	// Fair has lanes take turns by weight instead of by place, in what they use of Unit.
+	// Fair makes lanes take turns by weight instead of by place, in their use of Unit.
 	Fair bool
 	Unit limit.Unit
-	// Use, if not nil, says instead how much a cost uses: for a limit of several units. It must be quick and change nothing.
+	// Use, if not nil, returns how much a cost uses, instead of Unit. It is for a limit of several
+	// units. It must be quick and change nothing.
 	Use func(limit.Cost) float64
 }
 
-// Limit adds a limit to the line. The limiter belongs to it from now on: change it, and then call Touch.
+// Limit adds a limit to the scheduler, which owns the limiter from now on. After a change of the
+// limiter call Touch.
 func (l *Scheduler) Limit(m limit.Limiter, s Sharing) *Limit {
 	n := &Limit{Limiter: m, line: l, timer: -1, due: -1, first: limit.Never, wake: limit.Never}
 	if s.Fair {
@@ -185,7 +208,8 @@ func (l *Scheduler) Limit(m limit.Limiter, s Sharing) *Limit {
 	return n
 }
 
-// Waiting returns how many tickets wait that may come to need the limit. Where a lane has several ways, its tickets are divided among them.
+// Waiting returns the number of waiting tickets that may come to need the limit. Where a lane has
+// several ways, its tickets are divided among them.
 func (m *Limit) Waiting() (n int) {
 	for _, w := range m.ways {
 		n += (w.lane.count + len(w.lane.ways) - 1) / len(w.lane.ways)
@@ -197,14 +221,14 @@ func (m *Limit) Waiting() (n int) {
 type Way struct {
 	lane   *Lane
 	limits []*Limit
-	few    [4]*Limit // what limits is of, if there are no more: with it in one cache line
+	few    [4]*Limit // the array of limits, if it has no more: with it in one cache line
 
 	at      *Limit    // where it is parked
-	ready   mono.Time // when it may go, as it was told last
+	ready   mono.Time // when it may go, by the latest answer
 	start   float64   // start, place and seq are its rank where it is parked
 	place   mono.Time
 	seq     int64
-	on      *Limit // where it would have to wait, as choose found last
+	on      *Limit // the limit at which it would have to wait, by the latest choose
 	spot    int32  // its index in at.parked, or among the rest of its share
 	state   wayState
 	claims  bool
@@ -212,7 +236,7 @@ type Way struct {
 	barred  bool // the lane's first ticket wants more than the limit where it is parked ever has
 	fair    bool // one of its limits is fair
 
-	flows      []*flow // if fair: its share at each limit; nil: that is not fair
+	flows      []*flow // if fair: its share at each limit; nil: that limit is not fair
 	spots      []int32 // its index in the ways of each limit
 	used       int64   // in a lane of several ways: the number of the turn that took it last
 	asked      int64   // seq of the ticket that found it ready
@@ -234,23 +258,24 @@ const (
 // Limits returns the limits of the way, which are not to be changed.
 func (w *Way) Limits() []*Limit { return w.limits }
 
-// Lane returns the lane that the way is of.
+// Lane returns the way's lane.
 func (w *Way) Lane() *Lane { return w.lane }
 
 // LaneConfig describes a Lane.
 type LaneConfig struct {
-	// Weight is the lane's share where a limit is fair, as ShareConfig has it. If zero, 1.
+	// Weight is the lane's share where a limit is fair, as in ShareConfig. If zero, 1.
 	Weight float64
-	// Class is what the lane is a part of, and whose weight then counts. If nil, it is a party of its own.
+	// Share is the Class of the lane, whose weight then counts. If nil, the lane has a Class of its
+	// own.
 	Share *Class
-	// Size is the most tickets that may wait in it. If zero, any number.
+	// Size is the most tickets that may wait in the lane. If zero, any number.
 	Size int
-	// Fill is Config.Fill for this lane, if it is larger than that.
+	// Fill is Config.Fill for this lane, if it is larger.
 	Fill int
 }
 
-// Lane adds a lane whose tickets go by any one of the ways, at least one, each of 1 to MaxLimits different limits, narrowest first.
-// It panics otherwise.
+// Lane adds a lane. Its tickets go by any one of the ways. There is at least one way, each of 1 to
+// MaxLimits different limits, narrowest first. Lane panics otherwise.
 func (l *Scheduler) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
 	if len(ways) == 0 {
 		panic("line: a lane without a way")
@@ -286,7 +311,8 @@ func (l *Scheduler) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
 	return a
 }
 
-// Retire takes a lane in which nobody waits out of the line. Its passes may still be settled. It panics if somebody waits.
+// Retire removes a lane without waiting tickets. Its passes may still be settled. It panics if a
+// ticket waits.
 func (l *Scheduler) Retire(a *Lane) {
 	if a.count > 0 {
 		panic("line: Retire of a lane in which somebody waits")
@@ -314,5 +340,5 @@ func (l *Scheduler) Retire(a *Lane) {
 	l.lanes++
 }
 
-// Waiting returns how many wait, in all lanes.
+// Waiting returns the number of waiting tickets in all lanes.
 func (l *Scheduler) Waiting() int { return l.waiting }

@@ -7,25 +7,30 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// Class is a party to fair limits: one lane, or several that count as one. So nobody gets more by coming in many lanes.
+// Class is a party to fair limits: one lane, or several that count as one. So nobody gets more by
+// the use of many lanes.
 //
-// Between shares it is start-time fair queueing (Goyal, Vin and Cheng, 1996): whoever goes has a start tag, max(virtual, its share's
-// finish tag), the smallest goes first, the virtual time is the tag of whoever went last, and the finish tag moves on by what was used,
-// over the weight. A head start d puts the virtual time as it was d ago in the place of what it is: a share may go ahead with what would
-// have been its part of the last d, and with anything where nobody waited d ago. In whatever span others get their part, but for
-// that of one d.
+// Between classes it is start-time fair queueing (Goyal, Vin and Cheng, 1996). The start tag of a
+// ticket is max(virtual, the finish tag of its class). The ticket with the smallest tag goes first.
+// The virtual time is the tag of the latest ticket that went. The finish tag then moves on by the
+// use, divided by the weight.
+//
+// A head start d replaces the virtual time by its value d ago. So a class may go ahead with its
+// part of the last d, and with anything where no ticket waited d ago. In any span the others get
+// their part, except for that of one d.
 type Class struct {
 	config ShareConfig
-	count  int // how many tickets wait in its lanes
+	count  int // the number of waiting tickets in its lanes
 	flows  map[*Limit]*flow
 }
 
 // ShareConfig describes a Class. The zero value is ready.
 type ShareConfig struct {
-	// Weight is its part of a fair limit, beside others'. If not above 0, 1. What is beyond a million, or its inverse, counts as that: tags
-	// are sums of what was used over it.
+	// Weight is its part of a fair limit, beside others'. If not above 0, 1. It is at most a
+	// million, and at least the inverse: tags are sums of the use over the weight.
 	Weight float64
-	// HeadStart is how long ago it counts as having come, where a limit is fair. Less than 0 counts as 0.
+	// HeadStart is the time by which its tickets count as earlier, where a limit is fair. Less than
+	// 0 counts as 0.
 	HeadStart time.Duration
 	// Size is the most tickets that may wait in all its lanes. If zero, any number.
 	Size int
@@ -33,14 +38,14 @@ type ShareConfig struct {
 
 const mostWeight = 1e6
 
-// Class returns a party to fair limits without a lane.
+// Share returns a Class without a lane.
 func (l *Scheduler) Share(c ShareConfig) *Class {
 	s := &Class{flows: map[*Limit]*flow{}}
 	s.Set(c)
 	return s
 }
 
-// Set changes what a Class is from the next ticket on.
+// Set changes a Class from the next ticket on.
 func (s *Class) Set(c ShareConfig) {
 	if c.Weight = min(max(c.Weight, 0), mostWeight); !(c.Weight > 0) { // NaN, too
 		c.Weight = 1
@@ -52,21 +57,21 @@ func (s *Class) Set(c ShareConfig) {
 	}
 }
 
-// Config returns what it is.
+// Config returns the present configuration.
 func (s *Class) Config() ShareConfig { return s.config }
 
-// Len returns how many tickets wait in its lanes.
+// Len returns the number of waiting tickets in its lanes.
 func (s *Class) Len() int { return s.count }
 
 func (s *Class) full() bool { return s.config.Size > 0 && s.count >= s.config.Size }
 
-// fairness is what a limit that is fair knows of those who share it.
+// fairness is a fair limit's record of the classes that share it.
 type fairness struct {
 	unit    limit.Unit
-	use     func(limit.Cost) float64 // nil: what a cost has of unit
-	virtual float64                  // the start tag of whoever went last
+	use     func(limit.Cost) float64 // nil: the cost in unit
+	virtual float64                  // the start tag of the latest ticket that went
 	past    past
-	active  []*flow // those with tickets that wait, in any order
+	active  []*flow // the classes with waiting tickets, in any order
 }
 
 // uses returns how much a cost uses.
@@ -77,7 +82,7 @@ func (q *fairness) uses(c *limit.Cost) float64 {
 	return float64(max(c[q.unit], 1))
 }
 
-// amounts is a limit.Cost in parts.
+// amounts is a limit.Cost in fractions.
 type amounts [len(limit.Cost{})]float64
 
 // flow is a Class at one fair limit.
@@ -85,19 +90,21 @@ type flow struct {
 	share  *Class
 	limit  *Limit
 	finish float64
-	leaps  int // of past.leaps, how many finish is of
+	leaps  int // the value of past.leaps to which finish refers
 	lanes  int
-	// Of the ways that are parked at the limit only the front is among those that the limit chooses from; nil: none is parked.
+	// Of its ways that are parked at the limit only the front is among those that the limit chooses
+	// from. nil: none is parked.
 	front *Way
 	rest  heap[*Way]
 
-	waiting float64 // tickets of its lanes; one that may go several ways is a part of one in each
-	uses    float64 // and what they use
+	waiting float64 // tickets of its lanes; a ticket with several ways counts in parts, one for each way
+	uses    float64 // and their use
 	least   amounts
 	active  int // index in fairness.active, from 1
 }
 
-// start returns the start tag of what goes next: where the share left off, or, if it was away, with the others.
+// start returns the start tag of the next ticket. It continues where the class left off, or, after
+// an absence, begins with the others.
 func (f *flow) start() float64 {
 	q := f.limit.fair
 	v := q.virtual
@@ -110,7 +117,7 @@ func (f *flow) start() float64 {
 	return max(v, f.finish)
 }
 
-// join makes a lane's ways part of its share at their fair limits.
+// join makes a lane's ways part of its class at their fair limits.
 func (a *Lane) join(s *Class) {
 	for _, w := range a.ways {
 		for k, m := range w.limits {
@@ -136,7 +143,7 @@ func (a *Lane) join(s *Class) {
 	a.share = s
 }
 
-// part takes the ways of a retired lane out of its share.
+// part takes the ways of a retired lane out of its class.
 func (a *Lane) part() {
 	for _, w := range a.ways {
 		for _, f := range w.flows {
@@ -150,10 +157,10 @@ func (a *Lane) part() {
 	}
 }
 
-// flow returns the share of w at m, which is fair.
+// flow returns the flow of w at m, which is fair.
 func (w *Way) flow(m *Limit) *flow { return w.flows[slices.Index(w.limits, m)] }
 
-// within orders the ways of one share that wait at one limit: claims first, then by place.
+// within orders the ways of one class that wait at one limit: claims first, then by place.
 func (w *Way) within() key {
 	if w.claims {
 		return key{0, int64(w.place), w.seq}
@@ -161,7 +168,7 @@ func (w *Way) within() key {
 	return key{1, int64(w.place), w.seq}
 }
 
-// enqueue puts w among those that wait at m. Its rank is that of its ticket.
+// enqueue adds w to the ways that wait at m, with the rank of its ticket.
 func (m *Limit) enqueue(w *Way) {
 	if m.fair == nil {
 		m.parked.push(w, &w.spot, w.byRank(m))
@@ -198,7 +205,7 @@ func (m *Limit) requeue(w *Way) {
 	f.choose()
 }
 
-// dequeue takes w away from those that wait at m.
+// dequeue takes w away from the ways that wait at m.
 func (m *Limit) dequeue(w *Way) {
 	if m.fair == nil {
 		m.parked.remove(&w.spot)
@@ -217,7 +224,7 @@ func (m *Limit) dequeue(w *Way) {
 	}
 }
 
-// choose sees to it that the first of the share's ways stands for it.
+// choose makes the first of the class' ways its front.
 func (f *flow) choose() {
 	if len(f.rest.all) == 0 {
 		return
@@ -231,7 +238,7 @@ func (f *flow) choose() {
 	f.rest.push(w, &w.spot, w.within())
 }
 
-// lead has w, one of the rest, stand for the share.
+// lead makes w, one of the rest, the front of the class.
 func (f *flow) lead(w *Way) {
 	f.rest.remove(&w.spot)
 	f.front = w
@@ -241,7 +248,8 @@ func (f *flow) lead(w *Way) {
 	f.limit.parked.push(w, &w.spot, w.byRank(f.limit))
 }
 
-// advance moves the virtual time of a fair limit to the start of what goes now, and that of the share to its finish.
+// advance moves the virtual time of a fair limit to the start of the ticket that goes now, and the
+// tag of its class to the finish.
 func (w *Way) advance(k int, cost *limit.Cost) {
 	f := w.flows[k]
 	if f == nil {
@@ -252,7 +260,7 @@ func (w *Way) advance(k int, cost *limit.Cost) {
 	used := q.uses(cost)
 	q.serve(f.limit.line.last, start, used)
 	f.finish = start + used/f.share.config.Weight
-	// If w waits there itself, it is about to leave, or lets another of its lane pass.
+	// If w waits there itself, it is about to leave, or lets another ticket of its lane pass.
 	if v := f.front; v != nil && v != w && !v.barred {
 		first := f.limit.parked.first() == v
 		v.start = v.turn(f.limit)
