@@ -7,8 +7,9 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Try admits cost now or not at all, and makes no Ticket. It goes if at <= now; otherwise at is when both it and those before it in
-// the lane could go, as far as is known: an instant, limit.AfterSettle or limit.Never. If least is nil it is cost.Least().
+// Try admits cost now or not at all, and makes no Ticket. It goes if at <= now. Otherwise at is
+// when both it and the tickets before it in the lane could go, as far as is known. That is an
+// instant, limit.AfterSettle or limit.Never. If least is nil it is cost.Least().
 func (l *Scheduler) Try(now mono.Time, a *Lane, cost, least *limit.Cost) (p Pass, at mono.Time) {
 	now = l.Tick(now)
 	if len(l.agenda.all) > 0 {
@@ -21,7 +22,8 @@ func (l *Scheduler) Try(now mono.Time, a *Lane, cost, least *limit.Cost) (p Pass
 			least = &own
 		}
 	}
-	if a.count == 0 && a.sole != nil { // most often: nobody else is here, and the cost is all there is to ask about
+	// Most often no other ticket is here, and the cost is all there is to ask about.
+	if a.count == 0 && a.sole != nil {
 		w, c, alone := a.sole, *cost, true
 		at = now
 		for _, m := range w.limits {
@@ -59,8 +61,9 @@ func (l *Scheduler) Try(now mono.Time, a *Lane, cost, least *limit.Cost) (p Pass
 	return l.admit(now, w, cost, least), at
 }
 
-// Enter has t wait its turn, unless it can go at once, or there is no hope for it. The driver fills in Place, Deadline, Cost and Least
-// before. Other tickets may be granted by the call, so call Next after it. Next returns t only if Enter said that it is Waiting.
+// Enter makes t wait, unless it can go at once, or never can. The driver fills in Place, Deadline,
+// Cost and Least before. Call Next after it, since the call may grant other tickets. Next returns t
+// only if Enter returned Waiting.
 func (l *Scheduler) Enter(now mono.Time, a *Lane, t *Ticket) State {
 	now = l.Tick(now)
 	if len(l.agenda.all) > 0 {
@@ -73,7 +76,8 @@ func (l *Scheduler) Enter(now mono.Time, a *Lane, t *Ticket) State {
 	first := a.count == 0 || t.before(a.First())
 	var w *Way
 	at := limit.AfterSettle
-	if a.count == 0 || !within(&t.Cost, &a.ends[0].head.Cost) { // behind one that costs as much only its place counts
+	// Behind a ticket that costs as much only its place counts.
+	if a.count == 0 || !within(&t.Cost, &a.ends[0].head.Cost) {
 		w, at = l.choose(now, a, t)
 	}
 	switch {
@@ -118,7 +122,7 @@ func (l *Scheduler) Enter(now mono.Time, a *Lane, t *Ticket) State {
 	return Waiting
 }
 
-// late tells whether t cannot go by its deadline, with n tickets before it that will surely use what ahead says.
+// late reports whether t cannot go by its deadline, behind n tickets with the least use ahead.
 func (l *Scheduler) late(now mono.Time, a *Lane, t *Ticket, n int, ahead *limit.Cost) bool {
 	bound := l.soonest(now, a, &t.Cost, n, ahead)
 	if bound <= t.Deadline || bound == limit.AfterSettle {
@@ -128,9 +132,10 @@ func (l *Scheduler) late(now mono.Time, a *Lane, t *Ticket, n int, ahead *limit.
 	return true
 }
 
-// soonest returns an instant before which cost cannot go by any way, with n tickets before it that will surely use what ahead says. What
-// the first ticket is told is no such instant: an answer that its limit did not foresee may make room earlier, and so may a ticket of
-// another lane that moves on to wait at another limit.
+// soonest returns an instant before which cost cannot go by any way, behind n tickets with the
+// least use ahead. The instant of the first ticket is no such bound. An answer that its limit did
+// not foresee may make room earlier. So may a ticket of another lane that moves on to wait at
+// another limit.
 func (l *Scheduler) soonest(now mono.Time, a *Lane, cost *limit.Cost, n int, ahead *limit.Cost) mono.Time {
 	at := limit.Never
 	for _, w := range a.ways {
@@ -147,7 +152,7 @@ func (l *Scheduler) soonest(now mono.Time, a *Lane, cost *limit.Cost, n int, ahe
 	return max(at, turn)
 }
 
-// within tells whether a is no larger than b.
+// within reports whether a is no larger than b.
 func within(a, b *limit.Cost) bool {
 	for u, n := range a {
 		if n > b[u] {
@@ -157,16 +162,16 @@ func within(a, b *limit.Cost) bool {
 	return true
 }
 
-// bound returns an instant before which cost cannot go by w, with n tickets before it that will surely use what ahead says. Of requests in
-// flight, too, only the least that they will surely have used is counted.
+// bound returns an instant before which cost cannot go by w, behind n tickets with the least use
+// ahead. Requests in flight, too, count with their least use only.
 func (l *Scheduler) bound(now mono.Time, w *Way, cost *limit.Cost, n int, ahead *limit.Cost) mono.Time {
 	at := now
-	if w.lane.sole == nil { // those before it may go other ways
+	if w.lane.sole == nil { // the tickets before it may go other ways
 		n, ahead = 0, new(limit.Cost)
 	}
 	for _, m := range w.limits {
 		k, some := n, *ahead
-		if fill := int64(w.lane.fill); fill > 0 && n > 0 { // so many of those before it may end up behind it
+		if fill := int64(w.lane.fill); fill > 0 && n > 0 { // so many of the tickets before it may end up behind it
 			k = max(n-int(fill), 0)
 			for u := range some {
 				if most := w.lane.largest[u]; most > 0 && some[u]/most < fill {
@@ -182,8 +187,9 @@ func (l *Scheduler) bound(now mono.Time, w *Way, cost *limit.Cost, n int, ahead 
 	return at
 }
 
-// Ask returns an instant before which cost, come now, could not go behind those that wait in the lane, and how many they are. At
-// limit.AfterSettle or limit.Never no such instant is known. It changes nothing.
+// Ask returns an instant before which cost, if it came now, could not go behind the waiting tickets
+// of the lane, and their number. At limit.AfterSettle or limit.Never no such instant is known. It
+// changes nothing.
 func (l *Scheduler) Ask(now mono.Time, a *Lane, cost, least *limit.Cost) (at mono.Time, ahead int) {
 	now = max(now, l.last)
 	at = limit.Never
@@ -194,7 +200,7 @@ func (l *Scheduler) Ask(now mono.Time, a *Lane, cost, least *limit.Cost) (at mon
 		}
 		at = min(at, t)
 	}
-	if _, turn := a.At(); turn >= limit.AfterSettle { // only an answer can tell
+	if _, turn := a.At(); turn >= limit.AfterSettle { // only an answer can change that
 		at = max(at, limit.AfterSettle)
 	}
 	if at < limit.AfterSettle {
@@ -203,7 +209,7 @@ func (l *Scheduler) Ask(now mono.Time, a *Lane, cost, least *limit.Cost) (at mon
 	return at, a.count
 }
 
-// Leave takes a ticket that waits out of the line. False: it has its verdict.
+// Leave removes a waiting ticket. It is false if the ticket has its verdict.
 func (l *Scheduler) Leave(now mono.Time, t *Ticket) bool {
 	if t.State != Waiting {
 		return false
@@ -225,9 +231,10 @@ func (l *Scheduler) Settle(now mono.Time, p Pass, o limit.Outcome) {
 	}
 }
 
-// Close ends a pass, and leaves the rest of Settle to the driver, at the instant that Tick returns: to settle each lease at its limit,
-// and to Touch that. A driver may have an outcome for each; and an Outcome is 224 bytes, not to be passed on more often than need be.
-// What is returned holds until p or the Scheduler is used for anything else.
+// Close ends a pass. The driver does the rest of Settle, at the instant that Tick returns: it
+// settles each lease at its limit, and Touches that limit. So a driver may have an outcome for each
+// limit, and the 224 bytes of an Outcome are not copied more often than necessary. The results hold
+// until the next use of p or the Scheduler.
 func (l *Scheduler) Close(p *Pass) ([]*Limit, []limit.Lease) {
 	leases := p.lease[:]
 	if p.booked {
@@ -236,7 +243,8 @@ func (l *Scheduler) Close(p *Pass) ([]*Limit, []limit.Lease) {
 	return p.Way.limits, leases
 }
 
-// Leases returns the leases of a pass that is not closed, in the order of its Way's limits. They hold until the Scheduler is used for anything else.
+// Leases returns the leases of a pass that is not closed, in the order of its Way's limits. They
+// hold until the next use of the Scheduler.
 func (l *Scheduler) Leases(p *Pass) []limit.Lease {
 	if p.booked {
 		return l.book.At(p.lease[0]).leases[:len(p.Way.limits)]
@@ -244,7 +252,7 @@ func (l *Scheduler) Leases(p *Pass) []limit.Lease {
 	return p.lease[:]
 }
 
-// Fresh reports whether the request of a pass that is not closed may still be sent, as its limits say.
+// Fresh reports whether the request of an open pass may still be sent, by its limits.
 func (l *Scheduler) Fresh(p *Pass) bool {
 	for k, lease := range l.Leases(p) {
 		if !limit.Fresh(p.Way.limits[k].Limiter, lease) {
@@ -264,13 +272,14 @@ func (l *Scheduler) closeBooked(p *Pass) []limit.Lease {
 	return kept.leases[:len(limits)]
 }
 
-// Touch says that a limiter was changed, or that there is news of it: whoever waits for it is asked about again.
+// Touch notes a change of a limiter, or news of it. The scheduler asks again about the tickets that
+// wait for it.
 func (l *Scheduler) Touch(m *Limit) {
 	l.changes++
 	l.news(m)
 }
 
-// news has m looked at, for anybody.
+// news marks m, if a ticket waits for it.
 func (l *Scheduler) news(m *Limit) {
 	if len(m.parked.all) > 0 {
 		l.wanted(m)
@@ -284,14 +293,16 @@ func (l *Scheduler) wanted(m *Limit) {
 	l.mark(m)
 }
 
-// Changes returns a number that is larger after anything that may have changed what Try says.
+// Changes returns a number that grows with anything that may have changed the result of Try.
 func (l *Scheduler) Changes() uint64 { return l.changes }
 
-// Review is Touch, and also refuses all tickets that have no hope any more: those whose cost no longer fits, or not by their deadline.
+// Review is Touch, and also refuses all tickets without hope: those whose cost no longer fits, or
+// not by their deadline.
 func (l *Scheduler) Review(now mono.Time, m *Limit) {
 	now = l.Tick(now)
 	l.Touch(m)
-	l.serve(now) // a first ticket without hope is refused here, so that it is not counted ahead of the others
+	// This refuses a first ticket without hope, so that it is not counted ahead of the others.
+	l.serve(now)
 	review := l.changes
 	for _, w := range m.ways {
 		if a := w.lane; a.reviewed != review {
@@ -326,7 +337,7 @@ func (l *Scheduler) review(now mono.Time, m *Limit, a *Lane) {
 	}
 }
 
-// refill has a lane looked at in which others may be among those that may pass the first.
+// refill marks the limits of a lane in which other tickets may now pass the first.
 func (l *Scheduler) refill(a *Lane) {
 	if a.fill == 0 || a.count == 0 {
 		return
@@ -336,7 +347,7 @@ func (l *Scheduler) refill(a *Lane) {
 	}
 }
 
-// Tick notes what time has made ready, and returns the present.
+// Tick notes the limits that time has made ready, and returns the present.
 func (l *Scheduler) Tick(now mono.Time) mono.Time {
 	l.last = max(l.last, now)
 	if l.wake <= l.last {
@@ -353,10 +364,11 @@ func (l *Scheduler) awake() {
 	}
 }
 
-// Wake is the instant at which to call Next again, limit.Never if none is known.
+// Wake returns the instant at which to call Next again, limit.Never if none is known.
 func (l *Scheduler) Wake() mono.Time { return l.wake }
 
-// Soonest returns the ticket that Wake is for: the first of those that are known to go then. Nil: nobody.
+// Soonest returns the ticket that Wake is for: the first of those that are known to go then, or
+// nil.
 func (l *Scheduler) Soonest() *Ticket {
 	if l.Wake() == limit.Never {
 		return nil
@@ -364,13 +376,13 @@ func (l *Scheduler) Soonest() *Ticket {
 	return l.timers.first().parked.first().lane.ends[0].head
 }
 
-// Pending tells whether there is anything for Next to do now.
+// Pending reports whether there is anything for Next to do now.
 func (l *Scheduler) Pending(now mono.Time) bool {
 	return l.told != nil || len(l.agenda.all) > 0 || l.wake <= now
 }
 
-// Next returns a ticket that has its verdict, in the order in which they got it, or nil. After it returned nil nobody waits who
-// could go, unless an earlier one waits for one of its limits.
+// Next returns the next ticket with a verdict, in the order of the verdicts, or nil. After nil no
+// ticket waits that could go, unless an earlier one waits for one of its limits.
 func (l *Scheduler) Next(now mono.Time) *Ticket {
 	l.serve(l.Tick(now))
 	t := l.told
@@ -385,7 +397,7 @@ func (l *Scheduler) Next(now mono.Time) *Ticket {
 	return t
 }
 
-// admit opens the leases of a way. least is cost itself if that is what is surely used.
+// admit opens the leases of a way. least is cost itself if all of it is surely used.
 func (l *Scheduler) admit(now mono.Time, w *Way, cost, least *limit.Cost) Pass {
 	l.changes++
 	if w.lane.sole == nil {
@@ -421,8 +433,8 @@ func (l *Scheduler) admit(now mono.Time, w *Way, cost, least *limit.Cost) Pass {
 	return Pass{Way: w, lease: [1]limit.Lease{lease}, booked: true}
 }
 
-// sure tells whether cost is its Least, unless it only happens to be, in a fraction of the time: whether there is nothing of which a
-// request may come to use less.
+// sure reports whether a request surely uses all of cost. It is false for units of which a request
+// may use less, even where cost happens to be its Least. It takes a fraction of the time of Least.
 func sure(cost *limit.Cost) bool {
 	return cost[limit.Output]|cost[limit.Tokens]|cost[limit.Money]|cost[limit.Other] == 0
 }
@@ -440,7 +452,7 @@ func less(sum, c *limit.Cost) {
 	}
 }
 
-// refuse gives a ticket that waits a verdict other than Granted.
+// refuse gives a waiting ticket a verdict other than Granted.
 func (l *Scheduler) refuse(t *Ticket, s State) {
 	l.end(t, s)
 	l.tell(t)
@@ -480,8 +492,8 @@ func (l *Scheduler) end(t *Ticket, s State) {
 	}
 }
 
-// serve looks at all limits that have changed, in the order of the first tickets there, so that of two tickets that become ready at one
-// instant, at different limits, the earlier goes first.
+// serve looks at all changed limits, in the order of their first tickets. So of two tickets that
+// become ready at one instant, at different limits, the earlier goes first.
 func (l *Scheduler) serve(now mono.Time) {
 	for len(l.agenda.all) > 0 {
 		m := l.agenda.first()
@@ -491,7 +503,8 @@ func (l *Scheduler) serve(now mono.Time) {
 	}
 }
 
-// look asks about the first that waits for m, and reports whether the next is to be looked at as well.
+// look asks about the first ticket that waits for m, and reports whether to look at the next as
+// well.
 func (l *Scheduler) look(now mono.Time, m *Limit, w *Way) (more bool) {
 	a, t := w.lane, w.lane.ends[0].head
 	l.changes++
@@ -503,7 +516,9 @@ func (l *Scheduler) look(now mono.Time, m *Limit, w *Way) (more bool) {
 	case a.sole != nil && l.hopeless(now, w, t, at):
 		return true
 	case at == limit.Never && a.never(now, &t.Cost):
-		for a.count > 0 && a.never(now, &a.ends[0].head.Cost) { // the next may cost the same, and nothing would have it looked at again
+		// The next ticket may cost the same, and no event would make the scheduler look at it
+		// again.
+		for a.count > 0 && a.never(now, &a.ends[0].head.Cost) {
 			l.refuse(a.ends[0].head, Never)
 		}
 		return true
@@ -512,7 +527,8 @@ func (l *Scheduler) look(now mono.Time, m *Limit, w *Way) (more bool) {
 			l.bar(w, t)
 		} else if t.stolen++; t.stolen == thefts {
 			l.claim(w, t)
-			if at, on = l.ask(now, w, t); at <= now { // it waited for another lane's turn alone, and a claim goes before turns
+			// It waited for another lane's turn alone, and a claim goes before turns.
+			if at, on = l.ask(now, w, t); at <= now {
 				l.grant(now, w, t)
 				return true
 			}
@@ -551,7 +567,8 @@ func (l *Scheduler) watch(now mono.Time, a *Lane) {
 	}
 }
 
-// hopeless refuses t, whose verdict is at, if that is too late, and nothing can make it sooner than its deadline.
+// hopeless refuses t, whose verdict is at, if that is too late, and nothing can bring it before the
+// deadline.
 func (l *Scheduler) hopeless(now mono.Time, w *Way, t *Ticket, at mono.Time) bool {
 	if at >= limit.AfterSettle || at <= t.Deadline {
 		return false
@@ -565,7 +582,7 @@ func (l *Scheduler) hopeless(now mono.Time, w *Way, t *Ticket, at mono.Time) boo
 	return true
 }
 
-// grant has the first of a lane go.
+// grant lets the first ticket of a lane go.
 func (l *Scheduler) grant(now mono.Time, w *Way, t *Ticket) {
 	w.lane.granted++
 	t.Pass = l.admit(now, w, &t.Cost, t.uses())
@@ -573,14 +590,15 @@ func (l *Scheduler) grant(now mono.Time, w *Way, t *Ticket) {
 	l.tell(t)
 }
 
-// fill lets tickets go by w ahead of t, the first of its lane, which may go there at the instant at, if they do not delay it, by whichever way
-// it will go. It returns whether any went, and when the next one may, if that is before at.
+// fill lets tickets go by w ahead of t, the first of its lane, if they do not delay t, by whichever
+// way t will go. t may go by w at the instant at. fill returns whether any went, and when the next
+// one may, if that is before at.
 func (l *Scheduler) fill(now mono.Time, w *Way, t *Ticket, at mono.Time) (again mono.Time, filled bool) {
 	again = at
 	fill, u := w.lane.fill, t.next[0]
 	first, goes := l.foremost(now, w, t, at)
-	// Whoever goes ahead overtakes everybody before it, the first always among them. So nobody was overtaken more often than the first,
-	// and its count bounds all.
+	// A ticket that goes ahead overtakes all before it, always including the first. So no ticket
+	// was overtaken more often than the first, whose count bounds all.
 	for n := fill; n > 0 && u != nil && t.passed < fill && goes < limit.AfterSettle; {
 		next := u.next[0]
 		may, when := l.mayPass(now, w, u, t, first, goes)
@@ -597,14 +615,16 @@ func (l *Scheduler) fill(now mono.Time, w *Way, t *Ticket, at mono.Time) (again 
 		u.Pass = l.admit(now, w, &u.Cost, u.uses())
 		l.end(u, Granted)
 		l.tell(u)
-		filled = true // a ticket that may not pass now may not pass after another did, either, so one walk is enough
+		// A ticket that may not pass now may not pass after another did, either, so one walk is
+		// enough.
+		filled = true
 		u = next
 	}
 	return again, filled
 }
 
-// foremost returns the way by which t, the first of its lane, may go before it may go by any other, and when: w, by which that is at the
-// instant at, or another.
+// foremost returns the way by which t, the first of its lane, may go soonest, and when. That is w,
+// by which t may go at the instant at, or another way.
 func (l *Scheduler) foremost(now mono.Time, w *Way, t *Ticket, at mono.Time) (*Way, mono.Time) {
 	first := w
 	for _, v := range w.lane.ways {
@@ -618,8 +638,9 @@ func (l *Scheduler) foremost(now mono.Time, w *Way, t *Ticket, at mono.Time) (*W
 	return first, at
 }
 
-// mayPass tells whether u may go by w ahead of t, which may go by first at the instant at; and if not, when u may, before that: limit.Never if
-// it may not. What w has that first has not, t does not need.
+// mayPass reports whether u may go by w ahead of t, which may go by first at the instant at. If
+// not, when is the instant at which u may, before that, or limit.Never. t does not need the limits
+// of w that first does not have.
 func (l *Scheduler) mayPass(now mono.Time, w *Way, u, t *Ticket, first *Way, at mono.Time) (may bool, when mono.Time) {
 	own := now
 	for _, m := range w.limits {
@@ -634,7 +655,7 @@ func (l *Scheduler) mayPass(now mono.Time, w *Way, u, t *Ticket, first *Way, at 
 	}
 	for _, m := range w.limits {
 		if (w == first || slices.Contains(first.limits, m)) && !limit.MayPass(m.Limiter, own, u.Cost, t.Cost, at) {
-			return false, limit.Never // nor later, unless something changes: it needs what t needs
+			return false, limit.Never // nor later, unless something changes: it needs the room that t needs
 		}
 	}
 	return own <= now, own

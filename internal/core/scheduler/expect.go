@@ -7,12 +7,15 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// lookedAt is how many shares or lanes at a limit are looked at for a guess. Where more wait, they stand for the others.
+// lookedAt is how many classes or lanes of a limit are looked at for a guess. Where more wait, they
+// stand for the others.
 const lookedAt = 256
 
-// Expect guesses when cost would go from a place in the lane, which is the present for one that comes now: if all who wait stay, use what they surely use, and nobody else comes. Unlike what Ask
-// returns that counts the other lanes, too, and so is no bound: whoever leaves makes room. At limit.AfterSettle or limit.Never no
-// instant is known. ahead is how many wait in the lane, or in all lanes of its share. It changes nothing.
+// Expect guesses when cost would go from a place in the lane. The place of a new ticket is the
+// present. The guess assumes that all waiting tickets stay, use their least cost, and no other
+// ticket comes. Unlike Ask it counts the other lanes, too. So it is no bound: a ticket that leaves
+// makes room. At limit.AfterSettle or limit.Never no instant is known. ahead is the number of
+// waiting tickets in the lane, or in all lanes of its class. Expect changes nothing.
 func (l *Scheduler) Expect(now mono.Time, a *Lane, cost *limit.Cost, place mono.Time) (at mono.Time, ahead int) {
 	now = max(now, l.last)
 	if ahead = a.count; a.share != nil {
@@ -26,18 +29,19 @@ func (l *Scheduler) Expect(now mono.Time, a *Lane, cost *limit.Cost, place mono.
 			less(&some, &m.spare)
 			t = max(t, limit.NotBefore(m.Limiter, now, n, some, *cost))
 			if r := m.Limiter.Ready(now, *cost); r < limit.AfterSettle {
-				t = max(t, r) // a pause may end at once, but is not expected to
+				t = max(t, r) // a pause may end at once, but probably does not
 			}
 		}
 		at = min(at, t)
 	}
-	if _, turn := a.At(); turn >= limit.AfterSettle && at <= now { // only an answer can tell
+	if _, turn := a.At(); turn >= limit.AfterSettle && at <= now { // only an answer can change that
 		at = limit.AfterSettle
 	}
 	return at, ahead
 }
 
-// before returns about how many tickets would go at m before one with that place that goes by w, and what they will surely use.
+// before returns about how many tickets would go at m before one with that place that goes by w,
+// and their least use.
 func (m *Limit) before(w *Way, k int, now, place mono.Time) (n int, some limit.Cost) {
 	var sum float64
 	var use amounts
@@ -52,7 +56,8 @@ func (m *Limit) before(w *Way, k int, now, place mono.Time) (n int, some limit.C
 	return int(math.Round(sum)), some
 }
 
-// earlier returns who waits for m with an earlier place, in any lane, or in those of one share.
+// earlier returns the tickets that wait for m with an earlier place, in any lane, or in those of
+// one class.
 func (m *Limit) earlier(place mono.Time, of *Class) (sum float64, use amounts) {
 	step := (len(m.ways) + lookedAt - 1) / lookedAt
 	for i := 0; i < len(m.ways); i += step {
@@ -70,8 +75,8 @@ func (m *Limit) earlier(place mono.Time, of *Class) (sum float64, use amounts) {
 	return sum, use
 }
 
-// before returns who would go before one of the share with that place: of its own those with an earlier one, and of the others those
-// whose start tags are before.
+// before returns the tickets that would go before one of this class with that place. Those are the
+// class' own tickets with an earlier place, and others' tickets with an earlier start tag.
 func (f *flow) before(now, place mono.Time) (sum float64, use amounts) {
 	q := f.limit.fair
 	add := func(g *flow, n, times float64) {
@@ -105,7 +110,7 @@ func (f *flow) before(now, place mono.Time) (sum float64, use amounts) {
 	return sum, use
 }
 
-// tag returns the start tag of the first of the share that waits, or would if one came.
+// tag returns the start tag of the first waiting ticket of the class, or of the next one to come.
 func (f *flow) tag() float64 {
 	if w := f.front; w != nil && !w.barred && !w.claims {
 		return w.start

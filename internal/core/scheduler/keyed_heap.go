@@ -2,18 +2,19 @@ package scheduler
 
 import "math"
 
-// heap is a heap of things that know their spot in it, so that any can be moved or taken out. Each stands with its key, so
-// that to compare two touches neither: with a thousand lanes they are not in the cache. A method of the things would be called through
-// a dictionary besides.
+// heap is a heap of things that know their spot in it, so that any can be moved or taken out. Each
+// entry has its key, so that a comparison touches neither thing: with a thousand lanes they are not
+// in the cache. A method of the things would also be called through a dictionary.
 //
-// It is four wide: who goes is the first and most often comes to be the last, which is half as many steps down.
+// It is four wide. The ticket that goes is the first, and most often becomes the last. Four
+// children per node halve the steps down.
 type heap[T any] struct {
 	all []entry[T]
 }
 
 const wide = 4
 
-// key is what entries are ordered by: the first of its numbers that differs.
+// key is the order of entries: the first number that differs decides.
 type key [4]int64
 
 type entry[T any] struct {
@@ -23,7 +24,7 @@ type entry[T any] struct {
 }
 
 func (a *key) before(b *key) bool {
-	// Neither a loop nor a switch becomes plain jumps.
+	// Neither a loop nor a switch compiles to plain jumps.
 	return a[0] < b[0] || a[0] == b[0] && (a[1] < b[1] || a[1] == b[1] && (a[2] < b[2] || a[2] == b[2] && a[3] < b[3]))
 }
 
@@ -38,7 +39,7 @@ func (h *heap[T]) push(x T, spot *int32, k key) {
 	}
 }
 
-// fix gives what is at spot another key. If it is not there, nothing happens.
+// fix gives the entry at spot another key. If it is not there, nothing happens.
 func (h *heap[T]) fix(spot *int32, k key) {
 	i := int(*spot)
 	if i < 0 {
@@ -50,7 +51,7 @@ func (h *heap[T]) fix(spot *int32, k key) {
 	}
 }
 
-// remove takes out what is at spot, if it is there.
+// remove takes the entry at spot out, if it is there.
 func (h *heap[T]) remove(spot *int32) {
 	i, last := int(*spot), len(h.all)-1
 	if i < 0 {
@@ -69,7 +70,7 @@ func (h *heap[T]) remove(spot *int32) {
 	}
 }
 
-// up and down have the others make room for what is at i, which is put down once.
+// up and down move other entries to make room for the entry at i, which is put down once.
 
 func (h *heap[T]) up(i int) int {
 	e, from := h.all[i], i
@@ -99,7 +100,7 @@ func (h *heap[T]) down(i int) {
 		if i == from && !least.key.before(&e.key) {
 			return
 		}
-		h.put(i, least) // whatever e is: most often it goes to the end
+		h.put(i, least) // e is not compared: most often it goes to the end
 		i = at
 	}
 	if i != from {
@@ -113,18 +114,19 @@ func (h *heap[T]) put(i int, e *entry[T]) {
 	*e.spot = int32(i)
 }
 
-// byWake orders limits by when they are to be looked at.
+// byWake orders limits by the instant to look at them.
 func (m *Limit) byWake() key { return key{int64(m.wake)} }
 
-// byPlace orders limits by the first that waits for them, and those of one lane, whose first is the same, as a lane chooses.
+// byPlace orders limits by their first waiting ticket. Limits of one lane have the same first
+// ticket, and are in the order of its choice.
 func (m *Limit) byPlace() key {
 	w := m.parked.first()
 	chosen := w.byChoice()
 	return key{int64(w.place), w.seq, chosen[0], chosen[1]}
 }
 
-// byRank orders the ways that wait for m: where it is fair by virtual time, and then by place. The bits of a float64 that is not
-// negative are in its order, and those of -Inf before all.
+// byRank orders the ways that wait for m: by place, or at a fair limit by virtual time and then by
+// place. The bits of a float64 that is not negative are in its order, and those of -Inf before all.
 func (w *Way) byRank(m *Limit) key {
 	if m.fair == nil {
 		return key{int64(w.place), w.seq}
@@ -132,12 +134,14 @@ func (w *Way) byRank(m *Limit) key {
 	return key{int64(math.Float64bits(w.start)), int64(w.place), w.seq}
 }
 
-// byChoice orders the ways of a lane that are ready: the one that was so first, and equals take turns.
+// byChoice orders the ready ways of a lane: the first that was ready goes first, and equals take
+// turns.
 func (w *Way) byChoice() key { return key{int64(w.ready), w.used<<waysBits | int64(w.Index)} }
 
 const waysBits = 20
 
-// turns are the ways of a lane that are ready, byChoice: a list, since whoever was asked last is among the last.
+// turns are the ready ways of a lane, byChoice. It is a list, since the latest way to be asked is
+// among the last.
 type turns struct{ first, last *Way }
 
 func (r *turns) insert(w *Way) {

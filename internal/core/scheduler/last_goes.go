@@ -5,13 +5,14 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// LastGoes guesses when the last ticket of a lane goes; limit.AfterSettle or limit.Never if no instant is known. Where no other lane has
-// one of its limits it is an instant before which that cannot go; otherwise others who go before it are counted as Expect does. Somebody
-// must wait in the lane.
+// LastGoes guesses when the last ticket of a lane goes. At limit.AfterSettle or limit.Never no
+// instant is known. If no other lane has one of its limits, the ticket cannot go before that
+// instant. Otherwise it counts other tickets that go before it, as Expect does. A ticket must wait
+// in the lane.
 func (l *Scheduler) LastGoes(now mono.Time, a *Lane) mono.Time {
 	now = max(now, l.last)
 	_, turn := a.At()
-	if turn >= limit.AfterSettle { // only an answer can tell
+	if turn >= limit.AfterSettle { // only an answer can change that
 		return turn
 	}
 	t := a.ends[0].tail

@@ -9,12 +9,14 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// thefts is how often others may take what the first of a lane has waited for, before it claims all its limits. A smaller number costs
-// throughput (docs/decisions/0011-one-line.md); with any, nobody starves.
+// thefts is how often others may take the room that the first of a lane has waited for, before it
+// claims all its limits. A smaller number costs throughput (docs/decisions/0011-one-line.md). With
+// any number no ticket starves.
 const thefts = 8
 
-// ask returns when t may go by w, and, if that is not now, the limit that it has to wait for: the one that will be ready last, and if there
-// are several of those the first. t is the first of its lane, or comes to an empty one.
+// ask returns when t may go by w, and, if that is not now, the limit that t has to wait for. That
+// is the limit that will be ready last, and the first of several such. t is the first of its lane,
+// or comes to an empty one.
 func (l *Scheduler) ask(now mono.Time, w *Way, t *Ticket) (at mono.Time, on *Limit) {
 	at = now
 	cost := t.Cost // passed on from a pointer it would be copied twice each time
@@ -30,7 +32,8 @@ func (l *Scheduler) ask(now mono.Time, w *Way, t *Ticket) (at mono.Time, on *Lim
 	return at, on
 }
 
-// held returns now if t, going by w, has the best right to what m has left; otherwise when whoever has a better one may go.
+// held returns now if t, going by w, has the best right to the room of m. Otherwise it returns when
+// the ticket with a better right may go.
 func (m *Limit) held(now mono.Time, w *Way, t *Ticket) mono.Time {
 	if len(m.claims) > 0 && m.claims[0].lane != w.lane {
 		if c := m.claims[0].lane.ends[0].head; c.before(t) {
@@ -58,7 +61,7 @@ func (w *Way) earlier(place mono.Time, seq int64) bool {
 	return w.place < place || w.place == place && w.seq < seq
 }
 
-// top returns the first way that waits at m. It unparks those of lanes in which nobody waits any more.
+// top returns the first way that waits at m. It unparks those of lanes without waiting tickets.
 func (m *Limit) top() *Way {
 	for len(m.parked.all) > 0 {
 		w := m.parked.first()
@@ -75,7 +78,8 @@ func (m *Limit) top() *Way {
 	return nil
 }
 
-// choose returns a way by which t may go now, or when the soonest way may be gone. t is the first of its lane, or comes to an empty one.
+// choose returns a way by which t may go now, or the instant of the soonest way. t is the first of
+// its lane, or comes to an empty one.
 func (l *Scheduler) choose(now mono.Time, a *Lane, t *Ticket) (*Way, mono.Time) {
 	if w := a.sole; w != nil {
 		at, on := l.ask(now, w, t)
@@ -112,7 +116,8 @@ func (l *Scheduler) choose(now mono.Time, a *Lane, t *Ticket) (*Way, mono.Time) 
 		return nil, limit.Never
 	}
 	for _, w := range a.ways {
-		// It was parked behind another way of this lane at the same limit, where nobody looked at it.
+		// It was parked behind another way of this lane at the same limit, where the scheduler did
+		// not look at it.
 		if w.ready <= now && l.put(now, w, t) <= now {
 			return w, now
 		}
@@ -120,8 +125,8 @@ func (l *Scheduler) choose(now mono.Time, a *Lane, t *Ticket) (*Way, mono.Time) 
 	return nil, a.soonest()
 }
 
-// reask asks the ways of a lane, whose limits no other way has, for another cost than the one before. Those that were ready are asked
-// when their turn comes.
+// reask asks the ways of a lane, whose limits no other way has, for another cost. Ready ways are
+// asked when their turn comes.
 func (l *Scheduler) reask(now mono.Time, a *Lane, t *Ticket) {
 	a.asked = t.Cost
 	for _, w := range a.ways {
@@ -131,7 +136,7 @@ func (l *Scheduler) reask(now mono.Time, a *Lane, t *Ticket) {
 	}
 }
 
-// put asks w about t, which comes to an empty lane, and then lists w as ready, or parks it.
+// put asks w about t, which comes to an empty lane. Then it lists w as ready, or parks it.
 func (l *Scheduler) put(now mono.Time, w *Way, t *Ticket) mono.Time {
 	a := w.lane
 	at, on := l.ask(now, w, t)
@@ -160,7 +165,7 @@ func (l *Scheduler) put(now mono.Time, w *Way, t *Ticket) mono.Time {
 	return at
 }
 
-// parkAll has the ways of a lane wait for its only ticket. at is what choose has just said of it.
+// parkAll parks the ways of a lane for its only ticket. at is the latest result of choose.
 func (l *Scheduler) parkAll(a *Lane, t *Ticket, at mono.Time) {
 	if a.sole != nil {
 		l.park(a.sole, a.sole.on, at, t)
@@ -174,7 +179,8 @@ func (l *Scheduler) parkAll(a *Lane, t *Ticket, at mono.Time) {
 	}
 }
 
-// share notes that a way of another lane has a limit of this one, too. From now on the rank at which its ways are parked matters.
+// share notes that a way of another lane has a limit of this one, too. From now on the rank of its
+// parked ways matters.
 func (l *Scheduler) share(a *Lane) {
 	if a.count > 0 {
 		for _, w := range a.ways {
@@ -186,7 +192,8 @@ func (l *Scheduler) share(a *Lane) {
 	a.own = false
 }
 
-// renew has the ways of a lane wait for its new first ticket. All of them are parked, since somebody was waiting.
+// renew makes the ways of a lane wait for its new first ticket. All of them are parked, since a
+// ticket was waiting.
 func (l *Scheduler) renew(a *Lane) {
 	t := a.ends[0].head
 	if a.sole != nil {
@@ -194,7 +201,8 @@ func (l *Scheduler) renew(a *Lane) {
 		return
 	}
 	if t.Cost == a.asked && a.isAlone() && a.fill == 0 {
-		return // what the limits said of the ticket before holds for this one, and no other lane is there
+		// The limits' answers for the ticket before hold for this one, and no other lane is there.
+		return
 	}
 	a.asked = t.Cost
 	for _, w := range a.ways {
@@ -202,15 +210,15 @@ func (l *Scheduler) renew(a *Lane) {
 	}
 }
 
-// inherit gives a parked way the rank of another ticket, and has its limit looked at.
+// inherit gives a parked way the rank of another ticket, and marks its limit.
 func (l *Scheduler) inherit(w *Way, t *Ticket) {
-	w.ready = min(w.ready, limit.AfterSettle) // Never was said of another cost
+	w.ready = min(w.ready, limit.AfterSettle) // Never was the verdict on another cost
 	l.rerank(w, t)
 	l.mark(w.at)
 }
 
-// empty unparks the ways of a lane in which nobody waits any more. In a lane of several ways that shares no limit with another they stay:
-// the next ticket, if it costs the same, finds them where they belong.
+// empty unparks the ways of a lane without waiting tickets. In a lane of several ways that shares
+// no limit with another they stay. The next ticket of the same cost finds them in place.
 func (l *Scheduler) empty(a *Lane) {
 	if a.sole == nil && a.isAlone() {
 		return
@@ -223,7 +231,7 @@ func (l *Scheduler) empty(a *Lane) {
 	}
 }
 
-// park has w wait at m for t, which may go at the instant at.
+// park makes w wait at m for t, which may go at the instant at.
 func (l *Scheduler) park(w *Way, m *Limit, at mono.Time, t *Ticket) {
 	l.changes++
 	w.state, w.at, w.ready = parked, m, at
@@ -236,8 +244,8 @@ func (l *Scheduler) park(w *Way, m *Limit, at mono.Time, t *Ticket) {
 	}
 }
 
-// rank gives w, parked at m, the rank of t. Where t wants more than m ever has it ranks behind everybody, since otherwise it would hold up
-// those who fit while it waits to go by another way.
+// rank gives w, parked at m, the rank of t. If t wants more than m ever has, it ranks behind all
+// others. Otherwise it would hold up tickets that fit while it waits to go by another way.
 func (w *Way) rank(m *Limit, t *Ticket) {
 	w.place, w.seq, w.start = t.Place, t.seq, 0
 	if m.fair != nil {
@@ -256,7 +264,8 @@ func (w *Way) rank(m *Limit, t *Ticket) {
 	}
 }
 
-// turn returns the rank of w at m, which is fair. A claim goes before all turns: otherwise the two could wait for each other for ever.
+// turn returns the rank of w at m, which is fair. A claim goes before all turns. Otherwise the two
+// could wait for each other for ever.
 func (w *Way) turn(m *Limit) float64 {
 	if w.claims {
 		return math.Inf(-1)
@@ -264,7 +273,8 @@ func (w *Way) turn(m *Limit) float64 {
 	return w.flow(m).start()
 }
 
-// readmit has the tickets asked about again that wanted more than m ever had, in their order: m may be larger now.
+// readmit asks again about tickets that wanted more than m ever had, in their order: m may be
+// larger now.
 func (l *Scheduler) readmit(m *Limit) {
 	for _, w := range m.ways {
 		switch {
@@ -287,14 +297,16 @@ func (l *Scheduler) rerank(w *Way, t *Ticket) {
 	l.reorder(m)
 }
 
-// unpark takes w away from where it is parked, and has whoever is first there then looked at.
+// unpark takes w away from the limit where it is parked, and marks that limit for the ways that
+// remain.
 func (l *Scheduler) unpark(w *Way) {
 	m := w.at
 	if w.state != parked {
 		return
 	}
 	first := m.parked.first() == w
-	if len(m.parked.all) == 1 && first && (m.fair == nil || len(w.flow(m).rest.all) == 0) { // before the heaps lose the key that it is sorted by
+	// This comes before the heaps lose the key by which they are sorted.
+	if len(m.parked.all) == 1 && first && (m.fair == nil || len(w.flow(m).rest.all) == 0) {
 		m.first = limit.Never
 		l.rouse(m, limit.Never)
 		l.agenda.remove(&m.due)
@@ -311,13 +323,14 @@ func (l *Scheduler) unpark(w *Way) {
 	}
 }
 
-// mark has m looked at, if anybody waits for it.
+// mark puts m on the agenda, if a ticket waits for it.
 func (l *Scheduler) mark(m *Limit) {
 	if m.due >= 0 || len(m.parked.all) == 0 {
 		return
 	}
 	var k key
-	if n := len(l.agenda.all); n > 0 { // most often it is the only one, and then its place does not matter
+	// Most often it is the only one, and then its place does not matter.
+	if n := len(l.agenda.all); n > 0 {
 		if n == 1 {
 			l.agenda.all[0].key = l.agenda.first().byPlace()
 		}
@@ -326,14 +339,14 @@ func (l *Scheduler) mark(m *Limit) {
 	l.agenda.push(m, &m.due, k)
 }
 
-// reorder sorts m into the agenda by the place of whoever is first there now.
+// reorder sorts m into the agenda by the place of its present first ticket.
 func (l *Scheduler) reorder(m *Limit) {
 	if m.due >= 0 && len(l.agenda.all) > 1 {
 		l.agenda.fix(&m.due, m.byPlace())
 	}
 }
 
-// rouse sets when m is to be looked at.
+// rouse sets the instant to look at m.
 func (l *Scheduler) rouse(m *Limit, at mono.Time) {
 	if m.wake == at {
 		return
@@ -355,8 +368,9 @@ func (l *Scheduler) rouse(m *Limit, at mono.Time) {
 	}
 }
 
-// claim keeps what the limits of w have from everybody later than t, the first of its lane. At every limit the claims are in the order of
-// places: otherwise two lanes could wait for each other for ever.
+// claim keeps the room of the limits of w from all tickets later than t, the first of its lane. At
+// every limit the claims are in the order of places. Otherwise two lanes could wait for each other
+// for ever.
 func (l *Scheduler) claim(w *Way, t *Ticket) {
 	if w.claims {
 		return
@@ -372,7 +386,7 @@ func (l *Scheduler) claim(w *Way, t *Ticket) {
 	}
 }
 
-// bar ends the claim of a way by which t can never go: it would hold up all others for ever.
+// bar ends the claim of a way by which t can never go, as it would hold up all others for ever.
 func (l *Scheduler) bar(w *Way, t *Ticket) {
 	if w.claims {
 		l.disclaim(w)
@@ -392,16 +406,16 @@ func (l *Scheduler) disclaim(w *Way) {
 	}
 }
 
-// What follows is for lanes of several ways: which of them are to be asked again.
+// The following functions are for lanes of several ways: they note which ways to ask again.
 
-// never tells whether no way has room for cost, ever.
+// never reports whether no way ever has room for cost.
 func (a *Lane) never(now mono.Time, cost *limit.Cost) bool {
 	return !slices.ContainsFunc(a.ways, func(w *Way) bool {
 		return !slices.ContainsFunc(w.limits, func(m *Limit) bool { return m.Limiter.Ready(now, *cost) == limit.Never })
 	})
 }
 
-// doubt notes that w, wherever it is, is to be asked.
+// doubt notes that w, in any state, is to be asked.
 func (a *Lane) doubt(w *Way) {
 	if !w.doubted {
 		w.doubted = true
@@ -427,7 +441,7 @@ func (a *Lane) loosenAll() {
 	}
 }
 
-// ease notes that a ticket goes by w while nobody waits: w is to be asked again.
+// ease notes that a ticket goes by w while no other waits: w is to be asked again.
 func (a *Lane) ease(w *Way) {
 	if a.count > 0 {
 		return
@@ -445,7 +459,7 @@ func (a *Lane) ease(w *Way) {
 	}
 }
 
-// Bound says what the first that waits for m waits for.
+// Bound returns the bound that the first ticket at m waits for.
 func (m *Limit) Bound(now mono.Time) limit.Bound {
 	w := m.top()
 	if w == nil {
