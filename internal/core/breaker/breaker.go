@@ -1,10 +1,12 @@
-// Package breaker keeps load from a host where nothing arrives: as one more limit in the line, one for each host.
+// Package breaker keeps load from a host that is down. A Breaker is one more limit in the
+// scheduler, one for each host.
 //
-// While the host is down one request at a time probes it, with a growing pause between two; the first that is served ends
-// the outage, and load begins slowly. What an attempt has shown is in its limit.Outcome.Link; what is to become of the
-// request is not this package's to say: what was never sent is free, and an answer of 500 is an attempt like another.
+// While the host is down one request at a time probes it, with a growing pause between two. The
+// first that is served ends the outage, and load begins slowly. The evidence of an attempt is in
+// its limit.Outcome.Link. The package does not decide what happens to the request: an unsent
+// request is free, and an answer of 500 is an attempt like another.
 //
-// A server that refuses because of a limit works; that is package stack's.
+// A server that refuses because of a limit works; package stack handles refusals.
 package breaker
 
 import (
@@ -18,13 +20,16 @@ import (
 	"github.com/paceline-go/paceline/pool/backoff"
 )
 
-// Config describes the watch over a host. The zero value is ready.
+// Config describes a Breaker. The zero value is ready.
 type Config struct {
-	// After is how many attempts in a row that never got to the host show that it is down. If zero, 3.
+	// After is how many attempts in a row that never reached the host show that it is down. If
+	// zero, 3.
 	After int
-	// Answers is how many attempts in a row that may have got there, but were not served, show that it is down. If zero, 8.
+	// Answers is how many attempts in a row that may have reached the host, but were not served,
+	// show that it is down. If zero, 8.
 	Answers int
-	// Backoff is how long the n-th probe comes after the one before it. If its Base is zero, 250 ms; its Max, 15 s.
+	// Backoff is the time from one probe to the next: its n-th delay comes before the n-th probe.
+	// If its Base is zero, 250 ms; its Max, 15 s.
 	Backoff backoff.Policy
 	// Rand jitters Backoff. It belongs to the driver. If nil, there is no jitter.
 	Rand *rand.Rand
@@ -36,20 +41,21 @@ const (
 	defaultBase    = 250 * time.Millisecond
 	defaultMax     = 15 * time.Second
 
-	// Failures at one instant have one cause, such as a full queue of connections or a server that is being replaced. So a row of them
-	// has to last for a while, or to be so long that it is no accident.
+	// Failures at one instant have one cause, such as a full queue of connections or a server that
+	// is being replaced. So a row of them has to last for a while, or to be too long for an
+	// accident.
 	lasting        = 100 * time.Millisecond
 	lastingAnswers = 500 * time.Millisecond
 	long           = 12
 	longAnswers    = 32
 
-	// undecided is how many requests sent since the first failure may still be on their way, for each that failed. If there are more,
-	// most have got a connection, and may well be served.
+	// undecided is how many requests sent since the first failure may still be on their way, for
+	// each that failed. If there are more, most have a connection, and may well be served.
 	undecided = 2
 )
 
-// Breaker is the watch over one host, as a limit.Limiter. Made by New. Not safe for concurrent use; Ready, Admit and Settle
-// do not allocate.
+// Breaker is the state of one host, as a limit.Limiter. New makes it. Not safe for concurrent use.
+// Ready, Admit and Settle do not allocate.
 //
 //	up ── a row of failures, nothing served that was sent since ──► down ◄─┐
 //	▲                                                               │ pause │ failed: a longer pause
@@ -60,7 +66,7 @@ type Breaker struct {
 	rand           *rand.Rand
 
 	last mono.Time
-	sent uint64 // requests so far: each is known by its number
+	sent uint64 // the number of requests so far, by which each is known
 	book limit.Book[uint64]
 	calm bool // nothing is wrong: any request may go
 
@@ -72,14 +78,15 @@ type Breaker struct {
 	told   bool // News has reported the present state
 }
 
-// row counts attempts that failed, as long as none is served that was sent after the first of them.
+// row counts failed attempts, as long as no attempt is served that was sent after the first of
+// them.
 type row struct {
 	count int
-	never int       // of those, the ones that never got there
-	began mono.Time // when the first was known
-	first uint64    // the one of them that was sent first
+	never int       // attempts among them that never reached the host
+	began mono.Time // when the first failure was known
+	first uint64    // the earliest sent request among them
 	since uint64    // the last request that was sent before the first failure was known
-	open  int       // how many requests sent since then are in flight
+	open  int       // requests in flight that were sent since then
 	kind  limit.Link
 }
 
@@ -90,14 +97,14 @@ type outage struct {
 	first  uint64 // row.first when the outage began
 	next   mono.Time
 	probe  uint64 // the probe in flight; 0: none
-	failed int    // how many probes failed
+	failed int    // failed probes
 	level  int    // of the backoff between probes
 	ended  mono.Time
 	lasted time.Duration
 }
 
-// New checks the configuration and returns the watch over a host of which nothing is known. The error names the field and
-// the value.
+// New checks the configuration and returns a Breaker for a host of unknown health. The error names
+// the field and the value.
 func New(c Config) (*Breaker, error) {
 	if c.After < 0 {
 		return nil, fmt.Errorf("health: After %d is negative", c.After)
@@ -149,7 +156,8 @@ func (h *Breaker) ready(now mono.Time, more int) mono.Time {
 	return max(now, h.files.ready(h.book.Len()+more))
 }
 
-// NotBefore implements limit.Forecaster. Whatever is in flight may be served now, and end the outage or make room.
+// NotBefore implements limit.Forecaster. Each request in flight may be served now, and end the
+// outage or make room.
 func (h *Breaker) NotBefore(now mono.Time, _ int, _, _ limit.Cost) mono.Time {
 	now = max(now, h.last)
 	if h.outage.on && h.book.Len() == 0 {
@@ -203,7 +211,8 @@ func (h *Breaker) Settle(now mono.Time, lease limit.Lease, o limit.Outcome) {
 	case limit.Working:
 		h.works(number)
 	case limit.Implied:
-		if probe && o.Result != limit.Unsent { // it showed nothing: the next probe goes after the same pause
+		// It showed nothing: the next probe goes after the same pause.
+		if probe && o.Result != limit.Unsent {
 			h.outage.next = h.last.Add(h.policy.Delay(h.outage.level, h.rand))
 		}
 	case limit.NoFiles:
@@ -211,7 +220,7 @@ func (h *Breaker) Settle(now mono.Time, lease limit.Lease, o limit.Outcome) {
 			h.files.strike(h.last, n)
 			break
 		}
-		fallthrough // nothing of ours has them
+		fallthrough // no request of ours has them
 	default:
 		h.fails(number, saw, probe)
 	}
@@ -220,7 +229,7 @@ func (h *Breaker) Settle(now mono.Time, lease limit.Lease, o limit.Outcome) {
 	h.calm = !h.outage.on && !h.begin.On() && h.files.most == 0
 }
 
-// works takes in that a request was served.
+// works notes that a request was served.
 func (h *Breaker) works(number uint64) {
 	h.served = max(h.served, number)
 	if h.row.count > 0 && number > h.row.first {
@@ -234,7 +243,7 @@ func (h *Breaker) works(number uint64) {
 	}
 }
 
-// fails takes in that a request was not served.
+// fails notes that a request was not served.
 func (h *Breaker) fails(number uint64, saw limit.Link, probe bool) {
 	if p := &h.outage; p.on {
 		if probe {
@@ -263,7 +272,7 @@ func (h *Breaker) fails(number uint64, saw limit.Link, probe bool) {
 	}
 }
 
-// shows tells whether the row shows that the host is down.
+// shows reports whether the row shows that the host is down.
 func (h *Breaker) shows() bool {
 	r := &h.row
 	lasted := h.last.Sub(r.began)
@@ -276,7 +285,8 @@ func (h *Breaker) shows() bool {
 	return r.count >= h.answers && (lasted >= lastingAnswers || r.count >= longAnswers)
 }
 
-// stop begins an outage. If the host was up for less time than the last outage took, the pauses between probes go on from there.
+// stop begins an outage. If the host was up for less time than the last outage took, the pauses
+// between probes continue from there.
 func (h *Breaker) stop() {
 	p := &h.outage
 	level := 1
@@ -289,25 +299,26 @@ func (h *Breaker) stop() {
 	h.told = false
 }
 
-// Excuses reports whether an attempt of which nothing was sent is to be none, since what was seen was a fault of the way to the host. That
-// an attempt was not sent may be the request's own fault: no answer says something of the host only if that is known to be down.
+// Excuses reports whether an unsent attempt does not count, since the fault is on the way to the
+// host. An attempt may also be unsent by the request's own fault. So a missing answer is evidence
+// against the host only if that is known to be down.
 func Excuses(saw limit.Link, down bool) bool {
 	return saw >= limit.Unreachable || saw == limit.Silent && down
 }
 
-// State is what a host is like.
+// State is the health of a host.
 type State struct {
 	Down    bool
-	Kind    limit.Link    // of the outage: what was seen last
-	Since   mono.Time     // of the outage: when its first failure was known; of an end: when it was
+	Kind    limit.Link   // of the outage: the latest evidence
+	Since   mono.Time     // of the outage: when its first failure was known; otherwise: when the last outage ended
 	Next    mono.Time     // the next probe goes no sooner
 	Probing bool          // a probe is in flight
-	Probes  int           // that have failed
+	Probes  int           // failed probes
 	Lasted  time.Duration // up: how long the last outage was; 0: there was none
-	Most    int           // in flight, while there were not files enough for more; 0: any number
+	Most    int           // the bound on requests in flight for lack of file descriptors; 0: any number
 }
 
-// State returns what the host is like at now.
+// State returns the health of the host at now.
 func (h *Breaker) State(now mono.Time) State {
 	now = max(now, h.last)
 	p := &h.outage
@@ -318,7 +329,8 @@ func (h *Breaker) State(now mono.Time) State {
 	return s
 }
 
-// News returns what the host is like if it went down or came back since News was last asked: to be said once.
+// News returns the health of the host if it went down or came back since the last call. So each
+// change is reported once.
 func (h *Breaker) News(now mono.Time) (State, bool) {
 	if h.told {
 		return State{}, false

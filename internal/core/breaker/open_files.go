@@ -6,8 +6,9 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// files bounds what is in flight after this machine ran out of file descriptors: to as many as were in flight then, and one more every ten
-// seconds, since other programs may have given some back. One too many costs nothing, as it is never sent. After ten minutes without
+// files bounds the requests in flight after this machine ran out of file descriptors. The bound is
+// the number that was in flight then, and one more every ten seconds, since other programs may have
+// given some back. One too many costs nothing, as it is never sent. After ten minutes without
 // another failure the bound is forgotten.
 type files struct {
 	most   int // 0: no bound
@@ -19,7 +20,7 @@ const (
 	filesForget = 10 * time.Minute
 )
 
-// strike takes in that there were no file descriptors left with so many in flight.
+// strike notes that no file descriptors were left with open requests in flight.
 func (f *files) strike(now mono.Time, open int) { f.most, f.struck = open, now }
 
 // now returns the bound.
@@ -30,7 +31,7 @@ func (f *files) now(now mono.Time) int {
 	return f.most + int(now.Sub(f.struck)/filesStep)
 }
 
-// ready is when one more may go with so many in flight.
+// ready returns when one more may go with open requests in flight.
 func (f *files) ready(open int) mono.Time {
 	if f.most == 0 || open < f.most {
 		return mono.Min

@@ -10,12 +10,13 @@ import (
 	"github.com/paceline-go/paceline/pool/backoff"
 )
 
-// pause is how long refusals keep everybody away.
+// pause is the time without requests after refusals.
 //
-// Requests that were in flight together are refused together. So what was sent before a pause began does not begin another,
-// and without a time of its own does not prolong it; and only what was sent since, and served, ends a row of refusals.
-// A row of them is longer and longer pauses, also where the server names a time that has not been enough for twenty times.
-// Whoever else wants a pause (Hold) gets one as if an answer had asked for it.
+// Requests that were in flight together are refused together. So a request sent before a pause
+// began does not begin another, and without a time of its own does not prolong it. Only requests
+// that were sent since, and served, end a row of refusals. A row makes longer and longer pauses,
+// also where the server's time has not been enough twenty times. Hold makes a pause as an answer
+// would.
 //
 //	no pause ── refused ──► pause ── its end ─────────────────────────────► no pause
 //	                          │ MaxPause                                       ▲
@@ -26,7 +27,7 @@ import (
 type pause struct {
 	policy backoff.Policy
 	rand   *rand.Rand
-	most   time.Duration // how long it may last without a probe
+	most   time.Duration // how long the pause may last without a probe
 	slow   bool
 	again  bool // load begins slowly from the second refusal in a row on
 
@@ -34,24 +35,25 @@ type pause struct {
 	since   mono.Time
 	why     Why
 	next    mono.Time // when a probe may go
-	refusal int       // how many probes were refused
+	refusal int       // refused probes
 	probe   uint64    // the probe in flight; 0: none
-	before  uint64    // the last request that was sent before it began; 0: there was none ever
+	before  uint64    // the last request that was sent before it began; 0: there never was a pause
 	strikes int       // refusals in a row
 	count   int
 }
 
-// believed is how often in a row a time that the server names is believed to be enough.
+// believed is how many times in a row a server's own time is believed to be enough.
 const believed = 20
 
 func newPause(c Config) pause {
 	return pause{slow: c.Slow, again: c.SlowAgain, policy: c.Pause, rand: c.Rand, most: c.MaxPause, until: mono.Min, next: mono.Min}
 }
 
-// over tells whether there is no pause at now, nor later.
+// over reports whether there is no pause at now, nor later.
 func (p *pause) over(now mono.Time) bool { return p.until <= now }
 
-// ready is when the next request may go. While a probe is in flight that is the end of the pause, unless its answer says otherwise.
+// ready returns when the next request may go. While a probe is in flight that is the end of the
+// pause, unless its answer changes it.
 func (p *pause) ready(now mono.Time) mono.Time {
 	end := p.until
 	if p.probe == 0 {
@@ -60,7 +62,7 @@ func (p *pause) ready(now mono.Time) mono.Time {
 	return max(now, end)
 }
 
-// notBefore is what ready would be if the probe in flight were served.
+// notBefore returns the result of ready if the probe in flight were served.
 func (p *pause) notBefore(now mono.Time) mono.Time {
 	if p.probe != 0 {
 		return now
@@ -68,7 +70,7 @@ func (p *pause) notBefore(now mono.Time) mono.Time {
 	return p.ready(now)
 }
 
-// probes tells whether what is sent now is a probe.
+// probes reports whether a request sent now is a probe.
 func (p *pause) probes(now mono.Time) bool {
 	return now < p.until && now >= p.next && p.probe == 0
 }
@@ -79,8 +81,8 @@ func (p *pause) admit(now mono.Time, number uint64) {
 	}
 }
 
-// refused takes in a refusal of a request. asked is for how long it asks to stay away, 0 if it does not say; sure means that a probe would be
-// in vain. It reports whether there is a pause now.
+// refused counts the refusal of a request. asked is the time that it asks for, 0 if none. sure
+// means that a probe would be in vain. It reports whether there is a pause now.
 func (p *pause) refused(now mono.Time, number, sent uint64, asked time.Duration, sure bool) bool {
 	probed := p.returned(number)
 	if probed {
@@ -88,7 +90,8 @@ func (p *pause) refused(now mono.Time, number, sent uint64, asked time.Duration,
 		p.next = now.Add(p.rest())
 	}
 	same := number <= p.before
-	if !same && !(probed && asked > 0) { // a probe that is told of the same pause has found out nothing
+	// A probe whose refusal asks for the same pause has found out nothing.
+	if !same && !(probed && asked > 0) {
 		p.strikes = min(p.strikes+1, math.MaxInt32)
 	}
 	d, why := asked, Asked
@@ -116,7 +119,7 @@ func (p *pause) refused(now mono.Time, number, sent uint64, asked time.Duration,
 	return true
 }
 
-// extend has the pause last until t, and reports whether it begins now.
+// extend makes the pause last until t, and reports whether it begins now.
 func (p *pause) extend(now, t mono.Time, why Why) (begins bool) {
 	if begins = now >= p.until; begins {
 		p.since, p.refusal, p.probe, p.next = now, 0, 0, now.Add(p.most)
@@ -127,7 +130,7 @@ func (p *pause) extend(now, t mono.Time, why Why) (begins bool) {
 	return begins
 }
 
-// rest is how long after the last probe the next one goes.
+// rest returns the time from the last probe to the next one.
 func (p *pause) rest() time.Duration {
 	if k := p.refusal; p.most <= math.MaxInt64>>k {
 		return p.most << k
@@ -135,7 +138,7 @@ func (p *pause) rest() time.Duration {
 	return math.MaxInt64
 }
 
-// returned takes in that a request is back, and reports whether it was the probe.
+// returned notes that a request is back, and reports whether it was the probe.
 func (p *pause) returned(number uint64) bool {
 	if number != p.probe {
 		return false
@@ -144,14 +147,14 @@ func (p *pause) returned(number uint64) bool {
 	return true
 }
 
-// unsure takes in that a request ended in a way that shows nothing of the limit.
+// unsure notes that a request ended without evidence of the limit.
 func (p *pause) unsure(now mono.Time, number uint64) {
 	if p.returned(number) {
 		p.next = now.Add(p.rest())
 	}
 }
 
-// served takes in that a request was served.
+// served notes that a request was served.
 func (p *pause) served(now mono.Time, number uint64, r limit.Result) {
 	switch r {
 	case limit.Unsent:
@@ -168,16 +171,16 @@ func (p *pause) served(now mono.Time, number uint64, r limit.Result) {
 	}
 }
 
-// Why says where the end of a pause comes from.
+// Why is the source of the end of a pause.
 type Why uint8
 
 const (
-	Guessed Why = iota // nobody named it: a backoff
-	Asked              // an answer named it
-	Held               // Hold did
+	Guessed Why = iota // a backoff: no answer named the time
+	Asked              // an answer named the time
+	Held               // Hold set the time
 )
 
-// Pause is a pause, to be looked at.
+// Pause describes a pause.
 type Pause struct {
 	Since    mono.Time
 	Until    mono.Time // its end
@@ -187,7 +190,7 @@ type Pause struct {
 	Probes   int // refused since it began
 }
 
-// Paused returns the pause that is on at now.
+// Paused returns the present pause, at now.
 func (g *Stack) Paused(now mono.Time) (Pause, bool) {
 	now = max(now, g.last)
 	p := &g.pause
@@ -200,19 +203,20 @@ func (g *Stack) Paused(now mono.Time) (Pause, bool) {
 // Refusals returns how many pauses were begun or prolonged in a row with nothing served since.
 func (g *Stack) Refusals() int { return g.pause.strikes }
 
-// Pauses returns how many pauses refusals have begun: one for all requests that were in flight at the time, however many
-// probes are refused while it is on.
+// Pauses returns the number of pauses after refusals. All requests in flight at one time count as
+// one, with any number of refused probes during the pause.
 func (g *Stack) Pauses() int { return g.pause.count }
 
-// Hold keeps everybody away until t, as an answer would that asks for it. An earlier t than one already set changes nothing.
+// Hold stops all requests until t, as an answer with that time would. A t before the present end
+// changes nothing.
 func (g *Stack) Hold(now, t mono.Time) {
 	g.last = max(now, g.last)
 	g.pause.extend(g.last, min(t, mono.Max), Held)
 	g.compose()
 }
 
-// Lift ends the pause, and forgets what the server said is left: whoever lifts it knows better. What is in flight may
-// begin another, if its refusal names a time.
+// Lift ends the pause, and forgets the server's hints, since the caller knows better. A request in
+// flight may begin another pause, if its refusal names a time.
 func (g *Stack) Lift(now mono.Time) {
 	g.last = max(now, g.last)
 	p := &g.pause

@@ -1,9 +1,10 @@
-// Package stack has all that stands between one credential, or any other partition of a server's quota, and its next
-// request, as one limit.Limiter: the configured limit, what is in flight, a pause, what the server says is left, and a slow
-// beginning. It can only be stricter than the configured limit.
+// Package stack is a limit.Limiter between a server's partition and its next request. A partition
+// is one credential, or any other part of a server's quota. The stack has the configured limit, the
+// bounds on requests in flight, a pause, the server's hints, and a slow beginning. It can only be
+// stricter than the configured limit.
 //
-// Like every Limiter it is arithmetic on a now that it is given, owns no clock and no lock, and belongs to one driver. What an
-// outage of a host is, where nothing arrives, is package breaker's.
+// Like every Limiter it is arithmetic on the now of its caller. It owns no clock and no lock, and
+// belongs to one driver. Package breaker handles outages of a host.
 package stack
 
 import (
@@ -19,39 +20,46 @@ import (
 	"github.com/paceline-go/paceline/pool/backoff"
 )
 
-// Config describes a Stack. The zero value has no limit of its own, learns from answers, and begins fast.
+// Config describes a Stack. The zero value has no limit of its own, learns from answers, and begins
+// fast.
 type Config struct {
-	// Limiter is the server's rule. It belongs to the Stack from now on. If nil, none.
+	// Limiter is the server's rule. The Stack owns it from now on. If nil, there is none.
 	Limiter limit.Limiter
-	// Beside, where Limiter is nil, is another Stack's, in whose limit all requests of this one count. What the server says is left is compared
-	// with it. If nil, none.
+	// Beside, where Limiter is nil, is the limiter of another Stack. All requests of this one count
+	// in its limit. The server's hints are compared with it. If nil, there is none.
 	Beside limit.Limiter
-	// InFlight is the most requests in flight. If zero, no bound.
+	// InFlight is the most requests in flight. If zero, there is no bound.
 	InFlight int
-	// Adapt, if not nil, has a bound on requests in flight that nobody states: see limit.Adaptive.
+	// Adapt, if not nil, learns a bound on requests in flight that the server does not state: see
+	// limit.Adaptive.
 	Adapt *limit.AdaptiveConfig
 	// Gap is the least time between two sends. If zero, none.
 	Gap time.Duration
-	// Ordered says that requests must arrive in the order they were sent, as nonces must: then Gap, too, is a limit.Sequence's,
-	// which ends at the first proof that it does not do; and without any gap and InFlight one is in flight at a time.
+	// Ordered means that requests must arrive in the order in which they were sent, as nonces must.
+	// Then a limit.Sequence keeps the Gap, and ends at the first proof that the gap is too small.
+	// Without a Gap, LearnGap and InFlight, one request is in flight at a time.
 	Ordered bool
-	// LearnGap has a limit.Sequence learn the gap. Not with Gap or InFlight.
+	// LearnGap makes a limit.Sequence learn the gap. Not with Gap or InFlight.
 	LearnGap bool
-	// Late is how long a request whose outcome is unknown still counts as in flight for InFlight and LearnGap. If zero,
-	// 5 s; negative: not at all.
+	// Late is how long a request of unknown outcome still counts as in flight for InFlight and
+	// LearnGap. If zero, 5 s; negative: not at all.
 	Late time.Duration
-	// Slow begins slowly after a pause: one request first, and each that is answered makes room for one more than before
-	// it. It is for where nobody knows a limit. SlowAgain does so from the second refusal in a row on.
+	// Slow makes the load begin slowly after a pause: one request first, and each that is answered
+	// makes room for one more. It is for an unknown limit. SlowAgain does so from the second
+	// refusal in a row on.
 	Slow, SlowAgain bool
-	// Trial has the first request go alone until it is answered, or for so long, and the next one, too, if it was refused. If zero, not.
+	// Trial makes the first request go alone until it is answered, or for this time. The next one
+	// also goes alone if the first was refused. If zero, there is no trial.
 	Trial time.Duration
-	// Pause is how long to stay away after the n-th refusal in a row if that names no time. If refusals name a time, twenty in a row
-	// are believed; from the 21st on the pause is at least that of the first, second and so on of those that name none. The zero value
-	// is ready; with a negative Base there is no pause.
+	// Pause is the pause after the n-th refusal in a row without a time. If refusals name a time,
+	// twenty in a row are believed. From the 21st on the pause is at least that of the first,
+	// second and so on of those without a time. The zero value is ready. With a negative Base there
+	// is no pause.
 	Pause backoff.Policy
-	// MaxPause is the longest that one answer keeps everybody away, whatever it asks for: then one request goes, and if that
-	// is refused the next one twice as long after it, until the server's own time has come. If zero, 1 h; negative, or where the
-	// Outcome says that it is Sure: no request goes before that time.
+	// MaxPause is the longest pause for one answer, whatever time it asks for. Then one request
+	// goes. If that is refused, the next one goes twice as long after it, until the server's own
+	// time has come. If zero, 1 h. If negative, or where the Outcome is Sure, no request goes
+	// before the server's time.
 	MaxPause time.Duration
 	// Rand jitters Pause. It belongs to the driver. If nil, there is no jitter.
 	Rand *rand.Rand
@@ -62,21 +70,21 @@ const (
 	forEver         = 1 << 62 // 146 years
 )
 
-// Stack is all limits of one partition as one. Made by New. Not safe for concurrent use; Ready, Admit and Settle do not
-// allocate, but for the first word of what is left.
+// Stack is all limits of one partition as one. New makes it. Not safe for concurrent use. Ready,
+// Admit and Settle do not allocate, except at the first hint.
 type Stack struct {
 	own      limit.Limiter
-	counts   limit.Limiter   // what answers are compared with: own, or what is beside it
-	later    bool            // the server counts some of a cost only later: see limit.Arriving
+	counts   limit.Limiter   // the limit for comparison with answers: own, or Beside
+	later    bool            // the server counts a part of a cost only later: see limit.Arriving
 	fitted   *limit.Fitted   // over own; nil: no limit is configured
-	under    limit.Limiter   // fitted and the bounds on what is in flight; nil: none
-	foresees bool            // limit.ReadyAfter knows of under
-	made     []limit.Limiter // under
+	under    limit.Limiter   // fitted and the bounds on requests in flight; nil: none
+	foresees bool            // limit.ReadyAfter is known for under
+	made     []limit.Limiter // under, for Unwrap
 	last     mono.Time
 	sent     uint64 // requests so far: each is known by its number
 	book     limit.Book[request]
-	calm     bool // nothing but under has anything to say
-	lapses   bool // leases of own may
+	calm     bool // only under bounds requests now
+	lapses   bool // leases of own may lapse
 	again    func()
 	waiting  func() int
 	note     func(kind, text string)
@@ -85,11 +93,11 @@ type Stack struct {
 	pause    pause
 	begin    Beginning
 	trial    trial
-	told     *fairshare.Hints // nil: nothing was ever said
+	told     *fairshare.Hints // nil: no answer had a hint
 	capacity limit.Cost
 }
 
-// request is what is kept of one in flight.
+// request is the record of a request in flight.
 type request struct {
 	under  limit.Lease
 	at     mono.Time
@@ -97,7 +105,8 @@ type request struct {
 	cost   limit.Cost
 }
 
-// New checks the configuration and returns a Stack that has sent nothing. The error names the field and the value.
+// New checks the configuration and returns a Stack that has sent nothing. The error names the field
+// and the value.
 func New(c Config) (*Stack, error) {
 	if err := c.Pause.Check(); err != nil {
 		return nil, fmt.Errorf("Pause: %w", err)
@@ -138,7 +147,7 @@ func New(c Config) (*Stack, error) {
 	return g, nil
 }
 
-// rules are the configured limit and the bounds on what is in flight.
+// rules returns the configured limit and the bounds on requests in flight.
 func (c *Config) rules() (rules []limit.Limiter, err error) {
 	if c.InFlight < 0 {
 		return nil, fmt.Errorf("InFlight %d is negative", c.InFlight)
@@ -193,8 +202,8 @@ func (g *Stack) Unsettled() (n int, since mono.Time) {
 	return g.book.Len(), since
 }
 
-// InFlight ranges over the leases that are not settled and what each was admitted for, in no order. The Stack must not be used meanwhile. It is for
-// a Stack without a Limiter, which counts all of a cost.
+// InFlight ranges over the unsettled leases and their admitted costs, in no order. The Stack must
+// not be used meanwhile. It is for a Stack without a Limiter, which counts all of a cost.
 func (g *Stack) InFlight() iter.Seq2[limit.Lease, limit.Cost] {
 	return func(yield func(limit.Lease, limit.Cost) bool) {
 		for lease, r := range g.book.Leases() {
@@ -205,10 +214,10 @@ func (g *Stack) InFlight() iter.Seq2[limit.Lease, limit.Cost] {
 	}
 }
 
-// Unwrap returns the configured limit and the bounds on what is in flight.
+// Unwrap returns the configured limit and the bounds on requests in flight.
 func (g *Stack) Unwrap() []limit.Limiter { return g.made }
 
-// Misfits returns the configured limits that were seen to be wrong.
+// Misfits returns the configured limits that proved wrong.
 func (g *Stack) Misfits() []limit.Misfit {
 	if g.fitted == nil {
 		return nil
@@ -216,7 +225,7 @@ func (g *Stack) Misfits() []limit.Misfit {
 	return g.fitted.Misfits()
 }
 
-// Learned counts how often what Lessons returns may have changed.
+// Learned counts possible changes of the result of Lessons.
 func (g *Stack) Learned() uint64 {
 	if g.fitted == nil {
 		return 0
@@ -224,7 +233,7 @@ func (g *Stack) Learned() uint64 {
 	return g.fitted.Learned()
 }
 
-// Lessons returns what was learned of configured limits that requests were refused within.
+// Lessons returns the lessons of refusals within configured limits.
 func (g *Stack) Lessons() []limit.Lesson {
 	if g.fitted == nil {
 		return nil
@@ -232,7 +241,7 @@ func (g *Stack) Lessons() []limit.Lesson {
 	return g.fitted.Lessons()
 }
 
-// Follow takes in that the configured Limiter is made of other limiters now (limit.Varying).
+// Follow updates the Stack after the configured Limiter got other parts (limit.Varying).
 func (g *Stack) Follow(now mono.Time) {
 	if g.fitted == nil {
 		return
@@ -245,7 +254,7 @@ func (g *Stack) Follow(now mono.Time) {
 	}
 }
 
-// Lapses tells whether leases of the configured limit may lapse: see limit.Lapses.
+// Lapses reports whether leases of the configured limit may lapse: see limit.Lapses.
 func (g *Stack) Lapses() bool { return g.lapses }
 
 // Fresh implements limit.Fresher.
@@ -259,7 +268,7 @@ func (g *Stack) Supply(again func(), waiting func() int, note func(kind, text st
 	limit.Supply(g.own, again, waiting, note)
 }
 
-// arrivesLater tells whether the server counts some of a cost only later.
+// arrivesLater reports whether the server counts a part of a cost only later.
 func arrivesLater(l limit.Limiter) bool {
 	all := limit.Cost{}
 	for u := range all {
@@ -268,7 +277,8 @@ func arrivesLater(l limit.Limiter) bool {
 	return limit.Arriving(l, all) != all
 }
 
-// Own returns the configured Limiter, nil if there is none: to change it (SetLimit, SetWindow), and to ask what could ever fit it.
+// Own returns the configured Limiter, nil if there is none. It serves for changes (SetLimit,
+// SetWindow), and for the question which cost could ever fit.
 func (g *Stack) Own() limit.Limiter { return g.own }
 
 // Ready implements limit.Limiter.
@@ -284,7 +294,8 @@ func (g *Stack) Ready(now mono.Time, cost limit.Cost) mono.Time {
 	return max(t, g.heeds(now, nil, &cost))
 }
 
-// ReadyAfter implements limit.Foreseer. Over a limiter that does not foresee it never lets anybody pass.
+// ReadyAfter implements limit.Foreseer. Over a limiter without forecasts no ticket may pass
+// another.
 func (g *Stack) ReadyAfter(now mono.Time, first, cost limit.Cost) mono.Time {
 	now = max(now, g.last)
 	t := now
@@ -300,7 +311,7 @@ func (g *Stack) ReadyAfter(now mono.Time, first, cost limit.Cost) mono.Time {
 	return max(t, g.heeds(now, &first, &cost))
 }
 
-// heeds is when what the answers have brought about lets a cost go: now, or after first if that is not nil.
+// heeds returns when a cost may go by the answers so far: now, or after first if that is not nil.
 func (g *Stack) heeds(now mono.Time, first, cost *limit.Cost) mono.Time {
 	if g.closed {
 		return limit.Never
@@ -322,8 +333,8 @@ func (g *Stack) heeds(now mono.Time, first, cost *limit.Cost) mono.Time {
 	return max(t, g.trial.ready(now, first != nil))
 }
 
-// NotBefore implements limit.Forecaster. A probe that is out may end the pause at once, and an answer makes room for more in
-// a slow beginning.
+// NotBefore implements limit.Forecaster. A probe in flight may end the pause at once, and an answer
+// makes room for more in a slow beginning.
 func (g *Stack) NotBefore(now mono.Time, n int, ahead, cost limit.Cost) mono.Time {
 	now = max(now, g.last)
 	t := now
@@ -341,8 +352,9 @@ func (g *Stack) NotBefore(now mono.Time, n int, ahead, cost limit.Cost) mono.Tim
 	return max(t, g.pause.notBefore(now))
 }
 
-// Explain implements limit.Explainer. Beside the names of the configured limits there are "pause" for what the server asked
-// for, "told" for what it says is left, "trial" for the answer to the first request, and "beginning" while there is a slow one.
+// Explain implements limit.Explainer. It adds four names to those of the configured limits. "pause"
+// is a pause, and "told" the server's hints. "trial" is the answer to the first request, and
+// "beginning" a slow beginning.
 func (g *Stack) Explain(now mono.Time, cost limit.Cost) (mono.Time, limit.Bound) {
 	now = max(now, g.last)
 	at := g.Ready(now, cost)
@@ -362,7 +374,7 @@ func (g *Stack) Explain(now mono.Time, cost limit.Cost) (mono.Time, limit.Bound)
 	return at, limit.Bound{Name: "beginning"}
 }
 
-// arriving is what of a cost is compared with what the server says is left.
+// arriving returns the part of a cost that is compared with the server's hints.
 func (g *Stack) arriving(cost *limit.Cost) *limit.Cost {
 	if !g.later || cost == nil {
 		return cost
@@ -391,7 +403,7 @@ func (g *Stack) Admit(now mono.Time, cost limit.Cost) limit.Lease {
 	return lease
 }
 
-// Settle implements limit.Limiter. The configured limiter hears all that the outcome says.
+// Settle implements limit.Limiter. The configured limiter reads all of the outcome.
 func (g *Stack) Settle(now mono.Time, lease limit.Lease, o limit.Outcome) {
 	r := g.book.Return(lease)
 	g.last = max(now, g.last)
@@ -419,22 +431,22 @@ func (g *Stack) Settle(now mono.Time, lease limit.Lease, o limit.Outcome) {
 	g.compose()
 }
 
-// Refills implements limit.Refilling, if the configured Limiter does, or that beside it.
+// Refills implements limit.Refilling, if the configured Limiter or Beside does.
 func (g *Stack) Refills(o limit.Outcome) uint8 { return limit.Refills(g.counts, o) }
 
-// refilled takes out of an answer what is not to be waited for.
+// refilled removes the resets for which no request has to wait.
 func (g *Stack) refilled(o *limit.Outcome) {
 	if resets(o) {
 		o.Refilled(g.Refills(*o))
 	}
 }
 
-// compose finds out whether there is anything to heed.
+// compose computes calm.
 func (g *Stack) compose() {
 	g.calm = !g.closed && g.told == nil && !g.begin.On() && !g.trial.on() && g.pause.over(g.last)
 }
 
-// hear takes in what an answer says is left.
+// hear reads the hints of an answer.
 func (g *Stack) hear(r *request, o *limit.Outcome) {
 	if g.told == nil {
 		if !resets(o) {
@@ -446,7 +458,7 @@ func (g *Stack) hear(r *request, o *limit.Outcome) {
 	g.told.Ended(g.last, r.at, &r.cost, o)
 }
 
-// resets tells whether an answer says when there will be more of something.
+// resets reports whether an answer has a reset of any unit.
 func resets(o *limit.Outcome) bool {
 	for u := range o.Reset {
 		if o.Known>>u&1 == 1 && o.Reset[u] > 0 {
@@ -456,7 +468,7 @@ func resets(o *limit.Outcome) bool {
 	return false
 }
 
-// tell begins to keep what the server says is left: what is in flight may not be in its words.
+// tell begins to keep hints. A server's hints may not include the requests in flight.
 func (g *Stack) tell() {
 	h, err := fairshare.NewHints(fairshare.HintsConfig{Longest: g.pause.most, Capacity: g.capacity, Own: g.counts, Later: g.own == nil})
 	if err != nil {
@@ -468,12 +480,13 @@ func (g *Stack) tell() {
 	g.told = h
 }
 
-// Contain takes in what the server's buckets hold, in an answer read just now that says o besides: then a reset is when
-// they will be full again. Units that are 0 stay as they are; a capacity that makes no sense is not heard.
+// Contain sets the capacities of the server's buckets, from an answer read just now with the hints
+// o. A reset is then the time when a bucket is full again. Units that are 0 stay as they are. An
+// impossible capacity is ignored.
 func (g *Stack) Contain(now mono.Time, capacity limit.Cost, o *limit.Outcome) {
 	g.last = max(now, g.last)
 	for u, n := range capacity {
-		if n == 0 { // an answer need not speak of all
+		if n == 0 { // an answer need not have all units
 			capacity[u] = g.capacity[u]
 		}
 	}
@@ -495,18 +508,18 @@ func (g *Stack) Contain(now mono.Time, capacity limit.Cost, o *limit.Outcome) {
 	}
 }
 
-// Close keeps everybody away until Open, for good as far as anybody can tell: Ready is limit.Never. It is for a pause that
-// nobody is to stand in line for.
+// Close stops all requests until Open, for an unlimited time: Ready is limit.Never. It is for a
+// pause that is too long to wait in line for.
 func (g *Stack) Close() { g.closed, g.calm = true, false }
 
-// Open ends what Close began.
+// Open ends the effect of Close.
 func (g *Stack) Open() {
 	g.closed = false
 	g.compose()
 }
 
-// Begin begins slowly, as after a pause where nobody knows a limit: one request first, and each that is answered makes room
-// for one more than before it.
+// Begin begins slowly, as after a pause with an unknown limit: one request first, and each that is
+// answered makes room for one more.
 func (g *Stack) Begin(now mono.Time) {
 	g.last = max(now, g.last)
 	g.begin.Start(g.sent)

@@ -7,17 +7,19 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// trial has the first request go alone until it is answered, or until its time is over. So a key that is refused for good costs one
-// request at a time, and not all that would have been in flight: a server may ban after ten refusals. With Try the driver says that an answer proved nothing. The zero trial is over.
+// trial makes the first request go alone until it is answered, or until its time is over. So a key
+// that is refused for good costs one request at a time, and not all that would have been in flight.
+// A server may ban a key after ten refusals. By Try the driver notes that an answer proved nothing.
+// The zero trial is over.
 type trial struct {
 	long  time.Duration // 0: it is over
-	first uint64        // the request that went; 0: none
-	until mono.Time     // how long its answer is waited for
+	first uint64        // the request in flight; 0: none
+	until mono.Time     // how long its answer is awaited
 }
 
 func (t *trial) on() bool { return t.long != 0 }
 
-// ready is when the next request may go: now, or, if another goes now, after that.
+// ready returns when the next request may go: now, or, if another goes now, after that.
 func (t *trial) ready(now mono.Time, another bool) mono.Time {
 	switch {
 	case !t.on():
@@ -39,7 +41,8 @@ func (t *trial) admit(now mono.Time, number uint64) {
 	}
 }
 
-// settle takes in how a request ended. Any answer but a refusal ends the trial; if there was none, another request goes alone.
+// settle notes how a request ended. Any answer but a refusal ends the trial. Without an answer or
+// after a refusal, another request goes alone.
 func (t *trial) settle(number uint64, r limit.Result) {
 	switch {
 	case number != t.first || t.first == 0:
@@ -50,5 +53,6 @@ func (t *trial) settle(number uint64, r limit.Result) {
 	}
 }
 
-// Try begins the trial anew with the next request, if it is on: what is about to be settled proved nothing.
+// Try begins the trial anew with the next request, if it is on. It is for an answer that proved
+// nothing, before its Settle.
 func (g *Stack) Try() { g.trial.first = 0 }
