@@ -1,5 +1,6 @@
-// Package ceiling computes the most that a limit allows a client that may never be refused. It is arithmetic: simulators, servers for tests
-// and the summary of a run compare real clients with it.
+// Package ceiling computes the most requests that a limit allows a client that may never be
+// refused. Simulators, servers for tests and the summary of a run compare real clients with it. It
+// is pure arithmetic.
 package ceiling
 
 import (
@@ -10,15 +11,16 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Knowledge is what a client can know about the instants at which its requests arrive, which decides how early it may
-// reuse a slot of the limit without ever being refused.
+// Knowledge is what a client can know about the arrivals of its requests. It decides how early the
+// client may reuse a slot of the limit without ever being refused.
 type Knowledge uint8
 
 const (
-	// Answers: the client only knows that a request arrived before its answer did, whatever the latency.
+	// Answers: the client only knows that a request arrived before its answer did, whatever the
+	// latency.
 	Answers Knowledge = iota
-	// OneInFlight is like Answers, and a request must have been answered before the next goes out, because a server that wants rising
-	// nonces may otherwise see them in another order.
+	// OneInFlight is like Answers, and each request must be answered before the next goes out.
+	// Otherwise a server that wants rising nonces may see them in another order.
 	OneInFlight
 	// LargestLatency is like Answers, and no request takes longer than Config.Largest to arrive.
 	LargestLatency
@@ -31,40 +33,44 @@ func (k Knowledge) String() string {
 	return [...]string{"answers", "one in flight", "largest latency"}[k]
 }
 
-// Config is a limit, and what the client knows.
+// Config is a limit, and the client's knowledge.
 type Config struct {
 	Knowledge Knowledge
 	// Limit and Window are those of the rule. If zero, 20 and 1 s.
 	Limit  int
 	Window time.Duration
-	// Tick is the unit of the server's clock. The instants at both ends of a closed window are rounded, so only after Window + Tick is it
-	// surely over. If zero, 1 ms; if negative, no rounding.
+	// Tick is the unit of the server's clock. Both ends of a closed window are rounded, so it is
+	// surely over only after Window + Tick. If zero, 1 ms; if negative, no rounding.
 	Tick time.Duration
 	// Largest is the largest latency on the way to the server.
 	Largest time.Duration
-	// Gap is the least time between two sends while one is in flight: a little more than the difference of the largest and the smallest
-	// latency keeps nonces in order. If zero, none.
+	// Gap is the least time between two sends while one is in flight. A little more than the
+	// difference of the largest and the smallest latency keeps nonces in order. If zero, none.
 	Gap time.Duration
 }
 
-// Client computes the most requests per key that a client of some Knowledge can send when none may ever be refused, whatever latencies
-// the next requests meet. It plays that client, which always has a request at hand and no delay of its own.
+// Client computes the most requests per key that a client of some Knowledge can send. None may ever
+// be refused, whatever the latencies of the next requests. It plays that client, which always has a
+// request at hand and no delay of its own.
 //
-// With f and b the latencies of a request there and back, W⁺ = Window + Tick, the client sends at
+// Let f and b be the latencies of a request there and back, and W⁺ = Window + Tick. The client
+// sends at
 //
 //	s = max(the earliest instant at which one of Limit slots is free, min(last send + Gap, last answer)[, last answer: OneInFlight])
 //
-// has its answer at r = s + f + b, and the slot is free again at u + W⁺, where u is the latest that the request can have
-// arrived: u = r, or min(r, s + Largest) where that is known. In the long run, without Gap:
+// It has the answer at r = s + f + b. The slot is free again at u + W⁺, where u is the latest
+// possible arrival of the request. u is r, or min(r, s + Largest) where that is known. In the long
+// run, without Gap:
 //
 //	Answers         Limit / (W⁺ + E[f + b])
 //	LargestLatency  Limit / (W⁺ + E[min(f + b, Largest)])
 //	OneInFlight     r_k = max(r_{k−1}, r_{k−Limit} + W⁺) + f_k + b_k, which has no closed form
 //
-// Why it is a ceiling: until it has the answer the client cannot tell how late within its bounds the request arrives, and
-// at any earlier reuse of the slot some latencies within those bounds make the server refuse.
+// It is a ceiling for this reason. Until the client has the answer, it cannot know how late within
+// its bounds the request arrives. At any earlier reuse of the slot some latencies within those
+// bounds make the server refuse.
 //
-// A real run gets as far if its own latencies are the ones fed to Next. Not safe for concurrent use.
+// A real run gets as far if Next gets its own latencies. Not safe for concurrent use.
 type Client struct {
 	config   Config
 	period   time.Duration // W⁺
@@ -74,7 +80,7 @@ type Client struct {
 	requests int
 }
 
-// Leg has the latencies of one request, there and back.
+// Leg is the latencies of one request, there and back.
 type Leg struct{ Forward, Back time.Duration }
 
 // New returns the client at instant 0, with all slots free.
@@ -113,8 +119,8 @@ func New(c Config) (*Client, error) {
 	return &Client{config: c, period: c.Window + c.Tick, free: make([]mono.Time, c.Limit), sent: mono.Min}, nil
 }
 
-// Next sends the next request as early as it may go, with the given latencies. It returns when the request is sent and when it is
-// answered.
+// Next sends the next request as early as it may go, with the given latencies. It returns when the
+// request is sent and when it is answered.
 func (c *Client) Next(forward, back time.Duration) (sent, answered mono.Time) {
 	s := max(c.free[0], min(c.sent.Add(c.config.Gap), c.answered), 0)
 	if c.config.Knowledge == OneInFlight {
@@ -155,12 +161,12 @@ func (c *Client) reuse(at mono.Time) {
 // At returns the instant of the latest answer so far.
 func (c *Client) At() mono.Time { return c.answered }
 
-// Requests returns how many requests there were.
+// Requests returns the number of requests so far.
 func (c *Client) Requests() int { return c.requests }
 
-// Most returns how many answers the client of one key can have within d of its start. Its requests meet the latencies of legs in turn,
-// and begin again with the first when they run out. So the legs that a server gave to the requests of a real run tell what the best
-// client would have made of them.
+// Most returns how many answers the client of one key can have within d of its start. Its requests
+// meet the latencies of legs in turn, and begin again with the first when they run out. So with the
+// legs of a real run it is the number of answers of the best client.
 func (c Config) Most(d time.Duration, legs []Leg) (int, error) {
 	best, err := New(c)
 	if err != nil {

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Classes counts durations in a few classes, each twice as wide as the one before. It takes 192 bytes, for uses that keep many of them for a
-// long time. The zero value is empty. Not safe for concurrent use.
+// Classes counts durations in a few classes, each twice as wide as the one before. It takes 192
+// bytes. It is for uses that keep many of them for a long time. The zero value is empty. Not safe
+// for concurrent use.
 type Classes struct {
 	counts [bounds + 1]int64
 	sum    time.Duration
@@ -17,7 +18,8 @@ const (
 	finest = time.Millisecond
 )
 
-// Bounds returns the ends of the classes, in order: 1 ms, 2 ms, 4 ms … 17 min. Longer durations are in one more class.
+// Bounds returns the ends of the classes, in order: 1 ms, 2 ms, 4 ms … 17 min. Longer durations are
+// in one more class.
 func Bounds() []time.Duration {
 	all := make([]time.Duration, bounds)
 	for i := range all {
@@ -41,7 +43,7 @@ func (c *Classes) Merge(more *Classes) {
 	c.sum += more.sum
 }
 
-// N is how many durations were counted, and Sum their sum.
+// N returns the number of durations, and Sum their sum.
 func (c *Classes) N() (n int64) {
 	for _, k := range c.counts {
 		n += k
@@ -51,7 +53,7 @@ func (c *Classes) N() (n int64) {
 
 func (c *Classes) Sum() time.Duration { return c.sum }
 
-// Upto appends, for each bound, how many durations are no longer than it.
+// Upto appends, for each bound, the number of durations that are no longer.
 func (c *Classes) Upto(to []int64) []int64 {
 	n := int64(0)
 	for _, k := range c.counts[:bounds] {

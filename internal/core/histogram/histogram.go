@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Histogram counts durations in classes less than 1 % wide: 128 between a power of two and the next. The zero value is empty.
-// Not safe for concurrent use.
+// Histogram counts durations in classes less than 1 % wide: 128 between a power of two and the
+// next. The zero value is empty. Not safe for concurrent use.
 type Histogram struct {
 	classes []uint64
 	n       uint64
@@ -34,7 +34,7 @@ func classOf(d time.Duration) int {
 	return shift<<7 + int(v>>shift) // v>>shift is from 128 to 255
 }
 
-// middle is the middle of a class.
+// middle returns the middle of a class.
 func middle(class int) time.Duration {
 	if class < 256 {
 		return time.Duration(class)
@@ -43,10 +43,10 @@ func middle(class int) time.Duration {
 	return time.Duration(uint64(class&127|128)<<shift + 1<<shift/2)
 }
 
-// N is how many durations were counted.
+// N returns the number of durations.
 func (h *Histogram) N() uint64 { return h.n }
 
-// Mean is the mean of the durations. It is 0 if there are none.
+// Mean returns the mean of the durations. It is 0 if there are none.
 func (h *Histogram) Mean() time.Duration {
 	if h.n == 0 {
 		return 0
@@ -54,7 +54,8 @@ func (h *Histogram) Mean() time.Duration {
 	return time.Duration(h.sum / float64(h.n))
 }
 
-// Quantile returns the duration that a share p of all durations does not exceed, exact to 0.5 %. It is 0 if there are none.
+// Quantile returns the duration that a fraction p of all durations does not exceed, exact to 0.5 %.
+// It is 0 if there are none.
 func (h *Histogram) Quantile(p float64) time.Duration {
 	rank := uint64(math.Ceil(p * float64(h.n)))
 	for class, n := range h.classes {

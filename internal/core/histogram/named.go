@@ -7,19 +7,22 @@ import (
 )
 
 const (
-	// generation is the time after which a new Histogram is begun. Summary reads the present one and the one before.
+	// generation is the time after which a new Histogram begins. Summaries reads the present one and the
+	// one before.
 	generation = 5 * time.Minute
-	// mostNamed bounds the memory of Named, at 130 KiB for each name. Later names are counted under Other.
+	// mostNamed bounds the memory of Named, at 130 KiB for each name. Later names are counted under
+	// Other.
 	mostNamed = 32
-	// Other is the name under which durations are counted that have no name of their own.
+	// Other is the name for durations without a name of their own.
 	Other = "other"
 )
 
-// Named counts durations by name, such as latencies by host. Instants come from the caller, on any scale. The zero value is empty. Not safe
-// for concurrent use.
+// Named counts durations by name, such as latencies by host. Instants come from the caller, on any
+// scale. The zero value is empty. Not safe for concurrent use.
 type Named struct{ all map[string]*lately }
 
-// lately has the durations of one name: all of them in a few classes, and those of the last 5 to 10 minutes in fine ones.
+// lately has the durations of one name: all of them in a few classes, and those of the last 5 to 10
+// minutes in fine ones.
 type lately struct {
 	Classes
 	fine  [2]Histogram // of this generation, and of the one before
@@ -58,14 +61,15 @@ func (l *lately) turn(now time.Duration) {
 	l.began = now
 }
 
-// Summary is what is known of a name: quantiles of the last 5 to 10 minutes, and the classes of all durations.
+// Summary is the summary of a name: quantiles of the last 5 to 10 minutes, and the classes of all
+// durations.
 type Summary struct {
 	Name               string
 	P50, P90, P99, Max time.Duration
 	Classes
 }
 
-// Summary returns what is known of all names, in their order.
+// Summaries returns the summaries of all names, in their order.
 func (n *Named) Summaries(now time.Duration) (all []Summary) {
 	for _, name := range slices.Sorted(maps.Keys(n.all)) {
 		l := n.all[name]
