@@ -69,7 +69,8 @@ type FairConfig struct {
 	// Start is the time between two requests at the beginning, as if learned before. If zero,
 	// unknown.
 	Start time.Duration
-	// Rng is the source of random numbers. Only Settle draws from it. It belongs to the driver of the limiter.
+	// Rng is the source of random numbers. Only Settle draws from it. It belongs to the driver of
+	// the limiter.
 	Rng *rand.Rand
 }
 

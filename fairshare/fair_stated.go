@@ -18,10 +18,10 @@ func (f *Fair) State(_ mono.Time, all []limit.Stated) {
 }
 
 // hearLimit reads a changed limit. A quota may change, and all sharers of its windows have to
-// reckon with the same limit. The remainder shows a change, but each sharer would read another limit
-// from it. So the limit is the one that the server states. A stated limit belongs to this quota
-// under two conditions: the server has stated the configured limit before, and states only one in
-// its unit and window.
+// reckon with the same limit. The remainder shows a change, but each sharer would read another
+// limit from it. So the limit is the one that the server states. A stated limit belongs to this
+// quota under two conditions: the server has stated the configured limit before, and states only
+// one in its unit and window.
 func (f *Fair) hearLimit(all []limit.Stated) {
 	n := int64(0)
 	for i := range all {

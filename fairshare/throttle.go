@@ -203,10 +203,12 @@ type Params struct {
 	Jitter float64
 	// Divisor is the divisor of proportional decreases of the sleep. If zero, Burst.
 	Divisor float64
-	// Sharing is how threads share their sleep, in the gem's strategies. If zero, Racing, as published.
+	// Sharing is how threads share their sleep, in the gem's strategies. If zero, Racing, as
+	// published.
 	Sharing Sharing
 
-	// Increase is how much AIMD's rate grows each second, in requests per second. If zero, Rate/1000.
+	// Increase is how much AIMD's rate grows each second, in requests per second. If zero,
+	// Rate/1000.
 	Increase float64
 	// Decrease is the factor of the rate of AIMD and CUBIC at a limit. If zero, 0.5 for AIMD and
 	// 0.7 for CUBIC.

@@ -40,19 +40,16 @@
 // path and the sender of the requests do not occur in it. It needs four properties of the nodes:
 //
 //  1. u is not early. A node reports how long ago an answer came, counted from the beginning of a
-//     call
-//     to the store at the latest. It measures by its own clock, which nobody can set, never by its
-//     wall clock.
+//     call to the store at the latest. It measures by its own clock, which nobody can set, never by
+//     its wall clock.
 //  2. s is not early. From each reading a node knows the ledger's time to within one round trip to
-//     the
-//     store. It sends when the earliest possible ledger time is t. The uncertainty grows by one in ten
-//     thousand of the time since the reading.
+//     the store. It sends when the earliest possible ledger time is t. The uncertainty grows by one
+//     in ten thousand of the time since the reading.
 //  3. A grant that was given up cannot be sent. Grants end 2 s (TTL) after the beginning of the
-//     last
-//     turn that was put, on the node's own clock. Fresh checks this just before the write, also where
-//     other nodes gave this node up meanwhile. They give it up 5 s (Late) after that end, and
-//     count all that it held as arriving then. A node that returns before that finds its grants
-//     unchanged.
+//     last turn that was put, on the node's own clock. Fresh checks this just before the write,
+//     also where other nodes gave this node up meanwhile. They give it up 5 s (Late) after that
+//     end, and count all that it held as arriving then. A node that returns before that finds its
+//     grants unchanged.
 //  4. A turn of unknown outcome is harmless. A node reports what it holds, not what has changed. So
 //     the grants of a turn whose answer was lost go back by themselves. Answers carry the number of
 //     the turn that reported them first. A late or doubled put fails.
@@ -76,12 +73,10 @@
 // # What is trusted
 //
 //   - Once a node has found that a store lost its state, no node takes a turn at the old state.
-//     After
-//     a failover the old server answers nobody.
+//     After a failover the old server answers nobody.
 //   - Nobody sets the store's clock forward while no node is there.
 //   - A change of that clock which is smaller than the quickest round trip to the store does no
-//     harm
-//     (Margin covers a millisecond).
+//     harm (Margin covers a millisecond).
 //   - No process is stopped for longer than Late between Fresh and the kernel's write.
 //   - A request is counted within Late of a node's end, as everywhere in package limit.
 //   - A Calendar is as right as the store's clock was when the first node came.

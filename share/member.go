@@ -31,9 +31,9 @@ type Config struct {
 	// second gets three quarters. If zero, 1; between 0.001 and 1,000.
 	Weight float64
 	// Least is the least part of the whole for this process where there is not enough for all.
-	// Weights do not lower it: 0.2 of 500 a minute are 100. Others may use the part that this process
-	// does not want. From 0 to 0.95. If all wanted parts are more than 0.95 together, each is
-	// proportionally less.
+	// Weights do not lower it: 0.2 of 500 a minute are 100. Others may use the part that this
+	// process does not want. From 0 to 0.95. If all wanted parts are more than 0.95 together, each
+	// is proportionally less.
 	Least float64
 	// Poll is the time between turns while there is demand. If zero, 250 ms. A shorter Poll uses a
 	// little more of short windows, and takes more turns.
