@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// generation is the time after which a new Histogram begins. Summaries reads the present one and the
-	// one before.
+	// generation is the time after which a new Histogram begins. Summaries reads the present one
+	// and the one before.
 	generation = 5 * time.Minute
 	// mostNamed bounds the memory of Named, at 130 KiB for each name. Later names are counted under
 	// Other.
