@@ -7,7 +7,8 @@ import (
 	"github.com/paceline-go/paceline/internal/boottime"
 )
 
-// A process that is stopped for 3 s between the two halves of a reading has not slept; a machine that slept for an hour has.
+// A process that is stopped for 3 s between the two halves of a reading has not slept; a machine
+// that slept for an hour has.
 func TestClock(t *testing.T) {
 	defer func() { read = boottime.Read }()
 	var up, stopped time.Duration

@@ -13,8 +13,8 @@ import (
 	"github.com/paceline-go/paceline/share"
 )
 
-// Who joins before the first request is told then what is wrong with the store or the limit; and otherwise the limit is his from then on, whether he
-// has requests or not.
+// Join before the first request reports what is wrong with the store or the limit. Otherwise the
+// limit is this process' from then on, with or without requests.
 func TestJoin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newMemory()
@@ -36,7 +36,7 @@ func TestJoin(t *testing.T) {
 		if _, err := join(30); err == nil || !strings.Contains(err.Error(), "20 requests") || !strings.Contains(err.Error(), "30 requests") {
 			t.Errorf("with another limit: %v", err)
 		}
-		time.Sleep(9 * time.Second) // the limit is no longer quiet, although nobody had anything to send
+		time.Sleep(9 * time.Second) // the limit is no longer quiet, although no process had anything to send
 		m, gate := member(t, share.Config{Store: store, Name: "it", Own: twenty})
 		if err := m.Join(t.Context()); err != nil {
 			t.Error(err)
@@ -93,7 +93,7 @@ func TestJoinWhileRequestsCome(t *testing.T) {
 	})
 }
 
-// Close does not wait for a store that hangs while somebody joins.
+// Close does not wait for a store that hangs during a Join.
 func TestCloseWhileJoining(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, err := share.Limiter(hung{}, "it", twenty)

@@ -191,7 +191,7 @@ func TestMembers(t *testing.T) {
 		if n := store.taken() - turns; n > 50 {
 			t.Errorf("alone it takes %d turns in 10 s", n)
 		}
-		// Without demand nobody calls the store.
+		// Without demand the Member does not call the store.
 		time.Sleep(10 * time.Second)
 		turns = store.taken()
 		time.Sleep(time.Minute)
@@ -204,7 +204,8 @@ func TestMembers(t *testing.T) {
 	})
 }
 
-// A Member that is closed as soon as it has sent is in the store no longer: it waits until others have seen it, and then tells what it sent.
+// A Member that is closed as soon as it has sent leaves the store. It waits until others have seen
+// it, and then reports its requests.
 func TestClosedSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, s := newMemory(), newServer(20, time.Second)
@@ -242,7 +243,8 @@ func TestClosedSoon(t *testing.T) {
 	})
 }
 
-// While the store is away nobody sends beyond what was granted, and all go on when it is back; so when it has forgotten.
+// While the store is away no Member sends beyond its grants. All go on when it is back, also after
+// it lost its state.
 func TestMembersWithoutStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, s := newMemory(), newServer(20, time.Second)
@@ -300,7 +302,8 @@ func TestMembersWithoutStore(t *testing.T) {
 	})
 }
 
-// A limit that is configured otherwise is refused, naming both, and sends nothing; SetLimit holds for all.
+// A limit that is configured otherwise is refused, naming both, and sends nothing; SetLimit holds
+// for all.
 func TestConfigurations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newMemory()
@@ -402,7 +405,7 @@ func TestFresh(t *testing.T) {
 	})
 }
 
-// What is used is told of all together, and of each process, without changing anything.
+// AppendUsage reports the usage of all together, and of each process, and changes nothing.
 func TestUsage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newMemory()
@@ -442,8 +445,8 @@ func TestUsage(t *testing.T) {
 	})
 }
 
-// A Member that is closed while requests wait at its driver wants nothing any more, whatever the driver says meanwhile: it is in the store no
-// longer, and takes nothing with it.
+// A Member that is closed while requests wait at its driver wants nothing any more, whatever the
+// driver reports meanwhile. It leaves the store, and takes no grant with it.
 func TestClosedWhileSomeWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newMemory()

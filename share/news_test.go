@@ -43,7 +43,7 @@ func (j *journal) logger() *slog.Logger {
 	}}))
 }
 
-// lines returns what was written since it was last asked.
+// lines returns the lines written since the last call.
 func (j *journal) lines() []string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -69,7 +69,8 @@ func (j *journal) expect(t *testing.T, when string, want ...string) {
 	}
 }
 
-// Who goes on with a part says so when that begins, and when it is over, once each; and who has none says that. The driver has the same as Events.
+// A process that goes on with a part reports the beginning and the end of that, once each. A
+// process without a part reports that. The driver gets the same as Events.
 func TestSplitIsSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, s := newMemory(), newServer(20, time.Second)
@@ -151,8 +152,8 @@ func TestSplitOfWhatWasSet(t *testing.T) {
 	})
 }
 
-// What is wrong with what a store has is said by Err and in the log: a damaged blob is as if it were forgotten, and a blob of another version
-// is refused, and stays as it is.
+// Err and the log report what is wrong with a store's content. A damaged blob counts as lost. A
+// blob of another version is refused, and stays as it is.
 func TestBadBlobs(t *testing.T) {
 	now := time.Now()
 	blob := fresh(t, now)

@@ -12,8 +12,10 @@ import (
 	"github.com/paceline-go/paceline/share"
 )
 
-// Of a limit by the hour a new store grants nothing for an hour. That is said, at a level that people see, once; who waits is told until
-// when, and who cannot wait so long is told at once. It comes once a second meanwhile, so that others know the time by it.
+// A new store grants nothing of a limit by the hour for an hour. The Member reports that once, at a
+// level that people see. A waiting request learns until when, and one that cannot wait so long is
+// refused at once. The Member takes a turn once a second meanwhile, so that others know the time by
+// it.
 func TestANewStoreIsQuietAloud(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const quiet = time.Hour + 7*time.Second

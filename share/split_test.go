@@ -13,8 +13,9 @@ import (
 	"github.com/paceline-go/paceline/share"
 )
 
-// While the store is away for all, three send a third each, from a window after all that was granted has come to its end; one that comes
-// meanwhile sends nothing. When it is back, nothing goes until what was sent meanwhile no longer counts. The server refuses none.
+// While the store is away for all, three Members send a third each. They begin a window after all
+// grants have come to their end. A Member that comes meanwhile sends nothing. When the store is
+// back, nothing goes until the requests sent meanwhile no longer count. The server refuses none.
 func TestSplit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, s := newMemory(), newServer(20, time.Second)
@@ -72,7 +73,8 @@ func TestSplit(t *testing.T) {
 	})
 }
 
-// What becomes of each kind where it is divided: less than one is none, and windows that the store begins cannot be told.
+// How each kind of limiter is divided. A part below one is impossible, and so is a part of windows
+// that the store begins.
 func TestDivide(t *testing.T) {
 	bucket, _ := limit.NewBucket(limit.BucketConfig{Limit: 100, Window: time.Second, Burst: 50})
 	weighted, _ := limit.NewWeighted(limit.WeightedConfig{Limit: 100, Window: time.Second})

@@ -43,7 +43,8 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// A server that takes connections and never answers holds up a turn for as long as that may take, and not for the client's own 5 s.
+// A server that accepts connections and never answers holds up a turn only as long as a turn may
+// take, and not for the client's own 5 s.
 func TestHangs(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// What a process of the same start of the machine put by a clock with another zero is refused; what another start put is lost, and replaced.
+// A row put by a process of the same start of the machine, by a clock with another zero, is
+// refused. A row of another start is lost, and replaced.
 func TestSameClock(t *testing.T) {
 	here := "6b1ff9a0-0000-4000-8000-000000000001"
 	s := &Store{file: "limits.db", boot: here + " time:[4026532000]"}

@@ -76,7 +76,8 @@ func process(file, url string) error {
 	return member.Close(context.Background())
 }
 
-// Three processes and a file: at a server that counts strictly, nothing is refused, though one is killed, and another takes its place.
+// Three processes and a file: at a server that counts strictly, nothing is refused, though one is
+// killed, and another takes its place.
 func TestProcesses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes 20 s: a new file is quiet at first")

@@ -47,7 +47,7 @@ func TestBlob(t *testing.T) {
 	}
 }
 
-// Whatever the bytes, with a checksum that fits, there is an error or a book, and a node makes a turn of it.
+// Any bytes with a checksum that fits give an error or a book, and a node makes a turn of it.
 func FuzzDecode(f *testing.F) {
 	blob := sample().encode()
 	f.Add(blob[:len(blob)-4])

@@ -8,7 +8,8 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// The store's clock is set back by an hour while nobody is there: who comes next goes on where the ledger was, and does not wait for that hour.
+// The store's clock is set back by an hour while no node is there. The next node goes on where the
+// ledger was, and does not wait for that hour.
 func TestClockSetBackWhileNobodyIsThere(t *testing.T) {
 	const quota = 20
 	c := Config{New: func() limit.Keeper { return limit.MustRolling(quota, time.Second) }, ID: "a"}

@@ -10,8 +10,8 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// crowd are so many nodes, each of which asks for a lot, at a store that is no longer quiet. They take turns each quarter of a second until p, the last of
-// them at p.
+// crowd are so many nodes, each of which asks for a lot, at a store that is no longer quiet. They
+// take turns each quarter of a second until p, the last of them at p.
 func crowd(t *testing.T, s *shelf, many int) (nodes []*Node, p mono.Time) {
 	for i := range many {
 		nodes = append(nodes, asking(string(rune('a'+i)), 100))
@@ -21,7 +21,7 @@ func crowd(t *testing.T, s *shelf, many int) (nodes []*Node, p mono.Time) {
 		for _, n := range nodes {
 			p += apart
 			s.turn(t, n, p)
-			for n.Ready(p+ms, limit.One) <= p+ms { // and what it has it sends, and that is answered
+			for n.Ready(p+ms, limit.One) <= p+ms { // and it sends its grants, which are answered
 				n.Settle(p+2*ms, n.Admit(p+ms, limit.One), limit.Outcome{Result: limit.Accepted})
 			}
 		}
@@ -32,8 +32,9 @@ func crowd(t *testing.T, s *shelf, many int) (nodes []*Node, p mono.Time) {
 // forget has the store lose all that it had.
 func (s *shelf) forget() { s.blob, s.incarnation = nil, s.incarnation+", and again" }
 
-// Whoever comes to a store that forgot puts what it knows, if that is later than what somebody else put, and nothing is granted until all have come.
-// Then nothing is set aside for what was told: it is known.
+// A node at a store that lost its state puts back its book, if that is later than another node's.
+// Nothing is granted until all have come. Then nothing is set aside for unknown reports, since all
+// are known.
 func TestAllCome(t *testing.T) {
 	s := &shelf{incarnation: "one"}
 	nodes, p := crowd(t, s, 4)
@@ -53,8 +54,9 @@ func TestAllCome(t *testing.T) {
 	}
 }
 
-// Those who do not come are not waited for longer than it takes to come. For each of them as much is set aside as it may hold, and as much again for
-// what it told that nobody knows, if few are missing; for more, all that was free.
+// Missing nodes are awaited no longer than a node takes to come. For each of them the book sets
+// aside as much as it may hold. It sets as much again aside for unknown reports, if few nodes are
+// missing. For more, it sets aside all that was free.
 func TestSomeAreMissing(t *testing.T) {
 	for missing := 1; missing <= 3; missing += 2 {
 		s := &shelf{incarnation: "one"}
@@ -86,8 +88,9 @@ func TestSomeAreMissing(t *testing.T) {
 	}
 }
 
-// A node that is alone with the store, as others are cut off, tells no more than it may hold until they are no longer waited for; one that has just come
-// tells nothing before the others have seen it.
+// A node is alone with the store, as others are cut off. It reports no more than it may hold until
+// they are no longer awaited. A node that has just come reports nothing before the others have seen
+// it.
 func TestToldIsBounded(t *testing.T) {
 	s := &shelf{incarnation: "one"}
 	nodes, p := crowd(t, s, 4)
@@ -131,7 +134,8 @@ func TestToldIsBounded(t *testing.T) {
 	}
 }
 
-// What a node told in a turn that was not put, for all that it knows, it tells again, and that is a part of what it may tell.
+// A node repeats the reports of a turn that was possibly not put. They are a part of the reports
+// that it may make.
 func TestToldAgainIsBounded(t *testing.T) {
 	s := &shelf{incarnation: "one"}
 	nodes, p := crowd(t, s, 4)

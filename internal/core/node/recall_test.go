@@ -32,7 +32,7 @@ func (s *shelf) turn(t *testing.T, n *Node, p mono.Time) *Book {
 	return b
 }
 
-// of is what a book has of a node, or nothing.
+// of returns a node's entry in a book, or nothing.
 func of(b *Book, id string) (e Entry) {
 	if there := b.entry(id); there != nil {
 		e = *there
@@ -47,7 +47,8 @@ func asking(id string, limitOf int64) *Node {
 	return n
 }
 
-// two are two nodes at a store that is no longer quiet, which take turns each quarter of a second until p.
+// two are two nodes at a store that is no longer quiet, which take turns each quarter of a second
+// until p.
 func two(t *testing.T, s *shelf) (a, b *Node, p mono.Time) {
 	a, b = asking("a", 100), asking("b", 100)
 	for ; p < 10_000*ms; p += 250 * ms {
@@ -57,8 +58,8 @@ func two(t *testing.T, s *shelf) (a, b *Node, p mono.Time) {
 	return a, b, p
 }
 
-// Whoever comes first to a store that forgot says who was there, with all that each may hold, and what was told since counts until a window
-// later; then the others have what they had.
+// The first node at a store that lost its state puts back the present nodes, with all that each may
+// hold. The reports since then count until a window later. Then the others have their grants again.
 func TestRecall(t *testing.T) {
 	s := &shelf{incarnation: "one"}
 	a, b, p := two(t, s)
@@ -90,8 +91,9 @@ func TestRecall(t *testing.T) {
 	}
 }
 
-// Who comes back after others no longer waited for it gives back what it has not sent, and holds no more than a newcomer, for all that it
-// knows: the store may have been read at the end of its call. If the store forgets that it came, what the book has of it ends when it would have.
+// A node comes back after others no longer waited for it. It gives back its unsent grants, and
+// holds no more than a newcomer, since the store may have been read at the end of its call. If the
+// store forgets that it came, its part of the book ends when it would have ended.
 func TestReturned(t *testing.T) {
 	s := &shelf{incarnation: "one"}
 	a, b, p := two(t, s)
@@ -125,8 +127,9 @@ func TestReturned(t *testing.T) {
 	}
 }
 
-// Whoever was away for longer than others wait for says nothing of what there was, and the store is quiet; somebody who was there until the end
-// says it all the same, beside who has come meanwhile.
+// A node that was away for longer than others wait knows nothing of the state, and the store is
+// quiet. A node that was there until the end still puts the state back, beside nodes that came
+// meanwhile.
 func TestRecallLate(t *testing.T) {
 	s := &shelf{incarnation: "one"}
 	a, b, p := two(t, s)
@@ -144,7 +147,8 @@ func TestRecallLate(t *testing.T) {
 	}
 }
 
-// A name that was removed, of which the store forgot nothing else, is quiet: whoever removed it may want another limit.
+// A removed name, at a store that forgot nothing else, is quiet: its new owner may want another
+// limit.
 func TestRemovedIsNotRecalled(t *testing.T) {
 	s := &shelf{incarnation: "one"}
 	a, _, p := two(t, s)
@@ -154,8 +158,8 @@ func TestRemovedIsNotRecalled(t *testing.T) {
 	}
 }
 
-// A node that finds itself in a book that another has recalled holds no more than it knows itself that it may: it may have asked for less since
-// then, and somebody who knows that may recall it next.
+// A node in a book that another node has recalled holds no more than it may by its own knowledge.
+// It may have asked for less since, and a node that knows that may recall the book next.
 func TestRecalledIsNoMoreThanKnown(t *testing.T) {
 	s := &shelf{incarnation: "one"}
 	a, b, p := two(t, s)
@@ -168,8 +172,8 @@ func TestRecalledIsNoMoreThanKnown(t *testing.T) {
 	}
 }
 
-// Who has just come, and finds before all others that the store forgot, is told to be quiet, and is away for a second: what the others recall is not
-// kept for it meanwhile.
+// A newcomer is the first to find that the store lost its state. It is quiet, and is away for a
+// second. The book that the others recall keeps nothing for it meanwhile.
 func TestNewcomerFirst(t *testing.T) {
 	s := &shelf{incarnation: "one"}
 	nodes, p := crowd(t, s, 4)
@@ -186,8 +190,9 @@ func TestNewcomerFirst(t *testing.T) {
 	}
 }
 
-// Where the store forgot lately, who was away for somewhat longer than grants hold is bounded as well, and not kept for with all that it may hold if the
-// store forgets again. Half a minute later it is neither.
+// The store lost its state lately. A node that was away for somewhat longer than grants hold is
+// bounded as well. If the store loses its state again, the book does not keep all that the node may
+// hold. Half a minute later neither is so.
 func TestReturnedWarned(t *testing.T) {
 	for _, x := range []struct {
 		after   mono.Time // that the store forgot
