@@ -16,7 +16,8 @@ func (u until) Ready(now mono.Time, _ limit.Cost) mono.Time      { return max(no
 func (until) Admit(mono.Time, limit.Cost) limit.Lease            { return limit.Lease{} }
 func (until) Settle(_ mono.Time, _ limit.Lease, _ limit.Outcome) {}
 
-// Who asks hears of the way that lets it go first, and of that way the limit that lets it go last; where nobody waits the guess is the same.
+// Ask names the way by which the cost may go first, and of that way the limit that lets it go last.
+// Without waiting tickets Expect gives the same.
 func TestAskOfSeveralWays(t *testing.T) {
 	for _, tc := range []struct {
 		ways [][]mono.Time
@@ -50,7 +51,8 @@ func TestAskOfSeveralWays(t *testing.T) {
 	}
 }
 
-// Of hundreds of lanes with an earlier place each ticket counts once: up to as many as are looked at one by one the guess is exact.
+// Of hundreds of lanes with an earlier place each ticket counts once: up to as many as are looked
+// at one by one the guess is exact.
 func TestExpectBehindHundreds(t *testing.T) {
 	for _, lanes := range []int{1, 255, 256} {
 		l := scheduler.New(scheduler.Config{})
@@ -80,7 +82,7 @@ func TestExpectBehindHundreds(t *testing.T) {
 	}
 }
 
-// Behind one who waits for an answer nobody knows when it goes; and changes are counted.
+// Behind a ticket that waits for an answer no instant is known; and changes are counted.
 func TestExpectBehindAnAnswer(t *testing.T) {
 	l := scheduler.New(scheduler.Config{})
 	lane := l.Lane(scheduler.LaneConfig{}, []*scheduler.Limit{l.Limit(slots(t, 1), scheduler.Sharing{})})

@@ -88,7 +88,7 @@ func BenchmarkTurn(b *testing.B) {
 	}
 }
 
-// Leave with nobody waiting, and its settlement.
+// Leave without waiting tickets, and its settlement.
 func BenchmarkPass(b *testing.B) {
 	for _, limits := range []int{1, 4} {
 		b.Run(fmt.Sprint(limits), func(b *testing.B) {

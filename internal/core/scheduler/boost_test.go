@@ -7,7 +7,8 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// The virtual time of a while ago is read between two steps, and before the first it is that of the first.
+// The virtual time of a while ago is read between two steps, and before the first it is that of the
+// first.
 func TestPastBetweenSteps(t *testing.T) {
 	at := func(s float64) mono.Time { return mono.Time(s * 1e9) }
 	p := &past{span: 32 * time.Second} // a step a second
@@ -44,7 +45,8 @@ func TestPastBetweenSteps(t *testing.T) {
 	}
 }
 
-// A Class of weight 0 or none has 1, and what is too large or small what just is not; full is a bound of one, too.
+// A Class of weight 0 or none has 1, and too large or small a weight the nearest bound. Size bounds
+// its tickets, too.
 func TestWhatAShareIs(t *testing.T) {
 	s := New(Config{}).Share(ShareConfig{})
 	nan := 0.0

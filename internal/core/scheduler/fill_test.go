@@ -10,8 +10,8 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// A hundred in any 10 s, of which one that went at 0 s has some until 10 s, and one that went at 8 s all others until 18 s, when the
-// first in line goes.
+// A hundred in any 10 s. A ticket that went at 0 s has some until 10 s, and one that went at 8 s
+// has all others until 18 s. Then the first in line goes.
 func TestFillWakes(t *testing.T) {
 	for _, c := range []struct {
 		name         string
@@ -56,7 +56,7 @@ func TestFillWakes(t *testing.T) {
 	}
 }
 
-// Who goes ahead of the first is counted as anybody who goes.
+// A ticket that goes ahead of the first counts as any other.
 func TestFillIsCounted(t *testing.T) {
 	l := scheduler.New(scheduler.Config{Fill: 4})
 	lane := l.Lane(scheduler.LaneConfig{}, []*scheduler.Limit{l.Limit(rolling(t, 100, 10*time.Second), scheduler.Sharing{})})
@@ -94,8 +94,9 @@ func TestFillOfALane(t *testing.T) {
 	}
 }
 
-// The first of a lane goes when it was foreseen to, by whichever way, however many pass it by that or by others; and more goes than in a strict
-// order. Ways share a limit in every other net. Nothing is in flight for long, so that what is foreseen is so.
+// The first of a lane goes when it was foreseen to, by any way, however many pass it. More goes
+// than in a strict order. Ways share a limit in every other net. No request is in flight for long,
+// so that forecasts hold.
 func TestFillOfWaysDelaysNobody(t *testing.T) {
 	var went [2]int
 	for seed := range uint64(300) {
@@ -148,8 +149,8 @@ func TestFillOfWaysDelaysNobody(t *testing.T) {
 	}
 }
 
-// A way of 100 in 10 s has 95 used until 10 s, another of 120 has 50 used until 12 s: 92 go by the first way at 10 s, and 40 by the second
-// at once.
+// A way of 100 in 10 s has 95 used until 10 s, another of 120 has 50 used until 12 s: 92 go by the
+// first way at 10 s, and 40 by the second at once.
 func TestFillByAnotherWay(t *testing.T) {
 	l := scheduler.New(scheduler.Config{Fill: 1})
 	lane := l.Lane(scheduler.LaneConfig{}, []*scheduler.Limit{l.Limit(rolling(t, 100, 10*time.Second), scheduler.Sharing{})}, []*scheduler.Limit{l.Limit(rolling(t, 120, 10*time.Second), scheduler.Sharing{})})

@@ -13,7 +13,8 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// polled is a line before one limiter that looks at everybody at every tick: what a Scheduler of one lane does, written the slow way.
+// polled is a line before one limiter that looks at all tickets at every tick. It is a Scheduler of
+// one lane, written the slow way.
 type polled struct {
 	limit limit.Limiter
 	fill  int
@@ -27,7 +28,7 @@ type caller struct {
 	lease  limit.Lease
 }
 
-// look returns who goes now.
+// look returns the callers that go now.
 func (p *polled) look(now mono.Time) (went []*caller) {
 	take := func(i int) {
 		c := p.wait[i]
@@ -62,7 +63,8 @@ func (p *polled) look(now mono.Time) (went []*caller) {
 	return went
 }
 
-// runPolled drives both with the same arrivals and answers, in ticks of a millisecond, and compares who goes when.
+// runPolled drives both with the same arrivals and answers, in ticks of a millisecond, and compares
+// when each ticket goes.
 func runPolled(seed uint64, fill int, end mono.Time) error {
 	rng := rand.New(rand.NewPCG(seed, 2))
 	fresh := func() limit.Limiter {
@@ -139,7 +141,8 @@ func runPolled(seed uint64, fill int, end mono.Time) error {
 	return nil
 }
 
-// Law 2: one lane before one limiter grants whom a line that looks at everybody all the time does, and when it does.
+// Law 2: one lane before one limiter grants whom a line that looks at everybody all the time does,
+// and when it does.
 func TestAgainstPolling(t *testing.T) {
 	for seed := range uint64(25) {
 		for _, fill := range []int{0, 1, 4, 64} {
@@ -159,7 +162,8 @@ func FuzzAgainstPolling(f *testing.F) {
 	})
 }
 
-// A thousand callers, a hundred per six seconds, ten seconds to live: eight hundred are told at once.
+// A thousand callers, a hundred per six seconds, ten seconds to live: eight hundred are refused at
+// once.
 func TestTooLateAtOnce(t *testing.T) {
 	l := scheduler.New(scheduler.Config{})
 	lane := l.Lane(scheduler.LaneConfig{}, []*scheduler.Limit{l.Limit(rolling(t, 100, 6*time.Second), scheduler.Sharing{})})
@@ -173,13 +177,14 @@ func TestTooLateAtOnce(t *testing.T) {
 		}
 	}
 	want(t, fmt.Sprint(states), fmt.Sprint(map[scheduler.State]int{scheduler.Granted: 100, scheduler.Waiting: 100, scheduler.Late: 800}))
-	// Who stands before the others is asked about there.
+	// A ticket before the others is asked about there.
 	u := ticket("", -second)
 	u.Deadline = 10 * second
 	want(t, l.Enter(0, lane, u), scheduler.Waiting)
 }
 
-// What is reserved and not used refuses nobody: a thousand prompts that reserve a thousand tokens and use none.
+// Unused reservations refuse no ticket: a thousand prompts that reserve a thousand tokens and use
+// none.
 func TestReservedTooMuch(t *testing.T) {
 	l := scheduler.New(scheduler.Config{})
 	r, err := limit.NewRolling(limit.RollingConfig{Limit: 30_000, Window: time.Minute, Unit: limit.Tokens, Margin: -1})
@@ -196,7 +201,8 @@ func TestReservedTooMuch(t *testing.T) {
 	}
 }
 
-// When the answers are there, what they had reserved beyond what they surely use is counted no more: the next is refused at once.
+// When the answers are there, their reservations beyond the least use count no more: the next
+// ticket is refused at once.
 func TestReservedIsForgotten(t *testing.T) {
 	l := scheduler.New(scheduler.Config{})
 	r := must(limit.NewRolling(limit.RollingConfig{Limit: 100, Window: time.Minute, Unit: limit.Tokens, Margin: -1}))
@@ -217,7 +223,8 @@ func TestReservedIsForgotten(t *testing.T) {
 	want(t, c.At, 61*second)
 }
 
-// Whose cost one way never has room for waits for the other, and holds up nobody at the first. When that one grows, it goes there.
+// A cost that never fits one way waits for the other, and holds up no ticket at the first. When the
+// first grows, it goes there.
 func TestTooLargeHoldsUpNobody(t *testing.T) {
 	l := scheduler.New(scheduler.Config{})
 	small := must(limit.NewRolling(limit.RollingConfig{Limit: 2, Window: time.Second, Margin: -1}))
@@ -260,7 +267,8 @@ func TestFull(t *testing.T) {
 	want(t, l.Waiting(), 3)
 }
 
-// Lanes of weights 1, 2 and 5 that always have somebody waiting share a fair limit in these proportions, within a cost each.
+// Lanes of weights 1, 2 and 5 that always have waiting tickets share a fair limit in these
+// proportions, within a cost each.
 func TestFairShares(t *testing.T) {
 	l := scheduler.New(scheduler.Config{})
 	m := l.Limit(slots(t, 1), scheduler.Sharing{Fair: true, Unit: limit.Tokens})
@@ -295,7 +303,8 @@ func TestFairShares(t *testing.T) {
 	}
 }
 
-// Somebody who needs both goes although others take first the one and then the other for good.
+// A ticket that needs both limits goes, although others take first the one and then the other for
+// good.
 func TestNobodyStarves(t *testing.T) {
 	l := scheduler.New(scheduler.Config{})
 	a, b := l.Limit(slots(t, 1), scheduler.Sharing{}), l.Limit(slots(t, 1), scheduler.Sharing{})

@@ -8,7 +8,8 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Whatever is put in, moved and taken out, the first is the least, each knows where it is, and nothing stands above what is less.
+// After any pushes, moves and removals the first is the least, each entry knows its spot, and no
+// entry is above a lesser one.
 func TestHeap(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	const n = 300

@@ -12,7 +12,8 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// schedule is who comes when and how each request ends, whatever the Scheduler decides.
+// schedule is the arrivals of tickets and the ends of their requests, whatever the Scheduler
+// decides.
 type schedule struct {
 	seed                uint64
 	limits, lanes, ways int
@@ -32,7 +33,7 @@ type arrival struct {
 type refusal struct {
 	who     int
 	at      mono.Time // Ticket.At
-	waiting []int     // who was in line then
+	waiting []int     // the tickets in line then
 }
 
 func newSchedule(seed uint64, fill int) *schedule {
@@ -92,8 +93,8 @@ func (s *schedule) limit(rng *rand.Rand) (l limit.Limiter) {
 	return l
 }
 
-// run plays the schedule with these deadlines. It returns who was refused as too late, and when each went; limit.Never: it did not.
-// It ends when the one that is meant has gone.
+// run plays the schedule with these deadlines. It returns the tickets refused as too late, and when
+// each went; limit.Never: it did not. It ends when the ticket meant has gone.
 func (s *schedule) run(deadlines []mono.Time, meant int) (late []refusal, went []mono.Time) {
 	rng := rand.New(rand.NewPCG(s.seed, 4))
 	l := scheduler.New(scheduler.Config{Fill: s.fill})
@@ -170,7 +171,8 @@ func (s *schedule) run(deadlines []mono.Time, meant int) (late []refusal, went [
 	return late, went
 }
 
-// check plays the schedule, and once more for each that was refused, without its deadline: those who were in line with it stay.
+// check plays the schedule, and once more for each refused ticket, without its deadline. The
+// tickets in line with it stay.
 func (s *schedule) check() (refused int, err error) {
 	deadlines := make([]mono.Time, len(s.come))
 	for i := range s.come {
@@ -194,8 +196,9 @@ func (s *schedule) check() (refused int, err error) {
 	return len(late), nil
 }
 
-// Law 8: who is refused as too late would not have gone by its deadline, nor before the instant that it is told, if nobody in line
-// with it leaves and no lease ends unsent or cheaper than what it surely uses.
+// Law 8: a ticket that is refused as too late would not have gone by its deadline, nor before the
+// instant in its At. It holds if no ticket in line with it leaves, and no lease ends unsent or
+// cheaper than its least use.
 func TestLateIsNeverWrong(t *testing.T) {
 	refused, seeds := 0, uint64(200)
 	if long {
@@ -225,7 +228,8 @@ func FuzzLate(f *testing.F) {
 	})
 }
 
-// Who has a head start before a long line is told at once that those before it alone are too many.
+// A ticket with a head start before a long line learns at once that those before it alone are too
+// many.
 func TestLateBehindAFewOfMany(t *testing.T) {
 	for _, waiting := range []int{30, 300} {
 		l := scheduler.New(scheduler.Config{})

@@ -7,7 +7,8 @@ import (
 	"github.com/paceline-go/paceline/internal/core/scheduler"
 )
 
-// With a thousand lanes a turn is made of cache misses: what it needs is together, and begins where a cache line does.
+// With a thousand lanes a turn consists of cache misses. So the fields of a turn are together, and
+// begin with a cache line.
 func TestLayout(t *testing.T) {
 	if reflect.TypeFor[uintptr]().Size() != 8 {
 		t.Skip("laid out for 64 bits")

@@ -31,7 +31,8 @@ func eachSeed(t *testing.T, seeds uint64, run func(seed uint64) error) {
 	}
 }
 
-// watched is a limiter that knows whether it was asked before it admitted, and whom it should have admitted before.
+// watched is a limiter that knows whether it was asked before it admitted, and whom it should have
+// admitted before.
 type watched struct {
 	limit.Limiter
 	id   int
@@ -55,15 +56,18 @@ func (w *watched) NotBefore(now mono.Time, n int, ahead, c limit.Cost) mono.Time
 	return limit.NotBefore(w.Limiter, now, n, ahead, c)
 }
 
-// netConfig is what a net is like.
+// netConfig describes a net.
 type netConfig struct {
 	limits, lanes, ways, fill int
 	fair                      bool // some limits are
 	own                       bool // most lanes share no limit, nor do their ways
-	churn                     bool // limits change, lanes come and go, some have deadlines, each limit hears an outcome of its own
+	// Limits change, lanes come and go, some have deadlines, each limit reads an outcome of its
+	// own.
+	churn bool
 }
 
-// net is limits, lanes and tickets at random, and what is known of them without the Scheduler.
+// net is limits, lanes and tickets at random, and knowledge of them that does not come from the
+// Scheduler.
 type net struct {
 	netConfig
 	rng    *rand.Rand
@@ -142,7 +146,7 @@ func (n *net) join(a int) {
 	n.lanes[a] = n.line.Lane(scheduler.LaneConfig{Weight: float64([]int{1, 2, 5}[n.rng.IntN(3)])}, all...)
 }
 
-// could tells whether g may go now by one of its ways.
+// could reports whether g may go now by one of its ways.
 func (n *net) could(g *guest) bool {
 	for _, way := range n.ways[g.lane] {
 		all := true
@@ -169,7 +173,7 @@ func (n *net) share(a, b int) bool {
 	return false
 }
 
-// held tells whether somebody waits who may be before g at one of its limits.
+// held reports whether a ticket waits that may be before g at one of its limits.
 func (n *net) held(g *guest) bool {
 	for _, w := range n.waits {
 		if w != g && (n.fair || !later(w, g)) && (w.lane == g.lane || n.share(w.lane, g.lane)) {
@@ -179,7 +183,7 @@ func (n *net) held(g *guest) bool {
 	return false
 }
 
-// later tells whether a comes after b.
+// later reports whether a comes after b.
 func later(a, b *guest) bool { return a.Place > b.Place || a.Place == b.Place && a.n > b.n }
 
 // admits holds an admission against laws 4 and 5.
@@ -233,7 +237,7 @@ func (n *net) enter() {
 	n.drain()
 }
 
-// try has somebody go at once or not at all, behind all that wait.
+// try lets a ticket go at once or not at all, behind all that wait.
 func (n *net) try() {
 	g := &guest{n: len(n.guests), lane: n.rng.IntN(len(n.lanes))}
 	n.guests = append(n.guests, g)
@@ -311,7 +315,7 @@ func (n *net) drain() {
 	}
 }
 
-// settle closes what has been answered by now.
+// settle closes the passes that have been answered by now.
 func (n *net) settle() {
 	for i := 0; i < len(n.open); {
 		g := n.open[i]
@@ -329,7 +333,7 @@ func (n *net) settle() {
 	}
 }
 
-// settleEach has each limit hear another outcome.
+// settleEach settles each limit with another outcome.
 func (n *net) settleEach(g *guest) {
 	now := n.line.Tick(n.now)
 	limits, leases := n.line.Close(&g.Pass)
@@ -377,7 +381,7 @@ func (n *net) change() {
 	}
 }
 
-// retire has another lane in the place of one in which nobody waits.
+// retire replaces a lane without waiting tickets by another.
 func (n *net) retire() {
 	if a := n.rng.IntN(len(n.lanes)); n.lanes[a].Len() == 0 {
 		n.line.Retire(n.lanes[a])
@@ -449,9 +453,10 @@ func runNet(seed uint64, c netConfig) error {
 	return n.err
 }
 
-// Laws 1, 3, 4, 5 and 6 in random nets: nobody goes but with leave of all limits, nobody waits who could go unless an earlier one
-// waits for one of its limits, nobody goes before an earlier one that could, or past one that waits at a limit, and everybody
-// gets one end. In nets that churn too, where limits change and lanes come and go.
+// Laws 1, 3, 4, 5 and 6 in random nets. No ticket goes without leave of all limits. No ticket waits
+// that could go, unless an earlier one waits for one of its limits. No ticket goes before an
+// earlier one that could, or past one that waits at a limit. Each ticket gets one end. The same
+// holds in nets that churn, where limits change and lanes come and go.
 func TestNets(t *testing.T) {
 	seeds := uint64(100)
 	if long {

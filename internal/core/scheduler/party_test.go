@@ -12,9 +12,10 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// runParties has shares of several lanes each have a fair limit between them. The lanes of a share are one to it: what any two shares get
-// while both have somebody waiting differs by a cost each, however many lanes they have, whichever of them are empty, and whoever leaves.
-// Within a share it is by place, unless a lane is kept away by a limit of its own.
+// runParties has several classes of several lanes each share a fair limit. The lanes of a class are
+// one to it. While two classes both have waiting tickets, their use differs by a cost each. The
+// number of their lanes, empty lanes and tickets that leave do not matter. Within a class the order
+// is by place, unless a lane is kept away by a limit of its own.
 func runParties(seed uint64) error {
 	rng := rand.New(rand.NewPCG(seed, 8))
 	l := scheduler.New(scheduler.Config{})
@@ -162,7 +163,8 @@ func TestSharesOfSeveralLanes(t *testing.T) {
 	eachSeed(t, 100, runParties)
 }
 
-// What Expect says of a newcomer comes true, within a turn of each other share, if those ahead stay and nobody else comes.
+// The result of Expect for a newcomer comes true, within a turn of each other class, if those ahead
+// stay and no other ticket comes.
 func TestExpect(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 9))
@@ -226,7 +228,7 @@ func TestExpect(t *testing.T) {
 	}
 }
 
-// What one lane of a share takes counts for the others at once: here for the one that stands first.
+// The use of one lane of a class counts for the others at once: here for the lane at the front.
 func TestShareIsTaggedAnew(t *testing.T) {
 	l := scheduler.New(scheduler.Config{})
 	m := l.Limit(must(limit.NewRolling(limit.RollingConfig{Limit: 100, Window: time.Second, Margin: -1, Unit: limit.Tokens})), scheduler.Sharing{Fair: true, Unit: limit.Tokens})

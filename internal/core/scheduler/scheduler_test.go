@@ -70,7 +70,8 @@ func TestOneLaneOneLimit(t *testing.T) {
 	want(t, at, second)
 }
 
-// Pending says when a driver has to call Next: as long as somebody has a verdict, or is to be looked at, or the instant has come.
+// Pending is true when a driver has to call Next: while a ticket has a verdict, or is to be looked
+// at, or the instant has come.
 func TestPending(t *testing.T) {
 	l := scheduler.New(scheduler.Config{})
 	pending := func(now mono.Time, expected bool) {
@@ -86,7 +87,7 @@ func TestPending(t *testing.T) {
 	pending(0, false)
 	l.Enter(0, lane, c)
 	want(t, next(l, 0), "")
-	pending(mono.Time(time.Hour), false) // only an answer can tell
+	pending(mono.Time(time.Hour), false) // only an answer can change that
 	l.Settle(0, a.Pass, accepted)
 	pending(0, true) // there is news
 	want(t, next(l, 0), "")
@@ -96,7 +97,7 @@ func TestPending(t *testing.T) {
 	l.Tick(second)
 	pending(second, true)
 	d := ticket("d", second)
-	l.Enter(second, lane, d) // serves c, which nobody was told
+	l.Enter(second, lane, d) // serves c, whose verdict the driver has not read
 	pending(second, true)
 	want(t, l.Next(second), c)
 	pending(second, false)
@@ -104,7 +105,7 @@ func TestPending(t *testing.T) {
 	want(t, d.State, scheduler.Waiting)
 	l.Settle(second, b.Pass, accepted)
 	want(t, next(l, second), "")
-	// What does not fit any more is refused when the limit is looked at anew.
+	// A ticket that does not fit any more is refused when the limit is looked at again.
 	big := ticket("big", second)
 	big.Cost = limit.Cost{limit.Requests: 2}
 	want(t, l.Enter(second, lane, big), scheduler.Waiting)
@@ -118,8 +119,8 @@ func TestPending(t *testing.T) {
 	pending(second, false)
 }
 
-// Nobody holds what others could use while it waits for something else: thirty for a slow model, two hundred for a fast one on the
-// same route.
+// No ticket holds room that others could use while it waits for another limit. Thirty wait for a
+// slow model, and two hundred for a fast one on the same route.
 func TestSlowModelHoldsUpNobody(t *testing.T) {
 	l := scheduler.New(scheduler.Config{})
 	route := l.Limit(rolling(t, 20, time.Second), scheduler.Sharing{})
@@ -162,7 +163,7 @@ func TestSlowModelHoldsUpNobody(t *testing.T) {
 	}
 }
 
-// What a request surely uses is all of its cost as long as there is nothing of which it may come to use less.
+// A request surely uses all of its cost if it has no unit of which it may use less.
 func TestAsk(t *testing.T) {
 	for unit := range (limit.Cost{}) {
 		c := limit.Cost{limit.Requests: 1}
@@ -174,7 +175,8 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// A review ends who is too late now that others have come before it, and counts nobody who ended so.
+// A review refuses tickets that are too late now that others have come before them, and does not
+// count those as ahead.
 func TestReviewCountsThoseBefore(t *testing.T) {
 	l := scheduler.New(scheduler.Config{})
 	m := l.Limit(must(limit.NewSpacing(time.Second)), scheduler.Sharing{})

@@ -14,7 +14,7 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// crowd is lanes of several shares before limits of every sort, and all that the Scheduler says of them, whatever it is asked.
+// crowd is lanes of several classes before limits of every sort, and all results of the Scheduler.
 type crowd struct {
 	rng    *rand.Rand
 	line   *scheduler.Scheduler
@@ -39,13 +39,13 @@ type crowdKind struct {
 	size          int
 	again         bool // tickets are used again
 	keys          bool // lanes have limits that no other lane has, one a way, alike as those of keys are
-	apart         bool // a limit keeps a distance, another counts what is produced
+	apart         bool // one limit keeps a gap, another counts produced units
 	back          bool // the clock is set back at times
-	quiet         bool // at times nobody comes for long
+	quiet         bool // at times no ticket comes for long
 	busy          bool // more come than go, and each lane has one of the limits
 }
 
-// more tells whether it has what not every crowd has.
+// more reports whether it has features that not every crowd has.
 func (k *crowdKind) more() bool { return k.keys || k.apart || k.back || k.quiet || k.busy }
 
 func newCrowd(seed uint64, kind crowdKind) *crowd {
@@ -222,7 +222,7 @@ func (c *crowd) settle() {
 	c.line.Settle(c.now, p, o)
 }
 
-// change is what else happens: a limit is another, a share, a lane, or somebody leaves.
+// change makes another change: a limit, a class or a lane is another, or a ticket leaves.
 func (c *crowd) change() {
 	if c.kind.more() && c.rng.IntN(4) == 0 {
 		c.changeMore()
@@ -336,7 +336,8 @@ var crowds = []struct {
 	{"busy, fair", crowdKind{busy: true, fair: true}},
 }
 
-// Whatever a Scheduler is asked it answers as it did before: who goes when and by which way, who is refused, what is foreseen, who waits for what.
+// A Scheduler gives the same results as before: which ticket goes when and by which way, which is
+// refused, the forecasts, and which limit each ticket waits for.
 func TestWhatALineSays(t *testing.T) {
 	var b strings.Builder
 	for _, w := range crowds {
@@ -397,7 +398,7 @@ func (c *crowd) step() {
 	c.look()
 }
 
-// summary is of what was said since the last one.
+// summary counts the outcomes, and has a hash of the results since the last one.
 func (c *crowd) summary() string {
 	defer c.said.Reset()
 	return fmt.Sprintf("at %v: %d came, %d went, %d never, %d late, %d full, %d wait; all it says: %s", c.now, c.came, c.ends[scheduler.Granted], c.ends[scheduler.Never],

@@ -22,8 +22,9 @@ func ways(l *scheduler.Scheduler, limits ...limit.Limiter) (*scheduler.Lane, []*
 	return l.Lane(scheduler.LaneConfig{}, each...), all
 }
 
-// A lane whose limits were its own leaves nothing behind at one that others come to share: neither while nobody waits in it nor, with
-// the right of somebody who has gone, while somebody does.
+// A lane whose limits were its own leaves nothing behind at a limit that others come to share. This
+// holds while no ticket waits in it. It also holds while one does, after a ticket with an earlier
+// right has gone.
 func TestWaysThatOthersComeToShare(t *testing.T) {
 	for _, more := range []bool{false, true} {
 		l := scheduler.New(scheduler.Config{})
@@ -70,7 +71,7 @@ func TestWaysReadyAtOneInstant(t *testing.T) {
 	want(t, got.String(), "0120101"+"201")
 }
 
-// Whom Try refuses it tells when the first of the ways will be ready.
+// For a refused cost Try returns when the first of the ways will be ready.
 func TestTryOfWays(t *testing.T) {
 	l := scheduler.New(scheduler.Config{})
 	lane, _ := ways(l, rolling(t, 1, 5*time.Second), rolling(t, 1, 2*time.Second), slots(t, 1))
@@ -87,7 +88,7 @@ func TestTryOfWays(t *testing.T) {
 	want(t, at, limit.AfterSettle) // the slot: it reads no cost
 }
 
-// What a lane waits for is the limit by which it will go soonest, whichever way that is in.
+// A lane waits for the limit by which it will go soonest, in any of its ways.
 func TestAtIsTheSoonestWay(t *testing.T) {
 	for first := range 3 {
 		l := scheduler.New(scheduler.Config{})
@@ -151,7 +152,8 @@ func TestWaysBeforeZero(t *testing.T) {
 	}
 }
 
-// Who comes with a head start is told how many of its lane it stands behind: all of them in a short line, at least some in a long one.
+// A ticket with a head start learns how many of its lane are ahead: all of them in a short line, at
+// least some in a long one.
 func TestAheadIsCounted(t *testing.T) {
 	for _, waiting := range []int{10, 300} {
 		for before := 0; before <= waiting; before += 1 + waiting/40 {
@@ -171,8 +173,8 @@ func TestAheadIsCounted(t *testing.T) {
 	}
 }
 
-// Who is too large for a limit holds up nobody there, and takes nothing from whoever comes next in its lane: that fits, and has the
-// right of its own place.
+// A ticket that is too large for a limit holds up no other there. It takes nothing from the next in
+// its lane, which fits, and has the right of its own place.
 func TestWaysOfWhoComesAfterOneTooLarge(t *testing.T) {
 	l := scheduler.New(scheduler.Config{})
 	lane, m := ways(l, rolling(t, 1, time.Second), rolling(t, 5, time.Hour))
@@ -198,7 +200,7 @@ func TestWaysOfWhoComesAfterOneTooLarge(t *testing.T) {
 	want(t, next(l, 2*second), "later")
 }
 
-// Who tries is counted as anybody who goes, in a lane of one way and of several.
+// A Try counts as a ticket that goes, in a lane of one way and of several.
 func TestTryIsCounted(t *testing.T) {
 	for n := 1; n <= 3; n++ {
 		l := scheduler.New(scheduler.Config{})

@@ -11,14 +11,16 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// between is what two lanes have had of a fair limit, by their weights, while both had somebody waiting for it all the time.
+// between is the use of a fair limit by two lanes, by their weights, while both had waiting tickets
+// all the time.
 type between struct {
 	ahead     float64 // of the one, before the other
 	low, high float64
 }
 
-// runShares has lanes of weights 1, 2 and 5 share a fair limit, each behind one of its own that is not fair and others that are
-// shared and wide. Lanes go idle, are kept away by their own limit, and come back.
+// runShares has lanes of weights 1, 2 and 5 share a fair limit. Each is behind one of its own that
+// is not fair and others that are shared and wide. Lanes go idle, are kept away by their own limit,
+// and come back.
 func runShares(seed uint64) error {
 	rng := rand.New(rand.NewPCG(seed, 6))
 	l := scheduler.New(scheduler.Config{})
@@ -44,7 +46,7 @@ func runShares(seed uint64) error {
 	var open []*scheduler.Ticket
 	now := mono.Time(0)
 	var err error
-	// Shares are of those that have somebody waiting and are not kept away.
+	// Only lanes with waiting tickets that are not kept away have a share.
 	busy := func(i int) bool { return lanes[i].Len() > 0 && away[i].Until() <= now }
 	forget := func(i int) {
 		for p := range pairs {
@@ -134,14 +136,15 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// Law 7: of a fair limit any two lanes that have somebody waiting for it get, in whatever span, what their weights say, but for a
-// cost each; also beside limits that are not fair, and who has been idle or away has nothing saved up.
+// Law 7: two lanes with waiting tickets share a fair limit by their weights in any span, except for
+// a cost each. This also holds beside limits that are not fair. A lane that was idle or away has
+// nothing saved up.
 func TestFairSharesInNets(t *testing.T) {
 	eachSeed(t, 60, runShares)
 }
 
-// runStreams has lanes that never run dry cross at limits on what is in flight. Each ticket goes within a number of grants after it
-// has become the oldest, however it crosses the others.
+// runStreams has lanes that never run dry cross at limits on requests in flight. Each ticket goes
+// within a number of grants after it has become the oldest, at any crossing.
 func runStreams(seed uint64) error {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	l := scheduler.New(scheduler.Config{})
@@ -224,7 +227,7 @@ func runStreams(seed uint64) error {
 	return nil
 }
 
-// Law 9: nobody starves.
+// Law 9: no ticket starves.
 func TestNobodyStarvesInStreams(t *testing.T) {
 	eachSeed(t, 300, runStreams)
 }
