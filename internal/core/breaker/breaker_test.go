@@ -29,15 +29,15 @@ func steady() *breaker.Breaker {
 	return must(breaker.New(breaker.Config{Backoff: backoff.Policy{Jitter: -1}}))
 }
 
-// world is a host under a steady load: who comes waits in line, what was never sent stands in line again at once, and what
-// failed is tried up to five times, with a second between.
+// world is a host under a steady load. A new request waits in line. An unsent request stands in
+// line again at once. A failed one is tried up to five times, with a second between.
 type world struct {
 	h     *breaker.Breaker
-	every time.Duration                                             // between two that come
-	most  int                                                       // in flight, for want of workers; 0: any number
-	host  func(now mono.Time, open int) (limit.Link, time.Duration) // what an attempt meets, and for how long
+	every time.Duration                                              // between two that come
+	most  int                                                        // in flight, for want of workers; 0: any number
+	host  func(now mono.Time, open int) (limit.Link, time.Duration) // what an attempt meets, and how long it takes
 
-	tries    []int // of those who wait in line, how often each was tried
+	tries    []int // for each request in line: how often it was tried
 	open     int
 	widest   int // in flight at once, since the load began after an outage
 	attempts []mono.Time
@@ -160,7 +160,8 @@ func away(from, to time.Duration, saw limit.Link) func(mono.Time, int) (limit.Li
 	}
 }
 
-// Five seconds without a server, with a hundred requests a second: nobody is charged, a few connects find out, and all are served.
+// Five seconds without a server, with a hundred requests a second: no request is charged, a few
+// connects find out, and all are served.
 func TestAwayForFiveSeconds(t *testing.T) {
 	for _, saw := range []limit.Link{limit.Unreachable, limit.NoName, limit.BadCertificate} {
 		w := &world{h: steady(), every: 10 * ms, host: away(10*time.Second, 15*time.Second, saw)}
@@ -178,7 +179,7 @@ func TestAwayForFiveSeconds(t *testing.T) {
 	}
 }
 
-// Load begins slowly: one, then two, then four, whatever waits.
+// Load begins slowly: one, then two, then four, with any number waiting.
 func TestItBeginsSlowly(t *testing.T) {
 	w := &world{h: steady(), every: ms, host: away(time.Second, 3*time.Second, limit.Unreachable)}
 	w.run(20 * time.Second)
@@ -208,7 +209,7 @@ func TestBrokenForGood(t *testing.T) {
 	}
 	burst := &world{h: steady(), every: ms / 10, host: w.host}
 	burst.run(time.Second)
-	if n := len(burst.attempts); n > 300 { // 32 answers, and what went out before the last of them
+	if n := len(burst.attempts); n > 300 { // 32 answers, and the requests that went out before the last of them
 		t.Errorf("%d attempts at 10,000 a second", n)
 	}
 	if s := w.h.State(at(10 * time.Minute)); !s.Down || s.Kind != limit.Broken || s.Since > at(50*ms) || s.Probes < 40 {
@@ -228,8 +229,8 @@ func TestBadCertificateForGood(t *testing.T) {
 	}
 }
 
-// An unlucky few stop nobody: of a hundred connects three are refused, at random or all at once, whether the others are answered
-// soon or late; nor do a few answers of 500.
+// A few failures stop nothing. Of a hundred connects three are refused, at random or all at once,
+// and the others are answered soon or late. Neither do a few answers of 500.
 func TestAnUnluckyFew(t *testing.T) {
 	for name, tc := range map[string]struct {
 		took    time.Duration
@@ -278,7 +279,8 @@ func TestSilent(t *testing.T) {
 	}
 }
 
-// Answers to what was sent before it went away say nothing: a server that is shut down still answers those.
+// Answers to requests that were sent before the outage prove nothing: a server that is shut down
+// still answers those.
 func TestDrains(t *testing.T) {
 	h := steady()
 	var slow []limit.Lease
@@ -354,8 +356,9 @@ func TestNoFiles(t *testing.T) {
 	}
 }
 
-// A probe that was never sent leaves its turn to the next, one that shows nothing has the next go after the same pause, one that fails after
-// a longer one; and any answer of a server that works ends the outage.
+// After an unsent probe the next one goes in its place. After a probe without evidence the next one
+// goes after the same pause, and after a failed one after a longer pause. Any answer of a working
+// server ends the outage.
 func TestProbe(t *testing.T) {
 	h := down(t)
 	first := h.State(at(time.Second)).Next
@@ -407,7 +410,7 @@ func down(t *testing.T) *breaker.Breaker {
 	return h
 }
 
-// What was sent after the outage began and is served ends it too, though it is no probe.
+// A request that was sent after the outage began and is served ends it too, though it is no probe.
 func TestServedByTheWay(t *testing.T) {
 	h := steady()
 	early := h.Admit(0, limit.One)
@@ -494,7 +497,8 @@ func TestNothingAllocates(t *testing.T) {
 	}
 }
 
-// How long a row of failures has to be, of so many that are sent together, with or without time between.
+// How long a row of failures has to be, of so many that are sent together, with or without time
+// between.
 func TestHowLongARowIs(t *testing.T) {
 	for name, c := range map[string]struct {
 		saw   limit.Link
@@ -515,7 +519,7 @@ func TestHowLongARowIs(t *testing.T) {
 		for range 40 {
 			open = append(open, h.Admit(0, limit.One))
 		}
-		for i := range open { // so that nobody is on the way: what counts is the row
+		for i := range open { // no request is on its way: the row decides
 			if i >= c.want {
 				h.Settle(0, open[i], limit.Outcome{Result: limit.Unsent})
 			}
@@ -533,7 +537,8 @@ func TestHowLongARowIs(t *testing.T) {
 	}
 }
 
-// While nobody is on the way the next probe is when the pause ends, and nobody goes before; one that is may be served at any time.
+// While no request is on its way, the next probe goes when the pause ends, and none before. A
+// request on its way may be served at any time.
 func TestForecastOfAnOutage(t *testing.T) {
 	h := steady()
 	for range 12 {

@@ -13,7 +13,7 @@ func fails(h *breaker.Breaker, now time.Duration) {
 	h.Settle(at(now), h.Admit(at(now), limit.One), limit.Outcome{Result: limit.Unsent, Link: limit.Unreachable})
 }
 
-// A host is down, is looked after and comes back; what is told of it, and when it goes down again.
+// A host is down, is probed and comes back; its News; and when it goes down again.
 func TestAnOutageAfterAnother(t *testing.T) {
 	for apart, first := range map[time.Duration]time.Duration{600*ms - 1: 500 * ms, 600 * ms: 250 * ms} { // as long as the last one took
 		h := down(t) // since 0; the first probe goes at 450 ms
@@ -41,7 +41,7 @@ func TestAnOutageAfterAnother(t *testing.T) {
 	}
 }
 
-// Served by the way before a probe was due: from then on nobody waits for that.
+// A request was served before a probe was due. From then on no request waits for the probe.
 func TestNothingIsForetoldOfAnEnd(t *testing.T) {
 	h := steady()
 	by := []limit.Lease{h.Admit(0, limit.One), h.Admit(0, limit.One), h.Admit(0, limit.One), h.Admit(0, limit.One)}
@@ -55,7 +55,8 @@ func TestNothingIsForetoldOfAnEnd(t *testing.T) {
 	}
 }
 
-// Requests that were sent after one failure and have ended are not on their way, however they ended: the next failures decide.
+// Requests that were sent after one failure and have ended are not on their way, however they
+// ended: the next failures decide.
 func TestWhoIsOnTheWay(t *testing.T) {
 	for ended, want := range map[int]bool{7: true, 2: true, 1: false} {
 		h := steady()
@@ -76,7 +77,8 @@ func TestWhoIsOnTheWay(t *testing.T) {
 	}
 }
 
-// What bounds files is forgotten after ten minutes, and until then grows by one every ten seconds; before the zero of the clock, too.
+// The bound on files is forgotten after ten minutes, and until then grows by one every ten seconds;
+// also before the zero of the clock.
 func TestFilesTimeline(t *testing.T) {
 	const struck = -time.Hour
 	h := steady()

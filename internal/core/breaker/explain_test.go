@@ -7,7 +7,7 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// Whoever waits is told for what: files for so many, an outage, or the beginning after it.
+// Explain gives the reason of a wait: files for so many, an outage, or the beginning after it.
 func TestExplain(t *testing.T) {
 	h := steady()
 	says := func(now time.Duration, want limit.Bound) {

@@ -23,10 +23,10 @@ type deed struct {
 	sent bool // of an end that shows nothing: it was one
 }
 
-// outage is one, as the story tells it.
+// outage is an outage in the story.
 type outage struct {
 	since mono.Time
-	first int // the earliest send of what began it
+	first int // the earliest send of the row that began it
 	next  mono.Time
 	level int
 	probe int // -1: none is out
@@ -137,7 +137,8 @@ func (s *story) tell(now mono.Time) (t told) {
 	return t
 }
 
-// convicts tells whether a row of failures, the last of which is end, shows that nothing arrives.
+// convicts reports whether a row of failures, the last of which is end, shows that the host is
+// down.
 func (s *story) convicts(row []int, end int) bool {
 	if len(s.open(row[0], end+1)) > 2*len(row) {
 		return false
@@ -152,7 +153,8 @@ func (s *story) convicts(row []int, end int) bool {
 	return never >= 3 && lasted >= 100*ms || never >= 12 || len(row) >= 8 && lasted >= 500*ms || len(row) >= 32
 }
 
-// full tells whether as many are in flight of those sent since as were served of them, and one.
+// full reports whether the requests in flight that were sent since are as many as those of them
+// that were served, and one.
 func (s *story) full(since int) bool {
 	room := 1
 	for _, d := range s.deeds {
@@ -163,7 +165,8 @@ func (s *story) full(since int) bool {
 	return len(s.open(since, len(s.deeds))) >= room
 }
 
-// play has a Breaker and the story go through a program, three bytes a step, and returns the first disagreement.
+// play has a Breaker and the story go through a program, three bytes a step, and returns the first
+// disagreement.
 func play(program []byte) error {
 	h := must(breaker.New(breaker.Config{Backoff: backoff.Policy{Jitter: -1}}))
 	s := &story{}
@@ -219,7 +222,7 @@ func play(program []byte) error {
 	return nil
 }
 
-// outcome is an end, and what it shows.
+// outcome is an end, and its evidence.
 func outcome(op, b byte) (limit.Outcome, limit.Link) {
 	saw := limit.Link(b % 8)
 	if op&8 != 0 { // in bad times

@@ -15,8 +15,8 @@ import (
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
-// TestCeilings plays 200,000 requests of each client against the figures that the research measured or derived for
-// 5 keys × 20/s and latencies of 0 to 50 ms each way.
+// TestCeilings plays 200,000 requests of each client. It compares them with the figures that the
+// research measured or derived for 5 keys × 20/s and latencies of 0 to 50 ms each way.
 func TestCeilings(t *testing.T) {
 	const largest = 50 * time.Millisecond
 	law := latency.Uniform(0, largest)
@@ -51,8 +51,8 @@ func TestCeilings(t *testing.T) {
 	}
 }
 
-// TestCeilingIsAllowedAndTight: the client of each ceiling is never refused by the exchange, and one whose slots are free
-// a little earlier is, when the latencies turn out that way.
+// TestCeilingIsAllowedAndTight: the exchange never refuses the client of a ceiling. It refuses one
+// whose slots are free a little earlier, at some latencies.
 func TestCeilingIsAllowedAndTight(t *testing.T) {
 	for _, k := range []ceiling.Config{
 		{Knowledge: ceiling.OneInFlight},
@@ -145,8 +145,8 @@ func TestCeilingTimeline(t *testing.T) {
 	}
 }
 
-// TestCeilingAtNeverFalls: where the latency is bounded a slot is free long before its answer is there, and answers come
-// in another order than the sends.
+// TestCeilingAtNeverFalls: where the latency is bounded a slot is free long before its answer is
+// there, and answers come in another order than the sends.
 func TestCeilingAtNeverFalls(t *testing.T) {
 	c, err := ceiling.New(ceiling.Config{Knowledge: ceiling.LargestLatency, Largest: 10 * time.Millisecond, Limit: 2})
 	if err != nil {

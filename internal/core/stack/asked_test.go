@@ -8,7 +8,7 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// A stack tells how many of its requests nobody has settled, and since when the first.
+// A stack reports how many of its requests are not settled, and since when the first is in flight.
 func TestUnsettled(t *testing.T) {
 	g, err := stack.New(stack.Config{})
 	if err != nil {
@@ -33,7 +33,7 @@ func TestUnsettled(t *testing.T) {
 	says(0, 0)
 }
 
-// What the buckets hold may be told before anything else is heard of them.
+// The capacity of a bucket may be the first hint.
 func TestContainComesFirst(t *testing.T) {
 	l := newLine(t, stack.Config{})
 	o := told(0, time.Minute)

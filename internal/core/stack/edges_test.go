@@ -10,7 +10,8 @@ import (
 	"github.com/paceline-go/paceline/pool/backoff"
 )
 
-// What is known only with a limit is nothing without one, and comes from it otherwise.
+// Questions about the configured limit have an empty answer without one, and the limit's answer
+// otherwise.
 func TestWithAndWithoutALimit(t *testing.T) {
 	bare := plain(stack.Config{})
 	bare.Follow(at(time.Second))
@@ -23,7 +24,8 @@ func TestWithAndWithoutALimit(t *testing.T) {
 		t.Errorf("after a Follow of nothing it is ready at %v", got)
 	}
 
-	// Of 10 a second the server refuses every sixth: that is found out, and the limit heeded again after a Trust.
+	// Of 10 a second the server refuses every sixth: that is found out, and the limit heeded again
+	// after a Trust.
 	l := limit.MustRolling(10, time.Second)
 	g := plain(stack.Config{Limiter: l, Pause: backoff.Policy{Base: -1}})
 	now := at(0)
@@ -54,7 +56,8 @@ func TestWithAndWithoutALimit(t *testing.T) {
 	}
 }
 
-// What a limiter that varies comes to be is known after a Follow: that the server counts output as it is produced, too.
+// The changes of a limiter that varies are known after a Follow, also that the server counts output
+// as it is produced.
 func TestFollows(t *testing.T) {
 	output := must(limit.NewProduced(limit.ProducedConfig{Limit: 1000, Window: time.Minute}))
 	for _, follows := range []bool{false, true} {
@@ -76,7 +79,8 @@ func TestFollows(t *testing.T) {
 	}
 }
 
-// What bounds its requests in flight and its pace together, and by which of them nobody may pass.
+// A stack has several bounds on its requests in flight and its pace. By a bound in flight no
+// request may pass another.
 func TestSeveralRules(t *testing.T) {
 	g := plain(stack.Config{Limiter: limit.MustRolling(3, time.Second), InFlight: 2, Gap: 10 * ms})
 	g.Admit(0, limit.One)
@@ -103,10 +107,10 @@ func TestSeveralRules(t *testing.T) {
 	}
 }
 
-// hidden is a limiter of which nothing more can be told.
+// hidden is a limiter without any optional interface.
 type hidden struct{ limit.Limiter }
 
-// Time that goes back is time that stands still, whatever is asked.
+// Time that goes back counts as time that stands still, in every call.
 func TestTimeGoesBack(t *testing.T) {
 	g := plain(stack.Config{})
 	l := &line{t, g, map[string]limit.Lease{}}
@@ -129,7 +133,8 @@ func TestTimeGoesBack(t *testing.T) {
 	}
 }
 
-// What was said is forgotten by a Lift, with nothing left to heed; and who waits at a stack of which nothing is known waits for nothing.
+// Lift forgets all hints, and leaves nothing to wait for. A request at a stack without any
+// knowledge waits for nothing.
 func TestLiftLeavesNothing(t *testing.T) {
 	g := plain(stack.Config{})
 	l := &line{t, g, map[string]limit.Lease{}}
@@ -156,7 +161,7 @@ func TestLiftLeavesNothing(t *testing.T) {
 	}
 }
 
-// Of a policy without a pause nobody is kept away, and neither counts it as a pause.
+// Under a policy without a pause no request has to wait, and no refusal counts as a pause.
 func TestNoPause(t *testing.T) {
 	g := plain(stack.Config{Pause: backoff.Policy{Base: -1}, Slow: true})
 	l := &line{t, g, map[string]limit.Lease{}}
@@ -169,7 +174,8 @@ func TestNoPause(t *testing.T) {
 	}
 }
 
-// Refused again and again, probes are further and further apart: twice as far each time, up to the end of time.
+// Refused again and again, probes are further and further apart: twice as far each time, up to the
+// end of time.
 func TestProbesForEver(t *testing.T) {
 	g := plain(stack.Config{MaxPause: time.Hour})
 	l := &line{t, g, map[string]limit.Lease{}}
@@ -188,7 +194,7 @@ func TestProbesForEver(t *testing.T) {
 	}
 }
 
-// What says why somebody waits: what the answer to the first is waited for, and then a beginning.
+// Explain gives the reason of a wait: the answer to the first request, and then a beginning.
 func TestExplainTrialAndBeginning(t *testing.T) {
 	g := plain(stack.Config{Trial: time.Minute, Slow: true})
 	says := func(now time.Duration, want string, ready time.Duration) {

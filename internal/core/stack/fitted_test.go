@@ -130,8 +130,8 @@ func (w *wrong) rate(now mono.Time, d time.Duration) float64 {
 	return float64(n) / d.Seconds()
 }
 
-// A server that allows 20 a second, bans after ten refusals, and is taken for one that allows more: nobody is banned, and what is
-// kept to in the end is what it allows.
+// A server allows 20 a second, bans after ten refusals, and is configured with more. The key is not
+// banned, and in the end sends what the server allows.
 func TestWrongLimit(t *testing.T) {
 	servers := []struct {
 		name string
@@ -165,7 +165,8 @@ func TestWrongLimit(t *testing.T) {
 	}
 }
 
-// What was learned of a wrong limit can be asked for, and is handed on; a stack without a limit has learned nothing.
+// Lessons returns what was learned of a wrong limit, and passes it on. A stack without a limit has
+// learned nothing.
 func TestLessons(t *testing.T) {
 	g := plain(stack.Config{Limiter: limit.MustRolling(25, time.Second)})
 	for i := range 40 {

@@ -14,8 +14,9 @@ import (
 	"github.com/paceline-go/paceline/provider/classify"
 )
 
-// FuzzHeard: whatever fields one answer has, in the words of whichever provider, nobody is kept away for more than an hour without a
-// probe, unless it is vouched for; a probe that is served ends it; and never does more go than is configured.
+// FuzzHeard: one answer may have any fields, in the form of any provider. Without a Sure outcome no
+// request waits more than an hour for a probe. A probe that is served ends the pause. Never does
+// more go than configured.
 func FuzzHeard(f *testing.F) {
 	for i, name := range provider.Names() {
 		for _, s := range corpus.Load(f, "../../../provider/testdata", name) {

@@ -12,7 +12,8 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// story is all that ever happened, from which every question is answered anew: the law of pauses, without state.
+// story is all that ever happened, from which every question is answered anew: the law of pauses,
+// without state.
 type story struct {
 	most  time.Duration
 	slow  int // 1: after each pause; 2: after the second refusal in a row; 0: never
@@ -27,7 +28,7 @@ type deed struct {
 	until mono.Time // of a hold
 }
 
-// chapter is a pause, as the story tells it.
+// chapter is a pause in the story.
 type chapter struct {
 	end     mono.Time
 	began   mono.Time
@@ -135,7 +136,8 @@ func (s *story) told(now mono.Time) (ready mono.Time, pauses int) {
 	return ready, pauses
 }
 
-// full tells whether as many are in flight of those sent since as were answered of them, and one.
+// full reports whether the requests in flight that were sent since are as many as those of them
+// that were answered, and one.
 func (s *story) full(since int) bool {
 	if since < 0 {
 		return false
@@ -157,7 +159,8 @@ func (s *story) full(since int) bool {
 
 func pow2(n int) int { return 1 << n }
 
-// play has a Stack and the story go through a program, three bytes a step, and returns the first disagreement.
+// play has a Stack and the story go through a program, three bytes a step, and returns the first
+// disagreement.
 func play(program []byte) error {
 	c := stack.Config{Pause: steady, MaxPause: 10 * time.Second}
 	slow := 0

@@ -10,7 +10,7 @@ import (
 	"github.com/paceline-go/paceline/pool/backoff"
 )
 
-// Whatever it was told of an instant, it is asked of none before that.
+// After a call at one instant, the stack asks its limiter about no earlier one.
 func TestToldOfLater(t *testing.T) {
 	later := at(5 * time.Second)
 	for what, tell := range map[string]func(*stack.Stack){
@@ -50,7 +50,8 @@ func TestToldOfLater(t *testing.T) {
 	}
 }
 
-// A slow beginning doubles while all are answered: one, two, four … and with a thousand in flight there is none any more.
+// A slow beginning doubles while all are answered: one, two, four … and with a thousand in flight
+// there is none any more.
 func TestBeginningEnds(t *testing.T) {
 	g := plain(stack.Config{})
 	g.Begin(0)
@@ -83,7 +84,8 @@ func TestBeginningEnds(t *testing.T) {
 	}
 }
 
-// A slow beginning keeps all away until an answer comes, also where the first is on trial, and is named then.
+// A slow beginning keeps all away until an answer comes, also where the first is on trial, and is
+// named then.
 func TestExplainsTheLatest(t *testing.T) {
 	g := plain(stack.Config{Trial: time.Minute})
 	g.Begin(0)
@@ -93,7 +95,7 @@ func TestExplainsTheLatest(t *testing.T) {
 	}
 }
 
-// The least time that a refusal can name is the one that is heeded, and is nobody's guess.
+// The least time that a refusal can name counts as asked for, and not as guessed.
 func TestAsksForANanosecond(t *testing.T) {
 	g := plain(stack.Config{MaxPause: time.Second})
 	l := &line{t, g, map[string]limit.Lease{}}
@@ -115,7 +117,7 @@ func TestAsksForANanosecond(t *testing.T) {
 	}
 }
 
-// What goes at the very end of a pause is no probe: refused, it is another refusal.
+// A request at the very end of a pause is no probe. If it is refused, that is another refusal.
 func TestNoProbeAtTheEnd(t *testing.T) {
 	g := plain(stack.Config{MaxPause: time.Second})
 	l := &line{t, g, map[string]limit.Lease{}}
@@ -141,7 +143,8 @@ func TestProbesStop(t *testing.T) {
 	l.ready(centuries, time.Duration(mono.Max))
 }
 
-// A gap that is to be found out cannot be given as well, nor what would hide it; and what bounds two things bounds both.
+// A gap to be learned cannot be configured as well, and neither can a bound that would hide it. Two
+// rules bound together.
 func TestRulesTogether(t *testing.T) {
 	for _, c := range []stack.Config{{LearnGap: true, Gap: 1}, {LearnGap: true, InFlight: 1}, {LearnGap: true, Gap: 1, InFlight: 1}} {
 		if _, err := stack.New(c); err == nil || err.Error() != "LearnGap with Gap or InFlight" {
@@ -165,7 +168,7 @@ func TestRulesTogether(t *testing.T) {
 	}
 }
 
-// What answers say is left of everything is heeded, and what says nothing new of the buckets changes nothing.
+// Remainders count for every unit. A repeated capacity changes nothing.
 func TestAllIsTold(t *testing.T) {
 	g := plain(stack.Config{})
 	o := limit.Outcome{Result: limit.Accepted}
@@ -197,7 +200,7 @@ func TestAllIsTold(t *testing.T) {
 	}
 }
 
-// All leases that are open are there to be looked at, and whoever has seen enough may stop.
+// InFlight ranges over all open leases, and the caller may stop early.
 func TestInFlight(t *testing.T) {
 	g := plain(stack.Config{})
 	open := map[limit.Lease]limit.Cost{}
@@ -242,7 +245,8 @@ func (l *lapsing) Supply(again func(), waiting func() int, note func(kind, text 
 	}
 }
 
-// What a limiter needs of its driver it gets when it comes to be one's limiter, and again when it has changed; and who may lapse is asked.
+// A limiter gets the functions of its driver when it becomes a stack's limiter, and again after a
+// Follow. Fresh asks only limiters whose leases may lapse.
 func TestSuppliedAndFresh(t *testing.T) {
 	g := plain(stack.Config{Limiter: limit.MustRolling(5, time.Second)})
 	if lease := g.Admit(0, limit.One); g.Lapses() || !g.Fresh(lease) {

@@ -10,12 +10,13 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// sharer is a law for strangers who share 4,500 an hour.
+// sharer is a law for strangers that share 4,500 an hour.
 func sharer(kind fairshare.Kind) limit.Limiter {
 	return must(fairshare.NewFair(fairshare.FairConfig{Kind: kind, Limit: 4500, Window: time.Hour, Rng: rand.New(rand.NewPCG(1, 2))}))
 }
 
-// emptyUntil is a refusal, or an answer that was served, after which nothing is left until then. Whoever reads refusals takes that for a wait.
+// emptyUntil is a refusal, or an answer that was served, after which nothing is left until then. A
+// limiter that reads refusals takes that for a wait.
 func emptyUntil(r limit.Result, reset time.Duration) limit.Outcome {
 	o := told(0, reset)
 	if o.Result = r; r == limit.Limited {
@@ -24,8 +25,8 @@ func emptyUntil(r limit.Result, reset time.Duration) limit.Outcome {
 	return o
 }
 
-// A reset that is when a bucket of strangers is full again keeps nobody away, neither as a wait nor as the time until which nothing is left. Any
-// other does, and what the server asks for beside it.
+// A reset that is the refill of a stranger's bucket delays no request, neither as a wait nor as a
+// hint. Any other reset does, and so does a Retry-After beside it.
 func TestRefills(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -75,7 +76,7 @@ func TestRefills(t *testing.T) {
 	}
 }
 
-// Nor does what a bucket holds, told beside it, have the stack keep a bucket of its own.
+// A stated capacity beside it does not make the stack keep a bucket of its own.
 func TestContainRefills(t *testing.T) {
 	for kind, want := range map[fairshare.Kind]time.Duration{fairshare.TokenBucket: 0, fairshare.FixedWindow: 800 * ms} {
 		l := newLine(t, stack.Config{Limiter: sharer(kind)})

@@ -36,8 +36,8 @@ func plain(c stack.Config) *stack.Stack {
 	return must(stack.New(c))
 }
 
-// rollingSpec: whatever the answers say, the promise of the limit in a stack is kept. Pauses are asked for that are four times as long as
-// MaxPause, so that there are probes.
+// rollingSpec: the limit in a stack keeps its promise under all answers. Refusals ask for pauses
+// four times as long as MaxPause, so that there are probes.
 var rollingSpec = limittest.Spec{
 	New: func() limit.Limiter {
 		return must(stack.New(stack.Config{
@@ -46,24 +46,24 @@ var rollingSpec = limittest.Spec{
 	},
 	Promise:    limittest.Rolling(5, time.Second, limit.Requests),
 	ClosedLoop: true,
-	Burst:      1 << 20, // what was never sent may be sent again; the promise bounds the rest
+	Burst:      1 << 20, // unsent requests may be sent again; the promise bounds the rest
 }
 
-// aloneSpec is a stack without a limit, which only heeds what servers say.
+// aloneSpec is a stack without a limit, which only follows the answers.
 var aloneSpec = limittest.Spec{
 	New:        func() limit.Limiter { return must(stack.New(stack.Config{Slow: true, MaxPause: 30 * ms})) },
 	ClosedLoop: true,
 	Burst:      1 << 20,
 }
 
-// keySpec has what a key with nonces has: a limit, a bound on what is in flight, and a gap.
+// keySpec is the stack of a key with nonces: a limit, a bound on requests in flight, and a gap.
 var keySpec = limittest.Spec{
 	New: func() limit.Limiter {
 		return must(stack.New(stack.Config{Limiter: limit.MustRolling(5, time.Second), InFlight: 3, Gap: 10 * ms, MaxPause: -1}))
 	},
 	Promise:    limittest.Rolling(5, time.Second, limit.Requests),
 	ClosedLoop: true,
-	Burst:      1 << 20, // what was never sent gives its place back
+	Burst:      1 << 20, // an unsent request gives its place back
 }
 
 // adaptiveSpec has a bound that adapts, beside the limit.
@@ -198,8 +198,8 @@ func TestRefusedTogether(t *testing.T) {
 	}
 }
 
-// A row of refusals is ended by an answer, not by what was lost or never sent, nor by a refusal of another limit, which
-// pauses nothing either.
+// An answer ends a row of refusals. A lost or unsent request does not, nor does a refusal by
+// another limit, which makes no pause either.
 func TestWhatEndsARow(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -219,7 +219,8 @@ func TestWhatEndsARow(t *testing.T) {
 	}
 }
 
-// A time that is named again and again, and is never enough, is believed twenty times. From the second refusal on one goes first.
+// A time that is named again and again, and is never enough, is believed twenty times. From the
+// second refusal on one goes first.
 func TestNeverServed(t *testing.T) {
 	l := newLine(t, stack.Config{SlowAgain: true})
 	now := time.Duration(0)
@@ -270,7 +271,8 @@ func TestShortTimesAreBelieved(t *testing.T) {
 	}
 }
 
-// A server that asks for a day is asked again after an hour, and two, and four; everybody else stays away.
+// A server that asks for a day is asked again after an hour, and two, and four; everybody else
+// stays away.
 func TestProbes(t *testing.T) {
 	const day = 24 * time.Hour
 	l := newLine(t, stack.Config{Slow: true})
@@ -290,7 +292,7 @@ func TestProbes(t *testing.T) {
 	l.sends(3*time.Hour+time.Second, "unsent")
 	l.ends(3*time.Hour+2*time.Second, "unsent", unsent) // it never was one
 	l.sends(3*time.Hour+2*time.Second, "lost")
-	l.ends(3*time.Hour+10*time.Second, "lost", lost) // nobody knows: again after as long
+	l.ends(3*time.Hour+10*time.Second, "lost", lost) // unknown outcome: again after as long
 	l.ready(3*time.Hour+10*time.Second, 5*time.Hour+10*time.Second)
 	l.sends(5*time.Hour+10*time.Second, "second")
 	l.ends(5*time.Hour+10*time.Second, "second", refused) // without a time: the server's earlier word stands
@@ -319,7 +321,7 @@ func TestProbeBeforeTheEnd(t *testing.T) {
 	l.ready(0, 1000*time.Hour)
 }
 
-// Where the server's time is known to hold, nobody goes to see: a probe would make a lockout longer.
+// Where the server's time is Sure, no probe goes: it would make a lockout longer.
 func TestNoProbeWhereItIsSure(t *testing.T) {
 	const day = 24 * time.Hour
 	l := newLine(t, stack.Config{})
@@ -329,7 +331,7 @@ func TestNoProbeWhereItIsSure(t *testing.T) {
 	l.ends(0, "a", asks(day))
 	l.ends(0, "b", surely)
 	l.ready(0, day)
-	l.ends(0, "c", asks(2*day)) // nobody vouches for the second day
+	l.ends(0, "c", asks(2*day)) // the second day is not Sure
 	l.ready(0, day)
 	l.sends(day, "probe")
 	l.ready(day, 2*day)
@@ -357,7 +359,7 @@ func TestLateProbe(t *testing.T) {
 	l.ready(3*time.Second, 12*time.Second)
 }
 
-// What a daily limit says is left, too, is asked about again after an hour, by one request.
+// After an hour one request also tests the hint of a daily limit.
 func TestProbesOfWhatIsTold(t *testing.T) {
 	l := newLine(t, stack.Config{})
 	l.sends(0, "a", "b")
@@ -384,8 +386,8 @@ func told(remaining int64, reset time.Duration) limit.Outcome {
 	return o
 }
 
-// After a pause where nobody knows a limit one goes first, and each that is answered makes room for one more. What was sent
-// before, a stream of hours, is no measure.
+// After a pause under an unknown limit one request goes first, and each that is answered makes room
+// for one more. Requests that were sent before, a stream of hours, are no measure.
 func TestSlowBeginning(t *testing.T) {
 	l := newLine(t, stack.Config{Slow: true})
 	l.sends(0, "stream", "a")
@@ -447,7 +449,7 @@ func TestHoldAndLift(t *testing.T) {
 	l.ready(2*time.Minute, 2*time.Minute+time.Second)
 }
 
-// A pause that nobody is to wait for closes the line.
+// A pause that is too long to wait for closes the line.
 func TestClose(t *testing.T) {
 	l := newLine(t, stack.Config{Limiter: limit.MustRolling(5, time.Second)})
 	l.sends(0, "a")
@@ -465,7 +467,8 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// Who cannot make a deadline is told at once: by the latest of what is configured, a pause and what is left, whoever is ahead.
+// A request that cannot make its deadline is refused at once. The latest of the configured limit, a
+// pause and the hints decides, with any requests ahead.
 func TestForecast(t *testing.T) {
 	l := newLine(t, stack.Config{Limiter: limit.MustRolling(10, time.Minute), Slow: true})
 	forecast := func(now time.Duration, n int, want time.Duration) {
@@ -511,7 +514,8 @@ func TestExplain(t *testing.T) {
 	bound(2*time.Second, "pause")
 }
 
-// A bucket says when it will be full again; what it holds may be learned while requests are in flight.
+// A reset of a bucket is when it will be full again. Its capacity may be learned while requests are
+// in flight.
 func TestContain(t *testing.T) {
 	l := newLine(t, stack.Config{})
 	l.sends(0, "a", "b")
@@ -526,12 +530,12 @@ func TestContain(t *testing.T) {
 	l.ready(0, time.Second)
 	l.g.Contain(0, limit.Cost{-1}, &o) // less than nothing is no capacity
 	reset := told(5, time.Minute)
-	plain(stack.Config{}).Contain(0, limit.Cost{-1}, &reset) // nor is it where nothing was told before
+	plain(stack.Config{}).Contain(0, limit.Cost{-1}, &reset) // nor is it where there was no hint before
 	l.ready(0, time.Second)
 }
 
-// Every limiter hears what is left, with and without a reset: a Fair under a Stack shares by it as a bare one does, and not as one
-// that hears nothing.
+// Every limiter reads what is left, with and without a reset. A Fair under a Stack shares by it
+// like a bare one, and not like one without hints.
 func TestWhatIsLeftReachesTheLimiter(t *testing.T) {
 	fair := func() *fairshare.Fair {
 		return must(fairshare.NewFair(fairshare.FairConfig{Kind: fairshare.TokenBucket, Limit: 10, Window: time.Second, Capacity: 100, Rng: rand.New(rand.NewPCG(7, 7))}))
@@ -621,7 +625,7 @@ func TestNothingAllocates(t *testing.T) {
 	}
 }
 
-// BenchmarkGuard is what a request pays beside the bare limit; told: the server says what is left in every answer.
+// BenchmarkGuard is the cost of a request beside the bare limit. told: each answer has a hint.
 func BenchmarkGuard(b *testing.B) {
 	wide := func() limit.Limiter { return limit.MustRolling(1<<40, time.Millisecond) }
 	for _, bc := range []struct {
@@ -653,7 +657,8 @@ func BenchmarkGuard(b *testing.B) {
 	}
 }
 
-// What a server says is left is of what has been produced, so a request needs one of it, whatever it may come to.
+// A hint of produced units covers only those produced so far. So a request needs one unit of it,
+// however many it may produce.
 func TestToldOfWhatIsCountedAsItIsProduced(t *testing.T) {
 	own := must(limit.NewProduced(limit.ProducedConfig{Limit: 8000, Window: time.Minute}))
 	g := plain(stack.Config{Limiter: limit.Named("output", limit.NewAll(own))})

@@ -9,7 +9,7 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// taught notes what it is told.
+// taught keeps the stated limits that it reads.
 type taught struct {
 	limit.Limiter
 	at  mono.Time
@@ -18,7 +18,7 @@ type taught struct {
 
 func (l *taught) State(now mono.Time, all []limit.Stated) { l.at, l.all = now, all }
 
-// What a server states reaches the configured limit: one that knows nothing else learns from it.
+// A stated limit reaches the configured limiter. A limiter without other knowledge learns from it.
 func TestStatedReachesTheLimit(t *testing.T) {
 	l := &taught{Limiter: limit.MustRolling(10, time.Second)}
 	limit.State(plain(stack.Config{Limiter: l}), at(time.Minute), []limit.Stated{{Burst: 3}})

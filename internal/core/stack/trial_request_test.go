@@ -8,7 +8,8 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// The first request goes alone until it is answered, or for so long; what had no answer, or was refused, or proves nothing, has another go first.
+// The first request goes alone until it is answered, or for the time of the Trial. If it had no
+// answer, was refused, or proved nothing, another goes first.
 func TestTrial(t *testing.T) {
 	const patience = 3 * time.Second
 	for _, c := range []struct {
@@ -53,7 +54,8 @@ func TestTrial(t *testing.T) {
 			t.Errorf("%s: then another at %v, want %v", c.name, got, want)
 		}
 	}
-	// Whoever thinks for long is not waited for, and its answer is none of a first one then.
+	// A server that takes long is not waited for, and its answer does not count as the first one
+	// then.
 	g, _ := stack.New(stack.Config{Trial: patience})
 	first := g.Admit(0, limit.One)
 	g.Admit(at(patience), limit.One)
@@ -66,7 +68,8 @@ func TestTrial(t *testing.T) {
 	if got := g.Ready(at(patience), limit.One); got != at(patience) {
 		t.Errorf("a trial that is over begins again: %v", got)
 	}
-	// Only the first's answer is waited for, not that of whoever went without asking.
+	// Only the first request's answer counts, not that of a request that went without a call of
+	// Ready.
 	g, _ = stack.New(stack.Config{Trial: patience})
 	g.Admit(0, limit.One)
 	g.Settle(at(ms), g.Admit(0, limit.One), limit.Outcome{Result: limit.Accepted})
