@@ -16,7 +16,8 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// lived returns an Auto that has heard all sorts of things from a server that may be anything, with nothing in flight.
+// lived returns an Auto after all sorts of answers from a server of any kind, with nothing in
+// flight.
 func lived(t *testing.T, seed uint64) (*Auto, mono.Time) {
 	c := AutoConfig{Unit: limit.Unit(seed % 2 * uint64(limit.Tokens)), Sharers: float64(seed % 3), Weight: float64(1 + seed%2)}
 	a, r, now := autoOf(t, c), rand.New(rand.NewPCG(seed, 9)), mono.Time(0)
@@ -60,8 +61,10 @@ func lived(t *testing.T, seed uint64) (*Auto, mono.Time) {
 	return a, now
 }
 
-// notKept are the fields that are no part of what was found: the configuration, what follows from it or from the limit, what is in flight,
-// what is written down at once, and what is drawn; and what Fair hears and Auto puts into the configuration.
+// notKept are the fields that are not part of the memory. They are the configuration, values that
+// follow from it or from the limit, requests in flight, values that are written at once, and random
+// ones. Fields of stated limits are among them, since Auto puts those limits into the
+// configuration.
 var notKept = []string{"config", "fair.config", "fair.rate", "fair.level", "fair.bucket.capacity", "fair.window.limit", "fair.window.length", "fair.rolling",
 	"fair.account.longest", "fair.account.mean", "fair.account.room", "fair.entitled.sharers", "fair.seen", "fair.book", "fair.finder.stated", "fair.window.known", "fair.window.stated", "news", "noted", "stated.Rate.Unit"}
 
@@ -81,8 +84,9 @@ func fields(path string, v reflect.Value, visit func(path string, v reflect.Valu
 	}
 }
 
-// Every field of an Auto is kept, or said not to be: who adds one and forgets it is told. A sighting that there was none of keeps nothing. On a
-// scale that begins at another instant everything is as long ago, so the same is written again.
+// Every field of an Auto is kept, or in notKept, so that a new field cannot be forgotten. A missing
+// sighting keeps nothing. On a scale with another zero everything is as long ago, so the same is
+// written again.
 func TestMemoryHasAll(t *testing.T) {
 	used := map[string]bool{}
 	kinds := map[string]int{}
@@ -134,7 +138,8 @@ func TestMemoryHasAll(t *testing.T) {
 
 func text(v reflect.Value) string { return fmt.Sprint(v) }
 
-// A memory that is damaged, of another version or of something else is refused by what is wrong with it, and then the Auto is as new.
+// Recall refuses a memory that is damaged, of another version or of something else, and names the
+// fault. Then the Auto is as new.
 func TestMemoryIsRefused(t *testing.T) {
 	a, now := lived(t, 4)
 	good := a.AppendMemory(nil, now)
@@ -180,8 +185,8 @@ func TestMemoryIsRefused(t *testing.T) {
 	}
 }
 
-// What was sent after the memory was written takes its turn: after three more at a pace of 10 s the next goes 30 s later. What was sent before
-// is in it already, and what was not sent at all is not in anything.
+// Requests sent after the memory was written take their turns: after three more at a pace of 10 s
+// the next goes 30 s later. Earlier requests are in it already, and unsent ones do not count.
 func TestMemoryOfWhatWasSentSince(t *testing.T) {
 	a := autoOf(t, AutoConfig{})
 	a.fair.unknown.stage, a.fair.n = measured, 10
@@ -226,7 +231,8 @@ func TestMemoryOfWhatWasSentSince(t *testing.T) {
 	}
 }
 
-// Somebody who stays away goes on doing so, for as long as is left of it; and where it is not known when the memory was written, for all of it.
+// An Auto that stays away goes on doing so, for the rest of that time. If the time of the memory is
+// not known, it is all of it.
 func TestMemoryOfAnExile(t *testing.T) {
 	a := autoOf(t, AutoConfig{})
 	now := second(500)
@@ -248,7 +254,8 @@ func TestMemoryOfAnExile(t *testing.T) {
 	}
 }
 
-// There are news at each refusal, when the search gets further, when a limit is told, and else once a second.
+// News rises at each refusal, when the search gets further, when a limit is stated, and otherwise
+// once a second.
 func TestNews(t *testing.T) {
 	a := autoOf(t, AutoConfig{})
 	seen := a.News()
@@ -274,8 +281,8 @@ func TestNews(t *testing.T) {
 	}
 }
 
-// Whatever somebody has put into a file, with a checksum that is right: it is refused, or the Auto goes on, and waits no
-// longer than it may.
+// A file may have any content, with a right checksum. Recall refuses it, or the Auto goes on, and
+// waits no longer than it may.
 func FuzzMemory(f *testing.F) {
 	for seed := range uint64(12) {
 		a, now := lived(&testing.T{}, seed)

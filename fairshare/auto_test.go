@@ -28,7 +28,7 @@ func auto(t testing.TB) *fairshare.Auto {
 	return a
 }
 
-// autoSpec is of an Auto that was told something before, or of one that was not.
+// autoSpec is the specification of an Auto with or without stated limits.
 func autoSpec(states ...limit.Stated) limittest.Spec {
 	return limittest.Spec{
 		New: func() limit.Limiter {
@@ -47,8 +47,8 @@ func TestAutoLaws(t *testing.T) {
 
 func FuzzAutoLaws(f *testing.F) { limittest.Fuzz(f, autoSpec()) }
 
-// Whatever a server says, no wait is longer than MaxWait. As long as it tells no limit, nothing goes right after a refusal, and no more is
-// refused than was served or can have come.
+// Under any answers no wait is longer than MaxWait. As long as no limit is stated, nothing goes
+// right after a refusal. No more is refused than was served or can have come.
 func FuzzAutoHostileServer(f *testing.F) {
 	f.Add([]byte("\x01\x00\x00\x01\x00\x00\x02\x00\x00"), false)
 	for seed := range uint64(20) {
@@ -73,7 +73,8 @@ func FuzzAutoHostileServer(f *testing.F) {
 	})
 }
 
-// drive sends whatever may go until an instant, at a server that answers after 50 ms, and returns when it sent.
+// drive sends all that may go until an instant, at a server that answers after 50 ms, and returns
+// when it sent.
 type drive struct {
 	t      *testing.T
 	auto   *fairshare.Auto
@@ -145,8 +146,8 @@ func rollingOf(n int, per time.Duration) func(mono.Time) limit.Outcome {
 	}
 }
 
-// The first request goes alone. At a server that refuses nothing more and more are in flight, but slowly: so many are refused at once where
-// the end comes.
+// The first request goes alone. At a server that refuses nothing more and more are in flight, but
+// slowly: so many are refused at once where the end comes.
 func TestAutoBegins(t *testing.T) {
 	d := drive{t: t, auto: auto(t)}
 	d.until(49*ms, accepts)
@@ -238,7 +239,8 @@ func TestAutoAfterAnIdleHour(t *testing.T) {
 	}
 }
 
-// A server that begins to say what its limit is, does not have the pace leap: what answers say remains has it quicken.
+// A server that begins to state its limit does not make the pace leap: the remainders make it
+// quicken.
 func TestAutoKeepsItsPace(t *testing.T) {
 	d := drive{t: t, auto: auto(t)}
 	d.until(3*minute, rollingOf(20, time.Second))
@@ -261,7 +263,7 @@ func TestAutoRetryAfter(t *testing.T) {
 	}
 }
 
-// What a server states is believed at once, and what it says remains from then on.
+// A stated limit counts at once, and the remainders from then on.
 func TestAutoIsTold(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -283,7 +285,8 @@ func TestAutoIsTold(t *testing.T) {
 	}
 }
 
-// Answers about two limits under two names do not have it change its mind all the time: the narrower one stays.
+// Answers about two limits under two names do not have it change its mind all the time: the
+// narrower one stays.
 func TestAutoOfTwoNames(t *testing.T) {
 	core := limit.Stated{Rate: limit.Rate{Limit: "core", N: 5000, Per: time.Hour}}
 	search := limit.Stated{Rate: limit.Rate{Limit: "search", N: 30, Per: time.Minute}}
@@ -302,7 +305,8 @@ func TestAutoOfTwoNames(t *testing.T) {
 	}
 }
 
-// Where nothing is stated, what remains until a reset tells the limit: round numbers, and windows of usual lengths.
+// Without a stated limit, the remainder until a reset shows the limit: round numbers, and windows
+// of usual lengths.
 func TestAutoFromWhatRemains(t *testing.T) {
 	for _, c := range []struct {
 		left  int64
@@ -311,7 +315,7 @@ func TestAutoFromWhatRemains(t *testing.T) {
 	}{
 		{4999, 59*minute + 59*time.Second, limit.Rate{N: 5000, Per: time.Hour}},
 		{74, 60 * time.Second, limit.Rate{N: 75, Per: time.Minute}},
-		{74, 61 * time.Second, limit.Rate{N: 75, Per: time.Minute}}, // told in whole seconds, rounded up
+		{74, 61 * time.Second, limit.Rate{N: 75, Per: time.Minute}}, // in whole seconds, rounded up
 		{9, 700 * ms, limit.Rate{N: 10, Per: time.Second}},
 		{1233, 20 * time.Hour, limit.Rate{N: 1300, Per: 24 * time.Hour}},
 		{1, 100 * time.Hour, limit.Rate{N: 2, Per: 100 * time.Hour}},
@@ -324,7 +328,7 @@ func TestAutoFromWhatRemains(t *testing.T) {
 		if f.By != fairshare.ByRemains || f.Rate.N != c.want.N || f.Rate.Per != c.want.Per {
 			t.Errorf("%d left for %v: %v", c.left, c.reset, f)
 		}
-		a.State(0, []limit.Stated{hourly5000}) // goes before what was concluded
+		a.State(0, []limit.Stated{hourly5000}) // goes before the concluded limit
 		if f := a.Found(); f.By != fairshare.ByServer {
 			t.Errorf("%v", f)
 		}

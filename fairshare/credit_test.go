@@ -10,7 +10,8 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// The second request does not wait for the first answer for ever: it goes as if ten shared, by weight.
+// The second request does not wait for the first answer for ever: it goes as if ten shared, by
+// weight.
 func TestFairBegins(t *testing.T) {
 	for weight, want := range map[float64]float64{1: 9.5, 5: 1.9, 0.5: 19, 40: 0.2375} {
 		c := hourly
@@ -30,7 +31,7 @@ func TestFairBegins(t *testing.T) {
 	}
 }
 
-// What costs nothing passes freely.
+// A request of cost 0 passes freely.
 func TestFairOfNothing(t *testing.T) {
 	f := fairOf(t, hourly)
 	f.Admit(second(10), limit.One)
@@ -45,7 +46,8 @@ func TestFairOfNothing(t *testing.T) {
 	}
 }
 
-// The longest wait is two windows by default, or as long as 4,500 sharers need, and at least a minute.
+// The longest wait is two windows by default, or as long as 4,500 sharers need, and at least a
+// minute.
 func TestFairLongest(t *testing.T) {
 	for _, c := range []struct {
 		config FairConfig
@@ -68,7 +70,8 @@ func TestFairLongest(t *testing.T) {
 	}
 }
 
-// All who were refused are told the same instant: they go within one's turn after it, each at a time of its own.
+// All refused sharers may have the same Retry-After. They go within one interval after it, each at
+// a time of its own.
 func TestFairSpreadsAfterARefusal(t *testing.T) {
 	c, least, most := hourly, mono.Time(math.MaxInt64), mono.Min
 	c.Kind = TokenBucket
@@ -84,8 +87,8 @@ func TestFairSpreadsAfterARefusal(t *testing.T) {
 	}
 }
 
-// What a request turned out to cost is paid for by the next, unless that is planned from a later one; and what it was thought to have
-// used is measured anew.
+// The next request pays for the actual cost of a request, unless that is planned from a later one.
+// The estimate is measured anew.
 func TestFairCorrects(t *testing.T) {
 	c := FairConfig{Kind: TokenBucket, Limit: 36000, Window: time.Hour, Unit: limit.Tokens, MeanCost: 10}
 	f := fairOf(t, c)
@@ -160,7 +163,7 @@ func TestFairMeasuresNothingByNothing(t *testing.T) {
 	}
 }
 
-// Blind windows end with what is served, whatever part of a token one's turn is.
+// Blind windows end with a request that is served, however small a part of a token a turn is.
 func TestFairSeesAgain(t *testing.T) {
 	c := hourly
 	c.Kind, c.Weight = TokenBucket, 10000
@@ -177,7 +180,7 @@ func TestFairSeesAgain(t *testing.T) {
 	}
 }
 
-// What was left more than a window ago says nothing of what could be used now.
+// A remainder of more than a window ago says nothing of what could be used now.
 func TestRollingForgets(t *testing.T) {
 	f := fairOf(t, FairConfig{Kind: RollingWindow, Limit: 1000, Window: 16 * time.Second})
 	w := &f.rolling
@@ -198,7 +201,8 @@ func TestRollingForgets(t *testing.T) {
 	see(100.5, 900, 900, true)
 }
 
-// Blind windows widen quickly where nothing is known, slowly where ten to a hundred may share, and quickly again for a crowd.
+// Blind windows widen quickly where nothing is known, slowly where ten to a hundred may share, and
+// quickly again for a crowd.
 func TestBlindWindowsWiden(t *testing.T) {
 	for n, most := range map[float64]float64{9.5: 5, 15: 5, 19: 5, 20: 1.3, 150: 1.3, 151: 2, 1000: 2} {
 		if got := widened(n, 1e6); math.Abs(got/n-most) > 1e-9 {
@@ -207,16 +211,16 @@ func TestBlindWindowsWiden(t *testing.T) {
 	}
 }
 
-// Nothing flows into a bucket that was seen to fall at its reserve, by what one took oneself or more and by a third of what all take, in 17
-// answers and for 120 tokens' time in which one took no more than one's share; after plenty that never grew, in four answers and for 20
-// tokens' time.
+// A drought shows at the reserve in 17 answers, and 120 tokens' time, in which this process took no
+// more than its share. In them the level fell by its own requests or more, and by a third of the
+// consumption of all. After plenty that never grew, four answers and 20 tokens' time are enough.
 func TestDroughtIsSeen(t *testing.T) {
 	const reserve = 160.5
 	for _, c := range []struct {
 		apart, falls float64
 		want         int // sightings until it is dry; 0: never
 		mean, n      float64
-		first, then  float64 // what is left at first, and before it falls
+		first, then  float64 // the remainder at first, and before it falls
 	}{
 		{10, 1, 19, 1, 1, 300, reserve}, {10, 2, 19, 1, 1, 300, reserve}, {5, 1, 27, 1, 1, 300, reserve}, {5, 0, 0, 1, 1, 300, reserve},
 		{1, 1, 123, 1, 1, 300, reserve}, {0.7, 1, 0, 1, 1, 300, reserve}, {10, 0.6, 19, 1, 1, 300, reserve}, {10, 0.2, 0, 1, 1, 300, reserve},
@@ -247,8 +251,9 @@ func TestDroughtIsSeen(t *testing.T) {
 	}
 }
 
-// Two drain a bucket of 3,600 that may refill by one a second, with round trips of 100 ms. As it passes an eighth one of them listens: it
-// sends a request in each of five rounds, and waits until the other has, too. Nothing comes if the other takes as much in all rounds.
+// Two drain a bucket of 3,600 that may refill by one a second, with round trips of 100 ms. As it
+// passes an eighth one of them listens: it sends a request in each of five rounds, and waits until
+// the other has, too. Nothing comes if the other takes as much in all rounds.
 func TestListening(t *testing.T) {
 	ms := func(all ...int) (d []time.Duration) {
 		for _, n := range all {
@@ -258,7 +263,7 @@ func TestListening(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
-		others []float64 // what the other takes in each round, less what comes
+		others []float64 // the consumption of the other in each round, less the inflow
 		late   time.Duration
 		found  bool
 	}{
@@ -306,7 +311,7 @@ func TestListening(t *testing.T) {
 	}
 }
 
-// The beat is a time at any rate, and what is out of all proportion is no turn.
+// The beat is a time at any rate, and an excessive amount is no turn.
 func TestListeningAtAnyRate(t *testing.T) {
 	for _, limit := range []int64{1, 3600, 1 << 40, 1 << 44} {
 		c := hourly
@@ -320,7 +325,7 @@ func TestListeningAtAnyRate(t *testing.T) {
 	}
 }
 
-// What a unit of cost is where nobody says it: one request, or a 1500th of what the quota gives.
+// The default unit of cost: one request, or a 1500th of the quota.
 func TestFairMeanCost(t *testing.T) {
 	for unit, want := range map[limit.Unit]float64{limit.Requests: 1, limit.Tokens: 1000} {
 		if f := fairOf(t, FairConfig{Limit: 1_500_000, Window: time.Minute, Unit: unit}); f.config.MeanCost != want {
@@ -332,7 +337,8 @@ func TestFairMeanCost(t *testing.T) {
 	}
 }
 
-// Where nothing but answers holds a request back it waits for one, or for the pace: that of its cost, or of one unit if it is dear.
+// Where nothing but answers holds a request back it waits for one, or for the pace: that of its
+// cost, or of one unit if it is dear.
 func TestAccountWaitsForAnAnswer(t *testing.T) {
 	for _, c := range []struct {
 		cost float64
@@ -348,7 +354,8 @@ func TestAccountWaitsForAnAnswer(t *testing.T) {
 	}
 }
 
-// The least n is a sixteenth: the quota may be larger than it is known to be. Who weighs more may have more of it alone.
+// The least n is a sixteenth, since the quota may be larger than assumed. A process of a larger
+// weight may have more of it alone.
 func TestFairLeast(t *testing.T) {
 	for weight, want := range map[float64]float64{0.5: 1.0 / 16, 1: 1.0 / 16, 4: 1.0 / 64} {
 		c := hourly
@@ -359,7 +366,7 @@ func TestFairLeast(t *testing.T) {
 	}
 }
 
-// Who began with a pace that he knew and is refused, and again, goes half again as slowly.
+// A process that began with a known pace and is refused, and again, goes half again as slowly.
 func TestFairStartsTooFast(t *testing.T) {
 	c := hourly
 	c.Kind, c.Start = TokenBucket, 10*time.Second

@@ -9,13 +9,13 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// One alone has 600 in a bucket to use, a request at a time, each of which takes 100 ms. It uses all of it soon if nothing flows in, and
-// keeps its reserve if something does.
+// One alone has 600 in a bucket to use, a request at a time, each of which takes 100 ms. It uses
+// all of it soon if nothing flows in, and keeps its reserve if something does.
 func TestFairDrought(t *testing.T) {
 	for _, test := range []struct {
 		name       string
 		perSecond  float64
-		slips      bool // another takes something, so that what flows in can be seen only now and then
+		slips      bool // another sharer takes something, so that inflow shows only now and then
 		least      int64
 		mostServed int
 	}{
@@ -46,7 +46,8 @@ func TestFairDrought(t *testing.T) {
 	}
 }
 
-// Of what little is left where nothing flows in, nobody takes the last at once: the less there is the longer he waits.
+// Little is left in a bucket without inflow, and no sharer takes the last at once: the less there
+// is the longer it waits.
 func TestFairAtTheEndOfADrought(t *testing.T) {
 	f := fair(t, fairshare.FairConfig{Kind: fairshare.TokenBucket, Limit: 3600, Window: time.Hour, Start: 10 * time.Second})
 	now, waited := mono.Time(0), map[int64]time.Duration{}

@@ -8,7 +8,7 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// refuses sends a request at a second and refuses it at once. It says what is left, or nothing.
+// refuses sends a request at a second and refuses it at once. says: the refusal has a remainder.
 func (f *Fair) refuses(at float64, says bool) {
 	now := mono.Time(at * 1e9)
 	o := limit.Outcome{Result: limit.Limited}
@@ -18,12 +18,13 @@ func (f *Fair) refuses(at float64, says bool) {
 	f.Settle(now, f.Admit(now, limit.One), o)
 }
 
-// Where there was plenty, of which no reset is told, and then everything is refused for a tenth of a window, and for five times as long as
-// one's share takes to come, nothing flows in. If there is no plenty a window after, it was a bucket all the same.
+// There was plenty, without any reset. Then all requests are refused for a tenth of a window, and
+// for five times as long as a share takes to come. So nothing flows in. If there is no plenty a
+// window later, it was a bucket all the same.
 func TestFairSeesAWindowUsedUp(t *testing.T) {
 	const (
 		limited = -1 // nothing is left
-		mute    = -2 // a refusal that does not say what is left
+		mute    = -2 // a refusal without a remainder
 	)
 	type step struct {
 		at, left float64
@@ -33,7 +34,7 @@ func TestFairSeesAWindowUsedUp(t *testing.T) {
 		return append([]step{{200, limited, "b"}, {201, limited, "b"}, {at, limited, "w"}}, then...)
 	}
 	for name, c := range map[string]struct {
-		left, n float64 // of 3,600, at 100 s, and what it believed to be one of
+		left, n float64 // of 3,600, at 100 s, and its n
 		steps   []step
 	}{
 		"for a tenth of a window":        {1200, 10, until(561)},
@@ -66,7 +67,7 @@ func TestFairSeesAWindowUsedUp(t *testing.T) {
 		}
 	}
 
-	// Who knows the kind, and who is told resets, concludes nothing.
+	// A Fair that knows the kind, or reads resets, concludes nothing.
 	known := hourly
 	known.Kind = TokenBucket
 	f, g := fairOf(t, known), fairOf(t, hourly)
@@ -81,7 +82,8 @@ func TestFairSeesAWindowUsedUp(t *testing.T) {
 	}
 }
 
-// Its end is at most a window after the first that was seen of it, were it used evenly until then; all go on from there.
+// Its end is at most a window after the first that was seen of it, were it used evenly until then;
+// all go on from there.
 func TestFairKnowsWhenWhatIsUsedUpComesBack(t *testing.T) {
 	f := fairOf(t, hourly)
 	f.hears(100, 2700, 0) // a quarter is used: it may have begun at −800 s
@@ -93,8 +95,9 @@ func TestFairKnowsWhenWhatIsUsedUpComesBack(t *testing.T) {
 	}
 }
 
-// A server that says nothing else, of which all took what they could, and that then refuses for long: it counts in windows, of which one
-// had one's own part. If it goes on for longer than any window, it does not, and that is not concluded again.
+// A silent server serves a burst, of which all took what they could, and then refuses for long. It
+// counts in windows, and the burst was this process' part of one. If it refuses for longer than any
+// window, it does not count so, and that is not concluded again.
 func TestSilenceAfterABurst(t *testing.T) {
 	f := fairOf(t, hourly)
 	f.last = second(100_000)
@@ -126,7 +129,7 @@ func TestSilenceAfterABurst(t *testing.T) {
 	}
 }
 
-// What was served longer than a window ago is no part of this one.
+// A request that was served longer than a window ago is no part of this one.
 func TestSilenceAfterALongBurst(t *testing.T) {
 	f := fairOf(t, hourly)
 	for i := range 36 {

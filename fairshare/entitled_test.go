@@ -9,8 +9,9 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Who is entitled to a quarter of a window goes early enough to have three fifths of that by four fifths of what time there is; where others
-// hurry, or did in the window before, by a tenth of what time they leave of it. It is not earlier than planned where it has that.
+// A process entitled to a quarter of a window sends early enough for three fifths of that by four
+// fifths of the time left. Where others hurry, or did in the window before, it is a tenth of the
+// time that they leave. It does not send earlier than planned once it has that.
 func TestEntitledToAWindow(t *testing.T) {
 	const plan = 1000
 	for name, c := range map[string]struct {
@@ -47,7 +48,8 @@ func TestEntitledToAWindow(t *testing.T) {
 	}
 }
 
-// Who finds a window used up long before it ends hurries in the two that follow; not after the first one, nor at the end of one.
+// A process that finds a window used up long before its end hurries in the next two. It does not
+// after the first window, nor at the end of one.
 func TestEntitledToHaste(t *testing.T) {
 	w := newWindowLevel(100, time.Minute)
 	for _, c := range []struct {
@@ -80,8 +82,8 @@ func TestEntitledToHaste(t *testing.T) {
 	}
 }
 
-// In each window what was served counts anew. Who is refused more than a fiftieth of the time believes in as many more sharers; else in half
-// again as many as was said.
+// The served amount counts anew in each window. A process that is refused more than a fiftieth of
+// the time assumes as many more sharers. Otherwise it assumes half again as many as configured.
 func TestEntitledHeeds(t *testing.T) {
 	e := entitled{sharers: 4}
 	e.heed(&sighting{window: 1}, 3)
@@ -114,7 +116,7 @@ func TestEntitledHeeds(t *testing.T) {
 	}
 }
 
-// Who weighs twice as much is one of half as many.
+// A process of twice the weight is one of half as many.
 func TestEntitledByWeight(t *testing.T) {
 	c := hourly
 	c.Sharers, c.Weight = 10, 2
@@ -123,7 +125,7 @@ func TestEntitledByWeight(t *testing.T) {
 	}
 }
 
-// What was had of it counts in units of cost.
+// The served amount counts in units of cost.
 func TestEntitledInUnits(t *testing.T) {
 	c := FairConfig{Kind: TokenBucket, Limit: 36000, Window: time.Hour, Unit: limit.Tokens, MeanCost: 10, Sharers: 3}
 	f := fairOf(t, c)

@@ -10,14 +10,14 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Nobody knows the quota, but answers say what is left of it and when there will be more. Auto concludes the rest.
+// The quota is unknown, but answers have a remainder and a reset. Auto concludes the rest.
 func ExampleNewAuto() {
 	auto, err := fairshare.NewAuto(fairshare.AutoConfig{Rng: rand.New(rand.NewPCG(1, 2))})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	const quota, window = 600, time.Minute // what the server keeps to itself
+	const quota, window = 600, time.Minute // the server does not state these
 	left, begun, refused := quota, mono.Time(0), 0
 	for now := mono.Time(0); now < mono.Time(10*time.Minute); now = now.Add(20 * time.Millisecond) {
 		now = max(now, auto.Ready(now, limit.One))

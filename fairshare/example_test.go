@@ -10,7 +10,8 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// A quota of 3,600 an hour that strangers use, too. Answers say what is left; a refusal has the next request wait longer.
+// Strangers use this quota of 3,600 an hour, too. Answers have the remainder. A refusal makes the
+// next request wait longer.
 func ExampleNewFair() {
 	fair, err := fairshare.NewFair(fairshare.FairConfig{Limit: 3600, Window: time.Hour, Kind: fairshare.TokenBucket, Rng: rand.New(rand.NewPCG(1, 2))})
 	if err != nil {
@@ -36,7 +37,7 @@ func ExampleNewFair() {
 	// 3s
 }
 
-// Beside a limit that is known, Hints keeps to what the server says is left.
+// Beside a configured limit, Hints keeps to the server's remainder.
 func ExampleHints() {
 	hints, err := fairshare.NewHints(fairshare.HintsConfig{})
 	if err != nil {
@@ -45,7 +46,8 @@ func ExampleHints() {
 	}
 	l := limit.NewAll(limit.MustRolling(100, time.Minute), hints)
 	lease := l.Admit(0, limit.One)
-	answer := limit.Outcome{Result: limit.Accepted, Known: 1 << limit.Requests} // somebody else uses the key: nothing is left
+	// A stranger uses the key: nothing is left.
+	answer := limit.Outcome{Result: limit.Accepted, Known: 1 << limit.Requests}
 	answer.Reset[limit.Requests] = 30 * time.Second
 	l.Settle(mono.Time(time.Second), lease, answer)
 	fmt.Println(l.Ready(mono.Time(time.Second), limit.One))

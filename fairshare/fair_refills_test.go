@@ -7,8 +7,8 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// A refusal that tells nothing but a reset asks to stay away until then, unless that is when a bucket is full again: who came first to an
-// empty one would be away for all of the time that it takes to fill.
+// A refusal with only a reset asks to stay away until then, unless that is when a bucket is full
+// again. Otherwise the first sharer at an empty bucket would be away for the whole refill.
 func TestFairIsAskedToStayAway(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind         Kind
@@ -38,7 +38,8 @@ func TestFairIsAskedToStayAway(t *testing.T) {
 	}
 }
 
-// A reset is when a bucket is full again where the quota is known to be one, or where that takes as long from what is left.
+// A reset is the refill of a bucket in two cases. The quota is known to be a bucket, or the reset
+// is as long as a refill from the remainder.
 func TestRefills(t *testing.T) {
 	const requests = 1 << limit.Requests
 	for name, c := range map[string]struct {

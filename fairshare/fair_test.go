@@ -25,7 +25,8 @@ func fair(t testing.TB, c fairshare.FairConfig) *fairshare.Fair {
 	return f
 }
 
-// Who has sent nothing may go, at any instant: a run may begin before that from which its clock counts.
+// A Fair that has sent nothing may send at any instant: a run may begin before the zero of its
+// clock.
 func TestFairBeginsAtAnyInstant(t *testing.T) {
 	for name, c := range fairs {
 		for _, now := range []mono.Time{mono.Time(-time.Hour), 0, mono.Time(1000 * time.Hour)} {
@@ -52,7 +53,7 @@ var fairs = map[string]fairshare.FairConfig{
 func TestFairLaws(t *testing.T) {
 	for name, c := range fairs {
 		if c.Unit != limit.Requests {
-			continue // what an estimate kept from going in time stays lost: law 7 does not hold
+			continue // requests that an estimate delayed stay lost: law 7 does not hold
 		}
 		t.Run(name, func(t *testing.T) { limittest.Laws(t, fairSpec(c)) })
 	}
@@ -74,8 +75,9 @@ func fairSpec(c fairshare.FairConfig) limittest.Spec {
 
 func FuzzFairLaws(f *testing.F) { limittest.Fuzz(f, fairSpec(fairs["unknown"])) }
 
-// A server that answers at random and says what it likes. Whatever it says, no wait is longer than MaxWait, after a refusal nothing goes
-// sooner than a sixteenth of a token's time after, and no more is refused than was served or can have come.
+// A server answers at random. Under all answers no wait is longer than MaxWait. After a refusal
+// nothing goes sooner than a sixteenth of a token's time later. No more is refused than was served
+// or can have come.
 func FuzzFairHostileServer(f *testing.F) {
 	f.Add([]byte("\x01\x00\x00\x01\x00\x00\x02\x00\x00"))
 	f.Add([]byte("\x01\x80\xff\x02\x00\x00\x01\x80\xff\x02\x00\x00\x01\x80\xff\x02\x00\x00\x01\x90\xff\x11\x91\xff"))
@@ -102,7 +104,7 @@ func FuzzFairHostileServer(f *testing.F) {
 	})
 }
 
-// hostile is a server that says what a program makes it say.
+// hostile is a server whose answers come from a program.
 type hostile struct {
 	t                      *testing.T
 	name                   string
@@ -112,7 +114,7 @@ type hostile struct {
 	now, sentAt            mono.Time
 	open                   []hostileRequest
 	sends, served, refused int
-	told                   func() bool // it was told a limit, which may allow any rate; nil: it was not
+	told                   func() bool // a limit was stated, which may allow any rate; nil: it was not
 }
 
 type hostileRequest struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// beside is Hints beside the limit that they are told of.
+// beside is Hints beside their configured limit.
 type beside struct {
 	own, all limit.Limiter
 	hints    *fairshare.Hints
@@ -21,7 +21,8 @@ func besideRolling(n int64, per time.Duration) beside {
 	return beside{own, limit.NewAll(own, h), h}
 }
 
-// sends has so many go at the instant sent, which are answered at the instant now; what is left is said by the last.
+// sends sends n requests at the instant sent, which are answered at the instant now. The last
+// answer has the remainder.
 func (b beside) sends(n int, sent, now mono.Time, o limit.Outcome) {
 	leases := make([]limit.Lease, n)
 	for i := range leases {
@@ -34,12 +35,13 @@ func (b beside) sends(n int, sent, now mono.Time, o limit.Outcome) {
 	}
 }
 
-// A rolling server has what was used come back bit by bit, and tells when all of it, or some, is back. Where the configured limit has counted
-// as much as the server, it knows. The first request that it lets go goes alone, and when that was served all go by it.
+// A rolling server gives usage back bit by bit, and its reset is when all of it, or some, is back.
+// Where the configured limit has counted as much as the server, it decides. The first request that
+// it lets go goes alone. When that was served all go by it.
 func TestHintsOfWhatIsOurOwn(t *testing.T) {
 	b := besideRolling(4, 10*time.Second)
 	b.sends(2, 0, at(100*ms), says(2, 10*time.Second))
-	b.sends(2, at(5*time.Second), at(5100*ms), says(0, 10*time.Second)) // literally: nobody until 15.1 s
+	b.sends(2, at(5*time.Second), at(5100*ms), says(0, 10*time.Second)) // literally: none until 15.1 s
 	now := b.own.Ready(at(6*time.Second), limit.One)
 	if got := b.all.Ready(at(6*time.Second), limit.One); got != now || now > at(10200*ms) {
 		t.Fatalf("ready at %v, want %v, when the first two are back", got, now)
@@ -63,8 +65,8 @@ func TestHintsOfWhatIsOurOwn(t *testing.T) {
 	}
 }
 
-// A reset may be told two seconds late, and no more. What more is missing than was counted here went to strangers, and what was told of another
-// limit is not explained.
+// A stated reset may be two seconds late, and no more. A larger lack than was counted here went to
+// strangers. The configured limit does not explain a hint of another limit.
 func TestHintsThatAreNotOurOwn(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -95,7 +97,7 @@ func TestHintsThatAreNotOurOwn(t *testing.T) {
 	}
 }
 
-// What came back while an answer was on its way was counted by the server all the same.
+// Usage that came back while an answer was on its way was still in the server's count.
 func TestHintsOfWhatCameBackMeanwhile(t *testing.T) {
 	b := besideRolling(2, time.Second)
 	b.sends(1, 0, at(100*ms), says(1, 3*time.Second))
@@ -106,7 +108,8 @@ func TestHintsOfWhatCameBackMeanwhile(t *testing.T) {
 	}
 }
 
-// Whose window is longer than is configured is refused at once, after a hundred of these and after a thousand more: three times in an hour.
+// Whose window is longer than is configured is refused at once, after a hundred of these and after
+// a thousand more: three times in an hour.
 func TestHintsOfAWindowThatIsLonger(t *testing.T) {
 	b := besideRolling(1, time.Second)
 	all, now, refused, served := b.all, mono.Time(0), 0, 0
@@ -132,8 +135,8 @@ func TestHintsOfAWindowThatIsLonger(t *testing.T) {
 	}
 }
 
-// However many requests are in flight, what was to go when they were sent is kept of the last instants alone. A limit that has changed is not
-// taken for what it was.
+// With many requests in flight, the room at their sending is kept for the last instants alone. A
+// changed limit is not taken for the old one.
 func TestHintsOfManyInFlight(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -178,7 +181,8 @@ func (g *growing) AppendUsage(to []limit.Usage, now mono.Time) []limit.Usage {
 	return limit.AppendUsage(to, g.Limiter, now)
 }
 
-// trusted are Hints whose configured limit of six was right once, at an instant at which nothing is in flight and two are left until 19.2 s.
+// trusted are Hints whose configured limit of six was right once. Nothing is in flight, and two are
+// left until 19.2 s.
 func trusted() (b beside, now mono.Time) {
 	b = besideRolling(6, 10*time.Second)
 	b.sends(3, 0, at(100*ms), says(3, 10*time.Second))
@@ -188,7 +192,8 @@ func trusted() (b beside, now mono.Time) {
 	return b, now.Add(100 * ms)
 }
 
-// Who believed the configured limit does not when a stranger shows, in what is left or by a refusal.
+// Hints that believed the configured limit no longer do when a stranger shows, in a remainder or by
+// a refusal.
 func TestHintsOfAStrangerWhoCameLater(t *testing.T) {
 	b, now := trusted()
 	b.sends(2, now, now.Add(ms), says(0, 9*time.Second))
@@ -213,7 +218,7 @@ func TestHintsOfAStrangerWhoCameLater(t *testing.T) {
 	}
 }
 
-// What was sent before a word was heard does not show that it was wrong.
+// A request sent before a word arrived does not show that the word was wrong.
 func TestHintsOfWhatWasSentBefore(t *testing.T) {
 	b := besideRolling(4, 10*time.Second)
 	b.sends(2, 0, at(100*ms), says(2, 10*time.Second))

@@ -9,14 +9,16 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// roundedUp is an answer that nothing is left, and tells the second in which a window has ended as an epoch would.
+// roundedUp is an answer that nothing is left. Its reset is the second in which a window has ended,
+// as in an epoch.
 func roundedUp(now, ends mono.Time, left int64) limit.Outcome {
 	second := int64(time.Second)
 	return says(left, mono.Time((int64(ends)+second-1)/second*second).Sub(now))
 }
 
-// A window of a second that is told in whole seconds ends a second after its first answer was read at the latest. One that is told to
-// end later than that, and be it by the second that was rounded up, is not the configured one.
+// A window of a second, stated in whole seconds, ends at the latest a second after its first answer
+// arrived. A window with a later end is not the configured one, even if it is later only by
+// rounding.
 func TestHintsOfARoundedReset(t *testing.T) {
 	second := limit.MustRolling(100, time.Second)
 	hour := limit.MustRolling(100, time.Hour)
@@ -49,7 +51,7 @@ func TestHintsOfARoundedReset(t *testing.T) {
 	}
 }
 
-// Whoever takes a second's window at the second that it is told to end in has every other one.
+// A client that waited for the stated second would use only every other window of a second.
 func TestHintsTakeEveryWindow(t *testing.T) {
 	own := limit.MustRolling(1, time.Second)
 	all := limit.NewAll(own, must(fairshare.NewHints(fairshare.HintsConfig{Own: own})))

@@ -12,7 +12,7 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// says is an answer with what is left and when there will be more.
+// says is an answer with a remainder and a reset.
 func says(remaining int64, reset time.Duration) limit.Outcome {
 	o := limit.Outcome{Result: limit.Accepted, Known: 1 << limit.Requests}
 	o.Remaining[limit.Requests], o.Reset[limit.Requests] = remaining, reset
@@ -34,7 +34,7 @@ func TestHintsTimeline(t *testing.T) {
 	ready(100*ms, 6, time.Duration(limit.AfterSettle)) // with these two more than was ever left
 	h.Settle(at(150*ms), b, says(13, 1900*ms))         // counted before a, so it is in it
 	ready(150*ms, 8, 150*ms)
-	ready(150*ms, 9, 2050*ms) // that reset was told 50 ms sooner
+	ready(150*ms, 9, 2050*ms) // that reset was 50 ms earlier
 	h.Settle(at(160*ms), c, limit.Outcome{Result: limit.Unsent})
 	ready(160*ms, 10, 160*ms)
 	d, lost := h.Admit(at(200*ms), limit.Cost{2}), h.Admit(at(200*ms), limit.Cost{3})
@@ -101,7 +101,7 @@ func TestHintsForecast(t *testing.T) {
 		}
 	}
 	forecast(limit.Cost{9}, limit.One, 0)
-	h.Admit(0, limit.Cost{2, 2}) // may be in what follows
+	h.Admit(0, limit.Cost{2, 2}) // may be in the next answer
 	o := says(3, time.Minute)
 	o.Known, o.Remaining[limit.Weight], o.Reset[limit.Weight] = 3, 10, 50*time.Second
 	h.Settle(0, h.Admit(0, limit.One), o)
@@ -146,7 +146,7 @@ func TestHintsDoNotAllocate(t *testing.T) {
 	}
 }
 
-// What is foreseen of an Admit is what comes of it, whatever the answers said.
+// ReadyAfter of an Admit is what Ready returns after it, under any answers.
 func TestHintsForesee(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 5))
@@ -178,8 +178,8 @@ func TestHintsForesee(t *testing.T) {
 	}
 }
 
-// A word without a reset says nothing about when to come back, and a reset without a number nothing about how much is left: neither is
-// heard, whatever the other says.
+// A remainder without a reset does not say when to come back, and a reset without a remainder not
+// how much is left. Neither counts, whatever the other is.
 func TestHintsOfHalfAWord(t *testing.T) {
 	number, reset := says(0, 0), says(0, time.Minute)
 	reset.Known = 0
@@ -215,7 +215,7 @@ func TestHintsHaveHeardNothing(t *testing.T) {
 	}
 }
 
-// Of a request that no word speaks of, what it turned out to cost is taken off what is left, and not what was reserved for it.
+// A request in no answer reduces the remainder by its actual cost, and not by the reserved one.
 func TestHintsOfWhatIsMetered(t *testing.T) {
 	for actual, left := range map[int64]int64{0: 10, 2: 8, 4: 6, 7: 3} {
 		h := must(fairshare.NewHints(fairshare.HintsConfig{}))
@@ -227,7 +227,7 @@ func TestHintsOfWhatIsMetered(t *testing.T) {
 	}
 }
 
-// Where more was used than was left, what costs nothing of it still goes.
+// Where more was used than was left, a request that costs nothing of it still goes.
 func TestHintsForecastOfNothing(t *testing.T) {
 	h := must(fairshare.NewHints(fairshare.HintsConfig{}))
 	late := h.Admit(0, limit.Cost{5})
@@ -240,7 +240,8 @@ func TestHintsForecastOfNothing(t *testing.T) {
 	}
 }
 
-// What has come into a bucket since it was heard of is taken off what an answer says: as of then, strangers have had the rest.
+// The inflow of a bucket since its first answer is taken off a later remainder, as of then:
+// strangers have had the rest.
 func TestHintsOfABucketThatOthersUse(t *testing.T) {
 	h := must(fairshare.NewHints(fairshare.HintsConfig{Capacity: limit.Cost{60}}))
 	h.Settle(0, h.Admit(0, limit.One), says(0, time.Minute))
@@ -257,7 +258,8 @@ func TestHintsOfABucketThatOthersUse(t *testing.T) {
 	}
 }
 
-// The later of two answers says the earliest that the window may end. One that ends before that is the window before.
+// The later of two answers says the earliest that the window may end. One that ends before that is
+// the window before.
 func TestHintsOfTheWindowBefore(t *testing.T) {
 	h := must(fairshare.NewHints(fairshare.HintsConfig{}))
 	early := h.Admit(0, limit.One)
@@ -269,7 +271,7 @@ func TestHintsOfTheWindowBefore(t *testing.T) {
 	}
 }
 
-// At the instant at which a window ends the next one is heard of.
+// At the instant at which a window ends an answer about the next one arrives.
 func TestHintsAtTheReset(t *testing.T) {
 	h := must(fairshare.NewHints(fairshare.HintsConfig{}))
 	h.Settle(0, h.Admit(0, limit.One), says(0, 10*time.Second))
@@ -281,7 +283,8 @@ func TestHintsAtTheReset(t *testing.T) {
 	}
 }
 
-// A reset that is later than Longest is asked about with one request at a time, however much was left before.
+// A reset that is later than Longest is asked about with one request at a time, however much was
+// left before.
 func TestHintsAskOneAtATime(t *testing.T) {
 	h := must(fairshare.NewHints(fairshare.HintsConfig{}))
 	h.Settle(0, h.Admit(0, limit.One), says(20, time.Minute))

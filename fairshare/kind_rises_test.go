@@ -2,7 +2,8 @@ package fairshare
 
 import "testing"
 
-// However it came to be taken for a window again, it takes eight small rises anew to show that it is a bucket.
+// However it came to be taken for a window again, it takes eight small rises anew to show that it
+// is a bucket.
 func TestRisesCountAnew(t *testing.T) {
 	f := fairOf(t, hourly)
 	at, left := 200.0, 2600.0

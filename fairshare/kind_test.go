@@ -26,7 +26,8 @@ func fairOf(t *testing.T, c FairConfig) *Fair {
 // hourly is a quota of a unit per second.
 var hourly = FairConfig{Limit: 3600, Window: time.Hour}
 
-// hears sends a request at a second and answers it at once: so many are left, and there is more in so many seconds; 0: that is not said.
+// hears sends a request at a second and answers it at once, with a remainder and a reset in
+// seconds; 0: without one.
 func (f *Fair) hears(at, left, reset float64) {
 	now := mono.Time(at * 1e9)
 	o := limit.Outcome{Result: limit.Accepted, Known: 1}
@@ -36,8 +37,9 @@ func (f *Fair) hears(at, left, reset float64) {
 
 func (f *Fair) isWindow() bool { return f.level == &f.window }
 
-// Of what kind a quota is by what answers tell: an instant at which there is more that stands still, or leaps, is a window's end, and
-// one that moves with what remains is when a bucket is full. A bucket of 3,600 is full again as many seconds later as it is short of that.
+// Fair finds the kind from answers. A reset that stands still, or leaps, is a window's end. A reset
+// that moves with the remainder is the refill of a bucket. A bucket of 3,600 is full again as many
+// seconds later as it is short of that.
 func TestFairFindsTheKind(t *testing.T) {
 	type told struct {
 		at, left, reset float64
@@ -96,7 +98,8 @@ func TestFairFindsTheKind(t *testing.T) {
 			}
 		}
 	}
-	// A small one leaps by more than an eighth with each request that comes back: eight are the least.
+	// A small one leaps by more than an eighth with each request that comes back: eight are the
+	// least.
 	for n, want := range map[float64]bool{8: false, 9: true} {
 		f := fairOf(t, FairConfig{Limit: 20, Window: time.Hour})
 		f.hears(0, 1, 0)
@@ -106,8 +109,9 @@ func TestFairFindsTheKind(t *testing.T) {
 	}
 }
 
-// What the provider documents of its kind holds until resets say otherwise. What comes back says nothing then: in windows of which others
-// leave some, little comes back, and in a bucket that many leave, much.
+// The documented kind holds until resets contradict it. The units that come back prove nothing
+// then. Little comes back in windows of which others leave some, and much in a bucket that many
+// leave.
 func TestResetsOverruleWhatIsDocumented(t *testing.T) {
 	stated := func(c limit.Counting) *Fair {
 		f := fairOf(t, hourly)
@@ -152,7 +156,7 @@ func TestResetsOverruleWhatIsDocumented(t *testing.T) {
 	}
 }
 
-// What was measured of one kind is no measure of another.
+// A measurement under one kind is no measure of another.
 func TestFairForgetsTheOtherKind(t *testing.T) {
 	f := fairOf(t, hourly)
 	for i := range 20 {

@@ -8,8 +8,9 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// N sharers of a bucket keep 18·ln(8000/N) in it: 162 for one, 120 for ten, 37 for a thousand; of a small bucket as much of ¾ of it, of which
-// a third does not depend on N. This is a protocol: who keeps another reserve gets nothing, or everything.
+// N sharers of a bucket keep 18·ln(8000/N) in it: 162 for one, 120 for ten, 37 for a thousand. In a
+// small bucket they keep the same part of ¾ of it, of which a third does not depend on N. This is a
+// protocol: a sharer that keeps another reserve gets nothing, or everything.
 func TestReserveOfABucket(t *testing.T) {
 	for _, c := range []struct{ capacity, shares, reserve, slope float64 }{
 		{4500, 1, 161.77, 18},
@@ -29,8 +30,9 @@ func TestReserveOfABucket(t *testing.T) {
 	}
 }
 
-// In a fixed window they keep to a line that goes down evenly to a rest of a 250th, and the more they are the lower: by nothing at both
-// ends, and by a hundredth for e times as many in the middle.
+// In a fixed window sharers keep to a line that falls evenly to a rest of a 250th. The more they
+// are the lower they keep: by nothing at both ends, and by a hundredth for e times as many in the
+// middle.
 func TestLineOfAWindow(t *testing.T) {
 	c := hourly
 	c.Kind = FixedWindow
@@ -51,7 +53,8 @@ func TestLineOfAWindow(t *testing.T) {
 	}
 }
 
-// Of a rolling window six tenths of a percent more is kept where they are e times fewer, and three by a thousand.
+// Of a rolling window six tenths of a percent more is kept where they are e times fewer, and three
+// by a thousand.
 func TestReserveOfARollingWindow(t *testing.T) {
 	w := newRollingLevel(4500, time.Hour)
 	for shares, want := range map[float64]float64{1000: 3, 1000 / math.E: 21, 1: 3 + 18*math.Log(1000)} {
@@ -61,9 +64,10 @@ func TestReserveOfARollingWindow(t *testing.T) {
 	}
 }
 
-// The ends of a window that answers tell, in whole seconds that were rounded up: the earliest is the best, and what is off by more than half
-// a window is another one, also where a clock was set back. That one ends whole windows later, unless it is told to end earlier, or later
-// than rounding and the way of the answer explain.
+// Answers state the end of a window in whole seconds that were rounded up. The earliest is the
+// best. An end that is off by more than half a window is another window's, also where a clock was
+// set back. That window ends whole windows later. It may be stated to end earlier, or later than
+// rounding and the answer's time explain.
 func TestToldEnds(t *testing.T) {
 	w := newWindowLevel(3600, time.Hour)
 	for i, c := range []struct {
@@ -87,8 +91,8 @@ func TestToldEnds(t *testing.T) {
 	}
 }
 
-// What all took between two answers: the difference, give or take one, within a window; beyond its end, what was left then as far as it
-// was used at the rate of the next one's beginning.
+// The consumption of all between two answers. Within a window it is the difference, give or take
+// one. Beyond its end, the rest counts as used at the rate of the next window's beginning.
 func TestTakenOfAWindow(t *testing.T) {
 	w := newWindowLevel(3600, time.Hour)
 	see := func(window int, at, left float64) *sighting {
@@ -102,7 +106,8 @@ func TestTakenOfAWindow(t *testing.T) {
 		"in one window":    {see(0, 100, 3000), see(0, 200, 2900), 100, true},
 		"it wavers by one": {see(0, 100, 3000), see(0, 200, 3001), -1, true},
 		"it rises":         {see(0, 100, 3000), see(0, 200, 3001.5), -1.5, false},
-		// In 450 s of the next, and an eighth of a window at the usual pace: at a per second in all.
+		// In 450 s of the next, and an eighth of a window at the usual pace: at a per second in
+		// all.
 		"over an end":            {see(0, 3500, 1000), see(1, 4050, 3150), 450 + 100*(450+450*w.slope)/900, true},
 		"all that was left":      {see(0, 3500, 20), see(1, 4050, 3150), 450 + 20, true},
 		"a window between":       {see(0, 3500, 1000), see(2, 8000, 3000), 0, false},

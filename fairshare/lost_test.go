@@ -2,9 +2,10 @@ package fairshare
 
 import "testing"
 
-// Who believes to be one of a crowd, of each of whom it goes but a few times in a window, and sees what is left stand where few sharers
-// keep it, is as new: step by step that would take it many windows. Near a window's ends, where the level says little, and where n is
-// not so large, it goes step by step all the same.
+// A process assumes that it is one of a crowd, so that it sends a few times in a window. It sees
+// the remainder stand where few sharers keep it. Then it learns n anew, since step by step that
+// would take many windows. Near a window's ends, where the level shows little, and where n is not
+// so large, it goes step by step all the same.
 func TestWindowFindsWhoIsLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		limit       int64
@@ -40,7 +41,7 @@ func TestWindowFindsWhoIsLost(t *testing.T) {
 	}
 }
 
-// An error of one window, such as a replica that tells of another, is forgotten with it.
+// An error of one window, such as that of a late replica, is forgotten with it.
 func TestNoiseEndsWithItsWindow(t *testing.T) {
 	f := fairOf(t, FairConfig{Kind: FixedWindow, Limit: 3600, Window: hourly.Window})
 	f.hears(100, 3500, 3500)

@@ -9,8 +9,9 @@ import (
 
 func second(s float64) mono.Time { return mono.Time(s * 1e9) }
 
-// Where no reset is told, each leap says between which two sightings a window began. All of them say it better, whole windows apart,
-// and the mean of what was guessed within that, of eight at most; one that cannot be begins anew.
+// Without resets, each leap shows between which two sightings a window began. All of them, whole
+// windows apart, bound it better. Within that the estimate is the mean of the guesses, of eight at
+// most. An impossible leap begins anew.
 func TestPhaseLeaps(t *testing.T) {
 	type leap struct{ low, high, guess, start, from, to float64 }
 	for name, leaps := range map[string][]leap{
@@ -43,7 +44,7 @@ func TestPhaseLeaps(t *testing.T) {
 	}
 }
 
-// untold is a window of an hour and 3,600, of which no answer tells the end, and what is left at a second.
+// untold is a window of an hour and 3,600, without resets, with the remainders at some seconds.
 func untold(t *testing.T, told ...[2]float64) *Fair {
 	f := fairOf(t, FairConfig{Kind: FixedWindow, Limit: 3600, Window: time.Hour})
 	for _, s := range told {
@@ -52,8 +53,8 @@ func untold(t *testing.T, told ...[2]float64) *Fair {
 	return f
 }
 
-// By what is used, if evenly, the first answer says when the window began; more that comes back than a fiftieth says that the next
-// has begun.
+// The first answer shows when the window began, by even use. If more than a fiftieth comes back,
+// the next one has begun.
 func TestPhaseFromUse(t *testing.T) {
 	for _, c := range []struct {
 		told   [][2]float64
@@ -68,7 +69,8 @@ func TestPhaseFromUse(t *testing.T) {
 		{[][2]float64{{10000, 100}, {10200, 99}}, 10200, 0}, // it should be over, and goes on
 		{[][2]float64{{10000, 100}, {10200, 3500}}, 10200 + 3500, 1},
 		{[][2]float64{{10000, 100}, {10200, 3500}, {13900, 3580}}, (10100+3600+10200+3600)/2 + 3600, 2},
-		// Two requests for each who shares may have been sent at once, and the window that was found had begun by then.
+		// Two requests of each sharer may have been sent at once, and the window that was found had
+		// begun by then.
 		{[][2]float64{{10000, 3590}, {10010, 3580}, {10020, 3570}}, 10000 + 3600, 0},
 		{[][2]float64{{10000, 3575}, {10010, 3565}, {10020, 3555}}, 10000 - 25 + 3600, 0},
 		{[][2]float64{{10000, 3590}, {13580, 20}, {13650, 3580}}, 10000 + 7200, 1},
@@ -80,7 +82,8 @@ func TestPhaseFromUse(t *testing.T) {
 	}
 }
 
-// Who came when the window was found may all have sent at once; that those are more who came later says nothing of it.
+// The sharers at the first sighting of the window may all have sent at once. A larger number of
+// later ones says nothing of it.
 func TestPhaseOfThoseWhoFoundIt(t *testing.T) {
 	for revisions, start := range map[int]float64{newsSoon: 10000, newsSoon + 1: 9900} {
 		f := untold(t, [2]float64{10000, 3500}, [2]float64{10010, 3490}, [2]float64{10020, 3480})

@@ -18,8 +18,9 @@ func autoOf(t *testing.T, c AutoConfig) *Auto {
 	return a
 }
 
-// A quota that is told later has the longest wait and the unit of cost of one that was known from the beginning: 450,000 tokens an hour
-// are reckoned in units of 300, of which 4,500 sharers would need three hours for one each.
+// A quota that is stated later has the longest wait and the unit of cost of one that was known from
+// the beginning. 450,000 tokens an hour are reckoned in units of 300, of which 4,500 sharers would
+// need three hours for one each.
 func TestToldLaterAsFromTheBeginning(t *testing.T) {
 	a := autoOf(t, AutoConfig{Unit: limit.Tokens})
 	a.State(0, []limit.Stated{{Rate: limit.Rate{Unit: limit.Tokens, N: 450_000, Per: time.Hour}, Counts: limit.CountsBucket}})
@@ -37,7 +38,8 @@ func TestToldLaterAsFromTheBeginning(t *testing.T) {
 	}
 }
 
-// A pace that was found is kept, however the quota is told: what so many tokens take stays the same, in whatever unit they are reckoned.
+// A found pace is kept, however the quota is stated: the time for the same tokens stays the same,
+// in any unit.
 func TestToldAgainAtTheSamePace(t *testing.T) {
 	a := autoOf(t, AutoConfig{Unit: limit.Tokens})
 	told := func(n int64, per time.Duration) {
@@ -56,7 +58,8 @@ func TestToldAgainAtTheSamePace(t *testing.T) {
 	}
 }
 
-// The first minute is a minute long, to its end; what is refused after it counts as later, and what another limit refused not at all.
+// The first minute is a minute long, to its end. Later refusals count as later, and refusals by
+// another limit not at all.
 func TestFoundInTheFirstMinute(t *testing.T) {
 	a := autoOf(t, AutoConfig{})
 	refused := func(at float64, o limit.Outcome) {
@@ -87,7 +90,8 @@ func TestAccountAfterARefusal(t *testing.T) {
 	}
 }
 
-// Who weighs 40 begins with a blind window of a fortieth of what one has who weighs 1, and reads what came of it in the same way.
+// A process of weight 40 begins with a blind window of a fortieth of that of weight 1, and reads
+// its result in the same way.
 func TestBlindWindowByWeight(t *testing.T) {
 	for _, weight := range []float64{1, 40} {
 		c := hourly
@@ -100,7 +104,8 @@ func TestBlindWindowByWeight(t *testing.T) {
 		first := f.Ready(0, limit.One)
 		f.Admit(first, limit.One)
 		est, ok := f.estimate(&sighting{sent: sent{seq: 2, at: first.Add(time.Hour), sum: f.sum}, left: 0.5 + f.tokens(first.Add(time.Hour).Sub(0)) - 2*f.n})
-		// By then all have sent, if there are as many as were assumed, and 2n were taken; and the n of before weighs as much.
+		// By then all have sent, if there are as many as were assumed, and 2n were taken; and the n
+		// of before weighs as much.
 		if want := 1.5 * f.n; !ok || math.Abs(est-want) > 1e-6 {
 			t.Errorf("of weight %v the estimate is %v, %v; want %v", weight, est, ok, want)
 		}
@@ -112,8 +117,8 @@ func TestBlindWindowByWeight(t *testing.T) {
 	}
 }
 
-// In a rolling window the rates of its parts are scaled to what all of it holds, however little that is, by twice or a half at most; and
-// where nothing was taken nothing is known of them.
+// In a rolling window the rates of its parts are scaled to its content, however little that is, by
+// twice or a half at most. Without consumption no rates are known.
 func TestRatesOfARollingWindow(t *testing.T) {
 	for _, c := range []struct{ held, took, want float64 }{
 		{0.5, 0.5, 0.5}, {0.4, 0.6, 0.6}, {0.2, 0.6, 0.4}, {8, 2, 4}, {40, 44, 44}, {0, 10, 0}, {0, -0.5, 0},
@@ -134,8 +139,8 @@ func TestRatesOfARollingWindow(t *testing.T) {
 	}
 }
 
-// What was served until the first refusal is of a whole window, unless so much was served, and for so long, that the pace of the end can be
-// told: from the last but one of the answers that are multiples of 64.
+// The amount served until the first refusal is of a whole window, unless it is large and took long.
+// Then the pace of the end counts: from the last but one of the answers that are multiples of 64.
 func TestFirstGuess(t *testing.T) {
 	for _, c := range []struct {
 		served  int
@@ -166,7 +171,7 @@ func TestFirstGuess(t *testing.T) {
 	}
 }
 
-// Where a server states nothing, what was concluded from what remains goes on being that.
+// If a server states nothing, the limit concluded from remainders stays.
 func TestNothingIsStated(t *testing.T) {
 	a := autoOf(t, AutoConfig{})
 	o := limit.Outcome{Result: limit.Accepted, Known: 1, Remaining: limit.Cost{limit.Requests: 74}}

@@ -7,8 +7,9 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// In an empty bucket N keep 3·ln(50/N) tokens at first, and evenly more until they keep the whole of the reserve, after 8.5 times what one
-// keeps. Of whatever they keep, N is read. Of a small bucket it is less, and sooner.
+// In an empty bucket N sharers keep 3·ln(50/N) tokens at first, and evenly more until they keep the
+// whole reserve. That takes 8.5 times the reserve of one sharer. N is read from the reserve at any
+// time. In a small bucket it is less, and sooner.
 func TestReserveRises(t *testing.T) {
 	c := hourly
 	c.Kind = TokenBucket
@@ -39,8 +40,9 @@ func TestReserveRises(t *testing.T) {
 	}
 }
 
-// Who finds an empty bucket begins with those who do, and who comes later finds out nearly how far they are, and takes it for less. Who finds what 1,500 would keep, or
-// more, takes it for a reserve, and so does who comes when it is there.
+// A newcomer to an empty bucket begins with the others that find it so. A later one finds out
+// nearly how far they are, and assumes less. One that finds as much as 1,500 sharers would keep, or
+// more, takes it for a reserve. So does one that comes when the reserve is there.
 func TestNewcomersToARise(t *testing.T) {
 	c := hourly
 	c.Kind = TokenBucket

@@ -9,7 +9,8 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// asks sends when it may, and is answered 100 ms later: served or refused, and no word else but when to come again.
+// asks sends when it may, and is answered 100 ms later: served or refused, and no word else but
+// when to come again.
 func (f *Fair) asks(refused bool, retryAfter time.Duration) (sent mono.Time) {
 	sent = f.Ready(f.last, limit.One)
 	o := limit.Outcome{Result: limit.Accepted, RetryAfter: retryAfter}
@@ -20,8 +21,8 @@ func (f *Fair) asks(refused bool, retryAfter time.Duration) (sent mono.Time) {
 	return sent
 }
 
-// Where nothing is told but refusals, a long Retry-After shows a window: more than a fiftieth of it, and more than twice as long as
-// one's turn takes in a bucket.
+// Where refusals are the only sign, a long Retry-After shows a window. Long is more than a fiftieth
+// of it, and more than twice the time of a turn in a bucket.
 func TestSilenceRetryAfter(t *testing.T) {
 	for _, c := range []struct {
 		limit        int64
@@ -55,8 +56,9 @@ func TestSilenceRetryAfter(t *testing.T) {
 	}
 }
 
-// So do three refusals in a row or more, for longer than a tenth of the window. Who was served less than five times before looks for the
-// window's end at once, since a bucket that thousands share refuses for as long.
+// So do three refusals in a row or more, for longer than a tenth of the window. A process that was
+// served less than five times before searches for the window's end at once, since a bucket of
+// thousands of sharers refuses for as long.
 func TestSilenceRefusedForLong(t *testing.T) {
 	for _, served := range []int{0, 1} {
 		f := fairOf(t, hourly)
@@ -100,8 +102,8 @@ func TestSilenceRefusedForLong(t *testing.T) {
 	}
 }
 
-// What refused for long before anybody was served is taken for a window that says nothing, and no longer once an answer says what remains.
-// Neither is that where refusals say it.
+// A server that refuses for long before it serves is taken for a silent window, until an answer has
+// a remainder. It is not where refusals have one.
 func TestSilenceThatSpeaks(t *testing.T) {
 	f := fairOf(t, hourly)
 	f.last = second(0)
@@ -122,8 +124,9 @@ func TestSilenceThatSpeaks(t *testing.T) {
 	}
 }
 
-// Who was refused first does not take all that it can once it is served; and who was served again long after the first of three refusals
-// looks for the end of a window, even if it asked too rarely to have been refused for so long.
+// A process that was refused first does not take all that it can once it is served. A process that
+// was served again long after the first of three refusals searches for the end of a window, even if
+// it asked too rarely to have been refused for so long.
 func TestSilenceServedAfterRefusals(t *testing.T) {
 	for _, c := range []struct {
 		served float64
@@ -158,7 +161,7 @@ func TestSilenceServedAfterRefusals(t *testing.T) {
 	}
 }
 
-// Ends that refusals tell are whole windows apart, or it is no window: a bucket tells of one that moves on.
+// Ends by Retry-After are whole windows apart, or it is no window: a bucket's move on.
 func TestSilenceIsToldThatItIsNoWindow(t *testing.T) {
 	for _, c := range []struct {
 		each, retry time.Duration
@@ -189,7 +192,8 @@ func (f *Fair) answers(at float64, refused bool, retryAfter time.Duration) {
 	f.Settle(second(at), f.Admit(second(at), limit.One), o)
 }
 
-// A server that told what remains and falls silent: by the third answer that does not say it, another law takes over, until one says it.
+// A server whose answers had remainders falls silent. By the third answer without one, another law
+// takes over, until an answer has one.
 func TestSilenceFalls(t *testing.T) {
 	f := fairOf(t, hourly)
 	f.last = second(0)
@@ -220,8 +224,8 @@ func TestSilenceFalls(t *testing.T) {
 	}
 }
 
-// A window that is known to be one, and refuses at first without a word: it is over a window later at the latest, and there is no need to
-// ask again and again before that.
+// A window that is known to be one, and refuses at first without a word: it is over a window later
+// at the latest, and there is no need to ask again and again before that.
 func TestSilenceOfAKnownWindow(t *testing.T) {
 	c := hourly
 	c.Kind = FixedWindow
@@ -233,7 +237,8 @@ func TestSilenceOfAKnownWindow(t *testing.T) {
 	}
 }
 
-// A refusal that was read when the window had ended: nothing is known of the next one, and a twentieth of it is waited.
+// A refusal that was read when the window had ended: nothing is known of the next one, and a
+// twentieth of it is waited.
 func TestWindowRefusedAtItsEnd(t *testing.T) {
 	c := hourly
 	c.Kind = FixedWindow
@@ -246,7 +251,8 @@ func TestWindowRefusedAtItsEnd(t *testing.T) {
 	}
 }
 
-// After a silent bucket refused, the pace until then is what it was served at lately, where that is slower: by twice at most, and a little.
+// After a silent bucket refused, the pace is the one at which it lately served, where that is
+// slower: by twice at most, and a little.
 func TestSilentBucketSlows(t *testing.T) {
 	for name, c := range map[string]struct {
 		served int
@@ -275,8 +281,8 @@ func TestSilentBucketSlows(t *testing.T) {
 	}
 }
 
-// A silent bucket that does not refuse is used faster, by each answer as time went by since the one before, and no more than for two of
-// one's turns: who idles learns nothing.
+// A silent bucket that does not refuse is used faster. Each answer counts by the time since the one
+// before, and for no more than two turns: an idle process learns nothing.
 func TestSilentBucketQuickens(t *testing.T) {
 	for gap, counts := range map[float64]float64{5: 5, 20: 20, 25: 20, 500: 20} {
 		f := fairOf(t, hourly)
@@ -289,7 +295,8 @@ func TestSilentBucketQuickens(t *testing.T) {
 	}
 }
 
-// Who weighs more comes back sooner after the first refusal of a silent bucket: it takes itself for one of ten by weight.
+// A process of a larger weight comes back sooner after the first refusal of a silent bucket: it
+// assumes to be one of ten by weight.
 func TestSilentBucketByWeight(t *testing.T) {
 	for weight, most := range map[float64]time.Duration{1: 16 * time.Second, 5: 6 * time.Second} {
 		longest := time.Duration(0)
@@ -308,7 +315,7 @@ func TestSilentBucketByWeight(t *testing.T) {
 	}
 }
 
-// A silent window that never refuses is used ever faster, up to sixteen times what it is known to give.
+// A silent window that never refuses is used ever faster, up to sixteen times the configured limit.
 func TestSilentWindowThatNeverRefuses(t *testing.T) {
 	c := hourly
 	c.Kind = FixedWindow
@@ -339,8 +346,8 @@ func TestWindowOwesNothingByARefusal(t *testing.T) {
 	}
 }
 
-// A silent window that refuses when it should be over is asked again each twentieth of its length, and
-// now and then at half of that.
+// A silent window that refuses when it should be over is asked again each twentieth of its length,
+// and now and then at half of that.
 func TestSilentWindowThatIsNotOver(t *testing.T) {
 	c := hourly
 	c.Kind = FixedWindow
@@ -357,7 +364,8 @@ func TestSilentWindowThatIsNotOver(t *testing.T) {
 	}
 }
 
-// Ends of silent windows that are whole windows apart say ever better when they end; others are none of windows of that length.
+// Ends of silent windows that are whole windows apart say ever better when they end; others are
+// none of windows of that length.
 func TestSilentWindowEnds(t *testing.T) {
 	var w silentWindow
 	for i, c := range []struct {
@@ -380,7 +388,8 @@ func TestSilentWindowEnds(t *testing.T) {
 	}
 }
 
-// An end that is known only within more than half a window may be of that window or the next. What it says nothing new of it does not confirm.
+// An end that is known only within more than half a window may be of that window or the next. What
+// it says nothing new of it does not confirm.
 func TestSilentWindowEndsThatAreHardlyKnown(t *testing.T) {
 	for name, c := range map[string]struct {
 		low, high float64
@@ -411,7 +420,7 @@ func TestSilentWindowThatIsNone(t *testing.T) {
 	}
 }
 
-// A Retry-After tells the end of a window, too.
+// A Retry-After states the end of a window, too.
 func TestWindowEndsByRetryAfter(t *testing.T) {
 	c := hourly
 	c.Kind = FixedWindow
@@ -424,7 +433,8 @@ func TestWindowEndsByRetryAfter(t *testing.T) {
 	}
 }
 
-// However fast a pace was, after a refusal nothing goes for a sixteenth of a second, and after each more in a row for four times as long.
+// After a refusal at any pace nothing goes for a sixteenth of a second, and after each more in a
+// row for four times as long.
 func TestSilentUnknownStaysAway(t *testing.T) {
 	a, err := NewAuto(AutoConfig{Rng: fairOf(t, hourly).config.Rng})
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// Who is served before the window should be over was wrong of when windows end, and looks for it; who is refused then knows it.
+// A process that is served before the estimated end was wrong, and searches for the end. A process
+// that is refused then knows it.
 func TestSilentWindowIsTested(t *testing.T) {
 	for served, want := range map[float64]struct {
 		lost      bool
@@ -30,7 +31,8 @@ func TestSilentWindowIsTested(t *testing.T) {
 	}
 }
 
-// A lost one asks soon after a window was used up, then twice as late, and in the middle at the latest, and does not go by its x meanwhile.
+// A lost process asks soon after a window was used up, then twice as late, and in the middle at the
+// latest. Meanwhile it ignores its x.
 func TestSilentWindowLooksForItsEnd(t *testing.T) {
 	f := fairOf(t, FairConfig{Kind: FixedWindow, Limit: 3600, Window: time.Hour})
 	f.n = 20
@@ -49,7 +51,8 @@ func TestSilentWindowLooksForItsEnd(t *testing.T) {
 	}
 }
 
-// Who has found the end takes its n from when the window was used up, as those do who knew it.
+// A process that has found the end takes its n from the time when the window was used up, like
+// those that knew it.
 func TestSilentWindowFound(t *testing.T) {
 	for used, want := range map[float64]float64{3400: 9.5, 3420: 9.5, 2880: 51, 60: 9.5} {
 		f := fairOf(t, FairConfig{Kind: FixedWindow, Limit: 3600, Window: time.Hour})

@@ -7,7 +7,8 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// The limit is heard of once it was stated as it is known; another unit's, another window's, a bucket's, and one of two that differ are others.
+// A changed limit counts once the configured one was stated. A limit of another unit, another
+// window or a bucket does not count, nor one of two that differ.
 func TestFairHearsItsLimit(t *testing.T) {
 	other := limit.Stated{Rate: limit.Rate{N: 7200}}
 	for name, c := range map[string]struct {

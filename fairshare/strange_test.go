@@ -13,7 +13,8 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// Processes of two versions share a quota, so each law is to do what it did, whatever is said: a line for all plans of a client.
+// Processes of two versions share a quota, so each law must do what it did before, under any
+// answers: a line for all plans of a client.
 func TestLawsDoWhatTheyDidWhateverIsSaid(t *testing.T) {
 	var b strings.Builder
 	for seed := range uint64(160) {
@@ -68,7 +69,7 @@ func anyFair(c *strange.Client) string {
 	return "fair of a " + f.Kind.String()
 }
 
-// anyAuto is told a limit now and then, and now and then goes on in another process.
+// anyAuto gets a stated limit now and then, and now and then goes on in another process.
 func anyAuto(c *strange.Client) string {
 	c.Burst = chosen[float64](c.Rng, 15, 60, 900)
 	c.Rate = c.Burst / chosen[float64](c.Rng, 1, 60, 3600)
@@ -106,7 +107,8 @@ func anyStated(c *strange.Client) (all []limit.Stated) {
 	return all
 }
 
-// resumed is one that goes on from what auto writes down, a few seconds later, after some was sent that is not in it.
+// resumed is an Auto that goes on from auto's memory, a few seconds later, after some requests that
+// are not in it.
 func resumed(c *strange.Client, auto *fairshare.Auto, a fairshare.AutoConfig) (next *fairshare.Auto, written []byte) {
 	written = auto.AppendMemory(nil, c.Now)
 	next = must(fairshare.NewAuto(a))

@@ -21,8 +21,9 @@ func (c *counted) cost(units float64) limit.Cost {
 	return limit.Cost{limit.Tokens: int64(math.Round(units * c.unit))}
 }
 
-// The law reckons in units of cost: whoever shares a quota of a hundred times as many tokens, of which each unit is a hundred times as many,
-// goes at the same instants, whatever requests cost and are found to have cost, and whatever is in flight.
+// The law reckons in units of cost. Let another quota have a hundred times as many tokens, and a
+// unit a hundred times as many of them. Then its sharer goes at the same instants, with any costs,
+// any corrections, and any requests in flight.
 func TestFairReckonsInUnits(t *testing.T) {
 	for name, q := range map[string]struct {
 		kind   Kind
@@ -66,7 +67,8 @@ func TestFairReckonsInUnits(t *testing.T) {
 	}
 }
 
-// answer settles one that is in flight: with what is left of level, and an actual cost now and then.
+// answer settles one request in flight: with the remainder of level, and an actual cost now and
+// then.
 func answer(all []*counted, rng *rand.Rand, now mono.Time, units float64, level *float64, ends time.Duration, silent bool) {
 	refused, metered, k := *level < units || rng.IntN(40) == 0, rng.IntN(3) == 0, 0
 	if rng.IntN(4) == 0 {

@@ -8,7 +8,8 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// A window that was found by what came back at once began between the two answers: so the next leap says better when windows begin.
+// A window that was found by what came back at once began between the two answers. So the next leap
+// bounds the beginning better.
 func TestLeapThatShowsAWindow(t *testing.T) {
 	f := fairOf(t, hourly)
 	for _, told := range [][2]float64{{0, 100}, {100, 2700}, {3550, 10}, {3640, 3500}} {
@@ -19,7 +20,8 @@ func TestLeapThatShowsAWindow(t *testing.T) {
 	}
 }
 
-// A refusal at the instant at which a silent window is over at the latest shows that it is not: the next is asked for a twentieth later.
+// A refusal at the instant at which a silent window is over at the latest shows that it is not: the
+// next is asked for a twentieth later.
 func TestSilentWindowRefusesAtItsEnd(t *testing.T) {
 	for mid, high := range map[float64]float64{999: 1000, 1000: 1180, 1001: 1181} {
 		f := fairOf(t, FairConfig{Kind: FixedWindow, Limit: 3600, Window: time.Hour})
@@ -31,8 +33,8 @@ func TestSilentWindowRefusesAtItsEnd(t *testing.T) {
 	}
 }
 
-// Where the reset is left out, the next window is the next, and begins when the one before was to end, if more remains then; if not, it was
-// not over yet, but for half a window at most.
+// Where the reset is left out, the next window is the next, and begins when the one before was to
+// end, if more remains then; if not, it was not over yet, but for half a window at most.
 func TestWindowThatEndsUntold(t *testing.T) {
 	f := fairOf(t, FairConfig{Kind: FixedWindow, Limit: 3600, Window: time.Hour})
 	f.hears(100, 3000, 500)
@@ -50,7 +52,8 @@ func TestWindowThatEndsUntold(t *testing.T) {
 	}
 }
 
-// In which order two answers of one instant were given is not known, so what was taken between them is not counted.
+// The order of two answers of one instant is not known, so the consumption between them does not
+// count.
 func TestTwoAnswersOfOneInstant(t *testing.T) {
 	f := fairOf(t, FairConfig{Kind: RollingWindow, Limit: 3600, Window: time.Hour})
 	look := func(at, left float64) {
