@@ -337,8 +337,8 @@ func TestFairMeanCost(t *testing.T) {
 	}
 }
 
-// Where nothing but answers holds a request back it waits for one, or for the pace: that of its
-// cost, or of one unit if it is dear.
+// A request that only missing answers hold back waits for one, or for the pace. That is the pace of
+// its cost, or of one unit if it costs more.
 func TestAccountWaitsForAnAnswer(t *testing.T) {
 	for _, c := range []struct {
 		cost float64

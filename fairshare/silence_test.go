@@ -56,9 +56,9 @@ func TestSilenceRetryAfter(t *testing.T) {
 	}
 }
 
-// So do three refusals in a row or more, for longer than a tenth of the window. A process that was
-// served less than five times before searches for the window's end at once, since a bucket of
-// thousands of sharers refuses for as long.
+// So do three refusals in a row or more, for longer than a tenth of the window. A bucket of
+// thousands of sharers refuses for as long. So a process that was served less than five times
+// before searches for the window's end at once.
 func TestSilenceRefusedForLong(t *testing.T) {
 	for _, served := range []int{0, 1} {
 		f := fairOf(t, hourly)
@@ -125,8 +125,8 @@ func TestSilenceThatSpeaks(t *testing.T) {
 }
 
 // A process that was refused first does not take all that it can once it is served. A process that
-// was served again long after the first of three refusals searches for the end of a window, even if
-// it asked too rarely to have been refused for so long.
+// was served again long after the first of three refusals searches for the end of a window. It does
+// so even if it asked too rarely to have been refused for so long.
 func TestSilenceServedAfterRefusals(t *testing.T) {
 	for _, c := range []struct {
 		served float64
@@ -224,8 +224,8 @@ func TestSilenceFalls(t *testing.T) {
 	}
 }
 
-// A window that is known to be one, and refuses at first without a word: it is over a window later
-// at the latest, and there is no need to ask again and again before that.
+// A known window refuses at first, without a reset. It is over a window later at the latest, and no
+// request asks again and again before that.
 func TestSilenceOfAKnownWindow(t *testing.T) {
 	c := hourly
 	c.Kind = FixedWindow
@@ -237,8 +237,8 @@ func TestSilenceOfAKnownWindow(t *testing.T) {
 	}
 }
 
-// A refusal that was read when the window had ended: nothing is known of the next one, and a
-// twentieth of it is waited.
+// A refusal arrives after the window has ended. Nothing is known of the next one, so the next
+// request waits for a twentieth of it.
 func TestWindowRefusedAtItsEnd(t *testing.T) {
 	c := hourly
 	c.Kind = FixedWindow
@@ -364,8 +364,8 @@ func TestSilentWindowThatIsNotOver(t *testing.T) {
 	}
 }
 
-// Ends of silent windows that are whole windows apart say ever better when they end; others are
-// none of windows of that length.
+// Ends of silent windows that are whole windows apart bound the end better and better. Other ends
+// show that it is no window of that length.
 func TestSilentWindowEnds(t *testing.T) {
 	var w silentWindow
 	for i, c := range []struct {
@@ -388,8 +388,8 @@ func TestSilentWindowEnds(t *testing.T) {
 	}
 }
 
-// An end that is known only within more than half a window may be of that window or the next. What
-// it says nothing new of it does not confirm.
+// An end that is known only within more than half a window may be of that window or the next. An
+// end without news confirms nothing.
 func TestSilentWindowEndsThatAreHardlyKnown(t *testing.T) {
 	for name, c := range map[string]struct {
 		low, high float64

@@ -4,11 +4,11 @@
 //
 // [Fair] is the law to use. It is for token buckets, fixed and rolling windows, and servers whose
 // answers are only served or limited. A Fair is a limit.Limiter for one process with any number of
-// requests in flight, under a Gate, a Pool or a transport. It needs the published limit, so much
-// per window; the Kind of the quota, where answers carry no reset; and a source of random numbers
-// of its own. A process that is to get twice the share of another has a Weight of 2. All sharers
-// follow the same law and know the same quota. If some may not, set Sharers of the [FairConfig] to
-// their number.
+// requests in flight, under a Gate, a Pool or a transport. It needs three things: the published
+// limit, so much per window; the Kind of the quota, where answers carry no reset; a source of
+// random numbers of its own. A process that is to get twice the share of another has a Weight of 2.
+// All sharers follow the same law and know the same quota. If some may not, set Sharers of the
+// [FairConfig] to their number.
 //
 // [Auto] is Fair for a quota with an unknown limit.
 //

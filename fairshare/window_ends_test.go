@@ -20,8 +20,8 @@ func TestLeapThatShowsAWindow(t *testing.T) {
 	}
 }
 
-// A refusal at the instant at which a silent window is over at the latest shows that it is not: the
-// next is asked for a twentieth later.
+// A silent window should be over at an instant at the latest. A refusal then shows that it is not:
+// the next request asks a twentieth later.
 func TestSilentWindowRefusesAtItsEnd(t *testing.T) {
 	for mid, high := range map[float64]float64{999: 1000, 1000: 1180, 1001: 1181} {
 		f := fairOf(t, FairConfig{Kind: FixedWindow, Limit: 3600, Window: time.Hour})
@@ -33,8 +33,8 @@ func TestSilentWindowRefusesAtItsEnd(t *testing.T) {
 	}
 }
 
-// Where the reset is left out, the next window is the next, and begins when the one before was to
-// end, if more remains then; if not, it was not over yet, but for half a window at most.
+// An answer has no reset after the stated end. If more remains, the next window began at that end.
+// If not, the present one goes on, but for half a window at most.
 func TestWindowThatEndsUntold(t *testing.T) {
 	f := fairOf(t, FairConfig{Kind: FixedWindow, Limit: 3600, Window: time.Hour})
 	f.hears(100, 3000, 500)

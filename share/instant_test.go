@@ -7,9 +7,9 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// The two clocks are read one after the other, with a little more or less between: one instant is
-// said as one all the same, until the clocks are further apart than that explains, as after a sleep
-// of the machine.
+// The two clocks are read one after the other, with a varying time between. One instant still has
+// one value, until the clocks are further apart than that explains, as after a sleep of the
+// machine.
 func TestAnInstantIsSaidAsOne(t *testing.T) {
 	const ms = mono.Time(time.Millisecond)
 	m := new(Member)

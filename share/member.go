@@ -276,9 +276,9 @@ func (m *Member) Explain(now mono.Time, cost limit.Cost) (mono.Time, limit.Bound
 }
 
 // AppendUsage implements limit.Gauged. It appends the usage of the whole limit as of the last turn,
-// under the Name. That is empty where this process has not used the limit for long. Then it appends
-// this process' part, under the Name and ", here": grants that it has not sent, and requests in
-// flight (Open).
+// under the Name. The usage is zero, since unknown, where this process has not used the limit for
+// long. Then it appends this process' part, under the Name and ", here": grants that it has not
+// sent, and requests in flight (Open).
 func (m *Member) AppendUsage(to []limit.Usage, _ mono.Time) []limit.Usage {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -43,8 +43,8 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// A server that accepts connections and never answers holds up a turn only as long as a turn may
-// take, and not for the client's own 5 s.
+// A server that accepts connections and never answers holds up a turn. It does so only for the
+// longest time of a turn, and not for the client's own 5 s.
 func TestHangs(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/paceline-go/paceline/share"
 )
 
-// A disk that is full is said, by the turn and by the Member whose turn it is, and nothing is lost
-// by it: when there is room, it goes on. The bound is the engine's own, on the pages of the file.
+// The turn and the Member report a full disk, and nothing is lost by it: when there is room, the
+// turns go on. The bound is the engine's own, on the pages of the file.
 func TestFull(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "limits.db")
 	s, err := Open(file)

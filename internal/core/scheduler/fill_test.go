@@ -149,7 +149,7 @@ func TestFillOfWaysDelaysNobody(t *testing.T) {
 	}
 }
 
-// A way of 100 in 10 s has 95 used until 10 s, another of 120 has 50 used until 12 s: 92 go by the
+// A way of 100 in 10 s has 95 used until 10 s. Another of 120 has 50 used until 12 s. 92 go by the
 // first way at 10 s, and 40 by the second at once.
 func TestFillByAnotherWay(t *testing.T) {
 	l := scheduler.New(scheduler.Config{Fill: 1})

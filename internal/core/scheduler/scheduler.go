@@ -56,9 +56,9 @@ type Config struct {
 	Fill int
 	// Size is the most tickets that may wait, in all lanes together. If zero, any number.
 	Size int
-	// Watch, if not nil, is called for each lane with Watched set in two cases: its first ticket
-	// was looked at and has to stay; no ticket waits there any more. It may call only those methods
-	// of the Scheduler that change nothing.
+	// Watch, if not nil, is called for each lane with Watched set in two cases. Its first ticket
+	// was looked at and has to stay. Or no ticket waits there any more. Watch may call only those
+	// methods of the Scheduler that change nothing.
 	Watch func(now mono.Time, a *Lane)
 }
 

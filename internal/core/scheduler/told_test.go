@@ -336,8 +336,8 @@ var crowds = []struct {
 	{"busy, fair", crowdKind{busy: true, fair: true}},
 }
 
-// A Scheduler gives the same results as before: which ticket goes when and by which way, which is
-// refused, the forecasts, and which limit each ticket waits for.
+// A Scheduler gives the same results as before. They are: which ticket goes when and by which way,
+// which is refused, the forecasts, and the limit that each ticket waits for.
 func TestWhatALineSays(t *testing.T) {
 	var b strings.Builder
 	for _, w := range crowds {

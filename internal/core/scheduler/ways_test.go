@@ -152,8 +152,8 @@ func TestWaysBeforeZero(t *testing.T) {
 	}
 }
 
-// A ticket with a head start learns how many of its lane are ahead: all of them in a short line, at
-// least some in a long one.
+// A ticket with a head start learns how many of its lane are ahead. It is all of them in a short
+// line, and at least some in a long one.
 func TestAheadIsCounted(t *testing.T) {
 	for _, waiting := range []int{10, 300} {
 		for before := 0; before <= waiting; before += 1 + waiting/40 {
