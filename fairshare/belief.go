@@ -11,10 +11,10 @@ import (
 // every n tokens.
 //
 // Let a request be sent at t, and let its answer say that ℓ is left. The next request goes at t +
-// n. It goes a little later if ℓ is less than n sharers keep, and a little sooner if it is more. n
-// follows the estimate: the amount that all took for each unit of this process. An error of the
-// estimate has the same factor for everyone, so it settles the total and favours no share. This
-// step makes the shares equal:
+// n. It goes a little later if ℓ is below the amount that n sharers keep, and a little sooner if ℓ
+// is above. n follows the estimate: the amount that all took for each unit of this process. An
+// error of the estimate has the same factor for everyone, so it settles the total and favours no
+// share. This step makes the shares equal:
 //
 //	ln N += κ·(c − ln N)        N = n·weight; c is ln N for those N who would keep the level as it is
 //

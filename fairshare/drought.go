@@ -6,10 +6,11 @@ import "github.com/paceline-go/paceline/limit/mono"
 // amount that this process took, plus the amount that others took, less the amount that came. Where
 // it falls by less than this process took, something came.
 //
-// While many are served quickly, no such fall means nothing: others take more than could come. It
-// means something where all take no more than their shares. There are two such times: when all
-// listen, and at the reserve, when all go slowly. If nothing comes then, and the level falls by the
-// amount that all take, the bucket does not refill. Then a reserve is of no use to anybody.
+// While many are served quickly, the absence of such a small fall is no evidence: others take more
+// than could come. It is evidence where all take no more than their shares. There are two such
+// times: when all listen, and at the reserve, when all go slowly. If nothing comes then, and the
+// level falls by the amount that all take, the bucket does not refill. Then a reserve is of no use
+// to anybody.
 //
 // Many newcomers at once look the same for a while. So it has to show in many answers. Four are
 // enough for sharers that found plenty when they came and never saw it grow. A process that was

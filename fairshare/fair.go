@@ -123,9 +123,9 @@ func (f *Fair) counts(cost *limit.Cost) float64 {
 func (f *Fair) Senses() bool { return true }
 
 // Refills implements limit.Refilling. In a known bucket each reset is the instant at which it is
-// full again. Where the kind is unknown, a reset is one if it is as far away as a bucket takes to
-// fill from what is left. A window that is used up at its very beginning has such a reset, too, but
-// only once.
+// full again. Where the kind is unknown, it is so if the reset is as far away as a bucket takes to
+// fill from the remainder. A window that is used up at its very beginning has such a reset, too,
+// but only once.
 func (f *Fair) Refills(o limit.Outcome) (units uint8) {
 	u := f.config.Unit
 	if f.unknown != nil || f.level != &f.bucket || o.Known>>u&1 == 0 || o.Reset[u] <= 0 {

@@ -12,7 +12,7 @@ import (
 //
 //	r(N) = 18·ln(8000/N) tokens
 //
-// In a bucket of which ¾ are less than that, r is a part of those ¾ instead. r is 162 for one
+// If ¾ of a bucket are less than that, r is a part of those ¾ instead. The reserve r is 162 for one
 // sharer, 120 for ten, 37 for a thousand. The phases of N sharers are not coordinated, so the level
 // varies by √N. A reserve of 1.2·√N is enough for it not to run dry. r falls with N, since N is
 // read from it. Its slope bounds how fast shares may become equal. The reserve costs no rate; it

@@ -97,9 +97,10 @@ func (w *windowLevel) look(f *Fair, s *sighting) {
 }
 
 // told reads the end of the window from an answer that took rtt. Ends in whole seconds are rounded
-// up, and arrive late. So the earliest stated end of a window is best. If the next window could end
-// a window later than that, it does. Otherwise the few answers in a minute would be off by a part
-// of a second until the window is nearly over, and by another part for each sharer.
+// up, and arrive late. So the earliest stated end of a window is best. The next window ends exactly
+// a window after that, if its stated end allows it. Otherwise the few answers in a minute would be
+// off by a part of a second. That would last until the window is nearly over, and differ for each
+// sharer.
 func (w *windowLevel) told(ends mono.Time, rtt time.Duration) {
 	switch d := ends.Sub(w.ends).Seconds(); {
 	case w.ends == mono.Min:

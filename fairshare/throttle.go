@@ -45,11 +45,11 @@
 //	level_window.go        the law for fixed windows
 //	phase.go               finds out when windows begin, where answers carry no reset
 //	level_rolling.go       the law for rolling windows
-//	silence.go             chooses the law where answers do not say what remains
-//	silent_bucket.go       that law for token buckets
-//	silent_window.go       that law for fixed windows
-//	silent_ends.go         that law finds out when windows end
-//	silent_unknown.go      that law for an unknown quota
+//	silence.go             chooses the law for silent servers: answers without a remainder
+//	silent_bucket.go       the law for token buckets of silent servers
+//	silent_window.go       the law for fixed windows of silent servers
+//	silent_ends.go         finds out when windows of silent servers end
+//	silent_unknown.go      the law for an unknown quota of silent servers
 //	auto.go                Auto, and Found: the limit that it found
 //	auto_stated.go         concludes the limit from remainders and resets
 //	auto_memory.go         an Auto's memory, for the next process

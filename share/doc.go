@@ -76,7 +76,7 @@
 //     After a failover the old server answers nobody.
 //   - Nobody sets the store's clock forward while no node is there.
 //   - A change of that clock which is smaller than the quickest round trip to the store does no
-//     harm (Margin covers a millisecond).
+//     harm (the limiter's Margin covers a millisecond).
 //   - No process is stopped for longer than Late between Fresh and the kernel's write.
 //   - A request is counted within Late of a node's end, as everywhere in package limit.
 //   - A Calendar is as right as the store's clock was when the first node came.

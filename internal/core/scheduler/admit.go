@@ -590,9 +590,9 @@ func (l *Scheduler) grant(now mono.Time, w *Way, t *Ticket) {
 	l.tell(t)
 }
 
-// fill lets tickets go by w ahead of t, the first of its lane, if they do not delay t, by whichever
-// way t will go. t may go by w at the instant at. fill returns whether any went, and when the next
-// one may, if that is before at.
+// fill lets tickets go by w ahead of t, the first of its lane. They must not delay t, by whichever
+// way t will go. at is the instant at which t may go by w. The results are the instant at which the
+// next ticket may go, if that is before at, and whether any went.
 func (l *Scheduler) fill(now mono.Time, w *Way, t *Ticket, at mono.Time) (again mono.Time, filled bool) {
 	again = at
 	fill, u := w.lane.fill, t.next[0]

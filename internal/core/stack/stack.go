@@ -57,9 +57,9 @@ type Config struct {
 	// is no pause.
 	Pause backoff.Policy
 	// MaxPause is the longest pause for one answer, whatever time it asks for. Then one request
-	// goes. If that is refused, the next one goes twice as long after it, until the server's own
-	// time has come. If zero, 1 h. If negative, or where the Outcome is Sure, no request goes
-	// before the server's time.
+	// goes. If that is refused, the next one goes after twice that time, and so on, until the
+	// server's own time has come. If zero, 1 h. If negative, or where the Outcome is Sure, no
+	// request goes before the server's time.
 	MaxPause time.Duration
 	// Rand jitters Pause. It belongs to the driver. If nil, there is no jitter.
 	Rand *rand.Rand
