@@ -1,30 +1,32 @@
-// Package paceline paces requests to rate-limited servers from the client's side, so that the server has nothing to
-// refuse and nobody waits longer than its rule demands.
+// Package paceline paces requests to rate-limited servers on the client's side. The server then has
+// nothing to refuse, and no request waits longer than the server's rule demands.
 //
-// The decisions (package limit: when may the next request go?) are arithmetic on a now that somebody supplies. This
-// package supplies it: it owns the clock, the locks and the timers, so that goroutines can simply wait.
+// Package limit decides when the next request may go; it computes with an instant that its caller
+// supplies. This package supplies that instant. It owns the clock, the locks and the timers, so
+// that a goroutine simply waits.
 //
-// # Which one
+// # Which front end
 //
-//   - An HTTP client, or an SDK that takes one: package transport. It waits, reads what answers say,
-//     and sends again.
-//   - Goroutines that send something else: [Gate]. They wait for one limiter, first come first
-//     served; [Gate.Do] sends in between.
+//   - An HTTP client, or an SDK that takes one: package transport. It waits, reads the answers, and
+//     sends again.
+//   - Goroutines that send something else: [Gate]. They wait for one limiter, first come, first
+//     served. [Gate.Do] waits, sends and settles.
 //   - Several limits that callers share, by arrival or by weight: [Group].
 //   - Work with priorities, deadlines, retries and several keys: package pool sends it.
-//   - Code that calls Wait, Allow or Reserve of golang.org/x/time/rate: package contrib/xrate has
-//     those over a Gate.
-//   - A quota that strangers use, too: a limiter of package fairshare, behind any of these.
-//   - Counting events of one's own, as in trading: package limit/window.
+//   - Code that calls Wait, Allow or Reserve of golang.org/x/time/rate: package contrib/xrate
+//     offers them over a Gate.
+//   - A quota shared with strangers: a limiter of package fairshare, behind any of these.
+//   - Counting events of your own, as in trading: package limit/window.
 //
-// Package limit has the rules to wait for, and package observe what can be watched of all of these.
-// docs/coming-from.md says what to write in the place of other libraries. The AWS SDK, client-go and
-// gRPC have modules of their own: contrib/aws, contrib/k8s and contrib/grpc.
+// Package limit has the limiters, and package observe has the snapshots of all of these.
+// docs/coming-from.md shows the replacement for calls of other libraries. The AWS SDK, client-go
+// and gRPC have their own modules: contrib/aws, contrib/k8s and contrib/grpc.
 //
-// # What limiters let through
+// # How much limiters admit
 //
-// The most that limiters of N per window admitted in one window, as a multiple of N, on a machine that wakes goroutines
-// on time and on one that stalls for up to a window (N = 100, a hundred unkind schedules; TestWorstWindow in module lab/micro):
+// The table shows the most that a limiter of N per window admitted in one window, as a multiple of
+// N. One machine woke goroutines on time; the other stalled for up to a window. N was 100, and
+// there were a hundred unkind schedules (TestWorstWindow in module lab/micro).
 //
 //	                                                on time   stalled
 //	limit.Rolling, limit.Weighted, behind a Gate    1.00      1.00
@@ -38,6 +40,18 @@
 //	failsafe-go, bursty                             2.00      2.00
 //	slidingwindow                                   2.00      2.00
 //
-// Where places are reserved ahead, a longer stall lets through more: all that come due meanwhile go at its end. A Gate
-// asks its Limiter again whenever it admits.
+// A limiter that reserves places ahead admits more after a longer stall: all places that came due
+// during the stall go at its end. A Gate asks its Limiter again at every admission.
+//
+// # Files
+//
+//	gate.go           Gate: one limiter, one lane
+//	group.go          Group, Limit, Lane and Permit: several limits with lanes that share them
+//	lane_share.go     Class: several lanes that count as one at a fair limit
+//	wait.go           a goroutine in line: enter, wake, spin, leave
+//	wait_error.go     WaitError: why a Wait failed
+//	wait_stats.go     WaitStats: how long a Wait took, and for which limit
+//	hint.go           the last refusal of a TryWait, repeated without the lock
+//	notice.go         lines of the log: the next instant, and permits that stay unsettled
+//	gate_snapshot.go  View, Snapshot and Stats
 package paceline

@@ -12,15 +12,15 @@ import (
 	"github.com/paceline-go/paceline/observe"
 )
 
-// look is what a View keeps for its Snapshots, guarded by the Group's lock.
+// look is the material of a View's Snapshots, guarded by the Group's lock.
 type look struct {
-	lanes  []*Lane          // all but those that were retired, in any order
-	leaves []*Lane          // retired, with permits that are not settled
-	gone   map[string]*past // what lanes did that are gone, by client
+	lanes  []*Lane          // lanes that are not retired, in any order
+	leaves []*Lane          // retired lanes with open permits
+	gone   map[string]*past // counts of forgotten lanes, by client
 	events observe.EventLog
 }
 
-// about says whose a lane is, for Snapshots.
+// about says for Snapshots to whom a lane belongs.
 type about struct {
 	client string
 	weight float64
@@ -28,18 +28,20 @@ type about struct {
 	index  int // in look.lanes
 }
 
-// past is what a client did.
+// past is the counts and waits of a client or a lane.
 type past struct {
 	observe.Counts
 	waits observe.Waits
 }
 
 const (
-	// mostGone bounds how many clients are remembered of which no lane is left; the others are together.
+	// mostGone bounds how many clients without a lane keep their own counts. All further ones share
+	// one entry.
 	mostGone   = 1000
 	otherGone  = "other"
-	lookAtOnce = 64 // lanes looked at before the lock is let go
-	// mostGuesses is for how many lanes a Snapshot estimates when the last goroutine goes: each estimate looks at up to 256 others.
+	lookAtOnce = 64 // lanes read before the lock is released for others
+	// mostGuesses is for how many lanes a Snapshot estimates when the last goroutine goes. Each
+	// estimate examines up to 256 other goroutines.
 	mostGuesses = 64
 )
 
@@ -57,7 +59,7 @@ func (v *look) retire(a *Lane) {
 	v.fold()
 }
 
-// fold forgets retired lanes whose permits are all settled, and keeps what they did.
+// fold forgets retired lanes whose permits are all settled, and keeps their counts.
 func (v *look) fold() {
 	v.leaves = slices.DeleteFunc(v.leaves, func(a *Lane) bool {
 		if int64(a.lane.Granted()) != a.counts.tally.Sum() {
@@ -78,7 +80,7 @@ func (v *look) fold() {
 	})
 }
 
-// pastLocked is what a lane did so far.
+// pastLocked returns the counts and waits of a lane so far.
 func (a *Lane) pastLocked() *past {
 	p := &past{Counts: a.statsLocked().Counts(), waits: a.waits}
 	p.waits.AtOnce = p.Sent - a.waited
@@ -90,8 +92,9 @@ func (p *past) add(more *past) {
 	p.waits.Merge(&more.waits)
 }
 
-// View is some lanes of a Group, looked at by themselves: of one server of several, say, whose clients have limits in common. What is
-// said of a limit is of all that it counts, by whichever lanes. Made by Group.View. Safe for concurrent use.
+// View is a selection of a Group's lanes with its own Snapshots. An example is one server of
+// several whose clients have limits in common. The figures of a limit include the lanes of other
+// Views. Group.View makes a View. Safe for concurrent use.
 type View struct {
 	group *Group
 	since time.Time
@@ -104,8 +107,8 @@ func (j *Group) View() *View { return &View{group: j, since: time.Now()} }
 // Note is View.Note, for the Group's own Snapshots.
 func (j *Group) Note(e observe.Event) { j.view.Note(e) }
 
-// Note adds an Event, which is then in Snapshots. Its Number, At, Last and Count are filled in. An Event of the same Kind and Whose as
-// one of the last second is counted with that one.
+// Note adds an Event to the Snapshots. It fills in Number, At, Last and Count. An Event of the same
+// Kind and Whose as one of the last second is counted with that one.
 func (v *View) Note(e observe.Event) {
 	v.group.mu.Lock()
 	defer v.group.mu.Unlock()
@@ -125,11 +128,11 @@ func (a *Lane) noteRefusalLocked(o *limit.Outcome) {
 	a.view.look.events.Note(time.Now(), observe.Event{Kind: observe.EventRefused, Whose: whose, Text: text})
 }
 
-// Snapshot returns the state of all lanes now, but for those of another View. With more than 64 lanes, each 64 are of one instant: between
-// them the lock is let go.
+// Snapshot returns the state of all lanes now, except those of another View. With more than 64
+// lanes, each 64 are of one instant: between them the lock is released.
 func (j *Group) Snapshot() observe.Snapshot { return j.view.Snapshot() }
 
-// Snapshot is Group.Snapshot, of the lanes of the View.
+// Snapshot is Group.Snapshot for the lanes of the View.
 func (v *View) Snapshot() observe.Snapshot {
 	j := v.group
 	s := snapshot{clients: map[string]*client{}, limits: map[*Limit]int{}}
@@ -152,17 +155,17 @@ func (v *View) Snapshot() observe.Snapshot {
 	return s.done()
 }
 
-// snapshot is a Snapshot that is being made.
+// snapshot is a Snapshot in the making.
 type snapshot struct {
 	observe.Snapshot
 	clients map[string]*client
-	limits  map[*Limit]int // of those that were looked at, where their first LimitState is
-	owners  []*Limit       // of each LimitState
-	guesses int            // of when the last of a lane goes
+	limits  map[*Limit]int // index of a limit's first LimitState
+	owners  []*Limit       // the limit of each LimitState
+	guesses int            // estimates made so far: see mostGuesses
 	usage   []limit.Usage
 }
 
-// client is a ClientState with what it is made of.
+// client is a ClientState in the making.
 type client struct {
 	past past
 	observe.ClientState
@@ -221,7 +224,7 @@ func (s *snapshot) lookLocked(now mono.Time, a *Lane) {
 	}
 }
 
-// limitLocked looks at a limit, once.
+// limitLocked reads a limit, once.
 func (s *snapshot) limitLocked(now mono.Time, j *Group, m *Limit) {
 	if _, seen := s.limits[m]; seen {
 		return
@@ -250,7 +253,7 @@ func (s *snapshot) limitLocked(now mono.Time, j *Group, m *Limit) {
 	}
 }
 
-// done fills in what concerns all lanes together, and sorts.
+// done computes the totals of all lanes, and sorts.
 func (s *snapshot) done() observe.Snapshot {
 	for name, c := range s.clients {
 		c.ClientState.Counts = c.past.Counts
@@ -265,7 +268,7 @@ func (s *snapshot) done() observe.Snapshot {
 	return s.Snapshot
 }
 
-// Stats returns what the Lane has done so far, all of it as of one instant.
+// Stats returns what the Lane has done so far, as of one instant.
 func (a *Lane) Stats() observe.Stats {
 	a.group.mu.Lock()
 	defer a.group.mu.Unlock()
@@ -282,11 +285,11 @@ func (a *Lane) statsLocked() observe.Stats {
 	return s
 }
 
-// counts are those of a lane. The Group's lock stacks them, except gaveUp.
+// counts are the counts of a lane. The Group's lock guards them, except gaveUp.
 type counts struct {
 	tally                        limit.Tally
 	never, late, full, cancelled int64
-	gaveUp                       atomic.Int64 // before they stood in line
+	gaveUp                       atomic.Int64 // those whose context was done before they stood in line
 }
 
 func (c *counts) refused(why error) {

@@ -15,8 +15,9 @@ import (
 	"github.com/paceline-go/paceline/observe"
 )
 
-// Group lets goroutines wait for several limits at once, in lanes that share them: an account's limit that all models count
-// in, beside one of each model; tenants who share a quota by weight; several keys of which any will do.
+// Group lets goroutines wait for several limits at once, in lanes that share them. Examples: a
+// model's limit beside that of the account, tenants that share a quota by weight, several keys of
+// which any will do.
 //
 //	j, err := paceline.NewGroup(paceline.GroupConfig{})
 //	account := j.Limit(paceline.LimitConfig{Limiter: limit.MustRolling(500, time.Minute)})
@@ -24,36 +25,38 @@ import (
 //	lane := j.Lane(paceline.LaneConfig{}, []*paceline.Limit{model, account})
 //	permit, err := lane.Wait(ctx, limit.One)
 //
-// A permit is for all limits of a way at once, so nobody holds what others could use while it waits for something else. Within a lane the
-// order is first come, first served. Between the lanes at a limit it is so, too, or by weight where the limit is fair. Nobody starves. A
-// Gate is a Group of one limit and one lane.
+// A permit covers all limits of a way at once, so a goroutine that waits for one limit holds
+// nothing of another. Within a lane the order is first come, first served. Between lanes at a limit
+// it is the same, or by weight if the limit is fair. No lane starves. A Gate is a Group of one
+// limit and one lane.
 //
-// A Group starts no goroutine and needs no closing. It has one lock and one timer, set only while somebody knows when it may go.
-// Safe for concurrent use. Made by NewGroup; the zero Group is not usable.
+// A Group starts no goroutine and needs no closing. It has one lock and one timer, set only while
+// the instant at which a goroutine may go is known. It is safe for concurrent use. NewGroup makes
+// it; the zero Group is not usable.
 type Group struct {
 	base time.Time     // epoch of the instants that the limiters see
-	lead time.Duration // how long before its instant the first is woken, to spin until then; 0: not at all
+	lead time.Duration // how long before its instant the first wakes, to spin until then; 0: it does not spin
 	hint hint          // written under the lock
 
-	_ [64]byte // refusals read what is above, from all cores; what is below changes with every Permit
+	_ [64]byte // refusals on all cores read the fields above; every Permit changes those below
 
-	mu      sync.Mutex // stacks all below, and the lanes
+	mu      sync.Mutex // guards all below, and the lanes
 	line    *scheduler.Scheduler
-	changes uint64 // those of the line, as of the latest look
+	changes uint64 // the scheduler's count of changes at the latest look
 	timer   *time.Timer
-	armed   mono.Time // instant the timer is set for, as far as the Group cares; notArmed: none
+	armed   mono.Time // instant for which the timer is set, as far as the Group cares; notArmed: none
 
-	spinner *waiter      // if it was told to look at the clock itself; then the timer is not needed
-	due     atomic.Int64 // when, for it to read without the lock
-	lapses  atomic.Bool  // permits of one of the limits may
+	spinner *waiter      // the waiter that reads the clock itself, if any; the timer is then not needed
+	due     atomic.Int64 // the spinner's instant, read without the lock
+	lapses  atomic.Bool  // whether permits of one of the limits can lapse
 
-	notices []notice // to be logged by whoever lets go of the lock
-	view    View     // of the lanes that are in no other
+	notices []notice // to be logged after the lock is released
+	view    View     // of the lanes that are in no other View
 
-	// Not a sync.Pool: that would hand a channel from one synctest bubble to another.
+	// Not a sync.Pool: that would pass a channel from one synctest bubble to another.
 	free  *waiter
 	freed int
-	spare atomic.Pointer[waiter] // one more, given back without the lock
+	spare atomic.Pointer[waiter] // one more, returned without the lock
 
 	ticks uint64 // timer callbacks
 	wakes uint64 // waiters woken
@@ -61,20 +64,23 @@ type Group struct {
 
 const (
 	notArmed = limit.Never
-	// freeMax bounds what a burst of waiters leaves behind, at about 500 bytes each.
+	// freeMax bounds the free waiters that a burst leaves behind, at about 500 bytes each.
 	freeMax = 1024
 )
 
 // GroupConfig describes a Group. The zero value is ready.
 type GroupConfig struct {
-	// Fill is how many goroutines behind the first of a lane are looked at for one that may go ahead of it: see GateConfig.Fill. The
-	// limiters must be able to foresee (limit.Foresees). If zero, none.
+	// Fill is how many goroutines behind the first of a lane may be examined for one that may go
+	// ahead of it: see GateConfig.Fill. The limiters must be able to foresee (limit.Foresees). If
+	// zero, none.
 	Fill int
-	// MaxWaiting is the most goroutines that may wait, in all lanes together. If zero, any number.
+	// MaxWaiting is the most goroutines that may wait, in all lanes together. If zero, there is no
+	// bound.
 	MaxWaiting int
 }
 
-// NewGroup returns a Group without limits and lanes. The error names the field and the value that make no sense.
+// NewGroup returns a Group without limits and lanes. The error names the field and the value that
+// make no sense.
 func NewGroup(c GroupConfig) (*Group, error) {
 	j := new(Group)
 	if err := j.init("Group", c); err != nil {
@@ -97,7 +103,8 @@ func (j *Group) init(what string, c GroupConfig) error {
 	return nil
 }
 
-// Limit is a limiter of a Group, which its lanes share. Group.Limit makes it; the zero value is of no use.
+// Limit is a limiter of a Group, which its lanes share. Group.Limit makes it; the zero value is not
+// usable.
 type Limit struct {
 	limit  *scheduler.Limit
 	log    *slog.Logger // nil: none
@@ -107,23 +114,28 @@ type Limit struct {
 
 // LimitConfig describes a Limit of a Group. Only Limiter has no default.
 type LimitConfig struct {
-	// Limiter says when a cost may go. It belongs to the Group from now on: nobody else may use it, other than inside Update.
+	// Limiter decides when a cost may go. It belongs to the Group from now on: other code may use
+	// it only inside Update.
 	Limiter limit.Limiter
-	// Fair has lanes take turns by weight instead of by arrival, in what they use of Unit, or, if Use is not nil, in what that says a
-	// cost uses. Use is called under the Group's lock; it must be quick and must not use the Group.
+	// Fair lets lanes take turns by weight instead of by arrival. The weight applies to what a cost
+	// uses of Unit, or, if Use is not nil, to the result of Use. The Group calls Use under its
+	// lock: Use must be quick and must not use the Group.
 	Fair bool
 	Unit limit.Unit
 	Use  func(limit.Cost) float64
-	// Logger is told what the first of a lane waits for, if it is this limit: see GateConfig. If nil, the Lane's is.
+	// Logger gets the lines about the first of a lane, if it waits for this limit: see GateConfig.
+	// If nil, the Lane's Logger gets them.
 	Logger *slog.Logger
-	// Whose says whom the limit concerns, in Snapshots.
+	// Whose says in Snapshots whom the limit concerns.
 	Whose observe.Whose
-	// Paused, if not nil, says whether anything but the limit itself keeps requests away, and for how long, for Snapshots. It is called
-	// under the Group's lock, must change nothing, and must not use the Group.
+	// Paused, if not nil, reports for Snapshots whether something other than the limit keeps
+	// requests away, and for how long. The Group calls it under its lock: it must change nothing
+	// and must not use the Group.
 	Paused func(now mono.Time) (observe.PauseState, bool)
 }
 
-// Limit adds a limit. It panics if the Limiter is nil. A limit that no lane has any more is forgotten with its last permit.
+// Limit adds a limit. It panics if the Limiter is nil. The Group forgets a limit without lanes at
+// its last Settle.
 func (j *Group) Limit(c LimitConfig) *Limit {
 	if c.Limiter == nil {
 		panic("paceline: Group: the Limiter is nil")
@@ -145,7 +157,7 @@ func (j *Group) noteLapsesLocked(m *Limit) {
 	}
 }
 
-// again has whoever waits for a limit asked again, as far as anybody may go now: there is more of it.
+// again reviews those that wait for a limit that has more room now, as far as they may go.
 func (j *Group) again(m *Limit) {
 	j.mu.Lock()
 	defer j.unlock()
@@ -161,51 +173,54 @@ func (j *Group) waitingFor(m *Limit) int {
 	return m.limit.Waiting()
 }
 
-// Lane is goroutines that wait for the same limits, first come, first served. Safe for concurrent use.
+// Lane is a queue of goroutines that wait for the same limits, first come, first served. Safe for
+// concurrent use.
 type Lane struct {
 	group  *Group
 	lane   *scheduler.Lane
-	view   *View  // that shows it
-	share  *Class // nil: it is alone
+	view   *View  // the View that shows it
+	share  *Class // nil: the lane counts by itself
 	start  time.Duration
 	log    *slog.Logger // nil: none
-	logs   bool         // it has one, or a limit has
+	logs   bool         // whether it or one of its limits has a Logger
 	watch  watch
 	counts counts
 	waits  observe.Waits
-	waited int64 // those that went, and not at once
+	waited int64 // admissions that had to wait
 	about  about
 }
 
 // LaneConfig describes a Lane. The zero value is ready.
 type LaneConfig struct {
-	// Weight is the lane's share where a limit is fair. If zero, 1.
+	// Weight is the lane's part of a fair limit, relative to the other lanes. If zero, 1.
 	Weight float64
-	// Class, if not nil, makes this one of several lanes that count as one where a limit is fair, such as the lanes of one client. Its
-	// weight and head start then take the place of Weight and HeadStart, and its bound holds beside MaxWaiting. If nil, the lane
-	// counts by itself.
+	// Share, if not nil, is a Class: several lanes that count as one at a fair limit, such as the
+	// lanes of one client. The Class's weight and head start replace Weight and HeadStart, and its
+	// bound applies beside MaxWaiting. If nil, the lane counts by itself.
 	Share *Class
-	// HeadStart is the lane's priority: at limits that it shares with others, its goroutines count as having come that much earlier than
-	// they did. It may be negative. Nobody is passed over for ever, since a goroutine that really came that much earlier goes first.
+	// HeadStart is the lane's priority. At limits that lanes share, the lane's goroutines count as
+	// having come earlier by that much. It may be negative. No goroutine waits for ever, since one
+	// that really came that much earlier goes first.
 	HeadStart time.Duration
-	// MaxWaiting is the most goroutines that may wait in it. If zero, any number.
+	// MaxWaiting is the most goroutines that may wait in the lane. If zero, there is no bound.
 	MaxWaiting int
-	// Logger is told what the first waits for: see GateConfig. If nil, nobody is told.
+	// Logger gets lines about the first of the lane: see GateConfig. If nil, there is no log.
 	Logger *slog.Logger
-	// Fill is GroupConfig.Fill for this lane, if it is larger than that. It must not be negative.
+	// Fill replaces GroupConfig.Fill for this lane, if it is larger. It must not be negative.
 	Fill int
-	// View shows the lane in its Snapshots. If nil, the Group's own show it.
+	// View shows the lane in its Snapshots. If nil, the Group's own Snapshots show it.
 	View *View
-	// Client names who waits in it. Snapshots show lanes of the same Client together.
+	// Client names the party that waits in the lane. Snapshots show lanes of the same Client
+	// together.
 	Client string
-	// Told says that the owner of the lane reports refusals itself, by Group.Note. If false, each refusal that is settled becomes
-	// an Event.
+	// Told means that the owner of the lane reports refusals itself, by Group.Note. If false, the
+	// Group notes an Event for each refusal that is settled.
 	Told bool
 }
 
-// Lane adds a lane. A way is 1 to 8 different limits of this Group, narrowest first, which a goroutine passes all at once. There
-// must be at least one way, and each goroutine goes by one of them, whichever lets it go first. It panics if there is no way, or one
-// of none or too many.
+// Lane adds a lane. A way is 1 to 8 different limits of this Group, narrowest first; a goroutine
+// passes all of them at once. Each goroutine goes by one way: the one that lets it go first. Lane
+// panics if there is no way, or if a way has no limit or too many.
 func (j *Group) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
 	all, logs := make([][]*scheduler.Limit, len(ways)), c.Logger != nil
 	for i, way := range ways {
@@ -224,8 +239,8 @@ func (j *Group) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
 	return a
 }
 
-// Retire takes a lane out of the Group. Its permits may still be settled. It panics if somebody waits in it; nobody may come to
-// it any more.
+// Retire takes a lane out of the Group. Its permits may still be settled. It panics if a goroutine
+// waits in the lane; no goroutine may use the lane afterwards.
 func (a *Lane) Retire() {
 	a.group.mu.Lock()
 	defer a.group.mu.Unlock()
@@ -233,20 +248,21 @@ func (a *Lane) Retire() {
 	a.view.look.retire(a)
 }
 
-// Permit is leave to send one request now. Every Permit must be settled, exactly once: until then it counts in full
-// against the limits. Copies are the same Permit. The zero Permit is none.
+// Permit is leave to send one request now. Every Permit must be settled exactly once; until then it
+// counts in full against the limits. Copies are the same Permit. The zero Permit is none.
 type Permit struct {
-	pass scheduler.Pass // four words: a larger struct would be passed on through memory, at twice the price
+	pass scheduler.Pass // four words: a larger struct would pass through memory, at twice the price
 }
 
-// Settle says how the request ended, as soon as that is known: with limit.Unsent if it was not sent after all, with the
-// zero Outcome if nobody can tell. It admits whoever may go if that makes room. It panics if the Permit was
-// settled before or is the zero Permit.
+// Settle records how the request ended, as soon as that is known. A request that was not sent after
+// all settles with limit.Unsent; an unknown end settles with the zero Outcome. If Settle makes
+// room, it admits the goroutines that may go. It panics if the Permit was settled before or is the
+// zero Permit.
 func (p Permit) Settle(o limit.Outcome) {
 	a := p.lane()
 	j := a.group
 	j.mu.Lock()
-	defer j.unlock() // the limiter panics if this is the second time
+	defer j.unlock() // the limiter panics at a second Settle
 	now := j.line.Tick(j.now())
 	limits, leases := j.line.Close(&p.pass)
 	for k, m := range limits {
@@ -260,8 +276,8 @@ func (p Permit) Settle(o limit.Outcome) {
 	j.deliverLocked(now)
 }
 
-// SettleEach is Settle where each limit hears an outcome of its own, which of returns. It is called under the Group's lock and must
-// not use the Group.
+// SettleEach is Settle with an outcome for each limit, which of returns. of is called under the
+// Group's lock and must not use the Group.
 func (p Permit) SettleEach(o limit.Outcome, of func(*Limit) limit.Outcome) {
 	a := p.lane()
 	j := a.group
@@ -280,10 +296,11 @@ func (p Permit) SettleEach(o limit.Outcome, of func(*Limit) limit.Outcome) {
 	j.deliverLocked(now)
 }
 
-// Fresh reports whether the request may still be sent: it is false if the leave is part of a limit that many processes share (package
-// share), and the time for which this process was granted that part is over. Ask right before the request is written, if such a limit
-// is among them, and settle as limit.Unsent what is not fresh. It panics if the Permit is the zero Permit, or was settled and such a
-// limit is among them.
+// Fresh reports whether the request may still be sent. A permit of a limit that many processes
+// share (package share) is fresh only while this process has its part of that limit. With such a
+// limit, ask right before writing the request, and settle a permit that is not fresh as
+// limit.Unsent. Fresh panics if the Permit is the zero Permit, or was settled and such a limit is
+// among its limits.
 func (p Permit) Fresh() bool {
 	j := p.lane().group
 	if !j.lapses.Load() {
@@ -294,7 +311,7 @@ func (p Permit) Fresh() bool {
 	return j.line.Fresh(&p.pass)
 }
 
-// lane returns the lane of a Permit that is to be settled.
+// lane returns the lane of a Permit, and panics if it is the zero Permit.
 func (p Permit) lane() *Lane {
 	if p.pass.Way == nil {
 		panic("paceline: settle of the zero Permit")
@@ -302,7 +319,7 @@ func (p Permit) lane() *Lane {
 	return p.pass.Way.Lane().Of.(*Lane)
 }
 
-// Way returns the number of the way that the Permit is of.
+// Way returns the index of the Permit's way.
 func (p Permit) Way() int { return p.pass.Way.Index }
 
 // Wait is Gate.Wait, in this lane: the limits are those of all its ways.
@@ -316,7 +333,7 @@ func (a *Lane) Do(ctx context.Context, cost limit.Cost, f func() error) error {
 	if err != nil {
 		return err
 	}
-	var o limit.Outcome // unknown, if f never returns
+	var o limit.Outcome // unknown, if f does not return
 	defer func() { p.Settle(o) }()
 	if err = f(); err == nil {
 		o.Result = limit.Accepted
@@ -336,29 +353,30 @@ func (a *Lane) DoWith(ctx context.Context, cost limit.Cost, f func() (limit.Outc
 	return err
 }
 
-// WaitWithStats is Wait, and tells how long it was in line and what for, also with an error. It allocates if it waited.
+// WaitWithStats is Wait, and also returns how long the goroutine was in line and for which limits,
+// even with an error. It allocates if it waited.
 func (a *Lane) WaitWithStats(ctx context.Context, cost limit.Cost) (p Permit, s WaitStats, err error) {
 	p, err = a.wait(ctx, &cost, limit.Never, &s)
 	return p, s, err
 }
 
-// WaitFrom is WaitWithStats with the place in line of one that came at came, which is earlier than now: for a request that is sent
-// again.
+// WaitFrom is WaitWithStats with a place in line as of came, which is earlier than now: for a
+// request that is sent again.
 func (a *Lane) WaitFrom(ctx context.Context, cost limit.Cost, came time.Time) (p Permit, s WaitStats, err error) {
 	p, err = a.wait(ctx, &cost, mono.Of(a.group.base, came), &s)
 	return p, s, err
 }
 
-// Turn says how a goroutine waits.
+// Turn describes how a goroutine waits.
 type Turn struct {
-	// Came is when it came, and so its place in line. If zero, now.
+	// Came is the goroutine's time of arrival, which decides its place in line. If zero, now.
 	Came time.Time
-	// MaxWait is the longest that it waits. If it is foreseen to wait for longer (see Expect), it is refused at once, with ErrDeadline.
-	// If zero, however long.
+	// MaxWait is the longest wait. A goroutine whose foreseen wait (see Expect) is longer fails at
+	// once with ErrDeadline. If zero, there is no bound.
 	MaxWait time.Duration
 }
 
-// WaitTurn is WaitWithStats for a goroutine that counts as having come earlier, or does not wait for long.
+// WaitTurn is WaitWithStats for a goroutine with an earlier arrival or a bounded wait.
 func (a *Lane) WaitTurn(ctx context.Context, cost limit.Cost, t Turn) (p Permit, s WaitStats, err error) {
 	came := limit.Never
 	if !t.Came.IsZero() {
@@ -390,9 +408,10 @@ func (a *Lane) Ask(cost limit.Cost) (at time.Time, ahead int, err error) {
 	return j.base.Add(time.Duration(t)), n, nil
 }
 
-// Expect guesses when a cost that came now would go, and says how many of its lane, or of its Class, wait before it. Unlike Ask it
-// counts those of other lanes, too, that would go before it as things are. So the instant may be too late as well as too early, if
-// some of them leave. The zero Time means at once, or that nobody knows.
+// Expect estimates when a cost that came now would go, and returns how many of its lane, or of its
+// Class, wait before it. Unlike Ask, it also counts goroutines of other lanes that would go before
+// it as things are. The instant may be too early, or too late if some of them leave. The zero Time
+// means at once, or unknown.
 func (a *Lane) Expect(cost limit.Cost) (at time.Time, ahead int) {
 	j := a.group
 	j.mu.Lock()
@@ -405,15 +424,16 @@ func (a *Lane) Expect(cost limit.Cost) (at time.Time, ahead int) {
 	return j.Time(t), n
 }
 
-// Update calls f under the Group's lock, to change or read limiters: SetLimit, SetWindow, the replay of a journal. now is the instant on
-// the limiters' scale, whose epoch is the making of the Group. Afterwards every goroutine that waits for one of the limits given
-// is asked about again: those that may go now go, and those whose cost can no longer fit, or no longer by their deadline, fail. f
-// must not call the Group, nor settle one of its Permits: that would hang.
+// Update calls f under the Group's lock, to change or read limiters: SetLimit, SetWindow, the
+// replay of a journal. now is the instant on the limiters' scale, whose epoch is the making of the
+// Group. After f, the Group reviews every goroutine that waits for one of the changed limits. Those
+// that may go now go. A cost that no longer fits fails, and so does one that can no longer go by
+// its deadline. f must neither call the Group nor settle one of its Permits: that would hang.
 func (j *Group) Update(f func(now mono.Time), changed ...*Limit) {
 	j.mu.Lock()
 	defer j.unlock()
 	j.hint.clear()
-	defer func() { // even if f panics: it may have changed something before
+	defer func() { // even if f panics, it may have changed something before
 		now := j.now()
 		for _, m := range changed {
 			j.noteLapsesLocked(m)
@@ -424,10 +444,10 @@ func (j *Group) Update(f func(now mono.Time), changed ...*Limit) {
 	f(j.now())
 }
 
-// Limiter returns the limiter, to be used inside Update alone.
+// Limiter returns the limiter, for use inside Update alone.
 func (m *Limit) Limiter() limit.Limiter { return m.limit.Limiter }
 
-// Time returns an instant of the limiters' scale as a time.
+// Time converts an instant of the limiters' scale to a time.
 func (j *Group) Time(t mono.Time) time.Time { return j.base.Add(time.Duration(t)) }
 
 func (j *Group) now() mono.Time { return mono.Time(time.Since(j.base)) }

@@ -8,17 +8,18 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// hint is the last refusal of a TryWait, which anybody may repeat without the lock: a limiter that is not changed gives
-// the same answer at any now before it (law 2 of limit/limittest). So it goes with every Admit, Settle and Update, and
-// with every change of the head of the line. It holds for the very same cost alone: a dearer one is refused too, but for
-// how long only the limiter knows.
+// hint is the last refusal of a TryWait, which any goroutine may repeat without the lock. A limiter
+// that does not change gives the same answer at any earlier now (law 2 of limit/limittest). So
+// every Admit, Settle, Update and change of the head of the line clears the hint. It holds for
+// exactly the same cost: a larger one is refused too, but only the limiter knows for how long.
 //
-// It is written under the Group's lock. A reader without it takes one hint and not parts of two if version was even and
-// the same before and after; what it then says was so at an instant during the call.
+// The hint is written under the Group's lock. A reader without the lock has one whole hint if
+// version was even, and the same before and after. The answer was then true at an instant during
+// the call.
 type hint struct {
 	version atomic.Uint64
-	until   atomic.Int64 // from then on the Gate must be asked; noHint: now
-	at      atomic.Int64 // the refusal: until or later
+	until   atomic.Int64 // the Gate must be asked from then on; noHint: now
+	at      atomic.Int64 // the instant of the refusal: until or later
 	lane    atomic.Pointer[Lane]
 	cost    [len(limit.Cost{})]atomic.Int64
 }
@@ -39,7 +40,7 @@ func (h *hint) set(until, at mono.Time, cost *limit.Cost, a *Lane) {
 	h.until.Store(int64(until))
 	h.at.Store(int64(at))
 	for u, n := range cost {
-		if h.cost[u].Load() != n { // a store costs twenty loads
+		if h.cost[u].Load() != n { // a store costs as much as twenty loads
 			h.cost[u].Store(n)
 		}
 	}

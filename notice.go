@@ -11,10 +11,11 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// unsettledAfter is how long the first of a lane may wait for nothing but a Settle, or a permit be open, before the log says so.
+// unsettledAfter is the age at which an open permit, or a wait for nothing but a Settle, is logged.
 const unsettledAfter = time.Minute
 
-// unsettled is how many permits are open at a limit, of all lanes that share it, as far as its limiter can tell.
+// unsettled is how many permits are open at a limit, of all lanes that share it, as far as its
+// limiter knows.
 type unsettled struct {
 	permits int
 	oldest  time.Duration
@@ -27,8 +28,8 @@ func (u unsettled) String() string {
 	return fmt.Sprintf("%d permits unsettled, the oldest for %v", u.permits, u.oldest.Round(time.Second))
 }
 
-// unsettledLocked returns the open permits that the first in line waits for. It is zero if something other than a Settle will help, or if
-// none is old enough.
+// unsettledLocked returns the open permits for which the first in line waits. It is zero if an
+// event other than a Settle will help, or if no permit is old enough.
 func (a *Lane) unsettledLocked(now mono.Time) (u unsettled) {
 	on, at := a.lane.At()
 	if on == nil || at != limit.AfterSettle {
@@ -41,16 +42,17 @@ func (a *Lane) unsettledLocked(now mono.Time) (u unsettled) {
 	return unsettled{n, now.Sub(since)}
 }
 
-// stuck knows since when the first of a lane has waited for nothing but a Settle, with nobody going meanwhile. Its timer is not
-// stopped when that ends: otherwise it would have to be set for every permit of a limit that bounds what is in flight.
+// stuck records since when the first of a lane has waited for nothing but a Settle, while no other
+// goroutine went. Its timer keeps running after that wait. Otherwise it would be set for every
+// permit of a limit that bounds what is in flight.
 type stuck struct {
-	since   mono.Time // limit.Never: it does not
-	granted uint64    // as of since
+	since   mono.Time // limit.Never: the first does not wait for a Settle
+	granted uint64    // admissions of the lane, as of since
 	timer   *time.Timer
 	look    mono.Time // when the timer fires, as far as the lane cares; limit.Never: it does not
 }
 
-// stuckLocked notes that the first in line can go at.
+// stuckLocked notes that the first in line can go at at.
 func (a *Lane) stuckLocked(now, at mono.Time) {
 	s := &a.watch.stuck
 	if at != limit.AfterSettle {
@@ -75,7 +77,7 @@ func (a *Lane) armStuckLocked(now mono.Time, d time.Duration) {
 	}
 }
 
-// lookAtStuck is the timer's callback. It warns after a minute, and again after two, four and so on.
+// lookAtStuck is the timer's callback. It warns after a minute, then after two, four and so on.
 func (a *Lane) lookAtStuck() {
 	j := a.group
 	j.mu.Lock()
@@ -100,7 +102,7 @@ func (a *Lane) lookAtStuck() {
 	a.armStuckLocked(now, lasts)
 }
 
-// logFor returns the Logger that is told of a wait for the limit on, or nil.
+// logFor returns the Logger for a wait for the limit on, or nil.
 func (a *Lane) logFor(on *scheduler.Limit) *slog.Logger {
 	if log := on.Of.(*Limit).log; log != nil {
 		return log
@@ -109,13 +111,15 @@ func (a *Lane) logFor(on *scheduler.Limit) *slog.Logger {
 }
 
 const (
-	// logged is the longest wait that is not logged.
+	// logged is the longest wait without a line of the log.
 	logged = 5 * time.Millisecond
-	// sameHead is for how long after a line of the log there is no other about the same head, unless its instant moves by more.
+	// sameHead is the time without a second line about the same head, unless its instant moves by
+	// more.
 	sameHead = time.Second
 )
 
-// notedRound is a round that was noted to be logged. Waiters are used again, so one is told apart by when it asked, too.
+// notedRound is a round that was noted for the log. A waiter is reused, so asked belongs to its
+// identity.
 type notedRound struct {
 	first *waiter
 	asked mono.Time
@@ -129,7 +133,7 @@ type notice struct {
 	log       *slog.Logger
 	limit     string
 	waiting   int
-	unsettled unsettled // if not zero, what it is about
+	unsettled unsettled // the subject of the line, if not zero
 	next      time.Duration
 	round     uint64
 }
@@ -151,7 +155,7 @@ func (n *notice) String() string {
 	return fmt.Sprintf("%s: %d waiting, next in %.1f s", n.limit, n.waiting, n.next.Seconds())
 }
 
-// noteLocked has a notice logged, in place of one of the same lane.
+// noteLocked keeps a notice for the log, in place of an earlier one of the same lane.
 func (j *Group) noteLocked(n notice) {
 	for i := range j.notices {
 		if j.notices[i].lane == n.lane {
@@ -162,7 +166,7 @@ func (j *Group) noteLocked(n notice) {
 	j.notices = append(j.notices, n)
 }
 
-// unlock lets go of the lock, and then logs what was noted under it.
+// unlock releases the lock, and then logs the notices that were made under it.
 func (j *Group) unlock() {
 	if len(j.notices) == 0 {
 		j.mu.Unlock()
@@ -170,7 +174,7 @@ func (j *Group) unlock() {
 	}
 	all := j.notices
 	j.notices = nil
-	for i := range all { // since it was noted some may have been refused, or gone ahead
+	for i := range all { // meanwhile waiters may have been refused, or gone ahead
 		all[i].waiting = all[i].lane.lane.Len()
 	}
 	j.mu.Unlock()

@@ -11,20 +11,21 @@ import (
 	"github.com/paceline-go/paceline/observe"
 )
 
-// waiter is a goroutine in line. All but woken is guarded by the Group's lock. Whoever gives it a verdict sends true on woken,
-// once: from then on the line has nothing to do with it. A false on woken tells it to begin spinning.
+// waiter is a goroutine in line. The Group's lock guards all but woken. A verdict is sent once, as
+// true on woken; from then on the waiter is out of line. A false on woken asks the waiter to begin
+// spinning.
 type waiter struct {
 	ticket   scheduler.Ticket
 	lane     *Lane
-	next     *waiter // in the list of free ones
-	here     bool    // its goroutine is looking after the line just now, and need not be woken
+	next     *waiter // in the list of free waiters
+	here     bool    // its goroutine serves the line just now, and need not be woken
 	asked    mono.Time
-	woken    chan bool // room for one
+	woken    chan bool // capacity 1
 	measured bool
-	tally    *tally // not nil if it is or was measured
+	tally    *tally // not nil if the waiter is or was measured
 }
 
-// wait waits. came is its place in line; limit.Never: the end.
+// wait admits cost or fails. came decides its place in line; limit.Never: the end.
 func (a *Lane) wait(ctx context.Context, cost *limit.Cost, came mono.Time, s *WaitStats) (Permit, error) {
 	if ctx.Err() != nil {
 		e := &WaitError{Cost: *cost}
@@ -39,7 +40,7 @@ func (a *Lane) wait(ctx context.Context, cost *limit.Cost, came mono.Time, s *Wa
 	return a.inLine(ctx, w, s)
 }
 
-// waitAtMost is wait for no longer than most.
+// waitAtMost is wait for at most the duration most.
 func (a *Lane) waitAtMost(ctx context.Context, cost *limit.Cost, came mono.Time, most time.Duration, s *WaitStats) (Permit, error) {
 	if ctx.Err() != nil {
 		return a.wait(ctx, cost, came, s)
@@ -67,7 +68,7 @@ func (a *Lane) inLine(ctx context.Context, w *waiter, s *WaitStats) (Permit, err
 			case <-done:
 			}
 		}
-		if told && s == nil && w.ticket.State == scheduler.Granted { // nothing to do under the lock, which whoever told it may still hold
+		if told && s == nil && w.ticket.State == scheduler.Granted { // nothing to do under the lock, which the sender of the verdict may still hold
 			if p := (Permit{w.ticket.Pass}); a.group.spare.CompareAndSwap(nil, w) {
 				return p, nil
 			}
@@ -83,14 +84,14 @@ func (a *Lane) inLine(ctx context.Context, w *waiter, s *WaitStats) (Permit, err
 	}
 }
 
-// enter admits cost at once, or refuses it at once, or returns its new place in the line. most is the longest that it may be foreseen to
-// wait, if that is not 0.
+// enter admits cost at once, refuses it at once, or returns its new place in line. most bounds the
+// foreseen wait, unless it is 0.
 func (a *Lane) enter(ctx context.Context, cost *limit.Cost, came mono.Time, most time.Duration, measured bool) (Permit, *waiter, error) {
 	j := a.group
 	j.mu.Lock()
 	defer j.unlock()
 	now := j.now()
-	if a.lane.Len() == 0 { // one that can go at once needs no place in line
+	if a.lane.Len() == 0 { // a cost that can go at once needs no place in line
 		if pass, at := j.line.Try(now, a.lane, cost, nil); at <= now {
 			j.deliverLocked(now)
 			return Permit{pass}, nil, nil
@@ -134,7 +135,7 @@ func (a *Lane) enter(ctx context.Context, cost *limit.Cost, came mono.Time, most
 	w.here = true
 	j.deliverLocked(now)
 	w.here = false
-	if t.State == scheduler.Granted { // it may pass those before it
+	if t.State == scheduler.Granted { // it may overtake those before it
 		p := Permit{t.Pass}
 		j.recycleLocked(w)
 		return p, nil, nil
@@ -145,17 +146,17 @@ func (a *Lane) enter(ctx context.Context, cost *limit.Cost, came mono.Time, most
 	return Permit{}, w, nil
 }
 
-// What a waiter does next.
+// next is the next step of a waiter.
 type next int
 
 const (
 	gone  next = iota // return
-	spin              // look at the clock
-	sleep             // until woken, or the context ends
+	spin              // read the clock
+	sleep             // until woken, or until the context ends
 )
 
-// leave reads the verdict of a waiter that was woken, gives up, or is done with spinning, and frees its place unless it
-// is to go on waiting.
+// leave takes one step for a waiter that was woken, gives up, or finished spinning. It reads the
+// verdict, if there is one, and frees the place unless the waiter goes on waiting.
 func (a *Lane) leave(ctx context.Context, w *waiter, s *WaitStats) (Permit, next, error) {
 	j := a.group
 	j.mu.Lock()
@@ -213,12 +214,12 @@ func (a *Lane) TryWait(cost limit.Cost) (p Permit, retry time.Duration, ok bool)
 	if at <= now {
 		return Permit{pass}, 0, true
 	}
-	j.hint.set(min(at, j.line.Wake()), at, &cost, a) // from its instant on asking serves the line
+	j.hint.set(min(at, j.line.Wake()), at, &cost, a) // from its instant on, a TryWait serves the line
 	return Permit{}, retryAfter(now, at), false
 }
 
-// deliverLocked wakes all that have a verdict, and sees to it that the Group is looked at again in time. It must follow every use
-// of the line.
+// deliverLocked wakes every waiter that has a verdict, and makes sure that the Group acts again in
+// time. It must follow every use of the scheduler.
 func (j *Group) deliverLocked(now mono.Time) {
 	if j.line.Pending(now) {
 		j.tellLocked(now)
@@ -249,15 +250,15 @@ func (j *Group) tellLocked(now mono.Time) {
 	}
 }
 
-// armLocked sets the timer for the first that may go at an instant that is known, or stops it, or has that one look at the clock if
-// it is soon.
+// armLocked sets the timer for the first known instant, or stops it. If the instant is near, the
+// first waiter spins instead.
 func (j *Group) armLocked(now mono.Time) {
 	at := j.line.Wake()
 	if j.lead > 0 {
 		j.due.Store(int64(at))
 		if t := j.line.Soonest(); j.spinner == nil && t != nil && j.nearLocked(now) {
 			j.spinner = t.Of.(*waiter)
-			if !j.spinner.here { // if it is here it would take the nudge for its verdict, over and over
+			if !j.spinner.here { // a waiter that is here would take the nudge for its verdict, over and over
 				j.spinner.nudge(false)
 			}
 		}
@@ -269,7 +270,7 @@ func (j *Group) armLocked(now mono.Time) {
 		return
 	}
 	j.armed = at
-	if t := j.line.Soonest(); t != nil && at >= now.Add(observe.Sampled) { // only now it may be known what that waits for
+	if t := j.line.Soonest(); t != nil && at >= now.Add(observe.Sampled) { // the limit for which that waiter waits may be known only now
 		t.Of.(*waiter).lane.lookAgainLocked(now)
 	}
 	switch {
@@ -282,7 +283,8 @@ func (j *Group) armLocked(now mono.Time) {
 	}
 }
 
-// tick is the timer's callback. A callback overtaken by another setting of the timer is harmless: it asks and sets again.
+// tick is the timer's callback. A tick that a later setting of the timer has replaced does no harm:
+// it reviews the Group and sets the timer again.
 func (j *Group) tick() {
 	j.mu.Lock()
 	defer j.unlock()
@@ -291,7 +293,7 @@ func (j *Group) tick() {
 	j.deliverLocked(j.now())
 }
 
-// spin yields until w is due, or not soon, or has its verdict, or gives up.
+// spin yields until w is due or no longer near, has its verdict, or gives up.
 func (j *Group) spin(w *waiter, done <-chan struct{}) {
 	for len(w.woken) == 0 {
 		select {
@@ -306,17 +308,17 @@ func (j *Group) spin(w *waiter, done <-chan struct{}) {
 	}
 }
 
-// nearLocked tells whether the first is due soon, but not yet.
+// nearLocked reports whether the first instant is near, but not yet reached.
 func (j *Group) nearLocked(now mono.Time) bool {
 	d := j.line.Wake().Sub(now)
 	return d > 0 && d <= j.lead
 }
 
-// nudge has w look at what is new. told says that it has its verdict.
+// nudge wakes w. told means that w has its verdict.
 func (w *waiter) nudge(told bool) {
 	select {
 	case w.woken <- told:
-	default: // it was told to spin, has not begun, and will see
+	default: // w was asked to spin, has not begun, and will read the verdict
 	}
 }
 
@@ -335,12 +337,12 @@ func (j *Group) takeLocked() *waiter {
 	return w
 }
 
-// recycleLocked keeps a waiter that is out of the line and has read its verdict.
+// recycleLocked keeps a waiter that is out of line and has read its verdict.
 func (j *Group) recycleLocked(w *waiter) {
-	if j.freed == freeMax-1 { // one is spare
+	if j.freed == freeMax-1 { // spare holds one more
 		return
 	}
-	if len(w.woken) > 0 { // it found out by itself
+	if len(w.woken) > 0 { // w found its verdict without reading woken
 		<-w.woken
 	}
 	w.next, j.free = j.free, w

@@ -11,45 +11,50 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Why a Wait failed. A third reason is the error of a context that was cancelled.
+// Reasons why a Wait failed. The other reason is the error of a cancelled context.
 var (
-	// ErrNever: the cost is larger than the limit. Waiting does not help, nor does asking again.
+	// ErrNever: the cost is larger than the limit. Neither waiting nor asking again helps.
 	ErrNever = errors.New("paceline: cost never fits the limit")
-	// ErrDeadline: the context's deadline comes first. Such an error also is context.DeadlineExceeded.
+	// ErrDeadline: the context's deadline comes first. Such an error is also
+	// context.DeadlineExceeded.
 	ErrDeadline = errors.New("paceline: the deadline comes first")
-	// ErrFull: as many wait already as may: GateConfig.MaxWaiting.
+	// ErrFull: MaxWaiting goroutines wait already: see GateConfig.MaxWaiting.
 	ErrFull = errors.New("paceline: too many wait already")
 )
 
-// WaitError is the error of every Wait that failed, of a Gate, a Lane or a Class: what it asked for and what stood in the way. Nothing was
-// admitted then, so there is nothing to settle. errors.Is finds Reason and Cause.
+// WaitError is the error of every failed Wait of a Gate or a Lane: its cost, and the limit that
+// stood in the way. A failed Wait admitted nothing, so there is nothing to settle. errors.Is finds
+// Reason and Cause.
 type WaitError struct {
 	// Reason is ErrNever, ErrDeadline, ErrFull or the error of the context.
 	Reason error
-	// Cause is what the context was cancelled with, if that says more than Reason; otherwise nil.
+	// Cause is the cause of the context's cancellation, if it differs from Reason; otherwise nil.
 	Cause error
-	// Cost is what was asked for.
+	// Cost is the cost of the Wait.
 	Cost limit.Cost
-	// Ahead is how many goroutines of its lane, or of its Class, were before it when it asked.
+	// Ahead is how many goroutines of the lane, or of its Class, were before it on arrival.
 	Ahead int
-	// Waited is how long it was in line; 0 if it was refused at once.
+	// Waited is how long it was in line; 0 if it failed at once.
 	Waited time.Duration
-	// Ready is the earliest instant at which it could have gone, as far as was known when it failed. Zero: not known.
+	// Ready is the earliest instant at which it could have gone, as known at the failure. Zero:
+	// unknown.
 	Ready time.Time
-	// Deadline is the context's. Zero: none.
+	// Deadline is the context's deadline. Zero: none.
 	Deadline time.Time
-	// Bound is the limit that stood in the way: with ErrNever the one that Cost is larger than, otherwise the one that it, or
-	// the first in line before it, waited for. Zero if the context was done before the call.
+	// Bound is the limit that stood in the way. With ErrNever, Cost is larger than this limit.
+	// Otherwise the goroutine, or the first in line before it, waited for this limit. Zero if the
+	// context was done before the call.
 	Bound limit.Bound
-	// Limit is the limit of the Group that the Bound belongs to.
+	// Limit is the limit of the Group to which Bound belongs.
 	Limit *Limit
-	// Unsettled is how many permits nobody has settled, and Oldest for how long the oldest has been open, if nothing but a Settle
-	// could help when it failed, and that is longer than a minute. Otherwise 0.
+	// Unsettled is how many permits were open at the limit, and Oldest is the age of the oldest.
+	// Both are 0 unless only a Settle could help at the failure, and the oldest was open for over a
+	// minute.
 	Unsettled int
 	Oldest    time.Duration
 }
 
-// refusedLocked is the error of w, which got a verdict that it may not go.
+// refusedLocked returns the error of w, which was refused.
 func (a *Lane) refusedLocked(ctx context.Context, now mono.Time, w *waiter) *WaitError {
 	t := &w.ticket
 	e := &WaitError{Cost: t.Cost, Ahead: t.Ahead, Waited: now.Sub(w.asked)}
@@ -79,7 +84,7 @@ func (a *Lane) refusedLocked(ctx context.Context, now mono.Time, w *waiter) *Wai
 	return e
 }
 
-// gaveUpLocked is the error of w, which waits and whose context ended.
+// gaveUpLocked returns the error of w, which waits and whose context ended.
 func (a *Lane) gaveUpLocked(ctx context.Context, now mono.Time, w *waiter) *WaitError {
 	e := &WaitError{Cost: w.ticket.Cost, Ahead: w.ticket.Ahead, Waited: now.Sub(w.asked)}
 	e.ended(ctx)
@@ -94,7 +99,8 @@ func (a *Lane) gaveUpLocked(ctx context.Context, now mono.Time, w *waiter) *Wait
 
 func (e *WaitError) owed(u unsettled) { e.Unsettled, e.Oldest = u.permits, u.oldest }
 
-// turnLocked says what the first in line waits for, or if nobody does what cost would.
+// turnLocked returns the limit for which the first in line waits. With no line, it is the limit for
+// which cost would wait.
 func (a *Lane) turnLocked(now mono.Time, cost *limit.Cost) (*Limit, limit.Bound) {
 	first := a.lane.First()
 	if first == nil {
@@ -107,7 +113,8 @@ func (a *Lane) turnLocked(now mono.Time, cost *limit.Cost) (*Limit, limit.Bound)
 	return on.Of.(*Limit), on.Bound(now)
 }
 
-// boundLocked says which limit cost would wait for if it were alone: of the way that is ready first the limit that is ready last.
+// boundLocked returns the limit for which cost would wait if it were alone. That is the last limit
+// to be ready, of the first way to be ready.
 func (a *Lane) boundLocked(now mono.Time, cost *limit.Cost) (*Limit, limit.Bound) {
 	var on *scheduler.Limit
 	soonest := limit.Never
@@ -127,7 +134,7 @@ func (a *Lane) boundLocked(now mono.Time, cost *limit.Cost) (*Limit, limit.Bound
 	return on.Of.(*Limit), b
 }
 
-// ended fills in why ctx, which is done, ended.
+// ended fills in the reason for the end of ctx, which is done.
 func (e *WaitError) ended(ctx context.Context) {
 	e.Deadline, _ = ctx.Deadline()
 	e.Reason = ctx.Err()
@@ -176,7 +183,7 @@ func (e *WaitError) Error() string {
 	return s
 }
 
-// Unwrap makes the error its Reason and its Cause, and context.DeadlineExceeded if its Reason is ErrDeadline.
+// Unwrap returns Reason and Cause, and context.DeadlineExceeded if Reason is ErrDeadline.
 func (e *WaitError) Unwrap() []error {
 	errs := []error{e.Reason}
 	if e.Reason == ErrDeadline {
@@ -188,5 +195,5 @@ func (e *WaitError) Unwrap() []error {
 	return errs
 }
 
-// Timeout reports whether the Reason is ErrDeadline, for net.Error and os.IsTimeout.
+// Timeout reports whether Reason is ErrDeadline, for net.Error and os.IsTimeout.
 func (e *WaitError) Timeout() bool { return e.Reason == ErrDeadline }

@@ -11,28 +11,30 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// WaitStats says how long a Wait was in line, and what for. The zero WaitStats is that of a Wait that was not in line.
+// WaitStats says how long a Wait was in line, and for which limits. The zero WaitStats belongs to a
+// Wait that was not in line.
 type WaitStats struct {
-	// Waited is from the asking to the admission, or to the giving up.
+	// Waited is the time from the call to the admission, or to giving up.
 	Waited time.Duration
-	// Behind is the part of Waited during which others were ahead in line. For the rest it was at the head.
+	// Behind is the part of Waited spent behind others in line. For the rest it was the first.
 	Behind time.Duration
-	// Rounds is how often it was told, at the head of the line, that it has to wait until some instant: once, and again whenever that
-	// instant changed, by a Settle, an Update, or because the limit had nothing left when it came. It is 0 if it went together with the
-	// one before it, or ahead of it.
+	// Rounds is how many instants it waited for as the first in line. The first instant counts, and
+	// so does every change of it: by a Settle, by an Update, or because the limit had nothing left
+	// then. It is 0 if the goroutine went together with the one before it, or ahead of it.
 	Rounds int
-	// Limits has what Waited was spent on: how long each limit held up the head of the line, whoever that was, the longest first. Their
-	// sum is Waited. The names are those of limit.Named.
+	// Limits splits Waited by limit: how long each limit held up the first in line, longest first.
+	// The first may have been another goroutine. The sum is Waited. The names are those of
+	// limit.Named.
 	Limits []LimitWait
 }
 
-// LimitWait is what was spent on one limit.
+// LimitWait is the time spent on one limit.
 type LimitWait struct {
 	Limit  string
 	Waited time.Duration
 }
 
-// Reason returns the name of the limit that most of the waiting was for; "" if it did not wait.
+// Reason returns the name of the limit with most of the waiting; "" if there was no wait.
 func (s WaitStats) Reason() string {
 	if len(s.Limits) == 0 {
 		return ""
@@ -40,7 +42,7 @@ func (s WaitStats) Reason() string {
 	return s.Limits[0].Limit
 }
 
-// On returns how long of it was spent on the limit of that name.
+// On returns the time spent on the limit of that name.
 func (s WaitStats) On(name string) time.Duration {
 	for _, l := range s.Limits {
 		if l.Limit == name {
@@ -50,7 +52,7 @@ func (s WaitStats) On(name string) time.Duration {
 	return 0
 }
 
-// Add returns what both took, one after the other: the waits of a request that has to pass several Gates.
+// Add returns the sum of two waits, one after the other: for a request that passes several Gates.
 func (s WaitStats) Add(t WaitStats) WaitStats {
 	if s.Waited == 0 {
 		return t
@@ -85,36 +87,37 @@ func (s WaitStats) LogValue() slog.Value {
 	return slog.GroupValue(append(a, slog.Group("ms", each...))...)
 }
 
-// limitSpent is how long the first of a lane has waited for a limit, of which there are few.
+// limitSpent is how long the first of a lane has waited for a limit. A lane has few limits.
 type limitSpent struct {
 	name string
 	time time.Duration
 }
 
-// watch keeps what the first of a lane waits for. It is kept only while somebody wants to know.
+// watch records the limit for which the first of a lane waits, while a waiter is measured or a
+// Logger is set.
 type watch struct {
-	measured int          // how many of those in line want to know
+	measured int          // how many waiters in line are measured
 	spent    []limitSpent // how long the first waited for each limit
-	bound    int          // the one that it waits for: an index of spent; -1: nobody waits, or nobody looked
-	since    mono.Time    // spent is right up to then
+	bound    int          // the limit of the first, as an index of spent; -1: no waiter, or not looked at yet
+	since    mono.Time    // spent is up to date until then
 	round    mono.Time    // the instant of the last round
-	rounds   uint64       // with log
-	noted    notedRound   // the last that was logged
-	stuck    stuck        // with log
+	rounds   uint64       // with a Logger
+	noted    notedRound   // the last round that was logged
+	stuck    stuck        // with a Logger
 }
 
-// tally is what a waiter knows of its waiting. Times per limit are differences of what the lane spent on them, so that a
-// line costs nothing per waiter and change.
+// tally is a waiter's record of its wait. A time per limit is a difference of two sums of the lane,
+// so a change of the line costs nothing per waiter.
 type tally struct {
-	led    mono.Time // when it got to be the first; limit.Never: not yet
+	led    mono.Time // when it became the first; limit.Never: not yet
 	rounds int
-	until  mono.Time // its last round
+	until  mono.Time // the instant of its last round
 	waited time.Duration
 	behind time.Duration
-	spent  []time.Duration // by limit: while in line what the lane had spent when this waiter came; after that its own share
+	spent  []time.Duration // per limit; in line: the lane's sum on arrival; after that: its own part
 }
 
-// beginLocked notes that w asks now.
+// beginLocked starts the record of w on its arrival.
 func (w *waiter) beginLocked(now mono.Time, measured bool) {
 	if w.measured = measured; !measured {
 		return
@@ -138,7 +141,7 @@ func (w *waiter) beginLocked(now mono.Time, measured bool) {
 	}
 }
 
-// endLocked notes that w leaves the line.
+// endLocked completes the record of w, which leaves the line.
 func (w *waiter) endLocked(now mono.Time) {
 	if !w.measured {
 		w.waitedLocked(now)
@@ -155,7 +158,7 @@ func (w *waiter) endLocked(now mono.Time) {
 	t.waited = now.Sub(w.asked)
 	t.behind = min(t.led, now).Sub(w.asked)
 	for i := range a.watch.spent {
-		if i == len(t.spent) { // heard of since
+		if i == len(t.spent) { // a limit that appeared after the arrival
 			t.spent = append(t.spent, 0)
 		}
 		t.spent[i] = a.watch.spent[i].time - t.spent[i]
@@ -184,7 +187,7 @@ func (a *Lane) spendLocked(now mono.Time) {
 	a.watch.since = now
 }
 
-// lookLocked finds out which limit the first in line waits for.
+// lookLocked finds the limit for which the first in line waits.
 func (a *Lane) lookLocked(now mono.Time) {
 	v := &a.watch
 	name := "limit"
@@ -198,10 +201,11 @@ func (a *Lane) lookLocked(now mono.Time) {
 	}
 }
 
-// watched is told by the line, under the lock, that the first of a lane was looked at and waits, or that nobody does any more.
+// watched is the scheduler's callback, under the lock. It runs when the first of a lane was
+// examined and waits, or when the lane became empty.
 func watched(now mono.Time, a *scheduler.Lane) { a.Of.(*Lane).roundLocked(now) }
 
-// roundLocked notes what the first in line waits for, and until when.
+// roundLocked records the limit for which the first in line waits, and until when.
 func (a *Lane) roundLocked(now mono.Time) {
 	a.spendLocked(now)
 	v, first := &a.watch, a.lane.First()
@@ -243,7 +247,7 @@ func (a *Lane) roundLocked(now mono.Time) {
 	}
 }
 
-// sampleLocked looks at what the first in line waits for, now and then.
+// sampleLocked samples the limit for which the first in line waits, now and then.
 func (a *Lane) sampleLocked(now mono.Time) {
 	if a.lane.Len() > 0 && a.waits.Due(now) {
 		a.lookAgainLocked(now)
@@ -251,7 +255,7 @@ func (a *Lane) sampleLocked(now mono.Time) {
 }
 
 func (a *Lane) lookAgainLocked(now mono.Time) {
-	if a.lane.Watched { // somebody wants to know at every change
+	if a.lane.Watched { // every change is recorded already
 		return
 	}
 	name := "limit"
@@ -265,7 +269,7 @@ func (a *Lane) lookAgainLocked(now mono.Time) {
 func (w *waiter) waitedLocked(now mono.Time) {
 	a := w.lane
 	on := -1
-	if w.measured { // then it is known exactly
+	if w.measured { // then its limit is known exactly
 		most := time.Duration(-1)
 		for k, d := range w.tally.spent {
 			if d > most {
