@@ -15,52 +15,62 @@ import (
 	"github.com/paceline-go/paceline/provider"
 )
 
-// Client is one of several who share a Transport: see Config.Client. The zero Client stands for nobody in particular.
+// Client is one of several clients that share a Transport: see Config.Client. The zero Client has
+// no name.
 type Client struct {
-	// Name tells clients apart. It is shown in logs and errors, so it must not be a credential. All without a name are one client.
+	// Name distinguishes clients. Logs and errors show it, so it must not be a credential. All
+	// clients without a name are one client.
 	Name string
-	// Weight is its part of each limit, beside those of others who wait for it. If not above 0, 1.
+	// Weight is the client's part of each limit, relative to other waiting clients. If not above 0,
+	// 1.
 	Weight float64
-	// HeadStart is its priority. It may go ahead of others with as much as would have been its part in a time of that length, if it
-	// has not used that part; and with any amount if nobody else was waiting that long ago. So interactive requests go before those
-	// that come in bulk. Bulk never starves: a client that waits all the time gets its part by weight, with a head start or without,
-	// so others lose no more than one span of that length. If not above 0, none.
+	// HeadStart is the client's priority. It may go ahead of others with its part of that much
+	// time, if it has not used that part. It may go ahead with any amount if no other client waited
+	// that long ago. So interactive requests go before requests in bulk. Bulk never starves: a
+	// client that always waits gets its part by weight, with or without a head start. So others
+	// lose no more than one such span. If not above 0, none.
 	HeadStart time.Duration
-	// MaxWaiting is the most of its requests that may wait for their turn; more fail at once with paceline.ErrFull. If zero, any number.
+	// MaxWaiting is the most requests of the client that may wait for their turn. Further ones fail
+	// at once with paceline.ErrFull. If zero, there is no bound.
 	MaxWaiting int
-	// Limit makes its own limiter, for what it asks of all hosts together, through all Transports that have its Clients in common: of
-	// requests, tokens, money (Config.Cost says what a request costs of that). It is called when the client's first request comes, and
-	// again if it was forgotten; each limiter must be a new one. It is called under a lock and must not use the Transport. If it or what it
-	// returns is nil, none.
+	// Limit makes the client's own limiter, for its requests to all hosts, through all Transports
+	// with the same Clients. It may count requests, tokens or money; Config.Cost sets what a
+	// request costs of these. It is called at the client's first request, and again if the client
+	// was forgotten. Each limiter must be new. It is called under a lock and must not use the
+	// Transport. If it is nil or returns nil, there is no limit.
 	Limit func() limit.Limiter
 }
 
-// ScopeClient is the Partition.Scope of a client's own limit. No server knows of it.
+// ScopeClient is the Partition.Scope of a client's own limit. Servers do not know it.
 const ScopeClient provider.Scope = "client"
 
-// Clients are those who ask, for several Transports that have them in common: see Config.Clients. A client's own limit and its MaxWaiting
-// are then of what it asks of all those Transports together. Made by NewClients. Safe for concurrent use.
+// Clients are the clients that several Transports have in common: see Config.Clients. A client's
+// own limit and its MaxWaiting apply to its requests through all those Transports together.
+// NewClients makes Clients. Safe for concurrent use.
 type Clients struct {
 	epoch time.Time
-	group *paceline.Group // that all of the Transports have
+	group *paceline.Group // the Group of all these Transports
 
-	mu     sync.Mutex // taken after a Transport's, if both are
+	mu     sync.Mutex // taken after a Transport's lock, if both are
 	config ClientsConfig
 	byName map[string]*client
-	idle   list.List               // of those without a leaf; those that have been so for longest are first
-	owners map[limit.Limiter]*node // of limiters that can be compared, of partitions too
+	idle   list.List               // clients without a leaf, longest idle first
+	owners map[limit.Limiter]*node // owners of comparable limiters, those of partitions too
 }
 
 // ClientsConfig describes Clients. The zero value is ready.
 type ClientsConfig struct {
-	// Most bounds how many clients with limits of their own are remembered that ask for nothing. Beyond it those are forgotten that have
-	// been idle for longest, and with them what still counts in their windows. If zero, 4096.
+	// Most bounds how many idle clients with their own limits are remembered. Beyond it, the
+	// clients idle for longest are forgotten, with what still counts in their windows. If zero,
+	// 4096.
 	Most int
-	// Idle is how long one is remembered at least, and longer if what it has sent may count for longer. If zero, 1 h.
+	// Idle is the least time for which an idle client is remembered. It is longer if its requests
+	// may count for longer. If zero, 1 h.
 	Idle time.Duration
 }
 
-// NewClients returns Clients of whom none has asked for anything. The error names the field and value that make no sense.
+// NewClients returns Clients that have seen no request. The error names the field and the value
+// that make no sense.
 func NewClients(c ClientsConfig) (*Clients, error) {
 	if c.Most < 0 {
 		return nil, fmt.Errorf("transport: Clients: Most %d is negative", c.Most)
@@ -80,7 +90,7 @@ func newClients(c ClientsConfig, of paceline.GroupConfig) (*Clients, error) {
 	return &Clients{epoch: time.Now(), group: j, config: c, byName: map[string]*client{}, owners: map[limit.Limiter]*node{}}, nil
 }
 
-// clientsOf returns the Clients of a Transport: those that it has in common with others, or its own.
+// clientsOf returns the Clients that a Transport shares, or its own.
 func (c *Config) clientsOf() (*Clients, error) {
 	switch {
 	case c.Clients == nil:
@@ -93,7 +103,7 @@ func (c *Config) clientsOf() (*Clients, error) {
 	return c.Clients, nil
 }
 
-// clients is what a Transport's own Clients are like.
+// clients is the configuration of a Transport's own Clients.
 func (c *Config) clients() ClientsConfig { return ClientsConfig{Most: c.MaxPartitions, Idle: c.Idle} }
 
 func (k *Clients) set(c ClientsConfig) {
@@ -120,7 +130,7 @@ func (k *Clients) Change(f func(now mono.Time, p Partition, l limit.Limiter)) {
 	}
 }
 
-// node returns that of a client's own limit; nil: it has none.
+// node returns the node of a client's own limit; nil: it has none.
 func (k *Clients) node(name string) *node {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -130,24 +140,25 @@ func (k *Clients) node(name string) *node {
 	return nil
 }
 
-// client is a Client from whom a request has come. All but its name and share is guarded by the lock of the Clients.
+// client is a Client with at least one request. The lock of the Clients guards all but name and
+// share.
 type client struct {
 	name   string
 	share  *paceline.Class
 	is     paceline.ClassConfig
-	own    *node         // the limit of its own; nil: it has none
-	keep   time.Duration // for how long what it has used may count
+	own    *node         // the client's own limit; nil: none
+	keep   time.Duration // how long its usage may count
 	leaves int
 	used   time.Duration // when its last request came
-	idle   *list.Element // its place among those without leaves; nil: it has some
+	idle   *list.Element // its place among the idle; nil: it has leaves
 }
 
 func (c *Client) share() paceline.ClassConfig {
 	return paceline.ClassConfig{Weight: c.Weight, HeadStart: max(c.HeadStart, 0), MaxWaiting: max(c.MaxWaiting, 0)}
 }
 
-// enter returns the client of a partition, and counts one more leaf of it. who is what is said of it now, t the Transport that the leaf is of,
-// which makes its limit if it has none yet.
+// enter returns the client of a partition, and counts one more leaf for it. who is its current
+// description. t is the leaf's Transport, which makes the client's limit if it has none yet.
 func (k *Clients) enter(p Partition, who *Client, t *Transport) (*client, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -174,7 +185,7 @@ func (k *Clients) enter(p Partition, who *Client, t *Transport) (*client, error)
 	return c, nil
 }
 
-// limitLocked makes the limit of a client's own.
+// limitLocked makes the client's own limit.
 func (k *Clients) limitLocked(c *client, who *Client, t *Transport) error {
 	p := Partition{Scope: ScopeClient, Client: c.name}
 	own := t.shareOf(p, who.Limit)
@@ -191,7 +202,7 @@ func (k *Clients) limitLocked(c *client, who *Client, t *Transport) error {
 	return nil
 }
 
-// become changes a client to what is said of it now.
+// become applies a client's current description.
 func (k *Clients) become(c *client, who *Client) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -201,14 +212,15 @@ func (k *Clients) become(c *client, who *Client) {
 	}
 }
 
-// weight is a client's part of each limit.
+// weight returns a client's part of each limit.
 func (k *Clients) weight(c *client) float64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return c.is.Weight
 }
 
-// leave takes away a leaf of a client, and forgets it without leaves, unless it has a limit in which something may still count.
+// leave removes a leaf of a client. A client without leaves is forgotten, unless something may
+// still count in its own limit.
 func (k *Clients) leave(c *client, used time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -222,7 +234,7 @@ func (k *Clients) leave(c *client, used time.Duration) {
 	}
 	c.idle = k.idle.PushBack(c)
 	now, over := time.Since(k.epoch), k.idle.Len() > k.config.Most
-	const look = 8 // at most so many are looked at: a bounded price
+	const look = 8 // the most that are examined: a bounded price
 	e := k.idle.Front()
 	for range look {
 		if e == nil {
@@ -239,7 +251,8 @@ func (k *Clients) leave(c *client, used time.Duration) {
 	}
 }
 
-// checkOwn panics if a limiter belongs to another partition already, which would never hear of the requests of this one.
+// checkOwn panics if a limiter already belongs to another partition, since it would miss this
+// partition's requests.
 func (k *Clients) checkOwn(p Partition, own limit.Limiter) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -252,7 +265,7 @@ func (k *Clients) checkOwnLocked(p Partition, own limit.Limiter) {
 	}
 }
 
-// panicOwned is for a limiter that was made for one partition and then again for another.
+// panicOwned panics about a limiter that was made for one partition and again for another.
 func panicOwned(one, other Partition) {
 	if one.Scope == provider.All {
 		panic("transport: Limit returns the Limiter that all requests share")
@@ -260,7 +273,7 @@ func panicOwned(one, other Partition) {
 	panic("transport: Limit returns one limiter for " + one.String() + " and for " + other.String())
 }
 
-// own and disown note whose limiter it is.
+// own and disown record the owner of a limiter.
 func (k *Clients) own(n *node) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -285,7 +298,7 @@ func (k *Clients) disownLocked(n *node) {
 	}
 }
 
-// unknownWindow is for how long what a client used is kept if its limiter cannot tell.
+// unknownWindow is how long a client's usage is kept if its limiter states no window.
 const unknownWindow = 24 * time.Hour
 
 // longest returns the longest window of a limiter.
@@ -300,8 +313,9 @@ func longest(l limit.Limiter) (d time.Duration) {
 	return d
 }
 
-// uses returns what a cost uses of a node's limit, for clients to have their part of: how long the limit takes, at its rates, to let that much
-// through, in the unit of which it takes longest. What is not known to count anything else counts requests.
+// uses returns what a cost uses of a node's limit, for the weights of clients. It is the time in
+// which the limit lets that much through at its rates, for the unit that takes longest. A limit
+// without known units counts requests.
 func (n *node) uses(c limit.Cost) (long float64) {
 	for u, each := range &n.takes {
 		long = max(long, float64(c[u])*each)
@@ -309,8 +323,9 @@ func (n *node) uses(c limit.Cost) (long float64) {
 	return cmp.Or(max(long, 0), n.least)
 }
 
-// weigh finds out what a node's limiter counts. If anything is counted by the hour or in less, what is counted by the day is left out:
-// a limit per day binds only at the end of the day, and would hide what binds before.
+// weigh finds the units that a node's limiter counts. If any rule is per hour or shorter, rules per
+// day are left out. A limit per day binds only at the end of the day, and would hide the limit that
+// binds before.
 func (n *node) weigh(own limit.Limiter) {
 	n.takes, n.least = takes{}, 1
 	if own == nil {
@@ -327,5 +342,6 @@ func (n *node) weigh(own limit.Limiter) {
 	}
 }
 
-// takes says, for each unit, in how many seconds a limit lets one through; 0: it does not count that unit.
+// takes is, for each unit, in how many seconds a limit lets one through; 0: the unit is not
+// counted.
 type takes [len(limit.Cost{})]float64

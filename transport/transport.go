@@ -1,33 +1,62 @@
-// Package transport has an http.RoundTripper that keeps any HTTP client within the limits of the servers it talks to.
+// Package transport has an http.RoundTripper that keeps any HTTP client within the limits of its
+// servers.
 //
 //	rate := limit.MustRolling(500, time.Minute)
 //	paced := transport.Must(transport.Config{Limiter: rate})
 //	client := &http.Client{Transport: paced}
 //
-// A request waits for its turn, first come first served, and is sent; what the answer says of limits is heeded; what the
-// server refused, or nobody can have processed, is sent again. Deadlines are checked before the wait: a request that
-// cannot meet its own fails at once, with an error that says when it could go.
+// A request waits for its turn, first come, first served, and is sent. The Transport reads what the
+// answer states about limits. It sends a request again if the server refused it, or cannot have
+// processed it. A request that cannot meet its deadline fails before the wait; the error says when
+// it could go.
 //
-// The life of one attempt:
+// One attempt takes these steps:
 //
-//	partition   host, credential, model, route and client say which limits it counts in
-//	acquire     leave from all of them at once, by one of the Keys if any     paceline.Group, a lane per partition, a way per key
-//	send        the Base, with the key's credential, at most once per leave, timed from the end of the write
-//	judge       what it proves, and whether to send it again                  package classify
-//	settle      each limit learns how it ended and what the server said of it
+//	partition   host, credential, model, route and client select the limits
+//	acquire     one permit of all these limits, by one of the Keys if any    paceline.Group, a lane per partition, a way per key
+//	send        the Base, with the key's credential, at most once per permit, timed from the end of the write
+//	judge       what the exchange proves, and whether to send again          package classify
+//	settle      each limit learns the outcome and the server's statements
 //
-// A body that a caller reads is the Base's own, untouched. Only with Config.Tokens, and for the answers of known language
-// model APIs, is it watched while it passes, to settle with what was really used.
+// The caller reads the Base's own body, untouched. Only with Config.Tokens, and only for answers of
+// known language model APIs, does the Transport watch the body as it passes. It then settles with
+// the real usage.
 //
-// It adds nothing to a request, and what an http.Client sends after a redirect it takes for meant: the Client drops Authorization,
-// Proxy-Authorization and Cookie for another host, and no field of a provider's own. If you send keys in X-Api-Key and the like, set
-// CheckRedirect.
+// The Transport adds nothing to a request, and sends whatever an http.Client sends after a
+// redirect. For another host, that Client drops Authorization, Proxy-Authorization and Cookie, but
+// no provider's own field. With keys in X-Api-Key and the like, set CheckRedirect.
 //
-// Where several clients share it, each has its part of every limit (Config.Client). A request that would wait for too long fails
-// before it waits (Config.MaxWait).
+// Clients that share a Transport each have their part of every limit (Config.Client). A request
+// whose wait would be too long fails before it waits (Config.MaxWait).
 //
-// It is not a cache, a circuit breaker or a queue: work that is to survive its caller, with nonces, deadlines or dead letters, belongs in
-// a pool.Pool.
+// A Transport is not a cache, a circuit breaker or a queue. Work that must outlive its caller, with
+// nonces, deadlines or dead letters, belongs in a pool.Pool.
+//
+// # Files
+//
+//	transport.go           Config, Transport, New
+//	partition.go           Partition: the names of what a request counts in
+//	leaf.go                a partition's requests: its limits and its lane
+//	way.go                 the limits of a request with one key, narrowest first
+//	node.go                the limits of one scope, and the server's statements about them
+//	call.go                one RoundTrip: cost, wait, attempts
+//	attempt.go             one attempt: send, judge, settle
+//	body.go                bodies that are read again, looked into or watched
+//	check.go               Config.CheckRetry
+//	errors.go              Error, ErrPaused, ErrOutage, ErrPrice, ErrAttemptTimeout
+//	key.go                 Config.Keys: turns, and keys that are out of use
+//	join.go                keys of one organization join in the same limits
+//	newcomer.go            keys whose organization is unknown until their first answer
+//	client.go              Client and Clients: weights, head starts and limits of clients
+//	hedge.go               second copies of slow requests
+//	price.go               cost in money
+//	published.go           limits that providers publish
+//	known.go               which provider runs a host
+//	room.go                the bound of Config.Adaptive
+//	recorder.go            what earlier processes sent
+//	change.go              Change, With, Retire
+//	stats.go               Stats, Ask, Partitions, Lift
+//	transport_snapshot.go  Snapshot
 package transport
 
 import (
@@ -54,225 +83,278 @@ import (
 	"github.com/paceline-go/paceline/tokens"
 )
 
-// Config says how a Transport sends. The zero value is ready: it has no limit of its own, learns from answers, and sends
-// again what was refused.
+// Config describes a Transport. The zero value is ready: it has no configured limit, learns limits
+// from answers, and sends refused requests again.
 type Config struct {
-	// Base sends. If nil, http.DefaultTransport.
+	// Base sends the requests. If nil, http.DefaultTransport.
 	Base http.RoundTripper
-	// Limiter is one limit that all requests share, to whatever host. It belongs to the Transport from now on. If nil, none.
+	// Limiter is one limit for all requests, to any host. It belongs to the Transport from now on.
+	// If nil, none.
 	Limiter limit.Limiter
-	// Limit makes the limiter of a partition when its first request comes, and again if the partition was forgotten. It is
-	// asked for each scope that the request counts in: p.Scope says which, and only the fields of that scope are set. Nil: no
-	// limit there. Each must be a new one. It is called under a lock and must not use the Transport. Requests whose model is not
-	// known (see Partition) count together, in the limit of the model "". If Limit is nil, none.
+	// Limit makes the limiter of a partition at its first request, and again if the partition was
+	// forgotten. It is called for each scope in which the request counts. p.Scope is that scope,
+	// and only its fields are set. A nil result means no limit there. Each limiter must be new.
+	// Limit is called under a lock and must not use the Transport. Requests of unknown model (see
+	// Partition) count together in the limit of the model "". If Limit is nil, there is none.
 	Limit func(p Partition) limit.Limiter
-	// Keys are credentials of the Transport's own: each request goes with the one with which it may go first, which is decided when it goes.
-	// A key that was banned, has no credit, or was denied (401, 403) what other keys were not, three times in a row, is out until
-	// Readmit, and Snapshot says so; the request goes again with another, as often as Attempts says. When all are out, requests fail at once with ErrKeys. The Key
-	// of a request's Partition is then that of its key: what the request itself has does not count. A request that a redirect has led to
-	// another host gets none and fails. If empty, requests have their own.
+	// Keys are the Transport's own credentials. Each request goes with the key that lets it go
+	// first; the choice falls when it goes. A key is out of use when it was banned or has no
+	// credit. It is also out after three requests in a row that it alone was denied (401, 403),
+	// while other keys were served. It stays out until Readmit, and Snapshot shows it. The request
+	// goes again with another key, within Attempts. If all keys are out, requests fail at once with
+	// ErrKeys.
+	//
+	// The Key of a request's Partition is the key that it went with; a credential of the request's
+	// own does not count. A request that was redirected to another host gets no key and fails. If
+	// empty, requests have their own credentials.
 	Keys []Key
-	// Preset is Limit by name: the limits that a provider publishes, as Published makes them of a provider.Preset. With Limit, both hold.
-	// Where nobody knows a host, that provider is taken for who runs it. Its numbers are those of the model that it names: that a request is
-	// for another is said once for each (see Logger). If empty, none.
+	// Preset names the limits that a provider publishes, as Published makes them of a
+	// provider.Preset. With Limit, both hold. A host that no table knows is taken for that
+	// provider's. The numbers are those of the model that the Preset names; each other model is
+	// logged once (see Logger). If empty, none.
 	Preset string
-	// PerSecond has the limits of Preset per minute hold per second, too (see the constant PerSecond).
+	// PerSecond makes the Preset's limits per minute hold per second too (see the constant
+	// PerSecond).
 	PerSecond bool
-	// Partition says what a request counts in; it must not read the body. Its Scope is ignored. If nil, PartitionOf. Where
-	// it leaves Model empty, the model is the body's, if Tokens is set.
+	// Partition selects what a request counts in. It must not read the body. The result's Scope is
+	// ignored. If the result's Model is empty and Tokens is set, the Model comes from the body. If
+	// nil, PartitionOf.
 	Partition func(r *http.Request) Partition
-	// Organization names whose key a request has: all keys of one organization, project or account count in the same limits, as if they
-	// were one key. If nil, the keys of a provider that names the organization in its answers (OpenAI, Anthropic) count together until the first
-	// answer of each tells whose it is, where Limit is set; from then on they count where they belong, with what was sent before. A key that
-	// comes when several organizations are known sends one request, and the others when that is answered.
+	// Organization names the owner of a request's key. All keys of one organization, project or
+	// account count in the same limits, as if they were one key.
+	//
+	// If nil, some providers name the organization in their answers (OpenAI, Anthropic). Where
+	// Limit is set, keys of such a provider count together until the first answer of each names its
+	// owner. From then on each key counts with its owner, and its earlier requests count there too.
+	// A key that comes when several organizations are known sends one request; its others go after
+	// that answer.
 	Organization func(r *http.Request) string
-	// Cost changes what a request costs: c is one request and, with Tokens, what is estimated. If nil, it costs c.
+	// Cost changes the cost of a request. c is one request and, with Tokens, the estimated tokens.
+	// If nil, the cost is c.
 	Cost func(r *http.Request, c limit.Cost) limit.Cost
-	// Price says what a model costs, by the name that the body or the URL gives it, for limits of money. With Tokens, a request to a known language
-	// model API then costs limit.Money, in millionths of a dollar, beside what Cost says: the most that it may cost, and once it is answered what it did
-	// cost; nothing where it was refused or failed. Where a limit of money concerns a request whose price is not known, or whose
-	// tokens cannot be counted, the request fails with ErrPrice. p has all fields but the Scope. If nil, only Cost counts money.
+	// Price returns the price of a model, by its name in the body or the URL, for limits of money.
+	// With Tokens, a request to a known language model API then costs limit.Money too, in
+	// millionths of a dollar, beside the result of Cost. It is the highest possible price until the
+	// answer comes, and then the real price. A request that was refused or failed costs nothing.
+	//
+	// A request under a limit of money fails with ErrPrice if its price is unknown or its tokens
+	// cannot be counted. p has all fields but the Scope. If nil, only Cost counts money.
 	Price func(p Partition, model string) (price provider.ModelInfo, known bool)
-	// Tokens estimates what requests to known language model APIs (tokens.APIOf) cost in tokens, and learns from what their
-	// answers say was used. The bodies of such requests are read before they are sent. If nil, tokens are not counted.
+	// Tokens estimates the tokens of requests to known language model APIs (tokens.APIOf), and
+	// learns from the usage in their answers. The Transport reads the bodies of such requests
+	// before it sends them. If nil, tokens are not counted.
 	Tokens *tokens.Estimator
-	// Counting is what the server counts against its limits of tokens. If zero, what the API's provider documents: of OpenAI's,
-	// and of those that speak like them, what a request may use when it arrives, whatever it uses in the end. tokens.Used
-	// sends more to a server that counts what was used, and is refused by one that does not.
+	// Counting is how the server counts tokens against its limits. If zero, as the API's provider
+	// documents. OpenAI, and APIs in its format, count on arrival the most that a request may use,
+	// whatever it uses in the end. tokens.Used sends more to a server that counts real usage; any
+	// other server refuses some of it.
 	Counting tokens.Counting
-	// MaxBody is how much of a request's body is read for Tokens. A longer one, which its Content-Length tells before it is read,
-	// counts as a token for four bytes. If zero, 32 MiB.
+	// MaxBody is how much of a request's body is read for Tokens. A longer body, as its
+	// Content-Length states before the read, counts as one token per four bytes. If zero, 32 MiB.
 	MaxBody int64
-	// Uncounted is how many tokens a request counts as, at least, whose tokens cannot be counted: its body is compressed, too long or
-	// malformed, or holds what nobody can see from here, such as an earlier answer by its number. It is said once for each route (see
-	// Logger). If zero, what the length tells.
+	// Uncounted is the least number of tokens for a request whose tokens cannot be counted. Its
+	// body is compressed, too long or malformed, or refers to unseen text, such as an earlier
+	// answer by its number. This is logged once for each route (see Logger). If zero, the length
+	// alone decides.
 	Uncounted int64
-	// MaxWaiting is the most requests that may wait for their turn, in all; more fail at once with paceline.ErrFull. If zero, any
-	// number.
+	// MaxWaiting is the most requests that may wait for their turn, in all. Further ones fail at
+	// once with paceline.ErrFull. If zero, there is no bound.
 	MaxWaiting int
-	// MaxWait is the longest that a request waits for its turn, before its first attempt and later ones together; sending it and the
-	// pause after a failure do not count. If its turn is foreseen to come later, as things are, it fails before it waits, with
-	// paceline.ErrDeadline in an *Error that says when it could go; and when it has waited for so long, if not. It is called once for each
-	// request. If it is nil or returns 0, there is no bound but the context's.
+	// MaxWait is the longest that a request waits for its turns, before all its attempts together.
+	// Sending, and the pause after a failure, do not count. A request whose foreseen turn is later
+	// fails before it waits. A request that has waited for so long fails then. The error is
+	// paceline.ErrDeadline in an *Error, which says when the request could go. MaxWait is called
+	// once for each request. If it is nil or returns 0, only the context bounds the wait.
 	MaxWait func(r *http.Request) time.Duration
-	// Client says which client a request is from. Each client has a line of its own, and those who wait for a limit share it by
-	// weight, in what they use of it: requests, or, where a limit counts several things, whichever a request needs the largest part
-	// of. What is reserved counts as used. However many requests of one wait, and for however many models and routes, another's waits
-	// for its own part alone. It is called once for each request and must not read the body; what it says of a client holds from then
-	// on, but for its Limit. If nil, all wait in the order in which they came.
+	// Client returns the client of a request. Each client has its own lane, and the clients that
+	// wait for a limit share it by weight. The weight applies to requests. Where a limit counts
+	// several units, it applies to the unit of which a request needs the largest part. Reserved
+	// amounts count as used. The number of a client's waiting requests, and of its models and
+	// routes, does not matter to the part of another client.
+	//
+	// Client is called once for each request and must not read the body. Its result replaces what
+	// was known of that client, except its Limit. If nil, all requests wait in the order of
+	// arrival.
 	Client func(r *http.Request) Client
-	// Clients has the Transports that are given the same Clients know one another's: the Limit and the MaxWaiting of a Client are then of
-	// what it asks of all of them together. Config.MaxWaiting must be 0. One that is not needed any more is to be told: see Transport.Retire. If nil, its
-	// clients are its own.
+	// Clients joins Transports: with the same Clients, the Limit and MaxWaiting of a Client apply
+	// to its requests through all of them together. Config.MaxWaiting must then be 0. A Transport
+	// that is no longer needed must be retired: see Transport.Retire. If nil, the Transport has its
+	// own clients.
 	Clients *Clients
-	// Fill lets requests that do not delay the first in line go ahead of it; see paceline.GateConfig. 64 is right for prompts of
-	// many sizes under a limit of tokens. If zero, all go in the order in which they came.
+	// Fill lets requests that do not delay the first in line go ahead of it; see
+	// paceline.GateConfig. 64 suits prompts of many sizes under a limit of tokens. If zero, all go
+	// in the order of arrival.
 	Fill int
-	// UntilBody has the limits count a request as in flight until its answer's body has been read or closed, for a limit of
-	// open requests where servers count those. If false, only until the header of the answer, and so a stream that stays
-	// open for hours holds up nobody; with Tokens, those of language model APIs are in flight until the end in any case.
+	// UntilBody counts a request as in flight until its answer's body has been read or closed. It
+	// is for a limit of open requests, where servers count those. If false, a request is in flight
+	// until the header of its answer, so a stream of hours blocks no other. With Tokens, requests
+	// to language model APIs are in flight until the end in any case.
 	UntilBody bool
 
-	// Provider reads what answers say about limits. If nil, that of the host, if known; else as each answer looks.
+	// Provider reads the answers' statements about limits. If nil, the dialect of the host, if it
+	// is known; otherwise each answer's format decides.
 	Provider provider.Dialect
-	// Scope says whom a refusal concerns, where the Transport would get it wrong. p has all fields of the request. If nil or
-	// the answer is empty: as the server said, or as its documentation has it, or the key.
+	// Scope corrects which scope a refusal concerns, where the Transport would be wrong. p has all
+	// fields of the request. If it is nil or returns an empty Scope, the scope is as the server
+	// says, or as its documentation says, or the key.
 	Scope func(p Partition, o provider.Observation) provider.Scope
-	// Share, if not nil, is given how the limits of a partition, and those of a client alone, are made, and returns what holds in their place:
-	// a share.Member of such limits, say, that other processes have, too. made returns new ones each time that it is called. It is called under
-	// the Transport's lock. Fill must be 0 if what it returns does not foresee.
+	// Share, if not nil, replaces the limits of a partition, and those of a client alone. made
+	// makes the limits that would hold, new ones at each call. Share returns the limiter to use:
+	// for example a share.Member of limits that other processes share. Share is called under the
+	// Transport's lock. Fill must be 0 if the result does not foresee.
 	Share func(p Partition, made func() limit.Limiter) limit.Limiter
-	// Adopt is told what limits the server states for a partition that has a limiter of Limit, when that changes. It is
-	// called where the limiter may be changed, under its lock: SetLimit(now, …). It must be quick and must not use the
-	// Transport. If nil, the configured limit stands, and what the server says can only tighten it.
+	// Adopt receives the limits that the server states for a partition with a limiter of Limit,
+	// whenever they change. It is called under the limiter's lock, so it may change the limiter:
+	// SetLimit(now, …). It must be quick and must not use the Transport. If nil, the configured
+	// limit stands, and the server's statements can only tighten it.
 	Adopt func(now mono.Time, p Partition, l limit.Limiter, said []provider.Policy)
 
-	// Attempts is how often a request may be sent, the first time included. If zero, 3; 1: nothing is sent again. What found no way to the host
-	// was not sent: see MaxOutage.
+	// Attempts is the most times that a request is sent, including the first. If zero, 3; with 1,
+	// no request is sent again. A request that found no way to the host was not sent: see
+	// MaxOutage.
 	Attempts int
-	// AttemptTimeout is how long one attempt may take from being handed to the Base to the end of its answer's header: then it is
-	// ended, with ErrAttemptTimeout, and sent again like one that was cut off. The wait for a turn does not count, nor does the
-	// answer's body, which may be a stream of hours. http.Client.Timeout and a context's deadline bound all of it, the wait, all
-	// attempts and the body: a Timeout that is right for one answer fails requests because they wait. If zero, none.
+	// AttemptTimeout is the longest that one attempt may take, from its start in the Base to the
+	// end of the answer's header. After that the attempt ends with ErrAttemptTimeout, and is sent
+	// again like one that was cut off. The wait for a turn does not count, nor does the answer's
+	// body, which may be a stream of hours. If zero, none.
+	//
+	// http.Client.Timeout and a context's deadline bound everything: the wait, all attempts and the
+	// body. A Timeout that suits one answer fails requests that wait.
 	AttemptTimeout time.Duration
-	// CheckRetry has the last word on whether a request is sent again, after each attempt: a.Again is what the Transport would do,
-	// a.Why what stands in the way of that. resp is the answer, nil if there is a.Err; what is read of its body is still there for
-	// the caller. It may send again an answer of 200 that asks for patience in its body, or a POST that is known to do no harm; or
-	// not send again what would be. Whatever it says, each attempt has leave of its own from every limit, there are no more than
-	// Attempts of them, a pause that the server asked for is kept, and a request whose context has ended, whose deadline comes
-	// first or whose body cannot be read again is not sent again. An error that it returns is RoundTrip's, instead of the answer. It
-	// is called on the goroutine that calls RoundTrip. If nil, it is as a.Again says.
+	// CheckRetry decides after each attempt whether a request is sent again. a.Again is the
+	// Transport's own decision, and a.Why its reason against sending again. resp is the answer, nil
+	// if there is a.Err. The caller can still read what CheckRetry reads of the body. CheckRetry
+	// may send again an answer of 200 that asks for patience in its body, or a POST that does no
+	// harm. It may also stop a request that would be sent again.
+	//
+	// Some rules hold whatever it returns. Each attempt has its own permit of every limit, and
+	// there are no more than Attempts. A pause that the server asked for is kept. A request is not
+	// sent again if its context has ended, its deadline comes first, or its body cannot be read
+	// again.
+	//
+	// An error of CheckRetry becomes RoundTrip's error, in place of the answer. CheckRetry is
+	// called on the goroutine of RoundTrip. If nil, a.Again decides.
 	CheckRetry func(ctx context.Context, a Attempt, resp *http.Response) (again bool, err error)
-	// Adaptive has a bound on the requests in flight that nobody states, for each host and, where requests name a model, each model:
-	// it shrinks when answers take longer, or refuse because of an overload (503, 529, or a 429 that says nothing of limits), and
-	// grows while they are quick. See limit.Adaptive; the zero AdaptiveConfig is ready. Until when a request is in flight is as
-	// UntilBody says. If nil, none.
+	// Adaptive bounds the requests in flight where no bound is stated: for each host and, where
+	// requests name a model, each model. The bound shrinks when answers take longer or refuse
+	// because of an overload (503, 529, or a 429 without a statement of limits). It grows while
+	// answers are quick. See limit.Adaptive; the zero AdaptiveConfig is ready. UntilBody says how
+	// long a request is in flight. If nil, none.
 	Adaptive *limit.AdaptiveConfig
-	// Hedge sends a second copy of a request whose answer is slow. Its zero value: none.
+	// Hedge sends a second copy of a request whose answer is slow. The zero value sends none.
 	Hedge Hedge
-	// Backoff is how long a request waits after an attempt that failed, and a partition after a refusal that does not say
-	// how long. Its zero value is ready.
+	// Backoff is the delay of a request after a failed attempt, and of a partition after a refusal
+	// without a stated delay. Its zero value is ready.
 	Backoff backoff.Policy
-	// MaxRetryAfter is the longest that anybody waits because a server asked to, or refused and did not say. When one asks for longer the refusal is
-	// returned at once, and so, until the wait is shorter, requests fail at once with ErrPaused. If zero, 5 minutes;
-	// negative: nobody waits.
+	// MaxRetryAfter is the longest wait after a refusal, whether the server stated a delay or not.
+	// If a server states a longer one, its refusal is returned at once. Further requests fail at
+	// once with ErrPaused, until the remaining delay is short enough. If zero, 5 minutes; if
+	// negative, no request waits.
 	MaxRetryAfter time.Duration
 
-	// MaxPause is how long everybody stays away at most because of one answer, whatever it asks for: then one request goes to see
-	// whether that still holds. If zero, 1 h; negative: as long as the server asks.
+	// MaxPause is the longest pause after one answer, whatever it asks for. After it, one request
+	// goes to find out whether the pause still holds. If zero, 1 h; if negative, as long as the
+	// server asks.
 	MaxPause time.Duration
-	// MaxOutage is how long requests wait for a host where nothing arrives: refused connections, no route, no such name, a wrong
-	// certificate, only answers 5xx. While it lasts one request at a time probes it, and until then none fails because nothing of it could be
-	// sent: that is none of its Attempts, unless its body cannot be read again. Once a probe has failed after it, others fail at once with
-	// ErrOutage. If zero, 10 s; negative: nobody waits, and each try is an attempt.
+	// MaxOutage is how long requests wait for a host that nothing reaches: refused connections, no
+	// route, no such name, a wrong certificate, only answers 5xx. During the outage, one request at
+	// a time probes the host. Until MaxOutage is over, no request fails because nothing of it could
+	// be sent. That is not one of its Attempts, unless its body cannot be read again. Once a probe
+	// fails after MaxOutage, other requests fail at once with ErrOutage. If zero, 10 s; if
+	// negative, no request waits, and each try is an attempt.
 	MaxOutage time.Duration
 
-	// MaxPartitions bounds how many combinations of host, key, model, route and client are remembered, at some 8 kB each. Beyond it
-	// those not used for longest are forgotten, and with them what still counts in their windows. So many clients with limits of their own
-	// are remembered besides until nothing counts in those any more. If zero, 4096.
+	// MaxPartitions bounds the remembered combinations of host, key, model, route and client, at
+	// some 8 kB each. Beyond it, the combinations idle for longest are forgotten, with what still
+	// counts in their windows. As many clients with their own limits are remembered besides, until
+	// nothing counts in those limits. If zero, 4096.
 	MaxPartitions int
-	// Idle is how long one is remembered that is not used. It should be longer than the longest window. If zero, 1 h.
+	// Idle is how long an unused combination is remembered. It should be longer than the longest
+	// window. If zero, 1 h.
 	Idle time.Duration
 
-	// Recorder keeps what was sent for a process that comes after this one. If nil, a restart begins with empty windows.
+	// Recorder keeps a record of sent requests for a later process. If nil, a restart begins with
+	// empty windows.
 	Recorder Recorder
 
-	// Ended is told of each attempt, on the goroutine that calls RoundTrip, when its header or error is there; of the one of two
-	// copies that was not needed (see Hedge) on another. If nil, nobody.
+	// Ended is called for each attempt when its header or error has come, on the goroutine of
+	// RoundTrip. The losing one of two copies (see Hedge) is reported on another goroutine. If nil,
+	// none.
 	Ended func(Attempt)
-	// Logger is told of pauses and of waits (see paceline.GateConfig), at level Info, and of requests that are not sent
-	// again, at Debug, and at Warn of what is not as configured, such as a model that Preset does not have. If nil, nobody. No credential is ever logged.
+	// Logger gets lines at three levels. Info: pauses and waits (see paceline.GateConfig). Debug:
+	// requests that are not sent again. Warn: facts that contradict the configuration, such as a
+	// model that Preset does not have. If nil, there is no log. No credential is ever logged.
 	Logger *slog.Logger
 }
 
-// Attempt is what became of one attempt.
+// Attempt is the record of one attempt.
 type Attempt struct {
 	Request   *http.Request
 	Partition Partition // all fields of the request
-	Key       string    // the Name of the Key of Config.Keys that it went with; empty: a key of its own
-	Number    int       // the first is 1; one of which nothing was sent may be none, and then the next has the same
-	Hedged    bool      // it is the copy of a slow one: see Hedge
+	Key       string    // the Name of its Key of Config.Keys; empty: the request's own credential
+	Number    int       // the first is 1; if nothing was sent, the next may have the same number
+	Hedged    bool      // whether it is the second copy: see Hedge
 	Cost      limit.Cost
-	Waits     paceline.WaitStats // for its turn: how long, and for which limits
-	Sent      time.Time          // when it was handed to the Base, at the end of its wait; for Ended alone
-	RTT       time.Duration      // from when all of it was written to the answer's header; 0: not known
+	Waits     paceline.WaitStats // for its turn, by limit
+	Sent      time.Time          // when the Base got it, after the wait; for Ended alone
+	RTT       time.Duration      // from the end of the write to the answer's header; 0: unknown
 	Status    int                // 0: no answer
 	Err       error
 	Result    limit.Result
-	Said      provider.Observation // the zero Observation: nothing was read
-	Again     bool                 // it is going to be sent again
-	// Why says, in words, what stood in the way of sending it again, where it failed or was refused and is not.
+	Said      provider.Observation // the zero Observation: none
+	Again     bool                 // whether the request is sent again
+	// Why says in words why a failed or refused request is not sent again.
 	Why string
 }
 
-// Transport is an http.RoundTripper that keeps within limits. Made by New. Safe for concurrent use. It starts no
-// goroutine, but for the copies of Hedge, which end when the Base returns; it needs no closing; a client's CloseIdleConnections
-// reaches the Base.
+// Transport is an http.RoundTripper that keeps within limits. New makes it. Safe for concurrent
+// use. It starts no goroutine except for the copies of Hedge, which end when the Base returns. It
+// needs no closing. A client's CloseIdleConnections reaches the Base.
 type Transport struct {
 	config Config
 	base   *once.Base
 	policy classify.Policy
 
 	preset    provider.Preset   // the zero Preset: none
-	publisher provider.Provider // whose it is
+	publisher provider.Provider // the provider of the preset
 	log       *slog.Logger
 	slow      bool // nothing is configured: begin slowly after a pause
 
 	hedging bool
-	late    *timer.Watch // over attempts; nil: no Config.AttemptTimeout
+	late    *timer.Watch // of attempts; nil: no Config.AttemptTimeout
 
 	*state
 }
 
-// state is what a Transport and those that With made of it have in common.
+// state is what a Transport shares with the Transports that its With made.
 type state struct {
 	epoch   time.Time
 	latest  atomic.Pointer[Transport]
 	retired atomic.Bool
 
 	shared *node // nil: no Limiter
-	senses bool  // it finds its rate by refusals
+	senses bool  // the Limiter finds its rate by refusals
 
 	clients *Clients
-	group   *paceline.Group // that of the clients
-	view    *paceline.View  // of the lanes there
+	group   *paceline.Group // the Group of the clients
+	view    *paceline.View  // of the Transport's lanes there
 	look    look
 	jitter  *rand.Rand // under the Group's lock
 
 	accounts []*account
 	keys     []*key
 
-	mu            sync.Mutex // stacks the partitions, and the states of keys
+	mu            sync.Mutex // guards the partitions, and the states of keys
 	leaves        map[Partition]*leaf
 	nodes         map[Partition]*node
-	homes         map[Partition]string      // by host and organization, the key that its limits are known by
-	joined        map[Partition]string      // by host and key, that key
+	homes         map[Partition]string      // by host and organization: the key whose limits count
+	joined        map[Partition]string      // by host and key: the key whose limits count
 	introductions map[string]*introductions // by host
-	others        map[string]bool           // models that are not the preset's
-	blind         map[Partition]bool        // by host and route, where it was logged that tokens cannot be counted
+	others        map[string]bool           // models that the preset does not have
+	blind         map[Partition]bool        // by host and route: logged that tokens cannot be counted
 	recent        ring
 
-	random   sync.Mutex // stacks rng
+	random   sync.Mutex // guards rng
 	rng      *rand.Rand
 	attempts atomic.Int64
 	resent   atomic.Int64
@@ -290,7 +372,8 @@ const (
 	defaultMaxOutage     = 10 * time.Second
 )
 
-// New returns a Transport as configured. The error names the field and value that make no sense.
+// New returns a Transport as configured. The error names the field and the value that make no
+// sense.
 func New(c Config) (*Transport, error) {
 	if c.Attempts < 0 {
 		return nil, fmt.Errorf("transport: Attempts %d is negative", c.Attempts)
@@ -374,7 +457,7 @@ func New(c Config) (*Transport, error) {
 	return t, nil
 }
 
-// preset puts in the limits of the Preset, and returns it and whose it is.
+// preset adds the limits of the Preset, and returns it and its provider.
 func (c *Config) preset() (preset provider.Preset, publisher provider.Provider, err error) {
 	if c.Preset == "" {
 		if c.PerSecond {
@@ -396,7 +479,7 @@ func (c *Config) preset() (preset provider.Preset, publisher provider.Provider, 
 	return preset, publisher, nil
 }
 
-// both returns the limits of two functions together. The second may be nil.
+// both joins the limits of two functions. The second may be nil.
 func both(a, b func(Partition) limit.Limiter) func(Partition) limit.Limiter {
 	if b == nil {
 		return a
@@ -413,7 +496,7 @@ func both(a, b func(Partition) limit.Limiter) func(Partition) limit.Limiter {
 	}
 }
 
-// fill puts in the defaults.
+// fill sets the defaults.
 func (c *Config) fill() {
 	c.Attempts = cmp.Or(c.Attempts, defaultAttempts)
 	c.MaxRetryAfter = cmp.Or(c.MaxRetryAfter, defaultMaxRetryAfter)
