@@ -14,22 +14,23 @@ import (
 	"github.com/paceline-go/paceline/provider"
 )
 
-// ErrPaused says that the server asked to stay away for longer than Config.MaxRetryAfter, so the request was not sent. The Error that
-// wraps it says until when.
+// ErrPaused: the server asked for a pause longer than Config.MaxRetryAfter, so the request was not
+// sent. The Error that wraps it has the end of the pause.
 var ErrPaused = errors.New("transport: the server asked to stay away")
 
-// ErrOutage says that nothing has arrived at the host for longer than Config.MaxOutage, so the request was not sent. The Error that wraps
-// it says when the next probe goes, and then what the host did.
+// ErrOutage: nothing has reached the host for longer than Config.MaxOutage, so the request was not
+// sent. The Error that wraps it has the instant of the next probe, and the host's last failure.
 var ErrOutage = errors.New("transport: the host is down")
 
-// ErrPrice says that nobody knows what the request would cost in money, and a limit of money concerns it, so it was not sent: see Config.Price.
+// ErrPrice: a limit of money concerns the request, and its price is unknown, so it was not sent:
+// see Config.Price.
 var ErrPrice = errors.New("transport: what it costs is not known")
 
-// ErrAttemptTimeout says that an attempt had no answer within Config.AttemptTimeout. Such an error is also context.DeadlineExceeded, like
-// those of net/http, and its Timeout is true.
+// ErrAttemptTimeout: an attempt had no answer within Config.AttemptTimeout. Such an error is also
+// context.DeadlineExceeded, like those of net/http, and its Timeout is true.
 var ErrAttemptTimeout = errors.New("transport: the attempt timed out")
 
-// timedOut is for how long an attempt had no answer.
+// timedOut is an attempt without an answer after that time.
 type timedOut struct{ after time.Duration }
 
 func (e *timedOut) Error() string {
@@ -50,31 +51,35 @@ func errStatus(status int) error {
 	return fmt.Errorf("it answers %d %s", status, http.StatusText(status))
 }
 
-// Error says why a request was not sent, or not again. It wraps ErrPaused, ErrOutage, ErrKeys, ErrPrice or a *paceline.WaitError, and so paceline.ErrDeadline,
+// Error says why a request was not sent, or not sent again. It wraps ErrPaused, ErrOutage, ErrKeys,
+// ErrPrice or a *paceline.WaitError. Through the latter it wraps paceline.ErrDeadline,
 // paceline.ErrNever or the error of the context.
 type Error struct {
-	// Partition is what the limit that stood in the way belongs to.
+	// Partition is the partition of the limit that stood in the way.
 	Partition Partition
-	// Ready is the earliest instant at which the request could go, as far as is known. Zero: not known, or never.
+	// Ready is the earliest instant at which the request could go, as far as is known. Zero:
+	// unknown, or never.
 	Ready time.Time
 	// Refusal is the server's reason, with ErrPaused.
 	Refusal provider.Refusal
-	// Client names who asked, with Config.Client. Ahead is how many requests were before it in its line, which with Config.Client is
-	// the client's own.
+	// Client is the client's name, with Config.Client. Ahead is how many requests were before it in
+	// its lane. With Config.Client, that is the client's own lane.
 	Client string
 	Ahead  int
-	// Name is what the limit is called that stood in the way: as given to limit.Named, or see limit.Bound. It counts Unit. Empty: none did.
+	// Name is the name of the limit that stood in the way, as given to limit.Named: see
+	// limit.Bound. The limit counts Unit. Empty: no limit did.
 	Name string
 	Unit limit.Unit
-	// With paceline.ErrNever: Size of Unit was asked for, and Limit is the most that ever fits.
+	// With paceline.ErrNever, Size of Unit was the cost, and Limit is the most that ever fits.
 	Size, Limit int64
-	// MaxWait is Config.MaxWait, with paceline.ErrDeadline, if that comes before the context's.
+	// MaxWait is Config.MaxWait, with paceline.ErrDeadline, if it comes before the context's
+	// deadline.
 	MaxWait time.Duration
 	// Attempts is how often the request had been sent before; 0: never.
 	Attempts int
 	Err      error
 
-	client bool // the deadline is http.Client's
+	client bool // the deadline is that of http.Client
 }
 
 func (e *Error) Error() string {
@@ -110,11 +115,11 @@ func (e *Error) Error() string {
 	return s
 }
 
-// Unwrap returns what it wraps.
+// Unwrap returns the wrapped error.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Timeout reports whether the context's deadline is the reason, for net.Error and os.IsTimeout.
 func (e *Error) Timeout() bool { return errors.Is(e.Err, paceline.ErrDeadline) }
 
-// Temporary is for net.Error, and returns what Timeout does.
+// Temporary returns the result of Timeout, for net.Error.
 func (e *Error) Temporary() bool { return e.Timeout() }

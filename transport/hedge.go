@@ -14,21 +14,27 @@ import (
 	"github.com/paceline-go/paceline/provider/classify"
 )
 
-// Hedge says when a second copy of a request is sent because its answer is slow. Of the two, the answer that comes first is returned,
-// and the other attempt is cancelled and settled. A refusal because of a limit, and what may pass, is returned only if the other has
-// nothing better. The zero Hedge sends none.
+// Hedge sends a second copy of a request whose answer is slow. The first answer of the two is
+// returned; the other attempt is cancelled and settled. An answer that refuses because of a limit,
+// or whose failure may pass, is returned only if the other attempt has no better one. The zero
+// Hedge sends none.
 //
-// Only what may be processed twice is copied: by its method or an Idempotency-Key, and if its body can be read again (GetBody).
-// A copy needs leave of its own from every limit, and is sent only if that is to be had at once, with nobody in line: it never
-// delays who waits. There is one copy of an attempt at most, and it is none of Config.Attempts. What the server has begun it may
-// well finish, so both count in full; over HTTP/1.1 the connection of the one that was cancelled is closed.
+// Only requests that may be processed twice are copied: by their method or an Idempotency-Key, and
+// only if the body can be read again (GetBody). A copy needs its own permit of every limit. It is
+// sent only if that permit is free at once and no request waits, so it never delays another. An
+// attempt has at most one copy, which is not one of Config.Attempts. The server may finish what it
+// has begun, so both count in full. Over HTTP/1.1 the connection of the cancelled attempt is
+// closed.
 type Hedge struct {
-	// After is how long an answer's header is waited for before the copy goes. With Quantile, it is the least.
+	// After is the wait for an answer's header before the copy goes. With Quantile, it is the least
+	// wait.
 	After time.Duration
-	// Quantile learns that time from the latest answers of the same host, key, model and route: 0.95 copies what takes longer than
-	// 95 of 100 do. Until 20 have been seen, After alone counts, and if that is zero nothing is copied. If zero, nothing is learned.
+	// Quantile learns the wait from the latest answers of the same host, key, model and route. 0.95
+	// copies a request that takes longer than 95 of 100. Until 20 answers have come, After alone
+	// counts; if After is zero, no copy is sent. If zero, nothing is learned.
 	Quantile float64
-	// Share is how many copies may be sent per attempt that could be copied, over the life of the Transport. If zero, 0.05: one for twenty; 1: no bound.
+	// Share is the most copies per attempt that could be copied, over the life of the Transport. If
+	// zero, 0.05: one for twenty. If 1, there is no bound.
 	Share float64
 }
 
@@ -57,9 +63,9 @@ func (h Hedge) check() error {
 	return nil
 }
 
-// hedges counts copies, so that they stay within their share.
+// hedges counts copies, to keep them within Share.
 type hedges struct {
-	mu               sync.Mutex // stacks what follows
+	mu               sync.Mutex // guards the fields below
 	share            float64
 	asked, sent, won int64
 }
@@ -71,7 +77,7 @@ func (h *hedges) ask() {
 	h.asked++
 }
 
-// take reports whether one more copy is within the share, and counts it.
+// take reports whether one more copy is within Share, and counts it.
 func (h *hedges) take() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -103,15 +109,15 @@ func (h *hedges) counts() (sent, won int64) {
 
 // answers remembers how long the latest answers of a partition took.
 type answers struct {
-	mu     sync.Mutex // stacks what follows
+	mu     sync.Mutex // guards the fields below
 	latest [100]time.Duration
 	count  int
 }
 
-const enough = 20 // answers tell a quantile; fewer do not
+const enough = 20 // the fewest answers for a quantile
 
-// took notes that the header of an answer was there after d, or that the answer was given up after d. Without the latter it would
-// learn that no answer is slow.
+// took notes that an answer's header came after d, or that the attempt was given up after d.
+// Without the latter, no answer would ever look slow.
 func (a *answers) took(d time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -119,7 +125,8 @@ func (a *answers) took(d time.Duration) {
 	a.count++
 }
 
-// quantile returns the time within which the share q of the latest answers came, if there are enough of them.
+// quantile returns the time within which the fraction q of the latest answers came, if there are
+// enough.
 func (a *answers) quantile(q float64) (time.Duration, bool) {
 	a.mu.Lock()
 	n := min(a.count, len(a.latest))
@@ -134,24 +141,24 @@ func (a *answers) quantile(q float64) (time.Duration, bool) {
 
 // pair is an attempt and, if its answer is slow, the copy of it.
 type pair struct {
-	c      *call         // a copy, since it may outlive the RoundTrip
-	req    *http.Request // the caller's, not to be looked into after that
-	body   bool          // the request has a body
+	c      *call         // a copy, since the pair may outlive the RoundTrip
+	req    *http.Request // the caller's; not to be read after the RoundTrip
+	body   bool          // whether the request has a body
 	number int
 	last   bool
 	first  *sent
 	start  time.Time
-	timer  *time.Timer // sends the copy; nil: it is not known yet what is slow
+	timer  *time.Timer // sends the copy; nil: the wait is not known yet
 
-	mu    sync.Mutex // stacks what follows
-	taken bool       // there is an answer: the other one is not needed, nor a copy
-	heard bool       // the first has ended
-	copy  *sent      // nil: none was sent
-	leg   leg        // how the copy ended, when ended is closed
+	mu    sync.Mutex // guards the fields below
+	taken bool       // an answer was chosen: neither the other attempt nor a copy is needed
+	heard bool       // the first attempt has ended
+	copy  *sent      // nil: no copy was sent
+	leg   leg        // the end of the copy, once ended is closed
 	ended chan struct{}
 }
 
-// leg is how one of the two attempts ended.
+// leg is the end of one of the two attempts.
 type leg struct {
 	sent   *sent
 	resp   *http.Response
@@ -159,10 +166,10 @@ type leg struct {
 	panics any
 }
 
-// errLost is why an attempt was ended when the other copy was answered. It shows nothing of the host.
+// errLost ends an attempt when the other copy was answered. It shows nothing of the host.
 var errLost = fmt.Errorf("transport: the other copy of the request was answered first: %w", context.Canceled)
 
-// hedge has a copy of an attempt sent when the attempt is slow, if a copy may be sent.
+// hedge prepares a copy of an attempt, to be sent when its answer is slow, if a copy may be sent.
 func (c *call) hedge(s *sent, number int, last bool) *pair {
 	h := &c.t.config.Hedge
 	if c.getBody == nil || !classify.Idempotent(c.req) {
@@ -180,12 +187,12 @@ func (c *call) hedge(s *sent, number int, last bool) *pair {
 		after = max(after, learned)
 	}
 	s.wire.Stops = true
-	s.leaf.active.Add(1) // until second has ended, or it is certain that it will not begin
+	s.leaf.active.Add(1) // until second has ended, or certainly does not begin
 	p.timer = time.AfterFunc(after, p.second)
 	return p
 }
 
-// stop is called when the first attempt panicked: no copy is sent any more, and one that was sent loses.
+// stop ends the pair after a panic of the first attempt: no copy is sent, and a sent one loses.
 func (p *pair) stop() {
 	if p == nil || p.timer == nil {
 		return
@@ -203,7 +210,7 @@ func (p *pair) stop() {
 	}
 }
 
-// withdraw has no copy be sent any more. It reports whether none was.
+// withdraw prevents the copy. It reports whether none was sent.
 func (p *pair) withdraw() bool {
 	if p == nil {
 		return true
@@ -216,7 +223,7 @@ func (p *pair) withdraw() bool {
 	return p.copy == nil
 }
 
-// drop has the copy lose: when it ends, or now if it has ended. taken must be set before.
+// drop makes the copy lose: at its end, or now if it has ended. taken must be set before.
 func (p *pair) drop() {
 	p.copy.wire.Stop(errLost)
 	select {
@@ -226,7 +233,7 @@ func (p *pair) drop() {
 	}
 }
 
-// second sends the copy, on a goroutine of its own, if leave for it is to be had at once.
+// second sends the copy, on its own goroutine, if its permit is free at once.
 func (p *pair) second() {
 	defer p.c.leaf.release()
 	r := p.begins()
@@ -256,7 +263,7 @@ func (p *pair) second() {
 	}
 }
 
-// begins returns the copy to be sent, or nil if there is to be none.
+// begins returns the copy to send, or nil if there is none.
 func (p *pair) begins() *http.Request {
 	c := p.c
 	if c.leaf.look() != nil || !c.t.hedges.take() {
@@ -289,7 +296,8 @@ func (p *pair) begins() *http.Request {
 	return c.with(body)
 }
 
-// again reads the body again. A panic is turned into an error, since on this goroutine nobody recovers from it.
+// again reads the body again. It turns a panic into an error, since this goroutine has no other
+// recover.
 func (p *pair) again() (body io.ReadCloser, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -300,15 +308,16 @@ func (p *pair) again() (body io.ReadCloser, err error) {
 	return p.c.getBody()
 }
 
-// heed tells the limits of a failure or a refusal at once, since the other copy may take long. A copy that lost shows nothing.
+// heed reports a failure or refusal to the limits at once, since the other copy may take long. A
+// copy that lost shows nothing.
 func (p *pair) heed(l *leg) {
 	if l.in.Err != errLost {
 		p.c.heed(l.sent, p.number)
 	}
 }
 
-// final reports whether the other one cannot end better: this one was answered, and was neither refused because of a limit, which the
-// other may have passed, nor in a way that may soon be over.
+// final reports whether the other attempt cannot end better. This one was answered. It was not
+// refused by a limit, which the other may have passed, and its answer cannot soon change.
 func (p *pair) final(l *leg) bool {
 	if l.panics != nil || l.resp == nil {
 		return l.panics != nil
@@ -324,7 +333,8 @@ func (p *pair) final(l *leg) bool {
 	return !p.c.t.policy.Of(&in).Again
 }
 
-// primary is told how the first attempt ended. If the end of the copy is the one that counts, it takes the place of that.
+// primary handles the end of the first attempt. If the end of the copy counts, it replaces the
+// first.
 func (p *pair) primary(a *Attempt, s **sent, resp **http.Response, in *classify.Evidence) {
 	if *resp != nil || in.Err == errLost {
 		(*s).leaf.answers.took((*s).headed.Sub(p.start))
@@ -366,11 +376,11 @@ func (p *pair) primary(a *Attempt, s **sent, resp **http.Response, in *classify.
 	p.lose(&l, lost)
 }
 
-// lose settles the one of the two whose end does not count. What is known of it is in a.
+// lose settles the attempt whose end does not count. a is its record.
 func (p *pair) lose(l *leg, a Attempt) {
 	t := p.c.t
 	defer l.sent.settle(limit.Outcome{}) // if it is not settled
-	if l.panics != nil {                 // nobody is there to recover from it
+	if l.panics != nil {                 // this goroutine has no other recover
 		t.log.Error("the Base panicked", "partition", l.sent.leaf.partition, "panic", l.panics)
 		return
 	}

@@ -16,53 +16,58 @@ import (
 	"github.com/paceline-go/paceline/provider"
 )
 
-// Key is a credential of the Transport's own: see Config.Keys.
+// Key is one of the Transport's own credentials: see Config.Keys.
 type Key struct {
-	// Name tells keys apart. It is shown in logs, errors and Partition.Key, so it must not be the secret.
+	// Name distinguishes keys. Logs, errors and Partition.Key show it, so it must not be the
+	// secret.
 	Name string
-	// Account names the organization, project or account whose key it is: keys of one Account count in the same limits. Partition.Key
-	// is then the Account. If empty, the Name.
+	// Account names the organization, project or account of the key. Keys of one Account count in
+	// the same limits, and Partition.Key is then the Account. If empty, the Name.
 	Account string
-	// Limit is Config.Limit for this key (its account): for the scopes provider.Key, provider.Model and provider.Route. If nil, that is asked. Of several keys
-	// of an account, the first one's.
+	// Limit is Config.Limit for this key's account, for the scopes provider.Key, provider.Model and
+	// provider.Route. If nil, Config.Limit. Of several keys of an account, the first key's Limit
+	// counts.
 	Limit func(p Partition) limit.Limiter
-	// Apply puts the credential on a request: a clone, which nobody but the Base sees. A credential that the request has of its own is
-	// sent, too, unless Apply removes it. It may be called by several goroutines at once.
+	// Apply puts the credential on a request, which is a clone that only the Base sees. The
+	// request's own credential is sent too, unless Apply removes it. Several goroutines may call
+	// Apply at once.
 	Apply func(r *http.Request)
 }
 
-// ErrKeys says that all keys are out, so the request was not sent. The Error that wraps it says why each is.
+// ErrKeys: all keys are out of use, so the request was not sent. The Error that wraps it gives the
+// reason for each key.
 var ErrKeys = errors.New("transport: no key is left")
 
-// errRedirect is the error of a request that a server has redirected to another host.
+// errRedirect is the error of a request that a server redirected to another host.
 var errRedirect = errors.New("transport: redirected to another host, which is to have none of the Keys")
 
-// key is a Key and its state, which is guarded by the Transport's lock.
+// key is a Key and its state, which the Transport's lock guards.
 type key struct {
 	Key
 	account *account
-	out     string // why no request goes with it: one of the constants that begin with paceline.Key; empty: some may
+	out     string // why the key is out: one of the constants that begin with paceline.Key; empty: it is in use
 	since   time.Time
-	denials int // how many requests in a row were denied to it and not to another key
+	denials int // requests in a row that this key was denied and another was not
 	sent    int64
 	tally   limit.Tally
 }
 
-// account is the keys that count in the same limits. Each leaf has one way for it. All but name and limit is guarded by the
-// Transport's lock.
+// account is the keys that count in the same limits. Each leaf has one way for it. The Transport's
+// lock guards all but name and limit.
 type account struct {
 	name  string
 	limit func(Partition) limit.Limiter
 	keys  []*key
-	left  int // how many are not out
-	next  int // whose turn it is
+	left  int // how many keys are in use
+	next  int // the key whose turn it is
 }
 
-// manyDenials is after how many requests in a row a key is out that were denied to it and not to another key. It is what a Pool takes
-// for a sign, too (pool/dispatch/blame.go); but a Pool goes on to ask such a key with requests that can wait.
+// manyDenials is after how many denied requests in a row a key is out, if other keys were served. A
+// Pool uses the same sign (pool/dispatch/blame.go), but goes on to try such a key with requests
+// that can wait.
 const manyDenials = 3
 
-// takeKeys makes the accounts of the keys.
+// takeKeys groups the keys by account.
 func (t *Transport) takeKeys(keys []Key) error {
 	names := map[string]bool{}
 	for i, k := range keys {
@@ -96,8 +101,8 @@ func (t *Transport) takeKeys(keys []Key) error {
 	return nil
 }
 
-// take returns the key that an attempt goes with. The keys that are not out, and have not denied this request, take turns; if there is
-// none now, it is any key.
+// take returns the key for an attempt. Keys in use that have not denied this request take turns. If
+// there is none now, take returns any key.
 func (t *Transport) take(a *account, denied []*key) *key {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -112,7 +117,7 @@ func (t *Transport) take(a *account, denied []*key) *key {
 	return k
 }
 
-// has reports whether an account has a key that neither is out nor one of those that have denied a request.
+// has reports whether an account has a key in use that has not denied the request.
 func (t *Transport) has(a *account, denied []*key) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -144,14 +149,15 @@ func (t *Transport) keyState(k *key) observe.KeyState {
 	return state
 }
 
-// why is why a key is out, in words.
+// why returns in words why a key is out.
 func (k *key) why() string {
 	return map[string]string{
 		observe.KeyBanned: "the server has banned it", observe.KeyNoCredit: "it has no credit", observe.KeyDenied: "it is denied what other keys are not",
 	}[k.out] + ", since " + k.since.Format(time.RFC3339)
 }
 
-// Readmit puts a key back into use that is out, as when it was paid for, or its ban is over. It reports whether the key was out.
+// Readmit puts a key back into use, for example after a payment or the end of a ban. It reports
+// whether the key was out.
 func (t *Transport) Readmit(name string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -202,7 +208,7 @@ func (t *Transport) closeLocked(n *node, out bool) {
 	}, n.limit)
 }
 
-// noKeys is why all keys are out.
+// noKeys returns the reasons why all keys are out.
 func (t *Transport) noKeys() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -215,15 +221,15 @@ func (t *Transport) noKeys() error {
 	return fmt.Errorf("%w: %s", ErrKeys, strings.Join(why, "; "))
 }
 
-// clean returns a copy of a request that a key can be put on: nobody else has it.
+// clean returns a copy of a request, to which a key can be applied.
 func clean(r *http.Request) *http.Request {
 	c := r.Clone(r.Context())
 	c.Response = nil
-	c.Trailer = r.Trailer // they are not cloned, since they are set while the body is read
+	c.Trailer = r.Trailer // not cloned, since trailers are set while the body is read
 	return c
 }
 
-// strays reports whether a request was redirected by a server to another host.
+// strays reports whether a server redirected the request to another host.
 func strays(r *http.Request) bool {
 	for first := r; first.Response != nil && first.Response.Request != nil; {
 		if first = first.Response.Request; hostOf(first) != hostOf(r) {
@@ -233,8 +239,9 @@ func strays(r *http.Request) bool {
 	return false
 }
 
-// judgeKey notes what an attempt shows of its key. If the request was not processed and another key may help, it is sent again with
-// that. A key is to blame for a denial if another key is then served; if all are denied, the request is to blame.
+// judgeKey notes what an attempt shows of its key. If the request was not processed and another key
+// may help, it is sent again with that key. A key is to blame for a denial if another key is then
+// served. If all keys are denied, the request is to blame.
 func (c *call) judgeKey(s *sent, last bool) {
 	t, v := c.t, &s.verdict
 	others := v.Scope != provider.IP && v.Scope != provider.All // another key may do better
@@ -249,7 +256,7 @@ func (c *call) judgeKey(s *sent, last bool) {
 	case v.Answer().Denied:
 		c.denied = append(c.denied, s.key)
 		others = c.others()
-	default: // the key stays away for longer than anybody waits
+	default: // the key's pause is longer than any wait
 		others = others && v.Result == limit.Limited && s.way.look() != nil
 	}
 	if others && !last && c.getBody != nil && c.ctx.Err() == nil && c.leaf.look() == nil {
@@ -257,7 +264,7 @@ func (c *call) judgeKey(s *sent, last bool) {
 	}
 }
 
-// served notes that a key was served where others may have been denied.
+// served notes that a key was served, which may put the blame on other keys.
 func (c *call) served(k *key) {
 	t := c.t
 	t.mu.Lock()
@@ -275,7 +282,8 @@ func (c *call) served(k *key) {
 	}
 }
 
-// others makes the next attempt go with another key than those that were denied, and reports whether there is one.
+// others lets the next attempt use a key that has not denied the request, and reports whether there
+// is one.
 func (c *call) others() bool {
 	l := c.leaf
 	c.only = c.only[:0]
@@ -294,7 +302,7 @@ func (c *call) others() bool {
 	return true
 }
 
-// retire ends the lane that was made for this call alone.
+// retire retires the lane that was made for this call alone.
 func (c *call) retire() {
 	if c.lane != nil {
 		c.lane.Retire()
@@ -302,7 +310,7 @@ func (c *call) retire() {
 	}
 }
 
-// settled counts how an attempt with a key ended.
+// settled counts the outcome of an attempt with a key.
 func (t *Transport) settled(k *key, o *limit.Outcome) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -13,22 +13,25 @@ import (
 	"github.com/paceline-go/paceline/tokens"
 )
 
-// Partition names what a request counts in, or one of the scopes of it. A request to Host with Key, for Model, to Route
-// counts in up to four: provider.IP (Host), provider.Key (Host and Key), provider.Model (Host, Key and Model) and provider.Route (Host,
-// Key and Route).
+// Partition names what a request counts in, or one of the scopes of it. A request to Host with Key,
+// for Model, to Route counts in up to four scopes: provider.IP (Host), provider.Key (Host and Key),
+// provider.Model (Host, Key and Model) and provider.Route (Host, Key and Route).
 type Partition struct {
 	// Scope is empty if the fields are those of a whole request.
 	Scope provider.Scope
-	// Host is the server's, in lower case, with its port unless that is the scheme's own.
+	// Host is the server's name, in lower case, with its port unless that is the scheme's default.
 	Host string
-	// Key stands for the credential and never contains it. If several keys share limits, one stands for all. Empty: none.
+	// Key stands for the credential and never contains it. If several keys share limits, one stands
+	// for all. Empty: none.
 	Key string
-	// Model is a language model. For a request it is the name that models which share limits have in common: gpt-4o for
-	// gpt-4o-2024-08-06. Empty: none, or not known.
+	// Model is a language model. For a request it is the common name of models that share limits:
+	// gpt-4o for gpt-4o-2024-08-06. Empty: none, or unknown.
 	Model string
-	// Route is the method and the path, without the parts that differ from object to object: "GET /users/*/posts".
+	// Route is the method and the path, without the parts that differ from object to object: "GET
+	// /users/*/posts".
 	Route string
-	// Client is the name of who asks, with Config.Client, which sets it. The limit of a client alone (ScopeClient) has no other field.
+	// Client is the client's name, which Config.Client sets. A client's own limit (ScopeClient) has
+	// no other field.
 	Client string
 }
 
@@ -52,7 +55,7 @@ func (p Partition) String() string {
 	} else if p.Client != "" {
 		s += " client " + p.Client
 	}
-	// Paths and models are text of strangers: none of it is to begin a line of a log.
+	// Paths and models come from strangers. They must not begin a line of a log.
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
 			return r
@@ -61,8 +64,8 @@ func (p Partition) String() string {
 	}, s)
 }
 
-// maxField is how much of a field is kept, so that what strangers choose cannot take up memory. A few bytes more tell what is
-// longer apart.
+// maxField is how much of a field is kept, so that strangers cannot fill the memory. A few further
+// bytes distinguish longer fields.
 const maxField = 256
 
 // bounded returns p with short fields.
@@ -75,7 +78,7 @@ func (p Partition) bounded() Partition {
 	return p
 }
 
-// own returns p with copies of its fields, which keep nothing larger alive, such as the URL that they are parts of.
+// own returns p with copies of its fields, which keep nothing larger alive, such as a whole URL.
 func (p Partition) own() Partition {
 	for _, f := range [...]*string{&p.Host, &p.Key, &p.Model, &p.Route, &p.Client} {
 		*f = strings.Clone(*f)
@@ -94,7 +97,7 @@ func (p Partition) LogValue() slog.Value {
 	return slog.GroupValue(attrs...)
 }
 
-// at returns the part of p that a scope has, and whether it has one.
+// at returns the part of p in a scope, and whether there is one.
 func (p Partition) at(s provider.Scope) (Partition, bool) {
 	q := Partition{Scope: s, Host: p.Host}
 	switch s {
@@ -110,12 +113,14 @@ func (p Partition) at(s provider.Scope) (Partition, bool) {
 	return q, true
 }
 
-// PartitionOf returns the Partition of a request where the configuration does not say how to tell requests apart.
+// PartitionOf returns the Partition of a request, where the configuration has no function for it.
 //
-// Key is a hash, of this process alone, of the credential: the Authorization header, the headers that providers have for
-// API keys, or a parameter such as api_key. Of an Authorization that differs from request to request because it signs
-// them, it is the part that names the key. Model is taken from paths as Azure's and Google's. Route has "*" for what looks
-// like an identifier: a piece of the path with a digit in it, but for versions such as v1, or longer than 40 bytes.
+// Key is a hash of the credential that is valid in this process alone. The credential is the
+// Authorization header, a provider's header for API keys, or a parameter such as api_key. If an
+// Authorization signs each request, only its part that names the key counts. Model is read from
+// paths like Azure's and Google's. Route has "*" for each piece of the path that looks like an
+// identifier. Such a piece has a digit, other than a version such as v1, or is longer than 40
+// bytes.
 func PartitionOf(r *http.Request) Partition {
 	return Partition{Host: hostOf(r), Key: keyOf(r), Model: modelOf(r.URL.Path), Route: routeOf(r)}
 }
@@ -131,12 +136,13 @@ func hostOf(r *http.Request) string {
 	return strings.ToLower(host)
 }
 
-// seed makes a hash useless to anybody who reads it in a log.
+// seed makes a logged hash useless to its readers.
 var seed = maphash.MakeSeed()
 
 func hash(s string) string { return strconv.FormatUint(maphash.String(seed, s), 36) }
 
-// CredentialOf returns what PartitionOf makes a hash of: it is secret, or names the key of a signature. If there is none, it is empty.
+// CredentialOf returns the text that PartitionOf hashes: a secret, or the key's name in a
+// signature. Empty: there is none.
 func CredentialOf(r *http.Request) string { return secret.Credential(r.Header, r.URL) }
 
 func keyOf(r *http.Request) string {
@@ -146,7 +152,8 @@ func keyOf(r *http.Request) string {
 	return ""
 }
 
-// modelOf reads /deployments/{model}/ (Azure), /models/{model}:method (Google) and /model/{model}/method (Bedrock).
+// modelOf reads /deployments/{model}/ (Azure), /models/{model}:method (Google) and
+// /model/{model}/method (Bedrock).
 func modelOf(path string) string {
 	if _, rest, ok := strings.Cut(path, "/deployments/"); ok {
 		model, _, more := strings.Cut(rest, "/")
@@ -208,7 +215,7 @@ func routeOf(r *http.Request) string {
 	return string(b)
 }
 
-// identifies tells whether a piece of a path looks like an object's.
+// identifies reports whether a piece of a path looks like an object's identifier.
 func identifies(s string) bool {
 	if len(s) > maxSegment {
 		return true

@@ -11,25 +11,26 @@ import (
 	"github.com/paceline-go/paceline/tokens"
 )
 
-// bill is what a request costs in money, by Config.Price. Its zero value is nothing.
+// bill is the cost of a request in money, by Config.Price. Its zero value is nothing.
 type bill struct {
 	price    provider.ModelInfo
-	times    float64 // the price of input that its input may cost
+	times    float64 // the highest factor on the price of input
 	known    bool
-	reserved int64  // of the cost
-	unknown  string // why nobody knows what it costs, of a request to a language model
+	reserved int64  // the price's part of the cost, reserved until the answer
+	unknown  string // why the price of a request to a language model is unknown
 }
 
-// most is the most that so many tokens may cost.
+// most returns the highest price of so many tokens.
 func (b *bill) most(input, output int64) int64 {
 	return micros(pricing.Most(b.price, b.times, input, output))
 }
 
-// micros is a price in millionths of a dollar, rounded up, but for what is no more than the error of a sum.
+// micros converts a price to millionths of a dollar, rounded up, except for the error of a sum.
 func micros(usd float64) int64 { return int64(min(math.Ceil(usd*1e6-1e-6), limit.MaxCost)) }
 
-// price adds to the cost what the request may cost in money. No text has more tokens than bytes. Where the body states no maximum, what is
-// reserved for its output is what counts, as elsewhere: what the model could write at most would be more than most limits a day.
+// price adds the highest price of the request to the cost. A text has at most as many tokens as
+// bytes. If the body states no maximum, the reserved output counts, as elsewhere. The most that the
+// model could write would exceed most daily limits.
 func (c *call) price(body tokens.Body) {
 	b := &c.bill
 	if c.t.config.Price == nil {
@@ -50,7 +51,7 @@ func (c *call) price(body tokens.Body) {
 	}
 }
 
-// unpriced is why a request is not sent that a limit of money concerns, nil if there is no such reason.
+// unpriced returns the error of a request whose price is unknown under a limit of money, or nil.
 func (c *call) unpriced() error {
 	if c.bill.unknown == "" || c.t.config.Price == nil {
 		return nil
@@ -63,7 +64,8 @@ func (c *call) unpriced() error {
 	return nil
 }
 
-// spent is what an attempt has cost in money, beside what Config.Cost says; false: nobody knows, or it was not sent.
+// spent returns the price of an attempt, beside the result of Config.Cost; false: unknown, or not
+// sent.
 func (s *sent) spent(o *limit.Outcome) (cost int64, known bool) {
 	switch o.Result {
 	case limit.Limited, limit.Failed:
@@ -77,7 +79,7 @@ func (s *sent) spent(o *limit.Outcome) (cost int64, known bool) {
 	return s.bill.reserved, false
 }
 
-// billed is an outcome with what the attempt has cost in money, of a cost that is known otherwise; false: it is as it was.
+// billed returns an outcome of known cost with the attempt's price added; false: it is unchanged.
 func (s *sent) billed(o limit.Outcome) (limit.Outcome, bool) {
 	if s.bill.reserved == 0 {
 		return o, false
@@ -93,8 +95,8 @@ func (s *sent) billed(o limit.Outcome) (limit.Outcome, bool) {
 	return o, true
 }
 
-// looked is what those hear who look at an attempt that has cost money. Of what else it has cost they hear only what is known: to
-// limit.Produced, a failure that is metered is one that has produced all of it.
+// looked returns the outcome for limits that only watch an attempt with a price. It has only the
+// known costs: to limit.Produced, a metered failure has produced everything.
 func looked(o, billed limit.Outcome) limit.Outcome {
 	if !o.Metered {
 		billed.Actual = limit.Cost{limit.Money: billed.Actual[limit.Money]}
@@ -102,7 +104,8 @@ func looked(o, billed limit.Outcome) limit.Outcome {
 	return billed
 }
 
-// bills tells a limit of money what an attempt has cost. To others an outcome stays as it is.
+// bills returns the outcome for the limit m: with the price for a limit of money, unchanged for
+// others.
 func (s *sent) bills(m *paceline.Limit, o, billed limit.Outcome) limit.Outcome {
 	if i := s.way.index(m); i >= 0 && s.way.nodes[i].money.Load() {
 		o.Metered, o.Actual = true, billed.Actual

@@ -10,19 +10,21 @@ import (
 	"github.com/paceline-go/paceline/provider/classify"
 )
 
-// Published returns, for Config.Limit, the limits that a provider publishes, by the name of a provider.Preset: "heroku",
-// "openai:tier1". Each key, model, route or address gets those that are its own. Where the provider has a bucket, it is
-// taken for a full one at the start; where it counts otherwise or does not say, no span of the window holds more than the
-// limit, which is right for intervals too. Where it counts output as it is produced, limit.Produced keeps to it: max_tokens, which
-// it estimates with Tokens.Overrun at zero, then reserves nothing.
+// Published returns, for Config.Limit, the limits that a provider publishes, by the name of a
+// provider.Preset: "heroku", "openai:tier1". Each key, model, route or address gets its own limits.
 //
-// Limits of tokens need Config.Tokens, and limits of weight or orders Config.Cost: where nobody says what a request costs of
-// a limit, it does not apply.
+// A provider's bucket is taken to be full at the start. If the provider counts otherwise, or does
+// not say, no span of the window holds more than the limit; that is right for intervals too. If the
+// provider counts output as it is produced, limit.Produced follows it. Then max_tokens, which is
+// the estimate with Tokens.Overrun at zero, reserves nothing.
 //
-// With PerSecond, limits per minute hold per second besides.
+// Limits of tokens need Config.Tokens, and limits of weight or orders need Config.Cost. A limit
+// does not apply to a request without a cost in its unit.
 //
-// Published limits change, and an account may have others; Config.Adopt is told what the server states. The error names
-// those that are like it.
+// With PerSecond, limits per minute also hold per second.
+//
+// Published limits change, and an account may have others; Config.Adopt receives what the server
+// states. The error lists similar names.
 func Published(name string, variants ...Variant) (func(Partition) limit.Limiter, error) {
 	preset, ok := provider.LookupPreset(name)
 	if !ok {
@@ -67,10 +69,13 @@ func Published(name string, variants ...Variant) (func(Partition) limit.Limiter,
 // Variant is another reading of published limits.
 type Variant uint8
 
-// PerSecond: limits per minute also hold per second, where the provider says that they may (OpenAI): 60,000 a minute as a bucket of
-// 1,000, rounded down to a whole number, but at least 1. What asks for more than a second's tokens goes when nothing else is under
-// way and all that went is refilled, and nothing else goes until what it took is. What is under way counts, so answers that take
-// more than a part of a second hold up who comes next.
+// PerSecond: limits per minute also hold per second, where the provider says that they may
+// (OpenAI). 60,000 a minute acts as a bucket of 1,000, rounded down to a whole number, but at least
+// 1.
+//
+// A request for more than a second's tokens goes when no other is under way and everything sent is
+// refilled. The next request goes only when those tokens are refilled too. Requests under way
+// count, so answers that take more than a part of a second delay the next requests.
 const PerSecond Variant = 1
 
 // MustPublished is Published for a name that is known to be right. It panics on an error.
@@ -82,7 +87,7 @@ func MustPublished(name string, variants ...Variant) func(Partition) limit.Limit
 	return f
 }
 
-// counting says how the provider of a preset counts tokens.
+// counting returns how the provider of a preset counts tokens.
 func counting(preset string) provider.Counting {
 	p, _ := provider.Publisher(preset)
 	return p.Tokens

@@ -9,16 +9,19 @@ import (
 	"github.com/paceline-go/paceline/provider"
 )
 
-// Recorder remembers what was sent for a Transport that comes after this one, so that a restart forgets no window. It must be safe for
-// concurrent use.
+// Recorder records sent requests for a later Transport, so that a restart keeps every window. It
+// must be safe for concurrent use.
 type Recorder interface {
-	// Send is told of an attempt right before it may be written: what it counts in, with all fields of a request, and what it costs.
-	// The number that it returns is not 0. If there is an error the attempt is not sent, and fails with it.
+	// Send records an attempt right before it may be written: its partition, with all fields of a
+	// request, and its cost. The returned number is not 0. After an error the attempt is not sent,
+	// and fails with that error.
 	Send(p Partition, cost limit.Cost) (entry int64, err error)
-	// Settle is told how the attempt ended. One that is never settled may have arrived until the process ended, and some time later.
+	// Settle records the end of the attempt. An attempt that is never settled may have arrived at
+	// any time until the process ended, and some time later.
 	Settle(entry int64, cost limit.Cost, o limit.Outcome)
-	// Earlier returns what earlier processes sent that counts in p, whose Scope is set, in the order of its instants, for limit.Replay:
-	// instant 0 is zero, and since is from when on it is all.
+	// Earlier returns the requests of earlier processes that count in p, whose Scope is set. They
+	// are in the order of their instants, for limit.Replay: instant 0 is zero. The list is complete
+	// from since on.
 	Earlier(p Partition, zero time.Time) (all []limit.Past, since mono.Time)
 }
 
@@ -34,7 +37,7 @@ func (p Partition) In(scope Partition) bool {
 	return (ok || scope.Scope == provider.Model) && q == scope // requests without a model count together
 }
 
-// recall makes a limiter count what earlier processes sent.
+// recall makes a limiter count the requests of earlier processes.
 func (t *Transport) recall(p Partition, own limit.Limiter) {
 	if t.config.Recorder == nil || own == nil {
 		return
@@ -44,7 +47,7 @@ func (t *Transport) recall(p Partition, own limit.Limiter) {
 	limit.Replay(own, mono.Of(zero, time.Now()), since, all)
 }
 
-// record tells the Recorder of an attempt that is about to be written.
+// record writes an attempt to the Recorder, right before the attempt is written.
 func (s *sent) record() (err error) {
 	if s.t.config.Recorder == nil {
 		return nil

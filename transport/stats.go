@@ -15,11 +15,11 @@ import (
 
 // Stats counts what a Transport has done.
 type Stats struct {
-	Attempts   int64 // handed to the Base
+	Attempts   int64 // attempts that the Base got
 	Resent     int64 // of those, not the first of their request
 	Refused    int64 // answers that refused because of a limit
-	Pauses     int64 // begun by a refusal: one for all requests that were in flight at the time
-	Hedged     int64 // of those handed to the Base, copies of what was slow: see Hedge
+	Pauses     int64 // pauses begun by refusals: one for all requests in flight at the time
+	Hedged     int64 // of the Attempts, copies of slow ones: see Hedge
 	HedgesWon  int64 // of those, answered first
 	Partitions int   // combinations of host, key, model and route that are remembered now
 }
@@ -34,9 +34,10 @@ func (t *Transport) Stats() Stats {
 	return s
 }
 
-// Ask returns when a request, if it came now, could go behind those of its partition that wait, and how many they are: no later than
-// the true instant, if those before it stay. The zero Time: at once, or nobody knows. What it costs is one request and what
-// Config.Cost says; its body is not read. The error is an *Error: the request never fits, or nobody is to wait now.
+// Ask returns the instant at which a request could go if it came now, and how many requests of its
+// partition wait. The instant is not later than the true one, if those before it stay. The zero
+// Time: at once, or unknown. The cost is one request and the result of Config.Cost; the body is not
+// read. The error is an *Error: the request never fits, or no request may wait now.
 func (t *Transport) Ask(r *http.Request) (at time.Time, ahead int, err error) {
 	if r.URL == nil {
 		return time.Time{}, 0, errNoURL
@@ -60,35 +61,37 @@ func (t *Transport) Ask(r *http.Request) (at time.Time, ahead int, err error) {
 	return at, ahead, err
 }
 
-// PartitionStats is what was done in one partition.
+// PartitionStats are the counts of one partition.
 type PartitionStats struct {
 	Partition Partition // all fields of a request
 	observe.Stats
-	// Most is how many may be in flight to its host and model now, with Config.Adaptive. If 0, any number.
+	// Most is how many requests may be in flight to the host and model now, with Config.Adaptive.
+	// If 0, there is no bound.
 	Most int64
-	// Pauses are those that keep its requests away now: of its route, model, key and host.
+	// Pauses keep the partition's requests away now: pauses of its route, model, key and host.
 	Pauses []Pause
 }
 
-// Pause is how long one partition stays away.
+// Pause is the pause of one partition.
 type Pause struct {
-	// Partition is what the pause concerns: its Scope is set. Lift takes it.
+	// Partition is what the pause concerns, with its Scope set. Lift accepts it.
 	Partition Partition
 	Since     time.Time
 	Until     time.Time
-	Next      time.Time        // when a request may go: Until, or before that to see whether it still holds
-	Refusal   provider.Refusal // why
-	// Down says that nothing arrives at the host. Until is not known then.
+	Next      time.Time        // when a request may go: Until, or earlier to find out whether the pause still holds
+	Refusal   provider.Refusal // the reason
+	// Down means that nothing reaches the host. Until is then unknown.
 	Down bool
-	Err  error // the last, if it is down
+	Err  error // the last error, if the host is down
 }
 
-// Partitions returns what is remembered of all partitions, in the order of their names, each as of one instant.
+// Partitions returns the state of all remembered partitions, in the order of their names, each as
+// of one instant.
 func (t *Transport) Partitions() []PartitionStats {
 	t.mu.Lock()
 	leaves := make([]*leaf, 0, len(t.leaves))
 	for _, l := range t.leaves {
-		l.active.Add(1) // it is not to be forgotten meanwhile
+		l.active.Add(1) // to prevent that it is forgotten meanwhile
 		leaves = append(leaves, l)
 	}
 	t.mu.Unlock()
@@ -118,8 +121,9 @@ func (t *Transport) pausesOf(l *leaf) (all []Pause) {
 	return all
 }
 
-// Lift ends the pause of a partition, named as in Partitions, with its Scope set. It is for when somebody knows better than the
-// server's last word. It reports whether there was one. What is in flight may begin another.
+// Lift ends the pause of a partition, named as in Partitions, with its Scope set. It is for a
+// caller that knows better than the server's last answer. It reports whether there was a pause. A
+// request in flight may begin another.
 func (t *Transport) Lift(p Partition) (lifted bool) {
 	t.mu.Lock()
 	n := t.nodes[p]
