@@ -2,27 +2,28 @@ package observe
 
 import "github.com/paceline-go/paceline/limit"
 
-// Counts has how many requests ended in which way. A request that is sent again counts once for each
-// attempt.
+// Counts counts the ends of requests. A request that is sent again counts once for each attempt.
 type Counts struct {
-	// Sent is how many went. Each of them is in flight, or counted in one of the next five fields, by how
-	// it was settled. See limit.Result.
+	// Sent is how many went. Each of them is in flight, or is in one of the next five fields, by
+	// its settlement. See limit.Result.
 	Sent     int64 `json:"sent"`
 	Accepted int64 `json:"accepted"`
 	Limited  int64 `json:"limited"` // refused by a limit of the server
 	Failed   int64 `json:"failed"`
 	Unknown  int64 `json:"unknown"`
 	Unsent   int64 `json:"unsent"`
-	// These never went: the cost never fits, the deadline comes first, too many wait, the caller gave up.
+	// These never went: the cost never fits, the deadline comes first, too many wait, the caller
+	// gave up.
 	Never     int64 `json:"never"`
 	Late      int64 `json:"late"`
 	Full      int64 `json:"full"`
 	Cancelled int64 `json:"cancelled"`
-	// Used is how much was used, as answers said: tokens, money, weight.
+	// Used is the usage that answers stated: tokens, money, weight.
 	Used Amounts `json:"used"`
 }
 
-// AddCounts adds more to sum. It is no method: a Snapshot, which embeds Counts, would have it, too.
+// AddCounts adds more to sum. It is no method, since a Snapshot, which embeds Counts, would have it
+// too.
 func AddCounts(sum, more *Counts) {
 	sum.Sent += more.Sent
 	sum.Accepted += more.Accepted
@@ -61,7 +62,7 @@ func AmountsOf(c limit.Cost) Amounts {
 	}
 }
 
-// Cost is the way back from AmountsOf.
+// Cost is the inverse of AmountsOf.
 func (a Amounts) Cost() (c limit.Cost) {
 	c[limit.Requests], c[limit.Weight], c[limit.Orders], c[limit.Input] = a.Requests, a.Weight, a.Orders, a.Input
 	c[limit.Output], c[limit.Tokens], c[limit.Money], c[limit.Other] = a.Output, a.Tokens, a.Money, a.Other

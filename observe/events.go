@@ -12,22 +12,21 @@ const (
 	EventBanned  = "banned"  // a key, or an address, was refused for good or for long
 	EventDown    = "down"    // nothing arrives at a host, or at the store of a shared limit
 	EventAlone   = "alone"   // the store of a shared limit is away, and a process goes on with its part
-	EventBack    = "back"    // what was paused, banned or down is back
-	EventWrong   = "wrong"   // a configured limit is not what the server keeps to
+	EventBack    = "back"    // a paused, banned or down one is back
+	EventWrong   = "wrong"   // a configured limit differs from the server's limit
 )
 
-// Event is something that happened. The same thing happening again at once is one Event, with a larger
-// Count.
+// Event is something that happened. An immediate repetition is the same Event, with a larger Count.
 type Event struct {
 	// Number grows by one with every Event of its Source.
 	Number int64 `json:"number"`
-	// At is when it happened first, Last when last.
+	// At is the first time that it happened, Last the latest.
 	At   time.Time `json:"at"`
 	Last time.Time `json:"last"`
 	// Kind is one of the constants that begin with Event.
 	Kind string `json:"kind"`
 	Whose
-	// Text is a sentence for people. What servers said is in it only as far as it was understood.
+	// Text is a sentence for people. It has a server's words only as far as they were understood.
 	Text  string `json:"text"`
 	Count int    `json:"count"`
 }
@@ -35,22 +34,22 @@ type Event struct {
 const (
 	// mostEvents is how many Events are kept.
 	mostEvents = 256
-	// sameEvent is the time after an Event within which the same thing, happening again, is counted with it.
+	// sameEvent is the time in which a repetition is counted with the Event before it.
 	sameEvent = time.Second
 	// mostAgain is how many of the latest Events are compared with a new one.
 	mostAgain = 8
 )
 
-// EventLog keeps the latest 256 Events of a Source. The zero value is ready. It has no lock: that of its
-// owner stacks it.
+// EventLog keeps the latest 256 Events of a Source. The zero value is ready. It has no lock of its
+// own: the owner's lock guards it.
 type EventLog struct {
 	ring []Event
-	next int // where the next goes, when the ring is full
+	next int // the next place to fill, when the ring is full
 	n    int64
 }
 
-// Note takes in an Event that happened at now. Its Number, At, Last and Count are filled in. An Event of
-// the same Kind and Whose as one of the last second is counted with that one.
+// Note adds an Event that happened at now. It fills in Number, At, Last and Count. An Event of the
+// same Kind and Whose as one of the last second is counted with that one.
 func (v *EventLog) Note(now time.Time, e Event) {
 	for back := 1; back <= min(len(v.ring), mostAgain); back++ {
 		last := &v.ring[(v.next-back+len(v.ring))%len(v.ring)]

@@ -1,15 +1,16 @@
-// Package observe has Snapshots: what a Gate, a Group, a Pool or a Transport is doing at one
-// instant, as plain data. Package dashboard shows them on a web page, package prom to Prometheus.
+// Package observe has Snapshots: the state of a Gate, a Group, a Pool or a Transport at one
+// instant, as plain data. Package dashboard shows them on a web page, and package prom exports them
+// to Prometheus.
 //
 //	snapshot.go  a Source, and its Snapshot
 //	states.go    the limits, clients, keys and pauses in a Snapshot
 //	counts.go    the outcomes of requests, counted
 //	times.go     the durations of waits and answers
-//	events.go    what has happened
+//	events.go    the latest events
 //	stats.go     the counts of one lane or Pool, for programs
 //
-// Most programs read Snapshots. A program with a Source of its own also fills them: EventLog, Waits
-// and Answers collect what a Snapshot shows, and Snapshot.Sort completes it.
+// Most programs read Snapshots. A program with its own Source also fills them: EventLog, Waits and
+// Answers collect the contents of a Snapshot, and Snapshot.Sort completes it.
 //
 // Nothing here has a clock or a lock: callers supply both.
 package observe
@@ -22,14 +23,14 @@ import (
 	"github.com/paceline-go/paceline/internal/core/histogram"
 )
 
-// Source is what has Snapshots: a Gate, a Group, a Pool, a transport.Transport. Pages and metrics
-// are made of Sources. It is safe for concurrent use.
+// Source has Snapshots: a Gate, a Group, a Pool, a transport.Transport. Pages and metrics are made
+// of Sources. It is safe for concurrent use.
 type Source interface {
-	// Snapshot is safe for concurrent use, and cheap enough to be called every second.
+	// Snapshot is safe for concurrent use, and cheap enough for a call every second.
 	Snapshot() Snapshot
 }
 
-// NameSource returns s with Snapshots of that name, for where several are shown together.
+// NameSource returns s with Snapshots of that name, to show several Sources together.
 func NameSource(name string, s Source) Source { return namedSource{s, name} }
 
 type namedSource struct {
@@ -43,24 +44,24 @@ func (n namedSource) Snapshot() Snapshot {
 	return s
 }
 
-// Snapshot is the state of a Source at one instant. Of a Transport with very many partitions, each
-// part is of one instant. It is a copy: nothing in it changes later, and no credential is in it. In
-// JSON, durations are nanoseconds and end in _ns; fields are only ever added. Instants that are not
-// known, or that are past, are the zero Time and left out.
+// Snapshot is the state of a Source at one instant. With very many partitions, a Transport's
+// Snapshot has parts of different instants. It is a copy: nothing in it changes later. It has no
+// credential. In JSON, durations are nanoseconds and end in _ns; fields are only ever added.
+// Unknown or past instants are the zero Time and left out.
 type Snapshot struct {
-	// Name tells the Snapshots of several Sources apart: see NameSource.
+	// Name distinguishes the Snapshots of several Sources: see NameSource.
 	Name string `json:"name,omitempty"`
-	// At is the instant, Since when counting began.
+	// At is the instant of the Snapshot; Since is when counting began.
 	At    time.Time `json:"at"`
 	Since time.Time `json:"since"`
-	// Waiting is how many requests are in line, InFlight how many have gone and are not settled.
+	// Waiting is how many requests are in line. InFlight is how many have gone and are not settled.
 	Waiting  int `json:"waiting"`
 	InFlight int `json:"in_flight"`
-	// LongestWait is how long the request that came first, of those in line, has waited.
+	// LongestWait is how long the earliest request in line has waited.
 	LongestWait time.Duration `json:"longest_wait_ns"`
 	Counts
-	// Pauses is how many pauses refusals began. Resent is how many attempts were not the first of their
-	// request.
+	// Pauses is how many pauses began by refusals. Resent is how many attempts were not the first
+	// of their request.
 	Pauses int64 `json:"pauses"`
 	Resent int64 `json:"resent"`
 
@@ -68,17 +69,17 @@ type Snapshot struct {
 	Clients []ClientState `json:"clients"`
 	Keys    []KeyState    `json:"keys"`
 	Paused  []PauseState  `json:"paused"`
-	// Waits are how long waits lasted, by limit and client. Upstream is how long answers took, by host.
-	// Bounds are the ends of the classes in both.
+	// Waits are the durations of waits, by limit and client. Upstream are the durations of answers,
+	// by host. Bounds are the ends of the classes in both.
 	Waits    []WaitTimes     `json:"waits"`
 	Upstream []UpstreamTimes `json:"upstream"`
 	Bounds   []time.Duration `json:"bounds_ns"`
-	// Events are the latest, oldest first. What came before the first of them was forgotten.
+	// Events are the latest, oldest first. Earlier ones were forgotten.
 	Events []Event `json:"events"`
 }
 
-// Sort completes a Snapshot that its Source has filled: it computes each client's share, sets Bounds,
-// and sorts, so that the order does not depend on chance.
+// Sort completes a Snapshot that its Source has filled. It computes each client's share, sets
+// Bounds, and sorts, so that the order does not depend on chance.
 func (s *Snapshot) Sort() {
 	for i := range s.Clients {
 		if s.Accepted > 0 {

@@ -6,25 +6,25 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// Stats is what a Gate, a Lane or a Pool has done so far, all of it as of one instant. Two of them,
-// subtracted, are what happened between.
+// Stats counts what a Gate, a Lane or a Pool has done so far, as of one instant. The difference of
+// two Stats is what happened between them.
 type Stats struct {
 	At time.Time
-	// Waiting is how many are in line, InFlight how many have gone and are not settled.
+	// Waiting is how many are in line. InFlight is how many have gone and are not settled.
 	Waiting, InFlight int
-	// Admitted is how many went. Each is in flight, or counted in one of the next five fields, by how it
-	// was settled.
+	// Admitted is how many went. Each is in flight, or is in one of the next five fields, by its
+	// settlement.
 	Admitted                                   int64
 	Accepted, Limited, Failed, Unknown, Unsent int64
 	// These never went: the cost never fits, the deadline comes first, too many wait, the context was
 	// cancelled.
 	Never, Late, Full, Cancelled int64
-	// Used is how much was used, as metered outcomes said.
+	// Used is the usage in metered outcomes.
 	Used limit.Cost
 }
 
-// Sub returns what happened since an earlier Stats: counts are the difference, Waiting and InFlight are
-// those of now.
+// Sub returns what happened since an earlier Stats. Counts are differences; Waiting and InFlight
+// are the present ones.
 func (s Stats) Sub(earlier Stats) Stats {
 	for _, f := range [...]struct {
 		n    *int64
@@ -43,7 +43,7 @@ func (s Stats) Sub(earlier Stats) Stats {
 	return s
 }
 
-// StatsOf returns the Stats of so many requests that went, and of a tally of how they were settled.
+// StatsOf returns the Stats of admitted requests and the tally of their settlements.
 func StatsOf(admitted int64, t *limit.Tally) Stats {
 	return Stats{
 		Admitted: admitted, Accepted: t.Accepted, Limited: t.Limited, Failed: t.Failed, Unknown: t.Unknown,
@@ -51,7 +51,7 @@ func StatsOf(admitted int64, t *limit.Tally) Stats {
 	}
 }
 
-// Counts returns the counts in the form that a Snapshot has.
+// Counts returns the counts in the form of a Snapshot.
 func (s Stats) Counts() Counts {
 	return Counts{
 		Sent: s.Admitted, Accepted: s.Accepted, Limited: s.Limited, Failed: s.Failed, Unknown: s.Unknown,

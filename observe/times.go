@@ -8,16 +8,16 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// WaitTimes are how long requests were in line, of one client and for one limit: the one that took most
-// of the wait. Requests that went at once are of the limit "". Those that gave up count, too.
+// WaitTimes are the waits of one client's requests for one limit: the limit that took most of each
+// wait. Requests that went at once have the limit "". Requests that gave up count too.
 type WaitTimes struct {
 	Limit  string `json:"limit"`
 	Client string `json:"client"`
 	Times
 }
 
-// UpstreamTimes are how long answers of a host took, from when a request was written to the header of
-// its answer. The quantiles are of the last 5 to 10 minutes.
+// UpstreamTimes are the durations of a host's answers, from the written request to the answer's
+// header. The quantiles are of the last 5 to 10 minutes.
 type UpstreamTimes struct {
 	Host string        `json:"host"`
 	P50  time.Duration `json:"p50_ns"`
@@ -27,8 +27,7 @@ type UpstreamTimes struct {
 	Times
 }
 
-// Times are durations that were counted. Upto[i] is how many were at most Snapshot.Bounds[i]; Count is
-// all.
+// Times are counted durations. Upto[i] is how many were at most Snapshot.Bounds[i]; Count is all.
 type Times struct {
 	Count int64         `json:"count"`
 	Sum   time.Duration `json:"sum_ns"`
@@ -37,18 +36,18 @@ type Times struct {
 
 func timesOf(c *histogram.Classes) Times { return Times{c.N(), c.Sum(), c.Upto(nil)} }
 
-// Sampled is how often Waits are due for what the first in line waits for. To ask a limiter costs as
-// much as a request does otherwise, and what holds up a line seldom changes.
+// Sampled is how often Waits are due for the limit of the first in line. Asking a limiter costs as
+// much as a request does otherwise, and that limit seldom changes.
 const Sampled = 5 * time.Millisecond
 
-// Waits counts how long the goroutines of a lane, or the requests of a Pool, waited, by the limit that
-// they waited for. The zero value is ready. It has no lock: that of its owner stacks it.
+// Waits counts how long the goroutines of a lane, or the requests of a Pool, waited, by limit. The
+// zero value is ready. It has no lock of its own: the owner's lock guards it.
 type Waits struct {
-	// AtOnce is how many went without a wait. Its owner counts them.
+	// AtOnce is how many went without a wait. The owner counts them.
 	AtOnce int64
 	each   []limitWaits
-	head   int       // of each: what the first waits for, as last noted
-	noted  mono.Time // when
+	head   int       // index in each of the limit of the first in line, as last noted
+	noted  mono.Time // when head was noted
 }
 
 type limitWaits struct {
@@ -56,10 +55,10 @@ type limitWaits struct {
 	histogram.Classes
 }
 
-// Due reports whether to find out again what the first in line waits for, and Note it.
+// Due reports whether the owner should find the limit of the first in line again, and Note it.
 func (w *Waits) Due(now mono.Time) bool { return len(w.each) == 0 || now >= w.noted.Add(Sampled) }
 
-// Note notes the limit that the first in line waits for.
+// Note records the limit for which the first in line waits.
 func (w *Waits) Note(now mono.Time, limit string) {
 	w.head, w.noted = w.Of(limit), now
 }
@@ -77,7 +76,7 @@ func (w *Waits) Of(limit string) int {
 	return i
 }
 
-// Head returns the number of the limit that was noted last, of the limit "limit" if none was.
+// Head returns the number of the latest noted limit, or of the limit "limit" if none was noted.
 func (w *Waits) Head() int {
 	if !w.Noted() {
 		return w.Of("limit")
@@ -85,10 +84,10 @@ func (w *Waits) Head() int {
 	return w.head
 }
 
-// Add counts a wait for the limit of a number.
+// Add counts a wait for the limit of that number.
 func (w *Waits) Add(limit int, waited time.Duration) { w.each[limit].Add(waited) }
 
-// Merge adds the counts of another.
+// Merge adds the counts of more.
 func (w *Waits) Merge(more *Waits) {
 	w.AtOnce += more.AtOnce
 	for i := range more.each {
@@ -97,7 +96,7 @@ func (w *Waits) Merge(more *Waits) {
 	}
 }
 
-// Append appends what a Snapshot shows of the waits of a client: those that went at once, then each
+// Append appends the waits of a client, as in a Snapshot: those that went at once, then each
 // limit's.
 func (w *Waits) Append(to []WaitTimes, client string) []WaitTimes {
 	if w.AtOnce > 0 {
@@ -116,8 +115,8 @@ func (w *Waits) Append(to []WaitTimes, client string) []WaitTimes {
 	return to
 }
 
-// Answers counts how long answers took, by host. The zero value is ready. It has no lock: that of its
-// owner stacks it.
+// Answers counts the durations of answers, by host. The zero value is ready. It has no lock of its
+// own: the owner's lock guards it.
 type Answers struct{ named histogram.Named }
 
 // Add counts an answer that came at now.
@@ -125,7 +124,7 @@ func (a *Answers) Add(now mono.Time, host string, took time.Duration) {
 	a.named.Add(time.Duration(now), host, took)
 }
 
-// Append appends what a Snapshot shows of each host, in the order of their names.
+// Append appends each host's times, as in a Snapshot, in the order of the hosts' names.
 func (a *Answers) Append(to []UpstreamTimes, now mono.Time) []UpstreamTimes {
 	told := a.named.Summaries(time.Duration(now))
 	for i := range told {

@@ -10,8 +10,8 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// SendPanic is what Run panics with when a Send has panicked: in the goroutine of Run, where it can be
-// recovered. errors.Is and As find the value that Send panicked with, if that was an error.
+// SendPanic is the panic value of Run after a Send has panicked. It occurs in the goroutine of Run,
+// where it can be recovered. errors.Is and As find the value of Send's panic, if it was an error.
 type SendPanic struct {
 	Value   any // of the panic
 	Request Request
@@ -28,14 +28,14 @@ func (e *SendPanic) Unwrap() error {
 	return err
 }
 
-// spare is a goroutine whose attempt was answered, and which makes the next one: a new goroutine would
-// have to grow its stack first.
+// spare is a goroutine whose attempt was answered. It makes the next attempt, since a new goroutine
+// would have to grow its stack first.
 type spare struct {
 	next  Attempt
 	taken bool
 }
 
-// begin has an attempt sent.
+// begin sends an attempt.
 func (p *Pool) begin(a Attempt) {
 	if s := p.spare; s != nil {
 		s.next, s.taken, p.spare = a, true, nil
@@ -53,7 +53,7 @@ func (p *Pool) begin(a Attempt) {
 func (p *Pool) send(s *spare) {
 	a := s.next
 	s.taken = false
-	var ans Answer // unknown, if Send never returns (runtime.Goexit, a panic)
+	var ans Answer // unknown, if Send does not return (runtime.Goexit, a panic)
 	returned := false
 	defer func() {
 		if v := recover(); v != nil {
@@ -75,7 +75,7 @@ func (p *Pool) send(s *spare) {
 	returned = true
 }
 
-// panics has Run end as soon as it may.
+// panics makes Run end as soon as possible.
 func (p *Pool) panics(e *SendPanic) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,9 +103,9 @@ func (p *Pool) answered(a Attempt, ans Answer, free *spare) {
 	}
 }
 
-// Fresh reports whether an attempt may still be sent: see paceline.Permit.Fresh. Ask in Config.Send, right
-// before the request is written, if a limit is shared by many processes (package share). An attempt that
-// is not fresh ends with Returned and limit.Unsent, and its request is in line again.
+// Fresh reports whether an attempt may still be sent: see paceline.Permit.Fresh. If many processes
+// share a limit (package share), ask in Config.Send, right before the request is written. An
+// attempt that is not fresh ends with Returned and limit.Unsent, and its request is in line again.
 func (p *Pool) Fresh(a *Attempt) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

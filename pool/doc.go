@@ -1,13 +1,13 @@
-// Package pool sends requests through several API keys: each when its turn and a key's limits allow,
-// again if it failed, and never lost. It is for work with priorities, deadlines, retries and more than
-// one key.
+// Package pool sends requests through several API keys. Each request goes in its turn, with a key
+// whose limits allow it; a failed request goes again; no request is lost. The package is for work
+// with priorities, deadlines, retries and more than one key.
 //
 // Goroutines that only wait for a limit use a paceline.Gate. HTTP clients use package transport.
 // Requests in files need no program: `paceline run` is a Pool with a journal.
 //
-// A Pool is made of a [Config]: its keys, each a [Key], and a Send that makes one [Attempt] and returns
-// its [Answer]. Package provider/classify makes the Answer out of an http.Response. [Pool.Submit] adds
-// a [Request], and [Pool.Run] sends until every one has ended.
+// A Pool is made of a [Config]: its keys, each a [Key], and a Send that makes one [Attempt] and
+// returns its [Answer]. Package provider/classify makes the Answer from an http.Response.
+// [Pool.Submit] adds a [Request], and [Pool.Run] sends until every request has ended.
 //
 //	p, err := pool.New(pool.Config{
 //		Keys: []pool.Key{{Name: "mine", Limiter: limit.MustRolling(20, time.Second)}},
@@ -25,17 +25,17 @@
 //
 // # Files and packages
 //
-//	names.go     the names of packages queue, dispatch and backoff that users of a Pool need
+//	names.go          the names of packages queue, dispatch and backoff that users of a Pool need
 //	pool_config.go    Config, and New
-//	pool.go      Run, Close, Drain, and the step that follows every change
-//	submit.go    Submit, and the line for room in the queue
-//	attempts.go      one attempt, in a goroutine
-//	report.go    ends, outages and lessons, passed on to the Config's functions
-//	shared_limits.go     limits that several keys have together
+//	pool.go           Run, Close, Drain, and the step that follows every change
+//	submit.go         Submit, and the line for room in the queue
+//	attempts.go       one attempt, in a goroutine
+//	report.go         ends, outages and lessons, passed on to the Config's functions
+//	shared_limits.go  limits that several keys have together
 //	pool_snapshot.go  Snapshot and Stats
-//	queue        requests in order, and their states; decides, has no clock
-//	dispatch     the choice of request and key; decides, has no clock
-//	backoff      the delay after a failure
+//	queue             requests in order, and their states; decides, has no clock
+//	dispatch          the choice of request and key; decides, has no clock
+//	backoff           the delay after a failure
 //
 // Packages queue and dispatch are for drivers with a clock of their own, such as a simulator.
 package pool

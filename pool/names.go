@@ -6,7 +6,7 @@ import (
 	"github.com/paceline-go/paceline/pool/queue"
 )
 
-// Requests, and the queue in which they wait.
+// Requests, and the queue of waiting ones.
 type (
 	// Request is a piece of work: its ID, cost, priority and deadline. See queue.Request.
 	Request = queue.Request
@@ -25,7 +25,8 @@ type (
 	QueueConfig = queue.Config
 	// OnExpiry is End or Retry: how a request goes on when its deadline has passed.
 	OnExpiry = queue.OnExpiry
-	// Queue is passed by Pool.Update: to cancel, kill and requeue requests. See queue.Queue.
+	// Queue is an argument of Pool.Update's function, which may cancel, kill and requeue requests.
+	// See queue.Queue.
 	Queue = queue.Queue
 )
 
@@ -33,7 +34,7 @@ type (
 const (
 	None      = queue.None      // not held: it never was, or is forgotten
 	Waiting   = queue.Waiting   // for its turn, or for the end of its backoff
-	InFlight  = queue.InFlight  // an attempt was sent, and has no answer
+	InFlight  = queue.InFlight  // unknown to the queue, or forgotten
 	Done      = queue.Done      // the server has served it
 	Expired   = queue.Expired   // its deadline has passed
 	Dead      = queue.Dead      // given up, and kept with the reason until it is requeued or dropped
@@ -69,14 +70,15 @@ type (
 	KeyState = dispatch.KeyState
 	// Attempt is one try at sending a request. See dispatch.Attempt.
 	Attempt = dispatch.Attempt
-	// Answer is how an attempt ended. The zero Answer is the safest: unknown, to be tried again. See
-	// dispatch.Answer.
+	// Answer is the end of an attempt. The zero Answer is the safest: unknown, to be tried again.
+	// See dispatch.Answer.
 	Answer = dispatch.Answer
-	// HostInfo is what is known of a host that requests go to. See dispatch.HostInfo.
+	// HostInfo is the state of a host that gets requests. See dispatch.HostInfo.
 	HostInfo = dispatch.HostInfo
 	// Backoff is the delay before the next attempt of a request that failed. See backoff.Policy.
 	Backoff = backoff.Policy
-	// Dispatcher is passed by Pool.Update: to ban, resume and pause keys. See dispatch.Dispatcher.
+	// Dispatcher is an argument of Pool.Update's function, which may ban, resume and pause keys.
+	// See dispatch.Dispatcher.
 	Dispatcher = dispatch.Dispatcher
 )
 
@@ -90,5 +92,5 @@ const (
 // MaxShared is how many Shared a key may count in at once.
 const MaxShared = dispatch.MaxShared
 
-// ErrExhausted says that every key is banned.
+// ErrExhausted: every key is banned.
 var ErrExhausted = dispatch.ErrExhausted

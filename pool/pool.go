@@ -13,14 +13,14 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// ErrClosed says that a Pool takes no more requests.
+// ErrClosed: the Pool takes no more requests.
 var ErrClosed = errors.New("paceline: the pool is closed")
 
-// ErrOutage says that nothing arrives at a host. The Run of a Pool fails with it after Config.MaxOutage.
+// ErrOutage: no request reaches a host. The Run of a Pool fails with it after Config.MaxOutage.
 var ErrOutage = errors.New("nothing arrives")
 
-// OutageError is the error of a Run that gave up as nothing arrived at a host for Config.MaxOutage. It is
-// an ErrOutage.
+// OutageError is the error of a Run that gave up because no request reached a host for
+// Config.MaxOutage. It is an ErrOutage.
 type OutageError struct {
 	HostInfo
 	For time.Duration // since its first failure was known
@@ -36,10 +36,10 @@ func (e *OutageError) Error() string {
 
 func (e *OutageError) Unwrap() error { return ErrOutage }
 
-// Pool sends requests through several keys. It owns the clock, the lock, one timer, and a goroutine per
-// attempt in flight; none of them outlives Run.
+// Pool sends requests through several keys. It owns the clock, the lock, one timer, and a goroutine
+// per attempt in flight; none of them outlives Run.
 //
-// Its methods are safe for concurrent use. Made by New; the zero Pool is not usable.
+// Its methods are safe for concurrent use. New makes it; the zero Pool is not usable.
 type Pool struct {
 	config Config
 	epoch  time.Time
@@ -50,26 +50,26 @@ type Pool struct {
 	queue      *Queue
 	dispatcher *Dispatcher
 	timer      *time.Timer // the only one; nil unless running
-	wake       mono.Time   // what it is armed for; Never: nothing
+	wake       mono.Time   // instant for which the timer is set; Never: not set
 	inFlight   int
 	phase      phase
-	result     error // of Run, from when it is stopped
+	result     error // of Run, once it is stopped
 	aborted    bool
 	ctx        context.Context // of Run
-	finished   chan struct{}   // closed when there is nothing more to send or to wait for
-	spare      *spare          // a goroutine that has nothing more to do; nil: none
+	finished   chan struct{}   // closed when no request is left to send or to wait for
+	spare      *spare          // a goroutine without an attempt; nil: none
 	submitters submitters
 	ended      []Ended // not yet reported
 	batch      [atATime]Ended
 	outages    []HostInfo // not yet reported
 	learned    []int      // keys whose lessons are not yet reported
-	unread     int        // how many of ended, and of those being reported, were answered
-	reporting  int        // how many were taken out of ended and are being reported; outages count as one
-	most       int        // how many requests may be held while Ended is behind; 0: it is not behind
+	unread     int        // how many answered requests are in ended or in the report under way
+	reporting  int        // how many ends are in the report under way; outages count as one
+	most       int        // most requests that may be held while Ended is behind; 0: it is not behind
 	panicked   *SendPanic
-	news       chan struct{} // something ended
-	shared     []*Shared     // those whose limiters were supplied
-	look       look          // what Snapshots are made of
+	news       chan struct{} // signals that something ended
+	shared     []*Shared     // those with supplied limiters
+	look       look          // material of Snapshots
 	wakeUps    uint64
 
 	senders sync.WaitGroup
@@ -78,22 +78,26 @@ type Pool struct {
 type phase uint8
 
 const (
-	idle     phase = iota // before Run: requests are taken, none is sent
+	idle     phase = iota // before Run: takes requests, sends none
 	open                  // running
-	closing               // no more requests are taken; all that are there are sent
-	draining              // nothing more is sent
-	stopped               // Run returns, or has
+	closing               // takes no more requests; sends all that are there
+	draining              // sends nothing more
+	stopped               // Run returns, or has returned
 )
 
-// Now returns the Pool's present on its own scale.
+// Now returns the present instant on the Pool's own scale.
 func (p *Pool) Now() mono.Time { return mono.Time(time.Since(p.epoch)) }
 
-// Run sends until Close has been called and every request has ended, or until Drain has been called and
-// every attempt in flight is answered; then it returns nil. It returns ErrExhausted if every key is
-// banned and requests wait or might still come, an OutageError by Config.MaxOutage, and the cause of
-// ctx's end if that comes first: then attempts in flight are broken off, and their requests wait again.
-// In every case what has not ended still waits (Counts, Queue.Waiting) and no goroutine of the Pool is
-// left. A Pool runs once.
+// Run sends requests. After Close it returns nil once every request has ended; after Drain, once
+// every attempt in flight is answered. Other ends are errors:
+//
+//   - ErrExhausted, if every key is banned while requests wait or may still come.
+//   - An OutageError, by Config.MaxOutage.
+//   - The cause of ctx's end. Attempts in flight are then broken off, and their requests wait
+//     again.
+//
+// In every case the requests that have not ended still wait (Counts, Queue.Waiting), and no
+// goroutine of the Pool is left. A Pool runs once.
 func (p *Pool) Run(ctx context.Context) error {
 	p.mu.Lock()
 	if p.ctx != nil {
@@ -137,11 +141,11 @@ func (p *Pool) Run(ctx context.Context) error {
 	return p.result
 }
 
-// Close takes no more requests; Run returns when all that are there have ended.
+// Close stops taking requests. Run returns when all requests have ended.
 func (p *Pool) Close() { p.enter(closing) }
 
-// Drain sends no more; Run returns when what is in flight has been answered. What waits stays in the
-// queue.
+// Drain stops sending. Run returns when every attempt in flight is answered. Waiting requests stay
+// in the queue.
 func (p *Pool) Drain() { p.enter(draining) }
 
 func (p *Pool) enter(to phase) {
@@ -152,7 +156,7 @@ func (p *Pool) enter(to phase) {
 	p.step()
 }
 
-// alarm is the timer's callback. A stale one does no harm: step asks again.
+// alarm is the timer's callback. A stale call does no harm, since step decides anew.
 func (p *Pool) alarm() {
 	p.mu.Lock()
 	defer p.unlock()
@@ -161,8 +165,8 @@ func (p *Pool) alarm() {
 	p.step()
 }
 
-// step sends all that may go and arms the timer for the next. It is called with the lock held after any
-// change.
+// step sends all requests that may go, and sets the timer for the next. It is called with the lock
+// held after any change.
 func (p *Pool) step() {
 	now := p.Now()
 	if p.ctx == nil {
@@ -222,14 +226,14 @@ func (p *Pool) step() {
 	}
 }
 
-// fullLocked reports whether nothing more may be sent now. An Ended that is slow to take answers gets no
-// more of them: they fill memory, and Run does not return before it has reported all. Requests that
-// expired take no more memory than they did in the queue, and hold up nothing.
+// fullLocked reports whether sending must stop for now. A slow Ended must not collect more answers:
+// they fill memory, and Run does not return before all are reported. Expired requests take no more
+// memory than in the queue, and stop nothing.
 func (p *Pool) fullLocked() bool {
 	return p.config.InFlight > 0 && p.inFlight >= p.config.InFlight || p.unread >= maxUnreported
 }
 
-// outageLocked returns when to ask again, and why to give up, if that is so.
+// outageLocked returns when to ask again, or the error with which to give up.
 func (p *Pool) outageLocked(now mono.Time) (at mono.Time, err error) {
 	if p.config.MaxOutage == 0 || p.phase >= draining {
 		return limit.Never, nil
@@ -241,8 +245,8 @@ func (p *Pool) outageLocked(now mono.Time) (at mono.Time, err error) {
 	return at, &OutageError{HostInfo: h, For: now.Sub(h.Since)}
 }
 
-// noticeAbort looks whether the context of Run has ended. An attempt may see that before Run does, so it
-// is called wherever that matters.
+// noticeAbort checks whether the context of Run has ended. An attempt may see that before Run does,
+// so it is called wherever that matters.
 func (p *Pool) noticeAbort() {
 	if !p.aborted && p.ctx.Err() != nil {
 		p.aborted = true
@@ -260,8 +264,8 @@ func (p *Pool) nothingLeftLocked() bool {
 	return false
 }
 
-// unlock releases the lock and has Run report what has ended. The goroutine that held the lock does not
-// report it: it may be a caller of Submit that holds locks of its own.
+// unlock releases the lock, and lets Run report ended requests. The goroutine that held the lock
+// does not report them: it may be a caller of Submit with locks of its own.
 func (p *Pool) unlock() {
 	if p.unreportedLocked() {
 		select {
@@ -272,14 +276,14 @@ func (p *Pool) unlock() {
 	p.mu.Unlock()
 }
 
-// Counts returns how many requests are in each state. They always add up.
+// Counts returns how many requests are in each state. The states always add up.
 func (p *Pool) Counts() Counts {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.queue.Counts()
 }
 
-// WakeUps returns how often the Pool's timer has woken it. Submit and answers need none.
+// WakeUps returns how often the Pool's timer has woken it. Submit and answers need no timer.
 func (p *Pool) WakeUps() uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -297,22 +301,23 @@ func (p *Pool) Keys() []KeyInfo {
 	return infos
 }
 
-// Hosts returns what is known of the hosts that requests go to, in the order of their names;
-// QueueConfig.Host names them. A host that no request waits for may be forgotten.
+// Hosts returns the known state of each host that gets requests, in the order of their names.
+// QueueConfig.Host names them. A host without waiting requests may be forgotten.
 func (p *Pool) Hosts() []HostInfo {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.dispatcher.Hosts(p.Now())
 }
 
-// Update changes the queue or the keys under the lock (dead letters, a limit, a lifted ban) and then sends
-// what may go now. What f kills is passed to Ended, whether it waits or is in flight; the answer to an
-// attempt in flight then counts for its key alone. f must not call the Pool.
+// Update calls f under the lock, to change the queue or the keys: dead letters, a limit, a lifted
+// ban. Then it sends the requests that may go now. A request that f kills is passed to Ended,
+// whether it waits or is in flight. The answer of its attempt in flight then counts for the key
+// alone. f must not call the Pool.
 func (p *Pool) Update(f func(now mono.Time, q *Queue, d *Dispatcher)) {
 	p.mu.Lock()
 	defer p.unlock()
 	p.queue.Watch(p.keepEnded)
-	defer func() { // also if f panics: it may have changed a limit before
+	defer func() { // even if f panics, it may have changed a limit before
 		p.queue.Watch(nil)
 		p.dispatcher.Refresh()
 		p.step()

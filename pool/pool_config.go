@@ -14,61 +14,64 @@ import (
 	"github.com/paceline-go/paceline/pool/queue"
 )
 
-// Config describes a Pool. Keys and Send have no default. Send is called by as many goroutines at once
-// as attempts are in flight; Ended, EndedAll, Outage and Learned by that of Run alone, one call at a
-// time.
+// Config describes a Pool. Keys and Send have no default. Several goroutines may call Send at once,
+// one per attempt in flight. Only the goroutine of Run calls Ended, EndedAll, Outage and Learned,
+// one call at a time.
 type Config struct {
 	// Keys are the API keys, at least one. Their limiters belong to the Pool from now on.
 	Keys []Key
-	// Send sends one attempt and says how it ended. It is called in a goroutine that has no other
-	// attempt meanwhile, and must return; its context ends when Run's does, or after Timeout. What it
-	// returns for a context that ended should be limit.Unknown, or limit.Unsent if the request had not
-	// been written. Outcome.Link says what the attempt has shown of the way to its host; the Answer of
-	// a classify.Verdict has it. If Send panics the attempt ends as limit.Unknown, nothing more is sent,
-	// and Run panics with the same value, a *SendPanic, once all others have returned.
+	// Send sends one attempt and returns its end. It runs in a goroutine without another attempt,
+	// and must return. Its context ends with Run's, or after Timeout. After that end it should
+	// return limit.Unknown, or limit.Unsent if the request had not been written. Outcome.Link is
+	// the attempt's evidence about the way to its host; the Answer of a classify.Verdict has it.
+	//
+	// If Send panics, the attempt ends as limit.Unknown, and no further request is sent. Run then
+	// panics with a *SendPanic of the same value, once all other attempts have returned.
 	Send func(context.Context, Attempt) Answer
 	// Timeout bounds one attempt. If zero, only the context of Run does.
 	Timeout time.Duration
-	// InFlight is the most attempts in flight over all keys. If zero, what the keys allow.
+	// InFlight is the most attempts in flight over all keys. If zero, as many as the keys allow.
 	InFlight int
-	// Queue bounds and orders what waits. If requests go to several servers, its Host should tell them
-	// apart: a host where nothing arrives is then tried by one request at a time, and requests to other
-	// hosts are not held up.
+	// Queue bounds and orders the waiting requests. If requests go to several servers, its Host
+	// should distinguish them. A host that no request reaches is then probed by one request at a
+	// time, and requests to other hosts go on.
 	Queue QueueConfig
-	// MaxOutage is how long nothing may arrive at a host before Run gives up, if there is nothing else to
-	// do: see ErrOutage. If zero, for ever; negative: as soon as it is known.
+	// MaxOutage is how long a host may be unreachable before Run gives up, if there is no other
+	// work: see ErrOutage. If zero, for ever; if negative, Run gives up as soon as the outage is
+	// known.
 	MaxOutage time.Duration
 	// Backoff is the delay before the next attempt of a request that failed.
 	Backoff Backoff
-	// Ended, if not nil, gets every request that reached an end state, but for those that were cancelled
-	// or dropped through Update: one call at a time, in order, on the goroutine of Run, with no lock
-	// held. Run returns after the last call.
+	// Ended, if not nil, gets every request that reached an end state, except those that Update
+	// cancelled or dropped. It gets one request at a time, in order, on the goroutine of Run, with
+	// no lock held. Run returns after the last call.
 	//
-	// An Ended that is slow holds sending and Submit back and fills no memory: once it is a thousand ends
-	// behind nothing more is sent, and until it has caught up no more requests are taken than it has
-	// finished with. It must not wait in Submit itself, which would wait for it, but may TrySubmit.
+	// A slow Ended delays sending and Submit, and fills no memory. Once it is a thousand ends
+	// behind, the Pool sends nothing more. Until it has caught up, the Pool takes only as many
+	// requests as Ended has finished with. Ended must not wait in Submit itself, since Submit waits
+	// for Ended; it may TrySubmit.
 	Ended func(Ended)
-	// EndedAll, if not nil, takes the place of Ended. It gets up to 64 requests at once, in order, so
-	// that they can be written down together. The slice is the Pool's, and must not be kept.
+	// EndedAll, if not nil, replaces Ended. It gets up to 64 requests at once, in order, so that
+	// they can be written down together. The slice belongs to the Pool and must not be kept.
 	EndedAll func([]Ended)
-	// Outage, if not nil, gets every host that goes down and that is back. It is called as Ended is, and
-	// before the requests that ended at that.
+	// Outage, if not nil, gets every host that goes down or is back. It is called as Ended is,
+	// before the requests that ended because of it.
 	Outage func(HostInfo)
-	// Learned, if not nil, gets every key that may have learned more of a limit that is wrong, and all
-	// that the key knows, to be kept for limit.Fitted.Recall after a restart. It is called as Ended is,
-	// and before it.
+	// Learned, if not nil, gets every key that may have learned more about a wrong limit, with all
+	// lessons of the key. They can be kept for limit.Fitted.Recall after a restart. It is called as
+	// Ended is, and before it.
 	Learned func(key int, all []limit.Lesson)
-	// Log gets a line per answer and expiry, at debug level, and one when a host goes down and when it is
-	// back: a warning, if Outage is nil. If Log is nil, nothing is logged.
+	// Log gets a line per answer and expiry, at debug level. It also gets one when a host goes down
+	// and when it is back: a warning, if Outage is nil. If Log is nil, there is no log.
 	Log *slog.Logger
-	// Epoch is instant 0 of the Pool's scale, for limiters with a history (Admit at mono.Of(Epoch, t)).
-	// If zero, the time of New.
+	// Epoch is instant 0 of the Pool's scale, for limiters with a history (Admit at mono.Of(Epoch,
+	// t)). If zero, the time of New.
 	Epoch time.Time
-	// Rand jitters the backoff. If nil, it is seeded by the runtime.
+	// Rand jitters the backoff. If nil, the runtime seeds it.
 	Rand *rand.Rand
 }
 
-// New checks the configuration and returns a Pool that takes requests; Run sends them.
+// New checks the configuration and returns a Pool that takes requests. Run sends them.
 func New(c Config) (*Pool, error) {
 	if c.Send == nil {
 		return nil, errors.New("paceline: Pool: Send is nil")
@@ -83,7 +86,7 @@ func New(c Config) (*Pool, error) {
 	if c.Epoch.IsZero() {
 		c.Epoch = now
 	}
-	c.Epoch = now.Add(c.Epoch.Sub(now)) // a wall time alone would make the Pool follow the steps of the wall clock
+	c.Epoch = now.Add(c.Epoch.Sub(now)) // with a wall time alone, the Pool would follow the steps of the wall clock
 	if c.Rand == nil {
 		c.Rand = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/paceline-go/paceline/observe"
 )
 
-// look is what a Pool keeps for its Snapshots, guarded by its lock.
+// look is the material of a Pool's Snapshots, guarded by the Pool's lock.
 type look struct {
 	waits   observe.Waits
 	resent  int64
@@ -21,10 +21,10 @@ type look struct {
 	events  observe.EventLog
 }
 
-// soon is the time within which a request of a Pool counts as having gone at once.
+// soon is the longest wait that counts as no wait.
 const soon = time.Millisecond
 
-// went counts how long the request of an attempt has waited. Only its first attempt counts.
+// went counts the wait of an attempt's request, at its first attempt alone.
 func (v *look) went(a *Attempt) {
 	if a.Number > 1 {
 		v.resent++
@@ -38,8 +38,8 @@ func (v *look) went(a *Attempt) {
 	v.waits.Add(v.waits.Head(), d)
 }
 
-// sampleLocked notes, now and then, what the head of the queue waits for: the limit of the key that may go
-// first.
+// sampleLocked records, now and then, the limit for which the head of the queue waits. It is a
+// limit of the key that may go first.
 func (p *Pool) sampleLocked(now mono.Time) {
 	if !p.look.waits.Due(now) {
 		return
@@ -57,7 +57,7 @@ func (p *Pool) sampleLocked(now mono.Time) {
 	p.look.waits.Note(now, name)
 }
 
-// answered notes what an answer has shown.
+// answered records the evidence of an answer.
 func (v *look) answered(now mono.Time, p *Pool, a *Attempt, ans *Answer) {
 	host := a.Host()
 	if ans.Result == limit.Accepted || ans.Result == limit.Failed || ans.Result == limit.Limited {
@@ -95,7 +95,7 @@ func (v *look) outage(h *HostInfo) {
 	v.events.Note(time.Now(), e)
 }
 
-// noteOf returns what makes an Event of what happened to the limit of a key.
+// noteOf returns a function that makes an Event about the limit of a key.
 func (p *Pool) noteOf(key string) func(kind, text string) {
 	return func(kind, text string) {
 		p.mu.Lock()
@@ -104,11 +104,11 @@ func (p *Pool) noteOf(key string) func(kind, text string) {
 	}
 }
 
-// time returns an instant of the Pool's scale as a time.
+// time converts an instant of the Pool's scale to a time.
 func (p *Pool) time(t mono.Time) time.Time { return p.epoch.Add(time.Duration(t)) }
 
-// Snapshot returns the state of the Pool now: its keys, the limits of each, and all requests as those of
-// one client without a name.
+// Snapshot returns the state of the Pool now: its keys, the limits of each, and all requests as
+// those of one client without a name.
 func (p *Pool) Snapshot() observe.Snapshot {
 	var s observe.Snapshot
 	p.mu.Lock()
@@ -138,7 +138,7 @@ func (p *Pool) Snapshot() observe.Snapshot {
 	return s
 }
 
-// keysLocked fills in the keys, their limits and pauses, and what became of their attempts.
+// keysLocked fills in the keys, their limits and pauses, and the outcomes of their attempts.
 func (p *Pool) keysLocked(now mono.Time, s *observe.Snapshot) {
 	usage := make([]limit.Usage, 0, 8)
 	var listed []*Shared // limits that keys share are listed once, under their own name
@@ -179,9 +179,9 @@ func (p *Pool) keysLocked(now mono.Time, s *observe.Snapshot) {
 	}
 }
 
-// Stats returns what the attempts of all keys have come to, all of it as of one instant; Keys has the same
-// for each key. Waiting is requests, the rest is attempts: a request that is sent again was admitted
-// twice. How requests ended is in Counts.
+// Stats returns the outcomes of the attempts of all keys, as of one instant. Keys has the same for
+// each key. Waiting counts requests; the other fields count attempts: a request that was sent twice
+// was admitted twice. Counts has the ends of requests.
 func (p *Pool) Stats() observe.Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -213,8 +213,8 @@ func (p *Pool) limitLocked(now mono.Time, i int, u *limit.Usage, key *observe.Ke
 	return l
 }
 
-// waitingLocked fills in what waits. The head has waited for longest, as far as the queue is in the order
-// in which requests came.
+// waitingLocked fills in the waiting requests. The head has waited for longest, as far as the queue
+// is in the order of arrival.
 func (p *Pool) waitingLocked(now mono.Time, s *observe.Snapshot) {
 	if s.Waiting = p.queue.Counts().Waiting; s.Waiting == 0 {
 		return
@@ -249,12 +249,12 @@ func (p *Pool) waitingLocked(now mono.Time, s *observe.Snapshot) {
 	}
 }
 
-// mostKeys is how many keys an estimate asks. Where there are more, these stand for the others.
+// mostKeys is how many keys an estimate asks. If there are more, these represent the others.
 const mostKeys = 8
 
-// lastGoesLocked estimates when the last of n requests goes, if all cost as much as the head of the queue
-// does: with all keys together, each of which takes as many as it can. At limit.AfterSettle or limit.Never
-// no instant is known.
+// lastGoesLocked estimates when the last of n requests goes, if each costs as much as the head of
+// the queue. All keys work together, each at its most. The result is limit.AfterSettle or
+// limit.Never if no instant is known.
 func (p *Pool) lastGoesLocked(now mono.Time, n int, cost limit.Cost) mono.Time {
 	var keys []int
 	step := (len(p.config.Keys) + mostKeys - 1) / mostKeys
@@ -262,7 +262,7 @@ func (p *Pool) lastGoesLocked(now mono.Time, n int, cost limit.Cost) mono.Time {
 	for i := 0; i < len(p.config.Keys); i += step {
 		k := p.dispatcher.KeyInfo(now, i)
 		again := slices.ContainsFunc(k.Shared, func(s *Shared) bool { return slices.Contains(seen, s) })
-		if k.State != KeyBanned && !again { // of keys that share limits one stands for all
+		if k.State != KeyBanned && !again { // of keys that share limits, one represents all
 			keys, seen = append(keys, i), append(seen, k.Shared...)
 		}
 	}
@@ -280,7 +280,7 @@ func (p *Pool) lastGoesLocked(now mono.Time, n int, cost limit.Cost) mono.Time {
 	if last >= limit.AfterSettle {
 		return last
 	}
-	const parts = 1 << 10 // so exact is a guess
+	const parts = 1 << 10 // the resolution of the estimate
 	between := last.Sub(now)
 	k := sort.Search(parts, func(k int) bool { return together(now.Add(between/parts*time.Duration(k))) >= n })
 	return now.Add(between / parts * time.Duration(k))

@@ -7,13 +7,14 @@ import (
 )
 
 const (
-	// maxUnreported is how many ends may wait to be reported before Submit has to wait, and nothing is sent.
+	// maxUnreported is how many ends may wait to be reported. Beyond it Submit waits, and nothing
+	// is sent.
 	maxUnreported = 1000
-	// atATime is how many are reported before those that are left are counted again.
+	// atATime is how many ends are reported before the rest is counted again.
 	atATime = 64
 )
 
-// keepEnded keeps what has ended until it is reported. It is called with the lock held.
+// keepEnded keeps an end until it is reported. It is called with the lock held.
 func (p *Pool) keepEnded(e Ended) {
 	p.ended = append(p.ended, e)
 	if wasAnswered(&e) {
@@ -23,12 +24,12 @@ func (p *Pool) keepEnded(e Ended) {
 
 func wasAnswered(e *Ended) bool { return e.Attempts > 0 && e.State != Expired }
 
-// unreportedLocked reports whether there is something that Run has to report.
+// unreportedLocked reports whether Run has something to report.
 func (p *Pool) unreportedLocked() bool {
 	return len(p.ended) > 0 || len(p.outages) > 0 || len(p.learned) > 0
 }
 
-// report passes what has ended, and what was learned, to the Config's functions. Run alone calls it.
+// report passes ends, outages and lessons to the Config's functions. Run alone calls it.
 func (p *Pool) report() {
 	p.mu.Lock()
 	for p.unreportedLocked() {
@@ -65,13 +66,13 @@ func (p *Pool) report() {
 		}
 		clear(batch)
 		p.reporting = 0
-		p.step() // it may have been all that was left, or all that Submit waited for
+		p.step() // the report may have been all that was left, or all that Submit waited for
 	}
 	p.unlock()
 }
 
-// without returns all but the first n. It moves the rest to the front, so that the room is used again,
-// unless the rest is more than n: any number of requests may expire at once.
+// without returns all but the first n. It moves the rest to the front, to reuse the memory. It does
+// not if the rest is more than n, since any number of requests may expire at once.
 func without(all []Ended, n int) []Ended {
 	rest := all[n:]
 	if len(rest) > n {
@@ -86,7 +87,7 @@ func without(all []Ended, n int) []Ended {
 func (p *Pool) reportOutage(h *HostInfo) {
 	bad, good := slog.LevelWarn, slog.LevelInfo
 	if p.config.Outage != nil {
-		bad, good = slog.LevelDebug, slog.LevelDebug // the Outage func reports it as it likes
+		bad, good = slog.LevelDebug, slog.LevelDebug // the Outage function reports it in its own way
 		defer p.config.Outage(*h)
 	}
 	if h.Down {

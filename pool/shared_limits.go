@@ -7,9 +7,10 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Share has a key, by its index in Config.Keys, count in these limits from now on, and no longer in those
-// that it shared before: once an answer has shown whose it is. Keys that are known to belong together
-// have one Shared from the start. See Dispatcher.Share for what becomes of requests in flight.
+// Share makes a key count in these limits from now on, in place of those that it shared before. It
+// is for when an answer has shown the key's owner. The key is an index in Config.Keys. Keys that
+// are known to belong together have one Shared from the start. See Dispatcher.Share for requests in
+// flight.
 func (p *Pool) Share(key int, with ...*Shared) (err error) {
 	p.Update(func(now mono.Time, _ *Queue, d *Dispatcher) { err = d.Share(now, key, with...) })
 	if err == nil {
@@ -18,7 +19,7 @@ func (p *Pool) Share(key int, with ...*Shared) (err error) {
 	return err
 }
 
-// again sends what may go now that a limit has more room than a settlement made.
+// again sends the requests that may go after a limit gained room without a settlement.
 func (p *Pool) again() {
 	p.mu.Lock()
 	defer p.unlock()
@@ -26,14 +27,14 @@ func (p *Pool) again() {
 	p.step()
 }
 
-// waiting is how many requests a key may come to need its limit for.
+// waiting returns for how many requests a key may come to need its limit.
 func (p *Pool) waiting() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return (p.queue.Counts().Waiting + len(p.config.Keys) - 1) / len(p.config.Keys)
 }
 
-// supply has limiters that are shared call again when they have more room.
+// supply makes shared limiters call again when they have more room.
 func (p *Pool) supply(all []*Shared) {
 	for _, s := range all {
 		p.mu.Lock()
@@ -48,7 +49,7 @@ func (p *Pool) supply(all []*Shared) {
 	}
 }
 
-// waitingFor is how many requests may come to need the limits of a Shared.
+// waitingFor returns how many requests may come to need the limits of a Shared.
 func (p *Pool) waitingFor(s *Shared) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

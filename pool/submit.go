@@ -8,10 +8,10 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// errBehind is ErrFull where the queue has room and Ended is behind.
+// errBehind is ErrFull if the queue has room and Ended is behind.
 var errBehind = fmt.Errorf("paceline: Pool: %w: %d or more ends are untold: Ended is slow", ErrFull, maxUnreported)
 
-// submitters wait for room in the queue, first come first served.
+// submitters wait for room in the queue, first come, first served.
 type submitters struct{ first, last *submitter }
 
 type submitter struct {
@@ -21,9 +21,10 @@ type submitter struct {
 	prev, next *submitter
 }
 
-// Submit adds a request. It waits for room where the queue is bounded, and while Ended is far behind:
-// first come, first served. The request's place and TTL count from the call; if it is too late when there
-// is room, it ends as expired. Submit fails with ctx's error, with ErrClosed, ErrDuplicate or ErrDead.
+// Submit adds a request. It waits for room if the queue is bounded, and while Ended is far behind,
+// first come, first served. The request's place and TTL count from the call. If its TTL is over
+// when there is room, it ends as expired. Submit fails with ctx's error, with ErrClosed,
+// ErrDuplicate or ErrDead.
 func (p *Pool) Submit(ctx context.Context, r Request) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -54,9 +55,9 @@ func (p *Pool) Submit(ctx context.Context, r Request) error {
 	}
 }
 
-// TrySubmit adds a request, or fails with ErrFull where Submit would wait. While Ended is behind, and only
-// then, it goes ahead of those that wait in Submit, by up to a thousand requests. So an Ended that submits
-// a request to follow each that ended does not get stuck. Any other caller that tries over and over then
+// TrySubmit adds a request, or fails with ErrFull if Submit would wait. While Ended is behind, and
+// only then, it goes ahead of waiting Submits, by up to a thousand requests. So an Ended that
+// submits a follow-up to each end does not get stuck. Any other caller that repeats TrySubmit then
 // keeps Submit waiting.
 func (p *Pool) TrySubmit(r Request) error {
 	p.mu.Lock()
@@ -66,12 +67,12 @@ func (p *Pool) TrySubmit(r Request) error {
 
 func (p *Pool) submit(r Request, over int) error {
 	if p.phase > open || p.ctx != nil && p.inFlight == 0 && p.dispatcher.Exhausted() != nil {
-		return p.closedLocked() // in the second case Run is about to return
+		return p.closedLocked() // if it was taken meanwhile, Run is about to return
 	}
 	if p.behindLocked(over) {
 		return errBehind
 	}
-	// No caller overtakes those that wait for room in the queue: step lets them in wherever there is some.
+	// No caller overtakes a Submit that waits for room in the queue: step takes those in first.
 	if _, err := p.queue.Submit(p.Now(), r); err != nil {
 		return err
 	}
@@ -79,9 +80,9 @@ func (p *Pool) submit(r Request, over int) error {
 	return nil
 }
 
-// behindLocked reports whether nothing may be submitted because Ended is behind. From the moment when a
-// thousand ends are not reported until all are, the Pool holds no more requests than it held at that
-// moment.
+// behindLocked reports whether Submit must wait because Ended is behind. That begins with a
+// thousand unreported ends, and lasts until all are reported. Meanwhile the Pool holds no more
+// requests than at the beginning.
 func (p *Pool) behindLocked(over int) bool {
 	behind := len(p.ended) + p.reporting
 	held := behind + p.inFlight + p.queue.Counts().Waiting
@@ -104,8 +105,7 @@ func (p *Pool) closedLocked() error {
 	return ErrClosed
 }
 
-// admitSubmitters takes the requests that wait for room, as far as there is any, and reports whether it
-// took one.
+// admitSubmitters takes waiting requests, as far as there is room, and reports whether it took one.
 func (p *Pool) admitSubmitters(now mono.Time) (some bool) {
 	for s := p.submitters.first; s != nil && !p.behindLocked(0); s = p.submitters.first {
 		_, err := p.queue.SubmitFrom(now, s.came, s.request)

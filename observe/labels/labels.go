@@ -1,4 +1,5 @@
-// Package labels bounds the values of labels of metrics, which come from strangers, in number and in length.
+// Package labels bounds the number and the length of metrics' label values, which come from
+// strangers.
 package labels
 
 import (
@@ -9,17 +10,17 @@ import (
 	"unicode/utf8"
 )
 
-// Other is the value for all that have none of their own.
+// Other is the value for all names without their own series.
 const Other = "other"
 
-// Names are the values of a label that were seen first. They keep their series for good: were others to take their place, "other" would
-// shrink and grow, which reads as if counters had begun anew.
+// Names are the first values of a label. They keep their series for good. If others replaced them,
+// "other" would shrink and grow, which looks like counters that begin anew.
 type Names struct {
 	Most int
 	seen map[string]bool
 }
 
-// Has tells whether a name has series of its own.
+// Has reports whether a name has its own series.
 func (n *Names) Has(name string) bool {
 	switch {
 	case n.seen[name]:
@@ -33,7 +34,7 @@ func (n *Names) Has(name string) bool {
 	return true
 }
 
-// Of returns the name as a label has it.
+// Of returns the label's value for a name.
 func (n *Names) Of(name string) string {
 	if !n.Has(name) {
 		return Other
@@ -41,10 +42,10 @@ func (n *Names) Of(name string) string {
 	return Bounded(name)
 }
 
-// longest is the most bytes of a value, but for the few that tell longer ones apart.
+// longest is the most bytes of a value, without the few that distinguish longer ones.
 const longest = 64
 
-// Bounded makes a value of a label of any text.
+// Bounded makes a label's value from any text.
 func Bounded(s string) string {
 	short := s
 	if len(short) > longest {

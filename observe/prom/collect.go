@@ -11,7 +11,7 @@ import (
 	"github.com/paceline-go/paceline/observe/labels"
 )
 
-// requests collects what became of the requests of each client, and for what they waited.
+// requests collects the outcomes of each client's requests, and the limits for which they waited.
 func (c *collection) requests(s *source, v *observe.Snapshot) {
 	c.count(resent, float64(v.Resent))
 	clients := map[string]*observe.ClientState{}
@@ -55,7 +55,7 @@ func (c *collection) requests(s *source, v *observe.Snapshot) {
 	c.waits(s, v)
 }
 
-// add adds up what clients did that have one series together.
+// add sums up clients that share a series.
 func add(sum, is *observe.ClientState) {
 	sum.Waiting += is.Waiting
 	sum.InFlight += is.InFlight
@@ -105,7 +105,7 @@ func merge[K comparable](all map[K]*observe.Times, k K, t *observe.Times) {
 	}
 }
 
-// limits collects all limits. Those that have no series of their own are added up.
+// limits collects all limits. Those without their own series are summed up.
 func (c *collection) limits(s *source, v *observe.Snapshot) {
 	var rest observe.LimitState
 	some := false
@@ -156,7 +156,7 @@ func (c *collection) limit(l *observe.LimitState, is []string) {
 	}
 }
 
-// servers collects what is known of keys and hosts.
+// servers collects the states of keys and hosts.
 func (c *collection) servers(s *source, v *observe.Snapshot) {
 	c.count(pauses, float64(v.Pauses))
 	type owner [5]string

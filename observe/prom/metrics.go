@@ -1,12 +1,14 @@
-// Package prom shows Snapshots of a paceline.Gate, Group, Pool or transport.Transport to Prometheus.
+// Package prom exports Snapshots of a paceline.Gate, Group, Pool or transport.Transport to
+// Prometheus.
 //
 //	http.Handle("/metrics", metrics.Handler(gate, observe.NameSource("exchange", pool)))
 //
-// Who has a registry registers a Collector there. It asks its sources when it is scraped, and costs nothing between. Alert rules for what
-// it tells are in deploy/alerts.yaml.
+// A program with a registry registers a Collector there. The Collector reads its sources at each
+// scrape, and costs nothing in between. deploy/alerts.yaml has alert rules for its metrics.
 //
-// Names of clients and hosts come from strangers, so values of labels are bounded, in length and in number: the first that are seen keep
-// their own series, and all others together are "other". No credential is in any of them. A page for people is package dashboard.
+// Names of clients and hosts come from strangers, so label values are bounded in length and in
+// number. The first values keep their own series; all others together are "other". No label has a
+// credential. Package dashboard has a page for people.
 package prom
 
 import (
@@ -23,31 +25,31 @@ import (
 )
 
 const (
-	// mostClients, mostLimits, mostKeys and mostHosts have series of their own, of each source.
+	// mostClients, mostLimits, mostKeys and mostHosts bound the series of each source.
 	mostClients = 100
 	mostLimits  = 500
 	mostKeys    = 100
 	mostHosts   = 50
-	mostWaits   = 30 // limits, with each client
+	mostWaits   = 30 // limits, for each client
 )
 
-// Collector is a prometheus.Collector over sources. Made by New or Live. Safe for concurrent use.
+// Collector is a prometheus.Collector over sources. New or Live makes it. Safe for concurrent use.
 type Collector struct {
 	sources []*source
-	live    func() []observe.Source // nil: sources are all there are
+	live    func() []observe.Source // nil: the sources do not change
 
 	mu    sync.Mutex
-	named map[string]*source // with live, those that there were lately, by their number and name
+	named map[string]*source // with live: recent sources, by number and name
 }
 
-// Live returns a Collector of sources that come and go: whenever it collects, it calls sources for those that are there. They are told apart
-// by the label source, which has their names.
+// Live returns a Collector of sources that come and go. At each collection it calls sources for the
+// present ones. The label source has their names.
 func Live(sources func() []observe.Source) *Collector {
 	return &Collector{live: sources, named: map[string]*source{}}
 }
 
-// New returns a Collector of what the sources do. With several they are told apart by the label source: the name of NameSource, or their
-// number.
+// New returns a Collector of the sources. If there are several, the label source distinguishes
+// them: by the name of NameSource, or by their number.
 func New(sources ...observe.Source) *Collector {
 	c := new(Collector)
 	for i, s := range sources {
@@ -60,10 +62,10 @@ func New(sources ...observe.Source) *Collector {
 	return c
 }
 
-// Handler serves what a Collector of the sources, and nothing else, collects.
+// Handler serves the metrics of the sources, and nothing else.
 func Handler(sources ...observe.Source) http.Handler { return New(sources...).Handler() }
 
-// Handler serves what the Collector, and nothing else, collects.
+// Handler serves the metrics of the Collector, and nothing else.
 func (c *Collector) Handler() http.Handler {
 	r := prometheus.NewRegistry()
 	r.MustRegister(c)
@@ -79,7 +81,7 @@ func desc(name, help string, values ...string) *prometheus.Desc {
 	return prometheus.NewDesc("paceline_"+name, help, values, nil)
 }
 
-// What is collected. All that ends in _total only grows, as long as the process lives.
+// The metrics. Those that end in _total only grow, as long as the process lives.
 var (
 	requests    = desc("requests_total", "Requests by how they ended; those that were sent again, as often as that.", "source", "client", "result")
 	sent        = desc("sent_total", "Requests that were let go, as often as they were sent.", "source", "client")
@@ -139,7 +141,7 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// look returns the sources, and what each tells now.
+// look returns the sources, and a Snapshot of each.
 func (c *Collector) look() (sources []*source, snapshots []observe.Snapshot) {
 	if c.live == nil {
 		for _, s := range c.sources {
@@ -167,7 +169,7 @@ func (c *Collector) look() (sources []*source, snapshots []observe.Snapshot) {
 	return sources, snapshots
 }
 
-// collection is what one source tells, on its way to Prometheus.
+// collection is the metrics of one source, on their way to Prometheus.
 type collection struct {
 	to     chan<- prometheus.Metric
 	source string

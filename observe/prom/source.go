@@ -7,15 +7,15 @@ import (
 	"github.com/paceline-go/paceline/observe/labels"
 )
 
-// other is the value of a label for all that have no series of their own.
+// other is the label value for all names without their own series.
 const other = labels.Other
 
-// source is a Source with the values that have series of their own.
+// source is a Source with the label values that have their own series.
 type source struct {
 	observe.Source
 	number string
 
-	mu                                  sync.Mutex // stacks what follows: it is scraped by several at once
+	mu                                  sync.Mutex // guards the fields below, for concurrent scrapes
 	clients, limits, keys, hosts, waits labels.Names
 }
 
@@ -24,7 +24,7 @@ func newSource(s observe.Source) *source {
 	return &source{Source: s, clients: most(mostClients), limits: most(mostLimits), keys: most(mostKeys), hosts: most(mostHosts), waits: most(mostWaits)}
 }
 
-// key returns a key as a label has it. Those of different hosts are different.
+// key returns the label value of a key. Keys of different hosts differ.
 func (s *source) key(host, name string) string {
 	switch {
 	case name == "":
