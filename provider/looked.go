@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// Explain reads a response as d.Read does, for a person: in addition, Unread has what looks like a field of limits and was not read.
-// Finding that out takes memory, so Read does not do it. For a Dialect of another package it is not known.
+// Explain is d.Read for a person: in addition, Unread has each field that looks like a limit and
+// was not read. Finding those takes memory, so Read does not do it. For a Dialect of another
+// package, Unread is empty.
 func Explain(d Dialect, now time.Time, r Response) Observation {
 	row, ok := d.(*row)
 	if !ok {
@@ -21,7 +22,8 @@ func Explain(d Dialect, now time.Time, r Response) Observation {
 	return o
 }
 
-// looked collects the names of the header fields that a reading looks for, whether they are there or not. A nil one collects nothing.
+// looked collects the names of the header fields that a reading looks up, present or not. A nil one
+// collects nothing.
 type looked struct{ names []string }
 
 func (l *looked) at(name string) {
@@ -30,7 +32,7 @@ func (l *looked) at(name string) {
 	}
 }
 
-// unread returns the fields that look like those of limits and that no reading looked at.
+// unread returns the fields that look like limits and that no reading looked up.
 func (l *looked) unread(h http.Header) []string {
 	seen := map[string]bool{}
 	for _, name := range l.names {
@@ -46,8 +48,8 @@ func (l *looked) unread(h http.Header) []string {
 	return all[:min(len(all), maxItems)]
 }
 
-// ofLimits reports whether the name of a field looks as if it spoke of limits. "Rate" must be a word of its own, so that "Generator" is
-// not one.
+// ofLimits reports whether the name of a field looks like a limit. "Rate" must be a whole word, so
+// that "Generator" does not match.
 func ofLimits(name string) bool {
 	name = strings.ToLower(name)
 	if slices.ContainsFunc([]string{"limit", "quota", "retry", "throttl", "usage", "remaining", "reset"}, func(s string) bool { return strings.Contains(name, s) }) {
@@ -56,8 +58,9 @@ func ofLimits(name string) bool {
 	return slices.ContainsFunc(strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '_' }), func(s string) bool { return s == "rate" || s == "rates" })
 }
 
-// Fields returns the names of the header fields that the readings of a provider look at, sorted, with * for a part that its server fills
-// in. It finds them out by reading. Retry-After is left out, since it is read of all providers.
+// Fields returns the names of the header fields that the readings of a provider look up, sorted,
+// with * for a part that its server fills in. It finds them by reading. Retry-After is left out,
+// since every reading looks it up.
 func Fields(provider string) []string {
 	d := rowOf(provider)
 	if d == nil {
@@ -84,31 +87,32 @@ func Fields(provider string) []string {
 	return order(all, http.CanonicalHeaderKey)
 }
 
-// anybodysWait has the fields that every reading looks at.
+// anybodysWait has the fields that every reading looks up.
 var anybodysWait = []string{"Retry-After", "Retry-After-Ms", "X-Ms-Retry-After-Ms"}
 
-// Sign is what a refusal looks like.
+// Sign describes a kind of refusal.
 type Sign struct {
-	// Status lists the statuses that it may have. Nil: any of 400 and above.
+	// Status lists the possible statuses. Nil: any of 400 and above.
 	Status []int
-	// Field is the header field whose value tells, or Path is the place in the JSON of the body, with * for every item of a list, or Body
-	// says that the text stands anywhere in the body. If none of them is set, the status alone tells.
+	// Field is the header field whose value decides. Path is the place of the value in the JSON of
+	// the body, with * for every item of a list. Body means that the text is anywhere in the body.
+	// If none of them is set, the status alone decides.
 	Field, Path string
 	Body        bool
-	// Is are the values that tell. Nil: any.
+	// Is are the values that decide. Nil: any.
 	Is []Pattern
-	// Means is what it means; None: it only looks like a refusal by a limit.
+	// Means is the meaning; None: it only looks like a refusal by a limit.
 	Means Refusal
-	// By says who refuses, if the provider tells: a name of Refusers, or "=" for the text that was found.
+	// By is the refuser, if the provider names it: a name of Refusers, or "=" for the found text.
 	By string
-	// Wait is how long to stay away if the server does not say, by its documentation.
+	// Wait is the documented time to stay away, if the server states none.
 	Wait time.Duration
 	Note string
 }
 
-// Signs returns what the refusals of a provider look like, in the order in which they are looked for; those that only a status tells come
-// last. It leaves out what the provider's reading tells by code instead of by the table, and the general rules that 429 is a limit and
-// 503 an overload.
+// Signs returns the kinds of refusal of a provider, in the order of the search. Those decided by a
+// status alone come last. It leaves out refusals that the provider's code reads instead of the
+// table. It also leaves out the general rules that 429 is a limit and 503 an overload.
 func Signs(provider string) (all []Sign) {
 	d := rowOf(provider)
 	if d == nil {

@@ -5,32 +5,35 @@ import (
 	"time"
 )
 
-// ModelInfo is what a provider publishes about a model. Numbers that are 0 are not known.
+// ModelInfo is what a provider publishes about a model. A number that is 0 is unknown.
 type ModelInfo struct {
-	// Name is what requests call the model, without the date of a snapshot.
+	// Name is the name in requests, without the date of a snapshot.
 	Name string
-	// Input, Output and Cached are prices in USD per million tokens: of input, of output, and of input that was read from the
-	// provider's cache.
+	// Input, Output and Cached are prices in USD per million tokens: of input, of output, and of
+	// input that was read from the provider's cache.
 	Input, Output, Cached float64
-	// Context is the most tokens of input and output together, and MaxOutput the most tokens of output.
+	// Context is the most tokens of input and output together, and MaxOutput the most tokens of
+	// output.
 	Context, MaxOutput int64
-	// Note has what the numbers do not say: a price that changes with the length of the prompt, or on a day.
+	// Note has further facts, such as a price that changes with the length of the prompt, or on a
+	// day.
 	Note string
 }
 
-// BatchAPI is a provider's own way to send many requests, later and for less.
+// BatchAPI is a provider's own API for many requests, later and for less.
 type BatchAPI struct {
-	// Discount is the share of the price that it saves, at best.
+	// Discount is the part of the price that it saves, at best.
 	Discount float64
-	// Within is how long a batch takes at most, according to the provider's aim.
+	// Within is the longest that a batch takes, according to the provider's aim.
 	Within time.Duration
-	// Requests and Bytes are the most in one batch; 0: not known.
+	// Requests and Bytes are the most in one batch; 0: unknown.
 	Requests, Bytes int64
 	Docs            string
 }
 
-// LookupModel returns what a provider publishes about a model. The name may be any that requests use: with the date of a snapshot, with a
-// router's prefix (openai/gpt-4o), or that of a tuned model (ft:gpt-4o-2024-08-06:org::id).
+// LookupModel returns what a provider publishes about a model. The name may be any that requests
+// use: with the date of a snapshot, with a router's prefix (openai/gpt-4o), or of a tuned model
+// (ft:gpt-4o-2024-08-06:org::id).
 func LookupModel(provider, model string) (ModelInfo, bool) {
 	var models []ModelInfo
 	if d := rowOf(provider); d != nil {
@@ -51,7 +54,8 @@ func LookupModel(provider, model string) (ModelInfo, bool) {
 	return ModelInfo{}, false
 }
 
-// PriceOf returns the published price of a model. A tuned model does not have that of the model that it was made from.
+// PriceOf returns the published price of a model. A tuned model does not have the price of its
+// base.
 func PriceOf(provider, model string) (ModelInfo, bool) {
 	if strings.HasPrefix(model, "ft:") {
 		return ModelInfo{}, false
@@ -60,12 +64,14 @@ func PriceOf(provider, model string) (ModelInfo, bool) {
 	return m, known && (m.Input > 0 || m.Output > 0)
 }
 
-// USD returns what so many tokens cost. Input that is read from a cache, or written to one, counts as any other.
+// USD returns the price of so many tokens. Input that is read from a cache, or written to one,
+// counts as other input does.
 func (m ModelInfo) USD(input, output int64) float64 {
 	return (m.Input*float64(input) + m.Output*float64(output)) / 1e6
 }
 
-// modelsAsOf is when the prices were looked up, on the pages of the providers or of others who read those daily.
+// modelsAsOf is when the prices were looked up, on the pages of the providers or of others that
+// read those daily.
 const modelsAsOf = "2026-11"
 
 var openAIModels = []ModelInfo{

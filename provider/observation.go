@@ -1,19 +1,36 @@
-// Package provider reads what a server says about its limits. Each provider says it in its own header fields and bodies; the result is
-// always an Observation.
+// Package provider reads a server's statements about its limits. Each provider has its own header
+// fields and bodies; the result is always an Observation.
 //
-// Use it to look at answers yourself. Package transport and the verdicts of package classify already use it, and the command paceline
-// explain prints what it finds.
+// Use it to read answers yourself. Package transport and package classify already use it, and the
+// command paceline explain prints its results.
 //
-// "Reset" is a duration, a number of seconds, an instant in seconds or milliseconds, RFC 3339, an HTTP date or a sentinel, depending on
-// who speaks. So there is a Dialect per provider; what a bare number means is told by its magnitude. A response of an unknown server is
-// read by the three generations of the IETF draft, X-RateLimit fields and Retry-After. Whatever else is known of a provider is in the
-// same row of the table: see Provider.
+// Between servers, "reset" is a duration, a number of seconds, an instant in seconds or
+// milliseconds, RFC 3339, an HTTP date or a sentinel. So there is a Dialect per provider. The
+// magnitude of a bare number decides its meaning. For an unknown server, a reading tries the three
+// generations of the IETF draft, X-RateLimit fields and Retry-After. A provider's row of the table
+// has all other facts about it: see Provider.
 //
-// A reading is a hint, not a grant. It is never an error: counts are never negative, instants never in the past, waits never longer than
-// MaxWait, and whatever was odd is a sentence in Observation.Problems. Package limit decides when the next request may go.
+// A reading is a hint, not a grant. It is never an error: counts are never negative, instants never
+// in the past, waits never longer than MaxWait. Each odd value is a sentence in
+// Observation.Problems. Package limit decides when the next request may go.
 //
-// The package owns no clock: every reading takes the instant at which the response was read. Dialects have no state and
-// are safe for concurrent use.
+// The package owns no clock: every reading takes the instant at which the response was read.
+// Dialects have no state and are safe for concurrent use.
+//
+// # Files
+//
+//	observation.go    Observation: the result of a reading
+//	provider.go       Provider and Dialect: the table, and its look-ups
+//	preset.go         published limits
+//	model_info.go     published prices and sizes of models
+//	shared_model.go   models that share limits
+//	reading.go        header fields and bodies into numbers, waits and instants
+//	reset.go          the many forms of a reset
+//	stated_fields.go  limits in header fields, by a table
+//	worded_limits.go  limits in the words of a refusal, by a table
+//	refused.go        kinds of refusal, by a table
+//	looked.go         fields that no reading knows, and the signs of refusals, for people
+//	rows_*.go         the rows of the table, by kind of provider
 package provider
 
 import (
@@ -26,17 +43,18 @@ import (
 )
 
 const (
-	// MaxWait bounds every wait and every reset: a month, the longest quota that the known providers publish.
+	// MaxWait bounds every wait and every reset: a month, the longest quota that the known
+	// providers publish.
 	MaxWait = 31 * 24 * time.Hour
 	// MaxCount bounds every count, like limit.MaxCost.
 	MaxCount = 1 << 44
-	// MaxBody is how much of a body is read; callers need not keep more of it.
+	// MaxBody is how much of a body is read; a caller need not keep more of it.
 	MaxBody = 64 << 10
 	// maxItems bounds each list of an Observation.
 	maxItems = 32
 )
 
-// Unit says what a limit counts. The names are those of limit.Unit where it has one.
+// Unit is what a limit counts. The names are those of limit.Unit where it has one.
 type Unit string
 
 const (
@@ -52,7 +70,7 @@ const (
 	Other      Unit = "other"
 )
 
-// Scope says who shares a limit. The zero Scope means that this is not known.
+// Scope is the part of a quota whose requests share a limit. The zero Scope means unknown.
 type Scope string
 
 const (
@@ -60,21 +78,21 @@ const (
 	IP    Scope = "ip"    // an address
 	Model Scope = "model" // a key and a model
 	Route Scope = "route" // a key and an endpoint, method, resource or instrument
-	All   Scope = "all"   // everybody
+	All   Scope = "all"   // all clients of the server
 )
 
-// Rule says how a limit counts. The zero Rule means that this is not known.
+// Rule is how a limit counts. The zero Rule means unknown.
 type Rule string
 
 const (
 	Rolling     Rule = "rolling"  // in any span of the window's length
 	Calendar    Rule = "calendar" // in intervals of the server's clock
 	Anchored    Rule = "anchored" // in intervals that begin with the first request
-	Bucket      Rule = "bucket"   // Limit flow in per Window, evenly; it holds Burst at most
+	Bucket      Rule = "bucket"   // Limit flow in per Window, evenly; it holds at most Burst
 	Concurrency Rule = "concurrency"
 )
 
-// Source says how a policy is known. The zero Source means from the response itself.
+// Source is the origin of a policy. The zero Source means the response itself.
 type Source string
 
 const (
@@ -83,59 +101,64 @@ const (
 	Inferred   Source = "inferred"   // by arithmetic on what the response states
 )
 
-// Count is a number that a server may or may not have said. The zero Count means that it did not.
+// Count is a number that a server may have stated. The zero Count means that it did not.
 type Count struct {
 	N  int64 // 0 … MaxCount
 	OK bool
 }
 
-// Policy is a limit as such: how much per how long.
+// Policy is a limit: how much per window.
 type Policy struct {
 	// Name is the server's name for it, or its unit, or "" if the server has only one.
 	Name  string
 	Unit  Unit
 	Scope Scope
 	Rule  Rule
-	// Limit is how much is allowed, 1 … MaxCount. 0: not known (Binance only says what is used, and in which window).
+	// Limit is how much is allowed, 1 … MaxCount. 0: unknown (Binance states only what is used, and
+	// in which window).
 	Limit int64
-	// Window is the time in which Limit is allowed. 0: not known.
+	// Window is the time in which Limit is allowed. 0: unknown.
 	Window time.Duration
 	// Burst is how much a Bucket holds. If 0, Limit.
 	Burst int64
-	// Alone says that a request of more than Burst is served when the Bucket is full, and then nothing else until what it took is
-	// refilled.
+	// Alone means that a full Bucket serves a request of more than Burst. The next is served only
+	// when its amount is refilled.
 	Alone bool
-	// Partition is the server's name for the part of the quota that the request counts in, in base64 as it was sent.
+	// Partition is the server's name for the part of the quota in which the request counts, in
+	// base64 as it was sent.
 	Partition string
-	// Source says how Limit is known, and WindowSource how Window is.
+	// Source is the origin of Limit, and WindowSource that of Window.
 	Source, WindowSource Source
 }
 
-// ServiceLimit is what is left of a policy now.
+// ServiceLimit is the present state of a policy.
 type ServiceLimit struct {
-	// Policy is the Name of the policy it belongs to. There may be none.
+	// Policy is the Name of its policy. That policy may be missing.
 	Policy    string
 	Unit      Unit
 	Scope     Scope
 	Partition string
 	// Remaining is what is left, and Used what is used.
 	Remaining, Used Count
-	// Reset is when there will be more, on the caller's clock: between now and now + MaxWait, zero if it was not said.
+	// Reset is when there will be more, on the caller's clock: between now and now + MaxWait. Zero:
+	// not stated.
 	Reset time.Time
-	// Whole says that everything is there again at Reset. Otherwise there is more, and perhaps everything.
+	// Whole means that everything is there again at Reset. Otherwise there is more, and perhaps
+	// everything.
 	Whole bool
-	// Next is set for a bucket that has nothing left, if its provider documents that Reset is when it is full: then it is the instant
-	// between now and Reset at which there will be one again. The zero Time: as far as is known, that is at Reset.
+	// Next is when an empty bucket will have one again, between now and Reset. It is set if the
+	// provider documents Reset as the instant of the full bucket. The zero Time: at Reset, as far
+	// as is known.
 	Next time.Time
 }
 
-// Refusal says why a request was not served. Each kind asks for a decision of its own.
+// Refusal is why a request was not served. Each kind asks for its own decision.
 type Refusal string
 
 const (
-	None           Refusal = ""                   // served, or refused for a reason that is no limit's
+	None           Refusal = ""                   // served, or refused for another reason than a limit
 	RateLimited    Refusal = "rate limited"       // over the limit of a short window: wait
-	QuotaExhausted Refusal = "quota exhausted"    // over a quota of a day or more, or of points per hour: tell when it is back
+	QuotaExhausted Refusal = "quota exhausted"    // over a quota of a day or more, or of points per hour: report when it is back
 	Unpaid         Refusal = "insufficient quota" // no credit: waiting does not help
 	Banned         Refusal = "banned"             // stop using the key or the address
 	TooLarge       Refusal = "request too large"  // more than the limit: it never fits
@@ -150,27 +173,31 @@ func Refusals() []Refusal {
 	return []Refusal{RateLimited, QuotaExhausted, Unpaid, Banned, TooLarge, TooMany, Conflict, Misordered, Overloaded}
 }
 
-// Observation is what one response says about limits. The zero Observation says nothing.
+// Observation is what one response states about limits. The zero Observation states nothing.
 type Observation struct {
-	// Dialect is the name of the dialect that it was read in.
+	// Dialect is the name of the dialect of the reading.
 	Dialect string
-	// Policies and Limits have at most 32 entries each, in the order in which the server or its documentation names them.
+	// Policies and Limits have at most 32 entries each, in the order of the server or its
+	// documentation.
 	Policies []Policy
 	Limits   []ServiceLimit
 	// RetryAfter is how long the server asks to stay away: 0 … MaxWait. 0: it did not ask.
 	RetryAfter time.Duration
 	Refusal    Refusal
-	// Sure says that the server's word on when to come back is known to hold, and that a probe before then would be in vain or would make
-	// the wait longer. If it is false, send a probe after an hour or so, and see. See also Vouched.
+	// Sure means that the server's instant for coming back is known to hold. A probe before then
+	// would be in vain, or would make the wait longer. If false, send a probe after an hour or so.
+	// See also Vouched.
 	Sure bool
-	// Worked is how long the server says that it worked on the request: 0 … MaxWait. The request had arrived before that time. 0: the
-	// server did not say.
+	// Worked is how long the server worked on the request, as it states: 0 … MaxWait. The request
+	// had arrived before that time. 0: not stated.
 	Worked time.Duration
-	// RefusedBy has the names of the policies that were exceeded, if the server names them: see Refusers.
+	// RefusedBy has the names of the exceeded policies, if the server names them: see Refusers.
 	RefusedBy []string
-	// Notes has what else a person may want to know. Problems has the values that were ignored or changed, and why.
+	// Notes are further facts for a person. Problems are the values that were ignored or changed,
+	// and the reasons.
 	Notes, Problems []string
-	// Unread has the fields that look like those of limits and were not read, as "Name: value". Only Explain fills it in.
+	// Unread has the fields that look like limits and were not read, as "Name: value". Only Explain
+	// fills it in.
 	Unread []string
 }
 
@@ -184,13 +211,21 @@ func (o Observation) Policy(name string) (Policy, bool) {
 	return Policy{}, false
 }
 
-// ComeBack returns when a request may do better than this one, and false if the server did not say. If the server asked for a wait, that
-// counts before resets, as RFC 9110 and the IETF draft have it. Otherwise it is the latest reset of the limits that have nothing left,
-// since the one that stays exhausted longest binds. After a refusal that no such limit explains, it is the latest reset of those of which
-// nobody said what is left. A bucket that says when it will be full again has room for one request long before that. A request that was
-// served and left something of every limit may be followed at once; after a refusal that is never so.
+// ComeBack returns when a request may do better than this one, and false if the server did not
+// state it. The rules are, in this order:
 //
-// For Unpaid and TooLarge it returns false, whatever the server says: neither waiting nor trying again helps.
+//   - A wait that the server asked for counts before resets, as in RFC 9110 and the IETF draft.
+//   - Otherwise it is the latest reset of the limits with nothing left, since the longest exhausted
+//     limit binds.
+//   - After a refusal without such a limit, it is the latest reset of the limits whose remainder is
+//     unknown.
+//
+// A bucket that states when it will be full again has room for one request long before that. After
+// a served request that left something of every limit, the next may go at once; after a refusal
+// never.
+//
+// For Unpaid and TooLarge it returns false, whatever the server states: neither waiting nor trying
+// again helps.
 func (o Observation) ComeBack(now time.Time) (time.Time, bool) {
 	if o.Refusal == Unpaid || o.Refusal == TooLarge {
 		return time.Time{}, false
@@ -219,8 +254,8 @@ func (o Observation) ComeBack(now time.Time) (time.Time, bool) {
 	return latest, latest.After(now)
 }
 
-// Vouched reports whether a wait of this length is known to be real: because the provider's row of the table says so (Sure), or because a
-// policy that the answer or the documentation states has a window as long as that.
+// Vouched reports whether a wait of this length is known to be real. Either the provider's row of
+// the table says so (Sure), or a stated or documented policy has a window as long as that.
 func (o Observation) Vouched(wait time.Duration) bool {
 	return o.Sure || slices.ContainsFunc(o.Policies, func(p Policy) bool { return p.WindowSource != Inferred && p.Window >= wait })
 }
@@ -232,8 +267,8 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// jsonPolicy and the two types below are the documented form of an Observation in JSON. Fields are only ever added; what the server did
-// not say is left out.
+// jsonPolicy and the two types below are the documented form of an Observation in JSON. Fields are
+// only ever added; values that the server did not state are left out.
 type jsonPolicy struct {
 	Name          string  `json:"name,omitempty"`
 	Unit          Unit    `json:"unit"`
@@ -299,9 +334,10 @@ func (c Count) pointer() *int64 {
 	return &c.N
 }
 
-// finish does what all dialects have in common at the end of a reading.
+// finish does the last steps of a reading, common to all dialects.
 func (o *Observation) finish() {
-	// A limit with a window of a day is a quota, whatever the status says. A window that was inferred may be wrong.
+	// A limit with a window of a day is a quota, whatever the status. An inferred window may be
+	// wrong.
 	for _, p := range o.Policies {
 		if o.Refusal != RateLimited || p.Window < 24*time.Hour || p.WindowSource == Inferred {
 			continue
@@ -318,7 +354,7 @@ func (o *Observation) finish() {
 	o.Problems = compact(o.Problems)
 }
 
-// compact drops repetitions, keeps the order, and cuts off what is too much.
+// compact drops repetitions, keeps the order, and cuts off the surplus.
 func compact(s []string) []string {
 	var out []string
 	for _, v := range s {
@@ -329,7 +365,7 @@ func compact(s []string) []string {
 	return out
 }
 
-// clip makes text of a server fit to print: without control characters, and short.
+// clip makes a server's text fit to print: short, and without control characters.
 func clip(s string) string { return printable(s, 80) }
 
 func printable(s string, most int) string {
@@ -345,7 +381,7 @@ func printable(s string, most int) string {
 	return s
 }
 
-// order sorts lists that have no order of their own, so that readings of equal responses are equal.
+// order sorts lists without an order of their own, so that equal responses have equal readings.
 func order[T any](s []T, by func(T) string) []T {
 	slices.SortStableFunc(s, func(a, b T) int { return cmp.Compare(by(a), by(b)) })
 	return s
@@ -359,5 +395,5 @@ func (o *Observation) problem(format string, args ...any) {
 	o.Problems = append(o.Problems, sentence(format, args))
 }
 
-// sentence formats a text so that it is fit to print even if the name of a field in it is not.
+// sentence formats a text and makes it fit to print, even if a field's name in it is not.
 func sentence(format string, args []any) string { return printable(fmt.Sprintf(format, args...), 400) }

@@ -6,12 +6,14 @@ import (
 	"time"
 )
 
-// Preset is what a provider publishes about its limits, under a name: "heroku", "openai:tier1". The part after a colon is a tier, a
-// market or a mode. Published limits change, and an account may have others: what a response states is to be preferred.
+// Preset is the published limits of a provider, under a name: "heroku", "openai:tier1". The part
+// after a colon is a tier, a market or a mode. Published limits change, and an account may have
+// others, so a response's own statements are to be preferred.
 type Preset struct {
 	Name  string
 	About string
-	// Source is where it is published. AsOf is the year, or the year and month, in which it was read there.
+	// Source is the page with the limits. AsOf is the year, or the year and month, of the last look
+	// at it.
 	Source, AsOf string
 	// Policies have the Source Documented.
 	Policies []Policy
@@ -40,8 +42,8 @@ func LookupPreset(name string) (Preset, bool) {
 	return Preset{}, false
 }
 
-// PerSecond returns the preset with, in addition, a second's share of each limit per minute. It returns false if the provider does not
-// say that its limits per minute may also hold per second.
+// PerSecond returns the preset with, in addition, a second's part of each limit per minute. It
+// returns false if the provider does not say that its limits per minute may also hold per second.
 func (p Preset) PerSecond() (Preset, bool) {
 	who, _ := Publisher(p.Name)
 	p = p.own()
@@ -53,8 +55,9 @@ func (p Preset) PerSecond() (Preset, bool) {
 	return p, who.PerSecond
 }
 
-// PerSecond returns the share of one second of a limit per minute, as OpenAI says that it may hold too: 60,000 as 1,000, rounded down to
-// a whole number, but at least 1. The share is a bucket of that size; a request that asks for more goes alone.
+// PerSecond returns the part of one second of a limit per minute, which may hold too, according to
+// OpenAI: 60,000 as 1,000, rounded down to a whole number, but at least 1. The part is a bucket of
+// that size; a request for more goes alone.
 func (p Policy) PerSecond() (Policy, bool) {
 	if p.Window != time.Minute || p.Rule != Bucket {
 		return Policy{}, false
@@ -63,15 +66,15 @@ func (p Policy) PerSecond() (Policy, bool) {
 	return p, true
 }
 
-// Fits reports whether the limits are those of the model: About names no model, or begins with the model's name, with or without the date
-// of a snapshot.
+// Fits reports whether the limits are those of the model. About names no model, or begins with the
+// model's name, with or without the date of a snapshot.
 func (p Preset) Fits(model string) bool {
 	named, _, more := strings.Cut(p.About, ",")
 	if !more || !strings.ContainsAny(named, "0123456789") || !slices.ContainsFunc(p.Policies, func(l Policy) bool { return l.Scope == Model }) {
 		return true
 	}
 	model = strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
-	model = SharedModel("openai", model) // drops the date and -latest, which are written the same everywhere
+	model = SharedModel("openai", model) // drops the date and -latest, which all providers write alike
 	return model == strings.ReplaceAll(strings.ToLower(named), " ", "-")
 }
 
@@ -104,14 +107,14 @@ func per(limit int64, unit Unit, window time.Duration, rule Rule, scope Scope) P
 	return Policy{Name: string(unit), Unit: unit, Scope: scope, Rule: rule, Limit: limit, Window: window, Source: Documented, WindowSource: Documented}
 }
 
-// bucket makes the Policy of a bucket that holds another amount than flows in per window.
+// bucket makes the Policy of a bucket whose size differs from its flow per window.
 func bucket(burst, limit int64, unit Unit, window time.Duration, scope Scope) Policy {
 	p := per(limit, unit, window, Bucket, scope)
 	p.Burst = burst
 	return p
 }
 
-// named gives a policy a name of its own.
+// named gives a policy its own name.
 func named(name string, p Policy) Policy {
 	p.Name = name
 	return p

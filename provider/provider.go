@@ -9,97 +9,108 @@ import (
 	"time"
 )
 
-// Response is what a reading needs of a response.
+// Response is the part of an answer that a reading needs.
 type Response struct {
 	Status int
 	Header http.Header
-	// Body is the beginning of the body, at most MaxBody of it; more is not looked at. It may be nil: kinds of refusal that only the body
-	// tells are then read by their status.
+	// Body is the beginning of the body, at most MaxBody of it; the rest is not read. It may be
+	// nil. The status alone then decides between kinds of refusal that only the body distinguishes.
 	Body []byte
 }
 
 // Dialect reads the responses of one provider. Those of this package have no state.
 type Dialect interface {
-	// Name is what Lookup finds it by.
+	// Name is the name for Lookup.
 	Name() string
-	// Read says what the response, read at now, says about limits.
+	// Read returns what the response, read at now, states about limits.
 	Read(now time.Time, r Response) Observation
 }
 
-// Provider is what is known of a provider, in one place: a row of the table. It is a copy, so changing it changes nothing.
+// Provider is all known facts about a provider: a row of the table. It is a copy, so a change of it
+// changes nothing else.
 type Provider struct {
-	// Name is what Lookup finds its Dialect by, if its answers can be read. Title is for people.
+	// Name is the name for Lookup, if the provider's answers can be read. Title is for people.
 	Name, Title string
-	// Kind says what it provides. The table is grouped by it.
+	// Kind is what it provides. The table is grouped by it.
 	Kind string
 	// Hosts are names of hosts, or, with a dot in front, endings of such names.
 	Hosts []string
-	// SDKs are the names of packages and errors of its client libraries, as traces have them: "openai.*" stands for
-	// openai.RateLimitError. Some servers are used with the library of another provider.
+	// SDKs are the names of packages and errors of its client libraries, as in traces: "openai.*"
+	// stands for openai.RateLimitError. Some servers are used with the library of another provider.
 	SDKs []Pattern
-	// Docs is where its limits are documented. AsOf is when that was last looked at: a year, or a year and month.
+	// Docs is where its limits are documented. AsOf is the last check of that page: a year, or a
+	// year and month.
 	Docs, AsOf string
-	// Silent says that it documents limits, but that its answers say nothing of them before it refuses.
+	// Silent means that it documents limits, but states nothing about them before it refuses.
 	Silent bool
-	// Limited says whom a refusal by a limit concerns if neither a name nor what is used up tells; Banned says it of a ban.
+	// Limited is the scope of a refusal by a limit, if neither a name nor the used-up limit decides
+	// it. Banned is the scope of a ban.
 	Limited, Banned Scope
-	// Refusers are all names that Observation.RefusedBy may have: the provider's own, and patterns for those of its servers.
+	// Refusers are all names that Observation.RefusedBy may have: the provider's own, and patterns
+	// for the names of its servers.
 	Refusers []Refuser
 	// Published are the limits that it publishes.
 	Published []Preset
-	// PerSecond says that its limits per minute may also hold per second, according to the provider.
+	// PerSecond means that its limits per minute may also hold per second, according to the
+	// provider.
 	PerSecond bool
-	// Tokens is how it counts tokens. Empty: it does not count them, or nobody knows how.
+	// Tokens is how it counts tokens. Empty: it counts none, or how is unknown.
 	Tokens Counting
-	// Organization is the header field of answers that names the organization, project or account whose keys share limits.
+	// Organization is the header field of answers that names the organization, project or account
+	// whose keys share limits.
 	Organization string
 	// Shares are the models that share limits.
 	Shares []Family
-	// Models are those whose prices and sizes it publishes, as of ModelsAsOf.
+	// Models are the models with published prices and sizes, as of ModelsAsOf.
 	Models     []ModelInfo
 	ModelsAsOf string
-	// Batch is its API for sending many requests at once, if it has one.
+	// Batch is its API for many requests at once, if it has one.
 	Batch *BatchAPI
 }
 
-// Refuser is what may refuse, and whose requests that concerns. With the zero Scope it concerns those of the policy of this name, or of
-// what is used up, as if there were no name.
+// Refuser is a name in refusals, and the scope of such a refusal. With the zero Scope, the scope is
+// that of the policy of this name, or of the used-up limit, as if there were no name.
 type Refuser struct {
-	// Pattern is the name. "*" stands for whatever the server says, and comes last.
+	// Pattern is the name. "*" stands for any name of the server's, and comes last.
 	Pattern Pattern
 	Scope   Scope
 }
 
-// Counting says how a provider counts the tokens of a request, by its documentation: a name of tokens.Counting.
+// Counting is how a provider counts the tokens of a request, by its documentation: a name of
+// tokens.Counting.
 type Counting string
 
 const (
-	CountsReserved Counting = "reserved" // when a request arrives: the larger of its input and the most that it may output
-	CountsSum      Counting = "sum"      // when a request arrives: both added up
-	CountsUsed     Counting = "used"     // in the end: what it used
-	CountsProduced Counting = "produced" // its input when it arrives, its output as it is produced
+	CountsReserved Counting = "reserved" // on arrival: the larger of its input and the most that it may output
+	CountsSum      Counting = "sum"      // on arrival: the sum of both
+	CountsUsed     Counting = "used"     // at the end: the real usage
+	CountsProduced Counting = "produced" // its input on arrival, its output as it is produced
 	CountsInput    Counting = "input"    // its input alone
 )
 
-// Family are models whose requests count in the same limits.
+// Family is models whose requests count in the same limits.
 type Family struct {
-	// Name is the name of the limits; "*" means the text that the * of the model's pattern stands for. Models are names of models, with *
-	// for any text and ? for a digit.
+	// Name is the name of the limits; "*" means the text for the * of the model's pattern. Models
+	// are names of models, with * for any text and ? for a digit.
 	Name   string
 	Models []Pattern
 }
 
-// row is a Provider and how its answers are read: by tables, and by a function where no table fits.
+// row is a Provider and the way to read its answers: by tables, or by a function where no table
+// fits.
 type row struct {
 	Provider
-	// is reports whether the header, or the body of a refusal, is surely this provider's. Nil: that never shows.
+	// is reports whether the header, or the body of a refusal, is surely this provider's. Nil: that
+	// never shows.
 	is func(*Response) bool
-	// inBody says that the provider refuses with status 200, or says only in the body what is left.
+	// inBody means that the provider refuses with status 200, or states only in the body what is
+	// left.
 	inBody bool
 	stated []stated
 	refuse []refused
 	worded []worded
-	// read does what the tables do not. Retry-After has been read before, and if it does not refuse, the status decides.
+	// read does what the tables cannot. Retry-After has been read before. If read sets no refusal,
+	// the status decides.
 	read func(*reading)
 }
 
@@ -109,7 +120,7 @@ func (d *row) Read(now time.Time, resp Response) Observation {
 	return d.reading(now, resp, nil).Observation
 }
 
-// reading begins to read a response. looked, if not nil, collects the fields that are looked at.
+// reading begins to read a response. looked, if not nil, collects the fields that are looked up.
 func (d *row) reading(now time.Time, resp Response, l *looked) *reading {
 	r := newReading(d, now, resp)
 	r.looked = l
@@ -136,9 +147,10 @@ func (d *row) reading(now time.Time, resp Response, l *looked) *reading {
 	return r
 }
 
-// table has all rows. It is made when the first of them is asked for, since most programs need none before their first answer.
+// table has all rows. It is made at the first use, since most programs need no row before their
+// first answer.
 type table struct {
-	rows  []*row // in the order in which Detect asks: providers with fields of their own come before those that borrow another's
+	rows  []*row // in the order for Detect: rows with their own fields before those that borrow another's
 	named map[string]*row
 }
 
@@ -175,7 +187,7 @@ func makeTable() *table {
 	return &t
 }
 
-// rows are all rows, in the order in which Detect asks.
+// rows returns all rows, in the order for Detect.
 func rows() []*row { return theTable().rows }
 
 // rowOf returns the row of a provider; nil: there is none.
@@ -235,8 +247,9 @@ func Lookup(name string) (Dialect, bool) {
 // reads reports whether the provider answers over HTTP.
 func (d *row) reads() bool { return d.read != nil || len(d.stated) > 0 || len(d.refuse) > 0 }
 
-// InBody reports whether a dialect wants the body of served answers, too: because its provider refuses with status 200, or says only
-// there what is left. A Dialect of your own says so by a method InBody() bool.
+// InBody reports whether a dialect needs the body of served answers too. Its provider refuses with
+// status 200, or states only in the body what is left. A Dialect of another package has a method
+// InBody() bool for this.
 func InBody(d Dialect) bool {
 	switch d := d.(type) {
 	case *row:
@@ -247,7 +260,8 @@ func InBody(d Dialect) bool {
 	return false
 }
 
-// Whom says whom refusals concern that are read in a dialect. In a dialect of another package they concern the key.
+// Whom returns the scopes of refusals that a dialect reads. For a Dialect of another package, a
+// refusal concerns the key.
 func Whom(dialect string) (limited, banned Scope, names []Refuser) {
 	if d := rowOf(dialect); d != nil {
 		return d.Limited, d.Banned, d.Refusers
@@ -255,7 +269,7 @@ func Whom(dialect string) (limited, banned Scope, names []Refuser) {
 	return Key, Key, theirOwn
 }
 
-// theirOwn stands for whatever names a server gives its policies.
+// theirOwn stands for any names that a server gives its policies.
 var theirOwn = []Refuser{{"*", ""}}
 
 // Pattern is a name in which * stands for any text: "global", "endpoint-*", "*-quota-*".
@@ -278,7 +292,7 @@ func (p Pattern) Match(name string) bool {
 // ForHost returns the dialect of a provider by the host of its API, with or without a port.
 func ForHost(host string) (Dialect, bool) {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
-	whole := host // a port says who it is where the host is anybody's: localhost:11434
+	whole := host // on a general host, the port decides: localhost:11434
 	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
 		host = host[:i]
 	}
@@ -293,8 +307,9 @@ func ForHost(host string) (Dialect, bool) {
 	return nil, false
 }
 
-// Detect returns the dialect of a response from an unknown server, by fields that only one provider sends. If there are none, it is
-// "generic". Prefer ForHost: behind a gateway the fields may be another's.
+// Detect returns the dialect of a response from an unknown server, by fields that only one provider
+// sends. Without such fields it is "generic". Prefer ForHost: behind a gateway the fields may be
+// those of another provider.
 func Detect(r Response) Dialect {
 	r.Body = r.Body[:min(len(r.Body), MaxBody)]
 	for _, d := range rows() {
@@ -305,8 +320,8 @@ func Detect(r Response) Dialect {
 	return rowOf("generic")
 }
 
-// Speaks reports whether a header may say something of limits in any dialect; this is cheaper than reading it. The names of the header
-// must be in canonical form.
+// Speaks reports whether a header may state limits in any dialect; this is cheaper than reading it.
+// The names of the header must be in canonical form.
 func Speaks(h http.Header) bool {
 	for name := range h {
 		if len(name) < 9 {
@@ -330,10 +345,10 @@ func Speaks(h http.Header) bool {
 	return false
 }
 
-// theirs are the beginnings of those names of fields that do not look like limits.
+// theirs are the beginnings of field names that do not look like limits.
 var theirs = []string{"Anthropic-Ratelimit", "Docker-Ratelimit", "Fastly-Ratelimit", "Maximum-Concurrent", "Mediawiki-Api-Error", "Sforce-Limit", "Stripe-Rate-Limited", "Zendesk-Ratelimit"}
 
-// sends returns a function that reports whether any of the fields is there.
+// sends returns a function that reports whether a response has any of the fields.
 func sends(names ...string) func(*Response) bool {
 	return func(r *Response) bool {
 		return slices.ContainsFunc(names, func(n string) bool { return r.Header.Get(n) != "" })
@@ -350,7 +365,7 @@ func sendsPrefix(h http.Header, prefix string) bool {
 	return false
 }
 
-// mentions reports whether a body that may be that of an error contains the text.
+// mentions reports whether a body that may be an error's contains the text.
 func mentions(r *Response, text string) bool {
 	return strings.Contains(string(r.Body), text)
 }

@@ -12,28 +12,28 @@ import (
 	"time"
 )
 
-// reading is a response that is being read into an Observation. Its methods turn a header field into a number, a wait or an instant, and
-// note a problem if they cannot.
+// reading is a response that is being read into an Observation. Its methods turn a header field
+// into a number, a wait or an instant. They note a problem if they cannot.
 type reading struct {
 	Observation
 	Response
 	refusers []Refuser
-	// now is the caller's clock, and clock the server's at the same instant.
+	// now is an instant of the caller's clock, and clock the same instant of the server's.
 	now, clock time.Time
-	// far is the server's Date if it is so far away that one of the clocks may be nonsense: each instant is then read by the clock that
-	// it fits.
+	// far is the server's Date if it is so far away that one of the clocks may be wrong. Each
+	// instant is then read by the clock that it fits.
 	far    time.Time
 	whole  bool // the whole body is there
 	tree   any  // the JSON of the body, once it has been parsed
 	parsed bool
 	// alsoCalled has the policies of a field by names that several of them may have.
 	alsoCalled map[string][]string
-	other      bool // the status would be a refusal, but it is not that of a limit
+	other      bool // the status looks like a refusal, but not by a limit
 	looked     *looked
 }
 
-// maxSkew is how far apart the clocks may be before the server's Date is used to read its instants. Date has no fraction, so with clocks
-// that agree it would make the reading worse.
+// maxSkew is the largest difference of the clocks at which the server's Date is not used. Date has
+// no fraction, so with clocks that agree it would make the reading worse.
 const maxSkew = 2 * time.Second
 
 func newReading(d *row, now time.Time, resp Response) *reading {
@@ -61,7 +61,7 @@ func (r *reading) field(name string) (string, bool) {
 
 func (r *reading) has(name string) bool { _, ok := r.field(name); return ok }
 
-// count reads a whole number that is not negative. Where servers write 99.0 it is 99: rounding down is safe.
+// count reads a whole number that is not negative. 99.0 is 99: rounding down is safe.
 func (r *reading) count(name string) Count {
 	v, ok := r.field(name)
 	if !ok {
@@ -89,7 +89,7 @@ func (r *reading) number(name, v string) Count {
 	return Count{int64(f), true}
 }
 
-// thousands tells whether the commas of a number are between thousands: 30,000.
+// thousands reports whether the commas of a number separate thousands: 30,000.
 func thousands(v string) bool {
 	groups := strings.Split(v, ",")
 	for i, g := range groups {
@@ -100,7 +100,7 @@ func thousands(v string) bool {
 	return len(groups) > 1
 }
 
-// limit reads how much a policy allows. Zero allows nothing forever, which no server means.
+// limit reads how much a policy allows. Zero would allow nothing for ever, which no server means.
 func (r *reading) limit(name string) Count {
 	c := r.count(name)
 	if c.OK && c.N == 0 {
@@ -115,8 +115,8 @@ var (
 	errNegative = errors.New("is negative")
 )
 
-// seconds reads a decimal number of seconds, rounded up to the nanosecond. If it is too large for a Duration, the result is a nanosecond
-// more than MaxWait, which shows that it is out of bounds.
+// seconds reads a decimal number of seconds, rounded up to the nanosecond. If it is too large for a
+// Duration, the result is a nanosecond more than MaxWait, and so out of bounds.
 func seconds(v string) (time.Duration, error) { return scaled(v, time.Second) }
 
 func scaled(v string, unit time.Duration) (time.Duration, error) {
@@ -128,7 +128,8 @@ func scaled(v string, unit time.Duration) (time.Duration, error) {
 		return 0, errNegative
 	}
 	if f *= float64(unit); f <= float64(MaxWait) {
-		// In binary, 64.57 s is a hair more than 64,570 ms; it must not become a nanosecond more, nor a wait of weeks less than it is.
+		// In binary, 64.57 s is a hair more than 64,570 ms. It must not become a nanosecond more,
+		// and a wait of weeks must not become shorter.
 		return time.Duration(math.Ceil(f - min(f*1e-15, 0.5))), nil
 	}
 	return MaxWait + 1, nil
@@ -210,7 +211,8 @@ func (r *reading) worked(name string) {
 	r.Worked, _ = r.bound(name, v, d, err)
 }
 
-// instant converts an instant of the server's clock to ours, and brings it into the span that a reading may have.
+// instant converts an instant of the server's clock to ours, within the span that a reading may
+// have.
 func (r *reading) instant(name, v string, t time.Time) time.Time {
 	d := t.Sub(r.clock) // this saturates
 	if f := t.Sub(r.far); !r.far.IsZero() && (d < -5*time.Second || d > MaxWait) && f >= -5*time.Second && f <= MaxWait {
@@ -218,7 +220,8 @@ func (r *reading) instant(name, v string, t time.Time) time.Time {
 	}
 	switch {
 	case d < 0:
-		// Servers cut off fractions of a second, and an answer takes its time: an instant that is so little in the past is no problem.
+		// Servers cut off fractions of a second, and an answer takes its time. An instant that is
+		// so little in the past is no problem.
 		if d < -5*time.Second {
 			r.problem("%s: %q is in the past; read as now", name, clip(v))
 		}
@@ -230,8 +233,9 @@ func (r *reading) instant(name, v string, t time.Time) time.Time {
 	return r.now.Add(d)
 }
 
-// retryAfter reads Retry-After as RFC 9110 defines it, in seconds or as a date, and the milliseconds that some servers send in addition:
-// these are finer, so they are preferred. A fraction of a second is in no RFC, but it is sent.
+// retryAfter reads Retry-After as RFC 9110 defines it, in seconds or as a date. Some servers send
+// milliseconds too, which are finer and so preferred. A fraction of a second is in no RFC, but
+// servers send it.
 func (r *reading) retryAfter() {
 	for _, name := range [...]string{"Retry-After-Ms", "X-Ms-Retry-After-Ms"} {
 		if v, ok := r.field(name); ok {
@@ -248,7 +252,8 @@ func (r *reading) retryAfter() {
 		return
 	}
 	if date, err := http.ParseTime(v); err == nil {
-		// Neither date has a fraction, so their difference has no error, however little the clocks are apart.
+		// Neither date has a fraction, so their difference has no error, however close the clocks
+		// are.
 		if clock, err := http.ParseTime(r.Header.Get("Date")); err == nil && clock.Sub(r.now).Abs() <= MaxWait {
 			defer func(clock time.Time) { r.clock = clock }(r.clock)
 			r.clock = clock
@@ -268,7 +273,8 @@ func (r *reading) orRetryAfter(name, v string, d time.Duration, err error) {
 	}
 }
 
-// object decodes the body if it is a JSON object. A body that is not JSON is a page of some proxy; JSON that breaks off is a problem.
+// object decodes the body if it is a JSON object. A body that is not JSON is the page of a proxy;
+// JSON that breaks off is a problem.
 func (r *reading) object(v any) bool {
 	body := strings.TrimSpace(string(r.Body))
 	if !strings.HasPrefix(body, "{") && !strings.HasPrefix(body, "[") {
@@ -280,7 +286,7 @@ func (r *reading) object(v any) bool {
 	case err == nil:
 		return true
 	case errors.As(err, &kind):
-		// The rest is decoded: a field of an unexpected type is treated as if it were not there.
+		// The rest is decoded: a field of an unexpected type counts as missing.
 		return true
 	case !r.whole:
 		r.problem("body: longer than %d KiB; not read", MaxBody>>10)
@@ -290,7 +296,7 @@ func (r *reading) object(v any) bool {
 	return false
 }
 
-// byStatus returns what a status means if the server says no more.
+// byStatus returns the meaning of a status if the server states no more.
 func (r *reading) byStatus() Refusal {
 	switch r.Status {
 	case http.StatusTooManyRequests:
@@ -305,7 +311,8 @@ func (r *reading) byStatus() Refusal {
 	return None
 }
 
-// by records what refused. Names that the dialect does not list are left out, so that whoever looks up names finds them all.
+// by records the policy that refused. It leaves out names that the dialect does not list, so that
+// every recorded name can be looked up.
 func (r *reading) by(name string) {
 	name = clip(name)
 	if !slices.ContainsFunc(r.refusers, func(f Refuser) bool { return f.Pattern.Match(name) }) {
@@ -322,7 +329,7 @@ func (r *reading) refuse(why Refusal) {
 	}
 }
 
-// add records a policy and what is left of it, as far as the server says something of either.
+// add records a policy and what is left of it, as far as the server states either.
 func (r *reading) add(p Policy, l ServiceLimit) {
 	l.Policy, l.Unit, l.Scope = p.Name, p.Unit, p.Scope
 	l.Whole = l.Whole && !l.Reset.IsZero()

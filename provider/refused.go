@@ -7,34 +7,36 @@ import (
 	"time"
 )
 
-// refused is what a refusal looks like: a status, and a text in the body or in a header field.
+// refused describes a kind of refusal: a status, and a text in the body or in a header field.
 type refused struct {
-	// status has the statuses that the answer may have. Nil: any of 400 and above.
+	// status has the possible statuses. Nil: any of 400 and above.
 	status []int
-	// header is the field whose value is one of is. If it is empty, path is the place of that value in the JSON of the body, with * for
-	// every item of a list. If both are empty, the text stands anywhere in the body.
+	// header is the field whose value is one of is. If it is empty, path is the place of that value
+	// in the JSON of the body, with * for every item of a list. If both are empty, the text is
+	// anywhere in the body.
 	header, path string
-	// is has the texts. "a*" is a beginning, and "*a*" stands anywhere. Nil: any text, or none.
+	// is has the texts. "a*" is a beginning, and "*a*" is anywhere. Nil: any text, or none.
 	is []Pattern
 
-	// why is None if it only looks like a refusal by its status.
+	// why is None if only the status looks like a refusal.
 	why Refusal
-	// by is a name of Refusers; "=" means the text that was found. Empty: nobody says what refused.
+	// by is a name of Refusers; "=" means the found text. Empty: the refuser is unknown.
 	by string
-	// wait is how long to stay away if the server does not say, by its documentation. waitAt is where in the body it says so, in units of
-	// per (seconds, if zero); | stands between several places.
+	// wait is the documented time to stay away, if the server states none. waitAt is the server's
+	// own in the body, in units of per (seconds, if zero); | separates several places.
 	wait   time.Duration
 	waitAt string
 	per    time.Duration
-	// sure says that nothing may go before the time that the server said: a probe would prolong the wait, or is known to be in vain.
+	// sure means that nothing may go before the server's instant: a probe would prolong the wait,
+	// or is known to be in vain.
 	sure bool
 	note string
 }
 
-// served has the status of providers that refuse with 200.
+// served is the status of providers that refuse with 200.
 var served = []int{http.StatusOK}
 
-// refusals takes the first row that looks like the answer.
+// refusals takes the first row that fits the answer.
 func (r *reading) refusals(rows []refused) {
 	if r.Refusal != None {
 		return
@@ -47,7 +49,7 @@ func (r *reading) refusals(rows []refused) {
 	}
 }
 
-// looks reports whether the answer looks like this refusal, and returns the text that tells.
+// looks reports whether the answer fits this kind of refusal, and returns the text that decided.
 func (r *reading) looks(f *refused) (found string, ok bool) {
 	if f.status == nil && r.Status < 400 || f.status != nil && !slices.Contains(f.status, r.Status) {
 		return "", false
@@ -109,7 +111,8 @@ func (r *reading) refusedAs(f *refused, found string) {
 	}
 }
 
-// at returns what the JSON of the body has at a path, as text: "error.code", "errors.*.extensions.code".
+// at returns the values at a path of the body's JSON, as text: "error.code",
+// "errors.*.extensions.code".
 func (r *reading) at(path string) []string {
 	if !r.parsed {
 		r.parsed = true
@@ -150,7 +153,7 @@ func (r *reading) at(path string) []string {
 	return all
 }
 
-// keys returns the keys of an object in sorted order, so that equal objects are read alike.
+// keys returns the keys of an object in sorted order, so that equal objects have equal readings.
 func keys(m map[string]any) []string {
 	var all []string
 	for k := range m {

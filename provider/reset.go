@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// reset reads when there will be more, in whatever form that is told: as a wait ("1m30s", "250ms"), as an instant (RFC 3339, an HTTP
-// date), or as a number, whose magnitude tells what it means. unit is the unit of a small number; 0: seconds. The zero Time: the field is
-// not there, or says nothing.
+// reset reads when there will be more, in any form: a wait ("1m30s", "250ms"), an instant (RFC
+// 3339, an HTTP date), or a number, whose magnitude decides its meaning. unit is the unit of a
+// small number; 0: seconds. The zero Time: the field is missing, or states nothing.
 //
 //	     … 1e8    from now: three years of seconds, and no epoch in seconds since 1973
 //	1e8  … 1e11   seconds since 1970
@@ -26,7 +26,7 @@ func (r *reading) reset(name string, unit time.Duration) time.Time {
 	return r.moment(name, v, unit)
 }
 
-// moment does what reset does, for a value that is not that of a field.
+// moment is reset for a value that is not a field's.
 func (r *reading) moment(name, v string, unit time.Duration) time.Time {
 	if t, ok := date(v); ok {
 		return r.instant(name, v, t)
@@ -99,14 +99,15 @@ func sinceEpoch(v string, f float64) (time.Time, error) {
 	return time.Unix(n/per, n%per*int64(unit)+int64(math.Round(ns))), nil
 }
 
-// pacificMidnight returns the next midnight of the Pacific time of the United States. A machine may have no table of zones.
+// pacificMidnight returns the next midnight of the Pacific time of the United States. A machine may
+// have no table of zones, so it computes.
 func pacificMidnight(t time.Time) time.Time {
 	midnight := t.UTC().Add(pacific(t)).Truncate(24 * time.Hour).Add(24 * time.Hour)
 	return midnight.Add(-pacific(midnight.Add(-pacific(t))))
 }
 
-// pacific returns how far Pacific time is from UTC at t: summer time is from the second Sunday of March, at 2 in the morning, to the
-// first Sunday of November.
+// pacific returns the distance of Pacific time from UTC at t. Summer time is from the second Sunday
+// of March, at 2 in the morning, to the first Sunday of November.
 func pacific(t time.Time) time.Duration {
 	sunday := func(m time.Month, nth, hour int) time.Time {
 		first := time.Date(t.UTC().Year(), m, 1, hour, 0, 0, 0, time.UTC)

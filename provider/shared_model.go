@@ -2,12 +2,12 @@ package provider
 
 import "strings"
 
-// dated matches names with a date, and returns the model that they are snapshots of: gpt-4o-2024-08-06 counts in the limits of gpt-4o,
-// and so does an alias that ends in -latest.
+// dated matches names with a date, and gives the model of the snapshot. gpt-4o-2024-08-06 counts in
+// the limits of gpt-4o, and so does an alias that ends in -latest.
 var dated = []Family{{Name: "*", Models: []Pattern{"*-20??-??-??", "*-20??????", "*-latest"}}}
 
-// SharedModel returns the name of the limits that the requests of a model count in: the name of the family that the model shares them
-// with, by the provider's row, or else the model's own.
+// SharedModel returns the name of the limits in which a model's requests count. By the provider's
+// row it is the name of the family with which the model shares them, or else the model's own name.
 func SharedModel(provider, model string) string {
 	if d := rowOf(provider); d != nil {
 		return sharedName(d.Shares, model)
@@ -31,7 +31,8 @@ func sharedName(all []Family, model string) string {
 	return model
 }
 
-// head reports whether the pattern fits the name of a model, with ? for a digit, and returns what the first * stands for.
+// head reports whether the pattern fits the name of a model, with ? for a digit, and returns the
+// text for the first *.
 func (p Pattern) head(name string) (string, bool) {
 	before, after, star := strings.Cut(string(p), "*")
 	rest, ok := strings.CutPrefix(name, before)

@@ -5,24 +5,27 @@ import (
 	"time"
 )
 
-// stated is a limit that header fields state: the limit, what remains or is used of it, and its reset.
+// stated describes a limit in header fields: the limit, its remainder or usage, and its reset.
 type stated struct {
-	// names is the name of the fields, with * for Limit, Remaining, Used and Reset. The four below replace single names; "-": there is no
-	// such field.
+	// names is the name of the fields, with * for Limit, Remaining, Used and Reset. The four below
+	// replace single names; "-": there is no such field.
 	names                         string
 	limit, remaining, used, reset string
-	// is has what the documentation says of the limit; what a field says is preferred.
+	// is has the documented facts about the limit; a field's value is preferred.
 	is Policy
-	// called is the field that names it. window is the field with its window, in units of per (seconds, if zero).
+	// called is the field with its name. window is the field with its window, in units of per
+	// (seconds, if zero).
 	called, window string
 	per            time.Duration
-	// nth says which of several numbers in a field it is; they are separated by commas, and the first is 1. Zero: there is only one.
+	// nth is the place of the number in a field of several, separated by commas; the first is 1.
+	// Zero: there is only one.
 	nth int
 	// unit is the unit of a number that is small enough to count from now. If zero, seconds.
 	unit time.Duration
-	// part says that at its reset there is more, but not everything.
+	// part means that at its reset there is more, but not everything.
 	part bool
-	// full says that it is a bucket whose reset is documented to be when it is full; it is refilled evenly until then.
+	// full means a bucket whose reset is documented as the instant when it is full. It is refilled
+	// evenly until then.
 	full bool
 }
 
@@ -72,7 +75,7 @@ func (r *reading) state(s *stated) {
 	r.add(p, l)
 }
 
-// length reads how long a window is. 0: the field does not say.
+// length reads the length of a window. 0: the field does not state it.
 func (r *reading) length(name string, unit time.Duration) time.Duration {
 	v, ok := r.field(name)
 	if !ok {

@@ -7,16 +7,17 @@ import (
 	"time"
 )
 
-// worded is a limit that a refusal states in its words, and nowhere else.
+// worded describes a limit that a refusal states in its words, and nowhere else.
 type worded struct {
-	// says is a part of the body, with {limit}, {left}, {used}, {window} and {wait} where its figures stand: counts, and seconds.
+	// says is a part of the body, with {limit}, {left}, {used}, {window} and {wait} in place of its
+	// figures: counts, and seconds.
 	says string
-	// is has what the documentation says of the limit; the figures are preferred.
+	// is has the documented facts about the limit; the figures are preferred.
 	is Policy
 }
 
-// wordings takes the first of a provider's sentences that the body of a refusal has. Where header fields state the same limit, the
-// words add only how long its window is.
+// wordings takes the first of a provider's sentences that is in the body of a refusal. If header
+// fields state the same limit, the words add only the length of its window.
 func (r *reading) wordings(all []worded) {
 	if r.Refusal == None {
 		return
@@ -62,7 +63,7 @@ func count(f map[string]float64, name string) Count {
 	return Count{int64(min(n, MaxCount)), ok}
 }
 
-// figures finds the first place of a text that reads as says does, and returns its figures by their names.
+// figures finds the first place of a text that fits says, and returns its figures by their names.
 func figures(text, says string) (map[string]float64, bool) {
 	before, rest, _ := strings.Cut(says, "{")
 	for {
@@ -77,7 +78,7 @@ func figures(text, says string) (map[string]float64, bool) {
 	}
 }
 
-// figuresHere reads a text that has to begin with the figure whose name rest begins with.
+// figuresHere reads a text that must begin with the figure whose name rest begins with.
 func figuresHere(text, rest string) (map[string]float64, bool) {
 	f := map[string]float64{}
 	for rest != "" {

@@ -10,13 +10,14 @@ import (
 	"github.com/paceline-go/paceline/provider"
 )
 
-// NeedsBody reports whether the beginning of the body should be read before Of is asked. It is needed of an answer that may be a refusal,
-// and of answers of servers that refuse with status 200; never of an event stream, nor of a stream of documents that was not refused.
+// NeedsBody reports whether to read the beginning of the body before Of. It is needed for an answer
+// that may be a refusal, and for answers of servers that refuse with status 200. It is not needed
+// for an event stream, nor for a stream of documents that was not refused.
 func (p *Policy) NeedsBody(a *Evidence) bool {
 	return p.looks(a) && !strings.HasPrefix(contentType(a.Header), "text/event-stream")
 }
 
-// looks reports whether the body is to be looked at for what the answer says of limits.
+// looks reports whether the body is to be read for statements about limits.
 func (p *Policy) looks(a *Evidence) bool {
 	if mayRefuse(a.Status) {
 		return true
@@ -36,11 +37,11 @@ func (p *Policy) guesses(a *Evidence, d provider.Dialect) bool {
 	return p.Guess && d == nil && a.Status/100 == 2
 }
 
-// refusalWords are parts of words that stand in refusals. A code alone could be anybody's.
+// refusalWords are parts of words in refusals. A code alone could come from any server.
 var refusalWords = []string{"imit", "oo many", "hrottl", "lockout", "nonce"}
 
-// guess returns the provider whose refusal a served answer is, judging by its body alone, or nil if it is no refusal. Only short bodies
-// count, since longer ones may quote a refusal.
+// guess returns the provider whose refusal a served answer is, by its body alone, or nil if it is
+// no refusal. Only short bodies count, since longer ones may quote a refusal.
 func guess(now time.Time, r provider.Response) provider.Dialect {
 	const longest = 2 << 10
 	if len(r.Body) > longest || !slices.ContainsFunc(refusalWords, func(w string) bool { return bytes.Contains(r.Body, []byte(w)) }) {
@@ -53,8 +54,8 @@ func guess(now time.Time, r provider.Response) provider.Dialect {
 	return d
 }
 
-// dialect returns the dialect of the provider that is known to answer. believed says that it is used even if an answer looks as if another
-// provider had sent it.
+// dialect returns the dialect of the provider that is known to answer. believed means that it is
+// used even if an answer looks like another provider's.
 func (p *Policy) dialect(a *Evidence) (d provider.Dialect, believed bool) {
 	switch {
 	case p.Dialect != nil:
@@ -65,8 +66,8 @@ func (p *Policy) dialect(a *Evidence) (d provider.Dialect, believed bool) {
 	return a.Shown, false
 }
 
-// read fills in what the answer says of limits. Most answers of an unknown server say nothing, and finding that out costs less than
-// reading them.
+// read fills in the answer's statements about limits. Most answers of an unknown server state
+// nothing, and finding that out costs less than a reading.
 func (p *Policy) read(a *Evidence, v *Verdict) {
 	d, believed := p.dialect(a)
 	if !believed && !p.looks(a) && !provider.Speaks(a.Header) {
@@ -101,7 +102,7 @@ func (p *Policy) observe(d provider.Dialect, believed bool, r provider.Response,
 	// Behind a gateway the next answer may come from another provider.
 	seen := provider.Detect(r)
 	name := seen.Name()
-	anybody := name == "generic" || name == "ietf" // what anybody may send does not tell who it is
+	anybody := name == "generic" || name == "ietf" // fields that any server may send do not identify it
 	if d != nil && name == v.Said.Dialect {
 		return
 	}
@@ -110,7 +111,7 @@ func (p *Policy) observe(d provider.Dialect, believed bool, r provider.Response,
 		return
 	}
 	v.Said = other
-	// A body may quote another server, so it tells who the server is for this answer only.
+	// A body may quote another server, so it identifies the server for this answer only.
 	if !anybody && (len(r.Body) == 0 || provider.Detect(provider.Response{Status: r.Status, Header: r.Header}).Name() == name) {
 		v.Shown = seen
 	}
@@ -127,7 +128,7 @@ func nowOf(a *Evidence) time.Time {
 	return a.Now
 }
 
-// mayRefuse reports whether a status can be that of a refusal whose body says why.
+// mayRefuse reports whether a status can be that of a refusal with its reason in the body.
 func mayRefuse(status int) bool {
 	switch status {
 	case http.StatusBadRequest, http.StatusPaymentRequired, http.StatusForbidden, http.StatusConflict, http.StatusRequestEntityTooLarge,
@@ -151,8 +152,9 @@ func isJSON(kind string) bool {
 	return kind != "application/stream+json" && (strings.HasSuffix(kind, "/json") || strings.HasSuffix(kind, "+json"))
 }
 
-// aboutNonce reports whether a body is a refusal because a number did not rise: "bad nonce: 7 is not above the last one", "Invalid
-// nonce", "Nonce error", and of instants "Timestamp not increasing".
+// aboutNonce reports whether a body is a refusal because a number did not rise: "bad nonce: 7 is
+// not above the last one", "Invalid nonce", "Nonce error", and of instants "Timestamp not
+// increasing".
 func aboutNonce(body []byte) bool {
 	body = bytes.ToLower(body[:min(len(body), provider.MaxBody)])
 	if !bytes.Contains(body, []byte("nonce")) {

@@ -9,9 +9,9 @@ import (
 
 func everybody(provider.Scope) bool { return true }
 
-// For returns the Outcome for a limiter that concerns only some scopes: has reports whether a scope is one of them. Of what is left the
-// limiter hears only about those scopes. It hears RetryAfter only if a limit of those scopes refused; otherwise the refusal was
-// Elsewhere.
+// For returns the Outcome for a limiter of some scopes: has reports whether a scope is one of them.
+// The limiter learns what is left in those scopes alone. It learns RetryAfter only if a limit of
+// those scopes refused; otherwise the refusal was Elsewhere.
 func (v *Verdict) For(has func(provider.Scope) bool) limit.Outcome {
 	o := v.Outcome
 	o.Known, o.Remaining, o.Reset = 0, limit.Outcome{}.Remaining, limit.Outcome{}.Reset
@@ -23,8 +23,9 @@ func (v *Verdict) For(has func(provider.Scope) bool) limit.Outcome {
 	return o
 }
 
-// hints puts what remains of limits into an outcome, for the scopes that has reports: for each unit, the limit of which the least is
-// left. A limit with a known reset goes before one without, which would hide it from whoever needs a reset.
+// hints adds the remainders of limits to an outcome, for the scopes that has reports. For each unit
+// it is the limit with the least left. A limit with a known reset goes before one without, which
+// would hide it from a limiter that needs a reset.
 func (v *Verdict) hints(has func(provider.Scope) bool, o *limit.Outcome) {
 	for i := range v.Said.Limits {
 		l := &v.Said.Limits[i]
@@ -51,9 +52,9 @@ func (v *Verdict) hints(has func(provider.Scope) bool, o *limit.Outcome) {
 	}
 }
 
-// Policies returns the limits that the answer states in the scopes that has reports. Limits that were only inferred are left out, since
-// they differ a little each time. capacity is what those of them hold that are buckets whose resets say when they are full (see
-// throttle.HintsConfig).
+// Policies returns the limits that the answer states in the scopes that has reports. Inferred
+// limits are left out, since they differ a little each time. capacity is the size of the stated
+// buckets whose resets say when they are full (see fairshare.HintsConfig).
 func (v *Verdict) Policies(has func(provider.Scope) bool) (stated []provider.Policy, capacity limit.Cost) {
 	for _, p := range v.Said.Policies {
 		if p.Limit <= 0 || !has(p.Scope) {
@@ -73,8 +74,8 @@ func (v *Verdict) Policies(has func(provider.Scope) bool) (stated []provider.Pol
 	return stated, capacity
 }
 
-// Stated returns policies in the words of limiters, for limit.State. Those that are of no unit of a Cost are left out. A window that is not
-// known is 0.
+// Stated converts policies to limit.Stated, for limit.State. Those in no unit of a Cost are left
+// out. An unknown window is 0.
 func Stated(policies []provider.Policy) (all []limit.Stated) {
 	for i := range policies {
 		p := &policies[i]
@@ -92,7 +93,7 @@ func Stated(policies []provider.Policy) (all []limit.Stated) {
 	return all
 }
 
-// Counts returns the word of limiters for how a server counts.
+// Counts converts a server's way of counting to limit.Counting.
 func Counts(r provider.Rule) limit.Counting {
 	switch r {
 	case provider.Bucket:
@@ -105,7 +106,8 @@ func Counts(r provider.Rule) limit.Counting {
 	return limit.CountsSomehow
 }
 
-// asked returns for how long a refusal asks to stay away, by its Retry-After or by resets. 0: it does not say.
+// asked returns how long a refusal asks to stay away, by its Retry-After or by resets. 0: not
+// stated.
 func asked(now time.Time, said *provider.Observation) time.Duration {
 	at, ok := said.ComeBack(now)
 	if !ok {
@@ -114,7 +116,7 @@ func asked(now time.Time, said *provider.Observation) time.Duration {
 	return min(max(at.Sub(now), 0), provider.MaxWait)
 }
 
-// sure reports whether every wait of more than an hour that an answer asks for is vouched for.
+// sure reports whether every wait of more than an hour in an answer is vouched for.
 func sure(now time.Time, said *provider.Observation) bool {
 	const long = time.Hour
 	longest := said.RetryAfter
@@ -124,7 +126,7 @@ func sure(now time.Time, said *provider.Observation) bool {
 	return longest > long && said.Vouched(longest) || longest > 0 && said.Sure
 }
 
-// UnitOf returns the unit of a Cost for what a server counts.
+// UnitOf returns the unit of a Cost for a server's unit.
 func UnitOf(u provider.Unit) (limit.Unit, bool) {
 	switch u {
 	case provider.Requests:

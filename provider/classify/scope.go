@@ -6,13 +6,13 @@ import (
 	"github.com/paceline-go/paceline/provider"
 )
 
-// whom says whose requests a kind of refusal concerns.
+// whom is whose requests a kind of refusal concerns.
 type whom uint8
 
 const (
-	named     whom = iota // a name tells what refused, or what is used up does
+	named     whom = iota // the refuser's name decides, or the used-up limit
 	theKey                // all requests of the key
-	theServer             // everybody's requests, or those of everybody who uses the model
+	theServer             // the requests of all clients, or of all clients of the model
 	theBanned             // the requests of the key or of the address, depending on the provider
 	itself                // this request alone
 )
@@ -28,7 +28,7 @@ var kinds = []struct {
 	{provider.QuotaExhausted, true, named},
 	{provider.TooMany, true, named},
 	{provider.Banned, true, theBanned},
-	{provider.Overloaded, true, theServer}, // only if it says for how long
+	{provider.Overloaded, true, theServer}, // only if it states for how long
 	{provider.Unpaid, false, theKey},
 	{provider.Misordered, false, theKey},
 	{provider.TooLarge, false, itself},
@@ -40,18 +40,18 @@ var widths = []provider.Scope{provider.Route, provider.Model, provider.Key, prov
 
 func known(s provider.Scope) bool { return slices.Contains(widths, s) }
 
-// limits reports whether a limit refused. An overload counts as one if the server says how long it lasts: only then is it sure that the
-// server did not begin to work on the request.
+// limits reports whether a limit refused. An overload counts as a limit if the server states how
+// long it lasts. Only then is it sure that the server did not begin to work on the request.
 func limits(o *provider.Observation) bool {
 	for _, k := range kinds {
 		if k.refusal == o.Refusal {
 			return k.limits && (o.Refusal != provider.Overloaded || o.RetryAfter > 0)
 		}
 	}
-	return true // the word of a dialect that is not of package provider
+	return true // a dialect of another package decides by itself
 }
 
-// scopeOf says whose requests a refusal concerns.
+// scopeOf returns the scope of a refusal.
 func scopeOf(o *provider.Observation, model bool) provider.Scope {
 	limited, banned, names := provider.Whom(o.Dialect)
 	who := named
@@ -78,7 +78,7 @@ func scopeOf(o *provider.Observation, model bool) provider.Scope {
 			return s
 		}
 	}
-	// What is used up; if several limits are, the widest.
+	// The used-up limit; if there are several, the widest.
 	spent := -1
 	for _, l := range o.Limits {
 		if l.Remaining.OK && l.Remaining.N == 0 {
@@ -91,7 +91,8 @@ func scopeOf(o *provider.Observation, model bool) provider.Scope {
 	return limited
 }
 
-// of returns the scope of what refused, by its name or else its policy's. It is empty if neither says.
+// of returns the scope of a refuser, by its name or else by its policy. It is empty if neither has
+// one.
 func of(names []provider.Refuser, by string, o *provider.Observation) provider.Scope {
 	for _, n := range names {
 		if n.Scope != "" && n.Pattern.Match(by) {

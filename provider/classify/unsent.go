@@ -10,9 +10,10 @@ import (
 	"github.com/paceline-go/paceline/internal/send/neterr"
 )
 
-// NeverSent reports whether an error of an http.RoundTripper or http.Client proves that nothing of a request was written: there was no
-// name, no route or no connection, not even to a proxy, or no TLS on it. It speaks of the try that the error came from. An http.Transport
-// that was given a kept connection may have tried before, if the request is idempotent. So if every byte matters, watch the connection
+// NeverSent reports whether an error of an http.RoundTripper or http.Client proves that nothing of
+// a request was written. There was no name, no route or no connection, not even to a proxy, or no
+// TLS on it. The error is about its own try alone. An http.Transport with a kept connection may
+// have tried before, if the request is idempotent. So if every byte matters, watch the connection
 // and set Evidence.Wrote.
 func NeverSent(err error) bool {
 	if err == nil {
@@ -25,7 +26,7 @@ func NeverSent(err error) bool {
 		return true
 	}
 	if e, ok := errors.AsType[tls.RecordHeaderError](err); ok {
-		return e.Conn != nil // the first error that it read; if Conn is nil, the handshake was over
+		return e.Conn != nil // the first error of a read; if Conn is nil, the handshake was over
 	}
 	return neterr.IsBadCertificate(err) || errors.Is(err, http.ErrSchemeMismatch) || strings.HasSuffix(err.Error(), "net/http: TLS handshake timeout")
 }

@@ -1,16 +1,17 @@
-// Package classify says what one attempt at a request proves: how it ended, whom a refusal concerns, what the server says is left, whether
-// to send it again, and how long to stay away.
+// Package classify judges one attempt at a request: its outcome, the scope of a refusal, what the
+// server states is left, whether to send the request again, and how long to stay away.
 //
-//	Evidence    what is known of one try: status, header, body, or an error; and of its request
-//	Policy     who reads the answer, and how long is waited for
-//	Verdict    what follows: the Outcome for limiters, the Scope, Again or Why not
+//	Evidence   the facts about one attempt: status, header, body or error, and its request
+//	Policy     how to read the answer, and the longest waits
+//	Verdict    the result: the Outcome for limiters, the Scope, Again or Why not
 //
-// It is for code that sends requests under a limit: the Send of a pool.Pool returns Verdict.Answer, and the Permit of a paceline.Gate
-// is settled with Verdict.Outcome. What the words of a server mean is the matter of package provider; when the next request may go, that of
-// package limit.
+// It is for code that sends requests under a limit. The Send of a pool.Pool returns Verdict.Answer,
+// and the Permit of a paceline.Gate is settled with Verdict.Outcome. Package provider interprets
+// the words of a server; package limit decides when the next request may go.
 //
-// It owns no clock, lock or goroutine, reads no body by itself, and keeps no state: equal attempts have equal verdicts. All of it is safe
-// for concurrent use. No answer, however odd, is an error.
+// The package owns no clock, lock or goroutine, reads no body by itself, and keeps no state: equal
+// evidence has equal verdicts. All of it is safe for concurrent use. No answer, however odd, is an
+// error.
 package classify
 
 import (
@@ -29,63 +30,74 @@ import (
 
 // Policy is how attempts are judged. The zero value is ready.
 type Policy struct {
-	// Dialect reads all answers. If nil, the Evidence's Provider does; if that is nil, too, each answer is read as what it looks like.
+	// Dialect reads all answers. If nil, the Evidence's Provider does. If that is nil too, the
+	// format of each answer decides.
 	Dialect provider.Dialect
-	// MaxRetryAfter is the longest that a caller waits because a server asked to: a request that would have to wait longer is not sent
-	// again. If zero, there is no such bound, which is right for a queue; if negative, nobody waits.
+	// MaxRetryAfter is the longest that a caller waits because a server asked to. A request with a
+	// longer wait is not sent again. If zero, there is no such bound, which is right for a queue;
+	// if negative, no caller waits.
 	MaxRetryAfter time.Duration
-	// MaxPause is the longest that anybody stays away because a server asked to and nothing vouches for it. Set it where the limiters do
-	// not send one request first after a pause, as those of a Pool and of a transport do. If zero, as long as the server asks, which is
-	// provider.MaxWait at most.
+	// MaxPause is the longest pause that a server asks for, if nothing vouches for it. Set it where
+	// the limiters do not send one probe after a pause; those of a Pool and of a transport do. If
+	// zero, as long as the server asks, which is provider.MaxWait at most.
 	MaxPause time.Duration
-	// Guess says to look for refusals with status 200 of unknown servers, too: a short body that is like a refusal of a provider that
-	// refuses so.
+	// Guess looks for refusals with status 200 of unknown servers too. Such a refusal is a short
+	// body that is like a refusal of a provider that refuses so.
 	Guess bool
-	// Repeat says that every request counts as idempotent: what may have been processed is sent again.
+	// Repeat makes every request count as idempotent: a request that may have been processed is
+	// sent again.
 	Repeat bool
 }
 
-// Evidence is what is known of one try at sending a request. The zero Evidence got no answer, for an unknown reason. From fills in most
-// fields.
+// Evidence is the facts about one attempt. The zero Evidence got no answer, for an unknown reason.
+// From fills in most fields.
 type Evidence struct {
-	// Status, Header and Body are the answer's; Status 0: there is no answer. The first provider.MaxBody bytes of the body are enough. Body
-	// is looked at only where Policy.NeedsBody says so.
+	// Status, Header and Body are the answer's; Status 0: there is no answer. The first
+	// provider.MaxBody bytes of the body are enough. Body is read only where Policy.NeedsBody
+	// reports true.
 	Status int
 	Header http.Header
 	Body   []byte
-	// Err is why there is no answer, or not a whole one.
+	// Err is why there is no answer, or no whole one.
 	Err error
-	// Wrote says whether any part of the request was written. If Unclear, Err tells, where NeverSent can.
+	// Wrote is whether any part of the request was written. If Unclear, Err decides, where
+	// NeverSent can.
 	Wrote Wrote
 	// Link is what Err shows of the way to the server, if there is no answer.
 	Link limit.Link
-	// Now is when the answer was read, by the wall clock. It is for times that servers give as an instant. If zero, the server's Date.
+	// Now is when the answer was read, by the wall clock. It is for times that servers give as an
+	// instant. If zero, the server's Date.
 	Now time.Time
-	// Took is the time from before anything of the request was written until Now. A server that says how long it worked on the request is
-	// believed up to that. If zero, it is not believed.
+	// Took is the time from before anything of the request was written until Now. It bounds the
+	// server's own statement of how long it worked on the request. If zero, that statement is
+	// ignored.
 	Took time.Duration
 	// RTT becomes the RTT of the Outcome.
 	RTT time.Duration
 
-	// Provider is the dialect of the host, if that is known: see provider.ForHost. Shown is what earlier answers of the host have shown it
-	// to be: see Verdict.Shown. Provider is believed in any case; Shown gives way to what an answer looks like.
+	// Provider is the dialect of the host, if that is known: see provider.ForHost. Shown is the
+	// dialect that earlier answers of the host had: see Verdict.Shown. Provider always counts;
+	// Shown gives way to the format of an answer.
 	Provider, Shown provider.Dialect
-	// Idempotent says that it does no harm if the request is processed twice. See the function Idempotent.
+	// Idempotent means that the request may be processed twice without harm. See the function
+	// Idempotent.
 	Idempotent bool
-	// Model says that the request names a model, so that an overload may be that of the model.
+	// Model means that the request names a model, so that an overload may be that of the model.
 	Model bool
-	// Nonce says that the request carries a number that must rise. A refusal may then be read, by its text, as being about that.
+	// Nonce means that the request carries a number that must rise. The text of a refusal may then
+	// be about that number.
 	Nonce bool
-	// Refills has the units whose resets in this answer are only when a bucket is full again, which nobody has to wait for: limit.Refills says
-	// which these are, of the Outcome as it is without this.
+	// Refills has the units whose resets in this answer only say when a bucket is full again, so
+	// that no request waits for them. limit.Refills computes it from the Outcome without this.
 	Refills uint8
-	// Last says that there is no attempt left; Once, that the request's body cannot be read again.
+	// Last means that no attempt is left; Once, that the request's body cannot be read again.
 	Last, Once bool
-	// Ended says that nobody waits for the request any more; Resends, that its client by itself sends again what got no answer.
+	// Ended means that no caller waits for the request any more. Resends means that its client by
+	// itself sends again after no answer.
 	Ended, Resends bool
 }
 
-// Wrote says whether a request was written.
+// Wrote is whether a request was written.
 type Wrote uint8
 
 const (
@@ -94,44 +106,46 @@ const (
 	Something       // at least one byte may have left this machine
 )
 
-// Verdict is what an attempt proves. Its Outcome is for a limiter that is concerned by all limits of the server; use For to make the
-// Outcome of a limiter that only some of them concern.
+// Verdict is the judgement on an attempt. Its Outcome is for a limiter that all limits of the
+// server concern. Use For to make the Outcome of a limiter that only some of them concern.
 type Verdict struct {
-	// Outcome has the Result; for each unit that the answer speaks of what is left, with a Reset of 0 if it did not say; and RetryAfter,
-	// how long to stay away, at most Policy.MaxPause. If the Result is limit.Limited, RetryAfter is for all requests that Scope names; if
-	// it is limit.Failed, for this one. If it is less than Asked, one request should go first when it is over.
+	// Outcome has the Result. For each unit in the answer it has what is left, with a Reset of 0 if
+	// none was stated. RetryAfter is how long to stay away, at most Policy.MaxPause. If the Result
+	// is limit.Limited, RetryAfter is for all requests in Scope; if it is limit.Failed, for this
+	// one. If it is less than Asked, one request should go first when it is over.
 	limit.Outcome
-	// Scope says whose requests a refusal concerns. If empty, only this one, or it was no refusal.
+	// Scope is the scope of a refusal. If empty, only this request is concerned, or there was no
+	// refusal.
 	Scope provider.Scope
-	// Asked is how long the server asks to stay away, by a Retry-After or by the resets of what is used up: 0 … provider.MaxWait. 0: it does
-	// not say.
+	// Asked is how long the server asks to stay away, by a Retry-After or by the resets of used-up
+	// limits: 0 … provider.MaxWait. 0: not stated.
 	Asked time.Duration
-	// Again says to send the request again, not before RetryAfter is over. If it failed or was refused and Again is false, Why says in
-	// words what stands in the way.
+	// Again means to send the request again, not before RetryAfter is over. If the attempt failed
+	// or was refused and Again is false, Why is the reason in words.
 	Again bool
 	Why   string
-	// Theirs says that the caller has to decide whether to send it again: only the caller can tell whether that does harm, or can make the
-	// body again.
+	// Theirs means that the caller has to decide whether to send it again. Only the caller knows
+	// whether that does harm, or can make the body again.
 	Theirs bool
-	// Invalid says that no later attempt may be made, with this or another key: the result would be the same, or the request may have
-	// been processed, or the server forbids it.
+	// Invalid means that no later attempt may be made, with this or another key. The result would
+	// be the same, the request may have been processed, or the server forbids it.
 	Invalid bool
-	// Banned says that the key was refused for good; another may do better.
+	// Banned means that the key was refused for good; another key may do better.
 	Banned bool
 
 	// Status and Err are those of the Evidence.
 	Status int
 	Err    error
-	// Said is what the answer says of limits. The zero Observation: it was not looked at.
+	// Said is what the answer states about limits. The zero Observation: the answer was not read.
 	Said provider.Observation
-	// Shown is who the server is, by a header that only one provider sends. Put it into Evidence.Shown for its next answers. Nil: nothing
-	// new is known.
+	// Shown is the server's dialect, by a header that only one provider sends. Put it into
+	// Evidence.Shown for the server's next answers. Nil: nothing new is known.
 	Shown provider.Dialect
 
 	now time.Time
 }
 
-// These are what Why may say.
+// The values of Why.
 const (
 	whyEnded    = "the context ended"
 	whyResends  = "its client tries again by itself"
@@ -200,7 +214,8 @@ func (p *Policy) unanswered(a *Evidence, v *Verdict) {
 	}
 }
 
-// refused judges an attempt that a limit refused. It was not processed, so it may be sent again whatever it is.
+// refused judges an attempt that a limit refused. It was not processed, so any request may be sent
+// again.
 func (p *Policy) refused(a *Evidence, v *Verdict) {
 	o := v.Outcome
 	o.RetryAfter = asked(v.now, &v.Said)
@@ -219,7 +234,7 @@ func (p *Policy) refused(a *Evidence, v *Verdict) {
 	}
 }
 
-// failed judges an answer that no limit refused.
+// failed judges an answer that is no refusal by a limit.
 func (p *Policy) failed(a *Evidence, v *Verdict) {
 	why := v.Said.Refusal
 	switch {
@@ -229,7 +244,7 @@ func (p *Policy) failed(a *Evidence, v *Verdict) {
 	case why == provider.TooLarge:
 		v.Why, v.Invalid = whyTooLarge, true
 		return
-	case why == provider.Misordered: // the same again would be in vain, but not with a new nonce
+	case why == provider.Misordered: // the same nonce would be in vain, a new one would not
 		v.Why = whyNonce
 		return
 	case !mayPass(a, why):
@@ -262,7 +277,7 @@ func (v *Verdict) resend(a *Evidence) {
 	}
 }
 
-// mayPass reports whether a failure may go away by itself.
+// mayPass reports whether a failure may pass by itself.
 func mayPass(a *Evidence, why provider.Refusal) bool {
 	switch {
 	case why == provider.Overloaded || why == provider.Conflict:
@@ -275,7 +290,7 @@ func mayPass(a *Evidence, why provider.Refusal) bool {
 	return a.Status >= 500 && a.Status != http.StatusNotImplemented && a.Status != http.StatusHTTPVersionNotSupported
 }
 
-// forbids reports whether a server asks not to try again, whatever the status.
+// forbids reports whether a server forbids another attempt, whatever the status.
 func forbids(h http.Header) bool {
 	return h.Get("X-Should-Retry") == "false" || h.Get("Stripe-Should-Retry") == "false"
 }
@@ -295,7 +310,7 @@ func (p *Policy) tooLong(asked time.Duration) string {
 	return fmt.Sprintf("the server asks to stay away for %v, which is longer than %v", asked, p.patience())
 }
 
-// bounded returns for how long to stay away where the server asks for d.
+// bounded returns how long to stay away if the server asks for d.
 func (p *Policy) bounded(d time.Duration, sure bool) time.Duration {
 	if p.MaxPause <= 0 || sure {
 		return d
@@ -303,8 +318,8 @@ func (p *Policy) bounded(d time.Duration, sure bool) time.Duration {
 	return min(d, p.MaxPause)
 }
 
-// InTime clears Again if the request would have to wait longer than is left until its deadline. wait is RetryAfter, or that and what the
-// sender adds to it.
+// InTime clears Again if the wait is longer than left, the time until the request's deadline. wait
+// is RetryAfter, or that with the sender's own delay added.
 func (v *Verdict) InTime(wait, left time.Duration) {
 	if v.Again && left < wait {
 		v.Again = false
@@ -312,16 +327,17 @@ func (v *Verdict) InTime(wait, left time.Duration) {
 	}
 }
 
-// Answer is what the Send of a pool.Pool returns. The Pool itself counts the attempts, and gives each a nonce of its own, so Last,
-// Once and a used-up nonce do not end a request there. Unlike the callers of package transport, a Pool waits for a ban whose end is
-// known, and asks another key after a 401 or 403.
+// Answer is the result for the Send of a pool.Pool. The Pool itself counts the attempts, and gives
+// each its own nonce, so Last, Once and a used-up nonce do not end a request there. Unlike callers
+// of package transport, a Pool waits for a ban of known end, and tries another key after a 401 or
+// 403.
 func (v Verdict) Answer() dispatch.Answer {
 	policies, capacity := v.Policies(everybody)
 	denied := v.Result == limit.Failed && (v.Status == http.StatusUnauthorized || v.Status == http.StatusForbidden)
 	return dispatch.Answer{Outcome: v.Outcome, Capacity: capacity, Stated: Stated(policies), Invalid: v.Invalid, Banned: v.Banned, Denied: denied, Reason: v.reason()}
 }
 
-// reason returns what a dead letter says.
+// reason returns the text for a dead letter.
 func (v *Verdict) reason() string {
 	if v.Result == limit.Accepted {
 		return ""
@@ -350,8 +366,9 @@ func statusText(status int) string {
 	return fmt.Sprintf("status %d", status)
 }
 
-// worked returns how long before its answer a request had surely arrived, if the server says that it worked on it for so long. The server
-// may have rounded, and its clock may be fast by 0.01 %. A time that is not less than the round trip is not believed.
+// worked returns how long before its answer a request had surely arrived, from the server's
+// statement of how long it worked on it. The server may have rounded, and its clock may be fast by
+// 0.01 %. A time that is not less than the round trip is ignored.
 func worked(said, took time.Duration) time.Duration {
 	if said -= time.Millisecond + said/10_000; said >= took {
 		return 0
@@ -359,7 +376,8 @@ func worked(said, took time.Duration) time.Duration {
 	return max(said, 0)
 }
 
-// From fills in what a request and its outcome tell; Body, Wrote, Now, Took and RTT may be left to fill in. resp is nil if err is not.
+// From fills in the facts of a request and its outcome. The caller may add Body, Wrote, Now, Took
+// and RTT. resp is nil if err is not.
 func From(req *http.Request, resp *http.Response, err error) Evidence {
 	a := Evidence{Err: err, Link: neterr.OfError(req.Context(), err), Idempotent: Idempotent(req), Ended: req.Context().Err() != nil}
 	a.Once = req.Body != nil && req.Body != http.NoBody && req.GetBody == nil
@@ -372,8 +390,8 @@ func From(req *http.Request, resp *http.Response, err error) Evidence {
 	return a
 }
 
-// Idempotent reports whether a request may be processed twice: because of its method, or because its server can tell that it has had it.
-// As in net/http, an Idempotency-Key is enough for that.
+// Idempotent reports whether a request may be processed twice: by its method, or because its server
+// recognizes a repetition. As in net/http, an Idempotency-Key is enough for that.
 func Idempotent(r *http.Request) bool {
 	switch r.Method {
 	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:
