@@ -1,5 +1,6 @@
-// Package backoff says how long one request waits after an attempt that failed. It keeps no state and no clock: when
-// all of a key's requests should stay away, that is a limiter's business (limit.Cooldown, or one that learns).
+// Package backoff computes how long one request waits after a failed attempt. It has no state and
+// no clock. A pause for all of a key's requests is the matter of a limiter (limit.Cooldown, or one
+// that learns).
 package backoff
 
 import (
@@ -9,25 +10,25 @@ import (
 	"time"
 )
 
-// Policy is exponential backoff with jitter. After attempt n has failed the next one waits
+// Policy is exponential backoff with jitter. After a failed attempt n, the next one waits
 //
 //	d = min(Max, Base × Factor^(n−1))
 //	delay = d − U        U uniform in whole nanoseconds from 0 to Jitter × d
 //
-// so the delay is never above Max, and d × (1 − Jitter/2) on average. Jitter 1 is what "Exponential Backoff And Jitter"
-// (AWS Architecture Blog, 2015) calls full jitter, and 0.5 equal jitter: it spreads out requests that failed together,
-// and still keeps half of the delay for certain.
+// so the delay is never above Max, and d × (1 − Jitter/2) on average. In "Exponential Backoff And
+// Jitter" (AWS Architecture Blog, 2015), Jitter 1 is full jitter, and 0.5 is equal jitter. The
+// latter spreads out requests that failed together, and still keeps half of the delay for certain.
 //
-// The zero Policy is ready: 100 ms, 200 ms, 400 ms … 30 s, each less up to half. A Policy may be used concurrently; the
-// generator it is given may not.
+// The zero Policy is ready: 100 ms, 200 ms, 400 ms … 30 s, each less up to half. A Policy is safe
+// for concurrent use; the generator for Delay may not be.
 type Policy struct {
-	// Base is d after the first attempt. If zero, 100 ms; negative: no delay at all.
+	// Base is d after the first attempt. If zero, 100 ms; if negative, there is no delay at all.
 	Base time.Duration
 	// Max bounds every delay. If zero, 30 s.
 	Max time.Duration
-	// Factor is by how much d grows from one attempt to the next. If zero, 2; 1: not at all.
+	// Factor is the growth of d from one attempt to the next. If zero, 2; with 1, d does not grow.
 	Factor float64
-	// Jitter is the part of d that is left to chance, a fraction from 0 to 1. If zero, 0.5; negative: none.
+	// Jitter is the random part of d, from 0 to 1. If zero, 0.5; if negative, none.
 	Jitter float64
 }
 
@@ -55,7 +56,7 @@ func (p Policy) AtMost(most time.Duration) Policy {
 	return p
 }
 
-// Check returns an error that names the field which makes no sense, or nil.
+// Check returns an error with the name of the field that makes no sense, or nil.
 func (p Policy) Check() error {
 	p = p.defaults()
 	switch {
@@ -71,16 +72,18 @@ func (p Policy) Check() error {
 	return nil
 }
 
-// Delay returns how long to wait after the given attempt failed; the first is 1, and less counts as 1. It draws at most
-// one number from rng; if rng is nil there is no jitter.
+// Delay returns the wait after a failed attempt; the first is 1, and less counts as 1. It draws at
+// most one number from rng; if rng is nil there is no jitter.
 //
-// The result lies between 0 and Max for every attempt and generator, and for a Policy that Check refuses as well.
+// The result is between 0 and Max for every attempt and generator, even for a Policy that Check
+// refuses.
 func (p Policy) Delay(attempt int, rng *rand.Rand) time.Duration {
 	p = p.defaults()
 	limit := max(p.Max, 0)
 	d := min(max(p.Base, 0), limit)
 	if attempt > 1 && d > 0 {
-		// Above, and where it is not a number, the comparison fails. It is strict because float64(limit) may be rounded up.
+		// The comparison fails above the limit, and for NaN. It is strict because float64(limit)
+		// may be rounded up.
 		if grown := math.Ceil(float64(d) * power(p.Factor, attempt-1)); grown < float64(limit) {
 			d = max(time.Duration(grown), 0)
 		} else {
@@ -97,8 +100,8 @@ func (p Policy) Delay(attempt int, rng *rand.Rand) time.Duration {
 	return d - time.Duration(rng.Uint64N(uint64(spread)+1))
 }
 
-// power returns x^n by squaring. math.Pow may differ in the last bit from one processor to the next, and a simulation
-// should not; where x is whole, this is exact up to 2^53, which in nanoseconds is 104 days.
+// power returns x^n by squaring. math.Pow may differ in the last bit between processors, and a
+// simulation should not. For whole x this is exact up to 2^53, which in nanoseconds is 104 days.
 func power(x float64, n int) float64 {
 	y := 1.0
 	for ; n > 0; n >>= 1 {

@@ -10,48 +10,52 @@ import (
 )
 
 const (
-	// From the manyRefusals-th refusal in a row on, the key or the server is to blame, and not the request.
+	// After manyRefusals refusals in a row, the key or the server is to blame, and not the request.
 	manyRefusals = 2
-	// A request may have manyReturns attempts that are not counted. The attempts after those are counted.
+	// A request may have manyReturns attempts that are not counted. Later ones are counted.
 	manyReturns = 100
 	// A key that has denied manyDenials different requests in a row stays away for a while.
 	manyDenials = 3
-	// Of the requests that every key denies, the first manyBelieved in a row become dead letters. From the next one on the keys are to
-	// blame. Each time that a request turns out to be at fault after all, more are believed in a row, up to mostBelieved.
+	// Of the requests that every key denies, the first manyBelieved in a row become dead letters.
+	// After them the keys are to blame. Each request that proves to be at fault after all raises
+	// that number, up to mostBelieved.
 	manyBelieved = 2
 	mostBelieved = 100
-	// Where only one key can be asked, a request that it denies is sent to it manyAgain times more.
+	// If only one key can be asked, a request that it denies goes to it manyAgain times more.
 	manyAgain = 5
-	// blame.denied may grow to fewDenied requests before those that have ended are looked for and forgotten.
+	// blame.denied may grow to fewDenied requests before ended ones are looked for and forgotten.
 	fewDenied = 64
 
-	// longestDenied is the longest pause of a key that denies, if the key has ever served anything: it may be in order, and a long row of
-	// requests at fault.
+	// longestDenied is the longest pause of a denying key that has ever served anything. The key
+	// may be in order, with a long row of requests at fault.
 	longestDenied = 10 * time.Second
-	// longestProbing is the longest time that a request which all keys denied lets other requests go first.
+	// longestProbing is the longest time for which a request that all keys denied lets others go
+	// first.
 	longestProbing = time.Hour
 )
 
-// blame finds out who is at fault for how an attempt ended.
+// blame finds the culprit for the end of an attempt: key, server or request.
 type blame struct {
-	denied map[queue.Ticket]denial // the requests that were denied and go on
-	most   int                     // when denied has so many, those that have ended meanwhile are removed from it
-	row    int                     // how many requests in a row were denied by all keys, since something was served
-	own    int                     // how many requests were denied again after others were served, since a denial was a key's fault
-	served uint64                  // how many requests all keys together have served
+	denied map[queue.Ticket]denial // denied requests that go on
+	most   int                     // the size of denied at which ended requests are removed from it
+	row    int                     // requests in a row that all keys denied, with nothing served between
+	own    int                     // requests that were denied again after others were served, since a denial was a key's fault
+	served uint64                  // requests that all keys together have served
 }
 
-// believes tells whether a request that all keys deny is taken to be at fault. It is not if too many in a row were denied.
+// believes reports whether a request that all keys deny is taken to be at fault. It is not if too
+// many in a row were denied.
 func (b *blame) believes() bool { return b.row < min(manyBelieved+2*b.own, mostBelieved) }
 
-// denial is the latest key that denied a request, and how many times in a row that key did.
+// denial is the latest key that denied a request, and how many times in a row it did.
 type denial struct {
 	key, times int
-	served     uint64 // blame.served when the request was denied for the first time
+	served     uint64 // blame.served at the request's first denial
 }
 
-// isToBlame tells whether the key or the server is at fault, and not the request. That is so if the key has refused twice in a row, if it
-// denies a request that no other key has denied, or if it denies everything.
+// isToBlame reports whether the key or the server is at fault, and not the request. That is so if
+// the key has refused twice in a row, denies a request that no other key has denied, or denies
+// everything.
 func (d *Dispatcher) isToBlame(now mono.Time, a *Attempt, ans *Answer) bool {
 	k := &d.keys[a.Key]
 	switch {
@@ -80,8 +84,9 @@ func (d *Dispatcher) isToBlame(now mono.Time, a *Attempt, ans *Answer) bool {
 	return false
 }
 
-// mayAnother tells whether a request whose key is to blame may go again at once. It may if that key stays away and another key serves, but
-// only manyAgain times: it could have to wait for the other key for longer than the first one stays away.
+// mayAnother reports whether a request may go again at once if its key is to blame. It may if that
+// key stays away and another key serves, but only manyAgain times. Its wait for the other key could
+// be longer than the first key's pause.
 func (d *Dispatcher) mayAnother(now mono.Time, a *Attempt) bool {
 	if _, away := d.keys[a.Key].paused(now); !away || d.queue.Info(a.Ticket).Returned >= manyAgain {
 		return false
@@ -95,8 +100,9 @@ func (d *Dispatcher) mayAnother(now mono.Time, a *Attempt) bool {
 	return false
 }
 
-// misorders takes in that a key refused a nonce. The request goes again with a new nonce. If no request with a later nonce was sent
-// meanwhile, the refused one was in order, and after three such refusals in a row the key stays away for a while.
+// misorders handles a refused nonce. The request goes again with a new nonce. If no request with a
+// later nonce was sent meanwhile, the refused nonce was in order. After three such refusals in a
+// row the key stays away for a while.
 func (d *Dispatcher) misorders(now mono.Time, a *Attempt) {
 	k := &d.keys[a.Key]
 	if k.nonce.Last() != a.Nonce {
@@ -107,12 +113,12 @@ func (d *Dispatcher) misorders(now mono.Time, a *Attempt) {
 	}
 }
 
-// stayAway holds a key after so many denials or bad nonces in a row.
+// stayAway holds a key after that many denials or bad nonces in a row.
 func (d *Dispatcher) stayAway(now mono.Time, key, row int) {
 	d.Hold(now, key, now.Add(d.keys[key].away(row)))
 }
 
-// away is how long a key stays away after so many denials or bad nonces in a row.
+// away returns how long a key stays away after that many denials or bad nonces in a row.
 func (k *key) away(row int) time.Duration {
 	pause := backoff.Policy{Base: time.Second, Max: longestPause, Jitter: -1}
 	if k.denials >= manyDenials && k.tally.Accepted > 0 {
@@ -121,9 +127,10 @@ func (k *key) away(row int) time.Duration {
 	return pause.Delay(row-manyDenials+1, nil)
 }
 
-// isDenied takes in that a key denied a request, and tells whether the request goes on. A request that all keys deny is at fault itself. But
-// if the keys serve nothing any more, only the first two such requests are taken to be at fault; each of the others goes on until it is
-// denied again after something was served.
+// isDenied handles a denial, and reports whether the request goes on. A request that all keys deny
+// is at fault itself. But if the keys no longer serve anything, only the first two such requests
+// are taken to be at fault. Each further one goes on until it is denied again after something was
+// served.
 func (d *Dispatcher) isDenied(now mono.Time, a *Attempt) bool {
 	b, k := &d.blame, &d.keys[a.Key]
 	if !d.lives(a) || d.queue.Info(a.Ticket).Returned >= manyReturns {
@@ -143,9 +150,9 @@ func (d *Dispatcher) isDenied(now mono.Time, a *Attempt) bool {
 		return false
 	case agreed && !d.together(a):
 		b.row++
-		k.denials = max(k.denials, manyDenials-1) // the requests that have died of denials count for this key, too
+		k.denials = max(k.denials, manyDenials-1) // the requests that died of denials count for this key too
 		d.denies(now, a)
-	case !agreed && !again, k.denials >= manyDenials: // a request that this key has denied before says nothing new of the key
+	case !agreed && !again, k.denials >= manyDenials: // a request that this key denied before is no new evidence about the key
 		d.denies(now, a)
 	}
 	if !again {
@@ -159,13 +166,15 @@ func (d *Dispatcher) isDenied(now mono.Time, a *Attempt) bool {
 	return true
 }
 
-// together tells whether an attempt was already in flight when its key was told to stay away. Such a denial is no further evidence.
+// together reports whether an attempt was already in flight when its key's pause began. Its denial
+// is then no further evidence.
 func (d *Dispatcher) together(a *Attempt) bool {
 	k := &d.keys[a.Key]
 	return k.denials >= manyDenials && a.At <= k.stayed
 }
 
-// denies counts a denial by a key. After manyDenials in a row the key stays away, and when it is back, one request goes alone first.
+// denies counts a denial by a key. After manyDenials in a row the key stays away; after that, one
+// request goes alone first.
 func (d *Dispatcher) denies(now mono.Time, a *Attempt) {
 	if d.together(a) {
 		return
@@ -178,8 +187,9 @@ func (d *Dispatcher) denies(now mono.Time, a *Attempt) {
 	}
 }
 
-// othersFirst is how long a denied request waits while its key denies everything. Meanwhile requests that nobody has denied are sent to try
-// the key, as they tell more: otherwise the key could be tried with nothing but requests that are at fault.
+// othersFirst returns how long a denied request waits while its key denies everything. Meanwhile
+// requests without a denial try the key, since they are better evidence. Otherwise only requests at
+// fault might try it.
 func (d *Dispatcher) othersFirst(a *Attempt) time.Duration {
 	k := &d.keys[a.Key]
 	if k.denials < manyDenials || d.queue.Counts().Waiting < len(d.blame.denied) {
@@ -189,8 +199,8 @@ func (d *Dispatcher) othersFirst(a *Attempt) time.Duration {
 	return wait.Delay(d.queue.Info(a.Ticket).Returned+1, nil)
 }
 
-// forget makes room for one more denied request. Nobody tells blame that a request has expired or was killed, so forget looks for those
-// whenever their number has doubled.
+// forget makes room for one more denied request. blame gets no notice of an expired or killed
+// request, so forget looks for those whenever their number has doubled.
 func (d *Dispatcher) forget() {
 	b := &d.blame
 	if len(b.denied) < b.most {

@@ -1,12 +1,13 @@
-// Package dispatch decides which request goes out now, and on which key: it puts a queue before several API keys, each
-// with limits, nonces, a bound on attempts in flight, and a state of its own.
+// Package dispatch decides which request goes out now, and with which key. It puts a queue before
+// several API keys, each with limits, nonces, a bound on attempts in flight, and its own state.
 //
-//	Next(now)        who goes now on which key, or when to ask again
-//	Done(now, …)     an attempt ended: settles its lease, and moves its request and its key on
+//	Next(now)        the attempt to send now, or when to ask again
+//	Done(now, …)     an attempt ended: settles it, and moves its request and its key on
 //
-// Use it by way of a pool.Pool, which drives it with goroutines and whose keys, attempts and answers are its types; package sim
-// drives it in virtual time. Drive it yourself only where you own the clock. The wake that Next returns is the only thing a driver
-// sleeps on. It owns no clock and no lock, and is not safe for concurrent use.
+// Use it through a pool.Pool, which drives it with goroutines, and whose keys, attempts and answers
+// are its types. The simulator drives it in virtual time. Drive it yourself only if you own the
+// clock. A driver sleeps only until the wake that Next returns. A Dispatcher has no clock and no
+// lock, and is not safe for concurrent use.
 package dispatch
 
 import (
@@ -23,62 +24,75 @@ import (
 	"github.com/paceline-go/paceline/pool/queue"
 )
 
-// Config describes a Dispatcher. Queue and Keys have no default. No function in it may call the Dispatcher or its queue.
+// Config describes a Dispatcher. Queue and Keys have no default. No function in it may call the
+// Dispatcher or its queue.
 type Config struct {
-	// Queue has the requests. It belongs to the Dispatcher from now on but for Submit, Cancel and what is asked.
+	// Queue has the requests. It belongs to the Dispatcher from now on; others may only Submit,
+	// Cancel and read.
 	Queue *queue.Queue
 	// Keys are the API keys, at least one.
 	Keys []Key
 	// Epoch is the wall time of the driver's epoch, for nonces. If zero, 1970.
 	Epoch time.Time
-	// Backoff is the delay before the next attempt of a request that failed.
+	// Backoff is the delay before the next attempt of a failed request.
 	Backoff backoff.Policy
 	// Rand jitters the backoff. If nil, there is no jitter.
 	Rand *rand.Rand
-	// Ended, if not nil, is told of every request that reached an end state, from within Next and Done. It must not
-	// call the Dispatcher or the queue.
+	// Ended, if not nil, gets every request that reached an end state, from within Next and Done.
+	// It must not call the Dispatcher or the queue.
 	Ended func(queue.Ended)
-	// Outage, if not nil, is told of every host that goes down or is back, from within Done, as Ended is.
+	// Outage, if not nil, gets every host that goes down or is back, from within Done, as with
+	// Ended.
 	Outage func(HostInfo)
-	// Learned, if not nil, is told of every key that may have learned more of a limit that is wrong, as Ended is: see Lessons.
+	// Learned, if not nil, gets every key that may have learned more about a wrong limit, as with
+	// Ended: see Lessons.
 	Learned func(key int)
 }
 
-// Key describes an API key: a partition of the server's quota. Beside its Limiter, what answers say is heeded: a
-// Retry-After (Outcome.RetryAfter), of which after an hour one request finds out whether it still holds, and what is left
-// until a reset (Outcome.Remaining and Reset). Requests that were in flight together are refused together, which is one pause.
+// Key describes an API key: a partition of the server's quota. Besides its Limiter, the statements
+// of answers count: a Retry-After (Outcome.RetryAfter), and what is left until a reset
+// (Outcome.Remaining and Reset). During a Retry-After of more than an hour, one request probes
+// after an hour. Requests in flight together are refused together, which is one pause.
 type Key struct {
-	// Name tells keys apart in reports. It is not the secret.
+	// Name distinguishes keys in reports. It is not the secret.
 	Name string
-	// Limiter is the server's rule for this key. If nil, none. It belongs to this key alone, also where it is part of an
-	// All: of a limiter that two keys share, the one would not hear what the other sent. Whether it is wrong is found out: give a
-	// limit.Fitted over it to go on with what was found out before a restart.
+	// Limiter is the server's rule for this key. If nil, none. It belongs to this key alone, even
+	// as a part of an All. If two keys shared it, it would miss requests of one. The Dispatcher
+	// finds out whether the limit is wrong. A limit.Fitted over it keeps those findings across a
+	// restart.
 	Limiter limit.Limiter
-	// Shared is what the key has together with others in place of a Limiter: give all keys of an organization the same one. A key that
-	// may be of any of several counts in all of them until Dispatcher.Share says which.
+	// Shared is the limits of several keys together, in place of a Limiter: give all keys of an
+	// organization the same one. A key of unknown owner counts in all possible ones, until
+	// Dispatcher.Share decides.
 	Shared []*Shared
 	// Nonce, if not nil, numbers the requests of this key.
 	Nonce *NonceConfig
-	// Gap is the least time between two sends of this key. With Nonce, it is that of a limit.Sequence: it allows several in
-	// flight, and it must cover the difference between the largest and the smallest one-way latency, and how late a write
-	// may follow its decision. Give Outcome.Misordered with every bad nonce: after it requests go one at a time for a while.
+	// Gap is the least time between two sends of this key. With Nonce, it is the gap of a
+	// limit.Sequence, which allows several in flight. It must then cover the difference between the
+	// largest and the smallest one-way latency, and the longest delay of a write after its
+	// decision. Set Outcome.Misordered for every bad nonce: after it requests go one at a time for
+	// a while.
 	Gap time.Duration
-	// LearnGap has the Sequence learn Gap from the round trips. Not with Gap or InFlight.
+	// LearnGap lets the Sequence learn Gap from the round trips. Not with Gap or InFlight.
 	LearnGap bool
-	// InFlight is the most attempts in flight. If zero: 1 with Nonce and without Gap, since no other number keeps their
-	// order under every latency; otherwise no bound.
+	// InFlight is the most attempts in flight. If zero, it is 1 with Nonce and without Gap, since
+	// no other number keeps their order under every latency. Otherwise there is no bound.
 	InFlight int
-	// Late is how long an attempt whose outcome is unknown still counts as in flight. If zero, 5 s; negative: not at all.
+	// Late is how long an attempt of unknown outcome still counts as in flight. If zero, 5 s; if
+	// negative, not at all.
 	Late time.Duration
-	// Slow has load begin slowly after each refusal, and not only after the second in a row: one request first, and each answer makes
-	// room for one more. It is for servers of which nobody knows a limit.
+	// Slow lets load begin slowly after each refusal, and not only after the second in a row. One
+	// request goes first, and each answer makes room for one more. It is for servers of unknown
+	// limits.
 	Slow bool
-	// Trial is for how long the first request of the key goes alone. It ends earlier when that is answered with anything but a denial of
-	// the key or a refusal. So a wrong key costs one request, and one that is refused for good one at a time. If zero, there is no trial.
+	// Trial is for how long the first request of the key goes alone. It ends earlier with an answer
+	// other than a denial of the key or a refusal. So a wrong key costs one request, and a key that
+	// is refused for good costs one at a time. If zero, there is no trial.
 	Trial time.Duration
-	// Pause is how long the key stays away after a refusal that names no time. With each further refusal in a row it doubles, up to
-	// 10 min or Pause, and then one request goes first. A time that a refusal names is believed twenty times in a row. If zero, 1 s;
-	// if negative, the key does not stay away.
+	// Pause is how long the key stays away after a refusal without a stated time. It doubles with
+	// each further refusal in a row, up to 10 min or Pause, and then one request goes first. A
+	// stated time counts for twenty refusals in a row. If zero, 1 s; if negative, the key does not
+	// stay away.
 	Pause time.Duration
 }
 
@@ -89,7 +103,7 @@ type KeyState uint8
 
 const (
 	OK      KeyState = iota
-	Cooling          // refused, or told to stay away: not before KeyInfo.Until
+	Cooling          // refused, or asked to stay away: not before KeyInfo.Until
 	Banned           // refused for good; Resume brings it back
 )
 
@@ -109,12 +123,12 @@ type Attempt struct {
 
 	pass       scheduler.Pass
 	host       *host
-	watch      limit.Lease // of its health
+	watch      limit.Lease // of its host's breaker
 	generation uint64
 	life       uint64 // queue.Info.Seq of its request
 }
 
-// Host returns the name of the host that it goes to, as queue.Config.Host has it.
+// Host returns the name of the host of the attempt, by queue.Config.Host.
 func (a *Attempt) Host() string {
 	if a.host == nil {
 		return ""
@@ -122,36 +136,45 @@ func (a *Attempt) Host() string {
 	return a.host.name
 }
 
-// Answer says how an attempt ended. The zero Answer is the safest: unknown, to be tried again.
+// Answer is the end of an attempt. The zero Answer is the safest: unknown, to be tried again.
 type Answer struct {
 	limit.Outcome
-	// Invalid: the request itself was refused and would be again. It is dead at once.
+	// Invalid: the request itself was refused, and would be again. It is dead at once.
 	Invalid bool
-	// Banned: the key was refused for good. The request goes on with another, and this attempt is not counted.
+	// Banned: the key was refused for good. The request goes on with another key, and this attempt
+	// is not counted.
 	Banned bool
-	// Denied: the server says that the key may not do this. Whether it may do nothing any more, only another key can tell. With Invalid,
-	// and several keys in use, the attempt is not counted, and the request goes on until another key has denied it, too, or the same
-	// one for the sixth time since no other could be asked; then it is dead. When two requests in a row have died so, and nothing was
-	// served between, the keys are at fault: what they deny from then on is not counted and goes on, and is dead only if it is denied
-	// again after something was served. A key that denies three in a row stays away as after refusals; if it has ever served
-	// anything, for 10 s at most.
+	// Denied: the server says that the key may not do this. Only another key can show whether the
+	// key may do anything at all.
+	//
+	// With Invalid and several keys in use, the attempt is not counted, and the request goes on. It
+	// is dead when another key has denied it too, or the same key for the sixth time because no
+	// other could be asked.
+	//
+	// When two requests in a row have died so, with nothing served between, the keys are at fault.
+	// Further denials are then not counted, and the requests go on. Such a request is dead only if
+	// it is denied again after something was served. A key that denies three in a row stays away as
+	// after refusals; if it has ever served anything, for 10 s at most.
 	Denied bool
-	// Returned: the attempt was broken off on this side. It is not counted, and the request waits again.
+	// Returned: this side broke the attempt off. It is not counted, and the request waits again.
 	Returned bool
-	// More: the server has accepted a part of the request, such as a page, and there is another one. The request waits in its place to
-	// be sent again, whatever it is by then, with attempts of its own. Only with Result Accepted.
+	// More: the server has accepted a part of the request, such as a page, and there is a further
+	// part. The request waits in its place to be sent again, in its form by then, with its own
+	// attempts. Only with Result Accepted.
 	More bool
-	// Capacity is, for each unit that the server keeps a bucket of, what the full bucket holds: then Reset is when it will be
-	// full again, and there is more before. Where it is zero, what an earlier answer said.
+	// Capacity is, for each unit that the server counts in a bucket, the size of the bucket. Reset
+	// is then when it will be full again, and there is more before. Where it is zero, an earlier
+	// answer's holds.
 	Capacity limit.Cost
-	// Stated is what the answer states of limits, for a Limiter that is limit.Taught.
+	// Stated is the answer's statements about limits, for a Limiter that is limit.Taught.
 	Stated []limit.Stated
-	// Reason goes into the dead letter, or the state of the key. If empty, the Result's name.
+	// Reason is for the dead letter, or for the state of the key. If empty, the Result's name.
 	Reason string
 }
 
-// Dispatcher is several keys behind one queue. A driver calls Next until there is nothing to send, and Done for each Attempt that ended; New
-// makes it. Not safe for concurrent use: a driver has a lock, as pool.Pool does.
+// Dispatcher is several keys behind one queue. A driver calls Next until there is nothing to send,
+// and Done for each Attempt that ended. New makes it. Not safe for concurrent use: a driver has a
+// lock, as pool.Pool does.
 type Dispatcher struct {
 	queue   *queue.Queue
 	backoff backoff.Policy
@@ -161,8 +184,8 @@ type Dispatcher struct {
 	keys    []key
 	hosts   hosts
 
-	// The line decides which key is next. It has one lane with a way for each key, and in it one ticket, with the cost of whatever is the
-	// head of the queue.
+	// The line decides which key is next. It has one lane with a way for each key. The lane has one
+	// ticket, with the cost of the head of the queue.
 	line  *scheduler.Scheduler
 	lane  *scheduler.Lane
 	head  scheduler.Ticket
@@ -175,23 +198,24 @@ type key struct {
 	name        string
 	stack       *stack.Stack // closed while the key is banned
 	limit       *scheduler.Limit
-	shared      []*Shared               // in place of a limit of its own; never changed, but replaced
-	flights     map[limit.Lease]*flight // what is in flight that counts in shared limits, by its lease of stack
+	shared      []*Shared               // in place of its own limit; never changed, but replaced
+	flights     map[limit.Lease]*flight // requests in flight in shared limits, by their lease of stack
 	nonce       *Nonce
 	inFlight    int
 	sent        uint64
-	pauses      bool // whether the key stays away after refusals that name no time
+	pauses      bool // whether the key stays away after refusals without a stated time
 	tally       limit.Tally
-	learned     uint64    // how much of what its stack has learned was passed to Config.Learned
-	denials     int       // how many in a row, with nothing served between
-	stayed      mono.Time // when the latest denial had the key stay away
-	misnumbered int       // how many nonces in a row were refused although they were in order
-	banned      string    // why the key is banned
+	learned     uint64    // how many lessons of its stack were passed to Config.Learned
+	denials     int       // denials in a row, with nothing served between
+	stayed      mono.Time // when the pause after the latest denial began
+	misnumbered int       // nonces in a row that were refused although they were in order
+	banned      string    // the reason of the ban
 	isBanned    bool
 	generation  uint64
 }
 
-// New checks the configuration and returns a Dispatcher that has sent nothing. An error says which field is wrong, by its name and the key's.
+// New checks the configuration and returns a Dispatcher that has sent nothing. An error names the
+// wrong field and its key.
 func New(c Config) (*Dispatcher, error) {
 	if c.Queue == nil {
 		return nil, errors.New("dispatch: Queue is nil")
@@ -248,11 +272,12 @@ func (d *Dispatcher) add(epoch time.Time, k Key) error {
 	return nil
 }
 
-// Next returns the attempt to send now. If there is none, wake is when to ask again, unless Submit or Done come first:
-// an instant; limit.AfterSettle if only Done can help, or Refresh; limit.Never if only Submit can, or Resume.
+// Next returns the attempt to send now. If there is none, wake is when to ask again, unless Submit
+// or Done come first. wake is an instant, or limit.AfterSettle if only Done or Refresh can help, or
+// limit.Never if only Submit or Resume can.
 //
-// Requests whose deadline has passed end here, and those that cost more than any key in use allows become dead letters:
-// otherwise they would hold up all behind them.
+// Requests whose deadline has passed end here. Requests that cost more than any key in use allows
+// become dead letters, since they would hold up all behind them.
 func (d *Dispatcher) Next(now mono.Time) (a Attempt, wake mono.Time, ok bool) {
 	d.expire(now)
 	d.hosts.release(now)
@@ -289,7 +314,7 @@ func (d *Dispatcher) Next(now mono.Time) (a Attempt, wake mono.Time, ok bool) {
 	return Attempt{}, ready, false
 }
 
-// ask has the head of the queue go by the line: Granted, Waiting, or Never.
+// ask gives the head of the queue to the line: Granted, Waiting, or Never.
 func (d *Dispatcher) ask(now mono.Time, cost *limit.Cost) scheduler.State {
 	switch {
 	case d.head.Cost != *cost:
@@ -302,8 +327,8 @@ func (d *Dispatcher) ask(now mono.Time, cost *limit.Cost) scheduler.State {
 	return d.line.Enter(now, d.lane, &d.head)
 }
 
-// Expire is for a driver that may not send now: it ends what is overdue, as Next would, and returns when to ask again
-// unless Submit or Done come first.
+// Expire is for a driver that may not send now. It ends overdue requests, as Next would, and
+// returns when to ask again unless Submit or Done come first.
 func (d *Dispatcher) Expire(now mono.Time) (wake mono.Time) {
 	d.expire(now)
 	if t, ok := d.queue.Wake(now); ok {
@@ -349,11 +374,12 @@ func (d *Dispatcher) send(now mono.Time, a *Attempt) {
 	k.sent++
 }
 
-// Fresh reports whether an attempt that is not Done may still be sent, as the limits of its key say: see limit.Fresher.
+// Fresh reports whether an attempt that is not Done may still be sent, by the limits of its key:
+// see limit.Fresher.
 func (d *Dispatcher) Fresh(a *Attempt) bool { return d.line.Fresh(&a.pass) }
 
-// Done settles an attempt at now and moves its request on: done, waiting for another attempt, expired, or dead. The zero Ended says
-// that it had been killed meanwhile.
+// Done settles an attempt at now and moves its request on: done, waiting for another attempt,
+// expired, or dead. It returns the zero Ended if the request was killed meanwhile.
 func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) queue.Ended {
 	k := &d.keys[a.Key]
 	if ans.Denied || ans.Banned {
@@ -380,7 +406,7 @@ func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) queue.Ended {
 		ans.Reason = ans.Result.String()
 	}
 	free := d.hosts.settle(now, &a, &ans)
-	// What was sent before a ban was lifted may still report that ban.
+	// A request that was sent before a ban was lifted may still report that ban.
 	if ans.Banned && !k.isBanned && a.generation == k.generation {
 		d.ban(a.Key, ans.Reason)
 	}
@@ -392,7 +418,8 @@ func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) queue.Ended {
 	return e
 }
 
-// asked returns the earliest instant at which one of the keys in use is asked again: now if one of them is not paused.
+// asked returns the earliest instant at which a key in use is asked again: now if one is not
+// paused.
 func (d *Dispatcher) asked(now mono.Time) mono.Time {
 	at := limit.Never
 	for i := range d.keys {
@@ -412,15 +439,16 @@ func (d *Dispatcher) asked(now mono.Time) mono.Time {
 	return at
 }
 
-// lives tells whether a request is still in the life in which an attempt of it was made. It is not if it was killed meanwhile, even if it
-// was then requeued and is in flight again.
+// lives reports whether a request is still in the life of its attempt. A kill ends a life, even if
+// the request was then requeued and is in flight again.
 func (d *Dispatcher) lives(a *Attempt) bool {
 	info := d.queue.Info(a.Ticket)
 	return info.State == queue.InFlight && info.Seq == a.life
 }
 
-// moveOn has a request go on after an attempt. free says that the attempt is not counted, since the request was not at fault. atOnce says
-// that the request need not wait, since another key can take it.
+// moveOn moves a request on after an attempt. free means that the attempt is not counted, since the
+// request was not at fault. atOnce means that the request need not wait, since another key can take
+// it.
 func (d *Dispatcher) moveOn(now mono.Time, a *Attempt, ans *Answer, free, atOnce bool) (e queue.Ended) {
 	switch {
 	case !d.lives(a):
@@ -430,8 +458,8 @@ func (d *Dispatcher) moveOn(now mono.Time, a *Attempt, ans *Answer, free, atOnce
 	case ans.Banned || ans.Returned || atOnce:
 		return d.queue.Return(now, a.Ticket, now)
 	case free:
-		// The request waits for longer than it takes until the first key is asked again. So one that is at fault itself does not go
-		// round and round, and other requests find out whether the key serves.
+		// The request waits until after the first key is asked again. So a request at fault does
+		// not go round and round, and other requests find out whether the key serves.
 		wait := d.backoff.Delay(d.queue.Info(a.Ticket).Returned+1, d.rand)
 		if ans.Denied {
 			wait = max(wait, d.othersFirst(a))
@@ -453,7 +481,7 @@ func (d *Dispatcher) ban(key int, reason string) {
 	d.touch(key)
 }
 
-// Ban takes a key out of use; what it has in flight is settled as it comes.
+// Ban takes a key out of use. Its attempts in flight are settled as they come.
 func (d *Dispatcher) Ban(key int, reason string) {
 	if !d.keys[key].isBanned {
 		d.ban(key, reason)
@@ -479,7 +507,8 @@ func (d *Dispatcher) Hold(now mono.Time, key int, t mono.Time) {
 	d.touch(key)
 }
 
-// Lift ends the pause of a key that is cooling, whoever asked for it, and forgets what the server said is left: of what it shares, too.
+// Lift ends the pause of a cooling key, whatever its cause. It also forgets the server's
+// remainders, those of shared limits too.
 func (d *Dispatcher) Lift(now mono.Time, key int) {
 	for g := range d.keys[key].guards() {
 		g.Lift(now)
@@ -487,7 +516,8 @@ func (d *Dispatcher) Lift(now mono.Time, key int) {
 	d.touch(key)
 }
 
-// Refresh has every key asked again: call it after a limiter was changed from outside (SetLimit, SetWindow).
+// Refresh asks every key again. Call it after a limiter was changed from outside (SetLimit,
+// SetWindow).
 func (d *Dispatcher) Refresh() {
 	for i := range d.keys {
 		d.touch(i)
@@ -499,23 +529,25 @@ type KeyInfo struct {
 	Name     string
 	State    KeyState
 	Until    mono.Time // while Cooling
-	Next     mono.Time // while Cooling: when a request may go all the same, to find out; at the latest Until
+	Next     mono.Time // while Cooling: when a probe may go; at the latest Until
 	Reason   string    // of a ban
 	InFlight int
 	Sent     uint64
 	Nonce    uint64 // the last one used
-	// How the attempts that are no longer in flight ended.
+	// The ends of the attempts that are no longer in flight.
 	limit.Tally
-	// Refusals and Denials are how many there were in a row, with nothing served between; refusals of requests that were in flight
-	// together count as one. From the second on one request at a time goes to see, more and more rarely.
+	// Refusals and Denials count those in a row, with nothing served between. Refusals of requests
+	// in flight together count as one. From the second on, one request at a time probes, more and
+	// more rarely.
 	Refusals, Denials int
-	// Nonces is how many nonces in a row it refused although they rose and nothing sent later can have overtaken them.
+	// Nonces is how many nonces in a row the key refused although they rose, and no later one can
+	// have overtaken them.
 	Nonces int
-	// Misfits are the limits that are wrong, as far as is known, and what goes in their place.
+	// Misfits are the limits that are wrong, as far as is known, and their replacements.
 	Misfits []limit.Misfit
 	// Retreats are the opt-ins of its limits that proved wrong, and are not relied on for a while.
 	Retreats []limit.Retreat
-	// Shared is what it has together with other keys. Misfits and Retreats are of that then.
+	// Shared is its limits together with other keys. Misfits and Retreats are then theirs.
 	Shared []*Shared
 }
 
@@ -538,8 +570,9 @@ func (d *Dispatcher) KeyInfo(now mono.Time, key int) KeyInfo {
 	return info
 }
 
-// Explain returns when a key may be used for a cost, and what binds until then: a limit by its name, or "pause", "told" for what the
-// server says is left, "trial" for the answer to its first request, "beginning" while load begins slowly.
+// Explain returns when a key may be used for a cost, and what binds until then. That is a limit by
+// its name, or "pause", "told" for the server's statement of what is left, "trial" for the answer
+// to its first request, or "beginning" while load begins slowly.
 func (d *Dispatcher) Explain(now mono.Time, key int, cost limit.Cost) (at mono.Time, b limit.Bound) {
 	at, b = d.keys[key].stack.Explain(now, cost)
 	for _, s := range d.keys[key].shared {
@@ -550,8 +583,8 @@ func (d *Dispatcher) Explain(now mono.Time, key int, cost limit.Cost) (at mono.T
 	return at, b
 }
 
-// Expect guesses when the last of n requests would go that cost so much each, if all of them went with one key and nobody else came. At
-// limit.AfterSettle or limit.Never no instant is known.
+// Expect estimates when the last of n requests of that cost goes, if all of them go with one key
+// and no others come. The result is limit.AfterSettle or limit.Never if no instant is known.
 func (d *Dispatcher) Expect(now mono.Time, key, n int, cost limit.Cost) mono.Time {
 	ahead := cost.Least()
 	for u := range ahead {
@@ -565,16 +598,18 @@ func (d *Dispatcher) Expect(now mono.Time, key, n int, cost limit.Cost) mono.Tim
 	if ready >= limit.AfterSettle {
 		return ready
 	}
-	return max(goes, ready) // a pause may end at once, but is not expected to
+	return max(goes, ready) // a pause may end at once, but that is not expected
 }
 
-// AppendUsage appends what is used of the limits that a key has for itself: see limit.Gauged. Of those that it shares Shared.AppendUsage does.
+// AppendUsage appends the usage of a key's own limits: see limit.Gauged. For shared limits, see
+// Shared.AppendUsage.
 func (d *Dispatcher) AppendUsage(to []limit.Usage, now mono.Time, key int) []limit.Usage {
 	return limit.AppendUsage(to, d.keys[key].stack, now)
 }
 
-// Lessons returns what a key has learned of limits that it was refused within: for a limit.Fitted that is the Limiter of that key, or of the
-// first that it shares, after a restart.
+// Lessons returns what a key has learned about limits that were wrong, since it was refused within
+// them. After a restart they are for a limit.Fitted: the key's Limiter, or that of the first
+// Shared.
 func (d *Dispatcher) Lessons(key int) []limit.Lesson {
 	for g := range d.keys[key].limits() {
 		return g.Lessons()
@@ -582,10 +617,11 @@ func (d *Dispatcher) Lessons(key int) []limit.Lesson {
 	return nil
 }
 
-// ErrExhausted says that every key is banned. The requests still wait.
+// ErrExhausted: every key is banned. The requests still wait.
 var ErrExhausted = errors.New("every key is banned")
 
-// Exhausted returns nil as long as a key is not banned, and then an ErrExhausted that names the keys and their reasons.
+// Exhausted returns nil while a key is not banned. Otherwise it returns an ErrExhausted with the
+// keys and the reasons.
 func (d *Dispatcher) Exhausted() error {
 	if d.alive > 0 {
 		return nil

@@ -13,16 +13,17 @@ import (
 	"github.com/paceline-go/paceline/pool/queue"
 )
 
-// hosts keep load away from hosts where nothing arrives. A host to which nobody may go now (it is down, its load begins slowly, or this
-// machine has no file descriptors left) is held in the queue until an instant that it names, or until there is news of it.
-// Requests to other hosts are not held up, and what waits for a held host costs nothing.
+// hosts keep load away from hosts that nothing reaches. A host may be closed: it is down, its load
+// begins slowly, or this machine has no file descriptors left. The queue then holds it until an
+// instant that the host names, or until the host has news. Requests to other hosts go on, and
+// waiting for a held host costs nothing.
 type hosts struct {
 	queue *queue.Queue
 	rand  *rand.Rand
 	told  func(HostInfo)
 	all   map[string]*host
-	most  int   // when there are more, hosts of which nothing is known are forgotten
-	last  *host // the host that was asked for last; nil: none
+	most  int   // size above which hosts without known state are forgotten
+	last  *host // the latest looked-up host; nil: none
 	held  held
 	down  []*host // in the order in which they went down
 }
@@ -34,12 +35,12 @@ type host struct {
 	name     string
 	health   *breaker.Breaker
 	inFlight int
-	reason   string    // why an attempt failed last
+	reason   string    // of the latest failure
 	ready    mono.Time // while it is held
 	place    int       // its index in the heap of held hosts; −1: it is not held
 }
 
-// held is a heap of hosts, by when they let somebody go.
+// held is a heap of hosts, by the instant at which they open.
 type held []*host
 
 func (h held) Len() int           { return len(h) }
@@ -75,8 +76,8 @@ func (s *hosts) of(name string) *host {
 	return h
 }
 
-// sweep forgets hosts for which nothing waits and nothing is in flight. What was known of them is lost: an outage of such a host has to be
-// found out again, by a few failures.
+// sweep forgets hosts without waiting requests and without requests in flight. Their known state is
+// lost: an outage of such a host must be found again, by a few failures.
 func (s *hosts) sweep() {
 	for name, h := range s.all {
 		if h.inFlight > 0 || s.queue.WaitFor(name) > 0 {
@@ -92,8 +93,8 @@ func (s *hosts) sweep() {
 	s.most = max(fewHosts, 2*len(s.all))
 }
 
-// lets returns the host of that name if a request may go there now. Otherwise it holds the host, so that a request to another host becomes
-// the head of the queue, and returns nil.
+// lets returns the host of that name if a request may go there now. Otherwise it returns nil and
+// holds the host, so that a request to another host becomes the head of the queue.
 func (s *hosts) lets(now mono.Time, name string, cost *limit.Cost) *host {
 	h := s.of(name)
 	if h.ready = h.health.Ready(now, *cost); h.ready <= now {
@@ -104,14 +105,15 @@ func (s *hosts) lets(now mono.Time, name string, cost *limit.Cost) *host {
 	return nil
 }
 
-// release ends the hold of hosts to which somebody may go again.
+// release ends the hold of hosts that are open again.
 func (s *hosts) release(now mono.Time) {
 	for len(s.held) > 0 && s.held[0].ready <= now {
 		s.queue.Release(heap.Pop(&s.held).(*host).name)
 	}
 }
 
-// wake is the first instant at which release would do something; AfterSettle: at a Done; Never: nothing is held.
+// wake is the first instant at which release has an effect; AfterSettle: at a Done; Never: no host
+// is held.
 func (s *hosts) wake() mono.Time {
 	if len(s.held) == 0 {
 		return limit.Never
@@ -124,8 +126,8 @@ func (h *host) admit(now mono.Time, cost *limit.Cost) limit.Lease {
 	return h.health.Admit(now, *cost)
 }
 
-// settle takes in what an attempt has shown of its host. It returns free if the attempt is not to be counted: it never left this machine,
-// and the fault is the host's, not the request's.
+// settle records the evidence of an attempt about its host. It returns free if the attempt is not
+// to be counted: it never left this machine, and the fault is the host's, not the request's.
 func (s *hosts) settle(now mono.Time, a *Attempt, ans *Answer) (free bool) {
 	h := a.host
 	h.inFlight--
@@ -154,17 +156,18 @@ func (s *hosts) isUp(h *host) {
 	s.down = slices.DeleteFunc(s.down, func(d *host) bool { return d == h })
 }
 
-// HostInfo is what is known of a host: the server that requests go to, by the name that queue.Config.Host gives it.
+// HostInfo is the known state of a host: a server that gets requests, by its name from
+// queue.Config.Host.
 type HostInfo struct {
 	Host     string
-	Down     bool          // nothing arrives there: one request at a time goes to see, and what was never sent is no attempt
-	Kind     limit.Link    // of the outage: what was seen last
-	Reason   string        // of the attempt that failed last
+	Down     bool          // nothing reaches it: one request at a time probes, and a request that was not sent is no attempt
+	Kind     limit.Link   // the latest evidence of the outage
+	Reason   string        // of the latest failed attempt
 	Since    mono.Time     // while Down: when the first failure of the outage was known; else when the last outage ended
 	Next     mono.Time     // while Down: no request goes sooner
-	Probing  bool          // while Down: one is on its way
-	Probes   int           // that have failed
-	Lasted   time.Duration // while it is not Down: how long the last outage was; 0: there was none
+	Probing  bool          // while Down: a probe is on its way
+	Probes   int           // failed probes
+	Lasted   time.Duration // while it is not Down: the length of the last outage; 0: there was none
 	InFlight int
 	Waiting  int // those in a backoff included
 }
@@ -177,7 +180,8 @@ func (s *hosts) info(now mono.Time, h *host) HostInfo {
 	}
 }
 
-// Hosts returns what is known of hosts, in the order of their names. Those that nothing waits for may be forgotten.
+// Hosts returns the known state of hosts, in the order of their names. Hosts without waiting
+// requests may be forgotten.
 func (d *Dispatcher) Hosts(now mono.Time) []HostInfo {
 	infos := make([]HostInfo, 0, len(d.hosts.all))
 	for _, h := range d.hosts.all {
@@ -187,7 +191,7 @@ func (d *Dispatcher) Hosts(now mono.Time) []HostInfo {
 	return infos
 }
 
-// Down returns the hosts where nothing arrives, in the order in which they went down.
+// Down returns the hosts that nothing reaches, in the order in which they went down.
 func (d *Dispatcher) Down(now mono.Time) []HostInfo {
 	infos := make([]HostInfo, len(d.hosts.down))
 	for i, h := range d.hosts.down {
@@ -196,9 +200,10 @@ func (d *Dispatcher) Down(now mono.Time) []HostInfo {
 	return infos
 }
 
-// Stuck reports whether there is nothing to do but to wait for hosts that have been down for so long or longer: something
-// waits for them, nothing for others, and nothing is in flight. h is the one that went down first. If it is not so, at is when
-// to ask again unless something happens before; limit.Never: not at all.
+// Stuck reports whether the only work is to wait for hosts that have been down for long or longer.
+// Requests wait for those hosts, none waits for others, and none is in flight. h is the host that
+// went down first. If it is not so, at is when to ask again unless something happens before;
+// limit.Never: not at all.
 func (d *Dispatcher) Stuck(now mono.Time, long time.Duration) (h HostInfo, at mono.Time, stuck bool) {
 	at = limit.Never
 	waiting := 0

@@ -8,11 +8,12 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Nonce issues strictly increasing numbers for one key: the wall clock in a unit, or the last number plus one where the
-// clock has not moved on. Take one when the request is written, never when it is queued. Not safe for concurrent use.
+// Nonce issues strictly increasing numbers for one key: the wall clock in a unit, or the last
+// number plus one where the clock has not moved on. Take one when the request is written, never
+// when it is queued. Not safe for concurrent use.
 //
-// Across restarts they rise as long as the wall clock does; After makes them rise even if it was set back. The zero
-// Nonce counts milliseconds of the driver's own scale.
+// Across restarts they rise as long as the wall clock does; After makes them rise even if it was
+// set back. The zero Nonce counts milliseconds of the driver's own scale.
 type Nonce struct {
 	wall int64 // nanoseconds since 1970 at the driver's epoch
 	unit int64 // 0: 1 ms
@@ -21,15 +22,16 @@ type Nonce struct {
 
 // NonceConfig describes a key's nonces.
 type NonceConfig struct {
-	// Unit is what the numbers count. If zero, 1 ms, as most clients of the same key do: a key that once saw
-	// microseconds refuses milliseconds for ever.
+	// Unit is the unit of the numbers. If zero, 1 ms, as most clients of the same key use: a key
+	// that once saw microseconds refuses milliseconds for ever.
 	Unit time.Duration
-	// After is the last nonce that a process before this one may have used: less than the largest uint64, which nothing
-	// comes after.
+	// After is the last nonce that an earlier process may have used. It must be less than the
+	// largest uint64, which has no successor.
 	After uint64
 }
 
-// NewNonce checks the configuration and returns a source of nonces. epoch is the wall time of the driver's epoch.
+// NewNonce checks the configuration and returns a source of nonces. epoch is the wall time of the
+// driver's epoch.
 func NewNonce(epoch time.Time, c NonceConfig) (*Nonce, error) {
 	if c.Unit == 0 {
 		c.Unit = time.Millisecond

@@ -14,16 +14,18 @@ import (
 	"github.com/paceline-go/paceline/pool/backoff"
 )
 
-// Shared is the limits that several keys have together, as those of one organization, project or account do: what one of them sends,
-// all of them have sent. Give the same *Shared to each, as Key.Shared or by Dispatcher.Share. What answers say of limits is heeded for all of
-// them, and a refusal keeps all of them away; bans, denials, nonces and what is in flight stay each key's own.
+// Shared is the limits of several keys together, as of one organization, project or account: a
+// request of one counts for all. Give the same *Shared to each, as Key.Shared or by
+// Dispatcher.Share. An answer's statements about limits count for all of them, and a refusal keeps
+// all of them away. Bans, denials, nonces and attempts in flight stay each key's own.
 //
-// The zero value has no limit and heeds answers. It belongs to the Dispatcher that it was given to first, and must not be changed then. It
-// is as safe for concurrent use as that is: not at all.
+// The zero value has no limit and learns from answers. It belongs to the first Dispatcher that gets
+// it, and must not be changed afterwards. Like that, it is not safe for concurrent use.
 type Shared struct {
-	// Name tells it apart in reports.
+	// Name distinguishes it in reports.
 	Name string
-	// Limiter is the server's rule for all of the keys together. If nil, none. It belongs to this Shared alone, as a Key's does to that.
+	// Limiter is the server's rule for all of the keys together. If nil, none. It belongs to this
+	// Shared alone, as a Key's Limiter belongs to the key.
 	Limiter limit.Limiter
 	// Pause is as Key.Pause, for all of the keys.
 	Pause time.Duration
@@ -33,14 +35,14 @@ type Shared struct {
 	limit *scheduler.Limit
 }
 
-// MaxShared is how many Shared a key may count in at once.
+// MaxShared is the most Shared in which a key may count at once.
 const MaxShared = scheduler.MaxLimits - 1
 
-// flight is a request in flight of a key that shares limits.
+// flight is a request in flight of a key with shared limits.
 type flight struct {
 	cost   limit.Cost
-	passed []*Shared // those whose leases are in its pass
-	moved  []carried // leases of those that the key was moved to since
+	passed []*Shared // those with leases in its pass
+	moved  []carried // leases of those that the key joined since
 }
 
 type carried struct {
@@ -48,7 +50,7 @@ type carried struct {
 	lease  limit.Lease
 }
 
-// stacks yields all that stands before a key's next request.
+// guards yields every stack before a key's next request.
 func (k *key) guards() iter.Seq[*stack.Stack] {
 	return func(yield func(*stack.Stack) bool) {
 		if !yield(k.stack) {
@@ -62,7 +64,7 @@ func (k *key) guards() iter.Seq[*stack.Stack] {
 	}
 }
 
-// limits yields those that have the configured limits: the shared ones, or the key's own.
+// limits yields the stacks with the configured limits: the shared ones, or the key's own.
 func (k *key) limits() iter.Seq[*stack.Stack] {
 	return func(yield func(*stack.Stack) bool) {
 		if len(k.shared) == 0 {
@@ -77,7 +79,8 @@ func (k *key) limits() iter.Seq[*stack.Stack] {
 	}
 }
 
-// Refills returns the units whose resets in an answer to a key are only when a bucket is full again, as its limits know: see limit.Refills.
+// Refills returns the units whose resets in an answer to a key only say when a bucket is full
+// again, as its limits know: see limit.Refills.
 func (d *Dispatcher) Refills(key int, ans *Answer) (units uint8) {
 	for g := range d.keys[key].limits() {
 		units |= g.Refills(ans.Outcome)
@@ -85,7 +88,7 @@ func (d *Dispatcher) Refills(key int, ans *Answer) (units uint8) {
 	return units
 }
 
-// paused returns the pause of a key, or of what it shares, that lasts longest.
+// paused returns the longest pause of a key and of its shared limits.
 func (k *key) paused(now mono.Time) (p stack.Pause, away bool) {
 	for g := range k.guards() {
 		its, is := g.Paused(now)
@@ -103,7 +106,7 @@ func (k *key) paused(now mono.Time) (p stack.Pause, away bool) {
 	return p, away
 }
 
-// AppendUsage appends what is used of the limits: see limit.Gauged.
+// AppendUsage appends the usage of the limits: see limit.Gauged.
 func (s *Shared) AppendUsage(to []limit.Usage, now mono.Time) []limit.Usage {
 	if s.stack == nil {
 		return to
@@ -111,9 +114,10 @@ func (s *Shared) AppendUsage(to []limit.Usage, now mono.Time) []limit.Usage {
 	return limit.AppendUsage(to, s.stack, now)
 }
 
-// Share has a key count in these limits from now on, at least one and at most MaxShared, and no longer in those that it shared before. What it
-// has in flight is counted in them as well, and taken off the others as it is answered. What was answered before is not: tell a Limiter
-// that is new of it by limit.Replay first. Nothing has changed after an error.
+// Share makes a key count in these limits from now on, at least one and at most MaxShared, in place
+// of those that it shared before. Its requests in flight count in the new limits too, and leave the
+// old ones with their answers. Requests answered before do not count in the new ones: first add
+// them to a new Limiter by limit.Replay. After an error nothing has changed.
 func (d *Dispatcher) Share(now mono.Time, key int, with ...*Shared) error {
 	k := &d.keys[key]
 	before := k.shared
@@ -143,7 +147,7 @@ func (d *Dispatcher) Share(now mono.Time, key int, with ...*Shared) error {
 	return nil
 }
 
-// shares has a key count in these limits, if it can.
+// shares makes a key count in these limits, if it can.
 func (d *Dispatcher) shares(k *key, with []*Shared) error {
 	if len(with) > 0 && k.stack.Own() != nil {
 		return errors.New("both Limiter and Shared: the limits of a key are its own, or shared")
@@ -178,7 +182,7 @@ func (d *Dispatcher) shares(k *key, with []*Shared) error {
 	return nil
 }
 
-// has says whose a Limiter is, if it is a key's or what keys share.
+// has returns the owner of a Limiter, if it belongs to a key or a Shared.
 func (d *Dispatcher) has(l limit.Limiter) (whose string, is bool) {
 	for i := range d.keys {
 		k := &d.keys[i]
@@ -194,7 +198,7 @@ func (d *Dispatcher) has(l limit.Limiter) (whose string, is bool) {
 	return "", false
 }
 
-// adopt makes a Shared that is new a limit of the line.
+// adopt makes a new Shared a limit of the line.
 func (d *Dispatcher) adopt(s *Shared) error {
 	if s.of != nil {
 		return nil
@@ -208,7 +212,7 @@ func (d *Dispatcher) adopt(s *Shared) error {
 	return nil
 }
 
-// pauses is how long a key, or what keys share, stays away after refusals that name no time.
+// pauses returns how long a key, or a Shared, stays away after refusals without a stated time.
 func pauses(pause time.Duration) backoff.Policy {
 	if pause == 0 {
 		pause = time.Second
@@ -229,8 +233,8 @@ func (d *Dispatcher) open() {
 	d.lane = d.line.Lane(scheduler.LaneConfig{}, ways...)
 }
 
-// touch has a key looked at again that was changed from outside, and whoever shares limits with it: who waits for what is shared would not hear
-// of the key itself.
+// touch reviews a key that was changed from outside, and the keys that share limits with it.
+// Requests that wait for a shared limit would miss a change of the key itself.
 func (d *Dispatcher) touch(key int) {
 	k := &d.keys[key]
 	d.line.Touch(k.limit)
@@ -239,7 +243,7 @@ func (d *Dispatcher) touch(key int) {
 	}
 }
 
-// takesOff notes what an attempt counts in, if its key shares limits.
+// takesOff records the limits in which an attempt counts, if its key shares limits.
 func (d *Dispatcher) takesOff(k *key, p *scheduler.Pass, cost *limit.Cost) {
 	if len(k.shared) > 0 {
 		k.flies(d.line.Leases(p)[0], *cost, k.shared)
@@ -255,12 +259,13 @@ func (k *key) flies(own limit.Lease, cost limit.Cost, passed []*Shared) *flight 
 	return f
 }
 
-// has tells whether the request counts in s already.
+// has reports whether the request counts in s already.
 func (f *flight) has(s *Shared) bool {
 	return slices.Contains(f.passed, s) || slices.ContainsFunc(f.moved, func(c carried) bool { return c.shared == s })
 }
 
-// settle closes all leases of an attempt. What it shares with others no longer was never sent there.
+// settle closes all leases of an attempt. For limits that its key has left, the attempt was never
+// sent.
 func (d *Dispatcher) settle(now mono.Time, k *key, a *Attempt, ans *Answer) {
 	if len(k.shared) == 0 {
 		d.line.Settle(now, a.pass, ans.Outcome)
@@ -279,7 +284,7 @@ func (d *Dispatcher) settle(now mono.Time, k *key, a *Attempt, ans *Answer) {
 	delete(k.flights, lease)
 	own := ans.Outcome
 	own.Refilled(d.Refills(a.Key, ans))
-	own.Known = 0 // what is left is left to all who share it
+	own.Known = 0 // the remainder belongs to all that share it
 	k.stack.Settle(now, lease, own)
 	for n, m := range limits[1:] {
 		m.Limiter.Settle(now, leases[1+n], its(m.Of.(*Shared)))

@@ -6,7 +6,7 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// DeadLetter is a request that was given up, after its last attempt or by Kill, and why.
+// DeadLetter is a request that was given up, after its last attempt or by Kill, and the reason.
 type DeadLetter struct {
 	Ticket    Ticket
 	Request   Request
@@ -26,9 +26,9 @@ func (q *Queue) DeadLetters() []DeadLetter {
 	return letters
 }
 
-// Requeue has a dead letter wait again as if it had been submitted now: with all its attempts, a fresh deadline, and the place that
-// belongs to now. It fails with ErrFull, or with ErrGone if t is not a dead letter: somebody else requeued or dropped it, or KeepDead had
-// no room for it.
+// Requeue makes a dead letter wait again as if it had been submitted now: with all its attempts, a
+// fresh deadline, and the place of now. It fails with ErrFull, or with ErrGone if t is not a dead
+// letter. It may have been requeued or dropped before, or KeepDead had no room for it.
 func (q *Queue) Requeue(now mono.Time, t Ticket) error {
 	now = q.tick(now)
 	it := q.at(t)

@@ -2,16 +2,17 @@ package queue
 
 import "github.com/paceline-go/paceline/limit/mono"
 
-// heap sorts items of the slab by an instant, and where that is equal by a sequence number. It knows where each item is, so that any can
-// be removed. A node has four children: it is half as deep as with two, and the children of a node are neighbours. (container/heap would
-// box, and call through an interface.)
+// heap sorts items of the slab by an instant, then by a sequence number. It knows the place of each
+// item, so that any can be removed. A node has four children: the heap is half as deep as with two,
+// and the children of a node are neighbours. container/heap would box, and call through an
+// interface.
 type heap struct {
 	entries []entry
 	spots   *spots
 }
 
-// spots has, by the index of an item in the slab, its index in the heap's entries, or −1. Heaps that never contain the same item may
-// share one.
+// spots has, by the index of an item in the slab, its index in the heap's entries, or −1. Heaps
+// that never contain the same item may share one.
 type spots struct{ of []int32 }
 
 // grow makes room for one more item of the slab.
@@ -51,7 +52,7 @@ func (h *heap) move(at mono.Time, seq uint64, index uint32) {
 	h.place(int(h.spots.of[index]), entry{at, seq, index})
 }
 
-// place puts e at i, or from there to where it belongs.
+// place puts e at i, or moves it from there to where it belongs.
 func (h *heap) place(i int, e entry) {
 	if i > 0 && e.before(&h.entries[(i-1)/4]) {
 		h.up(i, e)

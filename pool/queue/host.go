@@ -2,25 +2,27 @@ package queue
 
 import "github.com/paceline-go/paceline/limit/mono"
 
-// hosts are where requests go to. For each host there is a heap of what is ready; and one heap has the hosts that are not held, by their
-// first request. So holding a host costs the same however much waits for it.
+// hosts are the destinations of requests. Each host has a heap of its ready requests. One heap has
+// the hosts that are not held, by their first request. So holding a host costs the same however
+// many requests wait for it.
 type hosts struct {
 	all   []*host
 	free  []uint32
 	names map[string]*host
-	heads heap // the hosts that are not held and have something ready, by the place of its first
+	heads heap // the hosts that are not held and have ready requests, by the place of the first
 	items *spots
 }
 
 type host struct {
 	name    string
-	ready   heap // what is ready, by place
+	ready   heap // ready requests, by place
 	waiting int  // how many are in ready or in a backoff
 	index   uint32
 	held    bool
 }
 
-// init makes the host "". items are the spots of the items that wait in a backoff; such an item is never in a host's heap.
+// init makes the host "". items are the spots of the items that wait in a backoff; such an item is
+// never in a host's heap.
 func (s *hosts) init(items *spots) {
 	s.items, s.heads.spots, s.names = items, new(spots), map[string]*host{}
 	s.named("")
@@ -61,7 +63,8 @@ func (s *hosts) leave(h *host) {
 	s.forget(h)
 }
 
-// forget frees a host of which there is nothing to know. The host "" stays: most queues have no other.
+// forget frees a host without requests that is not held. The host "" stays: most queues have no
+// other.
 func (s *hosts) forget(h *host) {
 	if h.waiting > 0 || h.held || h.index == 0 {
 		return
@@ -84,7 +87,8 @@ func (s *hosts) remove(h *host, i uint32) {
 	}
 }
 
-// lead sorts a host anew, because its first request has changed, or because it was held or released.
+// lead sorts a host anew, because its first request has changed, or because it was held or
+// released.
 func (s *hosts) lead(h *host) {
 	spot := s.heads.spots.of[h.index]
 	if h.held || h.ready.empty() {
@@ -108,15 +112,15 @@ func (s *hosts) first() *host {
 	return s.all[s.heads.first().index]
 }
 
-// Hold holds everything that goes to a host, now and in future: none of it becomes the head until Release. It waits and keeps its place,
-// and its deadline runs. Holding costs the same however much waits.
+// Hold holds all requests to a host, present and future: none becomes the head until Release. They
+// keep their places, and their deadlines run. Holding costs the same however many requests wait.
 func (q *Queue) Hold(host string) {
 	h := q.hosts.named(host)
 	h.held = true
 	q.hosts.lead(h)
 }
 
-// Release ends what Hold began. If the host is not held it does nothing.
+// Release ends a Hold. If the host is not held it does nothing.
 func (q *Queue) Release(host string) {
 	if h, known := q.hosts.names[host]; known && h.held {
 		h.held = false
@@ -125,7 +129,7 @@ func (q *Queue) Release(host string) {
 	}
 }
 
-// WaitFor returns how many requests wait for a host, held or not, those in a backoff included.
+// WaitFor returns how many requests wait for a host, held or not, including those in a backoff.
 func (q *Queue) WaitFor(host string) int {
 	if h, known := q.hosts.names[host]; known {
 		return h.waiting

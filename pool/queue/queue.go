@@ -1,36 +1,42 @@
-// Package queue holds the requests that wait for their turn, and keeps count of every request that it was ever given. It has priorities,
-// deadlines, retries, dead letters and bounds, and knows nothing of keys, limits or nonces: that is package dispatch. It is for writing a
-// driver; to have requests sent, use a pool.Pool. docs/request_states.md draws the states and lists every transition.
+// Package queue holds the requests that wait for their turn, and keeps count of every request that
+// it ever got. It has priorities, deadlines, retries, dead letters and bounds. It knows nothing of
+// keys, limits or nonces: that is package dispatch. The package is for authors of drivers; to send
+// requests, use a pool.Pool. docs/request_states.md draws the states and lists every transition.
 //
-// # Who goes next
+// # Order
 //
-// Each request has an instant that stands for its place in the line,
+// Each request has an instant for its place in the line,
 //
 //	place = submitted − Priority × HeadStart
 //
-// and the request with the earliest place goes next; of two with the same place, the one submitted first. So a step of
-// priority is worth having been submitted HeadStart earlier, and a retry keeps the place of its first submission.
+// and the request with the earliest place goes next. Of two with the same place, the one submitted
+// first goes first. So a step of priority is worth a submission HeadStart earlier, and a retry
+// keeps the place of its first submission.
 //
-// # Nobody is passed over for ever
+// # No request is passed over for ever
 //
-// While a request r is ready, it is passed over (another is taken although r is ready) only by requests that were
-// submitted no later than
+// A request r is passed over if another is taken while r is ready. Only requests that were
+// submitted no later than this instant pass over r, each of them at most MaxAttempts times:
 //
 //	r.submitted + (P − r.Priority) × HeadStart
 //
-// where P is the highest priority in use, and by each of them at most MaxAttempts times. The reason: a request q that is taken from the
-// head has a place no later than that of r:
+// P is the highest priority in use. The reason: a request q at the head has a place no later than
+// that of r,
 //
 //	q.submitted − q.Priority × HeadStart <= r.submitted − r.Priority × HeadStart
 //
-// which gives the bound on q.submitted, since q.Priority <= P. Places never change, and each Take counts as one of the MaxAttempts of q.
-// Time moves on, so after that bound no new request passes r, and those that may pass are finitely many. Not counted are requests that
-// are held (see Hold), a Take that Return took back, which was no attempt, and a dead letter that was requeued by hand, which is a new
-// submission. With RetriesLast a retry counts as submitted at the instant at which it is ready again, here as in the line.
+// which gives the bound on q.submitted, since q.Priority <= P. Places never change, and each Take
+// counts as one of the MaxAttempts of q. Time moves on. So after that bound no new request passes
+// r, and the requests that may pass are finitely many.
 //
-// Everything is arithmetic on a now that the caller supplies; a now before an earlier one counts as that one. Instants
-// and durations stop at the ends of their range and do not wrap round. A Queue owns no clock or lock and is not safe for
-// concurrent use.
+// The rule does not count held requests (see Hold), or a Take that Return took back, which was no
+// attempt. It does not count a dead letter that was requeued by hand, which is a new submission.
+// With RetriesLast a retry counts as submitted at the instant at which it is ready again, here as
+// in the line.
+//
+// Everything is arithmetic on a now that the caller supplies. A now before an earlier one counts as
+// that one. Instants and durations stop at the ends of their range and do not wrap round. A Queue
+// has no clock or lock and is not safe for concurrent use.
 package queue
 
 import (
@@ -46,50 +52,55 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// What Submit and Requeue refuse.
+// Errors of Submit and Requeue.
 var (
-	// ErrFull says that MaxLen requests or more wait. The next Take makes room.
+	// ErrFull: MaxLen requests or more wait. The next Take makes room.
 	ErrFull = errors.New("queue is full")
-	// ErrDuplicate says that a request with this id waits or is in flight.
+	// ErrDuplicate: a request with this id waits or is in flight.
 	ErrDuplicate = errors.New("duplicate request")
-	// ErrDead says that the request with this id is a dead letter: the id is refused until that is requeued or dropped.
+	// ErrDead: the request with this id is a dead letter. The id is refused until that is requeued
+	// or dropped.
 	ErrDead = errors.New("request is a dead letter")
-	// ErrGone says that the ticket names no dead letter (any more).
+	// ErrGone: the ticket names no dead letter, or no longer.
 	ErrGone = errors.New("no such dead letter")
 )
 
-// Request is a piece of work: what it costs, until when it is of use, and how urgent it is. The zero value is one request of cost limit.One that
-// never expires.
+// Request is a piece of work: its cost, its deadline and its priority. The zero value is one
+// request of cost limit.One that never expires.
 type Request struct {
-	// ID, if not empty, is held at most once: see ErrDuplicate and ErrDead. The queue does not remember the ids of requests that ended in
-	// another way.
+	// ID, if not empty, is held at most once: see ErrDuplicate and ErrDead. The queue does not
+	// remember the ids of requests that ended in another way.
 	ID string
 	// Cost is what one attempt uses of the limits. If zero, limit.One.
 	Cost limit.Cost
-	// Free says that the request uses nothing, and passes every limit on what is used. Cost must then be zero.
+	// Free means that the request uses nothing, and passes every limit on usage. Cost must then be
+	// zero.
 	Free bool
-	// Priority is how many times Config.HeadStart earlier the request counts as submitted. It may be negative.
+	// Priority is how many times Config.HeadStart earlier the request counts as submitted. It may
+	// be negative.
 	Priority int
-	// TTL is how long after its submission the request is of use. If zero, for ever; if negative, it has expired already.
+	// TTL is how long after its submission the request is of use. If zero, for ever; if negative,
+	// it has expired already.
 	TTL time.Duration
-	// Renewal is the TTL of its retries if Config.OnExpiry is Retry. If zero, TTL; if negative, the request has a single deadline, as
-	// with End.
+	// Renewal is the TTL of its retries if Config.OnExpiry is Retry. If zero, TTL; if negative, the
+	// request has a single deadline, as with End.
 	Renewal time.Duration
 	// Value belongs to the caller.
 	Value any
 }
 
-// Ticket names a request that the queue holds. It is a value of 8 bytes; the zero Ticket is none. When the request is done, expired,
-// cancelled or dropped, its ticket is stale. Transitions panic if the ticket is stale, since an attempt that ends twice is a bug. Cancel,
-// Requeue, Drop and Info do not panic but report it, since they may well come at the same time as the end.
+// Ticket names a request that the queue holds. It is a value of 8 bytes; the zero Ticket is none.
+// The ticket is stale once the request is done, expired, cancelled or dropped. Transitions panic at
+// a stale ticket, since an attempt that ends twice is a bug. Cancel, Requeue, Drop and Info report
+// it instead, since they may come at the same time as the end.
 type Ticket struct{ index, generation uint32 }
 
 // State is where a request is.
 type State uint8
 
 const (
-	None      State = iota // not held: it never was, or is forgotten
-	Waiting                // it waits for its turn, or for the end of its backoff
+	None      State = iota // unknown to the queue, or forgotten
+	Waiting                // for its turn, or for the end of its backoff
 	InFlight               // it was taken, and the attempt has not ended
 	Done                   //
 	Expired                // its deadline has passed
@@ -108,11 +119,11 @@ func (s State) String() string {
 	return stateNames[s]
 }
 
-// Ended reports whether s is an end: nothing more happens to the request unless somebody requeues it, which is possible only with a dead
-// one.
+// Ended reports whether s is an end. Nothing more happens to the request, except that a dead one
+// may be requeued.
 func (s State) Ended() bool { return s > InFlight && s < states }
 
-// OnExpiry is what becomes of a request whose deadline has passed.
+// OnExpiry decides how a request goes on when its deadline has passed.
 type OnExpiry uint8
 
 const (
@@ -122,32 +133,38 @@ const (
 
 // Config describes a Queue. Its zero value is ready.
 type Config struct {
-	// MaxLen is the most requests that may wait. If zero, there is no bound. It only restricts Submit and Requeue: for what comes back
-	// from in flight there is always room, so at most MaxLen + the most that were ever in flight wait.
+	// MaxLen is the most requests that may wait. If zero, there is no bound. It only restricts
+	// Submit and Requeue. A request that comes back from in flight always has room, so at most
+	// MaxLen + the most that were ever in flight wait.
 	MaxLen int
-	// MaxAttempts is how often a request is tried in all. If zero, 5.
+	// MaxAttempts is the most attempts of a request. If zero, 5.
 	MaxAttempts int
-	// Host, if not nil, returns the name of the host that a request goes to: everything that goes to one host can be held. It is called
-	// whenever a request begins to wait, and must not call the queue. If nil, all requests go to the host "".
+	// Host, if not nil, returns the name of a request's host: all requests to one host can be held.
+	// It is called whenever a request begins to wait, and must not call the queue. If nil, all
+	// requests go to the host "".
 	Host func(*Request) string
-	// HeadStart is how much earlier a request counts as submitted for each step of Priority. If zero, 1 minute; negative: priorities do
-	// not count.
+	// HeadStart is how much earlier a request counts as submitted for each step of Priority. If
+	// zero, 1 minute; if negative, priorities do not count.
 	HeadStart time.Duration
-	// OnExpiry is what becomes of a request that is too late: with End, the zero value, it expires. With Retry every retry has a fresh
-	// deadline, and a deadline that passes counts as an attempt; after the last one the request is dead. A published client does it this
-	// way, and nothing is lost to a deadline. But then the deadline is that of the attempt: what is done may be MaxAttempts × TTL old and
-	// worthless to whoever asked for it, and under overload it delays work that could have been in time.
+	// OnExpiry decides about late requests. With End, the zero value, a late request expires. With
+	// Retry every retry has a fresh deadline, and a deadline that passes counts as an attempt;
+	// after the last attempt the request is dead. A published client does this, and loses no
+	// request to a deadline. But the deadline is then that of the attempt. A done request may be
+	// MaxAttempts × TTL old and worthless to its caller. Under overload it delays work that could
+	// have been in time.
 	OnExpiry OnExpiry
-	// RetriesLast puts retries behind all that wait, as a published client does. If false they keep their place, which is ahead of
-	// everything that was submitted later.
+	// RetriesLast puts retries behind all waiting requests, as a published client does. If false
+	// they keep their place, ahead of every request that was submitted later.
 	RetriesLast bool
-	// KeepDead is how many dead letters are kept; each new one beyond that makes the queue forget the oldest. If zero, all are kept;
-	// negative: none. A forgotten one still counts as dead, its ticket is stale, and its id is free. The transition by which a request
-	// died returns it, whether it is kept or not.
+	// KeepDead is the most dead letters that are kept; a further one makes the queue forget the
+	// oldest. If zero, all are kept; if negative, none. A forgotten one still counts as dead, its
+	// ticket is stale, and its id is free. The transition by which a request dies returns it,
+	// whether it is kept or not.
 	KeepDead int
 }
 
-// Queue holds requests, each in exactly one State, until they end. New makes it; the zero value is of no use. Not safe for concurrent use.
+// Queue holds requests, each in exactly one State, until they end. New makes it; the zero value is
+// not usable. Not safe for concurrent use.
 type Queue struct {
 	config Config
 	full   error // says what MaxLen is; made once, since a full queue may be asked very often
@@ -158,13 +175,13 @@ type Queue struct {
 	free  []uint32
 	ids   map[string]uint32
 
-	hosts     hosts // what is ready, for each host by place
-	later     heap  // what waits for the end of its backoff, by that instant
-	deadlines heap  // what waits in either of them and has a deadline, by that
+	hosts     hosts // ready requests, for each host by place
+	later     heap  // requests in a backoff, by its end
+	deadlines heap  // waiting requests with a deadline, by the deadline
 
 	dead   list
 	counts Counts
-	watch  func(Ended) // is told of every Kill; nil: nobody is
+	watch  func(Ended) // gets every Kill; nil: none
 }
 
 type item struct {
@@ -181,7 +198,7 @@ type item struct {
 	returned   int
 	generation uint32
 	state      State
-	later      bool // it waits for the end of its backoff
+	later      bool // it is in a backoff
 
 	prev, next int32 // in the list of dead letters
 }
@@ -209,13 +226,14 @@ func New(c Config) (*Queue, error) {
 	return q, nil
 }
 
-// Submit adds a request, or fails with ErrDuplicate, ErrDead or ErrFull, checked in this order. Before that it refuses a request that is
-// Free and has a Cost.
+// Submit adds a request, or fails with ErrDuplicate, ErrDead or ErrFull, checked in this order.
+// Before that it refuses a request that is Free and has a Cost.
 func (q *Queue) Submit(now mono.Time, r Request) (Ticket, error) {
 	return q.SubmitFrom(now, limit.Never, r)
 }
 
-// SubmitFrom is Submit for a request that came earlier, at came, and had to wait for room: its place and its TTL count from came.
+// SubmitFrom is Submit for a request that came earlier, at came, and had to wait for room: its
+// place and its TTL count from came.
 func (q *Queue) SubmitFrom(now, came mono.Time, r Request) (Ticket, error) {
 	now = q.tick(now)
 	switch used := r.Cost != (limit.Cost{}); {
@@ -298,7 +316,7 @@ func (q *Queue) place(submitted mono.Time, priority int) mono.Time {
 	return submitted.Add(-d)
 }
 
-// enqueue has a request wait.
+// enqueue puts a request into the heaps of waiting ones.
 func (q *Queue) enqueue(now mono.Time, i uint32, it *item) {
 	it.state = Waiting
 	q.counts.Waiting++
@@ -328,9 +346,9 @@ func (q *Queue) dequeue(i uint32, it *item) {
 	}
 }
 
-// Head returns the request whose turn it is, or false if none is ready, apart from those that are held. It does not look at deadlines:
-// call Expire first, or it may return a request that is overdue. The Request belongs to the queue: it is valid until the next call that
-// changes the queue, and must not be changed.
+// Head returns the request whose turn it is, or false if none is ready that is not held. It does
+// not check deadlines: call Expire first, or it may return an overdue request. The Request belongs
+// to the queue. It is valid until the next change of the queue, and must not be changed.
 func (q *Queue) Head(now mono.Time) (Ticket, *Request, bool) {
 	q.promote(q.tick(now))
 	h := q.hosts.first()
@@ -342,7 +360,7 @@ func (q *Queue) Head(now mono.Time) (Ticket, *Request, bool) {
 	return Ticket{i, it.generation}, &it.request, true
 }
 
-// promote makes those requests ready whose backoff is over.
+// promote makes the requests ready whose backoff is over.
 func (q *Queue) promote(now mono.Time) {
 	for !q.later.empty() && q.later.first().at <= now {
 		i := q.later.first().index
@@ -353,8 +371,9 @@ func (q *Queue) promote(now mono.Time) {
 	}
 }
 
-// Take begins an attempt and returns its number; the first is 1. The request is the one that Head returned, or any other that waits, even
-// one in a backoff or one that is held. But only if the caller always takes the head is nobody passed over for ever.
+// Take begins an attempt and returns its number; the first is 1. The request is the one from Head,
+// or any other waiting one, even in a backoff or held. But only a caller that always takes the head
+// passes over no request for ever.
 func (q *Queue) Take(now mono.Time, t Ticket) (attempt int) {
 	q.tick(now)
 	it := q.in(Waiting, "Take", t)
@@ -365,8 +384,8 @@ func (q *Queue) Take(now mono.Time, t Ticket) (attempt int) {
 	return it.attempts
 }
 
-// Wake returns the earliest instant, not before now, at which something changes by itself: a backoff ends, or a deadline passes. It
-// returns false if nothing will.
+// Wake returns the earliest instant, not before now, at which something changes by itself: a
+// backoff ends, or a deadline passes. It returns false if nothing will.
 func (q *Queue) Wake(now mono.Time) (mono.Time, bool) {
 	now = q.tick(now)
 	q.promote(now)
@@ -380,8 +399,8 @@ func (q *Queue) Wake(now mono.Time) (mono.Time, bool) {
 	return max(wake, now), wake != limit.Never
 }
 
-// Expire ends one waiting request whose deadline is now or has passed, the earliest first; with OnExpiry Retry it has the request wait
-// again, or die. Call it until it returns false.
+// Expire ends one waiting request whose deadline is now or has passed, the earliest first. With
+// OnExpiry Retry the request waits again, or dies. Call Expire until it returns false.
 func (q *Queue) Expire(now mono.Time) (Ended, bool) {
 	now = q.tick(now)
 	if q.deadlines.empty() || q.deadlines.first().at > now {
@@ -406,7 +425,7 @@ func (q *Queue) renews(it *item) bool {
 	return q.config.OnExpiry == Retry && it.request.TTL >= 0 && it.request.Renewal >= 0
 }
 
-// again has a request wait for another attempt.
+// again makes a request wait for another attempt.
 func (q *Queue) again(now mono.Time, i uint32, it *item, notBefore mono.Time) Ended {
 	it.notBefore = max(notBefore, now)
 	it.returned = 0
@@ -422,7 +441,8 @@ func (q *Queue) again(now mono.Time, i uint32, it *item, notBefore mono.Time) En
 	return q.report(i, it)
 }
 
-// Done ends an attempt that succeeded, and its request. A deadline that passed meanwhile changes nothing.
+// Done ends an attempt that succeeded, and its request. A deadline that passed meanwhile does not
+// matter.
 func (q *Queue) Done(now mono.Time, t Ticket) Ended {
 	q.tick(now)
 	it := q.in(InFlight, "Done", t)
@@ -430,8 +450,9 @@ func (q *Queue) Done(now mono.Time, t Ticket) Ended {
 	return q.end(t.index, it, Done)
 }
 
-// More ends an attempt that did a part of its request, such as one page: the request waits again, in its place, for the next part, which
-// has attempts of its own. Its deadline, which is for all parts, stays.
+// More ends an attempt that did a part of its request, such as one page. The request waits again,
+// in its place, for the next part, which has its own attempts. Its deadline, which is for all
+// parts, stays.
 func (q *Queue) More(now mono.Time, t Ticket) Ended {
 	now = q.tick(now)
 	it := q.in(InFlight, "More", t)
@@ -466,8 +487,9 @@ func (q *Queue) Retry(now mono.Time, t Ticket, notBefore mono.Time, reason strin
 	return q.again(now, t.index, it, notBefore)
 }
 
-// Return ends an attempt that never left this machine, and has its request wait again: the attempt is not counted, and the request has
-// its old place from notBefore on. Its deadline stays as it was, even if it comes before notBefore.
+// Return ends an attempt that never left this machine, and its request waits again. The attempt is
+// not counted, and the request has its old place from notBefore on. Its deadline stays, even if it
+// comes before notBefore.
 func (q *Queue) Return(now mono.Time, t Ticket, notBefore mono.Time) Ended {
 	now = q.tick(now)
 	it := q.in(InFlight, "Return", t)
@@ -479,7 +501,8 @@ func (q *Queue) Return(now mono.Time, t Ticket, notBefore mono.Time) Ended {
 	return q.report(t.index, it)
 }
 
-// Kill makes a dead letter of a request that waits or is in flight: it is invalid, and would be refused every time.
+// Kill makes a dead letter of a request that waits or is in flight: it is invalid, and would be
+// refused every time.
 func (q *Queue) Kill(now mono.Time, t Ticket, reason string) Ended {
 	now = q.tick(now)
 	it := q.at(t)
@@ -499,7 +522,8 @@ func (q *Queue) Kill(now mono.Time, t Ticket, reason string) Ended {
 	return e
 }
 
-// Watch has f called for every Kill from now on, within that call; nil: nobody is told. f must not call the queue.
+// Watch makes the queue call f at every Kill from now on, within Kill; nil: no call. f must not
+// call the queue.
 func (q *Queue) Watch(f func(Ended)) { q.watch = f }
 
 // Cancel ends a request that waits. It returns false if the request is in flight or has ended.
@@ -514,14 +538,15 @@ func (q *Queue) Cancel(now mono.Time, t Ticket) bool {
 	return true
 }
 
-// Ended is what a transition made of a request. Despite the name, the request may wait again: State.Ended tells.
+// Ended is the result of a transition. Despite the name, the request may wait again: see
+// State.Ended.
 type Ended struct {
-	Ticket    Ticket // stale unless the request waits or is a dead letter that is kept
+	Ticket    Ticket // stale unless the request waits or is a kept dead letter
 	State     State
 	Request   Request
 	Submitted mono.Time // or requeued
 	Attempts  int
-	Reason    string // the reason last given to Retry or Kill; empty if neither was called
+	Reason    string // the latest reason given to Retry or Kill; empty if neither was called
 }
 
 func (q *Queue) report(i uint32, it *item) Ended {
@@ -584,21 +609,21 @@ func (q *Queue) misused(event string, t Ticket) {
 	panic(fmt.Sprintf("queue: %s with a stale ticket", event))
 }
 
-// Info is what the queue knows of a request. If State is None it knows nothing.
+// Info is the known state of a request. With State None, the queue does not know it.
 type Info struct {
 	State     State
 	Request   *Request // as in Head
 	Submitted mono.Time
 	Deadline  mono.Time // limit.Never if none
-	NotBefore mono.Time // when the last wait that Retry or Return asked for ends; otherwise Submitted
-	Attempts  int       // how many were begun
-	Returned  int       // how many attempts Return took back since the last that counted
+	NotBefore mono.Time // the end of the latest wait that Retry or Return asked for; otherwise Submitted
+	Attempts  int       // attempts begun
+	Returned  int       // attempts that Return took back since the last counted one
 	Reason    string    // as in Ended
-	Host      string    // while it waits: what Config.Host said
+	Host      string    // while it waits: the result of Config.Host
 	Seq       uint64    // its order among those of the same place; it changes with each Requeue, and with Retry if RetriesLast is set
 }
 
-// Info returns what is known of a request.
+// Info returns the known state of a request.
 func (q *Queue) Info(t Ticket) Info {
 	it := q.at(t)
 	if it == nil {
@@ -621,7 +646,8 @@ func (q *Queue) Lookup(id string) (Ticket, State, bool) {
 	return Ticket{i, it.generation}, it.state, true
 }
 
-// Waiting lists all that wait in the order of their places, including those that are in a backoff or held.
+// Waiting lists all waiting requests in the order of their places, including those in a backoff or
+// held.
 func (q *Queue) Waiting() []Ticket {
 	all := make([]entry, 0, q.counts.Waiting)
 	for _, h := range q.hosts.all {
@@ -638,14 +664,14 @@ func (q *Queue) Waiting() []Ticket {
 	return tickets
 }
 
-// Counts says how many requests are where. Submitted is always the sum of the others.
+// Counts has how many requests are in each state. Submitted is always the sum of the others.
 type Counts struct {
 	Submitted int
-	Waiting   int // including those that are in a backoff or held
+	Waiting   int // including those in a backoff or held
 	InFlight  int
 	Done      int
 	Expired   int
-	Dead      int // including those that KeepDead had no room for
+	Dead      int // including those beyond KeepDead
 	Dropped   int
 	Cancelled int
 }
@@ -661,7 +687,7 @@ func (c Counts) Check() error {
 	return nil
 }
 
-// tick returns the present: the latest now that there has been.
+// tick returns the present: the latest now so far.
 func (q *Queue) tick(now mono.Time) mono.Time {
 	q.last = min(max(now, q.last), mono.Max)
 	return q.last
