@@ -1,9 +1,10 @@
-// Package httptext says what may be the name and the value of a header field, and sets parameters of queries. It is arithmetic on bytes.
+// Package httptext checks names and values of header fields, and sets parameters of queries. It is
+// arithmetic on bytes.
 package httptext
 
 import "strings"
 
-// IsFieldName tells whether s is a token, as RFC 9110, section 5.6.2 has it.
+// IsFieldName reports whether s is a token, by RFC 9110, section 5.6.2.
 func IsFieldName(s string) bool {
 	for i := range len(s) {
 		c := s[i]
@@ -14,7 +15,7 @@ func IsFieldName(s string) bool {
 	return s != ""
 }
 
-// IsFieldValue tells whether s has no control character in it but tabs.
+// IsFieldValue reports whether s has no control character other than tabs.
 func IsFieldValue(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' && c != '\t' || c == 0x7f {

@@ -9,7 +9,7 @@ import (
 // Param is a parameter of a query, not escaped.
 type Param struct{ Name, Value string }
 
-// SetQuery sets parameters in a raw query and leaves the others as they are written, in their order.
+// SetQuery sets parameters in a raw query. The others stay as they are written, in their order.
 func SetQuery(raw string, all []Param) string {
 	if len(all) == 0 {
 		return raw

@@ -1,8 +1,9 @@
-// Package neterr says what an error of net/http, or of whatever dials and writes by itself, shows of the way to a server: for
-// package breaker, by limit.Outcome.Link. It looks at types and numbers, not at words.
+// Package neterr says what a network error shows of the way to a server: for package breaker, as
+// limit.Outcome.Link. The error comes from net/http, or from code that dials and writes by itself.
+// The package looks at types and numbers, not at words.
 //
-// Whether anything was sent is another question, and not this package's: a certificate may be refused by the server when the
-// request has left. Only who writes knows.
+// Whether anything was sent is another question, which it does not answer. A server may refuse a
+// certificate after the request has left. Only the writer knows.
 package neterr
 
 import (
@@ -26,8 +27,8 @@ func OfStatus(status int) limit.Link {
 	return limit.Working
 }
 
-// OfError returns what a failed attempt shows. ctx is the context it was made with: a caller who gave up shows nothing, and
-// one whose deadline came no more than that nothing had come by then.
+// OfError returns what a failed attempt shows. ctx is the context of the attempt. A cancelled
+// context shows nothing. A context whose deadline came shows only that nothing had come by then.
 func OfError(ctx context.Context, err error) limit.Link {
 	switch {
 	case err == nil:
@@ -50,7 +51,7 @@ func OfError(ctx context.Context, err error) limit.Link {
 		switch op.Op {
 		case "dial", "proxyconnect":
 			return past(ctx, limit.Unreachable)
-		case "remote error": // an alert of TLS: it does not like ours
+		case "remote error": // a TLS alert: the server refuses our side
 			return limit.BadCertificate
 		}
 	}
@@ -62,7 +63,7 @@ func OfError(ctx context.Context, err error) limit.Link {
 	return limit.Silent
 }
 
-// past is Silent where the caller's deadline came before the network said anything.
+// past returns Silent if the caller's deadline came before any sign of the network.
 func past(ctx context.Context, s limit.Link) limit.Link {
 	if ctx.Err() != nil {
 		return limit.Silent
@@ -72,11 +73,11 @@ func past(ctx context.Context, s limit.Link) limit.Link {
 
 var unreachable = []error{syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH}
 
-// local tells of what this machine had none left of: files, or ports to connect from.
+// local reports whether this machine ran out of something: files, or ports to connect from.
 func local(err error) bool {
 	name, looked := errors.AsType[*net.DNSError](err)
 	for _, none := range exhausted {
-		// A look-up keeps nothing but the words of what stood in its way.
+		// A look-up keeps only the words of the error that stood in its way.
 		if errors.Is(err, none) || looked && strings.HasSuffix(name.Err, none.Error()) {
 			return true
 		}
@@ -84,7 +85,8 @@ func local(err error) bool {
 	return false
 }
 
-// IsBadCertificate tells whether the server's certificate was refused here, so that no connection came to be.
+// IsBadCertificate reports whether this side refused the server's certificate, so that there was no
+// connection.
 func IsBadCertificate(err error) bool {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return true

@@ -7,16 +7,17 @@ import (
 	"time"
 )
 
-// Exchange is what became of one permit: whether anything was written, and when. The zero value is ready. It is safe for
-// concurrent use, and must not be copied.
+// Exchange is the record of one permit: whether anything was written, and when. The zero value is
+// ready. It is safe for concurrent use, and must not be copied.
 type Exchange struct {
-	// Stops says that Stop may be called. It is set before Send, and costs a context.
+	// Stops means that Stop may be called. It is set before Send, and costs a context.
 	Stops bool
-	// Expires says that Expire may be called. It is set before Send.
+	// Expires means that Expire may be called. It is set before Send.
 	Expires bool
-	// Leave, if not nil, is asked right before the first byte is written whether it may be: if not, Send returns ErrLapsed, and nothing was.
-	// Over connections that are not ours, and HTTP/2, it is asked once there is one. It is called with a lock of the Exchange held, and not any
-	// more once Send has returned.
+	// Leave, if not nil, decides right before the first byte whether it may be written. If not,
+	// Send returns ErrLapsed, and nothing was written. Over HTTP/2, and over connections that are
+	// not ours, it is asked once there is a connection. It is called with a lock of the Exchange
+	// held, and not after Send has returned.
 	Leave interface{ Fresh() bool }
 
 	mu      sync.Mutex
@@ -25,27 +26,28 @@ type Exchange struct {
 	left    bool // a byte may have left
 	whole   bool // the request has been written to its end
 	refused bool
-	lapsed  bool                    // Leave said no
+	lapsed  bool                    // Leave refused
 	ended   bool                    // Send has returned
 	began   time.Time               // before the first byte was written
-	last    time.Time               // after the last byte was written; zero: not known
-	cancel  context.CancelCauseFunc // of the trip under way, if it has one
-	under   *trip                   // the trip under way, if it has none, as soon as net/http knows of it
-	stopped error                   // by Stop or Expire
+	last    time.Time               // after the last byte was written; zero: unknown
+	cancel  context.CancelCauseFunc // of the trip under way, if it has a context
+	under   *trip                   // the trip under way without a context, once net/http knows of it
+	stopped error                   // the cause given to Stop or Expire
 }
 
-// over says what kind of connection an attempt is written to.
+// over is the kind of connection that an attempt is written to.
 type over int8
 
 const (
 	nothing over = iota
-	blind        // a RoundTripper that tells nothing
-	http1        // a connection of ours, which knows what is written
-	foreign      // a connection of HTTP/1.1 that is not ours
+	blind        // a RoundTripper without trace events
+	http1        // a connection of ours, which sees every write
+	foreign      // an HTTP/1.1 connection that is not ours
 	http2        // a stream
 )
 
-// Written tells whether at least a byte may have left. False, when Send has returned: none has, nor will.
+// Written reports whether at least a byte may have left. If it is false after Send has returned, no
+// byte has left, and none will.
 func (a *Exchange) Written() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -54,11 +56,12 @@ func (a *Exchange) Written() bool {
 
 func (a *Exchange) writtenLocked() bool { return a.left || a.writing || a.over == blind }
 
-// Times returns whether anything may have left, an instant before the first byte was written, and how long before end the
-// last byte was given to the system: from then on nothing on this machine delays its arrival, so a promised one-way latency
-// can be counted from there, however long the machine, or a body that is slow, held it up before. On a connection of HTTP/1.1
-// that is not ours (see New), rtt is too long by what its last Write took. 0 says that it is not known, or that the answer came
-// before the end of the request.
+// Times returns whether anything may have left, an instant before the first byte was written, and
+// rtt. rtt is the time from handing the last byte to the system until end. After that instant
+// nothing on this machine delays the byte, so a promised one-way latency counts from there. Delays
+// before it, by the machine or by a slow body, do not matter. On an HTTP/1.1 connection that is not
+// ours (see New), rtt is too long by the duration of its last Write. 0 means unknown, or that the
+// answer came before the end of the request.
 func (a *Exchange) Times(end time.Time) (written bool, began time.Time, rtt time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -71,8 +74,8 @@ func (a *Exchange) Times(end time.Time) (written bool, began time.Time, rtt time
 	return true, a.began, max(end.Sub(a.last), 0)
 }
 
-// Stop ends the attempt, if its Stops is set, whether it is under way or not: Send returns the cause, or if the answer's header is
-// there reading its body fails. What has been written stays written.
+// Stop ends the attempt, under way or not, if its Stops is set. Send then returns the cause. If the
+// answer's header is there, reading its body fails. Written bytes stay written.
 func (a *Exchange) Stop(cause error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -83,8 +86,9 @@ func (a *Exchange) Stop(cause error) {
 	a.cutLocked()
 }
 
-// Expire ends the attempt, if its Expires is set, unless Send has returned: it returns the cause. If the answer's header came just before, Send
-// may return that, and then reading its body may fail. Where the connection is one of HTTP/1.1 and ours it needs no context.
+// Expire ends the attempt, if its Expires is set and Send has not returned; Send then returns the
+// cause. If the answer's header came just before, Send may return that answer, and reading its body
+// may then fail. On an HTTP/1.1 connection of ours it needs no context.
 func (a *Exchange) Expire(cause error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -109,12 +113,12 @@ func (a *Exchange) cutLocked() {
 func (a *Exchange) known(t *trip) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.under = t; a.stopped != nil { // it was too early
+	if a.under = t; a.stopped != nil { // the stop came too early to cut it
 		t.cut()
 	}
 }
 
-// endsBy sets what cancels the trip that begins now.
+// endsBy sets the function that cancels the beginning trip.
 func (a *Exchange) endsBy(cancel context.CancelCauseFunc) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -123,7 +127,7 @@ func (a *Exchange) endsBy(cancel context.CancelCauseFunc) {
 	}
 }
 
-// start returns why nothing is to be written: it may have been already, or was stopped.
+// start returns why nothing may be written: it may have been written already, or was stopped.
 func (a *Exchange) start(own bool) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -138,7 +142,7 @@ func (a *Exchange) start(own bool) error {
 		return ErrLapsed
 	}
 	a.over = nothing
-	if !own { // until it is seen to ask for a connection
+	if !own { // until a connection is asked for
 		a.over, a.began = blind, time.Now()
 	}
 	return nil
@@ -153,14 +157,15 @@ func (a *Exchange) mayLocked() bool {
 	return !a.lapsed
 }
 
-// returns notes that Send returns: whoever has the Leave may end it, so it is not asked any more, and nothing is left that could expire.
+// returns notes that Send returns. The owner of the Leave may end it, so it is not asked any more,
+// and nothing is left that could expire.
 func (a *Exchange) returns() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.ended, a.under = true, nil
 }
 
-// asked notes that the RoundTripper reports which connections it takes.
+// asked notes that the RoundTripper reports its connections.
 func (a *Exchange) asked(string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -169,8 +174,8 @@ func (a *Exchange) asked(string) {
 	}
 }
 
-// got notes the connection that the request is about to be written to; c is nil if that is not ours. It returns false if the attempt may have
-// been written to another connection before, or may not be any more.
+// got notes the connection for the request; c is nil if it is not ours. It returns false if the
+// attempt may have been written to another connection before, or may no longer be written.
 func (a *Exchange) got(c *conn, h2 bool) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -178,7 +183,7 @@ func (a *Exchange) got(c *conn, h2 bool) bool {
 		a.refused = true
 		return false
 	}
-	if a.stopped != nil || a.lapsed || (h2 || c == nil) && !a.mayLocked() { // our connection asks when it is written to
+	if a.stopped != nil || a.lapsed || (h2 || c == nil) && !a.mayLocked() { // our connection asks at its first write
 		return false
 	}
 	a.whole = false
@@ -203,8 +208,8 @@ func (a *Exchange) wroteField(string, []string) {
 	}
 }
 
-// wroteRequest is called when all of the request was written: over HTTP/2 to the system, but over HTTP/1.1 to a buffer, whose
-// Write is still to come.
+// wroteRequest is called when all of the request was written: over HTTP/2 to the system, over
+// HTTP/1.1 to a buffer, whose Write is still to come.
 func (a *Exchange) wroteRequest(i httptrace.WroteRequestInfo) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -216,15 +221,15 @@ func (a *Exchange) wroteRequest(i httptrace.WroteRequestInfo) {
 	}
 }
 
-// wholly tells whether the request has been written to its end.
+// wholly reports whether the request has been written to its end.
 func (a *Exchange) wholly() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.whole
 }
 
-// failed returns why the attempt was kept from being written, if it was. A stream that was given up may be just beginning, and counts as
-// written.
+// failed returns why the attempt was not written, if so. A stream that was given up may be just
+// beginning, and counts as written.
 func (a *Exchange) failed(ended bool) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -244,7 +249,8 @@ func (a *Exchange) failed(ended bool) error {
 	return ErrTwice
 }
 
-// begin and end are around each Write of a connection that serves the attempt. begin returns false if there must be none.
+// begin and end surround each Write of a connection that serves the attempt. begin returns false if
+// the Write must not happen.
 func (a *Exchange) begin() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -1,12 +1,14 @@
 // Package once sends a request at most once per permit, and knows when its last byte left.
 //
-// net/http sends a request again by itself: over HTTP/1.1, when a connection that it had kept turns out to be closed and the request is a
-// GET, say, or has an Idempotency-Key; over HTTP/2, after GOAWAY and REFUSED_STREAM. But the server, or a limiter in front of it, may
-// have counted the first one, and our limiter knows of only one. So each time that net/http has a connection for a request, the Exchange
-// is asked; if it may have been written before, it is refused before a byte is written.
+// net/http by itself sends a request again. Over HTTP/1.1 it does so when a kept connection turns
+// out to be closed and the request is a GET, say, or has an Idempotency-Key. Over HTTP/2 it does so
+// after GOAWAY and REFUSED_STREAM. But the server, or a limiter in front of it, may have counted
+// the first one, and our limiter counts only one. So each time that net/http has a connection for a
+// request, the Exchange decides. If the request may have been written before, it is refused before
+// a byte is written.
 //
-// It decides nothing else: whether to send again, with a permit of its own, is the caller's. It starts no goroutine and has no
-// clock of its own: Times are time.Now.
+// The package decides nothing else. The caller decides whether to send again, with a new permit.
+// The package starts no goroutine and has no clock of its own: Times are time.Now.
 package once
 
 import (
@@ -18,23 +20,24 @@ import (
 	"net/http/httptrace"
 )
 
-// ErrTwice says that an attempt failed because it would have been written twice: the server closed the connection after the request was
-// written.
+// ErrTwice: the attempt would have been written twice, since the server closed the connection after
+// the request was written.
 var ErrTwice = errors.New("the connection was closed by the server after the request was written")
 
-// ErrUnprocessed is an ErrTwice over HTTP/2. There net/http sends again, whatever the method, what the server says that it did not
-// process (GOAWAY, REFUSED_STREAM, PROTOCOL_ERROR). The request may have been counted, but sending it again, as another attempt, does no
-// more harm than sending it the first time.
+// ErrUnprocessed is an ErrTwice over HTTP/2, for a request that the server did not process, as it
+// says (GOAWAY, REFUSED_STREAM, PROTOCOL_ERROR). net/http sends such a request again, whatever the
+// method. The request may have been counted. But sending it again, as another attempt, does no more
+// harm than sending it the first time.
 var ErrUnprocessed = fmt.Errorf("%w, and it says that it did not process it", ErrTwice)
 
-// ErrLapsed says that nothing of an attempt was written, since its Leave said that it may not be any more.
+// ErrLapsed: nothing of the attempt was written, since its Leave no longer allowed it.
 var ErrLapsed = errors.New("leave to send the request has lapsed before it was written")
 
 // Base sends requests over the RoundTripper that it was made from. It is safe for concurrent use.
 type Base struct {
 	rt  http.RoundTripper
 	own *http.Transport // rt, if it is a clone of ours
-	// given is what New was given: it has the protocols that were registered for other schemes.
+	// given is the argument of New. It has the protocols that were registered for other schemes.
 	given     http.RoundTripper
 	clearText bool // HTTP/2 without TLS
 	mayBeH2   bool
@@ -42,14 +45,16 @@ type Base struct {
 
 // New returns a Base over rt. If nil, http.DefaultTransport.
 //
-// An *http.Transport is cloned, never changed, so that all connections are seen: what is set in it later, or registered for http or
-// https, has no effect, and the connections are the Base's own (see CloseIdleConnections). The connections that its dialers return are
-// used, each wrapped in a net.Conn of ours; only a *tls.Conn from its DialTLSContext is left as it is.
+// An *http.Transport is cloned, never changed, so that the Base sees all connections. Later
+// settings in it, and protocols registered for http or https, have no effect. The connections are
+// the Base's own (see CloseIdleConnections). Connections of its dialers are used, each wrapped in a
+// net.Conn of ours; only a *tls.Conn from its DialTLSContext stays unwrapped.
 //
-// Of another RoundTripper, Base knows what it tells the request's httptrace.ClientTrace. If it tells what an *http.Transport tells,
-// because it wraps one, then here, too, an attempt is sent at most once; but it counts as written as soon as it has a connection, and
-// over HTTP/1.1 its last byte is dated just before it is given to the system. If it tells nothing, it may send as often as it likes, and
-// every attempt counts as written.
+// Of another RoundTripper, Base knows the events of the request's httptrace.ClientTrace. One that
+// wraps an *http.Transport reports the same events, and an attempt is sent at most once here too.
+// But the attempt counts as written as soon as it has a connection. Over HTTP/1.1 its last byte is
+// dated just before it goes to the system. A RoundTripper without events may send as often as it
+// likes, and every attempt counts as written.
 func New(rt http.RoundTripper) *Base {
 	if rt == nil {
 		rt = http.DefaultTransport
@@ -72,9 +77,11 @@ func (b *Base) CloseIdleConnections() {
 	}
 }
 
-// Send makes the attempt, as RoundTrip does. Its errors are those of RoundTrip; ErrTwice, where RoundTrip would have sent the request a
-// second time; ErrLapsed; and the cause given to Stop or Expire. An attempt of which nothing was written can be sent again; for any other, Send returns
-// ErrTwice. Do not call it for one attempt from two goroutines at a time. The body of the answer must be closed.
+// Send makes the attempt, as RoundTrip does. Its errors are those of RoundTrip, ErrTwice where
+// RoundTrip would have sent the request a second time, ErrLapsed, and the cause given to Stop or
+// Expire. An attempt of which nothing was written can be sent again; for any other, Send returns
+// ErrTwice. Two goroutines must not call it for one attempt at a time. The body of the answer must
+// be closed.
 func (b *Base) Send(req *http.Request, a *Exchange) (*http.Response, error) {
 	rt, own := b.rt, b.own != nil
 	https := req.URL != nil && req.URL.Scheme == "https"
@@ -91,7 +98,8 @@ func (b *Base) Send(req *http.Request, a *Exchange) (*http.Response, error) {
 	ctx := req.Context()
 	t := &trip{base: b, attempt: a}
 	its := httptrace.ContextClientTrace(ctx)
-	// httptrace would join two traces by reflection, which is dear, and httputil.ReverseProxy always has one.
+	// httptrace would join two traces by reflection, which is expensive, and httputil.ReverseProxy
+	// always has one.
 	joins := its != nil && (its.GetConn != nil || its.GotConn != nil || its.WroteHeaderField != nil || its.WroteRequest != nil)
 	if its != nil && !joins {
 		t.trace = *its
@@ -102,8 +110,8 @@ func (b *Base) Send(req *http.Request, a *Exchange) (*http.Response, error) {
 	if streams {
 		t.trace.WroteHeaderField = a.wroteField
 	}
-	// A context that can be cancelled, and watching the end of a body, cost six allocations. So a connection of HTTP/1.1 is ended in
-	// another way.
+	// A cancellable context, and watching the end of a body, cost six allocations. So an HTTP/1.1
+	// connection is ended in another way.
 	ends := streams || a.Stops
 	switch {
 	case !own:
@@ -139,7 +147,8 @@ func (b *Base) Send(req *http.Request, a *Exchange) (*http.Response, error) {
 	return resp, err
 }
 
-// ended reports whether a request was given up: RoundTrip then returned without waiting for the goroutine that writes it.
+// ended reports whether a request was given up. RoundTrip then returned without waiting for the
+// goroutine that writes the request.
 func ended(ctx context.Context, req *http.Request) bool {
 	//lint:ignore SA1019 net/http heeds it
 	cancel := req.Cancel
@@ -151,7 +160,8 @@ func ended(ctx context.Context, req *http.Request) bool {
 	}
 }
 
-// trip is one RoundTrip for an attempt: its context, what the trace hears, and afterwards the body of the answer.
+// trip is one RoundTrip for an attempt: its context, the receiver of its trace, and afterwards the
+// body of the answer.
 type trip struct {
 	context.Context
 	base    *Base
@@ -165,14 +175,15 @@ type trip struct {
 	held   bool // the end of the body cancels the context
 }
 
-// traceKey is the key that httptrace asks a context for. Answering it ourselves saves an allocation.
+// traceKey is the key that httptrace asks a context for. Answering it ourselves saves an
+// allocation.
 var traceKey = func() any {
 	a := asked{Context: context.Background()}
 	httptrace.ContextClientTrace(&a)
 	return a.key
 }()
 
-// asked is a context that keeps the key it was asked for.
+// asked is a context that keeps the requested key.
 type asked struct {
 	context.Context
 	key any
@@ -196,7 +207,8 @@ func (t *trip) got(i httptrace.GotConnInfo) {
 	if t.attempt.got(own, h2) {
 		return
 	}
-	// Otherwise net/http would try it on the next connection, where it is refused, and so on, until all kept connections are closed.
+	// Otherwise net/http would try it on the next connection, where it is refused, and so on, until
+	// all kept connections are closed.
 	if t.cancel != nil {
 		t.cancel(ErrTwice)
 	} else {
@@ -216,7 +228,7 @@ func (t *trip) cut() {
 	t.base.own.CancelRequest(t.sent)
 }
 
-// hold has the end of the body end the context. It returns false if there is nothing to wait for.
+// hold makes the end of the body end the context. It returns false if there is nothing to wait for.
 func (t *trip) hold(resp *http.Response) bool {
 	if resp.Body == nil || resp.Body == http.NoBody && t.attempt.wholly() {
 		return false

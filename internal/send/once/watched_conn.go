@@ -12,7 +12,7 @@ import (
 type conn struct {
 	net.Conn
 	serves atomic.Pointer[Exchange] // the attempt; nil during a TLS handshake, a proxy's CONNECT, and with HTTP/2
-	speaks atomic.Int32             // whether HTTP/2 was agreed on in its TLS; 0: nobody has looked
+	speaks atomic.Int32             // whether its TLS agreed on HTTP/2; 0: unknown yet
 }
 
 const (
@@ -20,8 +20,9 @@ const (
 	two
 )
 
-// Write counts for the attempt. What may be written after the request is an alert of TLS, or what a caller writes after switching
-// protocols. An alert on a connection that failed before the request counts as if it were the request.
+// Write counts for the attempt. After the request, it may write a TLS alert, or the caller's bytes
+// after a switch of protocols. An alert on a connection that failed before the request counts as
+// the request.
 func (c *conn) Write(b []byte) (int, error) {
 	a := c.serves.Load()
 	if a == nil {
@@ -63,9 +64,10 @@ func negotiated(c *tls.Conn) bool { return c.ConnectionState().NegotiatedProtoco
 
 type dial = func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// clone returns a copy of t whose connections are ours. It returns nil if that is impossible: if t speaks something that is not HTTP.
+// clone returns a copy of t whose connections are ours. It returns nil if that is impossible: if t
+// speaks something other than HTTP.
 func clone(t *http.Transport) *http.Transport {
-	c := t.Clone() // from here on t.TLSNextProto has what net/http itself speaks
+	c := t.Clone() // from here on t.TLSNextProto has the protocols of net/http itself
 	for name := range t.TLSNextProto {
 		if name != "h2" && name != "unencrypted_http2" {
 			return nil
@@ -97,7 +99,8 @@ func first(d dial, old func(network, addr string) (net.Conn, error), otherwise d
 	return otherwise
 }
 
-// ours wraps what d returns in a conn. If secure, net/http looks for a *tls.Conn in what is returned, and must find it.
+// ours wraps the connections of d in a conn. If secure, net/http looks for a *tls.Conn in the
+// result, and must find it.
 func ours(d dial, secure bool) dial {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		in, err := d(ctx, network, addr)

@@ -1,5 +1,5 @@
-// Package pricing says what a request to a language model costs in money: the most beforehand, and how much once it is answered. run and
-// transport reckon by it.
+// Package pricing computes the price of a request to a language model: the highest one beforehand,
+// and the real one once it is answered. run and transport use it.
 package pricing
 
 import (
@@ -9,19 +9,21 @@ import (
 	"github.com/paceline-go/paceline/tokens"
 )
 
-// How many times the price of input it costs to write that to a cache, which keeps it for five minutes or for an hour: of Anthropic's models,
-// wherever they run.
+// The price of writing input to a cache, as a multiple of the price of input, for five minutes and
+// for an hour: of Anthropic's models, on any host.
 const (
 	writing     = 1.25
 	writingHour = 2
 )
 
-// charges tells whether writing to a cache is charged for. Those who charge for it have these APIs.
+// charges reports whether writing to a cache costs extra. The providers that charge for it have
+// these APIs.
 func charges(api tokens.API) bool {
 	return api == tokens.Messages || api == tokens.Converse || api == tokens.Invoke
 }
 
-// Times returns how many times the price of input the input of a request costs at most, by what its body asks of a cache.
+// Times returns the highest multiple of the price of input for the input of a request, by its
+// body's use of a cache.
 func Times(api tokens.API, body []byte) float64 {
 	switch {
 	case !charges(api) || !bytes.Contains(body, []byte("cache_control")) && !bytes.Contains(body, []byte("cachePoint")):
@@ -32,12 +34,14 @@ func Times(api tokens.API, body []byte) float64 {
 	return writing
 }
 
-// Most is what so many tokens cost at most, in USD. times is what Times has said; what was read from a cache never costs more.
+// Most returns the highest price of so many tokens, in USD. times is the result of Times; input
+// read from a cache never costs more.
 func Most(p provider.ModelInfo, times float64, input, output int64) float64 {
 	return p.USD(input, output) + (times-1)*p.USD(input, 0)
 }
 
-// Spent is what an answer has cost, in USD. Where no price is known of input from a cache, it costs as much as any other.
+// Spent returns the price of an answer, in USD. If the price of input from a cache is unknown, it
+// is that of other input.
 func Spent(p provider.ModelInfo, api tokens.API, u tokens.Usage) float64 {
 	cached := min(u.CachedInput, u.Input)
 	usd := p.USD(u.Input-cached, u.Output)

@@ -1,6 +1,8 @@
-// Package timer tells of what has not ended within a span that is the same for all: an attempt without an answer, a part of an answer that
-// nobody flushed. Nearly nothing ever is overdue. So all share one timer, which goes on to the next when it fires, and is not set or stopped
-// for each: a timer that is set wakes a thread of the runtime that sleeps until later ones. Where spans differ, time.AfterFunc is what there is.
+// Package timer reports items that have not ended within a span that is the same for all: an
+// attempt without an answer, a part of an answer that was not flushed. Nearly no item is ever
+// overdue. So all share one timer, which goes on to the next item when it fires. It is not set or
+// stopped for each, since a set timer wakes a thread of the runtime that sleeps until later ones.
+// For different spans, use time.AfterFunc.
 package timer
 
 import (
@@ -8,28 +10,29 @@ import (
 	"time"
 )
 
-// Watch is over everything that has the same span. Made by New. It keeps a timer for up to a span after the last Begin, no goroutine, and
-// needs no closing. Safe for concurrent use.
+// Watch watches all items of the same span. New makes it. It keeps a timer for up to a span after
+// the last Begin, has no goroutine, and needs no closing. Safe for concurrent use.
 type Watch struct {
 	span time.Duration
 
 	mu    sync.Mutex
-	all   Item // of a ring, in the order of Begin and so of their instants
+	all   Item // head of a ring, in the order of Begin and so of their instants
 	timer *time.Timer
 	set   bool // the timer will fire
 }
 
-// Item is something that should end in time. It is a part of what it is about, so that it needs no memory of its own. It must not be copied
-// while it is watched.
+// Item is something that should end in time. It is a part of its subject, so that it needs no
+// memory of its own. It must not be copied while it is watched.
 type Item struct {
-	// Of is told, in a goroutine of its own and at most once for each Begin, that the span has passed.
+	// Of is the subject. Its Expired is called when the span has passed, in a goroutine of its own
+	// and at most once for each Begin.
 	Of interface{ Expired() }
 
-	prev, next *Item // under the lock of the Watch; nil: it is not watched
+	prev, next *Item // under the lock of the Watch; nil: not watched
 	at         time.Time
 }
 
-// New returns a Watch over what may last for a span, which must be positive.
+// New returns a Watch for items of a span, which must be positive.
 func New(span time.Duration) *Watch {
 	w := &Watch{span: span}
 	w.all.prev, w.all.next = &w.all, &w.all
@@ -53,7 +56,8 @@ func (w *Watch) Begin(i *Item) {
 	w.set = true
 }
 
-// End watches an item no more. It reports whether it ended in time: if not, it has been told that it is overdue, or will be.
+// End stops watching an item. It reports whether the item ended in time; if not, its Overdue was
+// called or will be.
 func (w *Watch) End(i *Item) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,7 +73,7 @@ func (w *Watch) removeLocked(i *Item) bool {
 	return true
 }
 
-// look tells those that are overdue, and sets the timer for the next.
+// look reports the overdue items, and sets the timer for the next.
 func (w *Watch) look() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
