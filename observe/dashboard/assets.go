@@ -17,7 +17,7 @@ import (
 //go:embed assets/index.html assets/page.js assets/icon.svg
 var files embed.FS
 
-// asset is a file of the page: one of its own, or one of package web.
+// asset is a file of the page: its own, or one of package web.
 type asset struct{ own, shared, kind string }
 
 const (
@@ -43,12 +43,13 @@ func (a asset) data() []byte {
 	}
 	data, err := files.ReadFile("assets/" + a.own)
 	if err != nil {
-		panic(err) // all of them are embedded: a test has looked
+		panic(err) // all of them are embedded: a test has checked
 	}
 	return data
 }
 
-// version stands for the files: a page that is open when a server with other files takes over loads itself again.
+// version identifies the files. An open page reloads itself when a server with other files takes
+// over.
 var version = sync.OnceValue(func() string {
 	h := sha256.New()
 	for _, name := range []string{"", "page.css", "page.js", "icon.svg", "chart.js", "uplot.js", "uplot.css"} {

@@ -10,26 +10,27 @@ import (
 	"github.com/paceline-go/paceline/observe"
 )
 
-// What a verdict can be. The page shows each by a colour and by a sign.
+// States of a verdict. The page shows each by a colour and by a sign.
 const (
 	nothingYet = "nothing" // no request has come
-	idle       = "idle"    // none is there now
-	free       = "free"    // nobody waits
+	idle       = "idle"    // no request now
+	free       = "free"    // no request waits
 	full       = "full"    // some wait, and it goes as fast as the server allows
 	waiting    = "waiting" // some wait, and the limit is not used up yet
-	paused     = "paused"  // some wait since they stay away
-	down       = "down"    // some wait since nothing arrives
+	paused     = "paused"  // some wait, because of a pause
+	down       = "down"    // some wait, because nothing reaches the host
 )
 
-// verdict answers in one sentence whether it goes as fast as the server allows, and if not, why.
+// verdict says in one sentence whether it goes as fast as the server allows, and if not, why.
 type verdict struct {
 	Kind string `json:"kind"`
 	Text string `json:"text"`
-	// Until is when the next may go; the zero Time: now, or nobody knows. The page counts down to it.
+	// Until is when the next request may go; the zero Time: now, or unknown. The page counts down
+	// to it.
 	Until time.Time `json:"until,omitzero"`
 }
 
-// fast is the share of the ceiling from which on it is used.
+// fast is the fraction of the ceiling from which on the limit counts as used.
 const fast = 0.9
 
 // judge makes the verdict on a Snapshot.
@@ -66,7 +67,7 @@ func judge(s *observe.Snapshot) verdict {
 	}
 }
 
-// atOnce is the verdict while nobody waits.
+// atOnce is the verdict while no request waits.
 func atOnce(s *observe.Snapshot) verdict {
 	if s.Sent == 0 && s.Never+s.Late+s.Full+s.Cancelled == 0 {
 		return verdict{Kind: nothingYet, Text: "Nothing yet: no request has come"}
@@ -81,7 +82,7 @@ func atOnce(s *observe.Snapshot) verdict {
 	return verdict{Kind: free, Text: "Nothing waits: what comes goes at once" + used}
 }
 
-// binding returns the limit that most wait for; of those the one that is used most.
+// binding returns the limit for which most requests wait; of equal ones, the one that is used most.
 func binding(list []observe.LimitState) (most *observe.LimitState) {
 	for i := range list {
 		if l := &list[i]; l.Waiting > 0 && (most == nil || l.Waiting > most.Waiting || l.Waiting == most.Waiting && holdsUp(l, most)) {
@@ -91,7 +92,8 @@ func binding(list []observe.LimitState) (most *observe.LimitState) {
 	return most
 }
 
-// holdsUp says whether l has somebody wait for longer than m does, or, if both let somebody go at one instant, is used more.
+// holdsUp reports whether requests wait longer for l than for m. If both let one go at the same
+// instant, it reports whether l is used more.
 func holdsUp(l, m *observe.LimitState) bool {
 	if l.NextUnknown != m.NextUnknown {
 		return l.NextUnknown
@@ -102,7 +104,8 @@ func holdsUp(l, m *observe.LimitState) bool {
 	return l.Share > m.Share
 }
 
-// busiest returns the limit whose ceiling is used most: of those that are waited for, if any are.
+// busiest returns the limit whose ceiling is used most. If requests wait for some limits, it is one
+// of these.
 func busiest(list []observe.LimitState) (most *observe.LimitState) {
 	if l := binding(list); l != nil {
 		return l
@@ -134,12 +137,13 @@ func orAll(w observe.Whose) string {
 	return "the server"
 }
 
-// percent rounds down, so that only what is used up is 100 %; and it is no more than that where a bucket was full at the beginning.
+// percent rounds down, so that only a used-up limit is 100 %. It is at most 100 %, even after a
+// full bucket.
 func percent(share float64) string {
 	return strconv.FormatFloat(math.Floor(min(share, 1)*100), 'f', -1, 64) + " %"
 }
 
-// count says how many do something.
+// count returns n with the noun for one or for many.
 func count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

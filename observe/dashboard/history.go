@@ -10,18 +10,19 @@ import (
 )
 
 const (
-	// kept is how far back the history goes, slot how long one point of it is.
+	// kept is the length of the history, and slot the length of one point of it.
 	kept = 15 * time.Minute
 	slot = 5 * time.Second
-	// slots has one more than fits, for the one that is being filled.
+	// slots has one more than fits, for the slot under way.
 	slots = int(kept/slot) + 1
-	// recent is the time of which latencies are told.
+	// recent is the time in which latencies are shown.
 	recent = time.Minute
 )
 
-// point is what was seen in one slot: counts and percentiles as of its end, the rest the most that was seen in it.
+// point is the summary of one slot. Counts and percentiles are as of its end, the rest is the most
+// in it.
 type point struct {
-	At       int64   `json:"at"` // of the last look, in milliseconds since 1970
+	At       int64   `json:"at"` // of the latest look, in milliseconds since 1970
 	Sent     int64   `json:"sent"`
 	Refused  int64   `json:"refused"`
 	Failed   int64   `json:"failed"`
@@ -34,7 +35,7 @@ type point struct {
 	P99      rounded `json:"p99_ms"`
 }
 
-// rounded is a number of four digits in JSON, null if it is none.
+// rounded is a number of four digits in JSON, null if it is not a number.
 type rounded float64
 
 // MarshalJSON implements json.Marshaler.
@@ -48,15 +49,15 @@ func (r rounded) MarshalJSON() ([]byte, error) {
 // history has the last points, oldest first from next on. Its zero value is empty.
 type history struct {
 	points [slots]point
-	next   int // where the next point goes
+	next   int // the place of the next point
 	filled int
-	times  [recent/slot + 1]upto // a ring beside that of points, of the last minute
+	times  [recent/slot + 1]upto // a second ring, of the last minute
 }
 
 // upto is how many answers took at most each of the bounds; the last is all.
 type upto []int64
 
-// add notes what was seen at now, and returns the point that it belongs to.
+// add records a Snapshot of now, and returns its point.
 func (h *history) add(now time.Time, s *observe.Snapshot) point {
 	p := point{At: now.UnixMilli(), Sent: s.Sent, Refused: s.Limited, Failed: s.Failed, Tokens: tokensOf(s.Used), Money: s.Used.Money,
 		Waiting: s.Waiting, InFlight: s.InFlight, Share: rounded(math.NaN())}
@@ -86,7 +87,8 @@ func (h *history) add(now time.Time, s *observe.Snapshot) point {
 // at returns the point of that place, 0 being the oldest.
 func (h *history) at(i int) *point { return &h.points[(h.next-h.filled+i+slots)%slots] }
 
-// percentiles returns, in milliseconds and over all hosts, how long answers took in the last minute, or ever if nobody looked then.
+// percentiles returns the durations of answers in the last minute, in milliseconds and over all
+// hosts. If no page looked then, they are of all time.
 func (h *history) percentiles(number int64, s *observe.Snapshot) (p50, p99 rounded) {
 	now := make(upto, len(s.Bounds)+1)
 	for _, u := range s.Upstream {
@@ -97,7 +99,8 @@ func (h *history) percentiles(number int64, s *observe.Snapshot) (p50, p99 round
 	}
 	n := int64(len(h.times))
 	since := make(upto, len(now))
-	// The oldest of the ring is that of a minute ago, if the one before this slot is there and no slot in between was missed.
+	// The oldest of the ring is a minute old, if the one before this slot is there and no slot in
+	// between was missed.
 	for back := n - 1; back > 0; back-- {
 		if h.filled > int(back) && h.at(h.filled-1-int(back)).At/slot.Milliseconds() == number-back {
 			if t := h.times[(number-back)%n]; len(t) == len(now) && t[len(t)-1] <= now[len(now)-1] {
@@ -122,8 +125,9 @@ func (h *history) percentiles(number int64, s *observe.Snapshot) (p50, p99 round
 	return ms(0.5), ms(0.99)
 }
 
-// quantile returns the duration that the part q of count durations does not exceed, between two bounds in proportion, as Prometheus'
-// histogram_quantile has it; the last bound where it is beyond that.
+// quantile returns the duration that the fraction q of count durations does not exceed. It
+// interpolates between two bounds, like Prometheus' histogram_quantile, and returns the last bound
+// beyond that.
 func quantile(bounds []time.Duration, upto []int64, count int64, q float64) (time.Duration, bool) {
 	if count <= 0 || len(bounds) == 0 || len(upto) < len(bounds) {
 		return 0, false
@@ -167,5 +171,6 @@ func (h *history) all() (all historyJSON) {
 	return all
 }
 
-// tokensOf returns the tokens of language models: counted together, or apart as input and output.
+// tokensOf returns the tokens of language models: counted together, or separately as input and
+// output.
 func tokensOf(a observe.Amounts) int64 { return max(a.Tokens, a.Input+a.Output) }

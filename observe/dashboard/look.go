@@ -10,23 +10,24 @@ import (
 	"github.com/paceline-go/paceline/observe"
 )
 
-// frame is what all who look are told of one second.
+// frame is the data of one second for all viewers.
 type frame struct {
 	number  int
-	sources int // grows when the sources are others than those of the frame before
+	sources int // grows when the sources differ from those of the frame before
 	data    []byte
 }
 
 // frameJSON is a frame as it is sent.
 type frameJSON struct {
 	Number int `json:"number"`
-	// At is when it was made, in milliseconds since 1970. All instants that the page shows are told relative to it: the clock of who looks
-	// may be wrong.
+	// At is when the frame was made, in milliseconds since 1970. The page shows all instants
+	// relative to it, since the viewer's clock may be wrong.
 	At      int64        `json:"at"`
 	Sources []sourceJSON `json:"sources"`
 }
 
-// look returns the latest frame, which is a second old at most, and when there will be another. Whoever comes first in a second makes it.
+// look returns the latest frame, which is a second old at most, and when the next will come. The
+// first viewer in a second makes it.
 func (p *Page) look() (*frame, time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,8 +62,8 @@ func (p *Page) sources() []observe.Source {
 	return p.config.Sources
 }
 
-// follow has each Snapshot go on with the history of its source, and tells whether there are other sources than before. A source that began
-// to count anew counts as another.
+// follow connects each Snapshot to the history of its source, and reports whether the sources
+// differ from those before. A source that began to count anew counts as another.
 func (p *Page) follow(snapshots []observe.Snapshot) (others bool) {
 	known := make(map[string]*history, len(snapshots))
 	var histories []*history
@@ -85,7 +86,8 @@ func (p *Page) follow(snapshots []observe.Snapshot) (others bool) {
 	return others
 }
 
-// tame puts 0 for shares that are no numbers, which JSON does not have: anybody may write a Source.
+// tame puts 0 for shares that are no numbers, which JSON does not have: any package may write a
+// Source.
 func tame(s observe.Snapshot) observe.Snapshot {
 	wild := func(f float64) bool { return math.IsNaN(f) || math.IsInf(f, 0) }
 	for i := range s.Limits {
@@ -103,7 +105,7 @@ func tame(s observe.Snapshot) observe.Snapshot {
 	return s
 }
 
-// pastJSON is what somebody is told who begins to look.
+// pastJSON is the first message to a new viewer.
 type pastJSON struct {
 	Title   string           `json:"title"`
 	Version string           `json:"version"` // of the files of the page
@@ -134,7 +136,7 @@ func (p *Page) past() []byte {
 func encode(v any) []byte {
 	data, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // the types are ours, and have nothing that JSON does not: floats are rounded
+		panic(err) // the types are ours, and JSON can represent all of it: floats are rounded
 	}
 	return data
 }

@@ -1,17 +1,30 @@
-// Package dashboard is a web page to watch a Gate, a Group, a Pool or a transport.Transport while it works: whether it goes as fast as the
-// server allows, what waits, for which limit and until when, who waits, and what the server refused and why.
+// Package dashboard is a web page that shows a Gate, a Group, a Pool or a transport.Transport at
+// work. It answers these questions: Does it go as fast as the server allows? Which requests wait,
+// of which client, for which limit and until when? What did the server refuse, and why?
 //
 //	http.Handle("/debug/paceline/", page.Handler(t))
 //
-// It is mounted like net/http/pprof, at any path that ends in a slash, and it is for people. For numbers to be scraped see package prom.
+// It is mounted like net/http/pprof, at any path that ends in a slash, and it is for people.
+// Package prom has numbers to be scraped.
 //
-// While nobody looks it does nothing, unless somebody runs Record; it starts no goroutine in any case. While somebody looks it takes one
-// Snapshot of each Source a second, however many look and however many requests there are, in the goroutines of those who look. Of the last
-// 15 minutes it keeps a point for every five seconds, some 20 kB for each Source. Who looks first sees no past then, unless Record runs.
+// Without a viewer it does nothing, unless Record runs; it starts no goroutine in any case. With
+// viewers it takes one Snapshot of each Source a second, in the viewers' goroutines. The numbers of
+// viewers and requests do not matter. It keeps a point for every five seconds of the last 15
+// minutes, some 20 kB for each Source. The first viewer sees no past, unless Record runs.
 //
-// It is read-only. It answers only to loopback names, to addresses, and to names that it was given, so that no page of a stranger can
-// read it by a name that is made to point here. Nothing of it comes from elsewhere, and what strangers may choose (names of clients, models
-// and routes) is text on it and nothing else. It does not ask who looks: mount it where only they can who may.
+// It is read-only. It answers only to loopback names, to addresses, and to configured names. So a
+// stranger's page cannot read it by a name that was made to point here. It loads nothing from
+// elsewhere. Text that strangers may choose (names of clients, models and routes) is shown as text
+// and nothing else. It does not authenticate viewers: mount it where only authorized ones have
+// access.
+//
+//	page.go            Config, Page, and which names it answers to
+//	look.go            the frame of a second, for all viewers
+//	view.go            a Snapshot with bounded lists
+//	first_sentence.go  the verdict: one sentence
+//	history.go         the points of the last 15 minutes
+//	stream.go          server-sent events
+//	assets.go          the files of the page
 package dashboard
 
 import (
@@ -27,16 +40,17 @@ import (
 	"github.com/paceline-go/paceline/observe"
 )
 
-// Config describes a Page. The zero Config is one without anything to show.
+// Config describes a Page. The zero Config has nothing to show.
 type Config struct {
-	// Sources are what is shown, each under the name that its Snapshots have; see observe.NameSource.
+	// Sources are shown, each under the name of its Snapshots; see observe.NameSource.
 	Sources []observe.Source
-	// Live, if not nil, is asked for each frame which sources there are, in the place of Sources: for sources that come and go. They are
-	// told apart by the names that their Snapshots have.
+	// Live, if not nil, replaces Sources. It returns the sources for each frame, if they come and
+	// go. The names of their Snapshots distinguish them.
 	Live func() []observe.Source
-	// Title is what the page is called. If empty, "Paceline".
+	// Title is the title of the page. If empty, "Paceline".
 	Title string
-	// Hosts are names by which the page may be asked for beside localhost and addresses, without ports: "metrics.example.com".
+	// Hosts are the names that the page answers to besides localhost and addresses, without ports:
+	// "metrics.example.com".
 	Hosts []string
 }
 
@@ -47,7 +61,7 @@ type Page struct {
 
 	closing   sync.Once
 	closed    chan struct{}
-	viewers   chan struct{} // holds one for each that looks
+	viewers   chan struct{} // holds one for each viewer
 	mu        sync.Mutex
 	looked    time.Time // when the latest frame was made
 	frame     *frame    // nil: none yet
@@ -57,13 +71,14 @@ type Page struct {
 }
 
 const (
-	// every is how often there is a new frame.
+	// every is the time between frames.
 	every = time.Second
-	// mostViewers is how many may look at the same time.
+	// mostViewers is the most viewers at the same time.
 	mostViewers = 100
 )
 
-// Handler returns a Page for those sources that answers to localhost and to addresses. It panics if one of them is nil.
+// Handler returns a Page for those sources that answers to localhost and to addresses. It panics if
+// one of them is nil.
 func Handler(sources ...observe.Source) http.Handler {
 	p, err := New(Config{Sources: sources})
 	if err != nil {
@@ -97,7 +112,8 @@ func New(c Config) (*Page, error) {
 	return p, nil
 }
 
-// Record keeps the history while nobody looks, until ctx ends or the Page is closed: for who wants the first to look to see the past.
+// Record keeps the history without a viewer, until ctx ends or the Page is closed. The first viewer
+// then sees the past.
 func (p *Page) Record(ctx context.Context) {
 	for {
 		_, next := p.look()
@@ -107,8 +123,8 @@ func (p *Page) Record(ctx context.Context) {
 	}
 }
 
-// Close ends what those who look are sent, so that an http.Server can shut down: give it to its RegisterOnShutdown. It may be called
-// again.
+// Close ends the viewers' streams, so that an http.Server can shut down: pass it to the server's
+// RegisterOnShutdown. It may be called again.
 func (p *Page) Close() { p.closing.Do(func() { close(p.closed) }) }
 
 var errClosed = errors.New("page: closed")
@@ -159,7 +175,8 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// hostOf returns the name or the address that a request was for, without its port. What is no port stays, and makes it nobody's name.
+// hostOf returns the name or the address in a request, without its port. A malformed port stays, so
+// that the name matches none.
 func hostOf(host string) string {
 	if i := strings.LastIndexByte(host, ':'); i >= 0 && strings.Trim(host[i+1:], "0123456789") == "" {
 		host = host[:i]
@@ -167,7 +184,8 @@ func hostOf(host string) string {
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
-// answersTo says whether a page of a stranger cannot have that name: an address has no name server that could change it.
+// answersTo reports whether a stranger's page cannot have that name. An address has no name server
+// that could change it.
 func (p *Page) answersTo(name string) bool {
 	if p.hosts[name] || name == "localhost" || strings.HasSuffix(name, ".localhost") {
 		return true

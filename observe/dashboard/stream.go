@@ -10,8 +10,8 @@ import (
 // patience is how long a viewer may take to read a frame.
 const patience = 10 * time.Second
 
-// serveEvents sends server-sent events until the viewer goes: "past" once, and again should the viewer have missed all frames of a slot, or
-// should there be other sources; and "frame" every second.
+// serveEvents sends server-sent events until the viewer goes. "frame" is sent every second. "past"
+// is sent once, and again if the viewer missed all frames of a slot, or if the sources changed.
 func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	select {
@@ -31,12 +31,13 @@ func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no") // of nginx
+	h.Set("X-Accel-Buffering", "no") // for nginx
 	if r.Method == http.MethodHead {
 		return
 	}
 	rc := http.NewResponseController(w)
-	// The server's own WriteTimeout is for answers that end. Not every ResponseWriter can do this; then that one holds.
+	// The server's own WriteTimeout is for answers that end. Not every ResponseWriter can set
+	// another; then that one holds.
 	patient := func() { _ = rc.SetWriteDeadline(time.Now().Add(patience)) }
 	send := func(event string, data []byte) error {
 		patient()

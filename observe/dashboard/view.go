@@ -13,7 +13,7 @@ import (
 	"github.com/paceline-go/paceline/observe"
 )
 
-// How much of each list is in a frame. The rest is told as a sum or as a number, and all of it by all.json.
+// How much of each list is in a frame. The rest is a sum or a number; all.json has all of it.
 const (
 	mostClients    = 50
 	mostLimits     = 50
@@ -23,17 +23,17 @@ const (
 	mostWaits      = 20
 	mostEvents     = 20
 	mostPastEvents = 100
-	mostRows       = 500 // of an answer of all.json
+	mostRows       = 500 // in an answer of all.json
 )
 
-// sourceJSON is a Snapshot whose lists are bounded, and what the page makes of it.
+// sourceJSON is a Snapshot with bounded lists, and the page's conclusions.
 type sourceJSON struct {
 	observe.Snapshot
 	Bounds  []time.Duration `json:"bounds_ns,omitempty"`
 	Waits   []waitJSON      `json:"waits"`
 	Verdict verdict         `json:"verdict"`
 	Point   point           `json:"point"`
-	// All is how many there are of each list.
+	// All has the full length of each list.
 	All struct {
 		Limits  int `json:"limits"`
 		Clients int `json:"clients"`
@@ -45,7 +45,7 @@ type sourceJSON struct {
 	Rest observe.ClientState `json:"rest"`
 }
 
-// waitJSON is how long waits for one limit lasted, of all clients together.
+// waitJSON is the waits for one limit, of all clients together.
 type waitJSON struct {
 	Limit string        `json:"limit"`
 	Count int64         `json:"count"`
@@ -54,7 +54,7 @@ type waitJSON struct {
 	P99   time.Duration `json:"p99_ns"`
 }
 
-// view makes of a Snapshot what the page is told.
+// view makes the page's data from a Snapshot.
 func view(s observe.Snapshot, p point) sourceJSON {
 	v := sourceJSON{Snapshot: s, Point: p, Verdict: judge(&s), Waits: waits(&s)}
 	v.All.Limits, v.All.Clients, v.All.Keys, v.All.Paused, v.All.Hosts = len(s.Limits), len(s.Clients), len(s.Keys), len(s.Paused), len(s.Upstream)
@@ -84,7 +84,7 @@ func view(s observe.Snapshot, p point) sourceJSON {
 	return v
 }
 
-// ranked returns a sorted copy; who is alike stays in order.
+// ranked returns a sorted copy; equal ones stay in order.
 func ranked[T any](list []T, order func(a, b T) int) []T {
 	list = append([]T{}, list...)
 	slices.SortStableFunc(list, order)
@@ -94,17 +94,19 @@ func ranked[T any](list []T, order func(a, b T) int) []T {
 func first[T any](list []T, most int) []T { return append([]T{}, list[:min(len(list), most)]...) }
 func last[T any](list []T, most int) []T  { return append([]T{}, list[max(0, len(list)-most):]...) }
 
-// Who waits comes first, for longest among equals; then who got most.
+// clientsFirst sorts clients by their waiting requests, most first. Equal ones go by the longest
+// wait, then by requests in flight, then by accepted requests.
 func clientsFirst(a, b observe.ClientState) int {
 	return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(b.LongestWait, a.LongestWait), cmp.Compare(b.InFlight, a.InFlight), cmp.Compare(b.Accepted, a.Accepted))
 }
 
-// What is waited for comes first, then who stays away, then what is used most.
+// limitsFirst sorts limits by their waiting requests, most first. Equal ones go by the end of their
+// pause, latest first, then by the used part.
 func limitsFirst(a, b observe.LimitState) int {
 	return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), b.PausedUntil.Compare(a.PausedUntil), cmp.Compare(b.Share, a.Share))
 }
 
-// Keys that cannot be used come first.
+// keysFirst puts keys that cannot be used first.
 func keysFirst(a, b observe.KeyState) int {
 	out := func(k observe.KeyState) int {
 		if k.State == observe.KeyOK {
@@ -150,14 +152,16 @@ func waits(s *observe.Snapshot) []waitJSON {
 type allJSON struct {
 	Number int   `json:"number"`
 	At     int64 `json:"at"`
-	// Total is how many there are, Found how many of them have the text that was asked for, and From the place of the first row in those.
+	// Total is the length of the list. Found is how many of them match the text of the query. From
+	// is the place of the first row among those.
 	Total int `json:"total"`
 	Found int `json:"found"`
 	From  int `json:"from"`
 	Rows  any `json:"rows"`
 }
 
-// serveAll answers with as much of a list as fits, of what has the text find in a name: all.json?source=0&list=clients&find=…&from=500.
+// serveAll answers with as much of a list as fits, of rows with the text find in a name:
+// all.json?source=0&list=clients&find=…&from=500.
 func (p *Page) serveAll(w http.ResponseWriter, r *http.Request) {
 	p.look()
 	p.mu.Lock()
@@ -207,7 +211,7 @@ func part[T any](a *allJSON, list []T, order func(a, b T) int, find string, name
 	a.Rows = first(found[a.From:], mostRows)
 }
 
-// whom says in words whom something concerns; "" if it is everybody.
+// whom says in words whom a limit or an Event concerns; "" if it is all clients.
 func whom(w observe.Whose) string {
 	var words []string
 	for _, f := range []struct{ before, name string }{{"", w.Host}, {"key ", w.Key}, {"model ", w.Model}, {"", w.Route}, {"client ", w.Client}} {
