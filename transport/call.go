@@ -27,41 +27,47 @@ type call struct {
 	api     tokens.API
 	est     tokens.Estimate // its api tells whether it and the next two fields hold
 	count   tokens.Counting
-	least   limit.Cost // of cost, what is surely counted
+	least   limit.Cost // the part of cost that surely counts
 	bill    bill
 	body    io.ReadCloser // of the next attempt; nil: none, or the Base has it
 	getBody func() (io.ReadCloser, error)
 	permit  paceline.Permit
-	way     *way   // that the permit is of
-	visit   *visit // that goes with the permit
+	way     *way   // the way of the permit
+	visit   *visit // goes with the permit
 	leads   bool   // it waits before all others of its key: see newcomer.go
 	waits   paceline.WaitStats
 	came    time.Time      // when the request came: its place in line, at later attempts too
 	again   bool           // the client itself sent the same request before
-	said    bool           // it is said whose key it has
+	said    bool           // the configuration says whose key it has
 	denied  []*key         // the keys that have denied it
-	lane    *paceline.Lane // a lane for this call alone, with the only ways that are left to it; nil: the leaf's lane
+	lane    *paceline.Lane // a lane for this call alone, with the only ways left to it; nil: the leaf's lane
 	only    []*way
 	who     Client        // of Config.Client
-	waited  time.Duration // for its turn, in all
-	maxWait time.Duration // the longest that waited may become; 0: any
-	theirs  bool          // the client is the one who decides whether it is sent again
+	waited  time.Duration // for its turns, in all
+	maxWait time.Duration // the bound of waited; 0: none
+	theirs  bool          // the client decides whether it is sent again
 
-	stranded time.Time // since when nothing of it could be sent, through faults of the way to the host; zero: the latest could
-	none     int       // how many attempts in a row, up to the latest, were none for that
+	stranded time.Time // since when faults of the way to the host kept it from being sent; zero: the latest attempt could
+	none     int       // attempts in a row, up to the latest, that were none for that reason
 }
 
-// RoundTrip implements http.RoundTripper. The error is the Base's, or *Error if a limit stood in the way: then it wraps a
-// *paceline.WaitError or is ErrPaused, and the request was not sent, unless Attempts of it says so.
+// RoundTrip implements http.RoundTripper. The error is the Base's, or an *Error if a limit stood in
+// the way. An *Error wraps a *paceline.WaitError or is ErrPaused. The request was then not sent,
+// unless Attempts of the *Error says so.
 //
-// An answer is returned as it came, a refusal too if it is not to be sent again: after the last attempt, when the server
-// asks for longer than MaxRetryAfter or than the context's deadline allows, when trying again does not help (no credit, a
-// ban, a request too large), when it may have been processed, or when the body cannot be read again.
+// An answer is returned as it came. A refusal is returned too, if the request is not to be sent
+// again:
 //
-// The SDKs of OpenAI and Anthropic try again by themselves, and say how often they did. Their attempts and ours do not
-// multiply: one request is sent Config.Attempts times at most, unless all that it met was no answer at all, and where trying
-// again is over, or does not help, they find X-Should-Retry: false. Where only they can tell whether it does harm (a POST
-// that may have been processed), and with Attempts of 1, that is left to them.
+//   - after the last attempt,
+//   - if the server asks for longer than MaxRetryAfter or than the context's deadline allows,
+//   - if trying again does not help (no credit, a ban, a request too large),
+//   - if the request may have been processed, or its body cannot be read again.
+//
+// The SDKs of OpenAI and Anthropic try again by themselves, and state how often they did. Their
+// attempts and ours do not multiply: one request is sent Config.Attempts times at most, unless it
+// never got an answer. Where trying again is over, or does not help, they find X-Should-Retry:
+// false. Where only they know whether it does harm (a POST that may have been processed), and with
+// Attempts of 1, the decision is theirs.
 //
 // Both the context and, where that cannot end, Request.Cancel end a wait.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -76,7 +82,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	attempts := c.attempts()
-	// These say how the attempt before this one ended, if that can still be returned.
+	// These describe the end of the attempt before this one, if it can still be returned.
 	var last *http.Response
 	var lastErr error
 	for n := 1; ; n++ {
@@ -92,7 +98,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			}
 			return nil, err
 		}
-		if !c.permit.Fresh() { // the process was stopped meanwhile: back in line, with all that was to be sent
+		if !c.permit.Fresh() { // the process was stopped meanwhile: back in line, with all other waiting requests
 			t.giveBack(c.permit, c.visit)
 			n--
 			continue
@@ -132,10 +138,11 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// stainless is the header field in which SDKs generated by Stainless say how often they have tried again.
+// stainless is the header field in which SDKs generated by Stainless state how often they have
+// tried again.
 const stainless = "X-Stainless-Retry-Count"
 
-// attempts is how often the request may be sent, of which some may have been its client's own.
+// attempts returns how often the request may be sent. The client's own attempts count too.
 func (c *call) attempts() int {
 	said := c.req.Header.Get(stainless)
 	if said == "" { // the error of Atoi would take memory
@@ -148,7 +155,7 @@ func (c *call) attempts() int {
 	return c.t.config.Attempts
 }
 
-// final tells a client that would try again by itself not to do so.
+// final marks an answer for a client that would try again by itself: it should not.
 func (c *call) final(resp *http.Response) *http.Response {
 	if c.t.config.Attempts > 1 && c.req.Header.Get(stainless) != "" && resp.StatusCode >= 400 {
 		if resp.Header == nil {
@@ -175,7 +182,7 @@ func (c *call) rest(d time.Duration) error {
 	}
 }
 
-// left is the time until the request's deadline.
+// left returns the time until the request's deadline.
 func (c *call) left() time.Duration {
 	if deadline, ok := c.ctx.Deadline(); ok {
 		return time.Until(deadline)
@@ -183,7 +190,7 @@ func (c *call) left() time.Duration {
 	return math.MaxInt64
 }
 
-// acquire gets leave from every limit that the request counts in, or none.
+// acquire gets one permit of every limit in which the request counts, or none.
 func (c *call) acquire() error {
 	for {
 		if c.leaf.moved.Load() != nil {
@@ -223,7 +230,7 @@ func (c *call) acquire() error {
 			}
 			c.retire()
 			return nil
-		case err == nil: // a call that is just giving up, or whose key has joined another, may get leave all the same
+		case err == nil: // a call that is giving up, or whose key has joined another, may get a permit all the same
 			p.Settle(limit.Outcome{Result: limit.Unsent})
 			continue
 		case c.leaf.moved.Load() != nil && c.ctx.Err() == nil:
@@ -254,7 +261,8 @@ func (c *call) acquire() error {
 	}
 }
 
-// move takes a call to the limits of the key that its own key has joined. Its place in line there is by when it came.
+// move takes a call to the limits of the key that its own key has joined. Its place in line there
+// is by its arrival.
 func (c *call) move() error {
 	old := c.leaf
 	l, err := c.t.find(old.partition, &c.who)
@@ -266,9 +274,9 @@ func (c *call) move() error {
 	return nil
 }
 
-// shrink lowers the cost of a request to what fits, as far as the server does not count it when the request arrives: a body that
-// states no maximum may use as much as the model can produce, which may be more than the limit. It reports whether the cost is less
-// now.
+// shrink lowers the cost of a request to what fits, as far as the server does not count it on
+// arrival. A body without a maximum may use as much as the model can produce, which may be more
+// than the limit. It reports whether the cost is less now.
 func (c *call) shrink(n *node) bool {
 	if c.api == tokens.NoAPI {
 		return false
@@ -285,7 +293,7 @@ func (c *call) shrink(n *node) bool {
 	return changed
 }
 
-// prepare finds out what the request counts in and what it costs. For the latter it may read the body.
+// prepare finds the request's partition and its cost. For the cost it may read the body.
 func (c *call) prepare() error {
 	t, req := c.t, c.req
 	if req.URL == nil {
@@ -314,7 +322,8 @@ func (c *call) prepare() error {
 	return c.place(p, tokens.Body{})
 }
 
-// place finds the limits of a partition, and what the call costs there. The limits are the call's until it leaves them.
+// place finds the limits of a partition, and the call's cost there. The limits are the call's until
+// leave.
 func (c *call) place(p Partition, body tokens.Body) (err error) {
 	if c.leaf, err = c.t.find(p.bounded(), &c.who); err != nil {
 		return err
@@ -351,7 +360,8 @@ func (c *call) leave() {
 	}
 }
 
-// estimate reads the body and says what it will use. If it cannot be read, the server will say so; if it cannot be counted, that is logged once.
+// estimate reads the body and estimates its usage. A body that cannot be read is left to the
+// server. If its tokens cannot be counted, that is logged once.
 func (c *call) estimate(p *Partition) (body tokens.Body, err error) {
 	api := tokens.APIOf(c.req.URL.Path)
 	if api == tokens.NoAPI || c.body == nil || c.body == http.NoBody {
@@ -362,7 +372,7 @@ func (c *call) estimate(p *Partition) (body tokens.Body, err error) {
 	case c.req.Header.Get("Content-Encoding") != "":
 		c.uncounted(p, max(n, 0), "the body is compressed")
 		return body, nil
-	case n > most: // its length is all that is used of it, so it need not be read
+	case n > most: // only its length counts, so it need not be read
 		c.uncounted(p, n, "the body is too long")
 		return body, nil
 	}
@@ -397,7 +407,8 @@ func (c *call) estimate(p *Partition) (body tokens.Body, err error) {
 	return body, nil
 }
 
-// uncounted is what a request costs whose tokens nobody can count: a token for four bytes of its body, or what is configured if that is more.
+// uncounted returns the cost of a request whose tokens cannot be counted: a token for four bytes of
+// its body, or the configured number if that is more.
 func (c *call) uncounted(p *Partition, bytes int64, why string) {
 	n := min(max((bytes+3)/4, c.t.config.Uncounted), limit.MaxCost)
 	c.cost[limit.Input], c.cost[limit.Tokens] = n, n
@@ -420,8 +431,8 @@ func (c *call) blind(p *Partition, why string) {
 	}
 }
 
-// contextOf returns the context of a request, which ends with its Cancel, if that is all that can end it: of both, it is
-// undefined which counts, and http.Client.Timeout sets both.
+// contextOf returns the context of a request. If only Cancel can end the request, the context ends
+// with it. If both can, it is undefined which counts, and http.Client.Timeout sets both.
 func contextOf(r *http.Request) context.Context {
 	//lint:ignore SA1019 clients that are older than contexts have nothing else
 	cancel := r.Cancel

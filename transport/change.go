@@ -10,10 +10,13 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Change calls f for each limiter that Config.Limit and Client.Limit have made, where it may be changed: by SetLimit, SetWindow, or Varying.Change. p is for whom
-// it was made. Whoever waits goes by the new limits at once, and stays in line. A limiter that Config.Limit makes meanwhile may or may not be
-// among them, so Config.Limit is to go by the new limits before Change is called. f must be quick and must not use the Transport. With
-// Config.Clients, those of clients are not among them: see Clients.Change.
+// Change calls f for each limiter that Config.Limit and Client.Limit have made, under its lock. f
+// may change it by SetLimit, SetWindow, or Varying.Change. p is the limiter's partition. Waiting
+// requests go by the new limits at once, and stay in line.
+//
+// A limiter that Config.Limit makes meanwhile may or may not be among them. So Config.Limit must
+// return the new limits before the call of Change. f must be quick and must not use the Transport.
+// With Config.Clients, clients' limits are not among them: see Clients.Change.
 func (t *Transport) Change(f func(now mono.Time, p Partition, l limit.Limiter)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -40,13 +43,14 @@ func change(j *paceline.Group, f func(now mono.Time, p Partition, l limit.Limite
 	}, changed)
 }
 
-// With returns a Transport that sends as c says and has all else in common with t: lines, limits, pauses, what is known of servers. So a
-// configuration is changed while requests are under way: those of t end as c before had it, and nobody is sent more than the limits allow
-// by both together.
+// With returns a Transport that is configured by c and shares all else with t: lanes, limits,
+// pauses, known facts about servers. So a configuration changes while requests are under way.
+// Requests of t end by the old configuration, and both together stay within the limits.
 //
-// Some things stay as t has them: c.Limiter must be nil, c.Keys must have the same names, and c.Adaptive, c.Fill, c.MaxWaiting, c.Clients and
-// c.Client must be as they were. c.Limit makes the limiters of new partitions alone; those that exist are changed by Change, and keep
-// the Backoff and the MaxPause that they have.
+// Some settings stay as in t. c.Limiter must be nil, and c.Keys must have the same names.
+// c.Adaptive, c.Fill, c.MaxWaiting, c.Clients and c.Client must not change. c.Limit makes the
+// limiters of new partitions alone. Change changes the existing limiters, which keep their Backoff
+// and MaxPause.
 func (t *Transport) With(c Config) (*Transport, error) {
 	switch {
 	case c.Limiter != nil:
@@ -74,9 +78,10 @@ func (t *Transport) With(c Config) (*Transport, error) {
 	return next, nil
 }
 
-// Retire takes a Transport out of the Clients that it has in common with others: what is remembered of its partitions is forgotten, now or
-// when the last request there has ended. Requests that are under way, or come all the same, go as they would have. What clients have sent
-// still counts in their own limits. A Transport without Config.Clients needs no such end.
+// Retire takes a Transport out of the Clients that it shares. Its partitions are forgotten, now or
+// when the last request there has ended. Requests under way, or later ones, go as before. Sent
+// requests still count in the clients' own limits. A Transport without Config.Clients does not need
+// Retire.
 func (t *Transport) Retire() {
 	t.retired.Store(true)
 	t.mu.Lock()
@@ -84,7 +89,7 @@ func (t *Transport) Retire() {
 	t.sweepLocked()
 }
 
-// sweepLocked forgets what no request needs.
+// sweepLocked forgets the partitions that no request needs.
 func (t *Transport) sweepLocked() {
 	for _, l := range t.leaves {
 		if l.active.Load() == 0 {

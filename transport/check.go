@@ -40,7 +40,7 @@ func (c *call) check(v *classify.Verdict, a *Attempt, resp *http.Response, last 
 	return nil
 }
 
-// peeked is the body of an answer that somebody looks into.
+// peeked is the body of an answer while CheckRetry may read it.
 type peeked struct {
 	rest io.ReadCloser
 	read bytes.Buffer
@@ -56,7 +56,7 @@ func (p *peeked) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Close leaves the body open, since it belongs to somebody else.
+// Close leaves the body open, since it belongs to another owner.
 func (p *peeked) Close() error { return nil }
 
 // whole returns the body as it was.

@@ -6,15 +6,16 @@ import (
 	"github.com/paceline-go/paceline/provider"
 )
 
-// known is the provider that is known to run a host: a row of quota's table.
+// known is the provider of a host: a row of the table in package provider.
 type known struct {
 	row provider.Provider
-	// sure says that the provider is configured, or known by the host, or that an answer had what only this provider sends. Header
-	// fields that others send as well prove nothing: they show how a server speaks, not how it counts.
+	// sure means that the provider is configured, known by the host, or proven by an answer with
+	// something that only this provider sends. Header fields that others send too prove nothing:
+	// they show the server's format, not how it counts.
 	sure bool
 }
 
-// lookup returns the row of a dialect, if it is not nil and one of quota's.
+// lookup returns the row of a dialect, if it is not nil and in the table of package provider.
 func lookup(d provider.Dialect) (row provider.Provider, ok bool) {
 	if d == nil {
 		return row, false
@@ -22,10 +23,10 @@ func lookup(d provider.Dialect) (row provider.Provider, ok bool) {
 	return provider.LookupProvider(d.Name())
 }
 
-// runs returns who runs a host, as far as the configuration and the host's name say; nil: they do not.
+// runs returns the provider of a host, by the configuration and the host's name; nil: unknown.
 func (t *Transport) runs(host string) *known {
 	named, _ := provider.ForHost(host)
-	for _, d := range []provider.Dialect{t.config.Provider, named} { // what is configured goes before what the host is known by
+	for _, d := range []provider.Dialect{t.config.Provider, named} { // the configuration goes before the host's name
 		if row, ok := lookup(d); ok {
 			return &known{row: row, sure: true}
 		}
@@ -36,7 +37,8 @@ func (t *Transport) runs(host string) *known {
 	return nil
 }
 
-// learn notes what a server was said to be (d, unless that is nil), and what an answer shows it to be.
+// learn records a server's dialect (d, unless that is nil), and the evidence of an answer about its
+// provider.
 func (n *node) learn(d provider.Dialect, h http.Header) {
 	k := n.known.Load()
 	if row, ok := lookup(d); ok && (k == nil || k.row.Name != row.Name) {
@@ -48,7 +50,7 @@ func (n *node) learn(d provider.Dialect, h http.Header) {
 	}
 }
 
-// counts returns how the server counts tokens, as tokens.Counting.Of takes it.
+// counts returns how the server counts tokens, in the form for tokens.Counting.Of.
 func (n *node) counts() string {
 	if k := n.known.Load(); k != nil && k.sure {
 		return string(k.row.Tokens)

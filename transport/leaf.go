@@ -11,7 +11,8 @@ import (
 	"github.com/paceline-go/paceline/provider"
 )
 
-// leaf is one combination of host, key, model, route and client: the limits that its requests count in.
+// leaf is one combination of host, key, model, route and client: the limits in which its requests
+// count.
 type leaf struct {
 	partition Partition
 	way       // its first way, and most often its only one
@@ -24,14 +25,14 @@ type leaf struct {
 	answers   answers      // how long they took
 
 	other   atomic.Bool             // its model is not that of the preset, and that has not been logged yet
-	belongs atomic.Bool             // Organization, or an answer, has said whose key this is
-	moved   atomic.Pointer[carried] // its key has joined another, and nobody may wait here any more
+	belongs atomic.Bool             // Organization, or an answer, has named the owner of this key
+	moved   atomic.Pointer[carried] // its key has joined another; no request may wait here any more
 	unknown atomic.Bool             // no answer has come since its key was new here
-	quiet   atomic.Bool             // it has moved, and the last request that went from here has ended
+	quiet   atomic.Bool             // it has moved, and the last request from here has ended
 
 	// Guarded by the Transport's lock:
-	newcomer   *newcomer     // whose it is if its key is new here, and others may share its limits; does not change
-	spent      limit.Cost    // what a newcomer has used in another key's limits, of which no answer came
+	newcomer   *newcomer     // the newcomer, if its key is new here and may share limits of others; does not change
+	spent      limit.Cost    // usage of a newcomer in another key's limits, without an answer
 	used       time.Duration // when it was last looked up
 	prev, next *leaf         // in the ring
 }
@@ -54,7 +55,8 @@ func (r *ring) remove(l *leaf) {
 	l.prev, l.next = nil, nil
 }
 
-// find returns the leaf of a partition, and counts it as active; the caller must end that. who is its client.
+// find returns the leaf of a partition, and counts it as active; the caller must end that. who is
+// its client.
 func (t *Transport) find(p Partition, who *Client) (*leaf, error) {
 	p.Scope = ""
 	now := t.now()
@@ -81,7 +83,7 @@ func (t *Transport) find(p Partition, who *Client) (*leaf, error) {
 	return l, nil
 }
 
-// maxOthers is how many models that are not the preset's are logged by name.
+// maxOthers is how many models that the preset does not have are logged by name.
 const maxOthers = 100
 
 func (t *Transport) newLeafLocked(p Partition, who *Client) (*leaf, error) {
@@ -183,7 +185,7 @@ func (t *Transport) nodesLocked(l *leaf, k int, p Partition) error {
 	return nil
 }
 
-// shareOf makes the limits of a partition, or what Config.Share has in their place.
+// shareOf makes the limits of a partition, or takes the replacement of Config.Share.
 func (t *Transport) shareOf(p Partition, made func() limit.Limiter) limit.Limiter {
 	own := made()
 	if own == nil || t.config.Share == nil {
@@ -192,7 +194,7 @@ func (t *Transport) shareOf(p Partition, made func() limit.Limiter) limit.Limite
 	return t.config.Share(p, made)
 }
 
-// lanes is what its lanes are like.
+// lanes returns the configuration of its lanes.
 func (t *Transport) lanes(l *leaf) paceline.LaneConfig {
 	lane := paceline.LaneConfig{Told: true, Client: l.partition.Client, View: t.view, Fill: t.config.Fill}
 	if l.client != nil {
@@ -201,7 +203,7 @@ func (t *Transport) lanes(l *leaf) paceline.LaneConfig {
 	return lane
 }
 
-// limits returns all that a request has to pass by a way.
+// limits returns all limits that a request has to pass by a way.
 func (l *leaf) limits(w *way) (all []*paceline.Limit) {
 	for _, n := range w.nodes[:w.count] {
 		all = append(all, n.limit)
@@ -215,8 +217,8 @@ func (l *leaf) limits(w *way) (all []*paceline.Limit) {
 	return all
 }
 
-// checkOwnLocked panics if a limiter belongs to another partition already, which would never hear of the requests of this one. also is the
-// leaf that it is made for.
+// checkOwnLocked panics if a limiter already belongs to another partition, since it would miss this
+// partition's requests. also is the leaf for which it is made.
 func (t *Transport) checkOwnLocked(p Partition, own limit.Limiter, also *leaf) {
 	if !canCompare(own) {
 		return
@@ -233,11 +235,11 @@ func (t *Transport) checkOwnLocked(p Partition, own limit.Limiter, also *leaf) {
 
 func canCompare(l limit.Limiter) bool { return l != nil && reflect.ValueOf(l).Comparable() }
 
-// forgetLocked makes room for one more leaf: it forgets what has been idle for long, and if that is not enough what has
-// been idle for longest.
+// forgetLocked makes room for one more leaf. It forgets leaves that have long been idle. If that is
+// not enough, it forgets the one idle for longest.
 func (t *Transport) forgetLocked(now time.Duration) {
 	over := len(t.leaves) >= t.config.MaxPartitions
-	const look = 8 // at most so many are looked at: a bounded price
+	const look = 8 // the most that are examined: a bounded price
 	oldest := t.recent.root.prev
 	for i := 0; i < look && oldest != &t.recent.root; i++ {
 		l := oldest
@@ -265,7 +267,7 @@ func (t *Transport) dropLocked(l *leaf) {
 	t.unlinkLocked(l)
 }
 
-// unlinkLocked has nobody know a leaf any more that is not found any more.
+// unlinkLocked removes a leaf from all that refers to it.
 func (t *Transport) unlinkLocked(l *leaf) {
 	t.look.forgetsLocked(l)
 	l.lane.Retire()

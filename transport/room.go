@@ -42,8 +42,8 @@ func (l *leaf) leaveLocked() {
 	}
 }
 
-// inRoom returns what a room hears of an outcome. A refusal that names a limit is due to that limit, and fewer requests at once would
-// not help.
+// inRoom returns the outcome for a room. A refusal that names a limit is due to that limit, and
+// fewer requests at once would not help.
 func (s *sent) inRoom(o limit.Outcome) limit.Outcome {
 	said := &s.verdict.Said
 	o.RetryAfter = 0
@@ -51,7 +51,7 @@ func (s *sent) inRoom(o limit.Outcome) limit.Outcome {
 	return o
 }
 
-// most returns how many may be in flight in the room of a leaf.
+// most returns how many requests may be in flight in the room of a leaf.
 func (t *Transport) most(l *leaf) (n int64) {
 	if l.room != nil {
 		t.group.Update(func(mono.Time) { n = l.room.adaptive.Most() })

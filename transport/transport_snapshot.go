@@ -19,13 +19,13 @@ import (
 	"github.com/paceline-go/paceline/tokens"
 )
 
-// look is what a Transport keeps for its Snapshots, beside what its Group keeps.
+// look is the material of a Transport's Snapshots, besides that of its Group.
 type look struct {
 	mu      sync.Mutex
 	answers observe.Answers
-	used    map[string]observe.Amounts // tokens that answers said were used, by client
+	used    map[string]observe.Amounts // used tokens by the answers, by client
 
-	gone map[Partition]observe.Counts // what forgotten partitions did, by host and key; guarded by the Transport's lock
+	gone map[Partition]observe.Counts // counts of forgotten partitions, by host and key; guarded by the Transport's lock
 }
 
 // answered counts how long an answer of a host took.
@@ -38,7 +38,7 @@ func (v *look) answered(now time.Duration, host string, took time.Duration) {
 	v.answers.Add(mono.Time(now), host, took)
 }
 
-// uses adds the tokens that an answer says were used, whatever the server counts of them.
+// uses adds the used tokens that an answer states, however the server counts them.
 func (v *look) uses(client string, u *tokens.Usage) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -55,19 +55,19 @@ func (v *look) uses(client string, u *tokens.Usage) {
 	v.used[client] = a
 }
 
-// whose returns a partition in the form that Snapshots have.
+// whose returns a partition in the form of Snapshots.
 func (p Partition) whose() observe.Whose {
 	return observe.Whose{Host: p.Host, Key: p.Key, Model: p.Model, Route: p.Route, Client: p.Client}
 }
 
-// looks is what a Snapshot says of the limits of a node.
+// looks adds a node's description for Snapshots to the configuration of its limit.
 func (n *node) looks(c paceline.LimitConfig) paceline.LimitConfig {
 	c.Whose = n.partition.whose()
 	c.Paused = n.paused
 	return c
 }
 
-// paused returns what keeps requests away from a node. It is called under the Group's lock.
+// paused returns the pause of a node. It is called under the Group's lock.
 func (n *node) paused(now mono.Time) (s observe.PauseState, on bool) {
 	at := n.t.group.Time
 	if p, is := n.stack.Paused(now); is {
@@ -78,7 +78,7 @@ func (n *node) paused(now mono.Time) (s observe.PauseState, on bool) {
 	return s, on
 }
 
-// downs returns the outage for which nothing goes to a host. It is called under the Group's lock.
+// downs returns the outage of a host, if nothing goes there. It is called under the Group's lock.
 func (n *node) downs(now mono.Time) (s observe.PauseState, on bool) {
 	st := n.health.State(now)
 	if !st.Down {
@@ -124,7 +124,7 @@ func (t *Transport) noteMisfit(p Partition, m *limit.Misfit) {
 	t.note(observe.EventWrong, p, fmt.Sprintf("the limit of %v is wrong, or others use it, too: %d fit", m.Rate, m.Fits))
 }
 
-// forgetsLocked adds what a partition did that is to be forgotten to what is kept of its key.
+// forgetsLocked adds the counts of a partition that is to be forgotten to those of its key.
 func (v *look) forgetsLocked(l *leaf) {
 	if l.partition.Key == "" {
 		return
@@ -141,10 +141,10 @@ func (v *look) forgetsLocked(l *leaf) {
 	v.gone[p] = sum
 }
 
-// maxGone is for how many keys it is remembered what their forgotten partitions did.
+// mostGone is for how many keys the counts of forgotten partitions are kept.
 const maxGone = 1000
 
-// Snapshot returns the state of the Transport now. Requests count as often as they were sent.
+// Snapshot returns the state of the Transport now. A request counts as often as it was sent.
 func (t *Transport) Snapshot() observe.Snapshot {
 	s := t.view.Snapshot()
 	s.Pauses, s.Resent = t.pauses.Load(), t.resent.Load()
@@ -167,7 +167,8 @@ func (t *Transport) Snapshot() observe.Snapshot {
 	return s
 }
 
-// withTokens puts the tokens that answers said were used in place of those that limits heard of, which may be what was reserved.
+// withTokens replaces the tokens that limits counted, which may be reserved ones, by those that
+// answers stated.
 func withTokens(a, told observe.Amounts) observe.Amounts {
 	if told.Tokens > 0 {
 		a.Input, a.Output, a.Tokens = told.Input, told.Output, told.Tokens
@@ -175,13 +176,13 @@ func withTokens(a, told observe.Amounts) observe.Amounts {
 	return a
 }
 
-// keyStates returns the states of the keys that requests came with.
+// keyStates returns the states of the keys of all requests.
 func (t *Transport) keyStates() (all []observe.KeyState) {
 	t.mu.Lock()
 	leaves := make([]*leaf, 0, len(t.leaves))
 	for _, l := range t.leaves {
 		if l.partition.Key != "" {
-			l.active.Add(1) // it is not to be forgotten meanwhile
+			l.active.Add(1) // to prevent that it is forgotten meanwhile
 			leaves = append(leaves, l)
 		}
 	}
@@ -213,7 +214,7 @@ func (t *Transport) keyStates() (all []observe.KeyState) {
 	return all
 }
 
-// tellState fills in what keeps requests with a key away.
+// tellState fills in why requests with a key stay away.
 func (t *Transport) tellState(k *observe.KeyState, n *node) {
 	if n.partition.Scope != provider.Key {
 		return

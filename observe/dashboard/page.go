@@ -1,6 +1,6 @@
 // Package dashboard is a web page that shows a Gate, a Group, a Pool or a transport.Transport at
 // work. It answers these questions: Does it go as fast as the server allows? Which requests wait,
-// of which client, for which limit and until when? What did the server refuse, and why?
+// of which client, for which limit and until when? Which did the server refuse, and why?
 //
 //	http.Handle("/debug/paceline/", page.Handler(t))
 //
