@@ -24,29 +24,29 @@ type sent struct {
 	t       *Transport
 	leaf    *leaf
 	way     *way
-	key     *key // nil: the request has a key of its own
+	key     *key // nil: the request's own credential
 	permit  paceline.Permit
 	cost    limit.Cost
 	wire    once.Exchange
 	settled atomic.Bool
 	late    timer.Item // of the Transport's late, until Send returns
-	began   time.Time  // with Config.Ended: when it was handed to the Base
+	began   time.Time  // with Config.Ended: when the Base got it
 	headed  time.Time  // when the header of the answer was there
 	verdict classify.Verdict
 	heeded  bool
-	wait    time.Duration // how long its request has to wait before the next attempt, as heed found
+	wait    time.Duration // its request's wait before the next attempt, as heed found
 	entry   int64         // in Config.Recorder
-	visit   *visit        // nil: its key is no newcomer that counts in another's limits
-	none    bool          // nothing of it was sent, through a fault of the way to the host: it is not counted
+	visit   *visit        // nil: its key is no newcomer in another key's limits
+	none    bool          // nothing of it was sent, by a fault of the way to the host: it is not counted
 
 	api   tokens.API
 	est   tokens.Estimate
 	count tokens.Counting
 	bill  bill
-	used  *tokens.Usage // as its answer told; nil: it did not
+	used  *tokens.Usage // as stated in its answer; nil: not stated
 }
 
-// begin makes an attempt of a leave.
+// begin makes an attempt of a permit.
 func (c *call) begin(p paceline.Permit, w *way, v *visit) *sent {
 	s := &sent{t: c.t, leaf: c.leaf, way: w, visit: v, permit: p, cost: c.cost, api: c.api, est: c.est, count: c.count, bill: c.bill}
 	if w.account != nil {
@@ -61,11 +61,11 @@ func (c *call) begin(p paceline.Permit, w *way, v *visit) *sent {
 	return s
 }
 
-// Fresh says, right before the first byte is written, whether it may be: see paceline.Permit.Fresh.
+// Fresh reports, right before the first byte, whether it may be written: see paceline.Permit.Fresh.
 func (s *sent) Fresh() bool { return !s.settled.Load() && s.permit.Fresh() }
 
-// lapsed takes back an attempt whose leave has lapsed before anything of it was written: it was none. It reports whether that is all there
-// is to it, and no copy of it is under way.
+// lapsed takes back an attempt whose permit lapsed before anything was written: it was none. It
+// reports whether that is the whole end of the attempt, with no copy under way.
 func (s *sent) lapsed(err error, number int, p *pair) bool {
 	if !errors.Is(err, once.ErrLapsed) || !p.withdraw() {
 		return false
@@ -94,7 +94,7 @@ func (s *sent) keyName() string {
 	return s.key.Name
 }
 
-// with returns the request to be handed to the Base, which closes its body.
+// with returns the request for the Base, which closes its body.
 func (c *call) with(body io.ReadCloser) *http.Request {
 	if body == nil {
 		return c.req
@@ -105,8 +105,8 @@ func (c *call) with(body io.ReadCloser) *http.Request {
 	return r
 }
 
-// send makes one attempt with the leave that was got, and says what becomes of the request: if a.Again, it is sent again after the
-// wait.
+// send makes one attempt with the acquired permit, and decides about the request: if a.Again, it is
+// sent again after the wait.
 func (c *call) send(number int, last bool) (resp *http.Response, a Attempt, wait time.Duration, err error) {
 	t := c.t
 	s := c.begin(c.permit, c.way, c.visit)
@@ -114,7 +114,7 @@ func (c *call) send(number int, last bool) (resp *http.Response, a Attempt, wait
 	c.waits = paceline.WaitStats{}
 	returns := false
 	defer func() {
-		if !returns { // the Base panicked, or a function of the configuration did. (What has lapsed comes here, too: it is settled already.)
+		if !returns { // the Base panicked, or a function of the configuration did. (A lapsed attempt comes here too: it is settled already.)
 			defer s.settle(limit.Outcome{})
 			if resp != nil && resp.Body != nil {
 				resp.Body.Close()
@@ -152,7 +152,7 @@ func (c *call) send(number int, last bool) (resp *http.Response, a Attempt, wait
 	return resp, a, wait, err
 }
 
-// trip sends, and returns an answer or why there is none.
+// trip sends, and returns an answer or the reason why there is none.
 func (c *call) trip(s *sent, r *http.Request) (resp *http.Response, err error) {
 	if err := s.record(); err != nil {
 		if r.Body != nil {
@@ -187,10 +187,10 @@ func (c *call) trip(s *sent, r *http.Request) (resp *http.Response, err error) {
 	return nil, err
 }
 
-// Expired ends an attempt that has no answer after Config.AttemptTimeout.
+// Expired ends an attempt without an answer after Config.AttemptTimeout.
 func (s *sent) Expired() { s.wire.Expire(&timedOut{s.t.config.AttemptTimeout}) }
 
-// hear finds out what an attempt proves.
+// hear collects the evidence of an attempt.
 func (c *call) hear(s *sent, resp *http.Response, err error, last bool) classify.Evidence {
 	t := c.t
 	s.headed = time.Now()
@@ -221,8 +221,8 @@ func (c *call) hear(s *sent, resp *http.Response, err error, last bool) classify
 	return in
 }
 
-// judge settles an attempt by what it proves, or leaves that to the body of its answer. The error is the attempt's, or that of
-// Config.CheckRetry, and then there is no answer any more.
+// judge settles an attempt by its evidence, or leaves that to the body of its answer. The error is
+// the attempt's, or that of Config.CheckRetry; there is then no answer any more.
 func (c *call) judge(s *sent, a *Attempt, in *classify.Evidence, resp **http.Response, last bool) (wait time.Duration, err error) {
 	v := &s.verdict
 	c.theirs = c.theirs || v.Theirs
@@ -260,7 +260,8 @@ func (c *call) judge(s *sent, a *Attempt, in *classify.Evidence, resp **http.Res
 	return wait, nil
 }
 
-// heed settles an attempt that was not served, unless that was done, and finds out how long its request is to wait.
+// heed settles an attempt that was not served, unless that was done, and finds the wait of its
+// request.
 func (c *call) heed(s *sent, number int) {
 	v := &s.verdict
 	if s.heeded || v.Result == limit.Accepted {
@@ -272,12 +273,12 @@ func (c *call) heed(s *sent, number int) {
 	v.InTime(s.wait, c.left())
 }
 
-// tell fills in what became of the attempt.
+// tell fills in the record of the attempt.
 func (a *Attempt) tell(in *classify.Evidence, v *classify.Verdict) {
 	a.Status, a.Err, a.RTT, a.Result, a.Said, a.Again, a.Why = in.Status, in.Err, in.RTT, v.Result, v.Said, v.Again, v.Why
 }
 
-// evidence is what a verdict is asked about.
+// evidence makes the evidence for a verdict.
 func (c *call) evidence(s *sent, resp *http.Response, err error, last bool) classify.Evidence {
 	written, began, rtt := s.wire.Times(s.headed)
 	in := classify.Evidence{
@@ -301,7 +302,8 @@ func (c *call) evidence(s *sent, resp *http.Response, err error, last bool) clas
 	return in
 }
 
-// moreDelay is by how many steps at most the pauses grow between attempts that are none: nobody is to sleep when the host is back.
+// moreDelay is the most steps by which the pauses grow between attempts that are none, so that no
+// request sleeps long after the host is back.
 const moreDelay = 4
 
 // bears reports whether the request still waits for a way to its host.
@@ -316,7 +318,7 @@ func (c *call) bears(s *sent) bool {
 	return s.headed.Sub(c.stranded) < most
 }
 
-// strand notes whether the attempt that was just made is to be none.
+// strand notes whether the latest attempt is to be none.
 func (c *call) strand(s *sent, wrote classify.Wrote) {
 	switch {
 	case s.none:
@@ -330,7 +332,7 @@ func (c *call) strand(s *sent, wrote classify.Wrote) {
 	}
 }
 
-// after notes a failure or a refusal, and returns how long its request has to wait if it is sent again.
+// after records a failure or a refusal, and returns the wait of its request if it is sent again.
 func (c *call) after(s *sent, v *classify.Verdict, number int) (wait time.Duration) {
 	t := c.t
 	if v.Result != limit.Limited {
@@ -362,7 +364,8 @@ func (c *call) after(s *sent, v *classify.Verdict, number int) (wait time.Durati
 	return 0
 }
 
-// settle closes the leases of every limit, the first time that it is called. Each hears what the server said of it.
+// settle closes the leases of every limit, at its first call. Each limit learns the server's
+// statements about it.
 func (s *sent) settle(o limit.Outcome) {
 	if s.settled.Swap(true) {
 		return
@@ -408,7 +411,7 @@ func (s *sent) settle(o limit.Outcome) {
 	}
 }
 
-// hears returns what a limit hears of an outcome.
+// hears returns the outcome for one limit.
 func (s *sent) hears(m *paceline.Limit, o limit.Outcome) limit.Outcome {
 	if s.leaf.room != nil && m == s.leaf.room.limit {
 		return s.inRoom(o)
@@ -416,8 +419,8 @@ func (s *sent) hears(m *paceline.Limit, o limit.Outcome) limit.Outcome {
 	return s.own(s.way.index(m), o)
 }
 
-// refills returns the units whose resets in the answer are only when a bucket is full again, as the limits know, which hear first what else the
-// answer states.
+// refills returns the units whose resets in the answer only say when a bucket is full again, as the
+// limits know. The limits first learn the answer's other statements.
 func (s *sent) refills() (units uint8) {
 	s.teach()
 	s.t.group.Update(func(mono.Time) {
@@ -428,8 +431,8 @@ func (s *sent) refills() (units uint8) {
 	return units
 }
 
-// teach tells the limiters that want to hear it what the answer states of limits, before they settle it. The limiter that all requests
-// share hears of all but those of a route or a model.
+// teach passes the answer's statements about limits to the limiters that learn from them, before
+// the settlement. The limiter of all requests gets all but those of a route or a model.
 func (s *sent) teach() {
 	for i, n := range s.way.nodes[:s.way.count] {
 		if !n.taught {
@@ -446,7 +449,7 @@ func (s *sent) teach() {
 	}
 }
 
-// own returns what node i hears of an outcome; i is -1 for the way to the host.
+// own returns the outcome for node i; i is -1 for the way to the host.
 func (s *sent) own(i int, o limit.Outcome) limit.Outcome {
 	switch {
 	case i < 0:
@@ -454,7 +457,7 @@ func (s *sent) own(i int, o limit.Outcome) limit.Outcome {
 		return o
 	case s.way.nodes[i] == s.t.shared && s.t.senses && s.verdict.Scope != provider.Route && s.verdict.Scope != provider.Model:
 		return o // the quota of this very node may have refused
-	case s.way.nodes[i] == s.t.shared: // it hears what is left, but no refusal pauses it: that may concern another partition
+	case s.way.nodes[i] == s.t.shared: // it learns what is left, but no refusal pauses it: that may concern another partition
 		o.Elsewhere, o.RetryAfter = o.Result == limit.Limited, 0
 		return o
 	}
@@ -482,7 +485,7 @@ func (s *sent) ended(u tokens.Usage, err error, metered bool) {
 	o.ArrivedAgo = max(o.ArrivedAgo+time.Since(s.headed), 1)
 	switch {
 	case !metered || errors.Is(err, tokens.ErrNoUsage) || errors.Is(err, tokens.ErrMalformed):
-		// Nothing better is known, so what was admitted stands.
+		// Nothing better is known, so the admitted cost stands.
 	case err != nil:
 		o.Result, o.ArrivedAgo = limit.Unknown, 0
 	default:

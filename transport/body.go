@@ -56,7 +56,7 @@ func (c *call) read(most int64) ([]byte, error) {
 	return raw, nil
 }
 
-// once is a body that is closed once, however often it is told to.
+// closedOnce is a body that is closed once, however often Close is called.
 type closedOnce struct {
 	io.ReadCloser
 	closed atomic.Bool
@@ -74,8 +74,8 @@ type spliced struct {
 	io.Closer
 }
 
-// prefix returns the beginning of the body, which is still all there for whoever reads it. Of an event stream it takes
-// nothing.
+// prefix returns the beginning of the body, which the next reader still gets in full. Of an event
+// stream it takes nothing.
 func prefix(resp *http.Response) []byte {
 	if resp.Body == nil || resp.Body == http.NoBody || strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
 		return nil
@@ -87,8 +87,8 @@ func prefix(resp *http.Response) []byte {
 	case p.whole || p.err != nil || len(p.head) > provider.MaxBody:
 		return p.head
 	}
-	b := bytes.NewBuffer(p.head) // what was read before
-	// A byte more than is wanted tells whether that was all.
+	b := bytes.NewBuffer(p.head) // the part that was read before
+	// One byte more than needed shows whether that was all.
 	_, p.err = b.ReadFrom(io.LimitReader(p.rest, int64(provider.MaxBody+1-len(p.head))))
 	p.head = b.Bytes()
 	p.whole = p.err == nil && len(p.head) <= provider.MaxBody
@@ -122,11 +122,11 @@ func (p *prefixed) Read(b []byte) (int, error) {
 
 func (p *prefixed) Close() error { return p.rest.Close() }
 
-// patience is how long to wait for the rest of an answer that perhaps nobody will see.
+// patience is how long to wait for the rest of an answer that may never be used.
 const patience = time.Second
 
-// keep frees the connection of an answer whose request is sent again. It returns the answer if that can still be given to the caller,
-// should no other come; otherwise nil.
+// keep frees the connection of an answer whose request is sent again. It returns the answer if the
+// caller can still get it, should no other come; otherwise nil.
 func keep(resp *http.Response) *http.Response {
 	if resp.Body == nil {
 		return resp
@@ -147,24 +147,25 @@ func keep(resp *http.Response) *http.Response {
 	return resp
 }
 
-// held is the body of an answer whose end settles the attempt. What is read are the Base's bytes and errors. Like theirs,
-// its Close may be called while a Read is under way.
+// held is the body of an answer whose end settles the attempt. Its bytes and errors are the Base's.
+// Like the Base's body, its Close may be called while a Read is under way.
 type held struct {
 	body    io.ReadCloser
 	sent    *sent
 	cleanup runtime.Cleanup
 
-	mu      sync.Mutex // stacks what follows
+	mu      sync.Mutex // guards the fields below
 	watcher *tokens.Watcher
 	told    *tokens.Usage // the usage that the header states; nil: none
-	n       int           // how much the Read got, which the watcher is shown next
+	n       int           // the length of the Read, which the watcher sees next
 	err     error
 	over    bool
 }
 
 func newHeld(s *sent, body io.ReadCloser) *held {
 	h := &held{body: body, sent: s}
-	// Whoever neither reads an answer to its end nor closes it keeps the connection for good, but not a place in the limit.
+	// An answer that is neither read to its end nor closed keeps the connection for good, but not a
+	// place in the limit.
 	h.cleanup = runtime.AddCleanup(h, func(s *sent) { s.ended(tokens.Usage{}, tokens.ErrIncomplete, true) }, s)
 	return h
 }
@@ -178,7 +179,7 @@ func (h *held) watch(resp *http.Response) {
 	h.watcher = tokens.NewWatcher(h.sent.api, stream, (*shown)(h))
 }
 
-// shown is the reader that the watcher reads from: the bytes are already where it wants them.
+// shown is the watcher's reader: the bytes are already where the watcher wants them.
 type shown held
 
 func (s *shown) Read([]byte) (int, error) { return s.n, s.err }

@@ -12,10 +12,12 @@ import (
 	"github.com/paceline-go/paceline/provider"
 )
 
-// Keys of one organization count in the same limits, and models of one family do. Which models those are a provider publishes:
-// find gives them one name. Which keys, only its answers tell: then what counts for one key is carried over to the other.
+// Keys of one organization count in the same limits, and models of one family do. A provider
+// publishes its families: find gives their models one name. Only its answers show the organization
+// of a key. The counts of one key are then carried over to the other.
 
-// sharedLocked returns p with the model's name for limits. A gateway's server is taken for one whose models share the most.
+// sharedLocked returns p with the model's name for limits. For a gateway, the models count as those
+// of the provider that shares the most.
 func (t *Transport) sharedLocked(p Partition) Partition {
 	if p.Model == "" {
 		return p
@@ -36,7 +38,8 @@ func (t *Transport) sharedLocked(p Partition) Partition {
 	return p
 }
 
-// partition returns what a request counts in, without the model in its body, and whether the configuration says whose key it is.
+// partition returns what a request counts in, without the model in its body, and whether the
+// configuration names the key's owner.
 func (c *call) partition() (p Partition, said bool) {
 	t, r := c.t, c.req
 	p = t.config.Partition(r)
@@ -46,7 +49,7 @@ func (c *call) partition() (p Partition, said bool) {
 		}
 	}
 	if len(t.keys) > 0 {
-		p.Key = "" // the key is that of the way by which it goes
+		p.Key = "" // the key is that of its way
 	}
 	p.Client = ""
 	if t.config.Client != nil {
@@ -56,7 +59,7 @@ func (c *call) partition() (p Partition, said bool) {
 	return p, said
 }
 
-// belongs notes whose key it was, as the answer says.
+// belongs records the owner of a key, by its answer.
 func (t *Transport) belongs(l *leaf, resp *http.Response) {
 	k := l.server.known.Load()
 	if l.belongs.Load() || l.partition.Key == "" || k == nil || k.row.Organization == "" {
@@ -71,7 +74,7 @@ func (t *Transport) belongs(l *leaf, resp *http.Response) {
 	t.mu.Lock()
 	left, home, err := t.introduceLocked(key, organization, resp.StatusCode < 300)
 	t.mu.Unlock()
-	l.belongs.Store(name != "") // not before: other answers of the key, at the same time, are not to be settled before it is known whose it is
+	l.belongs.Store(name != "") // not earlier: other answers of the key, at the same time, must not be settled before its owner is known
 	l.unknown.Store(false)
 	left()
 	if err != nil {
@@ -81,7 +84,7 @@ func (t *Transport) belongs(l *leaf, resp *http.Response) {
 	}
 }
 
-// joinLocked notes whose key it is, and returns the key that it has joined by that, if any.
+// joinLocked records the owner of a key, and returns the key that it has joined by that, if any.
 func (t *Transport) joinLocked(key, organization Partition) (home string, err error) {
 	home, known := t.homes[organization]
 	home = t.homeLocked(Partition{Host: key.Host, Key: home})
@@ -95,7 +98,7 @@ func (t *Transport) joinLocked(key, organization Partition) (home string, err er
 	return home, t.moveLocked(key, home)
 }
 
-// homeLocked returns the key that the limits of a key are known by.
+// homeLocked returns the key in whose limits a key counts.
 func (t *Transport) homeLocked(p Partition) string {
 	for p.Scope = ""; ; {
 		home, ok := t.joined[Partition{Host: p.Host, Key: p.Key}]
@@ -106,15 +109,16 @@ func (t *Transport) homeLocked(p Partition) string {
 	}
 }
 
-// carried is what still counts for a key when it joins another. What the key has used of each limit is taken as one request, which is
-// in flight until the last request that was sent before is answered.
+// carried is what still counts for a key when it joins another. The key's usage of each limit
+// counts as one request. That is in flight until the last earlier request is answered.
 type carried struct {
 	t     *Transport
 	from  []*leaf
 	to    []*leaf
 	pairs []pairOf
 	left  atomic.Int64 // how many leaves of the old limits have requests under way
-	// parted says that a newcomer has left, and each of its requests counts in its new limits by itself: see newcomer.go.
+	// parted means that a newcomer has left, and each of its requests counts in its new limits by
+	// itself: see newcomer.go.
 	parted bool
 }
 
@@ -122,18 +126,18 @@ type pairOf struct {
 	from, to *node
 	lease    limit.Lease
 	parts    []partOf
-	ends     []func(now mono.Time) // these end what counts as it is produced
+	ends     []func(now mono.Time) // these end the requests that count as they produce
 }
 
-// partOf is what is carried to one limiter of several, beyond what is carried to all of them: what still counts in the day may no
-// longer count in the minute, and some limiters count requests only.
+// partOf is what is carried to one of several limiters, beyond what all of them get. Usage that
+// still counts in the day may no longer count in the minute, and some limiters count requests only.
 type partOf struct {
-	index int // of the limiter; -1: it stands for one more request in flight, and costs nothing
+	index int // of the limiter; -1: one more request in flight, which costs nothing
 	to    limit.Limiter
 	lease limit.Lease
 }
 
-// moveLocked has the requests of a key go on in the limits of another.
+// moveLocked moves the requests of a key to the limits of another.
 func (t *Transport) moveLocked(key Partition, home string) error {
 	m := &carried{t: t}
 	for p, l := range t.leaves {
@@ -157,7 +161,7 @@ func (t *Transport) moveLocked(key Partition, home string) error {
 			to.used = t.now()
 			t.recent.front(to)
 		}
-		to.active.Add(1) // it is not to be forgotten meanwhile
+		to.active.Add(1) // to prevent that it is forgotten meanwhile
 		m.to = append(m.to, to)
 		for i, n := range l.nodes[:l.count] {
 			if other := to.nodes[i]; other != n && !seen[n] {
@@ -179,8 +183,9 @@ func (t *Transport) moveLocked(key Partition, home string) error {
 	return nil
 }
 
-// begin makes what was used of the old limits count in the new ones, and sends on those who wait at the old ones. A request that got
-// leave there before is part of what was used; one that gets leave there afterwards sees that its key has moved.
+// begin makes the usage of the old limits count in the new ones, and moves the requests that wait
+// at the old ones. A request that got a permit there before is part of that usage. One that gets a
+// permit there afterwards sees that its key has moved.
 func (m *carried) begin() {
 	var changed []*node
 	for i := range m.pairs {
@@ -195,7 +200,7 @@ func (m *carried) begin() {
 	}, changed)
 }
 
-// end settles what was carried with what it came to.
+// end settles the carried usage with its final amount.
 func (m *carried) end() {
 	var changed []*node
 	for i := range m.pairs {
@@ -211,7 +216,7 @@ func (m *carried) end() {
 	}
 }
 
-// carry makes what is used in the old limiter count in the new one.
+// carry makes the usage of the old limiter count in the new one.
 func (p *pairOf) carry(now mono.Time) {
 	c := used(p.from.stack.Own(), now)
 	p.lease = p.to.stack.Admit(now, c)
@@ -231,7 +236,7 @@ func (p *pairOf) carry(now mono.Time) {
 	}
 }
 
-// settle makes it count as much as was used in the end.
+// settle replaces the carried usage by its final amount.
 func (p *pairOf) settle(now mono.Time) {
 	c := used(p.from.stack.Own(), now)
 	for i := range p.parts {
@@ -247,7 +252,8 @@ func (p *pairOf) settle(now mono.Time) {
 	p.to.stack.Settle(now, p.lease, limit.Outcome{Result: limit.Accepted, Metered: true, Actual: c})
 }
 
-// old returns the parts of the old limiter that part i of the new one replaces. If the two are not made of the same parts, that is all.
+// old returns the parts of the old limiter that part i of the new one replaces. If the two are not
+// made of the same parts, it is the whole old limiter.
 func (p *pairOf) old(i int) []limit.Limiter {
 	parts := limit.Parts(p.from.stack.Own())
 	if len(parts) == len(limit.Parts(p.to.stack.Own())) {
@@ -256,7 +262,7 @@ func (p *pairOf) old(i int) []limit.Limiter {
 	return parts
 }
 
-// beyond returns what is used of part i and not in c.
+// beyond returns the usage of part i that is not in c.
 func (p *pairOf) beyond(i int, c *limit.Cost, now mono.Time) (more limit.Cost) {
 	for _, part := range p.old(i) {
 		for u, n := range used(part, now) {
@@ -266,7 +272,8 @@ func (p *pairOf) beyond(i int, c *limit.Cost, now mono.Time) (more limit.Cost) {
 	return more
 }
 
-// open returns how many requests of part i are in flight, for limits that count each as one, whatever it costs.
+// open returns how many requests of part i are in flight, for limits that count each as one,
+// whatever it costs.
 func (p *pairOf) open(i int) (n int) {
 	for _, part := range p.old(i) {
 		open, _ := limit.Unsettled(part)
@@ -275,7 +282,8 @@ func (p *pairOf) open(i int) (n int) {
 	return n
 }
 
-// used returns, in each unit, how much of a limiter's limits cannot be had at once, since it was used lately or is in flight.
+// used returns, in each unit, how much of a limiter's limits is not available at once, because of
+// recent usage or requests in flight.
 func used(l limit.Limiter, now mono.Time) (c limit.Cost) {
 	if l == nil {
 		return c
@@ -284,7 +292,7 @@ func used(l limit.Limiter, now mono.Time) (c limit.Cost) {
 	for u := range c {
 		alone := func(n int64) (c limit.Cost) { c[u] = n; return c }
 		if l.Ready(now, alone(most)) != limit.Never {
-			continue // it does not count this
+			continue // it does not count this unit
 		}
 		ever := sort.Search(most, func(n int) bool { return l.Ready(now, alone(int64(n)+1)) == limit.Never })
 		room := sort.Search(ever, func(n int) bool { return l.Ready(now, alone(int64(n)+1)) > now })
@@ -302,7 +310,8 @@ func (l *leaf) release() {
 	}
 }
 
-// unuse is release for who may have the Transport's lock. It reports whether nobody uses the leaf any more.
+// unuse is release for a caller that may have the Transport's lock. It reports whether the leaf is
+// unused now.
 func (l *leaf) unuse() bool {
 	if l.active.Add(-1) > 0 {
 		return false

@@ -10,31 +10,34 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Only an answer tells which organization a key belongs to, and by then the key has sent all that its own limits allow. So a key is a
-// newcomer until its first answer, if its provider has keys of one organization share limits and another key was at the host before. It is
-// then taken for a key of the same organization, and its requests count in the limits of the key that was there first. The answer either
-// confirms that, or the newcomer gets limits of its own. What it has sent until then counts there, too (decision 26).
+// Only an answer shows to which organization a key belongs. By then the key may have sent all that
+// its own limits allow. So a key is a newcomer until its first answer, if two things hold. Its
+// provider lets keys of one organization share limits, and another key was at the host before.
+//
+// A newcomer counts as a key of the same organization: its requests count in the limits of the
+// first key. The answer confirms that, or the newcomer gets its own limits. Its earlier requests
+// count there too (decision 26).
 
-// acquaintance is for how long a newcomer waits at most because of limits that may not be its own: a little longer than the minute that
-// most limits are of.
+// acquaintance is the longest wait of a newcomer for limits that may not be its own. It is a little
+// longer than the minute of most limits.
 const acquaintance = 75 * time.Second
 
-// introductions is what is known of the keys of one host. It is guarded by the Transport's lock.
+// introductions is what is known of the keys of one host. The Transport's lock guards it.
 type introductions struct {
-	first     string // the key that was there first
-	answered  bool   // that one has been answered
+	first     string // the first key at the host
+	answered  bool   // the first key has an answer
 	homes     []string
-	known     map[string]bool // the keys that were answered
-	mute      bool            // an answer named no organization, so that there is nothing to wait for
+	known     map[string]bool // the keys with an answer
+	mute      bool            // an answer named no organization, so there is nothing to wait for
 	newcomers map[string]*newcomer
 }
 
-// newcomer is a key that has not been answered yet. Beside door, it is guarded by the Transport's lock.
+// newcomer is a key without an answer. The Transport's lock guards all but door.
 type newcomer struct {
 	key    Partition // Host and Key
-	home   string    // the key in whose limits its requests count; its own, if it is on its own
-	told   bool      // an answer has named its organization, and whose the first key is nobody knows yet
-	whose  Partition // that organization
+	home   string    // the key in whose limits its requests count; itself, if it is on its own
+	told   bool      // an answer has named its organization, and that of the first key is still unknown
+	whose  Partition // its organization
 	limit  *paceline.Limit
 	door   door
 	leaves []*leaf
@@ -47,17 +50,18 @@ type visit struct {
 	of    *newcomer
 	from  *leaf
 	cost  limit.Cost
-	to    *leaf // where the key counts, once that is known; it is held until the visit ends
+	to    *leaf // where the key counts, once that is known; held until the visit ends
 	extra []extra
 }
 
-// extra is a lease that a visit has beside those of its permit.
+// extra is a lease of a visit besides those of its permit.
 type extra struct {
 	node  *node
 	lease limit.Lease
 }
 
-// door is a limit that newcomers wait at beside all others, so that they can be sent away. It is guarded by the Group.
+// door is a limit of newcomers besides all others, so that waiting newcomers can be sent away. The
+// Group guards it.
 type door struct {
 	closed bool
 	single bool // one at a time, but for no longer than acquaintance: an answer may take very long
@@ -95,7 +99,8 @@ func (d *door) ReadyAfter(now mono.Time, first, cost limit.Cost) mono.Time {
 	return now.Add(acquaintance)
 }
 
-// newcomerLocked returns the newcomer that a key is, or nil if it is none, or if answers would not tell.
+// newcomerLocked returns the newcomer of a key, or nil if it is none, or if answers would not show
+// its organization.
 func (t *Transport) newcomerLocked(p Partition) *newcomer {
 	if p.Key == "" || t.config.Limit == nil || t.config.Organization != nil || len(t.keys) > 0 {
 		return nil
@@ -117,7 +122,7 @@ func (t *Transport) newcomerLocked(p Partition) *newcomer {
 		return nil
 	}
 	home := s.first
-	if s.answered && len(s.homes) != 1 { // of several it may be any one's
+	if s.answered && len(s.homes) != 1 { // of several it may belong to any
 		home = p.Key
 	} else if s.answered {
 		home = s.homes[0]
@@ -127,18 +132,19 @@ func (t *Transport) newcomerLocked(p Partition) *newcomer {
 	return g
 }
 
-// introduce begins to note the keys of a host with the first one.
+// introduce begins the record of a host's keys with the first one.
 func (t *Transport) introduce(p Partition) *introductions {
 	s := &introductions{first: p.Key, known: map[string]bool{}, newcomers: map[string]*newcomer{}}
 	t.introductions[p.Host] = s
 	return s
 }
 
-// shares reports whether what the newcomer sends counts in another key's limits.
+// shares reports whether the newcomer's requests count in another key's limits.
 func (g *newcomer) shares() bool { return g.home != g.key.Key }
 
-// turn is how a request waits at limits that may not be its own. All requests of a newcomer depend on the answer to its first one. So that
-// one goes before all others in line, and does not wait for long.
+// turn returns how a request waits at limits that may not be its own. All requests of a newcomer
+// depend on its first answer. So its first request goes before all others in line, and does not
+// wait for long.
 func (t *Transport) turn(c *call, turn paceline.Turn) paceline.Turn {
 	g := c.leaf.newcomer
 	if g == nil || !g.shares() {
@@ -150,7 +156,7 @@ func (t *Transport) turn(c *call, turn paceline.Turn) paceline.Turn {
 		g.led, c.leads = true, true
 	}
 	if c.leads {
-		turn.Came = t.epoch.Add(-time.Hour) // before all who came
+		turn.Came = t.epoch.Add(-time.Hour) // before all others
 		if turn.MaxWait == 0 || turn.MaxWait > acquaintance {
 			turn.MaxWait = acquaintance
 		}
@@ -158,7 +164,8 @@ func (t *Transport) turn(c *call, turn paceline.Turn) paceline.Turn {
 	return turn
 }
 
-// enter notes that a request of a newcomer is about to go. It reports whether it may: not if its key has limits of its own by now.
+// enter notes that a request of a newcomer is about to go. It reports whether the request may go:
+// not if its key has its own limits by now.
 func (t *Transport) enter(l *leaf, cost limit.Cost) (v *visit, ok bool) {
 	g := l.newcomer
 	if g == nil || !g.shares() {
@@ -174,7 +181,8 @@ func (t *Transport) enter(l *leaf, cost limit.Cost) (v *visit, ok bool) {
 	return v, true
 }
 
-// ends notes that a call does not wait any more. If the first one of a key has given up, the others are not to wait for it.
+// ends notes that a call no longer waits. If the first call of a key has given up, the others must
+// not wait for it.
 func (t *Transport) ends(c *call, goes bool) {
 	if !c.leads {
 		return
@@ -188,8 +196,9 @@ func (t *Transport) ends(c *call, goes bool) {
 	}
 }
 
-// alone has a newcomer go by its own limits, one request at a time, since there is no room for it in those of another key, or not soon. It
-// reports whether calls that wait at the leaf have to look for their limits again.
+// alone puts a newcomer on its own limits, one request at a time, if another key's limits have no
+// room for it, or none soon. It reports whether calls that wait at the leaf must look for their
+// limits again.
 func (t *Transport) alone(l *leaf) bool {
 	g := l.newcomer
 	if g == nil || !g.shares() {
@@ -211,7 +220,8 @@ func (t *Transport) alone(l *leaf) bool {
 	return true
 }
 
-// newNewcomer returns one that counts in the limits of a key. On its own it sends one request at a time.
+// newNewcomer returns a newcomer that counts in the limits of a key. On its own it sends one
+// request at a time.
 func (t *Transport) newNewcomer(key Partition, home string) *newcomer {
 	g := &newcomer{key: key, home: home, visits: map[*visit]bool{}}
 	g.door.single = !g.shares()
@@ -219,8 +229,9 @@ func (t *Transport) newNewcomer(key Partition, home string) *newcomer {
 	return g
 }
 
-// introduceLocked takes in what an answer says of whose key it is: the organization, or nothing at all. It returns what is to be done
-// without the lock, and the key that this one has joined, if any.
+// introduceLocked records an answer's statement about the owner of its key: the organization, or
+// nothing. It returns the work to do without the lock, and the key that this one has joined, if
+// any.
 func (t *Transport) introduceLocked(key, organization Partition, served bool) (left func(), home string, err error) {
 	left = func() {}
 	named := organization.Key != ""
@@ -237,7 +248,7 @@ func (t *Transport) introduceLocked(key, organization Partition, served bool) (l
 	s.mute = s.mute || served && !named
 	g := s.newcomers[key.Key]
 	if g != nil && g.shares() && !s.answered && named {
-		g.told, g.whose = true, organization // whose the first key is decides
+		g.told, g.whose = true, organization // the first key's organization decides
 		return left, "", nil
 	}
 	left, home, err = t.knownLocked(s, key, organization)
@@ -259,8 +270,8 @@ func (t *Transport) introduceLocked(key, organization Partition, served bool) (l
 	}, home, err
 }
 
-// knownLocked has a key count where it belongs, and returns which key that is, if it is another. A newcomer that has no organization has
-// limits of its own.
+// knownLocked makes a key count with its organization, and returns the key that stands for it, if
+// it is another. A newcomer without an organization gets its own limits.
 func (t *Transport) knownLocked(s *introductions, key, organization Partition) (left func(), home string, err error) {
 	left = func() {}
 	if len(s.known) < t.config.MaxPartitions {
@@ -297,7 +308,8 @@ func (t *Transport) knownLocked(s *introductions, key, organization Partition) (
 	return left, home, err
 }
 
-// suspectLocked has what a newcomer has under way count for another key, too, until it is known whose it is.
+// suspectLocked makes a newcomer's requests under way count for another key too, until its owner is
+// known.
 func (t *Transport) suspectLocked(g *newcomer, home string) {
 	for v := range g.visits {
 		if to, err := t.leafLocked(v.from.partition, home); err == nil {
@@ -307,7 +319,7 @@ func (t *Transport) suspectLocked(g *newcomer, home string) {
 	t.group.Update(func(mono.Time) { g.door.single = true }, g.limit)
 }
 
-// countLocked has a visit count in the limits of a leaf where it does not yet.
+// countLocked makes a visit count in those limits of a leaf where it does not count yet.
 func (t *Transport) countLocked(v *visit, to *leaf) {
 	var more []*node
 	for _, n := range to.nodes[:to.count] {
@@ -322,7 +334,7 @@ func (t *Transport) countLocked(v *visit, to *leaf) {
 	}, more)
 }
 
-// leafLocked returns the leaf of a partition with another key, and makes it if it is not there.
+// leafLocked returns the leaf of a partition with another key, and makes it if it is missing.
 func (t *Transport) leafLocked(p Partition, key string) (l *leaf, err error) {
 	p.Key = key
 	if l = t.leaves[p]; l == nil {
@@ -335,8 +347,9 @@ func (t *Transport) leafLocked(p Partition, key string) (l *leaf, err error) {
 	return l, nil
 }
 
-// departLocked sends the requests of a newcomer, those that wait and those to come, to the limits of a key, where what is under way counts
-// from now on. The function that it returns is to be called without the lock.
+// departLocked moves a newcomer's requests, waiting and future ones, to the limits of a key. Its
+// requests under way count there from now on. The returned function must be called without the
+// lock.
 func (t *Transport) departLocked(g *newcomer, key string) func() {
 	leaves := g.leaves
 	m := &carried{t: t, from: leaves, parted: true}
@@ -387,7 +400,7 @@ func (l *leaf) forget() {
 	t.unlinkLocked(l)
 }
 
-// turns has an attempt concern the limits of its key, if it is known by now whose those are.
+// turns switches an attempt to the limits of its key, if the key's owner is known by now.
 func (s *sent) turns() {
 	if s.visit == nil {
 		return
@@ -399,7 +412,7 @@ func (s *sent) turns() {
 	}
 }
 
-// end takes a visit off the list: whatever becomes of the newcomer, the visit stays as it is.
+// end takes a visit off the list. Later changes of the newcomer do not concern it.
 func (v *visit) end(t *Transport, o limit.Result) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -411,7 +424,8 @@ func (v *visit) end(t *Transport, o limit.Result) {
 	}
 }
 
-// settleVisit settles an attempt of a newcomer. Limits that turned out not to be its key's hear that it was not sent.
+// settleVisit settles an attempt of a newcomer. Limits that turned out not to be its key's learn
+// that it was not sent.
 func (s *sent) settleVisit(o, billed limit.Outcome, paid bool) {
 	v := s.visit
 	each := func(m *paceline.Limit) limit.Outcome {
@@ -432,7 +446,7 @@ func (s *sent) settleVisit(o, billed limit.Outcome, paid bool) {
 	v.settle(s.t, each)
 }
 
-// settle ends what a visit has beside its permit.
+// settle ends a visit's leases besides its permit.
 func (v *visit) settle(t *Transport, of func(*paceline.Limit) limit.Outcome) {
 	var changed []*node
 	for _, e := range v.extra {
@@ -448,7 +462,7 @@ func (v *visit) settle(t *Transport, of func(*paceline.Limit) limit.Outcome) {
 	}
 }
 
-// giveBack returns a leave that is not used.
+// giveBack returns an unused permit.
 func (t *Transport) giveBack(p paceline.Permit, v *visit) {
 	unsent := limit.Outcome{Result: limit.Unsent}
 	p.Settle(unsent)
@@ -463,7 +477,8 @@ func (l *leaf) meetLocked(t *Transport) {
 	g := t.newcomerLocked(l.partition)
 	s := t.introductions[l.partition.Host]
 	l.unknown.Store(s != nil && (g != nil || s.first == l.partition.Key && !s.answered))
-	// A lane passes eight limits at most. Of those that a request may have here, one may be too many.
+	// A lane passes eight limits at most. With all of these, a newcomer's door would be one too
+	// many.
 	optional := []bool{l.partition.Model != "", l.partition.Route != "", l.client != nil && l.client.own != nil, t.shared != nil, t.config.Adaptive != nil}
 	if slices.Contains(optional, false) {
 		l.newcomer = g

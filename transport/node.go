@@ -19,35 +19,35 @@ import (
 	"github.com/paceline-go/paceline/provider"
 )
 
-// node is the limits of one partition, and what its server said of them. All but what is atomic, provider and leaves is guarded by
-// the Group.
+// node is the limits of one partition, and its server's statements about them. The Group guards all
+// but the atomic fields, provider and leaves.
 type node struct {
 	t         *Transport
 	partition Partition
 	stack     *stack.Stack
 	limit     *paceline.Limit
-	taught    bool                             // the limiter wants to hear what the server states
+	taught    bool                             // the limiter learns from the server's statements
 	leaves    int                              // guarded by the Transport's lock
-	shut      atomic.Bool                      // no request may wait in line, until look says otherwise
+	shut      atomic.Bool                      // no request may wait in line, until look reports otherwise
 	provider  provider.Dialect                 // of a host in the table; otherwise nil
-	dialect   atomic.Pointer[provider.Dialect] // of any other host: what its answers look like
-	known     atomic.Pointer[known]            // who runs the host; nil: nobody knows
+	dialect   atomic.Pointer[provider.Dialect] // of any other host: the format of its answers
+	known     atomic.Pointer[known]            // the provider of the host; nil: unknown
 
 	pauses  int       // how many pauses have begun
-	retreat mono.Time // until then it was logged that an opt-in of the configured limit is not relied on
-	misfit  mono.Time // until then it was logged that the limit itself is wrong
+	retreat mono.Time // end of the latest logged retreat from an opt-in of the limit
+	misfit  mono.Time // end of the latest logged misfit of the limit
 	refusal provider.Refusal
 	out     bool // all keys of the account are out
 	said    []provider.Policy
 	takes   takes
-	least   float64     // what a request uses that costs nothing of what is counted
+	least   float64     // the usage of a request that costs nothing in the counted units
 	money   atomic.Bool // it counts money
 
 	// Of a host:
 	rooms  map[string]*room // by model; guarded by the Transport's lock
 	health *breaker.Breaker
 	way    *paceline.Limit // to the host
-	down   atomic.Bool     // the host was down when last looked at
+	down   atomic.Bool     // the host was down at the latest look
 	cause  error           // of the outage
 }
 
@@ -78,7 +78,8 @@ func (t *Transport) newNode(p Partition, own limit.Limiter) (*node, error) {
 	return n, nil
 }
 
-// fills returns an error if requests may not pass each other at a limiter, and Config.Fill says that they should.
+// fills returns an error if Config.Fill is set and the limiter does not let requests pass each
+// other.
 func (t *Transport) fills(p Partition, own limit.Limiter) error {
 	if t.config.Fill > 0 && own != nil && !limit.Foresees(own) {
 		return fmt.Errorf("transport: Fill %d: the limiter of %v, %T, does not foresee", t.config.Fill, p, own)
@@ -86,10 +87,11 @@ func (t *Transport) fills(p Partition, own limit.Limiter) error {
 	return nil
 }
 
-// settings are what is configured now: With may have changed it since the node was made.
+// settings returns the present configuration: With may have changed it since the node was made.
 func (n *node) settings() *Config { return &n.t.latest.Load().config }
 
-// pause is how long a partition stays away after refusals that do not say how long: never longer than anybody would wait.
+// pause returns how long a partition stays away after refusals without a stated time. It is never
+// longer than the longest wait.
 func (t *Transport) pause() backoff.Policy {
 	if most := t.config.MaxRetryAfter; most > 0 {
 		return t.config.Backoff.AtMost(most)
@@ -105,7 +107,7 @@ func (t *Transport) waits(p Partition) *slog.Logger {
 	return t.config.Logger.With("partition", p)
 }
 
-// refused notes a refusal that concerns the partition. The pause that it begins may be longer than anybody waits.
+// refused records a refusal of the partition. The pause that it begins may be longer than any wait.
 func (n *node) refused(why provider.Refusal, asked time.Duration) (pause time.Duration) {
 	began := false
 	var retreats []limit.Retreat
@@ -155,7 +157,7 @@ func (n *node) shutIf(yes bool) {
 	n.shut.Store(yes)
 }
 
-// look returns why no request may wait in line. If that is over, it opens the line again.
+// look returns why no request may wait in line. If the reason is over, it opens the line again.
 func (n *node) look() (err *Error) {
 	out := false
 	n.t.group.Update(func(now mono.Time) {
@@ -176,7 +178,7 @@ func (n *node) look() (err *Error) {
 	return err
 }
 
-// outage reports whether the host has been down for longer than anybody waits.
+// outage reports whether the host has been down for longer than any wait.
 func (n *node) outage(now mono.Time) (s breaker.State, over bool) {
 	if n.health == nil {
 		return s, false
@@ -185,7 +187,8 @@ func (n *node) outage(now mono.Time) (s breaker.State, over bool) {
 	return s, s.Down && now.Sub(s.Since) >= n.settings().MaxOutage
 }
 
-// failed notes that an attempt failed on the way to the host, or was answered with an error of the server's own.
+// failed records that an attempt failed on the way to the host, or had an error of the server's
+// own.
 func (n *node) failed(cause error) {
 	var s breaker.State
 	news := false
@@ -205,7 +208,7 @@ func (n *node) failed(cause error) {
 	}
 }
 
-// served notes that the host answers again after an outage.
+// served records that the host answers again after an outage.
 func (n *node) served() {
 	var s breaker.State
 	news := false
@@ -222,7 +225,8 @@ func (n *node) served() {
 	}
 }
 
-// hear notes what an answer states about the limits themselves, and what the buckets hold; o is what it says beside that.
+// hear records an answer's statements about the limits themselves, and the sizes of the buckets. o
+// is the rest of the answer.
 func (n *node) hear(said []provider.Policy, capacity limit.Cost, o *limit.Outcome) {
 	n.t.group.Update(func(now mono.Time) {
 		if slices.Equal(n.said, said) {
@@ -237,7 +241,8 @@ func (n *node) hear(said []provider.Policy, capacity limit.Cost, o *limit.Outcom
 	}, n.limit)
 }
 
-// most returns the first unit of cost that the configured limit never allows, and the most of it that ever fits.
+// most returns the first unit of cost that the configured limit never allows, and the most of it
+// that ever fits.
 func (n *node) most(cost limit.Cost) (unit limit.Unit, most int64, found bool) {
 	own := n.stack.Own()
 	if own == nil {

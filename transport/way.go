@@ -12,16 +12,17 @@ import (
 // The scopes of a request, narrowest first.
 var scopes = [...]provider.Scope{provider.Route, provider.Model, provider.Key, provider.IP}
 
-const maxNodes = len(scopes) + 2 // beside the scopes, the client's own limit and the one that all requests share
+const maxNodes = len(scopes) + 2 // besides the scopes, the client's own limit and the one for all requests
 
-// way is the limits that a request counts in if it goes with one key. A leaf has one, or with Config.Keys one per account.
+// way is the limits of a request that goes with one key. A leaf has one, or with Config.Keys one
+// per account.
 type way struct {
 	nodes   [maxNodes]*node // narrowest first
 	count   int
-	account *account // nil: the request has its own key
+	account *account // nil: the request's own credential
 }
 
-// at returns the index of the node of a scope, or that of the key where the request has no such scope.
+// at returns the index of the node of a scope, or that of the key if the request has no such scope.
 func (w *way) at(s provider.Scope) int {
 	if s == provider.All {
 		s = provider.IP // an answer speaks for its own server alone
@@ -43,7 +44,7 @@ func (w *way) has(i int) func(provider.Scope) bool {
 	return func(s provider.Scope) bool { return w.at(s) == i }
 }
 
-// index returns the node that has a limit, -1 if it is the way to the host.
+// index returns the index of the node with a limit, -1 for the way to the host.
 func (w *way) index(m *paceline.Limit) int {
 	for i, n := range w.nodes[:w.count] {
 		if n.limit == m {
@@ -65,7 +66,7 @@ func (w *way) look() *Error {
 	return nil
 }
 
-// ways is how many there are.
+// ways is the number of ways.
 func (l *leaf) ways() int { return 1 + len(l.more) }
 
 // by returns one of the ways.
@@ -76,7 +77,7 @@ func (l *leaf) by(i int) *way {
 	return &l.more[i-1]
 }
 
-// node returns the one whose limit stood in the way.
+// node returns the node whose limit stood in the way.
 func (l *leaf) node(err error) *node {
 	if w, ok := errors.AsType[*paceline.WaitError](err); ok && w.Limit != nil {
 		for k := range l.ways() {
@@ -89,8 +90,8 @@ func (l *leaf) node(err error) *node {
 	return l.nodes[0]
 }
 
-// narrow returns, of a leaf with several ways, the node that never lets a cost go by one of those that are open; nil: there is none, or
-// none is open.
+// narrow returns the node that never lets a cost go, by one of the open ways of a leaf with
+// several; nil: there is none, or no way is open.
 func (l *leaf) narrow(cost limit.Cost) *node {
 	for k := range l.ways() {
 		w := l.by(k)
@@ -106,7 +107,8 @@ func (l *leaf) narrow(cost limit.Cost) *node {
 	return nil
 }
 
-// look returns why no request may wait in line here; nil: it may. Of several ways, whichever is open first.
+// look returns why no request may wait in line here; nil: it may. Of several ways, the first to
+// open counts.
 func (l *leaf) look() *Error {
 	first := l.way.look()
 	if first == nil || len(l.more) == 0 {
@@ -125,8 +127,8 @@ func (l *leaf) look() *Error {
 	return first
 }
 
-// partitions yields the nodes of all ways, each once, but for those that other leaves have as well whatever they are of: that of a client,
-// and that of all requests.
+// partitions yields the nodes of all ways, each once. It leaves out the nodes that leaves of other
+// partitions have too: that of a client, and that of all requests.
 func (l *leaf) partitions(yield func(*node) bool) {
 	for n := range l.distinct {
 		if s := n.partition.Scope; s != ScopeClient && s != provider.All && !yield(n) {
@@ -144,7 +146,7 @@ func (l *leaf) distinct(yield func(*node) bool) {
 	}
 	for k := range l.more {
 		for _, n := range l.more[k].nodes[:l.more[k].count] {
-			if !slices.Contains(l.nodes[:l.count], n) && !yield(n) { // what ways share is in all of them
+			if !slices.Contains(l.nodes[:l.count], n) && !yield(n) { // nodes that ways share are in all of them
 				return
 			}
 		}
