@@ -60,17 +60,18 @@ type GateConfig struct {
 	//
 	// The price is up to 1.2 ms of a core for every instant that a goroutine waits for. From some
 	// 800 waits a second on that is a whole core, though any other runnable goroutine goes first.
-	// The gain is the lateness, once per window: 0.8 % of a limit per 100 ms, 0.1 % per second, and
-	// nothing to speak of per minute. Precise has no effect where the clock stands still while
+	// The gain is the lateness, once per window: 0.8 % of a limit per 100 ms, 0.1 % per second. Per
+	// minute it is nothing to speak of. Precise has no effect where the clock stands still while
 	// goroutines run, as in a synctest bubble.
 	Precise bool
 	// Fill is how many goroutines behind the first in line may be examined for one that may go
 	// ahead of it. They are examined in their order. A cost may go ahead if it has room now and
 	// leaves enough room for the first to go at its foreseen instant (limit.MayPass). Fill is also
-	// the most times that a goroutine may be overtaken; after that, no other goes ahead of it. With
-	// sizes like those of prompts to a language model, 64 use 2 % more of a limit of tokens than
-	// strict order, and the longest waits are shorter. Examining costs some 30 ns per goroutine and
-	// limit, at every change of a Gate with a line.
+	// the most times that a goroutine may be overtaken; after that, no other goes ahead of it.
+	//
+	// Take sizes like those of prompts to a language model, and a limit of tokens. Then 64 uses 2 %
+	// more of the limit than strict order, and the longest waits are shorter. Examining costs some
+	// 30 ns per goroutine and limit, at every change of a Gate with a line.
 	//
 	// An answer that used less than was admitted leaves more room for all. The first in line has
 	// the first choice of that room, but a cost that went ahead stays ahead. No cost goes ahead
@@ -78,21 +79,22 @@ type GateConfig struct {
 	// Limiter must be able to foresee (limit.Foresees). If zero, the order is strictly first come,
 	// first served.
 	Fill int
-	// Logger gets a line at level info when the first in line has to wait for more than 5 ms:
-	// "requests: 3 waiting, next in 4.5 s". The attributes are limit, waiting, next and round.
-	// There is at most one line per round: a new instant at which the first may go begins a round,
-	// and the attribute is its number. Within a second of its line, the same first goroutine gets
-	// another line only if its wait grew by a second. Otherwise each answer that used less would be
-	// a line. While only a Settle can make room, the wait is unknown and no line is logged. The
-	// goroutine that found the instant logs after it released the Gate: in Wait, Settle, Update or
-	// TryWait, or from a timer. A slow Handler thus delays that goroutine alone, and a Handler may
-	// use the Gate. If nil, there is no log.
+	// Logger gets a line at level info when the first in line has to wait for more than 5 ms. An
+	// example is "requests: 3 waiting, next in 4.5 s". The attributes are limit, waiting, next and
+	// round. There is at most one line per round. A new instant at which the first may go begins a
+	// round, and the attribute is its number. Within a second of its line, the same first goroutine
+	// gets another line only if its wait grew by a second. Otherwise each answer that used less
+	// would be a line. While only a Settle can make room, the wait is unknown and no line is
+	// logged.
+	//
+	// The goroutine that found the instant logs after it released the Gate: in Wait, Settle, Update
+	// or TryWait, or from a timer. A slow Handler thus delays that goroutine alone, and a Handler
+	// may use the Gate. If nil, there is no log.
 	//
 	// A line at level warn says that permits stay unsettled: "concurrency: 2 waiting, 20 permits
-	// unsettled, the oldest for 3m0s". It appears when the first in line has waited for more than a
-	// minute for a Settle that does not come, and no other goroutine went meanwhile. It appears
-	// again after two minutes, four, and so on. The WaitError of a goroutine that gives up has the
-	// same figures.
+	// unsettled, the oldest for 3m0s". It appears after the first in line has waited for more than
+	// a minute for a missing Settle, while no other goroutine went. It appears again after two
+	// minutes, four, and so on. The WaitError of a goroutine that gives up has the same figures.
 	Logger *slog.Logger
 }
 

@@ -58,9 +58,9 @@ func ofLimits(name string) bool {
 	return slices.ContainsFunc(strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == '_' }), func(s string) bool { return s == "rate" || s == "rates" })
 }
 
-// Fields returns the names of the header fields that the readings of a provider look up, sorted,
-// with * for a part that its server fills in. It finds them by reading. Retry-After is left out,
-// since every reading looks it up.
+// Fields returns the names of the header fields that the readings of a provider look up, sorted. A
+// * stands for a part that the server fills in. The function finds the names by reading.
+// Retry-After is left out, since every reading looks it up.
 func Fields(provider string) []string {
 	d := rowOf(provider)
 	if d == nil {

@@ -56,8 +56,8 @@ func (p Preset) PerSecond() (Preset, bool) {
 }
 
 // PerSecond returns the part of one second of a limit per minute, which may hold too, according to
-// OpenAI: 60,000 as 1,000, rounded down to a whole number, but at least 1. The part is a bucket of
-// that size; a request for more goes alone.
+// OpenAI. For 60,000 it is 1,000, rounded down to a whole number, but at least 1. The part is a
+// bucket of that size; a request for more goes alone.
 func (p Policy) PerSecond() (Policy, bool) {
 	if p.Window != time.Minute || p.Rule != Bucket {
 		return Policy{}, false

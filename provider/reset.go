@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// reset reads when there will be more, in any form: a wait ("1m30s", "250ms"), an instant (RFC
-// 3339, an HTTP date), or a number, whose magnitude decides its meaning. unit is the unit of a
-// small number; 0: seconds. The zero Time: the field is missing, or states nothing.
+// reset reads when there will be more, in any form. The form is a wait ("1m30s", "250ms"), an
+// instant (RFC 3339, an HTTP date), or a number, whose magnitude decides its meaning. unit is the
+// unit of a small number; 0: seconds. The zero Time: the field is missing, or states nothing.
 //
 //	     … 1e8    from now: three years of seconds, and no epoch in seconds since 1973
 //	1e8  … 1e11   seconds since 1970

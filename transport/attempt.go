@@ -302,7 +302,7 @@ func (c *call) evidence(s *sent, resp *http.Response, err error, last bool) clas
 	return in
 }
 
-// moreDelay is the most steps by which the pauses grow between attempts that are none, so that no
+// moreDelay is the most steps by which the pauses grow between attempts that are none. So no
 // request sleeps long after the host is back.
 const moreDelay = 4
 

@@ -407,8 +407,8 @@ func (c *call) estimate(p *Partition) (body tokens.Body, err error) {
 	return body, nil
 }
 
-// uncounted returns the cost of a request whose tokens cannot be counted: a token for four bytes of
-// its body, or the configured number if that is more.
+// uncounted returns the cost of a request whose tokens cannot be counted. It is a token for four
+// bytes of its body, or the configured number if that is more.
 func (c *call) uncounted(p *Partition, bytes int64, why string) {
 	n := min(max((bytes+3)/4, c.t.config.Uncounted), limit.MaxCost)
 	c.cost[limit.Input], c.cost[limit.Tokens] = n, n

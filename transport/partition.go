@@ -14,8 +14,12 @@ import (
 )
 
 // Partition names what a request counts in, or one of the scopes of it. A request to Host with Key,
-// for Model, to Route counts in up to four scopes: provider.IP (Host), provider.Key (Host and Key),
-// provider.Model (Host, Key and Model) and provider.Route (Host, Key and Route).
+// for Model, to Route counts in up to four scopes:
+//
+//   - provider.IP: Host
+//   - provider.Key: Host and Key
+//   - provider.Model: Host, Key and Model
+//   - provider.Route: Host, Key and Route
 type Partition struct {
 	// Scope is empty if the fields are those of a whole request.
 	Scope provider.Scope

@@ -90,8 +90,8 @@ func (l *leaf) node(err error) *node {
 	return l.nodes[0]
 }
 
-// narrow returns the node that never lets a cost go, by one of the open ways of a leaf with
-// several; nil: there is none, or no way is open.
+// narrow is for a leaf with several ways. It returns the node that never lets a cost go by one of
+// the open ways; nil: there is none, or no way is open.
 func (l *leaf) narrow(cost limit.Cost) *node {
 	for k := range l.ways() {
 		w := l.by(k)

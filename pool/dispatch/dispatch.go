@@ -571,8 +571,8 @@ func (d *Dispatcher) KeyInfo(now mono.Time, key int) KeyInfo {
 }
 
 // Explain returns when a key may be used for a cost, and what binds until then. That is a limit by
-// its name, or "pause", "told" for the server's statement of what is left, "trial" for the answer
-// to its first request, or "beginning" while load begins slowly.
+// its name, or one of these words. "pause": the key stays away. "told": the server stated what is
+// left. "trial": the answer to the key's first request is missing. "beginning": load begins slowly.
 func (d *Dispatcher) Explain(now mono.Time, key int, cost limit.Cost) (at mono.Time, b limit.Bound) {
 	at, b = d.keys[key].stack.Explain(now, cost)
 	for _, s := range d.keys[key].shared {

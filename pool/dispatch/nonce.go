@@ -8,9 +8,9 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Nonce issues strictly increasing numbers for one key: the wall clock in a unit, or the last
-// number plus one where the clock has not moved on. Take one when the request is written, never
-// when it is queued. Not safe for concurrent use.
+// Nonce issues strictly increasing numbers for one key. A number is the wall clock in a unit, or
+// the last number plus one if the clock has not moved on. Take one when the request is written,
+// never when it is queued. Not safe for concurrent use.
 //
 // Across restarts they rise as long as the wall clock does; After makes them rise even if it was
 // set back. The zero Nonce counts milliseconds of the driver's own scale.

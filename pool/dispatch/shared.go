@@ -79,8 +79,8 @@ func (k *key) limits() iter.Seq[*stack.Stack] {
 	}
 }
 
-// Refills returns the units whose resets in an answer to a key only say when a bucket is full
-// again, as its limits know: see limit.Refills.
+// Refills returns the units whose resets in an answer only say when a bucket is full again, as the
+// key's limits know: see limit.Refills.
 func (d *Dispatcher) Refills(key int, ans *Answer) (units uint8) {
 	for g := range d.keys[key].limits() {
 		units |= g.Refills(ans.Outcome)
@@ -114,10 +114,11 @@ func (s *Shared) AppendUsage(to []limit.Usage, now mono.Time) []limit.Usage {
 	return limit.AppendUsage(to, s.stack, now)
 }
 
-// Share makes a key count in these limits from now on, at least one and at most MaxShared, in place
-// of those that it shared before. Its requests in flight count in the new limits too, and leave the
-// old ones with their answers. Requests answered before do not count in the new ones: first add
-// them to a new Limiter by limit.Replay. After an error nothing has changed.
+// Share makes a key count in these limits from now on, in place of those that it shared before.
+// There must be at least one and at most MaxShared. The key's requests in flight count in the new
+// limits too, and leave the old ones with their answers. Requests answered before do not count in
+// the new ones: first add them to a new Limiter by limit.Replay. After an error nothing has
+// changed.
 func (d *Dispatcher) Share(now mono.Time, key int, with ...*Shared) error {
 	k := &d.keys[key]
 	before := k.shared

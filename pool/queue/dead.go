@@ -26,9 +26,9 @@ func (q *Queue) DeadLetters() []DeadLetter {
 	return letters
 }
 
-// Requeue makes a dead letter wait again as if it had been submitted now: with all its attempts, a
-// fresh deadline, and the place of now. It fails with ErrFull, or with ErrGone if t is not a dead
-// letter. It may have been requeued or dropped before, or KeepDead had no room for it.
+// Requeue makes a dead letter wait again, like a new submission: with all its attempts, a fresh
+// deadline, and the place of now. It fails with ErrFull, or with ErrGone if t is not a dead letter.
+// It may have been requeued or dropped before, or KeepDead had no room for it.
 func (q *Queue) Requeue(now mono.Time, t Ticket) error {
 	now = q.tick(now)
 	it := q.at(t)

@@ -152,8 +152,8 @@ func isJSON(kind string) bool {
 	return kind != "application/stream+json" && (strings.HasSuffix(kind, "/json") || strings.HasSuffix(kind, "+json"))
 }
 
-// aboutNonce reports whether a body is a refusal because a number did not rise: "bad nonce: 7 is
-// not above the last one", "Invalid nonce", "Nonce error", and of instants "Timestamp not
+// aboutNonce reports whether a body is a refusal because a number did not rise. Examples: "bad
+// nonce: 7 is not above the last one", "Invalid nonce", "Nonce error". For instants: "Timestamp not
 // increasing".
 func aboutNonce(body []byte) bool {
 	body = bytes.ToLower(body[:min(len(body), provider.MaxBody)])

@@ -1,5 +1,6 @@
-// Package classify judges one attempt at a request: its outcome, the scope of a refusal, what the
-// server states is left, whether to send the request again, and how long to stay away.
+// Package classify judges one attempt at a request. It finds the outcome, the scope of a refusal,
+// and what is left by the server's statement. It decides whether to send the request again, and how
+// long to stay away.
 //
 //	Evidence   the facts about one attempt: status, header, body or error, and its request
 //	Policy     how to read the answer, and the longest waits

@@ -208,8 +208,8 @@ func (a *Exchange) wroteField(string, []string) {
 	}
 }
 
-// wroteRequest is called when all of the request was written: over HTTP/2 to the system, over
-// HTTP/1.1 to a buffer, whose Write is still to come.
+// wroteRequest is called when all of the request was written. Over HTTP/2 it went to the system.
+// Over HTTP/1.1 it went to a buffer, whose Write is still to come.
 func (a *Exchange) wroteRequest(i httptrace.WroteRequestInfo) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -77,9 +77,9 @@ func (b *Base) CloseIdleConnections() {
 	}
 }
 
-// Send makes the attempt, as RoundTrip does. Its errors are those of RoundTrip, ErrTwice where
-// RoundTrip would have sent the request a second time, ErrLapsed, and the cause given to Stop or
-// Expire. An attempt of which nothing was written can be sent again; for any other, Send returns
+// Send makes the attempt, as RoundTrip does. Its errors are those of RoundTrip, ErrLapsed, and the
+// cause given to Stop or Expire. Where RoundTrip would have sent the request a second time, it is
+// ErrTwice. An attempt of which nothing was written can be sent again; for any other, Send returns
 // ErrTwice. Two goroutines must not call it for one attempt at a time. The body of the answer must
 // be closed.
 func (b *Base) Send(req *http.Request, a *Exchange) (*http.Response, error) {

@@ -9,8 +9,8 @@ import (
 	"github.com/paceline-go/paceline/tokens"
 )
 
-// The price of writing input to a cache, as a multiple of the price of input, for five minutes and
-// for an hour: of Anthropic's models, on any host.
+// The price of writing input to a cache, as a multiple of the price of input. The cache keeps it
+// for five minutes, or for an hour. These are the prices of Anthropic's models, on any host.
 const (
 	writing     = 1.25
 	writingHour = 2

@@ -1,8 +1,8 @@
-// Package timer reports items that have not ended within a span that is the same for all: an
-// attempt without an answer, a part of an answer that was not flushed. Nearly no item is ever
-// overdue. So all share one timer, which goes on to the next item when it fires. It is not set or
-// stopped for each, since a set timer wakes a thread of the runtime that sleeps until later ones.
-// For different spans, use time.AfterFunc.
+// Package timer reports items that have not ended within a span that is the same for all. Examples
+// are an attempt without an answer, and a part of an answer that was not flushed. Nearly no item is
+// ever overdue. So all share one timer, which goes on to the next item when it fires. It is not set
+// or stopped for each, since a set timer wakes a thread of the runtime that sleeps until later
+// ones. For different spans, use time.AfterFunc.
 package timer
 
 import (
