@@ -76,7 +76,8 @@ func sortLimits(l []LimitWait) {
 	slices.SortStableFunc(l, func(a, b LimitWait) int { return cmp.Compare(b.Waited, a.Waited) })
 }
 
-// LogValue implements slog.LogValuer: waited_ms, behind_ms, rounds, limit, and milliseconds per limit.
+// LogValue implements slog.LogValuer: waited_ms, behind_ms, rounds, limit, and milliseconds per
+// limit.
 func (s WaitStats) LogValue() slog.Value {
 	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 	a := []slog.Attr{slog.Float64("waited_ms", ms(s.Waited)), slog.Float64("behind_ms", ms(s.Behind)), slog.Int("rounds", s.Rounds), slog.String("limit", s.Reason())}

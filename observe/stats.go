@@ -16,8 +16,8 @@ type Stats struct {
 	// settlement.
 	Admitted                                   int64
 	Accepted, Limited, Failed, Unknown, Unsent int64
-	// These never went: the cost never fits, the deadline comes first, too many wait, the context was
-	// cancelled.
+	// These never went: the cost never fits, the deadline comes first, too many wait, the context
+	// was cancelled.
 	Never, Late, Full, Cancelled int64
 	// Used is the usage in metered outcomes.
 	Used limit.Cost

@@ -12,7 +12,8 @@ type (
 	Request = queue.Request
 	// State is where a request is: see the constants None to Cancelled.
 	State = queue.State
-	// Ended is a request that reached an end state, with its attempts and the reason. See queue.Ended.
+	// Ended is a request that reached an end state, with its attempts and the reason. See
+	// queue.Ended.
 	Ended = queue.Ended
 	// DeadLetter is a request that was given up, and is kept until it is requeued or dropped. See
 	// queue.DeadLetter.

@@ -174,7 +174,8 @@ func (r *reading) bound(name, v string, d time.Duration, err error) (time.Durati
 
 func days(d time.Duration) string { return fmt.Sprintf("%d days", d/(24*time.Hour)) }
 
-// names returns the fields that begin with the prefix, in order. The prefix must be in canonical form.
+// names returns the fields that begin with the prefix, in order. The prefix must be in canonical
+// form.
 func (r *reading) names(prefix string) []string {
 	r.looked.at(prefix + "*")
 	var all []string

@@ -28,7 +28,8 @@ func hubspot() *row {
 			},
 		},
 		is: func(r *Response) bool { return sendsPrefix(r.Header, "X-Hubspot-") },
-		// The fields of a second are still sent, and no longer enforced. Days end at midnight of the account's zone.
+		// The fields of a second are still sent, and no longer enforced. Days end at midnight of
+		// the account's zone.
 		stated: []stated{
 			{is: named("10 seconds", per(0, Requests, 10*time.Second, Rolling, Key)), limit: "X-HubSpot-RateLimit-Max", remaining: "X-HubSpot-RateLimit-Remaining", used: "-", reset: "-",
 				window: "X-HubSpot-RateLimit-Interval-Milliseconds", per: time.Millisecond},
@@ -43,7 +44,8 @@ func hubspot() *row {
 	}
 }
 
-// Salesforce counts the requests of an organization in a rolling window of 24 hours, and says what is used and the limit in one field.
+// Salesforce counts the requests of an organization in a rolling window of 24 hours. One field
+// states the usage and the limit.
 func salesforce() *row {
 	return &row{
 		Provider: Provider{
@@ -86,7 +88,8 @@ func salesforce() *row {
 	}
 }
 
-// Zendesk has a limit of the account, and others of endpoints, each in a field like this: total=100; remaining=99; resets=41.
+// Zendesk has a limit of the account, and others of endpoints, each in a field like this:
+// total=100; remaining=99; resets=41.
 func zendesk() *row {
 	return &row{
 		Provider: Provider{
@@ -254,7 +257,8 @@ func aws() *row {
 	}
 }
 
-// Microsoft Graph says in Retry-After how long to stay away, for a batch in each of its parts; what is sent meanwhile counts too.
+// Microsoft Graph says in Retry-After how long to stay away, for a batch in each of its parts; what
+// is sent meanwhile counts too.
 func microsoftGraph() *row {
 	return &row{
 		Provider: Provider{
@@ -279,7 +283,8 @@ func microsoftGraph() *row {
 	}
 }
 
-// Azure's resource manager says what remains of the reads and writes of a subscription or tenant, and of the operations of a resource:
+// Azure's resource manager says what remains of the reads and writes of a subscription or tenant,
+// and of the operations of a resource:
 // Microsoft.Compute/HighCostGet3Min;133,Microsoft.Compute/HighCostGet30Min;657.
 func azureResources() *row {
 	return &row{
@@ -311,8 +316,8 @@ func azureResources() *row {
 	}
 }
 
-// Canvas counts what requests cost in a bucket. It says how much is left in the bucket, but neither how much it holds nor when there is
-// more.
+// Canvas counts the cost of requests in a bucket. It states how much is left in the bucket, but
+// neither its size nor when there is more.
 func canvas() *row {
 	return &row{
 		Provider: Provider{
@@ -333,7 +338,8 @@ func canvas() *row {
 	}
 }
 
-// Procore has two limits, of an hour and of ten seconds. It sends the fields of the one that is nearer to its end.
+// Procore has two limits, of an hour and of ten seconds. It sends the fields of the one that is
+// nearer to its end.
 func procore() *row {
 	return &row{
 		Provider: Provider{
@@ -360,8 +366,8 @@ func datadog() *row {
 	}
 }
 
-// Sentry's web API counts per caller and endpoint, both in windows and requests at once. Its ingestion has a field of its own:
-// 60:transaction:key, 2700:default;error:organization.
+// Sentry's web API counts per caller and endpoint, both in windows and requests at once. Its
+// ingestion has a field of its own: 60:transaction:key, 2700:default;error:organization.
 func sentry() *row {
 	return &row{
 		Provider: Provider{
@@ -444,7 +450,8 @@ func fastly() *row {
 	}
 }
 
-// Dropbox says in the body which of two refusals it is: too many requests of a user, or writers in each other's way.
+// Dropbox states in the body which of two refusals it is: too many requests of a user, or
+// conflicting writers.
 func dropbox() *row {
 	return &row{
 		Provider: Provider{
@@ -462,7 +469,8 @@ func dropbox() *row {
 	}
 }
 
-// Docker Hub counts the pulls of an address or of a user in a rolling window of six hours, and names the one that it counted for.
+// Docker Hub counts pulls in a rolling window of six hours, per address or user. An answer names
+// the one that it counted for.
 func dockerHub() *row {
 	return &row{
 		Provider: Provider{
@@ -499,7 +507,8 @@ func dockerHub() *row {
 	}
 }
 
-// Trello counts requests of an API key, of a token and of a member, in windows whose length it states, and never says when they end.
+// Trello counts requests of an API key, of a token and of a member. It states the length of each
+// window, but never its end.
 func trello() *row {
 	return &row{
 		Provider: Provider{

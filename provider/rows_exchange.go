@@ -13,11 +13,13 @@ func exchanges() []*row {
 	}
 }
 
-// Binance says what is used, of windows whose lengths are in the names of its fields: X-MBX-USED-WEIGHT-1M, X-MBX-ORDER-COUNT-10S. Weight
-// is counted per address, orders per account; the intervals are those of the clock. 429 says stop; 418 says that the address is banned,
-// for two minutes to three days.
+// Binance states the usage of windows whose lengths are in the names of its fields:
+// X-MBX-USED-WEIGHT-1M, X-MBX-ORDER-COUNT-10S. Weight is counted per address, orders per account;
+// the intervals are those of the clock. 429 means stop; 418 is a ban of the address, for two
+// minutes to three days.
 //
-// It does not say how much is allowed, and its markets differ; binance-spot and binance-futures have the documented limits.
+// It does not state how much is allowed, and its markets differ; binance-spot and binance-futures
+// have the documented limits.
 func binance() *row {
 	return &row{
 		Provider: Provider{
@@ -42,7 +44,8 @@ func binanceSpot() *row {
 			Docs:  "https://developers.binance.com/docs/binance-spot-api-docs/rest-api/limits", AsOf: "2026",
 			Limited: IP, Banned: IP,
 			Published: []Preset{
-				// Weight per address; orders per account. GET /api/v3/exchangeInfo states the same as rateLimits.
+				// Weight per address; orders per account. GET /api/v3/exchangeInfo states the same
+				// as rateLimits.
 				{"binance", "spot", "https://developers.binance.com/docs/binance-spot-api-docs/rest-api/limits", "2026",
 					[]Policy{per(6000, Weight, time.Minute, Calendar, IP), per(100, Orders, 10*time.Second, Calendar, Key), named("orders per day", per(200_000, Orders, day, Calendar, Key))}},
 			},
@@ -150,8 +153,8 @@ func interval(s string) (time.Duration, bool) {
 	return d, unit > 0 && d <= MaxWait
 }
 
-// Bybit says what remains for the endpoint, and when there will be more; in an answer that is no refusal, that instant is just its clock.
-// 403 is the ban of an address, for ten minutes at least.
+// Bybit states what remains for the endpoint, and when there will be more. In an answer that is no
+// refusal, that instant is just its clock. 403 is the ban of an address, for ten minutes at least.
 func bybit() *row {
 	return &row{
 		Provider: Provider{
@@ -192,7 +195,8 @@ func bybit() *row {
 				r.refuse(RateLimited)
 				r.by("address")
 			case r.Status == http.StatusForbidden && !mentions(&r.Response, "from your country") && !mentions(&r.Response, "Bad request."):
-				// The content network before it has pages of its own, for a country and for a request that is malformed: waiting helps neither.
+				// The content network in front has its own pages, for a country and for a malformed
+				// request: waiting helps neither.
 				r.refuse(Banned)
 				if r.RetryAfter == 0 {
 					r.RetryAfter = 10 * time.Minute
@@ -203,8 +207,9 @@ func bybit() *row {
 	}
 }
 
-// Kraken says nothing of what is left, and refuses with status 200: only the errors in the body tell. A counter goes up by one or two per
-// call and down by a third to one per second, depending on the tier. Nonces must rise per key.
+// Kraken states nothing of what is left, and refuses with status 200: only the errors in the body
+// show it. A counter goes up by one or two per call and down by a third to one per second,
+// depending on the tier. Nonces must rise per key.
 func kraken() *row {
 	return &row{
 		Provider: Provider{
@@ -213,7 +218,8 @@ func kraken() *row {
 			Docs:  "https://docs.kraken.com/exchange/guides/rest/ratelimits", AsOf: "2026-11",
 			Silent: true, Limited: Key, Banned: Key, Refusers: []Refuser{{"EOrder:*", Route}, {"EAPI:*", Key}, {"EGeneral:*", Key}, {"EService:*", Key}, {"*", ""}},
 			Published: []Preset{
-				// A counter of at most 15 or 20 that goes down by 0.33, 0.5 or 1 per second; most calls count 1, histories 2.
+				// A counter of at most 15 or 20 that goes down by 0.33, 0.5 or 1 per second; most
+				// calls count 1, histories 2.
 				{"kraken:starter", "spot REST, per key", "https://docs.kraken.com/exchange/guides/rest/ratelimits", "2026-11",
 					[]Policy{bucket(15, 33, Weight, 100*time.Second, Key)}},
 				{"kraken:intermediate", "spot REST, per key", "https://docs.kraken.com/exchange/guides/rest/ratelimits", "2026-11",
@@ -270,7 +276,8 @@ func kraken() *row {
 	}
 }
 
-// Coinbase says nothing of what is left. It answers 429, with a message that tells public from private limits, or with a page.
+// Coinbase states nothing of what is left. It answers 429 with a message, which names public or
+// private limits, or with a page.
 func coinbase() *row {
 	return &row{
 		Provider: Provider{
@@ -309,8 +316,9 @@ func coinbase() *row {
 	}
 }
 
-// OKX says nothing of what is left. Code 50011 is a limit of an endpoint, per user and instrument; 50061 one of orders of a
-// sub-account; windows are mostly two seconds. Busy servers answer 429 as well.
+// OKX states nothing of what is left. Code 50011 is a limit of an endpoint, per user and
+// instrument; 50061 one of orders of a sub-account; windows are mostly two seconds. Busy servers
+// answer 429 as well.
 func okx() *row {
 	return &row{
 		Provider: Provider{
@@ -352,8 +360,8 @@ func okx() *row {
 
 func formatFloat(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
-// CME's iLink is not HTTP. Messages above the first figure are rejected; at the second the session is logged out. The 3 s begin with a
-// message.
+// CME's iLink is not HTTP. Messages above the first figure are rejected; at the second the session
+// is logged out. The 3 s begin with a message.
 func cme() *row {
 	return &row{
 		Provider: Provider{
@@ -368,7 +376,8 @@ func cme() *row {
 	}
 }
 
-// Bitfinex counts per address and endpoint. After a refusal the address is kept away from the endpoint for up to a minute.
+// Bitfinex counts per address and endpoint. After a refusal the address is kept away from the
+// endpoint for up to a minute.
 func bitfinex() *row {
 	return &row{
 		Provider: Provider{

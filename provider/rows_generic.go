@@ -12,14 +12,15 @@ import (
 	"github.com/dunglas/httpsfv"
 )
 
-// anybodys are the rows whose fields anybody may send, so they are asked last.
+// anybodys are the rows with fields that any server may send, so they come last.
 func anybodys() []*row {
 	return []*row{
 		ietf(), reddit(), generic(),
 	}
 }
 
-// The IETF draft, draft-ietf-httpapi-ratelimit-headers, has had three generations, and servers of all three are in use:
+// The IETF draft, draft-ietf-httpapi-ratelimit-headers, has had three generations, and servers of
+// all three are in use:
 //
 //	-08 … -10  RateLimit: "default";r=50;t=30       RateLimit-Policy: "burst";q=100;w=60
 //	-07        RateLimit: limit=100, remaining=50, reset=5       RateLimit-Policy: 100;w=10
@@ -57,7 +58,8 @@ func cloudflare() *row {
 			},
 		},
 		is: func(r *Response) bool {
-			// Half the web is behind Cloudflare; only its own API has these codes for "throttle your request speed".
+			// Half the web is behind Cloudflare; only its own API has these codes for "throttle
+			// your request speed".
 			return r.Status == http.StatusTooManyRequests && (mentions(r, `"code":10100,`) || mentions(r, `"code":971,`))
 		},
 		read: func(r *reading) {
@@ -109,7 +111,8 @@ func (r *reading) anybody() {
 			p.Window = max(p.Window, r.length(prefix+name, 0))
 		}
 		if v, ok := r.field(prefix + "Limit"); ok && strings.ContainsAny(v, ",;") {
-			// Some put the draft's policies into the older field that the draft began with: 100, 100;window=60.
+			// Some put the draft's policies into the older field that the draft began with: 100,
+			// 100;window=60.
 			r.policiesInLimit(prefix+"Limit", r.bare(prefix+"Remaining"), reset)
 			continue
 		}
@@ -122,8 +125,9 @@ func (r *reading) anybody() {
 	}
 }
 
-// lists reads fields that each have a list, with an item for every limit, and reports whether they do: limits 1, 15000, of which 1, 14980 remain,
-// which are back in 1, 1419704 seconds. Which windows they have stands in a field of its own, as policies of the draft: 1;w=1, 15000;w=2592000.
+// lists reads fields with a list each, one item for every limit, and reports whether they are
+// lists. An example: limits 1, 15000, of which 1, 14980 remain, which are back in 1, 1419704
+// seconds. Their windows are in another field, as policies of the draft: 1;w=1, 15000;w=2592000.
 func (r *reading) lists(prefix string) bool {
 	limits, _ := r.field(prefix + "Limit")
 	remaining, _ := r.field(prefix + "Remaining")
@@ -145,7 +149,7 @@ func (r *reading) lists(prefix string) bool {
 				p.Name = windowName(p.Window)
 			}
 		}
-		if p.Name == "" { // so that they can be told apart
+		if p.Name == "" { // so that names differ
 			p.Name = fmt.Sprintf("limit %d", i+1)
 		}
 		l := ServiceLimit{Remaining: r.nth(prefix+"Remaining", i+1)}
@@ -157,8 +161,9 @@ func (r *reading) lists(prefix string) bool {
 	return true
 }
 
-// waitInstead reads the first of fields that some send instead of Retry-After: Bucket4j before Spring, and what imitates it. Of an answer
-// that was served they would be the time until a reset, which nobody has to wait for.
+// waitInstead reads the first of fields that some send instead of Retry-After: Bucket4j before
+// Spring, and its imitators. In a served answer they would be the time until a reset, for which no
+// request has to wait.
 func (r *reading) waitInstead(names ...string) {
 	for _, name := range names {
 		if t := r.reset(name, 0); !t.IsZero() && r.RetryAfter == 0 && r.Status >= http.StatusBadRequest {
@@ -167,8 +172,8 @@ func (r *reading) waitInstead(names ...string) {
 	}
 }
 
-// kong are the fields of the gateway of this name and of others like it: a limit per window. Months are of no one length, so theirs is
-// not said.
+// kong are the fields of the gateway of this name and of others like it: a limit per window. Months
+// differ in length, so theirs is not stated.
 var kong = sync.OnceValue(func() []stated {
 	return []stated{
 		{names: "X-RateLimit-*-Second", is: named("second", per(0, Requests, time.Second, Calendar, ""))},
@@ -206,7 +211,8 @@ func (r *reading) ietf() bool {
 	return true
 }
 
-// policiesInLimit reads a field whose first item is the limit that is closest to being used up; the other items are policies.
+// policiesInLimit reads a field whose first item is the limit that is closest to being used up; the
+// other items are policies.
 func (r *reading) policiesInLimit(name string, remaining Count, reset time.Time) {
 	r.quotaPolicies(name)
 	r.expiring(r.bare(name), remaining, reset)
@@ -223,8 +229,8 @@ func (r *reading) bare(name string) Count {
 	return r.number(name, strings.TrimSpace(v))
 }
 
-// expiring records the limit that generations before -08 send values of: the one that is closest to being used up. If there is a policy
-// of that quota, the values are recorded for it.
+// expiring records the limit whose values are sent by generations before -08: the one that is
+// closest to being used up. If there is a policy of that quota, the values are recorded for it.
 func (r *reading) expiring(limit, remaining Count, reset time.Time) {
 	for _, p := range r.Policies {
 		if limit.OK && p.Limit == limit.N {
@@ -252,7 +258,7 @@ func (r *reading) quotaPolicies(name string) {
 		p := Policy{Unit: Requests}
 		quota, ok := item.Value.(int64)
 		if ok {
-			// A policy without a window is the limit itself, said again: "100, 100;w=60".
+			// A policy without a window repeats the limit itself: "100, 100;w=60".
 			if p.Window = r.window(name, item.Params); p.Window == 0 && len(list) > 1 {
 				continue
 			}
@@ -300,13 +306,14 @@ func (r *reading) quotaPolicies(name string) {
 	}
 }
 
-// called returns the name of the policy that an item of what is left belongs to: the item may use any of its names.
+// called returns the name of the policy for an item of a remainder: the item may use any of its
+// names.
 func (r *reading) called(name string, also []string) string {
 	for _, n := range append([]string{name}, also...) {
 		if _, ok := r.Policy(n); ok {
 			return n
 		}
-		if of := r.alsoCalled[n]; len(of) == 1 { // a name that several have tells nothing
+		if of := r.alsoCalled[n]; len(of) == 1 { // a name of several policies decides nothing
 			return of[0]
 		}
 	}
@@ -323,8 +330,8 @@ func (o otherNames) of(i int) []string {
 	return nil
 }
 
-// structured reads a list of structured fields. It also reads lists of items that are followed by names as well as by parameters, as
-// "fixed window";"api";q=500;w=300: the last name is that of the policy.
+// structured reads a list of structured fields. Its items may be followed by names as well as by
+// parameters: "fixed window";"api";q=500;w=300. The last name is that of the policy.
 func structured(values []string) (httpsfv.List, otherNames, error) {
 	list, err := httpsfv.UnmarshalList(values)
 	if err == nil {
@@ -354,7 +361,7 @@ func structured(values []string) (httpsfv.List, otherNames, error) {
 	return nil, nil, err
 }
 
-// windowName names a policy that has no name by its window, so that several can be told apart.
+// windowName names a policy without a name by its window, so that the names of several differ.
 func windowName(window time.Duration) string {
 	switch {
 	case window == 0:
@@ -386,8 +393,8 @@ func (r *reading) window(name string, params *httpsfv.Params) time.Duration {
 	return time.Duration(w) * time.Second
 }
 
-// serviceLimits reads the list of -08 and later. It returns false if the field is no such list. The draft's r is optional here, because
-// Atlassian leaves it out while there is plenty.
+// serviceLimits reads the list of -08 and later. It returns false if the field is no such list. The
+// draft's r is optional here, because Atlassian leaves it out while there is plenty.
 func (r *reading) serviceLimits(name string) bool {
 	list, names, err := structured(r.Header.Values(name))
 	if err != nil {
@@ -504,7 +511,7 @@ func text(v any) (string, bool) {
 	return "", false
 }
 
-// partition reads pk: bytes that name the share of the quota that belongs to the client.
+// partition reads pk: bytes that name the client's part of the quota.
 func partition(params *httpsfv.Params) string {
 	v, _ := params.Get("pk")
 	if b, ok := v.([]byte); ok {

@@ -5,14 +5,16 @@ import (
 	"time"
 )
 
-// Providers that run language models, beside those in rows_llm.go. Most speak as OpenAI does, but count differently.
+// Providers that run language models, beside those in rows_llm.go. Most speak as OpenAI does, but
+// count differently.
 func inference() []*row {
 	return []*row{
 		mistral(), cerebras(), sambanova(), cohere(), fireworks(), huggingface(), openrouter(), replicate(), elevenlabs(), xai(), deepseek(), bedrock(), vertex(), ollama(), perplexity(), together(),
 	}
 }
 
-// Mistral never says when there is more. It counts in sixty seconds that slide, and counts what was used, not what was asked for.
+// Mistral never says when there is more. It counts in sixty seconds that slide, and counts what was
+// used, not what was asked for.
 func mistral() *row {
 	return &row{
 		Provider: Provider{
@@ -72,7 +74,8 @@ func cerebras() *row {
 	}
 }
 
-// SambaNova states the requests of a minute under the names that OpenAI has, and those of a day beside them.
+// SambaNova states the requests of a minute under the names that OpenAI has, and those of a day
+// beside them.
 func sambanova() *row {
 	return &row{
 		Provider: Provider{
@@ -91,7 +94,8 @@ func sambanova() *row {
 	}
 }
 
-// Cohere counts calls per endpoint. Trial keys are told how many are left; that the calls of a month are used up it says only in words.
+// Cohere counts calls per endpoint. It states what is left of trial keys. That the calls of a month
+// are used up it states only in words.
 func cohere() *row {
 	return &row{
 		Provider: Provider{
@@ -146,8 +150,9 @@ func together() *row {
 	}
 }
 
-// Fireworks states what is left of requests, prompts and answers, but not when there is more. What it counts in a minute it tells by the
-// second, since it tells of prompts that are not cached, too.
+// Fireworks states what is left of requests, prompts and answers, but not when there is more. Its
+// limits are per minute. With a field for uncached prompts (Cache-Adjusted-Prompt), its values are
+// per second.
 func fireworks() *row {
 	return &row{
 		Provider: Provider{
@@ -185,7 +190,8 @@ func fireworks() *row {
 	}
 }
 
-// Hugging Face's hub sends the IETF draft in a form of its own; its router refuses until it is paid.
+// Hugging Face's hub sends the IETF draft in a form of its own; its router refuses until it is
+// paid.
 func huggingface() *row {
 	return &row{
 		Provider: Provider{
@@ -209,7 +215,8 @@ func huggingface() *row {
 	}
 }
 
-// OpenRouter says nothing while it serves. Its own limits are those on free models; a refusal of a provider behind it has another text.
+// OpenRouter says nothing while it serves. Its own limits are those on free models; a refusal of a
+// provider behind it has another text.
 func openrouter() *row {
 	return &row{
 		Provider: Provider{
@@ -229,7 +236,7 @@ func openrouter() *row {
 		refuse: []refused{
 			{path: "error.message", is: []Pattern{"*free-models-per-day*"}, why: QuotaExhausted, by: "free models"},
 			{path: "error.message", is: []Pattern{"*free-models-per-min*"}, why: RateLimited, by: "free models"},
-			{path: "error.message", is: []Pattern{"*fewer max_tokens*"}, why: TooLarge}, // than what is left can pay for
+			{path: "error.message", is: []Pattern{"*fewer max_tokens*"}, why: TooLarge}, // more than the remaining credit
 			{status: []int{402}, why: Unpaid},
 			{path: "error.message", is: []Pattern{"Key limit exceeded*"}, why: Unpaid},
 			{status: []int{429}, path: "error.metadata.provider_name", why: RateLimited, waitAt: "error.metadata.retry_after_seconds"},
@@ -293,7 +300,8 @@ func elevenlabs() *row {
 	}
 }
 
-// xAI counts requests per second and tokens per minute, per team and model, and says in words which of them refused.
+// xAI counts requests per second and tokens per minute, per team and model, and says in words which
+// of them refused.
 func xai() *row {
 	return &row{
 		Provider: Provider{
@@ -323,7 +331,8 @@ func xai() *row {
 	}
 }
 
-// DeepSeek bounds the requests in flight per account and model, and states nothing; it keeps waiting connections open with empty lines.
+// DeepSeek bounds the requests in flight per account and model, and states nothing; it keeps
+// waiting connections open with empty lines.
 func deepseek() *row {
 	return &row{
 		Provider: Provider{
@@ -345,8 +354,8 @@ func deepseek() *row {
 	}
 }
 
-// Bedrock reserves input and max tokens when a request arrives, and gives back what was not used. With some models an output token counts
-// several times.
+// Bedrock reserves input and max tokens when a request arrives, and gives back what was not used.
+// With some models an output token counts several times.
 func bedrock() *row {
 	return &row{
 		Provider: Provider{
@@ -370,7 +379,8 @@ func bedrock() *row {
 	}
 }
 
-// Vertex refuses as Gemini does. Where it only says "Resource exhausted", the capacity that all share is busy, and no key is at fault.
+// Vertex refuses as Gemini does. Where it only says "Resource exhausted", the capacity that all
+// share is busy, and no key is at fault.
 func vertex() *row {
 	return &row{
 		Provider: Provider{
@@ -411,7 +421,8 @@ func perplexity() *row {
 	}
 }
 
-// Ollama has a queue at home; its cloud has an allowance per session and week, and does not say when it ends.
+// Ollama has a queue at home; its cloud has an allowance per session and week, and does not state
+// when that ends.
 func ollama() *row {
 	return &row{
 		Provider: Provider{

@@ -14,8 +14,9 @@ func llms() []*row {
 	}
 }
 
-// OpenAI sends a limit, what remains and the time until the bucket is full again, per family: requests, tokens, and others
-// for some accounts. Limits are an organization's or project's, per model.
+// OpenAI sends a limit, what remains and the time until the bucket is full again, per family:
+// requests, tokens, and others for some accounts. Limits are an organization's or project's, per
+// model.
 func openai() *row {
 	return &row{
 		Provider: Provider{
@@ -27,14 +28,16 @@ func openai() *row {
 			Docs:    "https://platform.openai.com/docs/guides/rate-limits",
 			Limited: Model, Banned: Key, Refusers: families,
 			Published: []Preset{
-				// OpenAI's tiers differ by model; these are gpt-4o's. The headers of a tier 1 account state the same: 500 and 30,000.
+				// OpenAI's tiers differ by model; these are gpt-4o's. The headers of a tier 1
+				// account state the same: 500 and 30,000.
 				{"openai:tier1", "gpt-4o, tier 1", "https://platform.openai.com/docs/models/gpt-4o", "2024-07",
 					[]Policy{per(500, Requests, time.Minute, Bucket, Model), per(30_000, Tokens, time.Minute, Bucket, Model)}},
 				{"openai:tier2", "gpt-4o, tier 2", "https://platform.openai.com/docs/models/gpt-4o", "2024-06",
 					[]Policy{per(5000, Requests, time.Minute, Bucket, Model), per(450_000, Tokens, time.Minute, Bucket, Model)}},
 			},
 		},
-		// A refusal for want of credit has no such fields, and servers that speak as OpenAI does have its code, too.
+		// A refusal for want of credit has no such fields, and servers that speak as OpenAI does
+		// have its code, too.
 		is: func(r *Response) bool {
 			return openAIFields(r.Header) || r.Status == http.StatusTooManyRequests && mentions(r, `"insufficient_quota"`)
 		},
@@ -46,14 +49,15 @@ func openai() *row {
 	}
 }
 
-// Groq speaks as OpenAI does; its documentation says that requests are always those of a day and tokens those of a minute.
+// Groq speaks as OpenAI does; its documentation says that requests are always those of a day and
+// tokens those of a minute.
 func groq() *row {
 	return &row{
 		Provider: Provider{
 			Name: "groq", Title: "Groq", AsOf: "2026-11",
 			SDKs:   []Pattern{"groq.*", "groq-sdk"},
 			Models: groqModels, Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Requests: 50_000, Bytes: 200 << 20, Docs: "https://console.groq.com/docs/batch"},
-			Tokens:  CountsSum, // measured by many, documented by nobody
+			Tokens:  CountsSum, // measured by many, documented nowhere
 			Hosts:   []string{"api.groq.com"},
 			Docs:    "https://console.groq.com/docs/rate-limits",
 			Limited: Model, Banned: Key, Refusers: families,
@@ -81,9 +85,11 @@ func groq() *row {
 	}
 }
 
-// Azure OpenAI sends OpenAI's names with other values: resets are in whole seconds; and for what it does not know it sends -1, or 0 where
-// another field is -1. For a while it wrote x-rate-limit-reset-tokens. Tokens that are overdrawn are told by how many (measured in August
-// 2026), and the bucket has some again when it will be full but for a whole window; a stream that it refuses has status 200, and asks to wait.
+// Azure OpenAI sends OpenAI's names with other values. Resets are in whole seconds. An unknown
+// value is -1, or 0 where another field is -1. For a while it wrote x-rate-limit-reset-tokens.
+// After an overdraft of tokens, their remainder is a negative number (measured in August 2026). The
+// bucket then has some again one whole window before it is full. A stream that it refuses has
+// status 200, and asks to wait.
 func azure() *row {
 	return &row{
 		Provider: Provider{
@@ -122,7 +128,7 @@ func azure() *row {
 					}
 				}
 				var at time.Time
-				if v, _ := r.field(reset); v != "0" { // a reset of 0 means now, or that it is not known: neither helps
+				if v, _ := r.field(reset); v != "0" { // a reset of 0 means now, or unknown: neither helps
 					at = r.reset(reset, 0)
 				}
 				p.Limit = r.limit(limit).N
@@ -180,8 +186,8 @@ func openAIFields(h http.Header) bool {
 	return false
 }
 
-// families reads x-ratelimit-{limit,remaining,reset}-{family} for every family that is there. window returns the documented window of a
-// family.
+// families reads x-ratelimit-{limit,remaining,reset}-{family} for every family that is there.
+// window returns the documented window of a family.
 func (r *reading) families(window func(family string) time.Duration) {
 	for _, what := range []string{"Limit", "Remaining", "Reset"} {
 		r.looked.at("X-RateLimit-" + what + "-*")
@@ -209,12 +215,13 @@ func (r *reading) families(window func(family string) time.Duration) {
 	}
 }
 
-// refillWindow returns the window of a bucket that is full again after reset. It fills at limit per window, so
+// refillWindow returns the window of a bucket that is full again after reset. It fills at limit per
+// window, so
 //
 //	window = reset · limit / (limit − remaining)
 //
-// The server rounds reset. If the result is not within 15% of a second, a minute, an hour or a day, it says nothing. (Observed answers
-// give 60.0 s, 56.3 s and 86,189 s.)
+// The server rounds reset. If the result is not within 15% of a second, a minute, an hour or a day,
+// it says nothing. (Observed answers give 60.0 s, 56.3 s and 86,189 s.)
 func refillWindow(limit, remaining Count, reset time.Duration) time.Duration {
 	if !limit.OK || !remaining.OK || remaining.N >= limit.N || reset <= 0 {
 		return 0
@@ -250,8 +257,8 @@ type openAIBody struct {
 	} `json:"error"`
 }
 
-// openAIError reads the body of a refusal. The message names the limit: "on tokens per min (TPM): Limit 30000, Used 28770,
-// Requested 4351. Please try again in 6.242s".
+// openAIError reads the body of a refusal. The message names the limit: "on tokens per min (TPM):
+// Limit 30000, Used 28770, Requested 4351. Please try again in 6.242s".
 func (r *reading) openAIError() {
 	if r.Status < 400 {
 		return
@@ -275,7 +282,8 @@ func (r *reading) openAIError() {
 	r.statedInWords(body.Error.Message)
 }
 
-// statedInWords reads what a message says: how long to wait, and the limit, where the header fields do not have it.
+// statedInWords reads what a message says: how long to wait, and the limit, where the header fields
+// do not have it.
 func (r *reading) statedInWords(m string) {
 	if _, wait, ok := strings.Cut(m, "try again in "); ok {
 		wait, _, _ = strings.Cut(wait, " ")
@@ -347,8 +355,9 @@ func wordNumber(s, word string) Count {
 	return Count{n, any}
 }
 
-// Anthropic sends four families, each a bucket per minute, with the instant at which it is full again; "tokens" is the most restrictive
-// of the others. For most models, tokens that are read from its cache do not count as input.
+// Anthropic sends four families, each a bucket per minute, with the instant at which it is full
+// again. The family "tokens" is the most restrictive of the others. For most models, tokens that
+// are read from its cache do not count as input.
 func anthropic() *row {
 	return &row{
 		Provider: Provider{
@@ -356,7 +365,8 @@ func anthropic() *row {
 			SDKs:   []Pattern{"anthropic.*", "com.anthropic.*", "@anthropic-ai/*"},
 			Models: anthropicModels, Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Requests: 100_000, Bytes: 256 << 20, Docs: "https://platform.claude.com/docs/en/build-with-claude/batch-processing"},
 			Tokens: CountsProduced, Organization: "Anthropic-Organization-Id",
-			// https://platform.claude.com/docs/en/api/rate-limits: all of Opus 4 have one limit, all of Sonnet 4 another.
+			// https://platform.claude.com/docs/en/api/rate-limits: all of Opus 4 have one limit,
+			// all of Sonnet 4 another.
 			Shares: append([]Family{
 				{"claude-opus-4", []Pattern{"claude-opus-4", "claude-opus-4-*", "claude-4-opus*"}},
 				{"claude-sonnet-4", []Pattern{"claude-sonnet-4", "claude-sonnet-4-*", "claude-4-sonnet*"}},
@@ -424,8 +434,9 @@ func anthropic() *row {
 	}
 }
 
-// Gemini, like other APIs of Google, says everything in the body: what is exceeded, and how long to wait. For a quota of a day it may ask
-// for a wait of seconds all the same; such a quota is back at midnight Pacific time, and that is what is reported.
+// Gemini, like other APIs of Google, states everything in the body: the exceeded limit, and how
+// long to wait. For a quota of a day it may still ask for a wait of seconds. Such a quota is back
+// at midnight Pacific time, which the reading reports.
 func gemini() *row {
 	return &row{
 		Provider: Provider{

@@ -13,8 +13,8 @@ func opens() []*row {
 	}
 }
 
-// GitLab sends the names of the IETF draft, with a reset in seconds since 1970. Where an endpoint has a limit of its own, the fields are
-// still those of another limit.
+// GitLab sends the names of the IETF draft, with a reset in seconds since 1970. Where an endpoint
+// has a limit of its own, the fields are still those of another limit.
 func gitlab() *row {
 	return &row{
 		Provider: Provider{
@@ -31,7 +31,8 @@ func gitlab() *row {
 		is:     sends("RateLimit-Observed", "RateLimit-ResetTime", "Gitlab-LB", "X-Gitlab-Meta"),
 		stated: []stated{{names: "RateLimit-*", used: "RateLimit-Observed", called: "RateLimit-Name", is: per(0, Requests, time.Minute, "", Key)}},
 		read: func(r *reading) {
-			// Limits for requests without a token count per address: throttle_unauthenticated_api, throttle_unauthenticated_web.
+			// Limits for requests without a token count per address: throttle_unauthenticated_api,
+			// throttle_unauthenticated_web.
 			for i := range r.Policies {
 				if strings.Contains(r.Policies[i].Name, "unauthenticated") {
 					r.Policies[i].Scope = IP
@@ -65,7 +66,8 @@ func twitch() *row {
 	}
 }
 
-// Meta says how many percent are used of what an app, a page, an advertiser or a business may use; calls count even while it refuses.
+// Meta states the used part in percent, for an app, a page, an advertiser or a business. Calls
+// count even while it refuses.
 func meta() *row {
 	return &row{
 		Provider: Provider{
@@ -91,8 +93,8 @@ func meta() *row {
 	}
 }
 
-// percents reads how many percent are used, from an object or from objects in lists by the name of a business. It returns how long the
-// field says to stay away.
+// percents reads how many percent are used, from an object or from objects in lists by the name of
+// a business. It returns how long the field says to stay away.
 func (r *reading) percents(name string) (wait time.Duration) {
 	v, ok := r.field(name)
 	if !ok {
@@ -142,7 +144,8 @@ func walk(tree any, f func(key string, n float64)) {
 	}
 }
 
-// Strava sends pairs: for a quarter of an hour and for a day of the clock, both for all requests and for those that read.
+// Strava sends pairs: for a quarter of an hour and for a day of the clock, both for all requests
+// and for those that read.
 func strava() *row {
 	return &row{
 		Provider: Provider{
@@ -183,8 +186,8 @@ func spotify() *row {
 	}
 }
 
-// Riot sends lists of limits of an app and of a method, 20:1,100:120, and says which of them refused. The windows begin with their first
-// request.
+// Riot sends lists of limits of an app and of a method, 20:1,100:120, and says which of them
+// refused. The windows begin with their first request.
 func riot() *row {
 	return &row{
 		Provider: Provider{
@@ -302,7 +305,8 @@ func crossref() *row {
 	}
 }
 
-// MediaWiki answers errors with status 200: when its database is loaded, and for limits of an action.
+// MediaWiki answers errors with status 200: when its database is loaded, and for limits of an
+// action.
 func wikimedia() *row {
 	return &row{
 		Provider: Provider{
@@ -336,7 +340,8 @@ func npm() *row {
 	}
 }
 
-// Google's older APIs refuse with 403 and a reason, its newer ones as Gemini does. Days begin at midnight Pacific time.
+// Google's older APIs refuse with 403 and a reason, its newer ones as Gemini does. Days begin at
+// midnight Pacific time.
 func google() *row {
 	return &row{
 		Provider: Provider{

@@ -12,9 +12,10 @@ func webs() []*row {
 	}
 }
 
-// GitHub sends a window that begins with its first request, and a reset in seconds since 1970. What it calls secondary limits refuse with
-// 403 or 429 while plenty is left of the primary one. It asks to wait as Retry-After says; otherwise until the reset if nothing remains;
-// otherwise for at least a minute, and longer each time.
+// GitHub sends a window that begins with its first request, and a reset in seconds since 1970. Its
+// secondary limits refuse with 403 or 429 while plenty is left of the primary one. It asks for the
+// wait in Retry-After; otherwise until the reset if nothing remains; otherwise for at least a
+// minute, and longer each time.
 func github() *row {
 	return &row{
 		inBody: true,
@@ -80,8 +81,8 @@ func github() *row {
 	}
 }
 
-// Heroku says how many tokens are left in a bucket of 4500 that gets 4500 more per hour, and nothing of resets. An account may have a
-// multiple of that.
+// Heroku says how many tokens are left in a bucket of 4500 that gets 4500 more per hour, and
+// nothing of resets. An account may have a multiple of that.
 func heroku() *row {
 	return &row{
 		Provider: Provider{
@@ -90,7 +91,8 @@ func heroku() *row {
 			Docs:  "https://devcenter.heroku.com/articles/platform-api-reference#rate-limits", AsOf: "2026",
 			Limited: Key, Banned: Key,
 			Published: []Preset{
-				// 4500 tokens at most, about 75 more per minute; GCRA by the account of its engineers (heroku.com/blog, "rate throttling").
+				// 4500 tokens at most, about 75 more per minute; GCRA by the account of its
+				// engineers (heroku.com/blog, "rate throttling").
 				{"heroku", "Platform API, per account", "https://devcenter.heroku.com/articles/platform-api-reference#rate-limits", "2026",
 					[]Policy{per(4500, Requests, time.Hour, Bucket, Key)}},
 			},
@@ -111,8 +113,8 @@ func heroku() *row {
 	}
 }
 
-// Shopify's REST API says how much is in a bucket that leaks a twentieth of its size per second. Its GraphQL API says in the body what
-// the query cost and what is left, and refuses with 200.
+// Shopify's REST API says how much is in a bucket that leaks a twentieth of its size per second.
+// Its GraphQL API says in the body what the query cost and what is left, and refuses with 200.
 func shopify() *row {
 	return &row{
 		Provider: Provider{
@@ -204,7 +206,8 @@ func (r *reading) shopifyCost() {
 	}
 }
 
-// wait returns how long n takes at a rate per second, rounded up to the millisecond, and at most MaxWait.
+// wait returns how long n takes at a rate per second, rounded up to the millisecond, and at most
+// MaxWait.
 func wait(n, perSecond float64) time.Duration {
 	ms := n / perSecond * 1000
 	if !(ms < float64(MaxWait/time.Millisecond)) {
@@ -217,8 +220,8 @@ func wait(n, perSecond float64) time.Duration {
 	return max(d, time.Millisecond)
 }
 
-// Stripe does not say what is left; a field says which limiter refused. A 429 with the code lock_timeout is no limit: somebody else has
-// the object.
+// Stripe does not state what is left; a field names the limiter that refused. A 429 with the code
+// lock_timeout is no limit: another request has locked the object.
 func stripe() *row {
 	return &row{
 		Provider: Provider{
@@ -261,16 +264,18 @@ func stripe() *row {
 			}
 		},
 		refuse: []refused{
-			// Versions of the API before 2015-09-18 refuse so, and accounts of others are made under a limit of their own.
+			// Versions of the API before 2015-09-18 refuse so, and accounts of others are made
+			// under a limit of their own.
 			{status: []int{400}, path: "error.code", is: []Pattern{"rate_limit"}, why: RateLimited},
 			{status: []int{400}, path: "error.message", is: []Pattern{"*creating accounts too quickly*"}, why: RateLimited, by: "endpoint-rate"},
 		},
 	}
 }
 
-// Discord names the bucket that a route counts in. Its resets have fractions; the one that counts from now is preferred. If the limit of
-// something that is shared refuses, the fields are still the bucket's own, and only Retry-After is right. A page instead of JSON is the
-// ban of an address that had too many refusals.
+// Discord names the bucket in which a route counts. Its resets have fractions; the one that counts
+// from now is preferred. If the limit of something shared refuses, the fields are still the
+// bucket's own, and only Retry-After is right. A page instead of JSON is the ban of an address that
+// had too many refusals.
 func discord() *row {
 	return &row{
 		Provider: Provider{
@@ -326,8 +331,9 @@ func discord() *row {
 	}
 }
 
-// X counts in windows of 15 minutes, per user or app and endpoint, and at some endpoints also in windows of a day. Its 429 may come while
-// requests remain; only the body says that a monthly cap on posts is reached.
+// X counts in windows of 15 minutes, per user or app and endpoint, and at some endpoints also in
+// windows of a day. Its 429 may come while requests remain. Only the body states that a monthly cap
+// on posts is reached.
 func x() *row {
 	return &row{
 		Provider: Provider{
@@ -362,7 +368,8 @@ func x() *row {
 	}
 }
 
-// Slack says nothing until it refuses: then it sends Retry-After, in whole seconds, for one method of one workspace.
+// Slack states nothing until it refuses. Then it sends Retry-After, in whole seconds, for one
+// method of one workspace.
 func slack() *row {
 	return &row{
 		Provider: Provider{
@@ -372,7 +379,8 @@ func slack() *row {
 			Docs:  "https://docs.slack.dev/apis/web-api/rate-limits", AsOf: "2026",
 			Silent: true, Limited: Route, Banned: Key,
 			Published: []Preset{
-				// Slack has tiers of methods; each allows so many "or more", and bursts that it does not promise.
+				// Slack has tiers of methods; each allows a number "or more", and bursts without a
+				// promise.
 				{"slack:tier1", "a method of tier 1, per workspace", "https://docs.slack.dev/apis/web-api/rate-limits", "2026",
 					[]Policy{per(1, Requests, time.Minute, "", Route)}},
 				{"slack:tier2", "a method of tier 2, per workspace", "https://docs.slack.dev/apis/web-api/rate-limits", "2026",
@@ -410,7 +418,8 @@ func notion() *row {
 			Docs:  "https://developers.notion.com/reference/request-limits", AsOf: "2026-11",
 			Silent: true, Limited: Key, Banned: Key, Refusers: []Refuser{{"public_api_endpoint_*", Route}, {"public_api_*", Key}, {"*", ""}},
 			Published: []Preset{
-				// Fixed windows of 60 s. A workspace has a limit of its own beside, which no number is published of.
+				// Fixed windows of 60 s. A workspace also has its own limit, of an unpublished
+				// number.
 				{"notion", "per connection; all plans but Business and Enterprise", "https://developers.notion.com/reference/request-limits", "2026-11",
 					[]Policy{per(180, Requests, time.Minute, "", Key)}},
 				{"notion:business", "per connection; Business and Enterprise", "https://developers.notion.com/reference/request-limits", "2026-11",
@@ -441,7 +450,8 @@ func notion() *row {
 			case "service_unavailable":
 				r.refuse(Overloaded)
 				if len(body.More.Guidance) > 0 {
-					// It may have saved what was asked before it ran out of time: with a wait it would look like a refusal, which may be sent again.
+					// It may have done the work before it ran out of time. With a wait this would
+					// look like a refusal, which may be sent again.
 					r.RetryAfter = 0
 					r.note("it may have been carried out: %s", strings.Join(body.More.Guidance, " "))
 					return
@@ -464,7 +474,8 @@ func notion() *row {
 	}
 }
 
-// Reddit says approximately, in decimals, how much is used and left within ten minutes, and how many seconds of these are left.
+// Reddit states approximately, in decimals, how much is used and left within ten minutes, and how
+// many seconds of these are left.
 func reddit() *row {
 	return &row{
 		Provider: Provider{
@@ -474,7 +485,8 @@ func reddit() *row {
 			Docs:  "https://support.reddithelp.com/hc/en-us/articles/16160319875092-Reddit-Data-API-Wiki", AsOf: "2026",
 			Limited: Key, Banned: Key,
 			Published: []Preset{
-				// 100 per minute on the average of ten minutes; the fields of an OAuth client state 1000 per 600 s.
+				// 100 per minute on the average of ten minutes; the fields of an OAuth client state
+				// 1000 per 600 s.
 				{"reddit", "OAuth client", "https://support.reddithelp.com/hc/en-us/articles/16160319875092-Reddit-Data-API-Wiki", "2026",
 					[]Policy{per(1000, Requests, 10*time.Minute, Anchored, Key)}},
 			},
@@ -493,8 +505,8 @@ func reddit() *row {
 	}
 }
 
-// Okta counts per endpoint and minute, with resets in seconds since 1970. With a limit of 0 it says that too many requests were open at
-// once; the reset is then a guess.
+// Okta counts per endpoint and minute, with resets in seconds since 1970. A limit of 0 means that
+// too many requests were open at once; the reset is then a guess.
 func okta() *row {
 	return &row{
 		Provider: Provider{
@@ -522,8 +534,9 @@ func okta() *row {
 	}
 }
 
-// Atlassian has three limits at once, and says which one refused. Its X-RateLimit fields are those of the endpoint. Its RateLimit fields
-// are the IETF draft's, and those of the app; fields that begin with Beta are not enforced yet.
+// Atlassian has three limits at once, and states which one refused. Its X-RateLimit fields are
+// those of the endpoint. Its RateLimit fields are the IETF draft's, and those of the app; fields
+// that begin with Beta are not enforced yet.
 func atlassian() *row {
 	return &row{
 		Provider: Provider{

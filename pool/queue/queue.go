@@ -469,7 +469,8 @@ func (q *Queue) More(now mono.Time, t Ticket) Ended {
 //	expired   if its deadline is not after notBefore: the next attempt could not be made in time
 //	waiting   otherwise, until notBefore at least
 //
-// With OnExpiry Retry it is dead or waiting; its next deadline is its Renewal after now or notBefore, whichever is later.
+// With OnExpiry Retry it is dead or waiting; its next deadline is its Renewal after now or
+// notBefore, whichever is later.
 func (q *Queue) Retry(now mono.Time, t Ticket, notBefore mono.Time, reason string) Ended {
 	now = q.tick(now)
 	it := q.in(InFlight, "Retry", t)
@@ -679,7 +680,8 @@ type Counts struct {
 // Counts returns how many requests are in each state.
 func (q *Queue) Counts() Counts { return q.counts }
 
-// Check returns an error if the counts do not add up, which would mean that requests were lost or counted twice.
+// Check returns an error if the counts do not add up, which would mean that requests were lost or
+// counted twice.
 func (c Counts) Check() error {
 	if sum := c.Waiting + c.InFlight + c.Done + c.Expired + c.Dead + c.Dropped + c.Cancelled; sum != c.Submitted {
 		return fmt.Errorf("queue: %d requests were submitted, but %d are accounted for: %+v", c.Submitted, sum, c)
