@@ -68,7 +68,8 @@ func (a *Lane) inLine(ctx context.Context, w *waiter, s *WaitStats) (Permit, err
 			case <-done:
 			}
 		}
-		if told && s == nil && w.ticket.State == scheduler.Granted { // nothing to do under the lock, which the sender of the verdict may still hold
+		// Nothing to do under the lock, which the sender of the verdict may still hold.
+		if told && s == nil && w.ticket.State == scheduler.Granted {
 			if p := (Permit{w.ticket.Pass}); a.group.spare.CompareAndSwap(nil, w) {
 				return p, nil
 			}
@@ -270,7 +271,8 @@ func (j *Group) armLocked(now mono.Time) {
 		return
 	}
 	j.armed = at
-	if t := j.line.Soonest(); t != nil && at >= now.Add(observe.Sampled) { // the limit for which that waiter waits may be known only now
+	// The limit for which that waiter waits may be known only now.
+	if t := j.line.Soonest(); t != nil && at >= now.Add(observe.Sampled) {
 		t.Of.(*waiter).lane.lookAgainLocked(now)
 	}
 	switch {

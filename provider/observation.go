@@ -156,9 +156,10 @@ type ServiceLimit struct {
 type Refusal string
 
 const (
-	None           Refusal = ""                   // served, or refused for another reason than a limit
-	RateLimited    Refusal = "rate limited"       // over the limit of a short window: wait
-	QuotaExhausted Refusal = "quota exhausted"    // over a quota of a day or more, or of points per hour: report when it is back
+	None        Refusal = ""             // served, or refused for another reason than a limit
+	RateLimited Refusal = "rate limited" // over the limit of a short window: wait
+	// QuotaExhausted: over a quota of a day or more, or of points per hour: report when it is back.
+	QuotaExhausted Refusal = "quota exhausted"
 	Unpaid         Refusal = "insufficient quota" // no credit: waiting does not help
 	Banned         Refusal = "banned"             // stop using the key or the address
 	TooLarge       Refusal = "request too large"  // more than the limit: it never fits

@@ -338,7 +338,8 @@ func (r *reading) add(p Policy, l ServiceLimit) {
 		r.problem("%d remain of a limit of %d; read as all of it", l.Remaining.N, max(p.Limit, p.Burst))
 		l.Remaining.N = max(p.Limit, p.Burst)
 	}
-	if (p.Limit > 0 || p.Window > 0 && (l.Used.OK || l.Remaining.OK)) && !slices.Contains(r.Policies, p) { // Crossref states it under two names
+	// Crossref states it under two names.
+	if (p.Limit > 0 || p.Window > 0 && (l.Used.OK || l.Remaining.OK)) && !slices.Contains(r.Policies, p) {
 		r.Policies = append(r.Policies, p)
 	}
 	if l.Remaining.OK || l.Used.OK || !l.Reset.IsZero() {

@@ -19,7 +19,8 @@ func webs() []*row {
 func github() *row {
 	return &row{
 		inBody: true,
-		refuse: []refused{{status: served, path: "errors.*.type", is: []Pattern{"RATE_LIMIT", "RATE_LIMITED"}, why: RateLimited}}, // GraphQL
+		// GraphQL.
+		refuse: []refused{{status: served, path: "errors.*.type", is: []Pattern{"RATE_LIMIT", "RATE_LIMITED"}, why: RateLimited}},
 		Provider: Provider{
 			Name: "github", Title: "GitHub",
 			SDKs:  []Pattern{"github.GithubException*", "@octokit/*"},

@@ -114,7 +114,9 @@ func (c *call) send(number int, last bool) (resp *http.Response, a Attempt, wait
 	c.waits = paceline.WaitStats{}
 	returns := false
 	defer func() {
-		if !returns { // the Base panicked, or a function of the configuration did. (A lapsed attempt comes here too: it is settled already.)
+		// The Base panicked, or a function of the configuration did. (A lapsed attempt comes here
+		// too: it is settled already.)
+		if !returns {
 			defer s.settle(limit.Outcome{})
 			if resp != nil && resp.Body != nil {
 				resp.Body.Close()
@@ -457,7 +459,7 @@ func (s *sent) own(i int, o limit.Outcome) limit.Outcome {
 		return o
 	case s.way.nodes[i] == s.t.shared && s.t.senses && s.verdict.Scope != provider.Route && s.verdict.Scope != provider.Model:
 		return o // the quota of this very node may have refused
-	case s.way.nodes[i] == s.t.shared: // it learns what is left, but no refusal pauses it: that may concern another partition
+	case s.way.nodes[i] == s.t.shared: // it learns what is left; the refusal may concern another partition
 		o.Elsewhere, o.RetryAfter = o.Result == limit.Limited, 0
 		return o
 	}

@@ -47,8 +47,10 @@ type call struct {
 	maxWait time.Duration // the bound of waited; 0: none
 	theirs  bool          // the client decides whether it is sent again
 
-	stranded time.Time // since when faults of the way to the host kept it from being sent; zero: the latest attempt could
-	none     int       // attempts in a row, up to the latest, that were none for that reason
+	// stranded is since when faults of the way to the host kept it from being sent; zero: the
+	// latest attempt could.
+	stranded time.Time
+	none     int // attempts in a row, up to the latest, that were none for that reason
 }
 
 // RoundTrip implements http.RoundTripper. The error is the Base's, or an *Error if a limit stood in

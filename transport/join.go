@@ -74,7 +74,9 @@ func (t *Transport) belongs(l *leaf, resp *http.Response) {
 	t.mu.Lock()
 	left, home, err := t.introduceLocked(key, organization, resp.StatusCode < 300)
 	t.mu.Unlock()
-	l.belongs.Store(name != "") // not earlier: other answers of the key, at the same time, must not be settled before its owner is known
+	// Not earlier: other answers of the key, at the same time, must not be settled before its owner
+	// is known.
+	l.belongs.Store(name != "")
 	l.unknown.Store(false)
 	left()
 	if err != nil {

@@ -25,7 +25,8 @@ type look struct {
 	answers observe.Answers
 	used    map[string]observe.Amounts // used tokens by the answers, by client
 
-	gone map[Partition]observe.Counts // counts of forgotten partitions, by host and key; guarded by the Transport's lock
+	// gone is the counts of forgotten partitions, by host and key; guarded by the Transport's lock.
+	gone map[Partition]observe.Counts
 }
 
 // answered counts how long an answer of a host took.

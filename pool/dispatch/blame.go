@@ -39,8 +39,10 @@ type blame struct {
 	denied map[queue.Ticket]denial // denied requests that go on
 	most   int                     // the size of denied at which ended requests are removed from it
 	row    int                     // requests in a row that all keys denied, with nothing served between
-	own    int                     // requests that were denied again after others were served, since a denial was a key's fault
-	served uint64                  // requests that all keys together have served
+	// own counts requests that were denied again after others were served, since a denial was a
+	// key's fault.
+	own    int
+	served uint64 // requests that all keys together have served
 }
 
 // believes reports whether a request that all keys deny is taken to be at fault. It is not if too
@@ -152,7 +154,7 @@ func (d *Dispatcher) isDenied(now mono.Time, a *Attempt) bool {
 		b.row++
 		k.denials = max(k.denials, manyDenials-1) // the requests that died of denials count for this key too
 		d.denies(now, a)
-	case !agreed && !again, k.denials >= manyDenials: // a request that this key denied before is no new evidence about the key
+	case !agreed && !again, k.denials >= manyDenials: // a second denial of one request is no new evidence
 		d.denies(now, a)
 	}
 	if !again {

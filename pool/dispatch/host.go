@@ -159,11 +159,15 @@ func (s *hosts) isUp(h *host) {
 // HostInfo is the known state of a host: a server that gets requests, by its name from
 // queue.Config.Host.
 type HostInfo struct {
-	Host     string
-	Down     bool          // nothing reaches it: one request at a time probes, and a request that was not sent is no attempt
-	Kind     limit.Link   // the latest evidence of the outage
-	Reason   string        // of the latest failed attempt
-	Since    mono.Time     // while Down: when the first failure of the outage was known; else when the last outage ended
+	Host string
+	// Down means that nothing reaches it. One request at a time probes, and a request that was not
+	// sent is no attempt.
+	Down   bool
+	Kind   limit.Link // the latest evidence of the outage
+	Reason string      // of the latest failed attempt
+	// Since is, while Down, when the first failure of the outage was known; else when the last
+	// outage ended.
+	Since    mono.Time
 	Next     mono.Time     // while Down: no request goes sooner
 	Probing  bool          // while Down: a probe is on its way
 	Probes   int           // failed probes

@@ -621,7 +621,9 @@ type Info struct {
 	Returned  int       // attempts that Return took back since the last counted one
 	Reason    string    // as in Ended
 	Host      string    // while it waits: the result of Config.Host
-	Seq       uint64    // its order among those of the same place; it changes with each Requeue, and with Retry if RetriesLast is set
+	// Seq is its order among those of the same place. It changes with each Requeue, and with Retry
+	// if RetriesLast is set.
+	Seq uint64
 }
 
 // Info returns the known state of a request.

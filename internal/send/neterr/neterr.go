@@ -44,7 +44,8 @@ func OfError(ctx context.Context, err error) limit.Link {
 	if IsBadCertificate(err) {
 		return limit.BadCertificate
 	}
-	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok || errors.Is(err, http.ErrSchemeMismatch) { // it does not speak TLS
+	// It does not speak TLS.
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok || errors.Is(err, http.ErrSchemeMismatch) {
 		return limit.Unreachable
 	}
 	if op, ok := errors.AsType[*net.OpError](err); ok {
