@@ -56,7 +56,7 @@ func (w *Watch) Begin(i *Item) {
 	w.set = true
 }
 
-// End stops watching an item. It reports whether the item ended in time; if not, its Overdue was
+// End stops watching an item. It reports whether the item ended in time; if not, its Expired was
 // called or will be.
 func (w *Watch) End(i *Item) bool {
 	w.mu.Lock()
