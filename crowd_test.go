@@ -196,7 +196,7 @@ func TestNoAllocations(t *testing.T) {
 	wg.Wait()
 }
 
-// Who waits one after the other uses one place again and again.
+// Goroutines that wait one after the other reuse one place.
 func TestPlacesAreUsedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := paceline.NewGate(rolling(t, 1, time.Second))

@@ -112,8 +112,9 @@ func TestDoWithSaysWhatWasUsed(t *testing.T) {
 	})
 }
 
-// Whichever way somebody asks whose context has ended, or gives up in line: it is told so, nothing is called, nothing is in flight, and a
-// request that could go is not sent. The cause of the end is in the error.
+// A Wait with an ended context, and one that gives up in line, report it by every method. Nothing
+// is called, nothing is in flight, and a request that could go is not sent. The cause of the end is
+// in the error.
 func TestWhoeverHasEndedIsTold(t *testing.T) {
 	over := errors.New("over")
 	for _, inLine := range []bool{false, true} {

@@ -26,8 +26,9 @@ func (m *importer) run(ctx context.Context, names []string) error {
 	return nil
 }
 
-// testImporter is a test as you would write it, under the name TestImporter. What is inside synctest.Test has a clock of its own,
-// which moves on when everybody waits: an hour takes no time, and instants are exact. The Gate is made inside.
+// testImporter is a test as you would write it, under the name TestImporter. The bubble of
+// synctest.Test has its own clock, which moves on when all goroutines wait. An hour takes no time,
+// and instants are exact. The Gate is made inside.
 func testImporter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()

@@ -33,7 +33,7 @@ func ExampleGate() {
 	// Output: <nil>
 }
 
-// Waits for its turn, sends, settles: on every way out, a panic included. What went wrong with the request is Do's error.
+// Do waits, sends, and settles on every way out, even a panic. It returns the error of the request.
 func ExampleGate_Do() {
 	gate := paceline.NewGate(limit.MustRolling(20, time.Second))
 	err := gate.Do(context.Background(), limit.One, func() error {

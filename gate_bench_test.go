@@ -109,8 +109,9 @@ func BenchmarkGateGiveUp(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(many), "ns/waiter")
 }
 
-// BenchmarkGroup is what a request pays for passing four limits at once, and beside it what it pays for passing four Gates one after
-// another, which holds what others could use. Guarded each limit has package stack around it, as the transport's have.
+// BenchmarkGroup is the price of passing four limits at once. Beside it is the price of passing
+// four Gates one after another, where a waiting request blocks others. With Guarded, each limit has
+// package stack around it, as the transport's limits have.
 func BenchmarkGroup(b *testing.B) {
 	bare := func() limit.Limiter { return limit.MustRolling(1<<40, time.Millisecond) }
 	guarded := func() limit.Limiter {

@@ -97,7 +97,8 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// With a deadline before the head's turn it is worth waiting if it may go ahead, and not if it is too far down the line.
+// With a deadline before the head's turn, a wait pays if the cost may go ahead. It does not if the
+// cost is too far down the line.
 func TestFillAndDeadlines(t *testing.T) {
 	for fill, want := range map[int]string{0: "deadline (ready 1m0s)", 1: "ok"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -125,8 +126,9 @@ func TestFillAndDeadlines(t *testing.T) {
 	}
 }
 
-// 10,000 with sizes as those of prompts, requests and tokens a minute, strict and filled: at most two wake-ups per
-// admission, the whole of the limit is used, and the memory of a waiter is that of its goroutine and little more:
+// 10,000 requests with sizes like those of prompts, under requests and tokens a minute, strict and
+// filled. There are at most two wake-ups per admission, and the whole of the limit is used. The
+// memory of a waiter is that of its goroutine and little more:
 //
 //	go test -v -run TestTenThousandPrompts .
 func TestTenThousandPrompts(t *testing.T) {
@@ -186,8 +188,8 @@ func TestTenThousandPrompts(t *testing.T) {
 	}
 }
 
-// The limits rise and fall while others wait, each of the three: who may go goes at once, who may not waits longer, and
-// nobody is sent back.
+// The limits rise and fall while others wait, each of the three. A cost that fits goes at once, any
+// other waits longer, and none is sent back.
 func TestLLMLimitsChangeForThoseInLine(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -176,7 +176,7 @@ func TestSpin(t *testing.T) {
 	<-head
 	spinning(t, g, false)
 
-	// A spinner is served by another's Settle, and the next is told to spin in its place.
+	// Another's Settle serves a spinner, and the next one spins in its place.
 	g = precise(t, rolling(t, 2, lead/2))
 	g.Lead(lead)
 	p, _, _ := g.TryWait(weight(0, 1))
@@ -236,7 +236,7 @@ func TestTimerGoesOffEarly(t *testing.T) {
 	})
 }
 
-// Who spins, and sleeps again since its instant has moved out of reach, goes when that has come.
+// A spinner whose instant moves out of reach sleeps again. It goes at that instant.
 func TestSpinnerThatSleepsAgainIsWoken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const gap, lead = 3 * time.Second, time.Second

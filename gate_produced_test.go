@@ -12,7 +12,8 @@ import (
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
-// Output that counts as it is produced, through a Gate: 8,000 a minute, 40 requests of up to 4,096 that come to 300 in 2 s.
+// A Gate over output that counts as it is produced: 8,000 a minute. There are 40 requests of up to
+// 4,096 that come to 300 in 2 s.
 func TestGateOfWhatIsProduced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, err := limit.NewProduced(limit.ProducedConfig{Limit: 8000, Window: time.Minute})

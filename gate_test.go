@@ -23,8 +23,8 @@ var (
 	accepted = limit.Outcome{Result: limit.Accepted}
 )
 
-// witness is a Limiter that notes in which order costs are admitted, by what they say in limit.Other, and that the Gate
-// asks immediately before every Admit, at the same instant (law 10).
+// witness is a Limiter that notes the order of admitted costs, by their limit.Other. It also notes
+// that the Gate asks immediately before every Admit, at the same instant (law 10).
 type witness struct {
 	limit.Limiter
 	t     testing.TB
@@ -244,7 +244,7 @@ func TestTimelines(t *testing.T) {
 	}
 }
 
-// waiting starts a Wait and returns once it is in line, or over. What it got is sent when it ends.
+// waiting starts a Wait and returns once it is in line, or over. It sends the result at the end.
 func waiting(ctx context.Context, g *paceline.Gate, cost limit.Cost) <-chan result {
 	ended := make(chan result, 1)
 	go func() {
@@ -283,7 +283,8 @@ func TestGrantThatRacesWithGivingUpWins(t *testing.T) {
 		first := <-waiting(bg, g, weight(0, 1))
 		second := waiting(ctx, g, weight(1, 1))
 		third := waiting(bg, g, weight(2, 1))
-		// The waiter can only hear of the cancelling here, and only act when Update lets go of the lock: granted by then.
+		// The waiter can only learn of the cancelling here, and only act when Update releases the
+		// lock: granted by then.
 		g.Update(func(now mono.Time) {
 			cancel()
 			if err := r.SetLimit(now, 2); err != nil {
@@ -430,7 +431,7 @@ func TestWaitErrors(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 		inFlight := g
-		g = paceline.NewGate(concurrency(t, 1)) // of which nobody can tell
+		g = paceline.NewGate(concurrency(t, 1)) // at an unknown instant
 		one, _, _ := g.TryWait(limit.One)
 		e = wait(soon, 2, "paceline: cost 1 request + 2 weight had no turn before the deadline, after 400ms in line")
 		one.Settle(accepted)

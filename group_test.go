@@ -113,8 +113,8 @@ func TestGroupShares(t *testing.T) {
 	})
 }
 
-// Any one of several ways will do; a limit that is changed wakes who waits for it; too many are told so; and a lane that is retired
-// leaves nothing behind.
+// Any one of several ways will do. A changed limit wakes those that wait for it. One too many is
+// refused. A retired lane leaves nothing behind.
 func TestGroupWays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := group(t, paceline.GroupConfig{MaxWaiting: 1})
@@ -174,7 +174,8 @@ func ExampleGroup() {
 	// Output: 1
 }
 
-// A thousand callers, a hundred per six seconds, ten seconds to live: eight hundred are told at once, and who waits goes.
+// A thousand callers, a hundred per six seconds, ten seconds to live: eight hundred are refused at
+// once, and the others wait and go.
 func TestTooLateAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := paceline.NewGate(rolling(t, 100, 6*time.Second))

@@ -136,8 +136,8 @@ func TestRefusalIsNotRepeatedPastTheHeadsTurn(t *testing.T) {
 	})
 }
 
-// FuzzHint runs a program on a Gate that may repeat its refusals and on one that must ask the limiter each time: both
-// must answer alike, in full. The program says which limiter.
+// FuzzHint runs a program on two Gates. One may repeat its refusals; the other must ask the limiter
+// each time. Both must answer alike, in full. The program chooses the limiter.
 func FuzzHint(f *testing.F) {
 	f.Add([]byte("\x00\x02\x05\x02\x05\x03\x00\x02\x05\x00\x03\x02\x05"))
 	for seed := range uint64(60) {
@@ -295,9 +295,9 @@ func compareHinted(t *testing.T, kind byte, program []byte) {
 	}
 }
 
-// TestWhatIsFreedIsFoundAtOnce has 256 goroutines be refused the one place until it is free, and then ask once more
-// each: one of them must get it, however often they have repeated a refusal. Refusals without the lock must see the
-// Settle as soon as it has returned.
+// TestWhatIsFreedIsFoundAtOnce has one place, which 256 goroutines are refused until it is free.
+// Then each asks once more. One of them must get it, however often they have repeated a refusal.
+// Refusals without the lock must see the Settle as soon as it has returned.
 func TestWhatIsFreedIsFoundAtOnce(t *testing.T) {
 	const goroutines, rounds = 256, 30
 	g := paceline.NewGate(concurrency(t, 1))
@@ -335,12 +335,13 @@ func TestWhatIsFreedIsFoundAtOnce(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreNotMixedUp has one goroutine note refusals of costs that are ready at different hours, as fast as it
-// can, while another repeats those of one cost: it may never be told the hour of another.
+// TestRefusalsAreNotMixedUp has two goroutines. One notes refusals of costs that are ready at
+// different hours, as fast as it can. The other repeats those of one cost: it must never get the
+// hour of another.
 func TestRefusalsAreNotMixedUp(t *testing.T) {
 	const costs = 2
 	g := paceline.NewGate(concurrency(t, 1))
-	// What tells them apart is the last unit that is compared, and the first.
+	// They differ in the last unit that is compared, and in the first.
 	cost := func(k int64) limit.Cost { return limit.Cost{limit.Requests: k, limit.Other: k} }
 	var done atomic.Bool
 	var repeated atomic.Int64

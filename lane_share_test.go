@@ -11,8 +11,8 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// Who waits in two lanes has no more of a limit than who waits in one, nor more places in line; and it is told when it would go, behind its
-// own and beside the others.
+// A party in two lanes has no more of a limit than one in a single lane, and no more places in
+// line. Its foreseen instant counts its own goroutines and those beside it.
 func TestShareOfTwoLanes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := group(t, paceline.GroupConfig{})

@@ -146,7 +146,8 @@ func TestLLMThreeWaiters(t *testing.T) {
 	})
 }
 
-// Ten at once with a limit of 6: six go at once, and the others when those have left the window, after 60 s and not 10.
+// Ten at once with a limit of 6. Six go at once; the others go when those have left the window,
+// after 60 s and not 10.
 func TestLLMBurstWaitsAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all, _, _, _ := llmLimits(6, 1000, 100)
@@ -165,8 +166,9 @@ func TestLLMBurstWaitsAMinute(t *testing.T) {
 	})
 }
 
-// The three setups of the seed, with everything that is theirs at the start, an answer after 0.1 to 5 s that uses less than was
-// reserved, and a server that has the same limits: it refuses nothing, and as much is sent as the limits have.
+// The three setups of the seed, with all of their limits at the start. Answers take 0.1 to 5 s and
+// use less than was reserved. The server has the same limits: it refuses nothing, and the limits
+// are fully used.
 func TestLLMConfigurations(t *testing.T) {
 	for _, c := range []struct {
 		name             string
@@ -283,8 +285,9 @@ func TestLLMLimitsChange(t *testing.T) {
 	})
 }
 
-// What the limiters remember of full windows, with requests of one token: of 500 requests and 30,000 tokens a minute no more
-// than 500 requests; of 30,000 tokens alone each of them, unless a Grain bounds that, here at (60 s + 5 s)/0.1 s + 2 entries.
+// The memory of limiters with full windows, and requests of one token. With 500 requests and 30,000
+// tokens a minute, it is at most 500 requests. With 30,000 tokens alone it is each request, unless
+// a Grain bounds that: here (60 s + 5 s)/0.1 s + 2 entries.
 func TestLLMMemory(t *testing.T) {
 	for _, c := range []struct {
 		name       string

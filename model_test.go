@@ -16,12 +16,14 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// FuzzGate runs a program of waits, cancellations, settles and changes of the limit on a Gate and on a model of it, which
-// is a list, a formula and no lock: both must serve the same requests in the same order at the same instants, and fail
-// the same ones with the same reason at the same instants. No window may hold more than the largest limit in force.
+// FuzzGate runs a program of waits, cancellations, settles and changes of the limit on a Gate and
+// on a model of it. The model is a list, a formula and no lock. Both must serve the same requests
+// in the same order at the same instants. Both must fail the same ones with the same reason at the
+// same instants. No window may hold more than the largest limit in force.
 //
-// With Fill, in the model: one of the next goes ahead if the head can then go no later than before; so unless the limit falls
-// the head goes no later than was foreseen when another went, and nobody is overtaken more than Fill times.
+// With Fill, the model lets one of the next go ahead if the head can then go no later than before.
+// So unless the limit falls, the head goes no later than was foreseen when another went. No request
+// is overtaken more than Fill times.
 func FuzzGate(f *testing.F) {
 	f.Add([]byte("\x01\x05\x01\x06\x01\x12\x00\x03\x04\x00\x01\x30\x01\x4f\x00\x0b\x02\x03"), byte(0))
 	f.Add([]byte("wait settle wait update wait try cancel settle advance"), byte(0))
@@ -325,8 +327,9 @@ func (m *model) refused(q *queued) (when, ready mono.Time) {
 	return mono.Time(w), mono.Time(r)
 }
 
-// soonest returns when q could go at best: all that is open is answered now, and those before it go as soon as they can and are
-// answered at once. With fill the dearest of them may come after it.
+// soonest returns the earliest instant for q. All open requests are answered now, and those before
+// q go as soon as they can and are answered at once. With fill the largest of them may come after
+// q.
 func (m *model) soonest(q *queued) mono.Time {
 	after := &model{now: m.now, limit: m.limit, span: m.span, past: slices.Clone(m.past)}
 	for _, cost := range m.open {

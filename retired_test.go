@@ -14,7 +14,8 @@ import (
 	"github.com/paceline-go/paceline/observe"
 )
 
-// eventful has a client's lane see each way in which a request can end or not go, how often depends on n, and waits for two limits.
+// eventful lets a client's lane see each end of a request, and each reason not to go. n decides how
+// often. The lane waits for two limits.
 func eventful(t *testing.T, j *paceline.Group, client string, n int) *paceline.Lane {
 	second := j.Limit(paceline.LimitConfig{Limiter: limit.Named("second", must(limit.NewRolling(limit.RollingConfig{Limit: 3, Window: time.Second, Margin: -1})))})
 	minute := j.Limit(paceline.LimitConfig{Limiter: limit.Named("minute", must(limit.NewRolling(limit.RollingConfig{Limit: 1, Window: time.Minute, Margin: -1, Unit: limit.Orders})))})
@@ -58,7 +59,8 @@ func eventful(t *testing.T, j *paceline.Group, client string, n int) *paceline.L
 	return lane
 }
 
-// What the lanes of a client have done adds up to the same whether they are there or retired, and when: before the last permit is settled, too.
+// The counts of a client's lanes have the same sum, present or retired, whenever they are retired:
+// even before the last permit is settled.
 func TestRetiredLanesCountOn(t *testing.T) {
 	var want *observe.Snapshot
 	for _, retire := range []string{"never", "at once", "open", "all at the end", "some"} {

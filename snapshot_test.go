@@ -16,7 +16,7 @@ import (
 	"github.com/paceline-go/paceline/observe"
 )
 
-// What a Gate did, and what waits for what, as of one instant.
+// The counts of a Gate, and its waiting requests with their limits, as of one instant.
 func TestGateSnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -153,7 +153,7 @@ func TestLastGoes(t *testing.T) {
 	})
 }
 
-// What a lane did stays when it is retired, under its client, and what is in flight then ends there.
+// The counts of a retired lane stay, under its client, and its requests in flight end there.
 func TestSnapshotOfRetiredLanes(t *testing.T) {
 	j := must(paceline.NewGroup(paceline.GroupConfig{}))
 	m := j.Limit(paceline.LimitConfig{Limiter: limit.MustRolling(1000, time.Minute)})
@@ -233,7 +233,7 @@ func TestSnapshotWhileBusy(t *testing.T) {
 	}
 }
 
-// A pause of whoever a limit belongs to is told with the limit.
+// A pause of a limit's owner is shown with the limit.
 func TestSnapshotOfAPause(t *testing.T) {
 	j := must(paceline.NewGroup(paceline.GroupConfig{}))
 	whose := observe.Whose{Host: "h", Client: "c"}
@@ -315,7 +315,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// What a full bucket gives beside what flows into it is no more than all of the ceiling.
+// A full bucket's store besides its inflow is no more than all of the ceiling.
 func TestShareOfABucket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := paceline.NewGate(must(limit.NewBucket(limit.BucketConfig{Limit: 10, Window: 10 * time.Second, Burst: 10})))

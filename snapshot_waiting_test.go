@@ -14,7 +14,8 @@ import (
 	"github.com/paceline-go/paceline/observe"
 )
 
-// Of several limits in one, each says when one more would fit there, be it not known; and those who wait are at the one that they wait for.
+// Of several limits in one, each states when one more would fit there, or that it is unknown.
+// Waiting requests are shown at the limit for which they wait.
 func TestSnapshotOfWhatIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		none := time.Time{}
@@ -42,7 +43,8 @@ func TestSnapshotOfWhatIsWaitedFor(t *testing.T) {
 	})
 }
 
-// Who asks when it could go hears an instant where time tells, and none where it could go at once or only an answer tells.
+// Ask returns an instant if time decides. It returns none if the cost could go at once, or if only
+// an answer decides.
 func TestAskTellsWhatIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, none := time.Now(), time.Time{}
@@ -68,8 +70,8 @@ func TestAskTellsWhatIsKnown(t *testing.T) {
 	})
 }
 
-// Of many that wait each is counted, though the lock is let go on the way and it is guessed of only so many when their last goes: the
-// lock is not held for longer than that takes.
+// Each of many waiting requests is counted, though the lock is released in between. Only so many
+// lanes have an estimate of their last. The lock is not held for longer than that takes.
 func TestSnapshotOfManyThatWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := group(t, paceline.GroupConfig{})
@@ -95,7 +97,7 @@ func TestSnapshotOfManyThatWait(t *testing.T) {
 	})
 }
 
-// What was waited for is known from the first moment on, however short the wait is.
+// The limit of a wait is known from the first moment on, however short the wait is.
 func TestTheFirstWaitHasALimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := paceline.NewGate(limit.Named("gap", must(limit.NewSpacing(2*ms))))
@@ -110,7 +112,7 @@ func TestTheFirstWaitHasALimit(t *testing.T) {
 	})
 }
 
-// Who waits for a limit that cannot say how much of it is used is in no other's line.
+// A request that waits for a limit without a known usage is in no other limit's line.
 func TestWhoWaitsForWhatSaysNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := group(t, paceline.GroupConfig{})
@@ -132,7 +134,8 @@ func TestWhoWaitsForWhatSaysNothing(t *testing.T) {
 	})
 }
 
-// Who wants to know what a wait was for, and how often, changes nothing in what a Snapshot counts of those who do not.
+// Measuring one wait, for its limits and rounds, changes nothing in a Snapshot's counts of the
+// others.
 func TestWaitsOfWhoDoesNotAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := group(t, paceline.GroupConfig{})

@@ -46,7 +46,7 @@ func TestStatsAddUp(t *testing.T) {
 	})
 }
 
-// What two waits have in common is added up, wherever either has it.
+// The common limits of two waits are added up, wherever either has them.
 func TestWaitStatsAddsTheSame(t *testing.T) {
 	of := func(names ...string) (s paceline.WaitStats) {
 		for i, name := range names {
@@ -71,7 +71,7 @@ func TestWaitStatsAddsTheSame(t *testing.T) {
 	}
 }
 
-// Who never went is counted by why: it is too large, it would be too late, or there is no room to wait.
+// A request that never went is counted by the reason: too large, too late, or no room to wait.
 func TestStatsByWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := paceline.NewGate(limit.MustRolling(3, time.Minute))

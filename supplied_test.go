@@ -14,7 +14,8 @@ import (
 	"github.com/paceline-go/paceline/observe"
 )
 
-// Where there is more of a limit than a settlement made, as many of those who wait as fit go, the first ones, and at once.
+// If a limit gains room without a settlement, as many waiting requests as fit go at once, the first
+// ones first.
 func TestGroupIsSupplied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j, f := group(t, paceline.GroupConfig{}), &frontend.Fed{}
@@ -56,7 +57,8 @@ func TestGroupIsSupplied(t *testing.T) {
 	})
 }
 
-// Who was refused at once goes when there is more, be it asked for before the time that the refusal told.
+// A request that was refused at once goes when there is more, even before the instant of the
+// refusal.
 func TestTryWaitIsSupplied(t *testing.T) {
 	f := &frontend.Fed{}
 	g := paceline.NewGate(f)
@@ -99,7 +101,8 @@ func TestPermitLapses(t *testing.T) {
 	check(j.Lane(paceline.LaneConfig{}, []*paceline.Limit{j.Limit(paceline.LimitConfig{Limiter: &frontend.Fed{Room: 9}}), j.Limit(paceline.LimitConfig{Limiter: f})}))
 }
 
-// Settled each for itself, a permit's limits hear what is theirs, the lane counts what is of all, and whoever waits goes.
+// SettleEach settles each limit with its own outcome. The lane counts the common outcome, and
+// waiting requests go.
 func TestSettleEach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := group(t, paceline.GroupConfig{})

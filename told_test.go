@@ -21,8 +21,9 @@ import (
 	"github.com/paceline-go/paceline/observe"
 )
 
-// hall is goroutines that wait in the lanes of a Group, one action at a time, with all that they are told and all that can be looked at.
-// Between two actions everybody comes to rest, and no two instants that matter are one: so what is told does not hang on who runs first.
+// hall is goroutines that wait in the lanes of a Group, one action at a time, with all their
+// results and all visible state. Between two actions all goroutines come to rest, and no two
+// relevant instants coincide. So the results do not depend on which goroutine runs first.
 type hall struct {
 	ctx    context.Context
 	rng    *rand.Rand
@@ -214,8 +215,8 @@ func (h *hall) look() {
 	h.log.Reset()
 }
 
-// Whatever is asked of a Group is answered as before, and all that can be looked at is as it was: waits and what they were for, errors, what
-// is foreseen, snapshots, events, what the log says.
+// A Group's answers are as before, and so is all visible state: waits and their limits, errors,
+// foreseen instants, snapshots, events and the log.
 func TestWhatAGroupSays(t *testing.T) {
 	var b strings.Builder
 	for _, fair := range []bool{false, true} {

@@ -57,7 +57,7 @@ func exactly(t testing.TB, requests, tokens, inFlight int64) (all *limit.All, rp
 	return limit.NewAll(rpm, tpm, c, cool), rpm, tpm, c, cool
 }
 
-// What a wait was for, limit by limit: those behind others wait for what the head waits for.
+// The limits of a wait, one by one: those behind others wait for the limit of the head.
 func TestWaitStats(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -196,8 +196,8 @@ func TestWaitStatsOfASpinner(t *testing.T) {
 	}
 }
 
-// FuzzWaitStats: whatever happens, what each waited for adds up to what it waited, behind is a part of that, and no two
-// say that they were at the head at the same time.
+// FuzzWaitStats: whatever happens, the times per limit add up to the whole wait, and Behind is a
+// part of it. No two were at the head at the same time.
 func FuzzWaitStats(f *testing.F) {
 	for seed := range uint64(30) {
 		f.Add(seed)
@@ -282,7 +282,7 @@ func FuzzWaitStats(f *testing.F) {
 	})
 }
 
-// lines is a slog.Handler that keeps what it is told, after use has been called.
+// lines is a slog.Handler that keeps its records, after use has been called.
 type lines struct {
 	mu  sync.Mutex
 	got []string
@@ -374,7 +374,7 @@ func TestGateLogs(t *testing.T) {
 	})
 }
 
-// What is over in 5 ms is not worth a line, and neither is what goes at once.
+// A wait of up to 5 ms gets no line, and neither does a request that goes at once.
 func TestGateLogsNoShortWaits(t *testing.T) {
 	for d, want := range map[time.Duration][]string{
 		5 * ms:                  nil,
@@ -450,7 +450,7 @@ func ExampleGate_WaitWithStats() {
 	// waited: true, rounds: 1, because of: "requests"
 }
 
-// What a request waited for at one Gate and then at another.
+// The waits of a request at one Gate and then at another.
 func TestWaitStatsAdd(t *testing.T) {
 	a := paceline.WaitStats{Waited: 5, Behind: 1, Rounds: 2, Limits: []paceline.LimitWait{{"requests", 3}, {"tokens", 2}}}
 	b := paceline.WaitStats{Waited: 9, Behind: 2, Rounds: 1, Limits: []paceline.LimitWait{{"tokens", 8}, {"pause", 1}}}
@@ -532,7 +532,7 @@ func TestGateLogsNoFlood(t *testing.T) {
 	})
 }
 
-// While nobody measures, what the head waits for may change: who comes then is told of what it is now.
+// While no waiter is measured, the limit of the head may change. A new waiter gets the present one.
 func TestWaitStatsOfWhatChangedUnseen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cool, err := limit.NewCooldown(0)

@@ -29,7 +29,8 @@ type closes struct {
 
 func (c closes) Close() error { c.n.Add(1); return nil }
 
-// Each body is closed once, by whom it was handed to: that of each attempt by the Base, and one that is not sent by the transport.
+// Each body is closed once, by its owner: that of each attempt by the Base, and one that is not
+// sent by the transport.
 func TestBodiesAreClosedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, config := range map[string]transport.Config{
@@ -72,7 +73,7 @@ type never struct{ limit.Limiter }
 
 func (never) Ready(mono.Time, limit.Cost) mono.Time { return limit.Never }
 
-// What a server says it has not processed goes again, whatever the method.
+// A request that the server did not process, as it says, goes again, whatever the method.
 func TestUnprocessedGoesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, c := range []struct {
@@ -192,7 +193,7 @@ func TestOutageByStatusIsSaid(t *testing.T) {
 	})
 }
 
-// What only asks takes nothing: the partition is let go of, and forgotten in its time.
+// Ask takes nothing: it releases the partition, which is forgotten in its time.
 func TestAskLetsGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := mustNew(t, transport.Config{Idle: time.Hour, Base: newBase(0, ok), Limit: perKey(t), Partition: byK})

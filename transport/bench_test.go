@@ -106,7 +106,7 @@ func parallel(b *testing.B, tr http.RoundTripper, request func() *http.Request) 
 	})
 }
 
-// What a request allocates besides the Base does not creep up.
+// The allocations of a request besides the Base do not creep up.
 func TestAllocations(t *testing.T) {
 	most := 12.0
 	if race.Enabled { // it allocates too

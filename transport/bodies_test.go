@@ -43,7 +43,8 @@ func (b *watched) Read(p []byte) (int, error) {
 }
 func (b *watched) Close() error { b.closed++; return nil }
 
-// However long a refusal is, and however it comes, its caller gets all of it; and so after a pause that is waited for in vain.
+// The caller gets all of a refusal, however long it is and however it comes. So it is too after a
+// pause that was waited for in vain.
 func TestRefusalsAreWhole(t *testing.T) {
 	for _, size := range []int{0, provider.MaxBody, provider.MaxBody + 1} {
 		for name, slow := range map[string]func(io.Reader) io.Reader{"by halves": iotest.HalfReader, "with its end": iotest.DataErrReader} {
@@ -80,8 +81,8 @@ func TestRefusalsAreWhole(t *testing.T) {
 	}
 }
 
-// A body is read up to MaxBody to count its tokens. What is longer counts by its length, if that is known not even read; in any case all of it
-// is sent.
+// A body is read up to MaxBody to count its tokens. A longer one counts by its length, and is not
+// read if the length is known. In any case all of it is sent.
 func TestLongPromptsAreSentWhole(t *testing.T) {
 	const most = 200
 	for _, tc := range []struct {
@@ -130,8 +131,9 @@ func TestLongPromptsAreSentWhole(t *testing.T) {
 	}
 }
 
-// Where CheckRetry agrees that a refusal is worth another attempt, that goes when the pause is over, and not after the pause of a failure;
-// a failure that CheckRetry wants sent again waits as any other.
+// If CheckRetry agrees that a refusal is worth another attempt, that goes at the end of the pause,
+// not after the delay of a failure. A failure that CheckRetry wants sent again waits like any
+// other.
 func TestCheckedAgainWaitsAsAny(t *testing.T) {
 	for _, tc := range []struct {
 		status int
@@ -179,7 +181,8 @@ func (b *breaks) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Where an answer breaks while CheckRetry looks into it, its caller hears of that, behind what came before.
+// If an answer breaks while CheckRetry reads it, the caller gets that error, after the earlier
+// bytes.
 func TestBrokenWhileLookedInto(t *testing.T) {
 	gone := errors.New("gone")
 	c := transport.Config{Attempts: 1, Base: roundTripper(func(*http.Request) (*http.Response, error) {

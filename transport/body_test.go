@@ -247,7 +247,8 @@ func TestArrivalOfAStream(t *testing.T) {
 	})
 }
 
-// A server that says how long it worked had the request before that: its window ends sooner. What cannot be is not believed.
+// A server that states how long it worked had the request before that: its window ends sooner. An
+// impossible value is ignored.
 func TestArrivalBeforeTheWork(t *testing.T) {
 	for _, c := range []struct {
 		said string
@@ -309,7 +310,8 @@ func TestLargerThanTheLimit(t *testing.T) {
 	})
 }
 
-// A body that states no maximum may use more than the limit, for all that is known: it goes when all of the limit is free.
+// A body without a maximum may use more than the limit, as far as is known: it goes when all of the
+// limit is free.
 func TestAssumedMaximumFits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(0, func(int, *http.Request) *http.Response {
@@ -428,8 +430,8 @@ func TestUntilBody(t *testing.T) {
 	}
 }
 
-// What a server writes is what a caller reads, byte for byte and as it comes, metered or not, whatever it is: half
-// characters, half events, nonsense. The client here is a real one, and so is the server.
+// The caller reads the server's bytes as they come, metered or not, whatever they are: half
+// characters, half events, nonsense. The client and the server here are real ones.
 func TestStreamsAreUntouched(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var pieces [][]byte

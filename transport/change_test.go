@@ -14,8 +14,8 @@ import (
 	"github.com/paceline-go/paceline/transport"
 )
 
-// Limits are lowered, raised and joined by another while requests wait: those go by the new ones, in the order in which they came, and what
-// was sent before still counts.
+// Limits are lowered, raised and joined by another while requests wait. Those go by the new limits,
+// in the order of arrival, and earlier requests still count.
 func TestChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(0, func(int, *http.Request) *http.Response { return reply(200, "") })

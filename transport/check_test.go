@@ -138,7 +138,7 @@ func TestClientTimeoutHints(t *testing.T) {
 	})
 }
 
-// What CheckRetry says, what the Transport would have done, and how often it is sent.
+// The result of CheckRetry, the Transport's own decision, and how often the request is sent.
 func TestCheckRetry(t *testing.T) {
 	stop := errors.New("stop")
 	yes := func(context.Context, transport.Attempt, *http.Response) (bool, error) { return true, nil }
@@ -221,8 +221,8 @@ func (c *closing) Close() error {
 	return c.ReadCloser.Close()
 }
 
-// A job that is not done yet is answered with 200 and a word in the body: it is asked for again until it is, and the answer is
-// whole for the caller, however much of it CheckRetry read.
+// A job that is not done yet is answered with 200 and a word in the body. The request goes again
+// until it is done, and the caller gets the whole answer, however much of it CheckRetry read.
 func TestCheckRetryReadsTheBody(t *testing.T) {
 	for _, read := range []int{0, 1, 9, 1000} {
 		synctest.Test(t, func(t *testing.T) {

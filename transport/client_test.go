@@ -18,7 +18,7 @@ import (
 	"github.com/paceline-go/paceline/transport"
 )
 
-// clients tells clients apart by a header field, as they are in the map; those that are not there are just a name.
+// clients distinguishes clients by a header field, as in the map; others are just a name.
 func clients(all map[string]transport.Client) func(*http.Request) transport.Client {
 	return func(r *http.Request) transport.Client {
 		c := all[r.Header.Get("Client")]
@@ -102,8 +102,9 @@ func steady(t testing.TB, perSecond int64, unit limit.Unit) limit.Limiter {
 	return rolling(t, perSecond/10, time.Second/10, unit)
 }
 
-// With 10,000 requests of one client in line, another's single request goes after two service intervals at most: whatever the limit
-// counts, and whether the 10,000 are for one thing or for many.
+// With 10,000 requests of one client in line, another's single request goes after two service
+// intervals at most. The counted unit does not matter, nor whether the 10,000 are for one model or
+// for many.
 func TestClientDoesNotWaitForAnother(t *testing.T) {
 	tokens := func(_ *http.Request, c limit.Cost) limit.Cost {
 		c[limit.Tokens] = 1000
@@ -171,7 +172,8 @@ func TestClientDoesNotWaitForAnother(t *testing.T) {
 	}
 }
 
-// Who waits has its part by weight, in what it uses: three times as many requests, or half as many that are six times as large.
+// A waiting client has its part by weight, in its usage: three times as many requests, or half as
+// many that are six times as large.
 func TestClientWeights(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGoing()
@@ -209,8 +211,8 @@ func TestClientWeights(t *testing.T) {
 	})
 }
 
-// A limit of requests and tokens is shared in what each needs the larger part of: who sends small prompts has many, who sends large ones
-// few, and neither holds up the other.
+// A limit of requests and tokens is shared in the unit of which each client needs the larger part.
+// A client with small prompts sends many, one with large prompts few, and neither delays the other.
 func TestClientsShareSeveralUnits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGoing()
@@ -241,7 +243,8 @@ func TestClientsShareSeveralUnits(t *testing.T) {
 	})
 }
 
-// The line of one is bounded, and others come and go as if it were not there. Who gives up makes room at once.
+// The line of one client is bounded, and others come and go as if it were not there. A request that
+// gives up makes room at once.
 func TestClientMaxWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGoing()
@@ -290,7 +293,8 @@ func TestClientMaxWaiting(t *testing.T) {
 	})
 }
 
-// What is interactive goes before what comes in bulk, also where both came at once; and if it never stops, the other has its part.
+// Interactive requests go before those in bulk, even if both came at once. If interactive ones
+// never stop, the bulk has its part.
 func TestClientHeadStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGoing()
@@ -418,7 +422,7 @@ func TestClientStrangers(t *testing.T) {
 	}
 }
 
-// What is said of a client later holds from then on.
+// A later description of a client holds from then on.
 func TestClientChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGoing()

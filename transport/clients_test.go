@@ -36,8 +36,8 @@ func at(server int) func(int) string {
 	return func(int) string { return "http://" + string(rune('a'+server)) + ".test/" }
 }
 
-// A client's limit is of what it asks of three servers together: no second has more than 10 of its requests, and hardly any has fewer. Another's
-// are counted by themselves.
+// A client's limit is for its requests to three servers together. No second has more than 10 of
+// them, and hardly any has fewer. Another client's requests are counted separately.
 func TestClientsLimitOverTransports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGoing()
@@ -87,7 +87,8 @@ func TestClientsMaxWaitingOverTransports(t *testing.T) {
 	})
 }
 
-// A server that asks to stay away for ten minutes holds up no request to another one, though the same client asks both and its limit is shared.
+// A server that asks for ten minutes of pause delays no request to another server, even of a client
+// of both with a shared limit.
 func TestClientsOneServerAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGoing()
@@ -115,7 +116,7 @@ type byHost map[string]http.RoundTripper
 
 func (b byHost) RoundTrip(r *http.Request) (*http.Response, error) { return b[r.URL.Host].RoundTrip(r) }
 
-// What one Transport shows is its own, but for how much its clients have used of their limits.
+// The Snapshot of one Transport shows its own state, except for the usage of its clients' limits.
 func TestClientsSnapshots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all, _ := together(t, 2, newGoing(), 10, transport.Config{})
@@ -198,7 +199,7 @@ func TestRetire(t *testing.T) {
 	})
 }
 
-// What cannot be is refused.
+// Impossible settings are refused.
 func TestClientsConfig(t *testing.T) {
 	common, err := transport.NewClients(transport.ClientsConfig{})
 	if err != nil {

@@ -211,7 +211,8 @@ func TestBodyThatDoesNotCome(t *testing.T) {
 	})
 }
 
-// What failed and cannot go again in time fails with its own error, not with that of the limit.
+// A failed request that cannot go again in time fails with its own error, not with that of the
+// limit.
 func TestErrorIsNotLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sent := 0
@@ -344,7 +345,7 @@ func TestPartitionsAreForgottenBesideLongRequests(t *testing.T) {
 	})
 }
 
-// What names a partition is short and its own: a long URL, path or model is not kept.
+// The names of a partition are short and its own: a long URL, path or model is not kept.
 func TestPartitionsAreSmall(t *testing.T) {
 	heap := func() int64 {
 		var m runtime.MemStats
@@ -374,7 +375,7 @@ func TestPartitionsAreSmall(t *testing.T) {
 		t.Errorf("%d partitions keep %d bytes", 4*n, kept)
 	}
 	runtime.KeepAlive(tr)
-	// What differs only beyond that is not one partition.
+	// Names that differ only beyond that are not one partition.
 	one, two := get(t, "http://a.test"+long+"/x"), get(t, "http://a.test"+long+"/y")
 	do(t, tr, one)
 	do(t, tr, two)

@@ -46,7 +46,8 @@ func (s *served) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// Who counts input and output together is sent no more than that, known or not, at full rate, and hardly less.
+// A server that counts input and output together, known or unknown, gets no more than that at full
+// rate, and hardly less.
 func TestSumsAreNotRefused(t *testing.T) {
 	var groq float64
 	published, _ := provider.LookupPreset("groq:free")
@@ -107,8 +108,8 @@ func TestSumsAreNotRefused(t *testing.T) {
 	}
 }
 
-// A server that is known counts as its row says, and one that is not the sum, until an answer tells whose it is. OpenAI's fields
-// alone prove nothing: all speak as OpenAI does.
+// A known server counts as its row says. An unknown one counts the sum, until an answer shows its
+// provider. OpenAI's fields alone prove nothing: many servers send them.
 func TestCountedAsDocumented(t *testing.T) {
 	for _, c := range []struct {
 		name, url, provider string
@@ -188,8 +189,8 @@ func (z *zeros) Read(p []byte) (int, error) {
 
 func (z *zeros) Close() error { return nil }
 
-// A body that is too long to be read counts by its length, which is known before: it is refused at once where it can never fit, waits
-// where it may, and takes no memory.
+// A body that is too long to be read counts by its length, which is known before. It is refused at
+// once if it never fits, waits if it may, and takes no memory.
 func TestLongBodies(t *testing.T) {
 	var log strings.Builder
 	spy := &spy{}
@@ -231,7 +232,7 @@ func TestLongBodies(t *testing.T) {
 	if do(t, free, request(t, http.MethodPost, responses, hidden)); spy.cost[limit.Input] != 9000 || spy.cost[limit.Tokens] != 9100 || strings.Count(log.String(), "reads more than the body has") != 1 {
 		t.Errorf("%v\n%s", spy.cost, &log)
 	}
-	// What the body's own client allocates for it is not ours.
+	// The allocations of the body's own client are not ours.
 	before := allocated()
 	for range 4 {
 		send(free, &zeros{left: long}, long)

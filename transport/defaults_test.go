@@ -19,7 +19,7 @@ import (
 	"github.com/paceline-go/paceline/transport"
 )
 
-// What no field says is as Config documents it.
+// Unset fields have the defaults that Config documents.
 func TestDefaults(t *testing.T) {
 	t.Run("Attempts", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {

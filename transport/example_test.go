@@ -147,8 +147,9 @@ func ExampleConfig_checkRetry() {
 	// Output: {"state":"done"} after 3
 }
 
-// A service that asks for its tenants: who works interactively goes before who works in bulk, each has its part, nobody waits for longer than a
-// minute, and of two keys each request takes the one with which it may go first.
+// A service sends requests for its tenants. Interactive tenants go before tenants in bulk, and each
+// has its part. No request waits for longer than a minute. Of two keys, each request takes the one
+// that lets it go first.
 func ExampleConfig_client() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, r.Header.Get("X-Api-Key"))

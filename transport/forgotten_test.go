@@ -29,7 +29,7 @@ func (l fullFor) Send(p transport.Partition, cost limit.Cost) (int64, error) {
 	return l.kept.Send(p, cost)
 }
 
-// What requests with a key have come to is counted on when the partitions that they were in are forgotten.
+// The counts of a key's requests stay when their partitions are forgotten.
 func TestCountsOutliveTheirPartitions(t *testing.T) {
 	want := observe.Counts{
 		Sent: 5 + 2 + 3 + 4 + 6, Accepted: 5, Limited: 2, Failed: 3, Unknown: 4, Unsent: 6, Never: 2, Late: 3, Full: 1, Cancelled: 1,

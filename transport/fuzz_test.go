@@ -390,7 +390,7 @@ func (b *tracked) Close() error {
 	return nil
 }
 
-// ledger counts the leases of limiters that limit, and hears of an admission before its time.
+// ledger counts the leases of limiters that limit, and learns of an admission before its time.
 type ledger struct {
 	mu    sync.Mutex
 	n     int

@@ -9,8 +9,9 @@ import (
 	"github.com/paceline-go/paceline/transport"
 )
 
-// Whose limits a gateway states that nobody knows: those of a model where it speaks as OpenAI does, since whoever is documented to send these
-// fields counts so (in a bucket, so that the next goes when a part of it is back); and otherwise those of the key, which is the stricter reading.
+// Whose limits an unknown gateway states. If it speaks like OpenAI, they are a model's, since every
+// server documented to send these fields counts so. They are then a bucket, so that the next goes
+// when a part of it is back. Otherwise they are the key's, which is the stricter reading.
 func TestWhoseLimitsAStrangersAre(t *testing.T) {
 	for name, c := range map[string]struct {
 		fields []string

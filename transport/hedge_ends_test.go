@@ -73,7 +73,7 @@ func TestHedgeRefusalOfTheOther(t *testing.T) {
 	}
 }
 
-// What the first was refused with is heeded when it comes, not when the copy of it has been answered.
+// A refusal of the first attempt counts when it comes, not when its copy has been answered.
 func TestHedgeRefusalIsHeededAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sent atomic.Int64
@@ -164,7 +164,7 @@ func TestHedgeLeavesTheRequestAlone(t *testing.T) {
 	})
 }
 
-// The answer to the one of two that is not needed is an answer, too: the limits hear it as any other.
+// The answer to the losing one of two is an answer too: the limits learn from it as from any other.
 func TestHedgeAnswerOfTheOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sent atomic.Int64

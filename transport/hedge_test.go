@@ -27,7 +27,8 @@ type answer struct {
 	err    error
 }
 
-// slow is a server within the process, whose answers take as long as they are told, in order. It heeds contexts.
+// slow is a server within the process, whose answers take the given times, in order. It heeds
+// contexts.
 type slow struct {
 	answers []answer
 
@@ -88,7 +89,7 @@ func (c *told) Close() error {
 
 func serves(after time.Duration) answer { return answer{after: after, status: 200} }
 
-// ends is what a Transport tells of attempts.
+// ends is a Transport's reports of attempts.
 type ends struct {
 	mu  sync.Mutex
 	all []transport.Attempt
@@ -203,8 +204,8 @@ func TestHedge(t *testing.T) {
 	}
 }
 
-// A copy has leave of its own, and only if it is to be had at once: not of a limit that is used up, nor before somebody in line,
-// nor while the server is to be left alone. What it used is used.
+// A copy has its own permit, and goes only if that is free at once. It does not go if the limit is
+// used up, if a request waits, or while the server is paused. Its usage counts.
 func TestHedgeDelaysNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := lagging(serves(3*time.Second), serves(3*time.Second), serves(time.Second/2))

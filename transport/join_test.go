@@ -21,8 +21,8 @@ import (
 	"github.com/paceline-go/paceline/transport"
 )
 
-// account is a server of language models that has one limit for all keys and all names of its model, as providers have it of an
-// organization: it is asked with one key for one model.
+// account is a server of language models. It has one limit for all keys and all names of its model,
+// as providers have it for an organization. It gets requests with one key for one model.
 type account struct {
 	*served
 	path func() time.Duration // how long it takes to get there
@@ -38,7 +38,8 @@ func (a account) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.served.RoundTrip(q)
 }
 
-// joint is what one client asked of an account: some of each of two names or keys, one of each at first and the others together.
+// joint is the requests of one client to an account: some of each of two names or keys. One of each
+// goes first and the others go together.
 type joint struct {
 	status     map[int]int
 	took       time.Duration
@@ -150,8 +151,8 @@ func TestModelsShareAsTheProviderSays(t *testing.T) {
 	}
 }
 
-// Two keys of one organization, for which the server has half the room that two keys would have: nothing is refused, neither before the
-// first answers tell whose they are nor later.
+// Two keys of one organization, for which the server has half the room of two keys. Nothing is
+// refused, neither before the first answers show their owner nor later.
 func TestKeysOfOneOrganizationJoin(t *testing.T) {
 	for _, first := range []time.Duration{0, 2 * time.Second} { // from the first request of each key to the others
 		synctest.Test(t, func(t *testing.T) {
@@ -199,8 +200,8 @@ func (o *organized) RoundTrip(r *http.Request) (*http.Response, error) {
 	return reply(200, "{}", "Openai-Organization", o.of[key]), nil
 }
 
-// What a key that joins has in flight, and what of its is in the window, counts for both; who waits goes on at the joint limit, in the
-// order in which they came, and who does not care any more is not in the way.
+// Requests of a joining key, in flight or in the window, count for both keys. Waiting requests go
+// on at the joint limit, in the order of arrival. A request that gave up blocks none.
 func TestJoiningForgetsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &organized{of: map[string]string{"a": "org", "b": "org", "c": "other"}, answer: make(chan struct{}), sent: map[string][]time.Duration{}, begin: time.Now()}
@@ -245,7 +246,8 @@ func TestJoiningForgetsNothing(t *testing.T) {
 	})
 }
 
-// muted has a server be one that does not always tell: nobody waits for it to do so, and keys go by their own limits until they join.
+// muted makes a server one that does not always name the organization. No request waits for that,
+// and keys go by their own limits until they join.
 func muted(t *testing.T, tr *transport.Transport) {
 	do(t, tr, get(t, "https://api.openai.com/v1/models", "Authorization", "Bearer nobody's"))
 }
@@ -256,7 +258,7 @@ func TestJoiningUnderLoad(t *testing.T) {
 		var mu sync.Mutex
 		sent := map[string]int{}
 		begin := time.Now()
-		var late []time.Duration // sent when all keys have told
+		var late []time.Duration // sent when answers have named the owners of all keys
 		tr := mustNew(t, transport.Config{
 			Limit: func(p transport.Partition) limit.Limiter {
 				if p.Scope == provider.IP {

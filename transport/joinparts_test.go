@@ -13,7 +13,8 @@ import (
 	"github.com/paceline-go/paceline/transport"
 )
 
-// What a key that joins has used of a long window counts for both, though a short one beside it has nothing used any more.
+// A joining key's usage of a long window counts for both keys, even if a short window beside it has
+// no usage any more.
 func TestJoiningForgetsNoWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &organized{of: map[string]string{"a": "org", "b": "org"}, sent: map[string][]time.Duration{}, begin: time.Now()}
@@ -40,14 +41,16 @@ func TestJoiningForgetsNoWindow(t *testing.T) {
 		time.Sleep(time.Minute)
 		send("a")
 		all.Wait()
-		// The minute in between is not lost on a short window, and the hour begins with the answer that told.
+		// A short window does not lose the minute in between, and the hour begins with the answer
+		// that named the owner.
 		if at := o.sent["a"]; len(at) != 2 || at[1] < time.Hour || len(o.sent["b"]) != 5 {
 			t.Errorf("a: sent at %v, b at %v", at, o.sent["b"])
 		}
 	})
 }
 
-// What a key that joins has in flight counts as so many, also where each counts as one whatever its cost.
+// A joining key's requests in flight keep their number, for limits that count each as one whatever
+// its cost.
 func TestJoiningForgetsNoneInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &organized{of: map[string]string{"a": "org", "b": "org"}, answer: make(chan struct{}), sent: map[string][]time.Duration{}, begin: time.Now()}
@@ -76,7 +79,7 @@ func TestJoiningForgetsNoneInFlight(t *testing.T) {
 		for range 4 {
 			send("a", "/slow")
 		}
-		// The one of b that told counts, too, until the others are answered.
+		// The request of b whose answer named the owner counts too, until the others are answered.
 		if n := len(o.sent["a"]) - 1 + 3; n != 4 {
 			t.Errorf("%d in flight", n)
 		}
@@ -88,7 +91,7 @@ func TestJoiningForgetsNoneInFlight(t *testing.T) {
 	})
 }
 
-// What a key that joins has in flight counts, too, where it is drawn on as it is produced.
+// A joining key's requests in flight count too, where output counts as it is produced.
 func TestJoiningForgetsNoOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &organized{of: map[string]string{"a": "org", "b": "org"}, answer: make(chan struct{}), sent: map[string][]time.Duration{}, begin: time.Now()}
@@ -132,7 +135,7 @@ func TestJoiningForgetsNoOutput(t *testing.T) {
 	})
 }
 
-// What a key that joins has used of a long window does not count in a short one.
+// A joining key's usage of a long window does not count in a short one.
 func TestJoiningDoesNotFillShortWindows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &organized{of: map[string]string{}, sent: map[string][]time.Duration{}, begin: time.Now()}

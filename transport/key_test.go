@@ -150,7 +150,8 @@ func TestKeysTakeTurns(t *testing.T) {
 	})
 }
 
-// A key without credit or banned is out at once, and the request goes with another; what it says of itself is no secret. Told so, it comes back.
+// A key without credit, or banned, is out at once, and the request goes with another. Its
+// description of itself is no secret. Readmit brings it back.
 func TestKeyIsOut(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer func(*http.Request) *http.Response
@@ -299,7 +300,8 @@ func TestKeyIsDenied(t *testing.T) {
 	}
 }
 
-// A key that is to stay away for an hour holds up nobody who may go with another, nor does one whose limit is used up.
+// A key with a pause of an hour delays no request that may go with another, nor does a key whose
+// limit is used up.
 func TestKeysThatStayAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newKeyed()
@@ -370,7 +372,7 @@ func TestKeysOfAnAccount(t *testing.T) {
 	})
 }
 
-// What a redirect leads to at another host gets no key.
+// A redirect to another host gets no key.
 func TestKeysAndRedirects(t *testing.T) {
 	b := newKeyed()
 	all := roundTripper(func(r *http.Request) (*http.Response, error) {

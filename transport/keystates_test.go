@@ -136,7 +136,8 @@ func TestKeysShareTheHost(t *testing.T) {
 	})
 }
 
-// A request is in the limits of its client, its host, its key, and its route and model with that key; and in that of all.
+// A request is in the limits of its client, its host and its key, and of its route and model with
+// that key. It is also in the limit of all requests.
 func TestPartitionIn(t *testing.T) {
 	var all []transport.Partition
 	for i := range 32 {
@@ -179,7 +180,7 @@ func TestPartitionIn(t *testing.T) {
 	}
 }
 
-// What has no path, as OPTIONS of all of a server, is a route of its own.
+// A request without a path, as OPTIONS of all of a server, is a route of its own.
 func TestRouteWithoutAPath(t *testing.T) {
 	for path, route := range map[string]string{"*": "OPTIONS *", "": "OPTIONS ", "a/7/b": "OPTIONS a/*/b", "7": "OPTIONS *"} {
 		r := request(t, http.MethodOptions, "http://a.test/", "")

@@ -19,7 +19,8 @@ func atMost(d time.Duration) func(*http.Request) time.Duration {
 	return func(*http.Request) time.Duration { return d }
 }
 
-// Who would wait for longer than it may is told before it waits: by whom it is held up, how long, and how many are ahead. The others wait as long as they may.
+// A request whose wait would be longer than its MaxWait fails before it waits. The error has the
+// limit, the wait, and the number ahead. The others wait as long as they may.
 func TestMaxWaitIsToldAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := mustNew(t, transport.Config{Base: newGoing(), Limiter: limit.Named("tier 1", rolling(t, 1, time.Second, limit.Requests)), MaxWait: atMost(10 * time.Second)})
@@ -104,7 +105,7 @@ func TestMaxWaitIsOfTheLine(t *testing.T) {
 	})
 }
 
-// What was not foreseen ends the wait when it has lasted for so long: here nobody can know when an answer comes.
+// An unforeseen wait ends at MaxWait: here the instant of an answer is unknown.
 func TestMaxWaitEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slots, err := limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 1})
@@ -126,7 +127,7 @@ func TestMaxWaitEnds(t *testing.T) {
 		if want := "transport: all requests: it had no turn, and waits for 10s at most"; e.Error() != want {
 			t.Errorf("%q, want %q", e, want)
 		}
-		// An earlier deadline of its own is what it is told of.
+		// An earlier deadline of its own is in the error.
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, _, err = do(t, tr, get(t, "http://a.test/").WithContext(ctx))
@@ -148,7 +149,8 @@ func TestMaxWaitOfAllAttempts(t *testing.T) {
 	})
 }
 
-// A request that is sent again has the place by when it came, and is not told that it comes after all who have come since.
+// A request that is sent again keeps the place of its arrival, and Ahead does not count later
+// arrivals.
 func TestMaxWaitOfWhatIsSentAgain(t *testing.T) {
 	for name, client := range map[string]func(*http.Request) transport.Client{"in one line": nil, "among clients": clients(nil)} {
 		t.Run(name, func(t *testing.T) {

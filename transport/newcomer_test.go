@@ -113,8 +113,8 @@ func (c *visitors) wait() {
 	}
 }
 
-// Keys of several organizations begin at once: none is refused, those that share a limit keep to it together, and who shares with nobody
-// loses one round trip by it.
+// Keys of several organizations begin at once. None is refused, and those that share a limit keep
+// to it together. A key that shares with no other loses one round trip by it.
 func TestNewcomersOfSeveralOrganizations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffices(map[string]string{"a": "one", "b": "one", "c": "two", "d": "two", "e": "three"}, 60, time.Minute, 250*time.Millisecond)
@@ -138,8 +138,9 @@ func TestNewcomersOfSeveralOrganizations(t *testing.T) {
 	})
 }
 
-// A key that comes later, to a host where one that may be of the same organization has used all there is, waits for its turn; and the rest
-// of its requests with it, until the answer to the first has told that they need not.
+// A key comes later to a host where another key has used all there is. Both may be of the same
+// organization, so its first request waits for its turn. The rest wait with it, until that answer
+// shows that they need not.
 func TestNewcomerAtAFullHost(t *testing.T) {
 	for name, c := range map[string]struct {
 		org         string
@@ -189,8 +190,8 @@ func TestNewcomerDoesNotWaitForLong(t *testing.T) {
 	}
 }
 
-// What a newcomer has sent counts in its own limits, too, from the answer on that tells which those are: what is under way, and what was
-// cut off, of which nobody knows whether it counts.
+// A newcomer's requests count in its own limits too, once an answer shows which those are. This
+// holds for requests under way, and for broken ones that may or may not count.
 func TestNewcomerForgetsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffices(map[string]string{"a": "one", "b": "two"}, 20, time.Minute, time.Second)
@@ -227,7 +228,7 @@ func TestNoOrganizationIsNamed(t *testing.T) {
 				t.Errorf("key %s: %d, the last at %v", key, len(at), at[len(at)-1])
 			}
 		}
-		cl.send(60, "d") // it is known by now that answers do not tell
+		cl.send(60, "d") // it is known by now that answers name no organization
 		cl.wait()
 		if at := o.served["d"]; len(at) != 60 || at[59] != at[0] {
 			t.Errorf("%d of a later key, from %v to %v", len(at), at[0], at[len(at)-1])
@@ -260,8 +261,9 @@ func TestNewcomerLeavesTheLine(t *testing.T) {
 	})
 }
 
-// Whatever keys do, and in whatever order they are told apart: each request is served or refused once, none is forgotten, and what is
-// refused is at most one of each key that came when several organizations were known. Keys of one organization are never refused.
+// Keys at random, with their owners known in any order. Each request is served or refused once, and
+// none is forgotten. At most one is refused of each key that came when several organizations were
+// known. Keys of one organization are never refused.
 func TestNewcomersAtRandom(t *testing.T) {
 	for seed := range uint64(60) {
 		synctest.Test(t, func(t *testing.T) {

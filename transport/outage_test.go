@@ -49,7 +49,8 @@ func (h *host) RoundTrip(r *http.Request) (*http.Response, error) {
 	return reply(h.status, ""), nil
 }
 
-// Nothing arrives at a host: who waits is told so after MaxOutage, one at a time goes to see, and when it is back all go.
+// Nothing reaches a host. Waiting requests fail after MaxOutage, one at a time probes, and all go
+// when the host is back.
 func TestOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := away(time.Minute, errRefused)
@@ -82,8 +83,9 @@ func TestOutage(t *testing.T) {
 	})
 }
 
-// Whatever a host is away for that is less than MaxOutage: nobody gets an error for what was never sent, however few attempts there are, and
-// whoever would try again by itself; and but for those who came all at once, before anything was known, nobody knocks in vain but a few.
+// A host is away for any reason, for less than MaxOutage. A request that was never sent does not
+// fail, however few attempts there are, even if its client would try again by itself. Apart from
+// requests that came all at once, before anything was known, only a few try in vain.
 func TestNobodyFailsWithinMaxOutage(t *testing.T) {
 	for seed := range uint64(40) {
 		synctest.Test(t, func(t *testing.T) {
@@ -116,8 +118,8 @@ func TestNobodyFailsWithinMaxOutage(t *testing.T) {
 	}
 }
 
-// What was never sent is none of the attempts that are made once there is somebody: those are as many as ever, however often the host goes away
-// between them.
+// A request that was never sent has used no attempt. Its attempts are as many as ever, however
+// often the host goes away between them.
 func TestWhatWasNeverSentIsNoAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := away(3*time.Second, errRefused)
@@ -139,8 +141,9 @@ func TestWhatWasNeverSentIsNoAttempt(t *testing.T) {
 	})
 }
 
-// A host that works for others, and not for one: that one is not told sooner than after MaxOutage, and not much later. Where nobody is to wait
-// for a host, attempts are counted as ever; who waits less for a turn waits less for a way, too.
+// A host works for others, and not for one request. That one fails not sooner than after MaxOutage,
+// and not much later. If no request may wait for a host, attempts count as ever. A shorter MaxWait
+// also shortens the wait for a way.
 func TestTheWayOfOneAlone(t *testing.T) {
 	for _, tc := range []struct {
 		most, least, last time.Duration

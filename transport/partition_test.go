@@ -274,7 +274,7 @@ func TestObjectsInPaths(t *testing.T) {
 	}
 }
 
-// A Scope that Config.Partition sets does not tell requests apart: it is what Stats says of a pause.
+// A Scope from Config.Partition does not distinguish requests: it is for a pause in Stats.
 func TestScopeIsNoPartition(t *testing.T) {
 	tr := mustNew(t, transport.Config{
 		Base: roundTripper(func(*http.Request) (*http.Response, error) { return reply(200, ""), nil }),

@@ -130,8 +130,8 @@ func TestUnexplainedRefusal(t *testing.T) {
 	}
 }
 
-// A reset that is only when a bucket is full again, which strangers share, too, is no wait: the refused request goes on, as short as anybody waits.
-// What the bucket holds is heard first.
+// A reset that only says when a bucket is full again, which strangers share too, is no wait. The
+// refused request goes on after the shortest wait. The limiter learns the bucket's content first.
 func TestRefills(t *testing.T) {
 	for holds, reset := range map[string]string{"4500": "3600", "900": "720"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -220,8 +220,8 @@ func TestLongPauseLasts(t *testing.T) {
 	})
 }
 
-// Refusals of what was sent before a pause come after its end, one by one, and do not say how long: they begin no pause,
-// but each waits before it goes again.
+// Refusals of earlier requests come after the end of a pause, one by one, without a stated time.
+// They begin no pause, but each request waits before it goes again.
 func TestLateRefusalWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(0, func(n int, _ *http.Request) *http.Response {
@@ -248,7 +248,8 @@ func TestLateRefusalWaits(t *testing.T) {
 	})
 }
 
-// Many are told at once to stay away for long, while others come and stand in line: nobody is told that the cost never fits.
+// Many requests get a long pause at once, while others come and stand in line. None gets the error
+// that its cost never fits.
 func TestLongPauseUnderLoad(t *testing.T) {
 	for round := range 20 {
 		var served atomic.Int64
@@ -286,8 +287,8 @@ func TestLongPauseUnderLoad(t *testing.T) {
 	}
 }
 
-// What the SDKs of OpenAI and Anthropic send, and what they are told: not to try again what has been tried, or is in vain;
-// what is theirs to decide stays theirs.
+// Requests of the SDKs of OpenAI and Anthropic, and the header of their answers. It says not to try
+// again after the last attempt, or in vain. Their own decisions stay theirs.
 func TestWhatClientsAreToldThatTryAgain(t *testing.T) {
 	for _, tc := range []struct {
 		name, method, count string
@@ -373,7 +374,7 @@ func TestGateway(t *testing.T) {
 			t.Errorf("sent at %v, want %v", got, want)
 		}
 	})
-	// Who has shown itself need not do so again.
+	// A server that has shown its provider need not do so again.
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(0, func(n int, _ *http.Request) *http.Response {
 			if n == 1 {

@@ -96,7 +96,7 @@ func TestPerSecond(t *testing.T) {
 	}
 }
 
-// Who is not told of it is refused, and is served all the same.
+// Without PerSecond, some requests are refused, and nearly all are served in the end.
 func TestPerSecondUntold(t *testing.T) {
 	for _, sizes := range [][]int{{50, 120, 400, 80, 1700, 200, 90, 30, 499, 500, 501, 2600}, {20, 40}} {
 		a, tokens := flood(t, 200, sizes, quick(), transport.Config{Preset: "openai:tier1", Attempts: 1000})
@@ -123,9 +123,10 @@ func unhurried() llm.Config {
 	return c
 }
 
-// While an answer is awaited nobody can tell whether its request has been counted yet. So what is in flight is never more than a second's
-// share, and where answers are slow that is what limits: of 500 a second one of 300, or two of 250, in the time of an answer; of 8 requests a
-// second, 8. That much goes, and nothing is refused.
+// While an answer is missing, its request may or may not have been counted. So the requests in
+// flight never exceed a second's part, and slow answers make this the binding limit. Of 500 a
+// second it is one of 300, or two of 250, in the time of an answer; of 8 requests a second, 8. That
+// much goes, and nothing is refused.
 func TestPerSecondSlowAnswers(t *testing.T) {
 	for size, inFlight := range map[int]float64{300: 1, 250: 2, 100: 5, 25: 8} {
 		const mean = 2.015 // of an answer, with the way there and back
@@ -139,8 +140,8 @@ func TestPerSecondSlowAnswers(t *testing.T) {
 	}
 }
 
-// One more in flight may be refused, however long after the first it is sent, as long as that has not been answered: the first may have been
-// on its way, and arrive at the same instant.
+// One more in flight may be refused, however long after the first it is sent, while the first has
+// no answer. The first may be on its way still, and arrive at the same instant.
 func TestPerSecondOneMoreIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, err := llm.New(unhurried())

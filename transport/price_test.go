@@ -18,7 +18,7 @@ import (
 	"github.com/paceline-go/paceline/transport"
 )
 
-// till is a limit of money a day, and what it was told.
+// till is a limit of money a day, and the outcomes that it got.
 type till struct {
 	*limit.Rolling
 	reserved []int64
@@ -66,8 +66,9 @@ func sells(t testing.TB, money *till, other limit.Limiter, base http.RoundTrippe
 // usage7and5 costs 7 + 5 × 10.
 const usage7and5 = `{"usage":{"prompt_tokens":7,"completion_tokens":5,"total_tokens":12}}`
 
-// What a request may cost at most is reserved: a token for each byte of its body, and all the output it asks for. What it did cost
-// counts once it is answered; what was refused or failed costs nothing, and of what nobody knows all that was reserved stands.
+// The highest price of a request is reserved: a token for each byte of its body, and all the output
+// that it asks for. The real price counts once it is answered. A refused or failed request costs
+// nothing. If the price stays unknown, all of the reserved amount stands.
 func TestPriceIsReservedAndSettled(t *testing.T) {
 	const most = int64(len(prompt) + 100*10)
 	for _, tc := range []struct {
@@ -101,7 +102,8 @@ func TestPriceIsReservedAndSettled(t *testing.T) {
 					if len(money.ended) != 1 || money.ended[0].Result != tc.result || money.ended[0].Metered != tc.metered {
 						t.Fatalf("the limit of money heard %+v", money.ended)
 					}
-					// What counts beside money: as the answer has it, if it does, else what was reserved, which Stats leaves out.
+					// The other units: as the answer states them, or else as reserved, which Stats
+					// leaves out.
 					told := tc.result == limit.Accepted && tc.spent != most
 					want, used := other.cost, limit.Cost{}
 					if told {
@@ -121,7 +123,8 @@ func TestPriceIsReservedAndSettled(t *testing.T) {
 					if got := tr.Partitions()[0].Used; got != used {
 						t.Errorf("Stats have %v as used, want %v", got, used)
 					}
-					// Who does not count money is not told more than without a price: a failure that is metered would have produced all.
+					// A limit without money learns no more than without a price: a metered failure
+					// would have produced all.
 					if len(other.ended) != 1 || other.ended[0].Metered != told {
 						t.Errorf("who does not count money heard %+v", other.ended)
 					}
@@ -131,7 +134,7 @@ func TestPriceIsReservedAndSettled(t *testing.T) {
 	}
 }
 
-// What was not sent has cost nothing, and is not told of as if it had been metered.
+// A request that was not sent has cost nothing, and does not count as metered.
 func TestPriceOfWhatWasNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		money := newTill(t, 1e9)
@@ -177,7 +180,8 @@ func TestPriceIsRoundedUp(t *testing.T) {
 	}
 }
 
-// A limit of money for all requests, for a host, a key, a model or a route hears of it, wherever it stands.
+// A limit of money for all requests, for a host, a key, a model or a route learns the price,
+// wherever it is.
 func TestPriceForEachScope(t *testing.T) {
 	for _, scope := range []provider.Scope{provider.All, provider.IP, provider.Key, provider.Model, provider.Route} {
 		synctest.Test(t, func(t *testing.T) {
@@ -202,8 +206,9 @@ func TestPriceForEachScope(t *testing.T) {
 	}
 }
 
-// A key that nobody knows yet counts for the keys that it may belong to, until an answer tells whose it is. In the end each key's limit of
-// money has counted what its answers said, each once, and those that it was not of have counted nothing.
+// An unknown key counts for the keys to which it may belong, until an answer shows its owner. In
+// the end each key's limit of money has counted its own answers, each once. Other limits have
+// counted nothing.
 func TestPriceOfNewcomers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tills := map[string]*till{}
@@ -253,8 +258,8 @@ func TestPriceOfNewcomers(t *testing.T) {
 	})
 }
 
-// Where the body states no maximum, what is usual is reserved; where that does not fit, as much is reserved as fits, and a token of output
-// at least. A maximum that is stated does not shrink.
+// If the body states no maximum, the usual amount is reserved. If that does not fit, the reserved
+// amount is what fits, and a token of output at least. A stated maximum does not shrink.
 func TestPriceOfWhatMayBeLess(t *testing.T) {
 	const unbounded = `{"model":"m","messages":[{"role":"user","content":"hello"}]}`
 	known, err := tokens.New(tokens.Config{Overrun: 0.1})
@@ -299,7 +304,8 @@ func TestPriceOfWhatMayBeLess(t *testing.T) {
 	}
 }
 
-// Where a limit of money holds, what has no price is not sent; where none holds, it is, and so is what is no language model's.
+// Under a limit of money, a request without a price is not sent. Without such a limit it is, and so
+// is a request that is no language model's.
 func TestNoPrice(t *testing.T) {
 	other := strings.Replace(prompt, `"m"`, `"another"`, 1)
 	for _, tc := range []struct {
@@ -335,7 +341,7 @@ func TestNoPrice(t *testing.T) {
 	}
 }
 
-// Who says the prices is told whose request it is, and the name that the body gives the model.
+// Config.Price gets the partition of the request, and the name of the model in the body.
 func TestPriceIsAskedWithAll(t *testing.T) {
 	var asked []transport.Partition
 	var models []string
@@ -352,7 +358,8 @@ func TestPriceIsAskedWithAll(t *testing.T) {
 	}
 }
 
-// What was read from a cache costs less, and what Anthropic's models write to one more: that is reserved where the body asks for it.
+// Input read from a cache costs less. Input that Anthropic's models write to a cache costs more,
+// and is reserved if the body asks for it.
 func TestPriceOfACache(t *testing.T) {
 	for _, c := range []struct {
 		name, url, body, answer string

@@ -155,7 +155,7 @@ func TestOutputCountsAsItIsProduced(t *testing.T) {
 		}
 		t.Logf("stream %v: 400 in %v, from a minute on %.1f %%", stream, a.took, 100*share)
 	}
-	// What reserves max_tokens: two at a time.
+	// A limit that reserves max_tokens: two at a time.
 	config.Truth = uses(func(int) int64 { return 300 })
 	a := prompts(t, 40, 4096, true, config, bucketed(8000))
 	if a.took < time.Minute {

@@ -16,8 +16,8 @@ import (
 	"github.com/paceline-go/paceline/transport"
 )
 
-// What was stopped before it was written is sent when its turn comes again, if its body can be had once more; if not, there is an error and
-// nothing is left open.
+// A request that was stopped before its write goes when its turn comes again, if its body can be
+// made once more. If not, there is an error and nothing is left open.
 func TestLapsedBody(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -57,8 +57,8 @@ func TestLapsedBody(t *testing.T) {
 	}
 }
 
-// A client that would try again by itself is told not to where another request has heard that nothing goes for hours: a refusal that
-// comes later names no time of its own.
+// A client that would try again by itself gets X-Should-Retry: false, if another request has
+// learned of a pause for hours. A later refusal names no time of its own.
 func TestClientsAreToldWhatAnotherHasHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := mustNew(t, transport.Config{Attempts: 3, Base: roundTripper(func(r *http.Request) (*http.Response, error) {
@@ -106,7 +106,8 @@ func TestNoURL(t *testing.T) {
 	}
 }
 
-// Who asks when a request could go that never fits is told so, as who sends it is: with the client that asks, and no instant.
+// Ask for a request that never fits returns the same error as sending it: with the client's name,
+// and no instant.
 func TestAskOfWhatNeverFits(t *testing.T) {
 	tr := mustNew(t, transport.Config{
 		Base: newBase(0, ok), Limiter: rolling(t, 5, time.Minute, limit.Tokens),
@@ -125,8 +126,8 @@ func TestAskOfWhatNeverFits(t *testing.T) {
 	}
 }
 
-// When the last key is out, who waits for its turn is told at once that there is none to wait for, and who comes later, too; when it is used
-// again, requests go.
+// When the last key is out, waiting requests fail at once because no key is left, and so do later
+// ones. When the key is used again, requests go.
 func TestWhoWaitsIsToldThatAllKeysAreOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newKeyed()

@@ -15,8 +15,8 @@ import (
 	"github.com/paceline-go/paceline/transport"
 )
 
-// Every published limit is a limiter of its scope, new for each partition, that lets its first request through and has
-// room for no more than the limit at once.
+// Every published limit is a limiter of its scope, new for each partition. It lets its first
+// request through and has room for no more than the limit at once.
 func TestPublished(t *testing.T) {
 	for _, p := range provider.Presets() {
 		made := transport.MustPublished(p.Name)

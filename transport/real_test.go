@@ -25,8 +25,8 @@ import (
 	"github.com/paceline-go/paceline/transport"
 )
 
-// A real server and a real client, HTTP/1.1 and HTTP/2: whatever they do, the caller gets what a bare client would, and
-// every lease comes back.
+// A real server and a real client, HTTP/1.1 and HTTP/2. Whatever they do, the caller gets the
+// result of a bare client, and every lease comes back.
 func TestForReal(t *testing.T) {
 	large := bytes.Repeat([]byte("x"), 4<<20)
 	type client struct {

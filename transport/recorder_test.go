@@ -145,7 +145,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// What cannot be recorded is not sent, and counts nowhere.
+// A request that cannot be recorded is not sent, and counts nowhere.
 func TestLedgerThatIsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(0, ok)

@@ -19,8 +19,9 @@ import (
 	"github.com/paceline-go/paceline/transport"
 )
 
-// What is sent how often: three times at most, and only what was not processed or may be processed twice, and can be read
-// again. The last column is a part of what is said where it ends early.
+// How often a request is sent: three times at most. It must not have been processed, or may be
+// processed twice, and its body can be read again. The last column is a part of the text of an
+// early end.
 func TestSendsAgain(t *testing.T) {
 	const get, post, put = http.MethodGet, http.MethodPost, http.MethodPut
 	const once = "x" // a body that can be read once; without it, a body has GetBody

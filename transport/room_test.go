@@ -90,8 +90,8 @@ func TestAdaptive(t *testing.T) {
 	}
 }
 
-// What one model refuses does not bound another, nor does a 429 that names a limit; and when nobody has a model any more, its bound is
-// forgotten.
+// A refusal of one model does not bound another, nor does a 429 that names a limit. When no leaf
+// has a model any more, its bound is forgotten.
 func TestAdaptivePerModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refuses := map[string]*http.Response{}

@@ -17,7 +17,8 @@ import (
 	"github.com/paceline-go/paceline/transport"
 )
 
-// shared is a transport over connections that take so long to open, to a server that tells when requests arrive, within a shared limit.
+// shared is a transport within a shared limit, over connections that take a given time to open. Its
+// server reports when requests arrive.
 type shared struct {
 	transport *transport.Transport
 	store     *sharetest.Memory
@@ -54,8 +55,9 @@ func (s *shared) close() {
 	s.member.Close(context.Background())
 }
 
-// The process is cut off from the store, or stopped, between the grant and the write: what it was granted ends, and others may have it by
-// then. The request is not written; it is back in line, and goes when there is leave again.
+// The process is cut off from the store, or stopped, between the grant and the write. Its grant
+// ends, and others may have it by then. The request is not written; it is back in line, and goes
+// with the next grant.
 func TestLapsedLeave(t *testing.T) {
 	for name, c := range map[string]transport.Config{
 		"once": {Attempts: 1}, "hedged": {Hedge: transport.Hedge{After: time.Second, Share: 1}},
@@ -91,7 +93,7 @@ func TestLapsedLeave(t *testing.T) {
 	}
 }
 
-// Several who wait get what is fetched, without anybody telling the member whom to tell.
+// Sixty waiting requests get what the member fetches, without a callback that the test registers.
 func TestSharedTransport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShared(t, time.Millisecond, transport.Config{})

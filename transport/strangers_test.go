@@ -16,8 +16,9 @@ import (
 	"github.com/paceline-go/paceline/transport"
 )
 
-// Ten clients of one quota, each a transport with a Fair that hears what remains without a reset, come to even shares with next to
-// nothing refused: as a Gate does that is told the same. As Config.Limiter, and as the limit of a key.
+// Ten clients of one quota, each a transport with a Fair that learns the remainder without a reset.
+// They come to even shares with next to nothing refused, like a Gate with the same hints. The Fair
+// is Config.Limiter, or the limit of a key.
 func TestStrangersThroughTransport(t *testing.T) {
 	for _, name := range []string{"Limiter", "Limit"} {
 		t.Run(name, func(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	"github.com/paceline-go/paceline/transport"
 )
 
-// A limiter of which nobody knows the figures hears what the server states, be it that of all requests or of a partition, and of a
-// refusal that only says no.
+// A limiter without known figures learns the server's statements, as the limit of all requests or
+// of a partition. It also learns of a refusal without a reason.
 func TestTaught(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -21,7 +21,8 @@ import (
 	"github.com/paceline-go/paceline/transport"
 )
 
-// Thirty for a slow model hold up nobody: two hundred of a fast one on the same route, 20 a second, are through in ten seconds.
+// Thirty for a slow model delay no other: two hundred of a fast one on the same route, 20 a second,
+// are through in ten seconds.
 func TestSlowModelHoldsUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(0, func(int, *http.Request) *http.Response { return reply(200, "") })
@@ -99,7 +100,7 @@ func TestOncePerLeave(t *testing.T) {
 	}
 }
 
-// ear is a limiter that keeps what it is told.
+// ear is a limiter that keeps its outcomes.
 type ear struct {
 	limit.Limiter
 	heard []limit.Outcome
@@ -110,7 +111,7 @@ func (e *ear) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
 	e.Limiter.Settle(now, l, o)
 }
 
-// Every limiter hears what is left, that of Config.Limiter too, and where no reset is said.
+// Every limiter learns what is left, that of Config.Limiter too, even without a stated reset.
 func TestEveryLimiterHearsWhatIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(0, func(int, *http.Request) *http.Response { return reply(200, "", "RateLimit-Remaining", "17") })
@@ -218,7 +219,8 @@ func TestRetreatIsSaid(t *testing.T) {
 	})
 }
 
-// Who asks is told when, behind how many, and that too many wait; and nothing is sent for it.
+// Ask returns the instant, the number ahead, and the error of too many waiting; and nothing is sent
+// for it.
 func TestAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(0, func(int, *http.Request) *http.Response { return reply(200, "") })

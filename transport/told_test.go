@@ -102,8 +102,8 @@ func (m *moody) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// street is requests through a Transport, one after the other: only so is what is told the same each time. What waits for others is in the
-// golden files of a Group.
+// street is requests through a Transport, one after the other, so that the output is the same each
+// time. The golden files of a Group have those that wait for others.
 type street struct {
 	rng   *rand.Rand
 	tr    *transport.Transport
@@ -203,8 +203,9 @@ func (s *street) look() {
 	s.say("%s", strings.Join(parts, "\n"))
 }
 
-// Whatever servers answer, a Transport waits, sends, sends again, refuses and tells as before: each attempt when and with which key, each answer and
-// error, every snapshot, every line of the log.
+// For any answers, a Transport waits, sends, sends again, refuses and reports as before. The golden
+// has each attempt with its instant and key, each answer and error, every snapshot, every line of
+// the log.
 func TestWhatATransportSays(t *testing.T) {
 	byScope := func(p transport.Partition) limit.Limiter {
 		switch p.Scope {

@@ -20,8 +20,8 @@ import (
 	"github.com/paceline-go/paceline/transport"
 )
 
-// What a Snapshot says was sent, served, refused and used is what the server's judge has counted; with the right limit, and with one that
-// is twice too large, so that the server refuses.
+// A Snapshot's counts of sent, served, refused and used are those of the server's judge. One limit
+// is right, and one is twice too large, so that the server refuses.
 func TestSnapshotIsWhatTheJudgeCounted(t *testing.T) {
 	for _, c := range []struct {
 		requests int64
@@ -101,7 +101,7 @@ func TestSnapshotIsWhatTheJudgeCounted(t *testing.T) {
 	}
 }
 
-// While it lasts, a pause is told with its limits and its key, in words.
+// While it lasts, a pause is shown with its limits and its key, in words.
 func TestSnapshotOfAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(0, func(n int, r *http.Request) *http.Response {
@@ -144,7 +144,7 @@ func TestSnapshotOfAPause(t *testing.T) {
 	})
 }
 
-// What was done with a key is not forgotten with its partitions.
+// The counts of a key are not forgotten with its partitions.
 func TestSnapshotOfForgottenPartitions(t *testing.T) {
 	b := newBase(0, ok)
 	tr := mustNew(t, transport.Config{Base: b, MaxPartitions: 2})
@@ -157,7 +157,7 @@ func TestSnapshotOfForgottenPartitions(t *testing.T) {
 	}
 }
 
-// A host that is down is told of, and that it is back.
+// A host that is down is shown, and so is its return.
 func TestSnapshotOfAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		down := true
@@ -183,7 +183,7 @@ func TestSnapshotOfAnOutage(t *testing.T) {
 	})
 }
 
-// How long answers take is told by host.
+// The durations of answers are shown by host.
 func TestSnapshotOfLatencies(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { time.Sleep(2 * time.Millisecond) }))
 	defer server.Close()

@@ -211,8 +211,8 @@ func TestRefusalPausesOnce(t *testing.T) {
 	})
 }
 
-// A refusal that names no time begins one pause, not one per request: then 100 ms, 200 ms, 400 ms, and 100 ms again after
-// an answer.
+// A refusal without a stated time begins one pause, not one per request. The pauses are 100 ms, 200
+// ms, 400 ms, and 100 ms again after an answer.
 func TestPausesGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var refuse atomic.Bool
@@ -356,7 +356,7 @@ func TestRefusalPausesItsScope(t *testing.T) {
 	}
 }
 
-// What waits while others may go does not stand in their way, and goes when its pause is over.
+// A paused request does not block others that may go, and goes when its pause is over.
 func TestPausedKeyDoesNotBlockTheSharedLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(0, func(n int, _ *http.Request) *http.Response {
@@ -428,7 +428,7 @@ func TestBeginsSlowly(t *testing.T) {
 	})
 }
 
-// What is not answered makes no room for more.
+// A request without an answer makes no room for more.
 func TestBeginsSlowlyWithoutAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(time.Second, nil)
@@ -478,8 +478,8 @@ func TestOldAnswersDoNotEndARow(t *testing.T) {
 	})
 }
 
-// A server that asks for longer than anybody wants to wait: the refusal is returned at once, those in line are told, and
-// those who come later.
+// A server asks for longer than any wait. Its refusal is returned at once, and requests in line
+// fail, and so do later ones.
 func TestLongPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(time.Second, func(n int, _ *http.Request) *http.Response {
@@ -548,7 +548,7 @@ func TestRetryAfterAgainstTheDeadline(t *testing.T) {
 	})
 }
 
-// What the server says is left is kept to; what it says above the limit is not.
+// The server's remainder is kept to; a statement above the limit is not.
 func TestHintsTighten(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -598,7 +598,8 @@ func TestHintsOfABucket(t *testing.T) {
 	})
 }
 
-// What was in flight when the server first said what its bucket holds counts in it until it has ended, and no longer.
+// Requests that were in flight at the first statement about a bucket count in it until they end,
+// and no longer.
 func TestHintsOfABucketWithSomeInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(time.Second, func(n int, _ *http.Request) *http.Response {

@@ -21,8 +21,8 @@ import (
 	"github.com/paceline-go/paceline/transport"
 )
 
-// Each attempt tells how long it waited, and for which limit: of those of a key and of an address, which are passed at once,
-// the one that is ready last, and a pause.
+// Each attempt reports how long it waited, and for which limit. Of the limits of a key and of an
+// address, which are passed at once, it is the one that is ready last. A pause is reported too.
 func TestAttemptTellsWhatItWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
@@ -110,7 +110,8 @@ func (blind) Ready(now mono.Time, _ limit.Cost) mono.Time        { return now }
 func (blind) Admit(mono.Time, limit.Cost) limit.Lease            { return limit.Lease{} }
 func (blind) Settle(_ mono.Time, _ limit.Lease, _ limit.Outcome) {}
 
-// With Fill a limiter that does not foresee is an error, and nothing is sent: wherever it is of, whoever made it, and for who only asks.
+// With Fill a limiter that does not foresee is an error, and nothing is sent. The limit's scope and
+// maker do not matter, and it holds for Ask too.
 func TestFillNeedsForesight(t *testing.T) {
 	if _, err := transport.New(transport.Config{Fill: 1, Limiter: blind{}}); err == nil || !strings.Contains(err.Error(), "does not foresee") {
 		t.Error(err)
@@ -147,8 +148,8 @@ func TestFillNeedsForesight(t *testing.T) {
 	}
 }
 
-// An error names the partition whose limit stood in the way: the host's, where nothing arrives there, and its own, where it was too late
-// before anything was looked at.
+// An error names the partition of the limit that stood in the way. It is the host's, if nothing
+// arrives there. It is the request's own, if it was too late before any limit was asked.
 func TestErrorNamesThePartition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		down := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}

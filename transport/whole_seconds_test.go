@@ -122,8 +122,9 @@ func (s *wholeSeconds) flood(t *testing.T, clients int, long time.Duration, c tr
 // up is an instant in whole seconds since 1970, up.
 func up(at time.Time) int64 { return at.Add(time.Second - 1).Unix() }
 
-// A server that tells in whole seconds when there will be more costs nothing of the rate of a limit that is right: neither where that is up to two
-// seconds late, nor where it counts in a rolling window, of which some comes back before.
+// A server that states in whole seconds when there will be more costs nothing of the rate of a
+// right limit. This holds if the statement is up to two seconds late. It also holds for a rolling
+// window, of which some comes back before.
 func TestWholeSeconds(t *testing.T) {
 	says := map[string]func(now, ends time.Time) int64{
 		"rounded up":                            func(_, ends time.Time) int64 { return up(ends) },
@@ -178,7 +179,8 @@ func TestWholeSeconds(t *testing.T) {
 	}
 }
 
-// Where the limit is wrong, a window of two seconds taken for one of one, the word of the server holds but for a request in a while.
+// If the limit is wrong, a window of two seconds taken for one of one, the server's statement holds
+// but for a request now and then.
 func TestWholeSecondsOfAWrongLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &wholeSeconds{reset: func(_, ends time.Time) int64 { return up(ends) }, way: func(*rand.Rand) time.Duration { return time.Millisecond }, epoch: time.Now().Truncate(time.Hour)}

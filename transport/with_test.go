@@ -18,7 +18,7 @@ import (
 
 func nobody(*http.Request) transport.Client { return transport.Client{} }
 
-// What cannot change under way is refused, and said; all else may.
+// A change of a setting that must stay is refused, with its name; all others may change.
 func TestWithRefuses(t *testing.T) {
 	keys := func(names ...string) (all []transport.Key) {
 		for _, name := range names {
@@ -57,7 +57,8 @@ func TestWithRefuses(t *testing.T) {
 	}
 }
 
-// Both send within one limit, each by its own way and as often as it says; and what is known of a server is known to both.
+// Both send within one limit, each by its own configuration, and share the known facts about a
+// server.
 func TestWithSharesLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, other := newBase(0, ok), newBase(0, func(int, *http.Request) *http.Response { return reply(500, "") })
