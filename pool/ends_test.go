@@ -17,7 +17,8 @@ import (
 	"github.com/paceline-go/paceline/pool"
 )
 
-// A slow Ended holds Submit back: what is untold stays within a thousand or so, and all are told in the end.
+// A slow Ended delays Submit. The unreported ends stay within a thousand or so, and all are
+// reported in the end.
 func TestPoolSlowEndedHoldsSubmitBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const all = 5000
@@ -98,7 +99,7 @@ func TestPoolThatCaughtUpIsNotHeldBack(t *testing.T) {
 	})
 }
 
-// Its context ends: what has ended by then is told, which is no more than a thousand.
+// Its context ends: the ends so far are reported, which are no more than a thousand.
 func TestPoolSlowEndedDoesNotOutliveRunForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, err := pool.New(pool.Config{
@@ -127,7 +128,8 @@ func TestPoolSlowEndedDoesNotOutliveRunForLong(t *testing.T) {
 	})
 }
 
-// What was submitted before is held back, too: all of it in a file, say. And all of it is sent in the end.
+// Earlier submissions are held back too: all requests of a file, say. All of them are sent in the
+// end.
 func TestPoolSlowEndedHoldsSendingBack(t *testing.T) {
 	for _, broken := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -179,7 +181,7 @@ func TestPoolSlowEndedHoldsSendingBack(t *testing.T) {
 	}
 }
 
-// What expired all at once and has to be told holds up nobody who is in time.
+// Many requests expire at once. Their reports delay no request that is in time.
 func TestPoolExpiryHoldsUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sent []time.Duration
@@ -305,7 +307,7 @@ func TestPoolTTLRunsFromSubmit(t *testing.T) {
 	})
 }
 
-// A Send that panics is Run's panic, once the others have returned and are told; nothing is lost.
+// A panic of Send is Run's panic, once the others have returned and are reported; nothing is lost.
 func TestPoolSendThatPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		boom := errors.New("boom")
@@ -343,7 +345,8 @@ func TestPoolSendThatPanics(t *testing.T) {
 	})
 }
 
-// What a key learned of a wrong limit is told, with no lock held, and a Pool that takes the place of the one before begins with it.
+// A key's lessons about a wrong limit are reported, with no lock held. A Pool that replaces the
+// earlier one begins with them.
 func TestPoolTellsWhatItLearned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lessons []limit.Lesson
@@ -402,7 +405,7 @@ func TestPoolTellsWhatItLearned(t *testing.T) {
 	})
 }
 
-// Several ends at once are told in their order, each once, and to nobody else.
+// Several ends at once are reported in their order, each once, and to EndedAll alone.
 func TestPoolTellsSeveralAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ends, want []string
@@ -501,7 +504,7 @@ func TestPoolEndedIsCalledOneAtATime(t *testing.T) {
 	})
 }
 
-// What Ended does still counts, though nothing else is left.
+// A requeue by Ended still counts, though no other request is left.
 func TestPoolEndedMayRequeue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l poolLog
@@ -545,8 +548,8 @@ func TestPoolEndedMayRequeue(t *testing.T) {
 	})
 }
 
-// In real time and, in ./check, under the race detector: whatever others do when the end comes, nothing is sent or told
-// after Run.
+// In real time and, in ./check, under the race detector. Whatever other goroutines do at the end,
+// nothing is sent or reported after Run.
 func TestPoolEndsOnce(t *testing.T) {
 	for range 300 {
 		var returned atomic.Bool

@@ -79,7 +79,8 @@ func TestPoolSnapshot(t *testing.T) {
 	})
 }
 
-// When the last of a Pool goes, by two keys of which one lets through twice as much as the other, is told as long as anybody waits.
+// The instant of the last request of a Pool, by two keys of which one lets through twice as much as
+// the other. It is shown as long as a request waits.
 func TestPoolLastGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -121,8 +122,8 @@ func TestPoolLastGoes(t *testing.T) {
 	})
 }
 
-// Keys that share a limit are together as fast as that: who waits is in its line, and the last goes when it lets them all through. Where
-// only answers tell when anybody goes, no instant is told.
+// Keys that share a limit are together as fast as that limit. A waiting request is in its line, and
+// the last goes when the limit lets all through. If only answers decide, no instant is shown.
 func TestPoolSnapshotOfWhatKeysShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		acme := []*pool.Shared{{Name: "acme", Limiter: must(limit.NewRolling(limit.RollingConfig{Limit: 1, Window: time.Minute, Margin: -1}))}}

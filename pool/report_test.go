@@ -16,8 +16,8 @@ import (
 	"github.com/paceline-go/paceline/pool"
 )
 
-// Of requests that wait any number may expire at once. All are told, in order, and to move on in the list of them takes no time: it is
-// done under the lock.
+// Any number of waiting requests may expire at once. All are reported, in order. Moving on in their
+// list takes no time: it is done under the lock.
 func TestMoveOnInTheUntold(t *testing.T) {
 	const many = 200_000
 	all := make([]pool.Ended, many)
@@ -45,7 +45,7 @@ func TestMoveOnInTheUntold(t *testing.T) {
 	}
 }
 
-// The room of what was told is used again.
+// The memory of reported ends is reused.
 func TestRoomOfTheUntold(t *testing.T) {
 	all := make([]pool.Ended, 100, 128)
 	if n := testing.AllocsPerRun(100, func() { all = append(pool.Without(all, 64), make([]pool.Ended, 64)...) }); n != 0 {
@@ -110,7 +110,8 @@ func TestPoolLogs(t *testing.T) {
 	})
 }
 
-// Each end is told once, be it alone or one of more than fit into a call, and no call is about none: also where there is something else to tell.
+// Each end is reported once, alone or as one of more than fit into a call. No call is empty, even
+// if there is something else to report.
 func TestPoolTellsEachEndOfAnyNumber(t *testing.T) {
 	for _, n := range []int{1, 2, 64, 65, 130} {
 		synctest.Test(t, func(t *testing.T) {

@@ -142,7 +142,7 @@ func TestPoolRoomBeforeRun(t *testing.T) {
 	})
 }
 
-// What expires makes room, and who comes in for it goes at once where a key is free.
+// An expired request makes room, and the request that takes it goes at once if a key is free.
 func TestPoolRoomOnAnIdleKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l poolLog
@@ -196,7 +196,7 @@ func TestPoolGivesUpAsRoomComes(t *testing.T) {
 	t.Logf("%d of 100 came in", in)
 }
 
-// What is submitted with a context that has ended is not taken, though there is room.
+// A submission whose context has ended is not taken, though there is room.
 func TestSubmitOfWhoHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPool(t, &poolLog{}, pool.Config{})

@@ -17,8 +17,8 @@ import (
 	"github.com/paceline-go/paceline/pool"
 )
 
-// Keys that stay away are told of in the order of their names, each with when it is back and why; a limit with how many wait for it; and
-// Stats, Keys and the sums of a Snapshot agree.
+// Paused keys are shown in the order of their names, each with its end and its reason. A limit is
+// shown with the number that wait for it. Stats, Keys and the sums of a Snapshot agree.
 func TestPoolSnapshotOfPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -83,7 +83,8 @@ func TestPoolSnapshotOfPauses(t *testing.T) {
 	})
 }
 
-// Requests in flight are in flight in all that is told of a Pool; and a host that is down is told with when it is looked at again.
+// Every view of a Pool shows requests in flight as in flight. A host that is down is shown with the
+// instant of the next probe.
 func TestPoolSnapshotOfAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -159,7 +160,8 @@ func TestPoolSnapshotOfWhatIsWaitedFor(t *testing.T) {
 	})
 }
 
-// Of a Pool's limits each says when a request with one of what it counts would go: of words one more goes where two do not.
+// Each of a Pool's limits shows when a request of cost 1 in its unit would go: of words one more
+// goes where two do not.
 func TestPoolSnapshotOfOneMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, none := time.Now(), time.Time{}

@@ -68,7 +68,7 @@ func TestPoolAborts(t *testing.T) {
 		if err := p.Run(ctx); err != why {
 			t.Errorf("Run returned %v, want the cause", err)
 		}
-		// What was broken off waits again, and its attempt does not count.
+		// A broken-off request waits again, and its attempt does not count.
 		wantLines(t, "ends", l.ends)
 		wantCounts(t, p, pool.Counts{Submitted: 2, Waiting: 2})
 		p.Update(func(_ mono.Time, q *pool.Queue, _ *pool.Dispatcher) {
@@ -104,7 +104,7 @@ func TestPoolDrainsForGood(t *testing.T) {
 	})
 }
 
-// What an answer is worth that comes while Run's context ends.
+// The value of an answer that comes while Run's context ends.
 func TestPoolAnswersWhileAborting(t *testing.T) {
 	for result, want := range map[limit.Result]pool.Counts{
 		limit.Unknown:  {Submitted: 1, Waiting: 1},
@@ -143,7 +143,8 @@ func TestPoolSendThatNeverReturns(t *testing.T) {
 	})
 }
 
-// What may go at the end of an attempt goes in its goroutine, unless that is about to be gone.
+// A request that may go at the end of an attempt goes in its goroutine, unless that is about to
+// end.
 func TestPoolSendThatNeverReturnsTakesNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l poolLog

@@ -167,8 +167,9 @@ func (p *plant) look() {
 	p.say("%s %v\n%+v\n%+v\n%+v\n%+v\n%d", snapshot, err, p.pool.Stats(), p.pool.Counts(), p.pool.Keys(), p.pool.Hosts(), p.pool.WakeUps())
 }
 
-// Whatever becomes of attempts, keys and hosts, a Pool sends, waits, gives up and tells as before: who goes when and by which key, how each
-// request ends, every snapshot, every line of the log, and how Run ends.
+// For any ends of attempts, keys and hosts, a Pool sends, waits, gives up and reports as before.
+// The golden has each send with its instant and key, each request's end, every snapshot, every line
+// of the log, and the end of Run.
 func TestWhatAPoolSays(t *testing.T) {
 	var b strings.Builder
 	for _, c := range []struct {

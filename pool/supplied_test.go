@@ -11,7 +11,8 @@ import (
 	"github.com/paceline-go/paceline/pool"
 )
 
-// A Pool is supplied, too: it tells how many requests a key may come to be needed for, and sends when there is more.
+// A Pool is supplied too. It reports for how many requests a key may come to be needed, and sends
+// when there is more.
 func TestPoolIsSupplied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		feds := []*frontend.Fed{{}, {}}
@@ -55,7 +56,8 @@ func TestPoolIsSupplied(t *testing.T) {
 	})
 }
 
-// A limit that some of a Pool's keys share hears of as many requests as may come to them: of what waits, their part, rounded up.
+// A limit that some of a Pool's keys share gets the number of requests that may come to them: their
+// part of the waiting ones, rounded up.
 func TestWaitingIsDividedAmongKeys(t *testing.T) {
 	limiter := &frontend.Fed{}
 	s := &pool.Shared{Limiter: limiter}

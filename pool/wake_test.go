@@ -14,8 +14,9 @@ import (
 	"github.com/paceline-go/paceline/pool"
 )
 
-// Two that wait for one instant, of which the first goes away before the second comes: in between the timer is stopped, and
-// then it is set to where it was. A Pool that thought it set still never sent the second.
+// Two requests wait for one instant, and the first leaves before the second comes. In between the
+// timer is stopped, and then it is set to the same instant. A Pool that took it for set never sent
+// the second.
 func TestPoolWaitsAgainForTheSameInstant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l poolLog
@@ -75,7 +76,7 @@ func TestPoolWakesOnlyForTheHead(t *testing.T) {
 	})
 }
 
-// slowly is a limiter that takes a second to admit, and notes how far what it is told of the time lies back.
+// slowly is a limiter that takes a second to admit, and notes how old each now is that it gets.
 type slowly struct {
 	limit.Limiter
 	epoch  time.Time
@@ -92,7 +93,8 @@ func (s *slowly) Admit(now mono.Time, cost limit.Cost) limit.Lease {
 	return s.Limiter.Admit(now, cost)
 }
 
-// If it takes time to begin an attempt, the next begins at the time that it is then, and not at the one that it was.
+// If beginning an attempt takes time, the next begins at the instant after that, not at the earlier
+// one.
 func TestPoolAsksOfTheTimeThatItIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slowly{Limiter: limit.MustRolling(10, time.Hour)}

@@ -119,8 +119,9 @@ func TestCheckNamesTheField(t *testing.T) {
 	}
 }
 
-// Whatever the policy and the attempt, 0 <= delay <= d <= Max; and for a policy that passes Check, delay is at least
-// what the jitter leaves, and d does not shrink from one attempt to the next but for rounding.
+// For any policy and attempt, 0 <= delay <= d <= Max. For a policy that passes Check, delay is at
+// least what the jitter leaves. Except for rounding, d does not shrink from one attempt to the
+// next.
 func FuzzDelay(f *testing.F) {
 	f.Add(int64(0), int64(0), 0.0, 0.0, 1, uint64(1))
 	f.Add(int64(1), int64(math.MaxInt64), 2.0, 1.0, 64, uint64(2))

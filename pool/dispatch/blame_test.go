@@ -66,7 +66,8 @@ func TestKeyThatOnlyRefuses(t *testing.T) {
 	}
 }
 
-// What the bad key refused as its probe goes at once with the good one, and does not wait for the bad one to be asked again.
+// A request that the bad key refused as its probe goes at once with the good one. It does not wait
+// until the bad one is asked again.
 func TestProbeGoesOnWithAnother(t *testing.T) {
 	r := newRig(t, queue.Config{MaxLen: 2000, MaxAttempts: 2}, twoKeys()...)
 	probes, longest, refused := 0, time.Duration(0), map[string]mono.Time{}
@@ -103,7 +104,7 @@ func TestRequestThatIsDenied(t *testing.T) {
 		t.Errorf("%+v, %+v", a, b)
 	}
 
-	r = newRig(t, queue.Config{KeepDead: -1}, twoKeys()[0]) // nobody else can tell
+	r = newRig(t, queue.Config{KeepDead: -1}, twoKeys()[0]) // no other key can show it
 	r.submit(0, "x")
 	r.done(0, r.sends(0, limit.AfterSettle, "x/1 on 0")[0], denied)
 	r.has("x dead")
@@ -139,7 +140,8 @@ func TestKeysThatDenyAll(t *testing.T) {
 	}
 }
 
-// What was in flight together is denied together, which is one pause of a second, and after it one goes first.
+// Requests in flight together are denied together, which is one pause of a second. After it one
+// goes first.
 func TestDeniedTogether(t *testing.T) {
 	r := newRig(t, queue.Config{}, dispatch.Key{})
 	r.submit(0, "a", "b", "c", "d", "e", "f", "g", "h")
@@ -211,8 +213,8 @@ func TestBeliefIsLost(t *testing.T) {
 	}
 }
 
-// With one key, too, a request that is denied among others that are served is at fault itself, at once, and those that lie together
-// are, as soon as another is served: no other suffers, and none of them lives.
+// With one key, a request that is denied among served ones is at fault itself, at once. Adjacent
+// ones are, as soon as another is served. No other suffers, and none of them lives.
 func TestDeniedByOneKey(t *testing.T) {
 	r := newRig(t, queue.Config{MaxLen: 2000, MaxAttempts: 2}, twoKeys()[0])
 	last := mono.Time(0)
@@ -279,7 +281,7 @@ func TestRefusedAlone(t *testing.T) {
 	}
 }
 
-// Who is to blame for denials: the request if two keys agree, nobody yet if one was served between.
+// The culprit for denials: the request if two keys agree, none yet if one was served between.
 func TestDenialsTimeline(t *testing.T) {
 	r := newRig(t, queue.Config{KeepDead: -1}, dispatch.Key{InFlight: 1}, dispatch.Key{InFlight: 1})
 	denials := func(now time.Duration, a, b int) {
@@ -330,8 +332,8 @@ func TestNoncesInOrder(t *testing.T) {
 	nonces(time.Second+20*ms, 0)
 }
 
-// What a key denied is kept in mind only as long as the request lives: thousands that were denied by one key and expired do not have
-// the next one die of it.
+// A denial is remembered only as long as the request lives. Thousands were denied by one key and
+// expired; the next one does not die of it.
 func TestDenialsOfWhatExpiresAreForgotten(t *testing.T) {
 	r := newRig(t, queue.Config{}, dispatch.Key{Name: "bad", InFlight: 1}, dispatch.Key{Name: "good", InFlight: 1})
 	now := time.Duration(0)
@@ -480,7 +482,8 @@ func TestWhoMayAnother(t *testing.T) {
 	}
 }
 
-// However sure it is that the keys are at fault, no request is asked without end: after a hundred denials that do not count, each does.
+// However certain the fault of the keys is, no request is sent without end: after a hundred denials
+// that do not count, each counts.
 func TestDeniedWithoutEnd(t *testing.T) {
 	r := newRig(t, queue.Config{MaxLen: 2000, MaxAttempts: 1}, dispatch.Key{})
 	times := map[string]int{}
@@ -506,7 +509,8 @@ func TestMisorderedWithoutEnd(t *testing.T) {
 	}
 }
 
-// Who denied a request is kept in mind while it is refused for other reasons: the next key that denies it agrees.
+// The key that denied a request is remembered while it is refused for other reasons: the next key
+// that denies it agrees.
 func TestDenialOutlivesARefusal(t *testing.T) {
 	r := newRig(t, queue.Config{KeepDead: -1, MaxAttempts: 9}, dispatch.Key{InFlight: 1}, dispatch.Key{InFlight: 1})
 	r.submit(0, "x")
@@ -532,7 +536,8 @@ func TestDeniedAgain(t *testing.T) {
 	}
 }
 
-// Two that are dead of denials in a row are believed to be at fault themselves, two more for each that was lately; a hundred at most.
+// Two requests in a row that died of denials are taken to be at fault, and two more for each recent
+// proof of it; a hundred at most.
 func TestHowManyAreBelieved(t *testing.T) {
 	for own, most := range map[int]int{0: 2, 1: 4, 20: 42, 49: 100, 1000: 100} {
 		if !dispatch.Believes(most-1, own) || dispatch.Believes(most, own) {

@@ -227,7 +227,8 @@ func (l lapsing) Ready(now mono.Time, c limit.Cost) mono.Time {
 	return max(at(10*ms), l.Limiter.Ready(now, c))
 }
 
-// What was ready at 10 ms and is looked at at 30 ms is asked again, and no more ready then: law 10 of limittest.
+// A request was ready at 10 ms and is examined at 30 ms. The limiter is asked again, and it is no
+// longer ready then: law 10 of limittest.
 func TestWhatHasLapsedIsNotSent(t *testing.T) {
 	for late, want := range map[time.Duration][]string{20 * ms: {"x/1 on 0"}, 30 * ms: nil} {
 		r := newRig(t, queue.Config{}, dispatch.Key{Limiter: lapsing{limit.MustRolling(1, time.Second)}})
@@ -306,9 +307,9 @@ func TestBadConfig(t *testing.T) {
 	}
 }
 
-// FuzzDispatcher drives keys with different limits by random programs and checks what must hold whatever happens: no
-// window of a key's arrivals over its limit, no more in flight than allowed, nonces that rise, counts that add up, and
-// nobody asleep while a request could go.
+// FuzzDispatcher drives keys with different limits by random programs. It checks that no window of
+// a key's arrivals is over its limit, and no more are in flight than allowed. Nonces must rise, and
+// counts must add up. No driver may sleep while a request could go.
 func FuzzDispatcher(f *testing.F) {
 	f.Add([]byte{0, 0, 1, 9, 1, 0, 0, 2, 30, 0, 1, 3, 4, 0, 0, 9, 5, 77})
 	f.Add([]byte("the quick brown fox jumps over the lazy dog, again and again and again and again"))

@@ -13,7 +13,8 @@ import (
 	"github.com/paceline-go/paceline/pool/queue"
 )
 
-// What counts the driver's own scale in nanoseconds begins where that does, and what has no unit counts milliseconds.
+// Nonces of the driver's own scale in nanoseconds begin with that scale. Nonces without a unit
+// count milliseconds.
 func TestUnitOfNonces(t *testing.T) {
 	for _, c := range []struct {
 		epoch  time.Time
@@ -41,7 +42,8 @@ func TestUnitOfNonces(t *testing.T) {
 	}
 }
 
-// Twelve that were in flight at noon, when the key was sent away for denying three, say nothing new; one that was sent after that does.
+// Twelve were in flight at noon, when the key's pause for three denials began; they are no new
+// evidence. A request that was sent after that is.
 func TestDeniedTogetherAtNoon(t *testing.T) {
 	const noon = 12 * time.Hour
 	r := newRig(t, queue.Config{}, dispatch.Key{Name: "a"}, dispatch.Key{Name: "b", Limiter: limit.MustRolling(1, 100*time.Hour)})
@@ -127,7 +129,7 @@ func TestAskedAgain(t *testing.T) {
 	}
 }
 
-// taught is a limiter that hears what a server states.
+// taught is a limiter that learns a server's statements.
 type taught struct {
 	limit.Limiter
 	heard [][]limit.Stated
@@ -135,7 +137,7 @@ type taught struct {
 
 func (l *taught) State(_ mono.Time, all []limit.Stated) { l.heard = append(l.heard, slices.Clone(all)) }
 
-// What an answer states, its key's limiter hears; and what is used of it and was learned of it can be asked.
+// The key's limiter learns an answer's statements, and its usage and lessons can be read.
 func TestWhatAKeyIsTold(t *testing.T) {
 	l := &taught{Limiter: limit.MustRolling(10, time.Second)}
 	r := newRig(t, queue.Config{Host: initial}, dispatch.Key{Name: "a", Limiter: l}, dispatch.Key{Name: "b"})
@@ -170,7 +172,7 @@ func TestWhatAKeyIsTold(t *testing.T) {
 	}
 }
 
-// Hosts are told in the order of their names, and one that is forgotten while it is held holds up nothing.
+// Hosts are listed in the order of their names, and a held host that is forgotten blocks nothing.
 func TestAHeldHostIsForgotten(t *testing.T) {
 	host := func(r *queue.Request) string { return r.ID }
 	r := newRig(t, queue.Config{Host: host}, dispatch.Key{})

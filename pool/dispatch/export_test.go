@@ -3,7 +3,7 @@ package dispatch
 // Denied is how many denials are kept in mind.
 func (d *Dispatcher) Denied() int { return len(d.blame.denied) }
 
-// Believes tells whether one more request is believed to be at fault itself.
+// Believes reports whether one more request is taken to be at fault itself.
 func Believes(row, own int) bool { return (&blame{row: row, own: own}).believes() }
 
 // Kept is how many hosts are kept in mind.

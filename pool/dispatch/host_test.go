@@ -20,7 +20,7 @@ var (
 	broken  = dispatch.Answer{Outcome: limit.Outcome{Result: limit.Failed, Link: limit.Broken}, Reason: "500"}
 )
 
-// town is servers, by the first letter of a request's id, and a driver that asks when it is told to.
+// town is servers, by the first letter of a request's id, and a driver that asks at each wake.
 type town struct {
 	*rig
 	meets func(id string, now time.Duration) (dispatch.Answer, time.Duration) // what an attempt comes to, and when
@@ -128,8 +128,8 @@ func away(host string, from, to time.Duration, ans dispatch.Answer) func(string,
 	}
 }
 
-// Five seconds without a server, at a hundred requests a second: a few tries find out, none is charged, all are done, and load
-// begins slowly. The other host has the line for itself.
+// Five seconds without a server, at a hundred requests a second. A few attempts find out, none is
+// counted, all are done, and load begins slowly. The other host has the line for itself.
 func TestAwayForFiveSeconds(t *testing.T) {
 	w := newTown(t, queue.Config{}, 100, away("a", 2*time.Second, 7*time.Second, refused))
 	w.many(2000, "a")
@@ -181,7 +181,8 @@ func TestWhatIsHeldKeepsItsPlace(t *testing.T) {
 	for i := range 30 {
 		want = append(want, fmt.Sprint("a", i, " done"))
 	}
-	// Who found it back was the first in line that was not waiting after a probe of its own.
+	// The probe that found it back was the first in line that was not waiting after a probe of its
+	// own.
 	got := slices.DeleteFunc(slices.Clone(w.ended), func(e string) bool { return e == "a dear done" || e == w.ended[0] })
 	if dear := slices.Index(w.ended, "a dear done"); dear < 0 || dear > 1 {
 		t.Errorf("the one with priority is number %d of %v", dear, w.ended)
@@ -274,7 +275,7 @@ func TestStuck(t *testing.T) {
 	}
 }
 
-// What was broken off on this side says nothing of the host.
+// An attempt that this side broke off shows nothing of the host.
 func TestReturnedIsNoNews(t *testing.T) {
 	r := newRig(t, queue.Config{}, dispatch.Key{})
 	r.submit(0, "x")
@@ -339,8 +340,9 @@ func TestHostsAreForgotten(t *testing.T) {
 	r.done(310*ms, flying, accepted)
 }
 
-// FuzzHosts has one key without a limit, so that who goes is a matter of hosts alone: always the first in line whose host lets
-// somebody go, by watches over the hosts of the model's own; and the wake is no later than when that changes.
+// FuzzHosts has one key without a limit, so that only hosts decide. The next is always the first in
+// line whose host is open, by the model's own breakers. The wake is no later than the next change
+// of that.
 func FuzzHosts(f *testing.F) {
 	for i := range 60 {
 		program := make([]byte, 400)

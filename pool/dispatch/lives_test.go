@@ -21,8 +21,8 @@ func (r *rig) requeues(now time.Duration) {
 	}
 }
 
-// What keys denied in one life of a request is no denial of the next, even if it is the only one that is kept in mind: a key alone cannot
-// have it die then.
+// A denial in one life of a request is no denial of the next, even if it is the only remembered
+// one: a key alone cannot make it die then.
 func TestDenialOfTheLifeBefore(t *testing.T) {
 	invalid := dispatch.Answer{Outcome: limit.Outcome{Result: limit.Failed}, Invalid: true, Reason: "400"}
 	r := newRig(t, queue.Config{}, dispatch.Key{InFlight: 1}, dispatch.Key{InFlight: 1})
@@ -40,7 +40,8 @@ func TestDenialOfTheLifeBefore(t *testing.T) {
 	r.has()
 }
 
-// An answer to the life before says nothing of the one that goes on: what was denied in that is kept in mind, and the second key agrees.
+// An answer to the earlier life shows nothing of the present one. A denial in the present life is
+// remembered, and the second key agrees.
 func TestDenialOutlivesALateAnswer(t *testing.T) {
 	invalid := dispatch.Answer{Outcome: limit.Outcome{Result: limit.Failed}, Invalid: true, Reason: "400"}
 	r := newRig(t, queue.Config{}, dispatch.Key{}, dispatch.Key{})

@@ -9,8 +9,9 @@ import (
 	"github.com/paceline-go/paceline/pool/queue"
 )
 
-// A key that refuses a nonce which was in order is asked again at once, and after the third in a row when a second is over, then
-// after twice as long each time: it may be its clock, or somebody else who uses it.
+// A key that refuses a nonce which was in order is asked again at once. After the third in a row it
+// is asked after a second, then after twice as long each time. Its clock may be at fault, or
+// another user of the key.
 func TestKeyThatRefusesNonces(t *testing.T) {
 	r := newRig(t, queue.Config{}, dispatch.Key{Nonce: &dispatch.NonceConfig{}})
 	bad := dispatch.Answer{Outcome: limit.Outcome{Result: limit.Failed, Misordered: true}}

@@ -100,7 +100,8 @@ func TestNoncesKeepOneInFlight(t *testing.T) {
 	gap.sends(50*ms, at(100*ms), "2/1 on 0")
 }
 
-// A gap that is too small: the first bad nonce sends the key back to one in flight, and the other key is as it was.
+// A gap that is too small: the first bad nonce limits the key to one in flight, and the other key
+// does not change.
 func TestAGapEndsAtABadNonce(t *testing.T) {
 	key := dispatch.Key{Nonce: &dispatch.NonceConfig{}, Gap: 50 * ms}
 	r := newRig(t, queue.Config{}, key, key)

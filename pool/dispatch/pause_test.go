@@ -76,7 +76,7 @@ func TestPausesOfAKey(t *testing.T) {
 	refuse(2*time.Second, r.sends(now, limit.AfterSettle, "z10/1 on 0", "v/1 on 0")...)
 }
 
-// What an answer says is left is heeded, by the key that it is of.
+// An answer's statement of what is left counts for its own key.
 func TestWhatIsLeftOfAKey(t *testing.T) {
 	r := newRig(t, queue.Config{}, dispatch.Key{Name: "a"}, dispatch.Key{Name: "b"})
 	r.submit(0, "1", "2", "3", "4")

@@ -128,7 +128,7 @@ func (r *ring) next() error {
 			if wake == limit.Never && len(r.open) > 0 {
 				wake = limit.AfterSettle
 			}
-			early := len(r.shared) > 0 && w > at(r.now) && w < wake // who waits for one of two limits hears of the other there
+			early := len(r.shared) > 0 && w > at(r.now) && w < wake // a ticket that waits for one of two limits learns of the other there
 			if w != wake && !early {
 				return fmt.Errorf("wake %v, want %v", w, wake)
 			}
@@ -167,8 +167,9 @@ func runRing(t *testing.T, seed uint64, n int, shared bool) {
 	}
 }
 
-// Whatever is banned, resumed, held, moved to other limits, changed and answered, and whatever requests cost: the head of the queue goes if and only if some
-// key is ready, on one that is; the wake is when the first will be; and who fits no key in use ends.
+// Keys are banned, resumed, held, moved to other limits, changed and answered, and requests have
+// any cost. The head of the queue goes if and only if some key is ready, with a ready one. The wake
+// is when the first will be. A request that fits no key in use ends.
 func TestSoonestOfManyKeys(t *testing.T) {
 	for seed := range uint64(60) {
 		for _, n := range []int{1, 2, 3, 9} {

@@ -17,7 +17,7 @@ import (
 	"github.com/paceline-go/paceline/pool/queue"
 )
 
-// What two keys share goes once, by whichever of them is in use.
+// The shared limit of two keys is used once, by whichever of them is in use.
 func TestKeysThatShare(t *testing.T) {
 	s := &dispatch.Shared{Name: "acme", Limiter: perSecond(4)}
 	r := newRig(t, queue.Config{}, dispatch.Key{Name: "a", Shared: []*dispatch.Shared{s}}, dispatch.Key{Name: "b", Shared: []*dispatch.Shared{s}})
@@ -83,7 +83,8 @@ func TestWhatAnAnswerSaysToThoseWhoShare(t *testing.T) {
 	}
 }
 
-// A reset that is when a bucket is full again, which strangers share, too, keeps no key away, be the bucket its own or shared with others.
+// A reset that only says when a bucket is full again, which strangers share too, pauses no key. The
+// bucket may be its own or shared with others.
 func TestRefills(t *testing.T) {
 	fair := func() limit.Limiter {
 		l, err := fairshare.NewFair(fairshare.FairConfig{Limit: 4500, Window: time.Hour, Rng: rand.New(rand.NewPCG(1, 2))})
@@ -111,7 +112,8 @@ func TestRefills(t *testing.T) {
 	}
 }
 
-// A key that turns out to have limits of its own takes there what it has in flight, and the others get it back when that is answered.
+// A key that proves to have its own limits takes its requests in flight there. The others get that
+// usage back with the answers.
 func TestKeyIsMoved(t *testing.T) {
 	first, second := &dispatch.Shared{Limiter: perSecond(4)}, &dispatch.Shared{Limiter: perSecond(3)}
 	r := newRig(t, queue.Config{}, dispatch.Key{Shared: []*dispatch.Shared{first}}, dispatch.Key{Shared: []*dispatch.Shared{first}})
@@ -132,7 +134,8 @@ func TestKeyIsMoved(t *testing.T) {
 	}
 }
 
-// A key that is moved to and fro counts what it has in flight once in each of those limits, and where it was last once it is answered.
+// A key that is moved to and fro counts its requests in flight once in each of those limits. With
+// their answers they count where the key was last.
 func TestKeyIsMovedToAndFro(t *testing.T) {
 	here, there := &dispatch.Shared{Limiter: perSecond(5)}, &dispatch.Shared{Limiter: perSecond(5)}
 	r := newRig(t, queue.Config{}, dispatch.Key{Shared: []*dispatch.Shared{here}})
@@ -214,7 +217,7 @@ func resets(in time.Duration) (r limit.Outcome) {
 
 const ofEach = 4 // per second
 
-// tell has a key count where it belongs, as an answer says, and those that are unknown where they may belong.
+// tell makes a key count with its owner, as an answer says, and unknown keys where they may belong.
 func (w *world) tell(key int) {
 	if w.known[key] {
 		return
@@ -318,8 +321,8 @@ func runWorld(t *testing.T, seed uint64, keys, orgs int) {
 	}
 }
 
-// Of keys that begin together and are told apart by their answers, no organization ever gets more than it allows, whatever is in flight when
-// that becomes known, and whatever was answered before.
+// Keys begin together, and their answers show their owners. No organization ever gets more than it
+// allows. It does not matter which requests are in flight then, or were answered before.
 func TestOrganizationsGetWhatTheyAllow(t *testing.T) {
 	for seed := range uint64(200) {
 		runWorld(t, seed, 2+int(seed%5), 1+int(seed%3))

@@ -101,7 +101,7 @@ func BenchmarkSubmitTakeDone(b *testing.B) {
 	}
 }
 
-// What the dispatcher does per request, refusals and a retry for every tenth included.
+// The work of the dispatcher per request, refusals and a retry for every tenth included.
 func BenchmarkDispatched(b *testing.B) {
 	q := filled(b, queue.Config{KeepDead: -1}, 100, simple)
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -8,7 +8,8 @@ import (
 	"github.com/paceline-go/paceline/pool/queue"
 )
 
-// A clock that is set back does not take anything back: after each verb, what comes at an earlier instant comes at that of the verb.
+// A clock that is set back takes nothing back: after each verb, an event of an earlier instant
+// counts as one of the verb's.
 func TestClockThatIsSetBack(t *testing.T) {
 	const then, back = mono.Time(10 * time.Second), mono.Time(time.Second)
 	type made struct {

@@ -9,7 +9,8 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// A heap is in order after whatever was done to it: a node is before its children, and each item is where it is thought to be.
+// A heap is in order after any operations: a node is before its children, and each item is at its
+// recorded place.
 func TestHeap(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	h := heap{spots: new(spots)}
@@ -64,7 +65,7 @@ func TestHeap(t *testing.T) {
 	}
 }
 
-// The zero Ticket names no request, and who watches hears of each Kill.
+// The zero Ticket names no request, and Watch reports each Kill.
 func TestZeroTicketAndWatch(t *testing.T) {
 	q, err := New(Config{})
 	if err != nil {

@@ -59,8 +59,8 @@ func TestHold(t *testing.T) {
 		0s waiting   -> a b`)
 }
 
-// To hold, to release and to ask who is next cost the same with 100,000 waiting, and nothing is allocated for a host that
-// comes and goes.
+// Hold, Release and Head cost the same with 100,000 waiting, and nothing is allocated for a host
+// that comes and goes.
 func TestHoldingCostsNothing(t *testing.T) {
 	names := make([]string, 64)
 	for i := range names {

@@ -286,7 +286,8 @@ func FuzzModel(f *testing.F) {
 // step does one thing to both, and returns an error if they answer differently.
 func (m *model) step(q *queue.Queue, p *program) (said string, err error) {
 	op := p.choose(18)
-	// What the step is about; it may have ended long ago. Mostly something recent, as what is old is mostly gone.
+	// The subject of the step; it may have ended long ago. Mostly it is a recent one, as old ones
+	// are mostly gone.
 	r := &modelled{}
 	if n := len(m.requests); n > 0 {
 		r = m.requests[n-1-p.choose(min(n, 8))]

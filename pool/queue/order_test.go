@@ -13,8 +13,9 @@ import (
 	"github.com/paceline-go/paceline/pool/queue"
 )
 
-// TestNobodyIsPassedOverForEver checks the bound of the package's documentation on every Take of an overloaded queue:
-// requests of all priorities, most of them failing, more of them than can be served.
+// TestNobodyIsPassedOverForEver checks the bound in the package's documentation on every Take of an
+// overloaded queue. Its requests have all priorities, most of them fail, and there are more than
+// can be served.
 func TestNobodyIsPassedOverForEver(t *testing.T) {
 	const (
 		headStart   = 300 * time.Millisecond
@@ -84,8 +85,9 @@ func TestNobodyIsPassedOverForEver(t *testing.T) {
 	}
 }
 
-// An old request of low priority, behind ten that fail every time and a stream of high priority that alone is twice what
-// can be served, has its turn exactly when the failing ones are dead and the stream's head start is used up.
+// An old request of low priority is behind ten that fail every time. It is also behind a stream of
+// high priority that alone is twice what can be served. Its turn comes exactly when the failing
+// ones are dead and the stream's head start is used up.
 func TestTheLeastOfAllHasItsTurn(t *testing.T) {
 	const (
 		step    = 10 * time.Millisecond // one is served per step, and two of the stream come

@@ -235,7 +235,7 @@ func TestExpiredRequestsAreRetried(t *testing.T) {
 		1s  take c                      -> c 1
 		1.5s retry c until=3s why=429   -> expired
 	`)
-	// What is of use for ever has retries that are, whatever its renewal.
+	// The retries of a request without a deadline have none either, whatever its renewal.
 	timeline(t, queue.Config{OnExpiry: queue.Retry}, `
 		0s  submit a renewal=1s -> ok
 		0s  take                -> a 1
@@ -243,7 +243,7 @@ func TestExpiredRequestsAreRetried(t *testing.T) {
 		9s  expire              -> none
 		9s  take                -> a 2
 	`)
-	// What waits in a backoff stays there.
+	// A request in a backoff stays there.
 	timeline(t, queue.Config{OnExpiry: queue.Retry, RetriesLast: true}, `
 		0s  submit a ttl=1s    -> ok
 		0s  submit b           -> ok
@@ -380,7 +380,7 @@ func TestTimeDoesNotGoBack(t *testing.T) {
 	`)
 }
 
-// Who says nothing of the cost gets one request, and not a pass.
+// A request without a cost costs one request, and is not free.
 func TestCostOfARequest(t *testing.T) {
 	q, err := queue.New(queue.Config{})
 	if err != nil {
@@ -429,7 +429,7 @@ func TestMisuse(t *testing.T) {
 	`)
 }
 
-// What a transition returns is enough to report on the request.
+// The result of a transition is enough to report on the request.
 func TestEnded(t *testing.T) {
 	q := newQueue(t, queue.Config{})
 	r := queue.Request{ID: "x", Cost: limit.Cost{limit.Weight: 3}, Priority: 2, TTL: time.Minute, Value: 42}

@@ -165,7 +165,7 @@ func TestTheDrawingIsWhatIsTested(t *testing.T) {
 	}
 }
 
-// What the table does not have panics or is refused, and changes nothing.
+// A transition that the table does not have panics or is refused, and changes nothing.
 func TestNoOtherTransition(t *testing.T) {
 	rows, _ := drawn(t)
 	allowed := map[[2]string]bool{}
