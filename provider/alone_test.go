@@ -13,9 +13,10 @@ import (
 	"github.com/paceline-go/paceline/provider"
 )
 
-// TestFieldsAlone: what each header field of a provider says if it is the only one, and 7; those are left out that say the same of any
-// server. Few answers that were ever published have them all, so a wrong unit, window or scope shows nowhere else. After a change:
-// -update, and read the difference beside the page.
+// TestFieldsAlone reads each header field of a provider alone, with the value 7. It leaves out
+// fields that mean the same for any server. Few published answers have them all, so a wrong unit,
+// window or scope shows nowhere else. After a change: -update, and read the difference beside the
+// page.
 func TestFieldsAlone(t *testing.T) {
 	generic, _ := provider.Lookup("generic")
 	var b strings.Builder

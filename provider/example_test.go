@@ -8,7 +8,7 @@ import (
 	"github.com/paceline-go/paceline/provider"
 )
 
-// What an answer of a known host says.
+// The statements of an answer of a known host.
 func ExampleForHost() {
 	now := time.Date(2024, 12, 1, 12, 0, 0, 0, time.UTC)
 	answer := provider.Response{Status: http.StatusOK, Header: http.Header{}}

@@ -49,7 +49,7 @@ func answer(status int, body string, fields ...string) provider.Response {
 	return provider.Response{Status: status, Header: h, Body: []byte(body)}
 }
 
-// Who answers is told by what no other sends: a field of one alone, or several together.
+// A server is known by the fields that no other sends: one alone, or several together.
 func TestDetectByFewSigns(t *testing.T) {
 	for _, tc := range []struct {
 		r    provider.Response
@@ -109,7 +109,7 @@ func TestOneInstantInManyUnits(t *testing.T) {
 	}
 }
 
-// What a model costs is known by any name that requests use, but not what a tuned one does.
+// The price of a model is known by any name that requests use. The price of a tuned one is not.
 func TestPriceOf(t *testing.T) {
 	plain, ok := provider.PriceOf("openai", "gpt-4o")
 	if !ok || plain.USD(1e6, 0) != plain.Input || plain.USD(0, 1e6) != plain.Output || plain.USD(5e5, 1e6) != plain.Input/2+plain.Output {

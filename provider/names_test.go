@@ -14,7 +14,7 @@ import (
 	"github.com/paceline-go/paceline/provider"
 )
 
-// What looks names up (package classify) must be told of all: Refusals is compared with the source.
+// Package classify looks names up and must have all: Refusals is compared with the source.
 func TestRefusalsAreAll(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "observation.go", nil, 0)
 	if err != nil {
@@ -84,7 +84,7 @@ func TestPattern(t *testing.T) {
 	}
 }
 
-// Who refuses with 200 is asked with the body; a dialect of one's own may be one of them.
+// A provider that refuses with 200 needs the body; a Dialect of another package may be one of them.
 func TestInBody(t *testing.T) {
 	var got []string
 	for _, name := range provider.Names() {

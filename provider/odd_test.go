@@ -25,8 +25,9 @@ func saved(t *testing.T, each func(name string, d provider.Dialect, s corpus.Sav
 	}
 }
 
-// TestOtherStatuses: what each answer that is kept would be taken for with another status, as some servers refuse with 200, and others send
-// their refusals with whatever their gateway makes of them. After a change: -update, and read the difference beside the page.
+// TestOtherStatuses reads each kept answer with another status. Some servers refuse with 200, and
+// others send refusals with the status of their gateway. After a change: -update, and read the
+// difference beside the page.
 func TestOtherStatuses(t *testing.T) {
 	var b strings.Builder
 	saved(t, func(name string, d provider.Dialect, s corpus.Saved) {
@@ -69,9 +70,9 @@ func refusal(o *provider.Observation) string {
 
 var aNumber = regexp.MustCompile(`\d+(\.\d+)?`)
 
-// TestOddFields: what each field of a provider says if it has nothing, more than any limit, a part of one, or no number, while the others
-// stay as they were: nothing is left of a limit that is overdrawn, no wait is below nothing, and what cannot be read is said. After a change:
-// -update, and read the difference.
+// TestOddFields reads each field of a provider with nothing, more than any limit, a fraction, or no
+// number, while the others stay. Nothing is left of an overdrawn limit, no wait is below nothing,
+// and an unreadable value is a problem. After a change: -update, and read the difference.
 func TestOddFields(t *testing.T) {
 	var b strings.Builder
 	seen := map[string]bool{}
@@ -133,8 +134,9 @@ func reading(o provider.Observation, s corpus.Saved) string {
 	return b.String()
 }
 
-// TestWhoSendsAField: whom each field of an answer that is kept tells by itself, or with one other of that answer; fields that tell nobody are
-// left out. After a change: -update, and read the difference.
+// TestWhoSendsAField detects a provider by each field of a kept answer alone, or with one other of
+// that answer. Fields that detect none are left out. After a change: -update, and read the
+// difference.
 func TestWhoSendsAField(t *testing.T) {
 	tells := map[string]string{}
 	who := func(h http.Header, names ...string) string {

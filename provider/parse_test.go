@@ -66,7 +66,7 @@ func TestThousands(t *testing.T) {
 	}
 }
 
-// A reset is told by its magnitude, and as text by its form.
+// The magnitude of a number decides the kind of reset, and the form of a text does.
 func TestReset(t *testing.T) {
 	now := time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC) // 1768478400
 	for _, c := range []struct {
@@ -118,8 +118,8 @@ func TestRefillWindow(t *testing.T) {
 	}
 }
 
-// FuzzParsers: waits are between 0 and a nanosecond more than MaxWait, instants are after 1970 where they count from it, and
-// text that is clipped is short and fit to print.
+// FuzzParsers: waits are between 0 and a nanosecond more than MaxWait. Instants are after 1970
+// where they count from it. Clipped text is short and fit to print.
 func FuzzParsers(f *testing.F) {
 	for _, s := range []string{"1", "1.5", "6m0s", "1d2h", "1470173023.123", "2026-03-26T16:00Z", "10S", "Used 5", "\x1b[2J", "\xff\xfe", "é\u202e"} {
 		f.Add(s)

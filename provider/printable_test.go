@@ -5,8 +5,9 @@ import (
 	"unicode"
 )
 
-// What a server wrote neither steers a terminal nor turns the line around: every control character is a space, and so is whatever
-// ends a line or opens, overrides or isolates a direction. Nothing else is changed.
+// A server's text neither steers a terminal nor turns the line around. Every control character
+// becomes a space, and so does each one that ends a line or opens, overrides or isolates a
+// direction. Nothing else changes.
 func TestClipIsPrintable(t *testing.T) {
 	steers := &unicode.RangeTable{R16: []unicode.Range16{{0x2028, 0x202e, 1}, {0x2066, 0x2069, 1}}}
 	for r := rune(1); r <= 0xffff; r++ {

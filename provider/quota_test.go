@@ -82,7 +82,7 @@ func TestDetect(t *testing.T) {
 	}
 }
 
-// What cannot be sent again must not be taken for a short wait, whoever the host is.
+// A refusal for which trying again is in vain must not look like a short wait, on any host.
 func TestDetectUnpaid(t *testing.T) {
 	r := corpus.File(t, "testdata/openai/insufficient_quota.http").Response
 	if o := provider.Detect(r).Read(time.Now(), r); o.Dialect != "openai" || o.Refusal != provider.Unpaid {
@@ -172,8 +172,9 @@ func TestComeBack(t *testing.T) {
 	}
 }
 
-// TestClocks: the same answer, read on clocks that are wrong by minutes. What counts from now is the same wait on all of
-// them, and so is what the server says as an instant, because it says its own time too.
+// TestClocks reads the same answer on clocks that are wrong by minutes. A value that counts from
+// now is the same wait on all of them. So is an instant of the server, because it states its own
+// time too.
 func TestClocks(t *testing.T) {
 	for _, skew := range []time.Duration{0, time.Second, -time.Second, 3 * time.Minute, -3 * time.Minute, 20 * 24 * time.Hour} {
 		now := noon.Add(skew)
@@ -412,7 +413,8 @@ func TestGoogleDay(t *testing.T) {
 	}
 }
 
-// A policy with two names is one limit, whichever of them what is left has. A name that several have tells nothing.
+// A policy with two names is one limit, whichever of them the remainder has. A name of several
+// policies decides nothing.
 func TestPolicyOfTwoNames(t *testing.T) {
 	for _, c := range []struct{ policy, left, want string }{
 		{`"fixed window";"api";q=500;w=300`, `"fixed window";r=499;t=20`, "api"},
@@ -432,7 +434,8 @@ func TestPolicyOfTwoNames(t *testing.T) {
 	}
 }
 
-// Who has no token at GitLab shares the limit of the address, as the name of the throttle says.
+// A client without a token at GitLab shares the limit of the address, as the name of the throttle
+// says.
 func TestGitLabWithoutAToken(t *testing.T) {
 	for name, want := range map[string]provider.Scope{
 		"throttle_unauthenticated_api": provider.IP, "throttle_unauthenticated_web": provider.IP, "throttle_unauthenticated": provider.IP, "throttle_authenticated_api": provider.Key, "": provider.Key,

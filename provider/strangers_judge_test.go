@@ -225,7 +225,7 @@ func (f fact) compare(all []seen) (fast, same bool) {
 	return fast, same
 }
 
-// longest is how far ahead anything is that the answer tells.
+// longest is the longest span ahead in the answer.
 func (w wanted) longest() time.Duration {
 	most := w.to
 	for _, f := range append(slices.Clone(w.must), w.may...) {

@@ -16,26 +16,27 @@ import (
 	"github.com/paceline-go/paceline/provider"
 )
 
-// testdata/strangers has answers of servers as others published them, and beside each what has to be said of it: written
-// from the documentation, without sight of the reader, by who does not write it. NAME.http is as in internal/testkit/corpus. NAME.want
-// has a fact per line:
+// testdata/strangers has answers of servers as others published them, with the required reading
+// beside each. It was written from the documentation, without sight of the reader, by another
+// author than the reader's. NAME.http is as in internal/testkit/corpus. NAME.want has a fact per
+// line:
 //
-//	host: api.example.com            whom was asked
+//	host: api.example.com            the host of the request
 //	provider: Example                for people
 //	limit: requests; 60; left 0; per 1m; reset 30s
-//	                                 has to be said. Units with | between them are as good as each other, - is a limit that the
-//	                                 answer does not tell, "left 699..700" a fraction
-//	also: …                          the same, and may be said
+//	                                 required. Units with | between them are as good as each other, - is a limit that the
+//	                                 answer does not state, "left 699..700" a fraction
+//	also: …                          the same, and allowed
 //	rate: requests; 0.5/s            so much per time, however it is split
 //	refusal: rate limited | none     one of them; without the line, the answer was no refusal
-//	whom: key | route                who may be told that the refusal concerns; not telling is no fault
-//	back: 29s 31s                    ComeBack has to say an instant in that span
+//	whom: key | route                the allowed scopes of the refusal; no scope is no fault
+//	back: 29s 31s                    ComeBack has to return an instant in that span
 //	back: maybe 1ms 1h               or nothing
 //	back: never                      waiting does not help
 //
-// Nothing that is said of a set may lie further ahead than twice the longest span in it, and a minute. The sets in blind are
-// a third, drawn at random from each kind of provider; who writes the reader does not look at them, so neither does a run
-// without -blind.
+// No reading of a set may lie further ahead than twice the longest span in it, and a minute. The
+// sets in blind are a third, drawn at random from each kind of provider. The reader's author does
+// not look at them, so neither does a run without -blind.
 const strangers = "testdata/strangers"
 
 var showBlind = flag.Bool("blind", false, "name the blind sets of testdata/strangers too: not for who writes the reader")

@@ -9,8 +9,9 @@ import (
 	"github.com/paceline-go/paceline/provider"
 )
 
-// TestWordsOfRefusals: each word for a refusal that a provider documents, with statuses that tell nothing by themselves, since answers that use
-// most of these words were never published. After a change: -update, and read the difference beside the page.
+// TestWordsOfRefusals reads each word for a refusal that a provider documents, with statuses that
+// decide nothing by themselves. Answers with most of these words were never published. After a
+// change: -update, and read the difference beside the page.
 func TestWordsOfRefusals(t *testing.T) {
 	var b strings.Builder
 	tell := func(dialect string, status int, body string, fields ...string) {

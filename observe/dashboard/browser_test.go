@@ -86,7 +86,7 @@ func texts(b *browser.Page, ids ...string) []string {
 	return all
 }
 
-// What the page says is what the Snapshot says; and it follows.
+// The page shows the content of the Snapshot, and follows its changes.
 func TestPageSaysWhatTheSnapshotSays(t *testing.T) {
 	s := &source{}
 	day := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
@@ -372,7 +372,8 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// shrink makes a picture that high, with as many colours as fit a byte: those that are there most, and for the others the nearest of them.
+// shrink makes a picture of that height, with as many colours as fit a byte: the most frequent
+// ones, and for the others the nearest of them.
 func shrink(t *testing.T, file string, high int) {
 	t.Helper()
 	f, err := os.Open(file)
@@ -419,8 +420,8 @@ const looks = `(() => {
 	return {over: document.documentElement.scrollWidth - innerWidth, dim, cut, high};
 })()`
 
-// A screen reader finds tables with captions, headings of rows and columns, names for what can be pressed, and on a telephone the same;
-// who has no mouse gets everywhere and sees where.
+// A screen reader finds tables with captions, headings of rows and columns, and names of buttons,
+// on a telephone too. Without a mouse, every control can be reached and its focus seen.
 func TestAccessible(t *testing.T) {
 	b := browser.Open(t, 1600, 1000)
 	for _, wide := range []int{1600, 420} {

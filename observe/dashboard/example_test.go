@@ -26,8 +26,8 @@ func ExampleHandler() {
 	// Output: 200 text/html; charset=utf-8
 }
 
-// Several on one page, under a name by which others in the house may ask for it; and it keeps a record, so that who looks after the
-// trouble sees it.
+// Several sources on one page, under a name for others in the house. The page keeps a record, so
+// that the first viewer after a problem sees it.
 func ExampleNew() {
 	small := paceline.NewGate(limit.MustRolling(20, time.Second))
 	large := transport.Must(transport.Config{Preset: "openai:tier1"})

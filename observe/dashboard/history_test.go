@@ -11,7 +11,8 @@ import (
 
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) // the beginning of a slot
 
-// Fifteen minutes of seconds are 181 points, each with the counts of its end and the most that was seen in it; what is older is gone.
+// Fifteen minutes of seconds are 181 points. Each has the counts of its end, and the most in it.
+// Older ones are gone.
 func TestHistory(t *testing.T) {
 	var h history
 	for i := range 2000 {

@@ -13,8 +13,9 @@ import (
 	"github.com/paceline-go/paceline/observe/dashboard"
 )
 
-// Sources come and go: whoever looks is told of the past of those that there are now before the first frame that has others, and what goes
-// on keeps its past, wherever it is in the list. One of the same name that has begun anew has none.
+// Sources come and go. A viewer gets the past of the present sources before the first frame with
+// others. A source that stays keeps its past, wherever it is in the list. One of the same name that
+// has begun anew has none.
 func TestLiveSources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

@@ -86,7 +86,8 @@ func TestNewRefuses(t *testing.T) {
 	dashboard.Handler(nil)
 }
 
-// Whatever is answered, no script or style in the page is run, no type is guessed, and nobody may frame it; and nothing can be changed.
+// For any answer, no script or style in the page runs, no type is guessed, and no other page may
+// frame it. Nothing can be changed.
 func TestHeaders(t *testing.T) {
 	p := must(t, dashboard.Config{Sources: []observe.Source{fixed(observe.Snapshot{})}})
 	for path, kind := range map[string]string{
@@ -255,7 +256,7 @@ func TestOneSnapshotASecond(t *testing.T) {
 	})
 }
 
-// Close lets a server shut down although somebody looks; who comes later is told to come back.
+// Close lets a server shut down despite viewers; a later viewer is asked to come back.
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := must(t, dashboard.Config{})

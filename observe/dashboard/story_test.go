@@ -9,7 +9,7 @@ import (
 	"github.com/paceline-go/paceline/observe"
 )
 
-// source is a Source that says what it is told to.
+// source is a Source with settable Snapshots.
 type source struct {
 	mu    sync.Mutex
 	of    func(time.Time) observe.Snapshot

@@ -8,7 +8,7 @@ import (
 	"github.com/paceline-go/paceline/observe/labels"
 )
 
-// Only so many names are told apart, for good.
+// Only a bounded number of names have their own value, for good.
 func TestNames(t *testing.T) {
 	n := labels.Names{Most: 2}
 	for i, c := range []struct{ name, want string }{{"a", "a"}, {"b", "b"}, {"c", labels.Other}, {"a", "a"}, {"c", labels.Other}, {"", labels.Other}} {

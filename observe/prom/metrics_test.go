@@ -104,7 +104,8 @@ func TestSeries(t *testing.T) {
 	}
 }
 
-// Sources that come are there, those that go are not, whoever stays keeps its labels, and two of one name are told apart.
+// New sources are there, removed ones are not. A source that stays keeps its labels, and two of one
+// name differ.
 func TestLive(t *testing.T) {
 	of := func(name, client string, sent int64) observe.Source {
 		return &fixed{Name: name, Clients: []observe.ClientState{{Name: client, Counts: observe.Counts{Sent: sent}}}}
@@ -133,7 +134,8 @@ func TestLive(t *testing.T) {
 	has(`client="y",source="b"`, `client="y",source="b2"`)
 	now = nil
 	has()
-	// 100 names are told apart, and a name that has a series keeps it although others have come meanwhile.
+	// 100 names have their own series, and a name keeps its series although others have come
+	// meanwhile.
 	first := of("a", "first", 1)
 	now = []observe.Source{first}
 	has(`client="first",source="a"`)
@@ -217,7 +219,8 @@ func TestLabelsAreBounded(t *testing.T) {
 	}
 }
 
-// Sources without a name of their own, and limits of the same kind and owner, are told apart all the same.
+// Sources without a name, and limits of the same kind and owner, have different labels all the
+// same.
 func TestNothingIsThereTwice(t *testing.T) {
 	gate := func() *paceline.Gate {
 		return paceline.NewGate(limit.NewAll(limit.MustRolling(5, time.Second), limit.MustRolling(9, time.Second), limit.MustRolling(100, time.Minute)))
@@ -264,7 +267,7 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// What the alert rules and the page of the documentation speak of exists.
+// The names in the alert rules and in the page of the documentation exist.
 func TestNamesInUse(t *testing.T) {
 	names := map[string]bool{}
 	descs := make(chan *prometheus.Desc, 100)

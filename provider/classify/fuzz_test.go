@@ -103,8 +103,8 @@ func FuzzOfStranger(f *testing.F) {
 	})
 }
 
-// vouched tells whether somebody vouches for a wait: what the dialect knows, or a window as long, of which an answer or the
-// documentation speaks, and no other wait of the answer is longer than that.
+// vouched reports whether a wait is vouched for: by the dialect, or by a window as long, stated or
+// documented. No other wait of the answer may be longer than that.
 func vouched(said provider.Observation, wait time.Duration) bool {
 	longest := max(wait, said.RetryAfter)
 	for _, l := range said.Limits {
@@ -181,8 +181,8 @@ func laws(t *testing.T, p *classify.Policy, a *classify.Evidence, v classify.Ver
 	}
 }
 
-// model decides by lists, where Of decides by order: what an answer is by sets of words and statuses, and whether it goes
-// again by collecting all that stands in the way.
+// model decides by lists, where Of decides by order. It finds the kind of an answer by sets of
+// words and statuses. It decides about another attempt by collecting all that stands in the way.
 func model(p *classify.Policy, a *classify.Evidence, o provider.Observation) (result limit.Result, again bool, wait time.Duration) {
 	in := func(v string, set ...provider.Refusal) bool { return slices.Contains(set, provider.Refusal(v)) }
 	why := string(o.Refusal)

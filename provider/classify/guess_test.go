@@ -9,8 +9,9 @@ import (
 	"github.com/paceline-go/paceline/provider/classify"
 )
 
-// Where nobody knows the server, Guess finds a refusal with status 200 by a short body that is one of a provider that refuses so. What
-// quotes one, speaks of limits and refuses nothing, or is somebody's who is known, is no refusal.
+// For an unknown server, Guess finds a refusal with status 200: a short body like that of a
+// provider that refuses so. A quotation of one is no refusal. Neither is a body about limits that
+// refuses nothing, or one of a known provider.
 func TestGuess(t *testing.T) {
 	const refusal = `{"error":["EAPI:Rate limit exceeded"]}`
 	guess := classify.Policy{Guess: true}
@@ -42,7 +43,8 @@ func TestGuess(t *testing.T) {
 	}
 }
 
-// Guess takes nothing from an answer that refuses nothing: what its header says is left is heard as without it.
+// Guess takes nothing from an answer that is no refusal: the remainder in its header counts as
+// without Guess.
 func TestGuessHearsWhatIsLeft(t *testing.T) {
 	for _, guesses := range []bool{true, false} {
 		for _, fields := range [][]string{nil, {"X-RateLimit-Limit", "50", "X-RateLimit-Remaining", "3"}} {

@@ -39,8 +39,8 @@ func TestTableHasEveryName(t *testing.T) {
 	}
 }
 
-// The scopes of limits and policies are quota's, in all that is published and in all answers of the corpus; and whoever is
-// refused by the name of a policy that says whom it concerns is believed.
+// The scopes of limits and policies are those of package provider, in all published limits and in
+// all answers of the corpus. If a refusal names a policy with a scope, that scope counts.
 func TestPoliciesHaveScopes(t *testing.T) {
 	check := func(where string, p provider.Policy) {
 		if p.Scope != "" && !known(p.Scope) {
@@ -146,7 +146,8 @@ func TestWhomARefusalConcerns(t *testing.T) {
 	}
 }
 
-// What has too much to do says so to limits, whether it names a time or not; a limit that refuses does not.
+// The Outcome of an overloaded server says so, with or without a stated time. The Outcome of a
+// refusal by a limit does not.
 func TestOverloaded(t *testing.T) {
 	var p Policy
 	for _, c := range []struct {

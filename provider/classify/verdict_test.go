@@ -49,7 +49,7 @@ func dialect(name string) provider.Dialect {
 	return d
 }
 
-// What an attempt proves. why is a part of what stands in the way of sending it again; "again": nothing does.
+// The verdict on each attempt. why is a part of the reason against sending it again; "again": none.
 func TestVerdicts(t *testing.T) {
 	const again = "again"
 	broken := errors.New("connection reset")
@@ -179,8 +179,8 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// Nobody has to wait for a reset that is only when a bucket is full again; where the server asks for another time it counts. Whoever hears of the
-// answer hears of the reset all the same.
+// No request has to wait for a reset that only says when a bucket is full again. Another time that
+// the server asks for counts. The limiters learn the reset all the same.
 func TestRefills(t *testing.T) {
 	p := classify.Policy{MaxRetryAfter: 5 * time.Minute, MaxPause: 2 * time.Minute}
 	for _, c := range []struct {
@@ -203,7 +203,7 @@ func TestRefills(t *testing.T) {
 	}
 }
 
-// What is left reaches whoever it concerns, with or without a reset.
+// The remainder reaches the limits that it concerns, with or without a reset.
 func TestHints(t *testing.T) {
 	const r = limit.Requests
 	for _, c := range []struct {
@@ -234,7 +234,7 @@ func TestHints(t *testing.T) {
 	}
 }
 
-// A limiter that only some limits concern hears of those, and pauses for its own refusals alone.
+// A limiter of some limits learns of those alone, and pauses for its own refusals alone.
 func TestFor(t *testing.T) {
 	is := func(s provider.Scope) func(provider.Scope) bool { return func(v provider.Scope) bool { return v == s } }
 	var p classify.Policy
@@ -269,7 +269,8 @@ func TestFor(t *testing.T) {
 	}
 }
 
-// A server that says how long it worked had the request before that. What cannot be is not believed.
+// A server that states how long it worked had the request before that. An impossible value is
+// ignored.
 func TestArrivedAgo(t *testing.T) {
 	for _, c := range []struct {
 		said string
@@ -382,7 +383,8 @@ func TestSpeaks(t *testing.T) {
 	}
 }
 
-// Behind one host there may be several providers: each answer is read in its own words. What a body quotes is not who speaks.
+// Behind one host there may be several providers: each answer is read in its own dialect. The
+// quotation of another in a body does not change the dialect.
 func TestGateway(t *testing.T) {
 	var p classify.Policy
 	var shown provider.Dialect
@@ -417,7 +419,8 @@ func TestGateway(t *testing.T) {
 	}
 }
 
-// What got no answer is sent again where it does no harm, and counts as nothing where nothing was written: in all combinations.
+// A request without an answer is sent again if that does no harm. It counts as nothing if nothing
+// was written. In all combinations.
 func TestUnanswered(t *testing.T) {
 	for _, wrote := range []classify.Wrote{classify.Nothing, classify.Unclear, classify.Something} {
 		for _, idempotent := range []bool{false, true} {
@@ -438,7 +441,8 @@ func TestUnanswered(t *testing.T) {
 	}
 }
 
-// Who is configured, or known by the host, is believed whatever an answer looks like; who has shown itself is not.
+// A configured provider, or one known by the host, counts whatever an answer looks like. One that
+// has shown itself does not.
 func TestWhoIsBelieved(t *testing.T) {
 	coinbase := dialect("coinbase")
 	for _, c := range []struct {
@@ -458,7 +462,7 @@ func TestWhoIsBelieved(t *testing.T) {
 	}
 }
 
-// What the deadline cuts off is not sent again.
+// A wait beyond the deadline ends the attempts.
 func TestInTime(t *testing.T) {
 	var p classify.Policy
 	v := p.Of(&classify.Evidence{Status: 429, Header: header("Retry-After", "3"), Now: noon})
@@ -470,7 +474,7 @@ func TestInTime(t *testing.T) {
 	}
 }
 
-// What proves that nothing was sent, from a real http.Client.
+// Errors that prove that nothing was sent, from a real http.Client.
 func TestNeverSent(t *testing.T) {
 	plain := httptest.NewServer(http.NotFoundHandler())
 	defer plain.Close()
@@ -646,7 +650,7 @@ func BenchmarkOf(b *testing.B) {
 	}
 }
 
-// What an attempt has shown of the way to its server goes along, for whoever keeps load from one that is away.
+// The evidence of an attempt about the way to its server is in the Outcome, for the breaker.
 func TestSight(t *testing.T) {
 	refused := &net.OpError{Op: "dial", Err: errors.New("connection refused")}
 	req := httptest.NewRequest(http.MethodGet, "http://a.test/", nil)
@@ -683,7 +687,7 @@ func TestDenied(t *testing.T) {
 	}
 }
 
-// What anybody may say does not show who it is: the next answer may show it.
+// A field that any server may send does not identify the server: the next answer may.
 func TestAnybodyShowsNothing(t *testing.T) {
 	var p classify.Policy
 	for _, fields := range [][]string{{"X-RateLimit-Limit", "60", "X-RateLimit-Remaining", "0"}, {"RateLimit", `"a";r=0;t=30`}} {
@@ -710,7 +714,8 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// What an answer states is told to limiters in their own words; what they have no words for, or is not known, is left out.
+// The statements of an answer become limit.Stated. Units that limiters do not have are left out,
+// and so are unknown values.
 func TestStated(t *testing.T) {
 	got := classify.Stated([]provider.Policy{
 		{Name: "a", Unit: provider.Requests, Rule: provider.Bucket, Limit: 10, Window: time.Second, Burst: 30},

@@ -57,7 +57,7 @@ func closed(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// swallows accepts connections and does nothing with what is written to them; a reset ends them if so told.
+// swallows accepts connections and ignores their bytes; with resets, a reset ends them.
 func swallows(t *testing.T, resets bool) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -20,7 +20,7 @@ type says struct {
 
 func (s *says) Fresh() bool { s.asked++; return s.yes }
 
-// written is what an attempt is told when a connection of HTTP/1.1 writes n bytes of it; false: it must not.
+// written writes n bytes of an attempt on an HTTP/1.1 connection; false: it must not.
 func written(a *Exchange, n int) bool {
 	if !a.begin() {
 		return false
@@ -29,7 +29,8 @@ func written(a *Exchange, n int) bool {
 	return true
 }
 
-// A leave that has lapsed stays so for all of a trip, whatever is asked later; the next trip asks anew, and after it nobody does.
+// A lapsed leave stays lapsed for all of a trip, however often it is asked. The next trip asks
+// anew, and after it no code does.
 func TestLapsedStaysLapsed(t *testing.T) {
 	leave := &says{}
 	a := &Exchange{Leave: leave}
@@ -64,7 +65,7 @@ func TestLapsedStaysLapsed(t *testing.T) {
 	}
 }
 
-// What a trip over a stream has left behind says nothing of the next.
+// The leftovers of a trip over a stream say nothing of the next trip.
 func TestEachTripBeginsAnew(t *testing.T) {
 	a := &Exchange{}
 	if err := a.start(true); err != nil || !a.got(nil, true) || a.Written() {
@@ -118,7 +119,7 @@ func TestGivenUp(t *testing.T) {
 	}
 }
 
-// What a connection under TLS speaks is what was agreed on, be it ours or not, asked once or twice.
+// A connection under TLS speaks the agreed protocol, ours or not, asked once or twice.
 func TestSpeaksAsAgreed(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
 	server.EnableHTTP2 = true

@@ -18,8 +18,8 @@ var (
 	errGone = errors.New("gone")
 )
 
-// Stop and Expire end an attempt, over each kind of connection: before it began, when it neither arrives nor counts, and while the server is
-// silent, when it counts as written.
+// Stop and Expire end an attempt, over each kind of connection. Before it began, it neither arrives
+// nor counts. While the server is silent, it counts as written.
 func TestEnds(t *testing.T) {
 	for _, how := range []struct {
 		name string
@@ -80,7 +80,7 @@ func TestStopInTheBody(t *testing.T) {
 	}
 }
 
-// What was stopped before it began does not wait for a connection either.
+// An attempt that was stopped before it began does not wait for a connection either.
 func TestStopBeforeADial(t *testing.T) {
 	b := New(&http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		<-ctx.Done()
@@ -96,7 +96,7 @@ func TestStopBeforeADial(t *testing.T) {
 	}
 }
 
-// What has its answer does not expire.
+// An attempt with an answer does not expire.
 func TestExpireAfterTheAnswer(t *testing.T) {
 	var sent *http.Request
 	b := New(roundTripper(func(r *http.Request) (*http.Response, error) {
@@ -126,7 +126,8 @@ func (c asking) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// What expires without a connection waits for none, and that in the instant before net/http knows of it, too.
+// An attempt that expires without a connection waits for none, even in the instant before net/http
+// knows of it.
 func TestExpireWithoutAConnection(t *testing.T) {
 	for _, when := range []string{"before net/http knows of it", "while it is dialled"} {
 		t.Run(when, func(t *testing.T) {
@@ -152,7 +153,7 @@ func TestExpireWithoutAConnection(t *testing.T) {
 	}
 }
 
-// What expires just when it gets its connection is not written.
+// An attempt that expires just as it gets its connection is not written.
 func TestExpireWithAConnection(t *testing.T) {
 	a := &Exchange{Expires: true}
 	here, there := net.Pipe()

@@ -67,7 +67,7 @@ func TestLeaveAgain(t *testing.T) {
 	}
 }
 
-// wraps is a RoundTripper that is not an http.Transport, and tells what one does.
+// wraps is a RoundTripper that is not an http.Transport, with the trace events of one.
 type wraps struct{ http.RoundTripper }
 
 // answered is a connection whose other end answers before the Write of the request has returned.
@@ -84,8 +84,8 @@ func (c *answered) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// What is written after an answer that came before the Write of its request had returned needs no leave: over a connection that has switched
-// protocols, that is what the client says next.
+// An answer came before the Write of its request had returned. Later bytes need no leave: over a
+// connection that has switched protocols, they are the client's next message.
 func TestLeaveOfWhatIsOnItsWay(t *testing.T) {
 	a, asked, below := new(Exchange), new(leave), new(answered)
 	asked.yes.Store(1)

@@ -199,7 +199,7 @@ func TestHundred(t *testing.T) {
 	}
 }
 
-// What fails before anything is written was not written.
+// An attempt that fails before any byte is written was not written.
 func TestNotWritten(t *testing.T) {
 	s, url, bare := links[0].start(t, func() act { return answer })
 	gone, err := net.Listen("tcp", "127.0.0.1:0")

@@ -15,9 +15,10 @@ import (
 	"time"
 )
 
-// sends has clients send requests to a server that acts by its script, over and over, and compares what each Exchange says with
-// what arrived. The promises: no request arrives twice, what says that it was not written did not arrive, what was
-// answered arrived and says so, and a server that only answers is answered by.
+// sends lets clients send requests to a server that acts by its script, over and over. It compares
+// what each Exchange reports with what arrived. The promises: No request arrives twice. A request
+// reported as not written did not arrive. An answered request arrived and is reported as written.
+// Every request to a server that only answers gets an answer.
 func sends(t *testing.T, l link, foreign bool, clients, each int, script []byte) {
 	var n atomic.Int64
 	next := func() act {

@@ -195,7 +195,7 @@ func (s *server) http1(c, raw net.Conn) {
 	}
 }
 
-// What is used of RFC 9113.
+// The parts of RFC 9113 in use.
 const (
 	frameData, frameHeaders, frameReset, frameSettings, framePing, frameGoAway, frameWindow = 0, 1, 3, 4, 6, 7, 8
 	flagEnd, flagAck, flagEndHeaders                                                        = 1, 1, 4
@@ -216,8 +216,8 @@ func words(v ...uint32) (b []byte) {
 	return b
 }
 
-// http2 is as little of a server as is needed: of a request's fields it finds the id, which is never compressed, because
-// its table is empty and no character of it would be shorter in Huffman's code.
+// http2 is as little of a server as is needed. Of a request's fields it finds the id, which is
+// never compressed: its table is empty, and no character of it would be shorter in Huffman's code.
 func (s *server) http2(c, raw net.Conn) {
 	in := bufio.NewReader(c)
 	if _, err := io.ReadFull(in, make([]byte, len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))); err != nil {

@@ -178,7 +178,8 @@ func TestSlowWrite(t *testing.T) {
 	})
 }
 
-// What net/http sends again because not a byte was written is sent, and it began when it was. Where a byte was written, it is not.
+// A request that net/http sends again, because not a byte was written, is sent. It began at that
+// second write. Where a byte was written, it is not sent again.
 func TestNothingWritten(t *testing.T) {
 	for _, c := range []struct {
 		bytes   int

@@ -70,7 +70,7 @@ func proxy(tb testing.TB, status int, secure bool) *tunnel {
 
 func (p *tunnel) proxy(*http.Request) (*url.URL, error) { return url.Parse(p.URL) }
 
-// What a user has set in a Transport goes on working, and at most once holds.
+// A user's settings of a Transport keep working, and at most once holds.
 func TestTransports(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -295,7 +295,7 @@ func TestSpeaks(t *testing.T) {
 	}
 }
 
-// What New is given is not changed.
+// The argument of New is not changed.
 func TestNotChanged(t *testing.T) {
 	given := &http.Transport{}
 	for _, rt := range []http.RoundTripper{nil, given} {
@@ -316,7 +316,8 @@ type deaf struct{ net.Conn }
 
 func (deaf) Write([]byte) (int, error) { return 0, errors.New("deaf") }
 
-// What a dialer for TLS of a user's own returns is looked at, too: where nothing could be written to it, nothing was.
+// A user's own TLS dialer counts too: where nothing could be written to its connection, nothing
+// was.
 func TestDialerForTLSIsOurs(t *testing.T) {
 	ours, theirs := net.Pipe()
 	defer theirs.Close()
@@ -416,7 +417,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Another RoundTripper: one that wraps a Transport sends at most once too; one that tells nothing is believed to write.
+// Another RoundTripper: one that wraps a Transport sends at most once too. For one without trace
+// events, every attempt counts as written.
 func TestAnotherBase(t *testing.T) {
 	for _, l := range links[:3] {
 		do := closeRead
@@ -506,7 +508,8 @@ func TestEndsContext(t *testing.T) {
 	}
 }
 
-// To have read the body to its end is enough where all of the request was written; otherwise the rest of it may still go, until Close.
+// Reading the body to its end is enough if all of the request was written. Otherwise the rest of
+// the request may still go, until Close.
 func TestEndOfBodyEndsContext(t *testing.T) {
 	for _, whole := range []bool{true, false} {
 		var ctx context.Context
@@ -602,7 +605,7 @@ func TestCallersContext(t *testing.T) {
 		for i, one := range []httptrace.ClientTrace{
 			{GetConn: func(string) { heard++ }}, {GotConn: func(httptrace.GotConnInfo) { heard++ }},
 			{WroteHeaderField: func(string, []string) { heard++ }}, {WroteRequest: func(httptrace.WroteRequestInfo) { heard++ }},
-		} { // whoever listens to one thing alone hears of it, and the attempt still hears of all
+		} { // a trace of one event alone gets it, and the attempt still gets all
 			a, before := new(Exchange), heard
 			if status, err := finish(b.Send(shapes[0].request(httptrace.WithClientTrace(t.Context(), &one), url, 10+i), a)); status != 200 || !a.Written() || heard == before {
 				t.Errorf("%s, listener %d: %d, %v, written %v, heard %d times", l.name, i, status, err, a.Written(), heard-before)
@@ -625,7 +628,7 @@ func TestCallersContext(t *testing.T) {
 	}
 }
 
-// What an attempt over HTTP/1.1 allocates itself, itself included, does not creep up.
+// The allocations of an attempt over HTTP/1.1, itself included, do not creep up.
 func TestAllocations(t *testing.T) {
 	most := 5.0
 	if race.Enabled { // it allocates too

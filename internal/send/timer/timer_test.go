@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// told is something that notes when it was told that it is overdue.
+// told is an Item that notes each call of its Expired.
 type told struct {
 	Item
 	name string
@@ -27,8 +27,8 @@ func (x *told) Expired() {
 	x.all.all = append(x.all.all, x.name+" "+time.Since(x.all.began).String())
 }
 
-// What does not end is told of exactly when its span is over, once, whatever ended before it or began after it, and also after a time in which
-// there was nothing.
+// An item that does not end is reported exactly when its span is over, once. Earlier or later items
+// do not matter, nor does a time without any.
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const s = time.Second
@@ -79,7 +79,7 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// Many come and go at once; who ends in time is not told, everybody else is, once.
+// Many come and go at once. An item that ends in time is not reported; every other is, once.
 func TestMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, all := New(time.Second), &notes{began: time.Now()}
