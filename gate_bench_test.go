@@ -12,7 +12,7 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// BenchmarkGate is what a request pays for passing a Gate that is not full, and what a refusal costs.
+// BenchmarkGate is the price of passing a Gate that is not full, and that of a refusal.
 func BenchmarkGate(b *testing.B) {
 	wide := func() *limit.Rolling { return limit.MustRolling(1<<40, time.Millisecond) }
 	b.Run("WaitSettle", func(b *testing.B) {

@@ -36,7 +36,7 @@ func TestGateConfig(t *testing.T) {
 	}
 }
 
-// In virtual time nobody may wait for the clock to move by looking at it: it would not.
+// In virtual time no goroutine may wait for the clock by reading it: it would not move.
 func TestPreciseInVirtualTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
@@ -67,7 +67,8 @@ func spinning(t *testing.T, g *paceline.Gate, want bool) {
 	}
 }
 
-// In real time: the timer goes off long before the head's instant, and what becomes of the head meanwhile is seen.
+// In real time: the timer fires long before the head's instant, and a change of the head meanwhile
+// is seen.
 func TestSpin(t *testing.T) {
 	const lead = time.Hour // so that whoever waits spins
 	cool, err := limit.NewCooldown(0)
@@ -263,7 +264,8 @@ func TestSpinnerThatSleepsAgainIsWoken(t *testing.T) {
 	})
 }
 
-// Spinners give up, are overtaken by Settles and changes, and hand over, all at once: nobody is lost or served twice.
+// Spinners give up, are overtaken by Settles and changes, and hand over, all at once. None is lost
+// or served twice.
 func TestSpinUnderStress(t *testing.T) {
 	r := rolling(t, 5, 300*time.Microsecond)
 	w := &witness{Limiter: r, t: t}

@@ -36,7 +36,7 @@ func goes(t testing.TB, wg *sync.WaitGroup, a *paceline.Lane, rtt time.Duration,
 	})
 }
 
-// Thirty for a slow limit hold up nobody who shares another with them.
+// Thirty that wait for a slow limit delay none that shares another limit with them.
 func TestGroupHoldsNothingWhileItWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := group(t, paceline.GroupConfig{})
@@ -63,7 +63,8 @@ func TestGroupHoldsNothingWhileItWaits(t *testing.T) {
 	})
 }
 
-// Tenants of weights 1 and 3 who always have somebody waiting get a quarter and three quarters; one with a head start goes first.
+// Tenants of weights 1 and 3 that always have waiting requests get a quarter and three quarters.
+// One with a head start goes first.
 func TestGroupShares(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := group(t, paceline.GroupConfig{})

@@ -110,7 +110,7 @@ func TestRefusalIsRepeatedUntilSomethingChanges(t *testing.T) {
 	})
 }
 
-// Whoever asks when the head's timer is late serves the line, even if they were refused until later than that.
+// A TryWait while the head's timer is late serves the line, even if its refusal was until later.
 func TestRefusalIsNotRepeatedPastTheHeadsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := paceline.NewGate(rolling(t, 10, time.Second))

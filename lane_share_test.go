@@ -66,7 +66,7 @@ func TestShareOfTwoLanes(t *testing.T) {
 	})
 }
 
-// Whoever came earlier has an earlier place, however it says so.
+// A Turn with an earlier Came has an earlier place in line.
 func TestTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := group(t, paceline.GroupConfig{})

@@ -64,7 +64,7 @@ func TestGateSnapshot(t *testing.T) {
 	})
 }
 
-// Waits are counted by what they were for, whoever asks how long they took, and those that gave up among them.
+// Waits are counted by their limit, measured or not, and those that gave up are among them.
 func TestWaitsByLimit(t *testing.T) {
 	for _, measured := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -196,7 +196,7 @@ func TestRetiredClientsAreBounded(t *testing.T) {
 	}
 }
 
-// Whoever looks while requests come, go and are settled, and lanes with them, sees sums that are right.
+// Snapshots while requests come, go and are settled, and lanes with them, have right sums.
 func TestSnapshotWhileBusy(t *testing.T) {
 	j := must(paceline.NewGroup(paceline.GroupConfig{}))
 	m := j.Limit(paceline.LimitConfig{Limiter: limit.MustRolling(500, 10*time.Millisecond), Fair: true})

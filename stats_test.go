@@ -11,7 +11,7 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// Whoever was admitted is in flight or settled, and whoever never went is counted by why.
+// Every admitted request is in flight or settled, and every other is counted by its reason.
 func TestStatsAddUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := paceline.NewGate(concurrency(t, 3))

@@ -96,7 +96,8 @@ func TestNobodySaysUnsettledWhereSomebodyGoes(t *testing.T) {
 	})
 }
 
-// A line that moves now and then is stuck only since the latest that went, and one that nobody waits in not at all.
+// A line that moves now and then is stuck only since the latest admission, and an empty one not at
+// all.
 func TestStuckSinceTheLatestThatWent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &lines{}

@@ -313,7 +313,8 @@ func (l *lines) take() []string {
 	return got
 }
 
-// A line per round, whoever finds out: the one that asks, the timer, a Settle, an Update, one that gives up.
+// A line per round, by any goroutine that finds out: a new Wait, the timer, a Settle, an Update,
+// one that gives up.
 func TestGateLogs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()

@@ -13,8 +13,8 @@ import (
 	"github.com/paceline-go/paceline/provider/classify"
 )
 
-// A Send over HTTP: what came of the request is a verdict, and its Answer is the Pool's. The server refuses the first
-// request and says for how long; the Pool sends it again after that.
+// A Send over HTTP. The end of the request is a verdict, and its Answer is the Pool's. The server
+// refuses the first request with a stated time; the Pool sends it again after that.
 func ExamplePool_verdict() {
 	n := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -214,7 +214,8 @@ func TestPoolWithABrokenServer(t *testing.T) {
 	})
 }
 
-// Broken off while a host is down: what waits still waits, with no attempt to its name, and nothing is left running.
+// Run is broken off while a host is down. Waiting requests still wait, with no attempt counted, and
+// nothing is left running.
 func TestPoolAbortsInAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &street{to: 1 << 62}

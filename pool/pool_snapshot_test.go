@@ -13,7 +13,8 @@ import (
 	"github.com/paceline-go/paceline/pool"
 )
 
-// A Pool of two keys, of which one is banned and the other used up and then refused: what there is to see of it.
+// A Pool of two keys, of which one is banned and the other used up and then refused: its visible
+// state.
 func TestPoolSnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, refused := time.Now(), false
@@ -165,7 +166,7 @@ func TestPoolSnapshotOfWhatKeysShare(t *testing.T) {
 	})
 }
 
-// Whoever waits is in one line, though two limits that its key shares have one name.
+// A waiting request is in one line, though two limits that its key shares have one name.
 func TestPoolSnapshotHasWhoWaitsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPool(t, &poolLog{}, pool.Config{

@@ -273,7 +273,7 @@ func TestPoolSendsWhatUpdateSubmits(t *testing.T) {
 	})
 }
 
-// Whoever holds a lock while they submit may take it in Ended and in the log's handler.
+// A caller that holds a lock during Submit may take it in Ended and in the log's handler.
 func TestPoolCallsBackWithNoLockHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *pool.Pool

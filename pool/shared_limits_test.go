@@ -120,7 +120,7 @@ func TestPoolShare(t *testing.T) {
 	})
 }
 
-// Two keys of one organization have one limit together: what goes with the one has gone for both.
+// Two keys of one organization have one limit together: a request of one counts for both.
 func ExamplePool_keysOfOneOrganization() {
 	acme := &pool.Shared{Name: "acme", Limiter: limit.MustRolling(3, time.Hour)}
 	sent := make(chan string, 10)

@@ -171,7 +171,7 @@ func TestPoolSendThatNeverReturnsTakesNoOther(t *testing.T) {
 	})
 }
 
-// The end of Run's context is noticed by whoever comes first: here Run is busy telling.
+// The first goroutine that can notices the end of Run's context: here Run is busy with reports.
 func TestPoolAbortsWhileTelling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var attempts []int

@@ -87,7 +87,7 @@ func TestNoResetIsAnInstantAway(t *testing.T) {
 	}
 }
 
-// TestProvidersAreTheCallers: what is handed out may be changed, and the table stays as it is.
+// TestProvidersAreTheCallers: a caller may change its copy, and the table stays as it is.
 func TestProvidersAreTheCallers(t *testing.T) {
 	text := func(name string) string {
 		p, ok := provider.LookupProvider(name)
@@ -119,7 +119,7 @@ func TestProvidersAreTheCallers(t *testing.T) {
 	}
 }
 
-// TestProblemsAreNamed: what cannot be read is passed over, and said by the name of its field.
+// TestProblemsAreNamed: an unreadable value is ignored, and its problem names the field.
 func TestProblemsAreNamed(t *testing.T) {
 	for _, c := range []struct {
 		dialect, field string
@@ -157,7 +157,7 @@ func TestWindowOfASecond(t *testing.T) {
 	}
 }
 
-// TestUsedOfNothing: where the limit is not known, what is used does not say that nothing is left.
+// TestUsedOfNothing: for an unknown limit, the used amount does not mean that nothing is left.
 func TestUsedOfNothing(t *testing.T) {
 	for _, field := range []string{"Sforce-Limit-Info: api-usage=18/0", "Sforce-Limit-Info: api-usage=18/-1"} {
 		for _, l := range read(t, "salesforce", noon, respond(200, "", field)).Limits {

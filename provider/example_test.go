@@ -28,7 +28,7 @@ func ExampleForHost() {
 	// Output: 499 of 500 requests per 1m0s, full again in 120ms
 }
 
-// A refusal of a server that nobody knows, and when to come back.
+// A refusal of an unknown server, and when to come back.
 func ExampleDetect() {
 	now := time.Date(2024, 12, 1, 12, 0, 0, 0, time.UTC)
 	answer := provider.Response{Status: http.StatusTooManyRequests, Header: http.Header{}}

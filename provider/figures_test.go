@@ -9,8 +9,9 @@ import (
 	"github.com/paceline-go/paceline/provider"
 )
 
-// TestFigures: what providers publish in numbers, and what their refusals look like, is what somebody last read on their pages. Money and
-// waits are planned by it, and a slip of a digit shows nowhere else. After a change: -update, and read the difference beside the page.
+// TestFigures compares the published numbers, and the forms of refusals, with the last reading of
+// the providers' pages. Plans of money and waits depend on them, and a slip of a digit shows
+// nowhere else. After a change: -update, and read the difference beside the page.
 func TestFigures(t *testing.T) {
 	var b strings.Builder
 	for _, p := range provider.Providers() {

@@ -60,7 +60,7 @@ func unreadIsUnread(t *testing.T, name string, d provider.Dialect, now time.Time
 	}
 }
 
-// TestUnreadOfTheCorpus: of all saved answers little is unread, and that matters to nobody.
+// TestUnreadOfTheCorpus: little of all saved answers is unread, and none of it matters.
 func TestUnreadOfTheCorpus(t *testing.T) {
 	unread, total := 0, 0
 	for _, name := range provider.Names() {
@@ -125,7 +125,7 @@ func TestSigns(t *testing.T) {
 	}
 }
 
-// TestKinds: whoever is in the table is in a group of it.
+// TestKinds: every row of the table is in one of its groups.
 func TestKinds(t *testing.T) {
 	kinds := map[string]string{}
 	for _, p := range provider.Providers() {

@@ -170,7 +170,8 @@ func TestWhoSendsAField(t *testing.T) {
 	golden.Compare(t, "tells.txt", b.String())
 }
 
-// TestSpeaksOfWhatIsRead: what one field of an unknown server says of limits is never passed over for its name.
+// TestSpeaksOfWhatIsRead: a statement of one field of an unknown server is never ignored for its
+// name.
 func TestSpeaksOfWhatIsRead(t *testing.T) {
 	silent := 0
 	saved(t, func(name string, _ provider.Dialect, s corpus.Saved) {

@@ -52,7 +52,8 @@ func TestUnitsAreThoseOfLimit(t *testing.T) {
 	}
 }
 
-// TestDetect: a response of a provider is read as that provider's, or as anybody's, but never as another's.
+// TestDetect: a response of a provider is read in its own dialect or in the generic one, but never
+// in another's.
 func TestDetect(t *testing.T) {
 	silent := []string{"generic", "ietf"}
 	family := map[string][]string{
@@ -90,7 +91,8 @@ func TestDetectUnpaid(t *testing.T) {
 	}
 }
 
-// Fields that many servers send are nobody's, unless those are missing that the others would send.
+// Fields that many servers send identify none, unless others are missing that those servers would
+// send.
 func TestDetectByWhatIsMissing(t *testing.T) {
 	for fields, want := range map[string]bool{"Used Remaining": true, "Used Remaining Reset": true, "Used": false, "Remaining": false, "Used Remaining Limit": false, "Used Limit": false} {
 		r := respond(200, "")
@@ -130,7 +132,7 @@ func TestForHost(t *testing.T) {
 	}
 }
 
-// TestComeBack: what the server says at noon, and when to come back.
+// TestComeBack: the server's statement at noon, and when to come back.
 func TestComeBack(t *testing.T) {
 	for _, c := range []struct {
 		name, dialect string
@@ -260,7 +262,7 @@ func TestGitHubWithoutToken(t *testing.T) {
 	}
 }
 
-// TestBody: no more of a body is read than was promised, and what is cut off says so.
+// TestBody: no more of a body is read than promised, and a cut is noted.
 func TestBody(t *testing.T) {
 	long := `{"x":"` + strings.Repeat("y", provider.MaxBody) + `","error":{"code":"insufficient_quota"}}`
 	o := read(t, "openai", noon, respond(429, long))
@@ -332,7 +334,7 @@ func TestPresets(t *testing.T) {
 	}
 }
 
-// TestText: what a server sends is printed by somebody.
+// TestText: a server's text is printed.
 func TestText(t *testing.T) {
 	evil := "\x1b[2J\u202e\r\n" + strings.Repeat("A", 5000)
 	for _, name := range provider.Names() {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Each name by which a row says who refuses is among those that the row lists, or nobody could say whom the refusal concerns.
+// Each name of a refuser in a row is in the row's list, so that the scope of the refusal can be
+// found.
 func TestRefusersAreListed(t *testing.T) {
 	names := map[string]bool{}
 	for _, d := range rows() {

@@ -105,7 +105,7 @@ func TestWordsOfRefusals(t *testing.T) {
 	golden.Compare(t, "words.txt", b.String())
 }
 
-// TestOfNobody: what is said of a dialect that is not in the table, and of no dialect.
+// TestOfNobody: the results for a dialect that is not in the table, and for no dialect.
 func TestOfNobody(t *testing.T) {
 	limited, banned, names := provider.Whom("nobody")
 	if limited != provider.Key || banned != provider.Key || len(names) != 1 || !names[0].Pattern.Match("anything") {

@@ -118,7 +118,8 @@ func TestNoAttemptAfterTheDeadline(t *testing.T) {
 	}
 }
 
-// Of an event stream nothing is taken to find out why it was refused: who reads it has all of it, and when it comes.
+// The reason of a refusal is not looked for in an event stream: the caller gets all of it, as it
+// comes.
 func TestEventStreamsAreNotLookedInto(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, c := range []struct {
@@ -155,7 +156,8 @@ type readerFunc func(p []byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// That a host is away is logged once, with why, and once that it is back; who looks meanwhile sees why.
+// An outage is logged once, with its reason, and so is its end; a Snapshot meanwhile has the
+// reason.
 func TestOutageByStatusIsSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

@@ -59,7 +59,7 @@ func BenchmarkRequest(b *testing.B) {
 	b.Run("PacedParallel", func(b *testing.B) { parallel(b, paced, plain) })
 }
 
-// BenchmarkOverhead is the same without a server: what the Transport itself takes.
+// BenchmarkOverhead is the same without a server: the price of the Transport itself.
 func BenchmarkOverhead(b *testing.B) {
 	answer := []byte(`{"usage":{"prompt_tokens":7,"completion_tokens":5,"total_tokens":12}}`)
 	resp := reply(200, string(answer))

@@ -372,7 +372,7 @@ type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, errBroken }
 
-// An answer that nobody reads or closes gives its place back when it is garbage.
+// An answer that is neither read nor closed returns its place when it is garbage.
 func TestForgottenBody(t *testing.T) {
 	one, err := limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 1, Late: -1})
 	if err != nil {
@@ -402,7 +402,7 @@ func TestForgottenBody(t *testing.T) {
 	}
 }
 
-// Without UntilBody a stream that stays open holds up nobody; with it, it does until it is closed.
+// Without UntilBody an open stream delays no other; with it, it does until it is closed.
 func TestUntilBody(t *testing.T) {
 	for _, until := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -252,7 +252,7 @@ func TestCheckRetryReadsTheBody(t *testing.T) {
 	}
 }
 
-// It is not asked when the caller has gone, and what it says cannot outlast a deadline.
+// CheckRetry is not called after the caller has gone, and its result cannot outlast a deadline.
 func TestCheckRetryAtTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
@@ -316,7 +316,7 @@ type tallied struct {
 
 func (c *tallied) Close() error { *c.closed++; return nil }
 
-// Of an attempt that had no answer, too, what CheckRetry fails with is the error.
+// After an attempt without an answer, too, an error of CheckRetry is RoundTrip's error.
 func TestCheckRetryFailsWithoutAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mine := errors.New("mine")

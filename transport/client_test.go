@@ -334,7 +334,8 @@ func TestClientHeadStart(t *testing.T) {
 	})
 }
 
-// A client's own limit holds for all hosts and routes, and lasts when it is idle for long. Nobody else is held up by it.
+// A client's own limit holds for all hosts and routes, and lasts while it is idle for long. It
+// delays no other client.
 func TestClientLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGoing()
@@ -488,7 +489,7 @@ func TestClientsOfJoinedKeys(t *testing.T) {
 	})
 }
 
-// A crowd of clients who abort all the time leaves nothing behind, and holds up nobody.
+// A crowd of clients that abort all the time leaves nothing behind, and delays none.
 func TestClientsThatGoAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := mustNew(t, transport.Config{Base: newGoing(), Limiter: steady(t, 10, limit.Requests), Client: clients(nil)})

@@ -147,7 +147,7 @@ func TestClientsSnapshots(t *testing.T) {
 	})
 }
 
-// A Transport that is retired is forgotten when its last request has ended, and what its clients have used is not.
+// A retired Transport is forgotten when its last request has ended, but its clients' usage is not.
 func TestRetire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := newBase(100*time.Millisecond, ok)

@@ -175,7 +175,7 @@ func TestCountingsOfTheRows(t *testing.T) {
 	}
 }
 
-// zeros is a body of zeros that nobody has to keep, and counts what is read of it.
+// zeros is a body of zeros that takes no memory, and counts the bytes read.
 type zeros struct{ left, read int64 }
 
 func (z *zeros) Read(p []byte) (int, error) {

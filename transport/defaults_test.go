@@ -96,7 +96,7 @@ func TestDefaults(t *testing.T) {
 	})
 }
 
-// A configuration that makes no sense is refused by the name of the field, and what is at the edge of sense is not.
+// A configuration that makes no sense is refused by the name of the field; one at the edge is not.
 func TestConfigThatMakesNoSense(t *testing.T) {
 	for says, c := range map[string]transport.Config{
 		"Attempts -1":         {Attempts: -1},

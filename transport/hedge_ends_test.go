@@ -40,7 +40,8 @@ func refuses(sent *atomic.Int64, after []time.Duration, asked []string) http.Rou
 	})
 }
 
-// A refusal of the one of two that is not needed is a refusal: it is counted, and nobody stands in line for an hour.
+// A refusal of the losing one of two is a refusal: it is counted, and no request waits in line for
+// an hour.
 func TestHedgeRefusalOfTheOther(t *testing.T) {
 	for name, asked := range map[string][]string{"the copy": {"", "3600"}, "the first": {"3600", ""}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -127,7 +128,7 @@ func TestHedgePanicOfTheFirst(t *testing.T) {
 	})
 }
 
-// A GetBody that panics when a copy is to be sent ends nobody's program: there is none.
+// A GetBody that panics when a copy is to be sent does not end the program: there is no copy.
 func TestHedgeGetBodyPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := lagging(serves(3 * time.Second))
@@ -181,7 +182,8 @@ func TestHedgeAnswerOfTheOther(t *testing.T) {
 	})
 }
 
-// A copy that is still on its way when the first panics is settled when it ends: nobody takes its answer.
+// The first panics while its copy is on its way. The copy is settled at its end: its answer is not
+// used.
 func TestHedgeOutlivesThePanicOfTheFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n atomic.Int64

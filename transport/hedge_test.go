@@ -101,7 +101,8 @@ func (e *ends) add(a transport.Attempt) {
 	e.all = append(e.all, a)
 }
 
-// Timelines of requests that are copied after 1 s: when what was sent, whose answer came when, and what became of the other.
+// Timelines of requests that are copied after 1 s: the instant of each send, whose answer came
+// when, and the end of the other.
 func TestHedge(t *testing.T) {
 	s := time.Second
 	reset := errors.New("reset")
@@ -342,8 +343,8 @@ func TestHedgePanics(t *testing.T) {
 	})
 }
 
-// A copy that is not needed any more, and panics, ends nobody's program: it is said, and settled. When it has ended, the partition can
-// be forgotten.
+// A copy that is not needed any more, and panics, does not end the program: it is logged, and
+// settled. After its end, the partition can be forgotten.
 func TestHedgePanicsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder

@@ -90,7 +90,8 @@ func keys(t testing.TB, perSecond int64, names ...string) (all []transport.Key) 
 	return all
 }
 
-// Each request takes the key with which it may go first, decided when it goes; and nobody but the server sees it.
+// Each request takes the key that lets it go first, chosen when it goes; only the server sees the
+// key.
 func TestKeysTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newKeyed()
@@ -443,7 +444,7 @@ func TestKeysThatAreTooSmall(t *testing.T) {
 	})
 }
 
-// All of it at once, and whoever leaves: nothing is left behind.
+// All of it at once, with requests that give up: nothing is left behind.
 func TestKeysComeAndGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newKeyed()

@@ -92,7 +92,8 @@ func TestKeysOfRequests(t *testing.T) {
 	})
 }
 
-// A key is out when it is refused for good. A refusal that concerns the address, or everybody, says nothing of it.
+// A key is out when it is refused for good. A refusal of the address, or of all clients, does not
+// concern it.
 func TestWhoseBan(t *testing.T) {
 	for scope, state := range map[provider.Scope]string{
 		provider.Key: observe.KeyBanned, provider.IP: observe.KeyOK, provider.All: observe.KeyOK,
@@ -114,7 +115,7 @@ func TestWhoseBan(t *testing.T) {
 	}
 }
 
-// However many keys there are, what goes to a host counts in the host's own limit together.
+// However many keys there are, all requests to a host count together in the host's own limit.
 func TestKeysShareTheHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(0, ok)

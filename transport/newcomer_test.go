@@ -165,8 +165,8 @@ func TestNewcomerAtAFullHost(t *testing.T) {
 	}
 }
 
-// Where nobody is going to go for long, a newcomer does not wait for others: one of its requests goes to see. If it is of the same
-// organization that one is refused, and no other.
+// If no request will go for long, a newcomer does not wait for others: one of its requests probes.
+// If its key is of the same organization, that one is refused, and no other.
 func TestNewcomerDoesNotWaitForLong(t *testing.T) {
 	for org, want := range map[string][2]int{"one": {1, 0}, "two": {0, 40}} { // refused, and served in the first seconds
 		synctest.Test(t, func(t *testing.T) {
@@ -208,7 +208,7 @@ func TestNewcomerForgetsNothing(t *testing.T) {
 	})
 }
 
-// Where answers name no organization, nobody waits for that.
+// If answers name no organization, no request waits for that.
 func TestNoOrganizationIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffices(map[string]string{"a": "", "b": "", "c": ""}, 60, time.Hour, 100*time.Millisecond)
@@ -236,7 +236,7 @@ func TestNoOrganizationIsNamed(t *testing.T) {
 	})
 }
 
-// A client that gives up while all of its key wait for its answer is in nobody's way.
+// A client gives up while all requests of its key wait for its answer. It blocks none of them.
 func TestNewcomerLeavesTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffices(map[string]string{"a": "one", "b": "two"}, 60, time.Minute, 100*time.Millisecond)

@@ -147,7 +147,7 @@ func TestLimitPerScope(t *testing.T) {
 	})
 }
 
-// Memory is bounded: what is not used is forgotten, but nothing with a request under way.
+// Memory is bounded: unused partitions are forgotten, but none with a request under way.
 func TestPartitionsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		made := map[string]int{}

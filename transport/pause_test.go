@@ -22,8 +22,8 @@ import (
 	"github.com/paceline-go/paceline/transport"
 )
 
-// How long a request waits before it goes again is the server's to say, after a failure too; what nobody waits for is
-// returned.
+// The server decides how long a request waits before it goes again, after a failure too. An answer
+// with a longer time than any wait is returned.
 func TestRetryAfterOfAFailure(t *testing.T) {
 	lock := `{"error":{"code":"lock_timeout","type":"invalid_request_error"}}`
 	for _, tc := range []struct {
@@ -156,7 +156,7 @@ func TestRefills(t *testing.T) {
 	}
 }
 
-// A pause that no server asked for is no longer than what anybody waits for.
+// A pause that no server asked for is no longer than the longest wait.
 func TestOwnPauseIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(0, func(int, *http.Request) *http.Response { return reply(429, "") })
@@ -170,7 +170,8 @@ func TestOwnPauseIsBounded(t *testing.T) {
 	})
 }
 
-// MaxRetryAfter below 0: nobody waits, neither the refused nor those that come during the pause.
+// MaxRetryAfter below 0: no request waits, neither the refused ones nor those that come during the
+// pause.
 func TestNobodyWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(0, func(int, *http.Request) *http.Response { return reply(429, "", "Retry-After", "2") })
@@ -407,7 +408,7 @@ func TestGateway(t *testing.T) {
 	})
 }
 
-// A stream of JSON documents is not waited for, whoever sends it, nor what a connection becomes.
+// A stream of JSON documents is not waited for, from any server, nor is a switched connection.
 func TestStreamsOfJSONAreNotRead(t *testing.T) {
 	slack, _ := provider.Lookup("slack")
 	for _, tc := range []struct {
@@ -441,7 +442,8 @@ func TestStreamsOfJSONAreNotRead(t *testing.T) {
 	}
 }
 
-// Azure refuses a stream with status 200: it is sent again when it asks, and who waits for it gets the one that is served.
+// Azure refuses a stream with status 200: it is sent again at the stated time, and the caller gets
+// the served one.
 func TestStreamRefusedWith200(t *testing.T) {
 	azure, _ := provider.Lookup("azure-openai")
 	synctest.Test(t, func(t *testing.T) {

@@ -164,7 +164,7 @@ func TestOutputCountsAsItIsProduced(t *testing.T) {
 	t.Logf("reserved: 40 in %v", a.took)
 }
 
-// Whatever the answers come to: nobody is refused, also where max_tokens is more than the limit.
+// Answers of any size: no request is refused, even if max_tokens is more than the limit.
 func TestOutputOfAnySizeIsNotRefused(t *testing.T) {
 	for name, output := range map[string]func(i int) int64{
 		"all of it": func(int) int64 { return 4096 },

@@ -97,7 +97,7 @@ func TestPublishedAtWork(t *testing.T) {
 	})
 }
 
-// Without Tokens nobody reads the model in a body: then all models count as one, and not as none.
+// Without Tokens the model in a body is not read: then all models count as one, and not as none.
 func TestPublishedOfAModelThatIsNotKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(0, ok)

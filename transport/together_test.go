@@ -158,7 +158,7 @@ func TestProviderIsAlwaysAsked(t *testing.T) {
 	})
 }
 
-// A pause can be looked at, and lifted: who waits for it goes.
+// A pause can be read, and lifted: the requests that wait for it go.
 func TestLift(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(0, func(n int, _ *http.Request) *http.Response {

@@ -13,10 +13,13 @@
 // One attempt takes these steps:
 //
 //	partition   host, credential, model, route and client select the limits
-//	acquire     one permit of all these limits, by one of the Keys if any    paceline.Group, a lane per partition, a way per key
-//	send        the Base, with the key's credential, at most once per permit, timed from the end of the write
+//	acquire     one permit of all these limits, by one of the Keys if any    paceline.Group
+//	send        the Base, with the key's credential, at most once per permit
 //	judge       what the exchange proves, and whether to send again          package classify
 //	settle      each limit learns the outcome and the server's statements
+//
+// Each partition has a lane in the Group, and each account of Keys a way in the lane. Round trips
+// are timed from the end of the write.
 //
 // The caller reads the Base's own body, untouched. Only with Config.Tokens, and only for answers of
 // known language model APIs, does the Transport watch the body as it passes. It then settles with

@@ -155,7 +155,7 @@ func TestDeadlineOfAWiderLimit(t *testing.T) {
 	})
 }
 
-// Whoever is cancelled in line leaves it, and costs nothing.
+// A request that is cancelled in line leaves it, and costs nothing.
 func TestCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(0, ok)
@@ -379,7 +379,8 @@ func TestPausedKeyDoesNotBlockTheSharedLine(t *testing.T) {
 	})
 }
 
-// Whoever had the leave of its key, and waits for that of all, goes only when the pause is over that has begun meanwhile.
+// A request that waits for the limit of all, after that of its key, goes only when a pause that has
+// begun meanwhile is over.
 func TestPauseBeginsDuringTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(time.Second, func(n int, _ *http.Request) *http.Response {
@@ -401,7 +402,7 @@ func TestPauseBeginsDuringTheWait(t *testing.T) {
 	})
 }
 
-// Where nobody knows a limit, a pause ends with one request and not with all.
+// For an unknown limit, a pause ends with one request and not with all.
 func TestBeginsSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(time.Second, func(n int, _ *http.Request) *http.Response {
@@ -581,7 +582,7 @@ func TestHintsTighten(t *testing.T) {
 	}
 }
 
-// A bucket refills evenly: whoever finds it empty waits for one, not for all.
+// A bucket refills evenly: a request that finds it empty waits for one, not for all.
 func TestHintsOfABucket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(0, func(int, *http.Request) *http.Response {

@@ -87,7 +87,8 @@ func TestWithSharesLimits(t *testing.T) {
 	})
 }
 
-// How long anybody waits for a server that refuses is what the latest configuration says, for partitions that there were before, too.
+// The latest configuration decides how long requests wait for a refusing server, for existing
+// partitions too.
 func TestWithChangesPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBase(0, func(n int, _ *http.Request) *http.Response {
@@ -122,7 +123,8 @@ func TestWithChangesPatience(t *testing.T) {
 	})
 }
 
-// A client's own limit is changed like others, and what it has used is remembered for as long as the new window is.
+// A client's own limit is changed like others, and its usage is remembered for as long as the new
+// window is.
 func TestChangeOfAClientsWindow(t *testing.T) {
 	for _, changes := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

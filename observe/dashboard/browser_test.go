@@ -512,7 +512,8 @@ func TestChartByKeys(t *testing.T) {
 	b.Until(`document.querySelector("#chart-waiting .when").textContent === ""`)
 }
 
-// A real Gate in a server that allows 20 an hour: what the page says is what its Snapshot says, before and after an answer.
+// A real Gate in a server that allows 20 an hour. The page shows the content of its Snapshot,
+// before and after an answer.
 func TestPageOfAGate(t *testing.T) {
 	rate, err := limit.NewRolling(limit.RollingConfig{Limit: 20, Window: time.Hour})
 	if err != nil {

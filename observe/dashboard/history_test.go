@@ -41,7 +41,8 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// While nobody looked there is no point; and a clock that is set back takes those of the time to come along.
+// A time without a viewer has no point. A clock that is set back replaces the points of the time to
+// come.
 func TestHistoryGaps(t *testing.T) {
 	var h history
 	for _, c := range []struct {
@@ -61,7 +62,7 @@ func TestHistoryGaps(t *testing.T) {
 	}
 }
 
-// Percentiles are those of the last minute: what took long before that is not in them.
+// Percentiles are those of the last minute: earlier slow answers are not in them.
 func TestPercentilesOfAMinute(t *testing.T) {
 	bounds := []time.Duration{10 * time.Millisecond, 20 * time.Millisecond, 40 * time.Millisecond, time.Second}
 	var h history

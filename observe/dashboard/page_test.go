@@ -289,7 +289,7 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// Many may look, and no more; whoever goes makes room.
+// The number of viewers is bounded; one that goes makes room.
 func TestViewersAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := must(t, dashboard.Config{})
@@ -413,7 +413,7 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// Whatever anybody asks for, no answer is a failure of ours.
+// For any query, no answer is a failure of ours.
 func FuzzAll(f *testing.F) {
 	f.Add("0", "clients", "x", "0")
 	f.Add("-1", "limits", "\x00", "99999999999999999999")

@@ -241,7 +241,7 @@ func TestDeniedByOneKey(t *testing.T) {
 	}
 }
 
-// Of a request that was served in the end nobody remembers who denied it: there is room in mind for those that come.
+// The denials of a request are forgotten once it is served, which makes room for those to come.
 func TestDenialsAreForgotten(t *testing.T) {
 	const n = 4500
 	r := newRig(t, queue.Config{MaxLen: n, MaxAttempts: 2}, dispatch.Key{Name: "a"}, dispatch.Key{Name: "b"})

@@ -479,7 +479,8 @@ func BenchmarkDispatcher(b *testing.B) {
 	}
 }
 
-// A dead letter says why it is one, in a word at least: what became of the last attempt, where nobody has said more.
+// A dead letter has its reason, in a word at least: the end of the last attempt, if no other is
+// given.
 func TestDeadLettersHaveReasons(t *testing.T) {
 	for reason, want := range map[string]string{"": "failed", "no such account": "no such account"} {
 		r := newRig(t, queue.Config{}, dispatch.Key{Limiter: perSecond(3)})

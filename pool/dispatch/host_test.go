@@ -163,7 +163,8 @@ func TestAwayForFiveSeconds(t *testing.T) {
 	}
 }
 
-// The line of a held host is as it was: first by priority, what was tried is no further back, and a deadline runs.
+// The line of a held host is as it was: first by priority. An attempt puts no request further back,
+// and deadlines run.
 func TestWhatIsHeldKeepsItsPlace(t *testing.T) {
 	w := newTown(t, queue.Config{}, 100, away("a", 0, 7*time.Second, refused))
 	w.many(30, "a")
@@ -211,7 +212,8 @@ func TestBrokenForGood(t *testing.T) {
 	}
 }
 
-// A hundred thousand that wait for a host that is away for an hour: nobody asks oftener than there are probes.
+// A hundred thousand wait for a host that is away for an hour: no request is tried oftener than
+// there are probes.
 func TestWhatWaitsForAHostCostsNothing(t *testing.T) {
 	w := newTown(t, queue.Config{}, 100, away("a", 0, time.Hour, refused))
 	w.many(100_000, "a")
@@ -224,7 +226,8 @@ func TestWhatWaitsForAHostCostsNothing(t *testing.T) {
 	}
 }
 
-// A request that alone cannot be sent, where all others are served, spins no faster than its backoff, and holds nobody up.
+// One request cannot be sent, while all others are served. It spins no faster than its backoff, and
+// delays none.
 func TestOneThatIsNeverSent(t *testing.T) {
 	tries := 0
 	w := newTown(t, queue.Config{}, 100, func(id string, _ time.Duration) (dispatch.Answer, time.Duration) {

@@ -39,7 +39,7 @@ func TestKeyThatRefusesNonces(t *testing.T) {
 	}
 }
 
-// Done says how the request is after it: whoever ends an attempt need not look it up.
+// Done returns the new state of the request, so that its caller need not look it up.
 func TestDoneSaysWhatBecameOfIt(t *testing.T) {
 	r := newRig(t, queue.Config{MaxAttempts: 2}, dispatch.Key{})
 	r.submit(0, "a", "b")

@@ -195,7 +195,7 @@ func TestBadShared(t *testing.T) {
 	}
 }
 
-// world is keys of organizations that nobody knows at first.
+// world is keys whose organizations are unknown at first.
 type world struct {
 	*testing.T
 	*dispatch.Dispatcher

@@ -9,7 +9,8 @@ import (
 	"github.com/paceline-go/paceline/pool/queue"
 )
 
-// Of each key the first request goes alone. One that is denied has another go alone, and what is served has all go.
+// The first request of each key goes alone. After a denial another goes alone; after a served one,
+// all may go.
 func TestTrialOfAKey(t *testing.T) {
 	r := newRig(t, queue.Config{}, dispatch.Key{Name: "a", Trial: 3 * time.Second}, dispatch.Key{Name: "b", Trial: 3 * time.Second})
 	r.submit(0, "1", "2", "3", "4", "5", "6")
@@ -33,7 +34,7 @@ func TestTrialOfAKey(t *testing.T) {
 	}
 }
 
-// Where nobody knows a limit, one goes first after the first refusal; else all that may.
+// For a server of unknown limits, one goes first after the first refusal; otherwise all that may.
 func TestSlowKey(t *testing.T) {
 	for _, slow := range []bool{true, false} {
 		r := newRig(t, queue.Config{}, dispatch.Key{Slow: slow})

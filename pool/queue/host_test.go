@@ -13,7 +13,7 @@ import (
 // first is the host whose name is the first letter of the request's.
 func first(r *queue.Request) string { return r.Value.(string)[:1] }
 
-// A host that is held holds up nobody else; what waits for it keeps its place and its deadline.
+// A held host delays no other; its waiting requests keep their places and their deadlines.
 func TestHold(t *testing.T) {
 	timeline(t, queue.Config{Host: first, MaxLen: 6}, `
 		0s  submit a1          -> ok

@@ -86,7 +86,8 @@ func judged(t *testing.T, status int, fields string, body []byte, flags uint32) 
 	}
 }
 
-// FuzzOfStranger has answers read by a dialect of somebody's own that says what no dialect of package provider would.
+// FuzzOfStranger reads answers by a dialect of another package, with results that no dialect of
+// package provider has.
 func FuzzOfStranger(f *testing.F) {
 	for _, why := range append(provider.Refusals(), "", "because") {
 		f.Add(200, uint32(0), string(why), int64(-1), int64(1), int64(-5), "planet", "x")

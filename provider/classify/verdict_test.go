@@ -294,7 +294,7 @@ func TestArrivedAgo(t *testing.T) {
 	}
 }
 
-// own is a dialect of somebody's own. It counts how often it is asked.
+// own is a dialect of another package. It counts its calls.
 type own struct {
 	asked *int
 	body  bool
@@ -697,7 +697,7 @@ func TestAnybodyShowsNothing(t *testing.T) {
 	}
 }
 
-// A dead letter says what the answer was, and what kind of refusal.
+// A dead letter has the answer's status, and the kind of refusal.
 func TestReasons(t *testing.T) {
 	var p classify.Policy
 	for want, a := range map[string]classify.Evidence{

@@ -8,7 +8,8 @@ import (
 	"github.com/paceline-go/paceline/provider/classify"
 )
 
-// A refusal is about the nonce if it says so and that something is wrong with it, in capitals or not, where anybody would look.
+// A refusal is about the nonce if it names the nonce and a fault of it, in capitals or not, at the
+// usual places.
 func TestNonceInAnyCase(t *testing.T) {
 	for body, about := range map[string]bool{
 		`{"error":"INVALID NONCE"}`: true, `{"error":"Nonce Too Small"}`: true, `{"error":"nonce already used"}`: true,

@@ -105,7 +105,8 @@ func TestLeaveOfWhatIsOnItsWay(t *testing.T) {
 	}
 }
 
-// Once Send has returned nobody asks for leave any more, and nothing is written: whoever gave it may have ended it.
+// Once Send has returned, the leave is no longer asked, and nothing is written: its owner may have
+// ended it.
 func TestLeaveEndsWithSend(t *testing.T) {
 	a, asked, below := new(Exchange), new(leave), new(answered)
 	asked.yes.Store(5)

@@ -255,8 +255,8 @@ func TestBeginsAnew(t *testing.T) {
 	}
 }
 
-// A connection that an attempt is refused on is not written to: nobody would look at the context in time. One of HTTP/2 is
-// others' too.
+// A connection on which an attempt is refused is not written to: the context would be read too
+// late. A connection of HTTP/2 is also used by others.
 func TestRefusedConnection(t *testing.T) {
 	for _, h2 := range []bool{false, true} {
 		here, there := net.Pipe()
