@@ -164,7 +164,7 @@ type HostInfo struct {
 	// sent is no attempt.
 	Down   bool
 	Kind   limit.Link // the latest evidence of the outage
-	Reason string      // of the latest failed attempt
+	Reason string     // of the latest failed attempt
 	// Since is, while Down, when the first failure of the outage was known; else when the last
 	// outage ended.
 	Since    mono.Time
