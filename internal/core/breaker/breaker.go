@@ -309,7 +309,7 @@ func Excuses(saw limit.Link, down bool) bool {
 // State is the health of a host.
 type State struct {
 	Down    bool
-	Kind    limit.Link   // of the outage: the latest evidence
+	Kind    limit.Link    // of the outage: the latest evidence
 	Since   mono.Time     // of the outage: when its first failure was known; otherwise: when the last outage ended
 	Next    mono.Time     // the next probe goes no sooner
 	Probing bool          // a probe is in flight

@@ -33,8 +33,8 @@ func steady() *breaker.Breaker {
 // line again at once. A failed one is tried up to five times, with a second between.
 type world struct {
 	h     *breaker.Breaker
-	every time.Duration                                              // between two that come
-	most  int                                                        // in flight, for want of workers; 0: any number
+	every time.Duration                                             // between two that come
+	most  int                                                       // in flight, for want of workers; 0: any number
 	host  func(now mono.Time, open int) (limit.Link, time.Duration) // what an attempt meets, and how long it takes
 
 	tries    []int // for each request in line: how often it was tried
