@@ -2,11 +2,11 @@
 // nothing else: no network, no font, no other file. It follows the reader's light or dark scheme.
 // Without a script a reader has its sentence, its figures and its tables.
 //
-//	report.go    what such a file shows, and the HTML of it
-//	crowd.go   many lines as a band and a few of them
-//	file.go    the file is written all at once
-//	server_log.go     results and logs are read
-//	charts.go  what is drawn of a log
+//	report.go      what such a file shows, and the HTML of it
+//	crowd.go       many lines as a band and a few of them
+//	file.go        the file is written all at once
+//	server_log.go  results and logs are read
+//	charts.go      what is drawn of a log
 //
 // The same Page gives the same bytes. Texts are plain text: they may be a stranger's, and nothing
 // in them becomes HTML.
