@@ -14,7 +14,8 @@ import (
 // The other counts the interval before it, in proportion to the part that is still in the window.
 // Cloudflare counts so, and HAProxy its rates. The beginnings of the intervals need not be known.
 //
-// Let c be any possible beginning of the server's interval, and a = s − Margin. A cost w may go at
+// Let c be any possible beginning of the server's interval, W⁺ = Window + Margin the longest that
+// the interval may be by our clock, and a = s − Margin. A cost w may go at
 // s if, for every c with a − W⁺ < c ≤ a,
 //
 //	Σ open + w + Σ {w_i : u_i ≥ c} + (1 − (a − c)/W⁺) · Σ {w_i : c − W⁺ ≤ u_i < c}  ≤  Limit
@@ -25,9 +26,10 @@ import (
 // The earliest s is the latest of these instants.
 //
 // In the long run no more than Limit goes in the time of W⁺ and a mean round trip, as with Rolling.
-// On average over c, each request counts for W⁺/2 in its own interval and for W⁺/2 in the next. Its
-// round trip counts in full. The worst c costs one or two requests more per window. Of requests at
-// equal distances Limit − 1 go, which matters if few fit into a window.
+// On average over all beginnings c, a request counts for W⁺/2 in its own interval, and for W⁺/2 in
+// the next. Its round trip counts in full. The beginning that costs most costs one or two requests
+// more per window. Of requests at equal distances Limit − 1 go, which matters if few fit into a
+// window.
 //
 // Not safe for concurrent use. Admit and Settle cost as much as those of Rolling. Ready looks at
 // every distinct u of two windows, unless there is room for all of them. With the default Grain

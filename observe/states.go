@@ -83,8 +83,8 @@ func LimitOf(u *limit.Usage) LimitState {
 	return l
 }
 
-// ClientState is one client. A Gate or a Pool is one client; in a Group, the lanes of one
-// LaneConfig.Client are.
+// ClientState is one client. A Gate or a Pool is one client. In a Group, all lanes with the same
+// LaneConfig.Client are one.
 type ClientState struct {
 	Name     string `json:"client"`
 	Waiting  int    `json:"waiting"`
