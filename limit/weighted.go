@@ -14,8 +14,8 @@ import (
 // The other counts the interval before it, in proportion to the part that is still in the window.
 // Cloudflare counts so, and HAProxy its rates. The beginnings of the intervals need not be known.
 //
-// Let c be any possible beginning of the server's interval, W⁺ = Window + Margin the longest that
-// the interval may be by our clock, and a = s − Margin. A cost w may go at
+// Let c be any possible beginning of the server's interval, W⁺ = Window + Window/10000 the interval
+// with the drift of the server's clock, and a = s − Margin. A cost w may go at
 // s if, for every c with a − W⁺ < c ≤ a,
 //
 //	Σ open + w + Σ {w_i : u_i ≥ c} + (1 − (a − c)/W⁺) · Σ {w_i : c − W⁺ ≤ u_i < c}  ≤  Limit
