@@ -20,39 +20,40 @@ type job struct {
 	size     int64
 	repeat   bool   // it may have been served before
 	doubt    bool   // an attempt had no whole answer
-	unsure   bool   // after a crash nobody would know whether the latest attempt was served
-	class    class  // why it would be a dead letter, by its latest attempt
-	reason   string // the same in words
-	failed   string // why its latest attempt failed, in a word or two; empty: it did not
-	astray   bool   // nothing came back from a host to which only a redirect led
-	keyHost  bool   // a redirect was not followed, since a key would have gone along
+	unsure   bool   // after a crash, nothing would show whether the server served the latest attempt
+	class    class  // its class as a dead letter, by its latest attempt
+	reason   string // the same, in words
+	failed   string // why the latest attempt failed, in a word or two; empty: it did not fail
+	astray   bool   // nothing came back from a host that only a redirect led to
+	keyHost  bool   // a redirect was not followed, since a key would have gone with it
 	first    bool   // it is the first request of its model
 	noModel  bool   // there is no such model, as its answer says
-	unlike   bool   // its answer is not what Config.Success calls one
+	unlike   bool   // Config.Success refused its answer
 	room     bool   // it holds a place in Run.room
 	key      string
 	keyIndex int
 	token    bearer.Pass
-	refused  int // the generation of the token with which it was refused last
+	refused  int // generation of the token of the latest refusal
 	refusals refusals
-	n        int64 // the number of its send in the journal; 0: its answer is written there
+	n        int64 // number of its send in the journal; 0: the journal has its answer
 	at       mono.Time
-	waited   [2][]time.Duration // how long was waited for each cause when it was submitted, and when it was sent
+	waited   [2][]time.Duration // time waited for each cause, until it was submitted and until it was sent
 	res      response
-	row      *string // what Config.Shape made of the answer
+	row      *string // the row that Config.Shape made of the answer
 	result   limit.Result
-	cost     money       // what the latest attempt cost
-	actual   *limit.Cost // what it used of the limits; nil: as much as was admitted
+	cost     money       // the cost of the latest attempt
+	actual   *limit.Cost // its use of the limits; nil: as much as was admitted
 	hold     time.Time
 
-	next  string    // what the results keep of the page after this one; empty: there is none
+	next  string    // the next page, as the results keep it; empty: there is none
 	after *Request  // the request for that page
-	stray *straying // why that page is not asked for
+	stray *straying // why that page is not requested
 	since mono.Time // when this page could be sent, if it is not the first
-	told  bool      // no more is to be written of it
+	told  bool      // nothing more is written about it
 }
 
-// send makes one attempt. It records it in the journal, sends the request, and judges what the answer says about the limits.
+// send makes one attempt. It records the attempt in the journal, sends the request, and judges what
+// the answer states about the limits.
 func (g *group) send(ctx context.Context, a pool.Attempt) pool.Answer {
 	r, j := g.r, a.Request.Value.(*job)
 	returned := pool.Answer{Outcome: limit.Outcome{Result: limit.Unsent}, Returned: true}
@@ -131,7 +132,7 @@ func (g *group) send(ctx context.Context, a pool.Attempt) pool.Answer {
 	return g.turn(j, &a, ans)
 }
 
-// leave says right before an attempt is written whether it may be; nil: it may.
+// leave decides, right before an attempt is written, whether it may go. Nil: it may.
 func (g *group) leave(a *pool.Attempt) fresh {
 	if g.r.c.Share == nil {
 		return nil
@@ -139,7 +140,7 @@ func (g *group) leave(a *pool.Attempt) fresh {
 	return func() bool { return g.pool.Fresh(a) }
 }
 
-// takeBack has a request wait again of which nothing was written, since the leave for it had lapsed.
+// takeBack returns a request to the queue. The leave for it had lapsed, and nothing was written.
 func (g *group) takeBack(j *job, price money) pool.Answer {
 	r := g.r
 	r.budget.settle(price, 0)
@@ -153,11 +154,11 @@ func (g *group) takeBack(j *job, price money) pool.Answer {
 	return pool.Answer{Outcome: limit.Outcome{Result: limit.Unsent}, Returned: true}
 }
 
-// mayGo gets what an attempt needs beside its permit: room for its answer, money, a token, and a record in the journal. It returns false if
-// the attempt does not go now.
+// mayGo gets all that an attempt needs beside its permit: room for its answer, money, a token, and
+// a record in the journal. It returns false if the attempt does not go now.
 func (g *group) mayGo(ctx context.Context, j *job, a *pool.Attempt) (price money, ok bool) {
 	r := g.r
-	// Results may be read slowly. Then no more is sent than can be kept.
+	// If results are read slowly, the run sends no more than it can keep.
 	select {
 	case r.room <- struct{}{}:
 	case <-ctx.Done():
@@ -176,7 +177,7 @@ func (g *group) mayGo(ctx context.Context, j *job, a *pool.Attempt) (price money
 		}
 		return 0, false
 	}
-	// The run may have been stopped while this waited for money.
+	// The run may have stopped while the attempt waited for money.
 	if ok = !r.course.isStopped() && r.pass(ctx, j); ok {
 		if err := r.sending(j, *a, g.name(a.Key), price); err != nil {
 			r.fail(err)
@@ -208,16 +209,16 @@ func (r *Run) file(j *job, ans *pool.Answer) {
 	j.res.body = nil
 }
 
-// endsWell says whether an answer ends its request, and is its result.
+// endsWell reports whether an answer ends its request and is its result.
 func endsWell(ans *pool.Answer) bool {
 	return ans.Result == limit.Accepted && !ans.Returned && !ans.Banned
 }
 
-// holds is for how long an answer keeps its key away: for as long as it asks, or until there is more of a quota that is used up. The next
-// run keeps to that, too.
+// holds returns how long an answer keeps its key away: as long as the answer asks, or until a
+// used-up quota has more. The next run keeps to that, too.
 func (g *group) holds(key int, ans *pool.Answer) time.Duration {
 	d := holds(&ans.Outcome, &ans.Capacity)
-	if d == 0 || g.r.c.Strangers == nil && len(g.autos) == 0 { // only what learns knows of more than is said
+	if d == 0 || g.r.c.Strangers == nil && len(g.autos) == 0 { // others know only what answers state
 		return d
 	}
 	o, units := ans.Outcome, uint8(0)
@@ -232,7 +233,7 @@ func holds(o *limit.Outcome, capacity *limit.Cost) time.Duration {
 	d := o.RetryAfter
 	for u, reset := range o.Reset {
 		if o.Known>>u&1 == 1 && o.Remaining[u] <= 0 {
-			d = max(d, reset/time.Duration(max(capacity[u], 1))) // a bucket's reset is when it is full, and one token is enough
+			d = max(d, reset/time.Duration(max(capacity[u], 1))) // a bucket's reset is when it is full; one token is enough
 		}
 	}
 	return d
@@ -258,7 +259,7 @@ func (r *Run) answered(j *job) error {
 	return r.store.journal.Answers([]journal.Answered{j.answer()})
 }
 
-// answer is how a job's latest send ended, for the journal.
+// answer describes how a job's latest send ended, for the journal.
 func (j *job) answer() journal.Answered {
 	a := journal.Answered{Send: j.n, Answer: journal.Answer{Result: j.result, Counts: j.res.ended, Hold: j.hold, Actual: j.actual, Price: int64(j.cost)}}
 	if j.result == limit.Unknown {
@@ -279,7 +280,7 @@ func (r *Run) release(j *job) {
 	}
 }
 
-// result fills in the line that is written about a request.
+// result fills in the line about a request.
 func (r *Run) result(line *Result, keep *kept, j *job, e *pool.Ended) {
 	at := time.Now()
 	if e.State == pool.Done {
@@ -321,7 +322,8 @@ func (r *Run) result(line *Result, keep *kept, j *job, e *pool.Ended) {
 	}
 }
 
-// DeadBecause says where the dead letters of this run are, and the most frequent reason for them. It is empty if there are none.
+// DeadBecause names the file of this run's dead letters and their most frequent reason. It is empty
+// if there are none.
 func (r *Run) DeadBecause() string {
 	most, n, all := r.tally.deadBecause()
 	if most == "" {
@@ -337,8 +339,8 @@ func (r *Run) DeadBecause() string {
 	return fmt.Sprintf("%d dead letters%s, %d of them because: %s", all, where, n, most)
 }
 
-// DeadAgain says how many requests of the input are dead or expired, why, and how to send them again, if another run can know of them. It is
-// empty if there are none.
+// DeadAgain says how many requests of the input are dead or expired, why, and how to send them
+// again. It is empty if there are none. It says how only if another run can know of them.
 func (r *Run) DeadAgain() string {
 	r.tally.mu.Lock()
 	defer r.tally.mu.Unlock()
@@ -347,7 +349,7 @@ func (r *Run) DeadAgain() string {
 	case !e.again:
 		e.lapsed, e.again = 0, r.c.Dead != "-" && !IsNowhere(r.c.Dead)
 	case IsNowhere(r.c.Dead):
-		e.again = false // nothing remembers them, so another run sends them again in any case
+		e.again = false // no file keeps them, so another run sends them again in any case
 	}
 	return e.String()
 }

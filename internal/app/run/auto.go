@@ -11,7 +11,8 @@ import (
 	"github.com/paceline-go/paceline/pool"
 )
 
-// Auto says that nobody knows the limits: fairshare.Auto finds out how many requests each key may send.
+// Auto is for limits that the user does not know. A fairshare.Auto finds out how many requests each
+// key may send.
 type Auto struct {
 	// Weight and Sharers are as in fairshare.AutoConfig.
 	Weight, Sharers float64
@@ -19,19 +20,20 @@ type Auto struct {
 	Seed uint64
 }
 
-// Found is what was found out of the limit of a key (--limit auto).
+// Found is the limit that a run found for a key (--limit auto).
 type Found struct {
 	Key string `json:"key"`
 	// N is how many requests are let through in Seconds; 0: no limit was found.
 	N       int64   `json:"n"`
 	Seconds float64 `json:"seconds,omitempty"`
-	// By says where that is from: nobody, refusals, server (as it states), remains (what answers say is left) or provider (its
+	// By is the source of the limit: nobody (no answer named a limit, and nothing was refused),
+	// refusals, server (as it states), remains (what answers say is left) or provider (its
 	// documentation).
 	By string `json:"by"`
 	// Soon is how many requests were refused in the first minute, and Later since.
 	Soon  int `json:"refused_first_minute"`
 	Later int `json:"refused_since"`
-	// Text says all of that for people.
+	// Text is all of that in words, for people.
 	Text string `json:"text"`
 }
 
@@ -39,7 +41,8 @@ func (a *Auto) limiter() (*fairshare.Auto, error) {
 	return fairshare.NewAuto(fairshare.AutoConfig{Weight: a.Weight, Sharers: a.Sharers, Rng: rand.New(rand.NewPCG(cmp.Or(a.Seed, rand.Uint64()), 0))})
 }
 
-// seeks makes the limiter of a key that finds out its limit. What it finds is in the journal, for the next run.
+// seeks makes the limiter that finds out the limit of a key. The journal keeps its findings for the
+// next run.
 func (g *group) seeks(key int, each []limit.Limiter) ([]limit.Limiter, error) {
 	if g.r.c.Auto == nil {
 		return each, nil
@@ -62,7 +65,7 @@ func (g *group) seeks(key int, each []limit.Limiter) ([]limit.Limiter, error) {
 	})), nil
 }
 
-// found returns what the keys have found out.
+// found returns the limits that the keys have found.
 func (r *Run) found() (all []Found) {
 	for _, g := range r.groups {
 		if g.pool == nil {

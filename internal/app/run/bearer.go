@@ -15,7 +15,7 @@ import (
 	"github.com/paceline-go/paceline/pool"
 )
 
-// Bearer is where the {token} of a run comes from, and how often there is a new one.
+// Bearer is the source of the {token} of a run, and says how often there is a new token.
 type Bearer struct {
 	Issuer issuer.Issuer
 	bearer.Config
@@ -33,10 +33,11 @@ type hider interface {
 	Weak() []string
 }
 
-// mostTokens is how many tokens are looked for. A server that repeats a token repeats one that it got lately.
+// mostTokens is how many tokens a hidden looks for. If a server repeats a token in an answer, it is
+// one that it received lately.
 const mostTokens = 16
 
-// hidden is a secret.Set that learns of new tokens. Safe for concurrent use but for learn.
+// hidden is a secret.Set that learns new tokens. Safe for concurrent use, except for learn.
 type hidden struct {
 	now    atomic.Pointer[secret.Set]
 	all    atomic.Pointer[[]secret.Key]
@@ -76,7 +77,7 @@ func (h *hidden) HideBeginning(text []byte, cut secret.Cut) ([]byte, int, int) {
 }
 func (h *hidden) Weak() []string { return h.now.Load().Weak() }
 
-// newBearer prepares the run to get tokens, if it needs any.
+// newBearer prepares the run to get tokens, if its templates use any.
 func (r *Run) newBearer() {
 	if r.c.Bearer == nil {
 		return
@@ -95,7 +96,7 @@ func (r *Run) newBearer() {
 	})
 }
 
-// noTokens ends the run, as there is no token to send.
+// noTokens ends the run, since it has no token to send.
 func (r *Run) noTokens(err error) {
 	text, _ := r.sender.secrets.HideIn(err.Error())
 	why := error(exhausted(text))
@@ -107,13 +108,14 @@ func (r *Run) noTokens(err error) {
 	}
 }
 
-// unauthorized says that nothing was sent, as no token was given. It is an ErrConfig.
+// unauthorized says that nothing was sent, because the issuer gave no token. It is an ErrConfig.
 type unauthorized string
 
 func (e unauthorized) Error() string   { return fmt.Sprintf("%s; %v", string(e), ErrUnsent) }
 func (e unauthorized) Unwrap() []error { return []error{ErrConfig, ErrUnsent} }
 
-// pass gets a token for an attempt. It returns false if it had to wait for one: by then the attempt's permit is old.
+// pass gets a token for an attempt. It returns false if the attempt had to wait for the token: its
+// permit is then old.
 func (r *Run) pass(ctx context.Context, j *job) bool {
 	if r.tokens == nil {
 		return true
@@ -123,8 +125,8 @@ func (r *Run) pass(ctx context.Context, j *job) bool {
 	return ok
 }
 
-// tokenJudged takes in what an attempt says of its token. It tells whether the request goes again with another token, without counting that
-// as an attempt.
+// tokenJudged takes in what an attempt proves about its token. It reports whether the request goes
+// again with another token, which does not count as an attempt.
 func (r *Run) tokenJudged(j *job) (again bool) {
 	if r.tokens == nil || j.hop.foreign || j.token.Generation == 0 {
 		return false

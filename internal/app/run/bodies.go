@@ -19,7 +19,8 @@ import (
 	"github.com/paceline-go/paceline/internal/secret"
 )
 
-// IndexOf is the file of results of a run whose bodies are files in dir. It has a line for each, without the body. No body has its name.
+// IndexOf returns the path of the results of a run that writes bodies as files in dir. The file has
+// a line for each body, without the body itself. No body has the same name.
 func IndexOf(dir string) string { return filepath.Join(dir, indexBase+".jsonl") }
 
 const (
@@ -28,12 +29,18 @@ const (
 	unfinished = indexBase + ".unfinished"
 )
 
-// bodies are the files of a run that has one for each answer. First all of a body is written into unfinished; then its line is written to
-// the index; then both are made durable; and only then the file gets its name. Wherever that breaks off, a file with its name is whole and
-// has its line, and the next run finds a file that has a line but not its name in unfinished. Safe for concurrent use.
+// bodies are the files of a run with one file for each answer. There are four steps:
+//
+//  1. The whole body is written into the folder unfinished.
+//  2. Its line is written to the index.
+//  3. Both are made durable.
+//  4. The file gets its name.
+//
+// So a file under its name is always whole and has its line. A crash may leave a line without a
+// named file. The next run then finds that file in unfinished. Safe for concurrent use.
 type bodies struct {
 	dir  string
-	most int64 // bytes that a body may have
+	most int64 // largest size of a body, in bytes
 
 	mu      sync.Mutex
 	waiting []savedBody // bodies that have their line, but not yet their name
@@ -49,7 +56,7 @@ type savedBody struct {
 	hidden int
 }
 
-// fileOf is the name of a body's file.
+// fileOf returns the name of a body's file.
 func fileOf(id string, h http.Header) string {
 	return filename.Of(id, indexBase) + filename.Ending(h.Get("Content-Type"))
 }
@@ -61,8 +68,8 @@ func (b *bodies) open() error {
 	return os.MkdirAll(filepath.Join(b.dir, unfinished), privateFolder)
 }
 
-// has says whether the body of an entry is there. A body that is whole but has no name yet gets it with the next sync. If somebody removed
-// the file, its request is sent again.
+// has reports whether the body of an entry exists. A whole body without a name gets it with the
+// next sync. If the file was removed, its request is sent again.
 func (b *bodies) has(e entry) bool {
 	if b.isNamed(e.File) {
 		return true
@@ -85,7 +92,8 @@ func (b *bodies) has(e entry) bool {
 	return true
 }
 
-// isNamed says whether a file is there under its name. A name with a separator is not one of ours.
+// isNamed reports whether a file exists under its name. A name with a separator is not from this
+// run.
 func (b *bodies) isNamed(name string) bool {
 	if name != filepath.Base(name) {
 		return false
@@ -94,7 +102,7 @@ func (b *bodies) isNamed(name string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// clean names the bodies that an earlier run had no time to name, and removes those that it had not finished.
+// clean names the whole bodies that an earlier run left unnamed, and removes its unfinished ones.
 func (b *bodies) clean(index func() error) error {
 	if err := b.sync(1, index); err != nil {
 		return err
@@ -109,7 +117,7 @@ func (b *bodies) clean(index func() error) error {
 // close removes the folder if nothing is left in it.
 func (b *bodies) close() { _ = os.Remove(filepath.Join(b.dir, unfinished)) }
 
-// add notes that the line of a body is written, so that the next sync gives it its name.
+// add notes that the line of a body is written. The next sync gives the body its name.
 func (b *bodies) add(s savedBody) (waiting int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -117,11 +125,12 @@ func (b *bodies) add(s savedBody) (waiting int) {
 	return len(b.waiting)
 }
 
-// mostUnnamed bounds how many bodies wait for their names. The goroutine that adds one more waits for the disk.
+// mostUnnamed bounds how many bodies wait for their names. A goroutine that adds one more waits for
+// the disk.
 const mostUnnamed = 16 * syncLines
 
-// sync makes the waiting bodies durable, then their lines, by calling index, and gives them their names. It does nothing if fewer than
-// atLeast wait.
+// sync makes the waiting bodies durable. Then it calls index, which makes their lines durable. Then
+// it names the bodies. It does nothing if fewer than atLeast wait.
 func (b *bodies) sync(atLeast int, index func() error) error {
 	b.naming.Lock()
 	defer b.naming.Unlock()
@@ -139,7 +148,7 @@ func (b *bodies) sync(atLeast int, index func() error) error {
 	}
 	if err != nil {
 		b.mu.Lock()
-		b.waiting = append(all, b.waiting...) // their lines are written, so this run or the next gives them their names
+		b.waiting = append(all, b.waiting...) // their lines are written, so this run or the next names them
 		b.mu.Unlock()
 		return err
 	}
@@ -150,13 +159,13 @@ func (b *bodies) sync(atLeast int, index func() error) error {
 			failed++
 		}
 	}
-	if failed > 1 { // most often all of them for the same reason
+	if failed > 1 { // most often all fail for the same reason
 		err = fmt.Errorf("%w, and %d files more", err, failed-1)
 	}
 	return cmp.Or(err, b.gone(durable.OS.SyncFolder(filepath.Join(b.dir, indexBase))))
 }
 
-// gone returns err, or if it is of the folder's being there no more, an error that says so.
+// gone returns err. If the folder no longer exists, it returns an error that says so.
 func (b *bodies) gone(err error) error {
 	if _, is := os.Stat(filepath.Join(b.dir, unfinished)); !errors.Is(err, os.ErrNotExist) || !errors.Is(is, os.ErrNotExist) {
 		return err
@@ -164,7 +173,8 @@ func (b *bodies) gone(err error) error {
 	return fmt.Errorf("%s is no longer there: it was removed or renamed while answers were written into it", b.dir)
 }
 
-// flushers is how many bodies are made durable at once: a file system writes those together that it gets at the same time.
+// flushers is how many bodies are made durable at once. A file system combines writes that arrive
+// at the same time.
 const flushers = 16
 
 // flush makes bodies durable.
@@ -199,7 +209,7 @@ type body struct {
 	hide hider
 	h    durable.Handle
 	cut  secret.Cut // where the text that is not written yet is cut off
-	rest []byte     // text that is not written yet, as an echo may have begun in it
+	rest []byte     // text not written yet, since a secret may begin in it
 	hash hash.Hash
 	savedBody
 }
@@ -208,7 +218,7 @@ type body struct {
 func (b *bodies) begin(id string, hide hider, res *response) (*body, error) {
 	name := fileOf(id, res.header)
 	path := b.unfinished(name)
-	// There may be a file that an earlier attempt left, or a link that somebody put there.
+	// An earlier attempt may have left a file here, or another program a link.
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
@@ -271,7 +281,8 @@ func (w *body) drop() {
 // errTooLong says that a body is longer than a file may be.
 var errTooLong = errors.New("longer than a file may be")
 
-// stream writes a body as it comes; res has its beginning. The error answer is one of reading the body, disk one of writing it.
+// stream writes a body as it arrives. res holds the beginning of the body. The error answer comes
+// from reading the body, the error disk from writing it.
 func (b *bodies) stream(id string, hide hider, res *response, rest io.Reader) (s *savedBody, answer, disk error) {
 	w, err := b.begin(id, hide, res)
 	if err != nil {
@@ -302,7 +313,7 @@ func (b *bodies) stream(id string, hide hider, res *response, rest io.Reader) (s
 	return nil, nil, err
 }
 
-// save writes the body of a job's answer into a file, if that is not done yet.
+// save writes the body of a job's answer into a file, unless that is done.
 func (b *bodies) save(j *job, hide hider) error {
 	if j.res.saved != nil {
 		return nil
@@ -330,7 +341,7 @@ func (b *bodies) drop(res *response) {
 	}
 }
 
-// tell puts into a line of the index where the body is.
+// tell sets the fields of a line of the index that locate the body.
 func (s *savedBody) tell(r *Result) {
 	r.File, r.Bytes, r.SHA256 = s.name, int(s.bytes), hex.EncodeToString(s.sum[:])
 	r.Hidden += s.hidden
@@ -339,10 +350,10 @@ func (s *savedBody) tell(r *Result) {
 // filed is the format of an index.
 type filed struct{ Plain }
 
-// entry also reads which file has the body.
+// entry also reads the name of the body's file.
 func (filed) entry(line []byte, dead bool) (entry, bool) { return slowEntry(line) }
 
-// makeFolder makes the folder of a file, if it is not there, and says whether it did.
+// makeFolder makes the folder of a file if it does not exist, and reports whether it did.
 func makeFolder(path string) (made bool, err error) {
 	if err := folderFor(path); err != nil {
 		return false, err
@@ -357,18 +368,18 @@ func makeFolder(path string) (made bool, err error) {
 	return true, nil
 }
 
-// privateFolder is the mode of new folders: answers are for their owner's eyes only.
+// privateFolder is the mode of new folders: only their owner may read answers.
 const privateFolder = 0o700
 
-// noFolder says why the folder for a file cannot be there. It is an ErrConfig.
+// noFolder is the reason why a file's folder cannot exist. It is an ErrConfig.
 type noFolder struct{ error }
 
 func (e noFolder) Unwrap() []error { return []error{ErrConfig, e.error} }
 
-// absent says that a file is not there, or that one of the folders above it is none.
+// absent reports that a file does not exist, or that a path above it is not a folder.
 func absent(err error) bool { return errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) }
 
-// folderFor returns an error if the folder for a file cannot be there.
+// folderFor returns an error if a file's folder cannot exist.
 func folderFor(path string) error {
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
 		info, err := os.Stat(dir)

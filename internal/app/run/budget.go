@@ -9,7 +9,7 @@ import (
 	"github.com/paceline-go/paceline/internal/text/humanize"
 )
 
-// money is in billionths of a dollar, so that sums are exact.
+// money is an amount in billionths of a dollar, so that sums are exact.
 type money int64
 
 const dollar money = 1e9
@@ -21,8 +21,9 @@ func toMoney(usd float64) money {
 	return money(min(math.Ceil(usd*float64(dollar)), math.MaxInt64/4))
 }
 
-// budget is how much may be spent. The most that a request may cost is reserved before it is sent; when it is answered, what it did cost is
-// spent. If no answer comes, all that was reserved is spent. So the budget is never exceeded. Safe for concurrent use.
+// budget bounds the money that a run may spend. Before a request is sent, the most that it may cost
+// is reserved. Its answer replaces the reservation by the real cost. Without an answer, the whole
+// reservation is spent. So the budget is never exceeded. Safe for concurrent use.
 type budget struct {
 	most money // 0: there is no bound
 
@@ -37,8 +38,8 @@ func newBudget(most money) *budget {
 	return b
 }
 
-// reserve reserves n. If that is not left it waits, as other requests may cost less than was reserved for them. It returns false and nil when
-// it is certain that n will not be left.
+// reserve reserves n. If less is left it waits, since other requests may cost less than was
+// reserved for them. It returns false and nil when n can certainly never be left.
 func (b *budget) reserve(ctx context.Context, n money) (ok bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -63,7 +64,7 @@ func (b *budget) reserve(ctx context.Context, n money) (ok bool, err error) {
 	return true, nil
 }
 
-// settle ends a reservation, and spends what the request did cost.
+// settle ends a reservation, and spends the real cost of the request.
 func (b *budget) settle(reserved, cost money) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -78,7 +79,7 @@ func (b *budget) isSpent() money {
 	return b.spent
 }
 
-// overBudget says that no more is sent, as the budget is spent.
+// overBudget stops sending, since the budget is spent.
 func (r *Run) overBudget() error {
 	return fmt.Errorf("%w: %v of the budget of %v are spent, and the next request may cost more than the rest (--budget)", ErrEnough, r.budget.isSpent(), r.budget.most)
 }

@@ -9,17 +9,20 @@ import (
 	"github.com/paceline-go/paceline/pool"
 )
 
-// ceilingEvery is after how many looks of watch the ceiling is looked at, too: to look at all keys costs more than to look at the head.
+// ceilingEvery is the number of looks of watch between two looks at the ceiling. A look at all keys
+// costs more than a look at the head of the queue.
 const ceilingEvery = 25
 
-// ceilings keeps the ceiling as it was seen last. The zero value knows of none. Safe for concurrent use.
+// ceilings keeps the last ceiling that was computed. The zero value has none. Safe for concurrent
+// use.
 type ceilings struct{ bits atomic.Uint64 }
 
 func (c *ceilings) note(perSecond float64) { c.bits.Store(math.Float64bits(perSecond)) }
 func (c *ceilings) now() float64           { return math.Float64frombits(c.bits.Load()) }
 
-// sustained is how many requests per second the limits allow from now on in the long run: of the keys that serve, with what proved to fit
-// where a limit is wrong. It is 0 where there is no limit, or no key serves.
+// sustained returns how many requests per second the limits allow from now on in the long run. It
+// counts the keys that serve, and for a wrong limit the rate that proved to fit. It is 0 without a
+// limit, or if no key serves.
 func (r *Run) sustained() float64 {
 	of := make([][]serving, len(r.groups))
 	for i, g := range r.groups {
@@ -50,7 +53,8 @@ func (r *Run) sustained() float64 {
 	return math.Round(all*digits) / digits
 }
 
-// costOfOne is what a request costs on average: of those that were sent, or of those that are left as long as hardly any was. t.mu is held.
+// costOfOne is the average cost of a request: of those sent or, while hardly any was, of those
+// left. t.mu is held.
 func (t *tally) costOfOne() float64 {
 	const enough = 20
 	cost, n := t.totals.Cost, t.totals.Sends

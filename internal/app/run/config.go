@@ -24,11 +24,13 @@ import (
 
 // Config describes a run.
 type Config struct {
-	// Keys are the API keys. Each has all of the Limits for itself, but for those of one organization. If empty, there is one named "default" without a secret.
+	// Keys are the API keys. Each has all of the Limits for itself, but for those of one
+	// organization. If empty, there is one named "default" without a secret.
 	Keys []Key
-	// Organizations names whose keys are whose, by Key.Name: keys of one organization, project or account have the limits together. Whose another
-	// key is its answers tell, if the provider names the organization there; otherwise it has the limits for itself.
-	// With Share only what is said here counts.
+	// Organizations maps a Key.Name to the name of its organization, project or account. Keys of
+	// one organization have the limits together. For other keys the answers show it, if the
+	// provider names the organization there. Otherwise a key has the limits for itself. With Share
+	// only this map counts.
 	Organizations map[string]string
 	// Bearer says where the {token} of Header and Query comes from. If nil, there is none.
 	Bearer *Bearer
@@ -38,23 +40,23 @@ type Config struct {
 	KeyHosts secret.Places
 	// Limits are the limits that the server has for each key. If empty, there are none.
 	Limits []Rate
-	// Arrivals says what requests prove about their arrival at the server. Late must be zero.
+	// Arrivals states what requests prove about their arrival at the server. Late must be zero.
 	Arrivals limit.Arrivals
-	// Strangers, if not nil, says that others use the Limits, too. Then sends of earlier runs are not counted again, as answers tell what
-	// is left.
+	// Strangers, if not nil, says that other programs use the Limits, too. Then sends of earlier
+	// runs are not counted again, since answers state what is left.
 	Strangers *Sharing
-	// Share, if not nil, has all processes that share them by the same store keep to the Limits together. Then sends of earlier runs are not
-	// counted again: the store knows of them.
+	// Share, if not nil, is a store. All processes that use it keep to the Limits together. Sends
+	// of earlier runs are not counted again, since the store has them.
 	Share *sharestore.Limits
-	// Auto, if not nil, says that nobody knows the Limits, of which there are none then: each key finds out how many requests the server
-	// lets through, and shares that fairly with whoever else uses it.
+	// Auto, if not nil, says that the Limits are not known. Limits must be empty then. Each key
+	// finds out how many requests the server accepts, and shares that fairly with its other users.
 	Auto *Auto
-	// NonceUnit is the unit in which nonces count, Gap the least time between two nonces of a key: see pool.Key. They are used if
-	// a template has {nonce}.
+	// NonceUnit is the unit in which nonces count. Gap is the least time between two nonces of a
+	// key; see pool.Key. Both apply if a template has {nonce}.
 	NonceUnit, Gap time.Duration
 
-	// Next says where an answer names the page after it. A request goes on with that page, up to MaxPages for each line; if zero, 1000. If
-	// Next is nil, no pages are looked for.
+	// Next finds the next page in an answer. A request goes on with that page, up to MaxPages for
+	// each line; if zero, 1000. If Next is nil, the run looks for no pages.
 	Next     *Next
 	MaxPages int
 
@@ -63,28 +65,33 @@ type Config struct {
 	Timeout     time.Duration // of an attempt; if zero, 30 s
 	Redirects   int           // how many a request may follow; if zero, none
 	Backoff     pool.Backoff
-	BanStatus   []int // answers that say that a key is banned
-	NonceStatus []int // answers that say that a nonce did not rise, beside what they say in words
-	// Provider reads what answers say of limits. If nil, it is that of the Format, or of the host if that is known, or it is guessed from
-	// each answer.
+	BanStatus   []int // statuses of answers that ban a key
+	NonceStatus []int // statuses that mean that a nonce did not rise, beside the words of answers
+	// Provider reads the limits that answers state. If nil, it is that of the Format, or that of a
+	// known host. Otherwise each answer decides.
 	Provider provider.Dialect
-	// Success returns an error if an answer is no success although its status says so. If nil, the status is believed. It must be safe for
-	// concurrent use.
+	// Success returns an error if an answer is no success although its status says so. If nil, the
+	// status decides. It must be safe for concurrent use.
 	Success func(body []byte) error
 	Queue   int // requests read ahead; if zero, 1000
-	// TTL is how long a request without a deadline of its own is of use after it was created. If zero, for ever. docs/run.md says when it
-	// counts as created. With Renew the TTL begins anew at each retry, as with pool.Retry.
+	// TTL is how long a request without a deadline of its own is useful, from its creation. If
+	// zero, for ever. docs/run.md defines the time of creation. With Renew the TTL begins anew at
+	// each retry, as with pool.Retry.
 	TTL   time.Duration
 	Renew bool
-	// Budget is how much may be spent, in USD, over all runs with one journal. If zero, any amount. Costs are computed from Prices, for
-	// language models, or from Price, the price of an attempt of cost 1. With a Budget nothing is sent to a model without a known price.
+	// Budget is the most to spend, in USD, over all runs with one journal. If zero, there is no
+	// bound. The costs of language models come from Prices. Otherwise Price is the price of an
+	// attempt of cost 1. With a Budget, nothing is sent to a model without a known price.
 	Budget, Price float64
 	Prices        Prices
-	// Until is when nothing more is sent. If zero, never.
+	// Until is the time from which nothing is sent. If zero, never.
 	Until time.Time
-	// MaxOutage is for how long nothing may arrive at a host before the run ends, if nothing else is left to do. If zero, for ever;
-	// negative: the run ends as soon as it is known. It is also for how long the server may deny every request of the keys; there zero means a
-	// minute, or an hour once something was served.
+	// MaxOutage bounds an outage. If nothing arrives at a host for that long and nothing else is
+	// left to do, the run ends. If zero, it waits for ever; negative: the run ends when the outage
+	// is known.
+	//
+	// It also bounds how long the server may deny every request of the keys. There zero means a
+	// minute, or an hour once a request was served.
 	MaxOutage time.Duration
 	UserAgent string
 	TLS       *tls.Config
@@ -95,39 +102,42 @@ type Config struct {
 	Format      Format
 	Input       InputLimits
 	SkipInvalid bool
-	// InputInfo describes the input, if it is a file, so that results are not written into it.
+	// InputInfo describes the input if it is a file. A run refuses to write results into that file.
 	InputInfo os.FileInfo
 
-	// Out and Dead are files, or "-" for Stdout. If Dead is empty it is beside Out, as the Format calls it, or "-".
+	// Out and Dead are files, or "-" for Stdout. If Dead is empty it is beside Out, as the Format
+	// calls it, or "-".
 	Out, Dead string
-	// OutDir, if not empty, is a folder with a file for the body of each answer that ends its request well. Then Out is IndexOf(OutDir), and
-	// MaxResponse bounds only how much of a body is held in memory. MaxFile is how many bytes a body may have; if zero, 1 GiB. Not for an *LLM.
+	// OutDir, if not empty, is a folder with one file for the body of each answer that ends its
+	// request well. Out must then be IndexOf(OutDir). MaxResponse bounds only the part of a body in
+	// memory. MaxFile bounds the bytes of a body; if zero, 1 GiB. Not for an *LLM.
 	OutDir  string
 	MaxFile int64
-	// Shape, if not nil, has rows written to Out in place of results. Ordered has Out written in the order of the input. With either, a file
-	// Out is made from RowsOf(Out), and a run that resumes reads that. Not for an *LLM.
+	// Shape, if not nil, makes rows, which Out has in place of results. Ordered keeps Out in the
+	// order of the input. With either, a file Out is made from RowsOf(Out), and a later run resumes
+	// from that. Not for an *LLM.
 	Shape   Shape
 	Ordered bool
-	// Summary and Report are files that the caller writes to. They must be none of the other files.
+	// Summary and Report are files that the caller writes. They must differ from the other files.
 	Summary, Report string
-	// Ended, if not nil, is called with the result of each request that ends, in whatever format Out is. It must be safe for concurrent
-	// use, and keep nothing of the result.
+	// Ended, if not nil, gets the result of each request that ends, in whatever format Out is. It
+	// must be safe for concurrent use, and keep nothing of the result.
 	Ended func(*Result)
 
 	Stdout         io.Writer
 	MaxResponse    int64 // bytes kept of an answer's body; if zero, 1 MiB
 	KeepHeaders    []string
 	SyncAlways     bool // fsync the journal before each send
-	TrustClock     bool // believe the wall clock on how much time has passed since the last run
-	RetryDead      Dead // which dead letters of earlier runs are sent again
+	TrustClock     bool // trust the wall clock for the time that passed since the last run
+	RetryDead      Dead // the dead letters of earlier runs to send again
 	HoldUnanswered bool // a request that may have been served becomes a dead letter, and is not sent again
 
 	clock   func() (time.Time, boottime.Reading) // of the journal; nil: the machine's
 	results resultFormat                         // as results are written
-	view    string                               // what the user called Out, if that is a view
-	keyless bool                                 // Keys was empty: nobody knows of a key
+	view    string                               // the user's name for Out, if Out is a view
+	keyless bool                                 // Keys was empty: the run knows no key
 
-	// Notice is called with what the user should know, a line at a time. Log gets a line for each answer at debug level.
+	// Notice gets a line at a time for the user. Log gets a line for each answer at debug level.
 	Notice func(string)
 	Log    *slog.Logger
 }
@@ -176,7 +186,7 @@ func (c *Config) defaults() {
 	}
 }
 
-// seenAs has the results shown through a view.
+// seenAs makes Out a view of the results.
 func (c *Config) seenAs(out string) {
 	c.view = out
 	switch {
@@ -189,7 +199,7 @@ func (c *Config) seenAs(out string) {
 	}
 }
 
-// secretKeys are the values of the keys, and the secrets that the issuer of tokens uses itself.
+// secretKeys returns the values of the keys, and the secrets of the token issuer.
 func (c *Config) secretKeys() (all []secret.Key) {
 	for _, k := range c.Keys {
 		all = append(all, secret.Key{Name: k.Name, Value: k.Secret})
@@ -209,7 +219,8 @@ func (c *Config) hasSecrets() bool { return c.uses("key") || c.uses("token") }
 // uses says whether one of the templates has this placeholder.
 func (c *Config) uses(word string) bool { return Uses(c.Header, word) || Uses(c.Query, word) }
 
-// DeadBeside is the file for dead letters beside the results in out: OUT.dead.jsonl, where OUT is out without its ending.
+// DeadBeside is the file for dead letters beside the results in out: OUT.dead.jsonl, where OUT is
+// out without its ending.
 func DeadBeside(out string) string { return beside(out, Plain{}.deadSuffix()) }
 
 func beside(out, suffix string) string {

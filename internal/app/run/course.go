@@ -2,23 +2,24 @@ package run
 
 import "sync"
 
-// heldBytes bounds how many bytes the requests take that are read ahead, whatever their number.
+// heldBytes bounds the bytes of all requests that are read ahead, whatever their number.
 const heldBytes = 256 << 20
 
-// course says whether a run goes on, what ended it, and how much is read ahead. Safe for concurrent use.
+// course keeps whether a run goes on, why it ended, and how much is read ahead. Safe for concurrent
+// use.
 type course struct {
 	mu      sync.Mutex
 	changed *sync.Cond // signals changes of all fields but the errors
-	bytes   int64      // how many bytes the requests have that are held
+	bytes   int64      // bytes of the requests that are held
 	stopped bool       // nothing more is read
 	feeding bool       // the feeder has not returned
 	reading bool       // the feeder waits for input
 
 	whole   bool  // the input was read to its end
-	enough  error // why no more is sent, for a reason that the user gave
+	enough  error // the user's own bound that ended sending, such as a budget
 	input   error // an ErrInput, with which reading ended
-	wrong   error // an ErrHost, or why no key or token is accepted
-	failure error // why something could not be written
+	wrong   error // an ErrHost, or the reason why no key or token is accepted
+	failure error // the reason why something could not be written
 }
 
 func newCourse() *course {
@@ -27,7 +28,7 @@ func newCourse() *course {
 	return c
 }
 
-// set makes a change, and wakes all who wait for one.
+// set makes a change, and wakes all goroutines that wait for one.
 func (c *course) set(change func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -35,7 +36,7 @@ func (c *course) set(change func()) {
 	c.changed.Broadcast()
 }
 
-// first keeps err in *of, unless an error is there already. It says whether it kept it.
+// first keeps err in *of, unless *of has an error. It reports whether it kept err.
 func (c *course) first(of *error, err error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,8 +76,8 @@ func (c *course) take(size int64) bool {
 
 func (c *course) free(size int64) { c.set(func() { c.bytes -= size }) }
 
-// left waits until the feeder has returned, or is stuck in a read that nothing ends; after such a read it touches nothing any more. gone
-// says that it has returned.
+// left waits until the feeder has returned, or is stuck in a read that cannot be ended. After such
+// a read the feeder changes nothing. gone reports that the feeder has returned.
 func (c *course) left() (gone bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,8 +9,9 @@ import (
 	"github.com/paceline-go/paceline/internal/app/journal"
 )
 
-// starts says when the durations of a file's lines begin: when the first run began that read them. For an input that cannot be read twice
-// the duration of each line begins when it is read; the journal remembers that.
+// starts keeps when the durations of a file's lines begin: at the begin of the first run that read
+// them. If an input cannot be read twice, the duration of a line begins when the line is read. The
+// journal keeps that time.
 type starts struct {
 	sum  uint64          // a checksum of the lines so far
 	ends []end           // where lines end, from the first one with a duration on
@@ -23,7 +24,7 @@ type end struct {
 	sum  uint64
 }
 
-// add takes in a line; timed says that it has a duration.
+// add takes in a line; timed: the line has a duration.
 func (s *starts) add(q *Request, timed bool) {
 	const prime = 1099511628211 // FNV-1a
 	for i := range len(q.ID) {
@@ -41,8 +42,8 @@ func (s *starts) knows(of journal.Start) bool {
 	return found && s.ends[i].sum == of.Sum
 }
 
-// open finds the starts that earlier runs recorded of this input. The durations of lines that none of them had begin now; then open returns a
-// start that has to be recorded.
+// open finds the starts that earlier runs recorded of this input. The durations of all other lines
+// begin now. open then returns a start that the caller must record.
 func (s *starts) open(before []journal.Start, now time.Time) (news journal.Start, isNews bool) {
 	if len(s.ends) == 0 {
 		return news, false
@@ -61,7 +62,8 @@ func (s *starts) open(before []journal.Start, now time.Time) (news journal.Start
 	return news, true
 }
 
-// at is when the duration of a line began. It returns false if the line was not there when the input was checked.
+// at returns when the duration of a line began. It returns false if the line was not in the input
+// when that was checked.
 func (s *starts) at(line int) (time.Time, bool) {
 	first, found := int64(math.MaxInt64), false
 	for _, of := range s.of {
@@ -72,7 +74,7 @@ func (s *starts) at(line int) (time.Time, bool) {
 	return time.Unix(0, first), found
 }
 
-// lasts is the duration within which a request has to be sent; 0: there is none.
+// lasts returns the duration within which a request must be sent; 0: there is none.
 func (r *Run) lasts(q *Request) time.Duration {
 	if !q.At.IsZero() {
 		return 0
@@ -80,8 +82,8 @@ func (r *Run) lasts(q *Request) time.Duration {
 	return cmp.Or(q.TTL, r.c.TTL)
 }
 
-// due says how long a request may still wait (0: for ever; negative: it has expired), and how long each of its retries (negative: no
-// longer).
+// due returns how long a request may still wait (0: for ever; negative: it has expired). renewal is
+// how long each of its retries may wait (negative: no longer).
 func (r *Run) due(q *Request) (ttl, renewal time.Duration) {
 	d := r.lasts(q)
 	switch {
@@ -91,14 +93,14 @@ func (r *Run) due(q *Request) (ttl, renewal time.Duration) {
 		return 0, 0
 	}
 	ttl = expiring(r.start(q).Add(d))
-	// To be sent again by another run is a retry, too.
+	// If another run sends a request again, that is a retry, too.
 	if r.c.Renew && (ttl < 0 || r.tally.isAgain(q.ID)) {
 		ttl = d
 	}
 	return ttl, d
 }
 
-// expiring is how long it is until an instant: never 0.
+// expiring returns the time until an instant: never 0.
 func expiring(at time.Time) time.Duration {
 	return cmp.Or(time.Until(at), -1)
 }

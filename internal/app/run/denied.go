@@ -10,17 +10,18 @@ import (
 )
 
 const (
-	// manyDenials in a row are the key's fault, as in package dispatch.
+	// After manyDenials in a row the key is at fault, as in package dispatch.
 	manyDenials = 3
-	// deniedFirst is how long a run goes on if every request is denied from the beginning. deniedLater is how long it does if something was
-	// served: forbidden requests may lie together in the input, and then look the same.
+	// deniedFirst bounds a run that is denied every request from the beginning. deniedLater bounds
+	// one that was served before. It is longer since forbidden requests may lie together in the
+	// input, and then look the same.
 	deniedFirst, deniedLater = time.Minute, time.Hour
 )
 
-// denials notes since when the server denies every request. Safe for concurrent use.
+// denials keeps since when the server denies every request. Safe for concurrent use.
 type denials struct {
 	mu     sync.Mutex
-	since  time.Time // zero: the last answer that tells was no denial
+	since  time.Time // zero: the last answer with evidence was no denial
 	served bool      // some request was served
 }
 
@@ -42,14 +43,14 @@ func (d *denials) last() (since time.Time, served bool) {
 	return d.since, d.served
 }
 
-// deniedItself says whether a denial is the request's own fault: if there is no key and other requests were served, or if the request is
-// a dead letter for that already.
+// deniedItself reports whether a denial is the request's own fault. It is if there is no key and
+// other requests were served, or if the request is already a dead letter for a denial.
 func (r *Run) deniedItself(j *job) bool {
 	_, served := r.denials.last()
 	return r.c.keyless && served || r.tally.wasRefused(j.r.ID)
 }
 
-// giveUp ends a run whose requests were all denied for so long that there is no sense in going on. What is left waits for another run.
+// giveUp ends a run whose requests were all denied for too long. The rest waits for another run.
 func (r *Run) giveUp(keys []pool.KeyInfo, reason string) {
 	left, last := 0, ""
 	for _, k := range keys {

@@ -1,47 +1,58 @@
 // Package run sends a file of requests. It is all of `paceline run` but the flags and the terminal.
 //
-//	config.go    what a run is given
+//	config.go    the options of a run
 //	run.go       the four steps: New, Open, Send, Close
 //
-//	feed.go      the input is checked, then read and handed to a pool.Pool
-//	course.go    whether the reading goes on, and how much is read ahead
-//	input.go     one line of JSON is one request
-//	format.go    how lines are read and written: this package's own, or a batch for language models
-//	llm.go, llm_result.go  batch files of OpenAI and Anthropic, and what the answers say of limits and usage
+//	feed.go      checks the input, then reads it and hands the requests to a pool.Pool
+//	course.go    whether reading goes on, and how much is read ahead
+//	input.go     a request from one line of JSON
+//	items.go     requests from lists of URLs, tables, arrays and curl commands
+//	format.go    the forms of lines: this package's own, or a batch for language models
+//	llm.go, llm_result.go  batch files of OpenAI and Anthropic; limits and usage in their answers
+//	skipped.go   lines of a batch that are no requests
 //
 //	deadline.go  when the time of a request begins, and how much of it is left
+//	trial.go     the first request of each model goes alone
 //
 //	attempt.go   one request is sent and answered
-//	ended.go     requests that have ended are written together
-//	send.go      one attempt is sent over HTTP, and is never written twice
-//	budget.go    what attempts may cost in money, and what they did cost
-//	memory.go    how much memory the bodies of answers take
-//	pages.go     a request goes on with its next page; next.go says where that is, pointer.go and weblink.go read it
+//	ended.go     writes the results of requests that have ended, many together
+//	send.go      sends one attempt over HTTP, and never writes it twice
+//	budget.go    the money that attempts may cost, and the money that they did cost
+//	price.go     prices, and the most that one attempt may cost
+//	memory.go    bounds the memory for the bodies of answers
+//	pages.go     a request goes on with its next page
+//	next.go      finds the next page in an answer; pointer.go and weblink.go read its address
 //	bearer.go    tokens that are renewed
-//	template.go  keys, and where their values and nonces are put
-//	verdict.go   what an answer says of the request, the limits and the key
+//	template.go  keys, and the places of their values and nonces
+//	hidden.go    leaves secrets out of dead letters
+//	verdict.go   the evidence of an answer about the request, the limits and the key
 //	host.go      hosts where nothing arrives
+//	denied.go    ends a run whose requests the server denies
 //	class.go     why requests become dead letters
-//	result.go    what is written of a request; result_append.go writes it as a line, entry.go reads it again
+//	result.go    the result of a request; result_append.go writes it as a line, entry.go reads it again
 //	figures.go   latency, figures per key, and the ceiling of nonces
-//	waits.go     what requests waited for
+//	waits.go     the causes for which requests waited
 //	refusals.go  which attempts of a request were refused, and when
 //	ceilings.go  how much the limits allow as time passes
 //
-//	store.go     results and dead letters, what the runs before left in them, and when they are synced
+//	store.go     results and dead letters, those of earlier runs, and when they are synced
 //	bodies.go    a file for each answer
-//	rows_view.go      results as rows or in order; selected.go says what rows are made from, order.go keeps the order
-//	distinct.go  no two of the files of a run may be the same
-//	replay.go    what earlier runs sent fills the windows of this one
+//	rows_view.go results as rows or in order; selected.go makes the rows, order.go keeps the order
+//	distinct.go  no two files of a run may be the same
+//	replay.go    sends of earlier runs fill the windows of this one
+//	lessons.go   the journal keeps the lessons about wrong limits
 //	tally.go     the totals, and which ids are in the results or the dead letters
-//	limits.go    the server's limits, and what they allow
+//	model.go     the totals of each model
+//	limits.go    the server's limits
+//	auto.go      limits that a run finds out; served.go observes them if no limit is given
 //	sharing.go   limits that strangers also use
+//	organizations.go  keys that have limits together
 //	groups.go    models that have limits of their own, each with a Pool
-//	plan.go      what a run would send, and how long the limits make it take
-//	progress.go  how far the run is, and what it waits for
+//	plan.go      what a run would send, and how long the limits make it take; sample.go shows requests
+//	progress.go  how far the run is, and why it waits; look.go makes snapshots
 //	eta.go       how long the rest takes
 //	failures.go  how attempts failed
-//	notices.go   what the user is told, each thing once
+//	notices.go   notices for the user, each once
 //
 // docs/run.md describes the formats.
 package run
