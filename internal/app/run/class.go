@@ -11,7 +11,8 @@ import (
 	"github.com/paceline-go/paceline/pool"
 )
 
-// class is why a request became a dead letter, by what would have to change before it is worth sending again.
+// class is why a request became a dead letter. Each class needs another change before the request
+// is worth sending again.
 type class uint8
 
 const (
@@ -47,7 +48,8 @@ const (
 	theExpired Dead = 1 << classes
 )
 
-// ParseDead reads a set: "outage,limited", or "all". "expired" includes the requests that expired without becoming dead letters.
+// ParseDead reads a set: "outage,limited", or "all". "expired" includes the requests that expired
+// without becoming dead letters.
 func ParseDead(s string) (set Dead, err error) {
 	for name := range strings.SplitSeq(s, ",") {
 		c := slices.Index(classNames[:], name)
@@ -133,10 +135,11 @@ var (
 	differing = regexp.MustCompile(`[\w./:-]*\d[\w./:-]*`)
 )
 
-// withoutAddresses removes from an error of package net the addresses, whose ports differ each time.
+// withoutAddresses removes from an error of package net the addresses, whose ports differ each
+// time.
 func withoutAddresses(msg string) string { return addresses.ReplaceAllString(msg, "") }
 
-// alike makes reasons equal that differ only in ids, numbers and times that a server tells.
+// alike makes two reasons equal if they differ only in ids, numbers and times of the server.
 func alike(reason string) string {
 	ours, theirs, found := strings.Cut(reason, ": ")
 	if !found || !strings.HasPrefix(ours, "answered ") {
@@ -149,11 +152,12 @@ func alike(reason string) string {
 type ends struct {
 	dead    [classes]int
 	lapsed  int  // requests whose duration passed in this run
-	keyHost int  // those of dead whose redirects were not followed, since they have the value of a key
+	keyHost int  // redirects in dead that were not followed, since the request has the value of a key
 	again   bool // the next run can know of them
 }
 
-// String says how many are dead or expired, why, and how to send them again. It is empty if there are none.
+// String says how many requests are dead or expired, why, and how to send them again. It is empty
+// if there are none.
 func (e *ends) String() string {
 	total, set := 0, Dead(0)
 	var parts []string

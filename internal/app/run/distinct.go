@@ -13,7 +13,7 @@ type place struct {
 	info   os.FileInfo // nil: there is nothing yet
 }
 
-// places are all files that a run writes to, with what the user calls them.
+// places returns all files that a run writes to, with the user's names for them.
 func (c *Config) places() []place {
 	var all []place
 	add := func(what, path string) {
@@ -59,7 +59,8 @@ func (c *Config) places() []place {
 	return all
 }
 
-// distinct returns an error if two places are one file, or one is the input: lines would be lost, or be read as requests.
+// distinct returns an error if two places are one file, or if one is the input. Otherwise lines
+// would be lost, or results would be read as requests.
 func (c *Config) distinct() error {
 	all := c.places()
 	for i, p := range all {

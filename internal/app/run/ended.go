@@ -31,10 +31,11 @@ type ended struct {
 	written  bool
 }
 
-// mostLines is how many bytes of lines are collected before they are written. The bodies in them are held twice meanwhile.
+// mostLines is how many bytes of lines are collected before a write. Meanwhile the bodies in them
+// are in memory twice.
 const mostLines = 256 << 10
 
-// endedNow writes what became of one request, and says whether that succeeded.
+// endedNow writes the result of one request, and reports whether that succeeded.
 func (r *Run) endedNow(e pool.Ended) bool {
 	w := r.endings.Get().(*endings)
 	w.r, w.keep.more, w.lost = r, r.c.KeepHeaders, false
@@ -44,8 +45,8 @@ func (r *Run) endedNow(e pool.Ended) bool {
 	return !w.lost
 }
 
-// ended writes what became of requests: first the results, then the answers in the journal. Each Pool calls it, one call at a time; so do the
-// feeder and goroutines that send.
+// ended writes the results of requests, and then their answers in the journal. Each Pool calls it,
+// one call at a time. The feeder and goroutines that send call it, too.
 func (r *Run) ended(all []pool.Ended) {
 	w := r.endings.Get().(*endings)
 	w.r, w.keep.more = r, r.c.KeepHeaders
@@ -62,7 +63,8 @@ func (r *Run) ended(all []pool.Ended) {
 	}
 }
 
-// add takes in one request. It writes those before it if they go to another file, and all of them if their lines are long.
+// add takes in one request. It first writes the requests before it if they go to another file. It
+// writes all of them if their lines are long.
 func (w *endings) add(e *pool.Ended) {
 	to := w.r.store.out
 	if e.State == pool.Dead {
@@ -124,8 +126,8 @@ func (w *endings) write() {
 	w.of, w.lines, w.line = w.of[:0], w.lines[:0], Result{}
 }
 
-// results writes the lines together. If that fails, maybe because the disk is almost full, it writes them one by one, but not to a stream,
-// where a part of them may be already.
+// results writes the lines together. If that fails, perhaps because the disk is almost full, it
+// writes them one by one. It does not do so with a stream, which may have a part of them already.
 func (w *endings) results() error {
 	err := w.to.Append(w.lines)
 	for i := range w.of {
@@ -135,7 +137,7 @@ func (w *endings) results() error {
 	return err
 }
 
-// pass tells the order not to wait for dead letters, which are in a file of their own.
+// pass makes the order skip dead letters, which are in a file of their own.
 func (w *endings) pass(o *order) {
 	for i := range w.of {
 		if e := &w.of[i]; e.written {
@@ -144,7 +146,7 @@ func (w *endings) pass(o *order) {
 	}
 }
 
-// files hands over the bodies whose lines are written now, so that their files get their names.
+// files hands over the bodies whose lines are written now. Their files get their names.
 func (w *endings) files() error {
 	s, n := &w.r.store, 0
 	for i := range w.of {
@@ -158,7 +160,8 @@ func (w *endings) files() error {
 	return s.sync(1)
 }
 
-// journal records the answers of the requests whose results are written. A request without a result is sent again by the next run.
+// journal records the answers of the requests whose results are written. The next run sends a
+// request without a result again.
 func (w *endings) journal() error {
 	to := w.r.store.journal
 	if to == nil {

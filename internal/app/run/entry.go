@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// entry is what a rerun reads of a result.
+// entry is the part of a result that a rerun reads.
 type entry struct {
 	ID     string `json:"id"`
 	State  string `json:"state"`
@@ -35,8 +35,9 @@ func slowEntry(line []byte) (e entry, ok bool) {
 	return e, ok
 }
 
-// read is slowEntry made quick, as every run reads all its results back. It reads a line that Result.append wrote for a request that is
-// done, if its id needs no escapes. The members in between must be JSON and are passed over. False: slowEntry has to read the line.
+// read is a fast slowEntry, since every run reads all its results back. It reads a line that
+// Result.append wrote for a done request, if the id needs no escapes. It passes over the members in
+// between, which must be JSON. If it returns false, slowEntry must read the line.
 func (e *entry) read(line []byte) bool {
 	id, rest, found := bytes.Cut(line, []byte(`","state":"done","status":`))
 	id, begins := bytes.CutPrefix(id, []byte(`{"id":"`))
@@ -51,7 +52,7 @@ func (e *entry) read(line []byte) bool {
 	if bytes.Contains(rest, []byte(`,"page":`)) || bytes.Contains(rest, []byte(`,"next":`)) {
 		return false
 	}
-	// The digest is the last member of the line. One that is found there cannot be part of an answer's body.
+	// The digest is the last member of the line, so it cannot be a part of an answer's body.
 	const name, digits = `,"request_digest":"`, 16
 	end := len(rest) - digits - len("\"}\n")
 	if end < len(name) || string(rest[end+digits:]) != "\"}\n" || string(rest[end-len(name):end]) != name {

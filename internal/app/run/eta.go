@@ -11,11 +11,11 @@ import (
 
 const (
 	paceSlots = 30
-	// standstill is for how long requests may wait with none of them ending before the ETA is taken to be unknown.
+	// standstill is how long requests may wait while none ends. After that the ETA is not known.
 	standstill = 10 * time.Second
 )
 
-// pace counts the requests that ended lately. The tally's lock stacks it.
+// pace counts the requests that ended lately. The tally's lock guards it.
 type pace struct {
 	slot  time.Duration // the length of a slot; the latest paceSlots slots are counted
 	began time.Time
@@ -24,7 +24,8 @@ type pace struct {
 	at    int64 // the latest slot up to which the ring is up to date
 }
 
-// begin starts the count. It looks back over 30 s, or further if a limit has a longer period: over twice that period its bursts even out.
+// begin starts the count. It looks back over 30 s. If a limit has a longer period it looks back
+// over twice that, so that bursts even out.
 func (p *pace) begin(now time.Time, limits []Rate) {
 	span := paceSlots * time.Second
 	for _, l := range limits {
@@ -50,7 +51,8 @@ func (p *pace) ended(now time.Time) {
 	p.last = now
 }
 
-// perSecond is how many requests ended per second within the latest slots that are over. It returns false until there are enough slots.
+// perSecond returns how many requests ended per second within the latest complete slots. It returns
+// false until there are enough slots.
 func (p *pace) perSecond(now time.Time) (float64, bool) {
 	p.turn(now)
 	n := 0
@@ -62,7 +64,7 @@ func (p *pace) perSecond(now time.Time) (float64, bool) {
 	return float64(n) / (paceSlots * p.slot).Seconds(), p.at >= paceSlots
 }
 
-// rests is the longest time for which the limits, when they are kept, may let no request go.
+// rests returns the longest time for which kept limits may let no request go.
 func rests(limits []Rate) (d time.Duration) {
 	for _, l := range limits {
 		if l.Bucket {
@@ -76,12 +78,13 @@ func rests(limits []Rate) (d time.Duration) {
 
 // serving is a key that the ETA may count on.
 type serving struct {
-	from    time.Duration // how long until the key may be used; 0: it may be used now
+	from    time.Duration // time until the key may be used; 0: it may be used now
 	misfits []limit.Misfit
-	shared  []*pool.Shared // what it counts in together with other keys
+	shared  []*pool.Shared // the limits that the key shares with other keys
 }
 
-// serves returns the keys that are not banned and do not get one refusal after the other, in the order in which they may be used.
+// serves returns the keys that are neither banned nor refused again and again. They are in the
+// order in which they may be used.
 func (r *Run) serves(now mono.Time, d *pool.Dispatcher) (all []serving) {
 	for i := range r.c.Keys {
 		info := d.KeyInfo(now, i)
@@ -98,7 +101,7 @@ func (r *Run) serves(now mono.Time, d *pool.Dispatcher) (all []serving) {
 	return all
 }
 
-// ofEach leaves one of the keys that have limits together.
+// ofEach keeps one of the keys that share limits.
 func ofEach(keys []serving) (some []serving) {
 	var seen []*pool.Shared
 	for _, k := range keys {
@@ -109,7 +112,8 @@ func ofEach(keys []serving) (some []serving) {
 	return some
 }
 
-// together is how long the keys take together for what one of them would take d for. Each key begins when it may be used.
+// together returns how long the keys need together for work that takes one key d. Each key begins
+// when it may be used.
 func together(keys []serving, d time.Duration) (at time.Duration) {
 	for n := range keys {
 		d += keys[n].from
@@ -121,9 +125,10 @@ func together(keys []serving, d time.Duration) (at time.Duration) {
 	return at
 }
 
-// eta is how long the rest of the run takes; 0: not known. It is the longest of what the limits of the serving keys take and of what
-// the answers take where Concurrency binds. If requests ended much more slowly of late, that pace counts instead. of has the serving
-// keys of each group; waits names in a word what the next request waits for.
+// eta returns how long the rest of the run takes; 0: not known. It is the longest of two times:
+// what the limits of the serving keys need and, where Concurrency binds, what the answers need. If
+// requests ended much more slowly of late, that pace counts instead. of has the serving keys of
+// each group. waits names in a word the reason why the next request waits.
 func (r *Run) eta(now time.Time, of [][]serving, waiting bool, waits string) time.Duration {
 	t := &r.tally
 	keys := of[0]
@@ -144,7 +149,7 @@ func (r *Run) eta(now time.Time, of [][]serving, waiting bool, waits string) tim
 	longest := r.byAnswers(keys, left)
 	for i := range of {
 		if len(of[i]) == 0 {
-			continue // no key serves this group, so nobody knows when it will end
+			continue // no key serves this group, so its end is not known
 		}
 		longest = max(longest, r.groups[i].byLimits(now, of[i]))
 	}
@@ -158,7 +163,7 @@ func (r *Run) eta(now time.Time, of [][]serving, waiting bool, waits string) tim
 	return longest
 }
 
-// byAnswers is how long the rest takes if answers take as long as they did so far.
+// byAnswers returns how long the rest takes if answers stay as slow as they were so far.
 func (r *Run) byAnswers(keys []serving, left float64) time.Duration {
 	n := r.tally.totals.Sends
 	if n == 0 || left == 0 {
@@ -171,7 +176,7 @@ func (r *Run) byAnswers(keys []serving, left float64) time.Duration {
 	return keys[0].from + time.Duration(left/float64(flights)*float64(r.tally.busy)/float64(n))
 }
 
-// byLimits is how long the limits take to let the rest of the group go.
+// byLimits returns how long the limits need for the rest of the group.
 func (g *group) byLimits(now time.Time, keys []serving) (longest time.Duration) {
 	r, t := g.r, &g.r.tally
 	keys = ofEach(keys)
@@ -179,7 +184,7 @@ func (g *group) byLimits(now time.Time, keys []serving) (longest time.Duration) 
 	for n, l := range g.limits {
 		left := float64(max(u.remaining[limit.Requests], 0)) * u.each(l.Unit)
 		if l.Bucket && !t.first.IsZero() {
-			// What the bucket holds now can go at once, and takes no time.
+			// The present content of the bucket can go at once, and takes no time.
 			all := float64(r.quotas())
 			room := min(float64(g.rooms[n])/all+l.Speed()*t.first.Sub(r.epoch).Seconds(), float64(l.Most()))
 			room += l.Speed()*now.Sub(t.first).Seconds() - float64(u.spent[l.Unit])/all
@@ -192,7 +197,7 @@ func (g *group) byLimits(now time.Time, keys []serving) (longest time.Duration) 
 	return longest
 }
 
-// fits is what part of a limit the keys can use, on average, where the limit proved too high.
+// fits returns which part of a limit the keys can use, on average, if the limit proved too high.
 func fits(l Rate, keys []serving) float64 {
 	sum := 0.0
 	for _, k := range keys {

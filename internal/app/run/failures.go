@@ -17,8 +17,8 @@ import (
 // Failure counts the attempts that failed in the same way.
 type Failure struct {
 	What     string `json:"what"`              // the status of the answer, or why there was none: "503", "timeout"
-	Attempts int    `json:"attempts"`          // how many failed so
-	Dead     int    `json:"dead"`              // how many were the last of a dead letter; after the others the request is sent again
+	Attempts int    `json:"attempts"`          // how many attempts failed in this way
+	Dead     int    `json:"dead"`              // how many were the last attempt of a dead letter; the other requests are sent again
 	Example  string `json:"example,omitempty"` // the first of these attempts, in words
 }
 
@@ -31,7 +31,8 @@ const (
 	otherFailures = "others"
 )
 
-// failures counts attempts that failed, by how they failed. The tally's lock stacks it. The zero value is empty.
+// failures counts failed attempts by their way to fail. The tally's lock guards it. The zero value
+// is empty.
 type failures struct {
 	of map[string]*failure
 }
@@ -61,7 +62,7 @@ func (f *failures) named(what string) *failure {
 	return is
 }
 
-// count adds attempts that failed, or attempts after which their request became a dead letter.
+// count adds failed attempts, and attempts after which their request became a dead letter.
 func (f *failures) count(now time.Time, what, example string, attempts, dead int) {
 	is := f.named(what)
 	is.Attempts, is.Dead = is.Attempts+attempts, is.Dead+dead
@@ -107,11 +108,11 @@ func mostFirst(all []Failure) []Failure {
 	return all
 }
 
-// failedOf says in a word or two why an attempt failed; empty: it did not fail.
+// failedOf returns in a word or two why an attempt failed; empty: it did not fail.
 func (r *Run) failedOf(j *job, ans *pool.Answer) string {
 	res := &j.res
 	switch {
-	case ans.Result == limit.Accepted, ans.Returned && ans.Result != limit.Limited: // the request was redirected, or not sent
+	case ans.Result == limit.Accepted, ans.Returned && ans.Result != limit.Limited: // it was redirected, or not sent
 		return ""
 	case res.err != nil && res.status != 0:
 		return strconv.Itoa(res.status) + ", broken off"
@@ -125,7 +126,7 @@ func (r *Run) failedOf(j *job, ans *pool.Answer) string {
 	return strconv.Itoa(res.status)
 }
 
-// unanswered says in a word or two why there was no answer.
+// unanswered returns in a word or two why there was no answer.
 func (r *Run) unanswered(res *response) string {
 	var waited net.Error
 	switch {

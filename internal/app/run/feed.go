@@ -20,8 +20,9 @@ import (
 // maxListed is how many bad lines are listed.
 const maxListed = 10
 
-// Check reads the whole input once, without sending. It counts the requests, and tells Notice of the first ten lines that are wrong. If there
-// are any it fails with ErrInput, unless invalid lines are to be skipped.
+// Check reads the whole input once, without sending, and counts the requests. It passes the first
+// ten wrong lines to Notice. If a line is wrong it fails with ErrInput, unless invalid lines are
+// skipped.
 func (r *Run) Check(name string, in io.Reader) error {
 	if r.store.peeked == nil {
 		if err := r.Peek(); err != nil {
@@ -63,7 +64,7 @@ func (r *Run) Check(name string, in io.Reader) error {
 		r.c.Notice(fmt.Sprintf("and %d more", more))
 	}
 	t.checked = true
-	r.organizations = newOrganizations(&r.c, r.homes) // the first line says where its keys go, and so whose they may be
+	r.organizations = newOrganizations(&r.c, r.homes) // the first line names the host, and so the provider
 	p := &r.planning.plan
 	p.Lines, p.Bytes = reader.in.Read()
 	p.ReadingSeconds = time.Since(began).Seconds()
@@ -78,15 +79,15 @@ func (r *Run) Check(name string, in io.Reader) error {
 	return r.tellModels()
 }
 
-// hasEnded tells whether a request ended in an earlier run and is skipped now.
+// hasEnded reports whether a request ended in an earlier run and is skipped now.
 func (r *Run) hasEnded(id string) bool {
 	r.tally.mu.Lock()
 	defer r.tally.mu.Unlock()
 	return r.tally.past(r.tally.ledger[digestOf(id)]) != nil
 }
 
-// read returns the next request. It fails if an earlier line has the same id, or if the request has changed: since an earlier run that ended
-// it, or since the input was checked.
+// read returns the next request. It fails if an earlier line has the same id. It also fails if the
+// request has changed since an earlier run ended it, or since the input was checked.
 func (r *Run) read(from *Reader) (*Request, error) {
 	q, err := from.Next()
 	if err == nil {
@@ -112,7 +113,7 @@ func (r *Run) read(from *Reader) (*Request, error) {
 	r.tally.mu.Unlock()
 	reason := ""
 	switch {
-	case clash != "": // before again: whether the page or the line comes first is chance where the input is a stream
+	case clash != "": // before again: in a stream, chance decides whether the page or the line comes first
 		reason = clash
 	case again:
 		reason = fmt.Sprintf("id %q is already on line %d, expected each id once", q.ID, first)
@@ -129,8 +130,9 @@ func (r *Run) read(from *Reader) (*Request, error) {
 	return nil, &InputError{File: from.in.Name(), Line: q.Line, Column: q.Column, Reason: reason}
 }
 
-// atHome returns an error if the keys may not go where a request goes: they may go to Config.KeyHosts, or else to the host of the first
-// request. Check and the feeder call it, but never at the same time.
+// atHome returns an error if the keys may not go to the host of a request. They may go to
+// Config.KeyHosts, or else to the host of the first request. Check and the feeder call it, never at
+// the same time.
 func (r *Run) atHome(from *Reader, q *Request) error {
 	if q.URL == nil || !r.c.hasSecrets() {
 		return nil // the request has ended in an earlier run, or there are no keys
@@ -148,25 +150,26 @@ func notHome(u *url.URL, homes secret.Places) string {
 	return fmt.Sprintf("a key is not sent to %v, only to %v: --key-host names more", secret.PlaceOf(u), homes)
 }
 
-// feed reads the input and hands its requests to the Pools. If of is not nil, it hands over only the requests of that group.
+// feed reads the input and hands its requests to the Pools. If of is not nil, it hands over only
+// the requests of that group.
 func (r *Run) feed(ctx context.Context, name string, in io.Reader, of *group) {
 	reader := NewReader(r.c.Format, name, in, r.c.Input)
 	t := &r.tally
 	if t.checked {
 		reader.pass, reader.ended = checked, r.hasEnded
 	}
-	isFirst := of == nil || of.index == 0 // only the first of several feeders tells what is wrong
+	isFirst := of == nil || of.index == 0 // only the first of several feeders reports what is wrong
 	if of != nil {
 		reader.passes = func(model string) bool { return r.of(model) != of }
 	}
-	for r.course.isReading(of == nil) { // with several feeders the input is a file and no terminal
+	for r.course.isReading(of == nil) { // with several feeders the input is a file, not a terminal
 		q, err := r.read(reader)
 		if !r.course.isReading(false) {
 			return
 		}
 		_, invalid := errors.AsType[*InputError](err)
 		skip := invalid && r.c.SkipInvalid
-		if (err == io.EOF || invalid && !skip) && isCut(in) { // maybe within a line
+		if (err == io.EOF || invalid && !skip) && isCut(in) { // perhaps within a line
 			r.course.first(&r.course.input, fmt.Errorf("%w: %s has become shorter since it was checked", ErrInput, name))
 			err = io.EOF
 		}
@@ -178,7 +181,7 @@ func (r *Run) feed(ctx context.Context, name string, in io.Reader, of *group) {
 		case err == nil && q.passed, skip && !isFirst:
 		case err != nil && !isFirst:
 			return
-		case skip && t.checked: // Check has told of this line
+		case skip && t.checked: // Check has reported this line
 			r.skipped(reader, err)
 		case err != nil:
 			t.count(&t.totals.Invalid, 1)
@@ -194,7 +197,7 @@ func (r *Run) feed(ctx context.Context, name string, in io.Reader, of *group) {
 	}
 }
 
-// isCut tells whether an input, of which no more is to be read, has ended before what was checked of it.
+// isCut reports whether an input ended before the end that its check found.
 func isCut(in io.Reader) bool {
 	checked, is := in.(*io.LimitedReader)
 	if !is || checked.N == 0 {
@@ -204,7 +207,8 @@ func isCut(in io.Reader) bool {
 	return err == io.EOF
 }
 
-// appended counts the lines that were added to the input after it was checked. They are left for another run: only checked lines are sent.
+// appended counts the lines that were added to the input after its check. Only checked lines are
+// sent, so these are left for another run.
 func (r *Run) appended(name string, in io.Reader, unread int64) {
 	if s, ok := in.(io.Seeker); ok {
 		_, _ = s.Seek(unread, io.SeekCurrent)
@@ -229,7 +233,8 @@ func (r *Run) appended(name string, in io.Reader, unread int64) {
 	}
 }
 
-// offer hands a request to the Pool, or skips it if it ended in an earlier run. It returns false if the run is over.
+// offer hands a request to the Pool, or skips it if it ended in an earlier run. It returns false if
+// the run is over.
 func (r *Run) offer(ctx context.Context, q *Request) bool {
 	anew := r.tally.read(q)
 	if v := r.store.view; v != nil && v.order != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// LatencyMS is how long answers took in milliseconds, from the first byte of the request that was written to the end of the answer.
+// LatencyMS is how long answers took, in milliseconds, from the first written byte of the request
+// to the end of the answer.
 type LatencyMS struct {
 	Mean float64 `json:"mean"`
 	P50  float64 `json:"p50"`
@@ -37,11 +38,12 @@ type KeyTotals struct {
 	Done     int       `json:"done"`     // how many answers ended their request well
 	Rejected int       `json:"rejected"` // how many answers were 429
 	Latency  LatencyMS `json:"latency_ms"`
-	// Percent is what the key sent, in percent of the most that its limits and the order of its nonces allow.
+	// Percent is the cost that the key sent, in percent of the most that its limits and the order
+	// of its nonces allow.
 	Percent float64 `json:"percent_of_ceiling,omitempty"`
 }
 
-// figures are what is measured for each key.
+// figures are the measurements of each key.
 type figures struct {
 	latency histogram.Histogram // of all keys together
 	keys    []keyFigures
@@ -51,10 +53,11 @@ type keyFigures struct {
 	KeyTotals
 	latency histogram.Histogram
 	best    []*ceiling.Client // with nonces, the best client for each limit with a window, after the one for no limit
-	spent   []limit.Cost      // what the key sent in each group
+	spent   []limit.Cost      // the cost that the key sent in each group
 }
 
-// maxBest bounds the memory. A limit above it lets so much go at once that the order of nonces binds, and not the limit.
+// maxBest bounds the memory. A larger limit lets so much go at once that the order of nonces binds,
+// and not the limit.
 const maxBest = 100_000
 
 func newFigures(c *Config, numbered bool) figures {
@@ -68,7 +71,7 @@ func newFigures(c *Config, numbered bool) figures {
 		if c.Gap > 0 {
 			knows = ceiling.Config{Knowledge: ceiling.Answers, Gap: c.Gap}
 		}
-		windows := []Rate{{N: 1024, Per: 1}} // there is no limit here, so that only the order of the nonces binds
+		windows := []Rate{{N: 1024, Per: 1}} // there is no limit here, so only the order of the nonces binds
 		for _, l := range c.Limits {
 			if !l.Bucket && l.Unit == 0 && l.N <= maxBest {
 				windows = append(windows, l)
@@ -87,7 +90,7 @@ func newFigures(c *Config, numbered bool) figures {
 	return f
 }
 
-// sent takes in an attempt that was written, and how long it took.
+// sent takes in a written attempt, and how long it took.
 func (f *figures) sent(group, key int, took time.Duration, answered bool, cost limit.Cost) {
 	k := &f.keys[key]
 	k.Sends++
@@ -118,7 +121,7 @@ func latencyOf(h *histogram.Histogram) LatencyMS {
 	return LatencyMS{milliseconds(h.Mean()), milliseconds(h.Quantile(0.5)), milliseconds(h.Quantile(0.99))}
 }
 
-// takes is how long the best client would have taken for what the key sent; 0: not known.
+// takes returns how long the best client would need for all that the key sent; 0: not known.
 func (k *keyFigures) takes() (least time.Duration) {
 	for _, best := range k.best {
 		least = max(least, best.At().Sub(0))
@@ -126,8 +129,8 @@ func (k *keyFigures) takes() (least time.Duration) {
 	return least
 }
 
-// inOrder is how many requests per second the keys can send if their nonces have to arrive in order, by the round trips that were
-// measured; 0: there are no nonces, or nothing was sent yet.
+// inOrder returns how many requests per second the keys can send if their nonces must arrive in
+// order. It uses the measured round trips. 0: there are no nonces, or nothing was sent yet.
 func (f *figures) inOrder() (perSecond float64) {
 	for i := range f.keys {
 		if d := f.keys[i].takes(); d > 0 {

@@ -6,26 +6,29 @@ import (
 	"github.com/paceline-go/paceline/provider"
 )
 
-// Format is how requests and results are written: Plain, a *Items or an *LLM.
+// Format is the form of requests and results: Plain, an *Items or an *LLM.
 type Format interface {
 	resultFormat
 	// parse reads a request from a line of JSON.
 	parse(r *Reader, line jsonl.Value) (*Request, error)
-	// deadSuffix is how the name of the dead letters beside OUT.jsonl ends.
+	// deadSuffix returns how the name of the dead letters beside OUT.jsonl ends.
 	deadSuffix() string
-	// dialect reads what answers say of limits. If nil, the dialect is that of the host if it is known, or is guessed from each answer.
+	// dialect reads the limits that answers state. If nil, it is the dialect of a known host, or is
+	// guessed from each answer.
 	dialect() provider.Dialect
-	// judge corrects what a whole answer proves, by what only the format can read in it.
+	// judge corrects the evidence of a whole answer with all that only the format can read in it.
 	judge(r *Run, j *job, ans *pool.Answer)
 }
 
-// resultFormat is how results are written and read again. It is the Format itself unless Config asks for results of another form.
+// resultFormat writes results and reads them again. It is the Format itself, unless Config asks for
+// results of another form.
 type resultFormat interface {
 	// line appends a result to b, with its line break.
 	line(b []byte, r *Result) []byte
-	// entry reads what a rerun needs of a result. dead says that it is a dead letter. It returns false if the line is neither.
+	// entry reads the part of a result that a rerun needs. dead says that it is a dead letter. It
+	// returns false if the line is neither.
 	entry(line []byte, dead bool) (entry, bool)
-	// start is how the line of every result begins.
+	// start returns the beginning of every result's line.
 	start() string
 }
 

@@ -18,19 +18,21 @@ import (
 	"github.com/paceline-go/paceline/provider"
 )
 
-// group is the requests that share limits of their own on every key: those of one model, or all requests.
+// group is the requests that share limits of their own on every key: the requests of one model, or
+// all.
 type group struct {
 	r        *Run
 	index    int
-	model    string            // as in provider.SharedModel; empty: all models; otherModels: all that have no limits of their own
+	model    string            // as in provider.SharedModel; empty: all models; otherModels: those without own limits
 	limits   []Rate            // those of Config.Limits that are for this group
 	limiters [][]limit.Limiter // for each key, one for each limit
 	fitted   []*limit.Fitted   // for each key, one over all its limiters
-	autos    []*fairshare.Auto // for each key, if nobody knows the limits; they are in fitted, too
-	rooms    []int64           // for each limit, what the buckets of all keys held together at the epoch
+	autos    []*fairshare.Auto // for each key, if the limits are not known; they are in fitted, too
+	rooms    []int64           // for each limit, the content of the buckets of all keys together at the epoch
 	pool     *pool.Pool
-	// allowances are the limits of organizations, if keys may have them together; limiters and fitted of their keys are the same then. Whoever
-	// changes any of these holds the locks of Run.organizations and of the Pool.
+	// allowances are the limits of organizations, if keys may share them. The limiters and fitted
+	// of such keys are then the same. Every change of these needs the locks of Run.organizations
+	// and of the Pool.
 	allowances []*allowance
 	waits      waits
 	served     []servings // for each key
@@ -39,16 +41,18 @@ type group struct {
 // use is what the requests of a group cost. The tally keeps it.
 type use struct {
 	remaining limit.Cost // the cost of requests that have not ended, if the input was checked
-	spent     limit.Cost // the cost of what was sent
+	spent     limit.Cost // the cost of all sends
 }
 
-// mostGroups bounds how often the input is read. Each group reads all of it. With one reader for all, only one group at a time would have
-// requests to send if the input is sorted by model.
+// mostGroups bounds how often the input is read, since each group reads all of it. With one reader
+// for all groups and an input sorted by model, only one group at a time would have requests to
+// send.
 const mostGroups = 16
 
-// eachModel returns the models and families of models in the input that have limits of their own, sorted, and the cost of the requests of
-// each. Models without such limits are together under otherModels. It returns none if the limits are for all models together, or if that is
-// not known. With expected set, the cost of output is what earlier answers let one expect.
+// eachModel returns the models, and families of models, in the input that have limits of their own,
+// sorted. It also returns the cost of the requests of each. Models without such limits are together
+// under otherModels. It returns none if all models share the limits, or if that is not known. With
+// expected set, the cost of output is an estimate from earlier answers.
 func (r *Run) eachModel(expected bool) (names []string, costs map[string]*limit.Cost) {
 	l, ok := r.c.Format.(*LLM)
 	if !ok || !r.planning.again || r.numbered || r.c.Gap > 0 || len(r.c.Limits) == 0 {
@@ -81,23 +85,24 @@ func (r *Run) eachModel(expected bool) (names []string, costs map[string]*limit.
 	return names, costs
 }
 
-// namesModels tells whether some limits are for models that the user named.
+// namesModels reports whether some limits are for models that the user named.
 func (r *Run) namesModels() bool {
 	return slices.ContainsFunc(r.c.Limits, func(l Rate) bool { return l.Model != "" })
 }
 
-// HasOwnLimits tells whether the user gave a model limits of its own.
+// HasOwnLimits reports whether the user gave a model limits of its own.
 func (r *Run) HasOwnLimits(model string) bool {
 	l, ok := r.c.Format.(*LLM)
 	return ok && hasOwn(r.c.Limits, l.sharedModel(model))
 }
 
-// hasOwn tells whether some of the limits are for this model.
+// hasOwn reports whether some of the limits are for this model.
 func hasOwn(all []Rate, model string) bool {
 	return model != "" && slices.ContainsFunc(all, func(l Rate) bool { return l.Model == model })
 }
 
-// limitsOf returns the limits in which a model's requests count: its own, or else those without a model.
+// limitsOf returns the limits in which a model's requests count: its own, or else those without a
+// model.
 func limitsOf(all []Rate, model string) (its []Rate) {
 	if !slices.ContainsFunc(all, func(l Rate) bool { return l.Model != "" }) {
 		return all
@@ -113,7 +118,8 @@ func limitsOf(all []Rate, model string) (its []Rate) {
 	return its
 }
 
-// tellModels fails if the limits of models cannot be kept, and tells of limits for models that the input does not have.
+// tellModels fails if the limits of models cannot be kept. It warns of limits for models that the
+// input does not have.
 func (r *Run) tellModels() error {
 	if !r.namesModels() {
 		return nil
@@ -253,8 +259,9 @@ func (g *group) called(key int) string {
 	return g.r.c.Keys[key].Name
 }
 
-// key finds the key for a name in the journal, if what was sent under that name counts in this group. A group for all models counts
-// everything. A group for one model counts what was sent to that model, or by a run that did not tell models apart.
+// key finds the key for a name in the journal, if sends under that name count in this group. A
+// group for all models counts everything. A group for one model counts sends to that model. It also
+// counts sends of a run that did not separate models.
 func (g *group) key(name string) (key int, ours bool) {
 	for i, k := range g.r.c.Keys {
 		of, is := strings.CutPrefix(name, k.Name)
@@ -265,7 +272,8 @@ func (g *group) key(name string) (key int, ours bool) {
 	return 0, false
 }
 
-// counts tells whether what was sent to a model counts in this group. An earlier run may have told models apart in another way.
+// counts reports whether sends to a model count in this group. An earlier run may have separated
+// models in another way.
 func (g *group) counts(model string) bool {
 	switch {
 	case g.model == "" || model == g.model:
@@ -276,8 +284,8 @@ func (g *group) counts(model string) bool {
 	return g.model == otherModels && !hasOwn(g.r.c.Limits, model)
 }
 
-// takeOff waits until one more attempt may be in flight, over all groups. The caller must call land when the attempt has ended. ok is false
-// if the attempt may not go any more.
+// takeOff waits until one more attempt may be in flight, over all groups. The caller must call land
+// when the attempt has ended. ok is false if the attempt may no longer go.
 func (r *Run) takeOff(ctx context.Context, key int) (land func(), ok bool) {
 	if r.flights == nil {
 		return func() {}, true
@@ -307,7 +315,8 @@ func (g *group) banned(key int, reason string) {
 	}
 }
 
-// runPools runs the Pools until all groups have ended. If one of them fails, the others send no more either.
+// runPools runs the Pools until all groups have ended. If one of them fails, the others send no
+// more either.
 func (r *Run) runPools(ctx context.Context) error {
 	if len(r.groups) == 1 {
 		return r.groups[0].pool.Run(ctx)
@@ -344,7 +353,8 @@ func (r *Run) waiting() (n int) {
 	return n
 }
 
-// feedAll feeds all groups until the end of the input. Each group reads the input for itself if it can be read at several places.
+// feedAll feeds all groups until the end of the input. Each group reads the input for itself if it
+// can be read at several places.
 func (r *Run) feedAll(ctx context.Context, name string, in io.Reader) {
 	at, ok := in.(io.ReaderAt)
 	if ok = ok && takesTurns(in); !ok && r.tally.checked && len(r.groups) > 1 {
@@ -367,7 +377,7 @@ func (r *Run) feedAll(ctx context.Context, name string, in io.Reader) {
 	all.Wait()
 }
 
-// takesTurns tells whether several readers can read the input at once, each from its beginning.
+// takesTurns reports whether several readers can read the input at once, each from its beginning.
 func takesTurns(in io.Reader) bool {
 	_, ok := in.(io.ReaderAt)
 	s, seeks := in.(io.Seeker)

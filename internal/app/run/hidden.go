@@ -17,12 +17,13 @@ import (
 )
 
 const (
-	// hiddenField is what a request in a dead letter has where secrets were left out of it. A line with it is not sent.
+	// hiddenField is the member of a dead letter's request that lists secrets left out of it. A
+	// line with it is not sent.
 	hiddenField = "hidden"
 	hiddenText  = "[hidden]"
 )
 
-// of is what may not be shown of a request.
+// of returns the finder of all that must not be shown of a request.
 func (s *sender) of(r *Request) hider {
 	if r == nil || len(r.own) == 0 {
 		return s.secrets
@@ -34,7 +35,8 @@ func (s *sender) of(r *Request) hider {
 	return s.sets.of(append(slices.Clone(keys), r.own...))
 }
 
-// conceal finds what is secret in a request that was not written for paceline, and so has secrets of its own.
+// conceal finds the secrets in a request that was not written for paceline, and so has secrets of
+// its own.
 func (s *sender) conceal(q *Request) {
 	if !s.handed || q.Raw != nil || q.URL == nil {
 		return
@@ -42,7 +44,7 @@ func (s *sender) conceal(q *Request) {
 	q.own = s.whole(q).secrets
 }
 
-// secretSets remembers the latest sets: commands of one file mostly have the same secrets.
+// secretSets keeps the latest sets, since the commands of one file mostly have the same secrets.
 type secretSets struct {
 	mu  sync.Mutex
 	all map[string]*secret.Set
@@ -67,19 +69,19 @@ func (c *secretSets) of(keys []secret.Key) *secret.Set {
 	return s
 }
 
-// wholeRequest is a request as a line of Plain, with what is secret in it left out.
+// wholeRequest is a request as a line of Plain, without its secrets.
 type wholeRequest struct {
 	ID      string                 `json:"id"`
 	Method  string                 `json:"method"`
 	URL     string                 `json:"url"`
 	Headers map[string]fieldValues `json:"headers,omitempty"`
 	Body    *string                `json:"body,omitempty"`
-	Hidden  []string               `json:"hidden,omitempty"` // where something is
+	Hidden  []string               `json:"hidden,omitempty"` // the places where something was left out
 
 	secrets []secret.Key
 }
 
-// fieldValues are those of a header field: one as a string.
+// fieldValues are the values of a header field. A single one is written as a string.
 type fieldValues []string
 
 func (f fieldValues) MarshalJSON() ([]byte, error) {
@@ -89,7 +91,8 @@ func (f fieldValues) MarshalJSON() ([]byte, error) {
 	return json.Marshal([]string(f))
 }
 
-// whole is a request with what the run's headers and query add to it of its row. What is secret is known by where it stands.
+// whole returns a request with the additions that the run's headers and query take from its row. A
+// secret is recognized by its place.
 func (s *sender) whole(q *Request) *wholeRequest {
 	w := &wholeRequest{ID: q.ID, Method: q.Method}
 	header := q.Header.Clone()
@@ -125,7 +128,7 @@ func (s *sender) whole(q *Request) *wholeRequest {
 	return w
 }
 
-// fill takes in the parts of a request, but for what is secret in them. Fields in open are shown as they are.
+// fill takes in the parts of a request without their secrets. Fields in open are shown as they are.
 func (w *wholeRequest) fill(u *url.URL, header http.Header, body []byte, open []string) {
 	w.url(u)
 	for name, all := range header {
@@ -160,14 +163,15 @@ func (w *wholeRequest) secret(name, value string) {
 	}
 }
 
-// secretCells has what a template is filled with be secret.
+// secretCells makes the cells secret that a template is filled with.
 func (w *wholeRequest) secretCells(q *Request, t Template) {
 	for _, c := range Columns(t) {
 		w.secret("row."+c, q.cell(c))
 	}
 }
 
-// field is a header field that says who asks. A server may repeat all of it, or what matters in it.
+// field takes in a header field that identifies the caller. A server may repeat all of it, or its
+// essential part.
 func (w *wholeRequest) field(name, value string) {
 	w.secret(name, value)
 	if name == "Cookie" {
@@ -205,7 +209,7 @@ func (w *wholeRequest) url(u *url.URL) {
 	w.URL = strings.Replace(u.String(), "://", "://"+before, 1)
 }
 
-// parameters leaves out of a query, or a form, what is secret.
+// parameters leaves the secrets out of a query or a form.
 func (w *wholeRequest) parameters(raw string) (shown string, some bool) {
 	parts := strings.Split(raw, "&")
 	for i, part := range parts {
@@ -244,7 +248,7 @@ func (w *wholeRequest) body(body []byte, contentType string) {
 	w.Body = &text
 }
 
-// members leaves out of JSON what is secret.
+// members leaves the secrets out of JSON.
 func (w *wholeRequest) members(body []byte) (shown string, some bool) {
 	var b bytes.Buffer
 	at := 0
@@ -273,7 +277,8 @@ func (w *wholeRequest) members(body []byte) (shown string, some bool) {
 	return b.String(), some
 }
 
-// lineOf is the line that a dead letter has of a request: as it was in the input, or made of what was handed over.
+// lineOf returns the line of a request for a dead letter: the line of the input, or one made from
+// other forms of input.
 func (s *sender) lineOf(q *Request) json.RawMessage {
 	if q.Raw != nil || !s.handed || q.URL == nil {
 		return q.Raw
@@ -281,14 +286,14 @@ func (s *sender) lineOf(q *Request) json.RawMessage {
 	return bytes.TrimSuffix(lineOf(s.shown(q)), []byte("\n"))
 }
 
-// shown is a request without secrets, wherever else they stand in it.
+// shown returns a request without secrets, wherever else they stand in it.
 func (s *sender) shown(q *Request) *wholeRequest {
 	w := s.whole(q)
 	w.hideIn(s.of(q))
 	return w
 }
 
-// hideIn hides what else has one of the secrets in it.
+// hideIn hides the secrets wherever else they stand.
 func (w *wholeRequest) hideIn(secrets hider) {
 	hide := func(text, where string) string {
 		text, n := secrets.HideIn(text)
@@ -309,8 +314,8 @@ func (w *wholeRequest) hideIn(secrets hider) {
 	}
 }
 
-// ownIn says which of its own secrets a request that was handed over would have in another URL: nothing sets it there again, and URLs of
-// pages are kept.
+// ownIn names the request's own secret that would stand in another URL. Only requests in other
+// forms of input have such secrets. Nothing sets one there again, and URLs of pages are kept.
 func (s *sender) ownIn(q *Request, u *url.URL) (name string, found bool) {
 	if !s.handed || q.Raw != nil {
 		return "", false
@@ -321,7 +326,7 @@ func (s *sender) ownIn(q *Request, u *url.URL) (name string, found bool) {
 	return secret.New(q.own).Holds(u.String())
 }
 
-// address is where a request goes, for people.
+// address returns the destination of a request, for people.
 func (s *sender) address(q *Request) string {
 	if s.handed && q.Raw == nil {
 		return s.shown(q).URL
@@ -330,7 +335,8 @@ func (s *sender) address(q *Request) string {
 	return text
 }
 
-// columns are what the row of a request has, for expressions: text, or values of JSON where it is an object. Nil: it is no row.
+// columns returns the row of a request for expressions: text, or values of JSON if it is an object.
+// Nil: it is no row.
 func (q *Request) columns(hide hider) any {
 	if q.row == nil {
 		return nil
@@ -345,7 +351,7 @@ func (q *Request) columns(hide hider) any {
 	return all
 }
 
-// cell is what the row has in a column.
+// cell returns the row's value in a column.
 func (q *Request) cell(column string) string {
 	if i := slices.Index(q.filled, column); i >= 0 {
 		return q.cells[i]
@@ -353,7 +359,8 @@ func (q *Request) cell(column string) string {
 	return ""
 }
 
-// ofRow says that a template is filled with a row's columns; ofAttempt that it is filled with what each attempt has.
+// ofRow reports that a template is filled with a row's columns. ofAttempt reports that it is filled
+// with values of each attempt.
 func (t Template) ofRow() bool { return len(Columns(t)) > 0 }
 func (t Template) ofAttempt() bool {
 	return t.uses("key") || t.uses("token") || t.uses("nonce") || t.uses("attempt")

@@ -21,7 +21,7 @@ func hostOf(u *url.URL) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// goesTo is the host to which a request goes next. A redirect may have changed it.
+// goesTo returns the host to which a request goes next. A redirect may have changed it.
 func goesTo(r *pool.Request) string { return r.Value.(*job).hop.host }
 
 // called is the name of a host for people.
@@ -30,21 +30,22 @@ func called(host string) string {
 	return name
 }
 
-// hosts keeps what is known of every host of a run. It keeps only 8 bytes of each name, as there may be as many hosts as requests. Two hosts
-// for which these are equal are taken for one; then a run may wait for a host whose name is wrong.
+// hosts keeps the state of every host of a run. There may be as many hosts as requests, so it keeps
+// only 8 bytes of each name. Two hosts with equal bytes are taken for one. A run may then wait for
+// a host whose name is wrong.
 type hosts struct {
 	seed maphash.Seed
 
 	mu sync.Mutex
 	of map[uint64]known
-	// down is in how many groups a host is down. Each group finds that out for itself.
+	// down counts the groups in which a host is down. Each group finds that out for itself.
 	down map[string]int
 }
 
 type known uint8
 
 const (
-	named    known = 1 << iota // the input names the host; it is not only known from a redirect
+	named    known = 1 << iota // the input names the host, not only a redirect
 	answered                   // the host has answered in this run
 )
 
@@ -67,8 +68,8 @@ func (h *hosts) known(host string) known {
 	return h.of[maphash.String(h.seed, host)]
 }
 
-// isNews notes that a host goes down in a group, or is back there. It returns whether the group is the first where it is down, or the last
-// where it comes back.
+// isNews notes that a host goes down in a group, or comes back there. It reports whether this group
+// is the first where the host is down, or the last where it comes back.
 func (h *hosts) isNews(host string, down bool) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -83,8 +84,9 @@ func (h *hosts) isNews(host string, down bool) bool {
 	return true
 }
 
-// outage tells of a host that goes down or is back. Each Pool calls it, one call at a time. If a host that the input names has never answered,
-// and its name or certificate is wrong, most likely the input is wrong, and the run ends.
+// outage reports a host that goes down or comes back. Each Pool calls it, one call at a time. A
+// host in the input that never answered and whose name or certificate is wrong ends the run: most
+// likely the input is wrong.
 func (r *Run) outage(h pool.HostInfo) {
 	host := called(h.Host)
 	isNews := r.hosts.isNews(h.Host, h.Down)
@@ -106,16 +108,17 @@ func (r *Run) outage(h pool.HostInfo) {
 	r.tell("nothing arrives at %s: %s; one request at a time goes to see, nothing is lost", host, inWords(&h))
 }
 
-// isAstray tells whether nothing came back from a host that only a redirect led to. It is not the fault of the redirect if this machine has
-// no file descriptors left.
+// isAstray reports whether nothing came back from a host that only a redirect led to. If this
+// machine has no file descriptors left, the redirect is not at fault.
 func (r *Run) isAstray(j *job, ans *pool.Answer) bool {
 	return j.hop.count > 0 && j.res.status == 0 && j.res.err != nil && j.res.sight != limit.NoFiles && !ans.Returned && r.hosts.known(j.hop.host)&named == 0
 }
 
-// blame counts a failed attempt for a request whose redirect led to a host that does not answer. A server chose that host; if it does not
-// exist, waiting for it would never end. A host that has answered before is waited for, as it may have an outage.
+// blame counts a failed attempt for a request whose redirect led to a host that does not answer. A
+// server chose that host. If it does not exist, a wait for it would never end. The run does wait
+// for a host that has answered before, since it may have an outage.
 func (r *Run) blame(j *job, ans *pool.Answer) {
-	ans.Link = limit.Working // otherwise a request that was never sent would not count as an attempt
+	ans.Link = limit.Working // otherwise an unsent request would not count as an attempt
 	if r.hosts.known(j.hop.host)&answered != 0 {
 		ans.Link = limit.Broken
 	}
@@ -123,7 +126,8 @@ func (r *Run) blame(j *job, ans *pool.Answer) {
 	ans.Reason = fmt.Sprintf("redirected to %s: %s", host, ans.Reason)
 }
 
-// inWords says why nothing arrives at a host. It keeps the last part of the error, which has the cause.
+// inWords says why nothing arrives at a host. It keeps the last part of the error, which has the
+// cause.
 func inWords(h *pool.HostInfo) string {
 	cause := h.Reason[strings.LastIndex(h.Reason, ": ")+1:]
 	cause = strings.TrimSpace(cause)
@@ -138,7 +142,7 @@ func inWords(h *pool.HostInfo) string {
 	return cause
 }
 
-// probe says in words when the next request tries a host that is down. It is for when no other request can go.
+// probe says in words when the next request tries a host that is down, if no other request can go.
 func probe(now mono.Time, down []pool.HostInfo) string {
 	next := down[0]
 	for _, h := range down[1:] {

@@ -35,39 +35,42 @@ type Request struct {
 	Body     []byte
 	Cost     limit.Cost
 	Priority int
-	// TTL is the deadline as a duration, At as an instant; at most one of them is set. Created is when the duration began, if the
-	// line says so.
+	// TTL is the deadline as a duration, At as an instant; at most one of them is set. Created is
+	// when the duration began, if the line states it.
 	TTL         time.Duration
 	At, Created time.Time
 	read        time.Time // when the line was read
 	digest      digest    // of the ID; a Run sets it when it reads the request
 	// Column is the column of the id, or 1 if there is none. urlAt is the column of the URL.
 	Column, urlAt int
-	number        int // which element of an array the request is; 0: it has a line of its own
-	// row is the row of the input that the request is made from, if the input is rows. filled are the columns that Config.Header and
-	// Query use, and cells what the row has in them.
+	number        int // number of the request's element in an array; 0: it has a line of its own
+	// row is the row of the input from which the request is made, if the input is rows. filled are
+	// the columns that Config.Header and Query use, and cells their values.
 	row           *input.Row
 	filled, cells []string
-	own           []secret.Key // secrets of this request that may not be shown, beside the keys
+	own           []secret.Key // secrets of this request that must not be shown, beside the keys
 	// Raw is the line of a Plain input. If the line had no id, the id was added to it.
 	Raw json.RawMessage
-	// Digest stands for what is sent. Two requests with the same id should have the same Digest.
+	// Digest stands for the content of the request. Two requests with the same id should have the
+	// same Digest.
 	Digest Digest
-	// Estimate is what a request to a language model is expected to use. Unbounded says that it does not bound its output.
+	// Estimate is the expected usage of a request to a language model. Unbounded says that it does
+	// not bound its output.
 	Estimate  tokens.Estimate
 	Unbounded bool
-	// Page is the number of the page in its chain; 0: the request is the first page, or there is no chain.
+	// Page is the number of the page in its chain; 0: the request is the first page, or there is no
+	// chain.
 	Page   int
 	chain  *chain
-	passed bool // the reader passed over the line, as another reader hands it over
+	passed bool // the reader passed over the line, since another reader hands it over
 }
 
-// InputLimits bound what one line may ask for. Zero fields have the defaults named.
+// InputLimits bound one line. Zero fields have the defaults named.
 type InputLimits struct {
 	Line   int   // the most bytes in a line; if zero, 16 MiB
 	Header int   // the most bytes of header names and values; if zero, 64 KiB
 	Body   int   // the most bytes of a body; if zero, as many as in a line
-	Cost   int64 // the most that the limits allow; if zero, limit.MaxCost
+	Cost   int64 // the largest cost that the limits allow; if zero, limit.MaxCost
 }
 
 func (l InputLimits) defaults() InputLimits {
@@ -78,7 +81,8 @@ func (l InputLimits) defaults() InputLimits {
 	return l
 }
 
-// InputError says what is wrong with a line, and where: File:Line:Column. Columns are counted in bytes, from 1.
+// InputError is the mistake in a line, and its place: File:Line:Column. Columns are counted in
+// bytes, from 1.
 type InputError = jsonl.Error
 
 // Reader reads requests from lines of JSON. Not safe for concurrent use.
@@ -92,8 +96,8 @@ type Reader struct {
 	pass   pass
 	one    Request                 // what Next returns while checking; the following call overwrites it
 	raw    []byte                  // the latest line, valid until the following one is read
-	ended  func(id string) bool    // if not nil, it says of which requests nobody needs the body or the cost
-	passes func(model string) bool // if not nil, it says requests to which models are passed over
+	ended  func(id string) bool    // if not nil, it reports requests whose body and cost are not needed
+	passes func(model string) bool // if not nil, it reports models whose requests are passed over
 }
 
 // pass says whether the input is read once, or twice to check it first.
@@ -118,8 +122,9 @@ func NewReader(f Format, name string, in io.Reader, limits InputLimits) *Reader 
 	return r
 }
 
-// Next returns the next request. It fails with io.EOF after the last one, and with an *InputError if a line is wrong; the lines
-// after that one can still be read. Other errors come from reading. Blank lines are passed over but counted.
+// Next returns the next request. After the last one it fails with io.EOF. If a line is wrong it
+// fails with an *InputError, and the following call reads the next line. Other errors come from
+// reading. Blank lines are passed over but counted.
 func (r *Reader) Next() (*Request, error) {
 	if h, ok := r.format.(*Items); ok {
 		return h.next(r)
@@ -145,7 +150,7 @@ func (r *Reader) parse(line jsonl.Value) (*Request, error) {
 		return nil, line.Errorf("%s, expected a JSON object with at least a url", line.Kind())
 	}
 	q := new(Request)
-	if r.pass == checking { // nobody keeps requests while checking
+	if r.pass == checking { // no caller keeps requests while checking
 		q = &r.one
 	}
 	*q = Request{Line: line.Line(), Column: 1, Method: http.MethodGet, Cost: limit.One}
@@ -169,8 +174,8 @@ func (r *Reader) parse(line jsonl.Value) (*Request, error) {
 		q.Raw = bytes.Clone(line.Raw)
 	}
 	if q.ID == "" {
-		// The content is part of the id. If the file is edited between two runs, another request on the same line is then not taken
-		// for the one that is done.
+		// The content is part of the id. After an edit of the file between two runs, another
+		// request on the same line does not count as done.
 		sum := sha256.Sum256(line.Raw)
 		if q.ID = fmt.Sprintf("line-%d-%x", q.Line, sum[:6]); r.item != nil {
 			q.ID = r.item.ID()
@@ -183,7 +188,8 @@ func (r *Reader) parse(line jsonl.Value) (*Request, error) {
 	return q, nil
 }
 
-// Digest identifies what a request sends: 64 bits of a SHA-256, in hex. It is empty if it is not known.
+// Digest identifies the content of a request: 64 bits of a SHA-256, in hex. It is empty if it is
+// not known.
 type Digest string
 
 func newDigest(method, url string, header http.Header, body []byte) Digest {
@@ -205,7 +211,7 @@ func newDigest(method, url string, header http.Header, body []byte) Digest {
 	return Digest(hex.EncodeToString(sum[:8]))
 }
 
-// quoted does what strconv.AppendQuote does, and is quicker where there is nothing to escape.
+// quoted is strconv.AppendQuote, but faster where there is nothing to escape.
 func quoted(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
@@ -215,7 +221,8 @@ func quoted(b []byte, s string) []byte {
 	return append(append(append(b, '"'), s...), '"')
 }
 
-// bits returns as many bits as the ledger has room for. With so few, one changed request in 33 million is not noticed.
+// bits returns as many bits as the ledger has room for. With so few, one changed request in 33
+// million goes unnoticed.
 func (d Digest) bits() uint64 {
 	n, err := strconv.ParseUint(string(d), 16, 64)
 	if err != nil {
@@ -224,7 +231,7 @@ func (d Digest) bits() uint64 {
 	return max(n&digestMask, 1)
 }
 
-// parts keeps what the members of a line said until the whole line is read, for checks that need all of them.
+// parts keeps the members of a line until the whole line is read, for checks that need all of them.
 type parts struct {
 	seen      [9]bool // which of fieldNames the line has had so far
 	bodyType  string
@@ -292,7 +299,8 @@ func (q *Request) method(v jsonl.Value) (err error) {
 	return nil
 }
 
-// badMethod says what is wrong with a method; empty: nothing. Methods are case-sensitive: servers answer 400 or 405 to "get".
+// badMethod returns the mistake in a method; empty: none. Methods are case-sensitive: servers
+// answer 400 or 405 to "get".
 func badMethod(method string) string {
 	if !httptext.IsFieldName(method) || method == http.MethodConnect || method == http.MethodTrace {
 		return fmt.Sprintf("method %q, expected an HTTP method other than CONNECT and TRACE", method)
@@ -303,7 +311,8 @@ func badMethod(method string) string {
 	return ""
 }
 
-// body reads the body. A string is sent as it is, and an object or array as JSON, with the content type of JSON.
+// body reads the body. A string is sent as it is, and an object or array as JSON, with the content
+// type of JSON.
 func (r *Reader) body(q *Request, v jsonl.Value) (contentType string, err error) {
 	switch v.Raw[0] {
 	case '"':
@@ -332,7 +341,7 @@ func (r *Reader) fits(name string, size int, v jsonl.Value) error {
 	return nil
 }
 
-// withID adds an id in front of the members of an object. An id that is null is taken out.
+// withID adds an id in front of the members of an object. An id that is null is removed.
 func withID(raw []byte, id string) []byte {
 	var all map[string]json.RawMessage
 	if json.Unmarshal(raw, &all) == nil {
@@ -363,8 +372,8 @@ func (q *Request) url(v jsonl.Value) error {
 	return nil
 }
 
-// parseURL reads the URL of a request, or says what is wrong with it. The reason quotes the URL as shown; if that is empty, it quotes
-// nothing, as there may be a secret in it.
+// parseURL reads the URL of a request, or returns the mistake in it. The reason quotes the URL as
+// shown. If shown is empty it quotes nothing, since the URL may have a secret in it.
 func parseURL(s, shown string) (u *url.URL, reason string) {
 	u, err := url.Parse(s)
 	switch {
@@ -387,7 +396,7 @@ func parseURL(s, shown string) (u *url.URL, reason string) {
 	return u, ""
 }
 
-// ours are the header fields that say how a request is put on the wire. net/http sets them.
+// ours are the header fields that control how a request is put on the wire. net/http sets them.
 var ours = input.WireFields
 
 func (r *Reader) headers(q *Request, v jsonl.Value) error {
