@@ -16,11 +16,12 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// ItemsConfig describes a Items.
+// ItemsConfig describes an Items.
 type ItemsConfig struct {
 	// Read is how the input is read, but for its MaxLine.
 	Read input.Config
-	// URL, Body and ID are templates of rows. Without a URL the items are URLs, commands or whole requests.
+	// URL, Body and ID are templates of rows. Without a URL the items are URLs, commands or whole
+	// requests.
 	URL, Body, ID string
 	HasBody       bool
 	// Method is that of all rows. If empty, GET, or POST with a Body.
@@ -29,8 +30,9 @@ type ItemsConfig struct {
 	Header, Query []Template
 }
 
-// Items is the format of what people hand over: lists of URLs, tables, arrays, curl commands. Its results are as those of Plain.
-// Safe for concurrent use, but for reading, of which there is one at a time.
+// Items is the format of other forms of input: lists of URLs, tables, arrays, curl commands. Its
+// results are as those of Plain. Safe for concurrent use, except that only one goroutine at a time
+// may read.
 type Items struct {
 	Plain
 	c        ItemsConfig
@@ -101,7 +103,8 @@ func (h *Items) open(name string, in io.Reader, limits InputLimits) *input.Reade
 	return input.New(name, in, c)
 }
 
-// Check says whether a table has the columns that are filled in, by its beginning.
+// Check reads the beginning of a table, and returns an error if a column that templates use is
+// missing.
 func (h *Items) Check(name string, head io.Reader, most int) error {
 	if h.maker == nil {
 		return nil
@@ -135,7 +138,7 @@ func (h *Items) next(r *Reader) (*Request, error) {
 		err = item.Place(err)
 		if err == nil && q.Raw != nil {
 			var b bytes.Buffer
-			_ = json.Compact(&b, q.Raw) // it is JSON, perhaps over several lines
+			_ = json.Compact(&b, q.Raw) // JSON, perhaps over several lines
 			q.Raw = b.Bytes()
 		}
 	}
@@ -147,7 +150,7 @@ func (h *Items) next(r *Reader) (*Request, error) {
 	}
 	if q.Digest == "" {
 		body := q.Body
-		if len(q.cells) > 0 { // that the run's headers and query are filled with
+		if len(q.cells) > 0 { // the values for the run's headers and query
 			body = fmt.Appendf(nil, "%q%s", q.cells, q.Body)
 		}
 		q.Digest = newDigest(q.Method, q.URL.String(), q.Header, body)
@@ -155,7 +158,7 @@ func (h *Items) next(r *Reader) (*Request, error) {
 	return q, nil
 }
 
-// call is a command.
+// call makes a request of a command.
 func (h *Items) call(r *Reader, q *Request, item *input.Item) error {
 	c := item.Call
 	q.ID, q.Method, q.Body = item.ID(), c.Method, c.Body
@@ -188,7 +191,7 @@ func (h *Items) call(r *Reader, q *Request, item *input.Item) error {
 	return nil
 }
 
-// row is a row that fills templates.
+// row makes a request of a row, whose columns fill the templates.
 func (h *Items) row(r *Reader, q *Request, item *input.Item) error {
 	made, err := h.maker.Make(r.items, item)
 	if err != nil {
@@ -228,7 +231,7 @@ func (r *Reader) errorf(item *input.Item, column int, format string, args ...any
 	return &InputError{File: r.in.Name(), Line: item.Line, Column: column, Reason: fmt.Sprintf(format, args...)}
 }
 
-// bounded says whether a request is as small as it has to be.
+// bounded returns an error if a request is larger than allowed.
 func (r *Reader) bounded(item *input.Item, header, body int) error {
 	switch {
 	case header > r.limits.Header:
@@ -239,11 +242,13 @@ func (r *Reader) bounded(item *input.Item, header, body int) error {
 	return nil
 }
 
-// place tells a request from others with its id.
+// place returns the number of the request in an array, or else its line. It distinguishes requests
+// with the same id.
 func (q *Request) place() int { return cmp.Or(q.number, q.Line) }
 
-// NoRequest returns the names in the first line of JSON of an input where that is no request, and no line near it is one of a batch: it does
-// not say where it goes, and has something that no request has.
+// NoRequest returns the names in the first JSON line of an input that has no requests. That line
+// does not say where it goes, has a member that no request has, and no line near it belongs to a
+// batch.
 func NoRequest(head []byte) (names []string) {
 	line, rest, _ := bytes.Cut(bytes.TrimSpace(bytes.TrimPrefix(head, []byte("\ufeff"))), []byte("\n"))
 	if !json.Valid(line) || line[0] != '{' {

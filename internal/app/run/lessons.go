@@ -13,7 +13,7 @@ import (
 	"github.com/paceline-go/paceline/pool"
 )
 
-// lessons is what the journal has for each key about limits that are wrong. Safe for concurrent use.
+// lessons are the lessons in the journal about wrong limits, by key. Safe for concurrent use.
 type lessons struct {
 	mu   sync.Mutex
 	kept map[string][]limit.Lesson
@@ -35,7 +35,8 @@ func (s *lessons) news(key string, all []limit.Lesson) (changed []limit.Lesson) 
 	return changed
 }
 
-// recall gives the limits what earlier runs learned of them. What was learned of limits that this run does not have is left out.
+// recall gives the limiters the lessons of earlier runs. It leaves out lessons about limits that
+// this run does not have.
 func (g *group) recall() {
 	r := g.r
 	for i := range r.c.Keys {
@@ -46,7 +47,7 @@ func (g *group) recall() {
 	}
 }
 
-// recallTo gives limits what earlier runs learned of them with a key.
+// recallTo gives the limiters of a key the lessons of earlier runs with that key.
 func (g *group) recallTo(key int, fitted *limit.Fitted) {
 	r := g.r
 	for _, f := range r.store.history.Fits[g.name(key)] {
@@ -60,7 +61,8 @@ func (g *group) recallTo(key int, fitted *limit.Fitted) {
 	}
 }
 
-// learned writes what a key has learned to the journal, and tells the user. The Pool calls it, one call at a time.
+// learned writes a key's lessons to the journal, and to the notices. The Pool calls it, one call at
+// a time.
 func (g *group) learned(key int, all []limit.Lesson) {
 	r, name := g.r, g.name(key)
 	for _, l := range r.lessons.news(name, all) {
@@ -81,8 +83,8 @@ func (g *group) learned(key int, all []limit.Lesson) {
 // which names a limit of a key in the notices.
 func which(key string, m *limit.Misfit) string { return fmt.Sprintf("%s %v", key, m.Rate) }
 
-// tellMisfit tells the user of a limit that is wrong: first that it is wrong, and later what would fit. known says that this is known, or
-// that nothing more will become known.
+// tellMisfit reports a wrong limit to the user: first that it is wrong, and later which limit would
+// fit. known says that this is known, or that no more will become known.
 func (r *Run) tellMisfit(key string, m *limit.Misfit, known bool, when string) {
 	kept, accepted, would := r.wouldFit(m)
 	says := fmt.Sprintf("key %s was refused with %s kept%s, so that is wrong, or others use the key, too", key, kept, when)
@@ -103,7 +105,8 @@ func (r *Run) tellMisfit(key string, m *limit.Misfit, known bool, when string) {
 	}
 }
 
-// wouldFit puts into words which limit was kept, what was accepted, and which limit would fit.
+// wouldFit puts into words the limit that was kept, the requests that were accepted, and the limit
+// that would fit.
 func (r *Run) wouldFit(m *limit.Misfit) (kept, accepted, would string) {
 	fits := m.Rate
 	fits.N, fits.Per = m.Fits, max(m.Per, m.Gap)
@@ -120,8 +123,8 @@ func (r *Run) wouldFit(m *limit.Misfit) (kept, accepted, would string) {
 	return kept, fmt.Sprintf("%d in %v", fits.N, fits.Per), would
 }
 
-// tellMisfits tells at the end of the run which limits would fit, as far as that is known by then. It also writes what was learned since the
-// last time to the journal.
+// tellMisfits reports at the end of the run which limits would fit, as far as that is known. It
+// also writes the latest lessons to the journal.
 func (r *Run) tellMisfits() {
 	for _, g := range r.groups {
 		g.tellMisfits()

@@ -16,7 +16,7 @@ import (
 	"github.com/paceline-go/paceline/tokens/tiktoken"
 )
 
-// Provider names the provider whose form of batch files an LLM reads and writes.
+// Provider is the provider whose form of batch files an LLM reads and writes.
 type Provider uint8
 
 const (
@@ -39,37 +39,43 @@ func (p Provider) KeyHeader() string {
 // LLMConfig describes an LLM.
 type LLMConfig struct {
 	Provider Provider
-	// BaseURL is put before the url of each line. If empty, it is the provider's. A /v1 at its end is not repeated.
+	// BaseURL, without a /v1 at its end, is put before the url of each line. If empty, it is the
+	// provider's.
 	BaseURL string
-	// Count is what the server counts of a request's tokens. If zero, it is what the provider LimitsOf documents. LimitsOf is a
-	// name in quota.Providers; if empty, it is the provider at BaseURL's host.
+	// Count states which tokens of a request the server counts. If zero, it is the documented
+	// counting of the provider LimitsOf. LimitsOf is a name in provider.Providers; if empty, it is
+	// the provider at BaseURL's host.
 	Count    tokens.Counting
 	LimitsOf string
-	// Overrun is the chance that a request outputs more than was reserved for it, with tokens.Used: see tokens.Config. If zero,
-	// all the output that a request allows itself is reserved.
+	// Overrun is the probability that a request outputs more than was reserved for it, with
+	// tokens.Used; see tokens.Config. If zero, all the output that a request allows itself is
+	// reserved.
 	Overrun float64
-	// MaxOutput is the bound for requests that do not bound their output. If zero, it is the most that their model can output.
+	// MaxOutput is the bound for requests that do not bound their output. If zero, it is the most
+	// that their model can output.
 	MaxOutput int64
-	// Limits are those of the run. A request that is larger than one of them is refused.
+	// Limits are the limits of the run. A request larger than one of them is refused.
 	Limits []Rate
 }
 
-// LLM is the format of batch files for language models. It also reads what their answers say of tokens and errors. Safe for
-// concurrent use, but only one goroutine at a time may read the input with it.
+// LLM is the format of batch files for language models. It also reads the tokens and errors in
+// their answers. Safe for concurrent use, except that only one goroutine at a time may read the
+// input with it.
 type LLM struct {
 	c           LLMConfig
 	base        *url.URL
 	header      http.Header
 	provider    provider.Dialect
 	own         bool   // the host is the provider's own
-	seller      string // the provider whose prices hold
+	seller      string // the provider whose prices apply
 	estimator   *tokens.Estimator
-	rough       *tokens.Estimator // guesses the tokens, which is quicker than to count them
+	rough       *tokens.Estimator // guesses the tokens, which is faster than a count
 	corrections map[string]*correction
 	produces    bool // the server counts output as it is produced
 }
 
-// drawn returns the limits as the server counts them: by output as it is produced, and by the models that share one.
+// drawn returns the limits as the server counts them: by output as it is produced, and by the
+// models that share one.
 func (l *LLM) drawn(limits []Rate) []Rate {
 	limits = slices.Clone(limits)
 	for i := range limits {
@@ -82,7 +88,7 @@ func (l *LLM) drawn(limits []Rate) []Rate {
 	return limits
 }
 
-// correction measures by how much the rough estimates of a model's input are wrong.
+// correction measures how wrong the rough estimates of a model's input are.
 type correction struct {
 	n            int
 	exact, rough float64
@@ -127,7 +133,7 @@ func NewLLM(c LLMConfig) (*LLM, error) {
 	return l, err
 }
 
-// Count says what of a request the server is taken to count.
+// Count returns which tokens of a request the server is assumed to count.
 func (l *LLM) Count() tokens.Counting { return l.c.Count }
 
 // endpoints are the endpoints of OpenAI's batches whose tokens can be counted here.
@@ -182,7 +188,7 @@ func (l *LLM) parse(r *Reader, line jsonl.Value) (*Request, error) {
 	}
 	q.Digest = newDigest(q.Method, path, nil, q.Body)
 	if r.ended != nil && r.ended(q.ID) {
-		return q, nil // the rest is not needed, and to count its tokens would take long
+		return q, nil // the rest is not needed, and a count of its tokens would take long
 	}
 	bodyName := names[len(names)-1]
 	body, err := tokens.Parse(tokens.APIOf(path), q.Body)
@@ -205,7 +211,8 @@ func (l *LLM) parse(r *Reader, line jsonl.Value) (*Request, error) {
 		switch n := q.Cost[rate.Unit]; {
 		case rate.Fits(n):
 		case r.pass == checked:
-			// It fitted when the input was checked, and answers have raised the estimate since. It goes alone.
+			// It fitted at the check of the input, and answers have raised the estimate since. It
+			// goes alone.
 			q.Cost[rate.Unit] = rate.Most()
 		default:
 			return nil, seen["custom_id"].Errorf("custom_id %q can never go: it counts %d %v (%d in, at most %d out), and limit %s allows %d at once",
@@ -223,8 +230,8 @@ func (l *LLM) address(path string) *url.URL {
 	return &u
 }
 
-// estimate sets what q costs. With roughly set it is ten times as quick: for each model it counts the first 200 texts, and
-// then one of 64. From these it knows by how much to correct its guesses for the others.
+// estimate sets the cost of q. With roughly set it is ten times as fast: for each model it counts
+// the first 200 texts, and then one of 64. These counts correct its guesses for the others.
 func (l *LLM) estimate(q *Request, b tokens.Body, roughly bool) {
 	if !roughly {
 		q.Estimate = l.estimator.Of(b)
@@ -234,14 +241,15 @@ func (l *LLM) estimate(q *Request, b tokens.Body, roughly bool) {
 	s := l.corrections[b.Model]
 	if s == nil {
 		if len(l.corrections) >= 1000 {
-			clear(l.corrections) // somebody makes up the names of models
+			clear(l.corrections) // the names of models seem to be made up
 		}
 		s = &correction{}
 		l.corrections[strings.Clone(b.Model)] = s
 	}
 	s.n++
 	e := l.rough.Of(b)
-	// A quarter more than a guess is above almost every count. If even that fits the limits, the text need not be counted.
+	// A quarter more than a guess is above almost every count. If that fits the limits, no count is
+	// needed.
 	most := e
 	most.Input += most.Input / 4
 	if s.n <= 200 || s.n%64 == 0 || l.tooLarge(b.Model, l.cost(most, b)) {
@@ -259,16 +267,17 @@ func (l *LLM) tooLarge(model string, c limit.Cost) bool {
 	return slices.ContainsFunc(limitsOf(l.c.Limits, l.sharedModel(model)), func(r Rate) bool { return !r.Fits(c[r.Unit]) })
 }
 
-// cost is what a request is admitted with: what is set aside for it in the limits until its answer comes.
+// cost returns the cost at which a request is admitted: the reservation in the limits until its
+// answer comes.
 func (l *LLM) cost(e tokens.Estimate, b tokens.Body) limit.Cost {
 	in, out, total := l.c.Count.Reserve(e, b)
-	if l.produces { // the server reserves nothing, and an expected output would be no bound
+	if l.produces { // the server reserves nothing, and an expected output would not bound the usage
 		out = e.MaxOutput
 	}
 	return limit.Cost{limit.Requests: 1, limit.Input: in, limit.Output: out, limit.Tokens: total}
 }
 
-// used is what a request is settled with when its answer says what it used.
+// used returns the cost at which a request is settled when its answer reports its usage.
 func (l *LLM) used(u tokens.Usage) limit.Cost {
 	in := u.Input
 	if l.c.Provider == Anthropic {
@@ -277,7 +286,8 @@ func (l *LLM) used(u tokens.Usage) limit.Cost {
 	return limit.Cost{limit.Requests: 1, limit.Input: in, limit.Output: u.Output, limit.Tokens: in + u.Output}
 }
 
-// Sniff tells from the first line of an input whose form of batch it is. It returns false if it is none.
+// Sniff recognizes the form of a batch by the first line of an input. It returns false if it is
+// none.
 func Sniff(line []byte) (Provider, bool) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(bytes.TrimPrefix(line, []byte("\ufeff")), &fields) != nil {

@@ -18,8 +18,8 @@ type openAIResult struct {
 	CustomID string          `json:"custom_id"`
 	Response *openAIResponse `json:"response"`
 	Error    *openAIProblem  `json:"error"`
-	Hidden   int             `json:"hidden,omitempty"`         // added by paceline: see Result.Hidden
-	Digest   Digest          `json:"request_digest,omitempty"` // added by paceline
+	Hidden   int             `json:"hidden,omitempty"`         // an addition of paceline: see Result.Hidden
+	Digest   Digest          `json:"request_digest,omitempty"` // an addition of paceline
 }
 
 type openAIResponse struct {
@@ -36,9 +36,9 @@ type openAIProblem struct {
 type anthropicResult struct {
 	CustomID string           `json:"custom_id"`
 	Result   anthropicOutcome `json:"result"`
-	Hidden   int              `json:"hidden,omitempty"`         // added by paceline: see Result.Hidden
-	Digest   Digest           `json:"request_digest,omitempty"` // added by paceline
-	Skipped  string           `json:"skipped,omitempty"`        // added by paceline if the line of the input was no request
+	Hidden   int              `json:"hidden,omitempty"`         // an addition of paceline: see Result.Hidden
+	Digest   Digest           `json:"request_digest,omitempty"` // an addition of paceline
+	Skipped  string           `json:"skipped,omitempty"`        // by paceline, if the line of the input was no request
 }
 
 type anthropicOutcome struct {
@@ -59,7 +59,8 @@ func (l *LLM) line(b []byte, r *Result) []byte {
 	var v any
 	switch l.c.Provider {
 	case OpenAI:
-		// The same request has the same id in every run, so that two files of results can be compared.
+		// The same request has the same id in every run, so that two files of results can be
+		// compared.
 		sum := sha256.Sum256([]byte(r.ID))
 		o := openAIResult{ID: batchID(sum[:]), CustomID: r.ID, Hidden: r.Hidden, Digest: r.Digest}
 		switch {
@@ -86,7 +87,7 @@ func (l *LLM) line(b []byte, r *Result) []byte {
 		default:
 			kind, text := "api_error", r.Error
 			if r.Class == noModel.String() {
-				kind, text = "not_found_error", "model: "+text // as Anthropic's own API words it
+				kind, text = "not_found_error", "model: "+text // in the words of Anthropic's own API
 			}
 			o.Result.Error, _ = json.Marshal(map[string]any{"type": "error", "error": map[string]string{"type": kind, "message": text}})
 		}
@@ -95,7 +96,7 @@ func (l *LLM) line(b []byte, r *Result) []byte {
 	return append(b, lineOf(v)...) // lineOf cannot fail: v has only strings, numbers and valid JSON
 }
 
-// bodyOf returns an answer's body as it came if it is JSON, and otherwise as a JSON string.
+// bodyOf returns the body of an answer unchanged if it is JSON, and otherwise as a JSON string.
 func bodyOf(r *Result) json.RawMessage {
 	text := string(r.BodyBase64)
 	if r.Body != nil {
@@ -158,7 +159,8 @@ func (l *LLM) entry(line []byte, dead bool) (entry, bool) {
 	return e, true
 }
 
-// class is the class of a dead letter with this outcome. An api_error counts as an outage, as that is also written where no answer came.
+// class returns the class of a dead letter with this outcome. An api_error counts as an outage,
+// since it is also written if no answer came.
 func (o *anthropicOutcome) class() string {
 	if o.Type == "expired" {
 		return expired.String()
@@ -185,7 +187,7 @@ func (o *anthropicOutcome) class() string {
 	return outage.String()
 }
 
-// outputOf reads how many tokens of output an answer of any of the APIs reports.
+// outputOf reads the tokens of output that an answer of any of the APIs reports.
 func outputOf(body json.RawMessage) (tokens int64, ok bool) {
 	var u struct {
 		Usage struct {
@@ -206,8 +208,8 @@ func outputOf(body json.RawMessage) (tokens int64, ok bool) {
 
 func (l *LLM) dialect() provider.Dialect { return l.provider }
 
-// judge reads what an answer says of usage. A refusal that says when to come back is not the prompt's fault. Its request is sent again
-// then, however often that happens.
+// judge reads the usage that an answer reports. If a refusal states when to come back, the prompt
+// is not at fault. Its request is then sent again, however often that happens.
 func (l *LLM) judge(r *Run, j *job, ans *pool.Answer) {
 	switch res := &j.res; {
 	case res.status >= http.StatusBadRequest:
@@ -227,7 +229,8 @@ func (l *LLM) judge(r *Run, j *job, ans *pool.Answer) {
 		ans.Result, ans.Invalid = limit.Failed, true
 		ans.Reason = fmt.Sprintf("the answer is longer than %d bytes (--max-response)", r.c.MaxResponse)
 	case !json.Valid(res.body):
-		// A proxy that gave up in the middle of an answer may still have ended the HTTP body properly.
+		// A proxy that gave up in the middle of an answer may still have ended the HTTP body
+		// properly.
 		j.doubt, j.unsure = true, true
 		ans.Result, ans.Reason = limit.Failed, ans.Reason+", and what is no whole JSON"
 	case isError(j.r.Estimate.API, res.body):
@@ -237,22 +240,22 @@ func (l *LLM) judge(r *Run, j *job, ans *pool.Answer) {
 	}
 }
 
-// meter counts the usage that an answer reports, in place of what the request was admitted with.
+// meter counts the usage that an answer reports, in place of the admitted cost.
 func (l *LLM) meter(r *Run, j *job, ans *pool.Answer) {
 	usage, err := tokens.ParseUsage(j.r.Estimate.API, j.res.body)
 	if err != nil {
-		return // what the request was admitted with stands
+		return // the admitted cost stays
 	}
 	used := l.used(usage)
 	r.tally.used(j.r.Estimate.Model, usage, l.c.Count.Corrected() && used[limit.Output] > j.r.Cost[limit.Output])
-	if l.c.Count.Corrected() { // otherwise the server counts its own estimate, whatever the answer used
+	if l.c.Count.Corrected() { // otherwise the server counts its own estimate, whatever the usage
 		l.estimator.Learn(j.r.Estimate, usage)
 		ans.Metered, ans.Actual = true, used
 	}
 }
 
-// isError tells whether an answer with status 200 is an error, as some gateways send them. In the responses API every answer has an error
-// member, so it tells nothing there.
+// isError reports whether an answer with status 200 is an error, as from some gateways. In the
+// responses API every answer has an error member, so there that proves nothing.
 func isError(api tokens.API, body []byte) bool {
 	var e struct {
 		Error json.RawMessage `json:"error"`
@@ -260,7 +263,7 @@ func isError(api tokens.API, body []byte) bool {
 	return api != tokens.Responses && json.Unmarshal(body, &e) == nil && len(e.Error) > 0 && string(e.Error) != "null"
 }
 
-// said adds the message of an error of any of the APIs to a reason, on one line.
+// said adds to a reason the message of an error of any of the APIs, on one line.
 func said(reason string, body []byte, secrets hider) string {
 	var e struct {
 		Error struct {
@@ -271,7 +274,7 @@ func said(reason string, body []byte, secrets hider) string {
 		return reason
 	}
 	const most = 200
-	message, _ := secrets.HideIn(strings.Join(strings.Fields(e.Error.Message), " ")) // before the cut, since half a secret is not found
+	message, _ := secrets.HideIn(strings.Join(strings.Fields(e.Error.Message), " ")) // first: half a secret is not found
 	switch {
 	case message == "":
 		return reason

@@ -6,8 +6,9 @@ import (
 	"github.com/paceline-go/paceline/observe"
 )
 
-// Sources are what can be looked at while Send runs: one for each part of the input that has limits of its own, called as its model is. They
-// are there once Open has returned. What they say has no secret in it.
+// Sources returns the sources of snapshots while Send runs: one for each part of the input that has
+// limits of its own, under the name of its model. They exist once Open has returned. Snapshots have
+// no secrets.
 func (r *Run) Sources() (all []observe.Source) {
 	for _, g := range r.groups {
 		all = append(all, observe.NameSource(g.model, looked{r, g}))
@@ -15,7 +16,7 @@ func (r *Run) Sources() (all []observe.Source) {
 	return all
 }
 
-// looked is a group that is looked at.
+// looked is a group as a source of snapshots.
 type looked struct {
 	r *Run
 	g *group
@@ -42,7 +43,7 @@ func (l looked) Snapshot() observe.Snapshot {
 	return s
 }
 
-// spent tells of tokens and money, which the run counts itself, by what answers say.
+// spent adds tokens and money. The run counts these itself, by the answers.
 func (l looked) spent(s *observe.Snapshot) {
 	t := &l.r.tally
 	t.mu.Lock()

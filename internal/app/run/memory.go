@@ -11,9 +11,11 @@ import (
 // heldAnswers bounds what the bodies of answers take together until they are in the results.
 const heldAnswers = 128 << 20
 
-// memory bounds how many bytes the bodies of answers take together. A reader takes bytes as its body grows. If there are none left it waits,
-// and so the server waits, too. One waiting reader may go beyond the limit, so that there is always one body that comes to its end. All
-// bodies together take no more than the limit and the longest of them. Safe for concurrent use.
+// memory bounds the bytes of all answers' bodies together. A reader takes bytes as its body grows.
+// If none are left it waits, and so the server waits, too.
+//
+// One waiting reader may exceed the limit, so that one body can always end. All bodies together
+// take no more than the limit and the longest of them. Safe for concurrent use.
 type memory struct {
 	limit int64
 
@@ -21,10 +23,10 @@ type memory struct {
 	held    int64
 	over    bool // one reader goes on beyond the limit
 	waiting []*share
-	most    int64 // that were ever held
+	most    int64 // most bytes held at once
 }
 
-// share is what one answer has taken.
+// share is the part of one answer.
 type share struct {
 	n    int64
 	over bool
@@ -32,7 +34,8 @@ type share struct {
 	let  chan struct{}
 }
 
-// take takes n bytes more for s, or fails with the error of ctx. It calls waits when it has to wait, and when that is over.
+// take takes n more bytes for s, or fails with the error of ctx. It calls waits at the begin and at
+// the end of a wait.
 func (m *memory) take(ctx context.Context, s *share, n int64, waits func(bool)) error {
 	m.mu.Lock()
 	s.asks = n
@@ -54,12 +57,12 @@ func (m *memory) take(ctx context.Context, s *share, n int64, waits func(bool)) 
 	defer m.mu.Unlock()
 	if i := slices.Index(m.waiting, s); i >= 0 {
 		m.waiting = slices.Delete(m.waiting, i, i+1)
-		m.nextLocked() // a reader that asks for less may not have to wait
+		m.nextLocked() // a reader with a smaller demand may not have to wait
 	}
 	return ctx.Err()
 }
 
-// letLocked gives a share what it asks for, if that may be.
+// letLocked grants a share its demand, if the limit allows it.
 func (m *memory) letLocked(s *share) bool {
 	if m.held+s.asks > m.limit && !s.over {
 		if m.over {
@@ -73,7 +76,7 @@ func (m *memory) letLocked(s *share) bool {
 	return true
 }
 
-// free gives back what an answer had.
+// free gives back the bytes of an answer.
 func (m *memory) free(s *share) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -89,11 +92,11 @@ func (m *memory) free(s *share) {
 func (m *memory) nextLocked() {
 	for len(m.waiting) > 0 && m.letLocked(m.waiting[0]) {
 		close(m.waiting[0].let)
-		m.waiting = slices.Delete(m.waiting, 0, 1) // and nothing refers to it any more: it has a body around it
+		m.waiting = slices.Delete(m.waiting, 0, 1) // no reference stays behind: it would keep the body
 	}
 }
 
-// keptLine is the longest line whose room is used for others.
+// keptLine is the longest line whose buffer is used again.
 const keptLine = 1 << 20
 
 // keptWaiting is how much of an answer is kept with a request that waits for another attempt.
@@ -107,12 +110,12 @@ func (res *response) shorten() {
 }
 
 const (
-	// firstRead is how many bytes are taken at first for a body of unknown length. believed is how many are taken at most for one whose
-	// length the server tells.
+	// firstRead is how many bytes are taken at first for a body of unknown length. believed bounds
+	// the bytes taken at first for a body whose length the server states.
 	firstRead, believed = 4 << 10, 1 << 20
 )
 
-// read reads at most so many bytes of a body. length is what the server says that it has; -1: it does not say.
+// read reads at most most bytes of a body. length is the length that the server states; -1: none.
 func (m *memory) read(ctx context.Context, s *share, body io.Reader, length, most int64, waits func(bool)) (b []byte, err error) {
 	size := int64(firstRead)
 	if length >= 0 {

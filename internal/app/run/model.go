@@ -7,13 +7,13 @@ import (
 	"github.com/paceline-go/paceline/provider"
 )
 
-// ModelTotals are what a run has used of one model.
+// ModelTotals are the totals of a run for one model.
 type ModelTotals struct {
 	Model        string   `json:"model"`
 	Done         int      `json:"done"`
 	InputTokens  int64    `json:"input_tokens"`  // as reported in the answers
 	OutputTokens int64    `json:"output_tokens"` // likewise
-	USD          *float64 `json:"usd,omitempty"` // what all attempts cost; without an answer, the most it may have been; nil: no price is known
+	USD          *float64 `json:"usd,omitempty"` // cost of all attempts (without an answer: the most); nil: no known price
 
 	spent money
 }
@@ -34,7 +34,7 @@ func (t *tally) model(name string) *ModelTotals {
 	return m
 }
 
-// spend adds what an attempt has cost to the totals of its model.
+// spend adds the cost of an attempt to the totals of its model.
 func (t *tally) spend(model string, n money) {
 	if n == 0 || model == "" {
 		return
@@ -44,7 +44,7 @@ func (t *tally) spend(model string, n money) {
 	t.model(model).spent += n
 }
 
-// modelTotals puts what was used of each model into t.
+// modelTotals puts the totals of each model into t.
 func (r *Run) modelTotals(t *Totals) {
 	l, ok := r.c.Format.(*LLM)
 	if !ok {

@@ -12,19 +12,20 @@ import (
 	"github.com/paceline-go/paceline/internal/secret"
 )
 
-// Next says how to find the page after an answer. ParseNext makes it.
+// Next finds the page after an answer. ParseNext makes it.
 type Next struct {
 	link  bool    // the URL is in the header field Link
-	at    pointer // where in the answer's body a URL or a cursor is
-	param string  // the query parameter that the cursor is put into; empty: none
-	into  pointer // where in the body of the next request the cursor is put; nil: nowhere
-	while pointer // where the answer's body says whether there are more pages; nil: nowhere
+	at    pointer // where a URL or a cursor is in the answer's body
+	param string  // the query parameter for the cursor; empty: none
+	into  pointer // the place of the cursor in the body of the next request; nil: none
+	while pointer // the place in the answer's body that says whether there are more pages; nil: none
 }
 
 const bodyCursor = "body:"
 
-// ParseNext reads "link", a JSON pointer to a URL, NAME=POINTER for a cursor that goes into the query, or body:POINTER=POINTER for one that
-// goes into the body. while is empty, or a JSON pointer to a value that is true in all pages but the last.
+// ParseNext reads "link", a JSON pointer to a URL, NAME=POINTER for a cursor in the query, or
+// body:POINTER=POINTER for a cursor in the body. while is empty, or a JSON pointer to a value that
+// is true in all pages but the last.
 func ParseNext(s, while string) (*Next, error) {
 	n := new(Next)
 	var err error
@@ -59,16 +60,18 @@ func ParseNext(s, while string) (*Next, error) {
 	return n, nil
 }
 
-// cutPointers cuts s into two pointers. It cuts at the first = with a slash after it, as names in a pointer may have a =, too.
+// cutPointers cuts s into two pointers. It cuts at the first = before a slash, since names in a
+// pointer may have a =, too.
 func cutPointers(s string) (into, from string, ok bool) {
 	into, from, ok = strings.Cut(s, "=/")
 	return into, "/" + from, ok && into != "" && into[0] == '/'
 }
 
-// Param is the query parameter that is set for the next page; empty: none.
+// Param returns the query parameter that is set for the next page; empty: none.
 func (n *Next) Param() string { return n.param }
 
-// after reads from an answer where the next page is: a reference to a URL, a cursor, or a cursor as JSON; empty: there is no next page.
+// after reads the next page from an answer: a reference to a URL, a cursor, or a cursor as JSON.
+// Empty: there is no next page.
 func (n *Next) after(res *response) (string, error) {
 	if n.link && n.while == nil {
 		return nextLink(res.header["Link"]), nil
@@ -97,7 +100,8 @@ func (n *Next) after(res *response) (string, error) {
 	return n.read(raw)
 }
 
-// read reads the value that a pointer leads to: text, or a number if it is a cursor. null, false and "" say that there is no next page.
+// read reads the value at a pointer: text, or a number if it is a cursor. null, false and "" mean
+// that there is no next page.
 func (n *Next) read(raw json.RawMessage) (string, error) {
 	switch {
 	case len(raw) == 0 || string(raw) == "null" || string(raw) == "false" || string(raw) == `""`:
@@ -116,7 +120,8 @@ func (n *Next) read(raw json.RawMessage) (string, error) {
 
 func isNumber(raw json.RawMessage) bool { return raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9' }
 
-// straying is the reason why a next page is not asked for: it is at a wrong place, or the pages would never end.
+// straying is the reason why a next page is not requested: its place is wrong, or the pages would
+// never end.
 type straying struct {
 	class class
 	why   string
@@ -124,8 +129,9 @@ type straying struct {
 
 func (e straying) Error() string { return e.why }
 
-// turned makes the request for the page after q, which was answered at the hop from. next is what after returned. If kept is set, next is
-// what keeps returned in an earlier run, which differs for a cursor in the query.
+// turned makes the request for the page after q. The hop from answered q. next is the result of
+// after or, if kept is set, the result of keeps in an earlier run. These differ for a cursor in the
+// query.
 func (s *sender) turned(n *Next, q *Request, from hop, next string, kept bool) (*Request, error) {
 	p := *q
 	p.URL = nil
@@ -157,10 +163,12 @@ func (s *sender) turned(n *Next, q *Request, from hop, next string, kept bool) (
 	return &p, err
 }
 
-// lostPage stands in a result for a next page that cannot be asked for: its address has a key in it, or is no address.
+// lostPage stands in a result for a next page that cannot be requested: its address has a key in
+// it, or is no address.
 const lostPage = "?"
 
-// keeps returns what a result has to keep so that the request for its next page can be made again: a URL, or the cursor in the body.
+// keeps returns the part of the next page that a result keeps, to make its request again: a URL, or
+// the cursor in the body.
 func (n *Next) keeps(q *Request, next string) string {
 	switch {
 	case q.URL == nil:
@@ -171,7 +179,8 @@ func (n *Next) keeps(q *Request, next string) string {
 	return q.URL.String()
 }
 
-// leadsTo returns the URL of a next page. As with redirects, it must be where the keys may go; without a key the page would not be served.
+// leadsTo returns the URL of a next page. As with redirects, it must be where the keys may go.
+// Without a key the server would not serve the page.
 func (s *sender) leadsTo(n *Next, q *Request, from hop, next string, kept bool) (*url.URL, error) {
 	to := new(url.URL)
 	*to = *q.URL
@@ -190,7 +199,7 @@ func (s *sender) leadsTo(n *Next, q *Request, from hop, next string, kept bool) 
 	if key, found := s.ownIn(q, to); found {
 		return nil, straying{redirected, fmt.Sprintf("not followed: the URL of the next page has the value of %s, which is not kept; expected it in --query '%s={key}'", key, key)}
 	}
-	// A server may repeat a key in a link. It is taken out here, and is put in again from the template that it came from.
+	// A server may repeat a key in a link. The key is removed here. Its template adds it again.
 	to.RawQuery = s.secrets.WithoutKeys(to.RawQuery)
 	host, _ := s.secrets.HideIn(to.Host)
 	if key, found := s.secrets.Holds(to.String()); found {

@@ -13,13 +13,15 @@ import (
 	"github.com/paceline-go/paceline/pool"
 )
 
-// notices remembers what the user was told, and until when that was said to last. Safe for concurrent use.
+// notices keeps the notices that the user has received, and until when each was to last. Safe for
+// concurrent use.
 type notices struct {
 	mu   sync.Mutex
 	told map[string]time.Time
 }
 
-// isNews tells whether something is new to the user: it was not told yet, or it now ends later than the user was told, by more than longer.
+// isNews reports whether a notice is new: it was not given yet, or its end is now later than the
+// announced one, by more than longer.
 func (n *notices) isNews(what string, until time.Time, longer time.Duration) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -30,7 +32,7 @@ func (n *notices) isNews(what string, until time.Time, longer time.Duration) boo
 	return true
 }
 
-// isFirst tells whether the user is told this for the first time.
+// isFirst reports whether this notice is the first of its kind.
 func (n *notices) isFirst(what string) bool { return n.isNews(what, time.Unix(0, 0), 0) }
 
 // Tell passes a text to Config.Notice. The values of keys in it are hidden.
@@ -38,7 +40,7 @@ func (r *Run) Tell(text string) { r.c.Notice(text) }
 
 func (r *Run) tell(format string, args ...any) { r.c.Notice(fmt.Sprintf(format, args...)) }
 
-// tellOpen tells of requests that were not answered when the run before ended.
+// tellOpen reports requests that had no answer when the run before ended.
 func (r *Run) tellOpen(open map[string]struct{}) {
 	if len(open) == 0 {
 		return
@@ -57,7 +59,7 @@ func (r *Run) tellOpen(open map[string]struct{}) {
 	r.tell("  unanswered: %s", text)
 }
 
-// tellHold tells of a long pause of a key, which looks as if the run hangs.
+// tellHold reports a long pause of a key. Without the notice the run would seem to hang.
 func (r *Run) tellHold(key string, until time.Time, reason string) {
 	const long, more = 30 * time.Second, 10 * time.Second
 	if d := time.Until(until); d >= long && r.notices.isNews("hold "+key, until, more) {
@@ -69,10 +71,11 @@ func (r *Run) tellHold(key string, until time.Time, reason string) {
 	}
 }
 
-// troubled is for how long after a refusal tellTrouble still looks at what the refusals prove.
+// troubled is how long after a refusal tellTrouble still evaluates refusals.
 const troubled = time.Minute
 
-// tellTrouble tells what the refusals so far prove: that an option which the user chose is wrong, or that a key gets nothing but refusals.
+// tellTrouble reports what the refusals so far prove: an option of the user is wrong, or a key gets
+// nothing but refusals.
 func (g *group) tellTrouble(ans *pool.Answer) {
 	r := g.r
 	now := time.Since(r.epoch)
@@ -103,7 +106,7 @@ func (g *group) tellTrouble(ans *pool.Answer) {
 // inARow is how many refusals in a row show that a key gets nothing else.
 const inARow = 4
 
-// tellRow tells of a key that gets nothing but refusals.
+// tellRow reports a key that gets nothing but refusals.
 func (r *Run) tellRow(k *pool.KeyInfo) {
 	key, server := "", ""
 	switch {
@@ -128,7 +131,7 @@ func (r *Run) tellRow(k *pool.KeyInfo) {
 	}
 }
 
-// tellBan tells once that a key is out of use.
+// tellBan reports once that a key is out of use.
 func (r *Run) tellBan(key, status string) {
 	switch isFirst := r.notices.isFirst("ban " + key); {
 	case !isFirst:

@@ -8,18 +8,20 @@ type span struct {
 	isOld bool // an earlier run wrote it
 }
 
-// These bound how much may wait for a slow request in front of it. Beyond them no more is read; requests that were read go on.
+// These bound how much may wait behind a slow request. Beyond them no more is read; requests that
+// were read go on.
 const (
 	mostOutOfOrder      = 100_000
 	mostBytesOutOfOrder = 1 << 30
 )
 
-// order puts the lines of requests that have ended into the order in which the requests were read. Safe for concurrent use.
+// order puts the lines of ended requests into the order in which the requests were read. Safe for
+// concurrent use.
 type order struct {
 	mu      sync.Mutex
 	changed *sync.Cond
-	queue   []digest // that were read, and are not shown
-	at      int      // of queue, the first
+	queue   []digest // ids that were read, and are not shown
+	at      int      // index in queue of the first
 	ends    map[digest]span
 	bytes   int64
 	stopped bool
@@ -31,8 +33,8 @@ func newOrder() *order {
 	return o
 }
 
-// read takes in the next request of the input. anew says that this run sends it; otherwise it ended in an earlier run. read waits while too
-// many lines wait for their turn.
+// read takes in the next request of the input. anew says that this run sends it; otherwise it ended
+// in an earlier run. read waits while too many lines wait for their turn.
 func (o *order) read(d digest, anew bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -47,7 +49,7 @@ func (o *order) read(d digest, anew bool) {
 	}
 }
 
-// ended notes where the line of a request is. An empty span says that it has none.
+// ended notes the place of a request's line. An empty span says that it has none.
 func (o *order) ended(d digest, s span) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -57,7 +59,7 @@ func (o *order) ended(d digest, s span) {
 	o.ends[d] = s
 }
 
-// next returns the next line to be shown, if its request has ended.
+// next returns the next line to show, if its request has ended.
 func (o *order) next() (span, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -98,7 +100,7 @@ func (o *order) popLocked(s span) {
 	o.changed.Broadcast()
 }
 
-// ready is how many requests have a line and wait for one before them.
+// ready returns how many ended requests wait for one before them.
 func (o *order) ready() (n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -110,7 +112,7 @@ func (o *order) ready() (n int) {
 	return n
 }
 
-// stop ends all waiting in read.
+// stop ends all waits in read.
 func (o *order) stop() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

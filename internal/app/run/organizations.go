@@ -15,36 +15,39 @@ import (
 	"github.com/paceline-go/paceline/provider"
 )
 
-// organizations is whose the keys are: keys of one organization have its limits together. The user says it beforehand, a run before knew it,
-// or the first answer of each key tells. Until then a key counts in the limits of every organization that is known, and in those of the first
-// key if none is. Safe for concurrent use once the run is open; before, field and keys do not change any more.
+// organizations assigns keys to organizations. Keys of one organization have its limits together.
+// The assignment comes from the user, an earlier run, or the first answer to each key.
+//
+// Until then a key counts in the limits of every known organization, or in those of the first key
+// if none is known. Safe for concurrent use once the run is open; from then on field and keys do
+// not change.
 type organizations struct {
-	field string // of answers, names the organization; empty: none does
+	field string // header field of answers that names the organization; empty: none does
 	mu    sync.Mutex
 	keys  []belonging  // empty: each key has all limits for itself
-	heard []string     // with a store: what answers say of keys of which the user says nothing
-	known atomic.Int64 // how many organizations are; it is read where other locks are held
-	open  atomic.Int64 // of how many keys it is not known
+	heard []string     // with a store: organizations in answers, for keys that the user did not assign
+	known atomic.Int64 // number of known organizations; it is read where other locks are held
+	open  atomic.Int64 // number of keys whose organization is not known
 }
 
 type belonging struct {
 	name string       // of its organization; empty: not known yet
-	said bool         // by the user, and no answer knows better
+	said bool         // from the user, and no answer corrected it
 	past []limit.Past // what was answered while it was not known
 }
 
-// alone begins the name of what is an organization of one key, as no answer to it names one.
+// alone begins the name of an organization of one key, if no answer to that key names one.
 const alone = "\x00"
 
 // allowance is the limits of one organization, in one group.
 type allowance struct {
-	name   string // empty: whose it is will be known with the first answer that tells
+	name   string // empty: the first answer that names it decides
 	home   int    // the first of its keys
 	shared *pool.Shared
 }
 
-// newOrganizations finds out whether keys may have limits together, and what the user says of it. homes are where keys are sent, as far as
-// that is known.
+// newOrganizations finds out whether keys may have limits together, and takes in the user's own
+// assignment. homes are the servers of the keys, as far as they are known.
 func newOrganizations(c *Config, homes secret.Places) *organizations {
 	o := &organizations{}
 	if len(c.Keys) < 2 || len(c.Limits) == 0 {
@@ -67,7 +70,7 @@ func newOrganizations(c *Config, homes secret.Places) *organizations {
 			}
 		}
 	}
-	learns := o.field != "" && c.Share == nil // what limits are called in a store does not change while processes share them
+	learns := o.field != "" && c.Share == nil // the names of limits in a store do not change while processes share them
 	if c.Share != nil {
 		o.heard = make([]string, len(c.Keys))
 	}
@@ -86,7 +89,7 @@ func newOrganizations(c *Config, homes secret.Places) *organizations {
 	return o
 }
 
-// remember takes in what runs before were told.
+// remember takes in the assignments that earlier runs learned.
 func (o *organizations) remember(c *Config, whose map[string]string) {
 	for i := range o.keys {
 		if b := &o.keys[i]; b.name == "" {
@@ -104,18 +107,18 @@ func (o *organizations) home(key int) int {
 		return key
 	}
 	name := o.keys[key].name
-	if name == "" { // any of those that are known will do
+	if name == "" { // any known one will do
 		return max(slices.IndexFunc(o.keys, func(b belonging) bool { return b.name != "" }), 0)
 	}
 	return slices.IndexFunc(o.keys, func(b belonging) bool { return b.name == name })
 }
 
-// countsIn tells whether what a key sent counts for an organization, as far as is known.
+// countsIn reports whether the sends of a key count for an organization, as far as that is known.
 func (o *organizations) countsIn(key int, name string) bool {
 	return name == "" || o.keys[key].name == "" || o.keys[key].name == name
 }
 
-// counted notes how many are known.
+// counted notes how many organizations are known.
 func (o *organizations) counted() {
 	var names []string
 	open := 0
@@ -131,7 +134,8 @@ func (o *organizations) counted() {
 	o.open.Store(int64(open))
 }
 
-// count is how many of n keys have limits that no other has: at least, as long as some are not known.
+// count returns how many of n keys have limits of their own. It is a lower bound while some
+// organizations are not known.
 func (o *organizations) count(n int) (least int, sure bool) {
 	if !o.together() {
 		return n, true
@@ -139,13 +143,13 @@ func (o *organizations) count(n int) (least int, sure bool) {
 	return max(int(o.known.Load()), 1), o.open.Load() == 0
 }
 
-// quotas is how many times over the keys have the limits, as far as is known.
+// quotas returns how many times over the keys have the limits, as far as that is known.
 func (r *Run) quotas() int {
 	n, _ := r.organizations.count(len(r.c.Keys))
 	return n
 }
 
-// apart tells that keys have limits together that a store has for each of them. It is told once.
+// apart reports once that keys share limits while the store has these limits for each key.
 func (r *Run) apart(j *job) {
 	o := r.organizations
 	name := strings.TrimSpace(j.res.header.Get(o.field))
@@ -162,7 +166,7 @@ func (r *Run) apart(j *job) {
 	}
 }
 
-// named takes in what an answer says of whose its key is. The attempt is still in flight.
+// named takes in the organization that an answer names for its key. The attempt is still in flight.
 func (r *Run) named(j *job, ans *pool.Answer) {
 	o := r.organizations
 	r.apart(j)
@@ -209,7 +213,7 @@ func (r *Run) named(j *job, ans *pool.Answer) {
 	}
 }
 
-// unnamed keeps what was answered without a word of whose key it is, until that is known.
+// unnamed keeps an answer that does not name the organization of its key, until that is known.
 func (r *Run) unnamed(j *job, ans *pool.Answer) {
 	o := r.organizations
 	if !o.together() || ans.Result == limit.Unsent {
@@ -226,7 +230,7 @@ func (r *Run) unnamed(j *job, ans *pool.Answer) {
 	}
 }
 
-// allow makes the allowances that the group begins with, of the limits that were made for their first keys.
+// allow makes the first allowances of the group, from the limits of their first keys.
 func (g *group) allow() {
 	o := g.r.organizations
 	for i := range o.keys {
@@ -236,7 +240,8 @@ func (g *group) allow() {
 	}
 }
 
-// shares returns what a key counts in: its organization's, or all if that is not known. Of more than pool.MaxShared it is the first.
+// shares returns the limits in which a key counts: those of its organization, or all if that is not
+// known. If there are more than pool.MaxShared, it is the first.
 func (g *group) shares(key int) (all []*pool.Shared) {
 	for _, a := range g.allowances {
 		if g.r.organizations.countsIn(key, a.name) && len(all) < pool.MaxShared {
@@ -246,14 +251,15 @@ func (g *group) shares(key int) (all []*pool.Shared) {
 	return all
 }
 
-// join has a key count in the limits of its organization, which are made if it is the first of its keys. The lock of organizations is held.
+// join adds a key to the limits of its organization. If the key is its first, these limits are
+// made. The lock of organizations is held.
 func (g *group) join(key int, name string) (err error) {
 	of := func(name string) int {
 		return slices.IndexFunc(g.allowances, func(a *allowance) bool { return a.name == name })
 	}
 	mine := of(name)
 	if mine < 0 {
-		mine = of("") // whose nobody knew yet
+		mine = of("") // limits whose organization was not known yet
 	}
 	limiters, fitted := []limit.Limiter(nil), (*limit.Fitted)(nil)
 	isNew := mine < 0
@@ -285,7 +291,7 @@ func (g *group) join(key int, name string) (err error) {
 	return err
 }
 
-// replayTo has limits that are made while the run goes on count what their keys have sent before.
+// replayTo replays the earlier sends of its keys into limits that are made during the run.
 func (g *group) replayTo(now mono.Time, key int, name string, fitted *limit.Fitted) {
 	o := g.r.organizations
 	if g.r.c.Strangers == nil {
@@ -301,7 +307,7 @@ func (g *group) replayTo(now mono.Time, key int, name string, fitted *limit.Fitt
 	g.recallTo(key, fitted)
 }
 
-// more adds what the buckets of limits that were made while the run goes on hold to what all of them did.
+// more adds the content of the buckets of new limits to the group's rooms.
 func (g *group) more(now mono.Time, limiters []limit.Limiter) {
 	g.r.tally.mu.Lock()
 	defer g.r.tally.mu.Unlock()

@@ -18,7 +18,8 @@ import (
 	"github.com/paceline-go/paceline/pool"
 )
 
-// chain is a line of the input and the pages that follow from it, one after the other. Only one page of a chain is on its way at a time.
+// chain is a line of the input and the pages that follow from it, one after the other. Only one
+// page of a chain is on its way at a time.
 type chain struct {
 	id   string
 	home *url.URL // the URL of the first page
@@ -28,22 +29,25 @@ type chain struct {
 // openChain is a chain whose last page earlier runs have not reached.
 type openChain struct {
 	page int    // the page with which the chain goes on
-	next string // what Next.keeps returned for that page
+	next string // result of Next.keeps for that page
 	seen []Digest
 }
 
-// chains keeps the chains that go on from earlier runs, and ids that could be confused with those of pages. Safe for concurrent use.
+// chains keeps the chains that go on from earlier runs, and ids that resemble those of pages. Safe
+// for concurrent use.
 type chains struct {
 	mu   sync.Mutex
 	open map[digest]*openChain // by the id of the first page; a chain is taken out when its line is read
-	// likely has the ids of the input that look like the id of a page, each under the id that it seems to be a page of.
+	// likely has the ids of the input that look like the id of a page. The key is the id of the
+	// line that such a page would have.
 	likely map[digest]string
 }
 
-// pageOf is the id of a page, from the second on. The first page has the id of the line.
+// pageOf returns the id of a page, from the second on. The first page has the id of the line.
 func pageOf(id string, page int) string { return id + ".p" + strconv.Itoa(page) }
 
-// cutPage takes an id apart that looks like the id of a page. It returns the id of the line, and which page it is.
+// cutPage splits an id that looks like the id of a page. It returns the id of the line, and the
+// number of the page.
 func cutPage(id string) (of string, page int, ok bool) {
 	i := strings.LastIndex(id, ".p")
 	if i <= 0 {
@@ -53,7 +57,8 @@ func cutPage(id string) (of string, page int, ok bool) {
 	return id[:i], page, err == nil && page >= 2 && pageOf(id[:i], page) == id
 }
 
-// note takes in a result of an earlier run. The results of a chain come in the order of its pages, so that the last one stands.
+// note takes in a result of an earlier run. The results of a chain come in the order of its pages,
+// so the last one counts.
 func (c *chains) note(e entry) {
 	if e.State != "done" || e.Page == 0 && e.Next == "" {
 		return
@@ -81,8 +86,8 @@ func (c *chains) note(e entry) {
 	o.seen = append(o.seen, e.Digest)
 }
 
-// clashes says why an id cannot be in the input together with another: one of them looks like the id of a page of the other. It is called
-// for every line, with the tally's lock held.
+// clashes returns why an id cannot be in the input together with another: one of them looks like
+// the id of a page of the other. It is called for every line, with the tally's lock held.
 func (c *chains) clashes(t *tally, q *Request) string {
 	if of, page, ok := cutPage(q.ID); ok {
 		if line := t.ledger[digestOf(of)].line(); line != 0 && line != q.Line {
@@ -104,8 +109,8 @@ func (q *Request) begin() {
 	q.chain = &chain{id: q.ID, home: q.URL, seen: map[Digest]bool{q.Digest: true}}
 }
 
-// resumed returns the page with which a line goes on if earlier runs did its first pages; nil: there is no such page. If the page cannot be
-// sent, the error is a straying that says why.
+// resumed returns the page with which a line goes on, if earlier runs did its first pages. Nil:
+// there is no such page. If the page cannot be sent, the error is a straying with the reason.
 func (r *Run) resumed(line *Request) (*Request, error) {
 	c := &r.chains
 	c.mu.Lock()
@@ -172,7 +177,8 @@ func (q *Request) line(n *Next) json.RawMessage {
 	return json.RawMessage(b.String() + "}")
 }
 
-// findNext notes in the job where the page after its answer is. It fails if the answer does not say that in the form that it should have.
+// findNext notes in the job the page after its answer. It fails if the answer does not state that
+// page in the expected form.
 func (r *Run) findNext(j *job) error {
 	if j.next, j.stray = "", nil; r.c.Next == nil || j.res.status/100 != 2 {
 		return nil
@@ -181,7 +187,8 @@ func (r *Run) findNext(j *job) error {
 	if err != nil || next == "" {
 		return err
 	}
-	// The next request is made here, so that the result of this page has what a run needs to resume there.
+	// The next request is made here, so that this page's result has all that a later run needs to
+	// resume there.
 	j.after, err = r.page(j.r, j.hop, next, false)
 	switch why, stray := errors.AsType[straying](err); {
 	case stray:
@@ -193,7 +200,7 @@ func (r *Run) findNext(j *job) error {
 	return nil
 }
 
-// turn writes the result of a page, and has its request go on with the next page.
+// turn writes the result of a page, and makes its request go on with the next page.
 func (g *group) turn(j *job, a *pool.Attempt, ans pool.Answer) pool.Answer {
 	r := g.r
 	if ans.Result != limit.Accepted || j.next == "" {
@@ -229,10 +236,11 @@ func (g *group) turn(j *job, a *pool.Attempt, ans pool.Answer) pool.Answer {
 	return ans
 }
 
-// submitted is when a job's page was ready to be sent. at is when its first page was submitted.
+// submitted returns when a job's page was ready to be sent. at is when its first page was
+// submitted.
 func (j *job) submitted(at mono.Time) mono.Time { return max(at, j.since) }
 
-// cut counts a chain with more pages than may be asked for, and tells the user of the first.
+// cut counts a chain with more pages than allowed, and reports the first to the user.
 func (r *Run) cut(id string) {
 	r.tally.count(&r.tally.totals.Cut, 1)
 	if r.notices.isFirst("cut") {

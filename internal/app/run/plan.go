@@ -9,7 +9,8 @@ import (
 	"github.com/paceline-go/paceline/provider"
 )
 
-// Plan says what a run would send, what that would cost, and how long the limits alone make it take. Fields are only ever added.
+// Plan is what a run would send, its cost, and the time that the limits alone make it take. Fields
+// are only ever added.
 type Plan struct {
 	Format     string `json:"format"`
 	Requests   int    `json:"requests"`    // how many are to be sent
@@ -21,47 +22,54 @@ type Plan struct {
 	Keys          int `json:"keys"`
 	InFlight      int `json:"in_flight"`
 
-	// These fields are for batches for language models, in tokens. Output is what the requests allow themselves. Expected is what
-	// they are likely to use, by the answers in the results so far; without answers there is none.
-	Count     string      `json:"count,omitempty"` // what the server is taken to count
+	// These fields are for batches for language models, in tokens. Output is the sum of what the
+	// requests allow themselves. Expected is the likely output, by the answers in the results so
+	// far. Without answers there is none.
+	Count     string      `json:"count,omitempty"` // which tokens the server is assumed to count
 	Input     int64       `json:"input_tokens,omitempty"`
 	Output    int64       `json:"output_tokens_max,omitempty"`
 	Expected  *int64      `json:"output_tokens_expected,omitempty"`
-	Answers   int         `json:"answers_so_far,omitempty"` // how many answers Expected is taken from
+	Answers   int         `json:"answers_so_far,omitempty"` // number of answers behind Expected
 	Unbounded int         `json:"unbounded,omitempty"`      // how many requests do not bound their output
 	Models    []PlanModel `json:"models,omitempty"`         // the model with the most requests comes first
 	Largest   *PlanOne    `json:"largest,omitempty"`
 
-	// The sums in USD are there if the prices of all models are known. PricesOf is the provider who published the prices, and
-	// PricesAsOf when they were looked up; both are empty if the user gave the prices. Unpriced are the models without a known price.
+	// The sums in USD exist if the prices of all models are known. PricesOf is the provider who
+	// published the prices. PricesAsOf is the date on which they were looked up. Both are empty if
+	// the user gave the prices. Unpriced are the models without a known price.
 	USDMax      *float64 `json:"usd_max,omitempty"`
 	USDExpected *float64 `json:"usd_expected,omitempty"`
 	PricesOf    string   `json:"prices_of,omitempty"`
 	PricesAsOf  string   `json:"prices_as_of,omitempty"`
 	Unpriced    []string `json:"unpriced,omitempty"`
 
-	// Batch is what the same requests would take by the provider's own batch API. It is nil if they go elsewhere, or if there is none.
+	// Batch is the same plan by the provider's own batch API. It is nil if the requests go
+	// elsewhere, or if there is no such API.
 	Batch *PlanBatch `json:"batch_api,omitempty"`
 
-	// Organizations is how many times over the Keys have the limits, if some may have them together: at least, as long as AtLeast is set, since only
-	// answers tell whose a key is.
+	// Organizations is how many times over the Keys have the limits, if some keys may share them.
+	// With AtLeast set it is a lower bound, since only answers show the organization of a key.
 	Organizations int  `json:"organizations,omitempty"`
 	AtLeast       bool `json:"organizations_at_least,omitempty"`
 
 	Limits []PlanLimit `json:"limits"`
-	// Seconds is how long the limits alone make the run take, from the first request that is sent to the last. AnswerWithin is how
-	// long an answer may take on average before InFlight slows the run down; 0: as long as it likes.
+	// Seconds is how long the limits alone make the run take, from the first send to the last.
+	// AnswerWithin is the average time of an answer above which InFlight slows the run down; 0:
+	// there is none.
 	Seconds      float64   `json:"seconds"`
 	Finish       time.Time `json:"finish"`
 	AnswerWithin float64   `json:"answer_within_seconds,omitempty"`
 
-	// LimitUnknown says that nobody knows the limit, so that the run finds it out.
+	// LimitUnknown says that the limit is not known. The run finds it out.
 	LimitUnknown bool `json:"limit_unknown,omitempty"`
 
-	// Alone says how long each model takes by itself, the longest first, if there are several models and the provider may have limits
-	// for each of them. Models that share limits are one row, under the name of their family. LimitsOf is the provider; if it is empty,
-	// nobody knows whether it has limits for each model. EachModel says that the run keeps the limits for each model by itself;
-	// otherwise it keeps them for all models together.
+	// Alone has the time of each model by itself, the longest first. It exists if there are several
+	// models and the provider may have limits for each. Models that share limits are one row, under
+	// the name of their family.
+	//
+	// LimitsOf is the provider. If it is empty, it is not known whether there are limits for each
+	// model. EachModel says that the run keeps the limits for each model by itself; otherwise, for
+	// all models together.
 	Alone     []PlanAlone `json:"each_model_alone,omitempty"`
 	LimitsOf  string      `json:"limits_of,omitempty"`
 	EachModel bool        `json:"limits_of_each_model,omitempty"`
@@ -69,14 +77,15 @@ type Plan struct {
 	// Until is when the run stops sending.
 	Until *time.Time `json:"until,omitempty"`
 
-	Lines          int     `json:"lines"` // the size of the input, and how long it took to read it
+	Lines          int     `json:"lines"` // size of the input, and the time to read it
 	Bytes          int64   `json:"bytes"`
 	ReadingSeconds float64 `json:"reading_seconds"`
 
-	// First are the first requests as they would be sent, if they are made from rows or other forms of input.
+	// First are the first requests as they would be sent, if they are made from rows or other forms
+	// of input.
 	First []PlanRequest `json:"first,omitempty"`
 
-	// Notes tell people what else they should know.
+	// Notes are further notices for the user.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -87,13 +96,13 @@ type PlanModel struct {
 	Input    int64  `json:"input_tokens"`
 	Output   int64  `json:"output_tokens_max"`
 
-	// The sums in USD are there if the model's prices are known.
+	// The sums in USD exist if the model's prices are known.
 	USDMax      *float64 `json:"usd_max,omitempty"`
 	USDExpected *float64 `json:"usd_expected,omitempty"`
 	USDInput    *float64 `json:"usd_per_million_input,omitempty"`
 	USDOutput   *float64 `json:"usd_per_million_output,omitempty"`
 
-	// Note says what the prices leave out.
+	// Note names what the prices leave out.
 	Note string `json:"note,omitempty"`
 
 	expected int64 // tokens of output
@@ -101,7 +110,7 @@ type PlanModel struct {
 	cost     limit.Cost
 }
 
-// PlanAlone says how long the limits would take if nothing but the requests of one model were sent.
+// PlanAlone is the time that the limits would need for the requests of one model alone.
 type PlanAlone struct {
 	Model    string  `json:"model"`
 	Requests int     `json:"requests"`
@@ -109,14 +118,14 @@ type PlanAlone struct {
 	Seconds  float64 `json:"seconds"`
 }
 
-// PlanBatch says what the requests would take by the provider's own batch API.
+// PlanBatch is a plan by the provider's own batch API.
 type PlanBatch struct {
 	Provider    string   `json:"provider"`
 	USDMax      *float64 `json:"usd_max,omitempty"` // after the discount, if the prices are known
 	USDExpected *float64 `json:"usd_expected,omitempty"`
-	Discount    float64  `json:"discount"` // what part of the price is saved at best
+	Discount    float64  `json:"discount"` // largest part of the price that is saved
 	WithinHours float64  `json:"within_hours"`
-	Files       int      `json:"files,omitempty"` // how many files are needed, as one may have only so many requests and bytes; 0: not known
+	Files       int      `json:"files,omitempty"` // number of files needed, as each has a bound on requests and bytes; 0: not known
 	Docs        string   `json:"docs"`
 }
 
@@ -127,12 +136,12 @@ type PlanOne struct {
 	Tokens int64  `json:"tokens"` // as the server counts them
 }
 
-// PlanLimit says how long one limit takes.
+// PlanLimit is the time that one limit needs.
 type PlanLimit struct {
 	Limit   string  `json:"limit"`
 	Unit    string  `json:"unit"`
 	Model   string  `json:"model,omitempty"` // the model that takes longest, if each model has the limit for itself
-	Cost    int64   `json:"cost"`            // what all requests cost, with Expected output if it is known and the server counts what was used
+	Cost    int64   `json:"cost"`            // cost of all requests, with Expected output if known and if the server counts usage
 	Seconds float64 `json:"seconds"`
 	Binds   bool    `json:"binds"`
 }
@@ -148,7 +157,8 @@ type planning struct {
 	expected int64
 }
 
-// mostModels bounds the memory, as somebody may make up the names of models. Further models are counted together as otherModels.
+// mostModels bounds the memory, since names of models may be made up. Further models are counted
+// together as otherModels.
 const (
 	mostModels  = 100
 	otherModels = "others"
@@ -293,7 +303,8 @@ func (r *Run) Plan(now time.Time) Plan {
 	return plan
 }
 
-// priced fills in the prices of a plan's models, and of the whole plan if the prices of all models are known.
+// priced fills in the prices of a plan's models, and of the whole plan if the prices of all models
+// are known.
 func (r *Run) priced(plan *Plan) {
 	most, expected := 0.0, 0.0
 	for i := range plan.Models {
@@ -323,7 +334,7 @@ func (r *Run) priced(plan *Plan) {
 	}
 }
 
-// ownBatch says what a plan would take by the provider's own batch API.
+// ownBatch returns the plan by the provider's own batch API.
 func (l *LLM) ownBatch(plan *Plan) *PlanBatch {
 	row, _ := provider.LookupProvider(l.seller)
 	api := row.Batch
@@ -365,7 +376,8 @@ func (l *LLM) ownBatch(plan *Plan) *PlanBatch {
 	return b
 }
 
-// likely is what a model's requests cost. If expected is set, the output is what earlier answers let one expect.
+// likely returns the cost of a model's requests. If expected is set, the output is an estimate from
+// earlier answers.
 func (l *LLM) likely(m *PlanModel, expected bool) limit.Cost {
 	cost := m.cost
 	if expected && l.Count().Corrected() {

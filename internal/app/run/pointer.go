@@ -10,10 +10,12 @@ import (
 	"unicode/utf8"
 )
 
-// pointer is a JSON pointer (RFC 6901): it says where in a document a value is. Other than in the RFC, -1 is the last element of an array.
+// pointer is a JSON pointer (RFC 6901): the place of a value in a document. Unlike in the RFC, -1
+// is the last element of an array.
 type pointer []string
 
-// parsePointer reads a pointer. It is empty, or has parts that each begin with a slash; in a part ~1 is a slash and ~0 a tilde.
+// parsePointer reads a pointer. It is empty, or has parts that each begin with a slash. In a part
+// ~1 is a slash and ~0 a tilde.
 func parsePointer(s string) (pointer, error) {
 	switch {
 	case s == "":
@@ -44,7 +46,7 @@ func (p pointer) String() string {
 	return b.String()
 }
 
-// index returns which element of an array of n elements a part names.
+// index returns the element that a part names in an array of n elements.
 func index(part string, n int) (i int, ok bool) {
 	if part == "-1" {
 		return n - 1, n > 0
@@ -56,7 +58,8 @@ func index(part string, n int) (i int, ok bool) {
 	return i, true
 }
 
-// find returns the value at the pointer in a document; nil: there is none. It fails if the document is no JSON.
+// find returns the value at the pointer in a document; nil: there is none. It fails if the document
+// is no JSON.
 func (p pointer) find(document []byte) (json.RawMessage, error) {
 	if err := json.Unmarshal(document, new(json.RawMessage)); err != nil {
 		return nil, err
@@ -85,8 +88,9 @@ func (p pointer) find(document []byte) (json.RawMessage, error) {
 	return bytes.TrimSpace(at), nil
 }
 
-// put returns a document with a value set at the pointer. Objects that are missing on the way there are made; an empty document counts as an
-// empty object. The rest of the document keeps its meaning, but not its order or spaces.
+// put returns a document with a value set at the pointer. It makes missing objects on the way
+// there; an empty document counts as an empty object. The rest of the document keeps its meaning,
+// but not its order or spaces.
 func (p pointer) put(document []byte, value json.RawMessage) ([]byte, error) {
 	var all any = map[string]any{}
 	if len(bytes.TrimSpace(document)) > 0 {

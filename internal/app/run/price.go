@@ -10,8 +10,8 @@ import (
 	"github.com/paceline-go/paceline/tokens"
 )
 
-// Prices are in USD per million tokens, for all models. Negative prices stand for those that the provider publishes for each model.
-// Cached is the price of input from a cache; 0: that of any input.
+// Prices are in USD per million tokens, for all models. Negative prices stand for the provider's
+// published prices of each model. Cached is the price of input from a cache; 0: that of any input.
 type Prices struct{ Input, Output, Cached float64 }
 
 func (p Prices) given() bool { return p.Input >= 0 && p.Output >= 0 }
@@ -20,10 +20,11 @@ func (p Prices) model() provider.ModelInfo {
 	return provider.ModelInfo{Input: max(p.Input, 0), Output: max(p.Output, 0), Cached: p.Cached}
 }
 
-// usd returns what so many tokens cost without a cache.
+// usd returns the cost of input and output tokens without a cache.
 func (p Prices) usd(input, output int64) float64 { return p.model().USD(input, output) }
 
-// pricesOf returns the prices of a model, and a note on what they leave out. It returns false if they are not known.
+// pricesOf returns the prices of a model, and a note on what they leave out. It returns false if
+// they are not known.
 func (r *Run) pricesOf(model string) (p Prices, note string, known bool) {
 	if r.c.Prices.given() {
 		return r.c.Prices, "", true
@@ -36,7 +37,8 @@ func (r *Run) pricesOf(model string) (p Prices, note string, known bool) {
 	return Prices{m.Input, m.Output, m.Cached}, m.Note, known
 }
 
-// price is the most that one attempt of a request may cost. Its tokens of input count as no fewer than its bytes, as no text has more.
+// price returns the most that one attempt of a request may cost. Its tokens of input count as no
+// fewer than its bytes, as no text has more.
 func (r *Run) price(q *Request) money {
 	if _, ok := r.c.Format.(*LLM); ok {
 		p, _, _ := r.pricesOf(q.Estimate.Model)
@@ -45,7 +47,7 @@ func (r *Run) price(q *Request) money {
 	return toMoney(r.c.Price * float64(q.Cost[limit.Requests]))
 }
 
-// cost is what an attempt has cost, where price was reserved for it.
+// cost returns the cost of an attempt for which price was reserved.
 func (r *Run) cost(j *job, result limit.Result, price money) money {
 	switch {
 	case result == limit.Unsent, result == limit.Limited:
@@ -67,7 +69,8 @@ func (r *Run) cost(j *job, result limit.Result, price money) money {
 	return price
 }
 
-// noBudget ends the reading if there is a budget and the price of a request is not known, as the budget could not be kept then.
+// noBudget ends the reading if there is a budget and the price of a request is not known. The
+// budget could not be kept then.
 func (r *Run) noBudget(q *Request) bool {
 	if _, ok := r.c.Format.(*LLM); !ok || r.c.Budget == 0 || q.Estimate.Model == "" {
 		return false
