@@ -11,9 +11,12 @@ import (
 	"github.com/paceline-go/paceline/pool"
 )
 
-// ceiling is how many requests per second the limits of all keys allow; 0: there is no limit. If lines of the input have a cost, it is the
-// cost per second. Limits of tokens are converted by what a request took on average. For d above 0 it is the average over the first d of
-// the run, with buckets that were full at the start, as in percent. For d of 0 it is what the limits allow in the long run.
+// ceiling returns how many requests per second the limits of all keys allow; 0: there is no limit.
+// If lines of the input have a cost, it is the cost per second. Limits of tokens are converted by
+// the average usage of a request.
+//
+// For d above 0 it is the average over the first d of the run, with buckets full at the start, as
+// in percent. For d of 0 it is the rate in the long run.
 func (r *Run) ceiling(d time.Duration, goesOn bool) float64 {
 	least := 0.0
 	for i := range r.groups {
@@ -28,7 +31,7 @@ func (r *Run) ceiling(d time.Duration, goesOn bool) float64 {
 	return least
 }
 
-// ceiling is Run.ceiling for one group; it is infinite if there is no limit.
+// ceiling is Run.ceiling for one group. It is infinite if there is no limit.
 func (g *group) ceiling(d time.Duration, goesOn bool) float64 {
 	u, least := &g.r.tally.uses[g.index], math.Inf(1)
 	for _, l := range g.limits {
@@ -43,8 +46,8 @@ func (g *group) ceiling(d time.Duration, goesOn bool) float64 {
 	return least * float64(g.r.quotas())
 }
 
-// each is how much of a unit goes with each request, on average. It is taken from the requests that were sent once there are enough, and
-// until then from those that are left.
+// each returns how much of a unit a request takes, on average. It counts the sent requests once
+// there are enough, and until then those that are left.
 func (g *use) each(u limit.Unit) float64 {
 	const enough = 20
 	of := &g.remaining
@@ -57,7 +60,7 @@ func (g *use) each(u limit.Unit) float64 {
 	return float64(max(of[u], 0)) / float64(max(of[limit.Requests], 1))
 }
 
-// sentEach is how much of a unit went with each request that was sent, on average.
+// sentEach returns how much of a unit a sent request took, on average.
 func (g *use) sentEach(u limit.Unit) float64 {
 	of := &g.spent
 	if u == limit.Requests || of[limit.Requests] <= 0 {
@@ -66,7 +69,8 @@ func (g *use) sentEach(u limit.Unit) float64 {
 	return float64(max(of[u], 0)) / float64(of[limit.Requests])
 }
 
-// percent is what was sent within d, in percent of the most that the limits allow in that time. It is that of the limit that is used most.
+// percent returns the cost that was sent within d, in percent of the most that the limits allow in
+// that time. It is the percentage of the most used limit.
 func (r *Run) percent(d time.Duration, goesOn bool) float64 {
 	p := 0.0
 	for i, g := range r.groups {
@@ -86,13 +90,13 @@ func (r *Run) percent(d time.Duration, goesOn bool) float64 {
 // Progress is the state of a run while it goes on.
 type Progress struct {
 	Totals
-	Total    int // how many requests of the input have to be sent; 0: not known
-	ToGo     int // how many requests have not ended yet; if Total is not known, of those that were read
+	Total    int // requests of the input to send; 0: not known
+	ToGo     int // requests that have not ended; if Total is not known, of those read
 	InFlight int
-	Waiting  int           // how many requests were read and wait to be sent
+	Waiting  int           // requests that were read and not sent
 	ETA      time.Duration // 0: not known, or no request ends
-	Why      string        // what the next request waits for; empty: nothing
-	Down     []string      // hosts where nothing arrives, each with the reason and for how long
+	Why      string        // why the next request waits; empty: it does not
+	Down     []string      // hosts where nothing arrives, each with the reason and the duration
 	Lately   []Failure     // the attempts that failed in the last minute
 }
 
@@ -105,7 +109,7 @@ func (r *Run) Progress() Progress {
 		g.pool.Update(func(now mono.Time, q *pool.Queue, d *pool.Dispatcher) {
 			c := q.Counts()
 			p.InFlight, p.Waiting = p.InFlight+c.InFlight, p.Waiting+c.Waiting
-			if c.Waiting > most { // the reason of the group in which the most requests wait is shown
+			if c.Waiting > most { // the reason of the group with the most waiting requests is shown
 				most = c.Waiting
 				var next mono.Time
 				next, short, p.Why = g.why(now, q, d)
@@ -141,12 +145,13 @@ func (r *Run) Progress() Progress {
 	return p
 }
 
-// limitOf begins the reason of a wait if that is a limit.
+// limitOf begins the reason of a wait for a limit.
 const limitOf = "limit "
 
 func isLimit(waits string) bool { return strings.HasPrefix(waits, limitOf) }
 
-// why says what the next request of the group waits for, short in a word or two and text for people, and until when: now, if that is not known.
+// why returns why the next request of the group waits: short in a word or two, and text for people.
+// at is the end of the wait, or now if that is not known.
 func (g *group) why(now mono.Time, q *pool.Queue, d *pool.Dispatcher) (at mono.Time, short, text string) {
 	r := g.r
 	c := q.Counts()
@@ -187,7 +192,7 @@ func (g *group) why(now mono.Time, q *pool.Queue, d *pool.Dispatcher) (at mono.T
 	return best, short, text
 }
 
-// whyKey says when a key may send a request of this cost, and what it waits for until then.
+// whyKey returns when a key may send a request of this cost, and why it waits until then.
 func (g *group) whyKey(now mono.Time, d *pool.Dispatcher, key int, info *pool.KeyInfo, cost limit.Cost) (at mono.Time, short, text string) {
 	r := g.r
 	at = now
@@ -220,7 +225,7 @@ func (g *group) whyKey(now mono.Time, d *pool.Dispatcher, key int, info *pool.Ke
 	return at, short, text + left(at.Sub(now))
 }
 
-// bound says what a key waits for if that is neither a limit that the user gave nor a pause.
+// bound returns why a key waits, if that is neither a limit of the user nor a pause.
 func (g *group) bound(now mono.Time, d *pool.Dispatcher, key int, cost limit.Cost) (at mono.Time, short string) {
 	at, b := d.Explain(now, key, cost)
 	if g.r.c.Share != nil && b.Name == g.sharedName(key) {
@@ -238,7 +243,7 @@ func (g *group) bound(now mono.Time, d *pool.Dispatcher, key int, cost limit.Cos
 	case "concurrency", "sequence":
 		return at, "nonce order"
 	}
-	return at, "what fits" // the dispatcher keeps to a lower rate, as a limit proved too high
+	return at, "what fits" // the dispatcher keeps a lower rate, since a limit proved too high
 }
 
 func left(d time.Duration) string {

@@ -2,13 +2,13 @@ package run
 
 import "time"
 
-// mostRefused is of how many refused attempts a result says when they were.
+// mostRefused bounds the refused attempts whose times a result keeps.
 const mostRefused = 16
 
-// refusals are the attempts of a request that a limit refused. The zero value is none.
+// refusals are the attempts of a request that a limit refused. The zero value is empty.
 type refusals struct {
 	n  int
-	at []time.Time // of the latest
+	at []time.Time // of the latest refusals
 }
 
 func (f *refusals) add(at time.Time) {

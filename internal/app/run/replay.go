@@ -23,7 +23,8 @@ func (r *Run) newPools() error {
 	return nil
 }
 
-// newPool makes the group's Pool. It replays the history into the limiters first, as what an earlier process sent still counts.
+// newPool makes the group's Pool. It first replays the history into the limiters, since the sends
+// of an earlier process still count.
 func (g *group) newPool() error {
 	r := g.r
 	keys := make([]pool.Key, len(r.c.Keys))
@@ -65,7 +66,7 @@ func (g *group) newPool() error {
 	return nil
 }
 
-// replay tells the limiters what earlier runs sent.
+// replay replays the sends of earlier runs into the limiters.
 func (g *group) replay() {
 	r := g.r
 	g.rooms = make([]int64, len(g.limits))
@@ -89,15 +90,16 @@ func (g *group) replay() {
 	}
 }
 
-// history is what earlier runs sent with some keys, and since when that is known.
+// history returns the sends of earlier runs with some keys, and since when these are known.
 func (g *group) history(counts func(key int) bool) (sends []limit.Past, since mono.Time) {
 	r := g.r
 	for _, s := range r.store.history.Sends {
 		i, ours := g.key(s.Key)
-		// No request arrives later than this after the epoch. If the clock was set back, the journal may name a later time.
+		// No request arrives later than this after the epoch. If the clock was set back, the
+		// journal may have a later time.
 		at := mono.Time(min(s.Counts-r.epoch.UnixNano(), int64(journal.Late+r.c.Timeout)))
 		if !ours || !counts(i) || at < mono.Time(-r.keep) {
-			continue // no limit of this run looks back so far
+			continue // no limit of this run counts so far back
 		}
 		sends = append(sends, limit.Past{At: at, Cost: s.Cost, Result: s.Result, Sent: mono.Time(s.Sent - r.epoch.UnixNano())})
 	}

@@ -19,17 +19,21 @@ type Result struct {
 	State    string `json:"state"`            // done, expired, dead
 	Status   int    `json:"status,omitempty"` // of the last answer
 	Attempts int    `json:"attempts"`
-	// WaitedMS is the time from submission to the last send, LatencyMS from there to the end of the answer.
+	// WaitedMS is the time from submission to the last send. LatencyMS is the time from there to
+	// the end of the answer.
 	WaitedMS  float64 `json:"waited_ms"`
 	LatencyMS float64 `json:"latency_ms,omitempty"`
-	// WaitedFor says what WaitedMS was spent waiting for, in milliseconds, accurate to lookEvery. See waits.go.
+	// WaitedFor splits WaitedMS by the causes of the waits, in milliseconds, accurate to lookEvery.
+	// See waits.go.
 	WaitedFor map[string]int64 `json:"waited_for_ms,omitempty"`
 	Key       string           `json:"key,omitempty"`
 	At        string           `json:"at"` // when the request ended
-	// Refused is how many attempts were refused by a limit, the last one too, RefusedAt when the latest mostRefused of them were.
+	// Refused is how many attempts a limit refused, including the last one. RefusedAt has the times
+	// of the latest mostRefused refusals.
 	Refused   int      `json:"refused,omitempty"`
 	RefusedAt []string `json:"refused_at,omitempty"`
-	// Ceiling is how many requests per second the limits allowed in the long run, as was known then. See ceilings.go.
+	// Ceiling is how many requests per second the limits allowed in the long run, as known at that
+	// time. See ceilings.go.
 	Ceiling        float64           `json:"ceiling_sustained,omitempty"`
 	PossibleRepeat bool              `json:"possible_repeat,omitempty"`
 	Headers        map[string]string `json:"headers,omitempty"`
@@ -39,18 +43,19 @@ type Result struct {
 	File           string            `json:"file,omitempty"`           // the file with the body, with --out-dir
 	Bytes          int               `json:"bytes,omitempty"`          // of the file
 	SHA256         string            `json:"sha256,omitempty"`         // of the file
-	Row            *string           `json:"row,omitempty"`            // what --select makes of the answer, in place of the body
-	Location       string            `json:"location,omitempty"`       // where redirects led
+	Row            *string           `json:"row,omitempty"`            // the row that --select makes of the answer, in place of the body
+	Location       string            `json:"location,omitempty"`       // the URL to which redirects led
 	Error          string            `json:"error,omitempty"`          // why there is no answer, or why the request is dead
 	Class          string            `json:"class,omitempty"`          // only dead letters have one; see class.go
-	Hidden         int               `json:"hidden,omitempty"`         // in how many places a key's value was hidden in the answer
+	Hidden         int               `json:"hidden,omitempty"`         // number of places in the answer where a key's value was hidden
 	Page           int               `json:"page,omitempty"`           // the number of the page from the second on, with Config.Next
 	Next           string            `json:"next,omitempty"`           // the next page's URL, or the cursor in its body
-	Digest         Digest            `json:"request_digest,omitempty"` // by this a rerun knows that the request is still the same
+	Digest         Digest            `json:"request_digest,omitempty"` // shows a rerun that the request is still the same
 	Request        json.RawMessage   `json:"request,omitempty"`        // the line of the input; in dead letters
 }
 
-// lineOf returns v as a line of JSON. It panics if v cannot be encoded, so only types that always can may be passed.
+// lineOf returns v as a line of JSON. It panics if v cannot be encoded, so v must be of a type that
+// always can.
 func lineOf(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -82,7 +87,7 @@ func (r *Result) setBody(res *response, secrets hider) {
 	body, n := secrets.Hide(body, cut)
 	r.Hidden += n
 	if utf8.Valid(body) {
-		s := unsafe.String(unsafe.SliceData(body), len(body)) // nobody changes body any more, and a copy could take 16 MiB
+		s := unsafe.String(unsafe.SliceData(body), len(body)) // body no longer changes, and a copy could take 16 MiB
 		r.Body = &s
 	} else {
 		r.BodyBase64 = body
@@ -105,13 +110,14 @@ func (r *Result) setHeaders(h http.Header, keep *kept, secrets hider) {
 	}
 }
 
-// kept knows which header fields are kept in results: a few that are always kept, and more. Not safe for concurrent use.
+// kept decides which header fields results keep: a few in any case, and those of the Config. Not
+// safe for concurrent use.
 type kept struct {
 	more []string
-	name map[string]string // what as returned before, by the name in the answer
+	name map[string]string // earlier results of as, by the name in the answer
 }
 
-// as returns how the name of a field is written in a result; empty: the field is not kept.
+// as returns the name of a field as results write it; empty: the field is not kept.
 func (k *kept) as(name string) string {
 	lower, known := k.name[name]
 	if known {
@@ -125,7 +131,7 @@ func (k *kept) as(name string) string {
 	default:
 		lower = ""
 	}
-	const most = 256 // it bounds the memory, as a server may make up names
+	const most = 256 // bounds the memory, since a server may make up names
 	if k.name == nil || len(k.name) >= most {
 		k.name = map[string]string{}
 	}

@@ -8,13 +8,16 @@ import (
 	"unicode/utf8"
 )
 
-// append appends the result as a line of JSON, just as encoding/json would write it without escapes for HTML. It is written by hand since a
-// body may have 16 MiB, and encoding/json makes three more copies of it, and since there may be 30,000 results a second. It begins with id and state, for the rerun that reads it.
+// append appends the result as a line of JSON. The text is that of encoding/json without escapes
+// for HTML. The line begins with id and state, for the rerun that reads it.
+//
+// The code is by hand for two reasons. A body may have 16 MiB, and encoding/json makes three more
+// copies of it. And there may be 30,000 results a second.
 func (r *Result) append(b []byte) []byte {
 	if r.Request != nil {
-		return append(b, lineOf(r)...) // this cannot fail, as Request was read as JSON
+		return append(b, lineOf(r)...) // this cannot fail, since Request was read as JSON
 	}
-	if r.Body != nil { // there is room for escapes: in a body of JSON they take a fourth at most
+	if r.Body != nil { // room for escapes: in a body of JSON they take a fourth at most
 		b = slices.Grow(b, len(*r.Body)+len(*r.Body)/4+512)
 	}
 	o := object{b: b}
@@ -118,7 +121,7 @@ func (o *object) integer(name string, n int64, zero bool) {
 	}
 }
 
-// float writes what milliseconds and Run.sustained return, which need no exponent.
+// float writes the values of milliseconds and Run.sustained, which need no exponent.
 func (o *object) float(name string, f float64, zero bool) {
 	if f != 0 || zero {
 		o.b = strconv.AppendFloat(o.name(name), f, 'f', -1, 64)
@@ -142,7 +145,7 @@ func appendText(b []byte, s string) []byte {
 			var rune rune
 			rune, size = utf8.DecodeRuneInString(s[i:])
 			none := rune == utf8.RuneError && size == 1
-			// U+2028 and U+2029 are escaped, as JavaScript takes them for line breaks.
+			// U+2028 and U+2029 are escaped, since JavaScript takes them for line breaks.
 			if !none && rune != '\u2028' && rune != '\u2029' {
 				i += size
 				continue

@@ -18,47 +18,50 @@ import (
 
 // Shape makes rows from answers. Safe for concurrent use.
 type Shape interface {
-	// String is the same for equal Shapes. A run that resumes compares it with that of the run before.
+	// String returns the same text for equal Shapes. A run that resumes compares it with the text
+	// of the run before.
 	String() string
-	// Head comes before all rows. If it is empty, rows are lines of JSON.
+	// Head returns the text before all rows. If it is empty, rows are lines of JSON.
 	Head() []byte
 	// Row appends whole lines made from an answer. It appends some even if it fails.
 	Row(b []byte, answer any) ([]byte, error)
 }
 
-// RowsOf is the name of the file of results if out is a view of them. It has the results in the order in which they came, and a rerun
-// goes on from it.
+// RowsOf returns the name of the file of results if out is a view of them. That file has the
+// results in the order in which they came, and a rerun resumes from it.
 func RowsOf(out string) string { return out + ".rows" }
 
-// view is what the user wants to see of the results: rows, or the order of the input. It is made from the file of results, as far as that
-// is durable, so that a view has nothing that a rerun does not know of. A rerun compares the view with the results, and writes what is
-// missing. Results that go to standard output in order are kept in a file until the run ends.
+// view shows the results in the user's form: as rows, or in the order of the input. It is made from
+// the durable part of the file of results. So a view has nothing that a rerun cannot know.
+//
+// A rerun compares the view with the results, and writes the missing part. Results that go to
+// standard output in order are kept in a file until the run ends.
 type view struct {
 	rows  rows
 	from  io.ReaderAt
-	size  func() int64 // how many bytes of from may be shown
+	size  func() int64 // bytes of from that may be shown
 	to    *durable.File
 	spill *os.File // the file behind from if it is a temporary one
 	order *order   // nil: rows are in the order in which they came
 
 	mu      sync.Mutex
-	pos     int64         // up to where from was read
-	old     *bufio.Reader // reads what an earlier run wrote to the view
-	left    int64         // how many bytes of old are still to be compared
-	before  int64         // how many bytes of from earlier runs wrote
-	at      int64         // how many bytes of the view are as they should be
+	pos     int64         // from was read up to here
+	old     *bufio.Reader // reads the view of an earlier run
+	left    int64         // bytes of old that are not compared yet
+	before  int64         // bytes of from that earlier runs wrote
+	at      int64         // bytes of the view that are correct
 	rewrite bool          // a part of the view that differs may be written anew
 	buf     []byte
 	failed  error // after an error nothing more is written, as there would be a gap
 }
 
-// rows is the format of the file that a view is made from: results with a row in place of the body, or whole results. Its first line says
-// which of them it has.
+// rows is the format of the file behind a view: results with a row in place of the body, or whole
+// results. Its first line says which.
 type rows struct {
 	Plain
 	shape   Shape // nil: whole results
 	ordered bool
-	was     *string // what the first line of the file says, once it is read
+	was     *string // the shape that the first line of the file names, once it is read
 }
 
 func newRows(c *Config) rows { return rows{shape: c.Shape, ordered: c.Ordered, was: new(string)} }
@@ -74,7 +77,8 @@ func (f rows) String() string {
 	return what
 }
 
-// first is how the first line of the file begins: like a result, but with an id that no request has.
+// first is the beginning of the file's first line. It resembles a result, but has an id that no
+// request has.
 var first = []byte(`{"id":"","state":"rows","rows":`)
 
 func (f rows) first() []byte { return append(appendText(bytes.Clone(first), f.String()), "}\n"...) }
@@ -87,10 +91,11 @@ func (f rows) entry(line []byte, dead bool) (entry, bool) {
 	return entry{}, json.Unmarshal(bytes.TrimSuffix(text, []byte("}\n")), f.was) == nil
 }
 
-// isTable tells whether the view is a table, which has no place for anything but rows.
+// isTable reports whether the view is a table, which has no place for anything but rows.
 func (f rows) isTable() bool { return f.shape != nil && len(f.shape.Head()) > 0 }
 
-// shown returns what the view shows of a line; empty: nothing. With all, a line without a row is shown whole.
+// shown returns the text of a line in the view; empty: none. With all, a line without a row is
+// shown whole.
 func (f rows) shown(line []byte, all bool) ([]byte, error) {
 	if f.shape == nil {
 		return line, nil
@@ -108,8 +113,8 @@ func (f rows) shown(line []byte, all bool) ([]byte, error) {
 	return nil, nil
 }
 
-// stream is the format of rows on standard output, in the order in which they come. A result without a row is written whole, but not into
-// a table.
+// stream is the format of rows on standard output, in the order in which they come. A result
+// without a row is written whole, but not into a table.
 type stream struct{ rows }
 
 func (f stream) line(b []byte, r *Result) []byte {
@@ -122,7 +127,7 @@ func (f stream) line(b []byte, r *Result) []byte {
 	return r.append(b)
 }
 
-// openView opens the view and has it show all results that are there. The file of results must be open.
+// openView opens the view and shows all results that exist. The file of results must be open.
 func (r *Run) openView() error {
 	c, s := &r.c, &r.store
 	if c.view == "" {
@@ -242,7 +247,7 @@ func (v *view) inOrder(next func() (span, bool)) error {
 	}
 }
 
-// put writes a row, or compares it with what an earlier run wrote at that place.
+// put writes a row, or compares it with the row of an earlier run at that place.
 func (v *view) put(row []byte) error {
 	for n := int64(0); v.left > 0 && len(row) > 0; row, v.left, v.at = row[n:], v.left-n, v.at+n {
 		n = min(v.left, int64(len(row)))
@@ -273,8 +278,9 @@ func (v *view) put(row []byte) error {
 	return v.flush()
 }
 
-// differs cuts off the rest of what an earlier run wrote, if that is allowed. A view may differ after a power cut, which leaves NULs, and if
-// dead letters were sent again, as their rows come between the others.
+// differs cuts off the rest of an earlier run's view, if that is allowed. There are two causes of a
+// difference. A power cut leaves NULs. Dead letters that are sent again have rows between the
+// others.
 func (v *view) differs() error {
 	if !v.rewrite {
 		for {
@@ -306,8 +312,8 @@ func (v *view) flush() error {
 	return err
 }
 
-// end is about the results that still wait for others before them. On standard output it shows them, as they would be lost. Elsewhere it
-// returns how many there are.
+// end handles the results that still wait for others before them. On standard output it shows them,
+// since they would be lost. Elsewhere it returns their number.
 func (v *view) end() (waiting int, err error) {
 	if v.order == nil {
 		return 0, nil
@@ -318,7 +324,7 @@ func (v *view) end() (waiting int, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.failed != nil {
-		return 0, nil // the user was told of the error
+		return 0, nil // the error was reported
 	}
 	if err = v.inOrder(v.order.rest); err == nil {
 		err = v.flush()
@@ -332,19 +338,20 @@ func (v *view) close() error {
 		err = v.to.Close()
 	}
 	if v.spill != nil {
-		_ = os.Remove(v.spill.Name()) // newSpill has removed it, except on systems where an open file cannot be removed
+		_ = os.Remove(v.spill.Name()) // newSpill has removed it, except on systems that cannot remove an open file
 	}
 	return err
 }
 
-// stop ends all waiting for results to be shown. The view may be nil.
+// stop ends all waits for results in order. The view may be nil.
 func (v *view) stop() {
 	if v != nil && v.order != nil {
 		v.order.stop()
 	}
 }
 
-// endView shows the results that are left at the end of the run, and tells how many cannot be shown yet.
+// endView shows the results that are left at the end of the run, and reports how many cannot be
+// shown yet.
 func (r *Run) endView() {
 	v := r.store.view
 	if v == nil {
@@ -359,7 +366,7 @@ func (r *Run) endView() {
 	}
 }
 
-// newSpill makes a temporary file that is gone when the process ends.
+// newSpill makes a temporary file that vanishes with the process.
 func newSpill() (*os.File, error) {
 	f, err := os.CreateTemp("", "paceline-*.rows")
 	if err == nil {

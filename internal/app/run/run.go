@@ -17,25 +17,28 @@ import (
 	"github.com/paceline-go/paceline/provider/classify"
 )
 
-// New, Check, Open and Send fail with these errors, beside those of the system.
+// Errors of New, Check, Open and Send, beside those of the system.
 var (
 	// ErrConfig says that the flags or the environment cannot be used as they are.
 	ErrConfig = errors.New("bad configuration")
-	// ErrInput says that there is something wrong with the input. If the error is an ErrUnsent, too, nothing was sent.
+	// ErrInput says that the input is wrong. If the error is an ErrUnsent, too, nothing was sent.
 	ErrInput  = errors.New("invalid input")
 	ErrUnsent = errors.New("nothing was sent")
-	// ErrOutput says that results, dead letters or the journal could not be written. Running again resumes.
+	// ErrOutput says that results, dead letters or the journal could not be written. Another run
+	// resumes.
 	ErrOutput = errors.New("cannot write")
-	// ErrHost says that a host has never answered, and that its name or its certificate is wrong. Nothing is lost.
+	// ErrHost says that a host has never answered, and that its name or its certificate is wrong.
+	// Nothing is lost.
 	ErrHost = errors.New("a host is not there")
-	// ErrEnough says that Config.Until has come, or that the Budget is spent, with requests left. Running again resumes.
+	// ErrEnough says that Config.Until has passed, or that the Budget is spent, with requests left.
+	// Another run resumes.
 	ErrEnough = errors.New("no more is sent")
-	// ErrOutage says that nothing has arrived at a host for Config.MaxOutage. Running again resumes.
+	// ErrOutage says that nothing arrived at a host for Config.MaxOutage. Another run resumes.
 	ErrOutage = pool.ErrOutage
 )
 
-// Run sends the requests of one input. Check, Open, Send and Close must be called in this order; Drain and Progress may be called at any
-// time after Open.
+// Run sends the requests of one input. Call Check, Open, Send and Close in this order. Drain and
+// Progress may be called at any time after Open.
 type Run struct {
 	c          Config
 	sender     *sender
@@ -46,12 +49,12 @@ type Run struct {
 	keep       time.Duration // how far back the journal goes
 	groups     []*group      // one for each part of the input that has limits of its own; made by Open
 	flights    chan struct{} // one for each attempt in flight, over all groups; nil: there is one group
-	bans       []atomic.Bool // whether each key is banned, as one group tells the others
-	trouble    atomic.Int64  // until when refusals are looked at, since the epoch: see troubled
-	unselected atomic.Int64  // how many answers Config.Shape could not make a whole row from
+	bans       []atomic.Bool // whether each key is banned, for all groups
+	trouble    atomic.Int64  // until when refusals are evaluated, since the epoch: see troubled
+	unselected atomic.Int64  // answers from which Config.Shape could not make a whole row
 	room       chan struct{} // one for each answer that is on its way to the results
-	searches   atomic.Int64  // of the files of earlier runs, for a line to name
-	homes      secret.Places // the servers that keys may be sent to, known once the first line is read
+	searches   atomic.Int64  // searches in the files of earlier runs, for the number of a line
+	homes      secret.Places // the servers of the keys, known once the first line is read
 	last       atomic.Pointer[knownHost]
 
 	// Each of these has its own lock, and none is held while another is taken.
@@ -158,7 +161,8 @@ func New(c Config) (*Run, error) {
 	return r, nil
 }
 
-// Open opens the files, reads what earlier runs left in them, and makes the Pool ready. Nothing is sent yet.
+// Open opens the files, reads the results of earlier runs, and prepares the Pools. It sends
+// nothing.
 func (r *Run) Open() error {
 	r.epoch = time.Now()
 	r.tally.pace.begin(r.epoch, r.c.Limits)
@@ -173,7 +177,7 @@ func (r *Run) Open() error {
 		}
 	}
 	r.budget.spent = money(r.store.history.Spent)
-	if r.tally.checked { // counted here, so that a run that is broken off at once has these figures, too
+	if r.tally.checked { // counted here, so that a run that ends at once has these figures, too
 		r.tally.skipped()
 	}
 	if weak := r.sender.secrets.Weak(); len(weak) > 0 {
@@ -192,9 +196,12 @@ func (r *Run) Open() error {
 	return err
 }
 
-// Send reads the input and sends its requests. It returns nil if every request that was read has ended or was drained; ErrInput if the
-// input could not be read to its end, after finishing the requests before that place; pool.ErrExhausted if every key is banned, or is
-// denied everything; ErrOutput; ErrHost; ErrEnough; ErrOutage; or the error of ctx.
+// Send reads the input and sends its requests. It returns nil if every request that was read has
+// ended or was drained. Its errors are:
+//
+//   - ErrInput: the input could not be read to its end. The requests before that place have ended.
+//   - pool.ErrExhausted: every key is banned, or is denied everything.
+//   - ErrOutput, ErrHost, ErrEnough, ErrOutage, or the error of ctx.
 func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -217,7 +224,8 @@ func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 			in = known
 		}
 	}
-	// When the Pool stops, the feeder may be stuck in a read that nothing ends. Then it is left behind, and touches nothing any more.
+	// When the Pool stops, the feeder may be stuck in a read that cannot be ended. Then it is left
+	// behind, and changes nothing any more.
 	r.course.feeding = true
 	go func() {
 		r.feedAll(ctx, name, in)
@@ -256,7 +264,8 @@ func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 	}
 }
 
-// until ends the sending at Config.Until. It reads the wall clock again and again, as the clock may be set and a laptop may sleep.
+// until ends the sending at Config.Until. It reads the wall clock again and again, since the clock
+// may be set and a laptop may sleep.
 func (r *Run) until(done <-chan struct{}) {
 	for !r.isOver() {
 		select {
@@ -274,13 +283,13 @@ func (r *Run) over() error {
 	return fmt.Errorf("%w: it is %s (--until)", ErrEnough, r.c.Until.Format("2 Jan 15:04:05"))
 }
 
-// enough ends the sending for a reason that the user gave.
+// enough ends the sending for a bound of the user.
 func (r *Run) enough(why error) {
 	r.course.first(&r.course.enough, why)
 	r.Drain()
 }
 
-// Drain has no more requests sent. Send returns when those in flight have been answered.
+// Drain stops the sending. Send returns when the requests in flight have their answers.
 func (r *Run) Drain() {
 	r.course.stop()
 	r.store.view.stop()
@@ -291,13 +300,14 @@ func (r *Run) Drain() {
 	r.drainPools()
 }
 
-// fail stops the sending after a write that failed.
+// fail stops the sending after a failed write.
 func (r *Run) fail(err error) {
 	r.course.first(&r.course.failure, err)
 	r.Drain()
 }
 
-// Close reads the results and the dead letters back, compares them with the input, and closes the files.
+// Close reads the results and the dead letters back, compares them with the input, and closes the
+// files.
 func (r *Run) Close() (t Totals, err error) {
 	defer r.sender.base.CloseIdleConnections()
 	r.course.stop()

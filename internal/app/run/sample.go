@@ -10,7 +10,7 @@ import (
 	"github.com/paceline-go/paceline/internal/secret"
 )
 
-// PlanRequest is one of the first requests of a plan, as it would be sent, but for what is secret in it.
+// PlanRequest is one of the first requests of a plan, as it would be sent, without its secrets.
 type PlanRequest struct {
 	Line    int      `json:"line"`
 	ID      string   `json:"id"`
@@ -23,7 +23,8 @@ type PlanRequest struct {
 // mostSamples is how many requests a plan shows.
 const mostSamples = 3
 
-// sample is a request as the sender would make it of the first key. In the place of a key is its name.
+// sample returns a request as the sender would make it with the first key. The key's name stands in
+// place of its value.
 func (s *sender) sample(q *Request, key string) PlanRequest {
 	s.conceal(q)
 	q = &Request{ID: q.ID, Line: q.Line, Method: q.Method, URL: q.URL, Header: q.Header.Clone(), Body: q.Body, filled: q.filled, cells: q.cells, own: q.own}
@@ -33,7 +34,7 @@ func (s *sender) sample(q *Request, key string) PlanRequest {
 	if sent.Host != q.URL.Host {
 		header.Set("Host", sent.Host)
 	}
-	var open []string // what has a key's name, and nothing else that is secret
+	var open []string // values with a key's name, and no other secret
 	for _, t := range s.header {
 		if name := http.CanonicalHeaderKey(t.name); (t.uses("key") || t.uses("token")) && !t.ofRow() {
 			open = append(open, name)

@@ -24,7 +24,8 @@ func (r *Run) shape(j *job, attempt int) {
 	}
 }
 
-// selectable returns what a --select expression can read: the fields of the result, the body as JSON if it is JSON, and the request.
+// selectable returns the values that a --select expression can read: the fields of the result, the
+// body as JSON if it is JSON, and the request.
 func (r *Run) selectable(j *job, attempt int) map[string]any {
 	res, secrets := &j.res, r.sender.of(j.r)
 	headers := map[string]any{}
@@ -55,7 +56,8 @@ func (r *Run) selectable(j *job, attempt int) map[string]any {
 	return v
 }
 
-// parsed returns a body as an expression sees it: JSON with its numbers as they are written, null if it is empty, or else a string.
+// parsed returns a body for an expression: JSON with its numbers as they are written, null if it is
+// empty, or else a string.
 func parsed(body []byte) any {
 	if len(body) == 0 {
 		return nil

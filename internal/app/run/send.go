@@ -25,7 +25,7 @@ type sender struct {
 	header      []Template
 	query       []Template
 	timeout     time.Duration
-	late        error // the error of an attempt that took longer than timeout
+	late        error // error of an attempt that took longer than timeout
 	maxResponse int64
 	memory      *memory
 	files       *bodies     // nil: bodies are in the results, cut at maxResponse
@@ -58,15 +58,16 @@ func newTransport(c *Config) *http.Transport {
 	return &http.Transport{
 		Proxy:       http.ProxyFromEnvironment,
 		DialContext: dial,
-		// HTTP/2 is left out: on its shared connections a request that has left may wait in the system behind the bytes of others, for
-		// longer than the one-way latency that a limit was promised.
+		// HTTP/2 is left out. On its shared connections a written request may wait in the system
+		// behind other bytes, for longer than the promised one-way latency of a limit.
 		Protocols:           plain,
 		TLSClientConfig:     c.TLS,
 		TLSHandshakeTimeout: c.Timeout,
 		MaxIdleConns:        0,
 		MaxIdleConnsPerHost: max(c.Concurrency, 1),
 		IdleConnTimeout:     90 * time.Second,
-		// A server may name its whole limit in header fields, but not fill the memory with them.
+		// A server may describe its whole limit in header fields, but must not fill the memory with
+		// them.
 		MaxResponseHeaderBytes: 1 << 20,
 	}
 }
@@ -78,25 +79,25 @@ type response struct {
 	body    []byte
 	share   share      // of the memory for bodies
 	cut     bool       // the body is longer
-	saved   *savedBody // the file that has all of the body; nil: there is none, or not yet
+	saved   *savedBody // the file with the whole body; nil: there is none, or not yet
 	unsaved error      // why the body could not be written
 	tooLong bool       // the body is longer than a file may be
 	err     error
-	sight   limit.Link    // what err has shown of the way to the host
-	lapsed  bool          // nothing was written, since there was no leave for it any more
+	sight   limit.Link    // evidence in err about the way to the host
+	lapsed  bool          // nothing was written, since its leave had lapsed
 	written bool          // at least a byte may have left
 	began   time.Time     // before the first byte was written
 	ended   time.Time     // after the answer was read
 	rtt     time.Duration // from after the last byte was written; 0: not known
 }
 
-// patience ends an attempt after a time, in which the time that it waits on this side does not count.
+// patience ends an attempt after a time. Waits on this side do not count.
 type patience struct {
 	timer  *time.Timer
 	cancel context.CancelCauseFunc
 	late   error
 	until  time.Time
-	left   time.Duration // how much time is left, while it pauses
+	left   time.Duration // time left during a pause
 }
 
 // past is a context whose deadline has passed.
@@ -126,13 +127,14 @@ func (p *patience) end() {
 	p.cancel(nil)
 }
 
-// fresh says, right before the first byte is written, whether it may be.
+// fresh reports, right before the first byte is written, whether the attempt may go.
 type fresh func() bool
 
-// Fresh is for package once.
+// Fresh implements an interface of package once.
 func (f fresh) Fresh() bool { return f() }
 
-// send makes one attempt. leave, if not nil, is asked right before it is written; if there is none any more the response has lapsed.
+// send makes one attempt. It calls leave, if not nil, right before the first write. If leave
+// returns false, nothing is written and the response has lapsed.
 func (s *sender) send(ctx context.Context, r *Request, h hop, v *values, leave fresh) response {
 	ctx, p := s.patience(ctx)
 	defer p.end()
@@ -177,7 +179,7 @@ func (s *sender) read(ctx context.Context, r *Request, out *response, res *http.
 	out.status, out.header = res.StatusCode, res.Header
 	length := res.ContentLength
 	if res.Request.Method == http.MethodHead {
-		length = 0 // the answer to HEAD says what GET would have, and has no body
+		length = 0 // the answer to HEAD has the length that GET would have, and no body
 	}
 	out.body, err = s.memory.read(ctx, &out.share, res.Body, length, s.maxResponse+1, pause)
 	if int64(len(out.body)) > s.maxResponse {
@@ -192,7 +194,8 @@ func (s *sender) read(ctx context.Context, r *Request, out *response, res *http.
 	return err
 }
 
-// reason makes an error fit to be shown: it says why the context ended, not that it did, and has no URL and no secret.
+// reason makes an error fit to be shown. It says why the context ended, and has no URL and no
+// secret.
 func (s *sender) reason(ctx context.Context, hide hider, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
@@ -209,11 +212,12 @@ func (s *sender) reason(ctx context.Context, hide hider, err error) error {
 	return errors.New(msg)
 }
 
-// hop is where an attempt goes: to the request's own URL, or to where a redirect led. foreign says that a server named it and that keys may
-// not go there. A redirect from a foreign hop back home stays foreign, as the foreign server chose the URL.
+// hop is the destination of an attempt: the request's own URL, or that of a redirect. foreign says
+// that a server named it and that keys may not go there. A redirect from a foreign hop back home
+// stays foreign, since the foreign server chose the URL.
 type hop struct {
 	url     *url.URL
-	host    string // the name under which its health is kept
+	host    string // name of its outage state
 	method  string
 	body    bool
 	foreign bool
@@ -224,7 +228,7 @@ func firstHop(r *Request) hop {
 	return hop{url: r.URL, host: hostOf(r.URL), method: r.Method, body: true}
 }
 
-// request returns the HTTP request that goes, without its body.
+// request returns the HTTP request that is sent, without its body.
 func (s *sender) request(r *Request, h hop, v *values) *http.Request {
 	header, query := s.header, s.query
 	if h.foreign {
@@ -266,7 +270,8 @@ func (s *sender) request(r *Request, h hop, v *values) *http.Request {
 	return q
 }
 
-// follow returns the hop to which res redirects from h. Its method and body are as browsers have them.
+// follow returns the hop to which res redirects from h. Its method and body follow the rules of
+// browsers.
 func (s *sender) follow(r *Request, h hop, res *response) (hop, error) {
 	location := res.header.Get("Location")
 	to, err := h.url.Parse(location)
@@ -299,10 +304,11 @@ func (s *sender) follow(r *Request, h hop, res *response) (hop, error) {
 	return n, err
 }
 
-// keyStays says why a redirect is not followed. With --key-host it would be.
+// keyStays is the reason why a redirect is not followed. With --key-host it would be.
 type keyStays struct{ error }
 
-// leave removes from a hop to a foreign host what that must not see. It fails if keys are left that cannot be removed.
+// leave removes from a hop to a foreign host all that this host must not see. It fails if keys are
+// left that cannot be removed.
 func (s *sender) leave(r *Request, n *hop) error {
 	refuse := func(what, key string) error {
 		host, _ := s.of(r).HideIn(n.url.Host)

@@ -9,26 +9,28 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// servings find out how much a server lets through if no limit was given (--limit none). They count the requests that it accepted between
-// refusals, where refusals of requests in flight together are one. In the long run that is never more than the limit. The zero value is
-// ready for use; safe for concurrent use.
+// servings find out the rate that a server accepts if no limit was given (--limit none). They count
+// the accepted requests between refusals. Refusals of requests in flight together count as one. In
+// the long run the rate is never above the limit. The zero value is ready for use; safe for
+// concurrent use.
 type servings struct {
 	mu       sync.Mutex
 	accepted int
-	refusals []refusal // the first ones, of which the last is replaced by later ones
-	told     float64   // the rate per second that the user was told; 0: none yet
+	refusals []refusal // the first ones; later ones replace the last of them
+	told     float64   // the last reported rate per second; 0: none yet
 }
 
 type refusal struct {
 	at       time.Time
-	accepted int // how many requests were accepted before the refusal
+	accepted int // requests accepted before the refusal
 }
 
-// enoughRefusals is how many refusals tell a rate. Up to the second there may have been only the rest of a window, and yet as much was
-// accepted as in a whole one.
+// enoughRefusals is how many refusals show a rate. Before the second refusal there may have been
+// only the rest of a window, in which as much was accepted as in a whole one.
 const enoughRefusals = 3
 
-// hear takes in the answer to a request. It returns true for a refusal of a request that was sent after the refusal before it.
+// hear takes in the answer to a request. It returns true for a refusal of a request that was sent
+// after the refusal before it.
 func (s *servings) hear(sent, now time.Time, result limit.Result) (refused bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,8 +48,8 @@ func (s *servings) hear(sent, now time.Time, result limit.Result) (refused bool)
 	return true
 }
 
-// news returns how many requests were accepted between the last two refusals, and in what time. It returns false if there were fewer than
-// least refusals, or if the user was told that rate already.
+// news returns how many requests were accepted between the last two refusals, and in what time. It
+// returns false if there were fewer than least refusals, or if that rate was reported already.
 func (s *servings) news(least int) (n int, in time.Duration, is bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,7 +69,7 @@ func (s *servings) news(least int) (n int, in time.Duration, is bool) {
 	return n, in, true
 }
 
-// tellServed tells which limit would fit if none was given, once there were at least so many refusals.
+// tellServed reports which limit would fit if none was given, after at least least refusals.
 func (g *group) tellServed(key, least int) {
 	if len(g.limits)+len(g.autos) > 0 {
 		return
@@ -83,7 +85,7 @@ func (g *group) tellServed(key, least int) {
 	g.r.tell("%s, and no limit was given; %d in %v were accepted: --limit %s would fit", whom, n, in.Round(time.Millisecond), rateText(n, in))
 }
 
-// rateText is a rate in the form that --limit takes. It is never higher than n in the given time.
+// rateText returns a rate in the form of --limit. It is never higher than n in the given time.
 func rateText(n int, in time.Duration) string {
 	for _, unit := range []struct {
 		text string

@@ -14,9 +14,11 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// Sharing says that strangers use the same limits. Each key then takes a fair share of each limit. fairshare.Fair finds it by the answers.
+// Sharing says that strangers use the same limits. Each key then takes a fair share of each limit.
+// fairshare.Fair finds it by the answers.
 type Sharing struct {
-	// Kind is how the server counts limits that have no bucket. If zero, it is what a limit says of that, or is found out.
+	// Kind is how the server counts limits without a bucket. If zero, it is the kind that a limit
+	// states, or is found out.
 	Kind fairshare.Kind
 	// Weight and Sharers are as in fairshare.FairConfig.
 	Weight, Sharers float64
@@ -51,7 +53,7 @@ func (c *Config) made(l Rate) (limit.Limiter, error) {
 	return l.Limiter(c.Arrivals)
 }
 
-// share returns the limiter of a key whose limits other processes share.
+// share returns the limiter of a key whose limits are shared with other processes.
 func (g *group) share(key int) (limit.Limiter, error) {
 	l, err := g.r.c.Share.Join(context.Background(), g.sharedName(key), g.made())
 	if err != nil {
@@ -60,8 +62,8 @@ func (g *group) share(key int) (limit.Limiter, error) {
 	return l, nil
 }
 
-// sharedName is what the limits of a key are called in the store: by its organization, if the user says whose it is. Where no key is given, it is
-// what all requests have in their headers or queries.
+// sharedName returns the name of a key's limits in the store. It comes from the key's organization,
+// if the user names it. Without keys, it comes from the fixed headers or queries of all requests.
 func (g *group) sharedName(key int) string {
 	s, k := g.r.c.Share, g.r.c.Keys[key]
 	place := sharestore.Place{Model: g.model, Key: s.Key(k.Secret)}
@@ -74,7 +76,7 @@ func (g *group) sharedName(key int) string {
 	return s.Name(place)
 }
 
-// made makes the group's limiters for one key, alike each time.
+// made returns a function that makes the group's limiters for one key. Its results are alike.
 func (g *group) made() func() limit.Limiter {
 	c, rates := &g.r.c, g.limits
 	return func() limit.Limiter {
@@ -86,7 +88,8 @@ func (g *group) made() func() limit.Limiter {
 	}
 }
 
-// fixed are the values of templates that have no placeholder, by the names that called makes of theirs.
+// fixed returns the values of templates without placeholders. called makes the names of the map
+// from theirs.
 func fixed(all []Template, called func(string) string) map[string][]string {
 	values := map[string][]string{}
 	for _, t := range all {

@@ -7,10 +7,12 @@ import (
 	"net/http"
 )
 
-// skippedCode is the error code of a line that is no request. OpenAI has no such code: it refuses the whole file.
+// skippedCode is the error code of a line that is no request. OpenAI has no such code: it refuses
+// the whole file.
 const skippedCode = "skipped"
 
-// skipped writes a line that is passed over to the errors, if the format has a place for it. That is done once for all runs.
+// skipped writes a line that is no request to the errors, if the format has a place for it. That is
+// done once for all runs.
 func (r *Run) skipped(from *Reader, why error) {
 	l, ok := r.c.Format.(*LLM)
 	if !ok {
@@ -34,7 +36,8 @@ func (r *Run) skipped(from *Reader, why error) {
 
 func batchID(sum []byte) string { return "batch_req_" + hex.EncodeToString(sum[:12]) }
 
-// skippedLine says in the format why a line of the input is no request. It names the line's custom_id if that can be read.
+// skippedLine returns the reason why a line of the input is no request, in the format. It has the
+// line's custom_id if that can be read.
 func (l *LLM) skippedLine(id string, raw []byte, message string) []byte {
 	var line struct {
 		CustomID string `json:"custom_id"`
@@ -50,7 +53,8 @@ func (l *LLM) skippedLine(id string, raw []byte, message string) []byte {
 	return lineOf(o)
 }
 
-// skippedEntry is what a rerun reads from such a line: that it was written already. No request has ended with it.
+// skippedEntry is the entry of such a line for a rerun: it was written already. No request has
+// ended with it.
 func skippedEntry(id string) entry {
 	return entry{ID: id, State: "dead", Status: http.StatusBadRequest}
 }

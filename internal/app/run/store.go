@@ -22,31 +22,32 @@ import (
 type results struct {
 	*durable.File
 	form   form
-	before int64     // how many bytes earlier runs wrote
-	isNew  bool      // those bytes are only the first line, which says what the file is
-	at     time.Time // when the last of those bytes was written
+	before int64     // bytes that earlier runs wrote
+	isNew  bool      // those bytes are only the first line, which names the form of the file
+	at     time.Time // time of the last of those bytes
 }
 
-// store is what a run leaves behind: results, dead letters, and the journal of what was sent.
+// store is the output of a run: results, dead letters, and the journal of sends.
 type store struct {
 	out, dead *results         // may be the same
 	journal   *journal.Journal // nil if there is no file of results
 	history   *journal.History
-	book      *learned.Book     // what was found of limits that nobody knows; nil if there is no journal
+	book      *learned.Book     // findings about unknown limits; nil if there is no journal
 	peeked    map[string]peeked // nil: Peek was not called
 	kick      chan struct{}     // wakes the syncer
 	view      *view             // nil: results are shown as they are
-	spill     *os.File          // has the results for standard output until it is their turn
+	spill     *os.File          // keeps the results for standard output until their turn
 	files     *bodies           // nil: bodies are in the results
 }
 
-// peeked is a file of results that has been read: what it was before, and where its last complete line ends.
+// peeked is a file of results that has been read: its state at that time, and the end of its last
+// complete line.
 type peeked struct {
 	info os.FileInfo
 	size int64
 }
 
-// is says whether a file is still as it was when Peek read it.
+// is reports whether a file is unchanged since Peek read it.
 func (p peeked) is(info os.FileInfo) bool {
 	return p.info != nil && os.SameFile(info, p.info) && info.Size() == p.info.Size() && info.ModTime().Equal(p.info.ModTime())
 }
@@ -57,13 +58,15 @@ type form struct {
 	dead bool // it has the dead letters
 }
 
-// noStart says that nothing is sent, as a file cannot be written or read, or is the wrong one. It is an ErrOutput and an ErrUnsent.
+// noStart says that nothing is sent, since a file cannot be written or read, or is the wrong one.
+// It is an ErrOutput and an ErrUnsent.
 type noStart struct{ err error }
 
 func (e noStart) Error() string   { return fmt.Sprintf("%v; %v", e.err, ErrUnsent) }
 func (e noStart) Unwrap() []error { return []error{ErrOutput, e.err, ErrUnsent} }
 
-// Peek reads which requests ended in earlier runs, without changing anything. It is for a Plan before Open.
+// Peek reads which requests ended in earlier runs, without changing anything. It is for a Plan
+// before Open.
 func (r *Run) Peek() error {
 	r.store.peeked = map[string]peeked{}
 	for i, path := range []string{r.c.Out, r.c.Dead} {
@@ -72,7 +75,7 @@ func (r *Run) Peek() error {
 		}
 		info, err := os.Stat(path)
 		if absent(err) {
-			// It is better to fail now than after a million lines.
+			// An error now is better than one after a million lines.
 			if err := folderFor(path); err != nil {
 				return noStart{err}
 			}
@@ -115,7 +118,7 @@ func (r *Run) note(e entry, _ int64) {
 	}
 	d := digestOf(e.ID)
 	is := r.tally.ledger[d]
-	if e.State != "dead" || !is.has(inOut) { // a request that is done is not dead
+	if e.State != "dead" || !is.has(inOut) { // a done request is not dead
 		is = is.of(e.Digest.bits())
 	}
 	switch e.State {
@@ -129,8 +132,9 @@ func (r *Run) note(e entry, _ int64) {
 	r.tally.ledger[d] = is
 }
 
-// where says which line of the earlier runs' files is the last about an id: for the first few, since it reads the files whole each time,
-// and who changed a column has changed every line.
+// where returns the last line in the files of earlier runs about an id. It does so only for the
+// first few ids, since each search reads whole files. A user who changed a column has changed every
+// request.
 func (r *Run) where(id string) string {
 	found := "in the results"
 	if r.searches.Add(1) > maxListed {
@@ -153,7 +157,8 @@ func (r *Run) where(id string) string {
 	return found
 }
 
-// NoFile says what is at path if that is no file. It is empty if a file is there, or nothing yet.
+// NoFile returns the kind of thing at path if it is no file. It is empty for a file, or if nothing
+// is there.
 func NoFile(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -172,7 +177,8 @@ func NoFile(path string) string {
 	return "a device"
 }
 
-// NoFolder says what is at path if that is no folder. It is empty if a folder is there, or nothing yet.
+// NoFolder returns the kind of thing at path if it is no folder. It is empty for a folder, or if
+// nothing is there.
 func NoFolder(path string) string {
 	info, err := os.Stat(path)
 	switch {
@@ -184,7 +190,7 @@ func NoFolder(path string) string {
 	return NoFile(path)
 }
 
-// IsNowhere says whether everything that is written to path is thrown away.
+// IsNowhere reports whether path discards everything that is written to it.
 func IsNowhere(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -214,10 +220,10 @@ func (r *Run) openOutput(path string, dead bool) (*results, error) {
 	return openResults(path, form, r.store.peeked[path], r.note)
 }
 
-// openResults opens a file of results, or creates it, and locks it. It calls each for every line, with where that line ends, and cuts off a
-// last line that a crash left without its end.
+// openResults opens a file of results, or creates it, and locks it. It calls each for every line,
+// with the end of that line. It cuts off an incomplete last line, which a crash left.
 //
-// A file that is still as it was when Peek read it is not read again.
+// A file that is unchanged since Peek read it is not read again.
 func openResults(path string, form form, was peeked, each func(e entry, end int64)) (*results, error) {
 	f, err := durable.Open(path)
 	if err != nil {
@@ -238,8 +244,9 @@ func openResults(path string, form form, was peeked, each func(e entry, end int6
 	return &results{File: f, form: form, before: size, at: info.ModTime()}, nil
 }
 
-// scan reads lines of results and returns where the last complete one ends. It refuses a line that is no result, so that no other file is
-// appended to or cut off. Only after the last line break there may be anything that a torn write can leave.
+// scan reads lines of results and returns the end of the last complete one. It refuses a line that
+// is no result, so that no other file is changed. Only the text after the last line break may be
+// any remainder of a torn write.
 func (f form) scan(in io.Reader, name string, each func(e entry, end int64)) (size int64, err error) {
 	foreign := func(n int) error {
 		return fmt.Errorf("%s:%d: not a result of paceline: is this the right file?", name, n)
@@ -249,7 +256,7 @@ func (f form) scan(in io.Reader, name string, each func(e entry, end int64)) (si
 		if !ok {
 			return foreign(end.Lines)
 		}
-		if e.ID != "" { // without an id it is the line that says what the file is
+		if e.ID != "" { // the line without an id names the form of the file
 			each(e, end.Size)
 		}
 		return nil
@@ -260,13 +267,14 @@ func (f form) scan(in io.Reader, name string, each func(e entry, end int64)) (si
 	return end.Size, err
 }
 
-// torn says whether the end of a file may be the beginning of a result, or what a file system leaves of one.
+// torn reports whether the end of a file may be the beginning of a result, or the remainder that a
+// file system leaves of one.
 func torn(b []byte, start string) bool {
 	b = bytes.TrimRight(b, "\x00")
 	return bytes.HasPrefix(b, []byte(start)) || strings.HasPrefix(start, string(b))
 }
 
-// open opens the files and reads what earlier runs left in them.
+// open opens the files and reads the output of earlier runs.
 func (r *Run) open() (err error) {
 	s := &r.store
 	if err := r.openFolders(); err != nil {
@@ -316,7 +324,7 @@ func (r *Run) open() (err error) {
 	return err
 }
 
-// openFolders makes the folders that are not there.
+// openFolders makes the missing folders.
 func (r *Run) openFolders() error {
 	for _, path := range []string{r.c.Out, r.c.Dead, r.c.Summary, r.c.Report} {
 		if path == "-" || path == "" {
@@ -336,8 +344,9 @@ func (r *Run) openFolders() error {
 	return r.store.files.open()
 }
 
-// full is what may have been sent if only the results tell: nothing if there are none, and otherwise all that the limits allow. It counts
-// as sent just now, unless the clock is trusted; then it was sent when the results were written.
+// full returns the most that may have been sent, if only the results exist. Without results that is
+// nothing, and otherwise all that the limits allow. It counts as sent just now. If the clock is
+// trusted, it counts as sent when the results were written.
 func (r *Run) full() []journal.Sent {
 	var last time.Time
 	for _, f := range []*results{r.store.out, r.store.dead} {
@@ -363,8 +372,8 @@ func (r *Run) full() []journal.Sent {
 	return all
 }
 
-// Lines are synced when there are this many, or this long after the first, and then not again for a while: a disk that is never left alone holds
-// back those who write.
+// Lines are synced when there are this many, or this long after the first. Then there is a pause,
+// since a disk that syncs all the time delays the writers.
 const (
 	syncLines = 64
 	syncEvery = 100 * time.Millisecond
@@ -405,8 +414,9 @@ func (s *store) syncer(done chan struct{}, failed func(error)) {
 
 func (s *store) syncOut() error { return s.out.Sync(1) }
 
-// sync syncs the results before the journal. If a power cut leaves an answer in the journal but not its result, the request is in doubt. Of
-// several errors it returns the first: a disk that is full, or a folder that is gone, fails for all files.
+// sync syncs the results before the journal. If a power cut leaves an answer in the journal but not
+// its result, the request is in doubt. Of several errors it returns the first: a full disk or a
+// lost folder fails for all files.
 func (s *store) sync(atLeast int) error {
 	var err error
 	if s.files != nil {
@@ -445,7 +455,8 @@ func (s *store) readBack(t *tally) error {
 	return err
 }
 
-// undo closes the files of a run that does not start, and removes those that it has made: they have nothing but headings.
+// undo closes the files of a run that does not start, and removes its new ones, which have only
+// headings.
 func (s *store) undo() {
 	_ = s.close()
 	for _, f := range []*results{s.out, s.dead} {

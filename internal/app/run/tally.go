@@ -12,40 +12,41 @@ import (
 	"github.com/paceline-go/paceline/tokens"
 )
 
-// Totals count what became of the input.
+// Totals count the ends of the input's requests.
 type Totals struct {
 	Input       int `json:"input"`            // valid requests read
-	Invalid     int `json:"invalid"`          // lines that were not
+	Invalid     int `json:"invalid"`          // lines that are no valid requests
 	SkippedDone int `json:"skipped_done"`     // done in a run before
 	SkippedDead int `json:"skipped_dead"`     // dead letters of a run before
-	Offered     int `json:"offered"`          // the other requests, as far as they were read
+	Offered     int `json:"offered"`          // the other requests that were read
 	Sends       int `json:"sends"`            // attempts that were written
 	Done        int `json:"done"`             //
 	Rejected    int `json:"rejected"`         // answers 429, and refusals by a limit with another status
 	Expired     int `json:"expired"`          //
 	Dead        int `json:"dead"`             //
-	Left        int `json:"left"`             // not ended: running again resumes
+	Left        int `json:"left"`             // not ended: another run resumes
 	Repeats     int `json:"possible_repeats"` //
 	Unwritten   int `json:"unwritten"`        // those of Left that ended, but whose result could not be written
 	Lost        int `json:"lost"`             // requests that none of these counts
 
 	Pages int `json:"pages,omitempty"` // those of Input that are pages after the first of a line
-	Cut   int `json:"cut,omitempty"`   // lines that have more pages than were asked for
+	Cut   int `json:"cut,omitempty"`   // lines with more pages than allowed
 
 	SkippedExpired int `json:"skipped_expired,omitempty"` // expired in a run before
 
-	Appended int `json:"appended,omitempty"` // lines that were added to the input after it was checked; they are not among Input
+	Appended int `json:"appended,omitempty"` // lines added to the input after its check; not in Input
 
-	SelectFailed int `json:"select_failed,omitempty"` // answers of which an expression of --select made nothing
+	SelectFailed int `json:"select_failed,omitempty"` // answers for which an expression of --select failed
 
-	InputTokens  int64 `json:"input_tokens,omitempty"`  // of Done, as the answers say
+	InputTokens  int64 `json:"input_tokens,omitempty"`  // of Done, as the answers report
 	OutputTokens int64 `json:"output_tokens,omitempty"` //
 	Overruns     int   `json:"overruns,omitempty"`      // answers that had more output than was reserved
 
 	Cost    int64   `json:"cost"`    // of Sends
 	Seconds float64 `json:"seconds"` // from the first send to the last answer
 	Rate    float64 `json:"rate"`    // Done per second
-	// Ceiling is the most cost per second that the limits, full at the start, and the order of nonces allow in so many Seconds.
+	// Ceiling is the most cost per second that the limits, full at the start, and the order of
+	// nonces allow in so many Seconds.
 	Ceiling float64 `json:"ceiling,omitempty"`
 	Percent float64 `json:"percent_of_ceiling,omitempty"` // how much of the Ceiling was sent
 
@@ -53,29 +54,29 @@ type Totals struct {
 
 	USD float64 `json:"usd_spent,omitempty"` // by this run and earlier ones, as far as prices were given
 
-	// Found is what the keys found out of limits that nobody knew.
+	// Found has the limits that the keys found out.
 	Found []Found `json:"found,omitempty"`
 
 	Latency *LatencyMS  `json:"latency_ms,omitempty"` // of answers
 	Failed  []Failure   `json:"failed_attempts,omitempty"`
 	Keys    []KeyTotals `json:"keys,omitempty"`
 
-	// Models are those of a batch for language models, the one with most requests done first. PricesAsOf says as of when their prices were
-	// published; it is empty if the prices were given.
+	// Models are those of a batch for language models, the one with the most done requests first.
+	// PricesAsOf is the date of the published prices. It is empty if the user gave the prices.
 	Models     []ModelTotals `json:"models,omitempty"`
 	PricesAsOf string        `json:"prices_as_of,omitempty"`
 }
 
-// toGo is how many requests of the input have not ended.
+// toGo returns how many requests of the input have not ended.
 func (n *Totals) toGo() int {
 	return max(n.Input-n.before()-n.Done-n.Dead-n.Expired, 0)
 }
 
-// before is how many requests of the input ended in a run before.
+// before returns how many requests of the input ended in an earlier run.
 func (n *Totals) before() int { return n.SkippedDone + n.SkippedDead + n.SkippedExpired }
 
-// digest stands for an id: 128 bits of its SHA-256, so that a million ids take the same memory however long they are. The probability that
-// among a billion ids two have the same digest is about 1.5e-21.
+// digest stands for an id: 128 bits of its SHA-256. So a million ids take the same memory, whatever
+// their length. The probability that two of a billion ids have the same digest is about 1.5e-21.
 type digest [16]byte
 
 func digestOf(id string) digest {
@@ -83,7 +84,7 @@ func digestOf(id string) digest {
 	return digest(sum[:16])
 }
 
-// What is known of an id, and in which line of the input it is (0: in none so far).
+// These bits are the state of an id. Its line in the input is beside them (0: none so far).
 const (
 	inOut     = 1 << iota // OUT says done
 	inExpired             // OUT says expired
@@ -94,16 +95,16 @@ const (
 	flagBits  = classBit + 4
 	classMask = 15 << classBit
 
-	// The other bits are the digest of its request, 0 if that is not known, and the line.
+	// The other bits are the digest of its request (0: not known) and the line.
 	digestBits = 25
 	digestMask = 1<<digestBits - 1
 	lineShift  = flagBits + digestBits
 )
 
-// ledger knows every id of the input and of the files of earlier runs. It takes about 50 bytes for an id.
+// ledger has every id of the input and of the files of earlier runs. It takes about 50 bytes an id.
 type ledger map[digest]standing
 
-// standing is what is known of an id.
+// standing is the state of an id.
 type standing uint64
 
 func (l ledger) mark(d digest, flag standing)     { l[d] |= flag }
@@ -114,14 +115,15 @@ func (s standing) has(flag standing) bool { return s&flag != 0 }
 // dead notes that the id has a dead letter of class c. The last dead letter of an id counts.
 func (s standing) dead(c class) standing { return s&^classMask | inDead | standing(c)<<classBit }
 
-// class is the class of the id's dead letter.
+// class returns the class of the id's dead letter.
 func (s standing) class() class { return class(s & classMask >> classBit) }
 
-// at notes the line of the input that has the id. line returns it, or 0 if none has it so far.
+// at notes the line of the input that has the id. line returns it, or 0 if there is none so far.
 func (s standing) at(line int) standing { return s&(1<<lineShift-1) | standing(line)<<lineShift }
 func (s standing) line() int            { return int(s >> lineShift) }
 
-// of notes bits of the digest of the id's request, unless they are 0. request returns them, or 0 if they are not known.
+// of notes bits of the digest of the id's request, unless they are 0. request returns them, or 0 if
+// they are not known.
 func (s standing) of(bits uint64) standing {
 	if bits == 0 {
 		return s
@@ -130,7 +132,7 @@ func (s standing) of(bits uint64) standing {
 }
 func (s standing) request() uint64 { return uint64(s >> flagBits & digestMask) }
 
-// missing is how many ids of the input were not found when the files were read back.
+// missing returns how many ids of the input were missing when the files were read back.
 func (l ledger) missing() (n int) {
 	for _, s := range l {
 		if s.line() != 0 && !s.has(backOut|backDead) {
@@ -143,13 +145,14 @@ func (l ledger) missing() (n int) {
 // mostReasons bounds the memory for reasons that all differ.
 const mostReasons = 100
 
-// reason is why several requests are dead, in the words of the first of them.
+// reason is a reason that several dead requests have, in the words of the first of them.
 type reason struct {
 	first string
 	n     int
 }
 
-// tally counts requests and attempts. Its methods are safe for concurrent use. Before Send and after it, only one goroutine uses it.
+// tally counts requests and attempts. Its methods are safe for concurrent use. Before Send and
+// after it, only one goroutine uses it.
 type tally struct {
 	retry Dead // which dead letters are sent again
 
@@ -158,8 +161,8 @@ type tally struct {
 	checked bool // the first pass counted the input
 	totals  Totals
 	uses    []use              // one for each group
-	busy    time.Duration      // how long the answers to all sends took together
-	reasons map[string]*reason // why requests are dead; reasons that are alike are one
+	busy    time.Duration      // sum of the latencies of all answers
+	reasons map[string]*reason // reasons for dead requests; similar reasons are one
 	bad     ends               // of this run, with the dead letters of earlier runs that are not sent again
 	first   time.Time          // when the first attempt was sent
 	final   time.Time          // when the latest answer came
@@ -169,7 +172,7 @@ type tally struct {
 	models  map[string]*ModelTotals
 }
 
-// add adds by times a cost.
+// add adds c to *to, by times.
 func add(to *limit.Cost, c limit.Cost, by int64) {
 	for u := range to {
 		to[u] += by * c[u]
@@ -182,7 +185,8 @@ func (t *tally) count(n *int, by int) {
 	*n += by
 }
 
-// past returns the counter for a request that ended in an earlier run and is not sent again. It is nil if the request is sent. t.mu is held.
+// past returns the counter for a request that ended in an earlier run and is not sent again. It is
+// nil if the request is sent. t.mu is held.
 func (t *tally) past(s standing) *int {
 	switch {
 	case s.has(inOut):
@@ -197,13 +201,13 @@ func (t *tally) past(s standing) *int {
 	return nil
 }
 
-// again says whether a request that died or expired in an earlier run is sent again. If it did both, nobody knows which came last, and it is
-// sent again if either is asked for.
+// again reports whether a request that died or expired in an earlier run is sent again. If it did
+// both, the order is not known. Then it is sent again if either is asked for.
 func (t *tally) again(s standing) bool {
 	return !s.has(inOut) && (s.has(inDead) && t.retry.has(s.class()) || s.has(inExpired) && t.retry&theExpired != 0)
 }
 
-// wasRefused says whether a request became a dead letter of class refused in an earlier run.
+// wasRefused reports whether a request became a dead letter of class refused in an earlier run.
 func (t *tally) wasRefused(id string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -235,7 +239,8 @@ func (t *tally) skipped() {
 	}
 }
 
-// read counts a request that was read to be sent. It returns false if the request ended in an earlier run, and is not sent.
+// read counts a request that was read to be sent. It returns false if the request ended in an
+// earlier run, and is not sent.
 func (t *tally) read(q *Request) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -253,7 +258,8 @@ func (t *tally) read(q *Request) bool {
 	return past == nil
 }
 
-// turned counts a page after the first. It returns false if the page ended in an earlier run, and is not sent.
+// turned counts a page after the first. It returns false if the page ended in an earlier run, and
+// is not sent.
 func (t *tally) turned(q *Request) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -270,14 +276,14 @@ func (t *tally) turned(q *Request) bool {
 	return true
 }
 
-// isDone says whether a request was done in an earlier run.
+// isDone reports whether a request was done in an earlier run.
 func (t *tally) isDone(d digest) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.ledger.has(d, inOut)
 }
 
-// sent counts an attempt. It says whether a limit refused it.
+// sent counts an attempt. It reports whether a limit refused it.
 func (t *tally) sent(group, key int, res *response, result limit.Result, cost limit.Cost) (refused bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -299,7 +305,7 @@ func (t *tally) sent(group, key int, res *response, result limit.Result, cost li
 	return refused
 }
 
-// used adds up the tokens that a model's answer says it used.
+// used adds the tokens that the answer of a model reports.
 func (t *tally) used(model string, u tokens.Usage, overrun bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -364,7 +370,7 @@ func (t *tally) endedLocked(e *ended, now time.Time, blind bool) {
 	}
 }
 
-// because counts why a request is dead.
+// because counts the reason of a dead request.
 func (t *tally) because(text string) {
 	group := alike(text)
 	r := t.reasons[group]
@@ -378,8 +384,8 @@ func (t *tally) because(text string) {
 	r.n++
 }
 
-// finished says whether nothing of the input is left. If the input was checked, the counts tell; otherwise whole does, which says that it was
-// read to its end.
+// finished reports whether nothing of the input is left. If the input was checked, the counts
+// decide. Otherwise whole does: it says that the input was read to its end.
 func (t *tally) finished(whole bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -390,7 +396,8 @@ func (t *tally) finished(whole bool) bool {
 	return whole
 }
 
-// close compares the counts with what was read back. waiting is how many requests the Pools still have.
+// close compares the counts with the files that were read back. waiting is how many requests the
+// Pools still have.
 func (t *tally) close(waiting int) (Totals, error) {
 	n := t.totals
 	missing := t.ledger.missing()
@@ -404,7 +411,8 @@ func (t *tally) close(waiting int) (Totals, error) {
 	return n, nil
 }
 
-// deadBecause returns the most frequent reason for dead letters, how many have it, and how many there are. most is empty if there are none.
+// deadBecause returns the most frequent reason for dead letters, how many have it, and how many
+// there are. most is empty if there are none.
 func (t *tally) deadBecause() (most string, n, all int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -11,13 +11,14 @@ import (
 	"github.com/paceline-go/paceline/internal/send/httptext"
 )
 
-// Key is an API key: a name that may be shown, and a secret that may not.
+// Key is an API key: a public name and a secret.
 type Key struct {
 	Name   string
 	Secret string
 }
 
-// KeysFromEnv reads the secret of each key from the environment variable with its name. Errors name the variable, but never show its value.
+// KeysFromEnv reads the secret of each key from the environment variable with its name. Errors name
+// the variable, but never show its value.
 func KeysFromEnv(names []string, lookup func(string) (string, bool)) ([]Key, error) {
 	var keys []Key
 	for _, name := range names {
@@ -47,8 +48,9 @@ func KeysFromEnv(names []string, lookup func(string) (string, bool)) ([]Key, err
 	return keys, nil
 }
 
-// Template is text for one header field or query parameter, with the placeholders {key}, {token}, {nonce}, {id}, {attempt} and {row.COLUMN}.
-// What is filled in is plain text, and is never read as a template itself.
+// Template is text for one header field or query parameter, with the placeholders {key}, {token},
+// {nonce}, {id}, {attempt} and {row.COLUMN}. Values are plain text, and never count as templates
+// themselves.
 type Template struct {
 	name  string
 	parts []string // text and placeholders in turn; the first and the last are text
@@ -78,7 +80,7 @@ func ParseQuery(lines []string) ([]Template, error) {
 		switch {
 		case name == "":
 			return fmt.Errorf("the name is empty")
-		case strings.Contains(value, "&"): // the & would be escaped, which a user who writes a=1&b=2 does not want
+		case strings.Contains(value, "&"): // the & would be escaped, against the intent of a=1&b=2
 			return fmt.Errorf("a second parameter needs a --query of its own")
 		}
 		return nil
@@ -112,7 +114,7 @@ func parseTemplates(lines []string, separator, form string, check func(name, val
 	return all, nil
 }
 
-// Uses tells whether one of the templates has the placeholder.
+// Uses reports whether one of the templates has the placeholder.
 func Uses(all []Template, word string) bool {
 	return slices.ContainsFunc(all, func(t Template) bool { return t.uses(word) })
 }
@@ -141,13 +143,13 @@ func Columns(all ...Template) (columns []string) {
 	return columns
 }
 
-// values are what the placeholders stand for in one attempt.
+// values are the values of the placeholders in one attempt.
 type values struct {
 	key, token, id string
 	nonce          uint64
 	attempt        int
-	cells          func(column string) string // what the request's row has in a column
-	isShown        bool                       // the text is shown to people, with {nonce} left as it is
+	cells          func(column string) string // the value of the request's row in a column
+	isShown        bool                       // the text is for people, with {nonce} left as it is
 }
 
 func (t Template) fill(v *values) string {
@@ -175,7 +177,8 @@ func (t Template) fill(v *values) string {
 	return b.String()
 }
 
-// setQuery sets parameters in a raw query and leaves the others as they are written, in their order.
+// setQuery sets parameters in a raw query and leaves the others as they are written, in their
+// order.
 func setQuery(raw string, all []Template, v *values) string {
 	set := make([]httptext.Param, len(all))
 	for i, t := range all {

@@ -14,12 +14,13 @@ import (
 	"github.com/paceline-go/paceline/pool"
 )
 
-// trialPatience is how long the other requests of a model wait for the first. A server that refuses a model or a key does so at once; one that
-// takes longer is working on the answer.
+// trialPatience is how long the other requests of a model wait for the first. A server refuses a
+// model or a key at once. A server that takes longer works on the answer.
 const trialPatience = 3 * time.Second
 
-// trials lets the first request of each model go alone until its answer shows that there is such a model, and that the key may use it. A
-// wrong name then costs one request, and not the whole file. Safe for concurrent use.
+// trials lets the first request of each model go alone until its answer shows that the model
+// exists, and that the key may use it. A wrong name then costs one request, and not the whole file.
+// Safe for concurrent use.
 type trials struct {
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -30,7 +31,7 @@ type trials struct {
 type trial struct {
 	state  trialState
 	why    string // why the model is wrong
-	unsent int    // how many requests were not sent as the model is wrong
+	unsent int    // requests that were not sent, since the model is wrong
 }
 
 type trialState uint8
@@ -48,7 +49,8 @@ func newTrials() *trials {
 	return t
 }
 
-// enter waits until a request of a model may go. first says that it goes alone, as the first. If why is not empty, it may not go.
+// enter waits until a request of a model may go. first says that it goes alone, as the first. If
+// why is not empty, it may not go.
 func (t *trials) enter(model string) (first bool, why string) {
 	if model == "" {
 		return false, ""
@@ -58,7 +60,7 @@ func (t *trials) enter(model string) (first bool, why string) {
 	m := t.of[model]
 	if m == nil {
 		if len(t.of) >= mostModels {
-			return false, "" // so many names of models are made up, and are not tried
+			return false, "" // so many names seem to be made up, and are not tried
 		}
 		m = &trial{}
 		t.of[model] = m
@@ -75,7 +77,8 @@ func (t *trials) enter(model string) (first bool, why string) {
 	return first, m.why
 }
 
-// set ends a trial that goes on. If s is untried, another request will be the first. It returns false if no trial goes on.
+// set ends a trial that is under way. If s is untried, another request will be the first. It
+// returns false if no trial is under way.
 func (t *trials) set(model string, s trialState, why string) (changed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -88,7 +91,7 @@ func (t *trials) set(model string, s trialState, why string) (changed bool) {
 	return true
 }
 
-// stop lets all that wait in enter go on.
+// stop ends all waits in enter.
 func (t *trials) stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -105,13 +108,13 @@ func (r *Run) heard(j *job, ans *pool.Answer) {
 		if r.trials.set(model, wrong, ans.Reason) {
 			r.tell("model %s: %s; its other requests are not sent", sanitize.Text(model), strings.TrimSuffix(ans.Reason, "."))
 		}
-	case ans.Denied, ans.Banned: // the key may be at fault and not the model; the answer to another attempt tells more
+	case ans.Denied, ans.Banned: // the key may be at fault and not the model; another attempt shows more
 	case ans.Result == limit.Accepted, ans.Result == limit.Limited && !ans.Invalid:
 		r.trials.set(model, right, "")
 	}
 }
 
-// tellUnsent tells for each wrong model how many of its requests were not sent.
+// tellUnsent reports for each wrong model how many of its requests were not sent.
 func (r *Run) tellUnsent() {
 	r.trials.mu.Lock()
 	defer r.trials.mu.Unlock()
@@ -122,8 +125,8 @@ func (r *Run) tellUnsent() {
 	}
 }
 
-// saysNoModel tells whether an error says that there is no such model, or that the key may not use it. It looks for a code that several
-// providers share, and for words.
+// saysNoModel reports whether an error says that the model does not exist, or that the key may not
+// use it. It looks for a code that several providers share, and for words.
 func saysNoModel(status int, body []byte) bool {
 	switch status {
 	case http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusUnprocessableEntity:

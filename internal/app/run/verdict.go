@@ -12,8 +12,9 @@ import (
 	"github.com/paceline-go/paceline/provider/classify"
 )
 
-// newPolicy is how attempts are judged. Nobody waits for an answer, so a server may ask for a pause of any length, and the whole key keeps
-// to it. A request that may have been processed is sent again, and its result says that it may be a repeat.
+// newPolicy returns the policy for judging attempts. No person waits for an answer, so a server may
+// ask for a pause of any length, and the whole key keeps it. A request that may have been processed
+// is sent again. Its result says that it may be a repeat.
 func (c *Config) newPolicy() classify.Policy {
 	p := classify.Policy{Dialect: c.Provider, Repeat: true, Guess: true}
 	if p.Dialect == nil {
@@ -22,7 +23,7 @@ func (c *Config) newPolicy() classify.Policy {
 	return p
 }
 
-// verdict is what a job's attempt proves, by the policy alone.
+// verdict returns the evidence of a job's attempt, by the policy alone.
 func (r *Run) verdict(j *job) classify.Verdict {
 	res := &j.res
 	try := classify.Evidence{
@@ -44,7 +45,8 @@ type knownHost struct {
 	provider provider.Dialect
 }
 
-// provider returns the dialect of the provider at a host. It keeps the last one, as most requests go to the same host.
+// provider returns the dialect of the provider at a host. It keeps the last one, since most
+// requests go to the same host.
 func (r *Run) provider(host string) provider.Dialect {
 	last := r.last.Load()
 	if last == nil || last.name != host {
@@ -55,8 +57,9 @@ func (r *Run) provider(host string) provider.Dialect {
 	return last.provider
 }
 
-// judge says what an attempt proves, and what becomes of its request. final says that the request ends here, whatever other keys answer.
-// Its result is then to be written before the answer in the journal.
+// judge decides what an attempt proves, and how its request goes on. final says that the request
+// ends here, whatever other keys answer. Its result must then be written before the answer in the
+// journal.
 func (r *Run) judge(j *job) (ans pool.Answer, final bool) {
 	foreign := j.hop.foreign
 	ans = r.answer(j)
@@ -75,7 +78,7 @@ func (r *Run) judge(j *job) (ans pool.Answer, final bool) {
 	return ans, ans.Invalid && !ans.Denied || ans.Result == limit.Accepted
 }
 
-// answer is the part of judge that does not depend on which host gave the answer.
+// answer is the part of judge that does not depend on the host of the answer.
 func (r *Run) answer(j *job) (ans pool.Answer) {
 	res := &j.res
 	v, again := r.verdict(j), r.tokenJudged(j)
@@ -133,12 +136,13 @@ func (r *Run) answer(j *job) (ans pool.Answer) {
 	return ans
 }
 
-// aside is what an answer proves if it came from a host to which the key was not sent: something of the request, and nothing of the key.
+// aside returns the evidence of an answer from a host that did not receive the key. It is about the
+// request, and not about the key.
 func aside(ans pool.Answer) pool.Answer {
 	return pool.Answer{
 		Outcome: limit.Outcome{Result: ans.Result, Link: ans.Link, ArrivedAgo: min(ans.ArrivedAgo, 0), Elsewhere: ans.Result == limit.Limited},
 		Invalid: ans.Invalid || ans.Banned, Reason: ans.Reason,
-		Returned: ans.Returned && ans.Result != limit.Limited, // a limited request would be sent again as soon as the key may, which is at once
+		Returned: ans.Returned && ans.Result != limit.Limited, // a limited request would go again as soon as the key may, which is at once
 	}
 }
 

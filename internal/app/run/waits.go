@@ -9,20 +9,22 @@ import (
 )
 
 const (
-	// lookEvery is how often watch looks what the head of the queue waits for. People do not care for finer figures.
+	// lookEvery is how often watch reads why the head of the queue waits. People need no finer
+	// figures.
 	lookEvery = 20 * time.Millisecond
-	// mostCauses bounds how much is kept with each request.
+	// mostCauses bounds the causes that each request keeps.
 	mostCauses = 16
 )
 
-// waits adds up how long the head of the queue waited for each cause. All other requests wait for the head, so what was added between the
-// submission of a request and its send is what that request waited for. Safe for concurrent use.
+// waits adds up how long the head of the queue waited for each cause. All other requests wait for
+// the head. So a request waited for the sums that were added between its submission and its send.
+// Safe for concurrent use.
 type waits struct {
 	mu     sync.Mutex
 	names  []string
 	total  []time.Duration
-	latest int       // the index in names of the present cause; -1: nothing waits
-	since  time.Time // since when latest has been the cause
+	latest int       // index in names of the present cause; -1: nothing waits
+	since  time.Time // begin of the present cause
 }
 
 // look notes the cause for which the head waits from now on. It is empty if the head does not wait.
@@ -52,7 +54,7 @@ func (w *waits) addLocked(now time.Time) {
 	w.since = now
 }
 
-// until returns how long was waited for each cause so far.
+// until returns the time waited for each cause so far.
 func (w *waits) until(now time.Time) []time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -63,7 +65,8 @@ func (w *waits) until(now time.Time) []time.Duration {
 	return append([]time.Duration(nil), w.total...)
 }
 
-// between returns by cause how long was waited between two results of until, in milliseconds. It leaves out causes with less than lookEvery.
+// between returns by cause the time waited between two results of until, in milliseconds. It leaves
+// out causes with less than lookEvery.
 func (w *waits) between(from, to []time.Duration) map[string]int64 {
 	var all map[string]int64
 	for i, total := range to {
@@ -102,7 +105,7 @@ func (r *Run) watch(done <-chan struct{}) {
 	}
 }
 
-// look notes what the head of the group's queue waits for.
+// look notes why the head of the group's queue waits.
 func (g *group) look() {
 	r, cause := g.r, ""
 	g.pool.Update(func(now mono.Time, q *pool.Queue, d *pool.Dispatcher) {

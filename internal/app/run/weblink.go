@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// nextLink returns the target of the first link to the next page in Link fields (RFC 8288); empty: there is none. Links with an anchor are
-// passed over, as they do not start from this page. At a place that cannot be read, the rest of the field is given up.
+// nextLink returns the target of the first link to the next page in Link fields (RFC 8288); empty:
+// there is none. Links with an anchor are passed over, since they do not start from this page.
+// After a place that cannot be read, it gives up the rest of the field.
 func nextLink(fields []string) string {
 	for _, field := range fields {
 		rest := field
@@ -24,7 +25,7 @@ func nextLink(fields []string) string {
 	return ""
 }
 
-// weblink has the parts of a link that matter here.
+// weblink has the needed parts of a link.
 type weblink struct {
 	target, rel string
 	related     bool // the link has a rel; only its first one counts
@@ -33,7 +34,8 @@ type weblink struct {
 
 const linkSpace = " \t"
 
-// cutLink reads the first link of a field, and returns the rest. It has the form <target>; name=value; name="value", …
+// cutLink reads the first link of a field, and returns the rest. It has the form <target>;
+// name=value; name="value", …
 func cutLink(s string) (l weblink, rest string, ok bool) {
 	s = strings.TrimLeft(s, linkSpace+",")
 	if s == "" || s[0] != '<' {
@@ -65,7 +67,8 @@ func cutLink(s string) (l weblink, rest string, ok bool) {
 	}
 }
 
-// cutParam reads a parameter of a link, and returns the rest. The value may be in quotes, where a backslash escapes a character.
+// cutParam reads a parameter of a link, and returns the rest. The value may be in quotes, where a
+// backslash escapes a character.
 func cutParam(s string) (name, value, rest string) {
 	s = strings.TrimLeft(s, linkSpace)
 	n := strings.IndexAny(s, "=;,"+linkSpace)
