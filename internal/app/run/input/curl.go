@@ -12,14 +12,15 @@ import (
 	"github.com/paceline-go/paceline/internal/text/suggest"
 )
 
-// option says what an option of curl means here.
+// option is an option of curl and its effect here.
 type option struct {
 	long  string
 	short byte
 	value bool // whether the option has a value
-	// take adds the option to the request. If it is nil, the option is refused for the reason in no, or passed over if no is empty.
+	// take adds the option to the request. If it is nil, the option is refused for the reason in
+	// no. If no is empty, too, the option is ignored.
 	take func(b *builder, v string) error
-	// instead says of an option that is passed over what paceline has in its place.
+	// instead is the counterpart in paceline of an ignored option.
 	instead, no string
 }
 
@@ -111,14 +112,14 @@ type builder struct {
 	url           string
 	urlAt         word
 	header        http.Header
-	without       []string // header fields that curl would add by itself, and that the command takes away
+	without       []string // header fields of curl itself that the command removes
 	body          []byte
 	hasBody, json bool
 	get, head     bool
 	globoff       bool
 }
 
-// call makes a request of the words of a command.
+// call makes a request from the words of a command.
 func (c *commands) call(words []word) (*Call, error) {
 	b := &builder{c: c, header: http.Header{}}
 	wrong := func(w word, format string, args ...any) error { return c.Errorf(w.line, w.column, format, args...) }
@@ -178,7 +179,7 @@ func (c *commands) call(words []word) (*Call, error) {
 	return b.finish(wrong)
 }
 
-// take adds one option to the request. at is the word that errors point to: the one with the option's value.
+// take adds one option to the request. at is the word for errors: the one with the option's value.
 func (b *builder) take(o *option, name, value string, at word, wrong func(word, string, ...any) error) error {
 	switch {
 	case o.no != "":
@@ -202,7 +203,7 @@ func (b *builder) take(o *option, name, value string, at word, wrong func(word, 
 	return nil
 }
 
-// globs matches the parts of a URL from which curl, or the shell before it, makes several URLs.
+// globs matches the parts of a URL that curl, or the shell before it, expands to several URLs.
 var globs = regexp.MustCompile(`\{[^{}]*(,|\.\.)[^{}]*\}|\[[0-9a-zA-Z]+-[0-9a-zA-Z]+(:[0-9]+)?\]`)
 
 func (b *builder) addURL(v string) error {
@@ -210,14 +211,14 @@ func (b *builder) addURL(v string) error {
 		return fmt.Errorf("a second URL, expected each in a command of its own")
 	}
 	if !strings.Contains(v, "://") {
-		v = "http://" + v // curl takes a URL without a scheme for http
+		v = "http://" + v // curl assumes http for a URL without a scheme
 	}
 	b.url = v
 	return nil
 }
 
-// WireFields are the header fields that say how a message is put on the wire. Whoever sends the request decides that, so they are not taken
-// over from a command. The map must not be changed.
+// WireFields are the header fields that control how a message is put on the wire. The sender of the
+// request decides that, so they are not taken from a command. The map must not be changed.
 var WireFields = map[string]bool{
 	"Connection": true, "Content-Length": true, "Expect": true, "Keep-Alive": true, "Proxy-Connection": true, "Te": true,
 	"Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
@@ -229,7 +230,7 @@ func (b *builder) addHeader(v string) error {
 		return fmt.Errorf("a file of fields, expected 'Name: value'")
 	}
 	if strings.HasPrefix(v, ":") {
-		return nil // a pseudo-header of HTTP/2, such as :authority or :path: the URL says the same
+		return nil // a pseudo-header of HTTP/2, such as :authority or :path; the URL has its content
 	}
 	if !colon {
 		empty, isEmpty := strings.CutSuffix(v, ";")
@@ -241,7 +242,7 @@ func (b *builder) addHeader(v string) error {
 	name = http.CanonicalHeaderKey(strings.TrimSpace(name))
 	value = strings.TrimSpace(value)
 	switch {
-	case WireFields[name], name == "Accept-Encoding": // a browser can read encodings that we cannot
+	case WireFields[name], name == "Accept-Encoding": // a browser can read encodings that this program cannot
 		b.c.ignore("-H "+name, "how it goes over the wire is decided here")
 	case colon && value == "":
 		b.without = append(b.without, name)
@@ -281,7 +282,7 @@ func (b *builder) addData(v string) error {
 		if err != nil {
 			return err
 		}
-		v = strings.NewReplacer("\r", "", "\n", "", "\x00", "").Replace(text) // curl leaves these out of a file, too
+		v = strings.NewReplacer("\r", "", "\n", "", "\x00", "").Replace(text) // curl removes these from a file, too
 	}
 	b.add(v)
 	return nil
@@ -298,7 +299,8 @@ func (b *builder) addBinary(v string) error {
 	return nil
 }
 
-// addEncoded adds a value of --data-urlencode, in any of its forms: content, =content, name=content, @file and name@file.
+// addEncoded adds a value of --data-urlencode, in any of its forms: content, =content,
+// name=content, @file and name@file.
 func (b *builder) addEncoded(v string) error {
 	name, content := "", v
 	if i := strings.IndexAny(v, "=@"); i >= 0 {
@@ -341,7 +343,7 @@ func (b *builder) addCookie(v string) error {
 	return nil
 }
 
-// finish makes the request of the options that were read, as curl would send it.
+// finish makes the request of all options, as curl would send it.
 func (b *builder) finish(wrong func(word, string, ...any) error) (*Call, error) {
 	if !b.globoff && globs.MatchString(b.url) {
 		return nil, wrong(b.urlAt, "several URLs are made of what is in {} or [] here; expected one (with -g they are text)")

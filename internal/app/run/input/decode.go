@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// Coding is how the text of an input is encoded, if it is not plain UTF-8.
+// Coding is the encoding of an input's text, if that is not plain UTF-8.
 type Coding uint8
 
 const (
@@ -21,7 +21,7 @@ const (
 	UTF16BE
 )
 
-// CodingOf tells the Coding of an input by its first bytes.
+// CodingOf recognizes the Coding of an input by its first bytes.
 func CodingOf(head []byte) Coding {
 	switch {
 	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
@@ -34,7 +34,7 @@ func CodingOf(head []byte) Coding {
 	return UTF8
 }
 
-// Decode returns a reader of the text of an input in UTF-8. in has to be at the beginning of the input.
+// Decode returns a reader of an input's text in UTF-8. in must be at the beginning of the input.
 func Decode(in io.Reader, c Coding) io.Reader {
 	switch c {
 	case Gzip:
@@ -45,7 +45,7 @@ func Decode(in io.Reader, c Coding) io.Reader {
 	return in
 }
 
-// unzipped reads gzip. The text that was compressed may be UTF-16.
+// unzipped reads gzip. The compressed text may be UTF-16.
 type unzipped struct {
 	in   io.Reader
 	text io.Reader
@@ -73,12 +73,13 @@ func (u *unzipped) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// wide turns UTF-16 into UTF-8 and leaves out the byte order mark. What stands for no character becomes U+FFFD.
+// wide converts UTF-16 to UTF-8 and removes the byte order mark. A code that is no character
+// becomes U+FFFD.
 type wide struct {
 	in    *bufio.Reader
 	big   bool
 	begun bool
-	left  []byte // UTF-8 that was decoded and not read yet
+	left  []byte // decoded UTF-8 that is not read yet
 }
 
 func (w *wide) Read(b []byte) (n int, err error) {

@@ -1,11 +1,25 @@
-// Package input reads what people have and hand over (lists of URLs, tables, JSON, curl commands) as requests.
+// Package input reads requests in the forms that users have at hand: lists of URLs, tables, JSON,
+// curl commands.
 //
-// Recognize tells the form of an input by its beginning. Its error says what the input is instead, and which command would turn it into a
-// form that is read. A Reader makes an Item of each line, row, element or command, and a Maker fills the columns of an Item into
-// templates: each value is escaped for the place where it stands, and is never read as a template itself.
+// Recognize finds the form of an input by its beginning. For any other form, its error names that
+// form and a command that converts it. A Reader makes an Item of each line, row, element or
+// command. A Maker fills the columns of an Item into templates. Each value is escaped for its
+// place, and never counts as a template itself.
 //
-// The package does not check requests: whether a URL or a header is right is for whoever sends it to say. It owns no clock and opens no
-// file.
+// The package does not check requests: the sender decides whether a URL or a header is right. It
+// owns no clock and opens no file.
+//
+//	input.go      Form, Item and Reader
+//	recognize.go  finds the form of an input
+//	decode.go     gzip and UTF-16
+//	list.go       lists of URLs and other lines
+//	table.go      CSV and TSV
+//	json.go       JSON, as lines and as an array
+//	shell.go      splits curl commands into words, as a shell does
+//	curl.go       a request from the words of a curl command
+//	row.go        the columns of an item
+//	template.go   templates of URLs, bodies and ids
+//	make.go       a request from a row and its templates
 package input
 
 import (
@@ -25,11 +39,11 @@ type Form uint8
 const (
 	Unknown Form = iota
 	JSONL        // an object a line
-	JSON         // an array of objects, or of URLs
+	JSON         // one object on each line
 	URLs         // a URL on each line
-	Lines        // any text on each line; it is in the column named line
-	CSV          // a table; the first rows tell what separates its columns
-	TSV          // a table, its columns separated by tabs
+	Lines        // any text on each line, in the column named line
+	CSV          // a table; the first rows show the separator of its columns
+	TSV          // a table with tabs between its columns
 	Curl         // commands as copied from a browser
 )
 
@@ -52,20 +66,21 @@ func ParseForm(s string) (Form, error) {
 
 // Item is one line, row, element or command.
 type Item struct {
-	Line, Column int // where the item begins, both from 1
-	// Number tells the item from all others of its input: it is the item's line or, in an array, the number of the element.
+	Line, Column int // begin of the item, both from 1
+	// Number differs for all items of an input: it is the item's line or, in an array, the number
+	// of the element.
 	Number int
 	// Row has the columns of the item. It is nil for a command.
 	Row *Row
-	// JSON is the text of the item as it is written, if the item is JSON.
+	// JSON is the original text of the item, if the item is JSON.
 	JSON []byte
-	// Call is what a command asks for.
+	// Call is the request of a command.
 	Call *Call
 	sum  [sha256.Size]byte // of the content of the item
 }
 
-// ID names the item. It is the same in each run as long as the item has the same content at the same place, and two items of an input never
-// have the same.
+// ID names the item. It is the same in each run as long as the item has the same content at the
+// same place. No two items of an input have the same ID.
 func (i *Item) ID() string {
 	what := "line"
 	if i.Number != i.Line {
@@ -74,18 +89,19 @@ func (i *Item) ID() string {
 	return fmt.Sprintf("%s-%d-%x", what, i.Number, i.sum[:6])
 }
 
-// Config is how an input is read.
+// Config describes how an input is read.
 type Config struct {
 	Form Form
 	// Comma separates the columns of a CSV. If zero, a comma.
 	Comma byte
-	// NoHeader says that the first row of a table is not a header. The columns are then called 1, 2, 3 and so on.
+	// NoHeader says that the first row of a table is not a header. The columns are then called 1,
+	// 2, 3 and so on.
 	NoHeader bool
 	// MaxLine is the most bytes of a line, row, element or command.
 	MaxLine int
 	// ReadFile reads a file that a curl command names by @FILE. If it is nil, @FILE is an error.
 	ReadFile func(name string) ([]byte, error)
-	// Ignored, if not nil, is told of the options of curl that are passed over, once of each.
+	// Ignored, if not nil, is called once for each ignored option of curl.
 	Ignored func(option, instead string)
 }
 
@@ -97,13 +113,13 @@ type Reader struct {
 
 // items reads one form of input.
 type items interface {
-	// next returns the next item, whose texts are valid until the one after it.
+	// next returns the next item. Its texts are valid until the following call.
 	next() (*Item, error)
-	// columns returns the columns of a table, for which it reads the header. For other forms it returns nil.
+	// columns reads the header of a table and returns its columns. For other forms it returns nil.
 	columns() (*columns, error)
 }
 
-// New returns a Reader of in, which errors call name.
+// New returns a Reader of in. Errors call the input name.
 func New(name string, in io.Reader, c Config) *Reader {
 	lines := jsonl.NewLines(name, in, c.MaxLine)
 	r := &Reader{Lines: lines}
@@ -128,11 +144,12 @@ func New(name string, in io.Reader, c Config) *Reader {
 	return r
 }
 
-// Next returns the next item, and io.EOF after the last. A *jsonl.Error says that something is wrong with one item; Next can be called
-// again and returns the item after it. An *Unreadable says that nothing further can be read. Other errors are those of the reader.
+// Next returns the next item, and io.EOF after the last. After a *jsonl.Error, which is about one
+// item, Next can be called again and returns the item after it. After an *Unreadable nothing more
+// can be read. Other errors come from the io.Reader.
 func (r *Reader) Next() (*Item, error) { return r.next() }
 
-// Columns are the names of a table's columns, or nil.
+// Columns returns the names of a table's columns, or nil.
 func (r *Reader) Columns() ([]string, error) {
 	c, err := r.columns()
 	if c == nil || err != nil {
@@ -146,7 +163,7 @@ type Unreadable struct{ err error }
 
 func (e *Unreadable) Error() string { return e.err.Error() }
 
-// sumOf is a hash of several texts. It depends on where one text ends and the next begins.
+// sumOf returns a hash of several texts. It depends on where one text ends and the next begins.
 func sumOf(texts func(yield func(string) bool)) (sum [sha256.Size]byte) {
 	h := sha256.New()
 	var size [8]byte
@@ -159,7 +176,7 @@ func sumOf(texts func(yield func(string) bool)) (sum [sha256.Size]byte) {
 	return sum
 }
 
-// Call is the whole request that a command describes.
+// Call is the whole request of a command.
 type Call struct {
 	Method, URL string
 	URLColumn   int

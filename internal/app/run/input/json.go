@@ -45,7 +45,8 @@ func (o *objects) next() (*Item, error) {
 	}
 }
 
-// element makes an item of a value of JSON: of an object a row, and of a string a row with the column url.
+// element makes an item from a value of JSON. An object becomes a row, and a string a row with the
+// column url.
 func element(in *jsonl.Lines, line, column, number int, text []byte) (*Item, error) {
 	item := &Item{Line: line, Column: column, Number: number, JSON: text, Row: &Row{}}
 	item.sum = sumOf(slices.Values([]string{string(text)}))
@@ -90,8 +91,8 @@ func place(text []byte, line, column, at int) (int, int) {
 	return line, column + at
 }
 
-// Place corrects the line and the column of an error about an element that goes over several lines: until then its column was counted from
-// the beginning of the element, across line breaks.
+// Place corrects the line and the column of an error about an element of several lines. Before, its
+// column counts from the beginning of the element, across line breaks.
 func (i *Item) Place(err error) error {
 	e, ok := errors.AsType[*jsonl.Error](err)
 	if ok && e.Line == i.Line && e.Column >= i.Column {
@@ -113,7 +114,8 @@ func offset(text []byte) int {
 	return 0
 }
 
-// array reads an array of JSON. It holds one element at a time, so that the array may be of any length, also on a single line.
+// array reads an array of JSON. It holds one element at a time, so the array may have any length,
+// even on a single line.
 type array struct {
 	*jsonl.Lines
 	part   []byte // the part of a line that is being read
@@ -145,7 +147,7 @@ func (a *array) more() error {
 	return nil
 }
 
-// token passes over white space and returns the byte that follows, without passing over it.
+// token skips white space and returns the byte that follows, without skipping that.
 func (a *array) token() (byte, error) {
 	for {
 		if err := a.more(); err != nil {
@@ -158,7 +160,7 @@ func (a *array) token() (byte, error) {
 	}
 }
 
-// broken returns an error after which it cannot be told where elements begin.
+// broken returns an error after which the beginnings of elements cannot be found.
 func (a *array) broken(format string, args ...any) error {
 	n, _ := a.Read()
 	return &Unreadable{a.Errorf(max(n, 1), max(a.column, 1)+a.at, format, args...)}
@@ -220,7 +222,7 @@ func (a *array) next() (*Item, error) {
 	return element(a.Lines, line, column, a.number, text)
 }
 
-// value reads an element to its end, which brackets and quotes alone tell.
+// value reads an element to its end. Brackets and quotes alone show the end.
 func (a *array) value(line, column int) ([]byte, error) {
 	var text []byte
 	depth, quoted, escaped := 0, false, false

@@ -8,8 +8,8 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/jsonl"
 )
 
-// list reads lines of text as rows with a single column, which is called url or line. Blank lines are passed over and, in a list of URLs,
-// lines that begin with #.
+// list reads lines of text as rows with a single column, named url or line. Blank lines are passed
+// over. In a list of URLs, lines that begin with # are passed over, too.
 type list struct {
 	*jsonl.Lines
 	urls bool

@@ -6,15 +6,16 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/jsonl"
 )
 
-// Maker makes requests of rows. Safe for concurrent use once it is made.
+// Maker makes requests from rows. Safe for concurrent use once it is set up.
 type Maker struct {
-	// URL, Body and ID are filled in for each row. If Body is nil, requests have no body; if ID is nil, they have the id of the item.
+	// URL, Body and ID are filled in for each row. If Body is nil, requests have no body; if ID is
+	// nil, they have the id of the item.
 	URL, Body, ID *Template
-	// More names further columns whose cells are wanted, for templates that the sender of the request fills in.
+	// More names further columns, for templates that the sender of the request fills in.
 	More []string
 }
 
-// Made is the request that was made of a row.
+// Made is a request made from a row.
 type Made struct {
 	ID, URL string
 	Body    []byte
@@ -22,7 +23,8 @@ type Made struct {
 	More []Cell
 }
 
-// Check returns an error if the input is a table that lacks one of the columns to be filled in. The error concerns the whole input.
+// Check returns an error if the input is a table without one of the needed columns. The error
+// concerns the whole input.
 func (m *Maker) Check(r *Reader) error {
 	c, err := r.columns()
 	if c == nil || err != nil {
@@ -47,7 +49,7 @@ func (m *Maker) refs() []string {
 	return all
 }
 
-// Make makes a request of an item. Its error says where in the input the mistake is.
+// Make makes a request from an item. Its error has the place of the mistake in the input.
 func (m *Maker) Make(r *Reader, i *Item) (made Made, err error) {
 	made.ID = i.ID()
 	if m.ID != nil {
@@ -75,7 +77,7 @@ func (m *Maker) Make(r *Reader, i *Item) (made Made, err error) {
 	return made, nil
 }
 
-// at adds to an error the place in the input that it is about.
+// at adds to an error its place in the input.
 func (i *Item) at(in *jsonl.Lines, what string, err error) error {
 	if bad, ok := errors.AsType[*badCell](err); ok {
 		return in.Errorf(bad.cell.Line, bad.cell.Column, "%s: %s", what, bad.reason)

@@ -10,16 +10,18 @@ import (
 	"strings"
 )
 
-// Found is what Recognize has found out about an input.
+// Found is the result of Recognize.
 type Found struct {
 	Form  Form
 	Comma byte // what separates the columns of a CSV
 }
 
-// Recognize tells the form of an input by its beginning, the name of its file, and the columns that are wanted of it. If the form is none
-// that is read, the error is for somebody at a command line: it says what the input seems to be and how to convert it, and calls it FILE.
+// Recognize finds the form of an input by its beginning, the name of its file, and the wanted
+// columns. For any other form, the error is for a user at a command line. It names the likely form
+// and how to convert it, and calls the input FILE.
 //
-// A line that begins like JSON is taken for JSONL even if it is malformed, so that the error comes from its reader, which says where.
+// A line that begins like JSON counts as JSONL even if it is malformed. The error then comes from
+// its reader, which has the place.
 func Recognize(head []byte, name string, wanted []string) (Found, error) {
 	if what := notText(head, name); what != "" {
 		return Found{}, errors.New(what)
@@ -39,7 +41,7 @@ func Recognize(head []byte, name string, wanted []string) (Found, error) {
 	case line[0] == '{':
 		return object(head, line)
 	case line[0] == '}', line[0] == ']':
-		return Found{Form: JSONL}, nil // malformed: its reader says where
+		return Found{Form: JSONL}, nil // malformed: the reader's error has the place
 	case line[0] == '[':
 		return Found{Form: JSON}, nil
 	case low == "curl" || strings.HasPrefix(low, "curl ") || strings.HasPrefix(low, "curl\t") || strings.HasPrefix(low, "curl.exe "):
@@ -72,7 +74,8 @@ func Recognize(head []byte, name string, wanted []string) (Found, error) {
 		"Expected one of those; --input-format csv is a table of one column, --input-format lines any text a line, with --url 'https://…/{row.line}'", shortly(line))
 }
 
-// firstLine returns the first line that is neither blank nor a comment, without white space around it. rest is the text after that line.
+// firstLine returns the first line that is neither blank nor a comment, without white space around
+// it. rest is the text after that line.
 func firstLine(head []byte) (line string, rest []byte) {
 	for len(head) > 0 {
 		l, after, _ := bytes.Cut(head, []byte("\n"))
@@ -94,8 +97,8 @@ func shortly(line string) string {
 	return fmt.Sprintf("%q", line)
 }
 
-// separator finds the byte that separates the columns of a table: one that stands as often in the lines of rest as in the first line, outside
-// of quotes. If there is none it returns or.
+// separator finds the byte that separates the columns of a table. It is as frequent in the lines of
+// rest as in the first line, outside of quotes. If there is none, separator returns or.
 func separator(line string, rest []byte, or byte) byte {
 	if len(line) == len("sep=")+1 && strings.HasPrefix(line, "sep=") {
 		return line[len("sep=")]
@@ -135,7 +138,8 @@ func outside(line string, c byte) (n int) {
 	return n
 }
 
-// object tells JSONL from other texts that begin with a brace, such as a whole document of JSON.
+// object separates JSONL from other texts that begin with a brace, such as a whole document of
+// JSON.
 func object(head []byte, line string) (Found, error) {
 	if json.Valid([]byte(line)) {
 		var one map[string]json.RawMessage
@@ -147,9 +151,9 @@ func object(head []byte, line string) (Found, error) {
 		return Found{Form: JSONL}, nil
 	}
 	if line != "{" && !strings.HasSuffix(line, ",") && !strings.HasSuffix(line, "{") && !strings.HasSuffix(line, "[") {
-		return Found{Form: JSONL}, nil // a malformed line: its reader says where
+		return Found{Form: JSONL}, nil // a malformed line: the reader's error has the place
 	}
-	// The object goes over several lines. The names of its first members tell what it is.
+	// The object goes over several lines. The names of its first members show its kind.
 	all := map[string]json.RawMessage{}
 	d := json.NewDecoder(bytes.NewReader(head))
 	depth := 0
@@ -184,7 +188,7 @@ func object(head []byte, line string) (Found, error) {
 	return Found{}, errors.New("an object of JSON over several lines, expected one object a line, or an array of them: jq -c . FILE | paceline run …")
 }
 
-// document says what a document of JSON is that goes over several lines. names are its members.
+// document returns the kind of a JSON document of several lines. names are its members.
 func document(names map[string]json.RawMessage) string {
 	has := func(all ...string) bool {
 		for _, n := range all {
@@ -226,7 +230,7 @@ var magics = []struct{ magic, what string }{
 	{"ARROW1", `an Arrow file. As a table: duckdb -csv -c "from 'FILE'" | paceline run … -`},
 }
 
-// notText says what kind of file an input is that is not text. It returns "" if the input is text.
+// notText returns the kind of a file that is not text. It returns "" if the input is text.
 func notText(head []byte, name string) string {
 	if bytes.HasPrefix(head, []byte("PK\x03\x04")) {
 		low := strings.ToLower(name)
@@ -252,7 +256,8 @@ func notText(head []byte, name string) string {
 	return ""
 }
 
-// ErrForeign is an error of Recognize that says which other program reads such a text, such as PowerShell. It holds whatever form the user names.
+// ErrForeign is an error of Recognize for a text that another program reads, such as PowerShell. It
+// names that program. It does not depend on the form that the user names.
 var ErrForeign = errors.New("a text for another program")
 
 type foreignError string
@@ -260,7 +265,8 @@ type foreignError string
 func (e foreignError) Error() string      { return string(e) }
 func (foreignError) Is(target error) bool { return target == ErrForeign }
 
-// foreign says what a text is that other programs read, such as HTML or YAML. low is line in lower case.
+// foreign returns the kind of a text for other programs, such as HTML or YAML. low is line in lower
+// case.
 func foreign(line, low string) string {
 	for _, f := range []struct{ begins, what string }{
 		{"<!doctype html", "a page of HTML, perhaps what a server answered in place of a file; expected the file itself"},
@@ -289,7 +295,8 @@ func foreign(line, low string) string {
 	return ""
 }
 
-// HasLine says whether the beginning of an input is enough for Recognize: it has a whole line that is neither blank nor a comment.
+// HasLine reports whether the beginning of an input is enough for Recognize: it has a whole line
+// that is neither blank nor a comment.
 func HasLine(head []byte) bool {
 	for len(head) > 0 {
 		line, after, whole := bytes.Cut(head, []byte("\n"))

@@ -17,13 +17,14 @@ import (
 type Row struct {
 	of    *columns
 	cells []Cell
-	json  []byte // the object that the row was, to look into its members; nil for other rows
+	json  []byte // the object behind the row, to read its members; nil for other rows
 }
 
 // Cell is the value of a row in a column.
 type Cell struct {
 	Text string
-	// JSON is the value as it is written, if the row is an object of JSON. Otherwise it is empty, and the cell is text.
+	// JSON is the original text of the value, if the row is an object of JSON. Otherwise it is
+	// empty, and the cell is text.
 	JSON         string
 	Line, Column int
 }
@@ -44,8 +45,9 @@ func newColumns(names []string) *columns {
 	return c
 }
 
-// find returns the index of the column that is meant: the one with that name, else the only one whose name differs in capitals alone, else
-// the one with that number, counted from 1.
+// find returns the index of a column. It is the column with that name. If there is none, it is the
+// only column whose name differs in capitals alone, or else the one with that number, counted from
+// 1.
 func (c *columns) find(ref string) (int, error) {
 	if i, ok := c.at[ref]; ok {
 		if again := slices.Index(c.names[i+1:], ref); again >= 0 {
@@ -71,7 +73,7 @@ func (c *columns) find(ref string) (int, error) {
 	return 0, noColumn("column", ref, c.names)
 }
 
-// noColumn is the error for a column that does not exist. It names those that do.
+// noColumn is the error for a column that does not exist. It names the existing ones.
 func noColumn(what, ref string, names []string) error {
 	const most = 30
 	more := ""
@@ -94,10 +96,11 @@ func (r *Row) Get(ref string) (Cell, error) {
 	return Cell{}, err
 }
 
-// First is the first cell.
+// First returns the first cell.
 func (r *Row) First() Cell { return r.cells[0] }
 
-// All returns all cells with the names of their columns. A column without a name is called by its number.
+// All returns all cells with the names of their columns. A column without a name has its number as
+// its name.
 func (r *Row) All() iter.Seq2[string, Cell] {
 	return func(yield func(string, Cell) bool) {
 		for i, name := range r.of.names {
@@ -127,13 +130,13 @@ func (r *Row) within(ref string) (Cell, bool) {
 	return cellOf(jsonl.At("", 0, 0, raw), r.cells[0].Line, r.cells[0].Column), true
 }
 
-// cellOf makes a cell of a value of JSON. The text of a string is its content, that of null is empty, and that of any other value is the
-// value as it is written.
+// cellOf makes a cell from a value of JSON. The text of a string is its content, and that of null
+// is empty. Any other value keeps its original text.
 func cellOf(v jsonl.Value, line, column int) Cell {
 	c := Cell{JSON: string(v.Raw), Text: string(v.Raw), Line: line, Column: column}
 	switch v.Raw[0] {
 	case '"':
-		_ = json.Unmarshal(v.Raw, &c.Text) // it cannot fail: v.Raw was read as a string of JSON
+		_ = json.Unmarshal(v.Raw, &c.Text) // this cannot fail: v.Raw was read as a string of JSON
 	case 'n':
 		c.Text = ""
 	case '{', '[':

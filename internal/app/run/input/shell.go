@@ -13,12 +13,13 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/jsonl"
 )
 
-// commands reads curl commands as a shell would. It finds out by itself which lines belong to one command, so that a mistake in one command
-// does not spoil the next. The shell parser then splits each command into words.
+// commands reads curl commands as a shell would. It finds the lines of each command itself, so that
+// a mistake in one command does not spoil the next. The shell parser then splits each command into
+// words.
 type commands struct {
 	*jsonl.Lines
 	c    Config
-	told map[string]bool // the passed-over options that Config.Ignored has been told of
+	told map[string]bool // ignored options that Config.Ignored has received
 	text []byte
 }
 
@@ -59,7 +60,8 @@ func (c *commands) next() (*Item, error) {
 	}
 }
 
-// command reads the lines of the next command into c.text: as long as a quote is open, or a line ends with a backslash.
+// command reads the lines of the next command into c.text. It goes on while a quote is open, or a
+// line ends with a backslash.
 func (c *commands) command() (first int, err error) {
 	c.text = c.text[:0]
 	var s quoting
@@ -68,7 +70,7 @@ func (c *commands) command() (first int, err error) {
 		n, _ := c.Read()
 		switch {
 		case err == io.EOF && len(c.text) > 0:
-			return first, nil // the shell parser says what is left open
+			return first, nil // the shell parser reports what is left open
 		case err != nil:
 			return 0, err
 		case tooLong:
@@ -100,7 +102,8 @@ type quoting struct {
 	within bool // whether the line ended within a word
 }
 
-// open reads a line, which has no line break, and says whether the command goes on in the next line.
+// open reads a line without its line break, and reports whether the command goes on in the next
+// line.
 func (q *quoting) open(line []byte) bool {
 	for i := 0; i < len(line); i++ {
 		c := line[i]
@@ -146,7 +149,8 @@ func (q *quoting) open(line []byte) bool {
 	return true
 }
 
-// words splits the command in c.text into words. Whatever is more than a simple command (pipes, variables, redirections) is an error.
+// words splits the command in c.text into words. More than a simple command (pipes, variables,
+// redirections) is an error.
 func (c *commands) words(first int) ([]word, error) {
 	wrong := func(at syntax.Pos, format string, args ...any) error {
 		return c.Errorf(first+int(at.Line())-1, int(at.Col()), format, args...)
@@ -197,7 +201,8 @@ func (c *commands) words(first int) ([]word, error) {
 	return words, nil
 }
 
-// windows returns the index of the first sign that a command was copied for cmd.exe, as Chrome offers it, or -1.
+// windows returns the index of the first sign that a command was copied for cmd.exe, as Chrome
+// offers it, or -1.
 func windows(text []byte) int {
 	if i := bytes.Index(text, []byte(`^"`)); i >= 0 && !bytes.ContainsAny(text[:i], `'"`) {
 		return i
@@ -208,7 +213,8 @@ func windows(text []byte) int {
 	return -1
 }
 
-// textOf joins the parts of a word. If a shell would have to fill in one of them, such as a variable, it returns that part.
+// textOf joins the parts of a word. If a shell would have to fill in one of them, such as a
+// variable, it returns that part.
 func textOf(parts []syntax.WordPart) (string, syntax.Node) {
 	var b strings.Builder
 	for _, part := range parts {
@@ -243,8 +249,9 @@ func kindOf(n syntax.Node) string {
 	return "something for the shell to find out"
 }
 
-// unescaped removes the backslashes that quote the character after them. If only is not empty, just the characters in it can be quoted. The parser has
-// joined lines that end with one.
+// unescaped removes the backslashes that quote the character after them. If only is not empty, a
+// backslash quotes just the characters in it. The parser has joined lines that end with a
+// backslash.
 func unescaped(s, only string) string {
 	if strings.IndexByte(s, '\\') < 0 {
 		return s
@@ -262,7 +269,8 @@ func unescaped(s, only string) string {
 // plain are the escapes of $'…' that stand for one character.
 var plain = map[byte]byte{'a': 7, 'b': 8, 'e': 27, 'E': 27, 'f': 12, 'n': 10, 'r': 13, 't': 9, 'v': 11, '\\': '\\', '\'': '\'', '"': '"', '?': '?'}
 
-// ansi reads what is between $' and '. Chrome writes a character outside the basic plane as two \u, as JavaScript has it.
+// ansi reads the text between $' and '. Chrome writes a character outside the basic plane as two
+// \u, as JavaScript does.
 func ansi(s string) string {
 	var b []byte
 	high := rune(-1)
@@ -276,7 +284,7 @@ func ansi(s string) string {
 		r, isRune, size := escape(s[i+1:])
 		i += 1 + size
 		if !isRune {
-			if size == 0 { // this is no escape, so the backslash stands for itself
+			if size == 0 { // no escape, so the backslash stands for itself
 				r = '\\'
 			}
 			b = append(b, byte(r))
@@ -296,8 +304,8 @@ func ansi(s string) string {
 	return string(b)
 }
 
-// escape reads an escape from s, which begins after the backslash. It stands for a character or, if isRune is false, for a byte. size is how
-// many bytes of s belong to it.
+// escape reads an escape from s, which begins after the backslash. The escape stands for a
+// character or, if isRune is false, for a byte. size is the number of its bytes in s.
 func escape(s string) (r rune, isRune bool, size int) {
 	if c, ok := plain[s[0]]; ok {
 		return rune(c), false, 1

@@ -8,7 +8,8 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/jsonl"
 )
 
-// table reads CSV as RFC 4180 has it, with any separator. Within a field that does not begin with a quote, quotes are text.
+// table reads CSV by RFC 4180, with any separator. Within a field that does not begin with a quote,
+// quotes are text.
 type table struct {
 	*jsonl.Lines
 	comma    byte
@@ -50,11 +51,12 @@ func (t *table) columns() (*columns, error) {
 	return t.header, nil
 }
 
-// separator tells whether cells are the line sep=; which Excel may put before a table, and takes the separator from it.
+// separator reports whether cells are the line sep=; which Excel may put before a table. It takes
+// the separator from it.
 func (t *table) separator(cells []Cell) bool {
 	text := cells[0].Text
 	if len(cells) == 2 && text == "sep=" && cells[1].Text == "" {
-		return true // the line was split at its separator, so that is the one in use
+		return true // the line was split at its separator, which is then in use
 	}
 	if len(cells) != 1 || len(text) != len("sep=")+1 || !strings.HasPrefix(text, "sep=") {
 		return false
@@ -171,7 +173,8 @@ func (t *table) fields(line []byte) ([]Cell, error) {
 	}
 }
 
-// quoted reads a field from behind its first quote to behind its last. rest is the line in which the field ends, and end the index behind it.
+// quoted reads a field from behind its first quote to behind its last. rest is the line in which
+// the field ends, and end the index behind it.
 func (t *table) quoted(line []byte, at int, opened Cell) (rest []byte, end int, text string, err error) {
 	var b strings.Builder
 	for {

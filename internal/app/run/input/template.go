@@ -13,13 +13,13 @@ import (
 	"github.com/paceline-go/paceline/internal/text/suggest"
 )
 
-// Template is text with {row.NAME} and {id} in it. The values that are filled in are not searched for templates.
+// Template is text with {row.NAME} and {id} in it. Values are not searched for templates.
 type Template struct {
 	parts []part
 	kind  kind
 }
 
-// part is a piece of text and what is filled in behind it: a column, the id or, in the last part, nothing.
+// part is a piece of text and the value behind it: a column, the id or, in the last part, none.
 type part struct {
 	text string
 	row  string
@@ -27,7 +27,7 @@ type part struct {
 	spot spot
 }
 
-// kind says what a template becomes: a URL, an id, or which kind of body.
+// kind is the product of a template: a URL, an id, or a kind of body.
 type kind uint8
 
 const (
@@ -38,7 +38,7 @@ const (
 	anXML
 )
 
-// spot is where a value stands, which says how it is escaped.
+// spot is the place of a value, which decides how it is escaped.
 type spot uint8
 
 const (
@@ -57,8 +57,8 @@ var hole = regexp.MustCompile(`\{(row\.[^{}]+|key|token|nonce|id|attempt)\}`)
 // inURL finds any text in braces, since a URL has no braces of its own.
 var inURL = regexp.MustCompile(`\{([^{}]*)\}`)
 
-// URLTemplate reads the template of a URL. Values are escaped as segments of its path or as parts of its query. A value at its beginning is a
-// URL itself.
+// URLTemplate reads the template of a URL. Values are escaped as segments of its path or as parts
+// of its query. A value at its beginning is a URL itself.
 func URLTemplate(text string) (*Template, error) {
 	t := &Template{kind: aURL}
 	at := 0
@@ -79,7 +79,7 @@ func URLTemplate(text string) (*Template, error) {
 	return t, nil
 }
 
-// spotAfter returns in which part of a URL a value stands that follows the text before.
+// spotAfter returns the part of a URL in which a value after the text before stands.
 func spotAfter(before string) spot {
 	_, rest, scheme := strings.Cut(before, "://")
 	switch {
@@ -93,8 +93,8 @@ func spotAfter(before string) spot {
 	return asPath
 }
 
-// BodyTemplate reads the template of a body: JSON, a form, XML or plain text. contentType says which; if it is empty, the text does. The
-// content type is returned.
+// BodyTemplate reads the template of a body: JSON, a form, XML or plain text. contentType decides
+// which; if it is empty, the text does. It returns the content type.
 func BodyTemplate(text, contentType string) (*Template, string, error) {
 	kind, looks := kindOfBody(text, contentType)
 	t := &Template{kind: kind}
@@ -156,7 +156,8 @@ func beginsWithHole(text string) bool {
 	return at != nil && at[0] == 0
 }
 
-// inQuotes says whether a piece of JSON ends within a string. in says whether it begins within one.
+// inQuotes reports whether a piece of JSON ends within a string. in says whether it begins within
+// one.
 func inQuotes(text string, in bool) bool {
 	for i := 0; i < len(text); i++ {
 		switch {
@@ -169,7 +170,7 @@ func inQuotes(text string, in bool) bool {
 	return in
 }
 
-// isJSON returns an error if a template would not be JSON when it is filled in.
+// isJSON returns an error if the filled template would not be JSON.
 func (t *Template) isJSON() error {
 	var b []byte
 	for _, p := range t.parts {
@@ -228,7 +229,7 @@ func (t *Template) add(before, word string, s spot) error {
 	return nil
 }
 
-// Wanted returns the columns that templates name, even if something else is wrong with the templates.
+// Wanted returns the columns that templates name, even if the templates are wrong in another way.
 func Wanted(templates ...string) (columns []string) {
 	for _, text := range templates {
 		for _, m := range hole.FindAllStringSubmatch(text, -1) {
@@ -240,7 +241,7 @@ func Wanted(templates ...string) (columns []string) {
 	return columns
 }
 
-// Rows are the columns that are filled in.
+// Rows returns the columns that the template uses.
 func (t *Template) Rows() (refs []string) {
 	if t == nil {
 		return nil
@@ -253,7 +254,8 @@ func (t *Template) Rows() (refs []string) {
 	return refs
 }
 
-// badCell is the error for a value that cannot stand in its place, such as a line break in a header.
+// badCell is the error for a value that cannot stand in its place, such as a line break in a
+// header.
 type badCell struct {
 	cell   Cell
 	reason string
@@ -300,7 +302,7 @@ func (t *Template) fill(row *Row, id string) (string, error) {
 	return b.String(), nil
 }
 
-// escape returns a value escaped for the place where it stands. If it cannot stand there, bad says why.
+// escape returns a value escaped for its place. If it cannot stand there, bad is the reason.
 func (s spot) escape(c Cell) (text, bad string) {
 	switch s {
 	case asURL:
