@@ -13,29 +13,29 @@ import (
 type Lines struct {
 	name  string
 	in    *bufio.Reader
-	most  int // bytes that a line may have
+	most  int // largest length of a line in bytes
 	line  int
 	bytes int64
 	buf   []byte
 	part  bool // the line of the latest Part goes on
 }
 
-// NewLines returns Lines of in. Errors call it name. A line may have at most so many bytes.
+// NewLines returns Lines of in. Errors call it name. most is the most bytes in a line.
 func NewLines(name string, in io.Reader, most int) *Lines {
 	return &Lines{name: name, in: bufio.NewReaderSize(in, 64<<10), most: most}
 }
 
-// Name is the name of the input in errors.
+// Name returns the name of the input in errors.
 func (l *Lines) Name() string { return l.name }
 
-// Read is how many lines and bytes have been read.
+// Read returns how many lines and bytes have been read.
 func (l *Lines) Read() (lines int, bytes int64) { return l.line, l.bytes }
 
-// Most is how many bytes a line may have.
+// Most returns how many bytes a line may have.
 func (l *Lines) Most() int { return l.most }
 
-// Line returns the next line without its line break. It is valid until the next call. A line that is too long is skipped, and not kept in
-// memory.
+// Line returns the next line without its line break. It is valid until the next call. A line that
+// is too long is skipped, and not kept in memory.
 func (l *Lines) Line() (line []byte, tooLong bool, err error) {
 	l.buf = l.buf[:0]
 	for {
@@ -61,8 +61,8 @@ func (l *Lines) Line() (line []byte, tooLong bool, err error) {
 	}
 }
 
-// Part returns the next part of a line, with the line break if that is in it. It is valid until the next call. It is for inputs that need not
-// be in lines, and must not be mixed with Line.
+// Part returns the next part of a line, with the line break if that is in it. It is valid until the
+// next call. It is for inputs without lines, and must not be mixed with Line.
 func (l *Lines) Part() ([]byte, error) {
 	part, err := l.in.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) || err == io.EOF && len(part) > 0 {
@@ -79,12 +79,12 @@ func (l *Lines) Part() ([]byte, error) {
 	return part, err
 }
 
-// TooLong is the error of a line that is too long.
+// TooLong returns the error for a line that is too long.
 func (l *Lines) TooLong() error {
 	return l.Errorf(l.line, l.most+1, "the line is longer than %d bytes, expected at most that (--max-line)", l.most)
 }
 
-// Errorf returns an *Error that says what is wrong in the input, and where.
+// Errorf returns an *Error about a place in the input.
 func (l *Lines) Errorf(line, column int, format string, args ...any) error {
 	return &Error{l.name, line, column, fmt.Sprintf(format, args...)}
 }

@@ -1,5 +1,6 @@
-// Package jsonl reads lines of JSON and says where in a line something is wrong. encoding/json decides whether a line is JSON; this
-// package finds where each part of it is, which encoding/json does not tell.
+// Package jsonl reads lines of JSON, and finds the place of a mistake in a line. encoding/json
+// decides whether a line is JSON. This package finds the place of each part, which encoding/json
+// does not report.
 package jsonl
 
 import (
@@ -13,7 +14,7 @@ import (
 	"unicode/utf8"
 )
 
-// Error says what is wrong with a line, and where. The Column is in bytes and counts from 1.
+// Error is the mistake in a line, and its place. The Column is in bytes and counts from 1.
 type Error struct {
 	File         string
 	Line, Column int
@@ -29,16 +30,18 @@ type Reader struct {
 	Lines
 }
 
-// NewReader returns a Reader of in. Errors call it name. A line may have at most so many bytes.
+// NewReader returns a Reader of in. Errors call it name. most is the most bytes in a line.
 func NewReader(name string, in io.Reader, most int) *Reader {
 	return &Reader{*NewLines(name, in, most)}
 }
 
 const space = " \t\r\n"
 
-// Next returns the value on the next line, which is valid until the next call. It skips blank lines, but counts them. After the last line
-// it fails with io.EOF. If a line is not JSON or too long it fails with an *Error; the next call reads the line after it. Any other error
-// is one of reading the input.
+// Next returns the value on the next line. It is valid until the next call. Next skips blank lines,
+// but counts them. After the last line it fails with io.EOF.
+//
+// If a line is not JSON or too long it fails with an *Error, and the next call reads the line after
+// it. Any other error comes from reading the input.
 func (r *Reader) Next() (Value, error) {
 	for {
 		line, tooLong, err := r.Line()
@@ -84,7 +87,7 @@ func (r *Reader) check(line []byte) error {
 	return r.at(nil, column).Errorf("%v, expected one JSON object on the line", err)
 }
 
-// Invalid returns b from its first byte that is not UTF-8 on.
+// Invalid returns b from its first byte on that is not UTF-8.
 func Invalid(b []byte) []byte {
 	for {
 		c, n := utf8.DecodeRune(b)
@@ -95,7 +98,8 @@ func Invalid(b []byte) []byte {
 	}
 }
 
-// Value is a JSON value in a line: its text, and the column where that begins. The text is valid until the next line is read.
+// Value is a JSON value in a line: its text, and the column of its beginning. The text is valid
+// until the next line is read.
 type Value struct {
 	file   string
 	line   int
@@ -103,18 +107,19 @@ type Value struct {
 	Column int
 }
 
-// At returns the value that raw is, on a line of a file. raw must be JSON. If it goes over several lines, columns count on over them.
+// At returns raw as a value on a line of a file. raw must be JSON. If it has several lines, columns
+// count on over them.
 func At(file string, line, column int, raw []byte) Value { return Value{file, line, raw, column} }
 
-// Errorf returns an *Error that says what is wrong with the value.
+// Errorf returns an *Error about the value.
 func (v Value) Errorf(format string, args ...any) error {
 	return &Error{v.file, v.line, v.Column, fmt.Sprintf(format, args...)}
 }
 
-// Line is the number of the line that the value is on.
+// Line returns the number of the value's line.
 func (v Value) Line() int { return v.line }
 
-// Kind says in words what the value is.
+// Kind returns the kind of the value in words.
 func (v Value) Kind() string {
 	switch v.Raw[0] {
 	case '{':
@@ -144,7 +149,8 @@ func (v Value) String() string {
 	return string(v.Raw[:cut]) + "…"
 }
 
-// Text returns the string that the value is, or an error if it is no string. The error calls it name.
+// Text returns the content of a string, or an error if the value is no string. The error calls it
+// name.
 func (v Value) Text(name string) (string, error) {
 	if v.Raw[0] != '"' {
 		return "", v.Errorf("%s is %s, expected a string", name, v.Kind())
@@ -159,7 +165,7 @@ func (v Value) Text(name string) (string, error) {
 	return s, nil
 }
 
-// Integer returns the whole number that the value is, or an error if it is none from least to most.
+// Integer returns a whole number from least to most, or an error if the value is none.
 func (v Value) Integer(name string, least, most int64) (int64, error) {
 	n, err := strconv.ParseInt(string(v.Raw), 10, 64)
 	if err != nil || n < least || n > most {
@@ -207,7 +213,8 @@ func (v Value) skip(at int) int {
 	return at
 }
 
-// comma returns the position after a comma, if one is at that position, and the white space around it.
+// comma returns the position after a comma, if one is at that position, and the white space around
+// it.
 func (v Value) comma(at int) int {
 	if at = v.skip(at); v.Raw[at] == ',' {
 		at = v.skip(at + 1)
