@@ -1,8 +1,8 @@
-// Package filename makes names for files out of ids that strangers chose. It is arithmetic on bytes.
+// Package filename makes file names from ids that strangers chose. It is arithmetic on bytes.
 //
-// A name is safe on Linux, macOS and Windows, and in a shell or a script. It is ASCII without separators. It is not one that a system
-// reserves, not hidden, and does not look like a flag. No two ids have the same name, not even where a file system does not tell upper case
-// from lower.
+// A name is safe on Linux, macOS and Windows, and in a shell or a script. It is ASCII without
+// separators. No system reserves it, it is not hidden, and it does not look like a flag. No two ids
+// have the same name, even on a file system without a difference between upper and lower case.
 package filename
 
 import (
@@ -13,11 +13,11 @@ import (
 	"strings"
 )
 
-// Longest is how many bytes a name that Of returns has at most. With an ending, and another that a program may add, it stays below the 255
-// that file systems allow.
+// Longest is the most bytes in a name that Of returns. With an ending, and another one of a
+// program, it stays below the 255 bytes that file systems allow.
 const Longest = 200
 
-// kept is how many bytes of a name that would be too long are kept.
+// kept is how many bytes of a too long name are kept.
 const kept = 120
 
 const lowerHex = "0123456789abcdef"
@@ -25,13 +25,16 @@ const lowerHex = "0123456789abcdef"
 // digits are the digits of base 32, all in lower case.
 const digits = "0123456789abcdefghijklmnopqrstuv"
 
-// Of returns the name of an id, without an ending. taken are names in lower case that are used for something else: no name is one of
-// them, with or without a dot and more after it.
+// Of returns the name of an id, without an ending. taken are names in lower case with another use.
+// No name is one of them, with or without a dot and more after it.
 //
-// Most ids are their own name. Bytes other than letters, digits, spaces and -_.@,= are written %xx; so are dots and spaces at either end,
-// a dash at the beginning, and the first letter of a reserved name. If the id has capitals, + and a number in base 32 follow, lowest digit
-// first, with a bit for each letter that says whether it is one. If the name would be longer than Longest, its beginning is kept, followed
-// by ++ and the SHA-256 of the id.
+// Most ids are their own name. Bytes other than letters, digits, spaces and -_.@,= are written %xx.
+// So are dots and spaces at either end, a dash at the beginning, and the first letter of a reserved
+// name.
+//
+// If the id has capitals, + and a number in base 32 follow, lowest digit first. The number has a
+// bit for each letter: 1 for a capital. If the name would be longer than Longest, its beginning is
+// kept, followed by ++ and the SHA-256 of the id.
 func Of(id string, taken ...string) string {
 	name, capitals := written(id)
 	if isReserved(name, taken) {
@@ -53,7 +56,8 @@ func Of(id string, taken ...string) string {
 	return name + "++" + base32.NewEncoding(digits).WithPadding(base32.NoPadding).EncodeToString(sum[:])
 }
 
-// written writes bytes that may not be in a name as %xx, and says of each letter that is left whether it is a capital.
+// written writes bytes that may not be in a name as %xx. It reports for each other letter whether
+// it is a capital.
 func written(id string) (name string, capitals []bool) {
 	b := make([]byte, 0, len(id)+16)
 	for i := range len(id) {
@@ -72,7 +76,8 @@ func written(id string) (name string, capitals []bool) {
 	return string(b), capitals
 }
 
-// mask is a number in base 32, lowest digit first, with a bit for each letter: 1 if it is a capital.
+// mask returns a number in base 32, lowest digit first, with a bit for each letter: 1 for a
+// capital.
 func mask(capitals []bool) string {
 	var b []byte
 	for some := range slices.Chunk(capitals, 5) {
@@ -87,7 +92,7 @@ func mask(capitals []bool) string {
 	return strings.TrimRight(string(b), "0")
 }
 
-// isReserved says whether a name, up to its first dot, is taken, or that of a device on Windows.
+// isReserved reports whether a name, up to its first dot, is taken or is a device on Windows.
 func isReserved(name string, taken []string) bool {
 	base, _, _ := strings.Cut(name, ".")
 	base = strings.TrimRight(strings.ToLower(base), " ")
@@ -105,7 +110,7 @@ func isReserved(name string, taken []string) bool {
 	return is && len(port) == 1 && port[0] >= '0' && port[0] <= '9'
 }
 
-// endings are the endings of media types whose files people open by name.
+// endings are the endings for media types whose files users open by name.
 var endings = map[string]string{
 	"application/json": ".json", "application/x-ndjson": ".jsonl", "application/jsonl": ".jsonl", "application/jsonlines": ".jsonl",
 	"application/geo+json": ".geojson", "application/pdf": ".pdf", "application/zip": ".zip", "application/gzip": ".gz", "application/x-gzip": ".gz",
@@ -124,8 +129,9 @@ var endings = map[string]string{
 	"font/woff": ".woff", "font/woff2": ".woff2", "font/ttf": ".ttf",
 }
 
-// Ending returns what the name of a file with this Content-Type ends in, or ".bin" if the type is not known. It has one dot, at its
-// beginning, so that names that differ without endings differ with them. It is the same on every machine.
+// Ending returns the ending of the name of a file with this Content-Type, or ".bin" for an unknown
+// type. It has one dot, at its beginning, so names that differ without endings differ with them. It
+// is the same on every machine.
 func Ending(contentType string) string {
 	media, _, err := mime.ParseMediaType(contentType)
 	if err != nil { // most often only a parameter is wrong
