@@ -1,8 +1,9 @@
-// Package projection selects fields of answers, and writes them as lines of JSON or as a table. Fields are jq expressions, given as
-// 'id=.id, name=.body.name', as '{id, name: .body.name}', or, for lines of JSON, as any expression.
+// Package projection selects fields of answers, and writes them as lines of JSON or as a table.
+// Fields are jq expressions, such as 'id=.id, name=.body.name' or '{id, name: .body.name}'. For
+// lines of JSON, any expression is allowed.
 //
-// An expression sees the answer and nothing else: no environment, no other input, no file. A Shape does not change and is safe for
-// concurrent use.
+// An expression reads the answer and nothing else: no environment, no other input, no file. A Shape
+// does not change and is safe for concurrent use.
 package projection
 
 import (
@@ -15,7 +16,7 @@ import (
 	"github.com/itchyny/gojq"
 )
 
-// Format is how rows are written.
+// Format is the form of rows.
 type Format string
 
 const (
@@ -25,9 +26,9 @@ const (
 )
 
 const (
-	// takes bounds how long the expressions take for one answer.
+	// takes bounds the time of the expressions for one answer.
 	takes = time.Second
-	// mostRows and mostBytes bound how much is written of one answer.
+	// mostRows and mostBytes bound the output for one answer.
 	mostRows, mostBytes = 10_000, 64 << 20
 )
 
@@ -45,7 +46,7 @@ type column struct {
 	code *gojq.Code
 }
 
-// Compile reads a selection. Its errors say what is wrong and what was expected, without naming a flag.
+// Compile reads a selection. Its errors name the mistake and what was expected, but no flag.
 func Compile(selection string, format Format) (*Shape, error) {
 	s := &Shape{format: format}
 	pieces, isList, err := list(selection)
@@ -110,10 +111,10 @@ func compile(expression string, query *gojq.Query) (*gojq.Code, error) {
 	return code, nil
 }
 
-// String is the selection and its format, written so that equal ones give the same text.
+// String returns the selection and its format. Equal Shapes have the same text.
 func (s *Shape) String() string { return s.text + " as " + string(s.format) }
 
-// Head is the first line of a table, with the names of the columns. Lines of JSON have none.
+// Head returns the first line of a table, with the names of the columns. Lines of JSON have none.
 func (s *Shape) Head() []byte {
 	if s.format == JSONL {
 		return nil
@@ -125,9 +126,10 @@ func (s *Shape) Head() []byte {
 	return s.record(nil, cells)
 }
 
-// Row appends what is selected of v, a value as encoding/json reads it into an any. That is one line, or several if an expression has
-// several outputs. An expression that fails or has no output is null in its column. The error is that of the first expression that
-// failed; the row is appended all the same.
+// Row appends the selection from v, a value as encoding/json reads it into an any. That is one
+// line, or several if an expression has several outputs. A failed expression, or one without
+// output, is null in its column. The error is that of the first failed expression; the row is
+// appended all the same.
 func (s *Shape) Row(b []byte, v any) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), takes)
 	defer cancel()
@@ -217,8 +219,8 @@ func (s *Shape) record(b []byte, cells []any) []byte {
 	return append(b, '\n')
 }
 
-// appendCell appends a cell as in RFC 4180. If an empty cell is the only one of its row, it is written as "": many readers take an empty
-// line for no row.
+// appendCell appends a cell by RFC 4180. An empty cell that is the only one of its row is written
+// as "". Many readers ignore an empty line.
 func appendCell(b []byte, v any, separator byte, alone bool) []byte {
 	var text string
 	switch v := v.(type) {
@@ -240,6 +242,6 @@ func appendCell(b []byte, v any, separator byte, alone bool) []byte {
 }
 
 func appendJSON(b []byte, v any) []byte {
-	text, _ := gojq.Marshal(v) // it cannot fail: jq makes no other values
+	text, _ := gojq.Marshal(v) // this cannot fail: jq makes no other values
 	return append(b, text...)
 }
