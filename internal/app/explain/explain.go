@@ -1,9 +1,18 @@
-// Package explain reads a server's answer out of text that people have: output of curl, HTTPie or wget, header fields from a browser, JSON,
-// a HAR, lines of a log with JSON or key=value. It does not read traces, nor objects as a language prints them: the error says what to paste
+// Package explain reads a server's answer from a pasted text: output of curl, HTTPie or wget,
+// header fields from a browser, JSON, a HAR, lines of a log with JSON or key=value. It does not
+// read traces, nor objects as a language prints them. For these the error says what to paste
 // instead.
 //
-// If a text has several answers, the last counts; of several objects or lines of a log, the last that speaks of limits or is a refusal. A
-// text that is cut off is read as far as it goes. The package is for people with one answer at a time: nothing in it is fast.
+// If a text has several answers, the last counts. Of several objects or lines of a log, the last
+// one about limits or with a refusal counts. A text that is cut off is read as far as it goes. The
+// package is for users with one answer at a time, and not fast.
+//
+//	explain.go  Answer, and Parse, which chooses the form
+//	wire.go     answers as curl, HTTPie and wget print them
+//	fields.go   header fields without a status line, and key=value
+//	json.go     JSON in a text
+//	harvest.go  finds answers in JSON
+//	unread.go   forms that are not read, and their errors
 package explain
 
 import (
@@ -18,18 +27,18 @@ import (
 	"github.com/paceline-go/paceline/provider"
 )
 
-// Answer is what a text says of an answer. Its Header is never nil.
+// Answer is an answer as far as a text has it. Its Header is never nil.
 type Answer struct {
 	provider.Response
-	// Said says that the text has the status. Otherwise Status is 200.
+	// Said reports that the text has the status. Otherwise Status is 200.
 	Said bool
 	// Host is the host of the request, if the text has that too.
 	Host string
-	// Bare says that the text is only a body.
+	// Bare reports that the text is only a body.
 	Bare bool
 }
 
-// Parse reads a text. Its errors begin with the line, and say what was expected.
+// Parse reads a text. Its errors begin with the line, and name what was expected.
 func Parse(text []byte) (Answer, error) {
 	s := clean(string(text))
 	lines := debugged(strings.Split(s, "\n"))
@@ -76,11 +85,11 @@ func Parse(text []byte) (Answer, error) {
 	return Answer{}, errField
 }
 
-// worth tells whether an answer speaks of limits, or is a refusal.
+// worth reports whether an answer is about limits, or is a refusal.
 func (a Answer) worth() bool { return provider.Speaks(a.Header) || a.Said && a.Status >= 400 }
 
-// among returns the last answer that is worth something and has a status. If there is none, it returns the last that is worth something, or
-// else the last.
+// among returns the last answer that is worth something and has a status. If there is none, it
+// returns the last that is worth something, or else the last.
 func among(all []Answer) Answer {
 	best, most := all[0], 0
 	for _, a := range all {
@@ -145,8 +154,8 @@ func clean(s string) string {
 	return strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u00a0", " ").Replace(b.String())
 }
 
-// debugged turns the debug output of Python's http.client (reply: 'HTTP/1.1 429 …\r\n', header: Name: value) into the lines that were
-// received.
+// debugged turns the debug output of Python's http.client (reply: 'HTTP/1.1 429 …\r\n', header:
+// Name: value) into the lines that were received.
 func debugged(lines []string) []string {
 	on := false
 	for i, line := range lines {
@@ -162,7 +171,8 @@ func debugged(lines []string) []string {
 	return lines
 }
 
-// first is the index of the first line that says something: it is not blank, and does not begin with #.
+// first returns the index of the first line with content: it is not blank, and does not begin with
+// #.
 func first(lines []string) int {
 	for i, line := range lines {
 		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
@@ -201,7 +211,7 @@ func (a *Answer) state(v string) bool {
 	return true
 }
 
-// end fills in what the text did not say.
+// end fills in the parts that the text lacks.
 func (a Answer) end() Answer {
 	if !a.Said {
 		a.Status = http.StatusOK
@@ -229,7 +239,8 @@ func hostOf(s string) string {
 	return u.Host
 }
 
-// statusIn finds a status in words: 429 Too Many Requests, status code 429, Error code: 429, HTTP 429.
+// statusIn finds a status in words: 429 Too Many Requests, status code 429, Error code: 429, HTTP
+// 429.
 func statusIn(s string) string {
 	for i := 0; i+3 <= len(s); i++ {
 		if s[i] < '1' || s[i] > '5' || !digit(s[i+1]) || !digit(s[i+2]) || i > 0 && (alnum(s[i-1]) || s[i-1] == '.') || i+3 < len(s) && (alnum(s[i+3]) || s[i+3] == '.' && i+4 < len(s) && alnum(s[i+4])) {

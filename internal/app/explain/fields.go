@@ -11,8 +11,9 @@ import (
 
 func canonical(name string) string { return http.CanonicalHeaderKey(name) }
 
-// fields reads header fields without a status line: Name: value, or as browsers copy them, name and value on lines of their own.
-// plain says that they look like nothing else.
+// fields reads header fields without a status line. They are lines of Name: value or, as browsers
+// copy them, names and values on lines of their own. plain reports that the lines look like nothing
+// else.
 func fields(lines []string) (a Answer, plain bool, err error) {
 	at := first(lines)
 	for at < len(lines) && (heading(lines[at]) || strings.HasPrefix(lines[at], "$ ") || strings.TrimSpace(lines[at]) == "") {
@@ -78,7 +79,7 @@ func list(lines []string, at int) (a Answer, plain bool, err error) {
 	return a.end(), plain, err
 }
 
-// cutField cuts a line at the colon after the name. The name may begin with one: :status.
+// cutField cuts a line at the colon after the name. The name may begin with a colon: :status.
 func cutField(line string) (name, value string, ok bool) {
 	line = strings.TrimSpace(line)
 	if rest, pseudo := strings.CutPrefix(line, ":"); pseudo {
@@ -125,7 +126,7 @@ func pairs(lines []string, at int) (a Answer, err error) {
 	return a, nil
 }
 
-// heading tells whether a line is a title that browsers put above header fields.
+// heading reports whether a line is a title that browsers put above header fields.
 func heading(line string) bool {
 	line, _, _ = strings.Cut(strings.ToLower(strings.TrimSpace(line)), " (")
 	switch strings.TrimSuffix(line, ":") {
@@ -185,5 +186,5 @@ func equations(line string) *node {
 	return g
 }
 
-// speaks tells whether a field of this name may speak of limits.
+// speaks reports whether a field of this name may be about limits.
 func speaks(name string) bool { return provider.Speaks(http.Header{canonical(name): nil}) }

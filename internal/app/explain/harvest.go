@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// harvest returns the answers that a value holds: objects that have headers, or are headers. around is the text around the value; the status
-// is looked for there if the value does not have it.
+// harvest returns the answers in a value: objects that have headers, or are headers. around is the
+// text around the value. It is searched for the status if the value has none.
 func harvest(n *node, around string) []Answer {
 	h := harvester{}
 	h.walk(n, Answer{}, 0)
@@ -30,7 +30,7 @@ func harvest(n *node, around string) []Answer {
 
 type harvester struct{ found []Answer }
 
-// plainly makes keys alike that languages write differently: statusCode, status_code, "Status Code".
+// plainly makes spellings of a key equal: statusCode, status_code, "Status Code".
 func plainly(key string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 0x80 && alnum(byte(r)) && r != '_' {
@@ -40,13 +40,13 @@ func plainly(key string) string {
 	}, strings.ToLower(key))
 }
 
-// asks tells whether a key is that of the request.
+// asks reports whether a key is that of the request.
 func asks(key string) bool {
 	key = plainly(key)
 	return key == "config" || key == "req" || strings.Contains(key, "request") && !strings.Contains(key, "response")
 }
 
-// walk looks for headers in n. around has the status and the host as far as they were found in the objects that hold n.
+// walk looks for headers in n. around has the status and the host that the objects around n have.
 func (h *harvester) walk(n *node, around Answer, depth int) {
 	if n.open == 0 || depth > maxDepth {
 		return
@@ -103,8 +103,8 @@ func (a *Answer) know(it item) {
 	}
 }
 
-// headers reads header fields in any of the forms that they have: an object; a list of pairs, of names and values in turn, or of
-// {name, value}; and any of these within another object.
+// headers reads header fields in one of these forms: an object; a list of pairs, of names and
+// values in turn, or of {name, value}; or any of these within another object.
 func (a *Answer) headers(n *node, depth int) {
 	if depth > 8 {
 		return
@@ -187,7 +187,8 @@ func (a *Answer) named(name string, v *node) bool {
 	return true
 }
 
-// fieldName returns the name of a field without the prefix that logs give it: http.response.header.retry_after.
+// fieldName returns the name of a field without the prefix of logs:
+// http.response.header.retry_after.
 func fieldName(key string) string {
 	low := strings.ToLower(key)
 	for _, before := range []string{"headers.", "header."} {
@@ -202,7 +203,7 @@ func fieldName(key string) string {
 	return key
 }
 
-// flat reads an object whose members are header fields, maybe among others.
+// flat reads an object whose members are header fields, perhaps among others.
 func (h *harvester) flat(n *node, around Answer) (Answer, bool) {
 	a := around
 	a.Header = nil
@@ -227,7 +228,8 @@ func (h *harvester) flat(n *node, around Answer) (Answer, bool) {
 	return a, true
 }
 
-// body reads the body, which stands beside the headers, by the first of several names that is there.
+// body reads the body, which stands beside the headers. It takes the first of several names that
+// exists.
 func (a *Answer) body(n *node) {
 	for _, name := range []string{"body", "responsebody", "respbody", "responsetext", "data", "content", "text", "error", "retryafter"} {
 		for _, it := range n.items {
@@ -279,14 +281,15 @@ func onlyBody(n *node, around string) (a Answer, ok bool) {
 	return a, true
 }
 
-// saysWhy tells whether an object has a member in which bodies of refusals give their reason.
+// saysWhy reports whether an object has a member for the reason of a refusal.
 func saysWhy(n *node) bool {
 	return n.open == '{' && slices.ContainsFunc(n.items, func(it item) bool {
 		return slices.Contains([]string{"error", "errors", "message", "detail", "code", "errorcode", "msg", "retcode", "type", "reason"}, plainly(it.key))
 	})
 }
 
-// alone reads an object, or a list of objects, that is all of a text: the body of a refusal, with nothing of the request in it.
+// alone reads an object, or a list of objects, that is the whole text: the body of a refusal, with
+// nothing of the request in it.
 func alone(n *node) (a Answer, ok bool) {
 	one := n
 	if n.open == '[' && len(n.items) > 0 {

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// node is a value of JSON: a scalar, or items in brackets. encoding/json alone would lose the order of members.
+// node is a value of JSON: a scalar, or items in brackets. encoding/json alone would lose the order
+// of members.
 type node struct {
 	text   string
 	quoted bool
@@ -21,18 +22,19 @@ type item struct {
 	value *node
 }
 
-// maxDepth is how deep brackets may stand in brackets. maxTries is how many brackets that begin no JSON are tried.
+// maxDepth is how deep brackets may be nested. maxTries is how many brackets without JSON behind
+// them are tried.
 const maxDepth, maxTries = 64, 50
 
 // nearby is how far from an object its status may stand.
 const nearby = 2000
 
-// objects reads the JSON in a text, whatever stands around it. at is where the first brace is, if that begins JSON; otherwise it is the
-// length of the text.
+// objects reads the JSON in a text, with any text around it. at is the index of the first brace, if
+// JSON begins there; otherwise it is the length of the text.
 func objects(s string) (a Answer, at int, err error) {
 	var all []Answer
 	tries, last := 0, 0 // last: the end of the object before
-	var whole *node     // the value that is all of the text, if there is one
+	var whole *node     // the value that is the whole text, if there is one
 	at = len(s)
 	brace := strings.IndexByte(s, '{')
 	for i := 0; i < len(s) && tries < maxTries; i++ {
@@ -50,7 +52,8 @@ func objects(s string) (a Answer, at int, err error) {
 			tries++
 			continue
 		}
-		// The status may stand nearby, in the words of a log before the object, or in the rest of its line.
+		// The status may be nearby: in the words of a log before the object, or in the rest of its
+		// line.
 		line, _, _ := strings.Cut(s[i+size:min(i+size+nearby, len(s))], "\n")
 		found := harvest(n, s[max(last, i-nearby):i+size]+line)
 		if strings.TrimSpace(s[:i]) == "" && strings.TrimSpace(s[i+size:]) == "" {
@@ -76,8 +79,8 @@ func objects(s string) (a Answer, at int, err error) {
 	return Answer{}, at, err
 }
 
-// decode reads the JSON that a text begins with, and returns its length. JSON that is cut off is read as far as it goes. With an error,
-// the length is up to where the error is.
+// decode reads the JSON at the beginning of a text, and returns its length. JSON that is cut off is
+// read as far as it goes. With an error, the length is that up to the error.
 func decode(s string) (n *node, length int, err error) {
 	d := json.NewDecoder(strings.NewReader(s))
 	d.UseNumber()
@@ -141,7 +144,7 @@ func read(d *json.Decoder, depth int) (*node, error) {
 	return n, err
 }
 
-// json writes a value as the JSON that it was.
+// json writes a value as its JSON.
 func (n *node) json() []byte {
 	if n.open == 0 && !n.quoted {
 		return []byte(n.text)

@@ -6,22 +6,25 @@ import (
 	"strings"
 )
 
-// What is not read: traces and objects as languages print them. Each library and each language has forms of its own, and new versions change
-// them. The errors say what to paste instead.
+// These are not read: traces, and objects as languages print them. Each library and each language
+// has forms of its own, and new versions change them. The errors say what to paste instead.
 const (
 	insteadOfTrace  = "want the answer behind it: as curl -i prints it, its header fields, or its body as JSON"
 	insteadOfObject = "want it as JSON (JSON.stringify, json.dumps, json.Marshal), its header fields as Name: value, or the answer as curl -i prints it"
 )
 
 var (
-	// traced is a line that only a trace has: of Python, of Node and Java, of Go, and the words of boto3.
+	// traced is a line that only a trace has: of Python, of Node and Java, of Go, and the words of
+	// boto3.
 	traced = regexp.MustCompile(`^Traceback \(most recent call last\)|^\s+File "[^"]*", line \d|^\s+at \S.*[(:]|^goroutine \d+ \[|An error occurred \(\w+\) when calling the \w+ operation`)
-	// module is the class of an error with its module: openai.RateLimitError, com.stripe.exception.RateLimitException.
+	// module is the class of an error with its module: openai.RateLimitError,
+	// com.stripe.exception.RateLimitException.
 	module = regexp.MustCompile(`^[a-z_]\w*(?:\.\w+)*\.[A-Z]\w*$`)
-	// literal is what an object has that a program printed: 'a': or `a`, of Python and JavaScript; { a: or {a=[; map[a and Type{ of Go; "a" => of
-	// Ruby and PHP; and a line with a comma at its end, from within an object.
+	// literal is a part of a printed object: 'a': or `a`, of Python and JavaScript; { a: or {a=[;
+	// map[a and Type{ of Go; "a" => of Ruby and PHP; and a line with a comma at its end, from
+	// within an object.
 	literal = regexp.MustCompile(`(?m)[{,(\[]\s*'[^'\n]*'\s*[:,=]|^\s*['"][\w:-]+['"]\s*:|\{\s*[A-Za-z_$][\w$-]*\s*[:=]|\bmap\[\w|\w\{|["'\w]\s*=>\s*["'\[\d]|^\s*[\w-]+: .*[,{(\[]$`)
-	// page is the beginning of HTML or XML, which may have scripts and styles in it.
+	// page is the beginning of HTML or XML, which may contain scripts and styles.
 	page = regexp.MustCompile(`^\s*<[!?a-z]`)
 )
 
@@ -31,7 +34,8 @@ func trace(lines []string) (at int, ok bool) {
 	return at, at >= 0
 }
 
-// raises tells whether a line begins with the name of an error, which looks like the name of a header field.
+// raises reports whether a line begins with the name of an error, which looks like the name of a
+// header field.
 func raises(line string) bool {
 	name, _, ok := strings.Cut(strings.TrimSpace(line), ":")
 	return ok && !strings.Contains(name, "-") && (module.MatchString(name) || strings.HasSuffix(name, "Error") || strings.HasSuffix(name, "Exception"))
@@ -41,7 +45,7 @@ func unreadTrace(lines []string, at int) error {
 	return fail(at, "%.60q is of an error's trace, which is not read; "+insteadOfTrace, lines[at])
 }
 
-// unreadObject returns an error if a text has an object as a program prints it, before the JSON that begins at json.
+// unreadObject returns an error if a text has a printed object before the JSON that begins at json.
 func unreadObject(s string, json int) error {
 	found := literal.FindStringIndex(s)
 	if found == nil || found[1] > json || page.MatchString(s) {

@@ -4,8 +4,9 @@ import (
 	"strings"
 )
 
-// onTheWire finds the status line in what curl (with or without -v), HTTPie or wget -S printed as it came. Before that line there may be the
-// request, or words of the client, but no header field without a request.
+// onTheWire finds the status line in the output of curl (with or without -v), HTTPie or wget -S.
+// Before it there may be the request, or words of the client, but no header field without a
+// request.
 func onTheWire(lines []string) (at int, ok bool) {
 	request := false
 	for i, line := range lines {
@@ -21,19 +22,19 @@ func onTheWire(lines []string) (at int, ok bool) {
 	return 0, false
 }
 
-// bare is a line without the "< " of curl -v and without indentation.
+// bare returns a line without the "< " of curl -v and without indentation.
 func bare(line string) string {
 	return strings.TrimLeft(strings.TrimPrefix(line, "<"), " \t")
 }
 
-// requestLine tells whether a line is one like GET /path HTTP/1.1.
+// requestLine reports whether a line is one like GET /path HTTP/1.1.
 func requestLine(line string) bool {
 	words := strings.Fields(line)
 	return len(words) == 3 && strings.HasPrefix(words[2], "HTTP/") && words[0] == strings.ToUpper(words[0]) && FieldName(words[0])
 }
 
-// wire reads an answer that begins with a status line. If there are several, as after 100 Continue, a redirect or a proxy's CONNECT, the last
-// counts.
+// wire reads an answer that begins with a status line. If there are several, as after 100 Continue,
+// a redirect or a proxy's CONNECT, the last counts.
 func wire(lines []string, at int) (a Answer, err error) {
 	host := ""
 	for _, line := range lines[:at] {
@@ -53,7 +54,7 @@ func wire(lines []string, at int) (a Answer, err error) {
 	return a.end(), err
 }
 
-// printed reads an answer that a client printed without marks, though maybe indented.
+// printed reads an answer without marks, perhaps indented.
 func printed(lines []string, at int) (Answer, error) {
 	indent := lines[at][:strings.Index(lines[at], "HTTP/")]
 	for i := at; ; {
@@ -65,7 +66,7 @@ func printed(lines []string, at int) (Answer, error) {
 		for i++; i < len(lines) && lines[i] != ""; i++ {
 			line, ok := strings.CutPrefix(lines[i], indent)
 			if !ok {
-				break // wget says something after the fields
+				break // a remark of wget after the fields
 			}
 			if last != "" && line != "" && (line[0] == ' ' || line[0] == '\t') {
 				v := a.Header[last]
@@ -92,7 +93,8 @@ func printed(lines []string, at int) (Answer, error) {
 	}
 }
 
-// verbose reads the output of curl -v. Fields are marked with <, and other lines of curl may stand anywhere.
+// verbose reads the output of curl -v. Fields are marked with <, and other lines of curl may stand
+// anywhere.
 func verbose(lines []string, at int) (a Answer, err error) {
 	var body []string
 	inBody := false
@@ -124,7 +126,8 @@ func verbose(lines []string, at int) (a Answer, err error) {
 	return a, nil
 }
 
-// chatter tells whether a line is one of curl's own: * Connected, > a line that was sent, { [5 bytes data], or its meter.
+// chatter reports whether a line is one of curl's own: * Connected, > a line that was sent, { [5
+// bytes data], or its meter.
 func chatter(line string) bool {
 	for _, mark := range []string{"* ", "> ", "{ [", "} [", "  % Total", "                                 Dload"} {
 		if strings.HasPrefix(line, mark) {
