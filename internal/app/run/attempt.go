@@ -233,7 +233,7 @@ func holds(o *limit.Outcome, capacity *limit.Cost) time.Duration {
 	d := o.RetryAfter
 	for u, reset := range o.Reset {
 		if o.Known>>u&1 == 1 && o.Remaining[u] <= 0 {
-			d = max(d, reset/time.Duration(max(capacity[u], 1))) // a bucket's reset is when it is full; one token is enough
+			d = max(d, reset/time.Duration(max(capacity[u], 1))) // reset: the bucket is full; one token is enough
 		}
 	}
 	return d

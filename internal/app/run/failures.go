@@ -18,7 +18,7 @@ import (
 type Failure struct {
 	What     string `json:"what"`              // the status of the answer, or why there was none: "503", "timeout"
 	Attempts int    `json:"attempts"`          // how many attempts failed in this way
-	Dead     int    `json:"dead"`              // how many were the last attempt of a dead letter; the other requests are sent again
+	Dead     int    `json:"dead"`              // how many of them ended as a dead letter; the others go again
 	Example  string `json:"example,omitempty"` // the first of these attempts, in words
 }
 

@@ -13,7 +13,7 @@ type ModelTotals struct {
 	Done         int      `json:"done"`
 	InputTokens  int64    `json:"input_tokens"`  // as reported in the answers
 	OutputTokens int64    `json:"output_tokens"` // likewise
-	USD          *float64 `json:"usd,omitempty"` // cost of all attempts (without an answer: the most); nil: no known price
+	USD          *float64 `json:"usd,omitempty"` // of all attempts (unanswered: the most); nil: no price is known
 
 	spent money
 }

@@ -125,7 +125,7 @@ type PlanBatch struct {
 	USDExpected *float64 `json:"usd_expected,omitempty"`
 	Discount    float64  `json:"discount"` // largest part of the price that is saved
 	WithinHours float64  `json:"within_hours"`
-	Files       int      `json:"files,omitempty"` // number of files needed, as each has a bound on requests and bytes; 0: not known
+	Files       int      `json:"files,omitempty"` // needed, as a file has most requests and bytes; 0: not known
 	Docs        string   `json:"docs"`
 }
 
@@ -141,7 +141,7 @@ type PlanLimit struct {
 	Limit   string  `json:"limit"`
 	Unit    string  `json:"unit"`
 	Model   string  `json:"model,omitempty"` // the model that takes longest, if each model has the limit for itself
-	Cost    int64   `json:"cost"`            // cost of all requests, with Expected output if known and if the server counts usage
+	Cost    int64   `json:"cost"`            // of all requests, with Expected output if known and counted
 	Seconds float64 `json:"seconds"`
 	Binds   bool    `json:"binds"`
 }

@@ -443,7 +443,7 @@ func (s *store) readBack(t *tally) error {
 			d := digestOf(e.ID)
 			switch {
 			case e.File != "" && !s.files.isNamed(e.File):
-			case end <= f.before && e.State != "done" && t.again(t.ledger[d]): // it was sent again, and a later line counts
+			case end <= f.before && e.State != "done" && t.again(t.ledger[d]): // sent again: a later line counts
 			case e.State == "dead":
 				t.ledger.mark(d, backDead)
 			default:

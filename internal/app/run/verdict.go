@@ -142,7 +142,7 @@ func aside(ans pool.Answer) pool.Answer {
 	return pool.Answer{
 		Outcome: limit.Outcome{Result: ans.Result, Link: ans.Link, ArrivedAgo: min(ans.ArrivedAgo, 0), Elsewhere: ans.Result == limit.Limited},
 		Invalid: ans.Invalid || ans.Banned, Reason: ans.Reason,
-		Returned: ans.Returned && ans.Result != limit.Limited, // a limited request would go again as soon as the key may, which is at once
+		Returned: ans.Returned && ans.Result != limit.Limited, // a limited request would go again at once
 	}
 }
 
