@@ -14,9 +14,13 @@ import (
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
 )
 
-// brokenOff has a run with --limit auto find out what a server allows, for so long, and be broken off: drained, as by Ctrl-C, or, with killed,
-// while requests are in flight, so that its files are as they are then. It returns what the server did in the minute before, and in the
-// minute after another run went on, and what that said. With forgets the journal is as the version before wrote it.
+// brokenOff runs --limit auto against a server for a time, and then breaks it off. Usually it
+// drains, as by Ctrl-C. With killed it stops while requests are in flight, and the files stay as
+// they are then.
+//
+// It returns the server's counts in the minute before, those in the minute after another run
+// resumed, and the notices of that run. With forgets, the journal is as the version before wrote
+// it.
 func brokenOff(t *testing.T, of string, killed, forgets bool) (before, after recalltest.Did, says string) {
 	server, err := recalltest.New(of)
 	if err != nil {
@@ -76,7 +80,7 @@ func brokenOff(t *testing.T, of string, killed, forgets bool) (before, after rec
 	return before, after, second.notices
 }
 
-// withoutMemories is a file as the version before had it.
+// withoutMemories returns a file as the version before wrote it.
 func withoutMemories(text string) string {
 	var kept strings.Builder
 	for line := range strings.Lines(text) {
@@ -87,8 +91,9 @@ func withoutMemories(text string) string {
 	return kept.String()
 }
 
-// What --limit auto found is kept for the run that goes on: in its first minute the server refuses one request at most, as in any minute, and
-// serves as much as in the minute before. A journal of the version before says nothing of it: then it is searched again.
+// A run that resumes keeps the findings of --limit auto. In its first minute the server refuses one
+// request at most, as in any minute, and serves as much as in the minute before. A journal of the
+// version before has no findings: then the run searches again.
 func TestAutoOverRuns(t *testing.T) {
 	for _, c := range []struct {
 		of              string

@@ -19,7 +19,7 @@ import (
 // serves is set in the process that is BenchmarkRun's server.
 const serves = "PACELINE_BENCH_SERVES"
 
-// TestBenchServer is no test but that server, which ends when its standard input does.
+// TestBenchServer is that server, and no test. It ends when its standard input does.
 func TestBenchServer(t *testing.T) {
 	if os.Getenv(serves) == "" {
 		t.Skip("for BenchmarkRun")
@@ -60,8 +60,8 @@ func startBenchServer(b *testing.B) (address string) {
 	return address
 }
 
-// BenchmarkRun is all of a run without a limit, its results and journal written, per request: what it allocates, and the CPU of this
-// process, without its server's. lab/micro/run has it beside hey.
+// BenchmarkRun is all of a run without a limit, its results and journal written, per request: what
+// it allocates, and the CPU of this process, without its server's. lab/micro/run has it beside hey.
 func BenchmarkRun(b *testing.B) {
 	address := startBenchServer(b)
 	for _, connections := range []int{64, 8, 1} {
@@ -90,7 +90,7 @@ func BenchmarkRun(b *testing.B) {
 	}
 }
 
-// cpuTime is what this process has used, in nanoseconds.
+// cpuTime returns the CPU time of this process, in nanoseconds.
 func cpuTime(b *testing.B) int64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// However many are in flight, the budget is never exceeded, and what answers leave of what was reserved is used.
+// The budget is never exceeded, whatever is in flight. Reservations that answers did not use are
+// used.
 func TestBudgetIsNeverExceeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(100)
@@ -31,7 +32,7 @@ func TestBudgetIsNeverExceeded(t *testing.T) {
 					}
 					b.mu.Unlock()
 					time.Sleep(time.Duration(i+1) * time.Millisecond)
-					b.settle(10, money(n%4)) // less than was feared, or nothing
+					b.settle(10, money(n%4)) // less than was reserved, or nothing
 					n++
 				}
 				ended <- n
@@ -48,7 +49,7 @@ func TestBudgetIsNeverExceeded(t *testing.T) {
 		if b.reserved != 0 || b.spent <= 90 || b.spent > 100 {
 			t.Errorf("%d are spent, %d reserved, expected more than 90 and no more than 100", b.spent, b.reserved)
 		}
-		// Who waits gives up with his context.
+		// A wait ends with its context.
 		ctx, cancel := context.WithCancel(t.Context())
 		b = newBudget(10)
 		_, _ = b.reserve(ctx, 10)
@@ -62,7 +63,7 @@ func TestBudgetIsNeverExceeded(t *testing.T) {
 	})
 }
 
-// What is spent counts over restarts; what is left is for another run, or a larger budget.
+// Expenses count over restarts. The rest is for another run, or a larger budget.
 func TestBudgetOfARun(t *testing.T) {
 	srv, _ := counting(t, func(w http.ResponseWriter, q *http.Request) {
 		if q.URL.RawQuery == "" {
@@ -84,7 +85,7 @@ func TestBudgetOfARun(t *testing.T) {
 	}
 }
 
-// What an attempt costs, by what came of it.
+// The cost of an attempt depends on its outcome.
 func TestCostOfAnAttempt(t *testing.T) {
 	llm, err := NewLLM(LLMConfig{Provider: OpenAI})
 	if err != nil {
@@ -118,7 +119,8 @@ func TestCostOfAnAttempt(t *testing.T) {
 	}
 }
 
-// A budget is spent to the last of it; who may have what others have reserved and do not use waits for them, and nobody else does.
+// A budget is spent to its end. A request waits if reservations of others, once freed, would be
+// enough for it. No other request waits.
 func TestBudgetTimeline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(10)

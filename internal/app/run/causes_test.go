@@ -15,7 +15,8 @@ import (
 	"github.com/paceline-go/paceline/pool"
 )
 
-// What an attempt failed of is told in a word or two, by the first thing that explains it; one that did not fail has none.
+// The reason of a failed attempt is a word or two, from the first fact that explains it. An attempt
+// that did not fail has none.
 func TestWhatAttemptsFailOf(t *testing.T) {
 	late := errors.New("no answer within 30s")
 	r := &Run{sender: &sender{late: late}}
@@ -52,7 +53,8 @@ func TestWhatAttemptsFailOf(t *testing.T) {
 	}
 }
 
-// A body is, to an expression, what it is as JSON if that is all of it, its numbers as they are written; else text that can be shown.
+// An expression reads a body as JSON, with numbers as they are written, if the whole body is JSON.
+// Otherwise it reads text that can be shown.
 func TestBodiesForExpressions(t *testing.T) {
 	for body, want := range map[string]any{
 		"":                     nil,
@@ -72,8 +74,8 @@ func TestBodiesForExpressions(t *testing.T) {
 	}
 }
 
-// What the provider's own batches would cost and need: half of the price, and as many files as requests and bytes take, at OpenAI for each
-// model by itself.
+// Cost and files of the provider's own batches: half of the price, and as many files as requests
+// and bytes need. At OpenAI each model has its own.
 func TestOwnBatches(t *testing.T) {
 	models := func(all ...PlanModel) *Plan {
 		most, expected := 10., 5.

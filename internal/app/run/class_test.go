@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// What a dead letter is dead of, by what came of its last attempt.
+// The class of a dead letter depends on the outcome of its last attempt.
 func TestDeadLettersHaveAClass(t *testing.T) {
 	srv, _ := counting(t, func(w http.ResponseWriter, q *http.Request) {
 		switch what := q.URL.Path[1:]; what {
@@ -94,7 +94,8 @@ func TestRetryDeadOfAClass(t *testing.T) {
 	}
 }
 
-// What is to be sent again and was not, since the run ended before, is left: its letter of the run before is no end of it.
+// A request to be sent again that was not sent, since the run ended before, is left. The dead
+// letter of the earlier run does not count as its end.
 func TestRetryDeadLeft(t *testing.T) {
 	srv, _ := counting(t, func(w http.ResponseWriter, q *http.Request) { w.WriteHeader(http.StatusNotFound) })
 	b := newBench(t)
@@ -105,7 +106,7 @@ func TestRetryDeadLeft(t *testing.T) {
 	}
 }
 
-// A request that expired is none of the dead letters, but goes again where the class is named.
+// An expired request is no dead letter, but goes again if that class is named.
 func TestRetryExpired(t *testing.T) {
 	srv, seen := counting(t, func(http.ResponseWriter, *http.Request) {})
 	b := newBench(t)
@@ -166,7 +167,7 @@ func TestReasonsGroup(t *testing.T) {
 	}
 }
 
-// Each format can be read again for what its dead letters are dead of. Of Anthropic's, failures are outages.
+// Each format keeps the class of its dead letters. Of Anthropic's, failures are outages.
 func TestClassIsReadBack(t *testing.T) {
 	for _, c := range []struct {
 		class  class
@@ -227,7 +228,7 @@ func TestEndsInWords(t *testing.T) {
 	}
 }
 
-// What is on standard output no other run knows of.
+// No other run knows the requests on standard output.
 func TestNothingToRetry(t *testing.T) {
 	srv, _ := counting(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) })
 	b := newBench(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/paceline-go/paceline/internal/secret"
 )
 
-// A body that was cut wherever is kept up to its last whole character, and one that is no text as bytes.
+// A cut body is kept up to its last whole character. A body that is no text is kept as bytes.
 func TestBodyCutAnywhere(t *testing.T) {
 	const text = "aé€😀-😀€éa"
 	for n := range len(text) + 1 {
@@ -27,7 +27,7 @@ func TestBodyCutAnywhere(t *testing.T) {
 			t.Errorf("of %d bytes: %s", n, r.append(nil))
 		}
 	}
-	// What is no text before the cut is kept to the byte, but for what may be the beginning of a character.
+	// Bytes before the cut that are no text are kept, except a possible beginning of a character.
 	for body, want := range map[string]string{"\xff\xfe\x00": "\xff\xfe\x00", "a\x80b": "a\x80b", "\x80\x80\x80\x80": "\x80"} {
 		var r Result
 		r.setBody(&response{status: http.StatusOK, body: []byte(body), cut: true}, new(secret.Set))
@@ -37,7 +37,7 @@ func TestBodyCutAnywhere(t *testing.T) {
 	}
 }
 
-// Of many requests that were left unanswered a hundred are named, and how many more there are.
+// Of many unanswered requests the notice names a hundred, and counts the others.
 func TestTellsOfAHundredOpen(t *testing.T) {
 	for _, n := range []int{1, 100, 101, 250} {
 		var told []string
@@ -55,7 +55,7 @@ func TestTellsOfAHundredOpen(t *testing.T) {
 	}
 }
 
-// An address of an API is a whole one, and has nothing behind its path.
+// The address of an API is absolute, and has nothing after its path.
 func TestBaseURLs(t *testing.T) {
 	for address, ok := range map[string]bool{
 		"": true, "https://h.test": true, "http://h.test:8080/v1/": true, "https://[::1]/v1": true,

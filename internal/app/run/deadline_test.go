@@ -13,7 +13,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/journal"
 )
 
-// stream sends what is read from in, which cannot be read twice.
+// stream sends the requests of in, which cannot be read twice.
 func (b *bench) stream(in io.Reader) ran {
 	b.t.Helper()
 	r := b.made(b.config)
@@ -49,7 +49,7 @@ func (r ran) states(ids string) string {
 	return strings.Join(all, ", ")
 }
 
-// What is read late from a pipe has its time from then, or from when it was created.
+// The time of a line read late from a pipe begins then, or when the line was created.
 func TestDeadlineOfAStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, url, _ := virtualBench(t, func(http.ResponseWriter, *http.Request) {})
@@ -69,7 +69,8 @@ func TestDeadlineOfAStream(t *testing.T) {
 	})
 }
 
-// A run that resumes goes on with the time that was left: of a stream from when each line was read first.
+// A run that resumes goes on with the time left. In a stream it counts from the first reading of
+// each line.
 func TestDeadlineOfAStreamResumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, url, _ := virtualBench(t, func(http.ResponseWriter, *http.Request) {})
@@ -92,7 +93,8 @@ func TestDeadlineOfAStreamResumed(t *testing.T) {
 	})
 }
 
-// Of a file: from the first run that had them. What was appended since is new, and so is another file with the same results.
+// In a file the time counts from the first run that had the line. A line appended since is new, and
+// so is another file with the same results.
 func TestDeadlineOfAFileResumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, url, _ := virtualBench(t, func(http.ResponseWriter, *http.Request) {})
@@ -120,7 +122,8 @@ func TestDeadlineOfAFileResumed(t *testing.T) {
 	})
 }
 
-// A retry counts anew, and so does another run; an instant is an instant. What it is too late for each time is a dead letter.
+// With Renew a retry has a new time, and so has another run. An instant stays an instant. A request
+// that is late each time is a dead letter.
 func TestRenew(t *testing.T) {
 	answers := func(w http.ResponseWriter, q *http.Request) {
 		if time.Sleep(150 * time.Millisecond); q.URL.RawQuery != "waits" {
@@ -154,7 +157,7 @@ func TestRenew(t *testing.T) {
 		if got.states("first second") != "done, dead expired" || got.dead["second"].Attempts != 2 {
 			t.Fatalf("%s: %+v", got.states("first second"), got.dead["second"])
 		}
-		// Sent again it has its time again.
+		// A request that is sent again has its whole time again.
 		b.config.Limits, b.config.RetryDead = nil, 1<<expired
 		b.config.TTL = 20 * time.Millisecond
 		if got = b.run(timed("first", url+"?waits", "1h"), request("second", url+"?waits")); got.states("second") != "done" {
@@ -163,7 +166,7 @@ func TestRenew(t *testing.T) {
 	})
 }
 
-// What stands for the lines of a file is told by all of them, in their order.
+// A checksum stands for all lines of a file, in their order.
 func TestStarts(t *testing.T) {
 	input := func(ids string) *starts {
 		s := &starts{}
@@ -200,7 +203,7 @@ func TestStarts(t *testing.T) {
 	}
 }
 
-// How long a request may wait first, and how long each of its retries.
+// due returns how long a request may wait first, and how long each of its retries.
 func TestDue(t *testing.T) {
 	for _, c := range []struct {
 		age            time.Duration

@@ -14,8 +14,9 @@ import (
 	"github.com/paceline-go/paceline/pool"
 )
 
-// A key that denies all, and is the only one, costs two requests and not the file: it is said, it is asked ever more rarely, and the run
-// ends in a way that goes on once that is mended. Before, 400 of 400 were dead after 20 s.
+// If the only key is denied everything, that costs two requests and not the file. The run reports
+// it, tries ever more rarely, and ends so that another run can resume. Before, 400 of 400 were dead
+// after 20 s.
 func TestOnlyKeyDenies(t *testing.T) {
 	for _, c := range []struct {
 		key, says, ends string
@@ -37,7 +38,8 @@ func TestOnlyKeyDenies(t *testing.T) {
 			const n = 200
 			lines := requests(n, "http://server/")
 			got := v.run(lines)
-			// 16 were in flight together, two more when two were dead, and after pauses of 1, 2, 4, 8, 16 and 32 s one goes to see.
+			// 16 were in flight together. Two more went when two were dead. After pauses of 1, 2,
+			// 4, 8, 16 and 32 s one goes as a probe.
 			if !errors.Is(got.err, pool.ErrExhausted) || got.err.Error() != c.ends || got.Dead != 2 || got.Left != n-2 || got.Lost != 0 || asked > 16+2+6 {
 				t.Errorf("%+v, %v; asked %d times", got.Totals, got.err, asked)
 			}
@@ -57,7 +59,8 @@ func TestOnlyKeyDenies(t *testing.T) {
 	}
 }
 
-// Where a key is denied for a while no request pays for it; what is denied among others that are served is dead at once.
+// If a key is denied for a while, no request is lost. A request that is denied while others are
+// served is dead at once.
 func TestDeniedForAWhile(t *testing.T) {
 	for _, c := range []struct {
 		name       string
@@ -76,7 +79,8 @@ func TestDeniedForAWhile(t *testing.T) {
 			v := newInTime(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				var id int
 				_, _ = fmt.Sscan(r.FormValue("id"), &id)
-				// In one instant answers come in any order, and three denials of those could be the last three of a second.
+				// Answers in one instant come in any order. Three denials among them could be the
+				// last three of a second.
 				time.Sleep(time.Duration(id) * time.Microsecond)
 				if c.denies(id, time.Since(began)) {
 					w.WriteHeader(http.StatusForbidden)
@@ -98,7 +102,7 @@ func TestDeniedForAWhile(t *testing.T) {
 	}
 }
 
-// What is served ends a time of denials, and the next one begins with its own first.
+// A served request ends a time of denials. The next time begins with its own first denial.
 func TestDeniedSince(t *testing.T) {
 	var d denials
 	now := time.Now()
@@ -116,7 +120,7 @@ func TestDeniedSince(t *testing.T) {
 	}
 }
 
-// What was dead of a denial and is sent again is dead again, however many there are; a single request is, too.
+// A request that died of a denial and is sent again dies again, alone or with many.
 func TestDeniedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newInTime(t, oneByOne(func(w http.ResponseWriter, r *http.Request) {
@@ -144,7 +148,7 @@ func TestDeniedAgain(t *testing.T) {
 	})
 }
 
-// Where the user gave no key, none is named.
+// If the user gave no key, notices name none.
 func TestNoKeyIsNamed(t *testing.T) {
 	for _, c := range []struct {
 		name   string

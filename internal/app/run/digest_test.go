@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Digests in results of before stay what they were: quoted is strconv's, with less work where there is nothing to escape.
+// Digests in earlier results stay valid: quoted is strconv's, with less work where there is nothing
+// to escape.
 func TestQuotedIsAsStrconvHasIt(t *testing.T) {
 	for c := range 256 {
 		s := "a" + string([]byte{byte(c)}) + "b"

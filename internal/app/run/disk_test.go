@@ -14,7 +14,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/durable"
 )
 
-// full is a file on a disk that is full after so many lines, until there is room again.
+// full is a file on a disk that is full after a number of lines, until there is room again.
 type full struct {
 	durable.Handle
 	lines atomic.Int32
@@ -23,7 +23,7 @@ type full struct {
 func (f *full) Write(b []byte) (int, error) {
 	n := int32(bytes.Count(b, []byte("\n")))
 	if room := f.lines.Add(-n) + n; room < n {
-		f.lines.Add(n) // what is written of it is cut off again
+		f.lines.Add(n) // the written part is cut off again
 		fits := 0
 		for range room {
 			fits += bytes.IndexByte(b[fits:], '\n') + 1
@@ -34,7 +34,8 @@ func (f *full) Write(b []byte) (int, error) {
 	return f.Handle.Write(b)
 }
 
-// A disk that gets full, under each of the files: the sending stops, nothing is lost, and running again resumes.
+// A disk fills up under each of the files: the sending stops, nothing is lost, and another run
+// resumes.
 func TestFullDisk(t *testing.T) {
 	for _, which := range []string{"results", "dead letters", "journal"} {
 		t.Run(which, func(t *testing.T) {
@@ -100,7 +101,8 @@ func (u *unanswered) Write(b []byte) (int, error) {
 	return u.Handle.Write(b)
 }
 
-// Where the results are written and that they were answered is not, the sending stops as well: a restart would count windows that are over.
+// If results can be written but their answers in the journal cannot, the sending stops as well.
+// Otherwise a restart would count windows that are over.
 func TestFullDiskForAnswers(t *testing.T) {
 	srv, _ := counting(t, func(http.ResponseWriter, *http.Request) {})
 	b := newBench(t)
@@ -111,7 +113,8 @@ func TestFullDiskForAnswers(t *testing.T) {
 	}
 }
 
-// What swallows a line: a file system that lies, another process. The counts are compared with what is there.
+// swallowing loses a line, as a lying file system or another process might. The counts are compared
+// with the file.
 type swallowing struct {
 	durable.Handle
 	lines atomic.Int32

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// No two of a run's files are one, by whatever name, and none is the input; terminals and devices may be the same.
+// No two files of a run are the same, whatever their names, and none is the input. Terminals and
+// devices may be the same.
 func TestDistinct(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
@@ -69,7 +70,7 @@ func TestDistinct(t *testing.T) {
 			t.Errorf("%s, %s, %s: %q, expected %q", c.out, c.dead, c.summary, got, c.want)
 		}
 	}
-	// Of standard output it matters which file that is.
+	// The file behind standard output counts.
 	f, err := os.OpenFile(in("there"), os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +88,7 @@ func TestDistinct(t *testing.T) {
 	}
 }
 
-// What a template may be, and what is filled in.
+// The forms of a template, and the values in it.
 func TestParsedTemplates(t *testing.T) {
 	for line, want := range map[string]string{
 		"A: {key}-{token}-{nonce}-{id}-{attempt}-{row.a b}-{{key}}": `A=k-t-7-i-3-<a b>-{k}`,

@@ -7,7 +7,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/durable"
 )
 
-// half takes half of the first write, as a disk does that is full, and all of those that follow.
+// half takes half of the first write, as a full disk does, and all later writes.
 type half struct{ got []byte }
 
 func (h *half) Write(b []byte) (int, error) {
@@ -19,7 +19,7 @@ func (h *half) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Of a stream nothing can be taken back: what a failed write has left there is not written again behind it.
+// A stream takes nothing back. The part that a failed write left there is not written again.
 func TestStreamIsNotWrittenTwice(t *testing.T) {
 	var out half
 	w := endings{to: &results{File: durable.Stream("standard output", &out)}, lines: []byte("{1}\n{2}\n")}

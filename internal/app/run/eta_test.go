@@ -7,7 +7,8 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// The pace is what ended in the latest thirty seconds that are over, however long it goes on; and nothing, when nothing has.
+// The pace counts the ends in the latest complete thirty seconds, however long the run goes on. It
+// is not known if nothing ended.
 func TestPace(t *testing.T) {
 	began := time.Unix(1_800_000_000, 0)
 	var p pace
@@ -41,7 +42,7 @@ func TestPace(t *testing.T) {
 
 	for _, c := range []struct {
 		rate Rate
-		span time.Duration // twice what shows it
+		span time.Duration // how far back the pace counts
 	}{
 		{Rate{N: 5, Per: time.Second}, 30 * time.Second}, {Rate{N: 5, Per: time.Minute}, 2 * time.Minute}, {Rate{N: 600, Per: time.Hour, Bucket: true}, 30 * time.Second}, {Rate{N: 20, Per: time.Hour, Bucket: true}, 6 * time.Minute},
 	} {
@@ -52,7 +53,7 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// Keys share what is left, each from when it may.
+// Keys share the rest of the work, each from when it may be used.
 func TestTogether(t *testing.T) {
 	for _, c := range []struct {
 		from []time.Duration
@@ -72,14 +73,14 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// What is in a bucket goes at once, and what has been sent is not in it any more.
+// The content of a bucket goes at once. Sends have left it.
 func TestETAOfABucket(t *testing.T) {
 	epoch := time.Unix(1_800_000_000, 0)
 	for name, c := range map[string]struct {
 		keys             int
 		room             int64         // at the epoch, of all
 		remaining, spent int64         //
-		first, after     time.Duration // the first request, and now
+		first, after     time.Duration // times of the first request, and of now
 		want             time.Duration
 		wrong            int64 // what fits, if not all
 	}{

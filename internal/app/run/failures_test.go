@@ -10,7 +10,8 @@ import (
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
 )
 
-// What failed more than a minute ago is not lately, but in the sum; what is too rare is one with others.
+// A failure more than a minute ago is not in lately, but in the sum. Rare failures are counted
+// together.
 func TestFailures(t *testing.T) {
 	var f failures
 	now := time.Unix(1e9, 0)
@@ -47,7 +48,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// Each kind of failed attempt is counted under its name, and those that a dead letter died of, too.
+// Each kind of failed attempt is counted under its name, and its dead letters, too.
 func TestFailedAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0

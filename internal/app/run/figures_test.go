@@ -9,7 +9,7 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// Where nonces have to arrive in order, the ceiling is by the round trips.
+// If nonces must arrive in order, the ceiling follows from the round trips.
 func TestCeilingOfNonces(t *testing.T) {
 	const ms = time.Millisecond
 	one := limit.One
@@ -54,8 +54,9 @@ func TestCeilingOfNonces(t *testing.T) {
 	}
 }
 
-// A ceiling, the rate below it and the percentage agree, in whatever unit the limit is that binds: before, 51.0/s were 12.2 % of 8.03/s,
-// as the percentage knew of the bucket that was full at the start and the ceiling did not.
+// The ceiling, the rate below it and the percentage agree, whatever the unit of the limit that
+// binds. Before, 51.0/s were 12.2 % of 8.03/s: the percentage counted the bucket that was full at
+// the start, and the ceiling did not.
 func TestCeilingAgrees(t *testing.T) {
 	minute := func(n int64, u limit.Unit, bucket bool) Rate {
 		return Rate{N: n, Per: time.Minute, Unit: u, Bucket: bucket}
@@ -99,7 +100,7 @@ func TestCeilingAgrees(t *testing.T) {
 	}
 }
 
-// What a run says of itself at its end, as a whole and of each key.
+// The figures of a run at its end, in total and for each key.
 func TestFiguresOfARun(t *testing.T) {
 	srv, _ := counting(t, func(w http.ResponseWriter, q *http.Request) { time.Sleep(30 * time.Millisecond) })
 	b := newBench(t)

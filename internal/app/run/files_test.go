@@ -17,7 +17,7 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// What is made is for the user's eyes only, and stays so when the journal is compacted.
+// Only the user may read new files, also after the journal is compacted.
 func TestPrivate(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("has no such modes")
@@ -42,7 +42,7 @@ func TestPrivate(t *testing.T) {
 	}
 }
 
-// A link where the journal is compacted to leads nowhere.
+// A compaction of the journal does not follow a link.
 func TestCompactFollowsNoLink(t *testing.T) {
 	srv, _ := counting(t, func(http.ResponseWriter, *http.Request) {})
 	b := newBench(t)
@@ -59,8 +59,9 @@ func TestCompactFollowsNoLink(t *testing.T) {
 	}
 }
 
-// Beside results, a journal that says nothing is told of, and what nobody knows of is taken to have been sent: now, or
-// when the results say, if the clock is trusted. The next run, which has a journal, knows that, too.
+// If there are results, an empty journal is reported, and the unknown sends count as sent. They
+// count from now or, if the clock is trusted, from the time of the results. The next run, which has
+// a journal, keeps that.
 func TestJournalGone(t *testing.T) {
 	srv, _ := counting(t, func(http.ResponseWriter, *http.Request) {})
 	for _, c := range []struct {
@@ -121,8 +122,8 @@ func TestJournalGone(t *testing.T) {
 	}
 }
 
-// What is appended to the input while it runs is no loss: it is left, counted, and sent by the next run. What was changed
-// in it is an error.
+// A line appended to the input during a run is not lost: it is left, counted, and sent by the next
+// run. A change in the input is an error.
 func TestInputGrows(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -198,8 +199,8 @@ func appends(text string) func(string) error {
 	}
 }
 
-// Who changes a column of a long file changes every line. The files of earlier runs are not read whole for each of them: for the first lines,
-// which are listed, and no more.
+// A user who changes a column of a long file changes every line. The files of earlier runs are not
+// read whole for each line, but only for the first, listed lines.
 func TestEveryRequestChanged(t *testing.T) {
 	srv, _ := counting(t, func(http.ResponseWriter, *http.Request) {})
 	lines := func(path string) (all []string) {
@@ -215,13 +216,14 @@ func TestEveryRequestChanged(t *testing.T) {
 	b.config.SkipInvalid = true
 	var told lockedBuffer
 	b.config.Notice = func(s string) { fmt.Fprintln(&told, s) }
-	got := b.stream(strings.NewReader(strings.Join(lines("after"), "\n"))) // all that is wrong in a stream is told
+	got := b.stream(strings.NewReader(strings.Join(lines("after"), "\n"))) // all mistakes in a stream are reported
 	if named, all := strings.Count(told.String(), "than on line"), strings.Count(told.String(), "is another request than"); named != maxListed || all != 3*maxListed {
 		t.Errorf("%d of %d say which line: %+v\n%s", named, all, got.Totals, told.String())
 	}
 }
 
-// An id that has ended is of one request. Another under it is an error that names both lines, before anything is sent.
+// An id that has ended belongs to one request. Another request with that id is an error that names
+// both lines, before anything is sent.
 func TestSameIDOtherRequest(t *testing.T) {
 	srv, seen := counting(t, func(w http.ResponseWriter, q *http.Request) {
 		if q.URL.Path == "/dead" {
@@ -269,7 +271,7 @@ func TestSameIDOtherRequest(t *testing.T) {
 			t.Errorf("%s, passed over: %+v, %v", c.name, got.Totals, got.err)
 		}
 	}
-	// Results of before say nothing of their requests.
+	// Earlier results have no digest of their requests.
 	b := newBench(t)
 	if err := os.WriteFile(b.config.Out, []byte(`{"id":"b","state":"done","attempts":1}`+"\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 	"github.com/paceline-go/paceline/ratetest/llm"
 )
 
-// ofModel are n prompts of a model, from p<from> on.
+// ofModel returns n prompts of a model, from p<from> on.
 func ofModel(model string, from, n int) string {
 	var b strings.Builder
 	for i := from; i < from+n; i++ {
@@ -26,8 +26,9 @@ func ofModel(model string, from, n int) string {
 	return b.String()
 }
 
-// A file that is sorted by model takes as long as the longest of its models, where the provider has limits of each, and nothing is
-// refused; what is in flight is bounded over all of them. Limits of which that is not known are for all together.
+// If the provider has limits for each model, a file sorted by model takes as long as the longest of
+// its models, and nothing is refused. Attempts in flight are bounded over all models. Otherwise all
+// models share the limits.
 func TestLLMEachModel(t *testing.T) {
 	t.Parallel()
 	sorted := ofModel("gpt-4o", 0, 75) + ofModel("gpt-4.1", 75, 75) + ofModel("gpt-4.1-2025-04-14", 150, 15)
@@ -78,7 +79,8 @@ func TestLLMEachModel(t *testing.T) {
 	}
 }
 
-// What a run before has sent counts in the limits of its model, and in those of all if it did not tell models apart.
+// Sends of an earlier run count in the limits of their model. If that run did not separate models,
+// they count in the limits of all.
 func TestLLMEachModelResumes(t *testing.T) {
 	t.Parallel()
 	input := ofModel("gpt-4o", 0, 50) + ofModel("gpt-4.1", 50, 50)
@@ -131,7 +133,7 @@ func TestLLMEachModelResumes(t *testing.T) {
 	}
 }
 
-// A key that one model's requests find to be banned is not used for those of another.
+// A key that is banned in one model's requests is not used for another model.
 func TestLLMEachModelHearsOfBans(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out.jsonl")
 	synctest.Test(t, func(t *testing.T) {
@@ -152,7 +154,8 @@ func TestLLMEachModelHearsOfBans(t *testing.T) {
 	})
 }
 
-// A host that goes down for several groups is told of once, and is back when the last has it back.
+// A host that goes down in several groups is reported once. It is back when it is back in the last
+// group.
 func TestHostsAreNewsOnce(t *testing.T) {
 	h := newHosts()
 	for i, c := range []struct{ down, want bool }{{true, true}, {true, false}, {false, false}, {false, true}, {true, true}, {false, true}} {
@@ -162,7 +165,7 @@ func TestHostsAreNewsOnce(t *testing.T) {
 	}
 }
 
-// A name in the journal is that of a key, or of one in the limits of a model.
+// A name in the journal is that of a key, or of a key in the limits of a model.
 func TestGroupKey(t *testing.T) {
 	r := &Run{c: Config{Keys: []Key{{Name: "A"}, {Name: "AB"}}}}
 	for _, c := range []struct {
@@ -180,8 +183,8 @@ func TestGroupKey(t *testing.T) {
 	}
 }
 
-// Limits of a model that is named are its own: it goes beside the others, which keep to the rest together where nobody knows whether
-// theirs are of each, and each by itself where that is documented. A run that follows counts what was sent in the same limits.
+// Limits of a named model are its own, and it goes beside the others. The others share the rest, or
+// have it each if the provider documents that. A later run counts the sends in the same limits.
 func TestLLMLimitsOfAModel(t *testing.T) {
 	t.Parallel()
 	input := ofModel("gpt-4o-2024-08-06", 0, 75) + ofModel("gpt-4.1", 75, 25) + ofModel("o3", 100, 20)
@@ -234,7 +237,7 @@ func TestLLMLimitsOfAModel(t *testing.T) {
 	}
 }
 
-// What counts in which limits, when a run before told models apart in another way.
+// Sends count in these limits if an earlier run separated models in another way.
 func TestGroupCounts(t *testing.T) {
 	own := Rate{N: 1, Per: time.Minute, Model: "m"}
 	r := &Run{c: Config{Limits: []Rate{{N: 2, Per: time.Minute}, own}}}

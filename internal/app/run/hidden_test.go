@@ -14,7 +14,7 @@ import (
 
 const hush = "sk-7Qw9Zr4Lx2Vb8Nm1Tk6Yp3" // a secret
 
-// aRequest is one as somebody hands it over.
+// aRequest returns a request in a form that was not written for paceline.
 func aRequest(t *testing.T, address string, header http.Header, body string) *Request {
 	t.Helper()
 	u, err := url.Parse(address)
@@ -24,8 +24,8 @@ func aRequest(t *testing.T, address string, header http.Header, body string) *Re
 	return &Request{ID: "1", Line: 1, Method: "POST", URL: u, Header: header, Body: []byte(body)}
 }
 
-// Wherever a secret of a request that was handed over stands, what is shown of it has it nowhere, says where it was, and has all else as it
-// was.
+// A secret of such a request is hidden wherever it stands. The shown request names the place, and
+// has all else unchanged.
 func TestSecretsOfWhatIsHandedOver(t *testing.T) {
 	plain := http.Header{"X-Plain": {"open"}}
 	with := func(name string, values ...string) http.Header { return http.Header{"X-Plain": {"open"}, name: values} }
@@ -36,7 +36,7 @@ func TestSecretsOfWhatIsHandedOver(t *testing.T) {
 		header  http.Header
 		body    string
 		hidden  []string
-		shown   []string // what is there of it
+		shown   []string // parts that stay
 	}{
 		{"nothing", "https://h.test/a?page=2&max_tokens=5", plain, `{"token_count":3,"text":"hello"}`, nil, []string{`https://h.test/a?page=2&max_tokens=5`, `"X-Plain":"open"`, `hello`}},
 		{"a bearer's token, repeated", "https://h.test/" + hush + "/a", with("Authorization", "Bearer "+hush), "as " + hush, []string{"body", "header Authorization", "url"}, []string{"https://h.test/[Authorization]/a", "as [Authorization]"}},
@@ -105,7 +105,7 @@ func TestSecretsOfWhatIsHandedOver(t *testing.T) {
 	}
 }
 
-// A line that was written for paceline is left as it is, with its keys hidden where it is shown.
+// A line written for paceline stays as it is, but its keys are hidden where it is shown.
 func TestLinesOfPacelineStay(t *testing.T) {
 	s := &sender{secrets: secret.New([]secret.Key{{Name: "A", Value: hush}})}
 	q := aRequest(t, "https://h.test/?token="+hush, nil, "")
@@ -130,7 +130,8 @@ func TestLinesOfPacelineStay(t *testing.T) {
 	}
 }
 
-// What the run fills in from a row is secret where the field or parameter is, and in the place of what each attempt has nothing is shown.
+// Values from a row are secret if their field or parameter is. Values of each attempt are not
+// shown.
 func TestSecretsOfRows(t *testing.T) {
 	header, err := ParseHeaders([]string{"X-Api-Key: v1-{row.key}-x", "X-Mixed: {row.name} {key}", "X-Name: {row.name}", "X-Run: fixed"})
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/paceline-go/paceline/pool"
 )
 
-// A name or certificate is wrong only until its host has answered, and only of a host that the input names.
+// A name or certificate is wrong only until its host has answered, and only of a host that the
+// input names.
 func TestWhichHostIsWrong(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -49,7 +50,8 @@ func TestWhichHostIsWrong(t *testing.T) {
 	}
 }
 
-// What fails where only a redirect led is an attempt: nobody waits for a host that a server made up. Before, this run had no end.
+// A failure at a host that only a redirect led to counts as an attempt. The run does not wait for a
+// host that a server invented. Before, this run had no end.
 func TestRedirectToNowhere(t *testing.T) {
 	const nowhere = "http://127.0.0.1:1/"
 	srv, _ := counting(t, func(w http.ResponseWriter, q *http.Request) {
@@ -67,7 +69,7 @@ func TestRedirectToNowhere(t *testing.T) {
 	if d := got.dead["r7"]; d.Class != "redirect" || d.Attempts != 2 || d.Error != "redirected to 127.0.0.1:1: connect: connection refused" {
 		t.Errorf("%+v", d)
 	}
-	// A host of the input is waited for, whoever leads there.
+	// The run waits for a host of the input, whatever led there.
 	b = newBench(t)
 	b.config.Redirects, b.config.Attempts, b.config.MaxOutage = 2, 2, -1
 	if got = b.run(append([]string{request("there", nowhere)}, lines...)...); !errors.Is(got.err, ErrOutage) || got.Dead != 0 {
@@ -75,7 +77,7 @@ func TestRedirectToNowhere(t *testing.T) {
 	}
 }
 
-// One that has answered may have an outage: one request at a time goes to see, and pays for it.
+// A host that has answered may have an outage: one request at a time probes it, and pays for it.
 func TestWhereARedirectFails(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -32,7 +32,7 @@ func read(t *testing.T, text string, limits run.InputLimits) (all []*run.Request
 	return nil, nil
 }
 
-// What a user sees of a bad line: file, line, column, the reason, and what was expected.
+// The error of a bad line has the file, line, column, the reason, and what was expected.
 func TestInputErrors(t *testing.T) {
 	limits := run.InputLimits{Line: 200, Header: 40, Body: 20, Cost: 20}
 	for _, c := range []struct{ line, want string }{
@@ -110,7 +110,8 @@ func TestInput(t *testing.T) {
 	if string(d.Body) != "as it is\n" || d.Header != nil || d.Cost != limit.One {
 		t.Errorf("%+v", d)
 	}
-	// Without an id the line and what is in it name the request, and the raw line can be run again with that.
+	// Without an id, the line and its content name the request. The raw line can be run again with
+	// that id.
 	if !strings.HasPrefix(a.ID, "line-1-") || !strings.HasPrefix(d.ID, "line-5-") {
 		t.Errorf("ids %q, %q", a.ID, d.ID)
 	}
@@ -125,7 +126,7 @@ func TestInput(t *testing.T) {
 	}
 }
 
-// Any bytes are requests or errors that say where; what is accepted can be sent.
+// Any bytes give requests, or errors with a place. An accepted request can be sent.
 func FuzzInput(f *testing.F) {
 	f.Add([]byte(`{"id":"a","method":"PUT","url":"https://h/","headers":{"A":["b"]},"body":{"x":[1]},"cost":2,"priority":1,"deadline":"3s"}`))
 	f.Add([]byte("{\"url\":\"http://h/\"}\n\n{\"url\":\"http://h/\",\"body\":\"\\ud800\"}\r\n[{\"a\":null}"))

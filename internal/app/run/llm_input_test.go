@@ -72,11 +72,11 @@ func TestLLMInput(t *testing.T) {
 		config LLMConfig
 		url    string
 		tokens int64
-		input  int64 // as the body stands where nobody publishes what of it is counted
+		input  int64 // as the body is, if the counting is not published
 	}{
 		{LLMConfig{}, "https://api.openai.com/v1/chat/completions", 200, 8},
 		{LLMConfig{BaseURL: "http://h:1/v1/", Count: tokens.Sum}, "http://h:1/v1/chat/completions", 222, 22},
-		{LLMConfig{BaseURL: "http://h:1/v1/"}, "http://h:1/v1/chat/completions", 222, 22}, // nobody knows it
+		{LLMConfig{BaseURL: "http://h:1/v1/"}, "http://h:1/v1/chat/completions", 222, 22}, // the counting is not known
 		{LLMConfig{BaseURL: "http://h:1/v1/", LimitsOf: "openai"}, "http://h:1/v1/chat/completions", 200, 8},
 		{LLMConfig{BaseURL: "https://api.groq.com/openai"}, "https://api.groq.com/openai/v1/chat/completions", 222, 22},
 		{LLMConfig{BaseURL: "http://h/gate", Count: tokens.Used}, "http://h/gate/v1/chat/completions", 208, 8},
@@ -91,7 +91,8 @@ func TestLLMInput(t *testing.T) {
 			t.Errorf("%+v: %+v %s", c.config, q, q.Body)
 		}
 	}
-	// A request that bounds nothing may output what its model can, or what is said, and counts with its input alone, or that.
+	// A request without a bound may output what its model can, or MaxOutput. It counts with its
+	// input alone, or with that bound.
 	const unbounded = `{"custom_id":"a","method":"POST","url":"/v1/responses","body":{"model":"gpt-4o","input":"hi"}}`
 	for most, want := range map[int64]int64{0: 16384, 77: 77} {
 		all, errs := readLLM(t, LLMConfig{MaxOutput: most}, unbounded)
@@ -118,7 +119,7 @@ func TestSniff(t *testing.T) {
 	}
 }
 
-// Whatever a line has in it: it is refused with its place, or it can be sent, and its result be read again.
+// Any line is refused with its place, or it can be sent and its result can be read again.
 func FuzzLLMLine(f *testing.F) {
 	for _, p := range []Provider{OpenAI, Anthropic} {
 		for line := range strings.Lines(prompts(p, 5, 0)) {
@@ -165,7 +166,8 @@ func FuzzLLMLine(f *testing.F) {
 	})
 }
 
-// Of many requests most are guessed, corrected by those that were counted; but one that may be too large for a limit is counted.
+// Most of many requests are guessed, corrected by the counted ones. A request that may be too large
+// for a limit is counted.
 func TestLLMCountsWhatMayBeTooLarge(t *testing.T) {
 	l, err := NewLLM(LLMConfig{Provider: OpenAI, Limits: []Rate{minutely(2000, limit.Tokens, true)}})
 	if err != nil {
@@ -184,7 +186,7 @@ func TestLLMCountsWhatMayBeTooLarge(t *testing.T) {
 	for range 200 {
 		of("rain falls on the plain")
 	}
-	digits := strings.Repeat("7 3 9 0 4 ", 40) // nothing like what the others taught
+	digits := strings.Repeat("7 3 9 0 4 ", 40) // unlike all earlier texts
 	if roughly, exactly := of(digits); roughly == exactly {
 		t.Errorf("all are counted, or both come to %d", exactly)
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/paceline-go/paceline/internal/testkit/golden"
 )
 
-// TestLinesOfLLM: each end of a request as either provider's files have it, and what a rerun reads from that, among results and among
-// errors. After a change: -update, and read the difference.
+// TestLinesOfLLM: each end of a request in either provider's files, and the entry that a rerun
+// reads from it, among results and among errors. After a change: -update, and read the difference.
 func TestLinesOfLLM(t *testing.T) {
 	bodies := []string{"", `{"usage":{"output_tokens":7}}`, "<html>\xff", `{"error":{"message":"The model ` + "`x`" + ` does not exist","code":"model_not_found"}}`}
 	for _, kind := range []string{"not_found_error", "invalid_request_error", "request_too_large", "authentication_error", "permission_error", "billing_error", "rate_limit_error", "api_error"} {

@@ -26,7 +26,7 @@ import (
 	"github.com/paceline-go/paceline/tokens"
 )
 
-// What a server refuses: nothing, whoever counts, however it counts, and the run takes as long as its plan says.
+// The server refuses nothing, whatever it counts. The run takes as long as its plan says.
 func TestLLMWithinTheLimits(t *testing.T) {
 	t.Parallel()
 	before, first := latency.Uniform(0, 50*time.Millisecond), latency.Uniform(200*time.Millisecond, 2*time.Second)
@@ -87,7 +87,7 @@ func TestLLMWithinTheLimits(t *testing.T) {
 	}
 }
 
-// Where the limits also hold per second, too, and a request is of more than a second's tokens.
+// The limits also hold per second, and a request takes more than a second's tokens.
 func TestLLMPerSecond(t *testing.T) {
 	t.Parallel()
 	out := filepath.Join(t.TempDir(), "out.jsonl")
@@ -113,7 +113,7 @@ func TestLLMPerSecond(t *testing.T) {
 	})
 }
 
-// Answers of every kind: nothing is lost, nothing is there twice.
+// With answers of every kind nothing is lost, and nothing is there twice.
 func TestLLMFaults(t *testing.T) {
 	t.Parallel()
 	out := filepath.Join(t.TempDir(), "out.jsonl")
@@ -143,7 +143,8 @@ func TestLLMFaults(t *testing.T) {
 	})
 }
 
-// A prompt that is refused over and over is not to blame: while the server says when to come back, no attempt is counted.
+// A prompt that is refused again and again is not at fault. While the server states when to come
+// back, no attempt is counted.
 func TestLLMRefusedOverAndOver(t *testing.T) {
 	for _, p := range []Provider{OpenAI, Anthropic} {
 		out := filepath.Join(t.TempDir(), "out.jsonl")
@@ -160,7 +161,7 @@ func TestLLMRefusedOverAndOver(t *testing.T) {
 	}
 }
 
-// Without credit the run stops; what has not ended is left, for a run later.
+// Without credit the run stops. Requests that have not ended are left for a later run.
 func TestLLMUnpaid(t *testing.T) {
 	for _, p := range []Provider{OpenAI, Anthropic} {
 		out := filepath.Join(t.TempDir(), "out.jsonl")
@@ -186,7 +187,8 @@ func TestLLMUnpaid(t *testing.T) {
 	}
 }
 
-// A run is broken off again and again; the server stays, and refuses nothing: the windows of the runs before count.
+// A run is broken off again and again, while the server stays. The server refuses nothing: the
+// windows of the earlier runs count.
 func TestLLMResumes(t *testing.T) {
 	t.Parallel()
 	n := 200
@@ -233,7 +235,8 @@ func TestLLMResumes(t *testing.T) {
 	}
 }
 
-// The ETA is right where a limit binds, where Concurrency does, and where the run before has used what the bucket held.
+// The ETA is right where a limit binds, where Concurrency does, and where the run before has used
+// what the bucket held.
 func TestLLMETA(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out.jsonl")
 	synctest.Test(t, func(t *testing.T) { // one bubble: each would begin at the same instant
@@ -334,7 +337,8 @@ func TestLLMGolden(t *testing.T) {
 	}
 }
 
-// With an estimate more is in flight, and what is used beyond it is told; whoever overruns is refused at worst, and sent again.
+// With an estimate more is in flight. Usage above it is reported. A request that overruns is
+// refused at worst, and sent again.
 func TestLLMEstimate(t *testing.T) {
 	t.Parallel()
 	var took [2]time.Duration
@@ -360,7 +364,7 @@ func TestLLMEstimate(t *testing.T) {
 	}
 }
 
-// What is drawn on as it is produced is not reserved, and an estimate of what a request comes to is no bound of it.
+// Output that counts as it is produced is not reserved. An estimate of a request does not bound it.
 func TestLLMProducedIsBoundedByWhatItMayCome(t *testing.T) {
 	limits := []Rate{minutely(1000, limit.Output, true), minutely(30_000, limit.Input, true)}
 	l, err := NewLLM(LLMConfig{Provider: Anthropic, Overrun: 0.05, Limits: limits})

@@ -14,7 +14,8 @@ import (
 	"github.com/paceline-go/paceline/ratetest/llm"
 )
 
-// What is looked at after a run is what its totals say, together and of each model, and while it runs more wait than later.
+// A snapshot after a run has the figures of its totals, in total and for each model. During the run
+// more requests wait than later.
 func TestSources(t *testing.T) {
 	t.Parallel()
 	for _, each := range []bool{false, true} {

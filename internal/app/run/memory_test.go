@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// What is read is the body, whatever its length says, and how much is taken of the memory is what has come.
+// read returns the body, whatever its stated length. It takes the memory of the bytes that came.
 func TestMemoryReads(t *testing.T) {
 	body := bytes.Repeat([]byte("0123456789abcdef"), 200_000) // 3.2 MB
 	for _, c := range []struct {
@@ -35,8 +35,8 @@ func TestMemoryReads(t *testing.T) {
 	}
 }
 
-// However much is asked for at once, no more is held than the limit and one answer, all come to their end, and what somebody has to
-// wait is not the server's.
+// The bytes held stay within the limit and one answer, for any demand. All answers end. A wait on
+// this side does not count as the server's time.
 func TestMemoryBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const each, limit = 2 << 20, 5 << 20
@@ -73,7 +73,7 @@ func TestMemoryBounds(t *testing.T) {
 	})
 }
 
-// Who gives up is out of the way.
+// A reader that gives up leaves the queue.
 func TestMemoryGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{limit: 10}
@@ -94,7 +94,7 @@ func TestMemoryGivesUp(t *testing.T) {
 		}
 		m.free(first)
 		synctest.Wait()
-		if len(c) != 0 || len(d) != 0 { // behind who asks for 7 of 5
+		if len(c) != 0 || len(d) != 0 { // behind the one with a demand of 7 of 5
 			t.Fatalf("%d %d", len(c), len(d))
 		}
 		cancel()
@@ -110,7 +110,7 @@ func TestMemoryGivesUp(t *testing.T) {
 	})
 }
 
-// Of an answer to a request that waits 64 kB are kept, and not the room that the whole of it took.
+// Of an answer to a waiting request 64 kB are kept, without the buffer of the whole answer.
 func TestShorten(t *testing.T) {
 	for n, cut := range map[int]bool{0: false, 64 << 10: false, 64<<10 + 1: true, 1 << 20: true} {
 		res := &response{body: make([]byte, n)}

@@ -56,7 +56,7 @@ func TestPointerPuts(t *testing.T) {
 	}
 }
 
-// What was put is found, and what is found is JSON.
+// A value that was put is found, and a found value is JSON.
 func FuzzPointer(f *testing.F) {
 	for _, s := range [][2]string{{"/a/b", `{"a":{"b":[1,2]}}`}, {"/a~1b/-1", `{"a/b":[1]}`}, {"", "1"}, {"/0", "[[]]"}, {"//", `{"":{"":null}}`}} {
 		f.Add(s[0], []byte(s[1]))
@@ -113,7 +113,7 @@ func TestNextLink(t *testing.T) {
 	}
 }
 
-// A field that ends is read to its end, whatever it has, and no link is made up.
+// A field is read to its end, whatever its content, and no link is invented.
 func FuzzNextLink(f *testing.F) {
 	for _, s := range []string{`<https://a/b?c=d>; rel="next", </x>; rel=last`, `</a>; title="\""; rel=next`, `<>;rel=next`, "<a>;;;", `<a>;rel="`} {
 		f.Add(s)
@@ -123,7 +123,7 @@ func FuzzNextLink(f *testing.F) {
 		if !strings.Contains(field, got) || strings.ContainsAny(got, ">") {
 			t.Fatalf("%q of %q", got, field)
 		}
-		// After a link that is whole it is the same, unless that is the next one itself.
+		// After a whole link the result is the same, unless that link is the next page.
 		if again := nextLink([]string{`</first>; rel="first",` + field}); again != got {
 			t.Fatalf("%q and %q of %q", got, again, field)
 		}
@@ -176,7 +176,8 @@ func TestNextAfter(t *testing.T) {
 	}
 }
 
-// Where a next page is: relative to the page, at the same host or one that is named, and without keys in it.
+// The place of a next page: relative to the page, at the same host or at a named one, and without
+// keys.
 func TestTurned(t *testing.T) {
 	place, _ := secret.ParsePlace("https://cdn.example.com")
 	s := &sender{secrets: secret.New([]secret.Key{{Name: "A", Value: "aB3dE5gH7jK9mN1pQ"}}), places: secret.Places{place}}
@@ -216,7 +217,7 @@ func TestTurned(t *testing.T) {
 			t.Errorf("%s, %s: %s, %v; want %s, %q", c.how, c.next, got, err, c.want, c.wrong)
 			continue
 		}
-		// Kept, it leads to the same.
+		// The kept form leads to the same page.
 		again, err := s.turned(n, q, firstHop(q), n.keeps(p, c.next), true)
 		if again.URL != nil && again.URL.String() != got || (err == nil) != (c.wrong == "") {
 			t.Errorf("%s, %s: kept as %s, which is %v, %v", c.how, c.next, n.keeps(p, c.next), again.URL, err)

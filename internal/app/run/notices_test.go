@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// A wait is told from half a minute on, and again when it has become ten seconds longer than was told; of each key for itself.
+// A pause is reported if it is at least half a minute. It is reported again if its end has moved by
+// ten more seconds. Each key counts for itself.
 func TestTellHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := 0
@@ -15,7 +16,7 @@ func TestTellHold(t *testing.T) {
 		for i, c := range []struct {
 			key  string
 			hold time.Duration // from now
-			want int           // told in all
+			want int           // notices in all
 		}{
 			{"A", 30*time.Second - 1, 0}, {"A", 30 * time.Second, 1}, {"A", 30 * time.Second, 1}, {"A", 40 * time.Second, 1}, {"A", 40*time.Second + 1, 2},
 			{"A", 45 * time.Second, 2}, {"B", 45 * time.Second, 3}, {"A", 51 * time.Second, 4},

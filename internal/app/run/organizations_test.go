@@ -20,8 +20,8 @@ import (
 	"github.com/paceline-go/paceline/share/sharetest"
 )
 
-// keysOf are keys K0, K1, … and the server's view of whose they are: an organization by a letter, none by a dash, and a key that the server does
-// not know by an x.
+// keysOf returns the keys K0, K1, … and the server's organizations for them. A letter is an
+// organization, a dash is none, and an x is a key that the server does not know.
 func keysOf(whose string) (keys []Key, known []string, of map[string]string) {
 	of = map[string]string{}
 	for i, o := range whose {
@@ -40,7 +40,8 @@ func keysOf(whose string) (keys []Key, known []string, of map[string]string) {
 	return keys, known, of
 }
 
-// Keys of one organization are refused nothing, and have all that it allows; those of several have as much of each.
+// Keys of one organization get no refusal, and use all that it allows. Keys of several use the
+// limits of each.
 func TestKeysOfOrganizations(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -89,7 +90,8 @@ func TestKeysOfOrganizations(t *testing.T) {
 						defer mu.Unlock()
 						told = append(told, s)
 					}}}
-				// A wrong key's first request counts for every organization, as nobody knows whether the server counts it.
+				// A wrong key's first request counts for every organization: it is not known
+				// whether the server counts it.
 				n := (rpm*minutes - strings.Count(c.whose, "x")) * c.quotas
 				input := ofModel("gpt-4o", 0, n)
 				if c.models {
@@ -102,7 +104,8 @@ func TestKeysOfOrganizations(t *testing.T) {
 				if v.err != nil || refused > 0 || v.totals.Done != n {
 					t.Errorf("%v; the server: %v; %d of %d done", v.err, v.report.Verdicts, v.totals.Done, n)
 				}
-				// Each window begins when the one before is answered, and the second organization's when that is known.
+				// Each window begins when the one before has its answer. That of the second
+				// organization begins when the organization is known.
 				if late := 6*c.first + 10*time.Second; v.took > (minutes-1)*time.Minute+late {
 					t.Errorf("it took %v, and %v is what %d organizations allow", v.took, (minutes-1)*time.Minute, c.quotas)
 				}
@@ -122,7 +125,7 @@ func TestKeysOfOrganizations(t *testing.T) {
 	}
 }
 
-// Where no provider is named, the server that the first line sends the keys to tells whether its answers say whose they are.
+// If no provider is named, the host of the first line decides whether answers name organizations.
 func TestKeysOfOrganizationsByHost(t *testing.T) {
 	t.Parallel()
 	out := filepath.Join(t.TempDir(), "out.jsonl")
@@ -139,7 +142,7 @@ func TestKeysOfOrganizationsByHost(t *testing.T) {
 	})
 }
 
-// chats are n lines that each ask a server for a chat.
+// chats returns n lines that each request a chat from a server.
 func chats(base string, n int) string {
 	var input strings.Builder
 	for i := range n {
@@ -148,7 +151,7 @@ func chats(base string, n int) string {
 	return input.String()
 }
 
-// Keys that are said to be of one organization share its limits by a store, too: each alone and all of them.
+// Keys of one organization also share its limits through a store: each alone and all of them.
 func TestKeysOfOrganizationsShared(t *testing.T) {
 	t.Parallel()
 	out := filepath.Join(t.TempDir(), "out.jsonl")
@@ -172,7 +175,8 @@ func TestKeysOfOrganizationsShared(t *testing.T) {
 	})
 }
 
-// Whose keys are is not known to a store if nobody says so beforehand. What answers say of that is told, once.
+// A store does not know the organization of a key unless the user names it. Answers that name it
+// are reported once.
 func TestKeysOfOrganizationsApart(t *testing.T) {
 	t.Parallel()
 	out := filepath.Join(t.TempDir(), "out.jsonl")
@@ -196,10 +200,11 @@ func TestKeysOfOrganizationsApart(t *testing.T) {
 	})
 }
 
-// organizationsRPM is what the server of the tests of restarts allows an organization in any minute.
+// organizationsRPM is the limit per organization in any minute, in the tests of restarts.
 const organizationsRPM = 30
 
-// organizationsServer is a server that tells organizations apart, for several runs that keep their results in one file.
+// organizationsServer is a server that separates organizations, for several runs with one file of
+// results.
 type organizationsServer struct {
 	*virtually
 	network *fakeconn.Network
@@ -222,7 +227,7 @@ func serveOrganizations(t *testing.T, out, whose string, by func(keys []Key, nex
 	return s
 }
 
-// end has served all that was asked for, n requests, and refused none.
+// end checks that all n requests were served, and none refused.
 func (s *organizationsServer) end(n int) {
 	s.t.Helper()
 	_ = s.server.Close()
@@ -232,7 +237,7 @@ func (s *organizationsServer) end(n int) {
 	}
 }
 
-// A run that was ended goes on with what all keys of each organization have sent, and knows whose they are.
+// A resumed run counts the sends of all keys of each organization, and knows the organizations.
 func TestKeysOfOrganizationsResume(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -275,7 +280,8 @@ func TestKeysOfOrganizationsResume(t *testing.T) {
 	}
 }
 
-// What a key has sent in a run of its own counts in the limits that its organization gets once a later run knows of it.
+// Sends of a key in a run of its own count in the limits of its organization, once a later run
+// knows it.
 func TestKeyOfAnOrganizationResumesAlone(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out.jsonl")
 	synctest.Test(t, func(t *testing.T) {
@@ -289,7 +295,7 @@ func TestKeyOfAnOrganizationResumesAlone(t *testing.T) {
 	})
 }
 
-// What a key was answered before an answer named its organization counts in the limits that this gets, too.
+// Answers to a key before one names its organization count in the limits of that, too.
 func TestKeyOfAnOrganizationThatIsNamedLate(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out.jsonl")
 	synctest.Test(t, func(t *testing.T) {
@@ -308,7 +314,7 @@ func TestKeyOfAnOrganizationThatIsNamedLate(t *testing.T) {
 					next.ServeHTTP(w, q)
 					return
 				}
-				next.ServeHTTP(httptest.NewRecorder(), q) // it is counted, and refused by somebody in between who names nobody
+				next.ServeHTTP(httptest.NewRecorder(), q) // it is counted, and refused by a proxy that names no organization
 				w.WriteHeader(http.StatusBadRequest)
 			})
 		})
@@ -319,7 +325,7 @@ func TestKeyOfAnOrganizationThatIsNamedLate(t *testing.T) {
 	})
 }
 
-// forget takes out of a journal whose the keys are.
+// forget removes the organizations of keys from a journal.
 func forget(t *testing.T, name string) {
 	text, err := os.ReadFile(name)
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// What another run wrote between the plan and the start is seen; what it had cut short is cut.
+// Open reads the lines that another run wrote between the plan and the start. It cuts off an
+// incomplete line.
 func TestPeekedAndChanged(t *testing.T) {
 	const line = `{"id":"batch_req_1","custom_id":"p%d","response":{"status_code":200,"request_id":"","body":{}},"error":null}` + "\n"
 	for _, c := range []struct {

@@ -23,7 +23,8 @@ func (got *inTimeRan) all() []Result {
 	return list
 }
 
-// Each refusal that the summary counts is in the line of its request, with its time, also where the request was served later.
+// Each refusal in the summary is in the line of its request, with its time, even if the request was
+// served later.
 func TestResultsSayWhatWasRefused(t *testing.T) {
 	kraken, _ := provider.Lookup("kraken")
 	synctest.Test(t, func(t *testing.T) {
@@ -57,7 +58,7 @@ func TestResultsSayWhatWasRefused(t *testing.T) {
 	})
 }
 
-// Of a request that is refused again and again the count is whole, and the latest times are kept.
+// For a request with many refusals the count is complete, and the latest times are kept.
 func TestRefusalsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 3 * mostRefused
@@ -84,7 +85,7 @@ func TestRefusalsAreBounded(t *testing.T) {
 	})
 }
 
-// The ceiling in a line is of the keys that serve, and of what fits where a limit proved wrong.
+// The ceiling in a line counts the keys that serve, and the rate that fits if a limit proved wrong.
 func TestResultsHaveTheCeiling(t *testing.T) {
 	first := func(got *inTimeRan) float64 { return got.all()[0].Ceiling }
 	last := func(got *inTimeRan) float64 { return got.all()[len(got.results)-1].Ceiling }

@@ -13,7 +13,8 @@ import (
 	"github.com/paceline-go/paceline/pool"
 )
 
-// What makes no sense together is said before a file is opened, and is an ErrConfig; and so is what cannot be.
+// Options that contradict each other, or are impossible, are an ErrConfig before any file is
+// opened.
 func TestNewRefuses(t *testing.T) {
 	template := func(text string) []Template {
 		all, err := ParseHeaders([]string{text})
@@ -66,7 +67,8 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// What is at the place of a file or a folder is named; nothing, and what it should be, is not.
+// The error names the wrong kind of thing at the path of a file or a folder. The right kind, or
+// nothing, is no error.
 func TestWhatIsThere(t *testing.T) {
 	folder := t.TempDir()
 	file := filepath.Join(folder, "file")
@@ -85,7 +87,8 @@ func TestWhatIsThere(t *testing.T) {
 	}
 }
 
-// A file of something else is told by the names in its first line; one of requests, or of a batch, is not.
+// A file of another kind is recognized by the names in its first line. A file of requests or of a
+// batch is not.
 func TestNoRequest(t *testing.T) {
 	for _, c := range []struct {
 		head string

@@ -9,7 +9,7 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Of a bucket that a run before has used nothing is known but the refill since; one that was not used has filled.
+// If an earlier run used a bucket, only the refill since is known. An unused bucket is full.
 func TestReplayBucket(t *testing.T) {
 	cost := func(n int64) limit.Cost { return limit.Cost{limit.Requests: 1, limit.Tokens: n} }
 	for _, c := range []struct {
@@ -24,7 +24,8 @@ func TestReplayBucket(t *testing.T) {
 		{"all a second ago", 1, []journal.Sent{{Key: "A", Cost: cost(600), Counts: -1e9, Result: limit.Accepted}}, 10},
 		{"all a minute ago, and all of what came since", 2, []journal.Sent{{Key: "A", Cost: cost(600), Counts: -60e9, Result: limit.Accepted},
 			{Key: "A", Cost: cost(590), Counts: -1e9, Result: limit.Accepted}}, 10},
-		// It may have been empty before the first of these, but not below empty when it let them go.
+		// It may have been empty before the first of these, but not below empty when it let them
+		// go.
 		{"half of it every 30 s", 4, []journal.Sent{{Key: "A", Cost: cost(300), Counts: -100e9, Result: limit.Accepted}, {Key: "A", Cost: cost(300), Counts: -70e9, Result: limit.Accepted},
 			{Key: "A", Cost: cost(300), Counts: -40e9, Result: limit.Accepted}, {Key: "A", Cost: cost(300), Counts: -10e9, Result: limit.Accepted}}, 100},
 		{"10 times as much as it holds now: the limit was higher", 2, []journal.Sent{{Key: "A", Cost: cost(3000), Counts: -20e9, Result: limit.Accepted},
@@ -54,7 +55,8 @@ func TestReplayBucket(t *testing.T) {
 	}
 }
 
-// What was in flight when a run with a higher limit died may still arrive: the next waits for one bucket at most.
+// Attempts in flight when a run with a higher limit died may still arrive. The next run waits for
+// one bucket at most.
 func TestReplayBucketLate(t *testing.T) {
 	r, err := New(Config{Limits: []Rate{minutely(600, limit.Tokens, true)}, Keys: []Key{{"A", ""}}})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// A field that is added to a Result is not forgotten: each alone is written as encoding/json does.
+// No new field of a Result is forgotten: each alone is written as encoding/json does.
 func TestResultHasEachField(t *testing.T) {
 	text, all := "text", reflect.TypeFor[Result]()
 	for i := range all.NumField() {
@@ -110,7 +110,7 @@ func FuzzResult(f *testing.F) {
 	})
 }
 
-// What append never writes is for encoding/json to read.
+// A line that append never writes is left to encoding/json.
 func TestEntryIsNoResult(t *testing.T) {
 	const good = `{"id":"a","state":"done","status":200,"attempts":1,"body":"x","request_digest":"0123456789abcdef"}` + "\n"
 	var e entry
@@ -127,7 +127,7 @@ func TestEntryIsNoResult(t *testing.T) {
 	}
 }
 
-// FuzzDigest: it is what the first version made of a request.
+// FuzzDigest: the digest of a request is that of the first version.
 func FuzzDigest(f *testing.F) {
 	f.Add("GET", "http://h/?a=%20", "X-A", "v", []byte("body"))
 	f.Add("POST", "http://h/é\x00\"\xff", "", "", bytes.Repeat([]byte("x"), 600))

@@ -21,7 +21,7 @@ import (
 	"github.com/paceline-go/paceline/pool"
 )
 
-// ran is what one run left behind.
+// ran is the output of one run.
 type ran struct {
 	Totals
 	err     error
@@ -42,14 +42,14 @@ type bench struct {
 	network *fakeconn.Network // not nil: in a bubble, with its clock
 }
 
-// newBench has results in a folder of its own, retries that do not wait, and no limits.
+// newBench returns a bench with a folder for its results, retries without delay, and no limits.
 func newBench(t *testing.T) *bench {
 	return &bench{t: t, config: Config{
 		Out: filepath.Join(t.TempDir(), "out.jsonl"), Backoff: pool.Backoff{Base: -1}, Timeout: 5 * time.Second,
 	}}
 }
 
-// made is a run, over the bench's network if it has one.
+// made returns a run, over the bench's network if it has one.
 func (b *bench) made(c Config) *Run {
 	b.t.Helper()
 	if b.network != nil {
@@ -67,7 +67,7 @@ func (b *bench) made(c Config) *Run {
 	return r
 }
 
-// run sends lines. Whatever happens, the counts add up.
+// run sends lines. It checks that the counts add up in any case.
 func (b *bench) run(lines ...string) ran {
 	t := b.t
 	t.Helper()

@@ -25,8 +25,8 @@ func numberedRequests(n int, url string) []string {
 	return lines
 }
 
-// The view's disk gets full, and there is room again: the sending stops, nothing is written past what is missing, and running again
-// shows all.
+// The view's disk fills up, and then has room again. The sending stops, nothing is written after a
+// gap, and another run shows all.
 func TestFullDiskUnderTheView(t *testing.T) {
 	srv, seen := counting(t, func(http.ResponseWriter, *http.Request) { time.Sleep(10 * time.Millisecond) }) // over several syncs
 	b := newBench(t)
@@ -66,7 +66,8 @@ func (o *failsOnce) Write(b []byte) (int, error) {
 	return n, errors.New("no space left on device")
 }
 
-// Where a body cannot be written its answer counts as left, and the run stops; running again sends it again, by name.
+// If a body cannot be written, its request counts as left, and the run stops. Another run sends it
+// again, by name.
 func TestFullDiskUnderBodies(t *testing.T) {
 	srv, seen := counting(t, func(w http.ResponseWriter, q *http.Request) { fmt.Fprint(w, "body of "+q.URL.RawQuery) })
 	b := newBench(t)
@@ -96,7 +97,8 @@ func TestFullDiskUnderBodies(t *testing.T) {
 	}
 }
 
-// What is broken off has what came up to the first that has not ended, and says how many wait; on standard output they come, too.
+// A run that is broken off shows all rows up to the first request that has not ended, and reports
+// how many wait. On standard output it shows those, too.
 func TestOrderedBrokenOff(t *testing.T) {
 	for _, out := range []string{"file", "standard output"} {
 		t.Run(out, func(t *testing.T) {
@@ -138,7 +140,8 @@ func TestOrderedBrokenOff(t *testing.T) {
 	}
 }
 
-// Nothing more is read while as much as may be waits for one, and all of it once that has ended.
+// Nothing more is read while the most rows wait for one request. Reading goes on once that has
+// ended.
 func TestOrderHoldsBack(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -182,7 +185,8 @@ func TestOrderHoldsBack(t *testing.T) {
 	}
 }
 
-// FuzzOrder: whatever ends when, what is shown is in order, each once; after the rest, all that ended.
+// FuzzOrder: in any order of ends, the shown rows are in order, each once. After rest, all ended
+// ones are shown.
 func FuzzOrder(f *testing.F) {
 	f.Add(uint64(1), uint8(20), uint8(3))
 	f.Add(uint64(7), uint8(200), uint8(60))

@@ -141,7 +141,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// Each hop of a redirect is admitted like another request: the limit holds for what the server sees.
+// Each hop of a redirect is admitted like another request: the limit holds for what the server
+// sees.
 func TestRedirectsAreAdmitted(t *testing.T) {
 	var mu sync.Mutex
 	var arrivals []time.Time
@@ -214,7 +215,8 @@ func TestBannedKeys(t *testing.T) {
 	}
 }
 
-// A server that refuses what keeps to its limit, as far as the promised latency is right: that is said once.
+// A server refuses requests that keep to its limit, if the promised latency is right. That is
+// reported once.
 func TestRetreatIsSaid(t *testing.T) {
 	var n atomic.Int64
 	srv, _ := counting(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -232,7 +234,7 @@ func TestRetreatIsSaid(t *testing.T) {
 	}
 }
 
-// The value of a key is nowhere: not where the server says it, not where a connection fails.
+// The value of a key is shown nowhere, even if the server repeats it or a connection fails.
 func TestSecretsStaySecret(t *testing.T) {
 	const value = "s3cr/et+v4lueX9"
 	srv, _ := counting(t, func(w http.ResponseWriter, q *http.Request) {

@@ -32,8 +32,9 @@ func target(t *testing.T, method, address, body string) (*Request, hop) {
 	return r, firstHop(r)
 }
 
-// A server that answers the first request of a connection and closes it when it has read the second. net/http would
-// send that again on another connection, and the server would count it twice.
+// A server that answers the first request of a connection and closes it when it has read the
+// second. net/http would send that again on another connection, and the server would count it
+// twice.
 func TestNeverSentTwice(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -120,7 +121,8 @@ func TestNeverSentTwice(t *testing.T) {
 	}
 }
 
-// What the outcome of an attempt proves: never written, written without an answer, answered in part, answered.
+// The evidence of each outcome: never written, written without an answer, answered in part,
+// answered.
 func TestOutcomes(t *testing.T) {
 	release := make(chan struct{})
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
@@ -181,7 +183,7 @@ func TestOutcomes(t *testing.T) {
 		if res.status != c.status || res.written != c.written || !strings.Contains(msg, c.err) || (c.err == "") != (msg == "") || strings.Contains(msg, "secret") {
 			t.Errorf("%s: status %d, written %v, error %q; want %d, %v, %q", c.address, res.status, res.written, msg, c.status, c.written, c.err)
 		}
-		// Where the answer is there before the write has returned, the round trip is not known: seldom.
+		// Rarely, the answer arrives before the write returns. Then the round trip is not known.
 		for try := 0; c.err == "" && res.rtt == 0 && try < 20; try++ {
 			res = s.send(context.Background(), r, h, &values{}, nil)
 		}
@@ -217,7 +219,7 @@ func TestTemplates(t *testing.T) {
 	if q.Header.Get("Authorization") != "Bearer a+b&c" || q.Header.Get("X-Try") != "3/7 {} {" || q.Host != "api.example" || q.Header.Get("User-Agent") != "paceline" {
 		t.Errorf("header %v, host %s", q.Header, q.Host)
 	}
-	// What goes to another host has neither the key nor what the input meant for the first one.
+	// A request to another host has neither the key nor any field meant for the first host.
 	h, err = s.follow(r, h, &response{status: 302, header: http.Header{"Location": {"http://elsewhere/x?nonce=1"}}})
 	if err != nil {
 		t.Fatal(err)
@@ -249,7 +251,8 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
-// A redirect may even name a host by a key's value, so that whoever answers for its name gets it: nobody is asked for it.
+// A redirect may name a host by a key's value, which would give the key to that host. No lookup is
+// made for it.
 func TestKeyIsNoHost(t *testing.T) {
 	s := &sender{secrets: secret.New([]secret.Key{{Name: "A", Value: "aB3dE5gH7jK9mN1pQ"}, {Name: "B", Value: "zY8^wV6<uT4>sR2qP"}})}
 	r, h := target(t, "GET", "https://h.example/", "")
@@ -295,7 +298,8 @@ func TestKeysFromEnv(t *testing.T) {
 	}
 }
 
-// As many connections stay open to a host as requests are in flight at most: closed and opened anew they would cost a round trip each.
+// As many connections to a host stay open as requests may be in flight. New connections would cost
+// a round trip each.
 func TestConnectionsStayOpen(t *testing.T) {
 	for concurrency, want := range map[int]int{0: 1, 1: 1, 64: 64} {
 		if got := newTransport(&Config{Concurrency: concurrency}).MaxIdleConnsPerHost; got != want {

@@ -13,7 +13,8 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// What fits is what was accepted between refusals, from the second on; those in flight together are one.
+// The fitting rate is that of the requests accepted between refusals, from the second on. Refusals
+// of requests in flight together count as one.
 func TestServings(t *testing.T) {
 	var s servings
 	start := time.Unix(1000, 0)
@@ -54,8 +55,8 @@ func TestServings(t *testing.T) {
 	}
 }
 
-// A server of 20 a second, of which nothing is known and which says nothing: what fits is said, and after a refusal not all that may be
-// in flight goes at once: beginning fast, 1006 were refused.
+// The server allows 20 a second, and states nothing. The run reports the fitting rate. After a
+// refusal not everything goes at once: with a fast start, 1006 were refused.
 func TestLLMWithoutALimit(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out.jsonl")
 	synctest.Test(t, func(t *testing.T) {

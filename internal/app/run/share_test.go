@@ -17,7 +17,8 @@ import (
 	"github.com/paceline-go/paceline/share/sharetest"
 )
 
-// sharingBench is a bench whose limit others may share, and a server that notes when requests arrive.
+// sharingBench is a bench whose limit others may share, and a server that notes when requests
+// arrive.
 type sharingBench struct {
 	*bench
 	store *sharetest.Memory
@@ -52,8 +53,8 @@ func newSharingBench(t *testing.T, limits ...string) *sharingBench {
 	return s
 }
 
-// The run is cut off from the store between the grant and the write, while a connection is opened: nothing is written, no attempt is
-// counted, and the request goes when there is leave again.
+// The run loses its store between the grant and the write, while a connection is opened. Nothing is
+// written, no attempt is counted, and the request goes when there is leave again.
 func TestLapsedLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSharingBench(t, "20/s")
@@ -81,8 +82,8 @@ func TestLapsedLeave(t *testing.T) {
 	})
 }
 
-// What was sent lives in the store: a run after another, with a folder of its own, waits for what still counts of the first; and one
-// with another limit is refused, before it sends anything.
+// The store keeps the sends. A later run with a folder of its own waits for those of the first that
+// still count. A run with another limit is refused before it sends anything.
 func TestSharedAcrossRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSharingBench(t, "20/m")

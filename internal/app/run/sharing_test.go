@@ -31,7 +31,7 @@ func TestSharingRefuses(t *testing.T) {
 	}
 }
 
-// How the server counts is heard from the limit, where the user does not say it.
+// The kind of a limit comes from the limit if the user does not name it.
 func TestSharingKnowsTheKind(t *testing.T) {
 	hears := func(kind fairshare.Kind, counts limit.Counting) (ready []mono.Time) {
 		l, err := (&Sharing{Kind: kind, Seed: 1}).limiter(Rate{N: 4500, Per: time.Hour, Text: "4500/h", Counts: counts})
@@ -63,7 +63,8 @@ func TestSharingKnowsTheKind(t *testing.T) {
 	}
 }
 
-// A refusal whose reset is when a bucket is full again keeps the key away neither in this run nor in the next. One with a window's does.
+// A refusal with the reset of a full bucket keeps the key away neither in this run nor in the next.
+// A refusal with the reset of a window does.
 func TestSharingRefills(t *testing.T) {
 	for kind, away := range map[fairshare.Kind]bool{fairshare.UnknownKind: false, fairshare.TokenBucket: false, fairshare.FixedWindow: true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Whoever reads the results slowly holds up the sending, not the memory.
+// A slow reader of the results slows the sending, and does not fill the memory.
 func TestSlowReader(t *testing.T) {
 	srv, _ := counting(t, func(http.ResponseWriter, *http.Request) {})
 	reader, writer := io.Pipe()
@@ -55,7 +55,7 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
-// A stream stops at a bad line: what was read before is finished.
+// A stream stops at a bad line. The requests before it end.
 func TestStreamStops(t *testing.T) {
 	srv, _ := counting(t, func(http.ResponseWriter, *http.Request) {})
 	text := request("a", srv.URL) + "\n{\"url\":1}\n" + request("b", srv.URL) + "\n" + request("a", srv.URL) + "\n"
@@ -86,7 +86,8 @@ func TestStreamStops(t *testing.T) {
 	}
 }
 
-// Interrupted: what is in flight is answered, what waits is left, and a reader stuck in its input does not hold it up.
+// After an interrupt, requests in flight get their answers, and waiting requests are left. A reader
+// that is stuck in its input does not delay that.
 func TestDrain(t *testing.T) {
 	began, release := make(chan struct{}, 10), make(chan struct{})
 	srv, _ := counting(t, func(http.ResponseWriter, *http.Request) { began <- struct{}{}; <-release })

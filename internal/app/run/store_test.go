@@ -17,7 +17,8 @@ import (
 
 var epoch = time.Unix(1_800_000_000, 0)
 
-// The results of a run that was killed anywhere are read as far as they are whole; what is not ours is not touched.
+// The results of a run killed at any point are read as far as they are whole. Other files are not
+// changed.
 func TestResultsTorn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out.jsonl")
 	a := (&Result{ID: "a", State: "done", Attempts: 1}).append(nil)
@@ -55,8 +56,8 @@ func TestResultsTorn(t *testing.T) {
 	}
 }
 
-// The restart's promise: with what the dead process sent, no window of arrivals holds more than the limit. Instants are
-// relative to the restart.
+// The restart's promise: together with the sends of the dead process, no window of arrivals holds
+// more than the limit. Instants are relative to the restart.
 func TestReplay(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -28,7 +28,7 @@ func (s *story) handed(c ItemsConfig) {
 	s.config.Format = h
 }
 
-// echo answers with what was asked for, so that what is secret there comes back.
+// echo repeats the request in its answer, secrets included.
 func echo(w http.ResponseWriter, q *http.Request) {
 	w.Header().Set("Content-Type", "text/plain")
 	if q.URL.Path == "/missing" {
@@ -37,7 +37,8 @@ func echo(w http.ResponseWriter, q *http.Request) {
 	fmt.Fprint(w, q.URL.RequestURI(), q.Header["Authorization"], q.Header["Cookie"], q.Header["X-Row"])
 }
 
-// Rows of a table fill the URL, the body, the id, the headers and the query; what is secret in them is shown nowhere.
+// Rows of a table fill the URL, the body, the id, the headers and the query. Secrets in them are
+// shown nowhere.
 func TestStoryOfATable(t *testing.T) {
 	tell(t, "handed-table", func(s *story) {
 		s.page = echo
@@ -64,7 +65,7 @@ func TestStoryOfATable(t *testing.T) {
 	})
 }
 
-// URLs, an array, and commands, each with what is secret in it.
+// URLs, an array, and commands, each with secrets.
 func TestStoryOfForms(t *testing.T) {
 	tell(t, "handed-forms", func(s *story) {
 		s.page = echo
@@ -89,7 +90,7 @@ func TestStoryOfForms(t *testing.T) {
 	})
 }
 
-// What makes no sense together is said before the input is read.
+// Options that contradict each other are an error before the input is read.
 func TestHandedRefuses(t *testing.T) {
 	row, err := ParseHeaders([]string{"X-Row: {row.a}"})
 	if err != nil {
@@ -127,7 +128,8 @@ func (s *story) shape(selection string, format projection.Format) {
 	s.config.Shape = shape
 }
 
-// Rows of what answers say: of all that an expression sees, in a file that is made from the results, over runs and after damage.
+// Rows from all values that an expression can read, in a file made from the results, over several
+// runs and after damage.
 func TestStoryOfRows(t *testing.T) {
 	tell(t, "rows", func(s *story) {
 		s.keys("A")
@@ -191,7 +193,7 @@ func (s *story) damage(name string, change func([]byte) []byte) {
 	}
 }
 
-// Results in the order of the input, though retries end them in another.
+// Results are in the order of the input, though retries end them in another.
 func TestStoryOfOrder(t *testing.T) {
 	tell(t, "ordered", func(s *story) {
 		tried := map[string]int{}
@@ -227,7 +229,7 @@ func TestStoryOfOrder(t *testing.T) {
 type giver struct {
 	s *story
 	n int
-	// refuses is after how many tokens there is none; 0: there always is one.
+	// refuses is the number of tokens after which there are no more; 0: there always are.
 	refuses int
 }
 
@@ -246,7 +248,8 @@ func (g *giver) Issue(context.Context) (bearer.Token, error) {
 	return bearer.Token{Value: fmt.Sprintf("s3cret-Token-%d-8f2", g.n)}, nil
 }
 
-// Tokens that are refused are renewed, and requests go again without that being counted; where there is no more, the run ends.
+// Refused tokens are renewed, and their requests go again without counting an attempt. When there
+// are no more tokens, the run ends.
 func TestStoryOfTokens(t *testing.T) {
 	tell(t, "tokens", func(s *story) {
 		s.header("Authorization: Bearer {token}")
@@ -280,7 +283,8 @@ func TestStoryOfTokens(t *testing.T) {
 	})
 }
 
-// Batches with lines that are none: passed over once for all runs, each in its provider's form; what the rest costs, and when that is too much.
+// Batches with lines that are no requests. These are passed over once for all runs, in the form of
+// each provider. The plan has the cost of the rest, and says if it is too much.
 func TestStoryOfBatches(t *testing.T) {
 	for _, p := range []Provider{OpenAI, Anthropic} {
 		tell(t, "skipped-"+p.String(), func(s *story) {
@@ -364,7 +368,7 @@ func prompted(p Provider) http.HandlerFunc {
 	}
 }
 
-// Each way in which a prompt ends, in its provider's form, and what another run makes of it.
+// Each end of a prompt, in its provider's form, and its effect in another run.
 func TestStoryOfPrompts(t *testing.T) {
 	for _, p := range []Provider{OpenAI, Anthropic} {
 		tell(t, "prompts-"+p.String(), func(s *story) {
@@ -398,7 +402,8 @@ func TestStoryOfPrompts(t *testing.T) {
 	}
 }
 
-// What attempts cost where each has a price: nothing where the server surely did not do it, and all of it where nobody knows.
+// The cost of attempts with prices: nothing if the server surely did not process them, and the
+// whole price if that is not known.
 func TestStoryOfABudget(t *testing.T) {
 	tell(t, "budget", func(s *story) {
 		refused := false

@@ -14,7 +14,7 @@ import (
 	"github.com/paceline-go/paceline/tokens"
 )
 
-// plan notes what a run would do with an input.
+// plan notes the plan of a run for an input.
 func (s *story) plan(what, input string) {
 	s.Helper()
 	s.note("plan: %s", what)
@@ -37,8 +37,8 @@ func (s *story) plan(what, input string) {
 	s.note("  %s", unescaped(text))
 }
 
-// What plans say: of prompts before and after some were answered, in limits of tokens, of each model and of all, with prices that are given,
-// published and not known; and of requests that count for several.
+// Plans of prompts before and after some answers, with limits of tokens, of each model and of all.
+// Their prices are given, published or not known. Also plans of requests with a cost above one.
 func TestStoryOfPlans(t *testing.T) {
 	const every = time.Minute
 	of := func(n int64, unit limit.Unit, model string) Rate {
@@ -97,7 +97,8 @@ func TestStoryOfPlans(t *testing.T) {
 	})
 }
 
-// How far a run is, every so often, in limits that bind: one key, then two, one of which is banned on its way.
+// The progress of a run at intervals, in limits that bind. It has one key, and then two, one of
+// which is banned on the way.
 func TestStoryOfProgress(t *testing.T) {
 	for _, keys := range []string{"A", "A B"} {
 		tell(t, "progress-"+fmt.Sprint(len(strings.Fields(keys))), func(s *story) {
@@ -126,7 +127,7 @@ func TestStoryOfProgress(t *testing.T) {
 	}
 }
 
-// TestClassOfEachStatus: what would have to change before a request is sent again, by the status of its answer.
+// TestClassOfEachStatus: the class of a dead letter, by the status of its answer.
 func TestClassOfEachStatus(t *testing.T) {
 	var b strings.Builder
 	for status := range 1000 {

@@ -24,8 +24,9 @@ import (
 	"github.com/paceline-go/paceline/pool"
 )
 
-// story is what runs over one folder ask a server for and leave behind, in the clock of a bubble, to be compared with what they did before.
-// Requests go one at a time, and each answer takes some time, so that nothing hangs on how goroutines take turns.
+// story records the requests of runs over one folder, and their files, in the clock of a bubble.
+// The record is compared with the earlier one. Requests go one at a time, and each answer takes
+// some time, so the order of goroutines has no effect.
 type story struct {
 	*testing.T
 	config Config
@@ -38,10 +39,10 @@ type story struct {
 	text strings.Builder
 	told []string // of the run, apart from what it asks for: it reads on while its first request goes
 	runs int
-	seen map[string]string // what was in each file after the run before
+	seen map[string]string // content of each file after the run before
 }
 
-// tell has play run in a bubble, and compares its story.
+// tell runs play in a bubble, and compares its story.
 func tell(t *testing.T, name string, play func(s *story)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &story{T: t, folder: t.TempDir(), seen: map[string]string{}}
@@ -54,7 +55,7 @@ func tell(t *testing.T, name string, play func(s *story)) {
 	})
 }
 
-// waitedFor hangs on whether a look or an answer comes first in an instant.
+// waitedFor depends on whether a look or an answer comes first in an instant.
 var waitedFor = regexp.MustCompile(`"waited_for_ms":\{[^}]*\},`)
 
 func (s *story) note(format string, args ...any) {
@@ -70,7 +71,7 @@ func (s *story) tell(format string, args ...any) {
 	s.told = append(s.told, fmt.Sprintf(format, args...))
 }
 
-// ServeHTTP notes what is asked for, and of its fields those that say something.
+// ServeHTTP notes the request, and those of its fields that matter.
 func (s *story) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	body, _ := io.ReadAll(q.Body)
 	q.Body = io.NopCloser(bytes.NewReader(body))
@@ -88,11 +89,11 @@ func (s *story) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		line.WriteString(" " + string(body))
 	}
 	s.note("%s", line.String())
-	time.Sleep(7013 * time.Microsecond) // meanwhile all that can be read of the input is read; and nothing is looked at just then
+	time.Sleep(7013 * time.Microsecond) // meanwhile all of the available input is read; no look happens at that instant
 	s.page(w, q)
 }
 
-// run sends an input, and notes what became of it.
+// run sends an input, and notes the results.
 func (s *story) run(what, input string) {
 	s.Helper()
 	s.runs++
@@ -155,9 +156,9 @@ func (s *story) send(r *Run, input string) {
 		s.note("  %s\n  %s", because, again)
 	}
 	if s.config.Budget > 0 {
-		totals.Offered = 0 // how far the input was read when the money was spent is chance
+		totals.Offered = 0 // chance decides how far the input was read when the money was spent
 	}
-	totals.Latency = nil // worked out with floating point, and known to other tests
+	totals.Latency = nil // computed with floating point, and covered by other tests
 	for i := range totals.Keys {
 		totals.Keys[i].Latency = LatencyMS{}
 	}
@@ -178,7 +179,8 @@ func (s *story) watch(r *Run, over <-chan struct{}) {
 	}
 }
 
-// files notes what is new in files, or that they are gone; but not of the journal, which has tests of its own.
+// files notes new text in files, and files that are gone. The journal is left out: it has tests of
+// its own.
 func (s *story) files() {
 	gone := maps.Clone(s.seen)
 	_ = filepath.WalkDir(s.folder, func(path string, d fs.DirEntry, err error) error {
@@ -201,7 +203,7 @@ func (s *story) files() {
 	}
 }
 
-// indented is text below a line of the story, with 50 times the same written as the number of times.
+// indented returns text below a line of the story. 50 and more equal bytes in a row become a count.
 func indented(text string) string {
 	var b strings.Builder
 	for i, n := 0, 0; i < len(text); i += n {
@@ -250,7 +252,8 @@ func (s *story) next(next, while string) {
 	}
 }
 
-// Pages by links, over four runs: as many as may be asked for, the key put in again, and those that lead astray named.
+// Pages by links, over four runs: as many as allowed, with the key put in again. Links to wrong
+// places are named.
 func TestStoryOfLinks(t *testing.T) {
 	tell(t, "pages-link", func(s *story) {
 		mended := false
@@ -367,7 +370,8 @@ func TestStoryOfPagesBrokenOff(t *testing.T) {
 	}
 }
 
-// A file for each body: named once its line is there, hidden secrets, what is too long and what fails, and what a run finds of the one before.
+// A file for each body: named once its line is there, with secrets hidden. Some are too long, some
+// fail, and a later run finds those of an earlier one.
 func TestStoryOfBodies(t *testing.T) {
 	tell(t, "bodies", func(s *story) {
 		s.keys("A")
@@ -382,9 +386,9 @@ func TestStoryOfBodies(t *testing.T) {
 				fmt.Fprintf(w, `{"key":%q}`, key)
 			case "/png":
 				_, _ = w.Write([]byte{0xff, 0, 1})
-			case "/long": // the key lies over the end of what is read at once
+			case "/long": // the key crosses the end of one read
 				fmt.Fprint(w, strings.Repeat("x", 64<<10-10), key, strings.Repeat("y", 10<<10), key[:12])
-			case "/part": // it may begin and end within a key
+			case "/part": // the part may begin and end within a key
 				w.WriteHeader(http.StatusPartialContent)
 				fmt.Fprint(w, key[9:], " ", strings.Repeat("z", 1200), " ", key[:9])
 			case "/most":
@@ -406,7 +410,8 @@ func TestStoryOfBodies(t *testing.T) {
 		input := strings.Join(lines, "\n")
 		s.run("all", input)
 
-		// What a power cut leaves: two have their line and not their name, one of them by half; one was taken away; one is of no line.
+		// After a power cut, two bodies have a line and no name, and one of them is incomplete. One
+		// body was removed, and one has no line.
 		bodies := s.config.OutDir
 		if err := os.Mkdir(filepath.Join(bodies, unfinished), 0o700); err != nil {
 			s.Fatal(err)

@@ -17,8 +17,8 @@ import (
 	"github.com/paceline-go/paceline/pool"
 )
 
-// The first of a model goes alone until its answer tells of the model and the key, or for 3 s: a name or a key that is wrong costs one
-// request.
+// The first request of a model goes alone until its answer is evidence about the model and the key,
+// or for 3 s. A wrong name or key costs one request.
 func TestFirstOfAModel(t *testing.T) {
 	const served = `{"usage":{"prompt_tokens":8,"completion_tokens":5}}`
 	for _, c := range []struct {
@@ -59,9 +59,10 @@ func TestFirstOfAModel(t *testing.T) {
 		{"no such model", func(int) (int, string, time.Duration) {
 			return 404, `{"error":{"code":"model_not_found"}}`, time.Second
 		}, 1, 0, 1, 0, nil},
-		// Of what was denied once two are dead; then it is the key, and one at a time finds out whether it still is.
+		// Of the requests denied once two are dead. Then the key is at fault, and one request at a
+		// time probes it.
 		{"a key that may nothing", func(int) (int, string, time.Duration) { return 403, `{}`, time.Second }, 20, 0, 0, 0, pool.ErrExhausted},
-		// One of each model is on its way when that is heard.
+		// One request of each model is on its way at that time.
 		{"a wrong key", func(int) (int, string, time.Duration) { return 401, `{}`, time.Second }, 1, 0, 1, 0, pool.ErrExhausted},
 	} {
 		out := filepath.Join(t.TempDir(), "out.jsonl")
@@ -111,7 +112,7 @@ func TestFirstOfAModel(t *testing.T) {
 	}
 }
 
-// Who says that there is no such model, and who says something else.
+// Errors that mean that the model does not exist, and errors that do not.
 func TestSaysNoModel(t *testing.T) {
 	for _, c := range []struct {
 		status int
@@ -137,8 +138,8 @@ func TestSaysNoModel(t *testing.T) {
 	}
 }
 
-// Of several keys the first request of each goes alone until it is answered: one that is wrong costs one request, and not all that would
-// have been in flight on it.
+// Of several keys the first request of each goes alone until it has its answer. A wrong key costs
+// one request, and not all that would have been in flight with it.
 func TestFirstOfAKey(t *testing.T) {
 	for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden} {
 		out := filepath.Join(t.TempDir(), "out.jsonl")

@@ -29,7 +29,7 @@ func TestUnanswered(t *testing.T) {
 			t.Errorf("hold: %+v, %s", got.Totals, r.append(nil))
 		}
 	}
-	// What a dead process left: the same choice.
+	// The same choice applies to the requests that a dead process left.
 	for _, hold := range []bool{false, true} {
 		srv, seen := counting(t, func(http.ResponseWriter, *http.Request) {})
 		b := newBench(t)
@@ -51,7 +51,8 @@ func TestUnanswered(t *testing.T) {
 	}
 }
 
-// What may have been served and is then invalid is a dead letter that says both: whoever mends it has to know.
+// A request that may have been served and is then invalid is a dead letter that says both. The user
+// who mends it needs both.
 func TestUnansweredAndDead(t *testing.T) {
 	var n atomic.Int32
 	srv, seen := counting(t, func(w http.ResponseWriter, _ *http.Request) {

@@ -14,7 +14,8 @@ import (
 	"github.com/paceline-go/paceline/provider"
 )
 
-// What becomes of a request and of its key, by how its attempt ended. Whether it is final follows from the rest.
+// The effect of an attempt on its request and on its key, by its outcome. Whether it is final
+// follows from the rest.
 func TestWhatAnAnswerProves(t *testing.T) {
 	fields := func(f ...string) http.Header {
 		h := http.Header{}
@@ -82,7 +83,7 @@ func TestWhatAnAnswerProves(t *testing.T) {
 	}
 }
 
-// A known host is read in its own words, wherever a request was led: OKX refuses with 200.
+// Answers of a known host are read in its own dialect, even after a redirect: OKX refuses with 200.
 func TestHostIsKnown(t *testing.T) {
 	r, err := New(Config{})
 	if err != nil {
@@ -96,7 +97,7 @@ func TestHostIsKnown(t *testing.T) {
 	}
 }
 
-// A provider that is named is asked, whatever the host.
+// The dialect of a named provider is used, whatever the host.
 func TestProviderIsAsked(t *testing.T) {
 	okx, _ := provider.Lookup("okx")
 	r, err := New(Config{Provider: okx})
@@ -126,7 +127,8 @@ func TestRedirectIsNoAnswer(t *testing.T) {
 	}
 }
 
-// A prompt that is refused is not to blame, if the server says when to come back; else its attempts are counted.
+// A refused prompt is not at fault if the server states when to come back. Otherwise its attempts
+// are counted.
 func TestRefusedPrompt(t *testing.T) {
 	l, err := NewLLM(LLMConfig{})
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/paceline-go/paceline/ratetest/llm"
 )
 
-// prompts are n requests of a batch, of different sizes.
+// prompts returns n requests of a batch, of different sizes.
 func prompts(p Provider, n int, from int) string {
 	rng := rand.New(rand.NewPCG(7, uint64(from)))
 	var b strings.Builder
@@ -145,7 +145,7 @@ func (v *virtually) send(network *fakeconn.Network, input string) {
 	}
 }
 
-// ends says how often each custom_id is in the results and in the errors.
+// ends returns how often each custom_id is in the results and in the errors.
 func (v *virtually) ends() map[string]int {
 	all := map[string]int{}
 	for _, path := range []string{v.config.Out, beside(v.config.Out, ".errors.jsonl")} {
@@ -179,7 +179,8 @@ func (v *virtually) once(n int) {
 	}
 }
 
-// bubbleClock is the clock of a machine in a synctest bubble: the real one's is not that of the bubble.
+// bubbleClock is the clock of a machine in a synctest bubble: the real one's is not that of the
+// bubble.
 func bubbleClock() (time.Time, boottime.Reading) {
 	up := time.Since(time.Unix(0, 0))
 	return time.Now(), boottime.Reading{Boot: "b", Up: up, Awake: up}

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// What the head waits for is what all behind it wait for.
+// All requests behind the head wait for the same cause as the head.
 func TestWaits(t *testing.T) {
 	at := func(ms int) time.Time { return time.Unix(0, 0).Add(time.Duration(ms) * time.Millisecond) }
 	var w waits
@@ -55,8 +55,8 @@ func TestResultsSayWhatWasWaitedFor(t *testing.T) {
 	}
 }
 
-// What a wait is for has its name: the first answer of a key, what the server says is left, load that begins slowly. The order of nonces
-// is that of nobody who has none.
+// Each cause of a wait has its name: the first answer of a key, the remaining quota that the server
+// states, load that begins slowly. The order of nonces is no cause without nonces.
 func TestWaitsHaveTheirNames(t *testing.T) {
 	for _, c := range []struct {
 		name, want string

@@ -27,12 +27,13 @@ import (
 	"github.com/paceline-go/paceline/ratetest/service"
 )
 
-// inTime has run's own code send to a server in virtual time.
+// inTime runs the package's own code against a server in virtual time.
 type inTime struct {
 	*testing.T
 	config Config
 	server http.Handler
-	// killed, if not 0, is when nothing more is sent, and what is in the files then is all that is left.
+	// killed, if not 0, is when the sending stops. Only the content of the files at that time is
+	// left.
 	killed time.Duration
 }
 
@@ -101,7 +102,7 @@ func (v *inTime) run(lines []string) (got inTimeRan) {
 	return got
 }
 
-// moveOut has the runs from now on find what is in the files now.
+// moveOut gives later runs the files as they are now.
 func (v *inTime) moveOut() {
 	v.Helper()
 	from := filepath.Dir(v.config.Out)
@@ -116,7 +117,7 @@ func newInTime(t *testing.T, server http.Handler, limits ...Rate) *inTime {
 	return &inTime{T: t, server: server, config: Config{Out: filepath.Join(t.TempDir(), "out.jsonl"), Limits: limits, Concurrency: 16, Timeout: time.Minute, clock: bubbleClock}}
 }
 
-// oneByOne is a handler that counts what it was asked.
+// oneByOne returns a handler that counts its requests.
 func oneByOne(h http.HandlerFunc) http.Handler {
 	var mu sync.Mutex
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -148,7 +149,8 @@ func (v *inTime) nonces() {
 	v.config.Query = append(v.config.Query, q...)
 }
 
-// newWrong is a run that is told 25 requests a second, and its server, which allows each key 20, is some 20 ms away, and bans after ten refusals.
+// newWrong returns a run with a limit of 25 requests a second. Its server allows each key 20, is
+// some 20 ms away, and bans after ten refusals.
 func newWrong(t *testing.T, rule rule.ExchangeConfig, keys ...string) (*inTime, *ratetest.Exchange) {
 	law := latency.Uniform(5*time.Millisecond, 15*time.Millisecond)
 	x, err := ratetest.NewExchange(ratetest.Config{Keys: keys, Rule: rule, Before: law, After: law})
@@ -161,7 +163,8 @@ func newWrong(t *testing.T, rule rule.ExchangeConfig, keys ...string) (*inTime, 
 	return v, x
 }
 
-// A server of 20 a second that bans after ten refusals, and --limit 25/s: before, five keys were banned after 45 s.
+// A server of 20 a second that bans after ten refusals, and --limit 25/s: before, five keys were
+// banned after 45 s.
 func TestWrongLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v, x := newWrong(t, rule.ExchangeConfig{}, "key-1", "key-2")
@@ -179,15 +182,16 @@ func TestWrongLimit(t *testing.T) {
 		if c := strings.Count(got.notices, "with 25/s kept"); c < 2 || c > 6 || !strings.Contains(got.notices, "--limit 20/s would fit") && !strings.Contains(got.notices, "--limit 19/s would fit") {
 			t.Errorf("notices: %s", got.notices)
 		}
-		// What is left is foreseen by what fits, and not by 50 a second.
+		// The ETA uses the rate that fits, and not 50 a second.
 		if p := got.progress[0]; p.ETA < time.Duration(p.Total-p.Done)*time.Second/41 {
 			t.Errorf("ETA %v with %d left", p.ETA, p.Total-p.Done)
 		}
 	})
 }
 
-// What was learned of a wrong limit is not learned again by each process: a server of 20 a second that bans after ten refusals, and
-// --limit 25/s without nonces, killed again and again. Before, two runs were a ban: 6 refusals and 4.
+// A process does not learn again the lessons about a wrong limit. The server allows 20 a second and
+// bans after ten refusals. Runs with --limit 25/s without nonces are killed again and again.
+// Before, two runs were a ban: 6 refusals and 4.
 func TestWrongLimitOverRestarts(t *testing.T) {
 	refused := func(kills ...time.Duration) (n int, told string) {
 		synctest.Test(t, func(t *testing.T) {
@@ -211,7 +215,7 @@ func TestWrongLimitOverRestarts(t *testing.T) {
 	whole, _ := refused()
 	const s = time.Second
 	killed, told := refused(s/2, 3*s/2, 2*s, 2*s, 10*s)
-	if killed > whole+2 { // what is in flight when it is killed may be refused, and nobody hears of that
+	if killed > whole+2 { // attempts in flight at the kill may be refused, and no process learns of that
 		t.Errorf("%d were refused over restarts, %d without any\n%s", killed, whole, told)
 	}
 	if strings.Count(told, "--limit 20/s would fit") == 0 || !strings.Contains(told, "with 25/s kept in a run before, ") {
@@ -219,7 +223,8 @@ func TestWrongLimitOverRestarts(t *testing.T) {
 	}
 }
 
-// What was learned of one limit does not bind another, and is there again when that is; a limit is the same however it is written.
+// Lessons about one limit do not bind another, and return with that limit. A limit is the same in
+// any notation.
 func TestWrongLimitIsChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inSecond, began := 0, time.Time{}
@@ -254,8 +259,8 @@ func TestWrongLimitIsChanged(t *testing.T) {
 	})
 }
 
-// Of a wrong limit it is said at once that it is, and what would fit when that is known: Kraken counts in a bucket, and what fits was
-// told four times on the way down.
+// A wrong limit is reported at once, and the rate that would fit when it is known. Kraken counts in
+// a bucket. Before, four rates were reported on the way down.
 func TestWouldFit(t *testing.T) {
 	kraken, _ := provider.Lookup("kraken")
 	synctest.Test(t, func(t *testing.T) {
@@ -274,7 +279,8 @@ func TestWouldFit(t *testing.T) {
 	})
 }
 
-// A key that answers nothing but 429, or 403, beside one that serves: no request is lost to it, and it is named.
+// A key that answers nothing but 429, or 403, beside one that serves: no request is lost to it, and
+// it is named.
 func TestKeyWithoutUse(t *testing.T) {
 	const perWindow = 5
 	for _, status := range []int{429, 403} {
@@ -290,8 +296,9 @@ func TestKeyWithoutUse(t *testing.T) {
 			v.config.Attempts = 2
 			const n = 600
 			got := v.run(requests(n, "http://server/"))
-			// What one window lets go is refused together, once more after a second, which may have been enough, and from then on there is
-			// one probe after 2, 4, 8 s …: the longer the run, not the more requests.
+			// The requests of one window are refused together, and once more after a second, which
+			// may have been enough. From then on there is one probe after 2, 4, 8 s … So the number
+			// grows with the length of the run, and not with the number of requests.
 			most := 2*perWindow + bits.Len(uint(got.took/time.Second))
 			if got.err != nil || got.Done != n || got.Dead != 0 || asked > most {
 				t.Errorf("%d: %+v, %v; it was asked %d times, want %d at most", status, got.Totals, got.err, asked, most)
@@ -328,7 +335,7 @@ func TestRefusedWith200(t *testing.T) {
 	}
 }
 
-// With Success what a server that nobody described answers is judged.
+// Success judges the answers of a server that is not known.
 func TestSuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		times := map[string]int{}
@@ -422,7 +429,7 @@ func TestNoncesTooSmall(t *testing.T) {
 	})
 }
 
-// What a server says is left holds for the next run, too.
+// The remaining quota that a server states holds for the next run, too.
 func TestNothingLeftOverRestarts(t *testing.T) {
 	for name, answer := range map[string]func(http.ResponseWriter){
 		"nothing left": func(w http.ResponseWriter) {
@@ -510,7 +517,8 @@ func TestETA(t *testing.T) {
 	}
 }
 
-// A host that is dead from the beginning has no ETA, and no limit that lets nobody go for long is taken for a standstill.
+// A host that is dead from the beginning has no ETA. A limit that lets nothing go for long is no
+// standstill.
 func TestETAOfWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := newInTime(t, oneByOne(func(w http.ResponseWriter, _ *http.Request) {}), Rate{N: 100, Per: 10 * time.Minute, Text: "100/10m"})
