@@ -81,7 +81,7 @@ func TestCurl(t *testing.T) {
 			t.Errorf("%s shows a secret: %s", text, got)
 		}
 	}
-	// What is wrong with one is no matter to the next.
+	// A mistake in one command does not affect the next.
 	check(t, curl, "curl https://a -k\ncurl https://b \\\n  -d 'x\ny'\n\ncurl https://c\n", "f:1:16: -k (--insecure) cannot be followed: certificates are always checked, so that keys go to whom they are meant for; make the server's certificate known to this machine",
 		"2: POST https://b ["+form+"] x\ny", "6: GET https://c []")
 	check(t, curl, "curl $'https://a/\\''\ncurl \"https://b/\\\"'\"\ncurl https://c/d#e'f'\n", "1: GET https://a/' []", `2: GET https://b/"' []`, "3: GET https://c/d#ef []")
@@ -90,7 +90,7 @@ func TestCurl(t *testing.T) {
 		"end: f:2:1: the command that begins here goes on for 30 bytes, expected at most that (--max-line): is a quote not closed?")
 }
 
-// What is passed over is told once.
+// Each ignored option is reported once.
 func TestCurlIgnores(t *testing.T) {
 	var told []string
 	read("curl -L -s https://a\ncurl --location https://b -H 'Connection: close'\n", Config{Form: Curl, Ignored: func(option, instead string) { told = append(told, option+": "+instead) }})
@@ -99,8 +99,8 @@ func TestCurlIgnores(t *testing.T) {
 	}
 }
 
-// A file that a command names is read only where files may be: elsewhere, and of what has no name or is the standard input, the text is
-// asked for.
+// A file that a command names is read only where files are allowed. Elsewhere the error asks for
+// the text, and so it does for a file without a name or for standard input.
 func TestCurlReadsNoFile(t *testing.T) {
 	files := func(string) ([]byte, error) { return []byte("read"), nil }
 	for _, c := range []struct {
@@ -113,7 +113,7 @@ func TestCurlReadsNoFile(t *testing.T) {
 	}
 }
 
-// Which lines are one command is what the shell's parser says of the whole file.
+// The lines of one command are those that the shell's parser finds in the whole file.
 func FuzzCommands(f *testing.F) {
 	for _, s := range []string{"curl a\ncurl 'b\n c' \\\n -d $'x\\'y'\n", "curl \"a\\\"b\nc\"\n# it's\ncurl d#e 'f'", "curl a\\\\\ncurl b", "curl a # \\\ncurl b", "curl $'\\u00e9\\x4'", "curl a;#'\ncurl b"} {
 		f.Add(s)
@@ -134,7 +134,7 @@ func FuzzCommands(f *testing.F) {
 			}
 			words, err := c.words(first)
 			if err != nil {
-				return // what is no command alone may be parted anywhere
+				return // a text that is no command alone may be split anywhere
 			}
 			if len(words) > 0 {
 				got = append(got, words[0].line)

@@ -13,7 +13,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/jsonl"
 )
 
-// Whatever a value is, it stands where it is filled in as itself, or is refused: each character alone, and between others.
+// Any value stands in its place unchanged, or is refused: each character alone, and between others.
 func TestEscapes(t *testing.T) {
 	all := []string{"a b", "ä€😀", "\u2028", "x&y=z", "..", ".", "</a>"}
 	for c := range 0x80 {
@@ -67,7 +67,8 @@ func TestEscapes(t *testing.T) {
 	}
 }
 
-// A column is the one of that name, the only one but for capitals, or that number; whatever could be two is neither.
+// A column is the one of that name, the only one except for capitals, or that number. If two would
+// match, none does.
 func TestColumnOfARow(t *testing.T) {
 	if i, err := newColumns([]string{"Name", "x"}).find("name"); i != 0 || err != nil {
 		t.Errorf("name: %d, %v", i, err)
@@ -95,7 +96,7 @@ func TestColumnOfARow(t *testing.T) {
 	}
 }
 
-// A NUL byte is a sign of what is no text within the first 512 bytes alone.
+// A NUL byte shows that a file is no text only within the first 512 bytes.
 func TestNULNearTheBeginning(t *testing.T) {
 	for at, want := range map[int]bool{0: true, 1: true, 511: true, 512: false, 600: false} {
 		head := []byte(strings.Repeat("x", 700))
@@ -111,7 +112,8 @@ func TestNULNearTheBeginning(t *testing.T) {
 	}
 }
 
-// Of an element over several lines an error says the line and the column in the file, and of all others it is left alone.
+// For an element of several lines, Place corrects the line and the column. It changes no other
+// error.
 func TestPlace(t *testing.T) {
 	item := &Item{JSON: []byte("{\"a\":\n 1,\n\n\"b\":2}"), Line: 3, Column: 5}
 	for _, c := range []struct{ line, column, wantLine, wantColumn int }{
@@ -128,7 +130,8 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// What is no JSON in a template is told by where it was typed, placeholders and all; what begins with a mark of UTF-32 is not UTF-16.
+// The error for a template that is no JSON has the place in the template as typed. A text with a
+// mark of UTF-32 is not UTF-16.
 func TestPlaceInATemplate(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"a":"{row.name}","b":{row.n},"id":"{id}"x}`: "line 1, column 42: ", `{"a":{row.n},` + "\n" + `"{id}" 1}`: "line 2, column 8: ", `{"a":1x}`: "line 1, column 7: ",
@@ -147,7 +150,7 @@ func TestPlaceInATemplate(t *testing.T) {
 	}
 }
 
-// A backslash at the end of what is between $' and ' stands for itself.
+// A backslash at the end of the text between $' and ' stands for itself.
 func TestAnsiEnds(t *testing.T) {
 	for s, want := range map[string]string{"": "", `a\`: `a\`, `\\\`: `\\`} {
 		if got := ansi(s); got != want {
@@ -156,7 +159,7 @@ func TestAnsiEnds(t *testing.T) {
 	}
 }
 
-// To read nothing of what is decoded reads nothing, and loses nothing; what is read byte by byte is the same.
+// A read of no bytes reads nothing, and loses nothing. Reads of one byte give the same text.
 func TestDecodeBitByBit(t *testing.T) {
 	const text = "aé€😀"
 	for _, c := range []Coding{UTF16LE, UTF16BE} {

@@ -14,7 +14,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/jsonl"
 )
 
-// read reads all of a text, an item or an error a line.
+// read reads a whole text, with an item or an error on each line.
 func read(text string, c Config) (out []string) {
 	if c.MaxLine == 0 {
 		c.MaxLine = 1 << 20
@@ -93,7 +93,7 @@ func TestJSON(t *testing.T) {
 	check(t, array, `[{"a":1} {"a":2}]`, "1:2: a=1@1:7", `end: f:1:10: '{' after an element, expected , or ]`)
 	check(t, array, `{"a":1}`, `end: f:1:1: '{', expected an array of JSON, which begins with [`)
 	check(t, array, `[1,"x"]`, "f:1:2: a number, expected a JSON object", "1:4: url=x@1:4")
-	// However long the line, one element is held at a time.
+	// Only one element is held at a time, however long the line.
 	var long strings.Builder
 	for i := range 50_000 {
 		fmt.Fprintf(&long, `%s{"n":%d,"text":"some words to make it longer"}`, map[bool]string{true: "[", false: ","}[i == 0], i)
@@ -105,7 +105,7 @@ func TestJSON(t *testing.T) {
 	check(t, Config{Form: JSON, MaxLine: 10}, `[{"a":1},`+strings.Repeat(" ", 100_000)+`{"a":"`+strings.Repeat("x", 100_000)+`"}]`, "1:2: a=1@1:7", "end: f:1:100010: the element that begins here is longer than 10 bytes, expected at most that (--max-line)")
 }
 
-// An id is of what a row says and of where it is, whatever the file's quotes and line ends.
+// An id depends on the content and the place of a row, and not on the file's quotes or line ends.
 func TestIDs(t *testing.T) {
 	ids := func(c Config, text string) (out []string) {
 		c.MaxLine = 1 << 20
@@ -119,7 +119,7 @@ func TestIDs(t *testing.T) {
 	if len(a) != 3 || a[0] == a[1] || a[0] != b[0] || a[1] != b[1] || a[2] == b[2] || !strings.HasPrefix(a[2], "line-4-") {
 		t.Errorf("%v, %v", a, b)
 	}
-	// Where one cell ends and the next begins is told apart.
+	// The end of each cell counts in the id.
 	if c := ids(Config{Form: CSV}, "a,b\n12,3\n"); c[0] == ids(Config{Form: CSV}, "a,b\n1,23\n")[0] {
 		t.Error(c)
 	}
@@ -128,7 +128,7 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// Whatever encoding/csv takes for a table is read as the same one, and nothing is held that is longer than the limit.
+// Every table of encoding/csv is read as the same table. Nothing longer than the limit is held.
 func FuzzTable(f *testing.F) {
 	for _, s := range []string{"a,b\n1,2\n", "a,b\r\n\"x\"\"y\",\"z\n\"\r\n", "\"\"\n", "a\n\n,\n", "sep=;\na", "a,\"b\nc"} {
 		f.Add(s)

@@ -104,7 +104,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// Whatever an input begins with, it is one of the forms or has words for what it is.
+// Any input has one of the forms, or an error that names its kind.
 func FuzzRecognize(f *testing.F) {
 	for _, s := range []string{"{", "{\"a\":", "curl", "a,b", "\xff\xfe", "sep=", "PK\x03\x04", "\"\n\"", "[", "http"} {
 		f.Add([]byte(s), "x.csv")

@@ -53,7 +53,7 @@ func TestURLTemplate(t *testing.T) {
 	}
 }
 
-// filled is a template filled with a row, or the error, of a cell with its line.
+// filled returns a template filled with a row, or the error. An error about a cell has its line.
 func filled(parse func(string) (*Template, error), text string, row *Row) string {
 	tpl, err := parse(text)
 	if err != nil {
@@ -112,7 +112,7 @@ func TestIDTemplate(t *testing.T) {
 	}
 }
 
-// Columns are found as they are written, else in other letters where that is one alone.
+// Columns are found by their exact name, or else by the only name in other letters.
 func TestColumns(t *testing.T) {
 	row := rowOf("a", "1", "A", "2", "b", "3", "b", "4", "C d", "5", "2", "two")
 	for ref, want := range map[string]string{"a": "1", "A": "2", "c D": "5", "5": "5", "2": "two",
@@ -134,7 +134,8 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// Whatever a cell has, a URL goes to the same host and path but for one segment, a body of JSON has the same shape, and a form the same names.
+// With any cell, a URL has the same host, and the same path but for one segment. A body of JSON has
+// the same shape, and a form the same names.
 func FuzzFill(f *testing.F) {
 	for _, s := range []string{"a", "../../../x", "?&=#%2f", "\"},{\"", "{key}", "{row.v}", "\\", "\u2028", " ", "&admin=1", "http://evil/"} {
 		f.Add(s)

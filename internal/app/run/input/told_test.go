@@ -13,8 +13,8 @@ import (
 	"github.com/paceline-go/paceline/internal/testkit/golden"
 )
 
-// TestItems: each item of each form with its place, its id and its cells, what is made of rows, and what is wrong with those that are none.
-// After a change: -update, and read the difference.
+// TestItems: each item of each form, with its place, id and cells, the requests from rows, and the
+// errors of wrong items. After a change: -update, and read the difference.
 func TestItems(t *testing.T) {
 	long := strings.Repeat("x", 40)
 	var b strings.Builder
@@ -99,8 +99,8 @@ func told(b *strings.Builder, r *Reader) {
 	b.WriteString("  and on and on\n")
 }
 
-// TestMade: what templates make of rows, one after the other, and what is wrong with the input, a row or a cell. After a change: -update, and
-// read the difference.
+// TestMade: the results of templates for rows, one after the other, and the mistakes in the input,
+// a row or a cell. After a change: -update, and read the difference.
 func TestMade(t *testing.T) {
 	must := func(tpl *Template, err error) *Template {
 		if err != nil {
@@ -148,7 +148,7 @@ func TestMade(t *testing.T) {
 	golden.Compare(t, "made.txt", b.String())
 }
 
-// TestHasLine: the beginning of an input is enough to tell its form once there is a whole line that says something.
+// TestHasLine: the beginning of an input is enough once there is a whole line with content.
 func TestHasLine(t *testing.T) {
 	for head, want := range map[string]bool{"": false, "a": false, "a\n": true, "\n \n": false, "# a\n": false, "# a\nb": false, "# a\n\n b\n": true, " # a\n": false} {
 		if got := HasLine([]byte(head)); got != want {
@@ -176,8 +176,8 @@ func TestFormNames(t *testing.T) {
 	}
 }
 
-// TestRecognized: what inputs are taken for by their beginning, their name and the columns that are wanted, or what they are said to be. After
-// a change: -update, and read the difference.
+// TestRecognized: the form of each input by its beginning, its name and the wanted columns, or the
+// error. After a change: -update, and read the difference.
 func TestRecognized(t *testing.T) {
 	var b strings.Builder
 	for _, head := range []string{
