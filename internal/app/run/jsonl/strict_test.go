@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Next gives what encoding/json takes for one value, and nothing else, at the column where it is.
+// Next accepts the same lines as encoding/json takes for one value, at the right column.
 func FuzzLines(f *testing.F) {
 	for _, s := range []string{
 		`{"a":1}`, " \t{ \"a\" : [ 1 , \"]\" , { } ] , \"b\\\"\" : null }\r", "\xff", `{"a":"` + "\xc3" + `"}`, "[1,\n2]", "", "\ufeff{}", `"x" y`, "{\"a\":\"\ufffd\"}",
@@ -30,7 +30,7 @@ func FuzzLines(f *testing.F) {
 			}
 			return
 		}
-		// What is named in an error is there, and the parts are all that there is.
+		// Each part stands at its column, and the parts are complete.
 		at := func(part Value) json.RawMessage {
 			if got := line[part.Column-1:][:len(part.Raw)]; !bytes.Equal(got, part.Raw) {
 				t.Fatalf("%q: %q is not at %d", line, part.Raw, part.Column)
