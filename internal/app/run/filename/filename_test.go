@@ -44,7 +44,7 @@ func TestOf(t *testing.T) {
 	if a, b := Of(long), Of(long+"x"); len(a) > Longest || !strings.HasPrefix(a, "long%2flong") || a == b {
 		t.Errorf("%s\n%s", a, b)
 	}
-	// Where it is cut it does not end in a part of what a byte is written as, and keeps as much as there is room for.
+	// A cut name does not end within the %xx of a byte, and keeps as much as fits.
 	for before, want := range map[int]string{116: "%2fl", 117: "%2f", 118: "", 119: "", 120: ""} {
 		want = strings.Repeat("a", before) + want
 		if begin, _, cut := strings.Cut(Of(strings.Repeat("a", before)+"/"+long), "++"); !cut || begin != want {
@@ -53,7 +53,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// idOf reads a name as the comment at Of has it; false: it has only a part of the id.
+// idOf reads a name by the comment at Of. False: the name has only a part of the id.
 func idOf(t *testing.T, name string) (string, bool) {
 	body, tail, isMarked := strings.Cut(name, "+")
 	if isMarked && strings.HasPrefix(tail, "+") {
@@ -82,8 +82,8 @@ func idOf(t *testing.T, name string) (string, bool) {
 	return string(b), true
 }
 
-// A name is safe; what reads it without knowing upper case from lower finds the id again, so that no two ids share one; and of two ids
-// whose names are too long the names differ.
+// A name is safe. A reader without a difference between upper and lower case finds the id again, so
+// no two ids share a name. Two ids with too long names have different names.
 func FuzzOf(f *testing.F) {
 	for _, s := range []string{"a", "A", "con", "aux.json", "..", "x y ", "ann+1@Example.com", "results.dead", "ﬀ", strings.Repeat("Ab/", 90), strings.Repeat("a", 200), strings.Repeat("A", 200)} {
 		f.Add(s, strings.ToLower(s))
