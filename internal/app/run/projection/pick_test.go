@@ -67,7 +67,7 @@ func TestRow(t *testing.T) {
 	}
 }
 
-// Rows that come to more than the most bytes are given up together, and that is said.
+// Rows with more than the most bytes are given up together, with an error.
 func TestRowsOfTooManyBytes(t *testing.T) {
 	s, err := Compile("id=.id, x=(.body | ., .)", CSV)
 	if err != nil {
@@ -86,7 +86,7 @@ func TestRowsOfTooManyBytes(t *testing.T) {
 	}
 }
 
-// So it is with several outputs of one expression for all of a line.
+// The same holds for several outputs of one expression for a whole line.
 func TestOutputsOfTooManyBytes(t *testing.T) {
 	s, err := Compile(".body | ., .", JSONL)
 	if err != nil {
@@ -140,7 +140,7 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
-// The same selection in other words is the same.
+// The same selection in other words has the same text.
 func TestString(t *testing.T) {
 	for _, same := range []string{"id=.id,name=.body.name", " id = .id , name = .body .name ", "{id: .id, name: .body.name}"} {
 		s, err := Compile(same, CSV)
@@ -150,8 +150,8 @@ func TestString(t *testing.T) {
 	}
 }
 
-// Whatever is selected of whatever: rows can be read back, each with as many cells as there are columns, and a list of columns is
-// one without the parser being asked where it ends.
+// Rows of any selection from any value can be read back, each with as many cells as there are
+// columns. A list of columns is recognized without the parser.
 func FuzzRow(f *testing.F) {
 	for _, s := range []string{"id=.id, name=.body.name", "{id, n: .body.n}", ".body", `a="\("x,y")", b=(1,2)`, "a=.b,c", "a=[.[]?],b={c:1,d:2}", "x=\"\\\"\",y=1"} {
 		f.Add(s, answer)
