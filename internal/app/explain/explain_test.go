@@ -12,10 +12,10 @@ import (
 	"github.com/paceline-go/paceline/internal/testkit/race"
 )
 
-// limited is what most forms below hold: 429, three fields and a date with a comma and colons.
+// limited is the answer in most forms below: 429, three fields and a date with a comma and colons.
 var limited = http.Header{"Date": {"Thu, 15 Jan 2026 12:00:00 GMT"}, "X-Ratelimit-Limit": {"60"}, "X-Ratelimit-Remaining": {"0"}, "Retry-After": {"7"}}
 
-// forms are ways in which people have one and the same answer.
+// forms are the forms in which users have one and the same answer.
 var forms = map[string]string{
 	"curl -i": "HTTP/2 429 \nDate: Thu, 15 Jan 2026 12:00:00 GMT\nx-ratelimit-limit: 60\nx-ratelimit-remaining: 0\nretry-after: 7\n\n{\"message\": \"slow\"}",
 	"curl -v": "* Host h:443 was resolved.\n* IPv4: 1.2.3.4\n*   Trying 1.2.3.4:443...\n} [5 bytes data]\n> GET /a HTTP/2\n> Host: api.example.com\n> User-Agent: curl/8.5.0\n> \n" +
@@ -97,7 +97,7 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// However odd and long, a text is soon read: the longest takes a moment and not minutes.
+// Even the longest and strangest text is read in a moment and not in minutes.
 func TestLongTexts(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector takes its time")
@@ -106,7 +106,7 @@ func TestLongTexts(t *testing.T) {
 		began := time.Now()
 		n := 1 << 16
 		if s == "a=(" {
-			n = 1 << 18 // given up early, and each try is dear
+			n = 1 << 18 // given up early, since each try is expensive
 		}
 		_, _ = Parse([]byte(strings.Repeat(s, n/len(s))))
 		if took := time.Since(began); took > 2*time.Second {
@@ -115,7 +115,7 @@ func TestLongTexts(t *testing.T) {
 	}
 }
 
-// What is not said is not made up.
+// Parse invents nothing that the text lacks.
 func TestUnsaid(t *testing.T) {
 	for _, text := range []string{"retry-after: 7", `{"Retry-After": "7", "Age": "429"}`, "Retry-After\n7", "level=warn retry-after=7", `{"retry-after": 7, "message": "took 429 ms, code 1.429, x429 Too Many Requests, code 429.5"}`} {
 		if a, err := Parse([]byte(text)); err != nil || a.Said || a.Status != 200 || a.Header.Get("Retry-After") != "7" || a.Host != "" {
@@ -159,7 +159,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// FuzzParse: no text makes it panic, what it accepts has a status and names that are names, and errors say a line.
+// FuzzParse: no text makes it panic, what it accepts has a status and names that are names, and
+// errors say a line.
 func FuzzParse(f *testing.F) {
 	for _, s := range forms {
 		f.Add([]byte(s))
@@ -190,7 +191,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// A body alone is one, unless it says its status: as JSON or as XML; what holds a request is none.
+// A body alone is Bare, unless it states its status. It may be JSON or XML. A request is no body.
 func TestBare(t *testing.T) {
 	for text, want := range map[string]int{
 		`{"error":{"message":"slow","type":"tokens","code":"rate_limit_exceeded"}}`: 200,

@@ -32,7 +32,8 @@ var objectsPrinted = map[string]string{
 	"cut off":                         "{\n  status: 429,\n  headers: {\n    date: 'Thu, 15 Jan 2026 12:00:00 GMT',\n    'x-ratelimit-limit': '60',\n    'x-ratelimit-remaining': '0',\n    'retry-after': '7',\n",
 }
 
-// An object as a language prints it is refused, with its line and what to paste instead. Nothing is read of it by half.
+// An object as a language prints it is refused, with its line and what to paste instead. Nothing is
+// read of it by half.
 func TestObjectsAreNotRead(t *testing.T) {
 	for name, text := range objectsPrinted {
 		a, err := Parse([]byte(text))
@@ -46,7 +47,8 @@ func TestObjectsAreNotRead(t *testing.T) {
 	}
 }
 
-// A trace is refused, with its first line and what to paste instead, whatever status is in its words.
+// A trace is refused, with its first line and what to paste instead, whatever status is in its
+// words.
 func TestTracesAreNotRead(t *testing.T) {
 	for text, line := range map[string]string{
 		"Traceback (most recent call last):\n  File \"a.py\", line 3\nopenai.RateLimitError: Error code: 429 - {'error': {'code': None}}":         `line 1: "Traceback`,
@@ -67,7 +69,7 @@ func TestTracesAreNotRead(t *testing.T) {
 	}
 }
 
-// What has a likeness to a trace or to a printed object, and is neither, is read.
+// A text that resembles a trace or a printed object, and is neither, is read.
 func TestLikeTraces(t *testing.T) {
 	for name, text := range map[string]string{
 		"a trace in a body":          "HTTP/1.1 429\nRetry-After: 7\n\nTraceback (most recent call last):\n  File \"a.py\", line 3\n",
