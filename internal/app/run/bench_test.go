@@ -60,8 +60,8 @@ func startBenchServer(b *testing.B) (address string) {
 	return address
 }
 
-// BenchmarkRun is all of a run without a limit, its results and journal written, per request: what
-// it allocates, and the CPU of this process, without its server's. lab/micro/run has it beside hey.
+// BenchmarkRun is a whole run without a limit, with results and journal. It reports allocations per
+// request, and the CPU time of this process without its server. lab/micro/run compares it with hey.
 func BenchmarkRun(b *testing.B) {
 	address := startBenchServer(b)
 	for _, connections := range []int{64, 8, 1} {

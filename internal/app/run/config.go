@@ -32,7 +32,7 @@ type Config struct {
 	// provider names the organization there. Otherwise a key has the limits for itself. With Share
 	// only this map counts.
 	Organizations map[string]string
-	// Bearer says where the {token} of Header and Query comes from. If nil, there is none.
+	// Bearer is the source of the {token} of Header and Query. If nil, there is none.
 	Bearer *Bearer
 	// Header and Query are set on every request.
 	Header, Query []Template
@@ -48,7 +48,7 @@ type Config struct {
 	// Share, if not nil, is a store. All processes that use it keep to the Limits together. Sends
 	// of earlier runs are not counted again, since the store has them.
 	Share *sharestore.Limits
-	// Auto, if not nil, says that the Limits are not known. Limits must be empty then. Each key
+	// Auto, if not nil, says that the Limits are not known. Limits is empty then. Each key
 	// finds out how many requests the server accepts, and shares that fairly with its other users.
 	Auto *Auto
 	// NonceUnit is the unit in which nonces count. Gap is the least time between two nonces of a

@@ -33,7 +33,7 @@ type organizations struct {
 type belonging struct {
 	name string       // of its organization; empty: not known yet
 	said bool         // from the user, and no answer corrected it
-	past []limit.Past // what was answered while it was not known
+	past []limit.Past // answers from the time when it was not known
 }
 
 // alone begins the name of an organization of one key, if no answer to that key names one.

@@ -62,7 +62,7 @@ func TestTextOfEachCharacter(t *testing.T) {
 	}
 }
 
-// FuzzResult: what is written by hand is what encoding/json writes, to the byte.
+// FuzzResult: a result written by hand equals that of encoding/json, to the byte.
 func FuzzResult(f *testing.F) {
 	f.Add("a", "body <&> \u2028\u2029\x7f \"\\\b\f\n\r\t\x01\x1f é € 😀", []byte{0xff, 0}, uint16(0x3ff), int64(1234567), "x-y")
 	f.Add("a", "body <&> \u2028\u2029\x7f \"\\\b\f\n\r\t\x01\x1f é € 😀 \xff", []byte{0xff, 0}, uint16(0x37f), int64(1234567), "x-y") // by hand

@@ -112,7 +112,7 @@ func (g *group) look() {
 		if q.Counts().Waiting > 0 {
 			_, cause, _ = g.why(now, q, d)
 		}
-		if cause == "concurrency" && len(r.c.Limits) == 0 { // what else
+		if cause == "concurrency" && len(r.c.Limits) == 0 { // no other cause is possible
 			cause = ""
 		}
 	})

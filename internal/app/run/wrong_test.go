@@ -297,8 +297,8 @@ func TestKeyWithoutUse(t *testing.T) {
 			const n = 600
 			got := v.run(requests(n, "http://server/"))
 			// The requests of one window are refused together, and once more after a second, which
-			// may have been enough. From then on there is one probe after 2, 4, 8 s … So the number
-			// grows with the length of the run, and not with the number of requests.
+			// may have been enough. From then on there is one probe after 2, 4, 8 s and so on. So
+			// the number grows with the length of the run, and not with the number of requests.
 			most := 2*perWindow + bits.Len(uint(got.took/time.Second))
 			if got.err != nil || got.Done != n || got.Dead != 0 || asked > most {
 				t.Errorf("%d: %+v, %v; it was asked %d times, want %d at most", status, got.Totals, got.err, asked, most)
@@ -466,7 +466,8 @@ func TestNothingLeftOverRestarts(t *testing.T) {
 	}
 }
 
-// The ETA is by the keys that serve and by what was done lately; where nothing is, there is none.
+// The ETA counts the keys that serve and the requests that ended lately. Without any, it is not
+// known.
 func TestETA(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -13,7 +13,7 @@ import (
 // Found is the result of Recognize.
 type Found struct {
 	Form  Form
-	Comma byte // what separates the columns of a CSV
+	Comma byte // the separator of the columns of a CSV
 }
 
 // Recognize finds the form of an input by its beginning, the name of its file, and the wanted
