@@ -159,8 +159,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// FuzzParse: no text makes it panic, what it accepts has a status and names that are names, and
-// errors say a line.
+// FuzzParse: no text causes a panic. An accepted text has a status and valid field names. An error
+// has a line.
 func FuzzParse(f *testing.F) {
 	for _, s := range forms {
 		f.Add([]byte(s))
