@@ -19,8 +19,8 @@ import (
 // The assignment comes from the user, an earlier run, or the first answer to each key.
 //
 // Until then a key counts in the limits of every known organization, or in those of the first key
-// if none is known. Safe for concurrent use once the run is open; from then on field and keys do
-// not change.
+// if none is known. Safe for concurrent use once the run is open: field and the number of keys no
+// longer change then.
 type organizations struct {
 	field string // header field of answers that names the organization; empty: none does
 	mu    sync.Mutex
@@ -134,8 +134,8 @@ func (o *organizations) counted() {
 	o.open.Store(int64(open))
 }
 
-// count returns how many of n keys have limits of their own. It is a lower bound while some
-// organizations are not known.
+// count returns how many times over n keys have the limits. It is a lower bound while some
+// organizations are not known; sure says that all are.
 func (o *organizations) count(n int) (least int, sure bool) {
 	if !o.together() {
 		return n, true
@@ -241,7 +241,7 @@ func (g *group) allow() {
 }
 
 // shares returns the limits in which a key counts: those of its organization, or all if that is not
-// known. If there are more than pool.MaxShared, it is the first.
+// known. It returns at most the first pool.MaxShared.
 func (g *group) shares(key int) (all []*pool.Shared) {
 	for _, a := range g.allowances {
 		if g.r.organizations.countsIn(key, a.name) && len(all) < pool.MaxShared {
