@@ -24,8 +24,8 @@ import (
 
 // Config describes a run.
 type Config struct {
-	// Keys are the API keys. Each has all of the Limits for itself, but for those of one
-	// organization. If empty, there is one named "default" without a secret.
+	// Keys are the API keys. Each has all of the Limits for itself, except that keys of one
+	// organization share them. If empty, there is one named "default" without a secret.
 	Keys []Key
 	// Organizations maps a Key.Name to the name of its organization, project or account. Keys of
 	// one organization have the limits together. For other keys the answers show it, if the
@@ -45,8 +45,8 @@ type Config struct {
 	// Strangers, if not nil, says that other programs use the Limits, too. Then sends of earlier
 	// runs are not counted again, since answers state what is left.
 	Strangers *Sharing
-	// Share, if not nil, is a store. All processes that use it keep to the Limits together. Sends
-	// of earlier runs are not counted again, since the store has them.
+	// Share, if not nil, keeps the Limits in a store. All processes with the same store keep to
+	// them together. Sends of earlier runs are not counted again, since the store has them.
 	Share *sharestore.Limits
 	// Auto, if not nil, says that the Limits are not known. Limits is empty then. Each key
 	// finds out how many requests the server accepts, and shares that fairly with its other users.
@@ -66,9 +66,9 @@ type Config struct {
 	Redirects   int           // how many a request may follow; if zero, none
 	Backoff     pool.Backoff
 	BanStatus   []int // statuses of answers that ban a key
-	NonceStatus []int // statuses that mean that a nonce did not rise, beside the words of answers
+	NonceStatus []int // statuses that mean that a nonce did not rise, in addition to the words of answers
 	// Provider reads the limits that answers state. If nil, it is that of the Format, or that of a
-	// known host. Otherwise each answer decides.
+	// known host. Otherwise it is guessed from each answer.
 	Provider provider.Dialect
 	// Success returns an error if an answer is no success although its status says so. If nil, the
 	// status decides. It must be safe for concurrent use.
@@ -109,8 +109,8 @@ type Config struct {
 	// calls it, or "-".
 	Out, Dead string
 	// OutDir, if not empty, is a folder with one file for the body of each answer that ends its
-	// request well. Out must then be IndexOf(OutDir). MaxResponse bounds only the part of a body in
-	// memory. MaxFile bounds the bytes of a body; if zero, 1 GiB. Not for an *LLM.
+	// request well. New then sets Out to IndexOf(OutDir). MaxResponse bounds only the part of a
+	// body in memory. MaxFile bounds the bytes of a body; if zero, 1 GiB. Not for an *LLM.
 	OutDir  string
 	MaxFile int64
 	// Shape, if not nil, makes rows, which Out has in place of results. Ordered keeps Out in the
