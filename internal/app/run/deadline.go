@@ -9,9 +9,9 @@ import (
 	"github.com/paceline-go/paceline/internal/app/journal"
 )
 
-// starts keeps when the durations of a file's lines begin: at the begin of the first run that read
-// them. If an input cannot be read twice, the duration of a line begins when the line is read. The
-// journal keeps that time.
+// starts keeps when the durations of a file's lines begin: at the beginning of the first run that
+// read them. If an input cannot be read twice, the duration of a line begins when the line is read.
+// The journal keeps that time.
 type starts struct {
 	sum  uint64          // a checksum of the lines so far
 	ends []end           // where lines end, from the first one with a duration on

@@ -34,8 +34,8 @@ type share struct {
 	let  chan struct{}
 }
 
-// take takes n more bytes for s, or fails with the error of ctx. It calls waits at the begin and at
-// the end of a wait.
+// take takes n more bytes for s, or fails with the error of ctx. It calls waits at the beginning
+// and at the end of a wait.
 func (m *memory) take(ctx context.Context, s *share, n int64, waits func(bool)) error {
 	m.mu.Lock()
 	s.asks = n

@@ -129,9 +129,9 @@ type straying struct {
 
 func (e straying) Error() string { return e.why }
 
-// turned makes the request for the page after q. The hop from answered q. next is the result of
-// after or, if kept is set, the result of keeps in an earlier run. These differ for a cursor in the
-// query.
+// turned makes the request for the page after q. from is the hop that answered q. next is the
+// result of after or, if kept is set, the result of keeps in an earlier run. These differ for a
+// cursor in the query.
 func (s *sender) turned(n *Next, q *Request, from hop, next string, kept bool) (*Request, error) {
 	p := *q
 	p.URL = nil

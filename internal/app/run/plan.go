@@ -55,7 +55,7 @@ type Plan struct {
 	Limits []PlanLimit `json:"limits"`
 	// Seconds is how long the limits alone make the run take, from the first send to the last.
 	// AnswerWithin is the average time of an answer above which InFlight slows the run down; 0:
-	// there is none.
+	// none does.
 	Seconds      float64   `json:"seconds"`
 	Finish       time.Time `json:"finish"`
 	AnswerWithin float64   `json:"answer_within_seconds,omitempty"`
@@ -123,9 +123,9 @@ type PlanBatch struct {
 	Provider    string   `json:"provider"`
 	USDMax      *float64 `json:"usd_max,omitempty"` // after the discount, if the prices are known
 	USDExpected *float64 `json:"usd_expected,omitempty"`
-	Discount    float64  `json:"discount"` // largest part of the price that is saved
+	Discount    float64  `json:"discount"` // part of the price that is saved at best
 	WithinHours float64  `json:"within_hours"`
-	Files       int      `json:"files,omitempty"` // needed, as a file has most requests and bytes; 0: not known
+	Files       int      `json:"files,omitempty"` // needed within the provider's bounds of a file; 0: not known
 	Docs        string   `json:"docs"`
 }
 

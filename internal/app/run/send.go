@@ -217,7 +217,7 @@ func (s *sender) reason(ctx context.Context, hide hider, err error) error {
 // stays foreign, since the foreign server chose the URL.
 type hop struct {
 	url     *url.URL
-	host    string // name of its outage state
+	host    string // name under which its outage is kept
 	method  string
 	body    bool
 	foreign bool

@@ -62,7 +62,8 @@ type Totals struct {
 	Keys    []KeyTotals `json:"keys,omitempty"`
 
 	// Models are those of a batch for language models, the one with the most done requests first.
-	// PricesAsOf is the date of the published prices. It is empty if the user gave the prices.
+	// PricesAsOf is the date on which their prices were looked up. It is empty if the user gave the
+	// prices.
 	Models     []ModelTotals `json:"models,omitempty"`
 	PricesAsOf string        `json:"prices_as_of,omitempty"`
 }

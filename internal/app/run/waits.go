@@ -24,7 +24,7 @@ type waits struct {
 	names  []string
 	total  []time.Duration
 	latest int       // index in names of the present cause; -1: nothing waits
-	since  time.Time // begin of the present cause
+	since  time.Time // start of the present cause
 }
 
 // look notes the cause for which the head waits from now on. It is empty if the head does not wait.

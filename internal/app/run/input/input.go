@@ -66,7 +66,7 @@ func ParseForm(s string) (Form, error) {
 
 // Item is one line, row, element or command.
 type Item struct {
-	Line, Column int // begin of the item, both from 1
+	Line, Column int // start of the item, both from 1
 	// Number differs for all items of an input: it is the item's line or, in an array, the number
 	// of the element.
 	Number int
