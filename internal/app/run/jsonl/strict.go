@@ -87,7 +87,7 @@ func (r *Reader) check(line []byte) error {
 	return r.at(nil, column).Errorf("%v, expected one JSON object on the line", err)
 }
 
-// Invalid returns b from its first byte on that is not UTF-8.
+// Invalid returns the end of b, from the first byte that is not UTF-8.
 func Invalid(b []byte) []byte {
 	for {
 		c, n := utf8.DecodeRune(b)
