@@ -20,7 +20,7 @@ type workers struct {
 	*client
 	x *sim.Exchange
 
-	shared sync.Mutex // stacks the fields below; the client's own lock stacks its tally
+	shared sync.Mutex // guards the fields below; the client's own lock guards its tally
 	q      *queue.Queue
 	// There are two conditions. With one, every request taken would wake the idle workers, and they would queue up in another order. First
 	// come, first served is the order in which the key goes next that has rested longest.
