@@ -20,17 +20,17 @@ import (
 	"github.com/paceline-go/paceline/provider"
 )
 
-// What a Config has where it says nothing.
+// Defaults of a Config.
 const (
 	DefaultListen  = "127.0.0.1:7878"
 	DefaultAdmin   = "127.0.0.1:7879"
 	DefaultMaxWait = time.Minute
 
-	// Off is an Admin that listens nowhere.
+	// Off as Admin means no admin listener.
 	Off = "off"
 )
 
-// Checked returns the Config with its defaults in place, or a *ConfigError.
+// Checked returns the Config with its defaults filled in, or a *ConfigError.
 func (c Config) Checked() (Config, error) {
 	c.Listen, c.Admin = cmp.Or(c.Listen, DefaultListen), cmp.Or(c.Admin, DefaultAdmin)
 	c.MaxWait = cmp.Or(c.MaxWait, DefaultMaxWait)
@@ -70,7 +70,7 @@ func wrong(field, format string, args ...any) *ConfigError {
 	return &ConfigError{Field: field, Err: fmt.Errorf(format, args...)}
 }
 
-// hasKeys tells whether clients have keys for the proxy.
+// hasKeys reports whether clients have keys for the proxy.
 func (c *Clients) hasKeys() bool {
 	return slices.ContainsFunc(c.List, func(c Client) bool { return len(c.Keys) > 0 })
 }
@@ -102,7 +102,7 @@ func (c *Config) checkAdmin() error {
 	return nil
 }
 
-// isLoopback tells whether only this machine can connect to a host.
+// isLoopback reports whether only this machine can connect to a host.
 func isLoopback(host string) bool {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return ip.Unmap().IsLoopback()
@@ -190,7 +190,7 @@ func checkRates(at string, all []rate.Limit) error {
 	return nil
 }
 
-// check fills in what u does not say. The Field of its error begins with a dot.
+// check fills in the defaults of u. The Field of its error begins with a dot.
 func (u *Upstream) check(c *Config) *ConfigError {
 	switch {
 	case u.To == nil:
@@ -247,7 +247,7 @@ func (u *Upstream) checkRoute() *ConfigError {
 	if v, err := url.Parse("//" + u.Host); u.Host != "" && (err != nil || v.Host != u.Host || v.Port() != "" || strings.HasSuffix(u.Host, ":")) {
 		return wrong(".Host", "%q, expected a host name without a port", u.Host)
 	}
-	if strings.ContainsFunc(u.Host, func(r rune) bool { return r > unicode.MaxASCII }) { // no request would ever come for it
+	if strings.ContainsFunc(u.Host, func(r rune) bool { return r > unicode.MaxASCII }) { // no request could match it
 		return wrong(".Host", "%q, expected a host name without a port, as clients send it: in ASCII, xn--… where it has other letters", u.Host)
 	}
 	return nil
@@ -355,7 +355,7 @@ func (u *Upstream) checkKeys() *ConfigError {
 	return nil
 }
 
-// framing are fields that say how a message is sent, or to whom.
+// framing are the fields for the transfer and the destination of a message.
 var framing = map[string]bool{
 	"Connection": true, "Content-Length": true, "Host": true, "Keep-Alive": true, "Proxy-Connection": true, "Te": true, "Trailer": true,
 	"Transfer-Encoding": true, "Upgrade": true, "Expect": true,

@@ -1,6 +1,37 @@
-// Package proxy is what `paceline proxy` does: HTTP clients in any language send to it at once and without thinking, and it lets each
-// request go at the first instant that the server surely allows.
+// Package proxy is the server of `paceline proxy`. HTTP clients in any language send to it at any
+// time. The proxy sends each request on at the first instant at which the upstream surely allows
+// it.
 //
-// It is a thin adapter: httputil.ReverseProxy over package transport, which waits, judges, settles and sends again. Here are only those who
-// ask, what may be asked for, and what is answered where a request does not get through.
+// The package is a thin adapter: an httputil.ReverseProxy over package transport. Transport waits,
+// judges answers, settles costs and sends again. This package knows the clients, checks their
+// requests, and answers the requests that do not get through.
+//
+// # Files
+//
+//	proxy_config.go   Config and its parts: Bounds, Clients, Upstream, Key, Limit, Price
+//	check.go          defaults, and the checks of a Config
+//	proxy.go          Proxy, New, ServeHTTP
+//	apply.go          Apply: another Config while the proxy runs
+//	listen.go         Server: Start, Stop, Wait
+//	conn.go           connections of clients: their number, and stalls
+//	systemd.go        listeners from systemd, and notices to it
+//	admin.go          the admin listener
+//	visit.go          one request, from its arrival to the end of its answer
+//	target.go         requests that no upstream may get
+//	pages.go          requests that a foreign web page makes
+//	client.go         the client of a request, and its own limits
+//	route.go          the upstream of a request, by host and path
+//	patience.go       the longest wait of a request
+//	body.go           bodies of requests, kept so that they can be sent again
+//	writer.go         answers, flushed in time
+//	buffers.go        buffers for answers
+//	refuse.go         answers of the proxy itself: problems and gRPC statuses
+//	access.go         the log line of a request
+//	upstream.go       an upstream and its transport
+//	key.go            keys of an upstream
+//	limits.go         limiters of a partition, and their change
+//	price.go          costs in money
+//	shared_store.go   limits shared with other processes
+//	state.go          the state file: sent requests that may still count
+//	sources.go        snapshots of the upstreams
 package proxy

@@ -10,7 +10,8 @@ import (
 	"github.com/paceline-go/paceline/internal/send/timer"
 )
 
-// Proxy is an http.Handler that passes requests on within limits. Made by New. Safe for concurrent use.
+// Proxy is an http.Handler that passes requests on within limits. New makes it. It is safe for
+// concurrent use.
 type Proxy struct {
 	config  Config
 	routes  routes
@@ -18,18 +19,18 @@ type Proxy struct {
 	*common
 }
 
-// common is what all have in common that one has become by Apply.
+// common is shared by a Proxy and all its successors through Apply.
 type common struct {
-	latest    atomic.Pointer[Proxy] // by which requests go that come now
+	latest    atomic.Pointer[Proxy] // for requests that come now
 	applying  sync.Mutex
 	clientele *clientele
-	state     *state       // nil: none is kept
-	keepable  atomic.Int64 // how much more of bodies may be kept
+	state     *state       // nil: no state file
+	keepable  atomic.Int64 // how many more bytes of bodies may be kept
 	stopping  atomic.Bool
-	drained   atomic.Bool // nobody waits any more
+	drained   atomic.Bool // no request waits any more
 	visits    visits
 	flushes   *timer.Watch            // over parts of answers
-	mounts    map[string]http.Handler // of the admin listener
+	mounts    map[string]http.Handler // by pattern, at the admin listener
 }
 
 // New returns a Proxy, or a *ConfigError.
@@ -57,7 +58,7 @@ func New(c Config) (*Proxy, error) {
 	return p, nil
 }
 
-// build makes the upstreams. Those that go on have the way to the server that they had before.
+// build makes the upstreams. An upstream in before that goes on keeps its way to the server.
 func (p *Proxy) build(before routes) error {
 	var all []*upstream
 	for i := range p.config.Upstreams {
@@ -86,7 +87,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v.serve()
 }
 
-// enter finds out who asks for what, or why that cannot be.
+// enter finds the client and the upstream of the request, or returns a refusal.
 func (v *visit) enter() *refusal {
 	r, p := v.in, v.proxy
 	if p.stopping.Load() {
@@ -120,7 +121,7 @@ func (v *visit) enter() *refusal {
 	return nil
 }
 
-// close lets go of what is kept open.
+// close closes what is open: idle connections, and the state file.
 func (p *Proxy) close() {
 	for _, u := range p.routes {
 		u.closeIdle()
@@ -130,7 +131,8 @@ func (p *Proxy) close() {
 	}
 }
 
-// kept is for how long the state file keeps what was sent. Where limits may change, a longer window may come.
+// kept is how long the state file keeps a sent request. A live configuration may later get a longer
+// window.
 func (c *Config) kept() (longest time.Duration) {
 	longest = time.Minute
 	for i := range c.Upstreams {
@@ -143,7 +145,7 @@ func (c *Config) kept() (longest time.Duration) {
 	return longest + longest/8
 }
 
-// slowest is how long an attempt may take; 0: any time.
+// slowest is the longest time of an attempt; 0: any time.
 func (c *Config) slowest() (longest time.Duration) {
 	for i := range c.Upstreams {
 		if c.Upstreams[i].AnswerTimeout < 0 {

@@ -22,106 +22,127 @@ import (
 	"github.com/paceline-go/paceline/tokens"
 )
 
-// Config is all that a proxy is told: by flags, or by a file. New checks it; it is not changed, and is not to be changed afterwards.
+// Config is the whole configuration of a proxy, from flags or from a file. New checks it and does
+// not change it. The caller must not change it afterwards.
 type Config struct {
-	// Listen is where clients connect: HOST:PORT. If empty, 127.0.0.1:7878. Beyond loopback it needs clients with keys, or Open.
+	// Listen is the address for clients: HOST:PORT. If empty, 127.0.0.1:7878. An address beyond
+	// loopback needs clients with keys, or Open.
 	Listen string
-	// Admin is where people and tools look: HOST:PORT on loopback. If empty, 127.0.0.1:7879; "off": nowhere.
+	// Admin is the address for people and tools: HOST:PORT on loopback. If empty, 127.0.0.1:7879;
+	// "off": none.
 	Admin string
-	// Open lets anybody who reaches Listen send, also without a key, and also from elsewhere than this machine.
+	// Open accepts requests without a key from every machine that reaches Listen.
 	Open bool
-	// TLS is for Listen. If nil, it speaks plain HTTP.
+	// TLS is for Listen. If nil, Listen speaks plain HTTP.
 	TLS *tls.Config
 
-	// MaxWait is the longest that a request waits for its turn: if more is foreseen, it is refused at once. If zero, 60 s; negative:
-	// nobody waits.
+	// MaxWait is the longest wait of a request for its turn. A request with a longer wait ahead is
+	// refused at once. If zero, 60 s; negative: no request waits.
 	MaxWait time.Duration
-	// Grace is how long those that wait may go on when the proxy is told to stop. What is in flight is always finished. If zero, none.
+	// Grace is how long waiting requests may go on after Stop. Requests in flight always finish. If
+	// zero, none.
 	Grace time.Duration
 
 	Bounds  Bounds
 	Clients Clients
-	// Upstreams are the servers that requests may go to, one at least. No two have the same Host and Path.
+	// Upstreams are the servers for requests, at least one. No two have the same Host and Path.
 	Upstreams []Upstream
 
 	// Dial opens connections to upstreams. If nil, a net.Dialer does.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	// Live says that Proxy.Apply may change all of this later. It costs a little for each request.
+	// Live allows Proxy.Apply to change the configuration later. It costs a little for each
+	// request.
 	Live bool
 
-	// State is a file for what was sent and may still count, so that a restart forgets no window. If empty, none.
+	// State is the file for sent requests that may still count, so that a restart forgets no
+	// window. If empty, none.
 	State string
-	clock func() (time.Time, boottime.Reading) // of that file; nil: the machine's
+	clock func() (time.Time, boottime.Reading) // nil: the machine's; for the state file
 
-	// Share says where limits are shared with other processes, and Shared are those: whoever calls New opens the store, and closes Shared when
-	// the proxy has ended. If Shared is nil, limits are not shared.
+	// Share describes the limits that other processes share. Shared is the open store of these
+	// limits. The caller of New opens it, and closes it after the proxy has ended. If Shared is
+	// nil, no limit is shared.
 	Share  ShareBy
 	Shared *sharestore.Limits
 
-	// Log is told what happens to the proxy, Access of each request, at level Info. If nil, nobody. No key is ever logged.
+	// Log gets the events of the proxy, Access one line per request, at level Info. If nil, none.
+	// No line has a key in it.
 	Log, Access *slog.Logger
 }
 
-// Bounds keep clients that are large, many or slow from taking up the proxy.
+// Bounds keep large, many or slow clients from using up the proxy.
 type Bounds struct {
-	// Header is the most bytes of a request's header. If zero, 64 KiB.
+	// Header is the largest header of a request, in bytes. If zero, 64 KiB.
 	Header int
-	// Body is the most bytes of a request's body: of a longer one the answer is 413. If zero, 1 GiB; negative: any.
+	// Body is the largest body of a request, in bytes. A longer body gets the answer 413. If zero,
+	// 1 GiB; negative: any size.
 	Body int64
-	// Kept is how much of a body is held in memory, so that it can be counted, and sent again after a refusal. What is longer is sent once,
-	// as it comes. If zero, 32 MiB.
+	// Kept is the largest part of a body in memory, in bytes. A kept body can be counted, and sent
+	// again after a refusal. A longer body is sent once, as it comes. If zero, 32 MiB.
 	Kept int64
-	// KeptInAll is the same for all requests together; with more, bodies are sent once. If zero, 512 MiB.
+	// KeptInAll is Kept for all requests together. Beyond it, bodies are sent once. If zero, 512
+	// MiB.
 	KeptInAll int64
-	// Connections is how many may be open at Listen; more wait to be accepted. If zero, 16384.
+	// Connections is how many connections may be open at Listen. More wait to be accepted. If zero,
+	// 16384.
 	Connections int
-	// HeaderTimeout is how long a request's header may take from its first byte to its end. If zero, 10 s.
+	// HeaderTimeout is the longest time between the first and the last byte of a request's header.
+	// If zero, 10 s.
 	HeaderTimeout time.Duration
 	// IdleTimeout is how long a connection without a request stays open. If zero, 2 min.
 	IdleTimeout time.Duration
-	// Stall is how long a client may take none of its answer, or send nothing of its body, while that is waited for. If zero, 1 min.
+	// Stall is how long a client may read nothing of its answer, or send nothing of its body while
+	// the proxy waits for it. If zero, 1 min.
 	Stall time.Duration
 }
 
-// Clients say who asks. A client has a line of its own, and gets its share by weight, however much others ask for.
+// Clients describe the clients. Each client has a lane of its own, and gets its share by weight,
+// however much other clients send.
 //
-// Who asks is told by its key for the proxy; else, by Header; else, by its address. A request whose client is not in the List has
-// the name that Header says, or its address, and what Default says.
+// The key for the proxy names the client of a request; without a key, the Header does; without
+// both, the address. A client that is not in the List has the name in Header, or its address, and
+// the settings of Default.
 type Clients struct {
-	// Header is the field of requests that names the client where it has no key. It is not passed on. If empty, none.
+	// Header is the field that names the client of a request without a key. The proxy does not pass
+	// it on. If empty, none.
 	Header string
-	// List are the clients that are known by name. If one of them has Keys, requests without a key of the List are refused with 401,
-	// unless the proxy is Open.
+	// List are the clients that are known by name. If one of them has Keys, requests without a key
+	// of the List get the answer 401, unless the proxy is Open.
 	List []Client
-	// Default is for each of the others; its Name, Keys and Addresses are not used.
+	// Default holds for each client outside the List. Its Name, Keys and Addresses are not used.
 	Default Client
-	// Most is how many clients are told apart that are not in the List; further ones share one line, as "others". If zero, 1000.
+	// Most is the number of clients outside the List that have a lane each. Further clients share
+	// one lane, named "others". If zero, 1000.
 	Most int
 }
 
-// Client is who asks.
+// Client is one client and its settings.
 type Client struct {
-	// Name is what it is called in logs and on the page. It is not secret.
+	// Name is the name in logs and on the page. It is not secret.
 	Name string
-	// Keys are hashes of its keys for the proxy, to be sent as Paceline-Key, or where a client of the upstream's API has its key:
-	// Authorization, X-Api-Key, Api-Key, X-Goog-Api-Key. A key for the proxy is never passed on.
+	// Keys are hashes of the client's keys for the proxy. The client sends a key as Paceline-Key,
+	// or in the field for the key of the upstream's API: Authorization, X-Api-Key, Api-Key,
+	// X-Goog-Api-Key. The proxy never passes on a key for the proxy.
 	Keys []KeyHash
-	// Addresses are those it has, if it is known by that.
+	// Addresses identify a client without a key.
 	Addresses []netip.Prefix
-	// Weight is its share among clients that want more than there is. If zero, 1.
+	// Weight is the client's share where demand exceeds the limits. If zero, 1.
 	Weight float64
-	// HeadStart is how much earlier its requests count as having come: interactive before batch. Who has less still gets its turn.
+	// HeadStart moves the arrivals of the client's requests back by this span, for instance
+	// interactive before batch. A client with a smaller HeadStart still gets its turn.
 	HeadStart time.Duration
-	// MaxWaiting is how many of its requests may wait, for all upstreams together. If zero, 10000; more are refused.
+	// MaxWaiting is how many of its requests may wait, for all upstreams together. More are
+	// refused. If zero, 10000.
 	MaxWaiting int
-	// MaxWait is Config.MaxWait for it. If zero, as that.
+	// MaxWait is the client's own Config.MaxWait. If zero, Config.MaxWait.
 	MaxWait time.Duration
-	// Limits are its own, of what it asks of all upstreams together: requests, tokens, or money (in millionths of a dollar).
+	// Limits are the client's own, over all upstreams together: requests, tokens, or money (in
+	// millionths of a dollar).
 	Limits []rate.Limit
 }
 
-// KeyHash is the SHA-256 of a key, so that nobody who reads a configuration can send with it.
+// KeyHash is the SHA-256 of a key. A reader of the configuration cannot send with it.
 type KeyHash [sha256.Size]byte
 
 // HashKey returns the hash of a key.
@@ -137,110 +158,122 @@ func ParseKeyHash(s string) (h KeyHash, err error) {
 	digits, ok := strings.CutPrefix(s, hashPrefix)
 	b, err := hex.DecodeString(digits)
 	if !ok || err != nil || len(b) != len(h) {
-		return h, fmt.Errorf("expected %s and %d hexadecimal digits, as printf %%s KEY | sha256sum prints them", hashPrefix, 2*len(h)) // it may be a key: not shown
+		return h, fmt.Errorf("expected %s and %d hexadecimal digits, as printf %%s KEY | sha256sum prints them", hashPrefix, 2*len(h)) // v may be a key: not shown
 	}
 	return KeyHash(b), nil
 }
 
-// Upstream is a server that requests are passed on to.
+// Upstream is a server that gets requests.
 type Upstream struct {
-	// Name is what it is called in logs and on the page. If empty, the host of To.
+	// Name is the name in logs and on the page. If empty, the host of To.
 	Name string
-	// Path is the beginning of the paths that go there, by whole segments: /openai. It is taken away before To.Path is put in front.
-	// If empty, all paths.
+	// Path is the beginning of the paths for this upstream, by whole segments: /openai. The proxy
+	// removes it before it puts To.Path in front. If empty, all paths.
 	Path string
-	// Host is the name by which clients reach it, without a port. If empty, any.
+	// Host is the name that clients use for this upstream, without a port. If empty, any.
 	Host string
-	// To is where requests go: http or https, a host, and a path to put in front of theirs. No user, query or fragment.
+	// To is the destination: http or https, a host, and a path to put in front of the request's. No
+	// user, query or fragment.
 	To *url.URL
-	// H2C has an http To spoken to in HTTP/2, as gRPC servers without TLS want it.
+	// H2C speaks HTTP/2 to an http To, as gRPC servers without TLS need it.
 	H2C bool
-	// TLS is for an https To. If nil, certificates are checked by the system's authorities.
+	// TLS is for an https To. If nil, the system's authorities check certificates.
 	TLS *tls.Config
 
-	// Preset are limits as published, by the name of a provider.Preset: openai:tier1. Its limits and Limits hold together. If empty, none.
+	// Preset names published limits, by the name of a provider.Preset: openai:tier1. The limits of
+	// the Preset and Limits hold together. If empty, none.
 	Preset string
-	// PerSecond: limits per minute of the Preset hold per second, too.
+	// PerSecond applies the Preset's limits per minute to each second, too.
 	PerSecond bool
-	// Limits are what the server allows.
+	// Limits are the server's limits.
 	Limits []Limit
-	// Auto finds out what the server allows, where nobody knows.
+	// Auto finds out the server's limits where they are not known.
 	Auto bool
-	// Arrivals says what requests prove about when they arrived, for Limits. Late must be zero.
+	// Arrivals says, for Limits, how an answer bounds the arrival of its request. Late must be
+	// zero.
 	Arrivals limit.Arrivals
-	// InFlight is how many requests each key may have open at the server. If zero, any number.
+	// InFlight is how many requests each key may have in flight. If zero, any number.
 	InFlight int
-	// Tokens has what language models use counted also where no limit asks for that.
+	// Tokens counts the tokens of language models even if no limit needs them.
 	Tokens bool
-	// Counting is what the server counts against limits of tokens. If zero, what is documented.
+	// Counting says how the server counts tokens. If zero, as its provider documents.
 	Counting tokens.Counting
-	// Prices are what models cost, for limits of money, where the provider has not published that, or has agreed on something else. One that names
-	// the model goes before one for all.
+	// Prices are the prices of models, for limits of money. They are for models without a published
+	// price, or with an agreed one. A Price for one model goes before a Price for all.
 	Prices []Price
-	// RequestPrice is what each request costs, beside its tokens, in USD.
+	// RequestPrice is the price of each request beside its tokens, in USD.
 	RequestPrice float64
-	// Provider reads what answers say about limits. If nil, that of the host or of the Preset, or as answers look.
+	// Provider reads limits from answers. If nil, the dialect of the host or of the Preset, or the
+	// one that an answer looks like.
 	Provider provider.Dialect
 
-	// Keys are credentials to send with, instead of the clients' own: a request goes with the one that may go soonest. If empty,
-	// requests go with what clients send.
+	// Keys are credentials in place of the clients' own. A request goes with the key that may go
+	// soonest. If empty, requests go with the credentials of clients.
 	Keys []Key
-	// Header and Query are set on every request, instead of what the client says there.
+	// Header and Query are set on every request, in place of the client's values.
 	Header, Query []Field
 
-	// Attempts is how often a request may be sent, the first time included. If zero, 3.
+	// Attempts is the largest number of attempts of a request, the first one included. If zero, 3.
 	Attempts int
-	// Backoff is how long a request waits after an attempt that failed. Its zero value is ready.
+	// Backoff is the delay after a failed attempt. Its zero value is ready to use.
 	Backoff backoff.Policy
-	// AnswerTimeout is how long one attempt may take until the header of its answer. If zero, 10 min; negative: any time.
+	// AnswerTimeout is the longest time of one attempt until the header of its answer. If zero,
+	// 10 min; negative: any time.
 	AnswerTimeout time.Duration
-	// ConnectTimeout is how long a connection may take, TLS included. If zero, 10 s.
+	// ConnectTimeout is the longest time for a connection, TLS included. If zero, 10 s.
 	ConnectTimeout time.Duration
-	// MaxPause is how long all stay away at most because of one answer. If zero, 1 h; negative: as long as the server asks.
+	// MaxPause is the longest pause because of one answer. If zero, 1 h; negative: as long as the
+	// server asks.
 	MaxPause time.Duration
-	// MaxOutage is how long requests wait for a server where nothing arrives, and until then none fails because it could not be sent; afterwards
-	// they fail at once, but for one that goes to see. If zero, 10 s; negative: nobody waits.
+	// MaxOutage is how long requests wait for a server that nothing reaches. Until then no request
+	// fails because it could not be sent. Afterwards requests fail at once, except the probe. If
+	// zero, 10 s; negative: no request waits.
 	MaxOutage time.Duration
-	// Forwarded tells the server who asked, in X-Forwarded-For, -Host and -Proto. Otherwise these are removed, if clients send them.
+	// Forwarded names the client to the server, in X-Forwarded-For, -Host and -Proto. Without it,
+	// the proxy removes these fields.
 	Forwarded bool
-	// KeepHost passes on the Host that the client asked for, instead of that of To.
+	// KeepHost passes on the client's Host in place of the host of To.
 	KeepHost bool
 }
 
-// Price is what a model costs, in USD per million tokens.
+// Price is the price of a model, in USD per million tokens.
 type Price struct {
 	Model         string // as requests name it; if empty, each that no other Price names
 	Input, Output float64
-	Cached        float64 // of input that was read from a cache; if zero, Input
+	Cached        float64 // input from a cache; if zero, Input
 }
 
-// Limit is a limit of an upstream, and of whom.
+// Limit is a limit of an upstream, and its scope.
 type Limit struct {
 	rate.Limit
-	// Scope is who shares it: provider.Key, each key (or each credential that clients send); provider.IP, all requests; provider.Model or
-	// provider.Route, each model or route of each key. If empty, provider.Key, or provider.Model if the Limit is EachModel or has a Model.
+	// Scope says which requests share the limit. provider.Key: those of each key (or of each
+	// credential that clients send). provider.IP: all requests. provider.Model or provider.Route:
+	// those of each model or route of each key. If empty, provider.Key, or provider.Model if the
+	// Limit is EachModel or has a Model.
 	Scope provider.Scope
-	// Only is the one model or route that it is for, as transport.Partition has it ("GET /users/*"). If empty, each.
+	// Only is the one model or route of the limit, as transport.Partition has it ("GET /users/*").
+	// If empty, each.
 	Only string
 }
 
 // Key is a credential for an upstream.
 type Key struct {
-	// Name is what it is called in logs and on the page. It is not secret.
+	// Name is the name in logs and on the page. It is not secret.
 	Name string
-	// Secret is what {key} stands for.
+	// Secret is the value of {key}.
 	Secret Secret
-	// Limits are this key's, in place of the upstream's that are of Scope provider.Key. If empty, those.
+	// Limits are this key's, in place of the upstream's limits of Scope provider.Key. If empty, the
+	// upstream's.
 	Limits []rate.Limit
 }
 
-// Secret is text that is not shown: whatever prints it, prints dots.
+// Secret is text that is never shown. Every printer prints dots.
 type Secret string
 
 // Format implements fmt.Formatter.
 func (s Secret) Format(f fmt.State, _ rune) { fmt.Fprint(f, hidden) }
 
-// MarshalText has no encoder show it.
+// MarshalText hides the value from encoders.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }
 
 // LogValue implements slog.LogValuer.
@@ -248,15 +281,16 @@ func (s Secret) LogValue() slog.Value { return slog.StringValue(hidden) }
 
 const hidden = "…"
 
-// Field is a header field or a query parameter. {key} in its Value stands for the Secret of the Key that the request goes with.
+// Field is a header field or a query parameter. In its Value, {key} stands for the Secret of the
+// request's Key.
 type Field struct {
 	Name  string
 	Value Secret
 }
 
-// ConfigError is what is wrong with a Config.
+// ConfigError is an error in a Config.
 type ConfigError struct {
-	// Field is where, such as Upstreams[1].Path.
+	// Field is the place of the error, such as Upstreams[1].Path.
 	Field string
 	Err   error
 }

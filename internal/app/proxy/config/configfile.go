@@ -1,4 +1,4 @@
-// Package config reads what `paceline proxy` is told from a YAML file:
+// Package config reads the configuration of `paceline proxy` from a YAML file:
 //
 //	version: 1
 //	listen: 127.0.0.1:7878
@@ -17,9 +17,12 @@
 //	      weight: 2
 //	      limits: [5USD/d]
 //
-// Only version and upstreams with a to are required. Every key is the name of a field of proxy.Config in small letters; its documentation says
-// what holds if the key is left out. Files are read strictly (internal/app/yamlfile): all errors, each with its line and column. Secrets are in the
-// environment or in files of their own; one that is written in the file itself is refused if others than its owner may read that.
+// Only version, and upstreams with a to, are required. Every key is the name of a field of
+// proxy.Config in small letters. The documentation of the field gives its default.
+//
+// Files are read strictly (internal/app/yamlfile): all errors, each with its line and column.
+// Secrets are in the environment or in files of their own. A secret in the file itself is refused
+// if other users than the file's owner may read the file.
 package config
 
 import (
@@ -43,35 +46,38 @@ import (
 // Version is the version of the format.
 const Version = 1
 
-// Error is what is wrong at a place in a file.
+// Error is an error at a place in a file.
 type Error = yamlfile.Error
 
-// Source is where a file and what it refers to is read from.
+// Source says where a file comes from, and where its references lead.
 type Source struct {
-	// Name is the file's, for errors.
+	// Name is the file's name, for errors.
 	Name string
-	// Private: nobody but its owner may read it, so that secrets may be in it.
+	// Private: only the owner may read the file, so that it may have secrets in it.
 	Private bool
-	// Env looks up a variable of the environment. If nil, there are none.
+	// Env looks up a variable of the environment. If nil, no variable exists.
 	Env func(name string) (string, bool)
-	// Open opens a file that the file names, for secrets and certificates. If nil, there are none.
+	// Open opens a file that this file names, for secrets and certificates. If nil, no such file
+	// exists.
 	Open func(name string) (io.ReadCloser, error)
 }
 
-// File is what a file says.
+// File is the content of a file.
 type File struct {
 	Config proxy.Config
-	// From says, for people, where each secret is from, by Secret and KeyHash: env OPENAI_KEY.
+	// From names the origin of each secret for people, by Secret and KeyHash: env OPENAI_KEY.
 	From map[any]string
-	// Sum is of the file and of all that it refers to: where two are equal, nothing has changed.
+	// Sum is a checksum of the file and of all that it refers to. Equal sums mean that nothing has
+	// changed.
 	Sum [sha256.Size]byte
-	// Names are the file and those that it names.
+	// Names are the file and the files that it names.
 	Names []string
 
 	root *node
 }
 
-// Locate returns an error of the configuration as an *Error with its place in the file. Others stay as they are.
+// Locate turns an error of the configuration into an *Error with its place in the file. Other
+// errors stay as they are.
 func (f *File) Locate(err error) error {
 	var field *proxy.ConfigError
 	if !errors.As(err, &field) || f.root == nil {
@@ -82,7 +88,8 @@ func (f *File) Locate(err error) error {
 	return r.Err()
 }
 
-// Load reads a file, with the environment of this process. Files that it names are looked for beside it.
+// Load reads a file, with the environment of this process. Names in the file are relative to its
+// folder.
 func Load(name string) (File, error) {
 	in, err := os.Open(name)
 	if err != nil {
@@ -95,14 +102,14 @@ func Load(name string) (File, error) {
 	}
 	return Read(in, Source{
 		Name: name, Env: os.LookupEnv,
-		Private: about.Mode().Perm()&0o077 == 0 || runtime.GOOS == "windows", // where the mode says nothing of who may read
+		Private: about.Mode().Perm()&0o077 == 0 || runtime.GOOS == "windows", // the mode of Windows says nothing about readers
 		Open: func(other string) (io.ReadCloser, error) {
 			return os.Open(beside(name, other))
 		},
 	})
 }
 
-// beside is what a file calls another.
+// beside resolves a name that a file uses, relative to the folder of the file.
 func beside(name, other string) string {
 	if filepath.IsAbs(other) {
 		return other
@@ -110,7 +117,8 @@ func beside(name, other string) string {
 	return filepath.Join(filepath.Dir(name), other)
 }
 
-// Read reads a file. The error is an *Error, or several of them joined in the order of their lines, unless in itself failed.
+// Read reads a file. The error is an *Error, or several of them joined in the order of their lines,
+// or an error of in itself.
 func Read(in io.Reader, from Source) (File, error) {
 	f := File{From: map[any]string{}, Names: []string{from.Name}}
 	r := &reader{Reader: yamlfile.New(from.Name), source: from, file: &f, sum: sha256.New()}
@@ -133,7 +141,7 @@ func Read(in io.Reader, from Source) (File, error) {
 	return f, nil
 }
 
-// required checks that the keys are there that must be.
+// required checks that the required keys are there.
 func (r *reader) required(root *node) {
 	for _, key := range configMust {
 		if yamlfile.Member(root, key) == nil {
@@ -162,7 +170,7 @@ func (r *reader) required(root *node) {
 	}
 }
 
-// reachable refuses clients whom no request can come from.
+// reachable refuses clients that no request can belong to.
 func (r *reader) reachable(root *node, config *proxy.Config) {
 	c := &config.Clients
 	keyed := !config.Open && slices.ContainsFunc(c.List, func(k proxy.Client) bool { return len(k.Keys) > 0 })
@@ -186,10 +194,10 @@ func (r *reader) reachable(root *node, config *proxy.Config) {
 	}
 }
 
-// inFile are the keys that are not called as their fields.
+// inFile are the keys whose names differ from their fields.
 var inFile = map[string]string{"counting": "count"}
 
-// check finds the place in the file that an error of the configuration comes from.
+// check finds the place in the file of an error of the configuration.
 func (r *reader) check(root *node, err error) {
 	if err == nil {
 		return
@@ -203,7 +211,8 @@ func (r *reader) check(root *node, err error) {
 	r.Refuse(at, "%s: %v", path, field.Err)
 }
 
-// Schema returns the format as a JSON schema, for editors. It is made from the tables that Read uses, and checks the form of values only.
+// Schema returns the format as a JSON schema, for editors. It is made from the tables of Read. It
+// checks the form of values only.
 func Schema() []byte {
 	return yamlfile.Schema("What paceline proxy is told", yamlfile.Object(configFields(), slices.Clone(configMust)...))
 }
