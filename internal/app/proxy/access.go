@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// log writes the line of a request. There is no query in it, and no header field: there may be keys in both.
+// log writes the line of a request. It leaves out the query and the header: both may have keys in
+// them.
 func (v *visit) log() {
 	log := v.proxy.config.Access
 	if !log.Enabled(context.Background(), slog.LevelInfo) {

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Mount has the admin listener serve what is at a path, as http.ServeMux has patterns: the page and the metrics. It is for before Start.
-// GET and HEAD alone get there.
+// Mount serves h at a path of the admin listener, for instance the page and the metrics. Patterns
+// are those of http.ServeMux. Only GET and HEAD get there. Call it before Start.
 func (p *Proxy) Mount(pattern string, h http.Handler) { p.mounts[pattern] = h }
 
-// admin is what is served at the admin listener.
+// admin is the handler of the admin listener.
 func (p *Proxy) admin(at net.Addr) http.Handler {
 	mux := http.NewServeMux()
 	text := func(status int, s string) http.HandlerFunc {
@@ -45,7 +45,7 @@ func (p *Proxy) admin(at net.Addr) http.Handler {
 		h.Set("Cache-Control", "no-store")
 		host := strings.Trim(hostname(r.Host), "[]")
 		switch {
-		case !names[host] && !isLoopback(host): // a page elsewhere, whose name was made to lead here
+		case !names[host] && !isLoopback(host): // a foreign page, whose host name resolves to this machine
 			text(http.StatusMisdirectedRequest, "this is asked for under a name that is not this machine's; expected 127.0.0.1 or localhost")(w, r)
 		case r.Header.Get("Sec-Fetch-Site") == "cross-site":
 			text(http.StatusForbidden, "another site asks for this")(w, r)

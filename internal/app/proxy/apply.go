@@ -17,12 +17,14 @@ import (
 	"github.com/paceline-go/paceline/transport"
 )
 
-// Apply has requests that come from now on go by another configuration, whole or, with a *ConfigError, not at all. It needs Config.Live.
+// Apply changes the configuration for all requests from now on. It takes effect as a whole or, with
+// a *ConfigError, not at all. It needs Config.Live.
 //
-// Requests under way end as they began: also those that wait for an upstream that is there no more. Where only limits of an upstream change, or
-// what is set on its requests, all go by the new limits at once and stay in line, and what was sent before still counts. A limit that is
-// new counts what is in flight and what comes. Where another server is behind the name (see route), its limits begin anew. What is bound to
-// the listeners cannot change: see fixed.
+// Requests under way end as they began, also those that wait for a removed upstream. If only limits
+// or fields of an upstream change, all its requests go by the new limits at once. They keep their
+// turns, and earlier requests still count. A new limit counts the requests in flight and the later
+// ones. If another server is behind the name (see route), its limits begin anew. Settings of the
+// listeners cannot change: see fixed.
 func (p *Proxy) Apply(c Config) error {
 	p.applying.Lock()
 	defer p.applying.Unlock()
@@ -38,7 +40,7 @@ func (p *Proxy) Apply(c Config) error {
 	if err != nil {
 		return err
 	}
-	for i := range c.Upstreams { // once it has begun, nothing stops it
+	for i := range c.Upstreams { // from here on Apply cannot fail
 		if _, err := transport.New(c.Upstreams[i].settings(&c)); err != nil {
 			return &ConfigError{Field: fmt.Sprintf("Upstreams[%d]", i), Err: err}
 		}
@@ -69,7 +71,7 @@ func (p *Proxy) Apply(c Config) error {
 	return nil
 }
 
-// fixed returns an error if something differs that cannot change while the proxy runs.
+// fixed returns an error if next changes a setting that cannot change while the proxy runs.
 func (c *Config) fixed(next *Config) error {
 	const restart = "it changes from %v to %v, for which the proxy has to be started again; the rest is not applied either"
 	for _, f := range []struct {
@@ -91,7 +93,8 @@ func (c *Config) fixed(next *Config) error {
 	return nil
 }
 
-// latestTLS is what the listener does: connections that come go by the certificates that are configured then. nil: it speaks plain HTTP.
+// latestTLS is for the listener: new connections get the certificates of the latest configuration.
+// nil: the listener speaks plain HTTP.
 func (p *Proxy) latestTLS() *tls.Config {
 	if p.config.TLS == nil || !p.config.Live {
 		return p.config.TLS
@@ -105,26 +108,28 @@ func (p *Proxy) latestTLS() *tls.Config {
 	return t
 }
 
-// way is a way to a server, with the lines and limits before it. Where only its settings change, those of the next way are the same.
+// way is a way to a server, with its limits and lanes. If only settings change, the next way has
+// the same limits and lanes.
 type way struct {
 	route
 	transport *transport.Transport
 	base      *http.Transport
-	tokens    *tokens.Estimator // nil: nothing asks for tokens
+	tokens    *tokens.Estimator // nil: no limit counts tokens
 	*governed
 }
 
-// governed is what ways have in common that have the same limits.
+// governed is shared by all ways that have the same limits.
 type governed struct {
-	now atomic.Pointer[Upstream] // whose limits hold
+	now atomic.Pointer[Upstream] // the configuration of the limits
 }
 
-// route is all that makes another way, whose limits begin anew: another server, or limits of another kind.
+// route is all that identifies a way. A change of one of its fields makes a new way, whose limits
+// begin anew: another server, or limits of another kind.
 type route struct {
 	to, preset                    string
 	h2c, perSecond, limited, auto bool
 	arrivals                      limit.Arrivals
-	keys                          KeyHash // and what they are set in: transport has each from its beginning
+	keys                          KeyHash // and the fields for them: transport gets each key at its beginning
 }
 
 func (u *Upstream) route() route {
@@ -143,13 +148,13 @@ func (u *Upstream) route() route {
 	}
 }
 
-// limited tells whether the server's limits are configured, but for a Preset.
+// limited reports whether limits other than those of a Preset are configured.
 func (u *Upstream) limited() bool {
 	return len(u.Limits) > 0 || u.InFlight > 0 || u.Auto || slices.ContainsFunc(u.Keys, func(k Key) bool { return len(k.Limits) > 0 })
 }
 
-// wayOf returns the way to the server of an upstream, with the lines and limits of the one before it that was called the same and led to the
-// same server.
+// wayOf returns the way to the server of u. It keeps the limits and lanes of an earlier way with
+// the same name to the same server.
 func (all routes) wayOf(u *Upstream, c *Config, common *common) (w *way, err error) {
 	w = &way{route: u.route()}
 	var was *way
@@ -196,7 +201,7 @@ func (all routes) wayOf(u *Upstream, c *Config, common *common) (w *way, err err
 	return w, err
 }
 
-// change has the limits hold that are configured now, also for who waits.
+// change applies the configured limits at once, also to waiting requests.
 func (w *way) change() {
 	u := w.now.Load()
 	w.transport.Change(func(now mono.Time, p transport.Partition, l limit.Limiter) {

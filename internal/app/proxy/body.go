@@ -12,26 +12,27 @@ import (
 	"time"
 )
 
-// body is what a client sends. As it passes it is kept, up to a bound, so that it can be sent again. The readers of several attempts read
-// one after the other: one begins when that before it is given up.
+// body is the body of a client's request. It keeps the bytes that pass, up to a bound, so that they
+// can be sent again. Each attempt has a reader of its own. A reader begins when the reader before
+// it is given up.
 //
-// A nil body is that of a request that has none.
+// A nil body is the body of a request without one.
 type body struct {
 	src     io.ReadCloser
 	stall   time.Duration
 	rc      http.ResponseController
-	most    int64         // how much of this one may be kept
-	all     *atomic.Int64 // how much more may be kept of all
-	streams bool          // it comes over HTTP/2
-	gone    func(error)   // is told that the client went away, or sends no more
+	most    int64         // the bound of this body, in bytes
+	all     *atomic.Int64 // how many more bytes all bodies may keep
+	streams bool          // the request comes over HTTP/2
+	gone    func(error)   // called when the client is gone, or sends no more
 
-	mu     sync.Mutex // stacks what follows; it is never held while waiting for the client
-	news   sync.Cond  // something of it has changed
-	busy   bool       // somebody reads from the client
+	mu     sync.Mutex // guards the following fields; never held while waiting for the client
+	news   sync.Cond  // the state has changed
+	busy   bool       // a goroutine reads from the client
 	kept   []byte
-	passed int64 // how much has come
+	passed int64 // how many bytes have come
 	lost   bool  // more came than is kept
-	err    error // how it ended; io.EOF: well
+	err    error // its end; io.EOF: complete
 	closed bool
 }
 
@@ -49,7 +50,7 @@ var (
 	errForm   = errors.New("the body is malformed")
 )
 
-// whole tells whether the body can be read from its beginning.
+// whole reports whether the body can be read from its beginning.
 func (b *body) whole() bool {
 	if b == nil {
 		return true
@@ -59,8 +60,9 @@ func (b *body) whole() bool {
 	return !b.lost
 }
 
-// more reads from the client once, unless something after at has come by then. If what came was not kept, it is in p alone, and n says
-// how much it is; with keep, nothing is read that cannot be kept.
+// more reads from the client once, unless bytes after at have already come. If the bytes are not
+// kept, they are in p alone, and n is their number. With keep, more reads no byte that cannot be
+// kept.
 func (b *body) more(at int64, p []byte, keep bool) (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -98,14 +100,14 @@ func (b *body) more(at int64, p []byte, keep bool) (n int) {
 	return n
 }
 
-// read reads from the client, without the lock.
+// read reads from the client without the lock.
 func (b *body) read(p []byte) (int, error) {
 	b.busy = true
 	b.mu.Unlock()
 	_ = b.rc.SetReadDeadline(time.Now().Add(b.stall))
 	n, err := b.src.Read(p)
 	if err != nil {
-		_ = b.rc.SetReadDeadline(time.Time{}) // from here on it is watched whether the client goes away
+		_ = b.rc.SetReadDeadline(time.Time{}) // from here on net/http watches whether the client goes away
 	}
 	b.mu.Lock()
 	b.busy = false
@@ -113,7 +115,7 @@ func (b *body) read(p []byte) (int, error) {
 	return n, err
 }
 
-// take takes n bytes of what may be kept of all bodies, if there are so many.
+// take takes n bytes from the room for all bodies, if there are that many.
 func (b *body) take(n int64) bool {
 	if b.all.Add(-n) >= 0 || n < 0 {
 		return true
@@ -122,7 +124,7 @@ func (b *body) take(n int64) bool {
 	return false
 }
 
-// told is why no more comes.
+// told translates an error of the client's connection into the error for readers.
 func (b *body) told(err error) error {
 	_, long := errors.AsType[*http.MaxBytesError](err)
 	_, network := errors.AsType[net.Error](err)
@@ -137,14 +139,14 @@ func (b *body) told(err error) error {
 	return errForm
 }
 
-// drop forgets what is kept.
+// drop forgets the kept bytes.
 func (b *body) drop() {
 	b.take(-int64(len(b.kept)))
 	b.kept, b.lost = nil, true
 }
 
-// ahead reads up to n bytes before anybody asks for them. Once a body has been read to its end, net/http notices at once when its client
-// goes away.
+// ahead reads up to n bytes before a reader needs them. After the end of a body net/http notices at
+// once when its client goes away.
 func (b *body) ahead(n int64) {
 	p := make([]byte, min(n, 16<<10))
 	for at, last := int64(0), int64(-1); at < n && at > last; {
@@ -156,7 +158,7 @@ func (b *body) ahead(n int64) {
 	}
 }
 
-// close has nobody read from the client any more.
+// close ends all reading from the client.
 func (b *body) close() {
 	if b == nil {
 		return
@@ -167,20 +169,22 @@ func (b *body) close() {
 	b.drop()
 	b.news.Broadcast()
 	switch {
-	case b.busy: // somebody is waiting for the client; this ends it, and with it the connection
+	case b.busy: // a goroutine waits for the client; this ends the wait and the connection
 		_ = b.rc.SetReadDeadline(time.Unix(1, 0))
 	case b.err != io.EOF:
 		leave(&b.rc)
 	}
 }
 
-// rest is how long the rest of a body is waited for that nobody wants: net/http looks for the next request behind it.
+// rest is how long the proxy waits for the unread rest of a body. The next request comes after it,
+// and net/http looks for that.
 const rest = time.Second
 
-// leave has nobody wait for long for what is left of a request.
+// leave bounds the wait for the rest of a request.
 func leave(rc *http.ResponseController) { _ = rc.SetReadDeadline(time.Now().Add(rest)) }
 
-// again returns a reader from the beginning. At its end the trailers that came have been copied, of those that were said beforehand.
+// again returns a reader from the beginning. At its end it has copied those trailers that the
+// client had announced.
 func (b *body) again(came, goes http.Header) (io.ReadCloser, error) {
 	if !b.whole() {
 		return nil, errLost

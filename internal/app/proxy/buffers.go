@@ -2,7 +2,7 @@ package proxy
 
 import "sync"
 
-// buffers are what answers are copied through.
+// buffers are for the copying of answers.
 type buffers struct{}
 
 const bufferSize = 32 << 10

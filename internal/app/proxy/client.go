@@ -17,21 +17,21 @@ import (
 	"github.com/paceline-go/paceline/transport"
 )
 
-// client is who asks.
+// client is the client of a request.
 type client struct {
 	Client
 	asker transport.Client
 }
 
-// mostWaiting is how many requests of a client may wait, if nothing is said.
+// mostWaiting is the default of Client.MaxWaiting.
 const mostWaiting = 10000
 
-// clientele is what all that a proxy becomes by Apply have in common of those who ask: what each has used of its own limits, at all upstreams
-// together.
+// clientele is shared by a Proxy and all its successors through Apply. It has the clients' own
+// limits, each over all upstreams together.
 type clientele struct {
 	*transport.Clients
 	live bool                    // limits may come and go
-	now  atomic.Pointer[Clients] // whose limits hold
+	now  atomic.Pointer[Clients] // the configuration of the limits
 }
 
 func newClientele(c *Config) (*clientele, error) {
@@ -48,10 +48,10 @@ func newClientele(c *Config) (*clientele, error) {
 	return k, nil
 }
 
-// limiter makes the limits of a client as they are now.
+// limiter makes a client's limits from the present configuration.
 func (k *clientele) limiter(name string) limit.Limiter { return k.now.Load().of(name).held(k.live) }
 
-// change has the limits hold that are configured now, also for who waits.
+// change applies the configured limits at once, also to waiting requests.
 func (k *clientele) change() {
 	k.Change(func(now mono.Time, p transport.Partition, l limit.Limiter) {
 		if v := limit.VaryingIn(l); v != nil {
@@ -65,17 +65,17 @@ func (k *clientele) client(c Client) *client {
 	return &client{c, transport.Client{Name: c.Name, Weight: c.Weight, HeadStart: c.HeadStart, MaxWaiting: cmp.Or(c.MaxWaiting, mostWaiting), Limit: own}}
 }
 
-// clients tells who asks.
+// clients finds the client of a request.
 type clients struct {
 	Clients
 	*clientele
 	open   bool
-	keyed  bool      // some have keys
-	listed []*client // as the List is
+	keyed  bool      // some clients have keys
+	listed []*client // in the order of the List
 
 	mu     sync.Mutex
-	others map[string]*client // those that are not in the List, by name
-	rest   *client            // those beyond Most
+	others map[string]*client // clients outside the List, by name
+	rest   *client            // all clients beyond Most
 }
 
 func newClients(c *Config, all *clientele) *clients {
@@ -91,10 +91,11 @@ func named(c Client, name string) Client {
 	return c
 }
 
-// keyFields are where clients of APIs have their keys.
+// keyFields are the fields in which clients of APIs send their keys.
 var keyFields = [...]string{FieldKey, "Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key"}
 
-// of returns who asks, and the field that has a key for the proxy, which is not to go further. The client is nil if it may not ask.
+// of returns the client of a request, and the field with its key for the proxy, which must not be
+// passed on. The client is nil if the request may not pass.
 func (c *clients) of(r *http.Request) (who *client, field string) {
 	if c.keyed {
 		for _, name := range keyFields {
@@ -121,13 +122,13 @@ func (c *clients) of(r *http.Request) (who *client, field string) {
 			}
 		}
 	}
-	if !address.IsValid() { // a socket of systemd's may have a path for an address
+	if !address.IsValid() { // a socket of systemd may have a path as its address
 		return c.other("local"), ""
 	}
 	return c.other(address.String()), ""
 }
 
-// owner returns the index of the client whose key this is, or -1. However many there are, and whichever it is, it takes as long.
+// owner returns the index of the client with this key, or -1. It takes the same time for every key.
 func (c *clients) owner(key string) (owner int) {
 	owner = -1
 	h := HashKey(key)
@@ -141,8 +142,8 @@ func (c *clients) owner(key string) (owner int) {
 	return owner
 }
 
-// keyIn is the key in a header field: all of it, or what comes after the name of a scheme; of a name and a password, the latter, or the
-// name where that is all.
+// keyIn is the key in a header field: the whole value, or the part after the name of a scheme. Of a
+// name and a password it is the password, or the name if there is no password.
 func keyIn(v string) string {
 	scheme, rest, ok := strings.Cut(strings.TrimSpace(v), " ")
 	if !ok {
@@ -163,10 +164,11 @@ func keyIn(v string) string {
 	return password
 }
 
-// mostName is how many bytes of a name are used that strangers choose.
+// mostName is how many bytes of a name are used, if a stranger chose the name.
 const mostName = 64
 
-// byName is the client that says it has a name. One with keys is known by those alone.
+// byName returns the client of a name that a request states. A client with keys is found by its
+// keys alone.
 func (c *clients) byName(name string) *client {
 	name = shortened(name)
 	for _, k := range c.listed {
@@ -188,7 +190,7 @@ func shortened(name string) string {
 	return strings.ToValidUTF8(name, "?")
 }
 
-// other is a client that is not in the List.
+// other returns a client outside the List.
 func (c *clients) other(name string) *client {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -203,7 +205,7 @@ func (c *clients) other(name string) *client {
 	return who
 }
 
-// addressOf is where a request came from, without its port.
+// addressOf is the source address of a request, without its port.
 func addressOf(r *http.Request) netip.Addr {
 	if at, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 		return at.Addr().Unmap().WithZone("")
@@ -213,7 +215,8 @@ func addressOf(r *http.Request) netip.Addr {
 	return at
 }
 
-// withhold removes what shows who the client is to the proxy, and, where the proxy has keys of its own, what the client had in their place.
+// withhold removes the fields that identify the client to the proxy. If the proxy has keys of its
+// own, it removes the client's credentials, too.
 func (v *visit) withhold(h http.Header) {
 	if v.keyField != "" {
 		h.Del(v.keyField)

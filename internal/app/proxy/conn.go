@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// listener has a bounded number of connections open, of which none may take for ever to take what is written to it.
+// listener bounds the number of open connections. It gives up a client that stops reading its
+// answer.
 type listener struct {
 	net.Listener
 	slots chan struct{}
@@ -25,7 +26,7 @@ func newListener(l net.Listener, b *Bounds) *listener {
 	return &listener{Listener: l, slots: make(chan struct{}, b.Connections), stall: b.Stall, over: make(chan struct{}), open: map[*conn]struct{}{}}
 }
 
-// Accept implements net.Listener. It waits until fewer connections are open than may be.
+// Accept implements net.Listener. It waits until there is room for a connection.
 func (l *listener) Accept() (net.Conn, error) {
 	select {
 	case l.slots <- struct{}{}:
@@ -48,7 +49,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	return k, nil
 }
 
-// look has the connections wait no longer whose deadlines are near.
+// look sets the near deadlines of all connections.
 func (l *listener) look() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,11 +76,11 @@ type conn struct {
 
 	mu    sync.Mutex
 	reads time.Time // the deadline of Reads; zero: none
-	set   bool      // Conn knows of it
+	set   bool      // the deadline of Conn is set
 }
 
-// soon is how near a deadline of Reads has to be for Conn to be told of it. net/http sets two for each request that are nearly never reached, and each
-// would wake a thread of the runtime to reckon with it.
+// soon is the distance at which a deadline of Reads is set in Conn. For each request net/http sets
+// two deadlines that almost never pass. Each of them would wake a thread of the runtime.
 const soon = time.Second
 
 // SetReadDeadline implements net.Conn.
@@ -118,7 +119,7 @@ func (c *conn) SetWriteDeadline(t time.Time) error {
 	return c.Conn.SetWriteDeadline(t)
 }
 
-// Write implements net.Conn. A client that takes nothing for as long as a stall may last is given up.
+// Write implements net.Conn. A client that reads nothing for the longest stall is given up.
 func (c *conn) Write(p []byte) (int, error) {
 	stall := c.listener.stall
 	now := time.Now()
@@ -131,7 +132,8 @@ func (c *conn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// CloseWrite is for net/http, which waits a moment between that and Close, for what it wrote to be read.
+// CloseWrite is for net/http. Between CloseWrite and Close, net/http waits a moment for the client
+// to read the rest.
 func (c *conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

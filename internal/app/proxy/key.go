@@ -6,7 +6,8 @@ import (
 	"github.com/paceline-go/paceline/transport"
 )
 
-// keys are the keys as transport has them: which one a request goes with is decided when it goes.
+// keys are the keys in transport's form. Transport chooses the key of a request when the request
+// goes.
 func (u *Upstream) keys() (all []transport.Key) {
 	for _, k := range u.Keys {
 		all = append(all, transport.Key{Name: k.Name, Apply: func(r *http.Request) { u.apply(r, k) }})
@@ -14,7 +15,7 @@ func (u *Upstream) keys() (all []transport.Key) {
 	return all
 }
 
-// apply gives a request a key.
+// apply puts a key into a request.
 func (u *Upstream) apply(r *http.Request, k Key) {
 	for _, f := range u.Header {
 		if f.usesKey() {
@@ -24,10 +25,11 @@ func (u *Upstream) apply(r *http.Request, k Key) {
 	r.URL.RawQuery = setQuery(r.URL.RawQuery, u.Query, k.Secret, true)
 }
 
-// Readmit has keys that are out of use tried again, as when one was paid for or its ban is over, and returns their names, each with its
-// upstream's. What is still wrong with one takes it out again at the first request.
+// Readmit puts all excluded keys back into use, for instance after a payment or the end of a ban.
+// It returns their names, each with its upstream's. A key that is still bad is excluded again at
+// its first request.
 func (p *Proxy) Readmit() (again []string) {
-	p.applying.Lock() // so that none is of a transport that has just gone
+	p.applying.Lock() // so that no transport is replaced meanwhile
 	defer p.applying.Unlock()
 	for _, u := range p.latest.Load().routes {
 		for _, k := range u.Keys {

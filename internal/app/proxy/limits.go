@@ -14,16 +14,16 @@ import (
 	"github.com/paceline-go/paceline/transport"
 )
 
-// limits are what holds for a partition, as it is configured.
+// limits are the configured limits of a partition.
 type limits struct {
 	rates    []rate.Limit
 	inFlight int                                 // 0: any number
-	auto     bool                                // nobody knows them
-	kept     func(*fairshare.Auto) limit.Limiter // keeps what is found of them; nil: nothing does
+	auto     bool                                // the limits are not known
+	kept     func(*fairshare.Auto) limit.Limiter // keeps what the Auto finds; nil: no memory
 	arrivals limit.Arrivals
 }
 
-// of returns the limits of a partition, beside those of the Preset.
+// of returns the limits of a partition, without those of the Preset.
 func (u *Upstream) of(p transport.Partition) limits {
 	all := limits{arrivals: u.Arrivals}
 	if p.Scope == provider.Key {
@@ -49,7 +49,7 @@ func (c *Clients) of(name string) limits {
 	return limits{rates: c.Default.Limits}
 }
 
-// limiter makes a limiter of all of them; nil: there are none.
+// limiter makes one limiter of all limits; nil: there are none.
 func (all limits) limiter() limit.Limiter {
 	made := all.exchange(mono.Min, nil)
 	switch len(made) {
@@ -61,7 +61,7 @@ func (all limits) limiter() limit.Limiter {
 	return limit.NewAll(made...)
 }
 
-// held makes a limiter of all of them: one that change can change later, if the configuration is live.
+// held makes one limiter of all limits. If live, change can change it later.
 func (all limits) held(live bool) limit.Limiter {
 	if live {
 		return limit.NewVarying(all.exchange(mono.Min, nil)...)
@@ -69,18 +69,19 @@ func (all limits) held(live bool) limit.Limiter {
 	return all.limiter()
 }
 
-// change has v hold these limits from now on. Those that it has go on, with what they have counted: also where they allow another number, in
-// another time.
+// change puts these limits into v from now on. A limit that v has already goes on with its counts,
+// even with another number or another window.
 func (all limits) change(now mono.Time, v *limit.Varying) {
 	v.Change(now, all.exchange(now, limit.Parts(v))...)
 }
 
-// exchange returns limiters for all of them, each of had that is of the same kind, or else a new one.
+// exchange returns limiters for all limits. Each is the one in had of the same kind, or else a new
+// one.
 func (all limits) exchange(now mono.Time, had []limit.Limiter) []limit.Limiter {
 	remember := had
 	had = slices.Clone(had)
 	found := make([]limit.Limiter, len(all.rates))
-	for _, sameTime := range []bool{true, false} { // those of the same time first: they remember all of it
+	for _, sameTime := range []bool{true, false} { // those of the same window first: they remember all of it
 		for i, l := range all.rates {
 			for j := range had {
 				if found[i] == nil && had[j] != nil && turns(now, had[j], l, sameTime) {
@@ -105,13 +106,14 @@ func (all limits) exchange(now mono.Time, had []limit.Limiter) []limit.Limiter {
 	return named
 }
 
-// remembering makes a limiter that remembers what one of had does, which may be gone from now on: of those that can become what l is, the one
-// with the longest time.
+// remembering makes a limiter for l that takes over the memory of one in had. It takes the one with
+// the longest window among those that can become l. The one that it takes may be unusable
+// afterwards.
 func (all limits) remembering(now mono.Time, l rate.Limit, had []limit.Limiter) limit.Limiter {
 	create := func(l rate.Limit) limit.Limiter {
 		made, err := l.Limiter(all.arrivals)
 		if err != nil {
-			panic(err) // it was made before
+			panic(err) // cannot fail: it was made before
 		}
 		return made
 	}
@@ -137,7 +139,7 @@ func (all limits) remembering(now mono.Time, l rate.Limit, had []limit.Limiter) 
 	return create(l)
 }
 
-// automatic finds out what the server allows.
+// automatic makes a limiter that finds out the server's limits.
 func (all limits) automatic(had []limit.Limiter) limit.Limiter {
 	for _, h := range had {
 		switch h.(type) {
@@ -147,7 +149,7 @@ func (all limits) automatic(had []limit.Limiter) limit.Limiter {
 	}
 	made, err := fairshare.NewAuto(fairshare.AutoConfig{Rng: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))})
 	if err != nil {
-		panic(err) // there is nothing in it that could be wrong
+		panic(err) // cannot fail: the zero configuration is valid
 	}
 	if all.kept != nil {
 		return all.kept(made)
@@ -164,12 +166,13 @@ func (all limits) atOnce(now mono.Time, had []limit.Limiter) limit.Limiter {
 	}
 	made, err := limit.NewConcurrency(limit.ConcurrencyConfig{Limit: int64(all.inFlight)})
 	if err != nil {
-		panic(err) // it is above 0
+		panic(err) // cannot fail: it is above 0
 	}
 	return made
 }
 
-// turns has a limiter become what l is, and tells whether it could. One that could not may have changed, and is let go of.
+// turns changes a limiter into l, and reports whether that was possible. After a failure the
+// limiter may have changed and is not used any more.
 func turns(now mono.Time, had limit.Limiter, l rate.Limit, sameTime bool) bool {
 	rates, ok := limit.Rates(had)
 	if !ok || len(rates) != 1 || rates[0].Unit != l.Unit || sameTime != (rates[0].Per == l.Per) {
@@ -185,7 +188,7 @@ func turns(now mono.Time, had limit.Limiter, l rate.Limit, sameTime bool) bool {
 	return false
 }
 
-// nameOf is what a limit is called where it is waited for.
+// nameOf is the name of a limit in reports about waiting.
 func nameOf(l rate.Limit) string {
 	if l.Text != "" {
 		return l.Text

@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// Server is a Proxy at its listeners, from Start to the end of Wait.
+// Server is a Proxy at its listeners, between Start and the end of Wait.
 type Server struct {
 	proxy       *Proxy
 	main, admin *http.Server
-	ended       chan error // what the listeners ended with
+	ended       chan error // the error of each listener
 	running     int
-	stops       sync.WaitGroup // what Stop has begun
+	stops       sync.WaitGroup // goroutines of Stop
 	force       context.CancelFunc
 	forced      context.Context
 }
 
-// Start has a Proxy serve clients at l, and whoever looks at admin, which may be nil. They are closed by Stop.
+// Start serves clients at l, and people and tools at admin, which may be nil. Stop closes both.
 func (p *Proxy) Start(l, admin net.Listener) *Server {
 	s := &Server{proxy: p, ended: make(chan error, 2)}
 	s.forced, s.force = context.WithCancel(context.Background())
@@ -47,7 +47,7 @@ func (p *Proxy) Start(l, admin net.Listener) *Server {
 
 const (
 	adminConnections = 256
-	// streams is how many requests one client may have open over one connection of HTTP/2.
+	// streams is how many requests a client may have open on one connection of HTTP/2.
 	streams = 1000
 )
 
@@ -74,8 +74,8 @@ func (s *Server) run(serve func() error) {
 	}()
 }
 
-// Stop has the Server take nothing new, finish what is in flight, and, for as long as its Grace, what waits. It returns at once. Called once
-// more, it breaks off everything.
+// Stop ends the Server: it accepts nothing new, finishes requests in flight, and gives waiting
+// requests the time Grace. It returns at once. A second call breaks off everything.
 func (s *Server) Stop() {
 	if s.proxy.stopping.Swap(true) {
 		s.force()
@@ -105,7 +105,7 @@ func (s *Server) Stop() {
 	})
 }
 
-// Wait returns when the Server has ended: after Stop, or because it cannot go on.
+// Wait returns when the Server has ended: after Stop, or after a failure of a listener.
 func (s *Server) Wait() (err error) {
 	for range s.running {
 		e := <-s.ended
@@ -127,7 +127,7 @@ type visits struct {
 	mu    sync.Mutex
 	root  visit // of a ring
 	n     int
-	empty chan struct{} // somebody wants to know when there are none
+	empty chan struct{} // a goroutine waits for the end of the last one
 }
 
 func (all *visits) add(v *visit) {
@@ -158,7 +158,7 @@ func (all *visits) count() int {
 	return all.n
 }
 
-// idle returns what is closed when there are none.
+// idle returns a channel that closes when no request is under way.
 func (all *visits) idle() <-chan struct{} {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -173,7 +173,7 @@ func (all *visits) idle() <-chan struct{} {
 	return all.empty
 }
 
-// each calls f for those that are under way. It must not wait.
+// each calls f for every request under way. f must not wait.
 func (all *visits) each(f func(*visit)) {
 	all.mu.Lock()
 	defer all.mu.Unlock()

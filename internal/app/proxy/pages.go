@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// fromPage refuses what a page of another site has a browser of this machine ask: whoever looks at it would spend the keys that the proxy has.
-// Pages of this machine may ask, and so may anybody where that is said (Config.Open), or where clients have keys, of which such a page has none.
+// fromPage refuses the request of a foreign web page in a browser on this machine. Such a page
+// would spend the proxy's keys. Pages of this machine may send. Every page may if Config.Open is
+// set, or if clients have keys, since a foreign page has none.
 func (v *visit) fromPage() *refusal {
 	if len(v.upstream.Keys) == 0 || v.proxy.clients.keyed || v.proxy.config.Open || !foreignPage(v.in) {
 		return nil
@@ -16,8 +17,9 @@ func (v *visit) fromPage() *refusal {
 		detail: "a browser says that it asks for a page of another site, which would spend the keys that the proxy has; expected a program, a page of this machine, or clients with keys of their own"}
 }
 
-// foreignPage tells whether a browser asks, and for a page that is not of this machine. A page whose own name was made to lead here (DNS rebinding)
-// is told by the Host. Programs send neither field, and may call this machine what they like.
+// foreignPage reports whether the request comes from a browser, for a page of another machine. A
+// page whose own name resolves to this machine (DNS rebinding) shows in the Host. Programs send
+// neither field, and may use any Host.
 func foreignPage(r *http.Request) bool {
 	origin, site := r.Header.Get("Origin"), r.Header.Get("Sec-Fetch-Site")
 	switch {
@@ -29,5 +31,5 @@ func foreignPage(r *http.Request) bool {
 		return site == "cross-site"
 	}
 	u, err := url.Parse(origin)
-	return err != nil || !isLoopback(u.Hostname()) // "null" is a file, or a page that hides where it is from
+	return err != nil || !isLoopback(u.Hostname()) // "null" is a file, or a page that hides its origin
 }

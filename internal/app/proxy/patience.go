@@ -11,14 +11,14 @@ import (
 
 // patience is how long a request may wait for its turn.
 type patience struct {
-	most time.Duration // 0: not at all
-	// own is what the client itself said; stated tells whether it did.
+	most time.Duration // 0: no wait
+	// own is the client's own bound; stated reports whether there is one.
 	own    time.Duration
 	stated bool
 }
 
-// patienceOf is how long a request waits where nobody is to wait for longer than most; negative: nobody waits. The error is about the field that is
-// ours.
+// patienceOf returns the wait of a request, at most most; negative: no wait. An error is about the
+// proxy's own field.
 func patienceOf(h http.Header, most time.Duration) (patience, error) {
 	p := patience{most: max(most, 0)}
 	say := func(d time.Duration) {
@@ -34,7 +34,8 @@ func patienceOf(h http.Header, most time.Duration) (patience, error) {
 		}
 		say(d)
 	}
-	// What SDKs say of their timeouts is for the whole of an attempt: that of Node, and those of Python, which read.
+	// SDKs state timeouts for a whole attempt: that of Node the first field, those of Python also
+	// the second.
 	for _, name := range [...]string{"X-Stainless-Timeout", "X-Stainless-Read-Timeout"} {
 		for _, v := range h[name] {
 			if d, ok := parseSeconds(v); ok && d > 0 {
@@ -60,7 +61,7 @@ func parseWait(s string) (time.Duration, bool) {
 	return d, err == nil && d >= 0
 }
 
-// longest is more than anybody waits.
+// longest is longer than any wait.
 const longest = 100 * 365 * 24 * time.Hour
 
 // parseSeconds reads a number of seconds.
@@ -76,7 +77,7 @@ func parseSeconds(s string) (time.Duration, bool) {
 	return time.Duration(min(n*float64(time.Second), float64(longest))), true
 }
 
-// parseGRPCTimeout reads a Timeout as gRPC over HTTP/2 has it: up to 8 digits and a unit.
+// parseGRPCTimeout reads a Timeout of gRPC over HTTP/2: up to 8 digits and a unit.
 func parseGRPCTimeout(s string) (time.Duration, bool) {
 	const digits = 8
 	if len(s) < 2 || len(s) > digits+1 {

@@ -12,7 +12,7 @@ import (
 	"github.com/paceline-go/paceline/transport"
 )
 
-// price is what a model costs at an upstream, as it is configured or as its provider has published it.
+// price is the price of a model at an upstream, as configured or as its provider has published it.
 func (u *Upstream) price(_ transport.Partition, model string) (provider.ModelInfo, bool) {
 	for _, name := range [...]string{model, ""} {
 		if i := slices.IndexFunc(u.Prices, func(p Price) bool { return p.Model == name }); i >= 0 {
@@ -22,7 +22,7 @@ func (u *Upstream) price(_ transport.Partition, model string) (provider.ModelInf
 	return provider.PriceOf(u.Seller(), model)
 }
 
-// Seller is the provider whose published prices hold, by its name in package provider; empty: nobody's.
+// Seller is the provider whose published prices hold, by its name in package provider; empty: none.
 func (u *Upstream) Seller() string {
 	if u.Provider != nil {
 		return u.Provider.Name()
@@ -36,7 +36,7 @@ func (u *Upstream) Seller() string {
 	return ""
 }
 
-// cost adds what each request costs in money.
+// cost adds the price of each request to its cost.
 func (u *Upstream) cost() func(*http.Request, limit.Cost) limit.Cost {
 	if u.RequestPrice == 0 {
 		return nil
@@ -48,7 +48,7 @@ func (u *Upstream) cost() func(*http.Request, limit.Cost) limit.Cost {
 	}
 }
 
-// mostPrice is more than anything costs, in USD per million tokens, and for a request.
+// mostPrice is above every real price, in USD per million tokens, and for a request.
 const mostPrice = 1e6
 
 func (u *Upstream) checkPrices() *ConfigError {
@@ -70,7 +70,7 @@ func (u *Upstream) checkPrices() *ConfigError {
 	return nil
 }
 
-// AllRates are the limits of whoever asks, of keys and of the upstream itself.
+// AllRates are all limits of clients, of keys and of the upstream itself.
 func (u *Upstream) AllRates(c *Config) (all []rate.Limit) {
 	all = append(all, c.Clients.Default.Limits...)
 	for _, k := range c.Clients.List {

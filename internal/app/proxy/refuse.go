@@ -17,28 +17,29 @@ import (
 	"github.com/paceline-go/paceline/transport"
 )
 
-// refusal is why a request gets no answer of an upstream.
+// refusal is the proxy's own answer, in place of an upstream's.
 type refusal struct {
 	status int
 	// kind is the anchor in docs/proxy.md, and the reason in the log.
 	kind, title, detail string
 
 	limit  string        // the limit in the way
-	wait   time.Duration // how long until it could have gone; 0: nobody knows
-	ahead  int           // how many are before it
-	fields [][2]string   // more of the header
-	// judged says that trying again is a question of time; otherwise it is left to the client, unless pointless says that it does not help.
+	wait   time.Duration // how long until the request could have gone; 0: not known
+	ahead  int           // how many requests are before it
+	fields [][2]string   // more header fields
+	// judged means that a later attempt can succeed. Otherwise the client decides, unless pointless
+	// says that another attempt does not help.
 	judged, pointless bool
 }
 
-// kinds is where the kinds of refusals are told of.
+// kinds is the page that explains the kinds of refusals.
 const kinds = "https://github.com/paceline-go/paceline/blob/main/docs/proxy.md#"
 
-// mostRetry is the longest Retry-After that all SDKs heed: of a longer one some take no notice and come back after half a second, and others
-// sleep for as long as it takes.
+// mostRetry is the longest Retry-After that all SDKs respect. Some ignore a longer one and come
+// back after half a second; others sleep for all of it.
 const mostRetry = time.Minute
 
-// problem is a body as RFC 9457 has it. The error is for SDKs, which show its message.
+// problem is a body of RFC 9457. The error is for SDKs, which show its message.
 type problem struct {
 	Type     string    `json:"type"`
 	Title    string    `json:"title"`
@@ -62,7 +63,7 @@ type forPeople struct {
 func (v *visit) refuse(x *refusal) {
 	v.failed = x.kind
 	h := v.w.Header()
-	clear(h) // an answer of the upstream that is not used may have been copied
+	clear(h) // an unused answer of the upstream may have been copied
 	v.tellWaited(h)
 	for _, f := range x.fields {
 		h.Set(f[0], f[1])
@@ -96,7 +97,7 @@ func (v *visit) refuse(x *refusal) {
 	}
 	b, err := json.Marshal(p)
 	if err != nil {
-		panic(err) // there is nothing in it that has no JSON
+		panic(err) // cannot fail: every field has a JSON form
 	}
 	h.Set("Content-Type", "application/problem+json")
 	h.Set("Content-Length", strconv.Itoa(len(b)+1))
@@ -123,7 +124,7 @@ var grpcStatus = map[int]int{
 	http.StatusTooManyRequests: grpcResourceExhausted, http.StatusRequestEntityTooLarge: grpcResourceExhausted,
 }
 
-// refuseGRPC answers as gRPC over HTTP/2 has it: a header that is a trailer at the same time.
+// refuseGRPC answers in the form of gRPC over HTTP/2: a header that is a trailer at the same time.
 func (v *visit) refuseGRPC(x *refusal) {
 	h := v.w.Header()
 	code, known := grpcStatus[x.status]
@@ -140,7 +141,7 @@ func (v *visit) refuseGRPC(x *refusal) {
 	v.w.status = x.status // for the log
 }
 
-// grpcMessage encodes a message for a header field: what is not plain ASCII as %XX.
+// grpcMessage encodes a message for a header field: all but plain ASCII as %XX.
 func grpcMessage(s string) string {
 	var b strings.Builder
 	for i := range len(s) {
@@ -155,20 +156,20 @@ func grpcMessage(s string) string {
 
 var errStopping = errors.New("the proxy is stopping")
 
-// fail answers a request that has no answer of its upstream.
+// fail answers a request without an upstream's answer.
 func (v *visit) fail(err error) {
 	if x := v.why(err); x != nil {
 		v.refuse(x)
 		return
 	}
 	v.w.status, v.failed = statusGone, "client-gone"
-	panic(http.ErrAbortHandler) // nobody is there to be answered
+	panic(http.ErrAbortHandler) // the client is gone
 }
 
-// statusGone is what is logged of a client that went away.
+// statusGone is the logged status of a client that went away.
 const statusGone = 499
 
-// why returns what became of a request, or nil if its client went away.
+// why returns the reason of a failure, or nil if the client went away.
 func (v *visit) why(err error) *refusal {
 	if v.body != nil {
 		v.body.mu.Lock()
@@ -213,13 +214,13 @@ func (v *visit) why(err error) *refusal {
 		detail: fmt.Sprintf("%s gave no answer, and may have served the request: %s", v.upstream.Name, said)}
 }
 
-// said is what an error says, without the values of keys.
+// said is the text of an error, without the values of keys.
 func (v *visit) said(err error) string {
 	text, _ := v.upstream.secrets.Hide([]byte(err.Error()), secret.Whole)
 	return string(text)
 }
 
-// noTurn is why a request was not sent.
+// noTurn says why a request was not sent.
 func (v *visit) noTurn(e *transport.Error) *refusal {
 	x := &refusal{status: http.StatusTooManyRequests, judged: true}
 	if !e.Ready.IsZero() {
@@ -260,7 +261,7 @@ func (v *visit) noTurn(e *transport.Error) *refusal {
 	return x
 }
 
-// whoseLimit is whose limit stood in the way.
+// whoseLimit says whose limit stood in the way.
 func (v *visit) whoseLimit(e *transport.Error) string {
 	if e.Partition.Scope == transport.ScopeClient {
 		return "client " + e.Partition.Client
@@ -268,7 +269,7 @@ func (v *visit) whoseLimit(e *transport.Error) string {
 	return v.upstream.Name
 }
 
-// amount is how much of something, with a verb after it. Money is in millionths of dollars.
+// amount writes an amount of a unit, with a verb after it. Money is in millionths of a dollar.
 func amount(u limit.Unit, n int64, verb string) string {
 	text := fmt.Sprintf("%d %v", n, u)
 	if u == limit.Money {
@@ -278,14 +279,14 @@ func amount(u limit.Unit, n int64, verb string) string {
 	return strings.TrimSpace(text + " " + verb)
 }
 
-// outage is what is called the limit of a server where nothing arrives.
+// outage is the name of the limit of a server that nothing reaches.
 const outage = "outage"
 
 func (x *refusal) outage(detail string) {
 	x.status, x.kind, x.title, x.detail, x.limit = http.StatusServiceUnavailable, "outage", "The upstream is down", detail, ""
 }
 
-// inWords is a duration for people.
+// inWords writes a duration for people.
 func inWords(d time.Duration) string {
 	switch {
 	case d == 0:

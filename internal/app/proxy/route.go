@@ -10,7 +10,8 @@ import (
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 )
 
-// routes are the upstreams, those of one host before those of any, and longer paths before shorter ones.
+// routes are the upstreams in the order of the search. Those with a Host come before those without,
+// and longer paths before shorter ones.
 type routes []*upstream
 
 func newRoutes(all []*upstream) routes {
@@ -24,7 +25,8 @@ func newRoutes(all []*upstream) routes {
 	return r
 }
 
-// find returns the upstream of a request, or nil. Paths are compared as they are written, by whole segments.
+// find returns the upstream of a request, or nil. It compares paths as they are written, by whole
+// segments.
 func (all routes) find(r *http.Request) *upstream {
 	host, path := hostname(r.Host), r.URL.EscapedPath()
 	for _, u := range all {
@@ -38,10 +40,10 @@ func (all routes) find(r *http.Request) *upstream {
 	return nil
 }
 
-// hostname is the host of a Host field, as Upstream.Host has it.
+// hostname is the host of a Host field, in the form of Upstream.Host.
 func hostname(hostport string) string {
 	host := hostport
-	if strings.IndexByte(hostport, ':') >= 0 { // otherwise there would be an error to make
+	if strings.IndexByte(hostport, ':') >= 0 { // otherwise SplitHostPort would make an error
 		if h, _, err := net.SplitHostPort(hostport); err == nil {
 			host = h
 		}
@@ -49,8 +51,8 @@ func hostname(hostport string) string {
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
-// climbs tells whether a path, decoded, has a segment . or .. in it, by which it could leave the folder where it begins. Some servers take
-// a backslash, or an encoded slash, for a slash.
+// climbs reports whether a decoded path has a segment . or .., with which it could leave its
+// folder. Some servers read a backslash or an encoded slash as a slash.
 func climbs(path string) bool {
 	for len(path) > 0 {
 		segment := path
@@ -66,12 +68,12 @@ func climbs(path string) bool {
 	return false
 }
 
-// outgoing is the URL at the upstream: the path without the upstream's prefix, behind that of To, encoded as it came, and the query as it
-// came.
+// outgoing is the URL at the upstream: the path without the upstream's prefix, behind that of To.
+// The path keeps its encoding, and the query stays as it came.
 func (u *Upstream) outgoing(in *url.URL) *url.URL {
 	out := *in
 	out.Scheme, out.Host, out.User, out.Fragment = u.To.Scheme, u.To.Host, nil, ""
-	out.Path = in.Path[len(u.Path):] // which has nothing encoded in it
+	out.Path = in.Path[len(u.Path):] // the prefix has no encoded character
 	if in.RawPath != "" {
 		out.RawPath = in.RawPath[len(u.Path):]
 	}
@@ -91,11 +93,12 @@ func (u *Upstream) outgoing(in *url.URL) *url.URL {
 	}
 	raw := escaped + out.EscapedPath()
 	out.Path = base + out.Path
-	out.RawPath = raw // Go leaves it aside where it says nothing that Path does not
+	out.RawPath = raw // Go ignores it if it says the same as Path
 	return &out
 }
 
-// paths are those that go somewhere, for people who asked for another. Which hosts there are is not for everybody.
+// paths are the valid paths, for a user who typed another. It does not list the hosts: they are not
+// public.
 func (all routes) paths() string {
 	var some []string
 	for _, u := range all {

@@ -14,19 +14,21 @@ import (
 	"github.com/paceline-go/paceline/transport"
 )
 
-// ShareBy is how limits are shared with other proxies, and with runs. Its zero value: they are not.
+// ShareBy says how limits are shared with other proxies, and with runs. Its zero value: they are
+// not.
 type ShareBy struct {
-	// Store is the address of the store, which may have a password in it: sqlite:FILE, postgres://…, redis://….
+	// Store is the address of the store, which may include a password: sqlite:FILE, postgres://…,
+	// redis://….
 	Store Secret
-	// Name is what the limits are called there. If empty, sharestore.DefaultName.
+	// Name is the beginning of the limits' names in the store. If empty, sharestore.DefaultName.
 	Name string
 	// Fallback is wait or split. If empty, wait.
 	Fallback string
-	// Weight and Least are the part that this proxy has where there is not enough for all who share: see share.Config.
+	// Weight and Least are this proxy's part when demand exceeds a limit: see share.Config.
 	Weight, Least float64
 }
 
-// checkShare finds what does not go with a store.
+// checkShare finds settings that do not go with a store.
 func (c *Config) checkShare() error {
 	if c.Share == (ShareBy{}) {
 		return nil
@@ -64,7 +66,8 @@ func (c *Config) checkShare() error {
 	return nil
 }
 
-// limitsOf returns what makes all limits of a partition: the published and the configured.
+// limitsOf returns a function that makes all limits of a partition: the published and the
+// configured ones.
 func (u *Upstream) limitsOf() (func(transport.Partition) limit.Limiter, error) {
 	published := func(transport.Partition) limit.Limiter { return nil }
 	if u.Preset != "" {
@@ -89,7 +92,7 @@ func (u *Upstream) limitsOf() (func(transport.Partition) limit.Limiter, error) {
 	}, nil
 }
 
-// samples are partitions of each scope, of each key that is known.
+// samples are partitions of each scope, for each known key.
 func (u *Upstream) samples() (all []transport.Partition) {
 	keys := []string{""}
 	for _, k := range u.Keys {
@@ -103,8 +106,8 @@ func (u *Upstream) samples() (all []transport.Partition) {
 	return append(all, transport.Partition{Scope: provider.IP, Host: host})
 }
 
-// placeOf is what a partition's limits are called by in the store. several says that the proxy has other upstreams, too;
-// a client's own limits are of all of them.
+// placeOf is the name in the store of a partition's limits. several means that the proxy has other
+// upstreams, too. A client's own limits are over all of them.
 func (u *Upstream) placeOf(l *sharestore.Limits, p transport.Partition, several bool) sharestore.Place {
 	place := sharestore.Place{Model: p.Model, Route: p.Route, Client: p.Client, All: p.Scope == provider.IP, Key: p.Key}
 	if i := slices.IndexFunc(u.Keys, func(k Key) bool { return k.Name == p.Key }); i >= 0 {
@@ -116,13 +119,13 @@ func (u *Upstream) placeOf(l *sharestore.Limits, p transport.Partition, several 
 	return place
 }
 
-// share has the limits of the transport shared.
+// share makes the limits of the transport shared.
 func (u *Upstream) share(c *Config, t *transport.Config) {
 	l := c.Shared
-	t.Fill = 0 // which needs limits that foresee
+	t.Fill = 0 // a Fill needs limits with forecasts
 	t.Share = func(p transport.Partition, made func() limit.Limiter) limit.Limiter {
 		own, err := l.Of(l.Name(u.placeOf(l, p, len(c.Upstreams) > 1)), made)
-		if err != nil { // checkShare has made one like it
+		if err != nil { // cannot fail: checkShare has made the same
 			panic(err)
 		}
 		return own
@@ -134,7 +137,8 @@ func (u *Upstream) share(c *Config, t *transport.Config) {
 	}
 }
 
-// CheckShared reaches the store, and finds out whether the limits that are known beforehand are those that others have there.
+// CheckShared reads the store. It checks that the limits that are known beforehand are the ones
+// that other processes have there.
 func (c *Config) CheckShared(ctx context.Context) error {
 	l := c.Shared
 	if l == nil {
@@ -158,7 +162,7 @@ func (c *Config) CheckShared(ctx context.Context) error {
 	return nil
 }
 
-// sameShared returns an error if limits that others share would change.
+// sameShared returns an error if next changes a shared limit.
 func (c *Config) sameShared(next *Config) error {
 	if c.Share != next.Share {
 		return errors.New("where limits are shared changes, for which the proxy has to be started again; the rest is not applied either")

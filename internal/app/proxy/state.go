@@ -26,31 +26,32 @@ import (
 	"github.com/paceline-go/paceline/transport"
 )
 
-// state keeps what was sent and may still count, for the process that comes after this one: each attempt is in the file before it leaves.
-// Nothing waits for the disk: what the kernel has, a process that is killed has not lost.
+// state keeps the sent requests that may still count, for the next process. Each attempt is in the
+// file before it leaves. No request waits for the disk: bytes that the kernel has are safe when the
+// process is killed.
 type state struct {
 	journal *journal.Journal
-	book    *learned.Book // what was found of limits that nobody knows
+	book    *learned.Book // what was found of unknown limits
 	began   time.Time
 	keep    time.Duration
-	all     bool // nothing was sent before what is known
+	all     bool // the file has everything that was sent
 	salt    []byte
 	log     *slog.Logger
-	names   sync.Map // of a place, how the file names it
+	names   sync.Map // the name in the file of each place
 	named   atomic.Int64
 
 	mu      sync.Mutex
-	earlier []earlier // in the order of at; nil once none of it counts any more
+	earlier []earlier // in the order of at; nil once none counts any more
 	failed  atomic.Bool
 }
 
-// place is what a request counts in.
+// place is the partition and the client of a request: it counts there.
 type place struct {
 	upstream string
 	transport.Partition
 }
 
-// earlier is what an earlier process sent.
+// earlier is a request that an earlier process sent.
 type earlier struct {
 	place
 	at   time.Time // the latest instant at which the server counts it
@@ -58,11 +59,12 @@ type earlier struct {
 	limit.Past
 }
 
-// compactFrom is the size from which the file is compacted: as large as can be read in no time before a proxy serves.
+// compactFrom is the size from which the file is compacted. A file of this size is read quickly
+// before the proxy serves.
 const compactFrom = 8 << 20
 
-// openState reads what an earlier process left. keep is how far back it may count, timeout how long an attempt may take, and clock the
-// journal's.
+// openState reads the file of an earlier process. keep is how far back a request may count, timeout
+// how long an attempt may take, and clock the journal's clock.
 func openState(path string, keep, timeout time.Duration, log *slog.Logger, clock func() (time.Time, boottime.Reading)) (*state, error) {
 	salt, err := saltOf(path + ".salt")
 	if err != nil {
@@ -81,7 +83,8 @@ func openState(path string, keep, timeout time.Duration, log *slog.Logger, clock
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w", path, err), j.Close())
 		}
-		// No request arrives later than this. If the clock was set back, the file may name a later time.
+		// No request arrives later than this. If the clock was set back, the file may name a later
+		// time.
 		ago := min(time.Duration(sent.Counts-s.began.UnixNano()), journal.Late+timeout)
 		went := s.began.Add(time.Duration(sent.Sent - s.began.UnixNano()))
 		s.earlier = append(s.earlier, earlier{p, s.began.Add(ago), went, limit.Past{Cost: sent.Cost, Result: sent.Result}})
@@ -89,7 +92,7 @@ func openState(path string, keep, timeout time.Duration, log *slog.Logger, clock
 	return s, nil
 }
 
-// saltOf reads the salt of the names that credentials have in the file, or makes it.
+// saltOf reads the salt for the names of credentials in the file, or makes it.
 func saltOf(path string) ([]byte, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -116,7 +119,8 @@ func (p place) String() string {
 	return strings.Join(fields[:], separator)
 }
 
-// separator is escaped in fields, and needs no escape in JSON, so that the journal writes lines by hand. Before, it was &.
+// separator is escaped in fields. It needs no escape in JSON, so the journal writes lines by hand.
+// Older files have & instead.
 const separator = "|"
 
 func parsePlace(s string) (p place, err error) {
@@ -136,10 +140,11 @@ func parsePlace(s string) (p place, err error) {
 	return p, nil
 }
 
-// mostNames is how many names are remembered: who asks for paths that there are not has more places than are worth that.
+// mostNames is how many names are remembered. A client that asks for nonexistent paths makes more
+// places than are worth remembering.
 const mostNames = 1 << 10
 
-// name is how the file names a place: it is worked out once for each.
+// name is the name of a place in the file, computed once for each place.
 func (s *state) name(p place) string {
 	if name, ok := s.names.Load(p); ok {
 		return name.(string)
@@ -153,7 +158,8 @@ func (s *state) name(p place) string {
 	return name
 }
 
-// keyName is the name of a credential, the same after a restart, and worth nothing to whoever reads it.
+// keyName is the name of a credential. It is the same after a restart, and useless to a reader of
+// the file.
 func (s *state) keyName(credential string) string {
 	if credential == "" {
 		return ""
@@ -170,10 +176,10 @@ func (s *state) partition(r *http.Request) transport.Partition {
 	return p
 }
 
-// keepFor has what was sent be kept for that long, if it was not for longer.
+// keepFor keeps sent requests for at least d.
 func (s *state) keepFor(d time.Duration) { s.journal.KeepFor(d) }
 
-// close is for when nothing is sent any more.
+// close is called after the last request.
 func (s *state) close() {
 	s.book.Flush()
 	if err := s.journal.Close(); err != nil {
@@ -181,7 +187,7 @@ func (s *state) close() {
 	}
 }
 
-// ledger is the state of one upstream.
+// ledger is the part of the state for one upstream.
 type ledger struct {
 	*state
 	upstream string
@@ -192,7 +198,8 @@ func (l ledger) Send(p transport.Partition, cost limit.Cost) (int64, error) {
 	return l.journal.Send(journal.Send{Key: l.name(place{l.upstream, p}), Cost: cost}, time.Now())
 }
 
-// Settle implements transport.Recorder. If it can't be written the attempt counts until its process ends, and some time longer.
+// Settle implements transport.Recorder. After a failed write the attempt counts until the end of
+// its process, and some time longer.
 func (l ledger) Settle(entry int64, cost limit.Cost, o limit.Outcome) {
 	a := journal.Answer{Result: o.Result, Counts: time.Now()}
 	switch {
@@ -209,14 +216,15 @@ func (l ledger) Settle(entry int64, cost limit.Cost, o limit.Outcome) {
 	}
 }
 
-// unwritten says once that the file cannot be written.
+// unwritten reports once that the file cannot be written.
 func (s *state) unwritten(err error) {
 	if !s.failed.Swap(true) {
 		s.log.Error("the state file cannot be written: a restart within a window may be refused", "err", err)
 	}
 }
 
-// finds has what is found of a partition's limit be in the file, and go on from what an earlier process found.
+// finds keeps in the file what a finds of a partition's limit. It continues from the findings of an
+// earlier process.
 func (l ledger) finds(p transport.Partition, a *fairshare.Auto) limit.Limiter {
 	return l.book.Limiter(l.name(place{l.upstream, p}), a, func(text string, sure bool) {
 		level := slog.LevelInfo
@@ -227,7 +235,8 @@ func (l ledger) finds(p transport.Partition, a *fairshare.Auto) limit.Limiter {
 	})
 }
 
-// Earlier implements transport.Recorder. A client's own limit is of what it has sent to all upstreams, those included that there are no more.
+// Earlier implements transport.Recorder. A client's own limit counts its requests to all upstreams,
+// also to removed ones.
 func (l ledger) Earlier(p transport.Partition, zero time.Time) (all []limit.Past, since mono.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,11 +8,12 @@ import (
 	"strings"
 )
 
-// firstInherited is the number of the first socket that systemd hands over.
+// firstInherited is the number of the first socket from systemd.
 const firstInherited = 3
 
-// Inherited returns the listeners that systemd has opened: that of clients, which is called http or is the first, and that called admin, or
-// the second. They are nil if there are none. It is called once, and children do not see them any more.
+// Inherited returns the listeners that systemd has opened. The one for clients is named http or is
+// the first; the other one is named admin or is the second. They are nil if there are none. Call it
+// once: it hides the sockets from child processes.
 func Inherited(getenv func(string) string) (main, admin net.Listener, err error) {
 	if pid, _ := strconv.Atoi(getenv("LISTEN_PID")); pid != os.Getpid() {
 		return nil, nil, nil
@@ -49,7 +50,8 @@ func Inherited(getenv func(string) string) (main, admin net.Listener, err error)
 	return main, admin, nil
 }
 
-// Notify tells systemd how the proxy is: READY=1, STOPPING=1. Where nobody wants to know it does nothing.
+// Notify reports the state of the proxy to systemd: READY=1, STOPPING=1. Without a socket for
+// notices it does nothing.
 func Notify(state string, getenv func(string) string) error {
 	at := getenv("NOTIFY_SOCKET")
 	if at == "" {

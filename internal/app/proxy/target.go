@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// target refuses what asks for something else than a path of an upstream: it is no forward proxy, and nobody gets out of the folder that an
-// upstream has.
+// target refuses a request for anything but a path of an upstream. The proxy is no forward proxy,
+// and no path may leave the upstream's folder.
 func (p *Proxy) target(r *http.Request) *refusal {
 	switch {
 	case r.Method == http.MethodConnect:

@@ -28,7 +28,8 @@ type upstream struct {
 	secrets *secret.Set
 }
 
-// newUpstream returns an Upstream with a way to its server: that of one of those before it, if it leads to the same server in the same way.
+// newUpstream returns an Upstream with a way to its server. It keeps an earlier way if that leads
+// to the same server in the same way.
 func newUpstream(u Upstream, c *Config, before routes, common *common) (x *upstream, err error) {
 	x = &upstream{Upstream: u, secrets: secret.New(u.allSecrets())}
 	if x.way, err = before.wayOf(&u, c, common); err != nil {
@@ -43,7 +44,7 @@ func newUpstream(u Upstream, c *Config, before routes, common *common) (x *upstr
 	return x, nil
 }
 
-// allSecrets are all values that are not to be shown.
+// allSecrets are all values that no output may show.
 func (u *Upstream) allSecrets() (all []secret.Key) {
 	for _, k := range u.Keys {
 		all = append(all, secret.Key{Name: k.Name, Value: string(k.Secret)})
@@ -61,7 +62,7 @@ func (u *Upstream) allSecrets() (all []secret.Key) {
 	return all
 }
 
-// settings is what transport is told.
+// settings is the configuration of the transport.
 func (u *Upstream) settings(c *Config) transport.Config {
 	t := transport.Config{
 		Preset: u.Preset, PerSecond: u.PerSecond, Provider: u.Provider, Counting: u.Counting,
@@ -70,7 +71,7 @@ func (u *Upstream) settings(c *Config) transport.Config {
 		Keys: u.keys(), Price: u.price, Cost: u.cost(), CheckRetry: again, Ended: ended, MaxWait: maxWait, Client: asker,
 	}
 	if u.Auto {
-		t.Fill = 0 // which needs limits that foresee
+		t.Fill = 0 // a Fill needs limits with forecasts
 	}
 	if c.Shared != nil {
 		u.share(c, &t)
@@ -78,7 +79,7 @@ func (u *Upstream) settings(c *Config) transport.Config {
 	return t
 }
 
-// idle is for how long a partition without requests is remembered.
+// idle is how long a partition without requests is remembered.
 func (u *Upstream) idle(c *Config) time.Duration {
 	if c.Live { // a longer window may come
 		return max(u.remembered(c), liveIdle)
@@ -86,13 +87,15 @@ func (u *Upstream) idle(c *Config) time.Duration {
 	return u.remembered(c)
 }
 
-// liveIdle is how long a partition without requests is remembered at least where limits may change: a day's window, and some.
+// liveIdle is the least time that a partition without requests is remembered if limits may change:
+// a day's window, and some.
 const liveIdle = 49 * time.Hour
 
 // fill is for prompts of many sizes: see transport.Config.
 const fill = 64
 
-// longestWait is how long anybody waits: if a server asks for more, the client is told.
+// longestWait is the longest wait of any request. If a server asks for a longer one, the client
+// gets a refusal.
 func longestWait(c *Config) time.Duration {
 	longest := c.MaxWait
 	for _, k := range append(slices.Clone(c.Clients.List), c.Clients.Default) {
@@ -107,12 +110,12 @@ func longestWait(c *Config) time.Duration {
 func estimator() *tokens.Estimator {
 	e, err := tokens.New(tokens.Config{Vocabulary: tiktoken.Vocabulary})
 	if err != nil {
-		panic(err) // it has nothing in it that could be wrong
+		panic(err) // cannot fail: the configuration is valid
 	}
 	return e
 }
 
-// countsTokens tells whether anything asks how many tokens a request is.
+// countsTokens reports whether any setting needs the tokens of a request.
 func (u *Upstream) countsTokens(c *Config) bool {
 	of := func(l rate.Limit) bool {
 		return l.Unit == limit.Input || l.Unit == limit.Output || l.Unit == limit.Tokens || l.Unit == limit.Money
@@ -126,13 +129,14 @@ func (u *Upstream) countsTokens(c *Config) bool {
 	})
 }
 
-// remembered is for how long an upstream remembers whom it has heard of: for as long as what was sent may count, and an hour at least.
+// remembered is how long an upstream remembers a key or client: as long as a sent request may
+// count, and an hour at least.
 func (u *Upstream) remembered(c *Config) time.Duration {
 	longest := max(u.counted(c), time.Hour)
 	return longest + longest/8
 }
 
-// counted is for how long what was sent may count.
+// counted is how long a sent request may count.
 func (u *Upstream) counted(c *Config) (longest time.Duration) {
 	for _, l := range u.AllRates(c) {
 		longest = max(longest, l.Remembers())
@@ -144,7 +148,7 @@ func (u *Upstream) counted(c *Config) (longest time.Duration) {
 	return longest
 }
 
-// base is the way to the server.
+// base is the http.Transport to the server.
 func (u *Upstream) base(c *Config) *http.Transport {
 	dial := c.Dial
 	if dial == nil {
@@ -152,11 +156,11 @@ func (u *Upstream) base(c *Config) *http.Transport {
 	}
 	t := &http.Transport{
 		Proxy: func(r *http.Request) (*url.URL, error) {
-			visitOf(r.Context()).sending.Store(true) // it is asked when a request is handed over, and not before
+			visitOf(r.Context()).sending.Store(true) // called when a request is handed over, and not before
 			return http.ProxyFromEnvironment(r)
 		},
 		DialContext: dial,
-		// What the server compresses goes on as it is, and nothing asks it to compress but the client.
+		// A compressed answer goes on as it is, and only the client asks for compression.
 		DisableCompression:    true,
 		TLSHandshakeTimeout:   u.ConnectTimeout,
 		ExpectContinueTimeout: time.Second,
@@ -172,7 +176,8 @@ func (u *Upstream) base(c *Config) *http.Transport {
 	return t
 }
 
-// applies tells whether a limit is for a partition of its scope. A model that has limits of its own has no others of that kind.
+// applies reports whether a limit is for a partition of its scope. A model with limits of its own
+// has no other limits of that kind.
 func (l *Limit) applies(p transport.Partition, all []Limit) bool {
 	name := p.Model
 	if l.Scope == provider.Route {
@@ -184,7 +189,7 @@ func (l *Limit) applies(p transport.Partition, all []Limit) bool {
 	return !slices.ContainsFunc(all, func(o Limit) bool { return o.Scope == provider.Model && o.Only != "" && o.Only == name })
 }
 
-// CloseIdle lets go of connections that are not in use.
+// closeIdle closes connections that are not in use.
 func (u *upstream) closeIdle() { u.transport.CloseIdleConnections() }
 
 // keyWord stands for the secret of a key.
@@ -197,15 +202,15 @@ func (f Field) fill(key Secret) string {
 	return strings.ReplaceAll(string(f.Value), keyWord, string(key))
 }
 
-// again keeps a request from being sent again whose body is not there any more.
+// again stops another attempt of a request whose body is gone.
 func again(ctx context.Context, a transport.Attempt, _ *http.Response) (bool, error) {
 	return a.Again && visitOf(ctx).body.whole(), nil
 }
 
-// maxWait is how long a request waits. That nobody waits is a bound, too.
+// maxWait is how long a request waits. "No wait" is a bound, too.
 func maxWait(r *http.Request) time.Duration { return max(visitOf(r.Context()).patience.most, 1) }
 
-// asker is who asks, as transport has it.
+// asker is the client of a request, in transport's form.
 func asker(r *http.Request) transport.Client { return visitOf(r.Context()).client.asker }
 
 // ended notes what became of an attempt.

@@ -15,37 +15,39 @@ import (
 	"github.com/paceline-go/paceline/transport"
 )
 
-// Header fields of ours.
+// Header fields of the proxy's own.
 const (
-	// FieldWaited is in every answer: how many milliseconds the request waited for its turn.
+	// FieldWaited is in every answer: the wait of the request for its turn, in milliseconds.
 	FieldWaited = "Paceline-Waited"
-	// FieldMaxWait is in requests: how long the client would wait, as seconds or as a duration (1m30s).
+	// FieldMaxWait is in requests: the longest wait that the client accepts, as seconds or as a
+	// duration (1m30s).
 	FieldMaxWait = "Paceline-Max-Wait"
 	// FieldKey is in requests: the client's key for the proxy.
 	FieldKey = "Paceline-Key"
 )
 
-// visit is one request, from when it came to the end of its answer. It belongs to the goroutine that serves it.
+// visit is one request, from its arrival to the end of its answer. It belongs to the goroutine that
+// serves it.
 type visit struct {
 	proxy      *Proxy
 	upstream   *upstream // nil: it has none
 	client     *client   // nil: not known yet
 	in         *http.Request
-	w          *writer // answer, which is a part of the visit so that it needs no memory of its own
+	w          *writer // a part of the visit, so that it needs no memory of its own
 	answer     writer
 	within     within
-	keyField   string // the field of the request that has the client's key for the proxy
+	keyField   string // the field of the request with the client's key for the proxy
 	body       *body  // nil: none
 	looksAhead bool   // some of it is read while the request waits
 	cancel     context.CancelCauseFunc
 	came       time.Time
-	sending    atomic.Bool // it is in flight, or its answer is; otherwise it waits
+	sending    atomic.Bool // the request or its answer is in flight; otherwise it waits
 	upgraded   atomic.Bool // it has become a connection, which may last
 	patience   patience
 
 	waited   time.Duration // for its turn, in all
 	attempts int
-	key      string // the name of the key that it went with
+	key      string // the name of its key
 	unsent   bool   // nothing of the last attempt was sent
 	failed   string // why there is no answer of the upstream
 
@@ -54,7 +56,7 @@ type visit struct {
 
 type visitKey struct{}
 
-// within is the context of a visit. It is a part of that, and needs no memory of its own.
+// within is the context of a visit. It is a part of the visit, and needs no memory of its own.
 type within struct {
 	context.Context
 	visit *visit
@@ -89,14 +91,14 @@ func (v *visit) serve() {
 }
 
 const (
-	// read is how much of a body of known length is read before the request gets in line, so that one of a client that is slow holds up
-	// nobody.
+	// read is how much of a body of known length is read before the request gets in line. So a slow
+	// client delays no other client.
 	read = 256 << 10
-	// lookahead is how much is read of others meanwhile.
+	// lookahead is how much of other bodies is read during the wait.
 	lookahead = 1 << 20
 )
 
-// takeBody prepares what the client sends for being sent, maybe more than once.
+// takeBody prepares the client's body for one or more attempts.
 func (v *visit) takeBody() {
 	r, b := v.in, &v.proxy.config.Bounds
 	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
@@ -110,18 +112,19 @@ func (v *visit) takeBody() {
 	v.body.streams = r.ProtoMajor > 1
 	expects := strings.EqualFold(r.Header.Get("Expect"), "100-continue")
 	switch {
-	case expects: // it is the upstream that says whether it wants the body
+	case expects: // the upstream decides whether it wants the body
 	case r.ContentLength > 0 && r.ContentLength <= read:
 		v.body.ahead(r.ContentLength)
 		return
-	case r.ProtoMajor == 1: // over HTTP/2 a client that goes away is noticed in any case
+	case r.ProtoMajor == 1: // over HTTP/2 net/http notices in any case when a client goes away
 		v.looksAhead = true
 	}
-	// The answer may come before the end of the request, and net/http would read on before it lets that through.
+	// The answer may come before the end of the request. Without this, net/http would first read
+	// the rest of the request.
 	_ = v.body.rc.EnableFullDuplex()
 }
 
-// rewrite makes the request that the upstream gets.
+// rewrite makes the request for the upstream.
 func (u *upstream) rewrite(pr *httputil.ProxyRequest) {
 	in, out := pr.In, pr.Out
 	v := visitOf(in.Context())
@@ -151,15 +154,16 @@ func (u *upstream) rewrite(pr *httputil.ProxyRequest) {
 		return
 	}
 	again := func() (io.ReadCloser, error) { return v.body.again(in.Trailer, out.Trailer) }
-	out.Body, _ = again() // it has not been read from, so it is whole
+	out.Body, _ = again() // it is unread, so it is whole
 	out.GetBody = again
 	if v.looksAhead {
-		go v.body.ahead(lookahead) // not before: the trailers of in, which come with the end of the body, have been cloned
+		go v.body.ahead(lookahead) // not before: the trailers of in come with the end of the body, and have been cloned
 	}
 }
 
-// dropTunnel has nobody ask the server to change to HTTP/2 within a connection: what comes in that would pass neither limits nor target. Whoever
-// speaks HTTP/2 speaks it from the beginning (RFC 9113 has no Upgrade to it any more), so nothing is lost.
+// dropTunnel removes an upgrade to HTTP/2 within a connection. Requests inside it would pass
+// neither limits nor target. Clients of HTTP/2 speak it from the beginning (RFC 9113 has no Upgrade
+// to it any more), so nothing is lost.
 func dropTunnel(h http.Header) {
 	if strings.Contains(strings.ToLower(h.Get("Upgrade")), "h2c") { // ReverseProxy has left one value, and Connection says nothing else
 		h.Del("Upgrade")
@@ -168,7 +172,7 @@ func dropTunnel(h http.Header) {
 	h.Del("Http2-Settings")
 }
 
-// ended notes what became of an attempt.
+// ended notes the outcome of an attempt.
 func (v *visit) ended(a transport.Attempt) {
 	v.attempts, v.key = a.Number, a.Key
 	v.waited += a.Waits.Waited
@@ -181,7 +185,7 @@ func (v *visit) ended(a transport.Attempt) {
 	v.unsent = a.Result == limit.Unsent
 }
 
-// answered adds to an answer of the upstream what we say.
+// answered adds the proxy's own fields to an answer of the upstream.
 func (v *visit) answered(r *http.Response) {
 	if r.StatusCode == http.StatusSwitchingProtocols {
 		v.upgraded.Store(true)
@@ -196,7 +200,7 @@ func (v *visit) tellWaited(h http.Header) {
 	h.Set(FieldWaited, strconv.FormatInt(v.waited.Milliseconds(), 10))
 }
 
-// setQuery sets the parameters with {key} in them, or those without.
+// setQuery sets the parameters whose values contain {key} if keyed, and the others if not.
 func setQuery(raw string, all []Field, key Secret, keyed bool) string {
 	var set []httptext.Param
 	for _, f := range all {

@@ -8,25 +8,27 @@ import (
 	"github.com/paceline-go/paceline/internal/send/timer"
 )
 
-// flushed is how long a part of an answer whose length is known may lie here. One of unknown length, and events, go on at once.
+// flushed is how long a part of an answer of known length may stay in the buffer. Answers of
+// unknown length, and events, go on at once.
 const flushed = 20 * time.Millisecond
 
-// writer notes what is answered, and sees to it that no part of it lies here for long.
+// writer notes the status of the answer, and flushes each part in time.
 type writer struct {
 	http.ResponseWriter
 	status int // 0: nothing yet
 	bytes  int64
 
-	mu      sync.Mutex   // stacks what follows, and is held while something is written
-	flushes *timer.Watch // over what lies here; nil: it is not watched
+	mu      sync.Mutex   // guards the following fields, and is held during writes
+	flushes *timer.Watch // of the buffer; nil: not watched
 	lying   timer.Item
-	lies    bool // something may lie here, and is watched
+	lies    bool // the buffer may have content, and is watched
 }
 
 // Unwrap is for http.ResponseController.
 func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Header implements http.ResponseWriter. Who asks for the header that was written adds trailers, which a flush must not read meanwhile.
+// Header implements http.ResponseWriter. A caller that asks after the header was written adds
+// trailers. A flush must not read these meanwhile.
 func (w *writer) Header() http.Header {
 	if w.status != 0 {
 		w.calm()
@@ -78,17 +80,17 @@ func (w *writer) FlushError() error {
 	return http.NewResponseController(w.ResponseWriter).Flush()
 }
 
-// Expired sends what has lain here for too long.
+// Expired flushes the buffer.
 func (w *writer) Expired() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.lies {
 		w.lies = false
-		_ = http.NewResponseController(w.ResponseWriter).Flush() // if it fails, the next Write does
+		_ = http.NewResponseController(w.ResponseWriter).Flush() // if it fails, the next Write fails
 	}
 }
 
-// calm has nothing flushed any more that is not asked for: the answer has ended.
+// calm ends the automatic flushes: the answer has ended.
 func (w *writer) calm() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
