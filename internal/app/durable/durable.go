@@ -1,5 +1,6 @@
-// Package durable has files of lines that survive. What was appended survives the death of the process; what was synced survives the death
-// of the machine. The package does not know what the lines say.
+// Package durable writes files of lines that survive. An appended line survives the death of the
+// process; a synced line survives the death of the machine. The package does not know the meaning
+// of the lines.
 package durable
 
 import (
@@ -15,7 +16,7 @@ import (
 	"syscall"
 )
 
-// Handle is what a File needs of an *os.File; tests have one that fails.
+// Handle is the part of *os.File that a File needs. Tests have a Handle that fails.
 type Handle interface {
 	io.Writer
 	Sync() error
@@ -23,13 +24,13 @@ type Handle interface {
 	Close() error
 }
 
-// File is a file to which lines are appended, those of one call with one write(2). Many lines share one fsync. A write that fails
-// half-way is undone. Safe for concurrent use.
+// File is a file for appended lines. All lines of one call go in one write(2), and many lines share
+// one fsync. A write that fails half-way is undone. It is safe for concurrent use.
 type File struct {
 	name    string
 	regular bool
-	file    *os.File // to read from; nil if it was not made by Open
-	isNew   bool     // Open made it
+	file    *os.File // for reading; nil if Open did not make it
+	isNew   bool     // Open created the file
 
 	mu     sync.Mutex
 	h      Handle
@@ -39,7 +40,7 @@ type File struct {
 	failed error
 }
 
-// private is the mode of new files: answers are for their owner's eyes only.
+// private is the mode of new files: only their owner may read answers.
 const private = 0o600
 
 // Open opens a file, or creates it, and locks it. Its Size is not known before SetSize.
@@ -56,8 +57,8 @@ func Open(path string) (*File, error) {
 	return &File{name: path, regular: true, file: f, isNew: errors.Is(before, os.ErrNotExist), h: locked{f}}, nil
 }
 
-// locked is a file that is unlocked before it is closed. A process that is being started while it is closed may still have it open for a
-// moment, and the lock with it.
+// locked is a file that is unlocked before it is closed. A child process that is just starting may
+// have it open a moment longer, and the lock with it.
 type locked struct{ *os.File }
 
 func (l locked) Close() error {
@@ -65,8 +66,8 @@ func (l locked) Close() error {
 	return l.File.Close()
 }
 
-// Stream returns a File for a pipe or a terminal, which can be neither read, truncated nor synced. Close closes w if that is an
-// io.Closer.
+// Stream returns a File for a pipe or a terminal, which cannot be read, truncated or synced. Close
+// closes w if that is an io.Closer.
 func Stream(name string, w io.Writer) *File { return &File{name: name, h: stream{w}} }
 
 type stream struct{ io.Writer }
@@ -80,9 +81,9 @@ func (s stream) Close() error {
 	return nil
 }
 
-// Disk is what Replace needs of a file system; tests have one that fails.
+// Disk is the part of a file system that Replace needs. Tests have a Disk that fails.
 type Disk interface {
-	// Create makes a file that must not exist yet, for its owner's eyes only. It follows no link.
+	// Create makes a file that must not exist yet, readable by its owner alone. It follows no link.
 	Create(path string) (Handle, error)
 	Remove(path string) error
 	Rename(from, to string) error
@@ -114,11 +115,11 @@ func (system) SyncFolder(path string) error {
 	return err
 }
 
-// Replace replaces what is in the file by content, all at once and durably, and returns the file open. If it returns a File and an error,
-// the content is there, but a power cut may bring the old one back.
+// Replace replaces the content of a file, all at once and durably, and returns the file open. If it
+// returns a File and an error, the content is there, but a power cut may bring the old one back.
 func Replace(disk Disk, path string, content []byte) (*File, error) {
 	tmp := path + ".new"
-	// There may be a file that a crash left, or a link that somebody put there.
+	// A crash may have left a file there, or a stranger may have put a link there.
 	if err := disk.Remove(tmp); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
@@ -127,7 +128,7 @@ func Replace(disk Disk, path string, content []byte) (*File, error) {
 		return nil, err
 	}
 	if _, err = h.Write(content); err == nil {
-		err = h.Sync() // otherwise the name could become durable before the content
+		err = h.Sync() // without it the name could become durable before the content
 	}
 	if err == nil {
 		err = disk.Rename(tmp, path)
@@ -143,26 +144,27 @@ func Replace(disk Disk, path string, content []byte) (*File, error) {
 // Name is the path of the file, or the name of the stream.
 func (f *File) Name() string { return f.name }
 
-// Regular says that the File is no stream.
+// Regular reports that the File is no stream.
 func (f *File) Regular() bool { return f.regular }
 
-// Reader reads the file from its start, while lines may be appended. The File must be one that Open returned.
+// Reader reads the file from its start, also during appends. Open must have made the File.
 func (f *File) Reader() io.Reader { return io.NewSectionReader(f.file, 0, 1<<62) }
 
-// ReaderAt reads the file anywhere. The File must be one that Open returned.
+// ReaderAt reads the file anywhere. Open must have made the File.
 func (f *File) ReaderAt() io.ReaderAt { return f.file }
 
-// Durable is how many bytes survive the death of the machine. Bytes that were there before Open count only after a Sync.
+// Durable is how many bytes survive the death of the machine. Bytes from before Open count only
+// after a Sync.
 func (f *File) Durable() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.synced
 }
 
-// Stat describes the file. The File must be one that Open returned.
+// Stat describes the file. Open must have made the File.
 func (f *File) Stat() (os.FileInfo, error) { return f.file.Stat() }
 
-// Size is how many bytes the file has, as SetSize was told and lines were appended.
+// Size is the size in bytes: the size from SetSize, and all lines appended since.
 func (f *File) Size() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -181,7 +183,7 @@ func (f *File) SetSize(size int64) error {
 	return OS.SyncFolder(f.name)
 }
 
-// Through replaces the Handle by one that with makes of it. Tests put faults in the way so.
+// Through wraps the Handle with with. Tests use it to inject faults.
 func (f *File) Through(with func(Handle) Handle) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -199,7 +201,7 @@ func (f *File) Append(lines []byte) error {
 	if err != nil {
 		if n > 0 && f.regular {
 			if terr := f.h.Truncate(f.size); terr != nil {
-				// The next line would be glued to half a line.
+				// Without this, the next line would follow half a line.
 				f.failed = fmt.Errorf("%s: %w", f.name, errors.Join(err, terr))
 			}
 		}
@@ -212,7 +214,8 @@ func (f *File) Append(lines []byte) error {
 
 var lineBreak = []byte{'\n'}
 
-// Sync makes durable what was written, if that is at least so many lines. Others may append meanwhile.
+// Sync makes the appended lines durable, if they are at least atLeast. Other goroutines may append
+// meanwhile.
 func (f *File) Sync(atLeast int) error {
 	f.mu.Lock()
 	h, n, size := f.h, f.dirty, f.size
@@ -233,9 +236,9 @@ func (f *File) Sync(atLeast int) error {
 	return nil
 }
 
-// there returns an error if the name of a file that Open returned leads to another file by now, or to none: what is written is in no file that
-// anybody finds, though every write succeeds. A file that differs is believed to be ours if it has as many bytes, since some network file
-// systems number their files anew.
+// there returns an error if the name of the file now leads to another file, or to none. Without the
+// check every write would succeed, into a file that no user finds. A different file with the same
+// number of bytes counts as the same, since some network file systems number their files anew.
 func (f *File) there() error {
 	if f.file == nil {
 		return nil
@@ -274,26 +277,26 @@ func (f *File) Discard() {
 	f.h.Close()
 }
 
-// Undo removes a file that was closed, if Open made it.
+// Undo removes a closed file, if Open created it.
 func (f *File) Undo() {
 	if f.isNew {
 		_ = os.Remove(f.name)
 	}
 }
 
-// End is where the whole lines of a file end: after so many lines, which are Size bytes. Rest is the beginning of a line that follows
-// them, which a crash cut short.
+// End is the end of the whole lines of a file: their number, and their Size in bytes. Rest is the
+// beginning of a further line, which a crash has cut off.
 type End struct {
 	Lines int
 	Size  int64
 	Rest  []byte
 }
 
-// Lines calls each for every whole line, with its line break; end is where that line ends. It stops at the first error. The line is
-// valid until each returns.
+// Lines calls each for every whole line, with its line break; end is the end of that line. It stops
+// at the first error. The line is valid until each returns.
 func Lines(in io.Reader, name string, each func(line []byte, end End) error) (End, error) {
 	r := bufio.NewReaderSize(in, 1<<20)
-	var long []byte // the beginning of a line that is longer than the buffer
+	var long []byte // the beginning of a line longer than the buffer
 	for end := (End{}); ; {
 		line, err := r.ReadSlice('\n')
 		if len(long) > 0 || err == bufio.ErrBufferFull {

@@ -8,7 +8,8 @@ import (
 	"math"
 )
 
-// decode reads a line. A compaction reads two records of each send again, so lines that append wrote are read by hand.
+// decode reads a line. A compaction reads the two records of each send again, so decode reads the
+// lines of append by hand.
 func decode(line []byte) (record, error) {
 	var c record
 	if p := (plain{rest: line}); p.read(&c) {
@@ -32,15 +33,15 @@ func decodeJSON(line []byte) (c record, err error) {
 	return c, err
 }
 
-// plain reads a line that append may have written, and gives up at anything else.
+// plain reads a line that append may have written. It gives up at any other line.
 type plain struct {
 	rest   []byte
 	open   byte // the brace or comma before the next member
 	failed bool
 }
 
-// read says whether append may have written the line: members in its order, each at most once, no negative numbers, and texts without
-// escapes.
+// read reports whether append may have written the line. Such a line has its members in the order
+// of append, each at most once. It has no negative numbers and no escapes.
 func (p *plain) read(r *record) bool {
 	p.open = '{'
 	p.integer("send", &r.Send)
@@ -75,7 +76,8 @@ func (p *plain) read(r *record) bool {
 	return !p.failed && p.open == ',' && string(p.rest) == "}\n" && int64(r.Attempt) == attempt
 }
 
-// member says whether the next member has that name. If so, it passes over the name and its colon.
+// member reports whether the next member has that name. If so, it passes over the name and its
+// colon.
 func (p *plain) member(name string) bool {
 	b := p.rest
 	n := len(name) + len(`,"":`)

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// encode appends a record's line. The two records of each send are written by hand, in the form that encoding/json gives them, since there
-// may be 30,000 sends a second.
+// encode appends a record's line. The two records of each send are written by hand, in the form of
+// encoding/json: there may be 30,000 sends a second.
 func encode(b *bytes.Buffer, r *record) {
 	if line, ok := r.append(b.AvailableBuffer()); ok {
 		b.Write(line)
@@ -21,7 +21,8 @@ func encode(b *bytes.Buffer, r *record) {
 	b.WriteByte('\n')
 }
 
-// append appends the line of a record that is a Send or an Answer and in which nothing has to be escaped; ok is false for any other.
+// append appends the line of a Send or an Answer without characters to escape. For any other record
+// ok is false.
 func (r *record) append(b []byte) (line []byte, ok bool) {
 	if !isPlain(r.ID) || !isPlain(r.Key) || !isPlain(r.Result) {
 		return b, false

@@ -5,27 +5,28 @@ import (
 	"time"
 )
 
-// group is the records that are written together: those of all goroutines that came while the group before was being written, and of
-// those that are ready to run.
+// group is a list of records for one write. It has the records that came during the previous write,
+// and those of goroutines that are ready to run.
 type group struct {
 	records []dated
 	done    chan struct{} // closed when the group is written, or has failed with err
 	err     error
 }
 
-// dated is a record whose instants At and Hold are filled in when it is written: then at and hold, where they are not zero, are put on
-// the journal's scale.
+// dated is a record whose instants At and Hold are filled in at the write. Then at and hold, if not
+// zero, are put on the journal's scale.
 type dated struct {
 	record
 	at, hold time.Time
 }
 
-// scale puts instants on the scale of the run, by one look at the clocks. That look must come after the instants: if the machine slept in
-// between, that time would not count.
+// scale puts instants on the scale of the run, by one reading of the clocks. The reading must come
+// after the instants. If the machine slept between an earlier reading and an instant, the sleep
+// would not count.
 type scale struct {
 	wall    time.Time
 	ns      int64 // wall on the scale of the run
-	trusted bool  // the wall clock is what counts
+	trusted bool  // the wall clock counts
 }
 
 func (j *Journal) scale() scale {
@@ -40,7 +41,8 @@ func (s scale) at(t time.Time) int64 {
 	return s.ns - int64(s.wall.Sub(t))
 }
 
-// groupLocked returns the group that is written next. first says that it is new, and that the caller has to write it.
+// groupLocked returns the next group. first means that the group is new, and that the caller must
+// write it.
 func (j *Journal) groupLocked() (g *group, first bool) {
 	if first = j.group == nil; first {
 		j.group, j.room = &group{records: j.room, done: make(chan struct{})}, nil
@@ -56,8 +58,8 @@ func (j *Journal) oneLocked(r dated) error {
 	return j.together(g, first)
 }
 
-// together returns when a group is in the file, and durable if it has a send and SyncSends is set. Whoever was first in the group writes
-// it; the others wait.
+// together returns when a group is in the file. If the group has a send and SyncSends is set, it is
+// then durable. The first goroutine of the group writes it; the others wait.
 func (j *Journal) together(g *group, first bool) error {
 	if !first {
 		<-g.done
@@ -65,7 +67,8 @@ func (j *Journal) together(g *group, first bool) error {
 	}
 	j.writing.Lock()
 	defer j.writing.Unlock()
-	runtime.Gosched() // goroutines that are ready to run join the group: a write for each would be the dearest part of a request
+	// One write for each record would cost more than the rest of a request.
+	runtime.Gosched() // goroutines that are ready to run join the group
 	j.mu.Lock()
 	j.group = nil
 	j.mu.Unlock()
@@ -78,7 +81,8 @@ func (j *Journal) together(g *group, first bool) error {
 	return g.err
 }
 
-// write writes a group. If a send is in it and the file has grown enough, it compacts the file before.
+// write writes a group. Before a group with a send it compacts the file, if the file has grown
+// enough.
 func (j *Journal) write(g *group) error {
 	var last *dated // the last send
 	for i := range g.records {

@@ -1,6 +1,14 @@
-// Package journal records what was sent, so that a restart neither forgets how full the windows are nor sends a request again in
-// silence. Lines (record.go) are appended before a request is sent and after it was answered. Sends that no window reaches any more are
-// dropped when the file is compacted.
+// Package journal records what a process sends. A restart then knows how full the windows are, and
+// sends no request twice unnoticed. A line is appended before each request and after each answer
+// (record.go). A compaction of the file drops the sends that no window reaches any more.
+//
+// # Files
+//
+//	journal.go          Config, Open, and the records that a run writes
+//	record.go           the form of a line, and the History that a journal holds
+//	group.go            records of many goroutines in one write
+//	encode.go           lines of sends and answers, written by hand
+//	decode_record.go    lines of sends and answers, read by hand
 package journal
 
 import (
@@ -22,38 +30,41 @@ import (
 // Config describes a Journal.
 type Config struct {
 	Path string
-	// Keep is how far back sends matter. Timeout is within how long an attempt ends.
+	// Keep is how far back a send matters. Timeout is the longest time of an attempt.
 	Keep, Timeout time.Duration
 	// SyncSends makes the record of each send durable before the request goes.
 	SyncSends bool
-	// Forget tells whether the request of an id has ended, so that it is no longer in doubt.
+	// Forget reports whether the request of an id has ended, so that it is no longer in doubt.
 	Forget func(id string) bool
-	// CompactFrom is the size from which the file is compacted, if that is worth it. If zero, 32 MiB.
+	// CompactFrom is the size from which the file is compacted, if that is worth it. If zero, 32
+	// MiB.
 	CompactFrom int64
-	// Before, if not nil, is called before records are dropped. It has to make the results durable that they stand for.
+	// Before, if not nil, is called before records are dropped. It has to make the results durable
+	// that they stand for.
 	Before func() error
-	// Full is what is taken to have been sent if nothing is known of that (see History.Gone).
+	// Full are sends that count if the journal does not know what was sent (see History.Gone).
 	Full []Sent
-	// TrustClock says that the wall clock is right, even after a reboot and on a machine that has no other clock.
+	// TrustClock means that the wall clock is right, even after a reboot and on a machine without
+	// another clock.
 	TrustClock bool
-	// Disk is the file system that the journal is written to. If nil, durable.OS.
+	// Disk is the file system of the journal. If nil, durable.OS.
 	Disk durable.Disk
-	// Clock reads both clocks. If nil, those of the machine.
+	// Clock reads both clocks. If nil, the machine's.
 	Clock func() (time.Time, boottime.Reading)
 }
 
-// Journal is the file. Safe for concurrent use.
+// Journal is the file. It is safe for concurrent use.
 type Journal struct {
 	c   Config
 	run record // the first line
 
-	writing sync.Mutex   // held while the file is written to or replaced; taken before mu
-	lines   bytes.Buffer // the lines that are being written
+	writing sync.Mutex   // held during a write or a replacement of the file; taken before mu
+	lines   bytes.Buffer // the lines of the present write
 
 	mu      sync.Mutex
 	file    *durable.File
-	group   *group  // records that wait to be written; nil: none do
-	room    []dated // an empty slice that the next group uses again
+	group   *group  // records that wait for a write; nil: none do
+	room    []dated // an empty slice for the next group
 	next    int64
 	doubts  map[string]struct{}
 	reads   map[string]int64
@@ -63,15 +74,16 @@ type Journal struct {
 
 const (
 	compactFrom = 32 << 20
-	grows       = 3 // the file may grow to so many times what was needed of it: to compact means to read it all, which costs more than space
+	grows       = 3 // the file may grow to this many times its needed size: a compaction reads all of it, which costs more than space
 	mostStarts  = 64
 )
 
 // longestKeep bounds Keep to two years, so that a damaged journal cannot make an instant overflow.
 const longestKeep = 2 * 366 * 24 * time.Hour
 
-// Open reads the journal of earlier runs, if there is one, and compacts it. Sends that those runs left unanswered are recorded as such.
-// began is when this run began; the instants of the History are on the scale of the wall clock then.
+// Open reads the journal of earlier runs, if there is one, and compacts it. It settles the sends
+// that those runs left unanswered. began is the beginning of this run. The instants of the History
+// are on the scale of the wall clock at began.
 func Open(c Config, began time.Time) (*Journal, *History, error) {
 	if c.Disk == nil {
 		c.Disk = durable.OS
@@ -97,7 +109,7 @@ func Open(c Config, began time.Time) (*Journal, *History, error) {
 			h.Sends[i].Sent = h.Sends[i].Counts
 		}
 	}
-	// A run with short windows keeps what a later run with long windows will need again.
+	// A run with short windows keeps the sends that a later run with long windows needs.
 	c.Keep = min(max(c.Keep, time.Duration(h.run.Keep)), longestKeep)
 	wall, now := c.Clock()
 	now.Up -= wall.Sub(began)
@@ -125,8 +137,9 @@ func Open(c Config, began time.Time) (*Journal, *History, error) {
 	return j, h, nil
 }
 
-// arrive puts the history on this run's scale. Its latest record is as long ago as is sure to have passed. Where only a wall clock tells
-// that, which anybody may have set, nothing is sure, and the latest record counts as written now.
+// arrive puts the history on this run's scale. The distance to its latest record is the time that
+// has surely passed. If only a wall clock measures it, the distance is not sure: any user may have
+// set that clock. Then the latest record counts as written now.
 func (h *History) arrive(wall int64, now boottime.Reading, trusted bool) {
 	const unknown = -1
 	then, slept, ago := h.run.began(), time.Duration(unknown), int64(0)
@@ -143,7 +156,7 @@ func (h *History) arrive(wall int64, now boottime.Reading, trusted bool) {
 	h.died(wall, slept)
 }
 
-// rewriteLocked replaces the file by what is still needed of it, all at once, by a rename.
+// rewriteLocked replaces the file by its needed part, all at once, by a rename.
 func (j *Journal) rewriteLocked(h *History) error {
 	var b bytes.Buffer
 	encode(&b, &j.run)
@@ -179,7 +192,7 @@ func (j *Journal) rewriteLocked(h *History) error {
 		encode(&b, &record{Spent: h.Spent})
 	}
 	for _, s := range h.Sends {
-		// It gets a new number, and no id: its request has ended, or is among the doubts.
+		// It gets a new number and no id: its request has ended, or is among the doubts.
 		j.next++
 		r := record{Send: j.next, Key: s.Key, At: s.Sent}
 		r.setCost(s.Cost)
@@ -209,10 +222,11 @@ type Send struct {
 	Key     string
 	Nonce   uint64
 	Cost    limit.Cost
-	Price   int64 // the most that it may cost, in billionths of a dollar
+	Price   int64 // the largest possible price, in billionths of a dollar
 }
 
-// Send records that an attempt is about to go, and returns its number. When it returns, the record is in the file.
+// Send records that an attempt is about to go, and returns its number. When it returns, the record
+// is in the file.
 func (j *Journal) Send(s Send, now time.Time) (int64, error) {
 	r := record{ID: s.ID, Attempt: s.Attempt, Key: s.Key, Nonce: s.Nonce, Price: s.Price}
 	r.setCost(s.Cost)
@@ -228,8 +242,8 @@ type Answer struct {
 	Counts time.Time   // the latest instant at which the server may have counted it
 	Hold   time.Time   // if not zero, when its key may be used again
 	Doubt  string      // the request's id if it may have been served and will be sent again
-	Price  int64       // what it cost in money
-	Actual *limit.Cost // if not nil, what it cost in the end
+	Price  int64       // the price, in billionths of a dollar
+	Actual *limit.Cost // if not nil, the final cost
 }
 
 // Answered is how the send with a number ended.
@@ -264,7 +278,7 @@ func (j *Journal) Answers(all []Answered) error {
 	return j.together(g, first)
 }
 
-// Read records when a request was read. That is kept until the request has Ended.
+// Read records when a request was read. The record stays until the request has Ended.
 func (j *Journal) Read(id string, at time.Time) error {
 	j.mu.Lock()
 	j.reads[id] = at.UnixNano()
@@ -278,26 +292,26 @@ func (j *Journal) Start(s Start) error {
 	return j.oneLocked(dated{record: record{Start: s.At, Lines: s.Lines, Sum: s.Sum}})
 }
 
-// Learn records what was learned about a limit of a key. The instants of f count from base.
+// Learn records a lesson about a limit of a key. The instants of f count from base.
 func (j *Journal) Learn(key string, f Fit, base time.Time) error {
 	f.Lesson = f.Moved(time.Duration(j.scale().at(base)))
 	j.mu.Lock()
 	return j.oneLocked(dated{record: record{Key: key, Fit: &f}})
 }
 
-// Belongs records whose a key is: the organization that an answer has named.
+// Belongs records the organization of a key, as an answer has named it.
 func (j *Journal) Belongs(key, organization string) error {
 	j.mu.Lock()
 	return j.oneLocked(dated{record: record{Key: key, Whose: organization}})
 }
 
-// Remember records what the limiter of a key remembered at an instant.
+// Remember records the memory of a key's limiter at an instant.
 func (j *Journal) Remember(key string, written []byte, at time.Time) error {
 	j.mu.Lock()
 	return j.oneLocked(dated{record: record{Key: key, Memory: base64.StdEncoding.EncodeToString(written)}, at: at})
 }
 
-// Ended forgets that requests were in doubt, and when they were read: their results are written.
+// Ended forgets the doubts and reading times of requests whose results are written.
 func (j *Journal) Ended(ids ...string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -307,7 +321,8 @@ func (j *Journal) Ended(ids ...string) {
 	}
 }
 
-// compactLocked drops the sends that no window reaches any more. Sends without an answer are in flight, and stay as they are.
+// compactLocked drops the sends that no window reaches any more. Sends without an answer are in
+// flight, and stay as they are.
 func (j *Journal) compactLocked(now time.Time) error {
 	if j.c.Before != nil {
 		if err := j.c.Before(); err != nil {
@@ -328,7 +343,7 @@ func (j *Journal) compactLocked(now time.Time) error {
 	return j.rewriteLocked(h)
 }
 
-// KeepFor has sends matter for that long from now on, if they did not for longer.
+// KeepFor raises Keep to at least d.
 func (j *Journal) KeepFor(d time.Duration) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -336,19 +351,19 @@ func (j *Journal) KeepFor(d time.Duration) {
 	j.run.Keep = int64(j.c.Keep)
 }
 
-// Sync makes durable what was written, if that is at least so many lines.
+// Sync makes the written lines durable, if they are at least atLeast.
 func (j *Journal) Sync(atLeast int) error {
 	j.mu.Lock()
 	f := j.file
 	j.mu.Unlock()
 	err := f.Sync(atLeast)
 	if err != nil && errors.Is(err, os.ErrClosed) {
-		return nil // meanwhile the file was replaced by one that is synced
+		return nil // a replacement came between, and it is synced
 	}
 	return err
 }
 
-// Through has a test put another Handle in front of the file, one that fails.
+// Through puts another Handle in front of the file. It is for tests with a failing disk.
 func (j *Journal) Through(with func(durable.Handle) durable.Handle) {
 	j.writing.Lock()
 	defer j.writing.Unlock()

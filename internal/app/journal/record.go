@@ -14,22 +14,24 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// record is one line of the journal. What kind it is can be told by what it has: Run, Send, Answer, Spent, Read, Start, Doubt, Fit,
-// Memory or Whose, the first of these that is set. A record with none of them has the Nonce and Hold of a Key.
+// record is one line of the journal. Its kind is the first of these fields that is set: Run, Send,
+// Answer, Spent, Read, Start, Doubt, Fit, Memory, Whose. A record with none of them has the Nonce
+// and Hold of a Key.
 type record struct {
-	// Run begins the part that one process wrote. Its attempts ended, answered or not, within Timeout (ns). Of the sends before that
-	// part, those that counted within Keep (ns) are in the file.
+	// Run begins the part of one process. Its attempts ended within Timeout (ns), answered or not.
+	// Of the sends before that part, the file has those that counted within Keep (ns).
 	Run     string `json:"run,omitempty"`
 	Version int    `json:"version,omitempty"` // 0 stands for version 1, which had no clock
 	Timeout int64  `json:"timeout,omitempty"`
 	Keep    int64  `json:"keep,omitempty"`
 
-	// Boot, Up and Awake are what the clock of the machine said At the beginning of a Run: see boottime.Reading.
+	// Boot, Up and Awake are the machine's clock At the beginning of a Run: see boottime.Reading.
 	Boot  string `json:"boot,omitempty"`
 	Up    int64  `json:"up,omitempty"`
 	Awake int64  `json:"awake,omitempty"`
 
-	// Send is written before an attempt is sent. It is the attempt's number, counted over all runs.
+	// Send is the number of an attempt, counted over all runs. It is written before the attempt is
+	// sent.
 	Send    int64  `json:"send,omitempty"`
 	ID      string `json:"id,omitempty"`
 	Attempt int    `json:"attempt,omitempty"`
@@ -37,55 +39,63 @@ type record struct {
 	Nonce   uint64 `json:"nonce,omitempty"`
 	Cost    int64  `json:"cost,omitempty"` // requests
 
-	// Tokens are input, output and both, as the limits count them, and Rest weight, orders, money and what else there is. Those of a Send are
-	// as admitted. Those of an Answer are as settled, if it is Settled (1), or, of version 3 and before, if they are not 0.
+	// Tokens are input, output and both, as the limits count them. Rest is weight, orders, money
+	// and other units. A Send has the admitted amounts. An Answer has the settled amounts, if it is
+	// Settled (1) or, in version 3 and before, if they are not 0.
 	Tokens  [3]int64 `json:"tokens,omitzero"`
 	Rest    [4]int64 `json:"rest,omitzero"`
 	Settled int64    `json:"settled,omitempty"`
 
-	// Answer is the number of a send that has ended. If that ended the request, the result was written before this.
+	// Answer is the number of a send that has ended. If the request ended with it, the result was
+	// written before this.
 	Answer int64  `json:"answer,omitempty"`
 	Result string `json:"result,omitempty"`
 
-	// Doubt is the id of a request that may have been served although no result says so. An Answer can have it, too.
+	// Doubt is the id of a request that may have been served although no result says so. An Answer
+	// can have it, too.
 	Doubt string `json:"doubt,omitempty"`
 
-	// Hold is when Key may be used again, as the server asked.
+	// Hold is the instant from which Key may be used again, at the server's request.
 	Hold int64 `json:"hold,omitempty"`
 
-	// Price is in billionths of a dollar: of a Send the most that it may cost, of an Answer what it did cost. Spent is the cost of all
-	// attempts that had ended when the file was compacted.
+	// Price is in billionths of a dollar: the largest possible price of a Send, the real price of
+	// an Answer. Spent is the price of all attempts that had ended at the compaction.
 	Price int64 `json:"price,omitempty"`
 	Spent int64 `json:"spent,omitempty"`
 
-	// Read is when the request ID was read (ns since 1970, by the wall clock), if its deadline runs from then.
+	// Read is when the request ID was read, if its deadline runs from then. It is in ns since 1970,
+	// by the wall clock.
 	Read int64 `json:"read,omitempty"`
 
-	// Start is when the time of the first Lines lines of an input began to run, by the same clock. Sum stands for what those lines say.
+	// Start is when the time of the first Lines lines of an input began to run, by the same clock.
+	// Sum is a checksum of those lines.
 	Start int64  `json:"start,omitempty"`
 	Lines int    `json:"lines,omitempty"`
 	Sum   uint64 `json:"sum,omitempty"`
 
-	// Fit is what was learned about a limit of Key.
+	// Fit is a lesson about a limit of Key.
 	Fit *Fit `json:"fit,omitempty"`
 
-	// Whose is the organization that Key belongs to, as an answer has said.
+	// Whose is the organization of Key, as an answer has named it.
 	Whose string `json:"whose,omitempty"`
-	// Memory is what a limiter of Key remembered At that instant, in base64.
+	// Memory is the memory of a limiter of Key At that instant, in base64.
 	Memory string `json:"memory,omitempty"`
 
-	// At is when a Run began or a Send went. Of an Answer it is the latest instant at which the server may have counted the request. All
-	// instants are ns since 1970, by the wall clock when the run began, and from then on by the machine's own clock, which nobody sets.
+	// At is the beginning of a Run, or the instant of a Send. In an Answer it is the latest instant
+	// at which the server may have counted the request. Every instant is in ns since 1970, by the
+	// wall clock at the beginning of the run. After that it follows the machine's own clock, which
+	// no user sets.
 	At int64 `json:"at,omitempty"`
 }
 
-// version is the version that is written; version 2 had no Fit, version 3 neither Rest nor Settled, and version 4 neither Memory nor Whose. A journal of a
-// later version is refused, as this program may not understand what it says.
+// version is the version of new journals. Version 2 had no Fit, version 3 neither Rest nor Settled,
+// version 4 neither Memory nor Whose. A journal of a later version is refused: this program may not
+// understand it.
 const version = 5
 
 const stamp = "2006-01-02T15:04:05.000Z"
 
-// began is what the machine's clock said when the run began.
+// began is the machine's clock at the beginning of the run.
 func (r *record) began() boottime.Reading {
 	return boottime.Reading{Boot: r.Boot, Up: time.Duration(r.Up), Awake: time.Duration(r.Awake)}
 }
@@ -100,7 +110,8 @@ func amounts(c *limit.Cost) (tokens [3]int64, rest [4]int64) {
 	return [3]int64{c[limit.Input], c[limit.Output], c[limit.Tokens]}, [4]int64{c[limit.Weight], c[limit.Orders], c[limit.Money], c[limit.Other]}
 }
 
-// sent is what a record says of a send. It is a third of the size of a record, as a compaction holds all of them in memory.
+// sent is the part of a record about a send. It has a third of the size of a record, since a
+// compaction holds all of them in memory.
 type sent struct {
 	ID      string
 	Attempt int
@@ -120,7 +131,7 @@ func (s *sent) cost() limit.Cost {
 	}
 }
 
-// Late is how long after an unknown outcome a request may still arrive, as limit.Arrivals has it.
+// Late is how long after an unknown outcome a request may still arrive, as in limit.Arrivals.
 const Late = 5 * time.Second
 
 // Sent is a send that still counts.
@@ -129,57 +140,60 @@ type Sent struct {
 	Cost   limit.Cost
 	Counts int64 // the latest instant at which the server may have counted it (ns since 1970)
 	Result limit.Result
-	Sent   int64 // when it went
+	Sent   int64 // when it was sent
 }
 
-// Memory is what a limiter remembered at an instant, in its own words.
+// Memory is the memory of a limiter at an instant, in the limiter's own format.
 type Memory struct {
 	At      int64 // ns since 1970; where the History is Undated, it may be earlier
 	Written []byte
 }
 
-// History is what earlier runs left. Its instants are on the scale of the run that reads it.
+// History is the content that earlier runs left. Its instants are on the scale of the run that
+// reads it.
 type History struct {
-	// Gone says why nothing is known of what was sent. It is empty if something is.
+	// Gone says why the sends are not known. It is empty if they are.
 	Gone   string
 	Last   int64               // the number of the latest send; 0: there was none
 	Sends  []Sent              // sorted by Counts
 	Nonces map[string]uint64   // the last nonce of each key
-	Holds  map[string]int64    // until when each key was told to stay away (ns since 1970)
+	Holds  map[string]int64    // until when a server asked each key to pause (ns since 1970)
 	Doubts map[string]struct{} // ids that may have been served
 	Open   map[string]struct{} // those of Doubts that were unanswered when the process died
-	Reads  map[string]int64    // when requests that have not ended were read, if Journal.Read was told
+	Reads  map[string]int64    // when requests that have not ended were read, if Journal.Read recorded it
 	Spent  int64               // the cost of all sends that had a Price, in billionths of a dollar
 	Starts []Start             // of all inputs, the latest last
 	Fits   map[string][]Fit    // of each key one Fit for each limit, the latest last
 	Whose  map[string]string   // the organization of each key of which one is known
-	// Memories is what the limiter of each key remembered last, of the mostMemories that were written last.
+	// Memories are the latest memory of each key's limiter, for the mostMemories keys that were
+	// written last.
 	Memories map[string]Memory
-	// Undated says that nobody knows how long ago the latest record was written, so that it counts as written now.
+	// Undated means that the age of the latest record is not known, so that it counts as written
+	// now.
 	Undated bool
 
 	run        record         // the last record with a Run
 	latest     int64          // the latest instant at which a process was surely alive
-	compacts   bool           // it is read to be compacted: the Journal knows the doubts
+	compacts   bool           // read for a compaction: the Journal knows the doubts
 	unanswered map[int64]sent // by the number of the send
 }
 
-// Start is when the time of the first Lines lines of an input began to run (ns since 1970). It is by the wall clock, as people go by that
-// and a deadline is for them. Sum stands for what the lines say, since several inputs may write to one file of results, one after the
-// other.
+// Start is when the time of the first Lines lines of an input began to run (ns since 1970). It is
+// by the wall clock, since deadlines are for people. Sum is a checksum of those lines: several
+// inputs may write to one file of results, one after the other.
 type Start struct {
 	At    int64
 	Lines int
 	Sum   uint64
 }
 
-// Fit is what was learned about a limit that is wrong. Its instants are on the scale of the journal.
+// Fit is a lesson about a wrong limit. Its instants are on the scale of the journal.
 type Fit struct {
 	Limit string `json:"limit"` // the caller's name of the limit
 	limit.Lesson
 }
 
-// mostFits bounds how many are kept for a key whose limits are changed again and again.
+// mostFits bounds the lessons of a key whose limits change again and again.
 const mostFits = 16
 
 // learn replaces the lesson about the same limit by a new one.
@@ -189,13 +203,15 @@ func (h *History) learn(key string, f Fit) {
 }
 
 const (
-	// mostMemories bounds of how many keys it is kept what they remember, as a proxy's clients may have any number, and memoryLasts for how
-	// long: what a server allowed a month ago it need not allow now.
+	// mostMemories bounds the number of keys with a memory, since a proxy may have any number of
+	// clients. memoryLasts bounds the age of a memory, since a server may have changed its limit in
+	// a month.
 	mostMemories = 1 << 10
 	memoryLasts  = 30 * 24 * time.Hour
 )
 
-// remember replaces what a key remembers. Where it is damaged, its limiter says so: it is passed on as it is.
+// remember replaces the memory of a key. A damaged text is passed on as it is: the limiter reports
+// it.
 func (h *History) remember(key, text string, at int64) {
 	written, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
@@ -227,14 +243,14 @@ var results = map[string]limit.Result{
 	limit.Failed.String(): limit.Failed, limit.Unsent.String(): limit.Unsent,
 }
 
-// read reads a journal. It refuses a line that is no record, or has more than a record. A last line without its line break is what a
-// crash leaves, and is left out.
+// read reads a journal. It refuses a line that is no record, or has more than a record. It leaves
+// out a last line without its line break, which a crash has cut off.
 func read(in io.Reader, name string) (*History, error) { return newHistory().read(in, name) }
 
 func (h *History) read(in io.Reader, name string) (*History, error) {
 	end, err := durable.Lines(in, name, func(line []byte, end durable.End) error {
 		c, err := decode(line)
-		if c.Version > version { // before err is looked at: a later version may have fields that decode refuses
+		if c.Version > version { // before the check of err: a later version may have fields that decode refuses
 			return fmt.Errorf("%s: a journal of version %d, which is later than this paceline's (%d): go on with the one that wrote it", name, c.Version, version)
 		}
 		if err != nil {
@@ -255,7 +271,7 @@ func (h *History) read(in io.Reader, name string) (*History, error) {
 	return h, nil
 }
 
-// add takes in one record.
+// add applies one record.
 func (h *History) add(c record) {
 	h.Last = max(h.Last, c.Send, c.Answer)
 	switch {
@@ -267,7 +283,7 @@ func (h *History) add(c record) {
 		h.run = c
 		h.alive(c.At)
 	case c.Send > 0:
-		if c.Nonce > 0 { // a proxy has none, and more keys than are worth remembering
+		if c.Nonce > 0 { // a proxy has no nonces, and too many keys to remember
 			h.Nonces[c.Key] = max(h.Nonces[c.Key], c.Nonce)
 		}
 		h.unanswered[c.Send] = sent{c.ID, c.Attempt, c.Key, c.Nonce, c.Cost, c.Tokens, c.Rest, c.Price, c.At}
@@ -288,7 +304,8 @@ func (h *History) add(c record) {
 		if c.Hold > 0 {
 			h.Holds[o.Key] = max(h.Holds[o.Key], c.Hold)
 		}
-		// A request that was accepted is in doubt until its result is found: a power cut may have lost that.
+		// An accepted request is in doubt until its result is found: a power cut may have lost the
+		// result.
 		if o.ID != "" && !h.compacts && (result == limit.Accepted || c.Doubt != "") {
 			h.Doubts[o.ID] = struct{}{}
 		}
@@ -322,8 +339,8 @@ func (h *History) add(c record) {
 	}
 }
 
-// alive notes an instant at which a process was alive. Version 1 used the wall clock, which may be set back in the middle of a run: there
-// the last record counts as the latest.
+// alive notes an instant at which a process was alive. Version 1 used the wall clock, which may be
+// set back during a run: there the last record counts as the latest.
 func (h *History) alive(at int64) {
 	if at > h.latest || h.run.Version < 2 {
 		h.latest = at
@@ -361,13 +378,13 @@ func (h *History) moved(to int64) {
 	h.latest = to
 }
 
-// died settles the sends that the process which wrote the journal left unanswered. slept is how long the machine may have slept since
-// then at most; negative: nobody knows.
+// died settles the sends without an answer of the process that wrote the journal. slept is the
+// longest time that the machine may have slept since then; negative: not known.
 func (h *History) died(now int64, slept time.Duration) {
 	for _, n := range slices.Sorted(maps.Keys(h.unanswered)) {
 		o := h.unanswered[n]
-		// A process that lives records how an attempt ended within its timeout, which does not run while the machine sleeps. So
-		// after that the process was dead.
+		// A live process records the end of an attempt within its timeout, which does not run while
+		// the machine sleeps. So after that time the process was dead.
 		end := now
 		if timeout := h.run.Timeout; timeout > 0 && slept >= 0 && o.At < now && now-o.At-int64(slept) > timeout {
 			end = o.At + timeout + int64(slept)

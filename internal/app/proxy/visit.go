@@ -157,7 +157,7 @@ func (u *upstream) rewrite(pr *httputil.ProxyRequest) {
 	out.Body, _ = again() // it is unread, so it is whole
 	out.GetBody = again
 	if v.looksAhead {
-		go v.body.ahead(lookahead) // not before: the trailers of in come with the end of the body, and have been cloned
+		go v.body.ahead(lookahead) // not before: in's trailers, which come with the end of the body, are cloned by now
 	}
 }
 
@@ -165,7 +165,7 @@ func (u *upstream) rewrite(pr *httputil.ProxyRequest) {
 // neither limits nor target. Clients of HTTP/2 speak it from the beginning (RFC 9113 has no Upgrade
 // to it any more), so nothing is lost.
 func dropTunnel(h http.Header) {
-	if strings.Contains(strings.ToLower(h.Get("Upgrade")), "h2c") { // ReverseProxy has left one value, and Connection says nothing else
+	if strings.Contains(strings.ToLower(h.Get("Upgrade")), "h2c") { // the only value that ReverseProxy left
 		h.Del("Upgrade")
 		h.Del("Connection")
 	}
