@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// inHeader are the fields that hold a credential, in canonical form, and inQuery the names of parameters that do.
+// inHeader are the fields that hold a credential, in canonical form. inQuery are the names of such
+// parameters.
 var (
 	inHeader = [...]string{
 		"X-Api-Key", "Api-Key", "X-Goog-Api-Key", "X-Mbx-Apikey", "X-Bapi-Api-Key", "Ok-Access-Key", "Cb-Access-Key", "X-Auth-Key",
@@ -14,8 +15,8 @@ var (
 	inQuery = [...]string{"api_key", "apikey", "key", "access_token", "token", "api-key"}
 )
 
-// Credential returns what in a request says who asks, of header fields in canonical form and the URL: it is secret, or names the key of a
-// signature. If there is none, it is empty.
+// Credential returns the credential of a request, from header fields in canonical form and the URL.
+// The result is secret, or is the name of a signature's key. It is empty if there is none.
 func Credential(header map[string][]string, u *url.URL) string {
 	if v := header["Authorization"]; len(v) > 0 && v[0] != "" {
 		return signer(v[0])
@@ -44,8 +45,8 @@ func Credential(header map[string][]string, u *url.URL) string {
 	return ""
 }
 
-// signer returns what stays the same in an Authorization: all of a bearer's or a password, but of a signature only the
-// name of the key.
+// signer returns the constant part of an Authorization: all of a bearer's token or a password, but
+// only the key's name of a signature.
 func signer(v string) string {
 	scheme, rest, ok := strings.Cut(v, " ")
 	switch scheme {
@@ -59,7 +60,7 @@ func signer(v string) string {
 	for _, name := range [...]string{"Credential=", "oauth_token=", "oauth_consumer_key=", "username=", "keyId=", "id="} {
 		if _, key, ok := strings.Cut(rest, name); ok {
 			key, _, _ = strings.Cut(key, ",")
-			// AWS has the date and the region after the key.
+			// In AWS, the date and the region come after the key.
 			key, _, _ = strings.Cut(key, "/")
 			return scheme + " " + strings.TrimSpace(key)
 		}

@@ -7,26 +7,27 @@ import (
 	"unicode/utf8"
 )
 
-// pattern is what an echo says, once its escapes are read: a value as it is, or in base64 that part of it which is the same whatever
-// stands before and after the value.
+// pattern is the text of an echo without its escapes: the value as it is, or in base64. In base64
+// it is the part that does not depend on the bytes before and after the value.
 type pattern struct {
 	key  int
 	text string
-	part int // how many bytes of it are an echo where the text is cut off
-	// base64 says that '-' counts as '+' and '_' as '/'. Then lead and tail are the bits of the value in the character before text and in
-	// that after it.
+	part int // the least length of an echo at a cut, in bytes
+	// base64 means that '-' counts as '+' and '_' as '/'. Then lead and tail are the bits of the
+	// value in the characters before and after text.
 	base64     bool
 	lead, tail bits
 }
 
-// bits are some of the six bits of a character in base64: value is in the n lowest of them (lead) or the n highest (tail).
+// bits are some of the six bits of a character in base64: value is in the n lowest of them (lead)
+// or the n highest (tail).
 type bits struct{ value, n uint8 }
 
-// minPart and maxPart bound how much of a value has to stand at a cut to be an echo. The first eight characters are most often a prefix
-// that all keys of a provider have.
+// minPart and maxPart bound the length of a value's part that is an echo at a cut. The first eight
+// characters are mostly a prefix of all keys of a provider.
 const minPart, maxPart = 3, 8
 
-// patterns returns everything that an echo of a value may say.
+// patterns returns all patterns of a value.
 func patterns(key int, value string) []pattern {
 	all := []pattern{{key: key, text: value, part: min(max(len(value)/4, minPart), maxPart)}}
 	for before := range 3 {
@@ -47,7 +48,7 @@ func patterns(key int, value string) []pattern {
 	return all
 }
 
-// has says whether c stands for the j-th byte of the pattern.
+// has reports whether c stands for the j-th byte of the pattern.
 func (p *pattern) has(j int, c byte) bool {
 	want := p.text[j]
 	return c == want || p.base64 && (c == '-' && want == '+' || c == '_' && want == '/')
@@ -79,24 +80,25 @@ func sextet(c byte) byte {
 	return 64
 }
 
-// special are the bytes that escapes begin with: of JSON and of program text, of URLs, and of HTML.
+// special are the bytes with which escapes begin: of JSON and program text, of URLs, and of HTML.
 var special = [256]bool{'\\': true, '%': true, '+': true, '&': true}
 
-// layers is how many escapes are read within each other: HTML in JSON in JSON has three.
+// layers is the depth of nested escapes that is read: HTML in JSON in JSON has three.
 const layers = 3
 
-// units is how many ways there are to read what stands at one place: as it is, and with each number of layers.
+// units is the number of readings of one place: as it is, and with each number of layers.
 const units = layers + 1
 
-// maxUnit is how many bytes a character of an echo takes on average at most. It allows for two layers that escape every character, as in
-// \u0026\u0023\u0036\u0035\u003b, and a third that escapes only what it has to.
+// maxUnit is the largest average size of an echo's character, in bytes. It allows for two layers
+// that escape every character, as in \u0026\u0023\u0036\u0035\u003b. It also allows for a third
+// layer that escapes only the necessary ones.
 const maxUnit = 64
 
-// unit is one character as it may be read.
+// unit is one reading of a character.
 type unit struct {
 	value rune
 	byte  bool // value is a byte, not a code point
-	end   int  // where the text goes on after it
+	end   int  // the end of the character in the text
 }
 
 func (u unit) special() bool { return u.value >= 0 && u.value < 256 && special[u.value] }
@@ -105,16 +107,18 @@ func (u unit) special() bool { return u.value >= 0 && u.value < 256 && special[u
 type matcher struct {
 	text []byte
 	cut  Cut
-	torn bool // the end of the text cuts an escape off
+	torn bool // an escape is cut off at the end of the text
 }
 
-// units reads the character at i in every way there is, the one with the most layers first. It sets torn.
+// units reads the character at i in every possible way, first the one with the most layers. It sets
+// torn.
 func (m *matcher) units(into *[units]unit, i int) []unit {
 	m.torn = false
 	n := len(into) - 1
 	into[n] = unit{rune(m.text[i]), true, i + 1}
 	for layer := 0; layer < layers && into[n].special(); layer++ {
-		// What is no escape may be one once the characters after it are unescaped: %2\u0046.
+		// Characters that are no escape may become one when the characters after them are
+		// unescaped: %2\u0046.
 		if u, ok := m.escape(into[n], layer); ok {
 			n--
 			into[n] = u
@@ -123,7 +127,7 @@ func (m *matcher) units(into *[units]unit, i int) []unit {
 	return into[n:]
 }
 
-// get reads one character of an escape. That may be escaped itself, in up to depth layers.
+// get reads one character of an escape. The character may itself be escaped, in up to depth layers.
 func (m *matcher) get(i, depth int) (c rune, end int) {
 	if i >= len(m.text) {
 		m.torn = true
@@ -138,7 +142,8 @@ func (m *matcher) get(i, depth int) (c rune, end int) {
 	return u.value, u.end
 }
 
-// escape reads an escape that begins with first. Its other characters may be escaped themselves, in up to depth layers.
+// escape reads an escape that begins with first. Its other characters may be escaped, in up to
+// depth layers.
 func (m *matcher) escape(first unit, depth int) (u unit, ok bool) {
 	switch first.value {
 	case '+':
@@ -152,7 +157,7 @@ func (m *matcher) escape(first unit, depth int) (u unit, ok bool) {
 	return m.backslash(first.end, depth)
 }
 
-// backslash reads what follows a backslash in JSON, JavaScript, Go or Python.
+// backslash reads the rest of an escape after its backslash, as in JSON, JavaScript, Go or Python.
 func (m *matcher) backslash(i, depth int) (u unit, ok bool) {
 	c, at := m.get(i, depth)
 	switch {
@@ -205,7 +210,8 @@ func digit(c, base rune) rune {
 	return -1
 }
 
-// maxEntity is how many characters are read at most between the & and the ; of HTML. Numbers may have leading zeros.
+// maxEntity is the largest number of characters between the & and the ; of HTML. Numbers may have
+// leading zeros.
 const maxEntity = 12
 
 // entity reads a character reference of HTML, by number or by name, from after its ampersand.

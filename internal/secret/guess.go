@@ -2,23 +2,26 @@ package secret
 
 import "strings"
 
-// Only values with at least MinLen bytes and MinBits are looked for.
+// A Set looks only for values with at least MinLen bytes and MinBits.
 const (
 	MinLen  = 8
 	MinBits = 42
 )
 
-// Guessable says whether a value is too short or too easy to guess to be a secret, such as "ollama", "test", "EMPTY" or
-// "sk-no-key-required". An answer may well have such text for other reasons.
+// Guessable reports whether a value is too short or too easy to guess to be a secret, such as
+// "ollama", "test", "EMPTY" or "sk-no-key-required". Such text may stand in an answer for other
+// reasons.
 func Guessable(value string) bool { return len(value) < MinLen || Bits(value) < MinBits }
 
-// Bits estimates how hard a value is to guess: the sum over its characters of what each adds to those before it. Words add little after
-// their first letter; sequences and repeated parts add hardly anything. For keys drawn at random it is a little less than the truth: 16
-// hexadecimal digits have 64 bits, and about 56 by this; two words have about 20. Of values with 16 random characters in base64 one in
-// 20,000 is taken for words; with 24 characters none is.
+// Bits estimates how hard a value is to guess. It is a sum over the characters, each with its
+// surprise after the characters before it. Words add little after their first letter; sequences and
+// repeated parts add hardly anything. For random keys it is a little below the truth: 16
+// hexadecimal digits have 64 bits, and about 56 by this estimate; two words have about 20. Of
+// values with 16 random characters in base64, one in 20,000 looks like words; with 24 characters
+// none does.
 func Bits(value string) float64 {
 	const (
-		repeated = 0.5 // the third x of xxx, and a character with which three end that stood there before
+		repeated = 0.5 // the third x of xxx, and the end of three characters that occurred before
 		sequence = 1.0 // the c of abc, the 3 of 123, and characters between words
 		common   = 1.5 // a letter after one that it often follows
 		digit    = 3.3 // one of 10
@@ -59,11 +62,12 @@ func Bits(value string) float64 {
 func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
-// clusters are the pairs of consonants that are frequent in words. Of pairs drawn at random two of three are not here.
+// clusters are the frequent pairs of consonants in words. Two of three random pairs are not in the
+// list.
 const clusters = "th st nd ng nt ch sh ck ll ss tt rt rs nc ns pl pr tr cr br dr fr gr bl cl fl gl sl sp sk sm sn sw wh wr ph mp mb ct " +
 	"ft lt ld lk lp lm rd rk rm rn rl rc rg rv ts ds ks ff pp nn mm rr cc gg bb dd nk nf nv nl xt pt ht gh kn tw sc lf lv ws wn dm dl bs ms ps"
 
-// often says whether a letter often follows another in words.
+// often reports whether a letter often follows another one in words.
 func often(last, c byte) bool {
 	if isVowel(last) || isVowel(c) {
 		return strings.IndexByte("jqxz", c) < 0

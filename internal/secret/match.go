@@ -6,14 +6,16 @@ import (
 	"unicode/utf8"
 )
 
-// state is a place in the text and a place in a pattern: before these the two say the same.
+// state is a place in the text and a place in a pattern. Up to these places the two agree.
 type state struct{ at, j int }
 
-// match returns where p ends in the text if p, from its j-th byte on, begins at i, or else 0. If the text is cut off in the middle of p,
-// and has at least p.part bytes of it, that is the end of the text.
+// match returns the end of p in the text, if p from its j-th byte on begins at i; otherwise 0. If
+// the text is cut off in the middle of p, after at least p.part bytes of it, the result is the end
+// of the text.
 func (m *matcher) match(p *pattern, j, i int) int {
-	// A place may be read in several ways of which more than one fits, as with a value that has "%25" in it. All but the first of them
-	// wait here. They are never removed, so that where two ways meet the rest is read only once.
+	// Several readings of a place may fit, as with a value that has "%25" in it. All but the first
+	// wait in open. They are never removed, so that the rest is read only once where two readings
+	// meet.
 	var open []state
 	s, next, from := state{i, j}, 0, j
 	for {
@@ -29,7 +31,8 @@ func (m *matcher) match(p *pattern, j, i int) int {
 	}
 }
 
-// follow goes on from s as long as the text fits. Where several ways fit it takes the first, and puts the others into open.
+// follow goes on from s as long as the text fits. If several readings fit, it takes the first and
+// puts the others into open.
 func (m *matcher) follow(p *pattern, s state, from int, open *[]state) (end int, ok bool) {
 	for s.j < len(p.text) {
 		if s.at == len(m.text) {
@@ -69,7 +72,7 @@ func (m *matcher) follow(p *pattern, s state, from int, open *[]state) (end int,
 	return s.at, true
 }
 
-// remember adds a state, if it is not there yet.
+// remember adds a state, unless it is there already.
 func remember(open *[]state, s state) {
 	const most = 64
 	if slices.Contains(*open, s) {
@@ -80,7 +83,7 @@ func remember(open *[]state, s state) {
 	}
 }
 
-// reads returns for how many bytes of the pattern, from its j-th on, a unit stands.
+// reads returns how many bytes of the pattern, from its j-th on, a unit stands for.
 func (p *pattern) reads(j int, u unit) int {
 	if u.byte || u.value < utf8.RuneSelf {
 		if u.value >= 0 && u.value < 256 && p.has(j, byte(u.value)) {
@@ -98,7 +101,8 @@ func (p *pattern) reads(j int, u unit) int {
 	return 0
 }
 
-// around extends an echo in base64 by the characters before and after it, if those have bits of the value.
+// around extends an echo in base64 by the characters before and after it, if they have bits of the
+// value.
 func (m *matcher) around(p *pattern, from, to int) (int, int) {
 	if n := p.lead.n; n > 0 {
 		from = m.before(from, func(v byte) bool { return v&(1<<n-1) == p.lead.value })
@@ -115,10 +119,12 @@ func (m *matcher) around(p *pattern, from, to int) (int, int) {
 	return from, to
 }
 
-// maxEscape is how many bytes an escape of a character in base64 has at most: \\u002b in JSON in JSON, &#x0002b; in HTML.
+// maxEscape is the largest size of an escape for a character in base64, in bytes: \\u002b in JSON
+// in JSON, &#x0002b; in HTML.
 const maxEscape = 12
 
-// before returns where the character that ends at i begins, if it is one of base64 and right accepts its value. Otherwise it returns i.
+// before returns the beginning of the character that ends at i, if it is one of base64 and right
+// accepts its value. Otherwise it returns i.
 func (m *matcher) before(i int, right func(v byte) bool) int {
 	for from := max(0, i-maxEscape); from < i; from++ {
 		if from < i-1 && !special[m.text[from]] {

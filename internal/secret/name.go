@@ -5,16 +5,17 @@ import (
 	"strings"
 )
 
-// private are parts of the names of header fields that tell who is asking.
+// private are parts of the names of header fields that hold credentials.
 var private = []string{"auth", "cookie", "token", "key", "secret", "passw", "passphrase", "credential", "session", "signature", "csrf", "xsrf", "jwt", "nonce"}
 
-// signed are whole words of such names: a part of a name could be that of another word, as sign is of design.
+// signed are whole words of such names. As a part, each could belong to another word: sign is a
+// part of design.
 var signed = []string{"sign", "sig", "hmac", "otp", "totp"}
 
-// PrivateField tells by its name whether a header field says who is asking.
+// PrivateField reports whether a header field of that name holds a credential.
 func PrivateField(name string) bool {
 	name = strings.ToLower(name)
-	if name == "idempotency-key" { // it says what is asked, not by whom
+	if name == "idempotency-key" { // it identifies the request, not its sender
 		return false
 	}
 	if slices.ContainsFunc(private, func(part string) bool { return strings.Contains(name, part) }) {
@@ -24,8 +25,8 @@ func PrivateField(name string) bool {
 	return slices.ContainsFunc(words, func(word string) bool { return slices.Contains(signed, word) })
 }
 
-// parameters are the names, in small letters and without what is between words, of parameters that are secrets. A name that has one of
-// them within, as max_tokens has, is none.
+// parameters are the names of secret parameters, in small letters and without separators. A name
+// that only contains one, as max_tokens does, is not secret.
 var parameters = []string{
 	"apikey", "xapikey", "appkey", "accesskey", "secretkey", "privatekey", "subscriptionkey", "secret", "clientsecret", "appsecret", "password", "passwd", "pwd", "passphrase",
 	"token", "accesstoken", "refreshtoken", "idtoken", "authtoken", "bearertoken", "sessiontoken", "apitoken", "csrftoken", "xsrftoken", "auth", "authorization", "credential", "credentials",
@@ -34,8 +35,9 @@ var parameters = []string{
 
 var betweenWords = strings.NewReplacer("-", "", "_", "", ".", "", " ", "")
 
-// PrivateParameter says by the name of a parameter of a query, a form or an object whether its value is a secret. A parameter that is called
-// key or sign is one where its value is as hard to guess as keys of APIs are: most others are the names of things.
+// PrivateParameter reports by the name of a parameter of a query, a form or an object whether its
+// value is a secret. A parameter named key or sign is secret only if its value is as hard to guess
+// as keys of APIs. Most others are names of things.
 func PrivateParameter(name, value string) bool {
 	name = betweenWords.Replace(strings.ToLower(name))
 	if name == "key" || name == "sign" {

@@ -8,14 +8,15 @@ import (
 	"strings"
 )
 
-// Place is a server that keys may be sent to. The zero value is no server.
+// Place is a server that may get keys. The zero value is no server.
 type Place struct {
 	scheme string // empty: http or https
 	host   string // in lower case
 	port   string // empty: that of the scheme
 }
 
-// ParsePlace reads HOST, HOST:PORT or http(s)://HOST:PORT. Without a port it means the port of the scheme, without a scheme both schemes.
+// ParsePlace reads HOST, HOST:PORT or http(s)://HOST:PORT. Without a port it means the port of the
+// scheme, without a scheme both schemes.
 func ParsePlace(s string) (Place, error) {
 	text := s
 	if !strings.Contains(s, "://") {
@@ -60,7 +61,8 @@ func portOf(u *url.URL) string {
 	return ports[u.Scheme]
 }
 
-// is says whether a URL leads to the place. A place with plain http includes the same host over https, where nobody listens in.
+// is reports whether a URL leads to the place. A place with plain http includes the same host over
+// https, which no third party can read.
 func (p Place) is(u *url.URL) bool {
 	port := portOf(u)
 	switch {
@@ -76,15 +78,16 @@ func (p Place) is(u *url.URL) bool {
 	return p.port == port
 }
 
-// Places are all servers that keys may be sent to.
+// Places are all servers that may get keys.
 type Places []Place
 
-// Have says whether a URL leads to one of the places.
+// Have reports whether a URL leads to one of the places.
 func (all Places) Have(u *url.URL) bool {
 	return slices.ContainsFunc(all, func(p Place) bool { return p.is(u) })
 }
 
-// Keep says whether keys may follow a redirect. If that leads from https to http, one of the places has to say http.
+// Keep reports whether keys may follow a redirect. A redirect from https to http needs a place with
+// http.
 func (all Places) Keep(from, to *url.URL) bool {
 	if from.Scheme == "https" && to.Scheme == "http" {
 		return slices.ContainsFunc(all, func(p Place) bool { return p.scheme == "http" && p.is(to) })
@@ -100,13 +103,14 @@ func (all Places) String() string {
 	return strings.Join(names, ", ")
 }
 
-// StaysHome says whether a header field must not go to another server than the one that it was meant for: because of its name, or because
-// it holds the value of a key.
+// StaysHome reports whether a header field must stay with the server that it was meant for. The
+// reason is its name, or a key's value in it.
 func (s *Set) StaysHome(name, value string) bool {
 	return PrivateField(name) || s.has(value)
 }
 
-// has says whether a field or parameter has the value of a key. A value that is easy to guess has to be all of it, or its last word.
+// has reports whether a field or parameter has the value of a key. A value that is easy to guess
+// must be the whole text, or its last word.
 func (s *Set) has(value string) bool {
 	if _, found := s.Holds(value); found {
 		return true

@@ -1,15 +1,27 @@
-// Package secret keeps the values of API keys where they belong: Set finds echoes of them in what servers answer, Places says
-// which servers they may be sent to.
+// Package secret keeps the values of API keys in their place. A Set finds echoes of them in
+// servers' answers. Places are the servers that may get them.
 //
-// It does not protect secrets in memory, nor against a server that wants to show a key, which can write it in a way that nobody looks
-// for. It is for servers that repeat what they were sent, in an error or in a log of the request.
+// The package does not protect secrets in memory. It does not protect against a hostile server
+// either: such a server can write a key in a form that no search finds. It is for servers that
+// repeat a request's text, in an error or in a log.
 //
-// It is arithmetic on bytes: no clock, no lock. A Set does not change and is safe for concurrent use.
+// The package is arithmetic on bytes: no clock, no lock. A Set does not change and is safe for
+// concurrent use.
+//
+// # Files
+//
+//	secret.go        Set: its construction, and the search for echoes
+//	form.go          the forms of an echo: escapes, base64, a part at a cut
+//	match.go         one pattern against one text
+//	guess.go         values that are too easy to guess for a search
+//	name.go          names of fields and parameters that hold secrets
+//	credential.go    the credential of a request
+//	place.go         Places: the servers that may get keys
 package secret
 
 import "unicode/utf8"
 
-// Key is a name that may be shown, and a value that may not.
+// Key is a public name and a secret value.
 type Key struct {
 	Name, Value string
 }
@@ -21,9 +33,10 @@ type Set struct {
 	weak     []Key
 	first    [256][]int32 // the patterns that begin with each byte
 	starts   [256]bool    // the bytes that an echo, escaped or not, may begin with
-	// pair has a bit for each two bytes that an echo can begin with. Two bytes are enough to tell most text from an echo.
+	// pair has a bit for each two bytes that may begin an echo. Two bytes distinguish most text
+	// from an echo.
 	pair [256]bitmap
-	// reach is how many bytes an echo may have.
+	// reach is the largest size of an echo, in bytes.
 	reach int
 }
 
@@ -41,7 +54,8 @@ const (
 	CutStart                 // more text came before it
 )
 
-// New returns a Set that finds the values of keys, but not those that are easy to guess (see Guessable). Weak has the names of those.
+// New returns a Set for the values of keys. It leaves out values that are easy to guess (see
+// Guessable); Weak has the names of those.
 func New(keys []Key) *Set {
 	s := &Set{}
 	for _, k := range keys {
@@ -81,7 +95,7 @@ func (s *Set) add(p pattern) {
 	}
 }
 
-// Weak returns the names of the keys that are not looked for, in the order of New.
+// Weak returns the names of the keys that New left out, in their order.
 func (s *Set) Weak() (names []string) {
 	for _, k := range s.weak {
 		names = append(names, k.Name)
@@ -92,8 +106,8 @@ func (s *Set) Weak() (names []string) {
 // span is an echo: text[from:to] has the value of keys[key].
 type span struct{ from, to, key int }
 
-// Hide replaces every echo of a key by the key's name in brackets, and says how many there were. Every other byte stays as it is. If there
-// is no echo, it returns text itself.
+// Hide replaces every echo of a key by the key's name in brackets, and counts the echoes. Every
+// other byte stays as it is. If there is no echo, it returns text itself.
 func (s *Set) Hide(text []byte, cut Cut) (shown []byte, hidden int) {
 	spans := s.find(text, cut)
 	if len(spans) == 0 {
@@ -102,7 +116,7 @@ func (s *Set) Hide(text []byte, cut Cut) (shown []byte, hidden int) {
 	at := 0
 	for i := 0; i < len(spans); hidden++ {
 		shown = append(shown, text[at:spans[i].from]...)
-		// Echoes that overlap, of several keys or of one in several ways, are replaced together.
+		// Overlapping echoes, of several keys or of one in several readings, are replaced together.
 		to, last := spans[i].to, -1
 		for ; i < len(spans) && (last < 0 || spans[i].from < to); i++ {
 			if spans[i].key != last {
@@ -116,11 +130,12 @@ func (s *Set) Hide(text []byte, cut Cut) (shown []byte, hidden int) {
 	return append(shown, text[at:]...), hidden
 }
 
-// Beginning is how many bytes HideBeginning should be given at least.
+// Beginning is the least size of a text for HideBeginning, in bytes.
 func (s *Set) Beginning() int { return 3 * (s.reach + maxUnit) }
 
-// HideBeginning is Hide for a text that more will follow. An echo may reach beyond the end of text, so only the first used bytes are done.
-// The next call has to begin with the others, which are fewer than Beginning.
+// HideBeginning is Hide for the beginning of a longer text. An echo may reach beyond the end of
+// text, so only the first used bytes are done. The next call must begin with the rest, which is
+// shorter than Beginning.
 func (s *Set) HideBeginning(text []byte, cut Cut) (shown []byte, used, hidden int) {
 	if s.patterns == nil {
 		return text, len(text), 0
@@ -148,7 +163,7 @@ func (s *Set) HideIn(text string) (shown string, hidden int) {
 	return string(b), n
 }
 
-// Holds says whether there is an echo in text, and names the key of the first one.
+// Holds reports whether there is an echo in text, and names the key of the first one.
 func (s *Set) Holds(text string) (name string, ok bool) {
 	spans := s.find([]byte(text), Whole)
 	if len(spans) == 0 {
@@ -166,7 +181,7 @@ func (s *Set) find(text []byte, cut Cut) (spans []span) {
 	last := span{}
 	add := func(e span) {
 		if e.to > last.to {
-			e.from = max(e.from, last.from) // an echo in base64 may begin before the place where it was found
+			e.from = max(e.from, last.from) // an echo in base64 may begin before the match
 			spans, last = append(spans, e), e
 		}
 	}
@@ -201,7 +216,8 @@ func (s *Set) beginning(m *matcher, i int) (all []int32) {
 	return all
 }
 
-// longest returns the longest echo at i of these patterns. If there is none, it returns a span that ends at 0.
+// longest returns the longest echo at i of these patterns. If there is none, it returns a span that
+// ends at 0.
 func (s *Set) longest(m *matcher, of []int32, i int) (best span) {
 	for _, n := range of {
 		p := &s.patterns[n]
@@ -213,7 +229,8 @@ func (s *Set) longest(m *matcher, of []int32, i int) (best span) {
 	return best
 }
 
-// suffix returns the echo at the start of a text that is cut off there: the longest end of a key that the text begins with.
+// suffix returns the echo at the start of a text that is cut off there: the longest end of a key
+// with which the text begins.
 func (s *Set) suffix(m *matcher) (best span) {
 	for n := range s.patterns {
 		p := &s.patterns[n]

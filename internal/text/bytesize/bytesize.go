@@ -1,4 +1,5 @@
-// Package bytesize reads and writes numbers of bytes as people do: 64KiB, 16MiB. It is arithmetic on text.
+// Package bytesize reads and writes numbers of bytes in people's form: 64KiB, 16MiB. It is
+// arithmetic on text.
 package bytesize
 
 import (

@@ -1,4 +1,5 @@
-// Package describe says what an answer means for its client: its limits, what is left of them, and when to come back.
+// Package describe writes the meaning of an answer for its client: its limits, the rest of them,
+// and when to come back.
 package describe
 
 import (
@@ -10,7 +11,7 @@ import (
 	"github.com/paceline-go/paceline/provider"
 )
 
-// PolicyName is the name of a policy, or empty where its unit says the same.
+// PolicyName is the name of a policy, or empty if its unit says the same.
 func PolicyName(name string, unit provider.Unit) string {
 	if plain := strings.ReplaceAll(name, "-", " "); name == "" || plain == string(unit) {
 		return ""
@@ -91,7 +92,7 @@ func Left(now time.Time, l provider.ServiceLimit, limit int64) string {
 	return strings.Join(parts, ", ")
 }
 
-// Advice says when to come back.
+// Advice writes when to come back.
 func Advice(now time.Time, status int, o provider.Observation) string {
 	at, ok := o.ComeBack(now)
 	wait := at.Sub(now)
@@ -146,8 +147,8 @@ func Advice(now time.Time, status int, o provider.Observation) string {
 	return "Come back " + when + "."
 }
 
-// Refused says in one line that a server refused a request, because of which limits as far as it names them, and when to come back. What
-// is of the server's own choosing in it is names of limits.
+// Refused writes one line about a refusal: the limits behind it, as far as the server names them,
+// and when to come back. Only the names of limits are the server's own text.
 func Refused(now time.Time, status int, o provider.Observation) string {
 	var b strings.Builder
 	if status > 0 {

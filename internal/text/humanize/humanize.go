@@ -18,7 +18,8 @@ func Thousands(n int64) string {
 	return s
 }
 
-// Dollars writes dollars and cents; of less than ten cents four digits, or as many as make two behind the leading zeros: $0.0040, $0.000025.
+// Dollars writes dollars and cents. Amounts below ten cents have four digits, or as many as show
+// two behind the leading zeros: $0.0040, $0.000025.
 func Dollars(usd float64) string {
 	digits := 2
 	if usd > 0 && usd < 0.1 {
@@ -27,7 +28,7 @@ func Dollars(usd float64) string {
 	return fmt.Sprintf("$%.*f", digits, usd)
 }
 
-// Window writes what comes after "per".
+// Window writes a duration for use after "per".
 func Window(d time.Duration) string {
 	switch d {
 	case time.Second:
@@ -42,8 +43,8 @@ func Window(d time.Duration) string {
 	return Span(d)
 }
 
-// Span writes a duration by its two largest units: 120 ms, 7.66 s, 2 min 59.6 s, 23 h 47 min, 6 days 2 h. It rounds up, so that a
-// client that waits for as long as it says has waited long enough.
+// Span writes a duration by its two largest units: 120 ms, 7.66 s, 2 min 59.6 s, 23 h 47 min, 6
+// days 2 h. It rounds up, so that a client that waits for the written time has waited long enough.
 func Span(d time.Duration) string {
 	type unit struct {
 		name string
@@ -89,5 +90,6 @@ func Span(d time.Duration) string {
 	return s
 }
 
-// seconds divides once: Seconds of the standard library adds two numbers that are rounded each, so that 1.14 is 1.1400000000000001.
+// seconds divides once. The standard library's Seconds adds two rounded numbers, so that 1.14
+// becomes 1.1400000000000001.
 func seconds(d time.Duration) string { return strconv.FormatFloat(float64(d)/1e9, 'f', -1, 64) + " s" }

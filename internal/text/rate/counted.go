@@ -9,17 +9,17 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// CountedForms are limits as ParseCounted reads them, for errors and help.
+// CountedForms are examples for ParseCounted, for errors and help.
 const CountedForms = "100/min, 4500/h, 200000 tokens/d, 50k input/m, 20k output/m, 5USD/d"
 
-// words are what may be said to be counted, beside requests.
+// words are the words for units other than requests.
 var words = map[string]limit.Unit{
 	"tokens": limit.Tokens, "token": limit.Tokens, "input": limit.Input, "output": limit.Output, "weight": limit.Weight, "orders": limit.Orders, "order": limit.Orders,
 	limit.Input.String(): limit.Input, limit.Output.String(): limit.Output,
 }
 
-// ParseCounted reads a limit that says what it counts: 200k tokens/d, 5USD/d. One that does not is of requests, as ParseLimit reads it.
-// Money is in dollars, and in millionths of them in the Limit.
+// ParseCounted reads a limit with its unit: 200k tokens/d, 5USD/d. A limit without a unit is of
+// requests, as in ParseLimit. Money is in dollars, and in millionths of them in the Limit.
 func ParseCounted(s string) (Limit, error) {
 	count, per, ok := split(s)
 	if !ok {
@@ -54,7 +54,7 @@ func ParseCounted(s string) (Limit, error) {
 	return l, nil
 }
 
-// after is what is behind the slash of a rate.
+// after is the part of a rate after its slash.
 func after(rate string) string {
 	_, per, _ := strings.Cut(rate, "/")
 	return per

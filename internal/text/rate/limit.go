@@ -11,34 +11,40 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Limit is what a server allows: a cost of at most N in any span of Per. Text is how the user wrote it.
+// Limit is what a server allows: a cost of at most N in any span of Per. Text is how the user wrote
+// it.
 type Limit struct {
 	N    int64
 	Per  time.Duration
 	Text string
-	// Unit is what is counted. If zero, requests.
+	// Unit is the unit of N. If zero, requests.
 	Unit limit.Unit
-	// Bucket says that the server has a bucket that holds Burst and is refilled evenly, N per Per. Otherwise no span of Per holds more
-	// than N, which is also right if the server's rule is not known.
+	// Bucket means that the server has a bucket of size Burst, refilled evenly, N per Per.
+	// Otherwise no span of Per holds more than N. That is also safe if the server's rule is not
+	// known.
 	Bucket bool
-	// Counts says how the server counts what is in no Bucket, if that is known: who shares the limit with strangers can use more.
+	// Counts says how the server counts without a Bucket, if that is known. A limit shared with
+	// strangers can then use more.
 	Counts limit.Counting
-	// Burst is what the bucket holds. If zero, N.
+	// Burst is the size of the bucket. If zero, N.
 	Burst int64
-	// Produced says that the bucket is drawn on while answers are produced. A request may then cost more than the bucket holds.
+	// Produced means that the bucket is drawn on while the server produces answers. A request may
+	// then cost more than the bucket holds.
 	Produced bool
-	// Alone says that a request may cost more than the bucket holds. It goes when the bucket is full.
+	// Alone means that a request may cost more than the bucket holds. It goes when the bucket is
+	// full.
 	Alone bool
-	// EachModel says that each model has the limit for itself, if the provider documents that.
+	// EachModel means that each model has the limit for itself, as its provider documents.
 	EachModel bool
-	// Model is the model whose limit this is, with all names that share its limits. Limits without a Model do not apply to it then.
+	// Model is the model of this limit, with all names that share it. Limits without a Model then
+	// do not apply to that model.
 	Model string
 }
 
-// Fits tells whether a request that costs n can go at all, if it goes alone.
+// Fits reports whether a request of cost n can ever go, if it goes alone.
 func (l Limit) Fits(n int64) bool { return n <= l.Most() || l.Produced || l.Alone }
 
-// Most is how much may go at once from a standing start.
+// Most is the largest cost that may go at once from a standing start.
 func (l Limit) Most() int64 {
 	if l.Bucket && l.Burst > 0 {
 		return l.Burst
@@ -46,11 +52,11 @@ func (l Limit) Most() int64 {
 	return l.N
 }
 
-// Speed is how much a second it comes to in the long run.
+// Speed is the long-run rate, in units a second.
 func (l Limit) Speed() float64 { return float64(l.N) / l.Per.Seconds() }
 
-// Within is the most that may go within d from a standing start. While a run goes on, only whole windows count, and one
-// that has just begun does not. A bucket has no windows.
+// Within is the largest cost that may go within d from a standing start. While a run goes on, only
+// whole windows count, and one that has just begun does not. A bucket has no windows.
 func (l Limit) Within(d time.Duration, goesOn bool) float64 {
 	windows := d.Seconds() / l.Per.Seconds()
 	if goesOn && !l.Bucket {
@@ -59,8 +65,8 @@ func (l Limit) Within(d time.Duration, goesOn bool) float64 {
 	return float64(l.Most()) + float64(l.N)*windows
 }
 
-// Takes is how long the limit alone takes to let the given cost go, over so many keys, each of which has the limit for itself.
-// Room is what the buckets of all keys hold now.
+// Takes is how long the limit alone needs for the given cost, over so many keys, each with the
+// limit for itself. room is the present content of all keys' buckets.
 func (l Limit) Takes(cost int64, keys int, room int64) time.Duration {
 	n := float64(cost) / float64(keys)
 	if l.Bucket {
@@ -78,8 +84,9 @@ func (l Limit) Room(made limit.Limiter, at mono.Time) int64 {
 	}))
 }
 
-// Remembers is how far back a send can matter: a window, or twice the time that a bucket takes to fill. A bucket needs it twice
-// since at the beginning of its history nothing is known but that it was not below empty.
+// Remembers is how far back a send can matter: a window, or twice the fill time of a bucket. A
+// bucket needs it twice: all that is known of the beginning of its history is that it was not below
+// empty.
 func (l Limit) Remembers() time.Duration {
 	if l.Bucket {
 		return 2 * time.Duration(float64(l.Most())/l.Speed()*float64(time.Second))
@@ -87,7 +94,7 @@ func (l Limit) Remembers() time.Duration {
 	return l.Per
 }
 
-// Limiter makes the limiter of it. An error begins with its Text.
+// Limiter makes its limiter. An error begins with its Text.
 func (l Limit) Limiter(a limit.Arrivals) (limit.Limiter, error) {
 	var made limit.Limiter
 	var err error
@@ -104,8 +111,8 @@ func (l Limit) Limiter(a limit.Arrivals) (limit.Limiter, error) {
 	return made, nil
 }
 
-// Rule names the limit where it is kept over restarts: the same limit has the same name however the user wrote it, and no other limit has
-// that name.
+// Rule is the name of the limit in files that outlive a restart. It is the same for every way to
+// write the limit, and differs from that of every other limit.
 func (l Limit) Rule() string {
 	r := limit.Rate{Unit: l.Unit, N: l.N, Per: l.Per}.String()
 	if l.Bucket {
@@ -114,7 +121,8 @@ func (l Limit) Rule() string {
 	return r
 }
 
-// ParseLimit reads a limit of requests as people write it, as Parse does. Its Text can be typed on a command line without quotes.
+// ParseLimit reads a limit of requests, in the forms of Parse. Its Text can be typed on a command
+// line without quotes.
 func ParseLimit(s string) (Limit, error) {
 	r, err := Parse(s)
 	if err != nil {

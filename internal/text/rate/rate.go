@@ -1,7 +1,8 @@
-// Package rate reads rates as people write them: 20/s, 100/min, 5 per second, 300/5m, 10rps, 1k/h. Limit is such a rate with all that a
-// flag or a file can say of it, and makes the limiter of it.
+// Package rate reads rates as people write them: 20/s, 100/min, 5 per second, 300/5m, 10rps, 1k/h.
+// A Limit is a rate with all further settings of a flag or a file, and makes its limiter.
 //
-// It is arithmetic on text and on now. Whose a limit is (of each key, of each client) is for whoever asks.
+// The package is arithmetic on text and on now. It does not know the scope of a limit (each key,
+// each client): its caller does.
 package rate
 
 import (
@@ -18,7 +19,7 @@ import (
 // Forms are rates as Parse reads them, for errors and help.
 const Forms = "20/s, 100/min, 4500/h, 300/5m, 5/1.5s, '5 per second' or 10rps"
 
-// Longest is the longest time that a rate may be per.
+// Longest is the longest Per of a rate.
 const Longest = 366 * 24 * time.Hour
 
 // Rate is N in any span of Per.
@@ -40,8 +41,9 @@ func (r Rate) String() string {
 	return fmt.Sprintf("%d/%v", r.N, r.Per)
 }
 
-// Parse reads a rate. Errors begin with the text and end with what was expected. It takes neither fractions of a request,
-// which are a longer time (1/2s), nor a bare number, since nobody can guess per what time it is.
+// Parse reads a rate. Errors begin with the text and end with the expected form. It refuses
+// fractions of a request, since a longer time says the same (1/2s). It refuses a bare number, since
+// its time is not known.
 func Parse(s string) (Rate, error) {
 	fail := func(format string, args ...any) (Rate, error) {
 		return Rate{}, fmt.Errorf("%q"+format+", expected %s", append(append([]any{s}, args...), Forms)...)
@@ -61,10 +63,10 @@ func Parse(s string) (Rate, error) {
 	return Rate{n, per}, nil
 }
 
-// short are words that are a whole rate's unit: 10rps.
+// short are abbreviations with their unit of time: 10rps.
 var short = map[string]string{"rps": "s", "qps": "s", "rpm": "m", "qpm": "m", "rph": "h", "rpd": "d"}
 
-// split parts a rate into how many and per what time.
+// split splits a rate into its count and its time.
 func split(s string) (count, unit string, ok bool) {
 	if count, unit, ok = strings.Cut(s, "/"); ok {
 		return strings.TrimSpace(count), strings.TrimSpace(unit), true
@@ -85,7 +87,7 @@ func split(s string) (count, unit string, ok bool) {
 	return "", "", false
 }
 
-// things are what may be said to be counted.
+// things are the words for requests.
 var things = map[string]bool{"requests": true, "request": true, "reqs": true, "req": true, "calls": true, "call": true, "queries": true, "query": true}
 
 var errNumber = errors.New("no whole number")
@@ -103,7 +105,7 @@ func number(s string) (int64, error) {
 		groups := strings.Split(s, separator)
 		for i, g := range groups {
 			if len(groups) > 1 && (i > 0 && len(g) != 3 || len(g) == 0 || len(g) > 3) {
-				return 0, errNumber // 1,5 is no fifteen
+				return 0, errNumber // 1,5 is not 15
 			}
 		}
 		s = strings.Join(groups, "")
@@ -134,7 +136,8 @@ var units = map[string]time.Duration{
 	"w": 7 * 24 * time.Hour, "week": 7 * 24 * time.Hour, "weeks": 7 * 24 * time.Hour,
 }
 
-// span reads s, second, 5m, 5 minutes, 1.5s, 1h30m, 2d. A capital M alone is no unit: nobody knows whether it is a minute or a month.
+// span reads s, second, 5m, 5 minutes, 1.5s, 1h30m, 2d. It refuses a capital M alone, which may be
+// a minute or a month.
 func span(s string) (time.Duration, error) {
 	at := 0
 	for at < len(s) && (s[at] >= '0' && s[at] <= '9' || s[at] == '.') {

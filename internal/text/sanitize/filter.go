@@ -2,8 +2,8 @@ package sanitize
 
 import "io"
 
-// LinesTo returns a writer that passes what is written to it through Lines, and on to w. Each write must consist of whole characters. It
-// is as safe for concurrent use as w.
+// LinesTo returns a writer that passes text through Lines, and on to w. Each write must consist of
+// whole characters. It is as safe for concurrent use as w.
 func LinesTo(w io.Writer) io.Writer {
 	return filter{w, func(b []byte) []byte { return []byte(Lines(string(b))) }}
 }

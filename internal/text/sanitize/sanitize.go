@@ -1,5 +1,6 @@
-// Package sanitize makes text of strangers fit for a terminal: characters that would move the cursor, change colours, rename the window or
-// turn the direction of the text are shown instead of obeyed. Servers, inputs and file names have such characters.
+// Package sanitize makes text of strangers safe for a terminal. It shows the characters that would
+// move the cursor, change colours, rename the window or turn the direction of the text. Such
+// characters come from servers, inputs and file names.
 //
 // It is not for files: those keep the text as it came.
 package sanitize
@@ -11,8 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns s on one line, with escapes as in Go: \x1b for the escape character, \n for a line break, \u202e for a character that
-// turns the direction, \xff for a byte that is not UTF-8.
+// Text returns s on one line, with escapes as in Go: \x1b for the escape character, \n for a line
+// break, \u202e for a character that turns the direction, \xff for a byte that is not UTF-8.
 func Text(s string) string { return write(s, "") }
 
 // Lines is Text for several lines: it keeps line breaks and tabs.
@@ -43,7 +44,7 @@ func write(s, keep string) string {
 // joiner joins parts of emoji, and letters of some scripts.
 const joiner = '\u200d'
 
-// harmless says whether a character can be seen and has no effect on others.
+// harmless reports whether a character is visible and has no effect on others.
 func harmless(r rune) bool {
 	if r < 0x7f {
 		return r >= ' '
@@ -67,8 +68,8 @@ func escaped(r rune) string {
 	return fmt.Sprintf(`\U%08x`, r)
 }
 
-// JSON returns JSON that says the same as text and is harmless: characters that are not are escaped as in JSON. They can only be in
-// strings, as JSON has none elsewhere but line breaks and tabs.
+// JSON returns harmless JSON of the same meaning: it escapes other characters as JSON does. They
+// can only be in strings, since JSON has none elsewhere but line breaks and tabs.
 func JSON(text []byte) []byte {
 	bad := func(r rune) bool { return !harmless(r) && r != '\n' && r != '\t' && r != '\r' }
 	s := string(text)

@@ -1,4 +1,5 @@
-// Package suggest finds the names that somebody may have meant who wrote another, for errors. It is arithmetic on text.
+// Package suggest finds the name that a user may have meant by a wrong one, for errors. It is
+// arithmetic on text.
 package suggest
 
 import (
@@ -7,8 +8,8 @@ import (
 	"strings"
 )
 
-// Names returns the names that somebody may have meant, the likeliest first: those that begin with what was written, and those that differ
-// from it by a slip or two.
+// Names returns the names that a user may have meant by name, the likeliest first. They begin with
+// name, or differ from it by a slip or two.
 func Names(name string, names []string) []string {
 	const most = 5
 	type guess struct {
@@ -28,7 +29,7 @@ func Names(name string, names []string) []string {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b guess) int { return cmp.Or(a.off-b.off, strings.Compare(a.name, b.name)) })
-	if len(all) > 0 && all[0].off == 0 { // the name differs in capitals alone, so it is the one that is meant
+	if len(all) > 0 && all[0].off == 0 { // only capitals differ, so this name is the right one
 		all = all[:1]
 	}
 	var out []string
@@ -38,7 +39,8 @@ func Names(name string, names []string) []string {
 	return out
 }
 
-// distance is how many letters of a word have to be changed, left out, added, or swapped with their neighbour to make the other word.
+// distance is the number of letters that separate two words. A letter may be changed, left out,
+// added, or swapped with its neighbour.
 func distance(a, b string) int {
 	before, row, next := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {

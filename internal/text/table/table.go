@@ -1,7 +1,8 @@
-// Package table lays rows of cells out for people, in columns that are two spaces apart. If a row would be too wide, the text of its cells is
-// broken into lines. A row may have fewer cells than others. Wrap and Fit break text that is no table.
+// Package table lays out rows of cells for people, in columns two spaces apart. If a row is too
+// wide, the text of its cells is broken into lines. A row may have fewer cells than others. Wrap
+// and Fit break text that is no table.
 //
-// It is not for programs: those read JSON or CSV.
+// Programs read JSON or CSV instead.
 package table
 
 import (
@@ -11,23 +12,23 @@ import (
 	"github.com/paceline-go/paceline/internal/text/width"
 )
 
-// Width is how many columns of a terminal our tables take, unless the user asks for wide ones.
+// Width is the default width of tables, in columns of a terminal.
 const Width = 100
 
 const gap = 2
 
-// lastLeast is the width to which the last column of a table may be narrowed, even if it has longer words.
+// lastLeast is the least width of the last column, even if it has longer words.
 const lastLeast = 32
 
 // Table is a table. Its zero value is empty. It is not safe for concurrent use.
 type Table struct {
-	// Right has all cells but those of the last column end where their column does, as figures do that are compared.
+	// Right aligns all cells but those of the last column to the right, as for figures.
 	Right bool
 	// Indent stands before each line.
 	Indent string
 
 	rows   [][]string
-	headed bool // the first of them is of headings, which stay whole
+	headed bool // the first row has headings, which stay whole
 }
 
 // Head adds headings, before any row.
@@ -36,7 +37,8 @@ func (t *Table) Head(cells ...string) { t.rows, t.headed = append(t.rows, cells)
 // Row adds a row. Without cells it is an empty line.
 func (t *Table) Row(cells ...string) { t.rows = append(t.rows, cells) }
 
-// Write writes the rows in no more than so many columns, as far as cells can be broken at spaces; 0: as wide as it gets.
+// Write writes the rows in no more than most columns, as far as cells can be broken at spaces; 0:
+// any width.
 func (t *Table) Write(w io.Writer, most int) error {
 	wide := t.widths(most)
 	var b strings.Builder
@@ -47,9 +49,9 @@ func (t *Table) Write(w io.Writer, most int) error {
 	return err
 }
 
-// widths are those of the columns: where they are too much together, the widest are broken.
+// widths are the widths of the columns. If they are too much together, the widest are broken.
 func (t *Table) widths(most int) (wide []int) {
-	var bound []int // what stays whole
+	var bound []int // the widths that must stay whole
 	total := width.Of(t.Indent) - gap
 	for n, row := range t.rows {
 		for i, cell := range row {
@@ -111,12 +113,13 @@ func (t *Table) write(b *strings.Builder, row []string, wide []int) {
 	}
 }
 
-// Wrap breaks a text at spaces into lines of no more than so many columns, as far as its words are no longer. Each but the first begins
-// with indent, which does not count.
+// Wrap breaks a text at spaces into lines of no more than most columns, unless a word is longer.
+// Each line but the first begins with indent, which does not count.
 func Wrap(text string, most int, indent string) string { return wrap(text, most, most, indent) }
 
-// Fit breaks each line of a text at spaces so that it takes no more than so many columns, as far as its words are no longer. What goes on
-// stands two columns further in than the line begins or, behind a label and two spaces or more, below what follows the label.
+// Fit breaks each line of a text at spaces into lines of no more than most columns, unless a word
+// is longer. A continuation is indented by two more columns than its line. After a label and two or
+// more spaces it stands below the text that follows the label.
 func Fit(text string, most int) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -128,10 +131,11 @@ func Fit(text string, most int) string {
 	return strings.Join(lines, "\n")
 }
 
-// longestLabel is how many columns a label may take with what is before it. Two spaces further on are part of the text.
+// longestLabel is the largest end of a label, in columns. Two spaces after a later column are part
+// of the text.
 const longestLabel = 20
 
-// hang returns in which column a line goes on below itself.
+// hang returns the column in which the continuation of a line begins.
 func hang(line string) int {
 	begins := len(line) - len(strings.TrimLeft(line, " "))
 	if label, text, labelled := strings.Cut(line[begins:], "  "); labelled && begins+width.Of(label) <= longestLabel {
@@ -140,7 +144,8 @@ func hang(line string) int {
 	return begins + 2
 }
 
-// wrap breaks a text into a first line of no more than so many columns, and others of rest, each behind indent.
+// wrap breaks a text into a first line of no more than most columns, and others of no more than
+// rest, each behind indent.
 func wrap(text string, most, rest int, indent string) string {
 	var b strings.Builder
 	n := 0

@@ -1,7 +1,9 @@
-// Package width knows how many columns of a terminal a text takes. Wide characters take two, such as most of Chinese, Japanese and Korean,
-// and emoji. Characters that combine with the one before take none. Joined emoji count as in a terminal that shows them one by one.
+// Package width computes the width of a text in columns of a terminal. Wide characters take two
+// columns, such as most of Chinese, Japanese and Korean, and emoji. Characters that combine with
+// the one before take none. Joined emoji count as in a terminal that shows them one by one.
 //
-// It is for text that package sanitize has made harmless. Colours that we put into it take no columns.
+// It is for text that package sanitize has made harmless. Escape sequences for colours take no
+// columns.
 package width
 
 import (
@@ -11,7 +13,7 @@ import (
 	"golang.org/x/text/width"
 )
 
-// Of is how many columns a text takes.
+// Of is the width of a text, in columns.
 func Of(s string) (n int) {
 	colour := false // from an escape character to the m at its end
 	for _, r := range s {
@@ -44,7 +46,7 @@ func of(r rune) int {
 	return 1
 }
 
-// Cut returns s in at most so many columns. Where something is missing it ends with an ellipsis.
+// Cut returns s in no more than most columns. A shortened text ends with an ellipsis.
 func Cut(s string, most int) string {
 	if Of(s) <= most {
 		return s
@@ -57,7 +59,7 @@ func Cut(s string, most int) string {
 	return strings.TrimRight(s[:end], " ") + "…"
 }
 
-// Tail returns the end of s in at most so many columns. Where something is missing it begins with an ellipsis.
+// Tail returns the end of s in no more than most columns. A shortened text begins with an ellipsis.
 func Tail(s string, most int) string {
 	n := Of(s)
 	if n <= most {
@@ -75,7 +77,8 @@ func Tail(s string, most int) string {
 	return "…"
 }
 
-// Pad returns s with spaces behind it, or before it, so that it takes at least so many columns.
+// Pad returns s with spaces behind it, or before it if right, so that it takes at least least
+// columns.
 func Pad(s string, least int, right bool) string {
 	gap := strings.Repeat(" ", max(least-Of(s), 0))
 	if right {
