@@ -1,6 +1,7 @@
-// Package learned keeps over restarts what fairshare.Auto has found of limits that nobody knows: for the proxy and for `run`. What an Auto
-// remembers is handed to a goroutine that writes it, so that nobody waits for a disk with a limiter's lock held; what is lost if the
-// process is killed at that very moment, the journal has as requests that were sent.
+// Package learned keeps the findings of fairshare.Auto about unknown limits over restarts, for the
+// proxy and for `run`. A goroutine of its own writes them, so that no request waits for a disk
+// while a limiter's lock is held. If the process is killed before such a write, the journal still
+// has the requests that were sent.
 package learned
 
 import (
@@ -15,27 +16,27 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// note is what an Auto remembered at an instant.
+// note is the memory of an Auto at an instant.
 type note struct {
 	written []byte
 	at      time.Time
-	undated bool // nobody knows how long ago that was, and at is the latest that it may be
+	undated bool // the age is not known, and at is the latest possible instant
 }
 
-// Book keeps in a journal what each Auto remembers, by its name. Safe for concurrent use.
+// Book keeps the memory of each Auto in a journal, by its name. It is safe for concurrent use.
 type Book struct {
 	journal *journal.Journal
 	failed  func(error)
 
 	mu      sync.Mutex
 	latest  map[string]note
-	news    map[string]struct{} // whose latest is to be written
+	news    map[string]struct{} // names whose latest memory is still to be written
 	writing bool
-	written sync.Cond // no more is being written
+	written sync.Cond // the writer has ended
 }
 
-// NewBook returns a Book that has what earlier processes left in a journal, which was opened at began. failed is told of the first error in
-// writing to it.
+// NewBook returns a Book with the memories that earlier processes left in a journal, opened at
+// began. failed gets the first error of a write.
 func NewBook(j *journal.Journal, left *journal.History, began time.Time, failed func(error)) *Book {
 	b := &Book{journal: j, failed: failed, latest: map[string]note{}, news: map[string]struct{}{}}
 	b.written.L = &b.mu
@@ -45,7 +46,8 @@ func NewBook(j *journal.Journal, left *journal.History, began time.Time, failed 
 	return b
 }
 
-// most is of how many it is known here what they remember. Whoever is not heard of for so long that so many others come begins anew.
+// most is the number of memories in a Book. Beyond it the oldest one goes, and its limiter begins
+// anew after the next restart.
 const most = 1 << 10
 
 func (b *Book) put(name string, n note) {
@@ -88,7 +90,7 @@ func (b *Book) writeAll() {
 	b.written.Broadcast()
 }
 
-// Flush returns when all that is known is written.
+// Flush returns when every memory is written.
 func (b *Book) Flush() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -97,7 +99,7 @@ func (b *Book) Flush() {
 	}
 }
 
-// Limiter is an Auto whose memory is in a Book. Like it, not safe for concurrent use.
+// Limiter is an Auto whose memory is in a Book. Like an Auto, it is not safe for concurrent use.
 type Limiter struct {
 	*fairshare.Auto
 	book *Book
@@ -106,8 +108,9 @@ type Limiter struct {
 	say  func(text string, sure bool)
 }
 
-// Limiter returns a, which is new, with its memory under a name in b. limit.Replay has it go on from that, and say is then told, in a text
-// for people without a subject, what it goes on with. sure is false where it begins anew, and where nobody knows how old that is.
+// Limiter returns a new Auto, a, with its memory under a name in b. limit.Replay continues from
+// that memory. Then say gets a text for people, without a subject, about the state from which it
+// continues. sure is false if the limiter begins anew, or if the age of the memory is not known.
 func (b *Book) Limiter(name string, a *fairshare.Auto, say func(text string, sure bool)) *Limiter {
 	return &Limiter{Auto: a, book: b, name: name, say: say}
 }

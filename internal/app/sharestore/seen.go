@@ -14,12 +14,12 @@ import (
 	"github.com/paceline-go/paceline/share"
 )
 
-// Seen is what a limit in a store was at one instant.
+// Seen is the state of a limit in a store at one instant.
 type Seen struct {
 	Name string
-	// Err is why nothing can be said: the blob is damaged, or of another version.
+	// Err says why the state is not known: the blob is damaged, or of another version.
 	Err error
-	// Lost says that the store may have lost something since: nothing is granted for a while.
+	// Lost means that the store may have lost data. No node gets a grant for a while.
 	Lost bool
 
 	now    mono.Time
@@ -27,7 +27,8 @@ type Seen struct {
 	book   *node.Book
 }
 
-// Look reads what a limit is, and changes nothing. ok is false if there is none of that name. The error is the store's.
+// Look reads the state of a limit, and changes nothing. ok is false if there is no limit of that
+// name. The error is the store's.
 func Look(ctx context.Context, s share.Store, name string) (seen *Seen, ok bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, reach)
 	defer cancel()
@@ -53,7 +54,7 @@ func read(name string, r share.Reading) *Seen {
 	return s
 }
 
-// Active is how many nodes are there and send.
+// Active is the number of nodes that are present and send.
 func (s *Seen) Active() (n int) {
 	if s.book == nil || s.Lost {
 		return 0
@@ -66,8 +67,8 @@ func (s *Seen) Active() (n int) {
 	return n
 }
 
-// Row says it for a row of a table: what the limit is, how many nodes are there and send, and how long ago the last turn was. A dash is
-// where nobody can say.
+// Row writes the state for a row of a table: the limit, the number of present and sending nodes,
+// and the age of the last turn. A dash stands for an unknown value.
 func (s *Seen) Row() (is, nodes, turn string) {
 	switch {
 	case s.Err != nil:
@@ -80,7 +81,8 @@ func (s *Seen) Row() (is, nodes, turn string) {
 
 func span(d time.Duration) string { return humanize.Span(max(d, 0).Round(10 * time.Millisecond)) }
 
-// Words says all of it, in lines. later, if not nil, is the same limit a while later: then the rate can be told.
+// Words writes all of the state, in lines. later, if not nil, is the same limit some time later: it
+// adds the rate.
 func (s *Seen) Words(later *Seen) (lines []string) {
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	if later != nil && later.Err == nil && s.Err == nil {
@@ -126,7 +128,7 @@ func (s *Seen) Words(later *Seen) (lines []string) {
 	return lines
 }
 
-// node says what a node has.
+// node writes the state of one node.
 func (s *Seen) node(e *node.Entry) string {
 	parts := []string{"holds " + costWords(&e.Open)}
 	if e.Want > 0 {
@@ -162,7 +164,8 @@ func costWords(c *limit.Cost) string {
 	return strings.Join(all, " and ")
 }
 
-// rate is how many requests of mean cost a second those were granted that are in both.
+// rate is the rate of grants to the nodes that are in both states, in requests of mean cost a
+// second.
 func (s *Seen) rate(later *Seen) (float64, bool) {
 	d := later.now.Sub(s.now).Seconds()
 	if d <= 0 || s.book.Era != later.book.Era {

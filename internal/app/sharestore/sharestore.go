@@ -1,5 +1,6 @@
-// Package sharestore has the limits that run and proxy share with other processes by a store: what each is called there, and which can be
-// shared at all. Package share does the rest.
+// Package sharestore has the limits that run and proxy share with other processes through a store.
+// It gives each limit its name there, and knows which limits can be shared. Package share does the
+// rest.
 package sharestore
 
 import (
@@ -23,27 +24,30 @@ import (
 	"github.com/paceline-go/paceline/share"
 )
 
-// DefaultName is what limits are called if nobody says.
+// DefaultName is the default of Config.Name.
 const DefaultName = "default"
 
-// Config says where limits are shared, and how.
+// Config describes the shared limits and their store.
 type Config struct {
-	// Store has no default. Address is what it was opened by, without secrets.
+	// Store has no default. Address is the store's address, without secrets.
 	Store   share.Store
 	Address string
-	// Closer closes the store, with the Limits. If nil, it is the caller's.
+	// Closer closes the store together with the Limits. If nil, the caller closes it.
 	Closer io.Closer
-	// Name is what the names of the limits begin with in the store, for all who share them. If empty, DefaultName.
+	// Name is the beginning of the limits' names in the store, the same for all processes that
+	// share them. If empty, DefaultName.
 	Name string
-	// Fallback is what becomes of them while the store is away.
+	// Fallback says how the limits work while the store is away.
 	Fallback share.Fallback
-	// Weight and Least are the part of each of them that this process has where there is not enough for all, as in share.Config.
+	// Weight and Least are this process's part of each limit when demand exceeds it: see
+	// share.Config.
 	Weight, Least float64
-	// Logger is told when the store is away. If nil, nobody.
+	// Logger gets a line when the store is away. If nil, none.
 	Logger *slog.Logger
 }
 
-// WrongPart says whether a Weight (0: none is said) or a Least makes no sense, and why; nil: both do.
+// WrongPart returns the field that is invalid, a Weight or a Least, and the reason; nil: both are
+// valid. A Weight of 0 means that none is given.
 func WrongPart(weight, least float64) (field string, err error) {
 	if weight != 0 {
 		if err := share.CheckWeight(weight); err != nil {
@@ -53,15 +57,15 @@ func WrongPart(weight, least float64) (field string, err error) {
 	return "Least", share.CheckLeast(least)
 }
 
-// Limits are the shared limits of one process. Safe for concurrent use.
+// Limits are the shared limits of one process. They are safe for concurrent use.
 type Limits struct {
 	config Config
 
 	mu      sync.Mutex
-	members []weak.Pointer[share.Member] // those of partitions that are forgotten go by themselves
+	members []weak.Pointer[share.Member] // weak, so that those of forgotten partitions go by themselves
 }
 
-// New returns Limits of which there is none yet. It asks the store for nothing.
+// New returns Limits, empty at first. It does not call the store.
 func New(c Config) *Limits {
 	if c.Name == "" {
 		c.Name = DefaultName
@@ -72,18 +76,19 @@ func New(c Config) *Limits {
 	return &Limits{config: c}
 }
 
-// Place is what a limit is of: whatever is not empty.
+// Place says what a limit applies to, by the fields that are not empty.
 type Place struct {
-	// Upstream is the server, where a process speaks to several.
+	// Upstream is the server, if a process has several.
 	Upstream string
-	// Model, Route and Client are what of it has the limit for itself; All: everything that goes there.
+	// Model, Route and Client are the part with a limit of its own; All: every request to the
+	// server.
 	Model, Route, Client string
 	All                  bool
-	// Key says whose limit it is, as Limits.Key has it and not in the clear.
+	// Key is the owner of the limit, as Limits.Key writes it and not in the clear.
 	Key string
 }
 
-// Name is what the limit of a place is called in the store: the same in each process that has the same limits.
+// Name is the name in the store of a place's limit: the same in each process with the same limits.
 func (l *Limits) Name(p Place) string {
 	name := l.config.Name
 	for _, part := range []struct{ what, is string }{{"", p.Upstream}, {"model ", p.Model}, {"route ", p.Route}, {"client ", p.Client}, {"", p.Key}} {
@@ -94,7 +99,7 @@ func (l *Limits) Name(p Place) string {
 	if p.All {
 		name += "/all"
 	}
-	if len(name) > longest || share.CheckName(name) != nil { // clients say of which model they are
+	if len(name) > longest || share.CheckName(name) != nil { // clients choose the name of a model
 		h := sha256.Sum256([]byte(name))
 		start := strings.ReplaceAll(name[:min(len(name), longest-20)], "\x00", "")
 		name = strings.ToValidUTF8(start, "") + "…" + hex.EncodeToString(h[:8])
@@ -102,7 +107,8 @@ func (l *Limits) Name(p Place) string {
 	return name
 }
 
-// Key stands for a secret in names: the same wherever the limits are called the same, and worth nothing to whoever reads it.
+// Key stands for a secret in names. It is the same in every process with the same Name, and useless
+// to a reader.
 func (l *Limits) Key(secret string) string {
 	if secret == "" {
 		return ""
@@ -111,8 +117,8 @@ func (l *Limits) Key(secret string) string {
 	return "key-" + hex.EncodeToString(h[:6])
 }
 
-// KeyOf is Key of what in a request says who asks, without the word before it in Authorization: as a run has a key that it is given, which
-// does not know where it will stand.
+// KeyOf is Key of a request's credential, without the scheme before it in Authorization. So it
+// equals the Key in a run, which does not know the field for its key.
 func (l *Limits) KeyOf(header map[string][]string, u *url.URL) string {
 	key := secret.Credential(header, u)
 	if a := header["Authorization"]; len(a) > 0 && a[0] != "" {
@@ -123,8 +129,9 @@ func (l *Limits) KeyOf(header map[string][]string, u *url.URL) string {
 	return l.Key(key)
 }
 
-// divided are the parts of a limiter: those that are shared, in an order that does not depend on how they were written down, and those that
-// each process has for itself, as a bound on what it has in flight.
+// divided splits a limiter into two lists. all are the shared parts, in an order that does not
+// depend on the configuration's. own are the parts that each process has for itself, such as a
+// bound on requests in flight.
 func divided(l limit.Limiter) (all []limit.Limiter, own []limit.Limiter, err error) {
 	for _, part := range limit.Parts(l) {
 		switch part.(type) {
@@ -141,7 +148,7 @@ func divided(l limit.Limiter) (all []limit.Limiter, own []limit.Limiter, err err
 	return all, own, nil
 }
 
-// says is the configuration of a limiter that can be shared, and so is a Keeper.
+// says is the configuration of a shareable limiter, which is a Keeper.
 func says(l limit.Limiter) string {
 	k, _ := limit.AsKeeper(l)
 	return k.Configuration()
@@ -154,14 +161,15 @@ func together(all []limit.Limiter) limit.Limiter {
 	return limit.NewAll(all...)
 }
 
-// Shareable says why what is limited so cannot be shared; nil: it can, or there is nothing to share.
+// Shareable says why a limiter cannot be shared; nil: it can, or there is nothing to share.
 func Shareable(l limit.Limiter) error {
 	_, _, err := divided(l)
 	return err
 }
 
-// Of returns the limiter under that name: a Member of what made returns, and what of that each process has for itself. made is called
-// again and again, and has to return the same each time, or nil: then there is no limit.
+// Of returns the limiter under that name: a Member for the shared parts of made, and the parts that
+// each process has for itself. made is called repeatedly. It must return the same limiter each
+// time, or nil: then there is no limit.
 func (l *Limits) Of(name string, made func() limit.Limiter) (limit.Limiter, error) {
 	all, own, err := divided(made())
 	if err != nil {
@@ -191,8 +199,8 @@ func (l *Limits) Of(name string, made func() limit.Limiter) (limit.Limiter, erro
 	return together(append([]limit.Limiter{m}, own...)), nil
 }
 
-// Join is Check and Of. Where there is no such limit yet, it is this one from now on: of two that begin at once with different limits one is
-// refused.
+// Join is Check and Of. If the store has no such limit yet, Join creates it. Of two processes that
+// begin at once with different limits, one is refused.
 func (l *Limits) Join(ctx context.Context, name string, made func() limit.Limiter) (limit.Limiter, error) {
 	if err := l.Check(ctx, name, made); err != nil {
 		return nil, err
@@ -206,7 +214,7 @@ func (l *Limits) Join(ctx context.Context, name string, made func() limit.Limite
 	for _, part := range limit.Parts(all) {
 		if m, ok := part.(*share.Member); ok {
 			var other *node.ConfigurationError
-			if err := m.Join(ctx); errors.As(err, &other) { // whatever else it is will be told when there are requests, if it lasts
+			if err := m.Join(ctx); errors.As(err, &other) { // another error shows at the first request, if it lasts
 				return nil, l.wrong(name, other)
 			}
 		}
@@ -214,12 +222,13 @@ func (l *Limits) Join(ctx context.Context, name string, made func() limit.Limite
 	return all, nil
 }
 
-// errSeen ends a turn that is only to look.
+// errSeen ends a turn that only reads.
 var errSeen = errors.New("seen")
 
-// Check reaches the store, and finds out whether the limit under that name, if there is one already, is what made returns. The error is the
-// store's, or says what is there and what is here. Where made is nil it only looks; otherwise it puts what is there, or no bytes, which is as if
-// there were nothing: who may read and not write would wait for ever.
+// Check reads the store, and compares the limit under that name, if there is one, with the limit
+// from made. The error is the store's, or states the two different limits. If made is nil, Check
+// only reads. Otherwise it also writes back the same bytes, or no bytes if there are none, which
+// changes nothing. Without that write, a process that may read but not write would wait for ever.
 func (l *Limits) Check(ctx context.Context, name string, made func() limit.Limiter) error {
 	var here string
 	if made != nil {
@@ -249,12 +258,13 @@ func (l *Limits) Check(ctx context.Context, name string, made func() limit.Limit
 	return nil
 }
 
-// wrong says that what is under a name is not what is here.
+// wrong is the error for a name whose limit in the store differs from the one here.
 func (l *Limits) wrong(name string, why error) error {
 	return fmt.Errorf("%s in %s: %w; or, where nobody uses it any more: paceline share forget %s %s", name, l.config.Address, why, l.config.Address, name)
 }
 
-// tries is how often a store that could be read is to fail to be written, as a file does that others keep for seconds.
+// tries is how often Check tries to write, if reading works. Another process may keep a file locked
+// for seconds.
 const tries = 3
 
 var (
@@ -262,7 +272,8 @@ var (
 	errUnwritten = errors.New("can be read, and not written")
 )
 
-// compare returns what is wrong with what a store has, beside a configuration here, and why the store itself fails.
+// compare returns two errors: wrong, if the limit in the store differs from the configuration here,
+// and err, if the store itself fails.
 func (l *Limits) compare(ctx context.Context, name, here string) (wrong, err error) {
 	failed := errUnread
 	err = l.config.Store.Turn(ctx, name, func(r share.Reading) ([]byte, error) {
@@ -285,13 +296,14 @@ func (l *Limits) compare(ctx context.Context, name, here string) (wrong, err err
 	return nil, fmt.Errorf("%w: %w", failed, err)
 }
 
-// longest is how long a name may be, in bytes.
+// longest is the largest length of a name, in bytes.
 const longest = 200
 
-// reach is how long a store may take to answer at first.
+// reach is the longest time for the first answer of a store.
 const reach = 10 * time.Second
 
-// Close gives back what was granted and not sent, ends, and closes the store. Nothing goes afterwards. Where there are no Limits (nil), it does nothing.
+// Close gives back the unused grants and closes the store. No request goes afterwards. On nil
+// Limits it does nothing.
 func (l *Limits) Close() error {
 	if l == nil {
 		return nil

@@ -1,8 +1,10 @@
-// Package bearer decides over the life of a token that is renewed while requests go: from when and until when it may be sent, which request
-// tries a new one, what a refusal says of it, and when to ask for another. reply.go reads a token out of the reply of whoever issues it.
+// Package bearer decides about the tokens of a run, which are renewed while requests go. It decides
+// from when and until when a token may be sent, and which request tries a new one. It decides what
+// a refusal means, and when the run needs another token. reply.go reads a token from an issuer's
+// reply.
 //
-// It is arithmetic on a now that the caller supplies: no clock, no lock. internal/app/auth/issuer, an edge, gets tokens when it says so, and package
-// batch sends them.
+// The package is arithmetic on a now that the caller supplies: no clock, no lock. Package issuer,
+// an edge, gets tokens at the instants that a Life gives; package run sends them.
 package bearer
 
 import (
@@ -13,29 +15,31 @@ import (
 	"github.com/paceline-go/paceline/pool/backoff"
 )
 
-// Token is a text that says who is asking.
+// Token is a text that identifies the sender of a request.
 type Token struct {
 	Value string
-	Lasts time.Duration // how long it lasts from when it was asked for; 0: nobody knows
+	Lasts time.Duration // its life from the instant of asking; 0: not known
 }
 
 // Config describes a Life.
 type Config struct {
-	// Every is how often a new token is asked for, whenever the present one may end. If zero, one is asked for shortly before that end.
+	// Every is the interval between two tokens, whatever their end. If zero, a new token is asked
+	// for shortly before the end of the present one.
 	Every time.Duration
-	// Patience is for how long no token may be given before the run gives up. If zero, ten minutes.
+	// Patience is the longest time without a new token. After it the run gives up. If zero, ten
+	// minutes.
 	Patience time.Duration
 }
 
 const (
-	// A token is renewed, while it is still in use, a fourth of its time before its end, but at most a minute. It is no longer sent a
-	// twentieth of its time before its end, but at most a second.
+	// A new token is asked for a fourth of the life before its end, but at most a minute. The old
+	// token is no longer sent a twentieth of its life before its end, but at most a second.
 	earlyPart, earlyMost = 4, time.Minute
 	edgePart, edgeMost   = 20, time.Second
-	// trial is how long the first request with a token goes alone, unless it is answered before.
+	// trial is how long the first request with a token goes alone, unless its answer comes earlier.
 	trial = 5 * time.Second
-	// fewRefused and manyRefused are how many new tokens in a row have to be refused before the run gives up: fewRefused if no token has
-	// ever served, manyRefused if one has.
+	// fewRefused and manyRefused are the numbers of refused new tokens in a row after which the run
+	// gives up. fewRefused holds if no token has ever served, manyRefused if one has.
 	fewRefused, manyRefused = 2, 3
 
 	defaultPatience = 10 * time.Minute
@@ -43,27 +47,28 @@ const (
 
 var again = backoff.Policy{Base: time.Second, Max: 30 * time.Second}
 
-// Life is the life of the tokens of one run, one after the other. Made by New. Not safe for concurrent use.
+// Life is the life of the tokens of one run, one after the other. New makes it. It is not safe for
+// concurrent use.
 type Life struct {
 	c     Config
 	token Token
 	// generation numbers the tokens; 0: there is none yet.
 	generation int
-	renew, end mono.Time // from when another token is asked for, and from when this one is no longer sent
+	renew, end mono.Time // when another token is asked for, and when this one is no longer sent
 
 	refused bool      // the token was refused, and is no longer sent
 	proven  bool      // the token has served
 	alone   bool      // one request goes first with the token
-	trying  mono.Time // until when the others wait for that one; 0: it has not gone
+	trying  mono.Time // the end of the trial, while the others wait; 0: the first request has not gone
 
-	asked    mono.Time // when the token was asked for that is awaited
+	asked    mono.Time // when the awaited token was asked for
 	asking   bool      // a token is awaited
-	next     mono.Time // no token is asked for before
-	failures int       // how often in a row no token was given
+	next     mono.Time // the earliest instant to ask for a token
+	failures int       // requests for a token that failed, in a row
 	since    mono.Time // the first of these failures
 
 	served bool // some token has served
-	futile int  // how many new tokens in a row were refused without having served
+	futile int  // new tokens refused in a row, none of which served
 }
 
 // New returns a Life without a token.
@@ -74,15 +79,16 @@ func New(c Config) *Life {
 	return &Life{c: c}
 }
 
-// Pass is what a request goes with.
+// Pass is the token of one request.
 type Pass struct {
 	Value      string
 	Generation int
 	first      bool // the request goes alone
 }
 
-// Ready says whether a request may go now, and whether a token has to be asked for now. If the request may not go, wake is when to call
-// again, unless a method that tells something new is called before. It is limit.AfterSettle if only such a call helps.
+// Ready reports whether a request may go now, and whether the caller must ask for a token now. If
+// the request may not go, wake is the instant of the next call, unless another method with news is
+// called before. wake is limit.AfterSettle if only such a call helps.
 func (l *Life) Ready(now mono.Time) (ready, ask bool, wake mono.Time) {
 	wake = limit.AfterSettle
 	has := !l.without(now)
@@ -99,7 +105,7 @@ func (l *Life) Ready(now mono.Time) (ready, ask bool, wake mono.Time) {
 
 // Take gives the token to a request. Ready has said that it may go.
 func (l *Life) Take(now mono.Time) Pass {
-	if l.trying != 0 { // the first request was waited for long enough
+	if l.trying != 0 { // the first request has had its time
 		l.alone = false
 	}
 	p := Pass{Value: l.token.Value, Generation: l.generation, first: l.alone}
@@ -109,10 +115,10 @@ func (l *Life) Take(now mono.Time) Pass {
 	return p
 }
 
-// Asks notes that a token is asked for now.
+// Asks notes that the caller asks for a token now.
 func (l *Life) Asks(now mono.Time) { l.asking, l.asked = true, now }
 
-// Complaint is what is wrong with a token that was given. It is empty if nothing is.
+// Complaint is a fault of a new token, or empty.
 type Complaint string
 
 const (
@@ -121,7 +127,8 @@ const (
 	Expired Complaint = "the token has expired already, or the clock of this machine is wrong"
 )
 
-// Issued takes in a token that was asked for. If it returns a Complaint, the token was not taken, and the caller has to call Failed.
+// Issued takes a new token. If it returns a Complaint, it has not taken the token, and the caller
+// must call Failed.
 func (l *Life) Issued(now mono.Time, t Token) Complaint {
 	renew, end := limit.Never, limit.Never
 	switch {
@@ -145,8 +152,9 @@ func (l *Life) Issued(now mono.Time, t Token) Complaint {
 	return Fine
 }
 
-// Failed notes that no token was given. It returns when the next one will be asked for. over says that there is no sense in that: there
-// never was a token, or there is none left and none was given for Patience.
+// Failed notes that the issuer gave no token. It returns the instant for the next try. over means
+// that no try makes sense. Either there never was a token, or the last one has ended and none has
+// come for Patience.
 func (l *Life) Failed(now mono.Time) (next mono.Time, over bool) {
 	l.asking = false
 	if l.failures++; l.failures == 1 {
@@ -156,34 +164,36 @@ func (l *Life) Failed(now mono.Time) (next mono.Time, over bool) {
 	return l.next, l.generation == 0 || l.without(now) && now.Sub(l.since) >= l.c.Patience
 }
 
-// Lacks says since when no token is given, if there is none that may be sent. It returns false if there is one, or if the first attempt to
-// get one has not failed.
+// Lacks returns the instant since when the issuer gives no token, if no token may be sent. It
+// returns false if one may be sent, or if no try has failed so far.
 func (l *Life) Lacks(now mono.Time) (since mono.Time, lacks bool) {
 	return l.since, l.failures > 0 && l.without(now)
 }
 
-// without tells whether there is no token that may be sent: end is 0 until there is one.
+// without reports whether no token may be sent; end is 0 before the first token.
 func (l *Life) without(now mono.Time) bool { return l.refused || now >= l.end }
 
-// Verdict is what becomes of a request that was refused for its token.
+// Verdict is the fate of a request whose token was refused.
 type Verdict uint8
 
 const (
-	// Again says that the request goes again with another token.
+	// Again: the request goes again, with another token.
 	Again Verdict = iota
-	// Own says that the request was refused with several tokens, while other requests were served. It may be its own fault.
+	// Own: the request was refused with several tokens, while other requests were served. The
+	// request itself may be at fault.
 	Own
-	// Over says that the server refuses new tokens, too, and there is no sense in getting more.
+	// Over: the server refuses new tokens, too, so that more of them do not help.
 	Over
 )
 
-// Refused takes in that a request was refused for its token. before says that it had been refused with another token, too.
+// Refused notes that the server refused a request for its token. before means that the request had
+// been refused with another token, too.
 func (l *Life) Refused(now mono.Time, p Pass, before bool) Verdict {
 	if p.Generation != l.generation || l.refused {
 		return Again
 	}
 	l.trying = 0
-	if l.proven { // the token served, and no longer does
+	if l.proven { // the token served before
 		l.refused, l.next = true, now
 		return Again
 	}
@@ -193,7 +203,7 @@ func (l *Life) Refused(now mono.Time, p Pass, before bool) Verdict {
 		l.refused, l.next = true, limit.Never
 		return Over
 	case before && l.served:
-		l.alone = true // the next request finds out whose fault it is
+		l.alone = true // the next request shows where the fault is
 		return Own
 	}
 	l.refused, l.next = true, now
@@ -203,7 +213,8 @@ func (l *Life) Refused(now mono.Time, p Pass, before bool) Verdict {
 	return Again
 }
 
-// Answered takes in that a request got an answer that does not refuse its token, and says whether others have waited for that.
+// Answered notes an answer that does not refuse the token. It reports whether other requests have
+// waited for it.
 func (l *Life) Answered(p Pass) (news bool) {
 	l.served, l.futile = true, 0
 	if p.Generation == l.generation {
@@ -213,7 +224,8 @@ func (l *Life) Answered(p Pass) (news bool) {
 	return news
 }
 
-// Unanswered takes in that a request ended without an answer, and says whether another one may try the token now.
+// Unanswered notes the end of a request without an answer. It reports whether another request may
+// try the token now.
 func (l *Life) Unanswered(p Pass) (news bool) {
 	news = p.first && p.Generation == l.generation && l.alone
 	if news {
@@ -222,5 +234,5 @@ func (l *Life) Unanswered(p Pass) (news bool) {
 	return news
 }
 
-// Any says whether there ever was a token.
+// Any reports whether there ever was a token.
 func (l *Life) Any() bool { return l.generation > 0 }

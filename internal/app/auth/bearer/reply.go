@@ -12,22 +12,23 @@ import (
 	"time"
 )
 
-// MaxReply is how many bytes a reply may have.
+// MaxReply is the largest size of a reply, in bytes.
 const MaxReply = 64 << 10
 
-// The names of members that are looked for in JSON, as OAuth servers and commands that print a token use them (gcloud, az, aws, kubectl's
-// plug-ins), the best first.
+// Names of members in JSON, the best first. OAuth servers use them, and commands that print a token
+// (gcloud, az, aws, kubectl's plug-ins).
 var (
 	valueNames  = []string{"access_token", "accessToken", "token", "authorizationToken", "id_token"}
 	lastsNames  = []string{"expires_in", "expiresIn"}
 	expiryNames = []string{"expires_at", "expiresAt", "expiry", "expires_on", "expiration", "expirationTimestamp", "token_expiry", "expireTime"}
-	// within are the names of objects in which those members may be.
+	// within are the names of objects that may have those members.
 	within = []string{"credential", "status", "data"}
 )
 
-// Read reads a token out of a reply: the token itself on one line, or a JSON object that has it. When it expires is told by the object, or
-// else by the token, if that is a JWT with an exp; its signature is not verified. wall is when it was asked for. Errors quote nothing of
-// the reply but a character that may not be in a token.
+// Read reads a token from a reply: the token itself on one line, or a JSON object with it. The
+// object states the end of the token. Otherwise the token does, if it is a JWT with an exp; its
+// signature is not verified. wall is the instant of asking. Errors quote nothing of the reply but a
+// character that a token cannot have.
 func Read(reply []byte, wall time.Time) (Token, error) {
 	text := bytes.TrimSpace(reply)
 	switch {
@@ -66,7 +67,7 @@ func readObject(text []byte, wall time.Time) (Token, error) {
 	}
 	for _, name := range within {
 		var inner map[string]json.RawMessage
-		_ = json.Unmarshal(all[name], &inner) // it may be something else
+		_ = json.Unmarshal(all[name], &inner) // it may be of another kind
 		if inner != nil && member(all, valueNames) == nil {
 			all = inner
 		}
@@ -107,10 +108,10 @@ func member(all map[string]json.RawMessage, names []string) json.RawMessage {
 	return nil
 }
 
-// number reads a number, which may be in quotes: Azure writes numbers so.
+// number reads a number, also in quotes, as Azure writes it.
 func number(raw json.RawMessage) (float64, bool) {
 	text := string(raw)
-	_ = json.Unmarshal(raw, &text) // what is no text stays as it is written
+	_ = json.Unmarshal(raw, &text) // a value that is no text stays as it is
 	n, err := strconv.ParseFloat(text, 64)
 	return n, err == nil && !math.IsNaN(n)
 }
@@ -154,7 +155,8 @@ func lasts(until, wall time.Time) time.Duration {
 	return -1
 }
 
-// lastsJWT is how long a JWT lasts by its exp (RFC 7519, 4.1.4). It is 0 if the value is no JWT, or has no exp.
+// lastsJWT is the life of a JWT by its exp (RFC 7519, 4.1.4). It is 0 if the value is no JWT, or
+// has no exp.
 func lastsJWT(value string, wall time.Time) time.Duration {
 	parts := strings.Split(value, ".")
 	if len(parts) != 3 {
@@ -170,7 +172,7 @@ func lastsJWT(value string, wall time.Time) time.Duration {
 	return lasts(time.Unix(0, 0).Add(duration(*says.Expires)), wall)
 }
 
-// WithExpiry returns the token. If it is not known how long it lasts, that is read from the token itself.
+// WithExpiry returns the token. If its life is not known, it comes from the token itself.
 func WithExpiry(t Token, wall time.Time) Token {
 	if t.Lasts == 0 {
 		t.Lasts = lastsJWT(t.Value, wall)

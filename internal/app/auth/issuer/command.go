@@ -12,17 +12,18 @@ import (
 	"github.com/paceline-go/paceline/internal/app/auth/bearer"
 )
 
-// Command is a command whose standard output is a token, as bearer.Read reads it. It is run by the shell (sh -c, on Windows cmd /c),
-// without standard input, in a process group of its own, which is killed when it is broken off.
+// Command is a command whose standard output is a token, in a form that bearer.Read reads. The
+// shell runs it (sh -c, on Windows cmd /c) without standard input. It has a process group of its
+// own. When it is broken off, the whole group is killed.
 type Command struct {
 	Line string
-	// Timeout bounds it. If zero, a minute.
+	// Timeout bounds one run of it. If zero, a minute.
 	Timeout time.Duration
 }
 
 const (
 	defaultTimeout = time.Minute
-	// lastWords is how many bytes are shown of the end of the command's standard error.
+	// lastWords is how many bytes of the end of the command's standard error an error shows.
 	lastWords = 300
 )
 
@@ -43,7 +44,7 @@ func (c Command) Issue(ctx context.Context) (bearer.Token, error) {
 	out, words := &head{most: bearer.MaxReply + 1}, &tail{most: lastWords}
 	cmd := shell(ctx, c.Line)
 	cmd.Stdout, cmd.Stderr = out, words
-	cmd.WaitDelay = time.Second // processes that it started may keep its output open for ever
+	cmd.WaitDelay = time.Second // child processes may keep its output open for ever
 	err := cmd.Run()
 	if errors.Is(err, exec.ErrWaitDelay) {
 		err = nil // the command itself has ended well
@@ -61,7 +62,7 @@ func (c Command) Issue(ctx context.Context) (bearer.Token, error) {
 	return t, nil
 }
 
-// head keeps the first bytes that are written to it. It is no bytes.Buffer, whose ReadFrom would take all.
+// head keeps the first bytes of its input. It is no bytes.Buffer, whose ReadFrom would keep all.
 type head struct {
 	b    []byte
 	most int
@@ -72,7 +73,7 @@ func (h *head) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// tail keeps the last bytes that are written to it.
+// tail keeps the last bytes of its input.
 type tail struct {
 	b    []byte
 	most int

@@ -1,4 +1,12 @@
-// Package issuer gets tokens from a command or an OAuth server, and renews them while requests go. A bearer.Life decides when.
+// Package issuer gets tokens from a command or an OAuth server, and renews them while requests go.
+// A bearer.Life decides when.
+//
+// # Files
+//
+//	issuer.go     Issuer, and the Keeper of a run's token
+//	command.go    tokens from a command
+//	oauth.go      tokens from an OAuth server
+//	shell_*.go    the shell of each system
 package issuer
 
 import (
@@ -14,19 +22,21 @@ import (
 
 // Issuer gives tokens.
 type Issuer interface {
-	// Issue gives a token that is new as far as the Issuer can tell. Its errors contain no secret but those that Secrets names.
+	// Issue returns a token that is new as far as the Issuer knows. Its errors contain no secrets
+	// but those of Secrets.
 	Issue(ctx context.Context) (bearer.Token, error)
 	// Secrets are the values that the Issuer uses to get tokens, by their names.
 	Secrets() map[string]string
-	// String says who gives the tokens.
+	// String names the source of the tokens.
 	String() string
 }
 
 // Reasons why a Keeper gives up.
 var (
-	// ErrNone says that there never was a token.
+	// ErrNone means that there never was a token.
 	ErrNone = errors.New("no token")
-	// ErrRefused says that the server refuses the tokens that there are, or that there was one and no more are given.
+	// ErrRefused means that the server refuses every token, or that the last token has ended and no
+	// new one comes.
 	ErrRefused = errors.New("no token that is accepted")
 )
 
@@ -34,27 +44,27 @@ var (
 type Config struct {
 	Issuer Issuer
 	Life   bearer.Config
-	// New is called with every token before any request may have it.
+	// New is called with every token, before any request gets it.
 	New func(value string)
-	// Over is called once if there is no sense in waiting for a token, with an ErrNone or an ErrRefused.
+	// Over is called once when no token will come any more, with an ErrNone or an ErrRefused.
 	Over func(error)
-	// Notice is called with what the user should know.
+	// Notice is called with news for the user.
 	Notice func(string)
 }
 
-// Keeper has the token of a run. It asks the Issuer for the first one when a request wants it, and for one at a time. Made by New. Safe for
-// concurrent use.
+// Keeper keeps the token of a run. It asks the Issuer for the first token when a request needs it,
+// and makes one call at a time. New makes it. It is safe for concurrent use.
 type Keeper struct {
 	c      Config
 	base   time.Time
-	ctx    context.Context // of the calls of the Issuer; it ends, under mu, when no more are made
+	ctx    context.Context // of the calls of the Issuer; it ends, under mu, with the last call
 	cancel context.CancelFunc
 	asking sync.WaitGroup
 
 	mu      sync.Mutex
 	life    *bearer.Life
 	changed chan struct{} // closed, and replaced, when life changes
-	over    bool          // the Issuer gives no more
+	over    bool          // no more tokens come
 }
 
 // New returns a Keeper.
@@ -66,8 +76,9 @@ func New(c Config) *Keeper {
 
 func (k *Keeper) now() mono.Time { return mono.Of(k.base, time.Now()) }
 
-// Take returns the token for a request. If the request may not go at once, Take waits until that may have changed, or ctx ends, and then
-// returns false: by then the request's permit is old, and it has to get another.
+// Take returns the token for a request. If the request may not go at once, Take waits until that
+// may have changed, or ctx ends, and then returns false. By then the request's permit is old, and
+// the request must get another.
 func (k *Keeper) Take(ctx context.Context) (bearer.Pass, bool) {
 	k.mu.Lock()
 	now := k.now()
@@ -84,7 +95,7 @@ func (k *Keeper) Take(ctx context.Context) (bearer.Pass, bool) {
 	k.mu.Unlock()
 	select {
 	case <-changed:
-	case <-time.After(wake.Sub(now)): // centuries where only changed helps
+	case <-time.After(wake.Sub(now)): // centuries if only changed helps
 	case <-ctx.Done():
 	case <-k.ctx.Done():
 	}
@@ -98,7 +109,7 @@ func (k *Keeper) ask() {
 		k.c.New(t.Value)
 	}
 	k.mu.Lock()
-	if k.ctx.Err() != nil { // stopped, or over meanwhile
+	if k.ctx.Err() != nil { // Stop was called, or the Issuer is over
 		k.mu.Unlock()
 		return
 	}
@@ -144,8 +155,8 @@ func (k *Keeper) changedLocked() {
 	k.changed = make(chan struct{})
 }
 
-// Refused takes in that the server refused a request for its token, in these words. before says that it had refused the request with another
-// token, too.
+// Refused notes that the server refused a request for its token; said is the text of the refusal.
+// before means that the server had refused the request with another token, too.
 func (k *Keeper) Refused(p bearer.Pass, before bool, said string) bearer.Verdict {
 	k.mu.Lock()
 	v := k.life.Refused(k.now(), p, before)
@@ -161,7 +172,7 @@ func (k *Keeper) Refused(p bearer.Pass, before bool, said string) bearer.Verdict
 	return v
 }
 
-// Answered takes in that a request got an answer that does not refuse its token.
+// Answered notes an answer that does not refuse the token.
 func (k *Keeper) Answered(p bearer.Pass) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -170,7 +181,7 @@ func (k *Keeper) Answered(p bearer.Pass) {
 	}
 }
 
-// Unanswered takes in that a request got no answer.
+// Unanswered notes the end of a request without an answer.
 func (k *Keeper) Unanswered(p bearer.Pass) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -179,7 +190,7 @@ func (k *Keeper) Unanswered(p bearer.Pass) {
 	}
 }
 
-// Waits says whether requests wait for a token.
+// Waits reports whether requests wait for a token.
 func (k *Keeper) Waits() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -187,7 +198,7 @@ func (k *Keeper) Waits() bool {
 	return !ready
 }
 
-// Stop breaks off the call of the Issuer, if there is one. Nothing waits for a token any more.
+// Stop breaks off the call of the Issuer, if there is one. No request waits for a token any more.
 func (k *Keeper) Stop() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -16,16 +16,17 @@ import (
 	"github.com/paceline-go/paceline/internal/app/auth/bearer"
 )
 
-// Client gets tokens for itself from an OAuth server (RFC 6749, 4.4: client credentials). Its requests do not count in any limit.
+// Client gets tokens for itself from an OAuth server (RFC 6749, 4.4: client credentials). Its
+// requests do not count in any limit.
 type Client struct {
 	TokenURL *url.URL
 	ID       string
-	// SecretName is the name by which the secret is shown, Secret its value.
+	// SecretName is the public name of the secret, Secret its value.
 	SecretName, Secret string
 	Scopes             []string
 	// Params are further parameters of the request, such as an audience.
 	Params url.Values
-	// TLS says how the server is trusted. If nil, in the usual way.
+	// TLS says which servers to trust. If nil, the system's default.
 	TLS *tls.Config
 	// Timeout bounds one request. If zero, 30 s.
 	Timeout time.Duration
@@ -48,7 +49,7 @@ func (c *Client) Issue(ctx context.Context) (bearer.Token, error) {
 	defer transport.CloseIdleConnections()
 	to := &http.Client{
 		Transport: transport, Timeout: timeout,
-		// A redirect is not followed, as the secret would go along.
+		// A redirect is not followed, since the secret would go with it.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	config := clientcredentials.Config{
@@ -66,7 +67,8 @@ func (c *Client) Issue(ctx context.Context) (bearer.Token, error) {
 	return bearer.WithExpiry(t, began), nil
 }
 
-// reason returns an error of the server in its own words, as far as they are meant for people, or says what went wrong on the way there.
+// reason returns an error of the server in the server's text, as far as that is meant for people.
+// Otherwise it returns the error of the connection.
 func (c *Client) reason(err error) error {
 	e, ok := errors.AsType[*oauth2.RetrieveError](err)
 	if !ok {

@@ -10,7 +10,8 @@ import (
 
 func shell(ctx context.Context, line string) *exec.Cmd {
 	c := exec.CommandContext(ctx, "sh", "-c", line)
-	// It gets a process group of its own, so that processes that it starts end with it, and Ctrl-C reaches only us.
+	// The command gets a process group of its own. So its child processes end with it, and Ctrl-C
+	// reaches only this program.
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
 	return c

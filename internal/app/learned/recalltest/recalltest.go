@@ -1,4 +1,5 @@
-// Package recalltest has servers whose limit nobody is told, and counts what they do: for tests of what is kept of it over a restart.
+// Package recalltest has servers with an undocumented limit, and counts their answers. It is for
+// tests of memories over a restart.
 package recalltest
 
 import (
@@ -12,20 +13,21 @@ import (
 	"github.com/paceline-go/paceline/ratetest/service"
 )
 
-// Path is where requests go: to each of the servers the same may be sent.
+// Path is the path for requests, the same for each server.
 const Path = ratetest.Path + "?api_key=key1&nonce=1"
 
-// Server is one of them. Safe for concurrent use.
+// Server is one of them. It is safe for concurrent use.
 type Server struct {
 	http.Handler
 	mu sync.Mutex
 	Did
 }
 
-// Did is how many requests a Server let through and refused.
+// Did counts the requests that a Server let through and refused.
 type Did struct{ Served, Refused int }
 
-// New returns a server: a window that states itself, a bucket that says what is left, or one that is silent, of 20 a second.
+// New returns a server with a limit of 20 a second. Its kind is a window that states itself, a
+// bucket that states the rest, or a silent limit.
 func New(kind string) (*Server, error) {
 	var h http.Handler
 	var err error
@@ -55,7 +57,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Since returns what it did since the last call.
+// Since returns the counts since the last call.
 func (s *Server) Since() (d Did) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
