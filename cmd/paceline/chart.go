@@ -23,7 +23,7 @@ writes the same page when a run ends.
 
 Runs of the simulator are drawn by paceline-lab chart, which also draws any of these as SVG or PNG.`
 
-// simulator says where runs of the simulator are drawn.
+// simulator is the error for runs of the simulator, which paceline-lab draws.
 const simulator = "runs of the simulator are drawn by paceline-lab chart"
 
 func newChart() *cobra.Command {

@@ -41,7 +41,7 @@ type explanation struct {
 	out, errs            io.Writer
 	in                   io.Reader
 	now                  func() time.Time
-	terminal             func(io.Reader) bool // tells whether somebody types at that reader
+	terminal             func(io.Reader) bool // reports whether a user types at that reader
 }
 
 func newExplain() *cobra.Command { return explainAt(time.Now, isTerminal) }
@@ -82,7 +82,7 @@ func explainAt(now func() time.Time, terminal func(io.Reader) bool) *cobra.Comma
 	return c
 }
 
-// check finds what is wrong with the command line.
+// check returns an error in the command line.
 func (e *explanation) check(args []string) error {
 	if e.output != "text" && e.output != "json" {
 		return cli.BadOutput(e.output, "text or json")
@@ -119,7 +119,8 @@ func (e *explanation) check(args []string) error {
 	return nil
 }
 
-// when returns the instant to judge an answer by: that of --at; without --at the given one; and if that is zero, now.
+// when returns the instant for the judgement of an answer: --at, or else t, or else, if t is zero,
+// now.
 func (e *explanation) when(t time.Time) time.Time {
 	if e.at != "" {
 		t, _ = time.Parse(time.RFC3339, e.at) // check has found it valid
@@ -216,7 +217,8 @@ func (e *explanation) fetch(cmd *cobra.Command, u *url.URL) (provider.Response, 
 		return provider.Response{}, err
 	}
 	defer resp.Body.Close()
-	// A body that breaks off is no error: the part that was read may be enough, and the header fields are there in any case.
+	// A body that breaks off is no error. The part before may be enough, and the header fields are
+	// there in any case.
 	body, err := io.ReadAll(io.LimitReader(resp.Body, provider.MaxBody+1))
 	if err != nil && len(body) == 0 {
 		body = nil
@@ -252,7 +254,7 @@ func (e *explanation) fields() (http.Header, error) {
 	return h, nil
 }
 
-// label is how errors call the input of this name.
+// label is the name of an input in errors.
 func label(name string) string {
 	if name == "-" {
 		return "stdin"
@@ -260,8 +262,9 @@ func label(name string) string {
 	return name
 }
 
-// load reads a file or standard input. Somebody who sits at a terminal is told what to paste. unasked tells that the
-// command line names no FILE: then, if it has a provider, load does not wait for anybody to type.
+// load reads a file or standard input. At a terminal it asks the user to paste. unasked means that
+// the command line has no FILE. Then, with a provider on the command line, load waits for no
+// typing.
 func (e *explanation) load(name string, unasked bool) ([]byte, error) {
 	in := e.in
 	if name != "-" {
@@ -286,7 +289,7 @@ func (e *explanation) load(name string, unasked bool) ([]byte, error) {
 	return text, nil
 }
 
-// isTerminal tells whether somebody types at in.
+// isTerminal reports whether a user types at in.
 func isTerminal(in io.Reader) bool {
 	file, ok := in.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))

@@ -17,7 +17,7 @@ import (
 	"github.com/paceline-go/paceline/provider"
 )
 
-// providerRow is what is known of a provider, in JSON. Fields are only ever added.
+// providerRow is a known provider, in JSON. Later versions only add fields.
 type providerRow struct {
 	Name         string         `json:"name"`
 	Title        string         `json:"title"`
@@ -38,7 +38,7 @@ type providerRow struct {
 	Models       int            `json:"models,omitempty"`
 }
 
-// publishedRow is a published limit in JSON.
+// publishedRow is a published limit, in JSON.
 type publishedRow struct {
 	Preset string   `json:"preset"`
 	About  string   `json:"about"`
@@ -71,7 +71,7 @@ func publishedOf(p provider.Provider, now time.Time) (all []publishedRow) {
 	for _, v := range p.Published {
 		row := publishedRow{Preset: v.Name, About: v.About, Source: v.Source, AsOf: v.AsOf, Old: old(v.AsOf, now)}
 		for _, l := range v.Policies {
-			l.Source, l.WindowSource = provider.Stated, provider.Stated // the heading says where all of them come from
+			l.Source, l.WindowSource = provider.Stated, provider.Stated // the heading has the source of all of them
 			row.Limits = append(row.Limits, describe.PolicyName(l.Name, l.Unit)+describe.Policy(l))
 		}
 		all = append(all, row)
@@ -79,7 +79,8 @@ func publishedOf(p provider.Provider, now time.Time) (all []publishedRow) {
 	return all
 }
 
-// old tells whether a date, given as a year or as a year and month, may lie a year back. In doubt it does.
+// old reports whether a date, given as a year or as a year and month, may be a year ago. In doubt
+// it is.
 func old(asOf string, now time.Time) bool {
 	for _, layout := range []string{"2006-01", "2006"} {
 		if t, err := time.Parse(layout, asOf); err == nil {
@@ -118,8 +119,8 @@ func sharedWords(name string, models []string) string {
 	return strings.Join(models, ", ") + " share the limits of " + name
 }
 
-// fieldsOf returns the names of the header fields from which limits of a provider are read. Those that are read of any server stand
-// together under one name.
+// fieldsOf returns the names of the header fields for a provider's limits. The fields that are read
+// from every server stand together under one name.
 func fieldsOf(p provider.Provider) []string {
 	own, anybodys := provider.Fields(p.Name), provider.Fields("generic")
 	if p.Name == "generic" || slices.ContainsFunc(anybodys, func(f string) bool { return !slices.Contains(own, f) }) {
@@ -162,12 +163,12 @@ func foldFields(names []string) (all []string) {
 	return all
 }
 
-// signWords says what a refusal looks like.
+// signWords describes a refusal.
 func signWords(s provider.Sign) string {
 	var is []string
 	for _, p := range s.Is {
 		v := string(p)
-		if s.Body { // the body has it somewhere, so its stars say nothing
+		if s.Body { // a body matches anywhere, so its stars have no meaning
 			v = strings.Trim(v, "*")
 		}
 		is = append(is, v)
@@ -208,7 +209,7 @@ func signWords(s provider.Sign) string {
 
 var whomWords = map[provider.Scope]string{provider.Key: "the key", provider.IP: "the address", provider.Model: "the model", provider.Route: "the endpoint", provider.All: "everybody", "": "those of the policy"}
 
-// concerns says what a refusal by the provider concerns.
+// concerns describes the scope of a provider's refusal.
 func concerns(p provider.Provider) string {
 	var text strings.Builder
 	text.WriteString(whomWords[p.Limited])
@@ -225,7 +226,7 @@ func concerns(p provider.Provider) string {
 	return text.String()
 }
 
-// row prints what is known of a provider.
+// row prints all about one provider.
 func (e *explanation) row(p provider.Provider) error {
 	r := rowOf(p, e.when(time.Time{}))
 	if e.output == "json" {
@@ -274,7 +275,8 @@ func (e *explanation) row(p provider.Provider) error {
 	return t.Write(e.out, table.Width)
 }
 
-// usualSigns are, for people, the signs of a refusal that hold for every provider, so that the rows of the table need not repeat them.
+// usualSigns are the signs of a refusal that hold for every provider, in words. The rows of the
+// table need not repeat them.
 func usualSigns(p provider.Provider) []string {
 	d, ok := provider.Lookup(p.Name)
 	if !ok {
@@ -333,7 +335,7 @@ func (e *explanation) table() error {
 	return err
 }
 
-// kinds are the groups of the table by name. The group of readings that belong to no provider comes last.
+// kinds are the groups of the table, by name. The group of readings without a provider comes last.
 func kinds(all []providerRow) []string {
 	var names []string
 	for _, r := range all {

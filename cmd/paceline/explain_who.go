@@ -13,16 +13,17 @@ import (
 	"github.com/paceline-go/paceline/provider"
 )
 
-// answerer is the provider that is taken to have answered, and the evidence for it.
+// answerer is the probable provider of an answer, and the evidence for it.
 type answerer struct {
 	provider.Dialect
-	by     string   // what in the text names the provider; empty if --provider, the host or the header fields tell
+	by     string   // the part of the text that names the provider; empty if --provider, the host or the header fields do
 	others []string // other providers that refuse with the same body
 	blank  bool     // the text is a body without status and header fields, and no provider refuses with such a body
 }
 
-// who finds out which provider answered. It goes by --provider, the host that was asked, the fields and the body, and an address in the
-// body. For a body alone it asks which provider reads a refusal in it, and with which status; the body is given that status.
+// who finds the provider of an answer. It goes by --provider, the host of the request, the fields
+// and the body, and an address in the body. For a body alone it looks for a provider that reads a
+// refusal in it, and for the status. It gives the body that status.
 func (e *explanation) who(now time.Time, a *explain.Answer) (w answerer) {
 	if d, ok := provider.Lookup(e.provider); ok {
 		w.Dialect = d
@@ -42,7 +43,8 @@ func (e *explanation) who(now time.Time, a *explain.Answer) (w answerer) {
 	return w
 }
 
-// looksLike returns the dialect of an answer by its looks. A body alone is tried with every status that it may have had.
+// looksLike returns the dialect of an answer by its form. For a body alone it tries every possible
+// status.
 func looksLike(a *explain.Answer) (provider.Dialect, bool) {
 	d := provider.Detect(a.Response)
 	for i := 0; a.Bare && !a.Said && i < len(refusing) && anybodys(d); i++ {
@@ -56,11 +58,12 @@ func anybodys(d provider.Dialect) bool {
 	return !ok || p.Kind == "Anybody"
 }
 
-// refusing are the statuses that a body alone may have had, likeliest first. Many readings take any answer with 429 for a refusal.
+// refusing are the possible statuses of a body alone, the likeliest first. Many readings take any
+// answer with 429 for a refusal.
 var refusing = []int{429, 400, 403, 503, 200, 402, 413, 529}
 
-// alone finds the status of a body that is alone and, if the provider is not known, which providers may have answered so. Only codes in
-// the body tell that: its words could be anybody's.
+// alone finds the status of a body alone. If the provider is not known, it also finds the possible
+// providers. Only codes in the body are evidence: its words could come from any server.
 func (w *answerer) alone(now time.Time, a *explain.Answer) {
 	generic, _ := provider.Lookup("generic")
 	if w.Dialect != nil {
@@ -96,8 +99,8 @@ func (w *answerer) alone(now time.Time, a *explain.Answer) {
 	}
 }
 
-// refusedBy returns the status with which a provider refuses by this body, where without the body that status would mean something else. If
-// there is a status that means the same refusal with the body and without it, refusedBy returns that one.
+// refusedBy returns a status for which the provider reads a refusal in this body, and another
+// meaning without the body. A status with the same refusal in both cases goes first.
 func refusedBy(now time.Time, d provider.Dialect, body []byte) (status int, o provider.Observation, ok bool) {
 	read := func(status int, body string) provider.Observation {
 		return d.Read(now, provider.Response{Status: status, Header: http.Header{}, Body: []byte(body)})
@@ -148,8 +151,9 @@ func wordless(body []byte) ([]byte, bool) {
 	return body, err == nil
 }
 
-// addressed finds an address of a provider in the body of a refusal: a host of its API, of its documentation, or of the same domain.
-// Header fields are not searched, since they also hold addresses of proxies before the server.
+// addressed finds an address of a provider in the body of a refusal. It may be a host of its API,
+// of its documentation, or of the same domain. Header fields are not searched, since proxies before
+// the server put addresses there, too.
 func addressed(a *explain.Answer) (provider.Dialect, string) {
 	if a.Status < 400 && !a.Bare {
 		return nil, ""
@@ -170,7 +174,8 @@ func addressed(a *explain.Answer) (provider.Dialect, string) {
 	return nil, ""
 }
 
-// ofHost returns the dialect that a host belongs to: as a server, as a site of documentation, or because only one provider has its domain.
+// ofHost returns the dialect of a host. The host is a server, or a site of documentation, or in a
+// domain of only one provider.
 func ofHost(host string) provider.Dialect {
 	if d, ok := provider.ForHost(host); ok {
 		return d

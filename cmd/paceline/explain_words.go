@@ -12,28 +12,28 @@ import (
 	"github.com/paceline-go/paceline/provider"
 )
 
-// explained is the output in JSON. Fields are only ever added.
+// explained is the output in JSON. Later versions only add fields.
 type explained struct {
 	From   string `json:"from"`
 	Status int    `json:"status"`
-	// Assumed tells that the text had no status.
+	// Assumed means that the text had no status.
 	Assumed bool   `json:"status_assumed,omitempty"`
 	Host    string `json:"host,omitempty"`
-	// ToldBy is what in the text names the provider, if neither a host nor the header fields do. Others are providers that refuse in the
-	// same words.
+	// ToldBy is the part of the text that names the provider, if neither a host nor the header
+	// fields do. Others are providers that refuse in the same words.
 	ToldBy string    `json:"told_by,omitempty"`
 	Others []string  `json:"others,omitempty"`
 	At     time.Time `json:"at"`
-	// ComeBack is missing where the server does not say, or where coming back does not help.
+	// ComeBack is missing if the server does not state it, or if coming back does not help.
 	ComeBack        *time.Time           `json:"come_back,omitempty"`
 	ComeBackSeconds *float64             `json:"come_back_seconds,omitempty"`
 	Advice          string               `json:"advice"`
 	Observation     provider.Observation `json:"observation"`
-	// Published are limits from our table, where the response states none.
+	// Published are limits from the table of providers, if the response states none.
 	Published []publishedRow `json:"published,omitempty"`
 }
 
-// saying is everything that can be said about an answer.
+// saying is the whole explanation of an answer.
 type saying struct {
 	from      string
 	now       time.Time
@@ -41,7 +41,7 @@ type saying struct {
 	who       answerer
 	o         provider.Observation
 	provider  provider.Provider
-	published []publishedRow // only where the answer states no limit
+	published []publishedRow // only if the answer states no limit
 	stranger  bool           // the provider is not in the table
 }
 
@@ -121,7 +121,7 @@ func (s *saying) words() string {
 	return b.String()
 }
 
-// fromTheTable writes the limits that the provider publishes, where its answer states none.
+// fromTheTable writes the provider's published limits, if its answer states none.
 func (s *saying) fromTheTable(b *strings.Builder) {
 	p := s.provider
 	if len(s.o.Policies) == 0 && p.Silent {

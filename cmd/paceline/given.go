@@ -20,7 +20,8 @@ import (
 	"github.com/paceline-go/paceline/internal/text/suggest"
 )
 
-// givenFlags are for inputs that were not written for paceline: lists of URLs, tables, arrays, curl commands.
+// givenFlags are the flags for inputs that were not written for paceline: lists of URLs, tables,
+// arrays, curl commands.
 type givenFlags struct {
 	format, url, method, body, id string
 	curl, noHeader                bool
@@ -36,7 +37,7 @@ func (g *givenFlags) add(p *pflag.FlagSet) {
 	p.BoolVar(&g.noHeader, "no-header", false, "the first row of a table is one like the others: its columns are {row.1}, {row.2} and so on")
 }
 
-// flags returns those of the given flags that only make sense for rows.
+// flags returns the flags on the command line that only make sense for rows.
 func (g *givenFlags) flags(cmd *cobra.Command) (given []string) {
 	for _, name := range []string{"url", "method", "body", "id", "no-header"} {
 		if cmd.Flag(name).Changed {
@@ -61,7 +62,8 @@ func (g *givenFlags) form() (input.Form, error) {
 	return form, nil
 }
 
-// recognize finds out the form of the input. Afterwards in is read from its beginning, as text in UTF-8.
+// recognize finds out the form of the input. Afterwards in is read from its beginning, as text in
+// UTF-8.
 func (g *givenFlags) recognize(in *runInput, wanted []string) (found input.Found, head []byte, err error) {
 	form, err := g.form()
 	if err != nil {
@@ -84,7 +86,7 @@ func (g *givenFlags) recognize(in *runInput, wanted []string) (found input.Found
 	return seen, head, nil
 }
 
-// unknown is the error of an input in a form that is not read.
+// unknown is the error for an input of unknown form.
 func (in *runInput) unknown(err error) error {
 	file := "FILE"
 	if in.isFile {
@@ -93,8 +95,8 @@ func (in *runInput) unknown(err error) error {
 	return cli.Exit(cli.ExitConfig, fmt.Errorf("%s: %s", in.name, strings.ReplaceAll(err.Error(), "FILE", file)))
 }
 
-// take configures a run for an input that is not lines of JSON written for paceline. taken is false if the input is such lines, or a batch
-// file.
+// take configures a run for an input in a foreign form. taken is false if the input is lines of
+// JSON for paceline, or a batch file.
 func (f *runFlags) take(cmd *cobra.Command, in *runInput, c *run.Config) (taken bool, err error) {
 	g := &f.given
 	if f.llm.format != "auto" {
@@ -124,7 +126,7 @@ func (f *runFlags) take(cmd *cobra.Command, in *runInput, c *run.Config) (taken 
 	if len(f.llm.bounded) > 0 {
 		return false, cli.Usage(fmt.Errorf("%s: tokens are known of batches for language models only (--format openai-batch)", f.llm.bounded[0]))
 	}
-	told := map[string]bool{} // the input is read more than once
+	told := map[string]bool{} // no notice comes twice: the input is read more than once
 	isTable := slices.Contains([]input.Form{input.CSV, input.TSV, input.Lines}, found.Form)
 	read := input.Config{Form: found.Form, Comma: found.Comma, NoHeader: g.noHeader, ReadFile: bounded(int64(f.maxBody)), Ignored: func(option, instead string) {
 		text := "passed over in the curl commands: " + option
@@ -181,7 +183,8 @@ func bounded(most int64) func(string) ([]byte, error) {
 	}
 }
 
-// wholeLines returns an error that says what is missing, if the lines of JSON are not requests by themselves.
+// wholeLines returns an error that names the missing part, if the lines of JSON are not complete
+// requests.
 func (f *runFlags) wholeLines(cmd *cobra.Command, in *runInput, head []byte, columns []string) error {
 	if given := f.given.flags(cmd); len(given) > 0 || len(columns) > 0 {
 		if len(given) == 0 {
@@ -192,8 +195,8 @@ func (f *runFlags) wholeLines(cmd *cobra.Command, in *runInput, head []byte, col
 	return f.noRequests("lines of JSON", in, head)
 }
 
-// noRequests returns an error with a command that would work if the first object of JSON is a row and no request. what the input has is in
-// the plural.
+// noRequests returns an error with a working command, if the first object of JSON is a row and no
+// request. what names the content of the input, in the plural.
 func (f *runFlags) noRequests(what string, in *runInput, head []byte) error {
 	names := run.NoRequest(head)
 	if len(names) == 0 || len(f.llm.bounded) > 0 {
@@ -202,7 +205,8 @@ func (f *runFlags) noRequests(what string, in *runInput, head []byte) error {
 	return cli.Usage(fmt.Errorf("%s has %s without a url: %s. Where each goes is for --url:\n  %s", in.name, what, strings.Join(names, ", "), f.given.command(in, f, names)))
 }
 
-// firstElement returns the first element of an array of JSON, on one line. It is empty if head does not have all of it.
+// firstElement returns the first element of an array of JSON, on one line. It is empty if head does
+// not have all of it.
 func firstElement(head []byte) []byte {
 	var element json.RawMessage
 	var line bytes.Buffer
@@ -261,11 +265,12 @@ func (g *givenFlags) command(in *runInput, f *runFlags, names []string) string {
 	return fmt.Sprintf("paceline run %s%s --url 'https://api.example.com/v1/things/{row.%s}'", name, limits, likely)
 }
 
-// sniffed is how many bytes of an input are looked at to recognize it.
+// sniffed is the size of the beginning by which an input is recognized, in bytes.
 const sniffed = 64 << 10
 
-// begin returns the beginning of the input, without taking it away from whoever reads the input later. Of a file it is sniffed bytes; of a
-// stream it is the first line and what arrived together with it. Text in gzip or UTF-16 is decoded.
+// begin returns the beginning of the input; a later reader still gets it. Of a file it is sniffed
+// bytes. Of a stream it is the first line and the bytes that arrived with it. Text in gzip or
+// UTF-16 is decoded.
 func (in *runInput) begin() ([]byte, error) {
 	first := bufio.NewReaderSize(in.reader, sniffed)
 	raw, _ := first.Peek(4)
@@ -304,7 +309,8 @@ func (in *runInput) begin() ([]byte, error) {
 	}
 }
 
-// decoded is a file whose text has to be decoded to be UTF-8. It can only seek back to the beginning, and forward.
+// decoded is a file whose text needs decoding to UTF-8. It can only seek back to the beginning, and
+// forward.
 type decoded struct {
 	file   io.ReadSeeker
 	coding input.Coding

@@ -1,7 +1,30 @@
-// Command paceline sends requests at the highest rate a server's limits allow, with no rejects and nothing lost, and
-// measures that it does.
+// Command paceline sends requests at the highest rate that a server's limits allow. No request is
+// rejected or lost. The command also measures this.
 //
-// Each verb has a file of its own. Package internal/app/cli has what a command line is made of, exit codes too.
+// Each verb has files of its own, whose names begin with the verb. Package internal/app/cli has the
+// common parts of a command line, such as exit codes.
+//
+// # Files
+//
+//	main.go              the list of verbs
+//	try.go               try: run against a server of its own
+//	run*.go              run: flags, input, output, plan and report
+//	given.go             run: inputs that were not written for paceline
+//	progress_run.go      run: the live line
+//	watch.go             run: the page on which a run can be watched
+//	success.go           run: --success, a jq expression
+//	signals.go           run: Ctrl-C, once and twice
+//	proxy*.go            proxy: flags, files, check and metrics
+//	minute_flags.go      run and proxy: --rpm and the flags like it
+//	serve*.go            serve: servers to test clients against
+//	share*.go            share: limits in a store
+//	explain*.go          explain: the meaning of an answer
+//	models.go            models: known models and their prices
+//	provider_names.go    names for --provider and --preset
+//	chart.go             chart: a page about a run
+//	moved.go             verbs that are now in paceline-lab
+//	flag_values.go       values of flags, for completions
+//	help_flags.go        groups of flags, for help
 package main
 
 import (

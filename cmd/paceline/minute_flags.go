@@ -16,7 +16,7 @@ import (
 	"github.com/paceline-go/paceline/provider/classify"
 )
 
-// minuteFlags are limits per minute of language models, as run and proxy have them.
+// minuteFlags are limits per minute of language models, for run and proxy.
 type minuteFlags struct {
 	rpm, tpm, itpm, otpm int64
 	each                 []string // --limit-model
@@ -30,7 +30,8 @@ type minute struct {
 	unit limit.Unit
 }
 
-// add adds the flags. only is text, in brackets, that says what the flags about tokens are for; it is empty if they are for any request.
+// add adds the flags. only is text in brackets about the use of the flags for tokens; empty if they
+// are for any request.
 func (f *minuteFlags) add(p *pflag.FlagSet, only string) {
 	p.Int64Var(&f.rpm, "rpm", 0, "most requests per minute; this and the next three are a bucket, and replace the preset's")
 	p.Int64Var(&f.tpm, "tpm", 0, "most tokens per minute, input and output"+only)
@@ -44,7 +45,7 @@ func (f *minuteFlags) all() []minute {
 	return []minute{{"rpm", f.rpm, limit.Requests}, {"tpm", f.tpm, limit.Tokens}, {"itpm", f.itpm, limit.Input}, {"otpm", f.otpm, limit.Output}}
 }
 
-// check says what is wrong with the flags.
+// check returns an error in the flags.
 func (f *minuteFlags) check(cmd *cobra.Command) error {
 	if f.rule != "bucket" && f.rule != "rolling" {
 		return cli.Usage(fmt.Errorf("--rule %q, expected bucket or rolling", f.rule))
@@ -64,7 +65,7 @@ func (f *minuteFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// replaces tells whether a flag takes the place of a published limit.
+// replaces reports whether a flag replaces a published limit.
 func (f *minuteFlags) replaces(p provider.Policy) bool {
 	for _, m := range f.all() {
 		if m.n > 0 && p.Window == time.Minute && knows(p.Unit) && units[p.Unit] == m.unit {
@@ -74,7 +75,7 @@ func (f *minuteFlags) replaces(p provider.Policy) bool {
 	return false
 }
 
-// published returns a published limit in the form in which limits of flags are kept.
+// published returns a published limit in the form of limits from flags.
 func (f *minuteFlags) published(cmd *cobra.Command, p provider.Policy) rate.Limit {
 	counts := classify.Counts(p.Rule)
 	if cmd.Flag("rule").Changed {
@@ -85,7 +86,7 @@ func (f *minuteFlags) published(cmd *cobra.Command, p provider.Policy) rate.Limi
 	return l
 }
 
-// counts is how the server counts, as --rule says.
+// counts is the server's way to count, as in --rule.
 func (f *minuteFlags) counts() limit.Counting {
 	if f.rule == "bucket" {
 		return limit.CountsBucket
@@ -93,7 +94,8 @@ func (f *minuteFlags) counts() limit.Counting {
 	return limit.CountsRolling
 }
 
-// limits returns the limits that hold for each model by itself, as those of providers do. used are the given flags that count tokens.
+// limits returns the limits that each model has for itself, as providers define them. used are the
+// flags on the command line that count tokens.
 func (f *minuteFlags) limits() (all []rate.Limit, used []string) {
 	for _, m := range f.all() {
 		if m.n == 0 {
@@ -156,7 +158,7 @@ var units = map[provider.Unit]limit.Unit{provider.Requests: limit.Requests, prov
 
 func knows(u provider.Unit) bool { _, ok := units[u]; return ok }
 
-// rateOf makes a limit that the user has not written as N/U, and gives it a text of that form.
+// rateOf makes a limit that the user has not written as N/U, with a text of that form.
 func rateOf(n int64, per time.Duration, unit limit.Unit, counts limit.Counting, burst int64) rate.Limit {
 	text := map[time.Duration]string{time.Second: "s", time.Minute: "m", time.Hour: "h", 24 * time.Hour: "d"}[per]
 	if text == "" {

@@ -41,7 +41,7 @@ func newModels() *cobra.Command {
 	return c
 }
 
-// providerModels is the output in JSON. Fields are only ever added.
+// providerModels is the output in JSON. Later versions only add fields.
 type providerModels struct {
 	Provider string        `json:"provider"`
 	AsOf     string        `json:"as_of"`
@@ -67,7 +67,8 @@ type ownBatch struct {
 	Docs        string  `json:"docs"`
 }
 
-// modelsOf returns the models of the providers in args, and those whose names begin with an argument.
+// modelsOf returns the models of the providers in args, and those whose names begin with an
+// argument.
 func modelsOf(args []string) ([]providerModels, error) {
 	var found []providerModels
 	used := make([]bool, len(args))
@@ -123,7 +124,7 @@ func printModels(out io.Writer, found []providerModels) error {
 	return nil
 }
 
-// usd writes a price. One that is unknown or zero becomes a dash.
+// usd writes a price: a dash if it is unknown or zero.
 func usd(v float64) string {
 	if v == 0 {
 		return "–"

@@ -9,7 +9,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/cli"
 )
 
-// newMoved is a verb that is now one of paceline-lab, for one release. It says how the same command line is typed.
+// newMoved is a verb that is now in paceline-lab, for one release. It prints the new command line.
 func newMoved(verb string) *cobra.Command {
 	const where = "paceline %s is a command of paceline-lab, the second program of a release:\n  %s\n" +
 		"in a clone:\n  go run ./lab/cmd/%[2]s"
@@ -22,7 +22,7 @@ func newMoved(verb string) *cobra.Command {
 		DisableFlagParsing: true,
 		RunE: func(_ *cobra.Command, args []string) error {
 			words := append([]string{"paceline-lab", verb}, args...)
-			if verb == "bench" && len(args) > 0 && args[0] == "proof" { // it is no verb of bench any more
+			if verb == "bench" && len(args) > 0 && args[0] == "proof" { // bench has no verb proof any more
 				words = append([]string{"paceline-lab"}, args...)
 			}
 			for i := range words {

@@ -8,5 +8,6 @@ import (
 	"syscall"
 )
 
-// notifyAgain has SIGUSR1 told to a channel, by which keys that are out of use are tried again. Without it the signal ends a process.
+// notifyAgain sends SIGUSR1 to c. At this signal the proxy puts excluded keys back into use.
+// Without it the signal ends a process.
 func notifyAgain(c chan<- os.Signal) { signal.Notify(c, syscall.SIGUSR1) }

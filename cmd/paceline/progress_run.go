@@ -31,12 +31,12 @@ func newScreen(w io.Writer, f *runFlags) (*screen.Screen, error) {
 	return screen.New(w, c), nil
 }
 
-// runLines are the lines that tell how far a run is: one of progress, and one of recent failures.
+// runLines are the lines about the progress of a run: one of progress, and one of recent failures.
 func runLines(p run.Progress) []screen.Line {
 	return []screen.Line{runLine(&p), failedLine(p.Lately)}
 }
 
-// Parts with a higher rank matter less, and go first where there is little room.
+// Parts with a higher rank matter less, and go first if there is little room.
 const (
 	rankDone = iota
 	rankETA
@@ -126,8 +126,8 @@ func failedLine(all []run.Failure) (l screen.Line) {
 // mostFailures is how many kinds of failed attempts the summary lists.
 const mostFailures = 5
 
-// failedText lists why attempts failed, a line for each reason with one example. It is empty if none failed, or if the dead letters say it
-// already.
+// failedText lists the reasons of failed attempts, a line for each, with one example. It is empty
+// if none failed, or if the dead letters already have it.
 func failedText(t *run.Totals) (lines []string) {
 	if len(t.Failed) == 0 || len(t.Failed) == 1 && t.Failed[0].Dead == t.Failed[0].Attempts {
 		return nil

@@ -57,7 +57,8 @@ func newProxy() *cobra.Command {
 	return c
 }
 
-// arguments checks the arguments: --init takes the name of a file, and without --init there are none.
+// arguments checks the arguments: --init takes the name of a file, and without --init there are
+// none.
 func (f *proxyFlags) arguments(c *cobra.Command, args []string) error {
 	switch {
 	case f.instead.Wanted():
@@ -112,7 +113,7 @@ func attendProxy(cmd *cobra.Command, p *proxy.Proxy, c proxy.Config, signals <-c
 	defer watched.Close()
 	p.Mount("/", watched)
 	p.Mount("/metrics", proxyMetrics(p))
-	if admin != nil { // the page begins to record now, so that its first visitor sees the past, too
+	if admin != nil { // the page records from now on, so that its first visitor sees the past
 		ctx, stop := context.WithCancel(cmd.Context())
 		defer stop()
 		go watched.Record(ctx)
@@ -150,7 +151,7 @@ func attendProxy(cmd *cobra.Command, p *proxy.Proxy, c proxy.Config, signals <-c
 	}
 }
 
-// triedAgain says which keys are tried again.
+// triedAgain writes which keys are back in use.
 func triedAgain(keys []string) string {
 	if len(keys) == 0 {
 		return "no key is out of use"
@@ -158,7 +159,7 @@ func triedAgain(keys []string) string {
 	return "tried again: " + strings.Join(keys, ", ")
 }
 
-// proxyListeners opens the addresses. Those that systemd has opened already are taken from it.
+// proxyListeners opens the addresses, or takes the listeners that systemd has opened.
 func proxyListeners(c proxy.Config) (main, admin net.Listener, err error) {
 	if main, admin, err = proxy.Inherited(os.Getenv); err != nil {
 		return nil, nil, cli.Exit(cli.ExitConfig, err)
@@ -193,7 +194,8 @@ func proxyGreeting(c proxy.Config, main, admin net.Listener) greeting {
 	return g
 }
 
-// inFlags turns an error that names a field of the configuration into one that names the flag which the field was made from.
+// inFlags turns an error about a field of the configuration into one about the flag behind the
+// field.
 func inFlags(err error) error {
 	e, ok := errors.AsType[*proxy.ConfigError](err)
 	if !ok {
@@ -207,13 +209,14 @@ func inFlags(err error) error {
 	return err
 }
 
-// proxyFields maps fields of the configuration to the flags that they are made from.
+// proxyFields maps fields of the configuration to their flags.
 var proxyFields = map[string]string{
 	"Listen": "listen", "State": "state", "Auto": "limit", "Admin": "admin", "Grace": "grace", "To": "to", "H2C": "to", "Preset": "preset", "PerSecond": "per-second", "Limits": "limit", "InFlight": "in-flight",
 	"Share": "share", "Arrivals": "latency-max", "Keys": "key-env", "Header": "header", "Query": "query", "Attempts": "attempts", "ConnectTimeout": "connect-timeout", "Connections": "max-connections",
 }
 
-// logOf returns a logger that writes in the form of --log, json or text. With any other form it writes text.
+// logOf returns a logger that writes in the form of --log, json or text. With any other form it
+// writes text.
 func logOf(cmd *cobra.Command, form string, level slog.Level) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level}
 	if form == "json" {

@@ -59,11 +59,11 @@ func loadProxy(name string) (config.File, error) {
 	case err != nil:
 		return f, cli.Exit(cli.ExitConfig, err)
 	}
-	f.Config, err = f.Config.Checked() // Load has checked it already; this fills in the defaults
+	f.Config, err = f.Config.Checked() // Load has checked it; this fills in the defaults
 	return f, err
 }
 
-// defaultWaiting is the value of proxy.Client.MaxWaiting that holds if the file does not set it.
+// defaultWaiting is the default of proxy.Client.MaxWaiting.
 const defaultWaiting = 10000
 
 // proxyWords collects the text that proxy check prints.
@@ -72,7 +72,7 @@ type proxyWords struct {
 	file config.File
 }
 
-// proxyInWords says what a configuration means.
+// proxyInWords describes a configuration.
 func proxyInWords(name string, f config.File) string {
 	w := &proxyWords{file: f}
 	c := &f.Config
@@ -133,7 +133,7 @@ func (w *proxyWords) listens(c *proxy.Config) {
 	}
 }
 
-// comes says who may send, and what share each client gets.
+// comes describes the clients, and the share of each.
 func (w *proxyWords) comes(c *proxy.Config) {
 	keyed := 0
 	for _, k := range c.Clients.List {
@@ -194,7 +194,7 @@ func waits(d time.Duration) string {
 	return "waits up to " + plain(d)
 }
 
-// upstream says where the requests of an upstream go, and within what limits.
+// upstream describes the destination of an upstream's requests, and their limits.
 func (w *proxyWords) upstream(c *proxy.Config, u *proxy.Upstream) {
 	host := c.Listen
 	if u.Host != "" {
@@ -274,7 +274,7 @@ func (w *proxyWords) limits(u *proxy.Upstream) {
 	}
 }
 
-// prices says by what prices a limit of money counts, if there is one.
+// prices describes the prices behind a limit of money, if there is one.
 func (w *proxyWords) prices(c *proxy.Config, u *proxy.Upstream) {
 	if !slices.ContainsFunc(u.AllRates(c), func(l rate.Limit) bool { return l.Unit == limit.Money }) {
 		return
@@ -301,7 +301,7 @@ func (w *proxyWords) prices(c *proxy.Config, u *proxy.Upstream) {
 	w.line("  prices: %s", strings.Join(known, "; "))
 }
 
-// whoseInWords says who shares a limit.
+// whoseInWords names the scope of a limit.
 func whoseInWords(l proxy.Limit) string {
 	words := map[provider.Scope]string{provider.Key: "each key", provider.IP: "all requests together", provider.Model: "each model of each key", provider.Route: "each route of each key"}[l.Scope]
 	if l.Only != "" {
@@ -310,7 +310,7 @@ func whoseInWords(l proxy.Limit) string {
 	return words
 }
 
-// rateInWords is a limit with the way in which it is counted.
+// rateInWords is a limit with its way to count.
 func rateInWords(l rate.Limit) string {
 	if !l.Bucket {
 		return l.Text + " " + ruleWords[provider.Rolling]
@@ -326,7 +326,7 @@ func ratesInWords(all []rate.Limit) string {
 	return strings.Join(words, " and ")
 }
 
-// sees says what a client notices: how long its requests wait, and how they are answered.
+// sees describes the view of a client: the wait of its requests, and their answers.
 func (w *proxyWords) sees(c *proxy.Config) {
 	w.line("A client sends at once. Its request %s for its turn; one that would wait longer is answered 429 at once, with Retry-After, and is not sent.", waits(c.MaxWait))
 	w.line("Answers, also refusals that are not sent again, come as the server gave them, with Paceline-Waited.")
@@ -344,7 +344,7 @@ func or(all []string) string {
 	return strings.Join(all, "")
 }
 
-// isLoopback tells whether only this machine can connect to a host.
+// isLoopback reports whether only this machine can connect to a host.
 func isLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.Unmap().IsLoopback() || strings.EqualFold(host, "localhost")

@@ -18,7 +18,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/proxy/config"
 )
 
-// runFile runs a proxy that a file configures.
+// runFile runs a proxy from a configuration file.
 func (f *proxyFlags) runFile(cmd *cobra.Command) error {
 	beside := map[string]bool{"config": true, "log": true, "log-level": true}
 	var others []string
@@ -64,19 +64,20 @@ func (f *proxyFlags) runFile(cmd *cobra.Command) error {
 	return attendProxy(cmd, p, c, signals)
 }
 
-// reload applies the configuration again at SIGHUP, and when its file or a file that it names has changed. What is wrong with the new
-// configuration is logged, and then none of it is applied.
+// reload applies the configuration again at SIGHUP, and after a change of its file or of a file
+// that it names. An error in the new configuration is logged, and then none of it is applied.
 type reload struct {
 	name      string
 	last      config.File
 	stamp     string // stampOf the files at the last look
-	unsettled bool   // the files have just changed, and somebody may still be writing them
+	unsettled bool   // the files have just changed, and a writer may not be done
 	hup       chan os.Signal
 	apply     func(proxy.Config) error
 	log, told *slog.Logger
 }
 
-// look is the time between two looks at the files. A change is applied when two looks in a row have found the same files.
+// look is the time between two looks at the files. A change is applied when two looks in a row have
+// found the same files.
 const look = time.Second
 
 func (r *reload) run(ctx context.Context) {
@@ -101,7 +102,8 @@ func (r *reload) run(ctx context.Context) {
 	}
 }
 
-// again reads the file, and applies it if it says something new. asked says that somebody has asked for it, by SIGHUP, and wants to be told.
+// again reads the file, and applies it if it has changed. asked means that a user sent SIGHUP and
+// expects an answer.
 func (r *reload) again(asked bool) {
 	file, err := loadProxy(r.name)
 	if err == nil && file.Sum == r.last.Sum && !asked {
@@ -120,7 +122,7 @@ func (r *reload) again(asked bool) {
 	r.told.Info("the configuration is applied", "file", r.name)
 }
 
-// stampOf describes the files by their sizes and times, so that it changes when one of the files does.
+// stampOf describes the files by their sizes and times. It changes when one of the files does.
 func stampOf(names []string) string {
 	var s strings.Builder
 	for _, name := range names {
@@ -134,7 +136,7 @@ func stampOf(names []string) string {
 	return s.String()
 }
 
-// isFile tells whether there is a file of that name.
+// isFile reports whether there is a file of that name.
 func isFile(name string) bool {
 	about, err := os.Stat(name)
 	return err == nil && about.Mode().IsRegular()

@@ -135,7 +135,7 @@ func (f *proxyFlags) config(cmd *cobra.Command) (c proxy.Config, err error) {
 	return c, nil
 }
 
-// logs returns two loggers: log for what happens to the proxy itself, and access for a line per request.
+// logs returns two loggers: log for events of the proxy itself, and access for a line per request.
 func (f *proxyFlags) logs(cmd *cobra.Command) (log, access *slog.Logger, err error) {
 	if !slices.Contains([]string{"text", "json", "off"}, f.log) {
 		return nil, nil, cli.Usage(fmt.Errorf("--log %q, expected text, json or off", f.log))
@@ -151,7 +151,8 @@ func (f *proxyFlags) logs(cmd *cobra.Command) (log, access *slog.Logger, err err
 	return logOf(cmd, f.log, level), access, nil
 }
 
-// orNone and orAny translate the 0 of a flag into what means the same in a configuration, where 0 stands for the default.
+// orNone and orAny translate the 0 of a flag into the value with the same meaning in a
+// configuration. There 0 stands for the default.
 func orNone(d time.Duration) time.Duration {
 	if d == 0 {
 		return -1
@@ -184,7 +185,7 @@ func (f *proxyFlags) durations(cmd *cobra.Command) error {
 	return nil
 }
 
-// clients returns the clients that the flags give keys to.
+// clients returns the clients with keys in the flags.
 func (f *proxyFlags) clients() (all []proxy.Client, err error) {
 	keys, err := run.KeysFromEnv(f.clientKeyEnv, os.LookupEnv)
 	for _, k := range keys {
@@ -214,7 +215,7 @@ func (f *proxyFlags) upstream(cmd *cobra.Command) (u proxy.Upstream, err error) 
 		u.H2C, text = true, "http://"+rest
 	}
 	if u.To, err = url.Parse(text); err != nil {
-		return usage("--to: it is no URL, expected such as https://api.example.com") // it may have a password in it
+		return usage("--to: it is no URL, expected such as https://api.example.com") // it may contain a password
 	}
 	if u.Limits, u.Auto, err = f.allLimits(); err != nil {
 		return u, cli.Usage(err)
@@ -261,7 +262,8 @@ func (f *proxyFlags) upstream(cmd *cobra.Command) (u proxy.Upstream, err error) 
 	return u, nil
 }
 
-// allLimits reads the values of --limit, which are written as for run. auto says that --limit auto was given.
+// allLimits reads the values of --limit, in the forms of run. auto means that --limit auto was
+// given.
 func (f *proxyFlags) allLimits() (all []proxy.Limit, auto bool, err error) {
 	switch perMinute, _ := f.minuteFlags.limits(); {
 	case len(f.limits) > 0 || f.preset != "" || f.inFlight > 0 || len(perMinute) > 0:

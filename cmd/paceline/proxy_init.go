@@ -10,7 +10,7 @@ import (
 //go:embed proxy_init.yaml
 var initialProxy []byte
 
-// proxyInit has what paceline proxy --init writes, and --schema.
+// proxyInit is the content of paceline proxy --init, and of --schema.
 func proxyInit() cli.Initial {
 	return cli.Initial{
 		Verb: "paceline proxy", What: "a configuration with comments", Files: "configurations", Next: "paceline proxy check %s",

@@ -12,10 +12,12 @@ import (
 	"github.com/paceline-go/paceline/observe/prom"
 )
 
-// liveHeap is what was still in use at the end of the latest garbage collection: the one number that shows a leak, whatever the load.
+// liveHeap is the memory in use at the end of the latest garbage collection. It is the one number
+// that shows a leak under any load.
 var liveHeap = collectors.GoRuntimeMetricsRule{Matcher: regexp.MustCompile(`^/gc/(heap/live:bytes|cycles/total:gc-cycles)$`)}
 
-// proxyMetrics serves the metrics of the proxy and those of its process: goroutines, memory, open files, processor time.
+// proxyMetrics serves the metrics of the proxy and those of its process: goroutines, memory, open
+// files, processor time.
 func proxyMetrics(p *proxy.Proxy) http.Handler {
 	r := prometheus.NewRegistry()
 	r.MustRegister(prom.Live(p.Sources), collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(liveHeap)),

@@ -14,9 +14,9 @@ import (
 	"github.com/paceline-go/paceline/provider"
 )
 
-// perMinute adds the limits of --rpm and the flags like it to an upstream. As in run, they replace the limits of --preset that count the same
-// thing, and a model with limits of its own has no others. So the upstream cannot refer to the preset any more: the limits of it that still
-// hold are added one by one.
+// perMinute adds the limits of --rpm and the flags like it to an upstream. As in run, they replace
+// the limits of --preset for the same unit. A model with limits of its own has no other limits. So
+// the upstream cannot name the preset any more, and its remaining limits are added one by one.
 func (f *proxyFlags) perMinute(cmd *cobra.Command, u *proxy.Upstream) error {
 	all, _ := f.minuteFlags.limits()
 	models, _, err := f.ofModels()
@@ -49,7 +49,7 @@ func (f *proxyFlags) perMinute(cmd *cobra.Command, u *proxy.Upstream) error {
 	return nil
 }
 
-// writeOut replaces the preset of an upstream by those of its limits that the flags do not replace.
+// writeOut replaces the preset of an upstream by its limits that the flags do not replace.
 func (f *proxyFlags) writeOut(cmd *cobra.Command, u *proxy.Upstream) error {
 	preset, ok := provider.LookupPreset(u.Preset)
 	if !ok {
@@ -84,7 +84,7 @@ func (f *proxyFlags) writeOut(cmd *cobra.Command, u *proxy.Upstream) error {
 	return nil
 }
 
-// produced has output count as it is produced where the provider says that it does.
+// produced counts output as the server produces it, if the provider documents that.
 func (f *proxyFlags) produced(u *proxy.Upstream, l rate.Limit) rate.Limit {
 	row, _ := provider.LookupProvider(u.Seller())
 	l.Produced = l.Bucket && l.Unit == limit.Output && row.Tokens == provider.CountsProduced

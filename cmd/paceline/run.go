@@ -254,7 +254,8 @@ func openRunInput(cmd *cobra.Command, name string) (*runInput, error) {
 	return &runInput{reader: file, name: name, info: info, isFile: info.Mode().IsRegular(), close: file.Close}, nil
 }
 
-// format finds out whether the input is a batch file for language models, and if so configures the run for it.
+// format finds out whether the input is a batch file for language models, and if so configures the
+// run for it.
 func (f *runFlags) format(cmd *cobra.Command, in *runInput, c *run.Config) error {
 	taken, err := f.take(cmd, in, c)
 	if err != nil {
@@ -277,7 +278,7 @@ func (f *runFlags) format(cmd *cobra.Command, in *runInput, c *run.Config) error
 	return f.llm.config(cmd, provider, c)
 }
 
-// suits tells whether the flags suit the form of the input.
+// suits checks the flags against the form of the input.
 func (f *runFlags) suits(isLLM bool, c *run.Config) error {
 	if isLLM {
 		return nil
@@ -294,7 +295,8 @@ func (f *runFlags) suits(isLLM bool, c *run.Config) error {
 	return nil
 }
 
-// check reads the whole input before anything is sent, if the input can be read twice or nothing will be sent.
+// check reads the whole input before the first request, if the input can be read twice or no
+// request will be sent.
 func (f *runFlags) check(r *run.Run, in *runInput, signals <-chan os.Signal) error {
 	if in.isLLM || f.llm.dryRun {
 		if err := interruptible(signals, r.Peek); err != nil {
@@ -314,11 +316,12 @@ func (f *runFlags) check(r *run.Run, in *runInput, signals <-chan os.Signal) err
 	return err
 }
 
-// ballastSize is that of memory which is never written, and so takes none. Of a run that holds a few MB the collector would go through them thirty
-// times a second; with it the run may make twice as much garbage as this in between.
+// ballastSize is the size of memory that is never written, and so takes none. Without it, the
+// collector of a run with a few MB would run thirty times a second. With it, the run may make twice
+// as much garbage as this between two collections.
 const ballastSize = 32 << 20
 
-// send sends the requests of the input until its end or a signal, and reports.
+// send sends the requests of the input until its end or a signal, and prints the report.
 func (f *runFlags) send(ctx context.Context, r *run.Run, in *runInput, signals <-chan os.Signal, errs *screen.Screen) error {
 	ctx, abort := context.WithCancel(ctx)
 	defer abort()
@@ -339,7 +342,7 @@ func (f *runFlags) send(ctx context.Context, r *run.Run, in *runInput, signals <
 		errs.Line(because)
 	}
 	again := r.DeadAgain()
-	if again != "" && f.output == "json" { // programs read the last line of standard error, so this one goes before it
+	if again != "" && f.output == "json" { // programs read the last line of standard error, so this one is before it
 		errs.Line(again)
 	}
 	if serr := f.report(errs, totals, time.Since(began)); cerr == nil {

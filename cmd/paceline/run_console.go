@@ -23,7 +23,7 @@ func (f *consoleFlags) add(p *pflag.FlagSet) {
 	p.BoolVarP(&f.verbose, "verbose", "v", false, "a line per answer and expiry on standard error, as --log-level debug")
 }
 
-// setLevel sets --log-level where -v or -q ask for another level.
+// setLevel sets --log-level for -v or -q.
 func (f *consoleFlags) setLevel(cmd *cobra.Command, level *string) error {
 	given := cmd.Flag("log-level").Changed
 	switch {
@@ -55,7 +55,8 @@ func (f *consoleFlags) log(cmd *cobra.Command, screen io.Writer) io.Writer {
 	return screen
 }
 
-// ended adds to the error of a quiet run how many requests failed, and why. Other runs say so in the summary.
+// ended adds to the error of a quiet run the number of failed requests, and the reason. Other runs
+// print them in the summary.
 func (f *consoleFlags) ended(err error, t *run.Totals, because string) error {
 	var e cli.Error
 	if !f.quiet || !errors.As(err, &e) || e.Code != cli.ExitSomeFailed || e.Err != nil {
@@ -72,7 +73,8 @@ func (f *consoleFlags) ended(err error, t *run.Totals, because string) error {
 	return cli.Exit(e.Code, errors.New(what))
 }
 
-// outputIsFile takes -o FILE to mean --out FILE, as in curl and other programs, and says so. For paceline -o is the format of the summary.
+// outputIsFile reads -o FILE as --out FILE, as in curl and other programs, with a notice. For
+// paceline -o is the format of the summary.
 func (f *runFlags) outputIsFile(cmd *cobra.Command) (notice string, err error) {
 	file := f.output
 	if file == "text" || file == "json" {

@@ -210,8 +210,8 @@ func (f *runFlags) allLimits(cmd *cobra.Command, c *run.Config) error {
 	return nil
 }
 
-// isAlone returns an error if --limit none or --limit auto stands beside another limit. With --limit-model none means the models that have
-// no limit of their own.
+// isAlone returns an error if --limit none or --limit auto stands beside another limit. Beside
+// --limit-model, none means the models without a limit of their own.
 func (f *runFlags) isAlone(cmd *cobra.Command, is string) error {
 	beside := ""
 	for _, flag := range []string{"rpm", "tpm", "itpm", "otpm", "preset"} {
@@ -231,8 +231,9 @@ func (f *runFlags) isAlone(cmd *cobra.Command, is string) error {
 	return fmt.Errorf("--limit %s is beside %s, and says that %s; expected one of the two", is, beside, says)
 }
 
-// files checks the files that the run writes to. It refuses a named pipe, for which the run would have to wait, and a device, beside which
-// there is no place for other files. A file that throws everything away is treated as standard output that nobody reads.
+// files checks the output files of the run. It refuses a named pipe, since the run would wait for a
+// reader. It refuses a device, since other files have no place beside it. A file that discards
+// everything counts as standard output without a reader.
 func (f *runFlags) files(c *run.Config) error {
 	if f.out != "-" && run.IsNowhere(f.out) {
 		f.nowhere, f.out = f.out, "-"
@@ -250,13 +251,14 @@ func (f *runFlags) files(c *run.Config) error {
 	return f.drawn.config(f, c)
 }
 
-// readings checks the flags that say how answers are read: which provider answers, and what is a success, a ban and a bad nonce.
+// readings checks the flags for the reading of answers: the provider, and the signs of a success, a
+// ban and a bad nonce.
 func (f *runFlags) readings(c *run.Config) (err error) {
 	name := f.provider
 	if name == "" {
 		name, _, _ = strings.Cut(f.llm.preset, ":")
 	}
-	if name != "" { // the table of providers is made by the first look into it
+	if name != "" { // the first look makes the table of providers
 		if d, ok := provider.Lookup(name); ok {
 			c.Provider = d
 		} else if f.provider != "" {
@@ -304,7 +306,8 @@ func (f *runFlags) atLeast(cmd *cobra.Command) error {
 	return nil
 }
 
-// parseUntil reads when to end: the next time that a local clock shows 09:00 or 09:00:30, an instant, or a duration from now.
+// parseUntil reads the end of a run: the next 09:00 or 09:00:30 of the local clock, an instant, or
+// a duration from now.
 func parseUntil(s string, now time.Time) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil

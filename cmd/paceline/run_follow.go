@@ -19,7 +19,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run"
 )
 
-// pageFlags say where to find the page that follows an answer.
+// pageFlags say how an answer names the next page.
 type pageFlags struct {
 	next, while string
 	most        int
@@ -52,7 +52,7 @@ func (f *pageFlags) config(cmd *cobra.Command, c *run.Config) (err error) {
 	return nil
 }
 
-// tokenFlags say where the {token} of requests comes from.
+// tokenFlags name the source of the {token} in requests.
 type tokenFlags struct {
 	command             string
 	every               time.Duration
@@ -71,9 +71,9 @@ func (f *tokenFlags) add(p *pflag.FlagSet) {
 	p.StringArrayVar(&f.oauthParams, "oauth-param", nil, "'name=value' beside, such as 'audience=https://api.example.com'; repeatable")
 }
 
-// config has requests carry a token, if the flags name something that gives one.
+// config puts a token into requests, if the flags name a source.
 func (f *tokenFlags) config(cmd *cobra.Command, c *run.Config) error {
-	for _, name := range []string{"auth-command", "oauth-token-url"} { // a variable of a script that was not set
+	for _, name := range []string{"auth-command", "oauth-token-url"} { // an unset variable of a script
 		if flag := cmd.Flag(name); flag.Changed && flag.Value.String() == "" {
 			return cli.Usage(fmt.Errorf("--%s is empty, expected what gives tokens", name))
 		}

@@ -34,7 +34,7 @@ type llmFlags struct {
 	dryRun, perSecond              bool
 
 	models  string   // the preset, if its limits hold for each model
-	bounded []string // those of the given flags that need requests whose tokens are known
+	bounded []string // given flags that need requests with a known number of tokens
 }
 
 func (f *llmFlags) add(c *cobra.Command) {
@@ -161,7 +161,8 @@ func (f *llmFlags) readFormat(in io.Reader, maxLine int) (p run.Provider, isLLM 
 	}
 	var read bytes.Buffer
 	lines := bufio.NewReaderSize(io.TeeReader(in, &read), 64<<10)
-	// With flags that need tokens the input can only be a batch, even if its first line is malformed.
+	// With flags that need tokens the input can only be a batch, even if its first line is
+	// malformed.
 	isLLM = len(f.bounded) > 0
 	for told := false; !told && err == nil; {
 		var line []byte
@@ -206,7 +207,8 @@ func (f *llmFlags) config(cmd *cobra.Command, p run.Provider, c *run.Config) err
 		return cli.Usage(err)
 	}
 	c.Format = l
-	// Models that think for long need a longer timeout and larger responses than other requests.
+	// Models that think for a long time need a longer timeout and larger responses than other
+	// requests.
 	if !cmd.Flag("timeout").Changed {
 		c.Timeout = 10 * time.Minute
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/paceline-go/paceline/pool"
 )
 
-// drawnFlags say where a page with charts of the run is written.
+// drawnFlags name the file for a page with charts of the run.
 type drawnFlags struct {
 	file string
 	log  *report.Log // nil: no page is written
@@ -31,7 +31,8 @@ func (f *drawnFlags) add(p *pflag.FlagSet) {
 	p.StringVar(&f.file, "report", "", "file to write a page with charts of the run to when it ends, FILE.html, as paceline chart does")
 }
 
-// config has the run note what is drawn. The page begins with what the runs before left in the results.
+// config makes the run note the data for the charts. The page begins with the results of earlier
+// runs.
 func (f *drawnFlags) config(of *runFlags, c *run.Config) error {
 	if f.file == "" {
 		return nil
@@ -46,14 +47,14 @@ func (f *drawnFlags) config(of *runFlags, c *run.Config) error {
 		return nil
 	}
 	log, err := report.Read(of.out, of.dead)
-	if err != nil { // there is nothing yet, or nothing with times in it
+	if err != nil { // no results, or none with times
 		log = &report.Log{}
 	}
 	f.log, c.Report, c.Ended = log, f.file, log.Result
 	return nil
 }
 
-// write writes the page. name is that of the results.
+// write writes the page. name is the file of the results.
 func (f *drawnFlags) write(name string) error {
 	if f.log == nil {
 		return nil
@@ -76,7 +77,8 @@ func (f *runFlags) interruption(t run.Totals) error {
 	return cli.Exit(cli.ExitInterrupted, errors.New(how))
 }
 
-// end is the error of a run that ended by itself: an error of sending or closing, or that some requests failed.
+// end is the error of a run that ended by itself: an error of sending or closing, or failed
+// requests.
 func (f *runFlags) end(t run.Totals, sending, closing error) error {
 	switch {
 	case errors.Is(sending, run.ErrOutput) && f.out != "-":
@@ -203,7 +205,7 @@ func (f *runFlags) report(s *screen.Screen, t run.Totals, wall time.Duration) er
 	return nil
 }
 
-// usedText tells how many tokens all models together have used. It is empty if they used none.
+// usedText writes the tokens of all models together. It is empty if they used none.
 func usedText(t *run.Totals) string {
 	if t.InputTokens+t.OutputTokens == 0 {
 		return ""
@@ -239,7 +241,7 @@ func modelText(m *run.ModelTotals) string {
 	return text
 }
 
-// foundText tells what --limit auto found.
+// foundText writes the findings of --limit auto.
 func foundText(f *run.Found, named bool) string {
 	if named {
 		return "found for key " + f.Key + ": " + f.Text

@@ -14,7 +14,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/projection"
 )
 
-// resultFlags say what becomes of answers, in addition to --out.
+// resultFlags say where answers go, in addition to --out.
 type resultFlags struct {
 	outDir  string
 	maxFile byteSize
@@ -32,7 +32,7 @@ func (f *resultFlags) add(p *pflag.FlagSet) {
 	p.Var(&f.maxFile, "max-file", "with --out-dir: longest body; a longer one is a dead letter")
 }
 
-// config has the run write the results as the flags say. out is the value of --out.
+// config sets the results of the run as in the flags. out is the value of --out.
 func (f *resultFlags) config(cmd *cobra.Command, out *string, c *run.Config) error {
 	if err := f.shape(cmd, *out, c); err != nil {
 		return err
@@ -61,7 +61,8 @@ func (f *resultFlags) config(cmd *cobra.Command, out *string, c *run.Config) err
 	return nil
 }
 
-// batches returns an error if one of the flags is given with a batch for language models, since its results keep the provider's format.
+// batches returns an error if one of the flags is given with a batch for language models, since its
+// results keep the provider's format.
 func (f *resultFlags) batches() error {
 	flag := ""
 	switch {

@@ -18,7 +18,8 @@ import (
 	"github.com/paceline-go/paceline/internal/text/humanize"
 )
 
-// sharingFlags are for limits that are shared: with strangers, or by a store with processes of one's own.
+// sharingFlags are for shared limits: with strangers, or through a store with the user's other
+// processes.
 type sharingFlags struct {
 	kind    string
 	sharers float64
@@ -33,7 +34,7 @@ func (f *sharingFlags) add(p *pflag.FlagSet) {
 	p.Float64Var(&f.sharers, "sharers", 0, "with --strangers: among how many the limits are meant to be shared, where some of them may be greedy: its part is kept to (default: all are trusted)")
 }
 
-// ceiling describes the limit that percentages refer to.
+// ceiling describes the limit behind percentages.
 func (f *sharingFlags) ceiling() string {
 	if f.kind != "" {
 		return "what all share"
@@ -41,8 +42,8 @@ func (f *sharingFlags) ceiling() string {
 	return "the ceiling"
 }
 
-// weight is how many shares the run takes of a quota that strangers use, too: --share with --strangers. isNumber is false if --share names a
-// store instead.
+// weight is the run's number of shares in a quota that strangers use, too: --share with
+// --strangers. isNumber is false if --share names a store.
 func (f *sharingFlags) weight() (w float64, isNumber bool) {
 	if f.store.Address == "" {
 		return 1, true
@@ -51,7 +52,7 @@ func (f *sharingFlags) weight() (w float64, isNumber bool) {
 	return w, err == nil
 }
 
-// config sets who shares the limits.
+// config configures the sharing of the limits.
 func (f *sharingFlags) config(cmd *cobra.Command, c *run.Config) (err error) {
 	if c.Strangers, err = f.sharing(cmd, c.Limits, c.Auto != nil); err != nil {
 		return err
@@ -62,7 +63,7 @@ func (f *sharingFlags) config(cmd *cobra.Command, c *run.Config) (err error) {
 	return nil
 }
 
-// sharing is nil if the run has its limits to itself.
+// sharing is nil if the run shares no limit.
 func (f *sharingFlags) sharing(cmd *cobra.Command, limits []run.Rate, auto bool) (*run.Sharing, error) {
 	weight, isNumber := f.weight()
 	if f.kind == "" {
@@ -102,7 +103,7 @@ func (f *sharingFlags) sharing(cmd *cobra.Command, limits []run.Rate, auto bool)
 	return &run.Sharing{Kind: kind, Weight: weight, Sharers: f.sharers}, nil
 }
 
-// plan returns the plan of a dry run, with what a store would have it wait for first.
+// plan returns the plan of a dry run, with the first wait that a store requires.
 func (f *runFlags) plan(r *run.Run, c *run.Config) run.Plan {
 	p := f.llm.plan(r)
 	longest := time.Duration(0)

@@ -37,14 +37,14 @@ func newServe() *cobra.Command {
 	return cli.Family(c, append(verbs, exchange, gcra)...)
 }
 
-// server has the methods of package ratetest's servers that attend calls.
+// server has the common methods of package ratetest's servers.
 type server interface {
 	StartListener(net.Listener)
 	URL() string
 	Close() error
 }
 
-// serving has the flags that all servers share.
+// serving has the common flags of all servers.
 type serving struct {
 	addr, log, output string
 	out, progress     io.Writer
@@ -70,8 +70,8 @@ func (s *serving) until(f func(ctx context.Context) error) func(*cobra.Command, 
 	}
 }
 
-// attend runs the server that open makes, until ctx is done, and then reports on it. log is nil if there is no log. An error of open is
-// the user's mistake.
+// attend runs the server that open makes, until ctx is done, and then reports on it. log is nil if
+// there is no log. An error of open is the user's mistake.
 func attend[S server](ctx context.Context, s *serving, open func(log io.Writer) (S, error), greet func(x S, url string) greeting, report func(x S) error) error {
 	var x S
 	opened := false
@@ -86,7 +86,8 @@ func attend[S server](ctx context.Context, s *serving, open func(log io.Writer) 
 	return errors.Join(report(x), err)
 }
 
-// verdicts is the error for a server whose judge disagrees with it, which means that the server has a bug.
+// verdicts is the error for a server with faults. An independent judge found them, so the server
+// has a bug.
 func verdicts(wrong int, first []string) error {
 	if wrong == 0 {
 		return nil
@@ -96,7 +97,8 @@ func verdicts(wrong int, first []string) error {
 
 // serve runs the server that open makes, until ctx is done. log is nil if there is no log.
 func (s *serving) serve(ctx context.Context, open func(log io.Writer) (server, error), greet func(url string) greeting) (err error) {
-	// The address is taken before the log is opened, so that a second server on the same address does not empty the log of the first.
+	// The address comes before the log. So a second server on the same address does not empty the log
+	// does not empty the log of the first.
 	l, err := net.Listen("tcp", s.addr)
 	if err != nil {
 		return cannotListen("--addr", s.addr, "paceline serve", err)
@@ -123,7 +125,7 @@ func (s *serving) serve(ctx context.Context, open func(log io.Writer) (server, e
 	return x.Close()
 }
 
-// cannotListen says why nobody can listen at the address that a flag has.
+// cannotListen says why the address of a flag cannot be listened at.
 func cannotListen(flag, addr, verb string, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		host, port, _ := net.SplitHostPort(addr)

@@ -80,7 +80,7 @@ func (s *serveExchange) run(ctx context.Context) error {
 		}
 		at, keys := address+ratetest.Path, config.Keys
 		run := "K1=" + cli.Quoted(keys[0]) + " paceline run --key-env K1"
-		if len(keys) > 2 { // take other keys, since curl has just used up some of the first key's limit
+		if len(keys) > 2 { // other keys, since curl has used some of the first key's limit
 			run = "K1=" + cli.Quoted(keys[1]) + " K2=" + cli.Quoted(keys[2]) + " paceline run --key-env K1,K2"
 		}
 		return greeting{
@@ -143,14 +143,14 @@ func openLaw(name string) (latency.Law, error) {
 	return latency.ParseOpen(name, func(file string) (io.ReadCloser, error) { return os.Open(file) })
 }
 
-// exchangeReport is what the verb prints. Fields are only ever added.
+// exchangeReport is the output of the verb. Later versions only add fields.
 type exchangeReport struct {
 	ElapsedSeconds float64             `json:"elapsed_seconds"`
 	Accepted       int                 `json:"accepted"`
 	UnknownKey     int                 `json:"unknown_key"`
 	Malformed      int                 `json:"malformed"` // answered with 400 because of a parameter, which took no slot
 	Dropped        int                 `json:"dropped"`   // under way when the server closed
-	Faults         int                 `json:"faults"`    // times that an independent judge found the server against its rule
+	Faults         int                 `json:"faults"`    // found by an independent judge: the server against its rule
 	Limit          int                 `json:"limit"`     // most requests of a key in a window
 	Keys           []exchangeKeyReport `json:"keys"`
 }

@@ -61,7 +61,7 @@ func (s *serveGCRA) run(ctx context.Context) error {
 		s.config.LogTo = log
 		return ratetest.NewGCRA(s.config)
 	}, func(_ *ratetest.GCRA, url string) greeting {
-		// A client that sends one at a time, evenly, passes however full the bucket is.
+		// A client that sends one at a time, evenly, passes at any level of the bucket.
 		evenly := (s.config.Window / time.Duration(s.config.Limit)).Truncate(time.Millisecond) + time.Millisecond
 		return greeting{
 			fmt.Sprintf("serving %s/: %d requests per %v for all, %d at the start, clock × %v", url, s.config.Limit, s.config.Window, s.config.Level, s.config.Scale),

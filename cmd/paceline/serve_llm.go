@@ -205,7 +205,8 @@ func (s *serveLLM) run(ctx context.Context) error {
 
 var apis = map[string]tokens.API{"chat": tokens.Chat, "responses": tokens.Responses, "embeddings": tokens.Embeddings, "messages": tokens.Messages}
 
-// vocabularies counts tokens by the published vocabularies. It never learns from answers, so the same text always has the same count.
+// vocabularies counts tokens by the published vocabularies. It learns nothing from answers, so the
+// same text always has the same count.
 var vocabularies = sync.OnceValue(func() *tokens.Estimator {
 	e, err := tokens.New(tokens.Config{Vocabulary: tiktoken.Vocabulary, CountMax: 1 << 20})
 	if err != nil {
@@ -214,8 +215,8 @@ var vocabularies = sync.OnceValue(func() *tokens.Estimator {
 	return e
 })
 
-// counted returns how many tokens of input a body has by the vocabulary of its model. It returns false if no vocabulary is published for
-// it.
+// counted returns the number of input tokens in a body, by the vocabulary of its model. It returns
+// false if no vocabulary is published for the model.
 func counted(api string, body []byte) (int64, bool) {
 	e, err := vocabularies().Estimate(apis[api], body)
 	return e.Input, err == nil && e.Counted

@@ -13,7 +13,7 @@ import (
 	"github.com/paceline-go/paceline/ratetest/llm"
 )
 
-// greeting is what a server prints when it starts: its address, what it does, and commands to try it with.
+// greeting is the text of a server at its start: its address, its rule, and commands to try it.
 type greeting struct {
 	what string
 	try  []string // for a shell, ready to paste
@@ -27,7 +27,8 @@ func (g greeting) text() string {
 	return text
 }
 
-// reachable returns an address that can be sent to. An address for listening on all of a machine's addresses becomes the loopback address.
+// reachable returns an address for clients. An address for listening on all of a machine's
+// addresses becomes the loopback address.
 func reachable(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -44,7 +45,8 @@ func many(n int, line string) string {
 	return fmt.Sprintf("seq %d | sed %s | ", n, cli.Quoted("s|.*|"+line+"|"))
 }
 
-// urls is the beginning of a pipe of n URLs, each on a line. Each is url followed by the number of its line.
+// urls is the beginning of a pipe of n URLs, each on a line. Each is url followed by the number of
+// its line.
 func urls(n int, url string) string {
 	return fmt.Sprintf("seq -f %s %d | ", cli.Quoted(strings.ReplaceAll(url, "%", "%%")+"%g"), n)
 }
@@ -75,8 +77,8 @@ func (s *serveProvider) try(url string, limits []provider.Policy) []string {
 	}
 }
 
-// explainedAs returns the flag that has explain read answers as those of the provider. It is empty for shapes of header fields and others
-// that explain has no name for.
+// explainedAs returns the flag with which explain reads answers of this provider. It is empty if
+// explain has no name for it, as for shapes of header fields.
 func explainedAs(vendor string) string {
 	if _, ok := provider.Lookup(vendor); !ok {
 		return ""

@@ -66,10 +66,11 @@ func withStore(cmd *cobra.Command, address string, f func(context.Context, share
 	return nil
 }
 
-// longestName is how many columns of a table a name takes: of one that is longer the end is shown, where names differ.
+// longestName is the width of a name in a table, in columns. Of a longer name the end is shown,
+// since names differ there.
 const longestName = 48
 
-// shortName is a name as ls has it.
+// shortName is a name in the form of ls.
 func shortName(name string) string { return width.Tail(sanitize.Text(name), longestName) }
 
 func listShares(ctx context.Context, s share.Lister, out io.Writer) error {
@@ -94,7 +95,8 @@ func sayNone(out io.Writer) error {
 	return err
 }
 
-// lookUp is Look of a limit that somebody has named, whole or as ls has it: a long name is shown there by its end.
+// lookUp is Look by the name on the command line: the whole name, or the end of a long one, as in
+// ls.
 func lookUp(ctx context.Context, s share.Lister, name string) (*sharestore.Seen, error) {
 	seen, ok, err := sharestore.Look(ctx, s, name)
 	if err != nil || ok {
@@ -116,7 +118,8 @@ func lookUp(ctx context.Context, s share.Lister, name string) (*sharestore.Seen,
 	return nil, fmt.Errorf("%q is not there: paceline share ls says what is", name)
 }
 
-// writeFitted writes a line that strangers had a part in. What is too long for a line goes on in the next; of a word that is, the end is shown.
+// writeFitted writes a line with text of strangers. A long line is broken; of a long word the end
+// is shown.
 func writeFitted(out io.Writer, indent, line string) {
 	words := strings.Split(sanitize.Text(line), " ")
 	for i := range words {
@@ -125,7 +128,7 @@ func writeFitted(out io.Writer, indent, line string) {
 	fmt.Fprintln(out, table.Fit(indent+strings.Join(words, " "), table.Width))
 }
 
-// lookAtAll is lookUp of each name; of none: Look of all limits that there are.
+// lookAtAll is lookUp of each name; without names, Look of all limits.
 func lookAtAll(ctx context.Context, s share.Lister, names []string) (all []*sharestore.Seen, err error) {
 	for _, name := range names {
 		seen, err := lookUp(ctx, s, name)
@@ -152,7 +155,7 @@ func lookAtAll(ctx context.Context, s share.Lister, names []string) (all []*shar
 	return all, nil
 }
 
-// looked is the time between the two looks that tell a rate.
+// looked is the time between the two looks that give a rate.
 const looked = time.Second
 
 func showShares(ctx context.Context, s share.Lister, out io.Writer, names []string) error {

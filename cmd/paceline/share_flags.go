@@ -13,7 +13,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run"
 )
 
-// suits checks the flags of a store beside those of limits.
+// suits checks the flags of a store against those of limits.
 func suits(f *shareflags.Flags, cmd *cobra.Command, limits []run.Rate, auto bool) error {
 	if err := f.Check(cmd); err != nil || f.Address == "" {
 		return err
@@ -30,7 +30,7 @@ func suits(f *shareflags.Flags, cmd *cobra.Command, limits []run.Rate, auto bool
 	return nil
 }
 
-// shareBy is the same for the configuration of a proxy.
+// shareBy is the configuration of a proxy for the flags.
 func shareBy(f *shareflags.Flags) proxy.ShareBy {
 	if f.Address == "" {
 		return proxy.ShareBy{}
@@ -40,7 +40,7 @@ func shareBy(f *shareflags.Flags) proxy.ShareBy {
 	}
 }
 
-// shareOf are the flags that say the same as a configuration.
+// shareOf are the flags for a configuration.
 func shareOf(by proxy.ShareBy) *shareflags.Flags {
 	return &shareflags.Flags{
 		Address: string(by.Store), Name: by.Name, Fallback: cmp.Or(by.Fallback, "wait"),

@@ -15,10 +15,11 @@ import (
 
 // notified returns the signals that end a run, until stop is called.
 func notified() (signals chan os.Signal, stop func()) {
-	// If the reader of the results goes away, a write has to fail; the process must not die with requests in flight.
+	// If the reader of the results goes away, the write must fail. Without this, the process would
+	// die with requests in flight.
 	signal.Ignore(syscall.SIGPIPE)
 	end := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it, and then so do we
+	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores it; so does this program then
 		end = append(end, syscall.SIGHUP)
 	}
 	signals = make(chan os.Signal, 2)
@@ -26,16 +27,17 @@ func notified() (signals chan os.Signal, stop func()) {
 	return signals, func() { signal.Stop(signals) }
 }
 
-// atOnce is how long a further SIGTERM is taken for the one before: timeout(1) sends it to a program, and then to its group.
+// atOnce is how long a further SIGTERM counts as the same one: timeout(1) sends it to a program,
+// and then to its group.
 const atOnce = 100 * time.Millisecond
 
-// isAnother tells whether a signal is another than the one before, by which the user insists. SIGHUP is none, since a terminal that goes
-// away may send it more than once, nor is a SIGTERM that comes at once.
+// isAnother reports whether a signal is a second one, with which the user insists. SIGHUP is not,
+// since a closing terminal may send it more than once. A SIGTERM that comes at once is not either.
 func isAnother(s os.Signal, before time.Time) bool {
 	return s != syscall.SIGHUP && (s != syscall.SIGTERM || time.Since(before) >= atOnce)
 }
 
-// insists waits for a second signal, by which the user insists. It returns false if done is closed first.
+// insists waits for a second signal. It returns false if done is closed first.
 func insists(signals <-chan os.Signal, done <-chan struct{}) bool {
 	for before := time.Now(); ; {
 		select {
@@ -51,7 +53,7 @@ func insists(signals <-chan os.Signal, done <-chan struct{}) bool {
 
 var errInterrupted = errors.New("interrupted; nothing was sent")
 
-// interruptible waits for f until a signal comes. f goes on after that, so it has to be harmless.
+// interruptible waits for f until a signal comes. After that f still runs, so it must be harmless.
 func interruptible(signals <-chan os.Signal, f func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- f() }()
@@ -63,7 +65,8 @@ func interruptible(signals <-chan os.Signal, f func() error) error {
 	}
 }
 
-// interruptedWords says what a first signal has left to wait for: the answers to n requests in flight, or, if n is negative, to some.
+// interruptedWords describes the wait after a first signal: for the answers to n requests in flight
+// or, if n is negative, to an unknown number.
 func interruptedWords(n int) string {
 	switch {
 	case n == 0:
@@ -74,17 +77,17 @@ func interruptedWords(n int) string {
 	return fmt.Sprintf("interrupted: waiting for %s; once more breaks %s off", sanitize.Count(n, "answer", "answers"), map[bool]string{true: "it", false: "them"}[n == 1])
 }
 
-// listen drains at the first signal and aborts at the second. It returns whether a signal came.
+// listen drains at the first signal and aborts at the second. It reports whether a signal came.
 func listen(signals <-chan os.Signal, done <-chan struct{}, r *run.Run, abort func(), tell func(string)) bool {
 	select {
 	case <-done:
 		return false
 	case <-signals:
 	}
-	// Draining may wait for a slow reader of the results. The second signal has to be heard meanwhile.
+	// Draining may wait for a slow reader of the results. A second signal must work meanwhile.
 	inFlight := make(chan int, 1)
 	go func() { r.Drain(); inFlight <- r.Progress().InFlight }()
-	n := -1 // nobody knows
+	n := -1 // not known
 	select {
 	case n = <-inFlight:
 	case <-time.After(200 * time.Millisecond):

@@ -11,11 +11,12 @@ import (
 	"github.com/itchyny/gojq"
 )
 
-// successTakes is the longest that the expression may take for one answer.
+// successTakes is the longest time of the expression for one answer.
 const successTakes = time.Second
 
-// success compiles the jq expression of --success. The function that it returns tells why the body of an answer is no success. The
-// expression has to give true, and nothing else. It sees only the body: no environment, no other input, no file.
+// success compiles the jq expression of --success. The returned function says why the body of an
+// answer is no success. The expression must give true, and nothing else. It reads only the body: no
+// environment, no other input, no file.
 func success(expression string) (func(body []byte) error, error) {
 	query, err := gojq.Parse(expression)
 	if err != nil {

@@ -37,8 +37,8 @@ func newTry() *cobra.Command {
 	}
 }
 
-// try runs the verb run against a server of its own. What is on standard output can be read alone; progress is on
-// standard error, as always.
+// try is the verb run against a server of its own. Standard output is complete by itself; progress
+// is on standard error, as always.
 func try(cmd *cobra.Command, _ []string) error {
 	server, err := tryServer()
 	if err != nil {
@@ -118,7 +118,7 @@ func firstLine(file string) (string, error) {
 	return line, err
 }
 
-// tryVerdict says what the server counted, and what an independent judge found of that.
+// tryVerdict writes the server's counts, and the finding of an independent judge.
 func tryVerdict(out io.Writer, r ratetest.Report) error {
 	k := r.Judge.Keys[0]
 	fmt.Fprintf(out, "The server took %d requests, at most %d in any second, and refused %d.\n",

@@ -18,14 +18,15 @@ import (
 	"github.com/paceline-go/paceline/observe/dashboard"
 )
 
-// watchFlags says where the page is served on which a run can be watched.
+// watchFlags is the address of the page of a run.
 type watchFlags struct{ addr string }
 
 func (f *watchFlags) add(p *pflag.FlagSet) {
 	p.StringVar(&f.addr, "page", "", "serve a page to watch the run at HOST:PORT, or at a PORT of this machine alone; port 0 is any free one")
 }
 
-// listen begins to listen, so that an address which cannot be used is an error before anything is sent. It returns nil if no page is wanted.
+// listen opens the address, so that a bad address is an error before the first request. It returns
+// nil if no page is wanted.
 func (f *watchFlags) listen() (*watching, error) {
 	if f.addr == "" {
 		return nil, nil
@@ -38,7 +39,7 @@ func (f *watchFlags) listen() (*watching, error) {
 	if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
 		return nil, cli.Usage(fmt.Errorf("--page %q, expected HOST:PORT such as 127.0.0.1:7879, or a PORT; port 0 is any free one", f.addr))
 	}
-	if host == "" { // other machines may see the page only if an address of theirs is asked for
+	if host == "" { // other machines may see the page only at an address for them
 		host = "127.0.0.1"
 	}
 	w := &watching{}
@@ -55,7 +56,7 @@ func (f *watchFlags) listen() (*watching, error) {
 	return w, nil
 }
 
-// watching is a page that is served. All its methods do nothing if it is nil.
+// watching is a served page. All its methods do nothing if it is nil.
 type watching struct {
 	listener net.Listener
 	hosts    []string
@@ -64,8 +65,8 @@ type watching struct {
 	stop     context.CancelFunc
 }
 
-// serve serves the page of a run until close is called, and tells its address. The page records from now on, so that its first visitor sees
-// the past, too.
+// serve serves the page of a run until close is called, and prints its address through tell. The
+// page records from now on, so that its first visitor sees the past.
 func (w *watching) serve(title string, r *run.Run, tell func(string)) error {
 	if w == nil {
 		return nil
