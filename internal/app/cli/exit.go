@@ -5,7 +5,7 @@ import "errors"
 // Exit codes, the same for every verb.
 const (
 	ExitOK          = 0
-	ExitFailure     = 1   // something went wrong that is not the requests' fault
+	ExitFailure     = 1   // a failure apart from the requests
 	ExitUsage       = 2   // a flag or an argument is wrong
 	ExitSomeFailed  = 3   // finished, some requests failed
 	ExitConfig      = 4   // bad configuration or input; nothing was sent
@@ -14,7 +14,8 @@ const (
 	ExitInterrupted = 130 // Ctrl-C
 )
 
-// Error carries an exit code with an error. Without Err nothing is printed, because the verb has said it already.
+// Error is an error with an exit code. Without Err nothing is printed: the verb has printed it
+// already.
 type Error struct {
 	Code int
 	Err  error

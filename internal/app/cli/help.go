@@ -13,13 +13,14 @@ import (
 	"github.com/paceline-go/paceline/internal/text/table"
 )
 
-// A help fits one screen: --help has the flags that are used most, --help-all has all flags and the whole text.
+// A help fits one screen. --help has the most frequent flags; --help-all has all flags and the
+// whole text.
 const (
 	HelpLines = 45
 	HelpWidth = 100
-	// helpColumn is the rightmost column in which the texts of flags may begin.
+	// helpColumn is the rightmost first column of flags' texts.
 	helpColumn = 32
-	// mostListed is the largest number of commands for which --help says what each is for.
+	// mostListed is the largest number of commands that --help explains.
 	mostListed = 12
 )
 
@@ -72,7 +73,8 @@ func (p Program) newHelp() *cobra.Command {
 // IsHelp reports whether a flag asks for help.
 func IsHelp(f *pflag.Flag) bool { return f.Name == "help" || f.Name == "help-all" }
 
-// help is the help of a command. Without all, paragraphs of its text are left out from the end until it fits a screen.
+// help is the help of a command. Without all, paragraphs at the end of its text are left out until
+// it fits a screen.
 func (g Groups) help(c *cobra.Command, all bool) string {
 	text := c.Long
 	if text == "" {
@@ -94,8 +96,8 @@ func (g Groups) help(c *cobra.Command, all bool) string {
 	return page()
 }
 
-// helpFooter says where there is more. hidden is how many flags are not shown; cut tells whether some of the text is
-// not shown.
+// helpFooter says where to find the rest. hidden is the number of flags that are not shown; cut
+// means that some of the text is not shown.
 func helpFooter(c *cobra.Command, all bool, hidden int, cut bool) string {
 	var more []string
 	if hidden > 0 {
@@ -113,7 +115,8 @@ func helpFooter(c *cobra.Command, all bool, hidden int, cut bool) string {
 	return ""
 }
 
-// body follows the text: usage, examples, commands and flags. hidden is how many flags it leaves out.
+// body follows the text: usage, examples, commands and flags. hidden is how many flags it leaves
+// out.
 func (g Groups) body(c *cobra.Command, all bool) (body string, hidden int) {
 	var b strings.Builder
 	usage := c.UseLine()
@@ -201,8 +204,8 @@ func (f *helpFlag) left() string {
 	return left
 }
 
-// write writes a flag with its text, which begins at the column width + 2. With all the text is written in full,
-// otherwise in one line.
+// write writes a flag with its text, which begins at the column width + 2. With all, the text is
+// complete; otherwise it is one line.
 func (f *helpFlag) write(b *strings.Builder, width int, all bool) {
 	left := f.left()
 	if n := utf8.RuneCountInString(left); n > width {
@@ -227,7 +230,7 @@ func (f *helpFlag) write(b *strings.Builder, width int, all bool) {
 	b.WriteString(hanging(left, text))
 }
 
-// standard is the default of a flag, if it is worth mentioning.
+// standard is the default of a flag, if it is interesting.
 func (f *helpFlag) standard() string {
 	switch d := strings.Trim(f.DefValue, "[]"); d {
 	case "0", "0s", "false", "-1":
@@ -237,7 +240,7 @@ func (f *helpFlag) standard() string {
 	}
 }
 
-// inBrief is as much of the beginning of a text as fits the width and makes sense alone.
+// inBrief is the longest beginning of a text that fits the width and makes sense alone.
 func inBrief(text string, width int) string {
 	if utf8.RuneCountInString(text) <= width {
 		return text
@@ -257,8 +260,8 @@ func inBrief(text string, width int) string {
 	return text
 }
 
-// paragraphs splits a text at its empty lines, and refills the paragraphs that are running text to the width. A
-// paragraph that ends in a colon stays together with the one that it announces.
+// paragraphs splits a text at its empty lines, and refills paragraphs of running text to the width.
+// A paragraph that ends in a colon stays together with the next one.
 func paragraphs(text string) []string {
 	var out []string
 	announced := false
@@ -281,7 +284,8 @@ func paragraphs(text string) []string {
 	return out
 }
 
-// tabular breaks the lines of a table that are too long. The rest of a line goes below its last column.
+// tabular breaks the lines of a table that are too long. The rest of a line goes below its last
+// column.
 func tabular(text string) string {
 	var b strings.Builder
 	for line := range strings.SplitSeq(text, "\n") {

@@ -7,13 +7,13 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Groups is how the help of a command groups its flags, by the path of the command. A name with a star stands for every
-// command below it.
+// Groups are the groups of flags in the help of each command, by its path. A name with a star
+// stands for every command below it.
 //
-// Most has the flags that --help shows, one in a line. The text after a flag is what --help shows of it where its own
-// text is longer than a line or says too much. Rest has the flags that only --help-all shows. A flag is written name or
-// name=VALUE, where VALUE stands for its value. Names that a command does not have are passed over, so that kinds of
-// servers can share a table.
+// Most has the flags of --help, one in a line. The text after a flag is its text in --help, if its
+// own text is too long. Rest has the flags that only --help-all shows. A flag is written name or
+// name=VALUE, where VALUE stands for its value. Unknown names are ignored, so that kinds of servers
+// can share a table.
 type Groups map[string][]struct{ Title, Most, Rest string }
 
 // flagGroup is one group of a help.
@@ -22,10 +22,10 @@ type flagGroup struct {
 	flags []helpFlag
 }
 
-// helpFlag is a flag as a help shows it.
+// helpFlag is a flag in a help.
 type helpFlag struct {
 	*pflag.Flag
-	value string // what stands for the value of the flag
+	value string // the word for the value of the flag
 	brief string // its text in --help, if that is not the beginning of its full text
 	most  bool   // whether --help shows it
 }
@@ -77,7 +77,7 @@ func (g Groups) of(c *cobra.Command) []flagGroup {
 	return append(groups, rest)
 }
 
-// valueName is what stands for the value of a flag if the table names nothing for it.
+// valueName is the word for the value of a flag without one in the table.
 func valueName(f *pflag.Flag) string {
 	if name, _ := pflag.UnquoteUsage(f); name == "" {
 		return ""

@@ -13,13 +13,13 @@ import (
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 )
 
-// Initial has the flags with which a verb that reads a file prints one to begin with, or its schema, and does nothing
-// else.
+// Initial has the flags --init and --schema of a verb that reads a file. With one of them the verb
+// only prints an example file, or the schema.
 type Initial struct {
 	Verb   string // paceline proxy
 	What   string // the content of the file that --init writes, such as: a configuration with comments
 	Files  string // the kind of files that the schema describes, such as: configurations
-	Next   string // what to type next, with %s for the file
+	Next   string // the next command to type, with %s for the file
 	Text   []byte
 	Schema func() []byte
 
@@ -35,7 +35,7 @@ func (i *Initial) Add(f *pflag.FlagSet) {
 // Wanted reports whether one of these flags is given.
 func (i *Initial) Wanted() bool { return i.wantsText || i.wantsSchema }
 
-// Check checks the arguments that stand beside the flags.
+// Check checks the arguments beside the flags.
 func (i *Initial) Check(args []string) error {
 	switch {
 	case i.wantsText && i.wantsSchema:

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra/doc"
 )
 
-// init turns a program into one that writes man pages for a release: paceline manual DIR VERSION. The ordinary program
-// leaves this out, because the code that writes them would add to its size.
+// init makes a program that writes man pages for a release: paceline manual DIR VERSION. The
+// ordinary program leaves it out, because its code would add to the size.
 func init() {
 	manual = func(p Program, args []string) (code int, is bool) {
 		if len(args) != 3 || args[0] != "manual" {
@@ -41,8 +41,8 @@ func writeManual(root *cobra.Command, dir, version string) error {
 	return doc.GenManTree(root, head, dir)
 }
 
-// indentExamples makes examples of Markdown, which the pages are made from, of the indented parts of the texts of a
-// command and of those below it. Otherwise their lines are filled and their words hyphenated.
+// indentExamples turns the indented parts of commands' texts into examples of Markdown, the source
+// of the pages. Otherwise their lines would be filled and their words hyphenated.
 func indentExamples(c *cobra.Command) {
 	lines := strings.Split(c.Long, "\n")
 	for i, line := range lines {

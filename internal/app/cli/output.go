@@ -10,8 +10,8 @@ import (
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 )
 
-// Harmless returns a writer to w that makes control characters visible, so that a terminal does not obey them. The
-// format, which is json or text, decides how it shows them.
+// Harmless returns a writer to w that makes control characters visible, so that a terminal does not
+// obey them. The format, json or text, decides their form.
 func Harmless(w io.Writer, format string) io.Writer {
 	if format == "json" {
 		return sanitize.JSONTo(w)

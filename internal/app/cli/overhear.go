@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Overhear passes to say what other packages, above all net/http, write to package log. Of each kind of line it passes
-// one, until stop is called.
+// Overhear passes lines that other packages write to package log, above all net/http, to say. It
+// passes one line of each kind, until stop is called.
 func Overhear(say func(string)) (stop func()) {
 	w, flags, prefix := log.Writer(), log.Flags(), log.Prefix()
 	log.SetOutput(&overheard{say: say, said: map[string]bool{}})
@@ -25,10 +25,10 @@ type overheard struct {
 	say func(string)
 
 	mu   sync.Mutex
-	said map[string]bool // keyed by how a line begins, since the rest differs by connection
+	said map[string]bool // keyed by the beginning of a line: the rest differs by connection
 }
 
-// kindWords is how many words at the beginning of a line tell its kind.
+// kindWords is how many words at the beginning of a line identify its kind.
 const kindWords = 4
 
 func (o *overheard) Write(b []byte) (int, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/paceline-go/paceline/internal/text/suggest"
 )
 
-// NoSuchFile adds to the error for a missing file the names of files that may be meant.
+// NoSuchFile adds to the error for a missing file the names of similar files.
 func NoSuchFile(name string, err error) error {
 	if info, bad := os.Stat(name); bad == nil && info.IsDir() {
 		return fmt.Errorf("%s is a folder, expected a file", name)

@@ -1,7 +1,25 @@
-// Package cli is what the command lines of paceline and paceline-lab share: exit codes, flags from the environment,
-// help that fits a screen, errors that say what would be right, completions, the version, progress, and --init.
+// Package cli has the common parts of the command lines of paceline and paceline-lab. They are exit
+// codes, flags from the environment, help that fits a screen, errors with a suggestion,
+// completions, the version, progress, and --init.
 //
 // A binary makes a Program of its verbs and calls Execute.
+//
+// # Files
+//
+//	program.go        Program, Verb, Execute
+//	exit.go           exit codes, and errors with an exit code
+//	help.go           the text of --help and --help-all
+//	help_groups.go    groups of flags in a help
+//	suggest.go        errors that suggest the right command, flag or value
+//	complete.go       completions for shells
+//	initial.go        --init and --schema
+//	manual.go         man pages, for a release
+//	output.go         -o json, and text that a terminal cannot obey
+//	overhear.go       lines that other packages write to package log
+//	paths.go          errors about missing files and folders
+//	process_*.go      processor time and process groups, by system
+//	progress.go       progress of computing verbs
+//	version.go        --version and version
 package cli
 
 import (
@@ -19,43 +37,43 @@ import (
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 )
 
-// Program is a binary. All of it is made anew for each command line.
+// Program is a binary. It is made anew for each command line.
 type Program struct {
 	// Root makes the root command, with the name and the texts of the program.
 	Root func() *cobra.Command
 	// Verbs are all commands below Root but version, help and completion.
 	Verbs []Verb
-	// Groups is how help groups the flags of a command.
+	// Groups are the groups of flags in help texts.
 	Groups Groups
-	// Values has the values that flags take, for a shell to complete. The first key is the path of a command without
-	// the name of the program, the second is the name of a flag.
+	// Values are the values of flags, for completions in a shell. The first key is the path of a
+	// command without the name of the program, the second is the name of a flag.
 	Values map[string]map[string][]string
-	// Meant maps names that other programs use for a flag to ours, where these are too different to be found as a
-	// misspelling.
+	// Meant maps other programs' names for a flag to this program's names, if the two are too
+	// different for a misspelling.
 	Meant map[string]string
-	// Reads is the verb that somebody may mean who types a file where a verb is expected.
+	// Reads is the verb to suggest for a file in the place of a verb.
 	Reads string
-	// Alike is a group of commands that are many and have the same flags. No error names them as those that know a
-	// flag.
+	// Alike is a group of many commands with the same flags. Errors do not list them as commands
+	// that have a flag.
 	Alike string
 }
 
-// Verb is a command below the root. A command line makes only the verb that it names, since each has flags, texts and
-// tables of its own.
+// Verb is a command below the root. A command line makes only its own verb, since each has flags,
+// texts and tables of its own.
 type Verb struct {
 	Name string
 	New  func() *cobra.Command
 }
 
-// Command returns the root command with all verbs, which prints to stdout. The command for completions needs stdout
-// when it is made.
+// Command returns the root command with all verbs, which prints to stdout. The command for
+// completions needs stdout at its creation.
 func (p Program) Command(stdout io.Writer) *cobra.Command {
 	root := p.command(stdout)
 	p.addCompletions(root)
 	return root
 }
 
-// only is the program with no other verb than the one that args begin with.
+// only is the program with the one verb with which args begin.
 func (p Program) only(args []string) (one Program, ok bool) {
 	for _, v := range p.Verbs {
 		if len(args) > 0 && args[0] == v.Name {
@@ -85,8 +103,8 @@ func (p Program) command(stdout io.Writer) *cobra.Command {
 	return root
 }
 
-// manual writes manual pages instead of running a command line. It is nil but in a program that is built with the tag
-// manual.
+// manual writes manual pages in place of running a command line. It is nil except in a program
+// built with the tag manual.
 var manual func(p Program, args []string) (code int, is bool)
 
 // Execute runs a command line and returns its exit code.
@@ -116,7 +134,7 @@ func (p Program) Execute(ctx context.Context, args []string, stdin io.Reader, st
 	if ok {
 		began, err = run(one.command(stdout))
 	}
-	if !ok || err != nil && !began { // a command line is wrong: what all verbs know says what would be right
+	if !ok || err != nil && !began { // a wrong command line: with all verbs, errors can suggest the right one
 		began, err = run(p.Command(stdout))
 	}
 	switch {
@@ -131,8 +149,8 @@ func (p Program) Execute(ctx context.Context, args []string, stdin io.Reader, st
 	return Code(err)
 }
 
-// fromEnvironment sets flags that are missing on the command line from environment variables, such as --key-env from
-// PACELINE_KEY_ENV.
+// fromEnvironment sets flags that are missing on the command line from environment variables, such
+// as --key-env from PACELINE_KEY_ENV.
 func fromEnvironment(flags *pflag.FlagSet) (err error) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		if f.Changed || IsHelp(f) || f.Name == "version" || err != nil {
@@ -151,8 +169,8 @@ func fromEnvironment(flags *pflag.FlagSet) (err error) {
 	return err
 }
 
-// Family makes c a verb that only has verbs below it. An unknown verb below it is an error; cobra alone would print the
-// help instead.
+// Family makes c a verb that only has verbs below it. An unknown verb below it is an error. Without
+// Family, cobra would print the help.
 func Family(c *cobra.Command, verbs ...*cobra.Command) *cobra.Command {
 	c.Use += " COMMAND"
 	c.DisableFlagsInUseLine = true

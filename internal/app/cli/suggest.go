@@ -23,8 +23,8 @@ func (p Program) unknown(root *cobra.Command, name string) error {
 	return unknownCommand(root, name, meant)
 }
 
-// unknownCommand is the error for a command that c does not have. meant may be a suggestion that holds if c has no
-// command of a similar name.
+// unknownCommand is the error for a command that c does not have. meant is a suggestion in case c
+// has no command of a similar name; it may be empty.
 func unknownCommand(c *cobra.Command, name, meant string) error {
 	var names []string
 	for _, below := range c.Commands() {
@@ -47,7 +47,7 @@ func unknownCommand(c *cobra.Command, name, meant string) error {
 	return fmt.Errorf("unknown command %q for %q%s; see %s --help", name, c.CommandPath(), meant, c.CommandPath())
 }
 
-// flagError adds to the error for a flag what would be right.
+// flagError adds a suggestion to the error for a flag.
 func (p Program) flagError(c *cobra.Command, err error) error {
 	see := "; see " + c.CommandPath() + " --help"
 	// An unknown command comes first: its flags are not the mistake.
@@ -82,7 +82,7 @@ func (p Program) flagError(c *cobra.Command, err error) error {
 	return fmt.Errorf("%w%s", err, see)
 }
 
-// otherFlag names a flag that may be meant by one that c does not have: a flag of c, or one of another verb.
+// otherFlag suggests a flag in place of one that c does not have: a flag of c, or of another verb.
 func (p Program) otherFlag(c *cobra.Command, name string) string {
 	own, said := []string{}, ""
 	c.Flags().VisitAll(func(f *pflag.Flag) {
@@ -116,7 +116,7 @@ func (p Program) otherFlag(c *cobra.Command, name string) string {
 	return said
 }
 
-// badValue says what is expected as the value of a flag. Its text is to follow the name of the flag.
+// badValue describes the expected value of a flag. Its text follows the name of the flag.
 func badValue(e *pflag.InvalidValueError) error {
 	value, reason := e.GetValue(), e.Unwrap()
 	expected := ""

@@ -24,8 +24,8 @@ func newVersion() *cobra.Command {
 	}
 }
 
-// addVersionFlag lets root answer --version with the line that the verb version prints. The flag is defined here
-// because cobra's own would take -v as its short form.
+// addVersionFlag lets root answer --version with the line of the verb version. The flag is defined
+// here because cobra's own would take -v as its short form.
 func addVersionFlag(root *cobra.Command) {
 	root.Version = versionLine(root.Name())
 	root.SetVersionTemplate("{{.Version}}\n")
@@ -38,8 +38,9 @@ func versionLine(program string) string {
 	return fmt.Sprintf("%s %s %s %s", program, versionOf(info, stamped), runtime.Version(), system)
 }
 
-// versionOf is the version of a program: the stamp of a release; without it the version that go install was given or go
-// build found in git (a tag, or the time and the commit); else the commit alone. info may be nil.
+// versionOf is the version of a program. It is the stamp of a release. Without a stamp it is the
+// version that go install was given, or that go build found in git: a tag, or the time and the
+// commit. Without these it is the commit alone. info may be nil.
 func versionOf(info *debug.BuildInfo, stamped string) string {
 	if stamped != "" {
 		return stamped

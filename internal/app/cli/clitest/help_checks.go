@@ -15,7 +15,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/cli"
 )
 
-// Printed is what a command line prints that succeeds.
+// Printed returns the output of a command line that succeeds.
 func Printed(t *testing.T, p cli.Program, args ...string) string {
 	t.Helper()
 	var out, errs strings.Builder
@@ -35,9 +35,9 @@ func eachVerb(p cli.Program, f func(c *cobra.Command, words []string)) {
 	})
 }
 
-// Help checks the help of all commands. It fits a screen; all flags are in it, in groups where they are many; its
-// examples can be typed; and the flags that it names exist. Names in others are flags of other programs.
-// Help returns how many examples there are.
+// Help checks the help of all commands. It fits a screen. It has all flags, in groups if they are
+// many. Its examples can be typed, and the flags in them exist. Names in others are flags of other
+// programs. Help returns the number of examples.
 func Help(t *testing.T, program func() cli.Program, others ...string) (examples int) {
 	t.Run("FitsAScreen", func(t *testing.T) { fitsAScreen(t, program) })
 	t.Run("GroupsNameNoFlagThatIsGone", func(t *testing.T) { groupsNameFlags(t, program) })
@@ -46,7 +46,7 @@ func Help(t *testing.T, program func() cli.Program, others ...string) (examples 
 	return examples
 }
 
-// flagsAlone is how many flags need no groups.
+// flagsAlone is the largest number of flags without groups.
 const flagsAlone = 10
 
 var flagLine = regexp.MustCompile(`^ +(-\w, )?--\w`)
@@ -92,7 +92,7 @@ func fitsAScreen(t *testing.T, program func() cli.Program) {
 
 func groupsNameFlags(t *testing.T, program func() cli.Program) {
 	p := program()
-	there := map[string]map[string]bool{} // the flags that Groups may name, by the command that it is of
+	there := map[string]map[string]bool{} // the flags that Groups may name, by command
 	eachVerb(p, func(c *cobra.Command, _ []string) {
 		for _, path := range []string{c.CommandPath(), strings.TrimSuffix(c.CommandPath(), c.Name()) + "*"} {
 			if there[path] == nil {
@@ -127,7 +127,7 @@ func groupsNameFlags(t *testing.T, program func() cli.Program) {
 	}
 }
 
-// shellWords splits a line as a shell does that knows spaces and quotes.
+// shellWords splits a line as a shell does, by spaces and quotes.
 func shellWords(line string) []string {
 	var words []string
 	word, inWord, quote := "", false, rune(0)
@@ -149,11 +149,11 @@ func shellWords(line string) []string {
 	return words
 }
 
-// ends are the words of a shell that end a command.
+// ends are the words with which a shell ends a command.
 var ends = []string{"|", "&&", ">", "#", "&"}
 
-// examplesOf are the command lines of a program in a text: of its lines, or of the parts of a pipe, those that begin
-// with its name.
+// examplesOf are the command lines of a program in a text. They are its lines, or parts of a pipe,
+// that begin with the name of the program.
 func examplesOf(program, text string) [][]string {
 	var lines [][]string
 	for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {

@@ -10,8 +10,8 @@ import (
 	"github.com/paceline-go/paceline/internal/text/width"
 )
 
-// ReadTable reads the tables of a text whose first heading is this one. A row is a map of its cells, by the headings
-// above them. A cell that goes on in the next line is put together.
+// ReadTable reads the tables of a text whose first heading is first. A row is a map of its cells,
+// by their headings. A cell that goes on in the next line is joined.
 func ReadTable(t *testing.T, text, first string) (rows []map[string]string) {
 	t.Helper()
 	var names []string
@@ -76,13 +76,14 @@ func field(v any, path string) any {
 	return v
 }
 
-// Heading is a heading of a table. Under it stands a field of the JSON of the same run, times By where that is not 0.
+// Heading is a heading of a table. Its cells show a field of the JSON of the same run, times By if
+// that is not 0.
 type Heading struct {
 	Name, Field string
 	By          float64
 }
 
-// CompareTable checks that the rows of a table say what the objects of the JSON of the same run do.
+// CompareTable checks that the rows of a table agree with the objects in the JSON of the same run.
 func CompareTable(t *testing.T, rows []map[string]string, objects []any, headings []Heading) {
 	t.Helper()
 	if len(rows) != len(objects) {

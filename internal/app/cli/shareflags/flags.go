@@ -1,5 +1,5 @@
-// Package shareflags has the flags of limits that are shared: by a store with processes of one's own, or with
-// strangers. It is no part of package cli because stores need the drivers of databases.
+// Package shareflags has the flags of shared limits: with the user's own processes through a store,
+// or with strangers. It is no part of package cli because stores need the drivers of databases.
 package shareflags
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/paceline-go/paceline/share"
 )
 
-// Flags are the flags of limits that processes of one's own share by a store.
+// Flags are the flags of limits that the user's processes share through a store.
 type Flags struct {
 	Address, Name, Fallback string
 	Weight, Least           float64
@@ -28,13 +28,13 @@ type Flags struct {
 // Forms are the forms of an address of a store.
 const Forms = "sqlite:FILE, postgres://… or redis://…"
 
-// Kinds are the words of flags for how a server counts.
+// Kinds are the words of flags for the ways in which a server counts.
 var Kinds = map[string]fairshare.Kind{
 	"auto": fairshare.UnknownKind, "bucket": fairshare.TokenBucket,
 	"fixed": fairshare.FixedWindow, "rolling": fairshare.RollingWindow,
 }
 
-// Add adds the flags that name the limits. also goes on with the text of --share.
+// Add adds the flags that name the limits. also continues the text of --share.
 func (f *Flags) Add(p *pflag.FlagSet, also string) {
 	p.StringVar(&f.Address, "share", "", "a store by which all processes that give it keep to the limits together: "+
 		"sqlite:FILE on one machine, postgres://USER@HOST/NAME or redis://HOST"+also)
@@ -44,7 +44,7 @@ func (f *Flags) Add(p *pflag.FlagSet, also string) {
 		"processes had it last, which is not exact where only some of them are cut off")
 }
 
-// AddPart adds the flags for the part of the limits that the process has.
+// AddPart adds the flags for this process's part of the limits.
 func (f *Flags) AddPart(p *pflag.FlagSet) {
 	p.Float64Var(&f.Weight, "share-weight", 1, "this process' part where there is not enough for all: of weights "+
 		"1 and 3 the second has three quarters")
@@ -52,10 +52,10 @@ func (f *Flags) AddPart(p *pflag.FlagSet) {
 		"numbers others have: 0.2 of 500/m are 100 a minute")
 }
 
-// IsStore reports whether an address is meant to be one of a store.
+// IsStore reports whether a text is meant as the address of a store.
 func IsStore(address string) bool { return strings.Contains(address, ":") }
 
-// Check checks the flags by themselves: the store is named if the rest is.
+// Check checks the flags alone: the other ones need a store.
 func (f *Flags) Check(cmd *cobra.Command) error {
 	if f.Address == "" {
 		for _, name := range []string{"share-name", "share-fallback", "share-weight", "share-least"} {
@@ -80,13 +80,13 @@ func (f *Flags) Check(cmd *cobra.Command) error {
 	return nil
 }
 
-// Open opens the store and returns the limits in it. They are nil if no store is named. If there is an error, nothing
+// Open opens the store and returns its limits, nil if no store is named. After an error no request
 // was sent.
 func (f *Flags) Open(ctx context.Context, log *slog.Logger) (l *sharestore.Limits, err error) {
 	if f.Address == "" {
 		return nil, nil
 	}
-	fallback, _ := share.ParseFallback(f.Fallback) // Check has checked it
+	fallback, _ := share.ParseFallback(f.Fallback) // Check has validated it
 	s, err := OpenStore(ctx, f.Address)
 	if err != nil {
 		return nil, cli.Exit(cli.ExitConfig, fmt.Errorf("--share %w", err))

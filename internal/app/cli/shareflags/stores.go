@@ -47,7 +47,7 @@ var schemes = map[string]func(ctx context.Context, address string) (Store, error
 	"rediss":     openRedis,
 }
 
-// File returns the file of the address of a store that is one.
+// File returns the file of a store's address, if the store is a file.
 func File(address string) (string, bool) { return strings.CutPrefix(address, "sqlite:") }
 
 func openPostgres(ctx context.Context, address string) (Store, error) {
@@ -59,7 +59,7 @@ func openPostgres(ctx context.Context, address string) (Store, error) {
 }
 
 func openRedis(_ context.Context, address string) (Store, error) {
-	client.SetLogger(&logging.VoidLogger{}) // it would write on standard error what our errors say
+	client.SetLogger(&logging.VoidLogger{}) // it would write to standard error, where this program's errors say the same
 	s, err := redis.Open(address)
 	if err != nil {
 		return nil, err
@@ -85,8 +85,8 @@ func OpenStore(ctx context.Context, address string) (Store, error) {
 
 func isURL(address string) bool { return strings.Contains(address, "://") }
 
-// Redacted is an address without its password. Of an address that is no URL nobody knows where it has one, as in
-// host=a password=b.
+// Redacted is an address without its password. In an address that is no URL, the place of the
+// password is not known, as in host=a password=b.
 func Redacted(address string) string {
 	scheme, _, _ := strings.Cut(address, ":")
 	switch {
