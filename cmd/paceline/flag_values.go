@@ -10,7 +10,8 @@ import (
 // tables are the formats of verbs that report tables.
 var tables = []string{"text", "json", "csv"}
 
-// flagValues has, by command, the values of flags that take only certain values, for a shell to complete.
+// flagValues has, by command, the values of flags that take only certain values, for a shell to
+// complete.
 var flagValues = map[string]map[string][]string{
 	"run": {
 		"strangers": slices.Sorted(maps.Keys(shareflags.Kinds)), "format": {"auto", "jsonl", "openai-batch", "anthropic-batch"}, "rule": {"bucket", "rolling"},
@@ -26,7 +27,8 @@ var flagValues = map[string]map[string][]string{
 	"serve anthropic": {"output": tables, "count": countings},
 }
 
-// meant maps names that other programs use for a flag to our names, where these are too different to be found as a misspelling.
+// meant maps names that other programs use for a flag to our names, where these are too different
+// to be found as a misspelling.
 var meant = map[string]string{
 	"rate": "limit", "rps": "limit", "qps": "limit", "rate-limit": "limit", "throttle": "limit", "r": "limit", "l": "limit",
 	"workers": "concurrency", "parallel": "concurrency", "threads": "concurrency", "jobs": "concurrency", "c": "concurrency", "j": "concurrency",

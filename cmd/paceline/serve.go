@@ -97,8 +97,8 @@ func verdicts(wrong int, first []string) error {
 
 // serve runs the server that open makes, until ctx is done. log is nil if there is no log.
 func (s *serving) serve(ctx context.Context, open func(log io.Writer) (server, error), greet func(url string) greeting) (err error) {
-	// The address comes before the log. So a second server on the same address does not empty the log
-	// does not empty the log of the first.
+	// The address is taken before the log is opened. So a second server on the same address does
+	// not empty the log of the first.
 	l, err := net.Listen("tcp", s.addr)
 	if err != nil {
 		return cannotListen("--addr", s.addr, "paceline serve", err)

@@ -179,7 +179,8 @@ func (s *serveProvider) check() (err error) {
 	return nil
 }
 
-// parseLimit reads a limit that replaces one of the known ones. If that is a bucket, its size becomes the new limit.
+// parseLimit reads a limit that replaces one of the known ones. If that is a bucket, its size
+// becomes the new limit.
 func parseLimit(v string, known []provider.Policy) (provider.Policy, error) {
 	p := provider.Policy{Name: known[0].Name}
 	text := v

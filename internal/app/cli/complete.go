@@ -2,8 +2,8 @@ package cli
 
 import "github.com/spf13/cobra"
 
-// addCompletions lets shells complete the values of the flags of all commands. Flags that have completions already keep
-// them.
+// addCompletions lets shells complete the values of the flags of all commands. Flags that have
+// completions already keep them.
 func (p Program) addCompletions(root *cobra.Command) {
 	Each(root, func(c *cobra.Command) {
 		values := p.Values[pathOf(c)]
@@ -25,6 +25,7 @@ func pathOf(c *cobra.Command) string {
 }
 
 func complete(c *cobra.Command, flag string, values []string) {
-	// Registering fails for a flag that does not exist or already has completions; both are fine here.
+	// Registering fails for a flag that does not exist or already has completions; both are fine
+	// here.
 	_ = c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }

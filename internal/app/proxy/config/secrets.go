@@ -15,7 +15,8 @@ import (
 	"github.com/paceline-go/paceline/internal/secret"
 )
 
-// No error here has a value in it that may be a secret, also where one is written in the wrong place.
+// No error here has a value in it that may be a secret, also where one is written in the wrong
+// place.
 
 func aClientKey() yamlfile.Form {
 	return yamlfile.Form{"anyOf": []yamlfile.Form{{"type": "string", "pattern": "^sha256:[0-9a-fA-F]{64}$"}, yamlfile.Object(clientKeyFields())}}
@@ -177,7 +178,8 @@ func privateParameter(name, value string) bool { return secret.PrivateParameter(
 
 var aTemplates = yamlfile.Form{"type": "object", "additionalProperties": yamlfile.AText}
 
-// templates reads names and their values. isPrivate tells by its name whether a value without {key} is a secret.
+// templates reads names and their values. isPrivate tells by its name whether a value without {key}
+// is a secret.
 func (r *reader) templates(n *node, what string, isPrivate func(name, value string) bool) (all []proxy.Field) {
 	if n.Kind != yaml.MappingNode {
 		r.Refuse(n, "%s: is no mapping: want names and their values, such as Authorization: Bearer {key}", what)

@@ -253,7 +253,8 @@ func above[T any](key, about string, of func(*T) *time.Duration) field[T] {
 	return yamlfile.Key(key, about, yamlfile.ASpan, func(r *reader, n *node, to *T) { *of(to) = r.above(n, key) })
 }
 
-// spanOrNone is a span that is negative in proxy.Config where the file has the word: none, or 0 where no time at all is meant.
+// spanOrNone is a span that is negative in proxy.Config where the file has the word: none, or 0
+// where no time at all is meant.
 func spanOrNone[T any](key, about, word string, of func(*T) *time.Duration) field[T] {
 	form := yamlfile.ASpan
 	if word != "0" {

@@ -23,7 +23,8 @@ func turn(t *testing.T, address, name string, f func(share.Reading) ([]byte, err
 	}
 }
 
-// Ripe makes a store as it is a while after its first node: a new one is quiet for 7 s and a window.
+// Ripe makes a store as it is a while after its first node: a new one is quiet for 7 s and a
+// window.
 func Ripe(t *testing.T, address, name string, own func() limit.Keeper) {
 	t.Helper()
 	turn(t, address, name, func(r share.Reading) ([]byte, error) {
