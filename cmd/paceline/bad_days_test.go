@@ -100,8 +100,8 @@ func (d *badDay) whole(n int) {
 	}
 }
 
-// What may break while a run is under way, each driven through the command. Where a fault has more sides than one they are in
-// tests of their own:
+// Faults during a run, each driven through the command. Where a fault has more
+// sides than one they are in tests of their own:
 //
 //	outage               TestRunWaitsForItsServer, TestRunGivesUpAnOutage, FuzzHealth
 //	fd limit             TestRunOutOfFiles
@@ -178,8 +178,8 @@ func fullDisk(d *badDay) {
 	d.whole(badDayRequests)
 }
 
-// Half of the results are there, and nobody knows what was sent when: it is said, and nothing is sent until all that may have
-// been is over.
+// Half of the results are there, and the times of the sends are not known. The run reports that,
+// and waits until no earlier send can count any more.
 func missingJournal(d *badDay) {
 	d.run(0, nil)
 	text, err := os.ReadFile(d.out)

@@ -7,8 +7,9 @@ import (
 	"github.com/paceline-go/paceline/internal/app/cli"
 )
 
-// TestExitCodesOfWrongCommandLines: what nothing came of is 2, whoever finds it; what a file says is 4, and so is a file
-// in the place of a folder. Each is found before anything is sent or computed.
+// The exit code is 2 for a command line that leads to nothing, whichever check finds it. It is 4
+// for the content of a file, and for a file in the place of a folder. Each error comes before the
+// first request or computation.
 func TestExitCodesOfWrongCommandLines(t *testing.T) {
 	t.Parallel()
 	in := write(t, "in.jsonl", `{"url":"http://127.0.0.1:1/"}`+"\n")

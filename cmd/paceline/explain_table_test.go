@@ -27,7 +27,7 @@ func explainIn(now string, typed bool, stdin string, args ...string) (out, errs 
 	return stdout.String(), stderr.String(), err
 }
 
-// Whoever sits at a terminal is told what is waited for, and with a provider alone nobody waits.
+// At a terminal the user gets a hint about the input. With a provider alone no input is awaited.
 func TestExplainAtATerminal(t *testing.T) {
 	const asks = "paste a response ("
 	out, errs, err := explainIn("2026-11-22", true, "retry-after: 7\nstatus: 429\n")
@@ -100,7 +100,8 @@ published     etherscan (free, per key; published 2026-11): 3 requests per secon
 	}
 }
 
-// What was published is called old a year after its month, or its year, began; a date that cannot be read is old.
+// A published limit is old one year after its month, or its year, began. A date that cannot be read
+// is old.
 func TestExplainOld(t *testing.T) {
 	for _, c := range []struct {
 		now, asOf string
@@ -130,8 +131,8 @@ func TestExplainOld(t *testing.T) {
 	}
 }
 
-// A server that documents a limit and sends none: the table says it, as published and since when; where the answer states a limit,
-// that is not repeated.
+// A server that documents a limit and sends none: the table says it, as published and since when;
+// where the answer states a limit, that is not repeated.
 func TestExplainFromTheTable(t *testing.T) {
 	const silent = "> Host: api.etherscan.io\n< HTTP/1.1 200 OK\n< \n{\"status\":\"1\"}\n"
 	out, _, err := explainIn("2028-02-01", false, silent)
@@ -163,7 +164,8 @@ Come back at once.
 	}
 }
 
-// A stranger is read as anybody, and who it is about is told how to add it; JSON has no advice.
+// An unknown provider gets the generic reading, and the user gets instructions to add it. JSON has
+// no advice.
 func TestExplainStranger(t *testing.T) {
 	const stranger = "> Host: api.acme.test\n< HTTP/1.1 200 OK\n< X-RateLimit-Limit: 5\n< X-RateLimit-Remaining: 4\n< \n"
 	out, errs, err := explainIn("2026-11-22", false, stranger)
@@ -240,7 +242,7 @@ func TestNamesInHelpAndCompletion(t *testing.T) {
 	}
 }
 
-// Whether limits per minute may hold per second is said of who says so, and of nobody else.
+// Only providers that document limits per second beside those per minute get the note about them.
 func TestExplainPerSecond(t *testing.T) {
 	unraced(t)
 	t.Parallel()

@@ -82,7 +82,7 @@ Not read: X-Foo-Rate: a
 	}
 }
 
-// What curl prints in its ways, of the same response.
+// The forms in which curl prints the same response.
 func TestExplainForms(t *testing.T) {
 	const fields = "Retry-After: 7\nX-GitHub-Media-Type: github.v3"
 	const body = `{"message": "You have exceeded a secondary rate limit."}`

@@ -82,7 +82,7 @@ func TestRunGiven(t *testing.T) {
 			[]string{"GET /p/ann@x.org?n=Ann%20%22A%22%2C%20B&k=%7Bkey%7D", "GET /p/b%2Fc@x.org?n=two%0Alines&k=%7Bnonce%7D"}},
 		{"body.csv", people, `--url|URL/|--method|PUT|--body|{"n":"{row.full name}","k":"{row.key}"}`,
 			[]string{`PUT / Content-Type: application/json {"n":"Ann \"A\", B","k":"{key}"}`, `PUT / Content-Type: application/json {"n":"two\nlines","k":"{nonce}"}`}},
-		// What a column has is never read as a template, not even beside one.
+		// The value of a column is never read as a template, not even beside one.
 		{"inject.csv", people, "--url|URL/|--key-env|PL_TEST_KEY|--header|X-Row: {row.key}|--header|Authorization: Bearer {key}|--query|q={row.key}-{id}|--id|{row.email}",
 			[]string{"GET /?q=%7Bkey%7D-ann%40x.org Authorization: Bearer h1dden-Va7ueQ9 X-Row: {key}", "GET /?q=%7Bnonce%7D-b%2Fc%40x.org Authorization: Bearer h1dden-Va7ueQ9 X-Row: {nonce}"}},
 		{"t.tsv", "a\tb\n1\t2\n", "--url|URL/{row.A}?x={row.2}", []string{"GET /1?x=2"}},
@@ -121,7 +121,7 @@ func TestRunGiven(t *testing.T) {
 	}
 }
 
-// What cannot be taken is said with the command that would do, and nothing is sent.
+// The error for an unusable input has a working command, and no request is sent.
 func TestRunGivenRefuses(t *testing.T) {
 	const table = "FILE is a table, with the columns id, Full Name, e-mail. Where each row goes is for --url:\n  paceline run FILE --limit 20/s --url 'https://api.example.com/v1/things/{row.id}'"
 	people := "id,Full Name,e-mail\n1,Ann,a@x\n2,\"Bob\nB\",\n3,..,c@x\n4,x\n"
@@ -175,7 +175,8 @@ paceline: invalid input: FILE: 3 of 4 lines; nothing was sent (--skip-invalid se
 	}
 }
 
-// What of curl commands is passed over is said once, though the input is checked before it is sent.
+// Ignored parts of curl commands are reported once, though the input is read once more for the
+// check.
 func TestRunCurlTellsOnce(t *testing.T) {
 	t.Parallel()
 	l := newLibrary(t, func(http.ResponseWriter, *http.Request) {})
@@ -186,7 +187,7 @@ func TestRunCurlTellsOnce(t *testing.T) {
 	}
 }
 
-// A table is gone on with where it was killed, by ids that its rows have of themselves, and no row is sent twice in silence.
+// A run over a table continues after a kill, by ids from its rows. No row is sent twice unnoticed.
 func TestRunTableResumes(t *testing.T) {
 	t.Parallel()
 	const n = 300
@@ -241,7 +242,8 @@ func TestRunTableResumes(t *testing.T) {
 	}
 }
 
-// Secrets of commands and rows are in nothing that a run leaves behind or says, though the server repeats them; and dead letters are sent again with them.
+// Secrets of commands and rows are in nothing that a run leaves behind or says, though the server
+// repeats them; and dead letters are sent again with them.
 func TestRunGivenSecrets(t *testing.T) {
 	secrets := []string{"Zq8-bearer-K7v2mXw", "pa55-W0rd-9xTq!", "c00kie-Vr7pLm2Q", "hdr-9Kx2-Lq7Zw", "qry-7Hn3-Vb9Tx", "form-5Tz8-Qw2Lp", "json-3Rb6-Xk9Mv", "row-4Yc1-Ns8Gd-Lw3Z", "short1"}
 	failing := true
@@ -327,7 +329,8 @@ curl %[1]s/3 --json '{"client_secret": "%[8]s", "max_tokens": 5, "deep": [{"toke
 	}
 }
 
-// Pages of what was handed over are followed, and their dead letters are whole requests; a secret in a URL is kept nowhere, so that is said.
+// Pages of what was handed over are followed, and their dead letters are whole requests; a secret
+// in a URL is kept nowhere, so that is said.
 func TestRunGivenPages(t *testing.T) {
 	l := listenTo(t, func(w http.ResponseWriter, q *http.Request, _ string) {
 		switch q.URL.Path {
@@ -375,7 +378,7 @@ func TestRunGivenDryRun(t *testing.T) {
 	}
 }
 
-// A pipe is sent as it comes: nobody waits for its end.
+// The rows of a pipe are sent as they come, before its end.
 func TestRunGivenPipe(t *testing.T) {
 	l := listenTo(t, nil)
 	in, feed := io.Pipe()

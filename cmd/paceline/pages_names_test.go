@@ -20,8 +20,8 @@ var (
 	dotted = regexp.MustCompile(`(^|[^\w.)/])([A-Za-z]\w*)\.([A-Z]\w*)`)
 )
 
-// Whatever a page calls by a Go name within a sentence is there: the name in its package, or the field or method of its type. What stands in
-// blocks of Go is compiled.
+// Every Go name within a sentence of a page exists: a name of a package, or a field or method of a
+// type. Blocks of Go are compiled.
 func TestPagesNames(t *testing.T) {
 	t.Parallel()
 	names := exported(t)
@@ -51,8 +51,8 @@ func TestPagesNames(t *testing.T) {
 	}
 }
 
-// exported returns what packages that users import export, by the name of the package, and what types of theirs have, by the name of the
-// type: what several packages or types of one name have is put together.
+// exported returns two kinds of names. By package: the exported names of packages for users. By
+// type: its fields and methods. Packages or types with the same name are put together.
 func exported(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	names := map[string]map[string]bool{}

@@ -44,7 +44,8 @@ func TestRunLine(t *testing.T) {
 	}
 }
 
-// What matters is there at every width, whatever the figures are, and nothing is longer than the terminal is wide.
+// The most important parts are there at every width, for all figures, and no line is wider than the
+// terminal.
 func TestRunLineFitsEveryWidth(t *testing.T) {
 	t.Parallel()
 	long := run.Progress{Totals: run.Totals{Done: 1234567, Rejected: 12345, Dead: 999, Rate: 1234.5, Ceiling: 2000, Percent: 61.7, SkippedDone: 5}, Total: 9876543,

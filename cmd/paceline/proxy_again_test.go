@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// A key without credit is out of use, which the page's numbers and the log say, until SIGUSR1 says that it was paid for: then requests go with
-// it again. With no key left a request is told so at once.
+// A key without credit is excluded, as the page's numbers and the log show. SIGUSR1 puts it back
+// into use. If no key is left, requests are refused at once.
 func TestProxyKeysTriedAgain(t *testing.T) {
 	const one, two = "sk-again-one-5Hq8", "sk-again-two-9Vw3"
 	var paid, expired atomic.Bool

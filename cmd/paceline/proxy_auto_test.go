@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// What --limit auto found is in the state file as soon as it is known, so that a proxy goes on with it that was killed, and one that was stopped.
-// How little that lets a server refuse, internal/app/proxy shows in virtual time.
+// A finding of --limit auto is in the state file at once. So the next proxy continues from it after
+// a kill and after a stop. Package proxy shows in virtual time how few refusals remain.
 func TestProxyAutoOverRestarts(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -21,7 +21,8 @@ import (
 	"github.com/paceline-go/paceline/internal/app/cli"
 )
 
-// With a certificate, clients speak HTTP/1.1 and HTTP/2 over TLS, and whoever speaks plain HTTP is told so.
+// With a certificate, clients speak HTTP/1.1 and HTTP/2 over TLS. Clients with plain HTTP get an
+// error that says so.
 func TestProxyTLS(t *testing.T) {
 	t.Parallel()
 	other := httptest.NewTLSServer(http.NotFoundHandler()) // for its certificate
@@ -71,7 +72,8 @@ func TestProxyTLS(t *testing.T) {
 	}
 }
 
-// Sockets that systemd has opened are used, by their names, and it is told when the proxy is ready and when it stops.
+// The proxy uses the sockets of systemd by their names, and reports to systemd when it is ready and
+// when it stops.
 func TestProxyOfSystemd(t *testing.T) {
 	t.Parallel()
 	dir, err := os.MkdirTemp("", "notify") // the name of a socket has to be short

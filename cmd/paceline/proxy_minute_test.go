@@ -40,7 +40,8 @@ func TestProxyMinuteFlags(t *testing.T) {
 		"--limit none --limit-model gpt-4o=rpm:5,tpm:9": "5/m requests bucket, model gpt-4o; 9/m tokens bucket, model gpt-4o",
 		"--rpm 5 --limit-model b=itpm:7":                "5/m requests bucket, model; 7/m input tokens bucket, model b",
 		"--rpm 600 --per-second":                        "600/m requests bucket, model; 10/s requests bucket, model",
-		// What a flag counts replaces what the preset counts, and the rest of that goes on; Anthropic counts output as it is produced.
+		// A flag replaces the preset's limits of the same unit, and the others still hold.
+		// Anthropic counts output as it is produced.
 		"--preset openai:tier1 --rpm 5000":                     "5000/m requests bucket, model; 30000/m tokens bucket, model",
 		"--preset openai:tier1 --rpm 5000 --tpm 7 --limit 9/s": "9/s, key; 5000/m requests bucket, model; 7/m tokens bucket, model",
 		"--preset anthropic:start --itpm 7000":                 "7000/m input tokens bucket, model; 1000/m requests bucket, model; 100000/m output tokens bucket produced, model",
@@ -97,7 +98,8 @@ func TestProxyMinuteFlags(t *testing.T) {
 	}
 }
 
-// How a provider counts goes along with its limits, for who shares them with strangers; --rule has another opinion.
+// How a provider counts goes along with its limits, for who shares them with strangers; --rule has
+// another opinion.
 func TestPresetSaysHowItIsCounted(t *testing.T) {
 	for args, want := range map[string]limit.Counting{
 		"--preset github:unauthenticated":                limit.CountsWindow,

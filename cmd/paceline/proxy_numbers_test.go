@@ -13,8 +13,9 @@ import (
 	"github.com/paceline-go/paceline/internal/testkit/browser"
 )
 
-// The page, /metrics and the log of the server's judge say the same, while requests wait and once they do not any more: what was sent, refused
-// and served, what is used of the limit, tokens, and who waits. The server allows fewer than the proxy is told, so that it refuses some.
+// The page, /metrics and the log of the server's judge agree, while requests wait and after that.
+// The numbers are requests sent, refused and served, usage of the limit, tokens, and waiting
+// requests. The server allows fewer than the proxy's limit, so that it refuses some.
 func TestProxyNumbersAgree(t *testing.T) {
 	b := browser.Open(t, 1400, 1000)
 	const told, allowed, asked, prompt, completion = 20, 18, 50, 10, 5

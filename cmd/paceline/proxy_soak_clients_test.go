@@ -113,7 +113,7 @@ func sends(method, path string, body func() io.Reader) func(*proxySoak, *http.Cl
 	}
 }
 
-// wanders asks for paths that nobody has asked for before.
+// wanders requests paths that no client has requested before.
 func (k *proxySoak) wanders(c *http.Client, key string, id int, says string) {
 	path := []byte("/aaaaaaaa")
 	for i := range path[1:] {
@@ -183,7 +183,8 @@ func (k *proxySoak) stranger(c *http.Client, _ string, id int, says string) {
 	k.end(id, says, denied)
 }
 
-// raw sends bytes as they are, and returns all that comes back before the connection is closed, by the proxy unless it is to be at once.
+// raw sends bytes as they are, and returns all bytes until the connection is closed. The proxy
+// closes it, or raw itself if atOnce.
 func (k *proxySoak) raw(text string, atOnce bool) string {
 	c, err := net.Dial("tcp", k.at)
 	if err != nil {

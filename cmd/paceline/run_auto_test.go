@@ -33,7 +33,8 @@ func TestRunAutoFlags(t *testing.T) {
 	}
 }
 
-// What was found is said at the end, for people and as JSON: what the server states, and what only refusals tell.
+// The summary has the findings, for people and as JSON: limits that the server states, and limits
+// that only refusals show.
 func TestRunAutoFinds(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
@@ -49,7 +50,7 @@ func TestRunAutoFinds(t *testing.T) {
 		}, "server", "found: 6000 requests per 1m0s, as the server says"},
 		{"nothing", func(http.ResponseWriter, *http.Request) {}, "nobody", "found: no limit: nothing was refused, and no answer told of one"},
 		{"refusals", func(w http.ResponseWriter, _ *http.Request) {
-			if n := asked.Add(1); n > 10 && n < 15 { // one alone may be heard when others, sent later, are served
+			if n := asked.Add(1); n > 10 && n < 15 { // the answer to one alone may come after later requests are served
 				w.WriteHeader(http.StatusTooManyRequests)
 			}
 		}, "refusals", "found: about "},

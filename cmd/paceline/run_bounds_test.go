@@ -77,7 +77,8 @@ func TestRunRetryDeadFlag(t *testing.T) {
 	}
 }
 
-// What expired in a run before is not done: who runs the same command again is told so, also beforehand, until it is sent again.
+// Requests that expired in an earlier run stay undone. The same command reports that, also in a dry
+// run, until they are sent again.
 func TestRunExpiredBefore(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer srv.Close()
@@ -102,7 +103,8 @@ func TestRunExpiredBefore(t *testing.T) {
 	}
 }
 
-// A terminal that goes away ends a run as Ctrl-C does, and however often it says so, what is in flight is waited for.
+// A terminal that goes away ends a run as Ctrl-C does, and however often it says so, what is in
+// flight is waited for.
 func TestRunHangup(t *testing.T) {
 	t.Parallel()
 	arrived, release := make(chan struct{}, 10), make(chan struct{})

@@ -66,7 +66,8 @@ func TestRunOneFile(t *testing.T) {
 	}
 }
 
-// noLinks ends a test where a link could not be made: on Windows that takes a right that not everybody has.
+// noLinks ends a test where a link could not be made: on Windows that takes a right that not
+// everybody has.
 func noLinks(t *testing.T, err error) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -75,7 +76,8 @@ func noLinks(t *testing.T, err error) {
 	t.Fatal(err)
 }
 
-// What is no file is refused at once: opening a pipe that nobody reads waits for ever, and beside a device there are no files of ours.
+// An output that is no file is refused at once. Opening a pipe without a reader waits for ever, and
+// beside a device there is no place for other files.
 func TestRunNoFile(t *testing.T) {
 	dir := t.TempDir()
 	in := write(t, "in", `{"id":"a","url":"http://127.0.0.1:1/"}`+"\n")
@@ -112,7 +114,8 @@ func TestRunNoFile(t *testing.T) {
 	}
 }
 
-// What goes to /dev/null is thrown away, which is said, and no file is made beside it; what is thrown away cannot be gone on from.
+// Results for /dev/null are discarded, with a notice and without files beside it. A run with
+// discarded results cannot be resumed.
 func TestRunNowhere(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("it has no name there that files can be told by")
@@ -157,7 +160,8 @@ func TestRunNowhere(t *testing.T) {
 	}
 }
 
-// Folders that are not there are made, for the owner's eyes, when something is sent: not for a plan.
+// Folders that are not there are made, for the owner's eyes, when something is sent: not for a
+// plan.
 func TestRunMakesFolders(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer srv.Close()
@@ -198,7 +202,7 @@ func tree(t *testing.T, dir string) string {
 	return b.String()
 }
 
-// What is redirected is looked at, too: a run that reads what it writes would never end.
+// Redirected output is checked, too: a run that reads its own output would never end.
 func TestRunRedirected(t *testing.T) {
 	t.Parallel()
 	in := write(t, "in.jsonl", `{"id":"a","url":"http://127.0.0.1:1/"}`+"\n")

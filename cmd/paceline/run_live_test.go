@@ -14,8 +14,9 @@ import (
 	"github.com/paceline-go/paceline/ratetest/service"
 )
 
-// A run with a provider's published limit, over sockets and by the clock of this machine, lasts for three windows of a fake server: nothing
-// is refused, and it gets 98 % of what anybody can who knows of an arrival only by the answer, which is a limit's worth for each window and
+// A run with a provider's published limit lasts for three windows of a fake server, over sockets
+// and by the clock of this machine. No request is refused. The run reaches 98 % of the best rate
+// for a client that learns of an arrival only by the answer: one limit's worth for each window and
 // round trip. It takes half a minute, with PACELINE_LONG=1.
 func TestRunLiveAtFullRate(t *testing.T) {
 	if os.Getenv("PACELINE_LONG") != "1" || race.Enabled {

@@ -86,7 +86,7 @@ paceline: invalid input: ` + bad + ": 3 of 5 lines; nothing was sent (--skip-inv
 	}
 }
 
-// What a file is, is told by the first line that says, not by a first line that is broken.
+// The first line with a recognizable form decides the form of a file, not a broken first line.
 func TestRunFormatOfBroken(t *testing.T) {
 	good := prompts(2)
 	var packed bytes.Buffer
@@ -117,7 +117,8 @@ paceline: invalid input: broken: 1 of 3 lines; `},
 	}
 }
 
-// A file that cannot take the results is refused before the input is read, which may have a million lines.
+// A file that cannot take the results is refused before the input is read, which may have a million
+// lines.
 func TestRunResultsElsewhere(t *testing.T) {
 	in := write(t, "in.jsonl", prompts(3)+"}\n")
 	plain := write(t, "plain.jsonl", `{"id":"a","state":"done","attempts":1}`+"\n")
@@ -138,7 +139,7 @@ func TestRunResultsElsewhere(t *testing.T) {
 	}
 }
 
-// What servers answer to every request, and what is said of it and written.
+// Servers' answers to every request, their report, and the written results.
 func TestRunBatchAnswers(t *testing.T) {
 	t.Parallel()
 	in := write(t, "in.jsonl", prompts(3))
@@ -189,7 +190,8 @@ func TestRunBatchAnswers(t *testing.T) {
 	}
 }
 
-// A server that says to come back in three days: a person is told, once, and again by the run after.
+// If a server asks for a pause of three days, the user gets one notice, and one more in the next
+// run.
 func TestRunBatchHeld(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -245,7 +247,7 @@ func TestRunDryRun(t *testing.T) {
 	args := []string{"run", "--preset", "openai:tier1", "--tpm", "20000", "--max-output", "500", "--base-url", l.URL(), "--dry-run", "--out", out,
 		"--price-input", "2", "--price-output", "10", in}
 	code, stdout, stderr := paceline("", args...)
-	// What the clock says goes.
+	// Lines that depend on the clock are removed.
 	text := regexp.MustCompile(`last answer: .*|(?m)^read .*`).ReplaceAllString(stdout, "")
 	clitest.Fits(t, stdout)
 	want := `requests              701 to send
@@ -291,13 +293,14 @@ note                  openai:tier1 is gpt-4o, tier 1, as published 2024-07; of o
 	}
 }
 
-// The process is killed again and again, at random. In the end every custom_id is there once, and over all processes the
-// server has refused nothing: the tokens of the dead ones still count.
+// The process is killed again and again, at random. In the end every custom_id is there once, and
+// over all processes the server has refused nothing: the tokens of the dead ones still count.
 func TestRunBatchKilled(t *testing.T) {
 	killed(t, 1, func(int) string { return "gpt-4o" })
 }
 
-// So it is where each model has its limits for itself: what two models use would not fit into those of one.
+// So it is where each model has its limits for itself: what two models use would not fit into those
+// of one.
 func TestRunBatchOfModelsKilled(t *testing.T) {
 	killed(t, 2, func(i int) string { return [...]string{"gpt-4o", "gpt-4.1"}[i/56] }, "--preset", "openai:tier1", "--rpm", "5000")
 }

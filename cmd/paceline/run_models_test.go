@@ -17,7 +17,8 @@ import (
 	"github.com/paceline-go/paceline/ratetest/llm"
 )
 
-// chats is a batch of n requests for a model, custom_id NAME0, NAME1, …: 8 tokens in, and 100 out at most.
+// chats is a batch of n requests for a model, custom_id NAME0, NAME1, …: 8 tokens in, and 100 out
+// at most.
 func chats(name, model string, n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -26,8 +27,8 @@ func chats(name, model string, n int) string {
 	return b.String()
 }
 
-// What models cost is taken from the table, by names with dates too, and is said in the plan and afterwards; what is given replaces it,
-// and what nobody knows is named once.
+// Prices of models come from the table, also for names with dates, and are in the plan and in the
+// summary. A price from a flag replaces them. A model without a known price is named once.
 func TestRunPrices(t *testing.T) {
 	t.Parallel()
 	l := newLLM(t, llm.Config{})
@@ -67,7 +68,8 @@ func TestRunPrices(t *testing.T) {
 	}
 }
 
-// What each model takes is said where its provider has limits of each, or may have: names that share one are one model.
+// The usage of each model is shown if its provider has, or may have, limits for each model. Names
+// that share a limit are one model.
 func TestRunEachModelAlone(t *testing.T) {
 	t.Parallel()
 	two := chats("a", "gpt-4o", 200) + chats("b", "gpt-4o-2024-08-06", 100) + chats("c", "gpt-4.1", 100) + chats("d", "o3", 1)
@@ -129,7 +131,8 @@ func TestRunBatchAPI(t *testing.T) {
 	}
 }
 
-// A line that is no request is among the errors, once, and nothing follows from it: not even for the request whose custom_id it has.
+// A line that is no request is among the errors, once, and nothing follows from it: not even for
+// the request whose custom_id it has.
 func TestRunSkippedLines(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ good, bad, want string }{
@@ -165,7 +168,7 @@ func TestRunSkippedLines(t *testing.T) {
 	}
 }
 
-// What programs read says the same.
+// The JSON for programs says the same.
 func TestRunPricesAsJSON(t *testing.T) {
 	in := write(t, "in.jsonl", chats("a", "gpt-4o", 10)+chats("b", "gpt-9", 3))
 	_, stdout, stderr := paceline("", "run", "--rpm", "5", "--dry-run", "-o", "json", in)
@@ -182,8 +185,8 @@ func TestRunPricesAsJSON(t *testing.T) {
 	}
 }
 
-// A model that does not exist is found by one request, whatever is in the file besides; its others are dead letters that were not sent, and
-// go once there is such a model.
+// A model that does not exist is found by one request, whatever is in the file besides; its others
+// are dead letters that were not sent, and go once there is such a model.
 func TestRunWrongModel(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

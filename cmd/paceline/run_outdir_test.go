@@ -70,7 +70,8 @@ func read(t *testing.T, path ...string) string {
 	return string(b)
 }
 
-// A file for each answer, as decoded; what is dead is beside it; a file that is gone is fetched again, and no other.
+// A file for each answer, as decoded; what is dead is beside it; a file that is gone is fetched
+// again, and no other.
 func TestRunOutDir(t *testing.T) {
 	t.Parallel()
 	large := strings.Repeat("0123456789abcdef", 200<<10) // 3.1 MiB
@@ -147,7 +148,7 @@ func TestRunOutDir(t *testing.T) {
 	}
 }
 
-// What is longer than a file may be is a dead letter, and leaves nothing behind.
+// An answer longer than the bound of a file is a dead letter, and leaves no file behind.
 func TestRunOutDirTooLong(t *testing.T) {
 	lib := newLibrary(t, func(w http.ResponseWriter, q *http.Request) {
 		fmt.Fprint(w, strings.Repeat("x", map[string]int{"0": 1 << 20, "1": 1<<20 + 1}[q.URL.Query().Get("id")]))
@@ -167,8 +168,8 @@ func TestRunOutDirTooLong(t *testing.T) {
 	}
 }
 
-// What a crash may leave between the steps of one file: a body without a line is nothing, a line with a whole body is done, a line with
-// half a body, or another, is not.
+// The states that a crash may leave between the steps of one file. A body without a line is
+// nothing. A line with a whole body is done. A line with half a body, or another one, is not.
 func TestRunOutDirBroken(t *testing.T) {
 	lib := newLibrary(t, func(w http.ResponseWriter, q *http.Request) { fmt.Fprint(w, "body of "+q.URL.Query().Get("id")) })
 	dir := filepath.Join(t.TempDir(), "out")
@@ -211,8 +212,8 @@ func TestRunOutDirBroken(t *testing.T) {
 	}
 }
 
-// killedUntilDone runs the program time and again, kills it each time, and goes on until it ends by itself. What is there before a run, by
-// its id, must not be sent again. It returns how often the program was killed.
+// killedUntilDone runs the program and kills it, again and again, until it ends by itself. Ids that
+// are there before a run must not be sent again. It returns the number of kills.
 func killedUntilDone(t *testing.T, lib *library, there func() (ids []string), args ...string) (kills int) {
 	t.Helper()
 	before, inVain := -1, 0
@@ -243,8 +244,9 @@ func killedUntilDone(t *testing.T, lib *library, there func() (ids []string), ar
 	return kills
 }
 
-// endsBeforeTheKill runs the program, kills it after a while, and reports whether it had ended by then. The while grows with the kills in a
-// row after which nothing more was there, so that a machine that takes long to start it gets on, too.
+// endsBeforeTheKill runs the program, kills it after a while, and reports whether it had ended by
+// then. The while grows with the kills in a row without progress, so that a slow machine gets on,
+// too.
 func endsBeforeTheKill(t *testing.T, inVain int, args ...string) bool {
 	t.Helper()
 	p := program(t, args...)
@@ -266,7 +268,8 @@ func endsBeforeTheKill(t *testing.T, inVain int, args ...string) bool {
 	return err == nil
 }
 
-// However often a run is killed: no file is there by half, and nothing is sent again that has its file.
+// However often a run is killed: no file is there by half, and nothing is sent again that has its
+// file.
 func TestRunOutDirKilled(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {

@@ -22,7 +22,7 @@ import (
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
-// archive has lists of so many pages each. What it limits are arrivals in a rolling window.
+// archive has lists of so many pages each. It limits arrivals in a rolling window.
 type archive struct {
 	*httptest.Server
 	pages int // of each list; 0: without end
@@ -151,7 +151,8 @@ func (l *archive) isRead(t *testing.T, out string, n int) {
 	}
 }
 
-// Pages are followed by a link, a URL or a cursor, each page once and within the limit, and what has begun is finished first.
+// Pages are followed by a link, a URL or a cursor, each page once and within the limit, and what
+// has begun is finished first.
 func TestRunPages(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -209,7 +210,8 @@ func TestRunPages(t *testing.T) {
 	}
 }
 
-// A run is killed in the middle of its chains again and again: no page that is done is sent again, and each goes on where it was.
+// A run is killed in the middle of its chains again and again: no page that is done is sent again,
+// and each goes on where it was.
 func TestRunPagesKilled(t *testing.T) {
 	t.Parallel()
 	l := newArchive(t, 25)
@@ -268,7 +270,8 @@ func (l *archive) all() int {
 	return len(l.order)
 }
 
-// A page that fails is tried again for itself, and one that is dead ends its chain; --retry-dead goes on with it.
+// A page that fails is tried again for itself, and one that is dead ends its chain; --retry-dead
+// goes on with it.
 func TestRunPagesThatFail(t *testing.T) {
 	l := newArchive(t, 5)
 	tries := map[string]int{}
@@ -317,7 +320,8 @@ func TestRunPagesThatFail(t *testing.T) {
 	l.isRead(t, out, 4)
 }
 
-// What has no end is ended: a page that was had before, and more pages than are asked for. A larger --max-pages goes on.
+// Endless lists end: at a page that was there before, and at the largest number of pages. A larger
+// --max-pages continues.
 func TestRunPagesWithoutEnd(t *testing.T) {
 	l := newArchive(t, 0)
 	dir := t.TempDir()
@@ -336,7 +340,7 @@ func TestRunPagesWithoutEnd(t *testing.T) {
 	}
 	l.isRead(t, out, 2)
 
-	// What was seen by a run before is known.
+	// The pages of an earlier run are known.
 	circle := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		n, _ := strconv.Atoi(q.URL.Query().Get("page"))
 		fmt.Fprintf(w, `{"next":"?page=%d"}`, 1+n%3)
@@ -352,7 +356,8 @@ func TestRunPagesWithoutEnd(t *testing.T) {
 	}
 }
 
-// No file may grow beyond a few kB in the middle of the chains: nothing is lost, and where there is room again they go on.
+// No file may grow beyond a few kB in the middle of the chains: nothing is lost, and where there is
+// room again they go on.
 func TestRunPagesOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	sh := need.Program(t, "sh")
@@ -373,7 +378,8 @@ func TestRunPagesOnAFullDisk(t *testing.T) {
 	l.isRead(t, out, 10)
 }
 
-// A link to another host is not followed, with a key or without, unless it is named; a key that a link repeats is neither kept nor lost.
+// A link to another host is not followed, with a key or without, unless it is named; a key that a
+// link repeats is neither kept nor lost.
 func TestRunPagesStayHome(t *testing.T) {
 	abroad := newArchive(t, 3)
 	l := newArchive(t, 3)
@@ -453,7 +459,7 @@ func TestRunPagesIDs(t *testing.T) {
 		!strings.Contains(errs.String(), `:2:7: id "a.p2" is that of page 2 of "a" on line 1 (--next)`) {
 		t.Errorf("a page before its id: exit code %d: %s", code, last(errs.String()))
 	}
-	// What looks like a page of nobody is none.
+	// An id in the form of a page is an ordinary id if the first page does not exist.
 	if code, _, stderr := paceline(`{"id":"a.p2","url":"`+l.URL+`/items?list=5"}`, "run", "--limit", "none", "--next", "link", "--progress", "off", "-"); code != 0 || !strings.Contains(stderr, "3 done") {
 		t.Errorf("exit code %d: %s", code, last(stderr))
 	}

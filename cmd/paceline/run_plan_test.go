@@ -8,7 +8,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/cli"
 )
 
-// What a plan cannot say by limits alone it says in words.
+// The plan describes in words all that limits alone cannot say.
 func TestAPlanSaysWhatIsWaitedForFirst(t *testing.T) {
 	dir := t.TempDir()
 	in := write(t, "in.jsonl", `{"url":"http://127.0.0.1:1/"}`)

@@ -27,7 +27,8 @@ func csvRows(t *testing.T, text string) [][]string {
 	return all
 }
 
-// A row for each answer, whatever is in it; what fails is empty and counted; what is dead is beside it.
+// A row for each answer, whatever is in it; what fails is empty and counted; what is dead is beside
+// it.
 func TestRunSelect(t *testing.T) {
 	lib := newLibrary(t, func(w http.ResponseWriter, q *http.Request) {
 		switch q.URL.Query().Get("id") {
@@ -105,7 +106,8 @@ func TestRunSelect(t *testing.T) {
 	}
 }
 
-// On standard output rows come as they are; what has none keeps its line, where there is a place for it.
+// On standard output rows come as they are; what has none keeps its line, where there is a place
+// for it.
 func TestRunSelectOut(t *testing.T) {
 	lib := newLibrary(t, func(w http.ResponseWriter, q *http.Request) {
 		if q.URL.Query().Get("id") == "1" {
@@ -133,7 +135,8 @@ func TestRunSelectOut(t *testing.T) {
 	}
 }
 
-// However often a run is killed: each answer has one row, in order if that was asked, and nothing is sent again that has its row.
+// However often a run is killed: each answer has one row, in order if that was asked, and nothing
+// is sent again that has its row.
 func TestRunRowsKilled(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -200,7 +203,7 @@ func TestRunRowsKilled(t *testing.T) {
 	}
 }
 
-// One that is slow does not hold up the others, only their lines; one that is dead holds up nobody.
+// A slow request delays only the lines of the others, not the requests. A dead one delays no line.
 func TestRunOrdered(t *testing.T) {
 	release := make(chan struct{})
 	tries := 0
@@ -248,7 +251,7 @@ func TestRunOrdered(t *testing.T) {
 	if code, _, stderr := paceline("", append(args, "--out", out)...); code != 3 || !slices.Equal(ids(read(t, out)), without) {
 		t.Errorf("%d %s%q", code, stderr, ids(read(t, out)))
 	}
-	// What was dead gets its place when it is answered.
+	// A dead request gets its place when its answer comes.
 	lib.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) { fmt.Fprint(w, "now") })
 	if code, _, stderr := paceline("", append(args, "--out", out, "--retry-dead")...); code != 0 || !slices.Equal(ids(read(t, out)), want) {
 		t.Errorf("%d %s%q", code, stderr, ids(read(t, out)))

@@ -83,8 +83,9 @@ func (h *host) saw(path string) string {
 	return h.seen[path]
 }
 
-// A redirect to another host takes nothing along that is the user's: no template, no field or parameter that has a key or may have
-// one, no body with one. What that host answers is nothing about the key.
+// A redirect to another host takes no secret of the user along: no template, no field or parameter
+// with a key or a possible key, no body with one. The answer of that host says nothing about the
+// key.
 func TestRunRedirectedAbroad(t *testing.T) {
 	t.Parallel()
 	var abroad *host
@@ -178,7 +179,8 @@ func TestRunRedirectedAbroad(t *testing.T) {
 	}
 }
 
-// A prompt that another host refuses is not given back for the key to wait: it would go there again at once, for ever.
+// A prompt that another host refuses is not given back for the key to wait: it would go there again
+// at once, for ever.
 func TestRunBatchRefusedAbroad(t *testing.T) {
 	abroad := newHost(t, "", "localhost", func(w http.ResponseWriter, q *http.Request) {
 		w.Header().Set("Retry-After", "3600")
@@ -196,7 +198,8 @@ func TestRunBatchRefusedAbroad(t *testing.T) {
 	isShown(t, "the other host", abroad.saw("/v1/chat/completions"))
 }
 
-// A key goes to the hosts that --key-host names, else to that of the first line. A line that would take it elsewhere is an error.
+// A key goes to the hosts that --key-host names, else to that of the first line. A line that would
+// take it elsewhere is an error.
 func TestRunKeyHost(t *testing.T) {
 	t.Parallel()
 	var second *host
@@ -252,8 +255,8 @@ func TestRunKeyHost(t *testing.T) {
 	}
 }
 
-// Answers are stored as they came, but for a key's value, whatever form it is in; and then the result says so. A placeholder is no
-// key.
+// Answers are stored as they came, but for a key's value, whatever form it is in; and then the
+// result says so. A placeholder is no key.
 func TestRunAnswersAsTheyCame(t *testing.T) {
 	t.Parallel()
 	basic := base64.StdEncoding.EncodeToString([]byte("me:" + aSecret))
@@ -326,7 +329,8 @@ func TestRunAnswersAsTheyCame(t *testing.T) {
 	}
 }
 
-// What net/http says by itself is said as ours: masked, harmless to a terminal, once of a kind.
+// Messages of net/http appear as the program's own: masked, harmless to a terminal, once for each
+// kind.
 func TestRunSpeaksForHTTP(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -359,8 +363,8 @@ func TestRunSpeaksForHTTP(t *testing.T) {
 	}
 }
 
-// What servers, inputs and file names have for a terminal is shown, not obeyed: on standard error, and of results on standard
-// output; files have what came.
+// Control characters from servers, inputs and file names are shown, not obeyed: on standard error,
+// and in results on standard output. Files keep the text as it came.
 func TestEscapesAreShown(t *testing.T) {
 	t.Parallel()
 	const evil = "\x1b]0;mine\x07\u009b31m\u202etxt"

@@ -273,8 +273,9 @@ func (j *judge) count() int {
 	return len(j.arrivals)
 }
 
-// The process is killed again and again, at random. In the end every id is there once, whatever was sent twice is
-// reported as a possible repeat, and over all processes no window holds more than the limit.
+// The process is killed again and again, at random. In the end every id is there once. Every
+// request that was sent twice is reported as a possible repeat. Over all processes no window holds
+// more than the limit.
 func TestRunKilled(t *testing.T) {
 	t.Parallel()
 	const n, limit, window, kills = 240, 50, 200 * time.Millisecond, 5
@@ -349,7 +350,8 @@ func TestRunKilled(t *testing.T) {
 	t.Logf("%d arrivals of %d requests over %d crashes, %d of them arrived twice", len(j.arrivals), n, kills, twice)
 }
 
-// The first Ctrl-C waits for what is in flight, the second breaks it off; both say so, and a run later resumes.
+// The first Ctrl-C waits for what is in flight, the second breaks it off; both say so, and a run
+// later resumes.
 func TestRunInterrupted(t *testing.T) {
 	t.Parallel()
 	arrived, release := make(chan string, 100), make(chan struct{})
@@ -450,8 +452,8 @@ func startNginx(t *testing.T) *realserver.Server {
 	return realserver.Nginx{Rate: "20r/s", Burst: 19, NoDelay: true}.Start(t)
 }
 
-// nginxSize is 400 requests, 19 s, with PACELINE_LONG=1, which then also holds the run to its rate. Without, the rate is
-// only logged: for a few seconds a shared machine may be too busy.
+// nginxSize is 400 requests, 19 s, with PACELINE_LONG=1, which then also holds the run to its rate.
+// Without, the rate is only logged: for a few seconds a shared machine may be too busy.
 func nginxSize() (requests int, least float64) {
 	if os.Getenv("PACELINE_LONG") == "1" {
 		return 400, 98

@@ -26,7 +26,8 @@ import (
 
 const mintSecret = "m1nt-s3cr3t-v7x2k9q4"
 
-// mint is an OAuth server, and an API whose tokens serve so many requests each. What it limits are arrivals in a rolling window.
+// mint is an OAuth server, and an API whose tokens serve so many requests each. It limits arrivals
+// in a rolling window.
 type mint struct {
 	*httptest.Server
 	serves int    // of each token; 0: any number
@@ -149,8 +150,8 @@ func tokenRun(in, out string, args ...string) []string {
 	return append([]string{"run", "--limit", fmt.Sprintf("%d/200ms", mintLimit), "--progress", "off", "--backoff-base", "1ms", "--log-level", "debug", "--out", out, in}, args...)
 }
 
-// A token that serves so many requests is renewed again and again: all are served once, none pays an attempt for it, and no token is
-// anywhere.
+// A token that serves so many requests is renewed again and again: all are served once, none pays
+// an attempt for it, and no token is anywhere.
 func TestRunTokenIsRenewed(t *testing.T) {
 	t.Parallel()
 	need.Program(t, "sh")
@@ -174,7 +175,8 @@ func TestRunTokenIsRenewed(t *testing.T) {
 				t.Errorf("exit code %d: %s", code, last(stderr))
 			}
 			m.isServed(t, n)
-			// Ceil of 300/40, and each time those that were in flight are refused, and sent again with the next.
+			// Ceil of 300/40, and each time those that were in flight are refused, and sent again
+			// with the next.
 			if m.minted < n/m.serves || m.minted > n/m.serves+2 {
 				t.Errorf("%d tokens for %d requests", m.minted, n)
 			}
@@ -278,7 +280,8 @@ func TestRunTokenRefused(t *testing.T) {
 
 }
 
-// The server refuses every token, whoever gives new ones: nothing is dead, two requests were sent, and the exit code is that of keys.
+// The server refuses every token, from every issuer. No request is dead, two requests were sent,
+// and the exit code is that of keys.
 func TestRunTokenAlwaysRefused(t *testing.T) {
 	t.Parallel()
 	m := newMint(t)
@@ -303,7 +306,8 @@ func TestRunTokenAlwaysRefused(t *testing.T) {
 	noTokens(t, dir, stderr)
 }
 
-// Without a token nothing is sent, and the exit code says so; what the issuer says is shown, and no secret of it.
+// Without a token nothing is sent, and the exit code says so; what the issuer says is shown, and no
+// secret of it.
 func TestRunWithoutToken(t *testing.T) {
 	t.Parallel()
 	need.Program(t, "sh")

@@ -16,8 +16,8 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// engines are the stores that there are: each starts a new one, which ends with the test, and returns its address and what crashes it, and starts
-// it again a second later; nil: it is a file.
+// engines are the stores that there are: each starts a new one, which ends with the test, and
+// returns its address and what crashes it, and starts it again a second later; nil: it is a file.
 var engines = map[string]func(*testing.T) (address string, crash func()){
 	"sqlite": func(t *testing.T) (string, func()) {
 		return "sqlite:" + filepath.Join(t.TempDir(), "limits.db"), nil
@@ -34,8 +34,9 @@ func crashing(s *need.Service) (string, func()) {
 	}
 }
 
-// A run that ends and another that begins within the window, in another folder, are refused nothing: the store has what was sent. So it is
-// where the first is killed, whatever it was about then, and where the second is a proxy.
+// A run that ends and another that begins within the window, in another folder, are refused
+// nothing: the store has what was sent. So it is where the first is killed, whatever it was about
+// then, and where the second is a proxy.
 func TestSharedRestart(t *testing.T) {
 	t.Parallel()
 	for name, store := range engines {
@@ -74,9 +75,9 @@ func TestSharedRestart(t *testing.T) {
 	}
 }
 
-// Eight processes of each program at a server that counts strictly, with and without kill -9: none is refused. It reports a table, of what
-// was served of the limit, of permits for each turn at the store (which is two statements), and of what the processes took of a processor, with
-// their starts.
+// Eight processes of each program send to a server that counts strictly, with and without kill -9.
+// It refuses none. The test prints a table: the part of the limit that was served, permits for each
+// turn at the store (two statements), and the processor time of the processes with their starts.
 func TestSharedByEight(t *testing.T) {
 	if os.Getenv("PACELINE_LONG") == "" {
 		t.Skip("it takes minutes: PACELINE_LONG=1")

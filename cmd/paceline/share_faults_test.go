@@ -17,8 +17,8 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// troubles are what befalls processes and their store, by turns: one is killed with -9, one is stopped, and the store crashes, unless it does so
-// at times of its own.
+// troubles are what befalls processes and their store, by turns: one is killed with -9, one is
+// stopped, and the store crashes, unless it does so at times of its own.
 type troubles struct {
 	lasts, every time.Duration
 	stop         func() time.Duration
@@ -43,7 +43,8 @@ func (b *befallen) String() string {
 	return text
 }
 
-// through has troubles befall a crew whose windows are of a second. What crashes the store may be nil.
+// through lets troubles befall a crew whose windows are of a second. crash crashes the store and
+// may be nil.
 func (c *crew) through(o troubles, crash func()) *befallen {
 	const window = time.Second
 	began := time.Now()
@@ -97,7 +98,8 @@ func upTo9s() time.Duration { return time.Duration(rand.Int64N(int64(9 * time.Se
 // faultsLimit is what the server of these tests allows in any second.
 const faultsLimit = 200
 
-// forMinutes has troubles befall each program on each engine, before a server that counts strictly and refuses none of them.
+// forMinutes has troubles befall each program on each engine, before a server that counts strictly
+// and refuses none of them.
 func forMinutes(t *testing.T, befall func(t *testing.T, engine, program, address string, s *strictly, crash func()) *befallen) {
 	if os.Getenv("PACELINE_LONG") == "" {
 		t.Skip("it takes minutes: PACELINE_LONG=1")
@@ -117,8 +119,9 @@ func forMinutes(t *testing.T, befall func(t *testing.T, engine, program, address
 	}
 }
 
-// Eight processes of each program at a server that counts strictly, one of which is killed with -9 or stopped for up to 9 s every three seconds,
-// while the store crashes every 6 s, in the same instant, and begins again a second later: none is refused.
+// Eight processes of each program send to a server that counts strictly. Every three seconds one is
+// killed with -9 or stopped for up to 9 s. The store crashes every 6 s, at the same instant, and
+// begins again a second later. No request is refused.
 func TestSharedThroughFaults(t *testing.T) {
 	forMinutes(t, func(t *testing.T, _, program, address string, s *strictly, crash func()) *befallen {
 		c := muster(t, program, s, address, faultsLimit, 8, faultsLimit*300)
@@ -127,8 +130,9 @@ func TestSharedThroughFaults(t *testing.T) {
 	})
 }
 
-// One process is killed, or stopped for 9 s, or the store crashes, once a minute: what is served in the seconds that are not near that, beside what
-// a single process is served that shares the limit with nobody.
+// Once a minute one process is killed, or stopped for 9 s, or the store crashes. The test measures
+// the rate in the seconds that are not near the fault, beside the rate of a single process that
+// shares with no other.
 func TestSharedFaultAMinute(t *testing.T) {
 	forMinutes(t, func(t *testing.T, _, program, address string, s *strictly, crash func()) *befallen {
 		one := muster(t, program, s, address, faultsLimit, 1, faultsLimit*300)
@@ -142,8 +146,9 @@ func TestSharedFaultAMinute(t *testing.T) {
 	})
 }
 
-// Three proxies, and three programs with a Pool: one is killed with -9, another stopped for longer than its grants hold. None is refused, and those
-// that are left go on, as does the one that was stopped.
+// Three proxies, and three programs with a Pool: one is killed with -9, another stopped for longer
+// than its grants hold. None is refused, and those that are left go on, as does the one that was
+// stopped.
 func TestSharedThroughAFault(t *testing.T) {
 	t.Parallel()
 	for program := range programs {
@@ -158,8 +163,9 @@ func TestSharedThroughAFault(t *testing.T) {
 			c.kill(0)
 			stopped := c.all[1].Process
 			stopped.Signal(syscall.SIGSTOP)
-			// Its grants hold for 2 s, and for 7 s the others keep what it holds: one that is stopped for longer than that, on its way from the
-			// question to the write, may be refused.
+			// Its grants hold for 2 s, and for 7 s the others keep what it holds: one that is
+			// stopped for longer than that, on its way from the question to the write, may be
+			// refused.
 			time.Sleep(3 * time.Second)
 			stopped.Signal(syscall.SIGCONT)
 			for i := range c.all {
@@ -176,8 +182,9 @@ func TestSharedThroughAFault(t *testing.T) {
 	}
 }
 
-// Five processes of run keep to a limit while the clock of their store's machine is set by up to 5 s either way, every few seconds: none is
-// refused, and they go on. For real, under PostgreSQL by Debian's faketime, and under Redis, which does not start with that, by testdata/clock.c;
+// Five processes of run keep to a limit while the clock of their store's machine is set by up to
+// 5 s either way, every few seconds: none is refused, and they go on. For real, under PostgreSQL by
+// Debian's faketime, and under Redis, which does not start with that, by testdata/clock.c;
 // ledgersim does it in virtual time.
 func TestSharedClockSet(t *testing.T) {
 	if os.Getenv("PACELINE_LONG") == "" {

@@ -14,8 +14,8 @@ import (
 	"github.com/paceline-go/paceline/share"
 )
 
-// Whoever sends one key keeps to one limit of it, however the key was given: as --key-env, in a header or a query that is the same for all
-// requests of a run, or by the clients of a proxy.
+// All requests with one key keep to one limit, in whatever way the key is given. It may come as
+// --key-env, in a header or a query for all requests of a run, or from the clients of a proxy.
 func TestOneKeyIsOneLimit(t *testing.T) {
 	const key = "sk-0123456789abcdef"
 	t.Setenv("THE_KEY", key)

@@ -13,7 +13,8 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// What flags, and the file of a proxy, say of a process' part is in the store, where the others find it, and share show tells it.
+// A process's part, from flags or the file of a proxy, is in the store. The other processes find it
+// there, and share show prints it.
 func TestSharePart(t *testing.T) {
 	for name, flags := range map[string]func(address string) *shareflags.Flags{
 		"flags": func(address string) *shareflags.Flags {

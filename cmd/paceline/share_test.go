@@ -36,7 +36,8 @@ func perSecondKeeper(n int64) func() limit.Keeper {
 	return func() limit.Keeper { return limit.MustRolling(n, time.Second) }
 }
 
-// strictly is a server that counts in a rolling window, and refuses what is more. Its path takes up to 20 ms each way.
+// strictly is a server that counts in a rolling window, and refuses what is more. Its path takes up
+// to 20 ms each way.
 type strictly struct {
 	*httptest.Server
 	t *testing.T
@@ -145,7 +146,8 @@ func another(t *testing.T, args ...string) *exec.Cmd {
 	return c
 }
 
-// process starts one of these and kills it at the end of the test. It returns what it says on standard error.
+// process starts one of these and kills it at the end of the test. It returns what it says on
+// standard error.
 func process(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
 	c := another(t, args...)
@@ -172,7 +174,8 @@ func TestSharedRun(t *testing.T) {
 	}
 }
 
-// A store that is not there, an address that is none, and a name in use with another limit, are said before anything is sent.
+// A store that is not there, an address that is none, and a name in use with another limit, are
+// said before anything is sent.
 func TestShareRefusals(t *testing.T) {
 	s := serveStrictly(t, 20, time.Second)
 	file, dir := urlFile(t, s.URL, 1), t.TempDir()
@@ -269,7 +272,8 @@ func sharingProxies(t *testing.T, s *strictly, address string, n int64, many int
 	return all, addrs
 }
 
-// askAll has so many clients of each proxy ask until so many were served, or the proxy is gone, and returns how many asked in vain.
+// askAll runs clients clients of each proxy until enough requests were served, or the proxy is
+// gone. It returns the number of failed requests.
 func askAll(s *strictly, addrs []string, clients, enough int) int {
 	const most = 1000 // a proxy that refuses all of them would be asked for ever
 	var wg sync.WaitGroup
@@ -299,7 +303,8 @@ func askAll(s *strictly, addrs []string, clients, enough int) int {
 	return int(failed.Load())
 }
 
-// Three proxies keep to a limit together, and so does what comes after them: a restart within a window gets no refusal.
+// Three proxies keep to a limit together, and so does what comes after them: a restart within a
+// window gets no refusal.
 func TestSharedProxy(t *testing.T) {
 	address := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
 	storetest.Ripe(t, address, "api", perSecondKeeper(20))
@@ -325,7 +330,8 @@ func TestSharedProxy(t *testing.T) {
 	}
 }
 
-// The verbs ls, show and forget say who shares a limit and holds what, and change nothing but what is forgotten.
+// The verbs ls, show and forget say who shares a limit and holds what, and change nothing but what
+// is forgotten.
 func TestShareVerbs(t *testing.T) {
 	longName := strings.Repeat("https://api.example.com/", 8) + "model a"
 	shortened := "…" + longName[len(longName)-longestName+1:]
@@ -354,7 +360,8 @@ func TestShareVerbs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Each limit has its row, whatever it is called, and the name that is shown there is one to be looked up by.
+	// Each limit has its row, whatever it is called, and the name that is shown there is one to be
+	// looked up by.
 	listed := func() (rows []map[string]string) {
 		return clitest.ReadTable(t, sharePrints(t, "ls", db), "name")
 	}

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Who sends one signal twice does not insist: timeout(1) sends SIGTERM to a program and to its group, a terminal that goes away SIGHUP.
+// One signal sent twice is no insistence: timeout(1) sends SIGTERM to a program and to its group, a
+// closing terminal SIGHUP.
 func TestInsists(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -37,9 +37,9 @@ const (
 	soakWindow = time.Second
 )
 
-// shaky is a server that goes away for a while and comes back at the same address, recycles connections, does not answer at
-// all, refuses with status 200, redirects to a host abroad, and says of its limits whatever it likes. What it enforces is a
-// rolling window, and it says if that was broken.
+// shaky is a server with all faults. It goes away for a while and comes back at the same address,
+// recycles connections, or does not answer at all. It refuses with status 200, redirects to a host
+// abroad, and states any limits. It enforces a rolling window, and reports whether that was broken.
 type shaky struct {
 	at     string
 	abroad *httptest.Server
@@ -76,7 +76,8 @@ func newShaky(t *testing.T, seed uint64) *shaky {
 	return s
 }
 
-// up has the server be there. Somebody who asks for this very address may have it for a moment: then the server is away for longer.
+// up has the server be there. Somebody who asks for this very address may have it for a moment:
+// then the server is away for longer.
 func (s *shaky) up(t *testing.T) {
 	l, err := net.Listen("tcp", s.at)
 	for end := time.Now().Add(patient); err != nil; l, err = net.Listen("tcp", s.at) {
@@ -100,7 +101,8 @@ func (s *shaky) down() {
 	_ = srv.Close()
 }
 
-// weather has the server be away again and again, between least and most each time, until stop is closed; then it is there.
+// weather has the server be away again and again, between least and most each time, until stop is
+// closed; then it is there.
 func (s *shaky) weather(t *testing.T, least, most time.Duration, stop <-chan struct{}) {
 	for {
 		fine, away := least+rand.N(most), least+rand.N(most-least)
@@ -232,8 +234,9 @@ func soakFor(t *testing.T) time.Duration {
 	return d
 }
 
-// A run against such a server is killed again and again, and goes on where it was. In the end each id is there exactly once,
-// what was sent twice is named, the limit was kept over all processes, no secret is anywhere, and memory has not grown.
+// A run against such a server is killed again and again, and resumed. In the end each id is there
+// exactly once, and every repeat is named. Over all processes the limit was kept. No secret is
+// anywhere, and memory has not grown.
 //
 //	PACELINE_SOAK=30m go test ./cmd/paceline -run TestSoak -v -timeout 50m
 func TestSoak(t *testing.T) {
