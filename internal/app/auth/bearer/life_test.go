@@ -27,7 +27,8 @@ func issued(t *testing.T, l *Life, now time.Duration, value string, lasts time.D
 	}
 }
 
-// A token of an hour is renewed a minute before its end, beside its use, and not sent in its last second.
+// A token of an hour is renewed a minute before its end, beside its use, and not sent in its last
+// second.
 func TestRenewedBeforeItExpires(t *testing.T) {
 	l := New(Config{})
 	ready(t, l, 0, false, true, limit.AfterSettle)
@@ -46,7 +47,7 @@ func TestRenewedBeforeItExpires(t *testing.T) {
 	if c := l.Issued(at(time.Hour), Token{"two", time.Hour}); c != Fine {
 		t.Fatal(c)
 	}
-	// It is not suspect: nobody waits for the first that goes with it.
+	// It is not suspect: no request waits for the first one with it.
 	l.Take(at(time.Hour))
 	ready(t, l, time.Hour, true, false, limit.AfterSettle)
 	if l.Refused(at(time.Hour), p, false) != Again {
@@ -195,7 +196,7 @@ func TestLacks(t *testing.T) {
 			t.Errorf("at %v: lacks %v", now, got)
 		}
 	}
-	lacks(0, false) // nobody has been asked
+	lacks(0, false) // no call so far
 	l.Asks(at(0))
 	l.Failed(at(0))
 	lacks(0, true)
@@ -225,7 +226,8 @@ func TestLacks(t *testing.T) {
 	}
 }
 
-// A run that had tokens gives up when for ten minutes there was none, whether the last one ended or was refused; and never while one may be sent.
+// A run that had tokens gives up when for ten minutes there was none, whether the last one ended or
+// was refused; and never while one may be sent.
 func TestPatience(t *testing.T) {
 	const patience = 10 * time.Minute
 	for _, c := range []struct {
@@ -279,7 +281,8 @@ func TestRenewedWhileOneGoesFirst(t *testing.T) {
 	ready(t, l, 3*time.Second, false, true, at(trial))
 }
 
-// Who is refused with another token as well, after all others went along for it took long, has the next one go alone again.
+// A request is refused with another token, too, after its trial took too long and the others went
+// along. Then the next request goes alone again.
 func TestOwnAfterTheTrial(t *testing.T) {
 	l := New(Config{})
 	issued(t, l, 0, "one", 0, Fine)

@@ -71,7 +71,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// What is read can be sent, and errors show nothing of it.
+// Every token from Read can be sent, and errors show nothing of it.
 func FuzzRead(f *testing.F) {
 	for _, s := range []string{"abc", `{"access_token":"abc","expires_in":3600}`, `{"status":{"token":"a","expirationTimestamp":"2026-07-03T16:00:00Z"}}`, jwt(`{"exp":1e9}`), "{", ".."} {
 		f.Add([]byte(s))
@@ -92,7 +92,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// A token's own words say when it expires only where nobody else does.
+// The expiry in the token itself counts only if there is no other source.
 func TestWithExpiry(t *testing.T) {
 	inHour := jwt(`{"exp":1783090800}`)
 	for _, c := range []struct{ said, want time.Duration }{{0, time.Hour}, {time.Minute, time.Minute}, {-1, -1}} {

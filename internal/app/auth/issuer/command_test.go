@@ -54,7 +54,8 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// A command that is broken off is gone, and so is what it started: nobody holds the pipe open any more.
+// A command that is broken off is gone with its child processes: no process holds the pipe open any
+// more.
 func TestCommandIsBrokenOff(t *testing.T) {
 	need.Program(t, "sh")
 	need.Program(t, "mkfifo")
@@ -94,7 +95,8 @@ func TestHeadIsBounded(t *testing.T) {
 	}
 }
 
-// Of what a command says on standard error the end is kept, in whole characters, and marked where there was more.
+// Of what a command says on standard error the end is kept, in whole characters, and marked where
+// there was more.
 func TestLastWords(t *testing.T) {
 	for said, want := range map[string]string{
 		"": "", " \n\t": "", "no": ": no", "no\n  go\n": ": no go", "\xff and": ": \ufffd and",

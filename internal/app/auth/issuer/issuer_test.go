@@ -84,8 +84,8 @@ func (k *kept) take(ctx context.Context) bearer.Pass {
 	}
 }
 
-// A hundred that want a token, and a hundred that are refused with it, ask for one each time; one goes first, and the others wait for
-// its answer.
+// A hundred that want a token, and a hundred that are refused with it, ask for one each time; one
+// goes first, and the others wait for its answer.
 func TestNoStampede(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKept(t, &mint{})
@@ -118,7 +118,8 @@ func TestNoStampede(t *testing.T) {
 		if n := first.Load(); n != 1 {
 			t.Errorf("%d went first", n)
 		}
-		// Asked for a second, one goes first for a second, all others then: the first is refused at 3 s.
+		// Asked for a second, one goes first for a second, all others then: the first is refused at
+		// 3 s.
 		if len(k.mint.asked) != 2 || k.mint.asked[1] != 3*time.Second || len(k.new) != 2 || k.over != nil || len(k.said) > 0 {
 			t.Errorf("asked %v, over %v, said %v", k.mint.asked, k.over, k.said)
 		}
@@ -139,7 +140,8 @@ func TestNobodyGivesOne(t *testing.T) {
 	})
 }
 
-// A token that is renewed in vain is sent until its end, and then nothing is; who gives one again is believed.
+// A token that is renewed in vain is sent until its end, and then nothing is; who gives one again
+// is believed.
 func TestRenewedInVain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKept(t, &mint{lasts: 40 * time.Second, fails: func(n int) error {
@@ -196,7 +198,8 @@ func TestRefusedAgainAndAgain(t *testing.T) {
 	})
 }
 
-// Where there was a token and no more are given for as long as one waits for one, it is over, and that is not that there never was any.
+// If there was a token and none has come for Patience, the Keeper gives up. The error differs from
+// the one for no token ever.
 func TestNoMoreAreGiven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKept(t, &mint{lasts: 40 * time.Second, fails: func(n int) error {
@@ -216,7 +219,7 @@ func TestNoMoreAreGiven(t *testing.T) {
 	})
 }
 
-// It is over once: what is refused after nobody gave a token for long enough says so to nobody.
+// Over is called once: a refusal after Patience calls it no second time.
 func TestOverOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKept(t, &mint{lasts: 40 * time.Second, fails: func(n int) error {
@@ -235,7 +238,7 @@ func TestOverOnce(t *testing.T) {
 		if p.Value != "token 2" || !errors.Is(k.over, ErrRefused) {
 			t.Fatal(p.Value, k.over)
 		}
-		if v := k.Refused(p, true, "answered 401"); v != bearer.Over { // newKept fails if that is told, too
+		if v := k.Refused(p, true, "answered 401"); v != bearer.Over { // newKept fails at a second call
 			t.Error(v)
 		}
 		asked := len(k.mint.asked)
@@ -256,7 +259,7 @@ func TestCloseBreaksOff(t *testing.T) {
 	})
 }
 
-// Whoever hangs is broken off, and nobody waits any more.
+// Stop breaks off a hanging call, and no request waits any more.
 func TestStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKept(t, &mint{})
@@ -289,7 +292,8 @@ func TestExpiredAlready(t *testing.T) {
 	})
 }
 
-// Where the one that goes first with a token gets no answer, the next goes at once, and not when that one was waited for long enough.
+// If the first request with a token gets no answer, the next goes at once, before the end of the
+// trial.
 func TestFirstIsNotAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKept(t, &mint{})
@@ -313,7 +317,8 @@ func TestFirstIsNotAnswered(t *testing.T) {
 	})
 }
 
-// The others go as soon as the first with a token is answered, and not when it was waited for long enough.
+// The others go as soon as the first with a token is answered, and not when it was waited for long
+// enough.
 func TestOthersGoOnTheAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKept(t, &mint{})
@@ -333,7 +338,7 @@ func TestOthersGoOnTheAnswer(t *testing.T) {
 	})
 }
 
-// What is told of a token that others do not wait for wakes nobody: who waits for another token waits on.
+// News about an older token wakes no request that waits for another token.
 func TestNoNewsWakesNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKept(t, &mint{})

@@ -71,7 +71,7 @@ func TestClient(t *testing.T) {
 	}{
 		{"/params", clientSecret, 10 * time.Minute, ""},
 		{"/endless", clientSecret, 0, ""},
-		{"/ended", clientSecret, 1, ""}, // 0 would be that nobody knows
+		{"/ended", clientSecret, 1, ""}, // 0 would mean unknown
 		{"/long", clientSecret, 0, ": " + strings.Repeat("ä", lastWords-26)},
 		{"/longer", clientSecret, 0, ": " + strings.Repeat("ä", lastWords-26) + "…"},
 		{"/params", "wrong", 0, "answered 401 Unauthorized: invalid_client: who is that?"},
@@ -104,7 +104,8 @@ func TestClient(t *testing.T) {
 	}
 }
 
-// A token endpoint whose certificate is of an authority of one's own is trusted if TLS says so, and otherwise is not sent the secret.
+// A token endpoint whose certificate is of an authority of one's own is trusted if TLS says so, and
+// otherwise is not sent the secret.
 func TestClientTLS(t *testing.T) {
 	asked := 0
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -127,8 +128,8 @@ func TestClientTLS(t *testing.T) {
 	}
 }
 
-// A server that does not answer is waited for as long as is said, and for 30 s where nothing is: twice, as the secret may have to be sent in
-// the other of two ways.
+// A server that does not answer is waited for as long as is said, and for 30 s where nothing is:
+// twice, as the secret may have to be sent in the other of two ways.
 func TestClientTimeout(t *testing.T) {
 	usual := http.DefaultTransport
 	defer func() { http.DefaultTransport = usual }()
