@@ -39,7 +39,8 @@ func (f *failing) Truncate(size int64) error {
 }
 func (f *failing) Close() error { return nil }
 
-// A line is there as a whole or not at all, and after half of one that cannot be undone nothing follows.
+// A line is there as a whole or not at all, and after half of one that cannot be undone nothing
+// follows.
 func TestFullDisk(t *testing.T) {
 	f := &failing{room: 10}
 	l := &File{name: "out", regular: true, h: f}
@@ -82,8 +83,8 @@ func TestLocked(t *testing.T) {
 	l.Close()
 }
 
-// cutting is a disk whose power is cut before step at, if that is not 0, or where that step fails. What is not synced is
-// lost at a cut: bytes of a file until its Sync, and names until SyncFolder.
+// cutting is a disk whose power is cut before step at, if that is not 0, or where that step fails.
+// A cut loses all that is not synced: bytes of a file until its Sync, and names until SyncFolder.
 type cutting struct {
 	step, at int
 	fails    error
@@ -167,8 +168,8 @@ func (h *cutHandle) Sync() error {
 func (h *cutHandle) Truncate(int64) error { return nil }
 func (h *cutHandle) Close() error         { return nil }
 
-// Wherever the power is cut, what is found is what was before or what was to be, and after a success only that. What
-// fails is said, and the temporary file goes.
+// After a power cut at any step, the file has the old content or the new one, and after a success
+// only the new one. A failure is reported, and the temporary file goes.
 func TestReplace(t *testing.T) {
 	whole := &cutting{power: true, old: "before"}
 	if _, err := Replace(whole, "j", []byte("after")); err != nil || strings.Join(whole.names, ", ") != "create, write, sync, rename, sync folder" {
@@ -215,7 +216,8 @@ type unclosing struct{ failing }
 
 func (*unclosing) Close() error { return errFull }
 
-// What a system says only when a file is closed, as one over the network may, is said.
+// An error that the system reports only at the close of a file, as network file systems may, is
+// reported.
 func TestCloseFails(t *testing.T) {
 	f := &File{name: "out", regular: true, h: &unclosing{failing{room: 100}}}
 	if err := f.Close(); !errors.Is(err, errFull) || !strings.HasPrefix(err.Error(), "out: ") {
@@ -223,7 +225,8 @@ func TestCloseFails(t *testing.T) {
 	}
 }
 
-// What was put where a file is made is not written to, and what is made is its owner's.
+// A file or link in the place of a new file is not written to, and the new file belongs to its
+// owner alone.
 func TestCreate(t *testing.T) {
 	dir := t.TempDir()
 	path, precious := filepath.Join(dir, "j"), filepath.Join(dir, "precious")
@@ -258,7 +261,8 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// What follows is cut off, and what is appended comes there; a file that cannot be cut says so and is as long as it was.
+// The bytes after the size are cut off, and later lines go there. If a file cannot be cut, the
+// error says so, and its size stays.
 func TestSetSize(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(path, []byte("one\ntwo\nhal"), 0o600); err != nil {
@@ -292,7 +296,8 @@ type unnamed struct{ Disk }
 
 func (unnamed) SyncFolder(string) error { return errFull }
 
-// To cut a file makes its name durable too, and says so where that fails; a folder that is not there is no durable name.
+// To cut a file makes its name durable too, and says so where that fails; a folder that is not
+// there is no durable name.
 func TestSetSizeNames(t *testing.T) {
 	f, err := Open(filepath.Join(t.TempDir(), "file"))
 	if err != nil {
@@ -310,7 +315,7 @@ func TestSetSizeNames(t *testing.T) {
 	}
 }
 
-// Each line is told with how much of the file is behind it, and what has no end is left over.
+// Each line comes with the size up to its end. A line without its break is the Rest.
 func TestLines(t *testing.T) {
 	const text = "one\n\nthree\nfo"
 	read := ""
@@ -329,7 +334,8 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// A line may be longer than what is read at once, and so may what is left over; what cannot be read is said.
+// A line may be longer than what is read at once, and so may what is left over; what cannot be read
+// is said.
 func TestLongLines(t *testing.T) {
 	long := strings.Repeat("0123456789abcdef", 150_000) // 2.4 MB
 	text := long + "\nshort\n" + long + "x\n" + long
@@ -369,7 +375,7 @@ type syncs struct {
 
 func (s *syncs) Sync() error { s.n++; return nil }
 
-// What is durable is not synced again before there are as many lines that are not.
+// A durable file is not synced again until enough new lines are there.
 func TestSyncOfMany(t *testing.T) {
 	f := &syncs{failing: failing{room: 1000}}
 	l := &File{name: "out", regular: true, h: f}
@@ -383,8 +389,8 @@ func TestSyncOfMany(t *testing.T) {
 	}
 }
 
-// What is written into a file that was removed, renamed or replaced is in no file that anybody finds, which the next sync says, and else the
-// end. A file that has nothing yet may go.
+// Lines in a file that was removed, renamed or replaced are lost to users. The next sync reports
+// that, or else the close. An empty file may go.
 func TestFileThatIsGone(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("a file that is open cannot be removed there")

@@ -19,7 +19,8 @@ type sink struct {
 
 func (s *sink) Close() error { s.closed++; return s.err }
 
-// A stream takes lines and is closed if it can be; there is nothing to cut or sync, and it is no file.
+// A stream takes lines and is closed if it can be; there is nothing to cut or sync, and it is no
+// file.
 func TestStream(t *testing.T) {
 	to := &sink{}
 	f := Stream("results", to)
@@ -47,7 +48,8 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// What is in a file can be read while lines are appended, and counts as durable after a sync, that which was there before too.
+// The content of a file can be read during appends. It is durable after a sync, also the content
+// from before Open.
 func TestFileIsReadAndSynced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results")
 	if err := os.WriteFile(path, []byte("one\ntwo\n"), 0o600); err != nil {
@@ -121,7 +123,7 @@ type synced struct {
 
 func (s *synced) Sync() error { s.n++; return nil }
 
-// What is discarded is closed, and not synced.
+// A discarded file is closed, and not synced.
 func TestDiscard(t *testing.T) {
 	to := &sink{}
 	s := &synced{Handle: stream{to}}
@@ -159,7 +161,8 @@ func TestReplaceWhereNothingCanBeMade(t *testing.T) {
 	}
 }
 
-// A file that is new is for its owner alone, and there is nothing in it that would have to be synced.
+// A file that is new is for its owner alone, and there is nothing in it that would have to be
+// synced.
 func TestNewFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results")
 	f, err := Open(path)
