@@ -51,7 +51,8 @@ func (h *slow) has(id string) int {
 	return slices.IndexFunc(h.writes, func(b []byte) bool { return bytes.Contains(b, []byte(`"id":"`+id+`"`)) })
 }
 
-// Who comes while others are written goes with the next write, and nobody before theirs, or if it fails.
+// Records that come during a write go in the next write. Each call returns after its own write,
+// also if that fails.
 func TestGroups(t *testing.T) {
 	for _, always := range []bool{false, true} {
 		h := &slow{began: make(chan struct{}), leave: make(chan error)}

@@ -37,8 +37,8 @@ func open(t *testing.T, path string, at time.Duration, keep time.Duration, ended
 	return j, h
 }
 
-// What is taken to have been sent where the journal was gone can be gone on from, also where the wall clock is a little behind the
-// machine's each time.
+// A run can continue from the sends that replace a lost journal (Full). The wall clock may be
+// a little behind the machine's each time.
 func TestGoneAndGoneOnWith(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	for n := range 4 {
@@ -112,7 +112,8 @@ func TestJournalAcrossRestarts(t *testing.T) {
 		for _, s := range h.Sends {
 			counts = append(counts, time.Unix(0, s.Counts).Sub(epoch))
 		}
-		// In flight: it was sent at 2 s, its process was dead 10 s later at the latest, and 5 s later it had arrived.
+		// In flight: it was sent at 2 s, its process was dead 10 s later at the latest, and 5 s
+		// later it had arrived.
 		want := []time.Duration{1100e6, 1200e6, 1500e6, 1600e6, 6e9, 17e9}
 		if !slices.Equal(counts, want) {
 			t.Errorf("%s: sends count at %v, want %v", restart, counts, want)
@@ -141,7 +142,8 @@ func TestJournalAcrossRestarts(t *testing.T) {
 	}
 }
 
-// What a request cost in the end counts after a restart, and what it was admitted with where nobody said.
+// The final cost of a request counts after a restart, or the admitted cost if no final one is
+// known.
 func TestJournalKeepsActualTokens(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	j, _ := open(t, path, 0, time.Minute)
@@ -168,7 +170,7 @@ func TestJournalKeepsActualTokens(t *testing.T) {
 	}
 }
 
-// What is in flight while the journal is compacted is still answered, or still unanswered, afterwards.
+// A request in flight during a compaction keeps its state: answered or unanswered.
 func TestJournalCompaction(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	j, _ := open(t, path, 0, time.Second)
@@ -225,7 +227,8 @@ func TestJournalCompaction(t *testing.T) {
 	}
 }
 
-// A run with a short window between two with long ones: what was sent before it still counts in the last.
+// A run with a short window between two with long ones: what was sent before it still counts in the
+// last.
 func TestJournalKeepsWhatLongLimitsNeed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	j, _ := open(t, path, 0, time.Hour)
@@ -328,8 +331,8 @@ type brokenHandle struct {
 
 func (h *brokenHandle) Sync() error { return errors.Join(h.b.fails("sync"), h.Handle.Sync()) }
 
-// What cannot be made durable is said, wherever that is: when the journal is opened, before a send, in groups, when it is
-// compacted, at the end. And it is said before the send.
+// Every failed sync is reported: at Open, before a send, in groups, at a compaction, at the end.
+// Before a send the report comes first.
 func TestSyncFails(t *testing.T) {
 	for _, c := range []struct {
 		at   string
@@ -359,7 +362,7 @@ func TestSyncFails(t *testing.T) {
 		}
 		disk.armed = false
 		if c.when != "at the end" {
-			// What is in flight then is answered, into the file that has the name.
+			// The request in flight at that time is answered, into the file that has the name.
 			err = errors.Join(j.Answer(1, Answer{Result: limit.Accepted, Counts: epoch}), j.Close())
 		}
 		if text, rerr := os.ReadFile(conf.Path); rerr != nil || strings.Count(string(text), `"send"`)-strings.Count(string(text), `"answer"`) != c.open {
@@ -376,7 +379,8 @@ func TestSyncFails(t *testing.T) {
 	}
 }
 
-// Where results cannot be made durable nothing is dropped from the journal, and that is said; no answers are no reason to write.
+// Where results cannot be made durable nothing is dropped from the journal, and that is said; no
+// answers are no reason to write.
 func TestNothingIsDroppedBeforeItsResult(t *testing.T) {
 	var fails error
 	conf := Config{Path: filepath.Join(t.TempDir(), "j"), Keep: time.Second, Before: func() error { return fails }}
@@ -414,12 +418,13 @@ func TestNothingIsDroppedBeforeItsResult(t *testing.T) {
 	}
 }
 
-// machine is what the clocks of one say: the time that passed in truth, since epoch, by a wall clock that is wrong by off.
+// machine is what the clocks of one say: the time that passed in truth, since epoch, by a wall
+// clock that is wrong by off.
 type machine struct {
 	boot          string
 	passed, slept time.Duration
 	off           time.Duration
-	dumb          bool // it tells no time but that
+	dumb          bool // it has no other clock
 }
 
 func (m *machine) clock() (time.Time, boottime.Reading) {
@@ -438,8 +443,8 @@ func (m *machine) config(path string) Config {
 		Forget: func(string) bool { return false }, Before: func() error { return nil }}
 }
 
-// What is told of the time between two runs is never more than has passed, whatever happened to the clocks, and is exact
-// where a machine can tell.
+// The measured time between two runs is never more than the real one, after any change of the
+// clocks. It is exact if the machine can measure it.
 func TestClocks(t *testing.T) {
 	const hour = time.Hour
 	for _, c := range []struct {
@@ -500,7 +505,7 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-// In a run that sleeps, the wall clock of which is set, times are told by what passed.
+// In a run with sleep and a changed wall clock, times count by the time that has passed.
 func TestClockWithinARun(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -544,7 +549,8 @@ func TestClockWithinARun(t *testing.T) {
 	}
 }
 
-// What was in flight may arrive after its timeout, if the machine slept meanwhile: by that much later.
+// A request in flight may arrive after its timeout, if the machine slept meanwhile: later by the
+// length of the sleep.
 func TestUnansweredInSleep(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -591,8 +597,8 @@ func TestUnansweredInSleep(t *testing.T) {
 	}
 }
 
-// Journals of the versions before are gone on with, however long ago they say they were written; a later one is refused,
-// and so is what is none.
+// Journals of the versions before are gone on with, however long ago they say they were written; a
+// later one is refused, and so is what is none.
 func TestVersions(t *testing.T) {
 	for name, want := range map[string]History{
 		"first.journal": {Last: 37, Sends: make([]Sent, 10), Open: map[string]struct{}{"r6": {}, "r7": {}, "r8": {}}},
@@ -657,7 +663,8 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// The version before had no lessons: a run of it that was killed is gone on with, by the one clock that both tell.
+// The version before had no lessons: a run of it that was killed is gone on with, by the one clock
+// that both tell.
 func TestSecondVersion(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("testdata", "second.journal"))
 	if err != nil {
@@ -680,8 +687,8 @@ func TestSecondVersion(t *testing.T) {
 	}
 }
 
-// The third version had neither weight nor money: what it says of tokens still holds, and what comes after it may say all, also that nothing
-// was used.
+// The third version had neither weight nor money: what it says of tokens still holds, and what
+// comes after it may say all, also that nothing was used.
 func TestThirdVersion(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("testdata", "third.journal"))
 	if err != nil {
@@ -744,7 +751,7 @@ func sameCosts(a, b []limit.Cost) bool {
 	return slices.Equal(sorted(a), sorted(b))
 }
 
-// What the first version has only by the wall clock, and what is only in its first line.
+// The first version has only the wall clock, and has some facts only in its first line.
 func TestFirstVersionsClock(t *testing.T) {
 	at := func(d time.Duration) int64 { return epoch.Add(d).UnixNano() }
 	for _, c := range []struct {
@@ -777,8 +784,8 @@ func TestFirstVersionsClock(t *testing.T) {
 	}
 }
 
-// What a run found that sent nothing itself has become older by the time of that run, also for the next one, which knows
-// of no other time.
+// A run that sends nothing still ages the earlier sends by its own time. The next run, which has no
+// other clock, keeps that age.
 func TestAgeIsKept(t *testing.T) {
 	m := &machine{boot: "b"}
 	conf := m.config(filepath.Join(t.TempDir(), "j"))
@@ -801,7 +808,7 @@ func TestAgeIsKept(t *testing.T) {
 	}
 }
 
-// What is known of a journal that says nothing.
+// A journal without content.
 func TestGone(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "is empty", "\x00\x00\x00": "has not one whole line", `{"run":"2027`: "has not one whole line", "{\"run\":\"x\"}\n": "", "none": "is missing",
@@ -821,7 +828,8 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// What was learned of limits is known over restarts, compactions and clocks, the latest of each limit and key.
+// Lessons about limits survive restarts, compactions and changes of clocks: the latest of each
+// limit and key.
 func TestJournalKeepsLessons(t *testing.T) {
 	m := &machine{boot: "b"}
 	conf := m.config(filepath.Join(t.TempDir(), "j"))
@@ -869,7 +877,8 @@ func TestJournalKeepsLessons(t *testing.T) {
 	}
 }
 
-// When a request was read is known until it has ended, and when an input began for good: over restarts and compactions.
+// When a request was read is known until it has ended, and when an input began for good: over
+// restarts and compactions.
 func TestJournalKeepsWhenTimesBegan(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	j, _ := open(t, path, 0, time.Minute)
@@ -912,7 +921,8 @@ func TestJournalKeepsWhenTimesBegan(t *testing.T) {
 	}
 }
 
-// What was spent is known over restarts and compactions: of what got no answer, all that it may have cost.
+// The spent money survives restarts and compactions. A request without an answer counts with its
+// largest price.
 func TestJournalKeepsWhatWasSpent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	j, _ := open(t, path, 0, time.Minute)
@@ -944,7 +954,8 @@ func TestJournalKeepsWhatWasSpent(t *testing.T) {
 	}
 }
 
-// Whose a key is outlives restarts and compactions, and so does what a key is held for or has used alone.
+// Whose a key is outlives restarts and compactions, and so does what a key is held for or has used
+// alone.
 func TestJournalKeepsWhose(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	j, _ := open(t, path, 0, time.Minute)

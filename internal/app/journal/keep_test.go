@@ -10,8 +10,8 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// A limit that is heard of in the middle of a run has its sends kept from then on, over compactions and restarts; a shorter one after it
-// changes nothing, and no window is so long that an instant overflows.
+// A new limit in the middle of a run keeps its sends from then on, over compactions and restarts. A
+// shorter one after it changes nothing, and no window is so long that an instant overflows.
 func TestKeepFor(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	j, _ := open(t, path, 0, time.Second)
@@ -51,7 +51,8 @@ func TestKeepFor(t *testing.T) {
 	}
 }
 
-// An answer counts if it is to a send that is known, and says how that ended; else the send is open.
+// An answer counts if it is to a send that is known, and says how that ended; else the send is
+// open.
 func TestAnswersThatSayNothing(t *testing.T) {
 	const head = `{"run":"2027-01-15T08:00:00.000Z","version":3}
 {"send":1,"id":"a","attempt":1,"key":"A","cost":1,"at":1800000000000000000}
@@ -69,7 +70,8 @@ func TestAnswersThatSayNothing(t *testing.T) {
 	}
 }
 
-// When a process was last alive is the latest of its records; but of the first version, where the wall clock may have been set back, the last.
+// When a process was last alive is the latest of its records; but of the first version, where the
+// wall clock may have been set back, the last.
 func TestLastAlive(t *testing.T) {
 	for version, want := range map[int]int64{1: 1_800_000_005, 2: 1_800_000_009, 3: 1_800_000_009} {
 		text := fmt.Sprintf(`{"run":"2027-01-15T08:00:00.000Z","version":%d}`, version)
@@ -85,7 +87,7 @@ func TestLastAlive(t *testing.T) {
 	}
 }
 
-// Whatever follows a record in its line, be it a byte, is not read over.
+// A record with further bytes in its line, even one, is refused.
 func TestRecordsWithATail(t *testing.T) {
 	for tail, fits := range map[string]bool{"": true, " \t": true, "x": false, "}": false, ` {"send":2}`: false} {
 		if _, err := read(strings.NewReader(`{"doubt":"d", "key":"k"}`+tail+"\n{\"doubt\":\"d\"}\n"), "j"); (err == nil) != fits {

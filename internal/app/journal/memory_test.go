@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// What a limiter remembers is there for the next run, the latest of each key, as long ago as it is by the clock that nobody sets; where no
-// such clock tells, it counts as written by the latest record, now. After a month it is forgotten.
+// A limiter's memory is there for the next run, the latest of each key. Its age is by the clock
+// that no user sets. Without such a clock it counts as written with the latest record, now. After a
+// month it is forgotten.
 func TestMemoriesOverRuns(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -97,8 +98,9 @@ func TestMemoriesAreCompacted(t *testing.T) {
 	}
 }
 
-// The version before remembered nothing, and its sends count as before; what is damaged of a memory is passed on, for who knows what it should
-// be; and of more keys than are worth it the oldest are forgotten.
+// The version before remembered nothing, and its sends count as before; what is damaged of a memory
+// is passed on, for who knows what it should be; and of more keys than are worth it the oldest are
+// forgotten.
 func TestMemoriesOfFiles(t *testing.T) {
 	const head = `{"run":"2027-01-15T08:00:00.000Z","version":4,"at":1800000000000000000}
 {"send":1,"key":"A","cost":1,"at":1800000000000000000}
@@ -129,7 +131,7 @@ func TestMemoriesOfFiles(t *testing.T) {
 	}
 }
 
-// What is remembered is kept for thirty days, and not for longer.
+// A memory is kept for thirty days, and not for longer.
 func TestMemoriesEnd(t *testing.T) {
 	for after, want := range map[time.Duration]int{30*24*time.Hour - 1: 1, 30 * 24 * time.Hour: 1, 30*24*time.Hour + 1: 0} {
 		m := &machine{boot: "b"}
