@@ -67,7 +67,7 @@ func (l *left) auto(name string) *Limiter {
 	return l.book.Limiter(name, a, func(text string, sure bool) { l.said = append(l.said, fmt.Sprintf("%v: %s", sure, text)) })
 }
 
-// learns has it be told of a limit.
+// learns gives a limit to the limiter.
 func learns(a *Limiter, n int64) {
 	a.State(0, []limit.Stated{{Rate: limit.Rate{N: n, Per: time.Minute}}})
 	a.Settle(0, a.Admit(0, limit.One), limit.Outcome{Result: limit.Accepted})
@@ -83,8 +83,8 @@ func (l *left) resumes(name, want string) {
 	l.said = nil
 }
 
-// What was found is gone on with, by name, and said with how long ago that was; one that was not heard of says nothing. Where nobody knows how
-// long ago, that is said.
+// Limiters continue from their findings, by name, and report the age. A limiter without findings
+// reports nothing. If the age is not known, the report says so.
 func TestGoesOn(t *testing.T) {
 	l := newLeft(t)
 	learns(l.auto("A"), 60)
@@ -109,7 +109,7 @@ func TestGoesOn(t *testing.T) {
 	}
 }
 
-// What cannot be read is said, and the search begins anew; what is found then takes its place.
+// A damaged memory is reported, and the search begins anew. The new findings replace it.
 func TestBeginsAnew(t *testing.T) {
 	l := newLeft(t)
 	if err := l.Remember("A", []byte("A\x03 of a later version"), time.Now()); err != nil {
@@ -125,7 +125,7 @@ func TestBeginsAnew(t *testing.T) {
 	l.close()
 }
 
-// A journal that cannot be written to is told of once, and nobody waits for it for ever.
+// A failed write to the journal is reported once, and Flush does not wait for ever.
 func TestCannotBeWritten(t *testing.T) {
 	l := newLeft(t)
 	if err := l.Close(); err != nil {
@@ -155,7 +155,7 @@ func TestForgets(t *testing.T) {
 	l.close()
 }
 
-// Who was told to stay away does so for what is left of it after a restart, and where nobody knows how much that is, for all of it.
+// A pause goes on after a restart for its rest, or for all of it if the rest is not known.
 func TestStaysAway(t *testing.T) {
 	for boot, least := range map[string]time.Duration{"b": 0, "c": 20 * time.Minute} {
 		l := newLeft(t)
