@@ -60,7 +60,8 @@ func live(t *testing.T, c Config) (x *proxied, apply func(Config)) {
 
 func hello(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "hello "+r.Header.Get("X-Version")) }
 
-// Under load, limits are lowered and raised, come and go, and so does all else: nothing is dropped, and a strict server refuses nothing.
+// Under load, limits are lowered and raised, come and go, and so does all else: nothing is dropped,
+// and a strict server refuses nothing.
 func TestApplyUnderLoad(t *testing.T) {
 	exchange, err := ratetest.NewExchange(ratetest.Config{
 		Keys: []string{"mine"}, Rule: rule.ExchangeConfig{Limit: 40, Window: 250 * time.Millisecond, AnyNonce: true},
@@ -129,7 +130,7 @@ func TestApplyUnderLoad(t *testing.T) {
 	}
 }
 
-// What was sent before still counts after a change, in both directions.
+// Earlier requests still count after a change, in both directions.
 func TestApplyForgetsNoWindow(t *testing.T) {
 	server := upstreamOf(t, hello)
 	x, apply := live(t, to(server, "1000/h"))
@@ -215,7 +216,8 @@ func TestApplyReachesWhoWaits(t *testing.T) {
 	}
 }
 
-// An upstream is taken away while requests wait for it: they go, and others do not get there any more.
+// An upstream is taken away while requests wait for it: they go, and others do not get there any
+// more.
 func TestApplyRemovesAnUpstream(t *testing.T) {
 	server, other := upstreamOf(t, hello), upstreamOf(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "other") })
 	both := Config{Upstreams: []Upstream{{Name: "a", To: server, Path: "/a", Limits: limitsOf("1/300ms")}, {Name: "b", To: other, Path: "/b"}}}
@@ -240,7 +242,7 @@ func TestApplyRemovesAnUpstream(t *testing.T) {
 	all.Wait()
 }
 
-// What is set on requests, who may come and where requests go is another from then on.
+// Fields of requests, clients and destinations change from then on.
 func TestApplyChangesTheRest(t *testing.T) {
 	server := upstreamOf(t, hello)
 	version := func(v string) Config {
@@ -301,7 +303,7 @@ func TestApplyWholeOrNotAtAll(t *testing.T) {
 	}
 }
 
-// What is looked at are the upstreams that there are now, also where another server is behind the name.
+// Sources are the present upstreams, also if another server is behind the name.
 func TestApplySources(t *testing.T) {
 	first, second := upstreamOf(t, hello), upstreamOf(t, hello)
 	one := to(first, "100/s")

@@ -70,7 +70,8 @@ func visited(h http.Handler, method string) {
 	h.ServeHTTP(&drain{http.Header{}}, r)
 }
 
-// BenchmarkProxy has what a request costs beside net/http and the network, by ReverseProxy alone and by the proxy:
+// BenchmarkProxy has what a request costs beside net/http and the network, by ReverseProxy alone
+// and by the proxy:
 //
 //	go test ./internal/app/proxy -run '^$' -bench BenchmarkProxy
 func BenchmarkProxy(b *testing.B) {
@@ -90,7 +91,7 @@ func BenchmarkProxy(b *testing.B) {
 	}
 }
 
-// What a request allocates beside ReverseProxy does not creep up.
+// The allocations of a request beside ReverseProxy's do not creep up.
 func TestAllocations(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates, too")

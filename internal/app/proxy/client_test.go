@@ -24,7 +24,8 @@ const (
 	others = "client-key-b-Zq5Pn1Vc7X"
 )
 
-// Who asks is told by the key, wherever an SDK puts it, and by nothing else where clients have keys.
+// The key identifies the client, in every field that SDKs use. If clients have keys, nothing else
+// does.
 func TestClientsByKey(t *testing.T) {
 	var got http.Header
 	var query string
@@ -140,7 +141,8 @@ func TestSecretsAreNotShown(t *testing.T) {
 	}
 }
 
-// The hash of a key is written as sha256sum does, and read again; what it is not is refused without being shown.
+// The hash of a key is written as sha256sum does, and read again; what it is not is refused without
+// being shown.
 func TestKeyHash(t *testing.T) {
 	h, err := ParseKeyHash("sha256:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae")
 	if err != nil || h != HashKey("foo") || h.String() != "sha256:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae" {
@@ -153,7 +155,7 @@ func TestKeyHash(t *testing.T) {
 	}
 }
 
-// What is wrong with a Config is named.
+// The error for a wrong Config names the field.
 func TestChecked(t *testing.T) {
 	good := func() Config { return to(mustURL(t, "https://api.test/v1"), "20/s") }
 	for field, spoil := range map[string]func(*Config){
@@ -229,7 +231,8 @@ func (x *proxied) passes(who string, paths ...string) (n int) {
 	return n
 }
 
-// A client's limits are of what it asks of all upstreams together, however the upstreams and the limits change.
+// A client's limits are of what it asks of all upstreams together, however the upstreams and the
+// limits change.
 func TestClientsOwnLimitsOverUpstreams(t *testing.T) {
 	u, elsewhere := upstreamOf(t, hello), upstreamOf(t, hello)
 	x, apply := live(t, two(u, u, "3/h"))
@@ -256,7 +259,8 @@ func TestClientsOwnLimitsOverUpstreams(t *testing.T) {
 	}
 }
 
-// A restart neither forgets nor doubles what a client sent to several upstreams, one of which may be there no more.
+// A restart neither forgets nor doubles what a client sent to several upstreams, one of which may
+// be there no more.
 func TestClientsOwnLimitsOverRestarts(t *testing.T) {
 	u := upstreamOf(t, hello)
 	path := filepath.Join(t.TempDir(), "proxy.state")
@@ -277,7 +281,8 @@ func TestClientsOwnLimitsOverRestarts(t *testing.T) {
 	}
 }
 
-// Who comes by a socket of this machine that has a path for an address, as systemd may open it, is one client and has a name.
+// Clients of a local socket with a path as its address, as systemd may open it, are one client with
+// a name.
 func TestClientsOfASocket(t *testing.T) {
 	at := filepath.Join(t.TempDir(), "socket")
 	l, err := net.Listen("unix", at)

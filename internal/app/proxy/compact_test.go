@@ -12,8 +12,8 @@ import (
 	"github.com/paceline-go/paceline/transport"
 )
 
-// A file that has grown is compacted while the proxy goes on: what may still count stays, the rest goes, and so do the names of places that
-// nothing is known of any more.
+// A file that has grown is compacted while the proxy goes on: what may still count stays, the rest
+// goes, and so do the names of places that nothing is known of any more.
 func TestStateIsCompacted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "proxy.state")
 	first := open(t, path)
@@ -67,7 +67,7 @@ func size(t *testing.T, path string) int64 {
 	return at.Size()
 }
 
-// Whoever asks for paths that there are not does not take up memory.
+// Requests for nonexistent paths do not take up memory.
 func TestNamesAreBounded(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "proxy.state"))
 	for i := range 3 * mostNames {

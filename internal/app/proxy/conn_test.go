@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// counted is a connection that counts how often it is told of a deadline of Reads.
+// counted is a connection that counts the deadlines of Reads set on it.
 type counted struct {
 	net.Conn
 	told int
@@ -32,8 +32,8 @@ func (l single) Accept() (net.Conn, error) {
 func (l single) Close() error { return nil }
 func (single) Addr() net.Addr { return &net.TCPAddr{} }
 
-// A Read ends at the deadline that it has then, to the nanosecond, however often that was moved, and the connection below hears only of those that
-// come near.
+// A Read ends at its latest deadline, to the nanosecond, after any number of changes. The
+// connection below gets only the near deadlines.
 func TestReadDeadlines(t *testing.T) {
 	for _, c := range []struct {
 		name string

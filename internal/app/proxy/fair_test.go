@@ -13,7 +13,8 @@ import (
 	"github.com/paceline-go/paceline/internal/testkit/race"
 )
 
-// crowd is requests that wait in a proxy, each without a connection: 10,000 of those would be 40,000 goroutines more.
+// crowd is requests that wait in a proxy, each without a connection: 10,000 of those would be
+// 40,000 goroutines more.
 type crowd struct {
 	t      *testing.T
 	p      *Proxy
@@ -78,8 +79,9 @@ func (s *tally) lately() map[string]int {
 
 func same(path string) func(int) string { return func(int) string { return path } }
 
-// With 10,000 requests of one client in line, another's single request has its turn after two service intervals at most: of one key or of several,
-// whether the 10,000 are for one route or many, at one upstream or two, and also where the many have a head start.
+// With 10,000 requests of one client in line, another client's single request has its turn after
+// two service intervals at most. That holds for one key or several, one route or many, one upstream
+// or two, and also if the many have a head start.
 func TestClientsAreFair(t *testing.T) {
 	const tenth = time.Second / 10
 	for name, c := range map[string]struct {
@@ -137,8 +139,8 @@ func TestClientsAreFair(t *testing.T) {
 	}
 }
 
-// What is interactive goes before what comes in bulk, by a head start, and what comes in bulk is never starved; of two without one, each has
-// its part by weight.
+// Interactive requests go before bulk requests, by a head start, and bulk requests never starve.
+// Without a head start each client has its part by weight.
 func TestBulkIsNotStarved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		served := &tally{n: map[string]int{}}

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// Whatever the admin listener is asked, it can only be looked at, from this machine and under its name, and it never fails.
+// The admin listener is read-only for any request, answers only to this machine and under its name,
+// and never fails.
 func FuzzAdmin(f *testing.F) {
 	p, err := New(to(mustURL(f, "http://127.0.0.1:1")))
 	if err != nil {
@@ -43,7 +44,8 @@ func FuzzAdmin(f *testing.F) {
 	})
 }
 
-// Whatever is sent where keys are, only who has one is known by it, and what goes on to the server has none of it.
+// With any value in the fields for keys, only the owner of a key is identified by it. No key for
+// the proxy goes on to the server.
 func FuzzClientKeys(f *testing.F) {
 	const key = "sk-client-51d0"
 	conf := to(mustURL(f, "http://127.0.0.1:1"))

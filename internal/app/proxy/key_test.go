@@ -13,7 +13,8 @@ import (
 
 const second = "sk-provider-7hG5dR3wQ1sX"
 
-// Each key has the limits for itself, unless it has its own, and a request goes with one that may go.
+// Each key has the limits for itself, unless it has its own, and a request goes with one that may
+// go.
 func TestKeys(t *testing.T) {
 	var mu sync.Mutex
 	served := map[string]int{}
@@ -58,7 +59,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// A key that the server does not take is taken out, and when none is left that is told.
+// A key that the server denies is excluded. When no key is left, the answer says so.
 func TestKeysThatAreDenied(t *testing.T) {
 	good := true
 	u := upstreamOf(t, func(w http.ResponseWriter, r *http.Request) {

@@ -16,8 +16,8 @@ import (
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
-// strict is a server that lets 20 requests through in any second for each key, up to delay after they were sent, and answers up to delay
-// later. Of what the key of bad sends none counts.
+// strict is a server that allows 20 requests in any second for each key. It counts a request up to
+// delay after its sending, and answers up to delay later. A request that bad answers does not count.
 type strict struct {
 	began time.Time
 	delay time.Duration
@@ -101,8 +101,9 @@ func flood(t *testing.T, client func() *http.Client, all int) {
 	running.Wait()
 }
 
-// Several keys are filled evenly, each up to its limit, and the server refuses nothing. If one is banned, without credit or revoked, the others
-// are filled as before, and that one too once it is told to be tried again.
+// Several keys are filled evenly, each up to its limit, and the server refuses nothing. If one is
+// banned, without credit or revoked, the others are filled as before. After Readmit the excluded
+// one is filled, too.
 func TestKeysAreFilled(t *testing.T) {
 	says := func(status int, body string) func(http.ResponseWriter) {
 		return func(w http.ResponseWriter) {
@@ -132,7 +133,8 @@ func TestKeysAreFilled(t *testing.T) {
 				return true
 			})
 			const all = 480
-			// Of a key 20 go at once, and each of them makes room for another a second after its answer.
+			// Of a key 20 go at once, and each of them makes room for another a second after its
+			// answer.
 			longest := func(keys int) time.Duration {
 				return time.Duration(all/20/keys-1)*(time.Second+2*c.delay) + time.Second
 			}

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// ends tells whether a server has ended.
+// ends returns a channel with the end of a server.
 func (x *proxied) ends(t *testing.T) <-chan error {
 	done := make(chan error, 1)
 	x.once.Do(func() { go func() { done <- x.server.Wait() }() })
@@ -90,7 +90,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// For its Grace, what waits goes on, and what would wait for longer is told so when that is over.
+// Waiting requests go on for the Grace. The rest is refused at its end, with the reason.
 func TestStopWithGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conf := to(mustURL(t, "http://server.test"), "1/3s")
@@ -168,7 +168,7 @@ func TestStopEndsUpgrades(t *testing.T) {
 	}
 }
 
-// systemd hands over sockets, and is told how it goes.
+// systemd hands over sockets, and gets notices about the state.
 func TestSystemd(t *testing.T) {
 	if main, admin, err := Inherited(func(string) string { return "" }); main != nil || admin != nil || err != nil {
 		t.Error(main, admin, err)
@@ -228,7 +228,7 @@ func TestStopUnderLoad(t *testing.T) {
 	}
 }
 
-// What was sent before a restart counts after it, and there is no key in the file.
+// Requests from before a restart count after it, and the file has no key.
 func TestRestart(t *testing.T) {
 	u := upstreamOf(t, func(http.ResponseWriter, *http.Request) {})
 	conf := to(u, "3/h")

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Whoever looks at a page does not have it spend the proxy's keys, and nobody else is in the way of that.
+// A foreign web page cannot spend the proxy's keys, and all other clients pass.
 func TestPagesElsewhere(t *testing.T) {
 	for _, c := range []struct {
 		host, origin, site string

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// What is asked for, and what is answered, goes on as it came.
+// Requests and answers go on as they came.
 func TestPassesOn(t *testing.T) {
 	var got *http.Request
 	var body string
@@ -62,7 +62,8 @@ func TestPassesOn(t *testing.T) {
 	}
 }
 
-// Where the upstream has a path of its own, and the proxy a prefix for it, both are put right without touching what is encoded.
+// Where the upstream has a path of its own, and the proxy a prefix for it, both are put right
+// without touching what is encoded.
 func TestPaths(t *testing.T) {
 	var target string
 	u := upstreamOf(t, func(w http.ResponseWriter, r *http.Request) { target = r.Host + r.RequestURI })
@@ -111,7 +112,8 @@ func TestHopByHop(t *testing.T) {
 	}
 }
 
-// With Forwarded the upstream hears who asked, and never what the client says of that.
+// With Forwarded the upstream gets the address of the client, and never the client's own statement
+// about it.
 func TestForwarded(t *testing.T) {
 	var got http.Header
 	u := upstreamOf(t, func(_ http.ResponseWriter, r *http.Request) { got = r.Header.Clone() })
@@ -122,7 +124,8 @@ func TestForwarded(t *testing.T) {
 	}
 }
 
-// Events go on one by one, before the next is there; so do parts of an answer whose length is known.
+// Events go on one by one, before the next is there; so do parts of an answer whose length is
+// known.
 func TestStreams(t *testing.T) {
 	for _, known := range []bool{false, true} {
 		next := make(chan struct{})
@@ -156,7 +159,7 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// What is answered while the request is still being sent comes back meanwhile.
+// An answer that begins before the end of its request comes back at once.
 func TestBothWays(t *testing.T) {
 	u := upstreamOf(t, func(w http.ResponseWriter, r *http.Request) {
 		rc := http.NewResponseController(w)
@@ -261,7 +264,7 @@ func TestContinue(t *testing.T) {
 	}
 }
 
-// What comes before the answer goes on: hints, and what is still being processed.
+// Informational answers go on: hints, and notices about processing.
 func TestInformational(t *testing.T) {
 	u := upstreamOf(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Link", "</style.css>; rel=preload")
@@ -347,8 +350,8 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// A part of an answer whose length is known goes on 20 ms after it came; what comes meanwhile goes with it. Nothing goes after the end: the
-// connection serves the next request.
+// A part of an answer whose length is known goes on 20 ms after it came; what comes meanwhile goes
+// with it. Nothing goes after the end: the connection serves the next request.
 func TestPartsGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := virtual(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -19,7 +19,8 @@ import (
 	"github.com/paceline-go/paceline/transport"
 )
 
-// bought is a server of language models that notes what is bought of it. Each request reads 1000 tokens and writes 1000.
+// bought is a server of language models that notes what is bought of it. Each request reads 1000
+// tokens and writes 1000.
 type bought struct {
 	*llm.Server
 	mu sync.Mutex
@@ -101,7 +102,8 @@ func asked(t testing.TB, c *http.Client, path, body, who string, fields ...strin
 	return resp.StatusCode, string(text)
 }
 
-// paid is a proxy where each client may spend 5 USD a day, and a request costs 1.10: 0.10 for its input and 1.00 for its output.
+// paid is a proxy where each client may spend 5 USD a day, and a request costs 1.10: 0.10 for its
+// input and 1.00 for its output.
 func paid(t testing.TB, api llm.Provider) Config {
 	c := to(mustURL(t, "http://llm.test"))
 	u := &c.Upstreams[0]
@@ -112,8 +114,9 @@ func paid(t testing.TB, api llm.Provider) Config {
 	return c
 }
 
-// A limit in dollars binds: what a request may cost at most is reserved, and what it did cost counts once it is answered. So four go, of
-// which each might have cost 1.20, and never more than 5 USD in a day, however many ask at once. Another client has its own.
+// A limit in dollars binds: what a request may cost at most is reserved, and what it did cost
+// counts once it is answered. So four go, of which each might have cost 1.20, and never more than 5
+// USD in a day, however many ask at once. Another client has its own.
 func TestMoneyBinds(t *testing.T) {
 	for _, ask := range asks {
 		for _, atOnce := range []bool{false, true} {
@@ -174,7 +177,8 @@ func TestMoneyBinds(t *testing.T) {
 	}
 }
 
-// What was refused, or failed, costs nothing; and what nobody knows the price of does not go where money is counted, and goes where it is not.
+// Refused and failed requests cost nothing. A request without a known price does not go where a
+// limit counts money, and goes where none does.
 func TestMoneyOfWhatIsNotServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		status := http.StatusBadRequest
@@ -260,7 +264,8 @@ func TestSeller(t *testing.T) {
 	}
 }
 
-// A restart within the day does not begin another one: also of a process that was killed, while requests were under way.
+// A restart within the day does not begin another one: also of a process that was killed, while
+// requests were under way.
 func TestMoneyOverRestarts(t *testing.T) {
 	server := newBought(t, llm.OpenAI)
 	u := upstreamOf(t, server.ServeHTTP)

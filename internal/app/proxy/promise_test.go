@@ -15,7 +15,8 @@ import (
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
-// virtually runs f with a proxy before a server, in virtual time, and has both end. Clients of client connect to the proxy.
+// virtually runs f with a proxy before a server, in virtual time, and has both end. Clients of
+// client connect to the proxy.
 func virtually(t *testing.T, server http.Handler, c Config, f func(p *Proxy, client func() *http.Client)) {
 	t.Helper()
 	x := virtual(t, server, c)
@@ -28,7 +29,7 @@ func virtually(t *testing.T, server http.Handler, c Config, f func(p *Proxy, cli
 	for _, h := range all {
 		h.CloseIdleConnections()
 	}
-	x.once.Do(func() { // as told to stop, and not as broken off
+	x.once.Do(func() { // after Stop, and not broken off
 		x.server.Stop()
 		if err := x.server.Wait(); err != nil {
 			t.Error(err)
@@ -36,7 +37,8 @@ func virtually(t *testing.T, server http.Handler, c Config, f func(p *Proxy, cli
 	})
 }
 
-// Programs that send at once and without thinking are never refused by a strict server, and are nearly as fast as anybody could be.
+// Programs that send at once and without thinking are never refused by a strict server, and are
+// nearly as fast as anybody could be.
 func TestPromise(t *testing.T) {
 	const (
 		programs, each = 8, 75
@@ -95,7 +97,8 @@ func TestPromise(t *testing.T) {
 	}
 }
 
-// Where nobody knows the limit and only refusals tell, it is found: the server refuses few, and the programs hear of none.
+// An unknown limit that only refusals show is found: the server refuses few requests, and no
+// program gets a refusal.
 func TestAuto(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		exchange, err := ratetest.NewExchange(ratetest.Config{Keys: []string{"key1"}, Before: latency.Constant(10 * time.Millisecond), Rule: rule.ExchangeConfig{AnyNonce: true, BanAfter: -1}})

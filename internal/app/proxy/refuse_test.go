@@ -36,7 +36,8 @@ func refused(t *testing.T, resp *http.Response, body string) (p problem) {
 	return p
 }
 
-// A wait that is longer than the client's or the proxy's bound is refused at once, and says for how long.
+// A wait that is longer than the client's or the proxy's bound is refused at once, and says for how
+// long.
 func TestRefusesLongWaits(t *testing.T) {
 	for _, c := range []struct {
 		limit, field, value string
@@ -76,7 +77,7 @@ func TestRefusesLongWaits(t *testing.T) {
 			if p.Type != kinds+"wait-too-long" || p.Limit != c.limit || p.Ahead == nil || *p.Ahead != 0 || p.Client != "me" || p.Upstream != "server.test" || resp.Header.Get("X-Should-Retry") != c.again {
 				t.Errorf("%+v: %v %s", c, resp.Header, body)
 			}
-			// What it says is true: who comes back then goes.
+			// Retry-After is true: a client that comes back then goes.
 			time.Sleep(time.Duration(p.WaitMS) * time.Millisecond)
 			if resp, body := x.do("GET", "/", "", FieldMaxWait, "0"); resp.StatusCode != 200 {
 				t.Errorf("%+v: as told, after %d ms: %d %s", c, p.WaitMS, resp.StatusCode, body)
@@ -173,7 +174,8 @@ func TestGoneClientsFreeTheirPlace(t *testing.T) {
 	}
 }
 
-// An upstream that cannot be reached, has the wrong certificate, answers never, or breaks off: each is told, and what was not sent does not count.
+// An upstream may be unreachable, have the wrong certificate, never answer, or break off. Each gets
+// its own answer, and an unsent request does not count.
 func TestUpstreamsThatFail(t *testing.T) {
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -224,7 +226,7 @@ func TestUpstreamsThatFail(t *testing.T) {
 
 // A body that is too long, by what it says or by what comes, is refused, and the connection closed.
 func TestBodiesTooLong(t *testing.T) {
-	var whole atomic.Int64 // the beginning of a body whose length nobody knows may be on its way before it is too long
+	var whole atomic.Int64 // the beginning of a body of unknown length may be on its way before it is too long
 	u := upstreamOf(t, func(_ http.ResponseWriter, r *http.Request) {
 		if _, err := io.Copy(io.Discard, r.Body); err == nil {
 			whole.Add(1)
@@ -265,7 +267,7 @@ func TestBodiesThatStall(t *testing.T) {
 	})
 }
 
-// Unknown paths are told which there are.
+// The answer for an unknown path lists the known ones.
 func TestNoUpstream(t *testing.T) {
 	u := upstreamOf(t, func(http.ResponseWriter, *http.Request) {})
 	x := start(t, Config{Upstreams: []Upstream{{Name: "a", Path: "/a", To: u}, {Name: "b", Path: "/b/c/", To: u}, {Name: "h", Host: "api.test", To: u}}})

@@ -62,7 +62,8 @@ func (s *sink) take() string {
 	return s.got.String()
 }
 
-// What net/http, a server in front or one behind could read in two ways is refused, or goes on in one form: RFC 9112, section 11.2.
+// Requests that two servers could read in two ways are refused, or go on in one form: RFC 9112,
+// section 11.2.
 func TestSmuggling(t *testing.T) {
 	s := newSink(t)
 	x := start(t, to(mustURL(t, "http://"+s.Addr().String())))
@@ -219,7 +220,8 @@ func TestBounds(t *testing.T) {
 	})
 }
 
-// A client that takes nothing of an answer that is longer than what the system holds is given up, and so is what it asked for.
+// A client that reads nothing of an answer longer than the system's buffers is given up, and so is
+// its request.
 func TestClientsThatDoNotRead(t *testing.T) {
 	over := make(chan error, 1)
 	conf := to(upstreamOf(t, func(w http.ResponseWriter, _ *http.Request) {

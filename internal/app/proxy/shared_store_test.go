@@ -87,7 +87,8 @@ func ask(p *Proxy, credential string) int {
 	return w.Code
 }
 
-// Three proxies with a store keep to a limit together, over a restart too, and what each is called there does not tell the key.
+// Three proxies with a store keep to a limit together, over a restart too, and what each is called
+// there does not tell the key.
 func TestShared(t *testing.T) {
 	for name, c := range map[string]struct {
 		keys       []string
@@ -156,7 +157,8 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// What cannot be shared, and a limit that others have otherwise, is said before anything goes.
+// A limit that cannot be shared, or that differs from the one in the store, is an error before the
+// first request.
 func TestSharedRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, store := newStrictServer(t, 20, time.Second), new(sharetest.Memory)

@@ -26,7 +26,8 @@ func open(t *testing.T, path string) *state {
 	return s
 }
 
-// What was sent is known after the process was killed: what was answered by when that was, and what was not as what may still arrive.
+// Sent requests are known after a kill of the process. An answered one counts by its instant, an
+// unanswered one as a request that may still arrive.
 func TestStateOverRestarts(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "proxy.state")
 	first := open(t, path)
@@ -82,7 +83,8 @@ func TestStateOverRestarts(t *testing.T) {
 	}
 }
 
-// copyState copies a state and its salt, as a process that is killed leaves them: the file itself is locked by the one that lives.
+// copyState copies a state and its salt, as a process that is killed leaves them: the file itself
+// is locked by the one that lives.
 func copyState(t *testing.T, path string) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "copy.state")
@@ -140,7 +142,7 @@ func TestStateNamesCredentials(t *testing.T) {
 	}
 }
 
-// Whatever a place is called, it is read back, also as it was written before.
+// Every place can be read back, also in the older form.
 func TestPlaces(t *testing.T) {
 	if err := quick.Check(func(upstream, host, key, model, route, client string) bool {
 		p := place{upstream, transport.Partition{Host: host, Key: key, Model: model, Route: route, Client: client}}
@@ -177,7 +179,8 @@ func TestStateOfSomethingElse(t *testing.T) {
 	}
 }
 
-// Where answers of one upstream may take any time, nobody knows how long an attempt takes, whatever the others are told.
+// If attempts of one upstream may take any time, the longest time of an attempt is not known,
+// whatever the other upstreams have.
 func TestSlowest(t *testing.T) {
 	of := func(all ...time.Duration) *Config {
 		c := &Config{}

@@ -7,7 +7,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/yamlfile"
 )
 
-// tlsFiles are the files of a tls as the configuration names them.
+// tlsFiles are the file names in a tls of the configuration.
 type tlsFiles struct {
 	cert, key, ca *node
 	serverName    string

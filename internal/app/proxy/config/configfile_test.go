@@ -329,7 +329,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 	}
 }
 
-// What only its owner may read may have secrets in it.
+// A file that only its owner may read may have secrets in it.
 func TestPrivate(t *testing.T) {
 	const text = head + "upstreams:\n  - to: https://a.example.com\n    keys: [{name: A, secret: " + provided + "}]\n    header: {X-Key: \"{key}\", X-Token: " + clients + "}\n"
 	f, err := Read(strings.NewReader(text), source(true))
@@ -370,7 +370,7 @@ func TestSum(t *testing.T) {
 	}
 }
 
-// Whatever a file holds: it is refused with a place in it, or it can be a proxy's, and no error shows a key.
+// Any file is refused with a place in it, or is valid for a proxy. No error shows a key.
 func FuzzRead(f *testing.F) {
 	f.Add(everything)
 	f.Add(head + "upstreams: &u\n  - {to: http://a, keys: *u, header: *u, tls: *u, limits: *u}\n")
@@ -407,7 +407,8 @@ func FuzzRead(f *testing.F) {
 
 var _ fs.FS = files
 
-// Two upstreams for one place are refused, with the line and column of the second, however the place is written.
+// Two upstreams for one place are refused, with the line and column of the second, however the
+// place is written.
 func TestTwoForOnePlace(t *testing.T) {
 	const head = "version: 1\nupstreams:\n  - {name: one, to: https://one.example, "
 	for _, c := range []struct{ one, two, want string }{

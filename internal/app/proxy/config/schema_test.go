@@ -80,7 +80,7 @@ func TestSchemaHasDescriptions(t *testing.T) {
 	walk("", schemaOf(t))
 }
 
-// What is right for Read is right for the schema; and each error that the form alone shows is one for both.
+// Every file that Read accepts is valid by the schema. Every error of form is an error for both.
 func TestSchemaSaysWhatReadSays(t *testing.T) {
 	s := schemaOf(t)
 	value := func(text string) any {

@@ -15,8 +15,7 @@ import (
 	"github.com/paceline-go/paceline/internal/secret"
 )
 
-// No error here has a value in it that may be a secret, also where one is written in the wrong
-// place.
+// No error here shows a value that may be a secret, even one in the wrong place.
 
 func aClientKey() yamlfile.Form {
 	return yamlfile.Form{"anyOf": []yamlfile.Form{{"type": "string", "pattern": "^sha256:[0-9a-fA-F]{64}$"}, yamlfile.Object(clientKeyFields())}}
@@ -36,7 +35,7 @@ func (r *reader) content(name string) ([]byte, error) {
 	return text, err
 }
 
-// value is a secret by one of the ways in which it may be written, and from says which, for people.
+// value reads a secret from its one source; from names the source for people.
 func (r *reader) value(n *node, w *written) (value, from string) {
 	ways := 0
 	for _, way := range []*node{w.env, w.file, w.secret, w.sha256} {
@@ -89,7 +88,7 @@ func (r *reader) fromEnv(n *node) (value, from string) {
 	return value, "env " + name
 }
 
-// private refuses a secret that others than its owner may read.
+// private refuses a secret in a file that other users may read.
 func (r *reader) private(n *node, what string) {
 	if !r.source.Private {
 		r.Refuse(n, "%s is written in a file that others may read: want env or file, or nobody but its owner allowed to read this (chmod 600)", what)
@@ -123,7 +122,7 @@ func (r *reader) keyItems(n *node) iter.Seq[*node] {
 	return yamlfile.Items(r, n, "keys")
 }
 
-// isKey tells whether an item is a mapping.
+// isKey reports whether an item is a mapping.
 func (r *reader) isKey(n *node) bool {
 	if n.Kind != yaml.MappingNode {
 		r.Refuse(n, "keys: want a mapping such as {name: first, env: OPENAI_KEY} for each key, not the key itself")
@@ -131,7 +130,7 @@ func (r *reader) isKey(n *node) bool {
 	return n.Kind == yaml.MappingNode
 }
 
-// clientKeys reads the keys of a client, of which hashes are kept.
+// clientKeys reads the keys of a client, and returns their hashes.
 func (r *reader) clientKeys(n *node) (all []proxy.KeyHash) {
 	for item := range r.keyItems(n) {
 		hash, from, ok := r.clientKey(item)
@@ -178,8 +177,8 @@ func privateParameter(name, value string) bool { return secret.PrivateParameter(
 
 var aTemplates = yamlfile.Form{"type": "object", "additionalProperties": yamlfile.AText}
 
-// templates reads names and their values. isPrivate tells by its name whether a value without {key}
-// is a secret.
+// templates reads names and their values. isPrivate reports by the name whether a
+// value without {key} is a secret.
 func (r *reader) templates(n *node, what string, isPrivate func(name, value string) bool) (all []proxy.Field) {
 	if n.Kind != yaml.MappingNode {
 		r.Refuse(n, "%s: is no mapping: want names and their values, such as Authorization: Bearer {key}", what)

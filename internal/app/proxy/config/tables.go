@@ -16,7 +16,7 @@ type (
 	field[T any] = yamlfile.Field[*reader, T]
 )
 
-// These are the keys that must be there.
+// Required keys.
 var (
 	configMust   = []string{"version", "upstreams"}
 	upstreamMust = []string{"to"}
@@ -101,7 +101,7 @@ func clientsFields() []field[proxy.Clients] {
 	}
 }
 
-// shareFields() are of clients that are in the list, and of those that are not.
+// shareFields are for clients in the list, and for all others.
 func shareFields() []field[proxy.Client] {
 	return []field[proxy.Client]{
 		yamlfile.Key("weight", "its share among clients that want more than there is (default 1)", yamlfile.ANumber, func(r *reader, n *node, c *proxy.Client) { c.Weight = r.positive(n, "weight") }),
@@ -161,7 +161,7 @@ func upstreamFields() []field[proxy.Upstream] {
 	}
 }
 
-// written is a secret as the file has it: in one of these ways.
+// written is a secret in a file. Exactly one of env, file, secret and sha256 is set.
 type written struct {
 	name                      string
 	env, file, secret, sha256 *node
@@ -248,13 +248,13 @@ func span[T any](key, about string, of func(*T) *time.Duration) field[T] {
 	return yamlfile.Key(key, about, yamlfile.ASpan, func(r *reader, n *node, to *T) { *of(to) = r.Duration(n, key) })
 }
 
-// above is a span of more than 0, which in proxy.Config stands for the default.
+// above is a span of more than 0: in proxy.Config 0 stands for the default.
 func above[T any](key, about string, of func(*T) *time.Duration) field[T] {
 	return yamlfile.Key(key, about, yamlfile.ASpan, func(r *reader, n *node, to *T) { *of(to) = r.above(n, key) })
 }
 
-// spanOrNone is a span that is negative in proxy.Config where the file has the word: none, or 0
-// where no time at all is meant.
+// spanOrNone is a span that the word turns off: it is then negative in proxy.Config. With the word
+// 0, every zero span is turned off.
 func spanOrNone[T any](key, about, word string, of func(*T) *time.Duration) field[T] {
 	form := yamlfile.ASpan
 	if word != "0" {

@@ -20,7 +20,7 @@ import (
 	"github.com/paceline-go/paceline/tokens"
 )
 
-// reader reads a file. sum is of all that was read for it.
+// reader reads a file. sum is a checksum of all that it has read.
 type reader struct {
 	*yamlfile.Reader
 	source Source
@@ -86,7 +86,7 @@ func (r *reader) addresses(n *node) (all []netip.Prefix) {
 	return all
 }
 
-// scopeNames are the scopes of limits as files have them.
+// scopeNames are the scopes of limits in files.
 var scopeNames = []string{"key", "all", "model", "route"}
 
 var scopes = map[string]provider.Scope{"key": provider.Key, "all": provider.IP, "model": provider.Model, "route": provider.Route}
@@ -99,7 +99,7 @@ func aLimit() yamlfile.Form {
 	return yamlfile.Form{"anyOf": []yamlfile.Form{aRateOf, yamlfile.Object(limitFields(), "limit")}}
 }
 
-// rate reads a limit that says what it counts.
+// rate reads a limit with its unit.
 func (r *reader) rate(n *node, what string) (l rate.Limit) {
 	if n.Kind != yaml.ScalarNode {
 		r.Refuse(n, "%s: %s is no limit: want one such as %s", what, yamlfile.Show(n), rate.CountedForms)
@@ -153,7 +153,7 @@ func (r *reader) upstreamLimits(n *node, u *proxy.Upstream) {
 	}
 }
 
-// limit reads the rate of a limit, and keeps what the file says beside it.
+// limit reads the rate of a limit. It keeps Bucket and Burst, which have keys of their own.
 func (r *reader) limit(n *node, l *proxy.Limit) {
 	was := l.Limit
 	l.Limit = r.rate(n, "limit")
@@ -169,7 +169,7 @@ func (r *reader) scope(n *node, l *proxy.Limit) {
 	l.Scope = scope
 }
 
-// only reads the one model or route of a limit, which is its scope, too.
+// only reads the one model or route of a limit. That is its scope, too.
 func (r *reader) only(n *node, key string, l *proxy.Limit) {
 	text := r.Text(n, key)
 	switch {
@@ -209,7 +209,7 @@ func (r *reader) provider(n *node) provider.Dialect {
 	return d
 }
 
-// most is the largest number of bytes that a file of a secret or of certificates may have.
+// most is the largest size of a file with a secret or certificates, in bytes.
 const most = 1 << 20
 
 func (r *reader) read(n *node, what string) []byte {
