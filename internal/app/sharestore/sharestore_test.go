@@ -15,7 +15,8 @@ import (
 	"github.com/paceline-go/paceline/share/sharetest"
 )
 
-// A name says what a limit is of, tells apart what is not the same, and no secret; one that is long is cut, and still its own.
+// A name identifies the place of a limit, differs for different places, and has no secret. A long
+// name is cut, and still unique.
 func TestName(t *testing.T) {
 	l := New(Config{Store: new(sharetest.Memory), Name: "api"})
 	key := l.Key("sk-secret")
@@ -42,7 +43,8 @@ func TestName(t *testing.T) {
 	}
 }
 
-// The same limits are the same limit in whatever order and by whatever names they were written down; what is in flight stays with each process.
+// The same limits are the same limit in whatever order and by whatever names they were written
+// down; what is in flight stays with each process.
 func TestSame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := new(sharetest.Memory)
@@ -96,8 +98,8 @@ func (s *unwritten) Turn(ctx context.Context, key string, f func(share.Reading) 
 	})
 }
 
-// Who may not write to a store is refused at the start, and not who comes while others keep it for a moment. What is there stays as it is, and what is
-// not there does not come to be.
+// A process without leave to write to a store is refused at the start. A process that comes during
+// a lock of the store is not. The content of the store stays as it is.
 func TestCheckWrites(t *testing.T) {
 	made := func() limit.Limiter { return limit.MustRolling(20, time.Second) }
 	for _, c := range []struct {
