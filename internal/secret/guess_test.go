@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What documentation and people put where a key has to be is text; what servers hand out is a secret.
+// Placeholders for keys in documentation are text; keys of servers are secrets.
 func TestGuessable(t *testing.T) {
 	for _, v := range []string{
 		"", "x", "ollama", "test", "none", "EMPTY", "null", "key1", "any", "secret", "sk-no-key-required", "sk-xxxxxxxxxxxxxxxxxxxxxxxx", "lm-studio", "not-needed",
@@ -28,7 +28,8 @@ func TestGuessable(t *testing.T) {
 			t.Errorf("%q has %.1f bits: it would be shown", v, Bits(v))
 		}
 	}
-	// Of those drawn at random none is taken for a word, as long as there is more in them than small letters.
+	// Of those drawn at random none is taken for a word, as long as there is more in them than
+	// small letters.
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {
 		b := make([]byte, 18)

@@ -29,8 +29,8 @@ func (d *dice) roll(n int) int {
 	return v % n
 }
 
-// escapers write a text as software does. What they leave alone they leave alone for good reason, so they may be put around
-// each other.
+// escapers write a text as software does. They leave characters alone only where software does so,
+// so they may be nested.
 var escapers = []func(s string, d *dice) string{
 	func(s string, _ *dice) string { return s },
 	func(s string, _ *dice) string { return url.QueryEscape(s) },
@@ -38,7 +38,8 @@ var escapers = []func(s string, d *dice) string{
 	func(s string, _ *dice) string { return html.EscapeString(s) },
 	func(s string, _ *dice) string { b, _ := json.Marshal(s); return string(b[1 : len(b)-1]) },
 	func(s string, _ *dice) string { return strings.ReplaceAll(within(strconv.QuoteToASCII(s)), "/", `\/`) },
-	// Of some characters more than needs be. Then what any of them begins an escape with is always escaped, by the outer one at least.
+	// Of some characters more than needs be. Then what any of them begins an escape with is always
+	// escaped, by the outer one at least.
 	func(s string, d *dice) string {
 		return each(s, d, func(c rune) string {
 			return strings.Join(slices.Collect(func(yield func(string) bool) {
@@ -104,7 +105,8 @@ func echo(d *dice, name, value string) (text, want string) {
 	return text, "[" + name + "]"
 }
 
-// An echo in any form is gone and everything else is there, to the byte: against software that escapes.
+// An echo in any form is gone and everything else is there, to the byte: against software that
+// escapes.
 func FuzzEchoes(f *testing.F) {
 	for i := range 300 {
 		b := make([]byte, 200)
@@ -178,7 +180,8 @@ func TestHideBeginning(t *testing.T) {
 	}
 }
 
-// readings are the texts that a text may mean: each reader of the standard library, up to three one after the other.
+// readings are the texts that a text may mean: each reader of the standard library, up to three one
+// after the other.
 func readings(text string, depth int) []string {
 	all := []string{text}
 	if depth == 0 {
@@ -198,7 +201,8 @@ func readings(text string, depth int) []string {
 	return all
 }
 
-// says tells whether a text is an echo of value, piece by piece: each of up to 24 bytes has to mean what comes next of value.
+// says reports whether a text is an echo of value, piece by piece. Each piece of up to 24 bytes
+// must mean the next part of value.
 func says(text, value string) bool {
 	type place struct{ at, j int }
 	done := map[place]bool{}
@@ -223,8 +227,8 @@ func says(text, value string) bool {
 	return from(place{})
 }
 
-// saysBase64 tells whether a text is characters of base64, escaped or not, that have the whole value or all of it but two bytes at
-// either end, of which the neighbours have a part.
+// saysBase64 reports whether a text is characters of base64, escaped or not, with the whole value.
+// Up to two bytes at either end may be missing, if their neighbours have a part of them.
 func saysBase64(text, value string) bool {
 	var plain strings.Builder
 	for i := 0; i < len(text); {
@@ -253,7 +257,8 @@ func saysBase64(text, value string) bool {
 	return false
 }
 
-// Whatever the text: what is hidden is an echo by the readers of the standard library, and what is not is there, to the byte.
+// For any text, the hidden parts are echoes by the readers of the standard library. All else is
+// there, to the byte.
 func FuzzOnlyEchoes(f *testing.F) {
 	for _, text := range []string{
 		"", keyA, "x" + keyC + "%", `s3cr\/et\u002bv4lueX9`, "s3cr%252fet%2bv4lueX9", "P%2525\\u00e9+&quot;&amp;<ü>+/+Z9\\x2b", "s3cr&amp;#47;et&#x2b;v4lueX9s3cr",

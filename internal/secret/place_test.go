@@ -69,7 +69,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// What of a request is not for strangers.
+// The parts of a request that must not go to other servers.
 func TestStaysHome(t *testing.T) {
 	for _, c := range []struct {
 		name, value string

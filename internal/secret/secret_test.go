@@ -74,7 +74,8 @@ func TestHide(t *testing.T) {
 	}
 }
 
-// What is left of a key where a text is cut: from so much on that it is not shown by chance, and no escape in half.
+// The part of a key at a cut is hidden, if it is too long for a chance match. No escape is cut in
+// half.
 func TestCut(t *testing.T) {
 	b64 := base64.StdEncoding.EncodeToString([]byte("me:" + keyA))
 	for _, c := range []struct {
@@ -112,7 +113,8 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// Wherever a text is cut in an echo, of which all characters are escaped, no more than the first few of them can be read.
+// Wherever a text is cut in an echo, of which all characters are escaped, no more than the first
+// few of them can be read.
 func TestCutAnywhere(t *testing.T) {
 	for _, form := range []string{"%c", "%%%02x", "&#%d;", `\u%04x`, `\\u%04x`, "%%25%02x"} {
 		var text strings.Builder
@@ -140,8 +142,8 @@ func TestCutAnywhere(t *testing.T) {
 	}
 }
 
-// Echoes of two keys that overlap are both gone, and are one place; of two keys of which one begins like the other the longer is
-// named.
+// Echoes of two keys that overlap are both gone, and are one place; of two keys of which one begins
+// like the other the longer is named.
 func TestOverlap(t *testing.T) {
 	const a, b, c = "Zq8vR2mLp0xW7", "p0xW7uT5yNs3", "Zq8vR2mLp0xW7uT5"
 	s := New([]Key{{"A", a}, {"B", b}, {"C", c}})
@@ -158,7 +160,8 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-// Values that are no ASCII: as code points, as the bytes that they are in UTF-8, and bytes taken for code points.
+// Values that are no ASCII: as code points, as the bytes that they are in UTF-8, and bytes taken
+// for code points.
 func TestNoASCII(t *testing.T) {
 	s := New([]Key{{"U", "ükL9m2Vq0Tn"}, {"L", "\xe9kL9m2Vq0Tn"}, {"S", "😀kL9m2Vq0Tn"}})
 	for text, want := range map[string]string{
@@ -184,7 +187,7 @@ func TestNoASCII(t *testing.T) {
 	}
 }
 
-// What has no echo is not copied.
+// A text without an echo is not copied.
 func TestUntouched(t *testing.T) {
 	text := []byte(strings.Repeat(`{"message":"sk-proj is no key\n%20&amp;"}`, 100))
 	s := both()
