@@ -38,7 +38,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// What is small is not written as nothing, so that no text says that $0.00 of $0.00 are spent.
+// A small amount is never written as zero, so that no text says that $0.00 of $0.00 are spent.
 func TestDollars(t *testing.T) {
 	for usd, want := range map[float64]string{
 		0: "$0.00", 12.5: "$12.50", 1234.567: "$1234.57", 0.1: "$0.10", 0.0999: "$0.0999", 0.05: "$0.0500", 0.0312: "$0.0312", 0.001: "$0.0010",

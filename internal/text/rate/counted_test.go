@@ -52,7 +52,7 @@ func TestParseCounted(t *testing.T) {
 	}
 }
 
-// What is read is written so that it is read as the same.
+// A limit written back reads as the same limit.
 func FuzzParseCounted(f *testing.F) {
 	for _, s := range []string{"500/m", "200k tokens/d", "$0.5/h", "1.25 USD/2d", "8k output per minute", "1,000 orders/1.5s", "0.000001USD/300ms"} {
 		f.Add(s)

@@ -9,7 +9,8 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// What people are told of a limit beforehand, by hand: how much goes at once, how fast, how long something takes, and how far back it counts.
+// The figures for people about a limit, computed by hand: how much goes at once, how fast, how long
+// something takes, and how far back it counts.
 func TestLimitInFigures(t *testing.T) {
 	window := Limit{N: 10, Per: 2 * time.Second}
 	bucket := Limit{N: 10, Per: 2 * time.Second, Bucket: true}
@@ -81,7 +82,8 @@ func TestLimitTakes(t *testing.T) {
 	}
 }
 
-// A limiter made of a limit lets exactly so much go at once, and is of the kind that the limit says.
+// A limiter made of a limit lets exactly so much go at once, and is of the kind that the limit
+// says.
 func TestLimiterOfALimit(t *testing.T) {
 	for _, c := range []struct {
 		l    Limit

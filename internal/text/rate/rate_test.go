@@ -76,7 +76,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// What is read is a rate within the bounds, and as it is written it is read again as the same one.
+// Every rate from Parse is within the bounds, and written back it reads as the same rate.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{"20/s", "5 per second", "10rps", "1k/h", "300/5 min", "1,000/h", "9/1h30m", "2/.5s", "1/0.0000000001s", "1/" + strings.Repeat("9", 300) + "w", "a an per / k"} {
 		f.Add(s)

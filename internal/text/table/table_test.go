@@ -33,7 +33,8 @@ func TestTable(t *testing.T) {
 			"n  note\na  one\nb  two\n"},
 		{"of the widest the last is broken", Table{}, [][]string{{"a", "b"}, {"one two", "six ten"}}, 15,
 			"a        b\none two  six\n         ten\n"},
-		// The word stands out, and the lines around it are as long as in a column that is wide enough to be read.
+		// The word stands out, and the lines around it are as long as in a column that is wide
+		// enough to be read.
 		{"a long word at the end", Table{}, [][]string{{"a", "b"}, {"x", "read https://a.test/01234567890123456789012345678901234567 for all that there is to know of it"}}, 10,
 			"a  b\nx  read\n   https://a.test/01234567890123456789012345678901234567\n   for all that there is to know of\n   it\n"},
 		{"alone", Table{}, [][]string{{"b"}, {"https://a.test/01234567890123456789012345678901234567 for all that there is to know of it"}}, 10,
@@ -52,7 +53,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// A table without rows is nothing, and what is broken at Width fits the 100 columns that docs promise.
+// A table without rows is nothing, and what is broken at Width fits the 100 columns that docs
+// promise.
 func TestTableFits(t *testing.T) {
 	var b strings.Builder
 	if err := new(Table).Write(&b, Width); err != nil || b.Len() > 0 {
@@ -72,7 +74,8 @@ func TestTableFits(t *testing.T) {
 	}
 }
 
-// A text is broken at the last space that fits, anew in each line; a word at the beginning that is too long has none before it.
+// A text is broken at the last space that fits, anew in each line; a word at the beginning that is
+// too long has none before it.
 func TestWrap(t *testing.T) {
 	for _, c := range []struct {
 		text string
@@ -84,7 +87,7 @@ func TestWrap(t *testing.T) {
 		{"one two six ten", 7, "one two\n  six ten"},
 		{"a longer", 4, "a\n  longer"},
 		{"much-too-long a", 5, "much-too-long\n  a"},
-		{" long", 4, " long"}, // a line of a space alone helps nobody
+		{" long", 4, " long"}, // a line with only a space has no use
 		{"", 4, ""},
 	} {
 		if got := Wrap(c.text, c.most, "  "); got != c.want {
@@ -93,7 +96,8 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// What goes on stands below what follows a label, or two columns further in than its line; lines that fit stay as they are.
+// A continuation stands below the text after a label, or is indented by two columns. Lines that fit
+// stay as they are.
 func TestFit(t *testing.T) {
 	for _, c := range []struct {
 		text string
