@@ -329,8 +329,8 @@ curl %[1]s/3 --json '{"client_secret": "%[8]s", "max_tokens": 5, "deep": [{"toke
 	}
 }
 
-// Pages of what was handed over are followed, and their dead letters are whole requests; a secret
-// in a URL is kept nowhere, so that is said.
+// Pages of the given requests are followed, and their dead letters are whole requests. A secret in
+// a URL is kept nowhere, and the run reports that.
 func TestRunGivenPages(t *testing.T) {
 	l := listenTo(t, func(w http.ResponseWriter, q *http.Request, _ string) {
 		switch q.URL.Path {

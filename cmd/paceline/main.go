@@ -1,7 +1,7 @@
 // Command paceline sends requests at the highest rate that a server's limits allow. No request is
 // rejected or lost. The command also measures this.
 //
-// Each verb has files of its own, whose names begin with the verb. Package internal/app/cli has the
+// Most files begin with the name of their verb. Package internal/app/cli has the
 // common parts of a command line, such as exit codes.
 //
 // # Files
@@ -24,6 +24,8 @@
 //	chart.go             chart: a page about a run
 //	moved.go             verbs that are now in paceline-lab
 //	flag_values.go       values of flags, for completions
+//	byte_size.go         flags for numbers of bytes
+//	notify_*.go          SIGUSR1, by system
 //	help_flags.go        groups of flags, for help
 package main
 

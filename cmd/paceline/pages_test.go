@@ -26,8 +26,8 @@ import (
 
 const top = "../.."
 
-// TestPages: the commands of the pages work. TestPages of paceline-lab has those of that, TestFairPage docs/fair.md, and
-// TestComingFromRuns coming-from.md.
+// TestPages: the commands of the pages work. TestPages of paceline-lab has those of that,
+// TestFairPage docs/fair.md, and TestComingFromRuns coming-from.md.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	n := pages.RunAll(t, top, shellEnv(t), func(p *pages.Page, b *pages.Block) bool {
@@ -38,15 +38,17 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestPagesCommandLines: command lines that are not run have flags that exist and values that can be read.
+// TestPagesCommandLines: command lines that are not run have flags that exist and values that can
+// be read.
 func TestPagesCommandLines(t *testing.T) {
 	if n := pages.CommandLines(t, top, "paceline", newRoot); n < 100 {
 		t.Errorf("%d command lines are on the pages", n)
 	}
 }
 
-// TestPagesGo: the Go of the pages compiles. A block that is no file is the body of a function, which sees what the
-// blocks before it on the page declare; what is whole is a file, and if it is a test, it passes.
+// TestPagesGo: the Go of the pages compiles. A block that is no file is the body of a function. It
+// can use the declarations of earlier blocks on the page. A whole block is a file, and if it is a
+// test, it passes.
 func TestPagesGo(t *testing.T) {
 	t.Parallel()
 	overlay := map[string]map[string]string{} // by module, then by path
@@ -160,7 +162,8 @@ var (
 	remark    = regexp.MustCompile(`//.*`)
 )
 
-// function is a file whose one function has the blocks, each in a scope within that of the one before.
+// function is a file whose one function has the blocks, each in a scope within that of the one
+// before.
 func function(t *testing.T, p *pages.Page, list []pages.Block) string {
 	var text strings.Builder
 	text.WriteString(strings.Join(p.Prelude, "\n") + "\nfunc typed() error {\n")

@@ -97,7 +97,7 @@ func (f *proxyFlags) run(cmd *cobra.Command) error {
 	return attendProxy(cmd, p, c, signals)
 }
 
-// attendProxy serves until a signal comes. The second signal breaks off what is in flight.
+// attendProxy serves until a signal comes. The second signal breaks off requests in flight.
 func attendProxy(cmd *cobra.Command, p *proxy.Proxy, c proxy.Config, signals <-chan os.Signal) error {
 	main, admin, err := proxyListeners(c)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/paceline-go/paceline/internal/app/proxy"
 )
 
-// TestReload: a file is applied when it has changed and is still the same a second later, and at SIGHUP; one that is wrong is logged with its
-// place, once, and changes nothing.
+// TestReload: a file is applied after a change, if it is the same a second later, and at SIGHUP. An
+// error in it is logged once, with its place, and changes nothing.
 func TestReload(t *testing.T) {
 	t.Chdir(t.TempDir())
 	synctest.Test(t, func(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// A proxy is killed under load again and again, and started again at once: the server refuses nothing, whatever windows it has, and what a
-// client was told is what the server did.
+// A proxy is killed under load and started again at once, many times. A server with any kind of
+// window refuses nothing. Each answer to a client agrees with the server's.
 //
 //	PACELINE_LONG=1 go test ./cmd/paceline -run TestProxyKilled -v       50 times each
 func TestProxyKilled(t *testing.T) {

@@ -23,8 +23,8 @@ import (
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
-// lawful is a server that enforces a limit for each key, and keeps a log of what arrived. It has several rules, and refuses what breaks one
-// of them.
+// lawful is a server that enforces a limit for each key, and keeps a log of arrivals. It has
+// several rules, and refuses a request that breaks one of them.
 type lawful struct {
 	*httptest.Server
 	began time.Time
@@ -39,7 +39,8 @@ type lawful struct {
 	more    func(w http.ResponseWriter, r *http.Request, id int) bool // other than to say which id it was
 }
 
-// newLawful starts a server that lets so many a window through for each key: in any window, and in those of a calendar, too.
+// newLawful starts a server that lets so many a window through for each key: in any window, and in
+// those of a calendar, too.
 func newLawful(t *testing.T, limit int64, window time.Duration) *lawful {
 	t.Helper()
 	s := &lawful{began: time.Now(), keys: map[string][]rule.Server{}}
@@ -130,7 +131,8 @@ func (s *lawful) told() (refused []string, passed int) {
 	return slices.Clone(s.refused), s.passed
 }
 
-// passing is a `paceline proxy` as a process of its own, which may be killed and started again at the same addresses.
+// passing is a `paceline proxy` as a process of its own, which may be killed and started again at
+// the same addresses.
 type passing struct {
 	t         *testing.T
 	at, admin string

@@ -16,9 +16,10 @@ import (
 	"time"
 )
 
-// Clients come and go, abort and lie, before a server that is strict, and `paceline proxy` stands between them for long. In the end each
-// request was answered once, by what the server did; the server refused none; and the process has no more goroutines, files and memory than
-// after its first minute.
+// Clients come and go, abort and lie, before a server that is strict, and `paceline proxy` stands
+// between them for long. In the end each request was answered once, by what the server did; the
+// server refused none; and the process has no more goroutines, files and memory than after its
+// first minute.
 //
 //	PACELINE_PROXY_SOAK=30m go test ./cmd/paceline -run TestProxySoak -v -timeout 50m
 func TestProxySoak(t *testing.T) {
@@ -54,15 +55,16 @@ func TestProxySoak(t *testing.T) {
 	k.stop()
 }
 
-// soakWhole is the least length after which live memory is judged, and soakLong that after which a quarter is longer than the file of states
-// takes to be compacted again.
+// soakWhole is the least length after which live memory is judged, and soakLong that after which a
+// quarter is longer than the file of states takes to be compacted again.
 const (
 	soakWhole = 10 * time.Minute
 	soakLong  = 25 * time.Minute
 )
 
-// crowd asks for more places than are remembered, without waiting in any of them, and so sends next to nothing: what the proxy remembers of
-// places has its bound from the beginning, and what grows later is something else.
+// crowd requests more places than the proxy remembers. It waits in none of them, and so sends next
+// to nothing. The memory for places thus has its bound from the beginning, and later growth has
+// another cause.
 func (k *proxySoak) crowd() {
 	const places = 5000 // transport.Config.MaxPartitions is 4096
 	c := &http.Client{Transport: &http.Transport{}, Timeout: time.Minute}
@@ -248,8 +250,8 @@ func (k *proxySoak) size() footprint {
 	return f
 }
 
-// calm has everybody pause until the proxy has nothing to do, and nothing left of what it had, and returns what it takes then. It is
-// content as soon as that is no more than enough.
+// calm pauses all clients until the proxy has nothing to do, and has freed everything. It returns
+// the footprint at that time. It ends as soon as the footprint is no more than enough.
 func (k *proxySoak) calm(when string, enough footprint) (least footprint) {
 	k.working.Lock()
 	defer k.working.Unlock()
@@ -275,7 +277,8 @@ func (k *proxySoak) calm(when string, enough footprint) (least footprint) {
 	return least
 }
 
-// soakSettles is longer than what a connection may be idle, and than a server leaves one open over which nothing came.
+// soakSettles is longer than what a connection may be idle, and than a server leaves one open over
+// which nothing came.
 const soakSettles = 7 * time.Second
 
 // cycles is how often the process has collected its garbage.
@@ -292,7 +295,7 @@ func (k *proxySoak) say() {
 		f.at.Round(time.Second), len(k.ends), passed, len(refused), len(k.bad), f.rss, f.heap/1e6, f.state/1000, int(f.goroutines), f.files, f.waiting)
 }
 
-// judge compares what clients know with what the server knows.
+// judge compares the clients' records with the server's.
 func (k *proxySoak) judge() {
 	refused, passed := k.server.told()
 	if len(refused) > 0 {

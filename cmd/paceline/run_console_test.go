@@ -11,7 +11,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/cli"
 )
 
-// TestQuietAndVerbose: what a run says on standard error, by what it is asked to.
+// TestQuietAndVerbose: the text of a run on standard error, by its flags.
 func TestQuietAndVerbose(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-Fail") != "" {

@@ -286,7 +286,7 @@ func (f *llmFlags) plan(r *run.Run) run.Plan {
 	return p
 }
 
-// printPlan prints what --dry-run shows.
+// printPlan prints the plan of --dry-run.
 func (f *llmFlags) printPlan(w io.Writer, p run.Plan, output string) error {
 	if output == "json" {
 		return cli.WriteJSON(w, p)

@@ -27,8 +27,8 @@ func csvRows(t *testing.T, text string) [][]string {
 	return all
 }
 
-// A row for each answer, whatever is in it; what fails is empty and counted; what is dead is beside
-// it.
+// There is a row for each answer, with any content. A failed selection is empty and counted; dead
+// requests are in the file beside it.
 func TestRunSelect(t *testing.T) {
 	lib := newLibrary(t, func(w http.ResponseWriter, q *http.Request) {
 		switch q.URL.Query().Get("id") {

@@ -72,7 +72,7 @@ func newServeProvider(p service.Info) *cobra.Command {
 	return c
 }
 
-// sets describes what each preset of a provider enforces.
+// sets describes the limits of each preset of a provider.
 func (s *serveProvider) sets() string {
 	var b strings.Builder
 	for i, name := range s.about.Presets {

@@ -22,8 +22,8 @@ func nextVersion(was []byte) []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
 }
 
-// A blob that is damaged is said on standard error, by run and by the proxy, and nothing is sent until nothing can count that was granted
-// before; then all goes on.
+// Run and the proxy report a damaged blob on standard error. No request goes until the earlier
+// grants can no longer count; then requests go on.
 func TestShareDamaged(t *testing.T) {
 	t.Parallel()
 	for _, verb := range []string{"run", "proxy"} {
@@ -66,7 +66,8 @@ func TestShareDamaged(t *testing.T) {
 	}
 }
 
-// A process in a time namespace of its own, whose clock has another zero, does not share a SQLite file: run and proxy are refused, and name both.
+// A process in a time namespace of its own, whose clock has another zero, does not share a SQLite
+// file: run and proxy are refused, and name both.
 func TestShareTimeNamespace(t *testing.T) {
 	unshare := []string{"unshare", "--time", "--boottime", "1000"}
 	if out, err := exec.Command(unshare[0], append(unshare[1:], "true")...).CombinedOutput(); err != nil {

@@ -16,8 +16,9 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// engines are the stores that there are: each starts a new one, which ends with the test, and
-// returns its address and what crashes it, and starts it again a second later; nil: it is a file.
+// engines are the kinds of stores. Each starts a new store, which ends with the test, and returns
+// its address and a function. The function crashes the store and starts it again a second later;
+// nil: the store is a file.
 var engines = map[string]func(*testing.T) (address string, crash func()){
 	"sqlite": func(t *testing.T) (string, func()) {
 		return "sqlite:" + filepath.Join(t.TempDir(), "limits.db"), nil
@@ -34,9 +35,9 @@ func crashing(s *need.Service) (string, func()) {
 	}
 }
 
-// A run that ends and another that begins within the window, in another folder, are refused
-// nothing: the store has what was sent. So it is where the first is killed, whatever it was about
-// then, and where the second is a proxy.
+// A run that begins within the window of an earlier one, in another folder, is refused nothing: the
+// store has the earlier requests. That also holds after a kill of the first at any point, and if
+// the second is a proxy.
 func TestSharedRestart(t *testing.T) {
 	t.Parallel()
 	for name, store := range engines {

@@ -17,8 +17,8 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// troubles are what befalls processes and their store, by turns: one is killed with -9, one is
-// stopped, and the store crashes, unless it does so at times of its own.
+// troubles are faults of processes and their store, by turns. One process is killed with -9, one is
+// stopped, and the store crashes, unless it crashes at times of its own.
 type troubles struct {
 	lasts, every time.Duration
 	stop         func() time.Duration

@@ -13,9 +13,10 @@ import (
 	"github.com/paceline-go/paceline/internal/app/cli/shareflags/storetest"
 )
 
-// A proxy whose store has no room to write says so once, sends nothing beyond what it was granted, and goes on when there is room; what waits
-// then is served, and nothing is refused. The disk is full in that the proxy's files may not grow beyond a bound, which the log is far from; what
-// the engine says of a file system that is full, the tests of share/sqlite have.
+// A proxy whose store has no room to write reports that once. It sends nothing beyond its grants,
+// and goes on when there is room. Waiting requests are then served, and none is refused. The test
+// makes the disk full by a bound on the size of the proxy's files, far above the log's. The tests
+// of share/sqlite have the engine's errors on a full file system.
 func TestShareOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	const n = 20

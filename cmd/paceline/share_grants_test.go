@@ -36,8 +36,9 @@ func grants(t *testing.T, language string) string {
 	return block
 }
 
-// Who was granted what docs/machines.md says runs, lists and forgets; who may read and not write is refused before anything is sent, by run and by
-// the proxy, and may look; and who may neither read nor make the table is told what is wanted.
+// An account with the grants of docs/machines.md can run, list and forget. An account that may read
+// but not write is refused before the first request, by run and by the proxy, and may look. An
+// account that may neither read nor make the table gets the missing grants in the error.
 func TestGrants(t *testing.T) {
 	t.Parallel()
 	t.Run("postgres", func(t *testing.T) {

@@ -24,7 +24,8 @@ import (
 	"github.com/paceline-go/paceline/share"
 )
 
-// crew are processes of one program that share a limit at a server, each of which sends as much as it may.
+// crew are processes of one program that share a limit at a server, each of which sends as much as
+// it may.
 type crew struct {
 	t       *testing.T
 	program string
@@ -78,7 +79,8 @@ func muster(t *testing.T, program string, s *strictly, address string, n int64, 
 	return c
 }
 
-// kill ends a process with -9, and another takes its place; of run, it goes on with what the first has left.
+// kill ends a process with -9, and another takes its place; of run, it goes on with what the first
+// has left.
 func (c *crew) kill(i int) {
 	c.all[i].Process.Kill()
 	c.ended(i)
@@ -103,7 +105,7 @@ func (c *crew) end() {
 	c.asking.Wait()
 }
 
-// finish returns when each process of run has done what it had to do, and the clients of proxies have what they asked for.
+// finish returns when each process of run has ended, and all clients of proxies have their answers.
 func (c *crew) finish() {
 	c.t.Helper()
 	c.asking.Wait()
@@ -122,7 +124,8 @@ func (c *crew) finish() {
 // asPool makes the test binary a program of somebody's own, whose Pool has its limit in a store.
 const asPool = "PACELINE_TEST_AS_POOL"
 
-// sendByPool sends to a server as much as it may, until it is killed. Its arguments are a store, the server's address, and how many a second.
+// sendByPool sends to a server as much as it may, until it is killed. Its arguments are a store,
+// the server's address, and how many a second.
 func sendByPool(address, server, a string) error {
 	n, err := strconv.ParseInt(a, 10, 64)
 	if err != nil {
@@ -170,8 +173,8 @@ type connected struct {
 	answers *bufio.Reader
 }
 
-// sendOne sends one request. It writes in its own goroutine, right after it has asked whether it still may: net/http writes in another, and
-// what is stopped in between sends late.
+// sendOne sends one request. It writes in its own goroutine, right after the check that it still
+// may. net/http writes in another one, and a stop between the two would make the request late.
 func sendOne(p *pool.Pool, a *pool.Attempt, host string, lines chan *connected) pool.Answer {
 	var c *connected
 	select {

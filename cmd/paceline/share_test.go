@@ -330,8 +330,8 @@ func TestSharedProxy(t *testing.T) {
 	}
 }
 
-// The verbs ls, show and forget say who shares a limit and holds what, and change nothing but what
-// is forgotten.
+// The verbs ls, show and forget list the nodes of a limit and their grants. They change nothing
+// except that forget removes the limit.
 func TestShareVerbs(t *testing.T) {
 	longName := strings.Repeat("https://api.example.com/", 8) + "model a"
 	shortened := "…" + longName[len(longName)-longestName+1:]

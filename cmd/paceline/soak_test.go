@@ -31,7 +31,7 @@ import (
 
 const soakKey = "soak-hunter2-8d1f6a"
 
-// soakLimit per soakWindow is what the server allows and what --limit says.
+// soakLimit per soakWindow is the server's limit, and the value of --limit.
 const (
 	soakLimit  = 40
 	soakWindow = time.Second
@@ -76,8 +76,8 @@ func newShaky(t *testing.T, seed uint64) *shaky {
 	return s
 }
 
-// up has the server be there. Somebody who asks for this very address may have it for a moment:
-// then the server is away for longer.
+// up starts the server. Another program may have this address for a moment: then the server is away
+// for longer.
 func (s *shaky) up(t *testing.T) {
 	l, err := net.Listen("tcp", s.at)
 	for end := time.Now().Add(patient); err != nil; l, err = net.Listen("tcp", s.at) {
@@ -184,7 +184,7 @@ func (s *shaky) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	fmt.Fprintf(w, `{"error":[],"result":"of %s"}`, id)
 }
 
-// lies is what a header may say without anybody having to wait for long.
+// lies returns statements of a header that make no client wait for long.
 func (s *shaky) lies() http.Header {
 	pick := func(of ...string) []string { return []string{of[s.rng.IntN(len(of))]} }
 	if s.rng.IntN(4) > 0 {

@@ -27,7 +27,8 @@ func jsonOf[T any](t *testing.T, text string) (v T) {
 	return v
 }
 
-// readRight reads a table whose cells end where their columns do, as readTable does one whose cells begin there.
+// readRight reads a table whose cells end where their columns do, as readTable does one whose cells
+// begin there.
 func readRight(t *testing.T, text, first string) (rows []map[string]string) {
 	t.Helper()
 	heading := regexp.MustCompile(`\S+(?: \S+)*`)
@@ -102,7 +103,8 @@ func TestProvidersTable(t *testing.T) {
 	}
 }
 
-// readPlan reads a plan: what is said behind each label, whatever lines it takes. Notes have one label.
+// readPlan reads a plan: the text behind each label, over any number of lines. Notes have one
+// label.
 func readPlan(text string) map[string]string {
 	rows, at, label := map[string]string{}, 0, ""
 	for line := range strings.SplitSeq(text, "\n") {
@@ -189,7 +191,8 @@ func TestPlanSaysWhatTheJSONDoes(t *testing.T) {
 	}
 }
 
-// The report of each kind of server has under its headings what its JSON has after the same requests.
+// The report of each kind of server has under its headings what its JSON has after the same
+// requests.
 func TestReportsSayWhatTheJSONDoes(t *testing.T) {
 	objects := func(v any) []any {
 		t.Helper()

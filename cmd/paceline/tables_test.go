@@ -14,7 +14,7 @@ import (
 	"github.com/paceline-go/paceline/internal/text/width"
 )
 
-// The prices of each provider, and what else is printed in tables, fit and are what the JSON has.
+// The prices of each provider, and the other tables, fit and agree with the JSON.
 func TestModelsTable(t *testing.T) {
 	_, text, _ := command("models")
 	_, object, _ := command("models", "-o", "json")
