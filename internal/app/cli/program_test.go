@@ -90,7 +90,8 @@ func TestProgram(t *testing.T) {
 	}
 }
 
-// A flag that is missing is read from the environment, and a bad value there is a wrong command line.
+// A flag that is missing is read from the environment, and a bad value there is a wrong command
+// line.
 func TestFlagsFromTheEnvironment(t *testing.T) {
 	for value, code := range map[string]int{"5": ExitOK, "many": ExitUsage, "": ExitOK} {
 		t.Setenv("PACELINE_LIMIT", value)
@@ -132,7 +133,8 @@ func TestCode(t *testing.T) {
 	}
 }
 
-// A command line makes the verb that it names and no other. One that is wrong makes them all, for its error to say what would be right.
+// A command line makes only its own verb. A wrong command line makes all verbs, so that its error
+// can suggest one.
 func TestMakesOneVerb(t *testing.T) {
 	for _, c := range []struct{ args, made string }{
 		{"read input.txt", "read"},

@@ -334,8 +334,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// A line may be longer than what is read at once, and so may what is left over; what cannot be read
-// is said.
+// A line, or the rest, may be longer than one read. An error of a read is reported.
 func TestLongLines(t *testing.T) {
 	long := strings.Repeat("0123456789abcdef", 150_000) // 2.4 MB
 	text := long + "\nshort\n" + long + "x\n" + long

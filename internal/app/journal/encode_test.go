@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// FuzzEncode: what is written by hand is what encoding/json writes, to the byte.
+// FuzzEncode: the encoder by hand and encoding/json write the same bytes.
 func FuzzEncode(f *testing.F) {
 	f.Add("a", "KEY_A", int64(7), int64(0), uint64(1<<63), int64(-3), "", uint8(0))
 	f.Add("a", "KEY_A", int64(7), int64(0), uint64(5), int64(3), "", uint8(0))
@@ -54,7 +54,8 @@ func FuzzEncode(f *testing.F) {
 	})
 }
 
-// sameDecoded: what is read by hand is what encoding/json reads. byHand: it is to be read by hand.
+// sameDecoded: the decoder by hand and encoding/json read the same. byHand: the decoder by hand
+// must accept the line.
 func sameDecoded(t *testing.T, line []byte, byHand bool) {
 	t.Helper()
 	var got record

@@ -597,8 +597,8 @@ func TestUnansweredInSleep(t *testing.T) {
 	}
 }
 
-// Journals of the versions before are gone on with, however long ago they say they were written; a
-// later one is refused, and so is what is none.
+// A run continues from journals of earlier versions, of any age. A later version is refused, and so
+// is a file that is no journal.
 func TestVersions(t *testing.T) {
 	for name, want := range map[string]History{
 		"first.journal": {Last: 37, Sends: make([]Sent, 10), Open: map[string]struct{}{"r6": {}, "r7": {}, "r8": {}}},

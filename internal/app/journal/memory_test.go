@@ -98,9 +98,8 @@ func TestMemoriesAreCompacted(t *testing.T) {
 	}
 }
 
-// The version before remembered nothing, and its sends count as before; what is damaged of a memory
-// is passed on, for who knows what it should be; and of more keys than are worth it the oldest are
-// forgotten.
+// The version before had no memories, and its sends count as before. A damaged memory is passed on
+// to its limiter, which can judge it. Of too many keys the oldest are forgotten.
 func TestMemoriesOfFiles(t *testing.T) {
 	const head = `{"run":"2027-01-15T08:00:00.000Z","version":4,"at":1800000000000000000}
 {"send":1,"key":"A","cost":1,"at":1800000000000000000}

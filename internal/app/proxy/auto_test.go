@@ -17,7 +17,8 @@ import (
 	"github.com/paceline-go/paceline/internal/boottime"
 )
 
-// bubbleClock is the clock of a machine in a synctest bubble: the real one's is not that of the bubble.
+// bubbleClock is the clock of a machine in a synctest bubble: the real one's is not that of the
+// bubble.
 func bubbleClock() (time.Time, boottime.Reading) {
 	up := time.Since(time.Unix(0, 0))
 	return time.Now(), boottime.Reading{Boot: "b", Up: up, Awake: up}
@@ -35,7 +36,8 @@ const (
 
 func (e ending) String() string { return [...]string{"lives on", "killed", "terminated", "bereft"}[e] }
 
-// asking has a client in so many goroutines ask until the end of a time, or until its connections break.
+// asking has a client in so many goroutines ask until the end of a time, or until its connections
+// break.
 func asking(client *http.Client, d time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
@@ -55,8 +57,8 @@ func asking(client *http.Client, d time.Duration) {
 	all.Wait()
 }
 
-// restarts has a proxy with --limit auto find out what a server allows, for so long, and end. It returns what the server did in the minute
-// before that, and in the minute after the next proxy came.
+// restarts runs a proxy with --limit auto for the time learns, and ends it. It returns the server's
+// counts for the minute before the end, and for the minute after the start of the next proxy.
 func restarts(t *testing.T, of string, learns, gap time.Duration, how ending) (before, after recalltest.Did, says string) {
 	defer time.Sleep(time.Minute) // the server ends what it was asked
 	server, err := recalltest.New(of)
@@ -118,10 +120,11 @@ func forget(t *testing.T, path string) {
 	}
 }
 
-// What --limit auto found is kept over a restart: in the minute after it the server refuses no more than of a proxy that lives on, where it is
-// none or one in a minute, and serves as much as before, but for what a refusal slows. What is drawn differs from run to run, so the bounds
-// are wider. A file of the version before says nothing of it: that is read, and the search begins anew, at a silent server with a tenth of
-// what it serves in the minute before.
+// The findings of --limit auto survive a restart. In the minute after it the server refuses no more
+// than without a restart: none or one in a minute. It serves as much as before, except for the
+// delay after a refusal. Random choices differ from run to run, so the bounds are wider. A file of
+// the version before has no findings. It is read, and the search begins anew, at a silent server
+// with a tenth of the rate of the minute before.
 func TestAutoOverRestarts(t *testing.T) {
 	const states = " ago: 5000 requests per 1h0m0s, as the server says"
 	for _, c := range []struct {

@@ -70,8 +70,8 @@ func visited(h http.Handler, method string) {
 	h.ServeHTTP(&drain{http.Header{}}, r)
 }
 
-// BenchmarkProxy has what a request costs beside net/http and the network, by ReverseProxy alone
-// and by the proxy:
+// BenchmarkProxy measures the cost of a request beside net/http and the network, for ReverseProxy
+// alone and for the proxy:
 //
 //	go test ./internal/app/proxy -run '^$' -bench BenchmarkProxy
 func BenchmarkProxy(b *testing.B) {

@@ -12,8 +12,8 @@ import (
 	"github.com/paceline-go/paceline/transport"
 )
 
-// A file that has grown is compacted while the proxy goes on: what may still count stays, the rest
-// goes, and so do the names of places that nothing is known of any more.
+// A large file is compacted while the proxy runs. Requests that may still count stay. The others
+// go, and with them the names of places without any request.
 func TestStateIsCompacted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "proxy.state")
 	first := open(t, path)

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// A client cannot have the server change to HTTP/2 within a connection, in which it could then send what it likes, past limits and paths. Such a
-// request goes on as any other; a WebSocket still is asked for.
+// A client cannot make the server change to HTTP/2 within a connection. Inside it, requests would
+// pass limits and paths. Such a request goes on as an ordinary one; an upgrade to a WebSocket still
+// goes on.
 func TestNoTunnelOfHTTP2(t *testing.T) {
 	s := newSink(t)
 	x := start(t, to(mustURL(t, "http://"+s.Addr().String())))

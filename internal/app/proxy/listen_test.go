@@ -42,7 +42,7 @@ func (x *proxied) later(path string, fields ...string) <-chan outcome {
 	return c
 }
 
-// Told to stop, it finishes what is in flight, gives back what waits, and takes nothing new.
+// After Stop the server finishes requests in flight, refuses waiting ones, and accepts no new ones.
 func TestStop(t *testing.T) {
 	inside, on := make(chan bool, 10), make(chan struct{})
 	u := upstreamOf(t, func(w http.ResponseWriter, r *http.Request) {

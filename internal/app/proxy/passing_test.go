@@ -350,8 +350,8 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// A part of an answer whose length is known goes on 20 ms after it came; what comes meanwhile goes
-// with it. Nothing goes after the end: the connection serves the next request.
+// A part of an answer of known length goes on 20 ms after its arrival, together with later parts.
+// Nothing goes after the end: the connection serves the next request.
 func TestPartsGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := virtual(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -114,9 +114,9 @@ func paid(t testing.TB, api llm.Provider) Config {
 	return c
 }
 
-// A limit in dollars binds: what a request may cost at most is reserved, and what it did cost
-// counts once it is answered. So four go, of which each might have cost 1.20, and never more than 5
-// USD in a day, however many ask at once. Another client has its own.
+// A limit in dollars binds. The largest possible price of a request is reserved, and its real price
+// counts after the answer. So four requests go, of which each might have cost 1.20, and never more
+// than 5 USD in a day, with any number at once. Another client has its own limit.
 func TestMoneyBinds(t *testing.T) {
 	for _, ask := range asks {
 		for _, atOnce := range []bool{false, true} {

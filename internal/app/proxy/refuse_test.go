@@ -224,7 +224,7 @@ func TestUpstreamsThatFail(t *testing.T) {
 	}
 }
 
-// A body that is too long, by what it says or by what comes, is refused, and the connection closed.
+// A body that is too long, by its stated or its real length, is refused, and the connection closed.
 func TestBodiesTooLong(t *testing.T) {
 	var whole atomic.Int64 // the beginning of a body of unknown length may be on its way before it is too long
 	u := upstreamOf(t, func(_ http.ResponseWriter, r *http.Request) {

@@ -213,5 +213,5 @@ func maxWait(r *http.Request) time.Duration { return max(visitOf(r.Context()).pa
 // asker is the client of a request, in transport's form.
 func asker(r *http.Request) transport.Client { return visitOf(r.Context()).client.asker }
 
-// ended notes what became of an attempt.
+// ended notes the outcome of an attempt.
 func ended(a transport.Attempt) { visitOf(a.Request.Context()).ended(a) }

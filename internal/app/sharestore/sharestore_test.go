@@ -43,8 +43,8 @@ func TestName(t *testing.T) {
 	}
 }
 
-// The same limits are the same limit in whatever order and by whatever names they were written
-// down; what is in flight stays with each process.
+// Equal limits are the same limit in any order and under any names of the configuration. A bound on
+// requests in flight stays with each process.
 func TestSame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := new(sharetest.Memory)

@@ -128,8 +128,8 @@ func TestClientTLS(t *testing.T) {
 	}
 }
 
-// A server that does not answer is waited for as long as is said, and for 30 s where nothing is:
-// twice, as the secret may have to be sent in the other of two ways.
+// A call waits for a silent server for the Timeout, or for 30 s by default. It waits twice, since
+// the secret may have to go in the other of two forms.
 func TestClientTimeout(t *testing.T) {
 	usual := http.DefaultTransport
 	defer func() { http.DefaultTransport = usual }()
