@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 )
 
-// keyC has in it what escapes are made of, and what is no ASCII.
+// keyC has the special characters of escapes in it, and characters outside ASCII.
 const keyC = `P%25\u00e9 "&amp;<ü>+/+Z9\x2b`
 
 // dice are what a fuzzer throws. All that come after the last are 0.
@@ -75,7 +75,7 @@ func lowerHex(s string) string {
 	return string(b)
 }
 
-// each escapes what has to be, and of the rest what the dice say.
+// each escapes the required characters, and of the others those that the dice choose.
 func each(s string, d *dice, escape func(rune) string) string {
 	var b strings.Builder
 	for _, c := range s {

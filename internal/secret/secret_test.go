@@ -212,7 +212,7 @@ func benchmarkHide(b *testing.B, line string) {
 	}
 }
 
-// 16 MiB of what answers are made of, and of what is worst.
+// 16 MiB of typical answers, and of the worst case.
 func BenchmarkHide(b *testing.B) {
 	for _, c := range []struct{ name, line string }{
 		{"json", `{"id":"chatcmpl-9x","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"She sells sea shells on the shore.\n"}}]}` + "\n"},
