@@ -11,7 +11,7 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Limit is what a server allows: a cost of at most N in any span of Per. Text is how the user wrote
+// Limit is a server's limit: a cost of at most N in any span of Per. Text is how the user wrote
 // it.
 type Limit struct {
 	N    int64
