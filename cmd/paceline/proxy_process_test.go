@@ -124,7 +124,7 @@ func (s *lawful) times(id int) uint8 {
 	return 0
 }
 
-// told is what was refused, and how many passed.
+// told returns the refusals, and the number of passed requests.
 func (s *lawful) told() (refused []string, passed int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -55,8 +55,8 @@ func TestProxySoak(t *testing.T) {
 	k.stop()
 }
 
-// soakWhole is the least length after which live memory is judged, and soakLong that after which a
-// quarter is longer than the file of states takes to be compacted again.
+// soakWhole is the least length of a soak whose live memory is judged. From soakLong on, a quarter
+// of the soak is longer than the time between two compactions of the state file.
 const (
 	soakWhole = 10 * time.Minute
 	soakLong  = 25 * time.Minute

@@ -77,8 +77,9 @@ func TestSharedRestart(t *testing.T) {
 }
 
 // Eight processes of each program send to a server that counts strictly, with and without kill -9.
-// It refuses none. The test prints a table: the part of the limit that was served, permits for each
-// turn at the store (two statements), and the processor time of the processes with their starts.
+// It refuses none. The test prints a table. It has the part of the limit that was served, and permits
+// for each turn at the store (two statements). It also has the processor time of the processes with
+// their starts.
 func TestSharedByEight(t *testing.T) {
 	if os.Getenv("PACELINE_LONG") == "" {
 		t.Skip("it takes minutes: PACELINE_LONG=1")

@@ -130,9 +130,9 @@ func TestSharedThroughFaults(t *testing.T) {
 	})
 }
 
-// Once a minute one process is killed, or stopped for 9 s, or the store crashes. The test measures
-// the rate in the seconds that are not near the fault, beside the rate of a single process that
-// shares with no other.
+// Once a minute one process is killed, or stopped for 9 s, or the store crashes. The test compares
+// two rates: in the seconds that are not near the fault, and of a single process that shares with
+// no other.
 func TestSharedFaultAMinute(t *testing.T) {
 	forMinutes(t, func(t *testing.T, _, program, address string, s *strictly, crash func()) *befallen {
 		one := muster(t, program, s, address, faultsLimit, 1, faultsLimit*300)
@@ -182,10 +182,10 @@ func TestSharedThroughAFault(t *testing.T) {
 	}
 }
 
-// Five processes of run keep to a limit while the clock of their store's machine is set by up to
-// 5 s either way, every few seconds: none is refused, and they go on. For real, under PostgreSQL by
-// Debian's faketime, and under Redis, which does not start with that, by testdata/clock.c;
-// ledgersim does it in virtual time.
+// Five processes of run keep to a limit while the clock of their store's machine changes by up to
+// 5 s either way, every few seconds. None is refused, and they go on. The clock is real: Debian's
+// faketime changes it under PostgreSQL. Redis does not start with faketime, so testdata/clock.c does
+// it there. ledgersim does it in virtual time.
 func TestSharedClockSet(t *testing.T) {
 	if os.Getenv("PACELINE_LONG") == "" {
 		t.Skip("it takes two minutes: PACELINE_LONG=1")
