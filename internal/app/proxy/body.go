@@ -236,8 +236,8 @@ func (r *reader) Read(p []byte) (int, error) {
 	}
 }
 
-// Close implements io.Closer: the next Read fails, and one that is under way may last until the
-// client sends.
+// Close implements io.Closer: the next Read fails. A Read under way may last until the client
+// sends.
 func (r *reader) Close() error {
 	r.closed.Store(true)
 	return nil
