@@ -10,8 +10,8 @@ import (
 type state struct{ at, j int }
 
 // match returns the end of p in the text, if p from its j-th byte on begins at i; otherwise 0. If
-// the text is cut off in the middle of p, after at least p.part bytes of it, the result is the end
-// of the text.
+// the text is cut off within p, after at least p.part bytes of it, match returns the end of the
+// text.
 func (m *matcher) match(p *pattern, j, i int) int {
 	// Several readings of a place may fit, as with a value that has "%25" in it. All but the first
 	// wait in open. They are never removed, so that the rest is read only once where two readings
