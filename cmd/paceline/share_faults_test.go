@@ -182,10 +182,10 @@ func TestSharedThroughAFault(t *testing.T) {
 	}
 }
 
-// Five processes of run keep to a limit while the clock of their store's machine changes by up to
-// 5 s either way, every few seconds. None is refused, and they go on. The clock is real: Debian's
-// faketime changes it under PostgreSQL. Redis does not start with faketime, so testdata/clock.c does
-// it there. ledgersim does it in virtual time.
+// Five processes of run keep to a limit while the clock of their store's machine changes. Every few
+// seconds it jumps by up to 5 s either way. None is refused, and they go on. The clock is real:
+// Debian's faketime changes it under PostgreSQL. Redis does not start with faketime, so
+// testdata/clock.c does it there. Package nodesim does it in virtual time.
 func TestSharedClockSet(t *testing.T) {
 	if os.Getenv("PACELINE_LONG") == "" {
 		t.Skip("it takes two minutes: PACELINE_LONG=1")
