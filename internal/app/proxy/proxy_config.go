@@ -129,7 +129,7 @@ type Client struct {
 	Addresses []netip.Prefix
 	// Weight is the client's share where demand exceeds the limits. If zero, 1.
 	Weight float64
-	// HeadStart moves the arrivals of the client's requests back by this span, for instance
+	// HeadStart lets the client's requests count as earlier by this span, for instance
 	// interactive before batch. A client with a smaller HeadStart still gets its turn.
 	HeadStart time.Duration
 	// MaxWaiting is how many of its requests may wait, for all upstreams together. More are
