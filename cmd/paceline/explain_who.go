@@ -16,7 +16,7 @@ import (
 // answerer is the probable provider of an answer, and the evidence for it.
 type answerer struct {
 	provider.Dialect
-	by     string   // the part of the text that names the provider; empty if --provider, the host or the header fields do
+	by     string   // the part of the text that names the provider; empty if --provider, host or fields do
 	others []string // other providers that refuse with the same body
 	blank  bool     // the text is a body without status and header fields, and no provider refuses with such a body
 }
