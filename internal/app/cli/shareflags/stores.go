@@ -59,7 +59,7 @@ func openPostgres(ctx context.Context, address string) (Store, error) {
 }
 
 func openRedis(_ context.Context, address string) (Store, error) {
-	client.SetLogger(&logging.VoidLogger{}) // it would write to standard error, where this program's errors say the same
+	client.SetLogger(&logging.VoidLogger{}) // its lines would repeat this program's errors
 	s, err := redis.Open(address)
 	if err != nil {
 		return nil, err
