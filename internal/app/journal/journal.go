@@ -74,7 +74,7 @@ type Journal struct {
 
 const (
 	compactFrom = 32 << 20
-	grows       = 3 // the file may grow to this many times its needed size: a compaction reads all of it, which costs more than space
+	grows       = 3 // growth of the file before a compaction, which costs more than space
 	mostStarts  = 64
 )
 
