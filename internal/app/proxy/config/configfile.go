@@ -102,7 +102,7 @@ func Load(name string) (File, error) {
 	}
 	return Read(in, Source{
 		Name: name, Env: os.LookupEnv,
-		Private: about.Mode().Perm()&0o077 == 0 || runtime.GOOS == "windows", // the mode of Windows says nothing about readers
+		Private: about.Mode().Perm()&0o077 == 0 || runtime.GOOS == "windows", // which has no such mode
 		Open: func(other string) (io.ReadCloser, error) {
 			return os.Open(beside(name, other))
 		},
