@@ -7,35 +7,40 @@ import (
 	"net/http"
 )
 
-// ErrNoUsage says that an answer is whole and does not say what it used: it is an error, a job that is still queued, or a chat stream
-// that was not asked for its usage. The request is settled at its estimate.
+// ErrNoUsage reports a whole answer without usage: an error, a job that is still queued, or a chat
+// stream without a request for its usage. The request is settled at its estimate.
 var ErrNoUsage = errors.New("no usage in the answer")
 
-// Usage is what an answer says it used, in tokens. Providers count totals differently; here they mean the same for all.
+// Usage is the tokens that an answer states. Providers count totals differently; the fields here
+// have the same meaning for all.
 type Usage struct {
-	// Input is the whole prompt, cached or not. (Anthropic's input_tokens contains neither of the two parts below; they are added here.)
+	// Input is the whole prompt, cached or not. Anthropic's input_tokens has neither of the two
+	// parts below; they are added here.
 	Input int64
-	// CachedInput is the part of Input that was read from a cache, and CacheWrite the part that was written to one.
+	// CachedInput is the part of Input that was read from a cache. CacheWrite is the part that was
+	// written to a cache.
 	CachedInput, CacheWrite int64
-	// CacheWriteHour is the part of CacheWrite that is kept for an hour, which costs more (Anthropic).
+	// CacheWriteHour is the part of CacheWrite that is kept for an hour, at a higher price
+	// (Anthropic).
 	CacheWriteHour int64
-	// Output is all that was generated, over all choices, including the reasoning.
+	// Output is all generated tokens, over all choices, with the reasoning.
 	Output int64
-	// Reasoning is the part of Output that was thought and perhaps not shown.
+	// Reasoning is the part of Output for thinking. The answer may not show it.
 	Reasoning int64
-	// AudioInput and AudioOutput are the parts of Input and Output that are sound.
+	// AudioInput and AudioOutput are the audio parts of Input and Output.
 	AudioInput, AudioOutput int64
-	// Total is Input + Output, or what the answer says if that is more: some servers do not count reasoning as Output.
+	// Total is Input + Output, or the answer's own total if that is more. Some servers do not count
+	// reasoning as Output.
 	Total int64
 }
 
-// Uncached is the input that was not read from a cache: for most models this is what Anthropic counts against its limit of input tokens.
-// What was written to a cache counts.
+// Uncached is the input that was not read from a cache. Input that was written to a cache counts.
+// For most models, Anthropic counts Uncached against its limit of input tokens.
 func (u Usage) Uncached() int64 { return max(u.Input-u.CachedInput, 0) }
 
-// ParseUsage reads the usage from a whole JSON answer. The error wraps ErrMalformed if the answer is not JSON, or if a count is negative,
-// not a whole number or above 2^44; and ErrNoUsage if there is no usage. Members named usage count only in the places where this API has
-// them.
+// ParseUsage reads the usage from a whole JSON answer. The error wraps ErrMalformed if the answer
+// is not JSON, or if a count is negative, not a whole number or above 2^44. It wraps ErrNoUsage if
+// there is no usage. A member named usage counts only at the places where this API has one.
 func ParseUsage(api API, answer []byte) (Usage, error) {
 	if !json.Valid(answer) {
 		return Usage{}, fmt.Errorf("tokens: %v answer: %w: not JSON", api, ErrMalformed)
@@ -56,8 +61,8 @@ func (s *scanner) used(api API) *counted {
 	return &s.usage[billed]
 }
 
-// HeaderUsage reads the usage from the header of an answer, where Bedrock states it whichever vendor's model answers. ok is false if the
-// header does not state it.
+// HeaderUsage reads the usage from the header of an answer. Bedrock states it there for the models
+// of every vendor. ok is false if the header states no usage.
 func HeaderUsage(h http.Header) (u Usage, ok bool) {
 	if len(h["X-Amzn-Bedrock-Input-Token-Count"]) == 0 {
 		return u, false
@@ -82,8 +87,8 @@ const (
 	countTotal
 	countCached
 	countRead  // Anthropic: read from the cache, and not part of input
-	countWrite // written to the cache
-	countHour  // Anthropic: of that, for an hour
+	countWrite // written to a cache
+	countHour  // Anthropic: the part of countWrite that is kept for an hour
 	countReasoning
 	countAudioInput
 	countAudioOutput
@@ -103,7 +108,7 @@ type counted struct {
 
 func (c *counted) set(k count, n int64) { c.n[k], c.has = n, c.has|1<<k }
 
-// merge overwrites counts with those of a later report, which are running sums.
+// merge overwrites counts with those of a later report. Counts are running sums.
 func (c *counted) merge(later *counted) {
 	for k := range counts {
 		if later.has&(1<<k) != 0 {
@@ -118,7 +123,7 @@ func (c *counted) merge(later *counted) {
 
 var countNames = [counts]string{"input", "output", "total", "cached input", "cache reads", "cache writes", "cache writes for an hour", "reasoning", "audio input", "audio output", "results of tools"}
 
-// of turns what was read into a Usage.
+// of returns the Usage, in the meaning of an API.
 func (c *counted) of(api API) (Usage, error) {
 	if c.wrong {
 		return Usage{}, fmt.Errorf("tokens: %v answer: %w: the usage's %s is no whole number from 0 to %d", api, ErrMalformed,
@@ -136,7 +141,7 @@ func (c *counted) of(api API) (Usage, error) {
 	case Messages, Converse, Invoke:
 		u.CachedInput = c.n[countRead]
 		u.Input += u.CachedInput + u.CacheWrite
-	case Gemini: // whether reasoning is part of its output differs; the total is right in any case
+	case Gemini: // models differ in whether output includes reasoning; the total is always right
 		u.Input += c.n[countTool]
 		if u.Output += u.Reasoning; c.has&(1<<countTotal) != 0 {
 			u.Output = max(c.n[countTotal]-u.Input, 0)

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	_ "image/gif" // the sizes of inline images
+	_ "image/gif" // for the sizes of inline images
 	_ "image/jpeg"
 	_ "image/png"
 	"io"
@@ -15,15 +15,16 @@ import (
 	"unicode/utf8"
 )
 
-// ErrMalformed says that a body is not what its API takes or answers: it is not JSON, or has a number that cannot be.
+// ErrMalformed reports a body that its API neither accepts nor answers: it is not JSON, or a number
+// in it is impossible.
 var ErrMalformed = errors.New("malformed body")
 
 // API is the shape of a request and of its answer.
 type API uint8
 
 const (
-	NoAPI      API = iota // an API that counts no tokens, or not in a way known here
-	Chat                  // OpenAI: POST .../chat/completions, and servers that speak like it
+	NoAPI      API = iota // counts no tokens, or counts them in an unknown way
+	Chat                  // OpenAI: POST .../chat/completions, and compatible servers
 	Responses             // OpenAI: POST .../responses
 	Embeddings            // OpenAI: POST .../embeddings
 	Messages              // Anthropic: POST .../messages, and Vertex's .../{model}:rawPredict
@@ -54,72 +55,82 @@ func (a API) String() string {
 	return fmt.Sprintf("API %d", uint8(a))
 }
 
-// APIOf returns the API that a POST to this URL path speaks. It looks at the end of the path, so that a gateway's prefix does not matter.
+// APIOf returns the API of a POST to this URL path. Only the end of the path counts, so a gateway's
+// prefix does not matter.
 func APIOf(path string) API {
 	path = strings.TrimSuffix(path, "/")
 	for _, e := range ends {
-		if strings.HasSuffix(path, e.end) && !(e.api == Messages && strings.Contains(path, "/threads/")) { // OpenAI's Assistants
+		// OpenAI's Assistants have the same ending.
+		if strings.HasSuffix(path, e.end) && !(e.api == Messages && strings.Contains(path, "/threads/")) {
 			return e.api
 		}
 	}
 	return NoAPI
 }
 
-// maxTokens bounds every count, here and in answers: sums of half a million of them fit an int64.
+// maxTokens bounds every count, here and in answers. A sum of half a million such counts fits an
+// int64.
 const maxTokens = 1 << 44
 
-// Body is what the body of a request says of tokens, before any of them is counted.
+// Body has the facts about tokens in the body of a request, before any token is counted.
 type Body struct {
 	API API
-	// Model is the model that the body names. It is empty if the URL names it (Azure OpenAI); the caller may then fill it in.
+	// Model is the model in the body. It is empty if the URL names the model (Azure OpenAI); the
+	// caller may then fill it in.
 	Model string
-	// Stream says that the answer is an event stream, and StreamUsage that the stream is to end with its usage. A chat stream does so
-	// only with stream_options.include_usage; without that, nothing can be settled or learned.
+	// Stream reports that the answer is an event stream. StreamUsage reports that the stream will
+	// end with its usage. A chat stream does so only with stream_options.include_usage. Without it,
+	// nothing can be settled or learned.
 	Stream, StreamUsage bool
-	// Choices is how many answers are asked for, at least 1. The output of each counts.
+	// Choices is the number of answers that the request asks for, at least 1. The output of each
+	// counts.
 	Choices int64
-	// MaxOutput is the most tokens that each choice may have (max_tokens, max_completion_tokens, max_output_tokens). Bounded says that
-	// the body states it.
+	// MaxOutput is the most tokens of each choice (max_tokens, max_completion_tokens,
+	// max_output_tokens). Bounded reports that the body states it.
 	MaxOutput int64
 	Bounded   bool
-	// TextBytes is the length in UTF-8 of the text that the model reads, without the escapes of JSON.
+	// TextBytes is the length of the text for the model, in bytes of UTF-8, without the escapes of
+	// JSON.
 	TextBytes int64
 	// Attachments counts images, sounds and files.
 	Attachments int
-	// Hidden says that the model reads more than is in the body: an earlier response, a stored file or prompt, or the results of a tool
-	// that the server runs.
+	// Hidden reports that the model reads more than the body has. Examples are an earlier response,
+	// a stored file or prompt, and the results of a tool on the server.
 	Hidden bool
-	// Guessed says that it has a file, as of a PDF, whose pages cannot be counted: what the model reads of it is guessed by its bytes.
+	// Guessed reports a file, such as a PDF, whose pages cannot be counted. Its tokens are guessed
+	// by its bytes.
 	Guessed bool
 
 	raw      []byte
-	spare    int64 // bytes of raw that are surely no text: media, and what escapes take beyond their characters
+	spare    int64 // bytes of raw that are surely no text: media, and the overhead of escapes
 	shape    shape
 	messages int64
 	names    int64
 	calls    int64 // tool calls and results
 	tools    int64
-	schemas  bool  // there are tools or a schema: how they are rendered is not published
-	toolMark int64 // tokens of tools in addition to their text, except the perTool of the encoding
-	ids      int64 // of embeddings that are given as token numbers
+	schemas  bool  // there are tools or a schema: their rendering is not published
+	toolMark int64 // tokens of tools beyond their text, except the perTool of the encoding
+	ids      int64 // the number of token numbers in an embeddings request
 	media    []medium
 }
 
-// Bytes is how long the body is, without what surely is no text: no text has more tokens than that.
+// Bytes is the length of the body without the parts that are surely no text. No text has more
+// tokens than Bytes.
 func (b *Body) Bytes() int64 { return int64(len(b.raw)) - b.spare }
 
 // medium is an attachment. Its cost depends on the model, which the caller may still fill in.
 type medium struct {
 	width, height int
 	low           bool
-	tokens        int64 // if it is not an image
+	tokens        int64 // of an attachment that is not an image
 	pages         int64 // of a PDF
 }
 
-// maxMedia bounds the memory for attachments; each one beyond it costs what the last one does.
+// maxMedia bounds the memory for attachments. Each further attachment costs as much as the last
+// one.
 const maxMedia = 1024
 
-// bounds are the members that bound the output; where a body has both, the larger counts.
+// bounds are the members that bound the output. If a body has both, the larger one counts.
 var bounds = [apis][2]string{
 	Chat:       {"max_tokens", "max_completion_tokens"},
 	Responses:  {"max_output_tokens", "max_output_tokens"},
@@ -127,12 +138,12 @@ var bounds = [apis][2]string{
 	Messages:   {"max_tokens", "max_tokens"},
 }
 
-// Parse reads the body of a request. It keeps a reference to raw, which must not change until the Body is estimated. Fields that it does
-// not know count as text where the model would read them and are ignored elsewhere, so a new field or a new kind of content needs no
-// release.
+// Parse reads the body of a request. It keeps a reference to raw: raw must not change until the
+// Body is estimated. Unknown fields count as text where the model would read them, and are ignored
+// elsewhere. So a new field or a new kind of content needs no release.
 //
-// The error wraps ErrMalformed and says where the body is wrong. Parse does not refuse what only the server can judge, such as a body
-// without a model or messages.
+// The error wraps ErrMalformed and states the place in the body. Parse accepts everything that only
+// the server can judge, such as a body without a model or messages.
 func Parse(api API, raw []byte) (Body, error) {
 	b := Body{API: api, Choices: 1, raw: raw}
 	if api == NoAPI || api >= apis {
@@ -197,12 +208,12 @@ func Parse(api API, raw []byte) (Body, error) {
 	return b, nil
 }
 
-// walker goes through those parts of a body that the model reads. json.Valid has accepted the body, so nothing here can fail; a value of
-// an unexpected type is passed over or counts as text.
+// walker visits the parts of a body that the model reads. json.Valid has accepted the body, so
+// nothing here can fail. A value of an unexpected type is skipped or counts as text.
 type walker struct {
 	body   *Body
-	count  Vocabulary // counts texts, if set; otherwise their shape is taken
-	tokens int64      // how many were counted
+	count  Vocabulary // counts texts; nil: their shape is taken
+	tokens int64      // the sum of the counts
 	buf    []byte
 	line   []byte
 }
@@ -279,7 +290,7 @@ func (w *walker) embeddings(v []byte) {
 	}
 }
 
-// message reads a message of a chat or of Anthropic's.
+// message reads a message, of a chat or of Anthropic's API.
 func (w *walker) message(v []byte) {
 	w.body.messages++
 	if first(v) != '{' {
@@ -301,7 +312,7 @@ func (w *walker) message(v []byte) {
 			w.call(v)
 		case "images": // Ollama's
 			items(v, func(v []byte) { w.image(v, false) })
-		case "audio": // an earlier answer, named by its number
+		case "audio": // an earlier answer, by its number
 			w.body.Hidden = w.body.Hidden || !null(v)
 		default:
 			if !silent[string(key)] {
@@ -332,7 +343,7 @@ func (w *walker) content(v []byte) {
 	}
 }
 
-// maxDepth is how deep content may contain content; a value that is deeper counts as the text that it is.
+// maxDepth is the greatest depth of content within content. A deeper value counts as text.
 const maxDepth = 8
 
 // part reads one part of a content, or one item of a Responses input.
@@ -360,7 +371,8 @@ func (w *walker) part(v []byte, depth int) {
 		}
 	case "input_audio":
 		audio := field(v, "input_audio")
-		// OpenAI counts 10 tokens for a second of sound. The formats with the fewest bytes per second are 8 kHz WAV and 16 kbit/s MP3.
+		// OpenAI counts 10 tokens for a second of audio. The formats with the fewest bytes per
+		// second are 8 kHz WAV and 16 kbit/s MP3.
 		perToken := 200
 		if str(field(audio, "format")) == "wav" {
 			perToken = 1600
@@ -397,7 +409,7 @@ func (w *walker) part(v []byte, depth int) {
 		w.nested(field(v, "output"), depth)
 	case "item_reference", "redacted_thinking", "compaction":
 		b.Hidden = true
-	default: // text of all kinds, messages, thinking, and kinds that are not known yet
+	default: // text of all kinds, messages, thinking, and unknown kinds
 		if field(v, "role") != nil {
 			b.messages++
 		}
@@ -455,11 +467,12 @@ func (w *walker) visible(v []byte, depth int) {
 	}
 }
 
-// bytesPerFileToken is a guess for files whose pages cannot be counted: a page of 50 kB counts as 1,500 to 3,000 tokens.
+// bytesPerFileToken is a guess for files whose pages cannot be counted. A page of 50 kB counts as
+// 1,500 to 3,000 tokens.
 const bytesPerFileToken = 16
 
 func (w *walker) file(data []byte, perToken int) {
-	if data == nil || null(data) { // the file is named by a number or a URL
+	if data == nil || null(data) { // a number or a URL stands for the file
 		w.body.Hidden = true
 		return
 	}
@@ -467,9 +480,9 @@ func (w *walker) file(data []byte, perToken int) {
 	w.medium(medium{tokens: int64(len(data)*3/4/perToken) + 1})
 }
 
-// document is file for what may be a PDF.
+// document reads a file that may be a PDF.
 func (w *walker) document(data []byte) {
-	if w.count == nil && len(data) > 0 { // the second pass does not look at media again
+	if w.count == nil && len(data) > 0 { // the second pass skips media
 		if pages, ok := pdfPages(data); ok {
 			w.body.spare += int64(len(data))
 			w.medium(medium{pages: pages})
@@ -487,7 +500,7 @@ func (w *walker) image(data []byte, low bool) {
 	}
 	width, height := 0, 0
 	w.body.spare += int64(len(data))
-	if w.count == nil { // the second pass does not look at media again
+	if w.count == nil { // the second pass skips media
 		width, height = imageSize(data)
 	}
 	w.medium(medium{width: width, height: height, low: low})
@@ -500,9 +513,10 @@ func (w *walker) medium(m medium) {
 	}
 }
 
-// imageSize reads the size of an image that is inlined as base64, with or without "data:" before it; it returns 0, 0 for anything else.
+// imageSize reads the size of an inline base64 image, with or without "data:" before it. It returns
+// 0, 0 for anything else.
 func imageSize(v []byte) (width, height int) {
-	const enough = 1 << 18 // of base64: a JPEG may have this much of metadata before its size
+	const enough = 1 << 18 // bytes of base64: a JPEG may have so much metadata before its size
 	if len(v) < 2 || v[0] != '"' {
 		return 0, 0
 	}
@@ -524,9 +538,10 @@ func imageSize(v []byte) (width, height int) {
 	return c.Width, c.Height
 }
 
-// functions reads OpenAI's tools. How they are rendered is not published. OpenAI's cookbook ("How to count tokens with tiktoken") found:
-// per function a constant and the text "name:description", per property 3 and the text "name:type:description", per value of an enum 3,
-// and 12 for all of them together.
+// functions reads OpenAI's tools. Their rendering is not published. The figures are from OpenAI's
+// cookbook ("How to count tokens with tiktoken"). A function costs a constant and the text
+// "name:description". A property costs 3 and the text "name:type:description". A value of an enum
+// costs 3. All functions together cost 12.
 func (w *walker) functions(v []byte) {
 	b := w.body
 	found := false
@@ -535,7 +550,7 @@ func (w *walker) functions(v []byte) {
 		if inner := field(v, "function"); first(inner) == '{' {
 			f = inner
 		} else if kind := str(field(v, "type")); kind != "" && kind != "function" && kind != "custom" {
-			b.Hidden = true // the server runs it, and adds its results
+			b.Hidden = true // the server runs the tool, and adds its results
 			return
 		}
 		found = true
@@ -595,8 +610,9 @@ func (w *walker) properties(schema []byte, depth int) {
 	})
 }
 
-// claudeTools reads Anthropic's tools, which the model reads as JSON, after a system prompt of their own: 159 to 530
-// tokens by model and tool choice, 346 for Claude 4 ("Tool use with Claude", pricing).
+// claudeTools reads Anthropic's tools. The model reads them as JSON, after a system prompt for
+// tools. That prompt has 159 to 530 tokens by model and tool choice, and 346 for Claude 4 ("Tool
+// use with Claude", pricing).
 func (w *walker) claudeTools(v []byte) {
 	b := w.body
 	found := false
@@ -637,7 +653,7 @@ func (w *walker) verbatim(v []byte) {
 	}
 }
 
-// text counts a JSON string; any other value is passed over.
+// text counts a JSON string and skips any other value.
 func (w *walker) text(v []byte) {
 	if first(v) != '"' {
 		return
@@ -662,7 +678,7 @@ func (w *walker) add(text []byte) {
 	w.body.TextBytes = w.body.shape.bytes
 }
 
-// appendText appends the text of a JSON string, or another value as it stands.
+// appendText appends the text of a JSON string, or the JSON of another value.
 func appendText(dst, v []byte) []byte {
 	if first(v) == '"' {
 		return unquote(dst, v[1:len(v)-1])

@@ -6,26 +6,29 @@ import (
 	"strings"
 )
 
-// Counting says what part of a request a server counts against its limits of tokens, and when. The zero Counting means what the provider
-// documents, which is in its row of package provider (quota.Provider.Tokens is the name of a Counting): see Of.
+// Counting is the part of a request that a server counts against its token limits, and the time of
+// counting. The zero Counting is the provider's documented one. Package provider names it in
+// provider.Provider.Tokens: see Of.
 type Counting uint8
 
 const (
-	// Documented is what the provider documents; for an unknown provider it is Sum.
+	// Documented is the Counting in the provider's documentation. For an unknown provider it is
+	// Sum.
 	Documented Counting = iota
-	// Reserved: when a request arrives, the larger of its input and of its maximum output counts, whatever it uses in the end. A request
-	// that does not bound its output counts with its input alone.
-	// https://platform.openai.com/docs/guides/rate-limits
+	// Reserved counts at the arrival of a request, whatever the request uses in the end. It counts
+	// the larger of the input and the maximum output. A request without a bound on its output
+	// counts with its input alone. https://platform.openai.com/docs/guides/rate-limits
 	Reserved
-	// Sum: when a request arrives, its input and its maximum output count, whatever it uses in the end: Azure, Groq, Cerebras. No other
-	// Counting counts more.
+	// Sum counts the input and the maximum output at the arrival of a request, whatever the request
+	// uses in the end: Azure, Groq, Cerebras. No other Counting counts more.
 	Sum
-	// Used: when a request arrives it counts as with Sum, and once it is answered with what it used.
+	// Used counts as Sum at the arrival of a request, and the true usage once the request is
+	// answered.
 	Used
-	// Produced: the input counts when a request arrives, and the output as it is produced; its maximum output does not matter.
-	// https://platform.claude.com/docs/en/api/rate-limits
+	// Produced counts the input at the arrival of a request, and the output as it is produced. The
+	// maximum output does not matter. https://platform.claude.com/docs/en/api/rate-limits
 	Produced
-	// Input: the input counts, and no output. https://ai.google.dev/gemini-api/docs/rate-limits
+	// Input counts the input, and no output. https://ai.google.dev/gemini-api/docs/rate-limits
 	Input
 )
 
@@ -47,8 +50,8 @@ func ParseCounting(name string) (Counting, error) {
 	return 0, fmt.Errorf("tokens: no counting is called %q: want documented, reserved, sum, used, produced or input", name)
 }
 
-// Of returns what Documented stands for at a provider, given the name of the Counting that the provider documents; any other Counting
-// stays as it is. A name that is not one, such as "", means that nobody knows how the provider counts: then it is Sum, the one that
+// Of replaces Documented by the Counting that the provider documents; any other Counting stays.
+// provider is the name of that Counting. If it is no such name, as "", the result is Sum, which
 // counts most.
 func (c Counting) Of(provider string) Counting {
 	if c != Documented {
@@ -60,12 +63,14 @@ func (c Counting) Of(provider string) Counting {
 	return Sum
 }
 
-// Corrected reports whether what counts in the end is the tokens that an answer used, and not those that its request might have used.
+// Corrected reports whether the tokens that an answer used count in the end, and not the possible
+// ones.
 func (c Counting) Corrected() bool { return c == Used || c == Produced || c == Input }
 
-// Reserve returns how much to reserve of limits of input, of output and of both together, for a body that was estimated: the most that
-// the server may count for it. Servers take four characters for a token; the estimate is of what the model reads; the larger of the two
-// is reserved. Documented counts as Sum: see Of.
+// Reserve returns the amounts to reserve of limits on input, on output and on both together. They
+// are the most that the server may count for the body. Servers take four characters for a token;
+// the estimate is of the tokens for the model. The larger of the two is reserved. Documented counts
+// as Sum: see Of.
 func (c Counting) Reserve(e Estimate, b Body) (input, output, total int64) {
 	input, output = max(e.Input, (c.characters(b)+3)/4, 1), e.Output*c.burndown(e)
 	switch {
@@ -79,9 +84,9 @@ func (c Counting) Reserve(e Estimate, b Body) (input, output, total int64) {
 	return input, output, max(input, output)
 }
 
-// Least returns the part of what Reserve returns that the server surely counts when the request arrives. The rest depends on the answer,
-// and on what is assumed of a body that does not bound its output. A limit that lacks the room for Reserve may let the request go with
-// less, but with no less than this.
+// Least returns the part of Reserve that the server surely counts when the request arrives. The
+// rest depends on the answer, and on the assumption for a body without a bound on its output. A
+// limit without room for Reserve may let the request go with less, but never with less than Least.
 func (c Counting) Least(e Estimate, b Body) (input, output, total int64) {
 	input, output, total = c.Reserve(e, b)
 	switch {
@@ -93,8 +98,9 @@ func (c Counting) Least(e Estimate, b Body) (input, output, total int64) {
 	return input, output, total
 }
 
-// burndown returns how many tokens of a Bedrock quota a token of output takes: five for Anthropic's models since Claude 3.7, and one for
-// others. For an inference profile, whose name does not tell the model, it is five.
+// burndown returns the tokens of a Bedrock quota that one token of output takes. It is five for
+// Anthropic's models since Claude 3.7, and one for others. The name of an inference profile does
+// not show the model: it is five.
 // https://docs.aws.amazon.com/bedrock/latest/userguide/quotas-token-burndown.html
 func (c Counting) burndown(e Estimate) int64 {
 	if e.API != Converse && e.API != Invoke || c != Used && c != Sum {
@@ -110,8 +116,8 @@ func (c Counting) burndown(e Estimate) int64 {
 	return 5
 }
 
-// characters returns how many bytes of a body a server may take for text. Only OpenAI publishes which those are, and not for tools:
-// otherwise it is the whole body.
+// characters returns the number of bytes of a body that a server may take for text. Only OpenAI
+// publishes which bytes those are, and not for tools. Otherwise it is the whole body.
 func (c Counting) characters(b Body) int64 {
 	switch {
 	case c == Sum || c == Documented:
@@ -122,7 +128,8 @@ func (c Counting) characters(b Body) int64 {
 	return b.TextBytes
 }
 
-// Settle returns what to count for an answer that used u, and false if what was reserved stands.
+// Settle returns the amounts to count for an answer with usage u. ok is false if the reserved
+// amounts stand.
 func (c Counting) Settle(e Estimate, u Usage) (input, output, total int64, ok bool) {
 	switch {
 	case !c.Corrected():

@@ -1,5 +1,6 @@
-// Package tokens says what a request to a language model will cost in tokens, before it is sent, and reads from the answer what it did
-// cost. It knows the bodies of OpenAI's APIs, Anthropic's messages, Gemini, Bedrock, Cohere and Ollama: see API.
+// Package tokens estimates how many tokens a request to a language model will cost, before it is
+// sent. It then reads the true usage from the answer. It knows the bodies of OpenAI's APIs,
+// Anthropic's messages, Gemini, Bedrock, Cohere and Ollama: see [API].
 //
 //	est, err := estimator.Estimate(tokens.Chat, body)   // reserve est.Input and est.Output, then send
 //	w := tokens.NewWatcher(tokens.Chat, stream, resp.Body)
@@ -7,8 +8,28 @@
 //	usage, err := w.Usage()                             // settle with it
 //	estimator.Learn(est, usage)                         // the next estimate is better
 //
-// It is not an accountant: it knows no prices, and an estimate is a number to reserve, not a bill. The caller says which of the counts a
-// provider's limit is about: Usage.Uncached for Anthropic's input tokens, for example.
+// The package knows no prices. An estimate is a number to reserve, not a bill. The caller chooses
+// the count that a provider's limit is about: Usage.Uncached for Anthropic's input tokens, for
+// example.
+//
+// # Files
+//
+//	estimate.go        Estimator: estimates requests and learns from answers
+//	body.go            API and Body: the reader of request bodies
+//	vendors.go         bodies of Gemini, Bedrock, Cohere and Ollama
+//	json_values.go     reads JSON values in place
+//	pdf.go             counts the pages of a PDF
+//	shape.go           features of a text, from which its tokens are guessed
+//	likeness.go        which vocabulary a model's answers resemble
+//	quantile.go        an upper bound for the next ratio, with a stated chance
+//	model_families.go  published facts about models: vocabulary, images, most output
+//	counting.go        Counting: which tokens a server counts, and when
+//	answer_usage.go    Usage: the tokens that an answer states
+//	watcher.go         Watcher: reads the usage while the answer passes through
+//	scanner.go         finds the usage in JSON that comes in pieces
+//	frames.go          reads AWS's event stream
+//
+// Package tokens/tiktoken has the vocabularies of OpenAI's models.
 package tokens
 
 import (
@@ -19,44 +40,50 @@ import (
 	"sync"
 )
 
-// Estimator estimates requests and learns from their answers. For a model that it has not heard of, it first guesses by the bytes of the
-// text, and then calibrates the guess by the answers.
+// Estimator estimates requests and learns from their answers. For an unknown model it first guesses
+// by the bytes of the text. Answers then calibrate the guess.
 //
-// Safe for concurrent use. What is learned takes at most 64 kB per model, and 16 to 24 kB if its requests are all alike.
+// Safe for concurrent use. A model takes at most 64 kB of memory, and 16 to 24 kB if its requests
+// are all alike.
 type Estimator struct {
 	config Config
 
-	mu     sync.Mutex // stacks what follows
+	mu     sync.Mutex // guards the fields below
 	models map[string]*model
 	uses   uint64
 }
 
-// Config says how an Estimator estimates. The zero value is ready and never underestimates the output.
+// Config says how an Estimator estimates. The zero value is ready and never underestimates the
+// output.
 type Config struct {
-	// Overrun is the chance, from 0 to 1, that a request outputs more than Estimate.Output, once enough answers of its model have been
-	// seen (1/Overrun − 1 of them: 19 for 0.05). It holds for a request that is drawn like the 512 before it; if requests of different
-	// kinds share a model, they share the chance. If zero, never: Output is then the maximum that the body allows.
+	// Overrun is the chance, from 0 to 1, that a request outputs more than Estimate.Output. It
+	// holds after 1/Overrun − 1 answers of the model: 19 for 0.05. It holds for a request that is
+	// drawn like the 512 before it. Requests of different kinds that share a model share the
+	// chance. If zero, there is no overrun: Output is the maximum that the body allows.
 	Overrun float64
 	// InputOverrun is the same for Estimate.Input. If zero, 0.01: 99 answers.
 	InputOverrun float64
-	// Vocabulary returns the vocabulary of a name, such as "o200k_base", by which the text of a known model is counted; nil: there is
-	// none, and the count is guessed. Package tokens/tiktoken has such a function. If Vocabulary is nil, all counts are guessed: the
-	// first 99 requests of a model are then estimated by the look of their text, half of them within 15 %, and within 10 % after 20
-	// answers.
+	// Vocabulary returns the vocabulary of a name, such as "o200k_base". The text of a known model
+	// is counted by its vocabulary. If the result is nil, the count is guessed. Package
+	// tokens/tiktoken has such a function. If Vocabulary is nil, all counts are guessed. The first
+	// 99 requests of a model are then estimated by the look of their text: half of them within
+	// 15 %, and within 10 % after 20 answers.
 	Vocabulary func(name string) Vocabulary
-	// CountMax is up to how many bytes of text a body is counted with a vocabulary, at about 0.2 µs per byte. The tokens of a larger body
-	// are guessed, which is 30 times as fast. If zero, 16 KiB; negative: none is counted.
+	// CountMax is the most bytes of text in a body that are counted with a vocabulary, at about 0.2
+	// µs per byte. The tokens of a larger body are guessed, which is 30 times as fast. If zero, 16
+	// KiB. If negative, none is counted.
 	CountMax int
-	// Models is how many models are remembered. Beyond that, the one that was not used for longest is forgotten. If zero, 100.
+	// Models is the most models to remember. Beyond it, the least recently used model is forgotten.
+	// If zero, 100.
 	Models int
-	// MaxOutput is the most output of one choice, by model, for bodies that state no maximum. For models that are not in it, it is the
-	// published maximum, or DefaultMaxOutput for an unknown model.
+	// MaxOutput is the most output of one choice, by model, for bodies that state no maximum. Other
+	// models have their published maximum; unknown models have DefaultMaxOutput.
 	MaxOutput map[string]int64
-	// DefaultMaxOutput is the most output of one choice for models that are not otherwise known. If zero, 128,000, the largest that is
-	// common: a body that states no maximum may use as much.
+	// DefaultMaxOutput is the most output of one choice, for models that are not otherwise known.
+	// If zero, 128,000: the largest common maximum. A body that states no maximum may use as much.
 	DefaultMaxOutput int64
-	// Alias gives the model behind a name that is not a model's, such as that of a deployment on Azure. It is used for what is known of
-	// models beforehand; what is learned stays with the name. If nil, none.
+	// Alias gives the model behind another name, such as the name of a deployment on Azure. It
+	// selects the published facts about the model. Lessons stay with the name itself. If nil, none.
 	Alias map[string]string
 }
 
@@ -74,32 +101,34 @@ func (c *Config) vocabulary(name string) Vocabulary {
 type Estimate struct {
 	API   API
 	Model string
-	// Input is the tokens of the prompt. Before enough answers have been seen, it is counted if the vocabulary is known. If not, it is a
-	// little more than the guess, or 1.5 times the guess if there is more than text or the model is Anthropic's.
+	// Input is the tokens of the prompt. Until there are enough answers, it is counted if the
+	// vocabulary is known. Otherwise it is a little more than the guess. It is 1.5 times the guess
+	// if there is more than text, or if the model is Anthropic's.
 	Input int64
 	// Output is what to reserve for the answer, over all choices.
 	Output int64
 	// MaxOutput is the most that the answer may have, over all choices; Output is at most this.
 	MaxOutput int64
-	// Assumed says that the body states no maximum: MaxOutput is then the model's, or the configured one.
+	// Assumed reports that the body states no maximum. MaxOutput is then that of the model or of
+	// the configuration.
 	Assumed bool
-	// Counted says that Input was counted with the model's vocabulary.
+	// Counted reports that Input was counted with the model's vocabulary.
 	Counted bool
-	// Calibrated says that enough answers were seen to state a chance that Input is exceeded.
+	// Calibrated reports that there were enough answers to state the chance of exceeding Input.
 	Calibrated bool
 
 	kind    kind
 	counted float64 // how many tokens were counted, if Counted
 	guessed float64
-	guesses [2]float64 // by the two vocabularies
-	first   float64    // the factor by which they are raised before any answer
-	base    float64    // the number that outputs are learned as fractions of
+	guesses [2]float64 // from the two vocabularies
+	first   float64    // the factor on the guesses before any answer
+	base    float64    // outputs are learned as fractions of this number
 }
 
-// Tokens is Input + Output, for limits that add them up.
+// Tokens is Input + Output, for limits on the sum.
 func (e Estimate) Tokens() int64 { return e.Input + e.Output }
 
-// kind says what the input estimate of a body can rely on. Each kind is calibrated on its own.
+// kind is the basis of an input estimate. Each kind is calibrated on its own.
 type kind uint8
 
 const (
@@ -109,7 +138,7 @@ const (
 	inputKinds
 )
 
-// model is what was learned about one model, by kind and by whether the text was counted.
+// model has the lessons about one model, by kind and by whether the text was counted.
 type model struct {
 	used     uint64
 	input    [inputKinds][2]quantile
@@ -178,7 +207,7 @@ func (e *Estimator) Estimate(api API, body []byte) (Estimate, error) {
 	return e.Of(b), nil
 }
 
-// Of estimates a body that Parse has read.
+// Of estimates a body that came from Parse.
 func (e *Estimator) Of(b Body) Estimate {
 	known := e.family(b.Model)
 	est := Estimate{API: b.API, Model: b.Model, kind: b.kind()}
@@ -215,8 +244,9 @@ func (e *Estimator) Of(b Body) Estimate {
 	return est
 }
 
-// priors are the factors by which an estimate is raised before answers tell. Counted text is exact, and counted tools were exact in the
-// published examples. For guessed plain text, the likeness has the factor.
+// priors are the factors on an estimate before there are answers. Counted text is exact. Counted
+// tools were exact in the published examples. For guessed plain text, the factor is that of
+// likeness.
 var priors = [inputKinds][2]float64{plain: {0, 1}, withMedia: {1.5, 1.1}, hidden: {1.5, 1.5}}
 
 func (e *Estimator) inputLocked(m *model, known *family, est *Estimate) (n int64, calibrated bool) {
@@ -255,7 +285,7 @@ func (e *Estimator) outputLocked(m *model, est *Estimate) {
 		return
 	}
 	q := &m.output[index(est.Assumed)]
-	if est.Assumed { // in this case answers may prove the assumption wrong
+	if est.Assumed { // answers may prove the assumption wrong
 		est.MaxOutput = max(est.MaxOutput, ceil(est.base*q.largest()))
 		est.Output = est.MaxOutput
 	}
@@ -267,9 +297,10 @@ func (e *Estimator) outputLocked(m *model, est *Estimate) {
 	}
 }
 
-// Learn calibrates by the answer to a request: est is the estimate that it was sent with, u the usage that was reported. Only complete
-// answers teach. An aborted one used an unknown amount; and since it is the long ones that are aborted, learning their lower bounds would
-// make Overrun untrue. (So the chance that Overrun states is that of requests that are answered.)
+// Learn calibrates by the answer to a request. est is the estimate before the request was sent, u
+// the usage in the answer. Pass only complete answers. The usage of an aborted answer is unknown.
+// Long answers are aborted most, so their lower bounds would make Overrun untrue. Overrun is
+// therefore a chance among answered requests.
 func (e *Estimator) Learn(est Estimate, u Usage) {
 	if est.API == NoAPI {
 		return
@@ -305,8 +336,8 @@ func (e *Estimator) touch(m *model) {
 	m.used = e.uses
 }
 
-// newModelLocked makes room by forgetting the model that was not used for longest. Only answers lead here, so a flood of invented names
-// that no server answers costs nothing.
+// newModelLocked makes room by forgetting the least recently used model. Only answers lead here, so
+// invented names that no server answers cost nothing.
 func (e *Estimator) newModelLocked(name string) *model {
 	if len(e.models) >= e.config.Models {
 		oldest := ""
@@ -319,7 +350,7 @@ func (e *Estimator) newModelLocked(name string) *model {
 		delete(e.models, oldest)
 	}
 	m := &model{}
-	e.models[strings.Clone(name)] = m // a copy, which keeps no larger text alive
+	e.models[strings.Clone(name)] = m // a copy, so that no larger text stays in memory
 	return m
 }
 
@@ -356,9 +387,9 @@ func (b *Body) kind() kind {
 	return plain
 }
 
-// fixed returns what a body costs in addition to its text. OpenAI's cookbook has 3 tokens per message, 1 for its role, 1 for a name, and
-// 3 that begin the answer. Anthropic publishes no such figures; its messages cost about the same. The cost of a tool call's frame is a
-// guess.
+// fixed returns the cost of a body beyond its text. OpenAI's cookbook states 3 tokens per message,
+// 1 for its role, 1 for a name, and 3 that begin the answer. Anthropic publishes no such figures;
+// its messages cost about the same. The cost of a tool call's frame is a guess.
 func (b *Body) fixed(known *family) float64 {
 	n := b.ids + 4*b.messages + b.names + 8*b.calls + b.toolMark
 	if b.messages > 0 {
@@ -390,7 +421,7 @@ func (b *Body) fixed(known *family) float64 {
 	return float64(n)
 }
 
-// count counts the body's texts.
+// count counts the tokens of the body's texts.
 func (b *Body) count(v Vocabulary) int64 {
 	w := walker{body: &Body{API: b.API, raw: b.raw}, count: v}
 	w.request()
@@ -404,5 +435,5 @@ func index(second bool) int {
 	return 0
 }
 
-// ceil rounds up, but ignores the error of 2^−52 that dividing and multiplying floats adds to a whole number.
+// ceil rounds up. It ignores the error of 2^−52 from dividing and multiplying floats.
 func ceil(x float64) int64 { return int64(min(math.Ceil(x*(1-0x1p-50)), maxTokens)) }
