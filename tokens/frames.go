@@ -5,14 +5,15 @@ import (
 	"encoding/binary"
 )
 
-// frames reads the event stream of AWS (application/vnd.amazon.eventstream). Each message has its length and that of its header fields,
-// four bytes of checksum, the fields, a payload of JSON and four bytes of checksum. The checksums are left to TCP. The zero value is at
+// frames reads the event stream of AWS (application/vnd.amazon.eventstream). A message begins with
+// its length and the length of its header fields. Then come four bytes of checksum, the fields, a
+// payload of JSON and four bytes of checksum. The checksums are left to TCP. The zero value is at
 // the beginning of a stream.
 type frames struct {
 	prelude [12]byte
-	at      int64 // how many bytes of the message have come
-	fields  int64 // where the header fields end
-	end     int64 // where the payload ends
+	at      int64 // bytes of the message so far
+	fields  int64 // end of the header fields
+	end     int64 // end of the payload
 	broken  bool
 }
 
@@ -22,7 +23,7 @@ const (
 	maxFrame   = 24 << 20
 )
 
-// feed passes the payloads in p to add, and calls done after each.
+// feed passes the payloads in p to add, and calls done after each payload.
 func (f *frames) feed(p []byte, add func([]byte), done func()) {
 	for len(p) > 0 && !f.broken {
 		if f.at < preludeLen {
@@ -55,26 +56,26 @@ func (f *frames) feed(p []byte, add func([]byte), done func()) {
 	}
 }
 
-// enclosed finds the member bytes of a JSON object, in which InvokeModel encloses a chunk of its model's answer:
-// {"bytes":"base64","p":"…"}. The zero value is at the beginning.
+// enclosed finds the member bytes of a JSON object. InvokeModel encloses a chunk of its model's
+// answer there: {"bytes":"base64","p":"…"}. The zero value is at the beginning.
 type enclosed struct {
 	depth  int
 	quoted bool
 	escape bool
 	value  bool // the byte before was a colon
-	inside bool // it is in the string that is the value of bytes
+	inside bool // inside the string of the member bytes
 	key    name
-	quads  [64]byte // base64 that was not yet decoded
+	quads  [64]byte // base64 that is not yet decoded
 	held   int
 }
 
-// feed passes what is enclosed in p to add.
+// feed passes the enclosed bytes of p to add.
 func (e *enclosed) feed(p []byte, add func([]byte)) {
 	for _, c := range p {
 		switch {
 		case e.quoted && e.escape:
 			e.escape = false
-			if e.inside { // a slash may be written with a backslash, but nothing else in base64
+			if e.inside { // a slash may have a backslash before it; nothing else in base64 may
 				e.put(c, add)
 			}
 		case e.quoted && c == '\\':
@@ -113,7 +114,8 @@ func (e *enclosed) put(c byte, add func([]byte)) {
 	}
 }
 
-// flush passes on what is held. If that is not base64, enclosed stops: the document in it is then not whole, and says nothing.
+// flush decodes the held bytes and passes them on. If they are not base64, enclosed stops. The
+// document in it is then not whole and has no usage.
 func (e *enclosed) flush(add func([]byte)) {
 	n, _ := base64.StdEncoding.Decode(e.quads[:], e.quads[:e.held])
 	add(e.quads[:n])

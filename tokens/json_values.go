@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// What follows reads, in place, JSON that json.Valid has accepted: nothing can fail. Values are slices of it, without the white space
-// around them.
+// The functions below read JSON in place. json.Valid has accepted it, so nothing can fail. Values
+// are slices of the JSON, without the white space around them.
 
 func first(v []byte) byte {
 	for _, c := range v {
@@ -114,7 +114,8 @@ func items(v []byte, f func(v []byte)) {
 	}
 }
 
-// field returns a member of an object, the last one if several have that name, and nil if there is none.
+// field returns a member of an object, the last one if several have that name, and nil if there is
+// none.
 func field(v []byte, name string) (found []byte) {
 	each(v, func(key, v []byte) {
 		if string(key) == name {
@@ -132,7 +133,7 @@ func str(v []byte) string {
 	return string(unquote(nil, v[1:len(v)-1]))
 }
 
-// whole reads a whole number from 0 to maxTokens; ok is false for null.
+// whole reads a whole number from 0 to maxTokens. ok is false for null.
 func whole(v []byte) (n int64, ok bool, err error) {
 	if null(v) {
 		return 0, false, nil
@@ -144,7 +145,8 @@ func whole(v []byte) (n int64, ok bool, err error) {
 	return int64(f), true, nil
 }
 
-// unquote appends the text inside of a JSON string. Invalid UTF-8 and halves of surrogate pairs become U+FFFD, as in encoding/json.
+// unquote appends the text of a JSON string. Invalid UTF-8 and halves of surrogate pairs become
+// U+FFFD, as in encoding/json.
 func unquote(dst, s []byte) []byte {
 	dst = slices.Grow(dst, len(s))
 	for {

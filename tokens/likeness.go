@@ -6,30 +6,31 @@ import (
 	"strings"
 )
 
-// likeness is what the answers of a model have told about its vocabulary, while they are too few to state a chance. There are guesses for
-// two vocabularies; likeness says which of the two the model's resembles, and by how much that guess falls short. It takes 2.4 kB at most.
-// The zero value has heard no answer.
+// likeness has the lessons about a model's vocabulary, while there are too few answers to state a
+// chance. There are guesses for two vocabularies. likeness finds the mix of both that the model's
+// vocabulary resembles, and the factor by which that guess falls short. It takes at most 2.4 kB.
+// The zero value has learned from no answer.
 type likeness struct {
-	off    [mixes]float64 // how far each mix was off: the sum of the absolute logarithms
+	off    [mixes]float64 // the error of each mix: the sum of the absolute logarithms
 	recent []heard        // a ring once it is full
 	n      int
 }
 
-// heard is an answer: what was guessed, and what it really was.
+// heard is one answer: the guesses, and the true count.
 type heard struct {
 	guesses [2]float64
 	actual  float64
 }
 
 const (
-	mixes  = 5  // from all of today's vocabulary to all of the older one
+	mixes  = 5  // from only today's vocabulary to only the older one
 	recall = 99 // after so many answers the chance of an overrun can be stated
-	// With fewer than few answers, the worst of them counts; with more, the one that 19 of 20 do not exceed, and more than that if they
-	// differ.
+	// With fewer than few answers, the worst of them counts. With more answers, it is the ratio
+	// that 19 of 20 do not exceed, and more than that if the answers differ.
 	few      = 10
 	usual    = 0.95
 	spare    = 0.8
-	settling = 0.01 // by how much more, on average, a larger guess may be off and still be taken
+	settling = 0.01 // a larger guess is still taken if its average error is larger by no more than this
 )
 
 // mixed returns the guess of a mix of the two vocabularies.
@@ -38,7 +39,8 @@ func mixed(guesses [2]float64, mix int) float64 {
 	return guesses[0]*(1-share) + guesses[1]*share
 }
 
-// mix returns the mix that fits best, and of equally good ones the largest: text that both guess alike tells nothing about other text.
+// mix returns the mix that fits best, and the largest of equally good ones. A text with the same
+// guess in both vocabularies shows nothing about other texts.
 func (l *likeness) mix() int {
 	best := slices.Min(l.off[:])
 	for mix := mixes - 1; mix > 0; mix-- {
@@ -65,7 +67,7 @@ func (l *likeness) learn(guesses [2]float64, actual int64) {
 	l.n++
 }
 
-// factor returns the factor by which to raise a guess of a mix; before any answer it is first.
+// factor returns the factor on a guess of a mix. Before any answer it is first.
 func (l *likeness) factor(mix int, first float64) float64 {
 	var room [recall]float64
 	ratios := room[:0]
@@ -84,8 +86,8 @@ func (l *likeness) factor(mix int, first float64) float64 {
 	}
 }
 
-// firstFactor returns the factor by which the guess of a plain text is raised before any answer has come. Anthropic publishes no
-// vocabulary; its newer ones make about a third more tokens.
+// firstFactor returns the factor on the guess of a plain text before any answer. Anthropic
+// publishes no vocabulary; its newer ones make about a third more tokens.
 func firstFactor(b *Body) float64 {
 	if b.API == Messages || strings.Contains(b.Model, "claude") {
 		return 1.5

@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// ErrIncomplete says that an answer broke off, or that the server reported an error inside it. What it used is unknown: the request is
-// settled as unknown, at its estimate, and nothing is learned from it.
+// ErrIncomplete reports an answer that broke off, or an error from the server inside it. Its usage
+// is unknown. The request is settled as unknown, at its estimate, and nothing is learned from it.
 var ErrIncomplete = errors.New("answer is incomplete")
 
 // Watcher passes an answer through, byte for byte, and reads its usage on the way:
@@ -17,8 +17,8 @@ var ErrIncomplete = errors.New("answer is incomplete")
 //	io.Copy(client, w)
 //	usage, err := w.Usage()
 //
-// It takes half a kilobyte, whatever the length of the answer, its lines or its events, and does not allocate while it
-// reads. Not safe for concurrent use.
+// A Watcher takes half a kilobyte, whatever the length of the answer, its lines or its events.
+// Reading does not allocate. Not safe for concurrent use.
 type Watcher struct {
 	r      io.Reader
 	api    API
@@ -26,18 +26,18 @@ type Watcher struct {
 
 	doc    scanner  // reads the current event, or the whole answer
 	usage  counted  // from the events so far
-	frames frames   // if the stream is in AWS's format
-	within enclosed // if it is InvokeModel's
+	frames frames   // for a stream in AWS's format
+	within enclosed // for a stream of InvokeModel
 	done   bool     // the event that ends the stream has come
-	fail   bool     // an error came as an event
+	fail   bool     // an event reported an error
 
-	// Where in a line it is: in its name, in its data, or in something that is passed over.
+	// place is the part of a line: its name, its data, or something to skip.
 	place   uint8
-	matched int  // how many bytes of a line's name are those of "data"; -1: it is another name
-	empty   bool // nothing of the line has come yet
+	matched int  // bytes of the line's name that match "data"; -1: another name
+	empty   bool // the line has no byte yet
 	afterCR bool
 	bom     int
-	data    int // how many bytes of data the event has so far
+	data    int // bytes of data in the event so far
 	head    [len(doneMark)]byte
 }
 
@@ -54,9 +54,11 @@ const (
 	bom      = "\xef\xbb\xbf"
 )
 
-// NewWatcher returns a Watcher of the answer r to a request of api. stream says that the answer is not a single JSON document but an
-// event stream (Content-Type: text/event-stream); for Ollama, lines of JSON (application/x-ndjson); for Converse and Invoke, AWS's event
-// stream (application/vnd.amazon.eventstream). With NoAPI it only passes on the bytes.
+// NewWatcher returns a Watcher of r, the answer to a request of api. stream reports that the answer
+// is not one JSON document but a stream. For most APIs that is an event stream (Content-Type:
+// text/event-stream). For Ollama it is lines of JSON (application/x-ndjson). For Converse and
+// Invoke it is AWS's event stream (application/vnd.amazon.eventstream). With NoAPI the Watcher only
+// passes on the bytes.
 func NewWatcher(api API, stream bool, r io.Reader) *Watcher {
 	return &Watcher{r: r, api: api, stream: stream, empty: true}
 }
@@ -82,14 +84,23 @@ func (w *Watcher) Close() error {
 	return nil
 }
 
-// Usage returns what the answer used; call it once the answer has been read. The error wraps ErrIncomplete if the answer did not come to
-// its end (the Usage is then what was reported so far: a lower bound, 0 if nothing was); ErrNoUsage if it came to its end and has none;
-// and ErrMalformed if a count in it is impossible.
+// Usage returns the usage of the answer. Call it once the answer has been read. The error wraps
+// ErrIncomplete if the answer did not reach its end. The Usage is then the last report, a lower
+// bound, or 0 without a report. The error wraps ErrNoUsage if the answer reached its end without
+// usage. It wraps ErrMalformed if a count is impossible.
 //
-// A stream has come to its end with data: [DONE] (Chat, Completions), response.completed, .incomplete, .failed or .cancelled (Responses),
-// message_stop (Messages), message-end (CohereChat), metadata (Converse), the metrics of the invocation (Invoke), or a line with
-// eval_count (Ollama). Gemini's has no such mark, so what its last event says is taken for the end. A connection that was closed in good
-// order proves nothing: a proxy that gives up closes it in the same way.
+// The end of a stream is one of these marks:
+//
+//	Chat, Completions   data: [DONE]
+//	Responses           response.completed, .incomplete, .failed or .cancelled
+//	Messages            message_stop
+//	CohereChat          message-end
+//	Converse            metadata
+//	Invoke              the metrics of the invocation
+//	Ollama              a line with eval_count
+//
+// Gemini has no such mark: its last event decides. A connection that closes in good order proves
+// nothing: a proxy that gives up closes it in the same way.
 func (w *Watcher) Usage() (Usage, error) {
 	if w.api == NoAPI {
 		return Usage{}, fmt.Errorf("tokens: %v: %w", w.api, ErrNoUsage)
@@ -139,8 +150,8 @@ func (w *Watcher) lines(p []byte) {
 	}
 }
 
-// events reads a piece of an event stream, as the HTML standard defines it ("Server-sent events"): lines end with CR, LF or both, a blank
-// line ends an event, and several data lines are one document.
+// events reads a piece of an event stream, as the HTML standard defines it ("Server-sent events").
+// Lines end with CR, LF or both. A blank line ends an event. Several data lines are one document.
 func (w *Watcher) events(p []byte) {
 	for len(p) > 0 {
 		c := p[0]
@@ -209,7 +220,7 @@ func (w *Watcher) add(p []byte) {
 	w.doc.feed(p)
 }
 
-// enclosed reads a piece of a payload that has an event in it.
+// enclosed reads a piece of a payload that encloses an event.
 func (w *Watcher) enclosed(p []byte) { w.within.feed(p, w.add) }
 
 func (w *Watcher) endLine() {
@@ -241,9 +252,9 @@ func (w *Watcher) event(doc *scanner) {
 	kind := string(doc.kind.text())
 	switch w.api {
 	case Chat, Completions:
-		w.usage.merge(&doc.usage[inside]) // from Groq, which sends it unasked
-		// With stream_options.include_usage the last chunk before [DONE] has it, and the others have null. Servers that report in every
-		// chunk report running sums.
+		w.usage.merge(&doc.usage[inside]) // from Groq, which sends it without a request for it
+		// With stream_options.include_usage the last chunk before [DONE] has it, and the others
+		// have null. Servers that report in every chunk report running sums.
 		w.usage.merge(&doc.usage[atTop])
 		w.fail = w.fail || doc.failed
 	case Responses:
@@ -254,7 +265,7 @@ func (w *Watcher) event(doc *scanner) {
 		case "error":
 			w.fail = true
 		}
-	case Gemini: // it is in every chunk, and the last is right
+	case Gemini: // in every chunk; the last one is right
 		w.usage.merge(&doc.usage[atTop])
 		w.fail = w.fail || doc.failed
 	case CohereChat:
@@ -268,10 +279,10 @@ func (w *Watcher) event(doc *scanner) {
 	case Converse: // in the metadata, after the last of the content
 		w.usage.merge(&doc.usage[atTop])
 		w.done = w.done || doc.usage[atTop].present
-	case Invoke: // in the last chunk, whichever vendor's model it is
+	case Invoke: // in the last chunk, for every vendor's model
 		w.usage.merge(&doc.usage[measured])
 		w.done = w.done || doc.usage[measured].present
-	case OllamaGenerate, OllamaChat: // only the last line has what it used
+	case OllamaGenerate, OllamaChat: // only the last line has the usage
 		w.usage.merge(&doc.usage[atTop])
 		w.done, w.fail = w.done || doc.usage[atTop].has&(1<<countOutput) != 0, w.fail || doc.failed
 	case Messages:
