@@ -6,17 +6,18 @@ import (
 	"strings"
 )
 
-// family is what is published about a family of models. Nothing depends on its being complete: what is missing here, or no longer true,
-// is learned from the answers.
+// family has the published facts about a family of models. It need not be complete: answers correct
+// anything that is missing or outdated.
 type family struct {
-	prefix    string // of the name; it matches whole words, so that gpt-4.1 is not of gpt-4
+	prefix    string // of the name; it matches whole words, so gpt-4.1 does not belong to gpt-4
 	encoding  *encoding
-	maxOutput int64 // most tokens one answer may have
+	maxOutput int64 // the most tokens of one answer
 	image     imageCost
 }
 
-// imageCost says how a model counts images: base + tile for each tile of 512 px, or perPatch for each of at most so many patches of 32 px
-// (if zero, 1536). The figures are from OpenAI's guide "Images and vision".
+// imageCost is the cost of an image. It is base + tile for each tile of 512 px, or perPatch for
+// each patch of 32 px. patches is the most patches that count (if zero, 1536). The figures are from
+// OpenAI's guide "Images and vision".
 type imageCost struct{ base, tile, perPatch, patches float64 }
 
 var (
@@ -26,8 +27,8 @@ var (
 	defaultImage = imageCost{base: 85, tile: 170}
 )
 
-// families has longer prefixes before shorter ones that they begin with. The encodings are those of tiktoken's model.py, the maxima those
-// of OpenAI's list of models.
+// families lists a longer prefix before a shorter prefix that it begins with. The encodings are
+// from tiktoken's model.py, the maxima from OpenAI's list of models.
 var families = []family{
 	{"gpt-5.6", o200k, 128000, imageCost{perPatch: 1.2, patches: 30000}},
 	{"gpt-5-pro", o200k, 272000, imageCost{base: 70, tile: 140}},
@@ -54,8 +55,8 @@ var families = []family{
 	{"text-embedding-3", cl100k, 0, imageCost{}},
 }
 
-// familyOf returns the family of a model, nil if it is not known. It also reads the names of routers and of tuned models: openai/gpt-4o,
-// ft:gpt-4o-2024-08-06:org::id.
+// familyOf returns the family of a model, or nil if it is unknown. It also reads the names of
+// routers and of tuned models: openai/gpt-4o, ft:gpt-4o-2024-08-06:org::id.
 func familyOf(model string) *family {
 	model = model[strings.LastIndexByte(model, '/')+1:]
 	model = strings.TrimPrefix(model, "ft:")
@@ -69,13 +70,14 @@ func familyOf(model string) *family {
 	return nil
 }
 
-// encoding is a vocabulary of tiktoken's.
+// encoding is a vocabulary of tiktoken.
 type encoding struct {
 	name    string
-	perTool int64 // tokens that the definition of a function costs in addition to its text
+	perTool int64 // tokens of a function's definition beyond its text
 }
 
-// tokens counts an image of the given size as OpenAI does. A size of 0 means that it is unknown, and counts as the most expensive one.
+// tokens counts an image of the given size as OpenAI does. A size of 0 is unknown, and counts as
+// the most expensive one.
 func (c imageCost) tokens(width, height int, low bool) int64 {
 	const side = 32
 	w, h := float64(width), float64(height)
@@ -102,8 +104,9 @@ func (c imageCost) tokens(width, height int, low bool) int64 {
 	return int64(c.base + c.tile*tiles)
 }
 
-// claudeImage counts an image as Anthropic documents it: a token for each patch of 28 px, after the image was scaled down to the longest
-// edge and the most tokens that the model takes: 2576 px and 4784 tokens, and before Claude 4.7 1568 of both. A size of 0 is unknown.
+// claudeImage counts an image as Anthropic documents it: a token for each patch of 28 px. First the
+// image is scaled down to the model's longest edge and most tokens. These are 2576 px and 4784
+// tokens, and before Claude 4.7 1568 of both. A size of 0 is unknown.
 // https://platform.claude.com/docs/en/build-with-claude/vision
 func claudeImage(model string, width, height int) int64 {
 	edge, most := 2576.0, 4784.0
@@ -133,8 +136,9 @@ func olderClaude(model string) bool {
 	return !(strings.HasPrefix(name, "4-7") || strings.HasPrefix(name, "4-8") || strings.HasPrefix(name, "4-9"))
 }
 
-// geminiImage counts an image as Google documents it: Gemini 3 counts the same for each image; older models count 258 for each tile of
-// 768 px, or 258 in all if both sides are at most 384. https://ai.google.dev/gemini-api/docs/tokens, media-resolution
+// geminiImage counts an image as Google documents it. Gemini 3 counts the same for each image.
+// Older models count 258 for each tile of 768 px, or 258 in all if both sides are at most 384 px.
+// https://ai.google.dev/gemini-api/docs/tokens, media-resolution
 func geminiImage(model string, width, height int) int64 {
 	const tile = 258
 	older := strings.Contains(model, "gemini-1") || strings.Contains(model, "gemini-2")
@@ -149,17 +153,19 @@ func geminiImage(model string, width, height int) int64 {
 	return int64(math.Ceil(float64(width)/768) * math.Ceil(float64(height)/768) * tile)
 }
 
-// page is what a page of a PDF counts at most, by the documentation of whose model it is. Anthropic says 1,500 to 3,000, of its text and an
-// image of it. Google says 560 since Gemini 3, and 258 before. OpenAI counts its text and an image of it, and does not say how many
-// tokens the text of a full page has: 1,000 are taken.
-// https://platform.claude.com/docs/en/build-with-claude/pdf-support, https://ai.google.dev/gemini-api/docs/document-processing,
+// page is the most tokens of one page of a PDF, by the documentation of the model's vendor.
+// Anthropic says 1,500 to 3,000, for its text and an image of it. Google says 560 since Gemini 3,
+// and 258 before. OpenAI counts the text of the page and an image of it. OpenAI does not say how
+// many tokens the text of a full page has: 1,000 are assumed.
+// https://platform.claude.com/docs/en/build-with-claude/pdf-support,
+// https://ai.google.dev/gemini-api/docs/document-processing,
 // https://platform.openai.com/docs/guides/pdf-files
 func (b *Body) page(look imageCost) int64 {
 	switch {
 	case b.API == Messages || strings.Contains(b.Model, "claude"):
 		return 3000
 	case b.API != Gemini && b.API != GeminiEmbed:
-		return 1000 + look.tokens(1224, 1584, false) // a letter at 144 dpi
+		return 1000 + look.tokens(1224, 1584, false) // a letter page at 144 dpi
 	case strings.Contains(b.Model, "gemini-1") || strings.Contains(b.Model, "gemini-2"):
 		return 258
 	}

@@ -9,21 +9,23 @@ import (
 	"strings"
 )
 
-// Providers count a PDF by its pages. How many it has is found without reading it as a reader of PDFs would: each page is a dictionary of
-// /Type /Page, the root of their tree has their /Count, and both are plain text or in object streams, which are deflated
-// (ISO 32000-1, 7.5.7, 7.7.3). So one pass over the file finds them, whatever its table of objects says.
+// Providers count a PDF by its pages. Their number is found in one pass, without a full PDF reader.
+// Each page is a dictionary of /Type /Page. The root of the page tree has the total as /Count. Both
+// are plain text or in object streams, which are deflated (ISO 32000-1, 7.5.7, 7.7.3). So the pass
+// needs no table of objects.
 
 const (
-	pdfName   = 24        // of a name so much is kept; those that matter are shorter
+	pdfName   = 24        // bytes kept of a name; the names of interest are shorter
 	pdfDepth  = 32        // dictionaries within dictionaries
-	inflated  = 12        // object streams are inflated to so many times the size of the file at most, and
-	leastPDF  = 256 << 10 // so much at least
-	perStream = 2 << 10   // what each of them costs besides
-	pageSize  = 16        // bytes of a page at least, so that no /Count makes a file a giant
+	inflated  = 12        // object streams are inflated to at most so many times the size of the file,
+	leastPDF  = 256 << 10 // but at least to this
+	perStream = 2 << 10   // extra cost of each object stream
+	pageSize  = 16        // least bytes of a page, so that no /Count makes a small file count as huge
 )
 
-// pdfPages returns how many pages a PDF has that is inlined as base64 in JSON, with or without "data:" before it. It is false for what is
-// no PDF, or keeps its pages where they are not found, as where object streams are encrypted.
+// pdfPages returns the number of pages of a PDF that is inline base64 in JSON, with or without
+// "data:" before it. ok is false if v is no PDF. It is also false if the pages are not found, as in
+// encrypted object streams.
 func pdfPages(v []byte) (n int64, ok bool) {
 	if len(v) < 2 || v[0] != '"' {
 		return 0, false
@@ -43,34 +45,36 @@ func pdfPages(v []byte) (n int64, ok bool) {
 	s := pdfScan{budget: max(size*inflated, leastPDF)}
 	s.scan(bufio.NewReader(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(v))), true)
 	n = s.pages
-	if s.count > 0 && (s.count < n || s.unread || n == 0) { // pages of earlier revisions are still there, and do not count
+	// Pages of earlier revisions are still in the file, and do not count.
+	if s.count > 0 && (s.count < n || s.unread || n == 0) {
 		n = s.count
 	}
 	found := n > 0 && (s.count > 0 || !s.unread)
 	return n, found && n <= int64(size/pageSize)+1
 }
 
-// pdfScan is what was found in a PDF.
+// pdfScan has the facts found in a PDF.
 type pdfScan struct {
 	pages  int64 // dictionaries of pages
-	count  int64 // the largest that a tree of pages says of itself
+	count  int64 // the largest /Count of a page tree
 	unread bool  // an object stream could not be read
-	budget int   // how many bytes may still be inflated
+	budget int   // bytes that may still be inflated
 	dicts  []pdfDict
 
-	inflate io.Reader // it is large, so there is one; nil: none yet
+	inflate io.Reader // a large reader, so one serves all streams; nil: none yet
 }
 
-// pdfDict is what matters of a dictionary.
+// pdfDict has the entries of a dictionary that pdfScan needs.
 type pdfDict struct {
-	last, kind         string // the latest name, and what it is a dictionary of
+	last, kind         string // the latest name, and the dictionary's /Type
 	count              int64
-	flate, other, tree bool // how its stream is encoded; it has kids
+	flate, other, tree bool // the stream's encodings; the dictionary has kids
 }
 
-// scan reads the text of a PDF, or of one of its object streams, to its end or to where it cannot be read.
+// scan reads the text of a PDF, or of one of its object streams. It stops at the end or at the
+// first place that cannot be read.
 func (s *pdfScan) scan(r *bufio.Reader, file bool) {
-	var last pdfDict // the latest one that has ended, outside of all others
+	var last pdfDict // the latest dictionary that has ended, outside of all others
 	word := make([]byte, 0, pdfName)
 	s.dicts = s.dicts[:0]
 	for {
@@ -112,7 +116,8 @@ func (s *pdfScan) scan(r *bufio.Reader, file bool) {
 	}
 }
 
-// opens reads what follows a "<": another one, which begins a dictionary, or a string of hexadecimal digits.
+// opens reads the bytes after a "<". Another "<" begins a dictionary; otherwise it is a string of
+// hexadecimal digits.
 func (s *pdfScan) opens(r *bufio.Reader) bool {
 	next, _ := r.Peek(1)
 	if len(next) == 1 && next[0] == '<' {
@@ -130,7 +135,7 @@ func (s *pdfScan) opens(r *bufio.Reader) bool {
 	}
 }
 
-// name takes in a name in the innermost dictionary: a key, or the value of the key before.
+// name adds a name to the innermost dictionary: a key, or the value of the key before.
 func (s *pdfScan) name(name string) {
 	if len(s.dicts) == 0 {
 		return
@@ -156,7 +161,7 @@ func (s *pdfScan) name(name string) {
 	d.last = name
 }
 
-// value takes in a number or another word.
+// value adds a number or another word to the innermost dictionary.
 func (s *pdfScan) value(word []byte) {
 	if len(s.dicts) == 0 {
 		return
@@ -176,7 +181,7 @@ func (s *pdfScan) value(word []byte) {
 	d.last = ""
 }
 
-// ends takes in the innermost dictionary, which has ended, and returns it if it is in no other.
+// ends closes the innermost dictionary, and returns it if no other dictionary is around it.
 func (s *pdfScan) ends() (d pdfDict) {
 	d = s.dicts[len(s.dicts)-1]
 	s.dicts = s.dicts[:len(s.dicts)-1]
@@ -193,7 +198,7 @@ func (s *pdfScan) ends() (d pdfDict) {
 	return d
 }
 
-// stream reads the stream of a dictionary: what is in it, if it has objects.
+// stream reads the stream of a dictionary: its objects, if it has any.
 func (s *pdfScan) stream(r *bufio.Reader, d *pdfDict) {
 	if d.kind == "ObjStm" {
 		s.objects(r, d)
@@ -227,7 +232,7 @@ func (s *pdfScan) objects(r *bufio.Reader, d *pdfDict) {
 	s.budget -= perStream
 	var err error
 	if s.inflate == nil {
-		s.inflate, err = zlib.NewReader(r) // it reads byte by byte from what can, and so not beyond its end
+		s.inflate, err = zlib.NewReader(r) // it reads byte by byte if r can, and so not beyond the end of the stream
 	} else {
 		err = s.inflate.(zlib.Resetter).Reset(r, nil)
 	}
@@ -240,7 +245,7 @@ func (s *pdfScan) objects(r *bufio.Reader, d *pdfDict) {
 	s.unread = s.unread || within.failed
 }
 
-// pdfBudget is what is inflated, as long as that may go on.
+// pdfBudget is a reader of inflated data, up to the budget.
 type pdfBudget struct {
 	from   io.Reader
 	scan   *pdfScan
@@ -259,7 +264,7 @@ func (b *pdfBudget) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// pdfWord reads the rest of a name or another word, and keeps the beginning of it.
+// pdfWord reads the rest of a name or another word, and keeps its beginning.
 func pdfWord(r *bufio.Reader, word []byte) []byte {
 	for {
 		c, err := r.ReadByte()
@@ -287,7 +292,7 @@ func pdfLine(r *bufio.Reader) {
 	}
 }
 
-// pdfString reads a string in parentheses, which may contain others.
+// pdfString reads a string in parentheses, which may contain other strings.
 func pdfString(r *bufio.Reader) {
 	for depth := 1; depth > 0; {
 		c, err := r.ReadByte()

@@ -5,24 +5,25 @@ import (
 	"slices"
 )
 
-// memory is how many ratios a quantile remembers. The chance of an overrun can be stated down to 1/(memory+1).
+// memory is the number of ratios that a quantile remembers. The smallest chance of an overrun that
+// can be stated is 1/(memory+1).
 const memory = 512
 
-// quantile is the split-conformal upper bound of the next of a series of ratios, from the last 512 of them. With n
-// remembered and a chance α of being wrong it answers the k-th smallest,
+// quantile is the split-conformal upper bound of the next ratio in a series, from the last 512
+// ratios. With n remembered ratios and a chance α of being wrong, the bound is the k-th smallest,
 //
 //	k = ⌈(n + 1) (1 − α)⌉
 //
-// and for exchangeable ratios, whatever their distribution, the next is above that with probability α at most (Vovk,
-// Gammerman and Shafer, "Algorithmic Learning in a Random World", 2005). While k > n nothing can be promised: that many
-// ratios have to be seen first (19 for α = 0.05, 99 for 0.01).
+// For exchangeable ratios of any distribution, the next one is above the bound with probability α
+// at most (Vovk, Gammerman and Shafer, "Algorithmic Learning in a Random World", 2005). While k > n
+// there is no bound. So many ratios are needed first: 19 for α = 0.05, 99 for 0.01.
 //
-// It takes at most 8 kB, growing as ratios come. The zero value is ready and has seen nothing. Not safe for concurrent
-// use.
+// A quantile takes at most 8 kB and grows with the ratios. The zero value is ready and has no
+// ratio. Not safe for concurrent use.
 type quantile struct {
-	recent []float64 // it becomes a ring once it is full
+	recent []float64 // a ring once it is full
 	sorted []float64
-	next   int // the index in recent of the ratio that is forgotten next
+	next   int // index in recent of the ratio that is forgotten next
 }
 
 func (q *quantile) observe(ratio float64) {
@@ -38,7 +39,8 @@ func (q *quantile) observe(ratio float64) {
 	q.sorted = slices.Insert(q.sorted, i, ratio)
 }
 
-// above returns what the next ratio exceeds with probability chance at most; ok is false while too few have been seen.
+// above returns the ratio that the next one exceeds with probability chance at most. ok is false
+// while there are too few ratios.
 func (q *quantile) above(chance float64) (ratio float64, ok bool) {
 	n := len(q.sorted)
 	k := int(math.Ceil(float64(n+1) * (1 - chance) * (1 - 1e-12))) // 20 × 0.95 is a little more than 19 in floats
@@ -48,7 +50,7 @@ func (q *quantile) above(chance float64) (ratio float64, ok bool) {
 	return q.sorted[k-1], true
 }
 
-// largest returns the largest ratio remembered, 0 if there is none.
+// largest returns the largest remembered ratio, 0 if there is none.
 func (q *quantile) largest() float64 {
 	if len(q.sorted) == 0 {
 		return 0
