@@ -1,19 +1,22 @@
 package tokens
 
-// scanner finds the usage in a JSON document that comes in pieces. It keeps the few members that it looks for and forgets the rest, so
-// its memory does not grow with the document: a response.completed event repeats the whole answer.
+// scanner finds the usage in a JSON document that comes in pieces. It keeps only the few members
+// that it needs, so its memory does not grow with the document. That matters because a
+// response.completed event repeats the whole answer.
 //
-// It looks for usage at the top, and in the members response (OpenAI Responses), message (Anthropic), delta (Cohere) and x_groq at the
-// top; for what Gemini and Ollama have in its place; and for type and error at the top. Of a list of documents it reads the last, since
-// Gemini streams such lists if it does not stream events. It does not judge the rest of the document. The zero value is ready.
+// scanner looks for usage at the top, and in four members at the top: response (OpenAI Responses),
+// message (Anthropic), delta (Cohere) and x_groq. It looks for the counterparts of usage at Gemini
+// and Ollama, and for type and error at the top. Of a list of documents it reads the last, since
+// Gemini streams such lists if it does not stream events. It does not judge the rest of the
+// document. The zero value is ready.
 type scanner struct {
 	state  state
-	open   [maxOpen]frame // the objects that are being looked into
-	depth  int            // how many of them there are
-	skip   int            // the depth inside of a value that is not looked into
-	quoted bool           // it is inside of a string
-	escape bool           // after a backslash in it
-	keep   *name          // where the string is kept; nil: nowhere
+	open   [maxOpen]frame // the objects on the path to the current byte, of those that are read
+	depth  int            // the number of open objects
+	skip   int            // depth inside a value that is skipped
+	quoted bool           // inside a string
+	escape bool           // after a backslash in a string
+	keep   *name          // destination of the string; nil: it is not kept
 	key    name
 	number name // a number, true, false or null
 
@@ -22,7 +25,7 @@ type scanner struct {
 	failed bool // the document has an error that is not null
 	list   bool // the document is a list of documents
 	closed bool // the document is whole
-	broken bool // it cannot be JSON
+	broken bool // cannot be JSON
 }
 
 const maxOpen = 4 // root, response, usage, details
@@ -42,7 +45,7 @@ const (
 const (
 	atTop = iota
 	inside
-	billed   // Cohere: what is billed, which is all that some answers have
+	billed   // Cohere: billed units; some answers have nothing else
 	measured // Bedrock: the metrics of an invocation
 	places
 )
@@ -53,8 +56,8 @@ const (
 	isRoot role = iota
 	isInner
 	isUsage
-	isTokens // Cohere: inside of usage
-	isMeta   // Cohere: in the place of usage
+	isTokens // Cohere: inside usage
+	isMeta   // Cohere: in place of usage
 	isInputDetails
 	isCacheDetails
 	isOutputDetails
@@ -66,7 +69,7 @@ type frame struct {
 	place uint8
 }
 
-// name is a short text. A longer one is equal to nothing that is looked for.
+// name is a short text. A longer text equals none of the names that the scanner looks for.
 type name struct {
 	b [40]byte
 	n int
@@ -87,7 +90,7 @@ func (n *name) text() []byte {
 	return n.b[:n.n]
 }
 
-// feed takes the next piece.
+// feed reads the next piece.
 func (s *scanner) feed(p []byte) {
 	for i := 0; i < len(p) && !s.broken; {
 		if s.quoted {
@@ -128,7 +131,7 @@ func (s *scanner) feed(p []byte) {
 	}
 }
 
-// step takes one byte between strings and literals.
+// step reads one byte between strings and literals.
 func (s *scanner) step(c byte) {
 	switch s.state {
 	case wantDocument:
@@ -183,8 +186,8 @@ func (s *scanner) value(c byte) {
 			s.skip = 1
 			return
 		}
-		if child.role == isUsage { // except for what is inside of it
-			s.usage[child.place] = counted{present: true} // if there are several, the last counts
+		if child.role == isUsage { // an object inside a usage does not come here
+			s.usage[child.place] = counted{present: true} // if there are several, the last one counts
 		}
 		s.push(child)
 	case '[':
@@ -221,12 +224,12 @@ func (s *scanner) pop() {
 	}
 }
 
-// inString goes on to the end of the string or of p, and returns the index after that.
+// inString reads to the end of the string or of p, and returns the index after that.
 func (s *scanner) inString(p []byte, i int) int {
 	if s.escape {
 		s.escape = false
 		if s.keep != nil {
-			s.keep.n = len(s.keep.b) + 1 // names that are looked for are never escaped
+			s.keep.n = len(s.keep.b) + 1 // names of interest are never escaped
 		}
 		return i + 1
 	}
@@ -345,7 +348,7 @@ func (s *scanner) wrong(f frame, k count) {
 	u.wrong, u.bad = true, k
 }
 
-// literal takes the number, true, false or null that has ended.
+// literal evaluates the number, true, false or null that has ended.
 func (s *scanner) literal() {
 	f := s.open[s.depth-1]
 	k := f.count(s.key.text())

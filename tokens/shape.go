@@ -2,24 +2,25 @@ package tokens
 
 import "unicode/utf8"
 
-// shape is what the guess knows of a text after one pass: how often each feature is in it. The features follow how vocabularies of byte
-// pairs cut text before they look anything up: into words with the space or mark before them, digits by three, and runs of marks and of
-// white space.
+// shape is the basis of a guess after one pass over a text: the number of occurrences of each
+// feature. The features follow the way in which vocabularies of byte pairs cut a text first. They
+// cut it into words with the space or mark before them, groups of three digits, runs of marks and
+// runs of white space.
 type shape struct {
 	bytes int64
 	n     [features]int64
 }
 
 const (
-	words   = iota // runs of ASCII letters; a capital after a small letter begins another, as in camelCase
-	long           // letters of words, beyond the sixth
+	words   = iota // runs of ASCII letters; a capital after a small letter begins another word, as in camelCase
+	long           // letters of words after the sixth
 	odd            // pairs of letters in a word that are rare in English: other languages, identifiers, base64
-	capital        // capitals of words, beyond the third letter
+	capital        // capitals of words after the third letter
 	groups         // of up to three digits
 	runs           // of ASCII punctuation
-	more           // marks in such runs, beyond the first
-	joined         // of marks that stand alone, those that the token of a word may begin with
-	breaks         // runs of white space, except a single space before something else
+	more           // marks in such runs after the first
+	joined         // single marks that the token of a word may begin with
+	breaks         // runs of white space, except a single space before other text
 	apart          // spaces before digits: no token of digits begins with a space
 
 	// Characters beyond ASCII.
@@ -30,8 +31,8 @@ const (
 	arabic
 	indic
 	thai
-	georgian // and Armenian, Burmese, Khmer
-	rare     // Ethiopic, and every script that is not here
+	georgian // also Armenian, Burmese, Khmer
+	rare     // Ethiopic, and every script without a feature of its own
 	han
 	kana
 	hangul
@@ -41,10 +42,12 @@ const (
 	features
 )
 
-// weights are how many tokens each feature counts in o200k_base and cl100k_base, which stand for the vocabularies of today and of 2023.
-// They are a least-squares fit of the relative error to half of testdata/prompts.txt, to documents and programs of this module, and to a
-// sentence each in twenty languages and forms. In the other half, which the fit did not see, the actual count is 0.84 to 1.11 of the
-// guess for both vocabularies, and within 4 % of it for half of the prompts (TestGuess).
+// weights are the tokens per feature in o200k_base and cl100k_base. The two stand for the
+// vocabularies of today and of 2023. They are a least-squares fit of the relative error. The fit
+// used half of testdata/prompts.txt, documents and programs of this module, and a sentence each in
+// twenty languages and forms. In the other half of the prompts, the true count is 0.84 to 1.11 of
+// the guess for both vocabularies. It is within 4 % of the guess for half of those prompts
+// (TestGuess).
 var weights = [2][features]float64{
 	{0.85, 0.09, 0.74, 0.17, 1.09, 0.89, 0.20, -0.78, 1.25, 1.15, 0.10, 0.42, 0.31, 0.45, 0.36, 0.37, 0.37, 0.45, 2.27, 0.88, 0.63, 0.73, 0.75, 1.75, 1.22},
 	{0.89, 0.05, 0.89, 0.13, 1.12, 0.85, 0.20, -0.85, 1.32, 1.05, 1.02, 1.04, 0.59, 1.19, 0.86, 1.41, 0.91, 1.98, 2.97, 1.37, 0.83, 1.27, 1.39, 2.35, 1.78},
@@ -61,8 +64,8 @@ func (s *shape) tokens() (guess [2]float64) {
 	return guess
 }
 
-// oddPairs has, for each first letter of a pair, a bit for each second letter with which the pair is rare in English: less than 4 in
-// 10,000.
+// oddPairs has a set of bits for each first letter of a pair. A bit marks a second letter with
+// which the pair is rare in English: less than 4 in 10,000.
 var oddPairs = [26]uint32{
 	0x2014291, 0x2efb7ee, 0x2e7b26e, 0x2f9b6ee, 0x2004682, 0x3e5b6ce, 0x3edbe6e, 0x3f5beee, 0x3d18782, 0x3fbffff, 0x3fbdeef, 0x2e3b6c6, 0x3eb3ee4,
 	0x2e31682, 0x3810381, 0x3e1b6ee, 0x3efffff, 0x2c186a6, 0x3a3326e, 0x2a1366a, 0x3f107a8, 0x3fffeee, 0x3f99e6e, 0x3f77fff, 0x3f3ffff, 0x3ffffff,
@@ -99,7 +102,7 @@ var kinds = func() (t [256]uint8) {
 	return t
 }()
 
-// add adds the shape of a text; words do not run over its ends.
+// add adds the shape of a text. A word does not continue across texts.
 func (s *shape) add(text []byte) {
 	s.bytes += int64(len(text))
 	last, run := wide, 0
@@ -122,7 +125,7 @@ func (s *shape) add(text []byte) {
 				s.n[words]++
 				run = 0
 			} else if text[i] == text[i-1] && run%4 != 0 {
-				// The same letter again and again: vocabularies have tokens for several of them.
+				// A repeated letter: vocabularies have tokens for several of the same letter.
 			} else if oddPairs[(text[i-1]|0x20)-'a']>>((text[i]|0x20)-'a')&1 == 1 {
 				s.n[odd]++
 			}
@@ -155,7 +158,7 @@ func (s *shape) add(text []byte) {
 			kind = mark
 		case space:
 			if last != space && (text[i] != ' ' || next == space) || last == space && text[i] == '\n' && text[i-1] != '\n' && text[i-1] != '\r' {
-				s.n[breaks]++ // a line of nothing but white space is a run of its own
+				s.n[breaks]++ // a line of only white space is a run of its own
 			}
 		}
 		last = kind

@@ -2,10 +2,10 @@ package tokens
 
 import "strings"
 
-// What follows reads the bodies of providers that speak neither as OpenAI nor as Anthropic do. Members that are not here count as text
-// where the model would read them.
+// The functions below read the bodies of providers with an API of their own: neither OpenAI's nor
+// Anthropic's. Unknown members count as text where the model would read them.
 
-// ends has what the paths of an API end in; a longer ending stands before a shorter one that it ends in.
+// ends lists the endings of API paths. A longer ending stands before a shorter one that it ends in.
 var ends = []struct {
 	end string
 	api API
@@ -20,7 +20,7 @@ var ends = []struct {
 	{"/images/generations", Media}, {"/images/edits", Media}, {"/audio/speech", Media}, {"/audio/transcriptions", Media}, {"/audio/translations", Media},
 }
 
-// inputOnly reports whether the answers of an API have no tokens of output.
+// inputOnly reports whether an API's answers have no output tokens.
 func (a API) inputOnly() bool {
 	switch a {
 	case Embeddings, Moderations, GeminiEmbed, CohereEmbed, CohereRerank, OllamaEmbed:
@@ -29,7 +29,7 @@ func (a API) inputOnly() bool {
 	return false
 }
 
-// either returns the member of an object under the first of names that is there.
+// either returns the first of the named members that an object has.
 func either(v []byte, names ...string) []byte {
 	for _, name := range names {
 		if found := field(v, name); found != nil {
@@ -39,7 +39,8 @@ func either(v []byte, names ...string) []byte {
 	return nil
 }
 
-// limits returns where the body states the most tokens of an answer, and how many answers are asked for.
+// limits returns the places in the body of the most tokens of an answer, and of the number of
+// answers.
 func limits(api API, raw []byte) (most, choices [][]byte) {
 	switch api {
 	case Completions:
@@ -49,20 +50,21 @@ func limits(api API, raw []byte) (most, choices [][]byte) {
 		return [][]byte{either(config, "maxOutputTokens", "max_output_tokens")}, [][]byte{either(config, "candidateCount", "candidate_count")}
 	case Converse:
 		return [][]byte{field(field(raw, "inferenceConfig"), "maxTokens")}, nil
-	case Invoke: // each vendor has a name of its own
+	case Invoke: // each vendor has its own name
 		return [][]byte{field(raw, "max_tokens"), field(raw, "max_tokens_to_sample"), field(raw, "max_gen_len"), either(field(raw, "inferenceConfig"), "maxTokens", "max_new_tokens"),
 			field(field(raw, "textGenerationConfig"), "maxTokenCount")}, nil
 	case CohereChat:
 		return [][]byte{field(raw, "max_tokens")}, nil
 	case OllamaGenerate, OllamaChat:
-		if n := field(field(raw, "options"), "num_predict"); len(n) > 0 && n[0] != '-' { // a negative number means no bound
+		// A negative number means no bound.
+		if n := field(field(raw, "options"), "num_predict"); len(n) > 0 && n[0] != '-' {
 			return [][]byte{n}, nil
 		}
 	}
 	return nil, nil
 }
 
-// vendor reads a member of a body. It returns false if the API is none of these.
+// vendor reads a member of a body. It returns false if the API is none of those in this file.
 func (w *walker) vendor(api API, key string, v []byte) {
 	b := w.body
 	switch api {
@@ -127,7 +129,7 @@ func (w *walker) gemini(key string, v []byte) {
 		items(v, func(v []byte) {
 			declared := either(v, "functionDeclarations", "function_declarations")
 			if declared == nil {
-				w.body.Hidden = true // the server runs it
+				w.body.Hidden = true // the server runs the tool
 			}
 			w.functions(declared)
 		})
@@ -152,7 +154,8 @@ func (w *walker) contents(v []byte) {
 	}
 }
 
-// vendorPart reads a part of a Gemini or Bedrock content: an object with one member, whose name says what it is.
+// vendorPart reads a part of a Gemini or Bedrock content: an object with one member. The member's
+// name is the kind of the part.
 func (w *walker) vendorPart(v []byte, depth int) {
 	if first(v) != '{' || depth > maxDepth {
 		w.visible(v, depth)
@@ -195,8 +198,9 @@ func (w *walker) vendorPart(v []byte, depth int) {
 	})
 }
 
-// inline reads a file that is sent to Gemini inside of a body. Gemini counts 32 tokens for a second of sound, of which 16 kbit/s has the
-// fewest bytes, and 263 for a second of video, which hardly has less than 100 kbit/s. (https://ai.google.dev/gemini-api/docs/tokens)
+// inline reads a file inside a body for Gemini. Gemini counts 32 tokens for a second of audio, and
+// 263 for a second of video. The fewest bytes per second are 16 kbit/s for audio and about 100
+// kbit/s for video. (https://ai.google.dev/gemini-api/docs/tokens)
 func (w *walker) inline(mime string, data []byte) {
 	switch {
 	case strings.HasPrefix(mime, "image/"):
@@ -220,7 +224,7 @@ func (w *walker) bedrock(key string, v []byte) {
 				w.text(content)
 			}
 			items(content, func(v []byte) {
-				if kind := field(v, "type"); kind != nil { // as Anthropic has it
+				if kind := field(v, "type"); kind != nil { // Anthropic's form
 					w.part(v, 0)
 				} else {
 					w.vendorPart(v, 0)
