@@ -1,23 +1,26 @@
 package tiktoken
 
-// merger counts the tokens of a piece. Its zero value is ready for use, by one goroutine at a time; it keeps its memory.
+// merger counts the tokens of a piece. It keeps its memory between pieces. The zero value is ready.
+// Not safe for concurrent use.
 type merger struct {
 	parts []part
 	heap  []candidate
 }
 
-// part is a run of bytes from its own index to next. Parts that were merged away are passed over by next and prev.
+// part is a run of bytes from its own index to next. next and prev skip parts that were merged
+// away.
 type part struct {
 	prev, next int
-	rank       int // of this part and the next one as one token; unmergeable if they are none
+	rank       int // rank of this part and the next one as one token; unmergeable if they are no token
 }
 
 type candidate struct{ rank, at int }
 
 const unmergeable = int(^uint(0) >> 1)
 
-// count merges, as long as any two neighbours are a token together, the two whose token has the lowest rank, the leftmost
-// of equals. In n log n of the piece's length: nobody bounds how many letters stand in a row.
+// count merges two neighbours that are a token together, until there are no such two. It takes the
+// two whose token has the lowest rank, and the leftmost of equals. It takes n log n of the piece's
+// length, because the number of letters in a row has no bound.
 func (m *merger) count(ranks map[string]int, piece string) int {
 	m.parts, m.heap = m.parts[:0], m.heap[:0]
 	for i := range len(piece) + 1 {
@@ -46,7 +49,7 @@ func (m *merger) count(ranks map[string]int, piece string) int {
 	return left
 }
 
-// look finds the rank of the part at i with the one after it.
+// look finds the rank of the part at i together with the next part.
 func (m *merger) look(ranks map[string]int, piece string, i int) {
 	p := &m.parts[i]
 	p.rank = unmergeable

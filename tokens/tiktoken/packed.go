@@ -2,13 +2,14 @@ package tiktoken
 
 import (
 	"compress/flate"
-	_ "embed" // of the files
+	_ "embed" // for the files
 	"encoding/binary"
 	"io"
 	"strings"
 )
 
-// The vocabularies, packed by the test of this package from the module that has them as Go programs.
+// The vocabularies. The test of this package packs them, from the module that has them as Go
+// programs.
 var (
 	//go:embed cl100k_base.bin
 	cl100kBase string
@@ -18,14 +19,16 @@ var (
 	r50kBase string
 )
 
-// A packed vocabulary is deflated. Inside are the number of tokens, in four bytes; the tokens in the order of their
-// bytes, each as how much it shares with the one before, how much follows, and what follows; and then all lowest bytes
-// of their ranks, all middle ones and all highest ones. Sorted, and with ranks apart, it is an eighth smaller than by rank.
+// A packed vocabulary is deflated. It begins with the number of tokens, in four bytes. The tokens
+// follow in the order of their bytes. A token is the length of its part in common with the token
+// before, the length of the rest, and the rest. Then come all lowest bytes of the ranks, all middle
+// ones and all highest ones. In this order the file is an eighth smaller than in the order of
+// ranks.
 
 func unpack(packed string) map[string]int {
 	data, err := io.ReadAll(flate.NewReader(strings.NewReader(packed)))
 	if err != nil {
-		panic("tiktoken: " + err.Error()) // the files are this package's own
+		panic("tiktoken: " + err.Error()) // the files belong to this package
 	}
 	n := int(binary.LittleEndian.Uint32(data))
 	ends, at, size := make([]int, n), 4, 0

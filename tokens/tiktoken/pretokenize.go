@@ -6,9 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// Texts are split into pieces, and no token is part of two. tiktoken says how by a pattern per vocabulary, of which the
-// first alternative that matches counts; here is each as a function that returns how many bytes the first piece of a text
-// has, where s is not empty and UTF-8. A regular expression would be ten times slower.
+// A text is split into pieces, and no token crosses a piece's border. tiktoken has a pattern for
+// each vocabulary, whose first matching alternative counts. Here each pattern is a function. It
+// returns the bytes of the first piece of s, which is not empty and UTF-8. A regular expression
+// would be ten times slower.
 
 // splitR50k:
 //
@@ -61,7 +62,7 @@ func splitO200k(s string) int {
 	return rest(s, "\r\n/")
 }
 
-// lowerWord is [U]*[L]+. The first takes all it can, and gives back from its end until there is something for the second.
+// lowerWord is [U]*[L]+. [U]* takes all it can, and gives back from its end until [L]+ matches.
 func lowerWord(s string) int {
 	upper := run(s, inUpper)
 	if n := run(s[upper:], inLower); n > 0 {
@@ -70,7 +71,7 @@ func lowerWord(s string) int {
 	for upper > 0 {
 		r, n := utf8.DecodeLastRuneInString(s[:upper])
 		if inLower(r) {
-			return upper // and nothing after it is in L: it would have been given back before
+			return upper // no character in L follows: it would have been given back before
 		}
 		upper -= n
 	}
@@ -86,7 +87,8 @@ func upperWord(s string) int {
 	return upper + run(s[upper:], inLower)
 }
 
-// rest is what follows the words: \p{N}{1,3}| ?[^\s\p{L}\p{N}]+[after]*|\s*[\r\n]+|\s+(?!\S)|\s+
+// rest is the pattern after the words: \p{N}{1,3}|
+// ?[^\s\p{L}\p{N}]+[after]*|\s*[\r\n]+|\s+(?!\S)|\s+
 func rest(s, after string) int {
 	at := 0
 	for range 3 {
@@ -113,7 +115,8 @@ func rest(s, after string) int {
 	return spaces(s)
 }
 
-// spaces is \s+(?!\S)|\s+: all of it at the end of the text; else the last one belongs to what follows, if it is not alone.
+// spaces is \s+(?!\S)|\s+. At the end of the text it is all of the white space. Otherwise the last
+// character belongs to the next piece, unless it is the only one.
 func spaces(s string) int {
 	n := run(s, unicode.IsSpace)
 	if n == len(s) {
@@ -135,7 +138,7 @@ func before(s string) int {
 	return n
 }
 
-// contraction is 's|'t|'re|'ve|'m|'ll|'d, in capitals too if fold, where ſ is one of s.
+// contraction is 's|'t|'re|'ve|'m|'ll|'d. With fold, capitals match too, and ſ matches s.
 func contraction(s string, fold bool) int {
 	if len(s) < 2 || s[0] != '\'' {
 		return 0
@@ -167,7 +170,7 @@ func contraction(s string, fold bool) int {
 	return 0
 }
 
-// run is how many bytes at the beginning of s are of a class.
+// run returns the number of bytes at the beginning of s that are of a class.
 func run(s string, class func(rune) bool) int {
 	for i, r := range s {
 		if !class(r) {

@@ -1,8 +1,10 @@
-// Package tiktoken has the vocabularies of OpenAI's models, for a tokens.Estimator that is to count and not to guess:
+// Package tiktoken has the vocabularies of OpenAI's models. With it a tokens.Estimator counts
+// instead of guessing:
 //
 //	estimator, err := tokens.New(tokens.Config{Vocabulary: tiktoken.Vocabulary})
 //
-// It is a package of its own because they add 1.5 MB to a program, and several times that to its memory when used.
+// It is a separate package because the vocabularies add 1.5 MB to a program. In use they take
+// several times that in memory.
 package tiktoken
 
 import (
@@ -12,9 +14,9 @@ import (
 	"github.com/paceline-go/paceline/tokens"
 )
 
-// Vocabulary returns the vocabulary of a name as tiktoken has it, such as "o200k_base", and nil if there is none. It is
-// unpacked when first used, once per process: 10 to 60 ms and 2 to 13 MB each. Safe for concurrent use, as is what it
-// returns.
+// Vocabulary returns the vocabulary of a name in tiktoken, such as "o200k_base", and nil if there
+// is none. It is unpacked at the first use, once per process: 10 to 60 ms and 2 to 13 MB each. Safe
+// for concurrent use, as is the result.
 func Vocabulary(name string) tokens.Vocabulary {
 	for _, v := range vocabularies {
 		if v.name == name {
@@ -34,13 +36,14 @@ var vocabularies = []*vocabulary{
 type vocabulary struct {
 	name   string
 	packed string
-	split  func(string) int           // how long the first piece of a text is
-	more   func(ranks map[string]int) // adds what is not packed; may be nil
+	split  func(string) int           // bytes of the first piece of a text
+	more   func(ranks map[string]int) // adds tokens that are not packed; may be nil
 	once   sync.Once
-	ranks  map[string]int // of tokens: the lowest is merged first
+	ranks  map[string]int // rank of each token: the lowest is merged first
 }
 
-// runsOfSpaces are all that p50k_base has and r50k_base has not, for programs that are indented.
+// runsOfSpaces adds the tokens that p50k_base has beyond r50k_base: runs of spaces, for indented
+// programs.
 func runsOfSpaces(ranks map[string]int) {
 	const spaces = "                         "
 	for n := 2; n <= len(spaces); n++ {
@@ -57,7 +60,7 @@ func (v *vocabulary) Count(text string) (tokens int64) {
 		}
 	})
 	if !utf8.ValidString(text) {
-		text = string([]rune(text)) // each byte that is not UTF-8 is three of U+FFFD
+		text = string([]rune(text)) // each invalid byte of UTF-8 becomes U+FFFD, three bytes
 	}
 	var m merger
 	for text != "" {
