@@ -1,8 +1,12 @@
-// Package ratetest has rate-limited servers to test clients against, as httptest has servers. They enforce a rule of package rule, inject
-// latency before and after the check, and log what reached them, so that a test can tell what the client did and what the best client
-// could have done. Here are an exchange, and a quota that strangers share; ratetest/llm has language models, and ratetest/service the
-// APIs of other providers. Clients in other languages use them by `paceline serve`. Package sim does without HTTP, in virtual time, and
-// is a thousand times faster.
+// Package ratetest has rate-limited servers to test clients against, as httptest has servers. A
+// server enforces a rule of package rule, adds latency before and after the check, and logs the
+// requests that reach it. From the log a test learns what the client did, and what the best client
+// could have done.
+//
+// This package has an exchange, and a quota that strangers share. Package ratetest/llm has language
+// models, and ratetest/service the APIs of other providers. Clients in other languages use the
+// servers by `paceline serve`. Package lab/sim does without HTTP, in virtual time, and is a
+// thousand times faster.
 package ratetest
 
 import (
@@ -27,64 +31,70 @@ import (
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
-// Path is where an Exchange takes requests.
+// Path is the URL path of an Exchange.
 const Path = "/api/request"
 
-// Config describes an Exchange. The zero value is the strict exchange of rule.ExchangeConfig, without latency.
+// Config describes an Exchange. The zero value is the strict exchange of rule.ExchangeConfig,
+// without latency.
 type Config struct {
 	// Keys are the API keys. If empty, key1 to key5.
 	Keys []string
-	// Rule is what is enforced for each key. Its Keys is the number of Keys and may be left out.
+	// Rule is the rule for each key. Its Keys is the number of Keys and may be left out.
 	Rule rule.ExchangeConfig
-	// Before and After are the latencies that each request meets on its way to the check and back. If zero, none.
+	// Before and After are the latencies of each request on its way to the check and back. If zero,
+	// none.
 	Before, After latency.Law
-	// Seed is the seed of the latencies: the same requests, received in the same order, meet the same ones.
+	// Seed is the seed of the latencies. The same requests, received in the same order, get the
+	// same latencies.
 	Seed uint64
-	// Keep is how many requests Records remembers, the latest ones. If zero, 1,000,000, of about 150 bytes each; if negative, none.
+	// Keep is the number of latest requests that Records returns. If zero, 1,000,000, of about 150
+	// bytes each. If negative, none.
 	Keep int
-	// LogTo, if not nil, gets a line of JSON about each request that was checked, in the order of checks: see LogLine. A slow writer
-	// delays answers, not checks. LogTo is not closed.
+	// LogTo, if not nil, gets a line of JSON for each checked request, in the order of checks: see
+	// LogLine. A slow writer delays answers, not checks. The server does not close LogTo.
 	LogTo io.Writer
 }
 
-// Exchange is a server like a strict exchange. It answers GET and POST of Path with the parameters api_key and nonce, and optionally
-// req_id, which the answer then repeats. They stand in the query or as a form in the body; the body's values win:
+// Exchange is a server like a strict exchange. It answers GET and POST of Path. The parameters are
+// api_key and nonce, and optionally req_id, which the answer repeats. They stand in the query or as
+// a form in the body; the body's values win:
 //
 //	200 {"status":"OK","req_id":17}           accepted; req_id as sent: a number if it is an integer, null if it is not there
 //	400 {"status":"error","error_msg":"..."}  bad nonce (uses a slot), or api_key or nonce is missing or no number (uses none)
 //	401, 403, 429                             unknown key, banned, limited
 //
-// A request is received, waits for its latency, is checked, waits again and is answered. A client that gives up during a wait changes
-// nothing: its request is already on its way.
+// A request is received, waits for its latency, is checked, waits again and is answered. A client
+// that gives up during a wait changes nothing: its request is already on its way.
 //
-// It is an http.Handler that also runs in memory and in a synctest bubble; Start gives it a socket. Safe for concurrent use.
+// An Exchange is an http.Handler that also runs in memory and in a synctest bubble. Start gives it
+// a socket. Safe for concurrent use.
 type Exchange struct {
 	host.Host // has Start, StartListener, URL, Close and Shutdown
 
 	config  Config
 	base    time.Time
-	numbers map[string]int // the number of each key
+	numbers map[string]int // key to its number
 	log     host.Journal
 	work    *host.Requests
 
-	mu        sync.Mutex // stacks what follows, and is never held across a wait or a write
+	mu        sync.Mutex // guards the fields below, and is never held across a wait or a write
 	rng       *rand.Rand
 	rule      *rule.Exchange
 	judge     *rule.Judge
-	received  uint64   // how many well-formed requests
+	received  uint64   // number of well-formed requests
 	records   []Record // the record of request n is at n % Keep
 	malformed int
 	dropped   int
 }
 
-// Record is what happened to one well-formed request. Instants count from NewExchange.
+// Record has the facts about one well-formed request. Instants count from NewExchange.
 type Record struct {
 	// Key is the number of the key, -1 if no key has that name.
 	Key     int
 	Nonce   string
 	Verdict rule.Verdict
-	// Received, Checked and Answered are the real instants, not those that the latency laws planned. Checked and Answered are -1 until
-	// they have happened.
+	// Received, Checked and Answered are the real instants, not the planned ones of the latency
+	// laws. Checked and Answered are -1 until they have happened.
 	Received, Checked, Answered mono.Time
 	// Before and After are the latencies that the laws drew.
 	Before, After time.Duration
@@ -92,28 +102,29 @@ type Record struct {
 	n uint64
 }
 
-// LogLine is a line of Config.LogTo. Fields are only ever added.
+// LogLine is a line of Config.LogTo. New versions may add fields, and remove none.
 type LogLine struct {
 	Received int64  `json:"received_ns"` // since the start of the server
 	Checked  int64  `json:"checked_ns"`
-	Before   int64  `json:"before_ns"` // the latencies that were drawn
+	Before   int64  `json:"before_ns"` // the latencies as drawn
 	After    int64  `json:"after_ns"`
-	Key      string `json:"key,omitempty"` // empty if unknown: what a stranger sends may be a secret of another server
+	Key      string `json:"key,omitempty"` // empty if unknown: a stranger may send the secret of another server
 	Nonce    string `json:"nonce,omitempty"`
 	ReqID    string `json:"req_id,omitempty"`
 	Verdict  string `json:"verdict"` // "malformed", or the name of a rule.Verdict
 	Status   int    `json:"status"`
 }
 
-// Report sums up what reached an Exchange.
+// Report sums up the requests that reached an Exchange.
 type Report struct {
 	// Keys are the names of the keys, in the order of Judge.Keys.
 	Keys []string
-	// Judge is what an independent judge makes of the log.
+	// Judge is the report of an independent judge of the log.
 	Judge rule.Report
-	// Malformed requests were answered with 400 and used no slot. Dropped ones were on their way when the server closed.
+	// Malformed requests got 400 and used no slot. Dropped requests were on their way when the
+	// server closed.
 	Malformed, Dropped int
-	// Received is how many well-formed requests there were, of which Records remembers Kept.
+	// Received is the number of well-formed requests. Records has Kept of them.
 	Received, Kept int
 	// Elapsed is the time since NewExchange.
 	Elapsed time.Duration
@@ -192,14 +203,14 @@ func (x *Exchange) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // question has the parameters of a request.
 type question struct{ key, nonce, reqID string }
 
-// read returns the parameters, or an error if one of them is missing or malformed. A status other than 0 says that the request cannot be
-// read at all.
+// read returns the parameters, or an error if one of them is missing or malformed. A status other
+// than 0 means that the request as a whole cannot be read.
 func (x *Exchange) read(w http.ResponseWriter, r *http.Request) (q question, status int, err error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return q, 0, fmt.Errorf("query: %w", err)
 	}
-	// Not r.ParseForm: it ignores the body of a GET, which some clients send.
+	// r.ParseForm would ignore the body of a GET, which some clients send.
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 64<<10))
 	if err != nil {
 		var large *http.MaxBytesError
@@ -252,7 +263,8 @@ func (q question) id() any {
 	return q.reqID
 }
 
-// handle takes the request through latency, check and latency. It returns the status, and an error unless it is 200.
+// handle takes the request through latency, check and latency. It returns the status, and an error
+// unless the status is 200.
 func (x *Exchange) handle(q question, malformed error) (int, error) {
 	key, known := x.numbers[q.key]
 	if !known {
@@ -323,7 +335,7 @@ func (x *Exchange) check(q question, rec *Record, malformed error) (int, error) 
 	return status, nil
 }
 
-// put remembers the record, unless a later one has taken its place. The lock is held.
+// put stores the record, unless a later one has taken its place. The lock is held.
 func (x *Exchange) put(rec Record) {
 	if x.config.Keep == 0 {
 		return
@@ -351,8 +363,8 @@ func (x *Exchange) Records() []Record {
 	return records
 }
 
-// Legs returns, for each key, the real latencies there and back of those requests in Records that used a slot: ceiling.Config.Most
-// computes a ceiling from them.
+// Legs returns, for each key, the real latencies there and back of the requests that used a slot.
+// It uses the requests in Records. ceiling.Config.Most computes a ceiling from Legs.
 func (x *Exchange) Legs() [][]ceiling.Leg {
 	legs := make([][]ceiling.Leg, len(x.config.Keys))
 	for _, r := range x.Records() {
@@ -363,7 +375,7 @@ func (x *Exchange) Legs() [][]ceiling.Leg {
 	return legs
 }
 
-// Report sums up what happened so far.
+// Report sums up the requests so far.
 func (x *Exchange) Report() Report {
 	x.mu.Lock()
 	defer x.mu.Unlock()

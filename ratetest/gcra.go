@@ -16,36 +16,40 @@ import (
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
-// GCRAConfig describes a GCRA. The zero value is Heroku's platform API: 4500 requests, which come back at 4500 an hour. As in the
-// published simulations of it, none is there at the start.
+// GCRAConfig describes a GCRA. The zero value is Heroku's platform API: 4500 requests, refilled at
+// 4500 an hour. The bucket is empty at the start, as in the published simulations of Heroku's API.
 type GCRAConfig struct {
-	// Limit is how much is refilled per Window, evenly. If zero, 4500 per hour.
+	// Limit is the refill per Window, at an even rate. If zero, 4500 per hour.
 	Limit  int64
 	Window time.Duration
-	// Capacity is the most that it holds. If zero, Limit.
+	// Capacity is the most requests in the bucket. If zero, Limit.
 	Capacity int64
-	// Level is how many requests are there when the first one comes, which is when the server's clock starts. If zero, none.
+	// Level is the number of requests in the bucket when the first request arrives. The server's
+	// clock starts then. If zero, none.
 	Level int64
-	// Scale is how many times faster its clock runs than the real one. If zero, 1. At most 1000.
+	// Scale is the speed of the server's clock relative to the real one. If zero, 1. At most 1000.
 	Scale float64
-	// Before and After are the latencies, by the server's clock, that each request meets on its way to the check and back. If zero, none.
+	// Before and After are the latencies of each request on its way to the check and back, by the
+	// server's clock. If zero, none.
 	Before, After latency.Law
 	// Seed is the seed of the latencies.
 	Seed uint64
-	// LogTo, if not nil, gets a line of JSON about each request, in the order of the checks: see GCRALine. A slow writer delays answers,
-	// not checks. LogTo is not closed.
+	// LogTo, if not nil, gets a line of JSON for each request, in the order of the checks: see
+	// GCRALine. A slow writer delays answers, not checks. The server does not close LogTo.
 	LogTo io.Writer
 }
 
-// GCRA is a server with one quota for all clients, which know nothing of each other. It answers every request with one of
+// GCRA is a server with one quota for all clients. The clients do not know each other. It answers
+// every request with one of
 //
 //	200 {"status":"OK"}
 //	429 {"id":"rate_limit","message":"..."}
 //
-// and with RateLimit-Remaining, the whole requests that are left in the bucket, and RateLimit-Multiplier: 1, as Heroku does, and without
-// a Retry-After.
+// Every answer has two header fields. RateLimit-Remaining is the whole requests left in the bucket.
+// RateLimit-Multiplier is 1, as at Heroku. There is no Retry-After.
 //
-// It is an http.Handler that also runs in memory and in a synctest bubble; Start gives it a socket. Safe for concurrent use.
+// A GCRA is an http.Handler that also runs in memory and in a synctest bubble. Start gives it a
+// socket. Safe for concurrent use.
 type GCRA struct {
 	host.Host // has Start, StartListener, URL, Close and Shutdown
 
@@ -54,16 +58,16 @@ type GCRA struct {
 	log    host.Journal
 	work   *host.Requests
 
-	mu     sync.Mutex // stacks what follows, and is never held across a wait or a write
+	mu     sync.Mutex // guards the fields below, and is never held across a wait or a write
 	rng    *rand.Rand
 	rule   rule.Rule
-	first  mono.Time // by its clock: when the first request was checked; never: none was
+	first  mono.Time // by the server's clock: the check of the first request; never: there was none
 	left   int64
 	report GCRAReport
 }
 
-// GCRALine is a line of GCRAConfig.LogTo, in nanoseconds of its clock since the first request was checked. Fields are only
-// ever added.
+// GCRALine is a line of GCRAConfig.LogTo. Instants are in nanoseconds of the server's clock since
+// the first check. New versions may add fields, and remove none.
 type GCRALine struct {
 	Checked   int64  `json:"checked_ns"`
 	Before    int64  `json:"before_ns"`
@@ -73,16 +77,16 @@ type GCRALine struct {
 	Remaining int64  `json:"remaining"`
 }
 
-// GCRAReport sums up what reached a GCRA.
+// GCRAReport sums up the requests that reached a GCRA.
 type GCRAReport struct {
 	Accepted int   `json:"accepted"`
 	Limited  int   `json:"limited"`
 	Dropped  int   `json:"dropped"` // requests that were on their way when the server closed
 	Peak     int   `json:"peak"`    // the most requests under way at once
 	Left     int64 `json:"left"`    // whole requests that are left now
-	// Unused is what was refilled while the bucket was full, in requests.
+	// Unused is the refill that was lost while the bucket was full, in requests.
 	Unused float64 `json:"unused"`
-	// Elapsed is the time by its clock since the first request was checked.
+	// Elapsed is the time since the first check, by the server's clock.
 	Elapsed time.Duration `json:"elapsed_ns"`
 }
 
@@ -174,7 +178,7 @@ func (g *GCRA) since() mono.Time {
 	return mono.Time(now.Sub(g.first))
 }
 
-// spend accounts for what could not be refilled since the last check because the bucket was full. The lock is held.
+// spend counts the refill since the last check that was lost in a full bucket. The lock is held.
 func (g *GCRA) spend(now mono.Time) {
 	if d := now.Sub(mono.Time(g.report.Elapsed)); d > 0 {
 		refill := float64(d) * float64(g.config.Limit) / float64(g.config.Window)
@@ -183,7 +187,7 @@ func (g *GCRA) spend(now mono.Time) {
 	}
 }
 
-// Report sums up what happened so far.
+// Report sums up the requests so far.
 func (g *GCRA) Report() GCRAReport {
 	g.mu.Lock()
 	defer g.mu.Unlock()
