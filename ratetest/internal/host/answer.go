@@ -6,14 +6,15 @@ import (
 	"time"
 )
 
-// What lines of logs say became of a request, where servers have it in common.
+// The verdicts that the logs of several servers have in common.
 const (
 	Accepted = "accepted"
 	Limited  = "limited"
-	TooLarge = "too_large" // it is more than a limit: it never passes
+	TooLarge = "too_large" // more than a limit allows: it never passes
 )
 
-// Failure is the body of an answer that says what is wrong, of servers that have no provider's words for it.
+// Failure is the body of an answer that explains an error, for servers without a provider's own
+// form.
 func Failure(msg string) map[string]any { return map[string]any{"status": "error", "error_msg": msg} }
 
 // Answer writes an answer with a body of JSON.
@@ -24,10 +25,10 @@ func Answer(w http.ResponseWriter, status int, v map[string]any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	w.Write(append(text, '\n')) // nobody to tell: the client has gone
+	w.Write(append(text, '\n')) // an error means that the client has gone
 }
 
-// RoundUp returns d in whole units, up: who comes back then is not too early.
+// RoundUp returns d rounded up to whole units. A client that returns then is not too early.
 func RoundUp(d, unit time.Duration) time.Duration {
 	if rest := d % unit; rest > 0 {
 		d += unit - rest

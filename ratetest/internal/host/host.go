@@ -1,5 +1,5 @@
-// Package host is what all servers of ratetest have in common: their life on a socket, the requests under way, the log, and
-// a few words and answers.
+// Package host is the common part of all servers of ratetest: their life on a socket, the requests
+// under way, the log, and a few words and answers.
 package host
 
 import (
@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Host is the life of a server on a socket: it listens, and ends without leaving anything behind. A server embeds it, so
-// that its methods are the server's. Made by New.
+// Host is the life of a server on a socket. It listens, and ends without leaving anything behind. A
+// server embeds the Host, so the Host's methods are the server's. Made by New.
 type Host struct {
 	handler http.Handler
-	last    func() error // after the last request: what is left to write
+	last    func() error // writes the rest, after the last request
 	work    *Requests
 
 	server *http.Server
@@ -21,15 +21,15 @@ type Host struct {
 	served chan struct{}
 }
 
-// New returns the Host of a handler, and the requests that the handler has to enter and leave. last is called at the end of
-// Shutdown: it writes what is left to write.
+// New returns the Host of a handler, and its Requests. The handler enters and leaves each request
+// there. Shutdown calls last at its end, to write the rest of the log.
 func New(handler http.Handler, last func() error) (Host, *Requests) {
 	work := &Requests{cut: make(chan struct{}), idle: make(chan struct{})}
 	return Host{handler: handler, last: last, work: work}, work
 }
 
-// Start listens on a TCP address and serves it; "" is a free port of the loopback interface. Call it, or StartListener,
-// once.
+// Start listens on a TCP address and serves it. If addr is "", it is a free port of the loopback
+// interface. Call either Start or StartListener, once.
 func (h *Host) Start(addr string) error {
 	if addr == "" {
 		addr = "127.0.0.1:0"
@@ -70,19 +70,20 @@ func (h *Host) URL() string {
 	return "http://" + h.addr.String()
 }
 
-// Close is Shutdown that waits up to 5 s for the requests under way.
+// Close is Shutdown with a wait of up to 5 s for the requests under way.
 func (h *Host) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	return h.Shutdown(ctx)
 }
 
-// Shutdown takes no more requests and waits for those under way. When ctx is done it cuts their latencies short: those
-// not checked yet are dropped, the others are answered at once. Nothing runs any more when it returns. The error is that
-// of writing the log, if there was one. Call it, or Close, as often as you like.
+// Shutdown takes no more requests and waits for those under way. When ctx is done, it cuts their
+// latencies short. Requests without a check are dropped, the others are answered at once. Nothing
+// runs any more when Shutdown returns. The error is that of writing the log. Shutdown and Close may
+// be called again.
 func (h *Host) Shutdown(ctx context.Context) error {
 	if h.server != nil {
-		h.server.Shutdown(ctx) // an error says that ctx is done, which is seen below
+		h.server.Shutdown(ctx) // an error means that ctx is done, which is checked below
 	}
 	h.work.close()
 	select {
@@ -91,7 +92,8 @@ func (h *Host) Shutdown(ctx context.Context) error {
 		h.work.cutShort()
 	}
 	if h.server != nil {
-		// The last answers may not be written yet. Then close the connections of clients that send or read too slowly.
+		// The last answers may not be written yet. Afterwards the connections of clients that send
+		// or read too slowly are closed.
 		flush, cancel := context.WithTimeout(context.Background(), time.Second)
 		h.server.Shutdown(flush)
 		cancel()

@@ -7,18 +7,18 @@ import (
 	"sync"
 )
 
-// Journal writes lines of JSON in the order in which they were added, while a slow writer delays nobody who adds.
+// Journal writes lines of JSON in the order of Add. A slow writer does not delay Add.
 type Journal struct {
 	To io.Writer // nil: none
 
-	mu    sync.Mutex // stacks lines, and is never held across a write
+	mu    sync.Mutex // guards lines, and is never held across a write
 	lines []byte     // not written yet
 
 	writing sync.Mutex // held while writing; taken before mu
 	err     error      // guarded by writing
 }
 
-// Add takes a line that can be JSON. Flush writes it.
+// Add adds a line, which must have a form in JSON. Flush writes it.
 func (j *Journal) Add(line any) {
 	if j.To == nil {
 		return
@@ -32,8 +32,8 @@ func (j *Journal) Add(line any) {
 	j.lines = append(append(j.lines, text...), '\n')
 }
 
-// Flush writes the lines that have gathered: whoever writes does so for the others, too. It returns the first error of
-// writing, after which no more is written.
+// Flush writes all gathered lines, those of other goroutines too. It returns the first error of
+// writing. After an error it writes nothing more.
 func (j *Journal) Flush() error {
 	if j.To == nil {
 		return nil

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// Requests are those that a server has under way. Safe for concurrent use.
+// Requests are the requests under way at a server. Safe for concurrent use.
 type Requests struct {
 	cut chan struct{} // closed: no more waiting
 
-	mu      sync.Mutex // stacks what follows
+	mu      sync.Mutex // guards the fields below
 	active  int        // requests being handled
 	closing bool
 	idle    chan struct{} // closed: closing, and active is 0
@@ -36,7 +36,8 @@ func (r *Requests) cutShort() {
 	}
 }
 
-// Enter reports whether another request may be handled, which calls Leave when it is.
+// Enter reports whether another request may be handled. If true, the handler calls Leave at the
+// end.
 func (r *Requests) Enter() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -47,7 +48,7 @@ func (r *Requests) Enter() bool {
 	return true
 }
 
-// Leave is the end of a request that Enter let in.
+// Leave ends a request that Enter accepted.
 func (r *Requests) Leave() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,14 +57,14 @@ func (r *Requests) Leave() {
 	}
 }
 
-// Underway returns how many requests are being handled.
+// Underway returns the number of requests in the handler.
 func (r *Requests) Underway() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.active
 }
 
-// Wait reports whether it took the whole time, which it does not on a closing server.
+// Wait waits for d and reports whether all of it passed. On a closing server it returns early.
 func (r *Requests) Wait(d time.Duration) bool {
 	if d <= 0 {
 		return true
@@ -78,5 +79,5 @@ func (r *Requests) Wait(d time.Duration) bool {
 	}
 }
 
-// Cut is closed when the server closes and nobody may wait any more.
+// Cut returns a channel that closes when the server closes and no request may wait any more.
 func (r *Requests) Cut() <-chan struct{} { return r.cut }
