@@ -1,10 +1,11 @@
-// Package latency has named laws of one-way latency: how long a message takes from one end of a path to the other. Simulated links and
-// rate-limited test servers draw from them; a flag or a scenario names a law, such as uniform:0-50ms.
+// Package latency has named laws of one-way latency: the time of a message from one end of a path
+// to the other. Simulated links and rate-limited test servers draw from them. A flag or a scenario
+// names a law, such as uniform:0-50ms.
 //
-// Use it in the configurations of ratetest and lab/sim/fleet. A client needs none of it: package limit knows nothing of latencies and is
-// right whatever they are.
+// The laws are for the configurations of ratetest and lab/sim/fleet. A client needs none of them:
+// package limit knows no latencies and is right for all of them.
 //
-// It draws and computes, and never waits. The random numbers are the caller's.
+// The package draws and computes, and never waits. The random numbers are the caller's.
 package latency
 
 import (
@@ -18,9 +19,9 @@ import (
 	"time"
 )
 
-// Law is a distribution of one-way latencies, each drawn on its own: what one message took says nothing about the next. It is a value:
-// copy and compare it freely, and share it between goroutines that each have random numbers of their own. The zero Law is no latency at
-// all.
+// Law is a distribution of one-way latencies. Each draw is independent: the latency of one message
+// does not affect the next. A Law is a value: copy and compare it freely. Goroutines may share it
+// if each has its own random numbers. The zero Law is no latency at all.
 //
 // No draw is negative or longer than Longest.
 type Law struct {
@@ -30,8 +31,8 @@ type Law struct {
 	rec  *recording
 }
 
-// Longest is the longest latency of any law, 73 years, so that a few of them can be added without overflow. Laws with a long tail are cut
-// off there.
+// Longest is the longest latency of any law, 73 years. A sum of a few such latencies does not
+// overflow. Laws with a long tail are cut off there.
 const Longest = time.Duration(1 << 61)
 
 type kind uint8
@@ -57,23 +58,26 @@ const Forms = "constant:10ms, uniform:0-50ms, exponential:20ms, exponential:20ms
 	"lognormal:10ms,p99=100ms (median, 99th percentile), bimodal:0,3s@0.1 (the second with that probability), " +
 	"pareto:5ms,1.1 (smallest, exponent), recorded:FILE (a duration or a number of milliseconds per line)"
 
-// Constant is always d. Like the other constructors it is for laws that are written in the source, and panics on a bad argument; use
-// Parse for laws that somebody typed.
+// Constant is always d. Like the other constructors, it is for laws in source code, and panics on a
+// bad argument. Use Parse for laws from users.
 func Constant(d time.Duration) Law { return must(newConstant(d)) }
 
 // Uniform is any nanosecond from lo to hi, both included, equally likely.
 func Uniform(lo, hi time.Duration) Law { return must(newUniform(lo, hi)) }
 
-// Exponential is floor + an exponential of the given mean: mostly short, sometimes several times the mean.
+// Exponential is floor + an exponential of the given mean: mostly short, sometimes several times
+// the mean.
 func Exponential(mean, floor time.Duration) Law { return must(newExponential(mean, floor)) }
 
-// Lognormal is given by its median and the value that one in a hundred exceeds: what round trips of a busy path look like.
+// Lognormal is given by its median, and by the value that one in a hundred exceeds. Round trips of
+// a busy path look like this.
 func Lognormal(median, p99 time.Duration) Law { return must(newLognormal(median, p99)) }
 
-// Bimodal is b with probability p, otherwise a: a retransmission, a stalled host.
+// Bimodal is b with probability p, otherwise a. It models a retransmission or a stalled host.
 func Bimodal(a, b time.Duration, p float64) Law { return must(newBimodal(a, b, p)) }
 
-// Pareto exceeds x ≥ scale with probability (scale/x)^alpha: at alpha ≤ 1 it has no mean, and at 1.1 it hardly has.
+// Pareto exceeds x ≥ scale with probability (scale/x)^alpha. For alpha ≤ 1 it has no mean; at 1.1
+// the mean is hardly finite.
 func Pareto(scale time.Duration, alpha float64) Law { return must(newPareto(scale, alpha)) }
 
 func must(l Law, err error) Law {
@@ -132,8 +136,8 @@ func check(what string, d time.Duration) error {
 	return nil
 }
 
-// Recorded draws from measured latencies, each equally likely, in no order: bursts and steps of the recording are lost. String returns
-// the name; to read a file use Read.
+// Recorded draws from measured latencies, each equally likely, in random order. Bursts and steps of
+// the recording are lost. String returns the name. Read reads a file.
 func Recorded(name string, latencies []time.Duration) (Law, error) {
 	if len(latencies) == 0 {
 		return Law{}, fmt.Errorf("latency: recorded:%s: holds no latency", name)
@@ -207,7 +211,7 @@ func (l Law) Mean() (mean time.Duration, ok bool) {
 	return time.Duration(math.Round(m)), true
 }
 
-// Min returns the smallest latency. A lognormal law has none but 0.
+// Min returns the smallest latency. A lognormal law has no smallest latency above 0.
 func (l Law) Min() time.Duration {
 	switch l.kind {
 	case exponential:
@@ -231,7 +235,8 @@ func (l Law) Min() time.Duration {
 	return l.a
 }
 
-// Max returns the largest latency, if the law has one: this is what to tell a client that relies on a known largest latency.
+// Max returns the largest latency, if the law has one. Configure a client with it that relies on a
+// known largest latency.
 func (l Law) Max() (largest time.Duration, ok bool) {
 	switch l.kind {
 	case constant:

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// Parse reads the name of a law, in one of the Forms. It opens no files: recorded:FILE needs ParseOpen. Errors quote the text and say
-// what is accepted.
+// Parse reads the name of a law, in one of the Forms. It opens no files: recorded:FILE needs
+// ParseOpen. Errors quote the text and list the accepted forms.
 func Parse(s string) (Law, error) {
 	return ParseOpen(s, func(string) (io.ReadCloser, error) { return nil, errors.New("files cannot be opened here") })
 }
 
-// ParseOpen is Parse, and opens the file of a recorded law with open.
+// ParseOpen is Parse, with open to open the file of a recorded law.
 func ParseOpen(s string, open func(name string) (io.ReadCloser, error)) (Law, error) {
 	name, arguments, ok := strings.Cut(s, ":")
 	if !ok {
@@ -106,7 +106,7 @@ func pair(s, separator string) (a, b time.Duration, err error) {
 }
 
 func duration(s string) (time.Duration, error) {
-	if s != "" && (s[0] < '0' || s[0] > '9') && s[0] != '.' { // "5ms" and not "+5ms": a law must not have two names
+	if s != "" && (s[0] < '0' || s[0] > '9') && s[0] != '.' { // "+5ms" is refused, since a law must not have two names
 		return 0, fmt.Errorf("%q is not a duration of 0 or more", s)
 	}
 	d, err := time.ParseDuration(s)
@@ -136,8 +136,8 @@ func openRecorded(name string, open func(name string) (io.ReadCloser, error)) (L
 	return Read(name, f)
 }
 
-// Read reads a recording: a duration ("12.5ms") or a number of milliseconds ("12.5") per line. Empty lines and lines that
-// start with # are skipped. An error names the file and the line.
+// Read reads a recording: a duration ("12.5ms") or a number of milliseconds ("12.5") per line.
+// Empty lines and lines that start with # are skipped. An error names the file and the line.
 func Read(name string, r io.Reader) (Law, error) {
 	var latencies []time.Duration
 	lines := bufio.NewScanner(r)
