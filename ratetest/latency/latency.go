@@ -77,7 +77,7 @@ func Lognormal(median, p99 time.Duration) Law { return must(newLognormal(median,
 func Bimodal(a, b time.Duration, p float64) Law { return must(newBimodal(a, b, p)) }
 
 // Pareto exceeds x ≥ scale with probability (scale/x)^alpha. For alpha ≤ 1 it has no mean; at 1.1
-// the mean is hardly finite.
+// it hardly has one.
 func Pareto(scale time.Duration, alpha float64) Law { return must(newPareto(scale, alpha)) }
 
 func must(l Law, err error) Law {
@@ -211,7 +211,7 @@ func (l Law) Mean() (mean time.Duration, ok bool) {
 	return time.Duration(math.Round(m)), true
 }
 
-// Min returns the smallest latency. A lognormal law has no smallest latency above 0.
+// Min returns the smallest latency: 0 for a lognormal law, unless it is constant.
 func (l Law) Min() time.Duration {
 	switch l.kind {
 	case exponential:
@@ -235,7 +235,7 @@ func (l Law) Min() time.Duration {
 	return l.a
 }
 
-// Max returns the largest latency, if the law has one. Configure a client with it that relies on a
+// Max returns the largest latency, if the law has one. It is a setting for clients that rely on a
 // known largest latency.
 func (l Law) Max() (largest time.Duration, ok bool) {
 	switch l.kind {
