@@ -64,7 +64,8 @@ func (r *Requests) Underway() int {
 	return r.active
 }
 
-// Wait waits for d and reports whether all of it passed. On a closing server it returns early.
+// Wait waits for d and reports whether all of it passed. It returns early when Shutdown cuts
+// latencies short.
 func (r *Requests) Wait(d time.Duration) bool {
 	if d <= 0 {
 		return true
@@ -79,5 +80,5 @@ func (r *Requests) Wait(d time.Duration) bool {
 	}
 }
 
-// Cut returns a channel that closes when the server closes and no request may wait any more.
+// Cut returns a channel that closes when Shutdown cuts latencies short.
 func (r *Requests) Cut() <-chan struct{} { return r.cut }
