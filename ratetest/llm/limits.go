@@ -8,16 +8,19 @@ import (
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
-// Limits are those of one key for one model. Tokens read from a cache do not count as input of Anthropic's.
+// Limits are the limits of one key for one model. At Anthropic, tokens read from a cache do not
+// count as input.
 type Limits struct {
-	// Requests, Input, Output and Tokens (input + output) are the most per Window. If one is zero there is no such limit; if
-	// all are, they are the published ones that Config names. If all are negative there are none.
+	// Requests, Input, Output and Tokens (input + output) are the most per Window. If one of them
+	// is zero, there is no such limit. If all are zero, they are the published limits that Config
+	// names. If all are negative, there are no limits.
 	Requests, Input, Output, Tokens int64
-	// Window is what they are per. If zero, a minute. A whole number of milliseconds.
+	// Window is the interval of these limits, a whole number of milliseconds. If zero, a minute.
 	Window time.Duration
-	// PerSecond: what holds per Window also holds per second, as OpenAI warns: 60,000 a minute as 1,000 a second, rounded down to a
-	// whole number, but at least 1. That is a bucket of a second's share. A request of more tokens passes when it is full, and
-	// nothing else until what it took is refilled. For OpenAI and without Rolling.
+	// PerSecond applies each limit per second too, as OpenAI warns: 60,000 a minute as 1,000 a
+	// second. The figure is rounded down to a whole number, but is at least 1. It is a bucket of a
+	// second's share. A request of more tokens passes when the bucket is full. No request passes
+	// then until its tokens are refilled. For OpenAI, and not with Rolling.
 	PerSecond bool
 	// RequestsPerDay and TokensPerDay are per 24 hours. If zero, there is no such limit.
 	RequestsPerDay, TokensPerDay int64
@@ -62,7 +65,7 @@ const (
 	total
 	requestsDay
 	totalDay
-	requestsSecond // these four in the order of the first four
+	requestsSecond // these four are in the order of the first four
 	inputSecond
 	outputSecond
 	totalSecond
@@ -72,7 +75,7 @@ const (
 var familyNames = [families]string{"requests", "input_tokens", "output_tokens", "tokens", "requests_per_day", "tokens_per_day",
 	"requests_per_second", "input_tokens_per_second", "output_tokens_per_second", "tokens_per_second"}
 
-// words is how messages call a family, with what OpenAI abbreviates it to.
+// words are the names of a family in messages, and OpenAI's abbreviation.
 var words = [families]struct{ long, short string }{
 	{"requests per min", "RPM"}, {"input tokens per min", "ITPM"}, {"output tokens per min", "OTPM"}, {"tokens per min", "TPM"},
 	{"requests per day", "RPD"}, {"tokens per day", "TPD"},
@@ -81,7 +84,7 @@ var words = [families]struct{ long, short string }{
 
 const day = 24 * time.Hour
 
-// of returns the limit of a family, 0 if there is none, and what it is per.
+// of returns the limit and window of a family. limit is 0 if there is none.
 func (l Limits) of(family int) (limit int64, window time.Duration) {
 	if family >= requestsSecond {
 		if limit, window = l.of(family - requestsSecond); !l.PerSecond || limit == 0 {
@@ -96,7 +99,8 @@ func (l Limits) of(family int) (limit int64, window time.Duration) {
 	return max(limit, 0), window
 }
 
-// asks is what a cost asks of a limit: no more than a full second, where more is served alone.
+// asks returns the part of a cost that a limit must have. It is at most a full second of the limit,
+// since a larger request is served alone.
 func asks(family int, cost, limit int64) int64 {
 	if family >= requestsSecond {
 		return min(cost, limit)
@@ -104,32 +108,35 @@ func asks(family int, cost, limit int64) int64 {
 	return cost
 }
 
-// Counting says what of a request counts against the limits of tokens, and when.
+// Counting is the part of a request that counts against token limits, and the time of counting.
 type Counting uint8
 
 const (
 	// CountDocumented is CountReserved for OpenAI and CountProduced for Anthropic.
 	CountDocumented Counting = iota
-	// CountReserved counts, when a request arrives, the estimate of its input and the output that it allows itself (as
-	// tokens of OpenAI's, the larger of the two), whatever it uses in the end.
+	// CountReserved counts when a request arrives, whatever it uses in the end. It counts the
+	// estimate of the input and the output that the request allows. Against OpenAI's token limit it
+	// counts the larger of the two.
 	CountReserved
-	// CountCorrected reserves as much, their sum as tokens, and puts the true usage in its place when the answer ends.
+	// CountCorrected reserves the same at arrival, as tokens the sum of both. The true usage
+	// replaces it when the answer ends.
 	CountCorrected
-	// CountTrue counts, when a request arrives, what it will use: a server that knows the future, to test a client without
-	// the doubt about sizes.
+	// CountTrue counts the true usage when a request arrives. Such a server knows the future. It
+	// tests a client without the doubt about sizes.
 	CountTrue
-	// CountProduced counts the estimate of the input when a request arrives, and the output as it is produced: the first token
-	// with the arrival, and so a request is refused when not one is left. What is under way goes on and may overdraw the limit.
-	// What the output may come to has no part. When the answer ends the true input takes the place of the estimate.
+	// CountProduced counts the estimate of the input when a request arrives, and the output as it
+	// is produced. The first token counts at the arrival, so a request is refused when not one
+	// token is left. Requests under way go on and may overdraw the limit. The maximum output does
+	// not count. When the answer ends, the true input replaces the estimate.
 	CountProduced
 )
 
-// amounts is how much of each family.
+// amounts has an amount for each family.
 type amounts [families]int64
 
 func amountsOf(in, out, sum int64) amounts { return amounts{1, in, out, sum, 1, sum, 1, in, out, sum} }
 
-// reserved is what counts when the request arrives.
+// reserved returns the amounts that count when a request arrives.
 func (c *Config) reserved(a *Ask, u Usage) amounts {
 	switch {
 	case c.Count == CountTrue:
@@ -143,7 +150,7 @@ func (c *Config) reserved(a *Ask, u Usage) amounts {
 	return amountsOf(a.Estimate, a.output(), a.Estimate+a.output())
 }
 
-// used is what was used in truth.
+// used returns the true usage as amounts.
 func (c *Config) used(u Usage) amounts {
 	in := u.Input
 	if c.Provider == Anthropic {
@@ -152,17 +159,17 @@ func (c *Config) used(u Usage) amounts {
 	return amountsOf(in, u.Output, in+u.Output)
 }
 
-// account is a key and a model, with what is left.
+// account is a key and a model, with the state of their limits.
 type account struct {
 	key    string
 	meters [families]meter
 }
 
-// meter is one limit at work.
+// meter is the state of one limit.
 type meter struct {
 	rule  rule.Amendable // nil: there is no such limit
 	limit int64
-	left  int64 // as last looked at
+	left  int64 // at the last look
 }
 
 func (c *Config) newAccount(key string, l Limits) (*account, error) {
@@ -191,13 +198,13 @@ func (c *Config) rolling(family int, limit int64, window time.Duration) rule.Rol
 	return rule.RollingConfig{Limit: limit, Window: window, RefusedCount: c.RefusedCount && (family == requests || family == requestsDay)}
 }
 
-// decision is what the limits say about a request.
+// decision is the limits' decision about a request.
 type decision struct {
 	passed bool
-	never  bool // it costs more than a limit
-	by     int  // the family that keeps it waiting longest
+	never  bool // the cost is more than a limit allows
+	by     int  // the family with the longest wait
 	limit  int64
-	used   int64 // of that limit, without it
+	used   int64 // the used part of that limit, without this request
 	asked  int64
 	wait   time.Duration
 }
@@ -224,7 +231,7 @@ func (a *account) arrive(now mono.Time, cost amounts) decision {
 	return d
 }
 
-// amend puts one amount in the place of another.
+// amend adds the difference between two amounts to the limits.
 func (a *account) amend(now, passed mono.Time, by amounts) {
 	for f := range a.meters {
 		if r := a.meters[f].rule; r != nil && by[f] != 0 {
@@ -233,11 +240,11 @@ func (a *account) amend(now, passed mono.Time, by amounts) {
 	}
 }
 
-// view is what header fields say of a limit.
+// view has the facts about a limit for header fields.
 type view struct {
 	there       bool
 	limit, left int64
-	reset       time.Duration // until everything is there again
+	reset       time.Duration // until the limit is whole again
 }
 
 func (a *account) views(now mono.Time) (all [families]view) {
@@ -253,7 +260,8 @@ func (a *account) views(now mono.Time) (all [families]view) {
 	return all
 }
 
-// scarcer returns the one of two limits on the same thing of which less is left, in proportion: what the fields show.
+// scarcer returns the one of two limits on the same unit with the smaller fraction left. Header
+// fields show that one.
 func scarcer(a, b view) view {
 	if !a.there || b.there && float64(b.left)/float64(b.limit) < float64(a.left)/float64(a.limit) {
 		return b

@@ -1,5 +1,20 @@
-// Package llm has servers of language models to test clients against: OpenAI's and Anthropic's endpoints, limits, header
-// fields, streams, refusals and faults, and a judge that reads their logs. Other providers are in ratetest/service.
+// Package llm has servers of language models to test clients against. It has OpenAI's and
+// Anthropic's endpoints, limits, header fields, streams, refusals and faults. A judge reads the
+// servers' logs. Other providers are in ratetest/service.
+//
+// # Files
+//
+//	llm.go           Server: the way of a request through latency, check and answer
+//	llm_config.go    Config, and Law: the true usage of requests
+//	limits.go        Limits and Counting: the limits of a key for a model
+//	ask.go           Ask: the reader of request bodies
+//	tools.go         calls of tools
+//	model_bounds.go  published models, and the bounds on numbers in requests
+//	fault.go         Fault: the faults that a server injects
+//	respond.go       answers, whole or as a stream
+//	openai.go        the language of OpenAI's API
+//	anthropic.go     the language of Anthropic's API
+//	llm_judge.go     Line, Report, and the judge of a log
 package llm
 
 import (
@@ -24,15 +39,18 @@ import (
 	"github.com/paceline-go/paceline/ratetest/internal/host"
 )
 
-// Server is a server of language models with the limits of a provider. It answers with made-up text in the provider's
-// formats, whole or as event streams, and with the provider's header fields and errors. What a request uses it decides itself: more
-// or less input than estimated, and output up to what the request allows itself.
+// Server is a server of language models with the limits of a provider. It answers with made-up text
+// in the provider's formats, whole or as event streams. It has the provider's header fields and
+// errors. The server decides the usage of a request. Its input is more or less than estimated, and
+// its output at most what the request allows.
 //
-// A request is received, waits for its latency, is checked, generates its answer and is answered. A client that gives up
-// before the check changes nothing: the request is on its way. One that leaves a stream has used what was sent.
+// A request is received, waits for its latency, is checked, generates its answer and is answered. A
+// client that gives up before the check changes nothing: the request is on its way. A client that
+// leaves a stream has used the part that was sent.
 //
-// It is an http.Handler that runs in memory as well, and in a synctest bubble (there a broken connection is a panic with
-// http.ErrAbortHandler, as of any handler); Start gives it a socket. Safe for concurrent use.
+// A Server is an http.Handler that also runs in memory and in a synctest bubble. There a broken
+// connection is a panic with http.ErrAbortHandler, as in any handler. Start gives it a socket. Safe
+// for concurrent use.
 type Server struct {
 	host.Host // Start, StartListener, URL, Close, Shutdown
 
@@ -40,25 +58,26 @@ type Server struct {
 	base   time.Time
 	speak  speaker
 	log    host.Journal
-	truth  sync.Mutex // held while config.Truth is called
+	truth  sync.Mutex // held during calls of config.Truth
 	work   *host.Requests
 
-	mu       sync.Mutex // stacks what follows, and is never held across a wait or a write
+	mu       sync.Mutex // guards the fields below, and is never held across a wait or a write
 	received uint64
-	keys     map[string]string // what they are called
+	keys     map[string]string // the names of keys in the log
 	accounts map[[2]string]*account
 	credit   map[string]int64 // used by each key
 	judge    *judge
 	dropped  int
 }
 
-// unbounded is the most tokens of output of a request that does not bound it.
+// unbounded is the most output tokens of a request without a bound.
 const unbounded = 16_384
 
-// mostAccounts bounds the memory where any key will do.
+// mostAccounts bounds the memory of a server that accepts any key.
 const mostAccounts = 1000
 
-// New returns a server that no request has reached. Its clock starts now. The error names the field and value.
+// New returns a server that no request has reached. Its clock starts now. The error names the field
+// and value.
 func New(c Config) (*Server, error) {
 	c, err := c.filled()
 	if err != nil {
@@ -85,7 +104,7 @@ func New(c Config) (*Server, error) {
 
 func (l *Server) now() mono.Time { return mono.Time(time.Since(l.base)) }
 
-// kind is what is wrong with a request, as the providers tell it apart.
+// kind is the kind of a request's problem, as the providers distinguish them.
 type kind uint8
 
 const (
@@ -103,13 +122,13 @@ const (
 	closing
 )
 
-// problem is why a request is not served.
+// problem is the reason why a request is refused.
 type problem struct {
 	kind     kind
 	text     string
 	param    string // the field
-	code     string // OpenAI's, of a field that is there
-	missing  bool   // the field is
+	code     string // OpenAI's code for a field that is there
+	missing  bool   // the field is missing
 	decision        // of the limits
 	model    string
 	window   time.Duration
@@ -124,7 +143,7 @@ type speaker interface {
 	key(h http.Header) string
 	// identify writes the fields that every answer has.
 	identify(h http.Header, id string)
-	// belongs writes whose key it is; empty: nothing.
+	// belongs writes the organization of the key, and nothing if it is empty.
 	belongs(h http.Header, organization string)
 	// limits writes the fields about limits.
 	limits(h http.Header, v [families]view, now time.Time)
@@ -132,24 +151,24 @@ type speaker interface {
 	retryAfter(h http.Header, d time.Duration)
 	// refusal returns the status and the body of an error.
 	refusal(p *problem, id string) (status int, body any)
-	// needs returns what else the fields of a request must have.
+	// needs returns the problem if a required header field is missing.
 	needs(h http.Header) *problem
-	// whole returns an answer, events the same as a stream.
+	// whole returns a whole answer; events has the same as a stream.
 	whole(c *call) any
 	events(c *call) iter.Seq[event]
 	// broken returns the event that reports an error in a stream.
 	broken(c *call) event
 }
 
-// event is one of a stream.
+// event is one event of a stream.
 type event struct {
 	name string
-	data any   // a string goes as it stands
-	done int64 // tokens of output with it
-	last bool  // everything has been generated: what is settled is settled now
+	data any   // a string is sent as it is
+	done int64 // output tokens up to and with this event
+	last bool  // everything has been generated, so the request is settled
 }
 
-// call is a request on its way.
+// call is a request under way.
 type call struct {
 	Ask
 	n        uint64
@@ -160,28 +179,31 @@ type call struct {
 	first    time.Duration // to the first token
 	perToken time.Duration
 	perEvent int64
-	account  *account // nil: it did not pass
+	account  *account // nil: the request did not pass
 	passed   mono.Time
 	counted  amounts
 	noUsage  bool
 }
 
-// length is how many tokens of each choice are shown, and whether the answer had to stop there.
+// length returns the tokens of each choice that the answer shows. cut reports that the answer stops
+// there because of a bound.
 func (c *call) length() (tokens int64, cut bool) {
 	each := c.used.Output / c.Choices
 	return (c.used.Output - c.used.Reasoning) / c.Choices, c.MaxOutput > 0 && each >= c.MaxOutput
 }
 
-// fails reports whether it is answered 500 once it has passed.
+// fails reports whether the request is answered with 500 after it has passed.
 func (c *call) fails() bool { return c.fault == Failed || c.fault == ErrorEvent && !c.Stream }
 
-// piece is n tokens of a choice, from the given one on; with them, done tokens have been generated.
+// piece is n tokens of a choice, beginning at token from. done is the number of tokens generated by
+// then.
 type piece struct {
 	choice        int
 	from, n, done int64
 }
 
-// chunks yields what is shown of each choice, in order: of a call of a tool, nothing.
+// chunks yields the visible pieces of each choice, in order. It yields nothing for a call of a
+// tool.
 func (c *call) chunks(yield func(piece) bool) {
 	shown, _ := c.length()
 	if c.tool != nil {
@@ -204,7 +226,7 @@ func (l *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.received++
 	c.n = l.received
 	l.mu.Unlock()
-	// Of its own: what one request draws does not change the fate of the next.
+	// A separate source: the draws of one request do not change the next request.
 	rng := rand.New(rand.NewPCG(l.config.Seed, c.n))
 	const letters = "ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz123456789"
 	id := make([]byte, 24)
@@ -268,7 +290,7 @@ func (l *Server) handle(w http.ResponseWriter, r *http.Request, c *call, p *prob
 	}
 	p = l.check(w.Header(), r.Header, c, p, key, before)
 	l.log.Flush()       // Close returns the error
-	defer l.log.Flush() // what is amended below
+	defer l.log.Flush() // for the amendment below
 	if p != nil {
 		l.refuse(w, c, p)
 		return
@@ -294,7 +316,7 @@ func (l *Server) handle(w http.ResponseWriter, r *http.Request, c *call, p *prob
 	}
 }
 
-// draw decides what chance decides.
+// draw draws everything that is random about a request.
 func (l *Server) draw(rng *rand.Rand, c *call, readable bool) (before time.Duration) {
 	before = l.config.Before.Draw(rng)
 	c.first = l.config.First.Draw(rng)
@@ -338,7 +360,7 @@ func (l *Server) draw(rng *rand.Rand, c *call, readable bool) (before time.Durat
 	return before
 }
 
-// check decides about the request, writes the fields about limits and the line of the log.
+// check decides about the request. It writes the fields about limits and the line of the log.
 func (l *Server) check(h, asked http.Header, c *call, p *problem, key string, before time.Duration) *problem {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -399,7 +421,7 @@ func (l *Server) check(h, asked http.Header, c *call, p *problem, key string, be
 	return p
 }
 
-// number says the how many-th key it is, from 1.
+// number returns the number of a key, from 1.
 func (l *Server) number(key, name string) int {
 	if i := slices.Index(l.config.Keys, key); i >= 0 {
 		return i + 1
@@ -408,7 +430,7 @@ func (l *Server) number(key, name string) int {
 	return n
 }
 
-// belongs writes whose key it is into a field that names that of most keys otherwise.
+// belongs writes the organization into its header field. If it is empty, belongs removes the field.
 func belongs(h http.Header, field, organization string) {
 	h.Set(field, organization)
 	if organization == "" {
@@ -416,8 +438,8 @@ func belongs(h http.Header, field, organization string) {
 	}
 }
 
-// decide returns the account whose limits the answer tells, the verdict and, unless the request passed, the problem. The lock
-// is held.
+// decide returns the account for the fields about limits, and the verdict. If the request did not
+// pass, it also returns the problem. The lock is held.
 func (l *Server) decide(h http.Header, line *Line, c *call, p *problem, key string, limits Limits, now mono.Time) (*account, string, *problem) {
 	name, known := l.keys[key]
 	if !known && key != "" && len(l.config.Keys) == 0 && len(l.keys) < mostAccounts {
@@ -435,7 +457,7 @@ func (l *Server) decide(h http.Header, line *Line, c *call, p *problem, key stri
 	}
 	line.Key = name
 	if p != nil {
-		line.Model = "" // whatever it says
+		line.Model = "" // the model of a malformed request stays out of the log
 		return nil, malformed, p
 	}
 	id := [2]string{name, c.Model}
@@ -483,7 +505,7 @@ func (l *Server) decide(h http.Header, line *Line, c *call, p *problem, key stri
 	return a, host.Limited, p
 }
 
-// settle puts what was used in the place of what was reserved, where the server counts so.
+// settle replaces the reserved amounts by the used ones, if the Counting does so.
 func (l *Server) settle(c *call, used Usage) {
 	a := c.account
 	if a == nil || l.config.Count != CountCorrected && l.config.Count != CountProduced {
@@ -498,7 +520,7 @@ func (l *Server) settle(c *call, used Usage) {
 	l.amend(a, c, by)
 }
 
-// produced counts what has been produced so far, where the server counts so.
+// produced counts the output produced so far, if the Counting does so.
 func (l *Server) produced(c *call, done int64) {
 	n := min(done, c.used.Output) - c.counted[output]
 	if c.account == nil || l.config.Count != CountProduced || n <= 0 {
@@ -518,18 +540,18 @@ func (l *Server) amend(a *account, c *call, by amounts) {
 	a.amend(now, c.passed, by)
 	line := Line{Event: "amended", At: int64(now), N: c.n, Key: a.key, Model: c.Model, Counted: [4]int64(by[:4]), Passed: int64(c.passed)}
 	if err := l.judge.hear(&line); err != nil {
-		panic(err) // it knows the account
+		panic(err) // the account exists
 	}
 	l.log.Add(line)
 }
 
-// generate waits until all of an answer is there.
+// generate waits until the whole answer is generated.
 func (l *Server) generate(ctx context.Context, c *call) {
 	if l.config.Count != CountProduced {
 		l.pause(ctx, c.first+time.Duration(c.used.Output)*c.perToken)
 		return
 	}
-	ctx = context.WithoutCancel(ctx) // it goes on when the client has left
+	ctx = context.WithoutCancel(ctx) // generation goes on after the client has left
 	l.pause(ctx, c.first)
 	for done := int64(0); done < c.used.Output && c.perToken > 0; {
 		n := min(c.perEvent, c.used.Output-done)
@@ -539,7 +561,7 @@ func (l *Server) generate(ctx context.Context, c *call) {
 	}
 }
 
-// pause waits, and reports whether the client is still there. On a closing server it does not wait.
+// pause waits, and reports whether the client is still there. It does not wait on a closing server.
 func (l *Server) pause(ctx context.Context, d time.Duration) bool {
 	if d > 0 {
 		timer := time.NewTimer(d)
@@ -562,7 +584,7 @@ func (l *Server) Config() Config {
 	return c
 }
 
-// Report sums up what happened so far.
+// Report sums up the requests so far.
 func (l *Server) Report() Report {
 	l.mu.Lock()
 	defer l.mu.Unlock()

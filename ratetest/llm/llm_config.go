@@ -11,7 +11,7 @@ import (
 	"github.com/paceline-go/paceline/ratetest/latency"
 )
 
-// Provider says whose API a Server speaks.
+// Provider is the provider whose API a Server has.
 type Provider uint8
 
 const (
@@ -29,72 +29,88 @@ func (p Provider) String() string {
 	return fmt.Sprintf("Provider(%d)", uint8(p))
 }
 
-// Config describes a Server. The zero value is OpenAI for any key and model, without latency or faults.
+// Config describes a Server. The zero value is OpenAI for any key and model, without latency or
+// faults.
 type Config struct {
 	Provider Provider
-	// Keys and Models are those that the server knows. If empty, it knows all, up to 1000 pairs of key and model.
+	// Keys and Models are the known keys and models. If empty, the server accepts any, up to 1000
+	// pairs of key and model.
 	Keys, Models []string
-	// Published: it knows the models that the provider has published, by their dated names too, and beside them only Models.
+	// Published adds the models that the provider has published, with their dated names. Of other
+	// models, only Models are known.
 	Published bool
-	// Organizations names whose keys are whose: keys of one organization have their limits together, and answers name it. A key of "" has limits
-	// of its own, and no answer to it names an organization. A key that is not there is an organization's of its own.
+	// Organizations maps a key to its organization. Keys of one organization share its limits, and
+	// answers name the organization. A key mapped to "" has limits of its own, and no answer to it
+	// names an organization. A key without an entry has an organization of its own.
 	Organizations map[string]string
-	// Limits are those of each key for each model, but for those that ModelLimits has. If zero, 500 requests and 30,000 tokens
-	// a minute of OpenAI (tier 1 of gpt-4o), 50 requests, 30,000 input and 8,000 output tokens of Anthropic (tier 1 of
-	// Claude Sonnet 4).
+	// Limits are the limits of each key for each model, except those in ModelLimits. If zero, they
+	// are those of tier 1. For OpenAI: 500 requests and 30,000 tokens a minute (gpt-4o). For
+	// Anthropic: 50 requests, 30,000 input and 8,000 output tokens a minute (Claude Sonnet 4).
 	Limits      Limits
 	ModelLimits map[string]Limits
-	// Rolling: no closed window holds more than the limit. Otherwise each limit is a bucket that holds as much and is
-	// refilled evenly, as both providers document (OpenAI by the figures in its answers).
+	// Rolling limits have at most the limit in any closed window. If false, each limit is a bucket
+	// that holds as much and is refilled evenly. Both providers document this (OpenAI by the
+	// figures in its answers).
 	Rolling bool
-	// Count is what counts against the limits of tokens. If zero, what the provider documents.
+	// Count is the part of a request that counts against token limits. If zero, the provider's
+	// documented one.
 	Count Counting
-	// RefusedCount: requests that are limited count against the limits of requests, as OpenAI warns. Only with Rolling.
+	// RefusedCount counts limited requests against the limits of requests, as OpenAI warns. Only
+	// with Rolling.
 	RefusedCount bool
-	// Law decides what requests use in truth. Truth, if not nil, does so in its place, one call at a time; what it returns is
-	// cut to what the request allows itself. It must not call the server.
+	// Law decides the true usage of requests. Truth, if not nil, decides in place of Law, one call
+	// at a time. Its result is cut to the amount that the request allows. Truth must not call the
+	// server.
 	Law   Law
 	Truth func(Ask) Usage
-	// Input, if not nil, counts the input of a request of that API with its model's vocabulary. If nil, or if it reports false,
-	// Law decides. It must be safe for concurrent use and not keep the body.
+	// Input, if not nil, counts the input of a request to that API with its model's vocabulary. If
+	// it is nil or reports false, Law decides. It must be safe for concurrent use and must not keep
+	// the body.
 	Input func(api string, body []byte) (tokens int64, ok bool)
-	// Before is the latency on the way to the check, First from there to the first token, and TokensPerSecond how fast those
-	// after it are generated. If zero, there is none, and all are there at once.
+	// Before is the latency on the way to the check. First is the time from there to the first
+	// token. TokensPerSecond is the speed of the later tokens. If Before or First is zero, there is
+	// none. If TokensPerSecond is zero, all tokens come at once.
 	Before, First   latency.Law
 	TokensPerSecond float64
-	// EventTokens is how many tokens an event of a stream has. If zero, 8.
+	// EventTokens is the number of tokens in an event of a stream. If zero, 8.
 	EventTokens int64
-	// Faults is the probability of each, at most 1 together. Script is the faults of the first requests, in order of receipt, and
-	// goes before Faults.
+	// Faults has the probability of each fault, at most 1 together. Script has the faults of the
+	// first requests, in order of receipt, and takes precedence.
 	Faults map[Fault]float64
 	Script []Fault
-	// RetryAfter is how long Refused and Unavailable ask to wait. If zero, 1 s; if negative, they do not say.
+	// RetryAfter is the wait that Refused and Unavailable ask for. If zero, 1 s. If negative, they
+	// ask for none.
 	RetryAfter time.Duration
-	// Credit is how many tokens each key may use, ever, until it is refused for want of credit. If zero, any number.
+	// Credit is the total number of tokens for each key. Afterwards the key is refused for lack of
+	// credit. If zero, unlimited.
 	Credit int64
-	// Seed is for usage, latencies and faults: the same requests in the same order of receipt meet the same ones.
+	// Seed is for usage, latencies and faults. The same requests in the same order of receipt get
+	// the same ones.
 	Seed uint64
-	// LogTo, if not nil, is written lines of JSON: see Line. A slow writer delays answers, not checks. It is not closed.
+	// LogTo, if not nil, gets lines of JSON: see Line. A slow writer delays answers, not checks.
+	// The server does not close LogTo.
 	LogTo io.Writer
 }
 
-// Law decides what a request uses. The zero value is a law of its own.
+// Law decides the usage of a request. The zero value has the defaults below.
 type Law struct {
-	// Spread is that of the input about the estimate: the deviation of the logarithm of their ratio. If zero, 0.1; if negative,
-	// none. At most 1.
+	// Spread is the deviation of the logarithm of true input divided by estimate. If zero, 0.1; if
+	// negative, none. At most 1.
 	Spread float64
-	// OutputMedian and OutputP99 are of the tokens of a choice, lognormal, before they are cut to what the request allows itself
-	// (and then it says so: "length"), or to 16,384 of all choices if it does not say. If zero, 150 and 1,500.
+	// OutputMedian and OutputP99 describe the tokens of a choice, a lognormal distribution. If
+	// zero, 150 and 1,500. The draw is cut to the bound in the request, and the answer then says
+	// "length". Without a bound, it is cut to 16,384 over all choices.
 	OutputMedian, OutputP99 int64
-	// Cached is the probability that the input, from 1024 tokens on, is read from a cache, in whole multiples of 128.
+	// Cached is the probability that input is read from a cache, in whole multiples of 128. It
+	// applies to inputs of 1024 tokens and more.
 	Cached float64
-	// Reasoning is the share of the output that is thought and not shown, 0 to 1.
+	// Reasoning is the fraction of the output that is thinking and not shown, 0 to 1.
 	Reasoning float64
 }
 
-// Usage is what a request uses, in tokens.
+// Usage is the usage of a request, in tokens.
 type Usage struct {
-	Input     int64 `json:"input"`  // all of it
+	Input     int64 `json:"input"`  // the whole input
 	Cached    int64 `json:"cached"` // the part of Input that was read from a cache
 	Output    int64 `json:"output"` // of all choices
 	Reasoning int64 `json:"reasoning"`
@@ -169,7 +185,7 @@ func (c Config) filled() (Config, error) {
 	return c, checkFaults(c.Faults, c.Script)
 }
 
-// knows reports whether there is a model of that name.
+// knows reports whether the server has a model of that name.
 func (c *Config) knows(model string) bool {
 	if len(c.Models) == 0 && !c.Published || slices.Contains(c.Models, model) {
 		return true
