@@ -11,8 +11,8 @@ import (
 	"github.com/paceline-go/paceline/ratetest/internal/host"
 )
 
-// anthropic is the language of Anthropic's Messages API: https://docs.anthropic.com/en/api/messages, /messages-streaming,
-// /errors and /rate-limits.
+// anthropic is the language of Anthropic's Messages API:
+// https://docs.anthropic.com/en/api/messages, /messages-streaming, /errors and /rate-limits.
 type anthropic struct{}
 
 func (anthropic) api(path string) string {
@@ -26,7 +26,7 @@ func (anthropic) key(h http.Header) string {
 	if key := h.Get("X-Api-Key"); key != "" {
 		return key
 	}
-	return openAI{}.key(h) // Authorization: Bearer, for tokens of OAuth
+	return openAI{}.key(h) // Authorization: Bearer, for OAuth tokens
 }
 
 func (anthropic) needs(h http.Header) *problem {
@@ -47,11 +47,11 @@ func (anthropic) identify(h http.Header, id string) {
 	h.Set("Anthropic-Organization-Id", anthropicOrganization)
 }
 
-// limits writes what is left, of tokens rounded to the nearest thousand as documented, so that it may be more than there is,
-// and when all will be there again.
+// limits writes the amounts left and the time until each limit is whole again. Tokens are rounded
+// to the nearest thousand, as documented, so the figure may be more than there is.
 func (anthropic) limits(h http.Header, v [families]view, now time.Time) {
 	tokens := scarcer(v[total], v[totalDay])
-	if !tokens.there && v[input].there && v[output].there { // both together
+	if !tokens.there && v[input].there && v[output].there { // both limits together
 		tokens = view{true, v[input].limit + v[output].limit, v[input].left + v[output].left, max(v[input].reset, v[output].reset)}
 	}
 	for _, field := range []struct {
@@ -85,7 +85,7 @@ func (anthropic) retryAfter(h http.Header, d time.Duration) {
 	h.Set("X-Should-Retry", "true")
 }
 
-// statusOverloaded is Anthropic's own.
+// statusOverloaded is a status code of Anthropic alone.
 const statusOverloaded = 529
 
 func (anthropic) refusal(p *problem, id string) (int, any) {
@@ -121,7 +121,7 @@ func (anthropic) refusal(p *problem, id string) (int, any) {
 	return status, m{"type": "error", "error": m{"type": kind, "message": text}, "request_id": "req_" + id}
 }
 
-// anthropic is the message of a refusal.
+// anthropic returns the message of a refusal.
 func (p *problem) anthropic() string {
 	if p.injected {
 		return "Rate limited"
@@ -137,7 +137,7 @@ func (p *problem) anthropic() string {
 		anthropicOrganization, thousands(p.limit), what)
 }
 
-// thousands writes a number with commas, as 20,000.
+// thousands writes a number with commas, such as 20,000.
 func thousands(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0; i -= 3 {
@@ -146,7 +146,8 @@ func thousands(n int64) string {
 	return s
 }
 
-// usage has the input without what was read from the cache: the provider's totals leave it out.
+// usage returns the usage. Its input excludes tokens read from the cache, as the provider's totals
+// do.
 func (anthropic) usage(c *call, output int64) m {
 	u := c.used
 	return m{

@@ -8,32 +8,33 @@ import (
 	"unicode/utf8"
 )
 
-// Ask is what a request to a Server asks for.
+// Ask has the contents of a request to a Server.
 type Ask struct {
 	// API is "chat", "responses", "embeddings", "moderations" or "messages".
 	API    string
 	Model  string
 	Stream bool
-	// Choices is how many answers are wanted, 1 or more, and MaxOutput the most tokens of each, 0 if there is no bound.
+	// Choices is the number of answers, 1 or more. MaxOutput is the most tokens of each answer, 0
+	// if there is no bound.
 	Choices, MaxOutput int64
-	// Estimate is the server's guess of the input when the request arrives: a token per 4 characters of what the model reads,
-	// 765 per picture, sound or file, 1 or more.
+	// Estimate is the server's guess of the input when the request arrives, at least 1. It is a
+	// token per 4 characters of text for the model, and 765 per picture, sound or file.
 	Estimate int64
 
-	tool       *tool // to be called
-	truth      int64 // the input as its vocabulary counts it, 0 if nobody knows
+	tool       *tool // the tool that the answer calls
+	truth      int64 // the input counted with the vocabulary, 0 if unknown
 	usage      bool  // a chat stream ends with its usage
-	inputs     int   // of embeddings and moderations
+	inputs     int   // the number of inputs, of embeddings and moderations
 	dimensions int
 	base64     bool
 }
 
-// output is the most tokens that it may be answered with, 0 if there is no bound.
+// output returns the most tokens of all answers together, 0 if there is no bound.
 func (a *Ask) output() int64 { return a.MaxOutput * a.Choices }
 
 const (
-	mostBody       = 32 << 20 // of a request
-	mostOutput     = 1 << 20  // tokens that a request may allow itself
+	mostBody       = 32 << 20 // bytes of a request
+	mostOutput     = 1 << 20  // output tokens that a request may allow
 	mostChoices    = 128
 	mostInputs     = 2048 // of embeddings
 	mostDimensions = 3072
@@ -82,10 +83,10 @@ func badField(param, format string, args ...any) *problem {
 	return &problem{kind: badRequest, param: param, text: fmt.Sprintf(format, args...)}
 }
 
-// form is the fields of a request.
+// form has the fields of a request.
 type form struct {
 	fields map[string]json.RawMessage
-	wrong  string // the first field of a wrong type
+	wrong  string // the first field with a wrong type
 }
 
 func readForm(body []byte) (*form, *problem) {
@@ -99,7 +100,7 @@ func readForm(body []byte) (*form, *problem) {
 	return f, nil
 }
 
-// read reports whether a field is there and of the type of to.
+// read reports whether a field is there and has the type of to.
 func (f *form) read(name string, to any) bool {
 	raw := f.fields[name]
 	if len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
@@ -114,7 +115,7 @@ func (f *form) read(name string, to any) bool {
 	return true
 }
 
-// number raises *to to what the field says, which has to be from 1 to most, if it is there.
+// number raises *to to the field's value, if the field is there. The value must be from 1 to most.
 func (f *form) number(name string, most int64, to *int64) *problem {
 	var n int64
 	if !f.read(name, &n) {
@@ -127,7 +128,8 @@ func (f *form) number(name string, most int64, to *int64) *problem {
 	return nil
 }
 
-// options reads what a request asks for. It returns the fields that the model reads, and those that must be there.
+// options reads the options of a request. It returns the names of the fields for the model, and of
+// the required fields.
 func (a *Ask) options(f *form) (text, want []string, p *problem) {
 	f.read("model", &a.Model)
 	for _, name := range bounding[a.API] {
@@ -183,7 +185,7 @@ func (a *Ask) embeddingOptions(f *form) *problem {
 	return nil
 }
 
-// reader measures what the model reads.
+// reader measures the content for the model.
 type reader struct{ characters, media, tokens int64 }
 
 // field reads a field, if it is there.
@@ -192,7 +194,7 @@ func (r *reader) field(a *Ask, name string, raw json.RawMessage) *problem {
 		return nil
 	}
 	if name == "tools" || name == "functions" || name == "response_format" || name == "text" {
-		r.characters += int64(len(raw)) // schemas are read as they stand
+		r.characters += int64(len(raw)) // schemas count as they are
 		return nil
 	}
 	var v any
@@ -216,7 +218,7 @@ func (r *reader) field(a *Ask, name string, raw json.RawMessage) *problem {
 		}
 	case a.API == "responses" && name == "input":
 		list, _ := v.([]any)
-		for i, item := range list { // of which some are no messages
+		for i, item := range list { // some items are no messages
 			if message, ok := item.(map[string]any); ok && message["role"] != nil {
 				if p := badRole(a.API, name, i, message["role"]); p != nil {
 					return p
@@ -259,7 +261,7 @@ func (r *reader) read(v any) {
 	}
 }
 
-// embeddings reads the input of embeddings, and reports whether it is one.
+// embeddings reads the input of embeddings. It reports whether it is such an input.
 func (r *reader) embeddings(a *Ask, v any) bool {
 	list, ok := v.([]any)
 	if !ok {

@@ -6,37 +6,40 @@ import (
 	"strings"
 )
 
-// Fault is what a Server does to a request beside its limits.
+// Fault is a failure that a Server injects into a request, apart from its limits.
 type Fault uint8
 
 const (
 	NoFault Fault = iota
-	// Refused: 429 with Config.RetryAfter though there is room; it counts nowhere.
+	// Refused: 429 with Config.RetryAfter although there is room. The request counts nowhere.
 	Refused
-	// Failed: 500; the request counts, but nothing was generated.
+	// Failed: 500. The request counts, but nothing was generated.
 	Failed
-	// BadGateway: 502 with a page in HTML, as from a proxy that lost the answer; the request counts.
+	// BadGateway: 502 with a page in HTML, as from a proxy that lost the answer. The request
+	// counts.
 	BadGateway
-	// Unavailable: 503 of OpenAI, 529 of Anthropic, overloaded; it counts nowhere.
+	// Unavailable: overloaded, 503 of OpenAI and 529 of Anthropic. The request counts nowhere.
 	Unavailable
-	// Unpaid: insufficient_quota of OpenAI, a credit balance that is too low of Anthropic; it counts nowhere.
+	// Unpaid: insufficient_quota of OpenAI, or a low credit balance of Anthropic. The request
+	// counts nowhere.
 	Unpaid
-	// Reset: the connection is reset before the answer; the request counts.
+	// Reset: the connection is reset before the answer. The request counts.
 	Reset
 	// Cut: the connection breaks in the middle of the answer.
 	Cut
-	// Ended: the answer stops in the middle and the connection ends in good order, as by a proxy that gave up: a stream
-	// without its last events, JSON that is cut off.
+	// Ended: the answer stops in the middle and the connection ends in good order, as by a proxy
+	// that gave up. A stream lacks its last events; JSON is cut off.
 	Ended
-	// ErrorEvent: a stream reports an error in its middle and ends; what is no stream fails as by Failed.
+	// ErrorEvent: a stream reports an error in its middle and ends. A request without a stream
+	// fails as with Failed.
 	ErrorEvent
-	// NoUsage: the answer does not say what it used.
+	// NoUsage: the answer has no usage.
 	NoUsage
-	// NoHeaders: no field about limits, and no Retry-After.
+	// NoHeaders: the answer has no field about limits, and no Retry-After.
 	NoHeaders
-	// LyingHeaders: the fields say that nothing is used, and Retry-After is 0.
+	// LyingHeaders: the fields state that nothing is used, and Retry-After is 0.
 	LyingHeaders
-	// GarbledHeaders: a limit of 0, -1 left, a reset that is no time, Retry-After of a year.
+	// GarbledHeaders: a limit of 0, -1 left, a reset that is no time, a Retry-After of a year.
 	GarbledHeaders
 	faults
 )
@@ -51,7 +54,7 @@ func (f Fault) String() string {
 	return fmt.Sprintf("Fault(%d)", uint8(f))
 }
 
-// FaultNames is the names that ParseFault reads, with commas; "ok" is NoFault.
+// FaultNames are the names for ParseFault, separated by commas. "ok" is NoFault.
 var FaultNames = strings.Join(faultNames[:], ", ")
 
 // ParseFault returns the fault of a name.
@@ -64,10 +67,10 @@ func ParseFault(name string) (Fault, error) {
 	return 0, fmt.Errorf("ratetest: no fault is called %q: want one of %s", name, FaultNames)
 }
 
-// checkFaults checks probabilities, one fault a request.
+// checkFaults checks the probabilities and the script. A request has at most one fault.
 func checkFaults(p map[Fault]float64, script []Fault) error {
 	sum := 0.0
-	for f := range faults { // in order: the same configuration gives the same error
+	for f := range faults { // in a fixed order, so that the same configuration gives the same error
 		n, ok := p[f]
 		if !(n >= 0 && n <= 1) {
 			return fmt.Errorf("ratetest: LLM: Faults: %v with probability %v, which is not from 0 to 1", f, n)
@@ -93,7 +96,7 @@ func checkFaults(p map[Fault]float64, script []Fault) error {
 	return nil
 }
 
-// pick returns the fault of a request, by a number drawn from [0, 1).
+// pick returns the fault of a request. drawn is a random number from [0, 1).
 func pick(p map[Fault]float64, drawn float64) Fault {
 	for f := range faults {
 		if drawn < p[f] {

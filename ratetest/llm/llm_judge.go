@@ -13,37 +13,38 @@ import (
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
-// Line is a line of Config.LogTo: a request that was checked, or what its cost was amended by. Instants are in
-// nanoseconds since the start of the server. Fields are only ever added.
+// Line is a line of Config.LogTo: a checked request, or an amendment of its cost. Instants are in
+// nanoseconds since the start of the server. New versions may add fields, and remove none.
 type Line struct {
 	// Event is "request" or "amended".
 	Event string `json:"event"`
 	At    int64  `json:"at_ns"`
-	N     uint64 `json:"n"` // of the request, from 1, in order of receipt
-	// Key is as in Config.Keys, or "key 1", "key 2" and so on where any will do: what a stranger sends may be a secret of
-	// another server. Empty: unknown.
+	N     uint64 `json:"n"` // number of the request, from 1, in order of receipt
+	// Key is a name from Config.Keys. On a server that accepts any key, it is "key 1", "key 2" and
+	// so on, since a stranger may send the secret of another server. Empty: unknown.
 	Key     string `json:"key,omitempty"`
 	Model   string `json:"model,omitempty"`
 	API     string `json:"api,omitempty"`
 	Stream  bool   `json:"stream,omitempty"`
-	Before  int64  `json:"before_ns,omitempty"` // latency as drawn
+	Before  int64  `json:"before_ns,omitempty"` // the latency as drawn
 	Verdict string `json:"verdict,omitempty"`   // see Report.Verdicts
-	Status  int    `json:"status,omitempty"`    // 0: none was sent
+	Status  int    `json:"status,omitempty"`    // 0: no status was sent
 	By      string `json:"by,omitempty"`        // the limit that refused
-	Wait    int64  `json:"wait_ns,omitempty"`   // until it would pass if nothing else came
-	Fault   string `json:"fault,omitempty"`     // what was done to it: see Fault
-	Retry   string `json:"retry,omitempty"`     // its X-Stainless-Retry-Count: which retry of an official SDK it is
-	// Estimate and MaxOutput are what it asked for, Used what the server made it use.
+	Wait    int64  `json:"wait_ns,omitempty"`   // until the request would pass if no other came
+	Fault   string `json:"fault,omitempty"`     // the injected fault: see Fault
+	Retry   string `json:"retry,omitempty"`     // X-Stainless-Retry-Count: the number of the retry by an official SDK
+	// Estimate and MaxOutput are from the request. Used is the usage that the server decided.
 	Estimate  int64 `json:"estimate,omitempty"`
 	MaxOutput int64 `json:"max_output,omitempty"`
 	Used      Usage `json:"used,omitzero"`
-	// Counted is what counts against the limits: of requests, input, output and tokens. In an amendment, what is added.
+	// Counted is the amounts against the limits: requests, input, output and tokens. In an
+	// amendment, it is the added amounts.
 	Counted [4]int64 `json:"counted,omitzero"`
-	// Passed is, in an amendment, when the request was checked.
+	// Passed is, in an amendment, the time of the request's check.
 	Passed int64 `json:"passed_ns,omitempty"`
 }
 
-// The verdicts beside those of package host.
+// The verdicts of this package, beyond those of package host.
 const (
 	unpaid       = "unpaid"
 	faulty       = "faulty"
@@ -52,19 +53,20 @@ const (
 	unknownModel = "unknown_model"
 )
 
-// Report sums up what reached a Server, as an independent judge sees it who reads the lines of the log. Fields are only
-// ever added.
+// Report sums up the requests that reached a Server. An independent judge makes it from the lines
+// of the log. New versions may add fields, and remove none.
 type Report struct {
 	Accounts []Account `json:"accounts"` // in the order of their first requests
-	// Verdicts counts the requests: accepted, limited, too_large (more than a limit: 429, too), unpaid (no credit left), faulty
-	// (refused by a fault, before the limits were looked at), malformed, unauthorized, unknown_model.
+	// Verdicts counts the requests by verdict: accepted, limited, too_large, unpaid, faulty,
+	// malformed, unauthorized, unknown_model. too_large is more than a limit allows: 429, too.
+	// unpaid has no credit left. faulty was refused by a fault, before the limits were checked.
 	Verdicts map[string]int `json:"verdicts"`
-	// Faults is what was injected, by name, also into requests that were accepted.
+	// Faults counts the injected faults by name, those in accepted requests too.
 	Faults map[string]int `json:"faults"`
-	// Retries counts the requests that an official SDK says are its retries.
+	// Retries counts the requests that an official SDK marks as retries.
 	Retries int `json:"retries"`
-	// Wrong is how many verdicts of the limits were against the rule, FirstWrong the first few. It is 0, or the server has a
-	// bug.
+	// Wrong counts the limits' verdicts that break the rule. FirstWrong has the first few. If Wrong
+	// is not 0, the server has a bug.
 	Wrong      int           `json:"wrong"`
 	FirstWrong []string      `json:"first_wrong,omitempty"`
 	Dropped    int           `json:"dropped"` // on their way when the server closed
@@ -76,30 +78,31 @@ type Account struct {
 	Key      string `json:"key"`
 	Model    string `json:"model"`
 	Accepted int    `json:"accepted"`
-	Limited  int    `json:"limited"` // with those that were too large
-	// Input, Cached and Output are what the accepted ones used, in tokens.
+	Limited  int    `json:"limited"` // with the requests that were too large
+	// Input, Cached and Output are the tokens of the accepted requests.
 	Input  int64    `json:"input_tokens"`
 	Cached int64    `json:"cached_tokens"`
 	Output int64    `json:"output_tokens"`
 	Limits []Window `json:"limits"`
 }
 
-// Window is one limit of an account. A bucket that is full lets through up to twice its limit in a window.
+// Window is one limit of an account. A full bucket lets up to twice its limit through in a window.
 type Window struct {
-	Name   string        `json:"name"` // as of Line.By
+	Name   string        `json:"name"` // as in Line.By
 	Limit  int64         `json:"limit"`
 	Window time.Duration `json:"window_ns"`
-	// Counted is the most that was counted when a request passed: never above Limit.
+	// Counted is the highest count when a request passed. It is never above Limit.
 	Counted int64 `json:"counted_most"`
-	// Worst is what the accepted requests of the fullest closed window used in truth, by their arrival, and Sent the same with
-	// what was limited; in percent of the limit, too.
+	// Worst is the true usage of the accepted requests in the fullest closed window, by their
+	// arrival. Sent is the same with the limited requests. The percentages are of the limit.
 	Worst        int64   `json:"worst_window"`
 	WorstPercent float64 `json:"worst_window_percent"`
 	Sent         int64   `json:"worst_window_sent"`
 	SentPercent  float64 `json:"worst_window_sent_percent"`
 }
 
-// judge hears lines. It shares with the server the names of things, nothing that decides.
+// judge reads lines. It has the names of things in common with the server, and no code that
+// decides.
 type judge struct {
 	config Config
 	index  map[[2]string]*judged
@@ -153,7 +156,7 @@ func (j *judge) account(key, model string) (*judged, error) {
 	return a, nil
 }
 
-// spread is the counts of a line by family.
+// spread returns the counts of a line by family.
 func spread(c [4]int64) amounts {
 	return amounts{c[0], c[1], c[2], c[3], c[0], c[3], c[0], c[1], c[2], c[3]}
 }
@@ -194,7 +197,7 @@ func (j *judge) hear(line *Line) error {
 	} else {
 		a.Limited++
 	}
-	obstacles, over := 0, false // limits in its way; it is larger than one of them
+	obstacles, over := 0, false // limits in the request's way; the request is larger than one of them
 	for f, w := range a.witnesses {
 		if w == nil {
 			continue
@@ -257,8 +260,8 @@ func (j *judge) sum() Report {
 	return r
 }
 
-// Judge reads a log that a Server of that configuration wrote and sums it up as its Report does, but for Dropped and
-// Elapsed, which a log does not have. The error names the line.
+// Judge reads the log of a Server with that configuration, and returns its Report. Dropped and
+// Elapsed are missing, since a log has neither. The error names the line.
 func Judge(c Config, log io.Reader) (Report, error) {
 	c, err := c.filled()
 	if err != nil {
@@ -283,7 +286,7 @@ func Judge(c Config, log io.Reader) (Report, error) {
 	return j.sum(), lines.Err()
 }
 
-// check keeps from the witnesses what they do not take.
+// check refuses lines with values that the witnesses do not accept.
 func (l *Line) check() error {
 	if l.Event != "request" && l.Event != "amended" {
 		return fmt.Errorf("event %.50q is not request or amended", l.Event)
