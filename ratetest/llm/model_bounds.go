@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// published is the most output of one answer, by model, as the providers' pages of models had it in 2026-11; 0: it does not
-// answer in tokens.
+// published is the most output tokens of one answer, by model, from the providers' pages of models
+// in 2026-11. It is 0 if the model does not answer in tokens.
 var published = [...]map[string]int64{
 	OpenAI: {
 		"gpt-6-astra": 128_000, "gpt-6-sol": 128_000, "gpt-6-luna": 128_000, "gpt-6.1-sol": 128_000, "gpt-6.1-terra": 128_000,
@@ -33,11 +33,13 @@ var published = [...]map[string]int64{
 	},
 }
 
-// snapshot is what a name may have behind that of the model: its stage and its date, or that it is the newest. Old dates of
-// OpenAI's have no year; Anthropic's first of a generation is -0.
+// snapshot matches the part of a name after the model: its stage and its date, or a mark of the
+// newest version. Old dates of OpenAI have no year. The first model of an Anthropic generation is
+// -0.
 var snapshot = regexp.MustCompile(`(-preview)?(-20\d\d-?[01]\d-?[0-3]\d|-[01]\d[0-3]\d|-latest|-0)?$`)
 
-// mostOutputOf returns the most tokens of an answer of a published model, 0 if it answers otherwise.
+// mostOutputOf returns the most tokens of an answer of a published model. It is 0 if the model does
+// not answer in tokens.
 func mostOutputOf(p Provider, model string) (tokens int64, known bool) {
 	if tuned, ok := strings.CutPrefix(model, "ft:"); ok && p == OpenAI {
 		model, _, _ = strings.Cut(tuned, ":")
@@ -48,10 +50,10 @@ func mostOutputOf(p Provider, model string) (tokens int64, known bool) {
 	return tokens, known
 }
 
-// bounding is the fields that bound the output.
+// bounding has the fields that bound the output, by API.
 var bounding = map[string][]string{"chat": {"max_tokens", "max_completion_tokens"}, "responses": {"max_output_tokens"}, "messages": {"max_tokens"}}
 
-// bounds checks the numbers that have a largest one: 400 whatever the limits are.
+// bounds checks the numbers that have a maximum. A larger number gets 400, whatever the limits are.
 func (a *Ask) bounds(f *form, provider Provider) *problem {
 	if most, _ := mostOutputOf(provider, a.Model); most > 0 {
 		for _, name := range bounding[a.API] {
@@ -71,7 +73,7 @@ func (a *Ask) bounds(f *form, provider Provider) *problem {
 	return outside(f, provider, "top_p", 1)
 }
 
-// outside returns what is wrong with a number that is not from 0 to most.
+// outside returns the problem if a number is not from 0 to most.
 func outside(f *form, provider Provider, name string, most float64) (p *problem) {
 	var x float64
 	switch {
@@ -89,7 +91,8 @@ func outside(f *form, provider Provider, name string, most float64) (p *problem)
 	return p
 }
 
-// moderated is how many inputs there are, 0 if they are none: strings are one each, texts and pictures one together.
+// moderated returns the number of inputs, 0 if v is no input. A string is one input; texts and
+// pictures together are one input.
 func moderated(v any) int {
 	list, ok := v.([]any)
 	if !ok {
@@ -125,14 +128,14 @@ func tooMuchOutput(a *Ask, name string, n, most int64) *problem {
 	return badField(name, "%s is too large: %d. This model supports at most %d completion tokens, whereas you provided %d.", name, n, most, n)
 }
 
-// roles are those that a message may have, by API.
+// roles are the allowed roles of a message, by API.
 var roles = map[string][]string{
 	"chat":      {"system", "assistant", "user", "function", "tool", "developer"},
 	"responses": {"assistant", "system", "developer", "user"},
 	"messages":  {"user", "assistant"},
 }
 
-// badRole returns what is wrong with the role of the message at i of a field, nil if nothing is.
+// badRole returns the problem with the role of the message at i of a field, or nil.
 func badRole(api, field string, i int, role any) *problem {
 	known := roles[api]
 	name, text := role.(string)
@@ -140,7 +143,7 @@ func badRole(api, field string, i int, role any) *problem {
 		return nil
 	}
 	if api == "messages" {
-		if name == "system" && i > 0 { // in the middle of a conversation the newer models take one
+		if name == "system" && i > 0 { // newer models accept this in the middle of a conversation
 			return nil
 		}
 		if name == "system" {
@@ -149,7 +152,7 @@ func badRole(api, field string, i int, role any) *problem {
 		return badField("", "messages.%d.role: Input should be 'user' or 'assistant'", i)
 	}
 	if !text {
-		raw, _ := json.Marshal(role) // it has been read
+		raw, _ := json.Marshal(role) // it was read from JSON
 		name = string(raw)
 	}
 	p := badField(field+"["+strconv.Itoa(i)+"].role", "Invalid value: '%.100s'. Supported values are: '%s', and '%s'.",

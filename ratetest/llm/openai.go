@@ -15,8 +15,8 @@ import (
 	"github.com/paceline-go/paceline/ratetest/internal/host"
 )
 
-// openAI is the language of OpenAI's API: https://platform.openai.com/docs/api-reference, and for its fields and errors
-// /docs/guides/rate-limits and /docs/guides/error-codes.
+// openAI is the language of OpenAI's API: https://platform.openai.com/docs/api-reference. Its
+// fields and errors are from /docs/guides/rate-limits and /docs/guides/error-codes.
 type openAI struct{}
 
 func (openAI) api(path string) string {
@@ -148,7 +148,7 @@ func (openAI) refusal(p *problem, _ string) (int, any) {
 
 const openAIFailure = "The server had an error while processing your request."
 
-// openAI is the message of a refusal. Clients read figures from it.
+// openAI returns the message of a refusal. Clients read figures from it.
 func (p *problem) openAI() string {
 	if p.injected {
 		return fmt.Sprintf("Rate limit reached for %s in organization %s. Please try again later.", p.model, openAIOrganization)
@@ -168,7 +168,7 @@ func (p *problem) openAI() string {
 
 type m = map[string]any
 
-// usage is what a chat or embeddings answer says it used.
+// usage returns the usage in a chat or embeddings answer.
 func (openAI) usage(c *call) any {
 	u := c.used
 	if c.API == "embeddings" {
@@ -284,7 +284,7 @@ func (openAI) message(c *call, status, text string) any {
 	return m{"id": "msg_" + c.id, "type": "message", "status": status, "role": "assistant", "content": content}
 }
 
-// response is an answer of the Responses API, as far as it has come.
+// response returns an answer of the Responses API, up to the present point.
 func (o openAI) response(c *call, status string, items []any) m {
 	r := m{
 		"id": "resp_" + c.id, "object": "response", "created_at": c.created, "status": status, "error": nil, "incomplete_details": nil,
@@ -349,7 +349,7 @@ func (o openAI) responseEvents(c *call) iter.Seq[event] {
 	}
 }
 
-// embeddings are directions that depend on the request's number alone.
+// embeddings returns vectors that depend on the request's number alone.
 func (o openAI) embeddings(c *call) any {
 	rng := rand.New(rand.NewPCG(c.n, 1))
 	data := make([]any, c.inputs)
@@ -381,11 +381,11 @@ func (o openAI) embeddings(c *call) any {
 	return answer
 }
 
-// moderationCategories are those of the omni models.
+// moderationCategories are the categories of the omni models.
 var moderationCategories = []string{"harassment", "harassment/threatening", "hate", "hate/threatening", "illicit", "illicit/violent", "self-harm",
 	"self-harm/instructions", "self-harm/intent", "sexual", "sexual/minors", "violence", "violence/graphic"}
 
-// moderations finds nothing wrong with anything. Such an answer has no usage: it is free.
+// moderations flags nothing. Such an answer has no usage: it is free.
 func (openAI) moderations(c *call) any {
 	results := make([]any, c.inputs)
 	for i := range results {

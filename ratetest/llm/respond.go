@@ -19,7 +19,7 @@ func respond(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(status)
-	w.Write(text) // nobody to tell: the client has gone
+	w.Write(text) // an error means that the client has gone
 }
 
 func encode(v any) []byte {
@@ -33,7 +33,7 @@ func encode(v any) []byte {
 // whole answers with one document.
 func (l *Server) whole(w http.ResponseWriter, r *http.Request, c *call) {
 	l.generate(r.Context(), c)
-	l.settle(c, c.used) // all was generated, whether the client waits for it or not
+	l.settle(c, c.used) // everything was generated, whether or not the client waits for it
 	l.processing(w, c)
 	text := encode(l.speak.whole(c))
 	w.Header().Set("Content-Type", "application/json")
@@ -42,7 +42,7 @@ func (l *Server) whole(w http.ResponseWriter, r *http.Request, c *call) {
 		w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 		w.Write(text[:len(text)/2])
 		abort(w)
-	case Ended: // without a Content-Length nobody can tell
+	case Ended: // without a Content-Length the client cannot detect it
 		text = text[:len(text)/2]
 	default:
 		w.Header().Set("Content-Length", strconv.Itoa(len(text)))
@@ -50,14 +50,15 @@ func (l *Server) whole(w http.ResponseWriter, r *http.Request, c *call) {
 	w.Write(text)
 }
 
-// processing says how long the server worked, from the check on: by then the request was counted, and clients may conclude that.
+// processing writes the server's working time since the check. The request was counted by then, and
+// clients may conclude that.
 func (l *Server) processing(w http.ResponseWriter, c *call) {
 	if l.config.Provider == OpenAI {
 		w.Header().Set("Openai-Processing-Ms", strconv.FormatInt(l.now().Sub(c.passed).Milliseconds(), 10))
 	}
 }
 
-// stream answers with events.
+// stream answers with a stream of events.
 func (l *Server) stream(w http.ResponseWriter, r *http.Request, c *call) {
 	there := l.pause(r.Context(), c.first)
 	l.processing(w, c)
@@ -79,10 +80,10 @@ func (l *Server) stream(w http.ResponseWriter, r *http.Request, c *call) {
 			text = append(text, encode(e.data)...)
 		}
 		_, err := w.Write(append(text, "\n\n"...))
-		control.Flush() // a writer that cannot is no network
+		control.Flush() // a writer without Flush is no network connection
 		return err == nil
 	}
-	// What is left behind has used its input and what was generated so far.
+	// left settles a stream that the client left: its input, and the output generated so far.
 	left := func() {
 		u := c.used
 		u.Output = min(done, u.Output)
@@ -130,13 +131,13 @@ func reset(w http.ResponseWriter) {
 	panic(http.ErrAbortHandler)
 }
 
-// abort breaks the connection after what was written.
+// abort breaks the connection after the bytes written so far.
 func abort(w http.ResponseWriter) {
 	http.NewResponseController(w).Flush()
 	panic(http.ErrAbortHandler)
 }
 
-// garble makes nonsense of the fields about limits.
+// garble replaces the fields about limits by nonsense.
 func garble(h http.Header) {
 	for name := range h {
 		lower := strings.ToLower(name)
@@ -156,10 +157,11 @@ func garble(h http.Header) {
 	}
 }
 
-// prose has words of three letters: with the space after it, each is one token of four characters.
+// prose has words of three letters. With the space after it, each word is one token of four
+// characters.
 const prose = "the cat sat and ate one fig but her dog ran off mud hut sun set low old man dug his own pit raw egg hot tea dry rye jam tin "
 
-// text returns that many tokens of made-up text, from the given one on.
+// text returns made-up text of so many tokens, beginning at token from.
 func text(from, tokens int64) string {
 	var b strings.Builder
 	b.Grow(int(4 * tokens))

@@ -5,22 +5,23 @@ import (
 	"slices"
 )
 
-// A tool is one that the answer has to call: a request that leaves it to the model is answered in words.
+// tool is a tool that the answer has to call. If the request leaves the choice to the model, the
+// answer is in words.
 type tool struct {
 	name      string
-	arguments map[string]any // the fewest that its schema asks for
+	arguments map[string]any // the minimum that the schema asks for
 }
 
-// schema is as much of a JSON schema as is filled in.
+// schema is the part of a JSON schema that the server reads.
 type schema struct {
-	Type       any // one, or several
+	Type       any // one type, or several
 	Properties map[string]json.RawMessage
 	Required   []string
 	Enum       []any
 	Const      any
 }
 
-// offered is a tool as any of the APIs describes it.
+// offered is the description of a tool, in the form of any of the APIs.
 type offered struct {
 	Name       string
 	Parameters json.RawMessage
@@ -28,7 +29,7 @@ type offered struct {
 	Function   *offered
 }
 
-// chosen reads which tool the request wants to see called, nil if it does not say.
+// chosen returns the tool that the request forces the answer to call, nil if it forces none.
 func (f *form) chosen() (*tool, *problem) {
 	var list []offered
 	f.read("tools", &list)
@@ -43,7 +44,7 @@ func (f *form) chosen() (*tool, *problem) {
 	}
 	raw := f.fields["tool_choice"]
 	if json.Unmarshal(raw, &choice.Type) != nil && json.Unmarshal(raw, &choice) != nil {
-		return nil, nil // "auto" of lists, and what is not known yet
+		return nil, nil // an unknown form of tool_choice
 	}
 	name := choice.Name + choice.Function.Name
 	switch {
@@ -66,7 +67,7 @@ func (f *form) chosen() (*tool, *problem) {
 	return &tool{list[i].Name, arguments}, nil
 }
 
-// example is the least value of a schema. Deeper than 20 there is none.
+// example returns a minimal value of a schema. Beyond a depth of 20 it is nil.
 func example(raw json.RawMessage, depth int) any {
 	var s schema
 	if json.Unmarshal(raw, &s) != nil || depth > 20 {
@@ -101,7 +102,7 @@ func example(raw json.RawMessage, depth int) any {
 
 func (c *call) arguments() string { return string(encode(c.tool.arguments)) }
 
-// chatCall is a call of the tool in a chat.
+// chatCall returns a call of the tool in a chat.
 func (openAI) chatCall(c *call, arguments string) m {
 	return m{"id": "call_" + c.id, "type": "function", "function": m{"name": c.tool.name, "arguments": arguments}}
 }
@@ -110,7 +111,7 @@ func (o openAI) responseCall(c *call, status, arguments string) any {
 	return m{"id": "fc_" + c.id, "type": "function_call", "status": status, "call_id": "call_" + c.id, "name": c.tool.name, "arguments": arguments}
 }
 
-// opening is the first delta of a choice.
+// opening returns the first delta of a choice.
 func (o openAI) opening(c *call) m {
 	if c.tool == nil {
 		return m{"role": "assistant", "content": "", "refusal": nil}
@@ -120,12 +121,12 @@ func (o openAI) opening(c *call) m {
 	return m{"role": "assistant", "content": nil, "refusal": nil, "tool_calls": []any{begun}}
 }
 
-// more is the delta with the arguments.
+// more returns the delta with the arguments.
 func (openAI) more(c *call) m {
 	return m{"tool_calls": []any{m{"index": 0, "function": m{"arguments": c.arguments()}}}}
 }
 
-// finish is why a choice of a chat ends.
+// finish returns the finish reason of a choice of a chat.
 func (openAI) finish(c *call) string {
 	_, cut := c.length()
 	switch {
@@ -137,7 +138,8 @@ func (openAI) finish(c *call) string {
 	return "stop"
 }
 
-// responseCallEvents are the events between the beginning and the end of a response that calls the tool.
+// responseCallEvents yields the events between the beginning and the end of a response with a tool
+// call.
 func (o openAI) responseCallEvents(c *call, put func(kind string, done int64, last bool, data m) bool) bool {
 	id, end, arguments := "fc_"+c.id, c.used.Output, c.arguments()
 	return put("response.output_item.added", 0, false, m{"output_index": 0, "item": o.responseCall(c, "in_progress", "")}) &&
@@ -147,7 +149,7 @@ func (o openAI) responseCallEvents(c *call, put func(kind string, done int64, la
 		put("response.completed", end, true, m{"response": o.response(c, "completed", []any{o.responseCall(c, "completed", arguments)})})
 }
 
-// use is the block of a message that calls the tool.
+// use returns the block of a message that calls the tool.
 func (anthropic) use(c *call, input any) m {
 	return m{"type": "tool_use", "id": "toolu_" + c.id, "name": c.tool.name, "input": input}
 }
