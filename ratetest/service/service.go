@@ -1,6 +1,19 @@
-// Package service has servers with the published limits of many providers of APIs, to test clients against, and a judge that
-// reads their logs. It is written from the providers' documentation and knows nothing of how package provider reads it.
-// Language models, with answers in tokens, are in ratetest/llm.
+// Package service has servers with the published limits of many API providers, to test clients
+// against. A judge reads their logs. The package is written from the providers' documentation, and
+// does not use package provider's reading of it. Language models, with answers in tokens, are in
+// ratetest/llm.
+//
+// # Files
+//
+//	service.go         Server: the way of a request through latency, limits and answer
+//	service_judge.go   Line, Report, and the judge of a log
+//	table_row.go       the form of a provider's row, and helpers for answers
+//	table_business.go  providers of business software
+//	table_exchange.go  exchanges
+//	table_llm.go       language models
+//	table_open.go      code, videos, songs, games
+//	table_plain.go     the drafts of the IETF, and common header fields
+//	table_web.go       APIs of the web
 package service
 
 import (
@@ -28,35 +41,39 @@ import (
 
 // Config describes a Server. Only Provider has no default.
 type Config struct {
-	// Provider is whose limits and words it has: a name of All.
+	// Provider is the provider whose limits and answers the server has: a name from All.
 	Provider string
-	// Preset is another set of that provider's limits: one of its Presets. If empty, the first.
+	// Preset is a set of that provider's limits: one of its Presets. If empty, the first one.
 	Preset string
-	// Limits replaces limits of the preset, each the one of its Name, by what is not zero of Limit, Window, Burst and Rule.
+	// Limits changes limits of the preset with the same Name. It replaces Limit, Window, Burst and
+	// Rule where they are not zero.
 	Limits []provider.Policy
-	// Scale is how many times faster its clock runs than the real one. If zero, 1. At most 1000. All that it says of time
-	// is by its clock.
+	// Scale is the speed of the server's clock relative to the real one. If zero, 1. At most 1000.
+	// All times in answers are by the server's clock.
 	Scale float64
-	// Before and After are the latencies, by its clock, that each request meets on its way to the check and back. If
-	// zero, none.
+	// Before and After are the latencies of each request on its way to the check and back, by the
+	// server's clock. If zero, none.
 	Before, After latency.Law
 	// Seed is for the latencies.
 	Seed uint64
-	// LogTo, if not nil, is written lines of JSON: see Line. A slow writer delays answers, not checks. It is not closed.
+	// LogTo, if not nil, gets lines of JSON: see Line. A slow writer delays answers, not checks.
+	// The server does not close LogTo.
 	LogTo io.Writer
 }
 
-// Server is a server with the limits of a provider: it enforces them by the kind of window that the provider documents,
-// for each key, address, model or route as documented, and says so in the provider's header fields, status codes and
-// bodies of errors. What it serves is made up: any method of any path will do.
+// Server is a server with the limits of a provider. Each limit has the kind of window that the
+// provider documents. It applies to each key, address, model or route, as documented. Answers have
+// the provider's header fields, status codes and error bodies. The content is made up, and any
+// method of any path is accepted.
 //
-// Keys are those of the usual header fields (Authorization, X-Api-Key and the providers' own); a request without one
-// counts as its address. A route is a key, a method and a path, unless the provider says otherwise. Requests cost what a
-// provider documents of a few paths, otherwise 1; tokens are estimated as one per four bytes of body, and the output that
-// it allows itself.
+// Keys are read from the usual header fields: Authorization, X-Api-Key and the providers' own. A
+// request without a key counts by its address. A route is a key, a method and a path, unless the
+// provider documents another meaning. A request costs 1, except on the few paths for which the
+// provider documents a cost. Tokens are estimated: one per four bytes of body, and the output that
+// the request allows.
 //
-// It is an http.Handler that runs in memory as well, and in a synctest bubble; Start gives it a socket. Safe for
-// concurrent use.
+// A Server is an http.Handler that also runs in memory and in a synctest bubble. Start gives it a
+// socket. Safe for concurrent use.
 type Server struct {
 	host.Host // Start, StartListener, URL, Close, Shutdown
 
@@ -69,10 +86,10 @@ type Server struct {
 	log    host.Journal
 	work   *host.Requests
 
-	mu      sync.Mutex // stacks what follows, and is never held across a wait or a write
+	mu      sync.Mutex // guards the fields below, and is never held across a wait or a write
 	rng     *rand.Rand
 	n       uint64
-	keys    map[string]string // what they are called
+	keys    map[string]string // key to its name in the log
 	gauges  map[gaugeID]*gauge
 	outlaws map[string]*outlaw
 	judge   *judge
@@ -80,12 +97,13 @@ type Server struct {
 	peak    int
 }
 
-// Info is a provider that a Server can be.
+// Info describes a provider for a Server.
 type Info struct {
 	Name, About string
-	// Presets are the sets of limits that it has, the default first.
+	// Presets are the provider's sets of limits, the default first.
 	Presets []string
-	// Assumed says which kind of window it enforces where the provider does not document one; empty: all are documented.
+	// Assumed explains the parts of the limits that the provider does not document. If empty,
+	// everything is documented.
 	Assumed string
 }
 
@@ -103,12 +121,12 @@ func All() []Info {
 	return all
 }
 
-// gauge is one limit at work for one client, address, model or route.
+// gauge is the state of one limit for one client, address, model or route.
 type gauge struct {
 	who  string
 	rule rule.Timed // nil: of concurrency
 	open int64
-	left int64 // as last looked at
+	left int64 // at the last look
 }
 
 type gaugeID struct {
@@ -116,14 +134,15 @@ type gaugeID struct {
 	who    string
 }
 
-// outlaw is the record of a client or address that was refused, and may be banned.
+// outlaw counts the refusals of a client or address, which may be banned.
 type outlaw struct {
 	inARow int
 	until  mono.Time
-	next   time.Duration // how long the next ban takes
+	next   time.Duration // the length of the next ban
 }
 
-// mostGauges bounds the memory that strangers take. Beyond it, all others share what is left.
+// mostGauges bounds the memory that strangers can use. Beyond it, all other strangers share one
+// gauge for each limit.
 const mostGauges = 20_000
 
 // New returns a server that no request has reached. The error names the field and value.
@@ -151,7 +170,7 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
-// policies returns the provider and what it enforces.
+// policies returns the provider, and the limits that the server enforces.
 func (c *Config) policies() (row *tableRow, name string, limits []provider.Policy, err error) {
 	i := slices.IndexFunc(table(), func(r *tableRow) bool { return r.name == c.Provider })
 	if i < 0 {
@@ -197,18 +216,19 @@ func (c *Config) policies() (row *tableRow, name string, limits []provider.Polic
 	return row, set.name, limits, nil
 }
 
-// Limits returns what it enforces. The caller owns them.
+// Limits returns the limits that the server enforces. The caller owns them.
 func (s *Server) Limits() []provider.Policy { return slices.Clone(s.limits) }
 
-// now is what its own clock says.
+// now returns the time of the server's own clock.
 func (s *Server) now() time.Time {
 	return s.base.Add(time.Duration(float64(time.Since(s.base)) * s.config.Scale))
 }
 
-// epoch is that of the instants that rules see: a midnight, UTC, so that ticks and intervals are those of the clock.
+// epoch returns the zero of the rules' instants: a midnight, UTC. So ticks and intervals match the
+// clock.
 func epoch(t time.Time) time.Time { return t.Truncate(day).UTC() }
 
-// servedRule is how a policy is enforced, by instants since an epoch.
+// servedRule returns the rule for a policy, and its witness. Their instants count from epoch.
 func servedRule(row *tableRow, p provider.Policy, epoch time.Time) (rule.Timed, func() (rule.Witness, error), error) {
 	switch p.Rule {
 	case provider.Rolling:
@@ -235,7 +255,7 @@ func servedRule(row *tableRow, p provider.Policy, epoch time.Time) (rule.Timed, 
 	return nil, nil, fmt.Errorf("no rule %q", p.Rule)
 }
 
-// most is how much may be there at once.
+// most returns the most units that a limit holds at once.
 func most(p *provider.Policy) int64 {
 	if p.Rule == provider.Bucket && p.Burst > 0 {
 		return p.Burst
@@ -257,7 +277,8 @@ func (s *Server) newGauge(policy int, who string) (*gauge, error) {
 	return g, err
 }
 
-// gauge returns the gauge of a policy for the client, address, model or route that a request counts in. The lock is held.
+// gauge returns the gauge of a policy for the client, address, model or route that a request counts
+// in. The lock is held.
 func (s *Server) gauge(policy int, who string) *gauge {
 	id := gaugeID{policy, who}
 	if g := s.gauges[id]; g != nil {
@@ -271,7 +292,7 @@ func (s *Server) gauge(policy int, who string) *gauge {
 	}
 	g, err := s.newGauge(policy, id.who)
 	if err != nil {
-		panic(err) // New has made one
+		panic(err) // New has made this gauge once without error
 	}
 	s.gauges[id] = g
 	return g
@@ -279,19 +300,19 @@ func (s *Server) gauge(policy int, who string) *gauge {
 
 const everybody = "everybody else"
 
-// asked is a request as a provider's limits see it.
+// asked has the facts about a request that a provider's limits use.
 type asked struct {
 	*http.Request
-	Client string // "key 1"; its address if it has no key
+	Client string // "key 1"; the address if there is no key
 	Addr   string
 	Keyed  bool
-	Body   []byte // the beginning
+	Body   []byte // the beginning of the body
 	Model  string
-	Tokens int64 // estimated, of input
-	Output int64 // that it allows itself
+	Tokens int64 // estimated input
+	Output int64 // the most output that the request allows
 }
 
-// keyFields are where providers want a key.
+// keyFields are the header fields in which providers expect a key.
 var keyFields = []string{
 	"Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key", "X-Mbx-Apikey", "Ok-Access-Key", "X-Bapi-Api-Key", "Cb-Access-Key",
 	"X-Shopify-Access-Token", "X-Auth-Key", "Private-Token", "X-Riot-Token",
@@ -299,7 +320,7 @@ var keyFields = []string{
 
 const mostRead = 64 << 10
 
-// read takes from a request what the limits need. Whatever it is, it is a request.
+// read takes the facts for the limits from a request. It accepts any request.
 func (s *Server) read(r *http.Request) *asked {
 	a := &asked{Request: r, Addr: r.RemoteAddr}
 	if addr, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
@@ -309,7 +330,7 @@ func (s *Server) read(r *http.Request) *asked {
 		a.Request = (&http.Request{Method: r.Method, URL: r.URL, Header: r.Header}).Clone(r.Context())
 	}
 	if r.Body != nil {
-		a.Body, _ = io.ReadAll(io.LimitReader(r.Body, mostRead)) // one that breaks off is a shorter one
+		a.Body, _ = io.ReadAll(io.LimitReader(r.Body, mostRead)) // a body that breaks off counts as a shorter body
 	}
 	var body struct {
 		Model      string `json:"model"`
@@ -319,7 +340,7 @@ func (s *Server) read(r *http.Request) *asked {
 			Max int64 `json:"maxOutputTokens"`
 		} `json:"generationConfig"`
 	}
-	json.Unmarshal(a.Body, &body) // what is no JSON has none of it
+	json.Unmarshal(a.Body, &body) // a body that is no JSON has none of the fields
 	a.Model = clipped(body.Model)
 	for _, before := range []string{"/models/", "/deployments/"} {
 		if _, rest, ok := strings.Cut(a.path(), before); ok && a.Model == "" {
@@ -365,7 +386,7 @@ func (a *asked) path() string {
 	return a.URL.Path
 }
 
-// clipped bounds what strangers make us keep, and print.
+// clipped bounds the length of a stranger's text, for memory and for the log.
 func clipped(s string) string {
 	s = strings.ToValidUTF8(s, "?")
 	s = strings.Map(func(r rune) rune {
@@ -377,7 +398,7 @@ func clipped(s string) string {
 	return strings.ToValidUTF8(s[:min(len(s), 200)], "")
 }
 
-// who returns who shares a policy with a request.
+// who returns the client, address, model or route whose requests share a policy with this request.
 func (s *Server) who(a *asked, p *provider.Policy) string {
 	switch p.Scope {
 	case provider.IP:
@@ -395,37 +416,40 @@ func (s *Server) who(a *asked, p *provider.Policy) string {
 	return a.Client
 }
 
-// standing is what is left of a limit, for the one who asked, once the request was decided about.
+// standing is the state of a limit for one request, after the decision.
 type standing struct {
 	provider.Policy
 	Who        string
 	Cost, Left int64
-	// Whole is when everything is there again. Zero: of concurrency, which is when others are answered.
+	// Whole is when the limit is unused again. Zero: a limit of concurrency, which depends on other
+	// answers.
 	Whole time.Time
-	// Over says that this limit was in the way, and Ready when it no longer is. The zero Ready means never, or that it is not known.
+	// Over reports that this limit refused the request. Ready is when it no longer does. The zero
+	// Ready means never or unknown.
 	Over  bool
 	Ready time.Time
 }
 
-// Used is what is gone.
+// Used returns the used part of the limit.
 func (s *standing) Used() int64 { return most(&s.Policy) - s.Left }
 
-// reply is an answer in the making.
+// reply is an answer under construction.
 type reply struct {
 	*asked
 	n      uint64
 	preset string
 	now    time.Time // by the server's clock
 	limits []standing
-	// by is the limit that refused, nil if none did. Of several, the one that keeps it waiting longest.
+	// by is the limit that refused, nil if none did. Of several, it is the limit with the longest
+	// wait.
 	by    *standing
-	never bool          // it costs more than there can be
-	wait  time.Duration // until it would pass if nothing else came; 0: not known, or never
-	until time.Time     // it is banned until then; zero: it is not
+	never bool          // the cost is more than the limit ever holds
+	wait  time.Duration // until the request would pass if no other came; 0: unknown, or never
+	until time.Time     // the end of the ban; zero: no ban
 
 	header http.Header
 	status int
-	body   any // a string goes as it is
+	body   any // a string is sent as it is
 }
 
 // ServeHTTP implements http.Handler.
@@ -458,7 +482,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	maps.Copy(h, a.header)
 	if text, ok := a.body.(string); ok {
 		w.WriteHeader(a.status)
-		io.WriteString(w, text) // nobody to tell: the client has gone
+		io.WriteString(w, text) // an error means that the client has gone
 		return
 	}
 	text, err := json.Marshal(a.body)
@@ -472,7 +496,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Write(append(text, '\n'))
 }
 
-// check decides about a request and returns the answer, with the gauges of concurrency that it holds open.
+// check decides about a request. It returns the answer, and the gauges of concurrency to release
+// later.
 func (s *Server) check(q *asked) (*reply, []*gauge) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -480,7 +505,7 @@ func (s *Server) check(q *asked) (*reply, []*gauge) {
 	clock := s.now()
 	now := mono.Of(epoch(s.base), clock)
 	a := &reply{asked: q, n: s.n, preset: s.set, now: clock, header: http.Header{}, status: http.StatusOK, body: map[string]any{"status": "OK"}}
-	// A server whose clock runs at its own speed says what it thinks.
+	// A server with a clock of its own speed sends the time of that clock.
 	a.header.Set("Date", clock.UTC().Format(http.TimeFormat))
 	line := Line{Event: "request", At: clock.UnixNano(), N: s.n, Method: clipped(q.Method), Path: clipped(q.path()), Client: q.Client, Verdict: host.Accepted}
 
@@ -513,7 +538,7 @@ func (s *Server) check(q *asked) (*reply, []*gauge) {
 		a.status = http.StatusForbidden
 	case a.by != nil:
 		a.status = http.StatusTooManyRequests
-		a.until = time.Time{} // of the next one
+		a.until = time.Time{} // the ban is for the next request
 	}
 	s.row.speak(a)
 	line.Status = a.status
@@ -532,7 +557,7 @@ func (s *Server) check(q *asked) (*reply, []*gauge) {
 	return a, open
 }
 
-// hear tells the judge and the log. The lock is held.
+// hear passes a line to the judge and the log. The lock is held.
 func (s *Server) hear(line *Line) {
 	if err := s.judge.hear(line); err != nil {
 		s.judge.wrong("line %d: %v", line.N, err)
@@ -542,7 +567,7 @@ func (s *Server) hear(line *Line) {
 	}
 }
 
-// decide asks all limits that the request counts in. The lock is held.
+// decide asks all limits in which the request counts. The lock is held.
 func (s *Server) decide(a *reply, now mono.Time) (open []*gauge) {
 	var gauges []*gauge
 	at := func(t mono.Time) time.Time { return a.now.Add(t.Sub(now)) }
@@ -604,18 +629,20 @@ func (s *Server) decide(a *reply, now mono.Time) (open []*gauge) {
 	return open
 }
 
-// banRule says who is banned: whoever was refused a number of times without one request that passed in between.
+// banRule is a rule for bans. A client or address is banned after a number of refusals without a
+// request between them that passed.
 type banRule struct {
 	scope  provider.Scope
 	after  int
 	by     string // only refusals by this limit count; empty: all
-	beyond string // after is how far this limit is above that one: what is refused counts towards it
-	atOnce bool   // the last of those refusals says so
-	// first is how long the first ban takes; each is twice the one before, up to most.
+	beyond string // after is the difference between this limit and by; refused requests count towards it
+	atOnce bool   // the last of those refusals announces the ban
+	// first is the length of the first ban. Each ban is twice as long as the one before, up to
+	// most.
 	first, most time.Duration
 }
 
-// banOf returns the rule of a provider with those limits, nil if there is none.
+// banOf returns the provider's rule for bans with these limits, nil if there is none.
 func banOf(row *tableRow, limits []provider.Policy) *banRule {
 	if row.ban == nil || row.ban.beyond == "" {
 		return row.ban
@@ -635,7 +662,8 @@ func (b *banRule) who(a *asked) string {
 	return a.Client
 }
 
-// outlaw returns the record of who may be banned, and what that one is called. The lock is held.
+// outlaw returns the record of a client or address that may be banned, and its name. The lock is
+// held.
 func (s *Server) outlaw(who string) (*outlaw, string) {
 	o := s.outlaws[who]
 	if o == nil && len(s.outlaws) >= mostGauges {
@@ -649,7 +677,7 @@ func (s *Server) outlaw(who string) (*outlaw, string) {
 	return o, who
 }
 
-// banish bans who was refused once too often. The lock is held.
+// banish counts a refusal, and bans after too many. The lock is held.
 func (s *Server) banish(a *reply, o *outlaw, now mono.Time) {
 	b := s.ban
 	if b == nil || b.by != "" && b.by != a.by.Name {
@@ -663,7 +691,7 @@ func (s *Server) banish(a *reply, o *outlaw, now mono.Time) {
 	o.next = min(2*o.next, b.most)
 }
 
-// answered closes what a request held open.
+// answered releases the gauges that a request held open.
 func (s *Server) answered(a *reply, open []*gauge) {
 	if len(open) == 0 {
 		return
@@ -682,7 +710,7 @@ func (s *Server) answered(a *reply, open []*gauge) {
 	s.hear(&line)
 }
 
-// Report sums up what happened so far.
+// Report sums up the requests so far.
 func (s *Server) Report() Report {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -693,5 +721,5 @@ func (s *Server) Report() Report {
 	return r
 }
 
-// errLine is for lines of a log that no Server writes.
+// errLine reports a line that no Server writes.
 var errLine = errors.New("is no line of a Service")

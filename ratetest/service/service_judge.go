@@ -13,55 +13,58 @@ import (
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
-// Line is a line of Config.LogTo: a request that was checked, or one that was answered, where a limit counts
-// those that are under way. Instants are by the server's clock, in nanoseconds since 1970. Fields are only ever added.
+// Line is a line of Config.LogTo: a checked request, or an answered one. Answers have a line only
+// for limits of concurrency. Instants are by the server's clock, in nanoseconds since 1970. New
+// versions may add fields, and remove none.
 type Line struct {
 	// Event is "request" or "answered".
 	Event  string `json:"event"`
 	At     int64  `json:"at_unix_ns"`
-	N      uint64 `json:"n"` // of the request, from 1, in order of checks
+	N      uint64 `json:"n"` // number of the request, from 1, in order of checks
 	Method string `json:"method,omitempty"`
 	Path   string `json:"path,omitempty"` // its first 200 bytes
-	// Client is "key 1", "key 2" and so on, because what a stranger sends may be a secret of another server; its address if it
-	// has no key. Bannable is who is banned for it, where there are bans.
+	// Client is "key 1", "key 2" and so on, since a stranger may send the secret of another server.
+	// Without a key it is the address. Bannable is the client or address that may be banned for the
+	// request, if the provider bans.
 	Client   string `json:"client,omitempty"`
 	Bannable string `json:"bannable,omitempty"`
 	Verdict  string `json:"verdict,omitempty"` // accepted, limited, too_large, banned
 	Status   int    `json:"status,omitempty"`
 	By       string `json:"by,omitempty"`            // the limit that refused
-	Wait     int64  `json:"wait_ns,omitempty"`       // until it would pass if nothing else came
+	Wait     int64  `json:"wait_ns,omitempty"`       // until the request would pass if no other came
 	Until    int64  `json:"until_unix_ns,omitempty"` // the end of the ban
-	// Counts are the limits that the request counts in.
+	// Counts are the limits in which the request counts.
 	Counts []Count `json:"counts,omitempty"`
 }
 
-// Count is what a request is to a limit.
+// Count is the effect of a request on one limit.
 type Count struct {
 	Policy string `json:"policy"`
-	Who    string `json:"who"` // who shares it
+	Who    string `json:"who"` // the client, address, model or route
 	Cost   int64  `json:"cost"`
-	// Left is what was left when the server had decided about the request. Whole is how long it takes from then until everything is there
-	// again.
+	// Left is the amount left after the decision about the request. Whole is the time from then
+	// until the limit is unused again.
 	Left  int64 `json:"left"`
 	Whole int64 `json:"whole_ns,omitempty"`
 }
 
-// banned is a verdict: refused because of an earlier ban.
+// banned is the verdict of a refusal because of an earlier ban.
 const banned = "banned"
 
-// Report sums up what reached a Server, as an independent judge sees it who reads the lines of the log. Fields are
-// only ever added.
+// Report sums up the requests that reached a Server. An independent judge makes it from the lines
+// of the log. New versions may add fields, and remove none.
 type Report struct {
 	Provider string `json:"provider"`
 	Accepted int    `json:"accepted"`
-	Limited  int    `json:"limited"` // over a limit; more than a limit is TooLarge
+	Limited  int    `json:"limited"` // over a limit; a request above the whole limit is TooLarge
 	TooLarge int    `json:"too_large"`
 	AfterBan int    `json:"after_ban"` // refused because of a ban
 	Bans     int    `json:"bans"`
-	// Limits has one entry for each limit and each client, address, model or route that it is kept for, in the order of their first requests.
+	// Limits has one entry for each limit and each client, address, model or route. They are in the
+	// order of their first requests.
 	Limits []Window `json:"limits"`
-	// Wrong is how many of the server's decisions were against the rule, and FirstWrong has the first few. If it is not 0, the server has a
-	// bug.
+	// Wrong counts the server's decisions that break the rule. FirstWrong has the first few. If
+	// Wrong is not 0, the server has a bug.
 	Wrong      int           `json:"wrong"`
 	FirstWrong []string      `json:"first_wrong,omitempty"`
 	Dropped    int           `json:"dropped"` // on their way when the server closed
@@ -69,7 +72,7 @@ type Report struct {
 	Elapsed    time.Duration `json:"elapsed_ns"`
 }
 
-// Window is one limit as it is kept for one client, address, model or route.
+// Window is one limit for one client, address, model or route.
 type Window struct {
 	Policy string        `json:"policy"`
 	Who    string        `json:"who"`
@@ -77,19 +80,19 @@ type Window struct {
 	Limit  int64         `json:"limit"`
 	Window time.Duration `json:"window_ns,omitempty"`
 	Burst  int64         `json:"burst,omitempty"`
-	// Accepted and Refused are how many requests that count in it were accepted and refused. Another limit may have refused them. Cost is
-	// what the accepted ones cost.
+	// Accepted and Refused count the requests under this limit by their end. Another limit may have
+	// refused them. Cost is the cost of the accepted requests.
 	Accepted int   `json:"accepted"`
 	Refused  int   `json:"refused"`
 	Cost     int64 `json:"cost"`
-	// Worst is the most that was in use when a request passed; for a bucket, less what had flowed in by then. WorstPercent is
-	// the same in percent of what the limit allows.
+	// Worst is the highest use when a request passed. For a bucket, the inflow by then is
+	// subtracted. WorstPercent is the same in percent of the limit.
 	Worst        int64   `json:"worst_window"`
 	WorstPercent float64 `json:"worst_window_percent"`
 }
 
-// judge hears lines. It shares with the server the names of things and the configurations of rules, nothing that
-// decides.
+// judge reads lines. It has the names of things and the configurations of rules in common with the
+// server, and no code that decides.
 type judge struct {
 	row    *tableRow
 	limits map[string]provider.Policy
@@ -109,8 +112,8 @@ type dock struct {
 }
 
 type sentence struct {
-	refused int // in a row
-	served  int // bans
+	refused int // refusals in a row
+	served  int // bans so far
 	until   int64
 }
 
@@ -147,7 +150,7 @@ func (j *judge) dock(c *Count) (*dock, error) {
 	return d, nil
 }
 
-// hear tells the dock of an arrival, and reports whether there was room for it.
+// hear adds an arrival, and reports whether there was room for it.
 func (d *dock) hear(at mono.Time, cost int64, passed bool) (room bool) {
 	if d.witness == nil {
 		if room = d.open < d.Limit; passed {
@@ -229,7 +232,7 @@ func (j *judge) hear(line *Line) error {
 	return nil
 }
 
-// judgeBan recomputes who is banned.
+// judgeBan recomputes the bans.
 func (j *judge) judgeBan(line *Line) {
 	b := j.ban
 	if b == nil {
@@ -285,8 +288,8 @@ func (j *judge) sum() Report {
 	return r
 }
 
-// Judge reads a log that a Server of that configuration wrote and sums it up as its Report does, but for Dropped,
-// Peak and Elapsed, which a log does not have. The error names the line.
+// Judge reads the log of a Server with that configuration, and returns its Report. Dropped, Peak
+// and Elapsed are missing, since a log has none of them. The error names the line.
 func Judge(c Config, log io.Reader) (Report, error) {
 	row, _, limits, err := c.policies()
 	if err != nil {

@@ -19,26 +19,30 @@ var table = sync.OnceValue(func() []*tableRow {
 	return slices.Concat(plains(), webs(), businesses(), opens(), llms(), exchanges())
 })
 
-// tableRow is a provider: what it limits, and how it says so. To add one, write what its documentation says; nothing here
-// knows how package provider reads it.
+// tableRow is a provider: its limits, and the form of its answers. A new row follows the provider's
+// documentation. Nothing here uses package provider's reading of it.
 type tableRow struct {
 	name, about string
-	// limits are the sets that it publishes, the default first, extra such as are in each of the sets. The numbers are written
-	// here, from the documentation: what quota knows of them is another reading of it, and a test compares both.
+	// limits are the published sets, the default first. extra are limits that every set has. The
+	// numbers are copied from the documentation. Package provider is another reading of it, and a
+	// test compares both.
 	limits []limitSet
 	extra  []provider.Policy
-	// assumed says what the documentation does not: how a limit counts, or how much it is.
+	// assumed explains the parts that the documentation leaves out: the way a limit counts, or its
+	// size.
 	assumed string
-	// midnight is when the provider's days begin, after midnight UTC.
+	// midnight is the beginning of the provider's day, after midnight UTC.
 	midnight time.Duration
-	// refusedCount: what is refused counts in windows of the clock as well.
+	// refusedCount counts refused requests in windows of the clock too.
 	refusedCount bool
-	// cost is what a request takes of a limit, 0 if it does not count in it, looks if it is told of it all the same. Nil: 1.
+	// cost returns the cost of a request for a limit. It is 0 if the request does not count, and
+	// looks if the answer shows the limit nevertheless. Nil: 1.
 	cost func(a *asked, p *provider.Policy) int64
-	// route is what limits of a route are of, besides a key. Nil: method and path.
+	// route returns the route for limits of a route, besides the key. Nil: method and path.
 	route func(a *asked) string
 	ban   *banRule
-	// speak writes an answer: status and body are set for one that was served, status for one that was not.
+	// speak writes an answer. Status and body are set for a request that passed, and the status for
+	// one that did not.
 	speak func(a *reply)
 }
 
@@ -49,7 +53,7 @@ type limitSet struct {
 	policies []provider.Policy
 }
 
-// sets returns copies of its sets of limits.
+// sets returns copies of the row's sets of limits.
 func (r *tableRow) sets() []limitSet {
 	all := make([]limitSet, 0, len(r.limits))
 	for _, s := range r.limits {
@@ -62,7 +66,7 @@ func policy(name string, n int64, unit provider.Unit, window time.Duration, rule
 	return provider.Policy{Name: name, Unit: unit, Scope: scope, Rule: rule, Limit: n, Window: window}
 }
 
-// bucket holds another amount than flows in per window.
+// bucket is a bucket whose capacity differs from its inflow per window.
 func bucket(burst, n int64, unit provider.Unit, window time.Duration, scope provider.Scope) provider.Policy {
 	p := policy(string(unit), n, unit, window, provider.Bucket, scope)
 	p.Burst = burst
@@ -73,7 +77,7 @@ type object = map[string]any
 
 func (a *reply) set(name string, v any) { a.header.Set(name, fmt.Sprint(v)) }
 
-// limit returns a limit that the request counts in, nil if it does not.
+// limit returns a limit in which the request counts, nil if it does not count there.
 func (a *reply) limit(name string) *standing {
 	for i := range a.limits {
 		if a.limits[i].Name == name {
@@ -83,7 +87,8 @@ func (a *reply) limit(name string) *standing {
 	return nil
 }
 
-// tightest returns the limit that refused, or of which least is left; nil if the request counts in none.
+// tightest returns the limit that refused, or else the one with the least left. It is nil if the
+// request counts in none.
 func (a *reply) tightest() *standing {
 	if a.by != nil {
 		return a.by
@@ -97,21 +102,21 @@ func (a *reply) tightest() *standing {
 	return t
 }
 
-// fields writes limit, remaining and reset under names that begin alike.
+// fields writes limit, remaining and reset, in fields with the same prefix.
 func (a *reply) fields(prefix string, l *standing, reset any) {
 	a.set(prefix+"Limit", l.Limit)
 	a.set(prefix+"Remaining", l.Left)
 	a.set(prefix+"Reset", reset)
 }
 
-// in returns whole seconds until an instant, up.
+// in returns the seconds until an instant, rounded up.
 func (a *reply) in(t time.Time) int64 { return wholeSeconds(t.Sub(a.now)) }
 
 func wholeSeconds(d time.Duration) int64 {
 	return int64(host.RoundUp(max(d, 0), time.Second) / time.Second)
 }
 
-// secondOf is an instant in whole seconds since 1970, up.
+// secondOf returns an instant in seconds since 1970, rounded up.
 func secondOf(t time.Time) int64 { return atSecond(t).Unix() }
 
 func atSecond(t time.Time) time.Time {
@@ -123,14 +128,15 @@ func atSecond(t time.Time) time.Time {
 
 func milliOf(t time.Time) int64 { return t.Add(time.Millisecond - 1).UnixMilli() }
 
-// retryAfter asks a refused client to wait, in whole seconds, up. One that can never pass is not asked to.
+// retryAfter writes the wait of a refused client, in seconds, rounded up. It writes none for a
+// request that can never pass.
 func (a *reply) retryAfter() {
 	if a.wait > 0 {
 		a.set("Retry-After", wholeSeconds(a.wait))
 	}
 }
 
-// refused writes the body of a refusal and reports whether it is one.
+// refused writes the body if the reply is a refusal, and reports whether it is one.
 func (a *reply) refused(body any) bool {
 	if a.by == nil {
 		return false
@@ -139,7 +145,7 @@ func (a *reply) refused(body any) bool {
 	return true
 }
 
-// tokensToo is the cost where tokens count: their estimate.
+// tokensToo returns the cost in limits of tokens: their estimate.
 func tokensToo(a *asked, p *provider.Policy) int64 {
 	switch p.Unit {
 	case provider.Tokens:
@@ -152,7 +158,7 @@ func tokensToo(a *asked, p *provider.Policy) int64 {
 	return 1
 }
 
-// structured is the IETF draft as it is since -08.
+// structured writes the fields of the IETF draft since version -08.
 func (a *reply) structured(name func(*standing) string) {
 	var policies, limits []string
 	for i := range a.limits {
