@@ -9,7 +9,7 @@ import (
 	"github.com/paceline-go/paceline/provider"
 )
 
-// What businesses run on.
+// businesses are providers of business software.
 func businesses() []*tableRow {
 	return []*tableRow{hubspot(), zendesk(), dockerHub()}
 }
@@ -42,7 +42,7 @@ func hubspot() *tableRow {
 				a.set("X-HubSpot-RateLimit-Interval-Milliseconds", ten.Window.Milliseconds())
 				a.set("X-HubSpot-RateLimit-Daily", days.Limit)
 				a.set("X-HubSpot-RateLimit-Daily-Remaining", days.Left)
-				a.set("X-HubSpot-RateLimit-Secondly", 10) // not enforced since years
+				a.set("X-HubSpot-RateLimit-Secondly", 10) // not enforced for years
 				a.set("X-HubSpot-RateLimit-Secondly-Remaining", 9)
 			}
 			if a.by == nil {
@@ -79,7 +79,7 @@ func zendesk() *tableRow {
 			}
 			return 1
 		},
-		route: func(*asked) string { return "endpoint" }, // either limit is of one endpoint, whatever its path
+		route: func(*asked) string { return "endpoint" }, // each limit is of one endpoint, whatever its path
 		speak: func(a *reply) {
 			a.set("X-Zendesk-Zorg", "yes")
 			l := a.limit("requests")
@@ -102,7 +102,7 @@ func zendesk() *tableRow {
 	}
 }
 
-// one is the cost of what counts.
+// one is 1 if the request counts, and 0 if not.
 func one(counts bool) int64 {
 	if counts {
 		return 1

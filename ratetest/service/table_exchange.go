@@ -11,7 +11,7 @@ import (
 	"github.com/paceline-go/paceline/provider"
 )
 
-// Exchanges.
+// exchanges are trading exchanges.
 func exchanges() []*tableRow {
 	return []*tableRow{
 		binanceRow("binance", "Binance's API, as spot", binanceSpot()),
@@ -186,7 +186,7 @@ func etherscanRow() *tableRow {
 
 var okxInstrument = regexp.MustCompile(`"instId"\s*:\s*"([^"]{1,60})"`)
 
-// interval writes a window as Binance does: 1M, 10S.
+// interval returns a window in Binance's form: 1M, 10S.
 func interval(d time.Duration) string {
 	for _, u := range []struct {
 		unit time.Duration
@@ -215,7 +215,7 @@ func binanceFutures() limitSet {
 	}}
 }
 
-// binanceRow is one of its markets.
+// binanceRow is one of Binance's markets.
 func binanceRow(name, about string, limits limitSet) *tableRow {
 	return &tableRow{
 		name: name, about: about, limits: []limitSet{limits},

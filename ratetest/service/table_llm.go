@@ -10,7 +10,7 @@ import (
 	"github.com/paceline-go/paceline/ratetest/internal/host"
 )
 
-// Language models.
+// llms are providers of language models.
 func llms() []*tableRow {
 	return []*tableRow{
 		groqRow(),
@@ -125,7 +125,7 @@ func geminiRow() *tableRow {
 			details := []object{{"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": violations}}
 			says := "You exceeded your current quota, please check your plan and billing details."
 			if a.wait > 0 {
-				// A quota of a day asks for less than a minute, too.
+				// A daily quota too asks for less than a minute.
 				delay := seconds(min(a.wait, time.Minute)) + "s"
 				says += " Please retry in " + delay + "."
 				details = append(details, object{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay})
@@ -146,7 +146,7 @@ func mistralRow() *tableRow {
 		speak: func(a *reply) {
 			a.set("Mistral-Correlation-Id", fmt.Sprintf("00000000-0000-4000-8000-%012x", a.n))
 			for _, family := range []struct{ name, field string }{{"requests", "req"}, {"tokens", "tokens"}} {
-				if l := a.limit(family.name); a.by == nil || a.by == l { // of a refusal, what is used up
+				if l := a.limit(family.name); a.by == nil || a.by == l { // of a refusal, only the limit that refused
 					a.set("X-Ratelimit-Limit-"+family.field+"-Minute", l.Limit)
 					a.set("X-Ratelimit-Remaining-"+family.field+"-Minute", l.Left)
 				}

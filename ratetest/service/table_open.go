@@ -9,7 +9,7 @@ import (
 	"github.com/paceline-go/paceline/provider"
 )
 
-// What people share: code, videos, songs, games.
+// opens are providers of code, videos, songs and games.
 func opens() []*tableRow {
 	return []*tableRow{gitlab(), twitch(), strava(), spotify(), riot()}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/paceline-go/paceline/provider"
 )
 
-// ietfLimits() are those of the draft's examples.
+// ietfLimits returns the limits of the IETF draft's examples.
 func ietfLimits() []provider.Policy {
 	return []provider.Policy{
 		policy("burst", 100, provider.Requests, time.Minute, provider.Anchored, provider.Key),
@@ -17,7 +17,7 @@ func ietfLimits() []provider.Policy {
 	}
 }
 
-// What is nobody's in particular: the drafts, and the fields that many send.
+// plains are rows of no particular provider: the drafts, and common header fields.
 func plains() []*tableRow {
 	return []*tableRow{
 		ietfRow(),

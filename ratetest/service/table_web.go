@@ -321,7 +321,8 @@ func atlassianRow() *tableRow {
 
 var connection = regexp.MustCompile(`\b(?:first|last)\s*:\s*([0-9]{1,5})`)
 
-// queryCost is what Shopify documents: ten points for a mutation, two and one per object for a connection, one otherwise.
+// queryCost is the cost that Shopify documents. A mutation costs ten points. A connection costs
+// two, and one per object. Anything else costs one.
 func queryCost(body []byte) int64 {
 	if strings.Contains(string(body), "mutation") {
 		return 10
