@@ -36,7 +36,8 @@ func groqRow() *tableRow {
 		speak: func(a *reply) {
 			a.set("X-Groq-Region", "ratetest")
 			a.set("X-Request-Id", fmt.Sprintf("req_%020d", a.n))
-			for _, name := range []string{"requests", "tokens"} { // requests are always those of a day, tokens those of a minute
+			// Requests are always those of a day, tokens those of a minute.
+			for _, name := range []string{"requests", "tokens"} {
 				l := a.limit(name)
 				a.set("X-Ratelimit-Limit-"+name, l.Limit)
 				a.set("X-Ratelimit-Remaining-"+name, l.Left)
