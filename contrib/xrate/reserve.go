@@ -12,26 +12,28 @@ import (
 // Never is the Delay of a Reservation that is not OK.
 const Never = time.Duration(math.MaxInt64)
 
-// Reservation is leave to go at an instant that may be to come: after Delay, and not before. Whoever does not go cancels it. Safe for
-// concurrent use.
+// Reservation is leave to go at an instant, after Delay and not before. A caller that does not go
+// calls Cancel. Safe for concurrent use.
 type Reservation struct {
-	limiter *Limiter // nil if it is not OK
+	limiter *Limiter // nil if the Reservation is not OK
 	at      time.Time
 
-	// What follows is guarded by the Gate's lock.
-	due   mono.Time // at, as the limiter has it
+	// The fields below are guarded by the Gate's lock.
+	due   mono.Time // at, by the limiter's clock
 	lease limit.Lease
 	held  bool // the lease is open
 	timer *time.Timer
 }
 
-// Reserve holds the next instant at which one may go. That goes behind all that was reserved before, and all that comes later goes
-// behind it: those who Wait, too. What uses the Gate itself counts as answered no earlier than that instant. With limit.Weighted the
-// instants of many that are reserved at once are later than need be, as each counts in full until it goes.
+// Reserve reserves the next instant at which one may go. It is behind all earlier reservations. All
+// later requests come behind it, those in Wait too. Requests at the Gate itself count as answered
+// no earlier than that instant. With limit.Weighted, the instants of many reservations are later
+// than necessary: each counts in full until it goes.
 func (l *Limiter) Reserve() *Reservation { return l.ReserveN(1) }
 
-// ReserveN is Reserve for n at once. It is not OK, and holds nothing, if n is more than Burst, if somebody waits, since then nobody knows
-// the instant behind them, or if only the answer to a request sent by way of the Gate itself can make room.
+// ReserveN is Reserve for n at once. In three cases it is not OK and reserves nothing. n is more
+// than Burst. A caller waits, so the instant behind that caller is unknown. Or only the answer to a
+// request at the Gate itself can make room.
 func (l *Limiter) ReserveN(n int) *Reservation {
 	if l.AllowN(n) {
 		return &Reservation{limiter: l, at: time.Now()}
@@ -44,10 +46,11 @@ func (l *Limiter) ReserveN(n int) *Reservation {
 	return r
 }
 
-// book finds the instant of r and opens its lease there. So long as there is another instant to be found the leases of those before it
-// stay open, so that they can be cancelled; when all that is allowed is open the oldest of them is counted on.
+// book finds the instant of r and opens its lease there. While another instant can be found, the
+// leases before it stay open, so that they can be cancelled. When the whole limit is open, book
+// settles the oldest lease as arrived.
 func (l *Limiter) book(now mono.Time, r *Reservation, cost limit.Cost) {
-	at := l.limiter.Ready(now, cost) // no earlier than any instant that was reserved: that was a change
+	at := l.limiter.Ready(now, cost) // no earlier than any reserved instant: each reservation was a change
 	for at == limit.AfterSettle && len(l.held) > 0 {
 		l.settle(now, l.held[0], l.arrives(now, l.held[0]))
 		at = l.limiter.Ready(now, cost)
@@ -66,11 +69,11 @@ func (l *Limiter) book(now mono.Time, r *Reservation, cost limit.Cost) {
 	})
 }
 
-// arrives is the outcome of r at now: it arrives by its instant and Within, though the limiter may take now for the latest instant that
-// is reserved.
+// arrives is the outcome of r at now. The request arrives by its instant plus Within. The limiter
+// may replace now by the latest reserved instant.
 func (l *Limiter) arrives(now mono.Time, r *Reservation) limit.Outcome {
 	ago := max(now, l.last).Sub(r.due.Add(l.within))
-	if ago == 0 { // which would say that nothing is known
+	if ago == 0 { // 0 would mean unknown
 		ago = -1
 	}
 	return limit.Outcome{ArrivedAgo: ago}
@@ -87,10 +90,10 @@ func (l *Limiter) settle(now mono.Time, r *Reservation, o limit.Outcome) {
 	l.limiter.Settle(now, r.lease, o)
 }
 
-// OK reports whether it holds an instant. If not, nothing may go.
+// OK reports whether the Reservation has an instant. If not, nothing may go.
 func (r *Reservation) OK() bool { return r.limiter != nil }
 
-// Delay returns how long to wait from now on: 0 if it may go, Never if it is not OK.
+// Delay returns the wait from now on. It is 0 if the request may go now, and Never if it is not OK.
 func (r *Reservation) Delay() time.Duration { return r.DelayFrom(time.Now()) }
 
 // DelayFrom is Delay as of t.
@@ -101,9 +104,9 @@ func (r *Reservation) DelayFrom(t time.Time) time.Duration {
 	return max(r.at.Sub(t), 0)
 }
 
-// Cancel says that what was reserved will not go. Before its instant that gives back what it would have used, unless so much was
-// reserved after it that it had been counted on. What comes later still goes no earlier than the latest instant that was ever
-// reserved.
+// Cancel gives a Reservation up. Before its instant, Cancel gives back the reserved amount. There
+// is one exception: a later reservation needed it, so it was already counted as gone. Later
+// requests still go no earlier than the latest instant ever reserved.
 func (r *Reservation) Cancel() {
 	if !r.OK() {
 		return

@@ -1,26 +1,35 @@
-// Package xrate has a limiter with the methods of golang.org/x/time/rate's: Wait, Allow, Reserve, over a paceline.Gate. It is for
-// code that calls those and cannot be changed, or takes an interface that has them. Everywhere else use the Gate itself, by
-// Gate.Do, or package transport: they are told when a request was answered, and so need no promise and lose less.
+// Package xrate has a limiter with the methods of golang.org/x/time/rate, over a paceline.Gate:
+// Wait, Allow, Reserve. It is for code that cannot change its calls of those methods, or that takes
+// an interface with them. All other code uses Gate.Do or package transport. Both know when a
+// request was answered, so they need no promise and lose less.
 //
-// # What is promised, and by whom
+// # The caller's promise
 //
-// Those methods are told that a request may go and never that it was answered. So nobody can know when it arrived, and without a
-// promise of the caller's no limit on arrivals can be kept. The promise is Config.Within: a request is counted by the server at most so
-// long after Wait or Allow returned, or after the instant of its reservation. That includes the stalls of this machine, the making of a
-// connection, and the way there. While it holds, no window of the server's holds more than the limit, and nothing is refused; a
-// request that takes longer may be one too many.
+// The methods of x/time/rate report that a request may go, and never learn that it was answered. So
+// the time of arrival is unknown. Without a promise of the caller, no limit on arrivals can be
+// kept.
 //
-// What it costs: each request counts for Within longer. Of 20 in any second with 100 ms, 18.2 a second remain, with 1 s it is
-// 10; of 500 a minute with 1 s, 492. Where the end of a request is known the price is the mean round trip.
+// The promise is Config.Within. The server counts a request at most so long after Wait or Allow
+// returned, or after the instant of its reservation. Within includes the stalls of this machine,
+// the making of a connection, and the way to the server. While the promise holds, no window of the
+// server has more than the limit, and nothing is refused. A request that takes longer may be one
+// too many.
 //
-// # What is different from x/time/rate
+// The price is that each request counts for Within longer. Of 20 in any second, 18.2 a second
+// remain with 100 ms, and 10 with 1 s. Of 500 a minute, 492 remain with 1 s. Where the end of a
+// request is known, the price is the mean round trip.
 //
-//   - New takes a limit.Limiter, the server's rule, and not a rate and a burst: so many in any window is limit.Rolling, a token bucket
-//     limit.Bucket. Of x/time/rate's bucket with burst N, 2N may arrive within one window.
-//   - Those that Wait go first come, first served, one that is large too; who gives up has used nothing. Errors are *paceline.WaitError.
-//   - Allow and Reserve overtake nobody: while somebody waits, Allow says no and Reserve is not OK.
+// # Differences from x/time/rate
+//
+//   - New takes a limit.Limiter, the server's rule, and not a rate and a burst. For so many in any
+//     window use limit.Rolling, for a token bucket limit.Bucket. A bucket of x/time/rate with burst N
+//     lets 2N arrive within one window.
+//   - Wait is first come, first served, for large costs too. A caller that gives up has used nothing.
+//     Errors are *paceline.WaitError.
+//   - Allow and Reserve overtake no waiting caller. While a caller waits, Allow returns false and
+//     Reserve is not OK.
 //   - No method takes an instant: the clock is the Gate's.
-//   - SetLimit and the like are the Limiter's own, in Gate.Update.
+//   - SetLimit and the like are methods of the limit.Limiter, called in Gate.Update.
 package xrate
 
 import (
@@ -38,29 +47,30 @@ import (
 
 // Config describes a Limiter. Limiter and Within have no default.
 type Config struct {
-	// Limiter is the server's rule. It belongs to the Limiter's Gate from now on. One that is about answers (limit.Concurrency, Sequence,
-	// Adaptive and Produced, throttle.Fair) cannot be kept without them, and is refused.
+	// Limiter is the server's rule. It belongs to the Gate from now on. Limiters that need answers
+	// are refused: limit.Concurrency, Sequence, Adaptive and Produced, and fairshare.Fair.
 	Limiter limit.Limiter
-	// Within is how long after its leave a request is counted by the server at the latest.
+	// Within is the longest time from the leave to go until the server counts the request.
 	Within time.Duration
-	// Unit is what n counts in WaitN, AllowN and ReserveN. If zero, limit.Requests.
+	// Unit is the unit of n in WaitN, AllowN and ReserveN. If zero, limit.Requests.
 	Unit limit.Unit
-	// MaxWaiting is the most goroutines that may Wait; more fail with paceline.ErrFull. If zero, any number.
+	// MaxWaiting is the most goroutines in Wait. More of them fail with paceline.ErrFull. If zero,
+	// unlimited.
 	MaxWaiting int
 }
 
-// Limiter lets goroutines go at the rate that a limit.Limiter allows. Safe for concurrent use. Made by New; the zero Limiter is not
-// usable. It starts no goroutine and needs no closing.
+// Limiter lets goroutines go at the rate that a limit.Limiter allows. Made by New; the zero Limiter
+// is not usable. Safe for concurrent use. It starts no goroutine and needs no closing.
 type Limiter struct {
 	gate    *paceline.Gate
-	limiter limit.Limiter // what follows is guarded by the Gate's lock, that is, used in its Update
+	limiter limit.Limiter // the fields below are guarded by the Gate's lock, that is, used in its Update
 	unit    limit.Unit
 	within  time.Duration
-	last    mono.Time      // the latest instant that is reserved; limiters take an earlier now for this one
-	held    []*Reservation // those whose lease is open, in their order
+	last    mono.Time      // the latest reserved instant; limiters replace an earlier now by it
+	held    []*Reservation // reservations with an open lease, in order
 }
 
-// New returns a Limiter as configured. The error names the field and value that make no sense.
+// New returns a Limiter as configured. The error names the wrong field and its value.
 func New(c Config) (*Limiter, error) {
 	if c.Limiter == nil {
 		return nil, errors.New("ratelike: the Limiter is nil")
@@ -87,14 +97,16 @@ func New(c Config) (*Limiter, error) {
 	return &Limiter{gate: gate, limiter: c.Limiter, unit: c.Unit, within: c.Within, last: mono.Min}, nil
 }
 
-// Gate returns the Gate that everybody waits at, for callers that know when their requests are answered (Gate.Do), and for changes of
-// the limit (Gate.Update). Reservations are not in its Stats.
+// Gate returns the Gate that all callers wait at. Gate.Do is for callers that know when their
+// requests are answered, and Gate.Update for changes of the limit. The Gate's Stats exclude
+// reservations.
 func (l *Limiter) Gate() *paceline.Gate { return l.gate }
 
-// Wait returns when one may go, or a *paceline.WaitError: at once where ctx's deadline comes first.
+// Wait returns when one may go. Otherwise it returns a *paceline.WaitError, and at once if ctx's
+// deadline comes before the turn.
 func (l *Limiter) Wait(ctx context.Context) error { return l.WaitN(ctx, 1) }
 
-// WaitN is Wait for n at once. More than Burst never go: that is paceline.ErrNever.
+// WaitN is Wait for n at once. If n is more than Burst, the error is paceline.ErrNever.
 func (l *Limiter) WaitN(ctx context.Context, n int) error {
 	permit, err := l.gate.Wait(ctx, l.cost(n))
 	if err == nil {
@@ -103,7 +115,7 @@ func (l *Limiter) WaitN(ctx context.Context, n int) error {
 	return err
 }
 
-// Allow reports whether one may go now, and if so it has gone.
+// Allow reports whether one may go now. If true, it counts as gone.
 func (l *Limiter) Allow() bool { return l.AllowN(1) }
 
 // AllowN is Allow for n at once.
@@ -115,8 +127,8 @@ func (l *Limiter) AllowN(n int) bool {
 	return ok
 }
 
-// Limit returns how many may go in a second in the long run if nothing took any time: the lowest rate of the Unit. +Inf if there is
-// none, 0 if the Limiter cannot tell.
+// Limit returns the number that may go in a second in the long run, if answers took no time. It is
+// the lowest rate of the Unit. It is +Inf if there is none, and 0 if it is unknown.
 func (l *Limiter) Limit() float64 {
 	lowest := math.Inf(1)
 	l.gate.Update(func(mono.Time) {
@@ -133,7 +145,7 @@ func (l *Limiter) Limit() float64 {
 	return lowest
 }
 
-// Burst returns the most that may ever go at once: limit.MaxCost where nothing bounds it.
+// Burst returns the most that may ever go at once. It is limit.MaxCost where nothing bounds it.
 func (l *Limiter) Burst() (most int) {
 	l.gate.Update(func(now mono.Time) {
 		most = sort.Search(limit.MaxCost, func(n int) bool { return l.limiter.Ready(now, l.cost(n+1)) == limit.Never })
@@ -146,5 +158,6 @@ func (l *Limiter) cost(n int) (c limit.Cost) {
 	return c
 }
 
-// gone settles what may go from now on: nobody will say more, and it arrives within Within.
+// gone is the outcome of a request that may go now. No answer will be reported, and the request
+// arrives within Within.
 func (l *Limiter) gone() limit.Outcome { return limit.Outcome{ArrivedAgo: -l.within} }
