@@ -3,14 +3,19 @@
 //	pace, err := pacegrpc.New(pacegrpc.Config{Limiter: limit.MustRolling(500, time.Minute)})
 //	conn, err := grpc.NewClient(target, grpc.WithUnaryInterceptor(pace.Unary), grpc.WithStreamInterceptor(pace.Stream))
 //
-// A call waits for its turn, first come first served, and is sent. What the answer says of limits is read by the same rules as over HTTP
-// (package classify): RESOURCE_EXHAUSTED counts as a 429 and UNAVAILABLE as a 503. RetryInfo, grpc-retry-pushback-ms or a retry-after in the
-// metadata take the place of Retry-After, and ratelimit fields in the metadata are read like those of a header. A refusal pauses all calls,
-// once. A call that was refused or never sent is sent again; one that failed is sent again if Config.Idempotent says that it may be.
+// A call waits for its turn, first come first served, and is sent. Limits in the answer are read by
+// the same rules as over HTTP (package classify). RESOURCE_EXHAUSTED counts as a 429 and
+// UNAVAILABLE as a 503. RetryInfo, grpc-retry-pushback-ms or a retry-after in the metadata take the
+// place of Retry-After. Ratelimit fields in the metadata are read like those of a header. A refusal
+// pauses all calls, once. A call that was refused or never sent is sent again. A call that failed
+// is sent again if Config.Idempotent allows it.
 //
-// It is a module of its own, so that programs without gRPC do not depend on it. gRPC by itself sends a call again that the server says it has
-// not processed and, if its service config has a retry policy, other calls, too. Only what passes here is counted: so leave that policy out,
-// or use grpc.WithDisableRetry. It starts no goroutine.
+// gRPC by itself sends a call again if the server reports that it has not processed it. With a
+// retry policy in its service config, gRPC repeats other calls too. Only calls through the
+// interceptors count. So leave that policy out, or use grpc.WithDisableRetry.
+//
+// The package is a module of its own, so that programs without gRPC do not depend on it. It starts
+// no goroutine.
 package pacegrpc
 
 import (
@@ -38,42 +43,48 @@ import (
 	"github.com/paceline-go/paceline/provider/classify"
 )
 
-// ErrPaused: the server asked to stay away for longer than Config.MaxRetryAfter, and the call was not sent.
+// ErrPaused reports a call that was not sent: the server asked for a pause longer than
+// Config.MaxRetryAfter.
 var ErrPaused = errors.New("pacegrpc: the server asked to stay away")
 
-// Config says how a Pace sends. The zero value is ready: it has no limit of its own, heeds what answers say, and sends again what
-// was refused.
+// Config describes a Pace. The zero value is ready: it has no limit of its own, follows the limits
+// in answers, and sends refused calls again.
 type Config struct {
-	// Limiter is the server's rule, for all calls. It belongs to the Pace from now on. If nil, none.
+	// Limiter is the server's rule, for all calls. It belongs to the Pace from now on. If nil,
+	// none.
 	Limiter limit.Limiter
-	// Adaptive, if not nil, has a bound on calls in flight that nobody states.
+	// Adaptive, if not nil, bounds the calls in flight where the server's bound is unknown.
 	Adaptive *limit.AdaptiveConfig
-	// Cost says what a call costs; req is nil for a stream. If nil, one request.
+	// Cost returns the cost of a call. req is nil for a stream. If nil, a call is one request.
 	Cost func(method string, req any) limit.Cost
-	// Idempotent says which methods may be processed twice. If nil, none.
+	// Idempotent reports whether a method may be processed twice. If nil, none may.
 	Idempotent func(method string) bool
-	// Attempts is how often a unary call may be sent, the first time included; a stream is sent once. If zero, 3.
+	// Attempts is the most attempts of a unary call, the first one included. A stream is sent once.
+	// If zero, 3.
 	Attempts int
-	// Backoff is how long a call waits after an attempt that failed, and all calls after a refusal that does not say how long.
+	// Backoff is the wait of a call after a failed attempt. It is also the pause of all calls after
+	// a refusal without a stated time.
 	Backoff backoff.Policy
-	// MaxRetryAfter is the longest that anybody waits because the server asked to. If zero, 5 minutes; negative: nobody waits.
+	// MaxRetryAfter is the longest wait that a server may ask for. If zero, 5 minutes. If negative,
+	// no call waits.
 	MaxRetryAfter time.Duration
-	// UntilEnd has the limits count a stream as in flight until it ends. If false, it counts until its first message, so that a stream which
-	// stays open for hours holds up nobody.
+	// UntilEnd counts a stream as in flight until it ends. If false, a stream counts until its
+	// first message, so that a stream of hours delays no other call.
 	UntilEnd bool
 }
 
-// Pace keeps calls within limits. Made by New. Safe for concurrent use; several connections may share it.
+// Pace keeps calls within limits. Made by New. Safe for concurrent use; several connections may
+// share it.
 type Pace struct {
 	config Config
 	policy classify.Policy
 	gate   *paceline.Gate
-	stack  *stack.Stack // under the Gate's lock
-	mu     sync.Mutex   // stacks rng
+	stack  *stack.Stack // guarded by the Gate's lock
+	mu     sync.Mutex   // guards rng
 	rng    *rand.Rand
 }
 
-// New returns a Pace as configured. The error names the field and value that make no sense.
+// New returns a Pace as configured. The error names the wrong field and its value.
 func New(c Config) (*Pace, error) {
 	if c.Attempts < 0 {
 		return nil, fmt.Errorf("pacegrpc: Attempts %d is negative", c.Attempts)
@@ -103,10 +114,11 @@ func New(c Config) (*Pace, error) {
 	return &Pace{config: c, policy: classify.Policy{MaxRetryAfter: c.MaxRetryAfter}, gate: gate, stack: g, rng: random()}, nil
 }
 
-// Stats returns what was done so far.
+// Stats returns the counts so far.
 func (p *Pace) Stats() observe.Stats { return p.gate.Stats() }
 
-// Unary is a grpc.UnaryClientInterceptor. Its errors are those of the call, or *Error if a limit stood in the way.
+// Unary is a grpc.UnaryClientInterceptor. Its errors are those of the call, or *Error if a limit
+// prevented the call.
 func (p *Pace) Unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	var last error
 	for n := 1; ; n++ {
@@ -136,8 +148,8 @@ func (p *Pace) Unary(ctx context.Context, method string, req, reply any, cc *grp
 	}
 }
 
-// Stream is a grpc.StreamClientInterceptor. A stream waits for its turn like a call, and is settled at its first message or its
-// end.
+// Stream is a grpc.StreamClientInterceptor. A stream waits for its turn like a call. It is settled
+// at its first message or its end.
 func (p *Pace) Stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	permit, err := p.wait(ctx, method, nil)
 	if err != nil {
@@ -157,14 +169,15 @@ func (p *Pace) Stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.Clien
 	}
 	opened = true
 	s := &stream{ClientStream: cs, pace: p, ctx: ctx, method: method, attempt: a, single: !desc.ServerStreams}
-	// Somebody who gives a stream up neither reads nor closes it, so the end of the caller's context settles it. The stream's own context
-	// would not do: it ends before RecvMsg tells how the stream ended.
+	// A caller that abandons a stream neither reads nor closes it, so the end of the caller's
+	// context settles it. The stream's own context ends too early: before RecvMsg returns the
+	// stream's result.
 	s.stop = context.AfterFunc(ctx, func() { a.settle(limit.Outcome{}) })
 	s.forgotten = runtime.AddCleanup(s, func(a *attempt) { a.settle(limit.Outcome{}) }, a)
 	return s, nil
 }
 
-// wait gets leave for a call.
+// wait returns a permit for a call.
 func (p *Pace) wait(ctx context.Context, method string, req any) (paceline.Permit, error) {
 	cost := limit.One
 	if p.config.Cost != nil {
@@ -190,7 +203,8 @@ func (p *Pace) wait(ctx context.Context, method string, req any) (paceline.Permi
 	}
 }
 
-// look returns an error if the present pause is longer than anybody waits. Then it also sends away all that wait.
+// look returns an error if the present pause is longer than MaxRetryAfter. Then it also ends the
+// wait of all waiting calls.
 func (p *Pace) look() (err error) {
 	p.gate.Update(func(now mono.Time) {
 		pause, on := p.stack.Paused(now)
@@ -204,13 +218,14 @@ func (p *Pace) look() (err error) {
 	return err
 }
 
-// fits tells whether a cost can ever go. While the stack is closed it says of every cost that it cannot.
+// fits reports whether a cost can ever go. While the stack is closed, no cost can.
 func (p *Pace) fits(cost limit.Cost) (ok bool) {
 	p.gate.Update(func(now mono.Time) { ok = p.stack.Ready(now, cost) != limit.Never })
 	return ok
 }
 
-// rest waits before the next attempt: a pause is waited for in line.
+// rest waits before the next attempt. After a refusal it returns at once, since the Gate makes all
+// calls wait.
 func (p *Pace) rest(ctx context.Context, v *classify.Verdict, n int) error {
 	if v.Result == limit.Limited {
 		return nil
@@ -231,7 +246,7 @@ func (p *Pace) rest(ctx context.Context, v *classify.Verdict, n int) error {
 	}
 }
 
-// judge settles an attempt by what it proves.
+// judge settles an attempt by the evidence of its answer.
 func (p *Pace) judge(ctx context.Context, method string, a *attempt, err error, last bool) *classify.Verdict {
 	in := evidence(ctx, a, err)
 	in.Last = last
@@ -248,7 +263,7 @@ func (p *Pace) judge(ctx context.Context, method string, a *attempt, err error, 
 	}
 	a.settle(v.Outcome)
 	if v.Result == limit.Limited {
-		p.look() // the pause may be longer than anybody waits: then those that stand in line are sent away
+		p.look() // after a pause longer than MaxRetryAfter, the waiting calls end with an error
 	}
 	return &v
 }
@@ -281,7 +296,7 @@ type stream struct {
 	forgotten runtime.Cleanup
 }
 
-// RecvMsg settles at the first message, or at the end.
+// RecvMsg settles the stream at the first message, or at its end.
 func (s *stream) RecvMsg(m any) error {
 	err := s.ClientStream.RecvMsg(m)
 	switch {
@@ -300,13 +315,13 @@ func (s *stream) end(err error) {
 	s.stop()
 	s.forgotten.Stop()
 	if s.attempt.header == nil {
-		s.attempt.header, _ = s.Header() // the header has come, as a message has
+		s.attempt.header, _ = s.Header() // the header has come, since a message has
 	}
 	s.pace.judge(s.ctx, s.method, s.attempt, err, true)
 }
 
-// Error is why a call was not sent. It wraps ErrPaused or a *paceline.WaitError, and is a status: DEADLINE_EXCEEDED, CANCELLED,
-// UNAVAILABLE with ErrPaused, or RESOURCE_EXHAUSTED.
+// Error is the reason why a call was not sent. It wraps ErrPaused or a *paceline.WaitError. As a
+// status it is DEADLINE_EXCEEDED, CANCELLED, UNAVAILABLE with ErrPaused, or RESOURCE_EXHAUSTED.
 type Error struct{ Err error }
 
 func (e *Error) Error() string { return e.Err.Error() }
@@ -314,7 +329,7 @@ func (e *Error) Error() string { return e.Err.Error() }
 // Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Err }
 
-// GRPCStatus is for status.FromError.
+// GRPCStatus returns the status, for status.FromError.
 func (e *Error) GRPCStatus() *status.Status {
 	code := codes.ResourceExhausted
 	switch {

@@ -17,7 +17,7 @@ import (
 	"github.com/paceline-go/paceline/provider/classify"
 )
 
-// evidence is what an attempt shows, in the words of HTTP.
+// evidence returns the evidence of an attempt, in the terms of HTTP.
 func evidence(ctx context.Context, a *attempt, err error) classify.Evidence {
 	now := time.Now()
 	in := classify.Evidence{Now: now, Took: now.Sub(a.began), RTT: now.Sub(a.began), Wrote: classify.Something, Header: http.Header{}, Ended: ctx.Err() != nil}
@@ -39,7 +39,8 @@ func evidence(ctx context.Context, a *attempt, err error) classify.Evidence {
 		}
 		return in
 	}
-	if a.peer.Addr == nil && len(in.Header) == 0 && s.Code() == codes.Unavailable { // gRPC's own word: it had no connection
+	// gRPC itself reports this: it had no connection.
+	if a.peer.Addr == nil && len(in.Header) == 0 && s.Code() == codes.Unavailable {
 		in.Status, in.Err, in.Wrote, in.Link = 0, err, classify.Nothing, limit.Unreachable
 		return in
 	}
@@ -47,12 +48,13 @@ func evidence(ctx context.Context, a *attempt, err error) classify.Evidence {
 	return in
 }
 
-// statusOf returns what google/rpc/code.proto maps a code to, for those that tell of limits or may pass; 400 for what the caller
-// did wrong; 0 where nobody has answered, or nobody can tell.
+// statusOf returns the HTTP status of a code, as google/rpc/code.proto maps it. It does so for
+// codes about limits, and for codes of a call that may pass later. A caller's mistake is 400.
+// Without an answer, or with an unknown cause, it is 0.
 func statusOf(s *status.Status) int {
 	switch s.Code() {
 	case codes.ResourceExhausted:
-		// gRPC itself says so of messages, too.
+		// gRPC itself uses this code for large messages, too.
 		if m := s.Message(); strings.Contains(m, "message larger than max") || strings.Contains(m, "message exceeds maximum size") {
 			return http.StatusRequestEntityTooLarge
 		}
@@ -75,8 +77,8 @@ func statusOf(s *status.Status) int {
 	return http.StatusBadRequest
 }
 
-// pushback puts in a header how long the server asks to stay away, by RetryInfo or grpc-retry-pushback-ms: what is below 0, or no
-// number, asks not to try again (gRFC A6).
+// pushback writes the pause that the server asks for into a header. It reads RetryInfo and
+// grpc-retry-pushback-ms. A value below 0, or no number, asks for no retry (gRFC A6).
 func pushback(h http.Header, s *status.Status) {
 	for _, d := range s.Details() {
 		if info, ok := d.(*errdetails.RetryInfo); ok && info.GetRetryDelay() != nil {
