@@ -3,16 +3,19 @@
 //	pace, err := paceaws.New(paceaws.Config{Limiter: limit.MustRolling(500, time.Minute)})
 //	cfg.APIOptions = append(cfg.APIOptions, pace.Add) // an aws.Config: for every client made of it
 //
-// Use one Pace for all that counts in one limit: a service's API in an account and region. Each attempt, the SDK's retries too, waits for
-// its turn, first come first served, is signed and sent, and is settled by its answer. A refusal, in whatever words a service has for it
-// (ThrottlingException, SlowDown, 429), pauses all, once. Who sends again, and how often, remains the SDK's retryer; so retries do not
-// multiply, and aws.NopRetryer has none.
+// Use one Pace for all requests that count in one limit: a service's API in an account and region.
+// Each attempt waits for its turn, first come first served; the SDK's retries wait too. The attempt
+// is then signed, sent, and settled by its answer. A refusal pauses all attempts, once. Services
+// name a refusal differently: ThrottlingException, SlowDown, 429. Retries remain the task of the
+// SDK's retryer, so they do not multiply. aws.NopRetryer makes none.
 //
-// It is a middleware inside the SDK's retry loop. A retryer would not do, since its attempt token is not given back on every way out of an
-// attempt. Nor would an http.RoundTripper: requests would wait after they were signed, and it does not know the names of refusals
+// A Pace is a middleware inside the SDK's retry loop. A retryer would not do: the SDK does not
+// return its attempt token on every way out of an attempt. An http.RoundTripper would not do
+// either: requests would wait after they were signed, and it does not know the names of refusals
 // (docs/decisions/0036-adapters.md).
 //
-// It is a module of its own, so that programs without the SDK do not depend on it. It starts no goroutine.
+// The package is a module of its own, so that programs without the SDK do not depend on it. It
+// starts no goroutine.
 package paceaws
 
 import (
@@ -36,22 +39,26 @@ import (
 	"github.com/paceline-go/paceline/provider/classify"
 )
 
-// Config says how a Pace sends. The zero value has no limit of its own, and heeds refusals: after one, attempts begin again slowly.
+// Config describes a Pace. The zero value has no limit of its own. After a refusal, attempts begin
+// again slowly.
 type Config struct {
-	// Limiter is the service's rule, for all attempts. It belongs to the Pace from now on. If nil, none.
+	// Limiter is the service's rule, for all attempts. It belongs to the Pace from now on. If nil,
+	// none.
 	Limiter limit.Limiter
-	// Cost says what an attempt at an operation costs: "STS", "GetCallerIdentity". If nil, one request.
+	// Cost returns the cost of an attempt at an operation, such as "STS", "GetCallerIdentity". If
+	// nil, an attempt is one request.
 	Cost func(service, operation string) limit.Cost
 }
 
-// Pace keeps attempts within limits. Made by New. Safe for concurrent use; any number of clients may share it.
+// Pace keeps attempts within limits. Made by New. Safe for concurrent use; any number of clients
+// may share it.
 type Pace struct {
 	cost   func(service, operation string) limit.Cost
 	policy classify.Policy
 	gate   *paceline.Gate
 }
 
-// New returns a Pace as configured. The error names what makes no sense.
+// New returns a Pace as configured. The error names the wrong setting.
 func New(c Config) (*Pace, error) {
 	g, err := stack.New(stack.Config{Limiter: c.Limiter, Slow: c.Limiter == nil, Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))})
 	if err != nil {
@@ -67,16 +74,17 @@ func New(c Config) (*Pace, error) {
 	return &Pace{cost: c.Cost, gate: gate}, nil
 }
 
-// Stats returns what was done so far, in attempts.
+// Stats returns the counts so far, in attempts.
 func (p *Pace) Stats() observe.Stats { return p.gate.Stats() }
 
-// Add puts the Pace into the stack of an operation, inside its retry loop and before what it signs: see aws.Config.APIOptions.
+// Add puts the Pace into the stack of an operation: see aws.Config.APIOptions. Its place is inside
+// the retry loop and before the signing.
 func (p *Pace) Add(stack *middleware.Stack) error {
 	return stack.Finalize.Insert(middleware.FinalizeMiddlewareFunc("Paceline", p.attempt), "Retry", middleware.After)
 }
 
-// attempt waits for the turn of one attempt, makes it, and settles it when the answer was read. Of an answer that is a stream, only the header
-// was read by then.
+// attempt waits for the turn of one attempt, makes it, and settles it when the answer was read. If
+// the answer is a stream, only its header was read by then.
 func (p *Pace) attempt(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (
 	middleware.FinalizeOutput, middleware.Metadata, error,
 ) {
@@ -84,14 +92,14 @@ func (p *Pace) attempt(ctx context.Context, in middleware.FinalizeInput, next mi
 	if err != nil {
 		return middleware.FinalizeOutput{}, middleware.Metadata{}, &Error{Err: err}
 	}
-	var outcome limit.Outcome // unknown, if what follows panics
+	var outcome limit.Outcome // unknown, if the code below panics
 	defer func() { permit.Settle(outcome) }()
 	out, metadata, err := next.HandleFinalize(ctx, in)
 	outcome = p.outcome(err)
 	return out, metadata, err
 }
 
-// outcome is what an attempt proves by the way in which it ended.
+// outcome returns the outcome that the end of an attempt proves.
 func (p *Pace) outcome(err error) limit.Outcome {
 	if err == nil {
 		return limit.Outcome{Result: limit.Accepted}
@@ -111,8 +119,9 @@ func (p *Pace) outcome(err error) limit.Outcome {
 	return o
 }
 
-// throttled tells whether the service refused an attempt because of a rate. It goes by the SDK's list of error codes, without those that are
-// about a single request or about how many resources there may be.
+// throttled reports whether the service refused an attempt because of a rate. It uses the SDK's
+// list of error codes. It leaves out codes about a single request, and about the number of
+// resources.
 func throttled(err error) bool {
 	var api smithy.APIError
 	if !errors.As(err, &api) {
@@ -126,7 +135,8 @@ func throttled(err error) bool {
 	return ok
 }
 
-// Error is why an attempt was not sent. It wraps a *paceline.WaitError, and the SDK does not try again because of it.
+// Error is the reason why an attempt was not sent. It wraps a *paceline.WaitError. The SDK does not
+// try again after it.
 type Error struct{ Err error }
 
 func (e *Error) Error() string { return e.Err.Error() }
@@ -134,5 +144,5 @@ func (e *Error) Error() string { return e.Err.Error() }
 // Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Err }
 
-// RetryableError tells the SDK's retryer that there is no sense in another attempt.
+// RetryableError returns false: the SDK's retryer makes no other attempt.
 func (e *Error) RetryableError() bool { return false }
