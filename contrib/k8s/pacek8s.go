@@ -1,14 +1,16 @@
 // Package pacek8s keeps clients of Kubernetes' client-go within the limits of their API server.
 //
-// Use Wrap where you make the rest.Config: requests wait for their turn, are settled by their answers, and a 429 of the server's
-// (priority and fairness) pauses all, once.
+// Use Wrap where you make the rest.Config. Requests wait for their turn and are settled by their
+// answers. A 429 of the server (priority and fairness) pauses all requests, once.
 //
 //	paced, err := pacek8s.Wrap(cfg, transport.Config{Limiter: limit.MustRolling(100, time.Second)})
 //
-// Use New where only a flowcontrol.RateLimiter can be given. Such a limiter is asked before each request and never told that it was answered,
-// so you have to promise how long it takes at most until the server counts a request: see package xrate.
+// Use New where only a flowcontrol.RateLimiter is possible. client-go asks such a limiter before
+// each request, and never reports the answer. So you have to promise the longest time until the
+// server counts a request: see package xrate.
 //
-// It is a module of its own, so that programs without client-go do not depend on it. It starts no goroutine.
+// The package is a module of its own, so that programs without client-go do not depend on it. It
+// starts no goroutine.
 package pacek8s
 
 import (
@@ -23,11 +25,13 @@ import (
 	"github.com/paceline-go/paceline/transport"
 )
 
-// Wrap has all clients that are made of cfg wait at one Transport, which it returns. The Transport takes the place of client-go's own limiter,
-// which allows 5 requests a second if nothing is set. The Timeout of cfg, if there is one, then includes the wait.
+// Wrap makes all clients of cfg wait at one Transport, and returns the Transport. It replaces
+// client-go's own limiter, which allows 5 requests a second by default. If cfg has a Timeout, the
+// Timeout then includes the wait.
 //
-// If c.Attempts is zero, the Transport sends nothing again: client-go does that itself, up to ten times after a Retry-After, and waits for its
-// turn each time. c.Base must be nil, since cfg makes the base. After an error cfg is unchanged.
+// If c.Attempts is zero, the Transport repeats no request. client-go does that itself, up to ten
+// times after a Retry-After, and waits for its turn each time. c.Base must be nil, since cfg makes
+// the base. After an error cfg is unchanged.
 func Wrap(cfg *rest.Config, c transport.Config) (*transport.Transport, error) {
 	if c.Base != nil {
 		return nil, fmt.Errorf("pacek8s: Base is set, to a %T: what sends is made by the rest.Config", c.Base)
@@ -45,7 +49,8 @@ func Wrap(cfg *rest.Config, c transport.Config) (*transport.Transport, error) {
 	return paced, nil
 }
 
-// over sends by way of the Transport that all clients of a rest.Config share, and hands it the base that was made for this client.
+// over sends through the Transport that all clients of a rest.Config share. It passes on the base
+// that was made for this client.
 type over struct {
 	paced *transport.Transport
 	base  http.RoundTripper
@@ -57,23 +62,23 @@ func (o over) RoundTrip(r *http.Request) (*http.Response, error) {
 	return o.paced.RoundTrip(r.WithContext(context.WithValue(r.Context(), baseKey{}, o.base)))
 }
 
-// WrappedRoundTripper is for client-go, which looks for what is below.
+// WrappedRoundTripper returns the base, for client-go, which looks for it.
 func (o over) WrappedRoundTripper() http.RoundTripper { return o.base }
 
-// chosen sends over the base that a request was given to.
+// chosen sends a request over the base that belongs to it.
 type chosen struct{}
 
 func (chosen) RoundTrip(r *http.Request) (*http.Response, error) {
 	return r.Context().Value(baseKey{}).(http.RoundTripper).RoundTrip(r)
 }
 
-// RateLimiter is a flowcontrol.RateLimiter over a xrate.Limiter, whose promise it needs.
+// RateLimiter is a flowcontrol.RateLimiter over an xrate.Limiter, whose promise it needs.
 type RateLimiter struct{ limiter *xrate.Limiter }
 
 var _ flowcontrol.RateLimiter = (*RateLimiter)(nil)
 
-// New returns a RateLimiter for rest.Config.RateLimiter. The error is that of xrate.New, or says that MaxWaiting is set: Accept has no
-// way to say that too many wait.
+// New returns a RateLimiter for rest.Config.RateLimiter. The error is that of xrate.New. MaxWaiting
+// must be zero, since Accept cannot report that too many wait.
 func New(c xrate.Config) (*RateLimiter, error) {
 	if c.MaxWaiting != 0 {
 		return nil, fmt.Errorf("pacek8s: MaxWaiting %d: a RateLimiter has no bound on those who wait, as Accept cannot fail", c.MaxWaiting)
@@ -85,16 +90,18 @@ func New(c xrate.Config) (*RateLimiter, error) {
 	return &RateLimiter{l}, nil
 }
 
-// Wait returns when one may go, or a *paceline.WaitError: at once where ctx's deadline comes first.
+// Wait returns when one may go. Otherwise it returns a *paceline.WaitError, and at once if ctx's
+// deadline comes before the turn.
 func (r *RateLimiter) Wait(ctx context.Context) error { return r.limiter.Wait(ctx) }
 
-// Accept waits for as long as it takes.
-func (r *RateLimiter) Accept() { _ = r.limiter.Wait(context.Background()) } // it cannot fail: there is no deadline, no bound on who waits, and the cost of one always fits
+// Accept waits for its turn without a bound. Its Wait cannot fail: there is no deadline, no bound
+// on waiting callers, and a cost of one always fits.
+func (r *RateLimiter) Accept() { _ = r.limiter.Wait(context.Background()) }
 
-// TryAccept reports whether one may go now, and if so it has gone.
+// TryAccept reports whether one may go now. If true, it counts as gone.
 func (r *RateLimiter) TryAccept() bool { return r.limiter.Allow() }
 
-// Stop does nothing: there is nothing to stop.
+// Stop does nothing, since there is nothing to stop.
 func (r *RateLimiter) Stop() {}
 
 // QPS returns the lowest rate of the limit, in requests a second.
