@@ -22,12 +22,13 @@ type observer struct {
 	waiting, active                                               metric.Int64ObservableUpDownCounter
 	used, ceiling, share, paused, down, longest                   metric.Float64ObservableGauge
 
-	mu                           sync.Mutex // stacks the fields below
+	mu                           sync.Mutex // guards the fields below
 	clients, limits, hosts, keys []labels.Names
 }
 
-// Observe reports what sources do as metrics, until stop is called. It reads them whenever the provider collects. Several sources are told
-// apart by the names that observe.NameSource gives them. If the provider is nil, the global one is used.
+// Observe reports the Snapshots of sources as metrics, until the caller calls stop. It reads the
+// sources whenever the provider collects. observe.NameSource gives each source a name for its
+// metrics. If the provider is nil, the global one is used.
 func Observe(o Options, sources ...observe.Source) (stop func() error, err error) {
 	m := o.fill().MeterProvider.Meter(scope)
 	v := &observer{sources: sources}
@@ -104,7 +105,8 @@ func with(of []attribute.KeyValue, more ...attribute.KeyValue) attribute.Set {
 	return attribute.NewSet(append(of[:len(of):len(of)], more...)...)
 }
 
-// sums adds up values with the same attributes, since all that have no name of their own share the attributes of "other".
+// sums adds up values with the same attributes. Entries without a name of their own share the
+// attributes of "other".
 type sums map[attribute.Distinct]*sum
 
 type sum struct {
@@ -120,7 +122,7 @@ func (s sums) of(set attribute.Set) *sum {
 	return s[id]
 }
 
-// Kinds of requests that are told of.
+// results are the kinds of request ends in the metrics.
 var results = [...]string{"accepted", "limited", "failed", "unknown", "unsent", "never", "late", "full", "cancelled"}
 
 func (v *observer) observeClients(o metric.Observer, i int, s *observe.Snapshot, of []attribute.KeyValue) {
@@ -217,7 +219,7 @@ func (v *observer) observePauses(o metric.Observer, i int, s *observe.Snapshot, 
 	}
 }
 
-// whose are the attributes of whom something concerns.
+// whose returns the attributes of w that are not empty.
 func whose(w *observe.Whose) (all []attribute.KeyValue) {
 	for _, f := range [...]struct {
 		key   attribute.Key

@@ -1,15 +1,18 @@
-// Package paceotel reports to OpenTelemetry what paceline does. Snapshots become metrics. An HTTP transport has spans, too: one for each wait
-// for a turn and one for each attempt. Names are those of the semantic conventions for HTTP clients.
+// Package paceotel reports the work of paceline to OpenTelemetry. Snapshots become metrics. An HTTP
+// transport also has spans: one for each wait for a turn and one for each attempt. Names are those
+// of the semantic conventions for HTTP clients.
 //
 //	paced, err := paceotel.New(transport.Config{Preset: "openai:tier1"}, paceotel.Options{})
 //	client := &http.Client{Transport: paced}
 //
-// A wait is not time at the server. So it has a span of its own, paceline.wait, which says what the wait was for. An attempt has a span of kind
-// client, which is named by the method and begins when the request was handed over. Both are children of the request's span. They are made
-// after the attempt has ended, so no trace is passed on to the server: for that, put an instrumented client around, which sends the header field.
+// A wait is not time at the server. So it has a span of its own, paceline.wait, with the reason of
+// the wait. An attempt has a span of kind client. The method is its name, and it begins when the
+// request is handed to the base transport. Both are children of the request's span. The spans are
+// made after the attempt has ended, so no trace is passed on to the server. For that, put an
+// instrumented client around it, which sends the header field.
 //
-// No header field, query or body is in any of it. Values of attributes that come from strangers are bounded in number and length.
-// It starts no goroutine.
+// The spans and metrics have no header field, query or body. Attribute values from strangers are
+// bounded in number and length. The package starts no goroutine.
 package paceotel
 
 import (
@@ -35,16 +38,16 @@ import (
 
 const scope = "github.com/paceline-go/paceline/contrib/otel"
 
-// These are the attributes of spans and metrics that the semantic conventions do not have.
+// Attributes of spans and metrics that the semantic conventions do not have.
 const (
 	KeyLimit  = attribute.Key("paceline.limit")  // the name of a limit
-	KeyClient = attribute.Key("paceline.client") // who asked, by name
+	KeyClient = attribute.Key("paceline.client") // the name of the client
 	KeySource = attribute.Key("paceline.source") // the name of an observe.Source
 	KeyKey    = attribute.Key("paceline.key")    // stands for a credential, and never contains it
 	KeyResult = attribute.Key("paceline.result") // how a request ended
 )
 
-// Options say which providers get the spans and metrics. With the zero value those are the global ones.
+// Options has the providers for spans and metrics. The zero value uses the global ones.
 type Options struct {
 	TracerProvider trace.TracerProvider
 	MeterProvider  metric.MeterProvider
@@ -60,14 +63,15 @@ func (o Options) fill() Options {
 	return o
 }
 
-// Transport is a transport.Transport that makes spans and the metric http.client.request.duration. Made by New. Safe for concurrent use. Hand it
-// to Observe to have its Snapshots as metrics, too.
+// Transport is a transport.Transport that makes spans and the metric http.client.request.duration.
+// Made by New. Safe for concurrent use. Observe takes it as a source, for its Snapshots as metrics.
 type Transport struct {
 	*transport.Transport
 	tracer trace.Tracer
 }
 
-// New returns a Transport as configured. Config.Ended is called, too, if there is one. The error is transport.New's, or one of a provider.
+// New returns a Transport as configured. It still calls Config.Ended, if it is set. The error is
+// transport.New's, or that of a provider.
 func New(c transport.Config, o Options) (*Transport, error) {
 	o = o.fill()
 	t := &Transport{tracer: o.TracerProvider.Tracer(scope)}
@@ -94,7 +98,8 @@ func New(c transport.Config, o Options) (*Transport, error) {
 	return t, nil
 }
 
-// RoundTrip implements http.RoundTripper. A request that never got its turn has a span of its wait, with what stood in the way.
+// RoundTrip implements http.RoundTripper. A request that never got its turn has a span of its wait,
+// with the reason.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	began := time.Now()
 	resp, err := t.Transport.RoundTrip(r)
@@ -107,7 +112,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// reason says why a request was not sent. It has few values, as an attribute should.
+// reason returns why a request was not sent. It has few values, as an attribute should.
 func reason(err error) string {
 	for _, known := range []struct {
 		err  error
@@ -146,7 +151,7 @@ func (t *Transport) attempted(a *transport.Attempt, now time.Time) {
 	span.End(trace.WithTimestamp(now))
 }
 
-// who returns the attributes that say whose a request is.
+// who returns the attributes of a request's partition: its client and key.
 func who(p transport.Partition) (all []attribute.KeyValue) {
 	if p.Client != "" {
 		all = append(all, KeyClient.String(labels.Bounded(p.Client)))
@@ -157,7 +162,8 @@ func who(p transport.Partition) (all []attribute.KeyValue) {
 	return all
 }
 
-// few returns the attributes that the semantic conventions want on both the span and the metric. Each of them has few values.
+// few returns the attributes that the semantic conventions want on both the span and the metric.
+// Each of them has few values.
 func few(a *transport.Attempt) []attribute.KeyValue {
 	r := a.Request
 	all := []attribute.KeyValue{semconv.HTTPRequestMethodKey.String(method(r)), semconv.ServerAddress(labels.Bounded(r.URL.Hostname())), semconv.URLScheme(r.URL.Scheme)}
