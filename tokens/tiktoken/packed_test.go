@@ -18,7 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "pack the vocabularies anew")
 
-// reference has all tokens of a vocabulary, from the module that has them as Go programs, with their ranks.
+// reference returns all tokens of a vocabulary with their ranks, from the module that has them as
+// Go programs.
 func reference(t testing.TB, name string) (tokenizer.Codec, map[string]int) {
 	t.Helper()
 	codec, err := tokenizer.Get(tokenizer.Encoding(name))
@@ -76,7 +77,7 @@ func TestPackedAsInTheModule(t *testing.T) {
 	for _, v := range vocabularies {
 		_, want := reference(t, v.name)
 		if *update {
-			if v.more != nil { // it is another's, and a little
+			if v.more != nil { // these belong to another vocabulary, and are few
 				continue
 			}
 			if err := os.WriteFile(v.name+".bin", pack(t, want), 0o644); err != nil {
@@ -99,7 +100,7 @@ var samples = []string{
 	"İSTANBUL ΣΊΣΥΦΟΣ ß ẞ", "हिन्दी ภาษาไทย עברית",
 }
 
-// patterns are tiktoken's own, by which pretokenize.go was written.
+// patterns are tiktoken's own. pretokenize.go follows them.
 var patterns = map[string]string{
 	"r50k_base":   `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`,
 	"p50k_base":   `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`,
@@ -109,7 +110,7 @@ var patterns = map[string]string{
 		`\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`,
 }
 
-// model is a vocabulary as others have it.
+// model is a vocabulary from independent sources.
 type model struct {
 	ours  *vocabulary
 	split *regexp2.Regexp
@@ -118,14 +119,16 @@ type model struct {
 func models(t testing.TB) (out []model) {
 	t.Helper()
 	for _, v := range vocabularies {
-		// Without the parentheses regexp2 would take the code that the module has generated of the pattern. That ends a run
-		// of spaces at its first newline, where the pattern means the last, and finds nothing in "\x7f".
+		// Without the parentheses regexp2 would take the code that the module has generated for the
+		// pattern. That code ends a run of spaces at its first newline, where the pattern means the
+		// last. It also finds nothing in "\x7f".
 		out = append(out, model{v, regexp2.MustCompile("(?:"+patterns[v.name]+")", regexp2.None)})
 	}
 	return out
 }
 
-// merged is how many tokens a piece is: byte-pair encoding as it is defined, in the square of its length.
+// merged returns the number of tokens of a piece: byte-pair encoding by its definition, in the
+// square of the piece's length.
 func merged(ranks map[string]int, piece string) int64 {
 	if _, ok := ranks[piece]; ok {
 		return 1
@@ -149,7 +152,8 @@ func merged(ranks map[string]int, piece string) int64 {
 	}
 }
 
-// check compares how a text is split with what the pattern says, and how each piece is merged with the definition.
+// check compares the pieces of a text with the pattern, and the merging of each piece with the
+// definition.
 func (m model) check(t *testing.T, text string) {
 	t.Helper()
 	text = string([]rune(text))
@@ -187,7 +191,7 @@ func FuzzCounts(f *testing.F) {
 	})
 }
 
-// Pieces of the samples in any order, which a fuzzer without coverage does not come upon.
+// Pieces of the samples in random orders. A fuzzer without coverage does not find these.
 func TestCountsInAnyOrder(t *testing.T) {
 	var bits []string
 	for _, s := range samples {
@@ -209,7 +213,7 @@ func TestCountsInAnyOrder(t *testing.T) {
 	}
 }
 
-// The module counts plain text as we do.
+// The module counts plain text as this package does.
 func TestCountsAsTheModule(t *testing.T) {
 	text, err := os.ReadFile("../../docs/run.md")
 	if err != nil {
