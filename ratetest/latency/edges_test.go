@@ -9,8 +9,8 @@ import (
 	"github.com/paceline-go/paceline/ratetest/latency"
 )
 
-// What a law promises where chance has nothing left to decide, and where a figure is as long as a latency may be: none is beyond Longest,
-// and a mean that would be is none.
+// Laws at their edges: without any randomness left, and with figures as long as Longest. No latency
+// is beyond Longest. A mean beyond Longest is none.
 func TestLawsAtTheirEdges(t *testing.T) {
 	const longest, none = latency.Longest, time.Duration(-1)
 	for text, want := range map[string]struct{ mean, min, max time.Duration }{
@@ -55,7 +55,8 @@ func TestLawsAtTheirEdges(t *testing.T) {
 	}
 }
 
-// Every figure of a law is looked at, the second as the first: beyond Longest, below 0 and what is none are refused by name.
+// Parse checks every figure of a law, the second like the first. Figures beyond Longest, below 0,
+// or that are no figures, are refused by name.
 func TestParseLooksAtEveryFigure(t *testing.T) {
 	const over = "2305843009213693953ns"
 	for text, why := range map[string]string{
@@ -101,12 +102,12 @@ func TestRecordingAtItsEdges(t *testing.T) {
 	}
 }
 
-// zeros are the smallest of all random numbers.
+// zeros is a source of the smallest random numbers.
 type zeros struct{}
 
 func (zeros) Uint64() uint64 { return 0 }
 
-// What has no probability never happens, whatever is drawn.
+// A latency without probability never happens, whatever the draw.
 func TestBimodalOfNoProbability(t *testing.T) {
 	if d := latency.Bimodal(time.Second, time.Hour, 0).Draw(rand.New(zeros{})); d != time.Second {
 		t.Errorf("drew %v", d)

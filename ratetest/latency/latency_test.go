@@ -12,15 +12,15 @@ import (
 
 const ms = time.Millisecond
 
-// TestLawsDrawWhatTheyPromise compares 200,000 draws with the quantiles that the definitions give, within 5 standard
-// errors of the share of draws below them.
+// TestLawsDrawWhatTheyPromise compares 200,000 draws with the quantiles of the definitions. The
+// fraction of draws below a quantile is within 5 standard errors.
 func TestLawsDrawWhatTheyPromise(t *testing.T) {
 	recording, err := latency.Recorded("x", []time.Duration{10 * ms, 10 * ms, 20 * ms, 90 * ms})
 	if err != nil {
 		t.Fatal(err)
 	}
 	type below struct {
-		x time.Duration // a share of draws is at most x
+		x time.Duration // this fraction of draws is at most x
 		p float64
 	}
 	for _, c := range []struct {

@@ -119,7 +119,8 @@ func TestReadRecording(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever Parse accepts has a name that means the same law, and draws within its bounds.
+// FuzzParse: every law that Parse accepts has a name that means the same law. Its draws are within
+// its bounds.
 func FuzzParse(f *testing.F) {
 	for _, l := range laws() {
 		f.Add(l.String())
