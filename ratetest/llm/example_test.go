@@ -10,7 +10,7 @@ import (
 	"github.com/paceline-go/paceline/ratetest/llm"
 )
 
-// A server with OpenAI's endpoint and limits of one's own. The client sends more than it allows.
+// A server with OpenAI's endpoint and custom limits. The client sends more than they allow.
 func ExampleNew() {
 	server, err := llm.New(llm.Config{Provider: llm.OpenAI, Limits: llm.Limits{Requests: 2, Tokens: 10_000, Window: 24 * time.Hour}})
 	if err != nil {

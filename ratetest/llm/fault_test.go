@@ -25,7 +25,7 @@ import (
 	"github.com/paceline-go/paceline/tokens"
 )
 
-// What the server cannot read, or does not know, in the words of each provider.
+// Unreadable requests and unknown models, in the words of each provider.
 func TestLLMErrors(t *testing.T) {
 	openai := newServer(t, llm.Config{Keys: []string{"good"}, Models: []string{"m"}})
 	claude := newServer(t, llm.Config{Provider: llm.Anthropic, Keys: []string{"good"}, Models: []string{"m"}})
@@ -84,7 +84,7 @@ func TestLLMErrors(t *testing.T) {
 	}
 }
 
-// Quotas of a day, and of credit, are refusals of their own kind to who reads them.
+// Refusals by a daily quota and for lack of credit are kinds of their own for readers of answers.
 func TestLLMKindsOfRefusal(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -117,7 +117,7 @@ func TestLLMKindsOfRefusal(t *testing.T) {
 	}
 }
 
-// Each fault over a socket, as a client meets it, on a stream and not.
+// Each fault over a socket, as a client meets it, with and without a stream.
 func TestLLMFaults(t *testing.T) {
 	for _, api := range []llm.Provider{llm.OpenAI, llm.Anthropic} {
 		path := []string{chat, messages}[api]
@@ -188,7 +188,7 @@ func TestLLMFaults(t *testing.T) {
 	goleak.VerifyNone(t)
 }
 
-// A client that leaves a stream has used what was sent until then.
+// A client that leaves a stream has used the output that was sent until then.
 func TestLLMClientLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -209,7 +209,7 @@ func TestLLMClientLeaves(t *testing.T) {
 	})
 }
 
-// A server that closes answers what is under way at once.
+// A closing server answers the requests under way at once.
 func TestLLMCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newServer(t, llm.Config{Truth: uses(10, 0, 1000), TokensPerSecond: 10})

@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "write the answers of testdata; read each against the provider's documentation before it is committed")
 
-// Answers as they go over the wire, 0.3 s after the server has started: testdata/NAME.http.
+// Answers as they go over the network, 0.3 s after the server's start: testdata/NAME.http.
 func TestLLMGolden(t *testing.T) {
 	chatBody := `{"model":"gpt-4o","max_tokens":10,"messages":[{"role":"user","content":"Say something"}]`
 	claudeBody := `{"model":"claude-sonnet-4","max_tokens":10,"messages":[{"role":"user","content":"Say something"}]`
@@ -73,7 +73,7 @@ func TestLLMGolden(t *testing.T) {
 	}
 }
 
-// What the input of a body is taken to be, in tokens.
+// The estimate of the input of a body, in tokens.
 func TestLLMEstimate(t *testing.T) {
 	for body, want := range map[string]int64{
 		`{"model":"m","messages":[{"role":"user","content":""}]}`:                                                                        1,
@@ -98,13 +98,13 @@ func TestLLMEstimate(t *testing.T) {
 	}
 }
 
-// The instant of a reset is rounded up to a second: who comes back then is not too early.
+// The instant of a reset is rounded up to a second. A client that returns then is not too early.
 func TestLLMAnthropicReset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newServer(t, llm.Config{Provider: llm.Anthropic, Limits: llm.Limits{Requests: 8}})
 		time.Sleep(100 * time.Millisecond)
 		w := ask(l, messages, "k", prompt(1, 1))
-		want := time.Now().Add(7900 * time.Millisecond).UTC().Format(time.RFC3339) // 7.5 s, and up
+		want := time.Now().Add(7900 * time.Millisecond).UTC().Format(time.RFC3339) // 7.5 s, rounded up
 		if got := w.Header().Get("anthropic-ratelimit-requests-reset"); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}

@@ -18,8 +18,8 @@ import (
 	"github.com/paceline-go/paceline/ratetest/llm"
 )
 
-// 150 requests and 630 tokens a minute are 2 and 10 a second, in buckets that are full after a second; more than 10 tokens pass by
-// themselves.
+// 150 requests and 630 tokens a minute are 2 and 10 a second, in buckets that are full after a
+// second. A request of more than 10 tokens passes alone.
 func TestLLMPerSecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newServer(t, llm.Config{Limits: llm.Limits{Requests: 150, Tokens: 630, PerSecond: true}, Truth: uses(1, 0, 1)})
@@ -57,7 +57,7 @@ func TestLLMPerSecond(t *testing.T) {
 				t.Errorf("%+v", w)
 			}
 		}
-		// A limit of less than one a second is one.
+		// A limit below one a second is rounded up to one.
 		l = newServer(t, llm.Config{Limits: llm.Limits{Requests: 30, PerSecond: true}})
 		for i, want := range []int{200, 429} {
 			if w := ask(l, chat, "sk-1", prompt(1, 1)); w.Code != want {
@@ -68,8 +68,9 @@ func TestLLMPerSecond(t *testing.T) {
 	})
 }
 
-// A bucket of 3 requests and 100 tokens a minute as OpenAI counts: the larger of the input and of what a request allows
-// itself. Instant, request, answer and the three fields of each limit.
+// A bucket of 3 requests and 100 tokens a minute. As at OpenAI, the larger of the input and the
+// allowed output counts. The columns are instant, request, answer and the three fields of each
+// limit.
 func TestLLMOpenAITimeline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newServer(t, llm.Config{Limits: llm.Limits{Requests: 3, Tokens: 100}, Truth: uses(7, 0, 5)})
@@ -121,7 +122,8 @@ func TestLLMOpenAITimeline(t *testing.T) {
 		if len(r.Accounts) != 3 || r.Wrong != 0 || r.Verdicts["accepted"] != 7 || r.Verdicts["limited"] != 3 || r.Verdicts["too_large"] != 1 {
 			t.Errorf("%+v", r)
 		}
-		// Four requests in the first minute, which used 12 tokens each, or 8 where only one was allowed; and what was refused.
+		// Four requests passed in the first minute. They used 12 tokens each, or 8 where only one
+		// was allowed. The others were refused.
 		a := r.Accounts[0]
 		if a.Key != "key 1" || a.Model != "m" || a.Accepted != 5 || a.Limited != 4 || a.Input != 35 || a.Output != 17 {
 			t.Errorf("%+v", a)
@@ -136,8 +138,8 @@ func TestLLMOpenAITimeline(t *testing.T) {
 	})
 }
 
-// What the server says that it worked begins when it counted the request: a client may conclude that it had been counted by then. Neither
-// the way to the check nor the reading of the body is in it.
+// The stated working time begins when the server counts the request, and a client may conclude
+// that. It excludes the way to the check and the reading of the body.
 func TestLLMProcessing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := func(string, []byte) (int64, bool) { time.Sleep(time.Second); return 1, true }
@@ -150,7 +152,7 @@ func TestLLMProcessing(t *testing.T) {
 	})
 }
 
-// Anthropic counts output as it is produced, of a request for which one token was left when it arrived.
+// Anthropic counts output as it is produced. A request passes if one token was left at its arrival.
 func TestLLMProducedTimeline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -160,7 +162,7 @@ func TestLLMProducedTimeline(t *testing.T) {
 		start := time.Now()
 		var all sync.WaitGroup
 		all.Go(func() { ask(l, messages, "k", strings.Replace(prompt(10, 4000), "{", `{"stream":true,`, 1)) })
-		all.Go(func() { // it leaves, and what it asked for is produced to the end
+		all.Go(func() { // the client leaves, and its whole output is produced
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 			defer cancel()
 			l.ServeHTTP(httptest.NewRecorder(), llmRequest(messages, "k", prompt(10, 700)).WithContext(ctx))
@@ -171,10 +173,10 @@ func TestLLMProducedTimeline(t *testing.T) {
 			left   string // rounded to the nearest thousand, but 600 at most
 			wait   string
 		}{
-			{900 * time.Millisecond, 200, "600", ""},  // nothing has been produced but the first token of each
+			{900 * time.Millisecond, 200, "600", ""},  // only the first token of each has been produced
 			{4100 * time.Millisecond, 429, "0", "20"}, // 304, 304 and 216, and 31 have come back
-			{4500 * time.Millisecond, 429, "0", "31"}, // those under way go on: 344, 344 and 256, 35
-			{6500 * time.Millisecond, 429, "0", "89"}, // also where the client has left: 544, 544 and 456, 55
+			{4500 * time.Millisecond, 429, "0", "31"}, // the requests under way go on: 344, 344 and 256, 35
+			{6500 * time.Millisecond, 429, "0", "89"}, // the abandoned one too: 544, 544 and 456, 55
 			{300 * time.Second, 200, "600", ""},
 		} {
 			at(start, s.at)
@@ -200,8 +202,8 @@ func TestLLMProducedTimeline(t *testing.T) {
 	})
 }
 
-// A server that corrects reserves the input and max_tokens, and puts the truth in their place when the answer ends; what is read
-// from a cache does not count.
+// With CountCorrected the server reserves the input and max_tokens. The true usage replaces them
+// when the answer ends. Input from a cache does not count.
 func TestLLMAnthropicTimeline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newServer(t, llm.Config{Provider: llm.Anthropic, Limits: llm.Limits{Requests: 60, Input: 30_000, Output: 6000},
@@ -226,12 +228,12 @@ func TestLLMAnthropicTimeline(t *testing.T) {
 		if first := <-ends; first.Code != 200 || time.Since(start) != 7*time.Second { // 1 s, and 600 tokens of 10 ms
 			t.Errorf("%d after %v", first.Code, time.Since(start))
 		}
-		// By now all of the 3400 has been given back, and the rest has flowed back.
+		// By now all of the 3400 was given back, and the rest has flowed back.
 		w = ask(l, messages, "sk-ant-1", prompt(28_000, 5900))
 		if h := w.Header(); w.Code != 200 || h.Get("anthropic-ratelimit-output-tokens-remaining") != "0" || h.Get("anthropic-ratelimit-input-tokens-remaining") != "2000" {
 			t.Errorf("%d %v", w.Code, h)
 		}
-		// Too large, ever.
+		// This request is larger than the limit and never passes.
 		w = ask(l, messages, "sk-ant-1", prompt(30_001, 1))
 		if w.Code != 429 || w.Header().Get("retry-after") != "" {
 			t.Errorf("%d %v", w.Code, w.Header())
@@ -242,7 +244,8 @@ func TestLLMAnthropicTimeline(t *testing.T) {
 	})
 }
 
-// A rolling minute counts a request until a minute and a tick after it, at its true cost once that is known.
+// A rolling minute counts a request until a minute and a tick after it. It counts the true cost
+// once that is known.
 func TestLLMRolling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newServer(t, llm.Config{Rolling: true, RefusedCount: true, Count: llm.CountCorrected, Limits: llm.Limits{Requests: 3, Tokens: 100},
@@ -252,9 +255,9 @@ func TestLLMRolling(t *testing.T) {
 			at               time.Duration
 			in, out          int
 			status           int
-			requests, tokens string // that are left
+			requests, tokens string // the amounts left
 		}{
-			{0, 10, 90, 200, "2", "0"}, // fields are from before the answer
+			{0, 10, 90, 200, "2", "0"}, // fields show the state before the answer
 			{time.Second, 60, 10, 200, "1", "0"},
 			{time.Second, 60, 10, 429, "0", "50"}, // counts as a request; the others used 30 and 20
 			{time.Minute, 10, 10, 429, "0", "50"},
@@ -273,7 +276,7 @@ func TestLLMRolling(t *testing.T) {
 	})
 }
 
-// Whoever waits as long as a refusal says gets through, in both languages, and no earlier.
+// A client that waits as long as a refusal states then passes, and no earlier, in both languages.
 func TestLLMRetryAfterIsEnough(t *testing.T) {
 	for seed := range fewer(60) {
 		synctest.Test(t, func(t *testing.T) {

@@ -17,7 +17,8 @@ import (
 	"github.com/paceline-go/paceline/ratetest/llm"
 )
 
-// Whatever comes, in whatever way it counts, no verdict is against the rule, and the log says the same as the server.
+// With random requests and every Counting, no verdict breaks the rule. The log gives the same
+// report as the server.
 func TestLLMJudge(t *testing.T) {
 	for seed := range fewer(48) {
 		synctest.Test(t, func(t *testing.T) {
@@ -61,7 +62,8 @@ func TestLLMJudge(t *testing.T) {
 			}
 			for _, a := range report.Accounts {
 				for _, w := range a.Limits {
-					// As one rolling window that knows the truth there is no way to use more; a bucket lets through twice as much.
+					// With one rolling window of true usage the limit cannot be exceeded. A bucket
+					// lets through twice as much.
 					sure := c.Rolling && !c.RefusedCount && c.Count == llm.CountTrue
 					if w.Counted > w.Limit || sure && w.Worst != w.Counted || w.Sent < w.Worst || (w.Name == "requests") && w.Worst > 2*w.Limit {
 						t.Errorf("seed %d: %+v", seed, w)
@@ -73,7 +75,7 @@ func TestLLMJudge(t *testing.T) {
 			if again.Elapsed = report.Elapsed; err != nil || !reflect.DeepEqual(again, report) {
 				t.Fatalf("seed %d: by the log %+v, %v\nwant %+v", seed, again, err, report)
 			}
-			// The judge finds a verdict that is wrong, either way.
+			// The judge finds a wrong verdict in both directions.
 			for from, to := range map[string]string{`"verdict":"limited"`: `"verdict":"accepted"`, `"verdict":"accepted"`: `"verdict":"limited"`} {
 				i := strings.Index(text, from)
 				wrong, err := llm.Judge(c, strings.NewReader(text[:i]+to+text[i+len(from):]))

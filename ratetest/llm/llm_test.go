@@ -28,7 +28,7 @@ func newServer(t testing.TB, c llm.Config) *llm.Server {
 	return l
 }
 
-// uses makes every request use the same.
+// uses gives every request the same usage.
 func uses(input, cached, output int64) func(llm.Ask) llm.Usage {
 	return func(llm.Ask) llm.Usage {
 		return llm.Usage{Input: input, Cached: cached, Output: output}
@@ -62,7 +62,7 @@ func ask(l http.Handler, path, key, body string) *httptest.ResponseRecorder {
 	return w
 }
 
-// prompt is a chat or messages body of which the model reads that many tokens.
+// prompt returns a chat or messages body with that many tokens of input.
 func prompt(inputTokens, maxTokens int) string {
 	bound := ""
 	if maxTokens > 0 {
@@ -73,7 +73,7 @@ func prompt(inputTokens, maxTokens int) string {
 
 func at(start time.Time, d time.Duration) { time.Sleep(time.Until(start.Add(d))) }
 
-// What a request uses spreads about its size, and is within what it allows itself.
+// The usage of requests varies about their size, and stays within the allowed output.
 func TestLLMLaw(t *testing.T) {
 	var log bytes.Buffer
 	l := newServer(t, llm.Config{Limits: llm.Limits{Requests: -1, Input: -1, Output: -1, Tokens: -1}, LogTo: &log, Law: llm.Law{Cached: 0.25}})
@@ -101,7 +101,8 @@ func TestLLMLaw(t *testing.T) {
 		cut += map[bool]int{true: 1}[u.Output == 300]
 		cached += map[bool]int{true: 1}[u.Cached > 0]
 	}
-	// 300 is 0.70 deviations above the median: 24 % are cut. The input is at least 1024 where it is above −0.72 deviations: 76 %.
+	// 300 is 0.70 deviations above the median: 24 % are cut. The input is at least 1024 if it is
+	// above −0.72 deviations: 76 %.
 	tolerance := map[string]float64{"spread": 0.006, "input below the estimate": 0.06, "output below the median": 0.06, "output cut": 0.05, "cached": 0.05}
 	for what, share := range map[string][2]float64{"input below the estimate": {float64(below) / n, 0.5}, "output below the median": {float64(median) / n, 0.5},
 		"output cut": {float64(cut) / n, 0.242}, "cached": {float64(cached) / n, 0.25 * 0.764}, "spread": {math.Sqrt(spread / n), 0.1}} {
@@ -114,7 +115,7 @@ func TestLLMLaw(t *testing.T) {
 	}
 }
 
-// The same requests in the same order meet the same fate, whatever else they ask for.
+// The same requests in the same order get the same draws, whatever else they ask for.
 func TestLLMSeed(t *testing.T) {
 	run := func(seed uint64, body string) (s string) {
 		l := newServer(t, llm.Config{Seed: seed, Faults: map[llm.Fault]float64{llm.Refused: 0.5}})
@@ -129,7 +130,7 @@ func TestLLMSeed(t *testing.T) {
 	}
 }
 
-// Where any key will do, memory is bounded, and no key is written down.
+// A server that accepts any key bounds its memory, and writes no key to the log.
 func TestLLMStrangers(t *testing.T) {
 	var log bytes.Buffer
 	l := newServer(t, llm.Config{LogTo: &log})
@@ -180,8 +181,8 @@ func TestLLMRefusesBadConfig(t *testing.T) {
 	}
 }
 
-// FuzzLLMBody: whatever a body has, the answer is a status that the provider knows with JSON, or a stream, and a request that
-// passed has an estimate and usage within what it allows itself.
+// FuzzLLMBody: for any body, the answer has a status of the provider with JSON, or is a stream. A
+// request that passed has an estimate, and usage within the allowed amounts.
 func FuzzLLMBody(f *testing.F) {
 	for _, body := range []string{
 		prompt(3, 4), `{"model":"m","stream":true,"n":3,"max_tokens":9,"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}]}]}`,
@@ -230,7 +231,7 @@ func FuzzLLMBody(f *testing.F) {
 	})
 }
 
-// fewer is a budget, smaller under the race detector.
+// fewer returns a smaller budget under the race detector.
 func fewer(n uint64) uint64 {
 	if race.Enabled {
 		return n / 4
@@ -238,7 +239,7 @@ func fewer(n uint64) uint64 {
 	return n
 }
 
-// perMedium is what a picture counts.
+// perMedium is the tokens of a picture.
 const perMedium = 765
 
 func BenchmarkLLM(b *testing.B) {

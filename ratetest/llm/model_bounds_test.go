@@ -11,8 +11,8 @@ import (
 
 const moderations = "/v1/moderations"
 
-// A request that no limit is the matter with is refused as the provider refuses it, before any limit is looked at: each is more than
-// the tokens that are left.
+// A request with a wrong value is refused as by the provider, before any limit is checked. Each
+// request here needs more than the tokens left.
 func TestLLMBadValues(t *testing.T) {
 	openai := newServer(t, llm.Config{Limits: llm.Limits{Requests: 1, Tokens: 1}, Published: true, Models: []string{"mine"}})
 	claude := newServer(t, llm.Config{Provider: llm.Anthropic, Limits: llm.Limits{Requests: 1, Input: 1, Output: 1}, Published: true})
@@ -25,7 +25,7 @@ func TestLLMBadValues(t *testing.T) {
 		l          *llm.Server
 		path, body string
 		status     int
-		says       string // of the error
+		says       string // of the error's text
 	}{
 		{openai, chat, turn("gpt-4o", `"wizard"`, ""), 400, `"param":"messages[1].role","code":"invalid_value"`},
 		{openai, chat, turn("gpt-4o", `7`, ""), 400, `Invalid value: '7'.`},
@@ -76,7 +76,7 @@ func TestLLMBadValues(t *testing.T) {
 	}
 }
 
-// What the hook counts is what is used, whatever the estimate is, and what counts against limits on arrival is the estimate.
+// The count of Input is the true usage. At arrival the estimate counts against the limits.
 func TestLLMInput(t *testing.T) {
 	l := newServer(t, llm.Config{Input: func(api string, body []byte) (int64, bool) {
 		return int64(len(body)), api != "responses" && !strings.Contains(string(body), "unknown")
@@ -102,7 +102,7 @@ func TestLLMInput(t *testing.T) {
 	}
 }
 
-// Moderations have a result for each input, no usage, and a model if none is named.
+// Moderations have a result for each input, no usage, and a default model if the request has none.
 func TestLLMModerations(t *testing.T) {
 	l := newServer(t, llm.Config{Published: true})
 	for body, want := range map[string]int{
@@ -133,7 +133,8 @@ func TestLLMModerations(t *testing.T) {
 	}
 }
 
-// A tool that has to be called is called with what its schema asks for; where it is left to the model, the answer is in words.
+// A forced tool is called with the arguments that its schema asks for. Without force the answer is
+// in words.
 func TestLLMTools(t *testing.T) {
 	l := newServer(t, llm.Config{})
 	for _, c := range []struct{ schema, choice, want string }{

@@ -19,7 +19,7 @@ import (
 	"github.com/paceline-go/paceline/tokens"
 )
 
-// watch reads what an answer used, as a client does.
+// watch reads the usage of an answer, as a client does.
 func watch(t *testing.T, path string, stream bool, body io.Reader) (string, tokens.Usage, error) {
 	t.Helper()
 	w := tokens.NewWatcher(tokens.APIOf(path), stream, body)
@@ -28,7 +28,7 @@ func watch(t *testing.T, path string, stream bool, body io.Reader) (string, toke
 	return string(text), u, errors.Join(err, uerr)
 }
 
-// Every API, whole and as a stream, says what was used in the place where a client looks for it.
+// Every API states the usage where a client looks for it, whole and as a stream.
 func TestLLMUsage(t *testing.T) {
 	for _, c := range []struct {
 		path, more string // of the body
@@ -39,7 +39,7 @@ func TestLLMUsage(t *testing.T) {
 		{responses, "", `{"model":"m","max_output_tokens":50,"input":"hello"}`, llm.OpenAI},
 		{messages, "", prompt(5, 50), llm.Anthropic},
 	} {
-		// 13 of 50 tokens of each choice; and all that are allowed.
+		// 13 of the 50 tokens of each choice, and all 50.
 		for _, output := range []int64{13, 50} {
 			choices := int64(1)
 			if c.path == chat {
@@ -50,7 +50,7 @@ func TestLLMUsage(t *testing.T) {
 			}})
 			want := tokens.Usage{Input: 2000, CachedInput: 1024, Output: output * choices, Reasoning: 4 * choices, Total: 2000 + output*choices}
 			if c.path == messages {
-				want.Reasoning = 0 // not said
+				want.Reasoning = 0 // the answer does not state it
 			}
 			var texts [2]string
 			for i, stream := range []bool{false, true} {
@@ -131,7 +131,8 @@ func deltas(t *testing.T, body string) (text string) {
 	return text
 }
 
-// The events of each stream, in order, with the instants at which they are sent: 2 s to the first token, then 10 ms each.
+// The events of each stream, in order, with their instants: 2 s to the first token, then 10 ms
+// each.
 func TestLLMStream(t *testing.T) {
 	for path, want := range map[string]string{
 		chat: `role@2000 text@2080 text@2160 text@2170 stop@2170 usage@2170 [DONE]@2170`,
