@@ -9,7 +9,8 @@ import (
 	"github.com/paceline-go/paceline/ratetest/service"
 )
 
-// A server that refuses as GitHub does, with its limit lowered to two requests in any hour, so that a test soon meets it.
+// A server that refuses as GitHub does. Its limit is lowered to two requests in any hour, so that a
+// test soon reaches it.
 func ExampleNew() {
 	server, err := service.New(service.Config{Provider: "github", Limits: []provider.Policy{{Name: "requests", Limit: 2, Rule: provider.Rolling}}})
 	if err != nil {

@@ -10,13 +10,14 @@ import (
 	"github.com/paceline-go/paceline/ratetest/service"
 )
 
-// unserved are published limits of providers that have a fake, and not these.
+// unserved are published limits that the provider's fake leaves out.
 var unserved = map[string]string{
 	"cloudflare:address": "its answers say nothing of it",
 	"coinbase:public":    "who has no key has this one in each of the fake's sets",
 }
 
-// differences compares what quota says of the limits of a name with what a fake enforces. It is one line for each.
+// differences compares package provider's limits of a preset with those that a fake enforces. Each
+// difference is one line.
 func differences(preset string, published, enforced []provider.Policy) (all []string) {
 	for _, q := range published {
 		i := slices.IndexFunc(enforced, func(p provider.Policy) bool { return p.Name == q.Name })
@@ -42,7 +43,8 @@ func differences(preset string, published, enforced []provider.Policy) (all []st
 	return all
 }
 
-// TestServiceKnowsWhatQuotaKnows: two readings of the same documentation, of which neither looks at the other, say the same.
+// TestServiceKnowsWhatQuotaKnows: package provider and this package read the same documentation
+// independently. Both readings agree.
 func TestServiceKnowsWhatQuotaKnows(t *testing.T) {
 	compared, served := 0, map[string]bool{}
 	for _, info := range service.All() {
@@ -73,7 +75,7 @@ func TestServiceKnowsWhatQuotaKnows(t *testing.T) {
 	}
 }
 
-// TestDifferencesAreFound: each fact that is changed is named.
+// TestDifferencesAreFound: each changed fact is named.
 func TestDifferencesAreFound(t *testing.T) {
 	p := provider.Policy{Name: "requests", Unit: provider.Requests, Scope: provider.Key, Rule: provider.Bucket, Limit: 10, Window: sec, Burst: 20}
 	for want, change := range map[string]func(*provider.Policy){

@@ -27,13 +27,14 @@ import (
 	"github.com/paceline-go/paceline/transport"
 )
 
-// fullRow is a client at the full rate of what a provider publishes: who it is, what it asks, and for how long.
+// fullRow is a client at the full rate of a provider's published limits: its key, its requests, and
+// the time that it sends.
 type fullRow struct {
 	provider, preset, request string
 	long                      time.Duration
 }
 
-// midnight is when a day begins for the provider, from that of UTC.
+// midnight is the beginning of the provider's day, after midnight UTC.
 func (c fullRow) midnight() time.Duration {
 	return map[string]time.Duration{"gemini": 8 * time.Hour}[c.provider]
 }
@@ -92,8 +93,9 @@ var fullRate = []fullRow{
 	{"riot", "", "GET /lol/status/v4/platform-data", 20 * time.Minute},
 }
 
-// limiterOf is what a client makes of what is published. Where that does not say how a limit counts, any window of its length
-// holds no more than it: that keeps every kind but a rule of its own.
+// limiterOf returns a client's limiter for a published limit. If the way of counting is not
+// published, any window of its length has at most the limit. That keeps every kind but a rule of
+// its own.
 func limiterOf(t *testing.T, p provider.Policy, base time.Time, midnight time.Duration) limit.Limiter {
 	t.Helper()
 	var l limit.Limiter
@@ -116,7 +118,7 @@ func limiterOf(t *testing.T, p provider.Policy, base time.Time, midnight time.Du
 	return l
 }
 
-// path is a way to a server without a socket, on which a client sees what arrives.
+// path is a way to a server without a socket. It sees everything that arrives at the client.
 type path struct {
 	server *service.Server
 	silent bool // no field of an answer's header arrives
@@ -150,26 +152,26 @@ func (p *path) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// client is a Transport with the published limits that a request counts in.
+// client is a Transport with the published limits in which a request counts.
 type client struct {
 	*path
 	transport *transport.Transport
 	possible  map[string]float64 // requests, by each limit
-	windows   []time.Duration    // of the limits that the request counts in
-	fills     int                // as many requests reach the first limit
-	window    time.Duration      // that one's
+	windows   []time.Duration    // of the limits in which the request counts
+	fills     int                // number of requests that reach the first limit
+	window    time.Duration      // the window of the first limit
 }
 
 func (c *fullRow) client(t *testing.T, dialect provider.Dialect, silent bool) *client {
 	t.Helper()
-	// What the request costs, of a server that this one is not.
+	// The cost of the request, from another server.
 	var log bytes.Buffer
 	sends(newServer(t, service.Config{Provider: c.provider, Preset: c.preset, LogTo: &log}), "k", c.request)
 	var line service.Line
 	if err := json.NewDecoder(&log).Decode(&line); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(time.Until(time.Now().Truncate(24 * time.Hour).Add(36 * time.Hour))) // noon: what counts by the clock begins
+	time.Sleep(time.Until(time.Now().Truncate(24 * time.Hour).Add(36 * time.Hour))) // noon, when limits by the clock begin
 
 	config := service.Config{Provider: c.provider, Preset: c.preset, Before: latency.Constant(time.Millisecond), After: latency.Constant(time.Millisecond)}
 	s := newServer(t, config)
@@ -202,7 +204,7 @@ func (c *fullRow) client(t *testing.T, dialect provider.Dialect, silent bool) *c
 		} else {
 			can = max(can, float64(p.Limit))
 		}
-		if p.Rule == provider.Calendar { // at noon a day has begun, and the last one of the run does not end in it
+		if p.Rule == provider.Calendar { // a day begins at noon here, and the last day of the run does not end in it
 			since := start.Add(-c.midnight()).Sub(time.Unix(0, 0)) % p.Window
 			can = float64(p.Limit) * math.Ceil(float64(since+c.long)/float64(p.Window))
 		}
@@ -232,9 +234,10 @@ func (c *fullRow) client(t *testing.T, dialect provider.Dialect, silent bool) *c
 	return x
 }
 
-// send has 40 goroutines that never rest send a request for so long, or so often if most is not zero.
+// send runs 40 goroutines that send a request without rest. They do so for the time long, or most
+// times if most is not zero.
 func (x *client) send(t *testing.T, request string, long time.Duration, most int) {
-	ctx, cancel := context.WithCancel(t.Context()) // nobody is to know when it ends, and give up before
+	ctx, cancel := context.WithCancel(t.Context()) // the client must not see the end in advance and give up early
 	defer cancel()
 	defer time.AfterFunc(long, cancel).Stop()
 	method, rest, _ := strings.Cut(request, " ")
@@ -269,8 +272,9 @@ func (x *client) send(t *testing.T, request string, long time.Duration, most int
 	workers.Wait()
 }
 
-// TestServiceAtFullRate: a client with the published limits that never rests is not refused, and has 98 % of what the server
-// can give in that time, whether answers say what is left or nothing. It is three windows of all but hours, which PACELINE_LONG=1 adds.
+// TestServiceAtFullRate: a client with the published limits that never rests is not refused. It
+// gets 98 % of the server's limit in that time, with or without header fields. A run is three
+// windows of all limits but hourly ones; PACELINE_LONG=1 adds those.
 func TestServiceAtFullRate(t *testing.T) {
 	covered := map[string]bool{}
 	for _, c := range fullRate {
@@ -287,7 +291,7 @@ func TestServiceAtFullRate(t *testing.T) {
 		}
 		for _, silent := range []bool{false, true} {
 			if race.Enabled && (silent || c.long >= 30*time.Minute) {
-				continue // thousands of requests each; what is concurrent in them is in the others, too
+				continue // thousands of requests each; other rows cover its limits of concurrency
 			}
 			t.Run(fmt.Sprintf("%s silent=%v", c, silent), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -298,7 +302,7 @@ func TestServiceAtFullRate(t *testing.T) {
 	}
 }
 
-// run has a client send for as long as the row says, and compares what it gets with what there is.
+// run lets a client send for the time of the row, and compares its requests with the limit.
 func (c fullRow) run(t *testing.T, silent bool) {
 	d, _ := provider.Lookup(c.provider)
 	x := c.client(t, d, silent)
@@ -323,7 +327,8 @@ func (c fullRow) run(t *testing.T, silent bool) {
 	}
 }
 
-// windowsOf returns the windows of an hour and more that a request counts in, each once, but for the one that its row is of.
+// windowsOf returns the windows of an hour and more in which a request counts. Each occurs once,
+// and the row's own window is left out.
 func (c fullRow) windowsOf(t *testing.T) (long []time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, w := range c.client(t, nil, false).windows {
@@ -335,8 +340,9 @@ func (c fullRow) windowsOf(t *testing.T) (long []time.Duration) {
 	return long
 }
 
-// TestServiceAtFullRateForDays is TestServiceAtFullRate for three windows of each limit of an hour or more, a day, or a month: of those in which
-// no more than some thousand requests go, and of all with PACELINE_LONG=1.
+// TestServiceAtFullRateForDays is TestServiceAtFullRate for three windows of each limit of an hour
+// or more, a day, or a month. It runs those with at most some thousand requests, and all with
+// PACELINE_LONG=1.
 func TestServiceAtFullRateForDays(t *testing.T) {
 	if race.Enabled {
 		t.Skip("what is concurrent in it is in TestServiceAtFullRate, too")
@@ -354,8 +360,8 @@ func TestServiceAtFullRateForDays(t *testing.T) {
 	}
 }
 
-// TestServiceMisread: the same client, told that it talks to another provider, is not refused either, and is never away for longer
-// than the hour after which a stack goes to see.
+// TestServiceMisread: the same client is configured for another provider. It is not refused either.
+// It is never away for longer than the hour after which a stack sends a probe.
 func TestServiceMisread(t *testing.T) {
 	names := provider.Names()
 	all := os.Getenv("PACELINE_LONG") == "1"
@@ -391,8 +397,8 @@ func TestServiceMisread(t *testing.T) {
 	}
 }
 
-// TestServiceAfterARefusal: whoever is refused by a bucket that says when it is full goes on as it is refilled, and does not wait until
-// it is full.
+// TestServiceAfterARefusal: a bucket refuses and states when it is full. The client goes on as the
+// bucket is refilled, and does not wait until it is full.
 func TestServiceAfterARefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, service.Config{Provider: "twitch"})

@@ -24,8 +24,9 @@ import (
 	"github.com/paceline-go/paceline/ratetest/service"
 )
 
-// TestServiceIsJudged: over a random schedule of several keys, routes and methods, under latency, with small limits, the judge
-// agrees with every decision of every provider, and does so again from the log alone; and it knows when it is lied to.
+// TestServiceIsJudged: a random schedule of several keys, routes and methods, under latency, with
+// small limits. The judge agrees with every decision of every provider, and again from the log
+// alone. It detects a false log.
 func TestServiceIsJudged(t *testing.T) {
 	for i, p := range service.All() {
 		for n, preset := range p.Presets {
@@ -81,7 +82,7 @@ func TestServiceIsJudged(t *testing.T) {
 					if err != nil || !reflect.DeepEqual(again, r) {
 						t.Errorf("by the log %v\n%+v, by the server\n%+v", err, again, r)
 					}
-					// The same log with verdicts that are not those of the rule.
+					// The same log with verdicts that break the rule.
 					for text, lie := range map[string]string{
 						strings.Replace(text, `"verdict":"limited"`, `"verdict":"accepted"`, 1): "one that was refused passed",
 						flipped(text, "accepted", "limited"):                                    "one that passed was refused",
@@ -96,7 +97,7 @@ func TestServiceIsJudged(t *testing.T) {
 	}
 }
 
-// flipped changes the verdict of the first request with a cost: then there is room for certain.
+// flipped changes the verdict of the first request with a cost: there is certainly room for it.
 func flipped(text, from, to string) string {
 	lines := strings.SplitAfter(text, "\n")
 	for i, l := range lines {
@@ -108,7 +109,8 @@ func flipped(text, from, to string) string {
 	return strings.Join(lines, "")
 }
 
-// TestServiceBans: who is banned, for how long, and what package provider makes of it.
+// TestServiceBans: the banned client or address, the length of the ban, and package provider's
+// reading.
 func TestServiceBans(t *testing.T) {
 	type step struct {
 		at      time.Duration
@@ -137,8 +139,9 @@ func TestServiceBans(t *testing.T) {
 		steps    []step
 		bans     int
 	}{
-		// From noon, when an interval of the clock begins. Ten refusals of an address, whatever its keys, are a ban of two
-		// minutes; after the next ten it takes four. One that passes in between forgives the rest.
+		// From noon, when an interval of the clock begins. Ten refusals of an address, whatever its
+		// keys, are a ban of two minutes. The next ten are a ban of four. A request that passes in
+		// between resets the count.
 		{"binance", nil, join(
 			many(24, step{0, "a", heavy, 200, provider.None, 0}),
 			many(9, step{sec, "a", heavy, 429, provider.RateLimited, 59 * sec}),
@@ -152,16 +155,18 @@ func TestServiceBans(t *testing.T) {
 			many(1, step{183 * sec, "b", heavy, 418, provider.Banned, 239 * sec}),
 			many(1, step{422 * sec, "b", heavy, 200, provider.None, 0}),
 		), 2},
-		// The limit of an address answers 403 at once, and for ten minutes; that of an endpoint with 200.
+		// The limit of an address answers 403 at once, and for ten minutes. The limit of an
+		// endpoint answers 200.
 		{"bybit", []provider.Policy{{Name: "requests", Limit: 60}}, join(
 			many(50, step{0, "a", "GET /v5/one", 200, provider.None, 0}),
 			many(1, step{0, "a", "GET /v5/one", 200, provider.RateLimited, sec + ms}),
 			many(10, step{0, "b", "GET /v5/two", 200, provider.None, 0}),
 			many(1, step{0, "c", "GET /v5/three", 403, provider.Banned, 10 * time.Minute}),
-			many(1, step{10*time.Minute - ms, "c", "GET /v5/three", 403, provider.Banned, 10 * time.Minute}), // it does not say for how long
+			many(1, step{10*time.Minute - ms, "c", "GET /v5/three", 403, provider.Banned, 10 * time.Minute}), // the answer does not state the length
 			many(1, step{10 * time.Minute, "c", "GET /v5/three", 200, provider.None, 0}),
 		), 1},
-		// 4 rejected after the 3 that pass are a log-out, of that session alone.
+		// Four rejections after the 3 requests that pass log the session out, and that session
+		// alone.
 		{"cme", []provider.Policy{{Name: "reject", Limit: 3}, {Name: "logout", Limit: 7}}, join(
 			many(3, step{0, "a", "POST /", 200, provider.None, 0}),
 			many(3, step{sec, "a", "POST /", 429, provider.RateLimited, 0}),
@@ -203,7 +208,7 @@ func TestServiceBans(t *testing.T) {
 	}
 }
 
-// TestServiceAtOnce: too many requests at once, and what package provider makes of the refusal.
+// TestServiceAtOnce: too many requests at once, and package provider's reading of the refusal.
 func TestServiceAtOnce(t *testing.T) {
 	for _, c := range []struct {
 		provider string
@@ -257,7 +262,8 @@ func TestServiceAtOnce(t *testing.T) {
 	}
 }
 
-// TestServiceTooLarge: a request that costs more than a limit never passes, and is told so where the provider does.
+// TestServiceTooLarge: a request that costs more than a limit never passes. The answer states that
+// where the provider does.
 func TestServiceTooLarge(t *testing.T) {
 	for _, c := range []struct{ provider, request string }{
 		{"groq", `POST /openai/v1/chat/completions {"model":"m","max_tokens":50000}`},
@@ -276,10 +282,11 @@ func TestServiceTooLarge(t *testing.T) {
 	}
 }
 
-// TestGeminiDay: a quota of a day is refused as one, until midnight Pacific time, and asks for less than a minute all the same.
+// TestGeminiDay: a daily quota refuses until midnight Pacific time. The refusal nevertheless asks
+// for a wait of less than a minute.
 func TestGeminiDay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(time.Until(time.Now().Truncate(24 * time.Hour).Add(30 * time.Hour))) // two hours before it
+		time.Sleep(time.Until(time.Now().Truncate(24 * time.Hour).Add(30 * time.Hour))) // two hours before midnight
 		start := time.Now()
 		s := newServer(t, service.Config{Provider: "gemini", Limits: []provider.Policy{{Name: "GenerateRequestsPerDayPerProjectPerModel-FreeTier", Limit: 2}}})
 		d, _ := provider.Lookup("gemini")
@@ -300,7 +307,7 @@ func TestGeminiDay(t *testing.T) {
 	})
 }
 
-// TestServiceShares: who shares a limit. Two requests each; the limit is one.
+// TestServiceShares: which requests share a limit. Two requests each; the limit is one.
 func TestServiceShares(t *testing.T) {
 	for _, c := range []struct {
 		provider, limit          string
@@ -351,7 +358,7 @@ func TestServiceShares(t *testing.T) {
 	}
 }
 
-// TestDockerHubLooks: who asks with HEAD is told what is left, refused or not, and takes nothing of it.
+// TestDockerHubLooks: a HEAD request gets the amount left, refused or not, and uses none of it.
 func TestDockerHubLooks(t *testing.T) {
 	s := newServer(t, service.Config{Provider: "docker-hub", Limits: []provider.Policy{{Name: "requests", Limit: 2}}})
 	for i, step := range []struct {
@@ -368,7 +375,7 @@ func TestDockerHubLooks(t *testing.T) {
 	}
 }
 
-// TestStravaCountsRefusals: what the quarter of an hour refuses is gone from the day.
+// TestStravaCountsRefusals: a request refused by the quarter of an hour still counts in the day.
 func TestStravaCountsRefusals(t *testing.T) {
 	s := newServer(t, service.Config{Provider: "strava", Limits: []provider.Policy{{Name: "15 minutes", Limit: 3}, {Name: "day", Limit: 8}}})
 	for i, used := range []string{"1,1", "2,2", "3,3", "3,4", "3,5"} {
@@ -381,7 +388,8 @@ func TestStravaCountsRefusals(t *testing.T) {
 	}
 }
 
-// TestServiceScale: a clock ten times as fast, by which latencies pass and windows end; its answers have its time.
+// TestServiceScale: a clock ten times as fast. Latencies and windows follow it, and so do times in
+// answers.
 func TestServiceScale(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -466,7 +474,7 @@ func TestServiceRefusesBadConfig(t *testing.T) {
 	}
 }
 
-// FuzzService: whatever is sent, every provider answers once, with a status, and the judge agrees.
+// FuzzService: for any request, every provider answers once, with a status, and the judge agrees.
 func FuzzService(f *testing.F) {
 	f.Add("GET", "/", "Authorization", "Bearer x", []byte(nil))
 	f.Add("POST", "/api/v5/trade/order", "Content-Type", "application/json", []byte(`{"instId":"A","model":"m","max_tokens":-5}`))
@@ -493,8 +501,8 @@ func FuzzService(f *testing.F) {
 	})
 }
 
-// TestServiceStrangers: of ten thousands of keys the first have limits of their own, all others share one, so that memory is
-// bounded.
+// TestServiceStrangers: of ten thousands of keys the first have limits of their own. All others
+// share one, so memory is bounded.
 func TestServiceStrangers(t *testing.T) {
 	s := newServer(t, service.Config{Provider: "okta", Limits: []provider.Policy{{Name: "requests", Limit: 1000, Window: time.Hour}}})
 	for i := range 21_500 {

@@ -18,28 +18,28 @@ import (
 	"github.com/paceline-go/paceline/ratetest/service"
 )
 
-// said is what the answers of a provider say of one of the limits that a Service enforces.
+// said is the facts in a provider's answers about one of the Service's limits.
 type said struct {
 	policy string // the Service's name for it
 	limit  string // the name under which package provider reads it
-	// what of it is said: how much it is, what is left or used.
+	// Which facts are stated: the limit, the amount left, the amount used.
 	most, left, used bool
-	reset            time.Duration // the unit of the instant at which all is there again, up; 0: not said
+	reset            time.Duration // the unit of the instant of the full reset, rounded up; 0: not stated
 }
 
-// spoken is how a provider says what it limits. The units are those of its documentation; what a client reads is never too
-// early, and late by less than one unit.
+// spoken is the form in which a provider states its limits. The units are those of its
+// documentation. The client's reading is never too early, and late by less than one unit.
 type spoken struct {
 	provider, preset string
 	requests         []string // METHOD path body, in turn
 	limits           []provider.Policy
 	says             []said
-	// A refusal is read as this, and by these policies; wait is the unit of the wait that it asks for, or of the reset
-	// that stands for one. 0: it does not say how long.
+	// The client reads a refusal as this kind, and by these policies. wait is the unit of the wait
+	// in the refusal, or of the reset in its place. 0: no time is stated.
 	refusal provider.Refusal
 	by      []string
 	wait    time.Duration
-	dialect string // if not the provider's
+	dialect string // if it differs from the provider's
 }
 
 const (
@@ -65,7 +65,7 @@ var providers = []spoken{
 	{provider: "github", requests: []string{"GET /search/code"}, says: []said{{"search", "search", true, true, true, sec}}, refusal: provider.RateLimited, wait: sec},
 	{provider: "github", preset: "github:unauthenticated", requests: []string{"GET /user"}, says: []said{{"requests", "core", true, true, true, sec}}, refusal: provider.RateLimited, wait: sec},
 	{provider: "shopify", requests: []string{"GET /admin/api/2025-01/products.json"}, says: []said{{"requests", "", true, true, true, 0}}, refusal: provider.RateLimited, wait: 100 * ms},
-	// The level is told in whole points, of which there are 50 per second.
+	// The level is stated in whole points, of which there are 50 per second.
 	{provider: "shopify", requests: []string{`POST /admin/api/2025-01/graphql.json {"query":"{products(first:160){nodes{id}}}"}`, `POST /admin/api/2025-01/graphql.json {"query":"mutation{x}"}`},
 		says: []said{{"query cost", "query cost", false, true, false, 21 * ms}}, refusal: provider.RateLimited, wait: 21 * ms},
 	{provider: "stripe", requests: []string{"POST /v1/charges"}, refusal: provider.RateLimited, by: []string{"global-rate"}},
@@ -99,9 +99,10 @@ var providers = []spoken{
 	{provider: "etherscan", requests: []string{"GET /api?module=account"}, limits: []provider.Policy{{Name: "requests", Limit: 100}, {Name: "day", Limit: 40}}, refusal: provider.QuotaExhausted},
 	{provider: "gitlab", requests: []string{"GET /api/v4/user"}, says: []said{{"requests", "throttle_authenticated_api", true, true, true, sec}}, refusal: provider.RateLimited, wait: sec},
 	{provider: "gitlab", preset: "gitlab:unauthenticated", requests: []string{"GET /api/v4/user"}, refusal: provider.RateLimited, wait: sec},
-	// Much is left of what the fields show, which is not what refused.
+	// The fields show a limit with much left, and not the limit that refused.
 	{provider: "gitlab", requests: []string{"GET /api/v4/projects/1/jobs"}, says: []said{{"requests", "throttle_authenticated_api", true, true, true, sec}}, refusal: provider.RateLimited, by: []string{"endpoint"}},
-	// It says when all is there again, a minute and the rest of a second at most after one would do.
+	// The reset is for the full limit: at most a minute and the rest of a second after one request
+	// would pass.
 	{provider: "twitch", requests: []string{"GET /helix/users"}, says: []said{{"requests", "requests", true, true, false, sec}}, refusal: provider.RateLimited, wait: 77 * ms},
 	{provider: "hubspot", requests: []string{"GET /crm/v3/objects/contacts"}, says: []said{{"10 seconds", "10 seconds", true, true, false, 0}, {"day", "day", true, true, false, 0}}, refusal: provider.RateLimited, by: []string{"TEN_SECONDLY_ROLLING"}},
 	{provider: "hubspot", preset: "hubspot:professional", requests: []string{"POST /crm/v3/objects/contacts"}, limits: []provider.Policy{{Name: "day", Limit: 100}}, says: []said{{"day", "day", true, true, false, 0}}, refusal: provider.QuotaExhausted, by: []string{"DAILY"}},
@@ -148,8 +149,8 @@ func sends(s http.Handler, key, request string) provider.Response {
 	return provider.Response{Status: w.Code, Header: w.Header(), Body: w.Body.Bytes()}
 }
 
-// TestServiceSpeaks: whoever reads the answers of a provider through package provider alone gets back what the server
-// enforces; who is refused and waits as long as the server says passes, and who waits one unit less does not.
+// TestServiceSpeaks: package provider reads from the answers the limits that the server enforces. A
+// refused client that waits the stated time passes. A client that waits one unit less does not.
 func TestServiceSpeaks(t *testing.T) {
 	covered := map[string]bool{}
 	for i, p := range providers {
@@ -187,7 +188,7 @@ func (p *spoken) run(t *testing.T, seed uint64) {
 		t.Helper()
 		log.Reset()
 		r := sends(s, "secret", p.requests[n%len(p.requests)])
-		first, _, _ := bytes.Cut(log.Bytes(), []byte("\n")) // another says that it was answered
+		first, _, _ := bytes.Cut(log.Bytes(), []byte("\n")) // another line is of an answer
 		if err := json.Unmarshal(first, &line); err != nil {
 			t.Fatalf("%v: %s", err, &log)
 		}
@@ -216,7 +217,7 @@ func (p *spoken) run(t *testing.T, seed uint64) {
 	}
 	for range rounds {
 		burst := rng.IntN(300)
-		if refusals < least { // a limit of 5000 is to be reached as well
+		if refusals < least { // the test must reach a limit of 5000 too
 			burst = 7000
 		}
 		for range burst {
@@ -269,7 +270,7 @@ func (p *spoken) run(t *testing.T, seed uint64) {
 	}
 }
 
-// check compares what was read of a limit with what the server counted.
+// check compares the reading of a limit with the server's count.
 func (v *said) check(t *testing.T, p provider.Policy, line service.Line, o provider.Observation) {
 	t.Helper()
 	var truth *service.Count
@@ -282,7 +283,7 @@ func (v *said) check(t *testing.T, p provider.Policy, line service.Line, o provi
 		t.Errorf("it does not count in %s", v.policy)
 		return
 	}
-	// When it was refused, some say only what refused.
+	// On a refusal, some providers state only the limit that refused.
 	found := false
 	for _, l := range o.Limits {
 		if l.Policy != v.limit && v.limit != "*" {
@@ -300,7 +301,7 @@ func (v *said) check(t *testing.T, p provider.Policy, line service.Line, o provi
 			t.Errorf("%s: %d of %d left, used read as %+v", v.policy, truth.Left, full, l.Used)
 		}
 		if v.reset == 0 {
-			if !l.Reset.IsZero() && line.By == "" { // some say it when they refuse
+			if !l.Reset.IsZero() && line.By == "" { // some providers state it on a refusal
 				t.Errorf("%s: reset %v", v.policy, l.Reset)
 			}
 		} else if late := time.Until(l.Reset) - time.Duration(truth.Whole); truth.Whole > 0 && (late < -v.slack() || late >= v.reset) {
@@ -318,7 +319,8 @@ func (v *said) check(t *testing.T, p provider.Policy, line service.Line, o provi
 	}
 }
 
-// slack is how much too early a reset may be: only where the client computes it from a level in whole points.
+// slack is the most by which a reset may be too early. It is not zero only if the client computes
+// the reset from a level in whole points.
 func (v *said) slack() time.Duration {
 	if v.policy == "query cost" {
 		return v.reset
