@@ -14,7 +14,7 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// One limit for every client that is made of an aws.Config. The SDK's own retries wait for their turn like the rest.
+// One limit for every client of an aws.Config. The SDK's own retries wait for their turn too.
 func Example() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/xml")

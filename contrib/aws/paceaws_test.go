@@ -23,7 +23,8 @@ import (
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
-// service is STS, in memory and so in virtual time: 20 in any second, strictly, at up to 50 ms each way.
+// service is STS, in memory and so in virtual time. It accepts 20 in any second, strictly, at up to
+// 50 ms each way.
 type service struct {
 	mu                       sync.Mutex
 	rule                     rule.Rule
@@ -115,8 +116,8 @@ func paced(t *testing.T, c paceaws.Config) (*paceaws.Pace, func(*aws.Config)) {
 	return pace, func(c *aws.Config) { c.APIOptions = append(c.APIOptions, pace.Add) }
 }
 
-// At full rate nothing is refused, and what is sent again for other reasons waits like the rest: each attempt arrives once, and the SDK's
-// retries are all that there are.
+// At full rate nothing is refused. Repeated requests wait like the others. Each attempt arrives
+// once, and the only retries are the SDK's.
 func TestFullRate(t *testing.T) {
 	for _, faults := range []bool{false, true} {
 		for _, new2026 := range []string{"", "true"} { // the SDK's next way of retrying
@@ -130,7 +131,8 @@ func TestFullRate(t *testing.T) {
 					if s.refused > 0 || s.served+failed != 600 || failed > 6 {
 						t.Errorf("%d of %d were refused, %d of 600 calls failed, %d served", s.refused, s.arrived, failed, s.served)
 					}
-					// 20 in a second, the mean round trip and a margin. At the end the last retries wait for a backoff, which is drawn.
+					// 20 in a second, the mean round trip and a margin. At the end the last retries
+					// wait for a random backoff.
 					least := 18.5
 					if faults {
 						least = 17
@@ -147,7 +149,8 @@ func TestFullRate(t *testing.T) {
 	}
 }
 
-// Without a Pace the same calls are refused, and most fail in the end: else the service would prove nothing.
+// Without a Pace the same calls are refused, and most fail in the end. So the service proves
+// something.
 func TestWithout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newService(t)
@@ -159,8 +162,8 @@ func TestWithout(t *testing.T) {
 	})
 }
 
-// Nobody states a limit: a refusal pauses all that share the Pace, and what follows begins slowly. Some are refused still, as that is how
-// the limit is found, but few calls fail.
+// The limit is unknown. A refusal pauses all clients of the Pace, and attempts begin again slowly.
+// Some are still refused, since that is how the limit is found, but few calls fail.
 func TestRefusalPausesAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newService(t)
@@ -177,7 +180,7 @@ func TestRefusalPausesAll(t *testing.T) {
 	})
 }
 
-// A call whose turn would come after its deadline fails at once, and is not tried again for that.
+// A call whose turn would come after its deadline fails at once. The SDK does not try it again.
 func TestDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newService(t)
@@ -200,7 +203,7 @@ func TestDeadline(t *testing.T) {
 	})
 }
 
-// What an operation costs is asked by its names.
+// Cost is called with the names of the operation.
 func TestCost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newService(t)
