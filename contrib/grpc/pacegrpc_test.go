@@ -33,7 +33,8 @@ import (
 	"github.com/paceline-go/paceline/pool/backoff"
 )
 
-// server answers Check by a script, and Watch with so many messages; it notes when it was asked.
+// server answers Check by a script, and Watch with so many messages. It records the times of the
+// calls.
 type server struct {
 	grpc_health_v1.UnimplementedHealthServer
 	answer  func(ctx context.Context, n int) error // of the n-th, from 1
@@ -147,7 +148,7 @@ func trailer(ctx context.Context, err error, fields ...string) error {
 	return err
 }
 
-// What the first answer says, when the call is sent again, how it ends, and what it was settled as.
+// The first answer, the time of the second attempt, the end of the call, and the outcome.
 func TestAnswers(t *testing.T) {
 	exhausted, unavailable := status.Error(codes.ResourceExhausted, "no"), status.Error(codes.Unavailable, "no")
 	for _, c := range []struct {
@@ -157,7 +158,7 @@ func TestAnswers(t *testing.T) {
 		sent       []float64
 		code       codes.Code
 		settled    observe.Stats
-		next       float64 // when another call is sent that comes right after
+		next       float64 // the time of another call right after it
 	}{
 		{name: "served", first: func(context.Context) error { return nil }, sent: []float64{0}, settled: observe.Stats{Accepted: 1}},
 		{name: "RetryInfo", first: func(context.Context) error { return info(codes.ResourceExhausted, 2500*time.Millisecond) }, sent: []float64{0, 2.5}, settled: observe.Stats{Limited: 1, Accepted: 1}, next: 2.5},
@@ -207,7 +208,7 @@ func TestAnswers(t *testing.T) {
 					t.Errorf("settled as %+v", got)
 				}
 			})
-			synctest.Test(t, func(t *testing.T) { // a pause is everybody's
+			synctest.Test(t, func(t *testing.T) { // a pause concerns all calls
 				p := pace(t, pacegrpc.Config{Limiter: rolling(1000, time.Second), Attempts: 1})
 				s := &server{answer: func(ctx context.Context, n int) error {
 					if n == 1 {
@@ -231,7 +232,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// A reset that is only when a bucket is full again, which strangers share, too, is no wait: nobody would wait for so long.
+// A reset may be only the time when a bucket is full again. Strangers share the bucket too, so the
+// reset is no wait.
 func TestRefills(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fair, err := fairshare.NewFair(fairshare.FairConfig{Limit: 4500, Window: time.Hour, Rng: rand.New(rand.NewPCG(1, 2))})
@@ -254,7 +256,8 @@ func TestRefills(t *testing.T) {
 	})
 }
 
-// Six calls through a limit of two in 10 s, unary and streams, and one that cannot make its deadline.
+// Six calls through a limit of two in 10 s, unary and streams, and one that cannot meet its
+// deadline.
 func TestWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, s := pace(t, pacegrpc.Config{Limiter: rolling(2, 10*time.Second)}), &server{message: 1}
@@ -295,7 +298,8 @@ func TestWaits(t *testing.T) {
 	})
 }
 
-// A stream of ten minutes counts until its first message, or with UntilEnd as long as it lasts; one that is given up is settled.
+// A stream of ten minutes counts until its first message, or with UntilEnd until its end. An
+// abandoned stream is settled.
 func TestStreams(t *testing.T) {
 	for _, until := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -339,7 +343,7 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// A stream that its caller neither reads nor gives up, and forgets, has its permit settled all the same.
+// A stream that its caller forgets is settled too.
 func TestForgottenStream(t *testing.T) {
 	p, s := pace(t, pacegrpc.Config{Limiter: rolling(1, time.Hour)}), &server{message: 1}
 	client, stop := s.dial(t, p)
@@ -354,7 +358,8 @@ func TestForgottenStream(t *testing.T) {
 	}
 }
 
-// Who stands in line when the server asks for longer than anybody waits fails then. When the pause is nearly over, who comes waits.
+// A waiting call fails when the server asks for a pause longer than MaxRetryAfter. Near the end of
+// the pause, a new call waits.
 func TestLongPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := pace(t, pacegrpc.Config{Limiter: rolling(1, 10*time.Second)})
@@ -386,7 +391,7 @@ func TestLongPause(t *testing.T) {
 	})
 }
 
-// A stream that is refused pauses all, and is the caller's to open again.
+// A refused stream pauses all calls. The caller opens it again.
 func TestStreamRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := pace(t, pacegrpc.Config{})
@@ -411,7 +416,7 @@ func TestStreamRefused(t *testing.T) {
 	})
 }
 
-// Where nobody listens nothing was sent: it costs nothing, and goes again whatever the method.
+// Without a listener nothing was sent. The call costs nothing, and is sent again for any method.
 func TestUnsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, dials := pace(t, pacegrpc.Config{Limiter: rolling(1, time.Hour)}), 0
