@@ -17,7 +17,7 @@ import (
 	"github.com/paceline-go/paceline/transport"
 )
 
-// The limit of an API server, for all clients that are made of a rest.Config.
+// The limit of an API server, for all clients of a rest.Config.
 func ExampleWrap() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") }))
 	defer server.Close()
@@ -39,7 +39,8 @@ func ExampleWrap() {
 	// Output: ok <nil> 1
 }
 
-// Where only a flowcontrol.RateLimiter can be given: a request is counted within 200 ms, which you promise.
+// Only a flowcontrol.RateLimiter is possible here. The caller promises that a request is counted
+// within 200 ms.
 func ExampleNew() {
 	limiter, err := pacek8s.New(xrate.Config{Limiter: limit.MustRolling(100, time.Second), Within: 200 * time.Millisecond})
 	if err != nil {

@@ -27,7 +27,8 @@ import (
 	"github.com/paceline-go/paceline/transport"
 )
 
-// server is an API server that takes 20 requests in any window, strictly, and tells whoever comes too often to come back in a second.
+// server is an API server that accepts 20 requests in any window, strictly. It asks a refused
+// client to return in a second.
 type server struct {
 	mu               sync.Mutex
 	rule             rule.Rule
@@ -60,7 +61,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	io.WriteString(w, "{}")
 }
 
-// network is the way to a server in memory, and so in virtual time: up to 50 ms each way.
+// network is the way to a server, in memory and so in virtual time: up to 50 ms each way.
 type network struct {
 	*server
 	mu  sync.Mutex
@@ -78,7 +79,8 @@ func (n *network) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// call gets n pods from 30 goroutines by three clients, as a controller has one for each group of APIs, and returns how many failed.
+// call gets n pods from 30 goroutines by three clients, and returns the number of failures. A
+// controller has such a client for each group of APIs.
 func call(t *testing.T, cfg *rest.Config, n int) (failed int) {
 	t.Helper()
 	cfg.ContentConfig = rest.ContentConfig{NegotiatedSerializer: serializer.NewCodecFactory(runtime.NewScheme())}
@@ -107,14 +109,14 @@ func call(t *testing.T, cfg *rest.Config, n int) (failed int) {
 	return failed
 }
 
-// At full rate nothing is refused: with Wrap, which is told of answers, and as a RateLimiter, which is promised that they take no longer
-// than 50 ms there. client-go's own limiter at the server's rate has some refused.
+// At full rate nothing is refused. With Wrap the answers are known. A RateLimiter has the promise
+// of at most 50 ms. With client-go's own limiter at the server's rate, some are refused.
 func TestFullRate(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		apply func(*rest.Config) error
 		least float64 // served in a second, of 20
-		clean bool    // none is to be refused
+		clean bool    // none may be refused
 	}{
 		{"Wrap", func(cfg *rest.Config) error {
 			_, err := pacek8s.Wrap(cfg, transport.Config{Limiter: limit.MustRolling(20, time.Second)})
@@ -155,7 +157,7 @@ func TestFullRate(t *testing.T) {
 	}
 }
 
-// Over sockets, where the machine may stall as it likes.
+// Over sockets, on a machine that may stall.
 func TestOverHTTP(t *testing.T) {
 	s := newServer(t, 200*time.Millisecond)
 	host := httptest.NewServer(s)
@@ -173,7 +175,7 @@ func TestOverHTTP(t *testing.T) {
 	}
 }
 
-// What the server refuses is sent again by client-go alone, and everybody waits.
+// client-go alone sends refused requests again, and all requests wait.
 func TestRetriesDoNotMultiply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
