@@ -25,7 +25,7 @@ import (
 	"github.com/paceline-go/paceline/transport"
 )
 
-// rig is providers that keep what they are told.
+// rig is providers that keep everything reported to them.
 type rig struct {
 	*testing.T
 	spans  *tracetest.SpanRecorder
@@ -105,8 +105,8 @@ func attributes(s sdktrace.ReadOnlySpan) map[string]string {
 	return all
 }
 
-// Two requests under a limit of one per 200 ms: two attempts, and a wait between them, all children of the request's span; the second is
-// refused by the server and sent again.
+// Two requests under a limit of one per 200 ms give two attempts, and a wait between them. All are
+// children of the request's span. The server refuses the second, and it is sent again.
 func TestSpans(t *testing.T) { synctest.Test(t, testSpans) }
 
 func testSpans(t *testing.T) {
@@ -188,7 +188,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(q *http.Request) (*http.Response, error) { return f(q) }
 
-// A request that never got its turn, and one whose server is not there, say why.
+// The spans of failures have the reason: a request without its turn, and one without a server.
 func TestSpansOfFailures(t *testing.T) {
 	r := newRig(t)
 	tr, err := paceotel.New(transport.Config{Attempts: 1, Limiter: limit.MustRolling(1, time.Hour), Base: gone{}}, r.Options)
@@ -219,7 +219,7 @@ func (gone) RoundTrip(*http.Request) (*http.Response, error) {
 	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 }
 
-// The metrics are the Snapshot's numbers, read when they are collected, until that is stopped.
+// The metrics are the Snapshot's numbers. They are read at each collection, until stop is called.
 func TestObserve(t *testing.T) {
 	r := newRig(t)
 	g := paceline.NewGate(limit.MustRolling(10, time.Minute))
@@ -271,12 +271,12 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// fixed is a Source that always says the same.
+// fixed is a Source with a constant Snapshot.
 type fixed observe.Snapshot
 
 func (f *fixed) Snapshot() observe.Snapshot { return observe.Snapshot(*f) }
 
-// However many names there are, attributes have only so many values, and nothing is lost.
+// For any number of names, attributes have a bounded number of values, and no count is lost.
 func TestAttributesAreBounded(t *testing.T) {
 	r := newRig(t)
 	s := &fixed{}
