@@ -18,8 +18,8 @@ import (
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
-// The client under test sends 30 requests from 8 goroutines to an exchange that takes 10 in any 100 ms and answers late; then the
-// exchange says what reached it, and its judge whether that kept the rule.
+// The client under test sends 30 requests from 8 goroutines. The exchange accepts 10 in any 100 ms
+// and answers late. The exchange then reports the requests, and its judge checks the rule.
 func ExampleNewExchange() {
 	exchange, err := ratetest.NewExchange(ratetest.Config{
 		Keys:   []string{"mine"},
@@ -60,7 +60,7 @@ func ExampleNewExchange() {
 	// Output: 30 received, 0 refused
 }
 
-// A quota that strangers share, as Heroku's: the clock of the server runs a hundred times faster.
+// A quota that strangers share, as at Heroku. The clock of the server runs a hundred times faster.
 func ExampleNewGCRA() {
 	quota, err := ratetest.NewGCRA(ratetest.GCRAConfig{Limit: 60, Window: time.Hour, Level: 2})
 	if err != nil {

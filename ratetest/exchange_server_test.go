@@ -63,7 +63,7 @@ func TestTimeline(t *testing.T) {
 			{1, "POST", "api_key=key9&nonce=6", "api_key=key2&nonce=6&req_id=-3", 200, ok("-3")}, // the body wins
 			{1000, "GET", "api_key=key1&nonce=102", "", 429, bad("rate limit exceeded: 2 requests per 1s")},
 			{1001, "GET", "api_key=key1&nonce=101", "", 400, bad("bad nonce: 101 is not above the last one")},
-			{1001, "GET", "api_key=key1&nonce=102", "", 200, ok("null")}, // the bad one used the other slot
+			{1001, "GET", "api_key=key1&nonce=102", "", 200, ok("null")}, // the bad request used the other slot
 			{1001, "GET", "api_key=key1&nonce=103", "", 429, bad("rate limit exceeded: 2 requests per 1s")},
 			{1001, "GET", "api_key=key6&nonce=103", "", 401, bad("unknown api_key")},
 			{1001, "GET", "nonce=103", "", 400, bad("parameter api_key is missing")},
@@ -162,8 +162,8 @@ func TestLatencyIsBeforeAndAfterTheCheck(t *testing.T) {
 	})
 }
 
-// TestCrowd: 30 clients per key at once, through latencies that reorder them. 20 of each key are let through, then 10
-// refusals ban it.
+// TestCrowd: 30 clients per key at once, through latencies that reorder them. 20 requests of each
+// key pass, then 10 refusals ban the key.
 func TestCrowd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -204,7 +204,7 @@ func TestCrowd(t *testing.T) {
 	})
 }
 
-// checkLog reads the log back: in order of the checks, and what a second judge makes of it.
+// checkLog reads the log again: the order of the checks, and the verdict of a second judge.
 func checkLog(t *testing.T, log io.Reader, want int) {
 	t.Helper()
 	lines := json.NewDecoder(log)
@@ -255,8 +255,9 @@ func TestSameSeedSameLatencies(t *testing.T) {
 	}
 }
 
-// TestBestClientReachesTheCeiling: a client that never has two requests in flight, and reuses a slot 1001 ms after its
-// answer, gets exactly what the ceiling computed from the server's own log says, and is never refused.
+// TestBestClientReachesTheCeiling: a client never has two requests in flight, and reuses a slot
+// 1001 ms after its answer. It is never refused. It gets exactly the ceiling that the server's own
+// log gives.
 func TestBestClientReachesTheCeiling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newExchange(t, ratetest.Config{
@@ -311,7 +312,7 @@ func TestKeep(t *testing.T) {
 	})
 }
 
-// TestKeepsTheLatest: an earlier request that ends later does not take its place back.
+// TestKeepsTheLatest: an earlier request that ends later does not overwrite the later record.
 func TestKeepsTheLatest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newExchange(t, ratetest.Config{Keep: 1, Before: latency.Constant(10 * time.Millisecond)})
@@ -339,7 +340,7 @@ func clientOf(n *fakeconn.Network) (*http.Client, *http.Transport) {
 	return &http.Client{Transport: transport}, transport
 }
 
-// TestClientThatGoesAwayHasArrived: it gives up while the request is on its way.
+// TestClientThatGoesAwayHasArrived: the client gives up while the request is on its way.
 func TestClientThatGoesAwayHasArrived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newExchange(t, ratetest.Config{Before: latency.Constant(100 * time.Millisecond)})
@@ -365,8 +366,8 @@ func TestClientThatGoesAwayHasArrived(t *testing.T) {
 	})
 }
 
-// TestShutdown: requests received at 0 and 1 s, each with a second of latency there and a second back; the server is told
-// to close at 1.5 s.
+// TestShutdown: requests arrive at 0 and 1 s, each with a second of latency there and a second
+// back. The server closes at 1.5 s.
 func TestShutdown(t *testing.T) {
 	for name, c := range map[string]struct {
 		patience time.Duration

@@ -17,7 +17,7 @@ import (
 	"github.com/paceline-go/paceline/ratetest/latency"
 )
 
-// Heroku's quota, from a level of 1: the timeline of one client, and what the log and the report say of it.
+// Heroku's quota, from a level of 1: the timeline of one client, the log and the report.
 func TestGCRA(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -25,7 +25,7 @@ func TestGCRA(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Hour) // its clock does not run yet
+		time.Sleep(time.Hour) // the server's clock does not run yet
 		start := time.Now()
 		for _, step := range []struct {
 			at     time.Duration
@@ -51,7 +51,7 @@ func TestGCRA(t *testing.T) {
 				t.Errorf("at %v: %v %s", step.at, w.Header(), w.Body)
 			}
 		}
-		// Full again 4499·0.8 s after 2.4 s, so that the refill of 3598.4 s was lost.
+		// The bucket is full 4499·0.8 s after 2.4 s, so a refill of 3598.4 s was lost.
 		if r := g.Report(); r.Accepted != 4 || r.Limited != 2 || r.Left != 4499 || r.Unused < 4497 || r.Unused > 4499 || r.Elapsed != 2*time.Hour || r.Peak != 1 {
 			t.Errorf("%+v", r)
 		}
@@ -67,7 +67,8 @@ func TestGCRA(t *testing.T) {
 	})
 }
 
-// With a scale, latencies and the refill are by the server's clock; requests under way are counted and answered at the end.
+// With a scale, latencies and the refill are by the server's clock. Requests under way are counted,
+// and answered at the end.
 func TestGCRAScaledAndConcurrent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, err := ratetest.NewGCRA(ratetest.GCRAConfig{Limit: 10, Window: time.Second, Scale: 10, Before: latency.Constant(time.Second), After: latency.Constant(2 * time.Second)})

@@ -15,7 +15,8 @@ import (
 	"github.com/paceline-go/paceline/ratetest/latency"
 )
 
-// A client sees an Exchange in memory as over a socket: its latency, its refusals, and that an answer comes too late.
+// A client sees the same Exchange in memory as over a socket: its latency, its refusals, and an
+// answer that comes too late.
 func TestInMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		exchange, err := ratetest.NewExchange(ratetest.Config{Keys: []string{"k"}, Before: latency.Constant(20 * time.Millisecond)})
@@ -53,7 +54,8 @@ func TestInMemory(t *testing.T) {
 	})
 }
 
-// What a handler is given is what a server gives it: a body, a host, a target; and the request of the client is as it was.
+// The handler gets the same request as from a server: a body, a host, a target. The client's
+// request stays unchanged.
 func TestInMemoryRequest(t *testing.T) {
 	var target, body string
 	rt := ratetest.InMemory(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
