@@ -7,7 +7,7 @@ import (
 	"github.com/paceline-go/paceline/contrib/xrate"
 )
 
-// delays reserves once for each that is wanted.
+// delays makes one reservation for each wanted delay.
 func delays(t *testing.T, l *xrate.Limiter, want ...time.Duration) (all []*xrate.Reservation) {
 	t.Helper()
 	for i, d := range want {
@@ -20,14 +20,15 @@ func delays(t *testing.T, l *xrate.Limiter, want ...time.Duration) (all []*xrate
 	return all
 }
 
-// Where one may go at a time, the only one that is reserved is counted on for the next.
+// Where one may go at a time, the next reservation settles the only one before it.
 func TestReserveOneByOne(t *testing.T) {
 	in(t, 1, 10*time.Second, time.Second, func(t *testing.T, l *xrate.Limiter) {
 		delays(t, l, 0, 11*time.Second, 22*time.Second, 33*time.Second)
 	})
 }
 
-// So long as nobody counts on it, a reservation can be given back whatever was reserved behind it; afterwards no longer.
+// A reservation can be cancelled, whatever was reserved behind it, until a later one has settled
+// it.
 func TestCancelUnlessCountedOn(t *testing.T) {
 	in(t, 2, 10*time.Second, time.Second, func(t *testing.T, l *xrate.Limiter) {
 		first := delays(t, l, 0, 0, 11*time.Second, 11*time.Second)[2]

@@ -22,10 +22,10 @@
 // # Differences from x/time/rate
 //
 //   - New takes a limit.Limiter, the server's rule, and not a rate and a burst. For so many in any
-//     window use limit.Rolling, for a token bucket limit.Bucket. A bucket of x/time/rate with burst N
-//     lets 2N arrive within one window.
-//   - Wait is first come, first served, for large costs too. A caller that gives up has used nothing.
-//     Errors are *paceline.WaitError.
+//     window use limit.Rolling, for a token bucket limit.Bucket. A bucket of x/time/rate with burst
+//     N lets 2N arrive within one window.
+//   - Wait is first come, first served, for large costs too. A caller that gives up has used
+//     nothing. Errors are *paceline.WaitError.
 //   - Allow and Reserve overtake no waiting caller. While a caller waits, Allow returns false and
 //     Reserve is not OK.
 //   - No method takes an instant: the clock is the Gate's.

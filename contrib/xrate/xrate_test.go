@@ -24,7 +24,7 @@ type kind struct {
 	name    string
 	limiter func() (limit.Limiter, error)
 	rule    func() (rule.Rule, error)
-	least   float64 // of 20 in a second and 100 ms: what goes of it, at least
+	least   float64 // of 20 in a second, with 100 ms: the least that must go
 }
 
 var kinds = []kind{
@@ -50,7 +50,7 @@ var kinds = []kind{
 	}, 0.9},
 }
 
-// server counts what arrives up to longest after it went.
+// server counts arrivals, each up to longest after it went.
 type server struct {
 	mu               sync.Mutex
 	rule             rule.Rule
@@ -86,7 +86,8 @@ const (
 	driven = 15 * time.Second
 )
 
-// drive has callers call one of the methods for 15 virtual seconds, and returns the server. late is what requests take beyond within.
+// drive makes callers call one of the methods for 15 virtual seconds, and returns the server. late
+// is the time of requests beyond within.
 func drive(t *testing.T, k kind, method string, late time.Duration) *server {
 	t.Helper()
 	l, err := k.limiter()
@@ -170,7 +171,8 @@ func drive(t *testing.T, k kind, method string, late time.Duration) *server {
 	return s
 }
 
-// While every request is counted within Within no method has one refused, and little of what that leaves is unused.
+// While every request is counted within Within, every method keeps the limit. Little of the
+// remaining rate is unused.
 func TestNothingIsRefused(t *testing.T) {
 	for _, k := range kinds {
 		for _, method := range []string{"Wait", "Allow", "Reserve", "Cancel", "all"} {
@@ -182,10 +184,10 @@ func TestNothingIsRefused(t *testing.T) {
 					}
 					least := k.least
 					if method == "Cancel" {
-						least *= 0.5 // what is cancelled at half its delay leaves instants that nobody goes at
+						least *= 0.5 // a cancellation at half its delay leaves unused instants
 					}
 					if k.name == "weighted" && method != "Wait" && method != "Allow" {
-						least *= 0.6 // what is reserved counts in full until it goes
+						least *= 0.6 // a reservation counts in full until it goes
 					}
 					if most := driven.Seconds() / 1.1 * 20; float64(s.arrived) < least*most {
 						t.Errorf("%d went, want %.0f at least", s.arrived, least*most)
@@ -196,7 +198,7 @@ func TestNothingIsRefused(t *testing.T) {
 	}
 }
 
-// A Within that is not kept is noticed here: what is promised rests on it.
+// A broken promise of Within shows here: the limit depends on it.
 func TestPromiseOfTheCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		if s := drive(t, kinds[0], "Wait", time.Second); s.refused == 0 {
@@ -221,7 +223,8 @@ func in(t *testing.T, n int64, window, within time.Duration, f func(t *testing.T
 	})
 }
 
-// Two in 10 s, each counted within a second: the third goes after 11 s, and so on, however many are reserved ahead.
+// Two in 10 s, each counted within a second. The third goes after 11 s, and so on, for any number
+// of reservations.
 func TestReserveAhead(t *testing.T) {
 	in(t, 2, 10*time.Second, time.Second, func(t *testing.T, l *xrate.Limiter) {
 		for i, want := range []time.Duration{0, 0, 11, 11, 22, 22, 33} {
@@ -236,7 +239,7 @@ func TestReserveAhead(t *testing.T) {
 	})
 }
 
-// Reserving only to look at the delay costs nothing, as often as it is done.
+// A reservation only for its delay costs nothing, however often.
 func TestCancelGivesBack(t *testing.T) {
 	in(t, 2, 10*time.Second, time.Second, func(t *testing.T, l *xrate.Limiter) {
 		if !l.AllowN(2) {
@@ -248,7 +251,7 @@ func TestCancelGivesBack(t *testing.T) {
 				t.Fatalf("OK %v, in %v, want in 11s", r.OK(), r.Delay())
 			}
 			r.Cancel()
-			r.Cancel() // once more is nothing
+			r.Cancel() // a second Cancel does nothing
 		}
 		time.Sleep(11 * time.Second)
 		if !l.AllowN(2) {
@@ -268,7 +271,7 @@ func TestReserveNotOK(t *testing.T) {
 		if r := l.ReserveN(3); r.OK() || r.Delay() != xrate.Never {
 			t.Errorf("3 of 2: OK %v, in %v", r.OK(), r.Delay())
 		}
-		l.ReserveN(3).Cancel() // which holds nothing that could be given back
+		l.ReserveN(3).Cancel() // which has nothing to give back
 		permit, err := l.Gate().Wait(t.Context(), limit.Cost{limit.Requests: 2})
 		if err != nil {
 			t.Fatal(err)
@@ -331,7 +334,7 @@ func TestLimitAndBurst(t *testing.T) {
 		{limit.NewAll(limit.MustRolling(300, time.Minute), tokens), limit.Tokens, 100, 6000},
 		{limit.NewAll(limit.MustRolling(300, time.Minute), limit.MustRolling(10, time.Second)), limit.Requests, 5, 10},
 		{pause, limit.Requests, math.Inf(1), limit.MaxCost},
-		{struct{ limit.Limiter }{bucket}, limit.Requests, 0, 50}, // it says nothing of itself
+		{struct{ limit.Limiter }{bucket}, limit.Requests, 0, 50}, // a limiter without Rates
 	} {
 		l, err := xrate.New(xrate.Config{Limiter: c.l, Within: time.Second, Unit: c.unit})
 		if err != nil {
@@ -376,7 +379,8 @@ func TestNewErrors(t *testing.T) {
 	}
 }
 
-// Code that called x/time/rate goes on as it is. The server takes 20 in any second, and a request is there within 100 ms.
+// Code for x/time/rate stays as it is. The server accepts 20 in any second, and a request arrives
+// within 100 ms.
 func Example() {
 	limiter, err := xrate.New(xrate.Config{Limiter: limit.MustRolling(20, time.Second), Within: 100 * time.Millisecond})
 	if err != nil {
