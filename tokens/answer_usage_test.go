@@ -95,8 +95,8 @@ func TestParseUsageRefuses(t *testing.T) {
 	}
 }
 
-// FuzzParseUsage reads each answer with encoding/json too: where that finds whole numbers from 0, so must the scanner,
-// and the same ones.
+// FuzzParseUsage reads each answer with encoding/json too. Where that finds whole numbers from 0,
+// the scanner must find the same ones.
 func FuzzParseUsage(f *testing.F) {
 	for _, s := range []string{
 		`{"usage":{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15,"prompt_tokens_details":{"cached_tokens":4},"completion_tokens_details":{"reasoning_tokens":2}}}`,

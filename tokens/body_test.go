@@ -38,7 +38,7 @@ func estimate(t testing.TB, e *tokens.Estimator, api tokens.API, body string) to
 	return est
 }
 
-// Without a vocabulary texts are guessed, as those of a model that nobody knows.
+// Without a vocabulary texts are guessed, as for an unknown model.
 func TestWithoutVocabularies(t *testing.T) {
 	const body = `{"model":"gpt-4o","messages":[{"role":"user","content":"Why is the sky blue?"}]}`
 	none := newEstimator(t, tokens.Config{Vocabulary: func(string) tokens.Vocabulary { return nil }})
@@ -110,7 +110,7 @@ func TestTokensOfOneWord(t *testing.T) {
 		{"text-embedding-3-large", "2 + 2 = 4", 7},
 		{"text-embedding-3-large", "お誕生日おめでとう", 9},
 		{"gpt-4o", "お誕生日おめでとう", 8},
-		// What the other tests build on.
+		// The basis of the other tests.
 		{"gpt-4o", ones(13), 13},
 		{"gpt-4", ones(13), 13},
 		{"gpt-4o", ":string", 1},
@@ -124,8 +124,9 @@ func TestTokensOfOneWord(t *testing.T) {
 	}
 }
 
-// The cookbook's two examples, with other words of as many tokens: what is tested is the count of what is not text. The
-// API counted 129 prompt tokens for gpt-4 and gpt-3.5-turbo and 124 for gpt-4o, and with the tools 105 and 101.
+// The cookbook's two examples, with other words of as many tokens. The test is about the count of
+// everything except text. The API counted 129 prompt tokens for gpt-4 and gpt-3.5-turbo and 124 for
+// gpt-4o. With the tools it counted 105 and 101.
 func TestChatOverheadAsPublished(t *testing.T) {
 	e := newEstimator(t, tokens.Config{})
 	chat := func(model string, names int, contents ...int) string {
@@ -158,20 +159,22 @@ func TestChatOverheadAsPublished(t *testing.T) {
 	}
 }
 
-// tool is a function of the form of the cookbook's example: two properties, one of them an enum of two. Its text is 26
-// tokens: name:description 1 + 1 + 6, the properties 1 + 1 + 1 + 5 each, and the values 1 each.
+// tool is a function like that of the cookbook's example: two properties, one of them an enum of
+// two. Its text is 26 tokens. name:description is 1 + 1 + 6, the properties are 1 + 1 + 1 + 5 each,
+// and the values 1 each.
 var tool = `"name":"a","description":"` + ones(6) + `.","parameters":{"type":"object","properties":{
 	"a":{"type":"string","description":"` + ones(5) + `."}, "b":{"type":"string","description":"` + ones(5) + `","enum":["a","b"]}},"required":["a"]}`
 
 func TestToolsAsPublished(t *testing.T) {
-	// 101 (gpt-4o) and 105 (gpt-4) are what the API counted for the cookbook's example. Tools are estimated at 1.1 times
-	// what was found, until answers say that it is right.
+	// The API counted 101 (gpt-4o) and 105 (gpt-4) for the cookbook's example. Tools are estimated
+	// at 1.1 times the count until answers confirm it.
 	for _, test := range []struct {
 		model        string
 		text, actual int64
 	}{
-		// Two messages of 4, 3 for the answer, 12 for tools, 3 for properties and 3 each, −3 for the enum and 3 each: 35,
-		// and 7 or 10 for the function. 101 − 42 and 105 − 45 are left for text, of which 26 are the tool's.
+		// 35 is two messages of 4, 3 for the answer, 12 for tools, 3 for properties and 3 each, −3
+		// for the enum and 3 each. The function is 7 or 10. Text has the remaining 101 − 42 or
+		// 105 − 45, of which 26 are the tool's.
 		{"gpt-4o", 101 - 42 - 26, 101},
 		{"gpt-4", 105 - 45 - 26, 105},
 	} {
@@ -322,7 +325,7 @@ func asPNG(t *testing.T, w, h int) string {
 	return base64.StdEncoding.EncodeToString(b.Bytes())
 }
 
-// asJPEG is a JPEG of 8 × 8 whose frame header says w × h: the size is all that is read.
+// asJPEG returns a JPEG of 8 × 8 whose frame header states w × h. Only the size is read.
 func asJPEG(t *testing.T, w, h int) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -336,8 +339,9 @@ func asJPEG(t *testing.T, w, h int) string {
 	return base64.StdEncoding.EncodeToString(file)
 }
 
-// Costs of images as OpenAI and Anthropic publish them. Before answers, bodies with images are estimated at 1.1 times
-// (counted) and 1.5 times (guessed) what was found, text and all; the tests subtract a body without the image.
+// Costs of images as OpenAI and Anthropic publish them. Before answers, a body with images is
+// estimated at 1.1 times (counted) or 1.5 times (guessed) its count, text included. The tests
+// subtract a body without the image.
 func TestImages(t *testing.T) {
 	square := asPNG(t, 1024, 1024)
 	tall := asJPEG(t, 2048, 4096)
@@ -398,8 +402,8 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// FuzzParse states: nothing that is sent makes the parser panic; a body is refused if and only if it is no JSON object
-// or a number in it cannot be; and the two passes over a body see the same text.
+// FuzzParse states three facts. No input makes the parser panic. A body is refused if and only if
+// it is no JSON object or has an impossible number. The two passes over a body see the same text.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		`{"model":"gpt-4o","messages":[{"role":"user","content":"Hello"}],"max_tokens":100}`,

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A document of an answer from which any one byte is missing, or in which one stands for another, is not taken for a whole one if it is not
-// JSON any more; what is not looked into is only counted by its brackets.
+// A broken document of an answer is not accepted as a whole one. One byte is missing, or another
+// byte replaces it, and the result is no JSON. In skipped parts the scanner only counts brackets.
 func TestBrokenDocuments(t *testing.T) {
 	const doc = `{"usage": {"prompt_tokens": 31, "completion_tokens" : 12,"prompt_tokens_details":{"cached_tokens":8}} , "done":true}`
 	whole := func(text string) bool {
@@ -34,7 +34,8 @@ func TestBrokenDocuments(t *testing.T) {
 	}
 }
 
-// What is enclosed in a chunk is found in whatever pieces the chunk comes, whatever else is in it, and also if slashes are escaped.
+// The content of a chunk is found in pieces of any size, beside any other members, and with escaped
+// slashes.
 func TestEnclosedInPieces(t *testing.T) {
 	text := strings.Repeat("\xff\xfe\xfd what is said ???>>>", 9)
 	coded := base64.StdEncoding.EncodeToString([]byte(text))
@@ -60,7 +61,7 @@ func TestEnclosedInPieces(t *testing.T) {
 	}
 }
 
-// Content may contain content, eight deep; beyond that it counts as the text that it is.
+// Content may contain content, eight deep. Deeper content counts as text.
 func TestContentInContent(t *testing.T) {
 	nest := func(open, inner, end string, n int) string {
 		return strings.Repeat(open, n) + inner + strings.Repeat(end, n)

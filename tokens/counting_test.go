@@ -61,7 +61,8 @@ func TestCounting(t *testing.T) {
 	}
 }
 
-// What is documented is what the provider's row says; of a provider that nobody knows, the larger reading.
+// Documented stands for the Counting in the provider's row. For an unknown provider it is the
+// larger reading.
 func TestCountingOfAProvider(t *testing.T) {
 	for _, c := range []struct {
 		count    tokens.Counting
@@ -89,8 +90,8 @@ func TestCountingNames(t *testing.T) {
 	}
 }
 
-// Bedrock counts a token of output of Anthropic's later models five times, when it reserves and when it is answered, and nothing that was
-// read from a cache.
+// Bedrock counts a token of output of Anthropic's later models five times, when it reserves and
+// when the answer is there. It does not count input from a cache.
 func TestBurndown(t *testing.T) {
 	for model, want := range map[string]int64{
 		"anthropic.claude-sonnet-4-5-20250929-v1:0": 5, "us.anthropic.claude-opus-4-20250514-v1:0": 5, "anthropic.claude-3-7-sonnet-20250219-v1:0": 5,

@@ -50,7 +50,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// What is refused begins right behind these.
+// New accepts values at the bounds. The refused values begin right behind them.
 func TestNewTakesWhatIsAtTheBounds(t *testing.T) {
 	for _, c := range []tokens.Config{
 		{Overrun: 1.0 / 513, InputOverrun: 1.0 / 513}, {Overrun: 0.9999, InputOverrun: 0.9999}, {DefaultMaxOutput: 1 << 44, Models: 1},
@@ -62,7 +62,8 @@ func TestNewTakesWhatIsAtTheBounds(t *testing.T) {
 	}
 }
 
-// With Overrun 0 the output reserved is what the body, the model or the configuration allows, whatever was learned.
+// With Overrun 0 the reserved output is the maximum of the body, the model or the configuration,
+// whatever the lessons.
 func TestOutputIsBounded(t *testing.T) {
 	e := newEstimator(t, tokens.Config{MaxOutput: map[string]int64{"mine": 500, "gpt-4o": 777}, DefaultMaxOutput: 9000,
 		Alias: map[string]string{"prod-7": "gpt-4o", "prod-8": "gpt-4.1"}})
@@ -100,7 +101,7 @@ func TestOutputIsBounded(t *testing.T) {
 	}
 }
 
-// The chance of an overrun is promised from the first answer at which it can be kept: 1/Overrun − 1 of them.
+// The chance of an overrun holds from the first answer at which it can: 1/Overrun − 1 answers.
 func TestOutputIsLearned(t *testing.T) {
 	e := newEstimator(t, tokens.Config{Overrun: 0.05, Vocabulary: tiktoken.Vocabulary})
 	const body = `{"model":"m","messages":[],"max_tokens":1000}`
@@ -114,14 +115,16 @@ func TestOutputIsLearned(t *testing.T) {
 		}
 		e.Learn(est, tokens.Usage{Input: 1, Output: 100})
 	}
-	// Another maximum, and several choices, scale it; a body without a maximum is learned on its own.
+	// Another maximum, and several choices, scale it. A body without a maximum has lessons of its
+	// own.
 	if got := estimate(t, e, tokens.Chat, `{"model":"m","messages":[],"max_tokens":10,"n":2}`); got.Output != 2 || got.MaxOutput != 20 {
 		t.Errorf("%+v, want 2 of 20", got)
 	}
 	if got := estimate(t, e, tokens.Chat, `{"model":"m","messages":[]}`); got.Output != 128000 {
 		t.Errorf("%+v, want 128000", got)
 	}
-	// The answers become longer: after 25 of the last 512 the quantile follows, and after 512 the short ones are forgotten.
+	// The answers become longer. After 25 of the last 512 the quantile follows. After 512 the short
+	// answers are forgotten.
 	long := tokens.Usage{Input: 1, Output: 1000}
 	for range 24 {
 		e.Learn(estimate(t, e, tokens.Chat, body), long)
@@ -141,7 +144,7 @@ func TestOutputIsLearned(t *testing.T) {
 	}
 }
 
-// Outputs larger than was assumed of a model that states no maximum raise the assumption.
+// For a model without a stated maximum, outputs above the assumption raise it.
 func TestAssumedMaximumIsCorrected(t *testing.T) {
 	e := newEstimator(t, tokens.Config{DefaultMaxOutput: 1000})
 	const body = `{"model":"m","messages":[]}`
@@ -151,7 +154,8 @@ func TestAssumedMaximumIsCorrected(t *testing.T) {
 	}
 }
 
-// The stated chance is kept, for outputs of several distributions: few overruns, and much less reserved than the maximum.
+// The stated chance holds for outputs of several distributions. Overruns are few, and much less
+// than the maximum is reserved.
 func TestOverrunIsAsStated(t *testing.T) {
 	const rounds = 2000
 	laws := map[string]func(*rand.Rand) float64{
@@ -183,7 +187,8 @@ func TestOverrunIsAsStated(t *testing.T) {
 			}
 			rate := float64(over) / rounds
 			t.Logf("%-11s stated %.2f: overran %.4f, reserved %.2f of the maximum, used %.2f", name, chance, rate, reserved/rounds, used/rounds)
-			// Answers share the 512 remembered, so the rate varies a little more than a binomial's.
+			// Answers share the last 512 ratios, so the rate varies a little more than a
+			// binomial's.
 			if slack := 4 * math.Sqrt(chance/rounds); rate > chance+slack {
 				t.Errorf("%s: overran %v of %d, stated %v", name, rate, rounds, chance)
 			}
@@ -215,7 +220,7 @@ func sample(t testing.TB, patterns ...string) (texts []string) {
 	return texts
 }
 
-// chinese is testdata/zh.txt in as many orders of its sentences as it takes.
+// chinese is testdata/zh.txt in n orders of its sentences.
 func chinese(t testing.TB, n int) (texts []string) {
 	b, err := os.ReadFile("testdata/zh.txt")
 	if err != nil {
@@ -248,9 +253,9 @@ func records(n int) (texts []string) {
 	return texts
 }
 
-// The guess for a model nobody knows, whose answers are counted with a vocabulary that is known: how far it is off
-// before any answer, and after half of the texts have been answered. What must hold: before, hardly any is more than 5 % above the
-// estimate; after, hardly any is above it.
+// The guess for an unknown model, whose answers are counted with a known vocabulary. The test
+// measures its error before any answer, and after half of the texts have been answered. Before,
+// hardly any count is more than 5 % above the estimate. After, hardly any count is above it.
 func TestGuessAgainstVocabulary(t *testing.T) {
 	kinds := []struct {
 		name  string
@@ -291,7 +296,8 @@ func TestGuessAgainstVocabulary(t *testing.T) {
 		}
 		for _, kind := range kinds {
 			e := newEstimator(t, tokens.Config{InputOverrun: 0.02}) // 49 answers
-			// judge compares the estimates of texts with their counts, and has them learned.
+			// judge compares the estimates of texts with their counts. With learn, the answers
+			// teach the estimator.
 			judge := func(texts []string, learn bool) (mean, most float64, low int) {
 				for _, text := range texts {
 					est, err := e.Estimate(tokens.Chat, chatBody("brand-new", text, ""))
@@ -336,7 +342,7 @@ func TestGuessAgainstVocabulary(t *testing.T) {
 	}
 }
 
-// What is no language is guessed as well.
+// Texts in no language are guessed as well.
 func TestGuessOfOddTexts(t *testing.T) {
 	random := rand.New(rand.NewPCG(11, 12))
 	noise := make([]byte, 600)
@@ -370,8 +376,9 @@ func TestGuessOfOddTexts(t *testing.T) {
 	}
 }
 
-// A model that takes twice the tokens of any known is learned: before the promised number of answers by the worst
-// seen, then by its quantile; what it does not share is other kinds of request.
+// A model with twice the tokens of any known model is learned. Before the promised number of
+// answers the worst answer counts, then the quantile. Other kinds of request have lessons of their
+// own.
 func TestNewModelNeedsNoRelease(t *testing.T) {
 	e := newEstimator(t, tokens.Config{InputOverrun: 0.05})
 	text := strings.Repeat("The quick brown fox jumps over the lazy dog. ", 20)
@@ -399,7 +406,7 @@ func TestNewModelNeedsNoRelease(t *testing.T) {
 			t.Errorf("%s: %+v has learned from requests of another kind", name, est)
 		}
 	}
-	// A counted model whose answers say that the count is exact stays at the count.
+	// A counted model whose answers confirm the count stays at the count.
 	for range 120 {
 		est, _ := e.Estimate(tokens.Chat, chatBody("gpt-4o", text, ""))
 		e.Learn(est, tokens.Usage{Input: est.Input, Output: 5})
@@ -409,11 +416,11 @@ func TestNewModelNeedsNoRelease(t *testing.T) {
 	if !est.Counted || !est.Calibrated || est.Input != 7+201 {
 		t.Errorf("%+v, want 208 counted and calibrated", est)
 	}
-	// And its counted answers have taught the guess, which a larger body is left to.
+	// Its counted answers have also taught the guess, which serves larger bodies.
 	if small.Counted || !small.Calibrated || math.Abs(float64(small.Input)/(40*201)-1) > 0.05 {
 		t.Errorf("%+v, want about %d guessed", small, 40*201)
 	}
-	// What teaches nothing: an estimate of none, and an answer that does not say what its input was.
+	// Two cases teach nothing: an estimate of none, and an answer without its input.
 	e = newEstimator(t, tokens.Config{InputOverrun: 0.5})
 	first, _ = e.Estimate(tokens.Chat, chatBody("brand-new", text, ""))
 	e.Learn(tokens.Estimate{}, tokens.Usage{Input: 1 << 40, Output: 1 << 40})
@@ -423,7 +430,7 @@ func TestNewModelNeedsNoRelease(t *testing.T) {
 	}
 }
 
-// What was learned is answered to the token: dividing and multiplying again adds none.
+// The estimate equals the lesson to the token: dividing and multiplying adds none.
 func TestLearnedExactly(t *testing.T) {
 	for most := int64(1); most < 400; most += 7 {
 		for output := range most + 1 {
@@ -454,7 +461,7 @@ func TestModelsAreForgotten(t *testing.T) {
 			t.Errorf("model %d: %d of 1000, known %v", i, got, known)
 		}
 	}
-	// Names that no server answers, and names as long as books, cost nothing.
+	// Names that no server answers, and very long names, cost no memory.
 	heap := func() uint64 {
 		runtime.GC()
 		var m runtime.MemStats
@@ -493,7 +500,7 @@ func TestConcurrentUse(t *testing.T) {
 	group.Wait()
 }
 
-// Chances hold for what was guessed as for what was counted: no answer is too odd to learn from.
+// Chances hold for guessed and for counted texts. The estimator learns from odd answers too.
 func FuzzLearn(f *testing.F) {
 	f.Add([]byte("Hello"), int64(10), int64(20), int64(100), 0.1)
 	f.Add([]byte(""), int64(0), int64(-5), int64(0), 0.5)
@@ -512,7 +519,8 @@ func FuzzLearn(f *testing.F) {
 			}
 			if enough := float64(n) >= 1/chance; enough && output <= most && est.Output < output {
 				t.Fatalf("after %d answers of %d tokens: %+v", n, output, est)
-			} else if enough && n >= 20 && input > 0 && input <= 1<<44 && est.Input < input { // which vocabulary the model has is found out meanwhile
+				// Meanwhile answers show which vocabulary the model has.
+			} else if enough && n >= 20 && input > 0 && input <= 1<<44 && est.Input < input {
 				t.Fatalf("after %d prompts of %d tokens: %+v", n, input, est)
 			}
 			e.Learn(est, tokens.Usage{Input: input, Output: output})
@@ -569,7 +577,8 @@ func ExampleEstimator() {
 	// reserve 13 in and 40 out
 }
 
-// prompts are those of testdata/prompts.txt: two of each kind. The guess was fitted to the first ones.
+// prompts are those of testdata/prompts.txt: two of each kind. The guess was fitted to the first of
+// the two.
 func prompts(t *testing.T) (fitted, judged []string) {
 	t.Helper()
 	raw, err := os.ReadFile("testdata/prompts.txt")
@@ -590,9 +599,10 @@ func prompts(t *testing.T) (fitted, judged []string) {
 	return fitted, judged
 }
 
-// Without a vocabulary, of a model that nobody knows: how far the first prompt's estimate is off, and after twenty answers of that
-// model, for prompts that the guess was not fitted to, and for all. Half of them are within 25 % and 10 %, and one of fifty at most (on the average of who hears what) has
-// more than 5 % more tokens than estimated.
+// The guess without a vocabulary, for an unknown model. The test measures the error of the first
+// estimate, and the error after twenty answers of the model. It does so for the prompts outside of
+// the fit, and for all. Half of them are within 25 % and 10 %. At most one of fifty has over 5 %
+// more tokens than estimated, on average over the choice of answers.
 func TestGuess(t *testing.T) {
 	fitted, judged := prompts(t)
 	truth := newEstimator(t, tokens.Config{})
@@ -609,7 +619,7 @@ func TestGuess(t *testing.T) {
 				p50s, p95s, unders := []float64{}, []float64{}, 0
 				rounds := 1
 				if answers > 0 {
-					rounds = 8 // each hears others
+					rounds = 8 // each learns from other answers
 				}
 				for round := range rounds {
 					e := newEstimator(t, tokens.Config{})

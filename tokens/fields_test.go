@@ -13,7 +13,7 @@ import (
 	"github.com/paceline-go/paceline/tokens"
 )
 
-// bodies use all that an API's reference names, by the path to which they are sent.
+// bodies use every member in an API's reference, by the path of the request.
 var bodies = [][2]string{
 	{"/v1/chat/completions", `{"model":"gpt-4o","messages":[{"role":"developer","content":"Be brief."},{"role":"user","name":"ann","content":[{"type":"text","text":"What is it?"},
 		{"type":"image_url","image_url":{"url":"https://example.org/a.png","detail":"low"}},{"type":"input_audio","input_audio":{"data":"QUJDREVGR0g=","format":"wav"}},
@@ -57,8 +57,9 @@ var bodies = [][2]string{
 	{"/api/generate", `{"model":"m","prompt":"What is it?","suffix":"its end","system":"Be brief.","template":"{{ .Prompt }}","images":["AAAA"],"context":[1,2,3],"options":{"num_predict":11},"raw":true}`},
 }
 
-// What of a body counts, member by member: what is told otherwise of it without that member, and, of lists and of the body itself, with
-// nothing but it. Whoever reads a body differently on purpose writes the file anew, and compares with the API's reference what changed.
+// The test checks which members of a body count. It compares the facts about a body with and
+// without each member. For lists and the body itself, it also tries each member alone. A deliberate
+// change of the reader rewrites the file; compare the difference with the API's reference.
 func TestWhatOfABodyCounts(t *testing.T) {
 	var b strings.Builder
 	for _, c := range bodies {
@@ -82,7 +83,8 @@ func TestWhatOfABodyCounts(t *testing.T) {
 	golden.Compare(t, "fields.golden", b.String())
 }
 
-// toldOf is what is told of a body; of its tokens as guessed, since vocabularies are counted elsewhere.
+// toldOf returns the facts that Parse finds in a body. Its tokens are guessed, since other tests
+// count with vocabularies.
 func toldOf(t *testing.T, api tokens.API, tree any) []string {
 	t.Helper()
 	raw, err := json.Marshal(tree)
@@ -101,8 +103,8 @@ func toldOf(t *testing.T, api tokens.API, tree any) []string {
 	}
 }
 
-// vary calls f once for each member and element anywhere in v, while it is not there, and while nothing else is; set puts something in the
-// place of v.
+// vary changes v in two ways for each member and element anywhere in v, and calls f after each
+// change. First the part is absent, then everything else is. set replaces v.
 func vary(v any, path string, set func(any), f func(how string)) {
 	switch v := v.(type) {
 	case map[string]any:

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// Images by their size, as the providers' pages have it: OpenAI's by tiles of 512 px after two scalings, or by patches of 32 px; Claude's
-// by patches of 28 px, and Gemini's by tiles of 768 px. One of which the size is unknown is as dear as can be.
+// Images by their size, as on the providers' pages. OpenAI has tiles of 512 px after two scalings,
+// or patches of 32 px. Claude has patches of 28 px, and Gemini tiles of 768 px. An image of unknown
+// size has the highest cost.
 func TestImagesBySize(t *testing.T) {
 	for _, c := range []struct {
 		width, height                 int
@@ -47,7 +48,7 @@ func TestImagesBySize(t *testing.T) {
 	}
 }
 
-// A name that comes in pieces is the same as in one, and one that is too long is none, however it ends.
+// A name in pieces is the same as in one. A name that is too long matches none, however it ends.
 func TestNamesInPieces(t *testing.T) {
 	for _, text := range []string{"", "usage", strings.Repeat("x", 39), strings.Repeat("x", 40), strings.Repeat("x", 41), strings.Repeat("x", 50) + "usage", strings.Repeat("x", 200)} {
 		want := text

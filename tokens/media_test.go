@@ -7,7 +7,8 @@ import (
 	"github.com/paceline-go/paceline/tokens"
 )
 
-// The base64 of a JPEG begins with a slash, which some encoders escape: its size is read all the same.
+// The base64 of a JPEG begins with a slash, which some encoders escape. Its size is read
+// nevertheless.
 func TestImageThatBeginsWithAnEscape(t *testing.T) {
 	data := strings.ReplaceAll(asJPEG(t, 2048, 4096), "/", `\/`)
 	if !strings.HasPrefix(data, `\/9j`) {
@@ -19,8 +20,8 @@ func TestImageThatBeginsWithAnEscape(t *testing.T) {
 	}
 }
 
-// What is sent as base64 counts by its bytes, which are three for four characters: a document's, and a second of sound as 10 tokens, in the
-// form that has the fewest bytes for it.
+// An inline base64 file counts by its bytes: three for four characters. A second of audio is 10
+// tokens, in the format with the fewest bytes.
 func TestFilesCountByTheirBytes(t *testing.T) {
 	const bytes = 480_000
 	data := strings.Repeat("QUJD", bytes/3)
@@ -45,12 +46,13 @@ func TestFilesCountByTheirBytes(t *testing.T) {
 	}
 }
 
-// An image of a pixel is an image; Claude counts its smallest patch.
+// An image of one pixel is an image. Claude counts its smallest patch.
 func TestImageOfAPixel(t *testing.T) {
 	for _, side := range [][2]int{{1, 1}, {1, 28}, {28, 1}} {
 		body := `{"model":"claude-x","max_tokens":1,"messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` +
 			asPNG(t, side[0], side[1]) + `"}}]}]}`
-		if got := estimate(t, newEstimator(t, tokens.Config{}), tokens.Messages, body).Input; got != 12 { // half as much again as 7 + 1
+		// The estimate is 1.5 times 7 + 1.
+		if got := estimate(t, newEstimator(t, tokens.Config{}), tokens.Messages, body).Input; got != 12 {
 			t.Errorf("%d × %d: %d tokens", side[0], side[1], got)
 		}
 	}

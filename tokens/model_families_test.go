@@ -2,10 +2,12 @@ package tokens
 
 import "testing"
 
-// What an image costs each family of models, as OpenAI's page on vision has it: so much for all of it and for each tile of 512 px, or for
-// each patch of 32 px, of which a family may count as many as the page says.
+// The cost of an image for each family of models, as on OpenAI's page on vision. It is a base and
+// an amount for each tile of 512 px, or an amount for each patch of 32 px. A family has a most
+// number of patches.
 func TestImagesByFamily(t *testing.T) {
-	for model, c := range map[string]struct{ low, one, four, largest int64 }{ // in low detail, and 512, 1024 and 9000 px square
+	// The costs are in low detail, and at 512, 1024 and 9000 px square.
+	for model, c := range map[string]struct{ low, one, four, largest int64 }{
 		"gpt-5.6":           {308, 308, 1229, 36000},
 		"gpt-5-pro":         {70, 210, 630, 630},
 		"gpt-5-nano":        {630, 630, 2520, 3779},

@@ -45,7 +45,7 @@ func TestPDFPages(t *testing.T) {
 	tree := func(n int) string { return fmt.Sprintf("<</Type/Pages/Kids[3 0 R 4 0 R]/Count %d>>", n) }
 	for name, c := range map[string]struct {
 		file []byte
-		want int64 // 0: it cannot be told
+		want int64 // 0: unknown
 	}{
 		"plain":                      {pdf(root, tree(2), page, page), 2},
 		"keys in another order":      {pdf(root, "<</Count 1/Kids[3 0 R]/Type/Pages>>", "<</Parent 2 0 R\n/Type\t/Page>>"), 1},
@@ -78,7 +78,7 @@ func TestPDFPages(t *testing.T) {
 	}
 }
 
-// Pages count as the providers document, and what is no PDF is guessed and said to be.
+// Pages count as the providers document. A file that is no PDF is guessed, and Guessed reports it.
 func TestFilesCountByPages(t *testing.T) {
 	three := pdf("<</Type/Pages/Kids[]/Count 3>>", page, page, page, "<</Length 200000>>stream\n"+strings.Repeat("x", 200000)+"\nendstream")
 	claude := `{"model":"%s","max_tokens":10,"messages":[{"role":"user","content":[{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":%s}}]}]}`
@@ -110,7 +110,8 @@ func TestFilesCountByPages(t *testing.T) {
 			return fmt.Sprintf(c.form, c.model, v)
 		}
 		n, guessed := input(c.api, fill(inlined(three)), c.model)
-		if guessed || n < 3*c.each || 2*n > 3*(3*c.each+40) { // half as much is added as long as no answer has been seen
+		// Before any answer the estimate is 1.5 times the count.
+		if guessed || n < 3*c.each || 2*n > 3*(3*c.each+40) {
 			t.Errorf("%s: %d tokens for three pages, guessed %t; want %d", c.model, n, guessed, 3*c.each)
 		}
 		bytes := make([]byte, 160_000)
@@ -120,7 +121,7 @@ func TestFilesCountByPages(t *testing.T) {
 	}
 }
 
-// Whatever a file has, as much of it is looked at as is allowed, and it has no more pages than there is room for.
+// pdfPages reads no more of any file than the budget allows, and finds no more pages than fit.
 func FuzzPDF(f *testing.F) {
 	f.Add(pdf(page, page))
 	f.Add(pdf(objects("/Filter/FlateDecode", deflated(page))))

@@ -6,7 +6,7 @@ import (
 	"github.com/paceline-go/paceline/provider"
 )
 
-// What this package takes for the most output of a model is what its provider's row says.
+// The most output of a model in this package equals that in its provider's row.
 func TestMostOutputIsThePublished(t *testing.T) {
 	n := 0
 	for _, vendor := range []string{"openai", "groq"} {

@@ -2,8 +2,9 @@ package tokens
 
 import "testing"
 
-// Blocks of characters as Unicode names them ("Blocks.txt"), and as what each counts. Vocabularies treat scripts as they met them in what
-// they were trained on: so a character that is taken for one of a neighbouring script is guessed wrongly by up to three times.
+// Blocks of characters as Unicode names them ("Blocks.txt"), with the feature of each. The training
+// text decides how a vocabulary treats a script. A character in the feature of a neighbouring
+// script is guessed wrongly by up to three times.
 func TestScriptsByTheirBlocks(t *testing.T) {
 	for _, b := range []struct {
 		name        string

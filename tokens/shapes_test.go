@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What a text counts of each feature: words, letters beyond the sixth, rare pairs, capitals beyond the third letter, digits by three, runs
-// of marks, and of white space.
+// The features of texts: words, letters after the sixth, rare pairs, capitals after the third
+// letter, groups of three digits, runs of marks and of white space.
 func TestShapesOfTexts(t *testing.T) {
 	for text, want := range map[string]map[int]int64{
 		"":                  {},
@@ -65,7 +65,7 @@ func TestShapesOfTexts(t *testing.T) {
 	}
 }
 
-// The text in a JSON string is what encoding/json reads, whatever is escaped, and however.
+// The text of a JSON string equals that of encoding/json, for all escapes.
 func TestUnquoteAsJSONHasIt(t *testing.T) {
 	parts := []string{`\"`, `\\`, `\/`, `\b`, `\f`, `\n`, `\r`, `\t`, `\u0041`, `\u00e9`, `\u65e5`, `\ud83d\ude00`, `\ud83d`, `\ude00`, `\ud83d\u0041`, `\uFFFF`, `\u000a`,
 		`\uAbCd`, `\u9f0F`, "a", "é", "日", "👍", "\xff", "\xe6\x97", " ", "\x7f"}
@@ -85,7 +85,7 @@ func TestUnquoteAsJSONHasIt(t *testing.T) {
 	}
 }
 
-// Which models are older than Claude 4.7, and count images as those did.
+// The models older than Claude 4.7 count images differently.
 func TestOlderClaudes(t *testing.T) {
 	for model, older := range map[string]bool{
 		"claude-3-5-sonnet-20241022": true, "claude-opus-4-20250514": true, "claude-sonnet-4-5": true, "claude-haiku-4-6": true, "claude-2.1": true, "claude-1": true, "claude-4": true,

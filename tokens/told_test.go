@@ -16,18 +16,18 @@ import (
 	"github.com/paceline-go/paceline/tokens"
 )
 
-// said sums up what was told, so that a golden file can hold thousands of answers.
+// said sums up facts, so that a golden file can hold thousands of answers.
 type said struct{ all strings.Builder }
 
 func (s *said) say(format string, args ...any) { fmt.Fprintf(&s.all, format+"\n", args...) }
 
-// sum is a number that changes with anything that was said since it was asked last.
+// sum returns a number that depends on all facts since the last sum.
 func (s *said) sum() string {
 	defer s.all.Reset()
 	return golden.Sum(s.all.String())
 }
 
-// files are what a body may have inlined, or named: images, PDFs, sounds, and what is none of them.
+// files are the inline or named files of bodies: images, PDFs, sounds, and others.
 func files(t *testing.T) (all []string) {
 	pdf := func(objects string) string {
 		return base64.StdEncoding.EncodeToString([]byte("%PDF-1.7\n" + objects + "\ntrailer\n%%EOF\n"))
@@ -44,7 +44,7 @@ func files(t *testing.T) (all []string) {
 	return append(all, "https://example.org/a", "file-1")
 }
 
-// filled is a tree of JSON with files in the place of those that it has inlined.
+// filled returns a tree of JSON with files in place of its inline files.
 func filled(rng *rand.Rand, tree any, files []string) any {
 	switch v := tree.(type) {
 	case map[string]any:
@@ -67,7 +67,8 @@ func filled(rng *rand.Rand, tree any, files []string) any {
 	return tree
 }
 
-// grafted is a tree of JSON in which values stand in the place of others: of its own, of another body's, or odd ones.
+// grafted returns a tree of JSON with some values replaced: by values of its own or of another
+// body, or by odd ones.
 func grafted(rng *rand.Rand, tree any, from []any) any {
 	odd := []any{nil, true, false, 0.0, 1.0, 1.5, -1.0, 1e20, "", "text", "a \"quoted\" ÿ 中 \u2028", []any{}, map[string]any{}, []any{"a", 1.0}, map[string]any{"text": "inner", "type": "text"}}
 	pick := func() any {
@@ -118,8 +119,8 @@ func branches(tree any, to []any) []any {
 	return to
 }
 
-// Whatever a body has in the place of what it should have, it is read as before: what counts, what it bounds, what is hidden, and what it is
-// estimated at, for models of every family.
+// Bodies with replaced values are read as before. The test covers the counts, the bounds, Hidden,
+// and the estimates for models of every family.
 func TestWhatIsReadOfBodies(t *testing.T) {
 	var b strings.Builder
 	var all []any
@@ -161,7 +162,7 @@ func TestWhatIsReadOfBodies(t *testing.T) {
 	golden.CompareFloats(t, "bodies.golden", b.String())
 }
 
-// Whatever of an answer is missing, there twice, or something else, what it says is read as before, in whatever pieces it comes.
+// Answers with missing, repeated or replaced members are read as before, in pieces of any size.
 func TestWhatIsReadOfAnswers(t *testing.T) {
 	type given struct {
 		name   string
@@ -220,7 +221,8 @@ func TestWhatIsReadOfAnswers(t *testing.T) {
 	golden.Compare(t, "answers.golden", b.String())
 }
 
-// What is learned, and so estimated, is as before: of models that are known and not, of every sort of body, with and without a chance to exceed it.
+// The lessons, and so the estimates, are as before. The test covers known and unknown models, every
+// sort of body, and with and without a chance of an overrun.
 func TestWhatIsLearned(t *testing.T) {
 	fitted, judged := prompts(t)
 	texts, truth := append(fitted, judged...), newEstimator(t, tokens.Config{})

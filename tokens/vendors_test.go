@@ -14,7 +14,8 @@ import (
 	"github.com/paceline-go/paceline/tokens"
 )
 
-// Bodies of those who speak neither as OpenAI nor as Anthropic do: what the model reads, how much it may answer, and what is beside text.
+// Bodies of providers with an API of their own: the text for the model, the most output, and the
+// content beside text.
 func TestVendors(t *testing.T) {
 	const said = "the quick brown fox" // 19 bytes
 	for _, c := range []struct {
@@ -66,8 +67,8 @@ func frame(payload string) string {
 	return string(append(b, "crc0"+field+payload+"crc1"...))
 }
 
-// chunk is a message with what a model's vendor says in it, as InvokeModelWithResponseStream sends it. Slashes are escaped, as some
-// encoders do.
+// chunk returns a message that encloses a payload of a model's vendor, in the form of
+// InvokeModelWithResponseStream. Slashes are escaped, as some encoders do.
 func chunk(payload string) string {
 	return frame(`{"p":"abcd","bytes":"` + strings.ReplaceAll(base64.StdEncoding.EncodeToString([]byte(payload)), "/", `\/`) + `"}`)
 }
@@ -78,7 +79,7 @@ var vendorAnswers = []struct {
 	stream bool
 	answer string
 	want   tokens.Usage
-	whole  bool // a stream that is cut can be told from one that is not
+	whole  bool // a broken-off stream can be detected
 }{
 	{"Gemini", tokens.Gemini, false, `{"candidates":[{}],"usageMetadata":{"promptTokenCount":10,"candidatesTokenCount":5,"thoughtsTokenCount":7,"toolUsePromptTokenCount":3,"cachedContentTokenCount":4,"totalTokenCount":25}}`,
 		tokens.Usage{Input: 13, CachedInput: 4, Output: 12, Reasoning: 7, Total: 25}, true},
@@ -108,7 +109,8 @@ var vendorAnswers = []struct {
 	{"a picture", tokens.Media, false, `{"data":[],"usage":{"input_tokens":10,"output_tokens":1056,"total_tokens":1066,"input_tokens_details":{"text_tokens":10}}}`, tokens.Usage{Input: 10, Output: 1056, Total: 1066}, true},
 }
 
-// Their answers say what was used, in one piece and in pieces of one byte, and a stream that is cut does not.
+// The vendors' answers state the usage, in one piece and in pieces of one byte. A broken-off stream
+// does not.
 func TestVendorUsage(t *testing.T) {
 	for _, c := range vendorAnswers {
 		for _, r := range []io.Reader{strings.NewReader(c.answer), iotest.OneByteReader(strings.NewReader(c.answer))} {
@@ -150,7 +152,7 @@ func TestHeaderUsage(t *testing.T) {
 	}
 }
 
-// Whatever a body or an answer holds, nothing panics, and no count is out of bounds.
+// No body and no answer causes a panic or a count out of bounds.
 func FuzzVendors(f *testing.F) {
 	for _, c := range vendorAnswers {
 		f.Add(uint8(c.api), c.answer)

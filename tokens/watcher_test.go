@@ -102,7 +102,8 @@ var streams = []struct {
 	{tokens.Messages, messagesStream, messagesUsage},
 }
 
-// Every stream, cut into pieces of every size, with all three line ends and behind a byte order mark.
+// Every stream, cut into pieces of every size, with all three line ends and behind a byte order
+// mark.
 func TestStreamInPieces(t *testing.T) {
 	for _, s := range streams {
 		for name, text := range map[string]string{
@@ -131,7 +132,7 @@ func TestStreamInPieces(t *testing.T) {
 	}
 }
 
-// A stream that ends at any byte before its end is incomplete, and what it reported so far is a lower bound.
+// A stream that ends before its last byte is incomplete, and its last report is a lower bound.
 func TestStreamEndsEarly(t *testing.T) {
 	for _, s := range streams {
 		whole := len(strings.TrimRight(s.text, "\n"))
@@ -146,7 +147,8 @@ func TestStreamEndsEarly(t *testing.T) {
 				t.Fatalf("%v, cut after byte %d: %+v is more than the whole %+v", s.api, n, u, s.usage)
 			}
 		}
-		// The connection breaks instead of ending: half an event is not taken, though what is there may be JSON.
+		// The connection breaks instead of ending. Half an event does not count, even if it is
+		// JSON.
 		w := tokens.NewWatcher(s.api, true, io.MultiReader(strings.NewReader(s.text[:whole]), iotest.ErrReader(io.ErrUnexpectedEOF)))
 		if _, err := io.ReadAll(w); err != io.ErrUnexpectedEOF {
 			t.Fatalf("the reader's error is gone: %v", err)
@@ -155,7 +157,7 @@ func TestStreamEndsEarly(t *testing.T) {
 			t.Errorf("%v, broken off before the last blank line: %v", s.api, err)
 		}
 	}
-	// What an aborted stream of Anthropic's has said of its input is there.
+	// An aborted stream of Anthropic keeps the input that it reported.
 	w := tokens.NewWatcher(tokens.Messages, true, strings.NewReader(messagesStream[:strings.Index(messagesStream, "event: message_delta")]))
 	drain(t, w)
 	if u, err := w.Usage(); !errors.Is(err, tokens.ErrIncomplete) || u.Input != 1125 || u.Output != 1 {
@@ -255,8 +257,8 @@ func TestWatcherAllocates(t *testing.T) {
 	}
 }
 
-// FuzzWatcher states: a stream passes unchanged, whatever it is; what is read does not depend on how it was cut; and
-// without its end it is incomplete.
+// FuzzWatcher states three facts. Any stream passes unchanged. The usage does not depend on the
+// pieces. Without its end a stream is incomplete.
 func FuzzWatcher(f *testing.F) {
 	for _, s := range streams {
 		f.Add(uint8(s.api), []byte(s.text), 7)
