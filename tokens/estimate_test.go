@@ -519,8 +519,8 @@ func FuzzLearn(f *testing.F) {
 			}
 			if enough := float64(n) >= 1/chance; enough && output <= most && est.Output < output {
 				t.Fatalf("after %d answers of %d tokens: %+v", n, output, est)
-				// Meanwhile answers show which vocabulary the model has.
 			} else if enough && n >= 20 && input > 0 && input <= 1<<44 && est.Input < input {
+				// After 20 answers the vocabulary of the model has been found out.
 				t.Fatalf("after %d prompts of %d tokens: %+v", n, input, est)
 			}
 			e.Learn(est, tokens.Usage{Input: input, Output: output})
