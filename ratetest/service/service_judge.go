@@ -80,8 +80,8 @@ type Window struct {
 	Limit  int64         `json:"limit"`
 	Window time.Duration `json:"window_ns,omitempty"`
 	Burst  int64         `json:"burst,omitempty"`
-	// Accepted and Refused count the requests under this limit by their end. Another limit may have
-	// refused them. Cost is the cost of the accepted requests.
+	// Accepted and Refused are the accepted and refused requests that count in this limit. Another
+	// limit may have refused them. Cost is the cost of the accepted requests.
 	Accepted int   `json:"accepted"`
 	Refused  int   `json:"refused"`
 	Cost     int64 `json:"cost"`
