@@ -171,7 +171,7 @@ func drive(t *testing.T, k kind, method string, late time.Duration) *server {
 	return s
 }
 
-// While every request is counted within Within, every method keeps the limit. Little of the
+// While every request is counted within Within, no method gets a refusal. Little of the
 // remaining rate is unused.
 func TestNothingIsRefused(t *testing.T) {
 	for _, k := range kinds {
