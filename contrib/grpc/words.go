@@ -50,7 +50,7 @@ func evidence(ctx context.Context, a *attempt, err error) classify.Evidence {
 
 // statusOf returns the HTTP status of a code, as google/rpc/code.proto maps it. It does so for
 // codes about limits, and for codes of a call that may pass later. A caller's mistake is 400.
-// Without an answer, or with an unknown cause, it is 0.
+// It is 0 if the server has not answered, or if that is unknown.
 func statusOf(s *status.Status) int {
 	switch s.Code() {
 	case codes.ResourceExhausted:
