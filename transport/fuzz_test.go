@@ -61,7 +61,7 @@ type world struct {
 	start   time.Time
 	clients []byte
 
-	mu       sync.Mutex // stacks what follows
+	mu       sync.Mutex // guards what follows
 	fates    []byte
 	arrivals map[string][]limittest.Arrival // by key; "": all
 	paused   map[string][2]time.Duration    // by key: since when, until when

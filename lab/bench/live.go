@@ -53,7 +53,7 @@ type client struct {
 	url      string
 	keys     []string
 	began    time.Time
-	mu       sync.Mutex // stacks the fields below
+	mu       sync.Mutex // guards the fields below
 	samples  samples
 	tally    sim.Tally
 	made     time.Duration // the sum of the times from the making of requests to their answers

@@ -103,7 +103,7 @@ type process struct {
 	limiter limit.Limiter  // that of the gate, if it follows a strategy
 	sleeper fairshare.Sleeper
 
-	mu      sync.Mutex // stacks what follows
+	mu      sync.Mutex // guards what follows
 	threads []fairshare.Thread
 	limited int
 }

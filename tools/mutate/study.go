@@ -48,7 +48,7 @@ type Suite struct {
 	// Most is how long they may take without a fault. If zero, 10 minutes.
 	Most time.Duration
 
-	mu    sync.Mutex // held while they are measured; stacks the rest
+	mu    sync.Mutex // held while they are measured; guards the rest
 	usual map[bool]*Result
 	skip  []string
 }

@@ -68,7 +68,7 @@ type study struct {
 	users   map[string][]string // of each package, by whose tests it is used
 	suites  map[string]*suite
 
-	mu       sync.Mutex // stacks what follows
+	mu       sync.Mutex // guards what follows
 	fields   []*field
 	known    map[ask]*sound
 	asked    map[ask]bool  // about the doubtful

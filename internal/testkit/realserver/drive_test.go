@@ -73,7 +73,7 @@ func (c *client) drive(url string) error {
 	var (
 		wg       sync.WaitGroup
 		last     atomic.Int64
-		mu       sync.Mutex // stacks what follows and c's results
+		mu       sync.Mutex // guards what follows and c's results
 		total    time.Duration
 		problems []error
 	)
