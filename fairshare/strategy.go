@@ -26,7 +26,7 @@
 //
 // # Files
 //
-//	throttle.go            Answer, Thread, Process, Strategy and Params: laws for a simulator
+//	strategy.go            Answer, Thread, Process, Strategy and Params: laws for a simulator
 //	fair.go                Fair, a limit.Limiter
 //	fair_config.go         Kind, and FairConfig with its defaults
 //	fair_plan.go           the time of the next request, after an answer or a refusal
