@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/ratetest/rule"
@@ -213,7 +213,7 @@ func produced(promised bool, perMinute int64, n int) production {
 // No request is refused, whatever the output and its time: with both promises, and without any.
 func TestProducedRefusesNobody(t *testing.T) {
 	seeds := uint64(1)
-	if os.Getenv("PACELINE_LONG") == "1" {
+	if need.Long() {
 		seeds = 20
 	}
 	for name, law := range outputs {

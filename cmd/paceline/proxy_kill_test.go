@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/paceline-go/paceline/internal/testkit/need"
 )
 
 // A proxy is killed under load and started again at once, many times. A server with any kind of
@@ -21,7 +23,7 @@ import (
 func TestProxyKilled(t *testing.T) {
 	t.Parallel()
 	kills := 5
-	if os.Getenv("PACELINE_LONG") == "1" {
+	if need.Long() {
 		kills = 50
 	}
 	const secret = "kill-hunter2-55d0b1"

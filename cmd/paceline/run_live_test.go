@@ -3,13 +3,13 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/ratetest/service"
 )
@@ -19,7 +19,7 @@ import (
 // for a client that learns of an arrival only by the answer: one limit's worth for each window and
 // round trip. It takes half a minute, with PACELINE_LONG=1.
 func TestRunLiveAtFullRate(t *testing.T) {
-	if os.Getenv("PACELINE_LONG") != "1" || race.Enabled {
+	if !need.Long() || race.Enabled {
 		t.Skip("PACELINE_LONG=1, without the race detector: it is about how quick it is")
 	}
 	const windows = 3

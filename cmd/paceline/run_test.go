@@ -25,6 +25,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/internal/testkit/realserver"
 	"github.com/paceline-go/paceline/internal/text/rate"
 )
@@ -455,7 +456,7 @@ func startNginx(t *testing.T) *realserver.Server {
 // nginxSize is 400 requests, 19 s, with PACELINE_LONG=1, which then also holds the run to its rate.
 // Without, the rate is only logged: for a few seconds a shared machine may be too busy.
 func nginxSize() (requests int, least float64) {
-	if os.Getenv("PACELINE_LONG") == "1" {
+	if need.Long() {
 		return 400, 98
 	}
 	return 80, 0

@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -81,9 +80,7 @@ func TestSharedRestart(t *testing.T) {
 // for each turn at the store (two statements). It also has the processor time of the processes with
 // their starts.
 func TestSharedByEight(t *testing.T) {
-	if os.Getenv("PACELINE_LONG") == "" {
-		t.Skip("it takes minutes: PACELINE_LONG=1")
-	}
+	need.LongOnly(t, "it takes minutes")
 	for name, store := range engines {
 		for _, n := range []int64{20, 200} {
 			for program := range programs {

@@ -101,9 +101,7 @@ const faultsLimit = 200
 // forMinutes has troubles befall each program on each engine, before a server that counts strictly
 // and refuses none of them.
 func forMinutes(t *testing.T, befall func(t *testing.T, engine, program, address string, s *strictly, crash func()) *befallen) {
-	if os.Getenv("PACELINE_LONG") == "" {
-		t.Skip("it takes minutes: PACELINE_LONG=1")
-	}
+	need.LongOnly(t, "it takes minutes")
 	for name, engine := range engines {
 		for program := range programs {
 			t.Run(name+"/"+program, func(t *testing.T) {
@@ -187,9 +185,7 @@ func TestSharedThroughAFault(t *testing.T) {
 // Debian's faketime changes it under PostgreSQL. Redis does not start with faketime, so
 // testdata/clock.c does it there. Package nodesim does it in virtual time.
 func TestSharedClockSet(t *testing.T) {
-	if os.Getenv("PACELINE_LONG") == "" {
-		t.Skip("it takes two minutes: PACELINE_LONG=1")
-	}
+	need.LongOnly(t, "it takes two minutes")
 	t.Run("postgres", func(t *testing.T) {
 		libraries, _ := filepath.Glob("/usr/lib/*/faketime/libfaketime.so.1")
 		if len(libraries) == 0 {

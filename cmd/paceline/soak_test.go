@@ -222,7 +222,7 @@ func soakFor(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv("PACELINE_SOAK")
 	if text == "" {
-		if os.Getenv("PACELINE_LONG") == "1" {
+		if need.Long() {
 			return 50 * time.Second
 		}
 		return 3 * time.Second

@@ -3,10 +3,10 @@ package nodesim_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/lab/nodesim"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/ratetest/rule"
@@ -97,7 +97,7 @@ func sharp(rng *rand.Rand) time.Duration {
 // near is the way to a store: a turn takes 1 to 20 ms.
 func near(rng *rand.Rand) time.Duration { return ms/4 + time.Duration(rng.Int64N(int64(19*ms/4))) }
 
-var long = os.Getenv("PACELINE_LONG") == "1"
+var long = need.Long()
 
 // base is all want all.
 func base(k kind, nodes int, seed uint64) nodesim.Config {

@@ -1,10 +1,10 @@
 package sim_test
 
 import (
-	"os"
 	"slices"
 	"testing"
 
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/lab/sim"
 )
 
@@ -54,9 +54,7 @@ func TestAdversaryFindsPlantedFaults(t *testing.T) {
 
 // Those that are said to take it do: no path finds them.
 func TestPathsDoNotFindWhatIsAimed(t *testing.T) {
-	if os.Getenv("PACELINE_LONG") != "1" {
-		t.Skip("two million requests: PACELINE_LONG=1")
-	}
+	need.LongOnly(t, "two million requests")
 	promised := sim.PromisedKinds()
 	n := 0
 	for _, m := range sim.Mutants() {

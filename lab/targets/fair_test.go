@@ -1,15 +1,16 @@
 package targets
 
 import (
-	"os"
 	"strings"
 	"testing"
+
+	"github.com/paceline-go/paceline/internal/testkit/need"
 )
 
 // The law of ours reaches every aim that is not said to be open: by five seeds that it was tuned on, or with PACELINE_LONG=1 by the twenty
 // that it was not.
 func TestFairReaches(t *testing.T) {
-	long := os.Getenv("PACELINE_LONG") == "1"
+	long := need.Long()
 	for _, a := range Table() {
 		name := a.Scenario.Name
 		if !long && (strings.HasPrefix(name, "day-") || testing.Short() && !strings.HasPrefix(name, "cold-10")) {

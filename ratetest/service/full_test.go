@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -286,7 +286,7 @@ func TestServiceAtFullRate(t *testing.T) {
 		}
 	}
 	for _, c := range fullRate {
-		if os.Getenv("PACELINE_LONG") == "1" {
+		if need.Long() {
 			c.long *= 3 // of hours, too
 		}
 		for _, silent := range []bool{false, true} {
@@ -310,7 +310,7 @@ func (c fullRow) run(t *testing.T, silent bool) {
 	for _, can := range x.possible {
 		most = min(most, can)
 	}
-	if most > 20_000 && os.Getenv("PACELINE_LONG") != "1" && c.long >= 3*time.Hour {
+	if most > 20_000 && !need.Long() && c.long >= 3*time.Hour {
 		t.Skipf("%.0f requests", most)
 	}
 	x.send(t, c.request, c.long, 0)
@@ -364,7 +364,7 @@ func TestServiceAtFullRateForDays(t *testing.T) {
 // It is never away for longer than the hour after which a stack sends a probe.
 func TestServiceMisread(t *testing.T) {
 	names := provider.Names()
-	all := os.Getenv("PACELINE_LONG") == "1"
+	all := need.Long()
 	if race.Enabled && !all {
 		t.Skip("what is concurrent in it is in the others, too")
 	}

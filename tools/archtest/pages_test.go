@@ -51,6 +51,36 @@ func TestArchitecture(t *testing.T) {
 	}
 }
 
+var longForm = regexp.MustCompile(`\bneed\.Long(Only)?\(|\bif !?long\b`)
+
+// CONTRIBUTING.md lists each test file that has a long form, and no other.
+func TestLongForms(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "CONTRIBUTING.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]bool{}
+	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+_test\\.go)` \\|").FindAllStringSubmatch(string(text), -1) {
+		listed[m[1]] = true
+	}
+	err = goFiles(os.DirFS(root), false, func(name string) error {
+		src, err := os.ReadFile(filepath.Join(root, name))
+		if err == nil && isTest(name) && longForm.Match(src) && !listed[name] {
+			t.Errorf("%s has a long form, which CONTRIBUTING.md does not list", name)
+		} else if err == nil && listed[name] && !longForm.Match(src) {
+			t.Errorf("CONTRIBUTING.md lists %s, which has no long form", name)
+		}
+		delete(listed, name)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range listed {
+		t.Errorf("CONTRIBUTING.md lists %s, which is not there", name)
+	}
+}
+
 const (
 	decisionWords = 500 // one screen: the problem, the law, its price, and what was dropped
 	decisionParts = "**Context.** **Decision.** **Consequences.**"

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/internal/testkit/overlay"
 )
 
@@ -38,9 +38,7 @@ const least = 95 // percent
 //
 //	PACELINE_LONG=1 go test ./tools/mutate -timeout 40m -v
 func TestMutants(t *testing.T) {
-	if os.Getenv("PACELINE_LONG") != "1" {
-		t.Skip("takes half an hour: PACELINE_LONG=1")
-	}
+	need.LongOnly(t, "takes half an hour")
 	s := &study{t: t, builder: NewBuilder(root, t.TempDir()), suites: map[string]*suite{}, known: map[ask]*sound{}, asked: map[ask]bool{}, until: time.Now().Add(*budget)}
 	s.draw()
 	if err := s.build(); err != nil {

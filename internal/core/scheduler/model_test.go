@@ -3,12 +3,12 @@ package scheduler_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/core/scheduler"
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 )
@@ -16,7 +16,7 @@ import (
 const ms = mono.Time(time.Millisecond)
 
 // long asks for many more seeds.
-var long = os.Getenv("PACELINE_LONG") == "1"
+var long = need.Long()
 
 // eachSeed runs a story by so many seeds, or by 5,000.
 func eachSeed(t *testing.T, seeds uint64, run func(seed uint64) error) {

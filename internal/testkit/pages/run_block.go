@@ -77,7 +77,7 @@ func (b *Block) script(own [len(ports)]string) string {
 // alone are others, so that several blocks may run at once. A block of sh clone runs in root, the top of the repository.
 func (b *Block) Run(t *testing.T, root string, env []string) {
 	switch {
-	case b.Word == "long" && os.Getenv("PACELINE_LONG") == "":
+	case b.Word == "long" && !need.Long():
 		t.Skip("it takes minutes: PACELINE_LONG=1")
 	case !slices.Contains([]string{"", "long", "clone"}, b.Word):
 		t.Fatalf("a block of sh %s, expected sh, sh long or sh clone", b.Word)

@@ -7,7 +7,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,13 +15,14 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/internal/testkit/realserver"
 	"github.com/paceline-go/paceline/limit"
 )
 
 // long runs each client for 45 s and holds it to its share of the ceiling. Without it they run for 2 s: a shared machine
 // may be too busy that long to hold anybody to a rate, but not to refuse nobody.
-var long = os.Getenv("PACELINE_LONG") == "1"
+var long = need.Long()
 
 // client sends requests to one server through a Gate, as fast as its limiter allows.
 type client struct {

@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/fairshare"
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/lab/sim/fleet"
 	"github.com/paceline-go/paceline/limit"
@@ -340,7 +340,7 @@ var quotas = []shared{
 // client, no more is refused than there and a tenth of that and a request in a thousand, and all together do not take more, as they would if a law did not hear what it
 // goes by.
 func TestShared(t *testing.T) {
-	long := os.Getenv("PACELINE_LONG") != ""
+	long := need.Long()
 	crowds, starts := []int{10}, []time.Duration{3 * time.Second}
 	if long {
 		crowds, starts = []int{1, 10, 50}, []time.Duration{100 * time.Millisecond, 3 * time.Second, time.Minute}

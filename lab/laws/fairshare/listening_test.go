@@ -2,11 +2,11 @@ package fairshare_test
 
 import (
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/paceline-go/paceline/fairshare"
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/lab/sim/fleet"
 	"github.com/paceline-go/paceline/ratetest/latency"
 )
@@ -77,7 +77,7 @@ func light(n int, perSecond float64) func(*fleet.Group) {
 // Who drains a full bucket in company of another kind does not take it for one that does not refill either: what the others take is not the
 // same in all rounds. With PACELINE_LONG=1 it is said in how many starts somebody does.
 func TestFairAtPlentyInCompany(t *testing.T) {
-	sizes, seeds, long := []int{10}, uint64(4), os.Getenv("PACELINE_LONG") == "1"
+	sizes, seeds, long := []int{10}, uint64(4), need.Long()
 	if long {
 		sizes, seeds = []int{2, 5, 10, 12, 14, 20}, 12
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/paceline-go/paceline/internal/testkit/need"
 )
 
 func schemaOf(t *testing.T) *jsonschema.Schema {
@@ -95,9 +97,12 @@ func TestSchemaSaysWhatReadSays(t *testing.T) {
 	}
 	const one = head + "upstreams:\n  - to: https://api.example.com\n"
 	values := []string{"1", "-1", "2.5", "true", "some words", `""`, "none", "auto", "off", "0", "30s", "0s", "500/m", "64KiB", "[]", "[500/m]", "[{limit: 5USD/d}]", "[1]", "{}", "{nothing: 1}"}
-	for _, around := range []string{one + "KEY: VALUE\n", one + "    KEY: VALUE\n", one + "bounds: {KEY: VALUE}\n", one + "clients: {KEY: VALUE}\n", one + "clients: {default: {KEY: VALUE}}\n"} {
-		for _, key := range allKeys() {
-			for _, v := range values {
+	for n, around := range []string{one + "KEY: VALUE\n", one + "    KEY: VALUE\n", one + "bounds: {KEY: VALUE}\n", one + "clients: {KEY: VALUE}\n", one + "clients: {default: {KEY: VALUE}}\n"} {
+		for i, key := range allKeys() {
+			for j, v := range values {
+				if !need.Long() && (i+j+n)%4 != 0 {
+					continue // each key meets a quarter of the values at each of five places
+				}
 				text := strings.Replace(strings.Replace(around, "KEY", key, 1), "VALUE", v, 1)
 				if strings.Count(text, "version:") > 1 || strings.Count(text, "\nupstreams:") > 1 || strings.Count(text, " to:") > 1 {
 					continue
