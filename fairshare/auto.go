@@ -71,7 +71,8 @@ func NewAuto(c AutoConfig) (*Auto, error) {
 // fair returns the configuration of a Fair for a quota.
 func (c *AutoConfig) fair(q limit.Stated) FairConfig {
 	return FairConfig{
-		Kind: kindOf(q.Counts), Limit: q.N, Window: q.Per, Capacity: q.Burst, Unit: c.Unit, Weight: c.Weight, Sharers: c.Sharers, MaxWait: c.MaxWait, Rng: c.Rng,
+		Kind: kindOf(q.Counts), Limit: q.N, Window: q.Per, Capacity: q.Burst, Unit: c.Unit, Weight: c.Weight,
+		Sharers: c.Sharers, MaxWait: c.MaxWait, Rng: c.Rng,
 	}
 }
 
@@ -263,7 +264,9 @@ func (f Found) String() string {
 	case f.By == ByRefusals:
 		return fmt.Sprintf("about %v, from refusals: %s", f.Rate, refusals)
 	}
-	text := fmt.Sprintf("%v, as %s", f.Rate, [...]string{ByServer: "the server says", ByRemains: "what answers say remains lets one think", ByProvider: "its provider documents"}[f.By])
+	text := fmt.Sprintf("%v, as %s", f.Rate,
+		[...]string{ByServer: "the server says", ByRemains: "what answers say remains lets one think",
+			ByProvider: "its provider documents"}[f.By])
 	if f.Soon+f.Later > 0 {
 		text += "; refused: " + refusals
 	}

@@ -80,7 +80,8 @@ func (a *Auto) Recall(now, at mono.Time, written []byte, sent []limit.Past) erro
 // one.
 func (a *Auto) resume(now, at mono.Time, sent []limit.Past) {
 	f := a.fair
-	later := slices.DeleteFunc(slices.Clone(sent), func(p limit.Past) bool { return p.Sent <= at || p.Result == limit.Unsent })
+	later := slices.DeleteFunc(slices.Clone(sent),
+		func(p limit.Past) bool { return p.Sent <= at || p.Result == limit.Unsent })
 	slices.SortStableFunc(later, func(p, q limit.Past) int { return int(min(max(p.Sent.Sub(q.Sent), -1), 1)) })
 	for _, p := range later {
 		if c := f.counts(&p.Cost); c > 0 {

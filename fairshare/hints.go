@@ -89,7 +89,8 @@ func NewHints(c HintsConfig) (*Hints, error) {
 	h := &Hints{longest: c.Longest, capacity: c.Capacity, rooms: rooms{own: c.Own, later: c.Later}, last: mono.Min}
 	for u, n := range c.Capacity {
 		if n < 0 || n > limit.MaxCost {
-			return nil, fmt.Errorf("fairshare: Hints: Capacity of %d %v is not between 0 and %d", n, limit.Unit(u), int64(limit.MaxCost))
+			return nil, fmt.Errorf("fairshare: Hints: Capacity of %d %v is not between 0 and %d", n, limit.Unit(u),
+				int64(limit.MaxCost))
 		}
 		h.words[u] = word{until: mono.Min, most: -1, known: known{literal: mono.Min}}
 		if n > 0 {
@@ -246,7 +247,8 @@ func (h *Hints) hear(u int, sent mono.Time, remaining int64, reset time.Duration
 	since, until := sent.Add(reset-rounding), h.last.Add(reset)
 	switch {
 	case w.until <= h.last || since > w.until: // it is about a later window
-		*w = word{until: min(until, h.ends(u, w.most, reset)), since: since, least: remaining, most: w.most, heard: h.last, cut: cut, known: w.known}
+		*w = word{until: min(until, h.ends(u, w.most, reset)), since: since, least: remaining, most: w.most, heard: h.last,
+			cut: cut, known: w.known}
 		w.known.heard(h.last, per, true)
 		if missing := h.capacity[u] - remaining; missing > 0 {
 			w.per = (reset-1)/time.Duration(missing) + 1

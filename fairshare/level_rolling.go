@@ -120,7 +120,8 @@ func (w *rollingLevel) least() (m float64, whole bool) {
 
 func (w *rollingLevel) stand(f *Fair, s *sighting) stand {
 	r, slope := w.reserve(f.shares())
-	st := stand{gap: min(0, s.left-r), slope: slope, stretch: w.limit / max(w.limit-r, w.limit/2), meet: min(max(rollingMeet, f.shares()/rollingMany), rollingMeets), sure: slope > rollingSure}
+	st := stand{gap: min(0, s.left-r), slope: slope, stretch: w.limit / max(w.limit-r, w.limit/2),
+		meet: min(max(rollingMeet, f.shares()/rollingMany), rollingMeets), sure: slope > rollingSure}
 	m, whole := w.least()
 	switch {
 	case !whole && s.left > r:

@@ -40,8 +40,9 @@ const (
 	slopeSeconds = 2.0
 	slopeUntold  = 3.0 // of slopePart, where answers carry no reset: sharers differ in their estimate of it
 
-	surplusPart = 1.0 / 8  // of L
-	trustPart   = 0.1      // of L: a larger n must not take an estimate for a surprise, since it has few requests per window
+	surplusPart = 1.0 / 8 // of L
+	// of L: a larger n must not take an estimate for a surprise, since it has few requests per window
+	trustPart   = 0.1
 	windowPrior = 2.0      // units of this process
 	windowMost  = 2000.0   // the largest N by the level
 	windowMeets = 200.0    // and the largest for a newcomer
@@ -168,7 +169,8 @@ func (w *windowLevel) stand(f *Fair, s *sighting) stand {
 	st.gap = over + st.slope*math.Log(f.shares()/10)
 	if st.slope > 0 {
 		st.price = min(max(math.Log(10)-over/st.slope, 0), math.Log(windowMost))
-		st.lost = st.slope > max(lostSlope, min(priceLeast, lostSteep*steepest)) && f.n > lostPart*w.limit && math.Log(f.shares())-st.price > lostLeast
+		st.lost = st.slope > max(lostSlope, min(priceLeast, lostSteep*steepest)) && f.n > lostPart*w.limit &&
+			math.Log(f.shares())-st.price > lostLeast
 	}
 	return st
 }

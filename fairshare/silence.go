@@ -94,7 +94,8 @@ func (q *silence) find(f *Fair, s *sighting, retryAfter time.Duration) {
 		q.limited(f, s, retryAfter)
 		return
 	}
-	if refused := s.mid.Sub(q.since); f.level == &f.bucket && q.bucket.stage <= onlyLimited && q.burst == 0 && q.long(f, refused) {
+	if refused := s.mid.Sub(q.since); f.level == &f.bucket && q.bucket.stage <= onlyLimited && q.burst == 0 &&
+		q.long(f, refused) {
 		q.try(f, refused)
 	}
 	q.inRow = 0
@@ -122,7 +123,8 @@ func (q *silence) limited(f *Fair, s *sighting, retryAfter time.Duration) {
 			end := s.mid.Add(min(retryAfter, endsMost))
 			w.ends(end.Add(-Seconds(kindSeconds)), end.Add(Seconds(kindSeconds)), f.config.Window)
 		}
-		if q.burst > 0 && b.stage == onlyLimited && refused.Seconds() > emptiedLater*length { // the next window has begun long ago
+		// the next window has begun long ago
+		if q.burst > 0 && b.stage == onlyLimited && refused.Seconds() > emptiedLater*length {
 			f.level, q.window, q.burst = &f.bucket, silentWindow{}, 0
 		}
 		return

@@ -74,7 +74,8 @@ func (w *silentWindow) tests(f *Fair, length time.Duration) bool {
 	if w.ended < lostFrom || unsure <= length/silentSure {
 		return false
 	}
-	return unsure.Seconds() > min(lostMost, silentLost*(1-w.rests(f)))*length.Seconds() || f.config.Rng.Float64() < silentTests
+	return unsure.Seconds() > min(lostMost, silentLost*(1-w.rests(f)))*length.Seconds() ||
+		f.config.Rng.Float64() < silentTests
 }
 
 // found notes that it now knows when windows end, and did not before. The x at which all find the

@@ -155,7 +155,8 @@ func (u *silentUnknown) open(f *Fair, now mono.Time, s *sighting) {
 	if u.answers++; u.answers%lap == 0 {
 		u.laps = [...]mark{u.laps[1], {s.at, s.sum}}
 	}
-	room := min(float64(u.answers)+1, roomFirst+min(roomWay*u.way(now, s), roomMost)) + float64(u.answers)/roomAnswers + now.Sub(u.began).Seconds()/roomTime
+	room := min(float64(u.answers)+1, roomFirst+min(roomWay*u.way(now, s), roomMost)) + float64(u.answers)/roomAnswers +
+		now.Sub(u.began).Seconds()/roomTime
 	f.account.plan(now, s, 0, 0)
 	f.room, f.planned = int(min(room, 1<<30)), 0
 }

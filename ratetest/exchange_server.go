@@ -223,7 +223,8 @@ func (x *Exchange) read(w http.ResponseWriter, r *http.Request) (q question, sta
 	if len(body) > 0 {
 		const want = "application/x-www-form-urlencoded"
 		if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != want {
-			return q, http.StatusUnsupportedMediaType, fmt.Errorf("body: want %s, not %.100q", want, r.Header.Get("Content-Type"))
+			return q, http.StatusUnsupportedMediaType,
+				fmt.Errorf("body: want %s, not %.100q", want, r.Header.Get("Content-Type"))
 		}
 		if form, err = url.ParseQuery(string(body)); err != nil {
 			return q, 0, fmt.Errorf("body: %w", err)
@@ -239,7 +240,8 @@ func (x *Exchange) read(w http.ResponseWriter, r *http.Request) (q question, sta
 	noNonce := q.nonce == "" && !x.config.Rule.AnyNonce
 	switch {
 	case q.key == "" && noNonce:
-		return q, 0, errors.New("parameters api_key and nonce are missing: expected them in the query, or as a form in the body")
+		return q, 0, errors.New("parameters api_key and nonce are missing: expected them in the query, or as a form in the " +
+			"body")
 	case q.key == "":
 		return q, 0, errors.New("parameter api_key is missing")
 	case noNonce:
@@ -307,12 +309,14 @@ func (x *Exchange) check(q question, rec *Record, malformed error) (int, error) 
 		x.malformed++
 	} else {
 		rec.Verdict = x.rule.ArriveDigits(rec.Checked, rec.Key, q.nonce)
-		x.judge.Hear(rule.Arrival{At: rec.Checked, Key: rec.Key, Digits: q.nonce, Verdict: rec.Verdict, Before: rec.Before, After: rec.After})
+		x.judge.Hear(rule.Arrival{At: rec.Checked, Key: rec.Key, Digits: q.nonce, Verdict: rec.Verdict, Before: rec.Before,
+			After: rec.After})
 		x.put(*rec)
 		status, verdict = rec.Verdict.Status(), rec.Verdict.String()
 	}
 	if x.log.To != nil {
-		line := LogLine{int64(rec.Received), int64(rec.Checked), int64(rec.Before), int64(rec.After), "", q.nonce, q.reqID, verdict, status}
+		line := LogLine{int64(rec.Received), int64(rec.Checked), int64(rec.Before), int64(rec.After), "", q.nonce, q.reqID,
+			verdict, status}
 		if rec.Key >= 0 {
 			line.Key = x.config.Keys[rec.Key]
 		}

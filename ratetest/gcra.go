@@ -107,11 +107,13 @@ func NewGCRA(c GCRAConfig) (*GCRA, error) {
 	if c.Level < 0 || c.Level > c.Capacity {
 		return nil, fmt.Errorf("ratetest: GCRA: Level %d is not from 0 to the capacity of %d", c.Level, c.Capacity)
 	}
-	r, err := rule.NewBucket(rule.BucketConfig{Limit: c.Limit, Window: c.Window, Capacity: c.Capacity, Missing: c.Capacity - c.Level, Tick: -1})
+	r, err := rule.NewBucket(rule.BucketConfig{Limit: c.Limit, Window: c.Window, Capacity: c.Capacity,
+		Missing: c.Capacity - c.Level, Tick: -1})
 	if err != nil {
 		return nil, err
 	}
-	g := &GCRA{config: c, base: time.Now(), log: host.Journal{To: c.LogTo}, rng: rand.New(rand.NewPCG(c.Seed, 0)), rule: r, first: mono.Max, left: c.Level}
+	g := &GCRA{config: c, base: time.Now(), log: host.Journal{To: c.LogTo}, rng: rand.New(rand.NewPCG(c.Seed, 0)),
+		rule: r, first: mono.Max, left: c.Level}
 	g.Host, g.work = host.New(g, g.log.Flush)
 	return g, nil
 }
@@ -146,7 +148,8 @@ func (g *GCRA) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("RateLimit-Remaining", strconv.FormatInt(left, 10))
 	w.Header().Set("RateLimit-Multiplier", "1")
 	if !passed {
-		host.Answer(w, http.StatusTooManyRequests, map[string]any{"id": "rate_limit", "message": "The quota that all clients share is used up."})
+		host.Answer(w, http.StatusTooManyRequests,
+			map[string]any{"id": "rate_limit", "message": "The quota that all clients share is used up."})
 		return
 	}
 	host.Answer(w, http.StatusOK, map[string]any{"status": "OK"})

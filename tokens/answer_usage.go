@@ -68,7 +68,8 @@ func HeaderUsage(h http.Header) (u Usage, ok bool) {
 		return u, false
 	}
 	var c counted
-	for k, name := range map[count]string{countInput: "Input", countOutput: "Output", countRead: "Cache-Read-Input", countWrite: "Cache-Write-Input"} {
+	for k, name := range map[count]string{countInput: "Input", countOutput: "Output", countRead: "Cache-Read-Input",
+		countWrite: "Cache-Write-Input"} {
 		if n, valid, err := whole([]byte(h.Get("X-Amzn-Bedrock-" + name + "-Token-Count"))); err == nil && valid {
 			c.set(k, n)
 			c.present = true
@@ -121,7 +122,8 @@ func (c *counted) merge(later *counted) {
 	}
 }
 
-var countNames = [counts]string{"input", "output", "total", "cached input", "cache reads", "cache writes", "cache writes for an hour", "reasoning", "audio input", "audio output", "results of tools"}
+var countNames = [counts]string{"input", "output", "total", "cached input", "cache reads", "cache writes",
+	"cache writes for an hour", "reasoning", "audio input", "audio output", "results of tools"}
 
 // of returns the Usage, in the meaning of an API.
 func (c *counted) of(api API) (Usage, error) {
@@ -129,7 +131,8 @@ func (c *counted) of(api API) (Usage, error) {
 		return Usage{}, fmt.Errorf("tokens: %v answer: %w: the usage's %s is no whole number from 0 to %d", api, ErrMalformed,
 			countNames[c.bad], int64(maxTokens))
 	}
-	if !c.present || c.has&(1<<countInput) == 0 || c.has&(1<<countOutput) == 0 && !api.inputOnly() && api != Gemini && api != OllamaGenerate && api != OllamaChat {
+	if !c.present || c.has&(1<<countInput) == 0 || c.has&(1<<countOutput) == 0 && !api.inputOnly() && api != Gemini &&
+		api != OllamaGenerate && api != OllamaChat {
 		return Usage{}, fmt.Errorf("tokens: %v: %w", api, ErrNoUsage)
 	}
 	u := Usage{

@@ -45,7 +45,8 @@ const (
 	apis
 )
 
-var apiNames = [apis]string{"no API", "chat", "responses", "embeddings", "messages", "completions", "moderations", "media", "Gemini", "Gemini's embeddings", "Converse", "InvokeModel",
+var apiNames = [apis]string{"no API", "chat", "responses", "embeddings", "messages", "completions", "moderations",
+	"media", "Gemini", "Gemini's embeddings", "Converse", "InvokeModel",
 	"Cohere's chat", "Cohere's embeddings", "Cohere's rerank", "Ollama's generate", "Ollama's chat", "Ollama's embeddings"}
 
 func (a API) String() string {

@@ -110,7 +110,8 @@ func (c Counting) burndown(e Estimate) int64 {
 	switch {
 	case !ok && strings.Contains(e.Model, "inference-profile/"):
 		return 5
-	case !ok || strings.HasPrefix(claude, "v") || strings.HasPrefix(claude, "instant") || strings.HasPrefix(claude, "3-") && !strings.HasPrefix(claude, "3-7"):
+	case !ok || strings.HasPrefix(claude, "v") || strings.HasPrefix(claude, "instant") ||
+		strings.HasPrefix(claude, "3-") && !strings.HasPrefix(claude, "3-7"):
 		return 1
 	}
 	return 5

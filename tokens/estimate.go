@@ -170,7 +170,8 @@ func New(c Config) (*Estimator, error) {
 		value float64
 	}{{"Overrun", c.Overrun}, {"InputOverrun", c.InputOverrun}} {
 		if f.value > 0 && f.value < 1.0/(memory+1) {
-			return nil, fmt.Errorf("tokens: %s %v cannot be stated from %d answers; the least is 1/%d", f.name, f.value, memory, memory+1)
+			return nil, fmt.Errorf("tokens: %s %v cannot be stated from %d answers; the least is 1/%d", f.name, f.value,
+				memory, memory+1)
 		}
 	}
 	if c.Models < 0 {

@@ -334,13 +334,16 @@ func (f frame) count(key []byte) count {
 // usageNames are the members of a usage.
 var usageNames = map[string]count{
 	"prompt_tokens": countInput, "input_tokens": countInput, "inputTokens": countInput, "promptTokenCount": countInput,
-	"completion_tokens": countOutput, "output_tokens": countOutput, "outputTokens": countOutput, "candidatesTokenCount": countOutput,
-	"total_tokens": countTotal, "totalTokens": countTotal, "totalTokenCount": countTotal,
+	"completion_tokens": countOutput, "output_tokens": countOutput, "outputTokens": countOutput,
+	"candidatesTokenCount": countOutput,
+	"total_tokens":         countTotal, "totalTokens": countTotal, "totalTokenCount": countTotal,
 	"cache_read_input_tokens": countRead, "cacheReadInputTokens": countRead,
 	"cache_creation_input_tokens": countWrite, "cacheWriteInputTokens": countWrite,
-	"inputTokenCount": countInput, "outputTokenCount": countOutput, "cacheReadInputTokenCount": countRead, "cacheWriteInputTokenCount": countWrite,
-	"cached_tokens": countCached, "prompt_cache_hit_tokens": countCached, "cachedContentTokenCount": countCached,
-	"thoughtsTokenCount": countReasoning, "toolUsePromptTokenCount": countTool,
+	"inputTokenCount": countInput, "outputTokenCount": countOutput, "cacheReadInputTokenCount": countRead,
+	"cacheWriteInputTokenCount": countWrite,
+	"cached_tokens":             countCached, "prompt_cache_hit_tokens": countCached,
+	"cachedContentTokenCount": countCached,
+	"thoughtsTokenCount":      countReasoning, "toolUsePromptTokenCount": countTool,
 }
 
 func (s *scanner) wrong(f frame, k count) {

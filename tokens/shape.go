@@ -49,8 +49,10 @@ const (
 // the guess for both vocabularies. It is within 4 % of the guess for half of those prompts
 // (TestGuess).
 var weights = [2][features]float64{
-	{0.85, 0.09, 0.74, 0.17, 1.09, 0.89, 0.20, -0.78, 1.25, 1.15, 0.10, 0.42, 0.31, 0.45, 0.36, 0.37, 0.37, 0.45, 2.27, 0.88, 0.63, 0.73, 0.75, 1.75, 1.22},
-	{0.89, 0.05, 0.89, 0.13, 1.12, 0.85, 0.20, -0.85, 1.32, 1.05, 1.02, 1.04, 0.59, 1.19, 0.86, 1.41, 0.91, 1.98, 2.97, 1.37, 0.83, 1.27, 1.39, 2.35, 1.78},
+	{0.85, 0.09, 0.74, 0.17, 1.09, 0.89, 0.20, -0.78, 1.25, 1.15, 0.10, 0.42, 0.31, 0.45, 0.36, 0.37, 0.37, 0.45, 2.27,
+		0.88, 0.63, 0.73, 0.75, 1.75, 1.22},
+	{0.89, 0.05, 0.89, 0.13, 1.12, 0.85, 0.20, -0.85, 1.32, 1.05, 1.02, 1.04, 0.59, 1.19, 0.86, 1.41, 0.91, 1.98, 2.97,
+		1.37, 0.83, 1.27, 1.39, 2.35, 1.78},
 }
 
 // tokens returns the guesses by both vocabularies.
@@ -67,8 +69,10 @@ func (s *shape) tokens() (guess [2]float64) {
 // oddPairs has a set of bits for each first letter of a pair. A bit marks a second letter with
 // which the pair is rare in English: less than 4 in 10,000.
 var oddPairs = [26]uint32{
-	0x2014291, 0x2efb7ee, 0x2e7b26e, 0x2f9b6ee, 0x2004682, 0x3e5b6ce, 0x3edbe6e, 0x3f5beee, 0x3d18782, 0x3fbffff, 0x3fbdeef, 0x2e3b6c6, 0x3eb3ee4,
-	0x2e31682, 0x3810381, 0x3e1b6ee, 0x3efffff, 0x2c186a6, 0x3a3326e, 0x2a1366a, 0x3f107a8, 0x3fffeee, 0x3f99e6e, 0x3f77fff, 0x3f3ffff, 0x3ffffff,
+	0x2014291, 0x2efb7ee, 0x2e7b26e, 0x2f9b6ee, 0x2004682, 0x3e5b6ce, 0x3edbe6e, 0x3f5beee, 0x3d18782, 0x3fbffff,
+	0x3fbdeef, 0x2e3b6c6, 0x3eb3ee4,
+	0x2e31682, 0x3810381, 0x3e1b6ee, 0x3efffff, 0x2c186a6, 0x3a3326e, 0x2a1366a, 0x3f107a8, 0x3fffeee, 0x3f99e6e,
+	0x3f77fff, 0x3f3ffff, 0x3ffffff,
 }
 
 const (
@@ -157,7 +161,8 @@ func (s *shape) add(text []byte) {
 			}
 			kind = mark
 		case space:
-			if last != space && (text[i] != ' ' || next == space) || last == space && text[i] == '\n' && text[i-1] != '\n' && text[i-1] != '\r' {
+			if last != space && (text[i] != ' ' || next == space) || last == space && text[i] == '\n' && text[i-1] != '\n' &&
+				text[i-1] != '\r' {
 				s.n[breaks]++ // a line of only white space is a run of its own
 			}
 		}
@@ -187,9 +192,13 @@ var scripts = []struct {
 	last    rune
 	feature int
 }{
-	{0x7F, symbol}, {0x24F, latin}, {0x36F, symbol}, {0x3FF, greek}, {0x52F, cyrillic}, {0x58F, georgian}, {0x5FF, hebrew}, {0x77F, arabic}, {0x8FF, rare},
-	{0xDFF, indic}, {0xE7F, thai}, {0xFFF, rare}, {0x10FF, georgian}, {0x11FF, hangul}, {0x177F, rare}, {0x17FF, georgian}, {0x1DFF, rare},
-	{0x1EFF, latin}, {0x1FFF, greek}, {0x200C, symbol}, {0x200D, modifier}, {0x2DFF, symbol}, {0x2FFF, han}, {0x303F, symbol}, {0x30FF, kana},
-	{0x312F, symbol}, {0x318F, hangul}, {0x33FF, symbol}, {0x9FFF, han}, {0xABFF, rare}, {0xD7FF, hangul}, {0xF8FF, rare}, {0xFAFF, han},
+	{0x7F, symbol}, {0x24F, latin}, {0x36F, symbol}, {0x3FF, greek}, {0x52F, cyrillic}, {0x58F, georgian},
+	{0x5FF, hebrew}, {0x77F, arabic}, {0x8FF, rare},
+	{0xDFF, indic}, {0xE7F, thai}, {0xFFF, rare}, {0x10FF, georgian}, {0x11FF, hangul}, {0x177F, rare},
+	{0x17FF, georgian}, {0x1DFF, rare},
+	{0x1EFF, latin}, {0x1FFF, greek}, {0x200C, symbol}, {0x200D, modifier}, {0x2DFF, symbol}, {0x2FFF, han},
+	{0x303F, symbol}, {0x30FF, kana},
+	{0x312F, symbol}, {0x318F, hangul}, {0x33FF, symbol}, {0x9FFF, han}, {0xABFF, rare}, {0xD7FF, hangul},
+	{0xF8FF, rare}, {0xFAFF, han},
 	{0xFDFF, arabic}, {0xFE0F, modifier}, {0xFFFF, symbol},
 }

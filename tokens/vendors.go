@@ -47,11 +47,13 @@ func limits(api API, raw []byte) (most, choices [][]byte) {
 		return [][]byte{field(raw, "max_tokens")}, [][]byte{field(raw, "n"), field(raw, "best_of")}
 	case Gemini:
 		config := either(raw, "generationConfig", "generation_config")
-		return [][]byte{either(config, "maxOutputTokens", "max_output_tokens")}, [][]byte{either(config, "candidateCount", "candidate_count")}
+		return [][]byte{either(config, "maxOutputTokens", "max_output_tokens")},
+			[][]byte{either(config, "candidateCount", "candidate_count")}
 	case Converse:
 		return [][]byte{field(field(raw, "inferenceConfig"), "maxTokens")}, nil
 	case Invoke: // each vendor has its own name
-		return [][]byte{field(raw, "max_tokens"), field(raw, "max_tokens_to_sample"), field(raw, "max_gen_len"), either(field(raw, "inferenceConfig"), "maxTokens", "max_new_tokens"),
+		return [][]byte{field(raw, "max_tokens"), field(raw, "max_tokens_to_sample"), field(raw, "max_gen_len"),
+			either(field(raw, "inferenceConfig"), "maxTokens", "max_new_tokens"),
 			field(field(raw, "textGenerationConfig"), "maxTokenCount")}, nil
 	case CohereChat:
 		return [][]byte{field(raw, "max_tokens")}, nil

@@ -17,27 +17,32 @@ const demoName = "demo"
 
 // crowd is a scenario of so many processes of five threads, which start together at an empty bucket.
 func crowd(law fairshare.Strategy, processes int, d time.Duration) fleet.Scenario {
-	return fleet.Scenario{Duration: d, Groups: []fleet.Group{{Strategy: law, Processes: processes, Threads: 5, Link: around60ms}}}
+	return fleet.Scenario{Duration: d,
+		Groups: []fleet.Group{{Strategy: law, Processes: processes, Threads: 5, Link: around60ms}}}
 }
 
-// slowAndFast is five clients that start at a sleep of 20 s beside five at 4 s, for which an empty bucket has half of what they want.
+// slowAndFast is five clients that start at a sleep of 20 s beside five at 4 s, for which an empty
+// bucket has half of what they want.
 func slowAndFast(law fairshare.Strategy) fleet.Scenario {
 	s := fleet.Scenario{Duration: 2 * time.Minute, Server: fleet.Quota{Limit: 2250}}
 	for _, start := range []time.Duration{20 * time.Second, 4 * time.Second} {
-		s.Groups = append(s.Groups, fleet.Group{Strategy: law, Params: fairshare.Params{Start: start}, Processes: 5, Link: around60ms})
+		s.Groups = append(s.Groups,
+			fleet.Group{Strategy: law, Params: fairshare.Params{Start: start}, Processes: 5, Link: around60ms})
 	}
 	return s
 }
 
-// beside runs a slow client that starts at a sleep of 20 s beside a fast one at 4 s, on a quota of 600 an hour, which they use up at 12 s
-// each. It returns the mean sleep of each, in seconds, over the five minutes from after on.
+// beside runs a slow client that starts at a sleep of 20 s beside a fast one at 4 s, on a quota of
+// 600 an hour, which they use up at 12 s each. It returns the mean sleep of each, in seconds, over
+// the five minutes from after on.
 func beside(s fairshare.Strategy, seed uint64, after time.Duration) (slow, fast float64, err error) {
 	client := func(start time.Duration) fleet.Group {
 		return fleet.Group{Strategy: s, Params: fairshare.Params{Start: start}, Link: around60ms}
 	}
 	const every = 15 * time.Second
 	end := after + 5*time.Minute
-	f, err := fleet.New(fleet.Scenario{Duration: end, Seed: seed, Server: fleet.Quota{Limit: 600, Level: 60}, Sample: every,
+	f, err := fleet.New(fleet.Scenario{Duration: end, Seed: seed, Server: fleet.Quota{Limit: 600, Level: 60},
+		Sample: every,
 		Groups: []fleet.Group{client(20 * time.Second), client(4 * time.Second)}})
 	if err != nil {
 		return 0, 0, err
@@ -54,7 +59,8 @@ func beside(s fairshare.Strategy, seed uint64, after time.Duration) (slow, fast 
 	return mean(0), mean(1), nil
 }
 
-// decrease returns by how much one served answer shortens a sleep. since is how long ago the sleep was doubled; 0: it never was.
+// decrease returns by how much one served answer shortens a sleep. since is how long ago the sleep
+// was doubled; 0: it never was.
 func decrease(name string, from time.Duration, remaining float64, since time.Duration) (float64, error) {
 	p, err := named(name).New(fairshare.Params{Rate: 1.25, Burst: 4500, Start: from, Jitter: -1})
 	if err != nil {
@@ -100,7 +106,8 @@ func demoScenarios() (all []fleet.Scenario) {
 		all = append(all, s)
 	}
 	for name, law := range map[string]fairshare.Strategy{
-		"5 × 5": named(demoName), "5 × 5 without the time": named("demo-remaining-sleep"), "5 × 5, each thread": strategy.DemoEachThread} {
+		"5 × 5": named(demoName), "5 × 5 without the time": named("demo-remaining-sleep"),
+		"5 × 5, each thread": strategy.DemoEachThread} {
 		s := crowd(law, 5, 5*time.Hour)
 		s.Server.Full, s.Sample = true, 5*time.Hour
 		add(name, s)
@@ -113,7 +120,8 @@ func demoScenarios() (all []fleet.Scenario) {
 	for _, name := range []string{demoName, "demo-remaining-sleep-count"} {
 		add("a day, "+name, crowd(named(name), 2, 24*time.Hour))
 	}
-	for _, name := range []string{"demo-limit", "demo-remaining", "demo-remaining-sleep", "demo-remaining-sleep-20", demoName, "demo-change"} {
+	for _, name := range []string{"demo-limit", "demo-remaining", "demo-remaining-sleep", "demo-remaining-sleep-20",
+		demoName, "demo-change"} {
 		add("alone, "+name, cleared(name))
 	}
 	for name, jitter := range demoJitters {
@@ -130,8 +138,10 @@ func demoScenarios() (all []fleet.Scenario) {
 // demo is the demo that came before the gem: how its author came to a law, and which behaviours could not be tested.
 func demo(r *run, _ *Page) (Document, error) {
 	d := Document{Name: "the demo before it",
-		About: "How the gem's author came to a first law, on the same bucket: all threads of a process share a sleep, the second refusal in a row doubles it, and " +
-			"each served request takes some of it back. Its figures are asides in the text and a snippet of a log. Ours are the 5th, 50th and 95th percentile over " +
+		About: "How the gem's author came to a first law, on the same bucket: all threads of a process share a sleep, the " +
+			"second refusal in a row doubles it, and " +
+			"each served request takes some of it back. Its figures are asides in the text and a snippet of a log. Ours are " +
+			"the 5th, 50th and 95th percentile over " +
 			"the seeds, at 60 ms a request."}
 	scenarios := demoScenarios()
 	reports, err := r.fleets(scenarios)
@@ -144,14 +154,16 @@ func demo(r *run, _ *Page) (Document, error) {
 	}
 	d.Claims = append(d.Claims, crowdClaims(by)...)
 	d.Claims = append(d.Claims, ladderClaims(by)...)
-	for _, claim := range []func() (Claim, error){timeFactors, steps, func() (Claim, error) { return slowComesDown(r.seeds) }} {
+	for _, claim := range []func() (Claim, error){timeFactors, steps,
+		func() (Claim, error) { return slowComesDown(r.seeds) }} {
 		c, err := claim()
 		if err != nil {
 			return d, err
 		}
 		d.Claims = append(d.Claims, c)
 	}
-	d.Claims = append(d.Claims, fastIsHit(by), atFirst(by), eachThread(by), jitterClaim(by), quickly(by), whatIf(by), untestable(by))
+	d.Claims = append(d.Claims, fastIsHit(by), atFirst(by), eachThread(by), jitterClaim(by), quickly(by), whatIf(by),
+		untestable(by))
 	return d, nil
 }
 
@@ -170,23 +182,30 @@ func crowdClaims(by map[string][]fleet.Report) []Claim {
 			return v
 		})
 	}
-	shortest, longest := atEnd(func(v ...float64) float64 { return slices.Min(v) }), atEnd(func(v ...float64) float64 { return slices.Max(v) })
+	shortest, longest := atEnd(func(v ...float64) float64 { return slices.Min(v) }),
+		atEnd(func(v ...float64) float64 { return slices.Max(v) })
 	return []Claim{{
-		Claim: "not doubling at the first refusal, about 2 % of requests are refused", Setup: setup, Rerun: refused.text(1) + " %",
-		Verdict: judge(refused.has(2)), written: Refuted, Why: "It lingers where it is refused, as the text fears, and longer than that one run says.",
+		Claim: "not doubling at the first refusal, about 2 % of requests are refused", Setup: setup,
+		Rerun:   refused.text(1) + " %",
+		Verdict: judge(refused.has(2)), written: Refuted,
+		Why: "It lingers where it is refused, as the text fears, and longer than that one run says.",
 	}, {
 		Claim: "first simulations had 2 to 3 % refused", Setup: setup, Rerun: refused.text(1) + " %",
 		Verdict: judge(refused.P5 <= 3, refused.P50 <= 3), written: InPart, Why: "The luckiest of ours have.",
 	}, {
-		Claim: "without the time factor one process meets 5 or 10 times the refusals of another; with it they average out (14 to 23 in its log, 1.6 times)", Setup: setup,
+		Claim: "without the time factor one process meets 5 or 10 times the refusals of another; with it they average out " +
+			"(14 to 23 in its log, 1.6 times)", Setup: setup,
 		Rerun:   fmt.Sprintf("most to least of five processes: %s without, %s with it", without.text(1), with.text(1)),
 		Verdict: judge(without.has(5), with.has(1.6)), written: Confirmed,
 		Why: "Who was doubled lately comes down more slowly, so that others are met as well.",
 	}, {
-		Claim: "some moment of a log has about 112 requests left, and processes that sleep from 14 to 41 s", Setup: "5 × 5 threads, 20 s each would be fair; ours at the end of five hours",
-		Rerun:   fmt.Sprintf("%s left; the shortest sleep %s s, the longest %s s", level.text(0), shortest.text(0), longest.text(0)),
+		Claim: "some moment of a log has about 112 requests left, and processes that sleep from 14 to 41 s",
+		Setup: "5 × 5 threads, 20 s each would be fair; ours at the end of five hours",
+		Rerun: fmt.Sprintf("%s left; the shortest sleep %s s, the longest %s s", level.text(0), shortest.text(0),
+			longest.text(0)),
 		Verdict: judge(level.has(112), shortest.P50 < 20 && longest.P50 > 40), written: InPart,
-		Why: "Such sleeps side by side are the rule, and worse ones. So much was seldom left in ours: they hover where the bucket is empty.",
+		Why: "Such sleeps side by side are the rule, and worse ones. So much was seldom left in ours: they hover where the " +
+			"bucket is empty.",
 	}}
 }
 
@@ -206,8 +225,10 @@ func timeFactors() (Claim, error) {
 	}
 	late, err := factor(time.Hour)
 	return Claim{
-		Claim: "the time factor is 120 after 30 s, and 1.58 after an hour", Setup: "one thread, doubled once", Rerun: fmt.Sprintf("%.1f and %.3f", soon, late),
-		Verdict: judge(near(soon, 120, 0.01), near(late, 1.5819767068693265, 0.001)), written: Confirmed, Why: "1/(1 − e^(−t/3600)).",
+		Claim: "the time factor is 120 after 30 s, and 1.58 after an hour", Setup: "one thread, doubled once",
+		Rerun:   fmt.Sprintf("%.1f and %.3f", soon, late),
+		Verdict: judge(near(soon, 120, 0.01), near(late, 1.5819767068693265, 0.001)), written: Confirmed,
+		Why: "1/(1 − e^(−t/3600)).",
 	}, err
 }
 
@@ -219,8 +240,10 @@ func steps() (Claim, error) {
 	}
 	fast, err := decrease("demo-remaining-sleep", 4*time.Second, 100, 0)
 	return Claim{
-		Claim: "with 100 left, a sleep of 20 s comes down by 0.4 s and one of 4 s by 0.08 s", Setup: "one answer", Rerun: fmt.Sprintf("%.3f and %.4f s", slow, fast),
-		Verdict: judge(near(slow, 0.4, 0.15) && near(fast, 0.08, 0.15)), written: Confirmed, Why: "100 · sleep / 4500; the text cuts digits off.",
+		Claim: "with 100 left, a sleep of 20 s comes down by 0.4 s and one of 4 s by 0.08 s", Setup: "one answer",
+		Rerun:   fmt.Sprintf("%.3f and %.4f s", slow, fast),
+		Verdict: judge(near(slow, 0.4, 0.15) && near(fast, 0.08, 0.15)), written: Confirmed,
+		Why: "100 · sleep / 4500; the text cuts digits off.",
 	}, err
 }
 
@@ -236,9 +259,12 @@ func slowComesDown(seeds int) (Claim, error) {
 	}
 	a, b := quantiles(slow), quantiles(fast)
 	return Claim{
-		Claim: "beside a fast client a slow one comes down, and the fast one rises (a wish, no figure)", Setup: "20 s beside 4 s, 600 an hour: 12 s each are fair",
-		Rerun: fmt.Sprintf("after ten minutes %s s beside %s s", a.text(1), b.text(1)), Verdict: judge(a.P50 < 16, b.P50 > 8), written: Refuted,
-		Why: "The fast one is refused first and forgiven first, and the slow one doubles when it is met. Each law of ours that hears what remains has them meet within ten minutes, as a test asserts.",
+		Claim:   "beside a fast client a slow one comes down, and the fast one rises (a wish, no figure)",
+		Setup:   "20 s beside 4 s, 600 an hour: 12 s each are fair",
+		Rerun:   fmt.Sprintf("after ten minutes %s s beside %s s", a.text(1), b.text(1)),
+		Verdict: judge(a.P50 < 16, b.P50 > 8), written: Refuted,
+		Why: "The fast one is refused first and forgiven first, and the slow one doubles when it is met. Each law of ours " +
+			"that hears what remains has them meet within ten minutes, as a test asserts.",
 	}, nil
 }
 
@@ -255,7 +281,8 @@ func fastIsHit(by map[string][]fleet.Report) Claim {
 		return 100 * a / max(a+b, 1)
 	})
 	return Claim{
-		Claim: "of refusals one in five meets a client at 20 s, and the rest one at 4 s", Setup: "five clients of each, an empty bucket of 2,250 an hour, two minutes",
+		Claim: "of refusals one in five meets a client at 20 s, and the rest one at 4 s",
+		Setup: "five clients of each, an empty bucket of 2,250 an hour, two minutes",
 		Rerun: share.text(0) + " %", Verdict: judge(near(share.P50, 20, 0.25)), written: Confirmed,
 		Why: "Who asks five times as often is met five times as often: one in six.",
 	}
@@ -267,9 +294,11 @@ func jitterClaim(by map[string][]fleet.Report) Claim {
 	}
 	none, little, much := peak("none"), peak("1 %"), peak("10 %")
 	return Claim{
-		Claim:   "without jitter more requests are at the server at once; up to 1 % of the sleep is not enough, up to 10 % is (no figures)",
-		Setup:   "5 × 5 threads that start together, an hour, 40 ms of work a request",
-		Rerun:   fmt.Sprintf("most at once: %s without, %s with 1 %%, %s with 10 %%", none.text(0), little.text(0), much.text(0)),
+		Claim: "without jitter more requests are at the server at once; up to 1 % of the sleep is not enough, up to 10 % " +
+			"is (no figures)",
+		Setup: "5 × 5 threads that start together, an hour, 40 ms of work a request",
+		Rerun: fmt.Sprintf("most at once: %s without, %s with 1 %%, %s with 10 %%", none.text(0), little.text(0),
+			much.text(0)),
 		Verdict: judge(much.P50 < none.P50, little.P50 > much.P50), written: Confirmed,
 		Why: "All start together, at 0.8 s: a hundredth of that is less than the server's 40 ms, a tenth is twice as long.",
 	}
@@ -279,9 +308,12 @@ func jitterClaim(by map[string][]fleet.Report) Claim {
 func untestable(by map[string][]fleet.Report) Claim {
 	events := of(by["5 × 5"], func(r *fleet.Report) float64 { return float64(r.Events) })
 	return Claim{
-		Claim: "such behaviour cannot be tested, as nobody can run a day in some seconds (a library that scales time by 100 leaves a sleep of 100 s as it is)", Setup: "a law that sleeps by itself",
-		Rerun:   fmt.Sprintf("five hours of 25 clients are %s thousand events of a heap, some milliseconds", Quantiles{events.P5 / 1000, events.P50 / 1000, events.P95 / 1000}.text(0)),
+		Claim: "such behaviour cannot be tested, as nobody can run a day in some seconds (a library that scales time by " +
+			"100 leaves a sleep of 100 s as it is)", Setup: "a law that sleeps by itself",
+		Rerun: fmt.Sprintf("five hours of 25 clients are %s thousand events of a heap, some milliseconds",
+			Quantiles{events.P5 / 1000, events.P50 / 1000, events.P95 / 1000}.text(0)),
 		Verdict: judge(!by["5 × 5"][0].Complete), written: Refuted,
-		Why: "A law that is given the time needs no sleep: all reruns of this page take seconds, each wished-for behaviour is a test.",
+		Why: "A law that is given the time needs no sleep: all reruns of this page take seconds, each wished-for behaviour " +
+			"is a test.",
 	}
 }

@@ -1,5 +1,6 @@
-// Package baselines has what five published systems claim of themselves, each claim with our rerun of it in its own set-up, what
-// came of it and why. They are named by what they are. `paceline-lab sim published` prints it, and docs/published.md is the same.
+// Package baselines has what five published systems claim of themselves, each claim with our rerun
+// of it in its own set-up, what came of it and why. They are named by what they are. `paceline-lab
+// sim published` prints it, and docs/published.md is the same.
 //
 //	document.go         the page, its documents and their claims
 //	exchange_claims.go  limiters, queues and nonces of an exchange client
@@ -94,7 +95,8 @@ type Quantiles struct {
 
 func quantiles(values []float64) Quantiles {
 	slices.Sort(values)
-	at := func(q float64) float64 { return values[int(q*float64(len(values)-1))] } // the value at the quantile, or the nearest below it
+	// the value at the quantile, or the nearest below it
+	at := func(q float64) float64 { return values[int(q*float64(len(values)-1))] }
 	return Quantiles{at(0.05), at(0.5), at(0.95)}
 }
 
@@ -146,8 +148,8 @@ func (r *run) fleets(scenarios []fleet.Scenario) ([][]fleet.Report, error) {
 	return reports, err
 }
 
-// Run reruns everything, with so many seeds of what is short. progress, if not nil, is told how far the current document is. If ctx ends,
-// Run returns the documents that were finished.
+// Run reruns everything, with so many seeds of what is short. progress, if not nil, is told how far
+// the current document is. If ctx ends, Run returns the documents that were finished.
 func Run(ctx context.Context, seeds int, progress func(done, all int)) (*Page, error) {
 	p := &Page{Seeds: seeds, Documents: []Document{}, Runs: []GemRun{}, Jitter: []GemJitter{}}
 	r := &run{ctx, seeds, progress}

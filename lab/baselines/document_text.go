@@ -93,7 +93,8 @@ virtual time and in seconds, and checked by another. Where a claim has no figure
 `, p.Seeds, p.summary())
 	for i := range p.Documents {
 		d := &p.Documents[i]
-		fmt.Fprintf(&b, "## %s\n\n%s\n\n| claim | set-up | rerun | verdict | why |\n|---|---|---|---|---|\n", capital(d.Name), d.About)
+		fmt.Fprintf(&b, "## %s\n\n%s\n\n| claim | set-up | rerun | verdict | why |\n|---|---|---|---|---|\n",
+			capital(d.Name), d.About)
 		for _, c := range d.Claims {
 			markdownRow(&b, []string{c.Claim, c.Setup, c.Rerun, "**" + string(c.Verdict) + "**", c.Why})
 		}

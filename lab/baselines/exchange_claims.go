@@ -12,11 +12,12 @@ import (
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
-// exchangeRun is how long a run is. It has to be long for a ban to show: the longer the run, the less a banned client has reached on
-// average.
+// exchangeRun is how long a run is. It has to be long for a ban to show: the longer the run, the
+// less a banned client has reached on average.
 const exchangeRun = 10 * time.Minute
 
-// loopback is the latency of the path to the document's server. crowded is a path with a tail that no published buffer covers.
+// loopback is the latency of the path to the document's server. crowded is a path with a tail that
+// no published buffer covers.
 var (
 	loopback = latency.Uniform(0, 50*time.Millisecond)
 	crowded  = latency.Lognormal(10*time.Millisecond, 100*time.Millisecond)
@@ -41,7 +42,8 @@ type exchangeResults struct {
 	free, banning, tail, tailBanning map[string]bench.Result
 }
 
-// ofExchange runs the rows with these IDs of an exchange. An ID that ends in "@once" runs without a restart of the client.
+// ofExchange runs the rows with these IDs of an exchange. An ID that ends in "@once" runs without a
+// restart of the client.
 func (r *run) ofExchange(x bench.Exchange, ids []string) (map[string]bench.Result, error) {
 	all := x.Rows()
 	var rows []bench.Row
@@ -76,7 +78,8 @@ func (r *run) exchanges() (results exchangeResults, err error) {
 	for _, l := range publishedLimiters {
 		limiters = append(limiters, l.row+"/original/nonce")
 	}
-	others := []string{"model: event loop/original", "model: workers/original", "model: pipelined/original", "queue: drop/original/nonce",
+	others := []string{"model: event loop/original", "model: workers/original", "model: pipelined/original",
+		"queue: drop/original/nonce",
 		"queue: dlq/original/nonce", "queue: graveyard/original/nonce", "queue: graveyard, backpressure/original/nonce",
 		"nonce: timestamp/saturating/nonce", concatenated, concatenated + "@once"}
 	for _, what := range []struct {
@@ -110,8 +113,10 @@ func expired(p bench.Result) float64 { return 100 * float64(p.Expired) / float64
 // exchangeClient is the document about a client of an exchange with five keys.
 func exchangeClient(r *run, _ *Page) (Document, error) {
 	d := Document{Name: "an exchange client",
-		About: fmt.Sprintf("A client with five keys, 20 requests a second each, rising nonces, and requests that are worth a second; it is measured live, in another language, on a machine of "+
-			"its author's. Ours are in virtual time, where neither a loop nor a thread costs anything, so that each rate is higher: 0 to 50 ms each way, a request every 0 to 21 ms, "+
+		About: fmt.Sprintf("A client with five keys, 20 requests a second each, rising nonces, and requests that are worth "+
+			"a second; it is measured live, in another language, on a machine of "+
+			"its author's. Ours are in virtual time, where neither a loop nor a thread costs anything, so that each rate is "+
+			"higher: 0 to 50 ms each way, a request every 0 to 21 ms, "+
 			"%d runs of %v minutes, and no ban, since the document has none.", r.exchangeSeeds(), exchangeRun.Minutes())}
 	x, err := r.exchanges()
 	if err != nil {
@@ -138,39 +143,55 @@ func limiterClaims(x exchangeResults) []Claim {
 	printed := row(x.free, "adaptive, as printed")
 	adaptive, adaptiveTail := row(x.free, "adaptive, as described"), row(x.tail, "adaptive, as described")
 	return []Claim{{
-		Claim: "without the fixed gap between requests the client goes from 74 to 85 requests/s, by 15 %", Setup: "five keys, a worker each",
-		Rerun:   fmt.Sprintf("from %.1f to %.1f/s, by %.1f %%, with %.1f %% refused where none was", gap.Rate, ring.Rate, 100*gain, refused(ring)),
+		Claim: "without the fixed gap between requests the client goes from 74 to 85 requests/s, by 15 %",
+		Setup: "five keys, a worker each",
+		Rerun: fmt.Sprintf("from %.1f to %.1f/s, by %.1f %%, with %.1f %% refused where none was", gap.Rate, ring.Rate,
+			100*gain, refused(ring)),
 		Verdict: judge(gain > 0, near(gain, 85.0/74-1, 0.25)), written: InPart,
-		Why: "The gain is there, half as large. A gap makes a slow answer's time lost for good; the ring catches up, and is refused for it, which a ban would end.",
+		Why: "The gain is there, half as large. A gap makes a slow answer's time lost for good; the ring catches up, and " +
+			"is refused for it, which a ban would end.",
 	}, {
 		Claim: "the gain is of fewer switches between tasks", Setup: "the same, where a switch takes no time",
-		Rerun:   fmt.Sprintf("%.1f %% more all the same; %.1f and %.1f wake-ups a request", 100*gain, gap.WakeUpsPerAdmission, ring.WakeUpsPerAdmission),
+		Rerun: fmt.Sprintf("%.1f %% more all the same; %.1f and %.1f wake-ups a request", 100*gain,
+			gap.WakeUpsPerAdmission, ring.WakeUpsPerAdmission),
 		Verdict: judge(gain < 0.25*(85.0/74-1), gain < 0.75*(85.0/74-1)), written: InPart,
-		Why: "Half of it is there where none takes any. A worker that may send every 51 ms and has its answer after 50 on average sends every 59: the larger of the two, each time.",
+		Why: "Half of it is there where none takes any. A worker that may send every 51 ms and has its answer after 50 on " +
+			"average sends every 59: the larger of the two, each time.",
 	}, {
 		Claim: "the gap is redundant: the ring alone suffices", Setup: "the same; with a gap of 50 ms and without",
 		Rerun:   fmt.Sprintf("%.2f %% refused with both, %.2f with the ring alone", refused(gap), refused(ring)),
 		Verdict: judge(refused(ring) == 0), written: Refuted,
-		Why: "It is rather the ring that is: twenty gaps of 51 ms are longer than its second. The gap spreads arrivals, so that none is early enough.",
+		Why: "It is rather the ring that is: twenty gaps of 51 ms are longer than its second. The gap spreads arrivals, so " +
+			"that none is early enough.",
 	}, {
-		Claim: "to sleep for exactly what remains, in place of a millisecond at a time, wastes no time (no figure)", Setup: "both with 50 ms more in the window",
-		Rerun:   fmt.Sprintf("%.1f and %.1f/s, %.1f and %.1f wake-ups a request", printed.Rate, fifty.Rate, printed.WakeUpsPerAdmission, fifty.WakeUpsPerAdmission),
-		Verdict: judge(printed.Rate > 0.995*fifty.Rate, printed.WakeUpsPerAdmission < fifty.WakeUpsPerAdmission), written: Confirmed, Why: "As many requests for fewer wake-ups.",
+		Claim: "to sleep for exactly what remains, in place of a millisecond at a time, wastes no time (no figure)",
+		Setup: "both with 50 ms more in the window",
+		Rerun: fmt.Sprintf("%.1f and %.1f/s, %.1f and %.1f wake-ups a request", printed.Rate, fifty.Rate,
+			printed.WakeUpsPerAdmission, fifty.WakeUpsPerAdmission),
+		Verdict: judge(printed.Rate > 0.995*fifty.Rate, printed.WakeUpsPerAdmission < fifty.WakeUpsPerAdmission),
+		written: Confirmed, Why: "As many requests for fewer wake-ups.",
 	}, {
-		Claim: "an extra 50 to 100 ms in the window keep requests from being refused", Setup: "the ring alone, and 50 or 100 ms",
-		Rerun: fmt.Sprintf("%.2f and %.2f %% refused at 0 to 50 ms; %.2f and %.2f %% on a path of 10 ms with one in a hundred above 100", refused(fifty), refused(hundred),
+		Claim: "an extra 50 to 100 ms in the window keep requests from being refused",
+		Setup: "the ring alone, and 50 or 100 ms",
+		Rerun: fmt.Sprintf("%.2f and %.2f %% refused at 0 to 50 ms; %.2f and %.2f %% on a path of 10 ms with one in a "+
+			"hundred above 100", refused(fifty), refused(hundred),
 			refused(fiftyTail), refused(hundredTail)),
-		Verdict: judge(refused(fifty) == 0 && refused(hundred) == 0, refused(fiftyTail) == 0 && refused(hundredTail) == 0), written: InPart,
-		Why: "As long as no two latencies differ by more. A path with a tail has no such number.",
+		Verdict: judge(refused(fifty) == 0 && refused(hundred) == 0, refused(fiftyTail) == 0 && refused(hundredTail) == 0),
+		written: InPart,
+		Why:     "As long as no two latencies differ by more. A path with a tail has no such number.",
 	}, {
-		Claim: "a buffer of 1.1 × the mean round trip, within 30 to 150 ms, follows the path and keeps refusals away", Setup: "as described: the text's code never records a round trip",
-		Rerun:   fmt.Sprintf("%.1f/s and %.3f %% refused at 0 to 50 ms; %.1f/s and %.1f %% on the path with a tail", adaptive.Rate, refused(adaptive), adaptiveTail.Rate, refused(adaptiveTail)),
+		Claim: "a buffer of 1.1 × the mean round trip, within 30 to 150 ms, follows the path and keeps refusals away",
+		Setup: "as described: the text's code never records a round trip",
+		Rerun: fmt.Sprintf("%.1f/s and %.3f %% refused at 0 to 50 ms; %.1f/s and %.1f %% on the path with a tail",
+			adaptive.Rate, refused(adaptive), adaptiveTail.Rate, refused(adaptiveTail)),
 		Verdict: judge(refused(adaptive) < 0.01, refused(adaptiveTail) < 0.01), written: InPart,
-		Why: "What breaks a window is how much latencies differ, of which a mean says nothing: on a path with short means it takes the buffer away.",
+		Why: "What breaks a window is how much latencies differ, of which a mean says nothing: on a path with short means " +
+			"it takes the buffer away.",
 	}}
 }
 
-// arrivesEarly plays the document's example: one request is 40 ms on the way, and another that is sent 1000 ms later is 36 ms on the way.
+// arrivesEarly plays the document's example: one request is 40 ms on the way, and another that is
+// sent 1000 ms later is 36 ms on the way.
 func arrivesEarly() (Claim, error) {
 	x, err := rule.NewExchange(rule.ExchangeConfig{Keys: 1, AnyNonce: true, BanAfter: -1})
 	if err != nil {
@@ -182,30 +203,41 @@ func arrivesEarly() (Claim, error) {
 	}
 	verdict := x.Arrive(1036*ms, 0, 0)
 	return Claim{
-		Claim: "two requests sent 1000 ms apart arrive 996 ms apart, and the later one is refused", Setup: "40 ms on the way, then 36", Rerun: "20 at 40 ms, one at 1036 ms: " + verdict.String(),
+		Claim: "two requests sent 1000 ms apart arrive 996 ms apart, and the later one is refused",
+		Setup: "40 ms on the way, then 36", Rerun: "20 at 40 ms, one at 1036 ms: " + verdict.String(),
 		Verdict: judge(verdict == rule.Limited), written: Confirmed,
-		Why: "Servers count arrivals. The request it is compared with is the 20th before it, so it is the 21st, where the text says the 20th.",
+		Why: "Servers count arrivals. The request it is compared with is the 20th before it, so it is the 21st, where the " +
+			"text says the 20th.",
 	}, nil
 }
 
 func modelClaims(x map[string]bench.Result) []Claim {
 	loop, threads := x["adaptive, as printed/original/nonce"], x["adaptive, as printed, threads/original/nonce"]
-	eventLoop, workers, pipelined := x["model: event loop/original"], x["model: workers/original"], x["model: pipelined/original"]
+	eventLoop, workers, pipelined := x["model: event loop/original"], x["model: workers/original"],
+		x["model: pipelined/original"]
 	return []Claim{{
-		Claim: "an event loop reaches 84 requests/s, threads 77", Setup: "the adaptive limiter as printed for each: 50 ms and strict, 40 ms and inclusive",
-		Rerun:   fmt.Sprintf("%.1f and %.1f/s, with %.2f and %.2f %% refused", loop.Rate, threads.Rate, refused(loop), refused(threads)),
+		Claim: "an event loop reaches 84 requests/s, threads 77",
+		Setup: "the adaptive limiter as printed for each: 50 ms and strict, 40 ms and inclusive",
+		Rerun: fmt.Sprintf("%.1f and %.1f/s, with %.2f and %.2f %% refused", loop.Rate, threads.Rate, refused(loop),
+			refused(threads)),
 		Verdict: judge(loop.Rate > 1.02*threads.Rate), written: Refuted,
-		Why: "The models differ by nothing but what an interpreter takes. The limiters do: that of the threads has 10 ms less and is refused for it.",
+		Why: "The models differ by nothing but what an interpreter takes. The limiters do: that of the threads has 10 ms " +
+			"less and is refused for it.",
 	}, {
-		Claim: "threads take requests off the queue sooner, so that fewer expire than with a loop", Setup: "the limiter as printed for each, and one limiter for both; one request in flight per key",
-		Rerun:   fmt.Sprintf("as printed %.1f %% expire with a loop, %.1f with threads; with one limiter %.1f and %.1f", expired(loop), expired(threads), expired(eventLoop), expired(workers)),
+		Claim: "threads take requests off the queue sooner, so that fewer expire than with a loop",
+		Setup: "the limiter as printed for each, and one limiter for both; one request in flight per key",
+		Rerun: fmt.Sprintf("as printed %.1f %% expire with a loop, %.1f with threads; with one limiter %.1f and %.1f",
+			expired(loop), expired(threads), expired(eventLoop), expired(workers)),
 		Verdict: judge(expired(threads) < 0.95*expired(loop), expired(workers) < 0.95*expired(eventLoop)), written: InPart,
-		Why: "It is the 10 ms less in the limiter of its threads. With one limiter, requests leave as fast as it lets them, whoever takes them: 95 a second are made, and 91 can be sent.",
+		Why: "It is the 10 ms less in the limiter of its threads. With one limiter, requests leave as fast as it lets " +
+			"them, whoever takes them: 95 a second are made, and 91 can be sent.",
 	}, {
 		Claim: "five keys are too few: what is made faster than it can be sent expires", Setup: "95.2 requests/s are made",
-		Rerun:   fmt.Sprintf("%.1f/s and %.1f %% expired with one in flight per key; %.1f/s and %.1f %% with as many as the limit allows", eventLoop.Rate, expired(eventLoop), pipelined.Rate, expired(pipelined)),
+		Rerun: fmt.Sprintf("%.1f/s and %.1f %% expired with one in flight per key; %.1f/s and %.1f %% with as many as "+
+			"the limit allows", eventLoop.Rate, expired(eventLoop), pipelined.Rate, expired(pipelined)),
 		Verdict: judge(expired(eventLoop) > 1, expired(pipelined) > 1), written: InPart,
-		Why: "It is not the keys: one in flight per key waits for each answer. Where nonces need not rise, five keys are enough.",
+		Why: "It is not the keys: one in flight per key waits for each answer. Where nonces need not rise, five keys are " +
+			"enough.",
 	}}
 }
 
@@ -213,23 +245,32 @@ func queueClaims(x map[string]bench.Result) []Claim {
 	at := func(name string) bench.Result { return x["queue: "+name+"/original/nonce"] }
 	drop, dlq, graveyard, pressed := at("drop"), at("dlq"), at("graveyard"), at("graveyard, backpressure")
 	return []Claim{{
-		Claim: "a queue for dead letters, each with a fresh second to live, wastes no request and drops fewer (five retries, then a graveyard)", Setup: "no limit to retries, or five; dropped otherwise",
-		Rerun: fmt.Sprintf("%.1f %% of the requests are dropped without it; with it %.1f %% (%.1f %% in the graveyard), but %.0f and %.0f %% are answered within a second of their making, where it were %.0f",
-			expired(drop), expired(dlq), 100*float64(graveyard.Dead)/float64(max(graveyard.Offered, 1)), dlq.InTimePercent, graveyard.InTimePercent, drop.InTimePercent),
+		Claim: "a queue for dead letters, each with a fresh second to live, wastes no request and drops fewer (five " +
+			"retries, then a graveyard)", Setup: "no limit to retries, or five; dropped otherwise",
+		Rerun: fmt.Sprintf("%.1f %% of the requests are dropped without it; with it %.1f %% (%.1f %% in the graveyard), "+
+			"but %.0f and %.0f %% are answered within a second of their making, where it were %.0f",
+			expired(drop), expired(dlq), 100*float64(graveyard.Dead)/float64(max(graveyard.Offered, 1)), dlq.InTimePercent,
+			graveyard.InTimePercent, drop.InTimePercent),
 		Verdict: judge(expired(dlq) == 0, dlq.InTimePercent >= drop.InTimePercent), written: InPart,
-		Why: "Nothing expires whose clock is set back. No time is won: what is sent late delays what is not yet late, until nearly all is.",
+		Why: "Nothing expires whose clock is set back. No time is won: what is sent late delays what is not yet late, " +
+			"until nearly all is.",
 	}, {
-		Claim: "what has failed five times may be taken for invalid, and is not to be sent again", Setup: "five retries; all requests that are made are valid ones",
-		Rerun:   fmt.Sprintf("%d of %d requests fail as often: for want of time, with %d refusals", graveyard.Dead, graveyard.Offered, graveyard.Rejected),
-		Verdict: judge(graveyard.Dead == 0), written: Refuted, Why: "They were too many for the keys, and none was looked at by the server and found wanting.",
+		Claim: "what has failed five times may be taken for invalid, and is not to be sent again",
+		Setup: "five retries; all requests that are made are valid ones",
+		Rerun: fmt.Sprintf("%d of %d requests fail as often: for want of time, with %d refusals", graveyard.Dead,
+			graveyard.Offered, graveyard.Rejected),
+		Verdict: judge(graveyard.Dead == 0), written: Refuted,
+		Why: "They were too many for the keys, and none was looked at by the server and found wanting.",
 	}, {
 		Claim: "a pause between new requests lets what is retried go first, and promptly", Setup: "no limit to retries",
-		Rerun:   fmt.Sprintf("answers come %.1f s after the request was made, one in a hundred sends after %.0f s", dlq.Latency.SinceMade.Mean/1000, dlq.Delay.P99/1000),
+		Rerun: fmt.Sprintf("answers come %.1f s after the request was made, one in a hundred sends after %.0f s",
+			dlq.Latency.SinceMade.Mean/1000, dlq.Delay.P99/1000),
 		Verdict: judge(dlq.Latency.SinceMade.Mean < 1000), written: Refuted,
 		Why: "What is retried goes to the end of the one queue, behind all that was made meanwhile.",
 	}, {
 		Claim: "backpressure on who makes requests keeps them from expiring (no figure)", Setup: "20 may wait, five retries",
-		Rerun:   fmt.Sprintf("%.1f %% are answered within a second, %.1f %% expire, at %.1f/s", pressed.InTimePercent, expired(pressed), pressed.Rate),
+		Rerun: fmt.Sprintf("%.1f %% are answered within a second, %.1f %% expire, at %.1f/s", pressed.InTimePercent,
+			expired(pressed), pressed.Rate),
 		Verdict: judge(pressed.InTimePercent > 99 && pressed.Expired+pressed.Dead == 0), written: Confirmed,
 		Why: "20 wait for a quarter of a second at most.",
 	}}
@@ -241,21 +282,27 @@ func nonceClaims(x map[string]bench.Result) []Claim {
 		return 100 * float64(p.BadNonce) / float64(max(p.Successes+p.Failures, 1))
 	}
 	return []Claim{{
-		Claim: "timestamps of a millisecond repeat when several requests go at once, and are refused as nonces", Setup: "a worker per key", Rerun: fmt.Sprintf("%.4f %% bad nonces", bad(stamps)),
+		Claim: "timestamps of a millisecond repeat when several requests go at once, and are refused as nonces",
+		Setup: "a worker per key", Rerun: fmt.Sprintf("%.4f %% bad nonces", bad(stamps)),
 		Verdict: judge(bad(stamps) > 0.1), written: Refuted,
-		Why: "Nonces are per key, and a worker has one request in flight: the next millisecond has come, but for one answer in some ten thousand.",
+		Why: "Nonces are per key, and a worker has one request in flight: the next millisecond has come, but for one " +
+			"answer in some ten thousand.",
 	}, {
-		Claim: "timestamp, thread and counter written one after the other are unique, which mends it", Setup: "threads; the client runs on, or is restarted every minute",
+		Claim:   "timestamp, thread and counter written one after the other are unique, which mends it",
+		Setup:   "threads; the client runs on, or is restarted every minute",
 		Rerun:   fmt.Sprintf("%.1f %% bad nonces; restarted %.1f %%, at %.1f/s", bad(once), bad(restarted), restarted.Rate),
 		Verdict: judge(bad(once) < 0.01, bad(restarted) < 0.01), written: InPart,
-		Why: "Unique is not rising. A restarted thread counts from 1, and a number with fewer digits is a smaller one, whatever the time.",
+		Why: "Unique is not rising. A restarted thread counts from 1, and a number with fewer digits is a smaller one, " +
+			"whatever the time.",
 	}}
 }
 
 // limiterTable shows each published limiter with and without a ban, on both paths.
 func limiterTable(x exchangeResults, seeds int) Table {
-	t := Table{Title: "Its limiters without a ban, as published, and with one at the tenth refusal: of a key, for good (the path with a tail: 10 ms, one in a hundred above 100 ms)",
-		Heading: []string{"limiter", "published /s", "no ban /s", "refused %", "ban /s", "keys banned %", "tail, no ban /s", "refused %", "tail, ban /s", "keys banned %"}}
+	t := Table{Title: "Its limiters without a ban, as published, and with one at the tenth refusal: of a key, for good " +
+		"(the path with a tail: 10 ms, one in a hundred above 100 ms)",
+		Heading: []string{"limiter", "published /s", "no ban /s", "refused %", "ban /s", "keys banned %", "tail, no ban /s",
+			"refused %", "tail, ban /s", "keys banned %"}}
 	for _, l := range publishedLimiters {
 		id, said := l.row+"/original/nonce", "–"
 		if l.rate > 0 {
@@ -264,7 +311,8 @@ func limiterTable(x exchangeResults, seeds int) Table {
 		cells := []string{l.says, said}
 		for _, pair := range [][2]map[string]bench.Result{{x.free, x.banning}, {x.tail, x.tailBanning}} {
 			free, banned := pair[0][id], pair[1][id]
-			cells = append(cells, fmt.Sprintf("%.1f", free.Rate), fmt.Sprintf("%.2f", refused(free)), fmt.Sprintf("%.1f", banned.Rate), fmt.Sprint(20*banned.BannedKeys/seeds))
+			cells = append(cells, fmt.Sprintf("%.1f", free.Rate), fmt.Sprintf("%.2f", refused(free)),
+				fmt.Sprintf("%.1f", banned.Rate), fmt.Sprint(20*banned.BannedKeys/seeds))
 		}
 		t.Rows = append(t.Rows, cells)
 	}
@@ -273,7 +321,9 @@ func limiterTable(x exchangeResults, seeds int) Table {
 
 // modelTable shows the event loop beside threads.
 func modelTable(x map[string]bench.Result) Table {
-	t := Table{Title: "An event loop beside threads", Heading: []string{"client", "published /s", "rerun /s", "refused %", "expired %", "answered in time %", "wake-ups a request"}}
+	t := Table{Title: "An event loop beside threads",
+		Heading: []string{"client", "published /s", "rerun /s", "refused %", "expired %", "answered in time %",
+			"wake-ups a request"}}
 	for _, c := range []struct{ id, says, rate string }{
 		{"adaptive, as printed/original/nonce", "its event loop", "84"},
 		{"adaptive, as printed, threads/original/nonce", "its threads", "77"},
@@ -282,8 +332,10 @@ func modelTable(x map[string]bench.Result) Table {
 		{"model: pipelined/original", "as many in flight as the limit allows", "–"},
 	} {
 		p := x[c.id]
-		t.Rows = append(t.Rows, []string{c.says, c.rate, fmt.Sprintf("%.1f", p.Rate), fmt.Sprintf("%.2f", refused(p)), fmt.Sprintf("%.1f", expired(p)),
-			fmt.Sprintf("%.1f", p.InTimePercent), fmt.Sprintf("%.2f", p.WakeUpsPerAdmission)})
+		t.Rows = append(t.Rows,
+			[]string{c.says, c.rate, fmt.Sprintf("%.1f", p.Rate), fmt.Sprintf("%.2f", refused(p)),
+				fmt.Sprintf("%.1f", expired(p)),
+				fmt.Sprintf("%.1f", p.InTimePercent), fmt.Sprintf("%.2f", p.WakeUpsPerAdmission)})
 	}
 	return t
 }

@@ -16,7 +16,8 @@ import (
 // Our rows beside the gates are one line for both limits where usage is known, and what a user gets.
 const lineName, userName = "paceline-exact-strict", "paceline-bounded-unstated"
 
-// gated plays prompts of 150 tokens, made at these seconds, through the document's two gates to a server with the very same limits.
+// gated plays prompts of 150 tokens, made at these seconds, through the document's two gates to a
+// server with the very same limits.
 func gated(requests, tokens int64, at ...float64) (sim.LLMTally, error) {
 	return played(sim.LLMGates{}, requests, tokens, at...)
 }
@@ -28,7 +29,8 @@ func lenient(requests int64, at ...float64) (sim.LLMTally, error) {
 
 func played(client sim.LLMGates, requests, tokens int64, at ...float64) (sim.LLMTally, error) {
 	x := sim.LLM{Requests: requests, Tokens: tokens, Client: client, Seed: 1,
-		Latency: latency.Constant(500 * time.Millisecond), Forward: latency.Uniform(5*time.Millisecond, 40*time.Millisecond), Back: latency.Constant(10 * time.Millisecond)}
+		Latency: latency.Constant(500 * time.Millisecond),
+		Forward: latency.Uniform(5*time.Millisecond, 40*time.Millisecond), Back: latency.Constant(10 * time.Millisecond)}
 	for _, s := range at {
 		x.Work = append(x.Work, sim.Prompt{At: mono.Time(s * 1e9), Input: 60, Output: 90, MaxTokens: 90})
 	}
@@ -42,10 +44,13 @@ func atOnce(n int) []float64 { return make([]float64, n) }
 func gates(r *run, _ *Page) (Document, error) {
 	const prompts, seeds = 1000, 2
 	d := Document{Name: "a gate for language models",
-		About: fmt.Sprintf("Two gates that each request passes one after the other: a sliding minute of sends, and one of the tokens of the answers; who finds one full sleeps until its "+
-			"oldest entry leaves it, and looks again. The document measures nothing: its figures are worked examples. Ours are those examples, and %d prompts with %d seeds, in virtual time, "+
+		About: fmt.Sprintf("Two gates that each request passes one after the other: a sliding minute of sends, and one of "+
+			"the tokens of the answers; who finds one full sleeps until its "+
+			"oldest entry leaves it, and looks again. The document measures nothing: its figures are worked examples. Ours "+
+			"are those examples, and %d prompts with %d seeds, in virtual time, "+
 			"against a server with the same limits.", prompts, seeds)}
-	examples := []func() (Claim, error){burstOfTen, waitsForOldest, waitsForThree, countsAndRates, slidingOrFixed, rollover, herd, configured, overtaking}
+	examples := []func() (Claim, error){burstOfTen, waitsForOldest, waitsForThree, countsAndRates, slidingOrFixed,
+		rollover, herd, configured, overtaking}
 	for _, example := range examples {
 		c, err := example()
 		if err != nil {
@@ -53,15 +58,19 @@ func gates(r *run, _ *Page) (Document, error) {
 		}
 		d.Claims = append(d.Claims, c)
 	}
-	llm, err := bench.RunLLM(r.ctx, prompts, seeds, bench.LLMArrivals, r.progress, "seed-gates", "seed-gates-retried", lineName, userName)
+	llm, err := bench.RunLLM(r.ctx, prompts, seeds, bench.LLMArrivals, r.progress, "seed-gates", "seed-gates-retried",
+		lineName, userName)
 	if err != nil {
 		return d, err
 	}
 	d.Claims = append(d.Claims, gateClaims(&llm)...)
 	d.Claims = append(d.Claims, waitShapes(&llm)...)
 	d.Claims = append(d.Claims, Claim{
-		Claim: "time.time() is a monotonic clock (no figure)", Setup: "by its documentation, not rerun", Rerun: "it may be lower than before, where the system's clock is set back",
-		Verdict: Refuted, written: Refuted, Why: "A clock that is set back by an hour shuts the gate for an hour and a minute. time.monotonic() is the one that is meant.",
+		Claim: "time.time() is a monotonic clock (no figure)", Setup: "by its documentation, not rerun",
+		Rerun:   "it may be lower than before, where the system's clock is set back",
+		Verdict: Refuted, written: Refuted,
+		Why: "A clock that is set back by an hour shuts the gate for an hour and a minute. time.monotonic() is the one " +
+			"that is meant.",
 	})
 	return d, nil
 }
@@ -78,10 +87,12 @@ func burstOfTen() (Claim, error) {
 	w := seconds(t.Waits)
 	slices.Sort(w)
 	return Claim{
-		Claim: "of ten at once with 6 a minute six pass, the 7th and the 8th wait 10 s each, and so on, spaced out", Setup: "max_rpm 6, a window of 60 s",
+		Claim:   "of ten at once with 6 a minute six pass, the 7th and the 8th wait 10 s each, and so on, spaced out",
+		Setup:   "max_rpm 6, a window of 60 s",
 		Rerun:   fmt.Sprintf("waits of %.0f, …, %.0f, %.0f and %.0f s", w[0], w[5], w[6], w[7]),
 		Verdict: judge(w[5] == 0, near(w[6], 10, 0.1), near(w[7], 10, 0.1)), written: InPart,
-		Why: "Six pass. The first leaves the window after 60 s, not 10, and the five that were sent with it leave together: all go again at once.",
+		Why: "Six pass. The first leaves the window after 60 s, not 10, and the five that were sent with it leave " +
+			"together: all go again at once.",
 	}, err
 }
 
@@ -95,8 +106,10 @@ func waitsForOldest() (Claim, error) {
 	w, served := alone.Waits[5].Seconds(), strict.Waits[5].Seconds()
 	return Claim{
 		Claim: "with the oldest sent 55 s ago the next waits 5 s", Setup: "max_rpm 5, a window of 60 s",
-		Rerun:   fmt.Sprintf("it is sent after %.1f s; at a server with that very limit it is refused then, and served when sent after %.1f", w, served),
-		Verdict: judge(near(w, 5, 0.01)), written: Confirmed, Why: "As long as the gate is asked. The server counts arrivals, and the oldest arrived later than it was sent.",
+		Rerun: fmt.Sprintf("it is sent after %.1f s; at a server with that very limit it is refused then, and served "+
+			"when sent after %.1f", w, served),
+		Verdict: judge(near(w, 5, 0.01)), written: Confirmed,
+		Why: "As long as the gate is asked. The server counts arrivals, and the oldest arrived later than it was sent.",
 	}, err
 }
 
@@ -120,9 +133,11 @@ func waitsForThree() (Claim, error) {
 		}
 	}
 	return Claim{
-		Claim: "with 7 in the last minute, where 5 may be, one waits for 5 s: until the oldest leaves", Setup: "max_rpm 5, a window of 60 s, sends 55, 45, 30, 20, 10, 5 and 2 s ago",
+		Claim:   "with 7 in the last minute, where 5 may be, one waits for 5 s: until the oldest leaves",
+		Setup:   "max_rpm 5, a window of 60 s, sends 55, 45, 30, 20, 10, 5 and 2 s ago",
 		Rerun:   fmt.Sprintf("after 5, 15 and 30 s %s are left, so it goes after %d s", strings.Join(left, ", "), free),
-		Verdict: judge(free > 0, free == 5), written: InPart, Why: "It looks again after 5 s, and after 15. Three have to leave before there is room for one.",
+		Verdict: judge(free > 0, free == 5), written: InPart,
+		Why: "It looks again after 5 s, and after 15. Three have to leave before there is room for one.",
 	}, nil
 }
 
@@ -145,9 +160,13 @@ func slidingOrFixed() (Claim, error) {
 	}
 	counts := sends.Count(minute + mono.Time(time.Second))
 	return Claim{
-		Claim: "a sliding window is more accurate than fixed buckets of a minute (no figure)", Setup: "30 a minute; 30 requests at 59 s and 30 at 61",
-		Rerun:   fmt.Sprintf("fixed minutes let %d through within two seconds; the sliding one counts %d, and would let 30", passed, counts),
-		Verdict: judge(passed == 60 && counts == 60), written: Confirmed, Why: "If the server's window slides, too. At one that counts by its clock's minutes the sliding one waits for nothing.",
+		Claim: "a sliding window is more accurate than fixed buckets of a minute (no figure)",
+		Setup: "30 a minute; 30 requests at 59 s and 30 at 61",
+		Rerun: fmt.Sprintf("fixed minutes let %d through within two seconds; the sliding one counts %d, and would let 30",
+			passed, counts),
+		Verdict: judge(passed == 60 && counts == 60), written: Confirmed,
+		Why: "If the server's window slides, too. At one that counts by its clock's minutes the sliding one waits for " +
+			"nothing.",
 	}, nil
 }
 
@@ -171,7 +190,8 @@ func countsAndRates() (Claim, error) {
 	}
 	n, sum := sends.Count(now), tokens.Total(now)
 	return Claim{
-		Claim: "sends 55, 45, 30, 20, 10, 5 and 2 s ago are 7 a minute; 100, 200 and 150 tokens are 450", Setup: "windows of 60 s", Rerun: fmt.Sprintf("%d and %d", n, sum),
+		Claim: "sends 55, 45, 30, 20, 10, 5 and 2 s ago are 7 a minute; 100, 200 and 150 tokens are 450",
+		Setup: "windows of 60 s", Rerun: fmt.Sprintf("%d and %d", n, sum),
 		Verdict: judge(n == 7, sum == 450), written: Confirmed, Why: "Nothing has left either window.",
 	}, nil
 }
@@ -190,8 +210,10 @@ func rollover() (Claim, error) {
 	sends.Add(at(30))
 	counts = append(counts, sends.Count(at(30)), sends.Count(at(61)))
 	return Claim{
-		Claim: "three sends by 0 s and one by 30 s make 3, 4 and, at 61 s, 3 in the window", Setup: "a window of 60 s", Rerun: fmt.Sprintf("%d, %d and %d", counts[0], counts[1], counts[2]),
-		Verdict: judge(counts[0] == 3, counts[1] == 4, counts[2] == 3), written: InPart, Why: "All that were in the window at 0 s have left it 61 s later; the example has one of the three leave.",
+		Claim: "three sends by 0 s and one by 30 s make 3, 4 and, at 61 s, 3 in the window", Setup: "a window of 60 s",
+		Rerun:   fmt.Sprintf("%d, %d and %d", counts[0], counts[1], counts[2]),
+		Verdict: judge(counts[0] == 3, counts[1] == 4, counts[2] == 3), written: InPart,
+		Why: "All that were in the window at 0 s have left it 61 s later; the example has one of the three leave.",
 	}, nil
 }
 
@@ -199,13 +221,15 @@ func rollover() (Claim, error) {
 func herd() (Claim, error) {
 	t, err := lenient(5, 0, 2, 4, 6, 8, 55, 55.1, 55.2)
 	return Claim{
-		Claim: "all who wait wake at once when the window has room, one proceeds, the others look again", Setup: "three wait for the places of five that were sent 2 s apart",
+		Claim: "all who wait wake at once when the window has room, one proceeds, the others look again",
+		Setup: "three wait for the places of five that were sent 2 s apart",
 		Rerun: fmt.Sprintf("%d wake-ups for three sends", t.WakeUps), Verdict: judge(t.WakeUps == 6), written: Confirmed,
 		Why: "3 + 2 + 1: it grows as the square of who waits. A line wakes its head alone.",
 	}, err
 }
 
-// configured runs the three settings that the document recommends: at a server with those very limits, and at one with larger limits.
+// configured runs the three settings that the document recommends: at a server with those very
+// limits, and at one with larger limits.
 func configured() (Claim, error) {
 	var rerun []string
 	var exact, larger []int
@@ -222,14 +246,17 @@ func configured() (Claim, error) {
 		if err != nil {
 			return Claim{}, err
 		}
-		rerun = append(rerun, fmt.Sprintf("%s: %d refused and %d lost of %d, and %d", c.name, own.Rejected, own.Lost, own.Prompts, other.Rejected))
+		rerun = append(rerun, fmt.Sprintf("%s: %d refused and %d lost of %d, and %d", c.name, own.Rejected, own.Lost,
+			own.Prompts, other.Rejected))
 		exact, larger = append(exact, own.Rejected), append(larger, other.Rejected)
 	}
 	return Claim{
 		Claim: "10 requests and 1,000 tokens a minute never hit a limit, 30 and 10,000 balance, 100 and 100,000 may hit it",
-		Setup: "prompts of 150 tokens, five minutes' worth at once, at a server with those very limits, and at one of 500 and 30,000",
+		Setup: "prompts of 150 tokens, five minutes' worth at once, at a server with those very limits, and at one of 500 " +
+			"and 30,000",
 		Rerun: strings.Join(rerun, "; "), Verdict: judge(exact[0] == 0, larger[0] == 0 && larger[1] == 0), written: InPart,
-		Why: "As long as the server allows far more. At its own limits tokens count when the answer is there, so that ten go out where six fit; and sends a minute apart arrive less than a minute apart.",
+		Why: "As long as the server allows far more. At its own limits tokens count when the answer is there, so that ten " +
+			"go out where six fit; and sends a minute apart arrive less than a minute apart.",
 	}, nil
 }
 
@@ -244,23 +271,33 @@ func gateClaims(llm *bench.LLM) []Claim {
 	each := func(n int) float64 { return float64(n) / float64(llm.Seeds) }
 	prompts := fmt.Sprintf("500 requests and 30,000 tokens a minute, %d prompts", llm.Prompts)
 	return []Claim{{
-		Claim: "limiting before sending prevents refusals by the provider (no figure)", Setup: prompts + ", at once and evenly spread",
-		Rerun:   fmt.Sprintf("at once %.0f refusals and %.0f prompts lost; spread %.0f and %.0f", each(start.Rejected), each(start.Lost), each(uniform.Rejected), each(uniform.Lost)),
+		Claim: "limiting before sending prevents refusals by the provider (no figure)",
+		Setup: prompts + ", at once and evenly spread",
+		Rerun: fmt.Sprintf("at once %.0f refusals and %.0f prompts lost; spread %.0f and %.0f", each(start.Rejected),
+			each(start.Lost), each(uniform.Rejected), each(uniform.Lost)),
 		Verdict: judge(start.Rejected == 0, uniform.Rejected == 0), written: Refuted,
-		Why: "Nothing is reserved: whoever asks before the first answers passes the gate of tokens. One admission for both limits at once is refused none.",
+		Why: "Nothing is reserved: whoever asks before the first answers passes the gate of tokens. One admission for both " +
+			"limits at once is refused none.",
 	}, {
-		Claim: "no window holds more sends than the limit, which bounds the memory", Setup: prompts + " at once, called again until answered",
-		Rerun:   fmt.Sprintf("in the fullest minute %.0f %% of the limit of requests arrive, and %.0f %% of that of tokens", retried.WorstRequests, retried.WorstTokens),
+		Claim: "no window holds more sends than the limit, which bounds the memory",
+		Setup: prompts + " at once, called again until answered",
+		Rerun: fmt.Sprintf("in the fullest minute %.0f %% of the limit of requests arrive, and %.0f %% of that of tokens",
+			retried.WorstRequests, retried.WorstTokens),
 		Verdict: judge(retried.WorstRequests <= 100, retried.WorstTokens <= 100), written: Refuted,
-		Why: "Attempts after a refusal do not ask the gates, what failed is taken out of the window again, and tokens are there when the answer is.",
+		Why: "Attempts after a refusal do not ask the gates, what failed is taken out of the window again, and tokens are " +
+			"there when the answer is.",
 	}, {
-		Claim: "waiting costs little: locks are held briefly, nobody polls (no figure)", Setup: prompts + " at once, called again until answered",
-		Rerun:   fmt.Sprintf("%.0f attempts for %d prompts, %.1f wake-ups an attempt; one line needs %.0f and %.1f", each(retried.Sent), llm.Prompts, retried.WakeUpsPerAdmission, each(ours.Sent), ours.WakeUpsPerAdmission),
-		Verdict: judge(each(retried.Sent) < 2*float64(llm.Prompts), retried.WakeUpsPerAdmission < 2), written: Refuted, Why: "The locks are brief; what is woken in vain, and sent in vain, is not.",
+		Claim: "waiting costs little: locks are held briefly, nobody polls (no figure)",
+		Setup: prompts + " at once, called again until answered",
+		Rerun: fmt.Sprintf("%.0f attempts for %d prompts, %.1f wake-ups an attempt; one line needs %.0f and %.1f",
+			each(retried.Sent), llm.Prompts, retried.WakeUpsPerAdmission, each(ours.Sent), ours.WakeUpsPerAdmission),
+		Verdict: judge(each(retried.Sent) < 2*float64(llm.Prompts), retried.WakeUpsPerAdmission < 2), written: Refuted,
+		Why: "The locks are brief; what is woken in vain, and sent in vain, is not.",
 	}}
 }
 
-// waitShapes are claims about how long a client waits: at the document's gates, and in a line that keeps the same limits.
+// waitShapes are claims about how long a client waits: at the document's gates, and in a line that
+// keeps the same limits.
 func waitShapes(llm *bench.LLM) (claims []Claim) {
 	of := func(name, arrivals string) bench.LLMClaim {
 		i := slices.IndexFunc(llm.Claims, func(x bench.LLMClaim) bool { return x.Name == name && x.Arrivals == arrivals })
@@ -276,13 +313,17 @@ func waitShapes(llm *bench.LLM) (claims []Claim) {
 		arrivals, claim, why string
 		written              Verdict
 	}{
-		{"uniform", "arrivals that are spread evenly wait exponentially", "Below the limit hardly anybody waits; where many do, it is for a minute to end.", Refuted},
-		{"start", "a burst waits as a straight line", "A line that keeps the limits lets a minute's worth go each minute. The gates let most of the burst through at once.", InPart},
+		{"uniform", "arrivals that are spread evenly wait exponentially",
+			"Below the limit hardly anybody waits; where many do, it is for a minute to end.", Refuted},
+		{"start", "a burst waits as a straight line",
+			"A line that keeps the limits lets a minute's worth go each minute. The gates let most of the burst through at once.", InPart},
 		{"mixed", "a mixed load waits in between", "At the gates there is nothing to be in between of.", InPart},
 	} {
 		theirs, line := of("seed-gates", c.arrivals), of(lineName, c.arrivals)
 		claims = append(claims, Claim{
-			Claim: c.claim + " (no figure)", Setup: fmt.Sprintf("500 requests and 30,000 tokens a minute, %d prompts; an exponential is within 0.05, a line explains 98 %%", llm.Prompts),
+			Claim: c.claim + " (no figure)",
+			Setup: fmt.Sprintf("500 requests and 30,000 tokens a minute, %d prompts; an exponential is within 0.05, a line "+
+				"explains 98 %%", llm.Prompts),
 			Rerun:   fmt.Sprintf("its gates: %s; one line for both limits: %s", shape(theirs), shape(line)),
 			Verdict: judge(theirs.Confirmed, line.Confirmed), written: c.written, Why: c.why,
 		})
@@ -314,7 +355,9 @@ func overtaking() (Claim, error) {
 	strict, err := gated(20, 1_000_000, at...)
 	return Claim{
 		Claim: "the order is not that of arrival (no figure)", Setup: "20 a minute, 100 prompts, one every half second",
-		Rerun:   fmt.Sprintf("at a server with that very limit %d of them are overtaken, at one that refuses none %d", overtaken(strict), overtaken(alone)),
-		Verdict: judge(overtaken(strict) > 0), written: Confirmed, Why: "Our timers fire in order; who is refused and pauses is overtaken.",
+		Rerun: fmt.Sprintf("at a server with that very limit %d of them are overtaken, at one that refuses none %d",
+			overtaken(strict), overtaken(alone)),
+		Verdict: judge(overtaken(strict) > 0), written: Confirmed,
+		Why: "Our timers fire in order; who is refused and pauses is overtaken.",
 	}, err
 }

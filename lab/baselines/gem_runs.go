@@ -30,8 +30,8 @@ type GemValue struct {
 	Quantiles
 }
 
-// GemJitter is a run of the gem's best strategy: ten clients in two processes for half an hour, at a server that works 40 ms on each
-// request. Values are medians.
+// GemJitter is a run of the gem's best strategy: ten clients in two processes for half an hour, at
+// a server that works 40 ms on each request. Values are medians.
 type GemJitter struct {
 	Jitter     float64 `json:"jitter_percent"`
 	Sharing    string  `json:"sharing"`
@@ -48,8 +48,8 @@ const (
 	remainingName    = "exponential-increase-proportional-remaining-decrease"
 )
 
-// gemRun is a published run. retry is the mean of the published ratios in percent. sd is the sample deviation of requests, as the text has
-// it where it gives one.
+// gemRun is a published run. retry is the mean of the published ratios in percent. sd is the sample
+// deviation of requests, as the text has it where it gives one.
 type gemRun struct {
 	strategy           string
 	multiplier         float64
@@ -64,15 +64,22 @@ type gemRun struct {
 var gemRuns = []gemRun{
 	{backoffName, 2, 30, 2, 5, 63.0, 854.89, 387, Confirmed, "Rebuilt step by step, the published run is one of ours."},
 	{backoffName, 2, 120, 2, 5, 60.8, 3370.67, 1043, Confirmed, "The same."},
-	{backoffName, 1.2, 30, 2, 5, 80.2, 134.88, 275, InPart, "Its ratio is half a point below all of ours, its deviation above: the code was an earlier one."},
+	{backoffName, 1.2, 30, 2, 5, 80.2, 134.88, 275, InPart,
+		"Its ratio is half a point below all of ours, its deviation above: the code was an earlier one."},
 	{backoffName, 3, 30, 2, 5, 56.4, 1847.50, 325, Confirmed, "The same as × 2."},
-	{gradualName, 1.2, 30, 2, 5, 51.6, 208.81, 1161, InPart, "One client rides the floor, as described. That run was refused more often and shared less evenly than any of ours: an earlier code."},
+	{gradualName, 1.2, 30, 2, 5, 51.6, 208.81, 1161, InPart,
+		"One client rides the floor, as described. That run was refused more often and shared less evenly than any of " +
+			"ours: an earlier code."},
 	{proportionalName, 1.2, 30, 2, 5, 3.7, 17.27, 91, Confirmed, "The published run is one of ours."},
 	{proportionalName, 1.2, 120, 2, 5, 0.8, 19.68, 273, Confirmed, "The same."},
-	{remainingName, 1.2, 30, 2, 5, 4.9, 17.18, 46.8, InPart, "As even as 46.8 was none of 300 runs of ours: luck, or the earlier code."},
+	{remainingName, 1.2, 30, 2, 5, 4.9, 17.18, 46.8, InPart,
+		"As even as 46.8 was none of 300 runs of ours: luck, or the earlier code."},
 	{remainingName, 1.2, 180, 2, 5, 1.3, 35.71, 524, Confirmed, "The published run is one of ours."},
-	{remainingName, 1.2, 720, 2, 5, 1.0, 36.63, 1642, InPart, "Refusals are printed to whole percents, and 1 % is more than any of ours has; the rest is one of ours."},
-	{remainingName, 1.2, 300, 5, 5, 1.04, 80.58, 893, InPart, "The figures are from a comment in the gem's code, the text has the chart alone. Ours are more often refused, and more even."},
+	{remainingName, 1.2, 720, 2, 5, 1.0, 36.63, 1642, InPart,
+		"Refusals are printed to whole percents, and 1 % is more than any of ours has; the rest is one of ours."},
+	{remainingName, 1.2, 300, 5, 5, 1.04, 80.58, 893, InPart,
+		"The figures are from a comment in the gem's code, the text has the chart alone. Ours are more often refused, and " +
+			"more even."},
 }
 
 // around60ms is the law of one way of a request that takes around 60 ms there and back.
@@ -88,12 +95,14 @@ func named(name string) fairshare.Strategy {
 
 func (c *gemRun) scenario() fleet.Scenario {
 	return fleet.Scenario{Duration: time.Duration(c.minutes) * time.Minute, Groups: []fleet.Group{{
-		Strategy: named(c.strategy), Params: fairshare.Params{Multiplier: c.multiplier}, Processes: c.processes, Threads: c.threads, Link: around60ms}}}
+		Strategy: named(c.strategy), Params: fairshare.Params{Multiplier: c.multiplier}, Processes: c.processes,
+		Threads: c.threads, Link: around60ms}}}
 }
 
 func (c *gemRun) claim(ours GemRun) Claim {
 	return Claim{
-		Claim: fmt.Sprintf("%s × %v, %d minutes: %v %% refused, longest sleep %.1f s, deviation of requests %v", short(c.strategy), c.multiplier,
+		Claim: fmt.Sprintf("%s × %v, %d minutes: %v %% refused, longest sleep %.1f s, deviation of requests %v",
+			short(c.strategy), c.multiplier,
 			c.minutes, c.retry, c.sleep, c.sd),
 		Setup:   fmt.Sprintf("%d × %d threads, an empty bucket, one run", c.processes, c.threads),
 		Rerun:   fmt.Sprintf("%s %%, %s s, %s", ours.Retry.text(1), ours.MaxSleep.text(0), ours.SD.text(0)),
@@ -109,9 +118,11 @@ func short(strategy string) string { return strings.TrimPrefix(strategy, "expone
 func jitters() (scenarios []fleet.Scenario) {
 	for _, jitter := range []float64{-1, 0.01, 0.1} {
 		for _, sharing := range []fairshare.Sharing{fairshare.Racing, fairshare.Shared, fairshare.Local} {
-			scenarios = append(scenarios, fleet.Scenario{Duration: 30 * time.Minute, Server: fleet.Quota{Service: latency.Constant(40 * time.Millisecond)},
-				Groups: []fleet.Group{{Strategy: named(remainingName), Params: fairshare.Params{Jitter: jitter, Sharing: sharing}, Processes: 2, Threads: 5,
-					Stagger: time.Minute, Link: latency.Uniform(5*time.Millisecond, 15*time.Millisecond)}}})
+			scenarios = append(scenarios,
+				fleet.Scenario{Duration: 30 * time.Minute, Server: fleet.Quota{Service: latency.Constant(40 * time.Millisecond)},
+					Groups: []fleet.Group{{Strategy: named(remainingName), Params: fairshare.Params{Jitter: jitter, Sharing: sharing},
+						Processes: 2, Threads: 5,
+						Stagger: time.Minute, Link: latency.Uniform(5*time.Millisecond, 15*time.Millisecond)}}})
 		}
 	}
 	return scenarios

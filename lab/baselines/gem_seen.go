@@ -11,8 +11,8 @@ import (
 	"github.com/paceline-go/paceline/lab/sim/fleet"
 )
 
-// seen are scenarios for what the text sees in its charts and says without a figure: how clients of proportional-decrease drift where
-// no threads race, and bare backoff by its one number.
+// seen are scenarios for what the text sees in its charts and says without a figure: how clients of
+// proportional-decrease drift where no threads race, and bare backoff by its one number.
 func seen() (all []fleet.Scenario) {
 	drift := (&gemRun{strategy: proportionalName, multiplier: 1.2, minutes: 120, processes: 2, threads: 5}).scenario()
 	drift.Groups[0].Params.Sharing, drift.Sample = fairshare.Local, time.Minute
@@ -39,21 +39,28 @@ func seenClaims(runs [][]fleet.Report) []Claim {
 		longest = append(longest, fmt.Sprintf("%.0f", of(ten[i], waited).P50))
 	}
 	return []Claim{{
-		Claim: "proportional-decrease: clients that are high come to low values and low ones to high, by the race of the threads (no figure)",
+		Claim: "proportional-decrease: clients that are high come to low values and low ones to high, by the race of the " +
+			"threads (no figure)",
 		Setup: "2 × 5 threads with a sleep each, 120 minutes, the first ten left out",
-		Rerun: "of ten clients " + crossed.text(0) + " are among the five slowest at a time and among the five fastest at another", Verdict: judge(crossed.P50 > 0, crossed.P50 == 0), written: InPart,
+		Rerun: "of ten clients " + crossed.text(0) +
+			" are among the five slowest at a time and among the five fastest at another",
+		Verdict: judge(crossed.P50 > 0, crossed.P50 == 0), written: InPart,
 		Why: "Some do, and where nothing races, too: by who is refused. Most stay where they are.",
 	}, {
-		Claim: "with a fixed sleep it is difficult to find the right value (no figure)", Setup: "30 minutes, one client and ten; 0.8, 8 and 80 s",
-		Rerun:   fmt.Sprintf("%s, %s, %s %% refused; of ten somebody waits for %s, %s, %s s", refused[0], refused[1], refused[2], longest[0], longest[1], longest[2]),
+		Claim: "with a fixed sleep it is difficult to find the right value (no figure)",
+		Setup: "30 minutes, one client and ten; 0.8, 8 and 80 s",
+		Rerun: fmt.Sprintf("%s, %s, %s %% refused; of ten somebody waits for %s, %s, %s s", refused[0], refused[1],
+			refused[2], longest[0], longest[1], longest[2]),
 		Verdict: judge(of(ten[1], retry).P50 > 2*of(one[1], retry).P50), written: Confirmed,
-		Why: "What is refused seldom for one client is refused half the time for ten; what is refused seldom for ten has somebody wait for minutes.",
+		Why: "What is refused seldom for one client is refused half the time for ten; what is refused seldom for ten has " +
+			"somebody wait for minutes.",
 	}}
 }
 
 func waited(r *fleet.Report) float64 { return r.LongestWait }
 
-// crossing counts the clients that were among the slower half at an instant and among the faster half at another, after ten minutes.
+// crossing counts the clients that were among the slower half at an instant and among the faster
+// half at another, after ten minutes.
 func crossing(r *fleet.Report) (n float64) {
 	first := slices.IndexFunc(r.Series.At, func(s float64) bool { return s >= 600 })
 	slower, faster := make([]bool, r.Clients), make([]bool, r.Clients)
@@ -76,9 +83,10 @@ func crossing(r *fleet.Report) (n float64) {
 	return n
 }
 
-// jumpsDown plays five threads that write the sleep of their process and read it again after a gap, in which another may have written:
-// how often one that finds another's value has come down by it. Fleets have no such gap. It is longer than a thread's, so that enough
-// happens; by a shorter one less does, and the share is the same.
+// jumpsDown plays five threads that write the sleep of their process and read it again after a gap,
+// in which another may have written: how often one that finds another's value has come down by it.
+// Fleets have no such gap. It is longer than a thread's, so that enough happens; by a shorter one
+// less does, and the share is the same.
 func jumpsDown() Claim {
 	const gap, tries = 0.1, 2000
 	rng := rand.New(rand.NewPCG(1, 1))
@@ -114,9 +122,11 @@ func jumpsDown() Claim {
 	}
 	share := 100 * float64(less) / float64(max(less+more, 1))
 	return Claim{
-		Claim: "by the race of its threads a process is more likely to lower its sleep than to raise it, since who sleeps little writes more often (no figure)",
+		Claim: "by the race of its threads a process is more likely to lower its sleep than to raise it, since who sleeps " +
+			"little writes more often (no figure)",
 		Setup: "five threads at 4 to 20 s, 0.1 s between writing and reading",
 		Rerun: fmt.Sprintf("%.0f %% of %d swaps lower it", share, less+more), Verdict: judge(share > 55), written: Refuted,
-		Why: "Who sleeps little writes more often, and reads more often, too: that A finds what B wrote is as likely as the reverse.",
+		Why: "Who sleeps little writes more often, and reads more often, too: that A finds what B wrote is as likely as " +
+			"the reverse.",
 	}
 }

@@ -9,8 +9,9 @@ import (
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
-// Exchange describes the exchange that the clients of the table send to, and how long their requests are of use. All fields but Latency may be
-// zero; that is the exchange on which the published clients were measured, and it bans keys.
+// Exchange describes the exchange that the clients of the table send to, and how long their
+// requests are of use. All fields but Latency may be zero; that is the exchange on which the
+// published clients were measured, and it bans keys.
 type Exchange struct {
 	Latency latency.Law // each way: before the server's check, and after it
 	// Slack is by how much a path may exceed the largest latency that clients are told.
@@ -21,8 +22,9 @@ type Exchange struct {
 	Window time.Duration
 	// TTL is how long a request is worth sending. If zero, 1 s.
 	TTL time.Duration
-	// Retries is how often a failed request is tried again by the clients that do so a number of times. If zero, as often as each does by
-	// itself: 5 times as published, 4 times by ours; negative: never.
+	// Retries is how often a failed request is tried again by the clients that do so a number of
+	// times. If zero, as often as each does by itself: 5 times as published, 4 times by ours;
+	// negative: never.
 	Retries int
 	// BanAfter is how many refusals ban a key. If zero, 10; negative: none is banned.
 	BanAfter int
@@ -48,7 +50,8 @@ func (e Exchange) Check() error {
 		return fmt.Errorf("a TTL of %v is not positive", e.TTL)
 	}
 	if e.Keys < 0 || e.Limit < 0 || e.Keys > mostSlots || e.Limit > mostSlots || e.Keys*e.Limit > mostSlots {
-		return fmt.Errorf("%d keys with %d requests each: want 1 of each at least, and %d in all at most", e.Keys, e.Limit, mostSlots)
+		return fmt.Errorf("%d keys with %d requests each: want 1 of each at least, and %d in all at most", e.Keys, e.Limit,
+			mostSlots)
 	}
 	if e.Window < time.Millisecond || e.Window > time.Hour {
 		return fmt.Errorf("a window of %v is not from 1ms to 1h", e.Window)
@@ -75,6 +78,7 @@ func (e Exchange) String() string {
 	if e.BanAfter > 0 {
 		ban = fmt.Sprintf("banned at refusal %d", e.BanAfter)
 	}
-	return fmt.Sprintf("%d keys × %d per %v (refused when now − t[k−%d] ≤ %d ms, %s), latency %v each way, TTL %v, timeout %v",
+	return fmt.Sprintf("%d keys × %d per %v (refused when now − t[k−%d] ≤ %d ms, %s), latency %v each way, TTL %v, "+
+		"timeout %v",
 		e.Keys, e.Limit, e.Window, e.Limit, e.Window.Milliseconds(), ban, e.Latency, e.TTL, timeout)
 }

@@ -32,9 +32,10 @@ type Metric struct {
 	Mean                     time.Duration // latency of successes since they were made, so far
 }
 
-// Live runs the rows side by side for length, each against a server of its own on loopback. Each time that every has passed, it tells
-// metric what every row has done.
-func Live(ctx context.Context, rows []Row, law latency.Law, seed uint64, length, every time.Duration, metric func(Metric)) ([]Result, error) {
+// Live runs the rows side by side for length, each against a server of its own on loopback. Each
+// time that every has passed, it tells metric what every row has done.
+func Live(ctx context.Context, rows []Row, law latency.Law, seed uint64, length, every time.Duration,
+	metric func(Metric)) ([]Result, error) {
 	results := make([]Result, len(rows))
 	errs := make([]error, len(rows))
 	var wg sync.WaitGroup
@@ -63,7 +64,8 @@ type client struct {
 	length   time.Duration
 }
 
-func live(ctx context.Context, row *Row, law latency.Law, seed uint64, length, every time.Duration, metric func(Metric)) (Result, error) {
+func live(ctx context.Context, row *Row, law latency.Law, seed uint64, length, every time.Duration,
+	metric func(Metric)) (Result, error) {
 	result := row.result(length)
 	x := &row.Scenario
 	names := make([]string, x.Server.Keys)
@@ -122,7 +124,8 @@ func live(ctx context.Context, row *Row, law latency.Law, seed uint64, length, e
 	return result, nil
 }
 
-func newClient(row *Row, seed uint64, length time.Duration, keys []string, url string, transport http.RoundTripper) *client {
+func newClient(row *Row, seed uint64, length time.Duration, keys []string, url string,
+	transport http.RoundTripper) *client {
 	return &client{
 		row: row, rng: rand.New(rand.NewPCG(seed, 1)), http: &http.Client{Transport: transport},
 		url: url, keys: keys, began: time.Now(), samples: newSamples(), length: length,
@@ -163,8 +166,9 @@ func (c *client) tick(ctx context.Context, every time.Duration, metric func(Metr
 	}
 }
 
-// generate makes requests at the instants of sim's generator, until ctx ends. If it woke late, it keeps to the schedule; if submit had to wait
-// for room, the next interval begins when submit returns.
+// generate makes requests at the instants of sim's generator, until ctx ends. If it woke late, it
+// keeps to the schedule; if submit had to wait for room, the next interval begins when submit
+// returns.
 func (c *client) generate(ctx context.Context, submit func(context.Context) (waited bool, err error)) {
 	x := &c.row.Scenario
 	next := c.began
@@ -185,8 +189,9 @@ func (c *client) generate(ctx context.Context, submit func(context.Context) (wai
 	}
 }
 
-// liveInFlight bounds the connections of a row. Otherwise the row would begin with a connection for each request that a window allows, which
-// is 10,000 with 500 keys, and many would time out while they are dialled.
+// liveInFlight bounds the connections of a row. Otherwise the row would begin with a connection for
+// each request that a window allows, which is 10,000 with 500 keys, and many would time out while
+// they are dialled.
 const liveInFlight = 500
 
 // sleepUntil sleeps until t, and returns false if ctx ends first or at the same time.
@@ -285,9 +290,10 @@ func (c *client) send(ctx context.Context, key int, nonce string, number int) po
 	if nonce != "" {
 		values.Set("nonce", nonce)
 	}
-	// The round trip begins when the request is written, which is after dialling and after any stall of this process: the promise of a
-	// largest latency counts from there. The transport reports a request as written when it is in the transport's buffer. That is flushed
-	// right afterwards, as our requests are smaller than the buffer.
+	// The round trip begins when the request is written, which is after dialling and after any stall
+	// of this process: the promise of a largest latency counts from there. The transport reports a
+	// request as written when it is in the transport's buffer. That is flushed right afterwards, as
+	// our requests are smaller than the buffer.
 	var wrote atomic.Pointer[time.Time]
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		WroteRequest: func(httptrace.WroteRequestInfo) { now := time.Now(); wrote.Store(&now) },
@@ -321,7 +327,8 @@ func (c *client) send(ctx context.Context, key int, nonce string, number int) po
 	case http.StatusForbidden, http.StatusUnauthorized:
 		ans.Result, ans.Banned = limit.Failed, true
 	default:
-		ans.Result, ans.Misordered = limit.Failed, resp.StatusCode == http.StatusBadRequest // its nonce was not above the last
+		// its nonce was not above the last
+		ans.Result, ans.Misordered = limit.Failed, resp.StatusCode == http.StatusBadRequest
 	}
 	return ans
 }

@@ -14,16 +14,17 @@ import (
 	"github.com/paceline-go/paceline/pool/queue"
 )
 
-// workers is the published client: for each key a worker takes a request from the shared queue, waits for its limiter, sends the request
-// and waits for the answer.
+// workers is the published client: for each key a worker takes a request from the shared queue,
+// waits for its limiter, sends the request and waits for the answer.
 type workers struct {
 	*client
 	x *sim.Exchange
 
 	shared sync.Mutex // guards the fields below; the client's own lock guards its tally
 	q      *queue.Queue
-	// There are two conditions. With one, every request taken would wake the idle workers, and they would queue up in another order. First
-	// come, first served is the order in which the key goes next that has rested longest.
+	// There are two conditions. With one, every request taken would wake the idle workers, and they
+	// would queue up in another order. First come, first served is the order in which the key goes
+	// next that has rested longest.
 	work, room *sync.Cond
 	stopped    bool
 }

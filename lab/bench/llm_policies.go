@@ -27,26 +27,27 @@ type LLM struct {
 	Wall     float64          `json:"wall_seconds"`
 }
 
-// LLMRow is a policy under one kind of arrivals: counts are sums over the seeds, times and percentages their means, worst
-// windows the largest of all.
+// LLMRow is a policy under one kind of arrivals: counts are sums over the seeds, times and
+// percentages their means, worst windows the largest of all.
 type LLMRow struct {
 	Name     string `json:"name"`
 	Arrivals string `json:"arrivals"`
 	Note     string `json:"note"`
 	Filled   int    `json:"filled"` // how many of those that wait may go ahead of the first one: GateConfig.Fill
 	Stated   bool   `json:"stated"` // answers say for how long the server worked on them
-	// Documented says that the server has a bucket of requests and one of tokens, and counts the larger of input and max_tokens as the
-	// tokens of a request, as OpenAI documents.
+	// Documented says that the server has a bucket of requests and one of tokens, and counts the
+	// larger of input and max_tokens as the tokens of a request, as OpenAI documents.
 	Documented bool `json:"documented,omitempty"`
 	Sent       int  `json:"sent"` // attempts
 	Rejected   int  `json:"rejected"`
 	Lost       int  `json:"lost"` // prompts that were never answered
-	// Seconds is the time from the start until the last prompt that was served arrived. Ideal is the least time in which anybody could have
-	// sent those prompts: sim.LLM.Ideal.
+	// Seconds is the time from the start until the last prompt that was served arrived. Ideal is the
+	// least time in which anybody could have sent those prompts: sim.LLM.Ideal.
 	Seconds        float64 `json:"seconds"`
 	Ideal          float64 `json:"ideal_seconds"`
 	PercentOfIdeal float64 `json:"percent_of_ideal"`
-	// WorstRequests and WorstTokens are how much arrived in the fullest window, in percent of the limit. Refused prompts count, too.
+	// WorstRequests and WorstTokens are how much arrived in the fullest window, in percent of the
+	// limit. Refused prompts count, too.
 	WorstRequests       float64 `json:"worst_window_requests_percent"`
 	WorstTokens         float64 `json:"worst_window_tokens_percent"`
 	WakeUpsPerAdmission float64 `json:"wakeups_per_admission"`
@@ -73,12 +74,14 @@ type LLMClaim struct {
 	Arrivals string `json:"arrivals"`
 	// NoWait is the percentage of prompts that did not wait.
 	NoWait float64 `json:"no_wait_percent"`
-	// KS is the largest distance between the distribution of the waits above 0 and the exponential distribution of the same mean. CV is the
-	// standard deviation of these waits divided by their mean, which is 1 for an exponential distribution.
+	// KS is the largest distance between the distribution of the waits above 0 and the exponential
+	// distribution of the same mean. CV is the standard deviation of these waits divided by their
+	// mean, which is 1 for an exponential distribution.
 	KS float64 `json:"exponential_ks"`
 	CV float64 `json:"cv"`
-	// R2 is the share of the variance of waits in a burst that a straight line explains, from the first prompt of the burst to the last. It
-	// is the mean over all bursts in which waits differed, and 0 if there was none.
+	// R2 is the share of the variance of waits in a burst that a straight line explains, from the
+	// first prompt of the burst to the last. It is the mean over all bursts in which waits differed,
+	// and 0 if there was none.
 	R2        float64 `json:"linear_r2"`
 	Confirmed bool    `json:"confirmed"`
 }
@@ -108,20 +111,28 @@ func llmPolicies() []llmPolicy {
 		unstated = "nothing is known but when the answer came"
 		fill     = 64
 	)
-	estimated := sim.LLMLine{Reserve: sim.Estimated, Seen: seenShares(), Fill: fill} // with 0.95 the limit is used as fully as with 0.9, and there are a tenth of the refusals
+	// with 0.95 the limit is used as fully as with 0.9, and there are a tenth of the refusals
+	estimated := sim.LLMLine{Reserve: sim.Estimated, Seen: seenShares(), Fill: fill}
 	documented := sim.LLMLine{Reserve: sim.AsDocumented, Fill: fill}
 	return []llmPolicy{
 		// The policy that users get comes first.
-		{"paceline-bounded-unstated", "input and max_tokens; " + filled + unstated, sim.LLMLine{Reserve: sim.Bounded, Fill: fill}, false, false},
+		{"paceline-bounded-unstated", "input and max_tokens; " + filled + unstated,
+			sim.LLMLine{Reserve: sim.Bounded, Fill: fill}, false, false},
 		{"seed-gates", "as described; refused twice is lost", sim.LLMGates{}, true, false},
-		{"seed-gates-100", "with at most 100 in flight, counted behind that, as released", sim.LLMGates{Concurrency: 100}, true, false},
-		{"seed-gates-retried", "as released, and the caller calls again until it is answered", sim.LLMGates{Concurrency: 100, Again: true}, true, false},
-		{"bucket-full", "the cookbook's: full at the start, max_tokens, polls every ms, pauses 15 s", sim.LLMBucket{}, true, false},
+		{"seed-gates-100", "with at most 100 in flight, counted behind that, as released", sim.LLMGates{Concurrency: 100},
+			true, false},
+		{"seed-gates-retried", "as released, and the caller calls again until it is answered",
+			sim.LLMGates{Concurrency: 100, Again: true}, true, false},
+		{"bucket-full", "the cookbook's: full at the start, max_tokens, polls every ms, pauses 15 s", sim.LLMBucket{}, true,
+			false},
 		{"paceline-exact", "usage known; " + filled + stated, sim.LLMLine{Fill: fill}, true, false},
-		{"paceline-bounded", "input and max_tokens; " + filled + stated, sim.LLMLine{Reserve: sim.Bounded, Fill: fill}, true, false},
-		{"paceline-estimated", "input and the 0.95 quantile of what is used of max_tokens; " + filled + stated, estimated, true, false},
+		{"paceline-bounded", "input and max_tokens; " + filled + stated, sim.LLMLine{Reserve: sim.Bounded, Fill: fill},
+			true, false},
+		{"paceline-estimated", "input and the 0.95 quantile of what is used of max_tokens; " + filled + stated, estimated,
+			true, false},
 		{"paceline-exact-strict", "usage known; " + strict + stated, sim.LLMLine{}, true, false},
-		{"paceline-bounded-strict", "input and max_tokens; " + strict + stated, sim.LLMLine{Reserve: sim.Bounded}, true, false},
+		{"paceline-bounded-strict", "input and max_tokens; " + strict + stated, sim.LLMLine{Reserve: sim.Bounded}, true,
+			false},
 		{"paceline-exact-unstated", "usage known; " + filled + unstated, sim.LLMLine{Fill: fill}, false, false},
 		{"paceline-exact-strict-unstated", "usage known; " + strict + unstated, sim.LLMLine{}, false, false},
 		{"bucket-full-documented", "the same loop, against the server that OpenAI documents", sim.LLMBucket{}, true, true},
@@ -137,11 +148,13 @@ func seenShares() (shares []float64) {
 	return shares
 }
 
-// RunLLM runs every policy under every kind of arrivals with seeds 1 to seeds, on all cores. If only names policies, it runs those
-// alone, and leaves out LLM.Produced.
-func RunLLM(ctx context.Context, prompts, seeds int, arrivals []sim.LLMArrivals, progress func(done, all int), only ...string) (LLM, error) {
+// RunLLM runs every policy under every kind of arrivals with seeds 1 to seeds, on all cores. If
+// only names policies, it runs those alone, and leaves out LLM.Produced.
+func RunLLM(ctx context.Context, prompts, seeds int, arrivals []sim.LLMArrivals, progress func(done, all int),
+	only ...string) (LLM, error) {
 	began := time.Now()
-	policies := slices.DeleteFunc(llmPolicies(), func(p llmPolicy) bool { return len(only) > 0 && !slices.Contains(only, p.name) })
+	policies := slices.DeleteFunc(llmPolicies(),
+		func(p llmPolicy) bool { return len(only) > 0 && !slices.Contains(only, p.name) })
 	done := 0
 	rows := len(arrivals) * len(policies)
 	runs := make([]sim.LLM, rows*seeds)
@@ -235,8 +248,9 @@ func llmRow(p llmPolicy, a sim.LLMArrivals, runs []sim.LLM, tallies []sim.LLMTal
 	return row
 }
 
-// A claim is confirmed if the distance from the exponential distribution is at most 0.05, or if the line explains 98 % of the variance. It is
-// not confirmed if nine in ten prompts do not wait at all.
+// A claim is confirmed if the distance from the exponential distribution is at most 0.05, or if the
+// line explains 98 % of the variance. It is not confirmed if nine in ten prompts do not wait at
+// all.
 const (
 	ksMost  = 0.05
 	r2Least = 0.98
@@ -293,8 +307,8 @@ func llmClaim(name string, a sim.LLMArrivals, runs []sim.LLM, tallies []sim.LLMT
 	return c, true
 }
 
-// exponentiality returns the largest distance between the distribution of v and the exponential distribution of the same mean, and the
-// coefficient of variation of v. It sorts v.
+// exponentiality returns the largest distance between the distribution of v and the exponential
+// distribution of the same mean, and the coefficient of variation of v. It sorts v.
 func exponentiality(v []float64) (ks, cv float64) {
 	slices.Sort(v)
 	n, sum, squares := float64(len(v)), 0.0, 0.0
@@ -376,7 +390,8 @@ func (r *LLM) WriteCSV(w io.Writer) error { return writeCSV(w, llmColumns, r.Pol
 
 // llmNarrow are the columns for people: they fit 100 characters.
 var llmNarrow = slices.DeleteFunc(slices.Clone(llmColumns), func(c column[LLMRow]) bool {
-	return !slices.Contains([]string{"arrivals", "policy", "429", "lost", "seconds", "% ideal", "wait s p50", "wait s p99"}, c.name)
+	return !slices.Contains([]string{"arrivals", "policy", "429", "lost", "seconds", "% ideal", "wait s p50",
+		"wait s p99"}, c.name)
 })
 
 var llmClaims = []column[LLMClaim]{
@@ -408,7 +423,8 @@ func (r *LLM) writeTables(w io.Writer, columns []column[LLMRow], most int) error
 		}
 		fmt.Fprintln(w, text)
 	}
-	para("llm: %d requests and %d tokens in any minute, counted at arrival with actual tokens; %d prompts, %d seeds, virtual time",
+	para("llm: %d requests and %d tokens in any minute, counted at arrival with actual tokens; %d prompts, %d seeds, "+
+		"virtual time",
 		llmRequests, llmTokens, r.Prompts, r.Seeds)
 	for from := 0; from < len(r.Policies); {
 		to := from + 1
@@ -434,7 +450,10 @@ func (r *LLM) writeTables(w io.Writer, columns []column[LLMRow], most int) error
 		return err
 	}
 	fmt.Fprintln(w)
-	para("The rows that end in -documented are against the server that OpenAI documents: a bucket of %d requests and one of %d tokens, refilled evenly within a minute, of which a request takes the larger of input and max_tokens. Their ideal is of that, too. Where prompts were lost, seconds and ideal are of those that were served.", llmRequests, llmTokens)
+	para("The rows that end in -documented are against the server that OpenAI documents: a bucket of %d requests and "+
+		"one of %d tokens, refilled evenly within a minute, of which a request takes the larger of input and max_tokens. "+
+		"Their ideal is of that, too. Where prompts were lost, seconds and ideal are of those that were served.",
+		llmRequests, llmTokens)
 	fmt.Fprintln(w)
 	if err := writeTable(w, llmClaims, r.Claims, most); err != nil {
 		return err

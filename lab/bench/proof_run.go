@@ -34,8 +34,8 @@ type ProofRow struct {
 	FirstRejected    string  `json:"first_rejected,omitempty"`
 	VirtualSeconds   float64 `json:"virtual_seconds"`
 	PercentOfCeiling float64 `json:"percent_of_ceiling"`
-	// Stationary is false for latencies that have no mean or change over time, and for loads that end. The ceiling is computed from the mean
-	// latency, for a load that never ends.
+	// Stationary is false for latencies that have no mean or change over time, and for loads that end.
+	// The ceiling is computed from the mean latency, for a load that never ends.
 	Stationary bool `json:"stationary"`
 	// FloorPercent is the least PercentOfCeiling that is promised. It holds if the row is Stationary.
 	FloorPercent float64 `json:"floor_percent"`
@@ -44,13 +44,15 @@ type ProofRow struct {
 // held reports whether the row reaches the share that is promised for its kind.
 func (r *ProofRow) held() bool { return !r.Stationary || r.PercentOfCeiling >= r.FloorPercent }
 
-// ProofAttack is one kind of server under attack by a sim.Adversary, which knows the state of the server and chooses when requests arrive.
+// ProofAttack is one kind of server under attack by a sim.Adversary, which knows the state of the
+// server and chooses when requests arrive.
 type ProofAttack struct {
 	Server        string `json:"server"`
 	Requests      int    `json:"requests"`
 	Rejected      int    `json:"rejected"`
 	FirstRejected string `json:"first_rejected,omitempty"`
-	// TightPercent is after how many percent of the sends the server had no room left, if all that was under way had arrived.
+	// TightPercent is after how many percent of the sends the server had no room left, if all that was
+	// under way had arrived.
 	TightPercent float64 `json:"tight_percent"`
 }
 
@@ -68,9 +70,10 @@ type ProofMutant struct {
 // adversaries says that one in so many requests is sent by adversaries. Their requests take the longest to compute.
 const adversaries = 5
 
-// RunProof sends about that many requests in all, on all cores. An adversary sends a fifth of them; the others are shared evenly by all kinds
-// of servers and all paths. Then each mutant is run until it is found. progress, if not nil, is told of each row that is finished. If ctx
-// ends, RunProof returns the rows that are finished by then.
+// RunProof sends about that many requests in all, on all cores. An adversary sends a fifth of them;
+// the others are shared evenly by all kinds of servers and all paths. Then each mutant is run until
+// it is found. progress, if not nil, is told of each row that is finished. If ctx ends, RunProof
+// returns the rows that are finished by then.
 func RunProof(ctx context.Context, requests int, seed uint64, progress func(done, all int, p *Proof)) Proof {
 	began := time.Now()
 	kinds, paths, mutants := sim.ProofKinds(), sim.ProofPaths(), sim.Mutants()
@@ -78,7 +81,8 @@ func RunProof(ctx context.Context, requests int, seed uint64, progress func(done
 	rows := len(kinds) * len(paths)
 	perAttack := (requests/adversaries + len(attacked) - 1) / len(attacked)
 	perRow := (requests - requests/adversaries + rows - 1) / rows
-	p := Proof{Servers: make([]ProofRow, rows), Adversaries: make([]ProofAttack, len(attacked)), Mutants: make([]ProofMutant, len(mutants))}
+	p := Proof{Servers: make([]ProofRow, rows), Adversaries: make([]ProofAttack, len(attacked)),
+		Mutants: make([]ProofMutant, len(mutants))}
 	all := rows + len(attacked) + len(mutants)
 	done := 0
 	finished := make([]bool, all)
@@ -132,12 +136,14 @@ func runProofRow(kind sim.ProofKind, path sim.ProofPath, requests int, seed uint
 	if tally.End.Sub(0) < kind.Window { // the run was shorter than a window, so there is no ceiling to compare with
 		path.Stationary, percent = false, 0
 	}
-	return ProofRow{Server: kind.Name, Latency: path.Name, Requests: tally.Requests, Rejected: tally.Rejected, FirstRejected: tally.First,
-		VirtualSeconds: tally.End.Sub(0).Seconds(), PercentOfCeiling: percent, Stationary: path.Stationary, FloorPercent: kind.Floor}
+	return ProofRow{Server: kind.Name, Latency: path.Name, Requests: tally.Requests, Rejected: tally.Rejected,
+		FirstRejected:  tally.First,
+		VirtualSeconds: tally.End.Sub(0).Seconds(), PercentOfCeiling: percent, Stationary: path.Stationary,
+		FloorPercent: kind.Floor}
 }
 
-// runAttack runs many adversaries with a few thousand requests each. They differ in the costs of requests, in whether limits change, and in
-// what they try first.
+// runAttack runs many adversaries with a few thousand requests each. They differ in the costs of
+// requests, in whether limits change, and in what they try first.
 func runAttack(kind sim.ProofKind, requests int, seed uint64, stop func() bool) ProofAttack {
 	const each = 5000
 	a := ProofAttack{Server: kind.Name}
@@ -171,7 +177,9 @@ func (p *Proof) Failed() string {
 	}
 	for _, k := range p.kinds() {
 		if !k.low.held() {
-			lines = append(lines, fmt.Sprintf("%s: %.2f %% of the ceiling over %q, the floor is %v %%", k.Server, k.low.PercentOfCeiling, k.low.Latency, k.low.FloorPercent))
+			lines = append(lines,
+				fmt.Sprintf("%s: %.2f %% of the ceiling over %q, the floor is %v %%", k.Server, k.low.PercentOfCeiling,
+					k.low.Latency, k.low.FloorPercent))
 		}
 	}
 	for _, m := range p.Mutants {
@@ -197,7 +205,8 @@ func (p *Proof) kinds() (kinds []proofKind) {
 	for i := range p.Servers {
 		r := &p.Servers[i]
 		if n := len(kinds); n == 0 || kinds[n-1].Server != r.Server {
-			kinds = append(kinds, proofKind{ProofRow: ProofRow{Server: r.Server, FloorPercent: r.FloorPercent}, low: &ProofRow{}})
+			kinds = append(kinds,
+				proofKind{ProofRow: ProofRow{Server: r.Server, FloorPercent: r.FloorPercent}, low: &ProofRow{}})
 		}
 		k := &kinds[len(kinds)-1]
 		k.Requests += r.Requests
@@ -282,6 +291,7 @@ func (p *Proof) writeTables(w io.Writer, most int) error {
 			killed++
 		}
 	}
-	_, err := fmt.Fprintf(w, "\n%d requests judged, %d rejected; %d of %d planted faults found; in %.1f s\n", p.Requests, p.Rejected, killed, len(p.Mutants), p.Wall)
+	_, err := fmt.Fprintf(w, "\n%d requests judged, %d rejected; %d of %d planted faults found; in %.1f s\n", p.Requests,
+		p.Rejected, killed, len(p.Mutants), p.Wall)
 	return err
 }

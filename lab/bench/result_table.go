@@ -13,9 +13,11 @@ import (
 	"github.com/paceline-go/paceline/internal/text/table"
 )
 
-// publishedRates are the rates that the published clients reached in another language, on another machine, against an exchange that their
-// author wrote. The reader can compare them; they are no claim of ours.
-const publishedRates = "published, live, elsewhere: original 74/s, ring alone 85/s, adaptive 84/s (loop), 77/s (threads)"
+// publishedRates are the rates that the published clients reached in another language, on another
+// machine, against an exchange that their author wrote. The reader can compare them; they are no
+// claim of ours.
+const publishedRates = "published, live, elsewhere: original 74/s, ring alone 85/s, adaptive 84/s (loop), 77/s " +
+	"(threads)"
 
 // WriteJSON writes the report as one JSON object.
 func (r *Report) WriteJSON(w io.Writer) error { return writeJSON(w, r) }
@@ -84,9 +86,11 @@ var columns = []column[Result]{
 	{"note", func(r *Result) string { return r.Note }},
 }
 
-var nonceColumn = column[Result]{"nonce", func(r *Result) string { return map[bool]string{true: "yes", false: "-"}[r.Nonce] }}
+var nonceColumn = column[Result]{"nonce",
+	func(r *Result) string { return map[bool]string{true: "yes", false: "-"}[r.Nonce] }}
 
-// narrow are the columns for people: with the longest name, and a figure of seven digits in each, they fit 100 characters.
+// narrow are the columns for people: with the longest name, and a figure of seven digits in each,
+// they fit 100 characters.
 var narrow = []column[Result]{
 	{"rate/s", func(r *Result) string { return fixed(r.Rate, 2) }},
 	{"ceiling", func(r *Result) string { return fixed(r.PercentOfCeiling, 1) + "%" }},
@@ -178,7 +182,8 @@ func (r *Report) writeEnd(w io.Writer) error {
 	return err
 }
 
-// block has the rows of one group under one heading. In the group of limiters each load, with nonces or without, has a block of its own.
+// block has the rows of one group under one heading. In the group of limiters each load, with
+// nonces or without, has a block of its own.
 type block struct {
 	title string
 	rows  []Result

@@ -46,17 +46,20 @@ type Result struct {
 	Dead             int     `json:"dead"`
 	Waiting          int     `json:"waiting"` // requests at the end that waited or were in flight
 	Lost             int     `json:"lost"`
-	InTimePercent    float64 `json:"in_time_percent"` // of the requests made, those answered within the TTL of their making
+	// of the requests made, those answered within the TTL of their making
+	InTimePercent float64 `json:"in_time_percent"`
 
 	Latency struct {
 		SinceMade Quantiles `json:"since_made"`
 		SinceSent Quantiles `json:"since_sent"`
 	} `json:"latency_ms"`
-	Delay Quantiles `json:"delay_ms"` // from the making of a request to its first sending; requests that were never sent do not count
+	// from the making of a request to its first sending; requests that were never sent do not count
+	Delay Quantiles `json:"delay_ms"`
 
-	PollsPerAdmission   float64  `json:"polls_per_admission"`    // how often a limiter told a worker to wait on
-	WakeUpsPerAdmission float64  `json:"wake_ups_per_admission"` // timers, with those of polls, and ends of attempts: sim.Tally.WakeUps
-	CPU                 *float64 `json:"cpu_seconds,omitempty"`  // only for a row that ran alone
+	PollsPerAdmission float64 `json:"polls_per_admission"` // how often a limiter told a worker to wait on
+	// timers, with those of polls, and ends of attempts: sim.Tally.WakeUps
+	WakeUpsPerAdmission float64  `json:"wake_ups_per_admission"`
+	CPU                 *float64 `json:"cpu_seconds,omitempty"` // only for a row that ran alone
 
 	sent int
 }
@@ -94,7 +97,8 @@ func quantiles(h *hdrhistogram.Histogram) Quantiles {
 		return Quantiles{}
 	}
 	ms := func(us float64) float64 { return math.Round(us) / 1000 }
-	return Quantiles{ms(h.Mean()), ms(float64(h.ValueAtQuantile(50))), ms(float64(h.ValueAtQuantile(99))), ms(float64(h.Min())), ms(float64(h.Max()))}
+	return Quantiles{ms(h.Mean()), ms(float64(h.ValueAtQuantile(50))), ms(float64(h.ValueAtQuantile(99))),
+		ms(float64(h.Min())), ms(float64(h.Max()))}
 }
 
 // add puts the tally of one run of the given length into the row.

@@ -17,8 +17,8 @@ const (
 	nonceSlack = 10 * time.Microsecond
 )
 
-// LiveSlack is by how much a live path may exceed the largest latency of its law, since the server's own sleeps end late and a write
-// follows its decision late.
+// LiveSlack is by how much a live path may exceed the largest latency of its law, since the
+// server's own sleeps end late and a write follows its decision late.
 const LiveSlack = 3 * time.Millisecond
 
 // Row is one line of the table: a client and its load.
@@ -52,7 +52,8 @@ func (r *Row) ID() string {
 func (t *rowTable) lease() limit.Limiter { return limit.MustRolling(int64(t.Limit), t.Window) }
 
 func (t *rowTable) leaseBounded() limit.Limiter {
-	r, err := limit.NewRolling(limit.RollingConfig{Limit: int64(t.Limit), Window: t.Window, Arrivals: limit.Arrivals{OneWayMax: t.largest}})
+	r, err := limit.NewRolling(limit.RollingConfig{Limit: int64(t.Limit), Window: t.Window,
+		Arrivals: limit.Arrivals{OneWayMax: t.largest}})
 	if err != nil {
 		panic(err)
 	}
@@ -130,7 +131,9 @@ func (t *rowTable) published(generator sim.Generator, numbered bool) {
 		{"circular+100ms", sim.PublishedConfig{Buffer: 100 * ms}, ms, false, sim.Timestamp},
 		{"adaptive, as printed", sim.PublishedConfig{Buffer: 50 * ms}, 0, true, sim.Timestamp},
 		{"adaptive, as printed, threads", sim.PublishedConfig{Buffer: 40 * ms, Inclusive: true}, 0, false, sim.Concatenated},
-		{"adaptive, as described", sim.PublishedConfig{Buffer: 50 * ms, Adaptive: true, BufferMin: 30 * ms, BufferMax: 150 * ms}, 0, true, sim.Timestamp},
+		{"adaptive, as described",
+			sim.PublishedConfig{Buffer: 50 * ms, Adaptive: true, BufferMin: 30 * ms, BufferMax: 150 * ms}, 0, true,
+			sim.Timestamp},
 	} {
 		t.add(Row{Group: "limiters", Name: p.name, Concurrency: "workers", Queue: "drop", Knows: ceiling.OneInFlight,
 			Live: p.live && generator == sim.Original && numbered}, func(x *sim.Exchange) {
@@ -214,7 +217,8 @@ func (t *rowTable) queues() {
 		if !q.workers {
 			concurrency = "one in flight per key"
 		}
-		t.add(Row{Group: "queues", Name: q.name, Concurrency: concurrency, Queue: q.queue, Note: q.note, Knows: ceiling.OneInFlight},
+		t.add(Row{Group: "queues", Name: q.name, Concurrency: concurrency, Queue: q.queue, Note: q.note,
+			Knows: ceiling.OneInFlight},
 			func(x *sim.Exchange) {
 				x.Generator, x.Limiter, x.Workers, x.Queue, x.Nonce = sim.Original, t.lease, q.workers, q.config, sim.Ours
 				x.Reserve = q.reserve
@@ -232,7 +236,8 @@ func (t *rowTable) nonces() {
 	} {
 		t.add(Row{Group: "nonces", Name: n.name, Concurrency: "workers", Queue: "drop", Knows: ceiling.OneInFlight,
 			Note: "the client is restarted every minute"}, func(x *sim.Exchange) {
-			x.Generator, x.Limiter, x.Workers, x.Queue, x.Nonce, x.Restart = sim.Saturating, t.lease, true, t.once, n.nonces, time.Minute
+			x.Generator, x.Limiter, x.Workers, x.Queue, x.Nonce, x.Restart = sim.Saturating, t.lease, true, t.once, n.nonces,
+				time.Minute
 		})
 	}
 }
@@ -240,9 +245,11 @@ func (t *rowTable) nonces() {
 // generators adds rows with other loads.
 func (t *rowTable) generators() {
 	for _, g := range []sim.Generator{sim.Burst, sim.Constant} {
-		t.add(Row{Group: "generators", Name: "load: " + g.String(), Concurrency: "pool", Queue: "ours", Knows: ceiling.Answers},
+		t.add(Row{Group: "generators", Name: "load: " + g.String(), Concurrency: "pool", Queue: "ours",
+			Knows: ceiling.Answers},
 			func(x *sim.Exchange) { x.Generator, x.Limiter, x.Queue = g, t.lease, t.ours })
-		t.add(Row{Group: "generators", Name: "load: " + g.String(), Concurrency: "one in flight per key", Queue: "ours", Knows: ceiling.OneInFlight},
+		t.add(Row{Group: "generators", Name: "load: " + g.String(), Concurrency: "one in flight per key", Queue: "ours",
+			Knows: ceiling.OneInFlight},
 			func(x *sim.Exchange) { x.Generator, x.Limiter, x.Queue, x.Nonce = g, t.lease, t.ours, sim.Ours })
 	}
 }
@@ -250,7 +257,8 @@ func (t *rowTable) generators() {
 // keys adds rows with other numbers of keys.
 func (t *rowTable) keys() {
 	for _, keys := range []int{t.Keys, 10 * t.Keys, 100 * t.Keys} {
-		t.add(Row{Group: "keys", Name: fmt.Sprintf("keys: %d", keys), Concurrency: "pool", Queue: "ours", Knows: ceiling.Answers},
+		t.add(Row{Group: "keys", Name: fmt.Sprintf("keys: %d", keys), Concurrency: "pool", Queue: "ours",
+			Knows: ceiling.Answers},
 			func(x *sim.Exchange) {
 				x.Generator, x.Limiter, x.Queue, x.Server.Keys = sim.Saturating, t.lease, t.ours, keys
 			})

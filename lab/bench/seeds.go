@@ -9,7 +9,8 @@ import (
 )
 
 // RunSeeds runs each scenario with seeds 1 to n on all cores, and returns the reports of those that were finished.
-func RunSeeds(ctx context.Context, scenarios []fleet.Scenario, n int, progress func(done, all int)) ([][]fleet.Report, error) {
+func RunSeeds(ctx context.Context, scenarios []fleet.Scenario, n int, progress func(done, all int)) ([][]fleet.Report,
+	error) {
 	reports := make([][]fleet.Report, len(scenarios))
 	done, all := 0, n*len(scenarios)
 	err := parallel.OnAll(ctx, all, parallel.Each(func(i int) (func(), error) {

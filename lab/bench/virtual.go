@@ -14,9 +14,10 @@ import (
 	"github.com/paceline-go/paceline/ratetest/latency"
 )
 
-// Virtual runs every row in the simulator, with seeds 1 to seeds, on all cores. progress, if not nil, is told how many of the runs are
-// finished.
-func Virtual(ctx context.Context, rows []Row, law latency.Law, seeds int, length time.Duration, progress func(done, all int)) ([]Result, error) {
+// Virtual runs every row in the simulator, with seeds 1 to seeds, on all cores. progress, if not
+// nil, is told how many of the runs are finished.
+func Virtual(ctx context.Context, rows []Row, law latency.Law, seeds int, length time.Duration,
+	progress func(done, all int)) ([]Result, error) {
 	type job struct {
 		row  int
 		seed uint64
@@ -78,8 +79,8 @@ func Virtual(ctx context.Context, rows []Row, law latency.Law, seeds int, length
 	return results, nil
 }
 
-// length is how long a run of the row lasts: as long as the table says, but shorter for a row whose many keys would make as many requests
-// as all others together.
+// length is how long a run of the row lasts: as long as the table says, but shorter for a row whose
+// many keys would make as many requests as all others together.
 func (r *Row) length(table time.Duration) time.Duration {
 	if keys := r.Scenario.Server.Keys; keys > 50 && r.Group == "keys" {
 		return table * 50 / time.Duration(keys)
@@ -104,7 +105,8 @@ func (r *Row) offered(length time.Duration) float64 {
 // ceilingConfig is the knowledge of the row's client.
 func (r *Row) ceilingConfig() ceiling.Config {
 	server := r.Scenario.Server
-	return ceiling.Config{Limit: server.Limit, Window: server.Window, Knowledge: r.Knows, Gap: r.Scenario.Gap, Largest: r.Largest}
+	return ceiling.Config{Limit: server.Limit, Window: server.Window, Knowledge: r.Knows, Gap: r.Scenario.Gap,
+		Largest: r.Largest}
 }
 
 // ceiling returns the most successes a second that theory allows a client of this row's knowledge in a run of the given

@@ -23,8 +23,8 @@ type Fleet struct {
 	Processes int
 	// Strategies are the strategies of the processes, in turn. If nil, all follow Client.Strategy.
 	Strategies []string
-	// Server is the server that is started here, with the Scale of Client. If Client.URL is set none is started: the server there must
-	// have a clock that runs as fast.
+	// Server is the server that is started here, with the Scale of Client. If Client.URL is set none
+	// is started: the server there must have a clock that runs as fast.
 	Server ratetest.GCRAConfig
 	// Command returns a command that runs Serve in a process of its own. If nil, the processes are goroutines of this one.
 	Command func(ctx context.Context) *exec.Cmd
@@ -39,8 +39,9 @@ type Fleet struct {
 	Every time.Duration
 }
 
-// Run runs the fleet. When ctx is done the clients are told to stop, and the report is about the time until then. It returns an error for
-// an impossible configuration, and for a client that failed.
+// Run runs the fleet. When ctx is done the clients are told to stop, and the report is about the
+// time until then. It returns an error for an impossible configuration, and for a client that
+// failed.
 func (f *Fleet) Run(ctx context.Context) (Report, error) {
 	if err := f.check(); err != nil {
 		return Report{}, err
@@ -57,7 +58,8 @@ func (f *Fleet) Run(ctx context.Context) (Report, error) {
 			return Report{}, err
 		}
 	}
-	t := &tally{threads: f.Client.Threads, last: make([]Line, f.Processes*f.Client.Threads), lately: make([]float64, f.Processes*f.Client.Threads), tell: f.Tell, sample: f.Sample.Seconds()}
+	t := &tally{threads: f.Client.Threads, last: make([]Line, f.Processes*f.Client.Threads),
+		lately: make([]float64, f.Processes*f.Client.Threads), tell: f.Tell, sample: f.Sample.Seconds()}
 	began := time.Now()
 	soFar := func() Report { return f.report(t, time.Since(began), server) }
 	kept := f.keeping(soFar)
@@ -185,8 +187,9 @@ func spawn(ctx context.Context, command func(context.Context) *exec.Cmd, c Confi
 	return strange
 }
 
-// Serve is the other end of Fleet.Command: it reads a Config from in, runs it, and writes its lines to out. When in ends, so does the
-// run, since nobody is left to hear of it. A read of in may still be waiting when Serve has returned.
+// Serve is the other end of Fleet.Command: it reads a Config from in, runs it, and writes its lines
+// to out. When in ends, so does the run, since nobody is left to hear of it. A read of in may still
+// be waiting when Serve has returned.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, open Opener) error {
 	var c Config
 	d := json.NewDecoder(in)

@@ -63,7 +63,8 @@ func read(now time.Time, r provider.Response) answer {
 
 // heard returns what a thread learns from the answer.
 func (a *answer) heard(sent mono.Time) fairshare.Answer {
-	h := fairshare.Answer{Limited: a.limited(), Known: a.remaining >= 0, Sent: sent, Reset: a.reset, RetryAfter: a.retryAfter}
+	h := fairshare.Answer{Limited: a.limited(), Known: a.remaining >= 0, Sent: sent, Reset: a.reset,
+		RetryAfter: a.retryAfter}
 	if h.Known {
 		h.Remaining = float64(a.remaining)
 	}

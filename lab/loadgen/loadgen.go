@@ -1,5 +1,6 @@
-// Package loadgen runs the strategies of package fairshare as real HTTP clients: threads that share what their process knows,
-// processes that share nothing, and a clock that may run faster than ours.
+// Package loadgen runs the strategies of package fairshare as real HTTP clients: threads that share
+// what their process knows, processes that share nothing, and a clock that may run faster than
+// ours.
 package loadgen
 
 import (
@@ -54,16 +55,18 @@ type Line struct {
 
 // String is the line that people read.
 func (l Line) String() string {
-	return fmt.Sprintf("%d#%d: status=%d remaining=%d retry_count=%d request_count=%d rate_limit_count=%d client_guess=%.2f sleep=%.2f max_sleep_s=%.2f",
+	return fmt.Sprintf("%d#%d: status=%d remaining=%d retry_count=%d request_count=%d rate_limit_count=%d "+
+		"client_guess=%.2f sleep=%.2f max_sleep_s=%.2f",
 		l.Process, l.Thread, l.Status, l.Remaining, l.Retries, l.Requests, l.Limited, l.Guess, l.Sleep, l.MaxSleep)
 }
 
 // giveUp is after how many failures in a row a thread gives up.
 const giveUp = 10
 
-// Run is a client process: it sends until its time is over or ctx is done, and calls tell for each answer, one at a time. It returns an
-// error for an impossible configuration, for an answer that is neither 2xx nor 429, and for a server that cannot be reached ten times in
-// a row. open may be nil where nothing is shared.
+// Run is a client process: it sends until its time is over or ctx is done, and calls tell for each
+// answer, one at a time. It returns an error for an impossible configuration, for an answer that is
+// neither 2xx nor 429, and for a server that cannot be reached ten times in a row. open may be nil
+// where nothing is shared.
 func Run(ctx context.Context, c Config, open Opener, tell func(Line)) (err error) {
 	p, err := newProcess(c, tell)
 	if err != nil {
@@ -119,7 +122,8 @@ func newProcess(c Config, tell func(Line)) (*process, error) {
 	}
 	p := &process{Config: c, base: time.Now(), tell: tell}
 	p.http = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: c.Threads}, Timeout: time.Minute,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }} // a redirect would need leave, too
+		// a redirect would need leave, too
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	if c.Share.Store != "" {
 		_, err := p.Quota()
 		return p, err
@@ -148,8 +152,9 @@ func newProcess(c Config, tell func(Line)) (*process, error) {
 	return p, nil
 }
 
-// realParams returns the Params for the real clock, by which a Gate goes, and so its limiter: in real time the quota is refilled Scale
-// times as fast, and how fast its rate grows per second is Scale² times as much.
+// realParams returns the Params for the real clock, by which a Gate goes, and so its limiter: in
+// real time the quota is refilled Scale times as fast, and how fast its rate grows per second is
+// Scale² times as much.
 func (c *Config) realParams() fairshare.Params {
 	p := c.Params
 	p.Increase = cmp.Or(p.Increase, p.Rate/1000) * c.Scale * c.Scale
@@ -190,7 +195,8 @@ func (p *process) thread(ctx context.Context, number int) error {
 		failures = 0
 		sleep := settle(sent, rtt, a)
 		if !a.served() && !a.limited() {
-			return fmt.Errorf("live: process %d, thread %d: %s answered %d, neither 2xx nor 429", p.Process, number, p.URL, a.status)
+			return fmt.Errorf("live: process %d, thread %d: %s answered %d, neither 2xx nor 429", p.Process, number, p.URL,
+				a.status)
 		}
 		l.Requests++
 		p.mu.Lock()
@@ -209,7 +215,8 @@ func (p *process) thread(ctx context.Context, number int) error {
 // settler tells the throttle how a try ended, and returns how long it throttles now.
 type settler func(sent mono.Time, rtt time.Duration, a answer) time.Duration
 
-// leave waits until the thread may send, and returns how long that took by its clock. It returns false if the time is over.
+// leave waits until the thread may send, and returns how long that took by its clock. It returns
+// false if the time is over.
 func (p *process) leave(ctx context.Context, number int) (time.Duration, settler, bool) {
 	asked := p.now()
 	if p.gate != nil {

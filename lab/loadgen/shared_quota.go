@@ -17,7 +17,8 @@ type Share struct {
 	Name  string `json:"name,omitempty"`
 }
 
-// Opener opens a store, and returns this process' part of what own makes. Closing it gives back what was granted and not sent.
+// Opener opens a store, and returns this process' part of what own makes. Closing it gives back
+// what was granted and not sent.
 type Opener func(ctx context.Context, s Share, own func() limit.Keeper) (limit.Limiter, io.Closer, error)
 
 // SharedStrategy is what a Report calls the strategy of processes that share.
@@ -28,7 +29,8 @@ var errNoOpener = errors.New("live: nothing opens the store that the quota is sh
 
 // Quota is the server's quota as a limiter, in real time: a bucket that holds a window's worth.
 func (c *Config) Quota() (limit.Keeper, error) {
-	return limit.NewBucket(limit.BucketConfig{Limit: int64(c.Params.Burst), Window: c.real(c.Params.Window), Burst: int64(c.Params.Burst)})
+	return limit.NewBucket(limit.BucketConfig{Limit: int64(c.Params.Burst), Window: c.real(c.Params.Window),
+		Burst: int64(c.Params.Burst)})
 }
 
 // real is how long a time of the clients' clock is by ours.

@@ -10,8 +10,9 @@ import (
 	"github.com/paceline-go/paceline/ratetest"
 )
 
-// Report is what became of a Fleet. Its fields are those of fleet.Report, as far as they can be measured from outside, so that a run in
-// real time can be compared with one in virtual time. Sleep.Max includes jitter; P99 and Median do not.
+// Report is what became of a Fleet. Its fields are those of fleet.Report, as far as they can be
+// measured from outside, so that a run in real time can be compared with one in virtual time.
+// Sleep.Max includes jitter; P99 and Median do not.
 type Report struct {
 	Strategy string `json:"strategy"` // of all, or those of the processes joined by "+"
 	// Strategies are the strategies of the processes, in turn.
@@ -60,7 +61,8 @@ type tally struct {
 	series fleet.Series
 }
 
-// until samples the instants up to at, from the lines that came last. The clocks of processes differ by the time that they took to start.
+// until samples the instants up to at, from the lines that came last. The clocks of processes
+// differ by the time that they took to start.
 func (t *tally) until(at float64) {
 	s := &t.series
 	for t.sample > 0 {
@@ -69,7 +71,8 @@ func (t *tally) until(at float64) {
 			return
 		}
 		if s.Sleep == nil {
-			s.Sleep, s.Slept, s.ServedBy = make([][]float64, len(t.last)), make([][]float64, len(t.last)), make([][]int, len(t.last))
+			s.Sleep, s.Slept, s.ServedBy = make([][]float64, len(t.last)), make([][]float64, len(t.last)),
+				make([][]int, len(t.last))
 		}
 		level, latest, served := int64(0), -1.0, 0
 		for i, l := range t.last {
@@ -137,9 +140,11 @@ func (f *Fleet) report(t *tally, ran time.Duration, server *ratetest.GCRA) Repor
 func cloned(s *fleet.Series) *fleet.Series {
 	c := *s
 	c.At, c.Level, c.Served = slices.Clone(s.At), slices.Clone(s.Level), slices.Clone(s.Served)
-	c.Sleep, c.Slept, c.ServedBy = make([][]float64, len(s.Sleep)), make([][]float64, len(s.Sleep)), make([][]int, len(s.ServedBy))
+	c.Sleep, c.Slept, c.ServedBy = make([][]float64, len(s.Sleep)), make([][]float64, len(s.Sleep)),
+		make([][]int, len(s.ServedBy))
 	for i := range s.Sleep {
-		c.Sleep[i], c.Slept[i], c.ServedBy[i] = slices.Clone(s.Sleep[i]), slices.Clone(s.Slept[i]), slices.Clone(s.ServedBy[i])
+		c.Sleep[i], c.Slept[i], c.ServedBy[i] = slices.Clone(s.Sleep[i]), slices.Clone(s.Slept[i]),
+			slices.Clone(s.ServedBy[i])
 	}
 	return &c
 }

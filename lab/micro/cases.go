@@ -22,10 +22,12 @@ type Case struct {
 	Group, Name string
 	N           int64   // the limit; 0: the operation does not depend on it
 	Aim         float64 // the time in ns that the operation should not exceed; 0: there is no aim
-	// Setup returns a function that does n operations. Each call of that function goes on where the one before ended. It panics if an
-	// operation turns out to be another than the case is about, such as an admission where refusals are timed.
+	// Setup returns a function that does n operations. Each call of that function goes on where the
+	// one before ended. It panics if an operation turns out to be another than the case is about, such
+	// as an admission where refusals are timed.
 	Setup func() (run func(n int))
-	// Clocked takes the place of Setup where only a part of the work is to be timed: run returns the time that the operations took.
+	// Clocked takes the place of Setup where only a part of the work is to be timed: run returns the
+	// time that the operations took.
 	Clocked func() (run func(n int) time.Duration)
 }
 
@@ -42,7 +44,8 @@ func (c Case) Run() func(n int) time.Duration {
 	}
 }
 
-// Sizes are the limits per window with which cases are run. The histories of the larger ones do not fit into the nearest caches.
+// Sizes are the limits per window with which cases are run. The histories of the larger ones do not
+// fit into the nearest caches.
 var Sizes = []int64{20, 300, 6000, 100_000}
 
 const span = time.Second
@@ -199,7 +202,8 @@ func slots() (cs []Case) {
 // threeWindows has the cases of a server with limits per second, minute and hour.
 func threeWindows() Case {
 	return Case{Group: Counters, Name: "three windows, Full and Add of each", Aim: 6, Setup: func() func(int) {
-		second, minute, hour := must(window.NewLog(20, time.Second)), must(window.NewLog(600, time.Minute)), must(window.NewLog(18000, time.Hour))
+		second, minute, hour := must(window.NewLog(20, time.Second)), must(window.NewLog(600, time.Minute)),
+			must(window.NewLog(18000, time.Hour))
 		now := mono.Time(0)
 		return func(ops int) {
 			refused := 0
@@ -234,10 +238,14 @@ func kinds(n int64) []struct {
 	rolling := func() limit.Limiter { return must(limit.NewRolling(limit.RollingConfig{Limit: n, Window: span})) }
 	return []kind{
 		{"limit.Rolling", [2]float64{18, 4}, rolling},
-		{"limit.Calendar", [2]float64{}, func() limit.Limiter { return must(limit.NewCalendar(limit.CalendarConfig{Limit: n, Window: span})) }},
-		{"limit.Anchored", [2]float64{}, func() limit.Limiter { return must(limit.NewAnchored(limit.AnchoredConfig{Limit: n, Window: span})) }},
-		{"limit.Bucket", [2]float64{}, func() limit.Limiter { return must(limit.NewBucket(limit.BucketConfig{Limit: n, Window: span})) }},
-		{"limit.Weighted", [2]float64{}, func() limit.Limiter { return must(limit.NewWeighted(limit.WeightedConfig{Limit: n, Window: span})) }},
+		{"limit.Calendar", [2]float64{},
+			func() limit.Limiter { return must(limit.NewCalendar(limit.CalendarConfig{Limit: n, Window: span})) }},
+		{"limit.Anchored", [2]float64{},
+			func() limit.Limiter { return must(limit.NewAnchored(limit.AnchoredConfig{Limit: n, Window: span})) }},
+		{"limit.Bucket", [2]float64{},
+			func() limit.Limiter { return must(limit.NewBucket(limit.BucketConfig{Limit: n, Window: span})) }},
+		{"limit.Weighted", [2]float64{},
+			func() limit.Limiter { return must(limit.NewWeighted(limit.WeightedConfig{Limit: n, Window: span})) }},
 		{"All of four Rolling", [2]float64{95, 0}, func() limit.Limiter {
 			return limit.NewAll(rolling(), rolling(), rolling(), rolling())
 		}},
@@ -297,7 +305,8 @@ func leases() (cs []Case) {
 	return cs
 }
 
-// gates has the cases of Gates, which read the clock themselves. Where admissions are timed, the limit is so large that it is never reached.
+// gates has the cases of Gates, which read the clock themselves. Where admissions are timed, the
+// limit is so large that it is never reached.
 func gates() (cs []Case) {
 	cs = append(cs, admitting()...)
 	cs = append(cs, refusing()...)
@@ -428,9 +437,11 @@ func onAllCores() (cs []Case) {
 		}))
 	}
 	for _, n := range Sizes {
-		// At most n leases are open at a time, and n are settled in some 100 µs. So about n settled requests are in the window.
+		// At most n leases are open at a time, and n are settled in some 100 µs. So about n settled
+		// requests are in the window.
 		cs = append(cs, parallel("Gate Wait and Settle", n, 0, func() func() {
-			g := paceline.NewGate(must(limit.NewRolling(limit.RollingConfig{Limit: 1 << 40, Window: time.Duration(n) * 100, Margin: -1})))
+			g := paceline.NewGate(must(limit.NewRolling(limit.RollingConfig{Limit: 1 << 40, Window: time.Duration(n) * 100,
+				Margin: -1})))
 			return func() {
 				p, _ := g.Wait(bg, limit.One)
 				p.Settle(served)
@@ -443,7 +454,8 @@ func onAllCores() (cs []Case) {
 	return cs
 }
 
-// parallel does operations on all cores at once. The time per operation is wall time, so with two cores it is half of what one operation takes.
+// parallel does operations on all cores at once. The time per operation is wall time, so with two
+// cores it is half of what one operation takes.
 func parallel(name string, n int64, aim float64, make func() func()) Case {
 	return Case{Group: Parallel, Name: name, N: n, Aim: aim, Setup: func() func(int) {
 		one := make()
@@ -522,8 +534,9 @@ func refusers() []refuser {
 	}
 }
 
-// holdings has limiters of 20 per second, to measure how much memory one takes and how long an operation takes when none of that memory is in a
-// cache. touched is how many bytes of the limiter an operation reads or writes; 0: that is not known.
+// holdings has limiters of 20 per second, to measure how much memory one takes and how long an
+// operation takes when none of that memory is in a cache. touched is how many bytes of the limiter
+// an operation reads or writes; 0: that is not known.
 var holdings = []struct {
 	name    string
 	touched int
@@ -539,8 +552,9 @@ var holdings = []struct {
 	{"window.Slots Add, 11 slots", sizeOfSlots + 8, keyed(
 		func() *window.Slots { return must(window.NewSlots(span, span/10)) },
 		func(s *window.Slots, now mono.Time) { s.Add(now, 1) })},
-	// In the book of leases these are the instant and the cost of a lease, its generation, and its place in the list of free ones; in the
-	// ring of settled requests, the oldest and the newest entry.
+	// In the book of leases these are the instant and the cost of a lease, its generation, and its
+	// place in the list of free ones; in the ring of settled requests, the oldest and the newest
+	// entry.
 	{"limit.Rolling, a lease", sizeOfRolling + 16 + 4 + 4 + 2*16, keyed(
 		func() *limit.Rolling { return must(limit.NewRolling(limit.RollingConfig{Limit: 20, Window: span})) },
 		func(l *limit.Rolling, now mono.Time) { l.Settle(now, l.Admit(now, limit.One), served) })},

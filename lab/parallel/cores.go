@@ -7,9 +7,10 @@ import (
 	"sync"
 )
 
-// OnAll runs the jobs 0 to n−1, begun in this order, one at a time on each core. worker makes what a core runs them
-// with; what that returns puts the result away, and is called by one core at a time: nil if there is nothing to keep. When a
-// job has failed, or ctx has ended, no other is begun. The error is that of the first job that failed.
+// OnAll runs the jobs 0 to n−1, begun in this order, one at a time on each core. worker makes what
+// a core runs them with; what that returns puts the result away, and is called by one core at a
+// time: nil if there is nothing to keep. When a job has failed, or ctx has ended, no other is
+// begun. The error is that of the first job that failed.
 func OnAll(ctx context.Context, n int, worker func() (run func(i int) (keep func(), err error))) error {
 	var (
 		mu    sync.Mutex

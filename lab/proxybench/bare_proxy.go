@@ -6,11 +6,13 @@ import (
 	"net/url"
 )
 
-// Serve runs a program to compare with. If a URL is given, that is a ReverseProxy in front of it, set up as its documentation shows except that
-// it keeps more connections. Without a URL it is a server that never answers.
+// Serve runs a program to compare with. If a URL is given, that is a ReverseProxy in front of it,
+// set up as its documentation shows except that it keeps more connections. Without a URL it is a
+// server that never answers.
 func Serve(address, to string) error {
 	if to == "" {
-		return http.ListenAndServe(address, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+		return http.ListenAndServe(address,
+			http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	}
 	u, err := url.Parse(to)
 	if err != nil {

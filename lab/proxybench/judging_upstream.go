@@ -104,7 +104,8 @@ func (u *upstream) again(seed uint64) error {
 // judge is the strict server and the latencies of the path to it.
 func (u *upstream) judge(w http.ResponseWriter, _ *http.Request) {
 	u.mu.Lock()
-	leg := ceiling.Leg{Forward: time.Duration(u.rng.Int64N(int64(jitter))), Back: time.Duration(u.rng.Int64N(int64(jitter)))}
+	leg := ceiling.Leg{Forward: time.Duration(u.rng.Int64N(int64(jitter))),
+		Back: time.Duration(u.rng.Int64N(int64(jitter)))}
 	u.legs = append(u.legs, leg)
 	u.mu.Unlock()
 	time.Sleep(leg.Forward)

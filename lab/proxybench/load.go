@@ -58,9 +58,10 @@ func stopping(ctx context.Context, c *conn) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { c.SetDeadline(time.Now()) })
 }
 
-// closed sends n requests from so many clients, each of which waits for an answer before it sends again (a closed loop). It returns how long
-// each request took.
-func closed(ctx context.Context, address, path string, clients, n int) (took []time.Duration, wall time.Duration, err error) {
+// closed sends n requests from so many clients, each of which waits for an answer before it sends
+// again (a closed loop). It returns how long each request took.
+func closed(ctx context.Context, address, path string, clients, n int) (took []time.Duration, wall time.Duration,
+	err error) {
 	var (
 		wg   sync.WaitGroup
 		next atomic.Int64
@@ -104,8 +105,9 @@ func one(ctx context.Context, address, path string, next *atomic.Int64, n int) (
 	return took, nil
 }
 
-// events reads streams one after the other. It returns how long after the request the first event of each stream came, and how long events were
-// under way. The events themselves tell when they were sent.
+// events reads streams one after the other. It returns how long after the request the first event
+// of each stream came, and how long events were under way. The events themselves tell when they
+// were sent.
 func events(ctx context.Context, address string, streams int) (first, under []time.Duration, err error) {
 	c, err := dial(ctx, address)
 	if err != nil {
@@ -150,7 +152,8 @@ func events(ctx context.Context, address string, streams int) (first, under []ti
 	return first, under, nil
 }
 
-// waitAll opens n connections and sends a request on each. It reads no answers, and closes the connections when release is called.
+// waitAll opens n connections and sends a request on each. It reads no answers, and closes the
+// connections when release is called.
 func waitAll(ctx context.Context, address string, n int) (release func(), err error) {
 	all := make([]*conn, 0, n)
 	release = func() {
@@ -176,8 +179,9 @@ func waitAll(ctx context.Context, address string, n int) (release func(), err er
 	return release, nil
 }
 
-// greedy runs clients that send again as soon as they are answered. After a refusal they wait for as long as it says or, if it does not say,
-// for a tenth of a second. It returns how many answers there were of each status.
+// greedy runs clients that send again as soon as they are answered. After a refusal they wait for
+// as long as it says or, if it does not say, for a tenth of a second. It returns how many answers
+// there were of each status.
 func greedy(ctx context.Context, address string, clients int, d time.Duration) (answers map[int]int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()

@@ -23,7 +23,8 @@ const (
 type peer struct {
 	name string
 	does string // in the words of its own configuration
-	// program returns the program to run for a task, or an error if it is not installed. ok is false if the proxy cannot do the task.
+	// program returns the program to run for a task, or an error if it is not installed. ok is false
+	// if the proxy cannot do the task.
 	program func(b *Config, t task, upstream *url.URL) (c daemon.Config, ok bool, err error)
 }
 
@@ -54,17 +55,20 @@ func peers() []peer {
 			return daemon.Config{Program: b.Self, Args: append(b.Peer, "ADDRESS", up.String())}, t == pass, nil
 		}},
 		{limitReq, "limit_req with delay", func(_ *Config, t task, up *url.URL) (daemon.Config, bool, error) {
-			return nginx(up, map[task]string{hold: "rate=1r/m burst=20000", strict: fmt.Sprintf("rate=%dr/s burst=10000", Limit)}[t])
+			return nginx(up, map[task]string{hold: "rate=1r/m burst=20000",
+				strict: fmt.Sprintf("rate=%dr/s burst=10000", Limit)}[t])
 		}},
 		{"nginx nodelay", "limit_req nodelay", func(_ *Config, t task, up *url.URL) (daemon.Config, bool, error) {
 			c, _, err := nginx(up, fmt.Sprintf("rate=%dr/s burst=%d nodelay", Limit, Limit))
 			return c, t == strict, err
 		}},
-		{"HAProxy", "http_req_rate(1s), deny", func(_ *Config, t task, up *url.URL) (daemon.Config, bool, error) { return haproxy(up, t) }},
+		{"HAProxy", "http_req_rate(1s), deny",
+			func(_ *Config, t task, up *url.URL) (daemon.Config, bool, error) { return haproxy(up, t) }},
 	}
 }
 
-// bareServer is a server that holds connections and answers no request. The memory of the proxies is compared with its memory.
+// bareServer is a server that holds connections and answers no request. The memory of the proxies
+// is compared with its memory.
 func bareServer(b *Config) daemon.Config {
 	return daemon.Config{Program: b.Self, Args: append(b.Peer, "ADDRESS")}
 }
@@ -78,16 +82,19 @@ func find(name string) (string, error) {
 	return "", fmt.Errorf("%s is not installed", name)
 }
 
-// nginx is configured as its package is, with a worker for each core. It keeps connections to the server open and buffers nothing.
+// nginx is configured as its package is, with a worker for each core. It keeps connections to the
+// server open and buffers nothing.
 func nginx(up *url.URL, limit string) (daemon.Config, bool, error) {
 	path, err := find("nginx")
 	zone, use := "", ""
 	if limit != "" {
 		var rate, burst string
 		_, _ = fmt.Sscanf(limit, "%s %s", &rate, &burst)
-		zone, use = "limit_req_zone all zone=all:1m "+rate+";", "limit_req zone=all "+limit[len(rate)+1:]+"; limit_req_status 429;"
+		zone, use = "limit_req_zone all zone=all:1m "+rate+";",
+			"limit_req zone=all "+limit[len(rate)+1:]+"; limit_req_status 429;"
 	}
-	return daemon.Config{Program: path, Args: []string{"-p", "DIR", "-c", "DIR/conf", "-e", "DIR/error.log"}, Conf: `daemon off; worker_processes auto; pid DIR/pid; error_log DIR/error.log crit;
+	return daemon.Config{Program: path, Args: []string{"-p", "DIR", "-c", "DIR/conf", "-e", "DIR/error.log"},
+		Conf: `daemon off; worker_processes auto; pid DIR/pid; error_log DIR/error.log crit;
 worker_rlimit_nofile 65536;
 events { worker_connections 30000; }
 http {
@@ -103,7 +110,8 @@ http {
 `}, true, err
 }
 
-// haproxy refuses the requests that are too many, since it cannot delay them. It can have requests wait for a connection that is in use.
+// haproxy refuses the requests that are too many, since it cannot delay them. It can have requests
+// wait for a connection that is in use.
 func haproxy(up *url.URL, t task) (daemon.Config, bool, error) {
 	path, err := find("haproxy")
 	rules, server := "", ""

@@ -12,7 +12,8 @@ import (
 // ticks is how many of the kernel's units of processor time are in a second, on all Linux there is.
 const ticks = 100
 
-// used is the processor time of a process and its children that are alive, and the memory that they have for themselves or share evenly.
+// used is the processor time of a process and its children that are alive, and the memory that they
+// have for themselves or share evenly.
 func used(pid int) (cpu time.Duration, memory int64, err error) {
 	for _, p := range append(children(pid), pid) {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p))

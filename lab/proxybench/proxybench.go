@@ -16,14 +16,15 @@ import (
 type Config struct {
 	// Paceline is the path of the program paceline.
 	Paceline string
-	// Self is the path of a program that runs Serve, and Peer has its arguments before the address: as a ReverseProxy in front of a
-	// URL or, without a URL, as a server that holds requests.
+	// Self is the path of a program that runs Serve, and Peer has its arguments before the address: as
+	// a ReverseProxy in front of a URL or, without a URL, as a server that holds requests.
 	Self string
 	Peer []string
 
-	Only     []string      // the names of the proxies that are measured; if none, all
-	Rounds   int           // how many rounds there are; figures are their medians
-	Requests int           // how many a round sends one after the other; of those that are sent at once there are ten times as many
+	Only   []string // the names of the proxies that are measured; if none, all
+	Rounds int      // how many rounds there are; figures are their medians
+	// how many a round sends one after the other; of those that are sent at once there are ten times as many
+	Requests int
 	Strict   time.Duration // how long a round before the strict server takes
 	Waiting  int           // how many clients wait while memory is measured
 	// Told is called when another part is done.
@@ -158,7 +159,8 @@ func (b *bench) peer(ctx context.Context, p peer, round uint64) {
 
 // passing measures what a proxy adds where nothing is in the way; d is nil where there is none.
 func (b *bench) passing(ctx context.Context, s *samples, address string, d *daemon.Daemon) error {
-	if _, _, err := closed(ctx, address, plainPath, together, together*20); err != nil { // not measured: it opens the connections and warms up the code
+	// not measured: it opens the connections and warms up the code
+	if _, _, err := closed(ctx, address, plainPath, together, together*20); err != nil {
 		return err
 	}
 	spent := func(f func() error) (cpu time.Duration, err error) {

@@ -9,7 +9,8 @@ import (
 	"github.com/paceline-go/paceline/internal/text/table"
 )
 
-// Report is what `paceline-lab bench proxy -o json` prints. Fields are only ever added to. A figure that is null was not measured.
+// Report is what `paceline-lab bench proxy -o json` prints. Fields are only ever added to. A figure
+// that is null was not measured.
 type Report struct {
 	Rows        []Row   `json:"rows"`
 	Rounds      int     `json:"rounds"`
@@ -51,7 +52,8 @@ type Row struct {
 }
 
 func (b *bench) report() *Report {
-	r := &Report{Rounds: b.c.Rounds, Requests: b.c.Requests, Waiting: b.c.Waiting, Limit: Limit, Jitter: micros(jitter) / 1000, Strict: b.c.Strict.Seconds()}
+	r := &Report{Rounds: b.c.Rounds, Requests: b.c.Requests, Waiting: b.c.Waiting, Limit: Limit,
+		Jitter: micros(jitter) / 1000, Strict: b.c.Strict.Seconds()}
 	way, rp, server := b.rows[direct], b.rows[plain], b.rows[bare]
 	for _, name := range append([]string{direct}, append(b.names, bare)...) {
 		s := b.rows[name]
@@ -124,11 +126,13 @@ func (r *Report) WriteText(w io.Writer) error {
 	if err := r.table(w, "nothing in the way", passing); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\nAdded is to the way without a proxy, one request at a time; CPU is the proxy's; requests/s are of\n%d clients.\n\n", together)
+	fmt.Fprintf(w, "\nAdded is to the way without a proxy, one request at a time; CPU is the proxy's; requests/s are "+
+		"of\n%d clients.\n\n", together)
 	if err := r.table(w, fmt.Sprintf("%d a second", r.Limit), limiting); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\nThe server refuses what is more than %d in any second; its path takes 0 to %g ms each way.\n%d clients ask at once, and again at once. Waiting is %d clients in line.\n",
+	fmt.Fprintf(w, "\nThe server refuses what is more than %d in any second; its path takes 0 to %g ms each way.\n%d "+
+		"clients ask at once, and again at once. Waiting is %d clients in line.\n",
 		r.Limit, r.Jitter, programs, r.Waiting)
 	for _, row := range r.Rows {
 		if row.Error != "" {

@@ -10,15 +10,18 @@ import (
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
-// Adversary is the other half of the proof. The servers and the client are the same, but no path draws the latencies: somebody who knows
-// the server's state decides for each request when it arrives and when its answer does, within what is promised of them. A Path that
-// draws cannot wait for the worst instant; an Adversary does nothing else.
+// Adversary is the other half of the proof. The servers and the client are the same, but no path
+// draws the latencies: somebody who knows the server's state decides for each request when it
+// arrives and when its answer does, within what is promised of them. A Path that draws cannot wait
+// for the worst instant; an Adversary does nothing else.
 //
-// After every send it asks the servers whether everything that is still under way would pass if it arrived now. If not, it arrives now.
-// Otherwise a mood decides what becomes of the request: it is answered late; or it arrives together with its answer; or it is aimed at an
-// instant at which the server forgets something (just before, at it, or a tick after); or it is held until no more can be sent, and all
-// that are held arrive together, in the order of sending or the reverse; or it is lost and arrives when the client has just stopped
-// counting it. A mood lasts for some windows; the one that left the least room comes back.
+// After every send it asks the servers whether everything that is still under way would pass if it
+// arrived now. If not, it arrives now. Otherwise a mood decides what becomes of the request: it is
+// answered late; or it arrives together with its answer; or it is aimed at an instant at which the
+// server forgets something (just before, at it, or a tick after); or it is held until no more can
+// be sent, and all that are held arrive together, in the order of sending or the reverse; or it is
+// lost and arrives when the client has just stopped counting it. A mood lasts for some windows; the
+// one that left the least room comes back.
 //
 // It shares no code with limit.
 type Adversary struct {
@@ -42,8 +45,8 @@ type Adversary struct {
 // AdversaryTally is what came of it.
 type AdversaryTally struct {
 	ProofTally
-	// Asked is after how many sends the servers were asked how much more would pass together with all that was under way; Tight is after
-	// how many of those the answer was nothing.
+	// Asked is after how many sends the servers were asked how much more would pass together with all
+	// that was under way; Tight is after how many of those the answer was nothing.
 	Asked, Tight int
 }
 
@@ -172,8 +175,8 @@ func (x *adversary) pause() time.Duration {
 	return x.aim().Sub(x.loop.Now())
 }
 
-// aim returns an instant, now or later, close to one at which a server forgets something: just before it, at it, or just after the tick
-// that contains it.
+// aim returns an instant, now or later, close to one at which a server forgets something: just
+// before it, at it, or just after the tick that contains it.
 func (x *adversary) aim() mono.Time {
 	now := x.loop.Now()
 	at := now.Add(x.upTo(x.Window))

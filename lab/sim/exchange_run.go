@@ -24,14 +24,17 @@ type Exchange struct {
 	Generator Generator
 	// TTL is how long a request is worth sending, and Timeout how long an attempt waits for its answer. If zero, 1 s each.
 	TTL, Timeout time.Duration
-	// Reserve is how long before the end of its TTL a request must be sent to be of use: it is submitted with a TTL of TTL − Reserve.
+	// Reserve is how long before the end of its TTL a request must be sent to be of use: it is
+	// submitted with a TTL of TTL − Reserve.
 	Reserve time.Duration
-	// Workers makes the client the published one: a worker per key takes a request from the queue, waits for its limiter, sends the
-	// request and waits for the answer. Otherwise a Dispatcher decides which request goes on which key.
+	// Workers makes the client the published one: a worker per key takes a request from the queue,
+	// waits for its limiter, sends the request and waits for the answer. Otherwise a Dispatcher
+	// decides which request goes on which key.
 	//
-	// It is kinder than the published one in two ways. The first published worker dies of an attempt that is not answered within Timeout,
-	// and its key is never used again; here it goes on. And the published dead-letter queue only takes requests that timed out, while a
-	// request that was answered 429 or 400 is over; here those, too, are tried again, as Queue allows.
+	// It is kinder than the published one in two ways. The first published worker dies of an attempt
+	// that is not answered within Timeout, and its key is never used again; here it goes on. And the
+	// published dead-letter queue only takes requests that timed out, while a request that was
+	// answered 429 or 400 is over; here those, too, are tried again, as Queue allows.
 	Workers bool
 	// Limiter returns the limiter of one key.
 	Limiter func() limit.Limiter
@@ -44,20 +47,23 @@ type Exchange struct {
 	Nonce Nonces
 	// Queue is the queue's configuration.
 	Queue queue.Config
-	// Duration is how long it lasts: no request is made at its end or later, and attempts that have no answer by then stay in flight.
+	// Duration is how long it lasts: no request is made at its end or later, and attempts that have no
+	// answer by then stay in flight.
 	Duration time.Duration
-	// Restart, if positive, is how often a new process of workers replaces the old one. A journal keeps its windows, its queue and the
-	// last numbers of dispatch.Nonce; the threads of Concatenated are new ones, and their counters start again.
+	// Restart, if positive, is how often a new process of workers replaces the old one. A journal
+	// keeps its windows, its queue and the last numbers of dispatch.Nonce; the threads of Concatenated
+	// are new ones, and their counters start again.
 	Restart time.Duration
 	Seed    uint64
-	// OnSend, if not nil, is told when each request is first sent: how long after it was made. OnAnswer, if not nil, is told of each
-	// success: how long after the request was made, and how long after it was sent.
+	// OnSend, if not nil, is told when each request is first sent: how long after it was made.
+	// OnAnswer, if not nil, is told of each success: how long after the request was made, and how long
+	// after it was sent.
 	OnSend   func(delay time.Duration)
 	OnAnswer func(sinceMade, sinceSent time.Duration)
 }
 
-// Generator is a way of making requests: the first at instant 0, and then more at intervals. A generator that waits for room in the queue
-// begins its next interval when it has made its request.
+// Generator is a way of making requests: the first at instant 0, and then more at intervals. A
+// generator that waits for room in the queue begins its next interval when it has made its request.
 type Generator uint8
 
 const (
@@ -71,7 +77,8 @@ func (g Generator) String() string {
 	return [...]string{"original", "saturating", "burst", "constant"}[g]
 }
 
-// Batch returns how many requests are made at once for that many keys. It is 0 for Saturating, which makes as many as there is room for.
+// Batch returns how many requests are made at once for that many keys. It is 0 for Saturating,
+// which makes as many as there is room for.
 func (g Generator) Batch(keys int) int {
 	switch g {
 	case Saturating:
@@ -105,8 +112,9 @@ const (
 	Ours                // those of dispatch.Nonce
 )
 
-// ConcatenatedNonce returns the nonce of Concatenated, for a send at so many milliseconds since 1970 by the thread that works for the key
-// in that process and has sent counter requests, including this one.
+// ConcatenatedNonce returns the nonce of Concatenated, for a send at so many milliseconds since
+// 1970 by the thread that works for the key in that process and has sent counter requests,
+// including this one.
 func ConcatenatedNonce(unixMilli int64, process uint64, key int, counter uint64) string {
 	return fmt.Sprintf("%d%d%d", unixMilli, 140_000_000_000_000+1000*process+uint64(key), counter)
 }
@@ -122,8 +130,9 @@ type Tally struct {
 	InTime     int // successes within the TTL, counted from the first making of the request
 	Lost       int // requests that were made, have not ended, and are not in the queue
 	Sent       int
-	// WakeUps is how often a sleeping client woke, for a timer (a worker's polls are timers) or for the end of an attempt. New requests
-	// are not counted: they are part of the load, the same for every client.
+	// WakeUps is how often a sleeping client woke, for a timer (a worker's polls are timers) or for
+	// the end of an attempt. New requests are not counted: they are part of the load, the same for
+	// every client.
 	WakeUps int
 	Polls   int // how often a limiter told a worker that it must wait
 	End     mono.Time
@@ -325,7 +334,8 @@ func (x *exchange) happen(e exchangeEvent) {
 // generate makes the requests that are owed, as far as there is room, and then sets when the next ones are made.
 func (x *exchange) generate(now mono.Time) {
 	for ; x.owed > 0; x.owed-- {
-		// The first request without room waits in Submit, and the next is made after it. The published workers have no Submit.
+		// The first request without room waits in Submit, and the next is made after it. The published
+		// workers have no Submit.
 		if x.owedSince = min(x.owedSince, now); x.Workers {
 			x.owedSince = now
 		}
@@ -341,8 +351,8 @@ func (x *exchange) generate(now mono.Time) {
 }
 
 func (x *exchange) submit(now, came mono.Time) bool {
-	// Value says whether the request has been sent. The number of its attempt does not tell that: an attempt counts even if it waits for
-	// its limiter until its deadline.
+	// Value says whether the request has been sent. The number of its attempt does not tell that: an
+	// attempt counts even if it waits for its limiter until its deadline.
 	_, err := x.queue.SubmitFrom(now, came, queue.Request{Cost: limit.One, TTL: x.TTL - x.Reserve, Value: new(bool)})
 	if err != nil { // full
 		return false
@@ -457,7 +467,8 @@ func onGrid(from, t mono.Time, step time.Duration) mono.Time {
 func (x *exchange) workerSends(now mono.Time, i int32) {
 	w := &x.workers[i]
 	w.counter++
-	f := flight{Attempt: dispatch.Attempt{Ticket: w.ticket, Request: w.request, Number: w.number, Key: int(i), At: now}, made: w.made, process: x.process}
+	f := flight{Attempt: dispatch.Attempt{Ticket: w.ticket, Request: w.request, Number: w.number, Key: int(i), At: now},
+		made: w.made, process: x.process}
 	switch x.Nonce {
 	case Timestamp:
 		f.Nonce = uint64((wallEpoch + time.Duration(now)) / time.Millisecond)
@@ -505,7 +516,8 @@ func (x *exchange) launch(now mono.Time, f flight) {
 // arrive has the server decide about an attempt.
 func (x *exchange) arrive(now mono.Time, f *flight) rule.Verdict {
 	if x.Nonce == Concatenated {
-		return x.server.ArriveDigits(now, f.Key, ConcatenatedNonce((wallEpoch+time.Duration(f.At)).Milliseconds(), f.process, f.Key, f.Nonce))
+		return x.server.ArriveDigits(now, f.Key,
+			ConcatenatedNonce((wallEpoch+time.Duration(f.At)).Milliseconds(), f.process, f.Key, f.Nonce))
 	}
 	return x.server.Arrive(now, f.Key, f.Nonce)
 }

@@ -28,17 +28,18 @@ func (r Reserve) String() string {
 	return [...]string{"exact", "bounded", "estimated", "documented"}[r]
 }
 
-// LLMLine is the line of a Gate before one limit.All of a Rolling of requests and a Rolling of tokens. The first in line goes as soon as
-// the limiters let it, and each answer settles what was reserved with what was used. A prompt that is refused goes to the end of the
-// line.
+// LLMLine is the line of a Gate before one limit.All of a Rolling of requests and a Rolling of
+// tokens. The first in line goes as soon as the limiters let it, and each answer settles what was
+// reserved with what was used. A prompt that is refused goes to the end of the line.
 type LLMLine struct {
 	Reserve Reserve
 	// Quantile is the one that Estimated uses. If zero, 0.95.
 	Quantile float64
 	// Seen are shares of MaxTokens, from 0 to 1, that were used before the run began: Estimated starts with them.
 	Seen []float64
-	// Fill is how many behind the head of the line are looked at for one that may go ahead of it without delaying it, and how often a
-	// prompt may be overtaken: see paceline.GateConfig.Fill. If zero, none: first come, first served.
+	// Fill is how many behind the head of the line are looked at for one that may go ahead of it
+	// without delaying it, and how often a prompt may be overtaken: see paceline.GateConfig.Fill. If
+	// zero, none: first come, first served.
 	Fill int
 }
 
@@ -76,8 +77,10 @@ func (c LLMLine) start(x *llm) (llmClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &llmLine{LLMLine: c, x: x, line: scheduler.New(scheduler.Config{Fill: c.Fill}), tickets: make([]llmTicket, len(x.Work)), wake: limit.Never}
-	l.lane = l.line.Lane(scheduler.LaneConfig{}, []*scheduler.Limit{l.line.Limit(limit.NewAll(requests, tokens), scheduler.Sharing{})})
+	l := &llmLine{LLMLine: c, x: x, line: scheduler.New(scheduler.Config{Fill: c.Fill}),
+		tickets: make([]llmTicket, len(x.Work)), wake: limit.Never}
+	l.lane = l.line.Lane(scheduler.LaneConfig{},
+		[]*scheduler.Limit{l.line.Limit(limit.NewAll(requests, tokens), scheduler.Sharing{})})
 	for _, r := range c.Seen {
 		if !(r >= 0 && r <= 1) {
 			return nil, fmt.Errorf("sim: LLMLine: Seen has %v, which is not from 0 to 1", r)
@@ -175,8 +178,8 @@ func (l *llmLine) serve(now mono.Time, here *llmTicket) {
 }
 
 func (l *llmLine) send(now mono.Time, t *llmTicket) {
-	// Whatever came after it and has gone has overtaken it. If one that came earlier still waits, this figure is too small, but that
-	// one's is larger.
+	// Whatever came after it and has gone has overtaken it. If one that came earlier still waits, this
+	// figure is too small, but that one's is larger.
 	l.x.Overtaken = max(l.x.Overtaken, l.went-t.before)
 	l.went += t.Cost[limit.Tokens]
 	l.x.send(now, t.i)

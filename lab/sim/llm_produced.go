@@ -12,9 +12,10 @@ import (
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
-// LLMProduced is a client of a language model whose server counts output as it is produced. The server has a bucket that is full at
-// first. A request is refused if, when it arrives, there is not even one token, its own first; requests under way go on. All prompts are
-// made at instant 0, and those that are refused go to the end of the line.
+// LLMProduced is a client of a language model whose server counts output as it is produced. The
+// server has a bucket that is full at first. A request is refused if, when it arrives, there is not
+// even one token, its own first; requests under way go on. All prompts are made at instant 0, and
+// those that are refused go to the end of the line.
 type LLMProduced struct {
 	// Prompts is how many prompts there are. If zero, 40.
 	Prompts int
@@ -64,10 +65,11 @@ func (c *LLMProduced) output(rng *rand.Rand, i int) int64 {
 type LLMProducedTally struct {
 	Sent, Rejected int
 	Tokens         int64
-	// End is when the last answer was read. Ideal is when it could have been, with no latency and a bucket that is never overdrawn.
+	// End is when the last answer was read. Ideal is when it could have been, with no latency and a
+	// bucket that is never overdrawn.
 	End, Ideal time.Duration
-	// Steady is the part of the refill that was used from the first window on, judging by the answers; 1 is all of it. It is 0 if the run
-	// took no longer than that.
+	// Steady is the part of the refill that was used from the first window on, judging by the answers;
+	// 1 is all of it. It is 0 if the run took no longer than that.
 	Steady float64
 }
 
@@ -114,7 +116,8 @@ func (c LLMProduced) Run() (LLMProducedTally, error) {
 		return LLMProducedTally{}, errors.New("sim: LLMProduced: Limiter is nil")
 	}
 	c.fill()
-	x := &producedRun{LLMProduced: c, line: scheduler.New(scheduler.Config{}), tickets: make([]producedTicket, c.Prompts), wake: limit.Never}
+	x := &producedRun{LLMProduced: c, line: scheduler.New(scheduler.Config{}),
+		tickets: make([]producedTicket, c.Prompts), wake: limit.Never}
 	var err error
 	if x.server, err = rule.NewBucket(rule.BucketConfig{Limit: c.Limit, Window: c.Window}); err != nil {
 		return LLMProducedTally{}, err
@@ -182,7 +185,8 @@ func (x *producedRun) happen(now mono.Time, e producedEvent) error {
 		if x.End > x.Window {
 			x.steady += t.output
 		}
-		x.line.Settle(now, t.Pass, limit.Outcome{Result: limit.Accepted, Metered: true, Actual: limit.Cost{limit.Requests: 1, limit.Output: t.output}})
+		x.line.Settle(now, t.Pass,
+			limit.Outcome{Result: limit.Accepted, Metered: true, Actual: limit.Cost{limit.Requests: 1, limit.Output: t.output}})
 	case producedRefused:
 		x.line.Settle(now, t.Pass, limit.Outcome{Result: limit.Limited})
 		x.serve(now)

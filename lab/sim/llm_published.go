@@ -7,26 +7,29 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// LLMGates is a published client with two gates that every prompt passes, one after the other. Each gate is a sliding window of its own:
-// while the last window has Requests sends, the prompt sleeps until the oldest of them has left it, and then looks again; the other gate
-// does the same for the tokens of the answers received. Nothing is reserved: a prompt counts as a request when it is sent, and as tokens
-// when its answer is there. All that sleep wake at the same time.
+// LLMGates is a published client with two gates that every prompt passes, one after the other. Each
+// gate is a sliding window of its own: while the last window has Requests sends, the prompt sleeps
+// until the oldest of them has left it, and then looks again; the other gate does the same for the
+// tokens of the answers received. Nothing is reserved: a prompt counts as a request when it is
+// sent, and as tokens when its answer is there. All that sleep wake at the same time.
 type LLMGates struct {
 	// Requests and Tokens are the limits that the gates know. If zero, the server's.
 	Requests, Tokens int64
-	// Concurrency is how many prompts may be under way at once. The others wait behind the gates, and a prompt counts as sent only when
-	// its turn here has come. If zero, there is no bound, and it counts as sent when it has passed the gates.
+	// Concurrency is how many prompts may be under way at once. The others wait behind the gates, and
+	// a prompt counts as sent only when its turn here has come. If zero, there is no bound, and it
+	// counts as sent when it has passed the gates.
 	Concurrency int
-	// Attempts is how often a prompt that is refused is sent, without asking the gates again, after pauses of 1 s, then of 1 s to 2 s, 4
-	// s and so on up to 60 s. If zero, 2. After the last attempt its send is taken out of the window again.
+	// Attempts is how often a prompt that is refused is sent, without asking the gates again, after
+	// pauses of 1 s, then of 1 s to 2 s, 4 s and so on up to 60 s. If zero, 2. After the last attempt
+	// its send is taken out of the window again.
 	Attempts int
-	// Again has the caller repeat a call that failed, through the gates, until it is answered, after pauses that grow in the same way.
-	// Otherwise the prompt is lost.
+	// Again has the caller repeat a call that failed, through the gates, until it is answered, after
+	// pauses that grow in the same way. Otherwise the prompt is lost.
 	Again bool
 }
 
-// llmLate is how late a sleeping task wakes. It asks whether an instant is before the window, so exactly at the window's end it would ask
-// in vain.
+// llmLate is how late a sleeping task wakes. It asks whether an instant is before the window, so
+// exactly at the window's end it would ask in vain.
 const llmLate = 100 * time.Microsecond
 
 type llmGates struct {
@@ -153,10 +156,11 @@ func randomBackoff(rng *rand.Rand, n uint8) time.Duration {
 	return time.Second + time.Duration(rng.Float64()*float64(high-time.Second))
 }
 
-// LLMBucket is the client of a well-known cookbook: one loop that wakes every millisecond, with a token bucket for requests and one for
-// tokens, both full at the start and refilled evenly to the limit per minute. A prompt goes when both buckets have what it takes, its
-// input and MaxTokens, which is never corrected; one prompt goes per turn of the loop. After a refusal the loop pauses until 15 s have
-// passed, and refused prompts go before the others.
+// LLMBucket is the client of a well-known cookbook: one loop that wakes every millisecond, with a
+// token bucket for requests and one for tokens, both full at the start and refilled evenly to the
+// limit per minute. A prompt goes when both buckets have what it takes, its input and MaxTokens,
+// which is never corrected; one prompt goes per turn of the loop. After a refusal the loop pauses
+// until 15 s have passed, and refused prompts go before the others.
 type LLMBucket struct {
 	// Attempts is how often a prompt is sent before it is given up. If zero, 5.
 	Attempts int

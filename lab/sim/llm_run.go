@@ -13,25 +13,28 @@ import (
 
 // LLM is a client of a language model that limits requests and tokens, each in a rolling window.
 //
-// The server's rule: a request counts when it arrives, as one request and with the tokens that it really has, input and output together.
-// It is refused, and then counts nowhere, if either closed window would hold more than its limit. So only the server knows the truth: no
-// client can know the output before it has the answer. For a server that counts max_tokens at the arrival instead, a client reserves just
-// that, as LLMLine does with Bounded.
+// The server's rule: a request counts when it arrives, as one request and with the tokens that it
+// really has, input and output together. It is refused, and then counts nowhere, if either closed
+// window would hold more than its limit. So only the server knows the truth: no client can know the
+// output before it has the answer. For a server that counts max_tokens at the arrival instead, a
+// client reserves just that, as LLMLine does with Bounded.
 type LLM struct {
 	// Work is the prompts, in the order of At.
 	Work []Prompt
 	// Requests and Tokens are the server's limits in any Window. If zero, 500, 30,000 and one minute.
 	Requests, Tokens int64
 	Window           time.Duration
-	// Latency is the time from the sending of a request to its answer. Forward is the part of it on the way to the server, which counts
-	// at the arrival, and Back the part on the way back. The rest is the server's work; there is none if the parts are longer. A refusal
-	// takes no work. A prompt meets the same latencies whatever the client does.
+	// Latency is the time from the sending of a request to its answer. Forward is the part of it on
+	// the way to the server, which counts at the arrival, and Back the part on the way back. The rest
+	// is the server's work; there is none if the parts are longer. A refusal takes no work. A prompt
+	// meets the same latencies whatever the client does.
 	Latency, Forward, Back latency.Law
-	// Documented makes the server the one that OpenAI documents: it has a bucket of requests and one of tokens, full at first and
-	// refilled evenly. When a request arrives it takes the larger of its input and its MaxTokens, and gives nothing back.
+	// Documented makes the server the one that OpenAI documents: it has a bucket of requests and one
+	// of tokens, full at first and refilled evenly. When a request arrives it takes the larger of its
+	// input and its MaxTokens, and gives nothing back.
 	Documented bool
-	// Stated has each answer say for how many whole milliseconds the server worked on it, as openai-processing-ms does: the request had
-	// arrived before that.
+	// Stated has each answer say for how many whole milliseconds the server worked on it, as
+	// openai-processing-ms does: the request had arrived before that.
 	Stated bool
 	// Client decides when what is sent.
 	Client LLMClient
@@ -78,7 +81,8 @@ func (c *LLM) Trip(i, attempt int) Trip {
 	return t
 }
 
-// LLMClient is how the client of an LLM keeps to the limits, and so what a simulation compares: LLMLine, LLMGates or LLMBucket.
+// LLMClient is how the client of an LLM keeps to the limits, and so what a simulation compares:
+// LLMLine, LLMGates or LLMBucket.
 type LLMClient interface {
 	start(x *llm) (llmClient, error)
 }
@@ -102,13 +106,14 @@ type LLMTally struct {
 	Last, End mono.Time
 	// WorstRequests and WorstTokens are the most that arrived in any closed window, including what was refused.
 	WorstRequests, WorstTokens int64
-	// WakeUps is how often something that waited was woken: by a timer of the client, or because a caller's turn came. Answers are not
-	// counted.
+	// WakeUps is how often something that waited was woken: by a timer of the client, or because a
+	// caller's turn came. Answers are not counted.
 	WakeUps int
-	// Waits has a value for each prompt, in the order of Work: the time from its making to its last sending, or −1 if it was lost.
+	// Waits has a value for each prompt, in the order of Work: the time from its making to its last
+	// sending, or −1 if it was lost.
 	Waits []time.Duration
-	// Overruns is how many answers had more tokens than were reserved, OverrunTokens how many more in all, and Overrun how many more at
-	// most. Only LLMLine reserves.
+	// Overruns is how many answers had more tokens than were reserved, OverrunTokens how many more in
+	// all, and Overrun how many more at most. Only LLMLine reserves.
 	Overruns               int
 	OverrunTokens, Overrun int64
 	// Overtaken is the most tokens of later prompts that went ahead of one prompt.
@@ -174,7 +179,8 @@ func (c LLM) Run() (LLMTally, error) {
 	}
 	for i, p := range c.Work {
 		if p.Input < 0 || p.Output < 0 || p.MaxTokens < p.Output || p.Input+p.MaxTokens > c.Tokens {
-			return LLMTally{}, fmt.Errorf("sim: LLM: Work[%d] %+v: want Output from 0 to MaxTokens, and Input + MaxTokens of at most %d", i, p, c.Tokens)
+			return LLMTally{}, fmt.Errorf("sim: LLM: Work[%d] %+v: want Output from 0 to MaxTokens, and Input + MaxTokens of "+
+				"at most %d", i, p, c.Tokens)
 		}
 		if i > 0 && p.At < c.Work[i-1].At {
 			return LLMTally{}, fmt.Errorf("sim: LLM: Work[%d] is made at %v, before the one before it", i, p.At)
@@ -268,20 +274,23 @@ func (x *llm) worst() (requests, tokens int64) {
 // tick is the unit of the servers' clocks.
 const tick = mono.Time(time.Millisecond)
 
-// Ideal returns the shortest time in which anyone could have had those prompts counted for which served is true (all of them if it is
-// nil), from instant 0 to the last arrival: somebody who knows everything beforehand, sends in any order, and meets no latency. It is a
-// lower bound, which no order beats:
+// Ideal returns the shortest time in which anyone could have had those prompts counted for which
+// served is true (all of them if it is nil), from instant 0 to the last arrival: somebody who knows
+// everything beforehand, sends in any order, and meets no latency. It is a lower bound, which no
+// order beats:
 //
-// Cut the time from an instant r to the last arrival at T into windows of W. There are ⌊(T − r)/W⌋ + 1 of them, each holds
-// at most N, and together they hold what is made at r or later. So for every r at which something is made, for requests and
-// for tokens alike,
+// Cut the time from an instant r to the last arrival at T into windows of W. There are ⌊(T − r)/W⌋
+// + 1 of them, each holds at most N, and together they hold what is made at r or later. So for
+// every r at which something is made, for requests and for tokens alike,
 //
 //	T ≥ r + (⌈what is made at r or later / N⌉ − 1)·W
 //
-// For a server that is Documented, a bucket holds N at r and gets N more in every W: T ≥ r + (what is made at r or later − N)/N·W.
+// For a server that is Documented, a bucket holds N at r and gets N more in every W: T ≥ r + (what
+// is made at r or later − N)/N·W.
 //
-// It is close where all is made at once: a packing into k windows, each sent together and a tick more than W after the one
-// before, takes (k − 1)·(W + tick), and with many small prompts first fit decreasing finds the least k or one more.
+// It is close where all is made at once: a packing into k windows, each sent together and a tick
+// more than W after the one before, takes (k − 1)·(W + tick), and with many small prompts first fit
+// decreasing finds the least k or one more.
 func (c LLM) Ideal(served func(i int) bool) (least time.Duration) {
 	c.fill()
 	var requests, tokens int64

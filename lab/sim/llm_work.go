@@ -37,9 +37,10 @@ func (a LLMArrivals) String() string {
 	return [...]string{"start", "uniform", "burst", "mixed"}[a]
 }
 
-// Make returns the prompts in the order of their making. Input tokens are lognormal with a median of 300 and a 99th percentile of 4000,
-// and output tokens with 150 and 1500; MaxTokens is drawn evenly from the output to one and a half times it. A prompt that, with its
-// MaxTokens, has more tokens than a whole window is drawn again: no client could send it.
+// Make returns the prompts in the order of their making. Input tokens are lognormal with a median
+// of 300 and a 99th percentile of 4000, and output tokens with 150 and 1500; MaxTokens is drawn
+// evenly from the output to one and a half times it. A prompt that, with its MaxTokens, has more
+// tokens than a whole window is drawn again: no client could send it.
 func (c LLMWork) Make() []Prompt {
 	if c.Prompts == 0 {
 		c.Prompts = 2000

@@ -1,13 +1,15 @@
-// Package sim runs the decisions of limit, queue and dispatch in virtual time, against the rules of servers and over links with latency.
-// It runs the same code as production, a thousand times faster than the clock, and the same seed gives the same bytes. Use it to measure
-// what a limiter or a queue of yours does to an exchange client or to prompts, before a real server sees it. Package lab/sim/fleet has clients
-// that share a quota, lab/sim/compare compares strategies, and package ratetest has servers over HTTP, to test a client of your own.
+// Package sim runs the decisions of limit, queue and dispatch in virtual time, against the rules of
+// servers and over links with latency. It runs the same code as production, a thousand times faster
+// than the clock, and the same seed gives the same bytes. Use it to measure what a limiter or a
+// queue of yours does to an exchange client or to prompts, before a real server sees it. Package
+// lab/sim/fleet has clients that share a quota, lab/sim/compare compares strategies, and package
+// ratetest has servers over HTTP, to test a client of your own.
 package sim
 
 import "github.com/paceline-go/paceline/limit/mono"
 
-// Loop is virtual time: it hands out events in the order of their instants, and where those are equal in the order of scheduling. The
-// zero Loop is at instant 0 and has no events.
+// Loop is virtual time: it hands out events in the order of their instants, and where those are
+// equal in the order of scheduling. The zero Loop is at instant 0 and has no events.
 type Loop[E any] struct {
 	now  mono.Time
 	seq  uint64

@@ -10,8 +10,9 @@ import (
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
-// Proof is a client that always has a request at hand and sends it the moment its limiter lets it, to servers that refuse whatever is
-// over their rule, over a path as hostile as one likes. A limiter that keeps its promise is never refused.
+// Proof is a client that always has a request at hand and sends it the moment its limiter lets it,
+// to servers that refuse whatever is over their rule, over a path as hostile as one likes. A
+// limiter that keeps its promise is never refused.
 type Proof struct {
 	Limiter limit.Limiter
 	// Servers all judge every request, each by its own Unit.
@@ -21,12 +22,12 @@ type Proof struct {
 	Costs []limit.Cost
 	// Requests is how many requests are sent.
 	Requests int
-	// Lost is the share of requests without an answer: after Timeout the client gives up and knows nothing of them. If Timeout is zero, 1
-	// s.
+	// Lost is the share of requests without an answer: after Timeout the client gives up and knows
+	// nothing of them. If Timeout is zero, 1 s.
 	Lost    float64
 	Timeout time.Duration
-	// Aside is the share of requests that never reach the servers: half of them are answered by something in front of the servers, the
-	// others do not leave the client.
+	// Aside is the share of requests that never reach the servers: half of them are answered by
+	// something in front of the servers, the others do not leave the client.
 	Aside float64
 	// Idle is the chance, before each request, that the client has nothing to send for a while, up to 3 s.
 	Idle float64
@@ -35,8 +36,9 @@ type Proof struct {
 	Know func(o *limit.Outcome, sent, arrived, now mono.Time)
 	// Stop, if not nil, is called now and then; once it returns true no more is sent.
 	Stop func() bool
-	// OnSend, if not nil, is told of every request: its cost, and how long after the sending the client knew that it had arrived. If no
-	// answer comes, that is Timeout and the 5 s after which it cannot arrive any more.
+	// OnSend, if not nil, is told of every request: its cost, and how long after the sending the
+	// client knew that it had arrived. If no answer comes, that is Timeout and the 5 s after which it
+	// cannot arrive any more.
 	OnSend func(cost limit.Cost, known time.Duration)
 }
 

@@ -10,11 +10,11 @@ import (
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
-// ProofKind is a kind of server, the limiter that is made for it, at its default settings, and the most that any client can get from it
-// that knows what this one knows.
+// ProofKind is a kind of server, the limiter that is made for it, at its default settings, and the
+// most that any client can get from it that knows what this one knows.
 //
-// The ceilings. Let T be how long after its sending a client knows that a request has arrived, W⁺ the Window and a tick,
-// and N the Limit; means are over the requests of the run.
+// The ceilings. Let T be how long after its sending a client knows that a request has arrived, W⁺
+// the Window and a tick, and N the Limit; means are over the requests of the run.
 //
 //	rolling, weighted      N / (W⁺ + E[T])        Each request holds what it costs for W⁺ and T, and no more than N are held
 //	                                              at any instant (Little's law). Weighted holds it for as long on average:
@@ -31,10 +31,12 @@ type ProofKind struct {
 	Name    string
 	New     func(seed uint64) Proof
 	Ceiling func(p Path) ProofCeiling
-	// Floor is the share of the ceiling, in percent, that the limiter reaches over every stationary path, however long the run. A short
-	// run has more, since it begins with a whole limit. A limiter that is merely safe falls below the floor.
+	// Floor is the share of the ceiling, in percent, that the limiter reaches over every stationary
+	// path, however long the run. A short run has more, since it begins with a whole limit. A limiter
+	// that is merely safe falls below the floor.
 	Floor float64
-	// These tell an Adversary about the server: how long its intervals are and when they begin, by true time, and its limit.
+	// These tell an Adversary about the server: how long its intervals are and when they begin, by
+	// true time, and its limit.
 	Window time.Duration
 	Phase  func(seed uint64) mono.Time // nil: it has none, or they begin with a request
 	Limit  int64
@@ -44,18 +46,22 @@ type ProofKind struct {
 }
 
 const (
-	// nearlyAll is for kinds that lose little more than a tick per window: they have 99.95 to 99.98 % in long runs, whatever the seed.
+	// nearlyAll is for kinds that lose little more than a tick per window: they have 99.95 to 99.98 %
+	// in long runs, whatever the seed.
 	nearlyAll = 99.9
-	// most is for kinds that lose more. A weighted window has 99.53 % of 340,000 requests over the path of 0 or 3 s, and more of fewer
-	// requests; a bucket of one loses a tick with each of its requests.
+	// most is for kinds that lose more. A weighted window has 99.53 % of 340,000 requests over the
+	// path of 0 or 3 s, and more of fewer requests; a bucket of one loses a tick with each of its
+	// requests.
 	most = 99.5
-	// few is for a weighted window that holds some 20 requests: one of them is 5 %. The lowest figure, over two routes, is 94.4 %.
+	// few is for a weighted window that holds some 20 requests: one of them is 5 %. The lowest figure,
+	// over two routes, is 94.4 %.
 	few = 94
 )
 
 // ProofCeiling adds up what the requests of a run use.
 type ProofCeiling struct {
-	// Uses returns how much a request uses of a limit that yields 1 per second: seconds of a rolling window's slot, for example.
+	// Uses returns how much a request uses of a limit that yields 1 per second: seconds of a rolling
+	// window's slot, for example.
 	Uses func(cost limit.Cost, known time.Duration) float64
 	// Most, if positive, bounds the requests per second whatever they use.
 	Most float64
@@ -66,7 +72,8 @@ const (
 	proofWindow = time.Second
 	proofTick   = time.Millisecond
 	proofSkew   = 50 * time.Millisecond
-	// Not a second: the 3 s of one of the paths would be three intervals less 3 ms, and a margin of 2 ms would cost a fourth one.
+	// Not a second: the 3 s of one of the paths would be three intervals less 3 ms, and a margin of 2
+	// ms would cost a fourth one.
 	proofAnchored = 1300 * time.Millisecond
 )
 
@@ -104,8 +111,8 @@ func proofPhase(seed uint64) mono.Time {
 	return mono.Time(rand.New(rand.NewPCG(seed, 5)).Int64N(int64(proofWindow)))
 }
 
-// proofOff returns how far the clock of a calendar's server is off: at most by the skew less a tick, as the tick is off, too; every other
-// seed has that maximum.
+// proofOff returns how far the clock of a calendar's server is off: at most by the skew less a
+// tick, as the tick is off, too; every other seed has that maximum.
 func proofOff(seed uint64) time.Duration {
 	const most = proofSkew - proofTick
 	switch seed % 4 {
@@ -139,7 +146,8 @@ func rollingKinds() []ProofKind {
 		{"rolling, clock drifts and jumps ahead", func(seed uint64) Proof {
 			clock := rule.Clock{DriftPPM: -100}
 			for i := range 1000 {
-				clock.Steps = append(clock.Steps, rule.Step{At: mono.Time(i) * mono.Time(47*time.Second), By: time.Duration(i%7) * 10 * time.Millisecond})
+				clock.Steps = append(clock.Steps,
+					rule.Step{At: mono.Time(i) * mono.Time(47*time.Second), By: time.Duration(i%7) * 10 * time.Millisecond})
 			}
 			server := must(rule.NewRolling(rule.RollingConfig{Limit: proofN, Window: proofWindow}))
 			return Proof{Servers: one(must(rule.NewClocked(server, clock))), Limiter: limit.MustRolling(proofN, proofWindow)}
@@ -160,10 +168,12 @@ func intervalKinds() []ProofKind {
 			return ProofCeiling{Uses: func(_ limit.Cost, known time.Duration) float64 {
 				return float64(1+(known+2*proofSkew)/proofWindow) * proofWindow.Seconds() / proofN
 			}}
-		}, nearlyAll, proofWindow, func(seed uint64) mono.Time { return proofPhase(seed).Add(-proofOff(seed)) }, proofN, 0, 0},
+		}, nearlyAll, proofWindow, func(seed uint64) mono.Time { return proofPhase(seed).Add(-proofOff(seed)) }, proofN, 0,
+			0},
 		{"calendar, phase unknown", func(seed uint64) Proof {
 			return Proof{
-				Servers: one(must(rule.NewCalendar(rule.CalendarConfig{Limit: proofN, Window: proofWindow, Phase: proofPhase(seed)}))),
+				Servers: one(must(rule.NewCalendar(rule.CalendarConfig{Limit: proofN, Window: proofWindow,
+					Phase: proofPhase(seed)}))),
 				Limiter: limit.MustRolling(proofN, proofWindow),
 			}
 		}, heldForWindow, nearlyAll, proofWindow, proofPhase, proofN, 0, 0},
@@ -184,7 +194,8 @@ func intervalKinds() []ProofKind {
 // refilled is the ceiling of a bucket; rate is per second.
 func refilled(rate, burst float64) func(Path) ProofCeiling {
 	return func(Path) ProofCeiling {
-		return ProofCeiling{Most: rate, Uses: func(_ limit.Cost, known time.Duration) float64 { return (known.Seconds() + 1/rate) / burst }}
+		return ProofCeiling{Most: rate,
+			Uses: func(_ limit.Cost, known time.Duration) float64 { return (known.Seconds() + 1/rate) / burst }}
 	}
 }
 
@@ -228,25 +239,30 @@ func weightedKinds() []ProofKind {
 	return []ProofKind{
 		{"weighted previous window", func(seed uint64) Proof {
 			return Proof{
-				Servers: one(must(rule.NewWeighted(rule.WeightedConfig{Limit: 1000, Window: time.Minute, Phase: 60 * proofPhase(seed)}))),
+				Servers: one(must(rule.NewWeighted(rule.WeightedConfig{Limit: 1000, Window: time.Minute,
+					Phase: 60 * proofPhase(seed)}))),
 				Limiter: must(limit.NewWeighted(limit.WeightedConfig{Limit: 1000, Window: time.Minute})),
 			}
-		}, largest(held(1000, time.Minute, limit.Requests)), most, time.Minute, func(seed uint64) mono.Time { return 60 * proofPhase(seed) }, 1000, 0, 0},
+		}, largest(held(1000, time.Minute, limit.Requests)), most, time.Minute,
+			func(seed uint64) mono.Time { return 60 * proofPhase(seed) }, 1000, 0, 0},
 		{"weighted, rotating", func(uint64) Proof {
 			return Proof{
-				Servers: one(must(rule.NewWeighted(rule.WeightedConfig{Limit: 1000, Window: time.Minute, Rotating: true, RefusedCount: true}))),
+				Servers: one(must(rule.NewWeighted(rule.WeightedConfig{Limit: 1000, Window: time.Minute, Rotating: true,
+					RefusedCount: true}))),
 				Limiter: must(limit.NewWeighted(limit.WeightedConfig{Limit: 1000, Window: time.Minute})),
 			}
 		}, largest(held(1000, time.Minute, limit.Requests)), most, time.Minute, nil, 1000, 0, 0},
 		{"weighted, rounded down", func(uint64) Proof {
 			return Proof{
-				Servers: one(must(rule.NewWeighted(rule.WeightedConfig{Limit: proofN, Window: proofWindow, Rotating: true, RefusedCount: true, RoundsDown: true}))),
+				Servers: one(must(rule.NewWeighted(rule.WeightedConfig{Limit: proofN, Window: proofWindow, Rotating: true,
+					RefusedCount: true, RoundsDown: true}))),
 				Limiter: must(limit.NewWeighted(limit.WeightedConfig{Limit: proofN, Window: proofWindow, RoundsDown: true})),
 			}
 		}, heldForWindow, few, proofWindow, nil, proofN, 0, 0},
 		{"weighted, few in a window", func(seed uint64) Proof {
 			return Proof{
-				Servers: one(must(rule.NewWeighted(rule.WeightedConfig{Limit: proofN, Window: proofWindow, Phase: proofPhase(seed)}))),
+				Servers: one(must(rule.NewWeighted(rule.WeightedConfig{Limit: proofN, Window: proofWindow,
+					Phase: proofPhase(seed)}))),
 				Limiter: must(limit.NewWeighted(limit.WeightedConfig{Limit: proofN, Window: proofWindow})),
 			}
 		}, largest(held(proofN-1, proofWindow, limit.Requests)), few, proofWindow, proofPhase, proofN, 0, 0},
@@ -267,19 +283,22 @@ func combinedKinds() []ProofKind {
 				Limiter: limit.NewAll(orders, weight),
 				Costs:   []limit.Cost{{limit.Weight: 1, limit.Orders: 1}, {limit.Weight: 5, limit.Orders: 1}, {limit.Weight: 10}},
 			}
-		}, largest(held(300, 10*time.Second, limit.Orders), held(6000, time.Minute, limit.Weight)), nearlyAll, 10 * time.Second, nil, 0, 0, 0},
+		}, largest(held(300, 10*time.Second, limit.Orders), held(6000, time.Minute, limit.Weight)), nearlyAll,
+			10 * time.Second, nil, 0, 0, 0},
 	}
 }
 
 const proofOneWay = 50 * time.Millisecond
 
-// PromisedKinds returns the kinds whose limiter was promised that no request takes longer than 50 ms to arrive. They are for an
-// Adversary, which keeps that promise; paths do not.
+// PromisedKinds returns the kinds whose limiter was promised that no request takes longer than 50
+// ms to arrive. They are for an Adversary, which keeps that promise; paths do not.
 func PromisedKinds() []ProofKind {
 	promise := limit.Arrivals{OneWayMax: proofOneWay}
-	kind := func(name string, phase func(uint64) mono.Time, burst int64, server func(seed uint64) rule.Server, limiter func(seed uint64) limit.Limiter) ProofKind {
-		return ProofKind{Name: name + ", 50 ms at most", Window: proofWindow, Phase: phase, Limit: proofN, Burst: burst, OneWayMax: proofOneWay,
-			New: func(seed uint64) Proof { return Proof{Servers: one(server(seed)), Limiter: limiter(seed)} }}
+	kind := func(name string, phase func(uint64) mono.Time, burst int64, server func(seed uint64) rule.Server,
+		limiter func(seed uint64) limit.Limiter) ProofKind {
+		return ProofKind{Name: name + ", 50 ms at most", Window: proofWindow, Phase: phase, Limit: proofN, Burst: burst,
+			OneWayMax: proofOneWay,
+			New:       func(seed uint64) Proof { return Proof{Servers: one(server(seed)), Limiter: limiter(seed)} }}
 	}
 	return []ProofKind{
 		kind("rolling", nil, 0, func(uint64) rule.Server {
@@ -290,7 +309,8 @@ func PromisedKinds() []ProofKind {
 		kind("calendar", proofPhase, 0, func(seed uint64) rule.Server {
 			return must(rule.NewCalendar(rule.CalendarConfig{Limit: proofN, Window: proofWindow, Phase: proofPhase(seed)}))
 		}, func(seed uint64) limit.Limiter {
-			return must(limit.NewCalendar(limit.CalendarConfig{Limit: proofN, Window: proofWindow, Phase: proofPhase(seed), Skew: 2 * proofTick, Arrivals: promise}))
+			return must(limit.NewCalendar(limit.CalendarConfig{Limit: proofN, Window: proofWindow, Phase: proofPhase(seed),
+				Skew: 2 * proofTick, Arrivals: promise}))
 		}),
 		kind("message-anchored", nil, 0, func(uint64) rule.Server {
 			return must(rule.NewAnchored(rule.AnchoredConfig{Limit: proofN, Window: proofWindow, Closed: true}))
@@ -335,8 +355,9 @@ type ProofPath struct {
 	Costs []limit.Cost
 }
 
-// ProofPaths returns the hostile paths under a load that never ends; one with answers that do not come; and some with a client that is
-// idle at times, or whose requests differ in cost and do not all arrive.
+// ProofPaths returns the hostile paths under a load that never ends; one with answers that do not
+// come; and some with a client that is idle at times, or whose requests differ in cost and do not
+// all arrive.
 func ProofPaths() (paths []ProofPath) {
 	named := HostilePaths()
 	for _, p := range named {

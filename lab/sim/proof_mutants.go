@@ -60,12 +60,16 @@ func atSend(after time.Duration) maker {
 // windowMutants are of windows, which forget all of a request at once.
 func windowMutants() []Mutant {
 	return []Mutant{
-		{Name: "lead of 5 ms", Kind: "rolling", New: faultyReady(func(now, t mono.Time) mono.Time { return max(now, t.Add(-5*time.Millisecond)) })},
+		{Name: "lead of 5 ms", Kind: "rolling",
+			New: faultyReady(func(now, t mono.Time) mono.Time { return max(now, t.Add(-5*time.Millisecond)) })},
 		{Name: "window from the send, + 50 ms", Kind: "rolling", New: atSend(50 * time.Millisecond)},
 		{Name: "lease closed at the send", Kind: "rolling", New: atSend(0)},
-		{Name: "one too many", Kind: "rolling", New: faultyRolling(limit.RollingConfig{Limit: proofN + 1, Window: proofWindow})},
-		{Name: "no margin for the server's tick", Kind: "rolling", New: faultyRolling(limit.RollingConfig{Limit: proofN, Window: proofWindow, Margin: -1})},
-		{Name: "no margin for drift", Kind: "rolling, clock drifts and jumps ahead", New: faultyRolling(limit.RollingConfig{Limit: proofN, Window: proofWindow, Margin: time.Millisecond})},
+		{Name: "one too many", Kind: "rolling",
+			New: faultyRolling(limit.RollingConfig{Limit: proofN + 1, Window: proofWindow})},
+		{Name: "no margin for the server's tick", Kind: "rolling",
+			New: faultyRolling(limit.RollingConfig{Limit: proofN, Window: proofWindow, Margin: -1})},
+		{Name: "no margin for drift", Kind: "rolling, clock drifts and jumps ahead",
+			New: faultyRolling(limit.RollingConfig{Limit: proofN, Window: proofWindow, Margin: time.Millisecond})},
 		{Name: "unknown outcomes forgotten", Kind: "rolling", Lost: 0.05, New: faultySettle(func(o *limit.Outcome) {
 			if o.Result == limit.Unknown {
 				o.Result = limit.Unsent
@@ -73,7 +77,8 @@ func windowMutants() []Mutant {
 		})},
 		{Name: "unknown outcomes arrived when they were given up", Kind: "rolling", Lost: 0.05,
 			New: faultyRolling(limit.RollingConfig{Limit: proofN, Window: proofWindow, Arrivals: limit.Arrivals{Late: -1}})},
-		{Name: "slots K = W/T, not one more", Kind: "rolling", New: inPlace(func() limit.Limiter { return newSlotted(10, 100*time.Millisecond) })},
+		{Name: "slots K = W/T, not one more", Kind: "rolling",
+			New: inPlace(func() limit.Limiter { return newSlotted(10, 100*time.Millisecond) })},
 		{Name: "cost ignored in Settle", Kind: "two at once, with weights", New: faultySettle(func(o *limit.Outcome) {
 			o.Metered, o.Actual = true, limit.Cost{limit.Weight: 1, limit.Orders: 1}
 		})},
@@ -81,80 +86,114 @@ func windowMutants() []Mutant {
 			return must(limit.NewRolling(limit.RollingConfig{Limit: 300, Window: 10 * time.Second, Unit: limit.Orders}))
 		})},
 		{Name: "no skew", Kind: "calendar, phase known", New: func(seed uint64, _ limit.Limiter) limit.Limiter {
-			return must(limit.NewCalendar(limit.CalendarConfig{Limit: proofN, Window: proofWindow, Phase: proofPhase(seed), Skew: -1}))
+			return must(limit.NewCalendar(limit.CalendarConfig{Limit: proofN, Window: proofWindow, Phase: proofPhase(seed),
+				Skew: -1}))
 		}},
 		{Name: "counted in the interval of the send alone", Kind: "calendar, phase known", New: atSend(0)},
 		{Name: "a calendar's phase guessed", Kind: "calendar, phase unknown", New: inPlace(func() limit.Limiter {
 			return must(limit.NewCalendar(limit.CalendarConfig{Limit: proofN, Window: proofWindow}))
 		})},
 		{Name: "interval from the send", Kind: "message-anchored", New: atSend(0)},
-		{Name: "a lost request taken to have arrived", Kind: "message-anchored", Lost: 0.3, New: faultySettle(func(o *limit.Outcome) {
-			if o.Result == limit.Unknown {
-				o.Result, o.ArrivedAgo = limit.Accepted, 500*time.Millisecond
-			}
-		})},
-		{Name: "bucket where the window rolls", Kind: "rolling", New: faultyBucket(limit.BucketConfig{Limit: proofN, Window: proofWindow})},
-		{Name: "a thousandth of a tick missing in the margin", Kind: "rolling", New: faultyRolling(limit.RollingConfig{Limit: proofN, Window: proofWindow, Margin: 999 * time.Microsecond})},
-		{Name: "a skew that is 3 ms short", Kind: "calendar, phase known", New: func(seed uint64, _ limit.Limiter) limit.Limiter {
-			return must(limit.NewCalendar(limit.CalendarConfig{Limit: proofN, Window: proofWindow, Phase: proofPhase(seed), Skew: proofSkew - 3*time.Millisecond}))
-		}},
-		{Name: "an interval is over when that of its first answer is", Kind: "message-anchored", New: inPlace(func() limit.Limiter { return &firstAnswer{} })},
+		{Name: "a lost request taken to have arrived", Kind: "message-anchored", Lost: 0.3,
+			New: faultySettle(func(o *limit.Outcome) {
+				if o.Result == limit.Unknown {
+					o.Result, o.ArrivedAgo = limit.Accepted, 500*time.Millisecond
+				}
+			})},
+		{Name: "bucket where the window rolls", Kind: "rolling",
+			New: faultyBucket(limit.BucketConfig{Limit: proofN, Window: proofWindow})},
+		{Name: "a thousandth of a tick missing in the margin", Kind: "rolling",
+			New: faultyRolling(limit.RollingConfig{Limit: proofN, Window: proofWindow, Margin: 999 * time.Microsecond})},
+		{Name: "a skew that is 3 ms short", Kind: "calendar, phase known",
+			New: func(seed uint64, _ limit.Limiter) limit.Limiter {
+				return must(limit.NewCalendar(limit.CalendarConfig{Limit: proofN, Window: proofWindow, Phase: proofPhase(seed),
+					Skew: proofSkew - 3*time.Millisecond}))
+			}},
+		{Name: "an interval is over when that of its first answer is", Kind: "message-anchored",
+			New: inPlace(func() limit.Limiter { return &firstAnswer{} })},
 	}
 }
 
 // bucketMutants are of limiters that forget little by little.
 func bucketMutants() []Mutant {
 	return []Mutant{
-		{Name: "burst of one too many", Kind: "token bucket", New: faultyBucket(limit.BucketConfig{Limit: proofN, Window: proofWindow, Burst: proofN + 1})},
-		{Name: "refill 1e-3 too fast", Kind: "token bucket", New: faultyBucket(limit.BucketConfig{Limit: 1001 * proofN, Window: 1000 * proofWindow, Burst: proofN})},
-		{Name: "no margin for ticks where tokens come between them", Kind: "GCRA", New: faultyBucket(limit.BucketConfig{Limit: 450, Window: time.Minute, Burst: 30, Margin: -1})},
+		{Name: "burst of one too many", Kind: "token bucket",
+			New: faultyBucket(limit.BucketConfig{Limit: proofN, Window: proofWindow, Burst: proofN + 1})},
+		{Name: "refill 1e-3 too fast", Kind: "token bucket",
+			New: faultyBucket(limit.BucketConfig{Limit: 1001 * proofN, Window: 1000 * proofWindow, Burst: proofN})},
+		{Name: "no margin for ticks where tokens come between them", Kind: "GCRA",
+			New: faultyBucket(limit.BucketConfig{Limit: 450, Window: time.Minute, Burst: 30, Margin: -1})},
 		{Name: "refill from the send", Kind: "GCRA", New: atSend(0)},
 		{Name: "history cut to 400", Kind: "token bucket", New: inPlace(func() limit.Limiter { return &cutBucket{} })},
-		{Name: "rolling where the window is weighted", Kind: "weighted, few in a window", New: faultyRolling(limit.RollingConfig{Limit: proofN, Window: proofWindow})},
+		{Name: "rolling where the window is weighted", Kind: "weighted, few in a window",
+			New: faultyRolling(limit.RollingConfig{Limit: proofN, Window: proofWindow})},
 		{Name: "weights from the send", Kind: "weighted, few in a window", New: atSend(0)},
-		{Name: "one too many where weighted", Kind: "weighted, rotating", New: faultyWeighted(limit.WeightedConfig{Limit: 1001, Window: time.Minute})},
-		{Name: "rounded down where the server does not", Kind: "weighted, few in a window", New: faultyWeighted(limit.WeightedConfig{Limit: proofN, Window: proofWindow, RoundsDown: true})},
-		{Name: "half a tick for each request of a bucket of one", Kind: "token bucket of one", New: faultyBucket(limit.BucketConfig{Limit: 300, Window: 7 * proofWindow, Burst: 1, Margin: 500 * time.Microsecond})},
+		{Name: "one too many where weighted", Kind: "weighted, rotating",
+			New: faultyWeighted(limit.WeightedConfig{Limit: 1001, Window: time.Minute})},
+		{Name: "rounded down where the server does not", Kind: "weighted, few in a window",
+			New: faultyWeighted(limit.WeightedConfig{Limit: proofN, Window: proofWindow, RoundsDown: true})},
+		{Name: "half a tick for each request of a bucket of one", Kind: "token bucket of one",
+			New: faultyBucket(limit.BucketConfig{Limit: 300, Window: 7 * proofWindow, Burst: 1,
+				Margin: 500 * time.Microsecond})},
 	}
 }
 
 // aimedMutants are those that no path finds.
 func aimedMutants() []Mutant {
 	return []Mutant{
-		{Name: "what is lost arrives within 4 s, not 5", Aimed: true, Kind: "rolling", New: faultyRolling(limit.RollingConfig{Limit: proofN, Window: proofWindow, Arrivals: limit.Arrivals{Late: 4 * time.Second}})},
-		{Name: "a change of limit forgets what was sent", Aimed: true, Kind: "rolling", New: func(_ uint64, l limit.Limiter) limit.Limiter {
-			return &forgetful{Limiter: l, anew: func(most int64) limit.Limiter { return limit.MustRolling(most, proofWindow) }}
-		}},
-		{Name: "no margin for ticks where weighted", Aimed: true, Kind: "weighted, few in a window", New: faultyWeighted(limit.WeightedConfig{Limit: proofN, Window: proofWindow, Margin: -1})},
-		{Name: "a change of limit fills the bucket", Aimed: true, Kind: "token bucket", New: func(_ uint64, l limit.Limiter) limit.Limiter {
-			return &forgetful{Limiter: l, anew: func(most int64) limit.Limiter {
-				return must(limit.NewBucket(limit.BucketConfig{Limit: proofN, Window: proofWindow, Burst: most}))
-			}}
-		}},
-		{Name: "a promise of 50 ms taken for one of 49", Aimed: true, Kind: "rolling, 50 ms at most", New: faultyRolling(limit.RollingConfig{Limit: proofN, Window: proofWindow, Arrivals: limit.Arrivals{OneWayMax: proofOneWay - proofTick}})},
-		{Name: "a promise of 50 ms taken for one of 48, where weighted", Aimed: true, Kind: "weighted, 50 ms at most", New: faultyWeighted(limit.WeightedConfig{Limit: proofN, Window: proofWindow, Arrivals: limit.Arrivals{OneWayMax: proofOneWay - 2*proofTick}})},
+		{Name: "what is lost arrives within 4 s, not 5", Aimed: true, Kind: "rolling",
+			New: faultyRolling(limit.RollingConfig{Limit: proofN, Window: proofWindow,
+				Arrivals: limit.Arrivals{Late: 4 * time.Second}})},
+		{Name: "a change of limit forgets what was sent", Aimed: true, Kind: "rolling",
+			New: func(_ uint64, l limit.Limiter) limit.Limiter {
+				return &forgetful{Limiter: l, anew: func(most int64) limit.Limiter { return limit.MustRolling(most, proofWindow) }}
+			}},
+		{Name: "no margin for ticks where weighted", Aimed: true, Kind: "weighted, few in a window",
+			New: faultyWeighted(limit.WeightedConfig{Limit: proofN, Window: proofWindow, Margin: -1})},
+		{Name: "a change of limit fills the bucket", Aimed: true, Kind: "token bucket",
+			New: func(_ uint64, l limit.Limiter) limit.Limiter {
+				return &forgetful{Limiter: l, anew: func(most int64) limit.Limiter {
+					return must(limit.NewBucket(limit.BucketConfig{Limit: proofN, Window: proofWindow, Burst: most}))
+				}}
+			}},
+		{Name: "a promise of 50 ms taken for one of 49", Aimed: true, Kind: "rolling, 50 ms at most",
+			New: faultyRolling(limit.RollingConfig{Limit: proofN, Window: proofWindow,
+				Arrivals: limit.Arrivals{OneWayMax: proofOneWay - proofTick}})},
+		{Name: "a promise of 50 ms taken for one of 48, where weighted", Aimed: true, Kind: "weighted, 50 ms at most",
+			New: faultyWeighted(limit.WeightedConfig{Limit: proofN, Window: proofWindow,
+				Arrivals: limit.Arrivals{OneWayMax: proofOneWay - 2*proofTick}})},
 	}
 }
 
 // slowMutants are never refused.
 func slowMutants() []Mutant {
 	return []Mutant{
-		{Name: "a margin of 5 ms", Slow: true, Kind: "rolling", New: faultyRolling(limit.RollingConfig{Limit: proofN, Window: proofWindow, Margin: 5 * time.Millisecond})},
-		{Name: "an arrival later than its answer", Slow: true, Kind: "rolling", New: faultySettle(func(o *limit.Outcome) { o.ArrivedAgo = -5 * time.Millisecond })},
-		{Name: "a skew of half the window", Slow: true, Kind: "calendar, phase known", New: func(seed uint64, _ limit.Limiter) limit.Limiter {
-			return must(limit.NewCalendar(limit.CalendarConfig{Limit: proofN, Window: proofWindow, Phase: proofPhase(seed), Skew: proofWindow / 2}))
-		}},
-		{Name: "rolling where the interval begins with a message", Slow: true, Kind: "message-anchored", New: faultyRolling(limit.RollingConfig{Limit: proofN, Window: proofAnchored})},
-		{Name: "burst a fifth of what it is", Slow: true, Kind: "token bucket", New: faultyBucket(limit.BucketConfig{Limit: proofN, Window: proofWindow, Burst: proofN / 5})},
-		{Name: "refill 5e-3 too slow", Slow: true, Kind: "token bucket", New: faultyBucket(limit.BucketConfig{Limit: 995 * proofN, Window: 1000 * proofWindow, Burst: proofN})},
-		{Name: "rounding down not used", Slow: true, Kind: "weighted, rounded down", New: faultyWeighted(limit.WeightedConfig{Limit: proofN, Window: proofWindow})},
-		{Name: "one too few where weighted", Slow: true, Kind: "weighted previous window", New: faultyWeighted(limit.WeightedConfig{Limit: 990, Window: time.Minute})},
+		{Name: "a margin of 5 ms", Slow: true, Kind: "rolling",
+			New: faultyRolling(limit.RollingConfig{Limit: proofN, Window: proofWindow, Margin: 5 * time.Millisecond})},
+		{Name: "an arrival later than its answer", Slow: true, Kind: "rolling",
+			New: faultySettle(func(o *limit.Outcome) { o.ArrivedAgo = -5 * time.Millisecond })},
+		{Name: "a skew of half the window", Slow: true, Kind: "calendar, phase known",
+			New: func(seed uint64, _ limit.Limiter) limit.Limiter {
+				return must(limit.NewCalendar(limit.CalendarConfig{Limit: proofN, Window: proofWindow, Phase: proofPhase(seed),
+					Skew: proofWindow / 2}))
+			}},
+		{Name: "rolling where the interval begins with a message", Slow: true, Kind: "message-anchored",
+			New: faultyRolling(limit.RollingConfig{Limit: proofN, Window: proofAnchored})},
+		{Name: "burst a fifth of what it is", Slow: true, Kind: "token bucket",
+			New: faultyBucket(limit.BucketConfig{Limit: proofN, Window: proofWindow, Burst: proofN / 5})},
+		{Name: "refill 5e-3 too slow", Slow: true, Kind: "token bucket",
+			New: faultyBucket(limit.BucketConfig{Limit: 995 * proofN, Window: 1000 * proofWindow, Burst: proofN})},
+		{Name: "rounding down not used", Slow: true, Kind: "weighted, rounded down",
+			New: faultyWeighted(limit.WeightedConfig{Limit: proofN, Window: proofWindow})},
+		{Name: "one too few where weighted", Slow: true, Kind: "weighted previous window",
+			New: faultyWeighted(limit.WeightedConfig{Limit: 990, Window: time.Minute})},
 	}
 }
 
-// Find runs the mutant over every path until it is found: because a server refuses a request, or, for a slow one, because it falls below
-// the floor. Many short runs come first, since most faults show at the beginning, and then one run of so many requests over each path. It
-// returns the name of the path, or "" if the mutant was not found, and how many requests it took. stop may be nil.
+// Find runs the mutant over every path until it is found: because a server refuses a request, or,
+// for a slow one, because it falls below the floor. Many short runs come first, since most faults
+// show at the beginning, and then one run of so many requests over each path. It returns the name
+// of the path, or "" if the mutant was not found, and how many requests it took. stop may be nil.
 func (m Mutant) Find(requests int, seed uint64, stop func() bool) (path string, sent int) {
 	type run struct {
 		requests int
@@ -348,7 +387,8 @@ func (f *forgetful) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
 	e.of.Settle(now, e.lease, o)
 }
 
-// firstAnswer believes that an interval is over one window after its first answer, and forgets everything that was sent in it.
+// firstAnswer believes that an interval is over one window after its first answer, and forgets
+// everything that was sent in it.
 type firstAnswer struct {
 	used  int64
 	first mono.Time

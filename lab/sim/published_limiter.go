@@ -7,9 +7,10 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Published is the limiter of a published exchange client, in its several versions: a ring with the times of the last Limit sends in
-// whole milliseconds. A request goes when the oldest was more than Window + buffer ago. It counts by send times, so jitter of the path
-// breaks its promise: it is here to be measured against.
+// Published is the limiter of a published exchange client, in its several versions: a ring with the
+// times of the last Limit sends in whole milliseconds. A request goes when the oldest was more than
+// Window + buffer ago. It counts by send times, so jitter of the path breaks its promise: it is
+// here to be measured against.
 type Published struct {
 	config PublishedConfig
 	ring   []int64 // in ms
@@ -32,11 +33,12 @@ type PublishedConfig struct {
 	Gap time.Duration
 	// Buffer is added to the window. The adaptive version starts with it.
 	Buffer time.Duration
-	// Adaptive sets the buffer to 1.1 × the mean of the last 100 round trips, within BufferMin and BufferMax. As printed, the code never
-	// records round trips, and the buffer stays what it was.
+	// Adaptive sets the buffer to 1.1 × the mean of the last 100 round trips, within BufferMin and
+	// BufferMax. As printed, the code never records round trips, and the buffer stays what it was.
 	Adaptive             bool
 	BufferMin, BufferMax time.Duration
-	// Inclusive lets a request go at the exact end of the window, as the threaded version does. The others wait for the next millisecond.
+	// Inclusive lets a request go at the exact end of the window, as the threaded version does. The
+	// others wait for the next millisecond.
 	Inclusive bool
 }
 

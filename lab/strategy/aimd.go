@@ -35,15 +35,17 @@ var peers = []fairshare.Strategy{
 	},
 }
 
-// AIMD is additive increase, multiplicative decrease (Chiu and Jain, 1989): it spaces requests by 1/rate; the rate grows
-// by Increase per second while requests are served and is multiplied by Decrease at a limit. Of all requests that went
-// out before a decrease none decreases again: they met the same shortage.
+// AIMD is additive increase, multiplicative decrease (Chiu and Jain, 1989): it spaces requests by
+// 1/rate; the rate grows by Increase per second while requests are served and is multiplied by
+// Decrease at a limit. Of all requests that went out before a decrease none decreases again: they
+// met the same shortage.
 //
-// A served request adds to the rate what belongs to the gap before it, but nothing if that gap was more than twice as long as planned: a
-// client that uses less than half of its rate learns nothing from being served. An unknown outcome changes nothing.
+// A served request adds to the rate what belongs to the gap before it, but nothing if that gap was
+// more than twice as long as planned: a client that uses less than half of its rate learns nothing
+// from being served. An unknown outcome changes nothing.
 //
-// Each request counts once, whatever its cost. A Retry-After is not heeded: put a limit.Cooldown beside it, under
-// limit.All. An unsent request has used up its turn. Not safe for concurrent use.
+// Each request counts once, whatever its cost. A Retry-After is not heeded: put a limit.Cooldown
+// beside it, under limit.All. An unsent request has used up its turn. Not safe for concurrent use.
 type AIMD struct {
 	increase, decrease, minRate, jitter float64
 
@@ -66,8 +68,9 @@ type aimdSend struct {
 
 const maxRate = 1e9 // one request per tick of mono.Time
 
-// NewAIMD returns an AIMD that has sent nothing. It reads Rate, Burst, Increase, Decrease, MinRate, Jitter, and Start: the
-// rate to begin with is 1/Start, and Rate if Start is zero. rng is for the jitter; it may be nil if there is none.
+// NewAIMD returns an AIMD that has sent nothing. It reads Rate, Burst, Increase, Decrease, MinRate,
+// Jitter, and Start: the rate to begin with is 1/Start, and Rate if Start is zero. rng is for the
+// jitter; it may be nil if there is none.
 func NewAIMD(p fairshare.Params, rng *rand.Rand) (*AIMD, error) {
 	if err := p.Check("aimd"); err != nil {
 		return nil, err
@@ -82,7 +85,8 @@ func NewAIMD(p fairshare.Params, rng *rand.Rand) (*AIMD, error) {
 	if p.Start < 0 || p.Start > longest*time.Second {
 		return nil, fmt.Errorf("fairshare: aimd: Start %v is not from 0 to %v", p.Start, longest*time.Second)
 	}
-	a := &AIMD{increase: p.Increase, decrease: p.Decrease, minRate: p.MinRate, jitter: u, rng: rng, rate: p.Rate, next: mono.Min, last: mono.Min}
+	a := &AIMD{increase: p.Increase, decrease: p.Decrease, minRate: p.MinRate, jitter: u, rng: rng, rate: p.Rate,
+		next: mono.Min, last: mono.Min}
 	if a.increase == 0 {
 		a.increase = p.Rate / 1000
 	}

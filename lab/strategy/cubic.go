@@ -10,24 +10,28 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Cubic is the client-side rate limit of the adaptive retry mode of the AWS SDKs, as botocore (retries/throttling.py,
-// adaptive.py, bucket.py) and aws-sdk-go-v2 (aws/retry) have it. That the SDKs are for a service with per-second rates
-// shows in its constants: it never goes below one request in 2 s unless MinRate says so.
+// Cubic is the client-side rate limit of the adaptive retry mode of the AWS SDKs, as botocore
+// (retries/throttling.py, adaptive.py, bucket.py) and aws-sdk-go-v2 (aws/retry) have it. That the
+// SDKs are for a service with per-second rates shows in its constants: it never goes below one
+// request in 2 s unless MinRate says so.
 //
-// It does nothing until the first limit. From then on a request takes a token from a bucket that refills at the rate and
-// holds a second's worth, at least 1. Each answer at instant t sets the rate to
+// It does nothing until the first limit. From then on a request takes a token from a bucket that
+// refills at the rate and holds a second's worth, at least 1. Each answer at instant t sets the
+// rate to
 //
 //	limited:   w = the measured rate, or the rate if that is less; T = t; rate = Decrease·w
 //	otherwise: rate = Scale·(t − T − k)³ + w, with k = ∛(w·(1 − Decrease)/Scale), seconds and requests per second
 //
-// but to no more than twice the measured rate and no less than MinRate. The measured rate is that of answers: after each
-// half second with any, Smooth·(answers per second since the last) + (1 − Smooth)·(what it was). Decrease 0.7, Scale 0.4,
-// Smooth 0.8 and MinRate 0.5 are the SDKs'; RFC 9438 has the same 0.7 and 0.4.
+// but to no more than twice the measured rate and no less than MinRate. The measured rate is that
+// of answers: after each half second with any, Smooth·(answers per second since the last) + (1 −
+// Smooth)·(what it was). Decrease 0.7, Scale 0.4, Smooth 0.8 and MinRate 0.5 are the SDKs'; RFC
+// 9438 has the same 0.7 and 0.4.
 //
-// Every answer but a limit counts as served, and an unknown outcome too; an unsent request not at all, but it keeps its
-// token. Each request counts once, whatever its cost. Until the first limit no more than Burst requests are in flight: the
-// SDKs leave that bound to their callers. The backoff by which the SDKs delay the next try of a request is not part of it,
-// nor is Retry-After (see limit.Cooldown). Not safe for concurrent use.
+// Every answer but a limit counts as served, and an unknown outcome too; an unsent request not at
+// all, but it keeps its token. Each request counts once, whatever its cost. Until the first limit
+// no more than Burst requests are in flight: the SDKs leave that bound to their callers. The
+// backoff by which the SDKs delay the next try of a request is not part of it, nor is Retry-After
+// (see limit.Cooldown). Not safe for concurrent use.
 type Cubic struct {
 	decrease, scale, smooth, minRate float64
 	unlimited                        int // the most in flight while it is not enabled
@@ -51,8 +55,9 @@ type Cubic struct {
 
 const halfSecond = mono.Time(500 * time.Millisecond)
 
-// NewCubic returns a Cubic that has sent nothing. It reads Rate and Burst (which the SDKs do not know), Decrease, Scale,
-// Smooth, MinRate, and Start: if that is not zero it begins as if a limit had brought its rate to 1/Start.
+// NewCubic returns a Cubic that has sent nothing. It reads Rate and Burst (which the SDKs do not
+// know), Decrease, Scale, Smooth, MinRate, and Start: if that is not zero it begins as if a limit
+// had brought its rate to 1/Start.
 func NewCubic(p fairshare.Params) (*Cubic, error) {
 	if err := p.Check("cubic"); err != nil {
 		return nil, err
@@ -60,7 +65,8 @@ func NewCubic(p fairshare.Params) (*Cubic, error) {
 	if p.Start < 0 || p.Start > longest*time.Second {
 		return nil, fmt.Errorf("fairshare: cubic: Start %v is not from 0 to %v", p.Start, longest*time.Second)
 	}
-	c := &Cubic{scale: p.Scale, smooth: p.Smooth, unlimited: int(min(p.Burst, math.MaxInt32)), next: mono.Min, last: mono.Min}
+	c := &Cubic{scale: p.Scale, smooth: p.Smooth, unlimited: int(min(p.Burst, math.MaxInt32)), next: mono.Min,
+		last: mono.Min}
 	var err error
 	if c.decrease, err = decrease("cubic", p.Decrease, 0.7); err != nil {
 		return nil, err

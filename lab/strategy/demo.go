@@ -9,19 +9,21 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// The client of the demo that came before the gem, and the laws that its author tried on the way to it. All threads of a
-// process share one sleep s, in seconds, without losing updates. A call is
+// The client of the demo that came before the gem, and the laws that its author tried on the way to
+// it. All threads of a process share one sleep s, in seconds, without losing updates. A call is
 //
 //	sleep s + Jitter·s·U, then send
 //	limited: the first thread to be limited retries for the process; its second limit in a row and each one more multiplies
 //	s, the first does not (it sleeps the same again); the other threads only sleep again, until that thread is served
 //	served: s −= decrease, but not below MinSleep/10
 //
-// The floor is not in the demo's text but in its code. Without one a sleep that came to 0 would never rise again.
+// The floor is not in the demo's text but in its code. Without one a sleep that came to 0 would
+// never rise again.
 var demo = []fairshare.Strategy{
 	// s −= remaining·s/(limit·F), F = 1/(1 − e^(−t/3600)), t the seconds since s was last multiplied: 120 after 30 s,
 	// 1.58 after an hour. Before the first time, t counts from half an hour before the start, as in the demo's code.
-	demos("demo", "doubles on the second limit in a row; served: less by remaining·sleep/(limit·F), F falling with the time since", timeLaw),
+	demos("demo", "doubles on the second limit in a row; served: less by remaining·sleep/(limit·F), F falling with the "+
+		"time since", timeLaw),
 	// s −= 1
 	demos("demo-second", "the demo with a decrease of 1 s", secondLaw),
 	// s −= 1/2
@@ -35,18 +37,23 @@ var demo = []fairshare.Strategy{
 	// s −= remaining·s/(limit·20)
 	demos("demo-remaining-sleep-20", "the demo with a decrease of remaining·sleep/(limit·20)", remainingSleep20Law),
 	// s −= remaining·s/(limit·count), count being 1 + how often s was multiplied
-	demos("demo-remaining-sleep-count", "the demo with a decrease of remaining·sleep/(limit·count), by how often it doubled", remainingSleepCountLaw),
-	// s −= s·gain/limit, gain being remaining − (remaining in the answer before − 1), and 0 at least: the idea that the demo's author
-	// wrote down and did not try. In a system at rest as much is left after a request as after the one before; so that nobody stays at
-	// a high sleep, one less will do. A falling count leaves s as it is. Each thread compares its own answers.
-	demos("demo-change", "the demo with a decrease of sleep·gain/limit, by how much more is left than after the thread's answer before", changeLaw),
+	demos("demo-remaining-sleep-count",
+		"the demo with a decrease of remaining·sleep/(limit·count), by how often it doubled", remainingSleepCountLaw),
+	// s −= s·gain/limit, gain being remaining − (remaining in the answer before − 1), and 0 at least:
+	// the idea that the demo's author wrote down and did not try. In a system at rest as much is left
+	// after a request as after the one before; so that nobody stays at a high sleep, one less will do.
+	// A falling count leaves s as it is. Each thread compares its own answers.
+	demos("demo-change", "the demo with a decrease of sleep·gain/limit, by how much more is left than after the "+
+		"thread's answer before", changeLaw),
 }
 
-// DemoAtFirst and DemoEachThread are the demo without one of the two rules by which it doubles: they are what its author tells of as worse.
-// Nobody compares them with others, so All does not have them.
+// DemoAtFirst and DemoEachThread are the demo without one of the two rules by which it doubles:
+// they are what its author tells of as worse. Nobody compares them with others, so All does not
+// have them.
 var (
 	DemoAtFirst    = demos("demo-at-first", "the demo, but it doubles on the first limit, too", atFirstLaw)
-	DemoEachThread = demos("demo-each-thread", "the demo, but each thread that is limited doubles for itself", eachThreadLaw)
+	DemoEachThread = demos("demo-each-thread", "the demo, but each thread that is limited doubles for itself",
+		eachThreadLaw)
 )
 
 type demoLaw uint8
@@ -66,16 +73,17 @@ const (
 )
 
 func demos(name, text string, l demoLaw) fairshare.Strategy {
-	return fairshare.Strategy{Name: name, Text: text, Baseline: true, New: func(p fairshare.Params) (fairshare.Process, error) {
-		c, err := sleepsOf(p, name, 2)
-		if err != nil {
-			return nil, err
-		}
-		if c.start == 0 {
-			c.start = c.min
-		}
-		return &demoProcess{sleeps: c, law: l, rate: p.Rate, s: c.start, count: 1}, nil
-	}}
+	return fairshare.Strategy{Name: name, Text: text, Baseline: true,
+		New: func(p fairshare.Params) (fairshare.Process, error) {
+			c, err := sleepsOf(p, name, 2)
+			if err != nil {
+				return nil, err
+			}
+			if c.start == 0 {
+				c.start = c.min
+			}
+			return &demoProcess{sleeps: c, law: l, rate: p.Rate, s: c.start, count: 1}, nil
+		}}
 }
 
 type demoProcess struct {

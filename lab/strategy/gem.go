@@ -10,23 +10,28 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// The strategies of the rate_throttle_client gem, step by step as it published them. With s the sleep in seconds and U a
-// number drawn evenly from 0 to 1, a call is
+// The strategies of the rate_throttle_client gem, step by step as it published them. With s the
+// sleep in seconds and U a number drawn evenly from 0 to 1, a call is
 //
 //	sleep s + Jitter·s·U, then send
 //	as often as it is limited: s += MinSleep; sleep s + Jitter·s·U; s *= Multiplier; send again
 //	once it is served: s −= decrease, but not below 0
 //
-// with the decrease as each strategy says. The first limit and later ones take the same steps. What the gem calls limit
-// and divides by is Divisor. Backoffs keep no s: they send at once, and sleep only after a limit.
+// with the decrease as each strategy says. The first limit and later ones take the same steps. What
+// the gem calls limit and divides by is Divisor. Backoffs keep no s: they send at once, and sleep
+// only after a limit.
 var gem = []fairshare.Strategy{
 	unthrottled("null", "no throttle; a limited call is over", true),
 	unthrottled("retry-only", "no throttle; a limited call is tried again at once", false),
 	gems("fixed-backoff", "sleeps min_sleep after each limit, and does not throttle otherwise", fixedBackoff),
-	gems("exponential-backoff", "sleeps min_sleep after a limit, longer after each one more; forgets it when served", exponentialBackoff),
-	gems("exponential-increase-gradual-decrease", "sleeps before each request; served: less by min_sleep", gradualDecrease),
-	gems("exponential-increase-proportional-decrease", "sleeps before each request; served: less by sleep/limit", proportionalDecrease),
-	gems("exponential-increase-proportional-remaining-decrease", "sleeps before each request; served: less by sleep·remaining/limit", proportionalRemainingDecrease),
+	gems("exponential-backoff", "sleeps min_sleep after a limit, longer after each one more; forgets it when served",
+		exponentialBackoff),
+	gems("exponential-increase-gradual-decrease", "sleeps before each request; served: less by min_sleep",
+		gradualDecrease),
+	gems("exponential-increase-proportional-decrease", "sleeps before each request; served: less by sleep/limit",
+		proportionalDecrease),
+	gems("exponential-increase-proportional-remaining-decrease",
+		"sleeps before each request; served: less by sleep·remaining/limit", proportionalRemainingDecrease),
 }
 
 // longest is the longest sleep in seconds: a year. Without an end a sleep that multiplies leaves the numbers there are.
@@ -44,13 +49,14 @@ const (
 )
 
 func gems(name, text string, l law) fairshare.Strategy {
-	return fairshare.Strategy{Name: name, Text: text, Baseline: true, New: func(p fairshare.Params) (fairshare.Process, error) {
-		g, err := newGem(name, l, p)
-		if err != nil {
-			return nil, err // not g: a nil *gemProcess is no nil Process
-		}
-		return g, nil
-	}}
+	return fairshare.Strategy{Name: name, Text: text, Baseline: true,
+		New: func(p fairshare.Params) (fairshare.Process, error) {
+			g, err := newGem(name, l, p)
+			if err != nil {
+				return nil, err // not g: a nil *gemProcess is no nil Process
+			}
+			return g, nil
+		}}
 }
 
 // sleeps are the constants that the strategies of the gem and of the demo share, in seconds.
@@ -229,12 +235,13 @@ func (t *gemThread) Sleep() time.Duration { return fairshare.Seconds(t.s) }
 type free struct{}
 
 func unthrottled(name, text string, givesUp bool) fairshare.Strategy {
-	return fairshare.Strategy{Name: name, Text: text, Baseline: true, GivesUp: givesUp, New: func(p fairshare.Params) (fairshare.Process, error) {
-		if err := p.Check(name); err != nil {
-			return nil, err
-		}
-		return free{}, nil
-	}}
+	return fairshare.Strategy{Name: name, Text: text, Baseline: true, GivesUp: givesUp,
+		New: func(p fairshare.Params) (fairshare.Process, error) {
+			if err := p.Check(name); err != nil {
+				return nil, err
+			}
+			return free{}, nil
+		}}
 }
 
 func (free) Thread(*rand.Rand) fairshare.Thread { return free{} }

@@ -1,12 +1,13 @@
-// Package strategy lists the strategies that simulators compare, by name: the published ones, of the rate_throttle_client
-// gem and of the demo before it, as they were published; peers that other systems share by, AIMD and the CUBIC of the AWS
-// SDKs' adaptive mode; and this module's own, the law of package fairshare.
+// Package strategy lists the strategies that simulators compare, by name: the published ones, of
+// the rate_throttle_client gem and of the demo before it, as they were published; peers that other
+// systems share by, AIMD and the CUBIC of the AWS SDKs' adaptive mode; and this module's own, the
+// law of package fairshare.
 //
-// It is internal because nobody should send by the published strategies: they are here to be measured. For a strategy of your own, write
-// a fairshare.Strategy.
+// It is internal because nobody should send by the published strategies: they are here to be
+// measured. For a strategy of your own, write a fairshare.Strategy.
 //
-// As in throttle, nothing here owns a clock, lock or goroutine, nothing is safe for concurrent use, and random numbers come
-// from the source that the driver hands in.
+// As in throttle, nothing here owns a clock, lock or goroutine, nothing is safe for concurrent use,
+// and random numbers come from the source that the driver hands in.
 package strategy
 
 import (
@@ -35,7 +36,8 @@ func Named(name string) (fairshare.Strategy, error) {
 		for i, s := range all {
 			names[i] = s.Name
 		}
-		return fairshare.Strategy{}, fmt.Errorf("fairshare: strategy %q is none of %s%s", name, strings.Join(names, ", "), suggest.Or(name, names))
+		return fairshare.Strategy{},
+			fmt.Errorf("fairshare: strategy %q is none of %s%s", name, strings.Join(names, ", "), suggest.Or(name, names))
 	}
 	return all[i], nil
 }
@@ -43,7 +45,8 @@ func Named(name string) (fairshare.Strategy, error) {
 // ours are the law of package fairshare, and the one that finds out its quota.
 var ours = []fairshare.Strategy{
 	{Name: "fair", Text: "meets at what remains, of buckets and windows; no refusals once settled", NewLimiter: newFair},
-	{Name: "auto", Text: "fair where nobody knows the quota: finds it out by what is told, or by refusals", NewLimiter: newAuto},
+	{Name: "auto", Text: "fair where nobody knows the quota: finds it out by what is told, or by refusals",
+		NewLimiter: newAuto},
 }
 
 func newFair(p fairshare.Params, rng *rand.Rand) (limit.Limiter, error) {
@@ -65,7 +68,8 @@ func newFair(p fairshare.Params, rng *rand.Rand) (limit.Limiter, error) {
 
 // newAuto heeds nothing of what is known of the quota but its unit.
 func newAuto(p fairshare.Params, rng *rand.Rand) (limit.Limiter, error) {
-	a, err := fairshare.NewAuto(fairshare.AutoConfig{Unit: p.Unit, Weight: p.Weight, Sharers: p.Sharers, MaxWait: p.MaxWait, Rng: rng})
+	a, err := fairshare.NewAuto(fairshare.AutoConfig{Unit: p.Unit, Weight: p.Weight, Sharers: p.Sharers,
+		MaxWait: p.MaxWait, Rng: rng})
 	if err != nil {
 		return nil, err // not a: a nil *Auto is no nil Limiter
 	}

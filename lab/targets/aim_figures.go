@@ -19,7 +19,8 @@ func least(name string, median float64, of func(*fleet.Report) float64) Figure {
 	return Figure{Name: name, Of: of, Median: median, Worst: none, AtLeast: true}
 }
 
-// refused is the percentage of all requests that were refused. steady is the percentage of those in the last two thirds of the run.
+// refused is the percentage of all requests that were refused. steady is the percentage of those in
+// the last two thirds of the run.
 func refused(median, worst float64) Figure {
 	return most("refused %", median, worst, func(r *fleet.Report) float64 { return r.RetryPercentPooled })
 }
@@ -56,8 +57,8 @@ func longestOf(group int, fair, median float64) Figure {
 	})
 }
 
-// cv is the coefficient of variation of the clients' shares of what was served in the run. cvSteady is that of the last two thirds of the run,
-// and cvWindow that of a window.
+// cv is the coefficient of variation of the clients' shares of what was served in the run. cvSteady
+// is that of the last two thirds of the run, and cvWindow that of a window.
 func cv(median, worst float64) Figure {
 	return most("CV of shares %", median, worst, func(r *fleet.Report) float64 { return r.Shares.CV })
 }
@@ -66,10 +67,12 @@ func cvSteady(median, worst float64) Figure {
 	return most("CV of shares when steady %", median, worst, func(r *fleet.Report) float64 { return r.SharesSteady.CV })
 }
 
-// cvProcesses is the coefficient of variation of the shares of processes, in the last two thirds of the run. It is used where costs are drawn:
-// there the 300 requests of a thread differ by 6 % by chance alone.
+// cvProcesses is the coefficient of variation of the shares of processes, in the last two thirds of
+// the run. It is used where costs are drawn: there the 300 requests of a thread differ by 6 % by
+// chance alone.
 func cvProcesses(median float64) Figure {
-	return most("CV of processes when steady %", median, none, func(r *fleet.Report) float64 { return r.SharesSteady.Processes })
+	return most("CV of processes when steady %", median, none,
+		func(r *fleet.Report) float64 { return r.SharesSteady.Processes })
 }
 
 func cvWindow(median float64) Figure {
@@ -114,7 +117,8 @@ func orNever(p *float64) float64 {
 	return *p
 }
 
-// share is the part of its fair share that the first group has in the last two thirds of the run, with an aim below and one above.
+// share is the part of its fair share that the first group has in the last two thirds of the run,
+// with an aim below and one above.
 func share(atLeast, atMost float64) []Figure {
 	of := func(r *fleet.Report) float64 { return r.Groups[0].MeanShareSteady }
 	figures := []Figure{least("share of ours", atLeast, of)}

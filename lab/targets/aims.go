@@ -37,8 +37,8 @@ type Aim struct {
 type Figure struct {
 	Name string
 	Of   func(*fleet.Report) float64
-	// Median and Worst are what the median and the worst of the seeds should be at most, or at least if AtLeast is set. If they are not a
-	// number, there is no aim.
+	// Median and Worst are what the median and the worst of the seeds should be at most, or at least
+	// if AtLeast is set. If they are not a number, there is no aim.
 	Median, Worst float64
 	AtLeast       bool
 	// Open says why the aim is not reached, if that is known. Then missing it is reported, but is no failure.
@@ -91,17 +91,19 @@ type Measured struct {
 	Open  string `json:"open,omitempty"`
 }
 
-// Run measures all figures of the aims that Config chooses. Its error says what cannot be run. If ctx ends, it returns the rows that are
-// finished.
+// Run measures all figures of the aims that Config chooses. Its error says what cannot be run. If
+// ctx ends, it returns the rows that are finished.
 func Run(ctx context.Context, c Config) (Result, error) {
 	began := time.Now()
 	c.First, c.Last = cmp.Or(c.First, 1001), cmp.Or(c.Last, max(c.First, 1020))
 	if c.Last < c.First || c.Last-c.First >= 1e6 {
-		return Result{}, fmt.Errorf("aims: seeds %d to %d: want the first, and the last of at most a million", c.First, c.Last)
+		return Result{}, fmt.Errorf("aims: seeds %d to %d: want the first, and the last of at most a million", c.First,
+			c.Last)
 	}
 	chosen := Chosen(c.Only)
 	if len(chosen) == 0 {
-		return Result{}, fmt.Errorf("aims: %q: no scenario's name begins with it: there are %s", c.Only, strings.Join(names(), ", "))
+		return Result{}, fmt.Errorf("aims: %q: no scenario's name begins with it: there are %s", c.Only,
+			strings.Join(names(), ", "))
 	}
 	seeds := int(c.Last - c.First + 1)
 	jobs := make([]job, 0, len(chosen)*seeds)
@@ -161,7 +163,8 @@ func (a *Aim) followed(law fairshare.Strategy, seed uint64) fleet.Scenario {
 	return s
 }
 
-// Chosen returns the aim whose scenario has that name. If there is none, it returns those whose scenarios have names that begin with it.
+// Chosen returns the aim whose scenario has that name. If there is none, it returns those whose
+// scenarios have names that begin with it.
 func Chosen(only string) []Aim {
 	all := Table()
 	if i := slices.IndexFunc(all, func(a Aim) bool { return a.Scenario.Name == only }); i >= 0 {
@@ -203,8 +206,9 @@ func (f *Figure) measured(values []float64) Measured {
 	if f.AtLeast {
 		worst = values[0]
 	}
-	m := Measured{Name: f.Name, Median: finite(median), Worst: finite(worst), AimMedian: finite(f.Median), AimWorst: finite(f.Worst),
-		AtLeast: f.AtLeast, Open: f.Open}
+	m := Measured{Name: f.Name, Median: finite(median), Worst: finite(worst), AimMedian: finite(f.Median),
+		AimWorst: finite(f.Worst),
+		AtLeast:  f.AtLeast, Open: f.Open}
 	if m.AimMedian != nil || m.AimWorst != nil {
 		holds := f.good(median, f.Median) && f.good(worst, f.Worst)
 		m.Holds = &holds
@@ -212,7 +216,8 @@ func (f *Figure) measured(values []float64) Measured {
 	return m
 }
 
-// good tells whether a value reaches its aim. It compares them as they are printed, so a value that rounds to its aim is good.
+// good tells whether a value reaches its aim. It compares them as they are printed, so a value that
+// rounds to its aim is good.
 func (f *Figure) good(value, aim float64) bool {
 	const slack = 1e-9
 	switch {

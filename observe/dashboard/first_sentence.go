@@ -58,12 +58,15 @@ func judge(s *observe.Snapshot) verdict {
 		}
 		return verdict{paused, fmt.Sprintf("Staying away from %s%s: %s", orAll(l.Whose), why, wait), l.PausedUntil}
 	case l.NextUnknown:
-		return verdict{Kind: full, Text: fmt.Sprintf("As much as is allowed is under way, %s of %s of %s: %s, until an answer comes",
-			humanize.Thousands(l.Used), humanize.Thousands(l.Allowed), titled(l), wait)}
+		return verdict{Kind: full,
+			Text: fmt.Sprintf("As much as is allowed is under way, %s of %s of %s: %s, until an answer comes",
+				humanize.Thousands(l.Used), humanize.Thousands(l.Allowed), titled(l), wait)}
 	case l.Share >= fast:
-		return verdict{full, fmt.Sprintf("As fast as the server allows, %s of the ceiling of %s: %s", percent(l.Share), titled(l), wait), l.Next}
+		return verdict{full, fmt.Sprintf("As fast as the server allows, %s of the ceiling of %s: %s", percent(l.Share),
+			titled(l), wait), l.Next}
 	default:
-		return verdict{waiting, fmt.Sprintf("Waiting for %s, of whose ceiling %s was used lately: %s", titled(l), percent(l.Share), wait), l.Next}
+		return verdict{waiting,
+			fmt.Sprintf("Waiting for %s, of whose ceiling %s was used lately: %s", titled(l), percent(l.Share), wait), l.Next}
 	}
 }
 
@@ -85,7 +88,8 @@ func atOnce(s *observe.Snapshot) verdict {
 // binding returns the limit for which most requests wait; of equal ones, the one that is used most.
 func binding(list []observe.LimitState) (most *observe.LimitState) {
 	for i := range list {
-		if l := &list[i]; l.Waiting > 0 && (most == nil || l.Waiting > most.Waiting || l.Waiting == most.Waiting && holdsUp(l, most)) {
+		if l := &list[i]; l.Waiting > 0 &&
+			(most == nil || l.Waiting > most.Waiting || l.Waiting == most.Waiting && holdsUp(l, most)) {
 			most = l
 		}
 	}

@@ -59,7 +59,8 @@ type upto []int64
 
 // add records a Snapshot of now, and returns its point.
 func (h *history) add(now time.Time, s *observe.Snapshot) point {
-	p := point{At: now.UnixMilli(), Sent: s.Sent, Refused: s.Limited, Failed: s.Failed, Tokens: tokensOf(s.Used), Money: s.Used.Money,
+	p := point{At: now.UnixMilli(), Sent: s.Sent, Refused: s.Limited, Failed: s.Failed, Tokens: tokensOf(s.Used),
+		Money:   s.Used.Money,
 		Waiting: s.Waiting, InFlight: s.InFlight, Share: rounded(math.NaN())}
 	if l := busiest(s.Limits); l != nil {
 		p.Share = rounded(l.Share)
@@ -163,7 +164,8 @@ func (h *history) all() (all historyJSON) {
 	for i := range h.filled {
 		p := h.at(i)
 		all.At = append(all.At, p.At)
-		all.Sent, all.Refused, all.Failed = append(all.Sent, p.Sent), append(all.Refused, p.Refused), append(all.Failed, p.Failed)
+		all.Sent, all.Refused, all.Failed = append(all.Sent, p.Sent), append(all.Refused, p.Refused),
+			append(all.Failed, p.Failed)
 		all.Tokens, all.Money = append(all.Tokens, p.Tokens), append(all.Money, p.Money)
 		all.Waiting, all.InFlight = append(all.Waiting, p.Waiting), append(all.InFlight, p.InFlight)
 		all.Share, all.P50, all.P99 = append(all.Share, p.Share), append(all.P50, p.P50), append(all.P99, p.P99)

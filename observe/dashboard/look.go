@@ -128,7 +128,8 @@ func (p *Page) past() []byte {
 	told := pastJSON{Title: p.config.Title, Version: version(), SlotMS: slot.Milliseconds(), Sources: []pastSourceJSON{}}
 	for i := range p.snapshots {
 		s := &p.snapshots[i]
-		told.Sources = append(told.Sources, pastSourceJSON{s.Name, s.Since, p.histories[i].all(), last(s.Events, mostPastEvents)})
+		told.Sources = append(told.Sources,
+			pastSourceJSON{s.Name, s.Since, p.histories[i].all(), last(s.Events, mostPastEvents)})
 	}
 	return encode(told)
 }

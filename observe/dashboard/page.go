@@ -146,8 +146,10 @@ func (p *Page) sleep(ctx context.Context, until time.Time) error {
 // ServeHTTP implements http.Handler.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
-	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "+
-		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'")
+	h.Set("Content-Security-Policy",
+		"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "+
+			"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types "+
+			"'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("Referrer-Policy", "no-referrer")
@@ -159,7 +161,8 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if name := hostOf(r.Host); !p.answersTo(name) {
-		refuse(w, http.StatusForbidden, "the page answers to localhost, to addresses, and to the names in dashboard.Config.Hosts, not to %q", name)
+		refuse(w, http.StatusForbidden,
+			"the page answers to localhost, to addresses, and to the names in dashboard.Config.Hosts, not to %q", name)
 		return
 	}
 	switch name := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]; name {

@@ -46,7 +46,8 @@ func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 	patient()
 	if err := rc.Flush(); errors.Is(err, http.ErrNotSupported) {
-		refuse(w, http.StatusInternalServerError, "what this page is mounted in cannot flush: its ResponseWriter needs Flush or Unwrap")
+		refuse(w, http.StatusInternalServerError,
+			"what this page is mounted in cannot flush: its ResponseWriter needs Flush or Unwrap")
 		return
 	}
 	if _, err := fmt.Fprint(w, "retry: 1000\n\n"); err != nil {

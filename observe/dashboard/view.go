@@ -57,7 +57,8 @@ type waitJSON struct {
 // view makes the page's data from a Snapshot.
 func view(s observe.Snapshot, p point) sourceJSON {
 	v := sourceJSON{Snapshot: s, Point: p, Verdict: judge(&s), Waits: waits(&s)}
-	v.All.Limits, v.All.Clients, v.All.Keys, v.All.Paused, v.All.Hosts = len(s.Limits), len(s.Clients), len(s.Keys), len(s.Paused), len(s.Upstream)
+	v.All.Limits, v.All.Clients, v.All.Keys, v.All.Paused, v.All.Hosts = len(s.Limits), len(s.Clients), len(s.Keys),
+		len(s.Paused), len(s.Upstream)
 	clients := ranked(s.Clients, clientsFirst)
 	v.Clients = first(clients, mostClients)
 	for _, c := range clients[len(v.Clients):] {
@@ -76,7 +77,8 @@ func view(s observe.Snapshot, p point) sourceJSON {
 	v.Keys = first(ranked(s.Keys, keysFirst), mostKeys)
 	v.Paused = first(s.Paused, mostPaused)
 	v.Events = last(s.Events, mostEvents)
-	v.Upstream = first(ranked(s.Upstream, func(a, b observe.UpstreamTimes) int { return cmp.Compare(b.Count, a.Count) }), mostHosts)
+	v.Upstream = first(ranked(s.Upstream, func(a, b observe.UpstreamTimes) int { return cmp.Compare(b.Count, a.Count) }),
+		mostHosts)
 	for i := range v.Upstream {
 		v.Upstream[i].Upto = nil
 	}
@@ -97,7 +99,8 @@ func last[T any](list []T, most int) []T  { return append([]T{}, list[max(0, len
 // clientsFirst sorts clients by their waiting requests, most first. Equal ones go by the longest
 // wait, then by requests in flight, then by accepted requests.
 func clientsFirst(a, b observe.ClientState) int {
-	return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(b.LongestWait, a.LongestWait), cmp.Compare(b.InFlight, a.InFlight), cmp.Compare(b.Accepted, a.Accepted))
+	return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(b.LongestWait, a.LongestWait),
+		cmp.Compare(b.InFlight, a.InFlight), cmp.Compare(b.Accepted, a.Accepted))
 }
 
 // limitsFirst sorts limits by their waiting requests, most first. Equal ones go by the end of their
@@ -214,7 +217,8 @@ func part[T any](a *allJSON, list []T, order func(a, b T) int, find string, name
 // whom says in words whom a limit or an Event concerns; "" if it is all clients.
 func whom(w observe.Whose) string {
 	var words []string
-	for _, f := range []struct{ before, name string }{{"", w.Host}, {"key ", w.Key}, {"model ", w.Model}, {"", w.Route}, {"client ", w.Client}} {
+	for _, f := range []struct{ before, name string }{{"", w.Host}, {"key ", w.Key}, {"model ", w.Model}, {"", w.Route},
+		{"client ", w.Client}} {
 		if f.name != "" {
 			words = append(words, fmt.Sprint(f.before, f.name))
 		}

@@ -31,7 +31,8 @@ func (c *collection) requests(s *source, v *observe.Snapshot) {
 			result string
 			n      int64
 		}{
-			{"accepted", is.Accepted}, {"limited", is.Limited}, {"failed", is.Failed}, {"unknown", is.Unknown}, {"unsent", is.Unsent},
+			{"accepted", is.Accepted}, {"limited", is.Limited}, {"failed", is.Failed}, {"unknown", is.Unknown},
+			{"unsent", is.Unsent},
 			{"never", is.Never}, {"late", is.Late}, {"full", is.Full}, {"cancelled", is.Cancelled},
 		} {
 			c.count(requests, float64(r.n), name, r.result)
@@ -67,9 +68,12 @@ func add(sum, is *observe.ClientState) {
 		to *int64
 		n  int64
 	}{
-		{&sum.Sent, is.Sent}, {&sum.Accepted, is.Accepted}, {&sum.Limited, is.Limited}, {&sum.Failed, is.Failed}, {&sum.Unknown, is.Unknown},
-		{&sum.Unsent, is.Unsent}, {&sum.Never, is.Never}, {&sum.Late, is.Late}, {&sum.Full, is.Full}, {&sum.Cancelled, is.Cancelled},
-		{&sum.Used.Input, is.Used.Input}, {&sum.Used.Output, is.Used.Output}, {&sum.Used.Tokens, is.Used.Tokens}, {&sum.Used.Money, is.Used.Money},
+		{&sum.Sent, is.Sent}, {&sum.Accepted, is.Accepted}, {&sum.Limited, is.Limited}, {&sum.Failed, is.Failed},
+		{&sum.Unknown, is.Unknown},
+		{&sum.Unsent, is.Unsent}, {&sum.Never, is.Never}, {&sum.Late, is.Late}, {&sum.Full, is.Full},
+		{&sum.Cancelled, is.Cancelled},
+		{&sum.Used.Input, is.Used.Input}, {&sum.Used.Output, is.Used.Output}, {&sum.Used.Tokens, is.Used.Tokens},
+		{&sum.Used.Money, is.Used.Money},
 	} {
 		*f.to += f.n
 	}
@@ -170,7 +174,8 @@ func (c *collection) servers(s *source, v *observe.Snapshot) {
 			down[s.hosts.Of(p.Host)] = 1
 			continue
 		}
-		who := owner{s.hosts.Of(p.Host), s.key(p.Host, p.Key), labels.Bounded(p.Model), labels.Bounded(p.Route), s.clients.Of(p.Client)}
+		who := owner{s.hosts.Of(p.Host), s.key(p.Host, p.Key), labels.Bounded(p.Model), labels.Bounded(p.Route),
+			s.clients.Of(p.Client)}
 		if len(left) >= mostLimits {
 			who = owner{other, other, other, other, other}
 		}
@@ -191,7 +196,8 @@ func (c *collection) servers(s *source, v *observe.Snapshot) {
 			continue
 		}
 		taken[is] = true
-		for _, state := range [...]string{observe.KeyOK, observe.KeyPaused, observe.KeyBanned, observe.KeyNoCredit, observe.KeyDenied} {
+		for _, state := range [...]string{observe.KeyOK, observe.KeyPaused, observe.KeyBanned, observe.KeyNoCredit,
+			observe.KeyDenied} {
 			c.gauge(keyState, map[bool]float64{true: 1}[k.State == state], is.host, is.name, state)
 		}
 	}

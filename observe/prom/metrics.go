@@ -83,33 +83,48 @@ func desc(name, help string, values ...string) *prometheus.Desc {
 
 // The metrics. Those that end in _total only grow, as long as the process lives.
 var (
-	requests    = desc("requests_total", "Requests by how they ended; those that were sent again, as often as that.", "source", "client", "result")
+	requests = desc("requests_total", "Requests by how they ended; those that were sent again, as often as that.",
+		"source", "client", "result")
 	sent        = desc("sent_total", "Requests that were let go, as often as they were sent.", "source", "client")
 	resent      = desc("resent_total", "Attempts that were not the first of their request.", "source")
 	waiting     = desc("waiting", "Requests in line.", "source", "client")
 	inFlight    = desc("in_flight", "Requests that went and are not answered.", "source", "client")
-	longestWait = desc("longest_wait_seconds", "For how long the first in line of a client has waited.", "source", "client")
-	lastGoes    = desc("last_goes_seconds", "In how long about the last in line of a client goes, if nobody else comes; it is missing where nobody knows.", "source", "client")
-	waits       = desc("wait_seconds", "How long requests were in line, by the limit that took most of it; none: they went at once.", "source", "limit", "client")
-	tokens      = desc("tokens_total", "Tokens that were used, as answers told them; other: of servers that tell no more than the sum.", "source", "client", "kind")
-	money       = desc("money_total", "Money that was used, as answers told it, in whatever the limit is in.", "source", "client")
+	longestWait = desc("longest_wait_seconds", "For how long the first in line of a client has waited.", "source",
+		"client")
+	lastGoes = desc("last_goes_seconds",
+		"In how long about the last in line of a client goes, if nobody else comes; it is missing where nobody knows.",
+		"source", "client")
+	waits = desc("wait_seconds",
+		"How long requests were in line, by the limit that took most of it; none: they went at once.", "source", "limit",
+		"client")
+	tokens = desc("tokens_total",
+		"Tokens that were used, as answers told them; other: of servers that tell no more than the sum.", "source",
+		"client", "kind")
+	money = desc("money_total", "Money that was used, as answers told it, in whatever the limit is in.", "source",
+		"client")
 
 	limitUsed    = desc("limit_used", "How much of a limit counts now, what is in flight included.", limitLabels...)
 	limitCeiling = desc("limit_ceiling", "The most that may count at once.", limitLabels...)
-	limitRate    = desc("limit_per_window", "How much the limit lets through in a window, in the long run.", limitLabels...)
-	limitFits    = desc("limit_fits", "How much of it the server was found to allow in a window: less than limit_per_window if the limit is wrong.", limitLabels...)
-	limitWindow  = desc("limit_window_seconds", "The window of a limit.", limitLabels...)
-	limitShare   = desc("limit_share", "What was counted in the last window, as part of the ceiling: 1 is all of it.", limitLabels...)
+	limitRate    = desc("limit_per_window", "How much the limit lets through in a window, in the long run.",
+		limitLabels...)
+	limitFits = desc("limit_fits",
+		"How much of it the server was found to allow in a window: less than limit_per_window if the limit is wrong.",
+		limitLabels...)
+	limitWindow = desc("limit_window_seconds", "The window of a limit.", limitLabels...)
+	limitShare  = desc("limit_share", "What was counted in the last window, as part of the ceiling: 1 is all of it.",
+		limitLabels...)
 	limitCounted = desc("limit_counted_total", "What was counted by a limit and is settled.", limitLabels...)
 	limitWaiting = desc("limit_waiting", "Requests in line that wait for this limit.", limitLabels...)
 
-	pauses     = desc("pauses_total", "Pauses that refusals began.", "source")
-	paused     = desc("paused_seconds", "For how much longer somebody stays away.", pauseLabels...)
-	hostDown   = desc("host_down", "1 while nothing arrives at a host.", "source", "host")
-	keyState   = desc("key_state", "1 for the state that a key is in.", "source", "host", "key", "state")
-	upstream   = desc("upstream_seconds", "How long answers took, from when a request was written to the header of its answer.", "source", "host")
+	pauses   = desc("pauses_total", "Pauses that refusals began.", "source")
+	paused   = desc("paused_seconds", "For how much longer somebody stays away.", pauseLabels...)
+	hostDown = desc("host_down", "1 while nothing arrives at a host.", "source", "host")
+	keyState = desc("key_state", "1 for the state that a key is in.", "source", "host", "key", "state")
+	upstream = desc("upstream_seconds",
+		"How long answers took, from when a request was written to the header of its answer.", "source", "host")
 	everything = []*prometheus.Desc{
-		requests, sent, resent, waiting, inFlight, longestWait, lastGoes, waits, tokens, money, limitUsed, limitCeiling, limitRate, limitFits, limitWindow,
+		requests, sent, resent, waiting, inFlight, longestWait, lastGoes, waits, tokens, money, limitUsed, limitCeiling,
+		limitRate, limitFits, limitWindow,
 		limitShare, limitCounted, limitWaiting, pauses, paused, hostDown, keyState, upstream,
 	}
 )
@@ -190,5 +205,6 @@ func (c *collection) histogram(d *prometheus.Desc, bounds []time.Duration, t *ob
 			upto[b.Seconds()] = uint64(t.Upto[i])
 		}
 	}
-	c.to <- prometheus.MustNewConstHistogram(d, uint64(t.Count), t.Sum.Seconds(), upto, append([]string{c.source}, values...)...)
+	c.to <- prometheus.MustNewConstHistogram(d, uint64(t.Count), t.Sum.Seconds(), upto,
+		append([]string{c.source}, values...)...)
 }

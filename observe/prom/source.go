@@ -21,7 +21,8 @@ type source struct {
 
 func newSource(s observe.Source) *source {
 	most := func(n int) labels.Names { return labels.Names{Most: n} }
-	return &source{Source: s, clients: most(mostClients), limits: most(mostLimits), keys: most(mostKeys), hosts: most(mostHosts), waits: most(mostWaits)}
+	return &source{Source: s, clients: most(mostClients), limits: most(mostLimits), keys: most(mostKeys),
+		hosts: most(mostHosts), waits: most(mostWaits)}
 }
 
 // key returns the label value of a key. Keys of different hosts differ.

@@ -54,7 +54,8 @@ type recording struct {
 }
 
 // Forms lists the names that Parse reads, by example.
-const Forms = "constant:10ms, uniform:0-50ms, exponential:20ms, exponential:20ms+5ms (mean of the exponential part, floor), " +
+const Forms = "constant:10ms, uniform:0-50ms, exponential:20ms, exponential:20ms+5ms (mean of the exponential part, " +
+	"floor), " +
 	"lognormal:10ms,p99=100ms (median, 99th percentile), bimodal:0,3s@0.1 (the second with that probability), " +
 	"pareto:5ms,1.1 (smallest, exponent), recorded:FILE (a duration or a number of milliseconds per line)"
 

@@ -152,7 +152,8 @@ func Read(name string, r io.Reader) (Law, error) {
 		if err != nil {
 			ms, bad := strconv.ParseFloat(line, 64)
 			if bad != nil || !(ms >= 0 && ms*1e6 <= float64(Longest)) {
-				return Law{}, fmt.Errorf("latency: %s:%d: %q is neither a duration such as 12.5ms nor a number of milliseconds", name, n, line)
+				return Law{}, fmt.Errorf("latency: %s:%d: %q is neither a duration such as 12.5ms nor a number of milliseconds",
+					name, n, line)
 			}
 			d = time.Duration(ms * 1e6)
 		}

@@ -52,7 +52,8 @@ func (anthropic) identify(h http.Header, id string) {
 func (anthropic) limits(h http.Header, v [families]view, now time.Time) {
 	tokens := scarcer(v[total], v[totalDay])
 	if !tokens.there && v[input].there && v[output].there { // both limits together
-		tokens = view{true, v[input].limit + v[output].limit, v[input].left + v[output].left, max(v[input].reset, v[output].reset)}
+		tokens = view{true, v[input].limit + v[output].limit, v[input].left + v[output].left,
+			max(v[input].reset, v[output].reset)}
 	}
 	for _, field := range []struct {
 		name string
@@ -131,9 +132,11 @@ func (p *problem) anthropic() string {
 		what = strings.TrimSuffix(what, "minute") + p.window.String()
 	}
 	if p.by == requests || p.by == requestsDay {
-		return fmt.Sprintf("This request would exceed the rate limit for your organization (%s) of %s %s.", anthropicOrganization, thousands(p.limit), what)
+		return fmt.Sprintf("This request would exceed the rate limit for your organization (%s) of %s %s.",
+			anthropicOrganization, thousands(p.limit), what)
 	}
-	return fmt.Sprintf("This request would exceed the rate limit for your organization (%s) of %s %s. Please reduce the prompt length or the maximum tokens requested, or try again later.",
+	return fmt.Sprintf("This request would exceed the rate limit for your organization (%s) of %s %s. Please reduce the "+
+		"prompt length or the maximum tokens requested, or try again later.",
 		anthropicOrganization, thousands(p.limit), what)
 }
 
@@ -168,7 +171,8 @@ func (anthropic) stop(c *call) string {
 }
 
 func (a anthropic) message(c *call, content []any, stop any, output int64) m {
-	answer := m{"id": "msg_" + c.id, "type": "message", "role": "assistant", "model": c.Model, "content": content, "stop_reason": stop,
+	answer := m{"id": "msg_" + c.id, "type": "message", "role": "assistant", "model": c.Model, "content": content,
+		"stop_reason":   stop,
 		"stop_sequence": nil}
 	if !c.noUsage {
 		answer["usage"] = a.usage(c, output)
@@ -198,11 +202,13 @@ func (a anthropic) events(c *call) iter.Seq[event] {
 			!put("ping", 0, false, m{}) {
 			return
 		}
-		if c.tool != nil && !put("content_block_delta", c.used.Output, false, m{"index": 0, "delta": m{"type": "input_json_delta", "partial_json": c.arguments()}}) {
+		if c.tool != nil && !put("content_block_delta", c.used.Output, false,
+			m{"index": 0, "delta": m{"type": "input_json_delta", "partial_json": c.arguments()}}) {
 			return
 		}
 		for p := range c.chunks {
-			if !put("content_block_delta", p.done, false, m{"index": 0, "delta": m{"type": "text_delta", "text": text(p.from, p.n)}}) {
+			if !put("content_block_delta", p.done, false,
+				m{"index": 0, "delta": m{"type": "text_delta", "text": text(p.from, p.n)}}) {
 				return
 			}
 		}

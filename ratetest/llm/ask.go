@@ -227,7 +227,8 @@ func (r *reader) field(a *Ask, name string, raw json.RawMessage) *problem {
 		}
 	case a.API == "embeddings":
 		if !r.embeddings(a, v) {
-			return badField("input", "input: not a string, or a list of 1 to %d strings, token numbers or lists of token numbers", mostInputs)
+			return badField("input",
+				"input: not a string, or a list of 1 to %d strings, token numbers or lists of token numbers", mostInputs)
 		}
 		return nil
 	case a.API == "moderations":
@@ -252,7 +253,8 @@ func (r *reader) read(v any) {
 			s, text := v.(string)
 			switch {
 			case name == "type" || name == "role" || name == "id" || name == "detail" || name == "media_type":
-			case name == "data" || name == "file_data" || name == "file_id" || text && strings.HasPrefix(s, "data:") || text && name == "url":
+			case name == "data" || name == "file_data" || name == "file_id" || text && strings.HasPrefix(s, "data:") || text &&
+				name == "url":
 				r.media++
 			default:
 				r.read(v)

@@ -44,7 +44,8 @@ const (
 	faults
 )
 
-var faultNames = [faults]string{"ok", "429", "500", "502", "overloaded", "unpaid", "reset", "cut", "ended", "error-event",
+var faultNames = [faults]string{"ok", "429", "500", "502", "overloaded", "unpaid", "reset", "cut", "ended",
+	"error-event",
 	"no-usage", "no-headers", "lying-headers", "garbled-headers"}
 
 func (f Fault) String() string {

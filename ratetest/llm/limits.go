@@ -42,7 +42,8 @@ func (l Limits) filled(p Provider) Limits {
 }
 
 func (l Limits) check(name string) error {
-	for field, n := range map[string]int64{"Requests": l.Requests, "Input": l.Input, "Output": l.Output, "Tokens": l.Tokens,
+	for field, n := range map[string]int64{"Requests": l.Requests, "Input": l.Input, "Output": l.Output,
+		"Tokens":         l.Tokens,
 		"RequestsPerDay": l.RequestsPerDay, "TokensPerDay": l.TokensPerDay} {
 		if n > 1<<40 {
 			return fmt.Errorf("ratetest: LLM: %s.%s %d is above %d", name, field, n, int64(1<<40))
@@ -72,14 +73,17 @@ const (
 	families
 )
 
-var familyNames = [families]string{"requests", "input_tokens", "output_tokens", "tokens", "requests_per_day", "tokens_per_day",
+var familyNames = [families]string{"requests", "input_tokens", "output_tokens", "tokens", "requests_per_day",
+	"tokens_per_day",
 	"requests_per_second", "input_tokens_per_second", "output_tokens_per_second", "tokens_per_second"}
 
 // words are the names of a family in messages, and OpenAI's abbreviation.
 var words = [families]struct{ long, short string }{
-	{"requests per min", "RPM"}, {"input tokens per min", "ITPM"}, {"output tokens per min", "OTPM"}, {"tokens per min", "TPM"},
+	{"requests per min", "RPM"}, {"input tokens per min", "ITPM"}, {"output tokens per min", "OTPM"},
+	{"tokens per min", "TPM"},
 	{"requests per day", "RPD"}, {"tokens per day", "TPD"},
-	{"requests per second", "RPS"}, {"input tokens per second", "ITPS"}, {"output tokens per second", "OTPS"}, {"tokens per second", "TPS"},
+	{"requests per second", "RPS"}, {"input tokens per second", "ITPS"}, {"output tokens per second", "OTPS"},
+	{"tokens per second", "TPS"},
 }
 
 const day = 24 * time.Hour
@@ -195,7 +199,8 @@ func (c *Config) newAccount(key string, l Limits) (*account, error) {
 }
 
 func (c *Config) rolling(family int, limit int64, window time.Duration) rule.RollingConfig {
-	return rule.RollingConfig{Limit: limit, Window: window, RefusedCount: c.RefusedCount && (family == requests || family == requestsDay)}
+	return rule.RollingConfig{Limit: limit, Window: window, RefusedCount: c.RefusedCount &&
+		(family == requests || family == requestsDay)}
 }
 
 // decision is the limits' decision about a request.

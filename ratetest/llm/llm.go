@@ -264,7 +264,8 @@ func (l *Server) read(w http.ResponseWriter, r *http.Request, c *call, api strin
 		return &problem{kind: badRequest, text: "body: " + err.Error()}
 	}
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return &problem{kind: badMedia, text: fmt.Sprintf("Content-Type: want application/json, not %.100q", r.Header.Get("Content-Type"))}
+		return &problem{kind: badMedia,
+			text: fmt.Sprintf("Content-Type: want application/json, not %.100q", r.Header.Get("Content-Type"))}
 	}
 	if p := l.speak.needs(r.Header); p != nil {
 		return p
@@ -304,7 +305,8 @@ func (l *Server) handle(w http.ResponseWriter, r *http.Request, c *call, p *prob
 		l.settle(c, c.used)
 		w.Header().Set("Content-Type", "text/html")
 		w.WriteHeader(http.StatusBadGateway)
-		io.WriteString(w, "<html>\n<head><title>502 Bad Gateway</title></head>\n<body><h1>502 Bad Gateway</h1></body>\n</html>\n")
+		io.WriteString(w, "<html>\n<head><title>502 Bad Gateway</title></head>\n<body><h1>502 Bad "+
+			"Gateway</h1></body>\n</html>\n")
 	case c.fails():
 		l.pause(r.Context(), c.first)
 		l.settle(c, Usage{})
@@ -365,7 +367,8 @@ func (l *Server) check(h, asked http.Header, c *call, p *problem, key string, be
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
-	line := Line{Event: "request", At: int64(now), N: c.n, Model: c.Model, API: c.API, Stream: c.Stream, Before: int64(before),
+	line := Line{Event: "request", At: int64(now), N: c.n, Model: c.Model, API: c.API, Stream: c.Stream,
+		Before:   int64(before),
 		Estimate: c.Estimate, MaxOutput: c.output(), Used: c.used, Retry: asked.Get("X-Stainless-Retry-Count")}
 	if len(line.Retry) > 3 || strings.Trim(line.Retry, "0123456789") != "" {
 		line.Retry = ""
@@ -376,7 +379,8 @@ func (l *Server) check(h, asked http.Header, c *call, p *problem, key string, be
 	switch {
 	case verdict == faulty:
 		line.Fault = c.fault.String()
-	case verdict == host.Accepted && c.fault != NoFault, (verdict == host.Limited || verdict == host.TooLarge) && c.fault >= NoHeaders:
+	case verdict == host.Accepted && c.fault != NoFault, (verdict == host.Limited || verdict == host.TooLarge) &&
+		c.fault >= NoHeaders:
 		line.Fault = c.fault.String()
 	}
 	if a != nil {
@@ -440,7 +444,8 @@ func belongs(h http.Header, field, organization string) {
 
 // decide returns the account for the fields about limits, and the verdict. If the request did not
 // pass, it also returns the problem. The lock is held.
-func (l *Server) decide(h http.Header, line *Line, c *call, p *problem, key string, limits Limits, now mono.Time) (*account, string, *problem) {
+func (l *Server) decide(h http.Header, line *Line, c *call, p *problem, key string, limits Limits,
+	now mono.Time) (*account, string, *problem) {
 	name, known := l.keys[key]
 	if !known && key != "" && len(l.config.Keys) == 0 && len(l.keys) < mostAccounts {
 		name, known = "key "+strconv.Itoa(len(l.keys)+1), true
@@ -475,7 +480,8 @@ func (l *Server) decide(h http.Header, line *Line, c *call, p *problem, key stri
 	}
 	switch {
 	case c.fault == Refused:
-		return a, faulty, &problem{kind: rateLimited, model: c.Model, injected: true, decision: decision{wait: l.config.RetryAfter}}
+		return a, faulty, &problem{kind: rateLimited, model: c.Model, injected: true,
+			decision: decision{wait: l.config.RetryAfter}}
 	case c.fault == Unavailable:
 		return nil, faulty, &problem{kind: overloaded, decision: decision{wait: l.config.RetryAfter}}
 	case c.fault == Unpaid:
@@ -538,7 +544,8 @@ func (l *Server) amend(a *account, c *call, by amounts) {
 	defer l.mu.Unlock()
 	now := l.now()
 	a.amend(now, c.passed, by)
-	line := Line{Event: "amended", At: int64(now), N: c.n, Key: a.key, Model: c.Model, Counted: [4]int64(by[:4]), Passed: int64(c.passed)}
+	line := Line{Event: "amended", At: int64(now), N: c.n, Key: a.key, Model: c.Model, Counted: [4]int64(by[:4]),
+		Passed: int64(c.passed)}
 	if err := l.judge.hear(&line); err != nil {
 		panic(err) // the account exists
 	}

@@ -119,7 +119,8 @@ type judged struct {
 }
 
 func newJudge(c Config) *judge {
-	return &judge{config: c, index: map[[2]string]*judged{}, report: Report{Verdicts: map[string]int{}, Faults: map[string]int{}}}
+	return &judge{config: c, index: map[[2]string]*judged{},
+		report: Report{Verdicts: map[string]int{}, Faults: map[string]int{}}}
 }
 
 func (j *judge) account(key, model string) (*judged, error) {
@@ -292,7 +293,8 @@ func (l *Line) check() error {
 		return fmt.Errorf("event %.50q is not request or amended", l.Event)
 	}
 	const most = 1 << 44
-	for _, n := range append([]int64{l.Used.Input, l.Used.Output, l.Used.Cached, l.Used.Input - l.Used.Cached}, l.Counted[:]...) {
+	for _, n := range append([]int64{l.Used.Input, l.Used.Output, l.Used.Cached, l.Used.Input - l.Used.Cached},
+		l.Counted[:]...) {
 		if n > most || n < 0 && (l.Event == "request" || n < -most) {
 			return fmt.Errorf("%d tokens are not from 0 to %d", n, int64(most))
 		}

@@ -13,11 +13,15 @@ import (
 var published = [...]map[string]int64{
 	OpenAI: {
 		"gpt-6-astra": 128_000, "gpt-6-sol": 128_000, "gpt-6-luna": 128_000, "gpt-6.1-sol": 128_000, "gpt-6.1-terra": 128_000,
-		"gpt-5.6": 128_000, "gpt-5.6-sol": 128_000, "gpt-5.6-terra": 128_000, "gpt-5.6-luna": 128_000, "gpt-5.5": 128_000, "gpt-5.4": 128_000,
-		"gpt-5.4-mini": 128_000, "gpt-5.4-nano": 128_000, "gpt-5.4-pro": 128_000, "gpt-5.3-codex": 128_000, "gpt-5.2": 128_000,
-		"gpt-5.2-codex": 128_000, "gpt-5.1-codex": 128_000, "gpt-5-codex": 128_000, "gpt-5.2-pro": 128_000, "gpt-5.1": 128_000, "gpt-5": 128_000, "gpt-5-mini": 128_000, "gpt-5-nano": 128_000,
+		"gpt-5.6": 128_000, "gpt-5.6-sol": 128_000, "gpt-5.6-terra": 128_000, "gpt-5.6-luna": 128_000, "gpt-5.5": 128_000,
+		"gpt-5.4":      128_000,
+		"gpt-5.4-mini": 128_000, "gpt-5.4-nano": 128_000, "gpt-5.4-pro": 128_000, "gpt-5.3-codex": 128_000,
+		"gpt-5.2":       128_000,
+		"gpt-5.2-codex": 128_000, "gpt-5.1-codex": 128_000, "gpt-5-codex": 128_000, "gpt-5.2-pro": 128_000,
+		"gpt-5.1": 128_000, "gpt-5": 128_000, "gpt-5-mini": 128_000, "gpt-5-nano": 128_000,
 		"gpt-5-pro": 272_000, "gpt-5-chat": 16_384, "gpt-5.1-chat": 16_384, "gpt-5.2-chat": 16_384, "gpt-5.3-chat": 16_384,
-		"gpt-4.1": 32_768, "gpt-4.1-mini": 32_768, "gpt-4.1-nano": 32_768, "gpt-4o": 16_384, "gpt-4o-mini": 16_384, "chatgpt-4o": 16_384,
+		"gpt-4.1": 32_768, "gpt-4.1-mini": 32_768, "gpt-4.1-nano": 32_768, "gpt-4o": 16_384, "gpt-4o-mini": 16_384,
+		"chatgpt-4o":   16_384,
 		"gpt-4o-audio": 16_384, "gpt-4o-mini-audio": 16_384, "gpt-4o-search": 16_384, "gpt-4o-mini-search": 16_384,
 		"gpt-4o-2024-05-13": 4_096, "gpt-4-turbo": 4_096, "gpt-4": 8_192, "gpt-3.5-turbo": 4_096, "gpt-3.5-turbo-16k": 4_096,
 		"o1": 100_000, "o1-pro": 100_000, "o3": 100_000, "o3-mini": 100_000, "o3-pro": 100_000, "o4-mini": 100_000,
@@ -51,7 +55,8 @@ func mostOutputOf(p Provider, model string) (tokens int64, known bool) {
 }
 
 // bounding has the fields that bound the output, by API.
-var bounding = map[string][]string{"chat": {"max_tokens", "max_completion_tokens"}, "responses": {"max_output_tokens"}, "messages": {"max_tokens"}}
+var bounding = map[string][]string{"chat": {"max_tokens", "max_completion_tokens"},
+	"responses": {"max_output_tokens"}, "messages": {"max_tokens"}}
 
 // bounds checks the numbers that have a maximum. A larger number gets 400, whatever the limits are.
 func (a *Ask) bounds(f *form, provider Provider) *problem {
@@ -86,7 +91,8 @@ func outside(f *form, provider Provider, name string, most float64) (p *problem)
 		p.code = "decimal_below_min_value"
 		return p
 	}
-	p = badField(name, "Invalid '%s': decimal above maximum value. Expected a value <= %v, but got %v instead.", name, most, x)
+	p = badField(name, "Invalid '%s': decimal above maximum value. Expected a value <= %v, but got %v instead.", name,
+		most, x)
 	p.code = "decimal_above_max_value"
 	return p
 }
@@ -119,9 +125,11 @@ func moderated(v any) int {
 func tooMuchOutput(a *Ask, name string, n, most int64) *problem {
 	switch a.API {
 	case "messages":
-		return badField(name, "max_tokens: %d > %d, which is the maximum allowed number of output tokens for %s", n, most, a.Model)
+		return badField(name, "max_tokens: %d > %d, which is the maximum allowed number of output tokens for %s", n, most,
+			a.Model)
 	case "responses":
-		p := badField(name, "Invalid '%s': integer above maximum value. Expected a value <= %d, but got %d instead.", name, most, n)
+		p := badField(name, "Invalid '%s': integer above maximum value. Expected a value <= %d, but got %d instead.", name,
+			most, n)
 		p.code = "integer_above_max_value"
 		return p
 	}
@@ -147,7 +155,8 @@ func badRole(api, field string, i int, role any) *problem {
 			return nil
 		}
 		if name == "system" {
-			return badField("", "messages: Unexpected role \"system\". The Messages API accepts a top-level `system` parameter, not \"system\" as an input message role.")
+			return badField("", "messages: Unexpected role \"system\". The Messages API accepts a top-level `system` "+
+				"parameter, not \"system\" as an input message role.")
 		}
 		return badField("", "messages.%d.role: Input should be 'user' or 'assistant'", i)
 	}

@@ -131,11 +131,13 @@ func (openAI) refusal(p *problem, _ string) (int, any) {
 		e.Message = p.openAI()
 	case noCredit:
 		status = http.StatusTooManyRequests
-		e.Message, e.Type = "You exceeded your current quota, please check your plan and billing details.", "insufficient_quota"
+		e.Message, e.Type = "You exceeded your current quota, please check your plan and billing details.",
+			"insufficient_quota"
 		code("insufficient_quota")
 	case overloaded:
 		status = http.StatusServiceUnavailable
-		e.Message, e.Type = "That model is currently overloaded with other requests. You can retry your request.", "server_error"
+		e.Message, e.Type = "That model is currently overloaded with other requests. You can retry your request.",
+			"server_error"
 	case closing:
 		status = http.StatusServiceUnavailable
 		e.Message, e.Type = "The server is closing.", "server_error"
@@ -151,7 +153,8 @@ const openAIFailure = "The server had an error while processing your request."
 // openAI returns the message of a refusal. Clients read figures from it.
 func (p *problem) openAI() string {
 	if p.injected {
-		return fmt.Sprintf("Rate limit reached for %s in organization %s. Please try again later.", p.model, openAIOrganization)
+		return fmt.Sprintf("Rate limit reached for %s in organization %s. Please try again later.", p.model,
+			openAIOrganization)
 	}
 	w := words[p.by]
 	on := w.long
@@ -159,10 +162,12 @@ func (p *problem) openAI() string {
 		on = strings.TrimSuffix(on, "min") + p.window.String()
 	}
 	if p.never {
-		return fmt.Sprintf("Request too large for %s in organization %s on %s (%s): Limit %d, Requested %d. The input or output tokens must be reduced in order to run successfully.",
+		return fmt.Sprintf("Request too large for %s in organization %s on %s (%s): Limit %d, Requested %d. The input or "+
+			"output tokens must be reduced in order to run successfully.",
 			p.model, openAIOrganization, on, w.short, p.limit, p.asked)
 	}
-	return fmt.Sprintf("Rate limit reached for %s in organization %s on %s (%s): Limit %d, Used %d, Requested %d. Please try again in %v.",
+	return fmt.Sprintf("Rate limit reached for %s in organization %s on %s (%s): Limit %d, Used %d, Requested %d. "+
+		"Please try again in %v.",
 		p.model, openAIOrganization, on, w.short, p.limit, p.used, p.asked, host.RoundUp(p.wait, time.Millisecond))
 }
 
@@ -176,8 +181,9 @@ func (openAI) usage(c *call) any {
 	}
 	return m{
 		"prompt_tokens": u.Input, "completion_tokens": u.Output, "total_tokens": u.Input + u.Output,
-		"prompt_tokens_details":     m{"cached_tokens": u.Cached, "audio_tokens": 0},
-		"completion_tokens_details": m{"reasoning_tokens": u.Reasoning, "audio_tokens": 0, "accepted_prediction_tokens": 0, "rejected_prediction_tokens": 0},
+		"prompt_tokens_details": m{"cached_tokens": u.Cached, "audio_tokens": 0},
+		"completion_tokens_details": m{"reasoning_tokens": u.Reasoning, "audio_tokens": 0, "accepted_prediction_tokens": 0,
+			"rejected_prediction_tokens": 0},
 	}
 }
 
@@ -196,14 +202,16 @@ func (o openAI) whole(c *call) any {
 	shown, finish := first(c.length()), o.finish(c)
 	choices := make([]any, c.Choices)
 	for i := range choices {
-		choices[i] = m{"index": i, "message": m{"role": "assistant", "content": text(0, shown), "refusal": nil, "annotations": []any{}},
+		choices[i] = m{"index": i,
+			"message":  m{"role": "assistant", "content": text(0, shown), "refusal": nil, "annotations": []any{}},
 			"logprobs": nil, "finish_reason": finish}
 		if c.tool != nil {
 			choices[i] = m{"index": i, "message": m{"role": "assistant", "content": nil, "refusal": nil, "annotations": []any{},
 				"tool_calls": []any{o.chatCall(c, c.arguments())}}, "logprobs": nil, "finish_reason": finish}
 		}
 	}
-	answer := m{"id": "chatcmpl-" + c.id, "object": "chat.completion", "created": c.created, "model": c.Model, "choices": choices,
+	answer := m{"id": "chatcmpl-" + c.id, "object": "chat.completion", "created": c.created, "model": c.Model,
+		"choices":      choices,
 		"service_tier": "default", "system_fingerprint": "fp_ratetest"}
 	if !c.noUsage {
 		answer["usage"] = o.usage(c)
@@ -263,7 +271,8 @@ func (o openAI) events(c *call) iter.Seq[event] {
 
 func (o openAI) broken(c *call) event {
 	if c.API == "responses" {
-		return event{name: "error", data: m{"type": "error", "sequence_number": 999, "code": "server_error", "message": openAIFailure, "param": nil}}
+		return event{name: "error",
+			data: m{"type": "error", "sequence_number": 999, "code": "server_error", "message": openAIFailure, "param": nil}}
 	}
 	_, body := o.refusal(&problem{kind: serverFailed}, c.id)
 	return event{data: body}
@@ -287,8 +296,10 @@ func (openAI) message(c *call, status, text string) any {
 // response returns an answer of the Responses API, up to the present point.
 func (o openAI) response(c *call, status string, items []any) m {
 	r := m{
-		"id": "resp_" + c.id, "object": "response", "created_at": c.created, "status": status, "error": nil, "incomplete_details": nil,
-		"instructions": nil, "max_output_tokens": nil, "metadata": m{}, "model": c.Model, "output": items, "parallel_tool_calls": true,
+		"id": "resp_" + c.id, "object": "response", "created_at": c.created, "status": status, "error": nil,
+		"incomplete_details": nil,
+		"instructions":       nil, "max_output_tokens": nil, "metadata": m{}, "model": c.Model, "output": items,
+		"parallel_tool_calls":  true,
 		"previous_response_id": nil, "reasoning": m{"effort": nil, "summary": nil}, "service_tier": "default", "store": false,
 		"temperature": 1.0, "text": m{"format": m{"type": "text"}}, "tool_choice": "auto", "tools": []any{}, "top_p": 1.0,
 		"truncation": "disabled", "usage": nil, "user": nil,
@@ -302,7 +313,8 @@ func (o openAI) response(c *call, status string, items []any) m {
 	if status != "in_progress" && !c.noUsage {
 		u := c.used
 		r["usage"] = m{"input_tokens": u.Input, "input_tokens_details": m{"cached_tokens": u.Cached},
-			"output_tokens": u.Output, "output_tokens_details": m{"reasoning_tokens": u.Reasoning}, "total_tokens": u.Input + u.Output}
+			"output_tokens": u.Output, "output_tokens_details": m{"reasoning_tokens": u.Reasoning},
+			"total_tokens": u.Input + u.Output}
 	}
 	return r
 }
@@ -382,7 +394,8 @@ func (o openAI) embeddings(c *call) any {
 }
 
 // moderationCategories are the categories of the omni models.
-var moderationCategories = []string{"harassment", "harassment/threatening", "hate", "hate/threatening", "illicit", "illicit/violent", "self-harm",
+var moderationCategories = []string{"harassment", "harassment/threatening", "hate", "hate/threatening", "illicit",
+	"illicit/violent", "self-harm",
 	"self-harm/instructions", "self-harm/intent", "sexual", "sexual/minors", "violence", "violence/graphic"}
 
 // moderations flags nothing. Such an answer has no usage: it is free.
@@ -393,7 +406,8 @@ func (openAI) moderations(c *call) any {
 		for _, name := range moderationCategories {
 			flags[name], scores[name], applied[name] = false, 1e-6, []string{"text"}
 		}
-		results[i] = m{"flagged": false, "categories": flags, "category_scores": scores, "category_applied_input_types": applied}
+		results[i] = m{"flagged": false, "categories": flags, "category_scores": scores,
+			"category_applied_input_types": applied}
 	}
 	return m{"id": "modr-" + c.id, "model": c.Model, "results": results}
 }

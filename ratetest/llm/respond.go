@@ -159,7 +159,8 @@ func garble(h http.Header) {
 
 // prose has words of three letters. With the space after it, each word is one token of four
 // characters.
-const prose = "the cat sat and ate one fig but her dog ran off mud hut sun set low old man dug his own pit raw egg hot tea dry rye jam tin "
+const prose = "the cat sat and ate one fig but her dog ran off mud hut sun set low old man dug his own pit raw egg " +
+	"hot tea dry rye jam tin "
 
 // text returns made-up text of so many tokens, beginning at token from.
 func text(from, tokens int64) string {

@@ -108,7 +108,8 @@ func (openAI) chatCall(c *call, arguments string) m {
 }
 
 func (o openAI) responseCall(c *call, status, arguments string) any {
-	return m{"id": "fc_" + c.id, "type": "function_call", "status": status, "call_id": "call_" + c.id, "name": c.tool.name, "arguments": arguments}
+	return m{"id": "fc_" + c.id, "type": "function_call", "status": status, "call_id": "call_" + c.id,
+		"name": c.tool.name, "arguments": arguments}
 }
 
 // opening returns the first delta of a choice.
@@ -142,11 +143,15 @@ func (openAI) finish(c *call) string {
 // call.
 func (o openAI) responseCallEvents(c *call, put func(kind string, done int64, last bool, data m) bool) bool {
 	id, end, arguments := "fc_"+c.id, c.used.Output, c.arguments()
-	return put("response.output_item.added", 0, false, m{"output_index": 0, "item": o.responseCall(c, "in_progress", "")}) &&
+	return put("response.output_item.added", 0, false,
+		m{"output_index": 0, "item": o.responseCall(c, "in_progress", "")}) &&
 		put("response.function_call_arguments.delta", end, false, m{"item_id": id, "output_index": 0, "delta": arguments}) &&
-		put("response.function_call_arguments.done", end, false, m{"item_id": id, "output_index": 0, "name": c.tool.name, "arguments": arguments}) &&
-		put("response.output_item.done", end, false, m{"output_index": 0, "item": o.responseCall(c, "completed", arguments)}) &&
-		put("response.completed", end, true, m{"response": o.response(c, "completed", []any{o.responseCall(c, "completed", arguments)})})
+		put("response.function_call_arguments.done", end, false,
+			m{"item_id": id, "output_index": 0, "name": c.tool.name, "arguments": arguments}) &&
+		put("response.output_item.done", end, false,
+			m{"output_index": 0, "item": o.responseCall(c, "completed", arguments)}) &&
+		put("response.completed", end, true,
+			m{"response": o.response(c, "completed", []any{o.responseCall(c, "completed", arguments)})})
 }
 
 // use returns the block of a message that calls the tool.

@@ -53,7 +53,8 @@ func NewBucket(c BucketConfig) (*Bucket, error) {
 		return nil, err
 	}
 	g := gcd(uint64(c.Limit), uint64(c.Window))
-	b := &Bucket{dial: newDial(c.Tick), limit: uint64(c.Limit) / g, window: uint64(c.Window) / g, capacity: c.Capacity, level: c.Capacity, at: never}
+	b := &Bucket{dial: newDial(c.Tick), limit: uint64(c.Limit) / g, window: uint64(c.Window) / g, capacity: c.Capacity,
+		level: c.Capacity, at: never}
 	if c.Missing > 0 {
 		b.level -= c.Missing
 		b.at = b.read(c.Start)

@@ -38,7 +38,8 @@ func NewRolling(c RollingConfig) (*Rolling, error) {
 	if err := checkCommon(c.Limit, c.Window, c.Tick); err != nil {
 		return nil, err
 	}
-	return &Rolling{dial: newDial(c.Tick), limit: c.Limit, window: int64(c.Window), refused: c.RefusedCount, ring: make([]entry, 16)}, nil
+	return &Rolling{dial: newDial(c.Tick), limit: c.Limit, window: int64(c.Window), refused: c.RefusedCount,
+		ring: make([]entry, 16)}, nil
 }
 
 // Arrive is as in Server.

@@ -158,7 +158,8 @@ func New(c Config) (*Server, error) {
 		return nil, fmt.Errorf("ratetest: Service: Scale %v is not above 0 and at most 1000", c.Scale)
 	}
 	s := &Server{
-		config: c, row: row, set: set, limits: limits, ban: banOf(row, limits), base: time.Now(), log: host.Journal{To: c.LogTo}, rng: rand.New(rand.NewPCG(c.Seed, 0)),
+		config: c, row: row, set: set, limits: limits, ban: banOf(row, limits), base: time.Now(),
+		log: host.Journal{To: c.LogTo}, rng: rand.New(rand.NewPCG(c.Seed, 0)),
 		keys: map[string]string{}, gauges: map[gaugeID]*gauge{}, outlaws: map[string]*outlaw{}, judge: newJudge(row, limits),
 	}
 	for i := range limits {
@@ -185,7 +186,8 @@ func (c *Config) policies() (row *tableRow, name string, limits []provider.Polic
 			for _, s := range sets {
 				names = append(names, s.name)
 			}
-			return nil, "", nil, fmt.Errorf("ratetest: Service: Preset %q: %s has %s", c.Preset, row.name, strings.Join(names, ", "))
+			return nil, "", nil, fmt.Errorf("ratetest: Service: Preset %q: %s has %s", c.Preset, row.name,
+				strings.Join(names, ", "))
 		}
 		set = sets[i]
 	}
@@ -197,7 +199,8 @@ func (c *Config) policies() (row *tableRow, name string, limits []provider.Polic
 			for _, p := range limits {
 				names = append(names, strconv.Quote(p.Name))
 			}
-			return nil, "", nil, fmt.Errorf("ratetest: Service: Limits: no %q: %s has %s", with.Name, set.name, strings.Join(names, ", "))
+			return nil, "", nil, fmt.Errorf("ratetest: Service: Limits: no %q: %s has %s", with.Name, set.name,
+				strings.Join(names, ", "))
 		}
 		p := &limits[i]
 		if with.Limit != 0 {
@@ -314,7 +317,8 @@ type asked struct {
 
 // keyFields are the header fields in which providers expect a key.
 var keyFields = []string{
-	"Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key", "X-Mbx-Apikey", "Ok-Access-Key", "X-Bapi-Api-Key", "Cb-Access-Key",
+	"Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key", "X-Mbx-Apikey", "Ok-Access-Key", "X-Bapi-Api-Key",
+	"Cb-Access-Key",
 	"X-Shopify-Access-Token", "X-Auth-Key", "Private-Token", "X-Riot-Token",
 }
 
@@ -504,10 +508,12 @@ func (s *Server) check(q *asked) (*reply, []*gauge) {
 	s.n++
 	clock := s.now()
 	now := mono.Of(epoch(s.base), clock)
-	a := &reply{asked: q, n: s.n, preset: s.set, now: clock, header: http.Header{}, status: http.StatusOK, body: map[string]any{"status": "OK"}}
+	a := &reply{asked: q, n: s.n, preset: s.set, now: clock, header: http.Header{}, status: http.StatusOK,
+		body: map[string]any{"status": "OK"}}
 	// A server with a clock of its own speed sends the time of that clock.
 	a.header.Set("Date", clock.UTC().Format(http.TimeFormat))
-	line := Line{Event: "request", At: clock.UnixNano(), N: s.n, Method: clipped(q.Method), Path: clipped(q.path()), Client: q.Client, Verdict: host.Accepted}
+	line := Line{Event: "request", At: clock.UnixNano(), N: s.n, Method: clipped(q.Method), Path: clipped(q.path()),
+		Client: q.Client, Verdict: host.Accepted}
 
 	var out *outlaw
 	b := s.ban

@@ -118,7 +118,8 @@ type sentence struct {
 }
 
 func newJudge(row *tableRow, limits []provider.Policy) *judge {
-	j := &judge{row: row, ban: banOf(row, limits), limits: map[string]provider.Policy{}, index: map[[2]string]*dock{}, bans: map[string]*sentence{}}
+	j := &judge{row: row, ban: banOf(row, limits), limits: map[string]provider.Policy{}, index: map[[2]string]*dock{},
+		bans: map[string]*sentence{}}
 	for _, p := range limits {
 		j.limits[p.Name] = p
 	}
@@ -135,7 +136,8 @@ func (j *judge) dock(c *Count) (*dock, error) {
 	if !ok {
 		return nil, fmt.Errorf("no limit %q", c.Policy)
 	}
-	d := &dock{Window: Window{Policy: c.Policy, Who: c.Who, Rule: p.Rule, Limit: p.Limit, Window: p.Window, Burst: p.Burst}}
+	d := &dock{Window: Window{Policy: c.Policy, Who: c.Who, Rule: p.Rule, Limit: p.Limit, Window: p.Window,
+		Burst: p.Burst}}
 	if p.Rule != provider.Concurrency {
 		_, open, err := servedRule(j.row, p, j.epoch)
 		if err != nil {

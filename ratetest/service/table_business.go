@@ -50,21 +50,25 @@ func hubspot() *tableRow {
 			}
 			name := map[string]string{"10 seconds": "TEN_SECONDLY_ROLLING", "day": "DAILY", "search": "SECONDLY"}[a.by.Name]
 			a.body = object{
-				"status": "error", "message": fmt.Sprintf("You have reached your %s limit.", strings.ToLower(name)), "errorType": "RATE_LIMIT",
-				"correlationId": a.header.Get("X-HubSpot-Correlation-Id"), "policyName": name, "groupName": "publicapi:private-apps:1",
+				"status": "error", "message": fmt.Sprintf("You have reached your %s limit.", strings.ToLower(name)),
+				"errorType":     "RATE_LIMIT",
+				"correlationId": a.header.Get("X-HubSpot-Correlation-Id"), "policyName": name,
+				"groupName": "publicapi:private-apps:1",
 			}
 		},
 	}
 }
 
 func zendeskSet(name string, perMinute int64) limitSet {
-	return limitSet{name, []provider.Policy{policy("requests", perMinute, provider.Requests, time.Minute, provider.Calendar, provider.Key)}}
+	return limitSet{name, []provider.Policy{policy("requests", perMinute, provider.Requests, time.Minute,
+		provider.Calendar, provider.Key)}}
 }
 
 func zendesk() *tableRow {
 	return &tableRow{
 		name: "zendesk", about: "Zendesk's API: minutes of an account, and of endpoints in a field for each",
-		limits: []limitSet{zendeskSet("zendesk:team", 200), zendeskSet("zendesk:professional", 400), zendeskSet("zendesk:enterprise", 700)},
+		limits: []limitSet{zendeskSet("zendesk:team", 200), zendeskSet("zendesk:professional", 400),
+			zendeskSet("zendesk:enterprise", 700)},
 		extra: []provider.Policy{
 			policy("tickets-index", 100, provider.Requests, time.Minute, provider.Calendar, provider.Route),
 			policy("incremental export", 10, provider.Requests, time.Minute, provider.Calendar, provider.Route),
@@ -87,7 +91,8 @@ func zendesk() *tableRow {
 			a.set("X-Rate-Limit-Remaining", l.Left)
 			a.fields("RateLimit-", l, a.in(l.Whole))
 			if l := a.limit("tickets-index"); l != nil {
-				a.set("Zendesk-RateLimit-Tickets-Index", fmt.Sprintf("total=%d; remaining=%d; resets=%d", l.Limit, l.Left, a.in(l.Whole)))
+				a.set("Zendesk-RateLimit-Tickets-Index",
+					fmt.Sprintf("total=%d; remaining=%d; resets=%d", l.Limit, l.Left, a.in(l.Whole)))
 			}
 			if a.by == nil {
 				return
@@ -96,7 +101,8 @@ func zendesk() *tableRow {
 			if a.by.Name == "incremental export" {
 				what = "incremental export API"
 			}
-			a.body = object{"error": "APIRateLimitExceeded", "description": fmt.Sprintf("Number of allowed %s requests per minute exceeded", what)}
+			a.body = object{"error": "APIRateLimitExceeded",
+				"description": fmt.Sprintf("Number of allowed %s requests per minute exceeded", what)}
 			a.retryAfter()
 		},
 	}
@@ -112,10 +118,13 @@ func one(counts bool) int64 {
 
 func dockerHub() *tableRow {
 	return &tableRow{
-		name: "docker-hub", about: "Docker Hub: pulls in six hours that roll, of an address or a user; whoever asks with HEAD is told, and counts for nothing",
+		name: "docker-hub", about: "Docker Hub: pulls in six hours that roll, of an address or a user; whoever asks with " +
+			"HEAD is told, and counts for nothing",
 		limits: []limitSet{
-			{"docker-hub:unauthenticated", []provider.Policy{policy("requests", 100, provider.Requests, 6*time.Hour, provider.Rolling, provider.IP)}},
-			{"docker-hub:personal", []provider.Policy{policy("requests", 200, provider.Requests, 6*time.Hour, provider.Rolling, provider.Key)}},
+			{"docker-hub:unauthenticated",
+				[]provider.Policy{policy("requests", 100, provider.Requests, 6*time.Hour, provider.Rolling, provider.IP)}},
+			{"docker-hub:personal",
+				[]provider.Policy{policy("requests", 200, provider.Requests, 6*time.Hour, provider.Rolling, provider.Key)}},
 		},
 		assumed: "the other limit, of all requests of an address, is not published and not enforced",
 		cost: func(a *asked, _ *provider.Policy) int64 {
@@ -145,7 +154,8 @@ func dockerHub() *tableRow {
 				what = "unauthenticated pull rate limit"
 			}
 			a.refused(object{"errors": []object{{
-				"code": "TOOMANYREQUESTS", "message": fmt.Sprintf("You have reached your %s. https://www.docker.com/increase-rate-limit", what),
+				"code":    "TOOMANYREQUESTS",
+				"message": fmt.Sprintf("You have reached your %s. https://www.docker.com/increase-rate-limit", what),
 			}}})
 		},
 	}

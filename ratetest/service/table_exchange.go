@@ -15,8 +15,10 @@ import (
 func exchanges() []*tableRow {
 	return []*tableRow{
 		binanceRow("binance", "Binance's API, as spot", binanceSpot()),
-		binanceRow("binance-spot", "Binance spot: weight of an address, orders of an account, by the clock; bans", binanceSpot()),
-		binanceRow("binance-futures", "Binance USDⓈ-M futures: weight of an address, orders of an account, by the clock; bans", binanceFutures()),
+		binanceRow("binance-spot", "Binance spot: weight of an address, orders of an account, by the clock; bans",
+			binanceSpot()),
+		binanceRow("binance-futures",
+			"Binance USDⓈ-M futures: weight of an address, orders of an account, by the clock; bans", binanceFutures()),
 		bybitRow(),
 		krakenRow(),
 		coinbaseRow(),
@@ -30,11 +32,13 @@ func bybitRow() *tableRow {
 	return &tableRow{
 		name: "bybit", about: "Bybit's API v5: a second of an endpoint, refused with 200; 403 and a ban for an address",
 		limits: []limitSet{
-			{"bybit", []provider.Policy{policy("requests", 600, provider.Requests, 5*time.Second, provider.Rolling, provider.IP)}},
+			{"bybit", []provider.Policy{policy("requests", 600, provider.Requests, 5*time.Second, provider.Rolling,
+				provider.IP)}},
 		},
 		extra:   []provider.Policy{policy("endpoint", 50, provider.Requests, time.Second, provider.Rolling, provider.Route)},
 		assumed: "every endpoint has 50 per second; a ban takes ten minutes, the least that is documented",
-		ban:     &banRule{scope: provider.IP, by: "requests", after: 1, atOnce: true, first: 10 * time.Minute, most: 10 * time.Minute},
+		ban: &banRule{scope: provider.IP, by: "requests", after: 1, atOnce: true, first: 10 * time.Minute,
+			most: 10 * time.Minute},
 		speak: func(a *reply) {
 			if !a.until.IsZero() {
 				a.set("Content-Type", "text/html")
@@ -46,7 +50,8 @@ func bybitRow() *tableRow {
 			a.set("X-Bapi-Limit-Status", l.Left)
 			a.set("X-Bapi-Limit-Reset-Timestamp", a.now.UnixMilli())
 			a.body = object{"retCode": 0, "retMsg": "OK", "result": object{}, "retExtInfo": object{}, "time": a.now.UnixMilli()}
-			if a.refused(object{"retCode": 10006, "retMsg": "Too many visits!", "result": object{}, "retExtInfo": object{}, "time": a.now.UnixMilli()}) {
+			if a.refused(object{"retCode": 10006, "retMsg": "Too many visits!", "result": object{}, "retExtInfo": object{},
+				"time": a.now.UnixMilli()}) {
 				a.status = http.StatusOK
 				a.set("X-Bapi-Limit-Reset-Timestamp", milliOf(a.now.Add(a.wait)))
 			}
@@ -56,7 +61,8 @@ func bybitRow() *tableRow {
 
 func krakenRow() *tableRow {
 	return &tableRow{
-		name: "kraken", about: "Kraken's spot REST API: a counter that decays, refused with 200; histories count twice, orders not",
+		name: "kraken", about: "Kraken's spot REST API: a counter that decays, refused with 200; histories count twice, " +
+			"orders not",
 
 		limits: []limitSet{
 			{"kraken:starter", []provider.Policy{bucket(15, 33, provider.Weight, 100*time.Second, provider.Key)}},
@@ -88,7 +94,8 @@ func coinbaseRow() *tableRow {
 		limits: []limitSet{
 			{"coinbase", []provider.Policy{bucket(30, 15, provider.Requests, time.Second, provider.Key)}},
 		},
-		extra: []provider.Policy{{Name: "public", Unit: provider.Requests, Scope: provider.IP, Rule: provider.Bucket, Limit: 10, Window: time.Second, Burst: 15}},
+		extra: []provider.Policy{{Name: "public", Unit: provider.Requests, Scope: provider.IP, Rule: provider.Bucket,
+			Limit: 10, Window: time.Second, Burst: 15}},
 		cost: func(a *asked, p *provider.Policy) int64 {
 			if a.Keyed == (p.Scope == provider.IP) {
 				return 0
@@ -97,7 +104,8 @@ func coinbaseRow() *tableRow {
 		},
 		speak: func(a *reply) {
 			if a.by != nil {
-				a.body = object{"message": map[bool]string{true: "Public rate limit exceeded", false: "Private rate limit exceeded"}[a.by.Scope == provider.IP]}
+				a.body = object{"message": map[bool]string{true: "Public rate limit exceeded",
+					false: "Private rate limit exceeded"}[a.by.Scope == provider.IP]}
 			}
 		},
 	}
@@ -109,10 +117,13 @@ func okxRow() *tableRow {
 		limits: []limitSet{
 			{"okx", []provider.Policy{policy("orders", 1000, provider.Orders, 2*time.Second, provider.Rolling, provider.Key)}},
 		},
-		extra:   []provider.Policy{policy("endpoint", 60, provider.Requests, 2*time.Second, provider.Rolling, provider.Route)},
+		extra: []provider.Policy{policy("endpoint", 60, provider.Requests, 2*time.Second, provider.Rolling,
+			provider.Route)},
 		assumed: "in any two seconds; every endpoint has 60",
 		cost: func(a *asked, p *provider.Policy) int64 {
-			if p.Name == "orders" && (a.Method != http.MethodPost || !strings.HasPrefix(a.path(), "/api/v5/trade/order") && a.path() != "/api/v5/trade/amend-order") {
+			if p.Name == "orders" &&
+				(a.Method != http.MethodPost || !strings.HasPrefix(a.path(), "/api/v5/trade/order") &&
+					a.path() != "/api/v5/trade/amend-order") {
 				return 0
 			}
 			return 1
@@ -130,7 +141,9 @@ func okxRow() *tableRow {
 		speak: func(a *reply) {
 			a.body = object{"code": "0", "msg": "", "data": []string{}}
 			if a.by != nil {
-				a.body = map[bool]object{true: {"code": "50061", "msg": "Sub-account rate limit exceeded. Please try again later."}, false: {"code": "50011", "msg": "Too Many Requests"}}[a.by.Name == "orders"]
+				a.body = map[bool]object{true: {"code": "50061",
+					"msg": "Sub-account rate limit exceeded. Please try again later."},
+					false: {"code": "50011", "msg": "Too Many Requests"}}[a.by.Name == "orders"]
 			}
 		},
 	}
@@ -138,7 +151,8 @@ func okxRow() *tableRow {
 
 func cmeRow() *tableRow {
 	return &tableRow{
-		name: "cme", about: "CME's messaging controls, over HTTP: three seconds that begin with a message, rejects and log-out",
+		name: "cme", about: "CME's messaging controls, over HTTP: three seconds that begin with a message, rejects and " +
+			"log-out",
 		limits: []limitSet{
 			{"cme", []provider.Policy{
 				policy("reject", 1500, provider.Requests, 3*time.Second, provider.Anchored, provider.Key),
@@ -146,8 +160,9 @@ func cmeRow() *tableRow {
 			}},
 		},
 		assumed: "the log-out takes ten seconds; what answers say is made up, the rule is theirs",
-		ban:     &banRule{scope: provider.Key, by: "reject", beyond: "logout", atOnce: true, first: 10 * time.Second, most: 10 * time.Second},
-		cost:    func(_ *asked, p *provider.Policy) int64 { return map[string]int64{"reject": 1}[p.Name] },
+		ban: &banRule{scope: provider.Key, by: "reject", beyond: "logout", atOnce: true, first: 10 * time.Second,
+			most: 10 * time.Second},
+		cost: func(_ *asked, p *provider.Policy) int64 { return map[string]int64{"reject": 1}[p.Name] },
 		speak: func(a *reply) {
 			switch {
 			case !a.until.IsZero():
@@ -163,7 +178,8 @@ func etherscanRow() *tableRow {
 	return &tableRow{
 		name: "etherscan", about: "Etherscan's API: refused with 200, in words; without a key one in five seconds",
 		limits: []limitSet{{"etherscan", []provider.Policy{
-			policy("requests", 3, provider.Requests, time.Second, provider.Calendar, provider.Key), policy("day", 100_000, provider.Requests, day, provider.Calendar, provider.Key),
+			policy("requests", 3, provider.Requests, time.Second, provider.Calendar, provider.Key),
+			policy("day", 100_000, provider.Requests, day, provider.Calendar, provider.Key),
 		}}},
 		extra:   []provider.Policy{policy("address", 1, provider.Requests, 5*time.Second, provider.Calendar, provider.IP)},
 		assumed: "in seconds of the clock, and days that end at midnight UTC",
@@ -248,7 +264,9 @@ func binanceRow(name, about string, limits limitSet) *tableRow {
 			if !a.until.IsZero() {
 				a.status = http.StatusTeapot
 				a.set("Retry-After", a.in(a.until))
-				a.body = object{"code": -1003, "msg": fmt.Sprintf("Way too much request weight used; IP banned until %d. Please use the websocket for live updates to avoid bans.", milliOf(a.until))}
+				a.body = object{"code": -1003,
+					"msg": fmt.Sprintf("Way too much request weight used; IP banned until %d. Please use the websocket for live "+
+						"updates to avoid bans.", milliOf(a.until))}
 				return
 			}
 			a.set("X-Mbx-Uuid", fmt.Sprintf("00000000-0000-4000-8000-%012x", a.n))
@@ -267,10 +285,13 @@ func binanceRow(name, about string, limits limitSet) *tableRow {
 			}
 			a.retryAfter()
 			if a.by.Unit == provider.Orders {
-				a.body = object{"code": -1015, "msg": fmt.Sprintf("Too many new orders; current limit is %d orders per %v.", a.by.Limit, a.by.Window)}
+				a.body = object{"code": -1015,
+					"msg": fmt.Sprintf("Too many new orders; current limit is %d orders per %v.", a.by.Limit, a.by.Window)}
 				return
 			}
-			a.body = object{"code": -1003, "msg": fmt.Sprintf("Too much request weight used; current limit is %d request weight per %v.", a.by.Limit, a.by.Window)}
+			a.body = object{"code": -1003,
+				"msg": fmt.Sprintf("Too much request weight used; current limit is %d request weight per %v.", a.by.Limit,
+					a.by.Window)}
 		},
 	}
 }

@@ -46,12 +46,15 @@ func groqRow() *tableRow {
 			if a.by == nil {
 				return
 			}
-			what := map[string]string{"tokens": "tokens per minute (TPM)", "tokens per day": "tokens per day (TPD)", "requests": "requests per day (RPD)", "requests per minute": "requests per minute (RPM)"}[a.by.Name]
-			says := fmt.Sprintf("Rate limit reached for model `%s` in organization `org_ratetest` service tier `on_demand` on %s: Limit %d, Used %d, Requested %d. Please try again in %v.",
+			what := map[string]string{"tokens": "tokens per minute (TPM)", "tokens per day": "tokens per day (TPD)",
+				"requests": "requests per day (RPD)", "requests per minute": "requests per minute (RPM)"}[a.by.Name]
+			says := fmt.Sprintf("Rate limit reached for model `%s` in organization `org_ratetest` service tier `on_demand` on "+
+				"%s: Limit %d, Used %d, Requested %d. Please try again in %v.",
 				a.Model, what, a.by.Limit, a.by.Used(), a.by.Cost, host.RoundUp(a.wait, time.Millisecond))
 			if a.never {
 				a.status = http.StatusRequestEntityTooLarge
-				says = fmt.Sprintf("Request too large for model `%s` in organization `org_ratetest` service tier `on_demand` on %s: Limit %d, Requested %d, please reduce your message size and try again.",
+				says = fmt.Sprintf("Request too large for model `%s` in organization `org_ratetest` service tier `on_demand` on "+
+					"%s: Limit %d, Requested %d, please reduce your message size and try again.",
 					a.Model, what, a.by.Limit, a.by.Cost)
 			}
 			a.retryAfter()
@@ -65,10 +68,12 @@ func azureOpenaiRow() *tableRow {
 	return &tableRow{
 		name: "azure-openai", about: "Azure OpenAI: tokens of a minute, and requests of its tenth, of a deployment",
 		limits: []limitSet{{"azure-openai", []provider.Policy{
-			policy("requests", 120, provider.Requests, 10*time.Second, provider.Calendar, provider.Model), policy("tokens", 120_000, provider.Tokens, time.Minute, provider.Calendar, provider.Model),
+			policy("requests", 120, provider.Requests, 10*time.Second, provider.Calendar, provider.Model),
+			policy("tokens", 120_000, provider.Tokens, time.Minute, provider.Calendar, provider.Model),
 		}}},
-		assumed: "a deployment of 120,000 tokens a minute, to which 720 requests belong; intervals are those of the clock; tokens are estimated: one per four bytes of the body, and max_tokens",
-		cost:    tokensToo,
+		assumed: "a deployment of 120,000 tokens a minute, to which 720 requests belong; intervals are those of the clock; " +
+			"tokens are estimated: one per four bytes of the body, and max_tokens",
+		cost: tokensToo,
 		speak: func(a *reply) {
 			a.set("Apim-Request-Id", fmt.Sprintf("00000000-0000-4000-8000-%012x", a.n))
 			a.set("X-Ms-Region", "Ratetest")
@@ -100,11 +105,15 @@ func geminiRow() *tableRow {
 	return &tableRow{
 		name: "gemini", about: "The Gemini API's free tier: everything in the body of a refusal",
 		limits: []limitSet{{"gemini", []provider.Policy{
-			policy("GenerateRequestsPerMinutePerProjectPerModel-FreeTier", 10, provider.Requests, time.Minute, provider.Anchored, provider.Model),
-			policy("GenerateContentInputTokensPerModelPerMinute-FreeTier", 250_000, provider.Input, time.Minute, provider.Anchored, provider.Model),
-			policy("GenerateRequestsPerDayPerProjectPerModel-FreeTier", 250, provider.Requests, day, provider.Calendar, provider.Model),
+			policy("GenerateRequestsPerMinutePerProjectPerModel-FreeTier", 10, provider.Requests, time.Minute,
+				provider.Anchored, provider.Model),
+			policy("GenerateContentInputTokensPerModelPerMinute-FreeTier", 250_000, provider.Input, time.Minute,
+				provider.Anchored, provider.Model),
+			policy("GenerateRequestsPerDayPerProjectPerModel-FreeTier", 250, provider.Requests, day, provider.Calendar,
+				provider.Model),
 		}}},
-		assumed:  "the limits of gemini-2.5-flash; minutes begin with a request; days begin at midnight Pacific Standard Time, in summer too; tokens are estimated: one per four bytes of the body",
+		assumed: "the limits of gemini-2.5-flash; minutes begin with a request; days begin at midnight Pacific Standard " +
+			"Time, in summer too; tokens are estimated: one per four bytes of the body",
 		midnight: 8 * time.Hour,
 		cost:     tokensToo,
 		speak: func(a *reply) {
@@ -119,7 +128,8 @@ func geminiRow() *tableRow {
 				}
 				if l.Over {
 					violations = append(violations, object{
-						"quotaMetric": metric, "quotaId": l.Name, "quotaValue": fmt.Sprint(l.Limit), "quotaDimensions": object{"location": "global", "model": a.Model},
+						"quotaMetric": metric, "quotaId": l.Name, "quotaValue": fmt.Sprint(l.Limit),
+						"quotaDimensions": object{"location": "global", "model": a.Model},
 					})
 				}
 			}
@@ -140,10 +150,12 @@ func mistralRow() *tableRow {
 	return &tableRow{
 		name: "mistral", about: "Mistral's API: requests and tokens of a minute that rolls, and never when to come back",
 		limits: []limitSet{{"mistral", []provider.Policy{
-			policy("requests", 50, provider.Requests, time.Minute, provider.Rolling, provider.Model), policy("tokens", 50_000, provider.Tokens, time.Minute, provider.Rolling, provider.Model),
+			policy("requests", 50, provider.Requests, time.Minute, provider.Rolling, provider.Model),
+			policy("tokens", 50_000, provider.Tokens, time.Minute, provider.Rolling, provider.Model),
 		}}},
-		assumed: "the limits of mistral-small in the free plan; tokens are estimated: one per four bytes of the body, and max_tokens, all of which is produced",
-		cost:    tokensToo,
+		assumed: "the limits of mistral-small in the free plan; tokens are estimated: one per four bytes of the body, and " +
+			"max_tokens, all of which is produced",
+		cost: tokensToo,
 		speak: func(a *reply) {
 			a.set("Mistral-Correlation-Id", fmt.Sprintf("00000000-0000-4000-8000-%012x", a.n))
 			for _, family := range []struct{ name, field string }{{"requests", "req"}, {"tokens", "tokens"}} {
@@ -153,7 +165,8 @@ func mistralRow() *tableRow {
 				}
 			}
 			a.set("X-Ratelimit-Tokens-Query-Cost", a.Tokens+a.Output)
-			a.refused(object{"object": "error", "message": "Rate limit exceeded", "type": "rate_limited", "param": nil, "code": "1300", "raw_status_code": 429})
+			a.refused(object{"object": "error", "message": "Rate limit exceeded", "type": "rate_limited", "param": nil,
+				"code": "1300", "raw_status_code": 429})
 		},
 	}
 }

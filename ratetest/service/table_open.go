@@ -16,10 +16,13 @@ func opens() []*tableRow {
 
 func gitlab() *tableRow {
 	return &tableRow{
-		name: "gitlab", about: "GitLab's API: RateLimit fields with an epoch, and limits of endpoints that the fields do not show",
+		name: "gitlab", about: "GitLab's API: RateLimit fields with an epoch, and limits of endpoints that the fields do " +
+			"not show",
 		limits: []limitSet{
-			{"gitlab", []provider.Policy{policy("requests", 2000, provider.Requests, time.Minute, provider.Calendar, provider.Key)}},
-			{"gitlab:unauthenticated", []provider.Policy{policy("requests", 500, provider.Requests, time.Minute, provider.Calendar, provider.IP)}},
+			{"gitlab", []provider.Policy{policy("requests", 2000, provider.Requests, time.Minute, provider.Calendar,
+				provider.Key)}},
+			{"gitlab:unauthenticated",
+				[]provider.Policy{policy("requests", 500, provider.Requests, time.Minute, provider.Calendar, provider.IP)}},
 		},
 		extra:   []provider.Policy{policy("jobs", 600, provider.Requests, time.Minute, provider.Calendar, provider.Route)},
 		assumed: "in minutes of the clock; of the limits of endpoints that of a project's jobs is enforced",
@@ -31,7 +34,8 @@ func gitlab() *tableRow {
 			l := a.limit("requests")
 			a.fields("RateLimit-", l, secondOf(l.Whole))
 			a.set("RateLimit-Observed", l.Used())
-			a.set("RateLimit-Name", map[bool]string{true: "throttle_unauthenticated_api", false: "throttle_authenticated_api"}[l.Scope == provider.IP])
+			a.set("RateLimit-Name",
+				map[bool]string{true: "throttle_unauthenticated_api", false: "throttle_authenticated_api"}[l.Scope == provider.IP])
 			switch {
 			case a.by == nil:
 			case a.by.Name == "jobs":
@@ -49,7 +53,8 @@ func gitlab() *tableRow {
 func twitch() *tableRow {
 	return &tableRow{
 		name: "twitch", about: "Twitch's API: a bucket of points, and as an epoch when it is full again",
-		limits:  []limitSet{{"twitch", []provider.Policy{policy("requests", 800, provider.Requests, time.Minute, provider.Bucket, provider.Key)}}},
+		limits: []limitSet{{"twitch",
+			[]provider.Policy{policy("requests", 800, provider.Requests, time.Minute, provider.Bucket, provider.Key)}}},
 		assumed: "every request costs a point; 800 flow in per minute, as is documented, where 600 have been measured",
 		speak: func(a *reply) {
 			l := a.limit("requests")
@@ -61,12 +66,15 @@ func twitch() *tableRow {
 
 func strava() *tableRow {
 	return &tableRow{
-		name: "strava", about: "Strava's API: pairs of a quarter of an hour and a day of the clock, of all requests and of those that read",
+		name: "strava", about: "Strava's API: pairs of a quarter of an hour and a day of the clock, of all requests and of " +
+			"those that read",
 		limits: []limitSet{{"strava", []provider.Policy{
-			policy("15 minutes", 200, provider.Requests, 15*time.Minute, provider.Calendar, provider.Key), policy("day", 2000, provider.Requests, day, provider.Calendar, provider.Key),
+			policy("15 minutes", 200, provider.Requests, 15*time.Minute, provider.Calendar, provider.Key),
+			policy("day", 2000, provider.Requests, day, provider.Calendar, provider.Key),
 		}}},
 		extra: []provider.Policy{
-			policy("reads, 15 minutes", 100, provider.Requests, 15*time.Minute, provider.Calendar, provider.Key), policy("reads, day", 1000, provider.Requests, day, provider.Calendar, provider.Key),
+			policy("reads, 15 minutes", 100, provider.Requests, 15*time.Minute, provider.Calendar, provider.Key),
+			policy("reads, day", 1000, provider.Requests, day, provider.Calendar, provider.Key),
 		},
 		assumed:      "whatever is not GET or HEAD is no read",
 		refusedCount: true,
@@ -82,7 +90,8 @@ func strava() *tableRow {
 			}
 			pair("X-RateLimit-", "")
 			pair("X-ReadRateLimit-", "reads, ")
-			a.refused(object{"message": "Rate Limit Exceeded", "errors": []object{{"resource": "Application", "field": "rate limit", "code": "exceeded"}}})
+			a.refused(object{"message": "Rate Limit Exceeded",
+				"errors": []object{{"resource": "Application", "field": "rate limit", "code": "exceeded"}}})
 		},
 	}
 }
@@ -91,9 +100,11 @@ func spotify() *tableRow {
 	return &tableRow{
 		name: "spotify", about: "Spotify's API: Retry-After when it refuses, up to a day, and nothing before",
 		limits: []limitSet{{"spotify", []provider.Policy{
-			policy("30 seconds", 90, provider.Requests, 30*time.Second, provider.Rolling, provider.Key), policy("day", 20_000, provider.Requests, day, provider.Anchored, provider.Key),
+			policy("30 seconds", 90, provider.Requests, 30*time.Second, provider.Rolling, provider.Key),
+			policy("day", 20_000, provider.Requests, day, provider.Anchored, provider.Key),
 		}}},
-		assumed: "both numbers are made up, as Spotify publishes none; the day begins with a request, as the waits that people report do",
+		assumed: "both numbers are made up, as Spotify publishes none; the day begins with a request, as the waits that " +
+			"people report do",
 		speak: func(a *reply) {
 			if a.refused(object{"error": object{"status": 429, "message": "API rate limit exceeded"}}) {
 				a.retryAfter()
@@ -104,9 +115,11 @@ func spotify() *tableRow {
 
 func riot() *tableRow {
 	return &tableRow{
-		name: "riot", about: "Riot's API: lists of limits of a key and of a method, in windows that begin with a request; a field says which refused",
+		name: "riot", about: "Riot's API: lists of limits of a key and of a method, in windows that begin with a request; " +
+			"a field says which refused",
 		limits: []limitSet{{"riot:development", []provider.Policy{
-			policy("1 second", 20, provider.Requests, time.Second, provider.Anchored, provider.Key), policy("2 minutes", 100, provider.Requests, 2*time.Minute, provider.Anchored, provider.Key),
+			policy("1 second", 20, provider.Requests, time.Second, provider.Anchored, provider.Key),
+			policy("2 minutes", 100, provider.Requests, 2*time.Minute, provider.Anchored, provider.Key),
 		}}},
 		extra:   []provider.Policy{policy("method", 2000, provider.Requests, time.Minute, provider.Anchored, provider.Route)},
 		assumed: "every method has the limit that answers most often show",
@@ -114,7 +127,8 @@ func riot() *tableRow {
 			list := func(field string, limits ...*standing) {
 				var most, used []string
 				for _, l := range limits {
-					most, used = append(most, fmt.Sprintf("%d:%d", l.Limit, wholeSeconds(l.Window))), append(used, fmt.Sprintf("%d:%d", l.Used(), wholeSeconds(l.Window)))
+					most, used = append(most, fmt.Sprintf("%d:%d", l.Limit, wholeSeconds(l.Window))),
+						append(used, fmt.Sprintf("%d:%d", l.Used(), wholeSeconds(l.Window)))
 				}
 				a.set(field, strings.Join(most, ","))
 				a.set(field+"-Count", strings.Join(used, ","))

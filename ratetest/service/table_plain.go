@@ -49,7 +49,8 @@ func ietfRow() *tableRow {
 				a.structured(ownName)
 			}
 			if a.refused(object{
-				"type": "https://iana.org/assignments/http-problem-types#quota-exceeded", "title": "Request cannot be satisfied as assigned quota has been exceeded",
+				"type":              "https://iana.org/assignments/http-problem-types#quota-exceeded",
+				"title":             "Request cannot be satisfied as assigned quota has been exceeded",
 				"violated-policies": a.violated(),
 			}) {
 				a.set("Content-Type", "application/problem+json")
@@ -63,13 +64,15 @@ func cloudflareRow() *tableRow {
 	return &tableRow{
 		name: "cloudflare", about: "Cloudflare's client API",
 		limits: []limitSet{
-			{"cloudflare", []provider.Policy{policy("requests", 1200, provider.Requests, 5*time.Minute, provider.Anchored, provider.Key)}},
+			{"cloudflare", []provider.Policy{policy("requests", 1200, provider.Requests, 5*time.Minute, provider.Anchored,
+				provider.Key)}},
 		},
 		assumed: "in intervals that begin with a request",
 		speak: func(a *reply) {
 			a.structured(func(*standing) string { return "default" })
 			if a.refused(object{
-				"success": false, "errors": []object{{"code": 971, "message": "Please wait and consider throttling your request speed"}},
+				"success": false, "errors": []object{{"code": 971,
+					"message": "Please wait and consider throttling your request speed"}},
 				"messages": []string{}, "result": nil,
 			}) {
 				a.retryAfter()
@@ -82,8 +85,10 @@ func genericRow() *tableRow {
 	return &tableRow{
 		name: "generic", about: "Any server: 429 and Retry-After, in seconds, or with generic:date as a date",
 		limits: []limitSet{
-			{"generic", []provider.Policy{policy("requests", 100, provider.Requests, time.Minute, provider.Rolling, provider.Key)}},
-			{"generic:date", []provider.Policy{policy("requests", 100, provider.Requests, time.Minute, provider.Rolling, provider.Key)}},
+			{"generic", []provider.Policy{policy("requests", 100, provider.Requests, time.Minute, provider.Rolling,
+				provider.Key)}},
+			{"generic:date", []provider.Policy{policy("requests", 100, provider.Requests, time.Minute, provider.Rolling,
+				provider.Key)}},
 		},
 		assumed: "the limit is made up",
 		speak: func(a *reply) {
@@ -103,7 +108,8 @@ func genericRow() *tableRow {
 func xRatelimitEpochRow() *tableRow {
 	return &tableRow{
 		name: "x-ratelimit-epoch", about: "X-RateLimit fields whose reset counts from 1970",
-		limits:  []limitSet{{"x-ratelimit-epoch", []provider.Policy{policy("requests", 60, provider.Requests, time.Minute, provider.Calendar, provider.Key)}}},
+		limits: []limitSet{{"x-ratelimit-epoch",
+			[]provider.Policy{policy("requests", 60, provider.Requests, time.Minute, provider.Calendar, provider.Key)}}},
 		assumed: "the limit is made up, of minutes of the clock",
 		speak: func(a *reply) {
 			l := a.tightest()
@@ -116,7 +122,8 @@ func xRatelimitEpochRow() *tableRow {
 func xRatelimitSecondsRow() *tableRow {
 	return &tableRow{
 		name: "x-ratelimit-seconds", about: "X-RateLimit fields whose reset counts from now",
-		limits:  []limitSet{{"x-ratelimit-seconds", []provider.Policy{policy("requests", 60, provider.Requests, time.Minute, provider.Anchored, provider.Key)}}},
+		limits: []limitSet{{"x-ratelimit-seconds",
+			[]provider.Policy{policy("requests", 60, provider.Requests, time.Minute, provider.Anchored, provider.Key)}}},
 		assumed: "the limit is made up, of minutes that begin with a request",
 		speak: func(a *reply) {
 			l := a.tightest()

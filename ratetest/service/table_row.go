@@ -62,7 +62,8 @@ func (r *tableRow) sets() []limitSet {
 	return all
 }
 
-func policy(name string, n int64, unit provider.Unit, window time.Duration, rule provider.Rule, scope provider.Scope) provider.Policy {
+func policy(name string, n int64, unit provider.Unit, window time.Duration, rule provider.Rule,
+	scope provider.Scope) provider.Policy {
 	return provider.Policy{Name: name, Unit: unit, Scope: scope, Rule: rule, Limit: n, Window: window}
 }
 

@@ -39,8 +39,9 @@ func herokuRow() *tableRow {
 		speak: func(a *reply) {
 			a.set("RateLimit-Remaining", a.tightest().Left)
 			a.set("RateLimit-Multiplier", 1)
-			a.refused(object{"id": "rate_limit", "message": "Your account reached the API rate limit\nPlease wait a few minutes before making new requests",
-				"url": "https://devcenter.heroku.com/articles/platform-api-reference#rate-limits"})
+			a.refused(object{"id": "rate_limit",
+				"message": "Your account reached the API rate limit\nPlease wait a few minutes before making new requests",
+				"url":     "https://devcenter.heroku.com/articles/platform-api-reference#rate-limits"})
 		},
 	}
 }
@@ -54,12 +55,15 @@ func githubRow() *tableRow {
 				policy("requests", 5000, provider.Requests, time.Hour, provider.Anchored, provider.Key),
 				policy("concurrent", 100, provider.Concurrent, 0, provider.Concurrency, provider.Key),
 			}},
-			{"github:unauthenticated", []provider.Policy{policy("requests", 60, provider.Requests, time.Hour, provider.Anchored, provider.IP)}},
-			{"github:search", []provider.Policy{policy("requests", 30, provider.Requests, time.Minute, provider.Anchored, provider.Key)}},
+			{"github:unauthenticated",
+				[]provider.Policy{policy("requests", 60, provider.Requests, time.Hour, provider.Anchored, provider.IP)}},
+			{"github:search", []provider.Policy{policy("requests", 30, provider.Requests, time.Minute, provider.Anchored,
+				provider.Key)}},
 		},
 		extra: []provider.Policy{policy("search", 30, provider.Requests, time.Minute, provider.Anchored, provider.Key)},
 		cost: func(a *asked, p *provider.Policy) int64 {
-			if searching := strings.HasPrefix(a.path(), "/search/"); p.Name == "search" && !searching || p.Name == "requests" && searching {
+			if searching := strings.HasPrefix(a.path(), "/search/"); p.Name == "search" && !searching ||
+				p.Name == "requests" && searching {
 				return 0
 			}
 			return 1
@@ -83,7 +87,8 @@ func githubRow() *tableRow {
 			about := "https://docs.github.com/rest/overview/rate-limits-for-the-rest-api"
 			if a.by.Rule == provider.Concurrency {
 				a.set("Retry-After", 60)
-				a.body = object{"message": "You have exceeded a secondary rate limit. Please wait a few minutes before you try again.", "documentation_url": about}
+				a.body = object{"message": "You have exceeded a secondary rate limit. Please wait a few minutes before you try " +
+					"again.", "documentation_url": about}
 				return
 			}
 			a.body = object{"message": "API rate limit exceeded for user ID 1.", "documentation_url": about}
@@ -96,9 +101,11 @@ func shopifyRow() *tableRow {
 		name: "shopify", about: "Shopify's Admin API: REST by calls in a leaking bucket, GraphQL by the cost of queries",
 
 		limits: []limitSet{
-			{"shopify", []provider.Policy{policy("requests", 40, provider.Requests, 20*time.Second, provider.Bucket, provider.Key)}},
+			{"shopify", []provider.Policy{policy("requests", 40, provider.Requests, 20*time.Second, provider.Bucket,
+				provider.Key)}},
 		},
-		extra: []provider.Policy{{Name: "query cost", Unit: provider.Weight, Scope: provider.Key, Rule: provider.Bucket, Limit: 50, Window: time.Second, Burst: 1000}},
+		extra: []provider.Policy{{Name: "query cost", Unit: provider.Weight, Scope: provider.Key, Rule: provider.Bucket,
+			Limit: 50, Window: time.Second, Burst: 1000}},
 		cost: func(a *asked, p *provider.Policy) int64 {
 			switch graph := strings.HasSuffix(a.path(), "/graphql.json"); {
 			case graph != (p.Name == "query cost"):
@@ -113,14 +120,16 @@ func shopifyRow() *tableRow {
 			a.set("X-Shopify-Api-Version", "2025-01")
 			if l := a.limit("requests"); l != nil {
 				a.set("X-Shopify-Shop-Api-Call-Limit", fmt.Sprintf("%d/%d", l.Used(), most(&l.Policy)))
-				if a.refused(object{"errors": "Exceeded 2 calls per second for api client. Reduce request rates to resume uninterrupted service."}) && a.wait > 0 {
+				if a.refused(object{"errors": "Exceeded 2 calls per second for api client. Reduce request rates to resume " +
+					"uninterrupted service."}) && a.wait > 0 {
 					a.set("Retry-After", strconv.FormatFloat(host.RoundUp(a.wait, 100*time.Millisecond).Seconds(), 'f', 1, 64))
 				}
 				return
 			}
 			l := a.limit("query cost")
 			cost := object{"requestedQueryCost": l.Cost, "actualQueryCost": l.Cost, "throttleStatus": object{
-				"maximumAvailable": most(&l.Policy), "currentlyAvailable": l.Left, "restoreRate": float64(l.Limit) / l.Window.Seconds(),
+				"maximumAvailable": most(&l.Policy), "currentlyAvailable": l.Left,
+				"restoreRate": float64(l.Limit) / l.Window.Seconds(),
 			}}
 			a.body = object{"data": object{}, "extensions": object{"cost": cost}}
 			if a.by == nil {
@@ -128,11 +137,13 @@ func shopifyRow() *tableRow {
 			}
 			a.status = http.StatusOK
 			if a.never {
-				a.body = object{"errors": []object{{"message": "Query cost is too high", "extensions": object{"code": "MAX_COST_EXCEEDED", "cost": l.Cost, "maxCost": most(&l.Policy)}}}}
+				a.body = object{"errors": []object{{"message": "Query cost is too high",
+					"extensions": object{"code": "MAX_COST_EXCEEDED", "cost": l.Cost, "maxCost": most(&l.Policy)}}}}
 				return
 			}
 			cost["actualQueryCost"] = nil
-			a.body = object{"errors": []object{{"message": "Throttled", "extensions": object{"code": "THROTTLED"}}}, "extensions": object{"cost": cost}}
+			a.body = object{"errors": []object{{"message": "Throttled", "extensions": object{"code": "THROTTLED"}}},
+				"extensions": object{"cost": cost}}
 		},
 	}
 }
@@ -141,15 +152,18 @@ func stripeRow() *tableRow {
 	return &tableRow{
 		name: "stripe", about: "Stripe's API: a field says which limiter refused",
 		limits: []limitSet{
-			{"stripe", []provider.Policy{policy("requests", 100, provider.Requests, time.Second, provider.Bucket, provider.Key)}},
-			{"stripe:sandbox", []provider.Policy{policy("requests", 25, provider.Requests, time.Second, provider.Bucket, provider.Key)}},
+			{"stripe", []provider.Policy{policy("requests", 100, provider.Requests, time.Second, provider.Bucket,
+				provider.Key)}},
+			{"stripe:sandbox", []provider.Policy{policy("requests", 25, provider.Requests, time.Second, provider.Bucket,
+				provider.Key)}},
 		},
 		assumed: "a bucket, as Stripe's engineers describe theirs",
 		speak: func(a *reply) {
 			a.set("Stripe-Version", "2026-08-26.dahlia")
 			a.set("Request-Id", fmt.Sprintf("req_%014d", a.n))
 			if a.refused(object{"error": object{
-				"type": "rate_limit_error", "code": "rate_limit", "message": "Request rate limit exceeded. Learn more about rate limits at https://docs.stripe.com/rate-limits.",
+				"type": "rate_limit_error", "code": "rate_limit",
+				"message": "Request rate limit exceeded. Learn more about rate limits at https://docs.stripe.com/rate-limits.",
 			}}) {
 				a.set("Stripe-Should-Retry", a.wait > 0)
 				reason := "global-rate"
@@ -166,10 +180,12 @@ func discordRow() *tableRow {
 	return &tableRow{
 		name: "discord", about: "Discord's API: the bucket of a route, and a limit of the bot's",
 		limits: []limitSet{
-			{"discord", []provider.Policy{policy("requests", 50, provider.Requests, time.Second, provider.Anchored, provider.Key)}},
+			{"discord", []provider.Policy{policy("requests", 50, provider.Requests, time.Second, provider.Anchored,
+				provider.Key)}},
 		},
-		extra:   []provider.Policy{policy("route", 5, provider.Requests, 5*time.Second, provider.Anchored, provider.Route)},
-		assumed: "in intervals that begin with a request; the limit of routes is made up, as Discord says to read it from answers",
+		extra: []provider.Policy{policy("route", 5, provider.Requests, 5*time.Second, provider.Anchored, provider.Route)},
+		assumed: "in intervals that begin with a request; the limit of routes is made up, as Discord says to read it from " +
+			"answers",
 		speak: func(a *reply) {
 			if a.by != nil && a.by.Name != "route" {
 				a.set("X-RateLimit-Global", true)
@@ -190,7 +206,8 @@ func discordRow() *tableRow {
 				a.set("X-RateLimit-Scope", "user")
 			}
 			a.retryAfter()
-			a.body = object{"message": "You are being rate limited.", "retry_after": host.RoundUp(a.wait, time.Millisecond).Seconds(), "global": a.by.Name != "route"}
+			a.body = object{"message": "You are being rate limited.",
+				"retry_after": host.RoundUp(a.wait, time.Millisecond).Seconds(), "global": a.by.Name != "route"}
 		},
 	}
 }
@@ -198,7 +215,8 @@ func discordRow() *tableRow {
 func xRow() *tableRow {
 	return &tableRow{
 		name: "x", about: "X's API v2: windows of 15 minutes, of a user and an endpoint",
-		limits:  []limitSet{{"x", []provider.Policy{policy("15 minutes", 900, provider.Requests, 15*time.Minute, provider.Anchored, provider.Route)}}},
+		limits: []limitSet{{"x",
+			[]provider.Policy{policy("15 minutes", 900, provider.Requests, 15*time.Minute, provider.Anchored, provider.Route)}}},
 		assumed: "the limit of each endpoint is that of the documentation's example",
 		speak: func(a *reply) {
 			l := a.tightest()
@@ -214,10 +232,14 @@ func slackRow() *tableRow {
 		name: "slack", about: "Slack's Web API: Retry-After when it refuses, and nothing before",
 
 		limits: []limitSet{
-			{"slack:tier3", []provider.Policy{policy("requests", 50, provider.Requests, time.Minute, provider.Rolling, provider.Route)}},
-			{"slack:tier1", []provider.Policy{policy("requests", 1, provider.Requests, time.Minute, provider.Rolling, provider.Route)}},
-			{"slack:tier2", []provider.Policy{policy("requests", 20, provider.Requests, time.Minute, provider.Rolling, provider.Route)}},
-			{"slack:tier4", []provider.Policy{policy("requests", 100, provider.Requests, time.Minute, provider.Rolling, provider.Route)}},
+			{"slack:tier3", []provider.Policy{policy("requests", 50, provider.Requests, time.Minute, provider.Rolling,
+				provider.Route)}},
+			{"slack:tier1", []provider.Policy{policy("requests", 1, provider.Requests, time.Minute, provider.Rolling,
+				provider.Route)}},
+			{"slack:tier2", []provider.Policy{policy("requests", 20, provider.Requests, time.Minute, provider.Rolling,
+				provider.Route)}},
+			{"slack:tier4", []provider.Policy{policy("requests", 100, provider.Requests, time.Minute, provider.Rolling,
+				provider.Route)}},
 		},
 		assumed: "in any minute, for each method and token, without the bursts that Slack does not promise",
 		route:   func(a *asked) string { return strings.TrimPrefix(a.path(), "/api/") },
@@ -235,16 +257,20 @@ func notionRow() *tableRow {
 	return &tableRow{
 		name: "notion", about: "Notion's API: a budget for each minute, of each connection",
 		limits: []limitSet{
-			{"notion", []provider.Policy{policy("requests", 180, provider.Requests, time.Minute, provider.Anchored, provider.Key)}},
-			{"notion:business", []provider.Policy{policy("requests", 600, provider.Requests, time.Minute, provider.Anchored, provider.Key)}},
+			{"notion", []provider.Policy{policy("requests", 180, provider.Requests, time.Minute, provider.Anchored,
+				provider.Key)}},
+			{"notion:business", []provider.Policy{policy("requests", 600, provider.Requests, time.Minute, provider.Anchored,
+				provider.Key)}},
 		},
 		assumed: "a minute begins with a request, and the workspace has enough for all of its connections",
 		speak: func(a *reply) {
 			id := fmt.Sprintf("00000000-0000-4000-8000-%012x", a.n)
 			a.set("X-Notion-Request-Id", id)
 			if a.refused(object{
-				"object": "error", "status": 429, "code": "rate_limited", "message": "You have been rate limited. Please try again in a few minutes.", "request_id": id,
-				"additional_data": object{"rate_limit_reason": "public_api_request_rate_limit", "retry_after": fmt.Sprint(wholeSeconds(a.wait))},
+				"object": "error", "status": 429, "code": "rate_limited",
+				"message": "You have been rate limited. Please try again in a few minutes.", "request_id": id,
+				"additional_data": object{"rate_limit_reason": "public_api_request_rate_limit",
+					"retry_after": fmt.Sprint(wholeSeconds(a.wait))},
 			}) {
 				a.retryAfter()
 			}
@@ -256,7 +282,8 @@ func redditRow() *tableRow {
 	return &tableRow{
 		name: "reddit", about: "Reddit's Data API: what is used and left of ten minutes",
 		limits: []limitSet{
-			{"reddit", []provider.Policy{policy("requests", 1000, provider.Requests, 10*time.Minute, provider.Anchored, provider.Key)}},
+			{"reddit", []provider.Policy{policy("requests", 1000, provider.Requests, 10*time.Minute, provider.Anchored,
+				provider.Key)}},
 		},
 		speak: func(a *reply) {
 			l := a.tightest()
@@ -272,14 +299,17 @@ func oktaRow() *tableRow {
 	return &tableRow{
 		name: "okta", about: "Okta's API: minutes of an endpoint, and requests at once",
 		limits: []limitSet{{"okta", []provider.Policy{
-			policy("requests", 600, provider.Requests, time.Minute, provider.Anchored, provider.Route), policy("concurrent", 75, provider.Concurrent, 0, provider.Concurrency, provider.Key),
+			policy("requests", 600, provider.Requests, time.Minute, provider.Anchored, provider.Route),
+			policy("concurrent", 75, provider.Concurrent, 0, provider.Concurrency, provider.Key),
 		}}},
 		assumed: "minutes begin with a request, and each endpoint has the limit of the documentation's example",
 		speak: func(a *reply) {
 			a.set("X-Okta-Request-Id", fmt.Sprintf("req%022d", a.n))
 			l := a.limit("requests")
 			a.fields("X-Rate-Limit-", l, secondOf(l.Whole))
-			if a.refused(object{"errorCode": "E0000047", "errorSummary": "API call exceeded rate limit due to too many requests.", "errorLink": "E0000047", "errorCauses": []string{}}) &&
+			if a.refused(object{"errorCode": "E0000047",
+				"errorSummary": "API call exceeded rate limit due to too many requests.", "errorLink": "E0000047",
+				"errorCauses": []string{}}) &&
 				a.by.Rule == provider.Concurrency {
 				a.set("X-Rate-Limit-Limit", 0)
 				a.set("X-Rate-Limit-Remaining", 0)
@@ -293,7 +323,8 @@ func atlassianRow() *tableRow {
 	return &tableRow{
 		name: "atlassian", about: "Jira's and Confluence's API: points of an hour, and bursts of an endpoint",
 		limits: []limitSet{
-			{"atlassian", []provider.Policy{policy("weight", 65_000, provider.Weight, time.Hour, provider.Calendar, provider.Key)}},
+			{"atlassian", []provider.Policy{policy("weight", 65_000, provider.Weight, time.Hour, provider.Calendar,
+				provider.Key)}},
 		},
 		extra:   []provider.Policy{policy("burst", 100, provider.Requests, time.Second, provider.Anchored, provider.Route)},
 		assumed: "a request costs one point; bursts count in seconds that begin with a request",
@@ -312,7 +343,8 @@ func atlassianRow() *tableRow {
 				a.set("X-RateLimit-NearLimit", true)
 			}
 			if a.refused(object{"errorMessages": []string{"Rate limit exceeded."}}) {
-				a.set("RateLimit-Reason", map[bool]string{true: "jira-quota-global-based", false: "jira-burst-based"}[a.by == points])
+				a.set("RateLimit-Reason",
+					map[bool]string{true: "jira-quota-global-based", false: "jira-burst-based"}[a.by == points])
 				a.retryAfter()
 			}
 		},

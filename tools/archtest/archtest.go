@@ -33,8 +33,9 @@ type Violation struct {
 
 func (v Violation) String() string { return fmt.Sprintf("%s:%d: %s", v.File, v.Line, v.Message) }
 
-// Sources checks the Go files below fsys, the folder of the module called module, against table. The error is for what could
-// not be read or parsed; the violations, in order of file and line, are of all that could.
+// Sources checks the Go files below fsys, the folder of the module called module, against table.
+// The error is for what could not be read or parsed; the violations, in order of file and line, are
+// of all that could.
 func Sources(fsys fs.FS, module string, table []Package) ([]Violation, error) {
 	c := checker{module: module, table: table, fset: token.NewFileSet()}
 	var errs []error
@@ -146,20 +147,23 @@ func (c *checker) imported(row Package, spec *ast.ImportSpec) {
 		c.add(spec.Pos(), "%s uses cgo: Paceline must build without a C compiler; write it in Go", row.Name)
 	case isOurs:
 		if !lists(row.Ours, ours) {
-			c.add(spec.Pos(), "%s imports %s of ours; the table allows it %s: move the code, or change tools/archtest/table.go and say why in ARCHITECTURE.md",
+			c.add(spec.Pos(), "%s imports %s of ours; the table allows it %s: move the code, or change "+
+				"tools/archtest/table.go and say why in ARCHITECTURE.md",
 				row.Name, ours, cmp.Or(row.Ours, "none"))
 		}
 	case strings.Contains(first, "."):
 		if !slices.ContainsFunc(strings.Fields(row.Modules), func(m string) bool {
 			return m == "any" || p == m || strings.HasPrefix(p, m+"/")
 		}) {
-			c.add(spec.Pos(), "%s imports %s: libraries keep to the standard library and modules of others stay at the edges; move the code under cmd, or change tools/archtest/table.go",
+			c.add(spec.Pos(), "%s imports %s: libraries keep to the standard library and modules of others stay at the edges; "+
+				"move the code under cmd, or change tools/archtest/table.go",
 				row.Name, p)
 		}
 	case row.Core && isOwned:
 		c.add(spec.Pos(), "%s imports %s, but it decides and owns no clock, lock or machine: %s", row.Name, p, advice)
 	case !lists(row.Std, p):
-		c.add(spec.Pos(), "%s imports %s; the table allows it %s: do without, or change tools/archtest/table.go and say why in ARCHITECTURE.md",
+		c.add(spec.Pos(), "%s imports %s; the table allows it %s: do without, or change tools/archtest/table.go and say "+
+			"why in ARCHITECTURE.md",
 			row.Name, p, cmp.Or(row.Std, "nothing of the standard library"))
 	}
 }
@@ -182,7 +186,8 @@ func (c *checker) pure(row Package, file *ast.File) {
 			name = spec.Name.Name
 		}
 		if name == "." {
-			c.add(spec.Pos(), "%s imports the names of %s into its own: neither a reader nor this check sees what it uses; import the package", row.Name, p)
+			c.add(spec.Pos(), "%s imports the names of %s into its own: neither a reader nor this check sees what it uses; "+
+				"import the package", row.Name, p)
 			continue
 		}
 		paths[name] = p
@@ -222,7 +227,8 @@ func (c *checker) used(row Package, n *ast.SelectorExpr, p string) {
 		c.add(n.Pos(), "%s uses %s.%s: %s; %s", row.Name, base(p), name, b.why, b.instead)
 	}
 	if names, ok := allowed[p]; ok && !lists(names, name) {
-		c.add(n.Pos(), "%s uses %s.%s: it draws from a source that no seed replays; take a *rand.Rand", row.Name, base(p), name)
+		c.add(n.Pos(), "%s uses %s.%s: it draws from a source that no seed replays; take a *rand.Rand", row.Name, base(p),
+			name)
 	}
 }
 
@@ -266,7 +272,9 @@ func Text(fsys fs.FS, names []string) ([]Violation, error) {
 		for line := range bytes.Lines(src) {
 			n++
 			if m := machinePath.Find(line); m != nil {
-				found = append(found, Violation{name, n, fmt.Sprintf("%s… is a path of one machine and means nothing on another: write it relative to the module, or take it as an argument", m)})
+				found = append(found,
+					Violation{name, n, fmt.Sprintf("%s… is a path of one machine and means nothing on another: write it relative to "+
+						"the module, or take it as an argument", m)})
 			}
 			if m := marker.Find(line); m != nil && strings.HasSuffix(name, ".go") {
 				found = append(found, Violation{name, n, fmt.Sprintf("%s is left open: finish it, or open an issue", m)})

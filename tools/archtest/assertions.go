@@ -5,8 +5,9 @@ import (
 	"strconv"
 )
 
-// asserts finds type assertions on the optional interfaces of package limit outside of it. An assertion sees the outermost wrapper and not
-// what it is made of, so it answers wrongly and in silence. A function of the package asks the parts, too (limit.Learns, limit.AsKeeper).
+// asserts finds type assertions on the optional interfaces of package limit outside of it. An
+// assertion sees the outermost wrapper and not what it is made of, so it answers wrongly and in
+// silence. A function of the package asks the parts, too (limit.Learns, limit.AsKeeper).
 func (c *checker) asserts(pkg string, file *ast.File) {
 	if pkg == "limit" {
 		return
@@ -29,7 +30,8 @@ func (c *checker) asserts(pkg string, file *ast.File) {
 			return
 		}
 		if x, ok := s.X.(*ast.Ident); ok && x.Name == name && s.Sel.Name != "Limiter" {
-			c.add(s.Pos(), "%s asserts %s.%s, which sees a wrapper and not the limiter inside: ask a function of package limit, which asks both",
+			c.add(s.Pos(), "%s asserts %s.%s, which sees a wrapper and not the limiter inside: ask a function of package "+
+				"limit, which asks both",
 				pkg, name, s.Sel.Name)
 		}
 	}

@@ -20,8 +20,8 @@ const (
 	mostSiblings = 8
 )
 
-// Sizes checks the functions and the folders of the Go files below fsys, nested modules too. Errors and violations are as
-// those of Sources.
+// Sizes checks the functions and the folders of the Go files below fsys, nested modules too. Errors
+// and violations are as those of Sources.
 func Sizes(fsys fs.FS) ([]Violation, error) {
 	var found []Violation
 	var errs []error
@@ -40,8 +40,10 @@ func Sizes(fsys fs.FS) ([]Violation, error) {
 	})
 	for _, word := range slices.Sorted(maps.Keys(siblings)) {
 		if names := siblings[word]; len(names) > mostSiblings {
-			found = append(found, Violation{names[0], 1, fmt.Sprintf("%d files of %s begin with %s, more than %d: make them a package in a folder of their own",
-				len(names), packageOf(word), path.Base(word), mostSiblings)})
+			found = append(found,
+				Violation{names[0], 1,
+					fmt.Sprintf("%d files of %s begin with %s, more than %d: make them a package in a folder of their own",
+						len(names), packageOf(word), path.Base(word), mostSiblings)})
 		}
 	}
 	return sorted(found), errors.Join(append(errs, err)...)

@@ -20,8 +20,8 @@ var retired = map[string]string{
 
 var wordOfName = regexp.MustCompile(`[A-Z][a-z0-9]*`)
 
-// Words finds exported names with a retired word in the Go files below fsys that are no tests. Errors and violations are
-// as those of Sources.
+// Words finds exported names with a retired word in the Go files below fsys that are no tests.
+// Errors and violations are as those of Sources.
 func Words(fsys fs.FS) ([]Violation, error) {
 	var found []Violation
 	fset := token.NewFileSet()

@@ -139,7 +139,8 @@ func start(b *build) ([]row, error) {
 	}
 	defer p.kill()
 	all, marked, err := p.atRest("it opens its input", func() (bool, error) {
-		// A pipe without a reader is not opened for writing. With a writer its reader goes on, but the counts are taken already.
+		// A pipe without a reader is not opened for writing. With a writer its reader goes on, but the
+		// counts are taken already.
 		pipe, err := os.OpenFile(input, os.O_WRONLY|syscall.O_NONBLOCK, 0)
 		if errors.Is(err, syscall.ENXIO) {
 			return false, nil
@@ -197,7 +198,8 @@ func (b *build) start(folder string, args ...string) (*process, error) {
 	p := &process{args: append([]string{folder}, args...), file: file.Name(), stop: stop, ended: make(chan struct{})}
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = b.dir, &p.output, &p.output
-	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PACELINE_") }), "ENTRIES_FILE="+p.file)
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PACELINE_") }),
+		"ENTRIES_FILE="+p.file)
 	if err := cmd.Start(); err != nil {
 		stop()
 		return nil, err

@@ -66,7 +66,8 @@ func (b *build) remove() { os.RemoveAll(b.dir) }
 
 // addAll puts into the overlay what the doors are made of.
 func (b *build) addAll() error {
-	listed, err := goCommand(b.root, "list", "-deps", "-json=ImportPath,Dir,GoFiles,CgoFiles,Module", ".", "./transport", "./cmd/paceline")
+	listed, err := goCommand(b.root, "list", "-deps", "-json=ImportPath,Dir,GoFiles,CgoFiles,Module", ".", "./transport",
+		"./cmd/paceline")
 	if err != nil {
 		return err
 	}
@@ -98,7 +99,8 @@ func (b *build) addAll() error {
 		`"COUNT"`, quoted(b.module, countPath), `"LIMIT"`, quoted(b.module, b.functions[i].pkg)).Replace(driveSource)
 	return errors.Join(
 		b.replace(filepath.Join(countPath, "count.go"), []byte(countSource)),
-		b.replace(filepath.Join(countPath, "most.go"), fmt.Appendf(nil, "package count\n\nconst Most = %d\n", len(b.functions))),
+		b.replace(filepath.Join(countPath, "most.go"),
+			fmt.Appendf(nil, "package count\n\nconst Most = %d\n", len(b.functions))),
 		b.replace(filepath.Join(drivePath, "drive.go"), []byte(drive)),
 		b.writeOverlay())
 }
@@ -161,8 +163,9 @@ func goCommand(dir string, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// instrument has each function of a source text begin with an addition to its counter, and main also with a mark. It
-// returns the new text, whose lines are those of the old, and the functions' names. The first counter has the number first.
+// instrument has each function of a source text begin with an addition to its counter, and main
+// also with a mark. It returns the new text, whose lines are those of the old, and the functions'
+// names. The first counter has the number first.
 func instrument(file string, text []byte, countPath string, first int) (counted []byte, names []string, err error) {
 	set := token.NewFileSet()
 	f, err := parser.ParseFile(set, file, text, parser.SkipObjectResolution)

@@ -1,7 +1,8 @@
 //go:build unix
 
-// Command entries counts which functions of this module are entered by five things that users do, the doors. Its figures
-// say how much code a reader has to follow behind each door. They say nothing about time.
+// Command entries counts which functions of this module are entered by five things that users do,
+// the doors. Its figures say how much code a reader has to follow behind each door. They say
+// nothing about time.
 //
 //	go run ./tools/entries                      a line for each door
 //	go run ./tools/entries -packages start      also a line for each package
@@ -15,17 +16,19 @@
 //	proxy      a GET through paceline proxy --admin off: 20 of them after the first 3, divided by 20
 //	start      paceline run until it opens its input: before main.main, and from there on
 //
-// Calls are entries: a function that is called ten times counts ten times. Functions are distinct functions, and files
-// are those that they stand in. The figures of run and proxy are averages, so calls may have a decimal. A function counts
-// as entered from an average of one half on.
+// Calls are entries: a function that is called ten times counts ten times. Functions are distinct
+// functions, and files are those that they stand in. The figures of run and proxy are averages, so
+// calls may have a decimal. A function counts as entered from an average of one half on.
 //
-// The command builds the programs with an overlay, in which each function begins with an atomic addition. Methods and
-// functions called init count like others. Function literals do not count, nor do tests, other modules and the standard
-// library. Background work counts where it happens meanwhile, so the figures of run and proxy differ by 1 % between runs.
+// The command builds the programs with an overlay, in which each function begins with an atomic
+// addition. Methods and functions called init count like others. Function literals do not count,
+// nor do tests, other modules and the standard library. Background work counts where it happens
+// meanwhile, so the figures of run and proxy differ by 1 % between runs.
 //
-// The input of start is a named pipe: its reader has to wait for a writer. The counts are taken once they rest, and hold
-// if the pipe has a reader by then. Three folders are known by path: the module's root, transport and cmd/paceline. The
-// package of the limits is the one with the function MustRolling.
+// The input of start is a named pipe: its reader has to wait for a writer. The counts are taken
+// once they rest, and hold if the pipe has a reader by then. Three folders are known by path: the
+// module's root, transport and cmd/paceline. The package of the limits is the one with the function
+// MustRolling.
 package main
 
 import (
@@ -66,7 +69,8 @@ func main() {
 	}
 	all := strings.Join(names, ", ")
 	flag.Usage = func() {
-		fmt.Fprintf(flag.CommandLine.Output(), "usage: go run ./tools/entries [-packages] [-v] [DOOR...]\n\nThe doors are %s; without one, all.\n\n", all)
+		fmt.Fprintf(flag.CommandLine.Output(),
+			"usage: go run ./tools/entries [-packages] [-v] [DOOR...]\n\nThe doors are %s; without one, all.\n\n", all)
 		flag.PrintDefaults()
 	}
 	packages := flag.Bool("packages", false, "print a line for each package, too")

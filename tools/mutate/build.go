@@ -19,8 +19,8 @@ func NewBuilder(root, work string) *Builder { return &Builder{overlay.Builder{Ro
 // Alone tells whether the mutant cannot be built with others: what is outside of functions has no copies.
 func (m *Mutant) Alone() bool { return m.in == nil }
 
-// Together builds with all these mutants, each at work where the environment says its number, from 1 on in the order in which
-// they were given. It returns which do not compile, too.
+// Together builds with all these mutants, each at work where the environment says its number, from
+// 1 on in the order in which they were given. It returns which do not compile, too.
 func (b *Builder) Together(ctx context.Context, mutants []*Mutant) (*overlay.Build, map[*Mutant]bool, error) {
 	stillborn := map[*Mutant]bool{}
 	for { // there may be one more package that compiles now
@@ -60,8 +60,8 @@ func (b *Builder) Together(ctx context.Context, mutants []*Mutant) (*overlay.Bui
 	}
 }
 
-// together returns a file with all these mutants of it, by the numbers at which they work, and the lines at which their copies
-// begin.
+// together returns a file with all these mutants of it, by the numbers at which they work, and the
+// lines at which their copies begin.
 func together(numbers []int, mutants []*Mutant) (src []byte, lines map[int]int) {
 	changes := make([]overlay.Change, len(mutants))
 	for i, m := range mutants {
@@ -85,7 +85,8 @@ func (b *Builder) By(ctx context.Context, m *Mutant) (build *overlay.Build, stil
 var compileError = regexp.MustCompile(`(?m)^\S*?([^/\\\s]+\.go):(\d+):\d+: `)
 
 // blame notes whose copies the compiler complains of, and returns how many are new.
-func blame(b *overlay.Build, out string, where map[string]map[int]int, mutants []*Mutant, stillborn map[*Mutant]bool) (n int) {
+func blame(b *overlay.Build, out string, where map[string]map[int]int, mutants []*Mutant,
+	stillborn map[*Mutant]bool) (n int) {
 	for _, e := range compileError.FindAllStringSubmatch(out, -1) {
 		line, _ := strconv.Atoi(e[2])
 		number, begins := 0, 0

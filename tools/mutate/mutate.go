@@ -1,15 +1,18 @@
-// Package mutate plants small faults in this module's sources, one at a time, and has the tests find them. What no test
-// finds is a promise that nothing holds anybody to. It is for tests alone: go test ./tools/mutate with PACELINE_LONG=1.
+// Package mutate plants small faults in this module's sources, one at a time, and has the tests
+// find them. What no test finds is a promise that nothing holds anybody to. It is for tests alone:
+// go test ./tools/mutate with PACELINE_LONG=1.
 //
-// A fault is an edit of a few bytes, made from the syntax tree and never written to the sources: go reads it through -overlay.
-// All of a sample are built at once: each stands in a copy of its function, and an environment variable says which copy is
-// called. So a mutant costs the tests up to the first that fails, and no build. (Those outside of functions are built one by one.)
+// A fault is an edit of a few bytes, made from the syntax tree and never written to the sources: go
+// reads it through -overlay. All of a sample are built at once: each stands in a copy of its
+// function, and an environment variable says which copy is called. So a mutant costs the tests up
+// to the first that fails, and no build. (Those outside of functions are built one by one.)
 //
-// No fault is planted in what nobody looks at by convention, or what is promised to nobody: words for people, panics, results
-// beside a false, or beside an error that is made there or was just found not to be nil, the number behind a minus (-1 says that
-// there is none), how much is allocated in advance, and the comparison with a bound where what is beyond it is set to it. The
-// number of a duration, and a constant of more than a few, is doubled and halved: how long a pause or a memory is to a percent is
-// promised to nobody.
+// No fault is planted in what nobody looks at by convention, or what is promised to nobody: words
+// for people, panics, results beside a false, or beside an error that is made there or was just
+// found not to be nil, the number behind a minus (-1 says that there is none), how much is
+// allocated in advance, and the comparison with a bound where what is beyond it is set to it. The
+// number of a duration, and a constant of more than a few, is doubled and halved: how long a pause
+// or a memory is to a percent is promised to nobody.
 package mutate
 
 import (
@@ -62,7 +65,8 @@ func Folder(root, folder string) (all []Mutant, err error) {
 	sources, zeros := map[string][]byte{}, map[string]bool{}
 	for _, name := range names {
 		base := filepath.Base(name)
-		if strings.HasSuffix(base, "_test.go") || base == "doc.go" || strings.HasSuffix(base, "_windows.go") || strings.HasSuffix(base, "_other.go") {
+		if strings.HasSuffix(base, "_test.go") || base == "doc.go" || strings.HasSuffix(base, "_windows.go") ||
+			strings.HasSuffix(base, "_other.go") {
 			continue
 		}
 		src, err := os.ReadFile(name)
@@ -84,8 +88,8 @@ func Folder(root, folder string) (all []Mutant, err error) {
 	return all, nil
 }
 
-// first adds to zeros the first constant of each list that begins with iota: it is 0, so to return the zero value in its place is no
-// fault.
+// first adds to zeros the first constant of each list that begins with iota: it is 0, so to return
+// the zero value in its place is no fault.
 func first(src []byte, zeros map[string]bool) error {
 	tree, err := parser.ParseFile(token.NewFileSet(), "", src, 0)
 	if err != nil {
@@ -180,7 +184,8 @@ func (p *planter) code(n ast.Node) string { return string(p.src[p.at(n.Pos()):p.
 
 // plant replaces what is from one position to another.
 func (p *planter) plant(from, to token.Pos, text string) {
-	m := Mutant{File: p.file, Func: p.name, in: p.in, src: p.src, from: p.at(from), to: p.at(to), text: text, Line: p.source.Line(from)}
+	m := Mutant{File: p.file, Func: p.name, in: p.in, src: p.src, from: p.at(from), to: p.at(to), text: text,
+		Line: p.source.Line(from)}
 	begin := strings.LastIndexByte(string(p.src[:m.from]), '\n') + 1
 	end := len(p.src)
 	if i := strings.IndexByte(string(p.src[m.to:]), '\n'); i >= 0 {
@@ -268,7 +273,8 @@ func (p *planter) walk(n ast.Node, of *ast.FuncType) {
 			}
 		case *ast.ReturnStmt:
 			p.returned(n, of)
-			if last := len(n.Results) - 1; last > 0 && of != nil && (p.failed[n] || unheard(n.Results[last], of.Results.List[len(of.Results.List)-1].Type)) {
+			if last := len(n.Results) - 1; last > 0 && of != nil &&
+				(p.failed[n] || unheard(n.Results[last], of.Results.List[len(of.Results.List)-1].Type)) {
 				p.walk(n.Results[last], of)
 				return false
 			}
@@ -425,7 +431,8 @@ func isName(e ast.Expr, name string) bool {
 	return ok && i.Name == name
 }
 
-// empty tells whether a value is written as the zero value of the type that is returned. (A slice or a map is something else than nil then.)
+// empty tells whether a value is written as the zero value of the type that is returned. (A slice
+// or a map is something else than nil then.)
 func (p *planter) empty(e, t ast.Expr) bool {
 	c, ok := e.(*ast.CompositeLit)
 	if !ok || len(c.Elts) > 0 || c.Type == nil || p.code(c.Type) != p.code(t) {

@@ -28,14 +28,16 @@ const (
 	ReallyTooLong     // the same, and without a fault they were as quick as ever right after it
 )
 
-// Factor is how many times what is usual the tests may take: a hang costs that much. Tests that are as quick as ever right after it are
-// at most half of it, so it cannot be less than what a busy machine makes of them, twice.
+// Factor is how many times what is usual the tests may take: a hang costs that much. Tests that are
+// as quick as ever right after it are at most half of it, so it cannot be less than what a busy
+// machine makes of them, twice.
 const Factor = 3
 
 // floorCPU comes on top of that, for tests that take next to nothing.
 const floorCPU = 4 * time.Second
 
-// mostSkipped is how many tests may fail without a fault: those that need a browser do, which wants more memory than limited allows.
+// mostSkipped is how many tests may fail without a fault: those that need a browser do, which wants
+// more memory than limited allows.
 const mostSkipped = 10
 
 // Suite is the tests of a package. Its methods are safe for concurrent use.
@@ -61,8 +63,8 @@ type Result struct {
 	Output    string
 }
 
-// Usual returns how the tests end without a fault. A few that fail then are skipped from then on: copies are not inlined, so there
-// may be more to allocate.
+// Usual returns how the tests end without a fault. A few that fail then are skipped from then on:
+// copies are not inlined, so there may be more to allocate.
 func (s *Suite) Usual(ctx context.Context, short bool) (*Result, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +87,8 @@ func (s *Suite) measureLocked(ctx context.Context, short bool) (*Result, error) 
 			s.usual[short] = r
 			return r, nil
 		case r.End == TooLong:
-			return nil, fmt.Errorf("mutate: without a fault, the tests in %s take longer than %v", s.Folder, r.Wall.Round(time.Second))
+			return nil, fmt.Errorf("mutate: without a fault, the tests in %s take longer than %v", s.Folder,
+				r.Wall.Round(time.Second))
 		case r.Test == "" || len(s.skip) >= mostSkipped:
 			return nil, fmt.Errorf("mutate: without a fault, the tests in %s:\n%s", s.Folder, r.Output)
 		}
@@ -102,9 +105,10 @@ func (s *Suite) Skipped() []string {
 	return slices.Clone(s.skip)
 }
 
-// Run runs the tests as they are built in binary, with the mutant of that number at work, until the first fails; only the one of a
-// name, if that is not empty. Where they go on for too long, it runs them without a fault: if they are slower then than they were, too,
-// it is the machine, and the mutant has another chance, in so much more time.
+// Run runs the tests as they are built in binary, with the mutant of that number at work, until the
+// first fails; only the one of a name, if that is not empty. Where they go on for too long, it runs
+// them without a fault: if they are slower then than they were, too, it is the machine, and the
+// mutant has another chance, in so much more time.
 func (s *Suite) Run(ctx context.Context, binary string, number int, short bool, only string) (*Result, error) {
 	u, err := s.Usual(ctx, short)
 	if err != nil {
@@ -135,9 +139,11 @@ func (s *Suite) most(usual *Result) (wall, cpu time.Duration) {
 }
 
 // start runs them once.
-func (s *Suite) start(ctx context.Context, binary string, number int, short bool, only string, skip []string, wall, cpu time.Duration) (*Result, error) {
+func (s *Suite) start(ctx context.Context, binary string, number int, short bool, only string, skip []string, wall,
+	cpu time.Duration) (*Result, error) {
 	args := []string{"-c", limited, strconv.Itoa(int(cpu/time.Second) + 2), binary,
-		"-test.paniconexit0", "-test.failfast=" + strconv.FormatBool(number != 0), "-test.timeout", wall.String(), "-test.short=" + strconv.FormatBool(short)}
+		"-test.paniconexit0", "-test.failfast=" + strconv.FormatBool(number != 0), "-test.timeout", wall.String(),
+		"-test.short=" + strconv.FormatBool(short)}
 	if only != "" {
 		args = append(args, "-test.run", "^"+only+"$")
 	}
@@ -156,7 +162,8 @@ func (s *Suite) start(ctx context.Context, binary string, number int, short bool
 	if err != nil && !errors.As(err, &failed) && !errors.Is(err, exec.ErrWaitDelay) {
 		return nil, err
 	}
-	r := &Result{Wall: time.Since(began), CPU: c.ProcessState.UserTime() + c.ProcessState.SystemTime(), Output: string(out)}
+	r := &Result{Wall: time.Since(began), CPU: c.ProcessState.UserTime() + c.ProcessState.SystemTime(),
+		Output: string(out)}
 	switch {
 	case err == nil:
 		r.End = Passed

@@ -8,11 +8,12 @@ import (
 	"strings"
 )
 
-// Users returns, by the folder of each package of the module, the folders of all whose tests are made with it, its own among them:
-// the tests of others cannot find a mutant of it. Programs that tests have go build are made without mutants, so those find none.
+// Users returns, by the folder of each package of the module, the folders of all whose tests are
+// made with it, its own among them: the tests of others cannot find a mutant of it. Programs that
+// tests have go build are made without mutants, so those find none.
 //
-// Folders that hold tests alone count. So a mutant of limit or fairshare that their own tests miss is
-// judged by lab/laws, too.
+// Folders that hold tests alone count. So a mutant of limit or fairshare that their own tests miss
+// is judged by lab/laws, too.
 func (b *Builder) Users(ctx context.Context) (map[string][]string, error) {
 	list := func(args ...string) (string, error) {
 		out, err := b.Go(ctx, append([]string{"list"}, args...)...).Output()
@@ -26,7 +27,8 @@ func (b *Builder) Users(ctx context.Context) (map[string][]string, error) {
 		return nil, err
 	}
 	// Where there are tests, -test lists their program, too, which depends on all that they are made with.
-	programs, err := list("-test", "-f", `{{if eq .Name "main"}}{{.ImportPath}}{{range .Deps}}{{"\t"}}{{.}}{{end}}{{end}}`, "./...")
+	programs, err := list("-test", "-f",
+		`{{if eq .Name "main"}}{{.ImportPath}}{{range .Deps}}{{"\t"}}{{.}}{{end}}{{end}}`, "./...")
 	if err != nil {
 		return nil, err
 	}

@@ -17,19 +17,22 @@ var commands = []command{{"paceline", "./cmd/paceline"}, {"paceline-lab", "./lab
 // stamp is the variable that has the version of a release.
 const stamp = "github.com/paceline-go/paceline/internal/app/cli.stamped"
 
-// environment returns the environment for every call of go. It leaves out whatever would let the machine influence what is built.
+// environment returns the environment for every call of go. It leaves out whatever would let the
+// machine influence what is built.
 func (b *build) environment(p platform) []string {
 	env := slices.DeleteFunc(os.Environ(), func(s string) bool {
 		return strings.HasPrefix(s, "GOEXPERIMENT=") || strings.HasPrefix(s, "GODEBUG=") || strings.HasPrefix(s, "PACELINE_")
 	})
-	return append(env, "GOOS="+p.os, "GOARCH="+p.arch, "CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off", "GOAMD64=v1", "GOARM64=v8.0",
+	return append(env, "GOOS="+p.os, "GOARCH="+p.arch, "CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOWORK=off",
+		"GOAMD64=v1", "GOARM64=v8.0",
 		"GOFIPS140=off", fmt.Sprintf("SOURCE_DATE_EPOCH=%d", b.date.Unix()))
 }
 
 // compile builds a program and returns where it is.
 func (b *build) compile(c command, p platform, name string, flags ...string) (string, error) {
 	path := filepath.Join(b.tmp, name)
-	args := append([]string{"build", "-trimpath", "-ldflags=-s -w -buildid= -X " + stamp + "=" + b.tag, "-o", path}, flags...)
+	args := append([]string{"build", "-trimpath", "-ldflags=-s -w -buildid= -X " + stamp + "=" + b.tag, "-o", path},
+		flags...)
 	_, err := output(b.root, b.environment(p), "go", append(args, c.folder)...)
 	return path, err
 }

@@ -15,8 +15,8 @@ import (
 
 const summary = "send requests at the highest rate a server's limits allow"
 
-// deb writes the package for Debian. The programs are static, so the package depends on no other. It recommends certificates, which are needed
-// for https alone.
+// deb writes the package for Debian. The programs are static, so the package depends on no other.
+// It recommends certificates, which are needed for https alone.
 func (b *build) deb(p platform, programs []file) error {
 	dir, err := os.MkdirTemp(b.tmp, "deb")
 	if err != nil {
@@ -24,8 +24,9 @@ func (b *build) deb(p platform, programs []file) error {
 	}
 	info := &nfpm.Info{
 		Name: "paceline", Arch: p.arch, Platform: "linux", Version: b.version, Section: "web", Priority: "optional",
-		Maintainer: "The maintainers of Paceline <maintainers@paceline.invalid>", Homepage: "https://github.com/paceline-go/paceline",
-		License: "Apache-2.0", MTime: b.date, DisableGlobbing: true,
+		Maintainer: "The maintainers of Paceline <maintainers@paceline.invalid>",
+		Homepage:   "https://github.com/paceline-go/paceline",
+		License:    "Apache-2.0", MTime: b.date, DisableGlobbing: true,
 		Description: summary + "\n" +
 			"Sends files of requests and batches of prompts with no rejects and nothing lost, goes on after a crash where it\n" +
 			"stopped, says what the answers of a server mean for its limits, and has servers to try a client on.\n" +
@@ -42,9 +43,10 @@ func (b *build) deb(p platform, programs []file) error {
 		if err := os.WriteFile(path, f.data, 0o600); err != nil {
 			return err
 		}
-		info.Contents = append(info.Contents, &packed.Content{Source: path, Destination: "/" + f.name, FileInfo: &packed.ContentFileInfo{
-			Owner: "root", Group: "root", Mode: os.FileMode(f.mode()), MTime: b.date,
-		}})
+		info.Contents = append(info.Contents,
+			&packed.Content{Source: path, Destination: "/" + f.name, FileInfo: &packed.ContentFileInfo{
+				Owner: "root", Group: "root", Mode: os.FileMode(f.mode()), MTime: b.date,
+			}})
 	}
 	if err := nfpm.PrepareForPackager(nfpm.WithDefaults(info), "deb"); err != nil {
 		return err

@@ -30,12 +30,14 @@ func (f file) mode() int64 {
 	return 0o644
 }
 
-// sorted returns the files in the order of their names. Otherwise the order in which a folder or a map is read would be part of an archive.
+// sorted returns the files in the order of their names. Otherwise the order in which a folder or a
+// map is read would be part of an archive.
 func sorted(files []file) []file {
 	return slices.SortedFunc(slices.Values(files), func(a, b file) int { return cmp.Compare(a.name, b.name) })
 }
 
-// tarball returns a tar archive of files and of the folders that they are in. All of them belong to root and have the same date.
+// tarball returns a tar archive of files and of the folders that they are in. All of them belong to
+// root and have the same date.
 func tarball(date time.Time, files []file) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
@@ -47,11 +49,13 @@ func tarball(date time.Time, files []file) ([]byte, error) {
 			dirs = append(dirs, dir)
 		}
 		for _, dir := range slices.Backward(dirs) {
-			if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: dir + "/", Mode: 0o755, ModTime: date, Format: tar.FormatUSTAR}); err != nil {
+			if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: dir + "/", Mode: 0o755, ModTime: date,
+				Format: tar.FormatUSTAR}); err != nil {
 				return nil, err
 			}
 		}
-		head := &tar.Header{Typeflag: tar.TypeReg, Name: f.name, Mode: f.mode(), Size: int64(len(f.data)), ModTime: date, Format: tar.FormatUSTAR}
+		head := &tar.Header{Typeflag: tar.TypeReg, Name: f.name, Mode: f.mode(), Size: int64(len(f.data)), ModTime: date,
+			Format: tar.FormatUSTAR}
 		if err := w.WriteHeader(head); err != nil {
 			return nil, err
 		}

@@ -17,8 +17,9 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// image writes an OCI layout as one tar file: an index with an image for each architecture of Linux. An image is one layer
-// from scratch: the program paceline, the certificates that Mozilla trusts, and the licences.
+// image writes an OCI layout as one tar file: an index with an image for each architecture of
+// Linux. An image is one layer from scratch: the program paceline, the certificates that Mozilla
+// trusts, and the licences.
 func (b *build) image(programs map[platform]file) error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	built := false
@@ -87,14 +88,18 @@ func (b *build) imageOf(p platform, program file) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	layer, err := registry.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil },
+	layer, err := registry.LayerFromOpener(func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(data)),
+			nil
+	},
 		registry.WithMediaType(types.OCILayer))
 	if err != nil {
 		return nil, err
 	}
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	if image, err = mutate.Append(image, mutate.Addendum{
-		Layer: layer, MediaType: types.OCILayer, History: v1.History{CreatedBy: "tools/release/build", Created: v1.Time{Time: b.date}},
+		Layer: layer, MediaType: types.OCILayer,
+		History: v1.History{CreatedBy: "tools/release/build", Created: v1.Time{Time: b.date}},
 	}); err != nil {
 		return nil, err
 	}
@@ -121,8 +126,8 @@ func (b *build) imageOf(p platform, program file) (v1.Image, error) {
 	return mutate.ConfigFile(image, config)
 }
 
-// certificates returns the root certificates that Mozilla trusts without a condition. A file of certificates cannot state conditions, such as
-// a last day of trust.
+// certificates returns the root certificates that Mozilla trusts without a condition. A file of
+// certificates cannot state conditions, such as a last day of trust.
 func certificates() []byte {
 	var out bytes.Buffer
 	for root := range bundle.Roots() {

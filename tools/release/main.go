@@ -1,12 +1,14 @@
-// Command release builds what a release of Paceline consists of, from a clean clone: for Linux, macOS and Windows on amd64
-// and arm64 an archive with the programs, their man pages and completions; packages for Debian; an image for containers; npm
-// packages; and SHA256SUMS of them all. The programs are paceline and, for the laboratory, paceline-lab; the image and npm
-// have paceline alone. It needs Go and git, and the network only for Go modules.
+// Command release builds what a release of Paceline consists of, from a clean clone: for Linux,
+// macOS and Windows on amd64 and arm64 an archive with the programs, their man pages and
+// completions; packages for Debian; an image for containers; npm packages; and SHA256SUMS of them
+// all. The programs are paceline and, for the laboratory, paceline-lab; the image and npm have
+// paceline alone. It needs Go and git, and the network only for Go modules.
 //
 //	tools/release/build DIR
 //
-// The same commit gives the same bytes, in whatever folder and whenever, with the same version of Go: docs/install.md says
-// how to see that. The workflow of a tag runs this and nothing else, and so do the tests, which install what comes out.
+// The same commit gives the same bytes, in whatever folder and whenever, with the same version of
+// Go: docs/install.md says how to see that. The workflow of a tag runs this and nothing else, and
+// so do the tests, which install what comes out.
 package main
 
 import (
@@ -25,12 +27,14 @@ type platform struct{ os, arch string }
 func (p platform) String() string { return p.os + "/" + p.arch }
 
 var platforms = []platform{
-	{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"}, {"windows", "arm64"},
+	{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"},
+	{"windows", "arm64"},
 }
 
 func main() {
 	out := flag.String("out", "", "the folder to write to; it may not have files of another release")
-	tag := flag.String("tag", "", "the version's tag, of those at HEAD (if empty, the only one; if there is none, it is a snapshot of the commit)")
+	tag := flag.String("tag", "",
+		"the version's tag, of those at HEAD (if empty, the only one; if there is none, it is a snapshot of the commit)")
 	only := flag.String("only", "", "platforms to build for, such as linux/amd64,windows/arm64 (if empty, all)")
 	flag.Parse()
 	err := fmt.Errorf("--out is missing; it is a folder")

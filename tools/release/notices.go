@@ -13,11 +13,13 @@ import (
 // embedded are modules of which we have data, not code: the vocabularies of tokens/tiktoken.
 var embedded = []string{"github.com/tiktoken-go/tokenizer"}
 
-// notices returns the licences of all modules whose code or data is in a program on any platform. Most licences demand to be handed on.
+// notices returns the licences of all modules whose code or data is in a program on any platform.
+// Most licences demand to be handed on.
 func (b *build) notices() ([]byte, error) {
 	texts := map[string]map[string]string{} // of "module version" by the name of the file
 	for _, p := range platforms {
-		args := []string{"list", "-deps", "-f", "{{if and .Module (not .Module.Main)}}{{.Module.Path}} {{.Module.Version}}\t{{.Module.Dir}}\t{{.Dir}}{{end}}"}
+		args := []string{"list", "-deps", "-f",
+			"{{if and .Module (not .Module.Main)}}{{.Module.Path}} {{.Module.Version}}\t{{.Module.Dir}}\t{{.Dir}}{{end}}"}
 		for _, c := range commands {
 			args = append(args, c.folder)
 		}
@@ -35,7 +37,8 @@ func (b *build) notices() ([]byte, error) {
 		}
 	}
 	for _, module := range embedded {
-		listed, err := output(b.root, b.environment(platforms[0]), "go", "list", "-m", "-f", "{{.Path}} {{.Version}}\t{{.Dir}}", module)
+		listed, err := output(b.root, b.environment(platforms[0]), "go", "list", "-m", "-f",
+			"{{.Path}} {{.Version}}\t{{.Dir}}", module)
 		if err != nil {
 			return nil, err
 		}
@@ -110,7 +113,8 @@ func gather(texts map[string]map[string]string, module, root, dir string) error 
 
 func isLicence(name string) bool {
 	upper := strings.ToUpper(name)
-	return slices.ContainsFunc([]string{"LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE", "PATENTS"}, func(s string) bool {
-		return strings.HasPrefix(upper, s) && !strings.HasSuffix(upper, ".GO")
-	})
+	return slices.ContainsFunc([]string{"LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE", "PATENTS"},
+		func(s string) bool {
+			return strings.HasPrefix(upper, s) && !strings.HasSuffix(upper, ".GO")
+		})
 }

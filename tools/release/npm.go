@@ -41,8 +41,8 @@ type repository struct {
 	URL  string `json:"url"`
 }
 
-// npm writes a package per platform, which has the program paceline, and one that depends on them all: npm installs the one whose
-// os and cpu are the machine's. No script runs at installation.
+// npm writes a package per platform, which has the program paceline, and one that depends on them
+// all: npm installs the one whose os and cpu are the machine's. No script runs at installation.
 func (b *build) npm(programs map[platform]file) error {
 	main := b.manifest("paceline", summary)
 	main.Bin = map[string]string{"paceline": "bin/paceline.js"}
@@ -67,7 +67,8 @@ func (b *build) npm(programs map[platform]file) error {
 
 func (b *build) manifest(name, description string) manifest {
 	return manifest{
-		Name: name, Version: b.version, Description: description, License: "Apache-2.0", Homepage: "https://github.com/paceline-go/paceline",
+		Name: name, Version: b.version, Description: description, License: "Apache-2.0",
+		Homepage:   "https://github.com/paceline-go/paceline",
 		Repository: repository{"git", "git+https://github.com/paceline-go/paceline.git"},
 	}
 }

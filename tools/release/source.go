@@ -26,8 +26,8 @@ type source struct {
 // versionTag is a tag of Semantic Versioning, without build metadata, which Go's modules do not have.
 var versionTag = regexp.MustCompile(`^v(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$`)
 
-// readSource describes the clone that it is run in. It returns an error if the clone has changes that are not committed, or if CHANGELOG.md has
-// no heading for the version.
+// readSource describes the clone that it is run in. It returns an error if the clone has changes
+// that are not committed, or if CHANGELOG.md has no heading for the version.
 func readSource(tag string) (source, error) {
 	root, err := git(".", "rev-parse", "--show-toplevel")
 	if err != nil {
@@ -89,15 +89,16 @@ func (s *source) chooseTag(wanted string) (string, error) {
 	}
 	heading := "## [" + strings.TrimPrefix(tag, "v") + "]"
 	for line := range strings.Lines(string(changes)) {
-		if rest, ok := strings.CutPrefix(strings.TrimSpace(line), heading); ok && (rest == "" || strings.HasPrefix(rest, " - ")) {
+		if rest, ok := strings.CutPrefix(strings.TrimSpace(line), heading); ok &&
+			(rest == "" || strings.HasPrefix(rest, " - ")) {
 			return tag, nil
 		}
 	}
 	return "", fmt.Errorf("CHANGELOG.md has no heading %q for the tag %s; what is under \"## [Unreleased]\" goes below it", heading+" - YYYY-MM-DD", tag)
 }
 
-// checkMajor returns an error if the tag is of another major version than the module's path. From v2 on Go takes a tag for a version of the
-// module only if the path ends in it.
+// checkMajor returns an error if the tag is of another major version than the module's path. From
+// v2 on Go takes a tag for a version of the module only if the path ends in it.
 func (s *source) checkMajor(tag string) error {
 	major, _, _ := strings.Cut(tag, ".")
 	if major == "v0" || major == "v1" {

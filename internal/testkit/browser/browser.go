@@ -1,5 +1,6 @@
-// Package browser drives a headless Chromium from a test: it speaks the DevTools protocol over two pipes, which needs neither a port nor
-// a library. The browser reaches no address but this machine's.
+// Package browser drives a headless Chromium from a test: it speaks the DevTools protocol over two
+// pipes, which needs neither a port nor a library. The browser reaches no address but this
+// machine's.
 package browser
 
 import (
@@ -18,18 +19,20 @@ import (
 	"github.com/paceline-go/paceline/internal/testkit/need"
 )
 
-// Slow is how long anything may take before the test fails: a busy machine with a cold cache needs a while to start a browser.
+// Slow is how long anything may take before the test fails: a busy machine with a cold cache needs
+// a while to start a browser.
 const Slow = 2 * time.Minute
 
-// Page is one page of a browser. Its methods end the test if the browser fails; they are for one goroutine, but Complaints.
+// Page is one page of a browser. Its methods end the test if the browser fails; they are for one
+// goroutine, but Complaints.
 type Page struct {
 	t       testing.TB
 	browser *process
 	session string
 }
 
-// Open starts a browser with an empty page of that many CSS pixels. The test is skipped where there is no Chromium, as need.Program has
-// it. It ends with the test.
+// Open starts a browser with an empty page of that many CSS pixels. The test is skipped where there
+// is no Chromium, as need.Program has it. It ends with the test.
 func Open(t testing.TB, wide, high int) *Page {
 	t.Helper()
 	program := need.Program(t, "chromium")
@@ -47,7 +50,8 @@ func Open(t testing.TB, wide, high int) *Page {
 	var target struct{ TargetID string }
 	(&Page{t: t, browser: b}).must("Target.createTarget", params{"url": "about:blank"}, &target)
 	var attached struct{ SessionID string }
-	(&Page{t: t, browser: b}).must("Target.attachToTarget", params{"targetId": target.TargetID, "flatten": true}, &attached)
+	(&Page{t: t, browser: b}).must("Target.attachToTarget", params{"targetId": target.TargetID, "flatten": true},
+		&attached)
 	p := &Page{t: t, browser: b, session: attached.SessionID}
 	for _, domain := range []string{"Page", "Runtime", "Log", "Network", "Accessibility"} {
 		p.must(domain+".enable", nil, nil)
@@ -59,13 +63,15 @@ func Open(t testing.TB, wide, high int) *Page {
 // Size makes the page that large.
 func (p *Page) Size(wide, high int) {
 	p.t.Helper()
-	p.must("Emulation.setDeviceMetricsOverride", params{"width": wide, "height": high, "deviceScaleFactor": 1, "mobile": false}, nil)
+	p.must("Emulation.setDeviceMetricsOverride",
+		params{"width": wide, "height": high, "deviceScaleFactor": 1, "mobile": false}, nil)
 }
 
 // Scheme makes the page prefer "light" or "dark".
 func (p *Page) Scheme(name string) {
 	p.t.Helper()
-	p.must("Emulation.setEmulatedMedia", params{"features": []params{{"name": "prefers-color-scheme", "value": name}}}, nil)
+	p.must("Emulation.setEmulatedMedia", params{"features": []params{{"name": "prefers-color-scheme", "value": name}}},
+		nil)
 }
 
 // Go opens a URL.
@@ -102,7 +108,8 @@ func (p *Page) eval(expression string, to any) error {
 			Exception struct{ Description string }
 		}
 	}
-	if err := p.call("Runtime.evaluate", params{"expression": expression, "returnByValue": true, "awaitPromise": true}, &said); err != nil {
+	if err := p.call("Runtime.evaluate", params{"expression": expression, "returnByValue": true, "awaitPromise": true},
+		&said); err != nil {
 		return err
 	}
 	if e := said.ExceptionDetails; e != nil {
@@ -129,7 +136,8 @@ func (p *Page) Until(expression string) {
 		if time.Now().After(end) {
 			var text string
 			_ = p.eval("document.body.innerText", &text)
-			p.t.Fatalf("browser: %s does not come true (%v); the page has:\n%s\nand said %q", expression, err, text, p.Complaints())
+			p.t.Fatalf("browser: %s does not come true (%v); the page has:\n%s\nand said %q", expression, err, text,
+				p.Complaints())
 		}
 	}
 }
@@ -137,7 +145,8 @@ func (p *Page) Until(expression string) {
 // Press presses a key as KeyboardEvent.key calls it, "Tab", "Enter", " ".
 func (p *Page) Press(key string) {
 	p.t.Helper()
-	codes := map[string]int{"Tab": 9, "Enter": 13, "Escape": 27, " ": 32, "End": 35, "Home": 36, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
+	codes := map[string]int{"Tab": 9, "Enter": 13, "Escape": 27, " ": 32, "End": 35, "Home": 36, "ArrowLeft": 37,
+		"ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
 	down := params{"type": "rawKeyDown", "key": key, "windowsVirtualKeyCode": codes[key]}
 	if text := map[string]string{"Enter": "\r", " ": " "}[key]; text != "" {
 		down["type"], down["text"] = "keyDown", text
@@ -184,8 +193,8 @@ func (p *Page) Accessible() (all []Node) {
 	return all
 }
 
-// Complaints returns what the page has said on its console and what the browser has had to say of it so far: errors, warnings,
-// exceptions, violations of policies.
+// Complaints returns what the page has said on its console and what the browser has had to say of
+// it so far: errors, warnings, exceptions, violations of policies.
 func (p *Page) Complaints() []string {
 	p.browser.mu.Lock()
 	defer p.browser.mu.Unlock()
@@ -364,7 +373,8 @@ func (b *process) noteLocked(m message) {
 	case "Runtime.exceptionThrown":
 		b.complaints = append(b.complaints, e.ExceptionDetails.Text+" "+e.ExceptionDetails.Exception.Description)
 	case "Log.entryAdded":
-		b.complaints = append(b.complaints, fmt.Sprintf("%s: %s: %s %s", e.Entry.Source, e.Entry.Level, e.Entry.Text, e.Entry.URL))
+		b.complaints = append(b.complaints,
+			fmt.Sprintf("%s: %s: %s %s", e.Entry.Source, e.Entry.Level, e.Entry.Text, e.Entry.URL))
 	case "Network.requestWillBeSent":
 		b.asked = append(b.asked, e.Request.URL)
 	}

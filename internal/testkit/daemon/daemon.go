@@ -1,8 +1,10 @@
-// Package daemon starts programs that serve on a port of the loopback interface: nginx, HAProxy, a program of ours. Each listens on a free
-// port, keeps its files in a folder that it is given, and does not outlive this process.
+// Package daemon starts programs that serve on a port of the loopback interface: nginx, HAProxy, a
+// program of ours. Each listens on a free port, keeps its files in a folder that it is given, and
+// does not outlive this process.
 //
-// A port that was found free may be another program's a moment later, and HAProxy shares a port with whoever allows it. So each has an
-// address of its own where the whole network 127.0.0.0/8 is loopback: on Linux.
+// A port that was found free may be another program's a moment later, and HAProxy shares a port
+// with whoever allows it. So each has an address of its own where the whole network 127.0.0.0/8 is
+// loopback: on Linux.
 package daemon
 
 import (

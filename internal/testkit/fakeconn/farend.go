@@ -1,6 +1,7 @@
-// Package fakeconn has the other end of connections in memory, for tests of who opens connections and writes to them, in virtual time: Conn is
-// one to a server that answers with a status, Network a listener for a server of the test's own. Where an http.Handler is asked by a
-// http.Client alone, ratetest.InMemory does without connections.
+// Package fakeconn has the other end of connections in memory, for tests of who opens connections
+// and writes to them, in virtual time: Conn is one to a server that answers with a status, Network
+// a listener for a server of the test's own. Where an http.Handler is asked by a http.Client alone,
+// ratetest.InMemory does without connections.
 package fakeconn
 
 import (
@@ -13,8 +14,9 @@ import (
 	"sync"
 )
 
-// Conn returns a connection to a server that reads each request to its end, asks status, and answers with that and nothing else. Its
-// goroutine ends with the connection, and is the only one that calls status.
+// Conn returns a connection to a server that reads each request to its end, asks status, and
+// answers with that and nothing else. Its goroutine ends with the connection, and is the only one
+// that calls status.
 func Conn(status func() int) net.Conn {
 	client, server := net.Pipe()
 	go func() {

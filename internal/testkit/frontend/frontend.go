@@ -65,13 +65,15 @@ func Several(requests int64, window time.Duration, open int64) limit.Limiter {
 }
 
 // Shows checks what a Snapshot has of the limit of a name, of a key.
-func Shows(t testing.TB, s *observe.Snapshot, key, name string, waiting int, share float64, next time.Time, unknown bool) {
+func Shows(t testing.TB, s *observe.Snapshot, key, name string, waiting int, share float64, next time.Time,
+	unknown bool) {
 	t.Helper()
 	for _, l := range s.Limits {
 		if l.Key != key || l.Name != name {
 			continue
 		}
-		if l.Waiting != waiting || l.Share < share-1e-9 || l.Share > share+1e-9 || !l.Next.Equal(next) || l.NextUnknown != unknown {
+		if l.Waiting != waiting || l.Share < share-1e-9 || l.Share > share+1e-9 || !l.Next.Equal(next) ||
+			l.NextUnknown != unknown {
 			t.Errorf("%s %s: %d wait, a share of %v is used, next at %v, unknown %v; want %d, %v, %v, %v",
 				key, name, l.Waiting, l.Share, l.Next, l.NextUnknown, waiting, share, next, unknown)
 		}

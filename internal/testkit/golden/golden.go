@@ -1,5 +1,5 @@
-// Package golden compares what a test writes with the file that it wrote before, line by line. With go test's -update the file is written anew,
-// and is to be read before it is committed.
+// Package golden compares what a test writes with the file that it wrote before, line by line. With
+// go test's -update the file is written anew, and is to be read before it is committed.
 package golden
 
 import (
@@ -16,8 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files; read them before they are committed")
 
-// Compare ends the test at the first line of text that is not as in testdata/name. A line that is indented is told with the latest one that is
-// not, which says what it is of.
+// Compare ends the test at the first line of text that is not as in testdata/name. A line that is
+// indented is told with the latest one that is not, which says what it is of.
 func Compare(t testing.TB, name, text string) {
 	t.Helper()
 	file := filepath.Join("testdata", name)
@@ -45,8 +45,8 @@ func Compare(t testing.TB, name, text string) {
 	}
 }
 
-// CompareFloats is Compare of what was worked out with floating point. Elsewhere than on amd64 it skips the test: there a product and a sum
-// may be rounded once.
+// CompareFloats is Compare of what was worked out with floating point. Elsewhere than on amd64 it
+// skips the test: there a product and a sum may be rounded once.
 func CompareFloats(t testing.TB, name, text string) {
 	t.Helper()
 	if runtime.GOARCH != "amd64" {
@@ -55,8 +55,9 @@ func CompareFloats(t testing.TB, name, text string) {
 	Compare(t, name, text)
 }
 
-// Sum stands for a text that is too long to be kept: all that something has said, structs as %+v or JSON has them. Fields that are empty do not
-// count, so that a new one of which nobody there makes use changes nothing.
+// Sum stands for a text that is too long to be kept: all that something has said, structs as %+v or
+// JSON has them. Fields that are empty do not count, so that a new one of which nobody there makes
+// use changes nothing.
 func Sum(text string) string {
 	text = empty.ReplaceAllString(text, "$1")
 	return fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(between.Replace(text))))

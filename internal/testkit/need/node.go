@@ -12,8 +12,9 @@ import (
 // oldestNode is the major version that the SDKs for Node ask for.
 const oldestNode = 20
 
-// Node returns the path of a Node that is new enough for the SDKs in dir, which dir/install has installed: that of PATH, or npm's
-// package node. If there is none, or no SDKs, it skips the test or fails it, as Program does.
+// Node returns the path of a Node that is new enough for the SDKs in dir, which dir/install has
+// installed: that of PATH, or npm's package node. If there is none, or no SDKs, it skips the test
+// or fails it, as Program does.
 func Node(t testing.TB, dir string) string {
 	t.Helper()
 	if whole, err := filepath.Abs(dir); err == nil {

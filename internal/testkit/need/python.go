@@ -10,12 +10,13 @@ import (
 // systemPython is where Debian's Python is, with the packages of Debian, whatever else is before it in PATH.
 const systemPython = "/usr/bin/python3"
 
-// Python returns the path of a Python 3 that can import the modules: that of PATH, or the system's. If there is none it skips the
-// test or fails it, as Program does.
+// Python returns the path of a Python 3 that can import the modules: that of PATH, or the system's.
+// If there is none it skips the test or fails it, as Program does.
 func Python(t testing.TB, modules ...string) string {
 	t.Helper()
 	for _, candidate := range []string{"python3", systemPython} {
-		if path, err := exec.LookPath(candidate); err == nil && exec.Command(path, "-c", "import "+strings.Join(modules, ", ")).Run() == nil {
+		if path, err := exec.LookPath(candidate); err == nil &&
+			exec.Command(path, "-c", "import "+strings.Join(modules, ", ")).Run() == nil {
 			return path
 		}
 	}

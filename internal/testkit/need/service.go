@@ -34,7 +34,8 @@ func Redis(t testing.TB, env ...string) *Service {
 	t.Helper()
 	port := freePort(t)
 	s := &Service{URL: fmt.Sprintf("redis://127.0.0.1:%d", port), t: t, crash: os.Kill}
-	s.args = []string{Program(t, "redis-server"), "--bind", "127.0.0.1", "--port", fmt.Sprint(port), "--save", "", "--appendonly", "no", "--dir", t.TempDir()}
+	s.args = []string{Program(t, "redis-server"), "--bind", "127.0.0.1", "--port", fmt.Sprint(port), "--save", "",
+		"--appendonly", "no", "--dir", t.TempDir()}
 	s.run = func(name string, args ...string) *exec.Cmd {
 		c := exec.Command(name, args...)
 		c.Env = append(os.Environ(), env...)
@@ -70,7 +71,9 @@ func PostgreSQL(t testing.TB, env ...string) *Service {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	as := asPostgres(t, dir)
 	port := freePort(t)
-	s := &Service{URL: fmt.Sprintf("postgres://paceline@127.0.0.1:%d/postgres?sslmode=disable", port), t: t, crash: syscall.SIGQUIT} // "immediate"
+	// "immediate"
+	s := &Service{URL: fmt.Sprintf("postgres://paceline@127.0.0.1:%d/postgres?sslmode=disable", port), t: t,
+		crash: syscall.SIGQUIT}
 	data := filepath.Join(dir, "data")
 	s.args = []string{server, "-D", data, "-p", fmt.Sprint(port), "-h", "127.0.0.1", "-k", dir}
 	s.run = func(name string, args ...string) *exec.Cmd {
@@ -84,7 +87,8 @@ func PostgreSQL(t testing.TB, env ...string) *Service {
 	s.ready = func() bool { // it says so in the file with its number
 		text, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
 		lines := strings.Split(string(text), "\n")
-		return err == nil && len(lines) > 7 && lines[0] == fmt.Sprint(s.cmd.Process.Pid) && strings.TrimSpace(lines[7]) == "ready"
+		return err == nil && len(lines) > 7 && lines[0] == fmt.Sprint(s.cmd.Process.Pid) &&
+			strings.TrimSpace(lines[7]) == "ready"
 	}
 	t.Cleanup(s.Crash)
 	s.Start()

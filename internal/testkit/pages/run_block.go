@@ -73,8 +73,9 @@ func (b *Block) script(own [len(ports)]string) string {
 	return s.String()
 }
 
-// Run runs the block in an empty folder, as it is written, and checks that it prints what the page says. The addresses
-// alone are others, so that several blocks may run at once. A block of sh clone runs in root, the top of the repository.
+// Run runs the block in an empty folder, as it is written, and checks that it prints what the page
+// says. The addresses alone are others, so that several blocks may run at once. A block of sh clone
+// runs in root, the top of the repository.
 func (b *Block) Run(t *testing.T, root string, env []string) {
 	switch {
 	case b.Word == "long" && !need.Long():

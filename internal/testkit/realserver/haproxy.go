@@ -11,15 +11,17 @@ import (
 
 // HAProxy is a stick table of HAProxy and a rule that denies what its counter finds to be too much.
 //
-// Counter http_req_rate(1s) estimates the rate from two counters: what came in this interval of 1 s, and what came in the
-// one before it, in proportion to what of that is less than 1 s ago. The first request begins an interval (at its
-// millisecond or the one before, whichever is even); each later one begins where the one before ended, unless nothing
-// came for two. What is denied counts too. The estimate is rounded down to a whole request: "gt 20" denies only what
-// makes it 21 or more. So limit.Weighted with Limit 20 is up to one request stricter than the server, unless it is told that
-// it RoundsDown.
+// Counter http_req_rate(1s) estimates the rate from two counters: what came in this interval of 1
+// s, and what came in the one before it, in proportion to what of that is less than 1 s ago. The
+// first request begins an interval (at its millisecond or the one before, whichever is even); each
+// later one begins where the one before ended, unless nothing came for two. What is denied counts
+// too. The estimate is rounded down to a whole request: "gt 20" denies only what makes it 21 or
+// more. So limit.Weighted with Limit 20 is up to one request stricter than the server, unless it is
+// told that it RoundsDown.
 //
-// Counter http_req_cnt only rises, until the table forgets it. The table's Expire is counted from the last request, so
-// it limits how many may come before a silence of that length: no window at all, and none of package limit's.
+// Counter http_req_cnt only rises, until the table forgets it. The table's Expire is counted from
+// the last request, so it limits how many may come before a silence of that length: no window at
+// all, and none of package limit's.
 type HAProxy struct {
 	Counter string // http_req_rate(1s), http_req_cnt
 	Max     int64  // the most that the counter may be, with the request itself in it

@@ -27,7 +27,8 @@ func (n Nginx) String() string {
 	return s
 }
 
-// perMille returns the rate as nginx keeps it: in thousandths of a request per second, rounded down. 10r/m is 0.166 r/s.
+// perMille returns the rate as nginx keeps it: in thousandths of a request per second, rounded
+// down. 10r/m is 0.166 r/s.
 func (n Nginx) perMille() (int64, error) {
 	number, unit, _ := strings.Cut(n.Rate, "r/")
 	rate, err := strconv.ParseInt(number, 10, 64)
@@ -45,13 +46,15 @@ func (n Nginx) perMille() (int64, error) {
 	return rate, nil
 }
 
-// Bucket returns the limit that nginx enforces. Its bucket holds Burst + 1 requests, delayed or not.
+// Bucket returns the limit that nginx enforces. Its bucket holds Burst + 1 requests, delayed or
+// not.
 //
-// nginx rounds twice, both times against the client. Its rate is a whole number of thousandths of a request per second:
-// 10r/m is 0.166 r/s, 0.4 % less than it says. And at each request it rounds what was refilled since the one before down
-// to a thousandth of a request, so that where the rate is not a whole number per second (only in r/m) each request may
-// cost 1.001: more than the 2 in 10,000 that limit.Bucket allows for clocks that drift, and enough to be refused sooner
-// or later if the bucket is never full.
+// nginx rounds twice, both times against the client. Its rate is a whole number of thousandths of a
+// request per second: 10r/m is 0.166 r/s, 0.4 % less than it says. And at each request it rounds
+// what was refilled since the one before down to a thousandth of a request, so that where the rate
+// is not a whole number per second (only in r/m) each request may cost 1.001: more than the 2 in
+// 10,000 that limit.Bucket allows for clocks that drift, and enough to be refused sooner or later
+// if the bucket is never full.
 func (n Nginx) Bucket() (limit.BucketConfig, error) {
 	rate, err := n.perMille()
 	if err != nil {

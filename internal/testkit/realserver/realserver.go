@@ -1,8 +1,9 @@
-// Package realserver starts nginx and HAProxy for tests: servers that limit requests, were written by nobody here, and
-// judge by a log of their own.
+// Package realserver starts nginx and HAProxy for tests: servers that limit requests, were written
+// by nobody here, and judge by a log of their own.
 //
-// It needs the programs nginx and haproxy (internal/testkit/need says what becomes of a test without them). Each server listens on
-// a free port of the loopback interface, keeps its files in a folder of the test, and does not outlive it.
+// It needs the programs nginx and haproxy (internal/testkit/need says what becomes of a test
+// without them). Each server listens on a free port of the loopback interface, keeps its files in a
+// folder of the test, and does not outlive it.
 package realserver
 
 import (
@@ -22,8 +23,8 @@ type Limited interface {
 	String() string
 }
 
-// Server is a running server, until the test ends. Every request to its URL is limited, and answered 200 or, if refused, 429. The query
-// parameter id is written to its log.
+// Server is a running server, until the test ends. Every request to its URL is limited, and
+// answered 200 or, if refused, 429. The query parameter id is written to its log.
 type Server struct {
 	URL string
 

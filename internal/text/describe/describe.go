@@ -43,7 +43,8 @@ func Policy(p provider.Policy) string {
 	}
 	if p.Scope != "" {
 		more = append(more, map[provider.Scope]string{
-			provider.Key: "per key", provider.IP: "per address", provider.Model: "per model", provider.Route: "per endpoint", provider.All: "of everybody",
+			provider.Key: "per key", provider.IP: "per address", provider.Model: "per model", provider.Route: "per endpoint",
+			provider.All: "of everybody",
 		}[p.Scope])
 	}
 	if p.Partition != "" {

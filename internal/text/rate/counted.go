@@ -14,7 +14,8 @@ const CountedForms = "100/min, 4500/h, 200000 tokens/d, 50k input/m, 20k output/
 
 // words are the words for units other than requests.
 var words = map[string]limit.Unit{
-	"tokens": limit.Tokens, "token": limit.Tokens, "input": limit.Input, "output": limit.Output, "weight": limit.Weight, "orders": limit.Orders, "order": limit.Orders,
+	"tokens": limit.Tokens, "token": limit.Tokens, "input": limit.Input, "output": limit.Output, "weight": limit.Weight,
+	"orders": limit.Orders, "order": limit.Orders,
 	limit.Input.String(): limit.Input, limit.Output.String(): limit.Output,
 }
 

@@ -101,7 +101,8 @@ func (l Limit) Limiter(a limit.Arrivals) (limit.Limiter, error) {
 	if l.Produced {
 		made, err = limit.NewProduced(limit.ProducedConfig{Limit: l.N, Window: l.Per, Burst: l.Burst, Unit: l.Unit})
 	} else if l.Bucket {
-		made, err = limit.NewBucket(limit.BucketConfig{Limit: l.N, Window: l.Per, Burst: l.Burst, Unit: l.Unit, Alone: l.Alone, Arrivals: a})
+		made, err = limit.NewBucket(limit.BucketConfig{Limit: l.N, Window: l.Per, Burst: l.Burst, Unit: l.Unit,
+			Alone: l.Alone, Arrivals: a})
 	} else {
 		made, err = limit.NewRolling(limit.RollingConfig{Limit: l.N, Window: l.Per, Unit: l.Unit, Arrivals: a})
 	}

@@ -88,7 +88,8 @@ func split(s string) (count, unit string, ok bool) {
 }
 
 // things are the words for requests.
-var things = map[string]bool{"requests": true, "request": true, "reqs": true, "req": true, "calls": true, "call": true, "queries": true, "query": true}
+var things = map[string]bool{"requests": true, "request": true, "reqs": true, "req": true, "calls": true,
+	"call": true, "queries": true, "query": true}
 
 var errNumber = errors.New("no whole number")
 

@@ -82,7 +82,8 @@ func newBenchExchange() *cobra.Command {
 	f := c.Flags()
 	f.BoolVar(&b.virtual, "virtual", false, "run in virtual time: all rows, with --seeds seeds of --seconds each")
 	f.BoolVar(&b.all, "all", false, "live: run all rows, six at a time, and not just the telling ones")
-	f.StringVar(&b.rows, "row", "", "run the rows with this name or name/load/nonce, or if none has, those that contain it")
+	f.StringVar(&b.rows, "row", "",
+		"run the rows with this name or name/load/nonce, or if none has, those that contain it")
 	f.DurationVar(&b.duration, "duration", 30*time.Second, "live: how long each row runs")
 	f.IntVar(&b.seconds, "seconds", 600, "virtual: length of a run in virtual seconds")
 	f.IntVar(&b.seeds, "seeds", 20, "virtual: how many runs of each row")
@@ -92,7 +93,9 @@ func newBenchExchange() *cobra.Command {
 	f.StringVar(&b.limit, "limit", "20/s", "what the exchange lets through per key: "+rate.Forms)
 	f.IntVar(&b.exchange.Keys, "keys", 5, "how many keys there are")
 	f.DurationVar(&b.exchange.TTL, "ttl", time.Second, "how long a request is worth sending")
-	f.IntVar(&b.retries, "retries", 5, "how often a request that failed is tried again, by the rows that do so; if not given, 5 times as published and 4 by ours")
+	f.IntVar(&b.retries, "retries", 5,
+		"how often a request that failed is tried again, by the rows that do so; if not given, 5 times as published and 4 "+
+			"by ours")
 	f.IntVar(&b.ban, "ban-after", 10, "the refusals after which a key is banned; 0: never")
 	f.BoolVar(&b.wide, "wide", false, "text with all columns; without it what fits 100 characters")
 	f.StringVar(&b.chart, "chart", "", "draw the rates, and who is answered in time, in this file: .svg, .png or .html")
@@ -148,13 +151,15 @@ func (b *benchExchange) run(ctx context.Context) error {
 	if len(rows) == 0 {
 		return cli.Usage(fmt.Errorf("--row %q: there is no such row", b.rows))
 	}
-	report := &bench.Report{Seeds: 1, Seconds: b.duration.Seconds(), Latency: b.exchange.Latency.String(), Exchange: b.exchange.String(), Virtual: b.virtual}
+	report := &bench.Report{Seeds: 1, Seconds: b.duration.Seconds(), Latency: b.exchange.Latency.String(),
+		Exchange: b.exchange.String(), Virtual: b.virtual}
 	began, cpu := time.Now(), cli.CPUSeconds()
 	var err error
 	if b.virtual {
 		report.Seeds, report.Seconds = b.seeds, float64(b.seconds)
 		runs, told := cli.Computing(b.progress, "runs")
-		report.Policies, err = bench.Virtual(ctx, rows, b.exchange.Latency, b.seeds, time.Duration(b.seconds)*time.Second, runs.Count)
+		report.Policies, err = bench.Virtual(ctx, rows, b.exchange.Latency, b.seeds, time.Duration(b.seconds)*time.Second,
+			runs.Count)
 		told()
 	} else {
 		err = b.live(ctx, rows, report)
@@ -245,7 +250,8 @@ func (b *benchExchange) live(ctx context.Context, rows []bench.Row, report *benc
 	defer told()
 	for _, rows := range batches {
 		before := cli.CPUSeconds()
-		results, err := bench.Live(ctx, rows, b.exchange.Latency, b.seed, b.duration, b.every, func(m bench.Metric) { errs.Say(metricLine(m)) })
+		results, err := bench.Live(ctx, rows, b.exchange.Latency, b.seed, b.duration, b.every,
+			func(m bench.Metric) { errs.Say(metricLine(m)) })
 		if err != nil {
 			return err
 		}
@@ -280,11 +286,13 @@ func (b *benchExchange) batches(rows []bench.Row) (all [][]bench.Row) {
 // metricLine shows what a row has done so far.
 func metricLine(m bench.Metric) screen.Line {
 	return screen.Line{
-		{Forms: []string{fmt.Sprintf("%4.0fs  %-36s", m.Elapsed.Seconds(), m.Row), fmt.Sprintf("%.0fs %s", m.Elapsed.Seconds(), m.Row)}, Rank: 0, Keep: true},
+		{Forms: []string{fmt.Sprintf("%4.0fs  %-36s", m.Elapsed.Seconds(), m.Row),
+			fmt.Sprintf("%.0fs %s", m.Elapsed.Seconds(), m.Row)}, Rank: 0, Keep: true},
 		{Forms: []string{fmt.Sprintf("%5d ok", m.Successes), fmt.Sprintf("%d ok", m.Successes)}, Rank: 1, Keep: true},
 		{Forms: []string{fmt.Sprintf("%3d failed", m.Failures), fmt.Sprintf("%d failed", m.Failures)}, Rank: 2, Keep: true},
 		{Forms: []string{fmt.Sprintf("%6.1f/s", float64(m.Successes)/m.Elapsed.Seconds())}, Rank: 3},
 		{Forms: []string{fmt.Sprintf("latency %4d ms", m.Mean.Milliseconds())}, Rank: 4},
-		{Forms: []string{fmt.Sprintf("last %.0fs: %d ok, %d failed, %.1f/s", m.Interval.Seconds(), m.SinceLast, m.FailSinceLast, float64(m.SinceLast)/m.Interval.Seconds())}, Rank: 5},
+		{Forms: []string{fmt.Sprintf("last %.0fs: %d ok, %d failed, %.1f/s", m.Interval.Seconds(), m.SinceLast,
+			m.FailSinceLast, float64(m.SinceLast)/m.Interval.Seconds())}, Rank: 5},
 	}
 }

@@ -79,7 +79,8 @@ func newBenchProxy() *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&paceline, "paceline", "",
 		"the program paceline that is measured; if not given, the one beside this program, or else of PATH")
-	f.StringSliceVar(&config.Only, "only", nil, "measure some alone: paceline, ReverseProxy, nginx, 'nginx nodelay', HAProxy")
+	f.StringSliceVar(&config.Only, "only", nil,
+		"measure some alone: paceline, ReverseProxy, nginx, 'nginx nodelay', HAProxy")
 	f.IntVar(&config.Rounds, "rounds", 5, "how often each is measured; figures are medians")
 	f.IntVar(&config.Requests, "requests", 3000, "requests one after the other in a round, and ten times as many at once")
 	f.IntVar(&config.Waiting, "waiting", 10000, "clients in line")

@@ -134,7 +134,8 @@ func loadRun(name string) (*storedRun, string, error) {
 		text, err = os.ReadFile(file)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, "", cli.Usage(fmt.Errorf("%q is neither a file nor a run in %s; paceline-lab chart --list lists those", name, dir))
+		return nil, "", cli.Usage(fmt.Errorf("%q is neither a file nor a run in %s; paceline-lab chart --list lists those",
+			name, dir))
 	}
 	if err != nil {
 		return nil, "", err
@@ -142,7 +143,8 @@ func loadRun(name string) (*storedRun, string, error) {
 	var r storedRun
 	if err := json.Unmarshal(text, &r); err != nil {
 		return nil, "", cli.Exit(cli.ExitConfig,
-			fmt.Errorf("%s is no stored run of paceline-lab sim, and has no results of paceline run (--out) and no log of paceline serve (--log)", file))
+			fmt.Errorf("%s is no stored run of paceline-lab sim, and has no results of paceline run (--out) and no log of "+
+				"paceline serve (--log)", file))
 	}
 	if r.Version != 1 || r.Scenario == nil && r.Live == nil && r.Throttles == nil {
 		return nil, "", cli.Exit(cli.ExitConfig, fmt.Errorf("%s is no stored run of version 1", file))

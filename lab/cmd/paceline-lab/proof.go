@@ -52,7 +52,8 @@ func newProof() *cobra.Command {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			rows, told := cli.Computing(cmd.ErrOrStderr(), "rows")
-			proof := bench.RunProof(ctx, int(requests), seed, func(done, all int, p *bench.Proof) { rows.Set(done, all, judged(p)...) })
+			proof := bench.RunProof(ctx, int(requests), seed,
+				func(done, all int, p *bench.Proof) { rows.Set(done, all, judged(p)...) })
 			told()
 			write := proof.WriteText
 			switch {

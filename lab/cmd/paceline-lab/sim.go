@@ -98,9 +98,12 @@ func newSim() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&s.strategy, "strategy", "", "have all groups follow this strategy, with its own defaults, instead of the file's: "+strings.Join(strategyNames(), ", ")+"; share: all share one exact limit by a simulated store")
+	f.StringVar(&s.strategy, "strategy", "",
+		"have all groups follow this strategy, with its own defaults, instead of the file's: "+
+			strings.Join(strategyNames(), ", ")+"; share: all share one exact limit by a simulated store")
 	f.Uint64Var(&s.seed, "seed", 0, "seed to use instead of the file's")
-	f.DurationVar(&s.sample, "sample", 0, "time between two values of the series in the JSON, instead of the file's; 0: none")
+	f.DurationVar(&s.sample, "sample", 0,
+		"time between two values of the series in the JSON, instead of the file's; 0: none")
 	f.StringVarP(&s.output, "output", "o", "text", "text or json")
 	f.StringVar(&s.chart, "chart", "", "draw the run in this file: .svg, .png or .html")
 	s.instead.Add(f)
@@ -119,9 +122,11 @@ func (s *simRun) arguments(c *cobra.Command, args []string) error {
 	case s.live.on:
 		return nil
 	case c.Flag("share").Changed || c.Flag("share-name").Changed || c.Flag("share-fallback").Changed:
-		return errors.New("--share is a store of --live: a scenario's is simulated, by groups with strategy: share and by store: (see --init), or --strategy share for all groups")
+		return errors.New("--share is a store of --live: a scenario's is simulated, by groups with strategy: share and by " +
+			"store: (see --init), or --strategy share for all groups")
 	case len(args) == 0:
-		return errors.New("want one scenario file; paceline-lab sim --init shared.yaml writes one to begin with; see paceline-lab sim --help")
+		return errors.New("want one scenario file; paceline-lab sim --init shared.yaml writes one to begin with; see " +
+			"paceline-lab sim --help")
 	case len(args) > 1:
 		return fmt.Errorf("want one scenario file, got %d arguments; see paceline-lab sim --help", len(args))
 	}
@@ -284,9 +289,11 @@ func writeFleet(w io.Writer, r *fleet.Report) error {
 	if name == "" {
 		name = "scenario"
 	}
-	fmt.Fprintf(&b, "%s: %d clients, %s, seed %d\n\n", name, r.Clients, time.Duration(r.Seconds*1e9).Round(time.Millisecond), r.Seed)
+	fmt.Fprintf(&b, "%s: %d clients, %s, seed %d\n\n", name, r.Clients,
+		time.Duration(r.Seconds*1e9).Round(time.Millisecond), r.Seed)
 	fmt.Fprintf(&b, "requests        %d: %d served, %d limited\n", r.Requests, r.Served, r.Limited)
-	fmt.Fprintf(&b, "limited         %.2f %% on average over the clients, %.2f %% of all requests; %d after the first two minutes\n", r.RetryPercent, r.RetryPercentPooled, r.LimitedLate)
+	fmt.Fprintf(&b, "limited         %.2f %% on average over the clients, %.2f %% of all requests; %d after the first "+
+		"two minutes\n", r.RetryPercent, r.RetryPercentPooled, r.LimitedLate)
 	fmt.Fprintf(&b, "sleep           %s", sleepText(r.Sleep))
 	if r.OptimumSleepMost > 0 {
 		fmt.Fprintf(&b, "; optimum %.1f s", r.OptimumSleep)
@@ -294,20 +301,24 @@ func writeFleet(w io.Writer, r *fleet.Report) error {
 			fmt.Fprintf(&b, " at the end, up to %.1f s before", r.OptimumSleepMost)
 		}
 	}
-	fmt.Fprintf(&b, "\nfairness        standard deviation of the clients' requests %.1f, Jain's index %.4f\n", r.RequestSD, r.Jain)
+	fmt.Fprintf(&b, "\nfairness        standard deviation of the clients' requests %.1f, Jain's index %.4f\n",
+		r.RequestSD, r.Jain)
 	alike := ""
 	if len(r.Groups) > 1 {
 		alike = ", among those with the same demand and times"
 	}
-	fmt.Fprintf(&b, "shares          CV %.1f %%, the poorest client has %.2f and the richest %.2f of a fair one%s\n", r.Shares.CV, r.Shares.Least, r.Shares.Most, alike)
+	fmt.Fprintf(&b, "shares          CV %.1f %%, the poorest client has %.2f and the richest %.2f of a fair one%s\n",
+		r.Shares.CV, r.Shares.Least, r.Shares.Most, alike)
 	fmt.Fprintf(&b, "last 2 thirds   %.2f %% of %d requests limited; CV of shares %.1f %%, %.2f to %.2f of a fair one\n",
 		r.Steady.Percent, r.Steady.Requests, r.SharesSteady.CV, r.SharesSteady.Least, r.SharesSteady.Most)
 	if w := r.Windows; w != nil && w.Windows > 0 {
-		fmt.Fprintf(&b, "windows         %d: median and worst CV of shares %.1f and %.1f %%, of what was not used %.1f and %.1f %%; the first's CV %.1f %%\n",
+		fmt.Fprintf(&b, "windows         %d: median and worst CV of shares %.1f and %.1f %%, of what was not used %.1f and "+
+			"%.1f %%; the first's CV %.1f %%\n",
 			w.Windows, w.CV.Median, w.CV.Worst, w.Unused.Median, w.Unused.Worst, w.FirstCV)
 	}
 	fmt.Fprintf(&b, "waits           %.1f s at most until a request is served\n", r.LongestWait)
-	fmt.Fprintf(&b, "quota           %.1f %% of %.0f requests not used; level %.1f on average, %d at least, %d at the end\n", r.UnusedPercent, r.Offered, r.Level.Mean, r.Level.Least, r.Level.Last)
+	fmt.Fprintf(&b, "quota           %.1f %% of %.0f requests not used; level %.1f on average, %d at least, %d at the "+
+		"end\n", r.UnusedPercent, r.Offered, r.Level.Mean, r.Level.Least, r.Level.Last)
 	fmt.Fprintf(&b, "at the server   %s at once at most\n", sanitize.Count(r.PeakConcurrent, "request", "requests"))
 	if r.Clear != nil {
 		fmt.Fprintf(&b, "cleared         in %.1f s\n", *r.Clear)
@@ -328,15 +339,19 @@ func writeFleet(w io.Writer, r *fleet.Report) error {
 		if title == "" {
 			title = fmt.Sprintf("group %d", i+1)
 		}
-		fmt.Fprintf(&b, "\n%s: %s, %d × %d; a request is served %.1f s after it comes, %.1f s at most\n", title, g.Strategy, g.Processes, g.Threads, g.Delay.Mean, g.Delay.Max)
+		fmt.Fprintf(&b, "\n%s: %s, %d × %d; a request is served %.1f s after it comes, %.1f s at most\n", title, g.Strategy,
+			g.Processes, g.Threads, g.Delay.Mean, g.Delay.Max)
 		sent, refused := sum(g.Requests), sum(g.Limited)
-		fmt.Fprintf(&b, "%d sent, %d refused (%.1f %%); %.1f served to a client on average\n", sent, refused, 100*float64(refused)/float64(max(sent, 1)), float64(sent-refused)/float64(max(len(g.Requests), 1)))
+		fmt.Fprintf(&b, "%d sent, %d refused (%.1f %%); %.1f served to a client on average\n", sent, refused,
+			100*float64(refused)/float64(max(sent, 1)), float64(sent-refused)/float64(max(len(g.Requests), 1)))
 		if len(r.Groups) > 1 && len(g.Share) > 0 {
-			fmt.Fprintf(&b, "mean share: %.2f of a fair one among those with the same demand and times, %.2f in the last two thirds\n", g.MeanShare, g.MeanShareSteady)
+			fmt.Fprintf(&b, "mean share: %.2f of a fair one among those with the same demand and times, %.2f in the last two "+
+				"thirds\n", g.MeanShare, g.MeanShareSteady)
 		}
 		whole := func(n int) string { return strconv.Itoa(n) }
 		hundredths := func(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
-		fmt.Fprintf(&b, "max_sleep_s: %s\nretry_ratio: %s\nrequest_count: %s\n", listed(g.MaxSleep, hundredths), listed(g.RetryRatio, hundredths), listed(g.Requests, whole))
+		fmt.Fprintf(&b, "max_sleep_s: %s\nretry_ratio: %s\nrequest_count: %s\n", listed(g.MaxSleep, hundredths),
+			listed(g.RetryRatio, hundredths), listed(g.Requests, whole))
 	}
 	_, err := io.WriteString(w, table.Fit(b.String(), table.Width))
 	return err
@@ -347,12 +362,15 @@ func writeStore(b *strings.Builder, r *fleet.StoreReport) {
 	if r == nil {
 		return
 	}
-	fmt.Fprintf(b, "store           %s, %.1f a second, %.2f statements per request; %d lost\n", sanitize.Count(r.Turns, "turn", "turns"), r.PerSecond, r.PerRequest, r.Lost)
+	fmt.Fprintf(b, "store           %s, %.1f a second, %.2f statements per request; %d lost\n",
+		sanitize.Count(r.Turns, "turn", "turns"), r.PerSecond, r.PerRequest, r.Lost)
 	for i := range r.Outages {
 		o := &r.Outages[i]
-		fmt.Fprintf(b, "outage          at %.0f s for %.0f s, %d of %d cut off: %.0f %% of the quota sent", o.At, o.Seconds, o.Cut, o.Of, o.SentPercent)
+		fmt.Fprintf(b, "outage          at %.0f s for %.0f s, %d of %d cut off: %.0f %% of the quota sent", o.At, o.Seconds,
+			o.Cut, o.Of, o.SentPercent)
 		if o.From != nil {
-			fmt.Fprintf(b, " from %.0f s on, when the first went on with its part (%s by parts)", *o.From, sanitize.Count(o.Parts, "request", "requests"))
+			fmt.Fprintf(b, " from %.0f s on, when the first went on with its part (%s by parts)", *o.From,
+				sanitize.Count(o.Parts, "request", "requests"))
 		}
 		fmt.Fprintf(b, ", %d limited\n", o.Limited)
 	}
@@ -363,7 +381,8 @@ func listed[T int | float64](values []T, text func(T) string) string {
 	const most = 25
 	if len(values) > most {
 		sorted := slices.Sorted(slices.Values(values))
-		return fmt.Sprintf("of %d from %s to %s, median %s (-o json has all)", len(sorted), text(sorted[0]), text(sorted[len(sorted)-1]), text(sorted[(len(sorted)-1)/2]))
+		return fmt.Sprintf("of %d from %s to %s, median %s (-o json has all)", len(sorted), text(sorted[0]),
+			text(sorted[len(sorted)-1]), text(sorted[(len(sorted)-1)/2]))
 	}
 	texts := make([]string, len(values))
 	for i, v := range values {

@@ -23,10 +23,12 @@ func (s *simThrottle) runAims(ctx context.Context, cmd *cobra.Command) error {
 		return cli.Usage(fmt.Errorf("--strategies: %w", err))
 	}
 	if len(targets.Chosen(s.only)) == 0 {
-		return cli.Usage(fmt.Errorf("--only %q: no scenario with an aim has a name that begins with it; without --only all are shown", s.only))
+		return cli.Usage(fmt.Errorf("--only %q: no scenario with an aim has a name that begins with it; without --only all "+
+			"are shown", s.only))
 	}
 	runs, told := cli.Computing(cmd.ErrOrStderr(), "runs")
-	result, err := targets.Run(ctx, targets.Config{Strategy: law, First: s.first, Last: s.last, Only: s.only, Progress: runs.Count})
+	result, err := targets.Run(ctx,
+		targets.Config{Strategy: law, First: s.first, Last: s.last, Only: s.only, Progress: runs.Count})
 	told()
 	if err != nil {
 		return err

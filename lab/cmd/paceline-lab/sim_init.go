@@ -12,7 +12,8 @@ var initialScenario []byte
 
 func simInit() cli.Initial {
 	return cli.Initial{
-		Verb: "paceline-lab sim", What: "a scenario with comments", Files: "scenarios", Next: "paceline-lab sim %s --chart chart.html",
+		Verb: "paceline-lab sim", What: "a scenario with comments", Files: "scenarios",
+		Next: "paceline-lab sim %s --chart chart.html",
 		Text: initialScenario, Schema: scenario.Schema,
 	}
 }

@@ -49,21 +49,29 @@ type simLive struct {
 }
 
 func (l *simLive) flags(f *pflag.FlagSet) {
-	f.BoolVar(&l.on, "live", false, "run real HTTP clients in processes of their own against a server here, instead of a scenario")
-	f.Float64Var(&l.scale, "scale", 1, "live: how many times faster clocks run than ours; a server of --url has to do so, too")
+	f.BoolVar(&l.on, "live", false,
+		"run real HTTP clients in processes of their own against a server here, instead of a scenario")
+	f.Float64Var(&l.scale, "scale", 1,
+		"live: how many times faster clocks run than ours; a server of --url has to do so, too")
 	f.IntVar(&l.processes, "processes", 2, "live: processes of clients, which know nothing of each other")
 	f.IntVar(&l.threads, "threads", 5, "live: threads of a process, which share what it knows")
 	f.DurationVar(&l.duration, "duration", 30*time.Minute, "live: how long, by the scaled clock")
 	f.Int64Var(&l.limit, "limit", 4500, "live: requests that the quota refills in a window, and holds at most")
 	f.DurationVar(&l.window, "window", time.Hour, "live: the window")
 	f.Int64Var(&l.level, "level", 0, "live: requests in the quota at the start")
-	f.StringVar(&l.latency, "latency", "constant:30ms", "live: latency each way, by the scaled clock, as of paceline serve gcra")
-	f.StringVar(&l.url, "url", "", "live: send to this server instead of starting one; it has to say 2xx or 429 (see --scale)")
-	f.StringVar(&l.kind, "kind", "", "live: how the server of --url counts, where it tells no reset: bucket, fixed (windows) or rolling, as --strangers of paceline run says it")
-	f.Float64Var(&l.params.Multiplier, "multiplier", 0, "live: by what a limit multiplies the sleep, of strategies that do; 0: their own")
+	f.StringVar(&l.latency, "latency", "constant:30ms",
+		"live: latency each way, by the scaled clock, as of paceline serve gcra")
+	f.StringVar(&l.url, "url", "",
+		"live: send to this server instead of starting one; it has to say 2xx or 429 (see --scale)")
+	f.StringVar(&l.kind, "kind", "",
+		"live: how the server of --url counts, where it tells no reset: bucket, fixed (windows) or rolling, as --strangers "+
+			"of paceline run says it")
+	f.Float64Var(&l.params.Multiplier, "multiplier", 0,
+		"live: by what a limit multiplies the sleep, of strategies that do; 0: their own")
 	f.DurationVar(&l.params.Start, "start", 0, "live: sleep to begin with, by the scaled clock; 0: the strategy's own")
 	f.Float64Var(&l.params.Divisor, "divisor", 0, "live: divisor of proportional decreases; 0: the limit")
-	f.Float64Var(&l.params.Jitter, "jitter", 0, "live: largest share of a sleep that is added to it; 0: 0.1; negative: none")
+	f.Float64Var(&l.params.Jitter, "jitter", 0,
+		"live: largest share of a sleep that is added to it; 0: 0.1; negative: none")
 	f.BoolVarP(&l.quiet, "quiet", "q", false, "live: no line per request")
 	l.store.Add(f, "; live: the processes keep to the quota by it, instead of by a strategy")
 }
@@ -95,7 +103,8 @@ func (l *simLive) run(cmd *cobra.Command, following string, seed uint64, output,
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if l.scale > mostScale {
-		fmt.Fprintf(cmd.ErrOrStderr(), "warning: at --scale %v a timer that is 1 ms late is %v late by the clients' clock: figures blur beyond %d\n",
+		fmt.Fprintf(cmd.ErrOrStderr(),
+			"warning: at --scale %v a timer that is 1 ms late is %v late by the clients' clock: figures blur beyond %d\n",
 			l.scale, time.Duration(l.scale*1e6), mostScale)
 	}
 	errs := screen.New(cmd.ErrOrStderr(), screen.Config{}) // without a terminal, the lines of requests tell how far it is
@@ -173,11 +182,13 @@ func (l *simLive) fleet(following string, seed uint64) (*loadgen.Fleet, error) {
 		}
 	}
 	if len(strategies) > l.processes {
-		return nil, fmt.Errorf("--strategy names %d strategies for --processes %d: each process follows one, in turn", len(strategies), l.processes)
+		return nil, fmt.Errorf("--strategy names %d strategies for --processes %d: each process follows one, in turn",
+			len(strategies), l.processes)
 	}
 	kind, known := shareflags.Kinds[cmp.Or(l.kind, "auto")]
 	if !known {
-		return nil, fmt.Errorf("--kind %s, expected %s", l.kind, strings.Join(slices.Sorted(maps.Keys(shareflags.Kinds)), ", "))
+		return nil, fmt.Errorf("--kind %s, expected %s", l.kind,
+			strings.Join(slices.Sorted(maps.Keys(shareflags.Kinds)), ", "))
 	}
 	if l.kind != "" && l.url == "" {
 		return nil, errors.New("--kind is of a server of --url; the one that is started here is a bucket, and known to be one")
@@ -199,15 +210,17 @@ func (l *simLive) fleet(following string, seed uint64) (*loadgen.Fleet, error) {
 		Strategies: strategies,
 		Processes:  l.processes,
 		Sample:     l.duration / samples,
-		Server:     ratetest.GCRAConfig{Limit: l.limit, Window: l.window, Level: l.level, Before: link, After: link, Seed: seed},
+		Server: ratetest.GCRAConfig{Limit: l.limit, Window: l.window, Level: l.level, Before: link, After: link,
+			Seed: seed},
 	}, nil
 }
 
 // newSimClient is the verb that sim --live runs in client processes.
 func newSimClient() *cobra.Command {
 	return &cobra.Command{
-		Use:    "client",
-		Short:  "A process of clients of paceline-lab sim --live: configured by JSON on stdin, a line of JSON per request on stdout",
+		Use: "client",
+		Short: "A process of clients of paceline-lab sim --live: configured by JSON on stdin, a line of JSON per request " +
+			"on stdout",
 		Hidden: true,
 		Args:   cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -234,7 +247,8 @@ func writeLive(w io.Writer, r *loadgen.Report) error {
 	hundredths := func(v float64) string { return strconv.FormatFloat(v, 'f', 2, 64) }
 	server := "quota           nobody knows: the server is not ours\n"
 	if s := r.Server; s != nil {
-		server = fmt.Sprintf("quota           %.0f lost to a full bucket; %d left at the end\nat the server   %s at once at most\n", s.Unused, s.Left, sanitize.Count(s.Peak, "request", "requests"))
+		server = fmt.Sprintf("quota           %.0f lost to a full bucket; %d left at the end\nat the server   %s at once "+
+			"at most\n", s.Unused, s.Left, sanitize.Count(s.Peak, "request", "requests"))
 	}
 	text := fmt.Sprintf(`%s, live: %d clients, %s at scale %v
 

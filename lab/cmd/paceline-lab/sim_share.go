@@ -24,7 +24,8 @@ func (l *simLive) instead(following string) error {
 	case l.store.Address == "":
 		return nil
 	case following != "":
-		return fmt.Errorf("--share with --strategy %s: who shares a quota by a store keeps to it, and follows no strategy; expected one of the two", following)
+		return fmt.Errorf("--share with --strategy %s: who shares a quota by a store keeps to it, and follows no strategy; "+
+			"expected one of the two", following)
 	case l.store.Fallback != "wait":
 		return errors.New("--share-fallback with --live, where nobody goes on without the store; expected none")
 	}
@@ -54,8 +55,11 @@ func (l *simLive) shares(cmd *cobra.Command, fleet *loadgen.Fleet) error {
 	if err != nil {
 		return err
 	}
-	if quiet, lasts := own.Span()+node.DefaultLate+2*time.Second, time.Duration(float64(l.duration)/l.scale); quiet >= lasts {
-		fmt.Fprintf(cmd.ErrOrStderr(), "warning: a store that is new to this quota is quiet for %s, and the run takes %s: a shorter --window or a longer --duration has clients send something\n",
+	if quiet, lasts := own.Span()+node.DefaultLate+2*time.Second,
+		time.Duration(float64(l.duration)/l.scale); quiet >= lasts {
+		fmt.Fprintf(cmd.ErrOrStderr(),
+			"warning: a store that is new to this quota is quiet for %s, and the run takes %s: a shorter --window or a longer "+
+				"--duration has clients send something\n",
 			humanize.Span(quiet.Round(time.Second)), humanize.Span(lasts.Round(time.Second)))
 	}
 	return store.Close()

@@ -76,12 +76,15 @@ func newSimThrottle() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringSliceVar(&s.strategies, "strategies", nil, "strategies to run: "+strings.Join(strategyNames(), ", ")+"; if not given, all but "+strings.Join(floods, ", "))
+	f.StringSliceVar(&s.strategies, "strategies", nil,
+		"strategies to run: "+strings.Join(strategyNames(), ", ")+"; if not given, all but "+strings.Join(floods, ", "))
 	f.StringVar(&s.only, "only", "", "run the scenario of this name, or if none has it, those whose names begin with it")
-	f.StringVar(&s.seeds, "seeds", "", "how many runs of each, or their seeds such as 1001-1020; if not given, 20, and with --aims those seeds")
+	f.StringVar(&s.seeds, "seeds", "",
+		"how many runs of each, or their seeds such as 1001-1020; if not given, 20, and with --aims those seeds")
 	f.StringVar(&s.chart, "chart", "", "draw the comparison in this file: .svg, .png or .html")
 	f.StringVarP(&s.output, "output", "o", "text", "text or json")
-	f.BoolVar(&s.aims, "aims", false, "measure one strategy, ours if none is named, against what is aimed at, and say which aims hold")
+	f.BoolVar(&s.aims, "aims", false,
+		"measure one strategy, ours if none is named, against what is aimed at, and say which aims hold")
 	f.BoolVar(&s.check, "check", false, "aims: exit with 1 if one is missed that is not known to be open")
 	return c
 }
@@ -140,16 +143,19 @@ func (s *simThrottle) run(ctx context.Context, cmd *cobra.Command) error {
 	runs, told := cli.Computing(cmd.ErrOrStderr(), "runs")
 	defer told()
 	first, shown := "", []string{chosen[0].Name, best}
-	result, err := compare.Run(ctx, compare.Config{Ours: oursName(), Strategies: chosen, Only: s.only, FirstSeed: s.first, Seeds: int(s.last - s.first + 1),
-		Sampled: func(s fleet.Scenario) bool { // a chart shows a series of the first scenario only
-			first = cmp.Or(first, s.Name)
-			return s.Name == first && slices.Contains(shown, s.Groups[0].Strategy.Name)
-		},
-		Progress: runs.Count})
+	result, err := compare.Run(ctx,
+		compare.Config{Ours: oursName(), Strategies: chosen, Only: s.only, FirstSeed: s.first,
+			Seeds: int(s.last - s.first + 1),
+			Sampled: func(s fleet.Scenario) bool { // a chart shows a series of the first scenario only
+				first = cmp.Or(first, s.Name)
+				return s.Name == first && slices.Contains(shown, s.Groups[0].Strategy.Name)
+			},
+			Progress: runs.Count})
 	told()
 	var unknown *compare.NoScenarioError
 	if errors.As(err, &unknown) {
-		return cli.Usage(fmt.Errorf("--only %q: no scenario's name begins with it: there are %s", s.only, strings.Join(unknown.Names, ", ")))
+		return cli.Usage(fmt.Errorf("--only %q: no scenario's name begins with it: there are %s", s.only,
+			strings.Join(unknown.Names, ", ")))
 	}
 	if err != nil {
 		return err

@@ -1,10 +1,13 @@
-// Command pacing sends to a server without latency, in real time and one request after the other, as fast as a limit
-// allows, and prints how much of the limit was used, the most in any window, and how late requests went.
+// Command pacing sends to a server without latency, in real time and one request after the other,
+// as fast as a limit allows, and prints how much of the limit was used, the most in any window, and
+// how late requests went.
 //
-// The requests of the first window are spread evenly, by this program if a limiter does not do that itself. So each later request has to
-// wait, and no two wait for the same instant. "Used" is the time that the limit demands divided by the time that it took: from request N on,
-// the requests of k windows in k windows are 100 %. A window can hold too many if requests before and after a late one are less than a window
-// apart. "Late" is the time from the instant that the limiter named until its call returned; the limiter of uber names no instant.
+// The requests of the first window are spread evenly, by this program if a limiter does not do that
+// itself. So each later request has to wait, and no two wait for the same instant. "Used" is the
+// time that the limit demands divided by the time that it took: from request N on, the requests of
+// k windows in k windows are 100 %. A window can hold too many if requests before and after a late
+// one are less than a window apart. "Late" is the time from the instant that the limiter named
+// until its call returned; the limiter of uber names no instant.
 package main
 
 import (
@@ -172,8 +175,10 @@ func run(c contender, n int, window time.Duration) {
 		slices.Sort(late)
 		return fmt.Sprintf("%.2f", float64(late[int(q*float64(len(late)-1))])/1e3)
 	}
-	fmt.Printf(row, fmt.Sprintf("%d/%v", n, window), c.name, fmt.Sprintf("%.4f", 100*used), fmt.Sprintf("%d of %d", worst, n),
-		fmt.Sprint(over), micros(0.5), micros(0.99), micros(1), fmt.Sprintf("%.0f", 100*float64(spent)/float64(time.Since(base))))
+	fmt.Printf(row, fmt.Sprintf("%d/%v", n, window), c.name, fmt.Sprintf("%.4f", 100*used),
+		fmt.Sprintf("%d of %d", worst, n),
+		fmt.Sprint(over), micros(0.5), micros(0.99), micros(1),
+		fmt.Sprintf("%.0f", 100*float64(spent)/float64(time.Since(base))))
 }
 
 func cpu() time.Duration {

@@ -1,12 +1,14 @@
-// Command run measures `paceline run` beside hey (github.com/rakyll/hey), which keeps nothing. Each has turns, one after the other, at a server
-// of net/http that answers with a short JSON. The server is a process of its own on this machine, and speaks HTTP/1.1 with TLS and without.
+// Command run measures `paceline run` beside hey (github.com/rakyll/hey), which keeps nothing. Each
+// has turns, one after the other, at a server of net/http that answers with a short JSON. The
+// server is a process of its own on this machine, and speaks HTTP/1.1 with TLS and without.
 //
 //	cd lab/micro && go run ./run                     5 pairs at 64 connections, then at 8 and at 1, over TLS and without: some minutes
 //	cd lab/micro && go run ./run -against ../old     beside another `paceline`, such as one built before a change
 //
-// Both programs are built here (hey from the module proxy). run has no limit, and writes its results and its journal. Its CPU time is that of
-// the whole process, which reads the input twice and the results once more. Each program states its own rate: hey that of its whole run, and
-// run that from the first send to the last answer.
+// Both programs are built here (hey from the module proxy). run has no limit, and writes its
+// results and its journal. Its CPU time is that of the whole process, which reads the input twice
+// and the results once more. Each program states its own rate: hey that of its whole run, and run
+// that from the first send to the last answer.
 package main
 
 import (
@@ -50,8 +52,8 @@ func main() {
 	}
 }
 
-// serve answers over both schemes until its standard input ends. It writes its two URLs to standard output, and its certificate to the file
-// that is its argument.
+// serve answers over both schemes until its standard input ends. It writes its two URLs to standard
+// output, and its certificate to the file that is its argument.
 func serve() error {
 	answer := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -171,7 +173,8 @@ func measureAt(scheme, connections string, clients []string, url, in, dir string
 			ratios[i] = append(ratios[i], t.rate/turns[0][n].rate)
 		}
 		fmt.Printf("  %-10s %7.0f/s  %5.1f µs of CPU per request  %.2f of hey (%.2f to %.2f)\n",
-			filepath.Base(client), median(rates), median(micros), median(ratios[i]), slices.Min(ratios[i]), slices.Max(ratios[i]))
+			filepath.Base(client), median(rates), median(micros), median(ratios[i]), slices.Min(ratios[i]),
+			slices.Max(ratios[i]))
 	}
 	return nil
 }
@@ -205,7 +208,8 @@ func paceline(client, connections, in, out string) (t turn, err error) {
 			return t, err
 		}
 	}
-	c := exec.Command(client, "run", "--limit", "none", "--concurrency", connections, "--out", out, "--progress", "off", "-o", "json", in)
+	c := exec.Command(client, "run", "--limit", "none", "--concurrency", connections, "--out", out, "--progress", "off",
+		"-o", "json", in)
 	text, err := c.CombinedOutput()
 	var said struct {
 		Done int

@@ -21,8 +21,8 @@ var (
 	turn  = flag.Duration("turn", 2*time.Millisecond, "length of a turn")
 )
 
-// ours names, for each group, the case of ours that the others are compared with. In the first group the limiters of others lock, so ours is one
-// that locks, too.
+// ours names, for each group, the case of ours that the others are compared with. In the first
+// group the limiters of others lock, so ours is one that locks, too.
 var ours = map[string]string{
 	micro.Counters: "window.Log Take, locked",
 	micro.Leases:   "limit.Rolling",
@@ -43,7 +43,8 @@ type running struct {
 
 func main() {
 	flag.Parse()
-	fmt.Printf("%s, %d cores, Go %s; medians of %d turns of %v, in ns per operation\n", runtime.GOARCH, runtime.GOMAXPROCS(0), runtime.Version()[2:], *turns, *turn)
+	fmt.Printf("%s, %d cores, Go %s; medians of %d turns of %v, in ns per operation\n", runtime.GOARCH,
+		runtime.GOMAXPROCS(0), runtime.Version()[2:], *turns, *turn)
 	var groups []string
 	cases := map[string][]*running{}
 	for _, c := range micro.Cases() {

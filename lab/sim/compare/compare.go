@@ -1,5 +1,6 @@
-// Package compare compares strategies by which strangers share a quota: it runs each of them in each of a list of scenarios, once per
-// seed, on all cores. It does what `paceline-lab sim throttle` does, for a strategy of your own; see the example.
+// Package compare compares strategies by which strangers share a quota: it runs each of them in
+// each of a list of scenarios, once per seed, on all cores. It does what `paceline-lab sim
+// throttle` does, for a strategy of your own; see the example.
 //
 // compare.go runs them; compare_table.go has the results and writes them.
 package compare
@@ -21,13 +22,14 @@ import (
 
 // Config says what to run. Only Strategies or Against must be set.
 type Config struct {
-	// Strategies are compared, and after them those that Against names. Those names are of the published strategies and of this module's:
-	// see `paceline-lab sim throttle --help`.
+	// Strategies are compared, and after them those that Against names. Those names are of the
+	// published strategies and of this module's: see `paceline-lab sim throttle --help`.
 	Strategies []fairshare.Strategy
 	Against    []string
 	// Ours is the name of the strategy that the others are compared with. If empty, the first.
 	Ours string
-	// Scenarios returns what a strategy runs in: as many scenarios, in the same order, for each strategy. If nil, fleet.Standard.
+	// Scenarios returns what a strategy runs in: as many scenarios, in the same order, for each
+	// strategy. If nil, fleet.Standard.
 	Scenarios func(fairshare.Strategy) []fleet.Scenario
 	// Only, if not empty, chooses the scenario of this name or, if there is none, those whose names begin with it.
 	Only string
@@ -48,8 +50,8 @@ type job struct {
 	row      int
 }
 
-// Run runs all of them, on all cores. If ctx ends, it returns what has finished by then. The error says which strategy or scenario is
-// impossible.
+// Run runs all of them, on all cores. If ctx ends, it returns what has finished by then. The error
+// says which strategy or scenario is impossible.
 func Run(ctx context.Context, c Config) (Table, error) {
 	began := time.Now()
 	jobs, rows, err := c.jobs()
@@ -114,7 +116,8 @@ func (c *Config) jobs() (jobs []job, rows []Row, err error) {
 			return nil, nil, err
 		}
 		if len(byLaw[i]) != len(byLaw[0]) {
-			return nil, nil, fmt.Errorf("compare: Scenarios returns %d scenarios for strategy %q and %d for %q", len(byLaw[0]), laws[0].Name, len(byLaw[i]), law.Name)
+			return nil, nil, fmt.Errorf("compare: Scenarios returns %d scenarios for strategy %q and %d for %q", len(byLaw[0]),
+				laws[0].Name, len(byLaw[i]), law.Name)
 		}
 	}
 	for k := range byLaw[0] {
@@ -162,7 +165,8 @@ type NoScenarioError struct {
 }
 
 func (e *NoScenarioError) Error() string {
-	return fmt.Sprintf("compare: Only %q: no scenario's name begins with it: there are %s", e.Only, strings.Join(e.Names, ", "))
+	return fmt.Sprintf("compare: Only %q: no scenario's name begins with it: there are %s", e.Only,
+		strings.Join(e.Names, ", "))
 }
 
 // effort estimates roughly how long a scenario takes to run.
@@ -174,13 +178,15 @@ func effort(s fleet.Scenario) float64 {
 	return s.Duration.Seconds() * float64(clients+10)
 }
 
-// RunScenario runs a scenario to its end, or until ctx ends. progress, if not nil, is called now and then with how far it is.
+// RunScenario runs a scenario to its end, or until ctx ends. progress, if not nil, is called now
+// and then with how far it is.
 func RunScenario(ctx context.Context, s fleet.Scenario, progress func(f *fleet.Fleet)) (fleet.Report, error) {
 	f, err := fleet.New(s)
 	if err != nil {
 		return fleet.Report{}, err
 	}
-	// A step takes some 20 ms, so that the end of ctx is noticed. A flood of requests takes that long for little virtual time.
+	// A step takes some 20 ms, so that the end of ctx is noticed. A flood of requests takes that long
+	// for little virtual time.
 	step, told := 10*time.Millisecond, time.Now()
 	for ctx.Err() == nil && !f.Advance(f.Now()+step) {
 		now := time.Now()

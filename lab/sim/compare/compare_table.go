@@ -24,8 +24,8 @@ type Table struct {
 	Wall         float64 `json:"wall_seconds"`
 }
 
-// Row is a strategy in a scenario: the median and the worst of its runs, one per seed. The fields of fleet.Report say what the measures
-// are.
+// Row is a strategy in a scenario: the median and the worst of its runs, one per seed. The fields
+// of fleet.Report say what the measures are.
 type Row struct {
 	Name     string  `json:"name"`
 	Scenario string  `json:"scenario"`
@@ -51,7 +51,8 @@ type Row struct {
 	WindowCV      *Spread `json:"window_cv_percent"` // of the median window
 	WindowUnused  *Spread `json:"window_unused_percent"`
 	SettleClients *Spread `json:"settle_clients_s"`
-	// Clear and Settle are set if they were measured. A null in them means that it never happened, which counts as later than any time.
+	// Clear and Settle are set if they were measured. A null in them means that it never happened,
+	// which counts as later than any time.
 	Clear  *Spread `json:"clear_s"`
 	Settle *Spread `json:"settle_s"`
 
@@ -180,7 +181,8 @@ func writeScenario(w io.Writer, rows []Row) error {
 	if r.Optimum > 0 {
 		fmt.Fprintf(w, ", optimum sleep %s s", fixed(r.Optimum, 1))
 	}
-	// Not internal/text/table, which knows how wide characters are by a module of others: this package needs the standard library alone.
+	// Not internal/text/table, which knows how wide characters are by a module of others: this package
+	// needs the standard library alone.
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	last := "" // what is measured in some scenarios only
 	switch {
@@ -192,7 +194,8 @@ func writeScenario(w io.Writer, rows []Row) error {
 	fmt.Fprintf(table, "\n  strategy\tlimited %%\tmax sleep s\tsd\tCV %%\tunused %%%s\n", last)
 	for i := range rows {
 		r := &rows[i]
-		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\t%s", shortName(r.Name), r.RetryPercent.text(2), r.MaxSleep.text(0), r.RequestSD.text(0), r.CV.text(1), r.Unused.text(1))
+		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\t%s", shortName(r.Name), r.RetryPercent.text(2), r.MaxSleep.text(0),
+			r.RequestSD.text(0), r.CV.text(1), r.Unused.text(1))
 		switch {
 		case r.Clear != nil:
 			fmt.Fprint(table, "\t", r.Clear.text(0))
@@ -204,13 +207,15 @@ func writeScenario(w io.Writer, rows []Row) error {
 	return table.Flush()
 }
 
-// shortName abbreviates a name that a table has no room for. If that is not enough, as of a name of somebody's own, its end is shown.
+// shortName abbreviates a name that a table has no room for. If that is not enough, as of a name of
+// somebody's own, its end is shown.
 func shortName(name string) string {
 	const most = 20
 	if utf8.RuneCountInString(name) <= most {
 		return name
 	}
-	short := []rune(strings.NewReplacer("exponential", "exp", "increase", "inc", "proportional", "prop", "remaining", "rem", "decrease", "dec").Replace(name))
+	short := []rune(strings.NewReplacer("exponential", "exp", "increase", "inc", "proportional", "prop", "remaining",
+		"rem", "decrease", "dec").Replace(name))
 	if len(short) > most {
 		return "…" + string(short[len(short)-most+1:])
 	}

@@ -1,6 +1,6 @@
-// Package fleet runs, in virtual time, clients that share a quota and know nothing of each other. A Scenario says what the quota is, who
-// the clients are and what they want; a Report says what became of them. Each client follows a throttle.Strategy, which may be one of
-// your own.
+// Package fleet runs, in virtual time, clients that share a quota and know nothing of each other. A
+// Scenario says what the quota is, who the clients are and what they want; a Report says what
+// became of them. Each client follows a throttle.Strategy, which may be one of your own.
 //
 //	scenario.go, quota.go, scenario_check.go  what is run, and what is wrong with it
 //	fleet.go         runs it
@@ -13,9 +13,11 @@
 //	fleet_report.go  what is made of that
 //	standard.go      the scenarios that strategies are compared in
 //
-// Package lab/sim/scenario reads scenarios from files. Package lab/sim/compare runs many and has the table.
+// Package lab/sim/scenario reads scenarios from files. Package lab/sim/compare runs many and has
+// the table.
 //
-// The same Scenario has the same Report. Nothing here is safe for concurrent use; runs of their own may be concurrent.
+// The same Scenario has the same Report. Nothing here is safe for concurrent use; runs of their own
+// may be concurrent.
 package fleet
 
 import (
@@ -71,7 +73,8 @@ const (
 	called                     // what the store's clients planned
 )
 
-// Check returns what is impossible in the scenario, as New does, without making the clients: a *FieldError, or several joined.
+// Check returns what is impossible in the scenario, as New does, without making the clients: a
+// *FieldError, or several joined.
 func (s Scenario) Check() error {
 	s = s.filled()
 	return s.check()
@@ -83,7 +86,8 @@ func New(s Scenario) (*Fleet, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	f := &Fleet{scenario: s, link: rand.New(rand.NewPCG(s.Seed, 0x11c4)), words: rand.New(rand.NewPCG(s.Seed, 0x4ead)), end: mono.Time(s.Duration), open: len(s.Groups),
+	f := &Fleet{scenario: s, link: rand.New(rand.NewPCG(s.Seed, 0x11c4)), words: rand.New(rand.NewPCG(s.Seed, 0x4ead)),
+		end: mono.Time(s.Duration), open: len(s.Groups),
 		mostCost: s.Server.least()}
 	f.server = newQuotaServer(&f.scenario.Server)
 	f.store.start(f)
@@ -107,8 +111,8 @@ func New(s Scenario) (*Fleet, error) {
 	return f, nil
 }
 
-// Advance runs what happens until an instant, counted from the beginning. It returns true if the run is over: its duration has passed, or
-// all requests that there were to make are done.
+// Advance runs what happens until an instant, counted from the beginning. It returns true if the
+// run is over: its duration has passed, or all requests that there were to make are done.
 func (f *Fleet) Advance(until time.Duration) (done bool) {
 	last := min(mono.Time(until), f.end)
 	for !f.ended {

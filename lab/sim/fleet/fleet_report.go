@@ -10,8 +10,9 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// Report is what became of a Scenario, or of the part of it that has run. Times are in seconds. Fields are only ever added; pointers are
-// nil, and null in JSON, where there is nothing to measure.
+// Report is what became of a Scenario, or of the part of it that has run. Times are in seconds.
+// Fields are only ever added; pointers are nil, and null in JSON, where there is nothing to
+// measure.
 type Report struct {
 	Scenario string  `json:"scenario"`
 	Seed     uint64  `json:"seed"`
@@ -19,13 +20,15 @@ type Report struct {
 	Complete bool    `json:"complete"`
 	Clients  int     `json:"clients"`
 
-	// Requests is how many requests were answered, Served and Limited. GivenUp is how many limited ones the client did not try again.
+	// Requests is how many requests were answered, Served and Limited. GivenUp is how many limited
+	// ones the client did not try again.
 	Requests int `json:"requests"`
 	Served   int `json:"served"`
 	Limited  int `json:"limited"`
 	GivenUp  int `json:"given_up"`
-	// RetryPercent is how many percent of a client's requests were limited, averaged over the clients, whatever their number of requests,
-	// as in the published simulations. The pooled figure is the percentage of all requests together.
+	// RetryPercent is how many percent of a client's requests were limited, averaged over the clients,
+	// whatever their number of requests, as in the published simulations. The pooled figure is the
+	// percentage of all requests together.
 	RetryPercent       float64 `json:"retry_percent"`
 	RetryPercentPooled float64 `json:"retry_percent_pooled"`
 	// LimitedLate is how many requests were refused more than two minutes after the first request arrived.
@@ -33,29 +36,31 @@ type Report struct {
 	// Steady is about the last two thirds of the run only.
 	Steady Steady `json:"steady"`
 
-	// Sleep is how long the tries waited, including jitter. A sleep that would last beyond the end counts as planned, as in the published
-	// simulations.
+	// Sleep is how long the tries waited, including jitter. A sleep that would last beyond the end
+	// counts as planned, as in the published simulations.
 	Sleep Sleeps `json:"sleep_s"`
-	// OptimumSleep is n/μ, the time between two requests of a client at the end, if all clients that are Always or OnOff share evenly;
-	// OptimumSleepMost is the largest that it ever was. They are 0 if nothing comes back or nobody is there.
+	// OptimumSleep is n/μ, the time between two requests of a client at the end, if all clients that
+	// are Always or OnOff share evenly; OptimumSleepMost is the largest that it ever was. They are 0
+	// if nothing comes back or nobody is there.
 	OptimumSleep     float64 `json:"optimum_sleep_s"`
 	OptimumSleepMost float64 `json:"optimum_sleep_most_s"`
 
-	// RequestSD is the sample standard deviation of the numbers of requests of the clients, and Jain is Jain's index of fairness of them,
-	// 1 at best. Clients whose groups differ in Demand, Join or Leave are compared only within their class: deviations are from the mean
-	// of the class.
+	// RequestSD is the sample standard deviation of the numbers of requests of the clients, and Jain
+	// is Jain's index of fairness of them, 1 at best. Clients whose groups differ in Demand, Join or
+	// Leave are compared only within their class: deviations are from the mean of the class.
 	RequestSD float64 `json:"request_sd"`
 	Jain      float64 `json:"jain"`
-	// Shares says how evenly what was served was shared; SharesSteady says it of the last two thirds of the run, and Windows of each
-	// window of the quota. Windows is nil if there is no whole window, or too many.
+	// Shares says how evenly what was served was shared; SharesSteady says it of the last two thirds
+	// of the run, and Windows of each window of the quota. Windows is nil if there is no whole window,
+	// or too many.
 	Shares       Shares        `json:"shares"`
 	SharesSteady Shares        `json:"shares_steady"`
 	Windows      *WindowShares `json:"windows"`
 	// LongestWait is the longest time from when a request came to when it was served, or to the end.
 	LongestWait float64 `json:"longest_wait_s"`
 
-	// Offered is how many requests could have been served since the first one arrived: the level at that time, and all that came back.
-	// UnusedPercent is how many percent of them were not served.
+	// Offered is how many requests could have been served since the first one arrived: the level at
+	// that time, and all that came back. UnusedPercent is how many percent of them were not served.
 	Offered       float64 `json:"offered"`
 	UnusedPercent float64 `json:"unused_percent"`
 	// Level is what remained when requests were answered.
@@ -65,16 +70,18 @@ type Report struct {
 
 	// Clear is the time from the first sending until the groups with a Total were done.
 	Clear *float64 `json:"clear_s"`
-	// Settle is how long after the last change (of quota or clients) it took to settle: from then on, in every span of 50/μ
-	// or twice the optimum sleep, whichever is longer, as many requests arrive as the quota lets pass, limited ones included,
-	// give or take 10 %. What is over within a tenth of a span may not show. Nil if it did not settle, at least ten such
-	// spans before the end, nothing changed, or not all that stay are Always.
+	// Settle is how long after the last change (of quota or clients) it took to settle: from then on,
+	// in every span of 50/μ or twice the optimum sleep, whichever is longer, as many requests arrive
+	// as the quota lets pass, limited ones included, give or take 10 %. What is over within a tenth of
+	// a span may not show. Nil if it did not settle, at least ten such spans before the end, nothing
+	// changed, or not all that stay are Always.
 	Settle *float64 `json:"settle_s"`
 	// Change is when the change happened that Settle counts from. Nil if Settle is not measured.
 	Change *float64 `json:"change_s"`
-	// SettleClients is how long after the last change, or the beginning, the last client had settled: from then on, any three intervals
-	// in a row between its sendings are on average what is fair by weight, give or take a quarter. Nil if a client did not settle, if not
-	// all that stay are Always, or if costs are drawn.
+	// SettleClients is how long after the last change, or the beginning, the last client had settled:
+	// from then on, any three intervals in a row between its sendings are on average what is fair by
+	// weight, give or take a quarter. Nil if a client did not settle, if not all that stay are Always,
+	// or if costs are drawn.
 	SettleClients *float64 `json:"settle_clients_s"`
 
 	Groups []GroupReport `json:"groups"`
@@ -110,8 +117,9 @@ type GroupReport struct {
 	Limited    []int     `json:"limited_count"`
 	RetryRatio []float64 `json:"retry_ratio"`
 	MaxSleep   []float64 `json:"max_sleep_s"`
-	// Share is as in Shares, for what the server served to each client, and ShareSteady for the last two thirds of the run; MeanShare and
-	// MeanShareSteady are the means of the group. They are empty and 0 if there is nothing to compare.
+	// Share is as in Shares, for what the server served to each client, and ShareSteady for the last
+	// two thirds of the run; MeanShare and MeanShareSteady are the means of the group. They are empty
+	// and 0 if there is nothing to compare.
 	Share           []float64 `json:"share"`
 	ShareSteady     []float64 `json:"share_steady"`
 	MeanShare       float64   `json:"mean_share"`
@@ -136,20 +144,21 @@ type Series struct {
 	Served []int     `json:"served"` // until then
 	// ServedBy is Served for each client; the groups stand one after another.
 	ServedBy [][]int `json:"served_by"`
-	// Sleep is how long each client throttled, without jitter: by client, one group after another, then by instant. If the client's
-	// limiter does not tell, it is the last wait. If it does, it tells of the process, and the value is multiplied by the number of
-	// threads that take turns.
+	// Sleep is how long each client throttled, without jitter: by client, one group after another,
+	// then by instant. If the client's limiter does not tell, it is the last wait. If it does, it
+	// tells of the process, and the value is multiplied by the number of threads that take turns.
 	Sleep [][]float64 `json:"sleep_s"`
-	// Slept is the longest that each client throttled since the instant before, with jitter; or, if it sent nothing since then, before
-	// that: by client, then by instant. Its maximum is GroupReport.MaxSleep. Sleep may be more or less than that, since it is what a
-	// strategy plans.
+	// Slept is the longest that each client throttled since the instant before, with jitter; or, if it
+	// sent nothing since then, before that: by client, then by instant. Its maximum is
+	// GroupReport.MaxSleep. Sleep may be more or less than that, since it is what a strategy plans.
 	Slept [][]float64 `json:"slept_s,omitempty"`
 }
 
 // Report tells what became of the scenario so far.
 func (f *Fleet) Report() Report {
 	s, m := &f.scenario, &f.m
-	r := Report{Scenario: s.Name, Seed: s.Seed, Seconds: m.now.Sub(0).Seconds(), Complete: f.ended, Clients: len(f.threads),
+	r := Report{Scenario: s.Name, Seed: s.Seed, Seconds: m.now.Sub(0).Seconds(), Complete: f.ended,
+		Clients:  len(f.threads),
 		Requests: m.served + m.limited, Served: m.served, Limited: m.limited, LimitedLate: m.late,
 		OptimumSleep: m.optimum, OptimumSleepMost: m.optimumMost, PeakConcurrent: m.peak, Events: m.events}
 	ratios, asking := 0.0, 0
@@ -187,12 +196,14 @@ func (f *Fleet) Report() Report {
 	f.reportShares(&r)
 	r.RetryPercent = percent(ratios, float64(asking))
 	r.RetryPercentPooled = percent(float64(r.Limited), float64(r.Requests))
-	r.Sleep = Sleeps{most.Seconds(), min(m.sleeps.Quantile(0.99), most).Seconds(), min(m.sleeps.Quantile(0.5), most).Seconds()}
+	r.Sleep = Sleeps{most.Seconds(), min(m.sleeps.Quantile(0.99), most).Seconds(),
+		min(m.sleeps.Quantile(0.5), most).Seconds()}
 	r.RequestSD, r.Jain = peers.spread()
 	r.Level = Levels{Least: m.levelLeast, Last: m.level}
 	if m.arrivals > 0 {
 		r.Level.Mean = m.levelSum / float64(m.arrivals)
-		r.Offered = max(float64(s.Server.Level-m.lost)+s.Server.refill(m.firstArrival, m.firstArrival, m.now), float64(m.passed))
+		r.Offered = max(float64(s.Server.Level-m.lost)+s.Server.refill(m.firstArrival, m.firstArrival, m.now),
+			float64(m.passed))
 		r.UnusedPercent = 100 - percent(float64(m.passed), r.Offered)
 	}
 	if f.open == 0 {

@@ -10,22 +10,26 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Headers says what answers tell in addition to whether they are refusals. The zero value tells exactly what remains, and nothing else.
-// What is told may be wrong in several of these ways at once; Report.Level is what truly remained.
+// Headers says what answers tell in addition to whether they are refusals. The zero value tells
+// exactly what remains, and nothing else. What is told may be wrong in several of these ways at
+// once; Report.Level is what truly remained.
 type Headers struct {
-	// Reset says how exactly answers tell, if at all, how long it is until there is more: until the interval of a Calendar or Anchored
-	// quota is over, until a Bucket is full, or until the oldest request that counts in a Rolling one no longer does. Other kinds do not
-	// tell.
+	// Reset says how exactly answers tell, if at all, how long it is until there is more: until the
+	// interval of a Calendar or Anchored quota is over, until a Bucket is full, or until the oldest
+	// request that counts in a Rolling one no longer does. Other kinds do not tell.
 	Reset Precision
-	// RetryAfter says how exactly a refusal tells, if at all, how long it is until the request would pass if nobody else asked. The same
-	// kinds have it as have a Reset; it works without Reset, and is always true.
+	// RetryAfter says how exactly a refusal tells, if at all, how long it is until the request would
+	// pass if nobody else asked. The same kinds have it as have a Reset; it works without Reset, and
+	// is always true.
 	RetryAfter Precision
-	// Skew is by how much the clocks of clients may be wrong. Each process sees resets later by a time of its own, drawn evenly from
-	// −Skew to Skew, as where a reset is an instant that is compared with the client's clock. A reset in the past counts as 0.
+	// Skew is by how much the clocks of clients may be wrong. Each process sees resets later by a time
+	// of its own, drawn evenly from −Skew to Skew, as where a reset is an instant that is compared
+	// with the client's clock. A reset in the past counts as 0.
 	Skew time.Duration
 
-	// Stale is how old what is told of the rest and the reset may be: a replica asks for them at intervals of that length and tells the
-	// same in between. If zero, they are as of the request; if longer than the run, as of the first request for ever.
+	// Stale is how old what is told of the rest and the reset may be: a replica asks for them at
+	// intervals of that length and tells the same in between. If zero, they are as of the request; if
+	// longer than the run, as of the first request for ever.
 	Stale time.Duration
 	// Replicas is how many such replicas answer, at random; they ask one after another. If zero, 1.
 	Replicas int

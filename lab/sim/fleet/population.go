@@ -125,8 +125,8 @@ func (f *Fleet) populate() error {
 	return nil
 }
 
-// draw returns the cost of a request. An exponential cost is 1 plus the number of trials that fail before one succeeds, Mean − 1 on
-// average.
+// draw returns the cost of a request. An exponential cost is 1 plus the number of trials that fail
+// before one succeeds, Mean − 1 on average.
 func (c *Costs) draw(rng *rand.Rand, most int64) int64 {
 	if rng == nil || c.Mean == 1 {
 		return int64(math.Round(c.Mean))

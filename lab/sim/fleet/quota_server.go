@@ -10,7 +10,8 @@ import (
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
-// quotaServer is a rule of package rule that starts with the first request, says what remains, and may become another one.
+// quotaServer is a rule of package rule that starts with the first request, says what remains, and
+// may become another one.
 type quotaServer struct {
 	quota    *Quota
 	rule     rule.Rule
@@ -32,7 +33,8 @@ type pass struct {
 }
 
 func newQuotaServer(q *Quota) quotaServer {
-	s := quotaServer{quota: q, limit: q.Limit, capacity: q.Capacity, hint: q.Level, keep: q.Kind.counts() && len(q.Changes) > 0}
+	s := quotaServer{quota: q, limit: q.Limit, capacity: q.Capacity, hint: q.Level, keep: q.Kind.counts() &&
+		len(q.Changes) > 0}
 	if q.Headers.Stale > 0 {
 		s.replicas = make([]view, q.Headers.Replicas)
 	}
@@ -82,9 +84,11 @@ func (s *quotaServer) make() (rule.Rule, error) {
 	case Rolling:
 		return rule.NewRolling(rule.RollingConfig{Limit: s.limit, Window: q.Window, Tick: q.Tick})
 	case Calendar:
-		return rule.NewCalendar(rule.CalendarConfig{Limit: s.limit, Window: q.Window, Phase: s.first.Add(-q.Into), Tick: q.Tick})
+		return rule.NewCalendar(rule.CalendarConfig{Limit: s.limit, Window: q.Window, Phase: s.first.Add(-q.Into),
+			Tick: q.Tick})
 	case Weighted:
-		return rule.NewWeighted(rule.WeightedConfig{Limit: s.limit, Window: q.Window, Phase: s.first.Add(-q.Into), Tick: q.Tick})
+		return rule.NewWeighted(rule.WeightedConfig{Limit: s.limit, Window: q.Window, Phase: s.first.Add(-q.Into),
+			Tick: q.Tick})
 	case Anchored:
 		return rule.NewAnchored(rule.AnchoredConfig{Limit: s.limit, Window: q.Window, Tick: q.Tick})
 	}
@@ -126,9 +130,9 @@ func (s *quotaServer) more(now mono.Time, remaining int64) mono.Time {
 	return s.ready(now, s.most())
 }
 
-// change multiplies the quota's original size by factor, and returns how much of what was left did not fit into the new one. A bucket
-// keeps its level, to a whole token. Requests that a counting rule let pass still count, up to the new limit, beyond which they make no
-// difference.
+// change multiplies the quota's original size by factor, and returns how much of what was left did
+// not fit into the new one. A bucket keeps its level, to a whole token. Requests that a counting
+// rule let pass still count, up to the new limit, beyond which they make no difference.
 func (s *quotaServer) change(now mono.Time, factor float64) (lost int64) {
 	level := s.remaining(now)
 	s.limit, s.capacity = scaled(s.quota.Limit, factor), scaled(s.quota.Capacity, factor)
@@ -148,8 +152,9 @@ func (s *quotaServer) change(now mono.Time, factor float64) (lost int64) {
 	return 0
 }
 
-// counted returns the requests that passed and may still count. If they are more than a smaller limit holds, it returns the latest, which
-// will count for longest. In an Anchored interval all end together, at a time that the first of them sets, so it returns all.
+// counted returns the requests that passed and may still count. If they are more than a smaller
+// limit holds, it returns the latest, which will count for longest. In an Anchored interval all end
+// together, at a time that the first of them sets, so it returns all.
 func (s *quotaServer) counted(now mono.Time) []pass {
 	passed := s.passed[s.old(now):]
 	if s.quota.Kind == Anchored {
@@ -175,7 +180,8 @@ func (s *quotaServer) span() int64 {
 	return 1
 }
 
-// remember keeps a request that passed if the rule may have to be told of it again. The memory is at most twice what that needs.
+// remember keeps a request that passed if the rule may have to be told of it again. The memory is
+// at most twice what that needs.
 func (s *quotaServer) remember(now mono.Time, cost int64) {
 	if !s.keep {
 		return
@@ -201,8 +207,9 @@ func (s *quotaServer) old(now mono.Time) int {
 	return n
 }
 
-// refill returns how many requests more could pass at a server without clients from one instant to a later one, because of what came back
-// in that time, with the changes that the quota goes through.
+// refill returns how many requests more could pass at a server without clients from one instant to
+// a later one, because of what came back in that time, with the changes that the quota goes
+// through.
 func (q *Quota) refill(first, from, to mono.Time) float64 {
 	if q.Kind == DecreaseOnly || to <= from {
 		return 0

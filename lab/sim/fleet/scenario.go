@@ -9,13 +9,14 @@ import (
 	"github.com/paceline-go/paceline/ratetest/latency"
 )
 
-// Scenario is a quota and the clients that share it: they know what its server publishes, and nothing of each other. A run can be
-// repeated exactly: the same Scenario has the same Report.
+// Scenario is a quota and the clients that share it: they know what its server publishes, and
+// nothing of each other. A run can be repeated exactly: the same Scenario has the same Report.
 //
 // Package lab/sim/scenario reads one from a file.
 type Scenario struct {
 	Name string
-	// Duration is how long the run lasts. A sleep is cut off at its end, and requests without an answer by then are not counted.
+	// Duration is how long the run lasts. A sleep is cut off at its end, and requests without an
+	// answer by then are not counted.
 	Duration time.Duration
 	Seed     uint64
 	Server   Quota
@@ -26,24 +27,28 @@ type Scenario struct {
 	Sample time.Duration
 }
 
-// Group is clients that are alike. A client is a thread: it has one request at a time, which it tries until it is served.
+// Group is clients that are alike. A client is a thread: it has one request at a time, which it
+// tries until it is served.
 type Group struct {
 	Name     string
 	Strategy fairshare.Strategy
-	// Params are the parameters of its strategy. If Rate, Burst, Window or Unit are zero, they are what Quota publishes; MeanCost is that
-	// of Costs.
+	// Params are the parameters of its strategy. If Rate, Burst, Window or Unit are zero, they are
+	// what Quota publishes; MeanCost is that of Costs.
 	Params fairshare.Params
-	// Processes is how many processes there are, each with so many Threads, which share what their process knows. If zero, 1.
+	// Processes is how many processes there are, each with so many Threads, which share what their
+	// process knows. If zero, 1.
 	Processes, Threads int
 	// Link is the latency to the server, and, drawn again, the latency back.
 	Link latency.Law
-	// Work is how long a thread is busy between an answer and its next try or request. If zero, no time; but 1 ms if Link and Service
-	// take less than that on average, since nobody makes infinitely many requests at one instant.
+	// Work is how long a thread is busy between an answer and its next try or request. If zero, no
+	// time; but 1 ms if Link and Service take less than that on average, since nobody makes infinitely
+	// many requests at one instant.
 	Work   time.Duration
 	Demand Demand
 	Costs  Costs
-	// Join is when its processes start. Spread is within how long after that each of them starts, at random and with all of its threads.
-	// Stagger is within how long after its process each thread starts. If they are zero, all start together at once.
+	// Join is when its processes start. Spread is within how long after that each of them starts, at
+	// random and with all of its threads. Stagger is within how long after its process each thread
+	// starts. If they are zero, all start together at once.
 	Join, Spread, Stagger time.Duration
 	// Leave is when they are gone, whatever they are doing. If zero, they stay.
 	Leave time.Duration
@@ -54,20 +59,22 @@ type Demand struct {
 	Kind DemandKind
 	// On and Off are the periods of OnOff, which begins with On.
 	On, Off time.Duration
-	// PerSecond is how many requests come to each client of Light, at random instants. A request waits for the one before it.
+	// PerSecond is how many requests come to each client of Light, at random instants. A request waits
+	// for the one before it.
 	PerSecond float64
-	// Total is how many requests the group has to make in all. If zero, there is no end of them. When every group of a Scenario has made
-	// its Total, the run is over.
+	// Total is how many requests the group has to make in all. If zero, there is no end of them. When
+	// every group of a Scenario has made its Total, the run is over.
 	Total int
 }
 
-// Costs are what requests take of the quota, in its Unit; a refused request takes nothing. A request costs the same each time it is
-// tried.
+// Costs are what requests take of the quota, in its Unit; a refused request takes nothing. A
+// request costs the same each time it is tried.
 type Costs struct {
 	// Mean is what a request takes on average. If zero, 1.
 	Mean float64
-	// Exponential says that the cost of each request is drawn: a whole number from 1 on, each less likely than the one before by the same
-	// factor; a cost that could never pass is lowered to the largest that can. Otherwise all costs are Mean, rounded.
+	// Exponential says that the cost of each request is drawn: a whole number from 1 on, each less
+	// likely than the one before by the same factor; a cost that could never pass is lowered to the
+	// largest that can. Otherwise all costs are Mean, rounded.
 	Exponential bool
 }
 

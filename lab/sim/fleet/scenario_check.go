@@ -11,8 +11,8 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// FieldError says that a value of a Scenario is not possible. Field is the path of the value, such as Groups[1].Processes or
-// Server.Changes[0].At.
+// FieldError says that a value of a Scenario is not possible. Field is the path of the value, such
+// as Groups[1].Processes or Server.Changes[0].At.
 type FieldError struct{ Field, Problem string }
 
 func (e *FieldError) Error() string { return "fleet: " + e.Field + " " + e.Problem }
@@ -83,7 +83,8 @@ func (s *Scenario) check() error {
 		refuse("Groups", "has %d clients in all, more than %d", clients, mostClients)
 	}
 	if s.Sample > 0 && len(errs) == 0 && float64(clients)*float64(s.Duration)/float64(s.Sample) > mostValues {
-		refuse("Sample", "%v makes series of more than %d values for %d clients in %v", s.Sample, mostValues, clients, s.Duration)
+		refuse("Sample", "%v makes series of more than %d values for %d clients in %v", s.Sample, mostValues, clients,
+			s.Duration)
 	}
 	return errors.Join(errs...)
 }
@@ -116,7 +117,8 @@ func (q *Quota) check(duration time.Duration, refuse func(field, format string, 
 		refuse("Server.Window", "%v is not from 1ms to %v", q.Window, longestRun)
 		return
 	}
-	if calendar := q.Kind == Calendar || q.Kind == Weighted; q.Into != 0 && (!calendar || q.Into < 0 || q.Into >= q.Window) {
+	if calendar := q.Kind == Calendar || q.Kind == Weighted; q.Into != 0 &&
+		(!calendar || q.Into < 0 || q.Into >= q.Window) {
 		refuse("Server.Into", "%v of a %v quota: want 0, or for a calendar's interval a time from 0 to less than its window", q.Into, q.Kind)
 	}
 	if int(q.Unit) >= len(limit.Cost{}) {
@@ -180,7 +182,8 @@ func (h *Headers) checkWrong(refuse func(field, format string, a ...any)) {
 		refuse("Server.Headers.Replicas", "%d is not from 1 to 1000, or has no Stale: %v", h.Replicas, h.Stale)
 	}
 	if h.Stale > 0 && h.Stale/time.Duration(max(h.Replicas, 1)) < time.Millisecond {
-		refuse("Server.Headers.Stale", "%v of %d replicas: want a millisecond or more between two of their questions", h.Stale, h.Replicas)
+		refuse("Server.Headers.Stale", "%v of %d replicas: want a millisecond or more between two of their questions",
+			h.Stale, h.Replicas)
 	}
 	if !(h.Factor > 0 && h.Factor <= 1e6) {
 		refuse("Server.Headers.Factor", "%v is not above 0 and at most 1e6", h.Factor)
@@ -212,7 +215,8 @@ func (d *Demand) check(at func(string) string, refuse func(field, format string,
 	onOff, light := d.Kind == OnOff, d.Kind == Light
 	is("On", onOff && period(d.On) || !onOff && d.On != 0, onOff, d.On, "a period above 0")
 	is("Off", onOff && period(d.Off) || !onOff && d.Off != 0, onOff, d.Off, "a period above 0")
-	is("PerSecond", light && d.PerSecond > 0 && d.PerSecond <= highestDemand || !light && d.PerSecond != 0, light, d.PerSecond, "a rate above 0 and at most 1e6")
+	is("PerSecond", light && d.PerSecond > 0 && d.PerSecond <= highestDemand || !light && d.PerSecond != 0, light,
+		d.PerSecond, "a rate above 0 and at most 1e6")
 	if d.Total < 0 || d.Total > math.MaxInt32 {
 		refuse(at("Demand.Total"), "%d is not from 0, for no end, to %d", d.Total, math.MaxInt32)
 	}

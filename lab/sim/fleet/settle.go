@@ -42,8 +42,9 @@ func (s *settling) count(now mono.Time, cost int64) {
 	}
 }
 
-// settled returns how long after the change the first span began since which every span up to now had about as many arrivals as it should.
-// It is believed after ten spans: one may be right by chance.
+// settled returns how long after the change the first span began since which every span up to now
+// had about as many arrivals as it should. It is believed after ten spans: one may be right by
+// chance.
 func (s *settling) settled(now mono.Time) (time.Duration, bool) {
 	if s.bin == 0 || now < s.from {
 		return 0, false
@@ -68,8 +69,8 @@ func (s *settling) settled(now mono.Time) (time.Duration, bool) {
 	return time.Duration(max(since, 0)) * s.bin, since >= 0 && whole-since >= spansToBelieve*binsPerSpan
 }
 
-// pace is how a client's sendings follow each other since the last change. The client is settled once the mean of any three intervals in a
-// row stays at the fair interval, give or take a quarter.
+// pace is how a client's sendings follow each other since the last change. The client is settled
+// once the mean of any three intervals in a row stays at the fair interval, give or take a quarter.
 type pace struct {
 	at     mono.Time // when it sent last
 	before [2]time.Duration
@@ -80,8 +81,9 @@ type pace struct {
 
 const paceTolerance = 0.25
 
-// fairIntervals computes the fair time between two sendings of a client, for each group, if the clients that stay share perSecond evenly.
-// It returns false if that cannot be told: the costs of all requests have to be known.
+// fairIntervals computes the fair time between two sendings of a client, for each group, if the
+// clients that stay share perSecond evenly. It returns false if that cannot be told: the costs of
+// all requests have to be known.
 func (f *Fleet) fairIntervals(perSecond float64) bool {
 	weights := 0.0
 	stays := func(g *Group) bool {

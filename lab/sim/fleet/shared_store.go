@@ -16,13 +16,15 @@ import (
 	"github.com/paceline-go/paceline/ratetest/latency"
 )
 
-// Store is what processes of one's own share one exact limit by, as package share does: those of the groups that follow Share. At the
-// beginning it has been there for long, and nothing counts in it.
+// Store is what processes of one's own share one exact limit by, as package share does: those of
+// the groups that follow Share. At the beginning it has been there for long, and nothing counts in
+// it.
 type Store struct {
-	// Link is the latency to the store, and, drawn again, the latency back: a turn goes there and back twice. Work is how long the store
-	// takes to put. If zero, no time.
+	// Link is the latency to the store, and, drawn again, the latency back: a turn goes there and back
+	// twice. Work is how long the store takes to put. If zero, no time.
 	Link, Work latency.Law
-	// Split has processes go on with their parts while they cannot reach the store, as share.Split does; otherwise they wait.
+	// Split has processes go on with their parts while they cannot reach the store, as share.Split
+	// does; otherwise they wait.
 	Split bool
 	// Outages are when it cannot be reached.
 	Outages []Outage
@@ -31,14 +33,15 @@ type Store struct {
 // Outage is a time in which the store cannot be reached.
 type Outage struct {
 	At, Lasts time.Duration
-	// Group is the name of the group that is cut off, and Processes how many of it are, the first ones; if zero, all. If Group is empty, all
-	// of all groups are.
+	// Group is the name of the group that is cut off, and Processes how many of it are, the first
+	// ones; if zero, all. If Group is empty, all of all groups are.
 	Group     string
 	Processes int
 }
 
-// Share is what processes follow that share the quota by the Store. Params.Weight is what a process of the group gets of it where there is not
-// enough for all; other Params are not for it. The limiter is that which suits the Kind of the Quota, as published.
+// Share is what processes follow that share the quota by the Store. Params.Weight is what a process
+// of the group gets of it where there is not enough for all; other Params are not for it. The
+// limiter is that which suits the Kind of the Quota, as published.
 func Share() fairshare.Strategy {
 	return fairshare.Strategy{Name: "share", Text: "processes share one exact limit by a store"}
 }
@@ -56,9 +59,11 @@ func (q *Quota) keeper() (limit.Keeper, error) {
 	}
 	switch q.Kind {
 	case Bucket, GCRA:
-		return limit.NewBucket(limit.BucketConfig{Limit: q.Limit, Window: q.Window, Burst: q.Capacity, Unit: q.Unit, Margin: margin})
+		return limit.NewBucket(limit.BucketConfig{Limit: q.Limit, Window: q.Window, Burst: q.Capacity, Unit: q.Unit,
+			Margin: margin})
 	case Rolling:
-		return limit.NewRolling(limit.RollingConfig{Limit: q.Limit, Window: q.Window, Unit: q.Unit, Margin: margin, Grain: q.Window / 2000})
+		return limit.NewRolling(limit.RollingConfig{Limit: q.Limit, Window: q.Window, Unit: q.Unit, Margin: margin,
+			Grain: q.Window / 2000})
 	case Weighted:
 		return limit.NewWeighted(limit.WeightedConfig{Limit: q.Limit, Window: q.Window, Unit: q.Unit, Margin: margin})
 	}
@@ -66,7 +71,8 @@ func (q *Quota) keeper() (limit.Keeper, error) {
 }
 
 // check collects what is impossible in the store of a scenario, some of whose groups may share.
-func (s *Store) check(of *Scenario, sharing bool, refuse func(field, format string, a ...any), within func(field string, d, least, most time.Duration)) {
+func (s *Store) check(of *Scenario, sharing bool, refuse func(field, format string, a ...any),
+	within func(field string, d, least, most time.Duration)) {
 	if !sharing {
 		if len(s.Outages) > 0 || s.Split || s.Link != (latency.Law{}) || s.Work != (latency.Law{}) {
 			refuse("Store", "is there, and no group has the strategy %s", Share().Name)
@@ -77,7 +83,8 @@ func (s *Store) check(of *Scenario, sharing bool, refuse func(field, format stri
 		refuse("Server.Kind", "is to be shared, and cannot be: %v", err)
 	}
 	if q := &of.Server; q.Level != q.Capacity {
-		refuse("Server.Level", "%d is not the %d that who shares takes the quota to have at the beginning: want full, or none", q.Level, q.Capacity)
+		refuse("Server.Level",
+			"%d is not the %d that who shares takes the quota to have at the beginning: want full, or none", q.Level, q.Capacity)
 	}
 	for i, o := range s.Outages {
 		at := func(field string) string { return fmt.Sprintf("Store.Outages[%d].%s", i, field) }
@@ -102,8 +109,9 @@ func (s *Store) check(of *Scenario, sharing bool, refuse func(field, format stri
 
 // StoreReport says what became of the processes that share the quota by the Store.
 type StoreReport struct {
-	// Turns is how many were put, PerSecond of them in a second, and Lost how many had no answer, or put nothing for 2 s as others were quicker.
-	// Each try of a turn is two statements; PerRequest is how many statements there were for each request that was sent.
+	// Turns is how many were put, PerSecond of them in a second, and Lost how many had no answer, or
+	// put nothing for 2 s as others were quicker. Each try of a turn is two statements; PerRequest is
+	// how many statements there were for each request that was sent.
 	Turns      int            `json:"turns"`
 	PerSecond  float64        `json:"turns_per_second"`
 	Lost       int            `json:"lost"`
@@ -121,9 +129,10 @@ type OutageReport struct {
 	// From is when the first of them went on with its part; nil: none did. Parts is how many requests went by those.
 	From  *float64 `json:"parts_from_s"`
 	Parts int      `json:"parts"`
-	// SentPercent is how much arrived in the outage, or of it from From on, in percent of what the quota refills in that time. What is more than
-	// 100 is the price of going on with parts while others still have all. Limited is how many were refused meanwhile, and until what was sent
-	// then no longer counts: parts are used for up to 4 s after the end.
+	// SentPercent is how much arrived in the outage, or of it from From on, in percent of what the
+	// quota refills in that time. What is more than 100 is the price of going on with parts while
+	// others still have all. Limited is how many were refused meanwhile, and until what was sent then
+	// no longer counts: parts are used for up to 4 s after the end.
 	SentPercent float64 `json:"sent_percent"`
 	Limited     int     `json:"limited"`
 }
@@ -193,10 +202,12 @@ func (s *storeState) join(f *Fleet, group int, process int32) *member {
 			m.cuts = append(m.cuts, i)
 		}
 	}
-	m.turns = nodesim.Turns{Core: m.Node, Store: &s.store, Now: s.loop.Now, Clock: s.loop.Now, After: s.after, Later: s.after,
+	m.turns = nodesim.Turns{Core: m.Node, Store: &s.store, Now: s.loop.Now, Clock: s.loop.Now, After: s.after,
+		Later: s.after,
 		Until: func(p mono.Time) time.Duration { return max(p.Sub(s.loop.Now()), 0) },
 		Way:   func() time.Duration { return c.Link.Draw(s.rng) }, Work: func() time.Duration { return c.Work.Draw(s.rng) },
-		Away: m.away, UpTo: func(d time.Duration) time.Duration { return time.Duration(s.rng.Int64N(int64(d))) }, Put: func(_, tries int) { s.turns, s.tries = s.turns+1, s.tries+tries }, Ended: func(err error) {
+		Away: m.away, UpTo: func(d time.Duration) time.Duration { return time.Duration(s.rng.Int64N(int64(d))) },
+		Put: func(_, tries int) { s.turns, s.tries = s.turns+1, s.tries+tries }, Ended: func(err error) {
 			if err != nil && !errors.Is(err, node.ErrWait) {
 				s.lost++
 			}

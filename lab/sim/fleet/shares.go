@@ -7,9 +7,10 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Shares says how what the server served was shared. A share of 1 is a fair one: among clients that are alike except for strategy and
-// weight, each process has a part by its weight, and its threads share that evenly. Clients are compared within the classes of RequestSD;
-// clients of light demand are left out.
+// Shares says how what the server served was shared. A share of 1 is a fair one: among clients that
+// are alike except for strategy and weight, each process has a part by its weight, and its threads
+// share that evenly. Clients are compared within the classes of RequestSD; clients of light demand
+// are left out.
 type Shares struct {
 	// CV is the coefficient of variation of the clients' shares, in percent, and Processes that of the processes' shares.
 	CV        float64 `json:"cv_percent"`
@@ -19,10 +20,12 @@ type Shares struct {
 	Most  float64 `json:"most"`
 }
 
-// WindowShares says how each whole window of the quota was shared: in each window the CV of the clients and the unused part are computed
-// anew. The windows of a Calendar quota are its own; otherwise they follow each other from the first request on.
+// WindowShares says how each whole window of the quota was shared: in each window the CV of the
+// clients and the unused part are computed anew. The windows of a Calendar quota are its own;
+// otherwise they follow each other from the first request on.
 type WindowShares struct {
-	// FirstCV is the CV of the window in which everybody began. Windows is how many windows followed; the other figures are about those.
+	// FirstCV is the CV of the window in which everybody began. Windows is how many windows followed;
+	// the other figures are about those.
 	FirstCV float64 `json:"first_cv_percent"`
 	Windows int     `json:"windows"`
 	// CV and Unused are in percent.
@@ -244,8 +247,9 @@ func (p *peers) add(g *Group, counts []int) {
 	p.classes[i].counts = append(p.classes[i].counts, counts...)
 }
 
-// spread returns the standard deviation of the counts, pooled over the classes, and Jain's index (Σx)²/(n Σx²). Counts are in units of the
-// mean of their class; a class that did nothing is left out.
+// spread returns the standard deviation of the counts, pooled over the classes, and Jain's index
+// (Σx)²/(n Σx²). Counts are in units of the mean of their class; a class that did nothing is left
+// out.
 func (p *peers) spread() (sd, jain float64) {
 	squares, free := 0.0, 0 // degrees of freedom
 	sum, sumSquares, n := 0.0, 0.0, 0

@@ -8,10 +8,11 @@ import (
 	"github.com/paceline-go/paceline/ratetest/latency"
 )
 
-// Standard returns the scenarios by which strategies are compared; all clients follow the same one. Unless the list says otherwise, the
-// quota is that of the published simulations: a bucket of 4,500 per hour that is empty when the first request arrives, and a request takes
-// 60 ms on average. Clients are processes of one thread each, except in clear and the scenarios named 2x5: two processes of five threads,
-// as published.
+// Standard returns the scenarios by which strategies are compared; all clients follow the same one.
+// Unless the list says otherwise, the quota is that of the published simulations: a bucket of 4,500
+// per hour that is empty when the first request arrives, and a request takes 60 ms on average.
+// Clients are processes of one thread each, except in clear and the scenarios named 2x5: two
+// processes of five threads, as published.
 //
 //	cold     everybody starts at once at an empty bucket: 30 minutes of 1, 2, 10, 25, 100, 1000 clients
 //	full     10 clients, three hours from a full bucket
@@ -63,7 +64,8 @@ func Standard(law fairshare.Strategy) []Scenario {
 		run("day-25", 24*hour, empty, group(25, 1)),
 	)
 	for _, jump := range []struct{ from, to int }{{10, 20}, {20, 5}, {10, 100}} {
-		stay, other := named(group(min(jump.from, jump.to), 1), "stay"), group(max(jump.from, jump.to)-min(jump.from, jump.to), 1)
+		stay, other := named(group(min(jump.from, jump.to), 1), "stay"),
+			group(max(jump.from, jump.to)-min(jump.from, jump.to), 1)
 		if jump.to > jump.from {
 			other.Name, other.Join = "join", hour
 		} else {
@@ -78,7 +80,8 @@ func Standard(law fairshare.Strategy) []Scenario {
 		all = append(all, run(change.name, 2*hour, Quota{Changes: []Change{{At: hour, Factor: change.factor}}}, group(10, 1)))
 	}
 	all = append(all,
-		run("hetero-4-20", hour, empty, named(starting(group(5, 1), 4*time.Second), "4 s"), named(starting(group(5, 1), 20*time.Second), "20 s")),
+		run("hetero-4-20", hour, empty, named(starting(group(5, 1), 4*time.Second), "4 s"),
+			named(starting(group(5, 1), 20*time.Second), "20 s")),
 		mixed(named(group(5, 1), "always"), named(group(5, 1), "on-off"), named(group(10, 1), "light")),
 	)
 	for _, l := range []struct {
@@ -122,7 +125,8 @@ func windowed(run func(string, time.Duration, Quota, ...Group) Scenario, group f
 	fixed := Quota{Kind: Calendar, Limit: 5000, Headers: Headers{Reset: WholeSeconds}}
 	silent := Quota{Kind: Calendar, Limit: 5000, Silent: true}
 	minute := Quota{Kind: Calendar, Limit: 75, Window: time.Minute, Headers: fixed.Headers}
-	daily := Quota{Kind: Calendar, Limit: 100_000, Window: 24 * hour, Into: 14 * hour, Level: 50_000, Headers: fixed.Headers}
+	daily := Quota{Kind: Calendar, Limit: 100_000, Window: 24 * hour, Into: 14 * hour, Level: 50_000,
+		Headers: fixed.Headers}
 	return []Scenario{
 		run("fixed-10", 4*hour, fixed, group(10)),
 		run("fixed-50", 4*hour, fixed, group(50)),

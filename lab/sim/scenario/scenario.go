@@ -36,10 +36,11 @@
 //	    strategy: share             # one exact limit for all of them
 //	    processes: 8
 //
-// Only version, duration and groups with a strategy are required. Every key is the name of a field of fleet.Scenario in lower case; its
-// documentation says what holds if the key is left out. quota is the Limit per Window, and the rate of a light demand is its PerSecond.
-// Decoding is strict: an unknown key, one that is there twice, or an impossible value is an error that says where it is and what is
-// possible. All errors of a file are reported, not just the first.
+// Only version, duration and groups with a strategy are required. Every key is the name of a field
+// of fleet.Scenario in lower case; its documentation says what holds if the key is left out. quota
+// is the Limit per Window, and the rate of a light demand is its PerSecond. Decoding is strict: an
+// unknown key, one that is there twice, or an impossible value is an error that says where it is
+// and what is possible. All errors of a file are reported, not just the first.
 package scenario
 
 import (
@@ -76,8 +77,9 @@ func Load(name string) (fleet.Scenario, error) {
 	})
 }
 
-// Read reads a scenario. name is for errors. open opens files of recorded latencies; if it is nil there are none. The error is an *Error,
-// or several of them joined in the order of their lines, unless r itself failed.
+// Read reads a scenario. name is for errors. open opens files of recorded latencies; if it is nil
+// there are none. The error is an *Error, or several of them joined in the order of their lines,
+// unless r itself failed.
 func Read(name string, r io.Reader, open func(name string) (io.ReadCloser, error)) (fleet.Scenario, error) {
 	d := &decoder{Reader: yamlfile.New(name), open: open}
 	if d.open == nil {

@@ -29,7 +29,8 @@ func (d *decoder) scenario(root *yaml.Node, s *fleet.Scenario) {
 		}
 	}
 	server := yamlfile.Member(root, "server")
-	if level := s.Server.Level; server != nil && level == 0 && !s.Server.Full && s.Server.Kind != fleet.Bucket && s.Server.Kind != fleet.GCRA {
+	if level := s.Server.Level; server != nil && level == 0 && !s.Server.Full && s.Server.Kind != fleet.Bucket &&
+		s.Server.Kind != fleet.GCRA {
 		if at := yamlfile.Member(server, "level"); at != nil && at.Value == "0" {
 			d.Refuse(at, "level: 0 of a %v server: want 1 or more, or full", s.Server.Kind)
 		}
@@ -62,7 +63,8 @@ func (d *decoder) counting(n *yaml.Node, what string) fairshare.Kind {
 	return called[fairshare.Kind](d, n, what, "kind ")
 }
 
-// called reads a value by what its String returns. The first value whose String begins with the text none ends the list.
+// called reads a value by what its String returns. The first value whose String begins with the
+// text none ends the list.
 func called[T interface {
 	~uint8
 	String() string

@@ -12,15 +12,16 @@ var (
 	groupMust    = []string{"strategy"}
 )
 
-// Schema returns the format as a JSON schema (draft 2020-12), for editors. It is made from the tables that Read uses. Read may still
-// refuse what the schema accepts: the schema checks only the form of rates and laws of latency, and does not compare fields with each
-// other.
+// Schema returns the format as a JSON schema (draft 2020-12), for editors. It is made from the
+// tables that Read uses. Read may still refuse what the schema accepts: the schema checks only the
+// form of rates and laws of latency, and does not compare fields with each other.
 func Schema() []byte {
 	return yamlfile.Schema("A scenario of paceline-lab sim", yamlfile.Object(scenarioFields, scenarioMust...))
 }
 
 // aLaw is the form of a law of latency.
-var aLaw = yamlfile.Form{"type": "string", "pattern": "^[a-z]+:", "examples": []string{"constant:10ms", "uniform:20ms-40ms", "lognormal:10ms,p99=100ms"}}
+var aLaw = yamlfile.Form{"type": "string", "pattern": "^[a-z]+:",
+	"examples": []string{"constant:10ms", "uniform:20ms-40ms", "lognormal:10ms,p99=100ms"}}
 
 // aStrategy is the form of a strategy's name. The one named null is not a text in YAML.
 func aStrategy() yamlfile.Form {
@@ -48,7 +49,8 @@ func oneOf[T interface {
 	}
 }
 
-// namesOf returns what String returns for the values of a type. The first one that begins with the text none ends the list.
+// namesOf returns what String returns for the values of a type. The first one that begins with the
+// text none ends the list.
 func namesOf[T interface {
 	~uint8
 	String() string
