@@ -1,6 +1,5 @@
-// Package loadgen runs the strategies of package fairshare as real HTTP clients: threads that share
-// what their process knows, processes that share nothing, and a clock that may run faster than
-// ours.
+// Package loadgen runs the strategies of package fairshare as real HTTP clients. The threads of a
+// process share its knowledge, and processes share nothing. The clock may run faster than ours.
 package loadgen
 
 import (

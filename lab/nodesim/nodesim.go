@@ -1,5 +1,6 @@
-// Package nodesim has nodes that share a limit by package node, in virtual time: with a store that may be away, lose and repeat, and
-// clocks that are set; with paths, pauses and kills; and with a server that judges every arrival by package rule.
+// Package nodesim has nodes that share a limit by package node, in virtual time. The store may be
+// away, lose and repeat, and clocks are set. There are network paths, pauses and kills. The server
+// judges every arrival by package rule.
 package nodesim
 
 import (

@@ -1,7 +1,7 @@
-// Package strategy lists the strategies that simulators compare, by name: the published ones, of
-// the rate_throttle_client gem and of the demo before it, as they were published; peers that other
-// systems share by, AIMD and the CUBIC of the AWS SDKs' adaptive mode; and this module's own, the
-// law of package fairshare.
+// Package strategy lists the strategies that simulators compare, by name. Some are published: those
+// of the rate_throttle_client gem, and of the demo before it. Some are peers of other systems:
+// AIMD, and the CUBIC of the AWS SDKs' adaptive mode. The last is this module's own, the law of
+// package fairshare.
 //
 // It is internal because nobody should send by the published strategies: they are here to be
 // measured. For a strategy of your own, write a fairshare.Strategy.

@@ -1,6 +1,8 @@
 package archtest
 
 import (
+	"go/parser"
+	"go/token"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -19,6 +21,7 @@ var (
 	codeSpan    = regexp.MustCompile("`[^`]*`")
 	pageLink    = regexp.MustCompile(`!?\[([^\]]*)\]\([^)]*\)`)
 	listMarker  = regexp.MustCompile(`^\s*(?:[-*]|\d+\.)\s+`)
+	inTabs      = regexp.MustCompile(`(?m)^(\t| {2,}).*$`) // a table or code in a comment of Go
 	sentenceEnd = regexp.MustCompile(`[.!?]['")*]*\s`)
 )
 
@@ -49,6 +52,30 @@ func TestSentences(t *testing.T) {
 	}
 	if n < 1000 {
 		t.Errorf("the pages have %d sentences, expected more: does this test still read them?", n)
+	}
+}
+
+// No sentence of a package comment has more words either: go doc shows it first.
+func TestSentencesOfPackages(t *testing.T) {
+	n, fset := 0, token.NewFileSet()
+	err := goFiles(os.DirFS(root), false, func(name string) error {
+		if isTest(name) {
+			return nil
+		}
+		file, err := parser.ParseFile(fset, filepath.Join(root, name), nil, parser.ParseComments|parser.PackageClauseOnly)
+		if err != nil || file.Doc == nil {
+			return err
+		}
+		n++
+		for _, s := range sentences(inTabs.ReplaceAllString(file.Doc.Text(), "")) {
+			if words := wordsOf(s); words > sentenceWords {
+				t.Errorf("%s: %d words, expected %d at most: %s", name, words, sentenceWords, s)
+			}
+		}
+		return nil
+	})
+	if err != nil || n < 80 {
+		t.Errorf("%d package comments, %v: does this test still read them?", n, err)
 	}
 }
 

@@ -7,12 +7,11 @@
 // function, and an environment variable says which copy is called. So a mutant costs the tests up
 // to the first that fails, and no build. (Those outside of functions are built one by one.)
 //
-// No fault is planted in what nobody looks at by convention, or what is promised to nobody: words
-// for people, panics, results beside a false, or beside an error that is made there or was just
-// found not to be nil, the number behind a minus (-1 says that there is none), how much is
-// allocated in advance, and the comparison with a bound where what is beyond it is set to it. The
-// number of a duration, and a constant of more than a few, is doubled and halved: how long a pause
-// or a memory is to a percent is promised to nobody.
+// No fault is planted where no promise is. That is: words for people, panics, and results beside a
+// false or an error. It is also the number behind a minus (-1 means none), the size of an
+// allocation, and a comparison that cuts a value at a bound. The number of a
+// duration is doubled and halved, and so is a constant of more than a few. No promise says to a
+// percent how long a pause or a memory is.
 package mutate
 
 import (

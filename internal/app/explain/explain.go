@@ -1,7 +1,7 @@
-// Package explain reads a server's answer from a pasted text: output of curl, HTTPie or wget,
-// header fields from a browser, JSON, a HAR, lines of a log with JSON or key=value. It does not
-// read traces, nor objects as a language prints them. For these the error says what to paste
-// instead.
+// Package explain reads a server's answer from a pasted text. The text is output of curl, HTTPie or
+// wget, or header fields from a browser. It may also be JSON, a HAR, or lines of a log with JSON or
+// key=value. It does not read traces, nor objects as a language prints them. For these the error
+// says what to paste instead.
 //
 // If a text has several answers, the last counts. Of several objects or lines of a log, the last
 // one about limits or with a refusal counts. A text that is cut off is read as far as it goes. The

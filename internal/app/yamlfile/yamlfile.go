@@ -1,6 +1,7 @@
-// Package yamlfile reads files of YAML strictly, by tables: a table has a field for each key that a mapping may have, with what to do with
-// its value, and a JSON schema is made of the same table. An unknown key, one that is there twice and a value of another form is an Error
-// that says where it is and what was expected. All errors of a file are collected, not just the first.
+// Package yamlfile reads files of YAML strictly, by tables. A table has a row for each key of a
+// mapping, and the row says how to read the value. The same table makes a JSON schema. An unknown
+// key, one that is there twice and a value of another form is an Error that says where it is and
+// what was expected. All errors of a file are collected, not just the first.
 //
 // It is arithmetic on text: who reads a file opens it. What values mean together is for whoever has the table.
 package yamlfile

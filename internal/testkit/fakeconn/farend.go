@@ -1,7 +1,7 @@
-// Package fakeconn has the other end of connections in memory, for tests of who opens connections
-// and writes to them, in virtual time: Conn is one to a server that answers with a status, Network
-// a listener for a server of the test's own. Where an http.Handler is asked by a http.Client alone,
-// ratetest.InMemory does without connections.
+// Package fakeconn has the other end of connections in memory, for tests in virtual time. Conn
+// leads to a server that answers with a status. Network is a listener for a server of the test's
+// own. Where an http.Handler is asked by a http.Client alone, ratetest.InMemory does without
+// connections.
 package fakeconn
 
 import (

@@ -1,6 +1,7 @@
-// Package strange has clients of servers that answer as none would, for tests that hold a law to
-// what it did: figures of every kind, in any order, and of another kind every few answers. Worlds
-// that are closer to life, as lab/sim/fleet has them, visit few corners of a law.
+// Package strange has clients of servers that answer as no real server does. Their figures are of
+// every kind and in any order, and the kind changes every few answers. Tests compare a law with its
+// earlier decisions. Worlds that are closer to life, as lab/sim/fleet has them, visit few corners
+// of a law.
 //
 // Nothing owns a clock; all chance is from the source that the test hands in. Nothing is safe for
 // concurrent use.
