@@ -16,8 +16,7 @@ type Package struct {
 
 const (
 	pure      = "cmp errors fmt iter maps math math/bits math/rand/v2 slices sort strings time"
-	decisions = "limit/mono internal/core/ceiling ratetest/latency limit/window pool/backoff limit fairshare pool/queue " +
-		"pool/dispatch ratetest/rule internal/core/scheduler"
+	decisions = "limit/mono internal/core/ceiling ratetest/latency limit/window pool/backoff limit fairshare pool/queue pool/dispatch ratetest/rule internal/core/scheduler"
 )
 
 // Table says who may import whom. Names point down: what is below may not import what is above it. rule and limit share
@@ -32,16 +31,13 @@ var Table = []Package{
 	{Name: "limit", Core: true, Ours: "limit/mono limit/window", Std: pure + " encoding/binary"},
 	{Name: "internal/core/ceiling", Core: true, Ours: "limit/mono", Std: pure},
 	{Name: "internal/core/contention", Core: true, Std: "math"},
-	{Name: "fairshare", Core: true, Ours: "limit/mono limit limit/window internal/core/contention",
-		Std: pure + " encoding/binary hash/crc32"},
+	{Name: "fairshare", Core: true, Ours: "limit/mono limit limit/window internal/core/contention", Std: pure + " encoding/binary hash/crc32"},
 	{Name: "lab/strategy", Core: true, Ours: "limit/mono limit fairshare internal/text/suggest", Std: pure},
 	{Name: "pool/queue", Core: true, Ours: "limit/mono limit", Std: pure + " container/heap"},
 	{Name: "internal/core/scheduler", Core: true, Ours: "limit/mono limit", Std: pure},
 	{Name: "internal/core/stack", Core: true, Ours: "limit/mono limit fairshare pool/backoff", Std: pure},
 	{Name: "internal/core/breaker", Core: true, Ours: "limit/mono limit pool/backoff internal/core/stack", Std: pure},
-	{Name: "pool/dispatch", Core: true,
-		Ours: "limit/mono limit pool/backoff pool/queue internal/core/stack internal/core/breaker internal/core/scheduler",
-		Std:  pure + " container/heap"},
+	{Name: "pool/dispatch", Core: true, Ours: "limit/mono limit pool/backoff pool/queue internal/core/stack internal/core/breaker internal/core/scheduler", Std: pure + " container/heap"},
 
 	{Name: "observe", Core: true, Ours: "limit/mono limit internal/core/histogram", Std: "cmp slices time"},
 
@@ -51,56 +47,43 @@ var Table = []Package{
 	{Name: "ratetest/rule", Core: true, Ours: "limit/mono ratetest/latency", Std: pure},
 	{Name: "lab/sim", Core: true, Ours: decisions, Std: pure},
 	{Name: "lab/nodesim", Core: true, Ours: "limit/mono limit ratetest/rule lab/sim internal/core/node", Std: pure},
-	{Name: "lab/sim/fleet", Core: true,
-		Ours: "limit/mono ratetest/latency limit fairshare ratetest/rule lab/sim internal/core/histogram " +
-			"internal/core/node lab/nodesim", Std: pure + " encoding/json io"},
-	{Name: "lab/sim/scenario", Ours: "lab/sim/fleet limit fairshare ratetest/latency internal/app/yamlfile lab/strategy",
-		Std: "any", Modules: "go.yaml.in/yaml/v3"},
+	{Name: "lab/sim/fleet", Core: true, Ours: "limit/mono ratetest/latency limit fairshare ratetest/rule lab/sim internal/core/histogram internal/core/node lab/nodesim", Std: pure + " encoding/json io"},
+	{Name: "lab/sim/scenario", Ours: "lab/sim/fleet limit fairshare ratetest/latency internal/app/yamlfile lab/strategy", Std: "any", Modules: "go.yaml.in/yaml/v3"},
 	{Name: "lab/parallel", Std: "context runtime sync"},
 	{Name: "lab/sim/compare", Ours: "lab/sim/fleet fairshare lab/parallel lab/strategy", Std: "any"},
 	{Name: "limit/limittest", Ours: "limit/mono limit", Std: pure + " testing"},
 
 	// Words on the wire.
 	{Name: "tokens", Std: "any"},
-	{Name: "tokens/tiktoken", Ours: "tokens",
-		Std: "compress/flate embed encoding/binary io strings sync unicode unicode/utf8"},
+	{Name: "tokens/tiktoken", Ours: "tokens", Std: "compress/flate embed encoding/binary io strings sync unicode unicode/utf8"},
 	{Name: "provider", Std: pure + " encoding/json net/http strconv sync", Modules: "github.com/dunglas/httpsfv"},
 
 	// What an attempt proves. It is arithmetic like the core, but quota's words need modules of others.
-	{Name: "provider/classify", Ours: "limit pool/dispatch provider internal/send/neterr",
-		Std: pure + " bytes context crypto/tls net net/http"},
+	{Name: "provider/classify", Ours: "limit pool/dispatch provider internal/send/neterr", Std: pure + " bytes context crypto/tls net net/http"},
 
 	// Text of strangers, and what is not for them.
 	{Name: "internal/secret", Core: true, Std: pure + " encoding/base64 html net net/url unicode/utf8"},
 	{Name: "internal/send/httptext", Core: true, Std: "net/url slices strings"},
 	{Name: "internal/text/rate", Core: true, Ours: "limit/mono limit", Std: pure + " strconv"},
-	{Name: "internal/app/auth/bearer", Core: true, Ours: "limit/mono limit pool/backoff",
-		Std: pure + " bytes encoding/base64 encoding/json strconv"},
+	{Name: "internal/app/auth/bearer", Core: true, Ours: "limit/mono limit pool/backoff", Std: pure + " bytes encoding/base64 encoding/json strconv"},
 	{Name: "internal/text/bytesize", Core: true, Std: pure + " strconv"},
 	{Name: "internal/text/suggest", Core: true, Std: "cmp slices strings"},
-	{Name: "internal/app/yamlfile", Ours: "internal/text/suggest internal/text/rate",
-		Std: pure + " bytes encoding/json io strconv unicode", Modules: "go.yaml.in/yaml/v3"},
+	{Name: "internal/app/yamlfile", Ours: "internal/text/suggest internal/text/rate", Std: pure + " bytes encoding/json io strconv unicode", Modules: "go.yaml.in/yaml/v3"},
 	{Name: "internal/app/run/filename", Core: true, Std: pure + " crypto/sha256 encoding/base32 mime"},
 	{Name: "observe/labels", Core: true, Std: "hash/fnv strconv strings unicode unicode/utf8"},
 	{Name: "internal/text/humanize", Core: true, Std: "fmt math slices strconv time"},
 	{Name: "internal/text/describe", Ours: "provider internal/text/humanize", Std: "fmt strings time"},
 	{Name: "internal/text/sanitize", Core: true, Std: pure + " io unicode unicode/utf8"},
-	{Name: "internal/app/explain", Ours: "provider",
-		Std: pure + " encoding/json io net/http net/url regexp strconv unicode/utf16"},
+	{Name: "internal/app/explain", Ours: "provider", Std: pure + " encoding/json io net/http net/url regexp strconv unicode/utf16"},
 
 	// The runtime: clock, locks, timers, goroutines.
-	{Name: Root, Ours: "limit/mono limit observe internal/core/scheduler internal/text/humanize",
-		Std: pure + " context log/slog runtime sync sync/atomic"},
-	{Name: "pool", Ours: "limit/mono limit observe pool/backoff pool/queue pool/dispatch internal/text/humanize",
-		Std: pure + " context log/slog runtime sync"},
+	{Name: Root, Ours: "limit/mono limit observe internal/core/scheduler internal/text/humanize", Std: pure + " context log/slog runtime sync sync/atomic"},
+	{Name: "pool", Ours: "limit/mono limit observe pool/backoff pool/queue pool/dispatch internal/text/humanize", Std: pure + " context log/slog runtime sync"},
 	{Name: "internal/send/timer", Std: "sync time"},
 	{Name: "contrib/xrate", Ours: "paceline limit/mono limit", Std: pure + " context"},
 
-	{Name: "share", Ours: "observe limit/mono limit internal/core/node internal/text/humanize internal/boottime",
-		Std: "context crypto/rand errors fmt log/slog math/rand/v2 os strings sync time"},
-	{Name: "internal/app/sharestore",
-		Ours: "limit/mono limit share internal/core/node internal/secret internal/text/humanize",
-		Std:  "context crypto/sha256 encoding/hex errors fmt io log/slog net/url slices strings sync time weak"},
+	{Name: "share", Ours: "observe limit/mono limit internal/core/node internal/text/humanize internal/boottime", Std: "context crypto/rand errors fmt log/slog math/rand/v2 os strings sync time"},
+	{Name: "internal/app/sharestore", Ours: "limit/mono limit share internal/core/node internal/secret internal/text/humanize", Std: "context crypto/sha256 encoding/hex errors fmt io log/slog net/url slices strings sync time weak"},
 	{Name: "share/sharetest", Ours: "share", Std: "any"},
 	{Name: "share/sqlite", Ours: "share internal/boottime", Std: "any", Modules: "modernc.org/sqlite"},
 	{Name: "share/postgres", Ours: "share", Std: "any", Modules: "github.com/jackc/pgx/v5"},
@@ -109,86 +92,44 @@ var Table = []Package{
 	// Edges: HTTP, files, pictures.
 	{Name: "internal/send/neterr", Ours: "limit", Std: "any"},
 	{Name: "internal/send/pricing", Ours: "provider tokens", Std: "bytes"},
-	{Name: "transport", Ours: "paceline observe limit/mono limit pool/backoff provider tokens provider/classify " +
-		"internal/send/pricing internal/core/stack internal/core/breaker internal/core/histogram internal/text/suggest " +
-		"internal/send/timer internal/secret internal/send/neterr internal/text/humanize internal/send/once " +
-		"internal/text/describe", Std: "any"},
+	{Name: "transport", Ours: "paceline observe limit/mono limit pool/backoff provider tokens provider/classify internal/send/pricing internal/core/stack internal/core/breaker internal/core/histogram internal/text/suggest internal/send/timer internal/secret internal/send/neterr internal/text/humanize internal/send/once internal/text/describe", Std: "any"},
 	{Name: "internal/web", Std: "embed"},
-	{Name: "observe/dashboard", Ours: "observe internal/text/humanize internal/web",
-		Std: "bytes cmp context crypto/sha256 embed encoding/hex encoding/json errors fmt math net/http net/netip slices " +
-			"strconv strings sync time"},
+	{Name: "observe/dashboard", Ours: "observe internal/text/humanize internal/web", Std: "bytes cmp context crypto/sha256 embed encoding/hex encoding/json errors fmt math net/http net/netip slices strconv strings sync time"},
 	{Name: "observe/prom", Ours: "observe observe/labels", Std: "any", Modules: "github.com/prometheus/client_golang"},
-	{Name: "ratetest", Ours: "limit/mono internal/core/ceiling ratetest/rule ratetest/latency ratetest/internal/host",
-		Std: "any"},
+	{Name: "ratetest", Ours: "limit/mono internal/core/ceiling ratetest/rule ratetest/latency ratetest/internal/host", Std: "any"},
 	{Name: "ratetest/llm", Ours: "limit/mono ratetest/rule ratetest/latency ratetest/internal/host", Std: "any"},
-	{Name: "ratetest/service", Ours: "limit/mono ratetest/rule provider ratetest/latency ratetest/internal/host",
-		Std: "any"},
+	{Name: "ratetest/service", Ours: "limit/mono ratetest/rule provider ratetest/latency ratetest/internal/host", Std: "any"},
 	{Name: "ratetest/internal/host", Std: "any"},
-	{Name: "internal/app/report",
-		Ours: "internal/app/run internal/text/rate internal/text/humanize internal/text/sanitize internal/web", Std: "any"},
+	{Name: "internal/app/report", Ours: "internal/app/run internal/text/rate internal/text/humanize internal/text/sanitize internal/web", Std: "any"},
 	{Name: "cmd/paceline", Ours: "any", Std: "any", Modules: "any"},
-	{Name: "internal/send/once",
-		Std: "context crypto/tls errors fmt io net net/http net/http/httptrace sync sync/atomic time"},
+	{Name: "internal/send/once", Std: "context crypto/tls errors fmt io net net/http net/http/httptrace sync sync/atomic time"},
 	{Name: "internal/text/width", Std: "strings unicode", Modules: "golang.org/x/text"},
 	{Name: "internal/text/table", Ours: "internal/text/width", Std: "io strings"},
-	{Name: "internal/app/screen", Ours: "internal/text/sanitize internal/text/width internal/text/table",
-		Std: "cmp fmt io os slices strings sync time", Modules: "golang.org/x/term"},
-	{Name: "internal/app/cli",
-		Ours: "internal/app/screen internal/text/sanitize internal/text/suggest internal/text/table", Std: "any",
-		Modules: "github.com/spf13/cobra github.com/spf13/pflag"},
-	{Name: "internal/app/cli/shareflags",
-		Ours: "fairshare internal/app/cli internal/app/sharestore share share/postgres share/redis share/sqlite",
-		Std:  "any", Modules: "github.com/redis/go-redis/v9 github.com/spf13/cobra github.com/spf13/pflag"},
-	{Name: "internal/app/cli/shareflags/storetest", Ours: "internal/app/cli/shareflags internal/core/node limit share",
-		Std: "testing time"},
-	{Name: "internal/app/cli/clitest", Ours: "internal/app/cli internal/text/table internal/text/width", Std: "any",
-		Modules: "github.com/spf13/cobra github.com/spf13/pflag"},
+	{Name: "internal/app/screen", Ours: "internal/text/sanitize internal/text/width internal/text/table", Std: "cmp fmt io os slices strings sync time", Modules: "golang.org/x/term"},
+	{Name: "internal/app/cli", Ours: "internal/app/screen internal/text/sanitize internal/text/suggest internal/text/table", Std: "any", Modules: "github.com/spf13/cobra github.com/spf13/pflag"},
+	{Name: "internal/app/cli/shareflags", Ours: "fairshare internal/app/cli internal/app/sharestore share share/postgres share/redis share/sqlite", Std: "any", Modules: "github.com/redis/go-redis/v9 github.com/spf13/cobra github.com/spf13/pflag"},
+	{Name: "internal/app/cli/shareflags/storetest", Ours: "internal/app/cli/shareflags internal/core/node limit share", Std: "testing time"},
+	{Name: "internal/app/cli/clitest", Ours: "internal/app/cli internal/text/table internal/text/width", Std: "any", Modules: "github.com/spf13/cobra github.com/spf13/pflag"},
 	{Name: "internal/app/run/jsonl", Std: "bufio bytes encoding/json errors fmt io strconv strings unicode/utf8"},
-	{Name: "internal/app/run/input", Ours: "internal/text/suggest internal/app/run/jsonl",
-		Std: "bufio bytes compress/gzip crypto/sha256 encoding/base64 encoding/binary encoding/json encoding/xml errors " +
-			"fmt io iter net/http net/url path/filepath regexp slices strconv strings unicode/utf16 unicode/utf8",
-		Modules: "mvdan.cc/sh/v3/syntax"},
-	{Name: "internal/app/durable", Std: "bufio bytes errors fmt io os path/filepath runtime sync syscall",
-		Modules: "golang.org/x/sys"},
+	{Name: "internal/app/run/input", Ours: "internal/text/suggest internal/app/run/jsonl", Std: "bufio bytes compress/gzip crypto/sha256 encoding/base64 encoding/binary encoding/json encoding/xml errors fmt io iter net/http net/url path/filepath regexp slices strconv strings unicode/utf16 unicode/utf8", Modules: "mvdan.cc/sh/v3/syntax"},
+	{Name: "internal/app/durable", Std: "bufio bytes errors fmt io os path/filepath runtime sync syscall", Modules: "golang.org/x/sys"},
 	{Name: "internal/boottime", Std: "os strings sync time", Modules: "golang.org/x/sys"},
 	{Name: "internal/app/journal", Ours: "limit internal/app/durable internal/boottime", Std: "any"},
-	{Name: "internal/app/learned", Ours: "limit/mono limit fairshare internal/app/journal internal/text/humanize",
-		Std: "fmt sync time"},
-	{Name: "internal/app/learned/recalltest", Ours: "ratetest/latency ratetest ratetest/service ratetest/rule",
-		Std: "net/http sync time"},
-	{Name: "internal/app/auth/issuer", Ours: "limit/mono limit internal/app/auth/bearer", Std: "any",
-		Modules: "golang.org/x/oauth2"},
-	{Name: "internal/app/run",
-		Ours: "observe limit/mono limit fairshare pool tokens tokens/tiktoken provider provider/classify " +
-			"internal/send/neterr internal/send/once internal/send/httptext internal/app/run/input internal/app/run/jsonl " +
-			"internal/app/durable internal/app/run/filename internal/app/journal internal/app/learned internal/boottime " +
-			"internal/secret internal/app/sharestore internal/app/auth/bearer internal/send/pricing internal/app/auth/issuer " +
-			"internal/text/sanitize internal/text/humanize internal/core/histogram internal/text/rate internal/core/ceiling",
-		Std: "any"},
-	{Name: "internal/app/proxy",
-		Ours: "paceline observe limit/mono pool/backoff limit provider tokens tokens/tiktoken transport " +
-			"internal/send/httptext internal/text/rate internal/text/suggest internal/send/timer internal/secret " +
-			"internal/app/sharestore internal/text/sanitize fairshare internal/app/journal internal/app/learned " +
-			"internal/boottime", Std: "any"},
-	{Name: "internal/app/proxy/config",
-		Ours: "internal/app/proxy internal/app/yamlfile internal/text/bytesize internal/text/rate internal/text/suggest " +
-			"internal/secret provider tokens", Std: "any", Modules: "go.yaml.in/yaml/v3"},
+	{Name: "internal/app/learned", Ours: "limit/mono limit fairshare internal/app/journal internal/text/humanize", Std: "fmt sync time"},
+	{Name: "internal/app/learned/recalltest", Ours: "ratetest/latency ratetest ratetest/service ratetest/rule", Std: "net/http sync time"},
+	{Name: "internal/app/auth/issuer", Ours: "limit/mono limit internal/app/auth/bearer", Std: "any", Modules: "golang.org/x/oauth2"},
+	{Name: "internal/app/run", Ours: "observe limit/mono limit fairshare pool tokens tokens/tiktoken provider provider/classify internal/send/neterr internal/send/once internal/send/httptext internal/app/run/input internal/app/run/jsonl internal/app/durable internal/app/run/filename internal/app/journal internal/app/learned internal/boottime internal/secret internal/app/sharestore internal/app/auth/bearer internal/send/pricing internal/app/auth/issuer internal/text/sanitize internal/text/humanize internal/core/histogram internal/text/rate internal/core/ceiling", Std: "any"},
+	{Name: "internal/app/proxy", Ours: "paceline observe limit/mono pool/backoff limit provider tokens tokens/tiktoken transport internal/send/httptext internal/text/rate internal/text/suggest internal/send/timer internal/secret internal/app/sharestore internal/text/sanitize fairshare internal/app/journal internal/app/learned internal/boottime", Std: "any"},
+	{Name: "internal/app/proxy/config", Ours: "internal/app/proxy internal/app/yamlfile internal/text/bytesize internal/text/rate internal/text/suggest internal/secret provider tokens", Std: "any", Modules: "go.yaml.in/yaml/v3"},
 	{Name: "internal/testkit/daemon", Std: "any"},
-	{Name: "internal/app/run/projection", Std: "context errors fmt strings time unicode",
-		Modules: "github.com/itchyny/gojq"},
-	{Name: "lab/chart", Ours: "internal/app/report internal/text/table internal/web", Std: "any",
-		Modules: "gonum.org/v1/plot"},
-	{Name: "lab/loadgen", Ours: "paceline limit/mono limit fairshare provider provider/classify lab/strategy ratetest " +
-		"lab/sim/fleet", Std: "any"},
+	{Name: "internal/app/run/projection", Std: "context errors fmt strings time unicode", Modules: "github.com/itchyny/gojq"},
+	{Name: "lab/chart", Ours: "internal/app/report internal/text/table internal/web", Std: "any", Modules: "gonum.org/v1/plot"},
+	{Name: "lab/loadgen", Ours: "paceline limit/mono limit fairshare provider provider/classify lab/strategy ratetest lab/sim/fleet", Std: "any"},
 	{Name: "lab/bench", Ours: "any", Std: "any", Modules: "github.com/HdrHistogram/hdrhistogram-go"},
-	{Name: "lab/proxybench",
-		Ours: "limit/mono internal/core/ceiling ratetest/rule internal/testkit/daemon internal/text/table", Std: "any"},
+	{Name: "lab/proxybench", Ours: "limit/mono internal/core/ceiling ratetest/rule internal/testkit/daemon internal/text/table", Std: "any"},
 	{Name: "lab/cmd/paceline-lab", Ours: "any", Std: "any", Modules: "github.com/spf13/cobra github.com/spf13/pflag"},
-	{Name: "lab/targets", Ours: "limit ratetest/latency fairshare lab/parallel lab/strategy lab/sim/fleet " +
-		"lab/sim/compare internal/text/table", Std: "any"},
-	{Name: "lab/baselines",
-		Ours: "limit/mono ratetest/latency limit fairshare ratetest/rule limit/window lab/sim lab/sim/fleet lab/strategy " +
-			"lab/bench internal/text/table", Std: pure + " context encoding/json io math/rand/v2 unicode/utf8"},
+	{Name: "lab/targets", Ours: "limit ratetest/latency fairshare lab/parallel lab/strategy lab/sim/fleet lab/sim/compare internal/text/table", Std: "any"},
+	{Name: "lab/baselines", Ours: "limit/mono ratetest/latency limit fairshare ratetest/rule limit/window lab/sim lab/sim/fleet lab/strategy lab/bench internal/text/table", Std: pure + " context encoding/json io math/rand/v2 unicode/utf8"},
 	{Name: "lab/laws"},
 
 	// Help for the tests.
@@ -200,8 +141,7 @@ var Table = []Package{
 	{Name: "internal/testkit/fakeconn", Std: "bufio context fmt io net net/http sync"},
 	{Name: "internal/testkit/golden", Std: "any"},
 	{Name: "internal/testkit/need", Std: "any"},
-	{Name: "internal/testkit/pages", Ours: "internal/testkit/need", Std: "any",
-		Modules: "github.com/spf13/cobra mvdan.cc/sh/v3"},
+	{Name: "internal/testkit/pages", Ours: "internal/testkit/need", Std: "any", Modules: "github.com/spf13/cobra mvdan.cc/sh/v3"},
 	{Name: "internal/testkit/race"},
 	{Name: "internal/testkit/strange", Ours: "limit limit/mono", Std: "fmt math/rand/v2 strings time"},
 	{Name: "internal/testkit/realserver", Ours: "limit internal/testkit/daemon internal/testkit/need", Std: "any"},
@@ -211,8 +151,7 @@ var Table = []Package{
 
 // Borders say who may import whom where the table has no say, in tests and nested modules.
 var Borders = []Border{
-	{Folder: "lab", Why: "the others are built and tested without the laboratory; move a test that drives the simulator " +
-		"to lab/laws"},
+	{Folder: "lab", Why: "the others are built and tested without the laboratory; move a test that drives the simulator to lab/laws"},
 	{Folder: "contrib", Why: "an adapter depends on the library, never the reverse; move what needs both into contrib"},
 	{Folder: "tools", Why: "tools look at the module from outside; move what is needed to internal/testkit"},
 	{Folder: "cmd", Why: "a program is run and not imported; move what is needed to internal/app"},
@@ -259,8 +198,8 @@ var allowed = map[string]string{
 	"math/rand/v2": "New NewPCG NewChaCha8 NewZipf Rand Source PCG ChaCha8 Zipf",
 }
 
-// owned are packages that nothing in the core may import, with what to do instead. The table does
-// not allow them either; these have the better advice.
+// owned are packages that nothing in the core may import, with what to do instead. The table does not allow them either;
+// these have the better advice.
 var owned = map[string]string{
 	"sync":        "leave locking to the runtime: a decision belongs to one driver",
 	"sync/atomic": "leave sharing to the runtime: a decision belongs to one driver",
