@@ -28,6 +28,8 @@
 //	reset.go          the many forms of a reset
 //	stated_fields.go  limits in header fields, by a table
 //	worded_limits.go  limits in the words of a refusal, by a table
+//	worded_waits.go   when to come back, in the words of any refusal
+//	written_time.go   durations and instants as people write them
 //	refused.go        kinds of refusal, by a table
 //	looked.go         fields that no reading knows, and the signs of refusals, for people
 //	rows_*.go         the rows of the table, by kind of provider

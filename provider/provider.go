@@ -136,6 +136,7 @@ func (d *row) reading(now time.Time, resp Response, l *looked) *reading {
 		r.refuse(r.byStatus())
 	}
 	r.wordings(d.worded)
+	r.comeBack()
 	if age := r.Header.Get("Age"); len(r.Limits) > 0 && age != "" && strings.Trim(age, "0 ") != "" {
 		r.Limits = nil
 		r.note("the response comes from a cache (Age: %s): what was left is out of date", clip(age))

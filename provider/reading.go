@@ -40,7 +40,7 @@ func newReading(d *row, now time.Time, resp Response) *reading {
 	r := &reading{Response: resp, refusers: d.Refusers, now: now, clock: now, whole: len(resp.Body) <= MaxBody}
 	r.Dialect = d.Provider.Name
 	r.Body = resp.Body[:min(len(resp.Body), MaxBody)]
-	if date, err := http.ParseTime(r.Header.Get("Date")); err == nil {
+	if date, ok := date(r.Header.Get("Date")); ok {
 		switch skew := date.Sub(now); {
 		case skew.Abs() > MaxWait: // one of the two must be wrong
 			r.far = date
@@ -128,12 +128,14 @@ func scaled(v string, unit time.Duration) (time.Duration, error) {
 		return 0, errNegative
 	}
 	if f *= float64(unit); f <= float64(MaxWait) {
-		// In binary, 64.57 s is a hair more than 64,570 ms. It must not become a nanosecond more,
-		// and a wait of weeks must not become shorter.
-		return time.Duration(math.Ceil(f - min(f*1e-15, 0.5))), nil
+		return ceil(f), nil
 	}
 	return MaxWait + 1, nil
 }
+
+// ceil rounds nanoseconds up. In binary, 64.57 s is a hair more than 64,570 ms. It must not become a
+// nanosecond more, and a wait of weeks must not become shorter.
+func ceil(ns float64) time.Duration { return time.Duration(math.Ceil(ns - min(ns*1e-15, 0.5))) }
 
 // span reads a duration as Go writes it, with days: 6m0s, 12ms, 23h47m36.648s, 1d2h.
 func span(v string) (time.Duration, error) {
@@ -234,37 +236,58 @@ func (r *reading) instant(name, v string, t time.Time) time.Time {
 	return r.now.Add(d)
 }
 
-// retryAfter reads Retry-After as RFC 9110 defines it, in seconds or as a date. Some servers send
-// milliseconds too, which are finer and so preferred. A fraction of a second is in no RFC, but
-// servers send it.
+// retryAfter reads Retry-After as RFC 9110 defines it, in seconds or as a date, and in the other
+// forms that servers send: a fraction, a duration, words, several values. Of several the longest
+// counts. Some servers send milliseconds too, which are finer and so preferred, unless they differ.
 func (r *reading) retryAfter() {
+	var finer time.Duration
 	for _, name := range [...]string{"Retry-After-Ms", "X-Ms-Retry-After-Ms"} {
-		if v, ok := r.field(name); ok {
+		if v, ok := r.field(name); ok && finer == 0 {
 			d, err := scaled(v, time.Millisecond)
 			if d, ok := r.bound(name, v, d, err); ok {
-				r.RetryAfter = d
-				r.looked.at("Retry-After") // it says the same, in seconds
-				return
+				finer = d
 			}
 		}
 	}
-	v, ok := r.field("Retry-After")
-	if !ok {
-		return
+	const name = "Retry-After"
+	r.looked.at(name)
+	for _, v := range r.Header.Values(name) {
+		if v = strings.TrimSpace(v); v == "" {
+			continue
+		}
+		all := []string{v}
+		if list := strings.Split(v, ","); len(list) > 1 && len(list) <= maxItems && !slices.ContainsFunc(list, notWait) {
+			all = list
+		}
+		for _, v := range all {
+			if t := r.retryAt(name, strings.Trim(v, ` "`)); !t.IsZero() {
+				r.RetryAfter = max(r.RetryAfter, t.Sub(r.now))
+			}
+		}
 	}
-	if date, err := http.ParseTime(v); err == nil {
+	if finer > 0 && r.RetryAfter <= finer+time.Second {
+		r.RetryAfter = finer
+	}
+}
+
+// notWait reports whether a part of a list is no wait of its own, but half a date.
+func notWait(v string) bool {
+	_, err := seconds(strings.Trim(v, ` "`))
+	return err == errNumber
+}
+
+// retryAt reads a value of Retry-After.
+func (r *reading) retryAt(name, v string) time.Time {
+	if t, ok := date(v); ok {
 		// Neither date has a fraction, so their difference has no error, however close the clocks
 		// are.
-		if clock, err := http.ParseTime(r.Header.Get("Date")); err == nil && clock.Sub(r.now).Abs() <= MaxWait {
+		if clock, ok := date(r.Header.Get("Date")); ok && clock.Sub(r.now).Abs() <= MaxWait {
 			defer func(clock time.Time) { r.clock = clock }(r.clock)
 			r.clock = clock
 		}
-		r.RetryAfter = r.instant("Retry-After", v, date).Sub(r.now)
-		return
+		return r.instant(name, v, t)
 	}
-	if t := r.moment("Retry-After", v, 0); !t.IsZero() {
-		r.RetryAfter = t.Sub(r.now)
-	}
+	return r.moment(name, v, 0)
 }
 
 // orRetryAfter takes a wait from a body if no header asked for one.

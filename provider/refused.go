@@ -96,14 +96,8 @@ func (r *reading) refusedAs(f *refused, found string) {
 	if f.note != "" {
 		r.note("%s", f.note)
 	}
-	if f.waitAt != "" && r.RetryAfter == 0 {
-		for path := range strings.SplitSeq(f.waitAt, "|") {
-			for _, v := range r.at(path) {
-				if t := r.moment(path, v, f.per); !t.IsZero() {
-					r.RetryAfter = max(r.RetryAfter, t.Sub(r.now))
-				}
-			}
-		}
+	if f.waitAt != "" {
+		r.waitAt(f.waitAt, f.per)
 	}
 	if f.wait > 0 && r.RetryAfter == 0 {
 		r.RetryAfter = f.wait

@@ -40,6 +40,12 @@ func (r *reading) moment(name, v string, unit time.Duration) time.Time {
 	switch {
 	case !number:
 		if d, err = span(v); err != nil && err != errNegative {
+			w := written(v)
+			w.cut("in ", "after ")
+			if long, ok := w.span(); ok && w == "" {
+				d, err = min(long, MaxWait+1), nil
+				break
+			}
 			err = errors.New("is neither a number, a duration nor an instant")
 		}
 	case f >= 1e8:
@@ -57,19 +63,28 @@ func (r *reading) moment(name, v string, unit time.Duration) time.Time {
 	return time.Time{}
 }
 
-// date reads an instant that is written as one.
+// date reads an instant that is written as one. All dates in header fields are read here.
 func date(v string) (time.Time, bool) {
-	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02 15:04:05Z07:00", "2006-01-02T15:04:05", "2006-01-02 15:04:05"} {
-		if t, err := time.Parse(layout, v); err == nil {
-			return t, true
+	if v == "" {
+		return time.Time{}, false
+	}
+	if v[0] >= '0' && v[0] <= '9' {
+		for _, layout := range [...]string{time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02 15:04:05Z07:00", "2006-01-02T15:04:05", "2006-01-02 15:04:05"} {
+			if t, err := time.Parse(layout, v); err == nil {
+				return t, true
+			}
 		}
+	} else if t, err := http.ParseTime(v); err == nil {
+		return t, true
 	}
 	browsers, _, _ := strings.Cut(v, " (") // as JavaScript writes a Date: with the name of its zone
 	if t, err := time.Parse("Mon Jan 02 2006 15:04:05 GMT-0700", browsers); err == nil {
 		return t, true
 	}
-	t, err := http.ParseTime(v)
-	return t, err == nil
+	// Others, as mail has them: with a zone, without a weekday, with one digit.
+	w := written(strings.TrimSpace(v))
+	t, zoned, ok := w.instant(time.Time{})
+	return t, ok && zoned && w == "" && t.Year() > 1
 }
 
 // sinceEpoch reads an instant since 1970, to the microsecond; f is its magnitude.

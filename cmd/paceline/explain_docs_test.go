@@ -49,10 +49,13 @@ Written from the table in package [quota](../provider/provider.go) by a test (` 
 ` + "`paceline explain --provider NAME`" + ` prints the row of one, and says what of it is a year old. All of it is what providers
 document or were seen to send, as of the dates given; an account may have other limits, and what an answer states goes first.
 
-- **Fields** are the header fields that are read; of all, Retry-After too, in seconds, milliseconds or as a date. A reset is read by its
+- **Fields** are the header fields that are read; of all, Retry-After too, as a number, a duration or a date. A reset is read by its
   magnitude. "–": it says nothing of limits in header fields.
 - **Refusals** are what they look like besides 429, 503 and 529: a status, or a field of the JSON of the body and its value, with * for any
   text, in the order in which they are looked for. Some readings know more, in code.
+- **Words** of a refusal by anybody are read where no field says when to come back: "Try again in 35 seconds", "Resets in 4hr 59min",
+  "will reset at 12-02 09:18:00 UTC". A time without a zone is UTC; one more than a year away is not believed. After an hour one request
+  finds out. The words of an answer that was served are never read for this.
 - **Whom** a refusal for a limit concerns, by what is said to refuse; where a ban concerns others, that too.
 - **Published** are limits that the documentation states, by the name that ` + "`--preset`" + ` and ` + "`transport.Published`" + ` take, and since when.
 - **Tokens**: how they are counted.
