@@ -145,6 +145,7 @@ func (j *Group) Limit(c LimitConfig) *Limit {
 	m := &Limit{j.line.Limit(c.Limiter, scheduler.Sharing{Fair: c.Fair, Unit: c.Unit, Use: c.Use}), c.Logger, c.Whose, c.Paused}
 	m.limit.Of = m
 	j.noteLapsesLocked(m)
+	limit.SetEpoch(c.Limiter, j.base)
 	limit.Supply(c.Limiter, func() { j.again(m) }, func() int { return j.waitingFor(m) }, func(kind, text string) {
 		j.Note(observe.Event{Kind: kind, Whose: c.Whose, Text: text})
 	})

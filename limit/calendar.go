@@ -9,9 +9,10 @@ import (
 )
 
 // Calendar keeps every interval of a server's clock at or under a limit: so many per minute of the
-// clock, or per UTC day. It needs to know when the intervals begin. It then allows more than
-// Rolling: a whole limit late in one interval, and another early in the next. If the beginnings are
-// not known, Rolling is right.
+// clock, per UTC day, or per day of Los Angeles. It needs to know when the intervals begin. It then
+// allows more than Rolling: a whole limit late in one interval, and another early in the next. If
+// the beginnings are not known, Rolling is right. For a day of a place with summer time its Window
+// must be 25 h, since one day a year is that long.
 //
 // A cost w may go at s when, with b the beginning of the interval that s − Skew is in,
 //
@@ -27,6 +28,7 @@ import (
 type Calendar struct {
 	account
 	phase   mono.Time
+	zone    *zoned // nil: intervals of one length, from phase on
 	skew    time.Duration
 	settled log       // keyed by when a request no longer counts, not by its arrival
 	given   bool      // the configuration named a skew
@@ -41,6 +43,14 @@ type CalendarConfig struct {
 	Window time.Duration
 	// Phase is the beginning of any one interval, on the driver's scale: mono.Of(epoch, midnight).
 	Phase mono.Time
+	// Zone, if not nil, is the place whose clock has the intervals, instead of Phase. With a Window
+	// of 24 h they are its days, of 23, 24 or 25 hours. With 7 * 24 h they are weeks from Monday
+	// on, and with Month the months. A Window that divides a day is also possible.
+	Zone *time.Location
+	// Epoch is the wall time of the zero of the driver's scale. Only a Calendar with a Zone needs
+	// it, and only if the driver does not call SetEpoch, as Gate, Group, Pool, transport and share
+	// do.
+	Epoch time.Time
 	// Skew is how far the server's beginnings may be from those by Phase, either way. The first
 	// request goes that long after each beginning. If zero, 50 ms, the error of NTP on a bad day.
 	// Negative: none.
@@ -64,6 +74,13 @@ func NewCalendar(c CalendarConfig) (*Calendar, error) {
 	if !l.given {
 		l.skew = 50 * time.Millisecond
 	}
+	if c.Zone != nil {
+		if c.Phase != 0 {
+			return nil, fmt.Errorf("limit: Calendar: Phase %v beside a Zone, which has its own beginnings", c.Phase)
+		}
+		l.zone = &zoned{zone: c.Zone, window: c.Window}
+		l.setEpoch(c.Epoch)
+	}
 	if err := l.fits(c.Window); err != nil {
 		return nil, err
 	}
@@ -82,6 +99,11 @@ func (c *Calendar) SetLimit(now mono.Time, n int64) error { return c.setLimit("C
 func (c *Calendar) fits(d time.Duration) error {
 	if err := checkWindow("Calendar", d); err != nil {
 		return err
+	}
+	if c.zone != nil {
+		if err := CheckZone(d); err != nil {
+			return fmt.Errorf("limit: Calendar: %w", err)
+		}
 	}
 	if c.given && c.skew > d {
 		return fmt.Errorf("limit: Calendar: Skew %v is longer than Window %v: then the phase is not known", c.skew, d)
@@ -107,6 +129,7 @@ func (c *Calendar) SetWindow(now mono.Time, d time.Duration) error {
 		bounds[i] = c.arrived(before.at(i).at)
 	}
 	c.settled = newLog()
+	c.divide(d)
 	changed := c.setWindow(now, d) // from here on freed uses the new window
 	if gone := min(before.gone, MaxCost); gone > 0 {
 		c.settled.add(c.freed(lost), gone)
@@ -125,6 +148,27 @@ func (c *Calendar) arrived(free mono.Time) mono.Time {
 	return min(free.Add(-2*c.skew)-1, c.latest)
 }
 
+// divide makes the intervals of a zone as long as d.
+func (c *Calendar) divide(d time.Duration) {
+	if c.zone != nil {
+		c.zone.window, c.zone.to = d, mono.Min // and forget the interval that was asked for last
+	}
+}
+
+func (c *Calendar) setEpoch(epoch time.Time) {
+	if c.zone != nil && !epoch.IsZero() {
+		c.zone.epoch, c.zone.to = epoch.UnixNano(), mono.Min
+	}
+}
+
+// Zone returns the place whose clock has the intervals; nil: they are by Phase.
+func (c *Calendar) Zone() *time.Location {
+	if c.zone == nil {
+		return nil
+	}
+	return c.zone.zone
+}
+
 // begin returns the beginning of the interval that t is in, by Phase.
 func (c *Calendar) begin(t mono.Time) mono.Time {
 	in := t.Sub(c.phase) % c.window
@@ -136,6 +180,9 @@ func (c *Calendar) begin(t mono.Time) mono.Time {
 
 // freed returns when a request that arrived by u no longer counts.
 func (c *Calendar) freed(u mono.Time) mono.Time {
+	if c.zone != nil {
+		return c.zone.over(u.Add(c.skew)).Add(c.skew)
+	}
 	return c.begin(u.Add(c.skew)).Add(c.window).Add(c.skew)
 }
 
@@ -210,12 +257,16 @@ func (c *Calendar) Restore(b []byte) error {
 		return err
 	}
 	c.resume(s)
+	c.divide(c.window)
 	c.latest, c.settled = latest, settled
 	return nil
 }
 
 // Configuration implements Keeper.
 func (c *Calendar) Configuration() string {
+	if c.zone != nil {
+		return c.configured("Calendar") + fmt.Sprintf(", of the clock of %v, skew %v", c.zone.zone, c.skew)
+	}
 	return c.configured("Calendar") + fmt.Sprintf(", from %v, skew %v", c.begins(), c.skew)
 }
 
@@ -230,7 +281,12 @@ func (c *Calendar) begins() time.Duration {
 }
 
 // Span implements Keeper.
-func (c *Calendar) Span() time.Duration { return c.window + 2*c.skew }
+func (c *Calendar) Span() time.Duration {
+	if c.zone != nil {
+		return c.zone.longest() + 2*c.skew
+	}
+	return c.window + 2*c.skew
+}
 
 // ReadyAfter implements Foreseer.
 func (c *Calendar) ReadyAfter(now mono.Time, first, cost Cost) mono.Time {
@@ -261,8 +317,12 @@ func (c *Calendar) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
 	if rest <= 0 {
 		return t
 	}
+	whole := (rest - 1) / c.limit // intervals that are used up before
+	if c.zone != nil {
+		return max(t, c.zone.after(q.now.Add(-c.skew), whole).Add(c.skew))
+	}
 	begun := c.begin(q.now.Add(-c.skew)).Add(c.skew)
-	return max(t, begun.Add(scale(c.window, time.Duration((rest-1)/c.limit+1), 1)))
+	return max(t, begun.Add(scale(c.window, time.Duration(whole+1), 1)))
 }
 
 // Explain implements Explainer.

@@ -41,6 +41,7 @@
 //	arrival_log.go    the history of settled requests
 //	rolling.go        Rolling: any window
 //	calendar.go       Calendar: intervals of a known clock
+//	zone.go           the days, weeks and months of a place, for a Calendar
 //	anchored.go       Anchored: intervals that begin with a message
 //	bucket.go         Bucket: token bucket, GCRA, leaky bucket
 //	weighted.go       Weighted: two counters and a proportion

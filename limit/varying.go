@@ -2,6 +2,7 @@ package limit
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/paceline-go/paceline/limit/mono"
 )
@@ -13,7 +14,8 @@ import (
 // Made by NewVarying. Not safe for concurrent use; the limiters in it belong to it.
 type Varying struct {
 	All
-	costs []Cost // of the open leases, by their index
+	costs []Cost    // of the open leases, by their index
+	epoch time.Time // the zero of the scale, for limiters that come later
 }
 
 // NewVarying returns the conjunction of limiters, which belong to it from now on, as with NewAll.
@@ -52,6 +54,7 @@ func (v *Varying) Change(now mono.Time, limiters ...Limiter) {
 			}
 		}
 	}
+	SetEpoch(next, v.epoch)
 	v.last = max(now, v.last)
 	leases := make([]Lease, len(v.book.slots)*len(next.each))
 	for i := range v.book.slots {
@@ -67,6 +70,11 @@ func (v *Varying) Change(now mono.Time, limiters ...Limiter) {
 		}
 	}
 	v.each, v.leases = next.each, leases
+}
+
+func (v *Varying) setEpoch(epoch time.Time) {
+	v.epoch = epoch
+	SetEpoch(&v.All, epoch)
 }
 
 // bare returns a limiter without the name from Named.

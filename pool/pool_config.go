@@ -118,6 +118,7 @@ func New(c Config) (*Pool, error) {
 		return nil, err
 	}
 	for i := range c.Keys {
+		limit.SetEpoch(c.Keys[i].Limiter, p.epoch)
 		limit.Supply(c.Keys[i].Limiter, p.again, p.waiting, p.noteOf(c.Keys[i].Name))
 		p.supply(c.Keys[i].Shared)
 	}

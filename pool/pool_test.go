@@ -458,3 +458,33 @@ func FuzzPool(f *testing.F) {
 		})
 	})
 }
+
+// The Pool tells its limiters when its scale begins, also those that keys share.
+func TestPoolOfAZone(t *testing.T) {
+	pacific, err := time.LoadLocation("America/Los_Angeles")
+	if err != nil {
+		t.Fatal(err)
+	}
+	days := func(n int64) limit.Limiter {
+		l, err := limit.NewCalendar(limit.CalendarConfig{Limit: n, Window: 24 * time.Hour, Zone: pacific})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	for _, key := range []pool.Key{
+		{Limiter: days(1)},
+		{Shared: []*pool.Shared{{Name: "account", Limiter: days(1)}}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var log poolLog
+			p := newPool(t, &log, pool.Config{Keys: []pool.Key{key}})
+			submit(t, p, "a", "b", "c")
+			p.Close()
+			if err := p.Run(context.Background()); err != nil {
+				t.Error(err)
+			}
+			wantLines(t, "sends", log.sends, "0s a/1", "8h0m0.05s b/1", "32h0m0.05s c/1")
+		})
+	}
+}

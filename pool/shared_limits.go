@@ -44,6 +44,7 @@ func (p *Pool) supply(all []*Shared) {
 		}
 		p.mu.Unlock()
 		if !known {
+			limit.SetEpoch(s.Limiter, p.epoch)
 			limit.Supply(s.Limiter, p.again, func() int { return p.waitingFor(s) }, p.noteOf(s.Name))
 		}
 	}

@@ -24,7 +24,8 @@ type Config struct {
 	// configure the same limit. It has 1 to 200 bytes of UTF-8, none of them 0.
 	Name string
 	// Own makes the limiter, always with the same configuration. Instants of its scale are
-	// nanoseconds since 1970, for the Phase of a Calendar. Each turn calls it. Give it a Grain (of
+	// nanoseconds since 1970, for the Phase of a Calendar; a Calendar with a Zone needs no Epoch.
+	// Each turn calls it. Give it a Grain (of
 	// Window/2000, say) where Limit is large, since its state travels.
 	Own func() limit.Keeper
 	// Weight is this process' share where there is not enough for all. Of weights 1 and 3 the
@@ -106,6 +107,7 @@ func New(c Config) (*Member, error) {
 	if own == nil {
 		return nil, errors.New("share: Own returns nil")
 	}
+	c.Own = dated(c.Own)
 	if err := Shareable(own); err != nil {
 		return nil, err
 	}
@@ -116,6 +118,15 @@ func New(c Config) (*Member, error) {
 	m := &Member{config: c, clock: newClock(), nudge: make(chan struct{}, 1), done: make(chan struct{}), planned: limit.Never}
 	m.node = node.New(node.Config{New: c.Own, ID: rand.Text(), Name: c.Who, Weight: c.Weight, Least: c.Least, Poll: c.Poll, Split: c.Fallback == Split})
 	return m, nil
+}
+
+// dated returns a function that makes limiters on the scale of the store.
+func dated(own func() limit.Keeper) func() limit.Keeper {
+	return func() limit.Keeper {
+		l := own()
+		limit.SetEpoch(l, time.Unix(0, 0))
+		return l
+	}
 }
 
 // CheckName reports why a text cannot be a Name, such as one that some database would refuse. It is

@@ -472,3 +472,37 @@ func TestClosedWhileSomeWait(t *testing.T) {
 		wg.Wait()
 	})
 }
+
+// Hours of a place are shared: the store's scale begins in 1970. Those of India begin at half past.
+func TestMembersOfAZone(t *testing.T) {
+	india, err := time.LoadLocation("Asia/Kolkata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		store, hours := newMemory(), map[string]int{}
+		for range 2 {
+			m, gate := member(t, share.Config{Store: store, Name: "it", Poll: time.Second, Own: func() limit.Keeper {
+				l, err := limit.NewCalendar(limit.CalendarConfig{Limit: 3, Window: time.Hour, Zone: india})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return l
+			}})
+			defer m.Close(context.Background())
+			for range 4 {
+				p, err := gate.Wait(t.Context(), limit.One)
+				if err != nil || !p.Fresh() {
+					t.Fatal(err)
+				}
+				hours[time.Now().In(india).Format("15h")]++
+				p.Settle(limit.Outcome{Result: limit.Accepted})
+			}
+		}
+		// The store is new, so what may count in it is waited for.
+		want := map[string]int{"09h": 3, "10h": 3, "11h": 2}
+		if fmt.Sprint(hours) != fmt.Sprint(want) {
+			t.Errorf("%v went, want %v", hours, want)
+		}
+	})
+}

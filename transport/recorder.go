@@ -43,6 +43,7 @@ func (t *Transport) recall(p Partition, own limit.Limiter) {
 		return
 	}
 	zero := t.group.Time(0)
+	limit.SetEpoch(own, zero)
 	all, since := t.config.Recorder.Earlier(p, zero)
 	limit.Replay(own, mono.Of(zero, time.Now()), since, all)
 }

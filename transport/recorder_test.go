@@ -167,3 +167,38 @@ func TestLedgerThatIsFull(t *testing.T) {
 		}
 	})
 }
+
+// A day of a place goes on after a restart, and ends at the midnight of that place.
+func TestLedgerOfAZone(t *testing.T) {
+	pacific, err := time.LoadLocation("America/Los_Angeles")
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var book kept
+		begin := time.Now()
+		for life, want := range []string{"8h0m0.05s", "32h0m0.05s"} {
+			tr := mustNew(t, transport.Config{Base: newBase(0, ok), Recorder: &book, Limit: func(p transport.Partition) limit.Limiter {
+				if p.Scope != provider.Key {
+					return nil
+				}
+				l, err := limit.NewCalendar(limit.CalendarConfig{Limit: 2, Window: 24 * time.Hour, Zone: pacific})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return l
+			}})
+			for range 3 - life { // the second process finds one of its two used
+				q, _ := http.NewRequestWithContext(t.Context(), "GET", "http://server/", nil)
+				resp, err := tr.RoundTrip(q)
+				if err != nil {
+					t.Fatal(err)
+				}
+				resp.Body.Close()
+			}
+			if got := time.Since(begin).String(); got != want {
+				t.Errorf("process %d: the last went after %s, want %s", life, got, want)
+			}
+		}
+	})
+}

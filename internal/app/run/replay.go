@@ -70,6 +70,9 @@ func (g *group) newPool() error {
 func (g *group) replay() {
 	r := g.r
 	g.rooms = make([]int64, len(g.limits))
+	for _, f := range g.fitted {
+		limit.SetEpoch(f, r.epoch)
+	}
 	if r.c.Strangers != nil || r.c.Share != nil {
 		return
 	}
