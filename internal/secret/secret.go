@@ -16,6 +16,7 @@
 //	guess.go         values that are too easy to guess for a search
 //	name.go          names of fields and parameters that hold secrets
 //	credential.go    the credential of a request
+//	url.go           URLs and queries without their secrets
 //	place.go         Places: the servers that may get keys
 package secret
 

@@ -62,8 +62,8 @@ var Table = []Package{
 	{Name: "provider/classify", Ours: "limit pool/dispatch provider internal/send/neterr", Std: pure + " bytes context crypto/tls net net/http"},
 
 	// Text of strangers, and what is not for them.
-	{Name: "internal/secret", Core: true, Std: pure + " encoding/base64 html net net/url unicode/utf8"},
-	{Name: "internal/send/httptext", Core: true, Std: "net/url slices strings"},
+	{Name: "internal/secret", Core: true, Std: pure + " bytes encoding/base64 html net net/url unicode/utf8"},
+	{Name: "internal/send/httptext", Core: true, Std: "fmt net/url slices strings unicode/utf8"},
 	{Name: "internal/text/rate", Core: true, Ours: "limit/mono limit", Std: pure + " strconv"},
 	{Name: "internal/app/auth/bearer", Core: true, Ours: "limit/mono limit pool/backoff", Std: pure + " bytes encoding/base64 encoding/json strconv"},
 	{Name: "internal/text/bytesize", Core: true, Std: pure + " strconv"},
@@ -111,7 +111,7 @@ var Table = []Package{
 	{Name: "internal/app/cli/shareflags/storetest", Ours: "internal/app/cli/shareflags internal/core/node limit share", Std: "testing time"},
 	{Name: "internal/app/cli/clitest", Ours: "internal/app/cli internal/text/table internal/text/width", Std: "any", Modules: "github.com/spf13/cobra github.com/spf13/pflag"},
 	{Name: "internal/app/run/jsonl", Std: "bufio bytes encoding/json errors fmt io strconv strings unicode/utf8"},
-	{Name: "internal/app/run/input", Ours: "internal/text/suggest internal/app/run/jsonl", Std: "bufio bytes compress/gzip crypto/sha256 encoding/base64 encoding/binary encoding/json encoding/xml errors fmt io iter net/http net/url path/filepath regexp slices strconv strings unicode/utf16 unicode/utf8", Modules: "mvdan.cc/sh/v3/syntax"},
+	{Name: "internal/app/run/input", Ours: "internal/text/suggest internal/app/run/jsonl internal/secret", Std: "bufio bytes compress/gzip crypto/sha256 encoding/base64 encoding/binary encoding/json encoding/xml errors fmt io iter net/http net/url path/filepath regexp slices strconv strings unicode unicode/utf16 unicode/utf8", Modules: "mvdan.cc/sh/v3/syntax"},
 	{Name: "internal/app/durable", Std: "bufio bytes errors fmt io os path/filepath runtime sync syscall", Modules: "golang.org/x/sys"},
 	{Name: "internal/boottime", Std: "os strings sync time", Modules: "golang.org/x/sys"},
 	{Name: "internal/app/journal", Ours: "limit internal/app/durable internal/boottime", Std: "any"},

@@ -20,7 +20,7 @@ const (
 	// hiddenField is the member of a dead letter's request that lists secrets left out of it. A
 	// line with it is not sent.
 	hiddenField = "hidden"
-	hiddenText  = "[hidden]"
+	hiddenText  = secret.Hidden
 )
 
 // of returns the finder of all that must not be shown of a request.
@@ -35,13 +35,30 @@ func (s *sender) of(r *Request) hider {
 	return s.sets.of(append(slices.Clone(keys), r.own...))
 }
 
-// conceal finds the secrets in a request that was not written for paceline, and so has secrets of
-// its own.
+// conceal finds the secrets that a request has of its own: where it was not written for paceline,
+// and where a line has one by its place.
 func (s *sender) conceal(q *Request) {
-	if !s.handed || q.Raw != nil || q.URL == nil {
+	if q.URL == nil || (!s.handed || q.Raw != nil) && !q.hasSecret() {
 		return
 	}
 	q.own = s.whole(q).secrets
+}
+
+// hasSecret reports whether a line of JSON may have a secret. Most lines have none, and whole would
+// take long for a long body.
+func (q *Request) hasSecret() bool {
+	if q.URL.User != nil {
+		return true
+	}
+	for name := range q.Header {
+		if secret.PrivateField(name) {
+			return true
+		}
+	}
+	if _, some := secret.SanitizeQuery(q.URL.RawQuery, nil); some && q.URL.RawQuery != "" {
+		return true
+	}
+	return len(q.Body) > 0 && (secret.InMembers(q.Body) || q.Header != nil && strings.Contains(q.Header.Get("Content-Type"), "form"))
 }
 
 // secretSets keeps the latest sets, since the commands of one file mostly have the same secrets.
@@ -198,6 +215,7 @@ func (w *wholeRequest) url(u *url.URL) {
 		password, _ := u.User.Password()
 		w.secret("password", password)
 		w.secret("user", u.User.Username())
+		w.secret("Authorization", base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password)))
 		before, u.User = hiddenText+"@", nil
 		w.hide("url")
 	}
@@ -211,20 +229,7 @@ func (w *wholeRequest) url(u *url.URL) {
 
 // parameters leaves the secrets out of a query or a form.
 func (w *wholeRequest) parameters(raw string) (shown string, some bool) {
-	parts := strings.Split(raw, "&")
-	for i, part := range parts {
-		name, value, _ := strings.Cut(part, "=")
-		plainName, err := url.QueryUnescape(name)
-		plain, err2 := url.QueryUnescape(value)
-		if err != nil || err2 != nil {
-			plainName, plain = name, value
-		}
-		if value != "" && secret.PrivateParameter(plainName, plain) {
-			w.secret(plainName, plain)
-			parts[i], some = name+"="+hiddenText, true
-		}
-	}
-	return strings.Join(parts, "&"), some
+	return secret.SanitizeQuery(raw, w.secret)
 }
 
 func (w *wholeRequest) body(body []byte, contentType string) {
@@ -328,7 +333,7 @@ func (s *sender) ownIn(q *Request, u *url.URL) (name string, found bool) {
 
 // address returns the destination of a request, for people.
 func (s *sender) address(q *Request) string {
-	if s.handed && q.Raw == nil {
+	if s.handed && q.Raw == nil || len(q.own) > 0 {
 		return s.shown(q).URL
 	}
 	text, _ := s.of(q).HideIn(q.URL.String())

@@ -105,27 +105,44 @@ func TestSecretsOfWhatIsHandedOver(t *testing.T) {
 	}
 }
 
-// A line written for paceline stays as it is, but its keys are hidden where it is shown.
+// A line written for paceline stays as it is in its dead letter. Its secrets are found by their
+// places all the same, and hidden where the line is shown and where a server repeats them.
 func TestLinesOfPacelineStay(t *testing.T) {
-	s := &sender{secrets: secret.New([]secret.Key{{Name: "A", Value: hush}})}
-	q := aRequest(t, "https://h.test/?token="+hush, nil, "")
-	q.Raw = json.RawMessage(`{"id":"1","url":"https://h.test/?token=x"}`)
-	for _, handed := range []bool{false, true} {
-		s.handed = handed
-		if s.conceal(q); len(q.own) != 0 {
-			t.Errorf("handed over %v: %+v", handed, q.own)
-		}
-		if got := s.lineOf(q); string(got) != string(q.Raw) {
-			t.Errorf("handed over %v: %s", handed, got)
-		}
-		if got := s.address(q); strings.Contains(got, hush) || !strings.HasPrefix(got, "https://h.test/?token=") {
-			t.Errorf("handed over %v: it goes to %s", handed, got)
-		}
-		if other := aRequest(t, "https://h.test/?token=open", nil, ""); !handed && s.address(other) != "https://h.test/?token=open" {
-			t.Errorf("what is no key is left out of %s", s.address(other))
-		}
-		if _, found := s.ownIn(q, q.URL); found {
-			t.Errorf("handed over %v: a page keeps its parameters", handed)
+	for _, tc := range []struct {
+		name, address string
+		header        http.Header
+		body          string
+		secrets       int
+	}{
+		{"nothing", "https://h.test/?a=b&max_tokens=5", http.Header{"Content-Type": {"application/json"}}, `{"a":"it: is \"token\""}`, 0},
+		{"a parameter", "https://h.test/?token=" + hush, nil, "", 1},
+		{"a user and password", "https://me-myself:" + hush + "@h.test/", nil, "", 3},
+		{"a field", "https://h.test/", http.Header{"X-Api-Key": {hush}}, "", 1},
+		{"a cookie", "https://h.test/", http.Header{"Cookie": {"sid=" + hush}}, "", 2},
+		{"a member", "https://h.test/", nil, `{"a":[{"api_key" : "` + hush + `"}]}`, 1},
+		{"a member within a text", "https://h.test/", nil, `{"a":"{\"api_key\":5}"}`, 0},
+		{"a form", "https://h.test/", http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}, "password=" + hush, 1},
+	} {
+		s := &sender{secrets: secret.New(nil)}
+		q := aRequest(t, tc.address, tc.header, tc.body)
+		q.Raw = json.RawMessage(`{"id":"1","url":"https://h.test/?token=x"}`)
+		for _, handed := range []bool{false, true} {
+			s.handed, q.own = handed, nil
+			if s.conceal(q); len(q.own) != tc.secrets {
+				t.Errorf("%s, handed over %v: %+v", tc.name, handed, q.own)
+			}
+			if got := s.lineOf(q); string(got) != string(q.Raw) {
+				t.Errorf("%s, handed over %v: %s", tc.name, handed, got)
+			}
+			if got := s.address(q); strings.Contains(got, hush) || strings.Contains(got, "myself") || !strings.HasPrefix(got, "https://") || !strings.Contains(got, "h.test/") {
+				t.Errorf("%s, handed over %v: it goes to %s", tc.name, handed, got)
+			}
+			if _, found := s.ownIn(q, q.URL); found {
+				t.Errorf("%s, handed over %v: a page keeps its parameters", tc.name, handed)
+			}
+			if shown, n := s.of(q).HideIn("of " + hush); n != min(tc.secrets, 1) {
+				t.Errorf("%s, handed over %v: a server's %q", tc.name, handed, shown)
+			}
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -364,36 +363,12 @@ func (q *Request) url(v jsonl.Value) error {
 	if err != nil {
 		return err
 	}
-	u, reason := parseURL(s, v.String())
+	u, reason := input.ParseURL(s, true)
 	if reason != "" {
 		return v.Errorf("url %s", reason)
 	}
 	q.URL, q.urlAt = u, v.Column
 	return nil
-}
-
-// parseURL reads the URL of a request, or returns the mistake in it. The reason quotes the URL as
-// shown. If shown is empty it quotes nothing, since the URL may have a secret in it.
-func parseURL(s, shown string) (u *url.URL, reason string) {
-	u, err := url.Parse(s)
-	switch {
-	case err != nil && shown == "":
-		return nil, "that is none, expected an absolute http or https URL"
-	case err != nil:
-		if e, ok := errors.AsType[*url.Error](err); ok {
-			err = e.Err
-		}
-		return nil, fmt.Sprintf("%s: %v, expected an absolute http or https URL", shown, err)
-	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Hostname() == "":
-		return nil, shown + ", expected an absolute http or https URL with a host"
-	}
-	for i := range len(u.RawQuery) {
-		if c := u.RawQuery[i]; c <= ' ' || c == 0x7f {
-			return nil, fmt.Sprintf("%s has %q in its query, expected it escaped", shown, c)
-		}
-	}
-	u.Fragment, u.RawFragment = "", ""
-	return u, ""
 }
 
 // ours are the header fields that control how a request is put on the wire. net/http sets them.

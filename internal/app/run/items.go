@@ -183,7 +183,7 @@ func (h *Items) call(r *Reader, q *Request, item *input.Item) error {
 	if err := r.bounded(item, size, len(q.Body)); err != nil {
 		return err
 	}
-	u, reason := parseURL(c.URL, "")
+	u, reason := input.ParseURL(c.URL, false)
 	if reason != "" {
 		return r.errorf(item, c.URLColumn, "the URL of the command: %s", strings.TrimPrefix(reason, ", "))
 	}
@@ -218,8 +218,7 @@ func (h *Items) row(r *Reader, q *Request, item *input.Item) error {
 }
 
 func (h *Items) url(r *Reader, q *Request, text string, column int) (err error) {
-	shown, _ := json.Marshal(text)
-	u, reason := parseURL(text, jsonl.At("", 0, 0, shown).String())
+	u, reason := input.ParseURL(text, true)
 	if reason != "" {
 		return r.errorf(r.item, column, "URL %s", reason)
 	}

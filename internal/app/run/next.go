@@ -176,7 +176,9 @@ func (n *Next) keeps(q *Request, next string) string {
 	case n.into != nil:
 		return next
 	}
-	return q.URL.String()
+	u := *q.URL
+	u.User = nil // a later run has it in its input
+	return u.String()
 }
 
 // leadsTo returns the URL of a next page. As with redirects, it must be where the keys may go.
@@ -191,11 +193,9 @@ func (s *sender) leadsTo(n *Next, q *Request, from hop, next string, kept bool) 
 		if to, err = from.url.Parse(next); err != nil || to.Scheme != "http" && to.Scheme != "https" || to.Hostname() == "" {
 			return nil, straying{invalid, "not followed: the next page is at no http or https URL"}
 		}
-		to.Fragment, to.RawFragment, to.User = "", "", nil
-		if q.URL.User != nil && to.Host == q.URL.Host {
-			to.User = q.URL.User
-		}
+		to.Fragment, to.RawFragment = "", ""
 	}
+	to.User = nil
 	if key, found := s.ownIn(q, to); found {
 		return nil, straying{redirected, fmt.Sprintf("not followed: the URL of the next page has the value of %s, which is not kept; expected it in --query '%s={key}'", key, key)}
 	}
@@ -207,6 +207,9 @@ func (s *sender) leadsTo(n *Next, q *Request, from hop, next string, kept bool) 
 	}
 	if from.foreign || !append(secret.Places{secret.PlaceOf(q.chain.home)}, s.places...).Keep(from.url, to) {
 		return to, straying{redirected, fmt.Sprintf("not followed to %s: the next page is at another host (--key-host)", host)}
+	}
+	if home := (secret.Places{secret.PlaceOf(q.chain.home)}); home.Have(to) {
+		to.User = q.chain.home.User
 	}
 	return to, nil
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/secret"
+	"github.com/paceline-go/paceline/internal/send/httptext"
 	"github.com/paceline-go/paceline/internal/send/neterr"
 	"github.com/paceline-go/paceline/internal/send/once"
 	"github.com/paceline-go/paceline/limit"
@@ -225,7 +226,22 @@ type hop struct {
 }
 
 func firstHop(r *Request) hop {
-	return hop{url: r.URL, host: hostOf(r.URL), method: r.Method, body: true}
+	h := hop{url: r.URL, host: hostOf(r.URL), method: r.Method, body: true}
+	if r.URL != nil && r.URL.User != nil {
+		with := *r.URL
+		with.User = nil // request takes it from r, and no result shows it
+		h.url = &with
+	}
+	return h
+}
+
+// user returns the user and the password in the URL of a request, if they belong to a hop: to the
+// host of that URL and to no other, whatever hosts get the keys.
+func (h *hop) user(r *Request) *url.Userinfo {
+	if r.URL.User == nil || h.foreign || !(secret.Places{secret.PlaceOf(r.URL)}).Have(h.url) {
+		return nil
+	}
+	return r.URL.User
 }
 
 // request returns the HTTP request that is sent, without its body.
@@ -235,13 +251,14 @@ func (s *sender) request(r *Request, h hop, v *values) *http.Request {
 		header, query = nil, nil
 	}
 	u := h.url
-	if len(query) > 0 {
+	if raw := httptext.ASCIIQuery(u.RawQuery); len(query) > 0 || len(raw) > len(u.RawQuery) {
 		with := *u
-		with.RawQuery = setQuery(with.RawQuery, query, v)
+		with.RawQuery = setQuery(raw, query, v)
 		u = &with
 	}
 	q := &http.Request{Method: h.method, URL: u, Header: s.common, Host: u.Host}
-	if len(header) == 0 && len(r.Header) == 0 {
+	user := h.user(r)
+	if len(header) == 0 && len(r.Header) == 0 && user == nil {
 		return q
 	}
 	q.Header = http.Header{}
@@ -267,6 +284,10 @@ func (s *sender) request(r *Request, h hop, v *values) *http.Request {
 		}
 		q.Header.Set(t.name, t.fill(v))
 	}
+	if user != nil && q.Header["Authorization"] == nil {
+		password, _ := user.Password()
+		q.SetBasicAuth(user.Username(), password)
+	}
 	return q
 }
 
@@ -282,7 +303,7 @@ func (s *sender) follow(r *Request, h hop, res *response) (hop, error) {
 		}
 		return h, errors.New("redirected to no http or https URL")
 	}
-	to.Fragment, to.RawFragment = "", ""
+	to.Fragment, to.RawFragment, to.User = "", "", nil
 	n := h
 	n.url, n.host = to, hostOf(to)
 	n.count++
@@ -314,7 +335,7 @@ func (s *sender) leave(r *Request, n *hop) error {
 		host, _ := s.of(r).HideIn(n.url.Host)
 		return keyStays{fmt.Errorf("not followed to %s: %s has the value of %s (--key-host)", host, what, key)}
 	}
-	n.url.User, n.url.RawQuery = nil, s.of(r).WithoutKeys(n.url.RawQuery)
+	n.url.RawQuery = s.of(r).WithoutKeys(n.url.RawQuery)
 	if key, found := s.of(r).Holds(n.url.String()); found {
 		return refuse("its URL", key)
 	}

@@ -219,6 +219,14 @@ func TestTemplates(t *testing.T) {
 	if q.Header.Get("Authorization") != "Bearer a+b&c" || q.Header.Get("X-Try") != "3/7 {} {" || q.Host != "api.example" || q.Header.Get("User-Agent") != "paceline" {
 		t.Errorf("header %v, host %s", q.Header, q.Host)
 	}
+	for raw, want := range map[string]string{"q=ü&r=%C3%BC": "q=%C3%BC&r=%C3%BC", "日本=\xff": "%E6%97%A5%E6%9C%AC=%FF", "a=b c": "a=b c"} {
+		plain := *s
+		plain.query = nil
+		other, to := target(t, "GET", "http://h/p?"+raw, "")
+		if got := plain.request(other, to, &values{}).URL.RawQuery; got != want || other.URL.RawQuery != raw {
+			t.Errorf("the query %q goes as %q, want %q", raw, got, want)
+		}
+	}
 	// A request to another host has neither the key nor any field meant for the first host.
 	h, err = s.follow(r, h, &response{status: 302, header: http.Header{"Location": {"http://elsewhere/x?nonce=1"}}})
 	if err != nil {

@@ -1,10 +1,29 @@
 package httptext
 
 import (
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
+
+// ASCIIQuery returns a raw query with all bytes beyond ASCII escaped, as browsers send it. If there
+// are none, it returns raw itself.
+func ASCIIQuery(raw string) string {
+	if !strings.ContainsFunc(raw, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		return raw
+	}
+	var b strings.Builder
+	for i := range len(raw) {
+		if c := raw[i]; c < utf8.RuneSelf {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}
 
 // Param is a parameter of a query, not escaped.
 type Param struct{ Name, Value string }

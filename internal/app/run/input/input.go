@@ -12,6 +12,7 @@
 //	input.go      Form, Item and Reader
 //	recognize.go  finds the form of an input
 //	decode.go     gzip and UTF-16
+//	address.go    the URL of a request, and what is wrong with it
 //	list.go       lists of URLs and other lines
 //	table.go      CSV and TSV
 //	json.go       JSON, as lines and as an array

@@ -43,7 +43,7 @@ func (l *list) next() (*Item, error) {
 		}
 		column := len(line) - len(left) + 1
 		if l.urls && !isURL(text) {
-			return nil, l.Errorf(n, column, "expected a URL, http:// or https://")
+			return nil, l.Errorf(n, column, "%s", notURL("the URL ", text, "expected a URL, http:// or https://"))
 		}
 		if l.urls && strings.ContainsAny(text, " \t") {
 			return nil, l.Errorf(n, column+strings.IndexAny(text, " \t"), "there is white space in the URL, expected one URL on the line and nothing else")
@@ -52,10 +52,4 @@ func (l *list) next() (*Item, error) {
 		l.one.sum = sumOf(slices.Values([]string{text}))
 		return &l.one, nil
 	}
-}
-
-// isURL says whether a text begins as an absolute URL does.
-func isURL(s string) bool {
-	head := strings.ToLower(s[:min(len(s), len("https://"))])
-	return strings.HasPrefix(head, "http://") || head == "https://"
 }

@@ -55,6 +55,8 @@ func Recognize(head []byte, name string, wanted []string) (Found, error) {
 		return Found{Form: TSV, Comma: '\t'}, nil
 	case isURL(line):
 		return Found{Form: URLs}, nil
+	case isURL(strings.TrimLeftFunc(line, func(r rune) bool { return invisible(r) != "" })):
+		return Found{}, errors.New("its first line " + oddURL(line))
 	}
 	if what := foreign(line, low); what != "" {
 		return Found{}, foreignError(what)
@@ -69,6 +71,8 @@ func Recognize(head []byte, name string, wanted []string) (Found, error) {
 		return Found{Form: Lines}, nil
 	case slices.ContainsFunc(wanted, func(w string) bool { return strings.EqualFold(w, strings.Trim(line, `"`)) }):
 		return Found{Form: CSV, Comma: ','}, nil
+	case oddURL(line) != "":
+		return Found{}, errors.New("its first line " + oddURL(line))
 	}
 	return Found{}, fmt.Errorf("its first line is %s, which is none of: a URL, a row of a table with several columns, JSON, a curl command. "+
 		"Expected one of those; --input-format csv is a table of one column, --input-format lines any text a line, with --url 'https://…/{row.line}'", shortly(line))

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/paceline-go/paceline/internal/app/run/jsonl"
+	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/text/suggest"
 )
 
@@ -45,6 +46,7 @@ const (
 	asText spot = iota
 	asURL       // at the beginning of a URL: the value is a whole URL, or a scheme and a host
 	asHost
+	asUser
 	asPath
 	asQuery // in the query of a URL, or in a form
 	asJSONText
@@ -63,7 +65,7 @@ func URLTemplate(text string) (*Template, error) {
 	t := &Template{kind: aURL}
 	at := 0
 	for _, m := range inURL.FindAllStringSubmatchIndex(text, -1) {
-		spot := spotAfter(inURL.ReplaceAllString(text[:m[0]], "x"))
+		spot := spotIn(inURL.ReplaceAllString(text[:m[0]], "x"), inURL.ReplaceAllString(text[m[1]:], "x"))
 		if err := t.add(text[at:m[0]], text[m[2]:m[3]], spot); err != nil {
 			return nil, err
 		}
@@ -74,13 +76,13 @@ func URLTemplate(text string) (*Template, error) {
 		return nil, fmt.Errorf("a brace without its other: expected {row.COLUMN}")
 	}
 	if len(t.parts) == 1 && !isURL(text) {
-		return nil, fmt.Errorf("%q, expected http:// or https://, a host, and {row.COLUMN} where rows differ", text)
+		return nil, fmt.Errorf("%q, expected http:// or https://, a host, and {row.COLUMN} where rows differ", secret.SanitizeURL(text))
 	}
 	return t, nil
 }
 
-// spotAfter returns the part of a URL in which a value after the text before stands.
-func spotAfter(before string) spot {
+// spotIn returns the part of a URL in which a value stands, by the text before it and after it.
+func spotIn(before, after string) spot {
 	_, rest, scheme := strings.Cut(before, "://")
 	switch {
 	case before == "":
@@ -88,6 +90,9 @@ func spotAfter(before string) spot {
 	case strings.Contains(before, "?"):
 		return asQuery
 	case scheme && !strings.Contains(rest, "/"):
+		if i := strings.IndexAny(after, "/?#@"); i >= 0 && after[i] == '@' {
+			return asUser
+		}
 		return asHost
 	}
 	return asPath
@@ -307,7 +312,7 @@ func (s spot) escape(c Cell) (text, bad string) {
 	switch s {
 	case asURL:
 		if text = strings.TrimSpace(c.Text); !isURL(text) {
-			return "", "is no URL, expected http:// or https://"
+			return "", notURL("", text, "is no URL, expected http:// or https://")
 		}
 		return text, ""
 	case asHost:
@@ -327,7 +332,7 @@ func (s spot) escape(c Cell) (text, bad string) {
 			return "", fmt.Sprintf("is %q, and the URL would be another one", c.Text)
 		}
 		return url.PathEscape(c.Text), ""
-	case asQuery:
+	case asQuery, asUser:
 		return strings.ReplaceAll(url.QueryEscape(c.Text), "+", "%20"), ""
 	case asJSONText:
 		return jsonText(c.Text), ""

@@ -34,6 +34,8 @@ func TestURLTemplate(t *testing.T) {
 		"{row.url}/{row.Full Name}":            "https://a.example/x?y=1/a%26b%3Dc%2Bd%20e",
 		"https://h/{row.a.b}?k={row.a.b}":      "https://h/%7Bkey%7D?k=%7Bkey%7D",
 		"https://h/{row.1}":                    "https://h/ann%20b@x.org%2F%C3%B6",
+		"https://{row.email}:{row.evil}@h/x":   "https://ann%20b%40x.org%2F%C3%B6:x%2F..%2F..%2Fadmin%3Fz%3D1%23@h/x",
+		"https://me:{row.host}@{row.host}/":    "https://me:shop-1.example@shop-1.example/",
 		"https://h/{row.empty}":                "7:{row.empty} is empty, and the URL would be another one",
 		"https://h/{row.dots}/x":               `7:{row.dots} is "..", and the URL would be another one`,
 		"https://h/.{row.empty}./x":            "7:{row.empty} is empty, and the URL would be another one",
