@@ -56,6 +56,7 @@
 //	auto_memory_fields.go  the fields of that memory
 //	hints.go               Hints, a limit.Limiter
 //	hints_own.go           Hints compares a hint with the configured limit
+//	hints_idle.go          what Hints remembers with no request in flight, in a few bytes
 package fairshare
 
 import (

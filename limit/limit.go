@@ -64,6 +64,7 @@
 //	open_leases.go    Owed: the number and age of open leases
 //	keeper.go         Keeper: a limiter's memory, written and read back
 //	keeper_state.go   the format of that memory
+//	idle.go           the memory of a limiter with no request in flight, in a few bytes
 //	replay_past.go    Past: earlier requests, for a limiter that is new
 //	stated.go         Taught: limits that a server states
 //	refilling.go      Refilling: resets that mean a full bucket

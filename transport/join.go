@@ -290,15 +290,14 @@ func used(l limit.Limiter, now mono.Time) (c limit.Cost) {
 	if l == nil {
 		return c
 	}
-	const most = limit.MaxCost
 	for u := range c {
 		alone := func(n int64) (c limit.Cost) { c[u] = n; return c }
-		if l.Ready(now, alone(most)) != limit.Never {
-			continue // it does not count this unit
+		ever, counts := limit.Most(l, now, limit.Unit(u))
+		if !counts {
+			continue
 		}
-		ever := sort.Search(most, func(n int) bool { return l.Ready(now, alone(int64(n)+1)) == limit.Never })
-		room := sort.Search(ever, func(n int) bool { return l.Ready(now, alone(int64(n)+1)) > now })
-		c[u] = int64(ever - room)
+		room := sort.Search(int(ever), func(n int) bool { return l.Ready(now, alone(int64(n)+1)) > now })
+		c[u] = ever - int64(room)
 	}
 	return c
 }

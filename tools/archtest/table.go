@@ -35,7 +35,7 @@ var Table = []Package{
 	{Name: "lab/strategy", Core: true, Ours: "limit/mono limit fairshare internal/text/suggest", Std: pure},
 	{Name: "pool/queue", Core: true, Ours: "limit/mono limit", Std: pure + " container/heap"},
 	{Name: "internal/core/scheduler", Core: true, Ours: "limit/mono limit", Std: pure},
-	{Name: "internal/core/stack", Core: true, Ours: "limit/mono limit fairshare pool/backoff", Std: pure},
+	{Name: "internal/core/stack", Core: true, Ours: "limit/mono limit fairshare pool/backoff", Std: pure + " encoding/binary"},
 	{Name: "internal/core/breaker", Core: true, Ours: "limit/mono limit pool/backoff internal/core/stack", Std: pure},
 	{Name: "pool/dispatch", Core: true, Ours: "limit/mono limit pool/backoff pool/queue internal/core/stack internal/core/breaker internal/core/scheduler", Std: pure + " container/heap"},
 

@@ -470,14 +470,18 @@ func resets(o *limit.Outcome) bool {
 
 // tell begins to keep hints. A server's hints may not include the requests in flight.
 func (g *Stack) tell() {
-	h, err := fairshare.NewHints(fairshare.HintsConfig{Longest: g.pause.most, Capacity: g.capacity, Own: g.counts, Later: g.own == nil})
-	if err != nil {
+	if err := g.newHints(); err != nil {
 		panic("stack: " + err.Error()) // New and Contain have checked it
 	}
+	h := g.told
 	for r := range g.book.All() {
 		h.Sent(r.at, &r.cost)
 	}
-	g.told = h
+}
+
+func (g *Stack) newHints() (err error) {
+	g.told, err = fairshare.NewHints(fairshare.HintsConfig{Longest: g.pause.most, Capacity: g.capacity, Own: g.counts, Later: g.own == nil})
+	return err
 }
 
 // Contain sets the capacities of the server's buckets, from an answer read just now with the hints

@@ -1,0 +1,131 @@
+package stack_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/core/stack"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+// stirred uses a stack until nothing is in flight. The server refuses, asks for pauses and says
+// what is left.
+func stirred(rng *rand.Rand, g *stack.Stack) (now mono.Time) {
+	var open []limit.Lease
+	settle := func() {
+		o := limit.Outcome{Result: limit.Accepted}
+		switch rng.IntN(6) {
+		case 0:
+			o.Result = limit.Limited
+		case 1:
+			o.Result, o.RetryAfter = limit.Limited, time.Duration(rng.IntN(20))*time.Second
+		case 2, 3:
+			o.Known, o.Remaining[limit.Requests], o.Reset[limit.Requests] = 1, rng.Int64N(3), time.Duration(1+rng.IntN(20))*time.Second
+		}
+		g.Settle(now, open[0], o)
+		open = open[1:]
+	}
+	for range 1 + rng.IntN(20) {
+		now = now.Add(time.Duration(rng.IntN(3000)) * time.Millisecond)
+		if g.Ready(now, limit.One) <= now {
+			open = append(open, g.Admit(now, limit.One))
+		}
+		if len(open) > 0 && rng.IntN(2) == 0 {
+			settle()
+		}
+	}
+	for len(open) > 0 {
+		settle()
+	}
+	return now
+}
+
+// A stack that was put away and comes back goes on at the same instants. One that was forgotten
+// when nothing counted any more is not earlier than the first request may be.
+func TestIdleStackComesBack(t *testing.T) {
+	configs := map[string]func() stack.Config{
+		"limit": func() stack.Config { return stack.Config{Limiter: limit.MustRolling(5, 10*time.Second), Pause: steady} },
+		"none":  func() stack.Config { return stack.Config{Pause: steady} },
+		"probes": func() stack.Config {
+			return stack.Config{Limiter: limit.MustRolling(5, 10*time.Second), Pause: steady, MaxPause: 3 * time.Second}
+		},
+	}
+	for name, config := range configs {
+		written, held, knew := 0, 0, 0
+		for seed := range uint64(300) {
+			g := plain(config())
+			now := stirred(rand.New(rand.NewPCG(seed, 7)), g)
+			idle, ok := g.Idle(now)
+			if !ok {
+				t.Fatalf("%s: seed %d: nothing is in flight, and it is not idle", name, seed)
+			}
+			if at := g.Ready(idle.Counts, limit.One); idle.State != nil && at != idle.Counts { // a lesson makes it slower still
+				t.Errorf("%s: seed %d: nothing counts from %v on, and it is ready at %v", name, seed, idle.Counts, at)
+			}
+			if idle.Counts > now {
+				held++
+			}
+			if idle.Knows {
+				knew++
+			}
+			if idle.State == nil {
+				continue
+			}
+			written++
+			next := plain(config())
+			if err := next.Revive(idle.State); err != nil {
+				t.Fatalf("%s: seed %d: %v", name, seed, err)
+			}
+			for d := time.Duration(0); d < 40*time.Second; d += 300 * time.Millisecond {
+				for n := int64(1); n <= 5; n++ {
+					c := limit.Cost{limit.Requests: n}
+					if was, is := g.Ready(now.Add(d), c), next.Ready(now.Add(d), c); was != is {
+						t.Fatalf("%s: seed %d: %v later %v is ready at %v, and was at %v", name, seed, d, c, is, was)
+					}
+				}
+			}
+			p, on := g.Paused(now)
+			if again, is := next.Paused(now); is != on || again != p {
+				t.Errorf("%s: seed %d: the pause %+v has become %+v", name, seed, p, again)
+			}
+			if was, is := g.Refusals(), next.Refusals(); was != is {
+				t.Errorf("%s: seed %d: %d refusals in a row, and were %d", name, seed, is, was)
+			}
+		}
+		if written < 100 || held < 100 || knew < 100 {
+			t.Errorf("%s: %d were written, %d held requests back, %d knew something: the test shows little", name, written, held, knew)
+		}
+	}
+}
+
+func TestBusyStackIsNotIdle(t *testing.T) {
+	g := plain(stack.Config{})
+	lease := g.Admit(0, limit.One)
+	if _, ok := g.Idle(0); ok {
+		t.Error("a request is in flight, and the stack is idle")
+	}
+	g.Settle(0, lease, limit.Outcome{Result: limit.Accepted})
+	if idle, ok := g.Idle(0); !ok || idle.Knows || idle.Counts != 0 {
+		t.Errorf("%+v, %v", idle, ok)
+	}
+}
+
+// Damaged states are errors, and no panics.
+func FuzzRevive(f *testing.F) {
+	config := func() stack.Config { return stack.Config{Limiter: limit.MustRolling(5, 10*time.Second), Pause: steady} }
+	for seed := range uint64(5) {
+		g := plain(config())
+		if idle, ok := g.Idle(stirred(rand.New(rand.NewPCG(seed, 7)), g)); ok && idle.State != nil {
+			f.Add(idle.State)
+		}
+	}
+	f.Fuzz(func(t *testing.T, state []byte) {
+		g := plain(config())
+		if g.Revive(state) == nil {
+			g.Settle(0, g.Admit(0, limit.One), limit.Outcome{})
+			g.Ready(0, limit.One)
+		}
+	})
+}
