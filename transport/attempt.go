@@ -286,6 +286,7 @@ func (c *call) evidence(s *sent, resp *http.Response, err error, last bool) clas
 	in := classify.Evidence{
 		Err: err, Link: neterr.OfError(c.ctx, err), Wrote: classify.Nothing, Now: s.headed, RTT: rtt, Provider: s.leaf.server.provider,
 		Idempotent: classify.Idempotent(c.req), Model: s.leaf.partition.Model != "", Once: c.getBody == nil, Ended: c.ctx.Err() != nil,
+		Upgrade: classify.Upgrades(c.req.Header),
 	}
 	if written {
 		in.Wrote, in.Took = classify.Something, s.headed.Sub(began)

@@ -91,6 +91,9 @@ type Evidence struct {
 	// Refills has the units whose resets in this answer only say when a bucket is full again, so
 	// that no request waits for them. limit.Refills computes it from the Outcome without this.
 	Refills uint8
+	// Upgrade means that the request asks for another protocol. Without it an answer 101 is no
+	// success.
+	Upgrade bool
 	// Last means that no attempt is left; Once, that the request's body cannot be read again.
 	Last, Once bool
 	// Ended means that no caller waits for the request any more. Resends means that its client by
@@ -133,6 +136,9 @@ type Verdict struct {
 	Invalid bool
 	// Banned means that the key was refused for good; another key may do better.
 	Banned bool
+	// Doubt means that the server may have processed the request, though no whole answer shows it.
+	// Another attempt may be a repeat. The verdict says so whatever the request is: see Again.
+	Doubt bool
 
 	// Status and Err are those of the Evidence.
 	Status int
@@ -156,6 +162,7 @@ const (
 	whyNonce    = "its nonce is used up"
 	whyBanned   = "it is banned"
 	whyForbids  = "the server asks not to try again"
+	whySwitched = "the server switched to another protocol, which was not asked for"
 	whyLast     = "that was the last attempt"
 	whyOnce     = "its body cannot be read again: the request has no GetBody"
 )
@@ -171,7 +178,7 @@ func (p *Policy) Of(a *Evidence) (v Verdict) {
 	p.read(a, &v)
 	why := v.Said.Refusal
 	switch {
-	case why == provider.None && a.Status < 400 && a.Err == nil:
+	case why == provider.None && a.Status < 400 && a.Err == nil && !switched(a):
 		v.Result = limit.Accepted
 	case limits(&v.Said):
 		v.Result = limit.Limited
@@ -201,7 +208,8 @@ func (p *Policy) unanswered(a *Evidence, v *Verdict) {
 	if a.Wrote == Nothing || a.Wrote == Unclear && NeverSent(a.Err) {
 		v.Result = limit.Unsent
 	}
-	doubt := v.Result == limit.Unknown && !a.Idempotent && !p.Repeat
+	v.Doubt = mayHaveServed(a, v)
+	doubt := v.Doubt && !a.Idempotent && !p.Repeat
 	v.Invalid = doubt
 	switch {
 	case a.Ended || errors.Is(a.Err, context.Canceled):
@@ -238,6 +246,7 @@ func (p *Policy) refused(a *Evidence, v *Verdict) {
 // failed judges an answer that is no refusal by a limit.
 func (p *Policy) failed(a *Evidence, v *Verdict) {
 	why := v.Said.Refusal
+	v.Doubt = mayHaveServed(a, v)
 	switch {
 	case why == provider.Unpaid:
 		v.Why, v.Banned = whyUnpaid, true
@@ -248,6 +257,9 @@ func (p *Policy) failed(a *Evidence, v *Verdict) {
 	case why == provider.Misordered: // the same nonce would be in vain, a new one would not
 		v.Why = whyNonce
 		return
+	case switched(a):
+		v.Why, v.Invalid = whySwitched, true
+		return
 	case !mayPass(a, why):
 		v.Invalid = true
 		return
@@ -257,7 +269,7 @@ func (p *Policy) failed(a *Evidence, v *Verdict) {
 	switch {
 	case forbids(a.Header):
 		v.Why, v.Invalid = whyForbids, true
-	case why != provider.Conflict && a.Status != http.StatusTooEarly && !a.Idempotent && !p.Repeat:
+	case v.Doubt && !a.Idempotent && !p.Repeat:
 		v.Why, v.Theirs, v.Invalid = whyDoubt, true, true
 	case v.Asked > p.patience():
 		v.Why, v.Invalid = p.tooLong(v.Asked), true
@@ -278,13 +290,38 @@ func (v *Verdict) resend(a *Evidence) {
 	}
 }
 
+// mayHaveServed is the one law of what the server may have processed although no whole answer shows
+// it. Every door sends such a request again only with a reason, and names the repeat. docs/repeats.md
+// has it as a table.
+//
+//   - Without an answer: all that may have been written.
+//   - After an answer: what failed in a way that may pass, as 408, 500, 502, 504 and a success that
+//     was broken off do. A gateway fails so while the server behind it works on.
+//   - Never what a limit, a lock or a used-up nonce refused, nor 425: the server says that it did
+//     not begin. A failure that does not pass, as 400 or 501, is an answer, too.
+//   - After a 101 that was not asked for: the answer may be in the other protocol.
+func mayHaveServed(a *Evidence, v *Verdict) bool {
+	switch why := v.Said.Refusal; {
+	case a.Status <= 0:
+		return v.Result == limit.Unknown
+	case v.Result != limit.Failed, why == provider.Conflict, why == provider.Misordered, why == provider.Unpaid, why == provider.TooLarge,
+		a.Status == http.StatusTooEarly:
+		return false
+	default:
+		return mayPass(a, why) || switched(a)
+	}
+}
+
+// switched reports whether the server changed the protocol though the request did not ask for it.
+func switched(a *Evidence) bool { return a.Status == http.StatusSwitchingProtocols && !a.Upgrade }
+
 // mayPass reports whether a failure may pass by itself.
 func mayPass(a *Evidence, why provider.Refusal) bool {
 	switch {
 	case why == provider.Overloaded || why == provider.Conflict:
 		return true
 	case a.Status < 400:
-		return a.Err != nil // the answer was broken off
+		return a.Err != nil && !switched(a) // the answer was broken off
 	case a.Status == http.StatusRequestTimeout || a.Status == http.StatusTooEarly:
 		return true
 	}
@@ -381,6 +418,7 @@ func worked(said, took time.Duration) time.Duration {
 // and RTT. resp is nil if err is not.
 func From(req *http.Request, resp *http.Response, err error) Evidence {
 	a := Evidence{Err: err, Link: neterr.OfError(req.Context(), err), Idempotent: Idempotent(req), Ended: req.Context().Err() != nil}
+	a.Upgrade = Upgrades(req.Header)
 	a.Once = req.Body != nil && req.Body != http.NoBody && req.GetBody == nil
 	if req.URL != nil {
 		a.Provider, _ = provider.ForHost(req.URL.Host)
@@ -390,6 +428,10 @@ func From(req *http.Request, resp *http.Response, err error) Evidence {
 	}
 	return a
 }
+
+// Upgrades reports whether the header of a request asks for another protocol, so that an answer 101
+// is a success.
+func Upgrades(h http.Header) bool { return len(h["Upgrade"]) > 0 }
 
 // Idempotent reports whether a request may be processed twice: by its method, or because its server
 // recognizes a repetition. As in net/http, an Idempotency-Key is enough for that.

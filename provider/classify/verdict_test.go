@@ -441,6 +441,45 @@ func TestUnanswered(t *testing.T) {
 	}
 }
 
+// The law of what may have been served is one for all doors: it does not depend on whether a repeat
+// does harm, nor on who decides about one.
+func TestMayHaveServed(t *testing.T) {
+	cut := errors.New("unexpected EOF")
+	yes := map[string]classify.Evidence{
+		"no answer": {Err: cut, Wrote: classify.Something}, "half of one": {Status: 200, Err: cut}, "an empty one, broken off": {Status: 204, Err: cut},
+		"a redirect, broken off": {Status: 302, Err: cut}, "101, not asked for": {Status: 101}, "503": {Status: 503}, "529": {Status: 529},
+		"400 in words of an overload": {Status: 503, Provider: dialect("anthropic"), Body: []byte(`{"type":"error","error":{"type":"overloaded_error"}}`)},
+	}
+	for _, status := range []int{408, 500, 502, 504, 507, 508, 511, 520, 521, 522, 523, 524, 525, 527, 530, 598, 599} {
+		yes[fmt.Sprint(status)] = classify.Evidence{Status: status}
+	}
+	no := map[string]classify.Evidence{
+		"never sent": {Err: cut, Wrote: classify.Nothing}, "whole": {Status: 200}, "101, asked for": {Status: 101, Upgrade: true}, "425": {Status: 425},
+		"429": {Status: 429}, "429, broken off": {Status: 429, Err: cut}, "503 with Retry-After": {Status: 503, Header: header("Retry-After", "1")},
+		"a lock": {Status: 423}, "a nonce": {Status: 200, Provider: dialect("kraken"), Header: header("Content-Type", "application/json"), Body: []byte(`{"error":["EAPI:Invalid nonce"]}`)},
+	}
+	for _, status := range []int{400, 401, 403, 404, 409, 410, 413, 422, 501, 505} {
+		no[fmt.Sprint(status)] = classify.Evidence{Status: status}
+	}
+	for want, all := range map[bool]map[string]classify.Evidence{true: yes, false: no} {
+		for name, in := range all {
+			for i := range 8 {
+				in.Idempotent, in.Last, in.Once, in.Now = i&1 != 0, i&2 != 0, i&4 != 0, noon
+				for _, repeat := range []bool{false, true} {
+					p := classify.Policy{Repeat: repeat}
+					v := p.Of(&in)
+					if v.Doubt != want {
+						t.Errorf("%s, %d, repeat %v: doubt %v", name, i, repeat, v.Doubt)
+					}
+					if v.Doubt && v.Again && !in.Idempotent && !repeat {
+						t.Errorf("%s, %d: sent again though it may have been served", name, i)
+					}
+				}
+			}
+		}
+	}
+}
+
 // A configured provider, or one known by the host, counts whatever an answer looks like. One that
 // has shown itself does not.
 func TestWhoIsBelieved(t *testing.T) {

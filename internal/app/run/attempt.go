@@ -19,8 +19,9 @@ type job struct {
 	hop      hop
 	size     int64
 	repeat   bool   // it may have been served before
-	doubt    bool   // an attempt had no whole answer
-	unsure   bool   // after a crash, nothing would show whether the server served the latest attempt
+	doubt    bool   // an attempt may have been served
+	unsure   bool   // the latest attempt may have been served, and has no answer that is a result
+	held     bool   // it is not sent again for that reason
 	class    class  // its class as a dead letter, by its latest attempt
 	reason   string // the same, in words
 	failed   string // why the latest attempt failed, in a word or two; empty: it did not fail

@@ -101,7 +101,7 @@ func classOfStatus(status int) class {
 // classOf is the class that a request would have as a dead letter, by its latest attempt.
 func classOf(j *job, ans *pool.Answer) class {
 	switch res := &j.res; {
-	case res.err != nil && ans.Invalid:
+	case j.held:
 		return held
 	case j.astray:
 		return redirected

@@ -18,8 +18,9 @@ type openAIResult struct {
 	CustomID string          `json:"custom_id"`
 	Response *openAIResponse `json:"response"`
 	Error    *openAIProblem  `json:"error"`
-	Hidden   int             `json:"hidden,omitempty"`         // an addition of paceline: see Result.Hidden
-	Digest   Digest          `json:"request_digest,omitempty"` // an addition of paceline
+	Hidden   int             `json:"hidden,omitempty"`          // an addition of paceline: see Result.Hidden
+	Digest   Digest          `json:"request_digest,omitempty"`  // an addition of paceline
+	Repeat   bool            `json:"possible_repeat,omitempty"` // an addition of paceline
 }
 
 type openAIResponse struct {
@@ -36,9 +37,10 @@ type openAIProblem struct {
 type anthropicResult struct {
 	CustomID string           `json:"custom_id"`
 	Result   anthropicOutcome `json:"result"`
-	Hidden   int              `json:"hidden,omitempty"`         // an addition of paceline: see Result.Hidden
-	Digest   Digest           `json:"request_digest,omitempty"` // an addition of paceline
-	Skipped  string           `json:"skipped,omitempty"`        // by paceline, if the line of the input was no request
+	Hidden   int              `json:"hidden,omitempty"`          // an addition of paceline: see Result.Hidden
+	Digest   Digest           `json:"request_digest,omitempty"`  // an addition of paceline
+	Repeat   bool             `json:"possible_repeat,omitempty"` // an addition of paceline
+	Skipped  string           `json:"skipped,omitempty"`         // by paceline, if the line of the input was no request
 }
 
 type anthropicOutcome struct {
@@ -62,7 +64,7 @@ func (l *LLM) line(b []byte, r *Result) []byte {
 		// The same request has the same id in every run, so that two files of results can be
 		// compared.
 		sum := sha256.Sum256([]byte(r.ID))
-		o := openAIResult{ID: batchID(sum[:]), CustomID: r.ID, Hidden: r.Hidden, Digest: r.Digest}
+		o := openAIResult{ID: batchID(sum[:]), CustomID: r.ID, Hidden: r.Hidden, Digest: r.Digest, Repeat: r.PossibleRepeat}
 		switch {
 		case served || r.Status >= http.StatusMultipleChoices:
 			o.Response = &openAIResponse{r.Status, r.Headers["x-request-id"], body}
@@ -76,7 +78,7 @@ func (l *LLM) line(b []byte, r *Result) []byte {
 		}
 		v = o
 	case Anthropic:
-		o := anthropicResult{CustomID: r.ID, Result: anthropicOutcome{Type: "errored"}, Hidden: r.Hidden, Digest: r.Digest}
+		o := anthropicResult{CustomID: r.ID, Result: anthropicOutcome{Type: "errored"}, Hidden: r.Hidden, Digest: r.Digest, Repeat: r.PossibleRepeat}
 		switch {
 		case served:
 			o.Result = anthropicOutcome{Type: "succeeded", Message: body}
@@ -231,9 +233,10 @@ func (l *LLM) judge(r *Run, j *job, ans *pool.Answer) {
 	case !json.Valid(res.body):
 		// A proxy that gave up in the middle of an answer may still have ended the HTTP body
 		// properly.
-		j.doubt, j.unsure = true, true
+		j.unsure = true
 		ans.Result, ans.Reason = limit.Failed, ans.Reason+", and what is no whole JSON"
 	case isError(j.r.Estimate.API, res.body):
+		j.unsure = true
 		ans.Result, ans.Reason = limit.Failed, said(ans.Reason, res.body, r.sender.secrets)
 	default:
 		l.meter(r, j, ans)

@@ -18,6 +18,7 @@ import (
 	"github.com/paceline-go/paceline/internal/send/neterr"
 	"github.com/paceline-go/paceline/internal/send/once"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/provider/classify"
 )
 
 // sender sends attempts over HTTP/1.1, each at most once.
@@ -75,21 +76,22 @@ func newTransport(c *Config) *http.Transport {
 
 // response is how one attempt ended.
 type response struct {
-	status  int // 0: no answer
-	header  http.Header
-	body    []byte
-	share   share      // of the memory for bodies
-	cut     bool       // the body is longer
-	saved   *savedBody // the file with the whole body; nil: there is none, or not yet
-	unsaved error      // why the body could not be written
-	tooLong bool       // the body is longer than a file may be
-	err     error
-	sight   limit.Link    // evidence in err about the way to the host
-	lapsed  bool          // nothing was written, since its leave had lapsed
-	written bool          // at least a byte may have left
-	began   time.Time     // before the first byte was written
-	ended   time.Time     // after the answer was read
-	rtt     time.Duration // from after the last byte was written; 0: not known
+	status   int // 0: no answer
+	header   http.Header
+	body     []byte
+	share    share      // of the memory for bodies
+	cut      bool       // the body is longer
+	saved    *savedBody // the file with the whole body; nil: there is none, or not yet
+	unsaved  error      // why the body could not be written
+	tooLong  bool       // the body is longer than a file may be
+	err      error
+	sight    limit.Link    // evidence in err about the way to the host
+	switched bool          // to a protocol that was not asked for
+	lapsed   bool          // nothing was written, since its leave had lapsed
+	written  bool          // at least a byte may have left
+	began    time.Time     // before the first byte was written
+	ended    time.Time     // after the answer was read
+	rtt      time.Duration // from after the last byte was written; 0: not known
 }
 
 // patience ends an attempt after a time. Waits on this side do not count.
@@ -178,6 +180,9 @@ func (s *sender) send(ctx context.Context, r *Request, h hop, v *values, leave f
 // read takes in an answer.
 func (s *sender) read(ctx context.Context, r *Request, out *response, res *http.Response, pause func(bool)) (err error) {
 	out.status, out.header = res.StatusCode, res.Header
+	if out.switched = out.status == http.StatusSwitchingProtocols && !classify.Upgrades(res.Request.Header); out.switched {
+		return res.Body.Close() // what follows is in another protocol
+	}
 	length := res.ContentLength
 	if res.Request.Method == http.MethodHead {
 		length = 0 // the answer to HEAD has the length that GET would have, and no body

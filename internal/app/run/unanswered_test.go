@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -64,5 +67,72 @@ func TestUnansweredAndDead(t *testing.T) {
 	got := newBench(t).run(request("x", srv.URL+"/?x"))
 	if r := got.dead["x"]; got.Dead != 1 || !r.PossibleRepeat || seen("x") != 2 {
 		t.Errorf("%+v, %s", got.Totals, r.append(nil))
+	}
+}
+
+// failing answers the first request of an id in one way, after it has done the work, and all others
+// well. The way is the path: a status, "half" or "silent".
+func failing(w http.ResponseWriter, q *http.Request, first bool) {
+	way := q.URL.Path[1:]
+	status, err := strconv.Atoi(way)
+	switch {
+	case !first:
+	case err == nil:
+		w.WriteHeader(status)
+	case way == "wait":
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusServiceUnavailable)
+	case way == "half":
+		w.Header().Set("Content-Length", "100")
+		fmt.Fprint(w, `{"ok":`)
+	case way == "silent":
+		time.Sleep(10 * time.Second) // longer than the attempt waits
+	case way == "switched":
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			fmt.Fprint(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n")
+			conn.Close()
+		}
+	}
+}
+
+// A server does the work and then fails to deliver its answer. What may have been served is named
+// if it goes again, and is a dead letter with --unanswered hold; all else goes again, unnamed.
+func TestServedAndNotAnswered(t *testing.T) {
+	const served, not, never, odd = "may have been served", "was surely not served", "does not pass", "may have been served, and does not pass"
+	ways := map[string]string{
+		"500": served, "502": served, "503": served, "504": served, "507": served, "408": served, "520": served, "524": served, "529": served,
+		"half": served, "silent": served,
+		"429": not, "425": not, "wait": not,
+		"501": never, "505": never, "404": never, "switched": odd,
+	}
+	for _, hold := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			came := map[string]bool{}
+			b, url, seen := virtualBench(t, func(w http.ResponseWriter, q *http.Request) {
+				mu.Lock()
+				first := !came[q.URL.Path]
+				came[q.URL.Path] = true
+				mu.Unlock()
+				failing(w, q, first)
+			})
+			b.config.HoldUnanswered = hold
+			var lines []string
+			for way := range ways {
+				lines = append(lines, fmt.Sprintf(`{"id":%q,"method":"POST","url":%q,"body":{}}`, way, url+way+"?"+way))
+			}
+			got := b.run(lines...)
+			time.Sleep(10 * time.Second) // the silent one is over, too
+			for way, what := range ways {
+				r, n, sends, repeat := got.results[way], seen(way), 2, what == served
+				if dead := what == never || what == odd || what == served && hold; dead {
+					r, sends, repeat = got.dead[way], 1, false
+				}
+				if held := r.Class == "held"; n != sends || r.PossibleRepeat != repeat || r.ID == "" || held != (hold && (what == served || what == odd)) {
+					t.Errorf("hold %v: %s %s: sent %d times, %s", hold, way, what, n, r.append(nil))
+				}
+			}
+		})
 	}
 }

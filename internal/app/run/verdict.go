@@ -28,7 +28,7 @@ func (r *Run) verdict(j *job) classify.Verdict {
 	res := &j.res
 	try := classify.Evidence{
 		Status: res.status, Header: res.header, Body: res.body, Err: res.err, Link: res.sight, Wrote: classify.Nothing, RTT: res.rtt,
-		Now: res.ended, Nonce: r.numbered,
+		Now: res.ended, Nonce: r.numbered, Upgrade: !res.switched,
 	}
 	if res.written {
 		try.Wrote = classify.Something
@@ -83,17 +83,13 @@ func (r *Run) answer(j *job) (ans pool.Answer) {
 	res := &j.res
 	v, again := r.verdict(j), r.tokenJudged(j)
 	ans = v.Answer()
-	j.unsure = res.err != nil && v.Result != limit.Unsent
-	j.doubt = j.doubt || j.unsure
-	ans.Reason, j.unlike = statusText(res.status), false
+	j.unsure, j.held, j.unlike = v.Doubt, false, false
+	ans.Reason = statusText(res.status)
 	switch s := res.status; {
 	case v.Result == limit.Unsent:
 		ans.Reason = res.err.Error()
 	case s == 0:
 		ans.Reason = "no answer: " + res.err.Error()
-		if r.c.HoldUnanswered {
-			ans.Invalid, ans.Reason = true, ans.Reason+": it may have been served, and is held back (--unanswered hold)"
-		}
 	case res.err != nil:
 		ans.Reason += ", broken off: " + res.err.Error()
 	case again:
@@ -111,8 +107,9 @@ func (r *Run) answer(j *job) (ans pool.Answer) {
 		// The next hop is sent like a request of its own: it waits for its own permit.
 		j.hop, j.unsure = next, true
 		ans.Result, ans.Returned = limit.Failed, true
+		return ans
 	case r.numbered && ans.Result == limit.Failed && slices.Contains(r.c.NonceStatus, s):
-		ans.Misordered, ans.Invalid, ans.Denied = true, false, false
+		ans.Misordered, ans.Invalid, ans.Denied, j.unsure = true, false, false, false
 		ans.Reason = said(ans.Reason, res.body, r.sender.of(j.r))
 	default:
 		r.c.Format.judge(r, j, &ans)
@@ -133,7 +130,18 @@ func (r *Run) answer(j *job) (ans pool.Answer) {
 			ans.Reason += "; " + v.Why
 		}
 	}
+	r.doubts(j, &ans)
 	return ans
+}
+
+// doubts notes that another attempt may be a repeat: by classify's law, or since Config.Success
+// refused an answer. What has no whole answer is held back, if the user wants that.
+func (r *Run) doubts(j *job, ans *pool.Answer) {
+	j.doubt = j.doubt || j.unsure || j.unlike
+	if j.held = j.unsure && r.c.HoldUnanswered && ans.Result != limit.Accepted; j.held {
+		ans.Invalid, ans.Denied = true, false
+		ans.Reason += ": it may have been served, and is held back (--unanswered hold)"
+	}
 }
 
 // aside returns the evidence of an answer from a host that did not receive the key. It is about the

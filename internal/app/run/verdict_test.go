@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +30,7 @@ func TestWhatAnAnswerProves(t *testing.T) {
 	invalid := func(a pool.Answer) bool { return a.Invalid && !a.Banned && !a.Returned }
 	banned := func(a pool.Answer) bool { return a.Banned && !a.Invalid && !a.Returned }
 	counts := func(a pool.Answer) bool { return !a.Banned && !a.Invalid && !a.Returned }
+	doubtful := []string{"408", "500", "500, Retry-After", "503", "200, broken off", "no answer", "101, not asked for"}
 	for _, c := range []struct {
 		name   string
 		res    response
@@ -37,6 +39,8 @@ func TestWhatAnAnswerProves(t *testing.T) {
 		reason string
 		also   func(pool.Answer) bool
 	}{
+		{"101, asked for", response{status: 101}, limit.Accepted, 0, "", counts},
+		{"101, not asked for", response{status: 101, switched: true}, limit.Failed, 0, "which was not asked for", invalid},
 		{"200", response{status: 200}, limit.Accepted, 0, "", counts},
 		{"204, Retry-After", response{status: 204, header: retry}, limit.Accepted, 0, "", counts},
 		{"302", response{status: 302}, limit.Accepted, 0, "", counts},
@@ -77,7 +81,7 @@ func TestWhatAnAnswerProves(t *testing.T) {
 		if ans.Result != c.result || ans.RetryAfter.Round(time.Millisecond) != c.after || final != (c.result == limit.Accepted || ans.Invalid) || !strings.Contains(ans.Reason, c.reason) || !c.also(ans) {
 			t.Errorf("%s: %+v, final %v", c.name, ans, final)
 		}
-		if unsure := c.res.err == broken; j.unsure != unsure || j.doubt != unsure {
+		if unsure := slices.Contains(doubtful, c.name); j.unsure != unsure || j.doubt != unsure {
 			t.Errorf("%s: unsure %v, doubt %v", c.name, j.unsure, j.doubt)
 		}
 	}
