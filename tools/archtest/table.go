@@ -103,6 +103,7 @@ var Table = []Package{
 	{Name: "internal/app/report", Ours: "internal/app/run internal/text/rate internal/text/humanize internal/text/sanitize internal/web", Std: "any"},
 	{Name: "cmd/paceline", Ours: "any", Std: "any", Modules: "any"},
 	{Name: "internal/send/once", Std: "context crypto/tls errors fmt io net net/http net/http/httptrace sync sync/atomic time"},
+	{Name: "internal/send/decode", Std: "bufio bytes compress/flate compress/gzip compress/zlib errors fmt io net/http reflect strings sync/atomic unicode/utf8", Modules: "github.com/andybalholm/brotli github.com/klauspost/compress/zstd"},
 	{Name: "internal/text/width", Std: "strings unicode", Modules: "golang.org/x/text"},
 	{Name: "internal/text/table", Ours: "internal/text/width", Std: "io strings"},
 	{Name: "internal/app/screen", Ours: "internal/text/sanitize internal/text/width internal/text/table", Std: "cmp fmt io os slices strings sync time", Modules: "golang.org/x/term"},
@@ -134,6 +135,7 @@ var Table = []Package{
 
 	// Help for the tests.
 	{Name: "internal/testkit/browser", Ours: "internal/testkit/need", Std: "any"},
+	{Name: "internal/testkit/coded", Std: "bytes compress/flate compress/gzip compress/zlib io net/http", Modules: "github.com/andybalholm/brotli github.com/klauspost/compress/zstd"},
 	{Name: "internal/testkit/corpus", Ours: "provider", Std: "any"},
 	{Name: "internal/testkit/frontend", Ours: "limit limit/mono observe", Std: "testing time"},
 	{Name: "internal/testkit/overlay", Std: "any"},

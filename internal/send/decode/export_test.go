@@ -1,0 +1,4 @@
+package decode
+
+// Taken returns what all open Decoders take now.
+func Taken() int64 { return taken.Load() }
