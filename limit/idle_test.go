@@ -2,6 +2,7 @@ package limit_test
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -127,8 +128,8 @@ func TestIdleStateIsTheWholeMemory(t *testing.T) {
 					t.Fatalf("seed %d: there is no state", seed)
 				}
 				next := create()
-				if err := limit.RestoreIdle(next, state[len("before"):]); err != nil {
-					t.Fatalf("seed %d: %v", seed, err)
+				if fits, err := limit.RestoreIdle(next, state[len("before"):]); err != nil || !fits {
+					t.Fatalf("seed %d: it fits: %v, %v", seed, fits, err)
 				}
 				same(t, "restored", now, l, next)
 			}
@@ -136,6 +137,46 @@ func TestIdleStateIsTheWholeMemory(t *testing.T) {
 				t.Error("nothing ever counted: the test shows nothing")
 			}
 		})
+	}
+}
+
+// A Fitted that comes back blames a limit as it would have: what was accepted before is its
+// evidence. With a lesson it has no idle state.
+func TestIdleFittedKeepsItsEvidence(t *testing.T) {
+	for seed := range uint64(40) {
+		create := func() *limit.Fitted {
+			return limit.NewFitted(limit.NewAll(limit.MustRolling(10, time.Minute), limit.MustRolling(100, time.Hour)))
+		}
+		rng := rand.New(rand.NewPCG(seed, 2))
+		f, now := create(), mono.Time(0)
+		one := func(f *limit.Fitted, r limit.Result) {
+			f.Settle(now, f.Admit(now, limit.One), limit.Outcome{Result: r})
+		}
+		for range 3 + rng.IntN(5) {
+			now = now.Add(time.Duration(rng.Int64N(int64(30 * time.Second))))
+			one(f, limit.Accepted)
+		}
+		state, ok := limit.AppendIdle(nil, f, now)
+		if !ok {
+			t.Fatalf("seed %d: there is no state", seed)
+		}
+		next := create()
+		if fits, err := limit.RestoreIdle(next, state); !fits || err != nil {
+			t.Fatalf("seed %d: it fits: %v, %v", seed, fits, err)
+		}
+		now = now.Add(time.Duration(rng.Int64N(int64(30 * time.Second))))
+		for range 3 {
+			one(f, limit.Limited)
+			one(next, limit.Limited)
+			now = now.Add(time.Duration(rng.Int64N(int64(100 * time.Second))))
+		}
+		same(t, "fitted", now, f, next)
+		if was, is := f.Lessons(), next.Lessons(); len(was) == 0 || !slices.Equal(was, is) {
+			t.Errorf("seed %d: it learns %+v, and learned %+v", seed, is, was)
+		}
+		if _, ok := limit.AppendIdle(nil, f, now); ok {
+			t.Errorf("seed %d: a state has no lessons, and there are some", seed)
+		}
 	}
 }
 
@@ -147,21 +188,6 @@ func TestIdleStateOfOthers(t *testing.T) {
 		t.Error("a limiter with a request in flight has a state")
 	}
 	l.Settle(0, lease, limit.Outcome{Result: limit.Accepted})
-	state, ok := limit.AppendIdle(nil, l, 0)
-	if !ok {
-		t.Fatal("a Rolling has no state")
-	}
-	tokens, err := limit.NewRolling(limit.RollingConfig{Limit: 5, Window: time.Second, Unit: limit.Tokens})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for what, next := range map[string]limit.Limiter{
-		"tokens": tokens, "two": limit.NewAll(limit.MustRolling(5, time.Second), limit.MustRolling(5, time.Hour)), "none": limit.NewAll(),
-	} {
-		if limit.RestoreIdle(next, state) == nil {
-			t.Errorf("the state of one limit of requests is taken for that of %s", what)
-		}
-	}
 	for _, learns := range []limit.Arrivals{{OneWayMax: time.Second}, {LearnLead: true}} {
 		l, err := limit.NewRolling(limit.RollingConfig{Limit: 5, Window: time.Second, Arrivals: learns})
 		if err != nil {
@@ -173,9 +199,63 @@ func TestIdleStateOfOthers(t *testing.T) {
 	}
 }
 
+// Limits that change take the memory of their like, in whatever order they are.
+func TestIdleStateOfChangedLimits(t *testing.T) {
+	tokens := func() limit.Limiter {
+		l, err := limit.NewRolling(limit.RollingConfig{Limit: 50, Window: time.Minute, Unit: limit.Tokens})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	bucket := func() limit.Limiter {
+		l, err := limit.NewBucket(limit.BucketConfig{Limit: 3, Window: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	minute, day := limit.MustRolling(3, time.Minute), limit.MustRolling(100, 24*time.Hour)
+	was := limit.NewAll(minute, day, tokens())
+	for range 3 {
+		was.Settle(at(time.Second), was.Admit(at(time.Second), limit.Cost{limit.Requests: 1, limit.Tokens: 10}), limit.Outcome{Result: limit.Accepted})
+	}
+	state, ok := limit.AppendIdle(nil, was, at(time.Second))
+	if !ok {
+		t.Fatal("there is no state")
+	}
+	one, many := limit.Cost{limit.Requests: 1}, limit.Cost{limit.Tokens: 30}
+	full := was.Ready(at(time.Second), one)
+	for _, c := range []struct {
+		name         string
+		now          limit.Limiter
+		fits         bool
+		one, manyToo mono.Time
+	}{
+		{"another order", limit.NewAll(tokens(), limit.MustRolling(100, 24*time.Hour), limit.MustRolling(3, time.Minute)), true, full, was.Ready(at(time.Second), many)},
+		{"one is gone", limit.NewAll(limit.MustRolling(3, time.Minute)), true, full, at(time.Second)},
+		{"one more", limit.NewAll(limit.MustRolling(2, time.Second), limit.MustRolling(3, time.Minute), limit.MustRolling(100, 24*time.Hour), tokens()), true, full, was.Ready(at(time.Second), many)},
+		{"another number, which a change of the limits sets later", limit.NewAll(limit.MustRolling(7, time.Minute)), true, full, at(time.Second)},
+		{"another kind", limit.NewAll(bucket(), tokens()), false, at(time.Second), was.Ready(at(time.Second), many)},
+		{"none", limit.NewAll(), true, at(time.Second), at(time.Second)},
+	} {
+		fits, err := limit.RestoreIdle(c.now, state)
+		if err != nil || fits != c.fits {
+			t.Errorf("%s: it fits: %v, %v", c.name, fits, err)
+		}
+		if at := c.now.Ready(at(time.Second), one); at != c.one {
+			t.Errorf("%s: one is ready at %v, want %v", c.name, at, c.one)
+		}
+		if at := c.now.Ready(at(time.Second), many); at != c.manyToo {
+			t.Errorf("%s: many tokens are ready at %v, want %v", c.name, at, c.manyToo)
+		}
+	}
+}
+
 // Damaged states are errors, and no panics.
 func FuzzRestoreIdle(f *testing.F) {
 	kinds := idleKinds()
+	kinds["fitted"] = func() limit.Limiter { return limit.NewFitted(limit.MustRolling(5, 10*time.Second)) }
 	for _, create := range kinds {
 		l := create()
 		now := busy(rand.New(rand.NewPCG(1, 2)), l)
@@ -185,7 +265,8 @@ func FuzzRestoreIdle(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, state []byte) {
 		for _, create := range kinds {
-			if l := create(); limit.RestoreIdle(l, state) == nil {
+			l := create()
+			if _, err := limit.RestoreIdle(l, state); err == nil {
 				l.Ready(0, limit.One)
 			}
 		}

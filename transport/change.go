@@ -27,6 +27,7 @@ func (t *Transport) Change(f func(now mono.Time, p Partition, l limit.Limiter)) 
 		}
 	}
 	change(t.group, f, changed)
+	t.cold.change(t.at(), t, t.made, f)
 	if t.config.Clients == nil {
 		t.clients.Change(f)
 	}
@@ -75,6 +76,9 @@ func (t *Transport) With(c Config) (*Transport, error) {
 	if c.Clients == nil {
 		t.clients.set(next.config.clients())
 	}
+	t.mu.Lock()
+	t.cold.Bound(next.config.MaxFrozen)
+	t.mu.Unlock()
 	return next, nil
 }
 

@@ -55,18 +55,20 @@ type Clients struct {
 	config ClientsConfig
 	byName map[string]*client
 	idle   list.List               // clients without a leaf, longest idle first
+	cold   cold                    // what frozen clients remember
 	owners map[limit.Limiter]*node // owners of comparable limiters, those of partitions too
 }
 
 // ClientsConfig describes Clients. The zero value is ready.
 type ClientsConfig struct {
-	// Most bounds how many idle clients with their own limits are remembered. Beyond it, the
-	// clients idle for longest are forgotten, with what still counts in their windows. If zero,
-	// 4096.
+	// Most bounds how many idle clients with their own limits are at hand. Beyond it, the clients
+	// idle for longest are frozen, as partitions are: see Config.MaxFrozen. If zero, 4096.
 	Most int
-	// Idle is the least time for which an idle client is remembered. It is longer if its requests
-	// may count for longer. If zero, 1 h.
+	// Idle is how long an idle client is at hand before it is frozen. If zero, 1 h.
 	Idle time.Duration
+	// MaxFrozen is how many bytes frozen clients may take. Beyond it, a request of a new client with
+	// its own limit fails with ErrFull. If zero, 64 MiB.
+	MaxFrozen int64
 }
 
 // NewClients returns Clients that have seen no request. The error names the field and the value
@@ -78,6 +80,9 @@ func NewClients(c ClientsConfig) (*Clients, error) {
 	if c.Idle < 0 {
 		return nil, fmt.Errorf("transport: Clients: Idle %v is negative", c.Idle)
 	}
+	if c.MaxFrozen < 0 {
+		return nil, fmt.Errorf("transport: Clients: MaxFrozen %d is negative", c.MaxFrozen)
+	}
 	return newClients(c, paceline.GroupConfig{})
 }
 
@@ -87,7 +92,8 @@ func newClients(c ClientsConfig, of paceline.GroupConfig) (*Clients, error) {
 		return nil, err
 	}
 	c.Most, c.Idle = cmp.Or(c.Most, defaultMaxPartitions), cmp.Or(c.Idle, defaultIdle)
-	return &Clients{epoch: time.Now(), group: j, config: c, byName: map[string]*client{}, owners: map[limit.Limiter]*node{}}, nil
+	c.MaxFrozen = cmp.Or(c.MaxFrozen, defaultMaxFrozen)
+	return &Clients{epoch: time.Now(), group: j, config: c, byName: map[string]*client{}, owners: map[limit.Limiter]*node{}, cold: newCold(c.MaxFrozen)}, nil
 }
 
 // clientsOf returns the Clients that a Transport shares, or its own.
@@ -104,12 +110,15 @@ func (c *Config) clientsOf() (*Clients, error) {
 }
 
 // clients is the configuration of a Transport's own Clients.
-func (c *Config) clients() ClientsConfig { return ClientsConfig{Most: c.MaxPartitions, Idle: c.Idle} }
+func (c *Config) clients() ClientsConfig {
+	return ClientsConfig{Most: c.MaxPartitions, Idle: c.Idle, MaxFrozen: c.MaxFrozen}
+}
 
 func (k *Clients) set(c ClientsConfig) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.config = c
+	k.cold.Bound(c.MaxFrozen)
 }
 
 // Change is Transport.Change for the limiters that Client.Limit has made.
@@ -123,21 +132,18 @@ func (k *Clients) Change(f func(now mono.Time, p Partition, l limit.Limiter)) {
 		}
 	}
 	change(k.group, f, changed)
-	for _, c := range k.byName {
-		if c.own != nil {
-			c.keep = longest(c.own.stack.Own())
-		}
-	}
+	k.cold.change(mono.Of(k.group.Time(0), time.Now()), nil, nil, f)
 }
 
-// node returns the node of a client's own limit; nil: it has none.
-func (k *Clients) node(name string) *node {
+// lift returns the node of a client's own limit; nil: it has none at hand. It then ends a pause
+// that is frozen, and reports whether there was one.
+func (k *Clients) lift(t *Transport, p Partition) (n *node, lifted bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if c := k.byName[name]; c != nil {
-		return c.own
+	if c := k.byName[p.Client]; c != nil {
+		return c.own, false
 	}
-	return nil
+	return nil, k.cold.lift(t, p, nil)
 }
 
 // client is a Client with at least one request. The lock of the Clients guards all but name and
@@ -146,8 +152,8 @@ type client struct {
 	name   string
 	share  *paceline.Class
 	is     paceline.ClassConfig
-	own    *node         // the client's own limit; nil: none
-	keep   time.Duration // how long its usage may count
+	own    *node                // the client's own limit; nil: none
+	made   func() limit.Limiter // makes that limit again
 	leaves int
 	used   time.Duration // when its last request came
 	idle   *list.Element // its place among the idle; nil: it has leaves
@@ -185,22 +191,32 @@ func (k *Clients) enter(p Partition, who *Client, t *Transport) (*client, error)
 	return c, nil
 }
 
-// limitLocked makes the client's own limit.
+// limitLocked makes the client's own limit, or thaws it.
 func (k *Clients) limitLocked(c *client, who *Client, t *Transport) error {
 	p := Partition{Scope: ScopeClient, Client: c.name}
-	own := t.shareOf(p, who.Limit)
-	if own == nil {
+	limits := who.Limit // who is a part of the call
+	c.made = func() limit.Limiter { return t.shareOf(p, limits) }
+	_, full := k.cold.Full(t.at())
+	n, err := k.cold.bring(t, p, full && k.idle.Len() >= k.config.Most, func() (limit.Limiter, error) {
+		own := c.made()
+		if own == nil {
+			return nil, errNoLimit
+		}
+		k.checkOwnLocked(p, own)
+		return own, nil
+	})
+	switch {
+	case err == errNoLimit:
 		return nil
-	}
-	k.checkOwnLocked(p, own)
-	n, err := t.newNode(p, own)
-	if err != nil {
+	case err != nil:
 		return err
 	}
-	c.own, c.keep = n, longest(own)
+	c.own = n
 	k.ownLocked(n)
 	return nil
 }
+
+var errNoLimit = errors.New("transport: the client has no limit")
 
 // become applies a client's current description.
 func (k *Clients) become(c *client, who *Client) {
@@ -219,8 +235,8 @@ func (k *Clients) weight(c *client) float64 {
 	return c.is.Weight
 }
 
-// leave removes a leaf of a client. A client without leaves is forgotten, unless something may
-// still count in its own limit.
+// leave removes a leaf of a client. A client without leaves and without its own limit is forgotten.
+// One with a limit is at hand for a while, and then frozen.
 func (k *Clients) leave(c *client, used time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -235,19 +251,20 @@ func (k *Clients) leave(c *client, used time.Duration) {
 	c.idle = k.idle.PushBack(c)
 	now, over := time.Since(k.epoch), k.idle.Len() > k.config.Most
 	const look = 8 // the most that are examined: a bounded price
-	e := k.idle.Front()
 	for range look {
+		e := k.idle.Front()
 		if e == nil {
 			return
 		}
 		c := e.Value.(*client)
-		e = e.Next()
-		if over || now-c.used >= max(c.keep, k.config.Idle) {
-			over = false
-			k.idle.Remove(c.idle)
-			k.disownLocked(c.own)
-			delete(k.byName, c.name)
+		if !over && now-c.used < k.config.Idle {
+			return // the others were used later
 		}
+		over = false
+		k.idle.Remove(c.idle)
+		k.disownLocked(c.own)
+		k.cold.put(c.own, c.made)
+		delete(k.byName, c.name)
 	}
 }
 
@@ -296,21 +313,6 @@ func (k *Clients) disownLocked(n *node) {
 	if own := n.stack.Own(); canCompare(own) {
 		delete(k.owners, own)
 	}
-}
-
-// unknownWindow is how long a client's usage is kept if its limiter states no window.
-const unknownWindow = 24 * time.Hour
-
-// longest returns the longest window of a limiter.
-func longest(l limit.Limiter) (d time.Duration) {
-	rates, ok := limit.Rates(l)
-	if !ok {
-		return unknownWindow
-	}
-	for _, r := range rates {
-		d = max(d, r.Per)
-	}
-	return d
 }
 
 // uses returns what a cost uses of a node's limit, for the weights of clients. It is the time in

@@ -382,15 +382,21 @@ func TestClientLimit(t *testing.T) {
 		if d := e.Ready.Sub(g.begin); d != 24*time.Hour {
 			t.Errorf("ready at %v", d)
 		}
-		if made != 1 {
-			t.Errorf("Limit was asked %d times", made)
+		if made != 2 {
+			t.Errorf("Limit was asked %d times, want once more as it was frozen", made)
+		}
+		if _, clients := transport.Frozen(tr); clients != 0 {
+			t.Errorf("%d clients are frozen, and it is at hand", clients)
 		}
 		time.Sleep(25 * time.Hour)
 		for i := range 50 {
 			ask("stranger"+strconv.Itoa(i), "http://a.test/")
 		}
-		if ask("a", "http://a.test/"); made != 2 {
-			t.Errorf("Limit was asked %d times, want it forgotten when nothing counts", made)
+		if _, clients := transport.Frozen(tr); clients != 0 {
+			t.Errorf("%d clients are frozen, want it forgotten when nothing counts", clients)
+		}
+		if ask("a", "http://a.test/"); made != 3 {
+			t.Errorf("Limit was asked %d times", made)
 		}
 	})
 }

@@ -24,3 +24,12 @@ func Remembered(t *Transport) (leaves, clients, nodes int) {
 	}
 	return len(t.leaves), len(t.clients.byName), nodes
 }
+
+// Frozen returns how many partitions and clients are frozen.
+func Frozen(t *Transport) (partitions, clients int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.clients.mu.Lock()
+	defer t.clients.mu.Unlock()
+	return t.cold.Len(), t.clients.cold.Len()
+}

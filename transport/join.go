@@ -154,7 +154,7 @@ func (t *Transport) moveLocked(key Partition, home string) error {
 		to := t.leaves[p]
 		if to == nil {
 			var err error
-			if to, err = t.newLeafLocked(p, nil); err != nil {
+			if to, err = t.newLeafLocked(p, nil, false); err != nil {
 				for _, to := range m.to {
 					to.unuse()
 				}

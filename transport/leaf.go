@@ -68,10 +68,13 @@ func (t *Transport) find(p Partition, who *Client) (*leaf, error) {
 	}
 	l := t.leaves[p]
 	if l == nil {
-		t.forgetLocked(now)
+		victim, full := t.roomLocked(now)
 		var err error
-		if l, err = t.newLeafLocked(p.own(), who); err != nil {
+		if l, err = t.newLeafLocked(p.own(), who, full); err != nil {
 			return nil, err
+		}
+		if victim != nil {
+			t.dropLocked(victim)
 		}
 	}
 	if l.client != nil {
@@ -86,7 +89,9 @@ func (t *Transport) find(p Partition, who *Client) (*leaf, error) {
 // maxOthers is how many models that the preset does not have are logged by name.
 const maxOthers = 100
 
-func (t *Transport) newLeafLocked(p Partition, who *Client) (*leaf, error) {
+// newLeafLocked makes the leaf of a partition. full means that there is no room for new nodes that
+// count.
+func (t *Transport) newLeafLocked(p Partition, who *Client, full bool) (*leaf, error) {
 	l := &leaf{partition: p, more: make([]way, max(len(t.accounts)-1, 0))}
 	if t.config.Client != nil {
 		c, err := t.clients.enter(p, who, t)
@@ -98,7 +103,12 @@ func (t *Transport) newLeafLocked(p Partition, who *Client) (*leaf, error) {
 	l.meetLocked(t)
 	ways := make([][]*paceline.Limit, l.ways())
 	for k := range ways {
-		if err := t.nodesLocked(l, k, p); err != nil {
+		if err := t.nodesLocked(l, k, p, full); err != nil {
+			for n := range l.partitions {
+				if t.nodes[n.partition] == nil {
+					t.freezeLocked(l, n)
+				}
+			}
 			if l.client != nil {
 				t.clients.leave(l.client, t.now())
 			}
@@ -131,7 +141,7 @@ func (t *Transport) newLeafLocked(p Partition, who *Client) (*leaf, error) {
 }
 
 // nodesLocked finds the nodes of a way of a leaf, or makes them.
-func (t *Transport) nodesLocked(l *leaf, k int, p Partition) error {
+func (t *Transport) nodesLocked(l *leaf, k int, p Partition, full bool) error {
 	w := l.by(k)
 	limits := t.config.Limit
 	if l.newcomer != nil {
@@ -161,17 +171,20 @@ func (t *Transport) nodesLocked(l *leaf, k int, p Partition) error {
 			}
 		}
 		if n == nil {
-			var own limit.Limiter
-			if limits != nil {
-				own = t.shareOf(q, func() limit.Limiter { return limits(q) })
-			}
-			t.checkOwnLocked(q, own, l)
 			var err error
-			if n, err = t.newNode(q, own); err != nil {
+			if n, err = t.cold.bring(t, q, full, func() (own limit.Limiter, err error) {
+				if limits != nil {
+					own = t.shareOf(q, func() limit.Limiter { return limits(q) })
+				}
+				t.checkOwnLocked(q, own, l)
+				return own, nil
+			}); err != nil {
 				return err
 			}
-			if s == provider.Key && w.account != nil && w.account.left == 0 {
-				t.closeLocked(n, true)
+			if s == provider.Key && w.account != nil {
+				if out := w.account.left == 0; out || n.out {
+					t.closeLocked(n, out)
+				}
 			}
 		}
 		add(n)
@@ -235,29 +248,6 @@ func (t *Transport) checkOwnLocked(p Partition, own limit.Limiter, also *leaf) {
 
 func canCompare(l limit.Limiter) bool { return l != nil && reflect.ValueOf(l).Comparable() }
 
-// forgetLocked makes room for one more leaf. It forgets leaves that have long been idle. If that is
-// not enough, it forgets the one idle for longest.
-func (t *Transport) forgetLocked(now time.Duration) {
-	over := len(t.leaves) >= t.config.MaxPartitions
-	const look = 8 // the most that are examined: a bounded price
-	oldest := t.recent.root.prev
-	for i := 0; i < look && oldest != &t.recent.root; i++ {
-		l := oldest
-		oldest = oldest.prev
-		idle := now - l.used
-		switch {
-		case l.active.Load() > 0: // it is in use; those behind it may not be
-			l.used = now
-			t.recent.front(l)
-		case over || idle >= t.config.Idle && len(t.pausesOf(l)) == 0:
-			t.dropLocked(l)
-			over = false
-		case idle < t.config.Idle:
-			return // the others were used later
-		}
-	}
-}
-
 func (t *Transport) dropLocked(l *leaf) {
 	t.recent.remove(l)
 	delete(t.leaves, l.partition)
@@ -276,6 +266,7 @@ func (t *Transport) unlinkLocked(l *leaf) {
 		if n.leaves--; n.leaves == 0 {
 			delete(t.nodes, n.partition)
 			t.clients.disown(n)
+			t.freezeLocked(l, n)
 		}
 	}
 	if l.client != nil {

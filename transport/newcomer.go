@@ -338,7 +338,7 @@ func (t *Transport) countLocked(v *visit, to *leaf) {
 func (t *Transport) leafLocked(p Partition, key string) (l *leaf, err error) {
 	p.Key = key
 	if l = t.leaves[p]; l == nil {
-		if l, err = t.newLeafLocked(p, nil); err != nil {
+		if l, err = t.newLeafLocked(p, nil, false); err != nil {
 			return nil, err
 		}
 		l.used = t.now()

@@ -51,19 +51,27 @@ type node struct {
 	cause  error           // of the outage
 }
 
+// newNode makes the node of a partition that has counted nothing in this process.
 func (t *Transport) newNode(p Partition, own limit.Limiter) (*node, error) {
 	if err := t.fills(p, own); err != nil {
 		return nil, err
 	}
 	t.recall(p, own)
+	n, err := t.bareNode(p, own)
+	if err != nil {
+		return nil, err
+	}
+	return n, n.join()
+}
+
+// bareNode makes a node that is not in the Group yet.
+func (t *Transport) bareNode(p Partition, own limit.Limiter) (*node, error) {
 	g, err := stack.New(stack.Config{Limiter: own, Beside: t.config.Limiter, Slow: t.slow && p.Scope != ScopeClient, Pause: t.pause(), MaxPause: t.config.MaxPause, Rand: t.jitter})
 	if err != nil {
 		return nil, fmt.Errorf("transport: %w", err)
 	}
-	taught := limit.Learns(own)
-	n := &node{t: t, partition: p, stack: g, taught: taught}
+	n := &node{t: t, partition: p, stack: g, taught: limit.Learns(own)}
 	n.weigh(own)
-	n.limit = t.group.Limit(n.looks(paceline.LimitConfig{Limiter: g, Fair: t.config.Client != nil, Use: n.uses, Logger: t.waits(p)}))
 	if p.Scope != provider.IP {
 		return n, nil
 	}
@@ -71,11 +79,23 @@ func (t *Transport) newNode(p Partition, own limit.Limiter) (*node, error) {
 		n.provider = d
 	}
 	n.known.Store(t.runs(p.Host))
-	if n.health, err = breaker.New(breaker.Config{Rand: t.jitter}); err != nil {
-		return nil, fmt.Errorf("transport: %w", err)
+	return n, nil
+}
+
+// join puts a node into the Group.
+func (n *node) join() (err error) {
+	t, p := n.t, n.partition
+	n.limit = t.group.Limit(n.looks(paceline.LimitConfig{Limiter: n.stack, Fair: t.config.Client != nil, Use: n.uses, Logger: t.waits(p)}))
+	if p.Scope != provider.IP {
+		return nil
+	}
+	if n.health == nil {
+		if n.health, err = breaker.New(breaker.Config{Rand: t.jitter}); err != nil {
+			return fmt.Errorf("transport: %w", err)
+		}
 	}
 	n.way = t.group.Limit(paceline.LimitConfig{Limiter: n.health, Fair: t.config.Client != nil, Logger: t.waits(p), Paused: n.downs})
-	return n, nil
+	return nil
 }
 
 // fills returns an error if Config.Fill is set and the limiter does not let requests pass each

@@ -127,12 +127,15 @@ func (t *Transport) pausesOf(l *leaf) (all []Pause) {
 func (t *Transport) Lift(p Partition) (lifted bool) {
 	t.mu.Lock()
 	n := t.nodes[p]
+	if n == nil {
+		lifted = t.cold.lift(t, p, t.made)
+	}
 	t.mu.Unlock()
 	if p.Scope == ScopeClient {
-		n = t.clients.node(p.Client)
+		n, lifted = t.clients.lift(t, p)
 	}
 	if n == nil {
-		return false
+		return lifted
 	}
 	t.group.Update(func(now mono.Time) {
 		_, lifted = n.stack.Paused(now)

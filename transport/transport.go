@@ -40,6 +40,7 @@
 //	transport.go           Config, Transport, New
 //	partition.go           Partition: the names of what a request counts in
 //	leaf.go                a partition's requests: its limits and its lane
+//	frozen.go              what idle partitions remember, in a few bytes each
 //	way.go                 the limits of a request with one key, narrowest first
 //	node.go                the limits of one scope, and the server's statements about them
 //	call.go                one RoundTrip: cost, wait, attempts
@@ -95,7 +96,7 @@ type Config struct {
 	// If nil, none.
 	Limiter limit.Limiter
 	// Limit makes the limiter of a partition at its first request, and again if the partition was
-	// forgotten. It is called for each scope in which the request counts. p.Scope is that scope,
+	// frozen or forgotten. It is called for each scope in which the request counts. p.Scope is that scope,
 	// and only its fields are set. A nil result means no limit there. Each limiter must be new.
 	// Limit is called under a lock and must not use the Transport. Requests of unknown model (see
 	// Partition) count together in the limit of the model "". If Limit is nil, there is none.
@@ -267,14 +268,19 @@ type Config struct {
 	// negative, no request waits, and each try is an attempt.
 	MaxOutage time.Duration
 
-	// MaxPartitions bounds the remembered combinations of host, key, model, route and client, at
-	// some 8 kB each. Beyond it, the combinations idle for longest are forgotten, with what still
-	// counts in their windows. As many clients with their own limits are remembered besides, until
-	// nothing counts in those limits. If zero, 4096.
+	// MaxPartitions bounds the combinations of host, key, model, route and client at hand, at some 8
+	// kB each. Beyond it, the combinations idle for longest are frozen: see MaxFrozen. If zero, 4096.
 	MaxPartitions int
-	// Idle is how long an unused combination is remembered. It should be longer than the longest
-	// window. If zero, 1 h.
+	// Idle is how long an unused combination is at hand before it is frozen. If zero, 1 h.
 	Idle time.Duration
+	// MaxFrozen is how many bytes frozen partitions may take. A frozen partition is forgotten when
+	// nothing of it counts any more, and never before: neither in a window, nor as an answer that
+	// said what is left until when, nor as a pause. One takes some 250 bytes after two requests, so
+	// 64 MiB have a quarter of a million. Beyond MaxFrozen, a request of a new partition fails with
+	// ErrFull; requests of partitions that are known go as ever. A log line warns when four fifths
+	// are in use, and Snapshot shows it. As much again is for clients with their own limits. If zero,
+	// 64 MiB.
+	MaxFrozen int64
 
 	// Recorder keeps a record of sent requests for a later process. If nil, a restart begins with
 	// empty windows.
@@ -356,6 +362,7 @@ type state struct {
 	others        map[string]bool           // models that the preset does not have
 	blind         map[Partition]bool        // by host and route: logged that tokens cannot be counted
 	recent        ring
+	cold          cold // what frozen partitions remember
 
 	random   sync.Mutex // guards rng
 	rng      *rand.Rand
@@ -389,6 +396,9 @@ func New(c Config) (*Transport, error) {
 	}
 	if c.MaxPartitions < 0 {
 		return nil, fmt.Errorf("transport: MaxPartitions %d is negative", c.MaxPartitions)
+	}
+	if c.MaxFrozen < 0 {
+		return nil, fmt.Errorf("transport: MaxFrozen %d is negative", c.MaxFrozen)
 	}
 	if c.Idle < 0 {
 		return nil, fmt.Errorf("transport: Idle %v is negative", c.Idle)
@@ -446,6 +456,7 @@ func New(c Config) (*Transport, error) {
 	}
 	t.hedges.share = c.Hedge.share()
 	t.recent.init()
+	t.cold = newCold(c.MaxFrozen)
 	if err := t.takeKeys(c.Keys); err != nil {
 		return nil, err
 	}
@@ -505,6 +516,7 @@ func (c *Config) fill() {
 	c.MaxRetryAfter = cmp.Or(c.MaxRetryAfter, defaultMaxRetryAfter)
 	c.MaxBody = cmp.Or(c.MaxBody, defaultMaxBody)
 	c.MaxPartitions = cmp.Or(c.MaxPartitions, defaultMaxPartitions)
+	c.MaxFrozen = cmp.Or(c.MaxFrozen, defaultMaxFrozen)
 	c.Idle = cmp.Or(c.Idle, defaultIdle)
 	c.MaxOutage = cmp.Or(c.MaxOutage, defaultMaxOutage)
 	if c.Partition == nil {

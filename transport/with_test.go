@@ -155,8 +155,8 @@ func TestChangeOfAClientsWindow(t *testing.T) {
 				do(t, tr, get(t, "http://a.test/", "Client", string(rune('a'+i))))
 				time.Sleep(time.Second)
 			}
-			if _, clients, _ := transport.Remembered(tr); changes != (clients == 11) {
-				t.Errorf("changed %v: %d clients are remembered", changes, clients)
+			if _, clients := transport.Frozen(tr); changes != (clients == 1) {
+				t.Errorf("changed %v: %d clients are frozen", changes, clients)
 			}
 		})
 	}

@@ -97,9 +97,18 @@ func (g *Stack) appendIdle(now mono.Time) (b []byte) {
 
 var errIdle = errors.New("stack: the state is damaged")
 
+// Withhold stops all requests until t, without a probe before. It is for a Stack of which something
+// counts that it does not know.
+func (g *Stack) Withhold(now, t mono.Time) {
+	g.Hold(now, t)
+	g.pause.next = max(g.pause.next, t)
+}
+
 // Revive makes a Stack that has sent nothing continue from the State of an idle one with the same
-// Config. It is then ready at the same instants. After an error, do not use the Stack.
-func (g *Stack) Revive(state []byte) (err error) {
+// Config. It is then ready at the same instants. fits is false if the limits are others now, and
+// something that counts has no place in them: see limit.RestoreIdle. After an error, do not use the
+// Stack.
+func (g *Stack) Revive(state []byte) (fits bool, err error) {
 	number := func() (n int64) {
 		n, size := binary.Varint(state)
 		if size <= 0 {
@@ -110,7 +119,7 @@ func (g *Stack) Revive(state []byte) (err error) {
 		return n
 	}
 	if len(state) == 0 {
-		return errIdle
+		return false, errIdle
 	}
 	flags := state[0]
 	state = state[1:]
@@ -119,7 +128,7 @@ func (g *Stack) Revive(state []byte) (err error) {
 		p.until, p.since, p.next = mono.Time(number()), mono.Time(number()), mono.Time(number())
 		p.why, p.refusal, p.strikes = Why(number()), int(number()), int(number())
 		if p.refusal < 0 || p.strikes < 0 {
-			return errIdle
+			return false, errIdle
 		}
 	}
 	if flags&hasCapacity != 0 {
@@ -128,21 +137,20 @@ func (g *Stack) Revive(state []byte) (err error) {
 		}
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	if flags&hasHints != 0 {
 		if err := g.newHints(); err != nil {
-			return err
+			return false, err
 		}
 		if state, err = g.told.RestoreIdle(state); err != nil {
-			return err
+			return false, err
 		}
 	}
+	fits = true
 	if g.under != nil {
-		err = limit.RestoreIdle(g.under, state)
-	} else if len(state) > 0 {
-		err = errIdle
+		fits, err = limit.RestoreIdle(g.under, state)
 	}
 	g.compose()
-	return err
+	return fits, err
 }

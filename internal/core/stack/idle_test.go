@@ -75,8 +75,8 @@ func TestIdleStackComesBack(t *testing.T) {
 			}
 			written++
 			next := plain(config())
-			if err := next.Revive(idle.State); err != nil {
-				t.Fatalf("%s: seed %d: %v", name, seed, err)
+			if fits, err := next.Revive(idle.State); err != nil || !fits {
+				t.Fatalf("%s: seed %d: it fits: %v, %v", name, seed, fits, err)
 			}
 			for d := time.Duration(0); d < 40*time.Second; d += 300 * time.Millisecond {
 				for n := int64(1); n <= 5; n++ {
@@ -123,7 +123,7 @@ func FuzzRevive(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, state []byte) {
 		g := plain(config())
-		if g.Revive(state) == nil {
+		if _, err := g.Revive(state); err == nil {
 			g.Settle(0, g.Admit(0, limit.One), limit.Outcome{})
 			g.Ready(0, limit.One)
 		}

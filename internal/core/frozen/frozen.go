@@ -1,0 +1,208 @@
+// Package frozen keeps what idle partitions remember, in a few bytes each, until nothing of that
+// counts any more. It forgets nothing that counts: the owner asks before it adds a partition that
+// is new.
+//
+// Like what decides in general it has no clock and no lock, and belongs to one owner.
+package frozen
+
+import (
+	"container/heap"
+	"math"
+
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+// Memory is what one partition remembers.
+type Memory[W any] struct {
+	// State has it in bytes. Whole is for what no bytes have: an object that Size bytes belong to.
+	State string
+	Whole *W
+	Size  int
+	// Counts is the instant from which nothing of it counts any more. Until Useful it is worth
+	// keeping, if there is room.
+	Counts, Useful mono.Time
+}
+
+// Store has the memories of partitions by name. New makes it. Not safe for concurrent use.
+type Store[W any] struct {
+	all    map[string]*entry[W]
+	counts ends[W] // those that count, by Counts
+	useful ends[W] // the others, by Useful
+	bytes  int64
+	most   int64
+	high   bool // more than warnAt is in use, and that was said
+}
+
+type entry[W any] struct {
+	name string
+	Memory[W]
+	at    int32 // its place in counts or useful
+	spare bool  // it is in useful
+}
+
+// New returns an empty Store for so many bytes.
+func New[W any](most int64) *Store[W] {
+	s := &Store[W]{all: map[string]*entry[W]{}, most: most}
+	s.useful.spare = true
+	return s
+}
+
+// Each memory takes this much besides its name and its State: the entry, its place in a map that is
+// two thirds full, and its place in a heap that is three quarters full.
+const overhead = 96 + 44 + 11
+
+// size returns how many bytes an entry takes. Allocations are in steps of 16 bytes.
+func (e *entry[W]) size() int64 {
+	up := func(n int) int64 { return int64(n+15) &^ 15 }
+	return overhead + up(len(e.name)) + up(len(e.State)) + int64(e.Size)
+}
+
+// Put keeps a memory, in place of an earlier one of the same name. It does so beyond the bound,
+// too: what counts must not be lost. Nothing is kept that neither counts nor is useful.
+func (s *Store[W]) Put(now mono.Time, name string, m Memory[W]) {
+	s.remove(s.all[name])
+	if m.Counts <= now && (m.Useful <= now || s.bytes >= s.most) {
+		return
+	}
+	e := &entry[W]{name: name, Memory: m}
+	s.all[name] = e
+	s.bytes += e.size()
+	s.add(now, e)
+	s.sweep(now)
+}
+
+func (s *Store[W]) add(now mono.Time, e *entry[W]) {
+	if e.spare = e.Counts <= now; e.spare {
+		heap.Push(&s.useful, e)
+	} else {
+		heap.Push(&s.counts, e)
+	}
+}
+
+// Take removes the memory of a name, and returns it. ok is false if there is none.
+func (s *Store[W]) Take(name string) (m Memory[W], ok bool) {
+	e := s.all[name]
+	if e == nil {
+		return m, false
+	}
+	s.remove(e)
+	return e.Memory, true
+}
+
+func (s *Store[W]) remove(e *entry[W]) {
+	if e == nil {
+		return
+	}
+	if e.spare {
+		heap.Remove(&s.useful, int(e.at))
+	} else {
+		heap.Remove(&s.counts, int(e.at))
+	}
+	s.drop(e)
+}
+
+func (s *Store[W]) drop(e *entry[W]) {
+	delete(s.all, e.name)
+	s.bytes -= e.size()
+}
+
+// sweep forgets what is of no use any more, and beyond the bound all that does not count.
+func (s *Store[W]) sweep(now mono.Time) {
+	for len(s.counts.all) > 0 && s.counts.all[0].Counts <= now {
+		e := heap.Pop(&s.counts).(*entry[W])
+		if e.Useful > now {
+			s.add(now, e)
+		} else {
+			s.drop(e)
+		}
+	}
+	for len(s.useful.all) > 0 && (s.useful.all[0].Useful <= now || s.bytes > s.most) {
+		s.drop(heap.Pop(&s.useful).(*entry[W]))
+	}
+}
+
+// Full reports whether there is no room for one more partition that counts, and when there will be.
+func (s *Store[W]) Full(now mono.Time) (first mono.Time, full bool) {
+	s.sweep(now)
+	if s.bytes < s.most {
+		return 0, false
+	}
+	if first = mono.Time(math.MaxInt64); len(s.counts.all) > 0 {
+		first = s.counts.all[0].Counts
+	}
+	return first, true
+}
+
+// Parts of the bound: at warnAt the owner is warned, once until less than calmAt is in use.
+const (
+	warnAt = 0.8
+	calmAt = 0.6
+)
+
+// Warns reports, once, that most of the bound is in use.
+func (s *Store[W]) Warns() bool {
+	was := s.high
+	switch used := float64(s.bytes) / float64(s.most); {
+	case used >= warnAt:
+		s.high = true
+	case used < calmAt:
+		s.high = false
+	}
+	return s.high && !was
+}
+
+// Len returns how many partitions the Store has. Bytes returns what they take, and Most the bound.
+func (s *Store[W]) Len() int     { return len(s.all) }
+func (s *Store[W]) Bytes() int64 { return s.bytes }
+func (s *Store[W]) Most() int64  { return s.most }
+
+// Bound changes the bound.
+func (s *Store[W]) Bound(most int64) { s.most = most }
+
+// Each replaces every memory by what change returns for it. It is for a change of limits.
+func (s *Store[W]) Each(now mono.Time, change func(name string, m Memory[W]) Memory[W]) {
+	was := s.all
+	s.all, s.counts.all, s.useful.all, s.bytes = map[string]*entry[W]{}, nil, nil, 0
+	for name, e := range was {
+		s.Put(now, name, change(name, e.Memory))
+	}
+}
+
+// ends is a heap of entries by the instant at which their part ends.
+type ends[W any] struct {
+	all   []*entry[W]
+	spare bool
+}
+
+// Len implements sort.Interface.
+func (h *ends[W]) Len() int { return len(h.all) }
+
+// Less implements sort.Interface.
+func (h *ends[W]) Less(i, j int) bool {
+	if h.spare {
+		return h.all[i].Useful < h.all[j].Useful
+	}
+	return h.all[i].Counts < h.all[j].Counts
+}
+
+// Swap implements sort.Interface.
+func (h *ends[W]) Swap(i, j int) {
+	h.all[i], h.all[j] = h.all[j], h.all[i]
+	h.all[i].at, h.all[j].at = int32(i), int32(j)
+}
+
+// Push implements heap.Interface.
+func (h *ends[W]) Push(x any) {
+	e := x.(*entry[W])
+	e.at = int32(len(h.all))
+	h.all = append(h.all, e)
+}
+
+// Pop implements heap.Interface.
+func (h *ends[W]) Pop() any {
+	last := len(h.all) - 1
+	e := h.all[last]
+	h.all[last] = nil
+	h.all = h.all[:last]
+	return e
+}

@@ -1,0 +1,105 @@
+package frozen_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/core/frozen"
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+// What counts is there until it does not, whatever happens; what is useful, while there is room.
+func TestNothingThatCountsIsForgotten(t *testing.T) {
+	for seed := range uint64(50) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		s := frozen.New[int](4000)
+		kept := map[string]frozen.Memory[int]{}
+		now := mono.Time(0)
+		for range 500 {
+			now += mono.Time(rng.IntN(5))
+			name := fmt.Sprint("name", rng.IntN(60))
+			switch rng.IntN(3) {
+			case 0:
+				m := frozen.Memory[int]{State: fmt.Sprint(now), Counts: now + mono.Time(rng.IntN(100)-20), Useful: now + mono.Time(rng.IntN(100)-50)}
+				s.Put(now, name, m)
+				kept[name] = m
+			case 1:
+				m, ok := s.Take(name)
+				was := kept[name]
+				delete(kept, name)
+				if was.Counts > now && m != was {
+					t.Fatalf("seed %d: at %d: %v: %+v, want %+v", seed, now, name, m, was)
+				}
+				if ok && m != was {
+					t.Fatalf("seed %d: %v was never put in", seed, m)
+				}
+			case 2:
+				first, full := s.Full(now)
+				next := mono.Time(1 << 62)
+				for _, m := range kept {
+					if m.Counts > now {
+						next = min(next, m.Counts)
+					}
+				}
+				if full && first != next {
+					t.Fatalf("seed %d: it is full until %d, want %d", seed, first, next)
+				}
+				if full != (s.Bytes() >= s.Most()) {
+					t.Fatalf("seed %d: full %v with %d of %d bytes", seed, full, s.Bytes(), s.Most())
+				}
+			}
+		}
+		for name := range kept {
+			s.Take(name)
+		}
+		if s.Len() != 0 || s.Bytes() != 0 {
+			t.Errorf("seed %d: %d are left, with %d bytes", seed, s.Len(), s.Bytes())
+		}
+	}
+}
+
+func TestItIsSaidOnceThatMostIsInUse(t *testing.T) {
+	s := frozen.New[int](1600)
+	said := ""
+	for i := range 12 {
+		s.Put(0, fmt.Sprint(i), frozen.Memory[int]{Counts: mono.Time(time.Second)})
+		if s.Warns() {
+			said += fmt.Sprint(i, " of ", s.Bytes(), " ")
+		}
+	}
+	for i := range 12 {
+		s.Take(fmt.Sprint(i))
+		s.Warns()
+	}
+	for i := range 12 {
+		s.Put(0, fmt.Sprint(i), frozen.Memory[int]{Counts: mono.Time(time.Second)})
+		if s.Warns() {
+			said += fmt.Sprint(i)
+		}
+	}
+	if want := "7 of 1336 7"; said != want {
+		t.Errorf("it is said at %q, want %q", said, want)
+	}
+}
+
+// The bytes that the Store counts are those that it takes, to a tenth.
+func TestBytesAreThoseOfTheHeap(t *testing.T) {
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	s := frozen.New[int](64 << 20)
+	for i := range 100_000 {
+		s.Put(0, fmt.Sprintf("key api.example.com tenant-%08d", i), frozen.Memory[int]{State: string(make([]byte, 45)), Counts: mono.Time(1 + i)})
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	heap := float64(after.HeapAlloc) - float64(before.HeapAlloc)
+	t.Logf("%d partitions: %.0f bytes each, counted as %d", s.Len(), heap/float64(s.Len()), s.Bytes()/int64(s.Len()))
+	if ratio := heap / float64(s.Bytes()); ratio > 1.1 || ratio < 0.7 {
+		t.Errorf("the heap has %.2f times the counted bytes", ratio)
+	}
+	runtime.KeepAlive(s)
+}
