@@ -16,6 +16,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/explain"
+	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/text/table"
 	"github.com/paceline-go/paceline/provider"
 )
@@ -109,9 +110,12 @@ func (e *explanation) check(args []string) error {
 		return fmt.Errorf("--timeout %v: must be positive", e.timeout)
 	}
 	if isURL := len(args) == 1 && strings.Contains(args[0], "://"); isURL {
-		u, err := url.Parse(args[0])
-		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return fmt.Errorf("%q is no http or https URL", args[0])
+		u, err := secret.ParseAddress(args[0])
+		if err != nil {
+			return fmt.Errorf("%s: %w", secret.SanitizeAddress(args[0]), err)
+		}
+		if u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return fmt.Errorf("%q is no http or https URL", secret.SanitizeAddress(args[0]))
 		}
 	} else if len(e.headers) > 0 {
 		return errors.New("-H is for a URL: a saved response is not sent for")
@@ -148,10 +152,10 @@ func (e *explanation) run(cmd *cobra.Command, args []string) error {
 	var date time.Time
 	var err error
 	if strings.Contains(from, "://") {
-		u, _ := url.Parse(from)
+		u, _ := secret.ParseAddress(from)
 		a.Response, err = e.fetch(cmd, u)
 		a.Said, a.Host = true, u.Host
-		from = u.Redacted()
+		from = secret.SanitizeAddress(u.String())
 	} else {
 		if text, err = e.load(from, len(args) == 0); err != nil {
 			return err
@@ -213,6 +217,9 @@ func (e *explanation) fetch(cmd *cobra.Command, u *url.URL) (provider.Response, 
 	}
 	client := &http.Client{Timeout: e.timeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := client.Do(req)
+	if e, ok := errors.AsType[*url.Error](err); ok { // it quotes the URL with its query
+		err = fmt.Errorf("%s: %w", secret.SanitizeAddress(u.String()), e.Err)
+	}
 	if err != nil {
 		return provider.Response{}, err
 	}

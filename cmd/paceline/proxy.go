@@ -15,6 +15,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/proxy"
+	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 	"github.com/paceline-go/paceline/observe/dashboard"
 )
@@ -185,7 +186,7 @@ func proxyGreeting(c proxy.Config, main, admin net.Listener) greeting {
 	}
 	var to []string
 	for _, u := range c.Upstreams {
-		to = append(to, u.To.Redacted())
+		to = append(to, secret.SanitizeAddress(u.To.String()))
 	}
 	g := greeting{what: fmt.Sprintf("passing on from %s to %s", reachable(scheme+"://"+main.Addr().String()), sanitize.Some(to, 3))}
 	if admin != nil {

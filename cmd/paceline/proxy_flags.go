@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
 	"github.com/paceline-go/paceline/internal/app/proxy"
 	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
@@ -214,8 +214,8 @@ func (f *proxyFlags) upstream(cmd *cobra.Command) (u proxy.Upstream, err error) 
 	if rest, ok := strings.CutPrefix(text, "h2c://"); ok {
 		u.H2C, text = true, "http://"+rest
 	}
-	if u.To, err = url.Parse(text); err != nil {
-		return usage("--to: it is no URL, expected such as https://api.example.com") // it may contain a password
+	if u.To, err = secret.ParseAddress(text); err != nil {
+		return usage("--to: %w, expected such as https://api.example.com", err)
 	}
 	if u.Limits, u.Auto, err = f.allLimits(); err != nil {
 		return u, cli.Usage(err)

@@ -192,8 +192,8 @@ func TestShareRefusals(t *testing.T) {
 	}{
 		{"--share nowhere", `"nowhere", expected sqlite:FILE, postgres://… or redis://…`, cli.ExitConfig},
 		{"--share mysql://a:secret@b/c", `"mysql://a:xxxxx@b/c", expected sqlite:FILE`, cli.ExitConfig},
-		{"--share redis://:secret%zz@127.0.0.1:1", "redis:…: share/redis: the address is no URL", cli.ExitConfig},
-		{"--share redis://:secret/x@127.0.0.1:1", "redis:…: share/redis: the address is no URL", cli.ExitConfig},
+		{"--share redis://:secret%zz@127.0.0.1:1", "redis:…: the address is no URL", cli.ExitConfig},
+		{"--share redis://:secret/x@127.0.0.1:1", "redis:…: the address is no URL", cli.ExitConfig},
 		{"--share postgres:password=secret", `"postgres:…", expected sqlite:FILE, postgres://… or redis://…`, cli.ExitConfig},
 		{"--share password=secret:x", `"…", expected sqlite:FILE, postgres://… or redis://…`, cli.ExitConfig},
 		{"--share sqlite:", "no file, expected sqlite:FILE", cli.ExitConfig},

@@ -29,7 +29,7 @@ func PrivateField(name string) bool {
 // parameters are the names of secret parameters, in small letters and without separators. A name
 // that only contains one, as max_tokens does, is not secret.
 var parameters = []string{
-	"apikey", "xapikey", "appkey", "accesskey", "secretkey", "privatekey", "subscriptionkey", "secret", "clientsecret", "appsecret", "password", "passwd", "pwd", "passphrase",
+	"apikey", "xapikey", "appkey", "accesskey", "secretkey", "privatekey", "subscriptionkey", "secret", "clientsecret", "appsecret", "password", "sslpassword", "sentinelpassword", "passwd", "pwd", "passphrase",
 	"token", "accesstoken", "refreshtoken", "idtoken", "authtoken", "bearertoken", "sessiontoken", "apitoken", "csrftoken", "xsrftoken", "auth", "authorization", "credential", "credentials",
 	"jwt", "clientassertion", "sig", "signature", "session", "sessionid", "sid", "xamzsignature", "xamzsecuritytoken", "xamzcredential", "xgoogsignature",
 }

@@ -18,6 +18,7 @@
 //	credential.go    the credential of a request
 //	url.go           URLs and queries without their secrets
 //	place.go         Places: the servers that may get keys
+//	address.go       addresses of servers and stores, without passwords
 package secret
 
 import "unicode/utf8"

@@ -8,14 +8,13 @@ package redis
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
-	neturl "net/url"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/share"
 	"github.com/redis/go-redis/v9"
 )
@@ -39,8 +38,8 @@ func New(client redis.UniversalClient, prefix string) *Store {
 // Open returns a Store of one server, at an address such as redis://user:password@host:6379/0.
 // Close it after use.
 func Open(url string) (*Store, error) {
-	if _, err := neturl.Parse(url); err != nil { // the parser's error contains the whole address, with the password
-		return nil, errors.New("share/redis: the address is no URL: in a password / is %2F, # is %23, and % is %25")
+	if _, err := secret.ParseAddress(url); err != nil { // the client's own error quotes the address
+		return nil, fmt.Errorf("share/redis: %w", err)
 	}
 	o, err := redis.ParseURL(url)
 	if err != nil {

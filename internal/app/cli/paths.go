@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/text/suggest"
 )
 
@@ -18,6 +19,9 @@ func NoSuchFile(name string, err error) error {
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
+	}
+	if strings.Contains(name, ":") && strings.ContainsAny(name, "@?") { // a URL with a slip in it
+		return fmt.Errorf("%s is neither a URL nor a file: %w", secret.SanitizeAddress(name), fs.ErrNotExist)
 	}
 	folder := filepath.Dir(name)
 	entries, _ := os.ReadDir(folder)

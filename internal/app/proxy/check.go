@@ -13,6 +13,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/send/httptext"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/internal/text/suggest"
@@ -196,15 +197,15 @@ func (u *Upstream) check(c *Config) *ConfigError {
 	case u.To == nil:
 		return wrong(".To", "it is empty, expected the URL of a server, such as https://api.example.com")
 	case u.To.Scheme != "http" && u.To.Scheme != "https" || u.To.Host == "" || u.To.Opaque != "":
-		return wrong(".To", "%q, expected http or https and a host, such as https://api.example.com", u.To.Redacted())
+		return wrong(".To", "%q, expected http or https and a host, such as https://api.example.com", secret.SanitizeAddress(u.To.String()))
 	case u.To.User != nil:
-		return wrong(".To", "%q has a user in it; expected a header field instead", u.To.Redacted())
+		return wrong(".To", "%q has a user in it; expected a header field instead", secret.SanitizeAddress(u.To.String()))
 	case u.To.RawQuery != "" || u.To.Fragment != "" || u.To.ForceQuery:
 		return wrong(".To", "it has a query or a fragment; expected none; parameters are set as such")
 	case u.H2C && u.To.Scheme != "http":
-		return wrong(".H2C", "%s has TLS, where HTTP/2 is agreed on anyway", u.To.Redacted())
+		return wrong(".H2C", "%s has TLS, where HTTP/2 is agreed on anyway", secret.SanitizeAddress(u.To.String()))
 	case u.To.Host == c.Listen:
-		return wrong(".To", "%s is this proxy itself", u.To.Redacted())
+		return wrong(".To", "%s is this proxy itself", secret.SanitizeAddress(u.To.String()))
 	}
 	u.Name = cmp.Or(u.Name, u.To.Host)
 	if err := u.checkRoute(); err != nil {

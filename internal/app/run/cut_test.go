@@ -62,7 +62,7 @@ func TestBaseURLs(t *testing.T) {
 		"h.test": false, "ftp://h.test": false, "https://": false, "https://:80": false, "https://h.test/?a=1": false, "https://me@h.test": false, "https://h.test:x": false, "//h.test": false,
 	} {
 		_, err := NewLLM(LLMConfig{BaseURL: address})
-		want := fmt.Sprintf("base URL %q, expected http:// or https://, a host and perhaps a path", address)
+		want := fmt.Sprintf("base URL %q, expected http:// or https://, a host and perhaps a path", secret.SanitizeAddress(address))
 		if (err == nil) != ok || err != nil && err.Error() != want {
 			t.Errorf("%q: %v", address, err)
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/paceline-go/paceline/internal/app/run/jsonl"
+	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/tokens"
@@ -101,7 +102,7 @@ func NewLLM(c LLMConfig) (*LLM, error) {
 	}
 	base, err := url.Parse(c.BaseURL)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Hostname() == "" || base.RawQuery != "" || base.User != nil {
-		return nil, fmt.Errorf("base URL %q, expected http:// or https://, a host and perhaps a path", c.BaseURL)
+		return nil, fmt.Errorf("base URL %q, expected http:// or https://, a host and perhaps a path", secret.SanitizeAddress(c.BaseURL))
 	}
 	dialect, known := provider.ForHost(base.Host)
 	switch {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/oauth2/clientcredentials"
 
 	"github.com/paceline-go/paceline/internal/app/auth/bearer"
+	"github.com/paceline-go/paceline/internal/secret"
 )
 
 // Client gets tokens for itself from an OAuth server (RFC 6749, 4.4: client credentials). Its
@@ -33,7 +34,7 @@ type Client struct {
 }
 
 // String implements Issuer.
-func (c *Client) String() string { return c.TokenURL.Redacted() }
+func (c *Client) String() string { return secret.SanitizeAddress(c.TokenURL.String()) }
 
 // Secrets implements Issuer.
 func (c *Client) Secrets() map[string]string { return map[string]string{c.SecretName: c.Secret} }

@@ -5,14 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
-	"slices"
 	"strings"
 	"time"
 
 	client "github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 
+	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/share"
 	"github.com/paceline-go/paceline/share/postgres"
 	"github.com/paceline-go/paceline/share/redis"
@@ -48,7 +47,13 @@ var schemes = map[string]func(ctx context.Context, address string) (Store, error
 }
 
 // File returns the file of a store's address, if the store is a file.
-func File(address string) (string, bool) { return strings.CutPrefix(address, "sqlite:") }
+func File(address string) (string, bool) {
+	const scheme = "sqlite:"
+	if len(address) < len(scheme) || !strings.EqualFold(address[:len(scheme)], scheme) {
+		return "", false
+	}
+	return address[len(scheme):], true
+}
 
 func openPostgres(ctx context.Context, address string) (Store, error) {
 	s, err := postgres.Open(ctx, address)
@@ -69,45 +74,31 @@ func openRedis(_ context.Context, address string) (Store, error) {
 
 // OpenStore opens a store. The error begins with its address, without a password.
 func OpenStore(ctx context.Context, address string) (Store, error) {
-	scheme, _, ok := strings.Cut(address, ":")
+	address = strings.TrimSpace(address) // a variable that was read from a file ends with a line
+	scheme, rest, ok := strings.Cut(address, ":")
+	scheme = strings.ToLower(scheme)
 	open := schemes[scheme]
-	if !ok || open == nil || scheme != "sqlite" && !isURL(address) {
+	if !ok || open == nil || scheme != "sqlite" && !strings.HasPrefix(rest, "//") {
 		return nil, fmt.Errorf("%q, expected %s", Redacted(address), Forms)
+	}
+	if scheme != "sqlite" {
+		if _, err := secret.ParseAddress(address); err != nil {
+			return nil, fmt.Errorf("%s: %w", Redacted(address), err)
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	s, err := open(ctx, address)
+	s, err := open(ctx, scheme+":"+rest)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", Redacted(address), err)
 	}
 	return s, nil
 }
 
-func isURL(address string) bool { return strings.Contains(address, "://") }
-
-// Redacted is an address without its password. In an address that is no URL, the place of the
-// password is not known, as in host=a password=b.
+// Redacted is an address without its password.
 func Redacted(address string) string {
-	scheme, _, _ := strings.Cut(address, ":")
-	switch {
-	case scheme == "sqlite":
+	if _, ok := File(address); ok {
 		return address
-	case !isURL(address) && strings.Contains(address, "="):
-		if schemes[scheme] == nil {
-			return "…"
-		}
-		return scheme + ":…"
 	}
-	u, err := url.Parse(address)
-	if err != nil {
-		return scheme + ":…"
-	}
-	q := u.Query()
-	for name := range q {
-		if slices.Contains([]string{"password", "sslpassword"}, name) {
-			q.Set(name, "xxxxx")
-			u.RawQuery = q.Encode()
-		}
-	}
-	return u.Redacted()
+	return secret.SanitizeAddress(address)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/proxy"
 	"github.com/paceline-go/paceline/internal/app/yamlfile"
+	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/text/bytesize"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/internal/text/suggest"
@@ -59,9 +60,9 @@ func (r *reader) address(n *node, what string) *url.URL {
 	if text == "" {
 		return &url.URL{}
 	}
-	u, err := url.Parse(text)
+	u, err := secret.ParseAddress(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		r.Refuse(n, "%s: %s is no address of a server: want one such as https://api.example.com", what, yamlfile.Show(n))
+		r.Refuse(n, "%s: %q is no address of a server: want one such as https://api.example.com", what, secret.SanitizeAddress(text))
 		return &url.URL{}
 	}
 	return u

@@ -1,0 +1,94 @@
+package secret
+
+import (
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// ErrAddress means that a text cannot be read as an address. It quotes nothing, since nobody knows
+// which part of the text is a password.
+var ErrAddress = errors.New("the address is no URL: in a name or a password @ is %40, / is %2F, ? is %3F, # is %23 and % is %25, and other signs likewise")
+
+// ParseAddress reads the URL of a server, a store or a proxy: SCHEME://USER:PASSWORD@HOST/PATH. HOST
+// may be a list with commas, or the folder of a socket (%2Frun), as PostgreSQL has both. A text that has an @ elsewhere is refused, since
+// what stands before that @ may be a part of a password. The error is ErrAddress.
+func ParseAddress(text string) (*url.URL, error) {
+	scheme, rest, ok := strings.Cut(text, "://")
+	authority, after := rest, ""
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		authority, after = rest[:i], rest[i:]
+	}
+	user, hosts := "", authority
+	if i := strings.IndexByte(authority, '@'); i >= 0 {
+		user, hosts = authority[:i+1], authority[i+1:]
+	}
+	if !ok || strings.Contains(hosts, "@") || strings.Contains(after, "@") {
+		return nil, ErrAddress
+	}
+	var first *url.URL
+	for host := range strings.SplitSeq(hosts, ",") { // net/url reads one, and no folder
+		if strings.HasPrefix(host, "%") {
+			host = "folder"
+		}
+		u, err := url.Parse(scheme + "://" + user + host + after)
+		if err != nil || (u.Host != "") != (host != "") || (u.User != nil) != (user != "") {
+			return nil, ErrAddress
+		}
+		if first == nil {
+			first = u
+		}
+	}
+	var err error
+	if first.Host, err = url.PathUnescape(hosts); err != nil {
+		return nil, ErrAddress
+	}
+	return first, nil
+}
+
+// SanitizeAddress returns a text that is meant as an address, for people: without its password, and
+// without a name that stands alone, which may be one. PostgreSQL's names are shown, since they need
+// no password. Of a text that ParseAddress refuses it returns the scheme alone, as in redis:…, or
+// the text itself where that is a word.
+func SanitizeAddress(text string) string {
+	text = strings.TrimSpace(text)
+	if u, err := ParseAddress(text); err == nil {
+		return sanitized(u)
+	}
+	if text != "" && !strings.ContainsAny(text, ":@=") { // a word
+		return text
+	}
+	if scheme, _, ok := strings.Cut(text, ":"); ok && slices.Contains(schemes, strings.ToLower(scheme)) {
+		return scheme + ":…"
+	}
+	return "…"
+}
+
+// schemes are words that are surely no part of a password.
+var schemes = []string{"http", "https", "h2c", "socks5", "socks5h", "postgres", "postgresql", "redis", "rediss", "unix", "sqlite"}
+
+func sanitized(u *url.URL) string {
+	v := *u
+	v.User, v.Fragment, v.RawFragment = nil, "", ""
+	if v.RawQuery, _ = SanitizeQuery(u.RawQuery, nil); v.RawQuery != "" && !strings.Contains(v.RawQuery, "=") && !strings.HasPrefix(u.Scheme, "http") {
+		v.RawQuery = hidden // a word alone may be the end of a password
+	}
+	if u.User == nil {
+		return v.String()
+	}
+	name := u.User.Username()
+	password, with := u.User.Password()
+	switch {
+	case with && (password != "" || name == ""):
+		v.User = url.UserPassword(name, hidden)
+	case !with && strings.HasPrefix(u.Scheme, "postgres"):
+		v.User = url.User(name)
+	default:
+		v.User = url.User(hidden)
+	}
+	return v.String()
+}
+
+// hidden is Hidden where a URL would escape that.
+const hidden = "xxxxx"
