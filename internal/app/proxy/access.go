@@ -3,11 +3,14 @@ package proxy
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"time"
+
+	"github.com/paceline-go/paceline/internal/secret"
 )
 
 // log writes the line of a request. It leaves out the query and the header: both may have keys in
-// them.
+// them. The line of an upgrade is written when its connection has ended.
 func (v *visit) log() {
 	log := v.proxy.config.Access
 	if !log.Enabled(context.Background(), slog.LevelInfo) {
@@ -15,8 +18,11 @@ func (v *visit) log() {
 	}
 	took := time.Since(v.came)
 	all := make([]slog.Attr, 0, 16)
-	all = append(all, slog.String("method", shortened(v.in.Method)), slog.String("path", shortenedPath(v.in.URL.EscapedPath())), slog.Int("status", v.w.status),
-		slog.Float64("waited_ms", ms(v.waited)), slog.Float64("took_ms", ms(took)), slog.Int64("bytes", v.w.bytes))
+	all = append(all, slog.String("method", shortened(v.in.Method)), slog.String("path", v.path()), slog.Int("status", v.w.status),
+		slog.Float64("waited_ms", ms(v.waited)), slog.Float64("took_ms", ms(took)), slog.Int64("bytes", v.w.sent()))
+	if v.w.over != nil {
+		all = append(all, slog.String("upgrade", shortened(v.in.Header.Get("Upgrade"))))
+	}
 	if v.client != nil {
 		all = append(all, slog.String("client", v.client.Name))
 	}
@@ -36,6 +42,18 @@ func (v *visit) log() {
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// path is that of the request, without secrets that the proxy knows.
+func (v *visit) path() string {
+	p := v.in.URL.EscapedPath()
+	if v.upstream != nil {
+		p, _ = v.upstream.secrets.HideIn(p)
+	}
+	if v.repeats(p) {
+		p = strings.ReplaceAll(p, v.clientKey, secret.Hidden)
+	}
+	return shortenedPath(p)
+}
 
 const mostPath = 256
 

@@ -94,14 +94,15 @@ func named(c Client, name string) Client {
 // keyFields are the fields in which clients of APIs send their keys.
 var keyFields = [...]string{FieldKey, "Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key"}
 
-// of returns the client of a request, and the field with its key for the proxy, which must not be
-// passed on. The client is nil if the request may not pass.
-func (c *clients) of(r *http.Request) (who *client, field string) {
+// of returns the client of a request, and its key for the proxy, which must not be passed on. The
+// client is nil if the request may not pass.
+func (c *clients) of(r *http.Request) (who *client, key string) {
 	if c.keyed {
 		for _, name := range keyFields {
 			for _, v := range r.Header[name] {
-				if i := c.owner(keyIn(v)); i >= 0 {
-					return c.listed[i], name
+				key := keyIn(v)
+				if i := c.owner(key); i >= 0 {
+					return c.listed[i], key
 				}
 			}
 		}
@@ -213,18 +214,4 @@ func addressOf(r *http.Request) netip.Addr {
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
 	at, _ := netip.ParseAddr(host)
 	return at
-}
-
-// withhold removes the fields that identify the client to the proxy. If the proxy has keys of its
-// own, it removes the client's credentials, too.
-func (v *visit) withhold(h http.Header) {
-	if v.keyField != "" {
-		h.Del(v.keyField)
-	}
-	if len(v.upstream.Keys) == 0 {
-		return
-	}
-	for _, name := range keyFields {
-		h.Del(name)
-	}
 }

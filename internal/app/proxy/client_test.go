@@ -76,6 +76,55 @@ func TestClientsByKey(t *testing.T) {
 	}
 }
 
+// A key for the proxy does not go upstream, wherever it stands and however often, with the key of
+// another client beside it. All else goes on.
+func TestClientKeysStay(t *testing.T) {
+	var got, query string
+	u := upstreamOf(t, func(_ http.ResponseWriter, r *http.Request) {
+		got, query = fmt.Sprint(r.Header), r.URL.RawQuery
+		for _, v := range r.Header {
+			for _, word := range strings.Fields(strings.Join(v, " ")) {
+				plain, _ := base64.StdEncoding.DecodeString(word)
+				got += string(plain)
+			}
+		}
+	})
+	basic := func(s string) string { return "Basic " + base64.StdEncoding.EncodeToString([]byte(s)) }
+	for _, c := range []struct{ target, fields, query, kept string }{
+		{"/", "Authorization: Bearer " + theirs + "\r\nX-Api-Key: " + theirs, "", ""},
+		{"/", "X-Api-Key: " + theirs + "\r\nAuthorization: Bearer sk-of-the-client", "", "sk-of-the-client"},
+		{"/", "Paceline-Key: " + theirs + "\r\nApi-Key: " + theirs + "\r\nX-Goog-Api-Key: " + theirs + "\r\nX-Auth-Token: " + theirs, "", ""},
+		{"/", "Authorization: Bearer " + theirs + "\r\nX-Api-Key: " + others, "", ""},
+		{"/", "Authorization: " + basic("me:"+theirs) + "\r\nX-Api-Key: sk-of-the-client", "", "sk-of-the-client"},
+		{"/", "Authorization: " + basic(theirs+":"+others), "", ""},
+		{"/", "Authorization: " + basic(theirs+":") + "\r\nX-Auth: " + basic(others+":x"), "", ""},
+		{"/", "Paceline-Key: " + theirs + "\r\nX-Note: the key is " + theirs + "!\r\nX-Other: stays", "", "stays"},
+		{"/", "Paceline-Key: " + theirs + "\r\nX-Api-Key: one\r\nX-Api-Key: " + theirs, "", "one"},
+		{"/?a=b&key=" + theirs + "&c=d", "Paceline-Key: " + theirs, "a=b&c=d", ""},
+		{"/?api_key=" + others + "&a=%20b", "Paceline-Key: " + theirs, "a=%20b", ""},
+		{"/?access_token=" + strings.ReplaceAll(theirs, "-", "%2D"), "Paceline-Key: " + theirs, "", ""},
+		{"/?" + theirs + "&x", "Paceline-Key: " + theirs, "x", ""},
+		{"/?token=Bearer%20" + theirs + "&x=1", "Paceline-Key: " + theirs, "x=1", ""},
+		{"/", "Paceline-Key: " + theirs + "\r\nCookie: lang=en; key=" + theirs + "; sid=7; other=" + others, "", "lang=en; sid=7"},
+		{"/", "Paceline-Key: " + theirs + "\r\nSec-WebSocket-Protocol: realtime, openai-insecure-api-key." + theirs + ", openai-beta.realtime-v1", "", "realtime, openai-beta.realtime-v1"},
+		{"/", "Paceline-Key: " + theirs + "\r\nReferer: http://h/?key=" + theirs, "", ""},
+	} {
+		conf := to(u)
+		conf.Clients = Clients{List: []Client{{Name: "a", Keys: []KeyHash{HashKey(theirs)}}, {Name: "b", Keys: []KeyHash{HashKey(others)}}}}
+		x := start(t, conf)
+		if answer := x.raw("GET " + c.target + " HTTP/1.1\r\nHost: a\r\n" + c.fields + "\r\nConnection: close\r\n\r\n"); !strings.HasPrefix(answer, "HTTP/1.1 200") {
+			t.Errorf("%+v: %s", c, answer)
+		}
+		if all := got + query; strings.Contains(all, theirs) || strings.Contains(all, others) || strings.Contains(all, "%2D") || query != c.query || !strings.Contains(got, c.kept) {
+			t.Errorf("%s %s: went on as %s, %s", c.target, c.fields, query, got)
+		}
+		if log := x.log.String(); strings.Contains(log, theirs) || strings.Contains(log, others) {
+			t.Errorf("%s %s: logged: %s", c.target, c.fields, log)
+		}
+		x.stop()
+	}
+}
+
 func (l *safeLog) reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

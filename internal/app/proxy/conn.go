@@ -73,10 +73,18 @@ type conn struct {
 	listener *listener
 	closed   atomic.Bool
 	until    atomic.Int64 // the deadline of Writes, as Unix nanoseconds; 0: not known
+	lengths  lengths
 
 	mu    sync.Mutex
 	reads time.Time // the deadline of Reads; zero: none
 	set   bool      // the deadline of Conn is set
+}
+
+// Read implements net.Conn.
+func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.lengths.scan(p[:n])
+	return n, err
 }
 
 // soon is the distance at which a deadline of Reads is set in Conn. For each request net/http sets

@@ -18,7 +18,10 @@
 //	admin.go          the admin listener
 //	visit.go          one request, from its arrival to the end of its answer
 //	target.go         requests that no upstream may get
-//	pages.go          requests that a foreign web page makes
+//	paths.go          paths as servers may read them
+//	lengths.go        requests with a length and chunks
+//	pages.go          requests of web pages, and preflights
+//	withhold.go       what of a request the upstream must not get
 //	client.go         the client of a request, and its own limits
 //	route.go          the upstream of a request, by host and path
 //	patience.go       the longest wait of a request

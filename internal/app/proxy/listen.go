@@ -29,6 +29,7 @@ func (p *Proxy) Start(l, admin net.Listener) *Server {
 	s.main = s.server(p)
 	s.main.TLSConfig = p.latestTLS()
 	s.main.MaxHeaderBytes = b.Header
+	s.main.ConnContext = withConn
 	s.main.Protocols.SetUnencryptedHTTP2(p.config.TLS == nil)
 	s.run(func() error {
 		if p.config.TLS != nil {

@@ -348,6 +348,10 @@ func TestUpgrade(t *testing.T) {
 	if n := x.proxy.visits.count(); n > 0 {
 		t.Errorf("%d connections are left", n)
 	}
+	x.stop()
+	if log := x.log.String(); strings.Count(log, "msg=request method=GET path=/ status=101 ") != 2 || strings.Count(log, " bytes=290 upgrade=echo ") != 2 {
+		t.Errorf("the lines of the upgrades are not whole:\n%s", log)
+	}
 }
 
 // A part of an answer of known length goes on 20 ms after its arrival, together with later parts.

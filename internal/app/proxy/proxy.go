@@ -77,6 +77,10 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v := &visit{proxy: p.latest.Load(), in: r, came: time.Now()}
 	v.answer.ResponseWriter, v.w = w, &v.answer
 	defer v.log()
+	v.closes = twoLengths(r)
+	if v.preflight() {
+		return
+	}
 	if refusal := v.enter(); refusal != nil {
 		if r.ContentLength != 0 {
 			leave(http.NewResponseController(w))
@@ -96,13 +100,16 @@ func (v *visit) enter() *refusal {
 	if bad := p.target(r); bad != nil {
 		return bad
 	}
-	who, field := p.clients.of(r)
+	who, key := p.clients.of(r)
 	if who == nil {
 		return noKey()
 	}
-	v.client, v.keyField = who, field
+	v.client, v.clientKey = who, key
 	if v.upstream = p.routes.find(r); v.upstream == nil {
 		return noUpstream(p.routes)
+	}
+	if p.routes.leadsAside(r, v.upstream) {
+		return badPath("a path that may be one of another upstream")
 	}
 	if bad := v.fromPage(); bad != nil {
 		return bad

@@ -65,6 +65,10 @@ func (v *visit) refuse(x *refusal) {
 	h := v.w.Header()
 	clear(h) // an unused answer of the upstream may have been copied
 	v.tellWaited(h)
+	v.forPage(h)
+	if v.closes {
+		h.Set("Connection", "close")
+	}
 	for _, f := range x.fields {
 		h.Set(f[0], f[1])
 	}

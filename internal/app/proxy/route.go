@@ -51,18 +51,20 @@ func hostname(hostport string) string {
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
-// climbs reports whether a decoded path has a segment . or .., with which it could leave its
-// folder. Some servers read a backslash or an encoded slash as a slash.
-func climbs(path string) bool {
-	for len(path) > 0 {
-		segment := path
-		if i := strings.IndexAny(path, `/\`); i >= 0 {
-			segment, path = path[:i], path[i+1:]
-		} else {
-			path = ""
+// leadsAside reports whether some server would take the path of a request for one of another
+// upstream.
+func (all routes) leadsAside(r *http.Request, found *upstream) bool {
+	if len(all) == 1 {
+		return false
+	}
+	as, host := folded(r.URL.Path), hostname(r.Host)
+	for _, u := range all {
+		if u.Host != "" && u.Host != host {
+			continue
 		}
-		if segment == "." || segment == ".." {
-			return true
+		prefix := folded(u.Path)
+		if rest, ok := strings.CutPrefix(as, prefix); u.Path == "" || ok && (rest == "" || rest[0] == '/') {
+			return u != found && prefix != folded(found.Path)
 		}
 	}
 	return false

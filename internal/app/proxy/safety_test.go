@@ -128,6 +128,142 @@ func TestSmuggling(t *testing.T) {
 	}
 }
 
+// A request with a length and chunks ends its connection, and so what was sent behind it: a server
+// before the proxy may have read it by its length.
+func TestLengthAndChunksClose(t *testing.T) {
+	const body = "5\r\nhello\r\n0\r\n\r\n"
+	const plain, hidden = "POST /plain HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello", "GET /smuggled HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+	const both = "POST /both HTTP/1.1\r\nHost: a\r\ncontent-LENGTH: 5\r\nTransfer-Encoding: chunked\r\n\r\n" + body
+	const chunks = "POST /chunks HTTP/1.1\r\nHost: a\r\nX: Content-Length: 5\r\nContent-Lengths: 5\r\nTransfer-Encoding: chunked\r\n\r\n" + body
+	for _, c := range []struct {
+		name, request string
+		answers       int
+	}{
+		{"both", both + hidden, 1},
+		{"both, the chunks first", strings.Replace(both, "content-LENGTH: 5\r\nTransfer-Encoding: chunked", "Transfer-Encoding: chunked\r\nContent-Length: 0", 1) + hidden, 1},
+		{"both behind another", plain + both + hidden, 2},
+		{"both, refused", strings.Replace(both, "/both", "/../both", 1) + hidden, 1},
+		{"both, with two lengths", strings.Replace(both, "content-LENGTH: 5", "Content-Length: 5\r\nContent-Length: 5", 1) + hidden, 1},
+		{"chunks alone", chunks + hidden, 2},
+		{"chunks behind a length", plain + chunks + hidden, 3},
+		{"a length alone", plain + plain + hidden, 3},
+	} {
+		s := newSink(t)
+		x := start(t, to(mustURL(t, "http://"+s.Addr().String())))
+		got := x.raw(c.request)
+		if n := strings.Count(got, "HTTP/1.1 "); n != c.answers || strings.Contains(s.take(), "/smuggled") == strings.Contains(c.name, "both") {
+			t.Errorf("%s: %d answers, expected %d: %q", c.name, n, c.answers, got)
+		}
+		x.stop()
+	}
+}
+
+// The name of the field is found wherever its bytes are parted.
+func TestLinesOfLengths(t *testing.T) {
+	const text = "POST / HTTP/1.1\r\nContent-Length: 5\r\nX-Content-Length: 5\r\nContent-Lengths: 5\r\n\ncontent-lengtH:\r\nContent-\nContent-Length"
+	for i := range len(text) {
+		for j := i; j < len(text); j++ {
+			var l lengths
+			l.scan([]byte(text[:i]))
+			l.scan([]byte(text[i:j]))
+			l.scan([]byte(text[j:]))
+			if n := l.seen.Load(); n != 2 {
+				t.Fatalf("in parts at %d and %d: %d, expected 2", i, j, n)
+			}
+		}
+	}
+}
+
+// h2 sends one request over HTTP/2, with its fields as they are. It returns the status, which is 0
+// if there is no answer.
+func (x *proxied) h2(t *testing.T, body string, fields ...string) (status string) {
+	c := dial(t, x)
+	frame := func(kind, flags byte, stream uint32, payload []byte) {
+		head := []byte{byte(len(payload) >> 16), byte(len(payload) >> 8), byte(len(payload)), kind, flags, 0, 0, 0, byte(stream)}
+		c.Write(append(head, payload...))
+	}
+	io.WriteString(c, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+	const settings, headers, data, rst, goaway = 4, 1, 0, 3, 7
+	frame(settings, 0, 0, nil)
+	var block []byte
+	for _, s := range fields {
+		name, value, _ := strings.Cut(s, "=")
+		block = append(append(append(append(block, 0, byte(len(name))), name...), byte(len(value))), value...)
+	}
+	const endStream, endHeaders = 1, 4
+	if body == "" {
+		frame(headers, endStream|endHeaders, 1, block)
+	} else {
+		frame(headers, endHeaders, 1, block)
+		frame(data, endStream, 1, []byte(body))
+	}
+	r := bufio.NewReader(c)
+	for {
+		var head [9]byte
+		if _, err := io.ReadFull(r, head[:]); err != nil {
+			return "closed"
+		}
+		payload := make([]byte, int(head[0])<<16|int(head[1])<<8|int(head[2]))
+		if _, err := io.ReadFull(r, payload); err != nil {
+			return "closed"
+		}
+		switch head[3] {
+		case headers:
+			for status, code := range map[string]byte{"200": 0x88, "204": 0x89, "400": 0x8c, "404": 0x8d} { // of the static table of HPACK
+				if payload[0] == code {
+					return status
+				}
+			}
+			return "another"
+		case rst, goaway:
+			return "reset"
+		}
+	}
+}
+
+// Over HTTP/2 a body has one length, and a request is for a path.
+func TestRequestsOfHTTP2(t *testing.T) {
+	s := newSink(t)
+	x := start(t, to(mustURL(t, "http://"+s.Addr().String())))
+	post := []string{":method=POST", ":scheme=http", ":authority=a", ":path=/a"}
+	for _, c := range []struct {
+		name, body string
+		fields     []string
+		status     string // or means that the end of the stream may come first
+	}{
+		{"a length", "hello", append(post[:4:4], "content-length=5"), "200"},
+		{"no length", "hello", post, "200"},
+		{"no body", "", append(post[:4:4], "content-length=0"), "200"},
+		{"two lengths", "hello", append(post[:4:4], "content-length=5", "content-length=6"), "400"},
+		{"one length twice", "hello", append(post[:4:4], "content-length=5", "content-length=5"), "400"},
+		{"a list of lengths", "hello", append(post[:4:4], "content-length=5, 5"), "400 or reset"},
+		{"a negative length", "hello", append(post[:4:4], "content-length=-5"), "400 or reset"},
+		{"a signed length", "hello", append(post[:4:4], "content-length=+5"), "400 or reset"},
+		{"a length in hexadecimal", "hello", append(post[:4:4], "content-length=0x5"), "400 or reset"},
+		{"a length too long to be a number", "hello", append(post[:4:4], "content-length=99999999999999999999999"), "400 or reset"},
+		{"an empty length", "hello", append(post[:4:4], "content-length="), "400 or reset"},
+		{"a length of none", "hello", append(post[:4:4], "content-length=0"), "200 or reset"},
+		{"a length without a body", "", append(post[:4:4], "content-length=5"), "400"},
+		{"chunks", "hello", append(post[:4:4], "transfer-encoding=chunked"), "400"},
+		{"a star", "", []string{":method=GET", ":scheme=http", ":authority=a", ":path=*"}, "400"},
+		{"a path without a slash", "", []string{":method=GET", ":scheme=http", ":authority=a", ":path=a"}, "reset"},
+		{"an empty path", "", []string{":method=GET", ":scheme=http", ":authority=a", ":path="}, "reset"},
+		{"a path with a line in it", "", []string{":method=GET", ":scheme=http", ":authority=a", ":path=/a\r\nX: b"}, "reset"},
+		{"a method with a line in it", "", []string{":method=GET / HTTP/1.1\r\nX", ":scheme=http", ":authority=a", ":path=/a"}, "reset"},
+		{"TRACE", "", []string{":method=TRACE", ":scheme=http", ":authority=a", ":path=/a"}, "another"},
+		{"two paths", "", []string{":method=GET", ":scheme=http", ":authority=a", ":path=/a", ":path=/b"}, "reset"},
+		{"a path behind a field", "", []string{":method=GET", ":scheme=http", ":authority=a", "x=y", ":path=/b"}, "reset"},
+		{"a double slash as a host", "", []string{":method=GET", ":scheme=http", ":authority=a", ":path=//b/c"}, "200"},
+	} {
+		s.take()
+		status := x.h2(t, c.body, c.fields...)
+		sent := s.take()
+		if !strings.Contains(c.status, status) || (sent != "") != strings.Contains(c.status, "200") && sent != "" || strings.Contains(sent, "hello") != (c.body != "" && c.status == "200") || strings.Count(sent, " HTTP/1.1\r\n") > 1 {
+			t.Errorf("%s: %s, expected %s; went on: %q", c.name, status, c.status, sent)
+		}
+	}
+}
+
 // Nothing that a client says has the proxy ask another host, or leave the folder of an upstream.
 func TestOnlyConfiguredUpstreams(t *testing.T) {
 	s, other := newSink(t), newSink(t)
@@ -153,7 +289,41 @@ func TestOnlyConfiguredUpstreams(t *testing.T) {
 		{"GET /api%2f..%2fx HTTP/1.1\r\nHost: a\r\n", "400"},
 		{"GET /api%2fx HTTP/1.1\r\nHost: a\r\n", "404"},
 		{"GET /api/.../x..y HTTP/1.1\r\nHost: a\r\n", "200"},
-		{"GET /api/%252e%252e/x HTTP/1.1\r\nHost: a\r\n", "200"},
+		{"GET /api/%252e%252e/x HTTP/1.1\r\nHost: a\r\n", "400"},
+		{"GET /api/%25252e%25252e%25252fx HTTP/1.1\r\nHost: a\r\n", "400"},
+		{"GET /api/100%25/..%252fx HTTP/1.1\r\nHost: a\r\n", "400"},
+		{"GET /api/..;/x HTTP/1.1\r\nHost: a\r\n", "400"},
+		{"GET /api/..;a=b/x HTTP/1.1\r\nHost: a\r\n", "400"},
+		{"GET /api/.;/x HTTP/1.1\r\nHost: a\r\n", "400"},
+		{"GET /api/..%3b/x HTTP/1.1\r\nHost: a\r\n", "400"},
+		{"GET /api/..%09 HTTP/1.1\r\nHost: a\r\n", "400"},
+		{"GET /api/%20../x HTTP/1.1\r\nHost: a\r\n", "400"},
+		{"GET /api/..%0a/x HTTP/1.1\r\nHost: a\r\n", "400"},
+		{"GET /api/..%3fx HTTP/1.1\r\nHost: a\r\n", "400"},
+		{"GET /api/..%2523x HTTP/1.1\r\nHost: a\r\n", "400"},
+		{"GET /api/x%00.json HTTP/1.1\r\nHost: a\r\n", "400"},
+		{"GET /api/%c0%ae%c0%ae/x HTTP/1.1\r\nHost: a\r\n", "400"},
+		{"GET /api/%e0%80%ae%e0%80%ae/x HTTP/1.1\r\nHost: a\r\n", "400"},
+		{"GET /api/%f0%80%80%ae/x HTTP/1.1\r\nHost: a\r\n", "400"},
+		{"GET /api/a%c0%afb HTTP/1.1\r\nHost: a\r\n", "400"},
+		{"GET /api/a%c1%9cb HTTP/1.1\r\nHost: a\r\n", "400"},
+		{"GET /api/%25c0%25ae/x HTTP/1.1\r\nHost: a\r\n", "400"},
+		{"GET /api/%ef%bc%8e%ef%bc%8e/x HTTP/1.1\r\nHost: a\r\n", "400"},
+		{"GET /api/..%ef%bc%8fx HTTP/1.1\r\nHost: a\r\n", "400"},
+		{"GET /api/%e2%80%a5/x HTTP/1.1\r\nHost: a\r\n", "400"},
+		{"GET /api/%u002e%u002e/x HTTP/1.1\r\nHost: a\r\n", "400"},
+		{"GET * HTTP/1.1\r\nHost: a\r\n", "400"},
+		{"POST * HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n", "400"},
+		{"PRI * HTTP/1.1\r\nHost: a\r\n", "405"},
+		{"PRI /api/x HTTP/1.1\r\nHost: a\r\n", "405"},
+		{"TRACE /api/x HTTP/1.1\r\nHost: a\r\n", "405"},
+		{"TRACK /api/x HTTP/1.1\r\nHost: a\r\n", "405"},
+		{"trace /api/x HTTP/1.1\r\nHost: a\r\n", "405"},
+		{"TRACE /api/x HTTP/1.1\r\nHost: a\r\nMax-Forwards: 0\r\n", "405"},
+		{"DEBUG /api/x HTTP/1.1\r\nHost: a\r\n", "405"},
+		{"connect /api/x HTTP/1.1\r\nHost: a\r\n", "405"},
+		{"GET /api/caf%C3%A9/100%25/a;b=c/x.y/%E6%97%A5 HTTP/1.1\r\nHost: a\r\n", "200"},
+		{"GET /api/caf%E9/%E2%80%A6/..x/x.. HTTP/1.1\r\nHost: a\r\n", "200"},
 		{"GET /api/x HTTP/1.1\r\nHost: " + elsewhere + "\r\nX-Forwarded-Host: " + elsewhere + "\r\nX-Forwarded-For: 1.2.3.4\r\nForwarded: host=" + elsewhere + "\r\n", "200"},
 		{"GET /api/x?url=http://" + elsewhere + "/ HTTP/1.1\r\nHost: a\r\nX-Original-URL: /admin\r\nX-Rewrite-URL: /admin\r\n", "200"},
 		{"OPTIONS * HTTP/1.1\r\nHost: a\r\n", "200"},

@@ -131,7 +131,7 @@ func (u *Upstream) share(c *Config, t *transport.Config) {
 		return own
 	}
 	t.Partition = func(r *http.Request) transport.Partition {
-		p := transport.PartitionOf(r)
+		p := partitionOf(r)
 		p.Key = l.KeyOf(r.Header, r.URL)
 		return p
 	}

@@ -169,9 +169,9 @@ func (s *state) keyName(credential string) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// partition is transport.PartitionOf, with names of credentials that outlive the process.
+// partition is partitionOf, with names of credentials that outlive the process.
 func (s *state) partition(r *http.Request) transport.Partition {
-	p := transport.PartitionOf(r)
+	p := partitionOf(r)
 	p.Key = s.keyName(transport.CredentialOf(r))
 	return p
 }

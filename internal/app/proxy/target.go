@@ -6,22 +6,56 @@ import (
 	"strings"
 )
 
+// methods are in the field Allow of a refusal.
+const methods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
+
 // target refuses a request for anything but a path of an upstream. The proxy is no forward proxy,
 // and no path may leave the upstream's folder.
 func (p *Proxy) target(r *http.Request) *refusal {
 	switch {
 	case r.Method == http.MethodConnect:
 		return &refusal{status: http.StatusMethodNotAllowed, kind: "no-forward-proxy", title: "This is no forward proxy", pointless: true,
-			detail: "CONNECT is for HTTPS_PROXY; expected this address as the base URL of the API instead", fields: [][2]string{{"Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"}}}
+			detail: "CONNECT is for HTTPS_PROXY; expected this address as the base URL of the API instead", fields: [][2]string{{"Allow", methods}}}
+	case len(r.Method) <= len("CONNECT") && badMethods[strings.ToUpper(r.Method)] != "":
+		return &refusal{status: http.StatusMethodNotAllowed, kind: "bad-method", title: "The method is not taken", pointless: true,
+			detail: badMethods[strings.ToUpper(r.Method)], fields: [][2]string{{"Allow", methods}}}
 	case r.URL.Scheme != "" || r.URL.Host != "" || r.URL.Opaque != "":
 		return &refusal{status: http.StatusMisdirectedRequest, kind: "no-forward-proxy", title: "This is no forward proxy", pointless: true,
 			detail: "a whole URL is asked for, as by HTTP_PROXY; expected a path, with this address as the base URL of the API"}
-	case climbs(r.URL.Path):
-		return badPath("a path with . or .. in it")
-	case !strings.HasPrefix(r.URL.Path, "/") && r.URL.Path != "*":
+	case !strings.HasPrefix(r.URL.Path, "/"): // OPTIONS * is answered by net/http
 		return badPath("a path that does not begin with a slash")
+	case !clearLength(r):
+		return &refusal{status: http.StatusBadRequest, kind: "bad-body", title: "The length of the body is not clear", pointless: true,
+			detail: "expected one Content-Length of digits, which is the length of the body"}
+	}
+	if what := badPathIn(r.URL.Path); what != "" {
+		return badPath(what)
 	}
 	return nil
+}
+
+// badMethods are refused, in any letters: some servers know them in small ones.
+var badMethods = map[string]string{
+	"TRACE": "an answer to TRACE has the whole request in it, and so the keys that the proxy adds",
+	"TRACK": "an answer to TRACK has the whole request in it, and so the keys that the proxy adds",
+	"DEBUG": "DEBUG is for the machine of the server alone",
+	"PRI":   "PRI begins a connection of HTTP/2, and is no request of one",
+
+	http.MethodConnect: "CONNECT is for HTTPS_PROXY; expected this address as the base URL of the API instead",
+}
+
+// clearLength reports whether the length of a body is said once, as a number. Over HTTP/1 net/http
+// makes sure of it; over HTTP/2 it goes by the borders of the stream, and passes over such a field.
+// A server that gets the field from somewhere else might not.
+func clearLength(r *http.Request) bool {
+	all := r.Header["Content-Length"]
+	switch {
+	case len(all) == 0:
+		return true
+	case len(all) > 1 || all[0] == "" || strings.Trim(all[0], "0123456789") != "":
+		return false
+	}
+	return r.ContentLength != 0 || strings.Trim(all[0], "0") == ""
 }
 
 func badPath(what string) *refusal {

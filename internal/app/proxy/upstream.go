@@ -26,12 +26,13 @@ type upstream struct {
 	*way
 	proxy   *httputil.ReverseProxy
 	secrets *secret.Set
+	spends  bool // requests get a secret here, which a foreign page must not use
 }
 
 // newUpstream returns an Upstream with a way to its server. It keeps an earlier way if that leads
 // to the same server in the same way.
 func newUpstream(u Upstream, c *Config, before routes, common *common) (x *upstream, err error) {
-	x = &upstream{Upstream: u, secrets: secret.New(u.allSecrets())}
+	x = &upstream{Upstream: u, secrets: secret.New(u.allSecrets()), spends: u.hasSecret()}
 	if x.way, err = before.wayOf(&u, c, common); err != nil {
 		return nil, err
 	}
@@ -50,12 +51,12 @@ func (u *Upstream) allSecrets() (all []secret.Key) {
 		all = append(all, secret.Key{Name: k.Name, Value: string(k.Secret)})
 	}
 	for _, f := range u.Header {
-		if !f.usesKey() && secret.PrivateField(f.Name) {
+		if !f.usesKey() && (secret.PrivateField(f.Name) || isRandom(string(f.Value))) {
 			all = append(all, secret.Key{Name: f.Name, Value: string(f.Value)})
 		}
 	}
 	for _, f := range u.Query {
-		if !f.usesKey() && secret.PrivateParameter(f.Name, string(f.Value)) {
+		if !f.usesKey() && (secret.PrivateParameter(f.Name, string(f.Value)) || isRandom(string(f.Value))) {
 			all = append(all, secret.Key{Name: f.Name, Value: string(f.Value)})
 		}
 	}
@@ -68,7 +69,7 @@ func (u *Upstream) settings(c *Config) transport.Config {
 		Preset: u.Preset, PerSecond: u.PerSecond, Provider: u.Provider, Counting: u.Counting,
 		Attempts: u.Attempts, Backoff: u.Backoff, AttemptTimeout: max(u.AnswerTimeout, 0), MaxPause: u.MaxPause, MaxOutage: u.MaxOutage,
 		MaxRetryAfter: longestWait(c), MaxBody: c.Bounds.Kept, Idle: u.idle(c), Fill: fill, Logger: c.Log,
-		Keys: u.keys(), Price: u.price, Cost: u.cost(), CheckRetry: again, Ended: ended, MaxWait: maxWait, Client: asker,
+		Keys: u.keys(), Price: u.price, Cost: u.cost(), CheckRetry: again, Ended: ended, MaxWait: maxWait, Client: asker, Partition: partitionOf,
 	}
 	if u.Auto {
 		t.Fill = 0 // a Fill needs limits with forecasts
@@ -181,7 +182,7 @@ func (u *Upstream) base(c *Config) *http.Transport {
 func (l *Limit) applies(p transport.Partition, all []Limit) bool {
 	name := p.Model
 	if l.Scope == provider.Route {
-		name = p.Route
+		return l.Only == "" || foldedRoute(l.Only) == p.Route
 	}
 	if l.Only != "" || l.Scope != provider.Model {
 		return l.Only == "" || l.Only == name

@@ -36,7 +36,8 @@ type visit struct {
 	w          *writer // a part of the visit, so that it needs no memory of its own
 	answer     writer
 	within     within
-	keyField   string // the field of the request with the client's key for the proxy
+	clientKey  string // the client's key for the proxy, if that names the client
+	closes     bool   // the connection ends after this request
 	body       *body  // nil: none
 	looksAhead bool   // some of it is read while the request waits
 	cancel     context.CancelCauseFunc
@@ -138,7 +139,7 @@ func (u *upstream) rewrite(pr *httputil.ProxyRequest) {
 			out.Header.Del(name)
 		}
 	}
-	v.withhold(out.Header)
+	v.withhold(out)
 	dropTunnel(out.Header)
 	for _, f := range u.Header {
 		if !f.usesKey() {
@@ -189,6 +190,9 @@ func (v *visit) ended(a transport.Attempt) {
 func (v *visit) answered(r *http.Response) {
 	if r.StatusCode == http.StatusSwitchingProtocols {
 		v.upgraded.Store(true)
+	}
+	if v.closes {
+		r.Header.Set("Connection", "close")
 	}
 	if r.ContentLength >= 0 { // ReverseProxy flushes others
 		v.w.flushes = v.proxy.flushes

@@ -1,8 +1,12 @@
 package proxy
 
 import (
+	"bufio"
+	"errors"
+	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/send/timer"
@@ -17,11 +21,53 @@ type writer struct {
 	http.ResponseWriter
 	status int // 0: nothing yet
 	bytes  int64
+	over   *upgraded // nil: the answer is no upgrade
 
 	mu      sync.Mutex   // guards the following fields, and is held during writes
 	flushes *timer.Watch // of the buffer; nil: not watched
 	lying   timer.Item
 	lies    bool // the buffer may have content, and is watched
+}
+
+// Hijack implements http.Hijacker. Only an upgrade takes the connection over, and writes its answer
+// there.
+func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	c, rw, err := http.NewResponseController(w.ResponseWriter).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	w.status = http.StatusSwitchingProtocols
+	w.over = &upgraded{Conn: c}
+	return w.over, rw, nil
+}
+
+// upgraded is a connection of a client after an upgrade. It counts what goes to the client.
+type upgraded struct {
+	net.Conn
+	sent atomic.Int64
+}
+
+// Write implements net.Conn.
+func (u *upgraded) Write(p []byte) (int, error) {
+	n, err := u.Conn.Write(p)
+	u.sent.Add(int64(n))
+	return n, err
+}
+
+// sent is how many bytes of the answer, or after an upgrade, went to the client.
+func (w *writer) sent() int64 {
+	if w.over != nil {
+		return w.over.sent.Load()
+	}
+	return w.bytes
+}
+
+// CloseWrite is for httputil.ReverseProxy: the upstream has sent its last.
+func (u *upgraded) CloseWrite() error {
+	if half, ok := u.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
 }
 
 // Unwrap is for http.ResponseController.

@@ -220,8 +220,7 @@ func TestTemplates(t *testing.T) {
 		t.Errorf("header %v, host %s", q.Header, q.Host)
 	}
 	for raw, want := range map[string]string{"q=ü&r=%C3%BC": "q=%C3%BC&r=%C3%BC", "日本=\xff": "%E6%97%A5%E6%9C%AC=%FF", "a=b c": "a=b c"} {
-		plain := *s
-		plain.query = nil
+		plain := &sender{common: s.common, secrets: s.secrets}
 		other, to := target(t, "GET", "http://h/p?"+raw, "")
 		if got := plain.request(other, to, &values{}).URL.RawQuery; got != want || other.URL.RawQuery != raw {
 			t.Errorf("the query %q goes as %q, want %q", raw, got, want)

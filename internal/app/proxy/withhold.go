@@ -1,0 +1,108 @@
+package proxy
+
+import (
+	"encoding/base64"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/paceline-go/paceline/internal/secret"
+)
+
+// withhold removes from a request what the upstream must not get: keys of clients for the proxy,
+// wherever they stand, and the client's credentials, if the proxy has keys of its own.
+func (v *visit) withhold(out *http.Request) {
+	out.Header.Del(FieldKey)
+	if len(v.upstream.Keys) > 0 {
+		for _, name := range keyFields {
+			out.Header.Del(name)
+		}
+	}
+	if !v.proxy.clients.keyed {
+		return
+	}
+	for name, values := range out.Header {
+		switch {
+		case name == "Cookie" || name == "Sec-Websocket-Protocol":
+			values = v.withholdParts(values, map[string]string{"Cookie": ";", "Sec-Websocket-Protocol": ","}[name])
+		case slices.ContainsFunc(values, func(value string) bool { return v.hasClientKey(name, value) }):
+			values = slices.DeleteFunc(slices.Clone(values), func(value string) bool { return v.hasClientKey(name, value) })
+		default:
+			continue
+		}
+		if out.Header[name] = values; len(values) == 0 {
+			delete(out.Header, name)
+		}
+	}
+	if out.URL.RawQuery != "" {
+		parts := v.withholdParts([]string{out.URL.RawQuery}, "&")
+		out.URL.RawQuery = strings.Join(parts, "")
+	}
+}
+
+// withholdParts removes the parts with a key of a client from a cookie, a query, or a list of
+// protocols. It drops values of which nothing is left.
+func (v *visit) withholdParts(values []string, separator string) (kept []string) {
+	for _, value := range values {
+		parts := strings.Split(value, separator)
+		all := len(parts)
+		parts = slices.DeleteFunc(parts, func(part string) bool {
+			name, value, named := strings.Cut(part, "=")
+			if !named { // a protocol of OpenAI's Realtime API: openai-insecure-api-key.KEY
+				name, value, _ = strings.Cut(part, ".")
+			}
+			if plain, err := url.QueryUnescape(value); err == nil && v.hasClientKey("Authorization", plain) {
+				return true
+			}
+			return v.hasClientKey("Authorization", value) || v.hasClientKey("Authorization", name)
+		})
+		if len(parts) < all {
+			value = strings.TrimLeft(strings.Join(parts, separator), " ")
+		}
+		if value != "" {
+			kept = append(kept, value)
+		}
+	}
+	return kept
+}
+
+// hasClientKey reports whether the value of a field has a key of a client in it. It looks for the
+// key of this request in every field, and for keys of any client where keys may stand.
+func (v *visit) hasClientKey(name, value string) bool {
+	if value == "" {
+		return false
+	}
+	if v.repeats(value) {
+		return true
+	}
+	if !secret.PrivateField(name) {
+		return false
+	}
+	key := keyIn(value)
+	if key == "" {
+		return false
+	}
+	if v.proxy.clients.owner(key) >= 0 {
+		return true
+	}
+	// Of a name and a password, either may be a key.
+	scheme, rest, _ := strings.Cut(strings.TrimSpace(value), " ")
+	if !strings.EqualFold(scheme, "Basic") {
+		return false
+	}
+	pair, err := base64.StdEncoding.DecodeString(strings.TrimSpace(rest))
+	if err != nil {
+		return false
+	}
+	user, password, _ := strings.Cut(string(pair), ":")
+	return v.repeats(string(pair)) || v.proxy.clients.owner(user) >= 0 || v.proxy.clients.owner(password) >= 0
+}
+
+// repeats reports whether a text has the client's key in it. A short key has to be all of it.
+func (v *visit) repeats(text string) bool {
+	if len(v.clientKey) < secret.MinLen {
+		return v.clientKey != "" && text == v.clientKey
+	}
+	return strings.Contains(text, v.clientKey)
+}
