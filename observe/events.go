@@ -12,6 +12,7 @@ const (
 	EventBanned  = "banned"  // a key, or an address, was refused for good or for long
 	EventDown    = "down"    // nothing arrives at a host, or at the store of a shared limit
 	EventAlone   = "alone"   // the store of a shared limit is away, and a process goes on with its part
+	EventSlow    = "slow"    // the answers of a host take longer than requests may wait
 	EventBack    = "back"    // a paused, banned or down one is back
 	EventWrong   = "wrong"   // a configured limit differs from the server's limit
 )

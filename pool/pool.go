@@ -62,6 +62,7 @@ type Pool struct {
 	ended      []Ended // not yet reported
 	batch      [atATime]Ended
 	outages    []HostInfo // not yet reported
+	slow       []slowHost // not yet reported
 	learned    []int      // keys whose lessons are not yet reported
 	unread     int        // how many answered requests are in ended or in the report under way
 	reporting  int        // how many ends are in the report under way; outages count as one

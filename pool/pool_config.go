@@ -15,8 +15,8 @@ import (
 )
 
 // Config describes a Pool. Keys and Send have no default. Several goroutines may call Send at once,
-// one per attempt in flight. Only the goroutine of Run calls Ended, EndedAll, Outage and Learned,
-// one call at a time.
+// one per attempt in flight. Only the goroutine of Run calls Ended, EndedAll, Outage, Slow and
+// Learned, one call at a time.
 type Config struct {
 	// Keys are the API keys, at least one. Their limiters belong to the Pool from now on.
 	Keys []Key
@@ -36,6 +36,15 @@ type Config struct {
 	// should distinguish them. A host that no request reaches is then probed by one request at a
 	// time, and requests to other hosts go on.
 	Queue QueueConfig
+	// AnswerTime is how long an answer takes, from the decision to send to the return of Send. A
+	// request whose deadline is no later than that is not sent. It ends as expired, so that others
+	// are answered in time. If zero, each host's is measured: the time that 95 % of its latest 64
+	// answers did not exceed. Until an answer was measured nothing is kept back. If negative,
+	// nothing ever is.
+	//
+	// If answers take longer than all of a request's TTL, one such request at a time still goes to
+	// its host: see Slow. A request that is answered after its deadline is done, and Ended.Late.
+	AnswerTime time.Duration
 	// MaxOutage is how long a host may be unreachable before Run gives up, if there is no other
 	// work: see ErrOutage. If zero, for ever; if negative, Run gives up as soon as the outage is
 	// known.
@@ -57,12 +66,17 @@ type Config struct {
 	// Outage, if not nil, gets every host that goes down or is back. It is called as Ended is,
 	// before the requests that ended because of it.
 	Outage func(HostInfo)
+	// Slow, if not nil, gets a host whose answers take longer than whole, the TTL of a request.
+	// HostInfo.AnswerTime says how long. It is called once for each slow time of a host, as Outage
+	// is.
+	Slow func(h HostInfo, whole time.Duration)
 	// Learned, if not nil, gets every key that may have learned more about a wrong limit, with all
 	// lessons of the key. They can be kept for limit.Fitted.Recall after a restart. It is called as
 	// Ended is, and before it.
 	Learned func(key int, all []limit.Lesson)
 	// Log gets a line per answer and expiry, at debug level. It also gets one when a host goes down
-	// and when it is back: a warning, if Outage is nil. If Log is nil, there is no log.
+	// and when it is back, or too slow: a warning, if Outage, or Slow, is nil. If Log is nil, there
+	// is no log.
 	Log *slog.Logger
 	// Epoch is instant 0 of the Pool's scale, for limiters with a history (Admit at mono.Of(Epoch,
 	// t)). If zero, the time of New.
@@ -102,8 +116,13 @@ func New(c Config) (*Pool, error) {
 		finished: make(chan struct{}), news: make(chan struct{}, 1),
 	}
 	p.dispatcher, err = dispatch.New(dispatch.Config{
-		Queue: q, Keys: c.Keys, Epoch: c.Epoch, Backoff: c.Backoff, Rand: c.Rand,
+		Queue: q, Keys: c.Keys, Epoch: c.Epoch, Backoff: c.Backoff, Rand: c.Rand, AnswerTime: c.AnswerTime,
 		Ended: p.keepEnded,
+		Slow: func(h HostInfo, whole time.Duration) {
+			s := slowHost{h, whole}
+			p.slow = append(p.slow, s)
+			p.look.slow(&s)
+		},
 		Outage: func(h HostInfo) {
 			p.outages = append(p.outages, h)
 			p.look.outage(&h)

@@ -95,6 +95,11 @@ func (v *look) outage(h *HostInfo) {
 	v.events.Note(time.Now(), e)
 }
 
+// slow notes that a host answers too slowly for its requests.
+func (v *look) slow(s *slowHost) {
+	v.events.Note(time.Now(), observe.Event{Kind: observe.EventSlow, Whose: observe.Whose{Host: s.Host}, Text: s.String()})
+}
+
 // noteOf returns a function that makes an Event about the limit of a key.
 func (p *Pool) noteOf(key string) func(kind, text string) {
 	return func(kind, text string) {

@@ -1,8 +1,11 @@
 package pool
 
 import (
+	"fmt"
 	"log/slog"
+	"time"
 
+	"github.com/paceline-go/paceline/internal/text/humanize"
 	"github.com/paceline-go/paceline/limit"
 )
 
@@ -26,15 +29,15 @@ func wasAnswered(e *Ended) bool { return e.Attempts > 0 && e.State != Expired }
 
 // unreportedLocked reports whether Run has something to report.
 func (p *Pool) unreportedLocked() bool {
-	return len(p.ended) > 0 || len(p.outages) > 0 || len(p.learned) > 0
+	return len(p.ended) > 0 || len(p.outages) > 0 || len(p.slow) > 0 || len(p.learned) > 0
 }
 
 // report passes ends, outages and lessons to the Config's functions. Run alone calls it.
 func (p *Pool) report() {
 	p.mu.Lock()
 	for p.unreportedLocked() {
-		batch, outages, learned := p.batch[:copy(p.batch[:], p.ended)], p.outages, p.learned
-		p.ended, p.outages, p.learned = without(p.ended, len(batch)), nil, nil
+		batch, outages, slow, learned := p.batch[:copy(p.batch[:], p.ended)], p.outages, p.slow, p.learned
+		p.ended, p.outages, p.slow, p.learned = without(p.ended, len(batch)), nil, nil, nil
 		lessons := make([][]limit.Lesson, len(learned))
 		for i, key := range learned {
 			lessons[i] = p.dispatcher.Lessons(key)
@@ -47,9 +50,12 @@ func (p *Pool) report() {
 		for i := range outages {
 			p.reportOutage(&outages[i])
 		}
+		for i := range slow {
+			p.reportSlow(&slow[i])
+		}
 		for _, e := range batch {
 			if e.State == Expired {
-				p.log.Debug("expired", "id", e.Request.ID, "attempts", e.Attempts, "submitted", e.Submitted)
+				p.log.Debug("expired", "id", e.Request.ID, "attempts", e.Attempts, "submitted", e.Submitted, "reason", e.Reason)
 			}
 			if p.config.Ended != nil && p.config.EndedAll == nil {
 				p.config.Ended(e)
@@ -95,4 +101,23 @@ func (p *Pool) reportOutage(h *HostInfo) {
 	} else {
 		p.log.Log(p.ctx, good, "host is back", "host", h.Host, "after", h.Lasted)
 	}
+}
+
+// slowHost is a host whose answers take longer than all of the time of a request.
+type slowHost struct {
+	HostInfo
+	whole time.Duration
+}
+
+func (s *slowHost) String() string {
+	return fmt.Sprintf("answers take %s (p95), and a request may wait %s in all: one at a time goes",
+		humanize.Span(s.AnswerTime), humanize.Span(s.whole))
+}
+
+func (p *Pool) reportSlow(s *slowHost) {
+	if p.config.Slow != nil {
+		p.config.Slow(s.HostInfo, s.whole)
+		return
+	}
+	p.log.Warn("host is too slow", "host", s.Host, "reason", s.String())
 }

@@ -38,6 +38,17 @@ type Config struct {
 	Backoff backoff.Policy
 	// Rand jitters the backoff. If nil, there is no jitter.
 	Rand *rand.Rand
+	// AnswerTime is how long an answer takes, from the decision to send. A request whose deadline is
+	// no later than that ends as expired, and is not sent. If zero, it is what 95 % of the latest
+	// answers of its host did not exceed; nothing is kept back until one was measured. If negative,
+	// nothing is ever kept back.
+	//
+	// If answers take longer than all of a request's time, one such request at a time still goes to
+	// its host.
+	AnswerTime time.Duration
+	// Slow, if not nil, gets a host whose answers take longer than all of the time of a request,
+	// from within Next, as with Ended. HostInfo.AnswerTime has the time that answers take.
+	Slow func(h HostInfo, whole time.Duration)
 	// Ended, if not nil, gets every request that reached an end state, from within Next and Done.
 	// It must not call the Dispatcher or the queue.
 	Ended func(queue.Ended)
@@ -236,7 +247,13 @@ func New(c Config) (*Dispatcher, error) {
 	if d.learned = c.Learned; d.learned == nil {
 		d.learned = func(int) {}
 	}
-	d.hosts = hosts{queue: c.Queue, rand: c.Rand, told: c.Outage, all: map[string]*host{}, most: fewHosts}
+	if c.Slow == nil {
+		c.Slow = func(HostInfo, time.Duration) {}
+	}
+	d.hosts = hosts{
+		queue: c.Queue, rand: c.Rand, told: c.Outage, all: map[string]*host{}, most: fewHosts,
+		answerTime: c.AnswerTime, slow: c.Slow,
+	}
 	for i, k := range c.Keys {
 		if whose, is := d.has(k.Limiter); is && k.Limiter != nil {
 			return nil, fmt.Errorf("dispatch: Keys[%d] %q: Limiter is that of %s; what keys have together is given as Shared", i, k.Name, whose)
@@ -276,7 +293,8 @@ func (d *Dispatcher) add(epoch time.Time, k Key) error {
 // or Done come first. wake is an instant, or limit.AfterSettle if only Done or Refresh can help, or
 // limit.Never if only Submit or Resume can.
 //
-// Requests whose deadline has passed end here. Requests that cost more than any key in use allows
+// Requests whose deadline has passed end here, and so do those that cannot be answered before it:
+// see Config.AnswerTime. Requests that cost more than any key in use allows
 // become dead letters, since they would hold up all behind them.
 func (d *Dispatcher) Next(now mono.Time) (a Attempt, wake mono.Time, ok bool) {
 	d.expire(now)
@@ -292,14 +310,23 @@ func (d *Dispatcher) Next(now mono.Time) (a Attempt, wake mono.Time, ok bool) {
 		if h == nil {
 			continue
 		}
+		due, alone := limit.Never, false // due: when the head can no longer be answered in time
+		if info.Deadline != limit.Never {
+			if due, alone, ok = d.inTime(now, t, h, info.Deadline); !ok {
+				continue
+			}
+		}
 		state := d.ask(now, &r.Cost)
 		if state == scheduler.Granted {
 			a.Ticket, a.Request, a.Submitted, a.host, a.life = t, *r, info.Submitted, h, info.Seq
 			d.send(now, &a)
+			if alone {
+				d.hosts.goesAlone(h, t)
+			}
 			return a, 0, true
 		}
 		if state == scheduler.Waiting {
-			ready = min(d.line.Wake(), limit.AfterSettle)
+			ready = min(d.line.Wake(), limit.AfterSettle, due)
 			break
 		}
 		d.ended(d.queue.Kill(now, t, d.tooDear(r.Cost)))

@@ -1,13 +1,16 @@
 package dispatch
 
 import (
+	"cmp"
 	"container/heap"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/core/breaker"
+	"github.com/paceline-go/paceline/internal/core/histogram"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool/queue"
@@ -26,6 +29,10 @@ type hosts struct {
 	last  *host // the latest looked-up host; nil: none
 	held  held
 	down  []*host // in the order in which they went down
+
+	answerTime time.Duration // as in Config
+	timed      bool          // there was a request with a deadline: answers are measured
+	slow       func(HostInfo, time.Duration)
 }
 
 // fewHosts is how many hosts are kept before any is forgotten.
@@ -38,6 +45,9 @@ type host struct {
 	reason   string    // of the latest failure
 	ready    mono.Time // while it is held
 	place    int       // its index in the heap of held hosts; −1: it is not held
+	answers  histogram.Recent
+	alone    queue.Ticket  // of the request in flight whose answer is expected too late; zero: none
+	slowFor  time.Duration // the latest reported whole time of a request that is too short; 0: none
 }
 
 // held is a heap of hosts, by the instant at which they open.
@@ -126,11 +136,81 @@ func (h *host) admit(now mono.Time, cost *limit.Cost) limit.Lease {
 	return h.health.Admit(now, *cost)
 }
 
+// takes returns how long an answer of the host takes, for a request that is of use for whole; 0: not
+// known, or it does not matter. usual is false if whole is too short for most answers.
+func (s *hosts) takes(h *host, whole time.Duration) (d time.Duration, usual bool) {
+	if s.answerTime != 0 {
+		return max(s.answerTime, 0), s.answerTime < whole
+	}
+	return h.answers.Within(whole)
+}
+
+// inTime reports whether the head of the queue, which has a deadline, may be sent to its host now. It
+// may if its answer is expected before that, and due is then when that ends. It may
+// also go alone, if all of its time was too short for an answer. If it may not, it has ended or was
+// set aside.
+func (d *Dispatcher) inTime(now mono.Time, t queue.Ticket, h *host, deadline mono.Time) (due mono.Time, alone, ok bool) {
+	d.hosts.timed = true
+	whole := d.queue.Whole(t)
+	takes, usual := d.hosts.takes(h, whole)
+	left := deadline.Sub(now)
+	if !usual {
+		d.hosts.tooShort(now, h, whole)
+		if h.alone != (queue.Ticket{}) {
+			d.queue.SetAside(now, t)
+			return 0, false, false
+		}
+		if takes >= whole { // as configured
+			takes = 0
+		}
+	}
+	if left <= takes {
+		e := d.queue.Lapse(now, t, fmt.Sprintf("not sent: %v are left, and answers take %v", left, takes))
+		if e.State.Ended() {
+			d.ended(e)
+		}
+		return 0, false, false
+	}
+	return deadline.Add(-takes), !usual, true
+}
+
+// tooShort reports, once, that all of a request's time is too short for an answer of its host.
+func (s *hosts) tooShort(now mono.Time, h *host, whole time.Duration) {
+	if h.slowFor == 0 && whole > 0 {
+		h.slowFor = whole
+		s.slow(s.info(now, h), whole)
+	}
+}
+
+// goesAlone makes others with too little time wait for the answer of this one.
+func (s *hosts) goesAlone(h *host, t queue.Ticket) {
+	h.alone = t
+	s.queue.HoldAside(h.name)
+}
+
+// answered measures an answer, and ends the time of a request that went alone.
+func (s *hosts) answered(now mono.Time, a *Attempt, accepted bool) {
+	h := a.host
+	if accepted {
+		h.answers.Add(now.Sub(a.At))
+	}
+	if h.alone != (queue.Ticket{}) && h.alone == a.Ticket {
+		h.alone = queue.Ticket{}
+		s.queue.ReleaseAside(h.name)
+	}
+	if s.answerTime == 0 && h.answers.P95() < h.slowFor/2 {
+		h.slowFor = 0 // a slow time after this one is news
+	}
+}
+
 // settle records the evidence of an attempt about its host. It returns free if the attempt is not
 // to be counted: it never left this machine, and the fault is the host's, not the request's.
 func (s *hosts) settle(now mono.Time, a *Attempt, ans *Answer) (free bool) {
 	h := a.host
 	h.inFlight--
+	if s.timed {
+		s.answered(now, a, ans.Result == limit.Accepted)
+	}
 	if ans.Result == limit.Unsent && ans.Link == limit.Implied && !ans.Returned && !ans.Invalid && !ans.Banned {
 		ans.Link = limit.Unreachable
 	}
@@ -174,6 +254,10 @@ type HostInfo struct {
 	Lasted   time.Duration // while it is not Down: the length of the last outage; 0: there was none
 	InFlight int
 	Waiting  int // those in a backoff included
+	// AnswerTime is Config.AnswerTime. If that is not positive, it is what 95 % of the latest answers
+	// did not exceed, from the decision to send to the end of the answer; 0: none was measured.
+	// Answers are measured once a request has a deadline.
+	AnswerTime time.Duration
 }
 
 func (s *hosts) info(now mono.Time, h *host) HostInfo {
@@ -181,6 +265,7 @@ func (s *hosts) info(now mono.Time, h *host) HostInfo {
 	return HostInfo{
 		Host: h.name, Down: st.Down, Kind: st.Kind, Reason: h.reason, Since: st.Since, Next: st.Next, Probing: st.Probing,
 		Probes: st.Probes, Lasted: st.Lasted, InFlight: h.inFlight, Waiting: s.queue.WaitFor(h.name),
+		AnswerTime: cmp.Or(max(s.answerTime, 0), h.answers.P95()),
 	}
 }
 

@@ -363,7 +363,7 @@ func FuzzHosts(f *testing.F) {
 			t.Fatal(err)
 		}
 		w.q = q
-		if w.d, err = dispatch.New(dispatch.Config{Queue: q, Keys: []dispatch.Key{{Pause: -1}}, Backoff: backoff.Policy{Jitter: -1}}); err != nil {
+		if w.d, err = dispatch.New(dispatch.Config{Queue: q, Keys: []dispatch.Key{{Pause: -1}}, Backoff: backoff.Policy{Jitter: -1}, AnswerTime: -1}); err != nil {
 			t.Fatal(err)
 		}
 		for i := 0; i+2 < min(len(program), 900); i += 3 {

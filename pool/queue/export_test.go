@@ -1,8 +1,10 @@
 package queue
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Verify returns an error if what the queue keeps of a request in one place contradicts another.
@@ -28,8 +30,11 @@ func (q *Queue) Verify() error {
 		if waits {
 			waiting[it.host]++
 			h := &it.host.ready
-			if it.later {
+			switch {
+			case it.later:
 				h = &q.later
+			case it.aside:
+				h = &it.host.aside
 			}
 			if n := q.later.spots.of[i]; int(n) >= len(h.entries) || h.entries[n].index != i {
 				return fmt.Errorf("item %d (later %v): is not where it thinks, at %d", i, it.later, n)
@@ -48,7 +53,7 @@ func (q *Queue) Verify() error {
 	}
 	all := map[string]*heap{"later": &q.later, "deadlines": &q.deadlines, "heads": &q.hosts.heads}
 	for _, h := range q.hosts.all {
-		all["host "+h.name] = &h.ready
+		all["host "+h.name], all["aside of "+h.name] = &h.ready, &h.aside
 		if err := q.verifyHost(h, waiting[h]); err != nil {
 			return fmt.Errorf("host %q: %w", h.name, err)
 		}
@@ -74,14 +79,20 @@ func (q *Queue) verifyHost(h *host, waiting int) error {
 	if h.waiting != waiting {
 		return fmt.Errorf("%d wait, counted %d", waiting, h.waiting)
 	}
-	if known := h.waiting > 0 || h.held || h.index == 0; known != (q.hosts.names[h.name] == h) {
+	if known := h.waiting > 0 || h.held || h.alone || h.index == 0; known != (q.hosts.names[h.name] == h) {
 		return fmt.Errorf("known %v: %+v", !known, h)
 	}
 	spot := q.hosts.heads.spots.of[h.index]
-	if leads := !h.held && !h.ready.empty(); leads != (spot >= 0) {
-		return fmt.Errorf("held %v, %d ready, among the heads at %d", h.held, len(h.ready.entries), spot)
+	all := slices.Clone(h.ready.entries)
+	if !h.alone {
+		all = append(all, h.aside.entries...)
+	}
+	if leads := !h.held && len(all) > 0; leads != (spot >= 0) {
+		return fmt.Errorf("held %v, %d ready, among the heads at %d", h.held, len(all), spot)
 	} else if leads {
-		e, first := q.hosts.heads.entries[spot], *h.ready.first()
+		e, first := q.hosts.heads.entries[spot], slices.MinFunc(all, func(a, b entry) int {
+			return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.seq, b.seq))
+		})
 		if e.at != first.at || e.seq != first.seq {
 			return fmt.Errorf("stands for %v, its first is %v", e, first)
 		}

@@ -16,9 +16,27 @@ type hosts struct {
 type host struct {
 	name    string
 	ready   heap // ready requests, by place
-	waiting int  // how many are in ready or in a backoff
+	aside   heap // ready requests that were set aside, by place
+	waiting int  // how many are in ready, aside, or in a backoff
 	index   uint32
 	held    bool
+	alone   bool // those aside are held
+}
+
+// first returns the first request that is not held, or nil.
+func (h *host) first() *entry {
+	switch {
+	case h.held:
+		return nil
+	case h.aside.empty() || h.alone:
+		if h.ready.empty() {
+			return nil
+		}
+		return h.ready.first()
+	case h.ready.empty() || h.aside.first().before(h.ready.first()):
+		return h.aside.first()
+	}
+	return h.ready.first()
 }
 
 // init makes the host "". items are the spots of the items that wait in a backoff; such an item is
@@ -38,7 +56,7 @@ func (s *hosts) named(name string) *host {
 		h = s.all[s.free[n-1]]
 		s.free = s.free[:n-1]
 	} else {
-		h = &host{ready: heap{spots: s.items}, index: uint32(len(s.all))}
+		h = &host{ready: heap{spots: s.items}, aside: heap{spots: s.items}, index: uint32(len(s.all))}
 		s.all = append(s.all, h)
 		s.heads.spots.grow()
 	}
@@ -66,7 +84,7 @@ func (s *hosts) leave(h *host) {
 // forget frees a host without requests that is not held. The host "" stays: most queues have no
 // other.
 func (s *hosts) forget(h *host) {
-	if h.waiting > 0 || h.held || h.index == 0 {
+	if h.waiting > 0 || h.held || h.alone || h.index == 0 {
 		return
 	}
 	delete(s.names, h.name)
@@ -80,9 +98,12 @@ func (s *hosts) push(h *host, place mono.Time, seq uint64, i uint32) {
 	}
 }
 
-func (s *hosts) remove(h *host, i uint32) {
-	first := s.items.of[i] == 0
-	if h.ready.remove(i); first {
+func (s *hosts) remove(h *host, i uint32, aside bool) {
+	first, from := s.items.of[i] == 0, &h.ready
+	if aside {
+		from = &h.aside
+	}
+	if from.remove(i); first {
 		s.lead(h)
 	}
 }
@@ -90,16 +111,14 @@ func (s *hosts) remove(h *host, i uint32) {
 // lead sorts a host anew, because its first request has changed, or because it was held or
 // released.
 func (s *hosts) lead(h *host) {
-	spot := s.heads.spots.of[h.index]
-	if h.held || h.ready.empty() {
-		if spot >= 0 {
-			s.heads.remove(h.index)
-		}
-		return
-	}
-	if first := h.ready.first(); spot < 0 {
+	spot, first := s.heads.spots.of[h.index], h.first()
+	switch {
+	case first == nil && spot < 0:
+	case first == nil:
+		s.heads.remove(h.index)
+	case spot < 0:
 		s.heads.push(first.at, first.seq, h.index)
-	} else {
+	default:
 		s.heads.move(first.at, first.seq, h.index)
 	}
 }
@@ -124,6 +143,38 @@ func (q *Queue) Hold(host string) {
 func (q *Queue) Release(host string) {
 	if h, known := q.hosts.names[host]; known && h.held {
 		h.held = false
+		q.hosts.lead(h)
+		q.hosts.forget(h)
+	}
+}
+
+// SetAside puts a ready request into a second line of its host, which HoldAside holds by itself. It
+// keeps its place, and its deadline runs. The request is in the first line again if it is retried or
+// returned.
+func (q *Queue) SetAside(now mono.Time, t Ticket) {
+	q.promote(q.tick(now))
+	it := q.in(Waiting, "SetAside", t)
+	if it.later || it.aside {
+		return
+	}
+	q.hosts.remove(it.host, t.index, false)
+	it.aside = true
+	it.host.aside.push(it.place, it.seq, t.index)
+	q.hosts.lead(it.host)
+}
+
+// HoldAside holds the requests that are set aside at a host, present and future, until
+// ReleaseAside. The host's other requests go on.
+func (q *Queue) HoldAside(host string) {
+	h := q.hosts.named(host)
+	h.alone = true
+	q.hosts.lead(h)
+}
+
+// ReleaseAside ends a HoldAside. If nothing is held it does nothing.
+func (q *Queue) ReleaseAside(host string) {
+	if h, known := q.hosts.names[host]; known && h.alone {
+		h.alone = false
 		q.hosts.lead(h)
 		q.hosts.forget(h)
 	}

@@ -25,7 +25,9 @@ type model struct {
 	requests []*modelled
 	where    []string        // each of them goes
 	holds    map[string]bool // hosts
-	flying   int             // the most that were ever in flight
+	alone    map[string]bool // hosts whose requests that are aside are held
+	late     int
+	flying   int // the most that were ever in flight
 }
 
 type modelled struct {
@@ -37,6 +39,7 @@ type modelled struct {
 	submitted mono.Time
 	from      mono.Time // as when it counts in the line
 	deadline  *mono.Time
+	aside     bool
 	notBefore mono.Time
 	attempts  int
 	returned  int
@@ -96,7 +99,9 @@ func (m *model) first(pass func(*modelled) bool, at func(*modelled) mono.Time) (
 }
 
 func (m *model) head() *modelled {
-	return m.first(func(r *modelled) bool { return r.state == queue.Waiting && r.notBefore <= m.now && !m.holds[r.host] }, m.place)
+	return m.first(func(r *modelled) bool {
+		return r.state == queue.Waiting && r.notBefore <= m.now && !m.holds[r.host] && !(r.aside && m.alone[r.host])
+	}, m.place)
 }
 
 func (m *model) overdue() *modelled {
@@ -123,7 +128,7 @@ func (m *model) wake() (mono.Time, bool) {
 func (m *model) begin(r *modelled) {
 	m.seq++
 	r.seq = m.seq
-	r.state, r.attempts, r.returned, r.reason, r.host = queue.Waiting, 0, 0, "", m.to(r)
+	r.state, r.attempts, r.returned, r.reason, r.host, r.aside = queue.Waiting, 0, 0, "", m.to(r), false
 	r.submitted, r.from, r.notBefore = m.now, m.now, m.now
 	m.dueIn(r, r.TTL)
 }
@@ -167,6 +172,7 @@ func (m *model) letters() (dead []*modelled) {
 }
 
 func (m *model) again(r *modelled, notBefore mono.Time) {
+	r.aside = false
 	r.state, r.notBefore, r.returned, r.host = queue.Waiting, max(notBefore, m.now), 0, m.to(r)
 	switch {
 	case m.hasOne(r):
@@ -205,13 +211,15 @@ func (m *model) retry(r *modelled, notBefore mono.Time, reason string) {
 	}
 }
 
-func (m *model) expire(r *modelled) {
+func (m *model) expire(r *modelled) { m.lapse(r, "deadline passed while waiting", r.reason) }
+
+func (m *model) lapse(r *modelled, reason, last string) {
 	if m.hasOne(r) {
-		r.state = queue.Expired
+		r.state, r.reason = queue.Expired, last
 		return
 	}
 	r.attempts++
-	r.reason = "deadline passed while waiting"
+	r.reason = reason
 	if r.attempts >= m.attemptsMax() {
 		m.die(r)
 	} else {
@@ -263,7 +271,7 @@ func FuzzModel(f *testing.F) {
 	f.Fuzz(func(t *testing.T, bytes []byte) {
 		p := program(bytes[:min(len(bytes), 600)])
 		config := p.config()
-		m := &model{now: mono.Min, holds: map[string]bool{}}
+		m := &model{now: mono.Min, holds: map[string]bool{}, alone: map[string]bool{}}
 		if p.choose(3) > 0 {
 			config.Host = func(r *queue.Request) string { return m.where[r.Value.(int)] }
 		}
@@ -285,7 +293,7 @@ func FuzzModel(f *testing.F) {
 
 // step does one thing to both, and returns an error if they answer differently.
 func (m *model) step(q *queue.Queue, p *program) (said string, err error) {
-	op := p.choose(18)
+	op := p.choose(20)
 	// The subject of the step; it may have ended long ago. Mostly it is a recent one, as old ones
 	// are mostly gone.
 	r := &modelled{}
@@ -320,6 +328,9 @@ func (m *model) step(q *queue.Queue, p *program) (said string, err error) {
 	}
 	ended := func(e queue.Ended, r *modelled) error {
 		want := queue.Ended{Ticket: r.ticket, State: r.state, Request: r.Request, Submitted: r.submitted, Attempts: r.attempts, Reason: r.reason}
+		if want.Late = r.state == queue.Done && r.deadline != nil && *r.deadline <= m.now; want.Late {
+			m.late++
+		}
 		if e != want {
 			return fmt.Errorf("%+v, want %+v", e, want)
 		}
@@ -334,7 +345,7 @@ func (m *model) step(q *queue.Queue, p *program) (said string, err error) {
 			TTL:      pick[time.Duration](p, 0, 0, time.Second, 2*time.Second, -1, 1, math.MaxInt64, math.MinInt64),
 			Value:    len(m.requests),
 		}}
-		if r.TTL != 0 && m.config.OnExpiry == queue.Retry {
+		if r.TTL != 0 {
 			r.Renewal = pick[time.Duration](p, 0, 3*time.Second, -1, 1, math.MaxInt64)
 		}
 		said += fmt.Sprintf("submit %+v", r.Request)
@@ -393,7 +404,7 @@ func (m *model) step(q *queue.Queue, p *program) (said string, err error) {
 			err = attempt(r.state == queue.InFlight, func() error {
 				m.where[r.Value.(int)] = pick(p, "", "x", "y") // the next part is elsewhere
 				e := q.More(now, r.ticket)
-				r.state, r.host, r.attempts, r.returned, r.reason = queue.Waiting, m.to(r), 0, 0, ""
+				r.state, r.host, r.attempts, r.returned, r.reason, r.aside = queue.Waiting, m.to(r), 0, 0, "", false
 				return ended(e, r)
 			})
 			break
@@ -418,7 +429,7 @@ func (m *model) step(q *queue.Queue, p *program) (said string, err error) {
 		err = attempt(r.state == queue.InFlight, func() error {
 			m.where[r.Value.(int)] = pick(p, "", "x", "y") // redirected
 			e := q.Return(now, r.ticket, until)
-			r.state, r.host, r.notBefore = queue.Waiting, m.to(r), max(r.notBefore, until)
+			r.state, r.host, r.notBefore, r.aside = queue.Waiting, m.to(r), max(r.notBefore, until), false
 			r.attempts--
 			r.returned++
 			return ended(e, r)
@@ -486,6 +497,31 @@ func (m *model) step(q *queue.Queue, p *program) (said string, err error) {
 		said += "release " + host
 		q.Release(host)
 		delete(m.holds, host)
+	case 18:
+		if p.choose(2) == 0 {
+			said += "lapse"
+			err = attempt(r.state == queue.Waiting, func() error {
+				e := q.Lapse(now, r.ticket, said)
+				m.lapse(r, said, said)
+				return ended(e, r)
+			})
+			break
+		}
+		said += "set aside"
+		err = attempt(r.state == queue.Waiting, func() error {
+			q.SetAside(now, r.ticket)
+			r.aside = r.aside || r.notBefore <= m.now
+			return nil
+		})
+	case 19:
+		host := pick(p, "", "x", "y", "z")
+		if m.alone[host] = p.choose(2) == 0; m.alone[host] {
+			said += "hold aside " + host
+			q.HoldAside(host)
+		} else {
+			said += "release aside " + host
+			q.ReleaseAside(host)
+		}
 	}
 	m.flying = max(m.flying, m.count(queue.InFlight))
 	return said, err
@@ -499,6 +535,7 @@ func (m *model) compare(q *queue.Queue) error {
 	want := queue.Counts{
 		Submitted: len(m.requests), Waiting: m.count(queue.Waiting), InFlight: m.count(queue.InFlight), Done: m.count(queue.Done),
 		Expired: m.count(queue.Expired), Dead: m.count(queue.Dead), Dropped: m.count(queue.Dropped), Cancelled: m.count(queue.Cancelled),
+		Late: m.late,
 	}
 	if got := q.Counts(); got != want {
 		return fmt.Errorf("counts %+v, want %+v", got, want)
@@ -534,6 +571,13 @@ func (m *model) compare(q *queue.Queue) error {
 		}
 		if r.state == queue.Waiting {
 			want.Host = r.host
+			whole := r.TTL
+			if m.config.OnExpiry == queue.End && r.Renewal > r.TTL || !m.hasOne(r) && r.attempts > 0 && r.Renewal > 0 {
+				whole = r.Renewal
+			}
+			if got := q.Whole(r.ticket); got != whole {
+				return fmt.Errorf("whole time %v, want %v", got, whole)
+			}
 		}
 		if info != want || *info.Request != r.Request {
 			return fmt.Errorf("info %+v, want %+v", info, want)

@@ -29,8 +29,8 @@
 // counts as one of the MaxAttempts of q. Time moves on. So after that bound no new request passes
 // r, and the requests that may pass are finitely many.
 //
-// The rule does not count held requests (see Hold), or a Take that Return took back, which was no
-// attempt. It does not count a dead letter that was requeued by hand, which is a new submission.
+// The rule does not count held requests (see Hold and SetAside), or a Take that Return took back,
+// which was no attempt. It does not count a dead letter that was requeued by hand, which is a new submission.
 // With RetriesLast a retry counts as submitted at the instant at which it is ready again, here as
 // in the line.
 //
@@ -83,7 +83,8 @@ type Request struct {
 	// it has expired already.
 	TTL time.Duration
 	// Renewal is the TTL of its retries if Config.OnExpiry is Retry. If zero, TTL; if negative, the
-	// request has a single deadline, as with End.
+	// request has a single deadline, as with End. With End it may say how long the request is of
+	// use in all, if TTL is only the rest of that: see Whole.
 	Renewal time.Duration
 	// Value belongs to the caller.
 	Value any
@@ -199,6 +200,7 @@ type item struct {
 	generation uint32
 	state      State
 	later      bool // it is in a backoff
+	aside      bool // see SetAside
 
 	prev, next int32 // in the list of dead letters
 }
@@ -321,6 +323,7 @@ func (q *Queue) enqueue(now mono.Time, i uint32, it *item) {
 	it.state = Waiting
 	q.counts.Waiting++
 	it.host = q.hosts.join(q.config.Host, &it.request)
+	it.aside = false
 	if it.later = it.notBefore > now; it.later {
 		q.later.push(it.notBefore, it.seq, i)
 	} else {
@@ -337,7 +340,7 @@ func (q *Queue) dequeue(i uint32, it *item) {
 	if it.later {
 		q.later.remove(i)
 	} else {
-		q.hosts.remove(it.host, i)
+		q.hosts.remove(it.host, i, it.aside)
 	}
 	q.hosts.leave(it.host)
 	it.host = nil
@@ -355,7 +358,7 @@ func (q *Queue) Head(now mono.Time) (Ticket, *Request, bool) {
 	if h == nil {
 		return Ticket{}, nil, false
 	}
-	i := h.ready.first().index
+	i := h.first().index
 	it := &q.items[i]
 	return Ticket{i, it.generation}, &it.request, true
 }
@@ -407,17 +410,31 @@ func (q *Queue) Expire(now mono.Time) (Ended, bool) {
 		return Ended{}, false
 	}
 	i := q.deadlines.first().index
-	it := &q.items[i]
+	return q.lapse(now, i, &q.items[i], "deadline passed while waiting"), true
+}
+
+// Lapse ends a waiting request before its deadline, as Expire does after it: its answer would come
+// too late. It reports the reason.
+func (q *Queue) Lapse(now mono.Time, t Ticket, reason string) Ended {
+	now = q.tick(now)
+	it := q.in(Waiting, "Lapse", t)
+	if !q.renews(it) {
+		it.reason = reason
+	}
+	return q.lapse(now, t.index, it, reason)
+}
+
+func (q *Queue) lapse(now mono.Time, i uint32, it *item, reason string) Ended {
 	q.dequeue(i, it)
 	if !q.renews(it) {
-		return q.end(i, it, Expired), true
+		return q.end(i, it, Expired)
 	}
 	it.attempts++
-	it.reason = "deadline passed while waiting"
+	it.reason = reason
 	if it.attempts >= q.config.MaxAttempts {
-		return q.die(now, i, it), true
+		return q.die(now, i, it)
 	}
-	return q.again(now, i, it, it.notBefore), true
+	return q.again(now, i, it, it.notBefore)
 }
 
 // renews reports whether a retry gets a fresh deadline that it can meet.
@@ -441,8 +458,8 @@ func (q *Queue) again(now mono.Time, i uint32, it *item, notBefore mono.Time) En
 	return q.report(i, it)
 }
 
-// Done ends an attempt that succeeded, and its request. A deadline that passed meanwhile does not
-// matter.
+// Done ends an attempt that succeeded, and its request. If its deadline has passed meanwhile, it is
+// done and Late.
 func (q *Queue) Done(now mono.Time, t Ticket) Ended {
 	q.tick(now)
 	it := q.in(InFlight, "Done", t)
@@ -544,21 +561,27 @@ func (q *Queue) Cancel(now mono.Time, t Ticket) bool {
 type Ended struct {
 	Ticket    Ticket // stale unless the request waits or is a kept dead letter
 	State     State
+	Late      bool // it is done, and was answered at its deadline or later
 	Request   Request
 	Submitted mono.Time // or requeued
 	Attempts  int
-	Reason    string // the latest reason given to Retry or Kill; empty if neither was called
+	Reason    string // the latest reason given to Retry, Kill or Lapse; empty if none was called
 }
 
 func (q *Queue) report(i uint32, it *item) Ended {
-	return Ended{Ticket{i, it.generation}, it.state, it.request, it.submitted, it.attempts, it.reason}
+	return Ended{
+		Ticket: Ticket{i, it.generation}, State: it.state, Late: it.state == Done && it.deadline <= q.last, Request: it.request, Submitted: it.submitted,
+		Attempts: it.attempts, Reason: it.reason,
+	}
 }
 
 // end counts a request that is in none of the heaps as s, and forgets it.
 func (q *Queue) end(i uint32, it *item, s State) Ended {
 	switch s {
 	case Done:
-		q.counts.Done++
+		if q.counts.Done++; it.deadline <= q.last {
+			q.counts.Late++
+		}
 	case Expired:
 		q.counts.Expired++
 	case Dropped:
@@ -639,6 +662,20 @@ func (q *Queue) Info(t Ticket) Info {
 	return Info{it.state, &it.request, it.submitted, it.deadline, it.notBefore, it.attempts, it.returned, it.reason, host, it.seq}
 }
 
+// Whole returns all of the time that a waiting request was given: its TTL, or what Request.Renewal
+// makes of that. If zero, the request has no deadline.
+func (q *Queue) Whole(t Ticket) time.Duration {
+	it := q.in(Waiting, "Whole", t)
+	r := &it.request
+	switch {
+	case q.config.OnExpiry == End:
+		return max(r.TTL, r.Renewal)
+	case it.attempts > 0 && q.renews(it):
+		return cmp.Or(r.Renewal, r.TTL)
+	}
+	return r.TTL
+}
+
 // Lookup finds a request by its id: one that waits, is in flight, or is a dead letter.
 func (q *Queue) Lookup(id string) (Ticket, State, bool) {
 	i, held := q.ids[id]
@@ -654,7 +691,7 @@ func (q *Queue) Lookup(id string) (Ticket, State, bool) {
 func (q *Queue) Waiting() []Ticket {
 	all := make([]entry, 0, q.counts.Waiting)
 	for _, h := range q.hosts.all {
-		all = append(all, h.ready.entries...)
+		all = append(append(all, h.ready.entries...), h.aside.entries...)
 	}
 	for _, e := range q.later.entries {
 		all = append(all, entry{q.items[e.index].place, e.seq, e.index})
@@ -667,16 +704,17 @@ func (q *Queue) Waiting() []Ticket {
 	return tickets
 }
 
-// Counts has how many requests are in each state. Submitted is always the sum of the others.
+// Counts has how many requests are in each state. Submitted is always the sum of the states.
 type Counts struct {
 	Submitted int
 	Waiting   int // including those in a backoff or held
 	InFlight  int
-	Done      int
+	Done      int // including those that are Late
 	Expired   int
 	Dead      int // including those beyond KeepDead
 	Dropped   int
 	Cancelled int
+	Late      int // of Done: answered after their deadline
 }
 
 // Counts returns how many requests are in each state.

@@ -33,6 +33,17 @@ var transitions = map[string]struct {
 		queue.Config{OnExpiry: queue.Retry, MaxAttempts: 1}, `0s submit a ttl=1s -> ok`, `1s expire -> a dead`,
 		`1s dead   -> a@1s:1:deadline passed while waiting
 		 1s counts -> 1: 1 dead`},
+	"waiting|Lapse|the deadline comes before an answer can|expired": {
+		queue.Config{}, `0s submit a ttl=1s -> ok`, `900ms lapse a why=slow -> expired`,
+		`900ms counts -> 1: 1 expired`},
+	"waiting|Lapse|as above, `OnExpiry: Retry`, attempts are left|waiting": {
+		queue.Config{OnExpiry: queue.Retry, MaxAttempts: 2}, `0s submit a ttl=1s -> ok`, `900ms lapse a why=slow -> waiting`,
+		`900ms info a -> 0s 1.9s 1 slow
+		 900ms counts -> 1: 1 waiting`},
+	"waiting|Lapse|as above, it was the last attempt|dead": {
+		queue.Config{OnExpiry: queue.Retry, MaxAttempts: 1}, `0s submit a ttl=1s -> ok`, `900ms lapse a why=slow -> dead`,
+		`900ms dead   -> a@900ms:1:slow
+		 900ms counts -> 1: 1 dead`},
 	"waiting|Kill||dead": {
 		queue.Config{}, `0s submit a -> ok`, `1s kill a why=400 -> dead`,
 		`1s dead   -> a@1s:0:400
@@ -173,7 +184,7 @@ func TestNoOtherTransition(t *testing.T) {
 		cells := strings.Split(row, "|")
 		allowed[[2]string{cells[0], cells[1]}] = true
 	}
-	steps := map[string]string{"Take": "take", "Expire": "expire", "Done": "done", "Retry": "retry", "Return": "return", "More": "more", "Kill": "kill",
+	steps := map[string]string{"Take": "take", "Expire": "expire", "Lapse": "lapse", "Done": "done", "Retry": "retry", "Return": "return", "More": "more", "Kill": "kill",
 		"Cancel": "cancel", "Requeue": "requeue", "Drop": "drop", "Submit": "submit"}
 	refusals := 0
 	for state, before := range map[string]string{

@@ -145,6 +145,8 @@ func (l *line) do(now mono.Time, verb string, words []string) (answer string) {
 			return t.String()
 		}
 		return "none"
+	case "lapse":
+		return l.Lapse(now, ticket, options["why"]).State.String()
 	case "done":
 		return l.Done(now, ticket).State.String()
 	case "retry":

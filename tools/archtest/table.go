@@ -38,7 +38,7 @@ var Table = []Package{
 	{Name: "internal/core/stack", Core: true, Ours: "limit/mono limit fairshare pool/backoff", Std: pure + " encoding/binary"},
 	{Name: "internal/core/frozen", Core: true, Ours: "limit/mono", Std: pure + " container/heap"},
 	{Name: "internal/core/breaker", Core: true, Ours: "limit/mono limit pool/backoff internal/core/stack", Std: pure},
-	{Name: "pool/dispatch", Core: true, Ours: "limit/mono limit pool/backoff pool/queue internal/core/stack internal/core/breaker internal/core/scheduler", Std: pure + " container/heap"},
+	{Name: "pool/dispatch", Core: true, Ours: "limit/mono limit pool/backoff pool/queue internal/core/stack internal/core/breaker internal/core/histogram internal/core/scheduler", Std: pure + " container/heap"},
 
 	{Name: "observe", Core: true, Ours: "limit/mono limit internal/core/histogram", Std: "cmp slices time"},
 
