@@ -24,6 +24,13 @@ var benchKinds = []struct {
 	{"Calendar", func(n int64) (limit.Limiter, error) {
 		return limit.NewCalendar(limit.CalendarConfig{Limit: n, Window: time.Minute})
 	}},
+	{"CalendarOfAZone", func(n int64) (limit.Limiter, error) {
+		zone, err := time.LoadLocation("America/Los_Angeles")
+		if err != nil {
+			return nil, err
+		}
+		return limit.NewCalendar(limit.CalendarConfig{Limit: n, Window: time.Minute, Zone: zone, Epoch: time.Unix(1e9, 0)})
+	}},
 	{"Anchored", func(n int64) (limit.Limiter, error) {
 		return limit.NewAnchored(limit.AnchoredConfig{Limit: n, Window: time.Minute})
 	}},

@@ -72,6 +72,9 @@ func (v *Varying) Change(now mono.Time, limiters ...Limiter) {
 	v.each, v.leases = next.each, leases
 }
 
+// Epoch returns the wall time that SetEpoch has passed on, of the zero of the driver's scale.
+func (v *Varying) Epoch() time.Time { return v.epoch }
+
 func (v *Varying) setEpoch(epoch time.Time) {
 	v.epoch = epoch
 	SetEpoch(&v.All, epoch)

@@ -277,14 +277,3 @@ func TestVaryingPassesItsEpochOn(t *testing.T) {
 		}
 	}
 }
-
-// The limit is asked on the way of each request, and a zone must not make it slow.
-func BenchmarkCalendarOfAZone(b *testing.B) {
-	l := must(limit.NewCalendar(limit.CalendarConfig{Limit: 1 << 40, Window: 24 * time.Hour, Zone: zone(b, "America/Los_Angeles"), Epoch: time.Date(2026, 10, 31, 0, 0, 0, 0, time.UTC)}))
-	b.ReportAllocs()
-	for i := range b.N {
-		now := mono.Time(i) * 1000
-		l.Ready(now, limit.One)
-		l.Settle(now, l.Admit(now, limit.One), limit.Outcome{Result: limit.Accepted})
-	}
-}

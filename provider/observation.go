@@ -126,6 +126,9 @@ type Policy struct {
 	// Alone means that a full Bucket serves a request of more than Burst. The next is served only
 	// when its amount is refilled.
 	Alone bool
+	// Zone is the place whose clock has the windows of a Calendar, by its name in the tz database. If
+	// empty, it is UTC or not known.
+	Zone string
 	// Partition is the server's name for the part of the quota in which the request counts, in
 	// base64 as it was sent.
 	Partition string

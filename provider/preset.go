@@ -120,4 +120,10 @@ func named(name string, p Policy) Policy {
 	return p
 }
 
+// local gives a policy the clock of a place.
+func local(zone string, p Policy) Policy {
+	p.Zone = zone
+	return p
+}
+
 const day = 24 * time.Hour

@@ -114,6 +114,9 @@ func sinceEpoch(v string, f float64) (time.Time, error) {
 	return time.Unix(n/per, n%per*int64(unit)+int64(math.Round(ns))), nil
 }
 
+// pacificTime is the zone of Google's quotas of a day.
+const pacificTime = "America/Los_Angeles"
+
 // pacificMidnight returns the next midnight of the Pacific time of the United States. A machine may
 // have no table of zones, so it computes.
 func pacificMidnight(t time.Time) time.Time {

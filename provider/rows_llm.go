@@ -549,7 +549,7 @@ func (r *reading) violation(id, metric, value string) (daily bool) {
 	}
 	switch {
 	case strings.Contains(id, "PerDay"):
-		daily, p.Window, p.Rule = true, 24*time.Hour, Calendar
+		daily, p.Window, p.Rule, p.Zone = true, 24*time.Hour, Calendar, pacificTime
 		l.Reset, l.Whole = r.now.Add(pacificMidnight(r.clock).Sub(r.clock)), true
 	case strings.Contains(id, "PerMinute"):
 		p.Window = time.Minute

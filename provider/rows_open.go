@@ -352,6 +352,7 @@ func google() *row {
 			Silent: true, Limited: Key, Banned: Key, Refusers: []Refuser{{"*PerUser*", Key}, {"*", ""}},
 			Published: []Preset{
 				{"google:drive", "a user of a project, units", "https://developers.google.com/drive/api/guides/limits", "2026-11", []Policy{per(325_000, Weight, time.Minute, "", Key)}},
+				{"google:youtube", "a project, units, but for search.list and videos.insert", "https://developers.google.com/youtube/v3/determine_quota_cost", "2026-11", []Policy{local(pacificTime, per(10_000, Weight, day, Calendar, Key))}},
 			},
 		},
 		is:   func(r *Response) bool { return r.Status >= 400 && mentions(r, `"usageLimits"`) },

@@ -3,6 +3,7 @@ package transport
 import (
 	"cmp"
 	"fmt"
+	"time"
 
 	"github.com/paceline-go/paceline/internal/text/suggest"
 	"github.com/paceline-go/paceline/limit"
@@ -14,7 +15,9 @@ import (
 // provider.Preset: "heroku", "openai:tier1". Each key, model, route or address gets its own limits.
 //
 // A provider's bucket is taken to be full at the start. If the provider counts otherwise, or does
-// not say, no span of the window holds more than the limit; that is right for intervals too. If the
+// not say, no span of the window holds more than the limit; that is right for intervals too. Days of a
+// place (provider.Policy.Zone) end at its midnight; import time/tzdata where machines may have no
+// table of zones. If the
 // provider counts output as it is produced, limit.Produced follows it. Then max_tokens, which is
 // the estimate with Tokens.Overrun at zero, reserves nothing.
 //
@@ -42,9 +45,12 @@ func Published(name string, variants ...Variant) (func(Partition) limit.Limiter,
 			return nil, fmt.Errorf("transport: PerSecond: whoever publishes %q does not say that limits per minute also hold per second", name)
 		}
 	}
-	counts := counting(name)
+	counts, zones := counting(name), map[string]*time.Location{}
 	for _, p := range preset.Policies {
-		if _, err := limiter(p, counts); err != nil {
+		if zone, err := time.LoadLocation(p.Zone); err == nil {
+			zones[p.Zone] = zone
+		}
+		if _, err := limiter(p, counts, zones); err != nil {
 			return nil, fmt.Errorf("transport: limits published as %q: %w", name, err)
 		}
 	}
@@ -52,7 +58,7 @@ func Published(name string, variants ...Variant) (func(Partition) limit.Limiter,
 		var all []limit.Limiter
 		for _, policy := range preset.Policies {
 			if policy.Scope == p.Scope || policy.Scope == provider.All && p.Scope == provider.IP {
-				l, _ := limiter(policy, counts) // it was made before
+				l, _ := limiter(policy, counts, zones) // it was made before
 				all = append(all, l)
 			}
 		}
@@ -93,8 +99,17 @@ func counting(preset string) provider.Counting {
 	return p.Tokens
 }
 
-// limiter returns a limiter for a policy, under its name.
-func limiter(p provider.Policy, counts provider.Counting) (l limit.Limiter, err error) {
+// inZone returns a limiter for the days of a place. A machine without a table of zones cannot know
+// when they begin. But none is longer than 25 hours.
+func inZone(p provider.Policy, u limit.Unit, zone *time.Location) (limit.Limiter, error) {
+	if zone == nil {
+		return limit.NewRolling(limit.RollingConfig{Limit: p.Limit, Window: p.Window + time.Hour, Unit: u})
+	}
+	return limit.NewCalendar(limit.CalendarConfig{Limit: p.Limit, Window: p.Window, Unit: u, Zone: zone})
+}
+
+// limiter returns a limiter for a policy, under its name. zones has those that the machine knows.
+func limiter(p provider.Policy, counts provider.Counting, zones map[string]*time.Location) (l limit.Limiter, err error) {
 	if p.Rule == provider.Concurrency {
 		l, err = limit.NewConcurrency(limit.ConcurrencyConfig{Limit: p.Limit})
 	} else {
@@ -106,6 +121,8 @@ func limiter(p provider.Policy, counts provider.Counting) (l limit.Limiter, err 
 			l, err = limit.NewProduced(limit.ProducedConfig{Limit: p.Limit, Window: p.Window, Burst: p.Burst})
 		case p.Rule == provider.Bucket:
 			l, err = limit.NewBucket(limit.BucketConfig{Limit: p.Limit, Window: p.Window, Burst: p.Burst, Unit: u, Alone: p.Alone})
+		case p.Zone != "":
+			l, err = inZone(p, u, zones[p.Zone])
 		default:
 			l, err = limit.NewRolling(limit.RollingConfig{Limit: p.Limit, Window: p.Window, Unit: u})
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/transport"
 )
@@ -158,5 +159,20 @@ func TestPresetAndLimit(t *testing.T) {
 				t.Errorf("with %d a minute of one's own, request %d goes after %v, expected %v", c.own, c.sends, took, c.want)
 			}
 		})
+	}
+}
+
+// A quota of a day of Google ends at midnight Pacific time.
+func TestPublishedByTheClockOfAPlace(t *testing.T) {
+	l := transport.MustPublished("google:youtube")(transport.Partition{Scope: provider.Key})
+	pacific, err := time.LoadLocation("America/Los_Angeles")
+	if err != nil {
+		t.Fatal(err)
+	}
+	limit.SetEpoch(l, time.Date(2026, 11, 1, 0, 0, 0, 0, pacific)) // a day of 25 hours
+	all := limit.Cost{limit.Weight: 10_000}
+	l.Settle(0, l.Admit(0, all), limit.Outcome{Result: limit.Accepted})
+	if at, want := l.Ready(0, all), mono.Time(25*time.Hour+50*time.Millisecond); at != want {
+		t.Errorf("the next quota is there at %v, want %v", at, want)
 	}
 }

@@ -33,6 +33,7 @@ import (
 	"context"
 	"io"
 	"os"
+	_ "time/tzdata" // zones of --limit, also where the machine has none
 
 	"github.com/spf13/cobra"
 

@@ -82,6 +82,10 @@ func (f *minuteFlags) published(cmd *cobra.Command, p provider.Policy) rate.Limi
 		counts = f.counts()
 	}
 	l := rateOf(p.Limit, p.Window, units[p.Unit], counts, p.Burst)
+	if p.Rule == provider.Calendar && !l.Bucket && counts != limit.CountsRolling && p.Zone != "" {
+		l.Zone = p.Zone
+		l.Text += "@" + p.Zone
+	}
 	l.EachModel = p.Scope == provider.Model
 	return l
 }

@@ -50,7 +50,7 @@ func (f *proxyFlags) add(c *cobra.Command) {
 	p := c.Flags()
 	p.StringVar(&f.file, "config", "", "file with all that the other flags say, and more: several servers, clients, keys; see paceline proxy --init")
 	p.StringVar(&f.to, "to", "", "where requests go: the URL of a server, and maybe a path to put in front of theirs; h2c://HOST is HTTP/2 without TLS")
-	p.StringArrayVar(&f.limits, "limit", nil, "the server's limit, per key: "+rate.Forms+"; repeatable: all hold; 'auto' finds it out; 'none' if there is none")
+	p.StringArrayVar(&f.limits, "limit", nil, "the server's limit, per key: "+rate.Forms+", or "+rate.ZoneForm+" for the days of a place; repeatable: all hold; 'auto' finds it out; 'none' if there is none")
 	p.StringVar(&f.preset, "preset", "", "published limits by name, such as openai:tier1; with --limit, all hold")
 	f.minuteFlags.add(p, "")
 	p.BoolVar(&f.perSecond, "per-second", false, "limits per minute of --preset, --rpm, --tpm, --itpm, --otpm also hold per second, as OpenAI says that they may: 60000 as 1000, rounded down")

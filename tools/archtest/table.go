@@ -65,7 +65,7 @@ var Table = []Package{
 	// Text of strangers, and what is not for them.
 	{Name: "internal/secret", Core: true, Std: pure + " bytes encoding/base64 html net net/url unicode/utf8"},
 	{Name: "internal/send/httptext", Core: true, Std: "fmt net/url slices strings unicode/utf8"},
-	{Name: "internal/text/rate", Core: true, Ours: "limit/mono limit", Std: pure + " strconv"},
+	{Name: "internal/text/rate", Ours: "limit/mono limit", Std: pure + " strconv sync"},
 	{Name: "internal/app/auth/bearer", Core: true, Ours: "limit/mono limit pool/backoff", Std: pure + " bytes encoding/base64 encoding/json strconv"},
 	{Name: "internal/text/bytesize", Core: true, Std: pure + " strconv"},
 	{Name: "internal/text/suggest", Core: true, Std: "cmp slices strings"},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"time"
 
 	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/internal/app/learned"
@@ -21,6 +22,7 @@ type limits struct {
 	auto     bool                                // the limits are not known
 	kept     func(*fairshare.Auto) limit.Limiter // keeps what the Auto finds; nil: no memory
 	arrivals limit.Arrivals
+	epoch    time.Time // the zero of the instants, where limiters are changed
 }
 
 // of returns the limits of a partition, without those of the Preset.
@@ -72,6 +74,7 @@ func (all limits) held(live bool) limit.Limiter {
 // change puts these limits into v from now on. A limit that v has already goes on with its counts,
 // even with another number or another window.
 func (all limits) change(now mono.Time, v *limit.Varying) {
+	all.epoch = v.Epoch()
 	v.Change(now, all.exchange(now, limit.Parts(v))...)
 }
 
@@ -115,6 +118,7 @@ func (all limits) remembering(now mono.Time, l rate.Limit, had []limit.Limiter) 
 		if err != nil {
 			panic(err) // cannot fail: it was made before
 		}
+		limit.SetEpoch(made, all.epoch)
 		return made
 	}
 	var longest limit.Rate
@@ -127,6 +131,9 @@ func (all limits) remembering(now mono.Time, l rate.Limit, had []limit.Limiter) 
 		}
 		like := l
 		like.N, like.Per = rates[0].N, rates[0].Per
+		if was, is := h.(*limit.Calendar); is != (l.Zone != "") || is && was.Zone().String() != l.Zone {
+			continue // it counts by another clock
+		}
 		copied := create(like)
 		to, keeps := limit.AsKeeper(copied)
 		if keeps && to.Restore(from.AppendState(nil)) == nil && turns(now, copied, l, like.Per == l.Per) {
@@ -136,7 +143,25 @@ func (all limits) remembering(now mono.Time, l rate.Limit, had []limit.Limiter) 
 	if best != nil {
 		return best
 	}
-	return create(l)
+	made := create(l)
+	count(now, made, l.Unit, had)
+	return made
+}
+
+// count makes a new limiter count what counts in others now, of another kind or by another clock.
+// When that arrived is not known, so all of it counts from now on.
+func count(now mono.Time, made limit.Limiter, u limit.Unit, had []limit.Limiter) {
+	var cost limit.Cost
+	for _, h := range had {
+		for _, used := range limit.AppendUsage(nil, h, now) {
+			if used.Unit == u && !used.InFlight {
+				cost[u] = max(cost[u], used.Used-used.Open) // open requests are admitted again
+			}
+		}
+	}
+	if cost[u] > 0 {
+		made.Settle(now, made.Admit(now, cost), limit.Outcome{Result: limit.Accepted})
+	}
 }
 
 // automatic makes a limiter that finds out the server's limits.
@@ -181,7 +206,10 @@ func turns(now mono.Time, had limit.Limiter, l rate.Limit, sameTime bool) bool {
 	changes := rates[0].N != l.N
 	switch had := had.(type) {
 	case *limit.Rolling:
-		return !l.Bucket && !l.Produced && (sameTime || had.SetWindow(now, l.Per) == nil) && (!changes || had.SetLimit(now, l.N) == nil)
+		return !l.Bucket && !l.Produced && l.Zone == "" && (sameTime || had.SetWindow(now, l.Per) == nil) && (!changes || had.SetLimit(now, l.N) == nil)
+	case *limit.Calendar:
+		same := had.Zone() != nil && had.Zone().String() == l.Zone
+		return same && (sameTime || had.SetWindow(now, l.Per) == nil) && (!changes || had.SetLimit(now, l.N) == nil)
 	case *limit.Bucket:
 		return l.Bucket && !l.Alone && (sameTime || had.SetWindow(now, l.Per) == nil) && (!changes || had.SetLimit(now, l.N) == nil) && had.SetBurst(now, l.Most()) == nil
 	}

@@ -73,7 +73,7 @@ func newFigures(c *Config, numbered bool) figures {
 		}
 		windows := []Rate{{N: 1024, Per: 1}} // there is no limit here, so only the order of the nonces binds
 		for _, l := range c.Limits {
-			if !l.Bucket && l.Unit == 0 && l.N <= maxBest {
+			if !l.Bucket && l.Zone == "" && l.Unit == 0 && l.N <= maxBest {
 				windows = append(windows, l)
 			}
 		}
@@ -140,8 +140,8 @@ func (f *figures) inOrder() (perSecond float64) {
 	return perSecond
 }
 
-// totals returns the figures of all keys after a run of d.
-func (f *figures) totals(groups []*group, d time.Duration) []KeyTotals {
+// totals returns the figures of all keys after a run of d that began at began.
+func (f *figures) totals(groups []*group, began time.Time, d time.Duration) []KeyTotals {
 	var all []KeyTotals
 	for i := range f.keys {
 		k := &f.keys[i]
@@ -149,7 +149,7 @@ func (f *figures) totals(groups []*group, d time.Duration) []KeyTotals {
 		k.Percent = 100 * k.takes().Seconds() / d.Seconds()
 		for n, spent := range k.spent {
 			for _, l := range groups[n].limits {
-				k.Percent = max(k.Percent, 100*float64(spent[l.Unit])/l.Within(d, false))
+				k.Percent = max(k.Percent, 100*float64(spent[l.Unit])/l.Within(began, d, false))
 			}
 		}
 		all = append(all, k.KeyTotals)

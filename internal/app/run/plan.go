@@ -255,7 +255,7 @@ func (r *Run) Plan(now time.Time) Plan {
 				cost[limit.Tokens] = cost[limit.Input] + p.expected
 			}
 		}
-		r.alone(l, &plan)
+		r.alone(now, l, &plan)
 	}
 	names, costs := r.eachModel(plan.Expected != nil)
 	plan.EachModel = len(names) > 1
@@ -275,7 +275,7 @@ func (r *Run) Plan(now time.Time) Plan {
 				room = r.groups[n].rooms[i]
 			}
 			all += costs[name][l.Unit]
-			if t := l.Takes(costs[name][l.Unit], r.quotas(), room); t > d {
+			if t := l.Takes(now, costs[name][l.Unit], r.quotas(), room); t > d {
 				d, of = t, name
 			}
 		}
@@ -387,8 +387,8 @@ func (l *LLM) likely(m *PlanModel, expected bool) limit.Cost {
 	return cost
 }
 
-// alone adds to the plan how long each model takes by itself.
-func (r *Run) alone(l *LLM, plan *Plan) {
+// alone adds to the plan how long each model takes by itself, from now on.
+func (r *Run) alone(now time.Time, l *LLM, plan *Plan) {
 	row, known := provider.LookupProvider(l.c.LimitsOf)
 	if known && row.Limited != provider.Model || len(r.c.Limits) == 0 {
 		return
@@ -416,7 +416,7 @@ func (r *Run) alone(l *LLM, plan *Plan) {
 	for i := range plan.Alone {
 		a := &plan.Alone[i]
 		for _, rate := range limitsOf(r.c.Limits, a.Model) {
-			d := rate.Takes(costs[i][rate.Unit], r.quotas(), rate.Most()*int64(r.quotas()))
+			d := rate.Takes(now, costs[i][rate.Unit], r.quotas(), rate.Most()*int64(r.quotas()))
 			if s := d.Seconds(); s > a.Seconds {
 				a.Seconds, a.Limit = s, rate.Text
 			}

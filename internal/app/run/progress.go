@@ -37,7 +37,7 @@ func (g *group) ceiling(d time.Duration, goesOn bool) float64 {
 	for _, l := range g.limits {
 		each, allowed := u.each(l.Unit), l.Speed()
 		if d > 0 {
-			each, allowed = u.sentEach(l.Unit), l.Within(d, goesOn)/d.Seconds()
+			each, allowed = u.sentEach(l.Unit), l.Within(g.r.tally.first, d, goesOn)/d.Seconds()
 		}
 		if each > 0 {
 			least = min(least, allowed/each)
@@ -75,7 +75,7 @@ func (r *Run) percent(d time.Duration, goesOn bool) float64 {
 	p := 0.0
 	for i, g := range r.groups {
 		for _, l := range g.limits {
-			p = max(p, 100*float64(r.tally.uses[i].spent[l.Unit])/(l.Within(d, goesOn)*float64(r.quotas())))
+			p = max(p, 100*float64(r.tally.uses[i].spent[l.Unit])/(l.Within(r.tally.first, d, goesOn)*float64(r.quotas())))
 		}
 	}
 	if ordered := r.tally.figures.inOrder(); ordered > 0 {

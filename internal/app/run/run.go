@@ -323,7 +323,7 @@ func (r *Run) Close() (t Totals, err error) {
 		t.Rate = float64(t.Done) / t.Seconds
 		t.Ceiling, t.Sustained = r.ceiling(d, false), r.ceiling(0, false)
 		t.Percent = r.percent(d, false)
-		t.Keys = r.tally.figures.totals(r.groups, d)
+		t.Keys = r.tally.figures.totals(r.groups, r.tally.first, d)
 	}
 	t.Found = r.found()
 	r.modelTotals(&t)

@@ -30,6 +30,9 @@ func (s *Sharing) limiter(l Rate) (limit.Limiter, error) {
 	if l.Produced {
 		return nil, fmt.Errorf("limit %s: output counts as it is produced, and no share of that is known to be fair (--strangers)", l.Text)
 	}
+	if l.Zone != "" {
+		return nil, fmt.Errorf("limit %s: a fair share is found in windows whose beginnings answers show, expected the limit without its zone (--strangers)", l.Text)
+	}
 	c := fairshare.FairConfig{
 		Kind: s.Kind, Limit: l.N, Window: l.Per, Capacity: l.Burst, Unit: l.Unit, Weight: s.Weight, Sharers: s.Sharers,
 		Rng: rand.New(rand.NewPCG(cmp.Or(s.Seed, rand.Uint64()), uint64(l.Unit))),

@@ -36,7 +36,11 @@ func Policy(p provider.Policy) string {
 	}
 	var more []string
 	if p.Rule != "" && p.Rule != provider.Concurrency {
-		more = append(more, string(p.Rule))
+		rule := string(p.Rule)
+		if p.Zone != "" {
+			rule += " of " + p.Zone
+		}
+		more = append(more, rule)
 	}
 	if p.Burst > 0 && p.Burst != p.Limit {
 		more = append(more, humanize.Thousands(p.Burst)+" at once")

@@ -39,18 +39,21 @@ func ParseCounted(s string) (Limit, error) {
 			number, unit = head, u
 		}
 	}
-	r, err := Parse(number + "/" + per)
+	r, zone, err := parseZoned(number + "/" + per)
 	if err != nil {
 		_, problem, _ := strings.Cut(strings.TrimSuffix(err.Error(), ", expected "+Forms), ": ")
+		if strings.Contains(problem, ", expected ") { // a zone, of which there is something better to expect
+			return Limit{}, fmt.Errorf("%q: %s", s, problem)
+		}
 		return Limit{}, fmt.Errorf("%q: %s, expected %s", s, problem, CountedForms)
 	}
-	l := Limit{N: r.N, Per: r.Per, Unit: unit, Text: r.String()}
+	l := Limit{N: r.N, Per: r.Per, Unit: unit, Zone: zone, Text: r.in(zone)}
 	switch unit {
 	case limit.Requests:
 	case limit.Money:
-		l.Text = strconv.FormatFloat(float64(r.N)/1e6, 'f', -1, 64) + "USD/" + after(r.String())
+		l.Text = strconv.FormatFloat(float64(r.N)/1e6, 'f', -1, 64) + "USD/" + after(l.Text)
 	default:
-		l.Text = fmt.Sprintf("%d %v/%s", r.N, unit, after(r.String()))
+		l.Text = fmt.Sprintf("%d %v/%s", r.N, unit, after(l.Text))
 	}
 	return l, nil
 }

@@ -23,6 +23,8 @@ func TestParseCounted(t *testing.T) {
 		{"6000 weight/m", Limit{N: 6000, Per: time.Minute, Unit: limit.Weight, Text: "6000 weight/m"}},
 		{"5USD/d", Limit{N: 5_000_000, Per: day, Unit: limit.Money, Text: "5USD/d"}},
 		{"$0.5/h", Limit{N: 500_000, Per: time.Hour, Unit: limit.Money, Text: "0.5USD/h"}},
+		{"5USD/d@America/Los_Angeles", Limit{N: 5_000_000, Per: day, Unit: limit.Money, Zone: "America/Los_Angeles", Text: "5USD/d@America/Los_Angeles"}},
+		{"200k tokens/month@UTC", Limit{N: 200_000, Per: limit.Month, Unit: limit.Tokens, Zone: "UTC", Text: "200000 tokens/month@UTC"}},
 		{"1.25 USD/2d", Limit{N: 1_250_000, Per: 2 * day, Unit: limit.Money, Text: "1.25USD/48h0m0s"}},
 	} {
 		got, err := ParseCounted(c.text)
@@ -44,7 +46,9 @@ func TestParseCounted(t *testing.T) {
 		"1e300USD/d":     "is no sum of dollars",
 		"0.0000001USD/d": "is no sum of dollars",
 		"nanUSD/d":       "is no sum of dollars",
-		"5USD/month":     `"month" is not a time up to a year, expected 100/min`,
+		"5USD/2d@UTC":    `"5USD/2d@UTC": "2d" has no beginning by the clock of a place, expected d, w, month, or a part of a day`,
+		"5USD/d@Mars":    `"5USD/d@Mars": "Mars" is no time zone, expected one such as America/Los_Angeles`,
+		"5USD/month":     `"month" is not a time up to a year (30 days are 30d; months are those of a place, such as 100/month@America/Los_Angeles), expected 100/min`,
 	} {
 		if got, err := ParseCounted(text); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %+v, %v; want %q", text, got, err, says)
@@ -54,7 +58,7 @@ func TestParseCounted(t *testing.T) {
 
 // A limit written back reads as the same limit.
 func FuzzParseCounted(f *testing.F) {
-	for _, s := range []string{"500/m", "200k tokens/d", "$0.5/h", "1.25 USD/2d", "8k output per minute", "1,000 orders/1.5s", "0.000001USD/300ms"} {
+	for _, s := range []string{"500/m", "200k tokens/d", "$0.5/h", "1.25 USD/2d", "5USD/month@Europe/Berlin", "1/6h@Asia/Kolkata", "8k output per minute", "1,000 orders/1.5s", "0.000001USD/300ms"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

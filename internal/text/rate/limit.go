@@ -34,6 +34,10 @@ type Limit struct {
 	// Alone means that a request may cost more than the bucket holds. It goes when the bucket is
 	// full.
 	Alone bool
+	// Zone is the name of a place, as in the tz database. The server's windows are then those of its
+	// clock: days from midnight to midnight, weeks from Monday on, months (limit.Month), or parts of
+	// a day. If empty, no span of Per holds more than N.
+	Zone string
 	// EachModel means that each model has the limit for itself, as its provider documents.
 	EachModel bool
 	// Model is the model of this limit, with all names that share it. Limits without a Model then
@@ -56,8 +60,12 @@ func (l Limit) Most() int64 {
 func (l Limit) Speed() float64 { return float64(l.N) / l.Per.Seconds() }
 
 // Within is the largest cost that may go within d from a standing start. While a run goes on, only
-// whole windows count, and one that has just begun does not. A bucket has no windows.
-func (l Limit) Within(d time.Duration, goesOn bool) float64 {
+// whole windows count, and one that has just begun does not. A bucket has no windows. Those of a
+// Zone have beginnings, so it matters when d begins.
+func (l Limit) Within(from time.Time, d time.Duration, goesOn bool) float64 {
+	if l.Zone != "" {
+		return float64(l.N * l.touches(from, from.Add(d)))
+	}
 	windows := d.Seconds() / l.Per.Seconds()
 	if goesOn && !l.Bucket {
 		windows = math.Floor(max(windows-0.02, 0))
@@ -65,14 +73,18 @@ func (l Limit) Within(d time.Duration, goesOn bool) float64 {
 	return float64(l.Most()) + float64(l.N)*windows
 }
 
-// Takes is how long the limit alone needs for the given cost, over so many keys, each with the
-// limit for itself. room is the present content of all keys' buckets.
-func (l Limit) Takes(cost int64, keys int, room int64) time.Duration {
+// Takes is how long the limit alone needs from now on for the given cost, over so many keys, each
+// with the limit for itself. room is the present content of all keys' buckets.
+func (l Limit) Takes(now time.Time, cost int64, keys int, room int64) time.Duration {
 	n := float64(cost) / float64(keys)
 	if l.Bucket {
 		return time.Duration(float64(max(cost-room, 0)) / float64(keys) / l.Speed() * float64(time.Second))
 	}
-	return time.Duration(max(math.Ceil(n/float64(l.N))-1, 0)) * l.Per
+	windows := max(math.Ceil(n/float64(l.N))-1, 0)
+	if l.Zone != "" && windows > 0 {
+		return l.ends(now, int64(windows)-1).Sub(now)
+	}
+	return time.Duration(windows) * l.Per
 }
 
 // Room is how much a limiter made from this limit lets go at the instant at.
@@ -88,6 +100,11 @@ func (l Limit) Room(made limit.Limiter, at mono.Time) int64 {
 // bucket needs it twice: all that is known of the beginning of its history is that it was not below
 // empty.
 func (l Limit) Remembers() time.Duration {
+	if l.Zone != "" {
+		if made, err := l.calendar(limit.Arrivals{}); err == nil {
+			return made.Span()
+		}
+	}
 	if l.Bucket {
 		return 2 * time.Duration(float64(l.Most())/l.Speed()*float64(time.Second))
 	}
@@ -98,7 +115,9 @@ func (l Limit) Remembers() time.Duration {
 func (l Limit) Limiter(a limit.Arrivals) (limit.Limiter, error) {
 	var made limit.Limiter
 	var err error
-	if l.Produced {
+	if l.Zone != "" {
+		made, err = l.calendar(a)
+	} else if l.Produced {
 		made, err = limit.NewProduced(limit.ProducedConfig{Limit: l.N, Window: l.Per, Burst: l.Burst, Unit: l.Unit})
 	} else if l.Bucket {
 		made, err = limit.NewBucket(limit.BucketConfig{Limit: l.N, Window: l.Per, Burst: l.Burst, Unit: l.Unit,
@@ -112,6 +131,18 @@ func (l Limit) Limiter(a limit.Arrivals) (limit.Limiter, error) {
 	return made, nil
 }
 
+// calendar makes the limiter of a limit with a zone.
+func (l Limit) calendar(a limit.Arrivals) (*limit.Calendar, error) {
+	if l.Bucket || l.Produced {
+		return nil, fmt.Errorf("a bucket beside the zone %s: a bucket has no days", l.Zone)
+	}
+	zone, err := location(l.Zone)
+	if err != nil {
+		return nil, err
+	}
+	return limit.NewCalendar(limit.CalendarConfig{Limit: l.N, Window: l.Per, Unit: l.Unit, Zone: zone, Arrivals: a})
+}
+
 // Rule is the name of the limit in files that outlive a restart. It is the same for every way to
 // write the limit, and differs from that of every other limit.
 func (l Limit) Rule() string {
@@ -119,19 +150,22 @@ func (l Limit) Rule() string {
 	if l.Bucket {
 		r += fmt.Sprintf(", a bucket of %d", l.Most())
 	}
+	if l.Zone != "" {
+		r += ", by the clock of " + l.Zone
+	}
 	return r
 }
 
-// ParseLimit reads a limit of requests, in the forms of Parse. Its Text can be typed on a command
-// line without quotes.
+// ParseLimit reads a limit of requests, in the forms of Parse. A zone may follow, as in ZoneForm.
+// Its Text can be typed on a command line without quotes.
 func ParseLimit(s string) (Limit, error) {
-	r, err := Parse(s)
+	r, zone, err := parseZoned(s)
 	if err != nil {
 		return Limit{}, err
 	}
 	text := s
-	if strings.Contains(s, " ") || !strings.Contains(s, "/") {
-		text = r.String()
+	if strings.Contains(s, " ") || !strings.Contains(s, "/") || zone != "" {
+		text = r.in(zone)
 	}
-	return Limit{N: r.N, Per: r.Per, Text: text}, nil
+	return Limit{N: r.N, Per: r.Per, Zone: zone, Text: text}, nil
 }

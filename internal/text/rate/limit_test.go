@@ -33,8 +33,8 @@ func TestLimitInFigures(t *testing.T) {
 		{"a window with a burst", unused, 10, 2 * time.Second, "10 requests per 2s", 35, 30},
 	} {
 		l := c.l
-		if l.Most() != c.most || l.Speed() != 5 || l.Remembers() != c.remembers || l.Within(5*time.Second, false) != c.within || l.Within(5*time.Second, true) != c.withinSoFar {
-			t.Errorf("%s: %d at once, %g a second, remembers %v, within 5 s %g and %g", c.name, l.Most(), l.Speed(), l.Remembers(), l.Within(5*time.Second, false), l.Within(5*time.Second, true))
+		if l.Most() != c.most || l.Speed() != 5 || l.Remembers() != c.remembers || l.Within(time.Time{}, 5*time.Second, false) != c.within || l.Within(time.Time{}, 5*time.Second, true) != c.withinSoFar {
+			t.Errorf("%s: %d at once, %g a second, remembers %v, within 5 s %g and %g", c.name, l.Most(), l.Speed(), l.Remembers(), l.Within(time.Time{}, 5*time.Second, false), l.Within(time.Time{}, 5*time.Second, true))
 		}
 		if got := l.Rule(); got != c.rule {
 			t.Errorf("%s: its rule is %q", c.name, got)
@@ -51,13 +51,13 @@ func TestLimitInFigures(t *testing.T) {
 		}
 	}
 	// A window that has only just ended counts; one that has just begun does not.
-	if got := window.Within(2*time.Second, true); got != 10 {
+	if got := window.Within(time.Time{}, 2*time.Second, true); got != 10 {
 		t.Errorf("at the end of the first window: %g", got)
 	}
-	if got := window.Within(2050*time.Millisecond, true); got != 20 {
+	if got := window.Within(time.Time{}, 2050*time.Millisecond, true); got != 20 {
 		t.Errorf("after the first window: %g", got)
 	}
-	if got := window.Within(0, true); got != 10 {
+	if got := window.Within(time.Time{}, 0, true); got != 10 {
 		t.Errorf("at the beginning: %g", got)
 	}
 }
@@ -76,7 +76,7 @@ func TestLimitTakes(t *testing.T) {
 		{window, 20, 2, 0, 0}, {window, 21, 2, 0, 2 * time.Second}, {window, 60, 3, 0, 2 * time.Second},
 		{bucket, 0, 1, 0, 0}, {bucket, 10, 1, 10, 0}, {bucket, 11, 1, 10, 200 * time.Millisecond}, {bucket, 15, 1, 0, 3 * time.Second}, {bucket, 30, 2, 20, time.Second}, {bucket, 5, 1, 10, 0},
 	} {
-		if got := c.l.Takes(c.cost, c.keys, int64(c.room)); got != c.want {
+		if got := c.l.Takes(time.Time{}, c.cost, c.keys, int64(c.room)); got != c.want {
 			t.Errorf("%d of %+v over %d keys with room for %d takes %v, want %v", c.cost, c.l, c.keys, c.room, got, c.want)
 		}
 	}

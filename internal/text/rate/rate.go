@@ -58,7 +58,7 @@ func Parse(s string) (Rate, error) {
 	}
 	per, err := span(unit)
 	if err != nil || per <= 0 || per > Longest {
-		return fail(": %q is not a time up to a year", unit)
+		return fail(": %q is not a time up to a year%s", unit, placed(unit))
 	}
 	return Rate{n, per}, nil
 }
@@ -123,6 +123,14 @@ func longer(count string) string {
 	f, err := strconv.ParseFloat(count, 64)
 	if err == nil && f > 0 && f < 1 {
 		return fmt.Sprintf(" (one in a longer time is such as 1/%ds)", int64(math.Ceil(min(1/f, 1e6))))
+	}
+	return ""
+}
+
+// placed says where months are.
+func placed(unit string) string {
+	if months[strings.ToLower(unit)] {
+		return " (30 days are 30d; months are those of a place, such as 100/month@America/Los_Angeles)"
 	}
 	return ""
 }
