@@ -1,0 +1,62 @@
+package soak
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/paceline-go/paceline/share"
+)
+
+// rewinding is a store whose machine is set back to an earlier state now and then, as by a snapshot
+// or a restored backup. It does not know of that itself.
+type rewinding struct {
+	began time.Time
+
+	mu   sync.Mutex
+	blob []byte
+	past [][]byte // the latest puts
+	puts int
+	back int // how often it went back
+}
+
+const (
+	pastPuts    = 100
+	rewindAfter = 60 // puts, at least
+)
+
+// Turn implements share.Store.
+func (s *rewinding) Turn(ctx context.Context, _ string, f func(share.Reading) ([]byte, error)) error {
+	return share.Retry(ctx, func() (done bool, err error) {
+		s.mu.Lock()
+		at, read := s.puts, s.blob
+		s.mu.Unlock()
+		clock := int64(time.Since(s.began))
+		blob, err := f(share.Reading{Clock: clock, Wall: s.began.UnixNano() + clock, Incarnation: "one", Steady: true, Blob: read})
+		if err != nil {
+			return true, err
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.puts != at {
+			return false, nil
+		}
+		s.puts++
+		s.blob = blob
+		if s.past = append(s.past, blob); len(s.past) > pastPuts {
+			s.past = s.past[1:]
+		}
+		if s.puts%rewindAfter == 0 && rand.IntN(2) == 0 {
+			s.blob = s.past[rand.IntN(len(s.past))]
+			s.back++
+		}
+		return true, nil
+	})
+}
+
+func (s *rewinding) rewound() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.back
+}

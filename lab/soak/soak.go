@@ -1,0 +1,138 @@
+// Package soak sends through every door of Paceline to a server that behaves as strangers' servers
+// do, for as long as one likes. It counts what the promises forbid.
+//
+// The server compresses its answers, serves in part, refuses within 200 and in words, repeats keys,
+// and fails after it has served. The doors are `paceline run`, `paceline proxy`, and Pools that
+// share a limit through a store that goes back in time.
+//
+//	soak.go      Config, Run, and what the promises forbid
+//	stranger.go  the server, and what it counts
+//	doors.go     run, proxy and Pool, each against the server
+//	rewinding.go the store that goes back in time
+//	secrets.go   the search for keys in all that was written
+//	report.go    Report, and its table
+package soak
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// Config is what a soak does.
+type Config struct {
+	// Paceline is the path of the program paceline.
+	Paceline string
+	// For is how long requests are made. What is under way then may end: some seconds more.
+	For time.Duration
+	// Seed draws what the server does. Equal seeds give similar runs, not equal ones: the clock is
+	// the machine's.
+	Seed uint64
+	// Dir is an empty folder for what the programs write. It is searched for keys at the end.
+	Dir string
+}
+
+// Run does it. An error means that the soak could not be done, and not that a promise was broken.
+func Run(ctx context.Context, c Config) (*Report, error) {
+	if c.For <= 0 {
+		return nil, fmt.Errorf("soak: For %v, expected more than 0", c.For)
+	}
+	s := newStranger(c.Seed)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	server := &http.Server{Handler: s}
+	go func() { _ = server.Serve(listener) }()
+	defer func() { _ = server.Close() }()
+
+	k := &soak{Config: c, server: s, url: "http://" + listener.Addr().String() + "/v1/batch",
+		began: time.Now()}
+	ctx, stop := context.WithTimeout(ctx, c.For)
+	defer stop()
+	all := []struct {
+		name string
+		open func(ctx context.Context, d *driver) error
+	}{{"run", k.run}, {"proxy", k.proxy}, {"pool", k.pool}}
+	drivers := make([]*driver, len(all))
+	errs := make([]error, len(all))
+	var doors sync.WaitGroup
+	for i, door := range all {
+		d := &driver{name: door.name, key: newKey(), dir: filepath.Join(c.Dir, door.name), sent: map[string]int{}, named: map[string]bool{}}
+		if err := os.Mkdir(d.dir, 0o700); err != nil {
+			return nil, err
+		}
+		if d.door, err = s.open(d.key); err != nil {
+			return nil, err
+		}
+		drivers[i] = d
+		doors.Go(func() {
+			if err := door.open(ctx, d); err != nil {
+				errs[i] = fmt.Errorf("%s: %w", door.name, err)
+				stop()
+			}
+		})
+	}
+	doors.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return k.report(drivers)
+}
+
+// soak is one in progress.
+type soak struct {
+	Config
+	server *stranger
+	url    string
+	began  time.Time
+}
+
+// driver is the client's side of a door.
+type driver struct {
+	name, key, dir string
+	door           *door
+
+	mu        sync.Mutex
+	made      int             // requests that were handed to the door
+	ended     int             // those that have an end
+	succeeded int             // those whose end is a success
+	sent      map[string]int  // how often its user knows that each was sent
+	named     map[string]bool // whose end says that it may be a repeat
+	successes []string
+	rewound   int // how often the store went back in time
+}
+
+// newKey makes a secret with characters that JSON and URLs escape.
+func newKey() string {
+	b := make([]byte, 24)
+	_, _ = rand.Read(b) // it never fails
+	return "sk-soak/" + base64.RawURLEncoding.EncodeToString(b) + "+="
+}
+
+// served returns how often the server served each request of a door.
+func (s *stranger) served(d *door) map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make(map[string]int, len(d.executed))
+	for id, n := range d.executed {
+		all[id] = n
+	}
+	return all
+}
+
+// countsOf returns what the server counted of a door, and examples of what went wrong.
+func (s *stranger) countsOf(d *door) (Counts, []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return d.counts, d.examples
+}
