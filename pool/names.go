@@ -93,5 +93,5 @@ const (
 // MaxShared is how many Shared a key may count in at once.
 const MaxShared = dispatch.MaxShared
 
-// ErrExhausted: every key is banned.
+// ErrExhausted: every key is out of use.
 var ErrExhausted = dispatch.ErrExhausted

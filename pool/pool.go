@@ -92,7 +92,7 @@ func (p *Pool) Now() mono.Time { return mono.Time(time.Since(p.epoch)) }
 // Run sends requests. After Close it returns nil once every request has ended; after Drain, once
 // every attempt in flight is answered. Other ends are errors:
 //
-//   - ErrExhausted, if every key is banned while requests wait or may still come.
+//   - ErrExhausted, if every key is out of use while requests wait or may still come.
 //   - An OutageError, by Config.MaxOutage.
 //   - The cause of ctx's end. Attempts in flight are then broken off, and their requests wait
 //     again.

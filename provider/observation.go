@@ -30,6 +30,7 @@
 //	worded_limits.go  limits in the words of a refusal, by a table
 //	worded_waits.go   when to come back, in the words of any refusal
 //	written_time.go   durations and instants as people write them
+//	unpaid.go         answers about the account's credit
 //	refused.go        kinds of refusal, by a table
 //	looked.go         fields that no reading knows, and the signs of refusals, for people
 //	rows_*.go         the rows of the table, by kind of provider
@@ -190,6 +191,9 @@ type Observation struct {
 	// RetryAfter is how long the server asks to stay away: 0 … MaxWait. 0: it did not ask.
 	RetryAfter time.Duration
 	Refusal    Refusal
+	// Denied means that the account has no right to what the request asks for, by an answer with
+	// 402. Another key may have it. It is not set for 401 and 403, which say so by their status.
+	Denied bool
 	// Sure means that the server's instant for coming back is known to hold. A probe before then
 	// would be in vain, or would make the wait longer. If false, send a probe after an hour or so.
 	// See also Vouched.
@@ -303,6 +307,7 @@ type jsonLimit struct {
 type jsonObservation struct {
 	Dialect    string       `json:"dialect"`
 	Refusal    Refusal      `json:"refusal,omitempty"`
+	Denied     bool         `json:"denied,omitempty"`
 	RefusedBy  []string     `json:"refused_by,omitempty"`
 	RetryAfter float64      `json:"retry_after_seconds,omitempty"`
 	Sure       bool         `json:"sure,omitempty"`
@@ -316,7 +321,7 @@ type jsonObservation struct {
 
 // MarshalJSON writes durations in seconds, as window_seconds, and instants in RFC 3339, in UTC.
 func (o Observation) MarshalJSON() ([]byte, error) {
-	j := jsonObservation{Dialect: o.Dialect, Refusal: o.Refusal, RefusedBy: o.RefusedBy, RetryAfter: o.RetryAfter.Seconds(), Sure: o.Sure, Worked: o.Worked.Seconds(), Notes: o.Notes, Problems: o.Problems, Unread: o.Unread}
+	j := jsonObservation{Dialect: o.Dialect, Refusal: o.Refusal, Denied: o.Denied, RefusedBy: o.RefusedBy, RetryAfter: o.RetryAfter.Seconds(), Sure: o.Sure, Worked: o.Worked.Seconds(), Notes: o.Notes, Problems: o.Problems, Unread: o.Unread}
 	for _, p := range o.Policies {
 		j.Policies = append(j.Policies, jsonPolicy{p.Name, p.Unit, p.Scope, p.Rule, p.Limit, p.Window.Seconds(), p.Burst, p.Partition, p.Source, p.WindowSource})
 	}

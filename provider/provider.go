@@ -132,9 +132,11 @@ func (d *row) reading(now time.Time, resp Response, l *looked) *reading {
 		d.read(r)
 	}
 	r.refusals(d.refuse)
+	r.unpaid()
 	if !r.other {
 		r.refuse(r.byStatus())
 	}
+	r.tooManyAtOnce()
 	r.wordings(d.worded)
 	r.comeBack()
 	if age := r.Header.Get("Age"); len(r.Limits) > 0 && age != "" && strings.Trim(age, "0 ") != "" {

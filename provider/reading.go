@@ -331,6 +331,8 @@ func (r *reading) byStatus() Refusal {
 		}
 	case http.StatusServiceUnavailable, 529:
 		return Overloaded
+	case http.StatusPaymentRequired:
+		return Unpaid
 	}
 	return None
 }

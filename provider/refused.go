@@ -105,6 +105,17 @@ func (r *reading) refusedAs(f *refused, found string) {
 	}
 }
 
+// tooManyAtOnce reads in the words of a refusal that requests in flight are too many, and not
+// requests in a time.
+func (r *reading) tooManyAtOnce() {
+	if r.Refusal != RateLimited || r.RetryAfter > 0 || r.Status != http.StatusTooManyRequests || !strings.Contains(string(r.Body), "oncurren") {
+		return
+	}
+	if r.mentions([]string{"concurrent request", "concurrency limit", "concurrency quota", "concurrent connection", "concurrent call"}) {
+		r.Refusal = TooMany
+	}
+}
+
 // at returns the values at a path of the body's JSON, as text: "error.code",
 // "errors.*.extensions.code".
 func (r *reading) at(path string) []string {

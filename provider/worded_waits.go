@@ -270,6 +270,25 @@ func (r *reading) timeInChinese(text string) (wordedWait, bool) {
 	return got, got.wait > 0
 }
 
+// messagesAt has the places of the one message that says what a refusal is about, in the order in
+// which they are looked for.
+const messagesAt = "error.message|message|errors.*.message|errors.*.detail|*.error.message|error.msg|msg|error_description|detail.message|detail.msg|detail.*.msg|detail|error.detail|errorMessage|" +
+	"error_msg|error|description|title|Message|fault.faultstring"
+
+// Message returns the message of an error's body, in one line. It is empty if the body has none, or
+// is no JSON. The text is the server's: it may hold secrets and control characters.
+func Message(body []byte) string {
+	r := reading{Response: Response{Body: body[:min(len(body), MaxBody)]}, whole: len(body) <= MaxBody}
+	for path := range strings.SplitSeq(messagesAt, "|") {
+		for _, m := range r.at(path) {
+			if m = strings.Join(strings.Fields(m), " "); m != "" && m != "true" && m != "false" {
+				return m
+			}
+		}
+	}
+	return ""
+}
+
 // messages returns the messages of a body: the values of fields that are for people, or the text of
 // a body that is no JSON. Those of a served answer count only in its errors.
 func (r *reading) messages() (all []string) {

@@ -51,7 +51,7 @@ document or were seen to send, as of the dates given; an account may have other 
 
 - **Fields** are the header fields that are read; of all, Retry-After too, as a number, a duration or a date. A reset is read by its
   magnitude. "–": it says nothing of limits in header fields.
-- **Refusals** are what they look like besides 429, 503 and 529: a status, or a field of the JSON of the body and its value, with * for any
+- **Refusals** are what they look like besides 402, 429, 503 and 529: a status, or a field of the JSON of the body and its value, with * for any
   text, in the order in which they are looked for. Some readings know more, in code.
 - **Words** of a refusal by anybody are read where no field says when to come back: "Try again in 35 seconds", "Resets in 4hr 59min",
   "will reset at 12-02 09:18:00 UTC". A time without a zone is UTC; one more than a year away is not believed. After an hour one request

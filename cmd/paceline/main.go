@@ -76,6 +76,6 @@ func newProgramRoot() *cobra.Command {
 			"--log-level from PACELINE_LOG_LEVEL; what can be given more than once, once. " +
 			"NO_COLOR and CLICOLOR_FORCE are heeded, and HTTPS_PROXY where requests are sent.\n\n" +
 			"Exit codes: 0 done; 1 failure; 2 a wrong command line; 3 finished, and some requests failed; 4 bad configuration or input; " +
-			"5 a deadline, an outage or a budget; 6 every key is banned; 130 interrupted.",
+			"5 a deadline, an outage or a budget; 6 every key is out of use; 130 interrupted.",
 	}
 }

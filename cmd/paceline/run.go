@@ -36,7 +36,7 @@ included; the same command again sends what has not ended, and the limits rememb
 
 Exit codes: 0 all done; 1 failure, running again resumes; 2 usage; 3 finished, but some requests are dead, expired, lost
 or invalid; 4 bad configuration or input, nothing was sent; 5 nothing arrived for --max-outage,
-it is the time of --until, or --budget is spent: running again resumes; 6 every key is banned or denied all; 130 interrupted. The first Ctrl-C
+it is the time of --until, or --budget is spent: running again resumes; 6 every key is out of use or denied all; 130 interrupted. The first Ctrl-C
 waits for what is in flight, the second breaks it off.`
 
 const runExample = `  paceline run urls.txt --limit 100/min

@@ -224,7 +224,7 @@ func TestRunCommand(t *testing.T) {
 	defer ban.Close()
 	out := filepath.Join(t.TempDir(), "out.jsonl")
 	code, _, stderr = paceline("", "run", "--limit", "20/s", "--key-env", "PL_TEST_KEY", "--query", "k={key}", "--out", out, write(t, "in.jsonl", numbered(3, ban.URL)))
-	if code != 6 || !strings.Contains(stderr, "3 left") || !strings.Contains(stderr, "paceline: every key is banned: key PL_TEST_KEY: answered 418 I'm a teapot; 3 requests are left, and nothing is lost; the same command again resumes\n") {
+	if code != 6 || !strings.Contains(stderr, "3 left") || !strings.Contains(stderr, "paceline: every key is out of use: key PL_TEST_KEY: answered 418 I'm a teapot; 3 requests are left, and nothing is lost; the same command again resumes\n") {
 		t.Errorf("%d %s", code, stderr)
 	}
 	// The only key denied, until it is not any more.

@@ -644,8 +644,8 @@ func (d *Dispatcher) Lessons(key int) []limit.Lesson {
 	return nil
 }
 
-// ErrExhausted: every key is banned. The requests still wait.
-var ErrExhausted = errors.New("every key is banned")
+// ErrExhausted: every key is out of use. The requests still wait.
+var ErrExhausted = errors.New("every key is out of use")
 
 // Exhausted returns nil while a key is not banned. Otherwise it returns an ErrExhausted with the
 // keys and the reasons.

@@ -371,8 +371,18 @@ func (v *Verdict) InTime(wait, left time.Duration) {
 // 403.
 func (v Verdict) Answer() dispatch.Answer {
 	policies, capacity := v.Policies(everybody)
-	denied := v.Result == limit.Failed && (v.Status == http.StatusUnauthorized || v.Status == http.StatusForbidden)
-	return dispatch.Answer{Outcome: v.Outcome, Capacity: capacity, Stated: Stated(policies), Invalid: v.Invalid, Banned: v.Banned, Denied: denied, Reason: v.reason()}
+	return dispatch.Answer{Outcome: v.Outcome, Capacity: capacity, Stated: Stated(policies), Invalid: v.Invalid, Banned: v.Banned, Denied: v.denied(), Reason: v.reason()}
+}
+
+// denied reports whether the key, or the way to the server, may be at fault and not the request.
+func (v *Verdict) denied() bool {
+	switch {
+	case v.Result != limit.Failed:
+		return false
+	case v.Status == http.StatusUnauthorized, v.Status == http.StatusForbidden, v.Status == http.StatusProxyAuthRequired:
+		return true
+	}
+	return v.Said.Denied
 }
 
 // reason returns the text for a dead letter.

@@ -29,6 +29,7 @@ type job struct {
 	keyHost  bool   // a redirect was not followed, since a key would have gone with it
 	first    bool   // it is the first request of its model
 	noModel  bool   // there is no such model, as its answer says
+	unpaid   bool   // the key has no credit, as its answer says
 	unlike   bool   // Config.Success refused its answer
 	room     bool   // it holds a place in Run.room
 	key      string
@@ -120,6 +121,8 @@ func (g *group) send(ctx context.Context, a pool.Attempt) pool.Answer {
 	if d := g.holds(a.Key, &ans); d > 0 {
 		j.hold = j.res.ended.Add(d)
 		r.tellHold(g.called(a.Key), j.hold, ans.Reason)
+	} else if ans.Result == limit.Limited {
+		g.unsaid.Store(&ans.Reason)
 	}
 	if !final {
 		if err := r.answered(j); err != nil {

@@ -2,9 +2,11 @@ package run
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
 )
@@ -48,6 +50,20 @@ func (d *denials) last() (since time.Time, served bool) {
 func (r *Run) deniedItself(j *job) bool {
 	_, served := r.denials.last()
 	return r.c.keyless && served || r.tally.wasRefused(j.r.ID)
+}
+
+// paysFor reports whether the account without credit, of which an answer speaks, is that of all
+// requests. Where the run knows no key, it is if the requests carry a credential and go to one host.
+// Otherwise the answer is about one page or one host, and others may be served.
+func (r *Run) paysFor(j *job) bool {
+	if !r.c.keyless {
+		return true
+	}
+	private := slices.ContainsFunc(r.c.Header, func(t Template) bool { return secret.PrivateField(t.name) })
+	for name := range j.r.Header {
+		private = private || secret.PrivateField(name)
+	}
+	return private && r.hosts.count() == 1
 }
 
 // giveUp ends a run whose requests were all denied for too long. The rest waits for another run.

@@ -36,6 +36,9 @@ type group struct {
 	allowances []*allowance
 	waits      waits
 	served     []servings // for each key
+	// unsaid is the latest refusal that did not say when to come back, until a wait after it is
+	// reported; nil: there is none.
+	unsaid atomic.Pointer[string]
 }
 
 // use is what the requests of a group cost. The tally keeps it.

@@ -68,6 +68,13 @@ func (h *hosts) known(host string) known {
 	return h.of[maphash.String(h.seed, host)]
 }
 
+// count returns how many hosts are known.
+func (h *hosts) count() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.of)
+}
+
 // isNews notes that a host goes down in a group, or comes back there. It reports whether this group
 // is the first where the host is down, or the last where it comes back.
 func (h *hosts) isNews(host string, down bool) bool {

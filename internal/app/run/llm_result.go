@@ -266,18 +266,10 @@ func isError(api tokens.API, body []byte) bool {
 	return api != tokens.Responses && json.Unmarshal(body, &e) == nil && len(e.Error) > 0 && string(e.Error) != "null"
 }
 
-// said adds to a reason the message of an error of any of the APIs, on one line.
+// said adds to a reason the message of an error of any server, on one line.
 func said(reason string, body []byte, secrets hider) string {
-	var e struct {
-		Error struct {
-			Message string `json:"message"`
-		} `json:"error"`
-	}
-	if json.Unmarshal(body, &e) != nil {
-		return reason
-	}
 	const most = 200
-	message, _ := secrets.HideIn(strings.Join(strings.Fields(e.Error.Message), " ")) // first: half a secret is not found
+	message, _ := secrets.HideIn(provider.Message(body)) // first: half a secret is not found
 	switch {
 	case message == "":
 		return reason

@@ -59,10 +59,20 @@ func (r *Run) tellOpen(open map[string]struct{}) {
 	r.tell("  unanswered: %s", text)
 }
 
-// tellHold reports a long pause of a key. Without the notice the run would seem to hang.
+// longWait is how long a wait must be to be reported. Without the notice the run would seem to hang.
+const longWait = 30 * time.Second
+
+// tellUnsaid reports a long wait after a refusal that did not say when to come back.
+func (r *Run) tellUnsaid(reason, waitsFor string, until time.Time) {
+	if r.notices.isNews("unsaid", until, 10*time.Second) {
+		r.tell("%s; it does not say when to come back: the next request goes about %s, waiting for %s", reason, until.Format("Mon 2 Jan 15:04:05"), waitsFor)
+	}
+}
+
+// tellHold reports a long pause of a key.
 func (r *Run) tellHold(key string, until time.Time, reason string) {
-	const long, more = 30 * time.Second, 10 * time.Second
-	if d := time.Until(until); d >= long && r.notices.isNews("hold "+key, until, more) {
+	const more = 10 * time.Second
+	if d := time.Until(until); d >= longWait && r.notices.isNews("hold "+key, until, more) {
 		who := "key " + key + " is told"
 		if r.c.keyless {
 			who = "the server asks"
@@ -132,12 +142,16 @@ func (r *Run) tellRow(k *pool.KeyInfo) {
 }
 
 // tellBan reports once that a key is out of use.
-func (r *Run) tellBan(key, status string) {
-	switch isFirst := r.notices.isFirst("ban " + key); {
+func (r *Run) tellBan(j *job, status string) {
+	is := "is banned"
+	if j.unpaid {
+		is = "has no credit"
+	}
+	switch isFirst := r.notices.isFirst("ban " + j.key); {
 	case !isFirst:
 	case r.c.keyless:
 		r.tell("the server refuses for good: %s; nothing more is sent", status)
 	default:
-		r.tell("key %s is banned: %s; it is not used any more", key, status)
+		r.tell("key %s %s: %s; it is not used any more", j.key, is, status)
 	}
 }

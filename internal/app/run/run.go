@@ -200,7 +200,7 @@ func (r *Run) Open() error {
 // ended or was drained. Its errors are:
 //
 //   - ErrInput: the input could not be read to its end. The requests before that place have ended.
-//   - pool.ErrExhausted: every key is banned, or is denied everything.
+//   - pool.ErrExhausted: every key is out of use, or is denied everything.
 //   - ErrOutput, ErrHost, ErrEnough, ErrOutage, or the error of ctx.
 func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 	ctx, cancel := context.WithCancel(ctx)

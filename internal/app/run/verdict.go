@@ -69,8 +69,11 @@ func (r *Run) judge(j *job) (ans pool.Answer, final bool) {
 	if j.astray = r.isAstray(j, &ans); j.astray {
 		r.blame(j, &ans)
 	}
+	if ans.Banned && j.unpaid && !r.paysFor(j) {
+		ans.Banned, ans.Invalid, ans.Denied = false, true, true
+	}
 	if ans.Banned {
-		r.tellBan(j.key, ans.Reason)
+		r.tellBan(j, ans.Reason)
 	}
 	if ans.Invalid && ans.Denied && r.deniedItself(j) {
 		ans.Denied = false
@@ -85,6 +88,7 @@ func (r *Run) answer(j *job) (ans pool.Answer) {
 	ans = v.Answer()
 	j.unsure, j.held, j.unlike = v.Doubt, false, false
 	ans.Reason = statusText(res.status)
+	j.unpaid = v.Said.Refusal == provider.Unpaid
 	switch s := res.status; {
 	case v.Result == limit.Unsent:
 		ans.Reason = res.err.Error()
@@ -112,7 +116,10 @@ func (r *Run) answer(j *job) (ans pool.Answer) {
 		ans.Misordered, ans.Invalid, ans.Denied, j.unsure = true, false, false, false
 		ans.Reason = said(ans.Reason, res.body, r.sender.of(j.r))
 	default:
-		r.c.Format.judge(r, j, &ans)
+		bare := ans.Reason
+		if r.c.Format.judge(r, j, &ans); ans.Reason == bare && (ans.Banned || ans.Result == limit.Limited) {
+			ans.Reason = said(bare, res.body, r.sender.of(j.r))
+		}
 		if res.tooLong && ans.Result == limit.Accepted {
 			ans.Result, ans.Invalid, ans.Reason = limit.Failed, true, fmt.Sprintf("%s, with a body of more than %d bytes (--max-file)", ans.Reason, r.c.MaxFile)
 		}

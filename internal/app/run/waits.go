@@ -108,13 +108,22 @@ func (r *Run) watch(done <-chan struct{}) {
 // look notes why the head of the group's queue waits.
 func (g *group) look() {
 	r, cause := g.r, ""
+	var wait time.Duration
+	var text string
 	g.pool.Update(func(now mono.Time, q *pool.Queue, d *pool.Dispatcher) {
 		if q.Counts().Waiting > 0 {
-			_, cause, _ = g.why(now, q, d)
+			var at mono.Time
+			at, cause, text = g.why(now, q, d)
+			wait = at.Sub(now)
 		}
 		if cause == "concurrency" && len(r.c.Limits) == 0 { // no other cause is possible
 			cause = ""
 		}
 	})
 	g.waits.look(time.Now(), cause)
+	if wait >= longWait {
+		if reason := g.unsaid.Swap(nil); reason != nil {
+			r.tellUnsaid(*reason, text, time.Now().Add(wait))
+		}
+	}
 }
