@@ -32,7 +32,7 @@ var groupTable = cli.Groups{
 		{"Retries and deadlines", `
 			attempts
 			timeout`,
-			`until=WHEN ttl renew max-outage backoff-base backoff-max`},
+			`until=WHEN ttl answer-time renew max-outage backoff-base backoff-max`},
 		{"Language models and money", `
 			rpm              most requests per minute (tokens: --tpm, or --itpm and --otpm)
 			budget           what may be spent, such as 20USD

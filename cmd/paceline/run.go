@@ -97,6 +97,7 @@ func newRun() *cobra.Command {
 	p.IntVar(&f.attempts, "attempts", 5, "how often a request is tried before it is a dead letter")
 	p.DurationVar(&f.timeout, "timeout", 30*time.Second, "longest time for an attempt")
 	p.DurationVar(&f.ttl, "ttl", 0, "how long a request without a deadline of its own is of use: from its field created, else from when it was read from a pipe, or its file first (default: for ever)")
+	p.DurationVar(&f.answerTime, "answer-time", 0, "how long an answer takes: what cannot be answered before its deadline is not sent; 0s: nothing is kept back for the answer (default: measured, for each host)")
 	p.BoolVar(&f.renew, "renew", false, "deadlines that are durations count anew at each retry; one that passes uses up an attempt")
 	p.StringVar(&f.until, "until", "", "when to send no more and end with exit code 5, to be resumed: a time of day (09:00), an instant as in RFC 3339, or a duration")
 	p.Var(&f.budget, "budget", "what may be spent, such as 20USD, over all runs with one --out: batches by what their models cost (paceline models, or --price-input and --price-output), else by --price")

@@ -37,7 +37,8 @@ type runFlags struct {
 	latencyMax                     time.Duration
 	nonceUnit, nonceGap            time.Duration
 	concurrency, attempts, queue   int
-	timeout, maxOutage, ttl        time.Duration
+	timeout, maxOutage             time.Duration
+	ttl, answerTime                time.Duration
 	renew                          bool
 	until                          string
 	budget                         dollars
@@ -86,9 +87,7 @@ func (f *runFlags) config(cmd *cobra.Command) (run.Config, error) {
 	if err := f.atLeast(cmd); err != nil {
 		return c, err
 	}
-	if c.MaxOutage = f.maxOutage; f.maxOutage == 0 && cmd.Flag("max-outage").Changed {
-		c.MaxOutage = -1
-	}
+	c.AnswerTime, c.MaxOutage = zeroIsNone(cmd, "answer-time", f.answerTime), zeroIsNone(cmd, "max-outage", f.maxOutage)
 	if f.backoff.Base > f.backoff.Max {
 		return usage("--backoff-base %v is above --backoff-max %v", f.backoff.Base, f.backoff.Max)
 	}
@@ -287,6 +286,15 @@ func (f *runFlags) readings(c *run.Config) (err error) {
 	return nil
 }
 
+// zeroIsNone returns −1 for a duration that the user set to 0: there is none of it, where 0 stands
+// for a default.
+func zeroIsNone(cmd *cobra.Command, flag string, d time.Duration) time.Duration {
+	if d == 0 && cmd.Flag(flag).Changed {
+		return -1
+	}
+	return d
+}
+
 // atLeast checks that numbers given in flags are not too small.
 func (f *runFlags) atLeast(cmd *cobra.Command) error {
 	for _, n := range []struct {
@@ -295,7 +303,7 @@ func (f *runFlags) atLeast(cmd *cobra.Command) error {
 		least int64
 	}{
 		{"concurrency", int64(f.concurrency), 1}, {"attempts", int64(f.attempts), 1}, {"queue", int64(f.queue), 1},
-		{"redirects", int64(f.redirects), 0}, {"timeout", int64(f.timeout), 1}, {"max-outage", int64(f.maxOutage), 0}, {"ttl", int64(f.ttl), 0}, {"latency-max", int64(f.latencyMax), 0},
+		{"redirects", int64(f.redirects), 0}, {"timeout", int64(f.timeout), 1}, {"max-outage", int64(f.maxOutage), 0}, {"ttl", int64(f.ttl), 0}, {"answer-time", int64(f.answerTime), 0}, {"latency-max", int64(f.latencyMax), 0},
 		{"nonce-unit", int64(f.nonceUnit), 1}, {"nonce-gap", int64(f.nonceGap), 0},
 		{"backoff-base", int64(f.backoff.Base), 1}, {"backoff-max", int64(f.backoff.Max), 1},
 	} {

@@ -163,7 +163,7 @@ func (f *runFlags) report(s *screen.Screen, t run.Totals, wall time.Duration) er
 		n           int
 		what, color string
 	}{
-		{t.Pages, "of them further pages", ""}, {t.Cut, "with more pages (--max-pages)", screen.Red}, {t.SkippedDone, "done before", ""}, {t.SkippedDead, "dead before (--retry-dead)", screen.Red}, {t.SkippedExpired, "expired before (--retry-dead=expired)", screen.Red}, {t.Invalid, "invalid lines", screen.Red},
+		{t.Late, "of them answered after their deadline", screen.Red}, {t.Pages, "of them further pages", ""}, {t.Cut, "with more pages (--max-pages)", screen.Red}, {t.SkippedDone, "done before", ""}, {t.SkippedDead, "dead before (--retry-dead)", screen.Red}, {t.SkippedExpired, "expired before (--retry-dead=expired)", screen.Red}, {t.Invalid, "invalid lines", screen.Red},
 		{t.Left, "left", screen.Red}, {t.Appended, "lines appended meanwhile", screen.Red}, {t.Unwritten, "of them answered but not written", screen.Red}, {t.Repeats, "possible repeats", screen.Red}, {t.SelectFailed, "answers of which --select failed", screen.Red},
 	} {
 		if v.n > 0 {

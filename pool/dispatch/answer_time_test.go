@@ -115,5 +115,5 @@ func TestNextWakesWhenTheHeadIsTooLate(t *testing.T) {
 	r.done(50*ms, as[0], accepted)
 	r.sends(50*ms, at(400*ms))
 	r.sends(400*ms, limit.AfterSettle, "2/1 on 0")
-	r.has("1 done ", "dear expired not sent: 100ms are left, and answers take 100ms")
+	r.has("1 done ", "dear expired 100ms are left, and answers take 100ms")
 }

@@ -165,7 +165,7 @@ func (d *Dispatcher) inTime(now mono.Time, t queue.Ticket, h *host, deadline mon
 		}
 	}
 	if left <= takes {
-		e := d.queue.Lapse(now, t, fmt.Sprintf("not sent: %v are left, and answers take %v", left, takes))
+		e := d.queue.Lapse(now, t, fmt.Sprintf("%v are left, and answers take %v", left.Round(time.Microsecond), takes.Round(time.Microsecond)))
 		if e.State.Ended() {
 			d.ended(e)
 		}

@@ -503,6 +503,10 @@ func (m *model) step(q *queue.Queue, p *program) (said string, err error) {
 			err = attempt(r.state == queue.Waiting, func() error {
 				e := q.Lapse(now, r.ticket, said)
 				m.lapse(r, said, said)
+				if e.Lapsed != (r.state == queue.Expired) {
+					return fmt.Errorf("lapsed %v in state %v", e.Lapsed, r.state)
+				}
+				e.Lapsed = false
 				return ended(e, r)
 			})
 			break

@@ -421,7 +421,9 @@ func (q *Queue) Lapse(now mono.Time, t Ticket, reason string) Ended {
 	if !q.renews(it) {
 		it.reason = reason
 	}
-	return q.lapse(now, t.index, it, reason)
+	e := q.lapse(now, t.index, it, reason)
+	e.Lapsed = e.State == Expired
+	return e
 }
 
 func (q *Queue) lapse(now mono.Time, i uint32, it *item, reason string) Ended {
@@ -562,6 +564,7 @@ type Ended struct {
 	Ticket    Ticket // stale unless the request waits or is a kept dead letter
 	State     State
 	Late      bool // it is done, and was answered at its deadline or later
+	Lapsed    bool // it expired before its deadline, since its answer would have come later
 	Request   Request
 	Submitted mono.Time // or requeued
 	Attempts  int

@@ -291,7 +291,7 @@ func (r *Run) result(line *Result, keep *kept, j *job, e *pool.Ended) {
 		at = j.res.ended
 	}
 	*line = Result{
-		ID: j.r.ID, State: e.State.String(), Attempts: e.Attempts, At: stamp(at), PossibleRepeat: j.repeat, Key: j.key, Digest: j.r.Digest,
+		ID: j.r.ID, State: e.State.String(), Attempts: e.Attempts, At: stamp(at), PossibleRepeat: j.repeat, Late: e.Late, Key: j.key, Digest: j.r.Digest,
 		Status: j.res.status, Page: j.r.Page, Next: j.next, Refused: j.refusals.n, RefusedAt: j.refusals.texts(), Ceiling: r.ceilings.now(),
 	}
 	if !j.res.ended.IsZero() {
@@ -317,9 +317,13 @@ func (r *Run) result(line *Result, keep *kept, j *job, e *pool.Ended) {
 	}
 	switch e.State {
 	case pool.Expired:
-		line.Error = "the deadline passed before it could be sent"
-		if e.Attempts > 0 {
+		switch {
+		case e.Lapsed:
+			line.Error = "not sent, since the answer would be too late: " + e.Reason
+		case e.Attempts > 0:
 			line.Error = "the deadline passed: " + e.Reason
+		default:
+			line.Error = "the deadline passed before it could be sent"
 		}
 	case pool.Dead:
 		line.Error, line.Class, line.Request = e.Reason, deadOf(j, e).String(), r.sender.lineOf(j.r)

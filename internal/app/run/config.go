@@ -79,6 +79,10 @@ type Config struct {
 	// each retry, as with pool.Retry.
 	TTL   time.Duration
 	Renew bool
+	// AnswerTime is how long an answer takes, as in a pool.Config: what cannot be answered before its
+	// deadline is not sent. If zero, it is measured for each host; if negative, nothing is kept
+	// back.
+	AnswerTime time.Duration
 	// Budget is the most to spend, in USD, over all runs with one journal. If zero, there is no
 	// bound. The costs of language models come from Prices. Otherwise Price is the price of an
 	// attempt of cost 1. With a Budget, nothing is sent to a model without a known price.

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -229,5 +230,94 @@ func TestDue(t *testing.T) {
 		if first.Round(time.Second) != c.first || renewal != c.renewal {
 			t.Errorf("%+v: %v, %v", c, first, renewal)
 		}
+	}
+}
+
+// Of a stream with more than its server takes, what is sent is answered in time. What could not be
+// answered before its deadline is not sent, and says so.
+func TestAnswersInTime(t *testing.T) {
+	answer := func(http.ResponseWriter, *http.Request) { time.Sleep(150 * time.Millisecond) }
+	overload := func(t *testing.T, answerTime time.Duration) (got ran) {
+		synctest.Test(t, func(t *testing.T) {
+			b, url, _ := virtualBench(t, answer)
+			b.config.Limits, b.config.TTL, b.config.AnswerTime = []Rate{perSecond(20)}, time.Second, answerTime
+			in, w := io.Pipe()
+			go func() {
+				for i := range 450 { // 30 a second
+					fmt.Fprintln(w, request(fmt.Sprintf("r%d", i), url))
+					time.Sleep(time.Second / 30)
+				}
+				w.Close()
+			}()
+			got = b.stream(in)
+			late := 0
+			for id, r := range got.results {
+				if r.Late {
+					late++
+				}
+				if is := r.State == "done" && r.WaitedMS+r.LatencyMS >= 1000; is != r.Late {
+					t.Errorf("%s: late is %v: %s", id, r.Late, r.append(nil))
+				}
+				if r.State == "expired" && answerTime >= 0 && !strings.HasPrefix(r.Error, "not sent, since the answer would be too late: ") && !strings.HasPrefix(r.Error, "the deadline passed before") {
+					t.Errorf("%s: %s", id, r.Error)
+				}
+			}
+			if got.err != nil || late != got.Late || got.Lost != 0 || got.Done+got.Expired != 450 {
+				t.Errorf("%d results are late: %+v, %v", late, got.Totals, got.err)
+			}
+		})
+		return got
+	}
+	const sendable = 15 * 20 * 1000 / 1150 // a window begins at the answer that may be the first
+	if got := overload(t, 0); got.Late > 15 || got.Done-got.Late < sendable*95/100 {
+		t.Errorf("%d done, %d of them late", got.Done, got.Late)
+	}
+	if got := overload(t, 150*time.Millisecond); got.Late > 0 || got.Done < sendable*95/100 {
+		t.Errorf("%d done, %d of them late", got.Done, got.Late)
+	}
+	if got := overload(t, -1); got.Late < 150 {
+		t.Errorf("nothing is kept back, and only %d are late", got.Late)
+	}
+}
+
+// The whole time of a line of a file counts from the first run that had it. One request at a time
+// goes to a host that needs longer, which is said once.
+func TestAnswersOfASlowHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, url, seen := virtualBench(t, func(http.ResponseWriter, *http.Request) { time.Sleep(1200 * time.Millisecond) })
+		b.config.Limits, b.config.TTL, b.config.Concurrency = []Rate{perSecond(20)}, time.Second, 2
+		var notices []string
+		b.config.Notice = func(s string) { notices = append(notices, s) }
+		in, w := io.Pipe()
+		go func() {
+			for i := range 100 { // 10 a second
+				fmt.Fprintln(w, request(fmt.Sprintf("r%d", i), url+"?x"))
+				time.Sleep(time.Second / 10)
+			}
+			w.Close()
+		}()
+		got := b.stream(in)
+		if got.Late != got.Done || got.Done < 8 || got.Done > 11 || seen("x") != got.Done {
+			t.Errorf("%+v", got.Totals)
+		}
+		want := "answers of server take 1.2 s (95 % of them no longer), and requests are of use for 1 s: of those that wait for it one at a time goes"
+		if len(notices) != 1 || notices[0] != want {
+			t.Errorf("%q", notices)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) { // what is left of its time is not all of it
+		b, url, _ := virtualBench(t, func(http.ResponseWriter, *http.Request) { time.Sleep(500 * time.Millisecond) })
+		b.config.Limits, b.config.TTL, b.config.Queue = []Rate{perSecond(4)}, 4*time.Second, 1
+		var notices []string
+		b.config.Notice = func(s string) { notices = append(notices, s) }
+		if got := b.run(requests(40, url)...); got.Late > 0 || got.Done < 9 || got.Done+got.Expired != 40 {
+			t.Errorf("%+v", got.Totals)
+		}
+		if len(notices) > 0 {
+			t.Errorf("%q", notices)
+		}
+	})
+	if _, err := New(Config{TTL: time.Second, AnswerTime: time.Second}); !errors.Is(err, ErrConfig) {
+		t.Errorf("%v", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/text/humanize"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool"
@@ -113,6 +114,15 @@ func (r *Run) outage(h pool.HostInfo) {
 		return
 	}
 	r.tell("nothing arrives at %s: %s; one request at a time goes to see, nothing is lost", host, inWords(&h))
+}
+
+// slow reports a host whose answers take longer than all of the time of requests. Each Pool calls
+// it, one call at a time.
+func (r *Run) slow(h pool.HostInfo, whole time.Duration) {
+	if r.notices.isNews("slow "+h.Host, time.Now(), time.Minute) {
+		r.tell("answers of %s take %s (95 %% of them no longer), and requests are of use for %s: of those that wait for it one at a time goes",
+			called(h.Host), humanize.Span(h.AnswerTime), humanize.Span(whole))
+	}
 }
 
 // isAstray reports whether nothing came back from a host that only a redirect led to. If this

@@ -21,6 +21,7 @@ type openAIResult struct {
 	Hidden   int             `json:"hidden,omitempty"`          // an addition of paceline: see Result.Hidden
 	Digest   Digest          `json:"request_digest,omitempty"`  // an addition of paceline
 	Repeat   bool            `json:"possible_repeat,omitempty"` // an addition of paceline
+	Late     bool            `json:"late,omitempty"`            // an addition of paceline: see Result.Late
 }
 
 type openAIResponse struct {
@@ -40,6 +41,7 @@ type anthropicResult struct {
 	Hidden   int              `json:"hidden,omitempty"`          // an addition of paceline: see Result.Hidden
 	Digest   Digest           `json:"request_digest,omitempty"`  // an addition of paceline
 	Repeat   bool             `json:"possible_repeat,omitempty"` // an addition of paceline
+	Late     bool             `json:"late,omitempty"`            // an addition of paceline: see Result.Late
 	Skipped  string           `json:"skipped,omitempty"`         // by paceline, if the line of the input was no request
 }
 
@@ -64,7 +66,7 @@ func (l *LLM) line(b []byte, r *Result) []byte {
 		// The same request has the same id in every run, so that two files of results can be
 		// compared.
 		sum := sha256.Sum256([]byte(r.ID))
-		o := openAIResult{ID: batchID(sum[:]), CustomID: r.ID, Hidden: r.Hidden, Digest: r.Digest, Repeat: r.PossibleRepeat}
+		o := openAIResult{ID: batchID(sum[:]), CustomID: r.ID, Hidden: r.Hidden, Digest: r.Digest, Repeat: r.PossibleRepeat, Late: r.Late}
 		switch {
 		case served || r.Status >= http.StatusMultipleChoices:
 			o.Response = &openAIResponse{r.Status, r.Headers["x-request-id"], body}
@@ -78,7 +80,7 @@ func (l *LLM) line(b []byte, r *Result) []byte {
 		}
 		v = o
 	case Anthropic:
-		o := anthropicResult{CustomID: r.ID, Result: anthropicOutcome{Type: "errored"}, Hidden: r.Hidden, Digest: r.Digest, Repeat: r.PossibleRepeat}
+		o := anthropicResult{CustomID: r.ID, Result: anthropicOutcome{Type: "errored"}, Hidden: r.Hidden, Digest: r.Digest, Repeat: r.PossibleRepeat, Late: r.Late}
 		switch {
 		case served:
 			o.Result = anthropicOutcome{Type: "succeeded", Message: body}

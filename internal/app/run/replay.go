@@ -49,8 +49,8 @@ func (g *group) newPool() error {
 	var err error
 	g.pool, err = pool.New(pool.Config{
 		Keys: keys, Send: g.send, EndedAll: r.ended, InFlight: r.c.Concurrency, Backoff: r.c.Backoff, Log: r.c.Log, Epoch: r.epoch,
-		Queue:     pool.QueueConfig{MaxLen: r.c.Queue, MaxAttempts: r.c.Attempts, KeepDead: -1, Host: goesTo, OnExpiry: onExpiry},
-		MaxOutage: r.c.MaxOutage, Outage: r.outage, Learned: g.learned,
+		Queue:      pool.QueueConfig{MaxLen: r.c.Queue, MaxAttempts: r.c.Attempts, KeepDead: -1, Host: goesTo, OnExpiry: onExpiry},
+		AnswerTime: r.c.AnswerTime, Slow: r.slow, MaxOutage: r.c.MaxOutage, Outage: r.outage, Learned: g.learned,
 	})
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrConfig, err)

@@ -36,6 +36,7 @@ type Result struct {
 	// time. See ceilings.go.
 	Ceiling        float64           `json:"ceiling_sustained,omitempty"`
 	PossibleRepeat bool              `json:"possible_repeat,omitempty"`
+	Late           bool              `json:"late,omitempty"` // it is done, and was answered at its deadline or later
 	Headers        map[string]string `json:"headers,omitempty"`
 	Body           *string           `json:"body,omitempty"`
 	BodyBase64     []byte            `json:"body_base64,omitempty"`    // the body if it is not UTF-8

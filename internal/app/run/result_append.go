@@ -40,6 +40,7 @@ func (r *Result) append(b []byte) []byte {
 	o.texts("refused_at", r.RefusedAt)
 	o.float("ceiling_sustained", r.Ceiling, false)
 	o.truth("possible_repeat", r.PossibleRepeat)
+	o.truth("late", r.Late)
 	if len(r.Headers) > 0 {
 		in := object{b: o.name("headers")}
 		for _, name := range slices.Sorted(maps.Keys(r.Headers)) {

@@ -89,6 +89,9 @@ func New(c Config) (*Run, error) {
 	if min(c.Concurrency, c.Attempts, c.Redirects, c.Queue) < 0 || min(c.Timeout, c.TTL, c.Gap, c.NonceUnit) < 0 || c.MaxResponse < 0 {
 		return fail("a negative number where none can be")
 	}
+	if c.AnswerTime > 0 && c.TTL > 0 && c.AnswerTime >= c.TTL {
+		return fail("answers take %v (--answer-time), and requests are of use for %v (--ttl): none could be answered in time", c.AnswerTime, c.TTL)
+	}
 	if _, ok := c.Format.(*LLM); ok && (c.OutDir != "" || c.view != "") {
 		return fail("results of batches for language models keep the format: no files of bodies, no rows, no order")
 	}

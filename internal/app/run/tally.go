@@ -32,6 +32,8 @@ type Totals struct {
 	Pages int `json:"pages,omitempty"` // those of Input that are pages after the first of a line
 	Cut   int `json:"cut,omitempty"`   // lines with more pages than allowed
 
+	Late int `json:"late,omitempty"` // those of Done that were answered at their deadline or later
+
 	SkippedExpired int `json:"skipped_expired,omitempty"` // expired in a run before
 
 	Appended int `json:"appended,omitempty"` // lines added to the input after its check; not in Input
@@ -352,7 +354,9 @@ func (t *tally) endedLocked(e *ended, now time.Time, blind bool) {
 		}
 		back = backDead
 	case pool.Done:
-		t.totals.Done++
+		if t.totals.Done++; e.Late {
+			t.totals.Late++
+		}
 		t.figures.keys[j.keyIndex].Done++
 		if name := j.r.Estimate.Model; name != "" {
 			t.model(name).Done++
