@@ -55,7 +55,7 @@ func TestRunSelect(t *testing.T) {
 		!strings.Contains(stderr, `--select name=.body.name: expected an object but got: string ("no JSON"), of the answer to "3": that is null`) {
 		t.Fatalf("%d %s%s\n%s", code, stdout, stderr, got)
 	}
-	if dead := results(t, at("p.dead.jsonl")); len(dead) != 1 || dead[0].ID != "4" {
+	if dead := results(t, at("p.csv.dead.jsonl")); len(dead) != 1 || dead[0].ID != "4" {
 		t.Errorf("%+v", dead)
 	}
 	if code, _, stderr = paceline("", selects...); code != 3 || lib.count() != 5 || read(t, at("p.csv")) != want {

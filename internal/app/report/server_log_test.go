@@ -72,7 +72,7 @@ func logs() map[string]string {
 	return map[string]string{
 		"out.jsonl": results.String(), "out.dead.jsonl": dead, "elsewhere": dead, "alone.jsonl": results.String(), "refused.jsonl": refused.String(),
 		"gcra.jsonl": gcra.String(), "service.jsonl": service.String(),
-		"t.csv": "id\n1\n", "t.csv.rows": `{"state":"rows","select":"id=.id"}` + "\n" + results.String(), "t.dead.jsonl": dead,
+		"t.csv": "id\n1\n", "t.csv.rows": `{"state":"rows","select":"id=.id"}` + "\n" + results.String(), "t.csv.dead.jsonl": dead,
 	}
 }
 

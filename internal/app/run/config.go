@@ -9,7 +9,6 @@ import (
 	"maps"
 	"net"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -139,7 +138,9 @@ type Config struct {
 	clock   func() (time.Time, boottime.Reading) // of the journal; nil: the machine's
 	results resultFormat                         // as results are written
 	view    string                               // the user's name for Out, if Out is a view
-	keyless bool                                 // Keys was empty: the run knows no key
+	// deadBeside is the user's name for Out, if Dead is the file beside it.
+	deadBeside string
+	keyless    bool // Keys was empty: the run knows no key
 
 	// Notice gets a line at a time for the user. Log gets a line for each answer at debug level.
 	Notice func(string)
@@ -173,7 +174,7 @@ func (c *Config) defaults() {
 	if c.Dead == "" {
 		c.Dead = "-"
 		if c.Out != "-" {
-			c.Dead = beside(named, c.Format.deadSuffix())
+			c.Dead, c.deadBeside = deadBeside(named, c.Out, c.Format.deadSuffix()), named
 		}
 	}
 	c.KeepHeaders = slices.Clone(c.KeepHeaders)
@@ -222,14 +223,3 @@ func (c *Config) hasSecrets() bool { return c.uses("key") || c.uses("token") }
 
 // uses says whether one of the templates has this placeholder.
 func (c *Config) uses(word string) bool { return Uses(c.Header, word) || Uses(c.Query, word) }
-
-// DeadBeside is the file for dead letters beside the results in out: OUT.dead.jsonl, where OUT is
-// out without its ending.
-func DeadBeside(out string) string { return beside(out, Plain{}.deadSuffix()) }
-
-func beside(out, suffix string) string {
-	if ext := filepath.Ext(out); ext == ".jsonl" || isTable(ext) {
-		out = out[:len(out)-len(ext)]
-	}
-	return out + suffix
-}

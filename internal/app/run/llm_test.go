@@ -326,7 +326,7 @@ func TestLLMGolden(t *testing.T) {
 		}
 		srv.Close()
 		var got []byte
-		for _, path := range []string{out, beside(out, ".errors.jsonl")} {
+		for _, path := range []string{out, besideName(out, ".errors.jsonl")} {
 			text, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)

@@ -107,7 +107,7 @@ func New(c Config) (*Run, error) {
 	if _, ok := c.Format.(*LLM); ok && c.Next != nil {
 		return fail("following pages does not go with batches for language models, whose answers have none")
 	}
-	if err := c.distinct(); err != nil {
+	if err := errors.Join(c.distinct(), c.others()); err != nil {
 		return nil, noStart{err}
 	}
 	if l, ok := c.Format.(*LLM); ok {

@@ -280,6 +280,9 @@ func (r *Run) open() (err error) {
 	if err := r.openFolders(); err != nil {
 		return err
 	}
+	if text := r.c.shared(); text != "" {
+		r.tell("%s", text)
+	}
 	if s.out, err = r.openOutput(r.c.Out, false); err != nil {
 		return err
 	}
