@@ -1,13 +1,17 @@
 package run
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/paceline-go/paceline/internal/app/auth/bearer"
 )
 
 // All requests behind the head wait for the same cause as the head.
@@ -106,5 +110,47 @@ func TestWaitsHaveTheirNames(t *testing.T) {
 		if !found || !c.nonces && names["nonce order"] {
 			t.Errorf("%s: it waited for %v, want %q", c.name, names, c.want)
 		}
+	}
+}
+
+// newToken gives a token.
+type newToken struct{ takes time.Duration }
+
+func (newToken) Secrets() map[string]string { return nil }
+func (newToken) String() string             { return "a new token" }
+func (n newToken) Issue(context.Context) (bearer.Token, error) {
+	time.Sleep(n.takes)
+	return bearer.Token{Value: "s3cret-Of-Token-8f2", Lasts: n.takes + time.Minute}, nil
+}
+
+// A request that waits for a full window does not wait for a token, although none is there yet, or
+// it has ended meanwhile. It waits for a token when nothing else is missing.
+func TestWaitsForWindowOrToken(t *testing.T) {
+	for _, c := range []struct {
+		limit Rate
+		takes time.Duration
+		want  string
+	}{
+		{Rate{N: 1, Per: time.Minute, Text: "1/m"}, 0, "map[limit 1/m:120000]"},
+		{Rate{N: 9, Per: time.Second, Text: "9/s"}, time.Minute, "map[token:60000]"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b, url, _ := virtualBench(t, func(http.ResponseWriter, *http.Request) {})
+			b.config.Limits, b.config.Concurrency = []Rate{c.limit}, 1
+			var err error
+			if b.config.Header, err = ParseHeaders([]string{"Authorization: Bearer {token}"}); err != nil {
+				t.Fatal(err)
+			}
+			b.config.Bearer = &Bearer{Issuer: newToken{c.takes}}
+			b.run(request("a", url))
+			out := b.run(request("a", url), request("b", url), request("c", url))
+			waited := out.results["c"].WaitedFor
+			for cause, ms := range waited {
+				waited[cause] = ms / 60_000 * 60_000 // without the latencies
+			}
+			if got := fmt.Sprint(waited); got != c.want {
+				t.Errorf("%s, tokens that take %v: waited for %s, want %s", c.limit.Text, c.takes, got, c.want)
+			}
+		})
 	}
 }

@@ -65,6 +65,7 @@ type Keeper struct {
 	life    *bearer.Life
 	changed chan struct{} // closed, and replaced, when life changes
 	over    bool          // no more tokens come
+	waiting int           // calls of Take that wait
 }
 
 // New returns a Keeper.
@@ -92,7 +93,13 @@ func (k *Keeper) Take(ctx context.Context) (bearer.Pass, bool) {
 		return k.life.Take(now), true
 	}
 	changed := k.changed
+	k.waiting++
 	k.mu.Unlock()
+	defer func() {
+		k.mu.Lock()
+		k.waiting--
+		k.mu.Unlock()
+	}()
 	select {
 	case <-changed:
 	case <-time.After(wake.Sub(now)): // centuries if only changed helps
@@ -190,12 +197,12 @@ func (k *Keeper) Unanswered(p bearer.Pass) {
 	}
 }
 
-// Waits reports whether requests wait for a token.
+// Waits reports whether requests wait for a token. A request that waits for its limit does not need
+// one yet.
 func (k *Keeper) Waits() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	ready, _, _ := k.life.Ready(k.now())
-	return !ready
+	return k.waiting > 0
 }
 
 // Stop breaks off the call of the Issuer, if there is one. No request waits for a token any more.

@@ -298,19 +298,28 @@ func TestFirstIsNotAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKept(t, &mint{})
 		defer k.Close()
-		first := k.take(t.Context())
-		if !k.Waits() {
-			t.Error("the others do not wait for the first")
+		if k.Waits() {
+			t.Error("nobody asked for a token, and that is waited for")
 		}
+		first := k.take(t.Context())
+		time.AfterFunc(time.Second, func() {
+			if !k.Waits() {
+				t.Error("the others do not wait for the first")
+			}
+		})
 		time.AfterFunc(2*time.Second, func() { k.Unanswered(first) })
 		second := k.take(t.Context())
 		if at := time.Since(k.mint.began); at != 3*time.Second || second.Value != "token 1" {
 			t.Errorf("the second goes with %q after %v", second.Value, at)
 		}
+		var third sync.WaitGroup
+		third.Go(func() { k.take(t.Context()) })
+		synctest.Wait()
 		if !k.Waits() {
 			t.Error("the others do not wait for the second")
 		}
 		k.Answered(second)
+		third.Wait()
 		if k.Waits() {
 			t.Error("the others wait although the second was answered")
 		}
