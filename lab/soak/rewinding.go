@@ -23,7 +23,7 @@ type rewinding struct {
 
 const (
 	pastPuts    = 100
-	rewindAfter = 60 // puts, at least
+	rewindAfter = 20 // puts, at least
 )
 
 // Turn implements share.Store.

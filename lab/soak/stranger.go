@@ -27,7 +27,7 @@ const (
 	crossing = time.Second
 	// refusesOne, failsOne and partsOne: one request in so many begins a refusal, fails although it
 	// was served, or is served in part.
-	refusesOne, failsOne, partsOne = 150, 40, 25
+	refusesOne, failsOne, partsOne = 400, 60, 200
 )
 
 // Counts is what the stranger did with the requests of one door.
