@@ -69,6 +69,8 @@ type Snapshot struct {
 	Clients []ClientState `json:"clients"`
 	Keys    []KeyState    `json:"keys"`
 	Paused  []PauseState  `json:"paused"`
+	// Frozen is what idle partitions of a Transport take. Of another Source it is zero.
+	Frozen FrozenState `json:"frozen,omitzero"`
 	// Waits are the durations of waits, by limit and client. Upstream are the durations of answers,
 	// by host. Bounds are the ends of the classes in both.
 	Waits    []WaitTimes     `json:"waits"`

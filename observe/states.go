@@ -134,3 +134,18 @@ type PauseState struct {
 	Down  bool      `json:"down,omitempty"`
 	Why   string    `json:"why"`
 }
+
+// FrozenState is what the idle partitions and clients of a Transport take that are frozen: see
+// transport.Config.MaxFrozen. Clients that several Transports have in common are in the Snapshot of
+// each.
+type FrozenState struct {
+	Partitions int   `json:"partitions"`
+	Bytes      int64 `json:"bytes"`
+	Most       int64 `json:"most"` // of Bytes
+	// Clients are clients with their own limits.
+	Clients     int   `json:"clients"`
+	ClientBytes int64 `json:"client_bytes"`
+	ClientMost  int64 `json:"client_most"`
+	// Refused is how many requests were refused for lack of room.
+	Refused int64 `json:"refused"`
+}

@@ -52,7 +52,7 @@ func errStatus(status int) error {
 }
 
 // Error says why a request was not sent, or not sent again. It wraps ErrPaused, ErrOutage, ErrKeys,
-// ErrPrice or a *paceline.WaitError. Through the latter it wraps paceline.ErrDeadline,
+// ErrPrice, ErrFull or a *paceline.WaitError. Through the latter it wraps paceline.ErrDeadline,
 // paceline.ErrNever or the error of the context.
 type Error struct {
 	// Partition is the partition of the limit that stood in the way.
@@ -90,6 +90,8 @@ func (e *Error) Error() string {
 	switch {
 	case errors.Is(e.Err, ErrOutage), errors.Is(e.Err, ErrKeys), errors.Is(e.Err, ErrPrice):
 		s += ": " + strings.TrimPrefix(e.Err.Error(), "transport: ")
+	case e.Err == ErrFull:
+		s += fmt.Sprintf(": %s until %s", strings.TrimPrefix(ErrFull.Error(), "transport: "), e.Ready.Format(time.RFC3339))
 	case e.Err == ErrPaused:
 		s += fmt.Sprintf(": %s; the server asked to stay away until %s", e.Refusal, e.Ready.Format(time.RFC3339))
 	case e.Size > 0:

@@ -9,6 +9,7 @@ import (
 	"github.com/paceline-go/paceline/internal/core/frozen"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/provider"
 )
 
@@ -302,4 +303,17 @@ func (t *Transport) remembersLocked(l *leaf) (remembers bool) {
 		}
 	})
 	return remembers
+}
+
+// frozenState returns what is frozen, for Snapshots.
+func (t *Transport) frozenState() observe.FrozenState {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k := t.clients
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return observe.FrozenState{
+		Partitions: t.cold.Len(), Bytes: t.cold.Bytes(), Most: t.cold.Most(),
+		Clients: k.cold.Len(), ClientBytes: k.cold.Bytes(), ClientMost: k.cold.Most(), Refused: t.cold.refused + k.cold.refused,
+	}
 }

@@ -153,6 +153,7 @@ func (t *Transport) Snapshot() observe.Snapshot {
 		s.Keys = append(s.Keys, t.keyState(k))
 	}
 	s.Keys = append(s.Keys, t.keyStates()...)
+	s.Frozen = t.frozenState()
 	t.look.mu.Lock()
 	s.Upstream = t.look.answers.Append(s.Upstream, mono.Time(t.now()))
 	for i := range s.Clients {

@@ -68,7 +68,7 @@ var groupTable = cli.Groups{
 			listen=HOST:PORT address for clients; beyond this machine: --client-key-env or --open
 			client-key-env=A,B  environment variables with a key each that clients send
 			open`,
-			`client-header=NAME tls-cert=FILE tls-key=FILE max-header max-body max-connections header-timeout idle-timeout stall`},
+			`client-header=NAME tls-cert=FILE tls-key=FILE max-header max-body max-connections max-frozen header-timeout idle-timeout stall`},
 		{"Watching", `
 			admin=HOST:PORT  the page to watch it, /metrics, /livez and /readyz
 			log=text|json|off  a line per request on standard error`,

@@ -37,7 +37,7 @@ const proxyExample = `  paceline proxy --to https://api.openai.com --preset open
   curl -i http://127.0.0.1:7878/v1/things`
 
 func newProxy() *cobra.Command {
-	f := proxyFlags{maxHeader: 64 << 10, maxBody: 1 << 30, instead: proxyInit()}
+	f := proxyFlags{maxHeader: 64 << 10, maxBody: 1 << 30, maxFrozen: 64 << 20, instead: proxyInit()}
 	c := &cobra.Command{
 		Use:     "proxy",
 		Short:   "Pass requests of programs in any language on within a server's limits",
@@ -213,7 +213,7 @@ func inFlags(err error) error {
 // proxyFields maps fields of the configuration to their flags.
 var proxyFields = map[string]string{
 	"Listen": "listen", "State": "state", "Auto": "limit", "Admin": "admin", "Grace": "grace", "To": "to", "H2C": "to", "Preset": "preset", "PerSecond": "per-second", "Limits": "limit", "InFlight": "in-flight",
-	"Share": "share", "Arrivals": "latency-max", "Keys": "key-env", "Header": "header", "Query": "query", "Attempts": "attempts", "ConnectTimeout": "connect-timeout", "Connections": "max-connections",
+	"Share": "share", "Arrivals": "latency-max", "Keys": "key-env", "Header": "header", "Query": "query", "Attempts": "attempts", "ConnectTimeout": "connect-timeout", "Connections": "max-connections", "Frozen": "max-frozen",
 }
 
 // logOf returns a logger that writes in the form of --log, json or text. With any other form it

@@ -117,7 +117,7 @@ func (w *proxyWords) listens(c *proxy.Config) {
 	if b.Body > 0 {
 		body = "up to " + bytesize.String(b.Body)
 	}
-	w.line("  headers up to %s, bodies %s (of which %s is kept to send it again, %s in all), %d connections", bytesize.String(int64(b.Header)), body, bytesize.String(b.Kept), bytesize.String(b.KeptInAll), b.Connections)
+	w.line("  headers up to %s, bodies %s (of which %s is kept to send it again, %s in all), %s for what counts of idle keys, %d connections", bytesize.String(int64(b.Header)), body, bytesize.String(b.Kept), bytesize.String(b.KeptInAll), bytesize.String(b.Frozen), b.Connections)
 	if c.Admin == proxy.Off {
 		w.line("has no page and no numbers (admin: %q)", proxy.Off)
 	} else {
@@ -168,7 +168,10 @@ func (w *proxyWords) comes(c *proxy.Config) {
 	if keyed > 0 && !c.Open {
 		return
 	}
-	w.line("  others, told apart %s, up to %d of them, each", others, c.Clients.Most)
+	if c.Clients.Most > 0 {
+		others += fmt.Sprintf(", up to %d of them", c.Clients.Most)
+	}
+	w.line("  others, told apart %s, each", others)
 	w.share(c, c.Clients.Default)
 }
 

@@ -144,7 +144,7 @@ const checkedWords = `checked.yaml is right. With it, paceline proxy
 listens at https://0.0.0.0:8443; other machines can reach it
   with TLS; clients need a certificate of your authorities
   headers up to 64KiB, bodies of any length (of which 32MiB is kept to send it again, 512MiB in
-    all), 16384 connections
+    all), 64MiB for what counts of idle keys, 16384 connections
 has no page and no numbers (admin: "off")
 remembers in proxy.state what it sent and still counts, over a restart
 

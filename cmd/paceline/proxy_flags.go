@@ -40,7 +40,7 @@ type proxyFlags struct {
 	maxOutage, maxPause                   time.Duration
 	headerTimeout, idleTimeout, stall     time.Duration
 	attempts, inFlight, maxWaiting, conns int
-	maxHeader, maxBody                    byteSize
+	maxHeader, maxBody, maxFrozen         byteSize
 	tlsCert, tlsKey, caFile               string
 	log, logLevel                         string
 	store                                 shareflags.Flags
@@ -81,6 +81,7 @@ func (f *proxyFlags) add(c *cobra.Command) {
 	p.Var(&f.maxHeader, "max-header", "largest header of a request")
 	p.Var(&f.maxBody, "max-body", "largest body of a request; 0: any")
 	p.IntVar(&f.conns, "max-connections", 16384, "most connections of clients; more wait to be accepted")
+	p.Var(&f.maxFrozen, "max-frozen", "how much memory what still counts of idle keys may take; beyond it new ones get 429")
 	p.DurationVar(&f.headerTimeout, "header-timeout", 10*time.Second, "longest time for a client to send a header")
 	p.DurationVar(&f.idleTimeout, "idle-timeout", 2*time.Minute, "how long a client's connection without a request stays open")
 	p.DurationVar(&f.stall, "stall", time.Minute, "how long a client may send nothing of its body, or take nothing of its answer")
@@ -110,7 +111,7 @@ func (f *proxyFlags) config(cmd *cobra.Command) (c proxy.Config, err error) {
 	}
 	c = proxy.Config{
 		Share: shareBy(&f.store), Listen: f.listen, Admin: f.admin, Open: f.open, MaxWait: orNone(f.maxWait), Grace: f.grace, State: f.state,
-		Bounds: proxy.Bounds{Header: int(f.maxHeader), Body: orAny(int64(f.maxBody)), Connections: f.conns, HeaderTimeout: f.headerTimeout, IdleTimeout: f.idleTimeout, Stall: f.stall},
+		Bounds: proxy.Bounds{Header: int(f.maxHeader), Body: orAny(int64(f.maxBody)), Frozen: int64(f.maxFrozen), Connections: f.conns, HeaderTimeout: f.headerTimeout, IdleTimeout: f.idleTimeout, Stall: f.stall},
 		Log:    log, Access: access,
 	}
 	c.Clients.Header, c.Clients.Default.MaxWaiting = f.clientHeader, f.maxWaiting
@@ -175,7 +176,7 @@ func (f *proxyFlags) durations(cmd *cobra.Command) error {
 	}{
 		{"max-wait", int64(f.maxWait), 0}, {"grace", int64(f.grace), 0}, {"timeout", int64(f.timeout), 0}, {"connect-timeout", int64(f.connectTimeout), 1},
 		{"attempts", int64(f.attempts), 1}, {"max-outage", int64(f.maxOutage), 0}, {"max-pause", int64(f.maxPause), 1}, {"in-flight", int64(f.inFlight), 0},
-		{"max-waiting", int64(f.maxWaiting), 0}, {"max-connections", int64(f.conns), 1}, {"header-timeout", int64(f.headerTimeout), 1},
+		{"max-waiting", int64(f.maxWaiting), 0}, {"max-connections", int64(f.conns), 1}, {"max-frozen", int64(f.maxFrozen), 1}, {"header-timeout", int64(f.headerTimeout), 1},
 		{"idle-timeout", int64(f.idleTimeout), 1}, {"stall", int64(f.stall), 1}, {"latency-max", int64(f.latencyMax), 0},
 	} {
 		if n.value < n.least {

@@ -118,7 +118,7 @@ func reason(err error) string {
 		err  error
 		name string
 	}{
-		{paceline.ErrNever, "never"}, {paceline.ErrDeadline, "late"}, {paceline.ErrFull, "full"}, {transport.ErrPaused, "paused"}, {transport.ErrOutage, "outage"},
+		{paceline.ErrNever, "never"}, {paceline.ErrDeadline, "late"}, {paceline.ErrFull, "full"}, {transport.ErrPaused, "paused"}, {transport.ErrFull, "no room"}, {transport.ErrOutage, "outage"},
 	} {
 		if errors.Is(err, known.err) {
 			return known.name

@@ -163,6 +163,15 @@ func (c *collection) limit(l *observe.LimitState, is []string) {
 // servers collects the states of keys and hosts.
 func (c *collection) servers(s *source, v *observe.Snapshot) {
 	c.count(pauses, float64(v.Pauses))
+	if f := &v.Frozen; f.Most > 0 {
+		c.count(noRoom, float64(f.Refused))
+		c.gauge(frozen, float64(f.Partitions), "partitions")
+		c.gauge(frozenUsed, float64(f.Bytes), "partitions")
+		c.gauge(frozenMost, float64(f.Most), "partitions")
+		c.gauge(frozen, float64(f.Clients), "clients")
+		c.gauge(frozenUsed, float64(f.ClientBytes), "clients")
+		c.gauge(frozenMost, float64(f.ClientMost), "clients")
+	}
 	type owner [5]string
 	left, down := map[owner]float64{}, map[string]float64{}
 	for i := range v.Upstream {

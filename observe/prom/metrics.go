@@ -122,10 +122,14 @@ var (
 	keyState = desc("key_state", "1 for the state that a key is in.", "source", "host", "key", "state")
 	upstream = desc("upstream_seconds",
 		"How long answers took, from when a request was written to the header of its answer.", "source", "host")
+	frozen     = desc("frozen", "Partitions, or clients with limits of their own, that are idle and of which something counts.", "source", "what")
+	frozenUsed = desc("frozen_bytes", "What they take.", "source", "what")
+	frozenMost = desc("frozen_bytes_max", "What they may take; beyond it new ones are refused.", "source", "what")
+	noRoom     = desc("no_room_total", "Requests that were refused since there was no room for what counts of them.", "source")
 	everything = []*prometheus.Desc{
 		requests, sent, resent, waiting, inFlight, longestWait, lastGoes, waits, tokens, money, limitUsed, limitCeiling,
 		limitRate, limitFits, limitWindow,
-		limitShare, limitCounted, limitWaiting, pauses, paused, hostDown, keyState, upstream,
+		limitShare, limitCounted, limitWaiting, pauses, paused, hostDown, keyState, upstream, frozen, frozenUsed, frozenMost, noRoom,
 	}
 )
 

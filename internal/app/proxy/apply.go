@@ -81,7 +81,7 @@ func (c *Config) fixed(next *Config) error {
 		{"Listen", c.Listen, next.Listen}, {"Admin", c.Admin, next.Admin}, {"State", c.State, next.State}, {"TLS", c.TLS != nil, next.TLS != nil},
 		{"Bounds.Header", c.Bounds.Header, next.Bounds.Header}, {"Bounds.Connections", c.Bounds.Connections, next.Bounds.Connections},
 		{"Bounds.HeaderTimeout", c.Bounds.HeaderTimeout, next.Bounds.HeaderTimeout}, {"Bounds.IdleTimeout", c.Bounds.IdleTimeout, next.Bounds.IdleTimeout},
-		{"Bounds.Stall", c.Bounds.Stall, next.Bounds.Stall},
+		{"Bounds.Stall", c.Bounds.Stall, next.Bounds.Stall}, {"Bounds.Frozen", c.Bounds.Frozen, next.Bounds.Frozen},
 	} {
 		if f.was != f.now {
 			return wrong(f.field, restart, f.was, f.now)

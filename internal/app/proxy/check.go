@@ -47,7 +47,6 @@ func (c Config) Checked() (Config, error) {
 			return c, err
 		}
 	}
-	c.Clients.Most = cmp.Or(c.Clients.Most, 1000)
 	if c.Grace < 0 {
 		return c, wrong("Grace", "%v, expected 0s or more", c.Grace)
 	}
@@ -116,6 +115,7 @@ func (b *Bounds) fill() {
 	b.Body = cmp.Or(b.Body, 1<<30)
 	b.Kept = cmp.Or(b.Kept, 32<<20)
 	b.KeptInAll = cmp.Or(b.KeptInAll, 512<<20)
+	b.Frozen = cmp.Or(b.Frozen, 64<<20)
 	b.Connections = cmp.Or(b.Connections, 16384)
 	b.HeaderTimeout = cmp.Or(b.HeaderTimeout, 10*time.Second)
 	b.IdleTimeout = cmp.Or(b.IdleTimeout, 2*time.Minute)
@@ -127,7 +127,7 @@ func (b *Bounds) check() error {
 		name string
 		n    int64
 	}{
-		{"Header", int64(b.Header)}, {"Kept", b.Kept}, {"KeptInAll", b.KeptInAll}, {"Connections", int64(b.Connections)},
+		{"Header", int64(b.Header)}, {"Kept", b.Kept}, {"KeptInAll", b.KeptInAll}, {"Frozen", b.Frozen}, {"Connections", int64(b.Connections)},
 		{"HeaderTimeout", int64(b.HeaderTimeout)}, {"IdleTimeout", int64(b.IdleTimeout)}, {"Stall", int64(b.Stall)},
 	} {
 		if f.n < 0 {

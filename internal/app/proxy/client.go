@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"cmp"
+	"container/list"
 	"crypto/subtle"
 	"encoding/base64"
 	"net"
@@ -31,19 +32,19 @@ const mostWaiting = 10000
 type clientele struct {
 	*transport.Clients
 	live bool                    // limits may come and go
+	idle time.Duration           // how long a client's requests may count
 	now  atomic.Pointer[Clients] // the configuration of the limits
 }
 
 func newClientele(c *Config) (*clientele, error) {
-	idle := time.Duration(0)
-	for i := range c.Upstreams {
-		idle = max(idle, c.Upstreams[i].idle(c))
-	}
-	all, err := transport.NewClients(transport.ClientsConfig{Idle: idle})
+	all, err := transport.NewClients(transport.ClientsConfig{Most: c.atHand, Idle: c.idle(), MaxFrozen: c.Bounds.Frozen})
 	if err != nil {
 		return nil, err
 	}
 	k := &clientele{Clients: all, live: c.Live}
+	for i := range c.Upstreams {
+		k.idle = max(k.idle, c.Upstreams[i].remembered(c))
+	}
 	k.now.Store(&c.Clients)
 	return k, nil
 }
@@ -70,16 +71,18 @@ type clients struct {
 	Clients
 	*clientele
 	open   bool
+	atHand int       // see Config
 	keyed  bool      // some clients have keys
 	listed []*client // in the order of the List
 
+	rest   *client // all clients beyond Most
 	mu     sync.Mutex
-	others map[string]*client // clients outside the List, by name
-	rest   *client            // all clients beyond Most
+	others map[string]*list.Element // clients outside the List, by name
+	recent list.List                // these clients, the one that asked last in front
 }
 
 func newClients(c *Config, all *clientele) *clients {
-	k := &clients{Clients: c.Clients, clientele: all, open: c.Open, keyed: c.Clients.hasKeys(), others: map[string]*client{}, rest: all.client(named(c.Clients.Default, "others"))}
+	k := &clients{Clients: c.Clients, clientele: all, open: c.Open, atHand: c.atHand, keyed: c.Clients.hasKeys(), others: map[string]*list.Element{}, rest: all.client(named(c.Clients.Default, "others"))}
 	for _, each := range c.Clients.List {
 		k.listed = append(k.listed, all.client(each))
 	}
@@ -191,19 +194,37 @@ func shortened(name string) string {
 	return strings.ToValidUTF8(name, "?")
 }
 
+// namesAtHand is how many clients outside the List are at hand, if Most is not set. A client that is
+// not is made again: what counts of it is elsewhere, in the clientele.
+const namesAtHand = 4096
+
+// stranger is a client outside the List.
+type stranger struct {
+	*client
+	asked time.Time
+}
+
 // other returns a client outside the List.
 func (c *clients) other(name string) *client {
+	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if who := c.others[name]; who != nil {
-		return who
+	if e := c.others[name]; e != nil {
+		who := e.Value.(*stranger)
+		who.asked = now
+		c.recent.MoveToFront(e)
+		return who.client
 	}
-	if len(c.others) >= c.Most {
-		return c.rest
+	if len(c.others) >= cmp.Or(c.Most, c.atHand, namesAtHand) {
+		oldest := c.recent.Back()
+		if c.Most > 0 && now.Sub(oldest.Value.(*stranger).asked) <= c.idle {
+			return c.rest
+		}
+		delete(c.others, c.recent.Remove(oldest).(*stranger).Name)
 	}
-	who := c.client(named(c.Default, strings.Clone(name)))
-	c.others[who.Name] = who
-	return who
+	who := &stranger{c.client(named(c.Default, strings.Clone(name))), now}
+	c.others[who.Name] = c.recent.PushFront(who)
+	return who.client
 }
 
 // addressOf is the source address of a request, without its port.

@@ -60,6 +60,8 @@ type Config struct {
 	State string
 	clock func() (time.Time, boottime.Reading) // nil: the machine's; for the state file
 
+	atHand int // how many partitions, clients and names are at hand, of each; 0: 4096
+
 	// Share describes the limits that other processes share. Shared is the open store of these
 	// limits. The caller of New opens it, and closes it after the proxy has ended. If Shared is
 	// nil, no limit is shared.
@@ -84,6 +86,10 @@ type Bounds struct {
 	// KeptInAll is Kept for all requests together. Beyond it, bodies are sent once. If zero, 512
 	// MiB.
 	KeptInAll int64
+	// Frozen is how much what still counts of idle keys and routes may take, in bytes, for each
+	// upstream, and as much for clients with their own limits. Beyond it, requests of new ones get
+	// the answer 429: see transport.Config.MaxFrozen. If zero, 64 MiB.
+	Frozen int64
 	// Connections is how many connections may be open at Listen. More wait to be accepted. If zero,
 	// 16384.
 	Connections int
@@ -112,8 +118,10 @@ type Clients struct {
 	List []Client
 	// Default holds for each client outside the List. Its Name, Keys and Addresses are not used.
 	Default Client
-	// Most is the number of clients outside the List that have a lane each. Further clients share
-	// one lane, named "others". If zero, 1000.
+	// Most is the number of clients outside the List that have a lane each at a time. Further
+	// clients share one lane, named "others". A client that has not asked for as long as its
+	// requests may count, and for an hour at least, makes room for another. If zero, there is no
+	// bound but Bounds.Frozen.
 	Most int
 }
 

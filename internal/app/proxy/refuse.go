@@ -251,6 +251,12 @@ func (v *visit) noTurn(e *transport.Error) *refusal {
 	case errors.Is(e, paceline.ErrNever):
 		x.status, x.kind, x.title, x.judged, x.pointless = http.StatusRequestEntityTooLarge, "never-fits", "The request is larger than the limit", false, true
 		x.detail = fmt.Sprintf("%s asked for, and the limit of %s is %s", amount(e.Unit, e.Size, "are"), v.whoseLimit(e), amount(e.Unit, e.Limit, ""))
+	case errors.Is(e, transport.ErrFull):
+		x.kind, x.title = "too-many-keys", "Too many keys are in use"
+		x.detail = fmt.Sprintf("what still counts of other keys of %s takes all of the memory that is set aside for it; there is room in %s", name, inWords(x.wait))
+		if e.Partition.Scope == transport.ScopeClient {
+			x.detail = fmt.Sprintf("what still counts of other clients takes all of the memory that is set aside for it; there is room in %s", inWords(x.wait))
+		}
 	case errors.Is(e, paceline.ErrFull):
 		x.kind, x.title = "line-full", "Too many wait already"
 		x.detail = fmt.Sprintf("%d requests of this client wait for %s already", x.ahead, name)

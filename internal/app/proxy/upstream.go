@@ -68,7 +68,7 @@ func (u *Upstream) settings(c *Config) transport.Config {
 	t := transport.Config{
 		Preset: u.Preset, PerSecond: u.PerSecond, Provider: u.Provider, Counting: u.Counting,
 		Attempts: u.Attempts, Backoff: u.Backoff, AttemptTimeout: max(u.AnswerTimeout, 0), MaxPause: u.MaxPause, MaxOutage: u.MaxOutage,
-		MaxRetryAfter: longestWait(c), MaxBody: c.Bounds.Kept, Idle: u.idle(c), Fill: fill, Logger: c.Log,
+		MaxRetryAfter: longestWait(c), MaxBody: c.Bounds.Kept, MaxPartitions: c.atHand, MaxFrozen: c.Bounds.Frozen, Idle: c.idle(), Fill: fill, Logger: c.Log,
 		Keys: u.keys(), Price: u.price, Cost: u.cost(), CheckRetry: again, Ended: ended, MaxWait: maxWait, Client: asker, Partition: partitionOf,
 	}
 	if u.Auto {
@@ -80,16 +80,16 @@ func (u *Upstream) settings(c *Config) transport.Config {
 	return t
 }
 
-// idle is how long a partition without requests is remembered.
-func (u *Upstream) idle(c *Config) time.Duration {
-	if c.Live { // a longer window may come
-		return max(u.remembered(c), liveIdle)
+// idle is how long a partition or a client without requests is at hand; 0: as the transport has it.
+// Afterwards only what counts is kept. A longer window, which may come, counts more.
+func (c *Config) idle() time.Duration {
+	if c.Live {
+		return liveIdle
 	}
-	return u.remembered(c)
+	return 0
 }
 
-// liveIdle is the least time that a partition without requests is remembered if limits may change:
-// a day's window, and some.
+// liveIdle is a day's window, and some.
 const liveIdle = 49 * time.Hour
 
 // fill is for prompts of many sizes: see transport.Config.

@@ -50,7 +50,7 @@ open: true
 max_wait: 30s
 grace: 1m
 state: proxy.state
-bounds: {header: 32KiB, body: none, kept: 1MiB, kept_in_all: 64MiB, connections: 100, header_timeout: 5s, idle_timeout: 1m, stall: 20s}
+bounds: {header: 32KiB, body: none, kept: 1MiB, kept_in_all: 64MiB, frozen: 8MiB, connections: 100, header_timeout: 5s, idle_timeout: 1m, stall: 20s}
 clients:
   header: X-Client
   most: 50
@@ -114,7 +114,7 @@ func TestEverything(t *testing.T) {
 	dialect, _ := provider.Lookup("openai")
 	want := proxy.Config{
 		Listen: "127.0.0.1:7000", Admin: proxy.Off, Open: true, MaxWait: 30 * time.Second, Grace: time.Minute, State: "proxy.state",
-		Bounds: proxy.Bounds{Header: 32 << 10, Body: -1, Kept: 1 << 20, KeptInAll: 64 << 20, Connections: 100, HeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, Stall: 20 * time.Second},
+		Bounds: proxy.Bounds{Header: 32 << 10, Body: -1, Kept: 1 << 20, KeptInAll: 64 << 20, Frozen: 8 << 20, Connections: 100, HeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, Stall: 20 * time.Second},
 		Clients: proxy.Clients{Header: "X-Client", Most: 50, Default: proxy.Client{Weight: 0.5, MaxWaiting: 10}, List: []proxy.Client{
 			{Name: "alice", Keys: []proxy.KeyHash{proxy.HashKey(clients), abc}, Weight: 2, HeadStart: 10 * time.Second, MaxWaiting: 500, MaxWait: -1, Limits: []rate.Limit{
 				{N: 1000, Per: day, Text: "1000/d"}, {N: 200_000, Per: day, Unit: limit.Tokens, Text: "200000 tokens/d"}, {N: 5_000_000, Per: day, Unit: limit.Money, Text: "5USD/d"}}},

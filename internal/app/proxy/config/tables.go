@@ -81,6 +81,7 @@ func boundsFields() []field[proxy.Bounds] {
 		sizeOrNone("body", "most bytes of a request's body (default 1GiB); none: any", func(b *proxy.Bounds) *int64 { return &b.Body }),
 		size("kept", "how much of a body is held in memory (default 32MiB)", func(b *proxy.Bounds) *int64 { return &b.Kept }),
 		size("kept_in_all", "the same for all requests together (default 512MiB)", func(b *proxy.Bounds) *int64 { return &b.KeptInAll }),
+		size("frozen", "how much what still counts of idle keys and clients may take; beyond it new ones get 429 (default 64MiB)", func(b *proxy.Bounds) *int64 { return &b.Frozen }),
 		count("connections", "how many may be open (default 16384)", func(b *proxy.Bounds) *int { return &b.Connections }),
 		above("header_timeout", "how long a request's header may take (default 10s)", func(b *proxy.Bounds) *time.Duration { return &b.HeaderTimeout }),
 		above("idle_timeout", "how long a connection without a request stays open (default 2m)", func(b *proxy.Bounds) *time.Duration { return &b.IdleTimeout }),
@@ -97,7 +98,7 @@ func clientsFields() []field[proxy.Clients] {
 		yamlfile.Key("default", "what holds for each of the others", yamlfile.Object(shareFields()), func(r *reader, n *node, c *proxy.Clients) {
 			yamlfile.Mapping(r, n, "default", shareFields(), &c.Default)
 		}),
-		count("most", "how many are told apart that are not in the list (default 1000)", func(c *proxy.Clients) *int { return &c.Most }),
+		count("most", "how many are told apart at a time that are not in the list; the others share one line (default: any number)", func(c *proxy.Clients) *int { return &c.Most }),
 	}
 }
 
