@@ -127,7 +127,7 @@ func TestLive(t *testing.T) {
 		length = 4 * time.Second
 	}
 	run := func(length time.Duration) []bench.Result {
-		results, err := bench.Live(context.Background(), rows, quick, 1, length, 400*time.Millisecond, func(bench.Metric) { lines.Add(1) })
+		results, _, err := bench.Live(context.Background(), rows, quick, 1, length, 400*time.Millisecond, func(bench.Metric) { lines.Add(1) })
 		if err != nil {
 			t.Fatal(err)
 		}

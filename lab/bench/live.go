@@ -33,17 +33,23 @@ type Metric struct {
 }
 
 // Live runs the rows side by side for length, each against a server of its own on loopback. Each
-// time that every has passed, it tells metric what every row has done.
+// time that every has passed, it tells metric what every row has done. It measures beside them
+// whether the machine is too slow for so many.
 func Live(ctx context.Context, rows []Row, law latency.Law, seed uint64, length, every time.Duration,
-	metric func(Metric)) ([]Result, error) {
+	metric func(Metric)) ([]Result, Lateness, error) {
 	results := make([]Result, len(rows))
 	errs := make([]error, len(rows))
-	var wg sync.WaitGroup
+	var wg, sleeper sync.WaitGroup
+	var late []time.Duration
+	awake, wake := context.WithCancel(ctx)
+	sleeper.Go(func() { late = asleep(awake) })
 	for i := range rows {
 		wg.Go(func() { results[i], errs[i] = live(ctx, &rows[i], law, seed+uint64(i), length, every, metric) })
 	}
 	wg.Wait()
-	return results, errors.Join(errs...)
+	wake()
+	sleeper.Wait()
+	return results, lateBy(late), errors.Join(errs...)
 }
 
 // client is the client of one row: either a Pool or the published workers.

@@ -178,6 +178,9 @@ func (r *Report) writeHead(w io.Writer) {
 }
 
 func (r *Report) writeEnd(w io.Writer) error {
+	if text := r.Lateness.String(); text != "" {
+		fmt.Fprintf(w, "\n%s\n", text)
+	}
 	_, err := fmt.Fprintf(w, "\nin %s s of wall time, %s s of CPU\n", fixed(r.Wall, 1), fixed(r.CPU, 1))
 	return err
 }

@@ -19,6 +19,8 @@ type Report struct {
 	Virtual  bool     `json:"virtual"`
 	Wall     float64  `json:"wall_seconds"`
 	CPU      float64  `json:"cpu_seconds"` // of the whole process
+	// Lateness is that of the slowest batch of a live run.
+	Lateness Lateness `json:"lateness,omitzero"`
 }
 
 // Result is a row: rates and percentages are means over the seeds, counts are sums.

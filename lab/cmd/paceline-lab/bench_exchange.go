@@ -20,6 +20,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/report"
 	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/internal/text/rate"
+	"github.com/paceline-go/paceline/internal/text/suggest"
 	"github.com/paceline-go/paceline/lab/bench"
 	"github.com/paceline-go/paceline/lab/chart"
 	"github.com/paceline-go/paceline/ratetest/latency"
@@ -149,7 +150,7 @@ func (b *benchExchange) check(retriesGiven bool) error {
 func (b *benchExchange) run(ctx context.Context) error {
 	rows := b.chosen()
 	if len(rows) == 0 {
-		return cli.Usage(fmt.Errorf("--row %q: there is no such row", b.rows))
+		return cli.Usage(b.noRow())
 	}
 	report := &bench.Report{Seeds: 1, Seconds: b.duration.Seconds(), Latency: b.exchange.Latency.String(),
 		Exchange: b.exchange.String(), Virtual: b.virtual}
@@ -220,6 +221,17 @@ func exchangePage(r *bench.Report) report.Page {
 	return report.Page{Title: "Clients of an exchange", Text: r.Exchange + ".", Charts: []report.Chart{rates, timely}}
 }
 
+// noRow is the error for a --row that no row has. It names the rows.
+func (b *benchExchange) noRow() error {
+	var names []string
+	for _, r := range b.exchange.Rows() {
+		if !slices.Contains(names, r.Name) {
+			names = append(names, r.Name)
+		}
+	}
+	return fmt.Errorf("--row %q: there is no such row%s; the rows are %s", b.rows, suggest.Or(b.rows, names), strings.Join(names, "; "))
+}
+
 // chosen returns the rows to run.
 func (b *benchExchange) chosen() []bench.Row {
 	all := b.exchange.Rows()
@@ -250,10 +262,13 @@ func (b *benchExchange) live(ctx context.Context, rows []bench.Row, report *benc
 	defer told()
 	for _, rows := range batches {
 		before := cli.CPUSeconds()
-		results, err := bench.Live(ctx, rows, b.exchange.Latency, b.seed, b.duration, b.every,
+		results, late, err := bench.Live(ctx, rows, b.exchange.Latency, b.seed, b.duration, b.every,
 			func(m bench.Metric) { errs.Say(metricLine(m)) })
 		if err != nil {
 			return err
+		}
+		if late.P99 >= report.Lateness.P99 {
+			report.Lateness = late
 		}
 		if len(rows) == 1 {
 			cpu := cli.CPUSeconds() - before // of client and server together
