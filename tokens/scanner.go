@@ -17,16 +17,27 @@ type scanner struct {
 	quoted bool           // inside a string
 	escape bool           // after a backslash in a string
 	keep   *name          // destination of the string; nil: it is not kept
-	key    name
-	number name // a number, true, false or null
+	key    name           // of the member; inside a value that is skipped, a string of that
+	number name           // a number, true, false or null
+	finish uint8
 
-	kind   name
-	usage  [places]counted
-	failed bool // the document has an error that is not null
-	list   bool // the document is a list of documents
-	closed bool // the document is whole
-	broken bool // cannot be JSON
+	kind     name
+	usage    [places]counted
+	failed   bool // the document has an error that is not null
+	finished bool // a choice of it has a reason why it ends
+	list     bool // the document is a list of documents
+	closed   bool // the document is whole
+	broken   bool // cannot be JSON
 }
+
+// Where a value that is skipped may say why an answer ends.
+const (
+	elsewhere = iota
+	afterName
+	atReason
+)
+
+const finishReason = "finish_reason"
 
 const maxOpen = 4 // root, response, usage, details
 
@@ -99,9 +110,13 @@ func (s *scanner) feed(p []byte) {
 		}
 		c := p[i]
 		if s.skip > 0 {
+			if s.finish != elsewhere {
+				s.finishes(c)
+			}
 			switch c {
 			case '"':
 				s.quoted = true
+				s.key.n = 0
 			case '{', '[':
 				s.skip++
 			case '}', ']':
@@ -128,6 +143,18 @@ func (s *scanner) feed(p []byte) {
 			continue
 		}
 		s.step(c)
+	}
+}
+
+// finishes reads one byte after the name finish_reason, which is within the skipped choices.
+func (s *scanner) finishes(c byte) {
+	switch {
+	case c == ' ' || c == '\n' || c == '\r' || c == '\t':
+	case s.finish == afterName && c == ':':
+		s.finish = atReason
+	default:
+		s.finished = s.finished || s.finish == atReason && c != 'n'
+		s.finish = elsewhere
 	}
 }
 
@@ -230,6 +257,8 @@ func (s *scanner) inString(p []byte, i int) int {
 		s.escape = false
 		if s.keep != nil {
 			s.keep.n = len(s.keep.b) + 1 // names of interest are never escaped
+		} else if s.skip > 0 {
+			s.key.n = len(s.key.b) + 1
 		}
 		return i + 1
 	}
@@ -240,6 +269,8 @@ func (s *scanner) inString(p []byte, i int) int {
 	}
 	if s.keep != nil {
 		s.keep.add(rest[:stop])
+	} else if s.skip > 0 && (stop == len(rest) || s.key.n > 0) { // a string in several pieces
+		s.key.add(rest[:stop])
 	}
 	if stop == len(rest) {
 		return len(p)
@@ -249,6 +280,11 @@ func (s *scanner) inString(p []byte, i int) int {
 		return i + stop + 1
 	}
 	s.quoted, s.keep = false, nil
+	if s.skip > 0 {
+		if name := rest[:stop]; s.key.n == 0 && string(name) == finishReason || string(s.key.text()) == finishReason {
+			s.finish = afterName
+		}
+	}
 	if s.skip == 0 {
 		if s.state == wantKey {
 			s.state = wantColon

@@ -29,6 +29,9 @@ type Watcher struct {
 	frames frames   // for a stream in AWS's format
 	within enclosed // for a stream of InvokeModel
 	done   bool     // the event that ends the stream has come
+	ends   bool     // the stream may end after the last event: that has the final usage
+	sums   bool     // an event had a usage, and another may have a larger one
+	stops  bool     // an event had the reason why the answer ends
 	fail   bool     // an event reported an error
 
 	// place is the part of a line: its name, its data, or something to skip.
@@ -71,7 +74,7 @@ func (w *Watcher) Read(p []byte) (int, error) {
 	}
 	if err == io.EOF {
 		w.dispatch() // the last event may lack its blank line; half an event is not JSON and does not count
-		w.done = w.done || w.api == Gemini && w.usage.present
+		w.done = w.done || w.ends
 	}
 	return n, err
 }
@@ -99,8 +102,11 @@ func (w *Watcher) Close() error {
 //	Invoke              the metrics of the invocation
 //	Ollama              a line with eval_count
 //
-// Gemini has no such mark: its last event decides. A connection that closes in good order proves
-// nothing: a proxy that gives up closes it in the same way.
+// Gemini has no such mark: its last event decides. Some servers in the format of Chat, Completions
+// or Messages leave theirs out. So the mark is not needed where the connection closes in good order
+// after an event with the final usage. That is a message_delta, or a chunk with the only usage so
+// far, or one after a finish_reason. Otherwise a good order proves nothing: a proxy that gives up
+// closes a connection in the same way.
 func (w *Watcher) Usage() (Usage, error) {
 	if w.api == NoAPI {
 		return Usage{}, fmt.Errorf("tokens: %v: %w", w.api, ErrNoUsage)
@@ -256,6 +262,10 @@ func (w *Watcher) event(doc *scanner) {
 		// With stream_options.include_usage the last chunk before [DONE] has it, and the others
 		// have null. Servers that report in every chunk report running sums.
 		w.usage.merge(&doc.usage[atTop])
+		w.stops = w.stops || doc.finished
+		has := doc.usage[inside].present || doc.usage[atTop].present
+		w.ends = has && (w.stops || !w.sums)
+		w.sums = w.sums || has
 		w.fail = w.fail || doc.failed
 	case Responses:
 		switch kind {
@@ -267,7 +277,7 @@ func (w *Watcher) event(doc *scanner) {
 		}
 	case Gemini: // in every chunk; the last one is right
 		w.usage.merge(&doc.usage[atTop])
-		w.fail = w.fail || doc.failed
+		w.ends, w.fail = w.usage.present, w.fail || doc.failed
 	case CohereChat:
 		if kind == "message-end" {
 			w.usage.merge(&doc.usage[inside])
@@ -291,6 +301,7 @@ func (w *Watcher) event(doc *scanner) {
 			w.usage.merge(&doc.usage[inside])
 		case "message_delta": // running sums: later ones replace earlier ones
 			w.usage.merge(&doc.usage[atTop])
+			w.ends = doc.usage[atTop].present
 		case "message_stop":
 			w.done = true
 		case "error":

@@ -198,7 +198,7 @@ func (c *call) hear(s *sent, resp *http.Response, err error, last bool) classify
 	s.headed = time.Now()
 	in := c.evidence(s, resp, err, last)
 	if resp != nil && t.policy.NeedsBody(&in) {
-		in.Body = prefix(resp)
+		in.Body = c.words(s, resp)
 	}
 	v := &s.verdict
 	if *v = t.policy.Of(&in); v.Result == limit.Limited && v.RetryAfter > 0 {
@@ -467,19 +467,6 @@ func (s *sent) own(i int, o limit.Outcome) limit.Outcome {
 	own := s.verdict.For(s.way.has(i))
 	own.Result, own.Metered, own.Actual, own.ArrivedAgo = o.Result, o.Metered, o.Actual, o.ArrivedAgo
 	return own
-}
-
-// hold returns a body whose end settles the attempt, or nil if nothing depends on it.
-func (s *sent) hold(resp *http.Response) *held {
-	metered := s.api != tokens.NoAPI && resp.StatusCode < 300 && resp.Header.Get("Content-Encoding") == ""
-	if !metered && !s.t.config.UntilBody || resp.Body == nil || resp.Body == http.NoBody || resp.StatusCode == http.StatusSwitchingProtocols {
-		return nil
-	}
-	h := newHeld(s, resp.Body)
-	if metered {
-		h.watch(resp)
-	}
-	return h
 }
 
 // ended settles an attempt whose answer's body has ended, or will never be read.

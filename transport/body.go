@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/send/decode"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/tokens"
 )
@@ -147,49 +148,126 @@ func keep(resp *http.Response) *http.Response {
 	return resp
 }
 
+// words returns the beginning of the body as text, which the next reader still gets as it came.
+func (c *call) words(s *sent, resp *http.Response) []byte {
+	raw := prefix(resp)
+	codings := decode.Of(resp.Header)
+	if codings.None() || len(raw) == 0 {
+		return raw
+	}
+	text, err := codings.Prefix(raw, provider.MaxBody+1)
+	if err != nil {
+		s.unread(routeOf(c.req), err)
+	}
+	return text
+}
+
 // held is the body of an answer whose end settles the attempt. Its bytes and errors are the Base's.
 // Like the Base's body, its Close may be called while a Read is under way.
 type held struct {
 	body    io.ReadCloser
 	sent    *sent
+	route   string // with codings alone
 	cleanup runtime.Cleanup
 
-	mu      sync.Mutex // guards the fields below
-	watcher *tokens.Watcher
-	told    *tokens.Usage // the usage that the header states; nil: none
-	n       int           // the length of the Read, which the watcher sees next
-	err     error
-	over    bool
+	mu    sync.Mutex    // guards the fields below
+	meter *meter        // nil: it is not metered
+	told  *tokens.Usage // the usage that the header states; nil: none
+	over  bool
+	own   meter // of a body without codings
 }
 
-func newHeld(s *sent, body io.ReadCloser) *held {
-	h := &held{body: body, sent: s}
+// hold returns a body whose end settles the attempt, or nil if nothing depends on it.
+func (s *sent) hold(resp *http.Response) *held {
+	metered := s.api != tokens.NoAPI && resp.StatusCode < 300
+	if !metered && !s.t.config.UntilBody || resp.Body == nil || resp.Body == http.NoBody || resp.StatusCode == http.StatusSwitchingProtocols {
+		return nil
+	}
+	h := &held{body: resp.Body, sent: s}
+	var decoder *decode.Decoder
+	if metered {
+		decoder = h.watch(resp)
+	}
 	// An answer that is neither read to its end nor closed keeps the connection for good, but not a
 	// place in the limit.
-	h.cleanup = runtime.AddCleanup(h, func(s *sent) { s.ended(tokens.Usage{}, tokens.ErrIncomplete, true) }, s)
+	h.cleanup = runtime.AddCleanup(h, func(decoder *decode.Decoder) {
+		if decoder != nil {
+			decoder.End()
+		}
+		s.ended(tokens.Usage{}, tokens.ErrIncomplete, true)
+	}, decoder)
 	return h
 }
 
-func (h *held) watch(resp *http.Response) {
+// watch begins to read the usage. It returns the decoder, which must be ended; nil: there is
+// none.
+func (h *held) watch(resp *http.Response) *decode.Decoder {
 	kind := resp.Header.Get("Content-Type")
 	stream := strings.HasPrefix(kind, "text/event-stream") || strings.HasPrefix(kind, "application/x-ndjson") || strings.HasPrefix(kind, "application/vnd.amazon.eventstream")
 	if u, ok := tokens.HeaderUsage(resp.Header); ok {
 		h.told = &u
 	}
-	h.watcher = tokens.NewWatcher(h.sent.api, stream, (*shown)(h))
+	h.meter = &h.own
+	if codings := decode.Of(resp.Header); !codings.None() {
+		h.route = routeOf(resp.Request)
+		h.meter = new(meter) // its decoder refers to it, and must not keep the body from being forgotten
+		h.meter.decoder = decode.New(codings, h.meter.read)
+	}
+	h.meter.watcher = tokens.NewWatcher(h.sent.api, stream, h.meter)
+	return h.meter.decoder
 }
 
-// shown is the watcher's reader: the bytes are already where the watcher wants them.
-type shown held
+// meter reads the usage of an answer as it passes.
+type meter struct {
+	watcher *tokens.Watcher
+	decoder *decode.Decoder // nil: the body has no coding
+	n       int             // the length of the text that the watcher sees next
+	err     error
+}
 
-func (s *shown) Read([]byte) (int, error) { return s.n, s.err }
+// Read is for the watcher: the bytes are already where it wants them.
+func (m *meter) Read([]byte) (int, error) { return m.n, m.err }
+
+func (m *meter) read(text []byte) {
+	m.n = len(text)
+	m.watcher.Read(text)
+}
+
+// pass reads the next part of the body, as it came.
+func (m *meter) pass(p []byte, err error) {
+	if m.decoder == nil {
+		m.err = err
+		m.read(p)
+		return
+	}
+	m.decoder.Feed(p)
+	if err == io.EOF {
+		m.decoder.End()
+		m.err = err
+		m.read(nil)
+	}
+}
+
+// usage returns what was read. The error unread says why the body could not be decoded.
+func (m *meter) usage() (u tokens.Usage, err, unread error) {
+	if m.decoder != nil {
+		switch unread = m.decoder.End(); unread {
+		case nil: // a client that decodes need not read on to the end of the body
+			m.err = io.EOF
+			m.read(nil)
+		case io.ErrUnexpectedEOF: // what is there counts, as without a coding
+			unread = nil
+		}
+	}
+	u, err = m.watcher.Usage()
+	return u, err, unread
+}
 
 func (h *held) Read(p []byte) (int, error) {
 	n, err := h.body.Read(p)
 	h.mu.Lock()
-	if h.watcher != nil && !h.over {
-		h.n, h.err = n, err
-		h.watcher.Read(p)
+	if h.meter != nil && !h.over {
+		h.meter.pass(p[:max(0, min(n, len(p)))], err)
 	}
 	h.mu.Unlock()
 	if err != nil {
@@ -212,15 +290,26 @@ func (h *held) end() {
 	}
 	h.over = true
 	var u tokens.Usage
-	var err error
-	metered := h.watcher != nil
+	var err, unread error
+	metered := h.meter != nil
 	if metered {
-		u, err = h.watcher.Usage()
-		if h.told != nil {
-			u, err = *h.told, nil
+		if u, err, unread = h.meter.usage(); h.told != nil {
+			u, err, unread = *h.told, nil, nil
 		}
 	}
 	h.mu.Unlock()
 	h.cleanup.Stop()
+	if unread != nil {
+		h.sent.unread(h.route, unread)
+		metered = false
+	}
 	h.sent.ended(u, err, metered)
+}
+
+// unread logs, once for each route, that answers are in a coding that is not read.
+func (s *sent) unread(route string, why error) {
+	p := Partition{Host: s.leaf.partition.Host, Route: route}.bounded()
+	if s.t.first("answer", p) {
+		s.t.log.Warn("answers cannot be read", "partition", p, "why", why)
+	}
 }

@@ -85,7 +85,9 @@ func TestTokens(t *testing.T) {
 			result: limit.Accepted, metered: true, actual: limit.Cost{1, 0, 0, 7, 5, 12}},
 		{name: "closed after its end, before EOF", url: chat, body: prompt, answer: func() *http.Response { return stream(events("data: [DONE]\n\n") + "\n") }, close: len(events("data: [DONE]\n\n")),
 			result: limit.Accepted, metered: true, actual: limit.Cost{1, 0, 0, 7, 5, 12}},
-		{name: "a stream that ends early", url: chat, body: prompt, answer: func() *http.Response { return stream(events("")) }, result: limit.Unknown},
+		{name: "a stream that ends early", url: chat, body: prompt, answer: func() *http.Response { return stream(events("")[:60]) }, result: limit.Unknown},
+		{name: "a stream without its mark", url: chat, body: prompt, answer: func() *http.Response { return stream(events("")) },
+			result: limit.Accepted, metered: true, actual: limit.Cost{1, 0, 0, 7, 5, 12}},
 		{name: "closed early", url: chat, body: prompt, answer: func() *http.Response { return stream(events("data: [DONE]\n\n")) }, close: 20, result: limit.Unknown},
 		{name: "closed before the first byte", url: chat, body: prompt, answer: func() *http.Response { return stream(events("")) }, close: -1, result: limit.Unknown},
 		{name: "messages, an error in the middle of the stream", url: messages, body: prompt, answer: func() *http.Response {
@@ -104,7 +106,8 @@ func TestTokens(t *testing.T) {
 		{name: "usage is impossible", url: chat, body: prompt, answer: func() *http.Response {
 			return reply(200, `{"usage":{"prompt_tokens":-7,"completion_tokens":5}}`)
 		}, result: limit.Accepted},
-		{name: "compressed for the caller", url: chat, body: prompt, answer: func() *http.Response { return reply(200, "\x1f\x8b...", "Content-Encoding", "gzip") }, result: limit.Accepted},
+		{name: "a coding that is damaged", url: chat, body: prompt, answer: func() *http.Response { return reply(200, "\x1f\x8b..........", "Content-Encoding", "x-gzip") }, result: limit.Accepted},
+		{name: "a coding that is not known", url: chat, body: prompt, answer: func() *http.Response { return reply(200, "\x1f\x9d\x90\x00", "Content-Encoding", "compress") }, result: limit.Accepted},
 		{name: "a malformed body", url: chat, body: `{"model":`, answer: func() *http.Response { return reply(400, `{"error":{}}`) }, result: limit.Failed},
 		{name: "a refusal", url: chat, body: prompt, answer: func() *http.Response { return reply(429, `{}`) }, result: limit.Limited},
 		{name: "another endpoint", url: "http://a.test/v1/models", body: prompt, answer: func() *http.Response { return reply(200, `{}`) }, result: limit.Accepted},
@@ -139,12 +142,12 @@ func TestTokens(t *testing.T) {
 				if tc.close != 0 {
 					want = want[:max(tc.close, 0)]
 				}
-				got := make([]byte, len(want))
-				if _, err := io.ReadFull(resp.Body, got); err != nil || !bytes.Equal(got, want) {
+				got, plain := make([]byte, len(want)), plainly(resp)
+				if _, err := io.ReadFull(plain, got); err != nil || !bytes.Equal(got, want) {
 					t.Errorf("read %q %v", got, err)
 				}
 				if tc.close == 0 {
-					if n, err := resp.Body.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+					if n, err := plain.Read(make([]byte, 1)); n != 0 || err != io.EOF {
 						t.Error(n, err)
 					}
 				}

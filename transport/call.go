@@ -421,16 +421,26 @@ func (c *call) uncounted(p *Partition, bytes int64, why string) {
 // blind logs, once for each route, that its tokens cannot be counted exactly.
 func (c *call) blind(p *Partition, why string) {
 	route := Partition{Host: p.Host, Route: routeOf(c.req)}.bounded()
-	t := c.t
+	if c.t.first("request", route) {
+		c.t.log.Warn("tokens cannot be counted", "partition", route, "why", why, "at least", c.t.config.Uncounted)
+	}
+}
+
+// first reports whether nothing was logged yet about the requests, or the answers, of a route.
+func (t *Transport) first(about string, route Partition) bool {
 	t.mu.Lock()
-	first := !t.blind[route] && len(t.blind) < t.config.MaxPartitions
+	defer t.mu.Unlock()
+	first := !t.unread[unread{about, route}] && len(t.unread) < t.config.MaxPartitions
 	if first {
-		t.blind[route.own()] = true
+		t.unread[unread{about, route.own()}] = true
 	}
-	t.mu.Unlock()
-	if first {
-		t.log.Warn("tokens cannot be counted", "partition", route, "why", why, "at least", t.config.Uncounted)
-	}
+	return first
+}
+
+// unread names a route whose requests, or answers, cannot be read.
+type unread struct {
+	about string
+	route Partition
 }
 
 // contextOf returns the context of a request. If only Cancel can end the request, the context ends

@@ -71,6 +71,9 @@ func ok(int, *http.Request) *http.Response { return reply(200, "fine") }
 
 func mustNew(t testing.TB, c transport.Config) *transport.Transport {
 	t.Helper()
+	if spoken != nil && c.Base != nil {
+		c.Base = spoken.RoundTripper(c.Base)
+	}
 	tr, err := transport.New(c)
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +120,7 @@ func do(t testing.TB, tr http.RoundTripper, r *http.Request) (status int, body s
 		return 0, "", err
 	}
 	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
+	b, err := io.ReadAll(plainly(resp))
 	if err != nil {
 		t.Fatalf("reading the answer: %v", err)
 	}

@@ -86,7 +86,7 @@ func TestPriceIsReservedAndSettled(t *testing.T) {
 		{"refused", func() (*http.Response, error) { return reply(429, `{}`), nil }, limit.Limited, true, 0},
 		{"failed", func() (*http.Response, error) { return reply(400, `{}`), nil }, limit.Failed, true, 0},
 		{"lost", func() (*http.Response, error) { return nil, errors.New("gone") }, limit.Unknown, false, 0},
-		{"cut", func() (*http.Response, error) { return stream(events("")), nil }, limit.Unknown, false, 0},
+		{"cut", func() (*http.Response, error) { return stream(events("")[:60]), nil }, limit.Unknown, false, 0},
 	} {
 		for _, own := range []int64{0, 1000} { // what Config.Cost says beside it stands in any case
 			t.Run(tc.name, func(t *testing.T) {

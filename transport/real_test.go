@@ -266,7 +266,7 @@ func TestForReal(t *testing.T) {
 			if got, err := io.ReadAll(z); string(got) != events("data: [DONE]\n\n") || err != nil {
 				c.t.Errorf("%q %v", got, err)
 			}
-			if o := c.outcome(); o.Metered || o.Result != limit.Accepted {
+			if o := c.outcome(); !o.Metered || o.Actual[limit.Tokens] != 12 || o.Result != limit.Accepted {
 				c.t.Errorf("settled as %+v", o)
 			}
 		}},

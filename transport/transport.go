@@ -23,7 +23,9 @@
 //
 // The caller reads the Base's own body, untouched. Only with Config.Tokens, and only for answers of
 // known language model APIs, does the Transport watch the body as it passes. It then settles with
-// the real usage.
+// the real usage. Of a body in gzip, deflate, br or zstd it reads a decoded copy. Memory and growth
+// of such copies are bounded: all of them take 256 MiB at most. An answer that cannot be read counts
+// as was reserved.
 //
 // The Transport adds nothing to a request, and sends whatever an http.Client sends after a
 // redirect. For another host, that Client drops Authorization, Proxy-Authorization and Cookie, but
@@ -292,7 +294,7 @@ type Config struct {
 	Ended func(Attempt)
 	// Logger gets lines at three levels. Info: pauses and waits (see paceline.GateConfig). Debug:
 	// requests that are not sent again. Warn: facts that contradict the configuration, such as a
-	// model that Preset does not have. If nil, there is no log. No credential is ever logged.
+	// model that Preset does not have, and routes whose answers cannot be decoded. If nil, there is no log. No credential is ever logged.
 	Logger *slog.Logger
 }
 
@@ -317,8 +319,9 @@ type Attempt struct {
 }
 
 // Transport is an http.RoundTripper that keeps within limits. New makes it. Safe for concurrent
-// use. It starts no goroutine except for the copies of Hedge, which end when the Base returns. It
-// needs no closing. A client's CloseIdleConnections reaches the Base.
+// use. It starts goroutines for the copies of Hedge, which end when the Base returns, and to meter
+// compressed answers, which end with the body. It needs no closing. A client's CloseIdleConnections
+// reaches the Base.
 type Transport struct {
 	config Config
 	base   *once.Base
@@ -360,7 +363,7 @@ type state struct {
 	joined        map[Partition]string      // by host and key: the key whose limits count
 	introductions map[string]*introductions // by host
 	others        map[string]bool           // models that the preset does not have
-	blind         map[Partition]bool        // by host and route: logged that tokens cannot be counted
+	unread        map[unread]bool           // logged that requests or answers cannot be read
 	recent        ring
 	cold          cold // what frozen partitions remember
 
@@ -448,7 +451,7 @@ func New(c Config) (*Transport, error) {
 	}
 	t.state = &state{
 		epoch: clients.epoch, clients: clients, group: clients.group, view: clients.group.View(), jitter: random(), rng: random(),
-		leaves: map[Partition]*leaf{}, nodes: map[Partition]*node{}, homes: map[Partition]string{}, introductions: map[string]*introductions{}, others: map[string]bool{}, blind: map[Partition]bool{}, joined: map[Partition]string{},
+		leaves: map[Partition]*leaf{}, nodes: map[Partition]*node{}, homes: map[Partition]string{}, introductions: map[string]*introductions{}, others: map[string]bool{}, unread: map[unread]bool{}, joined: map[Partition]string{},
 	}
 	t.latest.Store(t)
 	if c.AttemptTimeout > 0 {

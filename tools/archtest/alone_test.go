@@ -15,7 +15,7 @@ import (
 var foreign = map[string]string{
 	"provider":          "github.com/dunglas/httpsfv", // structured header fields, as the IETF's draft of RateLimit has them
 	"provider/classify": "github.com/dunglas/httpsfv",
-	"transport":         "github.com/dunglas/httpsfv",
+	"transport":         "github.com/andybalholm/brotli github.com/dunglas/httpsfv github.com/klauspost/compress", // codings of answers
 	"observe/prom": "github.com/beorn7/perks github.com/cespare/xxhash/v2 github.com/munnerz/goautoneg github.com/prometheus/client_golang " +
 		"github.com/prometheus/client_model github.com/prometheus/common github.com/prometheus/procfs golang.org/x/sys google.golang.org/protobuf", // of Prometheus
 	"ratetest/service": "github.com/dunglas/httpsfv",

@@ -93,7 +93,7 @@ var Table = []Package{
 	// Edges: HTTP, files, pictures.
 	{Name: "internal/send/neterr", Ours: "limit", Std: "any"},
 	{Name: "internal/send/pricing", Ours: "provider tokens", Std: "bytes"},
-	{Name: "transport", Ours: "paceline observe limit/mono limit pool/backoff provider tokens provider/classify internal/send/pricing internal/core/stack internal/core/breaker internal/core/frozen internal/core/histogram internal/text/suggest internal/send/timer internal/secret internal/send/neterr internal/text/humanize internal/send/once internal/text/describe", Std: "any"},
+	{Name: "transport", Ours: "paceline observe limit/mono limit pool/backoff provider tokens provider/classify internal/send/pricing internal/core/stack internal/core/breaker internal/core/frozen internal/core/histogram internal/text/suggest internal/send/timer internal/secret internal/send/neterr internal/text/humanize internal/send/once internal/send/decode internal/text/describe", Std: "any"},
 	{Name: "internal/web", Std: "embed"},
 	{Name: "observe/dashboard", Ours: "observe internal/text/humanize internal/web", Std: "bytes cmp context crypto/sha256 embed encoding/hex encoding/json errors fmt math net/http net/netip slices strconv strings sync time"},
 	{Name: "observe/prom", Ours: "observe observe/labels", Std: "any", Modules: "github.com/prometheus/client_golang"},
@@ -137,7 +137,7 @@ var Table = []Package{
 
 	// Help for the tests.
 	{Name: "internal/testkit/browser", Ours: "internal/testkit/need", Std: "any"},
-	{Name: "internal/testkit/coded", Std: "bytes compress/flate compress/gzip compress/zlib io net/http", Modules: "github.com/andybalholm/brotli github.com/klauspost/compress/zstd"},
+	{Name: "internal/testkit/coded", Std: "bytes compress/flate compress/gzip compress/zlib io net/http sync", Modules: "github.com/andybalholm/brotli github.com/klauspost/compress/zstd"},
 	{Name: "internal/testkit/corpus", Ours: "provider", Std: "any"},
 	{Name: "internal/testkit/frontend", Ours: "limit limit/mono observe", Std: "testing time"},
 	{Name: "internal/testkit/overlay", Std: "any"},

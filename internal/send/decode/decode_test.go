@@ -131,7 +131,7 @@ func TestWhatIsNotCoded(t *testing.T) {
 		{"text for zstd", "zstd", text, text, nil},
 		{"text for two", "gzip, br", text, text, nil},
 		{"one of two", "gzip, br", string(coded.All[3].Encode([]byte(text))), text, nil},
-		{"short text", "br", "slow", "slow", nil},
+		{"short text", "br", "slow down", "slow down", nil},
 		{"text that is not English", "gzip", "{\"message\":\"désolé, trop de requêtes\"}", "{\"message\":\"désolé, trop de requêtes\"}", nil},
 		{"text cut within a character", "gzip", "{\"message\":\"trop de requêtes d\xc3\xa9 plus\"}", "{\"message\":\"trop de requêtes dé plus\"}", nil},
 		{"two members", "gzip", zipped + zipped, text + text, nil},
@@ -215,8 +215,9 @@ func TestGivenUp(t *testing.T) {
 		t.Errorf("%d bytes are taken", taken)
 	}
 	for _, d := range open {
-		d.Stop()
-		d.Stop()
+		if err := d.End(); err == nil || err != d.End() {
+			t.Error(err)
+		}
 		d.Feed([]byte("more"))
 	}
 	if taken := decode.Taken(); taken != 0 {

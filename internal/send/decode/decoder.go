@@ -1,7 +1,6 @@
 package decode
 
 import (
-	"errors"
 	"fmt"
 	"io"
 )
@@ -9,8 +8,8 @@ import (
 // Decoder decodes a body beside its way to the client. It returns from Feed when all that can be
 // decoded was passed on, and reads nothing by itself.
 //
-// The first Feed starts a goroutine, which waits between the calls. End or Stop ends it, so one of
-// them must be called. The goroutine refers to the Decoder and to its function, and to nothing else
+// The first Feed starts a goroutine, which waits between the calls. End ends it, and must be called.
+// The goroutine refers to the Decoder and to its function, and to nothing else
 // of the caller.
 //
 // A Decoder makes mostGrowth bytes of each byte at most, after the first freeGrowth. All Decoders
@@ -24,7 +23,7 @@ type Decoder struct {
 	pieces chan []byte   // from Feed to the goroutine
 	idle   chan struct{} // the goroutine waits for the next piece; closed: it has ended
 	piece  []byte        // the unread rest of the last piece
-	last   error         // the error after the last piece; nil: there may be more
+	ended  bool          // no piece follows
 	over   bool
 	in     int64 // bytes that came
 	out    int64 // bytes that were passed on
@@ -35,9 +34,6 @@ const (
 	freeGrowth = 1 << 20
 	mostGrowth = 200
 )
-
-// errStopped is the end of a body that is not read any more.
-var errStopped = errors.New("decode: stopped")
 
 // New returns a Decoder that passes on what it decodes to a function. The function must not keep
 // the bytes.
@@ -61,25 +57,17 @@ func (d *Decoder) Feed(p []byte) {
 	d.over = !waits
 }
 
-// End says that the body has ended. It returns io.ErrUnexpectedEOF if the coding has not, and
-// otherwise why the body could not be read to its end.
+// End says that the body has ended, or was given up. It returns nil if the coding has reached its
+// end, io.ErrUnexpectedEOF if it has not, and otherwise why the body was not read any more. Further
+// calls return the same.
 func (d *Decoder) End() error {
-	d.end(io.EOF)
-	return d.err
-}
-
-// Stop ends the Decoder before the end of the body.
-func (d *Decoder) Stop() {
-	d.end(errStopped)
-}
-
-func (d *Decoder) end(err error) {
 	if !d.over && d.pieces != nil {
-		d.last = err
+		d.ended = true
 		close(d.pieces)
 		<-d.idle
 	}
 	d.over = true
+	return d.err
 }
 
 // read is the body, for the goroutine.
@@ -87,8 +75,8 @@ type read Decoder
 
 func (r *read) Read(p []byte) (int, error) {
 	for len(r.piece) == 0 {
-		if r.last != nil {
-			return 0, r.last
+		if r.ended {
+			return 0, io.EOF
 		}
 		r.idle <- struct{}{}
 		r.piece = <-r.pieces
@@ -116,7 +104,7 @@ func (d *Decoder) run() {
 			d.to(p[:n])
 		}
 		if err != nil {
-			if err != io.EOF && err != errStopped {
+			if err != io.EOF {
 				d.err = err
 			}
 			return

@@ -76,8 +76,16 @@ func (r *reader) Read(p []byte) (n int, err error) {
 			return 0, err
 		}
 	}
-	return r.plain.Read(p)
+	for range mostEmpty {
+		if n, err = r.plain.Read(p); n > 0 || err != nil || len(p) == 0 {
+			return n, err
+		}
+	}
+	return 0, io.ErrNoProgress
 }
+
+// mostEmpty is how often in a row a decoder may read nothing, at the end of a block for example.
+const mostEmpty = 100
 
 // told returns the error for the caller.
 func (r *reader) told(err error) error {
@@ -113,15 +121,18 @@ func (c Codings) open(body io.Reader, h *held) (io.Reader, error) {
 	}
 }
 
-// isText reports whether a body begins like text. The first bytes of all codings have some that no
-// text has, but for nothing in br, which is one byte. It waits for no more bytes than it needs.
+// isText reports whether a body begins like text, or is empty. The first bytes of all codings have
+// some that no text has. It waits for no more bytes than it needs.
 func isText(in *bufio.Reader) bool {
-	const enough = 32
+	const (
+		enough = 32
+		least  = 8 // fewer may be the beginning of br that was cut
+	)
 	for n := 1; ; n++ {
 		head, err := in.Peek(n)
 		switch {
 		case err != nil:
-			return len(head) != 1 && utf8.Valid(head)
+			return (len(head) == 0 || len(head) >= least) && utf8.Valid(head)
 		case head[n-1] < ' ' && head[n-1] != '\t' && head[n-1] != '\n' && head[n-1] != '\r', head[n-1] == 0x7f:
 			return false
 		case n == enough:

@@ -8,6 +8,7 @@ import (
 	"compress/zlib"
 	"io"
 	"net/http"
+	"sync"
 
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
@@ -16,21 +17,25 @@ import (
 // Coding is one coding, or two in a row.
 type Coding struct {
 	Name  string
-	Field string // the value of Content-Encoding
-	each  []func(io.Writer) encoder
+	Field string     // the value of Content-Encoding
+	pool  *sync.Pool // of chains, since an encoder takes much memory
 }
 
 type encoder interface {
 	io.WriteCloser
 	Flush() error
+	Reset(to io.Writer)
 }
 
-func gzipped(w io.Writer) encoder  { return gzip.NewWriter(w) }
-func deflated(w io.Writer) encoder { return zlib.NewWriter(w) }
-func brotlied(w io.Writer) encoder { return brotli.NewWriter(w) }
-func bare(w io.Writer) encoder     { return must(flate.NewWriter(w, flate.DefaultCompression)) }
-func zstandard(w io.Writer) encoder {
-	return must(zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(64<<10)))
+func gzipped() encoder  { return gzip.NewWriter(nil) }
+func deflated() encoder { return zlib.NewWriter(nil) }
+func bare() encoder     { return must(flate.NewWriter(nil, flate.DefaultCompression)) }
+func brotlied() encoder {
+	return brotli.NewWriterOptions(nil, brotli.WriterOptions{Quality: 2, LGWin: 16})
+}
+
+func zstandard() encoder {
+	return must(zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(64<<10), zstd.WithEncoderLevel(zstd.SpeedFastest)))
 }
 
 func must[T any](v T, err error) T {
@@ -42,12 +47,22 @@ func must[T any](v T, err error) T {
 
 // All are the codings that clients may ask for, in every form.
 var All = []Coding{
-	{"gzip", "gzip", []func(io.Writer) encoder{gzipped}},
-	{"deflate", "deflate", []func(io.Writer) encoder{deflated}},
-	{"deflate without its header", "deflate", []func(io.Writer) encoder{bare}},
-	{"br", "br", []func(io.Writer) encoder{brotlied}},
-	{"zstd", "zstd", []func(io.Writer) encoder{zstandard}},
-	{"gzip in br", "gzip, br", []func(io.Writer) encoder{gzipped, brotlied}},
+	of("gzip", "gzip", gzipped),
+	of("deflate", "deflate", deflated),
+	of("deflate without its header", "deflate", bare),
+	of("br", "br", brotlied),
+	of("zstd", "zstd", zstandard),
+	of("gzip in br", "gzip, br", gzipped, brotlied),
+}
+
+func of(name, field string, each ...func() encoder) Coding {
+	return Coding{name, field, &sync.Pool{New: func() any {
+		var all []encoder
+		for _, e := range each {
+			all = append(all, e())
+		}
+		return all
+	}}}
 }
 
 // Encode returns a body in the coding.
@@ -80,21 +95,24 @@ func (c Coding) Events(all ...string) (pieces [][]byte) {
 }
 
 // chain is several encoders, the last of which writes to the client.
-type chain []encoder
-
-func (c Coding) writer(w io.Writer) chain {
-	all := make(chain, len(c.each))
-	for i := len(all) - 1; i >= 0; i-- {
-		all[i] = c.each[i](w)
-		w = all[i]
-	}
-	return all
+type chain struct {
+	each []encoder
+	pool *sync.Pool
 }
 
-func (c chain) Write(p []byte) (int, error) { return c[0].Write(p) }
+func (c Coding) writer(w io.Writer) *chain {
+	all := c.pool.Get().([]encoder)
+	for i := len(all) - 1; i >= 0; i-- {
+		all[i].Reset(w)
+		w = all[i]
+	}
+	return &chain{all, c.pool}
+}
 
-func (c chain) Flush() error {
-	for _, e := range c {
+func (c *chain) Write(p []byte) (int, error) { return c.each[0].Write(p) }
+
+func (c *chain) Flush() error {
+	for _, e := range c.each {
 		if err := e.Flush(); err != nil {
 			return err
 		}
@@ -102,12 +120,14 @@ func (c chain) Flush() error {
 	return nil
 }
 
-func (c chain) Close() error {
-	for _, e := range c {
+// Close ends the body. The chain is not used afterwards.
+func (c *chain) Close() error {
+	for _, e := range c.each {
 		if err := e.Close(); err != nil {
 			return err
 		}
 	}
+	c.pool.Put(c.each)
 	return nil
 }
 
@@ -129,7 +149,7 @@ type writer struct {
 	coding  Coding
 	head    bool
 	started bool
-	to      chain // nil: the answer has no body, or a coding of its own
+	to      *chain // nil: the answer has no body, or a coding of its own
 }
 
 // Unwrap is for http.ResponseController.
@@ -168,7 +188,7 @@ func (w *writer) Flush() {
 	_ = http.NewResponseController(w.ResponseWriter).Flush()
 }
 
-// RoundTripper answers what base answers, in the coding. Each Read of the plain body is a flush.
+// RoundTripper answers what base answers, in the coding. It flushes after each few bytes.
 func (c Coding) RoundTripper(base http.RoundTripper) http.RoundTripper { return &trip{base, c} }
 
 type trip struct {
@@ -196,13 +216,13 @@ func (t *trip) RoundTrip(r *http.Request) (*http.Response, error) {
 type body struct {
 	plain io.ReadCloser
 	coded bytes.Buffer
-	to    chain
+	to    *chain
 	err   error
 }
 
 func (b *body) Read(p []byte) (int, error) {
 	for b.coded.Len() == 0 && b.err == nil {
-		piece := make([]byte, 4<<10)
+		piece := make([]byte, 32)
 		n, err := b.plain.Read(piece)
 		must(b.to.Write(piece[:n]))
 		if b.err = err; err == io.EOF {
