@@ -230,7 +230,7 @@ func (e *explanation) fetch(cmd *cobra.Command, u *url.URL) (provider.Response, 
 	if err != nil && len(body) == 0 {
 		body = nil
 	}
-	return provider.Response{Status: resp.StatusCode, Header: resp.Header, Body: body}, nil
+	return provider.Response{Status: resp.StatusCode, Header: resp.Header, Body: explain.Decoded(resp.Header, body)}, nil
 }
 
 // fields reads the header fields to send.

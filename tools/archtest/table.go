@@ -75,7 +75,7 @@ var Table = []Package{
 	{Name: "internal/text/humanize", Core: true, Std: "fmt math slices strconv time"},
 	{Name: "internal/text/describe", Ours: "provider internal/text/humanize", Std: "fmt strings time"},
 	{Name: "internal/text/sanitize", Core: true, Std: pure + " io unicode unicode/utf8"},
-	{Name: "internal/app/explain", Ours: "provider", Std: pure + " encoding/json io net/http net/url regexp strconv unicode/utf16"},
+	{Name: "internal/app/explain", Ours: "provider internal/send/decode", Std: pure + " bufio bytes encoding/json io net/http net/textproto net/url regexp strconv unicode/utf16"},
 
 	// The runtime: clock, locks, timers, goroutines.
 	{Name: Root, Ours: "limit/mono limit observe internal/core/scheduler internal/text/humanize", Std: pure + " context log/slog runtime sync sync/atomic"},
@@ -120,7 +120,7 @@ var Table = []Package{
 	{Name: "internal/app/learned", Ours: "limit/mono limit fairshare internal/app/journal internal/text/humanize", Std: "fmt sync time"},
 	{Name: "internal/app/learned/recalltest", Ours: "ratetest/latency ratetest ratetest/service ratetest/rule", Std: "net/http sync time"},
 	{Name: "internal/app/auth/issuer", Ours: "limit/mono limit internal/app/auth/bearer internal/secret", Std: "any", Modules: "golang.org/x/oauth2"},
-	{Name: "internal/app/run", Ours: "observe limit/mono limit fairshare pool tokens tokens/tiktoken provider provider/classify internal/send/neterr internal/send/once internal/send/httptext internal/app/run/input internal/app/run/jsonl internal/app/durable internal/app/run/filename internal/app/journal internal/app/learned internal/boottime internal/secret internal/app/sharestore internal/app/auth/bearer internal/send/pricing internal/app/auth/issuer internal/text/sanitize internal/text/humanize internal/core/histogram internal/text/rate internal/core/ceiling", Std: "any"},
+	{Name: "internal/app/run", Ours: "observe limit/mono limit fairshare pool tokens tokens/tiktoken provider provider/classify internal/send/decode internal/send/neterr internal/send/once internal/send/httptext internal/app/run/input internal/app/run/jsonl internal/app/durable internal/app/run/filename internal/app/journal internal/app/learned internal/boottime internal/secret internal/app/sharestore internal/app/auth/bearer internal/send/pricing internal/app/auth/issuer internal/text/sanitize internal/text/humanize internal/core/histogram internal/text/rate internal/core/ceiling", Std: "any"},
 	{Name: "internal/app/proxy", Ours: "paceline observe limit/mono pool/backoff limit provider tokens tokens/tiktoken transport internal/send/httptext internal/text/rate internal/text/suggest internal/send/timer internal/secret internal/app/sharestore internal/text/sanitize fairshare internal/app/journal internal/app/learned internal/boottime", Std: "any", Modules: "golang.org/x/text/unicode/norm"},
 	{Name: "internal/app/proxy/config", Ours: "internal/app/proxy internal/app/yamlfile internal/text/bytesize internal/text/rate internal/text/suggest internal/secret provider tokens", Std: "any", Modules: "go.yaml.in/yaml/v3"},
 	{Name: "internal/testkit/daemon", Std: "any"},

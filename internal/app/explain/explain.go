@@ -9,6 +9,7 @@
 //
 //	explain.go  Answer, and Parse, which chooses the form
 //	wire.go     answers as curl, HTTPie and wget print them
+//	coded.go    bodies in a content coding
 //	fields.go   header fields without a status line, and key=value
 //	json.go     JSON in a text
 //	harvest.go  finds answers in JSON
@@ -40,7 +41,7 @@ type Answer struct {
 
 // Parse reads a text. Its errors begin with the line, and name what was expected.
 func Parse(text []byte) (Answer, error) {
-	s := clean(string(text))
+	s := clean(string(decoded(text)))
 	lines := debugged(strings.Split(s, "\n"))
 	if first(lines) == len(lines) {
 		return Answer{}, errors.New("line 1: nothing there; want an answer as curl -i prints it, header fields, JSON that holds them, or a line of a log")

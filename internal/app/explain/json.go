@@ -41,7 +41,7 @@ func objects(s string) (a Answer, at int, err error) {
 		if s[i] != '{' && s[i] != '[' {
 			continue
 		}
-		n, size, broken := decode(s[i:])
+		n, size, broken := readJSON(s[i:])
 		if broken == nil && brace >= i && brace < i+size || broken != nil && len(n.items) > 0 && strings.TrimSpace(s[:i]) == "" {
 			at = brace
 		}
@@ -79,9 +79,9 @@ func objects(s string) (a Answer, at int, err error) {
 	return Answer{}, at, err
 }
 
-// decode reads the JSON at the beginning of a text, and returns its length. JSON that is cut off is
+// readJSON reads the JSON at the beginning of a text, and returns its length. JSON that is cut off is
 // read as far as it goes. With an error, the length is that up to the error.
-func decode(s string) (n *node, length int, err error) {
+func readJSON(s string) (n *node, length int, err error) {
 	d := json.NewDecoder(strings.NewReader(s))
 	d.UseNumber()
 	n, err = read(d, 0)

@@ -84,6 +84,7 @@ func (g *group) send(ctx context.Context, a pool.Attempt) pool.Answer {
 		return g.takeBack(j, price)
 	}
 	j.res = res
+	r.tellCoded(&res)
 	ans, final := r.judge(j)
 	if r.sender.files != nil {
 		r.file(j, &ans)

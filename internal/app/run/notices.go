@@ -40,6 +40,13 @@ func (r *Run) Tell(text string) { r.c.Notice(text) }
 
 func (r *Run) tell(format string, args ...any) { r.c.Notice(fmt.Sprintf(format, args...)) }
 
+// tellCoded reports the first answer in a content coding that is not read.
+func (r *Run) tellCoded(res *response) {
+	if res.coded && r.notices.isFirst("coded") {
+		r.tell("an answer has Content-Encoding: %.60q, which is not read: such a body is kept as it came, and no value of a key is found in it", res.header.Get("Content-Encoding"))
+	}
+}
+
 // tellOpen reports requests that had no answer when the run before ended.
 func (r *Run) tellOpen(open map[string]struct{}) {
 	if len(open) == 0 {

@@ -127,7 +127,7 @@ func (k *kept) as(name string) string {
 	lower = strings.ToLower(name)
 	switch {
 	case slices.Contains(k.more, lower) || slices.Contains(k.more, "*"):
-	case lower == "content-type" || lower == "retry-after" || lower == "x-request-id" || lower == "request-id":
+	case lower == "content-type" || lower == "content-encoding" || lower == "retry-after" || lower == "x-request-id" || lower == "request-id":
 	case strings.Contains(lower, "ratelimit") || strings.Contains(lower, "rate-limit"):
 	default:
 		lower = ""

@@ -59,10 +59,15 @@ func (b *bench) made(c Config) *Run {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	if b.network != nil {
+	if b.network != nil || spoken != nil {
 		over := newTransport(&r.c)
-		over.DialContext = b.network.Dial
+		if b.network != nil {
+			over.DialContext = b.network.Dial
+		}
 		r.sender.base = once.New(over)
+		if spoken != nil {
+			r.sender.base = once.New(spoken.RoundTripper(over))
+		}
 	}
 	return r
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/secret"
+	"github.com/paceline-go/paceline/internal/send/decode"
 	"github.com/paceline-go/paceline/internal/send/httptext"
 	"github.com/paceline-go/paceline/internal/send/neterr"
 	"github.com/paceline-go/paceline/internal/send/once"
@@ -81,6 +82,7 @@ type response struct {
 	body     []byte
 	share    share      // of the memory for bodies
 	cut      bool       // the body is longer
+	coded    bool       // the body is in a content coding that is not read
 	saved    *savedBody // the file with the whole body; nil: there is none, or not yet
 	unsaved  error      // why the body could not be written
 	tooLong  bool       // the body is longer than a file may be
@@ -187,10 +189,21 @@ func (s *sender) read(ctx context.Context, r *Request, out *response, res *http.
 	if res.Request.Method == http.MethodHead {
 		length = 0 // the answer to HEAD has the length that GET would have, and no body
 	}
-	out.body, err = s.memory.read(ctx, &out.share, res.Body, length, s.maxResponse+1, pause)
+	body := io.Reader(res.Body)
+	switch codings := decode.Of(res.Header); {
+	case codings.None() || length == 0:
+	case codings.Known() && out.status != http.StatusPartialContent: // a part begins anywhere
+		// As net/http does if it asked for gzip itself: results have the text, whoever asked.
+		body, length = codings.NewReader(res.Body), -1
+		res.Header.Del("Content-Encoding")
+		res.Header.Del("Content-Length")
+	default:
+		out.coded = true
+	}
+	out.body, err = s.memory.read(ctx, &out.share, body, length, s.maxResponse+1, pause)
 	if int64(len(out.body)) > s.maxResponse {
 		if s.files != nil && err == nil && out.status/100 == 2 {
-			if out.saved, err, out.unsaved = s.files.stream(r.ID, s.of(r), out, res.Body); errors.Is(err, errTooLong) {
+			if out.saved, err, out.unsaved = s.files.stream(r.ID, s.of(r), out, body); errors.Is(err, errTooLong) {
 				out.tooLong, err = true, nil
 			}
 		}
