@@ -66,14 +66,21 @@
 // more until all present nodes have seen that report. So all of that is open until each node
 // reports what it does hold. All of the limit that was free counts as sent.
 //
+// A store that goes back in time has lost its state as well: a snapshot or a backup is restored, or
+// an old server answers again. The nodes find out, whatever the incarnation. Each knows the turn of
+// its last put and the lives of the book. A life begins when the state was lost.
+//
 // If no node knows the state, nothing is granted until no earlier grant counts: TTL + Late and a
 // window. The same holds where a limit is removed. A store whose clock is Steady loses its state
-// only when all of its nodes end.
+// only when all of its nodes end, or when its file is replaced: then nothing is granted for that
+// time.
 //
 // # What is trusted
 //
 //   - Once a node has found that a store lost its state, no node takes a turn at the old state.
 //     After a failover the old server answers nobody.
+//   - After a store went back in time, a node that put nothing since that time is not the first to
+//     come. Others find out at their next turn, 250 ms later where there is demand.
 //   - Nobody sets the store's clock forward while no node is there.
 //   - A change of that clock which is smaller than the quickest round trip to the store does no
 //     harm (the limiter's Margin covers a millisecond).

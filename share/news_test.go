@@ -167,7 +167,7 @@ func TestBadBlobs(t *testing.T) {
 	}{
 		"damaged":          {blob[:len(blob)-7], "the blob is damaged: of ", true},
 		"of something":     {[]byte("this was never one"), "the blob is damaged: it begins with 0x74, not 0xb7", true},
-		"of a newer state": {newer, "the limit is kept in version 6, and this program has version 5: run the same version everywhere", false},
+		"of a newer state": {newer, "the limit is kept in version 7, and this program has version 6: run the same version everywhere", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -15,7 +15,7 @@ type Reading = node.Reading
 // Store keeps a blob for each limit. A database can be a Store if it meets two conditions. It can
 // put a blob only if nobody else put since the read. It has one clock for all, finer than the round
 // trip to it. share/sqlite, share/postgres and share/redis are Stores; share/sharetest tests one of
-// your own. Safe for concurrent use.
+// your own: by Run, and by Restored where it goes back in time. Safe for concurrent use.
 type Store interface {
 	// Turn reads the blob of key and the store's clock, and calls f with both. It puts the result
 	// of f, unless somebody put since the read. Then it reads and calls f again. If f returns an

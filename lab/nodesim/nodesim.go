@@ -62,6 +62,7 @@ type Trouble struct {
 	Lose    float64       // so many of the store's answers are lost, and as many puts are delivered again later
 	Set     time.Duration // the store's clock is set by up to 5 s, either way
 	Forget  time.Duration // the store loses all that it had, and says so by its incarnation
+	Rewind  time.Duration // the store goes back to what it had 3 to 40 s before: see rewind
 	Restart time.Duration // the store is away for a second, for all, and has then lost all that it had, and says so
 	Doom    time.Duration // the store forgets at the worst instant: see doom
 	Deaf    bool          // all but one do not hear whether they put anything, when the store forgets by Doom, and that one came to hold much meanwhile
@@ -134,6 +135,8 @@ type world struct {
 	hears  *member   // the others are told of no put
 	// besieged is until when there is no other siege.
 	besieged mono.Time
+	// incarnations is how many there were: one that the store goes back to is not new.
+	incarnations int
 	// noticed is how the store's clock was set when somebody put last.
 	noticed time.Duration
 	report  Report
@@ -234,6 +237,7 @@ func (w *world) trouble() {
 		w.store.lose(w.rng.Int())
 	})
 	w.every(w.Forget, w.forget)
+	w.rewind()
 	w.every(w.Doom, w.doom)
 	w.every(w.Siege, w.siege)
 	w.every(w.Restart, func() {
@@ -373,7 +377,8 @@ func (w *world) siege() {
 // forget has the store lose all that it had, and say so by its incarnation.
 func (w *world) forget() {
 	w.store.lose(w.rng.Int())
-	w.store.incarnation++
+	w.incarnations++
+	w.store.incarnation = w.incarnations
 }
 
 func (w *world) upTo(d time.Duration) time.Duration { return time.Duration(w.rng.Int64N(int64(d))) }

@@ -5,9 +5,11 @@
 // It needs the privileges SELECT, INSERT and UPDATE on paceline_share. The first process also needs
 // CREATE on the schema; or make the table by Schema beforehand.
 //
-// After a failover the timeline is another, and every limit is quiet until no earlier grant counts.
-// The package relies on synchronous_commit, which it asks for, and on fsync. A long transaction
-// elsewhere in the database keeps vacuum from the rows' old versions.
+// After a failover the timeline is another, and the nodes put back what they know. A table that was
+// dropped is made again. The package relies on synchronous_commit, which each put asks for, and on
+// fsync. A long transaction elsewhere in the database keeps vacuum from the rows' old versions.
+//
+// No statement depends on the connection: a pooler such as PgBouncer may stand between, in any mode.
 package postgres
 
 import (
@@ -41,31 +43,60 @@ func Open(ctx context.Context, url string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("share/postgres: %w", err)
 	}
-	c.ConnConfig.RuntimeParams["synchronous_commit"] = "on"
+	if !strings.Contains(url, "default_query_exec_mode") {
+		c.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec // a prepared statement belongs to one connection
+	}
 	c.ConnConfig.RuntimeParams["application_name"] = "paceline share"
 	pool, err := pgxpool.NewWithConfig(ctx, c)
 	if err != nil {
 		return nil, fmt.Errorf("share/postgres: %w", err)
 	}
 	s := &Store{pool}
-	for try := 0; ; try++ {
-		var there bool
-		if err = pool.QueryRow(ctx, `SELECT to_regclass('paceline_share') IS NOT NULL`).Scan(&there); err == nil && !there {
-			if _, err = pool.Exec(ctx, Schema); err != nil {
-				err = fmt.Errorf("the table paceline_share is not there, and cannot be made: %w", err)
-			}
-		}
-		var taken *pgconn.PgError
-		if !errors.As(err, &taken) || taken.Code != "23505" || try == 3 { // two processes make the table at once
-			break
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	if err != nil {
+	if err := s.makeTable(ctx); err != nil {
 		pool.Close()
 		return nil, fmt.Errorf("share/postgres: %w", err)
 	}
 	return s, nil
+}
+
+// makeTable makes the table if it is not there.
+func (s *Store) makeTable(ctx context.Context) error {
+	for try := 0; ; try++ {
+		var there bool
+		err := s.pool.QueryRow(ctx, `SELECT to_regclass('paceline_share') IS NOT NULL`).Scan(&there)
+		if err == nil && !there {
+			if _, err = s.pool.Exec(ctx, Schema); err != nil {
+				err = fmt.Errorf("the table paceline_share is not there, and cannot be made: %w", err)
+			}
+		}
+		if !is(err, codeTaken) || try == 3 { // two processes make the table at once
+			return err
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// Codes of errors of PostgreSQL.
+const (
+	codeTaken   = "23505" // unique_violation
+	codeNoTable = "42P01" // undefined_table
+)
+
+func is(err error, code string) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && e.Code == code
+}
+
+// again returns nil if a turn may begin again after an error: the table was dropped, and is there
+// again now. Otherwise it returns the error.
+func (s *Store) again(ctx context.Context, err error) error {
+	if is(err, codeNoTable) {
+		err = s.makeTable(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("share/postgres: %w", err)
+	}
+	return nil
 }
 
 // parse is pgxpool.ParseConfig, whose error quotes the address with parts of odd passwords.
@@ -93,8 +124,11 @@ func (s *Store) Close() { s.pool.Close() }
 const (
 	read = `SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, left(pg_walfile_name(pg_current_wal_lsn()), 8), s.version, s.blob
 FROM (SELECT) one LEFT JOIN paceline_share s ON s.name = $1`
-	update = `UPDATE paceline_share SET version = version + 1, blob = $3 WHERE name = $1 AND version = $2`
-	insert = `INSERT INTO paceline_share (name, version, blob) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`
+	// set_config is for this transaction alone.
+	update = `UPDATE paceline_share SET version = $4, blob = $3
+WHERE name = $1 AND version = $2 AND set_config('synchronous_commit', 'on', true) IS NOT NULL`
+	insert = `INSERT INTO paceline_share (name, version, blob) SELECT $1::text, $2::bigint, $3::bytea
+WHERE set_config('synchronous_commit', 'on', true) IS NOT NULL ON CONFLICT DO NOTHING`
 )
 
 // Turn implements share.Store.
@@ -104,7 +138,7 @@ func (s *Store) Turn(ctx context.Context, key string, f func(share.Reading) ([]b
 		var r share.Reading
 		var version *int64
 		if err := s.pool.QueryRow(ctx, read, key).Scan(&micros, &r.Incarnation, &version, &r.Blob); err != nil {
-			return false, fmt.Errorf("share/postgres: %w", err)
+			return false, s.again(ctx, err)
 		}
 		r.Clock = micros * 1000
 		r.Wall = r.Clock
@@ -114,19 +148,20 @@ func (s *Store) Turn(ctx context.Context, key string, f func(share.Reading) ([]b
 		}
 		done, err := s.put(ctx, key, version, blob)
 		if err != nil {
-			return false, fmt.Errorf("share/postgres: %w", err)
+			return false, s.again(ctx, err)
 		}
 		return done, nil
 	})
 }
 
 func (s *Store) put(ctx context.Context, key string, version *int64, blob []byte) (bool, error) {
-	// A row that is made again has another version than before, so that a late put does not fit it.
+	// A late put does not fit a row that was made again or restored since: no version comes again.
+	next := rand.Int64N(1 << 62)
 	if version == nil {
-		tag, err := s.pool.Exec(ctx, insert, key, rand.Int64N(1<<62), blob)
+		tag, err := s.pool.Exec(ctx, insert, key, next, blob)
 		return tag.RowsAffected() == 1, err
 	}
-	tag, err := s.pool.Exec(ctx, update, key, *version, blob)
+	tag, err := s.pool.Exec(ctx, update, key, *version, blob, next)
 	return tag.RowsAffected() == 1, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/share"
 	"github.com/paceline-go/paceline/share/postgres"
@@ -11,15 +12,91 @@ import (
 )
 
 func TestStore(t *testing.T) {
-	url := need.PostgreSQL(t).URL
-	sharetest.Run(t, func(t *testing.T) share.Store {
+	sharetest.Run(t, opener(need.PostgreSQL(t).URL))
+}
+
+// opener returns a function that opens the store.
+func opener(url string) func(t *testing.T) share.Store {
+	return func(t *testing.T) share.Store {
 		s, err := postgres.Open(context.Background(), url)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(s.Close)
 		return s
+	}
+}
+
+// rows runs statements at the database.
+func rows(t *testing.T, url string, statements ...string) {
+	t.Helper()
+	c, err := pgx.Connect(context.Background(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(context.Background())
+	for _, s := range statements {
+		if _, err := c.Exec(context.Background(), s); err != nil {
+			t.Fatalf("%s: %v", s, err)
+		}
+	}
+}
+
+// A copy of the rows is put back, as pg_restore does, or all of them at once, as a machine does that
+// goes back to a snapshot.
+func TestRestored(t *testing.T) {
+	t.Parallel()
+	url := need.PostgreSQL(t).URL
+	sharetest.Restored(t, opener(url), func(t *testing.T) func() {
+		rows(t, url, `DROP TABLE IF EXISTS backup`, `CREATE TABLE backup AS SELECT * FROM paceline_share`)
+		return func() {
+			rows(t, url, `BEGIN`, `LOCK TABLE paceline_share`, `DELETE FROM paceline_share`, `INSERT INTO paceline_share SELECT * FROM backup`, `COMMIT`)
+		}
 	})
+}
+
+// The table is dropped while processes are connected, as where an empty standby takes over: a turn
+// makes it again.
+func TestTableDropped(t *testing.T) {
+	t.Parallel()
+	url := need.PostgreSQL(t).URL
+	s, other := opener(url)(t), opener(url)(t)
+	turn := func(s share.Store, blob string, f func()) (was string) {
+		t.Helper()
+		err := s.Turn(t.Context(), "a", func(r share.Reading) ([]byte, error) {
+			was = string(r.Blob)
+			f()
+			return []byte(blob), nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return was
+	}
+	nothing := func() {}
+	turn(s, "one", nothing)
+	rows(t, url, `DROP TABLE paceline_share`)
+	if was := turn(s, "two", nothing); was != "" {
+		t.Errorf("a table that was made again has %q", was)
+	}
+	if was := turn(other, "three", nothing); was != "two" {
+		t.Errorf("another process reads %q", was)
+	}
+	once := func() func() {
+		done := false
+		return func() {
+			if !done {
+				done = true
+				rows(t, url, `DROP TABLE paceline_share`)
+			}
+		}
+	}
+	if was := turn(s, "four", once()); was != "" {
+		t.Errorf("a table that was dropped between the halves of a turn has %q", was)
+	}
+	if was := turn(s, "five", nothing); was != "four" {
+		t.Errorf("after that it has %q", was)
+	}
 }
 
 func TestUnreachable(t *testing.T) {

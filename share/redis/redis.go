@@ -57,8 +57,11 @@ var read = redis.NewScript(`
 local r = redis.call('HMGET', KEYS[1], 'v', 'b')
 return {redis.call('TIME'), r[1] or '', r[2] or '', redis.call('INFO', 'server')}`)
 
+// put may be called again by a client that got no answer.
 var put = redis.NewScript(`
-if (redis.call('HGET', KEYS[1], 'v') or '') ~= ARGV[1] then return 0 end
+local v = redis.call('HGET', KEYS[1], 'v') or ''
+if v == ARGV[2] then return 1 end
+if v ~= ARGV[1] then return 0 end
 redis.call('HSET', KEYS[1], 'v', ARGV[2], 'b', ARGV[3])
 return 1`)
 

@@ -10,17 +10,52 @@ import (
 	"github.com/paceline-go/paceline/share"
 	"github.com/paceline-go/paceline/share/redis"
 	"github.com/paceline-go/paceline/share/sharetest"
+	client "github.com/redis/go-redis/v9"
 )
 
 func TestStore(t *testing.T) {
-	url := need.Redis(t).URL
-	sharetest.Run(t, func(t *testing.T) share.Store {
+	sharetest.Run(t, opener(need.Redis(t).URL))
+}
+
+// opener returns a function that opens the store.
+func opener(url string) func(t *testing.T) share.Store {
+	return func(t *testing.T) share.Store {
 		s, err := redis.Open(url)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { s.Close() })
 		return s
+	}
+}
+
+// Keys are put back as they were, by DUMP and RESTORE.
+func TestRestored(t *testing.T) {
+	t.Parallel()
+	url := need.Redis(t).URL
+	o, err := client.ParseURL(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := client.NewClient(o)
+	t.Cleanup(func() { c.Close() })
+	ctx := context.Background()
+	sharetest.Restored(t, opener(url), func(t *testing.T) func() {
+		copies := map[string]string{}
+		for _, key := range c.Keys(ctx, "*").Val() {
+			copies[key] = c.Dump(ctx, key).Val()
+		}
+		return func() {
+			_, err := c.TxPipelined(ctx, func(p client.Pipeliner) error {
+				for key, copied := range copies {
+					p.RestoreReplace(ctx, key, 0, copied)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}
 	})
 }
 

@@ -37,6 +37,22 @@ func (m *Memory) Restart() {
 	m.again++
 }
 
+// Save keeps a copy of the store. The function that it returns puts the copy back, as a restored
+// backup is.
+func (m *Memory) Save() (restore func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	was := maps.Clone(m.blobs)
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.blobs = maps.Clone(was)
+		for key := range m.puts {
+			m.puts[key]++ // no turn that read it before is put
+		}
+	}
+}
+
 // Turns returns the number of turns that were put.
 func (m *Memory) Turns() (n int) {
 	m.mu.Lock()

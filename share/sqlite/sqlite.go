@@ -5,7 +5,10 @@
 // No turn waits for the disk. A crash of the machine may lose the state. That does no harm, since
 // the limit is quiet after each start of the machine.
 //
-// Do not put the file on a network's file system. Processes in different time namespaces cannot
+// A file that is replaced or removed while it is open is opened again. If a copy of earlier is put in
+// its place, nothing is sent until no grant counts that the copy does not have.
+//
+// A database in memory is refused, since no other process sees it. Do not put the file on a network's file system. Processes in different time namespaces cannot
 // share a file, and are refused.
 package sqlite
 
@@ -17,6 +20,8 @@ import (
 	"math/rand/v2"
 	"net/url"
 	"os"
+	"regexp"
+	"sync"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/boottime"
@@ -27,26 +32,76 @@ import (
 
 // Store is a SQLite file of shared limits. It is a share.Store. Safe for concurrent use.
 type Store struct {
-	db   *sql.DB
 	file string
 	boot string
+
+	mu   sync.Mutex
+	db   *sql.DB     // nil: it has to be opened again
+	info os.FileInfo // of the file that is open
 }
 
-// schema is the table. A row that is made again has another version than the row before.
+// schema is the table. Each put has another version than any before.
 const schema = `CREATE TABLE IF NOT EXISTS share (name TEXT PRIMARY KEY, version INTEGER NOT NULL, clock TEXT NOT NULL, blob BLOB NOT NULL) WITHOUT ROWID`
 
 // Open opens the file, or makes it. The error names the file and the cause.
 func Open(file string) (*Store, error) {
+	if inMemory.MatchString(file) {
+		return nil, fmt.Errorf("share/sqlite: %s: a database in memory is of one process alone, which no other can share: expected a file", file)
+	}
+	s := &Store{file: file, boot: boottime.Read().Boot}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s, s.openLocked()
+}
+
+// inMemory matches the names that SQLite has for databases in memory.
+var inMemory = regexp.MustCompile(`(?i):memory:|[?&](mode=memory|vfs=memdb)`)
+
+// current returns the open database. It opens the file again if another one is in its place.
+func (s *Store) current() (*sql.DB, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	info, err := os.Stat(s.file)
+	if err == nil && s.db != nil && os.SameFile(info, s.info) {
+		return s.db, nil
+	}
+	if err := s.closeLocked(); err != nil {
+		return nil, s.wrap(err)
+	}
+	if err := s.openLocked(); err != nil {
+		return nil, err
+	}
+	return s.db, nil
+}
+
+// mostOpened is how often a turn opens the file again after an error.
+const mostOpened = 3
+
+// failed returns an error of the engine. It returns nil if the turn may begin again: a file that was
+// overwritten explains the error, and is opened again.
+func (s *Store) failed(err error, tries *int) error {
+	if e, ok := errors.AsType[*engine.Error](err); ok && *tries < mostOpened {
+		switch e.Code() & 0xff {
+		case lib.SQLITE_CORRUPT, lib.SQLITE_NOTADB, lib.SQLITE_IOERR, lib.SQLITE_READONLY:
+			*tries++
+			s.Close()
+			return nil
+		}
+	}
+	return s.wrap(err)
+}
+
+func (s *Store) openLocked() error {
+	file := s.file
 	q := url.Values{}
 	for _, p := range []string{"busy_timeout(2000)", "journal_mode(WAL)", "synchronous(NORMAL)"} {
 		q.Add("_pragma", p)
 	}
 	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: file}).EscapedPath(), RawQuery: q.Encode()}).String())
 	if err != nil {
-		return nil, fmt.Errorf("share/sqlite: %s: %w", file, err)
+		return s.wrap(err)
 	}
 	db.SetMaxOpenConns(2)
-	s := &Store{db: db, file: file, boot: boottime.Read().Boot}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	err = share.Retry(ctx, func() (bool, error) {
@@ -57,9 +112,13 @@ func Open(file string) (*Store, error) {
 		return true, err
 	})
 	if err != nil {
-		return nil, errors.Join(s.wrap(because(file, err)), db.Close())
+		return errors.Join(s.wrap(because(file, err)), db.Close())
 	}
-	return s, nil
+	if s.info, err = os.Stat(file); err != nil {
+		return errors.Join(s.wrap(err), db.Close())
+	}
+	s.db = db
+	return nil
 }
 
 // isBusy reports that another process had the file, and that nothing was done. If two processes
@@ -83,7 +142,19 @@ func because(file string, err error) error {
 }
 
 // Close closes the file. Close the Members first.
-func (s *Store) Close() error { return s.db.Close() }
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closeLocked()
+}
+
+func (s *Store) closeLocked() error {
+	db := s.db
+	if s.db, s.info = nil, nil; db == nil {
+		return nil
+	}
+	return db.Close()
+}
 
 // reading returns the store's clock as of now.
 func (s *Store) reading() share.Reading {
@@ -96,14 +167,19 @@ func (s *Store) reading() share.Reading {
 
 // Turn implements share.Store.
 func (s *Store) Turn(ctx context.Context, key string, f func(share.Reading) ([]byte, error)) error {
+	tries := 0
 	return share.Retry(ctx, func() (bool, error) {
+		db, err := s.current()
+		if err != nil {
+			return false, err
+		}
 		var version int64
 		var boot string
 		var blob []byte
-		err := s.db.QueryRowContext(ctx, `SELECT version, clock, blob FROM share WHERE name = ?`, key).Scan(&version, &boot, &blob)
+		err = db.QueryRowContext(ctx, `SELECT version, clock, blob FROM share WHERE name = ?`, key).Scan(&version, &boot, &blob)
 		there := err == nil
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return false, s.wrap(err)
+			return false, s.failed(err, &tries)
 		}
 		r := s.reading()
 		if there {
@@ -116,21 +192,22 @@ func (s *Store) Turn(ctx context.Context, key string, f func(share.Reading) ([]b
 		if err != nil {
 			return false, err
 		}
-		done, err := s.put(ctx, key, there, version, next)
+		done, err := s.put(ctx, db, key, there, version, next)
 		if err != nil {
-			return false, s.wrap(err)
+			return false, s.failed(err, &tries)
 		}
-		return done, nil
+		now, err := s.current()
+		return done && now == db, err // a put into a file that was replaced is lost
 	})
 }
 
-func (s *Store) put(ctx context.Context, key string, there bool, version int64, blob []byte) (bool, error) {
+func (s *Store) put(ctx context.Context, db *sql.DB, key string, there bool, version int64, blob []byte) (bool, error) {
 	var res sql.Result
 	var err error
 	if there {
-		res, err = s.db.ExecContext(ctx, `UPDATE share SET version = version + 1, clock = ?, blob = ? WHERE name = ? AND version = ?`, s.boot, blob, key, version)
+		res, err = db.ExecContext(ctx, `UPDATE share SET version = ?, clock = ?, blob = ? WHERE name = ? AND version = ?`, rand.Int64N(1<<62), s.boot, blob, key, version)
 	} else {
-		res, err = s.db.ExecContext(ctx, `INSERT INTO share (name, version, clock, blob) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`, key, rand.Int64N(1<<62), s.boot, blob)
+		res, err = db.ExecContext(ctx, `INSERT INTO share (name, version, clock, blob) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`, key, rand.Int64N(1<<62), s.boot, blob)
 	}
 	if err != nil {
 		return false, err
@@ -160,7 +237,11 @@ func (s *Store) wrap(err error) error { return fmt.Errorf("share/sqlite: %s: %w"
 
 // Names implements share.Lister.
 func (s *Store) Names(ctx context.Context) (all []string, err error) {
-	rows, err := s.db.QueryContext(ctx, `SELECT name FROM share ORDER BY name`)
+	db, err := s.current()
+	if err != nil {
+		return nil, err
+	}
+	rows, err := db.QueryContext(ctx, `SELECT name FROM share ORDER BY name`)
 	if err != nil {
 		return nil, s.wrap(err)
 	}
@@ -180,7 +261,11 @@ func (s *Store) Names(ctx context.Context) (all []string, err error) {
 
 // Forget implements share.Lister.
 func (s *Store) Forget(ctx context.Context, key string) error {
-	if _, err := s.db.ExecContext(ctx, `DELETE FROM share WHERE name = ?`, key); err != nil {
+	db, err := s.current()
+	if err != nil {
+		return err
+	}
+	if _, err := db.ExecContext(ctx, `DELETE FROM share WHERE name = ?`, key); err != nil {
 		return s.wrap(err)
 	}
 	return nil

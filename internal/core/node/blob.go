@@ -22,7 +22,10 @@ type Book struct {
 	Latest        mono.Time     // of the last turn
 	Quiet         mono.Time     // nothing is granted before this
 	Blank         bool          // nothing was granted nor reported yet since the state was lost
-	From          string        // the incarnation of this knowledge, while it is gathered: see gather
+	Life          uint32        // names the time since the state was lost last: see life.go
+	Lives         []uint32      // the lives before it
+	WentBack      bool          // it is blank since the store went back to an earlier state
+	From          uint32        // the life of this knowledge, while it is gathered: see gather
 	Base          uint64        // the last known turn in that incarnation
 	Gather        mono.Time     // the end of the gathering
 	Forgot        mono.Time     // when the store had last lost its state, and some node had not
@@ -57,8 +60,8 @@ const (
 	blobMagic = 0xB7
 	// Version 1 had neither Splits nor least parts. Version 2 had no Most. Version 3 did not
 	// gather. In version 4 an absent node returned as a newcomer only later. None of them was
-	// released.
-	blobVersion = 5
+	// released. Version 5 had no lives.
+	blobVersion = 6
 	nodesMost   = 1 << 16
 )
 
@@ -73,8 +76,13 @@ func (b *Book) encode() []byte {
 	w.signed(int64(b.Slack))
 	w.signed(int64(b.Latest))
 	w.signed(int64(b.Quiet))
-	w.number(bit(b.Blank))
-	w.text(b.From)
+	w.number(bit(b.WentBack)<<1 | bit(b.Blank))
+	w.number(uint64(b.Life))
+	w.number(uint64(len(b.Lives)))
+	for _, life := range b.Lives {
+		w.number(uint64(life))
+	}
+	w.number(uint64(b.From))
 	w.number(b.Base)
 	w.signed(int64(b.Gather))
 	w.signed(int64(b.Forgot))
@@ -159,8 +167,17 @@ func Decode(blob []byte) (*Book, error) {
 	b.Turn, b.Era = r.number(), r.number()
 	b.Shift, b.Slack = time.Duration(r.signed()), time.Duration(r.signed())
 	b.Latest, b.Quiet = r.instant(), r.instant()
-	b.Blank = r.number() != 0
-	b.From, b.Base, b.Gather, b.Forgot = r.text(), r.number(), r.instant(), r.instant()
+	blank := r.number()
+	b.Blank, b.WentBack = blank&1 == 1, blank>>1&1 == 1
+	b.Life = r.life()
+	if lives := r.number(); lives > livesMost {
+		r.fail("%d lives", lives)
+	} else {
+		for range lives {
+			b.Lives = append(b.Lives, r.life())
+		}
+	}
+	b.From, b.Base, b.Gather, b.Forgot = r.life(), r.number(), r.instant(), r.instant()
 	b.State = []byte(r.text())
 	n := r.number()
 	if n > nodesMost {
@@ -211,6 +228,14 @@ func (r *reader) number() uint64 {
 	}
 	r.at += size
 	return n
+}
+
+func (r *reader) life() uint32 {
+	n := r.number()
+	if n > math.MaxUint32 {
+		r.fail("a life that is none")
+	}
+	return uint32(n)
 }
 
 func (r *reader) signed() int64 {

@@ -17,7 +17,7 @@ import (
 // limiter counts earlier grants against the earliest free slots. So a later slot for this node
 // would waste the time between.
 func (t *pending) divide() {
-	if t.book.From != "" {
+	if t.book.From != 0 {
 		t.wantsNow, t.heirs = true, 1
 		return
 	}

@@ -41,11 +41,11 @@ func (n *Node) wasThere(p mono.Time) bool {
 
 // vouches reports whether the node was there when the store had the gathered book.
 func (n *Node) vouches(b *Book, p mono.Time) bool {
-	return n.in && n.knows != nil && n.knows.Incarnation == b.From && n.knows.Era == b.Era && n.wasThere(p)
+	return n.in && n.knows != nil && n.knows.Life == b.From && n.knows.Era == b.Era && n.wasThere(p)
 }
 
 // gathers reports whether the book was gathered at its last turn.
-func (n *Node) gathers() bool { return n.view.Book != nil && n.view.Book.From != "" }
+func (n *Node) gathers() bool { return n.view.Book != nil && n.view.Book.From != 0 }
 
 // gather ends the gathering of a book if all nodes in it have come, or enough time has passed.
 // Until then nothing is granted or reported, and a node that does not know the store's earlier
@@ -55,7 +55,7 @@ func (n *Node) gathers() bool { return n.view.Book != nil && n.view.Book.From !=
 // knows. The other nodes' reports after that are bounded by the amounts that each may hold, if
 // there are not too many: see mayTell.
 func (n *Node) gather(b *Book, now, p mono.Time) error {
-	if b.From == "" {
+	if b.From == 0 {
 		return nil
 	}
 	vouches := false
@@ -118,7 +118,7 @@ func (n *Node) gathered(b *Book, all *attendance) {
 			}
 		}
 	}
-	b.From, b.Base, b.Gather = "", 0, 0
+	b.From, b.Base, b.Gather = 0, 0, 0
 }
 
 // mayHaveTold returns the most that the missing nodes reported since the last known turn. That is

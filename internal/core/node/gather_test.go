@@ -38,19 +38,19 @@ func (s *shelf) forget() { s.blob, s.incarnation = nil, s.incarnation+", and aga
 func TestAllCome(t *testing.T) {
 	s := &shelf{incarnation: "one"}
 	nodes, p := crowd(t, s, 4)
-	latest := nodes[3].knows.Turn
+	latest, life := nodes[3].knows.Turn, nodes[3].knows.Life
 	s.forget()
 	for i, n := range []*Node{nodes[1], nodes[0], nodes[3]} {
 		had := n.holds()
 		book := s.turn(t, n, p+1000*ms+mono.Time(i)*20*ms)
 		base := []uint64{latest - 2, latest - 2, latest}[i]
-		if book.From != "one" || book.Base != base || of(book, n.config.ID).Open != had {
-			t.Errorf("when %d had come: from %q, base %d, want %d, of %v: %+v", i+1, book.From, book.Base, base, had, book.Nodes)
+		if book.From != life || book.Base != base || of(book, n.config.ID).Open != had {
+			t.Errorf("when %d had come: from %d, base %d, want %d, of %v: %+v", i+1, book.From, book.Base, base, had, book.Nodes)
 		}
 	}
 	book := s.turn(t, nodes[2], p+1060*ms)
-	if told := of(book, book.toldID()).Open; book.From != "" || told != (limit.Cost{}) || of(book, "c").Open[0] < 10 {
-		t.Errorf("when all had come: from %q, told %v, c has %+v", book.From, told, of(book, "c"))
+	if told := of(book, book.toldID()).Open; book.From != 0 || told != (limit.Cost{}) || of(book, "c").Open[0] < 10 {
+		t.Errorf("when all had come: from %d, told %v, c has %+v", book.From, told, of(book, "c"))
 	}
 }
 
@@ -73,8 +73,8 @@ func TestSomeAreMissing(t *testing.T) {
 		}
 		had := nodes[0].holds()
 		book := s.turn(t, nodes[0], p+1200*ms)
-		if book.From == "" || of(book, "a").Open != had {
-			t.Errorf("200 ms after the first came: from %q, a has %+v", book.From, of(book, "a"))
+		if book.From == 0 || of(book, "a").Open != had {
+			t.Errorf("200 ms after the first came: from %d, a has %+v", book.From, of(book, "a"))
 		}
 		d := of(book, "d").Open[0]
 		book = s.turn(t, nodes[0], p+1300*ms)
@@ -82,8 +82,8 @@ func TestSomeAreMissing(t *testing.T) {
 		for _, e := range book.Nodes {
 			told -= e.Open[limit.Requests]
 		}
-		if want := map[int]int64{1: d, 3: 100}[missing]; book.From != "" || d < 30 || told != want {
-			t.Errorf("%d missing, one of which may hold %d: from %q, %d may have been told, want %d: %+v", missing, d, book.From, told, want, book.Nodes)
+		if want := map[int]int64{1: d, 3: 100}[missing]; book.From != 0 || d < 30 || told != want {
+			t.Errorf("%d missing, one of which may hold %d: from %d, %d may have been told, want %d: %+v", missing, d, book.From, told, want, book.Nodes)
 		}
 	}
 }

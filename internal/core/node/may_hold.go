@@ -198,7 +198,7 @@ func (t *pending) ripe() int {
 	if t.book.Blank && t.now < t.book.Quiet {
 		return 0 // a node that knows the lost state may still come, and does not know of these
 	}
-	if t.book.From != "" {
+	if t.book.From != 0 {
 		return 0
 	}
 	if t.steady {

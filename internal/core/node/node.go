@@ -12,6 +12,7 @@
 //	granted.go    grants that are not used yet
 //	bounds.go     what a node knows of the ledger's time
 //	may_hold.go   the most that each node may hold, announced beforehand
+//	life.go       finds that the store went back in time
 //	recall.go     rebuilds the state that the store lost
 //	gather.go     waits for the other nodes' reports after that
 //	quiet.go      why nothing is granted for a while
@@ -78,10 +79,12 @@ type Node struct {
 	pieces uint64    // generation of the grants
 	joined mono.Time // when it came into the book
 	put    mono.Time // when its last turn that was put began
-	knows  *Book     // the store's book at the node's last turn
-	doubts bool      // the node may have had a turn since
-	said   []said    // reports of answers lately
-	came   uint64    // the turn of the book in which the node came, at the latest
+	// putTurn is the number of that turn.
+	putTurn uint64
+	knows   *Book  // the store's book at the node's last turn
+	doubts  bool   // the node may have had a turn since
+	said    []said // reports of answers lately
+	came    uint64 // the turn of the book in which the node came, at the latest
 	// heldBack means that its last turn held back answers: see mayTell.
 	heldBack bool
 	mayHold  limit.Cost

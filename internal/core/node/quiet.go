@@ -10,7 +10,7 @@ import (
 // Quiet is a time in which nothing is granted, until no earlier grant counts.
 type Quiet struct {
 	For time.Duration // from the turn on; 0: there is no such time
-	// Why is ErrNew, ErrForgotten, ErrAlone, or the damage; nil if another node has found the
+	// Why is ErrNew, ErrForgotten, ErrWentBack, ErrAlone, or the damage; nil if another node has found the
 	// reason.
 	Why error
 }
@@ -19,6 +19,7 @@ type Quiet struct {
 var (
 	ErrNew       = errors.New("share: the store does not have this limit: nobody came before, or it has lost it")
 	ErrForgotten = errors.New("share: the store was restarted since, and may have lost what was granted")
+	ErrWentBack  = errors.New("share: the store went back to an earlier state, such as that of a backup")
 	ErrAlone     = errors.New("share: the store was away, and processes sent their parts of the limit")
 )
 

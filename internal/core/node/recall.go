@@ -34,18 +34,21 @@ import (
 // recalls reports whether the node knows the state that the store lost. b is the book that another
 // node has put since, or nil. Such a book is new, or is an older one that is still gathered.
 func (n *Node) recalls(b *Book, r *Reading, p mono.Time) bool {
-	if r.Steady || !n.in || n.knows == nil || n.knows.Incarnation == r.Incarnation {
+	if r.Steady || !n.in || n.knows == nil || !n.wasThere(p) {
 		return false
 	}
-	if b != nil && b.Incarnation == r.Incarnation {
-		if b.From != "" {
-			return n.vouches(b, p) && n.knows.Turn > b.Base
-		}
-		if !b.Blank {
-			return false
-		}
+	elsewhere := n.knows.Incarnation != r.Incarnation
+	switch {
+	case b == nil: // otherwise somebody removed it
+		return elsewhere
+	case n.wentBack(b, p):
+		return true
+	case b.Incarnation != r.Incarnation:
+		return elsewhere
+	case b.From != 0:
+		return n.vouches(b, p) && n.knows.Turn > b.Base
 	}
-	return n.wasThere(p)
+	return b.Blank && b.Life != n.knows.Life && (elsewhere || b.WentBack)
 }
 
 // errRecalled means that the book is this node's knowledge of one that the store has lost.
@@ -68,7 +71,7 @@ func (n *Node) unsure(t *pending) {
 
 // leastMost bounds the node's holding by its own knowledge, where another node recalled the book.
 func (t *pending) leastMost() {
-	if t.knows == nil || t.knows.Incarnation == t.book.Incarnation {
+	if t.knows == nil || t.knows.Life == t.book.Life {
 		return
 	}
 	for u := range t.mine.Most {
@@ -78,19 +81,21 @@ func (t *pending) leastMost() {
 }
 
 // recalled returns the store's book as this node knows it, with the nodes that have come to the
-// store since.
-func (n *Node) recalled(came *Book, r *Reading) *Book {
+// store since. came is the store's book, or nil.
+func (n *Node) recalled(came *Book, r *Reading, p mono.Time) *Book {
 	b := *n.knows
 	b.Incarnation, b.Nodes = r.Incarnation, slices.Clone(b.Nodes)
-	b.From, b.Base, b.Gather = n.knows.Incarnation, b.Turn, 0
+	b.From, b.Base, b.Gather = n.knows.Life, b.Turn, 0
+	b.Life, b.Lives = n.newLife(&b, r), lineage(came, n.knows)
 	for i := range b.Nodes {
 		b.Nodes[i].Came = awaited
 	}
-	if came == nil || came.Incarnation != r.Incarnation {
+	if came == nil || n.isLost(came, r, p) {
 		return &b
 	}
-	gathered := came.From != ""
+	gathered := came.From != 0
 	if gathered { // the others' knowledge of the time is by this one
+		b.Life, b.Lives = came.Life, came.Lives
 		b.Gather, b.Forgot, b.Shift, b.Slack, b.Quiet = came.Gather, came.Forgot, came.Shift, came.Slack, max(b.Quiet, came.Quiet)
 		b.Turn, b.Latest = max(b.Turn, came.Turn), max(b.Latest, came.Latest)
 	}

@@ -66,7 +66,7 @@ func (n *Node) Read(began, read mono.Time, r Reading) ([]byte, error) {
 	var damaged *damagedState
 	if errors.As(err, &damaged) {
 		why = err
-		t, err = n.read(n.blank(&r, n.bounds.era), began, read, &r, false)
+		t, err = n.read(n.blank(&r, n.bounds.era, b), began, read, &r, false)
 	}
 	if err != nil {
 		return nil, err
@@ -91,9 +91,9 @@ func (e *damagedState) Error() string { return "share: the blob is damaged: " + 
 func (n *Node) decode(r *Reading, read mono.Time) (b *Book, why, err error) {
 	if len(r.Blob) == 0 {
 		if n.recalls(nil, r, read) {
-			return n.recalled(nil, r), errRecalled, nil
+			return n.recalled(nil, r, read), errRecalled, nil
 		}
-		return n.blank(r, n.bounds.era), ErrNew, nil
+		return n.blank(r, n.bounds.era, nil), ErrNew, nil
 	}
 	b, err = Decode(r.Blob)
 	var version *VersionError
@@ -101,11 +101,15 @@ func (n *Node) decode(r *Reading, read mono.Time) (b *Book, why, err error) {
 	case errors.As(err, &version):
 		return nil, nil, err
 	case err != nil:
-		return n.blank(r, n.bounds.era), err, nil
+		return n.blank(r, n.bounds.era, nil), err, nil
 	case b.Configuration == n.says && n.recalls(b, r, read):
-		return n.recalled(b, r), errRecalled, nil
+		return n.recalled(b, r, read), errRecalled, nil
 	case b.Incarnation != r.Incarnation:
-		return n.blank(r, b.Era), ErrForgotten, nil
+		return n.blank(r, b.Era, b), ErrForgotten, nil
+	case n.wentBack(b, read):
+		blank := n.blank(r, b.Era, b)
+		blank.WentBack = true
+		return blank, ErrWentBack, nil
 	case b.Configuration != n.says:
 		return nil, nil, &ConfigurationError{n.says, b.Configuration}
 	}
@@ -113,9 +117,11 @@ func (n *Node) decode(r *Reading, read mono.Time) (b *Book, why, err error) {
 }
 
 // blank returns a book in which nothing is granted until no earlier grant counts, whoever got it.
-func (n *Node) blank(r *Reading, era uint64) *Book {
+// was is the book before, or nil.
+func (n *Node) blank(r *Reading, era uint64, was *Book) *Book {
 	now := mono.Time(r.Wall)
 	b := &Book{Incarnation: r.Incarnation, Configuration: n.says, Blank: true, Era: n.nextEra(era, r), Shift: time.Duration(r.Wall - r.Clock), Latest: now}
+	b.Life, b.Lives = n.newLife(b, r), lineage(was, n.knows)
 	b.Quiet = now.Add(n.config.TTL + n.config.Late).Add(n.config.New().Span())
 	return b
 }
@@ -123,7 +129,7 @@ func (n *Node) blank(r *Reading, era uint64) *Book {
 // Rested returns the blob of a store in which no grant counts and no node is. It is for
 // simulations, whose first hour is not to be quiet.
 func Rested(c Config, r *Reading) []byte {
-	b := New(c).blank(r, 0)
+	b := New(c).blank(r, 0, nil)
 	b.Quiet, b.Blank = b.Latest, false
 	return b.encode()
 }
@@ -160,6 +166,11 @@ func (n *Node) locate(b *Book, began, read mono.Time, r *Reading) (now mono.Time
 	default:
 		s := n.seen
 		if s == nil || s.incarnation != r.Incarnation || s.era != b.Era || !s.agrees(began, read, r.Clock) {
+			n.seen = &sight{began, read, r.Clock, r.Incarnation, b.Era, b.Turn}
+			return 0, known, ErrWait
+		}
+		if b.Turn < s.turn || b.Turn > s.turn && b.Latest.Add(n.config.TTL) < mono.Time(s.clock).Add(b.Shift) {
+			// The store went back in time: no turn since the sight vouches for its clock.
 			n.seen = &sight{began, read, r.Clock, r.Incarnation, b.Era, b.Turn}
 			return 0, known, ErrWait
 		}
@@ -234,7 +245,7 @@ func (n *Node) read(b *Book, began, read mono.Time, r *Reading, recalled bool) (
 	case n.in: // given up, or lost with the book
 		n.lapse()
 	}
-	if b.From != "" { // its own turn will be the last in the book, which has no report of these
+	if b.From != 0 { // its own turn will be the last in the book, which has no report of these
 		for i := range n.answers {
 			n.answers[i].told = 0
 		}
@@ -317,7 +328,7 @@ func (t *pending) settle() error {
 		t.limiter.Settle(t.now, l, t.outcome(&t.answers[i]))
 	}
 	for _, f := range t.changes {
-		if t.book.From == "" && f(t.limiter, t.now) == nil {
+		if t.book.From == 0 && f(t.limiter, t.now) == nil {
 			t.changed++
 		}
 	}
@@ -363,6 +374,7 @@ func ago(now, at mono.Time) time.Duration {
 // write writes the book.
 func (t *pending) write() {
 	b := t.book
+	t.addLives(b)
 	b.Turn++
 	b.Blank = b.Blank && t.now < b.Quiet
 	b.Latest = max(b.Latest, t.now)
@@ -419,6 +431,7 @@ func (n *Node) End(p mono.Time, err error) {
 
 func (n *Node) commit(t *pending) {
 	n.bounds, n.seen, n.split = t.bounds, nil, nil
+	n.putTurn = n.turn
 	if n.put = t.began; !n.in || t.parted { // other nodes' parts are not known before they have come
 		n.joined = t.began
 	}
