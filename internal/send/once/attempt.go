@@ -3,6 +3,7 @@ package once
 import (
 	"context"
 	"net/http/httptrace"
+	"strings"
 	"sync"
 	"time"
 )
@@ -26,6 +27,7 @@ type Exchange struct {
 	left    bool // a byte may have left
 	whole   bool // the request has been written to its end
 	refused bool
+	heard   bool                    // a byte of an answer has come over a connection that is not ours
 	lapsed  bool                    // Leave refused
 	ended   bool                    // Send has returned
 	began   time.Time               // before the first byte was written
@@ -137,7 +139,7 @@ func (a *Exchange) start(own bool) error {
 	case a.writtenLocked():
 		return ErrTwice
 	}
-	a.lapsed, a.ended = false, false
+	a.lapsed, a.ended, a.heard = false, false, false
 	if !own && !a.mayLocked() {
 		return ErrLapsed
 	}
@@ -199,10 +201,22 @@ func (a *Exchange) got(c *conn, h2 bool) bool {
 	return true
 }
 
-// wroteField is called before the first byte of a stream is written, and over HTTP/1.1 at any time.
-func (a *Exchange) wroteField(string, []string) {
+// answered is called when the first byte of an answer has come.
+func (a *Exchange) answered() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.heard = true
+}
+
+// wroteField is called before the first byte of a stream is written, and over HTTP/1.1 at any time.
+// HTTP/2 alone has fields that begin with a colon, which shows the protocol of a connection that is
+// not ours.
+func (a *Exchange) wroteField(name string, _ []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.over == foreign && strings.HasPrefix(name, ":") {
+		a.over = http2
+	}
 	if a.over == http2 && !a.left {
 		a.left, a.began = true, time.Now()
 	}
@@ -243,7 +257,7 @@ func (a *Exchange) failed(ended bool) error {
 		return ErrLapsed
 	case !a.refused:
 		return nil
-	case a.over == http2:
+	case a.over == http2 && !a.heard:
 		return ErrUnprocessed
 	}
 	return ErrTwice

@@ -54,7 +54,8 @@ type Base struct {
 // wraps an *http.Transport reports the same events, and an attempt is sent at most once here too.
 // But the attempt counts as written as soon as it has a connection. Over HTTP/1.1 its last byte is
 // dated just before it goes to the system. A RoundTripper without events may send as often as it
-// likes, and every attempt counts as written.
+// likes, and every attempt counts as written. One that speaks HTTP/2 and asks for a second
+// connection without an answer is taken for an http2.Transport after a GOAWAY: see ErrUnprocessed.
 func New(rt http.RoundTripper) *Base {
 	if rt == nil {
 		rt = http.DefaultTransport
@@ -100,7 +101,8 @@ func (b *Base) Send(req *http.Request, a *Exchange) (*http.Response, error) {
 	its := httptrace.ContextClientTrace(ctx)
 	// httptrace would join two traces by reflection, which is expensive, and httputil.ReverseProxy
 	// always has one.
-	joins := its != nil && (its.GetConn != nil || its.GotConn != nil || its.WroteHeaderField != nil || its.WroteRequest != nil)
+	joins := its != nil && (its.GetConn != nil || its.GotConn != nil || its.WroteHeaderField != nil || its.WroteRequest != nil ||
+		!own && its.GotFirstResponseByte != nil)
 	if its != nil && !joins {
 		t.trace = *its
 	}
@@ -115,7 +117,7 @@ func (b *Base) Send(req *http.Request, a *Exchange) (*http.Response, error) {
 	ends := streams || a.Stops
 	switch {
 	case !own:
-		t.trace.GetConn = a.asked
+		t.trace.GetConn, t.trace.GotFirstResponseByte = a.asked, a.answered
 	case a.Expires && !ends:
 		t.trace.GetConn = t.known
 	}

@@ -643,3 +643,55 @@ func TestAllocations(t *testing.T) {
 		}
 	}
 }
+
+// HTTP/2 by another RoundTripper sends again only what the server did not process, as HTTP/2 by a
+// Transport does: over TLS, and in clear text, where nothing but its fields shows the protocol.
+func TestUnprocessedByAnotherBase(t *testing.T) {
+	for _, l := range links[2:] {
+		for _, do := range []act{refuse, goAway, protocol} {
+			s, url, bare := l.start(t, alternately(do))
+			b := over1(t, roundTripper(bare.RoundTrip))
+			failed := 0
+			for i := range 20 {
+				a := new(Exchange)
+				if _, err := finish(b.Send(shapes[1].request(t.Context(), url, i), a)); err != nil {
+					closed := s.came(i) == 0 // its write failed first
+					if failed++; !a.Written() || !closed && !errors.Is(err, ErrUnprocessed) {
+						t.Errorf("%s, %v, request %d: %v, written %v", l.name, do, i, err, a.Written())
+					}
+				}
+				if n := s.came(i); n > 1 {
+					t.Errorf("%s, %v: request %d arrived %d times", l.name, do, i, n)
+				}
+			}
+			if failed < 7 || failed > 13 {
+				t.Errorf("%s, %v: %d failed, want about 10", l.name, do, failed)
+			}
+		}
+	}
+}
+
+// A RoundTripper that sends again by itself, after an answer, has an answer that it did not like.
+// That request was processed, whatever the protocol.
+func TestSendsAgainAfterAnAnswer(t *testing.T) {
+	for _, l := range links {
+		s, url, bare := l.start(t, func() act { return answer })
+		answered := 0
+		b := over1(t, roundTripper(func(r *http.Request) (*http.Response, error) {
+			first, err := bare.RoundTrip(r)
+			if err != nil {
+				return nil, err
+			}
+			first.Body.Close()
+			return bare.RoundTrip(r)
+		}))
+		r := shapes[0].request(t.Context(), url, 1)
+		r = r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{GotFirstResponseByte: func() { answered++ }}))
+		if _, err := finish(b.Send(r, new(Exchange))); err != ErrTwice {
+			t.Errorf("%s: %v", l.name, err)
+		}
+		if n := s.came(1); n != 1 || answered != 1 {
+			t.Errorf("%s: arrived %d times; the caller's trace has %d answers", l.name, n, answered)
+		}
+	}
+}
