@@ -116,8 +116,10 @@ func (b *Base) Send(req *http.Request, a *Exchange) (*http.Response, error) {
 	// connection is ended in another way.
 	ends := streams || a.Stops
 	switch {
-	case !own:
+	case !own && joins:
 		t.trace.GetConn, t.trace.GotFirstResponseByte = a.asked, a.answered
+	case !own:
+		t.trace.GetConn = t.asked
 	case a.Expires && !ends:
 		t.trace.GetConn = t.known
 	}
@@ -218,6 +220,15 @@ func (t *trip) got(i httptrace.GotConnInfo) {
 	}
 	if !h2 && i.Conn != nil {
 		i.Conn.Close() // except over HTTP/2, the writer does not look at the context first
+	}
+}
+
+// asked is called when a RoundTripper looks for a connection: it reports events. Setting a further
+// receiver here saves those without events an allocation.
+func (t *trip) asked(at string) {
+	t.attempt.asked(at)
+	if t.trace.GotFirstResponseByte == nil {
+		t.trace.GotFirstResponseByte = t.attempt.answered
 	}
 }
 
