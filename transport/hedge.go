@@ -109,8 +109,8 @@ func (h *hedges) counts() (sent, won int64) {
 
 // answers remembers how long the latest answers of a partition took.
 type answers struct {
-	mu     sync.Mutex // guards the fields below
-	latest [100]time.Duration
+	mu     sync.Mutex          // guards the fields below
+	latest *[100]time.Duration // nil: there are none, as without a Hedge
 	count  int
 }
 
@@ -121,6 +121,9 @@ const enough = 20 // the fewest answers for a quantile
 func (a *answers) took(d time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.latest == nil {
+		a.latest = new([100]time.Duration)
+	}
 	a.latest[a.count%len(a.latest)] = d
 	a.count++
 }
@@ -130,11 +133,12 @@ func (a *answers) took(d time.Duration) {
 func (a *answers) quantile(q float64) (time.Duration, bool) {
 	a.mu.Lock()
 	n := min(a.count, len(a.latest))
-	sorted := a.latest // a copy
-	a.mu.Unlock()
 	if n < enough {
+		a.mu.Unlock()
 		return 0, false
 	}
+	sorted := *a.latest // a copy
+	a.mu.Unlock()
 	slices.Sort(sorted[:n])
 	return sorted[min(int(q*float64(n)), n-1)], true
 }

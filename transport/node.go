@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -85,7 +86,7 @@ func (t *Transport) bareNode(p Partition, own limit.Limiter) (*node, error) {
 // join puts a node into the Group.
 func (n *node) join() (err error) {
 	t, p := n.t, n.partition
-	n.limit = t.group.Limit(n.looks(paceline.LimitConfig{Limiter: n.stack, Fair: t.config.Client != nil, Use: n.uses, Logger: t.waits(p)}))
+	n.limit = t.group.Limit(n.looks(paceline.LimitConfig{Limiter: n.stack, Fair: t.config.Client != nil, Use: n.uses, Logger: t.waits(&n.partition)}))
 	if p.Scope != provider.IP {
 		return nil
 	}
@@ -94,7 +95,7 @@ func (n *node) join() (err error) {
 			return fmt.Errorf("transport: %w", err)
 		}
 	}
-	n.way = t.group.Limit(paceline.LimitConfig{Limiter: n.health, Fair: t.config.Client != nil, Logger: t.waits(p), Paused: n.downs})
+	n.way = t.group.Limit(paceline.LimitConfig{Limiter: n.health, Fair: t.config.Client != nil, Logger: t.waits(&n.partition), Paused: n.downs})
 	return nil
 }
 
@@ -120,12 +121,32 @@ func (t *Transport) pause() backoff.Policy {
 }
 
 // waits returns the log for the waits of a partition; nil: none.
-func (t *Transport) waits(p Partition) *slog.Logger {
+func (t *Transport) waits(p *Partition) *slog.Logger {
 	if t.config.Logger == nil {
 		return nil
 	}
-	return t.config.Logger.With("partition", p)
+	return slog.New(&named{t.config.Logger.Handler(), p})
 }
+
+// named is a slog.Handler whose lines name a partition. Logger.With would write the name before it
+// is needed, at a kilobyte for each partition.
+type named struct {
+	slog.Handler
+	partition *Partition
+}
+
+func (h *named) whole() slog.Handler {
+	return h.Handler.WithAttrs([]slog.Attr{slog.Any("partition", *h.partition)})
+}
+
+// Handle implements slog.Handler.
+func (h *named) Handle(ctx context.Context, r slog.Record) error { return h.whole().Handle(ctx, r) }
+
+// WithAttrs implements slog.Handler.
+func (h *named) WithAttrs(attrs []slog.Attr) slog.Handler { return h.whole().WithAttrs(attrs) }
+
+// WithGroup implements slog.Handler.
+func (h *named) WithGroup(name string) slog.Handler { return h.whole().WithGroup(name) }
 
 // refused records a refusal of the partition. The pause that it begins may be longer than any wait.
 func (n *node) refused(why provider.Refusal, asked time.Duration) (pause time.Duration) {

@@ -23,7 +23,7 @@ func (t *Transport) enterLocked(l *leaf) *room {
 		if err != nil {
 			panic("transport: " + err.Error()) // New has checked it
 		}
-		r = &room{adaptive: a, limit: t.group.Limit(paceline.LimitConfig{Limiter: a, Fair: t.config.Client != nil, Logger: t.waits(host.partition)})}
+		r = &room{adaptive: a, limit: t.group.Limit(paceline.LimitConfig{Limiter: a, Fair: t.config.Client != nil, Logger: t.waits(&host.partition)})}
 		if host.rooms == nil {
 			host.rooms = map[string]*room{}
 		}
