@@ -164,7 +164,7 @@ func (g *givenFlags) bodyText(most int64) (string, error) {
 	if err != nil {
 		return "", cli.Usage(fmt.Errorf("--body: %w", err))
 	}
-	return strings.TrimPrefix(string(text), "\ufeff"), nil
+	return strings.TrimLeft(string(text), "\ufeff"), nil
 }
 
 // bounded returns a function that reads a file, and refuses files of more than most bytes.
@@ -210,7 +210,7 @@ func (f *runFlags) noRequests(what string, in *runInput, head []byte) error {
 func firstElement(head []byte) []byte {
 	var element json.RawMessage
 	var line bytes.Buffer
-	array := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(head, []byte("\ufeff"))))
+	array := json.NewDecoder(bytes.NewReader(bytes.TrimLeft(head, "\ufeff")))
 	if _, err := array.Token(); err != nil || array.Decode(&element) != nil || json.Compact(&line, element) != nil {
 		return nil
 	}

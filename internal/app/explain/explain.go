@@ -130,7 +130,7 @@ func clean(s string) string {
 		}
 		s = string(utf16.Decode(u))
 	}
-	s = strings.TrimPrefix(s, "\ufeff")
+	s = strings.TrimLeft(s, "\ufeff")
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
 		if s[i] != 0x1b {

@@ -249,7 +249,7 @@ func (q *Request) place() int { return cmp.Or(q.number, q.Line) }
 // does not say where it goes, has a member that no request has, and no line near it belongs to a
 // batch.
 func NoRequest(head []byte) (names []string) {
-	line, rest, _ := bytes.Cut(bytes.TrimSpace(bytes.TrimPrefix(head, []byte("\ufeff"))), []byte("\n"))
+	line, rest, _ := bytes.Cut(bytes.TrimSpace(jsonl.NoMarks(head)), []byte("\n"))
 	if !json.Valid(line) || line[0] != '{' {
 		return nil
 	}

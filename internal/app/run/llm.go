@@ -291,7 +291,7 @@ func (l *LLM) used(u tokens.Usage) limit.Cost {
 // none.
 func Sniff(line []byte) (Provider, bool) {
 	var fields map[string]json.RawMessage
-	if json.Unmarshal(bytes.TrimPrefix(line, []byte("\ufeff")), &fields) != nil {
+	if json.Unmarshal(jsonl.NoMarks(line), &fields) != nil {
 		return 0, false
 	}
 	var path string

@@ -64,7 +64,19 @@ func lineOf(v any) []byte {
 	if err := e.Encode(v); err != nil {
 		panic(err)
 	}
-	return b.Bytes()
+	line := b.Bytes()
+	for _, end := range lineEnds {
+		if bytes.Contains(line, end.char) { // raw JSON of others keeps it, and only a string can have it
+			line = bytes.ReplaceAll(line, end.char, end.escaped)
+		}
+	}
+	return line
+}
+
+// lineEnds are characters that end a line for some readers, such as splitlines of Python and old
+// JavaScript, though not in JSON. Results have them escaped.
+var lineEnds = []struct{ char, escaped []byte }{
+	{[]byte("\u0085"), []byte(`\u0085`)}, {[]byte("\u2028"), []byte(`\u2028`)}, {[]byte("\u2029"), []byte(`\u2029`)},
 }
 
 // setBody stores the body of an answer: as a string if it is UTF-8, and otherwise as bytes.

@@ -9,7 +9,7 @@ import (
 )
 
 // append appends the result as a line of JSON. The text is that of encoding/json without escapes
-// for HTML. The line begins with id and state, for the rerun that reads it.
+// for HTML, and with those of lineEnds. The line begins with id and state, for the rerun that reads it.
 //
 // The code is by hand for two reasons. A body may have 16 MiB, and encoding/json makes three more
 // copies of it. And there may be 30,000 results a second.
@@ -146,15 +146,17 @@ func appendText(b []byte, s string) []byte {
 			var rune rune
 			rune, size = utf8.DecodeRuneInString(s[i:])
 			none := rune == utf8.RuneError && size == 1
-			// U+2028 and U+2029 are escaped, since JavaScript takes them for line breaks.
-			if !none && rune != '\u2028' && rune != '\u2029' {
+			if !none && rune != '\u0085' && rune != '\u2028' && rune != '\u2029' { // see lineEnds
 				i += size
 				continue
 			}
 			b = append(b, s[from:i]...)
-			if none {
+			switch {
+			case none:
 				b = append(b, `\ufffd`...)
-			} else {
+			case rune == '\u0085':
+				b = append(b, `\u0085`...)
+			default:
 				b = append(b, '\\', 'u', '2', '0', '2', hexDigits[rune&0xf])
 			}
 		} else {

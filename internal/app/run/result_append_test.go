@@ -49,7 +49,7 @@ func TestResultHasEachField(t *testing.T) {
 
 // Each byte and each kind of character alone, and between others, is written as encoding/json does.
 func TestTextOfEachCharacter(t *testing.T) {
-	all := []string{"", "\u007f", "é", "€", "\u2027", "\u2028", "\u2029", "\u202a", "\ufffd", "😀", "\xe2\x80", "\xed\xa0\x80", "\xf0\x9f\x98"}
+	all := []string{"", "\u007f", "é", "€", "\u0084", "\u0085", "\u0086", "\u2027", "\u2028", "\u2029", "\u202a", "\ufffd", "😀", "\xe2\x80", "\xed\xa0\x80", "\xf0\x9f\x98"}
 	for c := range 256 {
 		all = append(all, string([]byte{byte(c)}))
 	}
@@ -145,4 +145,29 @@ func FuzzDigest(f *testing.F) {
 			t.Errorf("%s, want %s", got, want)
 		}
 	})
+}
+
+// A result is one line for every reader, also for those to whom U+0085, U+2028 and U+2029 end one:
+// in texts, in JSON of others, in dead letters and in results of batches.
+func TestResultIsOneLine(t *testing.T) {
+	const breaks = "a\u0085b\u2028c\u2029d"
+	raw := json.RawMessage(`{"text":"` + breaks + `","` + breaks + `":1}`)
+	body := breaks
+	all := map[string][]byte{
+		"a result":          (&Result{ID: breaks, Body: &body, Headers: map[string]string{breaks: breaks}}).append(nil),
+		"a dead letter":     (&Result{ID: breaks, Error: breaks, Request: raw}).append(nil),
+		"JSON of an answer": lineOf(raw),
+	}
+	for name, text := range map[string]string{"OpenAI": string(raw), "no JSON": breaks} {
+		all["a batch, "+name] = lineOf(bodyOf(&Result{Body: &text}))
+	}
+	for name, line := range all {
+		if n := len(strings.FieldsFunc(string(line), func(r rune) bool { return r == '\n' || r == '\u0085' || r == '\u2028' || r == '\u2029' })); n != 1 {
+			t.Errorf("%s has %d lines: %q", name, n, line)
+		}
+		var read any
+		if err := json.Unmarshal(line, &read); err != nil || !strings.Contains(fmt.Sprint(read), breaks) {
+			t.Errorf("%s is read as %q, %v", name, read, err)
+		}
+	}
 }

@@ -79,6 +79,23 @@ func TestList(t *testing.T) {
 	check(t, Config{Form: Lines}, "# one\n\n two words", "1:1: line=# one@1:1", "3:2: line=two words@3:2")
 }
 
+// Programs write a byte order mark before the one that is there, and files with one are joined.
+func TestByteOrderMarks(t *testing.T) {
+	const two = "\ufeff\ufeff"
+	check(t, Config{Form: URLs}, two+"https://a\n\ufeffhttps://b\n", "1:1: url=https://a@1:1", "2:1: url=https://b@2:1")
+	check(t, Config{Form: Lines}, two+"one\n\ufefftwo", "1:1: line=one@1:1", "2:1: line=\ufefftwo@2:1")
+	check(t, Config{Form: JSONL}, two+`{"a":1}`+"\n"+two+`{"a":2}`+"\n", "1:1: a=1@1:6", "2:1: a=2@2:6")
+	check(t, Config{Form: JSON}, two+"\ufeff"+` [{"a":1}]`, "1:12: a=1@1:17")
+	check(t, Config{Form: CSV}, two+"a,b\n\ufeff1,2\n", "2:1: a=\ufeff1@2:1 b=2@2:6")
+	check(t, Config{Form: Curl}, two+"curl https://a\n\ufeffcurl https://b -d 'x\n\ufeffy'\n", "1: GET https://a []",
+		"2: POST https://b [Content-Type: application/x-www-form-urlencoded] x\n\ufeffy")
+	for text, form := range map[string]string{"https://a\n": "urls", "{}\n": "jsonl", "[]": "json", "curl https://a": "curl", "a,b\n1,2\n": "csv"} {
+		if found, err := Recognize([]byte(two+text), "-", nil); err != nil || found.Form.String() != form {
+			t.Errorf("%q: %v, %v, want %s", two+text, found.Form, err, form)
+		}
+	}
+}
+
 func TestJSON(t *testing.T) {
 	check(t, Config{Form: JSONL}, `{"a":"x\u0041","b":1.50,"c":null,"d":{"e": true}}`+"\n[1]\n{\"a\":1,\"a\":2}\n{]\n{}\n", `1:1: a=xA@1:6 b=1.50@1:20 c=@1:29 d={"e":true}@1:38`,
 		"f:2:1: an array, expected a JSON object", `f:3:1: the name "a" is there twice, expected once`,

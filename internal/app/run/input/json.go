@@ -26,9 +26,7 @@ func (o *objects) next() (*Item, error) {
 			return nil, o.TooLong()
 		}
 		n, _ := o.Read()
-		if n == 1 {
-			line = bytes.TrimPrefix(line, []byte("\ufeff"))
-		}
+		line = jsonl.NoMarks(line)
 		left := bytes.TrimLeft(line, " \t\r")
 		text := bytes.TrimRight(left, " \t\r")
 		if len(text) == 0 {
@@ -141,7 +139,7 @@ func (a *array) more() error {
 		}
 		a.part, a.at, a.column = part, 0, column
 		if n, _ := a.Read(); n == 1 && column == 1 {
-			a.at = len(part) - len(bytes.TrimPrefix(part, []byte("\ufeff")))
+			a.at = len(part) - len(jsonl.NoMarks(part))
 		}
 	}
 	return nil

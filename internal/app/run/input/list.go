@@ -30,8 +30,8 @@ func (l *list) next() (*Item, error) {
 			return nil, l.TooLong()
 		}
 		n, _ := l.Read()
-		if n == 1 {
-			line = bytes.TrimPrefix(line, []byte("\ufeff"))
+		if n == 1 || l.urls {
+			line = jsonl.NoMarks(line)
 		}
 		if err := l.NotUTF8(line); err != nil {
 			return nil, err

@@ -76,8 +76,8 @@ func (c *commands) command() (first int, err error) {
 		case tooLong:
 			return 0, c.TooLong()
 		}
-		if n == 1 {
-			line = bytes.TrimPrefix(line, []byte("\ufeff"))
+		if first == 0 { // within a command it may be text
+			line = jsonl.NoMarks(line)
 		}
 		line = bytes.TrimSuffix(line, []byte("\r"))
 		if err := c.NotUTF8(line); err != nil {

@@ -131,7 +131,7 @@ func (t *table) line() ([]byte, error) {
 		return nil, t.TooLong()
 	}
 	if n == 1 {
-		line = bytes.TrimPrefix(line, []byte("\ufeff"))
+		line = jsonl.NoMarks(line)
 	}
 	line = bytes.TrimSuffix(line, []byte("\r"))
 	if err := t.NotUTF8(line); err != nil {

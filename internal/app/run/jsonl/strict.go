@@ -37,6 +37,10 @@ func NewReader(name string, in io.Reader, most int) *Reader {
 
 const space = " \t\r\n"
 
+// NoMarks returns text without the byte order marks at its beginning. Some programs write one
+// although one is there already. In files that were joined, one is at the beginning of a later line.
+func NoMarks(text []byte) []byte { return bytes.TrimLeft(text, "\ufeff") }
+
 // Next returns the value on the next line. It is valid until the next call. Next skips blank lines,
 // but counts them. After the last line it fails with io.EOF.
 //
@@ -48,9 +52,7 @@ func (r *Reader) Next() (Value, error) {
 		if err != nil {
 			return Value{}, err
 		}
-		if r.line == 1 {
-			line = bytes.TrimPrefix(line, []byte("\ufeff"))
-		}
+		line = NoMarks(line)
 		v := r.at(bytes.TrimLeft(line, space), 1)
 		if tooLong {
 			v.Column = r.most + 1
