@@ -27,7 +27,7 @@ import (
 
 const (
 	ahead = 200              // requests that a door is given before they are sent
-	ends  = 90 * time.Second // how long what is under way may take to end
+	ends  = 20 * time.Second // how long what is under way may take to end
 	keyIn = "PACELINE_SOAK_KEY"
 )
 
@@ -45,7 +45,7 @@ func (k *soak) next(ctx context.Context, d *driver) (id string, ok bool) {
 	for {
 		c, _ := k.server.countsOf(d.door)
 		d.mu.Lock()
-		if d.made-max(c.Served, d.ended) < ahead {
+		if d.made-max(c.Served, len(d.ended)) < ahead {
 			d.made++
 			id, ok = fmt.Sprintf("%s-%d", d.name, d.made), true
 		}
@@ -62,14 +62,12 @@ func (k *soak) next(ctx context.Context, d *driver) (id string, ok bool) {
 }
 
 // run gives `paceline run` lines through a pipe, and reads its results.
-func (k *soak) run(ctx context.Context, d *driver) error {
-	out := filepath.Join(d.dir, "results.jsonl")
-	late, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
-	c := exec.CommandContext(late, k.Paceline, "run", "-", "--out", out, "--limit", fmt.Sprintf("%d/s", perSecond), "--key-env", keyIn,
+func (k *soak) run(ctx context.Context, d *driver, session int) error {
+	out := filepath.Join(d.dir, fmt.Sprintf("results-%d.jsonl", session))
+	c := exec.Command(k.Paceline, "run", "-", "--out", out, "--limit", fmt.Sprintf("%d/s", perSecond), "--key-env", keyIn,
 		"-H", "Authorization: Bearer {key}", "--attempts", "1000", "--log-level", "debug", "--progress", "5s")
 	c.Env = append(os.Environ(), keyIn+"="+d.key)
-	log, err := os.Create(filepath.Join(d.dir, "log"))
+	log, err := os.Create(filepath.Join(d.dir, fmt.Sprintf("log-%d", session)))
 	if err != nil {
 		return err
 	}
@@ -97,13 +95,14 @@ func (k *soak) run(ctx context.Context, d *driver) error {
 		}
 	}
 	_ = in.Close()
-	time.AfterFunc(ends, stop)
+	defer time.AfterFunc(ends, func() { _ = c.Process.Signal(os.Interrupt) }).Stop()
 	var exit *exec.ExitError
-	if err := c.Wait(); err != nil && !(errors.As(err, &exit) && exit.ExitCode() == 3) { // 3: with dead letters
+	// 3: with dead letters; 130: interrupted, and what is left can be resumed.
+	if err := c.Wait(); err != nil && !(errors.As(err, &exit) && (exit.ExitCode() == 3 || exit.ExitCode() == 130)) {
 		text, _ := os.ReadFile(log.Name())
 		return fmt.Errorf("%w: %s", err, text[max(0, len(text)-1000):])
 	}
-	files, err := filepath.Glob(filepath.Join(d.dir, "results*.jsonl"))
+	files, err := filepath.Glob(strings.TrimSuffix(out, ".jsonl") + "*.jsonl")
 	if err != nil {
 		return err
 	}
@@ -129,7 +128,7 @@ func (d *driver) results(name string) error {
 		if err := json.Unmarshal(line, &r); err != nil {
 			return fmt.Errorf("%s: %w in %s", name, err, line)
 		}
-		d.ended++
+		d.ended[r.ID] = true
 		d.sent[r.ID] = max(d.sent[r.ID], 1)
 		d.named[r.ID] = d.named[r.ID] || r.Repeat
 		if r.State == "done" {
@@ -156,12 +155,16 @@ func (d *driver) empty(served map[string]int) (n int) {
 }
 
 // proxy has clients of `paceline proxy`, who send each request once.
-func (k *soak) proxy(ctx context.Context, d *driver) error {
+func (k *soak) proxy(ctx context.Context, d *driver, session int) error {
 	admin, err := freeAddress()
 	if err != nil {
 		return err
 	}
-	p, err := daemon.Start(daemon.Config{Program: k.Paceline, Dir: d.dir, Env: []string{keyIn + "=" + d.key}, Args: []string{
+	dir := filepath.Join(d.dir, fmt.Sprint(session))
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	p, err := daemon.Start(daemon.Config{Program: k.Paceline, Dir: dir, Env: []string{keyIn + "=" + d.key}, Args: []string{
 		"proxy", "--to", strings.TrimSuffix(k.url, "/v1/batch"), "--limit", fmt.Sprintf("%d/s", perSecond), "--listen", "ADDRESS",
 		"--key-env", keyIn, "-H", "Authorization: Bearer {key}", "--admin", admin, "--log-level", "debug",
 	}})
@@ -183,7 +186,7 @@ func (k *soak) proxy(ctx context.Context, d *driver) error {
 	}
 	clients.Wait()
 	for _, page := range []string{"metrics", "snapshot.json", ""} {
-		if err := save("http://"+admin+"/"+page, filepath.Join(d.dir, "page-"+page)); err != nil {
+		if err := save("http://"+admin+"/"+page, filepath.Join(dir, "page-"+page)); err != nil {
 			return err
 		}
 	}
@@ -208,7 +211,7 @@ func (d *driver) ask(ctx context.Context, url, id string) {
 		success = err == nil && resp.StatusCode == http.StatusOK
 	}
 	d.count(func() {
-		d.ended++
+		d.ended[id] = true
 		d.sent[id]++
 		if success {
 			d.done(id)
@@ -217,7 +220,7 @@ func (d *driver) ask(ctx context.Context, url, id string) {
 }
 
 // pool has three Pools of one limit, as three processes would, whose store goes back in time.
-func (k *soak) pool(ctx context.Context, d *driver) error {
+func (k *soak) pool(ctx context.Context, d *driver, _ int) error {
 	store := &rewinding{began: time.Now()}
 	var pools sync.WaitGroup
 	errs := make([]error, 3)
@@ -225,7 +228,7 @@ func (k *soak) pool(ctx context.Context, d *driver) error {
 		pools.Go(func() { errs[i] = k.onePool(ctx, d, store, fmt.Sprint(i)) })
 	}
 	pools.Wait()
-	d.rewound = store.rewound()
+	d.rewound += store.rewound()
 	return errors.Join(errs...)
 }
 
@@ -243,7 +246,7 @@ func (k *soak) onePool(ctx context.Context, d *driver, store share.Store, who st
 		Send: func(ctx context.Context, a pool.Attempt) pool.Answer { return k.attempt(ctx, d, a.Request.ID) },
 		Ended: func(e pool.Ended) {
 			d.count(func() {
-				d.ended++
+				d.ended[e.Request.ID] = true
 				if e.State == pool.Done {
 					d.done(e.Request.ID)
 				}
@@ -264,7 +267,10 @@ func (k *soak) onePool(ctx context.Context, d *driver, store share.Store, who st
 			}
 		}
 	}()
-	return p.Run(late)
+	if err := p.Run(late); late.Err() == nil {
+		return err
+	}
+	return nil // what it still had is left
 }
 
 // attempt is the Send of a Pool, over the default transport of net/http, which asks for gzip.

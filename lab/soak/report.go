@@ -12,7 +12,8 @@ import (
 // Door is what became of the requests of one door.
 type Door struct {
 	Name string `json:"name"`
-	// Made is the requests that the door was given, and Lost those that it never ended.
+	// Made is the requests that the door was given, and Lost those that the server served and that
+	// the door never ended. The others without an end are left for another time.
 	Made int `json:"made"`
 	Lost int `json:"lost"`
 	// Done is the requests that ended with a success, and Empty those of them that the server never
@@ -43,9 +44,12 @@ func (k *soak) report(drivers []*driver) (*Report, error) {
 	var keys []string
 	for _, d := range drivers {
 		keys = append(keys, d.key)
-		one := Door{Name: d.name, Made: d.made, Lost: d.made - d.ended, Done: d.succeeded, Rewound: d.rewound}
+		one := Door{Name: d.name, Made: d.made, Done: d.succeeded, Rewound: d.rewound}
 		one.Server, one.Examples = k.server.countsOf(d.door)
 		for id, n := range k.server.served(d.door) {
+			if !d.ended[id] {
+				one.Lost++
+			}
 			if n < 2 {
 				continue
 			}

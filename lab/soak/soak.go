@@ -59,13 +59,14 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	defer stop()
 	all := []struct {
 		name string
-		open func(ctx context.Context, d *driver) error
+		open func(ctx context.Context, d *driver, session int) error
 	}{{"run", k.run}, {"proxy", k.proxy}, {"pool", k.pool}}
 	drivers := make([]*driver, len(all))
 	errs := make([]error, len(all))
 	var doors sync.WaitGroup
 	for i, door := range all {
-		d := &driver{name: door.name, key: newKey(), dir: filepath.Join(c.Dir, door.name), sent: map[string]int{}, named: map[string]bool{}}
+		d := &driver{name: door.name, key: newKey(), dir: filepath.Join(c.Dir, door.name), sent: map[string]int{}, named: map[string]bool{},
+			ended: map[string]bool{}}
 		if err := os.Mkdir(d.dir, 0o700); err != nil {
 			return nil, err
 		}
@@ -74,9 +75,14 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 		}
 		drivers[i] = d
 		doors.Go(func() {
-			if err := door.open(ctx, d); err != nil {
-				errs[i] = fmt.Errorf("%s: %w", door.name, err)
-				stop()
+			for n := 1; ctx.Err() == nil && errs[i] == nil; n++ {
+				one, end := context.WithTimeout(ctx, session)
+				if err := door.open(one, d, n); err != nil {
+					errs[i] = fmt.Errorf("%s: %w", door.name, err)
+					stop()
+				}
+				end()
+				s.calm(d.door)
 			}
 		})
 	}
@@ -87,6 +93,18 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 		}
 	}
 	return k.report(drivers)
+}
+
+// session is how long a door is open before it is opened anew: a limit that seems wrong, since the
+// server refuses at random, is believed again.
+const session = 45 * time.Second
+
+// calm waits until nothing counts of a session, since the next one does not know of it.
+func (s *stranger) calm(d *door) {
+	s.mu.Lock()
+	until := max(time.Until(d.until), 0)
+	s.mu.Unlock()
+	time.Sleep(until + time.Second)
 }
 
 // soak is one in progress.
@@ -104,7 +122,7 @@ type driver struct {
 
 	mu        sync.Mutex
 	made      int             // requests that were handed to the door
-	ended     int             // those that have an end
+	ended     map[string]bool // those that have an end
 	succeeded int             // those whose end is a success
 	sent      map[string]int  // how often its user knows that each was sent
 	named     map[string]bool // whose end says that it may be a repeat
