@@ -62,7 +62,7 @@ func (l *safeLog) String() string {
 // upstreamOf serves h until the test ends.
 func upstreamOf(t testing.TB, h http.HandlerFunc) *url.URL {
 	t.Helper()
-	s := httptest.NewUnstartedServer(h)
+	s := httptest.NewUnstartedServer(inCoding(h))
 	s.Config.Protocols = new(http.Protocols)
 	s.Config.Protocols.SetHTTP1(true)
 	s.Config.Protocols.SetUnencryptedHTTP2(true)
@@ -114,7 +114,7 @@ func startAt(t testing.TB, c Config, main, admin net.Listener, dial func(ctx con
 func virtual(t *testing.T, server http.Handler, c Config) *proxied {
 	t.Helper()
 	up, down := fakeconn.New(), fakeconn.New()
-	upstream := &http.Server{Handler: server}
+	upstream := &http.Server{Handler: inCoding(server)}
 	var done sync.WaitGroup
 	done.Go(func() { upstream.Serve(up) })
 	t.Cleanup(func() { upstream.Close(); done.Wait() })
@@ -194,7 +194,7 @@ func (x *proxied) try(ctx context.Context, method, path, body string, fields ...
 		return nil, "", err
 	}
 	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
+	text, err := io.ReadAll(plainly(resp))
 	return resp, string(text), err
 }
 

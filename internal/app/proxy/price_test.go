@@ -95,7 +95,7 @@ func asked(t testing.TB, c *http.Client, path, body, who string, fields ...strin
 		return 0, ""
 	}
 	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
+	text, err := io.ReadAll(plainly(resp))
 	if err != nil {
 		t.Error(err)
 	}
