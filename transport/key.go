@@ -253,6 +253,8 @@ func (c *call) judgeKey(s *sent, last bool) {
 		t.out(s.key, observe.KeyNoCredit)
 	case v.Banned && others:
 		t.out(s.key, observe.KeyBanned)
+	case v.Status == http.StatusProxyAuthRequired: // the way to the server wants a password, and no key helps
+		return
 	case v.Answer().Denied:
 		c.denied = append(c.denied, s.key)
 		others = c.others()

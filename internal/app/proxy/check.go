@@ -15,6 +15,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/send/httptext"
+	"github.com/paceline-go/paceline/internal/send/outgoing"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/internal/text/suggest"
 	"github.com/paceline-go/paceline/limit"
@@ -42,6 +43,10 @@ func (c Config) Checked() (Config, error) {
 		c.Access = slog.New(slog.DiscardHandler)
 	}
 	c.Bounds.fill()
+	var err error
+	if c.proxies, err = outgoing.FromEnvironment(); err != nil {
+		return c, err
+	}
 	for _, check := range []func() error{c.checkListen, c.checkAdmin, c.Bounds.check, c.Clients.check} {
 		if err := check(); err != nil {
 			return c, err

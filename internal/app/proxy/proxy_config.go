@@ -15,6 +15,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/sharestore"
 	"github.com/paceline-go/paceline/internal/boottime"
+	"github.com/paceline-go/paceline/internal/send/outgoing"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool/backoff"
@@ -60,7 +61,8 @@ type Config struct {
 	State string
 	clock func() (time.Time, boottime.Reading) // nil: the machine's; for the state file
 
-	atHand int // how many partitions, clients and names are at hand, of each; 0: 4096
+	atHand  int               // how many partitions, clients and names are at hand, of each; 0: 4096
+	proxies *outgoing.Proxies // of the environment: on the way out
 
 	// Share describes the limits that other processes share. Shared is the open store of these
 	// limits. The caller of New opens it, and closes it after the proxy has ended. If Shared is

@@ -13,6 +13,7 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/secret"
+	"github.com/paceline-go/paceline/internal/send/outgoing"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/transport"
 )
@@ -202,6 +203,10 @@ func (v *visit) why(err error) *refusal {
 		return v.noTurn(e)
 	}
 	said := v.said(err)
+	if way, ok := errors.AsType[*outgoing.Error](err); ok && way.Refuses {
+		return &refusal{status: http.StatusBadGateway, kind: "unreachable", title: "The upstream cannot be reached",
+			detail: fmt.Sprintf("%s cannot be reached, and nothing was sent: %s", v.upstream.Name, said)}
+	}
 	if errors.Is(err, transport.ErrAttemptTimeout) {
 		sent := "it may have served the request"
 		if v.unsent {
@@ -218,8 +223,12 @@ func (v *visit) why(err error) *refusal {
 		detail: fmt.Sprintf("%s gave no answer, and may have served the request: %s", v.upstream.Name, said)}
 }
 
-// said is the text of an error, without the values of keys.
+// said is the text of an error, without the values of keys. Of an error of the proxy on the way out
+// it is what is wrong with that.
 func (v *visit) said(err error) string {
+	if way := v.proxy.config.proxies.Blame(v.upstream.outgoing(v.in.URL), err); way != nil {
+		err = way
+	}
 	text, _ := v.upstream.secrets.Hide([]byte(err.Error()), secret.Whole)
 	return string(text)
 }

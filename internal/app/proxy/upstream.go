@@ -39,7 +39,7 @@ func newUpstream(u Upstream, c *Config, before routes, common *common) (x *upstr
 	x.proxy = &httputil.ReverseProxy{
 		Rewrite: x.rewrite, Transport: x.transport, BufferPool: buffers{},
 		ErrorHandler:   func(w http.ResponseWriter, r *http.Request, err error) { visitOf(r.Context()).fail(err) },
-		ModifyResponse: func(r *http.Response) error { visitOf(r.Request.Context()).answered(r); return nil },
+		ModifyResponse: func(r *http.Response) error { return visitOf(r.Request.Context()).answered(r) },
 		ErrorLog:       slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug),
 	}
 	return x, nil
@@ -156,10 +156,6 @@ func (u *Upstream) base(c *Config) *http.Transport {
 		dial = (&net.Dialer{Timeout: u.ConnectTimeout, KeepAlive: 30 * time.Second}).DialContext
 	}
 	t := &http.Transport{
-		Proxy: func(r *http.Request) (*url.URL, error) {
-			visitOf(r.Context()).sending.Store(true) // called when a request is handed over, and not before
-			return http.ProxyFromEnvironment(r)
-		},
 		DialContext: dial,
 		// A compressed answer goes on as it is, and only the client asks for compression.
 		DisableCompression:    true,
@@ -170,6 +166,11 @@ func (u *Upstream) base(c *Config) *http.Transport {
 		MaxIdleConnsPerHost:   1024,
 		TLSClientConfig:       u.TLS,
 		Protocols:             new(http.Protocols),
+	}
+	c.proxies.Set(t)
+	t.Proxy = func(r *http.Request) (*url.URL, error) {
+		visitOf(r.Context()).sending.Store(true) // called when a request is handed over, and not before
+		return c.proxies.For(r.URL), nil
 	}
 	t.Protocols.SetHTTP1(!u.H2C)
 	t.Protocols.SetHTTP2(!u.H2C)

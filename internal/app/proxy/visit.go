@@ -186,10 +186,14 @@ func (v *visit) ended(a transport.Attempt) {
 	v.unsent = a.Result == limit.Unsent
 }
 
-// answered adds the proxy's own fields to an answer of the upstream.
-func (v *visit) answered(r *http.Response) {
+// answered adds the proxy's own fields to an answer of the upstream. It returns an error if the
+// answer is not the upstream's, but that of the proxy on the way out.
+func (v *visit) answered(r *http.Response) error {
 	if r.StatusCode == http.StatusSwitchingProtocols {
 		v.upgraded.Store(true)
+	}
+	if way := v.proxy.config.proxies.Answered(r.Request.URL, r.StatusCode); way != nil {
+		return way
 	}
 	if v.closes {
 		r.Header.Set("Connection", "close")
@@ -198,6 +202,7 @@ func (v *visit) answered(r *http.Response) {
 		v.w.flushes = v.proxy.flushes
 	}
 	v.tellWaited(r.Header)
+	return nil
 }
 
 func (v *visit) tellWaited(h http.Header) {

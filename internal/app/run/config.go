@@ -16,6 +16,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/sharestore"
 	"github.com/paceline-go/paceline/internal/boottime"
 	"github.com/paceline-go/paceline/internal/secret"
+	"github.com/paceline-go/paceline/internal/send/outgoing"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
 	"github.com/paceline-go/paceline/provider"
@@ -140,7 +141,8 @@ type Config struct {
 	view    string                               // the user's name for Out, if Out is a view
 	// deadBeside is the user's name for Out, if Dead is the file beside it.
 	deadBeside string
-	keyless    bool // Keys was empty: the run knows no key
+	keyless    bool              // Keys was empty: the run knows no key
+	proxies    *outgoing.Proxies // of the environment
 
 	// Notice gets a line at a time for the user. Log gets a line for each answer at debug level.
 	Notice func(string)

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/send/outgoing"
 	"github.com/paceline-go/paceline/internal/text/humanize"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -69,6 +70,18 @@ func (h *hosts) known(host string) known {
 	return h.of[maphash.String(h.seed, host)]
 }
 
+// anyAnswered reports whether a host has answered in this run.
+func (h *hosts) anyAnswered() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, k := range h.of {
+		if k&answered != 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // count returns how many hosts are known.
 func (h *hosts) count() int {
 	h.mu.Lock()
@@ -106,7 +119,11 @@ func (r *Run) outage(h pool.HostInfo) {
 		return
 	}
 	if r.hosts.known(h.Host) == named && (h.Kind == limit.NoName || h.Kind == limit.BadCertificate) {
-		r.course.first(&r.course.wrong, fmt.Errorf("%w: %s: %s", ErrHost, host, inWords(&h)))
+		err := fmt.Errorf("%w: %s: %s", ErrHost, host, inWords(&h))
+		if strings.HasPrefix(h.Reason, outgoing.Prefix) {
+			err = noWay(h.Reason)
+		}
+		r.course.first(&r.course.wrong, err)
 		r.Drain()
 		return
 	}
@@ -124,6 +141,24 @@ func (r *Run) slow(h pool.HostInfo, whole time.Duration) {
 			called(h.Host), humanize.Span(h.AnswerTime), humanize.Span(whole))
 	}
 }
+
+// isShut reports whether the proxy on the way out lets nothing pass: it wants a password, or it has
+// refused the way and no host has answered yet. Then the run ends. Any other request would fail in
+// the same way.
+func (r *Run) isShut(w *outgoing.Error) bool {
+	if !w.Refuses && !(w.Forbids && !r.hosts.anyAnswered()) {
+		return false
+	}
+	r.course.first(&r.course.wrong, noWay(w.Error()))
+	r.Drain()
+	return true
+}
+
+// noWay is an ErrHost with a text of its own.
+type noWay string
+
+func (e noWay) Error() string { return string(e) }
+func (e noWay) Unwrap() error { return ErrHost }
 
 // isAstray reports whether nothing came back from a host that only a redirect led to. If this
 // machine has no file descriptors left, the redirect is not at fault.
@@ -146,6 +181,9 @@ func (r *Run) blame(j *job, ans *pool.Answer) {
 // inWords says why nothing arrives at a host. It keeps the last part of the error, which has the
 // cause.
 func inWords(h *pool.HostInfo) string {
+	if strings.HasPrefix(h.Reason, outgoing.Prefix) {
+		return h.Reason
+	}
 	cause := h.Reason[strings.LastIndex(h.Reason, ": ")+1:]
 	cause = strings.TrimSpace(cause)
 	switch h.Kind {

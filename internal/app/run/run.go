@@ -13,6 +13,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/auth/issuer"
 	"github.com/paceline-go/paceline/internal/app/sharestore"
 	"github.com/paceline-go/paceline/internal/secret"
+	"github.com/paceline-go/paceline/internal/send/outgoing"
 	"github.com/paceline-go/paceline/pool"
 	"github.com/paceline-go/paceline/provider/classify"
 )
@@ -112,6 +113,10 @@ func New(c Config) (*Run, error) {
 	}
 	if l, ok := c.Format.(*LLM); ok {
 		c.Limits = l.drawn(c.Limits)
+	}
+	var err error
+	if c.proxies, err = outgoing.FromEnvironment(); err != nil {
+		return fail("%w", err)
 	}
 	r := &Run{
 		c: c, policy: c.newPolicy(), numbered: c.uses("nonce"), room: make(chan struct{}, 2*c.Concurrency),

@@ -18,6 +18,7 @@ import (
 	"github.com/paceline-go/paceline/internal/send/httptext"
 	"github.com/paceline-go/paceline/internal/send/neterr"
 	"github.com/paceline-go/paceline/internal/send/once"
+	"github.com/paceline-go/paceline/internal/send/outgoing"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider/classify"
 )
@@ -28,6 +29,7 @@ type sender struct {
 	header      []Template
 	query       []Template
 	timeout     time.Duration
+	proxies     *outgoing.Proxies
 	late        error // error of an attempt that took longer than timeout
 	maxResponse int64
 	memory      *memory
@@ -42,7 +44,7 @@ type sender struct {
 
 func newSender(c *Config) *sender {
 	s := &sender{
-		base:   once.New(newTransport(c)),
+		base: once.New(newTransport(c)), proxies: c.proxies,
 		header: c.Header, query: c.Query, timeout: c.Timeout, late: fmt.Errorf("no answer within %v", c.Timeout), maxResponse: c.MaxResponse, memory: &memory{limit: heldAnswers},
 		common:  http.Header{"User-Agent": {c.UserAgent}},
 		secrets: secret.New(c.secretKeys()), keys: c.secretKeys(), places: c.KeyHosts,
@@ -58,8 +60,7 @@ func newTransport(c *Config) *http.Transport {
 	if dial == nil {
 		dial = (&net.Dialer{Timeout: c.Timeout, KeepAlive: 30 * time.Second}).DialContext
 	}
-	return &http.Transport{
-		Proxy:       http.ProxyFromEnvironment,
+	t := &http.Transport{
 		DialContext: dial,
 		// HTTP/2 is left out. On its shared connections a written request may wait in the system
 		// behind other bytes, for longer than the promised one-way latency of a limit.
@@ -73,6 +74,8 @@ func newTransport(c *Config) *http.Transport {
 		// them.
 		MaxResponseHeaderBytes: 1 << 20,
 	}
+	c.proxies.Set(t)
+	return t
 }
 
 // response is how one attempt ended.
@@ -87,13 +90,14 @@ type response struct {
 	unsaved  error      // why the body could not be written
 	tooLong  bool       // the body is longer than a file may be
 	err      error
-	sight    limit.Link    // evidence in err about the way to the host
-	switched bool          // to a protocol that was not asked for
-	lapsed   bool          // nothing was written, since its leave had lapsed
-	written  bool          // at least a byte may have left
-	began    time.Time     // before the first byte was written
-	ended    time.Time     // after the answer was read
-	rtt      time.Duration // from after the last byte was written; 0: not known
+	way      *outgoing.Error // what is wrong with the proxy on the way out; nil: nothing
+	sight    limit.Link      // evidence in err about the way to the host
+	switched bool            // to a protocol that was not asked for
+	lapsed   bool            // nothing was written, since its leave had lapsed
+	written  bool            // at least a byte may have left
+	began    time.Time       // before the first byte was written
+	ended    time.Time       // after the answer was read
+	rtt      time.Duration   // from after the last byte was written; 0: not known
 }
 
 // patience ends an attempt after a time. Waits on this side do not count.
@@ -169,7 +173,12 @@ func (s *sender) send(ctx context.Context, r *Request, h hop, v *values, leave f
 			out.err, out.sight = s.late, neterr.OfError(past, context.DeadlineExceeded)
 		} else {
 			out.err, out.sight = s.reason(ctx, s.of(r), err), neterr.OfError(ctx, err)
+			if out.way = s.proxies.Blame(q.URL, err); out.way != nil {
+				out.err = out.way
+			}
 		}
+	} else {
+		out.way = s.proxies.Answered(q.URL, out.status)
 	}
 	var began time.Time
 	out.written, began, out.rtt = a.Times(out.ended)

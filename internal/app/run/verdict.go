@@ -61,6 +61,9 @@ func (r *Run) provider(host string) provider.Dialect {
 // ends here, whatever other keys answer. Its result must then be written before the answer in the
 // journal.
 func (r *Run) judge(j *job) (ans pool.Answer, final bool) {
+	if w := j.res.way; w != nil && r.isShut(w) {
+		return pool.Answer{Outcome: limit.Outcome{Result: limit.Unsent, Link: limit.Implied}, Returned: true, Reason: w.Error()}, false
+	}
 	foreign := j.hop.foreign
 	ans = r.answer(j)
 	if foreign {

@@ -50,7 +50,7 @@ func OfError(ctx context.Context, err error) limit.Link {
 	}
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		switch op.Op {
-		case "dial", "proxyconnect":
+		case "dial", "proxyconnect", "socks connect":
 			return past(ctx, limit.Unreachable)
 		case "remote error": // a TLS alert: the server refuses our side
 			return limit.BadCertificate
