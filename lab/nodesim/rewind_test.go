@@ -8,7 +8,7 @@ import (
 )
 
 // A store goes back to what it had 3 to 40 s before, with or without its clock, in its own life or in that of an earlier server. None is refused,
-// and a store that can be recalled is not quiet for long. PACELINE_LONG=1 has 40 times as many runs.
+// as long as a node that knows a later state is there and comes as often as one that wants to send. PACELINE_LONG=1 has 40 times as many runs.
 func TestStoreGoesBack(t *testing.T) {
 	seeds := uint64(1)
 	if long {
@@ -23,10 +23,9 @@ func TestStoreGoesBack(t *testing.T) {
 				{Kill: 8 * time.Second},
 				{Outage: 8 * time.Second},
 				{Forget: 15 * time.Second, Set: 20 * time.Second},
-				{OnOff: 6 * time.Second},
 			} {
 				nodes := []int{1, 2, 3, 8}[(len(all)+int(seed))%4]
-				if trouble.Kill > 0 || trouble.OnOff > 0 {
+				if trouble.Kill > 0 {
 					nodes = 8 // one that knows a later state is there
 				}
 				c := base(k, nodes, seed*1000+uint64(len(all)))
