@@ -84,18 +84,21 @@ func (c Counting) Reserve(e Estimate, b Body) (input, output, total int64) {
 	return input, output, max(input, output)
 }
 
-// Least returns the part of Reserve that the server surely counts when the request arrives. The
-// rest depends on the answer, and on the assumption for a body without a bound on its output. A
-// limit without room for Reserve may let the request go with less, but never with less than Least.
+// Least returns the part of Reserve that the server surely counts when the request arrives: the
+// output that the body allows, where that counts, and a token of input. The size of the input is an
+// estimate. It may be in a cache, and a file is guessed by its bytes. So a limit without room for
+// Reserve may let the request go with less, but never with less than Least.
 func (c Counting) Least(e Estimate, b Body) (input, output, total int64) {
-	input, output, total = c.Reserve(e, b)
+	_, output, _ = c.Reserve(e, b)
 	switch {
-	case c == Produced:
-		return input, 0, input
+	case c == Produced || c == Input:
+		return 1, 0, 1
 	case e.Assumed:
-		return input, min(output, 1), input
+		return 1, min(output, 1), 1
+	case c == Reserved:
+		return 1, output, max(output, 1)
 	}
-	return input, output, total
+	return 1, output, output + 1
 }
 
 // burndown returns the tokens of a Bedrock quota that one token of output takes. It is five for

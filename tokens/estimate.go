@@ -134,6 +134,7 @@ type kind uint8
 const (
 	plain     kind = iota // text alone
 	withMedia             // with tools, images, sound, files
+	guessed               // with files whose tokens are guessed by their bytes
 	hidden                // with parts that the body does not show
 	inputKinds
 )
@@ -248,7 +249,11 @@ func (e *Estimator) Of(b Body) Estimate {
 // priors are the factors on an estimate before there are answers. Counted text is exact. Counted
 // tools were exact in the published examples. For guessed plain text, the factor is that of
 // likeness.
-var priors = [inputKinds][2]float64{plain: {0, 1}, withMedia: {1.5, 1.1}, hidden: {1.5, 1.5}}
+var priors = [inputKinds][2]float64{plain: {0, 1}, withMedia: {1.5, 1.1}, guessed: {1.5, 1.1}, hidden: {1.5, 1.5}}
+
+// guessMargin is the factor on the largest ratio so far for files that are guessed by their bytes,
+// while there are too few answers to state a chance.
+const guessMargin = 2
 
 func (e *Estimator) inputLocked(m *model, known *family, est *Estimate) (n int64, calibrated bool) {
 	mix := mixes - 1
@@ -273,8 +278,10 @@ func (e *Estimator) inputLocked(m *model, known *family, est *Estimate) (n int64
 			factor, calibrated = learned, true
 		} else if est.kind == plain && by == 0 {
 			factor = m.likeness.factor(mix, est.first)
+		} else if most := q.largest(); est.kind == guessed && most > 0 && guessMargin*most < factor {
+			factor = guessMargin * most // a guess by bytes may be a hundred times too much
 		} else {
-			factor = max(factor, q.largest())
+			factor = max(factor, most)
 		}
 	}
 	return ceil(raw * factor), calibrated
@@ -382,6 +389,8 @@ func (b *Body) kind() kind {
 	switch {
 	case b.Hidden:
 		return hidden
+	case b.Guessed:
+		return guessed
 	case b.Attachments > 0 || b.schemas || b.calls > 0:
 		return withMedia
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -309,6 +310,94 @@ func TestLargerThanTheLimit(t *testing.T) {
 		}
 		if len(b.at()) != 0 {
 			t.Error("it was sent")
+		}
+	})
+}
+
+// An estimate never proves that a request never fits: neither the size of a text that may be in the
+// cache, nor that of a file, a body that cannot be read, or one that is too long. It waits for the
+// whole limit, goes alone, and the answer has the last word. Stated costs are no estimates.
+func TestAnEstimateIsNoProof(t *testing.T) {
+	long := strings.Repeat("understandable ", 25_000)
+	docx := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("PK\x03\x04 no pages", 60_000)))
+	cached := `{"usage":{"input_tokens":900,"cache_read_input_tokens":24000,"output_tokens":5}}`
+	text := `{"model":"claude-x","max_tokens":100,"messages":[{"role":"user","content":"` + long + `"}]}`
+	for _, c := range []struct {
+		name, url, body string
+		fields          []string
+		unit            limit.Unit
+		count           tokens.Counting
+		config          func(*transport.Config)
+		never           bool
+	}{
+		{name: "nearly all is in the cache", url: messages, body: text, unit: limit.Input, count: tokens.Produced},
+		{name: "tokens in all", url: messages, body: text, unit: limit.Tokens, count: tokens.Used},
+		{name: "reserved at arrival", url: chat, body: text, unit: limit.Tokens, count: tokens.Reserved},
+		{name: "a document of Word", url: messages, unit: limit.Input, count: tokens.Produced, body: `{"model":"claude-x","max_tokens":100,"messages":[{"role":"user",` +
+			`"content":[{"type":"document","source":{"type":"base64","media_type":"application/vnd.openxmlformats-officedocument.wordprocessingml.document","data":"` + docx + `"}}]}]}`},
+		{name: "a body that is compressed", url: messages, body: text, fields: []string{"Content-Encoding", "gzip"}, unit: limit.Input},
+		{name: "a body that is too long", url: messages, body: text, unit: limit.Input, config: func(c *transport.Config) { c.MaxBody = 100 }},
+		{name: "a body that is no JSON", url: messages, body: "{" + text, unit: limit.Input, config: func(c *transport.Config) { c.Uncounted = 50_000 }},
+		{name: "an earlier answer that the server keeps", url: responses, body: `{"model":"m","max_output_tokens":10,"previous_response_id":"r","input":"hi"}`,
+			unit: limit.Input, config: func(c *transport.Config) { c.Uncounted = 50_000 }},
+
+		{name: "a maximum that the server counts", url: chat, body: strings.Replace(prompt, "100", "40000", 1), unit: limit.Tokens, count: tokens.Sum, never: true},
+		{name: "a cost that the user states", url: messages, body: prompt, unit: limit.Input, never: true, config: func(c *transport.Config) {
+			c.Cost = func(_ *http.Request, cost limit.Cost) limit.Cost { cost[limit.Input] = 30_001; return cost }
+		}},
+		{name: "of a route without tokens", url: "http://a.test/x", unit: limit.Tokens, never: true, config: func(c *transport.Config) {
+			c.Cost = func(_ *http.Request, cost limit.Cost) limit.Cost { cost[limit.Tokens] = 30_001; return cost }
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBase(time.Second, func(int, *http.Request) *http.Response { return reply(200, cached) })
+				config := transport.Config{Base: b, Tokens: estimator(t), Counting: c.count, Limiter: rolling(t, 30_000, time.Minute, c.unit)}
+				if c.config != nil {
+					c.config(&config)
+				}
+				tr := mustNew(t, config)
+				send := func(body string, fields ...string) error {
+					_, _, err := do(t, tr, request(t, http.MethodPost, c.url, body, fields...))
+					return err
+				}
+				if c.never {
+					if err := send(c.body); !errors.Is(err, paceline.ErrNever) || len(b.at()) > 0 {
+						t.Errorf("%v, sent at %v", err, b.at())
+					}
+					return
+				}
+				if err := send(prompt); err != nil { // something is used of the limit
+					t.Fatal(err)
+				}
+				if err := send(c.body, c.fields...); err != nil {
+					t.Fatal(err)
+				}
+				if at := b.at(); len(at) != 2 || at[1] < 60*time.Second {
+					t.Errorf("sent at %v, and the first one used a part until 61 s", at)
+				}
+			})
+		})
+	}
+}
+
+// What a file guessed by its bytes is worth shows in the first answer. The next one no longer waits
+// for the whole limit.
+func TestAGuessedFileIsLearned(t *testing.T) {
+	docx := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("PK\x03\x04 no pages", 60_000)))
+	body := `{"model":"claude-x","max_tokens":100,"messages":[{"role":"user","content":[{"type":"document","source":{"type":"base64","data":"` + docx + `"}}]}]}`
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(time.Second, func(int, *http.Request) *http.Response {
+			return reply(200, `{"usage":{"input_tokens":3000,"output_tokens":5}}`)
+		})
+		tr := mustNew(t, transport.Config{Base: b, Tokens: estimator(t), Counting: tokens.Produced, Limiter: rolling(t, 30_000, time.Minute, limit.Input)})
+		for range 6 {
+			if _, _, err := do(t, tr, request(t, http.MethodPost, messages, body)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if at := b.at(); at[5] > 10*time.Second {
+			t.Errorf("sent at %v, and 30,000 a minute are ten of 3,000", at)
 		}
 	})
 }

@@ -276,18 +276,17 @@ func (c *call) move() error {
 	return nil
 }
 
-// shrink lowers the cost of a request to what fits, as far as the server does not count it on
-// arrival. A body without a maximum may use as much as the model can produce, which may be more
-// than the limit. It reports whether the cost is less now.
+// shrink lowers the cost of a request to what fits, as far as it is an estimate: the input, and the
+// output of a body that states no maximum. So the request waits for the whole limit and goes alone.
+// It reports whether the cost is less now.
 func (c *call) shrink(n *node) bool {
-	if c.api == tokens.NoAPI {
-		return false
-	}
 	changed := false
-	for _, u := range [...]limit.Unit{limit.Output, limit.Tokens, limit.Money} {
+	for _, u := range [...]limit.Unit{limit.Input, limit.Output, limit.Tokens, limit.Money} {
 		var alone limit.Cost
 		alone[u] = c.cost[u]
 		if _, most, ok := n.most(alone); ok && c.cost[u] > c.least[u] {
+			c.t.log.Debug("a cost by estimate is more than the whole limit: it goes alone", "partition", n.partition,
+				"unit", u.String(), "cost", c.cost[u], "limit", most)
 			c.cost[u] = max(most, c.least[u])
 			changed = true
 		}
@@ -349,7 +348,13 @@ func (c *call) place(p Partition, body tokens.Body) (err error) {
 		c.price(body)
 	}
 	if c.t.config.Cost != nil {
+		ours := c.cost
 		c.cost = c.t.config.Cost(c.req, c.cost)
+		for u, cost := range c.cost {
+			if cost != ours[u] { // it is stated, and no estimate
+				c.least[u] = cost
+			}
+		}
 	}
 	return c.unpriced()
 }

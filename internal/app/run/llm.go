@@ -208,12 +208,13 @@ func (l *LLM) parse(r *Reader, line jsonl.Value) (*Request, error) {
 		body.MaxOutput, body.Bounded = l.c.MaxOutput, true
 	}
 	l.estimate(q, body, r.pass == checking)
+	least := l.least(q.Estimate, body)
 	for _, rate := range limitsOf(l.c.Limits, l.sharedModel(body.Model)) {
 		switch n := q.Cost[rate.Unit]; {
 		case rate.Fits(n):
-		case r.pass == checked:
-			// It fitted at the check of the input, and answers have raised the estimate since. It
-			// goes alone.
+		case r.pass == checked || rate.Fits(least[rate.Unit]):
+			// No more than an estimate is too large: it goes alone. Answers may have raised it since
+			// the check of the input.
 			q.Cost[rate.Unit] = rate.Most()
 		default:
 			return nil, seen["custom_id"].Errorf("custom_id %q can never go: it counts %d %v (%d in, at most %d out), and limit %s allows %d at once",
@@ -275,6 +276,12 @@ func (l *LLM) cost(e tokens.Estimate, b tokens.Body) limit.Cost {
 	if l.produces { // the server reserves nothing, and an expected output would not bound the usage
 		out = e.MaxOutput
 	}
+	return limit.Cost{limit.Requests: 1, limit.Input: in, limit.Output: out, limit.Tokens: total}
+}
+
+// least returns the part of the cost that is no estimate.
+func (l *LLM) least(e tokens.Estimate, b tokens.Body) limit.Cost {
+	in, out, total := l.c.Count.Least(e, b)
 	return limit.Cost{limit.Requests: 1, limit.Input: in, limit.Output: out, limit.Tokens: total}
 }
 

@@ -66,6 +66,20 @@ func TestLLMInputErrors(t *testing.T) {
 	}
 }
 
+// An estimate of the input is no proof that a request never goes. It costs all of the limit.
+func TestLLMEstimateIsNoProof(t *testing.T) {
+	input, output := minutely(10, limit.Input, true), minutely(1000, limit.Output, true)
+	line := `{"custom_id":"a","params":{"model":"claude-x","max_tokens":2000,"messages":[{"role":"user","content":"` + strings.Repeat("word ", 20) + `"}]}}`
+	all, errs := readLLM(t, LLMConfig{Provider: Anthropic, Limits: []Rate{input, output}}, line)
+	if len(errs) > 0 || len(all) != 1 || all[0].Cost[limit.Input] != input.Most() || all[0].Estimate.Input <= input.Most() {
+		t.Errorf("%+v, %v", all[0], errs)
+	}
+	line = `{"custom_id":"a","method":"POST","url":"/v1/responses","body":{"max_output_tokens":31,"model":"m","input":"hi"}}`
+	if all, errs := readLLM(t, LLMConfig{Limits: []Rate{minutely(30, limit.Tokens, true)}}, line); len(all) > 0 || len(errs) != 1 {
+		t.Errorf("its most output is stated, and more than the limit: %+v, %v", all, errs)
+	}
+}
+
 func TestLLMInput(t *testing.T) {
 	const line = `{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body": {"model":"gpt-4o","n":2,"max_tokens":100,"messages":[{"role":"user","content":"Hello"}]}}`
 	for _, c := range []struct {
