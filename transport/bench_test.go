@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"testing"
 	"time"
 
@@ -129,3 +130,30 @@ func TestAllocations(t *testing.T) {
 }
 
 var _ net.Error = (*transport.Error)(nil)
+
+// BenchmarkFrozen measures a request of a partition that is frozen, beside one that is at hand. Each
+// one freezes another.
+func BenchmarkFrozen(b *testing.B) {
+	for _, most := range []int{0, 10} {
+		b.Run(map[bool]string{true: "AtHand", false: "Frozen"}[most == 0], func(b *testing.B) {
+			tr := mustNew(b, transport.Config{
+				Base: roundTripper(func(*http.Request) (*http.Response, error) { return reply(200, ""), nil }), MaxPartitions: most,
+				Limit: func(p transport.Partition) limit.Limiter {
+					if p.Scope != provider.Key {
+						return nil
+					}
+					return limit.MustRolling(1_000_000, 24*time.Hour)
+				},
+			})
+			var all []*http.Request
+			for i := range 1000 {
+				all = append(all, get(b, "http://a.test/", "Authorization", "Bearer "+strconv.Itoa(i)))
+				do(b, tr, all[i])
+			}
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				do(b, tr, all[i%len(all)])
+			}
+		})
+	}
+}

@@ -84,10 +84,7 @@ func (t *Transport) freezeLocked(l *leaf, n *node) {
 
 // put freezes a node. made makes its limiter again, for a client.
 func (c *cold) put(n *node, made func() limit.Limiter) {
-	t, own := n.t, n.stack.Own()
-	if _, keeps := limit.AsKeeper(own); own != nil && !keeps && t.config.Share != nil {
-		return // the store of the shared limits has it
-	}
+	t := n.t
 	var m frozen.Memory[remembered]
 	var now mono.Time
 	t.group.Update(func(at mono.Time) {
@@ -111,7 +108,9 @@ func (n *node) memory(now mono.Time) (m frozen.Memory[remembered]) {
 		idle.Counts = now.Add(unknownWindow)
 	}
 	m.Counts = idle.Counts
-	if idle.Knows || n.said != nil && n.settings().Adopt != nil {
+	if _, keeps := limit.AsKeeper(n.stack.Own()); ok && !keeps && n.t.config.Share != nil {
+		m.Counts = idle.Said // the store of the shared limits has the rest
+	} else if idle.Knows || n.said != nil && n.settings().Adopt != nil {
 		m.Useful = max(m.Counts, now.Add(n.settings().Idle))
 	}
 	if idle.State == nil {

@@ -447,6 +447,127 @@ func TestFrozenPartitionWithAnotherKindOfLimit(t *testing.T) {
 	})
 }
 
+// opaque is a limiter of a kind that nobody knows.
+type opaque struct{ limit.Limiter }
+
+// A limiter whose memory cannot be written stays as it is for a day. One of a shared store has its
+// memory there; but a pause outlives its partition.
+func TestFrozenLimiterOfAnUnknownKind(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			made, sent := 0, 0
+			c := transport.Config{
+				Base: roundTripper(func(r *http.Request) (*http.Response, error) {
+					if r.URL.Host == "a.test" {
+						if sent++; sent == 2 {
+							return reply(429, "", "Retry-After", "1800"), nil
+						}
+					}
+					return reply(200, ""), nil
+				}),
+				Limit: func(p transport.Partition) limit.Limiter {
+					if p.Scope != provider.Key || p.Host != "a.test" {
+						return nil
+					}
+					made++
+					return opaque{limit.MustRolling(2, time.Hour)}
+				},
+			}
+			if shared {
+				c.Share = func(_ transport.Partition, made func() limit.Limiter) limit.Limiter { return made() }
+			}
+			tr, others := crowded(t, c)
+			ask := func() error {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				_, _, err := do(t, tr, get(t, "http://a.test/", "Authorization", "Bearer one").WithContext(ctx))
+				return err
+			}
+			ask()
+			others(3)
+			ask()
+			if was := map[bool]int{false: 1, true: 4}[shared]; made != was { // Share makes it to see whether there is one
+				t.Errorf("shared %v: the limit was made %d times, want %d", shared, made, was)
+			}
+			others(3)
+			time.Sleep(25 * time.Minute)
+			if err := ask(); !errors.Is(err, transport.ErrPaused) && !errors.Is(err, paceline.ErrDeadline) || sent != 2 {
+				t.Errorf("shared %v: the pause is forgotten: %d were sent, %v", shared, sent, err)
+			}
+			time.Sleep(48 * time.Hour)
+			others(3)
+			time.Sleep(2 * time.Hour) // that there was a refusal is useful for an hour
+			others(3)
+			if partitions, _ := transport.Frozen(tr); partitions != 0 {
+				t.Errorf("shared %v: two days later %d partitions are frozen", shared, partitions)
+			}
+		})
+	}
+}
+
+// What an earlier process sent counts once, also in a partition that was frozen.
+func TestFrozenPartitionWithARecorder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		earlier := 0
+		tr, others := crowded(t, transport.Config{
+			Base: newBase(0, ok), Recorder: early{new(kept), &earlier}, Limit: eachKey(func() limit.Limiter { return rolling(t, 3, time.Hour, limit.Requests) }),
+		})
+		begin := time.Now()
+		for range 3 {
+			do(t, tr, get(t, "http://a.test/", "Authorization", "Bearer one"))
+			others(3)
+			time.Sleep(time.Minute)
+		}
+		// One of the earlier process and two of this one count, then three of this one.
+		if took := time.Since(begin); took != time.Hour+time.Minute || earlier == 0 {
+			t.Errorf("the third was sent after %v; %d were of an earlier process", took, earlier)
+		}
+	})
+}
+
+// early is a Recorder with one request of an earlier process, right at the beginning of each
+// partition.
+type early struct {
+	*kept
+	asked *int
+}
+
+func (e early) Earlier(p transport.Partition, zero time.Time) ([]limit.Past, mono.Time) {
+	if p.Host != "a.test" {
+		return nil, mono.Min
+	}
+	*e.asked++
+	return []limit.Past{{At: mono.Of(zero, time.Now()), Cost: limit.One, Result: limit.Accepted}}, mono.Min
+}
+
+// Keys of one organization count together, also when there are more than partitions at hand.
+func TestFrozenKeysOfOneOrganization(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := &quota{most: 40, window: time.Hour}
+		tr := mustNew(t, transport.Config{
+			Attempts: 1, MaxPartitions: 3, Limit: eachKey(func() limit.Limiter { return limit.MustRolling(40, time.Hour) }),
+			Base: roundTripper(func(r *http.Request) (*http.Response, error) {
+				one := r.Clone(r.Context())
+				one.Header.Set("Authorization", "")
+				resp, err := q.RoundTrip(one)
+				resp.Header.Set("Openai-Organization", "org")
+				return resp, err
+			}),
+			MaxWait: func(*http.Request) time.Duration { return time.Second },
+		})
+		waits := 0
+		for i := range 60 {
+			r := request(t, http.MethodPost, "https://api.openai.com/v1/files", "", "Authorization", fmt.Sprint("Bearer key ", i%20))
+			if _, _, err := do(t, tr, r); errors.Is(err, paceline.ErrDeadline) {
+				waits++
+			}
+		}
+		if q.refused > 0 || q.served != 40 || waits != 20 {
+			t.Errorf("%d were served, %d refused, %d would wait too long", q.served, q.refused, waits)
+		}
+	})
+}
+
 // A client's own limit outlives it, whatever names others make up.
 func TestFrozenClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"cmp"
+	"math"
 	"net/http"
 	"sort"
 	"sync/atomic"
@@ -86,12 +87,18 @@ func (t *Transport) belongs(l *leaf, resp *http.Response) {
 	}
 }
 
+// mostKeys is of how many keys the owner is remembered, at some 250 bytes each. It takes a quarter of
+// MaxFrozen, besides. A key beyond that counts by itself until its answer names the owner.
+func (t *Transport) mostKeys() int {
+	return max(t.config.MaxPartitions, int(min(t.config.MaxFrozen/1024, math.MaxInt32)))
+}
+
 // joinLocked records the owner of a key, and returns the key that it has joined by that, if any.
 func (t *Transport) joinLocked(key, organization Partition) (home string, err error) {
 	home, known := t.homes[organization]
 	home = t.homeLocked(Partition{Host: key.Host, Key: home})
 	switch {
-	case t.joined[key] != "" || home == key.Key || len(t.homes)+len(t.joined) >= t.config.MaxPartitions:
+	case t.joined[key] != "" || home == key.Key || len(t.homes)+len(t.joined) >= t.mostKeys():
 		return "", nil
 	case !known:
 		t.homes[organization] = key.Key

@@ -107,7 +107,7 @@ func (t *Transport) newcomerLocked(p Partition) *newcomer {
 	}
 	s := t.introductions[p.Host]
 	if s == nil {
-		if k := t.runs(p.Host); k == nil || k.row.Organization == "" || len(t.introductions) >= t.config.MaxPartitions {
+		if k := t.runs(p.Host); k == nil || k.row.Organization == "" || len(t.introductions) >= t.mostKeys() {
 			return nil
 		}
 		s = t.introduce(p)
@@ -118,7 +118,7 @@ func (t *Transport) newcomerLocked(p Partition) *newcomer {
 	if g := s.newcomers[p.Key]; g != nil {
 		return g
 	}
-	if len(s.known)+len(s.newcomers) >= t.config.MaxPartitions {
+	if len(s.known)+len(s.newcomers) >= t.mostKeys() {
 		return nil
 	}
 	home := s.first
@@ -236,7 +236,7 @@ func (t *Transport) introduceLocked(key, organization Partition, served bool) (l
 	left = func() {}
 	named := organization.Key != ""
 	s := t.introductions[key.Host]
-	if s == nil && named && t.config.Limit != nil && len(t.introductions) < t.config.MaxPartitions {
+	if s == nil && named && t.config.Limit != nil && len(t.introductions) < t.mostKeys() {
 		s = t.introduce(key)
 	}
 	if s == nil {
@@ -274,12 +274,12 @@ func (t *Transport) introduceLocked(key, organization Partition, served bool) (l
 // it is another. A newcomer without an organization gets its own limits.
 func (t *Transport) knownLocked(s *introductions, key, organization Partition) (left func(), home string, err error) {
 	left = func() {}
-	if len(s.known) < t.config.MaxPartitions {
+	if len(s.known) < t.mostKeys() {
 		s.known[key.Key] = true
 	}
 	g := s.newcomers[key.Key]
 	delete(s.newcomers, key.Key)
-	named := organization.Key != "" && len(t.homes)+len(t.joined) < t.config.MaxPartitions
+	named := organization.Key != "" && len(t.homes)+len(t.joined) < t.mostKeys()
 	switch {
 	case g != nil && g.shares():
 		if named {

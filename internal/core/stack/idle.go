@@ -14,6 +14,9 @@ type Idle struct {
 	// Counts is the instant from which nothing counts any more and no answer keeps a request away.
 	// Then a new Stack like this one lets requests go as this one does.
 	Counts mono.Time
+	// Said is the same without the configured Limiter: the end of a pause, and of what the server
+	// said is left.
+	Said mono.Time
 	// Knows means that the Stack has learned something that is useful later, too.
 	Knows bool
 	// State is all of that, for Revive. nil: it cannot be written, so the Stack itself has to be
@@ -30,16 +33,17 @@ func (g *Stack) Idle(now mono.Time) (i Idle, ok bool) {
 		return i, false
 	}
 	now = max(now, g.last)
-	i.Counts = max(now, g.pause.until)
+	i.Said = max(now, g.pause.until)
+	if g.told != nil {
+		i.Said = max(i.Said, g.told.HoldsUntil(now))
+	}
+	i.Counts = i.Said
 	if g.own != nil {
 		until, known := limit.CountsUntil(g.own, now)
 		if !known {
 			until = g.last.Add(unknownSpan)
 		}
 		i.Counts = max(i.Counts, until)
-	}
-	if g.told != nil {
-		i.Counts = max(i.Counts, g.told.HoldsUntil(now))
 	}
 	lessons := g.Lessons()
 	for k := range lessons {
