@@ -103,7 +103,8 @@ func (f *runFlags) take(cmd *cobra.Command, in *runInput, c *run.Config) (taken 
 		if given := g.flags(cmd); len(given) > 0 || g.curl || g.format != "auto" {
 			return false, cli.Usage(fmt.Errorf("--format %s is of whole requests, a line each; expected it without %s", f.llm.format, strings.Join(append(given, "--input-format"), ", ")))
 		}
-		_, err := in.begin()
+		head, err := in.begin()
+		f.llm.takeArray(head)
 		return false, err
 	}
 	body, err := g.bodyText(int64(f.maxBody))
@@ -119,6 +120,9 @@ func (f *runFlags) take(cmd *cobra.Command, in *runInput, c *run.Config) (taken 
 		return false, f.wholeLines(cmd, in, head, columns)
 	}
 	if found.Form == input.JSON && g.url == "" {
+		if len(g.flags(cmd)) == 0 && f.llm.takeArray(head) {
+			return false, nil
+		}
 		if err := f.noRequests("objects", in, firstElement(head)); err != nil {
 			return false, err
 		}

@@ -34,6 +34,7 @@ type llmFlags struct {
 	dryRun, perSecond              bool
 
 	models  string   // the preset, if its limits hold for each model
+	array   bool     // the batch is an array of JSON
 	bounded []string // given flags that need requests with a known number of tokens
 }
 
@@ -149,6 +150,21 @@ func (f *llmFlags) alsoPerSecond(c *run.Config, first int) error {
 	return nil
 }
 
+// takeArray notes that the input is a batch in one array of JSON, if it is. The input's form is then
+// known, since head is its beginning.
+func (f *llmFlags) takeArray(head []byte) bool {
+	p, is := run.SniffArray(head)
+	switch {
+	case f.format != "auto":
+		text := bytes.TrimLeft(head, " \t\r\n\ufeff")
+		is = f.format != "jsonl" && len(text) > 0 && text[0] == '['
+	case is:
+		f.format = p.String()
+	}
+	f.array = f.array || is
+	return is
+}
+
 // readFormat finds out the form of the input. again reads the input from its beginning.
 func (f *llmFlags) readFormat(in io.Reader, maxLine int) (p run.Provider, isLLM bool, again io.Reader, err error) {
 	switch f.format {
@@ -202,7 +218,7 @@ func (f *llmFlags) config(cmd *cobra.Command, p run.Provider, c *run.Config) err
 	}
 	publisher, _ := provider.Publisher(f.preset)
 	l, err := run.NewLLM(run.LLMConfig{Provider: p, BaseURL: f.baseURL, Count: count, LimitsOf: publisher.Name,
-		Overrun: f.estimate, MaxOutput: f.maxOutput, Limits: c.Limits})
+		Overrun: f.estimate, MaxOutput: f.maxOutput, Limits: c.Limits, Array: f.array})
 	if err != nil {
 		return cli.Usage(err)
 	}

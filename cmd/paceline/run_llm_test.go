@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -114,6 +115,44 @@ paceline: invalid input: broken: 1 of 3 lines; `},
 		if got := strings.ReplaceAll(stdout+stderr, path, c.name); code != c.code || !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s: got %d %s\nwant %d %s", c.name, code, got, c.code, c.want)
 		}
+	}
+}
+
+// A batch may be one array of JSON, from a file or standard input, named or not. A run goes on with the
+// lines of the same requests.
+func TestRunBatchOfAnArray(t *testing.T) {
+	t.Parallel()
+	asked := atomic.Int32{}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		_, _ = io.WriteString(w, `{"usage":{"prompt_tokens":5,"completion_tokens":2}}`)
+	}))
+	defer srv.Close()
+	lines := prompts(3)
+	array := "[" + strings.Join(strings.Split(strings.TrimSpace(lines), "\n"), ",\n ") + "]\n"
+	in, same := write(t, "in.json", array), write(t, "in.jsonl", lines)
+	for _, args := range []string{in, "--format openai-batch " + in, "-", "--tpm 90000 " + in} {
+		dir, stdin := t.TempDir(), ""
+		if args == "-" {
+			stdin = array
+		}
+		run := func(stdin, args string) (int, string) {
+			code, _, stderr := paceline(stdin, append([]string{"run", "--rpm", "6000", "--base-url", srv.URL, "--out", dir + "/out.jsonl"}, strings.Fields(args)...)...)
+			return code, stderr
+		}
+		before := asked.Load()
+		code, stderr := run(stdin, args)
+		out, _ := os.ReadFile(dir + "/out.jsonl")
+		if code != 0 || asked.Load()-before != 3 || strings.Count(string(out), `"custom_id":`) != 3 {
+			t.Errorf("%s: %d, %d asked, %s\n%s", args, code, asked.Load()-before, stderr, out)
+		}
+		if code, stderr := run("", same); code != 0 || asked.Load()-before != 3 || !strings.Contains(stderr, "3 done before") {
+			t.Errorf("%s, as lines: %d, %d asked, %s", args, code, asked.Load()-before, stderr)
+		}
+	}
+	code, _, stderr := paceline("", "run", "--format", "anthropic-batch", "--rpm", "5", "--base-url", srv.URL, "--dry-run", in)
+	if code != 4 || !strings.Contains(stderr, `in.json:1:20: unknown field "method", expected custom_id, params`) {
+		t.Errorf("of another provider: %d %s", code, stderr)
 	}
 }
 

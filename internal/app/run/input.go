@@ -116,6 +116,11 @@ func NewReader(f Format, name string, in io.Reader, limits InputLimits) *Reader 
 		r.in = r.items.Lines
 		return r
 	}
+	if l, ok := f.(*LLM); ok && l.c.Array {
+		r.items = input.New(name, in, input.Config{Form: input.JSON, MaxLine: r.limits.Line})
+		r.in = r.items.Lines
+		return r
+	}
 	r.lines = jsonl.NewReader(name, in, r.limits.Line)
 	r.in = &r.lines.Lines
 	return r
@@ -128,12 +133,33 @@ func (r *Reader) Next() (*Request, error) {
 	if h, ok := r.format.(*Items); ok {
 		return h.next(r)
 	}
+	if r.items != nil {
+		return r.element()
+	}
 	line, err := r.lines.Next()
 	r.raw = line.Raw
 	if err != nil {
 		return nil, err
 	}
 	return r.format.parse(r, line)
+}
+
+// element returns the request of the next element of an array, as of a line.
+func (r *Reader) element() (*Request, error) {
+	item, err := r.items.Next()
+	if err != nil {
+		r.raw = []byte(err.Error()) // there is no text of its own
+		return nil, err
+	}
+	r.item, r.raw = item, item.JSON
+	q, err := r.format.parse(r, jsonl.At(r.in.Name(), item.Line, item.Column, item.JSON))
+	if err != nil {
+		return nil, item.Place(err)
+	}
+	if item.Number != item.Line {
+		q.number = item.Number
+	}
+	return q, nil
 }
 
 const (

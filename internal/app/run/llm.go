@@ -57,6 +57,8 @@ type LLMConfig struct {
 	MaxOutput int64
 	// Limits are the limits of the run. A request larger than one of them is refused.
 	Limits []Rate
+	// Array says that the batch is one array of JSON instead of a request a line.
+	Array bool
 }
 
 // LLM is the format of batch files for language models. It also reads the tokens and errors in
@@ -174,6 +176,11 @@ func (l *LLM) parse(r *Reader, line jsonl.Value) (*Request, error) {
 				return v.Errorf("%s is %s, expected an object", name, v.Kind())
 			}
 			q.Body = bytes.Clone(v.Raw)
+			if l.c.Array { // in an array it may go over several lines
+				var b bytes.Buffer
+				_ = json.Compact(&b, v.Raw)
+				q.Body = b.Bytes()
+			}
 			return r.fits(name, len(v.Raw), v)
 		}
 		return nil
@@ -301,6 +308,11 @@ func Sniff(line []byte) (Provider, bool) {
 	if json.Unmarshal(jsonl.NoMarks(line), &fields) != nil {
 		return 0, false
 	}
+	return batchOf(fields)
+}
+
+// batchOf recognizes the form of a batch by the members of a request.
+func batchOf(fields map[string]json.RawMessage) (Provider, bool) {
 	var path string
 	_ = json.Unmarshal(fields["url"], &path)
 	switch {
@@ -310,4 +322,31 @@ func Sniff(line []byte) (Provider, bool) {
 		return OpenAI, true
 	}
 	return 0, false
+}
+
+// SniffArray recognizes the form of a batch that is an array of JSON by its beginning, which may end
+// within the first request.
+func SniffArray(head []byte) (Provider, bool) {
+	d := json.NewDecoder(bytes.NewReader(jsonl.NoMarks(head)))
+	for _, open := range []json.Delim{'[', '{'} {
+		if t, err := d.Token(); err != nil || t != open {
+			return 0, false
+		}
+	}
+	fields := map[string]json.RawMessage{}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			break
+		}
+		var value json.RawMessage
+		err = d.Decode(&value)
+		if text, ok := name.(string); ok {
+			fields[text] = append(value, ' ') // not nil, also where head ends in the value
+		}
+		if err != nil {
+			break
+		}
+	}
+	return batchOf(fields)
 }
