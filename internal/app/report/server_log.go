@@ -69,6 +69,9 @@ type line struct {
 	RefusedAt []string         `json:"refused_at"`
 	Ceiling   float64          `json:"ceiling_sustained"`
 
+	// Course has these fields in the results of a batch.
+	Course *line `json:"paceline"`
+
 	// These fields are of servers.
 	Event     string `json:"event"`
 	Status    int    `json:"status"`
@@ -175,6 +178,9 @@ func set[K comparable, V any](m *map[K]V, k K, v V) {
 
 // add takes in a line. It returns false if the line has nothing that is drawn.
 func (l *Log) add(one *line) bool {
+	if one.Course != nil {
+		one = one.Course
+	}
 	at := one.CheckedNS
 	for _, other := range []*int64{one.AtNS, one.UnixNS} {
 		if at == nil {
@@ -241,8 +247,8 @@ func (l *Log) result(one *line, ended float64) {
 			continue
 		}
 		if text, is := strings.CutPrefix(what, "limit "); is {
-			if r, err := rate.Parse(text); err == nil {
-				set(&l.limits, what, r)
+			if r, err := rate.ParseLimit(text); err == nil { // perhaps by the clock of a place
+				set(&l.limits, what, rate.Rate{N: r.N, Per: r.Per})
 			}
 		}
 	}

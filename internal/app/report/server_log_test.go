@@ -69,7 +69,13 @@ func logs() map[string]string {
 	}
 	results.WriteString(`{"id":"broken o`) // by a crash
 	dead := `{"id":"d","state":"dead","status":404,"attempts":1,"waited_ms":0,"latency_ms":20,"at":"2026-11-22T21:39:03.500Z"}` + "\n"
+	var batch, errs strings.Builder
+	for i := range 20 {
+		fmt.Fprintf(&batch, `{"id":"batch_req_%d","custom_id":"r%d","response":{"status_code":200},"error":null,"paceline":{"state":"done","attempts":1,"waited_ms":%d,"waited_for_ms":{"limit 10/s":900},"latency_ms":20,"key":"A","at":"2026-11-22T21:39:0%d.000Z"}}`+"\n", i, i, i*100, i/10)
+	}
+	errs.WriteString(`{"id":"batch_req_x","custom_id":"x","response":{"status_code":404},"error":null,"paceline":{"state":"dead","attempts":1,"waited_ms":0,"key":"A","at":"2026-11-22T21:39:01.500Z"}}` + "\n")
 	return map[string]string{
+		"b.jsonl": batch.String(), "b.errors.jsonl": errs.String(),
 		"out.jsonl": results.String(), "out.dead.jsonl": dead, "elsewhere": dead, "alone.jsonl": results.String(), "refused.jsonl": refused.String(),
 		"gcra.jsonl": gcra.String(), "service.jsonl": service.String(),
 		"t.csv": "id\n1\n", "t.csv.rows": `{"state":"rows","select":"id=.id"}` + "\n" + results.String(), "t.csv.dead.jsonl": dead,
@@ -94,6 +100,9 @@ func TestPageOfLogs(t *testing.T) {
 		{"alone.jsonl", "", "Rate", "failed", -1, "40 requests in 3s: 40 done, 0 failed; 0 attempts were refused."},
 		{"alone.jsonl", "elsewhere", "Rate", "failed", 1,
 			"41 requests in 3s: 40 done, 1 failed; 0 attempts were refused."},
+		{"b.jsonl", "", "Rate", "failed", 1, "21 requests in 2s: 20 done, 1 failed; 0 attempts were refused."},
+		{"b.jsonl", "", "Rate", "limit 10/s", 10, ""},
+		{"b.jsonl", "", "Waits before the last attempt", "longest", 1.9, ""},
 		{"t.csv", "", "Rate", "failed", 1, "41 requests in 3s: 40 done, 1 failed; 0 attempts were refused."},
 		{"t.csv.rows", "", "Rate", "failed", 1, "41 requests in 3s: 40 done, 1 failed; 0 attempts were refused."},
 		{"refused.jsonl", "", "Rate", "refused", 6,

@@ -9,13 +9,17 @@ import (
 
 // DeadBeside is the file for dead letters beside the results in out: x.dead.jsonl for x.jsonl, and
 // x.csv.dead.jsonl for x.csv. If an earlier version wrote those of a table to x.dead.jsonl, it is
-// that.
+// that. It is x.errors.jsonl if that is there, and the first is not: of a batch.
 func DeadBeside(out string) string {
 	results := out
 	if exists(RowsOf(out)) {
 		results = RowsOf(out)
 	}
-	return deadBeside(out, results, Plain{}.deadSuffix())
+	name, ofBatch := deadBeside(out, results, Plain{}.deadSuffix()), deadBeside(out, results, (*LLM)(nil).deadSuffix())
+	if !exists(name) && exists(ofBatch) {
+		return ofBatch
+	}
+	return name
 }
 
 // deadBeside returns the file for dead letters with this suffix. results is the file behind out.

@@ -22,6 +22,7 @@ type openAIResult struct {
 	Digest   Digest          `json:"request_digest,omitempty"`  // an addition of paceline
 	Repeat   bool            `json:"possible_repeat,omitempty"` // an addition of paceline
 	Late     bool            `json:"late,omitempty"`            // an addition of paceline: see Result.Late
+	Course   *batchCourse    `json:"paceline,omitempty"`        // an addition of paceline
 }
 
 type openAIResponse struct {
@@ -42,6 +43,7 @@ type anthropicResult struct {
 	Digest   Digest           `json:"request_digest,omitempty"`  // an addition of paceline
 	Repeat   bool             `json:"possible_repeat,omitempty"` // an addition of paceline
 	Late     bool             `json:"late,omitempty"`            // an addition of paceline: see Result.Late
+	Course   *batchCourse     `json:"paceline,omitempty"`        // an addition of paceline
 	Skipped  string           `json:"skipped,omitempty"`         // by paceline, if the line of the input was no request
 }
 
@@ -49,6 +51,25 @@ type anthropicOutcome struct {
 	Type    string          `json:"type"` // succeeded, errored, expired
 	Message json.RawMessage `json:"message,omitempty"`
 	Error   json.RawMessage `json:"error,omitempty"`
+}
+
+// batchCourse is how a request of a batch went, for which the providers' formats have no place. Its
+// members are those of Result.
+type batchCourse struct {
+	State     string           `json:"state"`
+	Attempts  int              `json:"attempts"`
+	WaitedMS  float64          `json:"waited_ms"`
+	LatencyMS float64          `json:"latency_ms,omitempty"`
+	WaitedFor map[string]int64 `json:"waited_for_ms,omitempty"`
+	Key       string           `json:"key,omitempty"`
+	At        string           `json:"at,omitempty"`
+	Refused   int              `json:"refused,omitempty"`
+	RefusedAt []string         `json:"refused_at,omitempty"`
+	Ceiling   float64          `json:"ceiling_sustained,omitempty"`
+}
+
+func courseOf(r *Result) *batchCourse {
+	return &batchCourse{r.State, r.Attempts, r.WaitedMS, r.LatencyMS, r.WaitedFor, r.Key, r.At, r.Refused, r.RefusedAt, r.Ceiling}
 }
 
 func (l *LLM) start() string {
@@ -66,7 +87,7 @@ func (l *LLM) line(b []byte, r *Result) []byte {
 		// The same request has the same id in every run, so that two files of results can be
 		// compared.
 		sum := sha256.Sum256([]byte(r.ID))
-		o := openAIResult{ID: batchID(sum[:]), CustomID: r.ID, Hidden: r.Hidden, Digest: r.Digest, Repeat: r.PossibleRepeat, Late: r.Late}
+		o := openAIResult{ID: batchID(sum[:]), CustomID: r.ID, Hidden: r.Hidden, Digest: r.Digest, Repeat: r.PossibleRepeat, Late: r.Late, Course: courseOf(r)}
 		switch {
 		case served || r.Status >= http.StatusMultipleChoices:
 			o.Response = &openAIResponse{r.Status, r.Headers["x-request-id"], body}
@@ -80,7 +101,7 @@ func (l *LLM) line(b []byte, r *Result) []byte {
 		}
 		v = o
 	case Anthropic:
-		o := anthropicResult{CustomID: r.ID, Result: anthropicOutcome{Type: "errored"}, Hidden: r.Hidden, Digest: r.Digest, Repeat: r.PossibleRepeat, Late: r.Late}
+		o := anthropicResult{CustomID: r.ID, Result: anthropicOutcome{Type: "errored"}, Hidden: r.Hidden, Digest: r.Digest, Repeat: r.PossibleRepeat, Late: r.Late, Course: courseOf(r)}
 		switch {
 		case served:
 			o.Result = anthropicOutcome{Type: "succeeded", Message: body}
