@@ -92,7 +92,7 @@ func TestInBody(t *testing.T) {
 			got = append(got, name)
 		}
 	}
-	if want := []string{"bybit", "deribit", "etherscan", "github", "kraken", "linear", "microsoft-graph", "monday", "okx", "shopify", "slack", "wikimedia"}; !slices.Equal(got, want) {
+	if want := []string{"aws", "bybit", "deribit", "etherscan", "github", "kraken", "linear", "microsoft-graph", "monday", "okx", "shopify", "slack", "wikimedia"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if provider.InBody(nil) || provider.InBody(own{}) || !provider.InBody(ownBody{}) {

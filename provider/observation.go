@@ -32,6 +32,9 @@
 //	written_time.go   durations and instants as people write them
 //	unpaid.go         answers about the account's credit
 //	refused.go        kinds of refusal, by a table
+//	within.go         refusals in answers with a status of success
+//	reads.go          requests that do nothing but read
+//	parts.go          answers to several requests at once, of which some were refused
 //	looked.go         fields that no reading knows, and the signs of refusals, for people
 //	rows_*.go         the rows of the table, by kind of provider
 package provider
@@ -194,6 +197,10 @@ type Observation struct {
 	// Denied means that the account has no right to what the request asks for, by an answer with
 	// 402. Another key may have it. It is not set for 401 and 403, which say so by their status.
 	Denied bool
+	// Partly means that the answer has a refusal in it, and something that was served, too. It
+	// counts as served, and whoever the refusal concerns stays away. Parts counts its parts.
+	Partly bool
+	Parts  Parts
 	// Sure means that the server's instant for coming back is known to hold. A probe before then
 	// would be in vain, or would make the wait longer. If false, send a probe after an hour or so.
 	// See also Vouched.
@@ -310,6 +317,7 @@ type jsonObservation struct {
 	Denied     bool         `json:"denied,omitempty"`
 	RefusedBy  []string     `json:"refused_by,omitempty"`
 	RetryAfter float64      `json:"retry_after_seconds,omitempty"`
+	Partly     *Parts       `json:"partly,omitempty"`
 	Sure       bool         `json:"sure,omitempty"`
 	Worked     float64      `json:"worked_seconds,omitempty"`
 	Policies   []jsonPolicy `json:"policies,omitempty"`
@@ -322,6 +330,9 @@ type jsonObservation struct {
 // MarshalJSON writes durations in seconds, as window_seconds, and instants in RFC 3339, in UTC.
 func (o Observation) MarshalJSON() ([]byte, error) {
 	j := jsonObservation{Dialect: o.Dialect, Refusal: o.Refusal, Denied: o.Denied, RefusedBy: o.RefusedBy, RetryAfter: o.RetryAfter.Seconds(), Sure: o.Sure, Worked: o.Worked.Seconds(), Notes: o.Notes, Problems: o.Problems, Unread: o.Unread}
+	if o.Partly {
+		j.Partly = &o.Parts
+	}
 	for _, p := range o.Policies {
 		j.Policies = append(j.Policies, jsonPolicy{p.Name, p.Unit, p.Scope, p.Rule, p.Limit, p.Window.Seconds(), p.Burst, p.Partition, p.Source, p.WindowSource})
 	}

@@ -120,8 +120,28 @@ func (d *row) Read(now time.Time, resp Response) Observation {
 	return d.reading(now, resp, nil).Observation
 }
 
-// reading begins to read a response. looked, if not nil, collects the fields that are looked up.
+// reading reads a response. A refusal with a status of success is read as with the status that it
+// should have. looked, if not nil, collects the fields that are looked up.
 func (d *row) reading(now time.Time, resp Response, l *looked) *reading {
+	r := d.plain(now, resp, l)
+	if resp.Status/100 != 2 {
+		return r
+	}
+	in := inside(&resp)
+	if r.Refusal == None && in.status != 0 {
+		as := resp
+		as.Status, as.Body = in.status, []byte(in.body)
+		r = d.plain(now, as, l)
+		r.Notes = append(r.Notes, Unusual(resp.Status))
+	}
+	if r.Refusal != None && (in.some || len(resp.Body) > MaxBody) {
+		r.Partly, r.Parts = true, in.Parts
+	}
+	return r
+}
+
+// plain reads a response by its status.
+func (d *row) plain(now time.Time, resp Response, l *looked) *reading {
 	r := newReading(d, now, resp)
 	r.looked = l
 	r.retryAfter()

@@ -233,7 +233,7 @@ func TestRefusals(t *testing.T) {
 		{"openai", respond(400, `{"error":{"code":"billing_hard_limit_reached"}}`), provider.Unpaid},
 		{"anthropic", respond(503, `{"error":{"type":"rate_limit_error"}}`), provider.RateLimited}, // the body knows better than the status
 		{"anthropic", respond(503, `{"error":{"type":"overloaded_error"}}`), provider.Overloaded},
-		{"openai", respond(200, `{"error":{"code":"insufficient_quota"}}`), provider.None},
+		{"openai", respond(200, `{"error":{"code":"insufficient_quota"}}`), provider.Unpaid},
 		{"shopify", respond(200, `{"errors":[{"extensions":{"code":"THROTTLED"}}],"extensions":{}}`), provider.RateLimited},
 		{"discord", respond(429, "<html>", "Content-Type: text/html"), provider.Banned},
 		{"discord", respond(429, `{"retry_after":0.3,"global":false}`), provider.RateLimited},

@@ -232,6 +232,7 @@ func aws() *row {
 			Docs:  "https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html", AsOf: "2026-11",
 			Silent: true, Limited: Route, Banned: Key,
 		},
+		inBody: true, // a batch of which some was not processed
 		is: func(r *Response) bool {
 			return r.Status >= 400 && (sends("X-Amzn-Errortype", "X-Amz-Retry-After")(r) || mentions(r, "com.amazon") && mentions(r, `"__type"`) ||
 				mentions(r, "<Code>SlowDown<") || mentions(r, "<Code>RequestLimitExceeded<") || mentions(r, "(ThrottlingException)"))

@@ -87,7 +87,7 @@ func generic() *row {
 }
 
 // waits are the places where bodies say for how many seconds to stay away.
-const waits = "retry_after|error.retry_after|parameters.retry_after|retryAfter|retry_after_seconds|error.retry_after_seconds|errors.*.extensions.retryAfter"
+const waits = "retry_after|error.retry_after|parameters.retry_after|retryAfter|retry_after_seconds|error.retry_after_seconds|errors.*.extensions.retryAfter|responses.*.headers.Retry-After"
 
 // anybody reads the IETF draft or else X-RateLimit fields.
 func (r *reading) anybody() {

@@ -47,7 +47,7 @@ func TestOutOfCredit(t *testing.T) {
 		{400, `{"code":"insufficient_funds","message":"insufficient funds"}`, provider.None},
 		{400, `{"message":"the card has not enough balance"}`, provider.None},
 		{422, `{"error":{"message":"the account to pay from has an insufficient balance"}}`, provider.None},
-		{200, `{"error":{"code":"insufficient_quota"}}`, provider.None},
+		{200, `{"error":{"code":"insufficient_quota"}}`, provider.Unpaid}, // it is nothing but that
 	} {
 		d, _ := provider.Lookup("generic")
 		o := d.Read(now28, provider.Response{Status: c.status, Body: []byte(c.body)})

@@ -197,11 +197,20 @@ func (c *call) hear(s *sent, resp *http.Response, err error, last bool) classify
 	t := c.t
 	s.headed = time.Now()
 	in := c.evidence(s, resp, err, last)
-	if resp != nil && t.policy.NeedsBody(&in) {
+	switch {
+	case resp == nil:
+	case t.policy.NeedsBody(&in):
 		in.Body = c.words(s, resp)
+	case t.policy.Glances(&in):
+		in.Body = c.glance(s, resp)
 	}
 	v := &s.verdict
-	if *v = t.policy.Of(&in); v.Result == limit.Limited && v.RetryAfter > 0 {
+	*v = t.policy.Of(&in)
+	if v.Said.Partly && !in.Idempotent && c.reads() {
+		in.Idempotent = true
+		*v = t.policy.Of(&in)
+	}
+	if v.Result == limit.Limited && v.RetryAfter > 0 {
 		if in.Refills = s.refills(); in.Refills != 0 {
 			*v = t.policy.Of(&in)
 		}
@@ -262,11 +271,11 @@ func (c *call) judge(s *sent, a *Attempt, in *classify.Evidence, resp **http.Res
 	return wait, nil
 }
 
-// heed settles an attempt that was not served, unless that was done, and finds the wait of its
-// request.
+// heed settles an attempt that was not served, or not in full, unless that was done, and finds the
+// wait of its request.
 func (c *call) heed(s *sent, number int) {
 	v := &s.verdict
-	if s.heeded || v.Result == limit.Accepted {
+	if s.heeded || v.Result == limit.Accepted && !v.Said.Partly {
 		return
 	}
 	s.heeded = true
@@ -338,7 +347,7 @@ func (c *call) strand(s *sent, wrote classify.Wrote) {
 // after records a failure or a refusal, and returns the wait of its request if it is sent again.
 func (c *call) after(s *sent, v *classify.Verdict, number int) (wait time.Duration) {
 	t := c.t
-	if v.Result != limit.Limited {
+	if v.Result != limit.Limited && !v.Said.Partly {
 		if v.Link != limit.Working && c.ctx.Err() == nil && !errors.Is(v.Err, once.ErrLapsed) {
 			cause := v.Err
 			if cause == nil {
@@ -348,7 +357,9 @@ func (c *call) after(s *sent, v *classify.Verdict, number int) (wait time.Durati
 		}
 		return max(t.delay(number+min(c.none, moreDelay)), v.RetryAfter)
 	}
-	t.refused.Add(1)
+	if v.Result == limit.Limited {
+		t.refused.Add(1)
+	}
 	at := s.way.nodes[s.way.at(v.Scope)]
 	t.noteRefused(s, v.Status, v.Said, at.partition)
 	pause := at.refused(v.Said.Refusal, v.Asked)
@@ -392,7 +403,7 @@ func (s *sent) settle(o limit.Outcome) {
 		s.settleVisit(o, billed, paid)
 	case paid:
 		s.permit.SettleEach(looked(o, billed), func(m *paceline.Limit) limit.Outcome { return s.bills(m, s.hears(m, o), billed) })
-	case o.Result == limit.Limited || len(v.Said.Limits) > 0:
+	case o.Result == limit.Limited || v.Said.Partly || len(v.Said.Limits) > 0:
 		s.permit.SettleEach(o, func(m *paceline.Limit) limit.Outcome { return s.hears(m, o) })
 	default:
 		s.permit.Settle(o)

@@ -98,6 +98,53 @@ func prefix(resp *http.Response) []byte {
 	return p.head
 }
 
+// atOnce is how much of a served answer is read before it is handed on.
+const atOnce = 2 << 10
+
+// glance returns the beginning of a served answer that is a refusal or has one in it, and otherwise
+// nil. The next reader still gets all of it. Of an answer whose length is not known it waits for
+// the first piece alone, and so it does with an event stream, if that can be sent again.
+func (c *call) glance(s *sent, resp *http.Response) []byte {
+	stream := provider.IsStream(resp.Header.Get("Content-Type"))
+	if resp.Body == nil || resp.Body == http.NoBody || stream && (c.req.Method != http.MethodPost || c.getBody == nil) {
+		return nil
+	}
+	n := atOnce
+	if known := resp.ContentLength; known >= 0 && known < atOnce {
+		n = int(known)
+	}
+	p := &prefixed{rest: resp.Body, head: make([]byte, 0, n)}
+	for whole := resp.ContentLength == int64(n); len(p.head) < n && p.err == nil && (whole || len(p.head) == 0); {
+		var read int
+		read, p.err = p.rest.Read(p.head[len(p.head):n])
+		p.head = p.head[:len(p.head)+read]
+	}
+	p.whole, p.left = p.err == io.EOF, p.head
+	resp.Body = p
+	text := c.decoded(s, resp, p.head)
+	switch {
+	case !provider.Refuses(provider.Response{Status: resp.StatusCode, Header: resp.Header, Body: text}):
+		return nil
+	case stream:
+		return text
+	}
+	return c.words(s, resp)
+}
+
+// reads reports whether the request's body asks for nothing but to read.
+func (c *call) reads() bool {
+	if c.getBody == nil {
+		return false
+	}
+	body, err := c.getBody()
+	if err != nil {
+		return false
+	}
+	defer body.Close()
+	text, err := io.ReadAll(io.LimitReader(body, provider.MaxBody+1))
+	return err == nil && len(text) <= provider.MaxBody && provider.Reads(c.req.Header, text)
+}
+
 // prefixed is a body whose beginning has been read.
 type prefixed struct {
 	head, left []byte
@@ -150,7 +197,11 @@ func keep(resp *http.Response) *http.Response {
 
 // words returns the beginning of the body as text, which the next reader still gets as it came.
 func (c *call) words(s *sent, resp *http.Response) []byte {
-	raw := prefix(resp)
+	return c.decoded(s, resp, prefix(resp))
+}
+
+// decoded returns the beginning of a body without its content codings.
+func (c *call) decoded(s *sent, resp *http.Response, raw []byte) []byte {
 	codings := decode.Of(resp.Header)
 	if codings.None() || len(raw) == 0 {
 		return raw

@@ -91,10 +91,10 @@ func TestTokens(t *testing.T) {
 			result: limit.Accepted, metered: true, actual: limit.Cost{1, 0, 0, 7, 5, 12}},
 		{name: "closed early", url: chat, body: prompt, answer: func() *http.Response { return stream(events("data: [DONE]\n\n")) }, close: 20, result: limit.Unknown},
 		{name: "closed before the first byte", url: chat, body: prompt, answer: func() *http.Response { return stream(events("")) }, close: -1, result: limit.Unknown},
-		{name: "messages, an error in the middle of the stream", url: messages, body: prompt, answer: func() *http.Response {
+		{name: "messages, an error before all output", url: messages, body: prompt, answer: func() *http.Response {
 			return stream("event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":7,\"output_tokens\":1}}}\n\n" +
 				"event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n")
-		}, result: limit.Unknown},
+		}, result: limit.Failed},
 		{name: "messages, a stream", url: messages, body: prompt, answer: func() *http.Response {
 			return stream("event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":7,\"output_tokens\":1}}}\n\n" +
 				"event: message_delta\ndata: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":5}}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n")

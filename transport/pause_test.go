@@ -396,7 +396,7 @@ func TestGateway(t *testing.T) {
 			if n == 1 {
 				return reply(400, `{"error":"your prompt says \"EAPI:Rate limit exceeded\""}`, "Content-Type", "application/json")
 			}
-			return reply(200, `{"error":["EAPI:Rate limit exceeded"]}`, "Content-Type", "application/json")
+			return reply(200, `{"result":["EAPI:Rate limit exceeded"]}`, "Content-Type", "application/json")
 		})
 		tr := mustNew(t, transport.Config{Base: b})
 		for range 2 {

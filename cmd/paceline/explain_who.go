@@ -107,7 +107,7 @@ func refusedBy(now time.Time, d provider.Dialect, body []byte) (status int, o pr
 	}
 	for _, status := range refusing {
 		o, plain := read(status, string(body)), read(status, "{}")
-		if o.Refusal == provider.None || len(o.Problems) > 0 {
+		if o.Refusal == provider.None || len(o.Problems) > 0 || slices.Contains(o.Notes, provider.Unusual(status)) {
 			continue
 		}
 		plain.Problems, plain.Notes = o.Problems, o.Notes

@@ -71,6 +71,9 @@ func (s *saying) words() string {
 		}
 		b.WriteString("\n")
 	}
+	if o.Partly {
+		fmt.Fprintf(&b, "Served in part: %v. Send all of it again only if it does nothing but read.\n", o.Parts)
+	}
 	b.WriteString("\n")
 	if len(o.Policies)+len(o.Limits) == 0 {
 		b.WriteString("  The response says nothing of limits.\n")

@@ -15,7 +15,7 @@ var tables = []string{"text", "json", "csv"}
 var flagValues = map[string]map[string][]string{
 	"run": {
 		"strangers": slices.Sorted(maps.Keys(shareflags.Kinds)), "format": {"auto", "jsonl", "openai-batch", "anthropic-batch"}, "rule": {"bucket", "rolling"},
-		"count": {"documented", "reserved", "sum", "used", "produced", "input"}, "unanswered": {"resend", "hold"}, "sync": {"group", "always"},
+		"count": {"documented", "reserved", "sum", "used", "produced", "input"}, "unanswered": {"resend", "hold"}, "partly": {"done", "again", "hold"}, "sync": {"group", "always"},
 		"progress": {"auto", "off", "5s"}, "color": {"auto", "always", "never"}, "log-level": {"debug", "info", "warn", "error"},
 		"limit": {"20/s", "100/min", "4500/h", "auto", "none"},
 	},

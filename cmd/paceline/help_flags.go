@@ -28,7 +28,7 @@ var groupTable = cli.Groups{
 			select=FIELDS    which fields are written, as in jq
 			retry-dead=CLASSES  send the dead letters of the runs before again`,
 			`out-format=FORMAT ordered max-file success=JQ provider=NAME keep-headers=NAMES max-response dead=FILE errors=FILE summary=FILE report=FILE
-			unanswered=resend|hold sync=group|always trust-clock`},
+			unanswered=resend|hold partly=done|again|hold sync=group|always trust-clock`},
 		{"Retries and deadlines", `
 			attempts
 			timeout`,

@@ -116,6 +116,7 @@ func newRun() *cobra.Command {
 	p.Var((*deadSet)(&f.retryDead), "retry-dead", "send the dead letters of the runs before again: all, or of some classes, as in --retry-dead=outage,limited (classes: see docs/run.md)")
 	p.Lookup("retry-dead").NoOptDefVal = "all"
 	p.StringVar(&f.unanswered, "unanswered", "resend", "what was sent and may have been served without an answer: resend, or hold as a dead letter")
+	p.StringVar(&f.partly, "partly", "done", "what was served in part, since a limit refused the rest: done, and the result says so (what only reads goes again); again; or hold as a dead letter")
 	p.StringVar(&f.sync, "sync", "group", "group: make durable within 100 ms, sooner at 64 lines; always: also before each send, which a power cut asks for")
 	p.BoolVar(&f.trustClock, "trust-clock", false, "count what the wall clock says has passed since the run before, also over a reboot: it was not set")
 	p.BoolVar(&f.skipInvalid, "skip-invalid", false, "pass over lines that are not valid instead of not starting")

@@ -48,6 +48,7 @@ type runFlags struct {
 	banStatus, nonceStatus         []int
 	provider, success              string
 	out, dead, sync, unanswered    string
+	partly                         string
 	nowhere                        string // the value of --out if it names a file that throws everything away; out is standard output then
 	retryDead                      run.Dead
 	skipInvalid, trustClock        bool
@@ -120,7 +121,7 @@ func (f *runFlags) config(cmd *cobra.Command) (run.Config, error) {
 		flag, value string
 		one         []string
 	}{
-		{"unanswered", f.unanswered, []string{"resend", "hold"}}, {"sync", f.sync, []string{"group", "always"}},
+		{"unanswered", f.unanswered, []string{"resend", "hold"}}, {"partly", f.partly, run.PartlyNames}, {"sync", f.sync, []string{"group", "always"}},
 		{"color", f.color, []string{"auto", "always", "never"}}, {"output", f.output, []string{"text", "json"}},
 		{"log-level", f.logLevel, []string{"debug", "info", "warn", "error"}},
 	} {
@@ -131,7 +132,7 @@ func (f *runFlags) config(cmd *cobra.Command) (run.Config, error) {
 	if err := f.readings(&c); err != nil {
 		return c, cli.Usage(err)
 	}
-	c.HoldUnanswered = f.unanswered == "hold"
+	c.HoldUnanswered, c.Partly = f.unanswered == "hold", run.Partly(slices.Index(run.PartlyNames, f.partly))
 	c.SyncAlways = f.sync == "always"
 	c.TrustClock = f.trustClock
 	if !(f.price >= 0 && f.price < 1e9) {

@@ -95,7 +95,7 @@ func (f *runFlags) end(t run.Totals, sending, closing error) error {
 		return cli.Exit(cli.ExitFailure, closing)
 	case t.Lost > 0:
 		return cli.Exit(cli.ExitSomeFailed, fmt.Errorf("%s no end state in %s", sanitize.Count(t.Lost, "request is lost: it has", "requests are lost: they have"), f.out))
-	case t.Dead+t.Expired+t.SkippedDead+t.SkippedExpired+t.Invalid+t.Appended > 0, t.Cut > 0 && !f.pages.asked:
+	case t.Dead+t.Expired+t.SkippedDead+t.SkippedExpired+t.Invalid+t.Appended+t.Partly > 0, t.Cut > 0 && !f.pages.asked:
 		return cli.Exit(cli.ExitSomeFailed, nil)
 	}
 	return nil
@@ -164,7 +164,7 @@ func (f *runFlags) report(s *screen.Screen, t run.Totals, wall time.Duration) er
 		what, color string
 	}{
 		{t.Late, "of them answered after their deadline", screen.Red}, {t.Pages, "of them further pages", ""}, {t.Cut, "with more pages (--max-pages)", screen.Red}, {t.SkippedDone, "done before", ""}, {t.SkippedDead, "dead before (--retry-dead)", screen.Red}, {t.SkippedExpired, "expired before (--retry-dead=expired)", screen.Red}, {t.Invalid, "invalid lines", screen.Red},
-		{t.Left, "left", screen.Red}, {t.Appended, "lines appended meanwhile", screen.Red}, {t.Unwritten, "of them answered but not written", screen.Red}, {t.Repeats, "possible repeats", screen.Red}, {t.SelectFailed, "answers of which --select failed", screen.Red},
+		{t.Left, "left", screen.Red}, {t.Appended, "lines appended meanwhile", screen.Red}, {t.Unwritten, "of them answered but not written", screen.Red}, {t.Repeats, "possible repeats", screen.Red}, {t.Partly, "of them served in part (--partly)", screen.Red}, {t.SelectFailed, "answers of which --select failed", screen.Red},
 	} {
 		if v.n > 0 {
 			add(v.n, v.what, v.color)

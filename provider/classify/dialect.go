@@ -17,6 +17,14 @@ func (p *Policy) NeedsBody(a *Evidence) bool {
 	return p.looks(a) && !strings.HasPrefix(contentType(a.Header), "text/event-stream")
 }
 
+// Glances reports whether to read what comes at once of the body of a served answer: a refusal, or
+// one of its parts, may be in it. It is cheap: Of reads no more where provider.MayRefuse is false.
+// It holds up no answer that comes in pieces, and is needed only where NeedsBody is false.
+func (p *Policy) Glances(a *Evidence) bool {
+	kind := contentType(a.Header)
+	return a.Status/100 == 2 && (isJSON(kind) || provider.IsStream(kind))
+}
+
 // looks reports whether the body is to be read for statements about limits.
 func (p *Policy) looks(a *Evidence) bool {
 	if mayRefuse(a.Status) {
@@ -70,22 +78,30 @@ func (p *Policy) dialect(a *Evidence) (d provider.Dialect, believed bool) {
 // nothing, and finding that out costs less than a reading.
 func (p *Policy) read(a *Evidence, v *Verdict) {
 	d, believed := p.dialect(a)
-	if !believed && !p.looks(a) && !provider.Speaks(a.Header) {
+	refuses := a.Status/100 == 2 && provider.MayRefuse(a.Body)
+	if !believed && !refuses && !p.looks(a) && !provider.Speaks(a.Header) {
 		return
 	}
 	v.now = nowOf(a)
 	r := provider.Response{Status: a.Status, Header: a.Header}
-	if p.NeedsBody(a) {
+	needs := p.NeedsBody(a)
+	if needs || refuses {
 		r.Body = a.Body
 	}
 	if p.guesses(a, d) {
 		if d = guess(v.now, r); d != nil {
 			believed = true
-		} else if r.Body = nil; !provider.Speaks(a.Header) {
-			return
+		} else if needs = false; !refuses {
+			if r.Body = nil; !provider.Speaks(a.Header) {
+				return
+			}
 		}
 	}
-	p.observe(d, believed, r, v)
+	detect := r
+	if !needs {
+		detect.Body = nil
+	}
+	p.observe(d, believed, r, detect, v)
 	if v.Said.Refusal == provider.None && a.Nonce && a.Status >= 400 && a.Status < 500 && aboutNonce(r.Body) {
 		v.Said.Refusal = provider.Misordered
 	}
@@ -93,14 +109,15 @@ func (p *Policy) read(a *Evidence, v *Verdict) {
 	v.Sure = sure(v.now, &v.Said)
 }
 
-func (p *Policy) observe(d provider.Dialect, believed bool, r provider.Response, v *Verdict) {
+// observe reads an answer. by is the part of it by which an unknown provider is found out.
+func (p *Policy) observe(d provider.Dialect, believed bool, r, by provider.Response, v *Verdict) {
 	if d != nil {
 		if v.Said = d.Read(v.now, r); believed || says(&v.Said) {
 			return
 		}
 	}
 	// Behind a gateway the next answer may come from another provider.
-	seen := provider.Detect(r)
+	seen := provider.Detect(by)
 	name := seen.Name()
 	anybody := name == "generic" || name == "ietf" // fields that any server may send do not identify it
 	if d != nil && name == v.Said.Dialect {
@@ -112,7 +129,7 @@ func (p *Policy) observe(d provider.Dialect, believed bool, r provider.Response,
 	}
 	v.Said = other
 	// A body may quote another server, so it identifies the server for this answer only.
-	if !anybody && (len(r.Body) == 0 || provider.Detect(provider.Response{Status: r.Status, Header: r.Header}).Name() == name) {
+	if !anybody && (len(by.Body) == 0 || provider.Detect(provider.Response{Status: r.Status, Header: r.Header}).Name() == name) {
 		v.Shown = seen
 	}
 }

@@ -140,17 +140,19 @@ func laws(t *testing.T, p *classify.Policy, a *classify.Evidence, v classify.Ver
 		says   string
 	}{
 		{v.Result == limit.Accepted && (a.Status >= 400 || a.Status <= 0 || a.Err != nil), "what failed is not accepted"},
-		{v.RetryAfter < 0 || v.RetryAfter > bound || v.RetryAfter > v.Asked, "one stays away for no longer than the settings or the server say"},
+		{v.RetryAfter < 0 || v.RetryAfter > bound || v.RetryAfter > v.Asked && !(v.Said.Partly && v.RetryAfter <= time.Second), "one stays away for no longer than the settings or the server say"},
 		{v.Asked < 0 || v.Asked > provider.MaxWait, "no server is heeded for longer than MaxWait"},
 		{v.Result == limit.Limited && (ans.Returned || ans.Result == limit.Unsent), "a refused attempt counts"},
 		{v.Result == limit.Unsent && (a.Status > 0 || a.Wrote == classify.Something), "what was written was sent"},
 		{a.Status > 0 && (v.Result == limit.Unsent || v.Result == limit.Unknown), "what was answered has arrived"},
 		{!slices.Contains(scopes, v.Scope), "the scope is one of the table"},
 		{v.Result == limit.Limited && v.Scope == "", "a limit is somebody's"},
-		{v.Result == limit.Accepted && v.Scope != "", "who is served is not refused"},
-		{v.Again && (v.Why != "" || v.Invalid || v.Banned || v.Result == limit.Accepted || a.Last || a.Once), "nothing stands in the way of what is sent again"},
+		{v.Result == limit.Accepted && v.Scope != "" && !v.Said.Partly, "who is served is not refused"},
+		{v.Again && (v.Why != "" || v.Invalid || v.Banned || v.Result == limit.Accepted && !v.Said.Partly || a.Last || a.Once), "nothing stands in the way of what is sent again"},
 		{!v.Again && v.Why == "" && !v.Invalid && v.Result != limit.Accepted, "it is said why it is not sent again"},
 		{v.Again && !a.Idempotent && !p.Repeat && (v.Result == limit.Unknown || v.Result == limit.Failed && a.Status != 425 && v.Said.Refusal != provider.Conflict), "what may have been processed is not sent twice"},
+		{v.Again && v.Said.Partly && !a.Idempotent && !p.RepeatPartly, "what was served in part is not sent again"},
+		{v.Result == limit.Accepted && v.Said.Partly && (v.RetryAfter == 0 || !v.Doubt || v.Banned || v.Invalid), "what was served in part counts, and its pause is kept"},
 		{v.Invalid && v.Banned, "either the request or the key is to blame"},
 		{v.Misordered && v.Result != limit.Failed, "a bad nonce is no limit"},
 		{v.ArrivedAgo < 0 || v.ArrivedAgo > 0 && v.ArrivedAgo >= a.Took, "it arrived after it was sent"},
@@ -199,10 +201,25 @@ func model(p *classify.Policy, a *classify.Evidence, o provider.Observation) (re
 		return result, !slices.Contains(against, true), 0
 	}
 	refused := in(why, "rate limited", "quota exhausted", "banned", "concurrency") || why == "overloaded" && asked > 0
-	served := why == "" && a.Status < 400 && a.Err == nil
+	served := why == "" && a.Status < 400 && a.Err == nil && a.Status != 101
+	longest := func(asked time.Duration) time.Duration {
+		if bound := p.MaxPause; bound > 0 && !vouched(o, asked) {
+			return min(asked, bound)
+		}
+		return asked
+	}
 	switch {
 	case served:
 		return limit.Accepted, false, 0
+	case o.Partly && a.Err == nil:
+		if at, ok := o.ComeBack(a.Now); ok {
+			asked = at.Sub(a.Now)
+		}
+		against = []bool{
+			!a.Idempotent, !refused && why != "overloaded", why == "banned", p.MaxRetryAfter < 0 || p.MaxRetryAfter > 0 && asked > p.MaxRetryAfter, a.Last, a.Once,
+			a.Header.Get("X-Should-Retry") == "false", a.Header.Get("Stripe-Should-Retry") == "false",
+		}
+		return limit.Accepted, !slices.Contains(against, true), longest(cmp.Or(min(max(asked, 0), provider.MaxWait), time.Second))
 	case refused:
 		result = limit.Limited
 		latest := func(spent bool) (d time.Duration) {
@@ -224,7 +241,7 @@ func model(p *classify.Policy, a *classify.Evidence, o provider.Observation) (re
 	}
 	passes := refused || in(why, "overloaded", "conflict") || a.Status < 400 && a.Err != nil || a.Status == 408 || a.Status == 425 ||
 		a.Status >= 500 && a.Status != 501 && a.Status != 505
-	passes = passes && !in(why, "insufficient quota", "request too large", "misordered")
+	passes = passes && a.Status != 101 && !in(why, "insufficient quota", "request too large", "misordered")
 	if !passes {
 		return result, false, 0
 	}

@@ -13,7 +13,7 @@ import (
 // provider that refuses so. A quotation of one is no refusal. Neither is a body about limits that
 // refuses nothing, or one of a known provider.
 func TestGuess(t *testing.T) {
-	const refusal = `{"error":["EAPI:Rate limit exceeded"]}`
+	const refusal, unspoken = `{"error":["EAPI:Rate limit exceeded"]}`, `{"code":"50061","msg":"sub-account limit"}` // in words, and in none
 	guess := classify.Policy{Guess: true}
 	for _, c := range []struct {
 		name   string
@@ -25,12 +25,15 @@ func TestGuess(t *testing.T) {
 	}{
 		{"refused", guess, 200, refusal, "", limit.Limited},
 		{"with another good status", guess, 202, refusal, "", limit.Limited},
-		{"nobody asked for it", classify.Policy{}, 200, refusal, "", limit.Accepted},
+		{"in no words", guess, 200, unspoken, "", limit.Limited},
+		{"in no words, and nobody asked for it", classify.Policy{}, 200, unspoken, "", limit.Accepted},
+		{"in words, and nobody asked for it", classify.Policy{}, 200, refusal, "", limit.Limited},
 		{"long", guess, 200, `{"error":["EAPI:Rate limit exceeded"],"quotes":"` + strings.Repeat("x", 2<<10) + `"}`, "", limit.Accepted},
 		{"as long as may be", guess, 200, `{"error":["EAPI:Rate limit exceeded"],"q":"` + strings.Repeat("x", 1800) + `"}`, "", limit.Limited},
 		{"about limits", guess, 200, `{"error":[],"result":{"limit":5}}`, "", limit.Accepted},
-		{"in no words", guess, 200, `{"error":["EGeneral:Internal error"]}`, "", limit.Accepted},
-		{"of one who is known not to refuse so", guess, 200, refusal, "openai", limit.Accepted},
+		{"in other words", guess, 200, `{"error":["EGeneral:Internal error"]}`, "", limit.Accepted},
+		{"of one who is known not to refuse so", guess, 200, unspoken, "openai", limit.Accepted},
+		{"of one who is known not to refuse so, in words", guess, 200, refusal, "openai", limit.Limited},
 	} {
 		a := classify.Evidence{Status: c.status, Header: header("Content-Type", "application/json"), Body: []byte(c.body), Now: noon, Shown: dialect(c.shown)}
 		v := c.policy.Of(&a)

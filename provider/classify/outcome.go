@@ -11,13 +11,13 @@ func everybody(provider.Scope) bool { return true }
 
 // For returns the Outcome for a limiter of some scopes: has reports whether a scope is one of them.
 // The limiter learns what is left in those scopes alone. It learns RetryAfter only if a limit of
-// those scopes refused; otherwise the refusal was Elsewhere.
+// those scopes refused, or a part; otherwise the refusal was Elsewhere.
 func (v *Verdict) For(has func(provider.Scope) bool) limit.Outcome {
 	o := v.Outcome
 	o.Known, o.Remaining, o.Reset = 0, limit.Outcome{}.Remaining, limit.Outcome{}.Reset
 	v.hints(has, &o)
 	o.Elsewhere = v.Result == limit.Limited && !has(v.Scope)
-	if v.Result != limit.Limited || o.Elsewhere {
+	if v.Result != limit.Limited && !(v.Said.Partly && has(v.Scope)) || o.Elsewhere {
 		o.RetryAfter = 0
 	}
 	return o

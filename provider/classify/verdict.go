@@ -16,6 +16,7 @@
 package classify
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,6 +49,9 @@ type Policy struct {
 	// Repeat makes every request count as idempotent: a request that may have been processed is
 	// sent again.
 	Repeat bool
+	// RepeatPartly makes a request be sent again whose answer was served in part. Otherwise that is
+	// only done if the request is idempotent.
+	RepeatPartly bool
 }
 
 // Evidence is the facts about one attempt. The zero Evidence got no answer, for an unknown reason.
@@ -124,8 +128,8 @@ type Verdict struct {
 	// Asked is how long the server asks to stay away, by a Retry-After or by the resets of used-up
 	// limits: 0 … provider.MaxWait. 0: not stated.
 	Asked time.Duration
-	// Again means to send the request again, not before RetryAfter is over. If the attempt failed
-	// or was refused and Again is false, Why is the reason in words.
+	// Again means to send the request again, not before RetryAfter is over. If the attempt failed,
+	// was refused or served in part, and Again is false, Why is the reason in words.
 	Again bool
 	Why   string
 	// Theirs means that the caller has to decide whether to send it again. Only the caller knows
@@ -162,6 +166,7 @@ const (
 	whyNonce    = "its nonce is used up"
 	whyBanned   = "it is banned"
 	whyForbids  = "the server asks not to try again"
+	whyPartly   = "a part of it was served"
 	whySwitched = "the server switched to another protocol, which was not asked for"
 	whyLast     = "that was the last attempt"
 	whyOnce     = "its body cannot be read again: the request has no GetBody"
@@ -178,7 +183,7 @@ func (p *Policy) Of(a *Evidence) (v Verdict) {
 	p.read(a, &v)
 	why := v.Said.Refusal
 	switch {
-	case why == provider.None && a.Status < 400 && a.Err == nil && !switched(a):
+	case (why == provider.None && a.Status < 400 || v.Said.Partly) && a.Err == nil && !switched(a):
 		v.Result = limit.Accepted
 	case limits(&v.Said):
 		v.Result = limit.Limited
@@ -196,6 +201,10 @@ func (p *Policy) Of(a *Evidence) (v Verdict) {
 		return v
 	case limit.Failed:
 		p.failed(a, &v)
+	case limit.Accepted:
+		if v.Said.Partly {
+			p.partly(a, &v)
+		}
 	}
 	v.ArrivedAgo = worked(v.Said.Worked, a.Took)
 	return v
@@ -238,6 +247,30 @@ func (p *Policy) refused(a *Evidence, v *Verdict) {
 		v.Why, v.Invalid = p.tooLong(v.Asked), true
 	case forbids(a.Header):
 		v.Why, v.Invalid = whyForbids, true
+	default:
+		v.resend(a)
+	}
+}
+
+// blindPause is how long to stay away after an answer that was served in part and names no time.
+const blindPause = time.Second
+
+// partly judges an answer that was served in part. It counts as served, and in full; those whom its
+// refusal concerns stay away. The whole request is sent again only if that does no harm.
+func (p *Policy) partly(a *Evidence, v *Verdict) {
+	v.Doubt = mayHaveServed(a, v)
+	o := v.Outcome
+	o.RetryAfter = asked(v.now, &v.Said)
+	o.Refilled(a.Refills)
+	v.Asked = o.RetryAfter
+	v.RetryAfter = p.bounded(cmp.Or(v.Asked, blindPause), v.Sure)
+	switch {
+	case !a.Idempotent && !p.RepeatPartly, v.Said.Refusal == provider.Banned, !limits(&v.Said) && v.Said.Refusal != provider.Overloaded:
+		v.Why = whyPartly
+	case p.MaxRetryAfter < 0 || v.Asked > p.patience():
+		v.Why = p.tooLong(v.Asked)
+	case forbids(a.Header):
+		v.Why = whyForbids
 	default:
 		v.resend(a)
 	}
@@ -299,11 +332,14 @@ func (v *Verdict) resend(a *Evidence) {
 //     was broken off do. A gateway fails so while the server behind it works on.
 //   - Never what a limit, a lock or a used-up nonce refused, nor 425: the server says that it did
 //     not begin. A failure that does not pass, as 400 or 501, is an answer, too.
+//   - What was served in part, for sure: see provider.Observation.Partly.
 //   - After a 101 that was not asked for: the answer may be in the other protocol.
 func mayHaveServed(a *Evidence, v *Verdict) bool {
 	switch why := v.Said.Refusal; {
 	case a.Status <= 0:
 		return v.Result == limit.Unknown
+	case v.Said.Partly:
+		return true
 	case v.Result != limit.Failed, why == provider.Conflict, why == provider.Misordered, why == provider.Unpaid, why == provider.TooLarge,
 		a.Status == http.StatusTooEarly:
 		return false

@@ -19,6 +19,9 @@ import (
 const (
 	// FieldWaited is in every answer: the wait of the request for its turn, in milliseconds.
 	FieldWaited = "Paceline-Waited"
+	// FieldPartly is in answers of which a limit refused some parts, and that are not sent again for
+	// those: served=1, refused=2. A number that the upstream did not state is left out.
+	FieldPartly = "Paceline-Partly"
 	// FieldMaxWait is in requests: the longest wait that the client accepts, as seconds or as a
 	// duration (1m30s).
 	FieldMaxWait = "Paceline-Max-Wait"
@@ -50,6 +53,7 @@ type visit struct {
 	attempts int
 	key      string // the name of its key
 	unsent   bool   // nothing of the last attempt was sent
+	partly   string // what of the last answer was served; empty: all, or nothing
 	failed   string // why there is no answer of the upstream
 
 	prev, next *visit // under the lock of visits
@@ -183,7 +187,10 @@ func (v *visit) ended(a transport.Attempt) {
 			v.cancel(errStopping)
 		}
 	}
-	v.unsent = a.Result == limit.Unsent
+	v.unsent, v.partly = a.Result == limit.Unsent, ""
+	if a.Said.Partly {
+		v.partly = a.Said.Parts.String()
+	}
 }
 
 // answered adds the proxy's own fields to an answer of the upstream. It returns an error if the
@@ -202,6 +209,9 @@ func (v *visit) answered(r *http.Response) error {
 		v.w.flushes = v.proxy.flushes
 	}
 	v.tellWaited(r.Header)
+	if v.partly != "" {
+		r.Header.Set(FieldPartly, v.partly)
+	}
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool"
+	"github.com/paceline-go/paceline/provider"
 )
 
 // job is a request on its way.
@@ -18,20 +19,22 @@ type job struct {
 	group    *group
 	hop      hop
 	size     int64
-	repeat   bool   // it may have been served before
-	doubt    bool   // an attempt may have been served
-	unsure   bool   // the latest attempt may have been served, and has no answer that is a result
-	held     bool   // it is not sent again for that reason
-	class    class  // its class as a dead letter, by its latest attempt
-	reason   string // the same, in words
-	failed   string // why the latest attempt failed, in a word or two; empty: it did not fail
-	astray   bool   // nothing came back from a host that only a redirect led to
-	keyHost  bool   // a redirect was not followed, since a key would have gone with it
-	first    bool   // it is the first request of its model
-	noModel  bool   // there is no such model, as its answer says
-	unpaid   bool   // the key has no credit, as its answer says
-	unlike   bool   // Config.Success refused its answer
-	room     bool   // it holds a place in Run.room
+	repeat   bool            // it may have been served before
+	doubt    bool            // an attempt may have been served
+	unsure   bool            // the latest attempt may have been served, and has no answer that is a result
+	held     bool            // it is not sent again for that reason
+	number   int             // of the latest attempt
+	parts    *provider.Parts // of the latest answer, if it was served in part
+	class    class           // its class as a dead letter, by its latest attempt
+	reason   string          // the same, in words
+	failed   string          // why the latest attempt failed, in a word or two; empty: it did not fail
+	astray   bool            // nothing came back from a host that only a redirect led to
+	keyHost  bool            // a redirect was not followed, since a key would have gone with it
+	first    bool            // it is the first request of its model
+	noModel  bool            // there is no such model, as its answer says
+	unpaid   bool            // the key has no credit, as its answer says
+	unlike   bool            // Config.Success refused its answer
+	room     bool            // it holds a place in Run.room
 	key      string
 	keyIndex int
 	token    bearer.Pass
@@ -72,7 +75,7 @@ func (g *group) send(ctx context.Context, a pool.Attempt) pool.Answer {
 		j.repeat = true
 	}
 	key := r.c.Keys[a.Key]
-	j.key, j.keyIndex, j.at = key.Name, a.Key, a.At
+	j.key, j.keyIndex, j.at, j.number = key.Name, a.Key, a.At, a.Number
 	j.waited[1] = g.waits.until(time.Now())
 	went := j.hop.host // before a redirect
 	if j.first {
@@ -216,7 +219,7 @@ func (r *Run) file(j *job, ans *pool.Answer) {
 
 // endsWell reports whether an answer ends its request and is its result.
 func endsWell(ans *pool.Answer) bool {
-	return ans.Result == limit.Accepted && !ans.Returned && !ans.Banned
+	return ans.Result == limit.Accepted && !ans.Returned && !ans.Banned && !ans.Invalid
 }
 
 // holds returns how long an answer keeps its key away: as long as the answer asks, or until a
@@ -293,7 +296,7 @@ func (r *Run) result(line *Result, keep *kept, j *job, e *pool.Ended) {
 	}
 	*line = Result{
 		ID: j.r.ID, State: e.State.String(), Attempts: e.Attempts, At: stamp(at), PossibleRepeat: j.repeat, Late: e.Late, Key: j.key, Digest: j.r.Digest,
-		Status: j.res.status, Page: j.r.Page, Next: j.next, Refused: j.refusals.n, RefusedAt: j.refusals.texts(), Ceiling: r.ceilings.now(),
+		Status: j.res.status, Partly: j.parts, Page: j.r.Page, Next: j.next, Refused: j.refusals.n, RefusedAt: j.refusals.texts(), Ceiling: r.ceilings.now(),
 	}
 	if !j.res.ended.IsZero() {
 		line.WaitedMS = milliseconds(j.at.Sub(j.submitted(e.Submitted)))

@@ -28,10 +28,11 @@ const (
 	held              // it may have been served (HoldUnanswered)
 	noModel           // there is no such model
 	loop              // its next page is one that was read before
+	partly            // a limit refused some parts of it (PartlyHold)
 	classes
 )
 
-var classNames = [classes]string{"", "outage", "failed", "limited", "nonce", "expired", "refused", "invalid", "redirect", "held", "model", "loop"}
+var classNames = [classes]string{"", "outage", "failed", "limited", "nonce", "expired", "refused", "invalid", "redirect", "held", "model", "loop", "partly"}
 
 func (c class) String() string { return classNames[c] }
 
@@ -103,6 +104,8 @@ func classOf(j *job, ans *pool.Answer) class {
 	switch res := &j.res; {
 	case j.held:
 		return held
+	case j.parts != nil && ans.Invalid:
+		return partly
 	case j.astray:
 		return redirected
 	case j.noModel:

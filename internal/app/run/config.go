@@ -135,6 +135,7 @@ type Config struct {
 	TrustClock     bool // trust the wall clock for the time that passed since the last run
 	RetryDead      Dead // the dead letters of earlier runs to send again
 	HoldUnanswered bool // a request that may have been served becomes a dead letter, and is not sent again
+	Partly         Partly
 
 	clock   func() (time.Time, boottime.Reading) // of the journal; nil: the machine's
 	results resultFormat                         // as results are written

@@ -26,6 +26,7 @@
 //	template.go  keys, and the places of their values and nonces
 //	hidden.go    leaves secrets out of dead letters
 //	verdict.go   the evidence of an answer about the request, the limits and the key
+//	partly.go    answers of which a limit refused some parts
 //	host.go      hosts where nothing arrives
 //	denied.go    ends a run whose requests the server denies
 //	class.go     why requests become dead letters

@@ -112,12 +112,14 @@ func mostFirst(all []Failure) []Failure {
 func (r *Run) failedOf(j *job, ans *pool.Answer) string {
 	res := &j.res
 	switch {
-	case ans.Result == limit.Accepted, ans.Returned && ans.Result != limit.Limited: // it was redirected, or not sent
+	case ans.Result == limit.Accepted && !ans.Invalid, ans.Returned && ans.Result != limit.Limited: // it was redirected, or not sent
 		return ""
 	case res.err != nil && res.status != 0:
 		return strconv.Itoa(res.status) + ", broken off"
 	case res.err != nil:
 		return r.unanswered(res)
+	case j.parts != nil:
+		return strconv.Itoa(res.status) + ", served in part"
 	case res.status/100 == 2 && j.unlike:
 		return strconv.Itoa(res.status) + ", no success"
 	case res.status/100 == 2:

@@ -23,6 +23,7 @@ type openAIResult struct {
 	Repeat   bool            `json:"possible_repeat,omitempty"` // an addition of paceline
 	Late     bool            `json:"late,omitempty"`            // an addition of paceline: see Result.Late
 	Course   *batchCourse    `json:"paceline,omitempty"`        // an addition of paceline
+	Partly   *provider.Parts `json:"partly,omitempty"`          // an addition of paceline
 }
 
 type openAIResponse struct {
@@ -44,6 +45,7 @@ type anthropicResult struct {
 	Repeat   bool             `json:"possible_repeat,omitempty"` // an addition of paceline
 	Late     bool             `json:"late,omitempty"`            // an addition of paceline: see Result.Late
 	Course   *batchCourse     `json:"paceline,omitempty"`        // an addition of paceline
+	Partly   *provider.Parts  `json:"partly,omitempty"`          // an addition of paceline
 	Skipped  string           `json:"skipped,omitempty"`         // by paceline, if the line of the input was no request
 }
 
@@ -87,7 +89,7 @@ func (l *LLM) line(b []byte, r *Result) []byte {
 		// The same request has the same id in every run, so that two files of results can be
 		// compared.
 		sum := sha256.Sum256([]byte(r.ID))
-		o := openAIResult{ID: batchID(sum[:]), CustomID: r.ID, Hidden: r.Hidden, Digest: r.Digest, Repeat: r.PossibleRepeat, Late: r.Late, Course: courseOf(r)}
+		o := openAIResult{ID: batchID(sum[:]), CustomID: r.ID, Hidden: r.Hidden, Digest: r.Digest, Repeat: r.PossibleRepeat, Late: r.Late, Course: courseOf(r), Partly: r.Partly}
 		switch {
 		case served || r.Status >= http.StatusMultipleChoices:
 			o.Response = &openAIResponse{r.Status, r.Headers["x-request-id"], body}
@@ -101,7 +103,7 @@ func (l *LLM) line(b []byte, r *Result) []byte {
 		}
 		v = o
 	case Anthropic:
-		o := anthropicResult{CustomID: r.ID, Result: anthropicOutcome{Type: "errored"}, Hidden: r.Hidden, Digest: r.Digest, Repeat: r.PossibleRepeat, Late: r.Late, Course: courseOf(r)}
+		o := anthropicResult{CustomID: r.ID, Result: anthropicOutcome{Type: "errored"}, Hidden: r.Hidden, Digest: r.Digest, Repeat: r.PossibleRepeat, Late: r.Late, Course: courseOf(r), Partly: r.Partly}
 		switch {
 		case served:
 			o.Result = anthropicOutcome{Type: "succeeded", Message: body}
@@ -237,7 +239,7 @@ func (l *LLM) dialect() provider.Dialect { return l.provider }
 // is not at fault. Its request is then sent again, however often that happens.
 func (l *LLM) judge(r *Run, j *job, ans *pool.Answer) {
 	switch res := &j.res; {
-	case res.status >= http.StatusBadRequest:
+	case res.status >= http.StatusBadRequest || ans.Result == limit.Limited:
 		ans.Reason = said(ans.Reason, res.body, r.sender.secrets)
 		if j.noModel = saysNoModel(res.status, res.body); j.noModel {
 			ans.Result, ans.Invalid, ans.Denied = limit.Failed, true, false
@@ -258,7 +260,7 @@ func (l *LLM) judge(r *Run, j *job, ans *pool.Answer) {
 		// properly.
 		j.unsure = true
 		ans.Result, ans.Reason = limit.Failed, ans.Reason+", and what is no whole JSON"
-	case isError(j.r.Estimate.API, res.body):
+	case j.parts == nil && isError(j.r.Estimate.API, res.body):
 		j.unsure = true
 		ans.Result, ans.Reason = limit.Failed, said(ans.Reason, res.body, r.sender.secrets)
 	default:

@@ -14,7 +14,6 @@ import (
 
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
-	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool"
 )
@@ -205,7 +204,7 @@ func (r *Run) findNext(j *job) error {
 // turn writes the result of a page, and makes its request go on with the next page.
 func (g *group) turn(j *job, a *pool.Attempt, ans pool.Answer) pool.Answer {
 	r := g.r
-	if ans.Result != limit.Accepted || j.next == "" {
+	if !endsWell(&ans) || j.next == "" {
 		return ans
 	}
 	if max(j.r.Page, 1) >= r.c.MaxPages {

@@ -11,6 +11,8 @@ import (
 	"unsafe"
 
 	"github.com/paceline-go/paceline/internal/secret"
+
+	"github.com/paceline-go/paceline/provider"
 )
 
 // Result is one line of the results or of the dead letters. Fields are only ever added.
@@ -36,7 +38,8 @@ type Result struct {
 	// time. See ceilings.go.
 	Ceiling        float64           `json:"ceiling_sustained,omitempty"`
 	PossibleRepeat bool              `json:"possible_repeat,omitempty"`
-	Late           bool              `json:"late,omitempty"` // it is done, and was answered at its deadline or later
+	Late           bool              `json:"late,omitempty"`   // it is done, and was answered at its deadline or later
+	Partly         *provider.Parts   `json:"partly,omitempty"` // of an answer of which a limit refused some parts
 	Headers        map[string]string `json:"headers,omitempty"`
 	Body           *string           `json:"body,omitempty"`
 	BodyBase64     []byte            `json:"body_base64,omitempty"`    // the body if it is not UTF-8

@@ -41,6 +41,14 @@ func (r *Result) append(b []byte) []byte {
 	o.float("ceiling_sustained", r.Ceiling, false)
 	o.truth("possible_repeat", r.PossibleRepeat)
 	o.truth("late", r.Late)
+	if r.Partly != nil {
+		in := object{b: o.name("partly")}
+		in.integer("served", int64(r.Partly.Served), false)
+		if in.integer("refused", int64(r.Partly.Refused), false); !in.begun {
+			in.b = append(in.b, '{')
+		}
+		o.b = append(in.b, '}')
+	}
 	if len(r.Headers) > 0 {
 		in := object{b: o.name("headers")}
 		for _, name := range slices.Sorted(maps.Keys(r.Headers)) {

@@ -11,6 +11,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/paceline-go/paceline/provider"
 )
 
 // No new field of a Result is forgotten: each alone is written as encoding/json does.
@@ -28,7 +30,11 @@ func TestResultHasEachField(t *testing.T) {
 		case reflect.Bool:
 			v.SetBool(true)
 		case reflect.Pointer:
-			v.Set(reflect.ValueOf(&text))
+			if parts, ok := v.Addr().Interface().(**provider.Parts); ok {
+				*parts = &provider.Parts{Served: 1, Refused: 2}
+			} else {
+				v.Set(reflect.ValueOf(&text))
+			}
 		case reflect.Slice:
 			if list, ok := v.Addr().Interface().(*[]string); ok {
 				*list = []string{text, `"<`}

@@ -340,5 +340,6 @@ func (r *Run) Close() (t Totals, err error) {
 		l := latencyOf(&f.latency)
 		t.Latency = &l
 	}
+	r.tellPartly(t.Partly)
 	return t, errors.Join(err, lost, r.store.close())
 }

@@ -26,6 +26,7 @@ type Totals struct {
 	Dead        int `json:"dead"`             //
 	Left        int `json:"left"`             // not ended: another run resumes
 	Repeats     int `json:"possible_repeats"` //
+	Partly      int `json:"partly,omitempty"` // those of Done that were served in part
 	Unwritten   int `json:"unwritten"`        // those of Left that ended, but whose result could not be written
 	Lost        int `json:"lost"`             // requests that none of these counts
 
@@ -358,6 +359,9 @@ func (t *tally) endedLocked(e *ended, now time.Time, blind bool) {
 			t.totals.Late++
 		}
 		t.figures.keys[j.keyIndex].Done++
+		if j.parts != nil {
+			t.totals.Partly++
+		}
 		if name := j.r.Estimate.Model; name != "" {
 			t.model(name).Done++
 		}

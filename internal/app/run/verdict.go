@@ -16,7 +16,7 @@ import (
 // ask for a pause of any length, and the whole key keeps it. A request that may have been processed
 // is sent again. Its result says that it may be a repeat.
 func (c *Config) newPolicy() classify.Policy {
-	p := classify.Policy{Dialect: c.Provider, Repeat: true, Guess: true}
+	p := classify.Policy{Dialect: c.Provider, Repeat: true, RepeatPartly: c.Partly == PartlyAgain, Guess: true}
 	if p.Dialect == nil {
 		p.Dialect = c.Format.dialect()
 	}
@@ -36,7 +36,12 @@ func (r *Run) verdict(j *job) classify.Verdict {
 	if j.hop.url != nil {
 		try.Provider = r.provider(j.hop.url.Host)
 	}
-	return r.policy.Of(&try)
+	v := r.policy.Of(&try)
+	if v.Said.Partly && !v.Again && idempotent(j) {
+		try.Idempotent = true
+		v = r.policy.Of(&try)
+	}
+	return v
 }
 
 // knownHost is a host, and the dialect of the provider there; nil: the provider is not known.
@@ -89,7 +94,10 @@ func (r *Run) answer(j *job) (ans pool.Answer) {
 	res := &j.res
 	v, again := r.verdict(j), r.tokenJudged(j)
 	ans = v.Answer()
-	j.unsure, j.held, j.unlike = v.Doubt, false, false
+	j.unsure, j.held, j.unlike, j.parts = v.Doubt, false, false, nil
+	if v.Said.Partly {
+		j.parts = &v.Said.Parts
+	}
 	ans.Reason = statusText(res.status)
 	j.unpaid = v.Said.Refusal == provider.Unpaid
 	switch s := res.status; {
@@ -126,8 +134,11 @@ func (r *Run) answer(j *job) (ans pool.Answer) {
 		if res.tooLong && ans.Result == limit.Accepted {
 			ans.Result, ans.Invalid, ans.Reason = limit.Failed, true, fmt.Sprintf("%s, with a body of more than %d bytes (--max-file)", ans.Reason, r.c.MaxFile)
 		}
+		if j.parts != nil && ans.Result == limit.Accepted {
+			r.partly(j, &v, &ans)
+		}
 		err := r.succeeds(res, &ans)
-		if err == nil && ans.Result == limit.Accepted {
+		if err == nil && endsWell(&ans) {
 			err = r.findNext(j)
 		}
 		if err != nil {
@@ -148,7 +159,7 @@ func (r *Run) answer(j *job) (ans pool.Answer) {
 // refused an answer. What has no whole answer is held back, if the user wants that.
 func (r *Run) doubts(j *job, ans *pool.Answer) {
 	j.doubt = j.doubt || j.unsure || j.unlike
-	if j.held = j.unsure && r.c.HoldUnanswered && ans.Result != limit.Accepted; j.held {
+	if j.held = j.unsure && j.parts == nil && r.c.HoldUnanswered && ans.Result != limit.Accepted; j.held {
 		ans.Invalid, ans.Denied = true, false
 		ans.Reason += ": it may have been served, and is held back (--unanswered hold)"
 	}
@@ -166,7 +177,7 @@ func aside(ans pool.Answer) pool.Answer {
 
 // succeeds returns an error if an answer with a status of success is no success by Config.Success.
 func (r *Run) succeeds(res *response, ans *pool.Answer) error {
-	if r.c.Success == nil || ans.Result != limit.Accepted || res.status/100 != 2 {
+	if r.c.Success == nil || !endsWell(ans) || res.status/100 != 2 {
 		return nil
 	}
 	if res.cut {
