@@ -8,15 +8,18 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
+	"time"
 
 	"github.com/paceline-go/paceline/internal/send/decode"
 	"github.com/paceline-go/paceline/internal/testkit/coded"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/transport"
 )
@@ -133,13 +136,17 @@ func TestUnreadIsSaidOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		spy := &spy{}
+		bomb := string(coded.All[0].Encode(make([]byte, 2<<20)))
 		b := newBase(0, func(n int, _ *http.Request) *http.Response {
+			if n%4 == 0 {
+				return reply(200, bomb, "Content-Encoding", "gzip")
+			}
 			return reply(200, "\x1f\x9d\x90\x00", "Content-Encoding", []string{"compress", "secret", "gzip, br, gzip"}[n%3])
 		})
 		tr := mustNew(t, transport.Config{Base: b, Limiter: spy, Tokens: estimator(t), Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		for range 6 {
 			for _, url := range []string{chat, messages} {
-				if status, body, err := do(t, tr, request(t, "POST", url, prompt)); status != 200 || body != "\x1f\x9d\x90\x00" || err != nil {
+				if status, body, err := do(t, tr, request(t, "POST", url, prompt)); status != 200 || body != "\x1f\x9d\x90\x00" && body != bomb || err != nil {
 					t.Errorf("the client got %d %q, %v", status, body, err)
 				}
 			}
@@ -153,6 +160,48 @@ func TestUnreadIsSaidOnce(t *testing.T) {
 			t.Errorf("%d of %d settled, said %d times:\n%s", len(spy.ended), 12, n, log.String())
 		}
 	})
+}
+
+// An answer in a coding that is neither read to its end nor closed leaves no goroutine behind, and is
+// settled, when it is garbage.
+func TestForgottenCodedBody(t *testing.T) {
+	settled := make(chan limit.Outcome, 1)
+	tr := mustNew(t, transport.Config{Limiter: &noted{settled: settled}, Tokens: estimator(t), Base: newBase(0, func(int, *http.Request) *http.Response {
+		return reply(200, string(coded.All[0].Encode([]byte(events("data: [DONE]\n\n")))), "Content-Type", "text/event-stream", "Content-Encoding", "gzip")
+	})})
+	resp, err := tr.RoundTrip(request(t, "POST", chat, prompt))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(resp.Body, make([]byte, 20)); err != nil {
+		t.Fatal(err)
+	}
+	resp = nil
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		runtime.GC()
+		select {
+		case o := <-settled:
+			if o.Result != limit.Unknown {
+				t.Errorf("settled as %+v", o)
+			}
+			return // TestMain looks for goroutines
+		case <-time.After(time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("it is not settled")
+		}
+	}
+}
+
+// noted is a spy that says at once how an attempt ended.
+type noted struct {
+	spy
+	settled chan limit.Outcome
+}
+
+func (n *noted) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
+	n.spy.Settle(now, l, o)
+	n.settled <- o
 }
 
 // trade is how one answer was understood.
