@@ -80,12 +80,14 @@ func (k *soak) run(ctx context.Context, d *driver, session int) error {
 	if err := c.Start(); err != nil {
 		return err
 	}
+	var ids []string
 	lines := json.NewEncoder(in)
 	for ctx.Err() == nil {
 		id, ok := k.next(ctx, d)
 		if !ok {
 			break
 		}
+		ids = append(ids, id)
 		line := map[string]any{"id": id, "method": "POST", "url": k.url, "body": order{id}}
 		if a := accepts[rand.IntN(len(accepts))]; a != "" {
 			line["headers"] = map[string]string{"Accept-Encoding": a}
@@ -101,6 +103,11 @@ func (k *soak) run(ctx context.Context, d *driver, session int) error {
 	if err := c.Wait(); err != nil && !(errors.As(err, &exit) && (exit.ExitCode() == 3 || exit.ExitCode() == 130)) {
 		text, _ := os.ReadFile(log.Name())
 		return fmt.Errorf("%w: %s", err, text[max(0, len(text)-1000):])
+	}
+	if exit != nil && exit.ExitCode() == 130 {
+		for _, id := range ids { // the same command again would send what has no result
+			d.left[id] = true
+		}
 	}
 	files, err := filepath.Glob(strings.TrimSuffix(out, ".jsonl") + "*.jsonl")
 	if err != nil {
@@ -270,7 +277,12 @@ func (k *soak) onePool(ctx context.Context, d *driver, store share.Store, who st
 	if err := p.Run(late); late.Err() == nil {
 		return err
 	}
-	return nil // what it still had is left
+	d.count(func() {
+		for id := range d.sent {
+			d.left[id] = true
+		}
+	})
+	return nil
 }
 
 // attempt is the Send of a Pool, over the default transport of net/http, which asks for gzip.

@@ -47,7 +47,7 @@ func (k *soak) report(drivers []*driver) (*Report, error) {
 		one := Door{Name: d.name, Made: d.made, Done: d.succeeded, Rewound: d.rewound}
 		one.Server, one.Examples = k.server.countsOf(d.door)
 		for id, n := range k.server.served(d.door) {
-			if !d.ended[id] {
+			if !d.ended[id] && !d.left[id] {
 				one.Lost++
 			}
 			if n < 2 {

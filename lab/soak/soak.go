@@ -66,7 +66,7 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	var doors sync.WaitGroup
 	for i, door := range all {
 		d := &driver{name: door.name, key: newKey(), dir: filepath.Join(c.Dir, door.name), sent: map[string]int{}, named: map[string]bool{},
-			ended: map[string]bool{}}
+			ended: map[string]bool{}, left: map[string]bool{}}
 		if err := os.Mkdir(d.dir, 0o700); err != nil {
 			return nil, err
 		}
@@ -123,6 +123,7 @@ type driver struct {
 	mu        sync.Mutex
 	made      int             // requests that were handed to the door
 	ended     map[string]bool // those that have an end
+	left      map[string]bool // those that were under way when a session was interrupted
 	succeeded int             // those whose end is a success
 	sent      map[string]int  // how often its user knows that each was sent
 	named     map[string]bool // whose end says that it may be a repeat
