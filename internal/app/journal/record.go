@@ -168,6 +168,10 @@ type History struct {
 	// Memories are the latest memory of each key's limiter, for the mostMemories keys that were
 	// written last.
 	Memories map[string]Memory
+	// Torn means that the file ended within a line, so that more may be missing. Until is the latest
+	// instant of its records, as they were written (ns since 1970).
+	Torn  bool
+	Until int64
 	// Undated means that the age of the latest record is not known, so that it counts as written
 	// now.
 	Undated bool
@@ -259,6 +263,7 @@ func (h *History) read(in io.Reader, name string) (*History, error) {
 		h.add(c)
 		return nil
 	})
+	h.Torn, h.Until = len(end.Rest) > 0, h.latest
 	switch {
 	case err != nil:
 		return nil, err

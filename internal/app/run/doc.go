@@ -37,6 +37,7 @@
 //	ceilings.go  how much the limits allow as time passes
 //
 //	store.go     results and dead letters, those of earlier runs, and when they are synced
+//	lost_end.go  results and journal that have both lost their ends
 //	bodies.go    a file for each answer
 //	rows_view.go results as rows or in order; selected.go makes the rows, order.go keeps the order
 //	distinct.go  no two files of a run may be the same

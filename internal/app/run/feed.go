@@ -242,6 +242,7 @@ func (r *Run) offer(ctx context.Context, q *Request) bool {
 	}
 	var stray error
 	if !anew {
+		r.store.lost.passed()
 		if q, stray = r.resumed(q); q == nil || !r.tally.turned(q) {
 			return true
 		}
@@ -251,7 +252,7 @@ func (r *Run) offer(ctx context.Context, q *Request) bool {
 	r.sender.conceal(q)
 	g := r.of(q.Estimate.Model)
 	j := &job{r: q, group: g, hop: firstHop(q), size: int64(len(q.Raw)+len(q.Body)) + 512}
-	_, j.repeat = r.store.history.Doubts[q.ID]
+	j.repeat = r.store.lost.mayHave(q.ID, r.store.history)
 	if r.noBudget(q) {
 		return false
 	}

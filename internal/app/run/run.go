@@ -196,6 +196,7 @@ func (r *Run) Open() error {
 		r.tell(what, strings.Join(weak, ", "))
 	}
 	r.tellOpen(r.store.history.Open)
+	r.tellLost()
 	r.organizations.remember(&r.c, r.store.history.Whose)
 	err := r.newPools()
 	if err != nil {

@@ -23,6 +23,7 @@ type results struct {
 	*durable.File
 	form   form
 	before int64     // bytes that earlier runs wrote
+	tail   tail      // the end of what they wrote
 	isNew  bool      // those bytes are only the first line, which names the form of the file
 	at     time.Time // time of the last of those bytes
 }
@@ -38,6 +39,7 @@ type store struct {
 	view      *view             // nil: results are shown as they are
 	spill     *os.File          // keeps the results for standard output until their turn
 	files     *bodies           // nil: bodies are in the results
+	lost      lostEnd
 }
 
 // peeked is a file of results that has been read: its state at that time, and the end of its last
@@ -45,6 +47,7 @@ type store struct {
 type peeked struct {
 	info os.FileInfo
 	size int64
+	tail tail
 }
 
 // is reports whether a file is unchanged since Peek read it.
@@ -100,11 +103,11 @@ func (r *Run) peek(path string, info os.FileInfo, form form) error {
 		return err
 	}
 	defer in.Close()
-	end, err := form.scan(in, path, func(e entry, end int64) {
+	end, tail, err := form.scan(in, path, func(e entry, end int64) {
 		r.note(e, end)
 		r.planning.learn(e)
 	})
-	r.store.peeked[path] = peeked{info, end}
+	r.store.peeked[path] = peeked{info, end, tail}
 	return err
 }
 
@@ -230,9 +233,9 @@ func openResults(path string, form form, was peeked, each func(e entry, end int6
 		return nil, err
 	}
 	info, err := f.Stat()
-	size := was.size
+	size, tail := was.size, was.tail
 	if err == nil && !was.is(info) {
-		size, err = form.scan(f.Reader(), path, each)
+		size, tail, err = form.scan(f.Reader(), path, each)
 	}
 	if err == nil {
 		err = f.SetSize(size)
@@ -241,13 +244,14 @@ func openResults(path string, form form, was peeked, each func(e entry, end int6
 		f.Discard()
 		return nil, err
 	}
-	return &results{File: f, form: form, before: size, at: info.ModTime()}, nil
+	return &results{File: f, form: form, before: size, tail: tail, at: info.ModTime()}, nil
 }
 
-// scan reads lines of results and returns the end of the last complete one. It refuses a line that
+// scan reads lines of results and returns the end of the last complete one, and what shows how they
+// ended. It refuses a line that
 // is no result, so that no other file is changed. Only the text after the last line break may be
 // any remainder of a torn write.
-func (f form) scan(in io.Reader, name string, each func(e entry, end int64)) (size int64, err error) {
+func (f form) scan(in io.Reader, name string, each func(e entry, end int64)) (size int64, at tail, err error) {
 	foreign := func(n int) error {
 		return fmt.Errorf("%s:%d: not a result of paceline: is this the right file?", name, n)
 	}
@@ -257,6 +261,7 @@ func (f form) scan(in io.Reader, name string, each func(e entry, end int64)) (si
 			return foreign(end.Lines)
 		}
 		if e.ID != "" { // the line without an id names the form of the file
+			at.last = append(at.last[:0], line...)
 			each(e, end.Size)
 		}
 		return nil
@@ -264,7 +269,8 @@ func (f form) scan(in io.Reader, name string, each func(e entry, end int64)) (si
 	if err == nil && !torn(end.Rest, f.start()) {
 		err = foreign(end.Lines + 1)
 	}
-	return end.Size, err
+	at.half = end.Rest
+	return end.Size, at, err
 }
 
 // torn reports whether the end of a file may be the beginning of a result, or the remainder that a
@@ -311,14 +317,19 @@ func (r *Run) open() (err error) {
 		r.keep = max(r.keep, time.Minute)
 	}
 	r.keep += r.keep/1000 + journal.Late + time.Second
+	s.lost.tails(s.out, s.dead)
 	s.journal, s.history, err = journal.Open(journal.Config{
 		Path: journalOf(r.c.Out), Keep: r.keep, Timeout: r.c.Timeout, SyncSends: r.c.SyncAlways,
 		TrustClock: r.c.TrustClock, Clock: r.c.clock, Full: r.full(),
-		Forget: func(id string) bool { return r.tally.ledger.has(digestOf(id), inOut|inExpired|inDead) },
+		Forget: func(id string) bool {
+			s.lost.knows(id)
+			return r.tally.ledger.has(digestOf(id), inOut|inExpired|inDead)
+		},
 		Before: func() error { return errors.Join(s.out.Sync(1), s.dead.Sync(1)) },
 	}, r.epoch)
 	if err == nil {
 		s.book = learned.NewBook(s.journal, s.history, r.epoch, r.fail)
+		s.lost.look(s.history)
 	}
 	if err == nil && s.history.Gone != "" && s.history.Last > 0 {
 		r.tell("%s %s, though there are results: every window is taken to be full%s, and what was sent unanswered is sent again unnamed",
@@ -442,7 +453,7 @@ func (s *store) readBack(t *tally) error {
 		if !f.Regular() || i == 1 && f == s.out {
 			continue
 		}
-		_, rerr := f.form.scan(f.Reader(), f.Name(), func(e entry, end int64) {
+		_, _, rerr := f.form.scan(f.Reader(), f.Name(), func(e entry, end int64) {
 			d := digestOf(e.ID)
 			switch {
 			case e.File != "" && !s.files.isNamed(e.File):

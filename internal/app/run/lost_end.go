@@ -1,0 +1,126 @@
+package run
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/app/journal"
+)
+
+// tail is the end of a file of results: the last whole line, and what is after it.
+type tail struct{ last, half []byte }
+
+// lostEnd finds out whether the journal has lost its end, and with it the sends of requests without
+// a result. A power cut takes the ends of both files. Three signs show it:
+//
+//	the results end within a line, and the journal has no send of its request
+//	the last result is later than all of the journal, which does not have its request
+//	the journal itself ends within a line
+//
+// None of them is left by the end of a process, not even by kill -9: each line is written at once,
+// and the send of a request is in the journal before its result. The zero value found nothing.
+type lostEnd struct {
+	half   []string  // the beginnings of results that are no whole lines, with the id or a part of it
+	torn   bool      // there are such results
+	hashed bool      // they have hashes of ids
+	last   []string  // the ids of the last results
+	at     time.Time // when the latest of them ended
+	known  bool      // the journal has one of these
+	is     bool      // the journal has lost its end
+	left   int       // how many requests further on may have been sent
+}
+
+// mostLost is how many requests in the order of the input may have been sent behind the last of
+// which that is known. More than twice as many are never written within the 100 ms after which
+// both files are synced.
+const mostLost = 2000
+
+// tails takes in how the files ended. They may be the same.
+func (l *lostEnd) tails(files ...*results) {
+	for i, f := range files {
+		if i > 0 && f == files[0] || f == nil {
+			continue
+		}
+		if half := bytes.TrimRight(f.tail.half, "\x00"); len(f.tail.half) > 0 {
+			l.torn, l.hashed = true, strings.HasSuffix(f.form.start(), "batch_req_")
+			l.half = append(l.half, strings.TrimPrefix(string(half), f.form.start()))
+		}
+		var last struct {
+			ID    string    `json:"id"`
+			State string    `json:"state"`
+			At    time.Time `json:"at"`
+		}
+		// Results of other forms have no instant, and show nothing.
+		if json.Unmarshal(f.tail.last, &last) == nil && last.State == "done" && !last.At.Before(l.at) {
+			l.last, l.at = append(l.last[:0], last.ID), last.At
+		}
+	}
+}
+
+// knows takes in the id of a request that is in the journal.
+func (l *lostEnd) knows(id string) {
+	for _, last := range l.last {
+		l.known = l.known || last == id
+	}
+}
+
+// look looks for the signs, after the journal was read.
+func (l *lostEnd) look(h *journal.History) {
+	later := l.at.UnixNano() > h.Until && !l.known && len(l.last) > 0 && h.Gone == ""
+	l.is = later || h.Torn || l.torn && !l.has(h)
+	l.left = mostLost
+}
+
+// has reports whether the journal has the sends of all results that are no whole lines.
+func (l *lostEnd) has(h *journal.History) bool {
+	for _, half := range l.half {
+		id, _, whole := strings.Cut(half, `"`)
+		found := false
+		for known := range h.Doubts {
+			if l.hashed { // in the format of OpenAI's batches
+				sum := sha256.Sum256([]byte(known))
+				known = strings.TrimPrefix(batchID(sum[:]), "batch_req_")
+			}
+			if found = known == id || !whole && strings.HasPrefix(known, id); found {
+				break
+			}
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
+}
+
+// passed notes that a request of the input has a result.
+func (l *lostEnd) passed() { l.left = mostLost }
+
+// mayHave reports whether a request without a result may have been sent before. The requests are
+// sent in about the order in which they are read.
+func (l *lostEnd) mayHave(id string, h *journal.History) bool {
+	_, known := h.Doubts[id]
+	switch {
+	case !l.is:
+	case known:
+		l.passed()
+	case l.left > 0:
+		l.left--
+		return true
+	}
+	return known
+}
+
+// tellLost reports that the journal has lost its end.
+func (r *Run) tellLost() {
+	if !r.store.lost.is {
+		return
+	}
+	what := "are named possible_repeat"
+	if r.c.HoldUnanswered {
+		what = "become dead letters (--unanswered hold)"
+	}
+	r.tell("%s has lost its end, as after a power cut, and does not know all that was sent: up to %d requests behind those that it knows %s", r.store.journal.Path(), mostLost, what)
+}
