@@ -170,17 +170,20 @@ const (
 	// QuotaExhausted: over a quota of a day or more, or of points per hour: report when it is back.
 	QuotaExhausted Refusal = "quota exhausted"
 	Unpaid         Refusal = "insufficient quota" // no credit: waiting does not help
-	Banned         Refusal = "banned"             // stop using the key or the address
-	TooLarge       Refusal = "request too large"  // more than the limit: it never fits
-	TooMany        Refusal = "concurrency"        // too many at once
-	Conflict       Refusal = "conflict"           // a lock or an edit conflict, no limit
-	Misordered     Refusal = "misordered"         // a nonce that does not rise
-	Overloaded     Refusal = "overloaded"         // the server's trouble, not the client's
+	// NoQuota: over a limit of 0. The key may not use the model, or the part of the API, at all.
+	// Waiting does not help.
+	NoQuota    Refusal = "quota of 0"
+	Banned     Refusal = "banned"            // stop using the key or the address
+	TooLarge   Refusal = "request too large" // more than the limit: it never fits
+	TooMany    Refusal = "concurrency"       // too many at once
+	Conflict   Refusal = "conflict"          // a lock or an edit conflict, no limit
+	Misordered Refusal = "misordered"        // a nonce that does not rise
+	Overloaded Refusal = "overloaded"        // the server's trouble, not the client's
 )
 
 // Refusals returns all Refusals except None.
 func Refusals() []Refusal {
-	return []Refusal{RateLimited, QuotaExhausted, Unpaid, Banned, TooLarge, TooMany, Conflict, Misordered, Overloaded}
+	return []Refusal{RateLimited, QuotaExhausted, Unpaid, NoQuota, Banned, TooLarge, TooMany, Conflict, Misordered, Overloaded}
 }
 
 // Observation is what one response states about limits. The zero Observation states nothing.
@@ -241,10 +244,10 @@ func (o Observation) Policy(name string) (Policy, bool) {
 // a served request that left something of every limit, the next may go at once; after a refusal
 // never.
 //
-// For Unpaid and TooLarge it returns false, whatever the server states: neither waiting nor trying
+// For Unpaid, NoQuota and TooLarge it returns false, whatever the server states: neither waiting nor trying
 // again helps.
 func (o Observation) ComeBack(now time.Time) (time.Time, bool) {
-	if o.Refusal == Unpaid || o.Refusal == TooLarge {
+	if o.Refusal == Unpaid || o.Refusal == NoQuota || o.Refusal == TooLarge {
 		return time.Time{}, false
 	}
 	if o.RetryAfter > 0 {

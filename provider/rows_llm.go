@@ -309,6 +309,10 @@ func (r *reading) statedInWords(m string) {
 		}
 	}
 	limit, used, requested := wordNumber(numbers, ""), wordNumber(numbers, "Used "), wordNumber(numbers, "Requested ")
+	if p.Name != "" && limit.OK && limit.N == 0 {
+		r.by(p.Name)
+		r.noQuota()
+	}
 	if p.Name == "" || !limit.OK || limit.N == 0 {
 		return
 	}
@@ -446,7 +450,7 @@ func gemini() *row {
 			Tokens: CountsInput,
 			Hosts:  []string{"generativelanguage.googleapis.com", "cloudcode-pa.googleapis.com"},
 			Docs:   "https://ai.google.dev/gemini-api/docs/rate-limits",
-			Silent: true, Limited: Model, Banned: Key, Refusers: []Refuser{{"*PerModel*", Model}, {"*", ""}},
+			Silent: true, Limited: Model, Banned: Key, Refusers: []Refuser{{"*PerModel*", Model}, {"Gemini*", Model}, {"*", ""}},
 		},
 		is: func(r *Response) bool {
 			return r.Status >= 400 && mentions(r, `RESOURCE_EXHAUSTED`) || mentions(r, "google.rpc.QuotaFailure")
@@ -467,6 +471,9 @@ func (r *reading) google() {
 	if strings.Contains(body.Message, "credits are depleted") {
 		r.refuse(Unpaid)
 	}
+	if r.limitOfZero() {
+		r.noQuota()
+	}
 	daily, asked := false, r.RetryAfter > 0
 	for _, d := range body.Details {
 		switch {
@@ -475,9 +482,8 @@ func (r *reading) google() {
 				daily = r.violation(v.ID, v.Metric, v.Value) || daily
 			}
 		case strings.HasSuffix(d.Type, "google.rpc.ErrorInfo"):
-			daily = daily || strings.Contains(d.Metadata.QuotaLimit, "PerDay")
 			if name := d.Metadata.QuotaLimit; name != "" {
-				r.by(name)
+				daily = r.violation(name, d.Metadata.QuotaMetric, d.Metadata.QuotaLimitValue) || daily
 			}
 		case strings.HasSuffix(d.Type, "google.rpc.RetryInfo"):
 			wait, err := span(d.RetryDelay)
@@ -485,6 +491,8 @@ func (r *reading) google() {
 		}
 	}
 	switch {
+	case r.Refusal == NoQuota:
+		r.RetryAfter = 0 // what it asks for is said of every quota
 	case daily:
 		r.refuse(QuotaExhausted)
 		if wait := r.RetryAfter; wait > 0 && !asked {
@@ -511,7 +519,9 @@ type googleStatus struct {
 			Value  string `json:"quotaValue"`
 		} `json:"violations"`
 		Metadata struct {
-			QuotaLimit string `json:"quota_limit"`
+			QuotaLimit      string `json:"quota_limit"`
+			QuotaLimitValue string `json:"quota_limit_value"`
+			QuotaMetric     string `json:"quota_metric"`
 		} `json:"metadata"`
 	} `json:"details"`
 }
@@ -544,7 +554,7 @@ func (r *reading) violation(id, metric, value string) (daily bool) {
 	case strings.Contains(metric, "token"):
 		p.Unit = Tokens
 	}
-	if strings.Contains(id, "PerModel") {
+	if strings.Contains(id, "PerModel") || strings.HasPrefix(id, "Gemini") { // such as Gemini25ProRequestsPerDay
 		p.Scope = Model
 	}
 	switch {
@@ -555,12 +565,16 @@ func (r *reading) violation(id, metric, value string) (daily bool) {
 		p.Window = time.Minute
 	}
 	if value != "" {
-		if c := r.number("quotaValue", value); c.N > 0 {
-			p.Limit = c.N
+		c := r.number("quotaValue", value)
+		if p.Limit = c.N; c.OK && c.N == 0 {
+			r.noQuota()
 		}
 	}
-	if id != "" {
+	if id != "" && !slices.Contains(r.RefusedBy, p.Name) {
 		r.by(p.Name)
+	}
+	if r.Refusal == NoQuota {
+		l.Reset = time.Time{}
 	}
 	r.add(p, l)
 	return daily

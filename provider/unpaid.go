@@ -45,7 +45,7 @@ var cardCodes = map[string]bool{"card_error": true, "card_declined": true, "CARD
 
 // unpaid looks for an answer that is about the account's credit.
 func (r *reading) unpaid() {
-	if r.Status < 400 || r.other || r.Refusal != None && r.Refusal != RateLimited {
+	if r.Status < 400 || r.other || r.Refusal != None && r.Refusal != RateLimited && r.Refusal != QuotaExhausted {
 		return
 	}
 	problems := len(r.Problems)
@@ -56,6 +56,9 @@ func (r *reading) unpaid() {
 		return
 	case r.hasCode(unpaidCodes):
 		r.Refusal = Unpaid
+		return
+	case r.Status == http.StatusTooManyRequests && !r.has("Retry-After") && r.limitOfZero():
+		r.noQuota()
 		return
 	case r.Refusal != None:
 		return
@@ -70,6 +73,31 @@ func (r *reading) unpaid() {
 			r.other = r.Denied
 		}
 	}
+}
+
+// noQuota notes that a limit is 0.
+func (r *reading) noQuota() {
+	r.Refusal, r.RetryAfter = NoQuota, 0 // to ask for a wait is said of every limit
+	r.note("the limit is 0: the key may not use this at all, and waiting does not help")
+}
+
+// limitOfZero reports whether a message names a limit of 0: "limit: 0", "Limit 0, Used 0".
+func (r *reading) limitOfZero() bool {
+	return slices.ContainsFunc(r.messages(), func(m string) bool {
+		for m = strings.ToLower(m); ; {
+			_, rest, ok := strings.Cut(m, "limit")
+			if !ok {
+				return false
+			}
+			w := written(rest)
+			w.skip(": =")
+			n, is := w.number()
+			if w.skip(" "); is && n == 0 && !w.letter() && !w.cut("/", "%", "(") {
+				return true
+			}
+			m = rest
+		}
+	})
 }
 
 // hasCode reports whether one of the codes is where errors have theirs.

@@ -1,7 +1,9 @@
 package provider_test
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/paceline-go/paceline/provider"
 )
@@ -60,6 +62,40 @@ func TestOutOfCredit(t *testing.T) {
 		}
 		if len(o.Problems) > 0 {
 			t.Errorf("%d %s\n\t%q", c.status, c.body, o.Problems)
+		}
+	}
+}
+
+// TestLimitOfZero: a limit of 0 means never, and no wait is read then, whatever the answer asks for.
+func TestLimitOfZero(t *testing.T) {
+	const gemini = `{"error":{"code":429,"message":"You exceeded your current quota.\n* Quota exceeded for metric: x/free_tier_requests, limit: %d\nPlease retry in 20.1s.",` +
+		`"status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[{"quotaMetric":"x/free_tier_requests",` +
+		`"quotaId":"GenerateRequestsPerDayPerProjectPerModel-FreeTier"}]},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"20s"}]}}`
+	const old = `[{"error":{"code":429,"message":"Quota exceeded","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo",` +
+		`"metadata":{"quota_metric":"x/gemini_requests","quota_limit":"Gemini25ProRequestsPerDay","quota_limit_value":"%d"}}]}}]`
+	for _, c := range []struct {
+		dialect, body string
+		want          provider.Refusal
+		back          time.Duration // with 0, never is said, or not when
+	}{
+		{"gemini", fmt.Sprintf(gemini, 0), provider.NoQuota, 0},
+		{"openai", fmt.Sprintf(gemini, 0), provider.NoQuota, 0}, // through a gateway
+		{"generic", fmt.Sprintf("[%s]", fmt.Sprintf(gemini, 0)), provider.NoQuota, 0},
+		{"gemini", fmt.Sprintf(gemini, 20), provider.QuotaExhausted, 7 * time.Hour},
+		{"gemini", fmt.Sprintf(old, 0), provider.NoQuota, 0},
+		{"gemini", fmt.Sprintf(old, 100), provider.QuotaExhausted, 7 * time.Hour},
+		{"openai", `{"error":{"message":"Rate limit reached for m in organization o on requests per min (RPM): Limit 0, Used 0, Requested 1. Please try again in 6s."}}`, provider.NoQuota, 0},
+		{"openai", `{"error":{"message":"Rate limit reached for m in organization o on requests per min (RPM): Limit 10, Used 10, Requested 1. Please try again in 6s."}}`, provider.RateLimited, 6 * time.Second},
+		{"generic", `{"message":"limit: 0 of 100 left, try again in 6s"}`, provider.RateLimited, 6 * time.Second},
+		{"generic", `{"message":"limit: 0/100, try again in 6s"}`, provider.RateLimited, 6 * time.Second},
+		{"generic", `{"message":"limit: 0.5/s, try again in 6s"}`, provider.RateLimited, 6 * time.Second},
+		{"generic", `{"message":"limit 100, remaining 0, try again in 6s"}`, provider.RateLimited, 6 * time.Second},
+	} {
+		d, _ := provider.Lookup(c.dialect)
+		o := d.Read(now28, provider.Response{Status: 429, Body: []byte(c.body)})
+		at, ok := o.ComeBack(now28)
+		if o.Refusal != c.want || ok != (c.back > 0) || ok && at.Sub(now28) != c.back {
+			t.Errorf("%s: %s\n\t%q, back in %v; want %q, %v", c.dialect, c.body, o.Refusal, at.Sub(now28), c.want, c.back)
 		}
 	}
 }

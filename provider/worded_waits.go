@@ -52,7 +52,7 @@ func (r *reading) comeBack() {
 	switch {
 	case r.RetryAfter > 0:
 		return
-	case r.Refusal == None, r.Refusal == Unpaid, r.Refusal == TooLarge, r.Refusal == Misordered:
+	case r.Refusal == None, r.Refusal == Unpaid, r.Refusal == NoQuota, r.Refusal == TooLarge, r.Refusal == Misordered:
 		return
 	}
 	known := len(r.Problems)

@@ -16,6 +16,7 @@ import (
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/observe"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/transport"
 )
 
@@ -151,6 +152,44 @@ func TestKeysTakeTurns(t *testing.T) {
 	})
 }
 
+// A key whose limit for a model is 0 is not used for that model any more, and is for others.
+func TestKeyIsOutForAModel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newKeyed()
+		b.answers["a"] = func(r *http.Request) *http.Response {
+			if strings.Contains(r.URL.Path, "pro") {
+				return reply(429, `{"error":{"code":429,"message":"Quota exceeded for metric: free_tier_requests, limit: 0\nPlease retry in 20.1s.","status":"RESOURCE_EXHAUSTED","details":[`+
+					`{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[{"quotaId":"GenerateRequestsPerDayPerProjectPerModel-FreeTier"}]}]}}`)
+			}
+			return reply(200, "fine")
+		}
+		gemini, _ := provider.Lookup("gemini")
+		tr := mustNew(t, transport.Config{Base: b, Keys: keys(t, 1000, "a", "b"), Provider: gemini, MaxRetryAfter: time.Minute, Partition: func(r *http.Request) transport.Partition {
+			return transport.Partition{Host: r.URL.Host, Model: strings.Trim(r.URL.Path, "/")}
+		}})
+		for range 10 {
+			for _, model := range []string{"pro", "flash"} {
+				if status, _, err := do(t, tr, get(t, "http://a.test/"+model)); err != nil || status != 200 {
+					t.Errorf("%s: %d, %v", model, status, err)
+				}
+			}
+			time.Sleep(2 * time.Hour) // longer than any pause without a probe
+		}
+		refused := 0
+		for _, k := range tr.Snapshot().Keys {
+			if k.Name == "a" {
+				refused = int(k.Limited)
+			}
+			if k.State != observe.KeyOK {
+				t.Errorf("%+v", k)
+			}
+		}
+		if n := b.count(); refused != 1 || n["a"] < 5 || n["b"] < 10 {
+			t.Errorf("%v were sent, %d refused", n, refused)
+		}
+	})
+}
+
 // A key without credit, or banned, is out at once, and the request goes with another. Its
 // description of itself is no secret. Readmit brings it back.
 func TestKeyIsOut(t *testing.T) {
@@ -160,6 +199,9 @@ func TestKeyIsOut(t *testing.T) {
 		out    string
 	}{
 		"unpaid": {always(429, unpaid), observe.KeyNoCredit, "it has no credit"},
+		"402":    {always(402, `{"detail":"Payment required"}`), observe.KeyNoCredit, "it has no credit"},
+		"budget": {always(400, `{"error":{"message":"Budget has been exceeded!","type":"budget_exceeded"}}`), observe.KeyNoCredit, "it has no credit"},
+		"403":    {always(403, `{"error":{"message":"no","code":"insufficient_user_quota"}}`), observe.KeyNoCredit, "it has no credit"},
 		"banned": {always(429, `{"type":"https://iana.org/assignments/http-problem-types#abnormal-usage-detected"}`, "Content-Type", "application/problem+json"), observe.KeyBanned, "the server has banned it"},
 	} {
 		t.Run(name, func(t *testing.T) {

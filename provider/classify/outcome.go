@@ -107,8 +107,11 @@ func Counts(r provider.Rule) limit.Counting {
 }
 
 // asked returns how long a refusal asks to stay away, by its Retry-After or by resets. 0: not
-// stated.
+// stated. A limit of 0 asks for the longest time.
 func asked(now time.Time, said *provider.Observation) time.Duration {
+	if said.Refusal == provider.NoQuota {
+		return provider.MaxWait
+	}
 	at, ok := said.ComeBack(now)
 	if !ok {
 		return 0
@@ -123,7 +126,7 @@ func sure(now time.Time, said *provider.Observation) bool {
 	for i := range said.Limits {
 		longest = max(longest, said.Limits[i].Reset.Sub(now)) // far below 0 for the zero Time
 	}
-	return longest > long && said.Vouched(longest) || longest > 0 && said.Sure
+	return longest > long && said.Vouched(longest) || longest > 0 && said.Sure || said.Refusal == provider.NoQuota
 }
 
 // UnitOf returns the unit of a Cost for a server's unit.

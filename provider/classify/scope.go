@@ -30,6 +30,7 @@ var kinds = []struct {
 	{provider.Banned, true, theBanned},
 	{provider.Overloaded, true, theServer}, // only if it states for how long
 	{provider.Unpaid, false, theKey},
+	{provider.NoQuota, true, named},
 	{provider.Misordered, false, theKey},
 	{provider.TooLarge, false, itself},
 	{provider.Conflict, false, itself},

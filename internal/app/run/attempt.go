@@ -33,6 +33,7 @@ type job struct {
 	first    bool            // it is the first request of its model
 	noModel  bool            // there is no such model, as its answer says
 	unpaid   bool            // the key has no credit, as its answer says
+	noQuota  bool            // the key may not use the model, since its limit is 0
 	unlike   bool            // Config.Success refused its answer
 	room     bool            // it holds a place in Run.room
 	key      string

@@ -66,6 +66,15 @@ func (r *Run) paysFor(j *job) bool {
 	return private && r.hosts.count() == 1
 }
 
+// excluded judges an answer that says that the key's limit for the model is 0. It is as if there was
+// no such model. Where there are several keys, another may have one.
+func (r *Run) excluded(j *job, ans *pool.Answer) {
+	ans.Outcome = limit.Outcome{Result: limit.Failed, Link: ans.Link, ArrivedAgo: ans.ArrivedAgo, RTT: ans.RTT}
+	ans.Invalid, ans.Returned = true, false
+	ans.Denied = len(r.c.Keys) > 1 || j.r.Estimate.Model == ""
+	j.noModel = !ans.Denied
+}
+
 // giveUp ends a run whose requests were all denied for too long. The rest waits for another run.
 func (r *Run) giveUp(keys []pool.KeyInfo, reason string) {
 	left, last := 0, ""

@@ -91,6 +91,20 @@ func (t *trials) set(model string, s trialState, why string) (changed bool) {
 	return true
 }
 
+// fail ends a trial, or a model that was right until now. It returns false if the model is wrong
+// already.
+func (t *trials) fail(model, why string) (changed bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	m := t.of[model]
+	if m == nil || m.state == wrong {
+		return false
+	}
+	m.state, m.why = wrong, why
+	t.changed.Broadcast()
+	return true
+}
+
 // stop ends all waits in enter.
 func (t *trials) stop() {
 	t.mu.Lock()
@@ -103,9 +117,9 @@ func (t *trials) stop() {
 func (r *Run) heard(j *job, ans *pool.Answer) {
 	model := j.r.Estimate.Model
 	switch {
-	case !j.first:
+	case !j.first && !(j.noModel && j.noQuota):
 	case j.noModel:
-		if r.trials.set(model, wrong, ans.Reason) {
+		if r.trials.fail(model, ans.Reason) {
 			r.tell("model %s: %s; its other requests are not sent", sanitize.Text(model), strings.TrimSuffix(ans.Reason, "."))
 		}
 	case ans.Denied, ans.Banned: // the key may be at fault and not the model; another attempt shows more

@@ -59,6 +59,9 @@ func TestFirstOfAModel(t *testing.T) {
 		{"no such model", func(int) (int, string, time.Duration) {
 			return 404, `{"error":{"code":"model_not_found"}}`, time.Second
 		}, 1, 0, 1, 0, nil},
+		{"a limit of 0", func(int) (int, string, time.Duration) {
+			return 429, `[{"error":{"status":"RESOURCE_EXHAUSTED","message":"Quota exceeded for metric: free_tier_requests, limit: 0\nPlease retry in 20.1s."}}]`, time.Second
+		}, 1, 0, 1, 0, nil},
 		// Of the requests denied once two are dead. Then the key is at fault, and one request at a
 		// time probes it.
 		{"a key that may nothing", func(int) (int, string, time.Duration) { return 403, `{}`, time.Second }, 20, 0, 0, 0, pool.ErrExhausted},

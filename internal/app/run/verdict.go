@@ -99,7 +99,7 @@ func (r *Run) answer(j *job) (ans pool.Answer) {
 		j.parts = &v.Said.Parts
 	}
 	ans.Reason = statusText(res.status)
-	j.unpaid = v.Said.Refusal == provider.Unpaid
+	j.unpaid, j.noQuota = v.Said.Refusal == provider.Unpaid, v.Said.Refusal == provider.NoQuota
 	switch s := res.status; {
 	case v.Result == limit.Unsent:
 		ans.Reason = res.err.Error()
@@ -130,6 +130,9 @@ func (r *Run) answer(j *job) (ans pool.Answer) {
 		bare := ans.Reason
 		if r.c.Format.judge(r, j, &ans); ans.Reason == bare && (ans.Banned || ans.Result == limit.Limited) {
 			ans.Reason = said(bare, res.body, r.sender.of(j.r))
+		}
+		if j.noQuota {
+			r.excluded(j, &ans)
 		}
 		if res.tooLong && ans.Result == limit.Accepted {
 			ans.Result, ans.Invalid, ans.Reason = limit.Failed, true, fmt.Sprintf("%s, with a body of more than %d bytes (--max-file)", ans.Reason, r.c.MaxFile)

@@ -124,6 +124,8 @@ func Advice(now time.Time, status int, o provider.Observation) string {
 		return "Come back " + when + ": until then nothing is left of one of the limits."
 	case provider.Unpaid:
 		return "Do not come back before the account has credit: waiting does not help."
+	case provider.NoQuota:
+		return "Do not come back with this key: its limit is 0 here. Use another key or another model; waiting does not help."
 	case provider.TooLarge:
 		return "Do not send this request again: it is larger than the limit and never fits. Make it smaller."
 	case provider.Banned:
