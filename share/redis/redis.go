@@ -1,9 +1,14 @@
-// Package redis keeps shared limits in Redis 7. Each limit is one key, a hash of a version and a
-// blob. Redis needs no disk for it. After a restart or a failover it has another run_id, and every
-// limit is quiet until no earlier grant counts.
+// Package redis keeps shared limits in Redis 7: one server, a cluster, or sentinels. Each limit is
+// one key, a hash of a version and a blob. Redis needs no disk for it. After a restart or a failover
+// it has another run_id, and the nodes put back what they know.
 //
 // It needs EVALSHA, EVAL, HMGET, HGET, HSET, TIME and INFO on the keys that begin with the prefix,
-// and SCAN and DEL for Names and Forget.
+// and SCAN and DEL for Names and Forget. A cluster needs CLUSTER, too.
+//
+// # Files
+//
+//	redis.go    Store: its turns
+//	address.go  Open: addresses of one server, a cluster or sentinels, with TLS and sockets
 package redis
 
 import (
@@ -13,16 +18,21 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
-	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/share"
 	"github.com/redis/go-redis/v9"
 )
 
 // Store is a Redis that keeps shared limits. It is a share.Store. Safe for concurrent use.
 type Store struct {
-	client redis.UniversalClient
 	prefix string
+	// cluster makes a client of the cluster that the server belongs to; nil: the client is none of
+	// one server.
+	cluster func() redis.UniversalClient
+
+	mu     sync.Mutex
+	client redis.UniversalClient
 }
 
 // New returns a Store of a client of any kind: one server, a cluster, or sentinels. Keys begin with
@@ -32,26 +42,49 @@ func New(client redis.UniversalClient, prefix string) *Store {
 	if prefix == "" {
 		prefix = "paceline:"
 	}
-	return &Store{client, prefix}
-}
-
-// Open returns a Store of one server, at an address such as redis://user:password@host:6379/0.
-// Close it after use.
-func Open(url string) (*Store, error) {
-	if _, err := secret.ParseAddress(url); err != nil { // the client's own error quotes the address
-		return nil, fmt.Errorf("share/redis: %w", err)
-	}
-	o, err := redis.ParseURL(url)
-	if err != nil {
-		return nil, fmt.Errorf("share/redis: %w", err)
-	}
-	o.MaxRetries = -1              // a put that the client repeats would seem to have lost the race
-	o.ContextTimeoutEnabled = true // otherwise a server that hangs holds up a turn, and Close, for its own 5 s
-	return New(redis.NewClient(o), ""), nil
+	return &Store{client: client, prefix: prefix}
 }
 
 // Close closes the client. Close the Members first.
-func (s *Store) Close() error { return s.client.Close() }
+func (s *Store) Close() error { return s.now().Close() }
+
+func (s *Store) now() redis.UniversalClient {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.client
+}
+
+// join goes on with a client of the cluster, if the server belongs to one.
+func (s *Store) join() (joined bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cluster == nil {
+		return false, nil
+	}
+	one := s.client
+	s.client, s.cluster = s.cluster(), nil
+	return true, one.Close()
+}
+
+// run runs a script. If the server says that another one of its cluster has the key, it asks that
+// one.
+func (s *Store) run(ctx context.Context, script *redis.Script, key string, args ...any) *redis.Cmd {
+	cmd := script.Run(ctx, s.now(), []string{s.prefix + key}, args...)
+	if _, moved := redis.IsMovedError(cmd.Err()); moved {
+		if joined, _ := s.join(); joined {
+			return script.Run(ctx, s.now(), []string{s.prefix + key}, args...)
+		}
+	}
+	return cmd
+}
+
+// explained adds to a server's error what it lacks for people.
+func explained(err error) error {
+	if strings.Contains(err.Error(), "unknown command") {
+		err = fmt.Errorf("%w; of a Sentinel, the address has ?master_name=NAME", err)
+	}
+	return fmt.Errorf("share/redis: %w", err)
+}
 
 var read = redis.NewScript(`
 local r = redis.call('HMGET', KEYS[1], 'v', 'b')
@@ -68,9 +101,9 @@ return 1`)
 // Turn implements share.Store.
 func (s *Store) Turn(ctx context.Context, key string, f func(share.Reading) ([]byte, error)) error {
 	return share.Retry(ctx, func() (bool, error) {
-		answer, err := read.Run(ctx, s.client, []string{s.prefix + key}).Slice()
+		answer, err := s.run(ctx, read, key).Slice()
 		if err != nil {
-			return false, fmt.Errorf("share/redis: %w", err)
+			return false, explained(err)
 		}
 		r, version, err := reading(answer)
 		if err != nil {
@@ -81,9 +114,9 @@ func (s *Store) Turn(ctx context.Context, key string, f func(share.Reading) ([]b
 			return false, err
 		}
 		next := strconv.FormatUint(rand.Uint64(), 36) // random, so that a late put fits no key that was made again
-		done, err := put.Run(ctx, s.client, []string{s.prefix + key}, version, next, blob).Int()
+		done, err := s.run(ctx, put, key, version, next, blob).Int()
 		if err != nil {
-			return false, fmt.Errorf("share/redis: %w", err)
+			return false, explained(err)
 		}
 		return done == 1, nil
 	})
@@ -120,14 +153,33 @@ func reading(answer []any) (r share.Reading, version string, err error) {
 	return r, version, nil
 }
 
-// Names implements share.Lister, by SCAN. In a cluster it returns the names of one server only.
+// Names implements share.Lister, by SCAN of each server of a cluster.
 func (s *Store) Names(ctx context.Context) (all []string, err error) {
-	each := s.client.Scan(ctx, 0, escaped.Replace(s.prefix)+"*", 1000).Iterator()
-	for each.Next(ctx) {
-		all = append(all, strings.TrimPrefix(each.Val(), s.prefix))
+	if info, err := s.now().Info(ctx, "server").Result(); err == nil && strings.Contains(info, "redis_mode:cluster") {
+		if _, err := s.join(); err != nil {
+			return nil, explained(err)
+		}
 	}
-	if err := each.Err(); err != nil {
-		return nil, fmt.Errorf("share/redis: %w", err)
+	var mu sync.Mutex
+	scan := func(ctx context.Context, of *redis.Client) error {
+		each := of.Scan(ctx, 0, escaped.Replace(s.prefix)+"*", 1000).Iterator()
+		for each.Next(ctx) {
+			mu.Lock()
+			all = append(all, strings.TrimPrefix(each.Val(), s.prefix))
+			mu.Unlock()
+		}
+		return each.Err()
+	}
+	switch client := s.now().(type) {
+	case *redis.ClusterClient:
+		err = client.ForEachMaster(ctx, scan)
+	case *redis.Client:
+		err = scan(ctx, client)
+	default:
+		err = fmt.Errorf("a %T does not list its keys", client)
+	}
+	if err != nil {
+		return nil, explained(err)
 	}
 	slices.Sort(all)
 	return slices.Compact(all), nil // SCAN may return a name twice
@@ -136,10 +188,13 @@ func (s *Store) Names(ctx context.Context) (all []string, err error) {
 // escaped quotes the characters that have a meaning in a pattern.
 var escaped = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
 
+// forget is a script, since a script finds the server of a key.
+var forget = redis.NewScript(`return redis.call('DEL', KEYS[1])`)
+
 // Forget implements share.Lister, by DEL.
 func (s *Store) Forget(ctx context.Context, key string) error {
-	if err := s.client.Del(ctx, s.prefix+key).Err(); err != nil {
-		return fmt.Errorf("share/redis: %w", err)
+	if err := s.run(ctx, forget, key).Err(); err != nil {
+		return explained(err)
 	}
 	return nil
 }

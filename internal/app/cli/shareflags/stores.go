@@ -44,6 +44,7 @@ var schemes = map[string]func(ctx context.Context, address string) (Store, error
 	"postgresql": openPostgres,
 	"redis":      openRedis,
 	"rediss":     openRedis,
+	"unix":       openRedis,
 }
 
 // File returns the file of a store's address, if the store is a file.
