@@ -293,6 +293,18 @@ var faults = []planted{
 		aims:  []aim{doomed},
 	},
 	{
+		name:  "copy unnoticed",
+		means: "a node takes an old copy of the book for the present",
+		edits: []edit{{"life.go", "case known == nil:", "case true:"}},
+		aims:  []aim{func(c *nodesim.Config) { c.Rested, c.Rewind, c.Length = true, 8*time.Second, 120*time.Second }},
+	},
+	{
+		name:  "lives forgotten",
+		means: "a node knows the copies of its own life alone",
+		edits: []edit{{"life.go", "return slices.Contains(known.Lives, b.Life)", "return false"}},
+		aims:  []aim{func(c *nodesim.Config) { c.Rested, c.Rewind, c.Length = true, 8*time.Second, 240*time.Second }},
+	},
+	{
 		name:  "few gathered",
 		means: "the answers that were reported are taken for bounded however few nodes have come",
 		edits: []edit{{"gather.go", "if all.bounds() {", "if true {"}},

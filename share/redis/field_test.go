@@ -68,7 +68,7 @@ func TestCluster(t *testing.T) {
 		}
 		c := client.NewClient(o)
 		defer c.Close()
-		grants := "ACL SETUSER proxies on >secret ~paceline:* +eval +evalsha +hmget +hget +hset +time +info +scan +del +cluster"
+		grants := "ACL SETUSER proxies on >secret ~paceline:* +eval +evalsha +hmget +hget +hset +time +info +scan +del +cluster +command"
 		var args []any
 		for word := range strings.FieldsSeq(grants) {
 			args = append(args, word)
