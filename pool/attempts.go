@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"runtime"
 
+	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/limit"
 )
 
@@ -84,6 +85,7 @@ func (p *Pool) panics(e *SendPanic) {
 }
 
 func (p *Pool) answered(a Attempt, ans Answer, free *spare) {
+	ans.Reason = secret.SanitizeURLs(ans.Reason) // an error of net/http has the whole URL in it
 	p.mu.Lock()
 	now := p.Now()
 	if p.noticeAbort(); p.aborted && (ans.Result == limit.Unknown || ans.Result == limit.Unsent) {

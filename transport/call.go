@@ -118,7 +118,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		if !a.Again {
 			if a.Why != "" {
-				t.log.Debug("not sent again", "partition", a.Partition, "attempt", n, "status", a.Status, "err", err, "why", a.Why)
+				t.log.Debug("not sent again", "partition", a.Partition, "attempt", n, "status", a.Status, "err", openly(err), "why", a.Why)
 			}
 			if resp != nil && a.Why != "" && !c.theirs {
 				resp = c.final(resp)

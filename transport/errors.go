@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
 )
@@ -89,7 +90,7 @@ func (e *Error) Error() string {
 	}
 	switch {
 	case errors.Is(e.Err, ErrOutage), errors.Is(e.Err, ErrKeys), errors.Is(e.Err, ErrPrice):
-		s += ": " + strings.TrimPrefix(e.Err.Error(), "transport: ")
+		s += ": " + strings.TrimPrefix(secret.SanitizeURLs(e.Err.Error()), "transport: ")
 	case e.Err == ErrFull:
 		s += fmt.Sprintf(": %s until %s", strings.TrimPrefix(ErrFull.Error(), "transport: "), e.Ready.Format(time.RFC3339))
 	case e.Err == ErrPaused:
@@ -125,3 +126,17 @@ func (e *Error) Timeout() bool { return errors.Is(e.Err, paceline.ErrDeadline) }
 
 // Temporary returns the result of Timeout, for net.Error.
 func (e *Error) Temporary() bool { return e.Timeout() }
+
+// openError is an error that may be shown: without the secrets of URLs in its text.
+type openError struct{ err error }
+
+func (e openError) Error() string { return secret.SanitizeURLs(e.err.Error()) }
+func (e openError) Unwrap() error { return e.err }
+
+// openly returns an error of the Base for logs and snapshots. It may have a whole URL in it.
+func openly(err error) error {
+	if err == nil || !strings.Contains(err.Error(), "://") {
+		return err
+	}
+	return openError{err}
+}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider/classify"
 )
@@ -385,7 +386,7 @@ func (p *pair) lose(l *leg, a Attempt) {
 	t := p.c.t
 	defer l.sent.settle(limit.Outcome{}) // if it is not settled
 	if l.panics != nil {                 // this goroutine has no other recover
-		t.log.Error("the Base panicked", "partition", l.sent.leaf.partition, "panic", l.panics)
+		t.log.Error("the Base panicked", "partition", l.sent.leaf.partition, "panic", secret.SanitizeURLs(fmt.Sprint(l.panics)))
 		return
 	}
 	if l.resp != nil && l.resp.Body != nil {

@@ -236,7 +236,7 @@ func (n *node) failed(cause error) {
 	n.t.group.Update(func(now mono.Time) {
 		s, news = n.health.News(now)
 		if s = n.health.State(now); s.Down {
-			n.cause = cause
+			n.cause = openly(cause)
 			n.down.Store(true)
 		}
 		if _, over := n.outage(now); over {
@@ -245,7 +245,7 @@ func (n *node) failed(cause error) {
 	}, n.limit)
 	if news && s.Down {
 		n.t.note(observe.EventDown, n.partition, fmt.Sprintf("nothing arrives at the host (%v)", s.Kind))
-		n.t.log.Warn("host is down", "partition", n.partition, "kind", s.Kind.String(), "err", cause)
+		n.t.log.Warn("host is down", "partition", n.partition, "kind", s.Kind.String(), "err", openly(cause))
 	}
 }
 

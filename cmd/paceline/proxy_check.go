@@ -17,6 +17,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
 	"github.com/paceline-go/paceline/internal/app/proxy"
 	"github.com/paceline-go/paceline/internal/app/proxy/config"
+	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/text/bytesize"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
@@ -204,7 +205,7 @@ func (w *proxyWords) upstream(c *proxy.Config, u *proxy.Upstream) {
 		_, port, _ := net.SplitHostPort(c.Listen)
 		host = net.JoinHostPort(u.Host, port)
 	}
-	to := strings.TrimSuffix(u.To.String(), "/")
+	to := strings.TrimSuffix(secret.SanitizeAddress(u.To.String()), "/")
 	w.line("sends %s://%s%s/… to %s/… (%s)", scheme(c), host, u.Path, to, u.Name)
 	w.limits(u)
 	w.prices(c, u)

@@ -71,6 +71,9 @@ var schemes = []string{"http", "https", "h2c", "socks5", "socks5h", "postgres", 
 func sanitized(u *url.URL) string {
 	v := *u
 	v.User, v.Fragment, v.RawFragment = nil, "", ""
+	if strings.HasPrefix(u.Scheme, "http") {
+		v.Path, v.RawPath = withoutTokens(u.Path), ""
+	}
 	if v.RawQuery, _ = SanitizeQuery(u.RawQuery, nil); v.RawQuery != "" && !strings.Contains(v.RawQuery, "=") && !strings.HasPrefix(u.Scheme, "http") {
 		v.RawQuery = hidden // a word alone may be the end of a password
 	}
@@ -92,3 +95,14 @@ func sanitized(u *url.URL) string {
 
 // hidden is Hidden where a URL would escape that.
 const hidden = "xxxxx"
+
+// withoutTokens returns a path with xxxxx in place of each segment that is a token.
+func withoutTokens(path string) string {
+	segments := strings.Split(path, "/")
+	for i, segment := range segments {
+		if LooksRandom(segment) {
+			segments[i] = hidden
+		}
+	}
+	return strings.Join(segments, "/")
+}

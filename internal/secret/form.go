@@ -2,7 +2,10 @@ package secret
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"html"
+	"net/url"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -30,6 +33,33 @@ const minPart, maxPart = 3, 8
 // patterns returns all patterns of a value.
 func patterns(key int, value string) []pattern {
 	all := []pattern{{key: key, text: value, part: min(max(len(value)/4, minPart), maxPart)}}
+	for _, text := range written(value) {
+		all = append(all, encoded(key, text)...)
+	}
+	return all
+}
+
+// written are a value as it is, and as it stands in a URL or in JSON. A server that writes a whole
+// request in base64 writes the value in one of these forms.
+func written(value string) []string {
+	all := []string{value}
+	quoted := func(html bool) string {
+		var b strings.Builder
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(html)
+		_ = e.Encode(value)              // a string always has a form
+		return b.String()[1 : b.Len()-2] // without its quotes, and the end of the line
+	}
+	for _, form := range []string{url.QueryEscape(value), url.PathEscape(value), quoted(false), quoted(true)} {
+		if !slices.Contains(all, form) {
+			all = append(all, form)
+		}
+	}
+	return all
+}
+
+// encoded returns the patterns of a text in base64.
+func encoded(key int, value string) (all []pattern) {
 	for before := range 3 {
 		text := base64.RawStdEncoding.EncodeToString([]byte(strings.Repeat("\x00", before) + value))
 		p := pattern{key: key, base64: true}

@@ -1,6 +1,9 @@
 package secret
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
 // A Set looks only for values with at least MinLen bytes and MinBits.
 const (
@@ -12,6 +15,36 @@ const (
 // "ollama", "test", "EMPTY" or "sk-no-key-required". Such text may stand in an answer for other
 // reasons.
 func Guessable(value string) bool { return len(value) < MinLen || Bits(value) < MinBits }
+
+// LooksRandom reports whether a part of a path is a token, as in the addresses of webhooks, and not
+// the name of a thing.
+func LooksRandom(segment string) bool {
+	const most = 60 // bits of a name, with a number or two in it
+	return Bits(segment) >= most && strings.ContainsFunc(segment, func(r rune) bool { return r >= '0' && r <= '9' }) && strings.ContainsFunc(segment, unicode.IsLetter)
+}
+
+// SanitizeText returns a text, such as the value of a flag, without its words that are hard to
+// guess: any of them may be a secret that stands in a wrong place.
+func SanitizeText(text string) string {
+	var b strings.Builder
+	for text != "" {
+		end := strings.IndexAny(text, " \t\"'`:=")
+		if end < 0 {
+			end = len(text)
+		}
+		if word := text[:end]; Guessable(strings.Trim(word, "{};,")) {
+			b.WriteString(word)
+		} else {
+			b.WriteString("…")
+		}
+		if end < len(text) {
+			b.WriteByte(text[end])
+			end++
+		}
+		text = text[end:]
+	}
+	return b.String()
+}
 
 // Bits estimates how hard a value is to guess. It is a sum over the characters, each with its
 // surprise after the characters before it. Words add little after their first letter; sequences and

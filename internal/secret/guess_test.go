@@ -43,3 +43,31 @@ func TestGuessable(t *testing.T) {
 		}
 	}
 }
+
+// A token in a path is told from names, versions and dates.
+func TestLooksRandom(t *testing.T) {
+	for _, v := range []string{
+		"", "v1", "openai", "my-gpt4-deployment-prod", "2024-10-01-preview", "gpt-4o-mini-2024-07-18", "europe-west4", "user_profiles_v2", "chat", "accounts/fireworks", "llama-3.3-70b-instruct", "5f0c", "12345678901234567890",
+	} {
+		if LooksRandom(v) {
+			t.Errorf("%q has %.1f bits: it would be hidden", v, Bits(v))
+		}
+	}
+	for _, v := range []string{"bot110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw", "B00x7Kq2Fz9Lm4Hx6Tn", "XyZ7q4w9Lr2vT8mN1kP3sD6f", "us3r-Bt7Kq2Fz9Lm4Hx6", "7c9e6679-7425-40de-944b-e07fc1f90ae7"} {
+		if !LooksRandom(v) {
+			t.Errorf("%q has %.1f bits: it would be shown", v, Bits(v))
+		}
+	}
+}
+
+// A key in a wrong place is not repeated, and words are.
+func TestSanitizeText(t *testing.T) {
+	const key = "sk-proj-h8Zl2Vq0TnXw5KbYcR7m"
+	for text, want := range map[string]string{
+		"no colon": "no colon", "Authorization Bearer " + key: "Authorization Bearer …", key: "…", "X-Api-Key=" + key + ";": "X-Api-Key=…", "OPENAI_API_KEY": "OPENAI_API_KEY", "\"" + key + "\"": "\"…\"", "": "", "  a": "  a",
+	} {
+		if got := SanitizeText(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}

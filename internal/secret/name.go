@@ -2,6 +2,7 @@ package secret
 
 import (
 	"bytes"
+	"encoding/base64"
 	"slices"
 	"strings"
 )
@@ -68,4 +69,29 @@ func InMembers(body []byte) bool {
 			return true
 		}
 	}
+}
+
+// InField returns the secrets in a header field that identifies a caller. A server may repeat all
+// of its value, or the essential part: what stands behind the name of a scheme, a user or a
+// password, or the value of one cookie.
+func InField(name, value string) []string {
+	all := []string{value}
+	if name == "Cookie" {
+		for c := range strings.SplitSeq(value, ";") {
+			_, v, _ := strings.Cut(c, "=")
+			all = append(all, strings.TrimSpace(v))
+		}
+		return all
+	}
+	scheme, rest, ok := strings.Cut(value, " ")
+	if !ok {
+		return all
+	}
+	rest = strings.TrimSpace(rest)
+	all = append(all, rest)
+	if plain, err := base64.StdEncoding.DecodeString(rest); err == nil && strings.EqualFold(scheme, "basic") {
+		user, password, _ := strings.Cut(string(plain), ":")
+		all = append(all, password, user) // some servers have the key in place of the user
+	}
+	return all
 }

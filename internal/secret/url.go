@@ -57,3 +57,30 @@ func SanitizeQuery(raw string, found func(name, value string)) (shown string, so
 	}
 	return strings.Join(parts, "&"), some
 }
+
+// SanitizeURLs returns a text, such as the error of a request, in which each URL is that of
+// SanitizeURL. It returns text itself if there is none.
+func SanitizeURLs(text string) string {
+	if !strings.Contains(text, "://") {
+		return text
+	}
+	var b strings.Builder
+	for {
+		at := strings.Index(text, "://")
+		if at < 0 {
+			b.WriteString(text)
+			return b.String()
+		}
+		begin := at
+		for begin > 0 && (text[begin-1]|0x20 >= 'a' && text[begin-1]|0x20 <= 'z' || text[begin-1] >= '0' && text[begin-1] <= '9') {
+			begin--
+		}
+		end := len(text)
+		if i := strings.IndexAny(text[at:], " \t\r\n\"<>`"); i >= 0 {
+			end = at + i
+		}
+		b.WriteString(text[:begin])
+		b.WriteString(SanitizeURL(text[begin:end]))
+		text = text[end:]
+	}
+}

@@ -63,7 +63,7 @@ var Table = []Package{
 	{Name: "provider/classify", Ours: "limit pool/dispatch provider internal/send/neterr", Std: pure + " bytes context crypto/tls net net/http"},
 
 	// Text of strangers, and what is not for them.
-	{Name: "internal/secret", Core: true, Std: pure + " bytes encoding/base64 html net net/url unicode/utf8"},
+	{Name: "internal/secret", Core: true, Std: pure + " bytes encoding/base64 encoding/json html net net/url unicode unicode/utf8"},
 	{Name: "internal/send/httptext", Core: true, Std: "fmt net/url slices strings unicode/utf8"},
 	{Name: "internal/text/rate", Ours: "limit/mono limit", Std: pure + " strconv sync"},
 	{Name: "internal/app/auth/bearer", Core: true, Ours: "limit/mono limit pool/backoff", Std: pure + " bytes encoding/base64 encoding/json strconv"},
@@ -79,7 +79,7 @@ var Table = []Package{
 
 	// The runtime: clock, locks, timers, goroutines.
 	{Name: Root, Ours: "limit/mono limit observe internal/core/scheduler internal/text/humanize", Std: pure + " context log/slog runtime sync sync/atomic"},
-	{Name: "pool", Ours: "limit/mono limit observe pool/backoff pool/queue pool/dispatch internal/text/humanize", Std: pure + " context log/slog runtime sync"},
+	{Name: "pool", Ours: "limit/mono limit observe pool/backoff pool/queue pool/dispatch internal/secret internal/text/humanize", Std: pure + " context log/slog runtime sync"},
 	{Name: "internal/send/timer", Std: "sync time"},
 	{Name: "contrib/xrate", Ours: "paceline limit/mono limit", Std: pure + " context"},
 
@@ -148,6 +148,7 @@ var Table = []Package{
 	{Name: "internal/testkit/need", Std: "any"},
 	{Name: "internal/testkit/pages", Ours: "internal/testkit/need", Std: "any", Modules: "github.com/spf13/cobra mvdan.cc/sh/v3"},
 	{Name: "internal/testkit/race"},
+	{Name: "internal/testkit/planted", Std: "bytes compress/gzip compress/zlib crypto/sha256 encoding/base64 encoding/hex encoding/json fmt html io net/url regexp strconv strings"},
 	{Name: "internal/testkit/strange", Ours: "limit limit/mono", Std: "fmt math/rand/v2 strings time"},
 	{Name: "internal/testkit/realserver", Ours: "limit internal/testkit/daemon internal/testkit/need", Std: "any"},
 	{Name: "tools/archtest", Std: "any"},

@@ -46,8 +46,8 @@ func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 // path is that of the request, without secrets that the proxy knows.
 func (v *visit) path() string {
 	p := v.in.URL.EscapedPath()
-	if v.upstream != nil {
-		p, _ = v.upstream.secrets.HideIn(p)
+	for _, u := range v.proxy.routes { // v may have none, or the wrong one
+		p, _ = u.secrets.HideIn(p)
 	}
 	if v.repeats(p) {
 		p = strings.ReplaceAll(p, v.clientKey, secret.Hidden)

@@ -46,7 +46,7 @@ func (u *Upstream) hasSecret() bool {
 		return true
 	}
 	for segment := range strings.SplitSeq(u.To.Path, "/") {
-		if isRandom(segment) {
+		if secret.LooksRandom(segment) {
 			return true
 		}
 	}

@@ -52,7 +52,9 @@ func (u *Upstream) allSecrets() (all []secret.Key) {
 	}
 	for _, f := range u.Header {
 		if !f.usesKey() && (secret.PrivateField(f.Name) || isRandom(string(f.Value))) {
-			all = append(all, secret.Key{Name: f.Name, Value: string(f.Value)})
+			for _, part := range secret.InField(http.CanonicalHeaderKey(f.Name), string(f.Value)) {
+				all = append(all, secret.Key{Name: f.Name, Value: part})
+			}
 		}
 	}
 	for _, f := range u.Query {

@@ -187,25 +187,10 @@ func (w *wholeRequest) secretCells(q *Request, t Template) {
 	}
 }
 
-// field takes in a header field that identifies the caller. A server may repeat all of it, or its
-// essential part.
+// field takes in a header field that identifies the caller.
 func (w *wholeRequest) field(name, value string) {
-	w.secret(name, value)
-	if name == "Cookie" {
-		for c := range strings.SplitSeq(value, ";") {
-			_, v, _ := strings.Cut(c, "=")
-			w.secret(name, strings.TrimSpace(v))
-		}
-		return
-	}
-	scheme, rest, ok := strings.Cut(value, " ")
-	if !ok {
-		return
-	}
-	w.secret(name, strings.TrimSpace(rest))
-	if plain, err := base64.StdEncoding.DecodeString(strings.TrimSpace(rest)); err == nil && strings.EqualFold(scheme, "basic") {
-		_, password, _ := strings.Cut(string(plain), ":")
-		w.secret(name, password)
+	for _, part := range secret.InField(name, value) {
+		w.secret(name, part)
 	}
 }
 

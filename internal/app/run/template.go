@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/send/httptext"
 )
 
@@ -26,24 +27,24 @@ func KeysFromEnv(names []string, lookup func(string) (string, bool)) ([]Key, err
 		if name == "" {
 			return nil, fmt.Errorf("an empty name, expected names of environment variables separated by commas")
 		}
-		secret, set := lookup(name)
+		value, set := lookup(name)
 		switch {
 		case !set:
-			return nil, fmt.Errorf("the environment variable %s is not set", name)
-		case secret == "":
+			return nil, fmt.Errorf("the environment variable %s is not set", secret.SanitizeText(name))
+		case value == "":
 			return nil, fmt.Errorf("the environment variable %s is empty", name)
-		case !httptext.IsFieldValue(secret) || strings.TrimSpace(secret) != secret:
+		case !httptext.IsFieldValue(value) || strings.TrimSpace(value) != value:
 			return nil, fmt.Errorf("the value of %s has white space around it or a control character in it (a line break?)", name)
 		}
 		for _, k := range keys {
 			if k.Name == name {
 				return nil, fmt.Errorf("%s is given twice", name)
 			}
-			if k.Secret == secret {
+			if k.Secret == value {
 				return nil, fmt.Errorf("%s and %s have the same value: as two keys they would be allowed twice the limit", k.Name, name)
 			}
 		}
-		keys = append(keys, Key{name, secret})
+		keys = append(keys, Key{name, value})
 	}
 	return keys, nil
 }
@@ -64,7 +65,7 @@ func ParseHeaders(lines []string) ([]Template, error) {
 		canonical := http.CanonicalHeaderKey(name)
 		switch {
 		case !httptext.IsFieldName(name):
-			return fmt.Errorf("%q is no header name", name)
+			return fmt.Errorf("%q is no header name", secret.SanitizeText(name))
 		case ours[canonical]:
 			return fmt.Errorf("the header %s is set by paceline itself", canonical)
 		case !httptext.IsFieldValue(value):
@@ -92,18 +93,18 @@ func parseTemplates(lines []string, separator, form string, check func(name, val
 	for _, line := range lines {
 		name, value, ok := strings.Cut(line, separator)
 		if !ok {
-			return nil, fmt.Errorf("%q, expected %q", line, form)
+			return nil, fmt.Errorf("%q, expected %q", secret.SanitizeText(line), form)
 		}
 		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
 		if err := check(name, value); err != nil {
-			return nil, fmt.Errorf("%q: %w, expected %q", line, err, form)
+			return nil, fmt.Errorf("%q: %w, expected %q", secret.SanitizeText(line), err, form)
 		}
 		t := Template{name: name}
 		at := 0
 		for _, m := range placeholder.FindAllStringSubmatchIndex(value, -1) {
 			word := value[m[2]:m[3]]
 			if !strings.HasPrefix(word, "row.") && !slices.Contains([]string{"key", "token", "nonce", "id", "attempt"}, word) {
-				return nil, fmt.Errorf("%q: unknown {%s}, expected {key}, {token}, {nonce}, {id}, {attempt} or {row.COLUMN}", line, word)
+				return nil, fmt.Errorf("%q: unknown {%s}, expected {key}, {token}, {nonce}, {id}, {attempt} or {row.COLUMN}", secret.SanitizeText(line), word)
 			}
 			t.parts = append(t.parts, value[at:m[0]], word)
 			at = m[1]

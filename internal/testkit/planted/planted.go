@@ -1,0 +1,175 @@
+// Package planted finds secrets that a test has planted, in whatever form software may have written
+// them. It shares no code with package secret, which hides them: what proves shares nothing with
+// what is proven.
+package planted
+
+import (
+	"bytes"
+	"compress/gzip"
+	"compress/zlib"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"html"
+	"io"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// window is how many bytes of a secret in a row are a find. Less of it says little, and may be
+// chance.
+const window = 9
+
+// Found is a place with a secret.
+type Found struct {
+	Secret string // the name of the secret
+	Form   string // how it is written, from the outermost: base64, gzip
+	Around string // the text around it
+}
+
+func (f Found) String() string {
+	return fmt.Sprintf("%s, written as %s: …%q…", f.Secret, f.Form, f.Around)
+}
+
+// Find looks for secrets, by their names, in a text. It finds a part of a secret, too, and looks
+// into what is escaped, encoded or compressed, up to three times one in another.
+func Find(text []byte, secrets map[string]string) (all []Found) {
+	const deep = 3
+	seen, looked := map[string]bool{}, map[[sha256.Size]byte]bool{}
+	var look func(text []byte, form string, depth int)
+	look = func(text []byte, form string, depth int) {
+		if sum := sha256.Sum256(text); len(text) < window || looked[sum] {
+			return
+		} else {
+			looked[sum] = true
+		}
+		for name, value := range secrets {
+			if at := part(text, value); at >= 0 && !seen[name] {
+				seen[name] = true
+				all = append(all, Found{name, form, string(text[max(0, at-60):min(len(text), at+60)])})
+			}
+		}
+		if depth == deep {
+			return
+		}
+		for _, r := range readings {
+			for _, inner := range r.read(text) {
+				look(inner, strings.TrimPrefix(form+", "+r.name, "text, "), depth+1)
+			}
+		}
+	}
+	look(text, "text", 0)
+	return all
+}
+
+// part returns where a text has a window of the value; -1: nowhere.
+func part(text []byte, value string) int {
+	for i := 0; i == 0 || i+window <= len(value); i++ {
+		if at := bytes.Index(text, []byte(value[i:min(len(value), i+window)])); at >= 0 {
+			return at
+		}
+	}
+	return -1
+}
+
+// reading takes one form of writing off a text. It returns nothing if the text has nothing in that
+// form.
+type reading struct {
+	name string
+	read func(text []byte) [][]byte
+}
+
+var (
+	runs    = regexp.MustCompile(`[A-Za-z0-9+/_-]{12,}`)
+	hexes   = regexp.MustCompile(`(?:[0-9a-fA-F]{2}){9,}`)
+	escapes = regexp.MustCompile(`\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}|\\.`)
+	percent = regexp.MustCompile(`%[0-9a-fA-F]{2}`)
+)
+
+var readings = []reading{
+	{"base64", func(text []byte) (all [][]byte) {
+		found := runs.FindAll(text, -1)
+		if len(found) == 0 {
+			return nil
+		}
+		all = make([][]byte, 4) // of every fourth character on
+		for _, run := range found {
+			plain := []byte(strings.NewReplacer("-", "+", "_", "/").Replace(string(run)))
+			for skip := range all {
+				piece := plain[skip:]
+				if b, err := base64.RawStdEncoding.AppendDecode(all[skip], piece[:len(piece)/4*4]); err == nil {
+					all[skip] = append(b, '\n')
+				}
+			}
+		}
+		return all
+	}},
+	{"hexadecimal", func(text []byte) (all [][]byte) {
+		var b []byte
+		for _, run := range hexes.FindAll(text, -1) {
+			b, _ = hex.AppendDecode(b, run) // hexes has digits alone
+			b = append(b, '\n')
+		}
+		return [][]byte{b}
+	}},
+	{"escapes", func(text []byte) [][]byte {
+		return changed(text, escapes.ReplaceAllFunc(text, func(e []byte) []byte {
+			var s string
+			if json.Unmarshal([]byte(`"`+string(e)+`"`), &s) == nil {
+				return []byte(s)
+			}
+			if s, err := strconv.Unquote(`"` + string(e) + `"`); err == nil {
+				return []byte(s)
+			}
+			return e[1:]
+		}))
+	}},
+	{"percent", func(text []byte) [][]byte {
+		return changed(text, percent.ReplaceAllFunc(bytes.ReplaceAll(text, []byte("+"), []byte(" ")), func(e []byte) []byte {
+			s, _ := url.PathUnescape(string(e))
+			return []byte(s)
+		}), percent.ReplaceAllFunc(text, func(e []byte) []byte {
+			s, _ := url.PathUnescape(string(e))
+			return []byte(s)
+		}))
+	}},
+	{"HTML", func(text []byte) [][]byte { return changed(text, []byte(html.UnescapeString(string(text)))) }},
+	{"gzip", func(text []byte) [][]byte {
+		return unpacked(text, "\x1f\x8b\x08", func(r io.Reader) (io.ReadCloser, error) { return gzip.NewReader(r) })
+	}},
+	{"deflate", func(text []byte) [][]byte { return unpacked(text, "\x78", zlib.NewReader) }},
+}
+
+// changed are those texts that differ from the one that was read.
+func changed(was []byte, read ...[]byte) (all [][]byte) {
+	for _, b := range read {
+		if !bytes.Equal(b, was) {
+			all = append(all, b)
+		}
+	}
+	return all
+}
+
+// unpacked are the contents of what begins with magic in a text.
+func unpacked(text []byte, magic string, open func(io.Reader) (io.ReadCloser, error)) (all [][]byte) {
+	for at := 0; ; at++ {
+		i := bytes.Index(text[at:], []byte(magic))
+		if i < 0 {
+			return all
+		}
+		at += i
+		r, err := open(bytes.NewReader(text[at:]))
+		if err != nil {
+			continue
+		}
+		const most = 1 << 20
+		b, _ := io.ReadAll(io.LimitReader(r, most)) // it may be cut off
+		if len(b) > 0 {
+			all = append(all, b)
+		}
+	}
+}
