@@ -146,7 +146,7 @@ func (c *call) send(number int, last bool) (resp *http.Response, a Attempt, wait
 		err = in.Err
 	}
 	c.strand(s, in.Wrote)
-	wait, err = c.judge(s, &a, &in, &resp, last && !s.none)
+	wait, err = c.judge(s, &a, &in, &resp, in.Last && !(in.Patient && s.verdict.Result == limit.Limited))
 	if t.config.Ended != nil {
 		t.config.Ended(a)
 	}
@@ -281,7 +281,11 @@ func (c *call) heed(s *sent, number int) {
 	s.heeded = true
 	s.settle(v.Outcome)
 	s.wait = c.after(s, v, number)
-	v.InTime(s.wait, c.left())
+	left := c.left()
+	if v.Result == limit.Limited {
+		left = c.spare(number)
+	}
+	v.InTime(s.wait, left)
 }
 
 // tell fills in the record of the attempt.
@@ -310,7 +314,7 @@ func (c *call) evidence(s *sent, resp *http.Response, err error, last bool) clas
 		in.Status, in.Header = resp.StatusCode, resp.Header
 	}
 	s.none = err != nil && !written && breaker.Excuses(in.Link, s.leaf.server.down.Load()) && c.bears(s)
-	in.Last, in.Resends = last && !s.none, c.again && !s.none
+	in.Last, in.Resends, in.Patient = last && !s.none, c.again && !s.none, c.patience() > 0
 	return in
 }
 
@@ -373,7 +377,7 @@ func (c *call) after(s *sent, v *classify.Verdict, number int) (wait time.Durati
 		return t.delay(number)
 	}
 	if len(c.leaf.more) == 0 {
-		v.InTime(pause, c.left()) // it waits for the end of the pause in line
+		v.InTime(pause, c.spare(number)) // it waits for the end of the pause in line
 	}
 	return 0
 }

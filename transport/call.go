@@ -45,6 +45,7 @@ type call struct {
 	who     Client        // of Config.Client
 	waited  time.Duration // for its turns, in all
 	maxWait time.Duration // the bound of waited; 0: none
+	most    int           // how many attempts it has, but for refusals while patient
 	theirs  bool          // the client decides whether it is sent again
 
 	// stranded is since when faults of the way to the host kept it from being sent; zero: the
@@ -60,7 +61,7 @@ type call struct {
 // An answer is returned as it came. A refusal is returned too, if the request is not to be sent
 // again:
 //
-//   - after the last attempt,
+//   - after the last attempt, or with Config.MaxWait, when that is over,
 //   - if the server asks for longer than MaxRetryAfter or than the context's deadline allows,
 //   - if trying again does not help (no credit, a ban, a request too large),
 //   - if the request may have been processed, or its body cannot be read again.
@@ -83,7 +84,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := c.prepare(); err != nil {
 		return nil, err
 	}
-	attempts := c.attempts()
+	c.most = c.attempts()
 	// These describe the end of the attempt before this one, if it can still be returned.
 	var last *http.Response
 	var lastErr error
@@ -105,7 +106,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			n--
 			continue
 		}
-		resp, a, wait, err := c.send(n, n >= attempts)
+		resp, a, wait, err := c.send(n, n >= c.most)
 		if errors.Is(err, once.ErrLapsed) && !a.Again {
 			if c.getBody == nil {
 				return nil, err
@@ -190,6 +191,24 @@ func (c *call) left() time.Duration {
 		return time.Until(deadline)
 	}
 	return math.MaxInt64
+}
+
+// patience returns how much of the longest wait of the request is left. It is 0 if the request is
+// not to wait for a limit for longer than its attempts do.
+func (c *call) patience() time.Duration {
+	if c.maxWait == 0 || c.t.config.Attempts == 1 {
+		return 0
+	}
+	return max(c.maxWait-time.Since(c.came), 0)
+}
+
+// spare returns the time within which a refused request has to be sent again: until its deadline,
+// and after its last attempt until its patience is over.
+func (c *call) spare(number int) time.Duration {
+	if number < c.most {
+		return c.left()
+	}
+	return min(c.left(), c.patience())
 }
 
 // acquire gets one permit of every limit in which the request counts, or none.

@@ -67,7 +67,7 @@ func (t *Transport) newNode(p Partition, own limit.Limiter) (*node, error) {
 
 // bareNode makes a node that is not in the Group yet.
 func (t *Transport) bareNode(p Partition, own limit.Limiter) (*node, error) {
-	g, err := stack.New(stack.Config{Limiter: own, Beside: t.config.Limiter, Slow: t.slow && p.Scope != ScopeClient, Pause: t.pause(), MaxPause: t.config.MaxPause, Rand: t.jitter})
+	g, err := stack.New(stack.Config{Limiter: own, Beside: t.config.Limiter, Slow: t.slow && p.Scope != ScopeClient, SlowAgain: t.config.MaxWait != nil && p.Scope != ScopeClient, Pause: t.pause(), MaxPause: t.config.MaxPause, Rand: t.jitter})
 	if err != nil {
 		return nil, fmt.Errorf("transport: %w", err)
 	}

@@ -169,8 +169,9 @@ type Config struct {
 	// MaxWait is the longest that a request waits for its turns, before all its attempts together.
 	// Sending, and the pause after a failure, do not count. A request whose foreseen turn is later
 	// fails before it waits. A request that has waited for so long fails then. The error is
-	// paceline.ErrDeadline in an *Error, which says when the request could go. MaxWait is called
-	// once for each request. If it is nil or returns 0, only the context bounds the wait.
+	// paceline.ErrDeadline in an *Error, which says when the request could go. A request that a
+	// server has refused then gets that answer. MaxWait is called once for each request. If it is
+	// nil or returns 0, only the context bounds the wait.
 	MaxWait func(r *http.Request) time.Duration
 	// Client returns the client of a request. Each client has its own lane, and the clients that
 	// wait for a limit share it by weight. The weight applies to requests. Where a limit counts
@@ -217,7 +218,8 @@ type Config struct {
 
 	// Attempts is the most times that a request is sent, including the first. If zero, 3; with 1,
 	// no request is sent again. A request that found no way to the host was not sent: see
-	// MaxOutage.
+	// MaxOutage. With MaxWait, a request that a limit refuses is sent again until that is over,
+	// beyond Attempts.
 	Attempts int
 	// AttemptTimeout is the longest that one attempt may take, from its start in the Base to the
 	// end of the answer's header. After that the attempt ends with ErrAttemptTimeout, and is sent

@@ -75,7 +75,7 @@ func (f *proxyFlags) add(c *cobra.Command) {
 	f.store.AddPart(p)
 	p.DurationVar(&f.timeout, "timeout", 10*time.Minute, "longest time until the header of an answer; 0s: any")
 	p.DurationVar(&f.connectTimeout, "connect-timeout", 10*time.Second, "longest time for a connection to the server")
-	p.IntVar(&f.attempts, "attempts", 3, "how often a request is tried, where that does no harm")
+	p.IntVar(&f.attempts, "attempts", 3, "how often a request is tried, where that does no harm; a refusal by a limit is waited for until --max-wait")
 	p.DurationVar(&f.maxOutage, "max-outage", 10*time.Second, "how long requests wait for a server where nothing arrives; 0s: not at all")
 	p.DurationVar(&f.maxPause, "max-pause", time.Hour, "how long all stay away at most because of one answer")
 	p.Var(&f.maxHeader, "max-header", "largest header of a request")

@@ -99,7 +99,9 @@ type Evidence struct {
 	// success.
 	Upgrade bool
 	// Last means that no attempt is left; Once, that the request's body cannot be read again.
-	Last, Once bool
+	// Patient means that the caller still has time to wait: a refusal by a limit, which passes, is
+	// then never the last attempt.
+	Last, Once, Patient bool
 	// Ended means that no caller waits for the request any more. Resends means that its client by
 	// itself sends again after no answer.
 	Ended, Resends bool
@@ -228,7 +230,7 @@ func (p *Policy) unanswered(a *Evidence, v *Verdict) {
 	case doubt:
 		v.Why, v.Theirs = whyDoubt, true
 	default:
-		v.resend(a)
+		v.resend(a, a.Last)
 	}
 }
 
@@ -248,7 +250,7 @@ func (p *Policy) refused(a *Evidence, v *Verdict) {
 	case forbids(a.Header):
 		v.Why, v.Invalid = whyForbids, true
 	default:
-		v.resend(a)
+		v.resend(a, a.Last && !a.Patient)
 	}
 }
 
@@ -307,14 +309,14 @@ func (p *Policy) failed(a *Evidence, v *Verdict) {
 	case v.Asked > p.patience():
 		v.Why, v.Invalid = p.tooLong(v.Asked), true
 	default:
-		v.resend(a)
+		v.resend(a, a.Last)
 	}
 }
 
 // resend decides whether a request that may be sent again can be.
-func (v *Verdict) resend(a *Evidence) {
+func (v *Verdict) resend(a *Evidence, last bool) {
 	switch {
-	case a.Last:
+	case last:
 		v.Why = whyLast
 	case a.Once:
 		v.Why, v.Theirs = whyOnce, true

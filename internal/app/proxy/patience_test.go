@@ -1,8 +1,10 @@
 package proxy
 
 import (
+	"io"
 	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -79,4 +81,41 @@ func FuzzClimbs(f *testing.F) {
 			t.Errorf("%q: %v", path, got)
 		}
 	})
+}
+
+// A client sees a 429 of the server only when its own patience, or --max-wait, is over. The server
+// says no time, so the waits between the tries grow.
+func TestAServersRefusalIsWaitedFor(t *testing.T) {
+	for _, c := range []struct {
+		until            time.Duration // how long the server refuses
+		field            string        // Paceline-Max-Wait
+		status           int
+		earliest, latest time.Duration
+	}{
+		{15 * time.Second, "", 200, 15 * time.Second, 35 * time.Second},
+		{time.Hour, "", 429, 30 * time.Second, time.Minute},
+		{time.Hour, "5", 429, 1500 * time.Millisecond, 5 * time.Second},
+		{time.Hour, "0", 429, 0, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			began, tries := time.Now(), 0
+			x := virtual(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				tries++
+				if body, _ := io.ReadAll(r.Body); string(body) != "a body" {
+					t.Errorf("try %d has the body %q", tries, body)
+				}
+				if time.Since(began) < c.until {
+					w.WriteHeader(http.StatusTooManyRequests)
+				}
+			}), to(mustURL(t, "http://up.test"), "100/s"))
+			fields := []string{}
+			if c.field != "" {
+				fields = []string{FieldMaxWait, c.field}
+			}
+			resp, _ := x.do("POST", "/x", "a body", fields...)
+			if took := time.Since(began); resp.StatusCode != c.status || took < c.earliest || took > c.latest || tries > 12 {
+				t.Errorf("%+v: %d after %v and %d tries", c, resp.StatusCode, took, tries)
+			}
+		})
+	}
 }
