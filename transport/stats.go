@@ -21,7 +21,7 @@ type Stats struct {
 	Pauses     int64 // pauses begun by refusals: one for all requests in flight at the time
 	Hedged     int64 // of the Attempts, copies of slow ones: see Hedge
 	HedgesWon  int64 // of those, answered first
-	Partitions int   // combinations of host, key, model and route that are remembered now
+	Partitions int   // combinations of host, key, model and route that are at hand now
 }
 
 // Stats returns the counts so far.

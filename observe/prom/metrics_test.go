@@ -76,6 +76,7 @@ func TestSeries(t *testing.T) {
 		Paused:   []observe.PauseState{{Whose: observe.Whose{Host: "h", Key: "k"}, Until: now.Add(90 * time.Second)}, {Whose: observe.Whose{Host: "away"}, Down: true}},
 		Waits:    []observe.WaitTimes{{Limit: "", Client: "c", Times: counted(6)}, {Limit: "requests", Client: "c", Times: counted(2)}},
 		Upstream: []observe.UpstreamTimes{{Host: "h", Times: counted(8)}},
+		Frozen:   observe.FrozenState{Partitions: 3, Bytes: 750, Most: 1000, Clients: 2, ClientBytes: 500, ClientMost: 2000, Refused: 4},
 	})
 	const limit = `client="",host="h",key="k",limit="requests",model="m",route="",source="s",unit="requests",window="1m0s"`
 	for series, want := range map[string]float64{
@@ -96,7 +97,9 @@ func TestSeries(t *testing.T) {
 		`paceline_key_state{host="h",key="k",source="s",state="banned"}`: 1, `paceline_key_state{host="h",key="k",source="s",state="ok"}`: 0,
 		`paceline_wait_seconds_bucket{client="c",limit="none",source="s",le="1"}`: 3, `paceline_wait_seconds_bucket{client="c",limit="none",source="s",le="+Inf"}`: 6,
 		`paceline_wait_seconds_sum{client="c",limit="requests",source="s"}`: 2, `paceline_wait_seconds_count{client="c",limit="requests",source="s"}`: 2,
-		`paceline_upstream_seconds_bucket{host="h",source="s",le="2"}`: 8, `paceline_upstream_seconds_count{host="h",source="s"}`: 8,
+		`paceline_frozen{source="s",what="partitions"}`: 3, `paceline_frozen_bytes{source="s",what="partitions"}`: 750, `paceline_frozen_bytes_max{source="s",what="partitions"}`: 1000,
+		`paceline_frozen{source="s",what="clients"}`: 2, `paceline_frozen_bytes{source="s",what="clients"}`: 500, `paceline_frozen_bytes_max{source="s",what="clients"}`: 2000,
+		`paceline_no_room_total{source="s"}`: 4, `paceline_upstream_seconds_bucket{host="h",source="s",le="2"}`: 8, `paceline_upstream_seconds_count{host="h",source="s"}`: 8,
 	} {
 		if v, ok := got[series]; !ok || math.Abs(v-want) > 1e-9 {
 			t.Errorf("%s is %v (%v), want %v", series, v, ok, want)

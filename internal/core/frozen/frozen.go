@@ -106,9 +106,13 @@ func (s *Store[W]) drop(e *entry[W]) {
 	s.bytes -= e.size()
 }
 
+// atOnce is how many memories are forgotten at once. Many may end at the same instant, and nobody
+// is to wait for all of them.
+const atOnce = 32
+
 // sweep forgets what is of no use any more, and beyond the bound all that does not count.
 func (s *Store[W]) sweep(now mono.Time) {
-	for len(s.counts.all) > 0 && s.counts.all[0].Counts <= now {
+	for n := 0; n < atOnce && len(s.counts.all) > 0 && s.counts.all[0].Counts <= now; n++ {
 		e := heap.Pop(&s.counts).(*entry[W])
 		if e.Useful > now {
 			s.add(now, e)
@@ -116,19 +120,20 @@ func (s *Store[W]) sweep(now mono.Time) {
 			s.drop(e)
 		}
 	}
-	for len(s.useful.all) > 0 && (s.useful.all[0].Useful <= now || s.bytes > s.most) {
+	for n := 0; n < atOnce && len(s.useful.all) > 0 && (s.useful.all[0].Useful <= now || s.bytes > s.most); n++ {
 		s.drop(heap.Pop(&s.useful).(*entry[W]))
 	}
 }
 
-// Full reports whether there is no room for one more partition that counts, and when there will be.
+// Full reports whether there is no room for one more partition that counts, and when there will be:
+// not before now.
 func (s *Store[W]) Full(now mono.Time) (first mono.Time, full bool) {
 	s.sweep(now)
 	if s.bytes < s.most {
 		return 0, false
 	}
 	if first = mono.Time(math.MaxInt64); len(s.counts.all) > 0 {
-		first = s.counts.all[0].Counts
+		first = max(now, s.counts.all[0].Counts)
 	}
 	return first, true
 }

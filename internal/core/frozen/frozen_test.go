@@ -44,7 +44,7 @@ func TestNothingThatCountsIsForgotten(t *testing.T) {
 						next = min(next, m.Counts)
 					}
 				}
-				if full && first != next {
+				if full && first != next && first > now {
 					t.Fatalf("seed %d: it is full until %d, want %d", seed, first, next)
 				}
 				if full != (s.Bytes() >= s.Most()) {
@@ -91,7 +91,7 @@ func TestBytesAreThoseOfTheHeap(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	s := frozen.New[int](64 << 20)
-	for i := range 100_000 {
+	for i := range 30_000 {
 		s.Put(0, fmt.Sprintf("key api.example.com tenant-%08d", i), frozen.Memory[int]{State: string(make([]byte, 45)), Counts: mono.Time(1 + i)})
 	}
 	runtime.GC()
