@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/limit"
@@ -23,7 +24,8 @@ import (
 // Requests under way end as they began, also those that wait for a removed upstream. If only limits
 // or fields of an upstream change, all its requests go by the new limits at once. They keep their
 // turns, and earlier requests still count. A new limit counts the requests in flight and the later
-// ones. If another server is behind the name (see route), its limits begin anew. Settings of the
+// ones. If another server is behind the name (see route), its limits begin anew.
+// An upstream that is taken out and comes back goes on where it was. Settings of the
 // listeners cannot change: see fixed.
 func (p *Proxy) Apply(c Config) error {
 	p.applying.Lock()
@@ -46,7 +48,7 @@ func (p *Proxy) Apply(c Config) error {
 		}
 	}
 	next := &Proxy{config: c, clients: newClients(&c, p.clientele), common: p.common}
-	if err := next.build(was.routes); err != nil {
+	if err := next.build(slices.Concat(p.formerRoutes(), was.routes)); err != nil {
 		return err
 	}
 	p.keepable.Add(c.Bounds.KeptInAll - was.config.Bounds.KeptInAll)
@@ -62,13 +64,43 @@ func (p *Proxy) Apply(c Config) error {
 		u.change()
 	}
 	p.clientele.change()
+	p.part(was, next)
+	return nil
+}
+
+// former is an upstream that is not in the configuration any more. What was sent there still counts,
+// so it is kept for that long: it may come back, as after a mistake in the file.
+type former struct {
+	*upstream
+	until time.Time
+}
+
+func (c *common) formerRoutes() (all routes) {
+	for _, f := range c.former {
+		all = append(all, f.upstream)
+	}
+	return all
+}
+
+// part takes leave of the upstreams of was that are not in next.
+func (c *common) part(was, next *Proxy) {
+	now := time.Now()
+	in := func(all routes, u *upstream) bool {
+		return slices.ContainsFunc(all, func(n *upstream) bool { return n.governed == u.governed })
+	}
+	c.former = slices.DeleteFunc(c.former, func(f former) bool {
+		over := now.After(f.until) && !in(next.routes, f.upstream)
+		if over {
+			f.transport.Retire()
+		}
+		return over || in(next.routes, f.upstream)
+	})
 	for _, u := range was.routes {
-		if !slices.ContainsFunc(next.routes, func(n *upstream) bool { return n.governed == u.governed }) {
-			u.transport.Retire()
+		if !in(next.routes, u) {
 			u.closeIdle()
+			c.former = append(c.former, former{u, now.Add(was.config.kept())})
 		}
 	}
-	return nil
 }
 
 // fixed returns an error if next changes a setting that cannot change while the proxy runs.

@@ -197,3 +197,37 @@ func TestApplyReachesFrozenKeys(t *testing.T) {
 		}
 	})
 }
+
+// An upstream that is taken out of the configuration and comes back goes on where it was.
+func TestApplyUpstreamComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := &quota{most: 3}
+		conf := to(mustURL(t, "http://upstream.test"), "3/h")
+		conf.MaxWait, conf.Live = -1, true
+		x := virtual(t, q, conf)
+		apply := func(c Config) {
+			c.Listen, c.Admin = x.proxy.config.Listen, x.proxy.config.Admin
+			if err := x.proxy.Apply(c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 3 {
+			x.asks("/", "Authorization", "Bearer one")
+		}
+		other := conf
+		other.Upstreams = to(mustURL(t, "http://another.test")).Upstreams
+		for range 2 {
+			apply(other)
+			apply(conf)
+			if status, kind, wait := x.asks("/", "Authorization", "Bearer one"); status != 429 || kind != "wait-too-long" || wait < 50*time.Minute || q.refused > 0 {
+				t.Errorf("%d %s, in %v; the server refused %d", status, kind, wait, q.refused)
+			}
+		}
+		apply(other)
+		time.Sleep(100 * 24 * time.Hour)
+		apply(other)
+		if n := len(x.proxy.former); n != 0 {
+			t.Errorf("%d are kept, and nothing counts", n)
+		}
+	})
+}

@@ -23,6 +23,7 @@ type Proxy struct {
 type common struct {
 	latest    atomic.Pointer[Proxy] // for requests that come now
 	applying  sync.Mutex
+	former    []former // under applying
 	clientele *clientele
 	state     *state       // nil: no state file
 	keepable  atomic.Int64 // how many more bytes of bodies may be kept
