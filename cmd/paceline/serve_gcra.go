@@ -26,6 +26,7 @@ Ctrl-C ends it: requests under way are answered, then a report goes to stdout. A
 type serveGCRA struct {
 	serving
 	config        ratetest.GCRAConfig
+	level         cli.Level
 	before, after string
 }
 
@@ -45,7 +46,7 @@ func newServeGCRA() *cobra.Command {
 	f.Int64Var(&s.config.Limit, "limit", 4500, "requests that are refilled in a window")
 	f.DurationVar(&s.config.Window, "window", time.Hour, "the window")
 	f.Int64Var(&s.config.Capacity, "capacity", 0, "most requests that the bucket holds (default as --limit)")
-	f.Int64Var(&s.config.Level, "level", 0, "requests in the bucket at the start")
+	f.Var(&s.level, "level", "requests in the bucket at the start, or full")
 	f.Float64Var(&s.config.Scale, "scale", 1, "how many times faster its clock runs than ours")
 	f.StringVar(&s.before, "latency", "constant:0s", "latency before the check, by its clock: "+latency.Forms)
 	f.StringVar(&s.after, "latency-after", "", "latency after the check (default as --latency)")
@@ -85,12 +86,14 @@ func (s *serveGCRA) check() (err error) {
 		return fmt.Errorf("--window %v: want more than 0", c.Window)
 	case c.Capacity < 1:
 		return fmt.Errorf("--capacity %d: want 1 or more", c.Capacity)
-	case c.Level < 0 || c.Level > c.Capacity:
-		return fmt.Errorf("--level %d: want 0 to the capacity of %d", c.Level, c.Capacity)
 	case !(c.Scale > 0 && c.Scale <= 1000):
 		return fmt.Errorf("--scale %v: want more than 0 and at most 1000", c.Scale)
 	case s.output != "text" && s.output != "json":
 		return cli.BadOutput(s.output, "text or json")
+	}
+	level, ok := s.level.Of(c.Capacity)
+	if c.Level = level; !ok {
+		return fmt.Errorf("--level %v: want 0 to the capacity of %d, or full", &s.level, c.Capacity)
 	}
 	if s.after == "" {
 		s.after = s.before

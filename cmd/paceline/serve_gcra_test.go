@@ -2,10 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
 
 	"github.com/paceline-go/paceline/ratetest"
 )
@@ -27,15 +31,31 @@ func TestServeGCRA(t *testing.T) {
 	}
 }
 
+// A bucket may be full at the start, whatever it holds.
+func TestServeGCRAFull(t *testing.T) {
+	for args, want := range map[string]int64{"--limit 7 --level full": 7, "--limit 7 --capacity 9 --level full": 9, "--level 3": 3, "": 0} {
+		s := serveGCRA{serving: serving{output: "text"}, before: "constant:0s"}
+		s.config.Limit, s.config.Window, s.config.Scale = 4500, time.Hour, 1
+		f := pflag.NewFlagSet("", pflag.ContinueOnError)
+		f.Var(&s.level, "level", "")
+		f.Int64Var(&s.config.Limit, "limit", 4500, "")
+		f.Int64Var(&s.config.Capacity, "capacity", 0, "")
+		if err := errors.Join(f.Parse(strings.Fields(args)), s.check()); err != nil || s.config.Level != want {
+			t.Errorf("%q: %d, %v; want %d", args, s.config.Level, err, want)
+		}
+	}
+}
+
 func TestServeGCRABadFlags(t *testing.T) {
 	for want, args := range map[string]string{
-		"--limit 0: want 1 or more":                      "--limit 0",
-		"--window -1s: want more than 0":                 "--window -1s",
-		"--capacity -1: want 1 or more":                  "--capacity -1",
-		"--level 11: want 0 to the capacity of 10":       "--limit 10 --level 11",
-		"--scale NaN: want more than 0 and at most 1000": "--scale NaN",
-		`--output "csv": want text or json`:              "--output csv",
-		"--latency: ":                                    "--latency fast",
+		"--limit 0: want 1 or more":                         "--limit 0",
+		"--window -1s: want more than 0":                    "--window -1s",
+		"--capacity -1: want 1 or more":                     "--capacity -1",
+		"--level 11: want 0 to the capacity of 10, or full": "--limit 10 --level 11",
+		"expected a whole number, or full":                  "--level half",
+		"--scale NaN: want more than 0 and at most 1000":    "--scale NaN",
+		`--output "csv": want text or json`:                 "--output csv",
+		"--latency: ":                                       "--latency fast",
 	} {
 		root := newServe()
 		root.SetArgs(append([]string{"gcra"}, strings.Fields(args)...))

@@ -38,7 +38,8 @@ type simLive struct {
 	scale              float64
 	processes, threads int
 	duration           time.Duration
-	limit, level       int64
+	limit              int64
+	level              cli.Level
 	window             time.Duration
 	latency            string
 	quiet              bool
@@ -58,7 +59,7 @@ func (l *simLive) flags(f *pflag.FlagSet) {
 	f.DurationVar(&l.duration, "duration", 30*time.Minute, "live: how long, by the scaled clock")
 	f.Int64Var(&l.limit, "limit", 4500, "live: requests that the quota refills in a window, and holds at most")
 	f.DurationVar(&l.window, "window", time.Hour, "live: the window")
-	f.Int64Var(&l.level, "level", 0, "live: requests in the quota at the start")
+	f.Var(&l.level, "level", "live: requests in the quota at the start, or full")
 	f.StringVar(&l.latency, "latency", "constant:30ms",
 		"live: latency each way, by the scaled clock, as of paceline serve gcra")
 	f.StringVar(&l.url, "url", "",
@@ -165,8 +166,10 @@ func (l *simLive) fleet(following string, seed uint64) (*loadgen.Fleet, error) {
 		return nil, fmt.Errorf("--limit %d: want 1 or more", l.limit)
 	case l.window <= 0:
 		return nil, fmt.Errorf("--window %v: want more than 0", l.window)
-	case l.level < 0 || l.level > l.limit:
-		return nil, fmt.Errorf("--level %d: want 0 to the limit of %d", l.level, l.limit)
+	}
+	level, ok := l.level.Of(l.limit)
+	if !ok {
+		return nil, fmt.Errorf("--level %v: want 0 to the limit of %d, or full", &l.level, l.limit)
 	}
 	if err := l.checkURL(); err != nil {
 		return nil, err
@@ -210,7 +213,7 @@ func (l *simLive) fleet(following string, seed uint64) (*loadgen.Fleet, error) {
 		Strategies: strategies,
 		Processes:  l.processes,
 		Sample:     l.duration / samples,
-		Server: ratetest.GCRAConfig{Limit: l.limit, Window: l.window, Level: l.level, Before: link, After: link,
+		Server: ratetest.GCRAConfig{Limit: l.limit, Window: l.window, Level: level, Before: link, After: link,
 			Seed: seed},
 	}, nil
 }

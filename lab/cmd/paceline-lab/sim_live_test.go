@@ -109,3 +109,27 @@ func TestLiveKind(t *testing.T) {
 		}
 	}
 }
+
+// A quota may be full at the start, as in a scenario.
+func TestLiveLevel(t *testing.T) {
+	for args, want := range map[string]int64{"--level full": 4500, "--level=full --limit 20": 20, "--level 7": 7, "": 0, "--level 4501": -1, "--level 21 --limit 20": -1} {
+		var l simLive
+		f := pflag.NewFlagSet("", pflag.ContinueOnError)
+		l.flags(f)
+		if err := f.Parse(strings.Fields(args)); err != nil {
+			t.Fatal(err)
+		}
+		fleet, err := l.fleet("", 1)
+		if (err != nil) != (want < 0) || err == nil && fleet.Server.Level != want {
+			t.Errorf("%q: %v, want %d", args, err, want)
+		}
+	}
+	for _, wrong := range []string{"half", "-1", "1.5", "", "FULL"} {
+		var l simLive
+		f := pflag.NewFlagSet("", pflag.ContinueOnError)
+		l.flags(f)
+		if err := f.Parse([]string{"--level", wrong}); err == nil || !strings.Contains(err.Error(), "expected a whole number, or full") {
+			t.Errorf("--level %q: %v", wrong, err)
+		}
+	}
+}
