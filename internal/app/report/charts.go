@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/text/humanize"
@@ -140,17 +141,46 @@ func (l *Log) figures(t *tally) []Figure {
 	return all
 }
 
+// whole returns how many slots are drawn, and the rest after them in seconds. The rate seems to fall
+// in a slot that the log does not fill. If as much was done there as in the one before, as in
+// windows that begin with a burst, it is drawn. A log ends one mean distance after its last event.
+func (l *Log) whole(t *tally) (n int, rest float64) {
+	const nearly = 0.95
+	n = len(t.at)
+	if rest = t.span - t.at[n-1]; n == 1 || rest+t.span/float64(len(l.events)-1) >= nearly*t.slot || t.rates[done][n-1] >= t.rates[done][n-2] {
+		return n, 0
+	}
+	return n - 1, rest
+}
+
+// leftOut says what is in a slot that is not drawn.
+func (t *tally) leftOut(i int) string {
+	var all []string
+	for k, word := range []string{done: "done", refused: "refused", failed: "failed"} {
+		if n := int(math.Round(t.rates[k][i] * t.slot)); n > 0 {
+			all = append(all, fmt.Sprintf("%d %s", n, word))
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(all, ", ")
+}
+
 // rates shows how many requests a second there were of each kind, and what the limits allow.
 func (l *Log) rates(t *tally) Chart {
-	n := len(t.at)
+	n, rest := l.whole(t)
 	c := Chart{Title: "Rate", Label: "requests", Unit: "/s", Step: true,
 		Caption: fmt.Sprintf("Each step is of %v.", seconds(t.slot)),
-		X:       append(slices.Clone(t.at), t.at[n-1]+t.slot)} // without another end the last step would have no width
+		X:       append(slices.Clone(t.at[:n]), t.at[n-1]+t.slot)} // without another end the last step would have no width
+	if rest > 0 {
+		c.Caption += fmt.Sprintf(" The last %s are no whole step, and are left out%s.", short(rest), t.leftOut(n))
+	}
 	kinds := []Line{done: {Name: "done", Colour: "blue"}, refused: {Name: "refused", Colour: "pink"},
 		failed: {Name: "failed", Colour: "orange"}}
 	for k, line := range kinds {
-		if kind(k) == done || slices.Max(t.rates[k]) > 0 {
-			line.Y = append(t.rates[k], t.rates[k][n-1])
+		if rates := t.rates[k][:n]; kind(k) == done || slices.Max(rates) > 0 {
+			line.Y = append(slices.Clone(rates), rates[n-1])
 			c.Lines = append(c.Lines, line)
 		}
 	}

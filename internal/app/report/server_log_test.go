@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/paceline-go/paceline/internal/app/report"
 	"github.com/paceline-go/paceline/internal/app/run"
@@ -73,7 +74,7 @@ func logs() map[string]string {
 	for i := range 20 {
 		fmt.Fprintf(&batch, `{"id":"batch_req_%d","custom_id":"r%d","response":{"status_code":200},"error":null,"paceline":{"state":"done","attempts":1,"waited_ms":%d,"waited_for_ms":{"limit 10/s":900},"latency_ms":20,"key":"A","at":"2026-11-22T21:39:0%d.000Z"}}`+"\n", i, i, i*100, i/10)
 	}
-	errs.WriteString(`{"id":"batch_req_x","custom_id":"x","response":{"status_code":404},"error":null,"paceline":{"state":"dead","attempts":1,"waited_ms":0,"key":"A","at":"2026-11-22T21:39:01.500Z"}}` + "\n")
+	errs.WriteString(`{"id":"batch_req_x","custom_id":"x","response":{"status_code":404},"error":null,"paceline":{"state":"dead","attempts":1,"waited_ms":0,"key":"A","at":"2026-11-22T21:39:01.950Z"}}` + "\n")
 	return map[string]string{
 		"b.jsonl": batch.String(), "b.errors.jsonl": errs.String(),
 		"out.jsonl": results.String(), "out.dead.jsonl": dead, "elsewhere": dead, "alone.jsonl": results.String(), "refused.jsonl": refused.String(),
@@ -149,6 +150,38 @@ func TestRates(t *testing.T) {
 	if got := fmt.Sprint(rates["done"], rates["refused"],
 		rates["ceiling"]); got != "[10 10 10 10 10] [6 4 6 4 4] [20 20 12 12 12]" {
 		t.Errorf("done, refused and ceiling by the second are %s", got)
+	}
+}
+
+// A log that ends within a step shows no fall of its rate there: the step is left out, and that is
+// said. A log that fills its last step, or has only one, shows all.
+func TestLastStep(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		events int
+		every  time.Duration
+		steps  string
+		says   string
+	}{
+		{"10/s for 3.3 s", 33, 100 * time.Millisecond, "[10 10 10 10]", "Each step is of 1s. The last 200 ms are no whole step, and are left out: 3 done."},
+		{"10/s for 3 s", 30, 100 * time.Millisecond, "[10 10 10 10]", "Each step is of 1s."},
+		{"1/s for 4 s", 4, time.Second, "[1 1 1 1 1]", "Each step is of 1s."},
+		{"one", 1, time.Second, "[1 1]", "Each step is of 1s."},
+		{"all within a step", 3, 10 * time.Millisecond, "[3 3]", "Each step is of 1s."},
+	} {
+		var b strings.Builder
+		begin := time.Date(2026, 11, 22, 21, 39, 0, 0, time.UTC)
+		for i := range c.events {
+			fmt.Fprintf(&b, `{"id":"%d","state":"done","at":"%s"}`+"\n", i, begin.Add(time.Duration(i)*c.every).Format(time.RFC3339Nano))
+		}
+		log, err := report.Read(filepath.Join(write(t, map[string]string{"log": b.String()}), "log"), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		page := log.Page("")
+		if got := fmt.Sprint(drawn(page)["Rate"]["done"]); got != c.steps || page.Charts[0].Caption != c.says {
+			t.Errorf("%s: %s, %q; want %s, %q", c.name, got, page.Charts[0].Caption, c.steps, c.says)
+		}
 	}
 }
 
