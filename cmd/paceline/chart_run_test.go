@@ -138,9 +138,9 @@ func TestChartOfTable(t *testing.T) {
 	}
 }
 
-// Results on standard output and batches for language models have a report, too, although nothing
-// could be drawn of their files.
-func TestReportWithoutTimesInTheResults(t *testing.T) {
+// Results on standard output have a report, too. Those of batches for language models are drawn
+// later, too.
+func TestReportOfOtherResults(t *testing.T) {
 	t.Parallel()
 	l := newLibrary(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{}`) })
 	dir := t.TempDir()
@@ -160,8 +160,8 @@ func TestReportWithoutTimesInTheResults(t *testing.T) {
 		": 4 done, 0 failed; 0 attempts were refused.") {
 		t.Errorf("exit %d, %s; the report says %q", code, stderr, text)
 	}
-	if code, _, stderr := paceline("", "chart", out, "--chart", report); code != cli.ExitConfig ||
-		!strings.Contains(stderr, "no results of paceline run") {
+	if code, _, stderr := paceline("", "chart", out, "--chart", report); code != cli.ExitOK ||
+		!strings.Contains(stderr, ": 4 done, 0 failed; 0 attempts were refused.") {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
 }

@@ -143,11 +143,12 @@ func (l *Log) figures(t *tally) []Figure {
 
 // whole returns how many slots are drawn, and the rest after them in seconds. The rate seems to fall
 // in a slot that the log does not fill. If as much was done there as in the one before, as in
-// windows that begin with a burst, it is drawn. A log ends one mean distance after its last event.
+// windows that begin with a burst, it is drawn. So it is where the chart has only a few steps. A log
+// ends one mean distance after its last event.
 func (l *Log) whole(t *tally) (n int, rest float64) {
-	const nearly = 0.95
+	const nearly, few = 0.95, 10
 	n = len(t.at)
-	if rest = t.span - t.at[n-1]; n == 1 || rest+t.span/float64(len(l.events)-1) >= nearly*t.slot || t.rates[done][n-1] >= t.rates[done][n-2] {
+	if rest = t.span - t.at[n-1]; n <= few || rest+t.span/float64(len(l.events)-1) >= nearly*t.slot || t.rates[done][n-1] >= t.rates[done][n-2] {
 		return n, 0
 	}
 	return n - 1, rest

@@ -163,8 +163,10 @@ func TestLastStep(t *testing.T) {
 		steps  string
 		says   string
 	}{
-		{"10/s for 3.3 s", 33, 100 * time.Millisecond, "[10 10 10 10]", "Each step is of 1s. The last 200 ms are no whole step, and are left out: 3 done."},
+		{"5/s for 12.6 s", 63, 200 * time.Millisecond, "[5 5 5 5 5 5 5 5 5 5 5 5 5]", "Each step is of 1s. The last 400 ms are no whole step, and are left out: 3 done."},
 		{"10/s for 3 s", 30, 100 * time.Millisecond, "[10 10 10 10]", "Each step is of 1s."},
+		{"10/s for 12 s", 120, 100 * time.Millisecond, "[10 10 10 10 10 10 10 10 10 10 10 10 10]", "Each step is of 1s."},
+		{"10/s for 2.5 s, few steps", 25, 100 * time.Millisecond, "[10 10 5 5]", "Each step is of 1s."},
 		{"1/s for 4 s", 4, time.Second, "[1 1 1 1 1]", "Each step is of 1s."},
 		{"one", 1, time.Second, "[1 1]", "Each step is of 1s."},
 		{"all within a step", 3, 10 * time.Millisecond, "[3 3]", "Each step is of 1s."},
