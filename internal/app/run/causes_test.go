@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"reflect"
@@ -22,20 +23,23 @@ func TestWhatAttemptsFailOf(t *testing.T) {
 	r := &Run{sender: &sender{late: late}}
 	broken := errors.New("unexpected EOF")
 	for want, cases := range map[string][]job{
-		"503":                {{res: response{status: 503}}},
-		"199":                {{res: response{status: 199}}},
-		"300":                {{res: response{status: 300}, unlike: true}},
-		"200, a refusal":     {{res: response{status: 200}}},
-		"299, a refusal":     {{res: response{status: 299}}},
-		"200, no success":    {{res: response{status: 200}, unlike: true}},
-		"200, broken off":    {{res: response{status: 200, err: broken}}, {res: response{status: 200, err: broken}, unlike: true}},
-		"timeout":            {{res: response{err: fmt.Errorf("h: %w", late)}}, {res: response{err: fmt.Errorf("h: %w", os.ErrDeadlineExceeded)}}, {res: response{err: &net.OpError{Op: "dial", Err: context.DeadlineExceeded}}}},
-		"unknown host":       {{res: response{err: broken, sight: limit.NoName}}},
-		"TLS handshake":      {{res: response{err: broken, sight: limit.BadCertificate}}},
-		"no files left here": {{res: response{err: broken, sight: limit.NoFiles}}},
-		"connection refused": {{res: response{err: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}}}},
-		"connection reset":   {{res: response{err: &net.OpError{Op: "read", Err: syscall.ECONNRESET}}}},
-		"no answer":          {{res: response{err: broken}}},
+		"503":                        {{res: response{status: 503}}},
+		"199":                        {{res: response{status: 199}}},
+		"300":                        {{res: response{status: 300}, unlike: true}},
+		"200, a refusal":             {{res: response{status: 200}}},
+		"299, a refusal":             {{res: response{status: 299}}},
+		"200, no success":            {{res: response{status: 200}, unlike: true}},
+		"200, broken off":            {{res: response{status: 200, err: broken}}, {res: response{status: 200, err: broken}, unlike: true}},
+		"timeout":                    {{res: response{err: fmt.Errorf("h: %w", late)}}, {res: response{err: fmt.Errorf("h: %w", os.ErrDeadlineExceeded)}}, {res: response{err: &net.OpError{Op: "dial", Err: context.DeadlineExceeded}}}},
+		"unknown host":               {{res: response{err: broken, sight: limit.NoName}}},
+		"TLS handshake":              {{res: response{err: broken, sight: limit.BadCertificate}}},
+		"no files left here":         {{res: response{err: broken, sight: limit.NoFiles}}},
+		"connection refused":         {{res: response{err: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}}}},
+		"connection reset":           {{res: response{err: &net.OpError{Op: "read", Err: syscall.ECONNRESET}}}},
+		"connection closed":          {{res: response{err: inWordsOf{"the connection was closed", io.EOF}}}, {res: response{err: io.ErrUnexpectedEOF}}},
+		syscall.EHOSTUNREACH.Error(): {{res: response{err: inWordsOf{"connect: no way", &net.OpError{Op: "dial", Err: syscall.EHOSTUNREACH}}}}},
+		syscall.ENETUNREACH.Error():  {{res: response{err: &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ENETUNREACH)}}}},
+		"no answer":                  {{res: response{err: broken}}},
 	} {
 		for _, j := range cases {
 			for _, result := range []limit.Result{limit.Failed, limit.Limited, limit.Unknown, limit.Accepted} {

@@ -3,6 +3,7 @@ package run
 import (
 	"cmp"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"slices"
@@ -144,6 +145,11 @@ func (r *Run) unanswered(res *response) string {
 		return "connection refused"
 	case errors.Is(res.err, syscall.ECONNRESET):
 		return "connection reset"
+	case errors.Is(res.err, io.EOF), errors.Is(res.err, io.ErrUnexpectedEOF):
+		return "connection closed"
+	}
+	if e, ok := errors.AsType[syscall.Errno](res.err); ok {
+		return e.Error() // as the system says it: no route to host, network is unreachable
 	}
 	return "no answer"
 }

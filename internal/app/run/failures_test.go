@@ -2,7 +2,9 @@ package run
 
 import (
 	"fmt"
+	"net"
 	"net/http"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -85,4 +87,50 @@ func TestFailedAttempts(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What stood in the way is said as the system says it, over real connections.
+func TestFailuresOfTheNetwork(t *testing.T) {
+	closes, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closes.Close()
+	go func() {
+		for reset := false; ; reset = !reset {
+			c, err := closes.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Read(make([]byte, 1<<10))
+			if reset {
+				_ = c.(*net.TCPConn).SetLinger(0)
+			}
+			c.Close()
+		}
+	}()
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone.Close()
+	for _, c := range []struct {
+		to   net.Listener
+		want []string
+	}{
+		{gone, []string{"connection refused"}},
+		{closes, []string{"connection closed", "connection reset"}},
+	} {
+		b := newBench(t)
+		b.config.MaxOutage, b.config.Attempts = 300*time.Millisecond, 2
+		ran := b.run(request("a", "http://"+c.to.Addr().String()+"/"))
+		var got []string
+		for _, f := range ran.Failed {
+			got = append(got, f.What)
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%q, want %q; %v", got, c.want, ran.err)
+		}
+	}
 }

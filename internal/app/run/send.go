@@ -237,8 +237,25 @@ func (s *sender) reason(ctx context.Context, hide hider, err error) error {
 		msg = "the connection was closed before the whole answer was read"
 	}
 	msg, _ = hide.HideIn(msg)
-	return errors.New(msg)
+	return inWordsOf{msg, err}
 }
+
+// inWordsOf is an error in words that can be shown. What it was can still be asked.
+type inWordsOf struct {
+	text string
+	err  error
+}
+
+// inWords is the error without what it was: of that, sight and written have what counts.
+func (r *response) inWords() error {
+	if e, ok := r.err.(inWordsOf); ok {
+		return errors.New(e.text)
+	}
+	return r.err
+}
+
+func (e inWordsOf) Error() string { return e.text }
+func (e inWordsOf) Unwrap() error { return e.err }
 
 // hop is the destination of an attempt: the request's own URL, or that of a redirect. foreign says
 // that a server named it and that keys may not go there. A redirect from a foreign hop back home

@@ -27,7 +27,7 @@ func (c *Config) newPolicy() classify.Policy {
 func (r *Run) verdict(j *job) classify.Verdict {
 	res := &j.res
 	try := classify.Evidence{
-		Status: res.status, Header: res.header, Body: res.body, Err: res.err, Link: res.sight, Wrote: classify.Nothing, RTT: res.rtt,
+		Status: res.status, Header: res.header, Body: res.body, Err: res.inWords(), Link: res.sight, Wrote: classify.Nothing, RTT: res.rtt,
 		Now: res.ended, Nonce: r.numbered, Upgrade: !res.switched,
 	}
 	if res.written {
