@@ -274,7 +274,7 @@ func (p *Policy) partly(a *Evidence, v *Verdict) {
 	case forbids(a.Header):
 		v.Why = whyForbids
 	default:
-		v.resend(a)
+		v.resend(a, a.Last)
 	}
 }
 
