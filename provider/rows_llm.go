@@ -101,6 +101,9 @@ func azure() *row {
 			Limited: Model, Banned: Key, Refusers: families,
 		},
 		is: func(r *Response) bool {
+			if r.refusedStatus() && (mentions(r, "Azure OpenAI") || mentions(r, "aka.ms/oai/quotaincrease")) {
+				return true
+			}
 			return sends("Apim-Request-Id", "X-Ms-Region", "Azureml-Model-Session")(r) &&
 				(openAIFields(r.Header) || r.refusedStatus() || sends("X-Rate-Limit-Reset-Tokens")(r))
 		},

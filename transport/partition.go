@@ -4,6 +4,7 @@ import (
 	"hash/maphash"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"unicode"
@@ -126,7 +127,7 @@ func (p Partition) at(s provider.Scope) (Partition, bool) {
 // identifier. Such a piece has a digit, other than a version such as v1, or is longer than 40
 // bytes.
 func PartitionOf(r *http.Request) Partition {
-	return Partition{Host: hostOf(r), Key: keyOf(r), Model: modelOf(r.URL.Path), Route: routeOf(r)}
+	return Partition{Host: hostOf(r), Key: keyOf(r), Model: modelOf(r.URL), Route: routeOf(r)}
 }
 
 func hostOf(r *http.Request) string {
@@ -157,8 +158,19 @@ func keyOf(r *http.Request) string {
 }
 
 // modelOf reads /deployments/{model}/ (Azure), /models/{model}:method (Google) and
-// /model/{model}/method (Bedrock).
-func modelOf(path string) string {
+// /model/{model}/method (Bedrock). A slash that is escaped is part of the name.
+func modelOf(u *url.URL) string {
+	if u.RawPath == "" {
+		return modelIn(u.Path)
+	}
+	escaped := modelIn(strings.NewReplacer("%3A", ":", "%3a", ":").Replace(u.EscapedPath()))
+	if model, err := url.PathUnescape(escaped); err == nil {
+		return model
+	}
+	return escaped
+}
+
+func modelIn(path string) string {
 	if _, rest, ok := strings.Cut(path, "/deployments/"); ok {
 		model, _, more := strings.Cut(rest, "/")
 		if more {

@@ -38,6 +38,10 @@ func TestPartitionOf(t *testing.T) {
 		{"GET", "https://g.test/v1/models/tuned", "g.test", "", "GET /v1/models/tuned"}, // no method
 		{"GET", "https://g.test/v1/models/", "g.test", "", "GET /v1/models/"},
 		{"GET", "https://g.test/v1/models/a/versions/b:c", "g.test", "", "GET /v1/models/a/versions/b:c"}, // what is called is none of its methods
+		{"POST", "https://r.openai.azure.com/openai/deployments/my%2Fdep/chat/completions", "r.openai.azure.com", "my/dep", "POST /openai/deployments/my/dep/chat/completions"},
+		{"POST", "https://r.openai.azure.com/openai/deployments/my%20dep/chat/completions", "r.openai.azure.com", "my dep", "POST /openai/deployments/my dep/chat/completions"},
+		{"POST", "https://r.test/v1/models/a%2fb%3AgenerateContent", "r.test", "a/b", "POST /v1/models/a/b:generateContent"},
+		{"POST", "https://r.test/v1/models/a%3AgenerateContent", "r.test", "a", "POST /v1/models/a:generateContent"},
 		{"GET", "https://r.test/deployments/mine", "r.test", "", "GET /deployments/mine"},
 		{"GET", "https://r.test/deployments//x", "r.test", "", "GET /deployments//x"},
 		{"GET", "", "", "", "GET "},

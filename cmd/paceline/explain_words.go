@@ -9,6 +9,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/explain"
 	"github.com/paceline-go/paceline/internal/text/describe"
+	"github.com/paceline-go/paceline/internal/text/sanitize"
 	"github.com/paceline-go/paceline/provider"
 )
 
@@ -73,6 +74,13 @@ func (s *saying) words() string {
 	}
 	if o.Partly {
 		fmt.Fprintf(&b, "Served in part: %v. Send all of it again only if it does nothing but read.\n", o.Parts)
+	}
+	if message := provider.Message(s.answer.Body); message != "" && status >= http.StatusBadRequest {
+		const most = 300
+		if r := []rune(message); len(r) > most {
+			message = string(r[:most]) + "…"
+		}
+		fmt.Fprintf(&b, "It says: %s\n", sanitize.Text(message))
 	}
 	b.WriteString("\n")
 	if len(o.Policies)+len(o.Limits) == 0 {

@@ -8,6 +8,9 @@ import (
 // harvest returns the answers in a value: objects that have headers, or are headers. around is the
 // text around the value. It is searched for the status if the value has none.
 func harvest(n *node, around string) []Answer {
+	if a, ok := errorBody(n, around); ok {
+		return []Answer{a.end()}
+	}
 	h := harvester{}
 	h.walk(n, Answer{}, 0)
 	if len(h.found) == 0 {
@@ -279,6 +282,49 @@ func onlyBody(n *node, around string) (a Answer, ok bool) {
 	}
 	a.Body = n.json()
 	return a, true
+}
+
+// errorBody reads the body of a refusal that details its error: its members are no header fields,
+// whatever their names. Google's has retryDelay and quota_limit. The status is the error's code, or in
+// the text around it.
+func errorBody(n *node, around string) (a Answer, ok bool) {
+	one := n
+	if n.open == '[' && len(n.items) == 1 {
+		one = n.items[0].value
+	}
+	in, ok := one.member("error")
+	if !ok || hasHeaders(n, 0) || slices.ContainsFunc(one.items, func(it item) bool { return it.keyed && asks(it.key) && it.value.open != 0 }) {
+		return a, false
+	}
+	if _, ok = in.member("details"); !ok {
+		return a, false
+	}
+	for _, it := range append(slices.Clone(one.items), in.items...) {
+		a.know(it)
+	}
+	a.Host = ""
+	if !a.Said && !a.state(statusIn(around)) {
+		a.Bare = true
+	}
+	a.Body = n.json()
+	return a, !a.Said || a.Status >= 400
+}
+
+// member returns the object or list that an object has by a name.
+func (n *node) member(name string) (*node, bool) {
+	for _, it := range n.items {
+		if n.open == '{' && it.keyed && plainly(it.key) == name && it.value.open != 0 {
+			return it.value, true
+		}
+	}
+	return nil, false
+}
+
+// hasHeaders reports whether a value has header fields somewhere in it.
+func hasHeaders(n *node, depth int) bool {
+	return depth <= maxDepth && slices.ContainsFunc(n.items, func(it item) bool {
+		return it.keyed && strings.Contains(plainly(it.key), "header") || hasHeaders(it.value, depth+1)
+	})
 }
 
 // saysWhy reports whether an object has a member for the reason of a refusal.
