@@ -21,6 +21,7 @@ import (
 	"net/url"
 	"os"
 	"regexp"
+	"strings"
 	"sync"
 	"time"
 
@@ -80,15 +81,28 @@ const mostOpened = 3
 // failed returns an error of the engine. It returns nil if the turn may begin again: a file that was
 // overwritten explains the error, and is opened again.
 func (s *Store) failed(err error, tries *int) error {
-	if e, ok := errors.AsType[*engine.Error](err); ok && *tries < mostOpened {
-		switch e.Code() & 0xff {
-		case lib.SQLITE_CORRUPT, lib.SQLITE_NOTADB, lib.SQLITE_IOERR, lib.SQLITE_READONLY:
-			*tries++
-			s.Close()
-			return nil
-		}
+	if *tries < mostOpened && isReplaced(err) {
+		*tries++
+		s.Close()
+		return nil
 	}
 	return s.wrap(err)
+}
+
+// isReplaced reports whether an error is of a file that somebody else overwrote, or whose table was
+// dropped.
+func isReplaced(err error) bool {
+	e, ok := errors.AsType[*engine.Error](err)
+	if !ok {
+		return false
+	}
+	switch e.Code() & 0xff {
+	case lib.SQLITE_CORRUPT, lib.SQLITE_NOTADB, lib.SQLITE_IOERR, lib.SQLITE_READONLY:
+		return true
+	case lib.SQLITE_ERROR:
+		return strings.Contains(e.Error(), "no such table")
+	}
+	return false
 }
 
 func (s *Store) openLocked() error {

@@ -147,6 +147,44 @@ func TestRemoved(t *testing.T) {
 	}
 }
 
+// The table is dropped while processes have the file open: a turn makes it again, and they share it.
+func TestTableDropped(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "limits.db")
+	var all []*sqlite.Store
+	for range 3 {
+		s, err := sqlite.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		all = append(all, s)
+	}
+	turns := func() (last int) {
+		for i := range 6 {
+			err := all[i%3].Turn(t.Context(), "a", func(r share.Reading) ([]byte, error) {
+				last = len(r.Blob)
+				return append(r.Blob, 'x'), nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		return last
+	}
+	turns()
+	db, err := sql.Open("sqlite", file)
+	if err == nil {
+		_, err = db.Exec(`DROP TABLE share`)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.Close()
+	if n := turns(); n != 5 {
+		t.Errorf("of 6 turns after that the last reads those of %d", n)
+	}
+}
+
 // A database in memory is refused, as nobody else can share it.
 func TestInMemory(t *testing.T) {
 	t.Chdir(t.TempDir())
