@@ -36,9 +36,10 @@ type Store struct {
 	file string
 	boot string
 
-	mu   sync.Mutex
-	db   *sql.DB     // nil: it has to be opened again
-	info os.FileInfo // of the file that is open
+	mu     sync.Mutex
+	closed bool
+	db     *sql.DB     // nil: it has to be opened again
+	info   os.FileInfo // of the file that is open
 }
 
 // schema is the table. Each put has another version than any before.
@@ -62,6 +63,9 @@ var inMemory = regexp.MustCompile(`(?i):memory:|[?&](mode=memory|vfs=memdb)`)
 func (s *Store) current() (*sql.DB, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.closed {
+		return nil, s.wrap(sql.ErrConnDone)
+	}
 	info, err := os.Stat(s.file)
 	if err == nil && s.db != nil && os.SameFile(info, s.info) {
 		return s.db, nil
@@ -83,7 +87,9 @@ const mostOpened = 3
 func (s *Store) failed(err error, tries *int) error {
 	if *tries < mostOpened && isReplaced(err) {
 		*tries++
-		s.Close()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.closeLocked()
 		return nil
 	}
 	return s.wrap(err)
@@ -159,6 +165,7 @@ func because(file string, err error) error {
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.closed = true
 	return s.closeLocked()
 }
 
