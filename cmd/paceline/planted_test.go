@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -24,6 +23,7 @@ import (
 	"time"
 
 	gates "github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/testkit/coded"
 	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/internal/testkit/planted"
 	"github.com/paceline-go/paceline/limit"
@@ -140,7 +140,16 @@ var parrotForms = map[string]func(string) string{
 	},
 	"percent": url.QueryEscape,
 	"html":    html.EscapeString,
-	"gzip":    func(s string) string { return s },
+}
+
+// parrotCodings are the content codings among the forms.
+var parrotCodings = map[string]coded.Coding{}
+
+func init() {
+	for i, c := range coded.All {
+		name := fmt.Sprintf("coding-%d", i)
+		parrotCodings[name], parrotForms[name] = c, parrotForms["plain"]
+	}
 }
 
 func newParrot(t *testing.T) *parrot {
@@ -204,13 +213,9 @@ func (p *parrot) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		write = func(string) string { return string(text) }
 	}
 	body := []byte(write(said))
-	if form == "gzip" {
-		var b bytes.Buffer
-		z := gzip.NewWriter(&b)
-		_, _ = z.Write(body)
-		_ = z.Close()
-		h.Set("Content-Encoding", "gzip")
-		body = b.Bytes()
+	if c, is := parrotCodings[form]; is {
+		h.Set("Content-Encoding", c.Field)
+		body = c.Encode(body)
 	}
 	w.WriteHeader(status)
 	_, _ = w.Write(body)
@@ -230,15 +235,15 @@ func (p *parrot) plantedLines(form string) string {
 		q := url.Values{"token": {plants["parameter"]}, "page": {"1"}}
 		u := url.URL{Scheme: "http", Host: address.Host, User: url.UserPassword(plants["user"], plants["password in a URL"]), Path: "/" + form + "/" + end, RawQuery: q.Encode()}
 		_ = e.Encode(map[string]any{"id": form + "-" + end, "method": "POST", "url": u.String(), "body": map[string]any{"api_key": plants["member"], "text": "x"},
-			"headers": map[string]any{"X-Api-Key": plants["field of a line"], "Cookie": "lang=en; sid=" + plants["cookie"]}})
+			"headers": map[string]any{"X-Api-Key": plants["field of a line"], "Cookie": "lang=en; sid=" + plants["cookie"], "Accept-Encoding": "gzip, deflate, br, zstd"}})
 	}
 	return b.String()
 }
 
 // plantedRun is a run over all of its output. It returns what the run says.
-func plantedRun(t *testing.T, name, in string, args ...string) (stderr string) {
+func plantedRun(t *testing.T, name, in string, args ...string) (stderr, folder string) {
 	t.Helper()
-	folder := t.TempDir()
+	folder = t.TempDir()
 	out := []string{"run", "-", "--out", filepath.Join(folder, "out.jsonl"), "--summary", filepath.Join(folder, "sum.json"), "--report", filepath.Join(folder, "report.html"), "--log-level", "debug",
 		"--attempts", "2", "--backoff-base", "1ms", "--backoff-max", "1ms", "--keep-headers", "*", "--redirects", "2", "--max-outage", "1ms"}
 	if !slices.Contains(args, "--limit") {
@@ -250,7 +255,7 @@ func plantedRun(t *testing.T, name, in string, args ...string) (stderr string) {
 	if _, err := os.Stat(filepath.Join(folder, "out.jsonl")); err == nil {
 		searchedFolder(t, name, folder, strings.HasPrefix(in, "{") || strings.HasPrefix(in, "["))
 	}
-	return stderr
+	return stderr, folder
 }
 
 var plantedKeys = []string{"--key-env", "PL_PLANT_KEY,PL_PLANT_SECOND", "--header", "X-Auth-Token: {key}", "--query", "api_key={key}"}
@@ -263,8 +268,14 @@ func TestPlantedInRun(t *testing.T) {
 	for form := range parrotForms {
 		t.Run(form, func(t *testing.T) {
 			t.Parallel()
-			if said := plantedRun(t, "lines", p.plantedLines(form), plantedKeys...); !strings.Contains(said, form+"-200") {
+			said, folder := plantedRun(t, "lines", p.plantedLines(form), plantedKeys...)
+			if !strings.Contains(said, form+"-200") {
 				t.Errorf("no line of the log: %s", said)
+			}
+			for _, r := range results(t, filepath.Join(folder, "out.jsonl")) {
+				if r.ID == form+"-200" && (r.Body == nil || !strings.Contains(*r.Body, "[PL_PLANT_") || r.Hidden < 5) {
+					t.Errorf("the answer was not read: %+v", r)
+				}
 			}
 		})
 	}
