@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/paceline-go/paceline/internal/secret"
@@ -177,8 +178,44 @@ func (n *Next) keeps(q *Request, next string) string {
 		return next
 	}
 	u := *q.URL
-	u.User = nil // a later run has it in its input
+	u.User, u.RawQuery = nil, withoutSecrets(u.RawQuery, q.chain.home.RawQuery) // a later run has both in its input
 	return u.String()
+}
+
+// withoutSecrets returns a query without the secret parameters that it has in common with the first
+// page.
+func withoutSecrets(query, home string) string {
+	own := secretParameters(home)
+	if len(own) == 0 {
+		return query
+	}
+	parts := strings.Split(query, "&")
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return slices.Contains(own, part) }), "&")
+}
+
+// withSecrets undoes withoutSecrets. A parameter of a name that the query has already stays out.
+func withSecrets(query, home string) string {
+	named := map[string]bool{}
+	for part := range strings.SplitSeq(query, "&") {
+		name, _, _ := strings.Cut(part, "=")
+		named[name] = true
+	}
+	for _, part := range secretParameters(home) {
+		if name, _, _ := strings.Cut(part, "="); !named[name] {
+			query = strings.TrimPrefix(query+"&"+part, "&")
+		}
+	}
+	return query
+}
+
+// secretParameters are the parts of a query whose values are secret.
+func secretParameters(query string) (all []string) {
+	for part := range strings.SplitSeq(query, "&") {
+		if _, some := secret.SanitizeQuery(part, nil); some {
+			all = append(all, part)
+		}
+	}
+	return all
 }
 
 // leadsTo returns the URL of a next page. As with redirects, it must be where the keys may go.
@@ -210,6 +247,9 @@ func (s *sender) leadsTo(n *Next, q *Request, from hop, next string, kept bool) 
 	}
 	if home := (secret.Places{secret.PlaceOf(q.chain.home)}); home.Have(to) {
 		to.User = q.chain.home.User
+		if kept {
+			to.RawQuery = withSecrets(to.RawQuery, q.chain.home.RawQuery)
+		}
 	}
 	return to, nil
 }

@@ -225,3 +225,33 @@ func placeOf(t *testing.T, address string) secret.Place {
 	}
 	return p
 }
+
+// A secret parameter of a line is not kept in the result of a page. A later run goes on with it all
+// the same, since it is in its input.
+func TestSecretParametersOfPages(t *testing.T) {
+	var mu sync.Mutex
+	var asked []string
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked = append(asked, q.URL.RequestURI())
+		fmt.Fprintf(w, `{"next":%q}`, strings.Repeat("x", len(asked)))
+	}))
+	defer s.Close()
+	next, err := ParseNext("cursor=/next", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBench(t)
+	b.config.Next = next
+	line := fmt.Sprintf(`{"id":"l","url":"%s/?a=1&token=%s&b=2"}`, s.URL, hush)
+	for most := 1; most <= 3; most++ {
+		b.config.MaxPages = most
+		out := b.run(line)
+		unseen(t, "pages", b.config.Out, out, hush)
+	}
+	want := []string{"/?a=1&token=" + hush + "&b=2", "/?a=1&b=2&cursor=x&token=" + hush, "/?a=1&b=2&cursor=xx&token=" + hush}
+	if fmt.Sprint(asked) != fmt.Sprint(want) {
+		t.Errorf("asked %q, want %q", asked, want)
+	}
+}
