@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/text/humanize"
+	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 	"github.com/paceline-go/paceline/internal/text/table"
 	"github.com/paceline-go/paceline/limit"
@@ -251,7 +253,7 @@ func (f *llmFlags) plan(r *run.Run) run.Plan {
 	if len(p.Alone) > 0 && p.Alone[0].Seconds > 0 && (p.EachModel || p.Alone[0].Seconds < p.Seconds) {
 		var alone []string
 		for _, a := range p.Alone {
-			text := fmt.Sprintf("%s %v", a.Model, seconds(a.Seconds))
+			text := fmt.Sprintf("%s %s", a.Model, lasts(a.Seconds))
 			if a.Limit != "" {
 				text += " (" + a.Limit + " binds)"
 			}
@@ -371,12 +373,12 @@ func (f *llmFlags) printPlan(w io.Writer, p run.Plan, output string) error {
 		if l.Model != "" {
 			of = ", for " + l.Model
 		}
-		line("limit "+l.Limit, "%s: %v%s%s", humanize.Thousands(l.Cost), seconds(l.Seconds), of, binds)
+		line("limit "+l.Limit, "%s: %s%s%s", humanize.Thousands(l.Cost), lasts(l.Seconds), of, binds)
 	}
 	switch {
 	case p.Seconds > 0:
-		line("time", "%v and the last answer: %s", seconds(p.Seconds), p.Finish.Format("Mon 2 Jan 15:04:05"))
-		line("in flight", "%d are enough as long as an answer takes less than %v on the average (--concurrency)", p.InFlight, seconds(p.AnswerWithin))
+		line("time", "%s and the last answer: %s", lasts(p.Seconds), finish(&p))
+		line("in flight", "%d are enough as long as an answer takes less than %s on the average (--concurrency)", p.InFlight, lasts(p.AnswerWithin))
 	case len(p.Limits) > 0:
 		line("time", "the limits let all of it go at once, %d at a time (--concurrency)", p.InFlight)
 	case p.LimitUnknown:
@@ -421,16 +423,37 @@ func announce(p run.Plan) string {
 	fmt.Fprintf(&text, "plan: %s requests, %s tokens in, at most %s out", humanize.Thousands(int64(p.Requests)), humanize.Thousands(p.Input), humanize.Thousands(p.Output))
 	for _, l := range p.Limits {
 		if l.Binds {
-			fmt.Fprintf(&text, "; limit %s takes %v, until %s", l.Limit, seconds(l.Seconds), p.Finish.Format("Mon 2 Jan 15:04:05"))
+			fmt.Fprintf(&text, "; limit %s takes %s, until %s", l.Limit, lasts(l.Seconds), finish(&p))
 		}
 	}
 	return text.String()
 }
 
 func seconds(s float64) time.Duration {
-	d := time.Duration(s * float64(time.Second))
+	d := rate.Lasting(s)
 	if d < 10*time.Second {
 		return d.Round(10 * time.Millisecond)
 	}
 	return d.Round(time.Second)
+}
+
+// lasts writes how long something takes, by years if it takes two and more.
+func lasts(s float64) string {
+	const year = 365.25 * 24 * 3600
+	switch d := seconds(s); {
+	case d == math.MaxInt64:
+		return "more than 292 years"
+	case s >= 2*year:
+		return fmt.Sprintf("%.1f years", s/year)
+	default:
+		return d.String()
+	}
+}
+
+// finish writes when a plan ends.
+func finish(p *run.Plan) string {
+	if rate.Lasting(p.Seconds) == math.MaxInt64 {
+		return fmt.Sprintf("after %d", p.Finish.Year())
+	}
+	return humanize.Date(p.Finish, time.Now())
 }

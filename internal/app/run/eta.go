@@ -1,9 +1,11 @@
 package run
 
 import (
+	"math"
 	"slices"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool"
@@ -116,7 +118,7 @@ func ofEach(keys []serving) (some []serving) {
 // when it may be used.
 func together(keys []serving, d time.Duration) (at time.Duration) {
 	for n := range keys {
-		d += keys[n].from
+		d += min(keys[n].from, math.MaxInt64-d)
 		at = d / time.Duration(n+1)
 		if n+1 == len(keys) || at <= keys[n+1].from {
 			break
@@ -154,11 +156,11 @@ func (r *Run) eta(now time.Time, of [][]serving, waiting bool, waits string) tim
 		longest = max(longest, r.groups[i].byLimits(now, of[i]))
 	}
 	const wellBelow = 2
-	if rate, known := t.pace.perSecond(now); known && left > rate*longest.Seconds()*wellBelow {
-		if rate == 0 {
+	if perSecond, known := t.pace.perSecond(now); known && left > perSecond*longest.Seconds()*wellBelow {
+		if perSecond == 0 {
 			return 0
 		}
-		longest = time.Duration(left / rate * float64(time.Second))
+		longest = rate.Lasting(left / perSecond)
 	}
 	return longest
 }
@@ -173,7 +175,7 @@ func (r *Run) byAnswers(keys []serving, left float64) time.Duration {
 	if r.c.Gap == 0 && r.numbered {
 		flights = min(flights, len(keys))
 	}
-	return keys[0].from + time.Duration(left/float64(flights)*float64(r.tally.busy)/float64(n))
+	return rate.Lasting(keys[0].from.Seconds() + left/float64(flights)*r.tally.busy.Seconds()/float64(n))
 }
 
 // byLimits returns how long the limits need for the rest of the group.
@@ -191,7 +193,7 @@ func (g *group) byLimits(now time.Time, keys []serving) (longest time.Duration) 
 			left = max(left-min(max(room, 0), float64(l.Most()))*float64(len(keys)), 0)
 		}
 		if left > 0 {
-			longest = max(longest, together(keys, time.Duration(left/(l.Speed()*fits(l, keys))*float64(time.Second))))
+			longest = max(longest, together(keys, rate.Lasting(left/(l.Speed()*fits(l, keys)))))
 		}
 	}
 	return longest

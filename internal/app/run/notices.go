@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/text/humanize"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
@@ -72,7 +73,7 @@ const longWait = 30 * time.Second
 // tellUnsaid reports a long wait after a refusal that did not say when to come back.
 func (r *Run) tellUnsaid(reason, waitsFor string, until time.Time) {
 	if r.notices.isNews("unsaid", until, 10*time.Second) {
-		r.tell("%s; it does not say when to come back: the next request goes about %s, waiting for %s", reason, until.Format("Mon 2 Jan 15:04:05"), waitsFor)
+		r.tell("%s; it does not say when to come back: the next request goes about %s, waiting for %s", reason, humanize.Date(until, time.Now()), waitsFor)
 	}
 }
 
@@ -84,7 +85,7 @@ func (r *Run) tellHold(key string, until time.Time, reason string) {
 		if r.c.keyless {
 			who = "the server asks"
 		}
-		r.tell("%s to stay away for %v, until %s: %s", who, d.Round(time.Second), until.Format("Mon 2 Jan 15:04:05"), reason)
+		r.tell("%s to stay away for %v, until %s: %s", who, d.Round(time.Second), humanize.Date(until, time.Now()), reason)
 	}
 }
 

@@ -93,3 +93,13 @@ func Span(d time.Duration) string {
 // seconds divides once. The standard library's Seconds adds two rounded numbers, so that 1.14
 // becomes 1.1400000000000001.
 func seconds(d time.Duration) string { return strconv.FormatFloat(float64(d)/1e9, 'f', -1, 64) + " s" }
+
+// Date writes an instant by the clock of its place, to the second: Mon 2 Jan 15:04:05. It has its
+// year if that is not clear from now, which is eleven months off.
+func Date(t, now time.Time) string {
+	const clear = 334 * 24 * time.Hour
+	if d := t.Sub(now); d > clear || d < -clear {
+		return t.Format("Mon 2 Jan 2006 15:04:05")
+	}
+	return t.Format("Mon 2 Jan 15:04:05")
+}

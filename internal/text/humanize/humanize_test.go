@@ -57,3 +57,15 @@ func TestWindow(t *testing.T) {
 		}
 	}
 }
+
+// A date more than eleven months away could be of two years, and says which.
+func TestDate(t *testing.T) {
+	now := time.Date(2026, 11, 28, 8, 0, 0, 0, time.UTC)
+	for days, want := range map[int]string{
+		0: "Sat 28 Nov 08:00:00", 300: "Fri 24 Sep 08:00:00", 364: "Sat 27 Nov 2027 08:00:00", 4 * 365: "Wed 27 Nov 2030 08:00:00", -400: "Fri 24 Oct 2025 08:00:00",
+	} {
+		if got := humanize.Date(now.AddDate(0, 0, days), now); got != want {
+			t.Errorf("%d days: %s, want %s", days, got, want)
+		}
+	}
+}

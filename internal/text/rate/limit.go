@@ -73,19 +73,32 @@ func (l Limit) Within(from time.Time, d time.Duration, goesOn bool) float64 {
 	return float64(l.Most()) + float64(l.N)*windows
 }
 
+// Lasting returns a duration of so many seconds, at most the longest one, which is 292 years.
+func Lasting(seconds float64) time.Duration {
+	if ns := seconds * float64(time.Second); ns < math.MaxInt64 {
+		return time.Duration(ns)
+	}
+	return math.MaxInt64
+}
+
 // Takes is how long the limit alone needs from now on for the given cost, over so many keys, each
-// with the limit for itself. room is the present content of all keys' buckets.
+// with the limit for itself: at most 292 years. room is the present content of all keys' buckets.
 func (l Limit) Takes(now time.Time, cost int64, keys int, room int64) time.Duration {
 	n := float64(cost) / float64(keys)
 	if l.Bucket {
-		return time.Duration(float64(max(cost-room, 0)) / float64(keys) / l.Speed() * float64(time.Second))
+		return Lasting(float64(max(cost-room, 0)) / float64(keys) / l.Speed())
 	}
 	windows := max(math.Ceil(n/float64(l.N))-1, 0)
+	if windows*l.Per.Seconds() >= longest.Seconds() {
+		return longest
+	}
 	if l.Zone != "" && windows > 0 {
 		return l.ends(now, int64(windows)-1).Sub(now)
 	}
 	return time.Duration(windows) * l.Per
 }
+
+const longest = time.Duration(math.MaxInt64)
 
 // Room is how much a limiter made from this limit lets go at the instant at.
 func (l Limit) Room(made limit.Limiter, at mono.Time) int64 {

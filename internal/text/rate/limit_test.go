@@ -1,6 +1,7 @@
 package rate
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -75,6 +76,8 @@ func TestLimitTakes(t *testing.T) {
 		{window, 0, 1, 0, 0}, {window, 10, 1, 0, 0}, {window, 11, 1, 0, 2 * time.Second}, {window, 20, 1, 0, 2 * time.Second}, {window, 21, 1, 0, 4 * time.Second},
 		{window, 20, 2, 0, 0}, {window, 21, 2, 0, 2 * time.Second}, {window, 60, 3, 0, 2 * time.Second},
 		{bucket, 0, 1, 0, 0}, {bucket, 10, 1, 10, 0}, {bucket, 11, 1, 10, 200 * time.Millisecond}, {bucket, 15, 1, 0, 3 * time.Second}, {bucket, 30, 2, 20, time.Second}, {bucket, 5, 1, 10, 0},
+		{Limit{N: 1, Per: Longest}, 292, 1, 0, 291 * Longest}, {Limit{N: 1, Per: Longest}, 1000, 1, 0, math.MaxInt64},
+		{Limit{N: 1, Per: Longest, Bucket: true}, 1000, 1, 0, math.MaxInt64}, {Limit{N: 1, Per: 24 * time.Hour, Zone: "UTC"}, limit.MaxCost, 1, 0, math.MaxInt64},
 	} {
 		if got := c.l.Takes(time.Time{}, c.cost, c.keys, int64(c.room)); got != c.want {
 			t.Errorf("%d of %+v over %d keys with room for %d takes %v, want %v", c.cost, c.l, c.keys, c.room, got, c.want)

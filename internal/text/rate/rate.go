@@ -54,7 +54,7 @@ func Parse(s string) (Rate, error) {
 	}
 	n, err := number(count)
 	if err != nil {
-		return fail(": %q is not a whole number from 1 to %d%s", count, int64(limit.MaxCost), longer(count))
+		return fail(": %q is not a whole number from 1 to %d%s", count, int64(limit.MaxCost), longer(count, unit))
 	}
 	per, err := span(unit)
 	if err != nil || per <= 0 || per > Longest {
@@ -118,13 +118,29 @@ func number(s string) (int64, error) {
 	return n * times, nil
 }
 
-// longer says how to write a fraction.
-func longer(count string) string {
-	f, err := strconv.ParseFloat(count, 64)
-	if err == nil && f > 0 && f < 1 {
-		return fmt.Sprintf(" (one in a longer time is such as 1/%ds)", int64(math.Ceil(min(1/f, 1e6))))
+// longer says how to write a fraction of a request: as whole ones in a longer time, 3/2s for 1.5/s.
+// Where no time up to 100 units does, the rate is rounded down.
+func longer(count, unit string) string {
+	f, err := strconv.ParseFloat(strings.Replace(count, ",", ".", 1), 64)
+	if err != nil || !(f > 0 && f < 1e9) || f == math.Trunc(f) {
+		return ""
 	}
-	return ""
+	const most = 100
+	n, of, near := int64(1), int64(math.Ceil(min(1/f, 1e6))), 0.0
+	for k := int64(1); k <= most; k++ {
+		whole := math.Floor(f*float64(k) + 1e-9)
+		if at := whole / float64(k); at > near+1e-9 {
+			n, of, near = int64(whole), k, at
+		}
+	}
+	hint := fmt.Sprintf("%d/%d%s", n, of, unit)
+	if per, err := span(unit); err == nil && unit[0] >= '0' && unit[0] <= '9' { // it has a number of its own
+		hint = Rate{n, time.Duration(min(float64(of)*float64(per), float64(2*Longest)))}.String()
+	}
+	if _, err := Parse(hint); err != nil {
+		return ""
+	}
+	return fmt.Sprintf(" (a fraction is whole ones in a longer time, such as %s)", hint)
 }
 
 // placed says where months are.
