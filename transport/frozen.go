@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/core/frozen"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -37,7 +38,7 @@ type remembered struct {
 const unknownWindow = 24 * time.Hour
 
 // wholeSize is about how much a node takes that stays as it is.
-const wholeSize = 4 << 10
+const wholeSize = 5 << 10
 
 // packed returns a partition as a name for a Store. It is shorter than six strings.
 func (p Partition) packed() string {
@@ -104,7 +105,7 @@ func (c *cold) put(n *node, made func() limit.Limiter) {
 // memory returns what a node remembers. It is idle, and the Group's lock is held.
 func (n *node) memory(now mono.Time) (m frozen.Memory[remembered]) {
 	idle, ok := n.stack.Idle(now)
-	if !ok { // a request that nobody counts as active any more, such as the loser of two copies
+	if !ok { // a request that nobody counts as active any more: an answer that is still read, or the loser of two copies
 		idle.Counts = now.Add(unknownWindow)
 	}
 	m.Counts = idle.Counts
@@ -114,7 +115,6 @@ func (n *node) memory(now mono.Time) (m frozen.Memory[remembered]) {
 		m.Useful = max(m.Counts, now.Add(n.settings().Idle))
 	}
 	if idle.State == nil {
-		n.rooms, n.limit, n.way = nil, nil, nil
 		m.Whole, m.Size = &remembered{node: n}, wholeSize
 		return m
 	}
@@ -196,12 +196,23 @@ func (c *cold) change(now mono.Time, t *Transport, limits func(p Partition) limi
 		if err != nil || n == nil || n.stack.Own() == nil {
 			return m
 		}
-		own := n.stack.Own()
-		f(now, p, own)
-		n.stack.Follow(now)
-		n.weigh(own)
-		return n.again(now, m.Whole)
+		n.t.group.Update(func(now mono.Time) { // a request of it may be in flight
+			own := n.stack.Own()
+			f(now, p, own)
+			n.stack.Follow(now)
+			n.weigh(own)
+			m = n.again(now, m.Whole)
+		}, n.limits()...)
+		return m
 	})
+}
+
+// limits returns the limit of a node that has one in the Group.
+func (n *node) limits() (all []*paceline.Limit) {
+	if n.limit != nil {
+		all = append(all, n.limit)
+	}
+	return all
 }
 
 // melt returns the node of a memory, for a moment; nil: it has none.
@@ -234,14 +245,15 @@ func (c *cold) lift(t *Transport, p Partition, limits func(p Partition) limit.Li
 	if !was {
 		return false
 	}
-	now := t.at()
 	if n, err := c.melt(t, p, limits, &m); err == nil {
-		_, lifted = n.stack.Paused(now)
-		n.stack.Lift(now)
-		n.shutIf(false)
-		m = n.again(now, m.Whole)
+		n.t.group.Update(func(now mono.Time) {
+			_, lifted = n.stack.Paused(now)
+			n.stack.Lift(now)
+			n.shutIf(false)
+			m = n.again(now, m.Whole)
+		}, n.limits()...)
 	}
-	c.Put(now, name, m)
+	c.Put(t.at(), name, m)
 	return lifted
 }
 

@@ -542,6 +542,41 @@ func (e early) Earlier(p transport.Partition, zero time.Time) ([]limit.Past, mon
 	return []limit.Past{{At: mono.Of(zero, time.Now()), Cost: limit.One, Result: limit.Accepted}}, mono.Min
 }
 
+// An answer that is still read keeps its place, though its partition is frozen meanwhile.
+func TestFrozenPartitionWithAnOpenAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr, others := crowded(t, transport.Config{Base: newBase(0, ok), UntilBody: true, Limit: eachKey(func() limit.Limiter {
+			l, err := limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return l
+		})})
+		stream, err := tr.RoundTrip(get(t, "http://a.test/", "Authorization", "Bearer one"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			others(3)
+			soon, cancel := context.WithTimeout(t.Context(), time.Minute)
+			if _, _, err := do(t, tr, get(t, "http://a.test/", "Authorization", "Bearer one").WithContext(soon)); err == nil {
+				t.Error("two go at once, and one is allowed")
+			}
+			cancel()
+		}
+		others(3)
+		begin := time.Now()
+		var second sync.WaitGroup
+		second.Go(func() { do(t, tr, get(t, "http://a.test/", "Authorization", "Bearer one")) })
+		time.Sleep(time.Minute)
+		stream.Body.Close()
+		second.Wait()
+		if took := time.Since(begin); took != time.Minute {
+			t.Errorf("the second went after %v", took)
+		}
+	})
+}
+
 // Keys of one organization count together, also when there are more than partitions at hand.
 func TestFrozenKeysOfOneOrganization(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

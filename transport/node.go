@@ -83,17 +83,18 @@ func (t *Transport) bareNode(p Partition, own limit.Limiter) (*node, error) {
 	return n, nil
 }
 
-// join puts a node into the Group.
+// join puts a node into the Group, unless it is there.
 func (n *node) join() (err error) {
+	if n.limit != nil {
+		return nil
+	}
 	t, p := n.t, n.partition
 	n.limit = t.group.Limit(n.looks(paceline.LimitConfig{Limiter: n.stack, Fair: t.config.Client != nil, Use: n.uses, Logger: t.waits(&n.partition)}))
 	if p.Scope != provider.IP {
 		return nil
 	}
-	if n.health == nil {
-		if n.health, err = breaker.New(breaker.Config{Rand: t.jitter}); err != nil {
-			return fmt.Errorf("transport: %w", err)
-		}
+	if n.health, err = breaker.New(breaker.Config{Rand: t.jitter}); err != nil {
+		return fmt.Errorf("transport: %w", err)
 	}
 	n.way = t.group.Limit(paceline.LimitConfig{Limiter: n.health, Fair: t.config.Client != nil, Logger: t.waits(&n.partition), Paused: n.downs})
 	return nil

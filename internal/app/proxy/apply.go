@@ -24,9 +24,8 @@ import (
 // Requests under way end as they began, also those that wait for a removed upstream. If only limits
 // or fields of an upstream change, all its requests go by the new limits at once. They keep their
 // turns, and earlier requests still count. A new limit counts the requests in flight and the later
-// ones. If another server is behind the name (see route), its limits begin anew.
-// An upstream that is taken out and comes back goes on where it was. Settings of the
-// listeners cannot change: see fixed.
+// ones. If another server is behind the name (see route), its limits begin anew. An upstream that is
+// taken out and comes back goes on where it was. Settings of the listeners cannot change: see fixed.
 func (p *Proxy) Apply(c Config) error {
 	p.applying.Lock()
 	defer p.applying.Unlock()
