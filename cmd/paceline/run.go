@@ -113,7 +113,7 @@ func newRun() *cobra.Command {
 	p.IntVar(&f.queue, "queue", 1000, "requests to read ahead")
 	p.StringVarP(&f.out, "out", "O", "-", "file for the results, to which a run that is repeated adds; - is standard output, without resuming")
 	p.StringVar(&f.dead, "dead", "", "file for dead letters (default: beside --out, its name with .dead.jsonl; or among the results on standard output)")
-	p.Var((*deadSet)(&f.retryDead), "retry-dead", "send the dead letters of the runs before again: all, or of some classes, as in --retry-dead=outage,limited (classes: see docs/run.md)")
+	p.Var((*deadSet)(&f.retryDead), "retry-dead", "send the dead letters of the runs before again: all, or of some classes, as in --retry-dead=outage,limited (classes: see docs/results.md)")
 	p.Lookup("retry-dead").NoOptDefVal = "all"
 	p.StringVar(&f.unanswered, "unanswered", "resend", "what was sent and may have been served without an answer: resend, or hold as a dead letter")
 	p.StringVar(&f.partly, "partly", "done", "what was served in part, since a limit refused the rest: done, and the result says so (what only reads goes again); again; or hold as a dead letter")
