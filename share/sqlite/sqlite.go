@@ -103,7 +103,9 @@ func isReplaced(err error) bool {
 		return false
 	}
 	switch e.Code() & 0xff {
-	case lib.SQLITE_CORRUPT, lib.SQLITE_NOTADB, lib.SQLITE_IOERR, lib.SQLITE_READONLY:
+	case lib.SQLITE_IOERR:
+		return e.Code() != lib.SQLITE_IOERR_WRITE // the disk is full
+	case lib.SQLITE_CORRUPT, lib.SQLITE_NOTADB, lib.SQLITE_READONLY:
 		return true
 	case lib.SQLITE_ERROR:
 		return strings.Contains(e.Error(), "no such table")
