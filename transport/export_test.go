@@ -33,3 +33,6 @@ func Frozen(t *Transport) (partitions, clients int) {
 	defer t.clients.mu.Unlock()
 	return t.cold.Len(), t.clients.cold.Len()
 }
+
+// Repacked returns a partition as it comes back from its name in a Store.
+func Repacked(p Partition) Partition { return unpacked(p.packed()) }

@@ -690,3 +690,15 @@ func TestFrozenPartitionsAreSmall(t *testing.T) {
 		runtime.KeepAlive(tr)
 	})
 }
+
+// Two partitions have two names, whatever strangers put into their fields.
+func FuzzFrozenNames(f *testing.F) {
+	f.Add("key", "a.test", "k", "", "GET /x", "")
+	f.Add("", "\x00", "\x01a", strings.Repeat("m", 300), "é", "client")
+	f.Fuzz(func(t *testing.T, scope, host, key, model, route, client string) {
+		p := transport.Partition{Scope: provider.Scope(scope), Host: host, Key: key, Model: model, Route: route, Client: client}
+		if again := transport.Repacked(p); again != p {
+			t.Errorf("%+v has become %+v", p, again)
+		}
+	})
+}
