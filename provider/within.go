@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -39,18 +40,77 @@ type within struct {
 	some bool
 }
 
-// refusalSigns are parts of words of which every refusal of the forms below has one.
-var refusalSigns = []string{
-	"imit", "IMIT", "hrottl", "HROTTL", "oo many", "oo Many", "ooMany", "TOO_MANY", "oo_many",
-	"uota", "UOTA", "429", "xceeded", "verload", "nprocessed", "rejected_exec", "EXHAUSTED", "redit",
-	"SlowDown", "slow_down", "过于频繁", "额度不足", "欠费", "rrears", "verdue", "ufficient", "illing", "ayment",
+// refusalWords are parts of codes and sentences. Every refusal of the forms below has one.
+var refusalWords = [][]byte{
+	[]byte("imit"), []byte("IMIT"), []byte("hrottl"), []byte("HROTTL"), []byte("oo many"), []byte("oo Many"), []byte("ooMany"), []byte("TOO_MANY"),
+	[]byte("oo_many"), []byte("uota"), []byte("UOTA"), []byte("429"), []byte("503"), []byte("529"), []byte("verload"), []byte("nprocessed"),
+	[]byte("rejected_exec"), []byte("xhausted"), []byte("EXHAUSTED"), []byte("xceeded"), []byte("lowDown"), []byte("low_down"), []byte("过于频繁"),
+	[]byte("redit"), []byte("udget"), []byte("ufficient"), []byte("illing"), []byte("ayment"), []byte("rrears"), []byte("verdue"), []byte("额度不足"), []byte("欠费"),
 }
 
 // MayRefuse reports whether the beginning of a body, of an answer with a status of success, may be
-// that of a refusal or of a partly served answer. It is a cheap question before a reading.
+// that of a refusal or of a partly served answer. It is a cheap question before a reading: most
+// served answers have no name of an error.
 func MayRefuse(body []byte) bool {
-	text := string(body[:min(len(body), MaxBody)])
-	return slices.ContainsFunc(refusalSigns, func(sign string) bool { return strings.Contains(text, sign) })
+	body = body[:min(len(body), MaxBody)]
+	return namesError(body) && slices.ContainsFunc(refusalWords, func(word []byte) bool { return bytes.Contains(body, word) })
+}
+
+// namesError reports whether a name of an error is in a body, with a value that may be one.
+func namesError(body []byte) bool {
+	if bytes.Contains(body, []byte("HTTP/1.1 ")) {
+		return true
+	}
+	for {
+		at := bytes.IndexByte(body, '"')
+		if at < 0 || at+1 >= len(body) {
+			return false
+		}
+		body = body[at+1:]
+		name := ""
+		switch body[0] {
+		case 'e', 'E':
+			name = "rror"
+		case 'c', 'C':
+			name = "ode"
+		case 's':
+			if name = "tatus"; bytes.HasPrefix(body, []byte("sC")) {
+				name = "Code"
+			} else if bytes.HasPrefix(body, []byte("su")) {
+				name = "uccess"
+			}
+		case 'o':
+			name = `k"`
+		case 'f', 'F':
+			name = "ail"
+		case 'h':
+			name = "ttpStatus"
+		case 'U':
+			name = "nprocessed"
+		default:
+			continue
+		}
+		if bytes.HasPrefix(body[1:], []byte(name)) && !isGood(body[1+len(name):], name == "tatus") {
+			return true
+		}
+	}
+}
+
+// isGood reports whether the value after a name, or after its beginning, is one of a success: null,
+// true, 0, 200 or nothing. If state, a word such as "active" is good, too, but not "error", "failed",
+// "429" or "RATE_LIMITED".
+func isGood(rest []byte, state bool) bool {
+	_, value, ok := bytes.Cut(rest[:min(len(rest), 32)], []byte(":"))
+	value = bytes.TrimLeft(value, " \t\r\n")
+	if !ok || len(value) == 0 {
+		return false
+	}
+	for _, good := range [][]byte{[]byte("null"), []byte("true"), []byte("0"), []byte("200"), []byte(`""`), []byte(`"0"`), []byte("[]"), []byte("{}")} {
+		if bytes.HasPrefix(value, good) {
+			return true
+		}
+	}
+	return state && len(value) > 1 && value[0] == '"' && value[1] >= 'a' && value[1] <= 'z' && value[1] != 'e' && value[1] != 'f' && bytes.HasPrefix(rest, []byte(`":`))
 }
 
 // Unusual returns the note about a refusal with a status of success, from a provider that is not

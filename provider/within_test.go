@@ -166,3 +166,20 @@ func FuzzWithin(f *testing.F) {
 		}
 	})
 }
+
+// What a served answer costs before its reading: most have no sign of a refusal.
+func BenchmarkMayRefuse(b *testing.B) {
+	for name, body := range map[string]string{
+		"short": `{"usage":{"prompt_tokens":7,"completion_tokens":5,"total_tokens":12}}`,
+		"2 KiB": strings.Repeat(`{"role":"assistant","content":"some words"},`, 47),
+	} {
+		b.Run(name, func(b *testing.B) {
+			text := []byte(body)
+			for b.Loop() {
+				if provider.MayRefuse(text) {
+					b.Fatal("it has a sign")
+				}
+			}
+		})
+	}
+}

@@ -96,7 +96,8 @@ func (r *Run) answer(j *job) (ans pool.Answer) {
 	ans = v.Answer()
 	j.unsure, j.held, j.unlike, j.parts = v.Doubt, false, false, nil
 	if v.Said.Partly {
-		j.parts = &v.Said.Parts
+		parts := v.Said.Parts // or all of the verdict would be kept
+		j.parts = &parts
 	}
 	ans.Reason = statusText(res.status)
 	j.unpaid, j.noQuota = v.Said.Refusal == provider.Unpaid, v.Said.Refusal == provider.NoQuota
