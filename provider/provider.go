@@ -158,6 +158,7 @@ func (d *row) plain(now time.Time, resp Response, l *looked) *reading {
 	}
 	r.tooManyAtOnce()
 	r.wordings(d.worded)
+	r.ratesInWords(d.Limited)
 	r.comeBack()
 	if age := r.Header.Get("Age"); len(r.Limits) > 0 && age != "" && strings.Trim(age, "0 ") != "" {
 		r.Limits = nil

@@ -1,9 +1,11 @@
 package provider
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -97,4 +99,63 @@ func figuresHere(text, rest string) (map[string]float64, bool) {
 		text = text[len(literal):]
 	}
 	return f, true
+}
+
+// rates finds rates in a message: "600 RPM", "180,000 TPM", "20 requests per minute", "5
+// calls/second", "100 requests per 10 minutes".
+var rates = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)(\d[\d,]*(?:\.\d+)?)\s*(?:([RQT]P[SMHD])\b|(requests?|queries|query|calls?|tokens?)\s*(?:per|/|an?|every|each)\s*(\d{1,4})?[ -]?(second|sec|minute|min|hour|hr|day)s?\b)`)
+})
+
+// allowing are words before a rate that make it a limit; others make it something else, such as
+// what was used, or what another plan would allow.
+var (
+	allowing = regexpOnce(`(?i)\b(limit(?:s|ed)?|maximum|max|quota|allow(?:s|ed)?|exceed(?:ed|s)?)\b`)
+	others   = regexpOnce(`(?i)\b(used|current(?:ly)? (?:usage|rate|at)|requested|upgrade|increase|higher|plans?|tiers?|would|up to)\b`)
+)
+
+func regexpOnce(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
+}
+
+// ratesInWords adds the limits that a refusal by anybody states in its words, if it states none in
+// another way: "The maximum rate limit for this model is 600 RPM (10 QPS) and 180000 TPM".
+func (r *reading) ratesInWords(scope Scope) {
+	if r.Refusal != RateLimited && r.Refusal != QuotaExhausted || len(r.Policies)+len(r.Limits) > 0 {
+		return
+	}
+	for _, m := range r.messages() {
+		for _, at := range rates().FindAllStringSubmatchIndex(m, maxItems) {
+			sentence := m[strings.LastIndexAny(m[:at[0]], ".!?\n")+1 : at[0]]
+			if !allowing().MatchString(sentence) || others().MatchString(sentence) {
+				continue
+			}
+			group := func(i int) string {
+				if at[2*i] < 0 {
+					return ""
+				}
+				return m[at[2*i]:at[2*i+1]]
+			}
+			n := written(group(1))
+			f, ok := n.number()
+			p := Policy{Unit: Requests, Scope: scope, Window: units[strings.ToLower(group(5))]}
+			if short := strings.ToLower(group(2)); short != "" {
+				p.Window = map[byte]time.Duration{'s': time.Second, 'm': time.Minute, 'h': time.Hour, 'd': day}[short[2]]
+			}
+			if every, err := strconv.Atoi(group(4)); err == nil {
+				p.Window *= time.Duration(every)
+			}
+			if strings.HasPrefix(strings.ToLower(group(2)+group(3)), "t") {
+				p.Unit = Tokens
+			}
+			if f > 0 && f < 1 { // 0.6 a minute is one in 100 s
+				p.Window, f = time.Duration(float64(p.Window)/f), 1
+			}
+			p.Limit = int64(min(f, MaxCount))
+			if p.Name = strings.TrimSpace(group(0)); ok && p.Limit > 0 && p.Window > 0 && p.Window <= MaxWait {
+				p.Name = clip(p.Name)
+				r.add(p, ServiceLimit{})
+			}
+		}
+	}
 }

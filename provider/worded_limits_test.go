@@ -121,3 +121,33 @@ func TestOfNobody(t *testing.T) {
 		t.Error("a wait of which nobody said anything is vouched for")
 	}
 }
+
+// TestRatesInWords: a refusal by anybody may state its limits in words. What was used, and what
+// another plan would allow, are none.
+func TestRatesInWords(t *testing.T) {
+	for message, want := range map[string]string{
+		"You have reached the rate limit of this model. The maximum rate limit for this model is 600 RPM (10 QPS) and 180000 TPM.": "600 requests 1m0s, 10 requests 1s, 180000 tokens 1m0s",
+		"Rate limit of 20 requests per minute exceeded":                           "20 requests 1m0s",
+		"Rate limit exceeded: 5 calls/second":                                     "5 requests 1s",
+		"Limited to 1,000 queries per 10 minutes.":                                "1000 requests 10m0s",
+		"Your limit is 0.6 queries per minute.":                                   "1 requests 1m40s",
+		"Quota: 50 requests a day":                                                "50 requests 24h0m0s",
+		"You used 65 requests per minute.":                                        "",
+		"Rate limit exceeded. You sent 65 requests per minute.":                   "",
+		"Limit reached, current usage 65 requests per minute":                     "",
+		"Rate limit exceeded. Paid plans have a limit of 600 requests per minute": "",
+		"Rate limit exceeded. Upgrade for a limit of 600 RPM":                     "",
+		"Limit 5 exceeded, 10 requests in flight":                                 "",
+		"The limit is 3 requests per century":                                     "",
+		"The limit is 99,999,999,999,999 calls/hour":                              "17592186044416 requests 1h0m0s",
+	} {
+		o := refusedWith(t, 429, message)
+		var got []string
+		for _, p := range o.Policies {
+			got = append(got, fmt.Sprintf("%d %s %v", p.Limit, p.Unit, p.Window))
+		}
+		if got := strings.Join(got, ", "); got != want {
+			t.Errorf("%s\n\t%s, want %s", message, got, want)
+		}
+	}
+}
