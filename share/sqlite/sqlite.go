@@ -102,10 +102,8 @@ func isReplaced(err error) bool {
 	if !ok {
 		return false
 	}
-	switch e.Code() & 0xff {
-	case lib.SQLITE_IOERR:
-		return e.Code() != lib.SQLITE_IOERR_WRITE // the disk is full
-	case lib.SQLITE_CORRUPT, lib.SQLITE_NOTADB, lib.SQLITE_READONLY:
+	switch e.Code() {
+	case lib.SQLITE_CORRUPT, lib.SQLITE_NOTADB, lib.SQLITE_IOERR_SHORT_READ, lib.SQLITE_READONLY_DBMOVED:
 		return true
 	case lib.SQLITE_ERROR:
 		return strings.Contains(e.Error(), "no such table")
