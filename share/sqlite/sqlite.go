@@ -63,12 +63,27 @@ var inMemory = regexp.MustCompile(`(?i):memory:|[?&](mode=memory|vfs=memdb)`)
 func (s *Store) current() (*sql.DB, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.db != nil {
+		if info, err := os.Stat(s.file); err == nil && os.SameFile(info, s.info) {
+			return s.db, nil
+		}
+	}
+	return s.reopenLocked()
+}
+
+// opened returns the open database. It may be of a file that was replaced since.
+func (s *Store) opened() (*sql.DB, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.db != nil {
+		return s.db, nil
+	}
+	return s.reopenLocked()
+}
+
+func (s *Store) reopenLocked() (*sql.DB, error) {
 	if s.closed {
 		return nil, s.wrap(sql.ErrConnDone)
-	}
-	info, err := os.Stat(s.file)
-	if err == nil && s.db != nil && os.SameFile(info, s.info) {
-		return s.db, nil
 	}
 	if err := s.closeLocked(); err != nil {
 		return nil, s.wrap(err)
@@ -190,7 +205,7 @@ func (s *Store) reading() share.Reading {
 func (s *Store) Turn(ctx context.Context, key string, f func(share.Reading) ([]byte, error)) error {
 	tries := 0
 	return share.Retry(ctx, func() (bool, error) {
-		db, err := s.current()
+		db, err := s.opened()
 		if err != nil {
 			return false, err
 		}
