@@ -14,8 +14,8 @@ import (
 	"github.com/paceline-go/paceline/transport"
 )
 
-// refusingAll refuses for a time, and then serves.
-func refusingAll(until time.Duration, refusal func() *http.Response) func(int, *http.Request) *http.Response {
+// refusesUntil refuses for a time, and then serves.
+func refusesUntil(until time.Duration, refusal func() *http.Response) func(int, *http.Request) *http.Response {
 	began := time.Now()
 	return func(int, *http.Request) *http.Response {
 		if time.Since(began) < until {
@@ -70,7 +70,7 @@ func TestPatience(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBase(0, refusingAll(c.until, c.refusal))
+				b := newBase(0, refusesUntil(c.until, c.refusal))
 				config := transport.Config{Base: b, MaxWait: atMost(time.Minute)}
 				if c.config != nil {
 					c.config(&config)
@@ -105,7 +105,7 @@ func TestPatienceOfManyIsNoStorm(t *testing.T) {
 	for name, l := range map[string]func() limit.Limiter{"no limit is known": nil, "a limit that is wrong": func() limit.Limiter { return rolling(t, 200, time.Second, limit.Requests) }} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBase(10*time.Millisecond, refusingAll(30*time.Second, bare429))
+				b := newBase(10*time.Millisecond, refusesUntil(30*time.Second, bare429))
 				config := transport.Config{Base: b, MaxWait: atMost(3 * time.Minute)}
 				if l != nil {
 					config.Limiter = l()
