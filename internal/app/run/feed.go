@@ -12,6 +12,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/run/input"
 	"github.com/paceline-go/paceline/internal/secret"
+	"github.com/paceline-go/paceline/internal/text/humanize"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
@@ -19,6 +20,35 @@ import (
 
 // maxListed is how many bad lines are listed.
 const maxListed = 10
+
+// slowReading is how long a check of the input may take before it says how far it is, and how long
+// it is then silent.
+const slowReading = 5 * time.Second
+
+// reading says how far the check of a long input is.
+type reading struct {
+	r    *Run
+	said time.Time // when it last said so, or began
+	next int       // the line at which the clock is asked again
+}
+
+// at takes in how much was read.
+func (g *reading) at(lines int, bytes int64) {
+	const each = 1000
+	if lines < g.next {
+		return
+	}
+	g.next = lines + each
+	if time.Since(g.said) < slowReading {
+		return
+	}
+	g.said = time.Now()
+	of := ""
+	if info := g.r.c.InputInfo; info != nil && info.Mode().IsRegular() && info.Size() >= bytes {
+		of = fmt.Sprintf(", %d %% of the file", 100*bytes/max(info.Size(), 1))
+	}
+	g.r.tell("reading the input, before anything is sent: %s lines, %.1f MB%s", humanize.Thousands(int64(lines)), float64(bytes)/1e6, of)
+}
 
 // Check reads the whole input once, without sending, and counts the requests. It passes the first
 // ten wrong lines to Notice. If a line is wrong it fails with ErrInput, unless invalid lines are
@@ -34,10 +64,11 @@ func (r *Run) Check(name string, in io.Reader) error {
 	r.planning.again = takesTurns(in)
 	began := time.Now()
 	t := &r.tally
-	before := int64(0)
+	before, told := int64(0), reading{r: r, said: began}
 	for {
 		q, err := r.read(reader)
-		_, read := reader.in.Read()
+		lines, read := reader.in.Read()
+		told.at(lines, read)
 		size := read - before
 		before = read
 		if err == io.EOF {
