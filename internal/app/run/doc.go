@@ -42,6 +42,7 @@
 //	rows_view.go results as rows or in order; selected.go makes the rows, order.go keeps the order
 //	distinct.go  no two files of a run may be the same
 //	dead_beside.go the name of the file of dead letters
+//	slept.go     midnights of a place, after the machine has slept
 //	replay.go    sends of earlier runs fill the windows of this one
 //	lessons.go   the journal keeps the lessons about wrong limits
 //	tally.go     the totals, and which ids are in the results or the dead letters

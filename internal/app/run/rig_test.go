@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/boottime"
 	"github.com/paceline-go/paceline/internal/send/once"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
 	"github.com/paceline-go/paceline/pool"
@@ -39,7 +40,8 @@ type bench struct {
 	tamper func(*Run) // between Open and Send
 	drain  func(*Run) // beside Send
 
-	network *fakeconn.Network // not nil: in a bubble, with its clock
+	network *fakeconn.Network                    // not nil: in a bubble, with its clock
+	clock   func() (time.Time, boottime.Reading) // of the bubble, if it is not the usual one
 }
 
 // newBench returns a bench with a folder for its results, retries without delay, and no limits.
@@ -53,7 +55,9 @@ func newBench(t *testing.T) *bench {
 func (b *bench) made(c Config) *Run {
 	b.t.Helper()
 	if b.network != nil {
-		c.clock = bubbleClock
+		if c.clock = bubbleClock; b.clock != nil {
+			c.clock = b.clock
+		}
 	}
 	r, err := New(c)
 	if err != nil {

@@ -90,9 +90,13 @@ func (w *waits) between(from, to []time.Duration) map[string]int64 {
 func (r *Run) watch(done <-chan struct{}) {
 	t := time.NewTicker(lookEvery * time.Duration(1+len(r.c.Keys)/50))
 	defer t.Stop()
+	midnights := r.newMidnights()
 	for looks := 1; ; looks++ {
 		if looks%ceilingEvery == 0 {
 			r.ceilings.note(r.sustained())
+		}
+		if midnights.look() {
+			r.moveMidnights(midnights.slept)
 		}
 		for _, g := range r.groups {
 			g.look()
