@@ -20,7 +20,7 @@ type tail struct{ last, half []byte }
 //	the last result is later than all of the journal, which does not have its request
 //	the journal itself ends within a line
 //
-// None of them is left by the end of a process, not even by kill -9: each line is written at once,
+// A journal that was cut exactly at the end of a line may show none of them. None of them is left by the end of a process, not even by kill -9: each line is written at once,
 // and the send of a request is in the journal before its result. The zero value found nothing.
 type lostEnd struct {
 	half   []string  // the beginnings of results that are no whole lines, with the id or a part of it
