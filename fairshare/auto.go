@@ -76,10 +76,10 @@ func (c *AutoConfig) fair(q limit.Stated) FairConfig {
 	}
 }
 
-// Senses implements limit.Sensing.
+// Senses answers limit.Senses.
 func (a *Auto) Senses() bool { return true }
 
-// Refills implements limit.Refilling. No reset is one before the quota is known.
+// Refills answers limit.Refills. No reset is one before the quota is known.
 func (a *Auto) Refills(o limit.Outcome) uint8 { return a.fair.Refills(o) }
 
 // Sleep implements Sleeper.
@@ -126,7 +126,7 @@ func (a *Auto) stage() unknownStage {
 	return a.fair.unknown.stage
 }
 
-// State implements limit.Taught. Of several limits it takes the one that allows least in the long
+// State answers limit.State. Of several limits it takes the one that allows least in the long
 // run. It ignores impossible ones.
 func (a *Auto) State(now mono.Time, all []limit.Stated) {
 	var least limit.Stated

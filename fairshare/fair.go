@@ -119,10 +119,10 @@ func (f *Fair) counts(cost *limit.Cost) float64 {
 	return float64(min(max(cost[f.config.Unit], 0), limit.MaxCost))
 }
 
-// Senses implements limit.Sensing: without hints, a Fair can learn only from refusals.
+// Senses answers limit.Senses: without hints, a Fair can learn only from refusals.
 func (f *Fair) Senses() bool { return true }
 
-// Refills implements limit.Refilling. In a known bucket each reset is the instant at which it is
+// Refills answers limit.Refills. In a known bucket each reset is the instant at which it is
 // full again. Where the kind is unknown, it is so if the reset is as far away as a bucket takes to
 // fill from the remainder. A window that is used up at its very beginning has such a reset, too,
 // but only once.

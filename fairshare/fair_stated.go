@@ -8,7 +8,7 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// State implements limit.Taught. From the stated limits it reads how the server counts, how much a
+// State answers limit.State. From the stated limits it reads how the server counts, how much a
 // bucket holds at most, and for windows a new limit. A Pool, a transport and `paceline run` call
 // it.
 func (f *Fair) State(_ mono.Time, all []limit.Stated) {

@@ -169,7 +169,7 @@ func (a *account) usage(used int64) Usage {
 	}
 }
 
-// Unsettled implements Owed.
+// Unsettled answers the function Unsettled.
 func (a *account) Unsettled() (n int, since mono.Time) {
 	if a.pair != nil {
 		return first(&a.pair.book, func(p *paired) mono.Time { return p.sent })
@@ -177,7 +177,7 @@ func (a *account) Unsettled() (n int, since mono.Time) {
 	return first(&a.book, func(k *admitted) mono.Time { return k.at })
 }
 
-// Retreats implements Cautious.
+// Retreats answers the function Retreats.
 func (a *account) Retreats(now mono.Time) []Retreat {
 	switch {
 	case a.pair != nil:
@@ -188,7 +188,7 @@ func (a *account) Retreats(now mono.Time) []Retreat {
 	return nil
 }
 
-// Trust implements Cautious.
+// Trust answers the function Trust.
 func (a *account) Trust(now mono.Time) {
 	switch {
 	case a.pair != nil:
@@ -200,7 +200,7 @@ func (a *account) Trust(now mono.Time) {
 	}
 }
 
-// Rates implements Rated.
+// Rates answers the function Rates.
 func (a *account) Rates() ([]Rate, bool) {
 	return []Rate{{a.unit.String(), a.unit, a.limit, a.window}}, true
 }

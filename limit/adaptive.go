@@ -242,13 +242,13 @@ func (a *Adaptive) become(bound float64) {
 
 func (a *Adaptive) begin() { a.since, a.count, a.busy = a.sent, 0, a.book.Len() }
 
-// AppendUsage implements Gauged. When the bound shrinks, more than the bound is in flight.
+// AppendUsage answers the function AppendUsage. When the bound shrinks, more than the bound is in flight.
 func (a *Adaptive) AppendUsage(to []Usage, _ mono.Time) []Usage {
 	open := int64(a.book.Len())
 	return append(to, Usage{Limit: "adaptive concurrency", InFlight: true, Used: open, Open: open, Allowed: a.Most()})
 }
 
-// Unsettled implements Owed.
+// Unsettled answers the function Unsettled.
 func (a *Adaptive) Unsettled() (n int, since mono.Time) {
 	return first(&a.book, func(r *onItsWay) mono.Time { return r.at })
 }

@@ -121,7 +121,7 @@ func (a *All) Span() (most time.Duration) {
 	return most
 }
 
-// Fresh implements Fresher: of all.
+// Fresh answers the function Fresh: of all.
 func (a *All) Fresh(lease Lease) bool {
 	first := int(lease.index) * len(a.each)
 	for i, l := range a.each {

@@ -287,7 +287,7 @@ func (a *Anchored) Settle(now mono.Time, l Lease, o Outcome) {
 	}
 }
 
-// AppendUsage implements Gauged.
+// AppendUsage answers the function AppendUsage.
 func (a *Anchored) AppendUsage(to []Usage, now mono.Time) []Usage {
 	if a.pair != nil {
 		return a.pair.appendUsage(to, now)

@@ -383,7 +383,7 @@ func (b *Bucket) Settle(now mono.Time, l Lease, o Outcome) {
 	}
 }
 
-// AppendUsage implements Gauged. An overdrawn bucket is used up.
+// AppendUsage answers the function AppendUsage. An overdrawn bucket is used up.
 func (b *Bucket) AppendUsage(to []Usage, now mono.Time) []Usage {
 	if b.pair != nil {
 		return b.pair.appendUsage(to, now)
@@ -417,7 +417,7 @@ func (b *Bucket) room(at mono.Time) int64 {
 	}))
 }
 
-// Rates implements Rated: the refill.
+// Rates answers the function Rates: the refill.
 func (b *Bucket) Rates() ([]Rate, bool) {
 	return []Rate{{b.unit.String(), b.unit, b.rate.limit, b.rate.window}}, true
 }

@@ -230,7 +230,7 @@ func (c *Calendar) Settle(now mono.Time, l Lease, o Outcome) {
 	}
 }
 
-// AppendUsage implements Gauged.
+// AppendUsage answers the function AppendUsage.
 func (c *Calendar) AppendUsage(to []Usage, now mono.Time) []Usage {
 	if c.pair != nil {
 		return c.pair.appendUsage(to, now)

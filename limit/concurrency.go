@@ -83,18 +83,18 @@ func (c *Concurrency) Settle(now mono.Time, l Lease, o Outcome) {
 	}
 }
 
-// AppendUsage implements Gauged.
+// AppendUsage answers the function AppendUsage.
 func (c *Concurrency) AppendUsage(to []Usage, now mono.Time) []Usage {
 	open := int64(c.book.Len())
 	return append(to, Usage{Limit: "concurrency", InFlight: true, Used: open + c.lingers.after(max(now, c.last)), Open: open, Allowed: c.limit})
 }
 
-// Unsettled implements Owed.
+// Unsettled answers the function Unsettled.
 func (c *Concurrency) Unsettled() (n int, since mono.Time) {
 	return first(&c.book, func(at *mono.Time) mono.Time { return *at })
 }
 
-// Rates implements Rated.
+// Rates answers the function Rates.
 func (c *Concurrency) Rates() ([]Rate, bool) { return nil, true }
 
 // ReadyAfter implements Foreseer.

@@ -53,7 +53,7 @@ func (c *Cooldown) Settle(now mono.Time, l Lease, o Outcome) {
 	}
 }
 
-// Rates implements Rated.
+// Rates answers the function Rates.
 func (c *Cooldown) Rates() ([]Rate, bool) { return nil, true }
 
 // AppendState implements Keeper.

@@ -36,7 +36,7 @@ import (
 // A refusal with another explanation is no evidence. Such explanations are:
 //   - another limit: Outcome.Elsewhere, or something is left of this limit's unit;
 //   - the load of the server: Outcome.Overloaded;
-//   - an opt-in that retreats: Cautious;
+//   - an opt-in that retreats: Retreat;
 //   - a request sent before the end of a Retry-After;
 //   - a last window without any accepted request.
 //
@@ -249,7 +249,7 @@ func (f *Fitted) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
 	return max(at, ready), b // a fit may be careful, too
 }
 
-// Trust implements Cautious. It also puts the configured limits back into use.
+// Trust answers the function Trust. It also puts the configured limits back into use.
 func (f *Fitted) Trust(now mono.Time) {
 	f.last = max(now, f.last)
 	Trust(f.own, now)
@@ -722,7 +722,7 @@ func (t *fit) found(now mono.Time) bool {
 	return true
 }
 
-// AppendUsage implements Gauged: the use of the configured limits, and the fit of each.
+// AppendUsage answers the function AppendUsage: the use of the configured limits, and the fit of each.
 func (f *Fitted) AppendUsage(to []Usage, now mono.Time) []Usage {
 	first := len(to)
 	to = AppendUsage(to, f.own, max(now, f.last))
@@ -739,7 +739,7 @@ func (f *Fitted) AppendUsage(to []Usage, now mono.Time) []Usage {
 	return to
 }
 
-// Unsettled implements Owed.
+// Unsettled answers the function Unsettled.
 func (f *Fitted) Unsettled() (n int, since mono.Time) {
 	return first(&f.book, func(k *fitting) mono.Time { return k.at })
 }
@@ -856,5 +856,5 @@ func (f *Fitted) Configuration() string { return configuration(f.own) }
 // Span implements Keeper.
 func (f *Fitted) Span() time.Duration { return span(f.own) }
 
-// Fresh implements Fresher.
+// Fresh answers the function Fresh.
 func (f *Fitted) Fresh(lease Lease) bool { return Fresh(f.own, f.book.At(lease).own) }

@@ -59,18 +59,18 @@
 //	foresee.go        Foreseer: Ready after one more Admit
 //	forecast.go       Forecaster: a lower bound behind many requests
 //	explain.go        Explainer: the limit behind a verdict; Named
-//	rates.go          Rated: the rates of a limiter
-//	usage.go          Gauged: the use of each limit now
-//	open_leases.go    Owed: the number and age of open leases
+//	rates.go          Rates: the rates of a limiter
+//	usage.go          Usage: the use of each limit now
+//	open_leases.go    Unsettled: the number and age of open leases
 //	keeper.go         Keeper: a limiter's memory, written and read back
 //	keeper_state.go   the format of that memory
 //	idle.go           the memory of a limiter with no request in flight, in a few bytes
 //	replay_past.go    Past: earlier requests, for a limiter that is new
-//	stated.go         Taught: limits that a server states
-//	refilling.go      Refilling: resets that mean a full bucket
-//	sensing.go        Sensing: limiters that learn from refusals
-//	fresh.go          Fresher and Supplied: shares that may lapse, stores that supply them
-//	retreat.go        Cautious: risky opt-ins, and the retreat from them
+//	stated.go         State: limits that a server states
+//	refilling.go      Refills: resets that mean a full bucket
+//	sensing.go        Senses: limiters that learn from refusals
+//	fresh.go          Fresh and Supply: shares that may lapse, stores that supply them
+//	retreat.go        Retreat: risky opt-ins, and the retreat from them
 //	rtts.go           round trips, and the lead that LearnLead learns
 //	serverclock.go    ServerClock: arrivals from the server's time stamps
 //	outcome_tally.go  Tally: how many leases ended in which way
@@ -248,7 +248,7 @@ type Arrivals struct {
 	//
 	// A loaded server took 300 instead of 20 ms for one request in twenty. It refused 2,083 of
 	// 72,000 requests of one key in an hour, and a ban comes after ten. So the first refusal ends
-	// the use of OneWayMax for a while, and only 3 requests were refused: see Cautious. It costs
+	// the use of OneWayMax for a while, and only 3 requests were refused: see Retreat. It costs
 	// twice the time and memory.
 	OneWayMax time.Duration
 	// RejectsFree says that the server does not count refused requests. If false, they count like
@@ -261,7 +261,7 @@ type Arrivals struct {
 	//
 	// The risk: the way to the server becomes quicker. Then all that was sent at that instant may
 	// be refused, up to the whole limit: 20 of 20, where the lead had been 30 ms. After that the
-	// limiter retreats (see Cautious) and forgets the lead. If the two ways changed places every
+	// limiter retreats (see Retreat) and forgets the lead. If the two ways changed places every
 	// 10 s, 60 requests would be refused in an hour, and not 3,600.
 	//
 	// Outcome.ArrivedAgo has no effect beside it. It is for Rolling, Bucket and Weighted, and not

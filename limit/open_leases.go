@@ -4,19 +4,22 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Owed is a Limiter that knows how many leases are open. The limiters of this package that may say
-// AfterSettle are Owed.
-type Owed interface {
+// owed is a Limiter that knows how many leases are open. The limiters of this package that may say
+// AfterSettle know it.
+type owed interface {
 	Limiter
 	// Unsettled returns how many leases are open, and when the first of them was admitted. It reads
 	// each open lease.
 	Unsettled() (n int, since mono.Time)
 }
 
-// Unsettled calls l if it is Owed. If n is 0, nothing is open or l does not know.
+// Unsettled returns how many leases are open in l, and when the first of them was admitted. If n is
+// 0, nothing is open or l does not know. A Limiter that knows has a method
+//
+//	Unsettled() (n int, since mono.Time)
 func Unsettled(l Limiter) (n int, since mono.Time) {
 	since = Never
-	ask(l, func(o Owed) {
+	ask(l, func(o owed) {
 		if k, at := o.Unsettled(); k > 0 { // all parts admit together
 			n, since = k, min(since, at)
 		}

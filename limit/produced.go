@@ -481,17 +481,17 @@ func (p *Produced) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
 	return p.Ready(now, cost), Bound{Name: p.unit.String(), Unit: p.unit, Size: cost.of(p.unit), Most: p.burst}
 }
 
-// Rates implements Rated. It returns the rate of the refill.
+// Rates answers the function Rates. It returns the rate of the refill.
 func (p *Produced) Rates() ([]Rate, bool) {
 	return []Rate{{p.unit.String(), p.unit, p.rate.limit, p.rate.window}}, true
 }
 
-// Unsettled implements Owed.
+// Unsettled answers the function Unsettled.
 func (p *Produced) Unsettled() (n int, since mono.Time) {
 	return first(&p.book, func(r *producing) mono.Time { return r.at })
 }
 
-// AppendUsage implements Gauged: the output that may have been drawn by now. It leaves out the
+// AppendUsage answers the function AppendUsage: the output that may have been drawn by now. It leaves out the
 // overdrawn part.
 func (p *Produced) AppendUsage(to []Usage, now mono.Time) []Usage {
 	now = max(now, p.last)

@@ -21,20 +21,22 @@ func (r Rate) String() string {
 	return fmt.Sprintf("%s per %v", c, r.Per)
 }
 
-// Rated is a Limiter that knows its rates. All limiters of this package are Rated, except Adaptive.
-// An All is if everything in it is.
-type Rated interface {
+// rated is a Limiter that knows its rates. All limiters of this package are, except Adaptive.
+type rated interface {
 	Limiter
 	// Rates returns the rates, always as many and in the same order. Concurrency, Spacing, Sequence
 	// and Cooldown have none. ok is false if a part of the Limiter does not know its rates.
 	Rates() (all []Rate, ok bool)
 }
 
-// Rates calls l. ok is false if l is not Rated.
+// Rates returns the rates of l, always as many and in the same order. ok is false if a part of l
+// does not know its rates. A Limiter that knows them has a method
+//
+//	Rates() (all []Rate, ok bool)
 func Rates(l Limiter) (all []Rate, ok bool) {
 	ok = l != nil
 	visit(l, nil, func(l Limiter, name *string) bool {
-		r, is := l.(Rated)
+		r, is := l.(rated)
 		if !is {
 			_, is := l.(wrapper)
 			ok = ok && is

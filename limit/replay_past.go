@@ -11,13 +11,13 @@ type Past struct {
 	At     mono.Time
 	Cost   Cost
 	Result Result
-	// Sent is the instant of its send. Only a Resuming reads it.
+	// Sent is the instant of its send. Only a limiter with a Resume reads it: see Replay.
 	Sent mono.Time
 }
 
-// Resuming is a Limiter that continues after a restart from what it knew, as Auto of package
+// resuming is a Limiter that continues after a restart from what it knew, as Auto of package
 // fairshare can. It needs the requests sent since then: Replay passes them on.
-type Resuming interface {
+type resuming interface {
 	Limiter
 	// Resume makes a new Limiter continue. all contains the requests that count in it, as in
 	// Replay.
@@ -32,9 +32,13 @@ type Resuming interface {
 //
 // Limiters of requests in flight, or of their order, get nothing: the connections of a process end
 // with it. Do not call Replay while requests are open in l.
+//
+// A Limiter that continues from what it knew, as Auto of package fairshare can, has a method
+//
+//	Resume(now mono.Time, all []Past)
 func Replay(l Limiter, now, since mono.Time, all []Past) {
 	switch l := l.(type) {
-	case Resuming:
+	case resuming:
 		l.Resume(now, all)
 	case *Fitted:
 		for _, p := range all {

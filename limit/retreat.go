@@ -8,6 +8,12 @@ import (
 )
 
 // Retreat says that a risky opt-in is not in use, since its assumption was seen to fail.
+//
+// A limiter leaves an opt-in after the first proof against it. A proof is a request that was
+// refused although the opt-in had left room, or that overtook another. The retreat takes 10 min,
+// and twice as long after each further proof, up to 85 h. Each day without a proof halves the next
+// retreat. Another limit, or another user of the same quota, may cause such a refusal, too. The
+// retreat is the safe side then as well.
 type Retreat struct {
 	Limit  string    // the name of the limit, as in Bound
 	Option string    // "OneWayMax", "LearnLead", "Gap" or "LearnGap"
@@ -15,27 +21,27 @@ type Retreat struct {
 	Times  int       // how often lately, up to 10
 }
 
-// Cautious is a Limiter with opt-ins that it leaves after the first proof against them. A proof is
-// a request that was refused although the opt-in had left room, or that overtook another. The
-// retreat takes 10 min, and twice as long after each further proof, up to 85 h. Each day without a
-// proof halves the next retreat. Another limit, or another user of the same quota, may cause such a
-// refusal, too. The retreat is the safe side then as well.
-//
-// The limiters of this package with a OneWayMax, a LearnLead or a gap are Cautious.
-type Cautious interface {
+// retreating is a Limiter that knows which of its opt-ins are not in use.
+type retreating interface {
 	Limiter
-	// Retreats returns the opt-ins that are not in use at now, in no order; usually none.
 	Retreats(now mono.Time) []Retreat
-	// Trust puts all of them into use from now on. It is a change as SetLimit is: call Ready again.
+}
+
+// trusting is a Limiter that can put its opt-ins back into use.
+type trusting interface {
+	Limiter
 	Trust(now mono.Time)
 }
 
-// Retreats calls l. If l is not Cautious, there are none. To report retreats, call it now and then:
-// once a minute is often enough.
+// Retreats returns the opt-ins of l that are not in use at now, in no order; usually none. To report
+// retreats, call it now and then: once a minute is often enough. A Limiter with opt-ins has methods
+//
+//	Retreats(now mono.Time) []Retreat
+//	Trust(now mono.Time)
 func Retreats(l Limiter, now mono.Time) []Retreat {
 	var all []Retreat
 	visit(l, nil, func(l Limiter, name *string) bool {
-		c, ok := l.(interface{ Retreats(mono.Time) []Retreat })
+		c, ok := l.(retreating)
 		if !ok {
 			return false
 		}
@@ -49,9 +55,10 @@ func Retreats(l Limiter, now mono.Time) []Retreat {
 	return all
 }
 
-// Trust puts the opt-ins of l back into use, if l is Cautious.
+// Trust puts the opt-ins of l back into use from now on. It is a change as SetLimit is: call Ready
+// again. See Retreats.
 func Trust(l Limiter, now mono.Time) {
-	ask(l, func(c interface{ Trust(mono.Time) }) { c.Trust(now) })
+	ask(l, func(c trusting) { c.Trust(now) })
 }
 
 // caution knows when an opt-in is in use.

@@ -185,7 +185,7 @@ func grained(t mono.Time, grain time.Duration) mono.Time {
 	return t.Add(-over)
 }
 
-// AppendUsage implements Gauged.
+// AppendUsage answers the function AppendUsage.
 func (r *Rolling) AppendUsage(to []Usage, now mono.Time) []Usage {
 	if r.pair != nil {
 		return r.pair.appendUsage(to, now)

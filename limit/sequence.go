@@ -15,7 +15,7 @@ import (
 //
 // The risk: a latency outside of the known range, or of the given gap, puts two requests into the
 // wrong order. The server then refuses one of them, and more of those already under way. An Outcome
-// with Misordered sends Sequence back to one in flight: see Cautious. A Concurrency of 1 takes no
+// with Misordered sends Sequence back to one in flight: see Retreat. A Concurrency of 1 takes no
 // risk.
 //
 // Not safe for concurrent use. It holds 32 kB if it learns.
@@ -115,7 +115,7 @@ func (s *Sequence) Settle(now mono.Time, l Lease, o Outcome) {
 	}
 }
 
-// Retreats implements Cautious.
+// Retreats answers the function Retreats.
 func (s *Sequence) Retreats(now mono.Time) []Retreat {
 	if s.given > 0 {
 		return s.retreats(now, "sequence", "Gap")
@@ -123,18 +123,18 @@ func (s *Sequence) Retreats(now mono.Time) []Retreat {
 	return s.retreats(now, "sequence", "LearnGap")
 }
 
-// Trust implements Cautious.
+// Trust answers the function Trust.
 func (s *Sequence) Trust(now mono.Time) {
 	s.last = max(now, s.last)
 	s.trust(s.last)
 }
 
-// Unsettled implements Owed.
+// Unsettled answers the function Unsettled.
 func (s *Sequence) Unsettled() (n int, since mono.Time) {
 	return first(&s.book, func(at *mono.Time) mono.Time { return *at })
 }
 
-// Rates implements Rated.
+// Rates answers the function Rates.
 func (s *Sequence) Rates() ([]Rate, bool) { return nil, true }
 
 // NotBefore implements Forecaster. The requests open and ahead may be answered at once, and a

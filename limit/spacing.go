@@ -61,7 +61,7 @@ func (s *Spacing) Settle(now mono.Time, l Lease, o Outcome) {
 	}
 }
 
-// Rates implements Rated.
+// Rates answers the function Rates.
 func (s *Spacing) Rates() ([]Rate, bool) { return nil, true }
 
 // ReadyAfter implements Foreseer.

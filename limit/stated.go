@@ -26,21 +26,26 @@ const (
 	CountsRolling
 )
 
-// Taught is a Limiter that learns from the limits that a server states. Fair and Auto of package
-// fairshare are Taught.
-type Taught interface {
+// taught is a Limiter that learns from the limits that a server states. Fair and Auto of package
+// fairshare are such limiters.
+type taught interface {
 	Limiter
 	// State passes the limits stated in an answer. The call comes before or after the Settle of
 	// that answer's request. The limiter keeps no reference to all.
 	State(now mono.Time, all []Stated)
 }
 
-// State passes a server's stated limits to l, or to its parts, where they are Taught.
+// State passes a server's stated limits to l, or to its parts that learn from them. Such a Limiter
+// has a method
+//
+//	State(now mono.Time, all []Stated)
+//
+// The call comes before or after the Settle of that answer's request. all belongs to the caller.
 func State(l Limiter, now mono.Time, all []Stated) {
-	ask(l, func(t Taught) { t.State(now, all) })
+	ask(l, func(t taught) { t.State(now, all) })
 }
 
-// Learns reports whether l, or a part of it, is Taught.
+// Learns reports whether l, or a part of it, learns from stated limits: see State.
 func Learns(l Limiter) bool {
-	return anyPart(l, func(l Limiter) bool { _, ok := l.(Taught); return ok })
+	return anyPart(l, func(l Limiter) bool { _, ok := l.(taught); return ok })
 }

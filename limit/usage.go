@@ -31,19 +31,24 @@ type Usage struct {
 	Fits int64
 }
 
-// Gauged is a Limiter that reports how much is used. All limiters of this package are Gauged,
+// gauged is a Limiter that reports how much is used. All limiters of this package do,
 // except Spacing, Sequence and Cooldown, which count nothing.
-type Gauged interface {
+type gauged interface {
 	Limiter
 	// AppendUsage appends the usage at now of each limit in it, always as many and in the same
 	// order. It changes nothing that Ready or another method reads.
 	AppendUsage(to []Usage, now mono.Time) []Usage
 }
 
-// AppendUsage calls l if it is Gauged. Otherwise it appends nothing.
+// AppendUsage appends the usage of each limit in l at now. It appends nothing for a Limiter without
+// a method
+//
+//	AppendUsage(to []Usage, now mono.Time) []Usage
+//
+// Such a method changes nothing. It appends always as many, in the same order.
 func AppendUsage(to []Usage, l Limiter, now mono.Time) []Usage {
 	visit(l, nil, func(l Limiter, name *string) bool {
-		g, ok := l.(Gauged)
+		g, ok := l.(gauged)
 		if !ok {
 			return false
 		}

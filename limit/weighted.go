@@ -331,7 +331,7 @@ func (t *timeline) add(u mono.Time, cost int64) {
 	t.at[i], t.sum[i] = u, before
 }
 
-// AppendUsage implements Gauged. It reports the estimate of a server whose intervals begin at the
+// AppendUsage answers the function AppendUsage. It reports the estimate of a server whose intervals begin at the
 // worst instant.
 func (l *Weighted) AppendUsage(to []Usage, now mono.Time) []Usage {
 	if l.pair != nil {

@@ -37,7 +37,7 @@ func TestWrapsAsksAll(t *testing.T) {
 	}
 }
 
-// optionalInterfaces returns the exported interfaces of the sources that embed Limiter, sorted.
+// optionalInterfaces returns the interfaces of the sources that embed Limiter, sorted.
 func optionalInterfaces(t *testing.T) (names []string) {
 	t.Helper()
 	files, err := filepath.Glob("*.go")
@@ -54,7 +54,7 @@ func optionalInterfaces(t *testing.T) (names []string) {
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
 			spec, ok := n.(*ast.TypeSpec)
-			if !ok || !spec.Name.IsExported() {
+			if !ok {
 				return true
 			}
 			if it, ok := spec.Type.(*ast.InterfaceType); ok && embedsLimiter(it) {

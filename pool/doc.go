@@ -33,9 +33,12 @@
 //	report.go         ends, outages and lessons, passed on to the Config's functions
 //	shared_limits.go  limits that several keys have together
 //	pool_snapshot.go  Snapshot and Stats
-//	queue             requests in order, and their states; decides, has no clock
-//	dispatch          the choice of request and key; decides, has no clock
 //	backoff           the delay after a failure
 //
-// Packages queue and dispatch are for drivers with a clock of their own, such as a simulator.
+// Two packages of internal/core decide, and have no clock. Package queue orders the requests, and
+// package dispatch chooses a request and a key. Their types have their names here, so a user imports
+// package pool alone. The fields of such a type are shown by
+//
+//	go doc github.com/paceline-go/paceline/internal/core/queue.Request
+//	go doc github.com/paceline-go/paceline/internal/core/dispatch.Key
 package pool

@@ -1,12 +1,12 @@
 package pool
 
 import (
+	"github.com/paceline-go/paceline/internal/core/dispatch"
+	"github.com/paceline-go/paceline/internal/core/queue"
 	"github.com/paceline-go/paceline/pool/backoff"
-	"github.com/paceline-go/paceline/pool/dispatch"
-	"github.com/paceline-go/paceline/pool/queue"
 )
 
-// Requests, and the queue of waiting ones.
+// Requests, and the queue of waiting ones. Package internal/core/queue has their fields and methods.
 type (
 	// Request is a piece of work: its ID, cost, priority and deadline. See queue.Request.
 	Request = queue.Request
@@ -57,7 +57,7 @@ var (
 	ErrGone      = queue.ErrGone      // the Ticket names no dead letter
 )
 
-// Keys, and attempts to send.
+// Keys, and attempts to send. Package internal/core/dispatch has their fields and methods.
 type (
 	// Key is an API key: its limits, nonces, and how many may be in flight. See dispatch.Key.
 	Key = dispatch.Key

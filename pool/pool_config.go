@@ -9,9 +9,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/core/dispatch"
+	"github.com/paceline-go/paceline/internal/core/queue"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/pool/dispatch"
-	"github.com/paceline-go/paceline/pool/queue"
 )
 
 // Config describes a Pool. Keys and Send have no default. Several goroutines may call Send at once,

@@ -183,7 +183,7 @@ func (m *Member) Attach(d Driver) {
 	m.Supply(func() { d.Update(func(mono.Time) {}) }, waiting, nil)
 }
 
-// Supply implements limit.Supplied: Gate, Group, Pool and transport call it.
+// Supply answers limit.Supply: Gate, Group, Pool and transport call it.
 func (m *Member) Supply(again func(), waiting func() int, note func(kind, text string)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -268,7 +268,7 @@ func (m *Member) Settle(_ mono.Time, l limit.Lease, o limit.Outcome) {
 	m.replanLocked()
 }
 
-// Fresh implements limit.Fresher. It reports whether an admitted request may still be written. Call
+// Fresh answers limit.Fresh. It reports whether an admitted request may still be written. Call
 // it right before the write. If it is false, settle the request as Unsent.
 func (m *Member) Fresh(l limit.Lease) bool {
 	m.mu.Lock()
@@ -286,7 +286,7 @@ func (m *Member) Explain(now mono.Time, cost limit.Cost) (mono.Time, limit.Bound
 	return at, b
 }
 
-// AppendUsage implements limit.Gauged. It appends the usage of the whole limit as of the last turn,
+// AppendUsage answers limit.AppendUsage. It appends the usage of the whole limit as of the last turn,
 // under the Name. The usage is zero, since unknown, where this process has not used the limit for
 // long. Then it appends this process' part, under the Name and ", here": grants that it has not
 // sent, and requests in flight (Open).

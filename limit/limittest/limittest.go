@@ -26,12 +26,12 @@
 //     before it.
 //  12. A Forecaster is never too late. Let all requests ahead go as early as they can. Then a cost
 //     goes no sooner than NotBefore, whatever the answers, if none costs less than was counted.
-//  13. An Owed that counts open leases counts all of them, and knows the first. An Explainer
+//  13. A limiter with Unsettled that counts open leases counts all of them, and knows the first. An Explainer
 //     returns what Ready returns, and names the limit if that is later than now.
 //  14. A Keeper comes back as it was: restored from its state, after an Admit of all open requests.
 //     Then every method answers as that of the first limiter. It refuses a truncated state. No
 //     damaged state makes it panic.
-//  15. A Gauged reports the truth. If requests went only when Ready, the used part is within
+//  15. A limiter with AppendUsage reports the truth. If requests went only when Ready, the used part is within
 //     Allowed. Open costs are used. With nothing open, the used part falls to nothing by time
 //     alone. The total is the settled cost that counts. If Used is all that Ready depends on,
 //     exactly Allowed − Used may go at once. AppendUsage changes nothing.
@@ -44,7 +44,7 @@
 //	limittest.go     Spec, the programs, and laws 1 to 11 and 13
 //	law_forecast.go  law 12: Forecaster
 //	law_restore.go   law 14: Keeper
-//	gauge.go         law 15: Gauged
+//	gauge.go         law 15: AppendUsage
 //	promise.go       the promises of law 9, for each kind of server
 //	wraps.go         Wraps: a limiter that is made of another one
 package limittest

@@ -34,7 +34,7 @@ func hides(wrap func(l limit.Limiter) limit.Limiter) (all []string) {
 		w := wrap(p)
 		lease := w.Admit(0, limit.One)
 		if what := questions[name](w, lease, p); what != "" {
-			all = append(all, "limit."+name+": "+what)
+			all = append(all, name+": "+what)
 		}
 	}
 	return all
@@ -47,13 +47,6 @@ func Asked() []string { return slices.Sorted(maps.Keys(questions)) }
 // questions question a wrapper around a probe that has admitted one request at 0. The answer is
 // empty, or names the fault.
 var questions = map[string]func(w limit.Limiter, lease limit.Lease, p *probe) string{
-	"Cautious": func(w limit.Limiter, _ limit.Lease, p *probe) string {
-		if all := limit.Retreats(w, 0); len(all) != 1 || all[0].Option != probeName {
-			return "Retreats does not report that of the limiter inside"
-		}
-		limit.Trust(w, 0)
-		return p.reached("Trust")
-	},
 	"Explainer": func(w limit.Limiter, _ limit.Lease, _ *probe) string {
 		if _, bound := limit.Explain(w, 0, limit.One); bound.Most != probeLimit {
 			return "Explain does not name the limit inside"
@@ -76,13 +69,13 @@ var questions = map[string]func(w limit.Limiter, lease limit.Lease, p *probe) st
 		}
 		return ""
 	},
-	"Fresher": func(w limit.Limiter, lease limit.Lease, p *probe) string {
+	"fresher": func(w limit.Limiter, lease limit.Lease, p *probe) string {
 		if !limit.Lapses(w) || limit.Fresh(w, lease) {
 			return "a lease of the limiter inside has lapsed, and Fresh does not say so"
 		}
 		return p.reached("Fresh")
 	},
-	"Gauged": func(w limit.Limiter, _ limit.Lease, _ *probe) string {
+	"gauged": func(w limit.Limiter, _ limit.Lease, _ *probe) string {
 		inside := func(u limit.Usage) bool { return u.Allowed == probeLimit && u.Used == 1 }
 		if !slices.ContainsFunc(limit.AppendUsage(nil, w, 0), inside) {
 			return "AppendUsage leaves out the limit inside"
@@ -90,45 +83,55 @@ var questions = map[string]func(w limit.Limiter, lease limit.Lease, p *probe) st
 		return ""
 	},
 	"Keeper": func(w limit.Limiter, lease limit.Lease, p *probe) string { return restores(w, lease, p) },
-	"Owed": func(w limit.Limiter, _ limit.Lease, _ *probe) string {
+	"owed": func(w limit.Limiter, _ limit.Lease, _ *probe) string {
 		if n, since := limit.Unsettled(w); n != 1 || since != 0 {
 			return "Unsettled does not count the request in flight"
 		}
 		return ""
 	},
-	"Rated": func(w limit.Limiter, _ limit.Lease, _ *probe) string {
+	"rated": func(w limit.Limiter, _ limit.Lease, _ *probe) string {
 		inside := func(r limit.Rate) bool { return r.N == probeLimit && r.Per == 2*time.Second }
 		if all, ok := limit.Rates(w); !ok || !slices.ContainsFunc(all, inside) {
 			return "Rates leaves out the limit inside"
 		}
 		return ""
 	},
-	"Refilling": func(w limit.Limiter, _ limit.Lease, _ *probe) string {
+	"refilling": func(w limit.Limiter, _ limit.Lease, _ *probe) string {
 		if limit.Refills(w, limit.Outcome{}) != probeRefills {
 			return "Refills does not say what the limiter inside says"
 		}
 		return ""
 	},
-	"Resuming": func(w limit.Limiter, _ limit.Lease, p *probe) string {
+	"retreating": func(w limit.Limiter, _ limit.Lease, _ *probe) string {
+		if all := limit.Retreats(w, 0); len(all) != 1 || all[0].Option != probeName {
+			return "Retreats does not report that of the limiter inside"
+		}
+		return ""
+	},
+	"resuming": func(w limit.Limiter, _ limit.Lease, p *probe) string {
 		limit.Replay(w, 0, mono.Min, nil)
 		return p.reached("Resume")
 	},
-	"Sensing": func(w limit.Limiter, _ limit.Lease, _ *probe) string {
+	"sensing": func(w limit.Limiter, _ limit.Lease, _ *probe) string {
 		if !limit.Senses(w) {
 			return "Senses says no, and the limiter inside does"
 		}
 		return ""
 	},
-	"Supplied": func(w limit.Limiter, _ limit.Lease, p *probe) string {
+	"supplied": func(w limit.Limiter, _ limit.Lease, p *probe) string {
 		limit.Supply(w, nil, nil, nil)
 		return p.reached("Supply")
 	},
-	"Taught": func(w limit.Limiter, _ limit.Lease, p *probe) string {
+	"taught": func(w limit.Limiter, _ limit.Lease, p *probe) string {
 		if !limit.Learns(w) {
-			return "Hears says no, and the limiter inside does"
+			return "Learns says no, and the limiter inside does"
 		}
 		limit.State(w, 0, nil)
 		return p.reached("State")
+	},
+	"trusting": func(w limit.Limiter, _ limit.Lease, p *probe) string {
+		limit.Trust(w, 0)
+		return p.reached("Trust")
 	},
 }
 

@@ -17,7 +17,7 @@ func TestHides(t *testing.T) {
 	want := slices.DeleteFunc(Asked(), func(name string) bool { return name == "Keeper" })
 	var got []string
 	for _, what := range hides(func(l limit.Limiter) limit.Limiter { return embeds{l} }) {
-		name, _, _ := strings.Cut(strings.TrimPrefix(what, "limit."), ":")
+		name, _, _ := strings.Cut(what, ":")
 		got = append(got, name)
 	}
 	if !slices.Equal(got, want) {

@@ -24,9 +24,9 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/core/dispatch"
 	"github.com/paceline-go/paceline/internal/send/neterr"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/pool/dispatch"
 	"github.com/paceline-go/paceline/provider"
 )
 

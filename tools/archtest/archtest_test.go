@@ -140,7 +140,7 @@ func TestPlanted(t *testing.T) {
 	}{
 		{"nothing wrong", "limit/a.go", "package limit\nimport \"time\"\nvar d = time.Second", ""},
 		{"ours, allowed", "limit/a.go", "package limit\nimport _ \"" + module + "/limit/mono\"", ""},
-		{"ours, upward", "limit/a.go", "package limit\n\nimport _ \"" + module + "/pool/queue\"", "3: limit imports pool/queue of ours"},
+		{"ours, upward", "limit/a.go", "package limit\n\nimport _ \"" + module + "/internal/core/queue\"", "3: limit imports internal/core/queue of ours"},
 		{"ours, the root", "limit/a.go", "package limit\nimport _ \"" + module + "\"", "2: limit imports paceline of ours"},
 		{"ours, the judge", "ratetest/rule/a.go", "package rule\nimport _ \"" + module + "/limit\"", "2: ratetest/rule imports limit of ours"},
 		{"ours, the judge's server", "ratetest/a.go", "package ratetest\nimport _ \"" + module + "/limit/window\"", "2: ratetest imports limit/window of ours"},
@@ -158,8 +158,8 @@ func TestPlanted(t *testing.T) {
 		{"asserted", "transport/a.go", "package transport\nimport \"" + module + "/limit\"\nvar _, is = l.(limit.Keeper)",
 			"3: transport asserts limit.Keeper"},
 		{"asserted by a switch", "transport/a.go",
-			"package transport\nimport \"" + module + "/limit\"\nfunc f() { switch l.(type) {\ncase int, limit.Taught: } }",
-			"4: transport asserts limit.Taught"},
+			"package transport\nimport \"" + module + "/limit\"\nfunc f() { switch l.(type) {\ncase int, limit.Keeper: } }",
+			"4: transport asserts limit.Keeper"},
 		{"asserted, a kind", "transport/a.go", "package transport\nimport \"" + module + "/limit\"\nvar _ = l.(*limit.Fitted)", ""},
 		{"cgo", "cmd/paceline/a.go", "package main\nimport \"C\"", "2: cmd/paceline uses cgo"},
 		{"std, not of the row", "limit/a.go", "package limit\nimport _ \"strconv\"", "2: limit imports strconv; the table allows"},
@@ -168,8 +168,8 @@ func TestPlanted(t *testing.T) {
 
 		{"sync", "limit/a.go", "package limit\nimport \"sync\"\nvar mu sync.Mutex", "2: limit imports sync, but it decides"},
 		{"sync by another name", "limit/a.go", "package limit\nimport s \"sync\"\nvar mu s.Mutex", "2: limit imports sync"},
-		{"sync/atomic", "pool/queue/a.go", "package queue\nimport _ \"sync/atomic\"", "2: pool/queue imports sync/atomic, but it decides"},
-		{"context", "pool/dispatch/a.go", "package dispatch\nimport _ \"context\"", "2: pool/dispatch imports context, but it decides"},
+		{"sync/atomic", "internal/core/queue/a.go", "package queue\nimport _ \"sync/atomic\"", "2: internal/core/queue imports sync/atomic, but it decides"},
+		{"context", "internal/core/dispatch/a.go", "package dispatch\nimport _ \"context\"", "2: internal/core/dispatch imports context, but it decides"},
 		{"os", "lab/sim/a.go", "package sim\nimport _ \"os\"", "2: lab/sim imports os, but it decides"},
 		{"runtime", "limit/mono/a.go", "package mono\nimport _ \"runtime\"", "2: limit/mono imports runtime, but it decides"},
 
@@ -192,12 +192,12 @@ func TestPlanted(t *testing.T) {
 		{"under a build tag", "limit/a_windows.go", "//go:build windows && never\n\npackage limit\nimport \"time\"\nvar t = time.Now()", "5: limit uses time.Now"},
 		{"in a test", "limit/a_test.go", "package limit\nimport \"time\"\nvar t = time.Now()", ""},
 
-		{"goroutine", "pool/queue/a.go", "package queue\nfunc f() {\n\tgo f()\n}", "3: pool/queue starts a goroutine"},
-		{"channel", "pool/queue/a.go", "package queue\ntype T struct {\n\tc <-chan int\n}", "3: pool/queue has a channel"},
-		{"made channel", "pool/queue/a.go", "package queue\nvar c = make(chan int)", "2: pool/queue has a channel"},
-		{"send", "pool/queue/a.go", "package queue\nfunc f() {\n\tc <- 1\n}", "3: pool/queue sends on a channel"},
-		{"receive", "pool/queue/a.go", "package queue\nfunc f() {\n\t<-c\n}", "3: pool/queue receives from a channel"},
-		{"select", "pool/queue/a.go", "package queue\nfunc f() {\n\tselect {}\n}", "3: pool/queue selects on channels"},
+		{"goroutine", "internal/core/queue/a.go", "package queue\nfunc f() {\n\tgo f()\n}", "3: internal/core/queue starts a goroutine"},
+		{"channel", "internal/core/queue/a.go", "package queue\ntype T struct {\n\tc <-chan int\n}", "3: internal/core/queue has a channel"},
+		{"made channel", "internal/core/queue/a.go", "package queue\nvar c = make(chan int)", "2: internal/core/queue has a channel"},
+		{"send", "internal/core/queue/a.go", "package queue\nfunc f() {\n\tc <- 1\n}", "3: internal/core/queue sends on a channel"},
+		{"receive", "internal/core/queue/a.go", "package queue\nfunc f() {\n\t<-c\n}", "3: internal/core/queue receives from a channel"},
+		{"select", "internal/core/queue/a.go", "package queue\nfunc f() {\n\tselect {}\n}", "3: internal/core/queue selects on channels"},
 
 		{"global rand", "lab/sim/a.go", "package sim\nimport \"math/rand/v2\"\nvar x = rand.Float64()", "3: lab/sim uses rand.Float64"},
 		{"global rand, generic", "lab/sim/a.go", "package sim\nimport \"math/rand/v2\"\nvar x = rand.N(7)", "3: lab/sim uses rand.N"},
@@ -336,7 +336,7 @@ func TestPlantedSizes(t *testing.T) {
 		{"the first word counts, not the next", files(9, "limit/llm_x_%c.go"), "package p", "1: 9 files of limit begin with llm"},
 		{"eight, and tests", append(files(8, "limit/llm_%c.go"), files(8, "limit/llm_%c_test.go")...), "package p", ""},
 		{"words that begin alike", append(files(8, "limit/llm_%c.go"), "limit/llms.go"), "package p", ""},
-		{"two folders", append(files(8, "limit/llm_%c.go"), files(8, "pool/queue/llm_%c.go")...), "package p", ""},
+		{"two folders", append(files(8, "limit/llm_%c.go"), files(8, "internal/core/queue/llm_%c.go")...), "package p", ""},
 		{"in the root", files(9, "gate_%c.go"), "package p", "1: 9 files of paceline begin with gate"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -16,7 +16,7 @@ type Package struct {
 
 const (
 	pure      = "cmp errors fmt iter maps math math/bits math/rand/v2 slices sort strings time"
-	decisions = "limit/mono internal/core/ceiling ratetest/latency limit/window pool/backoff limit fairshare pool/queue pool/dispatch ratetest/rule internal/core/scheduler"
+	decisions = "limit/mono internal/core/ceiling ratetest/latency limit/window pool/backoff limit fairshare internal/core/queue internal/core/dispatch ratetest/rule internal/core/scheduler"
 )
 
 // Table says who may import whom. Names point down: what is below may not import what is above it. rule and limit share
@@ -33,12 +33,12 @@ var Table = []Package{
 	{Name: "internal/core/contention", Core: true, Std: "math"},
 	{Name: "fairshare", Core: true, Ours: "limit/mono limit limit/window internal/core/contention", Std: pure + " encoding/binary hash/crc32"},
 	{Name: "lab/strategy", Core: true, Ours: "limit/mono limit fairshare internal/text/suggest", Std: pure},
-	{Name: "pool/queue", Core: true, Ours: "limit/mono limit", Std: pure + " container/heap"},
+	{Name: "internal/core/queue", Core: true, Ours: "limit/mono limit", Std: pure + " container/heap"},
 	{Name: "internal/core/scheduler", Core: true, Ours: "limit/mono limit", Std: pure},
 	{Name: "internal/core/stack", Core: true, Ours: "limit/mono limit fairshare pool/backoff", Std: pure + " encoding/binary"},
 	{Name: "internal/core/frozen", Core: true, Ours: "limit/mono", Std: pure + " container/heap"},
 	{Name: "internal/core/breaker", Core: true, Ours: "limit/mono limit pool/backoff internal/core/stack", Std: pure},
-	{Name: "pool/dispatch", Core: true, Ours: "limit/mono limit pool/backoff pool/queue internal/core/stack internal/core/breaker internal/core/histogram internal/core/scheduler", Std: pure + " container/heap"},
+	{Name: "internal/core/dispatch", Core: true, Ours: "limit/mono limit pool/backoff internal/core/queue internal/core/stack internal/core/breaker internal/core/histogram internal/core/scheduler", Std: pure + " container/heap"},
 
 	{Name: "observe", Core: true, Ours: "limit/mono limit internal/core/histogram", Std: "cmp slices time"},
 
@@ -60,7 +60,7 @@ var Table = []Package{
 	{Name: "provider", Std: pure + " bytes encoding/json net/http regexp strconv sync unicode", Modules: "github.com/dunglas/httpsfv"},
 
 	// What an attempt proves. It is arithmetic like the core, but quota's words need modules of others.
-	{Name: "provider/classify", Ours: "limit pool/dispatch provider internal/send/neterr", Std: pure + " bytes context crypto/tls net net/http"},
+	{Name: "provider/classify", Ours: "limit internal/core/dispatch provider internal/send/neterr", Std: pure + " bytes context crypto/tls net net/http"},
 
 	// Text of strangers, and what is not for them.
 	{Name: "internal/secret", Core: true, Std: pure + " bytes encoding/base64 encoding/json html net net/url unicode unicode/utf8"},
@@ -79,7 +79,7 @@ var Table = []Package{
 
 	// The runtime: clock, locks, timers, goroutines.
 	{Name: Root, Ours: "limit/mono limit observe internal/core/scheduler internal/text/humanize", Std: pure + " context log/slog runtime sync sync/atomic"},
-	{Name: "pool", Ours: "limit/mono limit observe pool/backoff pool/queue pool/dispatch internal/secret internal/text/humanize", Std: pure + " context log/slog runtime sync"},
+	{Name: "pool", Ours: "limit/mono limit observe pool/backoff internal/core/queue internal/core/dispatch internal/secret internal/text/humanize", Std: pure + " context log/slog runtime sync"},
 	{Name: "internal/send/timer", Std: "sync time"},
 	{Name: "contrib/xrate", Ours: "paceline limit/mono limit", Std: pure + " context"},
 

@@ -149,8 +149,8 @@ func TestWhoIsAsked(t *testing.T) {
 		{map[string]time.Duration{"transport": time.Minute}, "lab/sim lab/sim- cmd transport cmd- transport-"},
 		{map[string]time.Duration{"limit": time.Hour, "cmd": 2 * time.Second}, "cmd transport lab/sim cmd- transport- lab/sim-"},
 	} {
-		s := study{users: map[string][]string{"limit": {"cmd", "limit", "lab/sim", "transport"}, "limit/mono": {"pool/queue"}}, suites: map[string]*suite{}, known: map[ask]*sound{}, asked: map[ask]bool{}}
-		for pkg, packages := range map[string]int{"limit": 5, "cmd": 90, "lab/sim": 21, "transport": 20, "pool/queue": 1} {
+		s := study{users: map[string][]string{"limit": {"cmd", "limit", "lab/sim", "transport"}, "limit/mono": {"internal/core/queue"}}, suites: map[string]*suite{}, known: map[ask]*sound{}, asked: map[ask]bool{}}
+		for pkg, packages := range map[string]int{"limit": 5, "cmd": 90, "lab/sim": 21, "transport": 20, "internal/core/queue": 1} {
 			s.suites[pkg] = &suite{pkg: pkg, packages: packages}
 		}
 		s.doubtful = []*candidate{{of: &field{Target: Target{Package: "limit"}}}}

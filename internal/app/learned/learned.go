@@ -121,7 +121,7 @@ func (l *Limiter) Settle(now mono.Time, lease limit.Lease, o limit.Outcome) {
 	l.note(now)
 }
 
-// State implements limit.Taught.
+// State answers limit.State.
 func (l *Limiter) State(now mono.Time, all []limit.Stated) {
 	l.Auto.State(now, all)
 	l.note(now)
@@ -134,7 +134,7 @@ func (l *Limiter) note(now mono.Time) {
 	}
 }
 
-// Resume implements limit.Resuming.
+// Resume answers limit.Replay.
 func (l *Limiter) Resume(now mono.Time, all []limit.Past) {
 	l.book.mu.Lock()
 	n, known := l.book.latest[l.name]

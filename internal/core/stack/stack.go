@@ -193,7 +193,7 @@ func (c *Config) rules() (rules []limit.Limiter, err error) {
 	return rules, nil
 }
 
-// Unsettled implements limit.Owed.
+// Unsettled answers limit.Unsettled.
 func (g *Stack) Unsettled() (n int, since mono.Time) {
 	since = limit.Never
 	for r := range g.book.All() {
@@ -257,12 +257,12 @@ func (g *Stack) Follow(now mono.Time) {
 // Lapses reports whether leases of the configured limit may lapse: see limit.Lapses.
 func (g *Stack) Lapses() bool { return g.lapses }
 
-// Fresh implements limit.Fresher.
+// Fresh answers limit.Fresh.
 func (g *Stack) Fresh(lease limit.Lease) bool {
 	return !g.lapses || limit.Fresh(g.under, g.book.At(lease).under)
 }
 
-// Supply implements limit.Supplied, for the configured limit.
+// Supply answers limit.Supply, for the configured limit.
 func (g *Stack) Supply(again func(), waiting func() int, note func(kind, text string)) {
 	g.again, g.waiting, g.note = again, waiting, note
 	limit.Supply(g.own, again, waiting, note)
@@ -431,7 +431,7 @@ func (g *Stack) Settle(now mono.Time, lease limit.Lease, o limit.Outcome) {
 	g.compose()
 }
 
-// Refills implements limit.Refilling, if the configured Limiter or Beside does.
+// Refills answers limit.Refills, if the configured Limiter or Beside does.
 func (g *Stack) Refills(o limit.Outcome) uint8 { return limit.Refills(g.counts, o) }
 
 // refilled removes the resets for which no request has to wait.

@@ -20,12 +20,12 @@ type Fed struct {
 	Ended   []limit.Outcome
 }
 
-// Supply implements limit.Supplied.
+// Supply answers limit.Supply.
 func (f *Fed) Supply(again func(), waiting func() int, note func(kind, text string)) {
 	f.Again, f.Waiting, f.Note = again, waiting, note
 }
 
-// Fresh implements limit.Fresher.
+// Fresh answers limit.Fresh.
 func (f *Fed) Fresh(limit.Lease) bool { return !f.Stale }
 
 // Ready implements limit.Limiter.

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/core/queue"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/pool/queue"
 )
 
 // line drives a queue by words: a step is an instant, an action and, after ->, its answer.

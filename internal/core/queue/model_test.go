@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/core/queue"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/pool/queue"
 )
 
 // model is a queue that is slow and plain: a slice of all requests there ever were, searched from end to end.

@@ -106,7 +106,7 @@ func (k *key) paused(now mono.Time) (p stack.Pause, away bool) {
 	return p, away
 }
 
-// AppendUsage appends the usage of the limits: see limit.Gauged.
+// AppendUsage appends the usage of the limits: see limit.AppendUsage.
 func (s *Shared) AppendUsage(to []limit.Usage, now mono.Time) []limit.Usage {
 	if s.stack == nil {
 		return to

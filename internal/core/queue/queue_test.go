@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/core/queue"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/pool/queue"
 )
 
 func TestFirstComeFirstServed(t *testing.T) {

@@ -16,12 +16,12 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/core/queue"
 	"github.com/paceline-go/paceline/internal/core/scheduler"
 	"github.com/paceline-go/paceline/internal/core/stack"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool/backoff"
-	"github.com/paceline-go/paceline/pool/queue"
 )
 
 // Config describes a Dispatcher. Queue and Keys have no default. No function in it may call the
@@ -177,7 +177,7 @@ type Answer struct {
 	// is then when it will be full again, and there is more before. Where it is zero, an earlier
 	// answer's holds.
 	Capacity limit.Cost
-	// Stated is the answer's statements about limits, for a Limiter that is limit.Taught.
+	// Stated is the answer's statements about limits, for a Limiter that learns from them: see limit.State.
 	Stated []limit.Stated
 	// Reason is for the dead letter, or for the state of the key. If empty, the Result's name.
 	Reason string
@@ -402,7 +402,7 @@ func (d *Dispatcher) send(now mono.Time, a *Attempt) {
 }
 
 // Fresh reports whether an attempt that is not Done may still be sent, by the limits of its key:
-// see limit.Fresher.
+// see limit.Fresh.
 func (d *Dispatcher) Fresh(a *Attempt) bool { return d.line.Fresh(&a.pass) }
 
 // Done settles an attempt at now and moves its request on: done, waiting for another attempt,
@@ -628,7 +628,7 @@ func (d *Dispatcher) Expect(now mono.Time, key, n int, cost limit.Cost) mono.Tim
 	return max(goes, ready) // a pause may end at once, but that is not expected
 }
 
-// AppendUsage appends the usage of a key's own limits: see limit.Gauged. For shared limits, see
+// AppendUsage appends the usage of a key's own limits: see limit.AppendUsage. For shared limits, see
 // Shared.AppendUsage.
 func (d *Dispatcher) AppendUsage(to []limit.Usage, now mono.Time, key int) []limit.Usage {
 	return limit.AppendUsage(to, d.keys[key].stack, now)

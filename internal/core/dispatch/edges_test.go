@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/core/dispatch"
+	"github.com/paceline-go/paceline/internal/core/queue"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/pool/dispatch"
-	"github.com/paceline-go/paceline/pool/queue"
 )
 
 // Nonces of the driver's own scale in nanoseconds begin with that scale. Nonces without a unit

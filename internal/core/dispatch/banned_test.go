@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/core/dispatch"
+	"github.com/paceline-go/paceline/internal/core/queue"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/pool/dispatch"
-	"github.com/paceline-go/paceline/pool/queue"
 )
 
 func TestCostThatOnlyABannedKeyAllows(t *testing.T) {

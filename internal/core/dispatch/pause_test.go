@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/core/dispatch"
+	"github.com/paceline-go/paceline/internal/core/queue"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/pool/dispatch"
-	"github.com/paceline-go/paceline/pool/queue"
 )
 
 // A pause can be looked at and lifted; after an hour of one that is longer a request finds out whether it still holds.

@@ -3,10 +3,10 @@ package dispatch
 import (
 	"time"
 
+	"github.com/paceline-go/paceline/internal/core/queue"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool/backoff"
-	"github.com/paceline-go/paceline/pool/queue"
 )
 
 const (

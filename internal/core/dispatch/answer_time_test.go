@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/core/dispatch"
+	"github.com/paceline-go/paceline/internal/core/queue"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool/backoff"
-	"github.com/paceline-go/paceline/pool/dispatch"
-	"github.com/paceline-go/paceline/pool/queue"
 )
 
 // If no answer takes as long as AnswerTime, none comes late, whatever is submitted, retried, held or

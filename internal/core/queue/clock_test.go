@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/core/queue"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/pool/queue"
 )
 
 // A clock that is set back takes nothing back: after each verb, an event of an earlier instant

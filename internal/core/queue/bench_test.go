@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/core/queue"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/pool/queue"
 )
 
 // filled returns a queue in which n requests wait.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/paceline-go/paceline/pool/queue"
+	"github.com/paceline-go/paceline/internal/core/queue"
 )
 
 // transitions has a scenario per row of the table in docs/request_states.md: what comes before, the step, and what is
@@ -122,7 +122,7 @@ func TestEveryTransitionOfTheDrawing(t *testing.T) {
 
 // drawn reads the table, and the arrows of the diagram.
 func drawn(t *testing.T) (rows []string, arrows map[[3]string]bool) {
-	doc, err := os.ReadFile("../../docs/request_states.md")
+	doc, err := os.ReadFile("../../../docs/request_states.md")
 	if err != nil {
 		t.Fatal(err)
 	}
