@@ -27,7 +27,7 @@ func prompt(rng *rand.Rand) int64 {
 }
 
 // judges are those of one key. Each of them counts what it counts in.
-type judges struct{ requests, tokens *rule.Rolling }
+type judges struct{ requests, tokens rule.Amendable }
 
 func (j judges) arrive(now mono.Time, tokens int64) bool {
 	fits := j.requests == nil || j.requests.Fits(now, 1)
@@ -46,7 +46,7 @@ func (w keysWorld) limiters(t *testing.T) (own limit.Limiter, judged judges) {
 	for _, c := range []struct {
 		n    int64
 		unit limit.Unit
-		to   **rule.Rolling
+		to   *rule.Amendable
 	}{{w.requests, limit.Requests, &judged.requests}, {w.tokens, limit.Tokens, &judged.tokens}} {
 		if c.n == 0 {
 			continue

@@ -185,7 +185,7 @@ func TestLLMConfigurations(t *testing.T) {
 			g := paceline.NewGate(all)
 			server := struct {
 				sync.Mutex
-				rpm, tpm         *rule.Rolling
+				rpm, tpm         rule.Amendable
 				refused, flights int
 				most             int
 			}{}

@@ -266,3 +266,13 @@ func (f *Fair) refused(now mono.Time, s *sighting, retryAfter time.Duration) {
 
 // Sleep implements Sleeper: the planned time between two requests that cost a unit each.
 func (f *Fair) Sleep() time.Duration { return f.planned }
+
+// Seconds returns a number of seconds as a duration. It rounds up, since a wait before a request
+// must not be too short. The result is at least 0 and at most the longest duration.
+func Seconds(s float64) time.Duration {
+	d := math.Ceil(s * 1e9)
+	if d >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return time.Duration(max(d, 0))
+}

@@ -291,7 +291,7 @@ var specs = map[string]limittest.Spec{
 		},
 		Steps: limittest.SeenSteps,
 		Costs: costs,
-		Promise: both(limittest.Anchored(5, time.Second, limit.Requests), enforced(func() (*rule.Anchored, error) {
+		Promise: both(limittest.Anchored(5, time.Second, limit.Requests), enforced(func() (rule.Timed, error) {
 			return rule.NewAnchored(rule.AnchoredConfig{Limit: 5, Window: time.Second})
 		})),
 	},
@@ -321,7 +321,7 @@ var specs = map[string]limittest.Spec{
 	"Bucket": {
 		New:   func() limit.Limiter { return must(limit.NewBucket(limit.BucketConfig{Limit: 5, Window: time.Second})) },
 		Costs: costs,
-		Promise: both(limittest.Bucket(5, time.Second, 5, limit.Requests), enforced(func() (*rule.Bucket, error) {
+		Promise: both(limittest.Bucket(5, time.Second, 5, limit.Requests), enforced(func() (rule.Amendable, error) {
 			return rule.NewBucket(rule.BucketConfig{Limit: 5, Window: time.Second})
 		})),
 	},
@@ -331,7 +331,7 @@ var specs = map[string]limittest.Spec{
 		},
 		Costs: costs,
 		Scale: 10 * ms,
-		Promise: enforced(func() (*rule.Bucket, error) {
+		Promise: enforced(func() (rule.Amendable, error) {
 			return rule.NewBucket(rule.BucketConfig{Limit: 700, Window: time.Second, Capacity: 6})
 		}),
 	},
@@ -371,7 +371,7 @@ var specs = map[string]limittest.Spec{
 			return must(limit.NewWeighted(limit.WeightedConfig{Limit: 5, Window: time.Second}))
 		},
 		Costs: costs,
-		Promise: both(limittest.Weighted(5, time.Second, limit.Requests, false), enforced(func() (*rule.Weighted, error) {
+		Promise: both(limittest.Weighted(5, time.Second, limit.Requests, false), enforced(func() (rule.Rule, error) {
 			return rule.NewWeighted(rule.WeightedConfig{Limit: 5, Window: time.Second, Phase: at(300 * ms)})
 		})),
 	},

@@ -118,7 +118,7 @@ func anySpec(rng *rand.Rand, kind string) (limittest.Spec, string) {
 	}
 	var promises []func([]limittest.Arrival) error
 	for _, server := range servers {
-		promises = append(promises, enforced(func() (*rule.Clocked, error) { return rule.NewClocked(server(), clock) }))
+		promises = append(promises, enforced(func() (rule.Rule, error) { return rule.NewClocked(server(), clock) }))
 	}
 	s.Promise = both(promises...)
 	return s, fmt.Sprintf("%s: %d per %v%s, %+v, server's clock %+v, limits change: %t", kind, largest, w, text, known, clock, s.Change != nil)

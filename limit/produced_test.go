@@ -29,7 +29,7 @@ type production struct {
 	n       int           // requests
 
 	limiter *limit.Produced
-	server  *rule.Bucket
+	server  rule.Amendable
 	rng     *rand.Rand
 	events  []produces
 	refused []string

@@ -81,7 +81,7 @@ func (s *memory) set(f func()) {
 type server struct {
 	mu            sync.Mutex
 	base          time.Time
-	rule          *rule.Rolling
+	rule          rule.Amendable
 	sent, refused int
 }
 

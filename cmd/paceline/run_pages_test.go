@@ -31,7 +31,7 @@ type archive struct {
 	answer    func(list, page int) (status int, body string) // nil, or of these another answer; 0: as ever
 
 	mu     sync.Mutex
-	rule   *rule.Rolling
+	rule   rule.Amendable
 	began  time.Time
 	served map[string]int // by list and page
 	order  []string

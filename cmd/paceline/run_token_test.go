@@ -34,7 +34,7 @@ type mint struct {
 	denies string // an id that is always refused
 
 	mu      sync.Mutex
-	rule    *rule.Rolling
+	rule    rule.Amendable
 	began   time.Time
 	minted  int
 	used    map[string]int // by token

@@ -44,7 +44,7 @@ type strictly struct {
 
 	mu              sync.Mutex
 	base            time.Time
-	rule            *rule.Rolling
+	rule            rule.Amendable
 	served, refused int
 	first, last     time.Time
 	at              []time.Time // of those that were served

@@ -47,7 +47,7 @@ type shaky struct {
 	mu       sync.Mutex
 	srv      *http.Server
 	rng      *rand.Rand
-	rule     *rule.Rolling
+	rule     rule.Amendable
 	began    time.Time
 	refused  []string          // by the rule: a right client has none
 	served   map[string]int    // how often each id was, or may have been

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/lab/sim/fleet"
 	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -16,18 +15,18 @@ import (
 const demoName = "demo"
 
 // crowd is a scenario of so many processes of five threads, which start together at an empty bucket.
-func crowd(law fairshare.Strategy, processes int, d time.Duration) fleet.Scenario {
+func crowd(law strategy.Strategy, processes int, d time.Duration) fleet.Scenario {
 	return fleet.Scenario{Duration: d,
 		Groups: []fleet.Group{{Strategy: law, Processes: processes, Threads: 5, Link: around60ms}}}
 }
 
 // slowAndFast is five clients that start at a sleep of 20 s beside five at 4 s, for which an empty
 // bucket has half of what they want.
-func slowAndFast(law fairshare.Strategy) fleet.Scenario {
+func slowAndFast(law strategy.Strategy) fleet.Scenario {
 	s := fleet.Scenario{Duration: 2 * time.Minute, Server: fleet.Quota{Limit: 2250}}
 	for _, start := range []time.Duration{20 * time.Second, 4 * time.Second} {
 		s.Groups = append(s.Groups,
-			fleet.Group{Strategy: law, Params: fairshare.Params{Start: start}, Processes: 5, Link: around60ms})
+			fleet.Group{Strategy: law, Params: strategy.Params{Start: start}, Processes: 5, Link: around60ms})
 	}
 	return s
 }
@@ -35,9 +34,9 @@ func slowAndFast(law fairshare.Strategy) fleet.Scenario {
 // beside runs a slow client that starts at a sleep of 20 s beside a fast one at 4 s, on a quota of
 // 600 an hour, which they use up at 12 s each. It returns the mean sleep of each, in seconds, over
 // the five minutes from after on.
-func beside(s fairshare.Strategy, seed uint64, after time.Duration) (slow, fast float64, err error) {
+func beside(s strategy.Strategy, seed uint64, after time.Duration) (slow, fast float64, err error) {
 	client := func(start time.Duration) fleet.Group {
-		return fleet.Group{Strategy: s, Params: fairshare.Params{Start: start}, Link: around60ms}
+		return fleet.Group{Strategy: s, Params: strategy.Params{Start: start}, Link: around60ms}
 	}
 	const every = 15 * time.Second
 	end := after + 5*time.Minute
@@ -62,7 +61,7 @@ func beside(s fairshare.Strategy, seed uint64, after time.Duration) (slow, fast 
 // decrease returns by how much one served answer shortens a sleep. since is how long ago the sleep
 // was doubled; 0: it never was.
 func decrease(name string, from time.Duration, remaining float64, since time.Duration) (float64, error) {
-	p, err := named(name).New(fairshare.Params{Rate: 1.25, Burst: 4500, Start: from, Jitter: -1})
+	p, err := named(name).New(strategy.Params{Rate: 1.25, Burst: 4500, Start: from, Jitter: -1})
 	if err != nil {
 		return 0, err
 	}
@@ -70,13 +69,13 @@ func decrease(name string, from time.Duration, remaining float64, since time.Dur
 	t.Send(now)
 	if since > 0 { // only the second refusal in a row doubles the sleep
 		for range 2 {
-			t.Answer(now, fairshare.Answer{Limited: true, Known: true, Sent: now})
+			t.Answer(now, strategy.Answer{Limited: true, Known: true, Sent: now})
 			t.Send(now)
 		}
 		now = now.Add(since)
 	}
 	before := t.Sleep()
-	t.Answer(now, fairshare.Answer{Known: true, Remaining: remaining, Sent: now})
+	t.Answer(now, strategy.Answer{Known: true, Remaining: remaining, Sent: now})
 	return (before - t.Sleep()).Seconds(), nil
 }
 
@@ -105,7 +104,7 @@ func demoScenarios() (all []fleet.Scenario) {
 		s.Name = name
 		all = append(all, s)
 	}
-	for name, law := range map[string]fairshare.Strategy{
+	for name, law := range map[string]strategy.Strategy{
 		"5 × 5": named(demoName), "5 × 5 without the time": named("demo-remaining-sleep"),
 		"5 × 5, each thread": strategy.DemoEachThread} {
 		s := crowd(law, 5, 5*time.Hour)

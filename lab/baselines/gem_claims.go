@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/lab/sim/fleet"
+	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/ratetest/latency"
 )
@@ -26,7 +26,7 @@ const (
 // enough. It starts at a sleep of 10 s.
 func cleared(name string) fleet.Scenario {
 	return fleet.Scenario{Duration: 14 * time.Hour, Server: fleet.Quota{Full: true}, Groups: []fleet.Group{{
-		Strategy: named(name), Params: fairshare.Params{Start: 10 * time.Second}, Link: latency.Constant(eachWay),
+		Strategy: named(name), Params: strategy.Params{Start: 10 * time.Second}, Link: latency.Constant(eachWay),
 		Demand: fleet.Demand{Total: 4500}}}}
 }
 
@@ -35,7 +35,7 @@ func cleared(name string) fleet.Scenario {
 func emptied(name string, seed uint64) (hours float64, err error) {
 	f, err := fleet.New(fleet.Scenario{Duration: 12 * time.Hour, Seed: seed, Server: fleet.Quota{Full: true},
 		Groups: []fleet.Group{{
-			Strategy: named(name), Params: fairshare.Params{Start: 10 * time.Second}, Processes: 2, Threads: 5,
+			Strategy: named(name), Params: strategy.Params{Start: 10 * time.Second}, Processes: 2, Threads: 5,
 			Link: around60ms}}})
 	if err != nil {
 		return 0, err
@@ -52,14 +52,14 @@ func emptied(name string, seed uint64) (hours float64, err error) {
 // comesDown returns how long, and how many requests, it takes one client to come from a sleep of 10
 // s down to 9 s. Its bucket is full, so it is always served.
 func comesDown(name string) (minutes float64, requests int, err error) {
-	p, err := named(name).New(fairshare.Params{Rate: 1.25, Burst: 4500, Start: 10 * time.Second})
+	p, err := named(name).New(strategy.Params{Rate: 1.25, Burst: 4500, Start: 10 * time.Second})
 	if err != nil {
 		return 0, 0, err
 	}
 	t, now := p.Thread(rand.New(rand.NewPCG(1, 1))), mono.Time(0)
 	for ; t.Sleep() > 9*time.Second; requests++ {
 		now = t.Send(now)
-		t.Answer(now, fairshare.Answer{Known: true, Remaining: 4500, Sent: now})
+		t.Answer(now, strategy.Answer{Known: true, Remaining: 4500, Sent: now})
 	}
 	return now.Sub(0).Minutes(), requests, nil
 }

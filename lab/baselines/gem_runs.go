@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/lab/sim/fleet"
 	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/ratetest/latency"
@@ -85,7 +84,7 @@ var gemRuns = []gemRun{
 // around60ms is the law of one way of a request that takes around 60 ms there and back.
 var around60ms = latency.Uniform(20*time.Millisecond, 40*time.Millisecond)
 
-func named(name string) fairshare.Strategy {
+func named(name string) strategy.Strategy {
 	s, err := strategy.Named(name)
 	if err != nil {
 		panic(err) // the package's own names are wrong, which is a bug
@@ -95,7 +94,7 @@ func named(name string) fairshare.Strategy {
 
 func (c *gemRun) scenario() fleet.Scenario {
 	return fleet.Scenario{Duration: time.Duration(c.minutes) * time.Minute, Groups: []fleet.Group{{
-		Strategy: named(c.strategy), Params: fairshare.Params{Multiplier: c.multiplier}, Processes: c.processes,
+		Strategy: named(c.strategy), Params: strategy.Params{Multiplier: c.multiplier}, Processes: c.processes,
 		Threads: c.threads, Link: around60ms}}}
 }
 
@@ -117,10 +116,10 @@ func short(strategy string) string { return strings.TrimPrefix(strategy, "expone
 // jitters are scenarios of the gem's best strategy, by the share of jitter and by how threads share a sleep.
 func jitters() (scenarios []fleet.Scenario) {
 	for _, jitter := range []float64{-1, 0.01, 0.1} {
-		for _, sharing := range []fairshare.Sharing{fairshare.Racing, fairshare.Shared, fairshare.Local} {
+		for _, sharing := range []strategy.Sharing{strategy.Racing, strategy.Shared, strategy.Local} {
 			scenarios = append(scenarios,
 				fleet.Scenario{Duration: 30 * time.Minute, Server: fleet.Quota{Service: latency.Constant(40 * time.Millisecond)},
-					Groups: []fleet.Group{{Strategy: named(remainingName), Params: fairshare.Params{Jitter: jitter, Sharing: sharing},
+					Groups: []fleet.Group{{Strategy: named(remainingName), Params: strategy.Params{Jitter: jitter, Sharing: sharing},
 						Processes: 2, Threads: 5,
 						Stagger: time.Minute, Link: latency.Uniform(5*time.Millisecond, 15*time.Millisecond)}}})
 		}

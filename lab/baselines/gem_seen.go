@@ -7,15 +7,15 @@ import (
 	"slices"
 	"time"
 
-	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/lab/sim/fleet"
+	"github.com/paceline-go/paceline/lab/strategy"
 )
 
 // seen are scenarios for what the text sees in its charts and says without a figure: how clients of
 // proportional-decrease drift where no threads race, and bare backoff by its one number.
 func seen() (all []fleet.Scenario) {
 	drift := (&gemRun{strategy: proportionalName, multiplier: 1.2, minutes: 120, processes: 2, threads: 5}).scenario()
-	drift.Groups[0].Params.Sharing, drift.Sample = fairshare.Local, time.Minute
+	drift.Groups[0].Params.Sharing, drift.Sample = strategy.Local, time.Minute
 	all = append(all, drift)
 	for _, clients := range []int{1, 10} {
 		for _, sleep := range fixedSleeps {

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/paceline-go/paceline/fairshare"
+	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/provider"
@@ -62,8 +62,8 @@ func read(now time.Time, r provider.Response) answer {
 }
 
 // heard returns what a thread learns from the answer.
-func (a *answer) heard(sent mono.Time) fairshare.Answer {
-	h := fairshare.Answer{Limited: a.limited(), Known: a.remaining >= 0, Sent: sent, Reset: a.reset,
+func (a *answer) heard(sent mono.Time) strategy.Answer {
+	h := strategy.Answer{Limited: a.limited(), Known: a.remaining >= 0, Sent: sent, Reset: a.reset,
 		RetryAfter: a.retryAfter}
 	if h.Known {
 		h.Remaining = float64(a.remaining)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
-	"github.com/paceline-go/paceline/fairshare"
+	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/provider"
@@ -47,7 +47,7 @@ func TestOutcome(t *testing.T) {
 	if o.Result != limit.Limited || o.Remaining[limit.Requests] != 3 || o.Reset[limit.Requests] != 6*time.Second || o.RetryAfter != 2*time.Second || o.RTT != time.Millisecond || o.Known != 1<<limit.Requests {
 		t.Errorf("%+v", o)
 	}
-	if h := a.heard(5); h != (fairshare.Answer{Limited: true, Known: true, Remaining: 3, Sent: 5, Reset: time.Minute, RetryAfter: 20 * time.Second}) {
+	if h := a.heard(5); h != (strategy.Answer{Limited: true, Known: true, Remaining: 3, Sent: 5, Reset: time.Minute, RetryAfter: 20 * time.Second}) {
 		t.Errorf("%+v", h)
 	}
 	for status, want := range map[int]limit.Result{0: limit.Unknown, 200: limit.Accepted, 204: limit.Accepted, 429: limit.Limited, 302: limit.Failed, 500: limit.Failed} {
@@ -60,8 +60,8 @@ func TestOutcome(t *testing.T) {
 
 // What is per second is Scale times as much here, what is in seconds a Scale-th, and what is per second squared Scale² times.
 func TestRealParams(t *testing.T) {
-	c := Config{Scale: 10, Params: fairshare.Params{Rate: 1.25, Burst: 4500, MinRate: 0.1, Window: time.Hour, Start: 20 * time.Second, MinSleep: time.Second, MaxWait: time.Minute, Weight: 2}}
-	want := fairshare.Params{Rate: 12.5, Burst: 4500, MinRate: 1, Window: 6 * time.Minute, Start: 2 * time.Second, MinSleep: 100 * time.Millisecond, MaxWait: 6 * time.Second, Weight: 2, Increase: 0.125}
+	c := Config{Scale: 10, Params: strategy.Params{Rate: 1.25, Burst: 4500, MinRate: 0.1, Window: time.Hour, Start: 20 * time.Second, MinSleep: time.Second, MaxWait: time.Minute, Weight: 2}}
+	want := strategy.Params{Rate: 12.5, Burst: 4500, MinRate: 1, Window: 6 * time.Minute, Start: 2 * time.Second, MinSleep: 100 * time.Millisecond, MaxWait: 6 * time.Second, Weight: 2, Increase: 0.125}
 	if got := c.realParams(); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}

@@ -17,9 +17,9 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/lab/loadgen"
+	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/ratetest"
 )
 
@@ -44,13 +44,13 @@ func asProcess(ctx context.Context) *exec.Cmd {
 
 // Ten virtual minutes of six clients at 75 requests a minute, in half a second; in two under the race detector, where with the other
 // packages' tests beside it a request takes longer than it should take to be its turn.
-func fleet(strategy string) loadgen.Fleet {
+func fleet(name string) loadgen.Fleet {
 	scale := 1000.0
 	if race.Enabled {
 		scale = 300
 	}
 	return loadgen.Fleet{
-		Client: loadgen.Config{Strategy: strategy, Params: fairshare.Params{Rate: 1.25, Burst: 4500},
+		Client: loadgen.Config{Strategy: name, Params: strategy.Params{Rate: 1.25, Burst: 4500},
 			Threads: 3, Scale: scale, Duration: 10 * time.Minute, Seed: 1},
 		Processes: 2,
 		Server:    ratetest.GCRAConfig{Level: 100},
@@ -102,7 +102,7 @@ func TestFleet(t *testing.T) {
 func TestFleetStays(t *testing.T) {
 	t.Parallel()
 	f := fleet("fair")
-	f.Client.Params = fairshare.Params{Rate: 1.0 / 3600, Burst: 1}
+	f.Client.Params = strategy.Params{Rate: 1.0 / 3600, Burst: 1}
 	f.Server = ratetest.GCRAConfig{Level: 1}
 	r, err := f.Run(t.Context())
 	if err != nil || !r.Complete || r.Requests == 0 || r.Seconds < 590 {

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
-	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -21,11 +20,11 @@ import (
 
 // Config is what a client process has to know. It crosses to another process as JSON.
 type Config struct {
-	URL      string           `json:"url"`
-	Strategy string           `json:"strategy"` // a name that strategy.Named knows
-	Params   fairshare.Params `json:"params"`
-	Process  int              `json:"process"` // its number
-	Threads  int              `json:"threads"`
+	URL      string          `json:"url"`
+	Strategy string          `json:"strategy"` // a name that strategy.Named knows
+	Params   strategy.Params `json:"params"`
+	Process  int             `json:"process"` // its number
+	Threads  int             `json:"threads"`
 	// Scale is how many times faster its clock runs than the real one. Duration is how long it runs, by that clock.
 	Scale    float64       `json:"scale"`
 	Duration time.Duration `json:"duration"`
@@ -103,10 +102,10 @@ type process struct {
 
 	gate    *paceline.Gate // nil: its threads decide by themselves
 	limiter limit.Limiter  // that of the gate, if it follows a strategy
-	sleeper fairshare.Sleeper
+	sleeper strategy.Sleeper
 
 	mu      sync.Mutex // guards what follows
-	threads []fairshare.Thread
+	threads []strategy.Thread
 	limited int
 }
 
@@ -137,7 +136,7 @@ func newProcess(c Config, tell func(Line)) (*process, error) {
 		if err != nil {
 			return nil, err
 		}
-		p.sleeper, _ = l.(fairshare.Sleeper)
+		p.sleeper, _ = l.(strategy.Sleeper)
 		p.gate, p.limiter = paceline.NewGate(l), l
 		return p, nil
 	}
@@ -154,7 +153,7 @@ func newProcess(c Config, tell func(Line)) (*process, error) {
 // realParams returns the Params for the real clock, by which a Gate goes, and so its limiter: in
 // real time the quota is refilled Scale times as fast, and how fast its rate grows per second is
 // Scale² times as much.
-func (c *Config) realParams() fairshare.Params {
+func (c *Config) realParams() strategy.Params {
 	p := c.Params
 	p.Increase = cmp.Or(p.Increase, p.Rate/1000) * c.Scale * c.Scale
 	p.Rate *= c.Scale

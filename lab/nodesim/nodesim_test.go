@@ -38,7 +38,7 @@ func requests[S rule.Server](make func() (S, error)) func() map[limit.Unit]rule.
 func rolling(n int64, w time.Duration) kind {
 	return kind{fmt.Sprintf("Rolling %d/%v", n, w),
 		func() limit.Keeper { return limit.MustRolling(n, w) },
-		requests(func() (*rule.Rolling, error) { return rule.NewRolling(rule.RollingConfig{Limit: n, Window: w}) }), nil, float64(n) / w.Seconds(), false}
+		requests(func() (rule.Amendable, error) { return rule.NewRolling(rule.RollingConfig{Limit: n, Window: w}) }), nil, float64(n) / w.Seconds(), false}
 }
 
 func calendar(n int64, w time.Duration) kind {
@@ -46,7 +46,7 @@ func calendar(n int64, w time.Duration) kind {
 		func() limit.Keeper {
 			return must(limit.NewCalendar(limit.CalendarConfig{Limit: n, Window: w}))
 		},
-		requests(func() (*rule.Calendar, error) { return rule.NewCalendar(rule.CalendarConfig{Limit: n, Window: w}) }), nil, float64(n) / w.Seconds(), true}
+		requests(func() (rule.Timed, error) { return rule.NewCalendar(rule.CalendarConfig{Limit: n, Window: w}) }), nil, float64(n) / w.Seconds(), true}
 }
 
 func bucket(n, burst int64, w time.Duration) kind {
@@ -54,7 +54,7 @@ func bucket(n, burst int64, w time.Duration) kind {
 		func() limit.Keeper {
 			return must(limit.NewBucket(limit.BucketConfig{Limit: n, Window: w, Burst: burst}))
 		},
-		requests(func() (*rule.Bucket, error) {
+		requests(func() (rule.Amendable, error) {
 			return rule.NewBucket(rule.BucketConfig{Limit: n, Window: w, Capacity: burst})
 		}), nil, float64(n) / w.Seconds(), false}
 }
@@ -64,7 +64,7 @@ func weighted(n int64, w time.Duration) kind {
 		func() limit.Keeper {
 			return must(limit.NewWeighted(limit.WeightedConfig{Limit: n, Window: w}))
 		},
-		requests(func() (*rule.Weighted, error) { return rule.NewWeighted(rule.WeightedConfig{Limit: n, Window: w}) }), nil, float64(n) / w.Seconds(), false}
+		requests(func() (rule.Rule, error) { return rule.NewWeighted(rule.WeightedConfig{Limit: n, Window: w}) }), nil, float64(n) / w.Seconds(), false}
 }
 
 // tokens is 500 requests and 30,000 tokens a minute; requests cost 20 + Exp(60) tokens.

@@ -40,7 +40,7 @@ type upstream struct {
 
 	mu      sync.Mutex
 	epoch   time.Time
-	rule    *rule.Rolling
+	rule    rule.Amendable
 	rng     *rand.Rand
 	served  int
 	refused int

@@ -77,7 +77,7 @@ type producedRun struct {
 	LLMProduced
 	LLMProducedTally
 	loop    Loop[producedEvent]
-	server  *rule.Bucket
+	server  rule.Amendable
 	line    *scheduler.Scheduler
 	lane    *scheduler.Lane
 	tickets []producedTicket

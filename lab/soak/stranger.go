@@ -57,7 +57,7 @@ type stranger struct {
 
 type door struct {
 	secret   string
-	window   *rule.Rolling
+	window   rule.Amendable
 	counts   Counts
 	executed map[string]int // how often each request was served, by its id
 	said     time.Time      // when the last refusal began

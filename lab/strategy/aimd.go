@@ -12,10 +12,10 @@ import (
 )
 
 // peers are limiters that other systems share by.
-var peers = []fairshare.Strategy{
+var peers = []Strategy{
 	{
 		Name: "aimd", Text: "additive increase of the rate, multiplicative decrease at a limit", Baseline: true,
-		NewLimiter: func(p fairshare.Params, rng *rand.Rand) (limit.Limiter, error) {
+		NewLimiter: func(p Params, rng *rand.Rand) (limit.Limiter, error) {
 			l, err := NewAIMD(p, rng)
 			if err != nil {
 				return nil, err // not l: a nil *AIMD is no nil Limiter
@@ -25,7 +25,7 @@ var peers = []fairshare.Strategy{
 	},
 	{
 		Name: "cubic", Text: "the adaptive retry mode of the AWS SDKs: a token bucket whose rate is CUBIC's", Baseline: true,
-		NewLimiter: func(p fairshare.Params, _ *rand.Rand) (limit.Limiter, error) {
+		NewLimiter: func(p Params, _ *rand.Rand) (limit.Limiter, error) {
 			l, err := NewCubic(p)
 			if err != nil {
 				return nil, err
@@ -71,7 +71,7 @@ const maxRate = 1e9 // one request per tick of mono.Time
 // NewAIMD returns an AIMD that has sent nothing. It reads Rate, Burst, Increase, Decrease, MinRate,
 // Jitter, and Start: the rate to begin with is 1/Start, and Rate if Start is zero. rng is for the
 // jitter; it may be nil if there is none.
-func NewAIMD(p fairshare.Params, rng *rand.Rand) (*AIMD, error) {
+func NewAIMD(p Params, rng *rand.Rand) (*AIMD, error) {
 	if err := p.Check("aimd"); err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func minRate(kind string, r, ifZero float64) (float64, error) {
 // Rate returns its rate at present, in requests per second.
 func (a *AIMD) Rate() float64 { return a.rate }
 
-// Sleep implements fairshare.Sleeper.
+// Sleep implements Sleeper.
 func (a *AIMD) Sleep() time.Duration { return fairshare.Seconds(1 / a.rate) }
 
 // Ready implements limit.Limiter.

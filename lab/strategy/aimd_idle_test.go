@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/limit"
 )
@@ -14,7 +13,7 @@ func TestAIMDEarnsNothingByIdling(t *testing.T) {
 	for gap, rate := range map[time.Duration]float64{
 		100 * ms: 10.1, 150 * ms: 10.1, 200 * ms: 10.1, 200*ms + 1: 10.1, 200*ms + 2: 10, 250 * ms: 10, 299 * ms: 10, time.Hour: 10,
 	} {
-		a := must(strategy.NewAIMD(fairshare.Params{Rate: 10, Burst: 100, Increase: 1, Jitter: -1}, nil))
+		a := must(strategy.NewAIMD(strategy.Params{Rate: 10, Burst: 100, Increase: 1, Jitter: -1}, nil))
 		a.Admit(0, limit.One)
 		a.Settle(at(gap), a.Admit(at(gap), limit.One), limit.Outcome{Result: limit.Accepted})
 		if !closeTo(a.Rate(), rate) {

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/limittest"
@@ -15,21 +14,21 @@ import (
 var peerSpecs = map[string]limittest.Spec{
 	"AIMD": {
 		New: func() limit.Limiter {
-			return must(strategy.NewAIMD(fairshare.Params{Rate: 5, Burst: 5, Increase: 10}, source(1)))
+			return must(strategy.NewAIMD(strategy.Params{Rate: 5, Burst: 5, Increase: 10}, source(1)))
 		},
 		Costs:      []limit.Cost{limit.One, {limit.Requests: 5}, {limit.Input: 7}, {}},
 		ClosedLoop: true,
 		Burst:      1,
 	},
 	"Cubic": {
-		New:        func() limit.Limiter { return must(strategy.NewCubic(fairshare.Params{Rate: 5, Burst: 5})) },
+		New:        func() limit.Limiter { return must(strategy.NewCubic(strategy.Params{Rate: 5, Burst: 5})) },
 		Costs:      []limit.Cost{limit.One, {limit.Requests: 5}, {limit.Input: 7}, {}},
 		ClosedLoop: true,
 		Burst:      1 << 20, // until the first limit as many as are answered at that instant
 	},
 	"Cubic/begins with a rate": {
 		New: func() limit.Limiter {
-			return must(strategy.NewCubic(fairshare.Params{Rate: 5, Burst: 5, Start: 10 * ms, Scale: 1e-9}))
+			return must(strategy.NewCubic(strategy.Params{Rate: 5, Burst: 5, Start: 10 * ms, Scale: 1e-9}))
 		},
 		ClosedLoop: true,
 		Burst:      101, // a second's worth, and one in the same nanosecond
@@ -45,7 +44,7 @@ func TestPeersLaws(t *testing.T) {
 	}
 }
 
-var _, _ fairshare.Sleeper = (*strategy.AIMD)(nil), (*strategy.Cubic)(nil)
+var _, _ strategy.Sleeper = (*strategy.AIMD)(nil), (*strategy.Cubic)(nil)
 
 func FuzzAIMD(f *testing.F)  { limittest.Fuzz(f, peerSpecs["AIMD"]) }
 func FuzzCubic(f *testing.F) { limittest.Fuzz(f, peerSpecs["Cubic"]) }
@@ -54,7 +53,7 @@ func closeTo(got, want float64) bool { return math.Abs(got-want) <= 1e-9*math.Ab
 
 // 10 requests per second, +1 per second each second, halved at a limit.
 func TestAIMD(t *testing.T) {
-	a := must(strategy.NewAIMD(fairshare.Params{Rate: 10, Burst: 100, Increase: 1, Jitter: -1}, nil))
+	a := must(strategy.NewAIMD(strategy.Params{Rate: 10, Burst: 100, Increase: 1, Jitter: -1}, nil))
 	leases := map[string]limit.Lease{}
 	for i, x := range []struct {
 		at     time.Duration
@@ -98,14 +97,14 @@ func TestAIMD(t *testing.T) {
 
 func TestAIMDBounds(t *testing.T) {
 	for _, c := range []struct {
-		p     fairshare.Params
+		p     strategy.Params
 		start float64 // rate
 		least float64
 	}{
 		{hourly, 1.25, 1. / 3600},
-		{fairshare.Params{Rate: 1.25, Burst: 4500, Start: 10 * s, MinRate: 0.01, Decrease: 0.9}, 0.1, 0.01},
-		{fairshare.Params{Rate: 1.25, Burst: 4500, Start: 10 * s, MinRate: 0.5}, 0.5, 0.5},
-		{fairshare.Params{Rate: 1e-300, Burst: 1e12}, 1 / (365 * 86400.), 1 / (365 * 86400.)},
+		{strategy.Params{Rate: 1.25, Burst: 4500, Start: 10 * s, MinRate: 0.01, Decrease: 0.9}, 0.1, 0.01},
+		{strategy.Params{Rate: 1.25, Burst: 4500, Start: 10 * s, MinRate: 0.5}, 0.5, 0.5},
+		{strategy.Params{Rate: 1e-300, Burst: 1e12}, 1 / (365 * 86400.), 1 / (365 * 86400.)},
 	} {
 		a := must(strategy.NewAIMD(c.p, source(1)))
 		if !closeTo(a.Rate(), c.start) {
@@ -124,7 +123,7 @@ func TestAIMDBounds(t *testing.T) {
 // limiterRun has a number of clients under a limiter each, and without end of work, share the quota of 4500 an hour: 60 ms
 // per request, of which half to the server. It returns the share of limited tries in percent, Jain's index of what the
 // clients were served, and the part of the quota that was used, all of the time after warm.
-func limiterRun(t *testing.T, name string, seed uint64, clients int, left float64, warm, duration time.Duration, p fairshare.Params) (retry, jain, used float64) {
+func limiterRun(t *testing.T, name string, seed uint64, clients int, left float64, warm, duration time.Duration, p strategy.Params) (retry, jain, used float64) {
 	type flight struct {
 		lease limit.Lease
 		at    mono.Time

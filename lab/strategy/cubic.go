@@ -58,7 +58,7 @@ const halfSecond = mono.Time(500 * time.Millisecond)
 // NewCubic returns a Cubic that has sent nothing. It reads Rate and Burst (which the SDKs do not
 // know), Decrease, Scale, Smooth, MinRate, and Start: if that is not zero it begins as if a limit
 // had brought its rate to 1/Start.
-func NewCubic(p fairshare.Params) (*Cubic, error) {
+func NewCubic(p Params) (*Cubic, error) {
 	if err := p.Check("cubic"); err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func NewCubic(p fairshare.Params) (*Cubic, error) {
 // Rate returns its rate at present, in requests per second. It holds nothing back before the first limit.
 func (c *Cubic) Rate() float64 { return c.fill }
 
-// Sleep implements fairshare.Sleeper.
+// Sleep implements Sleeper.
 func (c *Cubic) Sleep() time.Duration {
 	if !c.enabled {
 		return 0

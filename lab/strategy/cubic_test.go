@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/limit"
 )
@@ -13,7 +12,7 @@ import (
 // The vector that the SDKs publish for their adaptive mode (in aws-sdk-go-v2 it is the "base" case of the update of the
 // rate): an answer each 200 ms, the tenth and the sixteenth limited.
 func TestCubicVector(t *testing.T) {
-	c := must(strategy.NewCubic(fairshare.Params{Rate: 100, Burst: 100}))
+	c := must(strategy.NewCubic(strategy.Params{Rate: 100, Burst: 100}))
 	var leases []limit.Lease
 	for range 17 {
 		leases = append(leases, c.Admit(0, limit.One))
@@ -54,7 +53,7 @@ func TestCubicVector(t *testing.T) {
 // no bound, many answers come.
 func TestCubicCurve(t *testing.T) {
 	// 7 per second: what a limit at 10 makes it.
-	c := must(strategy.NewCubic(fairshare.Params{Rate: 100, Burst: 100, Start: s / 7}))
+	c := must(strategy.NewCubic(strategy.Params{Rate: 100, Burst: 100, Start: s / 7}))
 	if !near(c.Sleep(), s/7) {
 		t.Errorf("begins with a sleep of %v", c.Sleep())
 	}
@@ -81,7 +80,7 @@ func TestCubicCurve(t *testing.T) {
 // Until the first limit nothing is held back but what the quota cannot take; then there is a token each two seconds at
 // least.
 func TestCubicBegins(t *testing.T) {
-	c := must(strategy.NewCubic(fairshare.Params{Rate: 1.25, Burst: 3.7}))
+	c := must(strategy.NewCubic(strategy.Params{Rate: 1.25, Burst: 3.7}))
 	var leases []limit.Lease
 	for range 3 {
 		if r := c.Ready(0, limit.One); r != 0 {
@@ -121,7 +120,7 @@ func TestCubicBegins(t *testing.T) {
 // Its clock's half seconds are those of the driver's scale, before the epoch too.
 func TestCubicBeforeTheEpoch(t *testing.T) {
 	rates := func(epoch time.Duration) (rates []float64) {
-		c := must(strategy.NewCubic(fairshare.Params{Rate: 100, Burst: 100}))
+		c := must(strategy.NewCubic(strategy.Params{Rate: 100, Burst: 100}))
 		for i := range 40 {
 			now := at(epoch + time.Duration(i)*110*ms)
 			o := limit.Outcome{Result: limit.Accepted}
@@ -158,7 +157,7 @@ func TestCubicFollowsWhatItMeasures(t *testing.T) {
 		{"limited at less than is measured: 0.7 of the rate", 100 * s, 0, 10 * s, limit.Limited, 0.007},
 		{"measured from a whole second", 0, 700 * ms, 1 * s, limit.Limited, 0.56},
 	} {
-		l := must(strategy.NewCubic(fairshare.Params{Rate: 100, Burst: 100, MinRate: 0.001, Start: c.start}))
+		l := must(strategy.NewCubic(strategy.Params{Rate: 100, Burst: 100, MinRate: 0.001, Start: c.start}))
 		l.Settle(at(c.at), l.Admit(at(c.sent), limit.One), limit.Outcome{Result: c.result})
 		if !closeTo(l.Rate(), c.rate) {
 			t.Errorf("%s: the rate is %v, want %v", c.name, l.Rate(), c.rate)

@@ -19,7 +19,7 @@ import (
 //
 // The floor is not in the demo's text but in its code. Without one a sleep that came to 0 would
 // never rise again.
-var demo = []fairshare.Strategy{
+var demo = []Strategy{
 	// s −= remaining·s/(limit·F), F = 1/(1 − e^(−t/3600)), t the seconds since s was last multiplied: 120 after 30 s,
 	// 1.58 after an hour. Before the first time, t counts from half an hour before the start, as in the demo's code.
 	demos("demo", "doubles on the second limit in a row; served: less by remaining·sleep/(limit·F), F falling with the "+
@@ -72,9 +72,9 @@ const (
 	eachThreadLaw
 )
 
-func demos(name, text string, l demoLaw) fairshare.Strategy {
-	return fairshare.Strategy{Name: name, Text: text, Baseline: true,
-		New: func(p fairshare.Params) (fairshare.Process, error) {
+func demos(name, text string, l demoLaw) Strategy {
+	return Strategy{Name: name, Text: text, Baseline: true,
+		New: func(p Params) (Process, error) {
 			c, err := sleepsOf(p, name, 2)
 			if err != nil {
 				return nil, err
@@ -97,8 +97,8 @@ type demoProcess struct {
 	retrying   *demoThread // the first to be limited, until it is served
 }
 
-// Thread implements fairshare.Process.
-func (p *demoProcess) Thread(rng *rand.Rand) fairshare.Thread { return &demoThread{p: p, rng: rng} }
+// Thread implements Process.
+func (p *demoProcess) Thread(rng *rand.Rand) Thread { return &demoThread{p: p, rng: rng} }
 
 type demoThread struct {
 	p      *demoProcess
@@ -108,7 +108,7 @@ type demoThread struct {
 	limits int     // in a row, of those that count for the process
 }
 
-// Send implements fairshare.Thread.
+// Send implements Thread.
 func (t *demoThread) Send(now mono.Time) mono.Time {
 	p := t.p
 	if !p.begun {
@@ -117,8 +117,8 @@ func (t *demoThread) Send(now mono.Time) mono.Time {
 	return now.Add(p.jittered(p.s, t.rng))
 }
 
-// Answer implements fairshare.Thread.
-func (t *demoThread) Answer(now mono.Time, a fairshare.Answer) {
+// Answer implements Thread.
+func (t *demoThread) Answer(now mono.Time, a Answer) {
 	p := t.p
 	gain := 0.0
 	if t.seen {
@@ -145,7 +145,7 @@ func (t *demoThread) Answer(now mono.Time, a fairshare.Answer) {
 	p.retrying = t
 }
 
-func (p *demoProcess) decrease(now mono.Time, a fairshare.Answer, gain float64) float64 {
+func (p *demoProcess) decrease(now mono.Time, a Answer, gain float64) float64 {
 	switch p.law {
 	case secondLaw:
 		return 1
@@ -171,5 +171,5 @@ func (p *demoProcess) decrease(now mono.Time, a fairshare.Answer, gain float64) 
 	return d
 }
 
-// Sleep implements fairshare.Thread.
+// Sleep implements Thread.
 func (t *demoThread) Sleep() time.Duration { return fairshare.Seconds(t.p.s) }

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/lab/strategy"
 )
 
@@ -17,7 +16,7 @@ import (
 func TestDemoSteps(t *testing.T) {
 	type step struct {
 		at     time.Duration
-		answer fairshare.Answer
+		answer strategy.Answer
 		sleep  time.Duration // afterwards
 	}
 	full, halfFull := served(4500), served(2250)
@@ -95,7 +94,7 @@ func TestDemoWithoutItsRules(t *testing.T) {
 	p := hourly
 	p.Start, p.Jitter = 4*s, -1
 	for _, c := range []struct {
-		law   fairshare.Strategy
+		law   strategy.Strategy
 		sleep []time.Duration // of the process, as threads 1 and 3 are limited in turns
 	}{
 		{strategy.DemoAtFirst, []time.Duration{8 * s, 8 * s, 16 * s, 16 * s}},
@@ -105,7 +104,7 @@ func TestDemoWithoutItsRules(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		threads := []fairshare.Thread{proc.Thread(source(1)), proc.Thread(source(2))}
+		threads := []strategy.Thread{proc.Thread(source(1)), proc.Thread(source(2))}
 		for i, want := range c.sleep {
 			th := threads[i%2]
 			th.Answer(th.Send(at(time.Duration(i)*time.Minute)), limited())
@@ -113,7 +112,7 @@ func TestDemoWithoutItsRules(t *testing.T) {
 				t.Errorf("%s: after %d limits the process sleeps %v, want %v", c.law.Name, i+1, got, want)
 			}
 		}
-		if slices.ContainsFunc(strategy.All(), func(s fairshare.Strategy) bool { return s.Name == c.law.Name }) {
+		if slices.ContainsFunc(strategy.All(), func(s strategy.Strategy) bool { return s.Name == c.law.Name }) {
 			t.Errorf("%s is among those that are compared", c.law.Name)
 		}
 	}
@@ -125,7 +124,7 @@ func TestNoDoubleDip(t *testing.T) {
 	p.Start, p.Jitter = 4*s, -1
 	proc := process(t, "demo", p)
 	rng := source(1)
-	threads := map[string]fairshare.Thread{"1": proc.Thread(rng), "3": proc.Thread(rng), "stranger": process(t, "demo", p).Thread(rng)}
+	threads := map[string]strategy.Thread{"1": proc.Thread(rng), "3": proc.Thread(rng), "stranger": process(t, "demo", p).Thread(rng)}
 	for _, th := range threads {
 		th.Send(0)
 	}
@@ -197,11 +196,11 @@ func TestDemoByTheChange(t *testing.T) {
 	p := hourly
 	p.Start, p.Jitter = 45*s, -1
 	proc := process(t, "demo-change", p)
-	threads := []fairshare.Thread{proc.Thread(source(1)), proc.Thread(source(1))}
+	threads := []strategy.Thread{proc.Thread(source(1)), proc.Thread(source(1))}
 	sleep := 45.
 	for i, x := range []struct {
 		thread int
-		answer fairshare.Answer
+		answer strategy.Answer
 		gain   float64
 	}{
 		{0, served(4000), 0}, // nothing to compare with

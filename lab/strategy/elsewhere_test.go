@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -16,7 +15,7 @@ func TestRefusedElsewhere(t *testing.T) {
 	for _, name := range []string{"aimd", "cubic", "fair"} {
 		s := must(strategy.Named(name))
 		through := func(elsewhere bool) (now mono.Time) {
-			l := must(s.NewLimiter(fairshare.Params{Rate: 10, Burst: 20}, rand.New(rand.NewPCG(1, 1))))
+			l := must(s.NewLimiter(strategy.Params{Rate: 10, Burst: 20}, rand.New(rand.NewPCG(1, 1))))
 			o := limit.Outcome{Result: limit.Accepted}
 			for i := range 30 {
 				if i == 20 {

@@ -20,7 +20,7 @@ import (
 // with the decrease as each strategy says. The first limit and later ones take the same steps. What
 // the gem calls limit and divides by is Divisor. Backoffs keep no s: they send at once, and sleep
 // only after a limit.
-var gem = []fairshare.Strategy{
+var gem = []Strategy{
 	unthrottled("null", "no throttle; a limited call is over", true),
 	unthrottled("retry-only", "no throttle; a limited call is tried again at once", false),
 	gems("fixed-backoff", "sleeps min_sleep after each limit, and does not throttle otherwise", fixedBackoff),
@@ -48,9 +48,9 @@ const (
 	proportionalRemainingDecrease            // s −= s · Remaining / Divisor
 )
 
-func gems(name, text string, l law) fairshare.Strategy {
-	return fairshare.Strategy{Name: name, Text: text, Baseline: true,
-		New: func(p fairshare.Params) (fairshare.Process, error) {
+func gems(name, text string, l law) Strategy {
+	return Strategy{Name: name, Text: text, Baseline: true,
+		New: func(p Params) (Process, error) {
 			g, err := newGem(name, l, p)
 			if err != nil {
 				return nil, err // not g: a nil *gemProcess is no nil Process
@@ -65,7 +65,7 @@ type sleeps struct {
 }
 
 // sleepsOf checks what it reads and puts in the defaults but for that of Start.
-func sleepsOf(p fairshare.Params, kind string, multiplier float64) (sleeps, error) {
+func sleepsOf(p Params, kind string, multiplier float64) (sleeps, error) {
 	if err := p.Check(kind); err != nil {
 		return sleeps{}, err
 	}
@@ -101,7 +101,7 @@ func sleepsOf(p fairshare.Params, kind string, multiplier float64) (sleeps, erro
 	return c, nil
 }
 
-func jitter(p fairshare.Params, kind string) (float64, error) {
+func jitter(p Params, kind string) (float64, error) {
 	switch {
 	case p.Jitter == 0:
 		return 0.1, nil
@@ -119,7 +119,7 @@ func (c *sleeps) jittered(s float64, rng *rand.Rand) time.Duration {
 }
 
 // remaining is what the server says is left, 0 if it does not say: the gem reads a missing header so.
-func remaining(a fairshare.Answer) float64 {
+func remaining(a Answer) float64 {
 	if !a.Known || !(a.Remaining > 0) {
 		return 0
 	}
@@ -129,16 +129,16 @@ func remaining(a fairshare.Answer) float64 {
 type gemProcess struct {
 	sleeps
 	law     law
-	sharing fairshare.Sharing
+	sharing Sharing
 	s       float64 // what Racing and Shared share
 }
 
-func newGem(name string, l law, p fairshare.Params) (*gemProcess, error) {
+func newGem(name string, l law, p Params) (*gemProcess, error) {
 	c, err := sleepsOf(p, name, 1.2)
 	if err != nil {
 		return nil, err
 	}
-	if p.Sharing > fairshare.Local {
+	if p.Sharing > Local {
 		return nil, fmt.Errorf("fairshare: %s: Sharing %d is none of racing, shared, local", name, uint8(p.Sharing))
 	}
 	if l == fixedBackoff {
@@ -147,8 +147,8 @@ func newGem(name string, l law, p fairshare.Params) (*gemProcess, error) {
 	return &gemProcess{sleeps: c, law: l, sharing: p.Sharing, s: c.start}, nil
 }
 
-// Thread implements fairshare.Process.
-func (p *gemProcess) Thread(rng *rand.Rand) fairshare.Thread {
+// Thread implements Process.
+func (p *gemProcess) Thread(rng *rand.Rand) Thread {
 	t := &gemThread{p: p, rng: rng, s: p.start}
 	if p.law <= exponentialBackoff {
 		t.s = 0
@@ -164,7 +164,7 @@ type gemThread struct {
 	limited bool    // and was limited before
 }
 
-// Send implements fairshare.Thread.
+// Send implements Thread.
 func (t *gemThread) Send(now mono.Time) mono.Time {
 	backoff := t.p.law <= exponentialBackoff
 	if !t.calling {
@@ -172,22 +172,22 @@ func (t *gemThread) Send(now mono.Time) mono.Time {
 		if backoff {
 			return now
 		}
-		if t.p.sharing != fairshare.Local {
+		if t.p.sharing != Local {
 			t.s = t.p.s
 		}
-	} else if t.p.sharing == fairshare.Shared && !backoff {
+	} else if t.p.sharing == Shared && !backoff {
 		t.s = t.p.s
 	}
 	return now.Add(t.p.jittered(t.s, t.rng))
 }
 
-// Answer implements fairshare.Thread.
-func (t *gemThread) Answer(_ mono.Time, a fairshare.Answer) {
+// Answer implements Thread.
+func (t *gemThread) Answer(_ mono.Time, a Answer) {
 	if t.p.law <= exponentialBackoff {
 		t.backoff(a)
 		return
 	}
-	if t.p.sharing == fairshare.Shared {
+	if t.p.sharing == Shared {
 		t.s = t.p.s
 	}
 	if t.limited { // the step after the sleep; nobody else sees the difference unless they share
@@ -201,12 +201,12 @@ func (t *gemThread) Answer(_ mono.Time, a fairshare.Answer) {
 		t.s = max(t.s-t.decrease(a), 0)
 	}
 	t.s = min(t.s, longest)
-	if t.p.sharing == fairshare.Shared || t.p.sharing == fairshare.Racing && !a.Limited {
+	if t.p.sharing == Shared || t.p.sharing == Racing && !a.Limited {
 		t.p.s = t.s
 	}
 }
 
-func (t *gemThread) backoff(a fairshare.Answer) {
+func (t *gemThread) backoff(a Answer) {
 	switch {
 	case !a.Limited:
 		t.s, t.calling = 0, false
@@ -218,7 +218,7 @@ func (t *gemThread) backoff(a fairshare.Answer) {
 	t.limited = a.Limited
 }
 
-func (t *gemThread) decrease(a fairshare.Answer) float64 {
+func (t *gemThread) decrease(a Answer) float64 {
 	switch t.p.law {
 	case gradualDecrease:
 		return t.p.min
@@ -228,15 +228,15 @@ func (t *gemThread) decrease(a fairshare.Answer) float64 {
 	return t.s * remaining(a) / t.p.divisor
 }
 
-// Sleep implements fairshare.Thread.
+// Sleep implements Thread.
 func (t *gemThread) Sleep() time.Duration { return fairshare.Seconds(t.s) }
 
 // free throttles nothing.
 type free struct{}
 
-func unthrottled(name, text string, givesUp bool) fairshare.Strategy {
-	return fairshare.Strategy{Name: name, Text: text, Baseline: true, GivesUp: givesUp,
-		New: func(p fairshare.Params) (fairshare.Process, error) {
+func unthrottled(name, text string, givesUp bool) Strategy {
+	return Strategy{Name: name, Text: text, Baseline: true, GivesUp: givesUp,
+		New: func(p Params) (Process, error) {
 			if err := p.Check(name); err != nil {
 				return nil, err
 			}
@@ -244,7 +244,7 @@ func unthrottled(name, text string, givesUp bool) fairshare.Strategy {
 		}}
 }
 
-func (free) Thread(*rand.Rand) fairshare.Thread { return free{} }
-func (free) Send(now mono.Time) mono.Time       { return now }
-func (free) Answer(mono.Time, fairshare.Answer) {}
-func (free) Sleep() time.Duration               { return 0 }
+func (free) Thread(*rand.Rand) Thread     { return free{} }
+func (free) Send(now mono.Time) mono.Time { return now }
+func (free) Answer(mono.Time, Answer)     {}
+func (free) Sleep() time.Duration         { return 0 }

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/limit/mono"
 )
@@ -25,7 +24,7 @@ func TestGemSteps(t *testing.T) {
 	other.Multiplier, other.MinSleep, other.Divisor = 3, s, 10
 	for _, c := range []struct {
 		name   string
-		p      fairshare.Params
+		p      strategy.Params
 		limits int             // before the call is served
 		left   float64         // Remaining of the last answer
 		sleeps []time.Duration // before each try
@@ -51,7 +50,7 @@ func TestGemSteps(t *testing.T) {
 		{proportionalRemaining, tenSeconds, 0, 9000, []time.Duration{10 * s}, 0},
 		{proportionalRemaining, tenSeconds, 1, 100, []time.Duration{10 * s, 10800 * ms}, 12672 * ms},
 	} {
-		for _, sharing := range []fairshare.Sharing{fairshare.Racing, fairshare.Shared, fairshare.Local} {
+		for _, sharing := range []strategy.Sharing{strategy.Racing, strategy.Shared, strategy.Local} {
 			c.p.Sharing = sharing
 			th := process(t, c.name, c.p).Thread(source(1))
 			now := at(time.Hour)
@@ -84,14 +83,14 @@ func TestGemSteps(t *testing.T) {
 //	B served   10 − 10/4500 = 9.998, and A's 12.957 is lost
 func TestLostUpdate(t *testing.T) {
 	for _, c := range []struct {
-		sharing fairshare.Sharing
+		sharing strategy.Sharing
 		nextA   time.Duration // begun when both are served
 		nextB   time.Duration
 		nextC   time.Duration // of a thread that had no call before
 	}{
-		{fairshare.Racing, 9997777778, 9997777778, 9997777778},
-		{fairshare.Shared, 12954240640, 12954240640, 12954240640}, // both decreases: 12.96·(1 − 1/4500)²
-		{fairshare.Local, 12957120000, 9997777778, 10 * s},
+		{strategy.Racing, 9997777778, 9997777778, 9997777778},
+		{strategy.Shared, 12954240640, 12954240640, 12954240640}, // both decreases: 12.96·(1 − 1/4500)²
+		{strategy.Local, 12957120000, 9997777778, 10 * s},
 	} {
 		p := hourly
 		p.Jitter, p.Start, p.Sharing = -1, 10*s, c.sharing
@@ -107,7 +106,7 @@ func TestLostUpdate(t *testing.T) {
 		b.Answer(at(22*s), served(0))
 		for _, x := range []struct {
 			name   string
-			thread fairshare.Thread
+			thread strategy.Thread
 			want   time.Duration
 		}{{"A", a, c.nextA}, {"B", b, c.nextB}, {"C", other, c.nextC}} {
 			if got := x.thread.Send(at(30 * s)).Sub(at(30 * s)); !near(got, x.want) {
@@ -172,7 +171,7 @@ func TestSameSourceSameSends(t *testing.T) {
 		run := func() (sends []mono.Time) {
 			rng := source(3)
 			proc := must(st.New(hourly))
-			ths := []fairshare.Thread{proc.Thread(rng), proc.Thread(rng)}
+			ths := []strategy.Thread{proc.Thread(rng), proc.Thread(rng)}
 			now := mono.Time(0)
 			for i := range 50 {
 				now = ths[i%2].Send(now)

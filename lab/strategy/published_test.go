@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/fairshare"
+	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -23,12 +23,12 @@ type ran struct {
 
 // demoRun is the published demo: a bucket of 4500 that refills 4500 an hour and begins empty, 60 ms per request, of which
 // half to the server. The server keeps time from the first request.
-func demoRun(t *testing.T, name string, seed uint64, processes, threads int, duration time.Duration, p fairshare.Params) ran {
+func demoRun(t *testing.T, name string, seed uint64, processes, threads int, duration time.Duration, p strategy.Params) ran {
 	type client struct {
-		thread       fairshare.Thread
+		thread       strategy.Thread
 		at           mono.Time // next event
 		sending      bool      // that is an arrival; else an answer
-		answer       fairshare.Answer
+		answer       strategy.Answer
 		tries, limit int
 	}
 	end := mono.Time(duration)
@@ -37,7 +37,7 @@ func demoRun(t *testing.T, name string, seed uint64, processes, threads int, dur
 	send := func(c *client, now mono.Time) {
 		sent := c.thread.Send(now)
 		r.maxSleep = max(r.maxSleep, min(sent.Sub(now), time.Hour))
-		c.answer = fairshare.Answer{Known: true, Sent: sent}
+		c.answer = strategy.Answer{Known: true, Sent: sent}
 		c.at, c.sending = sent.Add(30*ms), true
 	}
 	for i := range processes {

@@ -3,10 +3,10 @@
 // AIMD, and the CUBIC of the AWS SDKs' adaptive mode. The last is this module's own, the law of
 // package fairshare.
 //
-// It is internal because nobody should send by the published strategies: they are here to be
-// measured. For a strategy of your own, write a fairshare.Strategy.
+// Nobody should send by the published strategies: they are here to be
+// measured. For a strategy of your own, write a Strategy.
 //
-// As in throttle, nothing here owns a clock, lock or goroutine, nothing is safe for concurrent use,
+// As in fairshare, nothing here owns a clock, lock or goroutine, nothing is safe for concurrent use,
 // and random numbers come from the source that the driver hands in.
 package strategy
 
@@ -26,30 +26,30 @@ import (
 var all = slices.Concat(gem, demo, peers, ours)
 
 // All returns all strategies, baselines first.
-func All() []fairshare.Strategy { return slices.Clone(all) }
+func All() []Strategy { return slices.Clone(all) }
 
 // Named returns the strategy of that name. The error lists the names there are.
-func Named(name string) (fairshare.Strategy, error) {
-	i := slices.IndexFunc(all, func(s fairshare.Strategy) bool { return s.Name == name })
+func Named(name string) (Strategy, error) {
+	i := slices.IndexFunc(all, func(s Strategy) bool { return s.Name == name })
 	if i < 0 {
 		names := make([]string, len(all))
 		for i, s := range all {
 			names[i] = s.Name
 		}
-		return fairshare.Strategy{},
+		return Strategy{},
 			fmt.Errorf("fairshare: strategy %q is none of %s%s", name, strings.Join(names, ", "), suggest.Or(name, names))
 	}
 	return all[i], nil
 }
 
 // ours are the law of package fairshare, and the one that finds out its quota.
-var ours = []fairshare.Strategy{
+var ours = []Strategy{
 	{Name: "fair", Text: "meets at what remains, of buckets and windows; no refusals once settled", NewLimiter: newFair},
 	{Name: "auto", Text: "fair where nobody knows the quota: finds it out by what is told, or by refusals",
 		NewLimiter: newAuto},
 }
 
-func newFair(p fairshare.Params, rng *rand.Rand) (limit.Limiter, error) {
+func newFair(p Params, rng *rand.Rand) (limit.Limiter, error) {
 	if err := p.Check("Fair"); err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func newFair(p fairshare.Params, rng *rand.Rand) (limit.Limiter, error) {
 }
 
 // newAuto heeds nothing of what is known of the quota but its unit.
-func newAuto(p fairshare.Params, rng *rand.Rand) (limit.Limiter, error) {
+func newAuto(p Params, rng *rand.Rand) (limit.Limiter, error) {
 	a, err := fairshare.NewAuto(fairshare.AutoConfig{Unit: p.Unit, Weight: p.Weight, Sharers: p.Sharers,
 		MaxWait: p.MaxWait, Rng: rng})
 	if err != nil {

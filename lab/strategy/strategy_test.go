@@ -7,14 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // hourly is the quota of the published demos: 4500 requests per hour.
-var hourly = fairshare.Params{Rate: 4500. / 3600, Burst: 4500}
+var hourly = strategy.Params{Rate: 4500. / 3600, Burst: 4500}
 
 const (
 	ms = time.Millisecond
@@ -30,7 +29,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-func process(t testing.TB, name string, p fairshare.Params) fairshare.Process {
+func process(t testing.TB, name string, p strategy.Params) strategy.Process {
 	t.Helper()
 	st, err := strategy.Named(name)
 	if err != nil {
@@ -48,10 +47,10 @@ func source(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
 // near allows for sums in floating point and for rounding up to a nanosecond.
 func near(got, want time.Duration) bool { return (got - want).Abs() <= 10 }
 
-func limited() fairshare.Answer { return fairshare.Answer{Limited: true, Known: true} }
+func limited() strategy.Answer { return strategy.Answer{Limited: true, Known: true} }
 
-func served(remaining float64) fairshare.Answer {
-	return fairshare.Answer{Known: true, Remaining: remaining}
+func served(remaining float64) strategy.Answer {
+	return strategy.Answer{Known: true, Remaining: remaining}
 }
 
 func TestStrategies(t *testing.T) {
@@ -95,10 +94,10 @@ func TestOurs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.NewLimiter(fairshare.Params{Rate: 1, Burst: 100}, rng); err != nil {
+	if _, err := s.NewLimiter(strategy.Params{Rate: 1, Burst: 100}, rng); err != nil {
 		t.Error(err)
 	}
-	if l, err := s.NewLimiter(fairshare.Params{Rate: -1, Burst: 100}, rng); err == nil || l != nil {
+	if l, err := s.NewLimiter(strategy.Params{Rate: -1, Burst: 100}, rng); err == nil || l != nil {
 		t.Errorf("it made %v of a negative rate", l)
 	}
 }
@@ -125,36 +124,36 @@ func TestBadParams(t *testing.T) {
 	all := append([]string{"null", "retry-only"}, append(sleepers, limiters...)...)
 	for _, c := range []struct {
 		names []string
-		spoil func(*fairshare.Params)
+		spoil func(*strategy.Params)
 		want  string
 	}{
-		{all, func(p *fairshare.Params) { p.Rate = 0 }, "Rate 0 "},
-		{all, func(p *fairshare.Params) { p.Rate = math.NaN() }, "Rate NaN "},
-		{all, func(p *fairshare.Params) { p.Rate = math.Inf(1) }, "Rate +Inf "},
-		{all, func(p *fairshare.Params) { p.Burst = 0.5 }, "Burst 0.5 "},
-		{all, func(p *fairshare.Params) { p.Burst = math.Inf(1) }, "Burst +Inf "},
-		{sleepers, func(p *fairshare.Params) { p.MinSleep = -ms }, "MinSleep -1ms "},
-		{sleepers, func(p *fairshare.Params) { p.MinSleep = year + 1 }, "MinSleep 8760h0m0.000000001s "},
-		{append(sleepers, limiters...), func(p *fairshare.Params) { p.Start = -s }, "Start -1s "},
-		{append(sleepers, limiters...), func(p *fairshare.Params) { p.Start = 2 * year }, "Start 17520h0m0s "},
-		{sleepers, func(p *fairshare.Params) { p.Multiplier = 0.9 }, "Multiplier 0.9 "},
-		{sleepers, func(p *fairshare.Params) { p.Multiplier = math.NaN() }, "Multiplier NaN "},
-		{sleepers, func(p *fairshare.Params) { p.Multiplier = math.Inf(1) }, "Multiplier +Inf "},
-		{sleepers, func(p *fairshare.Params) { p.Divisor = 1e-300 }, "Divisor 1e-300 "},
-		{sleepers, func(p *fairshare.Params) { p.Divisor = math.NaN() }, "Divisor NaN "},
-		{append(sleepers, "aimd"), func(p *fairshare.Params) { p.Jitter = 1.5 }, "Jitter 1.5 "},
-		{append(sleepers, "aimd"), func(p *fairshare.Params) { p.Jitter = math.NaN() }, "Jitter NaN "},
-		{gem, func(p *fairshare.Params) { p.Sharing = 3 }, "Sharing 3 "},
-		{limiters, func(p *fairshare.Params) { p.Decrease = 1 }, "Decrease 1 "},
-		{limiters, func(p *fairshare.Params) { p.Decrease = -0.5 }, "Decrease -0.5 "},
-		{limiters, func(p *fairshare.Params) { p.Decrease = math.NaN() }, "Decrease NaN "},
-		{limiters, func(p *fairshare.Params) { p.MinRate = -1 }, "MinRate -1 "},
-		{limiters, func(p *fairshare.Params) { p.MinRate = 2e9 }, "MinRate 2e+09 "},
-		{limiters[:1], func(p *fairshare.Params) { p.Increase = -1 }, "Increase -1 "},
-		{limiters[:1], func(p *fairshare.Params) { p.Increase = math.Inf(1) }, "Increase +Inf "},
-		{limiters[1:], func(p *fairshare.Params) { p.Scale = -0.4 }, "Scale -0.4 "},
-		{limiters[1:], func(p *fairshare.Params) { p.Scale = math.NaN() }, "Scale NaN "},
-		{limiters[1:], func(p *fairshare.Params) { p.Smooth = 1.1 }, "Smooth 1.1 "},
+		{all, func(p *strategy.Params) { p.Rate = 0 }, "Rate 0 "},
+		{all, func(p *strategy.Params) { p.Rate = math.NaN() }, "Rate NaN "},
+		{all, func(p *strategy.Params) { p.Rate = math.Inf(1) }, "Rate +Inf "},
+		{all, func(p *strategy.Params) { p.Burst = 0.5 }, "Burst 0.5 "},
+		{all, func(p *strategy.Params) { p.Burst = math.Inf(1) }, "Burst +Inf "},
+		{sleepers, func(p *strategy.Params) { p.MinSleep = -ms }, "MinSleep -1ms "},
+		{sleepers, func(p *strategy.Params) { p.MinSleep = year + 1 }, "MinSleep 8760h0m0.000000001s "},
+		{append(sleepers, limiters...), func(p *strategy.Params) { p.Start = -s }, "Start -1s "},
+		{append(sleepers, limiters...), func(p *strategy.Params) { p.Start = 2 * year }, "Start 17520h0m0s "},
+		{sleepers, func(p *strategy.Params) { p.Multiplier = 0.9 }, "Multiplier 0.9 "},
+		{sleepers, func(p *strategy.Params) { p.Multiplier = math.NaN() }, "Multiplier NaN "},
+		{sleepers, func(p *strategy.Params) { p.Multiplier = math.Inf(1) }, "Multiplier +Inf "},
+		{sleepers, func(p *strategy.Params) { p.Divisor = 1e-300 }, "Divisor 1e-300 "},
+		{sleepers, func(p *strategy.Params) { p.Divisor = math.NaN() }, "Divisor NaN "},
+		{append(sleepers, "aimd"), func(p *strategy.Params) { p.Jitter = 1.5 }, "Jitter 1.5 "},
+		{append(sleepers, "aimd"), func(p *strategy.Params) { p.Jitter = math.NaN() }, "Jitter NaN "},
+		{gem, func(p *strategy.Params) { p.Sharing = 3 }, "Sharing 3 "},
+		{limiters, func(p *strategy.Params) { p.Decrease = 1 }, "Decrease 1 "},
+		{limiters, func(p *strategy.Params) { p.Decrease = -0.5 }, "Decrease -0.5 "},
+		{limiters, func(p *strategy.Params) { p.Decrease = math.NaN() }, "Decrease NaN "},
+		{limiters, func(p *strategy.Params) { p.MinRate = -1 }, "MinRate -1 "},
+		{limiters, func(p *strategy.Params) { p.MinRate = 2e9 }, "MinRate 2e+09 "},
+		{limiters[:1], func(p *strategy.Params) { p.Increase = -1 }, "Increase -1 "},
+		{limiters[:1], func(p *strategy.Params) { p.Increase = math.Inf(1) }, "Increase +Inf "},
+		{limiters[1:], func(p *strategy.Params) { p.Scale = -0.4 }, "Scale -0.4 "},
+		{limiters[1:], func(p *strategy.Params) { p.Scale = math.NaN() }, "Scale NaN "},
+		{limiters[1:], func(p *strategy.Params) { p.Smooth = 1.1 }, "Smooth 1.1 "},
 	} {
 		for _, name := range c.names {
 			p := hourly
@@ -163,7 +162,7 @@ func TestBadParams(t *testing.T) {
 			var err error
 			none := true
 			if st.New != nil {
-				var got fairshare.Process
+				var got strategy.Process
 				got, err = st.New(p)
 				none = got == nil
 			} else {
@@ -191,12 +190,12 @@ func FuzzSleep(f *testing.F) {
 	f.Add(uint8(8), []byte(strings.Repeat("\x10\x05\x10\x10\x25", 50)))
 	f.Fuzz(func(t *testing.T, params uint8, answers []byte) {
 		p := hourly
-		p.Sharing = fairshare.Sharing(params % 3)
+		p.Sharing = strategy.Sharing(params % 3)
 		if params&4 != 0 {
-			p = fairshare.Params{Rate: 1e-300, Burst: 1, Multiplier: 1e6, Sharing: p.Sharing, Jitter: 1}
+			p = strategy.Params{Rate: 1e-300, Burst: 1, Multiplier: 1e6, Sharing: p.Sharing, Jitter: 1}
 		}
 		if params&8 != 0 {
-			p = fairshare.Params{Rate: 1e9, Burst: 1e12, Divisor: 1e-6, Sharing: p.Sharing, Start: 1}
+			p = strategy.Params{Rate: 1e9, Burst: 1e12, Divisor: 1e-6, Sharing: p.Sharing, Start: 1}
 		}
 		for _, st := range strategy.All() {
 			if st.New == nil {
@@ -204,7 +203,7 @@ func FuzzSleep(f *testing.F) {
 			}
 			rng := source(uint64(params))
 			proc := must(st.New(p))
-			threads := []fairshare.Thread{proc.Thread(rng), proc.Thread(rng), proc.Thread(rng)}
+			threads := []strategy.Thread{proc.Thread(rng), proc.Thread(rng), proc.Thread(rng)}
 			for i, b := range answers[:min(len(answers), 2000)] {
 				th, now := threads[int(b>>6)%3], at(time.Duration(i)*ms)
 				if b&0x20 != 0 {
@@ -214,7 +213,7 @@ func FuzzSleep(f *testing.F) {
 				if d := th.Send(now).Sub(now); d < 0 || d > most {
 					t.Fatalf("%s: step %d sleeps %v", st.Name, i, d)
 				}
-				a := fairshare.Answer{Limited: b&0x10 != 0, Known: b&0x0f > 0, Sent: now}
+				a := strategy.Answer{Limited: b&0x10 != 0, Known: b&0x0f > 0, Sent: now}
 				a.Remaining = []float64{0, 0, 1, -1, math.NaN(), math.Inf(1), math.Inf(-1), 1e308, 4500, 4501, 9000, 0.5, 17, 1e-300, 450, 3}[b&0x0f]
 				th.Answer(now, a)
 				if d := th.Sleep(); d < 0 || d > most {
@@ -233,10 +232,10 @@ func FuzzPlan(f *testing.F) {
 	f.Fuzz(func(t *testing.T, params uint8, answers []byte) {
 		p := hourly
 		if params&1 != 0 {
-			p = fairshare.Params{Rate: 1e-300, Burst: 1, Scale: 1e9, Jitter: 1, MinRate: 1e-7}
+			p = strategy.Params{Rate: 1e-300, Burst: 1, Scale: 1e9, Jitter: 1, MinRate: 1e-7}
 		}
 		if params&2 != 0 {
-			p = fairshare.Params{Rate: 1e9, Burst: 1e12, Increase: 1e9, Start: 1, Scale: 1e-9}
+			p = strategy.Params{Rate: 1e9, Burst: 1e12, Increase: 1e9, Start: 1, Scale: 1e-9}
 		}
 		for _, name := range []string{"aimd", "cubic"} {
 			l := must(must(strategy.Named(name)).NewLimiter(p, source(uint64(params))))
@@ -247,7 +246,7 @@ func FuzzPlan(f *testing.F) {
 				if d := r.Sub(now); d < 0 || d > most {
 					t.Fatalf("%s: step %d is ready %v from now", name, i, d)
 				}
-				if d := l.(fairshare.Sleeper).Sleep(); d < 0 || d > most {
+				if d := l.(strategy.Sleeper).Sleep(); d < 0 || d > most {
 					t.Fatalf("%s: step %d shows a sleep of %v", name, i, d)
 				}
 				if rate := l.(interface{ Rate() float64 }).Rate(); !(rate > 0 && rate <= 1e9) {

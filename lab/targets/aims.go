@@ -20,10 +20,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/lab/parallel"
 	"github.com/paceline-go/paceline/lab/sim/compare"
 	"github.com/paceline-go/paceline/lab/sim/fleet"
+	"github.com/paceline-go/paceline/lab/strategy"
 )
 
 // Aim is a scenario and what should be reached in it. Groups without a strategy follow the one that is measured.
@@ -47,7 +47,7 @@ type Figure struct {
 
 // Config says what to run.
 type Config struct {
-	Strategy fairshare.Strategy
+	Strategy strategy.Strategy
 	// First and Last are the first and the last seed to run. If zero, 1001 and 1020.
 	First, Last uint64
 	// Only chooses the scenario of this name or, if there is none, those whose names begin with it.
@@ -151,7 +151,7 @@ type job struct {
 }
 
 // followed returns the scenario of an aim in which groups without a strategy follow the one that is measured.
-func (a *Aim) followed(law fairshare.Strategy, seed uint64) fleet.Scenario {
+func (a *Aim) followed(law strategy.Strategy, seed uint64) fleet.Scenario {
 	s := a.Scenario
 	s.Seed = seed
 	s.Groups = slices.Clone(s.Groups)

@@ -9,14 +9,14 @@ import (
 
 // Amendable is a Rule of a server that learns later what a request really cost. An example is a
 // server that reserves the longest answer and counts the true one in the end. An Amendable also
-// knows when a request would pass. Bucket and Rolling are Amendable.
+// knows when a request would pass. Token buckets and rolling windows are Amendable.
 type Amendable interface {
 	Rule
 	// Amend corrects, at now, the cost of a request that passed at the instant passed. by is the
 	// difference from the counted cost. It may be negative, but leaves no cost below 0. Call Amend
 	// once for each request. A bucket gives back or takes at now, and holds at most its capacity. A
 	// rolling window counts the new cost until the request leaves it. A cost above the remainder
-	// overdraws the rule: nothing passes until that is over. Amend panics on a Rolling with
+	// overdraws the rule: nothing passes until that is over. Amend panics on a rolling window with
 	// RefusedCount, which cannot tell its requests apart.
 	Amend(now, passed mono.Time, by int64)
 	// Ready returns the earliest instant at which a request of that cost would pass if nothing else
@@ -38,7 +38,7 @@ type AmendedWitness interface {
 const overdraft = 1 << 60
 
 // Amend is as in Amendable.
-func (b *Bucket) Amend(now, _ mono.Time, by int64) {
+func (b *bucket) Amend(now, _ mono.Time, by int64) {
 	b.Fits(now, 1) // this fills the bucket
 	b.level = max(min(b.level-max(by, -overdraft), b.capacity), -overdraft)
 	if b.level == b.capacity {
@@ -47,7 +47,7 @@ func (b *Bucket) Amend(now, _ mono.Time, by int64) {
 }
 
 // Ready is as in Amendable.
-func (b *Bucket) Ready(now mono.Time, cost int64) (at mono.Time, ok bool) {
+func (b *bucket) Ready(now mono.Time, cost int64) (at mono.Time, ok bool) {
 	if cost > b.capacity {
 		return mono.Max, false
 	}
@@ -70,12 +70,12 @@ func (d *dial) tickAt(t int64) mono.Time {
 }
 
 // entry returns the i-th oldest entry.
-func (r *Rolling) entry(i int) *entry { return &r.ring[(r.head+i)&(len(r.ring)-1)] }
+func (r *rolling) entry(i int) *entry { return &r.ring[(r.head+i)&(len(r.ring)-1)] }
 
 // Amend is as in Amendable.
-func (r *Rolling) Amend(_, passed mono.Time, by int64) {
+func (r *rolling) Amend(_, passed mono.Time, by int64) {
 	if r.refused {
-		panic("rule: Amend of a Rolling with RefusedCount")
+		panic("rule: Amend of a rolling window with RefusedCount")
 	}
 	t := floor(within(passed), r.tick)
 	i := sort.Search(r.n, func(i int) bool { return r.entry(i).at >= t })
@@ -90,7 +90,7 @@ func (r *Rolling) Amend(_, passed mono.Time, by int64) {
 }
 
 // Ready is as in Amendable. It looks at the requests that must leave the window first.
-func (r *Rolling) Ready(now mono.Time, cost int64) (at mono.Time, ok bool) {
+func (r *rolling) Ready(now mono.Time, cost int64) (at mono.Time, ok bool) {
 	if cost > r.limit {
 		return mono.Max, false
 	}
@@ -104,7 +104,7 @@ func (r *Rolling) Ready(now mono.Time, cost int64) (at mono.Time, ok bool) {
 			return r.tickAt(e.at + r.window + 1), true
 		}
 	}
-	panic("rule: the entries of a Rolling are not its sum")
+	panic("rule: the entries of a rolling window are not its sum")
 }
 
 // Amend is as in AmendedWitness.
@@ -145,8 +145,8 @@ func (w *rollingWitness) Amend(_, passed mono.Time, by int64) {
 
 // The compiler checks here that the types are Amendable and AmendedWitness.
 var (
-	_ Amendable      = (*Bucket)(nil)
-	_ Amendable      = (*Rolling)(nil)
+	_ Amendable      = (*bucket)(nil)
+	_ Amendable      = (*rolling)(nil)
 	_ AmendedWitness = (*flowWitness)(nil)
 	_ AmendedWitness = (*rollingWitness)(nil)
 )

@@ -20,21 +20,21 @@ type AnchoredConfig struct {
 	Tick time.Duration
 }
 
-// Anchored counts in intervals. Each begins with the first message after the end of the interval
+// anchored counts in intervals. Each begins with the first message after the end of the interval
 // before, as at the messaging controls of some exchanges. Refused messages neither count nor begin
 // an interval.
-type Anchored struct {
+type anchored struct {
 	dial
 	limit, length int64 // of the interval [begun, begun + length)
 	begun, used   int64
 }
 
 // NewAnchored returns a server that no request has reached.
-func NewAnchored(c AnchoredConfig) (*Anchored, error) {
+func NewAnchored(c AnchoredConfig) (Timed, error) {
 	if err := checkCommon(c.Limit, c.Window, c.Tick); err != nil {
 		return nil, err
 	}
-	a := &Anchored{dial: newDial(c.Tick), limit: c.Limit, length: int64(c.Window), begun: never}
+	a := &anchored{dial: newDial(c.Tick), limit: c.Limit, length: int64(c.Window), begun: never}
 	if c.Closed {
 		a.length++
 	}
@@ -42,14 +42,14 @@ func NewAnchored(c AnchoredConfig) (*Anchored, error) {
 }
 
 // Arrive is as in Server.
-func (a *Anchored) Arrive(now mono.Time, cost int64) bool {
+func (a *anchored) Arrive(now mono.Time, cost int64) bool {
 	ok := a.Fits(now, cost)
 	a.Count(now, cost, ok)
 	return ok
 }
 
 // Fits is as in Rule.
-func (a *Anchored) Fits(now mono.Time, cost int64) bool {
+func (a *anchored) Fits(now mono.Time, cost int64) bool {
 	if cost <= 0 {
 		return free(cost)
 	}
@@ -58,7 +58,7 @@ func (a *Anchored) Fits(now mono.Time, cost int64) bool {
 }
 
 // Count is as in Rule.
-func (a *Anchored) Count(now mono.Time, cost int64, passed bool) {
+func (a *anchored) Count(now mono.Time, cost int64, passed bool) {
 	if cost <= 0 || !passed {
 		return
 	}

@@ -36,8 +36,8 @@ func (c BucketConfig) filled() (BucketConfig, error) {
 	return c, err
 }
 
-// Bucket is a token bucket: a request takes its cost in tokens, or is refused and takes nothing.
-type Bucket struct {
+// bucket is a token bucket: a request takes its cost in tokens, or is refused and takes nothing.
+type bucket struct {
 	dial
 	limit, window uint64 // the rate, in lowest terms
 	capacity      int64
@@ -47,13 +47,13 @@ type Bucket struct {
 }
 
 // NewBucket returns a server that no request has reached.
-func NewBucket(c BucketConfig) (*Bucket, error) {
+func NewBucket(c BucketConfig) (Amendable, error) {
 	c, err := c.filled()
 	if err != nil {
 		return nil, err
 	}
 	g := gcd(uint64(c.Limit), uint64(c.Window))
-	b := &Bucket{dial: newDial(c.Tick), limit: uint64(c.Limit) / g, window: uint64(c.Window) / g, capacity: c.Capacity,
+	b := &bucket{dial: newDial(c.Tick), limit: uint64(c.Limit) / g, window: uint64(c.Window) / g, capacity: c.Capacity,
 		level: c.Capacity, at: never}
 	if c.Missing > 0 {
 		b.level -= c.Missing
@@ -70,14 +70,14 @@ func gcd(a, b uint64) uint64 {
 }
 
 // Arrive is as in Server.
-func (b *Bucket) Arrive(now mono.Time, cost int64) bool {
+func (b *bucket) Arrive(now mono.Time, cost int64) bool {
 	ok := b.Fits(now, cost)
 	b.Count(now, cost, ok)
 	return ok
 }
 
 // Fits is as in Rule.
-func (b *Bucket) Fits(now mono.Time, cost int64) bool {
+func (b *bucket) Fits(now mono.Time, cost int64) bool {
 	if cost <= 0 {
 		return free(cost)
 	}
@@ -89,7 +89,7 @@ func (b *Bucket) Fits(now mono.Time, cost int64) bool {
 }
 
 // fill adds the tokens that flow in during d.
-func (b *Bucket) fill(d uint64) {
+func (b *bucket) fill(d uint64) {
 	if b.level == b.capacity {
 		return
 	}
@@ -107,7 +107,7 @@ func (b *Bucket) fill(d uint64) {
 }
 
 // Count is as in Rule.
-func (b *Bucket) Count(_ mono.Time, cost int64, passed bool) {
+func (b *bucket) Count(_ mono.Time, cost int64, passed bool) {
 	if passed {
 		b.level -= cost
 	}
@@ -145,14 +145,14 @@ func (c GCRAConfig) filled() (GCRAConfig, error) {
 	return c, err
 }
 
-// GCRA is the generic cell rate algorithm of ITU-T I.371 (virtual scheduling). T is the emission
+// gcra is the generic cell rate algorithm of ITU-T I.371 (virtual scheduling). T is the emission
 // interval, τ the tolerance, and TAT the theoretical arrival time of the next cell. A cell at now
 // conforms iff TAT ≤ now + τ, and then
 //
 //	TAT ← max(TAT, now) + T
 //
 // A request of cost n is n cells at once, all of them or none.
-type GCRA struct {
+type gcra struct {
 	dial
 	burst     int64
 	limit     int64 // the denominator of all fractions
@@ -166,25 +166,25 @@ type GCRA struct {
 type exact struct{ ns, part int64 }
 
 // NewGCRA returns a server that no request has reached.
-func NewGCRA(c GCRAConfig) (*GCRA, error) {
+func NewGCRA(c GCRAConfig) (Rule, error) {
 	c, err := c.filled()
 	if err != nil {
 		return nil, err
 	}
-	g := &GCRA{dial: newDial(c.Tick), burst: c.Burst, limit: c.Limit, window: uint64(c.Window), tat: exact{ns: never}}
+	g := &gcra{dial: newDial(c.Tick), burst: c.Burst, limit: c.Limit, window: uint64(c.Window), tat: exact{ns: never}}
 	g.emission = g.intervals(1)
 	g.tolerance = g.intervals(c.Burst - 1)
 	return g, nil
 }
 
 // intervals returns n emission intervals, n ≤ burst.
-func (g *GCRA) intervals(n int64) exact {
+func (g *gcra) intervals(n int64) exact {
 	hi, lo := bits.Mul64(uint64(n), g.window)
 	ns, part := bits.Div64(hi, lo, uint64(g.limit))
 	return exact{int64(ns), int64(part)}
 }
 
-func (g *GCRA) add(a, b exact) exact {
+func (g *gcra) add(a, b exact) exact {
 	s := exact{a.ns + b.ns, a.part + b.part}
 	if s.part >= g.limit {
 		s.ns, s.part = s.ns+1, s.part-g.limit
@@ -195,14 +195,14 @@ func (g *GCRA) add(a, b exact) exact {
 func (a exact) after(b exact) bool { return a.ns > b.ns || a.ns == b.ns && a.part > b.part }
 
 // Arrive is as in Server.
-func (g *GCRA) Arrive(now mono.Time, cost int64) bool {
+func (g *gcra) Arrive(now mono.Time, cost int64) bool {
 	ok := g.Fits(now, cost)
 	g.Count(now, cost, ok)
 	return ok
 }
 
 // Fits is as in Rule.
-func (g *GCRA) Fits(now mono.Time, cost int64) bool {
+func (g *gcra) Fits(now mono.Time, cost int64) bool {
 	if cost <= 0 {
 		return free(cost)
 	}
@@ -221,7 +221,7 @@ func (g *GCRA) Fits(now mono.Time, cost int64) bool {
 }
 
 // Count is as in Rule.
-func (g *GCRA) Count(now mono.Time, cost int64, passed bool) {
+func (g *gcra) Count(now mono.Time, cost int64, passed bool) {
 	if cost <= 0 || !passed {
 		return
 	}

@@ -21,10 +21,10 @@ type CalendarConfig struct {
 	RefusedCount bool
 }
 
-// Calendar is a counter per interval of the wall clock, such as a key per minute in a shared store.
+// calendar is a counter per interval of the wall clock, such as a key per minute in a shared store.
 // The clock may be set back into the interval before. Then the counter of that interval continues.
 // The counters of earlier intervals are gone, and begin at 0.
-type Calendar struct {
+type calendar struct {
 	dial
 	limit, window, phase int64
 	refused              bool
@@ -34,12 +34,12 @@ type Calendar struct {
 type interval struct{ from, used int64 }
 
 // NewCalendar returns a server that no request has reached.
-func NewCalendar(c CalendarConfig) (*Calendar, error) {
+func NewCalendar(c CalendarConfig) (Timed, error) {
 	if err := checkCommon(c.Limit, c.Window, c.Tick); err != nil {
 		return nil, err
 	}
 	w := int64(c.Window)
-	return &Calendar{dial: newDial(c.Tick), limit: c.Limit, window: w, phase: inFirst(c.Phase, w), refused: c.RefusedCount,
+	return &calendar{dial: newDial(c.Tick), limit: c.Limit, window: w, phase: inFirst(c.Phase, w), refused: c.RefusedCount,
 		current: interval{from: never}, other: interval{from: never}}, nil
 }
 
@@ -53,14 +53,14 @@ func inFirst(phase mono.Time, window int64) int64 {
 }
 
 // Arrive is as in Server.
-func (c *Calendar) Arrive(now mono.Time, cost int64) bool {
+func (c *calendar) Arrive(now mono.Time, cost int64) bool {
 	ok := c.Fits(now, cost)
 	c.Count(now, cost, ok)
 	return ok
 }
 
 // Fits is as in Rule.
-func (c *Calendar) Fits(now mono.Time, cost int64) bool {
+func (c *calendar) Fits(now mono.Time, cost int64) bool {
 	if cost <= 0 {
 		return free(cost)
 	}
@@ -72,7 +72,7 @@ func (c *Calendar) Fits(now mono.Time, cost int64) bool {
 }
 
 // turn makes the interval that begins at from the current one.
-func (c *Calendar) turn(from int64) {
+func (c *calendar) turn(from int64) {
 	c.current, c.other = c.other, c.current
 	if c.current.from != from {
 		c.current = interval{from: from}
@@ -80,7 +80,7 @@ func (c *Calendar) turn(from int64) {
 }
 
 // Count is as in Rule.
-func (c *Calendar) Count(_ mono.Time, cost int64, passed bool) {
+func (c *calendar) Count(_ mono.Time, cost int64, passed bool) {
 	if passed {
 		c.current.used += cost
 	} else if c.refused {

@@ -10,7 +10,7 @@ import (
 
 // A server that takes 3 requests in any second. A judge reads its log and finds out whether the
 // rule was kept.
-func ExampleRolling() {
+func ExampleNewRolling() {
 	config := rule.RollingConfig{Limit: 3, Window: time.Second}
 	server, err := rule.NewRolling(config)
 	if err != nil {

@@ -9,15 +9,15 @@
 // # Files
 //
 //	rule.go            Server, Rule, and several rules at once (All)
-//	rolling.go         Rolling: a log of the last window
-//	calendar.go        Calendar: a counter per interval of a clock
-//	anchored.go        Anchored: intervals that begin with a message
-//	bucket.go          Bucket and GCRA
-//	weighted.go        Weighted: two counters and a proportion
+//	rolling.go         NewRolling: a log of the last window
+//	calendar.go        NewCalendar: a counter per interval of a clock
+//	anchored.go        NewAnchored: intervals that begin with a message
+//	bucket.go          NewBucket and NewGCRA
+//	weighted.go        NewWeighted: two counters and a proportion
 //	ready.go           Timed: when a request would pass
 //	left.go            Left: the largest cost that would pass
 //	amend.go           Amendable: costs that a server corrects later
-//	stepped_clock.go   Clocked: a server whose clock is wrong
+//	stepped_clock.go   NewClocked: a server whose clock is wrong
 //	witness.go         Witness and Densest: from a log, whether a rule was kept
 //	exchange_rule.go   Exchange: keys, nonces and bans
 //	exchange_judge.go  Judge: from a log, whether an exchange kept its rule

@@ -2,8 +2,8 @@ package rule
 
 import "github.com/paceline-go/paceline/limit/mono"
 
-// Timed is a Rule that knows when a request would pass. Rolling, Bucket, Calendar and Anchored are
-// Timed.
+// Timed is a Rule that knows when a request would pass. All kinds are Timed, except GCRA and weighted
+// windows.
 type Timed interface {
 	Rule
 	// Ready returns the earliest instant at which a request of that cost would pass if nothing else
@@ -14,7 +14,7 @@ type Timed interface {
 }
 
 // Ready is as in Timed.
-func (c *Calendar) Ready(now mono.Time, cost int64) (at mono.Time, ok bool) {
+func (c *calendar) Ready(now mono.Time, cost int64) (at mono.Time, ok bool) {
 	switch {
 	case cost > c.limit:
 		return mono.Max, false
@@ -25,7 +25,7 @@ func (c *Calendar) Ready(now mono.Time, cost int64) (at mono.Time, ok bool) {
 }
 
 // Ready is as in Timed.
-func (a *Anchored) Ready(now mono.Time, cost int64) (at mono.Time, ok bool) {
+func (a *anchored) Ready(now mono.Time, cost int64) (at mono.Time, ok bool) {
 	switch {
 	case cost > a.limit:
 		return mono.Max, false
@@ -37,8 +37,8 @@ func (a *Anchored) Ready(now mono.Time, cost int64) (at mono.Time, ok bool) {
 
 // The compiler checks here that all four are Timed.
 var (
-	_ Timed = (*Rolling)(nil)
-	_ Timed = (*Bucket)(nil)
-	_ Timed = (*Calendar)(nil)
-	_ Timed = (*Anchored)(nil)
+	_ Timed = (*rolling)(nil)
+	_ Timed = (*bucket)(nil)
+	_ Timed = (*calendar)(nil)
+	_ Timed = (*anchored)(nil)
 )

@@ -20,9 +20,9 @@ type RollingConfig struct {
 	RefusedCount bool
 }
 
-// Rolling is a log of the arrivals in the last window. It holds at most Limit of them, 16 bytes
+// rolling is a log of the arrivals in the last window. It holds at most Limit of them, 16 bytes
 // each.
-type Rolling struct {
+type rolling struct {
 	dial
 	limit, window int64
 	refused       bool
@@ -34,23 +34,23 @@ type Rolling struct {
 type entry struct{ at, cost int64 }
 
 // NewRolling returns a server that no request has reached.
-func NewRolling(c RollingConfig) (*Rolling, error) {
+func NewRolling(c RollingConfig) (Amendable, error) {
 	if err := checkCommon(c.Limit, c.Window, c.Tick); err != nil {
 		return nil, err
 	}
-	return &Rolling{dial: newDial(c.Tick), limit: c.Limit, window: int64(c.Window), refused: c.RefusedCount,
+	return &rolling{dial: newDial(c.Tick), limit: c.Limit, window: int64(c.Window), refused: c.RefusedCount,
 		ring: make([]entry, 16)}, nil
 }
 
 // Arrive is as in Server.
-func (r *Rolling) Arrive(now mono.Time, cost int64) bool {
+func (r *rolling) Arrive(now mono.Time, cost int64) bool {
 	ok := r.Fits(now, cost)
 	r.Count(now, cost, ok)
 	return ok
 }
 
 // Fits is as in Rule.
-func (r *Rolling) Fits(now mono.Time, cost int64) bool {
+func (r *rolling) Fits(now mono.Time, cost int64) bool {
 	if cost <= 0 {
 		return free(cost)
 	}
@@ -62,7 +62,7 @@ func (r *Rolling) Fits(now mono.Time, cost int64) bool {
 }
 
 // Count is as in Rule.
-func (r *Rolling) Count(now mono.Time, cost int64, passed bool) {
+func (r *rolling) Count(now mono.Time, cost int64, passed bool) {
 	if cost <= 0 || !passed && !r.refused {
 		return
 	}
@@ -90,13 +90,13 @@ func (r *Rolling) Count(now mono.Time, cost int64, passed bool) {
 	}
 }
 
-func (r *Rolling) forget() {
+func (r *rolling) forget() {
 	r.sum -= r.ring[r.head].cost
 	r.head = (r.head + 1) & (len(r.ring) - 1)
 	r.n--
 }
 
-func (r *Rolling) grow() {
+func (r *rolling) grow() {
 	ring := make([]entry, 2*len(r.ring))
 	n := copy(ring, r.ring[r.head:])
 	copy(ring[n:], r.ring[:r.head])

@@ -10,15 +10,15 @@ import (
 
 // Server decides about requests in the order of their arrival.
 //
-// The servers here are Rolling, Calendar, Anchored, Bucket, GCRA and Weighted. All is several of
-// them at once, and Clocked is any of them with a wrong clock. All are exact: they compute in
+// NewRolling, NewCalendar, NewAnchored, NewBucket, NewGCRA and NewWeighted make servers. All makes one
+// of several, and NewClocked gives one a wrong clock. All are exact: they compute in
 // integers and round nothing. They share these rules:
 //
 //   - A cost is the part of the limit that one request takes. A cost of 0 always passes and leaves
 //     no trace. A cost above the limit never passes. A negative cost panics.
 //   - now is by the server's own clock. A server reads it in whole ticks, rounded down, before it
 //     subtracts.
-//   - A now before an earlier one counts as that one, except for Calendar.
+//   - A now before an earlier one counts as that one, except for a calendar.
 //   - Instants more than 73 years from the epoch count as 73 years from it.
 //   - A server is not safe for concurrent use. After a warm-up it allocates nothing.
 type Server interface {
@@ -38,23 +38,23 @@ type Rule interface {
 	Count(now mono.Time, cost int64, passed bool)
 }
 
-// Together applies several rules at once.
-type Together struct{ rules []Rule }
+// together applies several rules at once.
+type together struct{ rules []Rule }
 
 // All returns the conjunction of rules. A request passes if every rule lets it pass, and only then
 // it uses room in them. A refused request counts in each rule whose RefusedCount is set, whichever
 // rule refused it. Without any rules everything passes.
-func All(rules ...Rule) *Together { return &Together{append([]Rule(nil), rules...)} }
+func All(rules ...Rule) Rule { return &together{append([]Rule(nil), rules...)} }
 
 // Arrive is as in Server.
-func (t *Together) Arrive(now mono.Time, cost int64) bool {
+func (t *together) Arrive(now mono.Time, cost int64) bool {
 	ok := t.Fits(now, cost)
 	t.Count(now, cost, ok)
 	return ok
 }
 
 // Fits is as in Rule. It asks every rule, so that each gets the time.
-func (t *Together) Fits(now mono.Time, cost int64) bool {
+func (t *together) Fits(now mono.Time, cost int64) bool {
 	ok := true
 	for _, r := range t.rules {
 		ok = r.Fits(now, cost) && ok
@@ -63,7 +63,7 @@ func (t *Together) Fits(now mono.Time, cost int64) bool {
 }
 
 // Count is as in Rule.
-func (t *Together) Count(now mono.Time, cost int64, passed bool) {
+func (t *together) Count(now mono.Time, cost int64, passed bool) {
 	for _, r := range t.rules {
 		r.Count(now, cost, passed)
 	}

@@ -41,17 +41,17 @@ func (c Clock) Reading(t mono.Time) mono.Time {
 	return mono.Time(n).Add(ahead)
 }
 
-// Clocked is a rule with a wrong clock. If its clock is set back, a Calendar is in an earlier
+// clocked is a rule with a wrong clock. If its clock is set back, a calendar is in an earlier
 // interval again, like any counter that is named after the wall clock. The other rules take an
 // earlier reading for the latest one, like counters that compare with the last instant. For them
 // time stands still until the clock is past it.
-type Clocked struct {
+type clocked struct {
 	rule  Rule
 	clock Clock
 }
 
 // NewClocked returns the rule r of a server with that clock. Arrive, Fits and Count take true time.
-func NewClocked(r Rule, c Clock) (*Clocked, error) {
+func NewClocked(r Rule, c Clock) (Rule, error) {
 	var errs []error
 	if c.DriftPPM < -999_999 || c.DriftPPM > 1_000_000 {
 		errs = append(errs, fmt.Errorf("rule: DriftPPM %d is not from -999999 to 1000000", c.DriftPPM))
@@ -72,20 +72,20 @@ func NewClocked(r Rule, c Clock) (*Clocked, error) {
 		return nil, err
 	}
 	c.Steps = append([]Step(nil), c.Steps...)
-	return &Clocked{r, c}, nil
+	return &clocked{r, c}, nil
 }
 
 // Arrive is as in Server.
-func (c *Clocked) Arrive(now mono.Time, cost int64) bool {
+func (c *clocked) Arrive(now mono.Time, cost int64) bool {
 	return c.rule.Arrive(c.clock.Reading(now), cost)
 }
 
 // Fits is as in Rule.
-func (c *Clocked) Fits(now mono.Time, cost int64) bool {
+func (c *clocked) Fits(now mono.Time, cost int64) bool {
 	return c.rule.Fits(c.clock.Reading(now), cost)
 }
 
 // Count is as in Rule.
-func (c *Clocked) Count(now mono.Time, cost int64, passed bool) {
+func (c *clocked) Count(now mono.Time, cost int64, passed bool) {
 	c.rule.Count(c.clock.Reading(now), cost, passed)
 }

@@ -40,10 +40,10 @@ func (c WeightedConfig) check() error {
 	return err
 }
 
-// Weighted counts the interval before in proportion to the part of it in the last Window, as if its
+// weighted counts the interval before in proportion to the part of it in the last Window, as if its
 // requests were spread evenly. Content delivery networks do it by the calendar, and some reverse
 // proxies with Rotating.
-type Weighted struct {
+type weighted struct {
 	dial
 	limit, window, phase int64
 	rotating, refused    bool
@@ -55,24 +55,24 @@ type Weighted struct {
 type counters struct{ from, current, previous int64 }
 
 // NewWeighted returns a server that no request has reached.
-func NewWeighted(c WeightedConfig) (*Weighted, error) {
+func NewWeighted(c WeightedConfig) (Rule, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
 	w := int64(c.Window)
-	return &Weighted{dial: newDial(c.Tick), limit: c.Limit, window: w, phase: inFirst(c.Phase, w),
+	return &weighted{dial: newDial(c.Tick), limit: c.Limit, window: w, phase: inFirst(c.Phase, w),
 		rotating: c.Rotating, refused: c.RefusedCount, down: c.RoundsDown, counters: counters{from: never}}, nil
 }
 
 // Arrive is as in Server.
-func (w *Weighted) Arrive(now mono.Time, cost int64) bool {
+func (w *weighted) Arrive(now mono.Time, cost int64) bool {
 	ok := w.Fits(now, cost)
 	w.Count(now, cost, ok)
 	return ok
 }
 
 // Fits is as in Rule.
-func (w *Weighted) Fits(now mono.Time, cost int64) bool {
+func (w *weighted) Fits(now mono.Time, cost int64) bool {
 	if cost <= 0 {
 		return free(cost)
 	}
@@ -94,7 +94,7 @@ func (w *Weighted) Fits(now mono.Time, cost int64) bool {
 
 // at returns the counters as they are at t. It does not store them: a request that does not count
 // must not move the rotation.
-func (w *Weighted) at(t int64) counters {
+func (w *weighted) at(t int64) counters {
 	switch in := t - w.from; {
 	case in < w.window:
 		return w.counters
@@ -107,7 +107,7 @@ func (w *Weighted) at(t int64) counters {
 }
 
 // Count is as in Rule.
-func (w *Weighted) Count(now mono.Time, cost int64, passed bool) {
+func (w *weighted) Count(now mono.Time, cost int64, passed bool) {
 	if cost <= 0 || !passed && !w.refused {
 		return
 	}

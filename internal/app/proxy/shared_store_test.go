@@ -29,7 +29,7 @@ type strictServer struct {
 	base time.Time
 
 	mu            sync.Mutex
-	rule          *rule.Rolling
+	rule          rule.Amendable
 	sent, refused int
 	last          time.Time
 }

@@ -18,7 +18,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
@@ -213,9 +212,9 @@ func (s *simRun) run(ctx context.Context, cmd *cobra.Command, file string) error
 			read.Groups[i].Strategy = named
 			params := &read.Groups[i].Params // the other constants belong to the law that was replaced
 			if named.Name == fleet.Share().Name {
-				*params = fairshare.Params{Weight: params.Weight}
+				*params = strategy.Params{Weight: params.Weight}
 			} else {
-				*params, read.Store = fairshare.Params{Start: params.Start}, fleet.Store{}
+				*params, read.Store = strategy.Params{Start: params.Start}, fleet.Store{}
 			}
 		}
 	}
@@ -261,7 +260,7 @@ func (s *simRun) run(ctx context.Context, cmd *cobra.Command, file string) error
 }
 
 // strategyOf is a strategy of a scenario by its name.
-func strategyOf(name string) (fairshare.Strategy, error) {
+func strategyOf(name string) (strategy.Strategy, error) {
 	if name == fleet.Share().Name {
 		return fleet.Share(), nil
 	}

@@ -45,7 +45,7 @@ type simLive struct {
 	quiet              bool
 	url                string
 	kind               string
-	params             fairshare.Params // as given in flags
+	params             strategy.Params // as given in flags
 	store              shareflags.Flags
 }
 

@@ -14,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/lab/sim/compare"
 	"github.com/paceline-go/paceline/lab/sim/fleet"
@@ -178,7 +177,7 @@ func (s *simThrottle) run(ctx context.Context, cmd *cobra.Command) error {
 }
 
 // chooseStrategies returns the named strategies or, without names, the usual ones with ours first.
-func chooseStrategies(names []string) (chosen []fairshare.Strategy, err error) {
+func chooseStrategies(names []string) (chosen []strategy.Strategy, err error) {
 	if len(names) == 0 {
 		for _, s := range strategy.All() {
 			if !slices.Contains(floods, s.Name) {
@@ -186,7 +185,7 @@ func chooseStrategies(names []string) (chosen []fairshare.Strategy, err error) {
 			}
 		}
 		ours := oursName()
-		slices.SortStableFunc(chosen, func(a, b fairshare.Strategy) int {
+		slices.SortStableFunc(chosen, func(a, b strategy.Strategy) int {
 			return cmp.Compare(rank(b.Name == ours), rank(a.Name == ours))
 		})
 		if len(chosen) == 0 {

@@ -21,6 +21,7 @@ import (
 	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/lab/sim/fleet"
+	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
 	"github.com/paceline-go/paceline/provider"
@@ -261,11 +262,11 @@ const seed = 7
 // simulated is what the simulator says of it: the worst of twenty seeds, since who is poorest is chance, and so is who is refused.
 func (q *shared) simulated(t *testing.T, clients int, starts time.Duration) (worst came) {
 	t.Helper()
-	strategy := fairshare.Strategy{Name: "this", NewLimiter: func(_ fairshare.Params, rng *rand.Rand) (limit.Limiter, error) { return q.limiter(rng) }}
+	own := strategy.Strategy{Name: "this", NewLimiter: func(_ strategy.Params, rng *rand.Rand) (limit.Limiter, error) { return q.limiter(rng) }}
 	for seed := range uint64(20) {
 		f, err := fleet.New(fleet.Scenario{
 			Duration: q.span, Seed: 1 + seed, Server: q.quota,
-			Groups: []fleet.Group{{Strategy: strategy, Processes: clients, Link: latency.Constant(leg), Spread: starts}},
+			Groups: []fleet.Group{{Strategy: own, Processes: clients, Link: latency.Constant(leg), Spread: starts}},
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/lab/sim/fleet"
+	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 )
@@ -95,7 +96,7 @@ type broken struct {
 // breaks has the client of 64 threads end after so long, and come back after a gap. Without one it lives on.
 func (w *autoWorld) breaks(t *testing.T, after, gap time.Duration, how dies, lives bool, seed uint64) (b broken) {
 	var m *mortal
-	law := fairshare.Strategy{Name: "auto", NewLimiter: func(p fairshare.Params, rng *rand.Rand) (limit.Limiter, error) {
+	law := strategy.Strategy{Name: "auto", NewLimiter: func(p strategy.Params, rng *rand.Rand) (limit.Limiter, error) {
 		m = &mortal{end: mono.Time(after), gap: gap, how: how, fails: func(err error) { t.Error(err) }}
 		m.made = func() (limit.Limiter, *fairshare.Auto) {
 			var a *fairshare.Auto

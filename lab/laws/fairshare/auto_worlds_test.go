@@ -11,6 +11,7 @@ import (
 	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/internal/core/stack"
 	"github.com/paceline-go/paceline/lab/sim/fleet"
+	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool/backoff"
@@ -59,8 +60,8 @@ type autoMinute struct {
 func (m autoMinute) String() string { return fmt.Sprintf("%d refused, %.1f %%", m.refused, m.percent) }
 
 // lawOf is Auto behind a stack, or what else is to be compared.
-func (w *autoWorld) lawOf(made func(*fairshare.Auto)) fairshare.Strategy {
-	return fairshare.Strategy{Name: "auto", NewLimiter: func(_ fairshare.Params, rng *rand.Rand) (limit.Limiter, error) {
+func (w *autoWorld) lawOf(made func(*fairshare.Auto)) strategy.Strategy {
+	return strategy.Strategy{Name: "auto", NewLimiter: func(_ strategy.Params, rng *rand.Rand) (limit.Limiter, error) {
 		var law limit.Limiter
 		if *fairly || w.fair {
 			law = must(fairshare.NewFair(fairshare.FairConfig{Limit: w.server.Limit, Window: w.server.Window, Rng: rng}))

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/lab/sim/fleet"
 	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/ratetest/latency"
@@ -18,7 +17,7 @@ func TestSharersCostNothingAmongOurOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	group := func(n int, sharers float64) fleet.Group {
-		return fleet.Group{Strategy: law, Params: fairshare.Params{Sharers: sharers}, Processes: n, Link: latency.Uniform(20*time.Millisecond, 40*time.Millisecond)}
+		return fleet.Group{Strategy: law, Params: strategy.Params{Sharers: sharers}, Processes: n, Link: latency.Uniform(20*time.Millisecond, 40*time.Millisecond)}
 	}
 	for name, c := range map[string]struct {
 		limit   int64

@@ -10,6 +10,7 @@ import (
 
 	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/lab/sim/fleet"
+	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 )
@@ -169,7 +170,7 @@ func (l liar) meets(q fleet.Quota, k fairshare.Kind, seed uint64) *heard {
 	n := 0
 	g := sharers(lieOf, knows(k))
 	inner := g.Strategy.NewLimiter
-	g.Strategy.NewLimiter = func(p fairshare.Params, rng *rand.Rand) (limit.Limiter, error) {
+	g.Strategy.NewLimiter = func(p strategy.Params, rng *rand.Rand) (limit.Limiter, error) {
 		f, err := inner(p, rng)
 		c := &liedTo{Limiter: f, all: h, who: n % lieOf, rng: rand.New(rand.NewPCG(seed, uint64(n)))}
 		n++

@@ -8,6 +8,7 @@ import (
 
 	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/lab/sim/fleet"
+	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/limit"
 )
 
@@ -32,7 +33,7 @@ func TestFairHearsTheKind(t *testing.T) {
 		run := func(kind fairshare.Kind, all ...limit.Stated) (cv float64, figures string) {
 			group := sharers(c.n, knows(kind))
 			made := group.Strategy.NewLimiter
-			group.Strategy.NewLimiter = func(p fairshare.Params, rng *rand.Rand) (limit.Limiter, error) {
+			group.Strategy.NewLimiter = func(p strategy.Params, rng *rand.Rand) (limit.Limiter, error) {
 				l, err := made(p, rng)
 				if err == nil {
 					limit.State(l, 0, all)

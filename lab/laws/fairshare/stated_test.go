@@ -7,6 +7,7 @@ import (
 
 	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/lab/sim/fleet"
+	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 )
@@ -36,7 +37,7 @@ func TestFairHearsWhatABucketHolds(t *testing.T) {
 		{"another limit's, of which there are fewer, and one of this", []limit.Stated{{Rate: limit.Rate{N: 2, Per: time.Second}}, {Rate: limit.Rate{N: 4, Per: time.Hour}}, {Rate: limit.Rate{N: 30, Per: 6 * time.Second}}}, 3},
 		{"another unit's, and one that is documented, first", []limit.Stated{{Rate: limit.Rate{Unit: limit.Tokens, N: 2}}, {Rate: limit.Rate{N: 3}, Documented: true}, {Rate: limit.Rate{N: 30}}}, 3},
 	} {
-		law := fairshare.Strategy{Name: "taught", NewLimiter: func(_ fairshare.Params, rng *rand.Rand) (limit.Limiter, error) {
+		law := strategy.Strategy{Name: "taught", NewLimiter: func(_ strategy.Params, rng *rand.Rand) (limit.Limiter, error) {
 			fair, err := fairshare.NewFair(fairshare.FairConfig{Limit: 300, Window: minute, Rng: rng})
 			return taughtFair{fair, c.all}, err
 		}}
@@ -56,7 +57,7 @@ func TestFairHearsWhatABucketHolds(t *testing.T) {
 // are as even as before, and use it up. What remains does not say it alike to all: they differed by 33 and 7 % then, window by window.
 func TestFairHearsOfAnotherLimit(t *testing.T) {
 	for factor, unused := range map[float64]float64{2: 1, 1.05: 1, 0.5: 1} {
-		law := fairshare.Strategy{Name: "taught", NewLimiter: func(_ fairshare.Params, rng *rand.Rand) (limit.Limiter, error) {
+		law := strategy.Strategy{Name: "taught", NewLimiter: func(_ strategy.Params, rng *rand.Rand) (limit.Limiter, error) {
 			fair, err := fairshare.NewFair(fairshare.FairConfig{Limit: 5000, Window: time.Hour, Rng: rng})
 			return &restatedFair{Fair: fair, factor: factor}, err
 		}}

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/lab/parallel"
 	"github.com/paceline-go/paceline/lab/sim/fleet"
 	"github.com/paceline-go/paceline/lab/strategy"
@@ -24,13 +23,13 @@ import (
 type Config struct {
 	// Strategies are compared, and after them those that Against names. Those names are of the
 	// published strategies and of this module's: see `paceline-lab sim throttle --help`.
-	Strategies []fairshare.Strategy
+	Strategies []strategy.Strategy
 	Against    []string
 	// Ours is the name of the strategy that the others are compared with. If empty, the first.
 	Ours string
 	// Scenarios returns what a strategy runs in: as many scenarios, in the same order, for each
 	// strategy. If nil, fleet.Standard.
-	Scenarios func(fairshare.Strategy) []fleet.Scenario
+	Scenarios func(strategy.Strategy) []fleet.Scenario
 	// Only, if not empty, chooses the scenario of this name or, if there is none, those whose names begin with it.
 	Only string
 	// Seeds is how many runs there are of each scenario. If zero, 20.
@@ -138,7 +137,7 @@ func (c *Config) jobs() (jobs []job, rows []Row, err error) {
 }
 
 // scenarios returns those scenarios of a strategy that were chosen.
-func (c *Config) scenarios(law fairshare.Strategy) ([]fleet.Scenario, error) {
+func (c *Config) scenarios(law strategy.Strategy) ([]fleet.Scenario, error) {
 	all := fleet.Standard
 	if c.Scenarios != nil {
 		all = c.Scenarios

@@ -8,7 +8,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/lab/sim/fleet"
 	"github.com/paceline-go/paceline/lab/strategy"
 )
@@ -49,7 +48,7 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	what := Config{Ours: "none", Strategies: []fairshare.Strategy{retry, null}, Seeds: 2, Scenarios: func(s fairshare.Strategy) []fleet.Scenario {
+	what := Config{Ours: "none", Strategies: []strategy.Strategy{retry, null}, Seeds: 2, Scenarios: func(s strategy.Strategy) []fleet.Scenario {
 		return []fleet.Scenario{
 			{Name: "short", Duration: time.Minute, Groups: []fleet.Group{{Strategy: s}}},
 			{Name: "long", Duration: 10 * time.Minute, Groups: []fleet.Group{{Strategy: s, Threads: 2, Demand: fleet.Demand{Kind: fleet.Light, PerSecond: 0.1}}}},
@@ -89,7 +88,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("%v: %+v", err, r)
 	}
 	good := what
-	what.Scenarios = func(s fairshare.Strategy) []fleet.Scenario {
+	what.Scenarios = func(s strategy.Strategy) []fleet.Scenario {
 		return []fleet.Scenario{{Name: "bad", Groups: []fleet.Group{{Strategy: s}}}}
 	}
 	if _, err := Run(t.Context(), what); err == nil || !strings.Contains(err.Error(), "Duration") {
@@ -102,7 +101,7 @@ func TestRun(t *testing.T) {
 		"Seeds -1 is negative":                                                    func(c *Config) { c.Seeds = -1 },
 		`returns 2 scenarios for strategy "retry-only" and 1 for "null"`: func(c *Config) {
 			all := c.Scenarios
-			c.Scenarios = func(s fairshare.Strategy) []fleet.Scenario {
+			c.Scenarios = func(s strategy.Strategy) []fleet.Scenario {
 				if s.Name == "null" {
 					return all(s)[:1]
 				}
@@ -131,7 +130,7 @@ func TestTableFits(t *testing.T) {
 	if got := shortName(own); got != "…ur-third-attempt-v2" {
 		t.Errorf("%s is short for %s", got, own)
 	}
-	for _, s := range append(strategy.All(), fairshare.Strategy{Name: own}) {
+	for _, s := range append(strategy.All(), strategy.Strategy{Name: own}) {
 		if short := shortName(s.Name); s.Name != own && strings.Contains(short, "…") {
 			t.Errorf("%s is abbreviated to %s", s.Name, short)
 		}

@@ -7,8 +7,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/lab/sim/compare"
+	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -16,7 +16,7 @@ import (
 // shorter.
 type halver struct{ sleep time.Duration }
 
-func (h *halver) Thread(rng *rand.Rand) fairshare.Thread { return &halverThread{h, rng} }
+func (h *halver) Thread(rng *rand.Rand) strategy.Thread { return &halverThread{h, rng} }
 
 type halverThread struct {
 	*halver
@@ -27,7 +27,7 @@ func (h *halverThread) Send(now mono.Time) mono.Time {
 	return now.Add(h.sleep + time.Duration(0.1*h.rng.Float64()*float64(h.sleep)))
 }
 
-func (h *halverThread) Answer(_ mono.Time, a fairshare.Answer) {
+func (h *halverThread) Answer(_ mono.Time, a strategy.Answer) {
 	if a.Limited {
 		h.sleep = min(max(2*h.sleep, time.Second), time.Hour)
 	} else {
@@ -40,11 +40,11 @@ func (h *halverThread) Sleep() time.Duration { return h.sleep }
 // A strategy of one's own in the comparison, beside the best that was published: ten clients that start at once at an empty bucket.
 // Without Only it runs in all scenarios, which are those of paceline-lab sim throttle.
 func Example() {
-	own := fairshare.Strategy{Name: "halver", New: func(p fairshare.Params) (fairshare.Process, error) {
+	own := strategy.Strategy{Name: "halver", New: func(p strategy.Params) (strategy.Process, error) {
 		return &halver{sleep: p.Start}, p.Check("halver")
 	}}
 	table, err := compare.Run(context.Background(), compare.Config{
-		Strategies: []fairshare.Strategy{own},
+		Strategies: []strategy.Strategy{own},
 		Against:    []string{"exponential-increase-proportional-remaining-decrease", "exponential-backoff"},
 		Only:       "cold-10",
 		FirstSeed:  1001, // not those that it was tuned on

@@ -10,7 +10,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/lab/sim/fleet"
 	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/limit"
@@ -23,7 +22,7 @@ import (
 type behaviour struct {
 	name        string
 	least, most float64
-	measure     func(s fairshare.Strategy, seed uint64) float64
+	measure     func(s strategy.Strategy, seed uint64) float64
 	waived      bool // of ours
 }
 
@@ -42,8 +41,8 @@ func fleetOf(t time.Duration, seed uint64, q fleet.Quota, groups ...fleet.Group)
 }
 
 // process is a client process that is driven by hand: one request at a time, served or limited.
-func process(s fairshare.Strategy, start time.Duration) (request func(now mono.Time, limited bool, remaining int64) (sleep time.Duration)) {
-	params := fairshare.Params{Rate: 1.25, Burst: 4500, Start: start, Jitter: -1}
+func process(s strategy.Strategy, start time.Duration) (request func(now mono.Time, limited bool, remaining int64) (sleep time.Duration)) {
+	params := strategy.Params{Rate: 1.25, Burst: 4500, Start: start, Jitter: -1}
 	if s.NewLimiter != nil {
 		l, err := s.NewLimiter(params, rand.New(rand.NewPCG(1, 1)))
 		if err != nil {
@@ -65,13 +64,13 @@ func process(s fairshare.Strategy, start time.Duration) (request func(now mono.T
 	}
 	t := p.Thread(rand.New(rand.NewPCG(1, 1)))
 	return func(now mono.Time, limited bool, remaining int64) time.Duration {
-		t.Answer(t.Send(now), fairshare.Answer{Limited: limited, Known: true, Remaining: float64(remaining), Sent: now})
+		t.Answer(t.Send(now), strategy.Answer{Limited: limited, Known: true, Remaining: float64(remaining), Sent: now})
 		return t.Sleep()
 	}
 }
 
 // decrease is by how much a served request that leaves so much takes a sleep of 10 s back, so long after two limited ones.
-func decrease(s fairshare.Strategy, remaining int64, after time.Duration) float64 {
+func decrease(s strategy.Strategy, remaining int64, after time.Duration) float64 {
 	request := process(s, 10*time.Second)
 	request(0, true, 0)
 	before := request(mono.Time(20*time.Second), true, 0)
@@ -79,7 +78,7 @@ func decrease(s fairshare.Strategy, remaining int64, after time.Duration) float6
 }
 
 var behaviours = []behaviour{
-	{name: "alone, 4,500 take … round trips", most: 1.1, measure: func(s fairshare.Strategy, seed uint64) float64 {
+	{name: "alone, 4,500 take … round trips", most: 1.1, measure: func(s strategy.Strategy, seed uint64) float64 {
 		g := fleet.Group{Strategy: s, Demand: fleet.Demand{Total: 4500}}
 		r := fleetOf(2*time.Hour, seed, fleet.Quota{Full: true}, g)
 		if r.Clear == nil {
@@ -87,10 +86,10 @@ var behaviours = []behaviour{
 		}
 		return *r.Clear / (4500 * 0.06)
 	}},
-	{name: "20 s beside 4 s, % apart after 10 min", most: 10, measure: func(s fairshare.Strategy, seed uint64) float64 {
+	{name: "20 s beside 4 s, % apart after 10 min", most: 10, measure: func(s strategy.Strategy, seed uint64) float64 {
 		// At 12 s each they use the quota of 600 an hour. What each does in the tenth minute and the five after it.
-		slow := fleet.Group{Strategy: s, Params: fairshare.Params{Start: 20 * time.Second}}
-		fast := fleet.Group{Strategy: s, Params: fairshare.Params{Start: 4 * time.Second}}
+		slow := fleet.Group{Strategy: s, Params: strategy.Params{Start: 20 * time.Second}}
+		fast := fleet.Group{Strategy: s, Params: strategy.Params{Start: 4 * time.Second}}
 		series := fleetOf(15*time.Minute, seed, fleet.Quota{Limit: 600, Level: 60}, slow, fast).Series
 		mean := func(i int) (m float64) {
 			for _, sleep := range series.Sleep[i][40:] {
@@ -101,7 +100,7 @@ var behaviours = []behaviour{
 		a, b := mean(0), mean(1)
 		return 100 * (max(a, b)/min(a, b) - 1)
 	}},
-	{name: "5 × 5: most limits of a process to least", most: 2, measure: func(s fairshare.Strategy, seed uint64) float64 {
+	{name: "5 × 5: most limits of a process to least", most: 2, measure: func(s strategy.Strategy, seed uint64) float64 {
 		r := fiveByFive(s, seed)
 		var counts []int
 		for p := range 5 {
@@ -113,10 +112,10 @@ var behaviours = []behaviour{
 		}
 		return float64(slices.Max(counts)) / float64(slices.Min(counts))
 	}},
-	{name: "5 × 5: limited, %", most: 3, measure: func(s fairshare.Strategy, seed uint64) float64 { return fiveByFive(s, seed).RetryPercent }},
-	{name: "share of limits that go to the fast of two", least: 0.5, most: anything, measure: func(s fairshare.Strategy, seed uint64) float64 {
-		slow := fleet.Group{Strategy: s, Params: fairshare.Params{Start: 20 * time.Second}, Processes: 5}
-		fast := fleet.Group{Strategy: s, Params: fairshare.Params{Start: 4 * time.Second}, Processes: 5}
+	{name: "5 × 5: limited, %", most: 3, measure: func(s strategy.Strategy, seed uint64) float64 { return fiveByFive(s, seed).RetryPercent }},
+	{name: "share of limits that go to the fast of two", least: 0.5, most: anything, measure: func(s strategy.Strategy, seed uint64) float64 {
+		slow := fleet.Group{Strategy: s, Params: strategy.Params{Start: 20 * time.Second}, Processes: 5}
+		fast := fleet.Group{Strategy: s, Params: strategy.Params{Start: 4 * time.Second}, Processes: 5}
 		r := fleetOf(2*time.Minute, seed, fleet.Quota{Limit: 2250}, slow, fast)
 		sum := func(counts []int) (n float64) {
 			for _, c := range counts {
@@ -127,28 +126,28 @@ var behaviours = []behaviour{
 		a, b := sum(r.Groups[0].Limited), sum(r.Groups[1].Limited)
 		return b / (a + b)
 	}},
-	{name: "decrease with 40 left less that with 4, s", least: 1e-3, most: anything, measure: func(s fairshare.Strategy, _ uint64) float64 {
+	{name: "decrease with 40 left less that with 4, s", least: 1e-3, most: anything, measure: func(s strategy.Strategy, _ uint64) float64 {
 		return decrease(s, 40, 30*time.Second) - decrease(s, 4, 30*time.Second)
 	}},
 	// Ours go by what all took since its last request, however long ago a limit was.
-	{name: "decrease an hour after a limit less that after 30 s, s", least: 1e-3, most: anything, waived: true, measure: func(s fairshare.Strategy, _ uint64) float64 {
+	{name: "decrease an hour after a limit less that after 30 s, s", least: 1e-3, most: anything, waived: true, measure: func(s strategy.Strategy, _ uint64) float64 {
 		return decrease(s, 40, time.Hour) - decrease(s, 40, 30*time.Second)
 	}},
 }
 
 // fiveByFive is two hours of five processes of five threads.
-func fiveByFive(s fairshare.Strategy, seed uint64) fleet.Report {
+func fiveByFive(s strategy.Strategy, seed uint64) fleet.Report {
 	return fleetOf(2*time.Hour, seed, fleet.Quota{}, fleet.Group{Strategy: s, Processes: 5, Threads: 5})
 }
 
 // The behaviours that the demo's author could not test, of every strategy: which hold, and by how much. Ours must.
 func TestBehaviours(t *testing.T) {
-	strategies := slices.DeleteFunc(strategy.All(), func(s fairshare.Strategy) bool {
+	strategies := slices.DeleteFunc(strategy.All(), func(s strategy.Strategy) bool {
 		return s.Name == "null" || s.Name == "retry-only" || s.Name == "cubic" // millions of requests
 	})
 	seeds := uint64(3)
 	if testing.Short() {
-		strategies, seeds = slices.DeleteFunc(strategies, func(s fairshare.Strategy) bool { return s.Baseline }), 1
+		strategies, seeds = slices.DeleteFunc(strategies, func(s strategy.Strategy) bool { return s.Baseline }), 1
 	}
 	rows := make([]string, len(strategies))
 	t.Run("strategies", func(t *testing.T) {

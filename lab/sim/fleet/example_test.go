@@ -7,6 +7,7 @@ import (
 
 	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/lab/sim/fleet"
+	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/ratetest/latency"
@@ -18,7 +19,7 @@ type patient struct{ sleep time.Duration }
 
 func (p *patient) Send(now mono.Time) mono.Time { return now.Add(p.sleep) }
 
-func (p *patient) Answer(_ mono.Time, a fairshare.Answer) {
+func (p *patient) Answer(_ mono.Time, a strategy.Answer) {
 	if a.Limited {
 		p.sleep = min(max(2*p.sleep, time.Second), time.Hour)
 	} else {
@@ -31,16 +32,16 @@ func (p *patient) Sleep() time.Duration { return p.sleep }
 // eachAlone makes threads that tell each other nothing.
 type eachAlone struct{}
 
-func (eachAlone) Thread(*rand.Rand) fairshare.Thread { return &patient{} }
+func (eachAlone) Thread(*rand.Rand) strategy.Thread { return &patient{} }
 
 // A strategy of one's own compared with Fair: ten clients share a token bucket of 4,500 requests per hour for an hour, all by the
 // one, then all by the other.
 func ExampleFleet() {
-	own := fairshare.Strategy{Name: "patient", New: func(fairshare.Params) (fairshare.Process, error) { return eachAlone{}, nil }}
-	fair := fairshare.Strategy{Name: "fair", NewLimiter: func(_ fairshare.Params, rng *rand.Rand) (limit.Limiter, error) {
+	own := strategy.Strategy{Name: "patient", New: func(strategy.Params) (strategy.Process, error) { return eachAlone{}, nil }}
+	fair := strategy.Strategy{Name: "fair", NewLimiter: func(_ strategy.Params, rng *rand.Rand) (limit.Limiter, error) {
 		return fairshare.NewFair(fairshare.FairConfig{Limit: 4500, Window: time.Hour, Rng: rng})
 	}}
-	for _, law := range []fairshare.Strategy{own, fair} {
+	for _, law := range []strategy.Strategy{own, fair} {
 		f, err := fleet.New(fleet.Scenario{
 			Duration: time.Hour,
 			Server:   fleet.Quota{Limit: 4500, Window: time.Hour},

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/lab/sim/fleet"
+	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/ratetest/latency"
@@ -48,10 +48,10 @@ func text(t testing.TB, r fleet.Report) string {
 }
 
 // traced is a strategy whose threads tell what they are told, and send when they are told to.
-func traced(log *[]string, givesUp bool, sleeps ...time.Duration) fairshare.Strategy {
+func traced(log *[]string, givesUp bool, sleeps ...time.Duration) strategy.Strategy {
 	s := scripted(givesUp, sleeps...)
 	inner := s.New
-	s.New = func(p fairshare.Params) (fairshare.Process, error) {
+	s.New = func(p strategy.Params) (strategy.Process, error) {
 		process, err := inner(p)
 		return tracedProcess{process, log}, err
 	}
@@ -59,20 +59,20 @@ func traced(log *[]string, givesUp bool, sleeps ...time.Duration) fairshare.Stra
 }
 
 type tracedProcess struct {
-	fairshare.Process
+	strategy.Process
 	log *[]string
 }
 
-func (p tracedProcess) Thread(rng *rand.Rand) fairshare.Thread {
+func (p tracedProcess) Thread(rng *rand.Rand) strategy.Thread {
 	return tracedThread{p.Process.Thread(rng), p.log}
 }
 
 type tracedThread struct {
-	fairshare.Thread
+	strategy.Thread
 	log *[]string
 }
 
-func (t tracedThread) Answer(now mono.Time, a fairshare.Answer) {
+func (t tracedThread) Answer(now mono.Time, a strategy.Answer) {
 	said := "served"
 	if a.Limited {
 		said = "limited"
@@ -383,7 +383,7 @@ func TestFleetSettles(t *testing.T) {
 func TestFleetDrivesLimiters(t *testing.T) {
 	var log []string
 	var now mono.Time
-	law := fairshare.Strategy{Name: "test", NewLimiter: func(fairshare.Params, *rand.Rand) (limit.Limiter, error) {
+	law := strategy.Strategy{Name: "test", NewLimiter: func(strategy.Params, *rand.Rand) (limit.Limiter, error) {
 		return &moody{log: &log, now: &now}, nil
 	}}
 	f := begun(t, fleet.Scenario{Duration: 4 * time.Second, Server: fleet.Quota{Limit: 3600, Capacity: 10, Level: 1}, Groups: []fleet.Group{
@@ -494,7 +494,7 @@ func TestFleetErrors(t *testing.T) {
 		{group(func(g *fleet.Group) { g.Processes = -3 }), []string{"Groups[0].Processes", "-3 is not from 1 to 1000000"}},
 		{group(func(g *fleet.Group) { g.Threads = 1 << 40 }), []string{"Groups[0].Threads", "is not from 1 to"}},
 		{group(func(g *fleet.Group) { g.Processes, g.Threads = 10_000, 10_000 }), []string{"Groups", "100000000 clients in all"}},
-		{group(func(g *fleet.Group) { g.Strategy = fairshare.Strategy{Name: "nix"} }), []string{"Groups[0].Strategy", `"nix" has neither`}},
+		{group(func(g *fleet.Group) { g.Strategy = strategy.Strategy{Name: "nix"} }), []string{"Groups[0].Strategy", `"nix" has neither`}},
 		{group(func(g *fleet.Group) { g.Join, g.Leave = 2*time.Minute, time.Minute }), []string{"Groups[0].Leave", "1m0s is not after Join 2m0s"}},
 		{group(func(g *fleet.Group) { g.Join = -1 }), []string{"Groups[0].Join", "-1ns is not from 0s"}},
 		{group(func(g *fleet.Group) { g.Demand.Kind = 7 }), []string{"Groups[0].Demand.Kind", "none of always, on-off, light"}},

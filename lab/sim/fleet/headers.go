@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/paceline-go/paceline/fairshare"
+	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 )
@@ -114,8 +114,8 @@ func (q *Quota) costs(n int64) limit.Cost {
 }
 
 // answer is what a thread learns from an answer.
-func (q *Quota) answer(t *told, sent mono.Time) fairshare.Answer {
-	a := fairshare.Answer{Limited: t.limited, Known: !q.Silent, Sent: sent, Reset: t.reset, RetryAfter: t.retryAfter}
+func (q *Quota) answer(t *told, sent mono.Time) strategy.Answer {
+	a := strategy.Answer{Limited: t.limited, Known: !q.Silent, Sent: sent, Reset: t.reset, RetryAfter: t.retryAfter}
 	if a.Known {
 		a.Remaining = float64(t.remaining)
 	}

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/lab/sim/fleet"
+	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/ratetest/latency"
@@ -112,16 +112,16 @@ func (h heard) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
 func TestCosts(t *testing.T) {
 	var costs []limit.Cost
 	var outcomes []limit.Outcome
-	strategy := spaced(time.Second)
-	inner := strategy.NewLimiter
-	var params fairshare.Params
-	strategy.NewLimiter = func(p fairshare.Params, rng *rand.Rand) (limit.Limiter, error) {
+	own := spaced(time.Second)
+	inner := own.NewLimiter
+	var params strategy.Params
+	own.NewLimiter = func(p strategy.Params, rng *rand.Rand) (limit.Limiter, error) {
 		params = p
 		l, err := inner(p, rng)
 		return heard{l, &costs, &outcomes}, err
 	}
 	s := fleet.Scenario{Duration: 3 * time.Hour, Server: fleet.Quota{Limit: 36_000, Full: true, Unit: limit.Tokens, Headers: fleet.Headers{Reset: fleet.Exact}},
-		Groups: []fleet.Group{{Strategy: strategy, Costs: fleet.Costs{Mean: 20, Exponential: true}}}}
+		Groups: []fleet.Group{{Strategy: own, Costs: fleet.Costs{Mean: 20, Exponential: true}}}}
 	r := ran(t, s)
 	if params.Unit != limit.Tokens || params.MeanCost != 20 || params.Window != time.Hour || params.Rate != 10 {
 		t.Errorf("it is told %+v", params)
@@ -164,14 +164,14 @@ func lefts(t *testing.T, h fleet.Headers) (told []int64, f fleet.Report) {
 	t.Helper()
 	var outcomes []limit.Outcome
 	var costs []limit.Cost
-	strategy := spaced(time.Second)
-	inner := strategy.NewLimiter
-	strategy.NewLimiter = func(p fairshare.Params, rng *rand.Rand) (limit.Limiter, error) {
+	own := spaced(time.Second)
+	inner := own.NewLimiter
+	own.NewLimiter = func(p strategy.Params, rng *rand.Rand) (limit.Limiter, error) {
 		l, err := inner(p, rng)
 		return heard{l, &costs, &outcomes}, err
 	}
 	r := ran(t, fleet.Scenario{Duration: 500 * time.Second, Server: fleet.Quota{Kind: fleet.Calendar, Limit: 1000, Headers: h},
-		Groups: []fleet.Group{{Strategy: strategy, Link: latency.Constant(ms)}}})
+		Groups: []fleet.Group{{Strategy: own, Link: latency.Constant(ms)}}})
 	for _, o := range outcomes {
 		told = append(told, o.Remaining[limit.Requests])
 	}
@@ -232,14 +232,14 @@ func TestHeadersThatAreWrong(t *testing.T) {
 // To each process the reset is at another instant, the same for all of its answers.
 func TestSkewedClocks(t *testing.T) {
 	resets := map[float64]int{}
-	strategy := spaced(time.Second)
-	inner := strategy.NewLimiter
-	strategy.NewLimiter = func(p fairshare.Params, rng *rand.Rand) (limit.Limiter, error) {
+	own := spaced(time.Second)
+	inner := own.NewLimiter
+	own.NewLimiter = func(p strategy.Params, rng *rand.Rand) (limit.Limiter, error) {
 		l, err := inner(p, rng)
 		return resetAt{l, resets}, err
 	}
 	ran(t, fleet.Scenario{Duration: 50 * time.Second, Server: fleet.Quota{Kind: fleet.Calendar, Window: time.Minute, Headers: fleet.Headers{Reset: fleet.Exact, Skew: 5 * time.Second}},
-		Groups: []fleet.Group{{Strategy: strategy, Processes: 20, Work: time.Microsecond}}})
+		Groups: []fleet.Group{{Strategy: own, Processes: 20, Work: time.Microsecond}}})
 	least, most := 60., 60.
 	for at, answers := range resets {
 		if answers < 40 || math.Abs(at-60) > 5 {

@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/paceline-go/paceline/fairshare"
+	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/ratetest/latency"
@@ -13,12 +13,12 @@ import (
 var around30ms = latency.Uniform(20*time.Millisecond, 40*time.Millisecond)
 
 // proportional multiplies its sleep by 1.2 at each refusal, and lessens it by a share of Burst at each success.
-var proportional = fairshare.Strategy{Name: "test-proportional", New: func(p fairshare.Params) (fairshare.Process, error) {
+var proportional = strategy.Strategy{Name: "test-proportional", New: func(p strategy.Params) (strategy.Process, error) {
 	return &sharedSleep{params: p, sleep: p.Start}, nil
 }}
 
 type sharedSleep struct {
-	params fairshare.Params
+	params strategy.Params
 	sleep  time.Duration
 }
 
@@ -27,13 +27,13 @@ type sharedSleepThread struct {
 	rng *rand.Rand
 }
 
-func (s *sharedSleep) Thread(rng *rand.Rand) fairshare.Thread { return sharedSleepThread{s, rng} }
+func (s *sharedSleep) Thread(rng *rand.Rand) strategy.Thread { return sharedSleepThread{s, rng} }
 
 func (t sharedSleepThread) Send(now mono.Time) mono.Time {
 	return now.Add(t.sleep + time.Duration(float64(t.sleep)*0.1*t.rng.Float64()))
 }
 
-func (t sharedSleepThread) Answer(_ mono.Time, a fairshare.Answer) {
+func (t sharedSleepThread) Answer(_ mono.Time, a strategy.Answer) {
 	if a.Limited {
 		t.sleep = time.Duration(float64(t.sleep+time.Duration(1e9/t.params.Rate)) * 1.2)
 	} else {
@@ -45,8 +45,8 @@ func (t sharedSleepThread) Answer(_ mono.Time, a fairshare.Answer) {
 func (t sharedSleepThread) Sleep() time.Duration { return t.sharedSleep.sleep }
 
 // spaced is a limiter per process that keeps a gap between sendings.
-func spaced(gap time.Duration) fairshare.Strategy {
-	return fairshare.Strategy{Name: "test-spaced", NewLimiter: func(fairshare.Params, *rand.Rand) (limit.Limiter, error) {
+func spaced(gap time.Duration) strategy.Strategy {
+	return strategy.Strategy{Name: "test-spaced", NewLimiter: func(strategy.Params, *rand.Rand) (limit.Limiter, error) {
 		l, err := limit.NewSpacing(gap)
 		if err != nil {
 			return nil, err
@@ -63,19 +63,19 @@ type gapLimiter struct {
 func (g gapLimiter) Sleep() time.Duration { return g.gap }
 
 // scripted sends each try as late after the request as the next of its sleeps says, the last one again and again.
-func scripted(givesUp bool, sleeps ...time.Duration) fairshare.Strategy {
-	return fairshare.Strategy{Name: "test-scripted", GivesUp: givesUp, New: func(fairshare.Params) (fairshare.Process, error) {
+func scripted(givesUp bool, sleeps ...time.Duration) strategy.Strategy {
+	return strategy.Strategy{Name: "test-scripted", GivesUp: givesUp, New: func(strategy.Params) (strategy.Process, error) {
 		return script(sleeps), nil
 	}}
 }
 
 type script []time.Duration
 
-func (s script) Thread(*rand.Rand) fairshare.Thread { return &scriptThread{sleeps: s} }
+func (s script) Thread(*rand.Rand) strategy.Thread { return &scriptThread{sleeps: s} }
 
 type scriptThread struct {
 	sleeps  []time.Duration
-	answers []fairshare.Answer
+	answers []strategy.Answer
 }
 
 func (t *scriptThread) Send(now mono.Time) mono.Time {
@@ -85,5 +85,5 @@ func (t *scriptThread) Send(now mono.Time) mono.Time {
 	}
 	return now.Add(d)
 }
-func (t *scriptThread) Answer(_ mono.Time, a fairshare.Answer) { t.answers = append(t.answers, a) }
-func (t *scriptThread) Sleep() time.Duration                   { return t.sleeps[0] }
+func (t *scriptThread) Answer(_ mono.Time, a strategy.Answer) { t.answers = append(t.answers, a) }
+func (t *scriptThread) Sleep() time.Duration                  { return t.sleeps[0] }

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/paceline-go/paceline/fairshare"
+	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 )
@@ -42,7 +42,7 @@ type processState struct {
 	member     *member       // that limiter, where the process shares it by the store
 	waiting    int           // threads in the line
 	limiter    limit.Limiter // nil if its threads decide for themselves
-	sleeper    fairshare.Sleeper
+	sleeper    strategy.Sleeper
 	skew       time.Duration
 	wake       mono.Time // when the latest readied event will happen; 0: there is none
 	head, tail int32     // first and last thread in the line; head −1: the line is empty
@@ -50,7 +50,7 @@ type processState struct {
 }
 
 type threadState struct {
-	thread  fairshare.Thread // nil if the process has a limiter
+	thread  strategy.Thread // nil if the process has a limiter
 	group   int32
 	process int32
 	behind  int32 // the next thread in the line
@@ -98,7 +98,7 @@ func (f *Fleet) populate() error {
 				limiter = p.member
 			}
 			p.limiter = limiter
-			p.sleeper, _ = limiter.(fairshare.Sleeper)
+			p.sleeper, _ = limiter.(strategy.Sleeper)
 			if skew := f.scenario.Server.Headers.Skew; skew > 0 {
 				own := rand.New(rand.NewPCG(f.scenario.Seed, 0x5c<<32+uint64(len(f.processes))))
 				p.skew = time.Duration(own.Int64N(2*int64(skew)+1)) - skew
@@ -135,7 +135,7 @@ func (c *Costs) draw(rng *rand.Rand, most int64) int64 {
 }
 
 // process returns a process of a group, whose threads decide for themselves, or the limiter that decides for them.
-func (g *Group) process(rng *rand.Rand) (fairshare.Process, limit.Limiter, error) {
+func (g *Group) process(rng *rand.Rand) (strategy.Process, limit.Limiter, error) {
 	if g.shares() {
 		return nil, nil, nil
 	}

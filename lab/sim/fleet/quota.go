@@ -56,12 +56,12 @@ type Change struct {
 type QuotaKind uint8
 
 const (
-	Bucket       QuotaKind = iota // rule.Bucket
-	GCRA                          // rule.GCRA
+	Bucket       QuotaKind = iota // rule.NewBucket
+	GCRA                          // rule.NewGCRA
 	DecreaseOnly                  // Limit requests in all: nothing comes back
-	Rolling                       // rule.Rolling
-	Calendar                      // rule.Calendar, whose first interval begins with the first request
-	Weighted                      // rule.Weighted, by the same calendar
+	Rolling                       // rule.NewRolling
+	Calendar                      // rule.NewCalendar, whose first interval begins with the first request
+	Weighted                      // rule.NewWeighted, by the same calendar
 	// rule.Anchored: each interval begins with the first request after the one before is over
 	Anchored
 )

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/paceline-go/paceline/fairshare"
+	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/ratetest/latency"
 )
 
@@ -31,10 +31,10 @@ type Scenario struct {
 // tries until it is served.
 type Group struct {
 	Name     string
-	Strategy fairshare.Strategy
+	Strategy strategy.Strategy
 	// Params are the parameters of its strategy. If Rate, Burst, Window or Unit are zero, they are
 	// what Quota publishes; MeanCost is that of Costs.
-	Params fairshare.Params
+	Params strategy.Params
 	// Processes is how many processes there are, each with so many Threads, which share what their
 	// process knows. If zero, 1.
 	Processes, Threads int

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/internal/core/node"
 	"github.com/paceline-go/paceline/lab/nodesim"
 	"github.com/paceline-go/paceline/lab/sim"
+	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/ratetest/latency"
@@ -42,8 +42,8 @@ type Outage struct {
 // Share is what processes follow that share the quota by the Store. Params.Weight is what a process
 // of the group gets of it where there is not enough for all; other Params are not for it. The
 // limiter is that which suits the Kind of the Quota, as published.
-func Share() fairshare.Strategy {
-	return fairshare.Strategy{Name: "share", Text: "processes share one exact limit by a store"}
+func Share() strategy.Strategy {
+	return strategy.Strategy{Name: "share", Text: "processes share one exact limit by a store"}
 }
 
 // shares tells whether the group follows Share.

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/lab/sim/fleet"
+	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/ratetest/latency"
 )
@@ -55,12 +55,12 @@ func TestShareByWeight(t *testing.T) {
 	s := sharing(fleet.Quota{Kind: fleet.Rolling, Limit: 200, Window: time.Second}, fleet.Store{})
 	s.Groups[0].Processes = 3
 	s.Groups = append(s.Groups, s.Groups[0])
-	s.Groups[1].Name, s.Groups[1].Processes, s.Groups[1].Params = "large", 1, fairshare.Params{Weight: 3}
+	s.Groups[1].Name, s.Groups[1].Processes, s.Groups[1].Params = "large", 1, strategy.Params{Weight: 3}
 	r := ran(t, s)
 	if small, large := sum(r.Groups[0].Requests), sum(r.Groups[1].Requests); r.Limited > 0 || math.Abs(float64(large)/float64(small)-1) > 0.07 {
 		t.Errorf("three of weight 1 sent %d, one of weight 3 %d; %d limited", small, large, r.Limited)
 	}
-	s.Groups[1].Params, s.Groups[0].Leave, s.Groups[1].Join = fairshare.Params{}, time.Minute, time.Minute
+	s.Groups[1].Params, s.Groups[0].Leave, s.Groups[1].Join = strategy.Params{}, time.Minute, time.Minute
 	r = ran(t, s)
 	if before, after := sum(r.Groups[0].Requests), sum(r.Groups[1].Requests); r.Limited > 0 || before < 10_000 || after < 20_000 {
 		t.Errorf("those who leave after a minute sent %d, who comes then %d in two; %d limited", before, after, r.Limited)

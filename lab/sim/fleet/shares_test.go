@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/lab/sim/fleet"
+	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/limit"
 )
 
@@ -144,7 +144,7 @@ func TestSettleByClient(t *testing.T) {
 		{"from the beginning", nil, 56}, // 4 + 8 + 8 are within a quarter of 24
 		{"of weight 2", func(s *fleet.Scenario) { s.Groups[1].Params.Weight = 2 }, math.NaN()},
 		{"one whose sleep is twice as long has half of the weight", func(s *fleet.Scenario) {
-			s.Groups[1] = fleet.Group{Strategy: scripted(false, 16*time.Second), Params: fairshare.Params{Weight: 0.5}}
+			s.Groups[1] = fleet.Group{Strategy: scripted(false, 16*time.Second), Params: strategy.Params{Weight: 0.5}}
 		}, 16}, // its first sending
 		{"after 40 s some leave that nobody misses", func(s *fleet.Scenario) {
 			s.Groups = append(s.Groups, fleet.Group{Strategy: scripted(false, time.Second), Processes: 3, Leave: 40 * time.Second})

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/fairshare"
+	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/ratetest/latency"
 )
 
@@ -31,7 +32,7 @@ import (
 //	latency  as cold with 10, at round trips of 0 (and 1 ms of work), 50 ms, 500 ms, 2 s
 //	clear    10 clients do 4,500 requests that are there, starting with sleeps of 1 s and 10 s, and of 1 s where nothing comes back.
 //	         A request takes 167 ms, which is what the published times to clear imply: no strategy is faster than 75 s
-func Standard(law fairshare.Strategy) []Scenario {
+func Standard(law strategy.Strategy) []Scenario {
 	const hour = time.Hour
 	link := latency.Uniform(20*time.Millisecond, 40*time.Millisecond)
 	group := func(processes, threads int) Group {

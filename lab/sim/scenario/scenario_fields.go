@@ -222,51 +222,51 @@ var costFields = []field[fleet.Costs]{
 		func(d *decoder, n *yaml.Node, c *fleet.Costs) { c.Exponential = d.Yes(n, "exponential") }),
 }
 
-var paramFields = []field[fairshare.Params]{
+var paramFields = []field[strategy.Params]{
 	yamlfile.Key("rate", "what clients take for the refill of the quota (default: the server's)", yamlfile.ARate,
-		func(d *decoder, n *yaml.Node, p *fairshare.Params) { p.Rate = d.perSecond(n, "rate") }),
+		func(d *decoder, n *yaml.Node, p *strategy.Params) { p.Rate = d.perSecond(n, "rate") }),
 	paramNumber("burst", "what clients take for its capacity (default: the server's)",
-		func(p *fairshare.Params) *float64 { return &p.Burst }),
-	paramSpan("start", "the sleep to begin with", func(p *fairshare.Params) *time.Duration { return &p.Start }),
+		func(p *strategy.Params) *float64 { return &p.Burst }),
+	paramSpan("start", "the sleep to begin with", func(p *strategy.Params) *time.Duration { return &p.Start }),
 	paramSpan("min_sleep", "the least sleep, or that of a fixed backoff",
-		func(p *fairshare.Params) *time.Duration { return &p.MinSleep }),
+		func(p *strategy.Params) *time.Duration { return &p.MinSleep }),
 	paramNumber("multiplier", "by what a limit multiplies the sleep",
-		func(p *fairshare.Params) *float64 { return &p.Multiplier }),
+		func(p *strategy.Params) *float64 { return &p.Multiplier }),
 	paramNumber("jitter", "largest share of a sleep that is added to it (default 0.1; negative: none)",
-		func(p *fairshare.Params) *float64 { return &p.Jitter }),
-	paramNumber("divisor", "of proportional decreases", func(p *fairshare.Params) *float64 { return &p.Divisor }),
-	yamlfile.Key("sharing", "how threads share their sleep (default racing)", oneOf[fairshare.Sharing](),
-		func(d *decoder, n *yaml.Node, p *fairshare.Params) { d.Named(n, "sharing", &p.Sharing) }),
+		func(p *strategy.Params) *float64 { return &p.Jitter }),
+	paramNumber("divisor", "of proportional decreases", func(p *strategy.Params) *float64 { return &p.Divisor }),
+	yamlfile.Key("sharing", "how threads share their sleep (default racing)", oneOf[strategy.Sharing](),
+		func(d *decoder, n *yaml.Node, p *strategy.Params) { d.Named(n, "sharing", &p.Sharing) }),
 	paramNumber("increase", "by how many requests per second aimd's rate grows in a second",
-		func(p *fairshare.Params) *float64 { return &p.Increase }),
+		func(p *strategy.Params) *float64 { return &p.Increase }),
 	paramNumber("decrease", "by what aimd and cubic multiply their rate at a limit",
-		func(p *fairshare.Params) *float64 { return &p.Decrease }),
+		func(p *strategy.Params) *float64 { return &p.Decrease }),
 	yamlfile.Key("min_rate", "the least rate of aimd and cubic", yamlfile.ARate,
-		func(d *decoder, n *yaml.Node, p *fairshare.Params) { p.MinRate = d.perSecond(n, "min_rate") }),
-	paramNumber("scale", "cubic's constant (default 0.4)", func(p *fairshare.Params) *float64 { return &p.Scale }),
+		func(d *decoder, n *yaml.Node, p *strategy.Params) { p.MinRate = d.perSecond(n, "min_rate") }),
+	paramNumber("scale", "cubic's constant (default 0.4)", func(p *strategy.Params) *float64 { return &p.Scale }),
 	paramNumber("smooth", "weight of the newest half second in cubic's rate (default 0.8)",
-		func(p *fairshare.Params) *float64 { return &p.Smooth }),
+		func(p *strategy.Params) *float64 { return &p.Smooth }),
 	paramNumber("weight", "how many shares a process claims (default 1)",
-		func(p *fairshare.Params) *float64 { return &p.Weight }),
+		func(p *strategy.Params) *float64 { return &p.Weight }),
 	yamlfile.Key("kind", "how the server counts, if clients know (default unknown)",
 		yamlfile.Form{"enum": namesOf[fairshare.Kind]("kind ")},
-		func(d *decoder, n *yaml.Node, p *fairshare.Params) { p.Kind = d.counting(n, "kind") }),
+		func(d *decoder, n *yaml.Node, p *strategy.Params) { p.Kind = d.counting(n, "kind") }),
 	paramNumber("mean_cost", "what a request takes on average (default: of costs)",
-		func(p *fairshare.Params) *float64 { return &p.MeanCost }),
+		func(p *strategy.Params) *float64 { return &p.MeanCost }),
 	paramNumber("sharers", "how many clients the quota is meant for (default: unknown)",
-		func(p *fairshare.Params) *float64 { return &p.Sharers }),
+		func(p *strategy.Params) *float64 { return &p.Sharers }),
 	paramSpan("window", "in what time the quota lets its burst pass (default: of the server)",
-		func(p *fairshare.Params) *time.Duration { return &p.Window }),
+		func(p *strategy.Params) *time.Duration { return &p.Window }),
 	paramSpan("max_wait", "the longest that a client waits, whatever the server says",
-		func(p *fairshare.Params) *time.Duration { return &p.MaxWait }),
+		func(p *strategy.Params) *time.Duration { return &p.MaxWait }),
 }
 
-func paramSpan(key, about string, of func(*fairshare.Params) *time.Duration) field[fairshare.Params] {
+func paramSpan(key, about string, of func(*strategy.Params) *time.Duration) field[strategy.Params] {
 	return yamlfile.Key(key, about, yamlfile.ASpan,
-		func(d *decoder, n *yaml.Node, p *fairshare.Params) { *of(p) = d.Duration(n, key) })
+		func(d *decoder, n *yaml.Node, p *strategy.Params) { *of(p) = d.Duration(n, key) })
 }
 
-func paramNumber(key, about string, of func(*fairshare.Params) *float64) field[fairshare.Params] {
+func paramNumber(key, about string, of func(*strategy.Params) *float64) field[strategy.Params] {
 	return yamlfile.Key(key, about, yamlfile.ANumber,
-		func(d *decoder, n *yaml.Node, p *fairshare.Params) { *of(p) = d.Number(n, key) })
+		func(d *decoder, n *yaml.Node, p *strategy.Params) { *of(p) = d.Number(n, key) })
 }

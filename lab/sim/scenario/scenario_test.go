@@ -13,6 +13,7 @@ import (
 	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/lab/sim/fleet"
 	"github.com/paceline-go/paceline/lab/sim/scenario"
+	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/ratetest/latency"
 )
@@ -36,10 +37,10 @@ func TestExamples(t *testing.T) {
 				{Name: "always", Processes: 5, Link: near},
 				{Name: "in bursts", Processes: 5, Link: near, Demand: fleet.Demand{Kind: fleet.OnOff, On: 5 * time.Minute, Off: 10 * time.Minute}},
 				{Name: "seldom", Processes: 10, Link: latency.Bimodal(30*time.Millisecond, 3*time.Second, 0.01), Demand: fleet.Demand{Kind: fleet.Light, PerSecond: 30. / 3600}},
-				{Name: "import", Threads: 4, Params: fairshare.Params{Weight: 2, MaxWait: time.Hour}, Work: 50 * time.Millisecond,
+				{Name: "import", Threads: 4, Params: strategy.Params{Weight: 2, MaxWait: time.Hour}, Work: 50 * time.Millisecond,
 					Join: 22 * time.Hour, Spread: 10 * time.Second, Leave: 24 * time.Hour, Demand: fleet.Demand{Total: 2000}},
-				{Name: "slow start", Processes: 2, Link: near, Params: fairshare.Params{Start: 20 * time.Second}},
-				{Name: "fast start", Processes: 2, Link: near, Params: fairshare.Params{Start: 4 * time.Second}},
+				{Name: "slow start", Processes: 2, Link: near, Params: strategy.Params{Start: 20 * time.Second}},
+				{Name: "fast start", Processes: 2, Link: near, Params: strategy.Params{Start: 4 * time.Second}},
 			}},
 		"replicas": {Name: "replicas and a store", Duration: 5 * time.Minute, Seed: 2, Server: fleet.Quota{Kind: fleet.Rolling, Limit: 200, Window: time.Second},
 			Store: fleet.Store{Link: latency.Uniform(250*time.Microsecond, 5*time.Millisecond), Work: latency.Constant(time.Millisecond), Split: true,
@@ -49,8 +50,8 @@ func TestExamples(t *testing.T) {
 			Server: fleet.Quota{Kind: fleet.Calendar, Limit: 200_000, Window: 24 * time.Hour, Unit: limit.Tokens, Into: 14 * time.Hour, Level: 50_000,
 				Headers: fleet.Headers{Reset: fleet.WholeSeconds, RetryAfter: fleet.WholeSeconds, Skew: 2 * time.Second, Stale: 5 * time.Second, Replicas: 3, Factor: 0.5, Noise: 10, Rounded: 100}},
 			Groups: []fleet.Group{
-				{Name: "small", Processes: 2, Params: fairshare.Params{MinSleep: time.Minute}, Costs: fleet.Costs{Mean: 20}},
-				{Name: "large", Threads: 2, Params: fairshare.Params{MinSleep: time.Minute, Kind: fairshare.FixedWindow}, Costs: fleet.Costs{Mean: 400, Exponential: true}, Spread: 3 * time.Second, Stagger: 50 * time.Millisecond},
+				{Name: "small", Processes: 2, Params: strategy.Params{MinSleep: time.Minute}, Costs: fleet.Costs{Mean: 20}},
+				{Name: "large", Threads: 2, Params: strategy.Params{MinSleep: time.Minute, Kind: fairshare.FixedWindow}, Costs: fleet.Costs{Mean: 400, Exponential: true}, Spread: 3 * time.Second, Stagger: 50 * time.Millisecond},
 			}},
 	}
 	for name, want := range want {
@@ -68,7 +69,7 @@ func TestExamples(t *testing.T) {
 			if got.Groups[i].Strategy.Name == "" {
 				t.Errorf("%s: group %d has no strategy", name, i)
 			}
-			got.Groups[i].Strategy = fairshare.Strategy{}
+			got.Groups[i].Strategy = strategy.Strategy{}
 		}
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got\n%+v\nwant\n%+v", name, got, want)

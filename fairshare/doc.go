@@ -1,0 +1,57 @@
+// Package fairshare has laws by which clients share a quota fairly, even with strangers. They work
+// by feedback alone. Each client knows the published rate and capacity of the quota. It learns of
+// the others only from the answers to its own requests: served or limited, and how much remains.
+//
+// [Fair] is the law to use. It is for token buckets, fixed and rolling windows, and servers whose
+// answers are only served or limited. A Fair is a limit.Limiter for one process with any number of
+// requests in flight, under a Gate, a Pool or a transport. It needs three things: the published
+// limit, so much per window; the Kind of the quota, where answers carry no reset; a source of
+// random numbers of its own. A process that is to get twice the share of another has a Weight of 2.
+// All sharers follow the same law and know the same quota. If some may not, set Sharers of the
+// [FairConfig] to their number.
+//
+// [Auto] is Fair for a quota with an unknown limit.
+//
+// [Hints] goes beside known limits, in a limit.All. It shares nothing: it sends no more until a
+// reset than the server says is left.
+//
+// Package lab/strategy has the published laws by name, and lab/sim/compare compares yours with them.
+//
+// For a quota that only you use, package limit is better. It needs no answers and is never refused.
+//
+// Nothing here owns a clock, lock or goroutine. Nothing is safe for concurrent use. Random numbers
+// come from the source that the driver passes in.
+//
+// # Files
+//
+//	fair.go                Fair, a limit.Limiter
+//	fair_config.go         Kind, and FairConfig with its defaults
+//	fair_plan.go           the time of the next request, after an answer or a refusal
+//	fair_stated.go         Fair learns from limits that the server states
+//	belief.go              the estimate of the number of sharers
+//	credit.go              the account by which requests pay for their time
+//	entitled.go            the least part for a process among greedy ones
+//	kind.go                finds out whether the quota is a bucket or of windows
+//	emptied.go             recognizes a window that was used up at once
+//	noise.go               the error in the servers' figures of what remains
+//	level.go               the interface of the laws for one kind of quota
+//	level_bucket.go        the law for token buckets
+//	rise.go                ramps up the target reserve of a bucket
+//	drought.go             detects a bucket that does not refill
+//	listening.go           rounds of few requests by which sharers see whether a bucket refills
+//	level_window.go        the law for fixed windows
+//	phase.go               finds out when windows begin, where answers carry no reset
+//	level_rolling.go       the law for rolling windows
+//	silence.go             chooses the law for silent servers: answers without a remainder
+//	silent_bucket.go       the law for token buckets of silent servers
+//	silent_window.go       the law for fixed windows of silent servers
+//	silent_ends.go         finds out when windows of silent servers end
+//	silent_unknown.go      the law for an unknown quota of silent servers
+//	auto.go                Auto, and Found: the limit that it found
+//	auto_stated.go         concludes the limit from remainders and resets
+//	auto_memory.go         an Auto's memory, for the next process
+//	auto_memory_fields.go  the fields of that memory
+//	hints.go               Hints, a limit.Limiter
+//	hints_own.go           Hints compares a hint with the configured limit
+//	hints_idle.go          what Hints remembers with no request in flight, in a few bytes
+package fairshare
