@@ -142,7 +142,8 @@ func (j *Group) Limit(c LimitConfig) *Limit {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	m := &Limit{j.line.Limit(c.Limiter, scheduler.Sharing{Fair: c.Fair, Unit: c.Unit, Use: c.Use}), c.Logger, c.Whose, c.Paused}
+	m := &Limit{j.line.Limit(c.Limiter, scheduler.Sharing{Fair: c.Fair, Unit: c.Unit, Use: c.Use}), c.Logger, c.Whose,
+		c.Paused}
 	m.limit.Of = m
 	j.noteLapsesLocked(m)
 	limit.SetEpoch(c.Limiter, j.base)
@@ -231,8 +232,10 @@ func (j *Group) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	a := &Lane{group: j, view: cmp.Or(c.View, &j.view), share: c.Share, start: c.HeadStart, log: c.Logger, logs: logs, watch: watch{bound: -1, round: mono.Min, stuck: stuck{since: limit.Never, look: limit.Never}}}
-	a.lane = j.line.Lane(scheduler.LaneConfig{Weight: c.Weight, Share: c.Share.of(), Size: c.MaxWaiting, Fill: c.Fill}, all...)
+	a := &Lane{group: j, view: cmp.Or(c.View, &j.view), share: c.Share, start: c.HeadStart, log: c.Logger, logs: logs,
+		watch: watch{bound: -1, round: mono.Min, stuck: stuck{since: limit.Never, look: limit.Never}}}
+	a.lane = j.line.Lane(scheduler.LaneConfig{Weight: c.Weight, Share: c.Share.of(), Size: c.MaxWaiting, Fill: c.Fill},
+		all...)
 	a.lane.Of = a
 	a.lane.Watched = logs
 	a.about = about{client: c.Client, told: c.Told, weight: c.Weight}

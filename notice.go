@@ -144,7 +144,8 @@ func (n *notice) tell(ctx context.Context) {
 		n.log.LogAttrs(ctx, slog.LevelWarn, fmt.Sprintf("%s: %d waiting, %v", n.limit, n.waiting, u), limit, waiting,
 			slog.Int("unsettled", u.permits), slog.Duration("oldest", u.oldest))
 	} else if n.log.Enabled(ctx, slog.LevelInfo) {
-		n.log.LogAttrs(ctx, slog.LevelInfo, n.String(), limit, waiting, slog.Duration("next", n.next), slog.Uint64("round", n.round))
+		n.log.LogAttrs(ctx, slog.LevelInfo, n.String(), limit, waiting, slog.Duration("next", n.next),
+			slog.Uint64("round", n.round))
 	}
 }
 

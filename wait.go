@@ -41,7 +41,8 @@ func (a *Lane) wait(ctx context.Context, cost *limit.Cost, came mono.Time, s *Wa
 }
 
 // waitAtMost is wait for at most the duration most.
-func (a *Lane) waitAtMost(ctx context.Context, cost *limit.Cost, came mono.Time, most time.Duration, s *WaitStats) (Permit, error) {
+func (a *Lane) waitAtMost(ctx context.Context, cost *limit.Cost, came mono.Time, most time.Duration,
+	s *WaitStats) (Permit, error) {
 	if ctx.Err() != nil {
 		return a.wait(ctx, cost, came, s)
 	}
@@ -87,7 +88,8 @@ func (a *Lane) inLine(ctx context.Context, w *waiter, s *WaitStats) (Permit, err
 
 // enter admits cost at once, refuses it at once, or returns its new place in line. most bounds the
 // foreseen wait, unless it is 0.
-func (a *Lane) enter(ctx context.Context, cost *limit.Cost, came mono.Time, most time.Duration, measured bool) (Permit, *waiter, error) {
+func (a *Lane) enter(ctx context.Context, cost *limit.Cost, came mono.Time, most time.Duration,
+	measured bool) (Permit, *waiter, error) {
 	j := a.group
 	j.mu.Lock()
 	defer j.unlock()

@@ -80,7 +80,8 @@ func sortLimits(l []LimitWait) {
 // limit.
 func (s WaitStats) LogValue() slog.Value {
 	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-	a := []slog.Attr{slog.Float64("waited_ms", ms(s.Waited)), slog.Float64("behind_ms", ms(s.Behind)), slog.Int("rounds", s.Rounds), slog.String("limit", s.Reason())}
+	a := []slog.Attr{slog.Float64("waited_ms", ms(s.Waited)), slog.Float64("behind_ms", ms(s.Behind)),
+		slog.Int("rounds", s.Rounds), slog.String("limit", s.Reason())}
 	var each []any
 	for _, l := range s.Limits {
 		each = append(each, slog.Float64(l.Limit, ms(l.Waited)))

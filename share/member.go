@@ -115,8 +115,10 @@ func New(c Config) (*Member, error) {
 		host, _ := os.Hostname()
 		c.Who = fmt.Sprintf("%s/%d", host, os.Getpid())
 	}
-	m := &Member{config: c, clock: newClock(), nudge: make(chan struct{}, 1), done: make(chan struct{}), planned: limit.Never}
-	m.node = node.New(node.Config{New: c.Own, ID: rand.Text(), Name: c.Who, Weight: c.Weight, Least: c.Least, Poll: c.Poll, Split: c.Fallback == Split})
+	m := &Member{config: c, clock: newClock(), nudge: make(chan struct{}, 1), done: make(chan struct{}),
+		planned: limit.Never}
+	m.node = node.New(node.Config{New: c.Own, ID: rand.Text(), Name: c.Who, Weight: c.Weight, Least: c.Least,
+		Poll: c.Poll, Split: c.Fallback == Split})
 	return m, nil
 }
 

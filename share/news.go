@@ -63,13 +63,16 @@ func (n *news) turned(p mono.Time, of *node.Node, fallback Fallback, err error) 
 	switch {
 	case n.part == 0 && on:
 		n.part, n.alone = part, from
-		n.say(slog.LevelWarn, observe.EventAlone, nil, "without the store this process goes on with 1/%d of the shared limit: more than the limit is sent if others still reach the store", part)
+		n.say(slog.LevelWarn, observe.EventAlone, nil,
+			"without the store this process goes on with 1/%d of the shared limit: more than the limit is sent if others "+
+				"still reach the store", part)
 	case n.part > 0 && !on:
 		why := "the store is back"
 		if err != nil {
 			why = "it was stopped, and does not know what became of the store meanwhile"
 		}
-		n.say(slog.LevelWarn, observe.EventBack, nil, "%s: this process no longer goes on with 1/%d of the shared limit, after %s", why, n.part, whole(p.Sub(n.alone)))
+		n.say(slog.LevelWarn, observe.EventBack, nil,
+			"%s: this process no longer goes on with 1/%d of the shared limit, after %s", why, n.part, whole(p.Sub(n.alone)))
 		n.part = 0
 	}
 	if err == nil {
@@ -96,7 +99,8 @@ func (n *news) silent(p mono.Time, q node.Quiet) {
 	if q.Why == nil {
 		q.Why = errors.New("share: another process has found that what was granted is not known")
 	}
-	n.say(level, observe.EventPaused, q.Why, "nothing is sent for %s, until nothing counts that may have been granted before", whole(q.For))
+	n.say(level, observe.EventPaused, q.Why,
+		"nothing is sent for %s, until nothing counts that may have been granted before", whole(q.For))
 }
 
 func whole(d time.Duration) string { return humanize.Span(max(d, 0).Round(100 * time.Millisecond)) }

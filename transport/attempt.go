@@ -48,7 +48,8 @@ type sent struct {
 
 // begin makes an attempt of a permit.
 func (c *call) begin(p paceline.Permit, w *way, v *visit) *sent {
-	s := &sent{t: c.t, leaf: c.leaf, way: w, visit: v, permit: p, cost: c.cost, api: c.api, est: c.est, count: c.count, bill: c.bill}
+	s := &sent{t: c.t, leaf: c.leaf, way: w, visit: v, permit: p, cost: c.cost, api: c.api, est: c.est, count: c.count,
+		bill: c.bill}
 	if w.account != nil {
 		s.key = c.t.take(w.account, c.denied)
 	}
@@ -110,7 +111,8 @@ func (c *call) with(body io.ReadCloser) *http.Request {
 func (c *call) send(number int, last bool) (resp *http.Response, a Attempt, wait time.Duration, err error) {
 	t := c.t
 	s := c.begin(c.permit, c.way, c.visit)
-	a = Attempt{Request: c.req, Partition: s.partition(), Key: s.keyName(), Number: number, Cost: c.cost, Waits: c.waits, Sent: s.began}
+	a = Attempt{Request: c.req, Partition: s.partition(), Key: s.keyName(), Number: number, Cost: c.cost, Waits: c.waits,
+		Sent: s.began}
 	c.waits = paceline.WaitStats{}
 	returns := false
 	defer func() {
@@ -234,7 +236,8 @@ func (c *call) hear(s *sent, resp *http.Response, err error, last bool) classify
 
 // judge settles an attempt by its evidence, or leaves that to the body of its answer. The error is
 // the attempt's, or that of Config.CheckRetry; there is then no answer any more.
-func (c *call) judge(s *sent, a *Attempt, in *classify.Evidence, resp **http.Response, last bool) (wait time.Duration, err error) {
+func (c *call) judge(s *sent, a *Attempt, in *classify.Evidence, resp **http.Response, last bool) (wait time.Duration,
+	err error) {
 	v := &s.verdict
 	c.theirs = c.theirs || v.Theirs
 	served := v.Result == limit.Accepted
@@ -297,8 +300,10 @@ func (a *Attempt) tell(in *classify.Evidence, v *classify.Verdict) {
 func (c *call) evidence(s *sent, resp *http.Response, err error, last bool) classify.Evidence {
 	written, began, rtt := s.wire.Times(s.headed)
 	in := classify.Evidence{
-		Err: err, Link: neterr.OfError(c.ctx, err), Wrote: classify.Nothing, Now: s.headed, RTT: rtt, Provider: s.leaf.server.provider,
-		Idempotent: classify.Idempotent(c.req), Model: s.leaf.partition.Model != "", Once: c.getBody == nil, Ended: c.ctx.Err() != nil,
+		Err: err, Link: neterr.OfError(c.ctx, err), Wrote: classify.Nothing, Now: s.headed, RTT: rtt,
+		Provider:   s.leaf.server.provider,
+		Idempotent: classify.Idempotent(c.req), Model: s.leaf.partition.Model != "", Once: c.getBody == nil,
+		Ended:   c.ctx.Err() != nil,
 		Upgrade: classify.Upgrades(c.req.Header),
 	}
 	if written {
@@ -406,7 +411,8 @@ func (s *sent) settle(o limit.Outcome) {
 	case s.visit != nil:
 		s.settleVisit(o, billed, paid)
 	case paid:
-		s.permit.SettleEach(looked(o, billed), func(m *paceline.Limit) limit.Outcome { return s.bills(m, s.hears(m, o), billed) })
+		s.permit.SettleEach(looked(o, billed),
+			func(m *paceline.Limit) limit.Outcome { return s.bills(m, s.hears(m, o), billed) })
 	case o.Result == limit.Limited || v.Said.Partly || len(v.Said.Limits) > 0:
 		s.permit.SettleEach(o, func(m *paceline.Limit) limit.Outcome { return s.hears(m, o) })
 	default:
@@ -473,7 +479,8 @@ func (s *sent) own(i int, o limit.Outcome) limit.Outcome {
 	case i < 0:
 		o.RetryAfter = 0
 		return o
-	case s.way.nodes[i] == s.t.shared && s.t.senses && s.verdict.Scope != provider.Route && s.verdict.Scope != provider.Model:
+	case s.way.nodes[i] == s.t.shared && s.t.senses && s.verdict.Scope != provider.Route &&
+		s.verdict.Scope != provider.Model:
 		return o // the quota of this very node may have refused
 	case s.way.nodes[i] == s.t.shared: // it learns what is left; the refusal may concern another partition
 		o.Elsewhere, o.RetryAfter = o.Result == limit.Limited, 0

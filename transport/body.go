@@ -78,7 +78,8 @@ type spliced struct {
 // prefix returns the beginning of the body, which the next reader still gets in full. Of an event
 // stream it takes nothing.
 func prefix(resp *http.Response) []byte {
-	if resp.Body == nil || resp.Body == http.NoBody || strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+	if resp.Body == nil || resp.Body == http.NoBody ||
+		strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
 		return nil
 	}
 	p, ok := resp.Body.(*prefixed)
@@ -231,7 +232,8 @@ type held struct {
 // hold returns a body whose end settles the attempt, or nil if nothing depends on it.
 func (s *sent) hold(resp *http.Response) *held {
 	metered := s.api != tokens.NoAPI && resp.StatusCode < 300
-	if !metered && !s.t.config.UntilBody || resp.Body == nil || resp.Body == http.NoBody || resp.StatusCode == http.StatusSwitchingProtocols {
+	if !metered && !s.t.config.UntilBody || resp.Body == nil || resp.Body == http.NoBody ||
+		resp.StatusCode == http.StatusSwitchingProtocols {
 		return nil
 	}
 	h := &held{body: resp.Body, sent: s}
@@ -254,7 +256,8 @@ func (s *sent) hold(resp *http.Response) *held {
 // none.
 func (h *held) watch(resp *http.Response) *decode.Decoder {
 	kind := resp.Header.Get("Content-Type")
-	stream := strings.HasPrefix(kind, "text/event-stream") || strings.HasPrefix(kind, "application/x-ndjson") || strings.HasPrefix(kind, "application/vnd.amazon.eventstream")
+	stream := strings.HasPrefix(kind, "text/event-stream") || strings.HasPrefix(kind, "application/x-ndjson") ||
+		strings.HasPrefix(kind, "application/vnd.amazon.eventstream")
 	if u, ok := tokens.HeaderUsage(resp.Header); ok {
 		h.told = &u
 	}

@@ -119,7 +119,8 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		if !a.Again {
 			if a.Why != "" {
-				t.log.Debug("not sent again", "partition", a.Partition, "attempt", n, "status", a.Status, "err", openly(err), "why", a.Why)
+				t.log.Debug("not sent again", "partition", a.Partition, "attempt", n, "status", a.Status, "err", openly(err),
+					"why", a.Why)
 			}
 			if resp != nil && a.Why != "" && !c.theirs {
 				resp = c.final(resp)
@@ -349,7 +350,8 @@ func (c *call) place(p Partition, body tokens.Body) (err error) {
 		return err
 	}
 	if c.leaf.other.Swap(false) {
-		c.t.log.Warn("published limits are another model's", "preset", c.t.config.Preset, "about", c.t.preset.About, "partition", c.leaf.partition)
+		c.t.log.Warn("published limits are another model's", "preset", c.t.config.Preset, "about", c.t.preset.About,
+			"partition", c.leaf.partition)
 	}
 	if c.said {
 		c.leaf.belongs.Store(true)

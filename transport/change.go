@@ -57,7 +57,8 @@ func (t *Transport) With(c Config) (*Transport, error) {
 	case c.Limiter != nil:
 		return nil, errors.New("transport: With a Limiter: the one there is goes on")
 	case c.Fill != t.config.Fill || c.MaxWaiting != t.config.MaxWaiting:
-		return nil, fmt.Errorf("transport: With Fill %d, MaxWaiting %d: they were %d and %d", c.Fill, c.MaxWaiting, t.config.Fill, t.config.MaxWaiting)
+		return nil, fmt.Errorf("transport: With Fill %d, MaxWaiting %d: they were %d and %d", c.Fill, c.MaxWaiting,
+			t.config.Fill, t.config.MaxWaiting)
 	case (c.Client == nil) != (t.config.Client == nil) || (c.Adaptive == nil) != (t.config.Adaptive == nil):
 		return nil, errors.New("transport: With or without Client or Adaptive, where it was the other")
 	}

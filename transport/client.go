@@ -93,7 +93,8 @@ func newClients(c ClientsConfig, of paceline.GroupConfig) (*Clients, error) {
 	}
 	c.Most, c.Idle = cmp.Or(c.Most, defaultMaxPartitions), cmp.Or(c.Idle, defaultIdle)
 	c.MaxFrozen = cmp.Or(c.MaxFrozen, defaultMaxFrozen)
-	return &Clients{epoch: time.Now(), group: j, config: c, byName: map[string]*client{}, owners: map[limit.Limiter]*node{}, cold: newCold(c.MaxFrozen)}, nil
+	return &Clients{epoch: time.Now(), group: j, config: c, byName: map[string]*client{},
+		owners: map[limit.Limiter]*node{}, cold: newCold(c.MaxFrozen)}, nil
 }
 
 // clientsOf returns the Clients that a Transport shares, or its own.
@@ -104,7 +105,8 @@ func (c *Config) clientsOf() (*Clients, error) {
 	case c.Client == nil:
 		return nil, errors.New("transport: Clients without Client, which says who asks")
 	case c.MaxWaiting > 0:
-		return nil, fmt.Errorf("transport: MaxWaiting %d with Clients: expected a bound of each, Client.MaxWaiting", c.MaxWaiting)
+		return nil, fmt.Errorf("transport: MaxWaiting %d with Clients: expected a bound of each, Client.MaxWaiting",
+			c.MaxWaiting)
 	}
 	return c.Clients, nil
 }

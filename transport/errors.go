@@ -98,7 +98,8 @@ func (e *Error) Error() string {
 	case e.Size > 0:
 		s += fmt.Sprintf(": %d %v never fit its limit of %d", e.Size, e.Unit, e.Limit)
 	case e.MaxWait > 0 && !e.Ready.IsZero():
-		s += fmt.Sprintf(": its turn comes at %s at the earliest, and it waits for %v at most", e.Ready.Format(time.RFC3339Nano), e.MaxWait)
+		s += fmt.Sprintf(": its turn comes at %s at the earliest, and it waits for %v at most",
+			e.Ready.Format(time.RFC3339Nano), e.MaxWait)
 	case e.MaxWait > 0:
 		s += fmt.Sprintf(": it had no turn, and waits for %v at most", e.MaxWait)
 	case !e.Ready.IsZero() && errors.Is(e.Err, paceline.ErrDeadline):

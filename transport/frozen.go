@@ -77,7 +77,8 @@ func (t *Transport) at() mono.Time { return mono.Of(t.group.Time(0), time.Now())
 // freezeLocked keeps what the nodes of a leaf remember that no other leaf has.
 func (t *Transport) freezeLocked(l *leaf, n *node) {
 	m := l.moved.Load()
-	carried := m != nil && !m.parted && n.partition.Key == l.partition.Key && n.partition.Key != "" // it counts elsewhere now
+	// it counts elsewhere now
+	carried := m != nil && !m.parted && n.partition.Key == l.partition.Key && n.partition.Key != ""
 	if !t.retired.Load() && !carried {
 		t.cold.put(n, nil)
 	}
@@ -144,7 +145,8 @@ func (t *Transport) revive(p Partition, own limit.Limiter, m *frozen.Memory[reme
 		}
 	})
 	if err != nil || !fits {
-		t.log.Warn("the limits of an idle partition are of another kind now, so it waits until nothing counts", "partition", p, "until", t.group.Time(m.Counts))
+		t.log.Warn("the limits of an idle partition are of another kind now, so it waits until nothing counts", "partition",
+			p, "until", t.group.Time(m.Counts))
 	}
 	return n, nil
 }
@@ -167,7 +169,8 @@ func (c *cold) bring(t *Transport, p Partition, full bool, made func() (limit.Li
 	return nil, err
 }
 
-func (c *cold) thaw(t *Transport, p Partition, full bool, made func() (limit.Limiter, error), m *frozen.Memory[remembered]) (*node, error) {
+func (c *cold) thaw(t *Transport, p Partition, full bool, made func() (limit.Limiter, error),
+	m *frozen.Memory[remembered]) (*node, error) {
 	own, err := made()
 	switch {
 	case err != nil:
@@ -189,7 +192,8 @@ func (c *cold) thaw(t *Transport, p Partition, full bool, made func() (limit.Lim
 
 // change calls f for the limiters of frozen partitions. limits makes the limiter of one, as it is
 // configured now.
-func (c *cold) change(now mono.Time, t *Transport, limits func(p Partition) limit.Limiter, f func(now mono.Time, p Partition, l limit.Limiter)) {
+func (c *cold) change(now mono.Time, t *Transport, limits func(p Partition) limit.Limiter,
+	f func(now mono.Time, p Partition, l limit.Limiter)) {
 	c.Each(now, func(name string, m frozen.Memory[remembered]) frozen.Memory[remembered] {
 		p := unpacked(name)
 		n, err := c.melt(t, p, limits, &m)
@@ -216,7 +220,8 @@ func (n *node) limits() (all []*paceline.Limit) {
 }
 
 // melt returns the node of a memory, for a moment; nil: it has none.
-func (c *cold) melt(t *Transport, p Partition, limits func(p Partition) limit.Limiter, m *frozen.Memory[remembered]) (*node, error) {
+func (c *cold) melt(t *Transport, p Partition, limits func(p Partition) limit.Limiter,
+	m *frozen.Memory[remembered]) (*node, error) {
 	var own limit.Limiter
 	switch w := m.Whole; {
 	case w != nil && w.node != nil:
@@ -325,6 +330,7 @@ func (t *Transport) frozenState() observe.FrozenState {
 	defer k.mu.Unlock()
 	return observe.FrozenState{
 		Partitions: t.cold.Len(), Bytes: t.cold.Bytes(), Most: t.cold.Most(),
-		Clients: k.cold.Len(), ClientBytes: k.cold.Bytes(), ClientMost: k.cold.Most(), Refused: t.cold.refused + k.cold.refused,
+		Clients: k.cold.Len(), ClientBytes: k.cold.Bytes(), ClientMost: k.cold.Most(),
+		Refused: t.cold.refused + k.cold.refused,
 	}
 }

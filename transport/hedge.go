@@ -182,7 +182,8 @@ func (c *call) hedge(s *sent, number int, last bool) *pair {
 	}
 	c.t.hedges.ask()
 	own := *c
-	p := &pair{c: &own, req: c.req, body: c.req.Body != nil, number: number, last: last, first: s, start: time.Now(), ended: make(chan struct{})}
+	p := &pair{c: &own, req: c.req, body: c.req.Body != nil, number: number, last: last, first: s, start: time.Now(),
+		ended: make(chan struct{})}
 	after := h.After
 	if h.Quantile > 0 {
 		learned, ok := s.leaf.answers.quantile(h.Quantile)
@@ -386,7 +387,8 @@ func (p *pair) lose(l *leg, a Attempt) {
 	t := p.c.t
 	defer l.sent.settle(limit.Outcome{}) // if it is not settled
 	if l.panics != nil {                 // this goroutine has no other recover
-		t.log.Error("the Base panicked", "partition", l.sent.leaf.partition, "panic", secret.SanitizeURLs(fmt.Sprint(l.panics)))
+		t.log.Error("the Base panicked", "partition", l.sent.leaf.partition, "panic",
+			secret.SanitizeURLs(fmt.Sprint(l.panics)))
 		return
 	}
 	if l.resp != nil && l.resp.Body != nil {

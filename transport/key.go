@@ -152,7 +152,8 @@ func (t *Transport) keyState(k *key) observe.KeyState {
 // why returns in words why a key is out.
 func (k *key) why() string {
 	return map[string]string{
-		observe.KeyBanned: "the server has banned it", observe.KeyNoCredit: "it has no credit", observe.KeyDenied: "it is denied what other keys are not",
+		observe.KeyBanned: "the server has banned it", observe.KeyNoCredit: "it has no credit",
+		observe.KeyDenied: "it is denied what other keys are not",
 	}[k.out] + ", since " + k.since.Format(time.RFC3339)
 }
 

@@ -323,7 +323,8 @@ func (t *Transport) suspectLocked(g *newcomer, home string) {
 func (t *Transport) countLocked(v *visit, to *leaf) {
 	var more []*node
 	for _, n := range to.nodes[:to.count] {
-		if !slices.Contains(v.from.nodes[:v.from.count], n) && !slices.ContainsFunc(v.extra, func(e extra) bool { return e.node == n }) {
+		if !slices.Contains(v.from.nodes[:v.from.count], n) &&
+			!slices.ContainsFunc(v.extra, func(e extra) bool { return e.node == n }) {
 			more = append(more, n)
 		}
 	}
@@ -479,7 +480,8 @@ func (l *leaf) meetLocked(t *Transport) {
 	l.unknown.Store(s != nil && (g != nil || s.first == l.partition.Key && !s.answered))
 	// A lane passes eight limits at most. With all of these, a newcomer's door would be one too
 	// many.
-	optional := []bool{l.partition.Model != "", l.partition.Route != "", l.client != nil && l.client.own != nil, t.shared != nil, t.config.Adaptive != nil}
+	optional := []bool{l.partition.Model != "", l.partition.Route != "", l.client != nil && l.client.own != nil,
+		t.shared != nil, t.config.Adaptive != nil}
 	if slices.Contains(optional, false) {
 		l.newcomer = g
 	}

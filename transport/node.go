@@ -67,7 +67,9 @@ func (t *Transport) newNode(p Partition, own limit.Limiter) (*node, error) {
 
 // bareNode makes a node that is not in the Group yet.
 func (t *Transport) bareNode(p Partition, own limit.Limiter) (*node, error) {
-	g, err := stack.New(stack.Config{Limiter: own, Beside: t.config.Limiter, Slow: t.slow && p.Scope != ScopeClient, SlowAgain: t.config.MaxWait != nil && p.Scope != ScopeClient, Pause: t.pause(), MaxPause: t.config.MaxPause, Rand: t.jitter})
+	g, err := stack.New(stack.Config{Limiter: own, Beside: t.config.Limiter, Slow: t.slow && p.Scope != ScopeClient,
+		SlowAgain: t.config.MaxWait != nil && p.Scope != ScopeClient, Pause: t.pause(), MaxPause: t.config.MaxPause,
+		Rand: t.jitter})
 	if err != nil {
 		return nil, fmt.Errorf("transport: %w", err)
 	}
@@ -89,14 +91,16 @@ func (n *node) join() (err error) {
 		return nil
 	}
 	t, p := n.t, n.partition
-	n.limit = t.group.Limit(n.looks(paceline.LimitConfig{Limiter: n.stack, Fair: t.config.Client != nil, Use: n.uses, Logger: t.waits(&n.partition)}))
+	n.limit = t.group.Limit(n.looks(paceline.LimitConfig{Limiter: n.stack, Fair: t.config.Client != nil, Use: n.uses,
+		Logger: t.waits(&n.partition)}))
 	if p.Scope != provider.IP {
 		return nil
 	}
 	if n.health, err = breaker.New(breaker.Config{Rand: t.jitter}); err != nil {
 		return fmt.Errorf("transport: %w", err)
 	}
-	n.way = t.group.Limit(paceline.LimitConfig{Limiter: n.health, Fair: t.config.Client != nil, Logger: t.waits(&n.partition), Paused: n.downs})
+	n.way = t.group.Limit(paceline.LimitConfig{Limiter: n.health, Fair: t.config.Client != nil,
+		Logger: t.waits(&n.partition), Paused: n.downs})
 	return nil
 }
 
@@ -180,11 +184,13 @@ func (n *node) refused(why provider.Refusal, asked time.Duration) (pause time.Du
 		n.t.log.Info("paused", "partition", n.partition, "for", pause, "refusal", string(why), "told", asked > 0)
 	}
 	for _, r := range retreats {
-		n.t.log.Warn("an opt-in of the limit is wrong, and not relied on for a while", "partition", n.partition, "limit", r.Limit, "option", r.Option, "until", n.t.group.Time(r.Until))
+		n.t.log.Warn("an opt-in of the limit is wrong, and not relied on for a while", "partition", n.partition, "limit",
+			r.Limit, "option", r.Option, "until", n.t.group.Time(r.Until))
 	}
 	for _, m := range misfits {
 		n.t.noteMisfit(n.partition, &m)
-		n.t.log.Warn("the limit is wrong, or others use it, too", "partition", n.partition, "limit", m.Rate.String(), "fits", m.Fits, "until", n.t.group.Time(m.Until))
+		n.t.log.Warn("the limit is wrong, or others use it, too", "partition", n.partition, "limit", m.Rate.String(),
+			"fits", m.Fits, "until", n.t.group.Time(m.Until))
 	}
 	return pause
 }
@@ -209,7 +215,8 @@ func (n *node) look() (err *Error) {
 			return
 		}
 		if s, over := n.outage(now); over && (s.Probing || s.Next > now) {
-			err = &Error{Partition: n.partition, Ready: n.t.group.Time(s.Next), Err: fmt.Errorf("%w for %v: %w", ErrOutage, now.Sub(s.Since).Round(time.Millisecond), n.cause)}
+			err = &Error{Partition: n.partition, Ready: n.t.group.Time(s.Next),
+				Err: fmt.Errorf("%w for %v: %w", ErrOutage, now.Sub(s.Since).Round(time.Millisecond), n.cause)}
 			return
 		}
 		n.shutIf(false)

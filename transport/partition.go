@@ -94,7 +94,8 @@ func (p Partition) own() Partition {
 // LogValue is a group of the fields that are set.
 func (p Partition) LogValue() slog.Value {
 	attrs := make([]slog.Attr, 0, 6)
-	for _, f := range [...]struct{ name, value string }{{"scope", string(p.Scope)}, {"host", p.Host}, {"key", p.Key}, {"model", p.Model}, {"route", p.Route}, {"client", p.Client}} {
+	for _, f := range [...]struct{ name, value string }{{"scope", string(p.Scope)}, {"host", p.Host}, {"key", p.Key},
+		{"model", p.Model}, {"route", p.Route}, {"client", p.Client}} {
 		if f.value != "" {
 			attrs = append(attrs, slog.String(f.name, f.value))
 		}

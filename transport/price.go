@@ -58,7 +58,8 @@ func (c *call) unpriced() error {
 	}
 	for n := range c.leaf.distinct {
 		if n.money.Load() {
-			return &Error{Partition: n.partition, Client: c.leaf.partition.Client, Unit: limit.Money, Err: fmt.Errorf("%w: %s", ErrPrice, c.bill.unknown)}
+			return &Error{Partition: n.partition, Client: c.leaf.partition.Client, Unit: limit.Money,
+				Err: fmt.Errorf("%w: %s", ErrPrice, c.bill.unknown)}
 		}
 	}
 	return nil

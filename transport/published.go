@@ -35,14 +35,16 @@ func Published(name string, variants ...Variant) (func(Partition) limit.Limiter,
 		for _, p := range provider.Presets() {
 			names = append(names, p.Name)
 		}
-		return nil, fmt.Errorf("transport: no limits are published as %q%s the names are those of provider.Presets", name, cmp.Or(suggest.Or(name, names), ";"))
+		return nil, fmt.Errorf("transport: no limits are published as %q%s the names are those of provider.Presets", name,
+			cmp.Or(suggest.Or(name, names), ";"))
 	}
 	for _, v := range variants {
 		if v != PerSecond {
 			return nil, fmt.Errorf("transport: there is no Variant %d of published limits", v)
 		}
 		if preset, ok = preset.PerSecond(); !ok {
-			return nil, fmt.Errorf("transport: PerSecond: whoever publishes %q does not say that limits per minute also hold per second", name)
+			return nil, fmt.Errorf("transport: PerSecond: whoever publishes %q does not say that limits per minute also hold "+
+				"per second", name)
 		}
 	}
 	counts, zones := counting(name), map[string]*time.Location{}
@@ -109,7 +111,8 @@ func inZone(p provider.Policy, u limit.Unit, zone *time.Location) (limit.Limiter
 }
 
 // limiter returns a limiter for a policy, under its name. zones has those that the machine knows.
-func limiter(p provider.Policy, counts provider.Counting, zones map[string]*time.Location) (l limit.Limiter, err error) {
+func limiter(p provider.Policy, counts provider.Counting, zones map[string]*time.Location) (l limit.Limiter,
+	err error) {
 	if p.Rule == provider.Concurrency {
 		l, err = limit.NewConcurrency(limit.ConcurrencyConfig{Limit: p.Limit})
 	} else {
@@ -120,7 +123,8 @@ func limiter(p provider.Policy, counts provider.Counting, zones map[string]*time
 		case p.Rule == provider.Bucket && u == limit.Output && counts == provider.CountsProduced:
 			l, err = limit.NewProduced(limit.ProducedConfig{Limit: p.Limit, Window: p.Window, Burst: p.Burst})
 		case p.Rule == provider.Bucket:
-			l, err = limit.NewBucket(limit.BucketConfig{Limit: p.Limit, Window: p.Window, Burst: p.Burst, Unit: u, Alone: p.Alone})
+			l, err = limit.NewBucket(limit.BucketConfig{Limit: p.Limit, Window: p.Window, Burst: p.Burst, Unit: u,
+				Alone: p.Alone})
 		case p.Zone != "":
 			l, err = inZone(p, u, zones[p.Zone])
 		default:

@@ -23,7 +23,9 @@ func (t *Transport) enterLocked(l *leaf) *room {
 		if err != nil {
 			panic("transport: " + err.Error()) // New has checked it
 		}
-		r = &room{adaptive: a, limit: t.group.Limit(paceline.LimitConfig{Limiter: a, Fair: t.config.Client != nil, Logger: t.waits(&host.partition)})}
+		r = &room{adaptive: a,
+			limit: t.group.Limit(paceline.LimitConfig{Limiter: a, Fair: t.config.Client != nil,
+				Logger: t.waits(&host.partition)})}
 		if host.rooms == nil {
 			host.rooms = map[string]*room{}
 		}
@@ -47,7 +49,8 @@ func (l *leaf) leaveLocked() {
 func (s *sent) inRoom(o limit.Outcome) limit.Outcome {
 	said := &s.verdict.Said
 	o.RetryAfter = 0
-	o.Elsewhere = o.Result == limit.Limited && (len(said.Limits) > 0 || said.Refusal == provider.Banned || said.Refusal == provider.QuotaExhausted)
+	o.Elsewhere = o.Result == limit.Limited &&
+		(len(said.Limits) > 0 || said.Refusal == provider.Banned || said.Refusal == provider.QuotaExhausted)
 	return o
 }
 

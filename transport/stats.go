@@ -29,7 +29,8 @@ func (t *Transport) Stats() Stats {
 	t.mu.Lock()
 	n := len(t.leaves)
 	t.mu.Unlock()
-	s := Stats{Attempts: t.attempts.Load(), Resent: t.resent.Load(), Refused: t.refused.Load(), Pauses: t.pauses.Load(), Partitions: n}
+	s := Stats{Attempts: t.attempts.Load(), Resent: t.resent.Load(), Refused: t.refused.Load(), Pauses: t.pauses.Load(),
+		Partitions: n}
 	s.Hedged, s.HedgesWon = t.hedges.counts()
 	return s
 }
@@ -108,13 +109,15 @@ func (t *Transport) pausesOf(l *leaf) (all []Pause) {
 	t.group.Update(func(now mono.Time) {
 		for n := range l.distinct {
 			if p, on := n.stack.Paused(now); on {
-				all = append(all, Pause{Partition: n.partition, Since: t.group.Time(p.Since), Until: t.group.Time(p.Until), Next: t.group.Time(p.Next), Refusal: n.refusal})
+				all = append(all, Pause{Partition: n.partition, Since: t.group.Time(p.Since), Until: t.group.Time(p.Until),
+					Next: t.group.Time(p.Next), Refusal: n.refusal})
 			}
 			if n.health == nil {
 				continue
 			}
 			if s := n.health.State(now); s.Down {
-				all = append(all, Pause{Partition: n.partition, Since: t.group.Time(s.Since), Next: t.group.Time(s.Next), Down: true, Err: n.cause})
+				all = append(all, Pause{Partition: n.partition, Since: t.group.Time(s.Since), Next: t.group.Time(s.Next),
+					Down: true, Err: n.cause})
 			}
 		}
 	})

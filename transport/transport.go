@@ -295,8 +295,9 @@ type Config struct {
 	// none.
 	Ended func(Attempt)
 	// Logger gets lines at three levels. Info: pauses and waits (see paceline.GateConfig). Debug:
-	// requests that are not sent again. Warn: facts that contradict the configuration, such as a
-	// model that Preset does not have, and routes whose answers cannot be decoded. If nil, there is no log. No credential is ever logged.
+	// requests that are not sent again. Warn: facts that contradict the configuration, such as a model
+	// that Preset does not have, and routes whose answers cannot be decoded. If nil, there is no log.
+	// No credential is ever logged.
 	Logger *slog.Logger
 }
 
@@ -448,12 +449,16 @@ func New(c Config) (*Transport, error) {
 	}
 	random := func() *rand.Rand { return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) }
 	t := &Transport{
-		config: c, preset: preset, publisher: publisher, log: log, base: once.New(c.Base), slow: c.Limiter == nil && c.Limit == nil && !slices.ContainsFunc(c.Keys, func(k Key) bool { return k.Limit != nil }),
+		config: c, preset: preset, publisher: publisher, log: log, base: once.New(c.Base), slow: c.Limiter == nil &&
+			c.Limit == nil && !slices.ContainsFunc(c.Keys, func(k Key) bool { return k.Limit != nil }),
 		policy: classify.Policy{Dialect: c.Provider, MaxRetryAfter: c.MaxRetryAfter}, hedging: c.Hedge.on(),
 	}
 	t.state = &state{
-		epoch: clients.epoch, clients: clients, group: clients.group, view: clients.group.View(), jitter: random(), rng: random(),
-		leaves: map[Partition]*leaf{}, nodes: map[Partition]*node{}, homes: map[Partition]string{}, introductions: map[string]*introductions{}, others: map[string]bool{}, unread: map[unread]bool{}, joined: map[Partition]string{},
+		epoch: clients.epoch, clients: clients, group: clients.group, view: clients.group.View(), jitter: random(),
+		rng:    random(),
+		leaves: map[Partition]*leaf{}, nodes: map[Partition]*node{}, homes: map[Partition]string{},
+		introductions: map[string]*introductions{}, others: map[string]bool{}, unread: map[unread]bool{},
+		joined: map[Partition]string{},
 	}
 	t.latest.Store(t)
 	if c.AttemptTimeout > 0 {

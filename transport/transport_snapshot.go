@@ -85,13 +85,15 @@ func (n *node) downs(now mono.Time) (s observe.PauseState, on bool) {
 	if !st.Down {
 		return s, false
 	}
-	s = observe.PauseState{Whose: n.partition.whose(), Since: n.t.group.Time(st.Since), Next: n.t.group.Time(st.Next), Down: true}
+	s = observe.PauseState{Whose: n.partition.whose(), Since: n.t.group.Time(st.Since), Next: n.t.group.Time(st.Next),
+		Down: true}
 	s.Why = fmt.Sprintf("nothing arrives at the host (%v)", st.Kind)
 	return s, true
 }
 
 func pauseWords(p *stack.Pause, why provider.Refusal) string {
-	who := map[stack.Why]string{stack.Asked: "the server asks for it", stack.Guessed: "the server did not say for how long", stack.Held: "held"}[p.Why]
+	who := map[stack.Why]string{stack.Asked: "the server asks for it",
+		stack.Guessed: "the server did not say for how long", stack.Held: "held"}[p.Why]
 	if why == provider.None {
 		return who
 	}

@@ -72,11 +72,14 @@ func explainAt(now func() time.Time, terminal func(io.Reader) bool) *cobra.Comma
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&e.provider, "provider", "", "read it as this provider's (default: by host or fields); without a response: what is known of it")
-	f.BoolVar(&e.providers, "providers", false, "list the providers that are known, and the names of their published limits")
+	f.StringVar(&e.provider, "provider", "",
+		"read it as this provider's (default: by host or fields); without a response: what is known of it")
+	f.BoolVar(&e.providers, "providers", false,
+		"list the providers that are known, and the names of their published limits")
 	f.StringVar(&e.preset, "preset", "", "print what a provider publishes about its limits instead")
 	f.StringVar(&e.at, "at", "", "when the response was read, in RFC 3339 (default: its Date, or now)")
-	f.StringArrayVarP(&e.headers, "header", "H", nil, "send this field with the request: 'Name: value', or @FILE with one per line")
+	f.StringArrayVarP(&e.headers, "header", "H", nil,
+		"send this field with the request: 'Name: value', or @FILE with one per line")
 	f.DurationVar(&e.timeout, "timeout", 30*time.Second, "give up on a request after this")
 	f.StringVarP(&e.output, "output", "o", "text", "text or json")
 	completeNames(c)
@@ -183,7 +186,8 @@ func (e *explanation) say(from string, now time.Time, a explain.Answer) error {
 	switch {
 	case a.Said:
 	case a.Bare && who.blank:
-		fmt.Fprintf(e.errs, "no status found, and no refusal for a limit in the body: it is read as of an answer of %d\n", a.Status)
+		fmt.Fprintf(e.errs, "no status found, and no refusal for a limit in the body: it is read as of an answer of %d\n",
+			a.Status)
 	case a.Bare:
 		fmt.Fprintf(e.errs, "no status found: a body alone is read as of an answer of %d\n", a.Status)
 	default:
@@ -215,7 +219,8 @@ func (e *explanation) fetch(cmd *cobra.Command, u *url.URL) (provider.Response, 
 	if host := req.Header.Get("Host"); host != "" {
 		req.Host = host
 	}
-	client := &http.Client{Timeout: e.timeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := &http.Client{Timeout: e.timeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := client.Do(req)
 	if e, ok := errors.AsType[*url.Error](err); ok { // it quotes the URL with its query
 		err = fmt.Errorf("%s: %w", secret.SanitizeAddress(u.String()), e.Err)
@@ -286,7 +291,8 @@ func (e *explanation) load(name string, unasked bool) ([]byte, error) {
 			fmt.Fprintf(e.errs, "to paste a response of %s: paceline explain --provider %s -\n", e.provider, e.provider)
 			return nil, nil
 		}
-		fmt.Fprintln(e.errs, "paste a response (curl -i, header fields, JSON with them, a line of a log), and end with Ctrl-D on a line of its own")
+		fmt.Fprintln(e.errs, "paste a response (curl -i, header fields, JSON with them, a line of a log), and end with "+
+			"Ctrl-D on a line of its own")
 	}
 	const most = 1 << 20
 	text, err := io.ReadAll(io.LimitReader(in, most))

@@ -49,8 +49,10 @@ type publishedRow struct {
 }
 
 func rowOf(p provider.Provider, now time.Time) providerRow {
-	r := providerRow{Name: p.Name, Title: p.Title, Kind: p.Kind, Hosts: p.Hosts, Docs: p.Docs, AsOf: p.AsOf, Silent: p.Silent,
-		Fields: foldFields(fieldsOf(p)), Concerns: concerns(p), Published: publishedOf(p, now), PerSecond: p.PerSecond, Tokens: countingWords[p.Tokens], Organization: p.Organization, Models: len(p.Models)}
+	r := providerRow{Name: p.Name, Title: p.Title, Kind: p.Kind, Hosts: p.Hosts, Docs: p.Docs, AsOf: p.AsOf,
+		Silent: p.Silent,
+		Fields: foldFields(fieldsOf(p)), Concerns: concerns(p), Published: publishedOf(p, now), PerSecond: p.PerSecond,
+		Tokens: countingWords[p.Tokens], Organization: p.Organization, Models: len(p.Models)}
 	for _, s := range provider.Signs(p.Name) {
 		r.Refusals = append(r.Refusals, signWords(s))
 	}
@@ -146,7 +148,8 @@ func foldFields(names []string) (all []string) {
 			all, what = append(all, name), append(what, nil)
 			continue
 		}
-		s := shape{strings.Join(words[:i], "-") + "-", strings.TrimPrefix(strings.Join(append([]string{""}, words[i+1:]...), "-"), "")}
+		s := shape{strings.Join(words[:i], "-") + "-",
+			strings.TrimPrefix(strings.Join(append([]string{""}, words[i+1:]...), "-"), "")}
 		if _, ok := at[s]; !ok {
 			at[s] = len(all)
 			all, what = append(all, s.head+"\x00"+s.tail), append(what, nil)
@@ -207,7 +210,8 @@ func signWords(s provider.Sign) string {
 	return what
 }
 
-var whomWords = map[provider.Scope]string{provider.Key: "the key", provider.IP: "the address", provider.Model: "the model", provider.Route: "the endpoint", provider.All: "everybody", "": "those of the policy"}
+var whomWords = map[provider.Scope]string{provider.Key: "the key", provider.IP: "the address",
+	provider.Model: "the model", provider.Route: "the endpoint", provider.All: "everybody", "": "those of the policy"}
 
 // concerns describes the scope of a provider's refusal.
 func concerns(p provider.Provider) string {
@@ -344,7 +348,8 @@ func kinds(all []providerRow) []string {
 		}
 	}
 	slices.SortFunc(names, func(a, b string) int {
-		return cmp.Or(strings.Compare(strconv.FormatBool(a == "Anybody"), strconv.FormatBool(b == "Anybody")), strings.Compare(a, b))
+		return cmp.Or(strings.Compare(strconv.FormatBool(a == "Anybody"), strconv.FormatBool(b == "Anybody")),
+			strings.Compare(a, b))
 	})
 	return names
 }

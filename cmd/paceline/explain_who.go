@@ -89,7 +89,8 @@ func (w *answerer) alone(now time.Time, a *explain.Answer) {
 		}
 	}
 	text := strings.ToLower(string(a.Body))
-	if slices.ContainsFunc([]string{"rate limit", "ratelimit", "rate_limit", "too many", "throttl", "quota"}, func(s string) bool { return strings.Contains(text, s) }) {
+	if slices.ContainsFunc([]string{"rate limit", "ratelimit", "rate_limit", "too many", "throttl", "quota"},
+		func(s string) bool { return strings.Contains(text, s) }) {
 		a.Status = http.StatusTooManyRequests
 	} else {
 		a.Status, w.blank = http.StatusBadRequest, true
@@ -158,7 +159,8 @@ func addressed(a *explain.Answer) (provider.Dialect, string) {
 	if a.Status < 400 && !a.Bare {
 		return nil, ""
 	}
-	for _, word := range strings.FieldsFunc(string(a.Body), func(r rune) bool { return r <= ' ' || strings.ContainsRune(`"'<>()[]{},\`, r) }) {
+	for _, word := range strings.FieldsFunc(string(a.Body),
+		func(r rune) bool { return r <= ' ' || strings.ContainsRune(`"'<>()[]{},\`, r) }) {
 		i := strings.Index(word, "://")
 		if i < 0 {
 			continue

@@ -47,7 +47,9 @@ type saying struct {
 }
 
 func (s *saying) json() explained {
-	v := explained{From: s.from, Status: s.answer.Status, Assumed: !s.answer.Said, Host: s.answer.Host, ToldBy: s.who.by, Others: s.who.others, At: s.now.UTC(), Advice: describe.Advice(s.now, s.answer.Status, s.o), Observation: s.o, Published: s.published}
+	v := explained{From: s.from, Status: s.answer.Status, Assumed: !s.answer.Said, Host: s.answer.Host, ToldBy: s.who.by,
+		Others: s.who.others, At: s.now.UTC(), Advice: describe.Advice(s.now, s.answer.Status, s.o), Observation: s.o,
+		Published: s.published}
 	if at, ok := s.o.ComeBack(s.now); ok {
 		at = at.UTC()
 		seconds := at.Sub(s.now).Seconds()
@@ -64,7 +66,8 @@ func (s *saying) words() string {
 	if s.answer.Bare && !s.answer.Said {
 		assumed = " (assumed)"
 	}
-	fmt.Fprintf(&b, "%d %s%s, read as %s at %s\n", status, cmp.Or(http.StatusText(status), "(no status of RFC 9110)"), assumed, o.Dialect, now.UTC().Format("2006-01-02 15:04:05 MST"))
+	fmt.Fprintf(&b, "%d %s%s, read as %s at %s\n", status, cmp.Or(http.StatusText(status), "(no status of RFC 9110)"),
+		assumed, o.Dialect, now.UTC().Format("2006-01-02 15:04:05 MST"))
 	if o.Refusal != provider.None {
 		fmt.Fprintf(&b, "Refused: %s", o.Refusal)
 		if len(o.RefusedBy) > 0 {
@@ -126,7 +129,8 @@ func (s *saying) words() string {
 		}
 		fmt.Fprintf(&b, "\n%s is not in the table, and is read as any server is.\n"+
 			"If it is one that paceline explain --providers lists: --provider NAME.\n"+
-			"To add it: a row in package provider, in the file of its kind, and an answer of its in provider/testdata; or a provider.Dialect of your own, "+
+			"To add it: a row in package provider, in the file of its kind, and an answer of its in provider/testdata; or a "+
+			"provider.Dialect of your own, "+
 			"as transport.Config.Provider.\n", who)
 	}
 	return b.String()

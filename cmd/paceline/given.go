@@ -28,13 +28,17 @@ type givenFlags struct {
 }
 
 func (g *givenFlags) add(p *pflag.FlagSet) {
-	p.StringVar(&g.format, "input-format", "auto", "what the input is, if it is not what it looks like: "+strings.Join(input.FormNames()[1:], ", "))
+	p.StringVar(&g.format, "input-format", "auto",
+		"what the input is, if it is not what it looks like: "+strings.Join(input.FormNames()[1:], ", "))
 	p.BoolVar(&g.curl, "curl", false, "the input has curl commands, as copied from a browser: --input-format curl")
-	p.StringVar(&g.url, "url", "", "where each row of the input goes; {row.COLUMN} is filled in, escaped for where it stands")
+	p.StringVar(&g.url, "url", "",
+		"where each row of the input goes; {row.COLUMN} is filled in, escaped for where it stands")
 	p.StringVar(&g.method, "method", "", "method of every row (default: GET, or POST with --body)")
-	p.StringVar(&g.body, "body", "", "body of every row, or @FILE; {row.COLUMN} is filled in, escaped as JSON, a form or XML")
+	p.StringVar(&g.body, "body", "",
+		"body of every row, or @FILE; {row.COLUMN} is filled in, escaped as JSON, a form or XML")
 	p.StringVar(&g.id, "id", "", "id of every row, such as '{row.order}' (default: its line and a hash of it)")
-	p.BoolVar(&g.noHeader, "no-header", false, "the first row of a table is one like the others: its columns are {row.1}, {row.2} and so on")
+	p.BoolVar(&g.noHeader, "no-header", false,
+		"the first row of a table is one like the others: its columns are {row.1}, {row.2} and so on")
 }
 
 // flags returns the flags on the command line that only make sense for rows.
@@ -101,7 +105,8 @@ func (f *runFlags) take(cmd *cobra.Command, in *runInput, c *run.Config) (taken 
 	g := &f.given
 	if f.llm.format != "auto" {
 		if given := g.flags(cmd); len(given) > 0 || g.curl || g.format != "auto" {
-			return false, cli.Usage(fmt.Errorf("--format %s is of whole requests, a line each; expected it without %s", f.llm.format, strings.Join(append(given, "--input-format"), ", ")))
+			return false, cli.Usage(fmt.Errorf("--format %s is of whole requests, a line each; expected it without %s",
+				f.llm.format, strings.Join(append(given, "--input-format"), ", ")))
 		}
 		head, err := in.begin()
 		f.llm.takeArray(head)
@@ -132,21 +137,23 @@ func (f *runFlags) take(cmd *cobra.Command, in *runInput, c *run.Config) (taken 
 	}
 	told := map[string]bool{} // no notice comes twice: the input is read more than once
 	isTable := slices.Contains([]input.Form{input.CSV, input.TSV, input.Lines}, found.Form)
-	read := input.Config{Form: found.Form, Comma: found.Comma, NoHeader: g.noHeader, ReadFile: bounded(int64(f.maxBody)), Ignored: func(option, instead string) {
-		text := "passed over in the curl commands: " + option
-		if instead != "" {
-			text += " (" + instead + ")"
-		}
-		if !told[text] {
-			told[text] = true
-			c.Notice(text)
-		}
-	}}
+	read := input.Config{Form: found.Form, Comma: found.Comma, NoHeader: g.noHeader, ReadFile: bounded(int64(f.maxBody)),
+		Ignored: func(option, instead string) {
+			text := "passed over in the curl commands: " + option
+			if instead != "" {
+				text += " (" + instead + ")"
+			}
+			if !told[text] {
+				told[text] = true
+				c.Notice(text)
+			}
+		}}
 	if isTable && g.url == "" {
 		return false, g.needsURL(in, head, read, f)
 	}
 	h, err := run.NewItems(run.ItemsConfig{
-		Read: read, URL: g.url, Body: body, HasBody: cmd.Flag("body").Changed, ID: g.id, Method: g.method, Header: c.Header, Query: c.Query,
+		Read: read, URL: g.url, Body: body, HasBody: cmd.Flag("body").Changed, ID: g.id, Method: g.method, Header: c.Header,
+		Query: c.Query,
 	})
 	if err == nil && isTable {
 		err = h.Check(in.name, bytes.NewReader(head), int(f.maxLine))
@@ -194,7 +201,8 @@ func (f *runFlags) wholeLines(cmd *cobra.Command, in *runInput, head []byte, col
 		if len(given) == 0 {
 			given = []string{"{row." + columns[0] + "}"}
 		}
-		return cli.Usage(fmt.Errorf("%s is for rows, which have a --url; %s has lines of JSON, each a whole request", given[0], in.name))
+		return cli.Usage(fmt.Errorf("%s is for rows, which have a --url; %s has lines of JSON, each a whole request",
+			given[0], in.name))
 	}
 	return f.noRequests("lines of JSON", in, head)
 }
@@ -206,7 +214,8 @@ func (f *runFlags) noRequests(what string, in *runInput, head []byte) error {
 	if len(names) == 0 || len(f.llm.bounded) > 0 {
 		return nil
 	}
-	return cli.Usage(fmt.Errorf("%s has %s without a url: %s. Where each goes is for --url:\n  %s", in.name, what, strings.Join(names, ", "), f.given.command(in, f, names)))
+	return cli.Usage(fmt.Errorf("%s has %s without a url: %s. Where each goes is for --url:\n  %s", in.name, what,
+		strings.Join(names, ", "), f.given.command(in, f, names)))
 }
 
 // firstElement returns the first element of an array of JSON, on one line. It is empty if head does
@@ -240,7 +249,8 @@ func (g *givenFlags) needsURL(in *runInput, head []byte, read input.Config, f *r
 			names[i] = fmt.Sprint(i + 1)
 		}
 	}
-	return cli.Usage(fmt.Errorf("%s is %s, with the columns %s. Where each row goes is for --url:\n  %s", in.name, what, strings.Join(names, ", "), g.command(in, f, names)))
+	return cli.Usage(fmt.Errorf("%s is %s, with the columns %s. Where each row goes is for --url:\n  %s", in.name, what,
+		strings.Join(names, ", "), g.command(in, f, names)))
 }
 
 // command suggests a command line for rows with these columns.

@@ -33,16 +33,22 @@ type minute struct {
 // add adds the flags. only is text in brackets about the use of the flags for tokens; empty if they
 // are for any request.
 func (f *minuteFlags) add(p *pflag.FlagSet, only string) {
-	p.Int64Var(&f.rpm, "rpm", 0, "most requests per minute; this and the next three are a bucket, and replace the preset's")
+	p.Int64Var(&f.rpm, "rpm", 0,
+		"most requests per minute; this and the next three are a bucket, and replace the preset's")
 	p.Int64Var(&f.tpm, "tpm", 0, "most tokens per minute, input and output"+only)
 	p.Int64Var(&f.itpm, "itpm", 0, "most input tokens per minute"+only)
 	p.Int64Var(&f.otpm, "otpm", 0, "most output tokens per minute"+only)
-	p.StringArrayVar(&f.each, "limit-model", nil, "limits per minute of one model, in place of the others: NAME=rpm:N,tpm:N,itpm:N,otpm:N, of these one or more; repeatable"+only)
-	p.StringVar(&f.rule, "rule", "bucket", "how the server counts --rpm, --tpm, --itpm, --otpm: bucket, which is refilled evenly, or rolling windows; if given, also the limits of --preset")
+	p.StringArrayVar(&f.each, "limit-model", nil,
+		"limits per minute of one model, in place of the others: NAME=rpm:N,tpm:N,itpm:N,otpm:N, of these one or more; "+
+			"repeatable"+only)
+	p.StringVar(&f.rule, "rule", "bucket",
+		"how the server counts --rpm, --tpm, --itpm, --otpm: bucket, which is refilled evenly, or rolling windows; if "+
+			"given, also the limits of --preset")
 }
 
 func (f *minuteFlags) all() []minute {
-	return []minute{{"rpm", f.rpm, limit.Requests}, {"tpm", f.tpm, limit.Tokens}, {"itpm", f.itpm, limit.Input}, {"otpm", f.otpm, limit.Output}}
+	return []minute{{"rpm", f.rpm, limit.Requests}, {"tpm", f.tpm, limit.Tokens}, {"itpm", f.itpm, limit.Input},
+		{"otpm", f.otpm, limit.Output}}
 }
 
 // check returns an error in the flags.
@@ -55,7 +61,8 @@ func (f *minuteFlags) check(cmd *cobra.Command) error {
 		given = given || cmd.Flag(m.flag).Changed
 	}
 	if cmd.Flag("rule").Changed && !given {
-		return cli.Usage(fmt.Errorf("--rule %s says how the server counts --preset, --rpm, --tpm, --itpm, --otpm and --limit-model, and none is given; --limit is kept to however it counts", f.rule))
+		return cli.Usage(fmt.Errorf("--rule %s says how the server counts --preset, --rpm, --tpm, --itpm, --otpm and "+
+			"--limit-model, and none is given; --limit is kept to however it counts", f.rule))
 	}
 	for _, m := range f.all() {
 		if cmd.Flag(m.flag).Changed && (m.n < 1 || m.n > limit.MaxCost) {
@@ -158,7 +165,8 @@ func (f *minuteFlags) ofModels() (all []rate.Limit, models []string, err error) 
 	return all, models, nil
 }
 
-var units = map[provider.Unit]limit.Unit{provider.Requests: limit.Requests, provider.Input: limit.Input, provider.Output: limit.Output, provider.Tokens: limit.Tokens}
+var units = map[provider.Unit]limit.Unit{provider.Requests: limit.Requests, provider.Input: limit.Input,
+	provider.Output: limit.Output, provider.Tokens: limit.Tokens}
 
 func knows(u provider.Unit) bool { _, ok := units[u]; return ok }
 
@@ -168,7 +176,8 @@ func rateOf(n int64, per time.Duration, unit limit.Unit, counts limit.Counting, 
 	if text == "" {
 		text = per.String()
 	}
-	l := rate.Limit{N: n, Per: per, Unit: unit, Bucket: counts == limit.CountsBucket, Burst: burst, Text: fmt.Sprintf("%d/%s %v", n, text, unit)}
+	l := rate.Limit{N: n, Per: per, Unit: unit, Bucket: counts == limit.CountsBucket, Burst: burst,
+		Text: fmt.Sprintf("%d/%s %v", n, text, unit)}
 	if !l.Bucket {
 		l.Counts = counts
 	}

@@ -19,8 +19,10 @@ func newModels() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "models [NAME …]",
 		Short: "Print what providers publish of their models: prices, sizes, and batch APIs, and since when",
-		Long: "Print what providers publish of their models: prices in USD per million tokens, sizes, and batch APIs, and since when.\n\n" +
-			"NAME is a provider (openai) or what a model's name begins with (gpt-5); none: all of them. `run` takes the prices of its plan\n" +
+		Long: "Print what providers publish of their models: prices in USD per million tokens, sizes, and batch APIs, and " +
+			"since when.\n\n" +
+			"NAME is a provider (openai) or what a model's name begins with (gpt-5); none: all of them. `run` takes the " +
+			"prices of its plan\n" +
 			"and summary from here, unless --price-input and --price-output say others.",
 		Example: "  paceline models anthropic\n  paceline models gpt-5 -o json",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -77,7 +79,8 @@ func modelsOf(args []string) ([]providerModels, error) {
 		for _, m := range p.Models {
 			wanted := len(args) == 0
 			for i, a := range args {
-				if known, ok := provider.LookupModel(p.Name, a); ok && known.Name == m.Name || a == p.Name || a != "" && strings.HasPrefix(m.Name, a) {
+				if known, ok := provider.LookupModel(p.Name, a); ok && known.Name == m.Name || a == p.Name || a != "" &&
+					strings.HasPrefix(m.Name, a) {
 					wanted, used[i] = true, true
 				}
 			}
@@ -93,7 +96,8 @@ func modelsOf(args []string) ([]providerModels, error) {
 		}
 	}
 	if i := slices.Index(used, false); i >= 0 {
-		return nil, cli.Usage(fmt.Errorf("%q: no provider with published models, and no model begins so; paceline models lists all", args[i]))
+		return nil, cli.Usage(fmt.Errorf("%q: no provider with published models, and no model begins so; paceline models "+
+			"lists all", args[i]))
 	}
 	return found, nil
 }
@@ -105,7 +109,8 @@ func printModels(out io.Writer, found []providerModels) error {
 		}
 		title := fmt.Sprintf("%s, USD per million tokens, as of %s", p.Provider, p.AsOf)
 		if b := p.Batch; b != nil {
-			title += fmt.Sprintf("; its batch API saves %.0f %% and takes up to %.0f h (%s)", b.Discount*100, b.WithinHours, b.Docs)
+			title += fmt.Sprintf("; its batch API saves %.0f %% and takes up to %.0f h (%s)", b.Discount*100, b.WithinHours,
+				b.Docs)
 		}
 		fmt.Fprintln(out, table.Wrap(title, table.Width, ""))
 		t := table.Table{Right: true}

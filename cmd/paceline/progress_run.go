@@ -60,13 +60,16 @@ func runLine(p *run.Progress) (l screen.Line) {
 	}
 	atLeast := ""
 	if p.Total > 0 {
-		keep(rankDone, "", fmt.Sprintf("%d of %d done", p.Done, p.Total), fmt.Sprintf("%d/%d done", p.Done, p.Total), fmt.Sprintf("%d/%d", p.Done, p.Total))
+		keep(rankDone, "", fmt.Sprintf("%d of %d done", p.Done, p.Total), fmt.Sprintf("%d/%d done", p.Done, p.Total),
+			fmt.Sprintf("%d/%d", p.Done, p.Total))
 	} else {
 		atLeast = "at least "
-		keep(rankDone, "", fmt.Sprintf("%d done, of how many is not known yet", p.Done), fmt.Sprintf("%d of ? done", p.Done), fmt.Sprintf("%d/?", p.Done))
+		keep(rankDone, "", fmt.Sprintf("%d done, of how many is not known yet", p.Done),
+			fmt.Sprintf("%d of ? done", p.Done), fmt.Sprintf("%d/?", p.Done))
 	}
 	if rate := fmt.Sprintf("%.1f/s", p.Rate); p.Ceiling > 0 {
-		keep(rankRate, "", fmt.Sprintf("%s (%.0f %% of the ceiling)", rate, p.Percent), fmt.Sprintf("%s (%.0f %%)", rate, p.Percent), fmt.Sprintf("%s %.0f%%", rate, p.Percent))
+		keep(rankRate, "", fmt.Sprintf("%s (%.0f %% of the ceiling)", rate, p.Percent),
+			fmt.Sprintf("%s (%.0f %%)", rate, p.Percent), fmt.Sprintf("%s %.0f%%", rate, p.Percent))
 	} else {
 		keep(rankRate, "", rate)
 	}
@@ -74,7 +77,8 @@ func runLine(p *run.Progress) (l screen.Line) {
 	if p.Rejected > 0 {
 		color = screen.Red
 	}
-	keep(rankRejected, color, fmt.Sprintf("%d rejected", p.Rejected), fmt.Sprintf("%d rejected", p.Rejected), fmt.Sprintf("%d rej", p.Rejected))
+	keep(rankRejected, color, fmt.Sprintf("%d rejected", p.Rejected), fmt.Sprintf("%d rejected", p.Rejected),
+		fmt.Sprintf("%d rej", p.Rejected))
 	switch {
 	case p.ETA > 0:
 		l = append(l, screen.ETA(p.ETA))
@@ -143,7 +147,8 @@ func failedText(t *run.Totals) (lines []string) {
 		lines = append(lines, fmt.Sprintf("failed attempts: %d × %s, %s, such as: %s", f.Attempts, f.What, fate, f.Example))
 	}
 	if more := len(t.Failed) - mostFailures; more > 0 {
-		lines = append(lines, fmt.Sprintf("failed attempts: %s (-o json has all)", sanitize.Count(more, "more kind", "more kinds")))
+		lines = append(lines, fmt.Sprintf("failed attempts: %s (-o json has all)",
+			sanitize.Count(more, "more kind", "more kinds")))
 	}
 	return lines
 }

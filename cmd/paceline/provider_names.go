@@ -15,13 +15,15 @@ func unknownProvider(name string) error {
 	if _, ok := provider.LookupProvider(name); ok {
 		return fmt.Errorf("--provider %s: what it answers is no HTTP", name)
 	}
-	return fmt.Errorf("--provider %q is not in the table%s paceline explain --providers lists it; whoever is not in it is read without --provider, as any server",
+	return fmt.Errorf("--provider %q is not in the table%s paceline explain --providers lists it; whoever is not in it "+
+		"is read without --provider, as any server",
 		name, cmp.Or(suggest.Or(name, providerNames()), "."))
 }
 
 // unknownPreset is the error for a --preset that does not exist.
 func unknownPreset(name string) error {
-	return fmt.Errorf("--preset %q: no limits are published by that name%s paceline explain --providers lists them", name, cmp.Or(suggest.Or(name, presetNames()), ";"))
+	return fmt.Errorf("--preset %q: no limits are published by that name%s paceline explain --providers lists them",
+		name, cmp.Or(suggest.Or(name, presetNames()), ";"))
 }
 
 func providerNames() []string {

@@ -65,7 +65,8 @@ func (f *proxyFlags) arguments(c *cobra.Command, args []string) error {
 	case f.instead.Wanted():
 		return f.instead.Check(args)
 	case len(args) == 1 && c.Flags().NFlag() == 0 && isFile(args[0]):
-		return fmt.Errorf("%s is an argument, expected it as a flag: paceline proxy --config %s", args[0], cli.Quoted(args[0]))
+		return fmt.Errorf("%s is an argument, expected it as a flag: paceline proxy --config %s", args[0],
+			cli.Quoted(args[0]))
 	}
 	return cli.NoArguments(c, args)
 }
@@ -73,7 +74,8 @@ func (f *proxyFlags) arguments(c *cobra.Command, args []string) error {
 // run makes a proxy of the flags and serves until a signal comes.
 func (f *proxyFlags) run(cmd *cobra.Command) error {
 	if cmd.Flags().NFlag() == 0 {
-		return cli.Usage(errors.New("expected a server and what it allows, such as: paceline proxy --to https://api.example.com --limit 100/m; see paceline proxy --help"))
+		return cli.Usage(errors.New("expected a server and what it allows, such as: paceline proxy --to " +
+			"https://api.example.com --limit 100/m; see paceline proxy --help"))
 	}
 	if f.file != "" {
 		return f.runFile(cmd)
@@ -188,7 +190,8 @@ func proxyGreeting(c proxy.Config, main, admin net.Listener) greeting {
 	for _, u := range c.Upstreams {
 		to = append(to, secret.SanitizeAddress(u.To.String()))
 	}
-	g := greeting{what: fmt.Sprintf("passing on from %s to %s", reachable(scheme+"://"+main.Addr().String()), sanitize.Some(to, 3))}
+	g := greeting{what: fmt.Sprintf("passing on from %s to %s", reachable(scheme+"://"+main.Addr().String()),
+		sanitize.Some(to, 3))}
 	if admin != nil {
 		g.what += fmt.Sprintf("; to look at: http://%s/", admin.Addr())
 	}
@@ -212,8 +215,10 @@ func inFlags(err error) error {
 
 // proxyFields maps fields of the configuration to their flags.
 var proxyFields = map[string]string{
-	"Listen": "listen", "State": "state", "Auto": "limit", "Admin": "admin", "Grace": "grace", "To": "to", "H2C": "to", "Preset": "preset", "PerSecond": "per-second", "Limits": "limit", "InFlight": "in-flight",
-	"Share": "share", "Arrivals": "latency-max", "Keys": "key-env", "Header": "header", "Query": "query", "Attempts": "attempts", "ConnectTimeout": "connect-timeout", "Connections": "max-connections", "Frozen": "max-frozen",
+	"Listen": "listen", "State": "state", "Auto": "limit", "Admin": "admin", "Grace": "grace", "To": "to", "H2C": "to",
+	"Preset": "preset", "PerSecond": "per-second", "Limits": "limit", "InFlight": "in-flight",
+	"Share": "share", "Arrivals": "latency-max", "Keys": "key-env", "Header": "header", "Query": "query",
+	"Attempts": "attempts", "ConnectTimeout": "connect-timeout", "Connections": "max-connections", "Frozen": "max-frozen",
 }
 
 // logOf returns a logger that writes in the form of --log, json or text. With any other form it

@@ -30,9 +30,12 @@ func newProxyCheck() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check FILE",
 		Short: "Say in words what paceline proxy --config FILE would do",
-		Long: "Read a configuration, the files that it names and the variables of the environment that it names, and say in words what paceline proxy\n" +
-			"would do: where it listens, who may come, where requests go, what limits hold, and what a client sees. No secret is shown. Nothing is sent,\n" +
-			"and nothing listens.\n\nIf something is wrong, all errors are told, each with its line and column, and the exit code is 4.",
+		Long: "Read a configuration, the files that it names and the variables of the environment that it names, and say " +
+			"in words what paceline proxy\n" +
+			"would do: where it listens, who may come, where requests go, what limits hold, and what a client sees. No secret " +
+			"is shown. Nothing is sent,\n" +
+			"and nothing listens.\n\nIf something is wrong, all errors are told, each with its line and column, and the exit " +
+			"code is 4.",
 		Example: "  paceline proxy --init paceline.yaml\n  paceline proxy check paceline.yaml",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -118,7 +121,9 @@ func (w *proxyWords) listens(c *proxy.Config) {
 	if b.Body > 0 {
 		body = "up to " + bytesize.String(b.Body)
 	}
-	w.line("  headers up to %s, bodies %s (of which %s is kept to send it again, %s in all), %s for what counts of idle keys, %d connections", bytesize.String(int64(b.Header)), body, bytesize.String(b.Kept), bytesize.String(b.KeptInAll), bytesize.String(b.Frozen), b.Connections)
+	w.line("  headers up to %s, bodies %s (of which %s is kept to send it again, %s in all), %s for what counts of idle "+
+		"keys, %d connections", bytesize.String(int64(b.Header)), body, bytesize.String(b.Kept),
+		bytesize.String(b.KeptInAll), bytesize.String(b.Frozen), b.Connections)
 	if c.Admin == proxy.Off {
 		w.line("has no page and no numbers (admin: %q)", proxy.Off)
 	} else {
@@ -126,7 +131,8 @@ func (w *proxyWords) listens(c *proxy.Config) {
 	}
 	switch {
 	case c.Share.Store != "":
-		w.line("shares its limits by %s with all who do, which remembers what was sent, too", shareflags.Redacted(string(c.Share.Store)))
+		w.line("shares its limits by %s with all who do, which remembers what was sent, too",
+			shareflags.Redacted(string(c.Share.Store)))
 	case c.State == "":
 		w.line("forgets what it sent when it stops (state names a file that remembers)")
 	default:
@@ -239,7 +245,8 @@ func (w *proxyWords) upstream(c *proxy.Config, u *proxy.Upstream) {
 	if u.AnswerTimeout > 0 {
 		answer = "waits " + plain(u.AnswerTimeout) + " for its answer"
 	}
-	w.line("  sends a request up to %d times, where that is safe; connects within %s, %s", cmp.Or(u.Attempts, 3), plain(u.ConnectTimeout), answer)
+	w.line("  sends a request up to %d times, where that is safe; connects within %s, %s", cmp.Or(u.Attempts, 3),
+		plain(u.ConnectTimeout), answer)
 	if u.TLS != nil {
 		var of []string
 		if u.TLS.RootCAs != nil {
@@ -287,7 +294,8 @@ func (w *proxyWords) prices(c *proxy.Config, u *proxy.Upstream) {
 	others := false
 	for _, p := range u.Prices {
 		others = others || p.Model == ""
-		price := fmt.Sprintf("%s %g and %g USD per million tokens of input and output", cmp.Or(p.Model, "each other model"), p.Input, p.Output)
+		price := fmt.Sprintf("%s %g and %g USD per million tokens of input and output", cmp.Or(p.Model, "each other model"),
+			p.Input, p.Output)
 		if p.Cached > 0 {
 			price += fmt.Sprintf(", %g of input from a cache", p.Cached)
 		}
@@ -300,14 +308,16 @@ func (w *proxyWords) prices(c *proxy.Config, u *proxy.Upstream) {
 		known, others = append(known, fmt.Sprintf("as %s published them (%s)", seller.Title, seller.ModelsAsOf)), true
 	}
 	if !others {
-		known = append(known, "a model whose price nobody knows (prices says it) is refused with 403 where dollars are counted")
+		known = append(known, "a model whose price nobody knows (prices says it) is refused with 403 where dollars are "+
+			"counted")
 	}
 	w.line("  prices: %s", strings.Join(known, "; "))
 }
 
 // whoseInWords names the scope of a limit.
 func whoseInWords(l proxy.Limit) string {
-	words := map[provider.Scope]string{provider.Key: "each key", provider.IP: "all requests together", provider.Model: "each model of each key", provider.Route: "each route of each key"}[l.Scope]
+	words := map[provider.Scope]string{provider.Key: "each key", provider.IP: "all requests together",
+		provider.Model: "each model of each key", provider.Route: "each route of each key"}[l.Scope]
 	if l.Only != "" {
 		return fmt.Sprintf("the %s %s, for each key", l.Scope, l.Only)
 	}
@@ -332,7 +342,8 @@ func ratesInWords(all []rate.Limit) string {
 
 // sees describes the view of a client: the wait of its requests, and their answers.
 func (w *proxyWords) sees(c *proxy.Config) {
-	w.line("A client sends at once. Its request %s for its turn; one that would wait longer is answered 429 at once, with Retry-After, and is not sent.", waits(c.MaxWait))
+	w.line("A client sends at once. Its request %s for its turn; one that would wait longer is answered 429 at once, "+
+		"with Retry-After, and is not sent.", waits(c.MaxWait))
 	w.line("Answers, also refusals that are not sent again, come as the server gave them, with Paceline-Waited.")
 	if slices.ContainsFunc(c.Upstreams, func(u proxy.Upstream) bool { return u.Path == "" && u.Host == "" }) {
 		return

@@ -28,7 +28,8 @@ func (f *proxyFlags) runFile(cmd *cobra.Command) error {
 		}
 	})
 	if len(others) > 0 {
-		return cli.Usage(fmt.Errorf("%s beside --config, where the file says it; expected --config with no other flag but --log and --log-level", strings.Join(others, ", ")))
+		return cli.Usage(fmt.Errorf("%s beside --config, where the file says it; expected --config with no other flag but "+
+			"--log and --log-level", strings.Join(others, ", ")))
 	}
 	log, access, err := f.logs(cmd)
 	if err != nil {

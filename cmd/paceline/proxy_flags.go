@@ -48,46 +48,73 @@ type proxyFlags struct {
 
 func (f *proxyFlags) add(c *cobra.Command) {
 	p := c.Flags()
-	p.StringVar(&f.file, "config", "", "file with all that the other flags say, and more: several servers, clients, keys; see paceline proxy --init")
-	p.StringVar(&f.to, "to", "", "where requests go: the URL of a server, and maybe a path to put in front of theirs; h2c://HOST is HTTP/2 without TLS")
-	p.StringArrayVar(&f.limits, "limit", nil, "the server's limit, per key: "+rate.Forms+", or "+rate.ZoneForm+" for the days of a place; repeatable: all hold; 'auto' finds it out; 'none' if there is none")
+	p.StringVar(&f.file, "config", "",
+		"file with all that the other flags say, and more: several servers, clients, keys; see paceline proxy --init")
+	p.StringVar(&f.to, "to", "",
+		"where requests go: the URL of a server, and maybe a path to put in front of theirs; h2c://HOST is HTTP/2 without TLS")
+	p.StringArrayVar(&f.limits, "limit", nil,
+		"the server's limit, per key: "+rate.Forms+", or "+rate.ZoneForm+
+			" for the days of a place; repeatable: all hold; 'auto' finds it out; 'none' if there is none")
 	p.StringVar(&f.preset, "preset", "", "published limits by name, such as openai:tier1; with --limit, all hold")
 	f.minuteFlags.add(p, "")
-	p.BoolVar(&f.perSecond, "per-second", false, "limits per minute of --preset, --rpm, --tpm, --itpm, --otpm also hold per second, as OpenAI says that they may: 60000 as 1000, rounded down")
+	p.BoolVar(&f.perSecond, "per-second", false,
+		"limits per minute of --preset, --rpm, --tpm, --itpm, --otpm also hold per second, as OpenAI says that they may: "+
+			"60000 as 1000, rounded down")
 	p.IntVar(&f.inFlight, "in-flight", 0, "most requests in flight at the server, per key (default: any number)")
 	p.BoolVar(&f.tokens, "tokens", false, "count tokens of language models although no limit asks for that")
 	p.BoolVar(&f.rejectsFree, "rejects-free", false, "the server does not count what it refuses with 429")
-	p.DurationVar(&f.latencyMax, "latency-max", 0, "you promise that no request takes longer than this to be counted by the server: a little faster, and no safer than the promise")
-	p.StringVar(&f.provider, "provider", "", "whose words answers are read in (default: by host, by --preset, or as they look); see paceline explain --providers")
-	p.StringSliceVar(&f.keyEnv, "key-env", nil, "environment variables with an API key each, A,B: each key has the limits for itself, and a request goes with the one that may go soonest")
-	p.StringArrayVarP(&f.headers, "header", "H", nil, "'Name: value' for every request, instead of what the client says there; {key} is filled in; repeatable")
+	p.DurationVar(&f.latencyMax, "latency-max", 0,
+		"you promise that no request takes longer than this to be counted by the server: a little faster, and no safer "+
+			"than the promise")
+	p.StringVar(&f.provider, "provider", "",
+		"whose words answers are read in (default: by host, by --preset, or as they look); see paceline explain --providers")
+	p.StringSliceVar(&f.keyEnv, "key-env", nil,
+		"environment variables with an API key each, A,B: each key has the limits for itself, and a request goes with the "+
+			"one that may go soonest")
+	p.StringArrayVarP(&f.headers, "header", "H", nil,
+		"'Name: value' for every request, instead of what the client says there; {key} is filled in; repeatable")
 	p.StringArrayVar(&f.query, "query", nil, "'name=value' for the query of every request, likewise; repeatable")
-	p.StringVar(&f.listen, "listen", proxy.DefaultListen, "address for clients; beyond this machine it needs --client-key-env or --open")
-	p.StringVar(&f.admin, "admin", proxy.DefaultAdmin, "address on this machine for the page to watch it, /metrics, /livez and /readyz; off: none")
+	p.StringVar(&f.listen, "listen", proxy.DefaultListen,
+		"address for clients; beyond this machine it needs --client-key-env or --open")
+	p.StringVar(&f.admin, "admin", proxy.DefaultAdmin,
+		"address on this machine for the page to watch it, /metrics, /livez and /readyz; off: none")
 	p.BoolVar(&f.open, "open", false, "anybody who reaches --listen may send, with your limits and your keys")
-	p.StringSliceVar(&f.clientKeyEnv, "client-key-env", nil, "environment variables with a key each that clients send, A,B: the client is called as the variable; without a key they are refused")
-	p.StringVar(&f.clientHeader, "client-header", "", "field of requests that names the client, where it has no key (default: its address)")
+	p.StringSliceVar(&f.clientKeyEnv, "client-key-env", nil,
+		"environment variables with a key each that clients send, A,B: the client is called as the variable; without a key "+
+			"they are refused")
+	p.StringVar(&f.clientHeader, "client-header", "",
+		"field of requests that names the client, where it has no key (default: its address)")
 	p.IntVar(&f.maxWaiting, "max-waiting", 0, "most requests of a client that may wait (default 10000)")
-	p.DurationVar(&f.maxWait, "max-wait", proxy.DefaultMaxWait, "longest wait for a turn: if more is foreseen, the request is refused at once; 0s: nobody waits")
-	p.DurationVar(&f.grace, "grace", 0, "how long those that wait may go on once the proxy is told to stop; what is in flight is always finished")
-	p.StringVar(&f.state, "state", "", "file for what was sent and may still count, so that a restart forgets no window (default: none)")
+	p.DurationVar(&f.maxWait, "max-wait", proxy.DefaultMaxWait,
+		"longest wait for a turn: if more is foreseen, the request is refused at once; 0s: nobody waits")
+	p.DurationVar(&f.grace, "grace", 0,
+		"how long those that wait may go on once the proxy is told to stop; what is in flight is always finished")
+	p.StringVar(&f.state, "state", "",
+		"file for what was sent and may still count, so that a restart forgets no window (default: none)")
 	f.store.Add(p, "")
 	f.store.AddPart(p)
 	p.DurationVar(&f.timeout, "timeout", 10*time.Minute, "longest time until the header of an answer; 0s: any")
 	p.DurationVar(&f.connectTimeout, "connect-timeout", 10*time.Second, "longest time for a connection to the server")
-	p.IntVar(&f.attempts, "attempts", 3, "how often a request is tried, where that does no harm; a refusal by a limit is waited for until --max-wait")
-	p.DurationVar(&f.maxOutage, "max-outage", 10*time.Second, "how long requests wait for a server where nothing arrives; 0s: not at all")
+	p.IntVar(&f.attempts, "attempts", 3,
+		"how often a request is tried, where that does no harm; a refusal by a limit is waited for until --max-wait")
+	p.DurationVar(&f.maxOutage, "max-outage", 10*time.Second,
+		"how long requests wait for a server where nothing arrives; 0s: not at all")
 	p.DurationVar(&f.maxPause, "max-pause", time.Hour, "how long all stay away at most because of one answer")
 	p.Var(&f.maxHeader, "max-header", "largest header of a request")
 	p.Var(&f.maxBody, "max-body", "largest body of a request; 0: any")
 	p.IntVar(&f.conns, "max-connections", 16384, "most connections of clients; more wait to be accepted")
-	p.Var(&f.maxFrozen, "max-frozen", "how much memory what still counts of idle keys may take; beyond it new ones get 429")
+	p.Var(&f.maxFrozen, "max-frozen",
+		"how much memory what still counts of idle keys may take; beyond it new ones get 429")
 	p.DurationVar(&f.headerTimeout, "header-timeout", 10*time.Second, "longest time for a client to send a header")
-	p.DurationVar(&f.idleTimeout, "idle-timeout", 2*time.Minute, "how long a client's connection without a request stays open")
-	p.DurationVar(&f.stall, "stall", time.Minute, "how long a client may send nothing of its body, or take nothing of its answer")
-	p.StringVar(&f.tlsCert, "tls-cert", "", "file with the certificate for --listen, and those between it and its authority, as PEM")
+	p.DurationVar(&f.idleTimeout, "idle-timeout", 2*time.Minute,
+		"how long a client's connection without a request stays open")
+	p.DurationVar(&f.stall, "stall", time.Minute,
+		"how long a client may send nothing of its body, or take nothing of its answer")
+	p.StringVar(&f.tlsCert, "tls-cert", "",
+		"file with the certificate for --listen, and those between it and its authority, as PEM")
 	p.StringVar(&f.tlsKey, "tls-key", "", "file with its private key, as PEM")
-	p.StringVar(&f.caFile, "ca-file", "", "file with the authorities that the server's certificate may be of, as PEM (default: the system's)")
+	p.StringVar(&f.caFile, "ca-file", "",
+		"file with the authorities that the server's certificate may be of, as PEM (default: the system's)")
 	p.BoolVar(&f.forwarded, "forwarded", false, "tell the server who asked, in X-Forwarded-For, -Host and -Proto")
 	p.BoolVar(&f.keepHost, "keep-host", false, "pass on the Host that clients ask for, instead of that of --to")
 	p.StringVar(&f.log, "log", "text", "a line per request on standard error: text, json or off")
@@ -110,9 +137,11 @@ func (f *proxyFlags) config(cmd *cobra.Command) (c proxy.Config, err error) {
 		return c, cli.Usage(err)
 	}
 	c = proxy.Config{
-		Share: shareBy(&f.store), Listen: f.listen, Admin: f.admin, Open: f.open, MaxWait: orNone(f.maxWait), Grace: f.grace, State: f.state,
-		Bounds: proxy.Bounds{Header: int(f.maxHeader), Body: orAny(int64(f.maxBody)), Frozen: int64(f.maxFrozen), Connections: f.conns, HeaderTimeout: f.headerTimeout, IdleTimeout: f.idleTimeout, Stall: f.stall},
-		Log:    log, Access: access,
+		Share: shareBy(&f.store), Listen: f.listen, Admin: f.admin, Open: f.open, MaxWait: orNone(f.maxWait),
+		Grace: f.grace, State: f.state,
+		Bounds: proxy.Bounds{Header: int(f.maxHeader), Body: orAny(int64(f.maxBody)), Frozen: int64(f.maxFrozen),
+			Connections: f.conns, HeaderTimeout: f.headerTimeout, IdleTimeout: f.idleTimeout, Stall: f.stall},
+		Log: log, Access: access,
 	}
 	c.Clients.Header, c.Clients.Default.MaxWaiting = f.clientHeader, f.maxWaiting
 	if c.Clients.List, err = f.clients(); err != nil {
@@ -174,9 +203,12 @@ func (f *proxyFlags) durations(cmd *cobra.Command) error {
 		flag         string
 		value, least int64
 	}{
-		{"max-wait", int64(f.maxWait), 0}, {"grace", int64(f.grace), 0}, {"timeout", int64(f.timeout), 0}, {"connect-timeout", int64(f.connectTimeout), 1},
-		{"attempts", int64(f.attempts), 1}, {"max-outage", int64(f.maxOutage), 0}, {"max-pause", int64(f.maxPause), 1}, {"in-flight", int64(f.inFlight), 0},
-		{"max-waiting", int64(f.maxWaiting), 0}, {"max-connections", int64(f.conns), 1}, {"max-frozen", int64(f.maxFrozen), 1}, {"header-timeout", int64(f.headerTimeout), 1},
+		{"max-wait", int64(f.maxWait), 0}, {"grace", int64(f.grace), 0}, {"timeout", int64(f.timeout), 0},
+		{"connect-timeout", int64(f.connectTimeout), 1},
+		{"attempts", int64(f.attempts), 1}, {"max-outage", int64(f.maxOutage), 0}, {"max-pause", int64(f.maxPause), 1},
+		{"in-flight", int64(f.inFlight), 0},
+		{"max-waiting", int64(f.maxWaiting), 0}, {"max-connections", int64(f.conns), 1},
+		{"max-frozen", int64(f.maxFrozen), 1}, {"header-timeout", int64(f.headerTimeout), 1},
 		{"idle-timeout", int64(f.idleTimeout), 1}, {"stall", int64(f.stall), 1}, {"latency-max", int64(f.latencyMax), 0},
 	} {
 		if n.value < n.least {
@@ -190,7 +222,8 @@ func (f *proxyFlags) durations(cmd *cobra.Command) error {
 func (f *proxyFlags) clients() (all []proxy.Client, err error) {
 	keys, err := run.KeysFromEnv(f.clientKeyEnv, os.LookupEnv)
 	for _, k := range keys {
-		all = append(all, proxy.Client{Name: k.Name, Keys: []proxy.KeyHash{proxy.HashKey(k.Secret)}, MaxWaiting: f.maxWaiting})
+		all = append(all, proxy.Client{Name: k.Name, Keys: []proxy.KeyHash{proxy.HashKey(k.Secret)},
+			MaxWaiting: f.maxWaiting})
 	}
 	return all, err
 }
@@ -204,8 +237,10 @@ func (f *proxyFlags) upstream(cmd *cobra.Command) (u proxy.Upstream, err error) 
 		return usage("--to is missing, expected the URL of a server, such as https://api.example.com")
 	}
 	u = proxy.Upstream{
-		Preset: f.preset, PerSecond: f.perSecond, InFlight: f.inFlight, Tokens: f.tokens, Arrivals: limit.Arrivals{OneWayMax: f.latencyMax, RejectsFree: f.rejectsFree},
-		Attempts: f.attempts, AnswerTimeout: orNone(f.timeout), ConnectTimeout: f.connectTimeout, MaxPause: f.maxPause, MaxOutage: orNone(f.maxOutage),
+		Preset: f.preset, PerSecond: f.perSecond, InFlight: f.inFlight, Tokens: f.tokens,
+		Arrivals: limit.Arrivals{OneWayMax: f.latencyMax, RejectsFree: f.rejectsFree},
+		Attempts: f.attempts, AnswerTimeout: orNone(f.timeout), ConnectTimeout: f.connectTimeout, MaxPause: f.maxPause,
+		MaxOutage: orNone(f.maxOutage),
 		Forwarded: f.forwarded, KeepHost: f.keepHost,
 	}
 	if err := f.minuteFlags.check(cmd); err != nil {
@@ -269,9 +304,11 @@ func (f *proxyFlags) allLimits() (all []proxy.Limit, auto bool, err error) {
 	switch perMinute, _ := f.minuteFlags.limits(); {
 	case len(f.limits) > 0 || f.preset != "" || f.inFlight > 0 || len(perMinute) > 0:
 	case len(f.each) > 0:
-		return nil, false, errors.New("--limit-model is beside --limit, --preset or --rpm, which are for the other models; expected one of them, or --limit none")
+		return nil, false, errors.New("--limit-model is beside --limit, --preset or --rpm, which are for the other models; " +
+			"expected one of them, or --limit none")
 	default:
-		return nil, false, fmt.Errorf("--limit, --preset or --rpm is required: what the server allows cannot be guessed; expected %s, auto to have it found out, or --limit none", rate.Forms)
+		return nil, false, fmt.Errorf("--limit, --preset or --rpm is required: what the server allows cannot be guessed; "+
+			"expected %s, auto to have it found out, or --limit none", rate.Forms)
 	}
 	alone := ""
 	for _, s := range f.limits {

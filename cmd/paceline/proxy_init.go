@@ -13,7 +13,8 @@ var initialProxy []byte
 // proxyInit is the content of paceline proxy --init, and of --schema.
 func proxyInit() cli.Initial {
 	return cli.Initial{
-		Verb: "paceline proxy", What: "a configuration with comments", Files: "configurations", Next: "paceline proxy check %s",
+		Verb: "paceline proxy", What: "a configuration with comments", Files: "configurations",
+		Next: "paceline proxy check %s",
 		Text: initialProxy, Schema: config.Schema,
 	}
 }

@@ -44,7 +44,8 @@ func (f *proxyFlags) perMinute(cmd *cobra.Command, u *proxy.Upstream) error {
 		}
 	}
 	if !found {
-		return cli.Usage(errors.New("--per-second, expected limits per minute that are buckets: --preset, --rpm, --tpm, and not --rule rolling"))
+		return cli.Usage(errors.New("--per-second, expected limits per minute that are buckets: --preset, --rpm, --tpm, " +
+			"and not --rule rolling"))
 	}
 	return nil
 }
@@ -57,7 +58,8 @@ func (f *proxyFlags) writeOut(cmd *cobra.Command, u *proxy.Upstream) error {
 	}
 	who, _ := provider.Publisher(u.Preset)
 	if f.perSecond && !who.PerSecond {
-		return cli.Usage(fmt.Errorf("--per-second with --preset %s: %s does not say that limits per minute also hold per second", f.preset, who.Title))
+		return cli.Usage(fmt.Errorf("--per-second with --preset %s: %s does not say that limits per minute also hold per "+
+			"second", f.preset, who.Title))
 	}
 	if u.Provider == nil {
 		u.Provider, _ = provider.Lookup(who.Name)
@@ -73,7 +75,8 @@ func (f *proxyFlags) writeOut(cmd *cobra.Command, u *proxy.Upstream) error {
 			}
 			continue
 		case !knows(p.Unit):
-			return cli.Usage(fmt.Errorf("--preset %s limits %s, which nobody counts here; expected --limit without --preset", f.preset, p.Unit))
+			return cli.Usage(fmt.Errorf("--preset %s limits %s, which nobody counts here; expected --limit without --preset",
+				f.preset, p.Unit))
 		}
 		scope := p.Scope
 		if scope == provider.All {

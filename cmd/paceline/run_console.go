@@ -81,19 +81,23 @@ func (f *runFlags) outputIsFile(cmd *cobra.Command) (notice string, err error) {
 		return "", nil
 	}
 	if strings.HasSuffix(file, "/") {
-		return "", fmt.Errorf("-o %s is no format of the summary, expected text or json; a folder for the bodies of answers is --out-dir %s", file, file)
+		return "", fmt.Errorf("-o %s is no format of the summary, expected text or json; a folder for the bodies of "+
+			"answers is --out-dir %s", file, file)
 	}
 	if !cli.LooksLikeFile(file) {
-		return "", fmt.Errorf("-o %s is no format of the summary, expected text or json; a file for the results is --out (-O), such as --out ./%s", file, cmp.Or(file, "results.jsonl"))
+		return "", fmt.Errorf("-o %s is no format of the summary, expected text or json; a file for the results is --out "+
+			"(-O), such as --out ./%s", file, cmp.Or(file, "results.jsonl"))
 	}
 	for _, other := range []string{"out", "out-dir"} {
 		if flag := cmd.Flag(other); flag != nil && flag.Changed {
-			return "", fmt.Errorf("-o %s is no format of the summary, expected text or json; and as a file for the results it is beside --%s %s, expected one of them", file, other, flag.Value)
+			return "", fmt.Errorf("-o %s is no format of the summary, expected text or json; and as a file for the results it "+
+				"is beside --%s %s, expected one of them", file, other, flag.Value)
 		}
 	}
 	f.out, f.output = file, "text"
 	if file == "-" {
 		return "", nil
 	}
-	return fmt.Sprintf("-o %s is taken as --out %s: a file for the results (-o text and -o json are the form of the summary)", file, file), nil
+	return fmt.Sprintf("-o %s is taken as --out %s: a file for the results (-o text and -o json are the form of the "+
+		"summary)", file, file), nil
 }

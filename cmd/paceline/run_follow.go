@@ -27,8 +27,12 @@ type pageFlags struct {
 }
 
 func (f *pageFlags) add(p *pflag.FlagSet) {
-	p.StringVar(&f.next, "next", "", "follow pages: link (the Link field's rel=next), a JSON pointer to a URL in the answer (/links/next), NAME=POINTER for a cursor that goes into the query (cursor=/meta/next_cursor), or body:POINTER=POINTER for one that goes into the body (body:/start_cursor=/next_cursor); each page is a request of its own")
-	p.StringVar(&f.while, "next-while", "", "with --next: JSON pointer to what is true of all pages but the last (/has_more)")
+	p.StringVar(&f.next, "next", "",
+		"follow pages: link (the Link field's rel=next), a JSON pointer to a URL in the answer (/links/next), NAME=POINTER "+
+			"for a cursor that goes into the query (cursor=/meta/next_cursor), or body:POINTER=POINTER for one that goes into "+
+			"the body (body:/start_cursor=/next_cursor); each page is a request of its own")
+	p.StringVar(&f.while, "next-while", "",
+		"with --next: JSON pointer to what is true of all pages but the last (/has_more)")
 	p.IntVar(&f.most, "max-pages", 1000, "with --next: most pages of a line; a run with more goes on there")
 }
 
@@ -62,13 +66,18 @@ type tokenFlags struct {
 }
 
 func (f *tokenFlags) add(p *pflag.FlagSet) {
-	p.StringVar(&f.command, "auth-command", "", "command that prints a token, or JSON with access_token and expires_in, for {token} in --header or --query (default: 'Authorization: Bearer {token}'); it runs again before that expires and at 401")
-	p.DurationVar(&f.every, "auth-every", 0, "how often to get a new token (default: when it says that it expires, and at 401)")
-	p.StringVar(&f.url, "oauth-token-url", "", "where an OAuth server gives tokens for {token}, for the credentials of a client")
+	p.StringVar(&f.command, "auth-command", "",
+		"command that prints a token, or JSON with access_token and expires_in, for {token} in --header or --query "+
+			"(default: 'Authorization: Bearer {token}'); it runs again before that expires and at 401")
+	p.DurationVar(&f.every, "auth-every", 0,
+		"how often to get a new token (default: when it says that it expires, and at 401)")
+	p.StringVar(&f.url, "oauth-token-url", "",
+		"where an OAuth server gives tokens for {token}, for the credentials of a client")
 	p.StringVar(&f.idEnv, "oauth-client-id-env", "", "environment variable with the client's id")
 	p.StringVar(&f.secretEnv, "oauth-client-secret-env", "", "environment variable with the client's secret")
 	p.StringSliceVar(&f.scopes, "oauth-scopes", nil, "scopes to ask for, A,B")
-	p.StringArrayVar(&f.oauthParams, "oauth-param", nil, "'name=value' beside, such as 'audience=https://api.example.com'; repeatable")
+	p.StringArrayVar(&f.oauthParams, "oauth-param", nil,
+		"'name=value' beside, such as 'audience=https://api.example.com'; repeatable")
 }
 
 // config puts a token into requests, if the flags name a source.
@@ -93,7 +102,8 @@ func (f *tokenFlags) config(cmd *cobra.Command, c *run.Config) error {
 		}
 		b.Issuer = client
 	case uses:
-		return cli.Usage(errors.New("{token} in --header or --query, and nobody who gives one: expected --auth-command or --oauth-token-url"))
+		return cli.Usage(errors.New("{token} in --header or --query, and nobody who gives one: expected --auth-command or " +
+			"--oauth-token-url"))
 	default:
 		return nil
 	}
@@ -101,8 +111,10 @@ func (f *tokenFlags) config(cmd *cobra.Command, c *run.Config) error {
 	if uses {
 		return nil
 	}
-	if slices.ContainsFunc(c.Header, func(t run.Template) bool { return http.CanonicalHeaderKey(t.Name()) == "Authorization" }) {
-		return cli.Usage(errors.New("a token without {token} in --header or --query, and --header has another Authorization: no request would have it"))
+	if slices.ContainsFunc(c.Header,
+		func(t run.Template) bool { return http.CanonicalHeaderKey(t.Name()) == "Authorization" }) {
+		return cli.Usage(errors.New("a token without {token} in --header or --query, and --header has another " +
+			"Authorization: no request would have it"))
 	}
 	all, err := run.ParseHeaders([]string{"Authorization: Bearer {token}"})
 	c.Header = append(c.Header, all...)
@@ -118,9 +130,11 @@ func (f *tokenFlags) check() error {
 	case f.url == "" && oauth:
 		return errors.New("--oauth-… without --oauth-token-url, expected where tokens are given")
 	case f.url != "" && f.idEnv == "":
-		return errors.New("--oauth-token-url without --oauth-client-id-env, expected the environment variable that has the client's id")
+		return errors.New("--oauth-token-url without --oauth-client-id-env, expected the environment variable that has the " +
+			"client's id")
 	case f.url != "" && f.secretEnv == "":
-		return errors.New("--oauth-token-url without --oauth-client-secret-env, expected the environment variable that has the client's secret")
+		return errors.New("--oauth-token-url without --oauth-client-secret-env, expected the environment variable that has " +
+			"the client's secret")
 	case f.every < 0:
 		return fmt.Errorf("--auth-every %v, expected a duration above 0", f.every)
 	case f.every != 0 && f.command == "" && f.url == "":
@@ -133,7 +147,8 @@ func (f *tokenFlags) check() error {
 func (f *tokenFlags) client() (*issuer.Client, error) {
 	u, err := url.Parse(f.url)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Fragment != "" || u.User != nil {
-		return nil, cli.Usage(errors.New("--oauth-token-url, expected an absolute http or https URL without a user and without #"))
+		return nil, cli.Usage(errors.New("--oauth-token-url, expected an absolute http or https URL without a user and " +
+			"without #"))
 	}
 	params := url.Values{}
 	for _, p := range f.oauthParams {

@@ -28,7 +28,8 @@ type drawnFlags struct {
 }
 
 func (f *drawnFlags) add(p *pflag.FlagSet) {
-	p.StringVar(&f.file, "report", "", "file to write a page with charts of the run to when it ends, FILE.html, as paceline chart does")
+	p.StringVar(&f.file, "report", "",
+		"file to write a page with charts of the run to when it ends, FILE.html, as paceline chart does")
 }
 
 // config makes the run note the data for the charts. The page begins with the results of earlier
@@ -82,8 +83,10 @@ func (f *runFlags) interruption(t run.Totals) error {
 func (f *runFlags) end(t run.Totals, sending, closing error) error {
 	switch {
 	case errors.Is(sending, run.ErrOutput) && f.out != "-":
-		return cli.Exit(cli.ExitFailure, fmt.Errorf("%w; then nothing more was sent, and the same command again resumes", sending))
-	case errors.Is(sending, run.ErrHost), errors.Is(sending, run.ErrOutage), errors.Is(sending, run.ErrEnough), errors.Is(sending, pool.ErrExhausted):
+		return cli.Exit(cli.ExitFailure,
+			fmt.Errorf("%w; then nothing more was sent, and the same command again resumes", sending))
+	case errors.Is(sending, run.ErrHost), errors.Is(sending, run.ErrOutage), errors.Is(sending, run.ErrEnough),
+		errors.Is(sending, pool.ErrExhausted):
 		how := leftText(t.Left) + ", and nothing is lost"
 		if f.out != "-" {
 			how += "; the same command again resumes"
@@ -94,7 +97,9 @@ func (f *runFlags) end(t run.Totals, sending, closing error) error {
 	case closing != nil:
 		return cli.Exit(cli.ExitFailure, closing)
 	case t.Lost > 0:
-		return cli.Exit(cli.ExitSomeFailed, fmt.Errorf("%s no end state in %s", sanitize.Count(t.Lost, "request is lost: it has", "requests are lost: they have"), f.out))
+		return cli.Exit(cli.ExitSomeFailed,
+			fmt.Errorf("%s no end state in %s",
+				sanitize.Count(t.Lost, "request is lost: it has", "requests are lost: they have"), f.out))
 	case t.Dead+t.Expired+t.SkippedDead+t.SkippedExpired+t.Invalid+t.Appended+t.Partly > 0, t.Cut > 0 && !f.pages.asked:
 		return cli.Exit(cli.ExitSomeFailed, nil)
 	}
@@ -163,8 +168,14 @@ func (f *runFlags) report(s *screen.Screen, t run.Totals, wall time.Duration) er
 		n           int
 		what, color string
 	}{
-		{t.Late, "of them answered after their deadline", screen.Red}, {t.Pages, "of them further pages", ""}, {t.Cut, "with more pages (--max-pages)", screen.Red}, {t.SkippedDone, "done before", ""}, {t.SkippedDead, "dead before (--retry-dead)", screen.Red}, {t.SkippedExpired, "expired before (--retry-dead=expired)", screen.Red}, {t.Invalid, "invalid lines", screen.Red},
-		{t.Left, "left", screen.Red}, {t.Appended, "lines appended meanwhile", screen.Red}, {t.Unwritten, "of them answered but not written", screen.Red}, {t.Repeats, "possible repeats", screen.Red}, {t.Partly, "of them served in part (--partly)", screen.Red}, {t.SelectFailed, "answers of which --select failed", screen.Red},
+		{t.Late, "of them answered after their deadline", screen.Red}, {t.Pages, "of them further pages", ""},
+		{t.Cut, "with more pages (--max-pages)", screen.Red}, {t.SkippedDone, "done before", ""},
+		{t.SkippedDead, "dead before (--retry-dead)", screen.Red},
+		{t.SkippedExpired, "expired before (--retry-dead=expired)", screen.Red}, {t.Invalid, "invalid lines", screen.Red},
+		{t.Left, "left", screen.Red}, {t.Appended, "lines appended meanwhile", screen.Red},
+		{t.Unwritten, "of them answered but not written", screen.Red}, {t.Repeats, "possible repeats", screen.Red},
+		{t.Partly, "of them served in part (--partly)", screen.Red},
+		{t.SelectFailed, "answers of which --select failed", screen.Red},
 	} {
 		if v.n > 0 {
 			add(v.n, v.what, v.color)
@@ -234,7 +245,8 @@ func usedText(t *run.Totals) string {
 
 // modelText describes a model in figures.
 func modelText(m *run.ModelTotals) string {
-	text := fmt.Sprintf("model %s: %s done, %s tokens in, %s out", m.Model, humanize.Thousands(int64(m.Done)), humanize.Thousands(m.InputTokens), humanize.Thousands(m.OutputTokens))
+	text := fmt.Sprintf("model %s: %s done, %s tokens in, %s out", m.Model, humanize.Thousands(int64(m.Done)),
+		humanize.Thousands(m.InputTokens), humanize.Thousands(m.OutputTokens))
 	if m.USD != nil {
 		text += ", " + humanize.Dollars(*m.USD)
 	}

@@ -24,9 +24,13 @@ type resultFlags struct {
 }
 
 func (f *resultFlags) add(p *pflag.FlagSet) {
-	p.StringVar(&f.outDir, "out-dir", "", "folder with a file for the body of each answer, named by its id and its Content-Type, and results.jsonl for the rest, which a run that is repeated goes on from")
+	p.StringVar(&f.outDir, "out-dir", "",
+		"folder with a file for the body of each answer, named by its id and its Content-Type, and results.jsonl for the "+
+			"rest, which a run that is repeated goes on from")
 	f.maxFile = 1 << 30
-	p.StringVar(&f.selection, "select", "", "fields of the answers to write in place of the results, as jq expressions: 'id=.id, name=.body.name' or '{id, name: .body.name}'")
+	p.StringVar(&f.selection, "select", "",
+		"fields of the answers to write in place of the results, as jq expressions: 'id=.id, name=.body.name' or '{id, "+
+			"name: .body.name}'")
 	p.StringVar(&f.format, "out-format", "", "with --select: jsonl, csv or tsv (default: as --out ends, or jsonl)")
 	p.BoolVar(&f.ordered, "ordered", false, "results in the order of the input")
 	p.Var(&f.maxFile, "max-file", "with --out-dir: longest body; a longer one is a dead letter")
@@ -47,7 +51,8 @@ func (f *resultFlags) config(cmd *cobra.Command, out *string, c *run.Config) err
 			return errors.New("--out-dir is empty, expected a folder")
 		}
 		if cmd.Flag("max-file").Changed {
-			return errors.New("--max-file is for the files of --out-dir; without it, --max-response bounds what is kept of a body")
+			return errors.New("--max-file is for the files of --out-dir; without it, --max-response bounds what is kept of a " +
+				"body")
 		}
 		return nil
 	case cmd.Flag("out").Changed || *out != "-": // -o FILE sets *out without the flag
@@ -101,9 +106,11 @@ func (f *resultFlags) shape(cmd *cobra.Command, out string, c *run.Config) error
 		case format == projection.JSONL:
 			return nil
 		case f.format != "":
-			return fmt.Errorf("--out-format %s without --select: a table needs columns, expected such as --select 'id=.id, name=.body.name'", format)
+			return fmt.Errorf("--out-format %s without --select: a table needs columns, expected such as --select 'id=.id, "+
+				"name=.body.name'", format)
 		}
-		return fmt.Errorf("--out %s without --select: a table needs columns, expected such as --select 'id=.id, name=.body.name'; --out-format jsonl writes whole results there", out)
+		return fmt.Errorf("--out %s without --select: a table needs columns, expected such as --select 'id=.id, "+
+			"name=.body.name'; --out-format jsonl writes whole results there", out)
 	}
 	shape, err := projection.Compile(f.selection, format)
 	if err != nil {

@@ -27,11 +27,15 @@ type sharingFlags struct {
 }
 
 func (f *sharingFlags) add(p *pflag.FlagSet) {
-	p.StringVar(&f.kind, "strangers", "", "others use the same limits and know nothing of this run: take a fair share, by what answers say; =bucket, =fixed (windows) or =rolling says how the server counts, where it tells no reset")
+	p.StringVar(&f.kind, "strangers", "",
+		"others use the same limits and know nothing of this run: take a fair share, by what answers say; =bucket, =fixed "+
+			"(windows) or =rolling says how the server counts, where it tells no reset")
 	p.Lookup("strangers").NoOptDefVal = "auto"
 	f.store.Add(p, "; with --strangers a number: how many shares to take")
 	f.store.AddPart(p)
-	p.Float64Var(&f.sharers, "sharers", 0, "with --strangers: among how many the limits are meant to be shared, where some of them may be greedy: its part is kept to (default: all are trusted)")
+	p.Float64Var(&f.sharers, "sharers", 0,
+		"with --strangers: among how many the limits are meant to be shared, where some of them may be greedy: its part is "+
+			"kept to (default: all are trusted)")
 }
 
 // ceiling describes the limit behind percentages.
@@ -68,7 +72,8 @@ func (f *sharingFlags) sharing(cmd *cobra.Command, limits []run.Rate, auto bool)
 	weight, isNumber := f.weight()
 	if f.kind == "" {
 		if cmd.Flag("share").Changed && isNumber {
-			return nil, fmt.Errorf("--share %s is for limits that others use, too: it needs --strangers; expected that, or %s", f.store.Address, shareflags.Forms)
+			return nil, fmt.Errorf("--share %s is for limits that others use, too: it needs --strangers; expected that, or %s",
+				f.store.Address, shareflags.Forms)
 		}
 		if cmd.Flag("sharers").Changed {
 			return nil, errors.New("--sharers is for limits that others use, too: it needs --strangers")
@@ -78,13 +83,15 @@ func (f *sharingFlags) sharing(cmd *cobra.Command, limits []run.Rate, auto bool)
 	kind, known := shareflags.Kinds[f.kind]
 	switch {
 	case !known:
-		return nil, fmt.Errorf("--strangers=%s, expected %s, or nothing", f.kind, strings.Join(slices.Sorted(maps.Keys(shareflags.Kinds)), ", "))
+		return nil, fmt.Errorf("--strangers=%s, expected %s, or nothing", f.kind,
+			strings.Join(slices.Sorted(maps.Keys(shareflags.Kinds)), ", "))
 	case len(limits) == 0 && !auto:
 		return nil, errors.New("--strangers with --limit none: a share of what? expected a limit")
 	case auto && kind != fairshare.UnknownKind:
 		return nil, fmt.Errorf("--strangers=%s with --limit auto, which finds out how the server counts; expected --strangers", f.kind)
 	case !isNumber && shareflags.IsStore(f.store.Address):
-		return nil, errors.New("--strangers with a store to --share by: what strangers use is in no store; expected one of the two")
+		return nil, errors.New("--strangers with a store to --share by: what strangers use is in no store; expected one of " +
+			"the two")
 	case !isNumber || !(weight > 0):
 		return nil, fmt.Errorf("--share %v, expected a number above 0", f.store.Address)
 	case !(f.sharers >= 0):
@@ -111,7 +118,9 @@ func (f *runFlags) plan(r *run.Run, c *run.Config) run.Plan {
 		longest = max(longest, time.Duration(float64(l.Most())/l.Speed()*float64(time.Second)))
 	}
 	if shareflags.IsStore(f.sharing.store.Address) && longest > 0 {
-		p.Notes = append(p.Notes, fmt.Sprintf("a store that does not have these limits yet lets nothing go for 7 s and %s first, since nobody can tell it from one that has lost them (--share)", humanize.Span(longest)))
+		p.Notes = append(p.Notes,
+			fmt.Sprintf("a store that does not have these limits yet lets nothing go for 7 s and %s first, since nobody can "+
+				"tell it from one that has lost them (--share)", humanize.Span(longest)))
 	}
 	return p
 }

@@ -24,7 +24,8 @@ const (
 )
 
 func newServe() *cobra.Command {
-	exchange, gcra, verbs := newServeExchange(), newServeGCRA(), append(newServeProviders(), newServeOpenAI(), newServeAnthropic())
+	exchange, gcra, verbs := newServeExchange(), newServeGCRA(),
+		append(newServeProviders(), newServeOpenAI(), newServeAnthropic())
 	for _, c := range verbs {
 		c.GroupID = groupProviders
 	}
@@ -72,7 +73,8 @@ func (s *serving) until(f func(ctx context.Context) error) func(*cobra.Command, 
 
 // attend runs the server that open makes, until ctx is done, and then reports on it. log is nil if
 // there is no log. An error of open is the user's mistake.
-func attend[S server](ctx context.Context, s *serving, open func(log io.Writer) (S, error), greet func(x S, url string) greeting, report func(x S) error) error {
+func attend[S server](ctx context.Context, s *serving, open func(log io.Writer) (S, error),
+	greet func(x S, url string) greeting, report func(x S) error) error {
 	var x S
 	opened := false
 	err := s.serve(ctx, func(log io.Writer) (server, error) {
@@ -96,7 +98,8 @@ func verdicts(wrong int, first []string) error {
 }
 
 // serve runs the server that open makes, until ctx is done. log is nil if there is no log.
-func (s *serving) serve(ctx context.Context, open func(log io.Writer) (server, error), greet func(url string) greeting) (err error) {
+func (s *serving) serve(ctx context.Context, open func(log io.Writer) (server, error),
+	greet func(url string) greeting) (err error) {
 	// The address is taken before the log is opened. So a second server on the same address does
 	// not empty the log of the first.
 	l, err := net.Listen("tcp", s.addr)
@@ -129,7 +132,8 @@ func (s *serving) serve(ctx context.Context, open func(log io.Writer) (server, e
 func cannotListen(flag, addr, verb string, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		host, port, _ := net.SplitHostPort(addr)
-		return fmt.Errorf("%s is in use, maybe by another %s (lsof -i :%s says by whom): stop it, or choose another address: %s %s, which is any free port",
+		return fmt.Errorf("%s is in use, maybe by another %s (lsof -i :%s says by whom): stop it, or choose another "+
+			"address: %s %s, which is any free port",
 			addr, verb, port, flag, net.JoinHostPort(host, "0"))
 	}
 	if _, _, bad := net.SplitHostPort(addr); bad != nil {

@@ -88,7 +88,8 @@ func (s *serveExchange) run(ctx context.Context) error {
 				at, len(config.Keys), s.limit, s.window, nonces, config.Before, config.After),
 			[]string{
 				"curl " + cli.Quoted(at+"?api_key="+url.QueryEscape(keys[0])+"&nonce=1&req_id=17"),
-				urls(50, at+"?req_id=") + fmt.Sprintf("%s %s --query 'api_key={key}' --query 'nonce={nonce}' -", run, limitFlag(int64(s.limit), s.window)),
+				urls(50, at+"?req_id=") +
+					fmt.Sprintf("%s %s --query 'api_key={key}' --query 'nonce={nonce}' -", run, limitFlag(int64(s.limit), s.window)),
 			},
 		}
 	}, func(x *ratetest.Exchange) error {
@@ -100,7 +101,8 @@ func (s *serveExchange) run(ctx context.Context) error {
 func (s *serveExchange) config() (ratetest.Config, error) {
 	c := ratetest.Config{
 		Keys: s.keys,
-		Rule: rule.ExchangeConfig{Keys: len(s.keys), Limit: s.limit, Window: s.window, BanAfter: s.banAfter, AnyNonce: !s.nonces},
+		Rule: rule.ExchangeConfig{Keys: len(s.keys), Limit: s.limit, Window: s.window, BanAfter: s.banAfter,
+			AnyNonce: !s.nonces},
 		Seed: s.seed,
 		Keep: -1, // keep no requests: a server may run for days, and the log has all of them
 	}
@@ -178,8 +180,9 @@ func (s *serveExchange) write(r ratetest.Report) error {
 	}
 	for i, k := range r.Judge.Keys {
 		e.Keys = append(e.Keys, exchangeKeyReport{
-			Key: r.Keys[i], Accepted: k.Counts[rule.Accepted], BadNonce: k.Counts[rule.BadNonce], Limited: k.Counts[rule.Limited],
-			Banned: k.Banned, AfterBan: k.Counts[rule.Banned], Worst: k.Worst.Requests, WorstSent: k.WorstSent.Requests,
+			Key: r.Keys[i], Accepted: k.Counts[rule.Accepted], BadNonce: k.Counts[rule.BadNonce],
+			Limited: k.Counts[rule.Limited],
+			Banned:  k.Banned, AfterBan: k.Counts[rule.Banned], Worst: k.Worst.Requests, WorstSent: k.WorstSent.Requests,
 		})
 	}
 	switch s.output {
@@ -200,7 +203,8 @@ func (e *exchangeReport) writeText(w io.Writer) error {
 			banned = "yes"
 		}
 		n := strconv.Itoa
-		t.Row(k.Key, n(k.Accepted), n(k.BadNonce), n(k.Limited), n(k.AfterBan), banned, fmt.Sprintf("%d of %d", k.Worst, e.Limit), n(k.WorstSent))
+		t.Row(k.Key, n(k.Accepted), n(k.BadNonce), n(k.Limited), n(k.AfterBan), banned,
+			fmt.Sprintf("%d of %d", k.Worst, e.Limit), n(k.WorstSent))
 	}
 	if err := t.Write(w, table.Width); err != nil {
 		return err
@@ -212,10 +216,12 @@ func (e *exchangeReport) writeText(w io.Writer) error {
 
 func (e *exchangeReport) writeCSV(w io.Writer) error {
 	c := csv.NewWriter(w)
-	c.Write([]string{"key", "accepted", "bad_nonce", "limited", "banned", "after_ban", "worst_window", "worst_window_sent"})
+	c.Write([]string{"key", "accepted", "bad_nonce", "limited", "banned", "after_ban", "worst_window",
+		"worst_window_sent"})
 	for _, k := range e.Keys {
 		n := strconv.Itoa
-		c.Write([]string{k.Key, n(k.Accepted), n(k.BadNonce), n(k.Limited), strconv.FormatBool(k.Banned), n(k.AfterBan), n(k.Worst), n(k.WorstSent)})
+		c.Write([]string{k.Key, n(k.Accepted), n(k.BadNonce), n(k.Limited), strconv.FormatBool(k.Banned), n(k.AfterBan),
+			n(k.Worst), n(k.WorstSent)})
 	}
 	c.Flush()
 	return c.Error()

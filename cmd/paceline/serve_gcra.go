@@ -65,7 +65,8 @@ func (s *serveGCRA) run(ctx context.Context) error {
 		// A client that sends one at a time, evenly, passes at any level of the bucket.
 		evenly := (s.config.Window / time.Duration(s.config.Limit)).Truncate(time.Millisecond) + time.Millisecond
 		return greeting{
-			fmt.Sprintf("serving %s/: %d requests per %v for all, %d at the start, clock × %v", url, s.config.Limit, s.config.Window, s.config.Level, s.config.Scale),
+			fmt.Sprintf("serving %s/: %d requests per %v for all, %d at the start, clock × %v", url, s.config.Limit,
+				s.config.Window, s.config.Level, s.config.Scale),
 			[]string{
 				"curl -i " + url + "/",
 				urls(5, url+"/?id=") + "paceline run " + limitFlag(1, evenly) + " -",
@@ -116,7 +117,8 @@ func (s *serveGCRA) write(r ratetest.GCRAReport) error {
 	if total > 0 {
 		percent = 100 * float64(r.Limited) / float64(total)
 	}
-	_, err := fmt.Fprintf(s.out, "%d accepted and %d limited (%.2f %%) in %v; %d left, %.0f lost to a full bucket; up to %d under way at once\n",
+	_, err := fmt.Fprintf(s.out,
+		"%d accepted and %d limited (%.2f %%) in %v; %d left, %.0f lost to a full bucket; up to %d under way at once\n",
 		r.Accepted, r.Limited, percent, r.Elapsed.Round(time.Millisecond), r.Left, r.Unused, r.Peak)
 	return err
 }

@@ -165,7 +165,8 @@ func newServeLLM(p llm.Provider, c *cobra.Command) *cobra.Command {
 	f.Int64Var(&l.TokensPerDay, "tpd", 0, "most tokens in 24 hours (0: any number)")
 	f.DurationVar(&l.Window, "window", time.Minute, "the window")
 	if p == llm.OpenAI {
-		f.BoolVar(&l.PerSecond, "per-second", false, "what holds per window also holds per second: 60000 a minute as 1000 a second, rounded down")
+		f.BoolVar(&l.PerSecond, "per-second", false,
+			"what holds per window also holds per second: 60000 a minute as 1000 a second, rounded down")
 	}
 	f.BoolVar(&s.config.Rolling, "rolling", false, "count rolling windows, not buckets")
 	f.BoolVar(&s.config.RefusedCount, "refused-count", false, "what is refused counts as a request (with --rolling)")
@@ -175,12 +176,14 @@ func newServeLLM(p llm.Provider, c *cobra.Command) *cobra.Command {
 	f.Int64Var(&s.config.Credit, "credit", 0, "tokens that each key may use, ever (0: any number)")
 	f.StringVar(&s.before, "latency", "uniform:0-50ms", "latency before the check: "+latency.Forms)
 	f.StringVar(&s.first, "first", "lognormal:200ms,p99=1s", "latency from the check to the first token")
-	f.Float64Var(&s.config.TokensPerSecond, "tokens-per-second", 200, "how fast the tokens after it are generated (0: at once)")
+	f.Float64Var(&s.config.TokensPerSecond, "tokens-per-second", 200,
+		"how fast the tokens after it are generated (0: at once)")
 	f.Float64Var(&s.config.Law.Cached, "cached", 0, "probability that input of 1024 tokens or more is read from a cache")
 	f.Float64Var(&s.config.Law.Reasoning, "reasoning", 0, "share of the output that is thought and not shown")
 	f.StringSliceVar(&s.faults, "fault", nil, "probabilities of faults: NAME=P, separated by commas")
 	f.StringSliceVar(&s.script, "script", nil, "faults of the first requests, separated by commas; ok is none")
-	f.DurationVar(&s.retryAfter, "retry-after", time.Second, "how long the faults 429 and overloaded ask to wait (0: they do not say)")
+	f.DurationVar(&s.retryAfter, "retry-after", time.Second,
+		"how long the faults 429 and overloaded ask to wait (0: they do not say)")
 	f.Uint64Var(&s.config.Seed, "seed", 1, "seed of usage, latencies and faults")
 	return c
 }
@@ -194,7 +197,8 @@ func (s *serveLLM) run(ctx context.Context) error {
 		return llm.New(s.config)
 	}, func(l *llm.Server, url string) greeting {
 		return greeting{
-			fmt.Sprintf("serving %s/v1/: %v, %s, latency %v and %v to the first token", url, s.config.Provider, enforced(l.Config().Limits), s.config.Before, s.config.First),
+			fmt.Sprintf("serving %s/v1/: %v, %s, latency %v and %v to the first token", url, s.config.Provider,
+				enforced(l.Config().Limits), s.config.Before, s.config.First),
 			s.try(url, l.Config().Limits),
 		}
 	}, func(l *llm.Server) error {
@@ -203,7 +207,8 @@ func (s *serveLLM) run(ctx context.Context) error {
 	})
 }
 
-var apis = map[string]tokens.API{"chat": tokens.Chat, "responses": tokens.Responses, "embeddings": tokens.Embeddings, "messages": tokens.Messages}
+var apis = map[string]tokens.API{"chat": tokens.Chat, "responses": tokens.Responses, "embeddings": tokens.Embeddings,
+	"messages": tokens.Messages}
 
 // vocabularies counts tokens by the published vocabularies. It learns nothing from answers, so the
 // same text always has the same count.
@@ -331,12 +336,14 @@ func (s *serveLLM) write(r llm.Report) error {
 		return cli.WriteJSON(s.out, r)
 	case "csv":
 		c := csv.NewWriter(s.out)
-		c.Write([]string{"key", "model", "accepted", "limited", "limit_name", "limit", "counted_most", "worst_window", "worst_window_percent", "worst_window_sent", "worst_window_sent_percent"})
+		c.Write([]string{"key", "model", "accepted", "limited", "limit_name", "limit", "counted_most", "worst_window",
+			"worst_window_percent", "worst_window_sent", "worst_window_sent_percent"})
 		n := func(n int64) string { return strconv.FormatInt(n, 10) }
 		p := func(x float64) string { return strconv.FormatFloat(x, 'f', 2, 64) }
 		for _, a := range r.Accounts {
 			for _, w := range a.Limits {
-				c.Write([]string{a.Key, a.Model, strconv.Itoa(a.Accepted), strconv.Itoa(a.Limited), w.Name, n(w.Limit), n(w.Counted), n(w.Worst), p(w.WorstPercent), n(w.Sent), p(w.SentPercent)})
+				c.Write([]string{a.Key, a.Model, strconv.Itoa(a.Accepted), strconv.Itoa(a.Limited), w.Name, n(w.Limit),
+					n(w.Counted), n(w.Worst), p(w.WorstPercent), n(w.Sent), p(w.SentPercent)})
 			}
 		}
 		c.Flush()
@@ -347,14 +354,16 @@ func (s *serveLLM) write(r llm.Report) error {
 	for _, a := range r.Accounts {
 		for _, w := range a.Limits {
 			t.Row(a.Key, a.Model, strconv.Itoa(a.Accepted), strconv.Itoa(a.Limited), w.Name, strconv.FormatInt(w.Limit, 10),
-				strconv.FormatInt(w.Worst, 10), fmt.Sprintf("%.1f", w.WorstPercent), strconv.FormatInt(w.Sent, 10), fmt.Sprintf("%.1f", w.SentPercent))
+				strconv.FormatInt(w.Worst, 10), fmt.Sprintf("%.1f", w.WorstPercent), strconv.FormatInt(w.Sent, 10),
+				fmt.Sprintf("%.1f", w.SentPercent))
 		}
 	}
 	if err := t.Write(s.out, table.Width); err != nil {
 		return err
 	}
 	refused := r.Verdicts["limited"] + r.Verdicts["too_large"]
-	_, err := fmt.Fprintf(s.out, "%d accepted and %d limited in %v", r.Verdicts["accepted"], refused, r.Elapsed.Round(time.Millisecond))
+	_, err := fmt.Fprintf(s.out, "%d accepted and %d limited in %v", r.Verdicts["accepted"], refused,
+		r.Elapsed.Round(time.Millisecond))
 	for _, group := range []struct {
 		name   string
 		counts map[string]int

@@ -63,12 +63,15 @@ func newServeProvider(p service.Info) *cobra.Command {
 	s.flags(c, "text or json")
 	f := c.Flags()
 	f.StringVar(&s.config.Preset, "preset", p.Presets[0], "which of its limits: "+strings.Join(p.Presets, ", "))
-	f.StringArrayVar(&s.limits, "limit", nil, "a limit of your own, such as 20/m: N/U for the first, NAME=N/U for any, NAME=N for one of requests at once; "+rate.Forms)
+	f.StringArrayVar(&s.limits, "limit", nil,
+		"a limit of your own, such as 20/m: N/U for the first, NAME=N/U for any, NAME=N for one of requests at once; "+
+			rate.Forms)
 	f.Float64Var(&s.config.Scale, "scale", 1, "how many times faster its clock runs than ours")
 	f.StringVar(&s.before, "latency", "constant:0s", "latency before the check, by its clock: "+latency.Forms)
 	f.StringVar(&s.after, "latency-after", "", "latency after the check (default as --latency)")
 	f.Uint64Var(&s.config.Seed, "seed", 1, "seed of the latencies")
-	_ = c.RegisterFlagCompletionFunc("preset", cobra.FixedCompletions(p.Presets, cobra.ShellCompDirectiveNoFileComp)) // registering fails only for an unknown flag
+	// registering fails only for an unknown flag
+	_ = c.RegisterFlagCompletionFunc("preset", cobra.FixedCompletions(p.Presets, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 
@@ -98,9 +101,11 @@ func (s *serveProvider) sets() string {
 
 var (
 	ruleWords = map[provider.Rule]string{
-		provider.Rolling: "in any window", provider.Calendar: "in windows of the clock", provider.Anchored: "in windows that begin with a request", provider.Bucket: "a bucket",
+		provider.Rolling: "in any window", provider.Calendar: "in windows of the clock",
+		provider.Anchored: "in windows that begin with a request", provider.Bucket: "a bucket",
 	}
-	scopeWords = map[provider.Scope]string{provider.Key: "a key", provider.IP: "an address", provider.Model: "a key and model", provider.Route: "a key and route", provider.All: "all"}
+	scopeWords = map[provider.Scope]string{provider.Key: "a key", provider.IP: "an address",
+		provider.Model: "a key and model", provider.Route: "a key and route", provider.All: "all"}
 )
 
 func limitInWords(p provider.Policy) string {
@@ -111,7 +116,8 @@ func limitInWords(p provider.Policy) string {
 	if p.Burst > 0 && p.Rule == provider.Bucket {
 		burst = fmt.Sprintf(" that holds %d", p.Burst)
 	}
-	return fmt.Sprintf("%d %s per %s, %s%s, of %s", p.Limit, p.Unit, plain(p.Window), ruleWords[p.Rule], burst, scopeWords[p.Scope])
+	return fmt.Sprintf("%d %s per %s, %s%s, of %s", p.Limit, p.Unit, plain(p.Window), ruleWords[p.Rule], burst,
+		scopeWords[p.Scope])
 }
 
 // plain writes 1h for 1h0m0s.
@@ -138,7 +144,8 @@ func (s *serveProvider) run(ctx context.Context) error {
 		for _, p := range x.Limits() {
 			limits = append(limits, p.Name+": "+limitInWords(p))
 		}
-		return greeting{fmt.Sprintf("serving %s/ as %s: %s", url, s.about.Name, strings.Join(limits, "; ")), s.try(url, x.Limits())}
+		return greeting{fmt.Sprintf("serving %s/ as %s: %s", url, s.about.Name, strings.Join(limits, "; ")),
+			s.try(url, x.Limits())}
 	}, func(x *service.Server) error {
 		r := x.Report()
 		return errors.Join(s.write(r), verdicts(r.Wrong, r.FirstWrong))
@@ -222,7 +229,8 @@ func (s *serveProvider) write(r service.Report) error {
 			if l.Window > 0 {
 				per = plain(l.Window)
 			}
-			t.Row(l.Policy, l.Who, strconv.Itoa(l.Accepted), strconv.Itoa(l.Refused), strconv.FormatInt(l.Limit, 10), per, strconv.FormatInt(l.Worst, 10), fmt.Sprintf("%.1f", l.WorstPercent))
+			t.Row(l.Policy, l.Who, strconv.Itoa(l.Accepted), strconv.Itoa(l.Refused), strconv.FormatInt(l.Limit, 10), per,
+				strconv.FormatInt(l.Worst, 10), fmt.Sprintf("%.1f", l.WorstPercent))
 		}
 		if err := t.Write(s.out, table.Width); err != nil {
 			return err

@@ -92,9 +92,11 @@ func (s *serveLLM) try(url string, limits llm.Limits) []string {
 	if len(s.config.Keys) > 0 {
 		key = s.config.Keys[0]
 	}
-	path, fields, line := "/v1/chat/completions", "-H "+cli.Quoted("Authorization: Bearer "+key), `{"custom_id":"&","method":"POST","url":"/v1/chat/completions","body":%s}`
+	path, fields, line := "/v1/chat/completions", "-H "+cli.Quoted("Authorization: Bearer "+key),
+		`{"custom_id":"&","method":"POST","url":"/v1/chat/completions","body":%s}`
 	if s.config.Provider == llm.Anthropic {
-		model, path, fields = "claude-sonnet-4", "/v1/messages", "-H "+cli.Quoted("x-api-key: "+key)+" -H 'anthropic-version: 2023-06-01'"
+		model, path, fields = "claude-sonnet-4", "/v1/messages",
+			"-H "+cli.Quoted("x-api-key: "+key)+" -H 'anthropic-version: 2023-06-01'"
 		line = `{"custom_id":"&","params":%s}`
 	}
 	if len(s.config.Models) > 0 && !s.config.Published {
@@ -116,6 +118,7 @@ func (s *serveLLM) try(url string, limits llm.Limits) []string {
 	}
 	return []string{
 		"curl -i " + url + path + " " + fields + " -H 'Content-Type: application/json' -d " + cli.Quoted(body),
-		many(3, fmt.Sprintf(line, body)) + "KEY=" + cli.Quoted(key) + " paceline run --key-env KEY --base-url " + url + cmp.Or(run, " --limit none") + " -",
+		many(3, fmt.Sprintf(line, body)) + "KEY=" + cli.Quoted(key) + " paceline run --key-env KEY --base-url " + url +
+			cmp.Or(run, " --limit none") + " -",
 	}
 }

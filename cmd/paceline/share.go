@@ -25,13 +25,15 @@ A STORE is sqlite:FILE, postgres://… or redis://…. To forget a limit does no
 longer counts (7 s and a window), and whoever comes first may say otherwise what it is.`
 
 func newShare() *cobra.Command {
-	return cli.Family(&cobra.Command{Use: "share", Short: "Look at limits that processes share by a store", Long: shareLong},
+	return cli.Family(&cobra.Command{Use: "share", Short: "Look at limits that processes share by a store",
+		Long: shareLong},
 		&cobra.Command{
 			Use: "ls STORE", Short: "List the limits in a store, with how many processes share each", Args: cobra.ExactArgs(1),
 			RunE: func(cmd *cobra.Command, args []string) error { return withStore(cmd, args[0], listShares) },
 		},
 		&cobra.Command{
-			Use: "show STORE [NAME]", Short: "Say of a limit, or of all, who shares it and holds what", Args: cobra.RangeArgs(1, 2),
+			Use: "show STORE [NAME]", Short: "Say of a limit, or of all, who shares it and holds what",
+			Args: cobra.RangeArgs(1, 2),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				return withStore(cmd, args[0], func(ctx context.Context, s share.Lister, out io.Writer) error {
 					return showShares(ctx, s, out, args[1:])

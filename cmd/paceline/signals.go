@@ -74,7 +74,8 @@ func interruptedWords(n int) string {
 	case n < 0:
 		return "interrupted: waiting for answers; once more breaks them off"
 	}
-	return fmt.Sprintf("interrupted: waiting for %s; once more breaks %s off", sanitize.Count(n, "answer", "answers"), map[bool]string{true: "it", false: "them"}[n == 1])
+	return fmt.Sprintf("interrupted: waiting for %s; once more breaks %s off", sanitize.Count(n, "answer", "answers"),
+		map[bool]string{true: "it", false: "them"}[n == 1])
 }
 
 // listen drains at the first signal and aborts at the second. It reports whether a signal came.

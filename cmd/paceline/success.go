@@ -24,11 +24,13 @@ func success(expression string) (func(body []byte) error, error) {
 		if e, ok := errors.AsType[*gojq.ParseError](err); ok {
 			at = 1 + e.Offset - len(e.Token)
 		}
-		return nil, fmt.Errorf("%q, character %d: %v, expected a jq expression that is true of a success, like '.status == \"OK\"'", expression, max(at, 1), err)
+		return nil, fmt.Errorf("%q, character %d: %v, expected a jq expression that is true of a success, like '.status == "+
+			"\"OK\"'", expression, max(at, 1), err)
 	}
 	code, err := gojq.Compile(query)
 	if err != nil {
-		return nil, fmt.Errorf("%q: %v, expected a jq expression of the answer alone that is true of a success, like '.status == \"OK\"'", expression, err)
+		return nil, fmt.Errorf("%q: %v, expected a jq expression of the answer alone that is true of a success, like "+
+			"'.status == \"OK\"'", expression, err)
 	}
 	return func(body []byte) error { return succeeds(code, expression, body) }, nil
 }

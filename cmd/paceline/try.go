@@ -56,11 +56,13 @@ func try(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	out := cmd.OutOrStdout()
-	fmt.Fprintf(out, "A strict server is at %s: %d requests in any second, and a ban at refusal %d.\n", server.URL(), tryLimit, tryBan)
+	fmt.Fprintf(out, "A strict server is at %s: %d requests in any second, and a ban at refusal %d.\n", server.URL(),
+		tryLimit, tryBan)
 	fmt.Fprintf(out, "urls.txt has %d URLs, such as %s?req_id=1\n\n$ paceline run urls.txt %s\n\n",
 		tryRequests, at, strings.Join(quoted(tryFlags("results.jsonl")), " "))
 	args := append([]string{"run", list}, tryFlags(results)...)
-	if code := newProgram().Execute(cmd.Context(), args, strings.NewReader(""), out, cmd.ErrOrStderr()); code != cli.ExitOK {
+	if code := newProgram().Execute(cmd.Context(), args, strings.NewReader(""), out,
+		cmd.ErrOrStderr()); code != cli.ExitOK {
 		return cli.Exit(code, nil)
 	}
 	first, err := firstLine(results)
@@ -124,7 +126,8 @@ func tryVerdict(out io.Writer, r ratetest.Report) error {
 	fmt.Fprintf(out, "The server took %d requests, at most %d in any second, and refused %d.\n",
 		k.Counts[rule.Accepted], k.Worst.Requests, k.Counts[rule.Limited])
 	if r.Judge.Faults > 0 {
-		return fmt.Errorf("the server broke its own rule %d times, which is a bug: %s", r.Judge.Faults, strings.Join(r.Judge.FirstFaults, "; "))
+		return fmt.Errorf("the server broke its own rule %d times, which is a bug: %s", r.Judge.Faults,
+			strings.Join(r.Judge.FirstFaults, "; "))
 	}
 	if k.Counts[rule.Limited] > 0 || k.Counts[rule.Banned] > 0 {
 		return errors.New("requests were refused, which is a bug")

@@ -22,7 +22,8 @@ import (
 type watchFlags struct{ addr string }
 
 func (f *watchFlags) add(p *pflag.FlagSet) {
-	p.StringVar(&f.addr, "page", "", "serve a page to watch the run at HOST:PORT, or at a PORT of this machine alone; port 0 is any free one")
+	p.StringVar(&f.addr, "page", "",
+		"serve a page to watch the run at HOST:PORT, or at a PORT of this machine alone; port 0 is any free one")
 }
 
 // listen opens the address, so that a bad address is an error before the first request. It returns
@@ -37,7 +38,8 @@ func (f *watchFlags) listen() (*watching, error) {
 	}
 	host, port, err := net.SplitHostPort(addr)
 	if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
-		return nil, cli.Usage(fmt.Errorf("--page %q, expected HOST:PORT such as 127.0.0.1:7879, or a PORT; port 0 is any free one", f.addr))
+		return nil, cli.Usage(fmt.Errorf("--page %q, expected HOST:PORT such as 127.0.0.1:7879, or a PORT; port 0 is any "+
+			"free one", f.addr))
 	}
 	if host == "" { // other machines may see the page only at an address for them
 		host = "127.0.0.1"
@@ -48,7 +50,9 @@ func (f *watchFlags) listen() (*watching, error) {
 	}
 	w.listener, err = net.Listen("tcp", net.JoinHostPort(host, port))
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, cli.Exit(cli.ExitConfig, fmt.Errorf("--page: port %s of %s is in use, maybe by the page of another run (lsof -i :%s says by whom): choose another, such as --page 0, which is any free one", port, host, port))
+		return nil, cli.Exit(cli.ExitConfig,
+			fmt.Errorf("--page: port %s of %s is in use, maybe by the page of another run (lsof -i :%s says by whom): choose "+
+				"another, such as --page 0, which is any free one", port, host, port))
 	}
 	if err != nil {
 		return nil, cli.Exit(cli.ExitConfig, fmt.Errorf("--page: %w", err))

@@ -1,4 +1,5 @@
-// Package boottime tells how much time has passed between two processes of one machine, whatever becomes of its wall clock.
+// Package boottime tells how much time has passed between two processes of one machine, whatever
+// becomes of its wall clock.
 package boottime
 
 import "time"
@@ -6,8 +7,8 @@ import "time"
 // Reading is an instant of a machine. Two of them can be compared if their Boot is the same and not empty.
 type Reading struct {
 	Boot string
-	// Up is the time since some instant of that boot; Awake leaves out what was slept through. Where a system does not say,
-	// Boot is empty, and Awake is Up.
+	// Up is the time since some instant of that boot; Awake leaves out what was slept through. Where a
+	// system does not say, Boot is empty, and Awake is Up.
 	Up, Awake time.Duration
 }
 

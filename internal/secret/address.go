@@ -9,11 +9,13 @@ import (
 
 // ErrAddress means that a text cannot be read as an address. It quotes nothing, since nobody knows
 // which part of the text is a password.
-var ErrAddress = errors.New("the address is no URL: in a name or a password @ is %40, / is %2F, ? is %3F, # is %23 and % is %25, and other signs likewise")
+var ErrAddress = errors.New("the address is no URL: in a name or a password @ is %40, / is %2F, ? is %3F, # is %23 " +
+	"and % is %25, and other signs likewise")
 
-// ParseAddress reads the URL of a server, a store or a proxy: SCHEME://USER:PASSWORD@HOST/PATH. HOST
-// may be a list with commas, or the folder of a socket (%2Frun), as PostgreSQL has both. A text that has an @ elsewhere is refused, since
-// what stands before that @ may be a part of a password. The error is ErrAddress.
+// ParseAddress reads the URL of a server, a store or a proxy: SCHEME://USER:PASSWORD@HOST/PATH.
+// HOST may be a list with commas, or the folder of a socket (%2Frun), as PostgreSQL has both. A
+// text that has an @ elsewhere is refused, since what stands before that @ may be a part of a
+// password. The error is ErrAddress.
 func ParseAddress(text string) (*url.URL, error) {
 	scheme, rest, ok := strings.Cut(text, "://")
 	authority, after := rest, ""
@@ -66,7 +68,8 @@ func SanitizeAddress(text string) string {
 }
 
 // schemes are words that are surely no part of a password.
-var schemes = []string{"http", "https", "h2c", "socks5", "socks5h", "postgres", "postgresql", "redis", "rediss", "unix", "sqlite"}
+var schemes = []string{"http", "https", "h2c", "socks5", "socks5h", "postgres", "postgresql", "redis", "rediss",
+	"unix", "sqlite"}
 
 func sanitized(u *url.URL) string {
 	v := *u
@@ -74,7 +77,8 @@ func sanitized(u *url.URL) string {
 	if strings.HasPrefix(u.Scheme, "http") {
 		v.Path, v.RawPath = withoutTokens(u.Path), ""
 	}
-	if v.RawQuery, _ = SanitizeQuery(u.RawQuery, nil); v.RawQuery != "" && !strings.Contains(v.RawQuery, "=") && !strings.HasPrefix(u.Scheme, "http") {
+	if v.RawQuery, _ = SanitizeQuery(u.RawQuery, nil); v.RawQuery != "" && !strings.Contains(v.RawQuery, "=") &&
+		!strings.HasPrefix(u.Scheme, "http") {
 		v.RawQuery = hidden // a word alone may be the end of a password
 	}
 	if u.User == nil {

@@ -9,7 +9,8 @@ import (
 // parameters.
 var (
 	inHeader = [...]string{
-		"X-Api-Key", "Api-Key", "X-Goog-Api-Key", "X-Mbx-Apikey", "X-Bapi-Api-Key", "Ok-Access-Key", "Cb-Access-Key", "X-Auth-Key",
+		"X-Api-Key", "Api-Key", "X-Goog-Api-Key", "X-Mbx-Apikey", "X-Bapi-Api-Key", "Ok-Access-Key", "Cb-Access-Key",
+		"X-Auth-Key",
 		"X-Auth-Token", "Private-Token", "X-Shopify-Access-Token", "X-Access-Token", "Apikey",
 	}
 	inQuery = [...]string{"api_key", "apikey", "key", "access_token", "token", "api-key"}

@@ -20,7 +20,8 @@ func Guessable(value string) bool { return len(value) < MinLen || Bits(value) < 
 // the name of a thing.
 func LooksRandom(segment string) bool {
 	const most = 60 // bits of a name, with a number or two in it
-	return Bits(segment) >= most && strings.ContainsFunc(segment, func(r rune) bool { return r >= '0' && r <= '9' }) && strings.ContainsFunc(segment, unicode.IsLetter)
+	return Bits(segment) >= most && strings.ContainsFunc(segment, func(r rune) bool { return r >= '0' && r <= '9' }) &&
+		strings.ContainsFunc(segment, unicode.IsLetter)
 }
 
 // SanitizeText returns a text, such as the value of a flag, without its words that are hard to
@@ -73,7 +74,8 @@ func Bits(value string) float64 {
 		switch {
 		case i > 1 && step == last-value[i-2] && step == 0, i >= 3 && strings.Contains(value[:i-1], value[i-2:i+1]):
 			sum += repeated
-		case i > 1 && step == last-value[i-2] && (step == 1 || step == 255), c == '0' && last == '9' && i > 1 && value[i-2] == '8':
+		case i > 1 && step == last-value[i-2] && (step == 1 || step == 255), c == '0' && last == '9' && i > 1 &&
+			value[i-2] == '8':
 			sum += sequence
 		case isDigit(c):
 			sum += digit
@@ -97,8 +99,10 @@ func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
 // clusters are the frequent pairs of consonants in words. Two of three random pairs are not in the
 // list.
-const clusters = "th st nd ng nt ch sh ck ll ss tt rt rs nc ns pl pr tr cr br dr fr gr bl cl fl gl sl sp sk sm sn sw wh wr ph mp mb ct " +
-	"ft lt ld lk lp lm rd rk rm rn rl rc rg rv ts ds ks ff pp nn mm rr cc gg bb dd nk nf nv nl xt pt ht gh kn tw sc lf lv ws wn dm dl bs ms ps"
+const clusters = "th st nd ng nt ch sh ck ll ss tt rt rs nc ns pl pr tr cr br dr fr gr bl cl fl gl sl sp sk sm sn sw " +
+	"wh wr ph mp mb ct " +
+	"ft lt ld lk lp lm rd rk rm rn rl rc rg rv ts ds ks ff pp nn mm rr cc gg bb dd nk nf nv nl xt pt ht gh kn tw sc lf " +
+	"lv ws wn dm dl bs ms ps"
 
 // often reports whether a letter often follows another one in words.
 func often(last, c byte) bool {

@@ -8,7 +8,8 @@ import (
 )
 
 // private are parts of the names of header fields that hold credentials.
-var private = []string{"auth", "cookie", "token", "key", "secret", "passw", "passphrase", "credential", "session", "signature", "csrf", "xsrf", "jwt", "nonce"}
+var private = []string{"auth", "cookie", "token", "key", "secret", "passw", "passphrase", "credential", "session",
+	"signature", "csrf", "xsrf", "jwt", "nonce"}
 
 // signed are whole words of such names. As a part, each could belong to another word: sign is a
 // part of design.
@@ -30,9 +31,12 @@ func PrivateField(name string) bool {
 // parameters are the names of secret parameters, in small letters and without separators. A name
 // that only contains one, as max_tokens does, is not secret.
 var parameters = []string{
-	"apikey", "xapikey", "appkey", "accesskey", "secretkey", "privatekey", "subscriptionkey", "secret", "clientsecret", "appsecret", "password", "sslpassword", "sentinelpassword", "passwd", "pwd", "passphrase",
-	"token", "accesstoken", "refreshtoken", "idtoken", "authtoken", "bearertoken", "sessiontoken", "apitoken", "csrftoken", "xsrftoken", "auth", "authorization", "credential", "credentials",
-	"jwt", "clientassertion", "sig", "signature", "session", "sessionid", "sid", "xamzsignature", "xamzsecuritytoken", "xamzcredential", "xgoogsignature",
+	"apikey", "xapikey", "appkey", "accesskey", "secretkey", "privatekey", "subscriptionkey", "secret", "clientsecret",
+	"appsecret", "password", "sslpassword", "sentinelpassword", "passwd", "pwd", "passphrase",
+	"token", "accesstoken", "refreshtoken", "idtoken", "authtoken", "bearertoken", "sessiontoken", "apitoken",
+	"csrftoken", "xsrftoken", "auth", "authorization", "credential", "credentials",
+	"jwt", "clientassertion", "sig", "signature", "session", "sessionid", "sid", "xamzsignature", "xamzsecuritytoken",
+	"xamzcredential", "xgoogsignature",
 }
 
 var betweenWords = strings.NewReplacer("-", "", "_", "", ".", "", " ", "")

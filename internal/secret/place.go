@@ -23,8 +23,10 @@ func ParsePlace(s string) (Place, error) {
 		text = "//" + s
 	}
 	u, err := url.Parse(text)
-	if err != nil || u.Hostname() == "" || u.Scheme != "" && u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.Path != "" || u.RawQuery != "" ||
-		u.Fragment != "" || strings.HasSuffix(u.Host, ":") || strings.Count(u.Host, ":") > 1 && u.Host[0] != '[' || strings.ContainsAny(u.Host, "* ") {
+	if err != nil || u.Hostname() == "" || u.Scheme != "" && u.Scheme != "http" && u.Scheme != "https" ||
+		u.User != nil || u.Path != "" || u.RawQuery != "" ||
+		u.Fragment != "" || strings.HasSuffix(u.Host, ":") || strings.Count(u.Host, ":") > 1 && u.Host[0] != '[' ||
+		strings.ContainsAny(u.Host, "* ") {
 		return Place{}, fmt.Errorf("%q, expected HOST, HOST:PORT, or https:// and one of them", s)
 	}
 	return Place{u.Scheme, hostOf(u), u.Port()}, nil

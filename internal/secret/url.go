@@ -72,7 +72,8 @@ func SanitizeURLs(text string) string {
 			return b.String()
 		}
 		begin := at
-		for begin > 0 && (text[begin-1]|0x20 >= 'a' && text[begin-1]|0x20 <= 'z' || text[begin-1] >= '0' && text[begin-1] <= '9') {
+		for begin > 0 && (text[begin-1]|0x20 >= 'a' && text[begin-1]|0x20 <= 'z' || text[begin-1] >= '0' &&
+			text[begin-1] <= '9') {
 			begin--
 		}
 		end := len(text)

@@ -21,8 +21,10 @@ func (l Lateness) String() string {
 	if !l.Slow {
 		return ""
 	}
-	return fmt.Sprintf("This machine was too slow: one sleep in a hundred ended %.0f ms late, and %v is what clients allow for. "+
-		"Rates are lower and refusals more than the clients' own. Run fewer rows side by side (--row), or nothing else beside them.",
+	return fmt.Sprintf("This machine was too slow: one sleep in a hundred ended %.0f ms late, and %v is what clients "+
+		"allow for. "+
+		"Rates are lower and refusals more than the clients' own. Run fewer rows side by side (--row), or nothing else "+
+		"beside them.",
 		l.P99, LiveSlack)
 }
 

@@ -8,7 +8,8 @@ import (
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
-// Alone simulates one process with the plain limiter that has all the demand, on the same path: what is reached at best.
+// Alone simulates one process with the plain limiter that has all the demand, on the same path:
+// what is reached at best.
 func Alone(c Config) *Report {
 	w := &world{Config: c, rng: rand.New(rand.NewPCG(c.Seed, 18)), server: map[limit.Unit]rule.Server{}}
 	w.server = c.Server()

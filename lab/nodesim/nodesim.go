@@ -27,12 +27,13 @@ type Config struct {
 	Way, StoreWay func(rng *rand.Rand) time.Duration
 	// Work draws how long the store takes for a turn. If nil, no time.
 	Work func(rng *rand.Rand) time.Duration
-	// Demand is how many requests each node always has waiting; if 0, Rate is how many come to it in a second. Only is how many of the
-	// nodes have any, if not 0.
+	// Demand is how many requests each node always has waiting; if 0, Rate is how many come to it in a
+	// second. Only is how many of the nodes have any, if not 0.
 	Demand int
 	Rate   float64
 	Only   int
-	// Later is how many of the nodes, the last ones, come at LaterAt, each a tenth of a second after the one before. Not with a Trouble of nodes.
+	// Later is how many of the nodes, the last ones, come at LaterAt, each a tenth of a second after
+	// the one before. Not with a Trouble of nodes.
 	Later   int
 	LaterAt time.Duration
 	Length  time.Duration
@@ -65,19 +66,24 @@ type Trouble struct {
 	Rewind  time.Duration // the store goes back to what it had 3 to 40 s before: see rewind
 	Restart time.Duration // the store is away for a second, for all, and has then lost all that it had, and says so
 	Doom    time.Duration // the store forgets at the worst instant: see doom
-	Deaf    bool          // all but one do not hear whether they put anything, when the store forgets by Doom, and that one came to hold much meanwhile
-	Siege   time.Duration // all but Inside of the nodes are cut off from the store, until it forgets and those few are killed: see siege
-	Inside  int
-	Heir    bool          // the first of those few has just come
-	Hush    bool          // they do as by Mute
-	Remove  time.Duration // somebody has the store lose the limit, of which it says nothing
-	OnOff   time.Duration // each node has demand for so long, and none for as long
-	Mute    float64       // so many requests are 4.5 s on their way, and the node gives up waiting for their answer at once
-	Stall   float64       // so many requests meet a pause of 6 to 14 s between the last question and the write
-	Slow    time.Duration // and are written up to so much later, when the node has had a turn
-	Crew    time.Duration // a node is killed, whose place another takes at once, or one is stopped for up to 9 s, exactly so often
-	Struck  bool          // and in the instant of every second one of those the store restarts, as by Restart
-	Newborn bool          // whenever a process starts, the store's clock was just set
+	// all but one do not hear whether they put anything, when the store forgets by Doom, and that one
+	// came to hold much meanwhile
+	Deaf bool
+	// all but Inside of the nodes are cut off from the store, until it forgets and those few are killed: see siege
+	Siege  time.Duration
+	Inside int
+	Heir   bool          // the first of those few has just come
+	Hush   bool          // they do as by Mute
+	Remove time.Duration // somebody has the store lose the limit, of which it says nothing
+	OnOff  time.Duration // each node has demand for so long, and none for as long
+	// so many requests are 4.5 s on their way, and the node gives up waiting for their answer at once
+	Mute  float64
+	Stall float64       // so many requests meet a pause of 6 to 14 s between the last question and the write
+	Slow  time.Duration // and are written up to so much later, when the node has had a turn
+	// a node is killed, whose place another takes at once, or one is stopped for up to 9 s, exactly so often
+	Crew    time.Duration
+	Struck  bool // and in the instant of every second one of those the store restarts, as by Restart
+	Newborn bool // whenever a process starts, the store's clock was just set
 	Short   bool
 	Crash   time.Duration // the store is away for a second, for all
 	Away    time.Duration // the store, for all, for up to 40 s, and then it is there for 4 s at least
@@ -102,12 +108,13 @@ type Report struct {
 	Came                  []time.Duration // when those started
 	Waits                 []time.Duration // of requests that came, with Rate
 	BlobBytes             int
-	Answered, Told        int // answers, and how many were told by turns that were put: no more, but after the store forgot
-	Errors                map[string]int
-	Seconds               []int           // requests sent in each
-	Faults                []time.Duration // when nodes were killed or paused, and the store crashed
-	// Beyond says that the run ended early: the store's clock had been set forward while nobody was there who could notice, which is
-	// trusted not to happen.
+	// answers, and how many were told by turns that were put: no more, but after the store forgot
+	Answered, Told int
+	Errors         map[string]int
+	Seconds        []int           // requests sent in each
+	Faults         []time.Duration // when nodes were killed or paused, and the store crashed
+	// Beyond says that the run ended early: the store's clock had been set forward while nobody was
+	// there who could notice, which is trusted not to happen.
 	Beyond bool
 }
 
@@ -273,10 +280,12 @@ func (w *world) crew(step int) {
 	})
 }
 
-// doom has the store forget just after a node has put something, which from then on cannot reach the store, and is killed soon: what it sends
-// until then arrives together, some seconds later. It may just have come, or just have begun to want something; or another one that was stopped
-// comes back just then. Or it was stopped itself, for a short while or long, and is back just then. Or the store forgets, and nothing else befalls.
-// Or the node was told of no answer, and what it sent arrives much later.
+// doom has the store forget just after a node has put something, which from then on cannot reach
+// the store, and is killed soon: what it sends until then arrives together, some seconds later. It
+// may just have come, or just have begun to want something; or another one that was stopped comes
+// back just then. Or it was stopped itself, for a short while or long, and is back just then. Or
+// the store forgets, and nothing else befalls. Or the node was told of no answer, and what it sent
+// arrives much later.
 func (w *world) doom() {
 	n := w.nodes[w.rng.IntN(w.Nodes)]
 	wait, cut, mute := time.Duration(0), true, false
@@ -301,7 +310,8 @@ func (w *world) doom() {
 	case kind == 4:
 		cut = false
 	case kind == 5:
-		wait = w.upTo(2500*time.Millisecond) + []time.Duration{0, 2300 * time.Millisecond, 4300 * time.Millisecond}[w.rng.IntN(3)]
+		wait = w.upTo(2500*time.Millisecond) +
+			[]time.Duration{0, 2300 * time.Millisecond, 4300 * time.Millisecond}[w.rng.IntN(3)]
 		n.paused = max(n.paused, w.now().Add(wait))
 	}
 	w.after(wait, func() {
@@ -331,8 +341,9 @@ func (w *world) doom() {
 	})
 }
 
-// siege has few nodes be alone with the store for about as long as grants hold, in which they tell what no other knows; then it forgets, they are killed, and the others
-// are back. If it is one that has just come, the others saw it never, and what it sent last arrives together, later.
+// siege has few nodes be alone with the store for about as long as grants hold, in which they tell
+// what no other knows; then it forgets, they are killed, and the others are back. If it is one that
+// has just come, the others saw it never, and what it sent last arrives together, later.
 func (w *world) siege() {
 	if w.now() < w.besieged {
 		return

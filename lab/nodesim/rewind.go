@@ -14,14 +14,16 @@ type copied struct {
 }
 
 const (
-	// oftenCopied is the time from one copy to the next. rewindLeast and rewindMost are how old a copy is that the store goes back to.
+	// oftenCopied is the time from one copy to the next. rewindLeast and rewindMost are how old a copy
+	// is that the store goes back to.
 	oftenCopied = 500 * time.Millisecond
 	rewindLeast = 3 * time.Second
 	rewindMost  = 40 * time.Second
 )
 
-// rewind makes copies of the store, and every so often has it go back to one. In one of three cases its clock goes back as well, as that of a machine does,
-// and in one it had been replaced by another server meanwhile, which had all that it had, or nothing.
+// rewind makes copies of the store, and every so often has it go back to one. In one of three cases
+// its clock goes back as well, as that of a machine does, and in one it had been replaced by
+// another server meanwhile, which had all that it had, or nothing.
 func (w *world) rewind() {
 	if w.Rewind == 0 {
 		return

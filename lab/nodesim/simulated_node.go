@@ -39,7 +39,8 @@ type waiting struct {
 
 func (w *world) start(place int) {
 	w.ids++
-	n := &member{world: w, place: place, id: fmt.Sprint(w.ids), offset: time.Duration(w.rng.Int64N(1e15)), rate: 1, began: w.now(), wake: mono.Max, on: true}
+	n := &member{world: w, place: place, id: fmt.Sprint(w.ids), offset: time.Duration(w.rng.Int64N(1e15)), rate: 1,
+		began: w.now(), wake: mono.Max, on: true}
 	if !w.NoClock {
 		n.rate = 1 + (w.rng.Float64()-0.5)*1e-4
 	}
@@ -266,7 +267,8 @@ func (n *member) isCut() bool {
 func (n *member) newTurns() *Turns {
 	t := &Turns{Core: n.core, Store: &n.store, Now: n.now, Clock: n.p, After: n.after, Later: n.later, Until: n.until,
 		Way: func() time.Duration { return n.StoreWay(n.rng) }, Away: n.isCut, UpTo: n.upTo,
-		Lost: func() bool { return n.rng.Float64() < n.Lose }, Unheard: func() bool { return n.hears != nil && n.hears != n }, Put: n.put, Ended: n.ended}
+		Lost:    func() bool { return n.rng.Float64() < n.Lose },
+		Unheard: func() bool { return n.hears != nil && n.hears != n }, Put: n.put, Ended: n.ended}
 	if n.Work != nil {
 		t.Work = func() time.Duration { return n.Work(n.rng) }
 	}

@@ -42,7 +42,8 @@ func (s *Store) put(blob []byte, version int) bool {
 // lose has the store lose the limit, of which it says nothing. What was read before is not put later.
 func (s *Store) lose(version int) { s.blob, s.version = nil, version }
 
-// Rest puts a book in which nothing counts and nobody is, as if the store had been there for long: nodes so configured need not be quiet.
+// Rest puts a book in which nothing counts and nobody is, as if the store had been there for long:
+// nodes so configured need not be quiet.
 func (s *Store) Rest(c node.Config) {
 	r, _ := s.reading(0)
 	s.put(node.Rested(c, &r), s.version)

@@ -9,26 +9,30 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Turns takes the turns of a node at a Store, in virtual time: with the way there and back, while the store is away from it, and with
-// answers that are lost. All fields but Work, Lost and Unheard are to be set.
+// Turns takes the turns of a node at a Store, in virtual time: with the way there and back, while
+// the store is away from it, and with answers that are lost. All fields but Work, Lost and Unheard
+// are to be set.
 type Turns struct {
 	Core  *node.Node
 	Store *Store
 	// Now is the run's time, and Clock the node's own.
 	Now, Clock func() mono.Time
-	// After calls f after d, and Later as well, but only while the node runs; Until is how long it is until an instant of the node's clock.
+	// After calls f after d, and Later as well, but only while the node runs; Until is how long it is
+	// until an instant of the node's clock.
 	After, Later func(d time.Duration, f func())
 	Until        func(p mono.Time) time.Duration
 	// Way draws the latency of a message to or from the store, Work how long the store takes for a turn, if not nil.
 	Way, Work func() time.Duration
 	// Away says that the node cannot reach the store now.
 	Away func() bool
-	// Lost draws whether an answer is lost, and whether a put is delivered again up to three seconds later. UpTo draws less than a span.
+	// Lost draws whether an answer is lost, and whether a put is delivered again up to three seconds
+	// later. UpTo draws less than a span.
 	Lost func() bool
 	UpTo func(d time.Duration) time.Duration
 	// Unheard says, if not nil, that the answer to a put is lost now, and nothing else.
 	Unheard func() bool
-	// Put is told of a turn that was put, in which so many answers were told, at the so many-th try, and Ended of one that ended for the node.
+	// Put is told of a turn that was put, in which so many answers were told, at the so many-th try,
+	// and Ended of one that ended for the node.
 	Put   func(told, tries int)
 	Ended func(err error)
 
@@ -45,8 +49,8 @@ var (
 	ErrRaced = errors.New("others were quicker each time")
 )
 
-// As package share has it: a turn that others were quicker than is tried again after a random pause, which grows to pauseMost, until it has
-// taken turnMost.
+// As package share has it: a turn that others were quicker than is tried again after a random
+// pause, which grows to pauseMost, until it has taken turnMost.
 const (
 	pauseMost = 10 * time.Millisecond
 	turnMost  = 2 * time.Second

@@ -32,7 +32,8 @@ const (
 )
 
 // accepts are the values of Accept-Encoding that clients send by themselves.
-var accepts = []string{"", "identity", "gzip", "gzip, deflate", "gzip, deflate, br", "gzip, deflate, br, zstd", "br", "zstd"}
+var accepts = []string{"", "identity", "gzip", "gzip, deflate", "gzip, deflate, br", "gzip, deflate, br, zstd", "br",
+	"zstd"}
 
 func (d *driver) count(f func()) {
 	d.mu.Lock()
@@ -172,7 +173,8 @@ func (k *soak) proxy(ctx context.Context, d *driver, session int) error {
 		return err
 	}
 	p, err := daemon.Start(daemon.Config{Program: k.Paceline, Dir: dir, Env: []string{keyIn + "=" + d.key}, Args: []string{
-		"proxy", "--to", strings.TrimSuffix(k.url, "/v1/batch"), "--limit", fmt.Sprintf("%d/s", perSecond), "--listen", "ADDRESS",
+		"proxy", "--to", strings.TrimSuffix(k.url, "/v1/batch"), "--limit", fmt.Sprintf("%d/s", perSecond), "--listen",
+		"ADDRESS",
 		"--key-env", keyIn, "-H", "Authorization: Bearer {key}", "--admin", admin, "--log-level", "debug",
 	}})
 	if err != nil {

@@ -92,10 +92,12 @@ func (r *Report) Failed() string {
 // WriteText writes a table.
 func (r *Report) WriteText(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "door\tmade\tarrived\tserved\tin part\tfailed after it\tcoded\ttimes said\tunsaid\tabove the limit\ttoo early\trepeats\tunnamed\tlost\tempty\trewound\t")
+	fmt.Fprintln(t, "door\tmade\tarrived\tserved\tin part\tfailed after it\tcoded\ttimes said\tunsaid\tabove the "+
+		"limit\ttoo early\trepeats\tunnamed\tlost\tempty\trewound\t")
 	for _, d := range r.Doors {
 		s := d.Server
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", d.Name, d.Made, s.Arrived, s.Served, s.Parts,
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", d.Name, d.Made, s.Arrived,
+			s.Served, s.Parts,
 			s.Failed, s.Coded, s.Said, s.Unsaid, s.Over, s.Early, d.Repeats, d.Unnamed, d.Lost, d.Empty, d.Rewound)
 	}
 	if err := t.Flush(); err != nil {

@@ -33,7 +33,8 @@ func (s *rewinding) Turn(ctx context.Context, _ string, f func(share.Reading) ([
 		at, read := s.puts, s.blob
 		s.mu.Unlock()
 		clock := int64(time.Since(s.began))
-		blob, err := f(share.Reading{Clock: clock, Wall: s.began.UnixNano() + clock, Incarnation: "one", Steady: true, Blob: read})
+		blob, err := f(share.Reading{Clock: clock, Wall: s.began.UnixNano() + clock, Incarnation: "one", Steady: true,
+			Blob: read})
 		if err != nil {
 			return true, err
 		}

@@ -65,7 +65,8 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	errs := make([]error, len(all))
 	var doors sync.WaitGroup
 	for i, door := range all {
-		d := &driver{name: door.name, key: newKey(), dir: filepath.Join(c.Dir, door.name), sent: map[string]int{}, named: map[string]bool{},
+		d := &driver{name: door.name, key: newKey(), dir: filepath.Join(c.Dir, door.name), sent: map[string]int{},
+			named: map[string]bool{},
 			ended: map[string]bool{}, left: map[string]bool{}}
 		if err := os.Mkdir(d.dir, 0o700); err != nil {
 			return nil, err

@@ -289,7 +289,8 @@ var refusals = []refusal{
 	{name: "a date of +0000", status: 429, clock: true, field: func(now time.Time, seconds int) (string, string) {
 		return "Retry-After", now.UTC().Add(time.Duration(seconds) * time.Second).Truncate(time.Second).Format(time.RFC1123Z)
 	}},
-	{name: "words of JSON", status: 429, body: wording(`{"error":{"message":"Too many requests. Try again in %d seconds."}}`)},
+	{name: "words of JSON", status: 429,
+		body: wording(`{"error":{"message":"Too many requests. Try again in %d seconds."}}`)},
 	{name: "words in brackets", status: 429, body: wording(`{"message":"quota exceeded (reset after 0m %ds)"}`)},
 	{name: "words of a busy server", status: 503, body: wording(`{"error":"rate limit reached: retry after %d seconds"}`)},
 	{name: "an instant", status: 429, clock: true, body: func(now time.Time, seconds int) string {

@@ -100,7 +100,8 @@ func (m *Memory) read(key string) (share.Reading, int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now().UnixNano()
-	return share.Reading{Clock: now, Wall: now, Incarnation: strconv.Itoa(m.again), Blob: m.blobs[key]}, m.puts[key], m.away
+	return share.Reading{Clock: now, Wall: now, Incarnation: strconv.Itoa(m.again), Blob: m.blobs[key]}, m.puts[key],
+		m.away
 }
 
 func (m *Memory) put(key string, read int, blob []byte) (bool, error) {

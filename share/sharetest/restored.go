@@ -115,7 +115,8 @@ func restoredMembers(t *testing.T, open func(*testing.T) share.Store, save func(
 	slices.SortFunc(sent, time.Time.Compare)
 	for i := restoredLimit; i < len(sent); i++ {
 		if d := sent[i].Sub(sent[i-restoredLimit]); d < time.Second {
-			t.Errorf("%d requests in %v, of which the last %v after the store went back", restoredLimit+1, d, sent[i].Sub(restored))
+			t.Errorf("%d requests in %v, of which the last %v after the store went back", restoredLimit+1, d,
+				sent[i].Sub(restored))
 			break
 		}
 	}

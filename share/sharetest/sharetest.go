@@ -26,7 +26,8 @@ func Run(t *testing.T, open func(t *testing.T) share.Store) {
 		name string
 		run  func(t *testing.T, open func(t *testing.T) share.Store)
 	}{
-		{"new", fresh}, {"counts", counts}, {"refuses", refuses}, {"slow", slow}, {"clock", ticks}, {"keys", keys}, {"bytes", bytes},
+		{"new", fresh}, {"counts", counts}, {"refuses", refuses}, {"slow", slow}, {"clock", ticks}, {"keys", keys},
+		{"bytes", bytes},
 		{"cancelled", cancelled}, {"ends", ends}, {"incarnation", incarnation}, {"forgets", forgets}, {"remade", remade},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open) })

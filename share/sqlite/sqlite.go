@@ -5,11 +5,12 @@
 // No turn waits for the disk. A crash of the machine may lose the state. That does no harm, since
 // the limit is quiet after each start of the machine.
 //
-// A file that is replaced or removed while it is open is opened again. If a copy of earlier is put in
-// its place, nothing is sent until no grant counts that the copy does not have.
+// A file that is replaced or removed while it is open is opened again. If a copy of earlier is put
+// in its place, nothing is sent until no grant counts that the copy does not have.
 //
-// A database in memory is refused, since no other process sees it. Do not put the file on a network's file system. Processes in different time namespaces cannot
-// share a file, and are refused.
+// A database in memory is refused, since no other process sees it. Do not put the file on a
+// network's file system. Processes in different time namespaces cannot share a file, and are
+// refused.
 package sqlite
 
 import (
@@ -48,7 +49,8 @@ const schema = `CREATE TABLE IF NOT EXISTS share (name TEXT PRIMARY KEY, version
 // Open opens the file, or makes it. The error names the file and the cause.
 func Open(file string) (*Store, error) {
 	if inMemory.MatchString(file) {
-		return nil, fmt.Errorf("share/sqlite: %s: a database in memory is of one process alone, which no other can share: expected a file", file)
+		return nil, fmt.Errorf("share/sqlite: %s: a database in memory is of one process alone, which no other can share: "+
+			"expected a file", file)
 	}
 	s := &Store{file: file, boot: boottime.Read().Boot}
 	s.mu.Lock()
@@ -132,7 +134,8 @@ func (s *Store) openLocked() error {
 	for _, p := range []string{"busy_timeout(2000)", "journal_mode(WAL)", "synchronous(NORMAL)"} {
 		q.Add("_pragma", p)
 	}
-	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: file}).EscapedPath(), RawQuery: q.Encode()}).String())
+	db, err := sql.Open("sqlite",
+		(&url.URL{Scheme: "file", Opaque: (&url.URL{Path: file}).EscapedPath(), RawQuery: q.Encode()}).String())
 	if err != nil {
 		return s.wrap(err)
 	}
@@ -212,7 +215,8 @@ func (s *Store) Turn(ctx context.Context, key string, f func(share.Reading) ([]b
 		var version int64
 		var boot string
 		var blob []byte
-		err = db.QueryRowContext(ctx, `SELECT version, clock, blob FROM share WHERE name = ?`, key).Scan(&version, &boot, &blob)
+		err = db.QueryRowContext(ctx, `SELECT version, clock, blob FROM share WHERE name = ?`, key).Scan(&version, &boot,
+			&blob)
 		there := err == nil
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return false, s.failed(err, &tries)
@@ -241,9 +245,12 @@ func (s *Store) put(ctx context.Context, db *sql.DB, key string, there bool, ver
 	var res sql.Result
 	var err error
 	if there {
-		res, err = db.ExecContext(ctx, `UPDATE share SET version = ?, clock = ?, blob = ? WHERE name = ? AND version = ?`, rand.Int64N(1<<62), s.boot, blob, key, version)
+		res, err = db.ExecContext(ctx, `UPDATE share SET version = ?, clock = ?, blob = ? WHERE name = ? AND version = ?`,
+			rand.Int64N(1<<62), s.boot, blob, key, version)
 	} else {
-		res, err = db.ExecContext(ctx, `INSERT INTO share (name, version, clock, blob) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`, key, rand.Int64N(1<<62), s.boot, blob)
+		res, err = db.ExecContext(ctx,
+			`INSERT INTO share (name, version, clock, blob) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`, key,
+			rand.Int64N(1<<62), s.boot, blob)
 	}
 	if err != nil {
 		return false, err
@@ -255,7 +262,8 @@ func (s *Store) put(ctx context.Context, db *sql.DB, key string, there bool, ver
 // sameClock refuses a row that was put by a process of this boot whose clock has another zero.
 func (s *Store) sameClock(boot string) error {
 	if boot != s.boot && bootID(boot) != "" && bootID(boot) == bootID(s.boot) {
-		return fmt.Errorf("share/sqlite: %s: a process in another time namespace uses it (%s, here %s): run both in one", s.file, boot, s.boot)
+		return fmt.Errorf("share/sqlite: %s: a process in another time namespace uses it (%s, here %s): run both in one",
+			s.file, boot, s.boot)
 	}
 	return nil
 }

@@ -49,6 +49,26 @@ func TestSizes(t *testing.T) {
 	}
 }
 
+// At most five lines of a thousand are wider than 120 columns.
+func TestColumns(t *testing.T) {
+	lines, wide, err := Columns(os.DirFS(root))
+	if err != nil || lines < 50_000 {
+		t.Fatalf("%d lines, %v", lines, err)
+	}
+	if most := lines * wideLines / 1000; len(wide) > most {
+		for _, v := range wide[:10] {
+			t.Log(v)
+		}
+		t.Errorf("%d of %d lines are too wide, more than %d", len(wide), lines, most)
+	}
+	odd := fstest.MapFS{
+		"a.go": {Data: []byte("package a\n// " + strings.Repeat("x", 117) + "\n// " + strings.Repeat("ä", 118) + "\n")},
+	}
+	if n, wide, err := Columns(odd); n != 3 || len(wide) != 1 || wide[0].Line != 3 || err != nil {
+		t.Errorf("%d lines, %v, %v", n, wide, err)
+	}
+}
+
 // Every file that is or would be committed.
 func TestText(t *testing.T) {
 	found, err := Text(os.DirFS(root), files(t))

@@ -11,6 +11,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 const (
@@ -18,7 +19,31 @@ const (
 	mostLines = 100
 	// mostSiblings is how many files of a folder may begin with the same word: more are a package of their own.
 	mostSiblings = 8
+	// mostColumns is the width of a line, a tab being one. Of a thousand lines wideLines may have more:
+	// a text for people that reads worse in two halves.
+	mostColumns, wideLines = 120, 5
 )
+
+// Columns counts the lines of the Go files below fsys that are no tests, and names those that are
+// too wide.
+func Columns(fsys fs.FS) (lines int, wide []Violation, err error) {
+	err = goFiles(fsys, true, func(name string) error {
+		if isTest(name) {
+			return nil
+		}
+		src, err := fs.ReadFile(fsys, name)
+		n := 0
+		for line := range strings.Lines(string(src)) {
+			n++
+			if columns := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); columns > mostColumns {
+				wide = append(wide, Violation{name, n, fmt.Sprintf("%d columns, expected %d at most", columns, mostColumns)})
+			}
+		}
+		lines += n
+		return err
+	})
+	return lines, sorted(wide), err
+}
 
 // Sizes checks the functions and the folders of the Go files below fsys, nested modules too. Errors
 // and violations are as those of Sources.

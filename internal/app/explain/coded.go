@@ -21,7 +21,8 @@ func decoded(text []byte) []byte {
 		}
 	}
 	_, fields, _ := bytes.Cut(head, []byte("\r\n"))
-	h, err := textproto.NewReader(bufio.NewReader(bytes.NewReader(append(bytes.Clone(fields), "\r\n\r\n"...)))).ReadMIMEHeader()
+	h, err := textproto.NewReader(bufio.NewReader(bytes.NewReader(append(bytes.Clone(fields),
+		"\r\n\r\n"...)))).ReadMIMEHeader()
 	if err != nil {
 		return text
 	}

@@ -44,7 +44,8 @@ func Parse(text []byte) (Answer, error) {
 	s := clean(string(decoded(text)))
 	lines := debugged(strings.Split(s, "\n"))
 	if first(lines) == len(lines) {
-		return Answer{}, errors.New("line 1: nothing there; want an answer as curl -i prints it, header fields, JSON that holds them, or a line of a log")
+		return Answer{}, errors.New("line 1: nothing there; want an answer as curl -i prints it, header fields, JSON that " +
+			"holds them, or a line of a log")
 	}
 	if at, ok := onTheWire(lines); ok {
 		return wire(lines, at)
@@ -79,7 +80,9 @@ func Parse(text []byte) (Answer, error) {
 	}
 	switch {
 	case page.MatchString(s):
-		return Answer{}, fail(first(lines), "%.60q begins a page that says no code; want the answer as curl -i prints it, with its status and header fields", lines[first(lines)])
+		return Answer{}, fail(first(lines),
+			"%.60q begins a page that says no code; want the answer as curl -i prints it, with its status and header fields",
+			lines[first(lines)])
 	case strings.IndexByte("{[", strings.TrimSpace(lines[first(lines)])[0]) >= 0:
 		return Answer{}, errObject
 	}
@@ -110,7 +113,8 @@ func among(all []Answer) Answer {
 
 // element reads the body of a refusal in XML.
 func element(s string) (a Answer, ok bool) {
-	if s = strings.TrimSpace(s); !strings.HasPrefix(s, "<") || !strings.Contains(s, "<Code>") && !strings.Contains(s, "<Error") {
+	if s = strings.TrimSpace(s); !strings.HasPrefix(s, "<") || !strings.Contains(s, "<Code>") &&
+		!strings.Contains(s, "<Error") {
 		return a, false
 	}
 	a.Bare, a.Body = true, []byte(s)
@@ -244,15 +248,18 @@ func hostOf(s string) string {
 // 429.
 func statusIn(s string) string {
 	for i := 0; i+3 <= len(s); i++ {
-		if s[i] < '1' || s[i] > '5' || !digit(s[i+1]) || !digit(s[i+2]) || i > 0 && (alnum(s[i-1]) || s[i-1] == '.') || i+3 < len(s) && (alnum(s[i+3]) || s[i+3] == '.' && i+4 < len(s) && alnum(s[i+4])) {
+		if s[i] < '1' || s[i] > '5' || !digit(s[i+1]) || !digit(s[i+2]) || i > 0 && (alnum(s[i-1]) || s[i-1] == '.') ||
+			i+3 < len(s) && (alnum(s[i+3]) || s[i+3] == '.' && i+4 < len(s) && alnum(s[i+4])) {
 			continue
 		}
 		reason := http.StatusText(int(s[i]-'0')*100 + int(s[i+1]-'0')*10 + int(s[i+2]-'0'))
-		if rest := strings.TrimLeft(s[i+3:], " "); reason != "" && len(rest) >= len(reason) && strings.EqualFold(rest[:len(reason)], reason) {
+		if rest := strings.TrimLeft(s[i+3:], " "); reason != "" && len(rest) >= len(reason) &&
+			strings.EqualFold(rest[:len(reason)], reason) {
 			return s[i : i+3]
 		}
 		before := strings.ToLower(strings.TrimRight(s[max(0, i-40):i], ` :=["'(`))
-		for _, word := range []string{"status", "statuscode", "status code", "status_code", "code", "http", "http/1.1", "http/2", "http/2.0", "response", "error"} {
+		for _, word := range []string{"status", "statuscode", "status code", "status_code", "code", "http", "http/1.1",
+			"http/2", "http/2.0", "response", "error"} {
 			if strings.HasSuffix(before, word) {
 				return s[i : i+3]
 			}

@@ -16,14 +16,16 @@ func canonical(name string) string { return http.CanonicalHeaderKey(name) }
 // else.
 func fields(lines []string) (a Answer, plain bool, err error) {
 	at := first(lines)
-	for at < len(lines) && (heading(lines[at]) || strings.HasPrefix(lines[at], "$ ") || strings.TrimSpace(lines[at]) == "") {
+	for at < len(lines) && (heading(lines[at]) || strings.HasPrefix(lines[at], "$ ") ||
+		strings.TrimSpace(lines[at]) == "") {
 		at++
 	}
 	if at == len(lines) {
 		return a, false, fail(0, "no header field; want Name: value")
 	}
 	name, value, colon := strings.Cut(strings.TrimSpace(lines[at]), ":")
-	inPairs := !colon && FieldName(name) || colon && strings.TrimSpace(value) == "" && at+1 < len(lines) && !strings.Contains(lines[at+1], ": ")
+	inPairs := !colon && FieldName(name) || colon && strings.TrimSpace(value) == "" && at+1 < len(lines) &&
+		!strings.Contains(lines[at+1], ": ")
 	if !colon && labels[strings.ToLower(name)] {
 		inPairs = true
 	}
@@ -137,8 +139,10 @@ func heading(line string) bool {
 }
 
 // labels are names that browsers show beside header fields.
-var labels = map[string]bool{"request url": true, "request method": true, "status code": true, "status": true, "remote address": true, "referrer policy": true,
-	"version": true, "transferred": true, "request priority": true, "dns resolution": true, "url": true, ":status": true, "scheme": true, "filename": true, "address": true}
+var labels = map[string]bool{"request url": true, "request method": true, "status code": true, "status": true,
+	"remote address": true, "referrer policy": true,
+	"version": true, "transferred": true, "request priority": true, "dns resolution": true, "url": true, ":status": true,
+	"scheme": true, "filename": true, "address": true}
 
 // label reads a line that browsers show beside header fields, and reports whether it is one.
 func (a *Answer) label(name, value string) bool {

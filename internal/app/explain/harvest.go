@@ -60,7 +60,8 @@ func (h *harvester) walk(n *node, around Answer, depth int) {
 	here := len(h.found)
 	for _, it := range n.items {
 		key := plainly(it.key)
-		if it.keyed && !asks(it.key) && strings.Contains(key, "header") && !strings.HasPrefix(key, "access") && !strings.Contains(it.key, ".") {
+		if it.keyed && !asks(it.key) && strings.Contains(key, "header") && !strings.HasPrefix(key, "access") &&
+			!strings.Contains(it.key, ".") {
 			a := around
 			a.Header = nil
 			a.headers(it.value, 0)
@@ -89,7 +90,8 @@ func (h *harvester) walk(n *node, around Answer, depth int) {
 // know takes the status or the host from an item, if it has one of them.
 func (a *Answer) know(it item) {
 	switch key := plainly(it.key); key {
-	case "status", "statuscode", "httpstatus", "httpstatuscode", "httpcode", "httpresponsestatuscode", "responsestatus", "responsecode", "code":
+	case "status", "statuscode", "httpstatus", "httpstatuscode", "httpcode", "httpresponsestatuscode", "responsestatus",
+		"responsecode", "code":
 		if key != "code" || !a.Said {
 			a.state(it.value.text)
 		}
@@ -159,7 +161,8 @@ func (a *Answer) pair(n *node) bool {
 			value = it.value
 		}
 	}
-	if value == nil && len(n.items) == 2 && !n.items[0].keyed && !n.items[1].keyed && n.items[0].value.open == 0 && n.open != '{' {
+	if value == nil && len(n.items) == 2 && !n.items[0].keyed && !n.items[1].keyed && n.items[0].value.open == 0 &&
+		n.open != '{' {
 		name, value = n.items[0].value.text, n.items[1].value
 	}
 	return value != nil && a.named(name, value)
@@ -234,7 +237,8 @@ func (h *harvester) flat(n *node, around Answer) (Answer, bool) {
 // body reads the body, which stands beside the headers. It takes the first of several names that
 // exists.
 func (a *Answer) body(n *node) {
-	for _, name := range []string{"body", "responsebody", "respbody", "responsetext", "data", "content", "text", "error", "retryafter"} {
+	for _, name := range []string{"body", "responsebody", "respbody", "responsetext", "data", "content", "text", "error",
+		"retryafter"} {
 		for _, it := range n.items {
 			if plainly(it.key) != name || it.value.open == 0 && it.value.text == "" {
 				continue
@@ -293,7 +297,8 @@ func errorBody(n *node, around string) (a Answer, ok bool) {
 		one = n.items[0].value
 	}
 	in, ok := one.member("error")
-	if !ok || hasHeaders(n, 0) || slices.ContainsFunc(one.items, func(it item) bool { return it.keyed && asks(it.key) && it.value.open != 0 }) {
+	if !ok || hasHeaders(n, 0) ||
+		slices.ContainsFunc(one.items, func(it item) bool { return it.keyed && asks(it.key) && it.value.open != 0 }) {
 		return a, false
 	}
 	if _, ok = in.member("details"); !ok {
@@ -330,7 +335,8 @@ func hasHeaders(n *node, depth int) bool {
 // saysWhy reports whether an object has a member for the reason of a refusal.
 func saysWhy(n *node) bool {
 	return n.open == '{' && slices.ContainsFunc(n.items, func(it item) bool {
-		return slices.Contains([]string{"error", "errors", "message", "detail", "code", "errorcode", "msg", "retcode", "type", "reason"}, plainly(it.key))
+		return slices.Contains([]string{"error", "errors", "message", "detail", "code", "errorcode", "msg", "retcode",
+			"type", "reason"}, plainly(it.key))
 	})
 }
 
@@ -341,7 +347,8 @@ func alone(n *node) (a Answer, ok bool) {
 	if n.open == '[' && len(n.items) > 0 {
 		one = n.items[0].value
 	}
-	if !saysWhy(one) || slices.ContainsFunc(one.items, func(it item) bool { return it.keyed && asks(it.key) && it.value.open != 0 }) {
+	if !saysWhy(one) || slices.ContainsFunc(one.items,
+		func(it item) bool { return it.keyed && asks(it.key) && it.value.open != 0 }) {
 		return a, false
 	}
 	a.Bare, a.Body = true, n.json()

@@ -42,7 +42,8 @@ func objects(s string) (a Answer, at int, err error) {
 			continue
 		}
 		n, size, broken := readJSON(s[i:])
-		if broken == nil && brace >= i && brace < i+size || broken != nil && len(n.items) > 0 && strings.TrimSpace(s[:i]) == "" {
+		if broken == nil && brace >= i && brace < i+size || broken != nil && len(n.items) > 0 &&
+			strings.TrimSpace(s[:i]) == "" {
 			at = brace
 		}
 		if broken != nil {
@@ -74,7 +75,8 @@ func objects(s string) (a Answer, at int, err error) {
 		}
 	}
 	if err == nil {
-		err = fail(first(strings.Split(s, "\n")), `no header fields in it; want JSON that holds them, such as {"status": 429, "headers": {"retry-after": "5"}}`)
+		err = fail(first(strings.Split(s, "\n")),
+			`no header fields in it; want JSON that holds them, such as {"status": 429, "headers": {"retry-after": "5"}}`)
 	}
 	return Answer{}, at, err
 }

@@ -10,7 +10,8 @@ import (
 // has forms of its own, and new versions change them. The errors say what to paste instead.
 const (
 	insteadOfTrace  = "want the answer behind it: as curl -i prints it, its header fields, or its body as JSON"
-	insteadOfObject = "want it as JSON (JSON.stringify, json.dumps, json.Marshal), its header fields as Name: value, or the answer as curl -i prints it"
+	insteadOfObject = "want it as JSON (JSON.stringify, json.dumps, json.Marshal), its header fields as Name: value, or " +
+		"the answer as curl -i prints it"
 )
 
 var (
@@ -38,7 +39,8 @@ func trace(lines []string) (at int, ok bool) {
 // header field.
 func raises(line string) bool {
 	name, _, ok := strings.Cut(strings.TrimSpace(line), ":")
-	return ok && !strings.Contains(name, "-") && (module.MatchString(name) || strings.HasSuffix(name, "Error") || strings.HasSuffix(name, "Exception"))
+	return ok && !strings.Contains(name, "-") &&
+		(module.MatchString(name) || strings.HasSuffix(name, "Error") || strings.HasSuffix(name, "Exception"))
 }
 
 func unreadTrace(lines []string, at int) error {

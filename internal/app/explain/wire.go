@@ -30,7 +30,8 @@ func bare(line string) string {
 // requestLine reports whether a line is one like GET /path HTTP/1.1.
 func requestLine(line string) bool {
 	words := strings.Fields(line)
-	return len(words) == 3 && strings.HasPrefix(words[2], "HTTP/") && words[0] == strings.ToUpper(words[0]) && FieldName(words[0])
+	return len(words) == 3 && strings.HasPrefix(words[2], "HTTP/") && words[0] == strings.ToUpper(words[0]) &&
+		FieldName(words[0])
 }
 
 // wire reads an answer that begins with a status line. If there are several, as after 100 Continue,

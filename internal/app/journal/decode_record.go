@@ -81,7 +81,8 @@ func (p *plain) read(r *record) bool {
 func (p *plain) member(name string) bool {
 	b := p.rest
 	n := len(name) + len(`,"":`)
-	if p.failed || len(b) < n || b[0] != p.open || b[1] != '"' || string(b[2:n-2]) != name || b[n-2] != '"' || b[n-1] != ':' {
+	if p.failed || len(b) < n || b[0] != p.open || b[1] != '"' || string(b[2:n-2]) != name || b[n-2] != '"' ||
+		b[n-1] != ':' {
 		return false
 	}
 	p.rest, p.open = b[n:], ','

@@ -124,10 +124,11 @@ func Open(c Config, began time.Time) (*Journal, *History, error) {
 		}
 	}
 	maps.DeleteFunc(h.Reads, func(id string, _ int64) bool { return c.Forget(id) })
-	j := &Journal{c: c, next: h.Last, doubts: maps.Clone(h.Doubts), reads: maps.Clone(h.Reads), starts: slices.Clone(h.Starts), run: record{
-		Run: began.UTC().Format(stamp), Version: version, Timeout: int64(c.Timeout), Keep: int64(c.Keep),
-		Boot: now.Boot, Up: int64(now.Up), Awake: int64(now.Awake), At: began.UnixNano(),
-	}}
+	j := &Journal{c: c, next: h.Last, doubts: maps.Clone(h.Doubts), reads: maps.Clone(h.Reads),
+		starts: slices.Clone(h.Starts), run: record{
+			Run: began.UTC().Format(stamp), Version: version, Timeout: int64(c.Timeout), Keep: int64(c.Keep),
+			Boot: now.Boot, Up: int64(now.Up), Awake: int64(now.Awake), At: began.UnixNano(),
+		}}
 	if err := j.rewriteLocked(h); err != nil {
 		if j.file != nil {
 			j.file.Discard()
@@ -201,7 +202,8 @@ func (j *Journal) rewriteLocked(h *History) error {
 	}
 	for _, n := range slices.Sorted(maps.Keys(h.unanswered)) {
 		s := h.unanswered[n]
-		encode(&b, &record{Send: n, ID: s.ID, Attempt: s.Attempt, Key: s.Key, Nonce: s.Nonce, Cost: s.Cost, Tokens: s.Tokens, Rest: s.Rest, Price: s.Price, At: s.At})
+		encode(&b, &record{Send: n, ID: s.ID, Attempt: s.Attempt, Key: s.Key, Nonce: s.Nonce, Cost: s.Cost,
+			Tokens: s.Tokens, Rest: s.Rest, Price: s.Price, At: s.At})
 	}
 	f, err := durable.Replace(j.c.Disk, j.c.Path, b.Bytes())
 	if f == nil {
@@ -264,7 +266,8 @@ func (j *Journal) Answers(all []Answered) error {
 	g, first := j.groupLocked()
 	for i := range all {
 		a := &all[i]
-		r := dated{record: record{Answer: a.Send, Result: a.Result.String(), Doubt: a.Doubt, Price: a.Price}, at: a.Counts, hold: a.Hold}
+		r := dated{record: record{Answer: a.Send, Result: a.Result.String(), Doubt: a.Doubt, Price: a.Price}, at: a.Counts,
+			hold: a.Hold}
 		if a.Actual != nil {
 			r.Tokens, r.Rest = amounts(a.Actual)
 			r.Settled = 1

@@ -107,7 +107,8 @@ func (r *record) setCost(c limit.Cost) {
 
 // amounts are the Tokens and the Rest of a cost.
 func amounts(c *limit.Cost) (tokens [3]int64, rest [4]int64) {
-	return [3]int64{c[limit.Input], c[limit.Output], c[limit.Tokens]}, [4]int64{c[limit.Weight], c[limit.Orders], c[limit.Money], c[limit.Other]}
+	return [3]int64{c[limit.Input], c[limit.Output], c[limit.Tokens]},
+		[4]int64{c[limit.Weight], c[limit.Orders], c[limit.Money], c[limit.Other]}
 }
 
 // sent is the part of a record about a send. It has a third of the size of a record, since a
@@ -237,7 +238,8 @@ func (h *History) remember(key, text string, at int64) {
 func newHistory() *History {
 	return &History{
 		Nonces: map[string]uint64{}, Holds: map[string]int64{},
-		Doubts: map[string]struct{}{}, Open: map[string]struct{}{}, unanswered: map[int64]sent{}, Reads: map[string]int64{}, Fits: map[string][]Fit{},
+		Doubts: map[string]struct{}{}, Open: map[string]struct{}{}, unanswered: map[int64]sent{}, Reads: map[string]int64{},
+		Fits:     map[string][]Fit{},
 		Memories: map[string]Memory{}, Whose: map[string]string{},
 	}
 }
@@ -255,10 +257,12 @@ func (h *History) read(in io.Reader, name string) (*History, error) {
 	end, err := durable.Lines(in, name, func(line []byte, end durable.End) error {
 		c, err := decode(line)
 		if c.Version > version { // before the check of err: a later version may have fields that decode refuses
-			return fmt.Errorf("%s: a journal of version %d, which is later than this paceline's (%d): go on with the one that wrote it", name, c.Version, version)
+			return fmt.Errorf("%s: a journal of version %d, which is later than this paceline's (%d): go on with the one that "+
+				"wrote it", name, c.Version, version)
 		}
 		if err != nil {
-			return fmt.Errorf("%s:%d: no journal of paceline, or damaged (%w): without it nobody knows which windows are filled and what was sent unanswered; move it away to go on as if all were filled", name, end.Lines, err)
+			return fmt.Errorf("%s:%d: no journal of paceline, or damaged (%w): without it nobody knows which windows are "+
+				"filled and what was sent unanswered; move it away to go on as if all were filled", name, end.Lines, err)
 		}
 		h.add(c)
 		return nil

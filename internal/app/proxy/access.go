@@ -18,7 +18,8 @@ func (v *visit) log() {
 	}
 	took := time.Since(v.came)
 	all := make([]slog.Attr, 0, 16)
-	all = append(all, slog.String("method", shortened(v.in.Method)), slog.String("path", v.path()), slog.Int("status", v.w.status),
+	all = append(all, slog.String("method", shortened(v.in.Method)), slog.String("path", v.path()),
+		slog.Int("status", v.w.status),
 		slog.Float64("waited_ms", ms(v.waited)), slog.Float64("took_ms", ms(took)), slog.Int64("bytes", v.w.sent()))
 	if v.w.over != nil {
 		all = append(all, slog.String("upgrade", shortened(v.in.Header.Get("Upgrade"))))

@@ -37,7 +37,9 @@ func (p *Proxy) admin(at net.Addr) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
-		h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+		h.Set("Content-Security-Policy",
+			"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri "+
+				"'none'; form-action 'none'; frame-ancestors 'none'")
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("X-Frame-Options", "DENY")
 		h.Set("Referrer-Policy", "no-referrer")
@@ -46,7 +48,8 @@ func (p *Proxy) admin(at net.Addr) http.Handler {
 		host := strings.Trim(hostname(r.Host), "[]")
 		switch {
 		case !names[host] && !isLoopback(host): // a foreign page, whose host name resolves to this machine
-			text(http.StatusMisdirectedRequest, "this is asked for under a name that is not this machine's; expected 127.0.0.1 or localhost")(w, r)
+			text(http.StatusMisdirectedRequest,
+				"this is asked for under a name that is not this machine's; expected 127.0.0.1 or localhost")(w, r)
 		case r.Header.Get("Sec-Fetch-Site") == "cross-site":
 			text(http.StatusForbidden, "another site asks for this")(w, r)
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:

@@ -109,9 +109,12 @@ func (c *Config) fixed(next *Config) error {
 		field    string
 		was, now any
 	}{
-		{"Listen", c.Listen, next.Listen}, {"Admin", c.Admin, next.Admin}, {"State", c.State, next.State}, {"TLS", c.TLS != nil, next.TLS != nil},
-		{"Bounds.Header", c.Bounds.Header, next.Bounds.Header}, {"Bounds.Connections", c.Bounds.Connections, next.Bounds.Connections},
-		{"Bounds.HeaderTimeout", c.Bounds.HeaderTimeout, next.Bounds.HeaderTimeout}, {"Bounds.IdleTimeout", c.Bounds.IdleTimeout, next.Bounds.IdleTimeout},
+		{"Listen", c.Listen, next.Listen}, {"Admin", c.Admin, next.Admin}, {"State", c.State, next.State},
+		{"TLS", c.TLS != nil, next.TLS != nil},
+		{"Bounds.Header", c.Bounds.Header, next.Bounds.Header},
+		{"Bounds.Connections", c.Bounds.Connections, next.Bounds.Connections},
+		{"Bounds.HeaderTimeout", c.Bounds.HeaderTimeout, next.Bounds.HeaderTimeout},
+		{"Bounds.IdleTimeout", c.Bounds.IdleTimeout, next.Bounds.IdleTimeout},
 		{"Bounds.Stall", c.Bounds.Stall, next.Bounds.Stall}, {"Bounds.Frozen", c.Bounds.Frozen, next.Bounds.Frozen},
 	} {
 		if f.was != f.now {
@@ -181,7 +184,8 @@ func (u *Upstream) route() route {
 
 // limited reports whether limits other than those of a Preset are configured.
 func (u *Upstream) limited() bool {
-	return len(u.Limits) > 0 || u.InFlight > 0 || u.Auto || slices.ContainsFunc(u.Keys, func(k Key) bool { return len(k.Limits) > 0 })
+	return len(u.Limits) > 0 || u.InFlight > 0 || u.Auto ||
+		slices.ContainsFunc(u.Keys, func(k Key) bool { return len(k.Limits) > 0 })
 }
 
 // wayOf returns the way to the server of u. It keeps the limits and lanes of an earlier way with
@@ -246,7 +250,8 @@ func sameTLS(a, b *tls.Config) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return a.ServerName == b.ServerName && a.RootCAs.Equal(b.RootCAs) && slices.EqualFunc(a.Certificates, b.Certificates, func(x, y tls.Certificate) bool {
-		return reflect.DeepEqual(x.Certificate, y.Certificate)
-	})
+	return a.ServerName == b.ServerName && a.RootCAs.Equal(b.RootCAs) &&
+		slices.EqualFunc(a.Certificates, b.Certificates, func(x, y tls.Certificate) bool {
+			return reflect.DeepEqual(x.Certificate, y.Certificate)
+		})
 }

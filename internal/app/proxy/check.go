@@ -86,7 +86,9 @@ func (c *Config) checkListen() error {
 	case err != nil:
 		return wrong("Listen", "%q, expected HOST:PORT such as %s; port 0 is any free one", c.Listen, DefaultListen)
 	case !isLoopback(host) && !c.Open && !c.Clients.hasKeys():
-		return wrong("Listen", "%s can be reached from other machines, and whoever reaches it would send with your limits and your keys: expected clients with keys, or that it is said to be open, or an address such as %s", c.Listen, DefaultListen)
+		return wrong("Listen",
+			"%s can be reached from other machines, and whoever reaches it would send with your limits and your keys: "+
+				"expected clients with keys, or that it is said to be open, or an address such as %s", c.Listen, DefaultListen)
 	}
 	return nil
 }
@@ -100,7 +102,8 @@ func (c *Config) checkAdmin() error {
 	case err != nil:
 		return wrong("Admin", "%q, expected HOST:PORT such as %s, or %s", c.Admin, DefaultAdmin, Off)
 	case !isLoopback(host):
-		return wrong("Admin", "%s can be reached from other machines; expected an address of this one, such as %s (others reach it through ssh -L)", c.Admin, DefaultAdmin)
+		return wrong("Admin", "%s can be reached from other machines; expected an address of this one, such as %s (others "+
+			"reach it through ssh -L)", c.Admin, DefaultAdmin)
 	case port != "0" && c.Admin == c.Listen:
 		return wrong("Admin", "%s is where clients connect; expected another port, or %s", c.Admin, Off)
 	}
@@ -132,7 +135,8 @@ func (b *Bounds) check() error {
 		name string
 		n    int64
 	}{
-		{"Header", int64(b.Header)}, {"Kept", b.Kept}, {"KeptInAll", b.KeptInAll}, {"Frozen", b.Frozen}, {"Connections", int64(b.Connections)},
+		{"Header", int64(b.Header)}, {"Kept", b.Kept}, {"KeptInAll", b.KeptInAll}, {"Frozen", b.Frozen},
+		{"Connections", int64(b.Connections)},
 		{"HeaderTimeout", int64(b.HeaderTimeout)}, {"IdleTimeout", int64(b.IdleTimeout)}, {"Stall", int64(b.Stall)},
 	} {
 		if f.n < 0 {
@@ -202,7 +206,8 @@ func (u *Upstream) check(c *Config) *ConfigError {
 	case u.To == nil:
 		return wrong(".To", "it is empty, expected the URL of a server, such as https://api.example.com")
 	case u.To.Scheme != "http" && u.To.Scheme != "https" || u.To.Host == "" || u.To.Opaque != "":
-		return wrong(".To", "%q, expected http or https and a host, such as https://api.example.com", secret.SanitizeAddress(u.To.String()))
+		return wrong(".To", "%q, expected http or https and a host, such as https://api.example.com",
+			secret.SanitizeAddress(u.To.String()))
 	case u.To.User != nil:
 		return wrong(".To", "%q has a user in it; expected a header field instead", secret.SanitizeAddress(u.To.String()))
 	case u.To.RawQuery != "" || u.To.Fragment != "" || u.To.ForceQuery:
@@ -250,11 +255,13 @@ func (u *Upstream) checkRoute() *ConfigError {
 	}
 	u.Path = strings.TrimSuffix(u.Path, "/")
 	u.Host = strings.ToLower(strings.TrimSuffix(u.Host, "."))
-	if v, err := url.Parse("//" + u.Host); u.Host != "" && (err != nil || v.Host != u.Host || v.Port() != "" || strings.HasSuffix(u.Host, ":")) {
+	if v, err := url.Parse("//" + u.Host); u.Host != "" &&
+		(err != nil || v.Host != u.Host || v.Port() != "" || strings.HasSuffix(u.Host, ":")) {
 		return wrong(".Host", "%q, expected a host name without a port", u.Host)
 	}
 	if strings.ContainsFunc(u.Host, func(r rune) bool { return r > unicode.MaxASCII }) { // no request could match it
-		return wrong(".Host", "%q, expected a host name without a port, as clients send it: in ASCII, xn--… where it has other letters", u.Host)
+		return wrong(".Host", "%q, expected a host name without a port, as clients send it: in ASCII, xn--… where it has "+
+			"other letters", u.Host)
 	}
 	return nil
 }
@@ -292,7 +299,8 @@ func (u *Upstream) checkLimits() *ConfigError {
 		l.Only = cmp.Or(l.Only, l.Model)
 		switch {
 		case !slices.Contains([]provider.Scope{provider.Key, provider.IP, provider.Model, provider.Route}, l.Scope):
-			return wrong(at+".Scope", "%q, expected %s, %s, %s or %s", l.Scope, provider.Key, provider.IP, provider.Model, provider.Route)
+			return wrong(at+".Scope", "%q, expected %s, %s, %s or %s", l.Scope, provider.Key, provider.IP, provider.Model,
+				provider.Route)
 		case l.Only != "" && l.Scope != provider.Model && l.Scope != provider.Route:
 			return wrong(at+".Only", "%q, and the limit is neither of models nor of routes", l.Only)
 		}
@@ -321,9 +329,11 @@ func (u *Upstream) checkKeys() *ConfigError {
 		case k.Secret == "":
 			return wrong(at+".Secret", "it is empty")
 		case !httptext.IsFieldValue(string(k.Secret)) || strings.TrimSpace(string(k.Secret)) != string(k.Secret):
-			return wrong(at+".Secret", "the value of %s has white space around it or a control character in it (a line break?)", k.Name)
+			return wrong(at+".Secret",
+				"the value of %s has white space around it or a control character in it (a line break?)", k.Name)
 		case values[k.Secret] != "":
-			return wrong(at+".Secret", "%s and %s have the same value: as two keys they would be allowed twice the limit", values[k.Secret], k.Name)
+			return wrong(at+".Secret", "%s and %s have the same value: as two keys they would be allowed twice the limit",
+				values[k.Secret], k.Name)
 		}
 		names[k.Name], values[k.Secret] = true, k.Name
 		if err := checkRates(at+".Limits", k.Limits); err != nil {
@@ -356,14 +366,17 @@ func (u *Upstream) checkKeys() *ConfigError {
 	case uses && len(u.Keys) == 0:
 		return wrong(".Keys", "none, and a header field or parameter has %s in it", keyWord)
 	case !uses && len(u.Keys) > 0:
-		return wrong(".Header", "no header field or parameter has %s in it, so no request would have a key; expected such as Authorization: Bearer %s", keyWord, keyWord)
+		return wrong(".Header",
+			"no header field or parameter has %s in it, so no request would have a key; expected such as Authorization: "+
+				"Bearer %s", keyWord, keyWord)
 	}
 	return nil
 }
 
 // framing are the fields for the transfer and the destination of a message.
 var framing = map[string]bool{
-	"Connection": true, "Content-Length": true, "Host": true, "Keep-Alive": true, "Proxy-Connection": true, "Te": true, "Trailer": true,
+	"Connection": true, "Content-Length": true, "Host": true, "Keep-Alive": true, "Proxy-Connection": true, "Te": true,
+	"Trailer":           true,
 	"Transfer-Encoding": true, "Upgrade": true, "Expect": true,
 }
 
@@ -377,7 +390,9 @@ func (c *Config) checkApart() error {
 			if u.Path == "" && u.Host != "" {
 				field = "Host"
 			}
-			return wrong(fmt.Sprintf("Upstreams[%d].%s", i, field), "%q is that of Upstreams[%d], %s, too: nobody knows where a request goes; expected another Path or Host", cmp.Or(place, "/"), j, c.Upstreams[j].Name)
+			return wrong(fmt.Sprintf("Upstreams[%d].%s", i, field),
+				"%q is that of Upstreams[%d], %s, too: nobody knows where a request goes; expected another Path or Host",
+				cmp.Or(place, "/"), j, c.Upstreams[j].Name)
 		}
 		at[place] = i
 		if names[u.Name] {

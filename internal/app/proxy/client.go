@@ -63,7 +63,8 @@ func (k *clientele) change() {
 
 func (k *clientele) client(c Client) *client {
 	own := func() limit.Limiter { return k.limiter(c.Name) }
-	return &client{c, transport.Client{Name: c.Name, Weight: c.Weight, HeadStart: c.HeadStart, MaxWaiting: cmp.Or(c.MaxWaiting, mostWaiting), Limit: own}}
+	return &client{c, transport.Client{Name: c.Name, Weight: c.Weight, HeadStart: c.HeadStart,
+		MaxWaiting: cmp.Or(c.MaxWaiting, mostWaiting), Limit: own}}
 }
 
 // clients finds the client of a request.
@@ -82,7 +83,8 @@ type clients struct {
 }
 
 func newClients(c *Config, all *clientele) *clients {
-	k := &clients{Clients: c.Clients, clientele: all, open: c.Open, atHand: c.atHand, keyed: c.Clients.hasKeys(), others: map[string]*list.Element{}, rest: all.client(named(c.Clients.Default, "others"))}
+	k := &clients{Clients: c.Clients, clientele: all, open: c.Open, atHand: c.atHand, keyed: c.Clients.hasKeys(),
+		others: map[string]*list.Element{}, rest: all.client(named(c.Clients.Default, "others"))}
 	for _, each := range c.Clients.List {
 		k.listed = append(k.listed, all.client(each))
 	}

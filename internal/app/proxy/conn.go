@@ -23,7 +23,8 @@ type listener struct {
 }
 
 func newListener(l net.Listener, b *Bounds) *listener {
-	return &listener{Listener: l, slots: make(chan struct{}, b.Connections), stall: b.Stall, over: make(chan struct{}), open: map[*conn]struct{}{}}
+	return &listener{Listener: l, slots: make(chan struct{}, b.Connections), stall: b.Stall, over: make(chan struct{}),
+		open: map[*conn]struct{}{}}
 }
 
 // Accept implements net.Listener. It waits until there is room for a connection.

@@ -206,12 +206,14 @@ func turns(now mono.Time, had limit.Limiter, l rate.Limit, sameTime bool) bool {
 	changes := rates[0].N != l.N
 	switch had := had.(type) {
 	case *limit.Rolling:
-		return !l.Bucket && !l.Produced && l.Zone == "" && (sameTime || had.SetWindow(now, l.Per) == nil) && (!changes || had.SetLimit(now, l.N) == nil)
+		return !l.Bucket && !l.Produced && l.Zone == "" && (sameTime || had.SetWindow(now, l.Per) == nil) &&
+			(!changes || had.SetLimit(now, l.N) == nil)
 	case *limit.Calendar:
 		same := had.Zone() != nil && had.Zone().String() == l.Zone
 		return same && (sameTime || had.SetWindow(now, l.Per) == nil) && (!changes || had.SetLimit(now, l.N) == nil)
 	case *limit.Bucket:
-		return l.Bucket && !l.Alone && (sameTime || had.SetWindow(now, l.Per) == nil) && (!changes || had.SetLimit(now, l.N) == nil) && had.SetBurst(now, l.Most()) == nil
+		return l.Bucket && !l.Alone && (sameTime || had.SetWindow(now, l.Per) == nil) &&
+			(!changes || had.SetLimit(now, l.N) == nil) && had.SetBurst(now, l.Most()) == nil
 	}
 	return false
 }

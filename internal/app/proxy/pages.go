@@ -15,8 +15,10 @@ func (v *visit) fromPage() *refusal {
 	if !v.upstream.spends || v.proxy.servesPages() || !foreignPage(v.in) {
 		return nil
 	}
-	return &refusal{status: http.StatusForbidden, kind: "page-elsewhere", title: "A page elsewhere asks for this", pointless: true,
-		detail: "a browser says that it asks for a page of another site, which would spend the keys that the proxy has; expected a program, a page of this machine, or clients with keys of their own"}
+	return &refusal{status: http.StatusForbidden, kind: "page-elsewhere", title: "A page elsewhere asks for this",
+		pointless: true,
+		detail: "a browser says that it asks for a page of another site, which would spend the keys that the proxy has; " +
+			"expected a program, a page of this machine, or clients with keys of their own"}
 }
 
 // servesPages reports whether pages of every site may send.
@@ -42,7 +44,8 @@ func foreignPage(r *http.Request) bool {
 // hasSecret reports whether requests to the upstream have a secret that their clients do not know:
 // a key, a fixed field or parameter, a certificate, or a part of the path.
 func (u *Upstream) hasSecret() bool {
-	if len(u.Keys) > 0 || len(u.allSecrets()) > 0 || u.TLS != nil && (len(u.TLS.Certificates) > 0 || u.TLS.GetClientCertificate != nil) {
+	if len(u.Keys) > 0 || len(u.allSecrets()) > 0 || u.TLS != nil &&
+		(len(u.TLS.Certificates) > 0 || u.TLS.GetClientCertificate != nil) {
 		return true
 	}
 	for segment := range strings.SplitSeq(u.To.Path, "/") {
@@ -60,7 +63,8 @@ func isRandom(text string) bool {
 
 // mayRead reports whether the page that sent a request may read an answer of the proxy's own.
 func (v *visit) mayRead() bool {
-	return v.in.Header.Get("Origin") != "" && (v.proxy.servesPages() || !foreignPage(v.in) || v.upstream != nil && !v.upstream.spends)
+	return v.in.Header.Get("Origin") != "" &&
+		(v.proxy.servesPages() || !foreignPage(v.in) || v.upstream != nil && !v.upstream.spends)
 }
 
 // exposed are the fields of the proxy's own answers that a page may read.
@@ -83,7 +87,8 @@ func (v *visit) forPage(h http.Header) {
 func (v *visit) preflight() bool {
 	r := v.in
 	method := r.Header.Get("Access-Control-Request-Method")
-	if r.Method != http.MethodOptions || method == "" || r.Header.Get("Origin") == "" || !v.proxy.servesPages() && foreignPage(r) {
+	if r.Method != http.MethodOptions || method == "" || r.Header.Get("Origin") == "" || !v.proxy.servesPages() &&
+		foreignPage(r) {
 		return false
 	}
 	h := v.w.Header()

@@ -178,7 +178,8 @@ func isFolded(path string) bool {
 	for i := range len(path) {
 		c := path[i]
 		switch {
-		case c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '~' || c == '!' || c == '$' || c == '*' || c == '@' || c == ':' || c == ',' || c == '+' || c == '=' || c == '(' || c == ')':
+		case c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '~' || c == '!' || c == '$' ||
+			c == '*' || c == '@' || c == ':' || c == ',' || c == '+' || c == '=' || c == '(' || c == ')':
 		case c == '/' && (i == 0 || path[i-1] != '/' && i < len(path)-1):
 		case c == '.' && i < len(path)-1 && path[i+1] != '/':
 		default:

@@ -83,7 +83,8 @@ func parseGRPCTimeout(s string) (time.Duration, bool) {
 	if len(s) < 2 || len(s) > digits+1 {
 		return 0, false
 	}
-	unit, known := map[byte]time.Duration{'H': time.Hour, 'M': time.Minute, 'S': time.Second, 'm': time.Millisecond, 'u': time.Microsecond, 'n': time.Nanosecond}[s[len(s)-1]]
+	unit, known := map[byte]time.Duration{'H': time.Hour, 'M': time.Minute, 'S': time.Second, 'm': time.Millisecond,
+		'u': time.Microsecond, 'n': time.Nanosecond}[s[len(s)-1]]
 	n, err := strconv.ParseUint(s[:len(s)-1], 10, 32)
 	if !known || err != nil {
 		return 0, false

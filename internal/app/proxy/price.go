@@ -16,7 +16,8 @@ import (
 func (u *Upstream) price(_ transport.Partition, model string) (provider.ModelInfo, bool) {
 	for _, name := range [...]string{model, ""} {
 		if i := slices.IndexFunc(u.Prices, func(p Price) bool { return p.Model == name }); i >= 0 {
-			return provider.ModelInfo{Name: model, Input: u.Prices[i].Input, Output: u.Prices[i].Output, Cached: u.Prices[i].Cached}, true
+			return provider.ModelInfo{Name: model, Input: u.Prices[i].Input, Output: u.Prices[i].Output,
+				Cached: u.Prices[i].Cached}, true
 		}
 	}
 	return provider.PriceOf(u.Seller(), model)
@@ -61,7 +62,8 @@ func (u *Upstream) checkPrices() *ConfigError {
 			return wrong(at, "%v and %v, expected USD per million tokens, 0 or more", p.Input, p.Output)
 		}
 		if !(p.Cached >= 0 && p.Cached <= p.Input) {
-			return wrong(at+".Cached", "%v, expected USD per million tokens, 0 or more, and no more than the %v of other input", p.Cached, p.Input)
+			return wrong(at+".Cached",
+				"%v, expected USD per million tokens, 0 or more, and no more than the %v of other input", p.Cached, p.Input)
 		}
 	}
 	if !(u.RequestPrice >= 0 && u.RequestPrice <= mostPrice) {

@@ -44,7 +44,8 @@ func New(c Config) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Proxy{config: c, clients: newClients(&c, all), common: &common{clientele: all, flushes: timer.New(flushed), mounts: map[string]http.Handler{}}}
+	p := &Proxy{config: c, clients: newClients(&c, all),
+		common: &common{clientele: all, flushes: timer.New(flushed), mounts: map[string]http.Handler{}}}
 	p.keepable.Store(c.Bounds.KeptInAll)
 	if c.State != "" {
 		if p.state, err = openState(c.State, c.kept(), c.slowest(), c.Log, c.clock); err != nil {

@@ -168,7 +168,9 @@ func ParseKeyHash(s string) (h KeyHash, err error) {
 	digits, ok := strings.CutPrefix(s, hashPrefix)
 	b, err := hex.DecodeString(digits)
 	if !ok || err != nil || len(b) != len(h) {
-		return h, fmt.Errorf("expected %s and %d hexadecimal digits, as printf %%s KEY | sha256sum prints them", hashPrefix, 2*len(h)) // v may be a key: not shown
+		// v may be a key: not shown
+		return h, fmt.Errorf("expected %s and %d hexadecimal digits, as printf %%s KEY | sha256sum prints them", hashPrefix,
+			2*len(h))
 	}
 	return KeyHash(b), nil
 }

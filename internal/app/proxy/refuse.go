@@ -88,8 +88,9 @@ func (v *visit) refuse(x *refusal) {
 		return
 	}
 	p := problem{
-		Type: kinds + x.kind, Title: x.title, Status: x.status, Detail: x.detail, Limit: x.limit, WaitMS: ceil(x.wait, time.Millisecond),
-		Error: forPeople{"paceline: " + x.detail, "paceline_" + strings.ReplaceAll(x.kind, "-", "_"), x.kind},
+		Type: kinds + x.kind, Title: x.title, Status: x.status, Detail: x.detail, Limit: x.limit,
+		WaitMS: ceil(x.wait, time.Millisecond),
+		Error:  forPeople{"paceline: " + x.detail, "paceline_" + strings.ReplaceAll(x.kind, "-", "_"), x.kind},
 	}
 	if x.judged {
 		p.Ahead = &x.ahead
@@ -124,8 +125,10 @@ const (
 )
 
 var grpcStatus = map[int]int{
-	http.StatusBadRequest: grpcInvalidArgument, http.StatusMisdirectedRequest: grpcInvalidArgument, http.StatusRequestTimeout: grpcInvalidArgument,
-	http.StatusUnauthorized: grpcUnauthenticated, http.StatusNotFound: grpcUnimplemented, http.StatusGatewayTimeout: grpcDeadlineExceeded,
+	http.StatusBadRequest: grpcInvalidArgument, http.StatusMisdirectedRequest: grpcInvalidArgument,
+	http.StatusRequestTimeout: grpcInvalidArgument,
+	http.StatusUnauthorized:   grpcUnauthenticated, http.StatusNotFound: grpcUnimplemented,
+	http.StatusGatewayTimeout:  grpcDeadlineExceeded,
 	http.StatusTooManyRequests: grpcResourceExhausted, http.StatusRequestEntityTooLarge: grpcResourceExhausted,
 }
 
@@ -188,8 +191,10 @@ func (v *visit) why(err error) *refusal {
 			return &refusal{status: http.StatusBadRequest, kind: "bad-body", title: "The body is malformed", pointless: true,
 				detail: "the chunks of the body cannot be told apart", fields: [][2]string{{"Connection", "close"}}}
 		case errStall:
-			return &refusal{status: http.StatusRequestTimeout, kind: "body-stalled", title: "The body did not arrive", pointless: true,
-				detail: fmt.Sprintf("nothing of the body came for %v", v.proxy.config.Bounds.Stall), fields: [][2]string{{"Connection", "close"}}}
+			return &refusal{status: http.StatusRequestTimeout, kind: "body-stalled", title: "The body did not arrive",
+				pointless: true,
+				detail:    fmt.Sprintf("nothing of the body came for %v", v.proxy.config.Bounds.Stall),
+				fields:    [][2]string{{"Connection", "close"}}}
 		}
 	}
 	ctx := v.in.Context()
@@ -247,33 +252,43 @@ func (v *visit) noTurn(e *transport.Error) *refusal {
 	case errors.Is(e, transport.ErrOutage):
 		x.outage(fmt.Sprintf("nothing arrives at %s: %s", name, v.said(e.Err)))
 	case errors.Is(e, paceline.ErrDeadline) && e.Name == outage:
-		x.outage(fmt.Sprintf("nothing arrives at %s; it is tried again in %s, and this request would wait %s at most", name, inWords(x.wait), inWords(v.patience.most)))
+		x.outage(fmt.Sprintf("nothing arrives at %s; it is tried again in %s, and this request would wait %s at most", name,
+			inWords(x.wait), inWords(v.patience.most)))
 	case errors.Is(e, transport.ErrKeys):
-		x.status, x.kind, x.title, x.judged, x.pointless = http.StatusBadGateway, "no-key-left", "No key for the upstream is left", false, true
+		x.status, x.kind, x.title, x.judged, x.pointless = http.StatusBadGateway, "no-key-left",
+			"No key for the upstream is left", false, true
 		x.detail = fmt.Sprintf("all keys for %s are out of use: %s", name, strings.TrimPrefix(v.said(e.Err), "transport: "))
 	case errors.Is(e, transport.ErrPrice):
-		x.status, x.kind, x.title, x.judged, x.pointless = http.StatusForbidden, "no-price", "What the request costs is not known", false, true
-		x.detail = fmt.Sprintf("%s, and a limit of money holds for it; expected a price in the configuration (prices)", strings.TrimPrefix(v.said(e.Err), transport.ErrPrice.Error()+": "))
+		x.status, x.kind, x.title, x.judged, x.pointless = http.StatusForbidden, "no-price",
+			"What the request costs is not known", false, true
+		x.detail = fmt.Sprintf("%s, and a limit of money holds for it; expected a price in the configuration (prices)",
+			strings.TrimPrefix(v.said(e.Err), transport.ErrPrice.Error()+": "))
 	case errors.Is(e, transport.ErrPaused):
 		x.kind, x.title = "paused", "The upstream asked to stay away"
 		x.detail = fmt.Sprintf("%s asked to stay away for %s more (%v)", name, inWords(x.wait), e.Refusal)
 	case errors.Is(e, paceline.ErrNever):
-		x.status, x.kind, x.title, x.judged, x.pointless = http.StatusRequestEntityTooLarge, "never-fits", "The request is larger than the limit", false, true
-		x.detail = fmt.Sprintf("%s asked for, and the limit of %s is %s", amount(e.Unit, e.Size, "are"), v.whoseLimit(e), amount(e.Unit, e.Limit, ""))
+		x.status, x.kind, x.title, x.judged, x.pointless = http.StatusRequestEntityTooLarge, "never-fits",
+			"The request is larger than the limit", false, true
+		x.detail = fmt.Sprintf("%s asked for, and the limit of %s is %s", amount(e.Unit, e.Size, "are"), v.whoseLimit(e),
+			amount(e.Unit, e.Limit, ""))
 	case errors.Is(e, transport.ErrFull):
 		x.kind, x.title = "too-many-keys", "Too many keys are in use"
-		x.detail = fmt.Sprintf("what still counts of other keys of %s takes all of the memory that is set aside for it; there is room in %s", name, inWords(x.wait))
+		x.detail = fmt.Sprintf("what still counts of other keys of %s takes all of the memory that is set aside for it; "+
+			"there is room in %s", name, inWords(x.wait))
 		if e.Partition.Scope == transport.ScopeClient {
-			x.detail = fmt.Sprintf("what still counts of other clients takes all of the memory that is set aside for it; there is room in %s", inWords(x.wait))
+			x.detail = fmt.Sprintf("what still counts of other clients takes all of the memory that is set aside for it; "+
+				"there is room in %s", inWords(x.wait))
 		}
 	case errors.Is(e, paceline.ErrFull):
 		x.kind, x.title = "line-full", "Too many wait already"
 		x.detail = fmt.Sprintf("%d requests of this client wait for %s already", x.ahead, name)
 	default:
 		x.kind, x.title = "wait-too-long", "The wait for a turn would be too long"
-		x.detail = fmt.Sprintf("the turn of this request at %s would come in %s, behind %d others, by the limit %s", name, inWords(x.wait), x.ahead, x.limit)
+		x.detail = fmt.Sprintf("the turn of this request at %s would come in %s, behind %d others, by the limit %s", name,
+			inWords(x.wait), x.ahead, x.limit)
 		if e.Partition.Scope == transport.ScopeClient {
-			x.detail = fmt.Sprintf("%s has used up its own limit, %s; the turn of this request would come in %s, behind %d others", v.whoseLimit(e), x.limit, inWords(x.wait), x.ahead)
+			x.detail = fmt.Sprintf("%s has used up its own limit, %s; the turn of this request would come in %s, behind %d "+
+				"others", v.whoseLimit(e), x.limit, inWords(x.wait), x.ahead)
 		}
 		x.detail += fmt.Sprintf("; it would wait %s at most", inWords(v.patience.most))
 	}
@@ -302,7 +317,8 @@ func amount(u limit.Unit, n int64, verb string) string {
 const outage = "outage"
 
 func (x *refusal) outage(detail string) {
-	x.status, x.kind, x.title, x.detail, x.limit = http.StatusServiceUnavailable, "outage", "The upstream is down", detail, ""
+	x.status, x.kind, x.title, x.detail, x.limit = http.StatusServiceUnavailable, "outage", "The upstream is down",
+		detail, ""
 }
 
 // inWords writes a duration for people.
@@ -317,8 +333,10 @@ func inWords(d time.Duration) string {
 }
 
 func noKey() *refusal {
-	return &refusal{status: http.StatusUnauthorized, kind: "no-key", title: "The proxy does not know this key", pointless: true,
-		detail: "no key for this proxy is in " + strings.Join(keyFields[:], ", "), fields: [][2]string{{"WWW-Authenticate", `Bearer realm="paceline"`}}}
+	return &refusal{status: http.StatusUnauthorized, kind: "no-key", title: "The proxy does not know this key",
+		pointless: true,
+		detail:    "no key for this proxy is in " + strings.Join(keyFields[:], ", "),
+		fields:    [][2]string{{"WWW-Authenticate", `Bearer realm="paceline"`}}}
 }
 
 func noUpstream(all routes) *refusal {
@@ -326,19 +344,23 @@ func noUpstream(all routes) *refusal {
 	if paths := all.paths(); paths != "" {
 		detail += "; there are " + paths
 	}
-	return &refusal{status: http.StatusNotFound, kind: "no-upstream", title: "No upstream has this path", detail: detail, pointless: true}
+	return &refusal{status: http.StatusNotFound, kind: "no-upstream", title: "No upstream has this path", detail: detail,
+		pointless: true}
 }
 
 func tooLong(most int64) *refusal {
-	return &refusal{status: http.StatusRequestEntityTooLarge, kind: "body-too-long", title: "The body is too long", pointless: true,
-		detail: fmt.Sprintf("the body of a request may have %d bytes", most), fields: [][2]string{{"Connection", "close"}}}
+	return &refusal{status: http.StatusRequestEntityTooLarge, kind: "body-too-long", title: "The body is too long",
+		pointless: true,
+		detail:    fmt.Sprintf("the body of a request may have %d bytes", most), fields: [][2]string{{"Connection", "close"}}}
 }
 
 func badField(err error) *refusal {
-	return &refusal{status: http.StatusBadRequest, kind: "bad-field", title: "A header field is wrong", detail: err.Error(), pointless: true}
+	return &refusal{status: http.StatusBadRequest, kind: "bad-field", title: "A header field is wrong",
+		detail: err.Error(), pointless: true}
 }
 
 func stopping() *refusal {
-	return &refusal{status: http.StatusServiceUnavailable, kind: "stopping", title: "The proxy is stopping", detail: "the proxy is being stopped; the request was not sent",
+	return &refusal{status: http.StatusServiceUnavailable, kind: "stopping", title: "The proxy is stopping",
+		detail: "the proxy is being stopped; the request was not sent",
 		fields: [][2]string{{"Connection", "close"}}}
 }

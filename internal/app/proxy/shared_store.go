@@ -100,7 +100,8 @@ func (u *Upstream) samples() (all []transport.Partition) {
 	}
 	host := u.To.Host
 	for _, key := range keys {
-		all = append(all, transport.Partition{Scope: provider.Key, Host: host, Key: key}, transport.Partition{Scope: provider.Model, Host: host, Key: key, Model: "m"},
+		all = append(all, transport.Partition{Scope: provider.Key, Host: host, Key: key},
+			transport.Partition{Scope: provider.Model, Host: host, Key: key, Model: "m"},
 			transport.Partition{Scope: provider.Route, Host: host, Key: key, Route: "GET /"})
 	}
 	return append(all, transport.Partition{Scope: provider.IP, Host: host})
@@ -154,7 +155,8 @@ func (c *Config) CheckShared(ctx context.Context) error {
 			if p.Scope != provider.Key && p.Scope != provider.IP || made(p) == nil {
 				continue
 			}
-			if err := l.Check(ctx, l.Name(u.placeOf(l, p, len(c.Upstreams) > 1)), func() limit.Limiter { return made(p) }); err != nil {
+			if err := l.Check(ctx, l.Name(u.placeOf(l, p, len(c.Upstreams) > 1)),
+				func() limit.Limiter { return made(p) }); err != nil {
 				return err
 			}
 		}
@@ -165,7 +167,8 @@ func (c *Config) CheckShared(ctx context.Context) error {
 // sameShared returns an error if next changes a shared limit.
 func (c *Config) sameShared(next *Config) error {
 	if c.Share != next.Share {
-		return errors.New("where limits are shared changes, for which the proxy has to be started again; the rest is not applied either")
+		return errors.New("where limits are shared changes, for which the proxy has to be started again; the rest is not " +
+			"applied either")
 	}
 	if c.Shared == nil {
 		return nil
@@ -175,20 +178,27 @@ func (c *Config) sameShared(next *Config) error {
 		n := &next.Upstreams[i]
 		for j := range c.Upstreams {
 			was := &c.Upstreams[j]
-			if was.Name == n.Name && !(reflect.DeepEqual(was.Limits, n.Limits) && was.Preset == n.Preset && was.PerSecond == n.PerSecond && reflect.DeepEqual(keyLimits(was), keyLimits(n)) && was.InFlight == n.InFlight) {
-				return fmt.Errorf("limits of %s change, which others share: they have to be changed everywhere, and proxies started again (paceline share forget); the rest is not applied either", n.Name)
+			if was.Name == n.Name &&
+				!(reflect.DeepEqual(was.Limits, n.Limits) && was.Preset == n.Preset && was.PerSecond == n.PerSecond &&
+					reflect.DeepEqual(keyLimits(was), keyLimits(n)) && was.InFlight == n.InFlight) {
+				return fmt.Errorf("limits of %s change, which others share: they have to be changed everywhere, and proxies "+
+					"started again (paceline share forget); the rest is not applied either", n.Name)
 			}
 		}
 	}
 	if len(next.Upstreams) > 1 != (len(c.Upstreams) > 1) {
-		return errors.New("limits that others share are called otherwise where there are several upstreams: the proxy has to be started again; the rest is not applied either")
+		return errors.New("limits that others share are called otherwise where there are several upstreams: the proxy has " +
+			"to be started again; the rest is not applied either")
 	}
 	if !reflect.DeepEqual(limits(c.Clients.Default), limits(next.Clients.Default)) {
-		return errors.New("limits of clients change, which others share: proxies have to be started again; the rest is not applied either")
+		return errors.New("limits of clients change, which others share: proxies have to be started again; the rest is not " +
+			"applied either")
 	}
 	for _, k := range next.Clients.List {
-		if i := slices.IndexFunc(c.Clients.List, func(o Client) bool { return o.Name == k.Name }); i >= 0 && !reflect.DeepEqual(limits(c.Clients.List[i]), limits(k)) {
-			return fmt.Errorf("limits of client %s change, which others share: proxies have to be started again; the rest is not applied either", k.Name)
+		if i := slices.IndexFunc(c.Clients.List, func(o Client) bool { return o.Name == k.Name }); i >= 0 &&
+			!reflect.DeepEqual(limits(c.Clients.List[i]), limits(k)) {
+			return fmt.Errorf("limits of client %s change, which others share: proxies have to be started again; the rest is "+
+				"not applied either", k.Name)
 		}
 	}
 	return nil

@@ -65,13 +65,15 @@ const compactFrom = 8 << 20
 
 // openState reads the file of an earlier process. keep is how far back a request may count, timeout
 // how long an attempt may take, and clock the journal's clock.
-func openState(path string, keep, timeout time.Duration, log *slog.Logger, clock func() (time.Time, boottime.Reading)) (*state, error) {
+func openState(path string, keep, timeout time.Duration, log *slog.Logger,
+	clock func() (time.Time, boottime.Reading)) (*state, error) {
 	salt, err := saltOf(path + ".salt")
 	if err != nil {
 		return nil, err
 	}
 	s := &state{began: time.Now(), keep: keep, salt: salt, log: log}
-	j, h, err := journal.Open(journal.Config{Path: path, Keep: keep, Timeout: timeout, CompactFrom: compactFrom, Clock: clock, Forget: func(string) bool { return true }}, s.began)
+	j, h, err := journal.Open(journal.Config{Path: path, Keep: keep, Timeout: timeout, CompactFrom: compactFrom,
+		Clock: clock, Forget: func(string) bool { return true }}, s.began)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -105,7 +107,8 @@ func saltOf(path string) ([]byte, error) {
 	}
 	salt, err := hex.DecodeString(strings.TrimSpace(string(text)))
 	if err != nil || len(salt) != sha256.Size {
-		return nil, fmt.Errorf("%s: expected %d hexadecimal digits; without it, what was sent with clients' own keys is not known again", path, 2*sha256.Size)
+		return nil, fmt.Errorf("%s: expected %d hexadecimal digits; without it, what was sent with clients' own keys is "+
+			"not known again", path, 2*sha256.Size)
 	}
 	return salt, nil
 }

@@ -44,7 +44,8 @@ func Inherited(getenv func(string) string) (main, admin net.Listener, err error)
 			main = l
 		default:
 			l.Close()
-			return nil, nil, fmt.Errorf("socket %d of systemd is called %q; expected one http and one admin (FileDescriptorName=)", firstInherited+i, name)
+			return nil, nil, fmt.Errorf("socket %d of systemd is called %q; expected one http and one admin "+
+				"(FileDescriptorName=)", firstInherited+i, name)
 		}
 	}
 	return main, admin, nil

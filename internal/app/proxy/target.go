@@ -14,19 +14,25 @@ const methods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 func (p *Proxy) target(r *http.Request) *refusal {
 	switch {
 	case r.Method == http.MethodConnect:
-		return &refusal{status: http.StatusMethodNotAllowed, kind: "no-forward-proxy", title: "This is no forward proxy", pointless: true,
-			detail: "CONNECT is for HTTPS_PROXY; expected this address as the base URL of the API instead", fields: [][2]string{{"Allow", methods}}}
+		return &refusal{status: http.StatusMethodNotAllowed, kind: "no-forward-proxy", title: "This is no forward proxy",
+			pointless: true,
+			detail:    "CONNECT is for HTTPS_PROXY; expected this address as the base URL of the API instead",
+			fields:    [][2]string{{"Allow", methods}}}
 	case len(r.Method) <= len("CONNECT") && badMethods[strings.ToUpper(r.Method)] != "":
-		return &refusal{status: http.StatusMethodNotAllowed, kind: "bad-method", title: "The method is not taken", pointless: true,
-			detail: badMethods[strings.ToUpper(r.Method)], fields: [][2]string{{"Allow", methods}}}
+		return &refusal{status: http.StatusMethodNotAllowed, kind: "bad-method", title: "The method is not taken",
+			pointless: true,
+			detail:    badMethods[strings.ToUpper(r.Method)], fields: [][2]string{{"Allow", methods}}}
 	case r.URL.Scheme != "" || r.URL.Host != "" || r.URL.Opaque != "":
-		return &refusal{status: http.StatusMisdirectedRequest, kind: "no-forward-proxy", title: "This is no forward proxy", pointless: true,
-			detail: "a whole URL is asked for, as by HTTP_PROXY; expected a path, with this address as the base URL of the API"}
+		return &refusal{status: http.StatusMisdirectedRequest, kind: "no-forward-proxy", title: "This is no forward proxy",
+			pointless: true,
+			detail: "a whole URL is asked for, as by HTTP_PROXY; expected a path, with this address as the base URL of the " +
+				"API"}
 	case !strings.HasPrefix(r.URL.Path, "/"): // OPTIONS * is answered by net/http
 		return badPath("a path that does not begin with a slash")
 	case !clearLength(r):
-		return &refusal{status: http.StatusBadRequest, kind: "bad-body", title: "The length of the body is not clear", pointless: true,
-			detail: "expected one Content-Length of digits, which is the length of the body"}
+		return &refusal{status: http.StatusBadRequest, kind: "bad-body", title: "The length of the body is not clear",
+			pointless: true,
+			detail:    "expected one Content-Length of digits, which is the length of the body"}
 	}
 	if what := badPathIn(r.URL.Path); what != "" {
 		return badPath(what)
@@ -59,5 +65,6 @@ func clearLength(r *http.Request) bool {
 }
 
 func badPath(what string) *refusal {
-	return &refusal{status: http.StatusBadRequest, kind: "bad-path", title: "The path is not taken", detail: fmt.Sprintf("%s is not passed on; expected it resolved", what), pointless: true}
+	return &refusal{status: http.StatusBadRequest, kind: "bad-path", title: "The path is not taken",
+		detail: fmt.Sprintf("%s is not passed on; expected it resolved", what), pointless: true}
 }

@@ -69,9 +69,12 @@ func (u *Upstream) allSecrets() (all []secret.Key) {
 func (u *Upstream) settings(c *Config) transport.Config {
 	t := transport.Config{
 		Preset: u.Preset, PerSecond: u.PerSecond, Provider: u.Provider, Counting: u.Counting,
-		Attempts: u.Attempts, Backoff: u.Backoff, AttemptTimeout: max(u.AnswerTimeout, 0), MaxPause: u.MaxPause, MaxOutage: u.MaxOutage,
-		MaxRetryAfter: longestWait(c), MaxBody: c.Bounds.Kept, MaxPartitions: c.atHand, MaxFrozen: c.Bounds.Frozen, Idle: c.idle(), Fill: fill, Logger: c.Log,
-		Keys: u.keys(), Price: u.price, Cost: u.cost(), CheckRetry: again, Ended: ended, MaxWait: maxWait, Client: asker, Partition: partitionOf,
+		Attempts: u.Attempts, Backoff: u.Backoff, AttemptTimeout: max(u.AnswerTimeout, 0), MaxPause: u.MaxPause,
+		MaxOutage:     u.MaxOutage,
+		MaxRetryAfter: longestWait(c), MaxBody: c.Bounds.Kept, MaxPartitions: c.atHand, MaxFrozen: c.Bounds.Frozen,
+		Idle: c.idle(), Fill: fill, Logger: c.Log,
+		Keys: u.keys(), Price: u.price, Cost: u.cost(), CheckRetry: again, Ended: ended, MaxWait: maxWait, Client: asker,
+		Partition: partitionOf,
 	}
 	if u.Auto {
 		t.Fill = 0 // a Fill needs limits with forecasts
@@ -190,7 +193,8 @@ func (l *Limit) applies(p transport.Partition, all []Limit) bool {
 	if l.Only != "" || l.Scope != provider.Model {
 		return l.Only == "" || l.Only == name
 	}
-	return !slices.ContainsFunc(all, func(o Limit) bool { return o.Scope == provider.Model && o.Only != "" && o.Only == name })
+	return !slices.ContainsFunc(all,
+		func(o Limit) bool { return o.Scope == provider.Model && o.Only != "" && o.Only == name })
 }
 
 // closeIdle closes connections that are not in use.

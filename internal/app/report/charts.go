@@ -148,7 +148,8 @@ func (l *Log) figures(t *tally) []Figure {
 func (l *Log) whole(t *tally) (n int, rest float64) {
 	const nearly, few = 0.95, 10
 	n = len(t.at)
-	if rest = t.span - t.at[n-1]; n <= few || rest+t.span/float64(len(l.events)-1) >= nearly*t.slot || t.rates[done][n-1] >= t.rates[done][n-2] {
+	if rest = t.span - t.at[n-1]; n <= few || rest+t.span/float64(len(l.events)-1) >= nearly*t.slot ||
+		t.rates[done][n-1] >= t.rates[done][n-2] {
 		return n, 0
 	}
 	return n - 1, rest

@@ -83,7 +83,9 @@ func (g *group) send(ctx context.Context, a pool.Attempt) pool.Answer {
 		patience := time.AfterFunc(trialPatience, func() { r.trials.set(j.r.Estimate.Model, right, "") })
 		defer patience.Stop()
 	}
-	res := r.sender.send(ctx, j.r, j.hop, &values{key: key.Secret, token: j.token.Value, id: j.r.ID, nonce: a.Nonce, attempt: a.Number, cells: j.r.cell}, g.leave(&a))
+	res := r.sender.send(ctx, j.r, j.hop,
+		&values{key: key.Secret, token: j.token.Value, id: j.r.ID, nonce: a.Nonce, attempt: a.Number, cells: j.r.cell},
+		g.leave(&a))
 	if res.lapsed {
 		return g.takeBack(j, price)
 	}
@@ -253,7 +255,8 @@ func (r *Run) sending(j *job, a pool.Attempt, key string, price money) (err erro
 	if r.store.journal == nil {
 		return nil
 	}
-	j.n, err = r.store.journal.Send(journal.Send{ID: j.r.ID, Attempt: a.Number, Key: key, Nonce: a.Nonce, Cost: j.r.Cost, Price: int64(price)}, time.Now())
+	j.n, err = r.store.journal.Send(journal.Send{ID: j.r.ID, Attempt: a.Number, Key: key, Nonce: a.Nonce, Cost: j.r.Cost,
+		Price: int64(price)}, time.Now())
 	if err == nil {
 		r.store.wake()
 	}
@@ -270,7 +273,8 @@ func (r *Run) answered(j *job) error {
 
 // answer describes how a job's latest send ended, for the journal.
 func (j *job) answer() journal.Answered {
-	a := journal.Answered{Send: j.n, Answer: journal.Answer{Result: j.result, Counts: j.res.ended, Hold: j.hold, Actual: j.actual, Price: int64(j.cost)}}
+	a := journal.Answered{Send: j.n,
+		Answer: journal.Answer{Result: j.result, Counts: j.res.ended, Hold: j.hold, Actual: j.actual, Price: int64(j.cost)}}
 	if j.result == limit.Unknown {
 		a.Counts = a.Counts.Add(journal.Late)
 	}
@@ -296,8 +300,10 @@ func (r *Run) result(line *Result, keep *kept, j *job, e *pool.Ended) {
 		at = j.res.ended
 	}
 	*line = Result{
-		ID: j.r.ID, State: e.State.String(), Attempts: e.Attempts, At: stamp(at), PossibleRepeat: j.repeat, Late: e.Late, Key: j.key, Digest: j.r.Digest,
-		Status: j.res.status, Partly: j.parts, Page: j.r.Page, Next: j.next, Refused: j.refusals.n, RefusedAt: j.refusals.texts(), Ceiling: r.ceilings.now(),
+		ID: j.r.ID, State: e.State.String(), Attempts: e.Attempts, At: stamp(at), PossibleRepeat: j.repeat, Late: e.Late,
+		Key: j.key, Digest: j.r.Digest,
+		Status: j.res.status, Partly: j.parts, Page: j.r.Page, Next: j.next, Refused: j.refusals.n,
+		RefusedAt: j.refusals.texts(), Ceiling: r.ceilings.now(),
 	}
 	if !j.res.ended.IsZero() {
 		line.WaitedMS = milliseconds(j.at.Sub(j.submitted(e.Submitted)))

@@ -38,7 +38,8 @@ type Found struct {
 }
 
 func (a *Auto) limiter() (*fairshare.Auto, error) {
-	return fairshare.NewAuto(fairshare.AutoConfig{Weight: a.Weight, Sharers: a.Sharers, Rng: rand.New(rand.NewPCG(cmp.Or(a.Seed, rand.Uint64()), 0))})
+	return fairshare.NewAuto(fairshare.AutoConfig{Weight: a.Weight, Sharers: a.Sharers,
+		Rng: rand.New(rand.NewPCG(cmp.Or(a.Seed, rand.Uint64()), 0))})
 }
 
 // seeks makes the limiter that finds out the limit of a key. The journal keeps its findings for the
@@ -75,7 +76,8 @@ func (r *Run) found() (all []Found) {
 			for i, a := range g.autos {
 				f := a.Found()
 				all = append(all, Found{
-					Key: g.called(i), N: f.Rate.N, Seconds: f.Rate.Per.Seconds(), By: f.By.String(), Soon: f.Soon, Later: f.Later, Text: f.String(),
+					Key: g.called(i), N: f.Rate.N, Seconds: f.Rate.Per.Seconds(), By: f.By.String(), Soon: f.Soon, Later: f.Later,
+					Text: f.String(),
 				})
 			}
 		})

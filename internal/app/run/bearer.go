@@ -89,7 +89,8 @@ func (r *Run) newBearer() {
 		New: func(token string) {
 			h.learn(token)
 			if slices.Contains(h.Weak(), "token") && r.notices.isFirst("weak token") {
-				r.tell("where an answer repeats the token it is not hidden: it is too short, or too easy to guess, to be told from other text")
+				r.tell("where an answer repeats the token it is not hidden: it is too short, or too easy to guess, to be told " +
+					"from other text")
 			}
 		},
 		Over: r.noTokens,

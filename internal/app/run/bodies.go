@@ -167,7 +167,8 @@ func (b *bodies) sync(atLeast int, index func() error) error {
 
 // gone returns err. If the folder no longer exists, it returns an error that says so.
 func (b *bodies) gone(err error) error {
-	if _, is := os.Stat(filepath.Join(b.dir, unfinished)); !errors.Is(err, os.ErrNotExist) || !errors.Is(is, os.ErrNotExist) {
+	if _, is := os.Stat(filepath.Join(b.dir, unfinished)); !errors.Is(err, os.ErrNotExist) ||
+		!errors.Is(is, os.ErrNotExist) {
 		return err
 	}
 	return fmt.Errorf("%s is no longer there: it was removed or renamed while answers were written into it", b.dir)

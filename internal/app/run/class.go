@@ -32,7 +32,8 @@ const (
 	classes
 )
 
-var classNames = [classes]string{"", "outage", "failed", "limited", "nonce", "expired", "refused", "invalid", "redirect", "held", "model", "loop", "partly"}
+var classNames = [classes]string{"", "outage", "failed", "limited", "nonce", "expired", "refused", "invalid",
+	"redirect", "held", "model", "loop", "partly"}
 
 func (c class) String() string { return classNames[c] }
 
@@ -81,11 +82,13 @@ func classNamed(name string, status int) class {
 // classOfStatus is the class of a request that an answer with this status made a dead letter.
 func classOfStatus(status int) class {
 	switch status {
-	case 0, http.StatusRequestTimeout, http.StatusTooEarly, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout, 529:
+	case 0, http.StatusRequestTimeout, http.StatusTooEarly, http.StatusBadGateway, http.StatusServiceUnavailable,
+		http.StatusGatewayTimeout, 529:
 		return outage
 	case http.StatusTooManyRequests:
 		return limited
-	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusProxyAuthRequired, http.StatusTeapot:
+	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusProxyAuthRequired,
+		http.StatusTeapot:
 		return refused
 	case http.StatusNotImplemented, http.StatusHTTPVersionNotSupported:
 		return invalid

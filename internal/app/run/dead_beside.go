@@ -53,7 +53,8 @@ func (c *Config) others() error {
 	if c.deadBeside == "" || !hasRun(twin) {
 		return nil
 	}
-	return fmt.Errorf("%s has the dead letters of %s: expected a file of its own for those of --out %s (--dead)", c.Dead, twin, c.deadBeside)
+	return fmt.Errorf("%s has the dead letters of %s: expected a file of its own for those of --out %s (--dead)", c.Dead,
+		twin, c.deadBeside)
 }
 
 // shared returns what the user must know of a file that had the dead letters of two runs; empty:
@@ -64,7 +65,8 @@ func (c *Config) shared() string {
 	if !is || file == c.Dead || exists(c.Dead) || !exists(c.Out) || !exists(file) {
 		return ""
 	}
-	return fmt.Sprintf("dead letters go to %s; %s, which is of %s.jsonl, may have earlier ones: --dead %s goes on with those", c.Dead, file, old, file)
+	return fmt.Sprintf("dead letters go to %s; %s, which is of %s.jsonl, may have earlier ones: --dead %s goes on with "+
+		"those", c.Dead, file, old, file)
 }
 
 // hasRun reports whether a run had this --out.

@@ -113,7 +113,8 @@ func mostFirst(all []Failure) []Failure {
 func (r *Run) failedOf(j *job, ans *pool.Answer) string {
 	res := &j.res
 	switch {
-	case ans.Result == limit.Accepted && !ans.Invalid, ans.Returned && ans.Result != limit.Limited: // it was redirected, or not sent
+	case ans.Result == limit.Accepted && !ans.Invalid, ans.Returned &&
+		ans.Result != limit.Limited: // it was redirected, or not sent
 		return ""
 	case res.err != nil && res.status != 0:
 		return strconv.Itoa(res.status) + ", broken off"
@@ -133,7 +134,8 @@ func (r *Run) failedOf(j *job, ans *pool.Answer) string {
 func (r *Run) unanswered(res *response) string {
 	var waited net.Error
 	switch {
-	case errors.Is(res.err, r.sender.late), errors.Is(res.err, os.ErrDeadlineExceeded), errors.As(res.err, &waited) && waited.Timeout():
+	case errors.Is(res.err, r.sender.late), errors.Is(res.err, os.ErrDeadlineExceeded), errors.As(res.err, &waited) &&
+		waited.Timeout():
 		return "timeout"
 	case res.sight == limit.NoName:
 		return "unknown host"

@@ -47,7 +47,8 @@ func (g *reading) at(lines int, bytes int64) {
 	if info := g.r.c.InputInfo; info != nil && info.Mode().IsRegular() && info.Size() >= bytes {
 		of = fmt.Sprintf(", %d %% of the file", 100*bytes/max(info.Size(), 1))
 	}
-	g.r.tell("reading the input, before anything is sent: %s lines, %.1f MB%s", humanize.Thousands(int64(lines)), float64(bytes)/1e6, of)
+	g.r.tell("reading the input, before anything is sent: %s lines, %.1f MB%s", humanize.Thousands(int64(lines)),
+		float64(bytes)/1e6, of)
 }
 
 // Check reads the whole input once, without sending, and counts the requests. It passes the first
@@ -105,7 +106,8 @@ func (r *Run) Check(name string, in io.Reader) error {
 		}
 	}
 	if n := t.totals.Invalid; n > 0 && !r.c.SkipInvalid {
-		return fmt.Errorf("%w: %s: %d of %d lines; %w (--skip-invalid sends the others)", ErrInput, name, n, n+t.totals.Input, ErrUnsent)
+		return fmt.Errorf("%w: %s: %d of %d lines; %w (--skip-invalid sends the others)", ErrInput, name, n,
+			n+t.totals.Input, ErrUnsent)
 	}
 	return r.tellModels()
 }
@@ -217,7 +219,8 @@ func (r *Run) feed(ctx context.Context, name string, in io.Reader, of *group) {
 		case err != nil:
 			t.count(&t.totals.Invalid, 1)
 			if !skip {
-				r.course.first(&r.course.input, fmt.Errorf("%w: %w; reading stops here, what was read before is finished", ErrInput, err))
+				r.course.first(&r.course.input,
+					fmt.Errorf("%w: %w; reading stops here, what was read before is finished", ErrInput, err))
 				return
 			}
 			r.c.Notice(err.Error())
@@ -260,7 +263,8 @@ func (r *Run) appended(name string, in io.Reader, unread int64) {
 	}
 	if n > 0 {
 		r.tally.count(&r.tally.totals.Appended, n)
-		r.tell("%s appended to %s after it was checked, and left for another run", sanitize.Count(n, "line was", "lines were"), name)
+		r.tell("%s appended to %s after it was checked, and left for another run",
+			sanitize.Count(n, "line was", "lines were"), name)
 	}
 }
 
@@ -304,13 +308,16 @@ func (r *Run) offer(ctx context.Context, q *Request) bool {
 		return true
 	}
 	if j.first, j.reason = r.trials.enter(q.Estimate.Model); j.reason != "" {
-		j.class, j.reason = noModel, "not sent: "+strings.TrimSuffix(j.reason, ".")+", to another request of model "+q.Estimate.Model
+		j.class, j.reason = noModel,
+			"not sent: "+strings.TrimSuffix(j.reason, ".")+", to another request of model "+q.Estimate.Model
 		r.deadUnsent(j)
 		return true
 	}
 	ttl, renewal := r.due(q)
 	j.waited[0] = g.waits.until(time.Now())
-	err := g.pool.Submit(ctx, pool.Request{ID: q.ID, Cost: q.Cost, Free: q.Cost == limit.Cost{}, Priority: q.Priority, TTL: ttl, Renewal: renewal, Value: j})
+	err := g.pool.Submit(ctx,
+		pool.Request{ID: q.ID, Cost: q.Cost, Free: q.Cost == limit.Cost{}, Priority: q.Priority, TTL: ttl, Renewal: renewal,
+			Value: j})
 	if err == nil {
 		return true
 	}
@@ -323,5 +330,6 @@ func (r *Run) offer(ctx context.Context, q *Request) bool {
 
 // deadUnsent makes a request a dead letter without sending it.
 func (r *Run) deadUnsent(j *job) {
-	r.ended([]pool.Ended{{State: pool.Dead, Request: pool.Request{ID: j.r.ID, Value: j}, Submitted: r.groups[0].pool.Now(), Reason: j.reason}})
+	r.ended([]pool.Ended{{State: pool.Dead, Request: pool.Request{ID: j.r.ID, Value: j},
+		Submitted: r.groups[0].pool.Now(), Reason: j.reason}})
 }

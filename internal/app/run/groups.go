@@ -62,7 +62,8 @@ func (r *Run) eachModel(expected bool) (names []string, costs map[string]*limit.
 		return nil, nil
 	}
 	row, known := provider.LookupProvider(l.c.LimitsOf)
-	each := known && row.Limited == provider.Model && !slices.ContainsFunc(r.c.Limits, func(l Rate) bool { return l.Model == "" && !l.EachModel })
+	each := known && row.Limited == provider.Model &&
+		!slices.ContainsFunc(r.c.Limits, func(l Rate) bool { return l.Model == "" && !l.EachModel })
 	if !each && !r.namesModels() {
 		return nil, nil
 	}
@@ -130,11 +131,14 @@ func (r *Run) tellModels() error {
 	l, ok := r.c.Format.(*LLM)
 	switch {
 	case !ok:
-		return fmt.Errorf("%w: limits of a model (--limit-model) with requests that are for none, expected a batch for language models", ErrConfig)
+		return fmt.Errorf("%w: limits of a model (--limit-model) with requests that are for none, expected a batch for "+
+			"language models", ErrConfig)
 	case !r.planning.again:
-		return fmt.Errorf("%w: limits of a model (--limit-model) with an input that can be read only once, expected a file", ErrConfig)
+		return fmt.Errorf("%w: limits of a model (--limit-model) with an input that can be read only once, expected a file",
+			ErrConfig)
 	case r.numbered || r.c.Gap > 0:
-		return fmt.Errorf("%w: limits of a model (--limit-model) with {nonce} or --nonce-gap, which are of all models", ErrConfig)
+		return fmt.Errorf("%w: limits of a model (--limit-model) with {nonce} or --nonce-gap, which are of all models",
+			ErrConfig)
 	}
 	var has []string
 	for _, m := range r.planning.models {
@@ -144,11 +148,13 @@ func (r *Run) tellModels() error {
 	}
 	slices.Sort(has)
 	if names, _ := r.eachModel(false); len(names) == 0 && len(has) > 0 {
-		return fmt.Errorf("%w: limits of a model (--limit-model) with an input of more than %d models, or one whose requests do not name theirs", ErrConfig, mostGroups)
+		return fmt.Errorf("%w: limits of a model (--limit-model) with an input of more than %d models, or one whose "+
+			"requests do not name theirs", ErrConfig, mostGroups)
 	}
 	for _, l := range r.c.Limits {
 		if l.Model != "" && !slices.Contains(has, l.Model) && r.notices.isFirst("no model "+l.Model) {
-			r.tell("no request that is to be sent is for %s, which has limits of its own (--limit-model); those are for %s", l.Model, cmp.Or(sanitize.Some(has, 5), "nobody"))
+			r.tell("no request that is to be sent is for %s, which has limits of its own (--limit-model); those are for %s",
+				l.Model, cmp.Or(sanitize.Some(has, 5), "nobody"))
 		}
 	}
 	return nil
@@ -374,7 +380,8 @@ func (r *Run) feedAll(ctx context.Context, name string, in io.Reader) {
 	var all sync.WaitGroup
 	for _, g := range r.groups {
 		all.Go(func() {
-			r.feed(ctx, name, &io.LimitedReader{R: io.NewSectionReader(at, from, r.planning.plan.Bytes), N: r.planning.plan.Bytes}, g)
+			r.feed(ctx, name, &io.LimitedReader{R: io.NewSectionReader(at, from, r.planning.plan.Bytes),
+				N: r.planning.plan.Bytes}, g)
 		})
 	}
 	all.Wait()

@@ -58,7 +58,8 @@ func (q *Request) hasSecret() bool {
 	if _, some := secret.SanitizeQuery(q.URL.RawQuery, nil); some && q.URL.RawQuery != "" {
 		return true
 	}
-	return len(q.Body) > 0 && (secret.InMembers(q.Body) || q.Header != nil && strings.Contains(q.Header.Get("Content-Type"), "form"))
+	return len(q.Body) > 0 &&
+		(secret.InMembers(q.Body) || q.Header != nil && strings.Contains(q.Header.Get("Content-Type"), "form"))
 }
 
 // secretSets keeps the latest sets, since the commands of one file mostly have the same secrets.

@@ -137,7 +137,8 @@ func (r *Run) outage(h pool.HostInfo) {
 // it, one call at a time.
 func (r *Run) slow(h pool.HostInfo, whole time.Duration) {
 	if r.notices.isNews("slow "+h.Host, time.Now(), time.Minute) {
-		r.tell("answers of %s take %s (95 %% of them no longer), and requests are of use for %s: of those that wait for it one at a time goes",
+		r.tell("answers of %s take %s (95 %% of them no longer), and requests are of use for %s: of those that wait for it "+
+			"one at a time goes",
 			called(h.Host), humanize.Span(h.AnswerTime), humanize.Span(whole))
 	}
 }
@@ -163,7 +164,8 @@ func (e noWay) Unwrap() error { return ErrHost }
 // isAstray reports whether nothing came back from a host that only a redirect led to. If this
 // machine has no file descriptors left, the redirect is not at fault.
 func (r *Run) isAstray(j *job, ans *pool.Answer) bool {
-	return j.hop.count > 0 && j.res.status == 0 && j.res.err != nil && j.res.sight != limit.NoFiles && !ans.Returned && r.hosts.known(j.hop.host)&named == 0
+	return j.hop.count > 0 && j.res.status == 0 && j.res.err != nil && j.res.sight != limit.NoFiles && !ans.Returned &&
+		r.hosts.known(j.hop.host)&named == 0
 }
 
 // blame counts a failed attempt for a request whose redirect led to a host that does not answer. A

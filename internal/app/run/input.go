@@ -180,7 +180,10 @@ func (r *Reader) parse(line jsonl.Value) (*Request, error) {
 	}
 	*q = Request{Line: line.Line(), Column: 1, Method: http.MethodGet, Cost: limit.One}
 	p := parts{url: line, cost: line}
-	if err := line.Object(func(name string, key, v jsonl.Value) error { return r.field(q, &p, name, key, v) }); err != nil {
+	if err := line.Object(func(name string, key,
+		v jsonl.Value) error {
+		return r.field(q, &p, name, key, v)
+	}); err != nil {
 		return nil, err
 	}
 	if q.URL == nil {
@@ -267,7 +270,8 @@ type parts struct {
 func (r *Reader) field(q *Request, p *parts, name string, key, v jsonl.Value) (err error) {
 	field := slices.Index(fieldNames, name)
 	if name == hiddenField {
-		return key.Errorf("this request is not whole: the run before left secrets out of its dead letters (%s); the command of that run with --retry-dead reads them in its own input", v)
+		return key.Errorf("this request is not whole: the run before left secrets out of its dead letters (%s); the "+
+			"command of that run with --retry-dead reads them in its own input", v)
 	}
 	if field < 0 {
 		return key.Errorf("unknown field %q, expected %s", name, fields)
@@ -447,7 +451,8 @@ func (q *Request) deadline(v jsonl.Value) error {
 		return nil
 	}
 	if q.At, err = time.Parse(time.RFC3339Nano, s); err != nil {
-		return v.Errorf("deadline %v, expected an instant as in RFC 3339 (2026-07-03T14:00:00Z), or a duration above 0 (90s, 1h30m)", v)
+		return v.Errorf("deadline %v, expected an instant as in RFC 3339 (2026-07-03T14:00:00Z), or a duration above 0 "+
+			"(90s, 1h30m)", v)
 	}
 	return nil
 }

@@ -52,7 +52,8 @@ func NewItems(c ItemsConfig) (*Items, error) {
 		given bool
 	}{{"--body", c.HasBody}, {"--id", c.ID != ""}, {"--method", c.Method != ""}, {"{row.COLUMN}", len(more) > 0}} {
 		if f.given && !isRows {
-			return nil, fmt.Errorf("%s is for rows, which have a --url: here each %s is a request of its own", f.flag, map[bool]string{true: "command", false: "element"}[c.Read.Form == input.Curl])
+			return nil, fmt.Errorf("%s is for rows, which have a --url: here each %s is a request of its own", f.flag,
+				map[bool]string{true: "command", false: "element"}[c.Read.Form == input.Curl])
 		}
 	}
 	if c.Read.Form == input.Curl && c.URL != "" {
@@ -206,7 +207,8 @@ func (h *Items) row(r *Reader, q *Request, item *input.Item) error {
 	for i, cell := range made.More {
 		if slices.Contains(h.inHeader, h.maker.More[i]) && !httptext.IsFieldValue(cell.Text) {
 			return &InputError{File: r.in.Name(), Line: cell.Line, Column: cell.Column,
-				Reason: fmt.Sprintf("{row.%s} has a control character, and stands in a header; expected text without line breaks", h.maker.More[i])}
+				Reason: fmt.Sprintf("{row.%s} has a control character, and stands in a header; expected text without line breaks",
+					h.maker.More[i])}
 		}
 		size += len(cell.Text)
 		q.cells = append(q.cells, cell.Text)
@@ -234,7 +236,8 @@ func (r *Reader) errorf(item *input.Item, column int, format string, args ...any
 func (r *Reader) bounded(item *input.Item, header, body int) error {
 	switch {
 	case header > r.limits.Header:
-		return r.errorf(item, item.Column, "the headers have more than %d bytes, expected at most that (--max-header)", r.limits.Header)
+		return r.errorf(item, item.Column, "the headers have more than %d bytes, expected at most that (--max-header)",
+			r.limits.Header)
 	case body > r.limits.Body:
 		return r.errorf(item, item.Column, "the body has %d bytes, expected at most %d (--max-body)", body, r.limits.Body)
 	}

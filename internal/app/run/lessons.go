@@ -89,7 +89,8 @@ func (r *Run) tellMisfit(key string, m *limit.Misfit, known bool, when string) {
 	kept, accepted, would := r.wouldFit(m)
 	says := fmt.Sprintf("key %s was refused with %s kept%s, so that is wrong, or others use the key, too", key, kept, when)
 	if r.c.keyless {
-		says = fmt.Sprintf("the server refuses requests with %s kept%s, so that is wrong, or others use it up, too", kept, when)
+		says = fmt.Sprintf("the server refuses requests with %s kept%s, so that is wrong, or others use it up, too", kept,
+			when)
 	}
 	until := r.epoch.Add(time.Duration(m.Until))
 	isFirst := r.notices.isFirst("misfit " + which(key, m))

@@ -14,5 +14,6 @@ type Rate = rate.Limit
 // provider.Policy. It returns false if there is none.
 func PerSecond(l Rate) (Rate, bool) {
 	p, ok := provider.Policy{Rule: provider.Bucket, Limit: l.N, Window: l.Per}.PerSecond()
-	return Rate{N: p.Limit, Per: p.Window, Unit: l.Unit, Bucket: true, Alone: p.Alone, EachModel: l.EachModel, Model: l.Model, Text: fmt.Sprintf("%d/s %v", p.Limit, l.Unit)}, ok && l.Bucket && !l.Produced
+	return Rate{N: p.Limit, Per: p.Window, Unit: l.Unit, Bucket: true, Alone: p.Alone, EachModel: l.EachModel,
+		Model: l.Model, Text: fmt.Sprintf("%d/s %v", p.Limit, l.Unit)}, ok && l.Bucket && !l.Produced
 }

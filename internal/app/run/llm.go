@@ -103,8 +103,10 @@ func NewLLM(c LLMConfig) (*LLM, error) {
 		c.BaseURL = c.Provider.BaseURL()
 	}
 	base, err := url.Parse(c.BaseURL)
-	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Hostname() == "" || base.RawQuery != "" || base.User != nil {
-		return nil, fmt.Errorf("base URL %q, expected http:// or https://, a host and perhaps a path", secret.SanitizeAddress(c.BaseURL))
+	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Hostname() == "" || base.RawQuery != "" ||
+		base.User != nil {
+		return nil, fmt.Errorf("base URL %q, expected http:// or https://, a host and perhaps a path",
+			secret.SanitizeAddress(c.BaseURL))
 	}
 	dialect, known := provider.ForHost(base.Host)
 	switch {
@@ -116,9 +118,11 @@ func NewLLM(c LLMConfig) (*LLM, error) {
 	}
 	row, _ := provider.LookupProvider(c.LimitsOf)
 	if c.Count = c.Count.Of(string(row.Tokens)); c.Overrun != 0 && !c.Count.Corrected() {
-		return nil, fmt.Errorf("an estimate of the output helps only where the server counts what was used, not with %v", c.Count)
+		return nil, fmt.Errorf("an estimate of the output helps only where the server counts what was used, not with %v",
+			c.Count)
 	}
-	l := &LLM{c: c, base: base, provider: dialect, produces: c.Count == tokens.Produced, header: http.Header{"Content-Type": {"application/json"}}, corrections: map[string]*correction{}}
+	l := &LLM{c: c, base: base, provider: dialect, produces: c.Count == tokens.Produced,
+		header: http.Header{"Content-Type": {"application/json"}}, corrections: map[string]*correction{}}
 	if c.Provider == Anthropic {
 		l.header["Anthropic-Version"] = []string{"2023-06-01"}
 	}
@@ -207,7 +211,8 @@ func (l *LLM) parse(r *Reader, line jsonl.Value) (*Request, error) {
 		return q, nil
 	}
 	if body.Stream {
-		return nil, seen[bodyName].Errorf("the %s has \"stream\": true, expected none: the results of a batch are whole answers", bodyName)
+		return nil, seen[bodyName].Errorf("the %s has \"stream\": true, expected none: the results of a batch are whole "+
+			"answers", bodyName)
 	}
 	q.URL = l.address(path)
 	q.Unbounded = !body.Bounded && body.API != tokens.Embeddings
@@ -224,7 +229,8 @@ func (l *LLM) parse(r *Reader, line jsonl.Value) (*Request, error) {
 			// the check of the input.
 			q.Cost[rate.Unit] = rate.Most()
 		default:
-			return nil, seen["custom_id"].Errorf("custom_id %q can never go: it counts %d %v (%d in, at most %d out), and limit %s allows %d at once",
+			return nil, seen["custom_id"].Errorf("custom_id %q can never go: it counts %d %v (%d in, at most %d out), and "+
+				"limit %s allows %d at once",
 				q.ID, n, rate.Unit, q.Estimate.Input, q.Estimate.Output, rate.Text, rate.Most())
 		}
 	}

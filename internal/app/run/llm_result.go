@@ -71,7 +71,8 @@ type batchCourse struct {
 }
 
 func courseOf(r *Result) *batchCourse {
-	return &batchCourse{r.State, r.Attempts, r.WaitedMS, r.LatencyMS, r.WaitedFor, r.Key, r.At, r.Refused, r.RefusedAt, r.Ceiling}
+	return &batchCourse{r.State, r.Attempts, r.WaitedMS, r.LatencyMS, r.WaitedFor, r.Key, r.At, r.Refused, r.RefusedAt,
+		r.Ceiling}
 }
 
 func (l *LLM) start() string {
@@ -89,7 +90,8 @@ func (l *LLM) line(b []byte, r *Result) []byte {
 		// The same request has the same id in every run, so that two files of results can be
 		// compared.
 		sum := sha256.Sum256([]byte(r.ID))
-		o := openAIResult{ID: batchID(sum[:]), CustomID: r.ID, Hidden: r.Hidden, Digest: r.Digest, Repeat: r.PossibleRepeat, Late: r.Late, Course: courseOf(r), Partly: r.Partly}
+		o := openAIResult{ID: batchID(sum[:]), CustomID: r.ID, Hidden: r.Hidden, Digest: r.Digest, Repeat: r.PossibleRepeat,
+			Late: r.Late, Course: courseOf(r), Partly: r.Partly}
 		switch {
 		case served || r.Status >= http.StatusMultipleChoices:
 			o.Response = &openAIResponse{r.Status, r.Headers["x-request-id"], body}
@@ -103,7 +105,8 @@ func (l *LLM) line(b []byte, r *Result) []byte {
 		}
 		v = o
 	case Anthropic:
-		o := anthropicResult{CustomID: r.ID, Result: anthropicOutcome{Type: "errored"}, Hidden: r.Hidden, Digest: r.Digest, Repeat: r.PossibleRepeat, Late: r.Late, Course: courseOf(r), Partly: r.Partly}
+		o := anthropicResult{CustomID: r.ID, Result: anthropicOutcome{Type: "errored"}, Hidden: r.Hidden, Digest: r.Digest,
+			Repeat: r.PossibleRepeat, Late: r.Late, Course: courseOf(r), Partly: r.Partly}
 		switch {
 		case served:
 			o.Result = anthropicOutcome{Type: "succeeded", Message: body}
@@ -116,7 +119,8 @@ func (l *LLM) line(b []byte, r *Result) []byte {
 			if r.Class == noModel.String() {
 				kind, text = "not_found_error", "model: "+text // in the words of Anthropic's own API
 			}
-			o.Result.Error, _ = json.Marshal(map[string]any{"type": "error", "error": map[string]string{"type": kind, "message": text}})
+			o.Result.Error, _ = json.Marshal(map[string]any{"type": "error",
+				"error": map[string]string{"type": kind, "message": text}})
 		}
 		v = o
 	}

@@ -25,7 +25,8 @@ type looked struct {
 // Snapshot implements observe.Source.
 func (l looked) Snapshot() observe.Snapshot {
 	s := l.g.pool.Snapshot()
-	s.Keys, s.Limits, s.Paused, s.Events = slices.Clone(s.Keys), slices.Clone(s.Limits), slices.Clone(s.Paused), slices.Clone(s.Events)
+	s.Keys, s.Limits, s.Paused, s.Events = slices.Clone(s.Keys), slices.Clone(s.Limits), slices.Clone(s.Paused),
+		slices.Clone(s.Events)
 	l.spent(&s)
 	hide := func(text *string) { *text, _ = l.r.sender.secrets.HideIn(*text) }
 	for i := range s.Keys {

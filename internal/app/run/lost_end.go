@@ -20,8 +20,9 @@ type tail struct{ last, half []byte }
 //	the last result is later than all of the journal, which does not have its request
 //	the journal itself ends within a line
 //
-// A journal that was cut exactly at the end of a line may show none of them. None of them is left by the end of a process, not even by kill -9: each line is written at once,
-// and the send of a request is in the journal before its result. The zero value found nothing.
+// A journal that was cut exactly at the end of a line may show none of them. None of them is left
+// by the end of a process, not even by kill -9: each line is written at once, and the send of a
+// request is in the journal before its result. The zero value found nothing.
 type lostEnd struct {
 	half   []string  // the beginnings of results that are no whole lines, with the id or a part of it
 	torn   bool      // there are such results
@@ -122,5 +123,6 @@ func (r *Run) tellLost() {
 	if r.c.HoldUnanswered {
 		what = "become dead letters (--unanswered hold)"
 	}
-	r.tell("%s has lost its end, as after a power cut, and does not know all that was sent: up to %d requests behind those that it knows %s", r.store.journal.Path(), mostLost, what)
+	r.tell("%s has lost its end, as after a power cut, and does not know all that was sent: up to %d requests behind "+
+		"those that it knows %s", r.store.journal.Path(), mostLost, what)
 }

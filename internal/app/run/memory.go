@@ -116,7 +116,8 @@ const (
 )
 
 // read reads at most most bytes of a body. length is the length that the server states; -1: none.
-func (m *memory) read(ctx context.Context, s *share, body io.Reader, length, most int64, waits func(bool)) (b []byte, err error) {
+func (m *memory) read(ctx context.Context, s *share, body io.Reader, length, most int64, waits func(bool)) (b []byte,
+	err error) {
 	size := int64(firstRead)
 	if length >= 0 {
 		size = min(length+1, believed) // with room to see the end

@@ -48,7 +48,8 @@ func ParseNext(s, while string) (*Next, error) {
 		n.param = name
 		n.at, err = parsePointer(at)
 	default:
-		return nil, fmt.Errorf("%q, expected link, a JSON pointer to a URL (/links/next), NAME=POINTER (cursor=/meta/next_cursor), or body:POINTER=POINTER (body:/start_cursor=/next_cursor)", s)
+		return nil, fmt.Errorf("%q, expected link, a JSON pointer to a URL (/links/next), NAME=POINTER "+
+			"(cursor=/meta/next_cursor), or body:POINTER=POINTER (body:/start_cursor=/next_cursor)", s)
 	}
 	if err != nil {
 		return nil, err
@@ -234,7 +235,9 @@ func (s *sender) leadsTo(n *Next, q *Request, from hop, next string, kept bool) 
 	}
 	to.User = nil
 	if key, found := s.ownIn(q, to); found {
-		return nil, straying{redirected, fmt.Sprintf("not followed: the URL of the next page has the value of %s, which is not kept; expected it in --query '%s={key}'", key, key)}
+		return nil, straying{redirected,
+			fmt.Sprintf("not followed: the URL of the next page has the value of %s, which is not kept; expected it in "+
+				"--query '%s={key}'", key, key)}
 	}
 	// A server may repeat a key in a link. The key is removed here. Its template adds it again.
 	to.RawQuery = s.secrets.WithoutKeys(to.RawQuery)
@@ -243,7 +246,8 @@ func (s *sender) leadsTo(n *Next, q *Request, from hop, next string, kept bool) 
 		return nil, straying{redirected, fmt.Sprintf("not followed to %s: its URL has the value of %s", host, key)}
 	}
 	if from.foreign || !append(secret.Places{secret.PlaceOf(q.chain.home)}, s.places...).Keep(from.url, to) {
-		return to, straying{redirected, fmt.Sprintf("not followed to %s: the next page is at another host (--key-host)", host)}
+		return to, straying{redirected,
+			fmt.Sprintf("not followed to %s: the next page is at another host (--key-host)", host)}
 	}
 	if home := (secret.Places{secret.PlaceOf(q.chain.home)}); home.Have(to) {
 		to.User = q.chain.home.User

@@ -44,7 +44,8 @@ func (r *Run) tell(format string, args ...any) { r.c.Notice(fmt.Sprintf(format, 
 // tellCoded reports the first answer in a content coding that is not read.
 func (r *Run) tellCoded(res *response) {
 	if res.coded && r.notices.isFirst("coded") {
-		r.tell("an answer has Content-Encoding: %.60q, which is not read: such a body is kept as it came, and no value of a key is found in it", res.header.Get("Content-Encoding"))
+		r.tell("an answer has Content-Encoding: %.60q, which is not read: such a body is kept as it came, and no value of "+
+			"a key is found in it", res.header.Get("Content-Encoding"))
 	}
 }
 
@@ -57,7 +58,8 @@ func (r *Run) tellOpen(open map[string]struct{}) {
 	if r.c.HoldUnanswered {
 		what = "they become dead letters (--unanswered hold)"
 	}
-	r.tell("%s sent but not answered when the run before ended; what is in the input may be a repeat: %s", sanitize.Count(len(open), "request was", "requests were"), what)
+	r.tell("%s sent but not answered when the run before ended; what is in the input may be a repeat: %s",
+		sanitize.Count(len(open), "request was", "requests were"), what)
 	const most = 100
 	ids := slices.Sorted(maps.Keys(open))
 	text := strings.Join(ids[:min(len(ids), most)], ", ")
@@ -73,7 +75,8 @@ const longWait = 30 * time.Second
 // tellUnsaid reports a long wait after a refusal that did not say when to come back.
 func (r *Run) tellUnsaid(reason, waitsFor string, until time.Time) {
 	if r.notices.isNews("unsaid", until, 10*time.Second) {
-		r.tell("%s; it does not say when to come back: the next request goes about %s, waiting for %s", reason, humanize.Date(until, time.Now()), waitsFor)
+		r.tell("%s; it does not say when to come back: the next request goes about %s, waiting for %s", reason,
+			humanize.Date(until, time.Now()), waitsFor)
 	}
 }
 
@@ -115,7 +118,8 @@ func (g *group) tellTrouble(ans *pool.Answer) {
 				what = fmt.Sprintf("key %s: %s", k.Name, what)
 			}
 			if r.notices.isNews(what, at, 0) {
-				r.tell("%s is wrong: requests were refused that keep to it; it is not relied on until %s", what, at.Format("15:04:05"))
+				r.tell("%s is wrong: requests were refused that keep to it; it is not relied on until %s", what,
+					at.Format("15:04:05"))
 			}
 		}
 	}
@@ -130,7 +134,8 @@ func (r *Run) tellRow(k *pool.KeyInfo) {
 	switch {
 	case k.Nonces >= inARow:
 		server = fmt.Sprintf("refuses nonces, %d in a row now, which rose and were in order: another process", k.Nonces)
-		key, server = server+" uses the key, or it was used with a larger --nonce-unit", server+" counts on, or one did with a larger --nonce-unit"
+		key, server = server+" uses the key, or it was used with a larger --nonce-unit",
+			server+" counts on, or one did with a larger --nonce-unit"
 	case k.Refusals >= inARow:
 		key = fmt.Sprintf("was refused %d times in a row, with nothing served between", k.Refusals)
 		server = fmt.Sprintf("refuses all, %d times in a row, with nothing served between", k.Refusals)

@@ -162,7 +162,8 @@ func (r *Run) apart(j *job) {
 	o.mu.Unlock()
 	if other >= 0 && other != j.keyIndex && r.notices.isFirst("apart") {
 		a, b := r.c.Keys[other].Name, r.c.Keys[j.keyIndex].Name
-		r.tell("keys %s and %s belong to one organization (%s), and in the store each has all of its limits: --organization %s=NAME,%s=NAME has them share", a, b, o.field, a, b)
+		r.tell("keys %s and %s belong to one organization (%s), and in the store each has all of its limits: "+
+			"--organization %s=NAME,%s=NAME has them share", a, b, o.field, a, b)
 	}
 }
 
@@ -201,7 +202,8 @@ func (r *Run) named(j *job, ans *pool.Answer) {
 	o.mu.Unlock()
 	if len(all) > 1 {
 		last := len(all) - 1
-		r.tell("keys %s and %s belong to one organization (%s): they share its limits", strings.Join(all[:last], ", "), all[last], o.field)
+		r.tell("keys %s and %s belong to one organization (%s): they share its limits", strings.Join(all[:last], ", "),
+			all[last], o.field)
 	}
 	if isNews && r.store.journal != nil && err == nil {
 		if err = r.store.journal.Belongs(r.c.Keys[j.keyIndex].Name, name); err == nil {
@@ -235,7 +237,8 @@ func (g *group) allow() {
 	o := g.r.organizations
 	for i := range o.keys {
 		if o.home(i) == i {
-			g.allowances = append(g.allowances, &allowance{name: o.keys[i].name, home: i, shared: &pool.Shared{Name: g.name(i), Limiter: g.fitted[i]}})
+			g.allowances = append(g.allowances,
+				&allowance{name: o.keys[i].name, home: i, shared: &pool.Shared{Name: g.name(i), Limiter: g.fitted[i]}})
 		}
 	}
 }

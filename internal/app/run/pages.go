@@ -99,7 +99,8 @@ func (c *chains) clashes(t *tally, q *Request) string {
 		c.likely[digestOf(of)] = q.ID
 	}
 	if is, ok := c.likely[q.digest]; ok {
-		return fmt.Sprintf("id %q is already one of its pages (--next): %q is on line %d, expected another", q.ID, is, t.ledger[digestOf(is)].line())
+		return fmt.Sprintf("id %q is already one of its pages (--next): %q is on line %d, expected another", q.ID, is,
+			t.ledger[digestOf(is)].line())
 	}
 	return ""
 }
@@ -214,7 +215,8 @@ func (g *group) turn(j *job, a *pool.Attempt, ans pool.Answer) pool.Answer {
 	next, stray, now := j.after, j.stray, g.pool.Now()
 	page, old := *j, *j.r
 	page.r, page.size = &old, 0
-	written := r.endedNow(pool.Ended{State: pool.Done, Request: pool.Request{ID: old.ID, Value: &page}, Attempts: a.Number, Submitted: j.submitted(a.Submitted)})
+	written := r.endedNow(pool.Ended{State: pool.Done, Request: pool.Request{ID: old.ID, Value: &page},
+		Attempts: a.Number, Submitted: j.submitted(a.Submitted)})
 	*j = job{r: next, group: g, hop: firstHop(next), size: j.size, told: true}
 	if !written || !r.tally.turned(next) {
 		return ans // the result is already written
@@ -224,7 +226,8 @@ func (g *group) turn(j *job, a *pool.Attempt, ans pool.Answer) pool.Answer {
 		j.class, j.reason = stray.class, stray.why
 		dead := *j
 		dead.size, dead.told = 0, false
-		r.ended([]pool.Ended{{State: pool.Dead, Request: pool.Request{ID: next.ID, Value: &dead}, Submitted: now, Reason: stray.why}})
+		r.ended([]pool.Ended{{State: pool.Dead, Request: pool.Request{ID: next.ID, Value: &dead}, Submitted: now,
+			Reason: stray.why}})
 		return ans
 	}
 	next.chain.seen[next.Digest] = true
@@ -245,6 +248,7 @@ func (j *job) submitted(at mono.Time) mono.Time { return max(at, j.since) }
 func (r *Run) cut(id string) {
 	r.tally.count(&r.tally.totals.Cut, 1)
 	if r.notices.isFirst("cut") {
-		r.tell("%s has more than %s (--max-pages): the next is in its last result, and a run with a larger --max-pages goes on there", id, sanitize.Count(r.c.MaxPages, "page", "pages"))
+		r.tell("%s has more than %s (--max-pages): the next is in its last result, and a run with a larger --max-pages "+
+			"goes on there", id, sanitize.Count(r.c.MaxPages, "page", "pages"))
 	}
 }

@@ -32,7 +32,8 @@ func idempotent(j *job) bool {
 	if j.r == nil {
 		return false
 	}
-	return classify.Idempotent(&http.Request{Method: j.hop.method, Header: j.r.Header}) || provider.Reads(j.r.Header, j.r.Body)
+	return classify.Idempotent(&http.Request{Method: j.hop.method, Header: j.r.Header}) ||
+		provider.Reads(j.r.Header, j.r.Body)
 }
 
 // partly decides about an answer that was served in part. It counts in full, so whatever becomes of

@@ -42,7 +42,8 @@ func (r *Run) pricesOf(model string) (p Prices, note string, known bool) {
 func (r *Run) price(q *Request) money {
 	if _, ok := r.c.Format.(*LLM); ok {
 		p, _, _ := r.pricesOf(q.Estimate.Model)
-		return toMoney(pricing.Most(p.model(), pricing.Times(q.Estimate.API, q.Body), max(q.Estimate.Input, int64(len(q.Body))), q.Estimate.MaxOutput))
+		return toMoney(pricing.Most(p.model(), pricing.Times(q.Estimate.API, q.Body),
+			max(q.Estimate.Input, int64(len(q.Body))), q.Estimate.MaxOutput))
 	}
 	return toMoney(r.c.Price * float64(q.Cost[limit.Requests]))
 }
@@ -83,6 +84,7 @@ func (r *Run) noBudget(q *Request) bool {
 }
 
 func (r *Run) unpriced(models []string) error {
-	return fmt.Errorf("%w: no price is known of %s, and --budget needs it: --price-input and --price-output, in USD per million tokens",
+	return fmt.Errorf("%w: no price is known of %s, and --budget needs it: --price-input and --price-output, in USD per "+
+		"million tokens",
 		ErrConfig, sanitize.Some(models, 5))
 }

@@ -117,7 +117,8 @@ func (r *Run) Progress() Progress {
 			}
 			if i == 0 { // one group is enough: all groups send to the same hosts
 				for _, h := range d.Down(now) {
-					p.Down = append(p.Down, fmt.Sprintf("%s for %v: %s", called(h.Host), now.Sub(h.Since).Round(time.Second), inWords(&h)))
+					p.Down = append(p.Down,
+						fmt.Sprintf("%s for %v: %s", called(h.Host), now.Sub(h.Since).Round(time.Second), inWords(&h)))
 				}
 			}
 			keys[i] = r.serves(now, d)
@@ -173,7 +174,8 @@ func (g *group) why(now mono.Time, q *pool.Queue, d *pool.Dispatcher) (at mono.T
 			return now, "outage of " + called(down[0].Host), probe(now, down)
 		}
 		wake, _ := q.Wake(now)
-		return min(wake, now.Add(r.c.Backoff.Max)), "backoff", "the next attempt of a request that failed, " + left(wake.Sub(now))
+		return min(wake, now.Add(r.c.Backoff.Max)), "backoff",
+			"the next attempt of a request that failed, " + left(wake.Sub(now))
 	}
 	best := limit.Never
 	short, text = "ban", "a key that is not banned"
@@ -193,11 +195,13 @@ func (g *group) why(now mono.Time, q *pool.Queue, d *pool.Dispatcher) (at mono.T
 }
 
 // whyKey returns when a key may send a request of this cost, and why it waits until then.
-func (g *group) whyKey(now mono.Time, d *pool.Dispatcher, key int, info *pool.KeyInfo, cost limit.Cost) (at mono.Time, short, text string) {
+func (g *group) whyKey(now mono.Time, d *pool.Dispatcher, key int, info *pool.KeyInfo, cost limit.Cost) (at mono.Time,
+	short, text string) {
 	r := g.r
 	at = now
 	if info.State == pool.KeyCooling {
-		at, short, text = info.Until, "pause of "+info.Name, fmt.Sprintf("key %s, which the server told to stay away, ", info.Name)
+		at, short, text = info.Until, "pause of "+info.Name,
+			fmt.Sprintf("key %s, which the server told to stay away, ", info.Name)
 		if r.c.keyless {
 			short, text = "pause", "the server, which asked to stay away, "
 		}

@@ -48,8 +48,10 @@ func (g *group) newPool() error {
 	}
 	var err error
 	g.pool, err = pool.New(pool.Config{
-		Keys: keys, Send: g.send, EndedAll: r.ended, InFlight: r.c.Concurrency, Backoff: r.c.Backoff, Log: r.c.Log, Epoch: r.epoch,
-		Queue:      pool.QueueConfig{MaxLen: r.c.Queue, MaxAttempts: r.c.Attempts, KeepDead: -1, Host: goesTo, OnExpiry: onExpiry},
+		Keys: keys, Send: g.send, EndedAll: r.ended, InFlight: r.c.Concurrency, Backoff: r.c.Backoff, Log: r.c.Log,
+		Epoch: r.epoch,
+		Queue: pool.QueueConfig{MaxLen: r.c.Queue, MaxAttempts: r.c.Attempts, KeepDead: -1, Host: goesTo,
+			OnExpiry: onExpiry},
 		AnswerTime: r.c.AnswerTime, Slow: r.slow, MaxOutage: r.c.MaxOutage, Outage: r.outage, Learned: g.learned,
 	})
 	if err != nil {
@@ -104,7 +106,8 @@ func (g *group) history(counts func(key int) bool) (sends []limit.Past, since mo
 		if !ours || !counts(i) || at < mono.Time(-r.keep) {
 			continue // no limit of this run counts so far back
 		}
-		sends = append(sends, limit.Past{At: at, Cost: s.Cost, Result: s.Result, Sent: mono.Time(s.Sent - r.epoch.UnixNano())})
+		sends = append(sends, limit.Past{At: at, Cost: s.Cost, Result: s.Result,
+			Sent: mono.Time(s.Sent - r.epoch.UnixNano())})
 	}
 	if r.store.history.Last > 0 {
 		return sends, mono.Time(-r.keep)

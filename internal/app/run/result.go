@@ -42,20 +42,24 @@ type Result struct {
 	Partly         *provider.Parts   `json:"partly,omitempty"` // of an answer of which a limit refused some parts
 	Headers        map[string]string `json:"headers,omitempty"`
 	Body           *string           `json:"body,omitempty"`
-	BodyBase64     []byte            `json:"body_base64,omitempty"`    // the body if it is not UTF-8
-	BodyCut        bool              `json:"body_cut,omitempty"`       // the answer's body was longer
-	File           string            `json:"file,omitempty"`           // the file with the body, with --out-dir
-	Bytes          int               `json:"bytes,omitempty"`          // of the file
-	SHA256         string            `json:"sha256,omitempty"`         // of the file
-	Row            *string           `json:"row,omitempty"`            // the row that --select makes of the answer, in place of the body
-	Location       string            `json:"location,omitempty"`       // the URL to which redirects led
-	Error          string            `json:"error,omitempty"`          // why there is no answer, or why the request is dead
-	Class          string            `json:"class,omitempty"`          // only dead letters have one; see class.go
-	Hidden         int               `json:"hidden,omitempty"`         // number of places in the answer where a key's value was hidden
-	Page           int               `json:"page,omitempty"`           // the number of the page from the second on, with Config.Next
-	Next           string            `json:"next,omitempty"`           // the next page's URL, or the cursor in its body
-	Digest         Digest            `json:"request_digest,omitempty"` // shows a rerun that the request is still the same
-	Request        json.RawMessage   `json:"request,omitempty"`        // the line of the input; in dead letters
+	BodyBase64     []byte            `json:"body_base64,omitempty"` // the body if it is not UTF-8
+	BodyCut        bool              `json:"body_cut,omitempty"`    // the answer's body was longer
+	File           string            `json:"file,omitempty"`        // the file with the body, with --out-dir
+	Bytes          int               `json:"bytes,omitempty"`       // of the file
+	SHA256         string            `json:"sha256,omitempty"`      // of the file
+	// the row that --select makes of the answer, in place of the body
+	Row      *string `json:"row,omitempty"`
+	Location string  `json:"location,omitempty"` // the URL to which redirects led
+	// why there is no answer, or why the request is dead
+	Error string `json:"error,omitempty"`
+	Class string `json:"class,omitempty"` // only dead letters have one; see class.go
+	// number of places in the answer where a key's value was hidden
+	Hidden int `json:"hidden,omitempty"`
+	// the number of the page from the second on, with Config.Next
+	Page    int             `json:"page,omitempty"`
+	Next    string          `json:"next,omitempty"`           // the next page's URL, or the cursor in its body
+	Digest  Digest          `json:"request_digest,omitempty"` // shows a rerun that the request is still the same
+	Request json.RawMessage `json:"request,omitempty"`        // the line of the input; in dead letters
 }
 
 // lineOf returns v as a line of JSON. It panics if v cannot be encoded, so v must be of a type that
@@ -142,7 +146,8 @@ func (k *kept) as(name string) string {
 	lower = strings.ToLower(name)
 	switch {
 	case slices.Contains(k.more, lower) || slices.Contains(k.more, "*"):
-	case lower == "content-type" || lower == "content-encoding" || lower == "retry-after" || lower == "x-request-id" || lower == "request-id":
+	case lower == "content-type" || lower == "content-encoding" || lower == "retry-after" || lower == "x-request-id" ||
+		lower == "request-id":
 	case strings.Contains(lower, "ratelimit") || strings.Contains(lower, "rate-limit"):
 	default:
 		lower = ""

@@ -148,7 +148,8 @@ func (r *Run) openView() error {
 	}
 	f := c.results.(rows)
 	if s.out.before > 0 && *f.was != f.String() {
-		return fmt.Errorf("%w: %s was begun with %q, and this is %q: expected the same, or another --out", ErrConfig, c.view, *f.was, f.String())
+		return fmt.Errorf("%w: %s was begun with %q, and this is %q: expected the same, or another --out", ErrConfig,
+			c.view, *f.was, f.String())
 	}
 	info, err := os.Stat(c.view)
 	if err == nil && info.Size() > 0 && s.out.before == 0 {
@@ -292,7 +293,8 @@ func (v *view) differs() error {
 				return err
 			}
 			if c != 0 {
-				return fmt.Errorf("%s is not what was written there, from byte %d on: it was changed, or the input has another order; move it away, and the same command makes it anew of %s",
+				return fmt.Errorf("%s is not what was written there, from byte %d on: it was changed, or the input has another "+
+					"order; move it away, and the same command makes it anew of %s",
 					v.to.Name(), v.at, RowsOf(v.to.Name()))
 			}
 		}
@@ -362,7 +364,8 @@ func (r *Run) endView() {
 		r.fail(err)
 	}
 	if waiting > 0 {
-		r.tell("%s in %s for one before them that has not ended", sanitize.Count(waiting, "result waits", "results wait"), r.c.Out)
+		r.tell("%s in %s for one before them that has not ended", sanitize.Count(waiting, "result waits", "results wait"),
+			r.c.Out)
 	}
 }
 

@@ -87,7 +87,8 @@ func New(c Config) (*Run, error) {
 			return fail("a template has {key}, but there are no keys: name their environment variables with --key-env")
 		}
 	}
-	if min(c.Concurrency, c.Attempts, c.Redirects, c.Queue) < 0 || min(c.Timeout, c.TTL, c.Gap, c.NonceUnit) < 0 || c.MaxResponse < 0 {
+	if min(c.Concurrency, c.Attempts, c.Redirects, c.Queue) < 0 || min(c.Timeout, c.TTL, c.Gap, c.NonceUnit) < 0 ||
+		c.MaxResponse < 0 {
 		return fail("a negative number where none can be")
 	}
 	if c.AnswerTime > 0 && c.TTL > 0 && c.AnswerTime >= c.TTL {
@@ -120,8 +121,9 @@ func New(c Config) (*Run, error) {
 	}
 	r := &Run{
 		c: c, policy: c.newPolicy(), numbered: c.uses("nonce"), room: make(chan struct{}, 2*c.Concurrency),
-		store:  store{kick: make(chan struct{}, 1)},
-		tally:  tally{retry: c.RetryDead, ledger: ledger{}, reasons: map[string]*reason{}, uses: make([]use, 1), figures: newFigures(&c, c.uses("nonce"))},
+		store: store{kick: make(chan struct{}, 1)},
+		tally: tally{retry: c.RetryDead, ledger: ledger{}, reasons: map[string]*reason{}, uses: make([]use, 1),
+			figures: newFigures(&c, c.uses("nonce"))},
 		course: newCourse(), trials: newTrials(), hosts: newHosts(), notices: notices{told: map[string]time.Time{}},
 		budget:   newBudget(toMoney(c.Budget)),
 		endings:  sync.Pool{New: func() any { return new(endings) }},
@@ -189,9 +191,11 @@ func (r *Run) Open() error {
 		r.tally.skipped()
 	}
 	if weak := r.sender.secrets.Weak(); len(weak) > 0 {
-		what := "where an answer repeats the value of %s it is not hidden: it is too short, or too easy to guess, to be told from other text, as placeholders are"
+		what := "where an answer repeats the value of %s it is not hidden: it is too short, or too easy to guess, to be " +
+			"told from other text, as placeholders are"
 		if len(weak) > 1 {
-			what = "where an answer repeats the values of %s they are not hidden: they are too short, or too easy to guess, to be told from other text, as placeholders are"
+			what = "where an answer repeats the values of %s they are not hidden: they are too short, or too easy to guess, " +
+				"to be told from other text, as placeholders are"
 		}
 		r.tell(what, strings.Join(weak, ", "))
 	}

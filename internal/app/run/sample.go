@@ -27,9 +27,11 @@ const mostSamples = 3
 // place of its value.
 func (s *sender) sample(q *Request, key string) PlanRequest {
 	s.conceal(q)
-	q = &Request{ID: q.ID, Line: q.Line, Method: q.Method, URL: q.URL, Header: q.Header.Clone(), Body: q.Body, filled: q.filled, cells: q.cells, own: q.own}
+	q = &Request{ID: q.ID, Line: q.Line, Method: q.Method, URL: q.URL, Header: q.Header.Clone(), Body: q.Body,
+		filled: q.filled, cells: q.cells, own: q.own}
 	place := "[" + key + "]"
-	sent := s.request(q, firstHop(q), &values{key: place, token: "[token]", id: q.ID, attempt: 1, isShown: true, cells: q.cell})
+	sent := s.request(q, firstHop(q),
+		&values{key: place, token: "[token]", id: q.ID, attempt: 1, isShown: true, cells: q.cell})
 	header := sent.Header.Clone()
 	if sent.Host != q.URL.Host {
 		header.Set("Host", sent.Host)

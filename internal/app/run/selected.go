@@ -20,7 +20,8 @@ func (r *Run) shape(j *job, attempt int) {
 	}
 	message, _ := r.sender.of(j.r).HideIn(err.Error())
 	if r.unselected.Add(1) == 1 {
-		r.tell("--select %s, of the answer to %q: that is null, and how often this happens is said at the end", message, j.r.ID)
+		r.tell("--select %s, of the answer to %q: that is null, and how often this happens is said at the end", message,
+			j.r.ID)
 	}
 }
 

@@ -45,7 +45,8 @@ type sender struct {
 func newSender(c *Config) *sender {
 	s := &sender{
 		base: once.New(newTransport(c)), proxies: c.proxies,
-		header: c.Header, query: c.Query, timeout: c.Timeout, late: fmt.Errorf("no answer within %v", c.Timeout), maxResponse: c.MaxResponse, memory: &memory{limit: heldAnswers},
+		header: c.Header, query: c.Query, timeout: c.Timeout, late: fmt.Errorf("no answer within %v", c.Timeout),
+		maxResponse: c.MaxResponse, memory: &memory{limit: heldAnswers},
 		common:  http.Header{"User-Agent": {c.UserAgent}},
 		secrets: secret.New(c.secretKeys()), keys: c.secretKeys(), places: c.KeyHosts,
 	}
@@ -189,7 +190,8 @@ func (s *sender) send(ctx context.Context, r *Request, h hop, v *values, leave f
 }
 
 // read takes in an answer.
-func (s *sender) read(ctx context.Context, r *Request, out *response, res *http.Response, pause func(bool)) (err error) {
+func (s *sender) read(ctx context.Context, r *Request, out *response, res *http.Response,
+	pause func(bool)) (err error) {
 	out.status, out.header = res.StatusCode, res.Header
 	if out.switched = out.status == http.StatusSwitchingProtocols && !classify.Upgrades(res.Request.Header); out.switched {
 		return res.Body.Close() // what follows is in another protocol

@@ -82,7 +82,8 @@ func (g *group) tellServed(key, least int) {
 	if !g.r.c.keyless {
 		whom = "requests of key " + g.called(key) + " are refused"
 	}
-	g.r.tell("%s, and no limit was given; %d in %v were accepted: --limit %s would fit", whom, n, in.Round(time.Millisecond), rateText(n, in))
+	g.r.tell("%s, and no limit was given; %d in %v were accepted: --limit %s would fit", whom, n,
+		in.Round(time.Millisecond), rateText(n, in))
 }
 
 // rateText returns a rate in the form of --limit. It is never higher than n in the given time.

@@ -28,10 +28,12 @@ type Sharing struct {
 
 func (s *Sharing) limiter(l Rate) (limit.Limiter, error) {
 	if l.Produced {
-		return nil, fmt.Errorf("limit %s: output counts as it is produced, and no share of that is known to be fair (--strangers)", l.Text)
+		return nil, fmt.Errorf("limit %s: output counts as it is produced, and no share of that is known to be fair "+
+			"(--strangers)", l.Text)
 	}
 	if l.Zone != "" {
-		return nil, fmt.Errorf("limit %s: a fair share is found in windows whose beginnings answers show, expected the limit without its zone (--strangers)", l.Text)
+		return nil, fmt.Errorf("limit %s: a fair share is found in windows whose beginnings answers show, expected the "+
+			"limit without its zone (--strangers)", l.Text)
 	}
 	c := fairshare.FairConfig{
 		Kind: s.Kind, Limit: l.N, Window: l.Per, Capacity: l.Burst, Unit: l.Unit, Weight: s.Weight, Sharers: s.Sharers,
@@ -71,7 +73,8 @@ func (g *group) sharedName(key int) string {
 	s, k := g.r.c.Share, g.r.c.Keys[key]
 	place := sharestore.Place{Model: g.model, Key: s.Key(k.Secret)}
 	if k.Secret == "" {
-		place.Key = s.KeyOf(fixed(g.r.c.Header, http.CanonicalHeaderKey), &url.URL{RawQuery: url.Values(fixed(g.r.c.Query, strings.Clone)).Encode()})
+		place.Key = s.KeyOf(fixed(g.r.c.Header, http.CanonicalHeaderKey),
+			&url.URL{RawQuery: url.Values(fixed(g.r.c.Query, strings.Clone)).Encode()})
 	}
 	if name := g.r.c.Organizations[k.Name]; name != "" {
 		place.Key = "organization " + name

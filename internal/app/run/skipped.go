@@ -49,7 +49,8 @@ func (l *LLM) skippedLine(id string, raw []byte, message string) []byte {
 		return lineOf(openAIResult{ID: id, CustomID: line.CustomID, Error: &openAIProblem{skippedCode, message}})
 	}
 	o := anthropicResult{CustomID: line.CustomID, Result: anthropicOutcome{Type: "errored"}, Skipped: id}
-	o.Result.Error, _ = json.Marshal(map[string]any{"type": "error", "error": map[string]string{"type": "invalid_request_error", "message": message}})
+	o.Result.Error, _ = json.Marshal(map[string]any{"type": "error",
+		"error": map[string]string{"type": "invalid_request_error", "message": message}})
 	return lineOf(o)
 }
 

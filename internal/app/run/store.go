@@ -52,7 +52,8 @@ type peeked struct {
 
 // is reports whether a file is unchanged since Peek read it.
 func (p peeked) is(info os.FileInfo) bool {
-	return p.info != nil && os.SameFile(info, p.info) && info.Size() == p.info.Size() && info.ModTime().Equal(p.info.ModTime())
+	return p.info != nil && os.SameFile(info, p.info) && info.Size() == p.info.Size() &&
+		info.ModTime().Equal(p.info.ModTime())
 }
 
 // form is how a file of results is read.
@@ -332,7 +333,8 @@ func (r *Run) open() (err error) {
 		s.lost.look(s.history)
 	}
 	if err == nil && s.history.Gone != "" && s.history.Last > 0 {
-		r.tell("%s %s, though there are results: every window is taken to be full%s, and what was sent unanswered is sent again unnamed",
+		r.tell("%s %s, though there are results: every window is taken to be full%s, and what was sent unanswered is sent "+
+			"again unnamed",
 			s.journal.Path(), s.history.Gone, map[bool]string{true: " when they were written"}[r.c.TrustClock])
 	}
 	return err

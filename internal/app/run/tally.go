@@ -415,7 +415,8 @@ func (t *tally) close(waiting int) (Totals, error) {
 	n.Lost = missing - n.Left
 	if n.Lost < 0 {
 		n.Lost = 0
-		return n, fmt.Errorf("the counts do not add up: %d requests have no end state, but %d are known to be left", missing, n.Left)
+		return n, fmt.Errorf("the counts do not add up: %d requests have no end state, but %d are known to be left",
+			missing, n.Left)
 	}
 	return n, nil
 }

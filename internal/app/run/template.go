@@ -34,14 +34,16 @@ func KeysFromEnv(names []string, lookup func(string) (string, bool)) ([]Key, err
 		case value == "":
 			return nil, fmt.Errorf("the environment variable %s is empty", name)
 		case !httptext.IsFieldValue(value) || strings.TrimSpace(value) != value:
-			return nil, fmt.Errorf("the value of %s has white space around it or a control character in it (a line break?)", name)
+			return nil, fmt.Errorf("the value of %s has white space around it or a control character in it (a line break?)",
+				name)
 		}
 		for _, k := range keys {
 			if k.Name == name {
 				return nil, fmt.Errorf("%s is given twice", name)
 			}
 			if k.Secret == value {
-				return nil, fmt.Errorf("%s and %s have the same value: as two keys they would be allowed twice the limit", k.Name, name)
+				return nil, fmt.Errorf("%s and %s have the same value: as two keys they would be allowed twice the limit", k.Name,
+					name)
 			}
 		}
 		keys = append(keys, Key{name, value})
@@ -104,7 +106,8 @@ func parseTemplates(lines []string, separator, form string, check func(name, val
 		for _, m := range placeholder.FindAllStringSubmatchIndex(value, -1) {
 			word := value[m[2]:m[3]]
 			if !strings.HasPrefix(word, "row.") && !slices.Contains([]string{"key", "token", "nonce", "id", "attempt"}, word) {
-				return nil, fmt.Errorf("%q: unknown {%s}, expected {key}, {token}, {nonce}, {id}, {attempt} or {row.COLUMN}", secret.SanitizeText(line), word)
+				return nil, fmt.Errorf("%q: unknown {%s}, expected {key}, {token}, {nonce}, {id}, {attempt} or {row.COLUMN}",
+					secret.SanitizeText(line), word)
 			}
 			t.parts = append(t.parts, value[at:m[0]], word)
 			at = m[1]

@@ -134,7 +134,8 @@ func (r *Run) tellUnsent() {
 	defer r.trials.mu.Unlock()
 	for _, model := range slices.Sorted(maps.Keys(r.trials.of)) {
 		if n := r.trials.of[model].unsent; n > 0 {
-			r.tell("model %s: %s not sent (--retry-dead=%v sends them, once there is such a model)", sanitize.Text(model), sanitize.Count(n, "request was", "requests were"), noModel)
+			r.tell("model %s: %s not sent (--retry-dead=%v sends them, once there is such a model)", sanitize.Text(model),
+				sanitize.Count(n, "request was", "requests were"), noModel)
 		}
 	}
 }
@@ -175,6 +176,8 @@ type problem struct {
 }
 
 var (
-	noModelCodes = []string{"model_not_found", "invalid_model", "model_not_available", "model_not_supported", "DeploymentNotFound"}
-	noModelWords = []string{"invalid model", "model not exist", "model not found", "not a valid model", "unknown model", "model does not exist"}
+	noModelCodes = []string{"model_not_found", "invalid_model", "model_not_available", "model_not_supported",
+		"DeploymentNotFound"}
+	noModelWords = []string{"invalid model", "model not exist", "model not found", "not a valid model", "unknown model",
+		"model does not exist"}
 )

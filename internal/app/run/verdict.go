@@ -27,7 +27,8 @@ func (c *Config) newPolicy() classify.Policy {
 func (r *Run) verdict(j *job) classify.Verdict {
 	res := &j.res
 	try := classify.Evidence{
-		Status: res.status, Header: res.header, Body: res.body, Err: res.inWords(), Link: res.sight, Wrote: classify.Nothing, RTT: res.rtt,
+		Status: res.status, Header: res.header, Body: res.body, Err: res.inWords(), Link: res.sight,
+		Wrote: classify.Nothing, RTT: res.rtt,
 		Now: res.ended, Nonce: r.numbered, Upgrade: !res.switched,
 	}
 	if res.written {
@@ -67,7 +68,8 @@ func (r *Run) provider(host string) provider.Dialect {
 // journal.
 func (r *Run) judge(j *job) (ans pool.Answer, final bool) {
 	if w := j.res.way; w != nil && r.isShut(w) {
-		return pool.Answer{Outcome: limit.Outcome{Result: limit.Unsent, Link: limit.Implied}, Returned: true, Reason: w.Error()}, false
+		return pool.Answer{Outcome: limit.Outcome{Result: limit.Unsent, Link: limit.Implied}, Returned: true,
+			Reason: w.Error()}, false
 	}
 	foreign := j.hop.foreign
 	ans = r.answer(j)
@@ -136,7 +138,8 @@ func (r *Run) answer(j *job) (ans pool.Answer) {
 			r.excluded(j, &ans)
 		}
 		if res.tooLong && ans.Result == limit.Accepted {
-			ans.Result, ans.Invalid, ans.Reason = limit.Failed, true, fmt.Sprintf("%s, with a body of more than %d bytes (--max-file)", ans.Reason, r.c.MaxFile)
+			ans.Result, ans.Invalid, ans.Reason = limit.Failed, true,
+				fmt.Sprintf("%s, with a body of more than %d bytes (--max-file)", ans.Reason, r.c.MaxFile)
 		}
 		if j.parts != nil && ans.Result == limit.Accepted {
 			r.partly(j, &v, &ans)
@@ -173,7 +176,8 @@ func (r *Run) doubts(j *job, ans *pool.Answer) {
 // request, and not about the key.
 func aside(ans pool.Answer) pool.Answer {
 	return pool.Answer{
-		Outcome: limit.Outcome{Result: ans.Result, Link: ans.Link, ArrivedAgo: min(ans.ArrivedAgo, 0), Elsewhere: ans.Result == limit.Limited},
+		Outcome: limit.Outcome{Result: ans.Result, Link: ans.Link, ArrivedAgo: min(ans.ArrivedAgo, 0),
+			Elsewhere: ans.Result == limit.Limited},
 		Invalid: ans.Invalid || ans.Banned, Reason: ans.Reason,
 		Returned: ans.Returned && ans.Result != limit.Limited, // a limited request would go again at once
 	}

@@ -17,7 +17,8 @@ func nextLink(fields []string) string {
 			if l, rest, ok = cutLink(rest); !ok {
 				break
 			}
-			if !l.anchored && slices.ContainsFunc(strings.Fields(l.rel), func(r string) bool { return strings.EqualFold(r, "next") }) {
+			if !l.anchored && slices.ContainsFunc(strings.Fields(l.rel),
+				func(r string) bool { return strings.EqualFold(r, "next") }) {
 				return l.target
 			}
 		}

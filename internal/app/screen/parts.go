@@ -16,7 +16,8 @@ const (
 
 // Part is one statement of a Line.
 type Part struct {
-	// Forms are several ways to say it, the longest first. The second is the usual one; the others after it are for narrow terminals.
+	// Forms are several ways to say it, the longest first. The second is the usual one; the others
+	// after it are for narrow terminals.
 	Forms []string
 	// Rank says how much it matters: where there is not room for all parts, those with a lower Rank are shown.
 	Rank int
@@ -33,8 +34,8 @@ type Line []Part
 
 const between = ", "
 
-// Fit returns the line in at most so many columns; 0: in any number. Parts that matter least give way first. paint puts a text in a
-// colour, which takes no columns.
+// Fit returns the line in at most so many columns; 0: in any number. Parts that matter least give
+// way first. paint puts a text in a colour, which takes no columns.
 func (l Line) Fit(most int, paint func(color, text string) string) string {
 	f := fitting{line: l, said: make([]string, len(l)), most: most}
 	f.fit()

@@ -1,6 +1,7 @@
-// Package screen writes what a verb that takes long shows on standard error. It writes lines. On a terminal there are one or two more lines
-// below those, which tell how far the verb is and are rewritten. Their text is computed from a state and a
-// width (parts.go, fraction.go), each time that a timer in this package ticks.
+// Package screen writes what a verb that takes long shows on standard error. It writes lines. On a
+// terminal there are one or two more lines below those, which tell how far the verb is and are
+// rewritten. Their text is computed from a state and a width (parts.go, fraction.go), each time
+// that a timer in this package ticks.
 //
 // It is not for results: those go to standard output as they are.
 package screen
@@ -31,7 +32,8 @@ type Config struct {
 	Plain bool
 	// After is how long the verb has to run before anything tells how far it is.
 	After time.Duration
-	// Color is "always" or "never"; anything else leaves it to the terminal and the environment (NO_COLOR, CLICOLOR_FORCE).
+	// Color is "always" or "never"; anything else leaves it to the terminal and the environment
+	// (NO_COLOR, CLICOLOR_FORCE).
 	Color string
 }
 
@@ -106,8 +108,8 @@ func (s *Screen) Say(l Line) {
 	s.Ours(l.Fit(wide, s.Paint))
 }
 
-// Write implements io.Writer, for a log and what programs read. It has to be given whole lines, and writes them as they are, above those
-// that are rewritten.
+// Write implements io.Writer, for a log and what programs read. It has to be given whole lines, and
+// writes them as they are, above those that are rewritten.
 func (s *Screen) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,8 +117,8 @@ func (s *Screen) Write(b []byte) (int, error) {
 	return s.w.Write(b)
 }
 
-// wipeLocked erases the lines that were drawn, and leaves the cursor where they began. If the terminal has become narrower, they take more
-// rows by now.
+// wipeLocked erases the lines that were drawn, and leaves the cursor where they began. If the
+// terminal has become narrower, they take more rows by now.
 func (s *Screen) wipeLocked() {
 	if len(s.drawn) == 0 {
 		return
@@ -130,8 +132,9 @@ func (s *Screen) wipeLocked() {
 	s.drawn = s.drawn[:0]
 }
 
-// Follow shows the lines that look returns, until the function that it returns is called. Where lines are not rewritten, the first is
-// shown each time, and another only if it is new. One goroutine at a time calls look.
+// Follow shows the lines that look returns, until the function that it returns is called. Where
+// lines are not rewritten, the first is shown each time, and another only if it is new. One
+// goroutine at a time calls look.
 func (s *Screen) Follow(look func() []Line) (stop func()) {
 	if s.every == 0 {
 		return func() {}

@@ -88,7 +88,8 @@ func (s *Seen) Words(later *Seen) (lines []string) {
 	if later != nil && later.Err == nil && s.Err == nil {
 		defer func() {
 			if rate, ok := s.rate(later); ok {
-				lines = append(lines, fmt.Sprintf("rate: %.3g requests a second were granted in the last %s", rate, span(later.now.Sub(s.now))))
+				lines = append(lines,
+					fmt.Sprintf("rate: %.3g requests a second were granted in the last %s", rate, span(later.now.Sub(s.now))))
 			}
 		}()
 	}
@@ -105,10 +106,12 @@ func (s *Seen) Words(later *Seen) (lines []string) {
 	say("limit: %s", b.Configuration)
 	switch {
 	case s.Lost:
-		say("the store has been restarted since the last turn: whoever comes waits until nothing that was granted before counts")
+		say("the store has been restarted since the last turn: whoever comes waits until nothing that was granted before " +
+			"counts")
 		return lines
 	case b.Quiet > s.now:
-		say("quiet: nothing is granted for %s, until nothing counts that may have been granted before", span(b.Quiet.Sub(s.now)))
+		say("quiet: nothing is granted for %s, until nothing counts that may have been granted before",
+			span(b.Quiet.Sub(s.now)))
 	}
 	say("turns: %s, the last %s ago", humanize.Thousands(int64(min(b.Turn, 1<<62))), span(s.now.Sub(b.Latest)))
 	switch {

@@ -91,7 +91,8 @@ type Place struct {
 // Name is the name in the store of a place's limit: the same in each process with the same limits.
 func (l *Limits) Name(p Place) string {
 	name := l.config.Name
-	for _, part := range []struct{ what, is string }{{"", p.Upstream}, {"model ", p.Model}, {"route ", p.Route}, {"client ", p.Client}, {"", p.Key}} {
+	for _, part := range []struct{ what, is string }{{"", p.Upstream}, {"model ", p.Model}, {"route ", p.Route},
+		{"client ", p.Client}, {"", p.Key}} {
 		if part.is != "" {
 			name += "/" + part.what + part.is
 		}
@@ -182,7 +183,8 @@ func (l *Limits) Of(name string, made func() limit.Limiter) (limit.Limiter, erro
 		return together(own), nil
 	}
 	m, err := share.New(share.Config{
-		Store: l.config.Store, Name: name, Fallback: l.config.Fallback, Weight: l.config.Weight, Least: l.config.Least, Logger: l.config.Logger,
+		Store: l.config.Store, Name: name, Fallback: l.config.Fallback, Weight: l.config.Weight, Least: l.config.Least,
+		Logger: l.config.Logger,
 		Own: func() limit.Keeper {
 			all, _, _ := divided(made())
 			k, _ := limit.AsKeeper(together(all))
@@ -260,7 +262,8 @@ func (l *Limits) Check(ctx context.Context, name string, made func() limit.Limit
 
 // wrong is the error for a name whose limit in the store differs from the one here.
 func (l *Limits) wrong(name string, why error) error {
-	return fmt.Errorf("%s in %s: %w; or, where nobody uses it any more: paceline share forget %s %s", name, l.config.Address, why, l.config.Address, name)
+	return fmt.Errorf("%s in %s: %w; or, where nobody uses it any more: paceline share forget %s %s", name,
+		l.config.Address, why, l.config.Address, name)
 }
 
 // tries is how often Check tries to write, if reading works. Another process may keep a file locked

@@ -8,8 +8,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Locate finds in a file what a Go value's field was read from, such as Groups[0].Demand.PerSecond, or the nearest node around it, and says
-// what it is called there: groups[0].demand.rate. inFile has the keys whose names are not those of their fields in small letters.
+// Locate finds in a file what a Go value's field was read from, such as Groups[0].Demand.PerSecond,
+// or the nearest node around it, and says what it is called there: groups[0].demand.rate. inFile
+// has the keys whose names are not those of their fields in small letters.
 func Locate(root *yaml.Node, field string, inFile map[string]string) (path string, at *yaml.Node) {
 	at = root
 	found := true

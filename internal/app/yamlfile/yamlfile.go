@@ -79,7 +79,8 @@ func Key[D Collector, T any](key, about string, as Form, set func(d D, n *yaml.N
 	return Field[D, T]{key, about, as, set}
 }
 
-// Refuse notes what is wrong at a node, and only once if the node is referred to several times. A nil node is the file as a whole.
+// Refuse notes what is wrong at a node, and only once if the node is referred to several times. A
+// nil node is the file as a whole.
 func (r *Reader) Refuse(n *yaml.Node, format string, a ...any) {
 	e := &Error{File: r.file, Problem: fmt.Sprintf(format, a...)}
 	if n != nil {
@@ -111,7 +112,8 @@ func (r *Reader) Ok() bool { return len(r.errs) == 0 }
 
 // Err returns what was refused: an *Error, or several of them joined in the order of their lines.
 func (r *Reader) Err() error {
-	slices.SortStableFunc(r.errs, func(a, b *Error) int { return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column)) })
+	slices.SortStableFunc(r.errs,
+		func(a, b *Error) int { return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column)) })
 	switch len(r.errs) {
 	case 0:
 		return nil
@@ -128,8 +130,8 @@ func (r *Reader) Err() error {
 	return errors.Join(errs...)
 }
 
-// Root reads the one mapping that a file is; what is what the file is called in errors (scenario), keys are those of the mapping. It returns nil
-// if something was refused. The error is in's own.
+// Root reads the one mapping that a file is; what is what the file is called in errors (scenario),
+// keys are those of the mapping. It returns nil if something was refused. The error is in's own.
 func (r *Reader) Root(in io.Reader, what string, keys []string) (*yaml.Node, error) {
 	text, err := io.ReadAll(io.LimitReader(in, MostBytes+1))
 	if err != nil {

@@ -127,7 +127,8 @@ func New(c Config) (*Breaker, error) {
 	if err := c.Backoff.Check(); err != nil {
 		return nil, fmt.Errorf("health: Backoff: %w", err)
 	}
-	return &Breaker{after: c.After, answers: c.Answers, policy: c.Backoff, rand: c.Rand, last: mono.Min, calm: true, told: true}, nil
+	return &Breaker{after: c.After, answers: c.Answers, policy: c.Backoff, rand: c.Rand, last: mono.Min, calm: true,
+		told: true}, nil
 }
 
 // Ready implements limit.Limiter.

@@ -95,7 +95,8 @@ func (d *Dispatcher) mayAnother(now mono.Time, a *Attempt) bool {
 	}
 	for i := range d.keys {
 		k := &d.keys[i]
-		if _, away := k.paused(now); i != a.Key && !away && !k.isBanned && k.stack.Refusals() == 0 && k.denials < manyDenials {
+		if _, away := k.paused(now); i != a.Key && !away && !k.isBanned && k.stack.Refusals() == 0 &&
+			k.denials < manyDenials {
 			return true
 		}
 	}

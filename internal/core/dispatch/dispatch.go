@@ -237,7 +237,8 @@ func New(c Config) (*Dispatcher, error) {
 	if err := c.Backoff.Check(); err != nil {
 		return nil, fmt.Errorf("dispatch: Backoff: %w", err)
 	}
-	d := &Dispatcher{queue: c.Queue, backoff: c.Backoff, rand: c.Rand, ended: c.Ended, line: scheduler.New(scheduler.Config{}), blame: blame{denied: map[queue.Ticket]denial{}, most: fewDenied}}
+	d := &Dispatcher{queue: c.Queue, backoff: c.Backoff, rand: c.Rand, ended: c.Ended,
+		line: scheduler.New(scheduler.Config{}), blame: blame{denied: map[queue.Ticket]denial{}, most: fewDenied}}
 	if d.ended == nil {
 		d.ended = func(queue.Ended) {}
 	}
@@ -256,7 +257,8 @@ func New(c Config) (*Dispatcher, error) {
 	}
 	for i, k := range c.Keys {
 		if whose, is := d.has(k.Limiter); is && k.Limiter != nil {
-			return nil, fmt.Errorf("dispatch: Keys[%d] %q: Limiter is that of %s; what keys have together is given as Shared", i, k.Name, whose)
+			return nil, fmt.Errorf("dispatch: Keys[%d] %q: Limiter is that of %s; what keys have together is given as Shared",
+				i, k.Name, whose)
 		}
 		if err := d.add(c.Epoch, k); err != nil {
 			return nil, fmt.Errorf("dispatch: Keys[%d] %q: %w", i, k.Name, err)

@@ -149,7 +149,8 @@ func (s *hosts) takes(h *host, whole time.Duration) (d time.Duration, usual bool
 // may if its answer is expected before that, and due is then when that ends. It may
 // also go alone, if all of its time was too short for an answer. If it may not, it has ended or was
 // set aside.
-func (d *Dispatcher) inTime(now mono.Time, t queue.Ticket, h *host, deadline mono.Time) (due mono.Time, alone, ok bool) {
+func (d *Dispatcher) inTime(now mono.Time, t queue.Ticket, h *host, deadline mono.Time) (due mono.Time, alone,
+	ok bool) {
 	d.hosts.timed = true
 	whole := d.queue.Whole(t)
 	takes, usual := d.hosts.takes(h, whole)
@@ -165,7 +166,8 @@ func (d *Dispatcher) inTime(now mono.Time, t queue.Ticket, h *host, deadline mon
 		}
 	}
 	if left <= takes {
-		e := d.queue.Lapse(now, t, fmt.Sprintf("%v are left, and answers take %v", left.Round(time.Microsecond), takes.Round(time.Microsecond)))
+		e := d.queue.Lapse(now, t,
+			fmt.Sprintf("%v are left, and answers take %v", left.Round(time.Microsecond), takes.Round(time.Microsecond)))
 		if e.State.Ended() {
 			d.ended(e)
 		}

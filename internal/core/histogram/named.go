@@ -77,7 +77,8 @@ func (n *Named) Summaries(now time.Duration) (all []Summary) {
 		var both Histogram
 		both.merge(&l.fine[0])
 		both.merge(&l.fine[1])
-		all = append(all, Summary{name, both.Quantile(0.5), both.Quantile(0.9), both.Quantile(0.99), both.Quantile(1), l.Classes})
+		all = append(all, Summary{name, both.Quantile(0.5), both.Quantile(0.9), both.Quantile(0.99), both.Quantile(1),
+			l.Classes})
 	}
 	return all
 }

@@ -143,7 +143,8 @@ func (w *writer) cost(c *limit.Cost) {
 type VersionError struct{ Version int }
 
 func (e *VersionError) Error() string {
-	return fmt.Sprintf("share: the limit is kept in version %d, and this program has version %d: run the same version everywhere", e.Version, blobVersion)
+	return fmt.Sprintf("share: the limit is kept in version %d, and this program has version %d: run the same version "+
+		"everywhere", e.Version, blobVersion)
 }
 
 // Decode reads a blob. The error is a *VersionError, or says where the blob is damaged.
@@ -156,7 +157,8 @@ func Decode(blob []byte) (*Book, error) {
 	}
 	body := blob[:len(blob)-4]
 	if sum := binary.BigEndian.Uint32(blob[len(body):]); sum != crc32.ChecksumIEEE(body) {
-		return nil, fmt.Errorf("share: the blob is damaged: of %d bytes the checksum is %#x, not %#x", len(blob), crc32.ChecksumIEEE(body), sum)
+		return nil, fmt.Errorf("share: the blob is damaged: of %d bytes the checksum is %#x, not %#x", len(blob),
+			crc32.ChecksumIEEE(body), sum)
 	}
 	if v := blob[1]; v != blobVersion { // after the checksum: a damaged blob has no version
 		return nil, &VersionError{int(v)}

@@ -42,7 +42,8 @@ func (t *pending) spares(horizon mono.Time) (s spare) {
 				continue
 			}
 			each := float64(u.Window) / float64(u.PerWindow)
-			if even := each * float64(mean[u.Unit]); even > float64(t.config.Poll) || each*float64(u.Allowed) <= float64(2*t.config.Poll) {
+			if even := each * float64(mean[u.Unit]); even > float64(t.config.Poll) ||
+				each*float64(u.Allowed) <= float64(2*t.config.Poll) {
 				continue
 			}
 			if one := s.one[u.Unit]; one == mean[u.Unit] || one <= u.Allowed/sparePart {

@@ -96,7 +96,8 @@ func (n *Node) recalled(came *Book, r *Reading, p mono.Time) *Book {
 	gathered := came.From != 0
 	if gathered { // the others' knowledge of the time is by this one
 		b.Life, b.Lives = came.Life, came.Lives
-		b.Gather, b.Forgot, b.Shift, b.Slack, b.Quiet = came.Gather, came.Forgot, came.Shift, came.Slack, max(b.Quiet, came.Quiet)
+		b.Gather, b.Forgot, b.Shift, b.Slack, b.Quiet = came.Gather, came.Forgot, came.Shift, came.Slack,
+			max(b.Quiet, came.Quiet)
 		b.Turn, b.Latest = max(b.Turn, came.Turn), max(b.Latest, came.Latest)
 	}
 	for _, c := range came.Nodes {
@@ -151,7 +152,8 @@ func (n *Node) recall(b *Book, now mono.Time) error {
 	}
 	told := Entry{ID: b.toldID(), Name: "what was told just before the store forgot", At: nobody,
 		Open: toldMost(l, now, now.Sub(n.knows.Latest)), Until: b.Gather.Add(n.ahead() - n.config.Late)}
-	unseen := Entry{ID: fmt.Sprint("unseen ", b.Base), Name: "whoever came just before the store forgot", At: nobody, Open: unseenMost(wholeOf(l, now)), Until: until}
+	unseen := Entry{ID: fmt.Sprint("unseen ", b.Base), Name: "whoever came just before the store forgot", At: nobody,
+		Open: unseenMost(wholeOf(l, now)), Until: until}
 	unseen.Most = unseen.Open
 	b.Nodes = append(b.Nodes, told, unseen)
 	return nil

@@ -86,7 +86,8 @@ func Divide(l, seen limit.Limiter, now mono.Time, n int64) bool {
 		case *limit.Weighted:
 			err = errors.Join(part.SetWindow(now, u[0].Window), part.SetLimit(now, u[0].PerWindow/n))
 		case *limit.Bucket:
-			err = errors.Join(part.SetWindow(now, u[0].Window), part.SetLimit(now, u[0].PerWindow/n), part.SetBurst(now, u[0].Allowed/n))
+			err = errors.Join(part.SetWindow(now, u[0].Window), part.SetLimit(now, u[0].PerWindow/n),
+				part.SetBurst(now, u[0].Allowed/n))
 		case *limit.Cooldown:
 		default:
 			return false

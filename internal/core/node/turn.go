@@ -120,7 +120,8 @@ func (n *Node) decode(r *Reading, read mono.Time) (b *Book, why, err error) {
 // was is the book before, or nil.
 func (n *Node) blank(r *Reading, era uint64, was *Book) *Book {
 	now := mono.Time(r.Wall)
-	b := &Book{Incarnation: r.Incarnation, Configuration: n.says, Blank: true, Era: n.nextEra(era, r), Shift: time.Duration(r.Wall - r.Clock), Latest: now}
+	b := &Book{Incarnation: r.Incarnation, Configuration: n.says, Blank: true, Era: n.nextEra(era, r),
+		Shift: time.Duration(r.Wall - r.Clock), Latest: now}
 	b.Life, b.Lives = n.newLife(b, r), lineage(was, n.knows)
 	b.Quiet = now.Add(n.config.TTL + n.config.Late).Add(n.config.New().Span())
 	return b
@@ -380,7 +381,8 @@ func (t *pending) write() {
 	b.Latest = max(b.Latest, t.now)
 	b.State = t.limiter.AppendState(nil)
 	e := &t.mine
-	e.Name, e.Turn, e.Splits, e.Weight, e.Least = t.config.Name, t.turn, t.config.Split, uint64(t.config.Weight*1000), uint64(t.config.Least*1000)
+	e.Name, e.Turn, e.Splits, e.Weight, e.Least = t.config.Name, t.turn, t.config.Split, uint64(t.config.Weight*1000),
+		uint64(t.config.Least*1000)
 	e.Brisk = t.began.Sub(t.put) < t.config.TTL/4
 	e.At, e.Open = b.Turn, t.keeps
 	all := t.pool.sum()

@@ -21,7 +21,8 @@ func (q *Queue) DeadLetters() []DeadLetter {
 	letters := make([]DeadLetter, 0, q.dead.len)
 	for i := q.dead.first; i >= 0; i = q.items[i].next {
 		it := &q.items[i]
-		letters = append(letters, DeadLetter{Ticket{uint32(i), it.generation}, it.request, it.submitted, it.died, it.attempts, it.reason})
+		letters = append(letters,
+			DeadLetter{Ticket{uint32(i), it.generation}, it.request, it.submitted, it.died, it.attempts, it.reason})
 	}
 	return letters
 }

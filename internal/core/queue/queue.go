@@ -573,7 +573,8 @@ type Ended struct {
 
 func (q *Queue) report(i uint32, it *item) Ended {
 	return Ended{
-		Ticket: Ticket{i, it.generation}, State: it.state, Late: it.state == Done && it.deadline <= q.last, Request: it.request, Submitted: it.submitted,
+		Ticket: Ticket{i, it.generation}, State: it.state, Late: it.state == Done && it.deadline <= q.last,
+		Request: it.request, Submitted: it.submitted,
 		Attempts: it.attempts, Reason: it.reason,
 	}
 }
@@ -662,7 +663,8 @@ func (q *Queue) Info(t Ticket) Info {
 	if it.host != nil {
 		host = it.host.name
 	}
-	return Info{it.state, &it.request, it.submitted, it.deadline, it.notBefore, it.attempts, it.returned, it.reason, host, it.seq}
+	return Info{it.state, &it.request, it.submitted, it.deadline, it.notBefore, it.attempts, it.returned, it.reason,
+		host, it.seq}
 }
 
 // Whole returns all of the time that a waiting request was given: its TTL, or what Request.Renewal

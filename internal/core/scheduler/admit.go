@@ -88,7 +88,8 @@ func (l *Scheduler) Enter(now mono.Time, a *Lane, t *Ticket) State {
 		t.State = Never
 	case t.Deadline < limit.AfterSettle && l.late(now, a, t, n, ahead):
 		t.State = Late
-	case l.config.Size > 0 && l.waiting >= l.config.Size, a.config.Size > 0 && a.count >= a.config.Size, a.share != nil && a.share.full():
+	case l.config.Size > 0 && l.waiting >= l.config.Size, a.config.Size > 0 && a.count >= a.config.Size,
+		a.share != nil && a.share.full():
 		t.State = Full
 	default:
 		t.State = Waiting

@@ -280,7 +280,8 @@ func (l *Scheduler) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
 	if len(ways) == 0 {
 		panic("line: a lane without a way")
 	}
-	a := &Lane{line: l, config: c, ways: make([]*Way, len(ways)), own: len(ways) > 1, fill: int32(max(c.Fill, l.config.Fill))}
+	a := &Lane{line: l, config: c, ways: make([]*Way, len(ways)), own: len(ways) > 1,
+		fill: int32(max(c.Fill, l.config.Fill))}
 	for i, limits := range ways {
 		if len(limits) == 0 || len(limits) > MaxLimits {
 			panic("line: a way of no limit, or of too many")

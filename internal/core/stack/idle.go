@@ -77,7 +77,8 @@ func (g *Stack) appendIdle(now mono.Time) (b []byte) {
 	}
 	b = append(make([]byte, 0, 64), flags)
 	if flags&hasPause != 0 {
-		for _, n := range [...]int64{int64(p.until), int64(p.since), int64(p.next), int64(p.why), int64(p.refusal), int64(p.strikes)} {
+		for _, n := range [...]int64{int64(p.until), int64(p.since), int64(p.next), int64(p.why), int64(p.refusal),
+			int64(p.strikes)} {
 			b = binary.AppendVarint(b, n)
 		}
 	}

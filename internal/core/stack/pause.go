@@ -46,7 +46,8 @@ type pause struct {
 const believed = 20
 
 func newPause(c Config) pause {
-	return pause{slow: c.Slow, again: c.SlowAgain, policy: c.Pause, rand: c.Rand, most: c.MaxPause, until: mono.Min, next: mono.Min}
+	return pause{slow: c.Slow, again: c.SlowAgain, policy: c.Pause, rand: c.Rand, most: c.MaxPause, until: mono.Min,
+		next: mono.Min}
 }
 
 // over reports whether there is no pause at now, nor later.
@@ -197,7 +198,8 @@ func (g *Stack) Paused(now mono.Time) (Pause, bool) {
 	if p.over(now) {
 		return Pause{}, false
 	}
-	return Pause{Since: p.since, Until: p.until, Next: p.ready(now), Why: p.why, Refusals: p.strikes, Probes: p.refusal}, true
+	return Pause{Since: p.since, Until: p.until, Next: p.ready(now), Why: p.why, Refusals: p.strikes, Probes: p.refusal},
+		true
 }
 
 // Refusals returns how many pauses were begun or prolonged in a row with nothing served since.

@@ -129,7 +129,8 @@ func New(c Config) (*Stack, error) {
 	case c.MaxPause == 0:
 		c.MaxPause = defaultMaxPause
 	}
-	g := &Stack{own: c.Limiter, counts: c.Limiter, later: arrivesLater(c.Limiter), fitted: fitted, last: mono.Min, lapses: limit.Lapses(c.Limiter), calm: c.Trial == 0, pause: newPause(c), trial: trial{long: c.Trial}}
+	g := &Stack{own: c.Limiter, counts: c.Limiter, later: arrivesLater(c.Limiter), fitted: fitted, last: mono.Min,
+		lapses: limit.Lapses(c.Limiter), calm: c.Trial == 0, pause: newPause(c), trial: trial{long: c.Trial}}
 	if c.Limiter == nil {
 		g.counts = c.Beside
 	}
@@ -421,7 +422,8 @@ func (g *Stack) Settle(now mono.Time, lease limit.Lease, o limit.Outcome) {
 	case o.Elsewhere:
 		g.pause.unsure(g.last, r.number)
 	case o.RetryAfter > 0 || o.Result == limit.Limited:
-		if g.pause.refused(g.last, r.number, g.sent, o.RetryAfter, o.Sure) && (g.pause.slow || g.pause.again && g.pause.strikes > 1) {
+		if g.pause.refused(g.last, r.number, g.sent, o.RetryAfter, o.Sure) &&
+			(g.pause.slow || g.pause.again && g.pause.strikes > 1) {
 			g.begin.Start(g.sent)
 		}
 	default:
@@ -480,7 +482,8 @@ func (g *Stack) tell() {
 }
 
 func (g *Stack) newHints() (err error) {
-	g.told, err = fairshare.NewHints(fairshare.HintsConfig{Longest: g.pause.most, Capacity: g.capacity, Own: g.counts, Later: g.own == nil})
+	g.told, err = fairshare.NewHints(fairshare.HintsConfig{Longest: g.pause.most, Capacity: g.capacity, Own: g.counts,
+		Later: g.own == nil})
 	return err
 }
 

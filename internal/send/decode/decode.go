@@ -29,7 +29,8 @@ const (
 )
 
 // named are the names of codings. The names with x- are older.
-var named = map[string]coding{"gzip": gzipped, "x-gzip": gzipped, "deflate": deflated, "br": brotlied, "zstd": zstded, "identity": 0, "": 0}
+var named = map[string]coding{"gzip": gzipped, "x-gzip": gzipped, "deflate": deflated, "br": brotlied, "zstd": zstded,
+	"identity": 0, "": 0}
 
 // mostCodings is how many codings in a row are read. A server has one, and a gateway before it may
 // add one.

@@ -158,5 +158,6 @@ func openZstd(in *bufio.Reader, h *held) (io.Reader, error) {
 	if err := h.take(zstdMemory + int64(window)); err != nil {
 		return nil, err
 	}
-	return zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(window))
+	return zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxWindow(window))
 }

@@ -101,7 +101,8 @@ func (b *Base) Send(req *http.Request, a *Exchange) (*http.Response, error) {
 	its := httptrace.ContextClientTrace(ctx)
 	// httptrace would join two traces by reflection, which is expensive, and httputil.ReverseProxy
 	// always has one.
-	joins := its != nil && (its.GetConn != nil || its.GotConn != nil || its.WroteHeaderField != nil || its.WroteRequest != nil ||
+	joins := its != nil && (its.GetConn != nil || its.GotConn != nil || its.WroteHeaderField != nil ||
+		its.WroteRequest != nil ||
 		!own && its.GotFirstResponseByte != nil)
 	if its != nil && !joins {
 		t.trace = *its

@@ -76,7 +76,8 @@ func check(v string) (*url.URL, error) {
 	u, err := url.Parse(v)
 	switch {
 	case err != nil, u.Hostname() == "", u.Path != "" && u.Path != "/", u.RawQuery != "", u.Fragment != "":
-		return nil, errors.New("is no address of a proxy, such as http://user:password@host:8080; in a password, @ : / ? # and % are written as %40 %3A %2F %3F %23 and %25")
+		return nil, errors.New("is no address of a proxy, such as http://user:password@host:8080; in a password, @ : / ? # " +
+			"and % are written as %40 %3A %2F %3F %23 and %25")
 	case !slices.Contains(schemes, strings.ToLower(u.Scheme)):
 		return nil, fmt.Errorf("has the scheme %.20q, expected one of %s", u.Scheme, strings.Join(schemes, ", "))
 	}
@@ -128,7 +129,8 @@ func (p *Proxies) connected(_ context.Context, via *url.URL, to *http.Request, r
 		e.password(via)
 	} else {
 		e.Why = fmt.Sprintf("answers %q where it was asked for the way to %s", r.Status, to.Host)
-		e.Forbids = r.StatusCode >= 400 && r.StatusCode < 500 && r.StatusCode != http.StatusRequestTimeout && r.StatusCode != http.StatusTooManyRequests
+		e.Forbids = r.StatusCode >= 400 && r.StatusCode < 500 && r.StatusCode != http.StatusRequestTimeout &&
+			r.StatusCode != http.StatusTooManyRequests
 	}
 	return &net.OpError{Op: "proxyconnect", Net: "tcp", Err: e}
 }

@@ -35,7 +35,8 @@ func brotlied() encoder {
 }
 
 func zstandard() encoder {
-	return must(zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(64<<10), zstd.WithEncoderLevel(zstd.SpeedFastest)))
+	return must(zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(64<<10),
+		zstd.WithEncoderLevel(zstd.SpeedFastest)))
 }
 
 func must[T any](v T, err error) T {
@@ -198,7 +199,8 @@ type trip struct {
 
 func (t *trip) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := t.base.RoundTrip(r)
-	if err != nil || resp == nil || resp.Body == nil || resp.Body == http.NoBody || resp.StatusCode == http.StatusSwitchingProtocols || resp.Header.Get("Content-Encoding") != "" {
+	if err != nil || resp == nil || resp.Body == nil || resp.Body == http.NoBody ||
+		resp.StatusCode == http.StatusSwitchingProtocols || resp.Header.Get("Content-Encoding") != "" {
 		return resp, err
 	}
 	if resp.Header == nil {

@@ -89,12 +89,15 @@ func RedisCluster(t testing.TB) []*Service {
 	const slots = 16384
 	var all []*Service
 	for i := range 3 {
-		s := RedisWith(t, "--cluster-enabled", "yes", "--cluster-port", fmt.Sprint(FreePort(t)), "--cluster-node-timeout", "2000")
+		s := RedisWith(t, "--cluster-enabled", "yes", "--cluster-port", fmt.Sprint(FreePort(t)), "--cluster-node-timeout",
+			"2000")
 		all = append(all, s)
-		if answer := s.ask(fmt.Sprintf("CLUSTER ADDSLOTSRANGE %d %d", i*slots/3, (i+1)*slots/3-1)); !strings.HasPrefix(answer, "+OK") {
+		if answer := s.ask(fmt.Sprintf("CLUSTER ADDSLOTSRANGE %d %d", i*slots/3,
+			(i+1)*slots/3-1)); !strings.HasPrefix(answer, "+OK") {
 			t.Fatalf("CLUSTER ADDSLOTSRANGE: %s", answer)
 		}
-		if answer := s.ask(fmt.Sprintf("CLUSTER MEET 127.0.0.1 %d %s", all[0].Port, all[0].args[slices.Index(all[0].args, "--cluster-port")+1])); !strings.HasPrefix(answer, "+OK") {
+		if answer := s.ask(fmt.Sprintf("CLUSTER MEET 127.0.0.1 %d %s", all[0].Port,
+			all[0].args[slices.Index(all[0].args, "--cluster-port")+1])); !strings.HasPrefix(answer, "+OK") {
 			t.Fatalf("CLUSTER MEET: %s", answer)
 		}
 	}
@@ -111,13 +114,15 @@ func RedisCluster(t testing.TB) []*Service {
 func Sentinel(t testing.TB, master string, of *Service) *Service {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "sentinel.conf")
-	text := fmt.Sprintf("sentinel monitor %s 127.0.0.1 %d 1\nsentinel down-after-milliseconds %s 500\nsentinel failover-timeout %s 1000\n", master, of.Port, master, master)
+	text := fmt.Sprintf("sentinel monitor %s 127.0.0.1 %d 1\nsentinel down-after-milliseconds %s 500\nsentinel "+
+		"failover-timeout %s 1000\n", master, of.Port, master, master)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	port := FreePort(t)
 	s := &Service{URL: fmt.Sprintf("redis://127.0.0.1:%d", port), Port: port, t: t, crash: os.Kill, run: exec.Command}
-	s.args = []string{Program(t, "redis-server"), file, "--sentinel", "--bind", "127.0.0.1", "--port", fmt.Sprint(port), "--dir", t.TempDir()}
+	s.args = []string{Program(t, "redis-server"), file, "--sentinel", "--bind", "127.0.0.1", "--port", fmt.Sprint(port),
+		"--dir", t.TempDir()}
 	s.ready = func() bool { return strings.HasPrefix(s.ask("PING"), "+PONG") }
 	t.Cleanup(s.Crash)
 	s.Start()
@@ -127,7 +132,8 @@ func Sentinel(t testing.TB, master string, of *Service) *Service {
 // Knows waits until a Sentinel knows a replica of the master that can take over.
 func (s *Service) Knows(master string, replica *Service) bool {
 	for range 300 {
-		if answer := s.ask("SENTINEL REPLICAS " + master); strings.Contains(answer, fmt.Sprint(replica.Port)) && strings.Contains(answer, "master-link-status\r\n$2\r\nok") {
+		if answer := s.ask("SENTINEL REPLICAS " + master); strings.Contains(answer, fmt.Sprint(replica.Port)) &&
+			strings.Contains(answer, "master-link-status\r\n$2\r\nok") {
 			return true
 		}
 		time.Sleep(50 * time.Millisecond)
@@ -147,12 +153,15 @@ func PgBouncer(t testing.TB, of *Service) *Service {
 	as := asPostgres(t, dir)
 	port := FreePort(t)
 	file, users := filepath.Join(dir, "pgbouncer.ini"), filepath.Join(dir, "users.txt")
-	text := fmt.Sprintf("[databases]\n* = host=127.0.0.1 port=%d\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %d\nunix_socket_dir =\n"+
+	text := fmt.Sprintf("[databases]\n* = host=127.0.0.1 port=%d\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = "+
+		"%d\nunix_socket_dir =\n"+
 		"auth_type = trust\nauth_file = %s\npool_mode = transaction\ndefault_pool_size = 3\n", of.Port, port, users)
-	if err := errors.Join(os.WriteFile(file, []byte(text), 0o644), os.WriteFile(users, []byte("\"paceline\" \"\"\n"), 0o644)); err != nil {
+	if err := errors.Join(os.WriteFile(file, []byte(text), 0o644),
+		os.WriteFile(users, []byte("\"paceline\" \"\"\n"), 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	s := &Service{URL: fmt.Sprintf("postgres://paceline@127.0.0.1:%d/postgres?sslmode=disable", port), Port: port, t: t, crash: os.Kill}
+	s := &Service{URL: fmt.Sprintf("postgres://paceline@127.0.0.1:%d/postgres?sslmode=disable", port), Port: port, t: t,
+		crash: os.Kill}
 	s.args = []string{program, file}
 	s.run = func(name string, args ...string) *exec.Cmd {
 		c := exec.Command(name, args...)
@@ -269,7 +278,8 @@ func postgresProgram(t testing.TB, name string) string {
 	return Program(t, name)
 }
 
-// asPostgres gives a file or a folder to the user postgres where the test runs as root, as whom PostgreSQL does not run.
+// asPostgres gives a file or a folder to the user postgres where the test runs as root, as whom
+// PostgreSQL does not run.
 func asPostgres(t testing.TB, path string) *syscall.SysProcAttr {
 	t.Helper()
 	if os.Getuid() != 0 {

@@ -15,9 +15,12 @@ const ZoneForm = "100/d@America/Los_Angeles"
 
 // meant are zones for abbreviations. Some of them are known, too, but without summer time.
 var meant = map[string]string{
-	"PT": "America/Los_Angeles", "PST": "America/Los_Angeles", "PDT": "America/Los_Angeles", "PACIFIC": "America/Los_Angeles", "PST8PDT": "America/Los_Angeles",
-	"MT": "America/Denver", "MST": "America/Denver", "MDT": "America/Denver", "CT": "America/Chicago", "CST": "America/Chicago", "CDT": "America/Chicago",
-	"ET": "America/New_York", "EST": "America/New_York", "EDT": "America/New_York", "BST": "Europe/London", "CEST": "Europe/Berlin", "IST": "Asia/Kolkata", "JST": "Asia/Tokyo",
+	"PT": "America/Los_Angeles", "PST": "America/Los_Angeles", "PDT": "America/Los_Angeles",
+	"PACIFIC": "America/Los_Angeles", "PST8PDT": "America/Los_Angeles",
+	"MT": "America/Denver", "MST": "America/Denver", "MDT": "America/Denver", "CT": "America/Chicago",
+	"CST": "America/Chicago", "CDT": "America/Chicago",
+	"ET": "America/New_York", "EST": "America/New_York", "EDT": "America/New_York", "BST": "Europe/London",
+	"CEST": "Europe/Berlin", "IST": "Asia/Kolkata", "JST": "Asia/Tokyo",
 }
 
 // loaded has a zone for each name, as a limiter for each of a hundred thousand partitions needs it.
@@ -29,7 +32,8 @@ func location(name string) (*time.Location, error) {
 		return zone.(*time.Location), nil
 	}
 	if zone := meant[strings.ToUpper(name)]; zone != "" {
-		return nil, fmt.Errorf("%q is no place, and may have no summer time, expected the zone of one, such as %s", name, zone)
+		return nil, fmt.Errorf("%q is no place, and may have no summer time, expected the zone of one, such as %s", name,
+			zone)
 	}
 	zone, err := time.LoadLocation(name)
 	switch {
@@ -93,7 +97,8 @@ func parseZoned(s string) (r Rate, zone string, err error) {
 		return Rate{r.N, limit.Month}, zone, nil
 	}
 	if r.Per == limit.Month || limit.CheckZone(r.Per) != nil {
-		return Rate{}, "", fmt.Errorf("%q: %q has no beginning by the clock of a place, expected d, w, month, or a part of a day such as h or 6h", s, unit)
+		return Rate{}, "", fmt.Errorf("%q: %q has no beginning by the clock of a place, expected d, w, month, or a part of "+
+			"a day such as h or 6h", s, unit)
 	}
 	return r, zone, nil
 }

@@ -229,7 +229,8 @@ func (b *benchExchange) noRow() error {
 			names = append(names, r.Name)
 		}
 	}
-	return fmt.Errorf("--row %q: there is no such row%s; the rows are %s", b.rows, suggest.Or(b.rows, names), strings.Join(names, "; "))
+	return fmt.Errorf("--row %q: there is no such row%s; the rows are %s", b.rows, suggest.Or(b.rows, names),
+		strings.Join(names, "; "))
 }
 
 // chosen returns the rows to run.

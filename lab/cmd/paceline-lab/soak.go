@@ -24,7 +24,8 @@ It counts what the promises forbid: requests above the limit, or before the time
 were served twice and named nowhere; lost requests; files with a key in them. It ends with exit code 1 if there is one.`
 
 func newSoak() *cobra.Command {
-	return cli.Family(&cobra.Command{Use: "soak", Short: "Hours before a server that behaves as strangers' servers do"}, newSoakStrangers())
+	return cli.Family(&cobra.Command{Use: "soak", Short: "Hours before a server that behaves as strangers' servers do"},
+		newSoakStrangers())
 }
 
 func newSoakStrangers() *cobra.Command {

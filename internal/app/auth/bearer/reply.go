@@ -20,7 +20,8 @@ const MaxReply = 64 << 10
 var (
 	valueNames  = []string{"access_token", "accessToken", "token", "authorizationToken", "id_token"}
 	lastsNames  = []string{"expires_in", "expiresIn"}
-	expiryNames = []string{"expires_at", "expiresAt", "expiry", "expires_on", "expiration", "expirationTimestamp", "token_expiry", "expireTime"}
+	expiryNames = []string{"expires_at", "expiresAt", "expiry", "expires_on", "expiration", "expirationTimestamp",
+		"token_expiry", "expireTime"}
 	// within are the names of objects that may have those members.
 	within = []string{"credential", "status", "data"}
 )
@@ -75,7 +76,8 @@ func readObject(text []byte, wall time.Time) (Token, error) {
 	raw := member(all, valueNames)
 	var t Token
 	if raw == nil || json.Unmarshal(raw, &t.Value) != nil || t.Value == "" {
-		return Token{}, fmt.Errorf("it is a JSON object without a token, expected a text by one of these names: %s", strings.Join(valueNames, ", "))
+		return Token{}, fmt.Errorf("it is a JSON object without a token, expected a text by one of these names: %s",
+			strings.Join(valueNames, ", "))
 	}
 	if err := check(t.Value); err != nil {
 		return Token{}, fmt.Errorf("of the JSON object: %w", err)
@@ -88,7 +90,8 @@ func readObject(text []byte, wall time.Time) (Token, error) {
 	} else if raw := member(all, expiryNames); raw != nil {
 		at, ok := instant(raw)
 		if !ok {
-			return Token{}, fmt.Errorf("the JSON object says when its token expires, and neither as in RFC 3339 (2026-07-03T14:00:00Z) nor in seconds since 1970")
+			return Token{}, fmt.Errorf("the JSON object says when its token expires, and neither as in RFC 3339 " +
+				"(2026-07-03T14:00:00Z) nor in seconds since 1970")
 		}
 		t.Lasts, known = lasts(at, wall), true
 	}

@@ -38,7 +38,8 @@ func New(kind string) (*Server, error) {
 		h, err = ratetest.NewGCRA(ratetest.GCRAConfig{})
 	default:
 		h, err = ratetest.NewExchange(ratetest.Config{
-			Keys: []string{"key1"}, Before: latency.Constant(10 * time.Millisecond), Rule: rule.ExchangeConfig{AnyNonce: true, BanAfter: -1},
+			Keys: []string{"key1"}, Before: latency.Constant(10 * time.Millisecond),
+			Rule: rule.ExchangeConfig{AnyNonce: true, BanAfter: -1},
 		})
 	}
 	return &Server{Handler: h}, err

@@ -180,7 +180,8 @@ func (r *reader) reachable(root *node, config *proxy.Config) {
 		switch {
 		case len(k.Keys) > 0:
 		case keyed:
-			r.Refuse(at, "nobody can be the client %q: others have keys, and requests without one are refused; want keys, or open: true", k.Name)
+			r.Refuse(at, "nobody can be the client %q: others have keys, and requests without one are refused; want keys, or "+
+				"open: true", k.Name)
 		case len(k.Addresses) == 0 && c.Header == "":
 			r.Refuse(at, "nobody can be the client %q: want keys, addresses, or a header in clients that names it", k.Name)
 		}

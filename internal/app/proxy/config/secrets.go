@@ -18,7 +18,8 @@ import (
 // No error here shows a value that may be a secret, even one in the wrong place.
 
 func aClientKey() yamlfile.Form {
-	return yamlfile.Form{"anyOf": []yamlfile.Form{{"type": "string", "pattern": "^sha256:[0-9a-fA-F]{64}$"}, yamlfile.Object(clientKeyFields())}}
+	return yamlfile.Form{"anyOf": []yamlfile.Form{{"type": "string", "pattern": "^sha256:[0-9a-fA-F]{64}$"},
+		yamlfile.Object(clientKeyFields())}}
 }
 
 // content is the text of a file.
@@ -67,7 +68,8 @@ func (r *reader) value(n *node, w *written) (value, from string) {
 // fromEnv does not show a name that may be a key.
 func (r *reader) fromEnv(n *node) (value, from string) {
 	name := n.Value
-	isName := n.Kind == yaml.ScalarNode && n.Tag != "!!null" && name != "" && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789abcdefghijklmnopqrstuvwxyz") == ""
+	isName := n.Kind == yaml.ScalarNode && n.Tag != "!!null" && name != "" &&
+		strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789abcdefghijklmnopqrstuvwxyz") == ""
 	if !isName {
 		r.Refuse(n, "env: is no name of a variable of the environment: want one such as OPENAI_KEY")
 		return "", ""
@@ -80,7 +82,8 @@ func (r *reader) fromEnv(n *node) (value, from string) {
 		if secret.Guessable(name) {
 			r.Refuse(n, "env: the variable %s is not set in the environment", name)
 		} else {
-			r.Refuse(n, "env: this variable is not set in the environment; if it is the key itself: want the name of a variable that has it")
+			r.Refuse(n, "env: this variable is not set in the environment; if it is the key itself: want the name of a "+
+				"variable that has it")
 		}
 		return "", ""
 	}
@@ -91,7 +94,8 @@ func (r *reader) fromEnv(n *node) (value, from string) {
 // private refuses a secret in a file that other users may read.
 func (r *reader) private(n *node, what string) {
 	if !r.source.Private {
-		r.Refuse(n, "%s is written in a file that others may read: want env or file, or nobody but its owner allowed to read this (chmod 600)", what)
+		r.Refuse(n, "%s is written in a file that others may read: want env or file, or nobody but its owner allowed to "+
+			"read this (chmod 600)", what)
 	}
 }
 
@@ -165,7 +169,8 @@ func (r *reader) clientKey(n *node) (hash proxy.KeyHash, from string, ok bool) {
 		return proxy.KeyHash(b), "by its hash", true
 	}
 	value, from := r.value(n, &w)
-	if from != "" && (value == "" || strings.TrimSpace(value) != value || strings.ContainsFunc(value, func(c rune) bool { return c < ' ' || c == 0x7f })) {
+	if from != "" && (value == "" || strings.TrimSpace(value) != value ||
+		strings.ContainsFunc(value, func(c rune) bool { return c < ' ' || c == 0x7f })) {
 		r.Refuse(n, "keys: the key (%s) is empty, or has white space around it or a control character in it", from)
 	}
 	return proxy.HashKey(value), from, from != ""
@@ -194,7 +199,8 @@ func (r *reader) templates(n *node, what string, isPrivate func(name, value stri
 		}
 		switch {
 		case value.Kind == yaml.MappingNode:
-			r.Refuse(value, "%s: the value of %s is a mapping: want quotes around what begins with a brace, such as \"{key}\"", what, name)
+			r.Refuse(value, "%s: the value of %s is a mapping: want quotes around what begins with a brace, such as \"{key}\"",
+				what, name)
 			continue
 		case value.Kind != yaml.ScalarNode || value.Tag == "!!null":
 			r.Refuse(value, "%s: the value of %s is no text", what, name)

@@ -29,12 +29,14 @@ type reader struct {
 	sum    hash.Hash
 }
 
-var aSize = yamlfile.Form{"type": []string{"string", "integer"}, "pattern": `^[0-9]+ *(B|kB|MB|GB|KiB|MiB|GiB)?$`, "minimum": 1, "examples": []string{"64KiB", "16MiB"}}
+var aSize = yamlfile.Form{"type": []string{"string", "integer"}, "pattern": `^[0-9]+ *(B|kB|MB|GB|KiB|MiB|GiB)?$`,
+	"minimum": 1, "examples": []string{"64KiB", "16MiB"}}
 
 func (r *reader) size(n *node, what string) int64 {
 	v, err := bytesize.Parse(n.Value)
 	if n.Kind != yaml.ScalarNode || err != nil {
-		r.Refuse(n, "%s: %s is no size: want a whole number of bytes below 2 GiB such as 65536, 64KiB or 16MiB", what, yamlfile.Show(n))
+		r.Refuse(n, "%s: %s is no size: want a whole number of bytes below 2 GiB such as 65536, 64KiB or 16MiB", what,
+			yamlfile.Show(n))
 	}
 	return v
 }
@@ -62,7 +64,8 @@ func (r *reader) address(n *node, what string) *url.URL {
 	}
 	u, err := secret.ParseAddress(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		r.Refuse(n, "%s: %q is no address of a server: want one such as https://api.example.com", what, secret.SanitizeAddress(text))
+		r.Refuse(n, "%s: %q is no address of a server: want one such as https://api.example.com", what,
+			secret.SanitizeAddress(text))
 		return &url.URL{}
 	}
 	return u
@@ -77,7 +80,8 @@ func (r *reader) addresses(n *node) (all []netip.Prefix) {
 		p, err := netip.ParsePrefix(text)
 		switch {
 		case item.Kind != yaml.ScalarNode || err != nil:
-			r.Refuse(item, "addresses: %s is no address: want one such as 192.0.2.7, or a range such as 10.1.0.0/16", yamlfile.Show(item))
+			r.Refuse(item, "addresses: %s is no address: want one such as 192.0.2.7, or a range such as 10.1.0.0/16",
+				yamlfile.Show(item))
 		case p != p.Masked():
 			r.Refuse(item, "addresses: %s is not the beginning of its range, which is %v", yamlfile.Show(item), p.Masked())
 		default:
@@ -90,11 +94,13 @@ func (r *reader) addresses(n *node) (all []netip.Prefix) {
 // scopeNames are the scopes of limits in files.
 var scopeNames = []string{"key", "all", "model", "route"}
 
-var scopes = map[string]provider.Scope{"key": provider.Key, "all": provider.IP, "model": provider.Model, "route": provider.Route}
+var scopes = map[string]provider.Scope{"key": provider.Key, "all": provider.IP, "model": provider.Model,
+	"route": provider.Route}
 
 var ruleNames = []string{"rolling", "bucket"}
 
-var aRateOf = yamlfile.Form{"type": "string", "pattern": `^\s*[$0-9]`, "examples": []string{"500/m", "200000 tokens/d", "5USD/d"}}
+var aRateOf = yamlfile.Form{"type": "string", "pattern": `^\s*[$0-9]`,
+	"examples": []string{"500/m", "200000 tokens/d", "5USD/d"}}
 
 func aLimit() yamlfile.Form {
 	return yamlfile.Form{"anyOf": []yamlfile.Form{aRateOf, yamlfile.Object(limitFields(), "limit")}}
@@ -205,7 +211,8 @@ func (r *reader) provider(n *node) provider.Dialect {
 		for _, p := range provider.Providers() {
 			names = append(names, p.Name)
 		}
-		r.Refuse(n, "provider: %s is not in the table%s", yamlfile.Show(n), cmp.Or(suggest.Or(name, names), ": paceline explain --providers lists it"))
+		r.Refuse(n, "provider: %s is not in the table%s", yamlfile.Show(n),
+			cmp.Or(suggest.Or(name, names), ": paceline explain --providers lists it"))
 	}
 	return d
 }

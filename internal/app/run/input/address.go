@@ -84,7 +84,8 @@ func oddURL(s string) string {
 	if isURL(s) {
 		return ""
 	}
-	if first, _ := utf8.DecodeRuneInString(s); strings.ContainsRune("\"'<`“”‘’«(", first) && isURL(s[utf8.RuneLen(first):]) {
+	if first, _ := utf8.DecodeRuneInString(s); strings.ContainsRune("\"'<`“”‘’«(", first) &&
+		isURL(s[utf8.RuneLen(first):]) {
 		return fmt.Sprintf("begins with %c; expected the URL alone", first)
 	}
 	scheme, rest, ok := strings.Cut(s, ":")
@@ -112,7 +113,8 @@ func isHost(s string) bool {
 	}
 	host = host[at+1:]
 	name, port, hasPort := strings.Cut(host, ":")
-	if hasPort && (port == "" || strings.Trim(port, "0123456789") != "") || name == "" || strings.ContainsFunc(name, notInHost) {
+	if hasPort && (port == "" || strings.Trim(port, "0123456789") != "") || name == "" ||
+		strings.ContainsFunc(name, notInHost) {
 		return false
 	}
 	labels := strings.Split(strings.TrimSuffix(name, "."), ".")

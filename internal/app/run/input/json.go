@@ -252,7 +252,8 @@ func (a *array) value(line, column int) ([]byte, error) {
 			}
 		}
 		if text = append(text, a.part[from:a.at]...); len(text) > a.Most() {
-			return nil, &Unreadable{a.Errorf(line, column, "the element that begins here is longer than %d bytes, expected at most that (--max-line)", a.Most())}
+			return nil, &Unreadable{a.Errorf(line, column,
+				"the element that begins here is longer than %d bytes, expected at most that (--max-line)", a.Most())}
 		}
 		if ended {
 			return text, nil

@@ -46,9 +46,11 @@ func (l *list) next() (*Item, error) {
 			return nil, l.Errorf(n, column, "%s", notURL("the URL ", text, "expected a URL, http:// or https://"))
 		}
 		if l.urls && strings.ContainsAny(text, " \t") {
-			return nil, l.Errorf(n, column+strings.IndexAny(text, " \t"), "there is white space in the URL, expected one URL on the line and nothing else")
+			return nil, l.Errorf(n, column+strings.IndexAny(text, " \t"),
+				"there is white space in the URL, expected one URL on the line and nothing else")
 		}
-		l.one = Item{Line: n, Column: column, Number: n, Row: &Row{of: listed[l.urls], cells: []Cell{{Text: text, Line: n, Column: column}}}}
+		l.one = Item{Line: n, Column: column, Number: n,
+			Row: &Row{of: listed[l.urls], cells: []Cell{{Text: text, Line: n, Column: column}}}}
 		l.one.sum = sumOf(slices.Values([]string{text}))
 		return &l.one, nil
 	}

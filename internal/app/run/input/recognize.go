@@ -46,7 +46,8 @@ func Recognize(head []byte, name string, wanted []string) (Found, error) {
 		return Found{Form: JSONL}, nil // malformed: the reader's error has the place
 	case line[0] == '[':
 		return Found{Form: JSON}, nil
-	case low == "curl" || strings.HasPrefix(low, "curl ") || strings.HasPrefix(low, "curl\t") || strings.HasPrefix(low, "curl.exe "):
+	case low == "curl" || strings.HasPrefix(low, "curl ") || strings.HasPrefix(low, "curl\t") ||
+		strings.HasPrefix(low, "curl.exe "):
 		if windows([]byte(line)) >= 0 {
 			return Found{}, foreignError(`a curl command for cmd.exe, with ^ before its quotes; expected it as for bash: in the browser, "Copy as cURL (bash)"`)
 		}
@@ -76,8 +77,10 @@ func Recognize(head []byte, name string, wanted []string) (Found, error) {
 	case oddURL(line) != "":
 		return Found{}, errors.New("its first line " + oddURL(line))
 	}
-	return Found{}, fmt.Errorf("its first line is %s, which is none of: a URL, a row of a table with several columns, JSON, a curl command. "+
-		"Expected one of those; --input-format csv is a table of one column, --input-format lines any text a line, with --url 'https://…/{row.line}'", shortly(line))
+	return Found{}, fmt.Errorf("its first line is %s, which is none of: a URL, a row of a table with several columns, "+
+		"JSON, a curl command. "+
+		"Expected one of those; --input-format csv is a table of one column, --input-format lines any text a line, with "+
+		"--url 'https://…/{row.line}'", shortly(line))
 }
 
 // firstLine returns the first line that is neither blank nor a comment, without white space around
@@ -191,7 +194,8 @@ func object(head []byte, line string) (Found, error) {
 	if len(all) == 0 {
 		return Found{Form: JSONL}, nil
 	}
-	return Found{}, errors.New("an object of JSON over several lines, expected one object a line, or an array of them: jq -c . FILE | paceline run …")
+	return Found{}, errors.New("an object of JSON over several lines, expected one object a line, or an array of them: " +
+		"jq -c . FILE | paceline run …")
 }
 
 // document returns the kind of a JSON document of several lines. names are its members.
@@ -215,7 +219,8 @@ func document(names map[string]json.RawMessage) string {
 	case len(names) == 1:
 		for name, v := range names {
 			if len(v) > 0 && (v[0] == '[' || v[0] == '{') {
-				return fmt.Sprintf("one object with all in %q, expected one object a line: jq -c '.[\"%s\"][]' FILE | paceline run …", name, name)
+				return fmt.Sprintf("one object with all in %q, expected one object a line: jq -c '.[\"%s\"][]' FILE | paceline "+
+					"run …", name, name)
 			}
 		}
 	}
@@ -225,13 +230,15 @@ func document(names map[string]json.RawMessage) string {
 // magics are kinds of files and the bytes that they begin with.
 var magics = []struct{ magic, what string }{
 	{"PAR1", `a Parquet file. As a table: duckdb -csv -c "from 'FILE'" | paceline run … -`},
-	{"SQLite format 3\x00", `a database of SQLite. As a table: sqlite3 -csv -header FILE 'select * from TABLE' | paceline run … -`},
+	{"SQLite format 3\x00",
+		`a database of SQLite. As a table: sqlite3 -csv -header FILE 'select * from TABLE' | paceline run … -`},
 	{"%PDF", "a PDF, which has no table that can be read"},
 	{"BZh", "compressed by bzip2: bzip2 -dc FILE | paceline run … -"},
 	{"\xfd7zXZ", "compressed by xz: xz -dc FILE | paceline run … -"},
 	{"\x28\xb5\x2f\xfd", "compressed by zstd: zstd -dc FILE | paceline run … -"},
 	{"7z\xbc\xaf", "an archive of 7-Zip: 7z x -so FILE | paceline run … -"},
-	{"\xd0\xcf\x11\xe0", "an old Excel workbook (.xls). As a table: save it as CSV UTF-8, or libreoffice --headless --convert-to csv FILE"},
+	{"\xd0\xcf\x11\xe0", "an old Excel workbook (.xls). As a table: save it as CSV UTF-8, or libreoffice --headless " +
+		"--convert-to csv FILE"},
 	{"Obj\x01", "an Avro file. As lines: avro-tools tojson FILE | paceline run …"},
 	{"ARROW1", `an Arrow file. As a table: duckdb -csv -c "from 'FILE'" | paceline run … -`},
 }
@@ -241,7 +248,8 @@ func notText(head []byte, name string) string {
 	if bytes.HasPrefix(head, []byte("PK\x03\x04")) {
 		low := strings.ToLower(name)
 		switch {
-		case bytes.Contains(head, []byte("xl/")) || bytes.Contains(head, []byte("[Content_Types].xml")) || strings.HasSuffix(low, ".xlsx"):
+		case bytes.Contains(head, []byte("xl/")) || bytes.Contains(head, []byte("[Content_Types].xml")) ||
+			strings.HasSuffix(low, ".xlsx"):
 			return "an Excel workbook (.xlsx). As a table: save it as CSV UTF-8, or libreoffice --headless --convert-to csv FILE"
 		case bytes.Contains(head, []byte("opendocument.spreadsheet")):
 			return "a spreadsheet (.ods). As a table: save it as CSV, or libreoffice --headless --convert-to csv FILE"

@@ -59,7 +59,8 @@ func (c *columns) find(ref string) (int, error) {
 	for i, name := range c.names {
 		if strings.EqualFold(name, ref) {
 			if found >= 0 {
-				return 0, fmt.Errorf("there is no column %q, but %q and %q: expected one of them as it is written", ref, c.names[found], name)
+				return 0, fmt.Errorf("there is no column %q, but %q and %q: expected one of them as it is written", ref,
+					c.names[found], name)
 			}
 			found = i
 		}
@@ -81,7 +82,8 @@ func noColumn(what, ref string, names []string) error {
 	if len(listed) > most {
 		listed, more = listed[:most], fmt.Sprintf(" and %d more", len(names)-most)
 	}
-	return fmt.Errorf("there is no %s %q, expected one of %s%s%s", what, ref, strings.Join(listed, ", "), more, suggest.Or(ref, names))
+	return fmt.Errorf("there is no %s %q, expected one of %s%s%s", what, ref, strings.Join(listed, ", "), more,
+		suggest.Or(ref, names))
 }
 
 // Get returns the cell of a column.

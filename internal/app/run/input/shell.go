@@ -87,7 +87,9 @@ func (c *commands) command() (first int, err error) {
 			first = n
 		}
 		if len(c.text)+len(line) > c.Most() {
-			return 0, &Unreadable{c.Errorf(first, 1, "the command that begins here goes on for %d bytes, expected at most that (--max-line): is a quote not closed?", c.Most())}
+			return 0, &Unreadable{c.Errorf(first, 1,
+				"the command that begins here goes on for %d bytes, expected at most that (--max-line): is a quote not closed?",
+				c.Most())}
 		}
 		c.text = append(append(c.text, line...), '\n')
 		if !s.open(line) {
@@ -159,7 +161,8 @@ func (c *commands) words(first int) ([]word, error) {
 		return nil, c.Errorf(first, 1, "a NUL byte, expected text")
 	}
 	if at := windows(c.text); at >= 0 {
-		return nil, c.Errorf(first, at+1, `a command for cmd.exe, with ^ before its quotes; expected it as for bash: in the browser, "Copy as cURL (bash)"`)
+		return nil, c.Errorf(first, at+1,
+			`a command for cmd.exe, with ^ before its quotes; expected it as for bash: in the browser, "Copy as cURL (bash)"`)
 	}
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(bytes.NewReader(c.text), "")
 	if err != nil {
@@ -181,9 +184,11 @@ func (c *commands) words(first int) ([]word, error) {
 	call, ok := statement.Cmd.(*syntax.CallExpr)
 	switch {
 	case !ok || statement.Negated || statement.Coprocess:
-		return nil, wrong(statement.Pos(), "more than a command (a pipe, &&, a loop), expected a curl command alone: answers are written by paceline, see --out")
+		return nil, wrong(statement.Pos(),
+			"more than a command (a pipe, &&, a loop), expected a curl command alone: answers are written by paceline, see --out")
 	case len(statement.Redirs) > 0:
-		return nil, wrong(statement.Redirs[0].Pos(), "a redirection, expected none: answers are written by paceline, see --out")
+		return nil, wrong(statement.Redirs[0].Pos(),
+			"a redirection, expected none: answers are written by paceline, see --out")
 	case len(call.Assigns) > 0:
 		return nil, wrong(call.Assigns[0].Pos(), "a variable is set, expected a curl command")
 	}
@@ -191,7 +196,9 @@ func (c *commands) words(first int) ([]word, error) {
 	for _, w := range call.Args {
 		text, bad := textOf(w.Parts)
 		if bad != nil {
-			return nil, wrong(bad.Pos(), "%s: nothing is filled in in curl commands; write what it stands for, or leave the field out and give it with --header 'Name: {key}' and --key-env", kindOf(bad))
+			return nil, wrong(bad.Pos(),
+				"%s: nothing is filled in in curl commands; write what it stands for, or leave the field out and give it with "+
+					"--header 'Name: {key}' and --key-env", kindOf(bad))
 		}
 		words = append(words, word{text, first + int(w.Pos().Line()) - 1, int(w.Pos().Col())})
 	}
@@ -267,7 +274,8 @@ func unescaped(s, only string) string {
 }
 
 // plain are the escapes of $'…' that stand for one character.
-var plain = map[byte]byte{'a': 7, 'b': 8, 'e': 27, 'E': 27, 'f': 12, 'n': 10, 'r': 13, 't': 9, 'v': 11, '\\': '\\', '\'': '\'', '"': '"', '?': '?'}
+var plain = map[byte]byte{'a': 7, 'b': 8, 'e': 27, 'E': 27, 'f': 12, 'n': 10, 'r': 13, 't': 9, 'v': 11, '\\': '\\',
+	'\'': '\'', '"': '"', '?': '?'}
 
 // ansi reads the text between $' and '. Chrome writes a character outside the basic plane as two
 // \u, as JavaScript does.

@@ -79,13 +79,17 @@ func (t *table) next() (*Item, error) {
 	at := cells[0]
 	switch n := len(cells) - len(of.names); {
 	case n != 0 && len(cells) == 1:
-		return nil, t.Errorf(at.Line, at.Column, "one column, expected %d as in the first row, separated by %q", len(of.names), t.comma)
+		return nil, t.Errorf(at.Line, at.Column, "one column, expected %d as in the first row, separated by %q",
+			len(of.names), t.comma)
 	case n > 0:
 		extra := cells[len(of.names)]
-		return nil, t.Errorf(extra.Line, extra.Column, "%d columns, expected %d as in the first row: a value with %q in it has to be in quotes", len(cells), len(of.names), t.comma)
+		return nil, t.Errorf(extra.Line, extra.Column,
+			"%d columns, expected %d as in the first row: a value with %q in it has to be in quotes", len(cells),
+			len(of.names), t.comma)
 	case n < 0:
 		last := cells[len(cells)-1]
-		return nil, t.Errorf(last.Line, last.Column, "%d columns, and the row ends here; expected %d as in the first row", len(cells), len(of.names))
+		return nil, t.Errorf(last.Line, last.Column, "%d columns, and the row ends here; expected %d as in the first row",
+			len(cells), len(of.names))
 	}
 	item := &Item{Line: at.Line, Column: at.Column, Number: at.Line, Row: &Row{of: of, cells: cells}}
 	item.sum = sumOf(func(yield func(string) bool) {
@@ -136,7 +140,8 @@ func (t *table) line() ([]byte, error) {
 	line = bytes.TrimSuffix(line, []byte("\r"))
 	if err := t.NotUTF8(line); err != nil {
 		e := err.(*jsonl.Error)
-		e.Reason += "; a table of Excel's is saved as CSV UTF-8, or made so: iconv -f WINDOWS-1252 -t UTF-8 FILE | paceline run …"
+		e.Reason += "; a table of Excel's is saved as CSV UTF-8, or made so: iconv -f WINDOWS-1252 -t UTF-8 FILE | " +
+			"paceline run …"
 		return nil, e
 	}
 	if i := bytes.IndexByte(line, 0); i >= 0 {
@@ -189,7 +194,8 @@ func (t *table) quoted(line []byte, at int, opened Cell) (rest []byte, end int, 
 			case err != nil:
 				return nil, 0, "", err
 			case b.Len()+len(next) > t.Most():
-				return nil, 0, "", t.Errorf(opened.Line, opened.Column, "the quote that begins here has no end for %d bytes, expected at most that (--max-line)", t.Most())
+				return nil, 0, "", t.Errorf(opened.Line, opened.Column,
+					"the quote that begins here has no end for %d bytes, expected at most that (--max-line)", t.Most())
 			}
 			line, at = next, 0
 			continue
@@ -204,7 +210,9 @@ func (t *table) quoted(line []byte, at int, opened Cell) (rest []byte, end int, 
 			return line, at, b.String(), nil
 		default:
 			n, _ := t.Read()
-			return nil, 0, "", t.Errorf(n, at+1, "text after the quote that ends the field, which began on line %d; expected %q, the end of the line, or a quote in a field written twice", opened.Line, t.comma)
+			return nil, 0, "", t.Errorf(n, at+1,
+				"text after the quote that ends the field, which began on line %d; expected %q, the end of the line, or a quote "+
+					"in a field written twice", opened.Line, t.comma)
 		}
 	}
 }

@@ -76,7 +76,8 @@ func URLTemplate(text string) (*Template, error) {
 		return nil, fmt.Errorf("a brace without its other: expected {row.COLUMN}")
 	}
 	if len(t.parts) == 1 && !isURL(text) {
-		return nil, fmt.Errorf("%q, expected http:// or https://, a host, and {row.COLUMN} where rows differ", secret.SanitizeURL(text))
+		return nil, fmt.Errorf("%q, expected http:// or https://, a host, and {row.COLUMN} where rows differ",
+			secret.SanitizeURL(text))
 	}
 	return t, nil
 }
@@ -341,7 +342,8 @@ func (s spot) escape(c Cell) (text, bad string) {
 			return c.JSON, ""
 		}
 		if text = strings.TrimSpace(c.Text); text == "" || !json.Valid([]byte(text)) {
-			return "", fmt.Sprintf("is %s where the body has a value of JSON; expected a number, true, false or null, or quotes around {row.…} for text", jsonl.At("", 0, 0, []byte(quoteJSON(c.Text))))
+			return "", fmt.Sprintf("is %s where the body has a value of JSON; expected a number, true, false or null, or "+
+				"quotes around {row.…} for text", jsonl.At("", 0, 0, []byte(quoteJSON(c.Text))))
 		}
 		return text, ""
 	case asXML:

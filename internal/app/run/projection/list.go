@@ -20,7 +20,8 @@ func list(text string) ([]piece, bool, error) {
 			return nil, false, nil
 		}
 		if !ok {
-			return nil, true, fmt.Errorf("%q: %q has no name, expected NAME=EXPRESSION after each comma, and commas of an expression within ( )", text, strings.TrimSpace(part))
+			return nil, true, fmt.Errorf("%q: %q has no name, expected NAME=EXPRESSION after each comma, and commas of an "+
+				"expression within ( )", text, strings.TrimSpace(part))
 		}
 		if strings.TrimSpace(expression) == "" {
 			return nil, true, fmt.Errorf("%q: %s= has no expression, expected such as %s=.body.%s", text, name, name, name)
@@ -76,7 +77,8 @@ func split(text string) (parts []string) {
 	return append(parts, text[from:])
 }
 
-// object reads the columns of a query that makes one object. It returns false if the query does not, or computes the names.
+// object reads the columns of a query that makes one object. It returns false if the query does
+// not, or computes the names.
 func object(q *gojq.Query) (all []piece, ok bool, err error) {
 	t := q.Term
 	if t == nil || t.Type != gojq.TermTypeObject || len(t.SuffixList) > 0 || len(q.FuncDefs) > 0 || q.Op != 0 {

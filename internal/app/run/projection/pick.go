@@ -233,7 +233,8 @@ func appendCell(b []byte, v any, separator byte, alone bool) []byte {
 	if text == "" && alone {
 		return append(b, `""`...)
 	}
-	if text == "" || strings.IndexByte(text, separator) < 0 && !strings.ContainsAny(text, "\"\r\n") && text[0] != ' ' && text[len(text)-1] != ' ' {
+	if text == "" || strings.IndexByte(text, separator) < 0 && !strings.ContainsAny(text, "\"\r\n") && text[0] != ' ' &&
+		text[len(text)-1] != ' ' {
 		return append(b, text...)
 	}
 	b = append(b, '"')
