@@ -1,7 +1,8 @@
 // Package xrate has a limiter with the methods of golang.org/x/time/rate, over a paceline.Gate:
 // Wait, Allow, Reserve. It is for code that cannot change its calls of those methods, or that takes
-// an interface with them. All other code uses Gate.Do or package transport. Both know when a
-// request was answered, so they need no promise and lose less.
+// an interface with them. All other code uses Gate.Do or package transport. Gate.Do and transport
+// know when a request was answered. So they need no promise from the caller, and lose less of the
+// limit.
 //
 // # The caller's promise
 //
