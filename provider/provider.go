@@ -54,8 +54,9 @@ type Provider struct {
 	// PerSecond means that its limits per minute may also hold per second, according to the
 	// provider.
 	PerSecond bool
-	// Tokens is how it counts tokens. Empty: it counts none, or how is unknown.
-	Tokens Counting
+	// Tokens is how it counts tokens, by its documentation: the name of a tokens.Counting. Empty: it
+	// counts none, or how is unknown.
+	Tokens string
 	// Organization is the header field of answers that names the organization, project or account
 	// whose keys share limits.
 	Organization string
@@ -76,16 +77,13 @@ type Refuser struct {
 	Scope   Scope
 }
 
-// Counting is how a provider counts the tokens of a request, by its documentation: a name of
-// tokens.Counting.
-type Counting string
-
+// Names of tokens.Counting, for Provider.Tokens.
 const (
-	CountsReserved Counting = "reserved" // on arrival: the larger of its input and the most that it may output
-	CountsSum      Counting = "sum"      // on arrival: the sum of both
-	CountsUsed     Counting = "used"     // at the end: the real usage
-	CountsProduced Counting = "produced" // its input on arrival, its output as it is produced
-	CountsInput    Counting = "input"    // its input alone
+	countsReserved = "reserved" // on arrival: the larger of its input and the most that it may output
+	countsSum      = "sum"      // on arrival: the sum of both
+	countsUsed     = "used"     // at the end: the real usage
+	countsProduced = "produced" // its input on arrival, its output as it is produced
+	countsInput    = "input"    // its input alone
 )
 
 // Family is models whose requests count in the same limits.

@@ -24,7 +24,7 @@ func mistral() *row {
 			Hosts: []string{"api.mistral.ai", "api.eu.mistral.ai", "codestral.mistral.ai"},
 			Docs:  "https://docs.mistral.ai/deployment/ai-studio/tier", AsOf: "2026-11",
 			Limited: Model, Banned: Key,
-			Tokens: CountsUsed,
+			Tokens: countsUsed,
 		},
 		is: sends("X-RateLimit-Limit-Req-Minute", "X-RateLimit-Remaining-Req-Minute", "Mistral-Correlation-Id", "RateLimitBySize-Limit"),
 		stated: []stated{
@@ -52,7 +52,7 @@ func cerebras() *row {
 			Hosts:  []string{"api.cerebras.ai"},
 			Docs:   "https://inference-docs.cerebras.ai/support/rate-limits", AsOf: "2026-11",
 			Limited: Model, Banned: Key,
-			Tokens: CountsSum,
+			Tokens: countsSum,
 		},
 		is: func(r *Response) bool {
 			return sends("X-RateLimit-Limit-Requests-Day", "X-RateLimit-Limit-Requests-Minute", "X-RateLimit-Remaining-Tokens-Minute")(r) && !sends("X-RateLimit-Limit-Requests")(r)
@@ -162,7 +162,7 @@ func fireworks() *row {
 			Hosts: []string{"api.fireworks.ai"},
 			Docs:  "https://docs.fireworks.ai/serverless/rate-limits", AsOf: "2026-11",
 			Limited: Model, Banned: Key,
-			Tokens: CountsUsed,
+			Tokens: countsUsed,
 		},
 		is: sends("X-RateLimit-Limit-Tokens-Prompt", "X-RateLimit-Limit-Tokens-Generated", "X-RateLimit-Over-Limit"),
 		stated: []stated{
@@ -310,7 +310,7 @@ func xai() *row {
 			Hosts:  []string{"api.x.ai", ".api.x.ai"},
 			Docs:   "https://docs.x.ai/developers/rate-limits", AsOf: "2026-11",
 			Limited: Model, Banned: Key,
-			Tokens: CountsUsed,
+			Tokens: countsUsed,
 		},
 		is: func(r *Response) bool { return r.Status >= 400 && mentions(r, "team") && mentions(r, "(actual/limit)") },
 		// Its field of what remains always has the whole limit.
@@ -365,7 +365,7 @@ func bedrock() *row {
 				"bedrock-runtime.eu-west-1.amazonaws.com", "bedrock-runtime.eu-west-3.amazonaws.com", "bedrock-runtime.ap-northeast-1.amazonaws.com", "bedrock-runtime.ap-southeast-2.amazonaws.com"},
 			Docs: "https://docs.aws.amazon.com/bedrock/latest/userguide/quotas-token-burndown.html", AsOf: "2026-11",
 			Silent: true, Limited: Model, Banned: Key, Refusers: []Refuser{{"day", Model}},
-			Tokens: CountsUsed,
+			Tokens: countsUsed,
 		},
 		is: func(r *Response) bool {
 			return sendsPrefix(r.Header, "X-Amzn-Bedrock-") || r.Status >= 400 && mentions(r, "please wait before trying again")

@@ -23,7 +23,7 @@ func openai() *row {
 			Name: "openai", Title: "OpenAI", AsOf: "2026-11",
 			SDKs:   []Pattern{"openai.*", "com.openai.*", "openai"},
 			Models: openAIModels, Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Requests: 50_000, Bytes: 200 << 20, Docs: "https://platform.openai.com/docs/guides/batch"},
-			Tokens: CountsReserved, PerSecond: true, Organization: "OpenAI-Organization", Shares: dated,
+			Tokens: countsReserved, PerSecond: true, Organization: "OpenAI-Organization", Shares: dated,
 			Hosts:   []string{"api.openai.com", ".api.openai.com"},
 			Docs:    "https://platform.openai.com/docs/guides/rate-limits",
 			Limited: Model, Banned: Key, Refusers: families,
@@ -57,7 +57,7 @@ func groq() *row {
 			Name: "groq", Title: "Groq", AsOf: "2026-11",
 			SDKs:   []Pattern{"groq.*", "groq-sdk"},
 			Models: groqModels, Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Requests: 50_000, Bytes: 200 << 20, Docs: "https://console.groq.com/docs/batch"},
-			Tokens:  CountsSum, // measured by many, documented nowhere
+			Tokens:  countsSum, // measured by many, documented nowhere
 			Hosts:   []string{"api.groq.com"},
 			Docs:    "https://console.groq.com/docs/rate-limits",
 			Limited: Model, Banned: Key, Refusers: families,
@@ -95,7 +95,7 @@ func azure() *row {
 		Provider: Provider{
 			Name: "azure-openai", Title: "Azure OpenAI", AsOf: "2026-11",
 			Batch:   &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Requests: 100_000, Bytes: 200 << 20, Docs: "https://learn.microsoft.com/azure/ai-services/openai/how-to/batch"},
-			Tokens:  CountsSum,
+			Tokens:  countsSum,
 			Hosts:   []string{".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"},
 			Docs:    "https://learn.microsoft.com/azure/ai-services/openai/how-to/quota",
 			Limited: Model, Banned: Key, Refusers: families,
@@ -371,7 +371,7 @@ func anthropic() *row {
 			Name: "anthropic", Title: "Anthropic", AsOf: "2026-11",
 			SDKs:   []Pattern{"anthropic.*", "com.anthropic.*", "@anthropic-ai/*"},
 			Models: anthropicModels, Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Requests: 100_000, Bytes: 256 << 20, Docs: "https://platform.claude.com/docs/en/build-with-claude/batch-processing"},
-			Tokens: CountsProduced, Organization: "Anthropic-Organization-Id",
+			Tokens: countsProduced, Organization: "Anthropic-Organization-Id",
 			// https://platform.claude.com/docs/en/api/rate-limits: all of Opus 4 have one limit,
 			// all of Sonnet 4 another.
 			Shares: append([]Family{
@@ -450,7 +450,7 @@ func gemini() *row {
 			Name: "gemini", Title: "Gemini", AsOf: "2026-11",
 			SDKs:   []Pattern{"google.genai.*", "google.generativeai.*", "@google/genai", "@google/generative-ai"},
 			Models: geminiModels, Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Bytes: 2 << 30, Docs: "https://ai.google.dev/gemini-api/docs/batch-api"},
-			Tokens: CountsInput,
+			Tokens: countsInput,
 			Hosts:  []string{"generativelanguage.googleapis.com", "cloudcode-pa.googleapis.com"},
 			Docs:   "https://ai.google.dev/gemini-api/docs/rate-limits",
 			Silent: true, Limited: Model, Banned: Key, Refusers: []Refuser{{"*PerModel*", Model}, {"Gemini*", Model}, {"*", ""}},

@@ -53,7 +53,7 @@ func (n *node) learn(d provider.Dialect, h http.Header) {
 // counts returns how the server counts tokens, in the form for tokens.Counting.Of.
 func (n *node) counts() string {
 	if k := n.known.Load(); k != nil && k.sure {
-		return string(k.row.Tokens)
+		return k.row.Tokens
 	}
 	return ""
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/provider/classify"
+	"github.com/paceline-go/paceline/tokens"
 )
 
 // Published returns, for Config.Limit, the limits that a provider publishes, by the name of a
@@ -96,7 +97,7 @@ func MustPublished(name string, variants ...Variant) func(Partition) limit.Limit
 }
 
 // counting returns how the provider of a preset counts tokens.
-func counting(preset string) provider.Counting {
+func counting(preset string) string {
 	p, _ := provider.Publisher(preset)
 	return p.Tokens
 }
@@ -111,8 +112,7 @@ func inZone(p provider.Policy, u limit.Unit, zone *time.Location) (limit.Limiter
 }
 
 // limiter returns a limiter for a policy, under its name. zones has those that the machine knows.
-func limiter(p provider.Policy, counts provider.Counting, zones map[string]*time.Location) (l limit.Limiter,
-	err error) {
+func limiter(p provider.Policy, counts string, zones map[string]*time.Location) (l limit.Limiter, err error) {
 	if p.Rule == provider.Concurrency {
 		l, err = limit.NewConcurrency(limit.ConcurrencyConfig{Limit: p.Limit})
 	} else {
@@ -120,7 +120,7 @@ func limiter(p provider.Policy, counts provider.Counting, zones map[string]*time
 		switch {
 		case !ok:
 			return nil, fmt.Errorf("%s: nobody knows what a request costs in %s", p.Name, p.Unit)
-		case p.Rule == provider.Bucket && u == limit.Output && counts == provider.CountsProduced:
+		case p.Rule == provider.Bucket && u == limit.Output && counts == tokens.Produced.String():
 			l, err = limit.NewProduced(limit.ProducedConfig{Limit: p.Limit, Window: p.Window, Burst: p.Burst})
 		case p.Rule == provider.Bucket:
 			l, err = limit.NewBucket(limit.BucketConfig{Limit: p.Limit, Window: p.Window, Burst: p.Burst, Unit: u,

@@ -15,6 +15,7 @@ import (
 	"github.com/paceline-go/paceline/internal/text/humanize"
 	"github.com/paceline-go/paceline/internal/text/table"
 	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/tokens"
 )
 
 // providerRow is a known provider, in JSON. Later versions only add fields.
@@ -106,12 +107,12 @@ func (p publishedRow) words() string {
 
 const perSecondWords = "limits per minute may also hold per second, as it says (--per-second)"
 
-var countingWords = map[provider.Counting]string{
-	provider.CountsReserved: "when a request arrives, the larger of its input and the most that it may output",
-	provider.CountsSum:      "when a request arrives, its input and the most that it may output",
-	provider.CountsUsed:     "in the end, what was used",
-	provider.CountsProduced: "input when a request arrives, output as it is produced",
-	provider.CountsInput:    "input alone",
+var countingWords = map[string]string{
+	tokens.Reserved.String(): "when a request arrives, the larger of its input and the most that it may output",
+	tokens.Sum.String():      "when a request arrives, its input and the most that it may output",
+	tokens.Used.String():     "in the end, what was used",
+	tokens.Produced.String(): "input when a request arrives, output as it is produced",
+	tokens.Input.String():    "input alone",
 }
 
 func sharedWords(name string, models []string) string {

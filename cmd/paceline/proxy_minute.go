@@ -12,6 +12,7 @@ import (
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/tokens"
 )
 
 // perMinute adds the limits of --rpm and the flags like it to an upstream. As in run, they replace
@@ -90,6 +91,6 @@ func (f *proxyFlags) writeOut(cmd *cobra.Command, u *proxy.Upstream) error {
 // produced counts output as the server produces it, if the provider documents that.
 func (f *proxyFlags) produced(u *proxy.Upstream, l rate.Limit) rate.Limit {
 	row, _ := provider.LookupProvider(u.Seller())
-	l.Produced = l.Bucket && l.Unit == limit.Output && row.Tokens == provider.CountsProduced
+	l.Produced = l.Bucket && l.Unit == limit.Output && row.Tokens == tokens.Produced.String()
 	return l
 }

@@ -23,7 +23,7 @@ import (
 // does not affect the next. A Law is a value: copy and compare it freely. Goroutines may share it
 // if each has its own random numbers. The zero Law is no latency at all.
 //
-// No draw is negative or longer than Longest.
+// No draw is negative or longer than 73 years.
 type Law struct {
 	kind kind
 	a, b time.Duration // the durations in the law's name
@@ -31,9 +31,9 @@ type Law struct {
 	rec  *recording
 }
 
-// Longest is the longest latency of any law, 73 years. A sum of a few such latencies does not
+// longest is the longest latency of any law, 73 years. A sum of a few such latencies does not
 // overflow. Laws with a long tail are cut off there.
-const Longest = time.Duration(1 << 61)
+const longest = time.Duration(1 << 61)
 
 type kind uint8
 
@@ -131,8 +131,8 @@ func newPareto(scale time.Duration, alpha float64) (Law, error) {
 }
 
 func check(what string, d time.Duration) error {
-	if d < 0 || d > Longest {
-		return fmt.Errorf("%s %v is not from 0 to %v", what, d, Longest)
+	if d < 0 || d > longest {
+		return fmt.Errorf("%s %v is not from 0 to %v", what, d, longest)
 	}
 	return nil
 }
@@ -178,13 +178,13 @@ func (l Law) Draw(rng *rand.Rand) time.Duration {
 }
 
 func cut(nanoseconds float64) time.Duration {
-	if nanoseconds > float64(Longest) {
-		return Longest
+	if nanoseconds > float64(longest) {
+		return longest
 	}
 	return time.Duration(nanoseconds)
 }
 
-// Mean returns the mean, if there is one within Longest.
+// Mean returns the mean, if there is one within 73 years.
 func (l Law) Mean() (mean time.Duration, ok bool) {
 	a, m := float64(l.a), 0.0
 	switch l.kind {
@@ -206,7 +206,7 @@ func (l Law) Mean() (mean time.Duration, ok bool) {
 	case recorded:
 		return l.rec.mean, true
 	}
-	if m > float64(Longest) {
+	if m > float64(longest) {
 		return 0, false
 	}
 	return time.Duration(math.Round(m)), true

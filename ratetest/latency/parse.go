@@ -151,7 +151,7 @@ func Read(name string, r io.Reader) (Law, error) {
 		d, err := time.ParseDuration(line)
 		if err != nil {
 			ms, bad := strconv.ParseFloat(line, 64)
-			if bad != nil || !(ms >= 0 && ms*1e6 <= float64(Longest)) {
+			if bad != nil || !(ms >= 0 && ms*1e6 <= float64(longest)) {
 				return Law{}, fmt.Errorf("latency: %s:%d: %q is neither a duration such as 12.5ms nor a number of milliseconds",
 					name, n, line)
 			}

@@ -55,8 +55,8 @@ func (f Fault) String() string {
 	return fmt.Sprintf("Fault(%d)", uint8(f))
 }
 
-// FaultNames are the names for ParseFault, separated by commas. "ok" is NoFault.
-var FaultNames = strings.Join(faultNames[:], ", ")
+// namesOfFaults are the names for ParseFault, separated by commas. "ok" is NoFault.
+var namesOfFaults = strings.Join(faultNames[:], ", ")
 
 // ParseFault returns the fault of a name.
 func ParseFault(name string) (Fault, error) {
@@ -65,7 +65,7 @@ func ParseFault(name string) (Fault, error) {
 			return Fault(f), nil
 		}
 	}
-	return 0, fmt.Errorf("ratetest: no fault is called %q: want one of %s", name, FaultNames)
+	return 0, fmt.Errorf("ratetest: no fault is called %q: want one of %s", name, namesOfFaults)
 }
 
 // checkFaults checks the probabilities and the script. A request has at most one fault.

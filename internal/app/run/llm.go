@@ -117,7 +117,7 @@ func NewLLM(c LLMConfig) (*LLM, error) {
 		c.LimitsOf = "anthropic"
 	}
 	row, _ := provider.LookupProvider(c.LimitsOf)
-	if c.Count = c.Count.Of(string(row.Tokens)); c.Overrun != 0 && !c.Count.Corrected() {
+	if c.Count = c.Count.Of(row.Tokens); c.Overrun != 0 && !c.Count.Corrected() {
 		return nil, fmt.Errorf("an estimate of the output helps only where the server counts what was used, not with %v",
 			c.Count)
 	}
