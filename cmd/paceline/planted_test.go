@@ -10,6 +10,7 @@ import (
 	"html"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -64,9 +65,7 @@ func init() {
 func searched(t *testing.T, where string, text []byte, except ...string) {
 	t.Helper()
 	secrets := map[string]string{}
-	for name, value := range plants {
-		secrets[name] = value
-	}
+	maps.Copy(secrets, plants)
 	for _, name := range except {
 		delete(secrets, name)
 	}

@@ -18,6 +18,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -144,9 +145,7 @@ func (s *stranger) served(d *door) map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := make(map[string]int, len(d.executed))
-	for id, n := range d.executed {
-		all[id] = n
-	}
+	maps.Copy(all, d.executed)
 	return all
 }
 

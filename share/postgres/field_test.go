@@ -110,7 +110,7 @@ func TestWays(t *testing.T) {
 			if string(r.Blob) != was {
 				t.Errorf("%s has %q, not %q", address, r.Blob, was)
 			}
-			return []byte(fmt.Sprint(i)), nil
+			return fmt.Append(nil, i), nil
 		})
 		if err != nil {
 			t.Errorf("%s: %v", address, err)

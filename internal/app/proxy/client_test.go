@@ -83,7 +83,7 @@ func TestClientKeysStay(t *testing.T) {
 	u := upstreamOf(t, func(_ http.ResponseWriter, r *http.Request) {
 		got, query = fmt.Sprint(r.Header), r.URL.RawQuery
 		for _, v := range r.Header {
-			for _, word := range strings.Fields(strings.Join(v, " ")) {
+			for word := range strings.FieldsSeq(strings.Join(v, " ")) {
 				plain, _ := base64.StdEncoding.DecodeString(word)
 				got += string(plain)
 			}

@@ -110,18 +110,19 @@ func TestUserInURL(t *testing.T) {
 // unseen checks that nothing written by a run has a secret, in itself or in base64.
 func unseen(t *testing.T, name, file string, out ran, secrets ...string) {
 	t.Helper()
-	all := out.log + out.notices
+	var all strings.Builder
+	all.WriteString(out.log + out.notices)
 	for _, f := range []string{file, DeadBeside(file), file + ".journal"} {
 		text, err := os.ReadFile(f)
 		if err != nil && !os.IsNotExist(err) {
 			t.Fatal(err)
 		}
-		all += string(text)
+		all.WriteString(string(text))
 	}
 	for _, s := range secrets {
 		for _, form := range []string{s, base64.StdEncoding.EncodeToString([]byte("me:" + s)), base64.StdEncoding.EncodeToString([]byte(":" + s))} {
-			if i := strings.Index(all, form); i >= 0 {
-				t.Errorf("%s: %q is in %q", name, form, all[max(0, i-100):min(len(all), i+100)])
+			if i := strings.Index(all.String(), form); i >= 0 {
+				t.Errorf("%s: %q is in %q", name, form, all.String()[max(0, i-100):min(len(all.String()), i+100)])
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -63,11 +64,11 @@ func TestNothingThatCountsIsForgotten(t *testing.T) {
 
 func TestItIsSaidOnceThatMostIsInUse(t *testing.T) {
 	s := frozen.New[int](1600)
-	said := ""
+	var said strings.Builder
 	for i := range 12 {
 		s.Put(0, fmt.Sprint(i), frozen.Memory[int]{Counts: mono.Time(time.Second)})
 		if s.Warns() {
-			said += fmt.Sprint(i, " of ", s.Bytes(), " ")
+			said.WriteString(fmt.Sprint(i, " of ", s.Bytes(), " "))
 		}
 	}
 	for i := range 12 {
@@ -77,11 +78,11 @@ func TestItIsSaidOnceThatMostIsInUse(t *testing.T) {
 	for i := range 12 {
 		s.Put(0, fmt.Sprint(i), frozen.Memory[int]{Counts: mono.Time(time.Second)})
 		if s.Warns() {
-			said += fmt.Sprint(i)
+			said.WriteString(fmt.Sprint(i))
 		}
 	}
-	if want := "7 of 1336 7"; said != want {
-		t.Errorf("it is said at %q, want %q", said, want)
+	if want := "7 of 1336 7"; said.String() != want {
+		t.Errorf("it is said at %q, want %q", said.String(), want)
 	}
 }
 

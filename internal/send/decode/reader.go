@@ -136,7 +136,7 @@ func isText(in *bufio.Reader) bool {
 		case head[n-1] < ' ' && head[n-1] != '\t' && head[n-1] != '\n' && head[n-1] != '\r', head[n-1] == 0x7f:
 			return false
 		case n == enough:
-			for cut := 0; cut < utf8.UTFMax; cut++ { // the last character may be cut
+			for cut := range utf8.UTFMax { // the last character may be cut
 				if utf8.Valid(head[:n-cut]) {
 					return true
 				}

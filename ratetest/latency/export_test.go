@@ -1,0 +1,3 @@
+package latency
+
+const Longest = longest
