@@ -483,9 +483,8 @@ func TestPlantedInProxy(t *testing.T) {
 	})
 }
 
-// failing is a server for http.Client that nobody reaches, or that panics: its error and its panic
-// have all of the request in it.
-type failing struct{ panics bool }
+// failing is a server for http.Client that nobody reaches. Its error has all of the request in it.
+type failing struct{}
 
 func (f failing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, &url.Error{Op: "Get", URL: r.URL.String(), Err: errors.New("dial tcp: connection refused")}

@@ -62,7 +62,7 @@ func of(name, field string, each ...func() encoder) Coding {
 		for _, e := range each {
 			all = append(all, e())
 		}
-		return all
+		return &chain{each: all}
 	}}}
 }
 
@@ -102,12 +102,13 @@ type chain struct {
 }
 
 func (c Coding) writer(w io.Writer) *chain {
-	all := c.pool.Get().([]encoder)
-	for i := len(all) - 1; i >= 0; i-- {
-		all[i].Reset(w)
-		w = all[i]
+	all := c.pool.Get().(*chain)
+	all.pool = c.pool
+	for i := len(all.each) - 1; i >= 0; i-- {
+		all.each[i].Reset(w)
+		w = all.each[i]
 	}
-	return &chain{all, c.pool}
+	return all
 }
 
 func (c *chain) Write(p []byte) (int, error) { return c.each[0].Write(p) }
@@ -128,7 +129,7 @@ func (c *chain) Close() error {
 			return err
 		}
 	}
-	c.pool.Put(c.each)
+	c.pool.Put(c)
 	return nil
 }
 
