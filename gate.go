@@ -137,8 +137,8 @@ func (j *Group) clockMoves() bool {
 // Wait returns when cost has been admitted. The goroutine takes its place at the end of the line.
 // It leaves by an admission or by an error, which is always a *WaitError:
 //
-//   - ErrNever: the cost is larger than the limit can ever allow. At once, or later after an
-//     Update.
+//   - ErrNever: the cost is larger than the limit can ever allow, or negative. At once, or later
+//     after an Update.
 //   - ErrDeadline: the cost cannot go before ctx's deadline, given the goroutines before it. At
 //     once, or later as soon as that is known, or when the deadline passes. The error has the
 //     instant at which the cost could have gone. That instant holds if the goroutines before it
@@ -158,6 +158,10 @@ func (g *Gate) Wait(ctx context.Context, cost limit.Cost) (Permit, error) {
 // any other settles as unknown, which counts as long as the request may still arrive. A panic of f
 // and runtime.Goexit settle as unknown too, and then continue. Do returns f's error, or a
 // *WaitError, in which case f did not run.
+//
+// f must not wait at the same Gate. A Do within a Do waits for a permit while it holds one. If that
+// was the last one, it waits for itself: for ever, or until ctx ends. After a minute the Logger says
+// that a permit is unsettled, and so does the *WaitError.
 //
 // f is the request from its first byte to the last byte of the answer. Work on the answer belongs
 // after Do, and so does an error that concerns only that work. A caller that knows more uses
@@ -184,7 +188,7 @@ const (
 	// RetryAfterSettle: only an event such as the Settle of an open Permit can make room, at an
 	// unknown instant.
 	RetryAfterSettle = time.Duration(math.MaxInt64 - 1)
-	// RetryNever: the cost is larger than the limit; only a change of the limit helps.
+	// RetryNever: the cost is larger than the limit, or negative; only a change of the limit helps.
 	RetryNever = time.Duration(math.MaxInt64)
 )
 

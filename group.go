@@ -396,6 +396,9 @@ func (a *Lane) WaitTurn(ctx context.Context, cost limit.Cost, t Turn) (p Permit,
 
 // Ask is Gate.Ask, in this lane.
 func (a *Lane) Ask(cost limit.Cost) (at time.Time, ahead int, err error) {
+	if cost.Negative() {
+		return time.Time{}, 0, &WaitError{Reason: ErrNever, Cost: cost}
+	}
 	j, least := a.group, cost.Least()
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -90,6 +90,9 @@ func (a *Lane) inLine(ctx context.Context, w *waiter, s *WaitStats) (Permit, err
 // foreseen wait, unless it is 0.
 func (a *Lane) enter(ctx context.Context, cost *limit.Cost, came mono.Time, most time.Duration,
 	measured bool) (Permit, *waiter, error) {
+	if cost.Negative() {
+		return Permit{}, nil, a.negative(cost)
+	}
 	j := a.group
 	j.mu.Lock()
 	defer j.unlock()
@@ -203,6 +206,9 @@ func (a *Lane) leave(ctx context.Context, w *waiter, s *WaitStats) (Permit, next
 
 // TryWait is Gate.TryWait, in this lane.
 func (a *Lane) TryWait(cost limit.Cost) (p Permit, retry time.Duration, ok bool) {
+	if cost.Negative() {
+		return Permit{}, RetryNever, false
+	}
 	j := a.group
 	if j.hint.until.Load() != noHint {
 		if retry, ok := a.refuse(&cost); ok {

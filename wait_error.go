@@ -13,7 +13,8 @@ import (
 
 // Reasons why a Wait failed. The other reason is the error of a cancelled context.
 var (
-	// ErrNever: the cost is larger than the limit. Neither waiting nor asking again helps.
+	// ErrNever: the cost is larger than the limit, or negative. Neither waiting nor asking again
+	// helps.
 	ErrNever = errors.New("paceline: cost never fits the limit")
 	// ErrDeadline: the context's deadline comes first. Such an error is also
 	// context.DeadlineExceeded.
@@ -84,6 +85,12 @@ func (a *Lane) refusedLocked(ctx context.Context, now mono.Time, w *waiter) *Wai
 	return e
 }
 
+// negative returns the error of a cost that no limit can count.
+func (a *Lane) negative(cost *limit.Cost) error {
+	a.counts.refused(ErrNever)
+	return &WaitError{Reason: ErrNever, Cost: *cost}
+}
+
 // gaveUpLocked returns the error of w, which waits and whose context ended.
 func (a *Lane) gaveUpLocked(ctx context.Context, now mono.Time, w *waiter) *WaitError {
 	e := &WaitError{Cost: w.ticket.Cost, Ahead: w.ticket.Ahead, Waited: now.Sub(w.asked)}
@@ -149,6 +156,8 @@ func (e *WaitError) ended(ctx context.Context) {
 func (e *WaitError) Error() string {
 	s := "paceline: cost " + e.Cost.String()
 	switch {
+	case e.Cost.Negative():
+		s += " is negative"
 	case e.Reason == ErrNever:
 		s += " is larger than the limit"
 		if b := e.Bound; b.Most > 0 {

@@ -147,8 +147,13 @@ func (u Unit) String() string {
 }
 
 // Cost is the use that one request makes of each limit, in that limit's unit. A limit does not
-// apply to a cost of 0.
+// apply to a cost of 0. A negative cost is a mistake: gates, pools and transports refuse it.
 type Cost [units]int64
+
+// Negative reports whether some amount of the cost is negative.
+func (c *Cost) Negative() bool {
+	return c[Requests]|c[Weight]|c[Orders]|c[Input]|c[Output]|c[Tokens]|c[Money]|c[Other] < 0
+}
 
 // One is the cost of a request that counts once.
 var One = Cost{Requests: 1}

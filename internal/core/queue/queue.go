@@ -229,7 +229,7 @@ func New(c Config) (*Queue, error) {
 }
 
 // Submit adds a request, or fails with ErrDuplicate, ErrDead or ErrFull, checked in this order.
-// Before that it refuses a request that is Free and has a Cost.
+// Before that it refuses a request with a negative Cost, or one that is Free and has a Cost.
 func (q *Queue) Submit(now mono.Time, r Request) (Ticket, error) {
 	return q.SubmitFrom(now, limit.Never, r)
 }
@@ -239,6 +239,8 @@ func (q *Queue) Submit(now mono.Time, r Request) (Ticket, error) {
 func (q *Queue) SubmitFrom(now, came mono.Time, r Request) (Ticket, error) {
 	now = q.tick(now)
 	switch used := r.Cost != (limit.Cost{}); {
+	case r.Cost.Negative():
+		return Ticket{}, fmt.Errorf("queue: request %q: its cost of %s is negative", r.ID, r.Cost)
 	case used && r.Free:
 		return Ticket{}, fmt.Errorf("queue: request %q is Free and costs %s", r.ID, r.Cost)
 	case !used && !r.Free:
