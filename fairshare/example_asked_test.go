@@ -1,0 +1,43 @@
+package fairshare_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/paceline-go/paceline/fairshare"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+// An answer states the limit of a quota that strangers use, too. Auto takes it, and says where it is
+// from. Its memory is for the next process.
+func ExampleAuto_Found() {
+	l, err := fairshare.NewAuto(fairshare.AutoConfig{Rng: rand.New(rand.NewPCG(1, 2))})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(limit.Learns(l), limit.Senses(l)) // from statements, and from refusals
+	now := mono.Time(0)
+	lease := l.Admit(now, limit.One)
+	answer := limit.Outcome{Result: limit.Accepted, RTT: 40 * time.Millisecond}
+	now = now.Add(answer.RTT)
+	l.Settle(now, lease, answer)
+	stated := limit.Stated{Rate: limit.Rate{Limit: "hourly", Unit: limit.Requests, N: 4500, Per: time.Hour}, Counts: limit.CountsRolling}
+	limit.State(l, now, []limit.Stated{stated})
+
+	found := l.Found()
+	fmt.Println(found.Rate, found.By == fairshare.ByServer, found.Counts == limit.CountsRolling)
+	fmt.Println(limit.Refills(l, answer)) // no reset of this answer is the time of a full bucket
+
+	damaged := l.AppendMemory(nil, now)[1:]
+	next, _ := fairshare.NewAuto(fairshare.AutoConfig{Rng: rand.New(rand.NewPCG(1, 2))})
+	fmt.Println(errors.Is(next.Recall(now, now, damaged, nil), fairshare.ErrMemory))
+	// Output:
+	// true true
+	// 4500 requests per 1h0m0s true true
+	// 0
+	// true
+}

@@ -1,0 +1,96 @@
+package share_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/share"
+	"github.com/paceline-go/paceline/share/sharetest"
+)
+
+// Two processes share one limit in a store: one has twice the weight. Here both are in one program,
+// and the store is in memory; sqlite.Open, postgres.Open and redis.Open have others.
+func ExampleNew() {
+	own := func() limit.Keeper { return limit.MustRolling(20, time.Second) }
+	fallback, err := share.ParseFallback("split") // while the store is away: its part of the limit
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var store sharetest.Memory
+	members := make([]*share.Member, 2)
+	for i := range members {
+		m, err := share.New(share.Config{Store: &store, Name: "github", Own: own, Weight: float64(1 + i), Fallback: fallback})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		defer m.Close(context.Background())
+		members[i] = m
+	}
+	for _, m := range members {
+		fmt.Println(m.Join(context.Background())) // a Gate of m does it when somebody waits
+	}
+	var lister share.Lister = &store
+	names, err := lister.Names(context.Background())
+	fmt.Println(len(names), err)
+	// Output:
+	// <nil>
+	// <nil>
+	// 1 <nil>
+}
+
+// A configuration is checked before any store is open: the name, the weight, the least part, and
+// whether all processes can count the limit together.
+func ExampleCheckName() {
+	fmt.Println(share.CheckName("github"), share.CheckName("") != nil)
+	fmt.Println(share.CheckWeight(2), share.CheckWeight(-1) != nil)
+	fmt.Println(share.CheckLeast(0.1), share.CheckLeast(2) != nil)
+	inFlight, _ := limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 4})
+	fmt.Println(share.Shareable(limit.MustRolling(20, time.Second)), share.Shareable(inFlight) != nil)
+	// Output:
+	// <nil> true
+	// <nil> true
+	// <nil> true
+	// <nil> true
+}
+
+// loop is a driver of one's own, with one goroutine. It asks a limiter again whenever there is news.
+type loop struct {
+	news    chan struct{}
+	limiter limit.Limiter
+}
+
+// TestDriver is a test as the author of a driver writes it. A driver of one's own obeys three more
+// questions of a shared limit: Supply, Lapses and Fresh.
+func TestDriver(t *testing.T) { synctest.Test(t, testDriver) }
+
+func testDriver(t *testing.T) {
+	var store sharetest.Memory
+	m, err := share.Limiter(&store, "github", func() limit.Keeper { return limit.MustRolling(20, time.Second) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close(t.Context())
+	d := loop{news: make(chan struct{}, 1), limiter: m}
+	again := func() {
+		select {
+		case d.news <- struct{}{}:
+		default:
+		}
+	}
+	limit.Supply(d.limiter, again, func() int { return 1 }, func(kind, text string) { t.Log(kind, text) })
+
+	for d.limiter.Ready(0, limit.One) > 0 { // grants have to be fetched first
+		<-d.news
+	}
+	lease := d.limiter.Admit(0, limit.One)
+	if limit.Lapses(d.limiter) && !limit.Fresh(d.limiter, lease) { // right before the request is written
+		t.Error("the grant lapsed at once")
+	}
+	d.limiter.Settle(0, lease, limit.Outcome{Result: limit.Accepted})
+}
