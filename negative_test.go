@@ -91,6 +91,7 @@ func TestDoWithinDo(t *testing.T) {
 		if !errors.Is(err, paceline.ErrDeadline) || !errors.As(err, &e) || e.Unsettled != 1 {
 			t.Errorf("%v", err)
 		}
+		synctest.Wait() // the line is written
 		if !strings.Contains(log.String(), "1 waiting, 1 permit unsettled") {
 			t.Errorf("logged %s", &log)
 		}

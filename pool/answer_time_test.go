@@ -53,9 +53,9 @@ func (l load) run(t *testing.T) (got times) {
 			got.sent++
 			flying++
 			got.most = max(got.most, flying)
-			n := got.sent
+			takes := l.takes(time.Since(began), got.sent)
 			<-lock
-			time.Sleep(l.takes(time.Since(began), n))
+			time.Sleep(takes)
 			lock <- struct{}{}
 			flying--
 			since := time.Since(a.Request.Value.(time.Time))
