@@ -25,7 +25,8 @@ func ExampleAuto_Found() {
 	answer := limit.Outcome{Result: limit.Accepted, RTT: 40 * time.Millisecond}
 	now = now.Add(answer.RTT)
 	l.Settle(now, lease, answer)
-	stated := limit.Stated{Rate: limit.Rate{Limit: "hourly", Unit: limit.Requests, N: 4500, Per: time.Hour}, Counts: limit.CountsRolling}
+	hourly := limit.Rate{Limit: "hourly", Unit: limit.Requests, N: 4500, Per: time.Hour}
+	stated := limit.Stated{Rate: hourly, Counts: limit.CountsRolling}
 	limit.State(l, now, []limit.Stated{stated})
 
 	found := l.Found()

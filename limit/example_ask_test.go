@@ -63,10 +63,11 @@ func ExampleMayPass() {
 	small, large := limit.Cost{limit.Requests: 1}, limit.Cost{limit.Requests: 9}
 	at := l.Ready(now, large)
 	fmt.Println(limit.Foresees(l), limit.MayPass(l, now, small, large, at))
-	fmt.Println(limit.ReadyAfter(l, now, small, large) > at, limit.MayPass(l, now, limit.Cost{limit.Requests: 2}, large, at))
+	two := limit.Cost{limit.Requests: 2}
+	fmt.Println(limit.ReadyAfter(l, now, two, large) > at, limit.MayPass(l, now, two, large, at))
 	// Output:
 	// true true
-	// false false
+	// true false
 }
 
 // A program that was restarted counts what its predecessor had sent, from its journal.
@@ -119,7 +120,8 @@ func ExampleAppendIdle() {
 
 	again := limit.NewAll(limit.MustRolling(2, time.Minute), inFlight)
 	fits, err := limit.RestoreIdle(again, state)
-	fmt.Println(fits, err, again.Ready(now, limit.Cost{limit.Requests: 2}) == l.Ready(now, limit.Cost{limit.Requests: 2}))
+	two := limit.Cost{limit.Requests: 2}
+	fmt.Println(fits, err, again.Ready(now, two) == l.Ready(now, two))
 	// Output:
 	// 30s true true
 	// true <nil> true
@@ -127,7 +129,9 @@ func ExampleAppendIdle() {
 
 // LearnLead sends a little before the server is ready. The first refusal ends that for ten minutes.
 func ExampleRetreats() {
-	l, err := limit.NewRolling(limit.RollingConfig{Limit: 1, Window: time.Second, Arrivals: limit.Arrivals{LearnLead: true}})
+	l, err := limit.NewRolling(limit.RollingConfig{
+		Limit: 1, Window: time.Second, Arrivals: limit.Arrivals{LearnLead: true},
+	})
 	if err != nil {
 		fmt.Println(err)
 		return

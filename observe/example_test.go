@@ -67,11 +67,12 @@ func ExampleSource() {
 
 	var source observe.Source = p
 	s := source.Snapshot()
-	fmt.Println(s.Accepted, "accepted, pages:", s.Used.Other, "as", observe.AmountsOf(limit.Cost{limit.Other: 12}).Cost())
+	pages := observe.AmountsOf(limit.Cost{limit.Other: 12})
+	fmt.Println(s.Accepted, "accepted, pages:", s.Used.Other, s.Used == pages)
 	fmt.Println(s.Limits[0].Name, s.Waits[0].Limit, s.Waits[0].Count, s.Upstream[0].Host)
 	fmt.Println(s.Keys[0].State, s.Paused[0].Why, s.Events[0].Text)
 	// Output:
-	// 1 accepted, pages: 12 as 12 other
+	// 1 accepted, pages: 12 true
 	// requests requests 1 printer
 	// ok no paper no paper
 }

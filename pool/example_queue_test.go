@@ -17,7 +17,9 @@ func ExamplePool_Update() {
 	broken := true
 	var p *pool.Pool
 	p, err := pool.New(pool.Config{
-		Keys:    []pool.Key{{Name: "mine", Limiter: limit.MustRolling(20, time.Second), Nonce: &pool.NonceConfig{Unit: time.Millisecond}}},
+		Keys: []pool.Key{{
+			Name: "mine", Limiter: limit.MustRolling(20, time.Second), Nonce: &pool.NonceConfig{Unit: time.Millisecond},
+		}},
 		Queue:   pool.QueueConfig{MaxLen: 2, KeepDead: 10, OnExpiry: pool.Retry},
 		Backoff: pool.Backoff{Base: time.Millisecond},
 		Send: func(_ context.Context, a pool.Attempt) pool.Answer {

@@ -23,7 +23,8 @@ func ExampleLookupProvider() {
 	model, _ := provider.LookupModel("openai", "gpt-4o-mini")
 	price, _ := provider.PriceOf("openai", "gpt-4o-mini")
 	fmt.Println(model.Context, price.Input > 0, price.USD(1_000_000, 0) == price.Input)
-	fmt.Println(provider.SharedModel("openai", "gpt-4o-mini-2024-07-18")) // a dated model counts in the limits of its name
+	// A dated model counts in the limits of its name.
+	fmt.Println(provider.SharedModel("openai", "gpt-4o-mini-2024-07-18"))
 	fmt.Println(provider.Fields("openai")[1:])
 	var batch *provider.BatchAPI = openai.Batch
 	fmt.Println(batch.Discount, batch.Within)
@@ -79,7 +80,8 @@ func ExampleExplain() {
 	fmt.Println(provider.IsStream("text/event-stream"), provider.IsStream("application/x-ndjson"))
 
 	// A request that only reads may be sent again.
-	fmt.Println(provider.Reads(http.Header{"Content-Type": {"application/json"}}, []byte(`{"query": "{ viewer { login } }"}`)))
+	kind := http.Header{"Content-Type": {"application/json"}}
+	fmt.Println(provider.Reads(kind, []byte(`{"query": "{ viewer { login } }"}`)))
 	// Output:
 	// true true Slow down, please.
 	// generic [X-Ratelimit-Colour: red] false

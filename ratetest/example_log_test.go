@@ -15,7 +15,8 @@ import (
 func ExampleInMemory() {
 	var log bytes.Buffer
 	exchange, err := ratetest.NewExchange(ratetest.Config{
-		Keys: []string{"mine"}, Rule: rule.ExchangeConfig{Limit: 10, Window: time.Second, AnyNonce: true}, Keep: 10, LogTo: &log,
+		Keys: []string{"mine"}, Rule: rule.ExchangeConfig{Limit: 10, Window: time.Second, AnyNonce: true},
+		Keep: 10, LogTo: &log,
 	})
 	if err != nil {
 		fmt.Println(err)

@@ -24,7 +24,9 @@ func ExampleNew() {
 	var store sharetest.Memory
 	members := make([]*share.Member, 2)
 	for i := range members {
-		m, err := share.New(share.Config{Store: &store, Name: "github", Own: own, Weight: float64(1 + i), Fallback: fallback})
+		m, err := share.New(share.Config{
+			Store: &store, Name: "github", Own: own, Weight: float64(1 + i), Fallback: fallback,
+		})
 		if err != nil {
 			fmt.Println(err)
 			return

@@ -13,7 +13,8 @@ import (
 // What does a request cost before its answer is known, in the way in which a provider counts?
 func ExampleParse() {
 	api := tokens.APIOf("/v1/chat/completions")
-	body, err := tokens.Parse(api, []byte(`{"model":"gpt-4o","max_tokens":500,"messages":[{"role":"user","content":"Why?"}]}`))
+	request := []byte(`{"model":"gpt-4o","max_tokens":500,"messages":[{"role":"user","content":"Why?"}]}`)
+	body, err := tokens.Parse(api, request)
 	if err != nil {
 		fmt.Println(errors.Is(err, tokens.ErrMalformed), err)
 		return
@@ -23,7 +24,7 @@ func ExampleParse() {
 		fmt.Println(err)
 		return
 	}
-	estimate, err := estimator.Estimate(api, []byte(`{"model":"gpt-4o","max_tokens":500,"messages":[{"role":"user","content":"Why?"}]}`))
+	estimate, err := estimator.Estimate(api, request)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -47,8 +48,11 @@ func ExampleParse() {
 
 // An answer passes through, and its usage is read on the way.
 func ExampleNewWatcher() {
-	stream := "data: {\"choices\":[{\"delta\":{\"content\":\"Because.\"}}]}\n\n" +
-		"data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":2,\"total_tokens\":11}}\n\ndata: [DONE]\n\n"
+	stream := strings.Join([]string{
+		`data: {"choices":[{"delta":{"content":"Because."}}]}`,
+		`data: {"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":11}}`,
+		"data: [DONE]", "",
+	}, "\n\n")
 	w := tokens.NewWatcher(tokens.Chat, true, strings.NewReader(stream))
 	n, err := io.Copy(io.Discard, w) // to the client
 	fmt.Println(n == int64(len(stream)), err)

@@ -97,9 +97,10 @@ func ExampleNewClients() {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
 	for range 2 {
-		paced := transport.Must(transport.Config{Limit: published, Clients: clients, Client: func(*http.Request) transport.Client {
-			return transport.Client{Name: "acme", Limit: func() limit.Limiter { return limit.MustRolling(1, time.Hour) }}
-		}})
+		acme := transport.Client{Name: "acme", Limit: func() limit.Limiter { return limit.MustRolling(1, time.Hour) }}
+		paced := transport.Must(transport.Config{
+			Limit: published, Clients: clients, Client: func(*http.Request) transport.Client { return acme },
+		})
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		r, _ := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
 		resp, err := paced.RoundTrip(r)

@@ -30,7 +30,9 @@ func ExamplePolicy() {
 
 // The limits that an answer states, in the words of package limit.
 func ExampleStated() {
-	policies := []provider.Policy{{Name: "minute", Unit: provider.Tokens, Rule: provider.Rolling, Limit: 30_000, Window: time.Minute}}
+	policies := []provider.Policy{
+		{Name: "minute", Unit: provider.Tokens, Rule: provider.Rolling, Limit: 30_000, Window: time.Minute},
+	}
 	for _, s := range classify.Stated(policies) {
 		u, _ := classify.UnitOf(policies[0].Unit)
 		fmt.Println(s.Rate, s.Counts == classify.Counts(provider.Rolling), s.Unit == u)

@@ -35,8 +35,8 @@ func ExampleJudge() {
 		return
 	}
 	for range 2 {
-		ask := httptest.NewRequest(http.MethodPost, "/v1/messages",
-			strings.NewReader(`{"model": "claude-sonnet-4-5", "max_tokens": 50, "messages": [{"role": "user", "content": "Good morning."}]}`))
+		body := `{"model": "claude-sonnet-4-5", "max_tokens": 50, "messages": [{"role": "user", "content": "Hello."}]}`
+		ask := httptest.NewRequest(http.MethodPost, "/v1/messages", strings.NewReader(body))
 		ask.Header.Set("X-Api-Key", "mine")
 		ask.Header.Set("Anthropic-Version", "2023-06-01")
 		ask.Header.Set("Content-Type", "application/json")

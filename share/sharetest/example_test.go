@@ -67,12 +67,12 @@ func TestShelf(t *testing.T) {
 // A Store of one's own passes TestShelf. Memory is one for tests of code that uses shared limits.
 func ExampleMemory() {
 	var m sharetest.Memory
+	put := func(share.Reading) ([]byte, error) { return []byte("20 a second"), nil }
 	for _, s := range []share.Store{newShelf(), &m} {
-		err := s.Turn(context.Background(), "github", func(share.Reading) ([]byte, error) { return []byte("20 a second"), nil })
-		fmt.Println(err)
+		fmt.Println(s.Turn(context.Background(), "github", put))
 	}
 	m.Away(fmt.Errorf("the machine is down"))
-	fmt.Println(m.Turn(context.Background(), "github", func(share.Reading) ([]byte, error) { return nil, nil }), m.Turns())
+	fmt.Println(m.Turn(context.Background(), "github", put), m.Turns())
 	// Output:
 	// <nil>
 	// <nil>
