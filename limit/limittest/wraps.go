@@ -29,7 +29,7 @@ func Wraps(t *testing.T, wrap func(l limit.Limiter) limit.Limiter) {
 // hides returns the questions that do not reach the limiter inside, sorted by the names of
 // interfaces.
 func hides(wrap func(l limit.Limiter) limit.Limiter) (all []string) {
-	for _, name := range Asked() {
+	for _, name := range asked() {
 		p := newProbe()
 		w := wrap(p)
 		lease := w.Admit(0, limit.One)
@@ -40,9 +40,9 @@ func hides(wrap func(l limit.Limiter) limit.Limiter) (all []string) {
 	return all
 }
 
-// Asked returns the names of the optional interfaces of package limit that Wraps tests. A test of
-// package limit compares them with its sources. So a new interface without a question fails there.
-func Asked() []string { return slices.Sorted(maps.Keys(questions)) }
+// asked returns the names of the optional interfaces of package limit that Wraps tests. A test
+// compares them with the sources of limit. So a new interface without a question fails there.
+func asked() []string { return slices.Sorted(maps.Keys(questions)) }
 
 // questions question a wrapper around a probe that has admitted one request at 0. The answer is
 // empty, or names the fault.
