@@ -404,7 +404,7 @@ func TestGateway(t *testing.T) {
 		{200, nil, "", "", "", ""},
 		{429, []string{"Retry-After", "1"}, `{"error":{"code":"insufficient_quota"}}`, "openai", "", provider.Unpaid}, // who has shown itself need not do so again
 		{400, []string{"Content-Type", "application/json"}, `{"error":["EAPI:Rate limit exceeded"]}`, "kraken", "", provider.RateLimited},
-		{200, []string{"Content-Type", "application/json"}, `{"result":["EAPI:Rate limit exceeded"]}`, "", "", ""}, // there is nothing to read
+		{200, []string{"Content-Type", "application/json"}, `{"result":["EAPI:Rate limit exceeded"]}`, "", "", ""},                        // there is nothing to read
 		{200, []string{"Content-Type", "application/json"}, `{"error":["EAPI:Rate limit exceeded"]}`, "openai", "", provider.RateLimited}, // whoever says it
 		{500, []string{"X-Hubspot-Correlation-Id", "1"}, "", "hubspot", "hubspot", ""},
 		{500, []string{"X-Hubspot-Correlation-Id", "2"}, "", "hubspot", "", ""},
