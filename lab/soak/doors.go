@@ -252,7 +252,7 @@ func (k *soak) onePool(ctx context.Context, d *driver, store share.Store, who st
 	defer func() { _ = member.Close(context.WithoutCancel(ctx)) }()
 	p, err := pool.New(pool.Config{
 		Keys: []pool.Key{{Name: "one", Limiter: member, InFlight: 40}},
-		Send: func(ctx context.Context, a pool.Attempt) pool.Answer { return k.attempt(ctx, d, a.Request.ID) },
+		Send: func(ctx context.Context, a pool.Attempt) pool.Answer { return k.attempt(ctx, d, who, a.Request.ID) },
 		Ended: func(e pool.Ended) {
 			d.count(func() {
 				d.ended[e.Request.ID] = true
@@ -288,13 +288,14 @@ func (k *soak) onePool(ctx context.Context, d *driver, store share.Store, who st
 }
 
 // attempt is the Send of a Pool, over the default transport of net/http, which asks for gzip.
-func (k *soak) attempt(ctx context.Context, d *driver, id string) pool.Answer {
+func (k *soak) attempt(ctx context.Context, d *driver, who, id string) pool.Answer {
 	body, _ := json.Marshal(order{id}) // it never fails
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, k.url, bytes.NewReader(body))
 	if err != nil {
 		return pool.Answer{Invalid: true, Reason: err.Error()}
 	}
 	req.Header.Set("Authorization", "Bearer "+d.key)
+	req.Header.Set(fieldProcess, who)
 	d.count(func() { d.sent[id]++ })
 	began := time.Now()
 	resp, err := http.DefaultTransport.RoundTrip(req)

@@ -65,6 +65,7 @@ func TestStrangerNotices(t *testing.T) {
 	}
 	s.mu.Lock()
 	d.form, d.said, d.until = refusals[0], time.Now().Add(-2*crossing), time.Now().Add(time.Minute)
+	d.read[""] = d.said
 	s.mu.Unlock()
 	ask()
 	if c, examples := s.countsOf(d); c.Early != 1 || len(examples) == 0 {

@@ -59,9 +59,10 @@ type door struct {
 	secret   string
 	window   rule.Amendable
 	counts   Counts
-	executed map[string]int // how often each request was served, by its id
-	said     time.Time      // when the last refusal began
-	until    time.Time      // until when it holds
+	executed map[string]int       // how often each request was served, by its id
+	said     time.Time            // when the last refusal began
+	read     map[string]time.Time // when each process was refused first since
+	until    time.Time            // until when it holds
 	form     refusal
 	examples []string // of what went wrong, a few
 }
@@ -73,7 +74,7 @@ func newStranger(seed uint64) *stranger {
 // open makes a door, which has a key of its own.
 func (s *stranger) open(key string) (*door, error) {
 	window, err := rule.NewRolling(rule.RollingConfig{Limit: perSecond, Window: time.Second})
-	d := &door{secret: key, window: window, executed: map[string]int{}}
+	d := &door{secret: key, window: window, executed: map[string]int{}, read: map[string]time.Time{}}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.doors[key] = d
@@ -110,13 +111,13 @@ func (s *stranger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no such key", http.StatusUnauthorized)
 		return
 	}
-	x := s.decide(d, o.ID, r.Header.Get("Accept-Encoding"))
+	x := s.decide(d, o.ID, r.Header.Get(fieldProcess), r.Header.Get("Accept-Encoding"))
 	s.mu.Unlock()
 	x.answer(w, r, o.ID)
 }
 
 // decide judges a request. The lock is held.
-func (s *stranger) decide(d *door, id, accepts string) (x decision) {
+func (s *stranger) decide(d *door, id, process, accepts string) (x decision) {
 	now := time.Now()
 	c := &d.counts
 	c.Arrived++
@@ -129,7 +130,7 @@ func (s *stranger) decide(d *door, id, accepts string) (x decision) {
 	}
 	switch {
 	case now.Before(d.until):
-		if now.Sub(d.said) > crossing && !d.form.silent {
+		if first := d.refused(process, now); now.Sub(first) > crossing && !d.form.silent {
 			c.Early++
 			d.example("%s came %v before the time that %q had said", id, d.until.Sub(now).Round(time.Millisecond), d.form.name)
 		}
@@ -145,6 +146,7 @@ func (s *stranger) decide(d *door, id, accepts string) (x decision) {
 		if d.form.clock {
 			d.until = d.until.Truncate(time.Second)
 		}
+		d.refused(process, now)
 		return s.refuse(d, x, now)
 	}
 	c.Served++
@@ -158,8 +160,21 @@ func (s *stranger) decide(d *door, id, accepts string) (x decision) {
 		x.part = true
 		d.form, d.said = partly, now
 		d.until = now.Add(2 * time.Second)
+		d.refused(process, now)
 	}
 	return x
+}
+
+// fieldProcess names the process of a request, where a door has several: what one of them reads,
+// the others do not know.
+const fieldProcess = "Soak-Process"
+
+// refused returns when a process was refused first since the refusal began, which may be now.
+func (d *door) refused(process string, now time.Time) time.Time {
+	if d.read[process].Before(d.said) {
+		d.read[process] = now
+	}
+	return d.read[process]
 }
 
 // refuse makes a refusal that lasts as long as the one that has begun.
