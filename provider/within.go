@@ -146,7 +146,14 @@ func inside(r *Response) (w within) {
 // IsStream reports whether a content type is that of a stream of JSON documents, each an event or a
 // line.
 func IsStream(kind string) bool {
-	return slices.Contains([]string{"text/event-stream", "application/x-ndjson", "application/jsonl", "application/stream+json"}, kindOf(kind))
+	if kind == "" || kind == "application/json" { // nearly all
+		return false
+	}
+	switch kindOf(kind) {
+	case "text/event-stream", "application/x-ndjson", "application/jsonl", "application/stream+json":
+		return true
+	}
+	return false
 }
 
 // kindOf returns a content type without its parameters.

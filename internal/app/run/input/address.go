@@ -18,12 +18,14 @@ import (
 // As curl does, it takes characters of a user and a password as they are where they should have
 // been escaped.
 func ParseURL(text string, quote bool) (u *url.URL, reason string) {
-	shown := ""
-	if quote {
-		shown = shortJSON(secret.SanitizeURL(text))
+	shown := func() string { // for a mistake alone: most lines have none
+		if !quote {
+			return ""
+		}
+		return shortJSON(secret.SanitizeURL(text))
 	}
 	if what := oddURL(text); what != "" {
-		return nil, strings.TrimSpace(shown + " " + what)
+		return nil, strings.TrimSpace(shown() + " " + what)
 	}
 	const expected = ", expected an absolute http or https URL"
 	u, err := url.Parse(escapeUser(text))
@@ -31,18 +33,18 @@ func ParseURL(text string, quote bool) (u *url.URL, reason string) {
 	case err != nil && !quote:
 		return nil, "that is none" + expected
 	case err != nil && strings.Contains(text, "@"): // the error may quote a part of a password
-		return nil, shown + ": it is no URL; expected %40, %2F, %3F and %23 for @, /, ? and # in a user or a password"
+		return nil, shown() + ": it is no URL; expected %40, %2F, %3F and %23 for @, /, ? and # in a user or a password"
 	case err != nil:
 		if e, ok := errors.AsType[*url.Error](err); ok {
 			err = e.Err
 		}
-		return nil, fmt.Sprintf("%s: %v%s", shown, err, expected)
+		return nil, fmt.Sprintf("%s: %v%s", shown(), err, expected)
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Hostname() == "":
-		return nil, shown + expected + " with a host"
+		return nil, shown() + expected + " with a host"
 	}
 	for i := range len(u.RawQuery) {
 		if c := u.RawQuery[i]; c <= ' ' || c == 0x7f {
-			return nil, fmt.Sprintf("%s has %q in its query, expected it escaped", shown, c)
+			return nil, fmt.Sprintf("%s has %q in its query, expected it escaped", shown(), c)
 		}
 	}
 	u.Fragment, u.RawFragment = "", ""
