@@ -20,7 +20,8 @@ type SendPanic struct {
 }
 
 func (e *SendPanic) Error() string {
-	return fmt.Sprintf("paceline: Pool: Send of request %q panicked: %v\n\n%s", e.Request.ID, e.Value, e.Stack)
+	return fmt.Sprintf("paceline: Pool: Send of request %q panicked: %s\n\n%s", e.Request.ID,
+		secret.SanitizeURLs(fmt.Sprint(e.Value)), e.Stack)
 }
 
 // Unwrap returns Value if it is an error.

@@ -339,6 +339,61 @@ type plantedProxy struct {
 	stop     func()
 }
 
+// The page of a run shows no secret either, while answers that repeat them have come and one request
+// is under way.
+func TestPlantedInThePageOfRun(t *testing.T) {
+	t.Parallel()
+	p, hold := newParrot(t), make(chan struct{})
+	release := sync.OnceFunc(func() { close(hold) })
+	defer release()
+	p.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/hold") {
+			<-hold
+		}
+		p.ServeHTTP(w, r)
+	})
+	lines := p.plantedLines("plain")
+	first, _, _ := strings.Cut(lines, "\n")
+	last := strings.NewReplacer("plain/200", "plain/hold", "plain-200", "plain-hold").Replace(first)
+	if last == first {
+		t.Fatalf("no line to hold in %s", first)
+	}
+	page, rest, wait := pageOf(t, append([]string{"0", "--limit", "none", "--attempts", "2", "--backoff-base", "1ms",
+		"--backoff-max", "1ms", write(t, "in.jsonl", lines+last+"\n")}, plantedKeys...)...)
+	get := func(name string) []byte {
+		resp, err := http.Get(page + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		text, _ := io.ReadAll(resp.Body)
+		return text
+	}
+	for deadline := time.Now().Add(patient); ; time.Sleep(10 * time.Millisecond) {
+		var f struct {
+			Sources []struct {
+				Sent     int
+				InFlight int `json:"in_flight"`
+			}
+		}
+		if err := json.Unmarshal(get("snapshot.json"), &f); err != nil {
+			t.Fatal(err)
+		}
+		if len(f.Sources) == 1 && f.Sources[0].InFlight == 1 && f.Sources[0].Sent >= len(parrotEnds) {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatalf("the page has %s", get("snapshot.json"))
+		}
+	}
+	for _, name := range []string{"", "snapshot.json", "all.json"} {
+		searched(t, "the page of a run, "+name, get(name))
+	}
+	release()
+	said, _ := io.ReadAll(rest)
+	searched(t, "what that run says", said)
+	_ = wait() // some lines are dead letters
+}
+
 // lockedText is what a program says, while it runs.
 type lockedText struct {
 	mu sync.Mutex
@@ -572,4 +627,29 @@ func TestPlantedInLibrary(t *testing.T) {
 	if !strings.Contains(said.String(), "not sent again") {
 		t.Errorf("no line of the log: %s", said.String())
 	}
+}
+
+// The panic of a Pool, whose Send panicked with the error of a request, has no secret of its URL.
+func TestPlantedInAPanic(t *testing.T) {
+	t.Parallel()
+	u := url.URL{Scheme: "http", Host: "h.test", User: url.UserPassword(plants["user"], plants["password in a URL"]),
+		RawQuery: "api_key=" + url.QueryEscape(plants["parameter"])}
+	p, err := pool.New(pool.Config{Keys: []pool.Key{{Name: "K"}}, Send: func(context.Context, pool.Attempt) pool.Answer {
+		panic(&url.Error{Op: "Get", URL: u.String(), Err: errors.New("connection refused")})
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Submit(t.Context(), pool.Request{ID: "r", Cost: limit.One}); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		v := recover()
+		text := fmt.Sprint(v)
+		searched(t, "a panic", []byte(text))
+		if _, ok := v.(*pool.SendPanic); !ok || !strings.Contains(text, "connection refused") {
+			t.Errorf("it panics with %s", text)
+		}
+	}()
+	_ = p.Run(t.Context())
 }
