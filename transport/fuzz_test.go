@@ -271,6 +271,9 @@ func (w *world) serve(r *http.Request) (*http.Response, error) {
 	if fate&0x80 > 0 { // like net/http
 		trace.GetConn("a.test:80")
 		if fate&0x7f < 8 {
+			w.mu.Lock()
+			w.sent[id]-- // nothing was: while the host is down, that is no attempt
+			w.mu.Unlock()
 			return nil, errors.New("no connection")
 		}
 		trace.GotConn(httptrace.GotConnInfo{})
