@@ -122,7 +122,7 @@ func TestSentinel(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !watch.Knows("limits", replica) {
-		t.Skip("the Sentinel has not found the replica")
+		t.Fatal("the Sentinel has not found the replica")
 	}
 	master.Crash()
 	for range 300 {

@@ -131,7 +131,7 @@ func Sentinel(t testing.TB, master string, of *Service) *Service {
 
 // Knows waits until a Sentinel knows a replica of the master that can take over.
 func (s *Service) Knows(master string, replica *Service) bool {
-	for range 300 {
+	for range 600 {
 		if answer := s.ask("SENTINEL REPLICAS " + master); strings.Contains(answer, fmt.Sprint(replica.Port)) &&
 			strings.Contains(answer, "master-link-status\r\n$2\r\nok") {
 			return true
