@@ -154,6 +154,28 @@ func TestClientsByName(t *testing.T) {
 	}
 }
 
+// Paceline-Key is for the proxy alone: it stays, although no client has such a key, or any key.
+func TestKeyFieldStays(t *testing.T) {
+	var got http.Header
+	u := upstreamOf(t, func(_ http.ResponseWriter, r *http.Request) { got = r.Header.Clone() })
+	for name, all := range map[string]Clients{
+		"nobody has a key": {}, "another has a key": {List: []Client{{Name: "a", Keys: []KeyHash{HashKey(others)}}}},
+	} {
+		for _, keys := range [][]Key{nil, {{Name: "K1", Secret: ours}}} {
+			conf := to(u)
+			conf.Open, conf.Clients, conf.Upstreams[0].Keys = true, all, keys
+			if len(keys) > 0 {
+				conf.Upstreams[0].Header = []Field{{"Authorization", "Bearer {key}"}}
+			}
+			x := start(t, conf)
+			x.do("GET", "/", "", FieldKey, theirs, "X-Other", "stays")
+			if got.Get(FieldKey) != "" || got.Get("X-Other") != "stays" {
+				t.Errorf("%s, %d keys of the proxy: went on as %v", name, len(keys), got)
+			}
+		}
+	}
+}
+
 // A client has limits of its own, which others know nothing of.
 func TestClientsOwnLimits(t *testing.T) {
 	u := upstreamOf(t, func(http.ResponseWriter, *http.Request) {})

@@ -116,6 +116,28 @@ func TestStopWithGrace(t *testing.T) {
 	})
 }
 
+// The Grace is over with the last request, and at once if there is none.
+func TestStopWaitsForNobody(t *testing.T) {
+	for _, waiting := range []int{0, 1} {
+		synctest.Test(t, func(t *testing.T) {
+			conf := to(mustURL(t, "http://server.test"), "1/3s")
+			conf.Grace = time.Hour
+			x := virtual(t, http.HandlerFunc(hello), conf)
+			x.do("GET", "/", "")
+			for range waiting {
+				x.later("/")
+			}
+			synctest.Wait()
+			began, ended := time.Now(), x.ends(t)
+			x.server.Stop()
+			least := time.Duration(waiting) * 3 * time.Second
+			if err := <-ended; err != nil || time.Since(began) < least || time.Since(began) > least+time.Second {
+				t.Errorf("%d waiting: ended after %v: %v", waiting, time.Since(began), err)
+			}
+		})
+	}
+}
+
 // Told twice, it breaks off everything.
 func TestStopTwice(t *testing.T) {
 	inside, over := make(chan bool), make(chan struct{})

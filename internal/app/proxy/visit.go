@@ -138,7 +138,7 @@ func (u *upstream) rewrite(pr *httputil.ProxyRequest) {
 	if u.KeepHost {
 		out.Host = in.Host
 	}
-	for _, name := range [...]string{FieldKey, FieldMaxWait, v.proxy.config.Clients.Header} {
+	for _, name := range [...]string{FieldMaxWait, v.proxy.config.Clients.Header} {
 		if name != "" {
 			out.Header.Del(name)
 		}
