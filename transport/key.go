@@ -230,10 +230,12 @@ func clean(r *http.Request) *http.Request {
 	return c
 }
 
-// strays reports whether a server redirected the request to another host.
+// strays reports whether a server redirected the request to another host, or another host did. A
+// redirect may also be the answer of a RoundTripper that does not name the request: then its host is
+// not known.
 func strays(r *http.Request) bool {
-	for first := r; first.Response != nil && first.Response.Request != nil; {
-		if first = first.Response.Request; hostOf(first) != hostOf(r) {
+	for first := r; first.Response != nil; {
+		if first = first.Response.Request; first == nil || hostOf(first) != hostOf(r) {
 			return true
 		}
 	}

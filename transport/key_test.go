@@ -440,6 +440,34 @@ func TestKeysAndRedirects(t *testing.T) {
 	}
 }
 
+// Nor does a redirect back home, if a host in between chose where it leads, or if nobody knows which
+// host did.
+func TestKeysAndRedirectsHome(t *testing.T) {
+	for _, named := range []bool{true, false} {
+		b := newKeyed()
+		tr := mustNew(t, transport.Config{Base: b, Keys: keys(t, 10, "a")})
+		client := &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+			leads := map[string]string{"a.test/": "http://elsewhere.test/", "elsewhere.test/": "http://a.test/delete-all"}
+			to := leads[r.URL.Host+r.URL.Path]
+			if to == "" {
+				return tr.RoundTrip(r)
+			}
+			resp := reply(302, "", "Location", to)
+			if named {
+				resp.Request = r
+			}
+			return resp, nil
+		})}
+		resp, err := client.Get("http://a.test/")
+		if err == nil {
+			resp.Body.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), "redirected to another host") || len(b.had) > 0 {
+			t.Errorf("the request of a redirect is named: %v; %v; %v", named, err, b.had)
+		}
+	}
+}
+
 // A copy of what is slow goes with a key of its own.
 func TestKeysAndHedges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
