@@ -1,3 +1,6 @@
+// Package nodesim has nodes that share a limit by package node, in virtual time. The store may be
+// away, lose and repeat, and clocks are set. There are network paths, pauses and kills. The server
+// judges every arrival by package rule.
 package nodesim
 
 import (
@@ -38,9 +41,6 @@ func (s *Store) put(blob []byte, version int) bool {
 	s.version++
 	return true
 }
-
-// lose has the store lose the limit, of which it says nothing. What was read before is not put later.
-func (s *Store) lose(version int) { s.blob, s.version = nil, version }
 
 // Rest puts a book in which nothing counts and nobody is, as if the store had been there for long:
 // nodes so configured need not be quiet.

@@ -1,6 +1,3 @@
-// Package nodesim has nodes that share a limit by package node, in virtual time. The store may be
-// away, lose and repeat, and clocks are set. There are network paths, pauses and kills. The server
-// judges every arrival by package rule.
 package nodesim
 
 import (
@@ -420,3 +417,6 @@ func (w *world) arrive(cost limit.Cost) bool {
 	}
 	return ok
 }
+
+// lose has the store lose the limit, of which it says nothing. What was read before is not put later.
+func (s *Store) lose(version int) { s.blob, s.version = nil, version }
