@@ -9,7 +9,6 @@ import (
 
 	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/internal/testkit/golden"
-	"github.com/paceline-go/paceline/internal/testkit/strange"
 	"github.com/paceline-go/paceline/limit"
 )
 
@@ -18,8 +17,8 @@ import (
 func TestLawsDoWhatTheyDidWhateverIsSaid(t *testing.T) {
 	var b strings.Builder
 	for seed := range uint64(160) {
-		c := strange.Client{Rng: rand.New(rand.NewPCG(seed, 7))}
-		about := [...]func(*strange.Client) string{anyFair, anyFair, anyAuto, anyHints}[seed%4](&c)
+		c := strangeClient{Rng: rand.New(rand.NewPCG(seed, 7))}
+		about := [...]func(*strangeClient) string{anyFair, anyFair, anyAuto, anyHints}[seed%4](&c)
 		for range 300 {
 			c.Step()
 		}
@@ -31,7 +30,7 @@ func TestLawsDoWhatTheyDidWhateverIsSaid(t *testing.T) {
 // chosen is one of some, by chance.
 func chosen[T any](rng *rand.Rand, some ...T) T { return some[rng.IntN(len(some))] }
 
-func anyCosts(c *strange.Client) {
+func anyCosts(c *strangeClient) {
 	c.Unit = chosen(c.Rng, limit.Requests, limit.Requests, limit.Input)
 	c.Costs = []limit.Cost{limit.One}
 	if c.Unit == limit.Input {
@@ -42,7 +41,7 @@ func anyCosts(c *strange.Client) {
 	}
 }
 
-func anyFair(c *strange.Client) string {
+func anyFair(c *strangeClient) string {
 	f := fairshare.FairConfig{
 		Kind:    fairshare.Kind(c.Rng.IntN(4)),
 		Limit:   chosen[int64](c.Rng, 15, 60, 900, 20_000),
@@ -70,7 +69,7 @@ func anyFair(c *strange.Client) string {
 }
 
 // anyAuto gets a stated limit now and then, and now and then goes on in another process.
-func anyAuto(c *strange.Client) string {
+func anyAuto(c *strangeClient) string {
 	c.Burst = chosen[float64](c.Rng, 15, 60, 900)
 	c.Rate = c.Burst / chosen[float64](c.Rng, 1, 60, 3600)
 	anyCosts(c)
@@ -96,7 +95,7 @@ func anyAuto(c *strange.Client) string {
 	return "auto"
 }
 
-func anyStated(c *strange.Client) (all []limit.Stated) {
+func anyStated(c *strangeClient) (all []limit.Stated) {
 	for range c.Rng.IntN(3) {
 		all = append(all, limit.Stated{
 			Rate:   limit.Rate{Unit: c.Unit, N: c.Rng.Int64N(int64(2 * c.Burst)), Per: time.Duration(c.Burst / c.Rate * 1e9)},
@@ -109,7 +108,7 @@ func anyStated(c *strange.Client) (all []limit.Stated) {
 
 // resumed is an Auto that goes on from auto's memory, a few seconds later, after some requests that
 // are not in it.
-func resumed(c *strange.Client, auto *fairshare.Auto, a fairshare.AutoConfig) (next *fairshare.Auto, written []byte) {
+func resumed(c *strangeClient, auto *fairshare.Auto, a fairshare.AutoConfig) (next *fairshare.Auto, written []byte) {
 	written = auto.AppendMemory(nil, c.Now)
 	next = must(fairshare.NewAuto(a))
 	at := c.Now
@@ -125,7 +124,7 @@ func resumed(c *strange.Client, auto *fairshare.Auto, a fairshare.AutoConfig) (n
 }
 
 // anyHints are beside a limit of a window, or of a bucket, or of none.
-func anyHints(c *strange.Client) string {
+func anyHints(c *strangeClient) string {
 	c.Burst = chosen[float64](c.Rng, 15, 60, 900)
 	per := chosen(c.Rng, 0.7, 1.5, 2, 60)
 	c.Rate = c.Burst / per

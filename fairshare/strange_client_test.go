@@ -1,11 +1,4 @@
-// Package strange has clients of servers that answer as no real server does. Their figures are of
-// every kind and in any order, and the kind changes every few answers. Tests compare a law with its
-// earlier decisions. Worlds that are closer to life, as lab/sim/fleet has them, visit few corners
-// of a law.
-//
-// Nothing owns a clock; all chance is from the source that the test hands in. Nothing is safe for
-// concurrent use.
-package strange
+package fairshare_test
 
 import (
 	"fmt"
@@ -17,8 +10,12 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Client sends whenever its limiter lets it, and hears the answers in any order.
-type Client struct {
+// A strangeClient is a client of a server that answers as no real server does. Its figures are of
+// every kind and in any order, and the kind changes every few answers. Worlds that are closer to
+// life, as lab/sim/fleet has them, visit few corners of a law.
+//
+// It sends whenever its limiter lets it, and hears the answers in any order.
+type strangeClient struct {
 	Limiter limit.Limiter
 	Rng     *rand.Rand
 	Now     mono.Time
@@ -38,17 +35,17 @@ type Client struct {
 	level       float64
 	asOf, ends  mono.Time
 	mood, lasts int
-	open        []request
+	open        []strangeRequest
 }
 
-type request struct {
+type strangeRequest struct {
 	lease limit.Lease
 	cost  limit.Cost
 	at    mono.Time
 }
 
 // Step sends up to four requests and has some of those in flight be answered, each within 0.2 s or, seldom, much later.
-func (c *Client) Step() {
+func (c *strangeClient) Step() {
 	if c.Costs == nil {
 		c.Costs = []limit.Cost{limit.One}
 	}
@@ -59,7 +56,7 @@ func (c *Client) Step() {
 			break
 		}
 		c.Now = max(c.Now, at)
-		c.open = append(c.open, request{c.Limiter.Admit(c.Now, cost), cost, c.Now})
+		c.open = append(c.open, strangeRequest{c.Limiter.Admit(c.Now, cost), cost, c.Now})
 		c.Sent++
 		if c.Rng.IntN(2) == 0 {
 			break
@@ -87,7 +84,7 @@ func (c *Client) Step() {
 }
 
 // Restart has the client go on with another limiter, and hear no answer to what it had sent.
-func (c *Client) Restart(l limit.Limiter) { c.Limiter, c.open = l, nil }
+func (c *strangeClient) Restart(l limit.Limiter) { c.Limiter, c.open = l, nil }
 
 // The moods of a server. In one that is not listed it tells the truth of a bucket.
 const (
@@ -104,7 +101,7 @@ const (
 	moods    = rounding + 4
 )
 
-func (c *Client) answer(r *request) limit.Outcome {
+func (c *strangeClient) answer(r *strangeRequest) limit.Outcome {
 	if c.lasts--; c.lasts < 0 {
 		c.mood, c.lasts = c.Rng.IntN(moods), c.Rng.IntN(40)
 	}
@@ -133,7 +130,7 @@ func (c *Client) answer(r *request) limit.Outcome {
 	return o
 }
 
-func (c *Client) refuse(o *limit.Outcome) {
+func (c *strangeClient) refuse(o *limit.Outcome) {
 	c.Refused++
 	o.Result = limit.Limited
 	if c.Rng.IntN(2) == 0 {
@@ -146,7 +143,7 @@ func (c *Client) refuse(o *limit.Outcome) {
 }
 
 // tell has the answer say what is left and until when.
-func (c *Client) tell(o *limit.Outcome, length time.Duration) {
+func (c *strangeClient) tell(o *limit.Outcome, length time.Duration) {
 	left, reset := &o.Remaining[c.Unit], &o.Reset[c.Unit]
 	*left = int64(c.level)
 	switch c.mood {
