@@ -9,17 +9,6 @@ import (
 	"strings"
 )
 
-// Border closes a folder of the module, with all below it, to imports from outside.
-type Border struct {
-	Folder string
-	// Open are other folders whose files may import it, separated by spaces.
-	Open string
-	// Tests says that every test may import it.
-	Tests bool
-	// Why is the reason, and the way out.
-	Why string
-}
-
 // Crossings checks the imports of the Go files below fsys, the folder of the module called module,
 // against borders. Tests and nested modules count. Errors and violations are as those of Sources.
 func Crossings(fsys fs.FS, module string, borders []Border) ([]Violation, error) {

@@ -22,6 +22,17 @@ type Package struct {
 	Ours, Std, Modules string
 }
 
+// Border closes a folder of the module, with all below it, to imports from outside.
+type Border struct {
+	Folder string
+	// Open are other folders whose files may import it, separated by spaces.
+	Open string
+	// Tests says that every test may import it.
+	Tests bool
+	// Why is the reason, and the way out.
+	Why string
+}
+
 const (
 	pure      = "cmp errors fmt iter maps math math/bits math/rand/v2 slices sort strings time"
 	decisions = "limit/mono internal/core/ceiling ratetest/latency limit/window pool/backoff limit fairshare internal/core/queue internal/core/dispatch ratetest/rule internal/core/scheduler"
