@@ -1,32 +1,32 @@
-// Package paceline paces requests to rate-limited servers on the client's side. The server then has
-// nothing to refuse, and no request waits longer than the server's rule demands.
+// Package paceline lets a client keep to the request limits of a server. Each request waits until
+// the server surely accepts it, and no longer. So the server refuses nothing.
 //
-// Package limit decides when the next request may go; it computes with an instant that its caller
-// supplies. This package supplies that instant. It owns the clock, the locks and the timers, so
-// that a goroutine simply waits.
+// Package limit decides when the next request may go. Its decisions are arithmetic on an instant
+// that the caller passes in. This package is such a caller. It owns the clock, the locks and the
+// timers, and a goroutine simply waits.
 //
 // # Which front end
 //
-//   - An HTTP client, or an SDK that takes one: package transport. It waits, reads the answers, and
-//     sends again.
+//   - An HTTP client, or an SDK that takes one: package transport. A Transport waits, sends, reads
+//     the answers, and sends again.
 //   - Goroutines that send something else: [Gate]. They wait for one limiter, first come, first
-//     served. [Gate.Do] waits, sends and settles.
+//     served. [Gate.Do] waits, calls a function, and settles.
 //   - Several limits that callers share, by arrival or by weight: [Group].
-//   - Work with priorities, deadlines, retries and several keys: package pool sends it.
-//   - Code that calls Wait, Allow or Reserve of golang.org/x/time/rate: package contrib/xrate
-//     offers them over a Gate.
-//   - A quota shared with strangers: a limiter of package fairshare, behind any of these.
+//   - Work with priorities, deadlines, retries and several keys: package pool.
+//   - Code that calls Wait, Allow or Reserve of golang.org/x/time/rate: package contrib/xrate. It
+//     has these methods over a Gate.
+//   - A quota that strangers use, too: a limiter of package fairshare, behind any of these.
 //   - Counting events of your own, as in trading: package limit/window.
 //
-// Package limit has the limiters, and package observe has the snapshots of all of these.
+// Package limit has the limiters. Package observe has snapshots of all front ends.
 // docs/coming-from.md shows the replacement for calls of other libraries. The AWS SDK, client-go
-// and gRPC have their own modules: contrib/aws, contrib/k8s and contrib/grpc.
+// and gRPC have modules of their own: contrib/aws, contrib/k8s and contrib/grpc.
 //
 // # How much limiters admit
 //
-// The table shows the most that a limiter of N per window admitted in one window, as a multiple of
-// N. One machine woke goroutines on time; the other stalled for up to a window. N was 100, and
-// there were a hundred unkind schedules (TestWorstWindow in module lab/micro).
+// The table shows the most requests of one window, as a multiple of N, for limiters of N per
+// window. On one machine goroutines woke on time. The other machine stalled for up to a window. N
+// was 100, with a hundred hostile schedules (TestWorstWindow in module lab/micro).
 //
 //	                                                on time   stalled
 //	limit.Rolling, limit.Weighted, behind a Gate    1.00      1.00
@@ -40,8 +40,8 @@
 //	failsafe-go, bursty                             2.00      2.00
 //	slidingwindow                                   2.00      2.00
 //
-// A limiter that reserves places ahead admits more after a longer stall: all places that came due
-// during the stall go at its end. A Gate asks its Limiter again at every admission.
+// Some limiters reserve places ahead. After a stall, all places that came due during the stall go
+// at once. So a longer stall admits more. A Gate asks its Limiter again at every admission.
 //
 // # Files
 //

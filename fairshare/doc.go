@@ -1,26 +1,34 @@
-// Package fairshare has laws by which clients share a quota fairly, even with strangers. They work
-// by feedback alone. Each client knows the published rate and capacity of the quota. It learns of
-// the others only from the answers to its own requests: served or limited, and how much remains.
+// Package fairshare has limiters for a quota that strangers use, too. All users get the same,
+// almost without refusals. Each client knows the published limit of the quota. It learns about the
+// others only from the answers to its own requests: served or refused, and the remaining quota.
 //
-// [Fair] is the law to use. It is for token buckets, fixed and rolling windows, and servers whose
-// answers are only served or limited. A Fair is a limit.Limiter for one process with any number of
-// requests in flight, under a Gate, a Pool or a transport. It needs three things: the published
-// limit, so much per window; the Kind of the quota, where answers carry no reset; a source of
-// random numbers of its own. A process that is to get twice the share of another has a Weight of 2.
-// All sharers follow the same law and know the same quota. If some may not, set Sharers of the
-// [FairConfig] to their number.
+// [Fair] is the limiter to use. It is for token buckets, fixed and rolling windows, and servers
+// whose answers are only served or limited. It is a limit.Limiter for one process with any number
+// of requests in flight, under a Gate, a Pool or a transport.
 //
-// [Auto] is Fair for a quota with an unknown limit.
+// A Fair needs three settings:
 //
-// [Hints] goes beside known limits, in a limit.All. It shares nothing: it sends no more until a
-// reset than the server says is left.
+//   - the published limit, so much per window;
+//   - the Kind of the quota, if answers have no reset;
+//   - a source of random numbers of its own.
 //
-// Package lab/strategy has the published laws by name, and lab/sim/compare compares yours with them.
+// A Weight of 2 gets twice the share of a process without one. All sharers must use the same law
+// and know the same quota. If some may not, set Sharers of the [FairConfig] to the number of
+// sharers.
 //
-// For a quota that only you use, package limit is better. It needs no answers and is never refused.
+// [Auto] is a Fair for a quota with an unknown limit.
 //
-// Nothing here owns a clock, lock or goroutine. Nothing is safe for concurrent use. Random numbers
-// come from the source that the driver passes in.
+// [Hints] is a second limiter beside a known limit, in a limit.All. It shares nothing. Until a
+// reset, it sends no more than the remaining quota that the server states.
+//
+// Package lab/strategy has the published strategies by name. lab/sim/compare compares yours with
+// them.
+//
+// For a quota that only you use, package limit is better: it needs no answers, and nothing is
+// refused.
+//
+// Nothing here owns a clock, lock or goroutine. Nothing is safe for concurrent use. The driver
+// passes in the source of random numbers.
 //
 // # Files
 //

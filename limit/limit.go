@@ -1,16 +1,19 @@
 // Package limit answers one question: when may the next request go, given the server's rule?
 //
-// Every limiter has the same three methods. They are arithmetic on a now that the caller supplies:
+// Every limiter has the same three methods. They are arithmetic on an instant now that the caller
+// passes in:
 //
 //	Ready   when may this cost go?                reads only
 //	Admit   it goes now: a lease opens            records a fact; never refuses
 //	Settle  the answer came: the lease closes     records the answer's time, cost and hints
 //
 // A server counts arrivals. A client knows only the times of sending and of the answer. Two
-// requests sent 1000 ms apart may arrive 996 ms apart. So a window kept by send times is wrong by
-// the jitter of the path. Here a request counts in full from Admit to Settle. Its window starts at
-// the upper bound of its arrival: the instant at which its answer was read. Then no latency,
-// reordering or stall can put more than the limit into any window of the server.
+// requests sent 1000 ms apart may arrive 996 ms apart. So a window of send times is wrong by the
+// jitter of the network.
+//
+// Here a request counts in full from Admit to Settle. Its window starts at the latest possible
+// arrival: the instant at which its answer was read. Then no latency, reordering or stall can put
+// more than the limit into any window of the server.
 //
 // # Which limiter
 //
@@ -26,12 +29,11 @@
 //	in flight, and the bound is not known                     [Adaptive]
 //	limits that may be wrong; limits that come and go         [Fitted], [Varying]
 //
-// Package fairshare is for a quota that strangers use too. Package window counts events whose times
-// the caller knows.
+// Package fairshare is for a quota that strangers use, too. Package window counts events whose
+// times the caller knows.
 //
-// A Limiter owns no clock, lock, timer or goroutine. It is not safe for concurrent use: it belongs
-// to one driver. Goroutines that want to wait use paceline.Gate. Work with several keys uses
-// pool.Pool.
+// A Limiter owns no clock, lock, timer or goroutine. It is not safe for concurrent use: one driver
+// calls it. Goroutines that want to wait use paceline.Gate. Work with several keys uses pool.Pool.
 //
 // # Files
 //

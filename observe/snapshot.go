@@ -1,6 +1,6 @@
-// Package observe has Snapshots: the state of a Gate, a Group, a Pool or a Transport at one
-// instant, as plain data. Package dashboard shows them on a web page, and package prom exports them
-// to Prometheus.
+// Package observe has Snapshots. A Snapshot is the state of a Gate, a Group, a Pool or a Transport
+// at one instant, as plain data. Package dashboard shows Snapshots on a web page, and package prom
+// exports them to Prometheus.
 //
 //	snapshot.go  a Source, and its Snapshot
 //	states.go    the limits, clients, keys and pauses in a Snapshot
@@ -9,7 +9,7 @@
 //	events.go    the latest events
 //	stats.go     the counts of one lane or Pool, for programs
 //
-// Most programs read Snapshots. A program with its own Source also fills them: EventLog, Waits and
+// Most programs read Snapshots. A program with its own Source also fills them. EventLog, Waits and
 // Answers collect the contents of a Snapshot, and Snapshot.Sort completes it.
 //
 // Nothing here has a clock or a lock: callers supply both.

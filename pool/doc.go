@@ -1,13 +1,14 @@
-// Package pool sends requests through several API keys. Each request goes in its turn, with a key
-// whose limits allow it; a failed request goes again; no request is lost. The package is for work
-// with priorities, deadlines, retries and more than one key.
+// Package pool sends requests with several API keys. The package is for work with priorities,
+// deadlines, retries and more than one key. Each request goes in its turn, with a key whose limits
+// allow it. A failed request goes again, and no request is lost.
 //
-// Goroutines that only wait for a limit use a paceline.Gate. HTTP clients use package transport.
-// Requests in files need no program: `paceline run` is a Pool with a journal.
+// Three cases need no Pool. Goroutines that only wait for a limit use a paceline.Gate. HTTP clients
+// use package transport. Requests in files use the program: `paceline run` is a Pool with a
+// journal.
 //
-// A Pool is made of a [Config]: its keys, each a [Key], and a Send that makes one [Attempt] and
-// returns its [Answer]. Package provider/classify makes the Answer from an http.Response.
-// [Pool.Submit] adds a [Request], and [Pool.Run] sends until every request has ended.
+// A [Config] describes a Pool: its keys, each a [Key], and a function Send. Send makes one
+// [Attempt] and returns its [Answer]. Package provider/classify makes the Answer from an
+// http.Response. [Pool.Submit] adds a [Request]. [Pool.Run] sends until every request has ended.
 //
 //	p, err := pool.New(pool.Config{
 //		Keys: []pool.Key{{Name: "mine", Limiter: limit.MustRolling(20, time.Second)}},
@@ -35,9 +36,9 @@
 //	pool_snapshot.go  Snapshot and Stats
 //	backoff           the delay after a failure
 //
-// Two packages of internal/core decide, and have no clock. Package queue orders the requests, and
-// package dispatch chooses a request and a key. Their types have their names here, so a user imports
-// package pool alone. The fields of such a type are shown by
+// Two packages of internal/core decide, without a clock. Package queue orders the requests. Package
+// dispatch chooses a request and a key. Package pool has names for their types, so a user imports
+// package pool alone. These commands show the fields of such types:
 //
 //	go doc github.com/paceline-go/paceline/internal/core/queue.Request
 //	go doc github.com/paceline-go/paceline/internal/core/dispatch.Key

@@ -1,20 +1,20 @@
 // Package provider reads a server's statements about its limits. Each provider has its own header
-// fields and bodies; the result is always an Observation.
+// fields and bodies. The result of a reading is always an Observation.
 //
-// Use it to read answers yourself. Package transport and package classify already use it, and the
-// command paceline explain prints its results.
+// Use the package to read answers yourself. Package transport and package classify already use it.
+// The command paceline explain prints its results.
 //
-// Between servers, "reset" is a duration, a number of seconds, an instant in seconds or
-// milliseconds, RFC 3339, an HTTP date or a sentinel. So there is a Dialect per provider. The
-// magnitude of a bare number decides its meaning. For an unknown server, a reading tries the three
-// generations of the IETF draft, X-RateLimit fields and Retry-After. A provider's row of the table
-// has all other facts about it: see Provider.
+// One word may have many meanings. A reset is a duration, a number of seconds, an instant in
+// seconds or milliseconds, RFC 3339, an HTTP date or a sentinel. So each provider has a Dialect.
+// The size of a bare number decides its meaning. For an unknown server, a reading tries the three
+// generations of the IETF draft, X-RateLimit fields and Retry-After. Provider has all other facts
+// about a provider: it is a row of the table.
 //
-// A reading is a hint, not a grant. It is never an error: counts are never negative, instants never
-// in the past, waits never longer than MaxWait. Each odd value is a sentence in
-// Observation.Problems. Package limit decides when the next request may go.
+// A reading is a hint, not a permission. It is never an error. Counts are never negative, instants
+// never in the past, and waits never longer than MaxWait. Observation.Problems has a sentence for
+// each odd value. Package limit decides when the next request may go.
 //
-// The package owns no clock: every reading takes the instant at which the response was read.
+// The package owns no clock: every reading gets the instant at which the response was read.
 // Dialects have no state and are safe for concurrent use.
 //
 // # Files

@@ -1,12 +1,12 @@
-// Package ratetest has rate-limited servers to test clients against, as httptest has servers. A
-// server enforces a rule of package rule, adds latency before and after the check, and logs the
-// requests that reach it. From the log a test learns what the client did, and what the best client
-// could have done.
+// Package ratetest has rate-limited servers for tests of clients, as httptest has servers. A server
+// enforces a rule of package rule, adds latency before and after the check, and logs the requests
+// that reach it. The log shows a test what the client did, and the result of the best possible
+// client.
 //
 // This package has an exchange, and a quota that strangers share. Package ratetest/llm has language
-// models, and ratetest/service the APIs of other providers. Clients in other languages use the
-// servers by `paceline serve`. Package lab/sim does without HTTP, in virtual time, and is a
-// thousand times faster.
+// models, and ratetest/service the APIs of other providers. For clients in other languages,
+// `paceline serve` runs the same servers. Package lab/sim simulates clients without HTTP, in
+// virtual time, a thousand times faster.
 package ratetest
 
 import (

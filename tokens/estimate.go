@@ -1,5 +1,5 @@
-// Package tokens estimates how many tokens a request to a language model will cost, before it is
-// sent. It then reads the true usage from the answer. It knows the bodies of OpenAI's APIs,
+// Package tokens estimates the number of tokens of a request to a language model, before it is
+// sent. After the answer, the package reads the true usage. It knows the bodies of OpenAI's APIs,
 // Anthropic's messages, Gemini, Bedrock, Cohere and Ollama: see [API].
 //
 //	est, err := estimator.Estimate(tokens.Chat, body)   // reserve est.Input and est.Output, then send
@@ -8,9 +8,9 @@
 //	usage, err := w.Usage()                             // settle with it
 //	estimator.Learn(est, usage)                         // the next estimate is better
 //
-// The package knows no prices. An estimate is a number to reserve, not a bill. The caller chooses
-// the count that a provider's limit is about: Usage.Uncached for Anthropic's input tokens, for
-// example.
+// The package knows no prices: an estimate is a number to reserve, not a bill. The caller chooses
+// the tokens that count in a provider's limit. For Anthropic's input tokens, for example, that is
+// Usage.Uncached.
 //
 // # Files
 //

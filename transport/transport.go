@@ -1,16 +1,17 @@
-// Package transport has an http.RoundTripper that keeps any HTTP client within the limits of its
-// servers.
+// Package transport has an http.RoundTripper for any http.Client. It keeps the client's requests
+// within the limits of their servers.
 //
 //	rate := limit.MustRolling(500, time.Minute)
 //	paced := transport.Must(transport.Config{Limiter: rate})
 //	client := &http.Client{Transport: paced}
 //
-// A request waits for its turn, first come, first served, and is sent. The Transport reads what the
-// answer states about limits. It sends a request again if the server refused it, or cannot have
-// processed it. A request that cannot meet its deadline fails before the wait; the error says when
-// it could go.
+// A request waits for its turn, first come, first served, and is sent. The Transport reads the
+// statements about limits in the answer. It sends a request again if the server refused the
+// request, or cannot have processed it. A request that cannot meet its deadline fails before the
+// wait. The error has the instant at which the request could go.
 //
-// One attempt takes these steps:
+// One attempt has these steps. A partition is a part of the server's quota, for example that of one
+// key and one model:
 //
 //	partition   host, credential, model, route and client select the limits
 //	acquire     one permit of all these limits, by one of the Keys if any    paceline.Group
@@ -18,24 +19,23 @@
 //	judge       what the exchange proves, and whether to send again          package classify
 //	settle      each limit learns the outcome and the server's statements
 //
-// Each partition has a lane in the Group, and each account of Keys a way in the lane. Round trips
-// are timed from the end of the write.
+// In the Group, each partition has a lane, and each account of Keys is a way in the lane. A round
+// trip is timed from the end of the write.
 //
-// The caller reads the Base's own body, untouched. Only with Config.Tokens, and only for answers of
-// known language model APIs, does the Transport watch the body as it passes. It then settles with
-// the real usage. Of a body in gzip, deflate, br or zstd it reads a decoded copy. Memory and growth
-// of such copies are bounded: all of them take 256 MiB at most. An answer that cannot be read counts
-// as was reserved.
+// The caller reads the unchanged body of the answer. The Transport reads along in one case:
+// Config.Tokens is set, and the answer is that of a known language model API. It then settles with
+// the real usage. For a body in gzip, deflate, br or zstd it decodes a copy. All such copies take
+// 256 MiB at most. If an answer cannot be read, the reserved cost counts.
 //
-// The Transport adds nothing to a request, and sends whatever an http.Client sends after a
-// redirect. For another host, that Client drops Authorization, Proxy-Authorization and Cookie, but
-// no provider's own field. With keys in X-Api-Key and the like, set CheckRedirect.
+// The Transport adds nothing to a request, and sends every request of an http.Client after a
+// redirect. For another host, http.Client drops Authorization, Proxy-Authorization and Cookie, but
+// no provider's own field. So with keys in X-Api-Key and the like, set CheckRedirect.
 //
-// Clients that share a Transport each have their part of every limit (Config.Client). A request
-// whose wait would be too long fails before it waits (Config.MaxWait).
+// Several clients may share a Transport, each with its part of every limit (Config.Client). A
+// request whose wait would be too long fails before it waits (Config.MaxWait).
 //
-// A Transport is not a cache, a circuit breaker or a queue. Work that must outlive its caller, with
-// nonces, deadlines or dead letters, belongs in a pool.Pool.
+// A Transport is not a cache, a circuit breaker or a queue. Use a pool.Pool for work that must
+// outlive its caller, or that has nonces, deadlines or dead letters.
 //
 // # Files
 //

@@ -1,43 +1,46 @@
-// Package limittest has the laws that every limit.Limiter obeys, as a test to call and a body to
-// fuzz. It is for authors of a Limiter. For tests of a client see package ratetest.
+// Package limittest tests a limit.Limiter against the laws that every limiter obeys. It has a test
+// to call and a body to fuzz. It is for authors of a Limiter. For tests of a client, see package
+// ratetest.
 //
-// "Change" means Admit, Settle, SetLimit, SetWindow, and the Update of a limiter whose truth is
-// elsewhere.
+// In the laws, t is an instant and c a cost. A change is a call of Admit, Settle, SetLimit or
+// SetWindow. So is an Update of a limiter whose truth is elsewhere, for example in a database.
 //
 //  1. Not before now: Ready(t, c) ≥ t. A now before that of an earlier change counts as that one,
 //     for every question and every change.
-//  2. Time alone: with no change between, for t ≤ t′: Ready(t′, c) = max(t′, Ready(t, c)). With
-//     News, or where an open cost grows with its age, a verdict may lapse: ≥.
+//  2. Time alone: without a change between t and t′, t ≤ t′, Ready(t′, c) = max(t′, Ready(t, c)).
+//     With News, or if an open cost grows with its age, Ready may also be later.
 //  3. Earliest: if t = Ready(now, c) is an instant after now, Ready(t−1, c) = t, and Admit at t
 //     keeps the promise.
 //  4. Dearer is later: c ≤ c′ in every unit implies Ready(t, c) ≤ Ready(t, c′).
-//  5. No deadlock: only news makes room. AfterSettle is said only while a lease is open. A limiter
-//     whose truth is elsewhere (Spec.News) also says it before an Update, and some Update ends it.
-//     Never depends on cost and configuration alone.
+//  5. No deadlock: only news makes room. Ready is AfterSettle only while a lease is open. With
+//     Spec.News it may also be AfterSettle before an Update, and some Update ends this. Never
+//     depends on cost and configuration alone.
 //  6. Settle, open loop: let the actual cost be at most the admitted one, and let nothing in the
 //     outcome ask for less. Then Settle makes no cost's Ready later.
-//  7. Settle forgets the estimate: the state after it depends on (arrival bound, actual) alone.
-//  8. A closed loop (a limiter that learns from answers) obeys 1, 2, 5 and 7. After a bounded
-//     number of Admits at one instant, the next Ready is later than now, or AfterSettle.
+//  7. Settle forgets the estimate: the state afterwards depends on the arrival bound and the actual
+//     cost alone.
+//  8. Closed loop: a limiter that learns from answers obeys 1, 2, 5 and 7. After a bounded number
+//     of Admits at one instant, the next Ready is later than now, or AfterSettle.
 //  9. Promise: no window of arrivals holds more than the limit of admitted cost.
-//  10. The driver's duty: call Ready again at the same now right before every Admit, and for the
-//     head of the line after every Settle and Update.
-//  11. A Foreseer is never surprised: after an Admit no cost is ready later than ReadyAfter said
-//     before it.
-//  12. A Forecaster is never too late. Let all requests ahead go as early as they can. Then a cost
-//     goes no sooner than NotBefore, whatever the answers, if none costs less than was counted.
-//  13. A limiter with Unsettled that counts open leases counts all of them, and knows the first. An Explainer
-//     returns what Ready returns, and names the limit if that is later than now.
-//  14. A Keeper comes back as it was: restored from its state, after an Admit of all open requests.
-//     Then every method answers as that of the first limiter. It refuses a truncated state. No
-//     damaged state makes it panic.
-//  15. A limiter with AppendUsage reports the truth. If requests went only when Ready, the used part is within
-//     Allowed. Open costs are used. With nothing open, the used part falls to nothing by time
-//     alone. The total is the settled cost that counts. If Used is all that Ready depends on,
+//  10. The driver's duty: call Ready again at the same now right before every Admit. Also call Ready
+//     for the head of the line after every Settle and Update.
+//  11. A Foreseer is never surprised: after an Admit, no cost is ready later than its ReadyAfter
+//     before the Admit.
+//  12. A Forecaster is never too late. Let all requests ahead go as early as they can, and let none
+//     cost less than was counted. Then a cost goes no sooner than NotBefore, whatever the answers
+//     are.
+//  13. A limiter with Unsettled that counts open leases counts all of them, and knows the first. An
+//     Explainer returns the same as Ready, and names the limit if that is later than now.
+//  14. A Keeper comes back unchanged. Restore its state, and Admit all open requests. Then every
+//     method answers as that of the first limiter. A truncated state is refused. A damaged state
+//     never leads to a panic.
+//  15. A limiter with AppendUsage reports the truth. If requests went only when Ready, the used part
+//     is within Allowed. Open costs are used. With no open cost, the used part falls to zero by
+//     time alone. The total is the settled cost that counts. If Ready depends on Used alone,
 //     exactly Allowed − Used may go at once. AppendUsage changes nothing.
 //
-// The drivers here do their duty. They deliver every request at an instant that its limiter cannot
-// know, and check the rest.
+// The drivers of this package do their duty (law 10). They deliver every request at an instant that
+// its limiter cannot know, and check all other laws.
 //
 // # Files
 //

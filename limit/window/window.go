@@ -1,15 +1,13 @@
-// Package window counts recent events: how many are in the window that ends now. Use it for events
-// whose instants you know: outgoing orders, errors, bytes, incoming calls. For requests that a
-// server must never refuse, use limit.Rolling: a server counts arrivals, and a client knows only
+// Package window counts recent events: the number of events in the window that ends now. Use it for
+// events whose instants you know: outgoing orders, errors, bytes, incoming calls. For requests that
+// a server must never refuse, use limit.Rolling. A server counts arrivals, and a client knows only
 // its sends.
 //
-// Windows are closed: an event exactly as old as the window still counts, as at strict servers. All
-// memory is allocated at construction. A counter is arithmetic on the now of the caller. It owns no
-// clock, lock or goroutine, and is not safe for concurrent use. If now is before the last one, it
-// counts as the last one.
+// An event exactly as old as the window still counts, as at strict servers. All memory is allocated
+// at construction. A counter is arithmetic on the now of the caller. It owns no clock, lock or
+// goroutine, and is not safe for concurrent use. A now before the last now counts as the last now.
 //
-// In production code now is mono.Of(began, time.Now()). began is one instant that is read when the
-// program starts:
+// In production, now is mono.Of(began, time.Now()). Read began once, when the program starts:
 //
 //	orders, err := window.NewLog(50, time.Second) // at most 50 in any second
 //	now := mono.Of(began, time.Now())
@@ -21,16 +19,16 @@
 //
 // # Which counter
 //
-// [Log] answers "may one more happen?" for a limit of N events. It is the fastest, and it is exact.
-// Use it unless 8 N bytes are too many, or events have weights.
+// [Log] answers "may one more happen?" for a limit of N events. It is exact, and the fastest of the
+// three. Choose it unless 8 N bytes are too many, or events have weights.
 //
-// [Runs] counts events with weights, or many at one instant. It is exact up to a number of
-// different instants per window, which you choose. Beyond that number, its count is on the safe
-// side.
+// [Runs] counts events with weights, or many events at one instant. You choose a number of
+// different instants per window. Up to this number, Runs is exact. Beyond it, the count is too
+// high, never too low.
 //
-// [Slots] takes the memory of its slots, however many events there are. Its count is on the safe
-// side by up to the events of one slot. So a limit of N per window yields N per window + precision:
-// 91 % of the limit with ten slots to a window, and 99 % with a hundred.
+// [Slots] takes the memory of its slots, for any number of events. Its count is too high by up to
+// the events of one slot. So a limit of N per window yields N per window + precision: 91 % of the
+// limit with ten slots to a window, and 99 % with a hundred.
 //
 //	            bytes                   Add, ns                                 ask, ns            counts
 //	Log         64 + 8 per event        1.3                                     1.3 (Count 2–9)    exactly, up to its limit
@@ -39,23 +37,25 @@
 //
 // These figures hold at any size (N = 20 to 100,000; 65 slots) and without allocation, on one core
 // of an AMD EPYC of 2024. Three limits at once are three Logs, with Full and Add of each: 4.8 ns,
-// or 6 with the latest Ready of them. With 200,000 counters, none of them in the nearest cache, an
-// Add takes Log 42, Slots 66 and Runs 88 ns. It touches the counter itself and one or two places of
-// its ring.
+// or 6 with the latest Ready of them.
+//
+// With 200,000 counters, none of them is in the nearest cache. An Add then takes Log 42, Slots 66
+// and Runs 88 ns. It touches the counter itself and one or two places of its ring.
 //
 // # Remove and OnLeave
 //
 // Remove takes back an event that did not happen after all, such as an order that was never sent.
-// An event that has left the window is gone already. Remove never takes another in its place.
+// If that event has left the window, Remove does nothing. It never takes another event in its
+// place.
 //
-// OnLeave sets a function that gets the events that leave the window, oldest first. The call comes
-// with the next use of the counter whose now is late enough: there is no timer. Without a function
-// it costs nothing. A Log with a function is a type of its own, TellingLog.
+// OnLeave sets a function that gets the events that leave the window, oldest first. There is no
+// timer: the function is called during the next use of the counter. Without a function, OnLeave
+// costs nothing. A Log with a function is a type of its own, TellingLog.
 //
 // # Comparison with other counters
 //
-// The table has the most events of one second at a limit of 300 per second, in the worst case known
-// to us:
+// The table has the most events of one second at a limit of 300 per second, in the worst case that
+// we know:
 //
 //	Log, Runs, Slots                                     300
 //	a ring of 0.9 s or 1.0 s in slots of 0.1 s           600   emptied a slot too soon; 11 slots let through 300

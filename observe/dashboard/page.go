@@ -1,22 +1,23 @@
 // Package dashboard is a web page that shows a Gate, a Group, a Pool or a transport.Transport at
-// work. It answers these questions: Does it go as fast as the server allows? Which requests wait,
-// of which client, for which limit and until when? Which did the server refuse, and why?
+// work. The page answers these questions. Do the requests go as fast as the server allows? Which
+// requests wait, of which client, for which limit and until when? Which did the server refuse, and
+// why?
 //
 //	http.Handle("/debug/paceline/", page.Handler(t))
 //
-// It is mounted like net/http/pprof, at any path that ends in a slash, and it is for people.
-// Package prom has numbers to be scraped.
+// Mount the page like net/http/pprof, at any path that ends in a slash. The page is for people.
+// Package prom has numbers for Prometheus.
 //
-// Without a viewer it does nothing, unless Record runs; it starts no goroutine in any case. With
-// viewers it takes one Snapshot of each Source a second, in the viewers' goroutines. The numbers of
-// viewers and requests do not matter. It keeps a point for every five seconds of the last 15
-// minutes, some 20 kB for each Source. The first viewer sees no past, unless Record runs.
+// Without a viewer the page does nothing, unless Record runs. It never starts a goroutine. With
+// viewers it takes one Snapshot of each Source a second, in the viewers' goroutines, for any number
+// of viewers and requests. It keeps a point for every five seconds of the last 15 minutes, some 20
+// kB for each Source. The first viewer sees no past, unless Record runs.
 //
-// It is read-only. It answers only to loopback names, to addresses, and to configured names. So a
-// stranger's page cannot read it by a name that was made to point here. It loads nothing from
-// elsewhere. Text that strangers may choose (names of clients, models and routes) is shown as text
-// and nothing else. It does not authenticate viewers: mount it where only authorized ones have
-// access.
+// The page is read-only, and does not authenticate viewers. So mount it where only authorized
+// people have access. It answers only to loopback names, to addresses, and to configured names. So
+// a stranger's web site cannot read it by a DNS name that points here. It loads nothing from
+// elsewhere. Names of clients, models and routes may come from strangers, and are shown as plain
+// text.
 //
 //	page.go            Config, Page, and which names it answers to
 //	look.go            the frame of a second, for all viewers

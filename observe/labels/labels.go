@@ -1,5 +1,5 @@
-// Package labels bounds the number and the length of metrics' label values, which come from
-// strangers.
+// Package labels bounds the label values of metrics, in number and in length. Such values may come
+// from strangers.
 package labels
 
 import (

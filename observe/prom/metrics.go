@@ -3,12 +3,12 @@
 //
 //	http.Handle("/metrics", metrics.Handler(gate, observe.NameSource("exchange", pool)))
 //
-// A program with a registry registers a Collector there. The Collector reads its sources at each
-// scrape, and costs nothing in between. deploy/alerts.yaml has alert rules for its metrics.
+// A program with a registry of its own registers a Collector there. The Collector reads its sources
+// at each scrape, and costs nothing in between. deploy/alerts.yaml has alert rules for its metrics.
 //
 // Names of clients and hosts come from strangers, so label values are bounded in length and in
-// number. The first values keep their own series; all others together are "other". No label has a
-// credential. Package dashboard has a page for people.
+// number. The first values have series of their own. All others together are "other". No label has
+// a credential. Package dashboard has a page for people.
 package prom
 
 import (

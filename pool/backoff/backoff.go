@@ -1,6 +1,5 @@
-// Package backoff computes how long one request waits after a failed attempt. It has no state and
-// no clock. A pause for all of a key's requests is the matter of a limiter (limit.Cooldown, or one
-// that learns).
+// Package backoff computes the wait of one request after a failed attempt. It has no state and no
+// clock. A pause of all requests of a key is the work of a limiter, such as limit.Cooldown.
 package backoff
 
 import (

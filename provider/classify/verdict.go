@@ -1,18 +1,18 @@
-// Package classify judges one attempt at a request. It finds the outcome, the scope of a refusal,
-// and what is left by the server's statement. It decides whether to send the request again, and how
-// long to stay away.
+// Package classify judges one attempt at a request. It answers four questions. How did the attempt
+// end? Whom does a refusal concern: a key, a model, a route or an address? May the request be sent
+// again? How long is the pause?
 //
 //	Evidence   the facts about one attempt: status, header, body or error, and its request
 //	Policy     how to read the answer, and the longest waits
 //	Verdict    the result: the Outcome for limiters, the Scope, Again or Why not
 //
-// It is for code that sends requests under a limit. The Send of a pool.Pool returns Verdict.Answer,
-// and the Permit of a paceline.Gate is settled with Verdict.Outcome. Package provider interprets
-// the words of a server; package limit decides when the next request may go.
+// It is for code that sends requests under a limit. The Send of a pool.Pool returns Verdict.Answer.
+// The Permit of a paceline.Gate is settled with Verdict.Outcome. Package provider interprets the
+// words of a server. Package limit decides when the next request may go.
 //
-// The package owns no clock, lock or goroutine, reads no body by itself, and keeps no state: equal
-// evidence has equal verdicts. All of it is safe for concurrent use. No answer, however odd, is an
-// error.
+// The package owns no clock, lock or goroutine. It reads no body by itself, and has no state: equal
+// evidence gives equal verdicts. All of it is safe for concurrent use. No answer, however odd, is
+// an error.
 package classify
 
 import (

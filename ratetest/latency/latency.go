@@ -1,11 +1,11 @@
-// Package latency has named laws of one-way latency: the time of a message from one end of a path
-// to the other. Simulated links and rate-limited test servers draw from them. A flag or a scenario
-// names a law, such as uniform:0-50ms.
+// Package latency has distributions of one-way latency: the time of a message from one end of a
+// path to the other. Simulated links and rate-limited test servers draw from them. A flag or a
+// scenario names a distribution, such as uniform:0-50ms.
 //
-// The laws are for the configurations of ratetest and lab/sim/fleet. A client needs none of them:
-// package limit knows no latencies and is right for all of them.
+// The distributions are for configurations of ratetest and lab/sim/fleet. A client needs none of
+// them: package limit is right for any latency.
 //
-// The package draws and computes, and never waits. The random numbers are the caller's.
+// The package draws and computes, and never waits. The caller supplies the random numbers.
 package latency
 
 import (

@@ -1,10 +1,12 @@
 // Package rule is the server's side: the rules by which servers refuse requests. It also has
-// judges, which find out from a log of arrivals whether a rule was kept. Simulators and test
-// servers enforce these rules. Use it to write a server or to judge a log. A client that must keep
-// to a rule uses package limit. A test that needs a ready-made server uses package ratetest.
+// judges. A judge reads a log of arrivals and finds whether a rule was kept. Simulators and test
+// servers enforce these rules.
 //
-// It shares no code with the limiters that it judges, so a fault cannot be in both. Nothing here
-// reads a clock, waits or locks. A value belongs to one goroutine.
+// Use this package to write a server or to judge a log. A client that must keep to a rule uses
+// package limit. A test that needs a ready-made server uses package ratetest.
+//
+// The package shares no code with the limiters that it judges, so a fault cannot be in both.
+// Nothing here reads a clock, waits or locks. A value is for one goroutine.
 //
 // # Files
 //

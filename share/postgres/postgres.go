@@ -1,15 +1,16 @@
-// Package postgres keeps shared limits in PostgreSQL (12 or later), in a table with one row for
-// each. A turn is a SELECT and an UPDATE, each a transaction of its own. So nobody holds a lock
+// Package postgres keeps shared limits in PostgreSQL (12 or later). A table has one row for each
+// limit. A turn is a SELECT and an UPDATE, each a transaction of its own. So nobody holds a lock
 // while a node computes or is stopped.
 //
-// It needs the privileges SELECT, INSERT and UPDATE on paceline_share. The first process also needs
-// CREATE on the schema; or make the table by Schema beforehand.
+// A process needs the privileges SELECT, INSERT and UPDATE on paceline_share. The first process
+// also needs CREATE on the schema, unless you make the table by Schema beforehand.
 //
-// After a failover the timeline is another, and the nodes put back what they know. A table that was
-// dropped is made again. The package relies on synchronous_commit, which each put asks for, and on
-// fsync. A long transaction elsewhere in the database keeps vacuum from the rows' old versions.
+// After a failover the timeline is another, and the nodes restore the state. A dropped table is
+// made again. The package relies on fsync, and on synchronous_commit, which each write sets. A long
+// transaction elsewhere in the database prevents vacuum from removing old versions of the rows.
 //
-// No statement depends on the connection: a pooler such as PgBouncer may stand between, in any mode.
+// No statement depends on the connection. So a pooler such as PgBouncer may stand between, in any
+// mode.
 package postgres
 
 import (

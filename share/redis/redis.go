@@ -1,9 +1,9 @@
 // Package redis keeps shared limits in Redis 7: one server, a cluster, or sentinels. Each limit is
-// one key, a hash of a version and a blob. Redis needs no disk for it. After a restart or a failover
-// it has another run_id, and the nodes put back what they know.
+// one key, a hash of a version and a blob. No disk is needed: after a restart or a failover, Redis
+// has another run_id, and the nodes restore the state.
 //
-// It needs EVALSHA, EVAL, HMGET, HGET, HSET, TIME and INFO on the keys that begin with the prefix,
-// and SCAN and DEL for Names and Forget. A cluster needs CLUSTER, too.
+// A process needs EVALSHA, EVAL, HMGET, HGET, HSET, TIME and INFO on keys with the prefix. Names
+// needs SCAN, Forget needs DEL, and a cluster needs CLUSTER.
 //
 // # Files
 //

@@ -1,5 +1,5 @@
-// Package sharetest has the tests that every share.Store passes. They are for authors of a Store
-// for another database.
+// Package sharetest has the tests that every share.Store passes. Use them if you write a Store for
+// another database.
 package sharetest
 
 import (

@@ -1,16 +1,15 @@
 // Package sqlite keeps shared limits in a SQLite file. It is for processes of one machine, and
-// needs no server. On Linux and macOS its clock is the time since the machine started, which nobody
-// can set. So a new process sends at once. Elsewhere its clock is the wall clock.
+// needs no server. On Linux and macOS its clock is the time since the machine started. Nobody can
+// set this clock, so a new process sends at once. Elsewhere its clock is the wall clock.
 //
-// No turn waits for the disk. A crash of the machine may lose the state. That does no harm, since
+// No turn waits for the disk. A crash of the machine may lose the state. This does no harm, since
 // the limit is quiet after each start of the machine.
 //
-// A file that is replaced or removed while it is open is opened again. If a copy of earlier is put
-// in its place, nothing is sent until no grant counts that the copy does not have.
+// If the file is replaced or removed while it is open, it is opened again. If the new file is an
+// old copy, the copy lacks some grants. Then nothing is sent until none of those grants count.
 //
-// A database in memory is refused, since no other process sees it. Do not put the file on a
-// network's file system. Processes in different time namespaces cannot share a file, and are
-// refused.
+// Some files are refused: a database in memory, since no other process sees it, and a file shared
+// by processes in different time namespaces. Do not put the file on a network's file system.
 package sqlite
 
 import (

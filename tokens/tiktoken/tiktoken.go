@@ -1,10 +1,10 @@
-// Package tiktoken has the vocabularies of OpenAI's models. With it a tokens.Estimator counts
-// instead of guessing:
+// Package tiktoken has the vocabularies of OpenAI's models. With these, a tokens.Estimator counts
+// tokens instead of estimating them:
 //
 //	estimator, err := tokens.New(tokens.Config{Vocabulary: tiktoken.Vocabulary})
 //
-// It is a separate package because the vocabularies add 1.5 MB to a program. In use they take
-// several times that in memory.
+// The package is separate because the vocabularies add 1.5 MB to a program. In use they take
+// several times as much memory.
 package tiktoken
 
 import (
