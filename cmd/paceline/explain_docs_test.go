@@ -45,20 +45,27 @@ func providersPage() string {
 	var b strings.Builder
 	b.WriteString(`# What is known of providers
 
-Written from the table in package [quota](../provider/provider.go) by a test (` + "`go test ./cmd/paceline -run ProvidersPage -update`" + `), which also checks it;
-` + "`paceline explain --provider NAME`" + ` prints the row of one, and says what of it is a year old. All of it is what providers
-document or were seen to send, as of the dates given; an account may have other limits, and what an answer states goes first.
+The tables list the limits of each provider, and its ways to refuse. The facts come from the providers' documentation, or from
+answers that were seen, with the date. Your account may have other limits. If an answer states a limit, that limit counts.
 
-- **Fields** are the header fields that are read; of all, Retry-After too, as a number, a duration or a date. A reset is read by its
-  magnitude. "–": it says nothing of limits in header fields.
-- **Refusals** are what they look like besides 402, 429, 503 and 529: a status, or a field of the JSON of the body and its value, with * for any
-  text, in the order in which they are looked for. Some readings know more, in code.
-- **Words** of a refusal by anybody are read where no field says when to come back: "Try again in 35 seconds", "Resets in 4hr 59min",
-  "will reset at 12-02 09:18:00 UTC". A time without a zone is UTC; one more than a year away is not believed. After an hour one request
-  finds out. The words of an answer that was served are never read for this.
-- **Whom** a refusal for a limit concerns, by what is said to refuse; where a ban concerns others, that too.
-- **Published** are limits that the documentation states, by the name that ` + "`--preset`" + ` and ` + "`transport.Published`" + ` take, and since when.
-- **Tokens**: how they are counted.
+To explain one answer, pipe the answer with its header into ` + "`paceline explain`" + `:
+
+    curl -si https://api.github.com/user | paceline explain
+
+` + "`paceline explain --provider NAME`" + ` prints one row, and marks facts that are older than a year. A test makes this page from the table in
+package [provider](../provider/provider.go) (` + "`go test ./cmd/paceline -run ProvidersPage -update`" + `).
+
+- **Fields**: header fields with limits. Retry-After is always read, too, as a number, a duration or a date. A reset may be a number of
+  seconds or a time; its size decides. "–": no such fields.
+- **Refusals**: answers that refuse, in addition to 402, 429, 503 and 529. A row has a status, or a field of the JSON body with its value. * is
+  any text. The first match counts. Some providers have more, in code.
+- **Whom**: the requests that a refusal for a limit stops: those of a key, an address, an endpoint or a model. A ban may stop others.
+- **Published**: limits in the documentation, with their date, by the name for ` + "`--preset`" + ` and ` + "`transport.Published`" + `.
+- **Tokens**: the tokens that the provider counts.
+
+Some refusals state their time only in words: "Try again in 35 seconds", "Resets in 4hr 59min", "will reset at 12-02 09:18:00 UTC".
+Paceline reads these words from any provider if no header field has the time. A time without a zone is UTC. A time more than a year away is
+ignored. After an hour of waiting, one request tests the server. The words of a served answer are never read as a time.
 
 `)
 	var all []providerRow

@@ -105,12 +105,12 @@ func (p publishedRow) words() string {
 	return fmt.Sprintf("%s (%s; %s): %s", p.Preset, p.About, p.sinceWords(), strings.Join(p.Limits, "; "))
 }
 
-const perSecondWords = "limits per minute may also hold per second, as it says (--per-second)"
+const perSecondWords = "limits per minute may also hold per second, by the documentation (--per-second)"
 
 var countingWords = map[string]string{
-	tokens.Reserved.String(): "when a request arrives, the larger of its input and the most that it may output",
-	tokens.Sum.String():      "when a request arrives, its input and the most that it may output",
-	tokens.Used.String():     "in the end, what was used",
+	tokens.Reserved.String(): "when a request arrives, the larger of its input and its largest output",
+	tokens.Sum.String():      "when a request arrives, its input and its largest output",
+	tokens.Used.String():     "after the answer, the tokens used",
 	tokens.Produced.String(): "input when a request arrives, output as it is produced",
 	tokens.Input.String():    "input alone",
 }
