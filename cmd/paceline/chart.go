@@ -13,10 +13,10 @@ import (
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 )
 
-const chartLong = `Draw a run by its results: FILE is what paceline run wrote (--out), or what paceline serve
-logged (--log). The page has rates, refusals, waits, answers, and limits over time: the ceiling of a run,
-and what was left of each limit of a server. Dead letters beside FILE are drawn with it, and a table of
---select by the rows beside it.
+const chartLong = `Draw a page of a run. FILE has the results of paceline run (--out), or the log of paceline serve (--log).
+The page has rates, refusals, waits, answers, and limits over time: the ceiling of a run, or the rest of
+each limit of a server. Dead letters beside FILE are drawn, too. For a table of --select, the rows beside
+the table are drawn.
 
 The page is one HTML file that needs no network. Its first sentence is printed. paceline run --report
 writes the same page when a run ends.

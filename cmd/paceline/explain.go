@@ -21,17 +21,18 @@ import (
 	"github.com/paceline-go/paceline/provider"
 )
 
-const explainLong = `Say in words what a response means: what the server's limits are, what is left of them, and when to come back.
+const explainLong = `Explain a response: the limits of the server, the rest of them, and the time to come back.
 
-FILE holds what you have of it; - is stdin: what curl -i, curl -v, HTTPie or wget -S printed; header fields as a browser copies them;
-JSON with the headers or an answer that has them; a HAR; a log with lines of JSON or key=value; the body of an error alone. A trace,
-or an object as JavaScript, Python, Go, Ruby or Java prints it, is not read: the error says what to paste instead. Of several
-responses in it (redirects, 100 Continue) the last counts, of several objects or lines the last that speaks of limits. It is read as
-of its Date, or of now if it has none. Of a URL, one GET is sent and its answer explained; redirects are not followed.
+FILE has the response; - is standard input. These forms are read: the output of curl -i, curl -v, HTTPie or wget -S; header fields as
+a browser copies them; JSON with header fields; a HAR; a log with lines of JSON or key=value; the body of an error alone. Traces, and
+objects as JavaScript, Python, Go, Ruby or Java print them, are not read. The error then says what to paste.
 
-The provider is found by the host of a URL, or else by the fields of the response, by an address in it, or by the codes of a body;
---provider names it where that fails.
-What is known of a provider, without any response: --provider alone; of all: --providers; its published limits: --preset.`
+If FILE has several responses (redirects, 100 Continue), the last one counts. Of several objects or lines, the last one about limits
+counts. The response is read as of its Date, or of now if it has none. For a URL, one GET is sent, and redirects are not followed.
+
+The provider is known by the host of the URL, by the fields of the response, by an address in it, or by the codes of its body. If
+that fails, --provider names it. Without a response, --provider prints the facts about a provider, --providers lists all providers,
+and --preset prints published limits.`
 
 type explanation struct {
 	provider, output, at string
@@ -51,7 +52,7 @@ func explainAt(now func() time.Time, terminal func(io.Reader) bool) *cobra.Comma
 	e := explanation{now: now, terminal: terminal}
 	c := &cobra.Command{
 		Use:   "explain [FILE|-|URL]",
-		Short: "Say what a response means: the server's limits, what is left, when to come back",
+		Short: "Explain a response: the server's limits, the rest, the time to come back",
 		Long:  explainLong,
 		Example: `  curl -sD - -o /dev/null https://api.github.com/rate_limit | paceline explain
   paceline explain saved.txt --provider openai
@@ -73,11 +74,11 @@ func explainAt(now func() time.Time, terminal func(io.Reader) bool) *cobra.Comma
 	}
 	f := c.Flags()
 	f.StringVar(&e.provider, "provider", "",
-		"read it as this provider's (default: by host or fields); without a response: what is known of it")
+		"name of the provider (default: by host or fields); without a response: facts about the provider")
 	f.BoolVar(&e.providers, "providers", false,
 		"list the providers that are known, and the names of their published limits")
 	f.StringVar(&e.preset, "preset", "", "print what a provider publishes about its limits instead")
-	f.StringVar(&e.at, "at", "", "when the response was read, in RFC 3339 (default: its Date, or now)")
+	f.StringVar(&e.at, "at", "", "time of the response, in RFC 3339 (default: its Date, or now)")
 	f.StringArrayVarP(&e.headers, "header", "H", nil,
 		"send this field with the request: 'Name: value', or @FILE with one per line")
 	f.DurationVar(&e.timeout, "timeout", 30*time.Second, "give up on a request after this")

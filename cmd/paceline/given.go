@@ -29,16 +29,16 @@ type givenFlags struct {
 
 func (g *givenFlags) add(p *pflag.FlagSet) {
 	p.StringVar(&g.format, "input-format", "auto",
-		"what the input is, if it is not what it looks like: "+strings.Join(input.FormNames()[1:], ", "))
+		"form of the input, if it is not recognized: "+strings.Join(input.FormNames()[1:], ", "))
 	p.BoolVar(&g.curl, "curl", false, "the input has curl commands, as copied from a browser: --input-format curl")
 	p.StringVar(&g.url, "url", "",
-		"where each row of the input goes; {row.COLUMN} is filled in, escaped for where it stands")
+		"address for each row of the input; {row.COLUMN} is filled in, escaped for its place")
 	p.StringVar(&g.method, "method", "", "method of every row (default: GET, or POST with --body)")
 	p.StringVar(&g.body, "body", "",
 		"body of every row, or @FILE; {row.COLUMN} is filled in, escaped as JSON, a form or XML")
 	p.StringVar(&g.id, "id", "", "id of every row, such as '{row.order}' (default: its line and a hash of it)")
 	p.BoolVar(&g.noHeader, "no-header", false,
-		"the first row of a table is one like the others: its columns are {row.1}, {row.2} and so on")
+		"a table without a row of names: its columns are {row.1}, {row.2} and so on")
 }
 
 // flags returns the flags on the command line that only make sense for rows.

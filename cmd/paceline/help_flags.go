@@ -13,19 +13,19 @@ var groupTable = cli.Groups{
 			`next=HOW method=METHOD id=TEMPLATE query=PARAMETER input-format=FORMAT format=FORMAT base-url=URL no-header skip-invalid next-while=POINTER max-pages=N
 			max-line max-header max-body queue redirects`},
 		{"Limits", `
-			limit=RATE       what the server allows, per key: 20/s, 500/m, 300/10s; repeatable
+			limit=RATE       the server's limit, per key: 20/s, 500/m, 300/10s; repeatable
 			preset=NAME      published limits by name, such as github or openai:tier1
-			share=STORE      keep to them with all who say sqlite:FILE, postgres://… or redis://…`,
+			share=STORE      share the limits by a store: sqlite:FILE, postgres://…, redis://…`,
 			`concurrency share-name=NAME share-fallback=wait|split share-weight share-least strangers=KIND sharers=N rejects-free latency-max`},
 		{"Keys", `
 			key-env=A,B      environment variables with an API key each, for {key}
-			auth-command=COMMAND  prints a token; it runs again before that expires, and at 401`,
+			auth-command=COMMAND  prints a token; runs again before its end, and after a 401`,
 			`organization=KEY=NAME auth-every key-host=HOST ban-status=CODES nonce-unit nonce-gap nonce-status=CODES
 			oauth-token-url=URL oauth-client-id-env=NAME oauth-client-secret-env=NAME oauth-scopes=A,B oauth-param=NAME=VALUE`},
 		{"Results", `
 			out=FILE         file for the results; the same command again resumes there
 			out-dir=FOLDER   a file for the body of each answer, by its id
-			select=FIELDS    which fields are written, as in jq
+			select=FIELDS    the fields to write, as in jq
 			retry-dead=CLASSES  send the dead letters of the runs before again`,
 			`out-format=FORMAT ordered max-file success=JQ provider=NAME keep-headers=NAMES max-response dead=FILE errors=FILE summary=FILE report=FILE
 			unanswered=resend|hold partly=done|again|hold sync=group|always trust-clock`},
@@ -35,12 +35,12 @@ var groupTable = cli.Groups{
 			`until=WHEN ttl answer-time renew max-outage backoff-base backoff-max`},
 		{"Language models and money", `
 			rpm              most requests per minute (tokens: --tpm, or --itpm and --otpm)
-			budget           what may be spent, such as 20USD
+			budget           most money to spend, such as 20USD
 			dry-run          print the plan (requests, tokens, money, time) and send nothing`,
 			`tpm itpm otpm limit-model=MODEL=LIMITS rule=bucket|rolling per-second count=WHAT estimate=SHARE max-output price=USD price-input=USD
 			price-output=USD`},
 		{"Watching", `
-			page=ADDR        serve a page to watch it at HOST:PORT, or at a PORT of this machine alone
+			page=ADDR        a page about the run, at HOST:PORT or a PORT of this machine
 			quiet
 			verbose`,
 			`progress=auto|TIME|off color=WHEN log-level=LEVEL output=text|json`},
@@ -48,29 +48,29 @@ var groupTable = cli.Groups{
 	"paceline proxy": {
 		{"Where requests go", `
 			to=URL           the server; a path in it is put in front of theirs
-			config=FILE      all of it, and more, in a file: several servers, clients, keys
-			init             write such a file with comments to begin with, to FILE.yaml
+			config=FILE      a file with all settings: several servers, clients, keys
+			init             write an example of such a file, with comments, to FILE.yaml
 			header=FIELD     'Name: value' for every request; {key} is filled in
 			key-env=A,B      environment variables with an API key each, for {key}`,
 			`schema query=PARAMETER provider=NAME ca-file=FILE forwarded keep-host connect-timeout`},
 		{"Limits", `
-			limit=RATE       what the server allows, per key: 20/s, 500/m, 300/10s; repeatable
+			limit=RATE       the server's limit, per key: 20/s, 500/m, 300/10s; repeatable
 			preset=NAME      published limits by name, such as github or openai:tier1
-			share=STORE      keep to them with all who say sqlite:FILE, postgres://… or redis://…
+			share=STORE      share the limits by a store: sqlite:FILE, postgres://…, redis://…
 			in-flight`,
 			`share-name=NAME share-fallback=wait|split share-weight share-least state=FILE rpm tpm itpm otpm limit-model=MODEL=LIMITS rule=bucket|rolling per-second tokens rejects-free latency-max`},
 		{"Waiting", `
-			max-wait         longest wait for a turn: if more is foreseen, 429 at once
+			max-wait         longest wait for a turn; if more is expected, 429 at once
 			timeout
-			grace            how long those that wait may go on when it is told to stop`,
+			grace            waiting requests may go on for so long after a stop`,
 			`attempts max-waiting max-outage max-pause`},
 		{"Clients", `
 			listen=HOST:PORT address for clients; beyond this machine: --client-key-env or --open
-			client-key-env=A,B  environment variables with a key each that clients send
+			client-key-env=A,B  environment variables, each with a key that a client sends
 			open`,
 			`client-header=NAME tls-cert=FILE tls-key=FILE max-header max-body max-connections max-frozen header-timeout idle-timeout stall`},
 		{"Watching", `
-			admin=HOST:PORT  the page to watch it, /metrics, /livez and /readyz
+			admin=HOST:PORT  the page, /metrics, /livez and /readyz
 			log=text|json|off  a line per request on standard error`,
 			`log-level=LEVEL`},
 	},

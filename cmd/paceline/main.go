@@ -73,10 +73,10 @@ func newProgramRoot() *cobra.Command {
 		Use:   "paceline",
 		Short: "Send at the highest rate a server allows, with zero rejects, losing nothing",
 		Long: "Send at the highest rate a server allows, with zero rejects, losing nothing.\n\n" +
-			"A flag that is not given is read from the environment, of any command that has it: --key-env from " +
-			"PACELINE_KEY_ENV, " +
-			"--log-level from PACELINE_LOG_LEVEL; what can be given more than once, once. " +
-			"NO_COLOR and CLICOLOR_FORCE are heeded, and HTTP_PROXY, HTTPS_PROXY and ALL_PROXY where requests are sent.\n\n" +
+			"Each flag has an environment variable, which holds if the flag is not given: PACELINE_KEY_ENV for " +
+			"--key-env, PACELINE_LOG_LEVEL for --log-level. A repeatable flag has one value there. The program " +
+			"follows NO_COLOR and CLICOLOR_FORCE. To send requests, it uses HTTP_PROXY, HTTPS_PROXY and " +
+			"ALL_PROXY.\n\n" +
 			"Exit codes: 0 done; 1 failure; 2 a wrong command line; 3 finished, and some requests failed; 4 bad configuration " +
 			"or input; " +
 			"5 a deadline, an outage or a budget; 6 every key is out of use; 130 interrupted.",

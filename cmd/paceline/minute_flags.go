@@ -34,16 +34,16 @@ type minute struct {
 // are for any request.
 func (f *minuteFlags) add(p *pflag.FlagSet, only string) {
 	p.Int64Var(&f.rpm, "rpm", 0,
-		"most requests per minute; this and the next three are a bucket, and replace the preset's")
+		"most requests per minute. This and the next three are buckets, and replace those of the preset")
 	p.Int64Var(&f.tpm, "tpm", 0, "most tokens per minute, input and output"+only)
 	p.Int64Var(&f.itpm, "itpm", 0, "most input tokens per minute"+only)
 	p.Int64Var(&f.otpm, "otpm", 0, "most output tokens per minute"+only)
 	p.StringArrayVar(&f.each, "limit-model", nil,
-		"limits per minute of one model, in place of the others: NAME=rpm:N,tpm:N,itpm:N,otpm:N, of these one or more; "+
+		"limits per minute of one model, in place of the others: NAME=rpm:N,tpm:N,itpm:N,otpm:N, one or more of them; "+
 			"repeatable"+only)
 	p.StringVar(&f.rule, "rule", "bucket",
-		"how the server counts --rpm, --tpm, --itpm, --otpm: bucket, which is refilled evenly, or rolling windows; if "+
-			"given, also the limits of --preset")
+		"how the server counts --rpm, --tpm, --itpm, --otpm: bucket (refilled evenly) or rolling (windows). If given, "+
+			"it also holds for the limits of --preset")
 }
 
 func (f *minuteFlags) all() []minute {

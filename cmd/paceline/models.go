@@ -18,12 +18,13 @@ func newModels() *cobra.Command {
 	output := "text"
 	c := &cobra.Command{
 		Use:   "models [NAME …]",
-		Short: "Print what providers publish of their models: prices, sizes, and batch APIs, and since when",
-		Long: "Print what providers publish of their models: prices in USD per million tokens, sizes, and batch APIs, and " +
-			"since when.\n\n" +
-			"NAME is a provider (openai) or what a model's name begins with (gpt-5); none: all of them. `run` takes the " +
+		Short: "Print published prices, sizes and batch APIs of models, with their date",
+		Long: "Print the published facts about models, with their date: prices in USD per million tokens, sizes, and " +
+			"batch APIs.\n\n" +
+			"NAME is a provider (openai) or the beginning of a model's name (gpt-5). Without a NAME, all models are " +
+			"printed. `run` takes the " +
 			"prices of its plan\n" +
-			"and summary from here, unless --price-input and --price-output say others.",
+			"and summary from here, unless --price-input and --price-output are given.",
 		Example: "  paceline models anthropic\n  paceline models gpt-5 -o json",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if output != "text" && output != "json" {

@@ -20,17 +20,17 @@ import (
 	"github.com/paceline-go/paceline/observe/dashboard"
 )
 
-const proxyLong = `Listen for HTTP requests and pass each on at the first instant at which the server surely allows it. Programs in any language
-need nothing but another base URL (OPENAI_BASE_URL=http://127.0.0.1:7878/v1): they send at once, and get the server's answer,
-a little later where the limit says so.
+const proxyLong = `Pass HTTP requests on, each at the first moment at which the server surely takes it. A program in any language needs only
+another base URL (OPENAI_BASE_URL=http://127.0.0.1:7878/v1). It sends at once. If the limit requires it, the answer comes later.
 
-Refusals of the server are waited for and sent again where that does no harm. A request that would wait longer than --max-wait,
-or than its client says (Paceline-Max-Wait: 30, a timeout of an SDK or of gRPC), is refused at once, with 429 and Retry-After.
-Each client, told by its key or address, has a line of its own. Paceline-Waited in answers says for how many milliseconds a request waited.
+If the server refuses a request, the proxy waits and sends it again where that does no harm. If the expected wait is longer than
+--max-wait, the proxy refuses the request at once, with 429 and Retry-After. A client may have a shorter limit
+(Paceline-Max-Wait: 30, a timeout of an SDK or of gRPC). Each client, known by its key or address, has a line of its own.
+Paceline-Waited in an answer has the milliseconds that the request waited.
 
-It listens on this machine only, unless clients have keys (--client-key-env) or it is --open. Ctrl-C or SIGTERM: nothing new
-is taken, and what is in flight is finished; once more breaks that off. SIGUSR1: keys that are out of use (banned, denied, without
-credit) are tried again.`
+The proxy listens on this machine only, unless clients have keys (--client-key-env), or with --open. After Ctrl-C or SIGTERM it
+takes no new requests and finishes those in flight. A second signal breaks them off. After SIGUSR1 it tries keys again that are
+out of use (banned, denied, without credit).`
 
 const proxyExample = `  paceline proxy --to https://api.openai.com --preset openai:tier1
   paceline proxy --to https://api.example.com --limit 100/m --key-env K1 -H 'X-Api-Key: {key}'

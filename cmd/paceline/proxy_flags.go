@@ -49,76 +49,78 @@ type proxyFlags struct {
 func (f *proxyFlags) add(c *cobra.Command) {
 	p := c.Flags()
 	p.StringVar(&f.file, "config", "",
-		"file with all that the other flags say, and more: several servers, clients, keys; see paceline proxy --init")
+		"file with all settings: several servers, clients, keys; see paceline proxy --init")
 	p.StringVar(&f.to, "to", "",
-		"where requests go: the URL of a server, and maybe a path to put in front of theirs; h2c://HOST is HTTP/2 without TLS")
+		"the URL of the server. A path in it is put in front of each request's path; h2c://HOST is HTTP/2 without TLS")
 	p.StringArrayVar(&f.limits, "limit", nil,
 		"the server's limit, per key: "+rate.Forms+", or "+rate.ZoneForm+
 			" for the days of a place; repeatable: all hold; 'auto' finds it out; 'none' if there is none")
 	p.StringVar(&f.preset, "preset", "", "published limits by name, such as openai:tier1; with --limit, all hold")
 	f.minuteFlags.add(p, "")
 	p.BoolVar(&f.perSecond, "per-second", false,
-		"limits per minute of --preset, --rpm, --tpm, --itpm, --otpm also hold per second, as OpenAI says that they may: "+
-			"60000 as 1000, rounded down")
+		"limits per minute of --preset, --rpm, --tpm, --itpm, --otpm also hold per second, 60000 as 1000, rounded "+
+			"down. OpenAI documents that they may")
 	p.IntVar(&f.inFlight, "in-flight", 0, "most requests in flight at the server, per key (default: any number)")
-	p.BoolVar(&f.tokens, "tokens", false, "count tokens of language models although no limit asks for that")
-	p.BoolVar(&f.rejectsFree, "rejects-free", false, "the server does not count what it refuses with 429")
+	p.BoolVar(&f.tokens, "tokens", false, "count tokens of language models even without a limit of tokens")
+	p.BoolVar(&f.rejectsFree, "rejects-free", false, "the server does not count requests that it refuses with 429")
 	p.DurationVar(&f.latencyMax, "latency-max", 0,
-		"you promise that no request takes longer than this to be counted by the server: a little faster, and no safer "+
-			"than the promise")
+		"your promise: the server counts each request within this time of its send. The proxy is a little faster, and "+
+			"as safe as the promise")
 	p.StringVar(&f.provider, "provider", "",
-		"whose words answers are read in (default: by host, by --preset, or as they look); see paceline explain --providers")
+		"provider whose forms of refusals are known (default: by host, by --preset, or by the answers); see paceline "+
+			"explain --providers")
 	p.StringSliceVar(&f.keyEnv, "key-env", nil,
-		"environment variables with an API key each, A,B: each key has the limits for itself, and a request goes with the "+
-			"one that may go soonest")
+		"environment variables with an API key each, A,B. Each key has the limits for itself. A request goes with the "+
+			"key that may go soonest")
 	p.StringArrayVarP(&f.headers, "header", "H", nil,
-		"'Name: value' for every request, instead of what the client says there; {key} is filled in; repeatable")
+		"'Name: value' for every request, in place of the client's field; {key} is filled in; repeatable")
 	p.StringArrayVar(&f.query, "query", nil, "'name=value' for the query of every request, likewise; repeatable")
 	p.StringVar(&f.listen, "listen", proxy.DefaultListen,
 		"address for clients; beyond this machine it needs --client-key-env or --open")
 	p.StringVar(&f.admin, "admin", proxy.DefaultAdmin,
-		"address on this machine for the page to watch it, /metrics, /livez and /readyz; off: none")
+		"address on this machine for the page, /metrics, /livez and /readyz; off: none")
 	p.BoolVar(&f.open, "open", false, "anybody who reaches --listen may send, with your limits and your keys")
 	p.StringSliceVar(&f.clientKeyEnv, "client-key-env", nil,
-		"environment variables with a key each that clients send, A,B: the client is called as the variable; without a key "+
-			"they are refused")
+		"environment variables, A,B, each with a key that a client sends. The client has the name of the variable. "+
+			"Requests without a key are refused")
 	p.StringVar(&f.clientHeader, "client-header", "",
-		"field of requests that names the client, where it has no key (default: its address)")
+		"field of a request that names a client without a key (default: its address)")
 	p.IntVar(&f.maxWaiting, "max-waiting", 0, "most requests of a client that may wait (default 10000)")
 	p.DurationVar(&f.maxWait, "max-wait", proxy.DefaultMaxWait,
-		"longest wait for a turn: if more is foreseen, the request is refused at once; 0s: nobody waits")
+		"longest wait for a turn. A request that would wait longer is refused at once; 0s: no request waits")
 	p.DurationVar(&f.grace, "grace", 0,
-		"how long those that wait may go on once the proxy is told to stop; what is in flight is always finished")
+		"at the end of the proxy, waiting requests may go on for so long; requests in flight are always finished")
 	p.StringVar(&f.state, "state", "",
-		"file for what was sent and may still count, so that a restart forgets no window (default: none)")
+		"file for sent requests that may still count, so that a restart forgets no window (default: none)")
 	f.store.Add(p, "")
 	f.store.AddPart(p)
 	p.DurationVar(&f.timeout, "timeout", 10*time.Minute, "longest time until the header of an answer; 0s: any")
 	p.DurationVar(&f.connectTimeout, "connect-timeout", 10*time.Second, "longest time for a connection to the server")
 	p.IntVar(&f.attempts, "attempts", 3,
-		"how often a request is tried, where that does no harm; a refusal by a limit is waited for until --max-wait")
+		"attempts of a request, where a repeat does no harm. A refusal by a limit is no attempt: the request waits "+
+			"until --max-wait")
 	p.DurationVar(&f.maxOutage, "max-outage", 10*time.Second,
-		"how long requests wait for a server where nothing arrives; 0s: not at all")
-	p.DurationVar(&f.maxPause, "max-pause", time.Hour, "how long all stay away at most because of one answer")
+		"longest wait for a server that nothing reaches; 0s: no wait")
+	p.DurationVar(&f.maxPause, "max-pause", time.Hour, "longest pause of all requests because of one answer")
 	p.Var(&f.maxHeader, "max-header", "largest header of a request")
 	p.Var(&f.maxBody, "max-body", "largest body of a request; 0: any")
 	p.IntVar(&f.conns, "max-connections", 16384, "most connections of clients; more wait to be accepted")
 	p.Var(&f.maxFrozen, "max-frozen",
-		"how much memory what still counts of idle keys may take; beyond it new ones get 429")
+		"memory for the counts of idle keys; if it is full, new keys get 429")
 	p.DurationVar(&f.headerTimeout, "header-timeout", 10*time.Second, "longest time for a client to send a header")
 	p.DurationVar(&f.idleTimeout, "idle-timeout", 2*time.Minute,
-		"how long a client's connection without a request stays open")
+		"longest time of a client's connection without a request")
 	p.DurationVar(&f.stall, "stall", time.Minute,
-		"how long a client may send nothing of its body, or take nothing of its answer")
+		"longest time in which a client sends nothing of its body, or takes nothing of its answer")
 	p.StringVar(&f.tlsCert, "tls-cert", "",
-		"file with the certificate for --listen, and those between it and its authority, as PEM")
+		"file with the certificate chain for --listen, as PEM")
 	p.StringVar(&f.tlsKey, "tls-key", "", "file with its private key, as PEM")
 	p.StringVar(&f.caFile, "ca-file", "",
-		"file with the authorities that the server's certificate may be of, as PEM (default: the system's)")
-	p.BoolVar(&f.forwarded, "forwarded", false, "tell the server who asked, in X-Forwarded-For, -Host and -Proto")
-	p.BoolVar(&f.keepHost, "keep-host", false, "pass on the Host that clients ask for, instead of that of --to")
+		"file with the trusted authorities for the server's certificate, as PEM (default: the system's)")
+	p.BoolVar(&f.forwarded, "forwarded", false, "name the client to the server, in X-Forwarded-For, -Host and -Proto")
+	p.BoolVar(&f.keepHost, "keep-host", false, "pass on the Host of the client's request, instead of that of --to")
 	p.StringVar(&f.log, "log", "text", "a line per request on standard error: text, json or off")
-	p.StringVar(&f.logLevel, "log-level", "warn", "of what happens besides: debug, info, warn or error")
+	p.StringVar(&f.logLevel, "log-level", "warn", "level of all other messages: debug, info, warn or error")
 }
 
 // config makes the configuration of one upstream.

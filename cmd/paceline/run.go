@@ -22,22 +22,22 @@ import (
 	"github.com/paceline-go/paceline/internal/text/rate"
 )
 
-const runLong = `Send the HTTP requests of FILE as fast as the limits allow and no faster. FILE has a URL a line, a table or rows of JSON
-(with --url), curl commands, or whole requests, one JSON object a line, of which only url is required:
+const runLong = `Send the HTTP requests of FILE as fast as the limits allow and no faster. FILE has URLs, one a line; a table or rows of JSON, with --url;
+curl commands; or whole requests, one JSON object a line. Of a request, only url is required:
 
   {"id":"a1","method":"POST","url":"https://api.example.com/v1/things","body":{"name":"x"}}
 
-A file in OpenAI's batch format (custom_id, method, url, body) or in Anthropic's (custom_id, params) is taken as it is, and the
-results are in that format, too. Its limits are in tokens as well: --preset openai:tier1, or --rpm and --tpm. --dry-run prints
-the plan: requests, tokens, money, time, and which limit binds.
+A file may also have OpenAI's batch format (custom_id, method, url, body) or Anthropic's (custom_id, params). Its results then have
+the same format. Such files have limits of tokens, too: --preset openai:tier1, or --rpm and --tpm. --dry-run prints the plan:
+requests, tokens, money, time, and the limit that binds.
 
-Results are lines of JSON on standard output or in --out FILE. With --out a run can be broken off in any way, kill -9
-included; the same command again sends what has not ended, and the limits remember what was sent before.
+Results are lines of JSON on standard output or in --out FILE. With --out, a run may break off at any moment, even by kill -9. The
+same command again sends the remaining requests. The limits still count the requests sent before.
 
 Exit codes: 0 all done; 1 failure, running again resumes; 2 usage; 3 finished, but some requests are dead, expired, lost
 or invalid; 4 bad configuration or input, nothing was sent; 5 nothing arrived for --max-outage,
-it is the time of --until, or --budget is spent: running again resumes; 6 every key is out of use or denied all; 130 interrupted. The first Ctrl-C
-waits for what is in flight, the second breaks it off.`
+it is the time of --until, or --budget is spent: running again resumes; 6 every key is out of use or denied all; 130 interrupted. The first Ctrl-C waits
+for the requests in flight, the second breaks them off.`
 
 const runExample = `  paceline run urls.txt --limit 100/min
   paceline run people.csv --url 'https://api.example.com/people/{row.email}' --limit 20/s
@@ -84,50 +84,50 @@ func newRun() *cobra.Command {
 	f.token.add(p)
 	f.pages.add(p)
 	f.given.add(p)
-	p.BoolVar(&f.rejectsFree, "rejects-free", false, "the server does not count what it refuses with 429")
-	p.DurationVar(&f.latencyMax, "latency-max", 0, "you promise that no request takes longer than this to be counted by the server: a little faster, and no safer than the promise")
-	p.StringSliceVar(&f.keyEnv, "key-env", nil, "environment variables with an API key each, A,B: each key has the limits for itself, but for those of one organization")
-	p.StringToStringVar(&f.organizations, "organization", nil, "whose the keys are, A=NAME,B=NAME: keys of one organization have the limits together (default: as answers of OpenAI and Anthropic say)")
-	p.StringSliceVar(&f.keyHosts, "key-host", nil, "where keys may be sent: HOST, HOST:PORT or https://HOST, repeatable (default: the host of the first line, or of --base-url)")
+	p.BoolVar(&f.rejectsFree, "rejects-free", false, "the server does not count requests that it refuses with 429")
+	p.DurationVar(&f.latencyMax, "latency-max", 0, "your promise: the server counts each request within this time of its send. The run is a little faster, and as safe as the promise")
+	p.StringSliceVar(&f.keyEnv, "key-env", nil, "environment variables with an API key each, A,B. Each key has the limits for itself, except keys of one organization")
+	p.StringToStringVar(&f.organizations, "organization", nil, "the organization of each key, A=NAME,B=NAME. Keys of one organization share the limits (default: from the answers of OpenAI and Anthropic)")
+	p.StringSliceVar(&f.keyHosts, "key-host", nil, "a host that keys may go to: HOST, HOST:PORT or https://HOST; repeatable (default: the host of the first line, or of --base-url)")
 	p.StringArrayVarP(&f.headers, "header", "H", nil, "'Name: value' for every request; {key}, {token}, {nonce}, {id}, {attempt} are filled in; repeatable")
 	p.StringArrayVar(&f.query, "query", nil, "'name=value' for the query of every request, likewise; repeatable")
-	p.DurationVar(&f.nonceUnit, "nonce-unit", time.Millisecond, "what a {nonce} counts")
-	p.DurationVar(&f.nonceGap, "nonce-gap", 0, "least time between two nonces of a key: several in flight, for a path whose one-way latency varies by less than this (default: one in flight per key)")
+	p.DurationVar(&f.nonceUnit, "nonce-unit", time.Millisecond, "unit of a {nonce}")
+	p.DurationVar(&f.nonceGap, "nonce-gap", 0, "least time between two nonces of a key. It allows several requests of a key in flight, if the one-way latency varies by less than this (default: one in flight per key)")
 	p.IntVar(&f.concurrency, "concurrency", 64, "most requests in flight")
-	p.IntVar(&f.attempts, "attempts", 5, "how often a request is tried before it is a dead letter")
+	p.IntVar(&f.attempts, "attempts", 5, "attempts of a request before it is a dead letter")
 	p.DurationVar(&f.timeout, "timeout", 30*time.Second, "longest time for an attempt")
-	p.DurationVar(&f.ttl, "ttl", 0, "how long a request without a deadline of its own is of use: from its field created, else from when it was read from a pipe, or its file first (default: for ever)")
-	p.DurationVar(&f.answerTime, "answer-time", 0, "how long an answer takes: what cannot be answered before its deadline is not sent; 0s: nothing is kept back for the answer (default: measured, for each host)")
-	p.BoolVar(&f.renew, "renew", false, "deadlines that are durations count anew at each retry; one that passes uses up an attempt")
-	p.StringVar(&f.until, "until", "", "when to send no more and end with exit code 5, to be resumed: a time of day (09:00), an instant as in RFC 3339, or a duration")
-	p.Var(&f.budget, "budget", "what may be spent, such as 20USD, over all runs with one --out: batches by what their models cost (paceline models, or --price-input and --price-output), else by --price")
+	p.DurationVar(&f.ttl, "ttl", 0, "deadline of requests without their own, as a duration. It begins at the field created; without that, when the line of a pipe, or the file, was first read (default: for ever)")
+	p.DurationVar(&f.answerTime, "answer-time", 0, "expected time of an answer. A request is not sent if its answer would come after its deadline; 0s: send until the deadline (default: measured, for each host)")
+	p.BoolVar(&f.renew, "renew", false, "a deadline that is a duration begins anew at each retry. A deadline that passes uses up an attempt")
+	p.StringVar(&f.until, "until", "", "end of sending: a time of day (09:00), an instant as in RFC 3339, or a duration. The run ends with exit code 5, and can be resumed")
+	p.Var(&f.budget, "budget", "most money to spend, such as 20USD, over all runs with one --out. Batches count the prices of their models (paceline models, or --price-input and --price-output), other files --price")
 	p.Float64Var(&f.price, "price", 0, "USD per attempt of cost 1, for --budget; not for batches")
-	p.DurationVar(&f.maxOutage, "max-outage", 0, "how long nothing may arrive at a host before the run ends with exit code 5, if nothing else is left to do, and keys may answer 401 or 403 to all before it does with 6; 0s: as soon as it is known (default: for ever; keys: 1m, or 1h once something was served)")
+	p.DurationVar(&f.maxOutage, "max-outage", 0, "longest outage. The run ends with exit code 5 if nothing arrives at a host for this time, and nothing else is left to do. It ends with 6 if keys answer 401 or 403 to all for this time. 0s: at once (default: for ever; keys: 1m, or 1h once something was served)")
 	p.DurationVar(&f.backoff.Base, "backoff-base", 100*time.Millisecond, "longest delay before the second attempt; it doubles")
 	p.DurationVar(&f.backoff.Max, "backoff-max", 30*time.Second, "longest delay before any attempt")
 	p.IntVar(&f.redirects, "redirects", 0, "redirects to follow, each with a permit of its own")
-	p.IntSliceVar(&f.banStatus, "ban-status", []int{401, 418}, "answers that take the key out of use (with --key-env)")
-	p.IntSliceVar(&f.nonceStatus, "nonce-status", nil, "answers that say that a {nonce} did not rise, beside those that say so in words: such a request goes again with a new one")
-	p.StringVar(&f.provider, "provider", "", "whose words answers are read in, refusals with status 200 among them (default: by host, by --preset, or as they look); see paceline explain --providers")
-	p.StringVar(&f.success, "success", "", "jq expression that is true of the JSON of a success, such as '.status == \"OK\"': any other answer 2xx is a failed attempt")
+	p.IntSliceVar(&f.banStatus, "ban-status", []int{401, 418}, "statuses that take the key out of use (with --key-env)")
+	p.IntSliceVar(&f.nonceStatus, "nonce-status", nil, "statuses for a {nonce} that did not rise, in addition to known texts. Such a request goes again with a new nonce")
+	p.StringVar(&f.provider, "provider", "", "provider whose forms of refusals are known, such as refusals with status 200 (default: by host, by --preset, or by the answers); see paceline explain --providers")
+	p.StringVar(&f.success, "success", "", "jq expression on the JSON of an answer, such as '.status == \"OK\"'. If it is not true, an answer 2xx is a failed attempt")
 	p.IntVar(&f.queue, "queue", 1000, "requests to read ahead")
-	p.StringVarP(&f.out, "out", "O", "-", "file for the results, to which a run that is repeated adds; - is standard output, without resuming")
+	p.StringVarP(&f.out, "out", "O", "-", "file for the results. The same command again resumes, and appends to this file; - is standard output, without resuming")
 	p.StringVar(&f.dead, "dead", "", "file for dead letters (default: beside --out, its name with .dead.jsonl; or among the results on standard output)")
-	p.Var((*deadSet)(&f.retryDead), "retry-dead", "send the dead letters of the runs before again: all, or of some classes, as in --retry-dead=outage,limited (classes: see docs/results.md)")
+	p.Var((*deadSet)(&f.retryDead), "retry-dead", "send dead letters of earlier runs again: all, or some classes, as in --retry-dead=outage,limited (classes: see docs/results.md)")
 	p.Lookup("retry-dead").NoOptDefVal = "all"
-	p.StringVar(&f.unanswered, "unanswered", "resend", "what was sent and may have been served without an answer: resend, or hold as a dead letter")
-	p.StringVar(&f.partly, "partly", "done", "what was served in part, since a limit refused the rest: done, and the result says so (what only reads goes again); again; or hold as a dead letter")
-	p.StringVar(&f.sync, "sync", "group", "group: make durable within 100 ms, sooner at 64 lines; always: also before each send, which a power cut asks for")
-	p.BoolVar(&f.trustClock, "trust-clock", false, "count what the wall clock says has passed since the run before, also over a reboot: it was not set")
-	p.BoolVar(&f.skipInvalid, "skip-invalid", false, "pass over lines that are not valid instead of not starting")
+	p.StringVar(&f.unanswered, "unanswered", "resend", "a request without an answer that may have been served: resend it, or hold it as a dead letter")
+	p.StringVar(&f.partly, "partly", "done", "a request that a limit refused in part: done, with a note in its result (it goes again if it only reads); again; or hold it as a dead letter")
+	p.StringVar(&f.sync, "sync", "group", "group: write to the disk within 100 ms, sooner at 64 lines; always: also before each send, safe even in a power cut")
+	p.BoolVar(&f.trustClock, "trust-clock", false, "measure the time since the run before by the wall clock, also over a reboot. Use it only if nobody set that clock")
+	p.BoolVar(&f.skipInvalid, "skip-invalid", false, "leave out invalid lines instead of not starting")
 	p.StringSliceVar(&f.keepHeaders, "keep-headers", nil, "more fields of the answers to keep; * for all")
 	p.Var(&f.maxLine, "max-line", "longest line of the input")
 	p.Var(&f.maxHeader, "max-header", "largest headers of a request")
 	p.Var(&f.maxBody, "max-body", "largest body of a request")
-	p.Var(&f.maxResponse, "max-response", "how much of an answer's body to keep")
-	p.StringVar(&f.progress, "progress", "auto", "auto: a line that is rewritten, on a terminal; a time: a line so often where there is no terminal; off")
+	p.Var(&f.maxResponse, "max-response", "longest part of an answer's body to keep")
+	p.StringVar(&f.progress, "progress", "auto", "auto: one line, rewritten, on a terminal; a time: a new line so often, without a terminal; off")
 	p.StringVar(&f.color, "color", "auto", "auto, always or never")
-	p.StringVar(&f.logLevel, "log-level", "warn", "debug has a line per answer and expiry on standard error")
+	p.StringVar(&f.logLevel, "log-level", "warn", "level of standard error; debug has a line for each answer and expired request")
 	p.StringVar(&f.summary, "summary", "", "file to write the summary to, as JSON")
 	p.StringVarP(&f.output, "output", "o", "text", "the summary on standard error, or the plan: text or json")
 	f.llm.add(c)

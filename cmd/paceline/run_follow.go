@@ -32,8 +32,8 @@ func (f *pageFlags) add(p *pflag.FlagSet) {
 			"for a cursor that goes into the query (cursor=/meta/next_cursor), or body:POINTER=POINTER for one that goes into "+
 			"the body (body:/start_cursor=/next_cursor); each page is a request of its own")
 	p.StringVar(&f.while, "next-while", "",
-		"with --next: JSON pointer to what is true of all pages but the last (/has_more)")
-	p.IntVar(&f.most, "max-pages", 1000, "with --next: most pages of a line; a run with more goes on there")
+		"with --next: JSON pointer to a value that is true on all pages but the last (/has_more)")
+	p.IntVar(&f.most, "max-pages", 1000, "with --next: most pages of a line; a run with a larger number goes on there")
 }
 
 func (f *pageFlags) config(cmd *cobra.Command, c *run.Config) (err error) {
@@ -68,16 +68,16 @@ type tokenFlags struct {
 func (f *tokenFlags) add(p *pflag.FlagSet) {
 	p.StringVar(&f.command, "auth-command", "",
 		"command that prints a token, or JSON with access_token and expires_in, for {token} in --header or --query "+
-			"(default: 'Authorization: Bearer {token}'); it runs again before that expires and at 401")
+			"(default: 'Authorization: Bearer {token}'). It runs again before the token expires, and after a 401")
 	p.DurationVar(&f.every, "auth-every", 0,
-		"how often to get a new token (default: when it says that it expires, and at 401)")
+		"time between new tokens (default: before the stated end of a token, and after a 401)")
 	p.StringVar(&f.url, "oauth-token-url", "",
-		"where an OAuth server gives tokens for {token}, for the credentials of a client")
+		"address of an OAuth server that gives tokens for {token}, for the credentials of a client")
 	p.StringVar(&f.idEnv, "oauth-client-id-env", "", "environment variable with the client's id")
 	p.StringVar(&f.secretEnv, "oauth-client-secret-env", "", "environment variable with the client's secret")
 	p.StringSliceVar(&f.scopes, "oauth-scopes", nil, "scopes to ask for, A,B")
 	p.StringArrayVar(&f.oauthParams, "oauth-param", nil,
-		"'name=value' beside, such as 'audience=https://api.example.com'; repeatable")
+		"'name=value' to send besides, such as 'audience=https://api.example.com'; repeatable")
 }
 
 // config puts a token into requests, if the flags name a source.

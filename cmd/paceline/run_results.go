@@ -25,11 +25,11 @@ type resultFlags struct {
 
 func (f *resultFlags) add(p *pflag.FlagSet) {
 	p.StringVar(&f.outDir, "out-dir", "",
-		"folder with a file for the body of each answer, named by its id and its Content-Type, and results.jsonl for the "+
-			"rest, which a run that is repeated goes on from")
+		"folder for the bodies: a file for each answer, named by its id and its Content-Type. results.jsonl has the "+
+			"rest. The same command again resumes there")
 	f.maxFile = 1 << 30
 	p.StringVar(&f.selection, "select", "",
-		"fields of the answers to write in place of the results, as jq expressions: 'id=.id, name=.body.name' or '{id, "+
+		"fields to write instead of whole results, as jq expressions: 'id=.id, name=.body.name' or '{id, "+
 			"name: .body.name}'")
 	p.StringVar(&f.format, "out-format", "", "with --select: jsonl, csv or tsv (default: as --out ends, or jsonl)")
 	p.BoolVar(&f.ordered, "ordered", false, "results in the order of the input")

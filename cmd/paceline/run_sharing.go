@@ -28,14 +28,14 @@ type sharingFlags struct {
 
 func (f *sharingFlags) add(p *pflag.FlagSet) {
 	p.StringVar(&f.kind, "strangers", "",
-		"others use the same limits and know nothing of this run: take a fair share, by what answers say; =bucket, =fixed "+
-			"(windows) or =rolling says how the server counts, where it tells no reset")
+		"strangers use the same limits: take a fair share, by the answers. =bucket, =fixed (windows) or =rolling names "+
+			"the way in which the server counts, if its answers have no reset")
 	p.Lookup("strangers").NoOptDefVal = "auto"
-	f.store.Add(p, "; with --strangers a number: how many shares to take")
+	f.store.Add(p, ". With --strangers, a number: the shares to take")
 	f.store.AddPart(p)
 	p.Float64Var(&f.sharers, "sharers", 0,
-		"with --strangers: among how many the limits are meant to be shared, where some of them may be greedy: its part is "+
-			"kept to (default: all are trusted)")
+		"with --strangers: the number of users, if some may be greedy. The run then keeps its part of that number "+
+			"(default: all are trusted)")
 }
 
 // ceiling describes the limit behind percentages.

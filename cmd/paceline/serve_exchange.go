@@ -20,16 +20,16 @@ import (
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
-const serveExchangeLong = `Serve an exchange that refuses what is over the limit, wants nonces that rise, bans keys that are refused too often, and
-delays each request before and after its check.
+const serveExchangeLong = `Serve an exchange with a strict limit. It requires rising nonces, bans a key after too many refusals, and delays each request
+before and after its check.
 
-GET or POST /api/request with api_key and nonce, and req_id if the answer is to have it, in the query or as a form in the body:
+GET or POST /api/request takes api_key and nonce, in the query or as a form in the body. If it has a req_id, the answer has it, too:
 
   200 {"status":"OK","req_id":17}
   400 {"status":"error","error_msg":"..."}   bad nonce (uses a slot of the limit), or api_key or nonce is missing (uses none)
   401, 403, 429                              unknown key, banned, over the limit (uses no slot)
 
-Ctrl-C ends it: requests under way are answered, then a report goes to stdout. A second Ctrl-C aborts.`
+Ctrl-C ends the server: it answers the requests under way, and prints a report. A second Ctrl-C aborts.`
 
 type serveExchange struct {
 	serving

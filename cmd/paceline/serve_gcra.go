@@ -13,15 +13,15 @@ import (
 	"github.com/paceline-go/paceline/ratetest/latency"
 )
 
-const serveGCRALong = `Serve one quota for all who ask: a bucket that is refilled evenly, as Heroku's platform API has it. Every answer says in
-RateLimit-Remaining how many requests are left.
+const serveGCRALong = `Serve one quota for all clients together: a bucket that is refilled evenly, as that of Heroku's platform API. Every answer has the
+remaining requests in RateLimit-Remaining.
 
   200 {"status":"OK"}
   429 {"id":"rate_limit","message":"..."}   none is left; this one uses none, and there is no Retry-After
 
-The bucket starts at --level when the first request comes. With --scale 10 its clock runs ten times faster than ours.
+The bucket starts at --level when the first request comes. With --scale 10, the server's clock runs ten times faster.
 
-Ctrl-C ends it: requests under way are answered, then a report goes to stdout. A second Ctrl-C aborts.`
+Ctrl-C ends the server: it answers the requests under way, and prints a report. A second Ctrl-C aborts.`
 
 type serveGCRA struct {
 	serving

@@ -22,23 +22,23 @@ import (
 	"github.com/paceline-go/paceline/tokens/tiktoken"
 )
 
-const serveOpenAILong = `Serve OpenAI's API with its limits, as if by a language model: the text is made up, everything else is as the provider has it.
+const serveOpenAILong = `Serve OpenAI's API with its limits, as if by a language model. The text is made up. Everything else is as at the provider.
 
   POST /v1/chat/completions   whole or as a stream; stream_options.include_usage, n, max_tokens, max_completion_tokens, tools
   POST /v1/responses          whole or as a stream; max_output_tokens, tools
   POST /v1/embeddings         of strings or token numbers; dimensions, encoding_format
   POST /v1/moderations        nothing is flagged
 
-Point a client at it by its base URL, such as OPENAI_BASE_URL=http://127.0.0.1:9999/v1. Any key will do unless --keys names
-those that do, and any published model, by a dated name too: --models names others. Limits are of each key and model.
+Give the server's address to a client as base URL, such as OPENAI_BASE_URL=http://127.0.0.1:9999/v1. The server takes any key, or only
+those of --keys. It takes any published model, by a dated name, too; --models names others. Each key and model has its own limits.
 
 ` + serveLimits + `
-With --per-second they also hold per second, as the provider warns: 60,000 a minute as a bucket of 1,000 that is refilled in a
-second, rounded down to a whole number, but at least 1. A request of more tokens than that is served when the bucket is full, which
-is when nothing else was, and nothing else until what it took is refilled.
+With --per-second, limits also hold per second, as the provider warns. 60,000 a minute is then a bucket of 1,000 that is refilled in a
+second. The number is rounded down to a whole number, 1 at least. A request with more tokens than that is served when the bucket is
+full. Then nothing else is served until the bucket has these tokens back.
 
-What a request counts toward the limit of tokens is, as documented, the larger of its max_tokens and an estimate of its
-input (a token per 4 characters), when it arrives, whatever it uses in the end. Every answer has
+When a request arrives, it counts the larger of its max_tokens and an estimate of its input (a token per 4 characters), as documented.
+The real usage does not change this. Every answer has
 
   x-ratelimit-limit-requests       -remaining-requests       -reset-requests: 120ms, until all is there again
   x-ratelimit-limit-tokens         -remaining-tokens         -reset-tokens: 6m0s
@@ -46,23 +46,23 @@ input (a token per 4 characters), when it arrives, whatever it uses in the end. 
 
 and a refusal retry-after-ms and retry-after:
 
-  429 rate_limit_exceeded  over a limit (type requests or tokens), or more than a limit, for which no wait is stated
+  429 rate_limit_exceeded  over a limit (type requests or tokens), or larger than a limit (without a wait)
   429 insufficient_quota   --credit is used up
   503                      overloaded
 ` + serveLLMRest
 
-const serveAnthropicLong = `Serve Anthropic's Messages API with its limits, as if by a language model: the text is made up, everything else is as the
-provider has it.
+const serveAnthropicLong = `Serve Anthropic's Messages API with its limits, as if by a language model. The text is made up. Everything else is as at the
+provider.
 
   POST /v1/messages   whole or as a stream; tools
 
-Point a client at it by its base URL, such as ANTHROPIC_BASE_URL=http://127.0.0.1:9999. Any key will do unless --keys names
-those that do, and any published model, by a dated name too: --models names others. Limits are of each key and model.
+Give the server's address to a client as base URL, such as ANTHROPIC_BASE_URL=http://127.0.0.1:9999. The server takes any key, or only
+those of --keys. It takes any published model, by a dated name, too; --models names others. Each key and model has its own limits.
 
 ` + serveLimits + `
-A request counts, as documented, an estimate of its input (a token per 4 characters) when it arrives, and its output as it is
-produced: it is refused if not one token of output is left, goes on when there is none, and max_tokens has no part. When its
-answer ends, the true input takes the place of the estimate. What is read from a cache does not count. Every answer has
+When a request arrives, it counts an estimate of its input (a token per 4 characters), as documented. Its output counts as it is
+produced, and max_tokens does not count. A request is refused if no token of output is left. A running answer goes on even then. At
+the end of the answer, the true input replaces the estimate. Input read from a cache does not count. Every answer has
 
   anthropic-ratelimit-requests-limit       -remaining   -reset: 2026-01-15T12:00:01Z, when all is there again
   anthropic-ratelimit-input-tokens-limit   and output-tokens, and tokens for both; what remains of tokens is rounded to the nearest thousand, as documented
@@ -70,39 +70,38 @@ answer ends, the true input takes the place of the estimate. What is read from a
 
 and a refusal retry-after:
 
-  429 rate_limit_error        over a limit, or more than a limit, for which no wait is stated
+  429 rate_limit_error        over a limit, or larger than a limit (without a wait)
   400 invalid_request_error   --credit is used up
   529 overloaded_error        overloaded
 ` + serveLLMRest
 
-const serveLimits = `Each limit is a bucket that holds as much as it lets through in a window and is refilled evenly; with --rolling, no window
-of the past holds more than the limit. Limits of a day are buckets, or windows, of 24 hours.`
+const serveLimits = `Each limit is a bucket that holds the amount of one window and is refilled evenly. With --rolling, no window of the past holds more
+than the limit. Limits of a day are buckets, or windows, of 24 hours.`
 
 const serveLLMRest = `
-What requests use is drawn, by --seed: input as the model's vocabulary counts it (about the estimate where there is none, as
-of Anthropic's), output lognormal (150 tokens, 1,500 for one in a hundred), cut to what the request allows itself. --count
-changes what counts: reserved, corrected when the answer ends, produced, or true, for a server that knows the future when a
-request arrives.
+The usage of a request is random, by --seed. Input is counted with the model's vocabulary, or is near the estimate if there is none.
+Output is lognormal (150 tokens, 1,500 for one in a hundred), up to the request's own bound. --count changes the tokens that count:
+reserved, corrected (at the end of the answer), produced, or true (the server knows the usage when a request arrives).
 
-A tool that tool_choice demands is called, with the fewest arguments that its schema asks for; "auto" is answered in words.
+If tool_choice demands a tool, the tool is called with the fewest arguments of its schema. "auto" is answered in words.
 
-Faults, with the probability of each, one a request: --fault cut=0.01,500=0.005. --script 429,ok,cut is those of the
+A request has one fault at most. --fault cut=0.01,500=0.005 sets the probability of each. --script 429,ok,cut sets the faults of the
 first requests.
 
-  429               refused though there is room, with --retry-after
+  429               refused, although there is room, with --retry-after
   500, 502          failed; a proxy's page in HTML: the request counts
   overloaded        503 or 529; unpaid: no credit
   reset             the connection is reset before the answer
   cut, ended        the answer breaks off in its middle, by a broken connection or in good order
   error-event       a stream reports an error in its middle
-  no-usage          the answer does not say what it used
-  no-headers        nothing about limits, and no retry-after
-  lying-headers     the fields say that nothing is used
+  no-usage          the answer has no usage
+  no-headers        no fields about limits, and no retry-after
+  lying-headers     the fields say that no request was counted
   garbled-headers   a limit of 0, -1 left, a reset that is no time, a retry-after of a year
 
-Ctrl-C ends it: requests under way are answered, then a report goes to stdout: of each key, model and limit the fullest window,
-by what was really used, of what was accepted and with what was refused, as an independent judge sees it who reads the
-same lines that --log writes. It fails if one verdict of the limits was against the rule. A second Ctrl-C aborts.`
+Ctrl-C ends the server: it answers the requests under way, and prints a report. The report is by an independent judge, from the same
+lines that --log writes. It has the fullest window of each key, model and limit, by real usage, without and with the refused requests.
+The command fails if one verdict of the limits was against the rule. A second Ctrl-C aborts.`
 
 type serveLLM struct {
 	serving

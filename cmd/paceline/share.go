@@ -19,20 +19,20 @@ import (
 	"github.com/paceline-go/paceline/share"
 )
 
-const shareLong = `Look at the limits that processes share by a store (--share of run and proxy), and have it forget one.
+const shareLong = `List the limits that processes share in a store (--share of run and proxy), or remove one.
 
-A STORE is sqlite:FILE, postgres://… or redis://…. To forget a limit does no harm: whoever uses it sends nothing until what was granted before no
-longer counts (7 s and a window), and whoever comes first may say otherwise what it is.`
+A STORE is sqlite:FILE, postgres://… or redis://…. It is safe to remove a limit. Its users then send nothing until no
+earlier grant counts (7 s and a window). The first of them sets the limit anew, and may set another one.`
 
 func newShare() *cobra.Command {
-	return cli.Family(&cobra.Command{Use: "share", Short: "Look at limits that processes share by a store",
+	return cli.Family(&cobra.Command{Use: "share", Short: "List and remove limits that processes share in a store",
 		Long: shareLong},
 		&cobra.Command{
 			Use: "ls STORE", Short: "List the limits in a store, with how many processes share each", Args: cobra.ExactArgs(1),
 			RunE: func(cmd *cobra.Command, args []string) error { return withStore(cmd, args[0], listShares) },
 		},
 		&cobra.Command{
-			Use: "show STORE [NAME]", Short: "Say of a limit, or of all, who shares it and holds what",
+			Use: "show STORE [NAME]", Short: "Show who shares a limit, or each limit, with their grants",
 			Args: cobra.RangeArgs(1, 2),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				return withStore(cmd, args[0], func(ctx context.Context, s share.Lister, out io.Writer) error {
@@ -41,7 +41,7 @@ func newShare() *cobra.Command {
 			},
 		},
 		&cobra.Command{
-			Use: "forget STORE NAME", Short: "Have a store forget a limit", Args: cobra.ExactArgs(2),
+			Use: "forget STORE NAME", Short: "Remove a limit from a store", Args: cobra.ExactArgs(2),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				return withStore(cmd, args[0], func(ctx context.Context, s share.Lister, out io.Writer) error {
 					return forgetShare(ctx, s, out, args[1])

@@ -23,7 +23,7 @@ type watchFlags struct{ addr string }
 
 func (f *watchFlags) add(p *pflag.FlagSet) {
 	p.StringVar(&f.addr, "page", "",
-		"serve a page to watch the run at HOST:PORT, or at a PORT of this machine alone; port 0 is any free one")
+		"serve a page about the run at HOST:PORT, or at a PORT of this machine alone; port 0 is any free one")
 }
 
 // listen opens the address, so that a bad address is an error before the first request. It returns

@@ -36,20 +36,19 @@ var Kinds = map[string]fairshare.Kind{
 
 // Add adds the flags that name the limits. also continues the text of --share.
 func (f *Flags) Add(p *pflag.FlagSet, also string) {
-	p.StringVar(&f.Address, "share", "", "a store by which all processes that give it keep to the limits together: "+
+	p.StringVar(&f.Address, "share", "", "a store. All processes with the same store keep to the limits together: "+
 		"sqlite:FILE on one machine, postgres://USER@HOST/NAME or redis://HOST"+also)
-	p.StringVar(&f.Name, "share-name", "", "what the limits are called in the store: the same for all who share "+
-		"them, another for another server (default \""+sharestore.DefaultName+"\")")
-	p.StringVar(&f.Fallback, "share-fallback", "wait", "while the store is away: wait, or split, 1/n of the limit as n "+
-		"processes had it last, which is not exact where only some of them are cut off")
+	p.StringVar(&f.Name, "share-name", "", "name of the limits in the store: one name for each server (default \""+sharestore.DefaultName+"\")")
+	p.StringVar(&f.Fallback, "share-fallback", "wait", "while the store is away: wait, or split: go on with 1/n of the "+
+		"limit that n processes shared last. Split is not exact if only some of them are cut off")
 }
 
 // AddPart adds the flags for this process's part of the limits.
 func (f *Flags) AddPart(p *pflag.FlagSet) {
-	p.Float64Var(&f.Weight, "share-weight", 1, "this process' part where there is not enough for all: of weights "+
-		"1 and 3 the second has three quarters")
-	p.Float64Var(&f.Least, "share-least", 0, "the part of the whole that it has at least then, whatever weights and "+
-		"numbers others have: 0.2 of 500/m are 100 a minute")
+	p.Float64Var(&f.Weight, "share-weight", 1, "this process' part if demand is larger than the limit: of weights 1 "+
+		"and 3, the second has three quarters")
+	p.Float64Var(&f.Least, "share-least", 0, "least part of the whole for this process, for any weights and numbers of "+
+		"the others: 0.2 of 500/m is 100 a minute")
 }
 
 // IsStore reports whether a text is meant as the address of a store.
