@@ -171,6 +171,7 @@ var Table = []Package{
 	{Name: "internal/testkit/realserver", Ours: "limit internal/testkit/daemon internal/testkit/need", Std: "any"},
 	{Name: "tools/archtest", Std: "any"},
 	{Name: "tools/entries", Std: "any"},
+	{Name: "tools/updown", Std: "any"},
 }
 
 // Borders say who may import whom where the table has no say, in tests and nested modules.
