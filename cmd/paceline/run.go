@@ -18,6 +18,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
 	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/internal/text/rate"
 )
@@ -54,7 +55,7 @@ func newRun() *cobra.Command {
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				for _, a := range args {
-					if _, err := run.ParseDead(a); err == nil && cmd.Flag("retry-dead").Changed {
+					if _, err := dead.Parse(a); err == nil && cmd.Flag("retry-dead").Changed {
 						return cli.Usage(fmt.Errorf("--retry-dead %s, expected --retry-dead=%s, with = in place of the space", a, a))
 					}
 				}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit"
@@ -50,7 +51,7 @@ type runFlags struct {
 	out, dead, sync, unanswered    string
 	partly                         string
 	nowhere                        string // the value of --out if it names a file that throws everything away; out is standard output then
-	retryDead                      run.Dead
+	retryDead                      dead.Set
 	skipInvalid, trustClock        bool
 	keepHeaders                    []string
 	maxLine, maxHeader, maxBody    byteSize
@@ -369,7 +370,7 @@ func (d *dollars) Set(s string) error {
 }
 
 // deadSet is the flag --retry-dead.
-type deadSet run.Dead
+type deadSet dead.Set
 
 func (d *deadSet) String() string {
 	if *d == 0 {
@@ -388,7 +389,7 @@ func (d *deadSet) Set(s string) error {
 		*d = 0
 		return nil
 	}
-	set, err := run.ParseDead(s)
+	set, err := dead.Parse(s)
 	*d = deadSet(set)
 	return err
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/auth/bearer"
 	"github.com/paceline-go/paceline/internal/app/journal"
+	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool"
@@ -25,7 +26,7 @@ type job struct {
 	held     bool            // it is not sent again for that reason
 	number   int             // of the latest attempt
 	parts    *provider.Parts // of the latest answer, if it was served in part
-	class    class           // its class as a dead letter, by its latest attempt
+	class    dead.Class      // its class as a dead letter, by its latest attempt
 	reason   string          // the same, in words
 	failed   string          // why the latest attempt failed, in a word or two; empty: it did not fail
 	astray   bool            // nothing came back from a host that only a redirect led to
@@ -364,11 +365,11 @@ func (r *Run) DeadAgain() string {
 	r.tally.mu.Lock()
 	defer r.tally.mu.Unlock()
 	e := r.tally.bad
-	switch e.again = r.c.Out != "-"; {
-	case !e.again:
-		e.lapsed, e.again = 0, r.c.Dead != "-" && !IsNowhere(r.c.Dead)
+	switch e.Again = r.c.Out != "-"; {
+	case !e.Again:
+		e.Lapsed, e.Again = 0, r.c.Dead != "-" && !IsNowhere(r.c.Dead)
 	case IsNowhere(r.c.Dead):
-		e.again = false // no file keeps them, so another run sends them again in any case
+		e.Again = false // no file keeps them, so another run sends them again in any case
 	}
 	return e.String()
 }

@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"sync/atomic"
 
 	"github.com/paceline-go/paceline/internal/app/auth/bearer"
 	"github.com/paceline-go/paceline/internal/app/auth/issuer"
-	"github.com/paceline-go/paceline/internal/secret"
+	"github.com/paceline-go/paceline/internal/app/run/hide"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
 )
@@ -21,73 +20,17 @@ type Bearer struct {
 	bearer.Config
 }
 
-// hider finds the values of keys and tokens: a *secret.Set, or hidden.
-type hider interface {
-	Hide(text []byte, cut secret.Cut) (shown []byte, n int)
-	HideBeginning(text []byte, cut secret.Cut) (shown []byte, used, hidden int)
-	Beginning() int
-	HideIn(text string) (shown string, n int)
-	Holds(text string) (name string, ok bool)
-	StaysHome(name, value string) bool
-	WithoutKeys(query string) string
-	Weak() []string
-}
-
-// mostTokens is how many tokens a hidden looks for. If a server repeats a token in an answer, it is
-// one that it received lately.
-const mostTokens = 16
-
-// hidden is a secret.Set that learns new tokens. Safe for concurrent use, except for learn.
-type hidden struct {
-	now    atomic.Pointer[secret.Set]
-	all    atomic.Pointer[[]secret.Key]
-	keys   []secret.Key // always looked for
-	tokens []secret.Key // the latest last
-}
-
-func newHidden(keys []secret.Key) *hidden {
-	h := &hidden{keys: keys}
-	h.store(keys)
-	return h
-}
-
-// learn adds a token to those that are looked for. It must not be called by two goroutines at once.
-func (h *hidden) learn(token string) {
-	one := secret.Key{Name: "token", Value: token}
-	if slices.Contains(h.tokens, one) {
-		return
-	}
-	h.tokens = append(h.tokens[max(0, len(h.tokens)-mostTokens+1):], one)
-	h.store(append(slices.Clone(h.keys), h.tokens...))
-}
-
-func (h *hidden) store(all []secret.Key) {
-	h.all.Store(&all)
-	h.now.Store(secret.New(all))
-}
-
-func (h *hidden) Hide(text []byte, cut secret.Cut) ([]byte, int) { return h.now.Load().Hide(text, cut) }
-func (h *hidden) HideIn(text string) (string, int)               { return h.now.Load().HideIn(text) }
-func (h *hidden) Holds(text string) (string, bool)               { return h.now.Load().Holds(text) }
-func (h *hidden) StaysHome(name, value string) bool              { return h.now.Load().StaysHome(name, value) }
-func (h *hidden) WithoutKeys(query string) string                { return h.now.Load().WithoutKeys(query) }
-func (h *hidden) Beginning() int                                 { return h.now.Load().Beginning() }
-func (h *hidden) HideBeginning(text []byte, cut secret.Cut) ([]byte, int, int) {
-	return h.now.Load().HideBeginning(text, cut)
-}
-func (h *hidden) Weak() []string { return h.now.Load().Weak() }
-
 // newBearer prepares the run to get tokens, if its templates use any.
 func (r *Run) newBearer() {
 	if r.c.Bearer == nil {
 		return
 	}
-	h := newHidden(r.c.secretKeys())
+	h := hide.WithTokens(r.c.secretKeys())
 	r.sender.secrets = h
 	r.tokens = issuer.New(issuer.Config{
 		Issuer: r.c.Bearer.Issuer, Life: r.c.Bearer.Config, Notice: func(s string) { r.c.Notice(s) },
 		New: func(token string) {
-			h.learn(token)
+			h.Learn(token)
 			if slices.Contains(h.Weak(), "token") && r.notices.isFirst("weak token") {
 				r.tell("where an answer repeats the token it is not hidden: it is too short, or too easy to guess, to be told " +
 					"from other text")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/durable"
 	"github.com/paceline-go/paceline/internal/app/run/filename"
+	"github.com/paceline-go/paceline/internal/app/run/hide"
 	"github.com/paceline-go/paceline/internal/secret"
 )
 
@@ -207,7 +208,7 @@ func flushFile(path string) error {
 // body is a body that is being written. Secrets are hidden in it.
 type body struct {
 	of   *bodies
-	hide hider
+	hide hide.Finder
 	h    durable.Handle
 	cut  secret.Cut // where the text that is not written yet is cut off
 	rest []byte     // text not written yet, since a secret may begin in it
@@ -216,7 +217,7 @@ type body struct {
 }
 
 // begin makes the file for a body.
-func (b *bodies) begin(id string, hide hider, res *response) (*body, error) {
+func (b *bodies) begin(id string, hide hide.Finder, res *response) (*body, error) {
 	name := fileOf(id, res.header)
 	path := b.unfinished(name)
 	// An earlier attempt may have left a file here, or another program a link.
@@ -284,7 +285,7 @@ var errTooLong = errors.New("longer than a file may be")
 
 // stream writes a body as it arrives. res holds the beginning of the body. The error answer comes
 // from reading the body, the error disk from writing it.
-func (b *bodies) stream(id string, hide hider, res *response, rest io.Reader) (s *savedBody, answer, disk error) {
+func (b *bodies) stream(id string, hide hide.Finder, res *response, rest io.Reader) (s *savedBody, answer, disk error) {
 	w, err := b.begin(id, hide, res)
 	if err != nil {
 		return nil, nil, err
@@ -315,7 +316,7 @@ func (b *bodies) stream(id string, hide hider, res *response, rest io.Reader) (s
 }
 
 // save writes the body of a job's answer into a file, unless that is done.
-func (b *bodies) save(j *job, hide hider) error {
+func (b *bodies) save(j *job, hide hide.Finder) error {
 	if j.res.saved != nil {
 		return nil
 	}

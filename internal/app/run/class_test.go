@@ -3,6 +3,7 @@ package run
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"net"
 	"net/http"
 	"strconv"
@@ -41,7 +42,7 @@ func TestDeadLettersHaveAClass(t *testing.T) {
 		"400": "invalid", "404": "invalid", "410": "invalid", "422": "invalid", "501": "invalid", "505": "invalid", "nowhere": "redirect",
 	}
 	for _, status := range []int{http.StatusPaymentRequired, http.StatusProxyAuthRequired} { // these end a run; older results have them
-		if class := classOfStatus(status).String(); class != "refused" {
+		if class := dead.OfStatus(status).String(); class != "refused" {
 			t.Errorf("%d: %q, expected refused", status, class)
 		}
 	}
@@ -86,7 +87,7 @@ func TestRetryDeadOfAClass(t *testing.T) {
 		b.config.RetryDead = 0
 		if c.retry != "" {
 			var err error
-			if b.config.RetryDead, err = ParseDead(c.retry); err != nil {
+			if b.config.RetryDead, err = dead.Parse(c.retry); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -105,7 +106,7 @@ func TestRetryDeadLeft(t *testing.T) {
 	srv, _ := counting(t, func(w http.ResponseWriter, q *http.Request) { w.WriteHeader(http.StatusNotFound) })
 	b := newBench(t)
 	b.run(requests(3, srv.URL)...)
-	b.config.RetryDead, b.tamper = AllDead, (*Run).Drain
+	b.config.RetryDead, b.tamper = dead.All, (*Run).Drain
 	if got := b.run(requests(3, srv.URL)...); got.err != nil || got.Left != 3 || got.Lost != 0 {
 		t.Fatalf("%+v, %v", got.Totals, got.err)
 	}
@@ -120,11 +121,11 @@ func TestRetryExpired(t *testing.T) {
 		t.Fatalf("%+v", got.Totals)
 	}
 	inTime := request("a", srv.URL+"?a")
-	b.config.RetryDead = AllDead
+	b.config.RetryDead = dead.All
 	if got := b.run(inTime); got.SkippedExpired != 1 || got.SkippedDone != 0 || seen("a") != 0 {
 		t.Fatalf("plain: %+v", got.Totals)
 	}
-	b.config.RetryDead, _ = ParseDead("expired")
+	b.config.RetryDead, _ = dead.Parse("expired")
 	if got := b.run(inTime); got.Done != 1 || got.Lost != 0 || seen("a") != 1 {
 		t.Fatalf("named: %+v", got.Totals)
 	}
@@ -155,8 +156,8 @@ func TestReasonsGroup(t *testing.T) {
 		}
 	}
 	a, c := "answered 400 Bad Request: no such thing as req_7ab, try again in 1.5s", "answered 400 Bad Request: no such thing as req_8ab, try again in 2.5s"
-	if alike(a) != alike(c) || alike(a) == alike(strings.Replace(c, "400", "404", 1)) || alike("no answer within 30s") != "no answer within 30s" {
-		t.Errorf("%q, %q", alike(a), alike(c))
+	if dead.Alike(a) != dead.Alike(c) || dead.Alike(a) == dead.Alike(strings.Replace(c, "400", "404", 1)) || dead.Alike("no answer within 30s") != "no answer within 30s" {
+		t.Errorf("%q, %q", dead.Alike(a), dead.Alike(c))
 	}
 	for msg, want := range map[string]string{
 		"dial tcp 127.0.0.1:9: connect: connection refused":                               "connect: connection refused",
@@ -175,17 +176,17 @@ func TestReasonsGroup(t *testing.T) {
 // Each format keeps the class of its dead letters. Of Anthropic's, failures are outages.
 func TestClassIsReadBack(t *testing.T) {
 	for _, c := range []struct {
-		class  class
+		class  dead.Class
 		status int
 		body   string
-		want   map[string]class // where it is another
+		want   map[string]dead.Class // where it is another
 	}{
-		{outage, 0, "", nil}, {outage, 503, `{"type":"error","error":{"type":"overloaded_error"}}`, nil},
-		{failed, 500, `{"type":"error","error":{"type":"api_error"}}`, map[string]class{"anthropic-batch": outage}},
-		{limited, 429, `{"type":"error","error":{"type":"rate_limit_error"}}`, nil},
-		{refused, 401, `{"type":"error","error":{"type":"authentication_error"}}`, nil},
-		{invalid, 400, `{"type":"error","error":{"type":"invalid_request_error"}}`, nil},
-		{held, 0, "", map[string]class{"anthropic-batch": outage}},
+		{dead.Outage, 0, "", nil}, {dead.Outage, 503, `{"type":"error","error":{"type":"overloaded_error"}}`, nil},
+		{dead.Failed, 500, `{"type":"error","error":{"type":"api_error"}}`, map[string]dead.Class{"anthropic-batch": dead.Outage}},
+		{dead.Limited, 429, `{"type":"error","error":{"type":"rate_limit_error"}}`, nil},
+		{dead.Refused, 401, `{"type":"error","error":{"type":"authentication_error"}}`, nil},
+		{dead.Invalid, 400, `{"type":"error","error":{"type":"invalid_request_error"}}`, nil},
+		{dead.Held, 0, "", map[string]dead.Class{"anthropic-batch": dead.Outage}},
 	} {
 		openAI, _ := NewLLM(LLMConfig{Provider: OpenAI})
 		anthropic, _ := NewLLM(LLMConfig{Provider: Anthropic})
@@ -199,37 +200,14 @@ func TestClassIsReadBack(t *testing.T) {
 				want = other
 			}
 			e, ok := f.entry(f.line(nil, &r), true)
-			if got := classNamed(e.Class, e.Status); !ok || e.State != "dead" || got != want {
+			if got := dead.Named(e.Class, e.Status); !ok || e.State != "dead" || got != want {
 				t.Errorf("%s: %v with %d is read as %v %v", name, c.class, c.status, e.State, got)
 			}
 		}
 	}
 	// A letter of the version before has none.
-	if e, _ := (Plain{}).entry([]byte(`{"id":"a","state":"dead","status":404}`), true); classNamed(e.Class, e.Status) != invalid {
+	if e, _ := (Plain{}).entry([]byte(`{"id":"a","state":"dead","status":404}`), true); dead.Named(e.Class, e.Status) != dead.Invalid {
 		t.Errorf("%+v", e)
-	}
-}
-
-// The last line offers what another run can do.
-func TestEndsInWords(t *testing.T) {
-	dead := func(all ...class) (d [classes]int) {
-		for _, c := range all {
-			d[c]++
-		}
-		return d
-	}
-	for want, e := range map[string]ends{
-		"": {again: true},
-		"1 dead: 1 outage; --retry-dead=outage sends those again": {dead: dead(outage), again: true},
-		"1 dead: 1 refused": {dead: dead(refused)},
-		"3 expired; --retry-dead=expired --renew sends those again":                                               {lapsed: 3, again: true},
-		"2 dead: 1 outage, 1 invalid; 3 expired; --retry-dead=outage,expired --renew sends those again":           {dead: dead(outage, invalid), lapsed: 3, again: true},
-		"1 dead: 1 redirect; --retry-dead=redirect sends those again, once that is mended (redirect: --key-host)": {dead: dead(redirected), keyHost: 1, again: true},
-		"1 dead: 1 redirect; --retry-dead=redirect sends those again, once that is mended":                        {dead: dead(redirected), again: true},
-	} {
-		if got := e.String(); got != want {
-			t.Errorf("%s\nwant %s", got, want)
-		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/sharestore"
 	"github.com/paceline-go/paceline/internal/boottime"
 	"github.com/paceline-go/paceline/internal/secret"
@@ -131,10 +132,10 @@ type Config struct {
 	Stdout         io.Writer
 	MaxResponse    int64 // bytes kept of an answer's body; if zero, 1 MiB
 	KeepHeaders    []string
-	SyncAlways     bool // fsync the journal before each send
-	TrustClock     bool // trust the wall clock for the time that passed since the last run
-	RetryDead      Dead // the dead letters of earlier runs to send again
-	HoldUnanswered bool // a request that may have been served becomes a dead letter, and is not sent again
+	SyncAlways     bool     // fsync the journal before each send
+	TrustClock     bool     // trust the wall clock for the time that passed since the last run
+	RetryDead      dead.Set // the dead letters of earlier runs to send again
+	HoldUnanswered bool     // a request that may have been served becomes a dead letter, and is not sent again
 	Partly         Partly
 
 	clock   func() (time.Time, boottime.Reading) // of the journal; nil: the machine's

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/journal"
+	"github.com/paceline-go/paceline/internal/app/run/dead"
 )
 
 // stream sends the requests of in, which cannot be read twice.
@@ -159,7 +160,7 @@ func TestRenew(t *testing.T) {
 			t.Fatalf("%s: %+v", got.states("first second"), got.dead["second"])
 		}
 		// A request that is sent again has its whole time again.
-		b.config.Limits, b.config.RetryDead = nil, 1<<expired
+		b.config.Limits, b.config.RetryDead = nil, 1<<dead.Expired
 		b.config.TTL = 20 * time.Millisecond
 		if got = b.run(timed("first", url+"?waits", "1h"), request("second", url+"?waits")); got.states("second") != "done" {
 			t.Errorf("%s: %+v", got.states("second"), got.dead["second"])
@@ -219,12 +220,12 @@ func TestDue(t *testing.T) {
 		{80 * time.Second, true, true, 90 * time.Second, 90 * time.Second},   // a dead letter: this run is a retry
 		{-time.Hour, false, false, time.Hour + 90*time.Second, 90 * time.Second},
 	} {
-		r, err := New(Config{TTL: 90 * time.Second, Renew: c.renew, RetryDead: AllDead})
+		r, err := New(Config{TTL: 90 * time.Second, Renew: c.renew, RetryDead: dead.All})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if c.again {
-			r.tally.ledger[digestOf("a")] = standing(0).dead(outage)
+			r.tally.ledger[digestOf("a")] = standing(0).dead(dead.Outage)
 		}
 		first, renewal := r.due(&Request{ID: "a", Created: time.Now().Add(-c.age)})
 		if first.Round(time.Second) != c.first || renewal != c.renewal {

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"os"
 	"path/filepath"
 	"strings"
@@ -139,10 +140,10 @@ func TestParsedTemplates(t *testing.T) {
 			t.Errorf("%s is used: %v", word, !want)
 		}
 	}
-	if _, err := ParseDead("outage,none"); err == nil || err.Error() != `"none", expected all, or some of outage, failed, limited, nonce, expired, refused, invalid, redirect, held, model, loop, partly` {
+	if _, err := dead.Parse("outage,none"); err == nil || err.Error() != `"none", expected all, or some of outage, failed, limited, nonce, expired, refused, invalid, redirect, held, model, loop, partly` {
 		t.Error(err)
 	}
-	if _, err := ParseDead(""); err == nil {
+	if _, err := dead.Parse(""); err == nil {
 		t.Error("the empty set is taken")
 	}
 }

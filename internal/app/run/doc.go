@@ -29,7 +29,6 @@
 //	partly.go    answers of which a limit refused some parts
 //	host.go      hosts where nothing arrives
 //	denied.go    ends a run whose requests the server denies
-//	class.go     why requests become dead letters
 //	result.go    the result of a request; result_append.go writes it as a line, entry.go reads it again
 //	figures.go   latency, figures per key, and the ceiling of nonces
 //	waits.go     the causes for which requests waited
@@ -57,6 +56,9 @@
 //	eta.go       how long the rest takes
 //	failures.go  how attempts failed
 //	notices.go   notices for the user, each once
+//
+// Packages below this one have what needs no Run: dead, why requests become dead letters; hide, the secrets
+// that nothing may show.
 //
 // docs/run.md describes the formats.
 package run

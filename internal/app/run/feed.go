@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/input"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/text/humanize"
@@ -303,12 +304,12 @@ func (r *Run) offer(ctx context.Context, q *Request) bool {
 	}
 	if r.c.HoldUnanswered && j.repeat {
 		j.repeat = false
-		j.class, j.reason = held, "sent by a run before, and never answered: held back (--unanswered hold)"
+		j.class, j.reason = dead.Held, "sent by a run before, and never answered: held back (--unanswered hold)"
 		r.deadUnsent(j)
 		return true
 	}
 	if j.first, j.reason = r.trials.enter(q.Estimate.Model); j.reason != "" {
-		j.class, j.reason = noModel,
+		j.class, j.reason = dead.NoModel,
 			"not sent: "+strings.TrimSuffix(j.reason, ".")+", to another request of model "+q.Estimate.Model
 		r.deadUnsent(j)
 		return true

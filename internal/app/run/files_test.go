@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/journal"
+	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/limit"
 )
 
@@ -236,7 +237,7 @@ func TestSameIDOtherRequest(t *testing.T) {
 	body := `,"body":{"a":1},"headers":{"X":"1","Y":["2","3"]}`
 	for _, c := range []struct {
 		name, second string
-		retry        Dead
+		retry        dead.Set
 		done         int    // of the second run
 		want         string // of the notice
 	}{
@@ -248,7 +249,7 @@ func TestSameIDOtherRequest(t *testing.T) {
 		{"another header", line("b", "/?b", `,"body":{"a":1},"headers":{"X":"1","Y":["2","4"]}`), 0, 0, `in:2:7: id "b" is another`},
 		{"another method", strings.Replace(line("b", "/?b", body), "POST", "PUT", 1), 0, 0, `in:2:7: id "b" is another`},
 		{"a dead letter", line("dead", "/?other", ""), 0, 0, `in:2:7: id "dead" is another request than on line 1 of DEAD`},
-		{"a dead letter, mended", line("dead", "/?mended", ""), AllDead, 2, ""},
+		{"a dead letter, mended", line("dead", "/?mended", ""), dead.All, 2, ""},
 	} {
 		b := newBench(t)
 		if first := b.run(line("b", "/?b", body), line("dead", "/dead", "")); first.Done != 1 || first.Dead != 1 {

@@ -25,9 +25,9 @@ type Format interface {
 type resultFormat interface {
 	// line appends a result to b, with its line break.
 	line(b []byte, r *Result) []byte
-	// entry reads the part of a result that a rerun needs. dead says that it is a dead letter. It
+	// entry reads the part of a result that a rerun needs. isDead says that it is a dead letter. It
 	// returns false if the line is neither.
-	entry(line []byte, dead bool) (entry, bool)
+	entry(line []byte, isDead bool) (entry, bool)
 	// start returns the beginning of every result's line.
 	start() string
 }

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/paceline-go/paceline/internal/app/run/hide"
 	"github.com/paceline-go/paceline/internal/app/run/jsonl"
 	"github.com/paceline-go/paceline/internal/secret"
 )
@@ -24,13 +25,13 @@ const (
 )
 
 // of returns the finder of all that must not be shown of a request.
-func (s *sender) of(r *Request) hider {
+func (s *sender) of(r *Request) hide.Finder {
 	if r == nil || len(r.own) == 0 {
 		return s.secrets
 	}
 	keys := s.keys
-	if h, ok := s.secrets.(*hidden); ok {
-		keys = *h.all.Load()
+	if h, ok := s.secrets.(*hide.Tokens); ok {
+		keys = h.Keys()
 	}
 	return s.sets.of(append(slices.Clone(keys), r.own...))
 }
@@ -285,7 +286,7 @@ func (s *sender) shown(q *Request) *wholeRequest {
 }
 
 // hideIn hides the secrets wherever else they stand.
-func (w *wholeRequest) hideIn(secrets hider) {
+func (w *wholeRequest) hideIn(secrets hide.Finder) {
 	hide := func(text, where string) string {
 		text, n := secrets.HideIn(text)
 		if n > 0 {
@@ -328,7 +329,7 @@ func (s *sender) address(q *Request) string {
 
 // columns returns the row of a request for expressions: text, or values of JSON if it is an object.
 // Nil: it is no row.
-func (q *Request) columns(hide hider) any {
+func (q *Request) columns(hide hide.Finder) any {
 	if q.row == nil {
 		return nil
 	}

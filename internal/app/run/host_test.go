@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
 )
@@ -84,13 +85,13 @@ func TestWhereARedirectFails(t *testing.T) {
 		known  known
 		foul   limit.Link
 		result limit.Link
-		class  class
+		class  dead.Class
 	}{
-		{"of the input", named, limit.NoName, limit.NoName, outage},
-		{"no name", 0, limit.NoName, limit.Working, redirected},
-		{"no answer", 0, limit.Silent, limit.Working, redirected},
-		{"it has answered", answered, limit.Unreachable, limit.Broken, redirected},
-		{"no files", 0, limit.NoFiles, limit.NoFiles, outage},
+		{"of the input", named, limit.NoName, limit.NoName, dead.Outage},
+		{"no name", 0, limit.NoName, limit.Working, dead.Redirected},
+		{"no answer", 0, limit.Silent, limit.Working, dead.Redirected},
+		{"it has answered", answered, limit.Unreachable, limit.Broken, dead.Redirected},
+		{"no files", 0, limit.NoFiles, limit.NoFiles, dead.Outage},
 	} {
 		r, err := New(Config{Redirects: 1})
 		if err != nil {

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/paceline-go/paceline/internal/app/run/dead"
+	"github.com/paceline-go/paceline/internal/app/run/hide"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
 	"github.com/paceline-go/paceline/provider"
@@ -99,7 +101,7 @@ func (l *LLM) line(b []byte, r *Result) []byte {
 			o.Error = &openAIProblem{"batch_expired", r.Error}
 		default:
 			o.Error = &openAIProblem{"no_answer", r.Error}
-			if r.Class != outage.String() {
+			if r.Class != dead.Outage.String() {
 				o.Error.Code = r.Class
 			}
 		}
@@ -116,7 +118,7 @@ func (l *LLM) line(b []byte, r *Result) []byte {
 			o.Result.Error = body
 		default:
 			kind, text := "api_error", r.Error
-			if r.Class == noModel.String() {
+			if r.Class == dead.NoModel.String() {
 				kind, text = "not_found_error", "model: "+text // in the words of Anthropic's own API
 			}
 			o.Result.Error, _ = json.Marshal(map[string]any{"type": "error",
@@ -140,7 +142,7 @@ func bodyOf(r *Result) json.RawMessage {
 	return quoted
 }
 
-func (l *LLM) entry(line []byte, dead bool) (entry, bool) {
+func (l *LLM) entry(line []byte, isDead bool) (entry, bool) {
 	e := entry{State: "dead"}
 	var body json.RawMessage
 	switch l.c.Provider {
@@ -164,12 +166,12 @@ func (l *LLM) entry(line []byte, dead bool) (entry, bool) {
 		e.ID, e.Digest = v.CustomID, v.Digest
 		if v.Response != nil {
 			if e.Status = v.Response.Status; saysNoModel(e.Status, v.Response.Body) {
-				e.Class = noModel.String()
+				e.Class = dead.NoModel.String()
 			}
 		} else if e.Class = v.Error.Code; e.Class == "batch_expired" {
-			e.Class = expired.String()
+			e.Class = dead.Expired.String()
 		}
-		if v.Response != nil && v.Response.Status < http.StatusMultipleChoices && !dead {
+		if v.Response != nil && v.Response.Status < http.StatusMultipleChoices && !isDead {
 			e.State, body = "done", v.Response.Body
 		}
 	case Anthropic:
@@ -181,7 +183,7 @@ func (l *LLM) entry(line []byte, dead bool) (entry, bool) {
 			return skippedEntry(v.Skipped), true
 		}
 		e.ID, e.Digest = v.CustomID, v.Digest
-		if v.Result.Type == "succeeded" && !dead {
+		if v.Result.Type == "succeeded" && !isDead {
 			e.State, body = "done", v.Result.Message
 		}
 		e.Class = v.Result.class()
@@ -194,7 +196,7 @@ func (l *LLM) entry(line []byte, dead bool) (entry, bool) {
 // since it is also written if no answer came.
 func (o *anthropicOutcome) class() string {
 	if o.Type == "expired" {
-		return expired.String()
+		return dead.Expired.String()
 	}
 	var e struct {
 		Error struct {
@@ -205,17 +207,17 @@ func (o *anthropicOutcome) class() string {
 	switch e.Error.Type {
 	case "not_found_error":
 		if saysNoModel(http.StatusNotFound, o.Error) {
-			return noModel.String()
+			return dead.NoModel.String()
 		}
-		return invalid.String()
+		return dead.Invalid.String()
 	case "invalid_request_error", "request_too_large":
-		return invalid.String()
+		return dead.Invalid.String()
 	case "authentication_error", "permission_error", "billing_error":
-		return refused.String()
+		return dead.Refused.String()
 	case "rate_limit_error":
-		return limited.String()
+		return dead.Limited.String()
 	}
-	return outage.String()
+	return dead.Outage.String()
 }
 
 // outputOf reads the tokens of output that an answer of any of the APIs reports.
@@ -296,7 +298,7 @@ func isError(api tokens.API, body []byte) bool {
 }
 
 // said adds to a reason the message of an error of any server, on one line.
-func said(reason string, body []byte, secrets hider) string {
+func said(reason string, body []byte, secrets hide.Finder) string {
 	const most = 200
 	message, _ := secrets.HideIn(provider.Message(body)) // first: half a secret is not found
 	switch {

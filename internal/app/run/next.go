@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/secret"
 )
 
@@ -125,7 +126,7 @@ func isNumber(raw json.RawMessage) bool { return raw[0] == '-' || raw[0] >= '0' 
 // straying is the reason why a next page is not requested: its place is wrong, or the pages would
 // never end.
 type straying struct {
-	class class
+	class dead.Class
 	why   string
 }
 
@@ -138,17 +139,17 @@ func (s *sender) turned(n *Next, q *Request, from hop, next string, kept bool) (
 	p := *q
 	p.URL = nil
 	if kept && next == lostPage {
-		return &p, straying{redirected, "not followed: where it is was not kept, as its dead letter says"}
+		return &p, straying{dead.Redirected, "not followed: where it is was not kept, as its dead letter says"}
 	}
 	p.URL = q.URL
 	if key, found := s.secrets.Holds(next); found && (n.into != nil || n.param != "" && !kept) {
 		p.URL = nil
-		return &p, straying{redirected, "not followed: the cursor has the value of " + key}
+		return &p, straying{dead.Redirected, "not followed: the cursor has the value of " + key}
 	}
 	if n.into != nil {
 		body, err := n.into.put(q.Body, json.RawMessage(next))
 		if err != nil {
-			return &p, straying{invalid, "not followed: " + err.Error()}
+			return &p, straying{dead.Invalid, "not followed: " + err.Error()}
 		}
 		p.Body = body
 		if p.Header.Get("Content-Type") == "" {
@@ -229,13 +230,13 @@ func (s *sender) leadsTo(n *Next, q *Request, from hop, next string, kept bool) 
 	} else {
 		var err error
 		if to, err = from.url.Parse(next); err != nil || to.Scheme != "http" && to.Scheme != "https" || to.Hostname() == "" {
-			return nil, straying{invalid, "not followed: the next page is at no http or https URL"}
+			return nil, straying{dead.Invalid, "not followed: the next page is at no http or https URL"}
 		}
 		to.Fragment, to.RawFragment = "", ""
 	}
 	to.User = nil
 	if key, found := s.ownIn(q, to); found {
-		return nil, straying{redirected,
+		return nil, straying{dead.Redirected,
 			fmt.Sprintf("not followed: the URL of the next page has the value of %s, which is not kept; expected it in "+
 				"--query '%s={key}'", key, key)}
 	}
@@ -243,10 +244,10 @@ func (s *sender) leadsTo(n *Next, q *Request, from hop, next string, kept bool) 
 	to.RawQuery = s.secrets.WithoutKeys(to.RawQuery)
 	host, _ := s.secrets.HideIn(to.Host)
 	if key, found := s.secrets.Holds(to.String()); found {
-		return nil, straying{redirected, fmt.Sprintf("not followed to %s: its URL has the value of %s", host, key)}
+		return nil, straying{dead.Redirected, fmt.Sprintf("not followed to %s: its URL has the value of %s", host, key)}
 	}
 	if from.foreign || !append(secret.Places{secret.PlaceOf(q.chain.home)}, s.places...).Keep(from.url, to) {
-		return to, straying{redirected,
+		return to, straying{dead.Redirected,
 			fmt.Sprintf("not followed to %s: the next page is at another host (--key-host)", host)}
 	}
 	if home := (secret.Places{secret.PlaceOf(q.chain.home)}); home.Have(to) {

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -145,7 +146,7 @@ func (r *Run) page(q *Request, from hop, next string, kept bool) (*Request, erro
 		p.Digest = newDigest(p.Method, p.URL.String(), p.Header, p.Body)
 		if q.chain.seen[p.Digest] {
 			at, _ := r.sender.of(q).HideIn(secret.SanitizeURL(called(hostOf(p.URL)) + p.URL.RequestURI()))
-			err = straying{loop, "not followed: the next page is one that was had before, and would be without end: " + at}
+			err = straying{dead.Loop, "not followed: the next page is one that was had before, and would be without end: " + at}
 		}
 	}
 	p.Raw = p.line(r.c.Next)

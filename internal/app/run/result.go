@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 	"unsafe"
 
+	"github.com/paceline-go/paceline/internal/app/run/hide"
 	"github.com/paceline-go/paceline/internal/secret"
 
 	"github.com/paceline-go/paceline/provider"
@@ -87,7 +88,7 @@ var lineEnds = []struct{ char, escaped []byte }{
 }
 
 // setBody stores the body of an answer: as a string if it is UTF-8, and otherwise as bytes.
-func (r *Result) setBody(res *response, secrets hider) {
+func (r *Result) setBody(res *response, secrets hide.Finder) {
 	body := res.body
 	var cut secret.Cut
 	if r.BodyCut = res.cut; res.cut || res.err != nil {
@@ -115,7 +116,7 @@ func (r *Result) setBody(res *response, secrets hider) {
 }
 
 // setHeaders stores the header fields of an answer that results keep.
-func (r *Result) setHeaders(h http.Header, keep *kept, secrets hider) {
+func (r *Result) setHeaders(h http.Header, keep *kept, secrets hide.Finder) {
 	for name, all := range h {
 		lower := keep.as(name)
 		if lower == "" {

@@ -17,6 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
@@ -121,7 +122,7 @@ func TestRun(t *testing.T) {
 	// Again, the dead as well; one of them is done now and stays done.
 	unavailable.Store(9)
 	lines[3] = request("missing", srv.URL+"/echo?missing")
-	b.config.RetryDead = AllDead
+	b.config.RetryDead = dead.All
 	again = b.run(lines...)
 	if again.err != nil || again.SkippedDone != 6 || again.SkippedExpired != 1 || again.Done != 1 || again.Dead != 1 || again.Lost != 0 || again.results["missing"].State != "done" {
 		t.Fatalf("%+v, %v", again.Totals, again.err)

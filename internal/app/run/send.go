@@ -9,10 +9,12 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/run/hide"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/send/decode"
 	"github.com/paceline-go/paceline/internal/send/httptext"
@@ -35,7 +37,7 @@ type sender struct {
 	memory      *memory
 	files       *bodies     // nil: bodies are in the results, cut at maxResponse
 	common      http.Header // for requests without fields of their own; it is shared and never changed
-	secrets     hider
+	secrets     hide.Finder
 	handed      bool // requests were not written for paceline, and may have secrets of their own
 	keys        []secret.Key
 	sets        secretSets
@@ -226,7 +228,7 @@ func (s *sender) read(ctx context.Context, r *Request, out *response, res *http.
 
 // reason makes an error fit to be shown. It says why the context ended, and has no URL and no
 // secret.
-func (s *sender) reason(ctx context.Context, hide hider, err error) error {
+func (s *sender) reason(ctx context.Context, hide hide.Finder, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
@@ -392,3 +394,9 @@ func (s *sender) leave(r *Request, n *hop) error {
 }
 
 func isRedirect(status int) bool { return slices.Contains([]int{301, 302, 303, 307, 308}, status) }
+
+var addresses = regexp.MustCompile(`\b(dial|read|write) (tcp|udp)[46]?( [^ ]+)?: | on [^ ]+:\d+\b`)
+
+// withoutAddresses removes from an error of package net the addresses, whose ports differ each
+// time.
+func withoutAddresses(msg string) string { return addresses.ReplaceAllString(msg, "") }

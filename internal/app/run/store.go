@@ -14,6 +14,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/durable"
 	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/app/learned"
+	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 	"github.com/paceline-go/paceline/limit"
 )
@@ -127,7 +128,7 @@ func (r *Run) note(e entry, _ int64) {
 	}
 	switch e.State {
 	case "dead":
-		is = is.dead(classNamed(e.Class, e.Status))
+		is = is.dead(dead.Named(e.Class, e.Status))
 	case "expired":
 		is |= inExpired
 	default:

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
 	"github.com/paceline-go/paceline/tokens"
@@ -117,10 +118,10 @@ func (l ledger) has(d digest, flag standing) bool { return l[d].has(flag) }
 func (s standing) has(flag standing) bool { return s&flag != 0 }
 
 // dead notes that the id has a dead letter of class c. The last dead letter of an id counts.
-func (s standing) dead(c class) standing { return s&^classMask | inDead | standing(c)<<classBit }
+func (s standing) dead(c dead.Class) standing { return s&^classMask | inDead | standing(c)<<classBit }
 
 // class returns the class of the id's dead letter.
-func (s standing) class() class { return class(s & classMask >> classBit) }
+func (s standing) class() dead.Class { return dead.Class(s & classMask >> classBit) }
 
 // at notes the line of the input that has the id. line returns it, or 0 if there is none so far.
 func (s standing) at(line int) standing { return s&(1<<lineShift-1) | standing(line)<<lineShift }
@@ -158,7 +159,7 @@ type reason struct {
 // tally counts requests and attempts. Its methods are safe for concurrent use. Before Send and
 // after it, only one goroutine uses it.
 type tally struct {
-	retry Dead // which dead letters are sent again
+	retry dead.Set // which dead letters are sent again
 
 	mu      sync.Mutex
 	ledger  ledger
@@ -167,7 +168,7 @@ type tally struct {
 	uses    []use              // one for each group
 	busy    time.Duration      // sum of the latencies of all answers
 	reasons map[string]*reason // reasons for dead requests; similar reasons are one
-	bad     ends               // of this run, with the dead letters of earlier runs that are not sent again
+	bad     dead.Ends          // of this run, with the dead letters of earlier runs that are not sent again
 	first   time.Time          // when the first attempt was sent
 	final   time.Time          // when the latest answer came
 	figures figures
@@ -208,7 +209,7 @@ func (t *tally) past(s standing) *int {
 // again reports whether a request that died or expired in an earlier run is sent again. If it did
 // both, the order is not known. Then it is sent again if either is asked for.
 func (t *tally) again(s standing) bool {
-	return !s.has(inOut) && (s.has(inDead) && t.retry.has(s.class()) || s.has(inExpired) && t.retry&theExpired != 0)
+	return !s.has(inOut) && (s.has(inDead) && t.retry.Has(s.class()) || s.has(inExpired) && t.retry&dead.TheExpired != 0)
 }
 
 // wasRefused reports whether a request became a dead letter of class refused in an earlier run.
@@ -216,7 +217,7 @@ func (t *tally) wasRefused(id string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	is := t.ledger[digestOf(id)]
-	return is.has(inDead) && is.class() == refused
+	return is.has(inDead) && is.class() == dead.Refused
 }
 
 // isAgain is again, for callers that do not hold the lock.
@@ -230,7 +231,7 @@ func (t *tally) isAgain(id string) bool {
 func (t *tally) skip(s standing, as *int) {
 	*as++
 	if as == &t.totals.SkippedDead {
-		t.bad.dead[s.class()]++
+		t.bad.Dead[s.class()]++
 	}
 }
 
@@ -345,9 +346,9 @@ func (t *tally) endedLocked(e *ended, now time.Time, blind bool) {
 	switch e.State {
 	case pool.Dead:
 		t.totals.Dead++
-		t.bad.dead[deadOf(j, e.Ended)]++
+		t.bad.Dead[deadOf(j, e.Ended)]++
 		if j.keyHost {
-			t.bad.keyHost++
+			t.bad.KeyHost++
 		}
 		t.because(e.Reason)
 		if j.failed != "" {
@@ -368,7 +369,7 @@ func (t *tally) endedLocked(e *ended, now time.Time, blind bool) {
 	default:
 		t.totals.Expired++
 		if j.r.At.IsZero() {
-			t.bad.lapsed++
+			t.bad.Lapsed++
 		}
 	}
 	if blind {
@@ -381,7 +382,7 @@ func (t *tally) endedLocked(e *ended, now time.Time, blind bool) {
 
 // because counts the reason of a dead request.
 func (t *tally) because(text string) {
-	group := alike(text)
+	group := dead.Alike(text)
 	r := t.reasons[group]
 	if r == nil {
 		if len(t.reasons) >= mostReasons {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
@@ -135,7 +136,7 @@ func (r *Run) tellUnsent() {
 	for _, model := range slices.Sorted(maps.Keys(r.trials.of)) {
 		if n := r.trials.of[model].unsent; n > 0 {
 			r.tell("model %s: %s not sent (--retry-dead=%v sends them, once there is such a model)", sanitize.Text(model),
-				sanitize.Count(n, "request was", "requests were"), noModel)
+				sanitize.Count(n, "request was", "requests were"), dead.NoModel)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
 	"github.com/paceline-go/paceline/provider"
@@ -199,4 +200,38 @@ func statusText(status int) string {
 		return "answered 200 OK"
 	}
 	return fmt.Sprintf("answered %d %s", status, http.StatusText(status))
+}
+
+// classOf is the class that a request would have as a dead letter, by its latest attempt.
+func classOf(j *job, ans *pool.Answer) dead.Class {
+	switch res := &j.res; {
+	case j.held:
+		return dead.Held
+	case j.parts != nil && ans.Invalid:
+		return dead.Partly
+	case j.astray:
+		return dead.Redirected
+	case j.noModel:
+		return dead.NoModel
+	case res.err != nil:
+		return dead.Outage
+	case ans.Misordered:
+		return dead.Misnumbered
+	case ans.Result == limit.Limited && !ans.Invalid:
+		return dead.Limited
+	case res.cut, ans.Result == limit.Limited: // its answer, or the request itself, is too large
+		return dead.Invalid
+	}
+	if j.unlike {
+		return dead.Invalid
+	}
+	return dead.OfStatus(j.res.status)
+}
+
+// deadOf is the class of a dead letter.
+func deadOf(j *job, e *pool.Ended) dead.Class {
+	if e.Reason != j.reason { // the queue gave the reason: a deadline
+		return dead.Expired
+	}
+	return j.class
 }

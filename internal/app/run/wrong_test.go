@@ -18,6 +18,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/send/once"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
 	"github.com/paceline-go/paceline/provider"
@@ -452,7 +453,7 @@ func TestNothingLeftOverRestarts(t *testing.T) {
 			} else {
 				v.config.Attempts = 1
 				v.run(requests(1, "http://server/"))
-				v.config.RetryDead = AllDead
+				v.config.RetryDead = dead.All
 			}
 			time.Sleep(10 * time.Second)
 			got := v.run(requests(3, "http://server/"))

@@ -1,0 +1,28 @@
+package dead
+
+import (
+	"testing"
+)
+
+// The last line offers what another run can do.
+func TestEndsInWords(t *testing.T) {
+	of := func(all ...Class) (d [classes]int) {
+		for _, c := range all {
+			d[c]++
+		}
+		return d
+	}
+	for want, e := range map[string]Ends{
+		"": {Again: true},
+		"1 dead: 1 outage; --retry-dead=outage sends those again": {Dead: of(Outage), Again: true},
+		"1 dead: 1 refused": {Dead: of(Refused)},
+		"3 expired; --retry-dead=expired --renew sends those again":                                               {Lapsed: 3, Again: true},
+		"2 dead: 1 outage, 1 invalid; 3 expired; --retry-dead=outage,expired --renew sends those again":           {Dead: of(Outage, Invalid), Lapsed: 3, Again: true},
+		"1 dead: 1 redirect; --retry-dead=redirect sends those again, once that is mended (redirect: --key-host)": {Dead: of(Redirected), KeyHost: 1, Again: true},
+		"1 dead: 1 redirect; --retry-dead=redirect sends those again, once that is mended":                        {Dead: of(Redirected), Again: true},
+	} {
+		if got := e.String(); got != want {
+			t.Errorf("%s\nwant %s", got, want)
+		}
+	}
+}
