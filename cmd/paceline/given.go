@@ -16,6 +16,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/input"
 	"github.com/paceline-go/paceline/internal/text/suggest"
 )
@@ -116,7 +117,7 @@ func (f *runFlags) take(cmd *cobra.Command, in *runInput, c *run.Config) (taken 
 	if err != nil {
 		return false, err
 	}
-	columns := append(run.Columns(c.Header...), run.Columns(c.Query...)...)
+	columns := append(format.Columns(c.Header...), format.Columns(c.Query...)...)
 	found, head, err := g.recognize(in, append(columns, input.Wanted(g.url, body, g.id)...))
 	if err != nil {
 		return false, err
@@ -151,7 +152,7 @@ func (f *runFlags) take(cmd *cobra.Command, in *runInput, c *run.Config) (taken 
 	if isTable && g.url == "" {
 		return false, g.needsURL(in, head, read, f)
 	}
-	h, err := run.NewItems(run.ItemsConfig{
+	h, err := format.NewItems(format.ItemsConfig{
 		Read: read, URL: g.url, Body: body, HasBody: cmd.Flag("body").Changed, ID: g.id, Method: g.method, Header: c.Header,
 		Query: c.Query,
 	})
@@ -210,7 +211,7 @@ func (f *runFlags) wholeLines(cmd *cobra.Command, in *runInput, head []byte, col
 // noRequests returns an error with a working command, if the first object of JSON is a row and no
 // request. what names the content of the input, in the plural.
 func (f *runFlags) noRequests(what string, in *runInput, head []byte) error {
-	names := run.NoRequest(head)
+	names := format.NoRequest(head)
 	if len(names) == 0 || len(f.llm.bounded) > 0 {
 		return nil
 	}
@@ -350,7 +351,7 @@ func (d *decoded) Seek(offset int64, whence int) (int64, error) {
 }
 
 // printFirst shows the first requests as they would be sent.
-func printFirst(w io.Writer, all []run.PlanRequest) error {
+func printFirst(w io.Writer, all []format.PlanRequest) error {
 	var b strings.Builder
 	for _, q := range all {
 		fmt.Fprintf(&b, "\nline %d is sent as (id %s)\n  %s %s\n", q.Line, q.ID, q.Method, q.URL)

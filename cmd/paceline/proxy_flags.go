@@ -16,7 +16,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
 	"github.com/paceline-go/paceline/internal/app/proxy"
-	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit"
@@ -222,7 +222,7 @@ func (f *proxyFlags) durations(cmd *cobra.Command) error {
 
 // clients returns the clients with keys in the flags.
 func (f *proxyFlags) clients() (all []proxy.Client, err error) {
-	keys, err := run.KeysFromEnv(f.clientKeyEnv, os.LookupEnv)
+	keys, err := format.KeysFromEnv(f.clientKeyEnv, os.LookupEnv)
 	for _, k := range keys {
 		all = append(all, proxy.Client{Name: k.Name, Keys: []proxy.KeyHash{proxy.HashKey(k.Secret)},
 			MaxWaiting: f.maxWaiting})
@@ -279,7 +279,7 @@ func (f *proxyFlags) upstream(cmd *cobra.Command) (u proxy.Upstream, err error) 
 	if u.Query, err = fields(f.query, "=", "name=value"); err != nil {
 		return usage("--query %w", err)
 	}
-	keys, err := run.KeysFromEnv(f.keyEnv, os.LookupEnv)
+	keys, err := format.KeysFromEnv(f.keyEnv, os.LookupEnv)
 	if err != nil {
 		return u, cli.Exit(cli.ExitConfig, fmt.Errorf("--key-env: %w", err))
 	}

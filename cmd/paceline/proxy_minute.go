@@ -8,7 +8,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/proxy"
-	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
@@ -40,7 +40,7 @@ func (f *proxyFlags) perMinute(cmd *cobra.Command, u *proxy.Upstream) error {
 	u.PerSecond = false
 	found := false
 	for _, minute := range u.Limits {
-		if second, ok := run.PerSecond(minute.Limit); ok {
+		if second, ok := format.PerSecond(minute.Limit); ok {
 			u.Limits, found = append(u.Limits, proxy.Limit{Limit: second, Scope: minute.Scope, Only: minute.Only}), true
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/app/run/dead"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/internal/text/rate"
 )
@@ -289,7 +290,7 @@ func (f *runFlags) suits(isLLM bool, c *run.Config) error {
 	if f.budget > 0 && f.price <= 0 {
 		return cli.Usage(errors.New("--budget without a price: --price, in USD per attempt of cost 1"))
 	}
-	if len(f.keyEnv) > 0 && !run.Uses(c.Header, "key") && !run.Uses(c.Query, "key") {
+	if len(f.keyEnv) > 0 && !format.Uses(c.Header, "key") && !format.Uses(c.Query, "key") {
 		return cli.Usage(errors.New("--key-env without {key} in --header or --query: no request would have a key, expected such as --header 'Authorization: Bearer {key}'"))
 	}
 	if len(f.llm.bounded) > 0 {

@@ -17,6 +17,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/app/run/dead"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit"
@@ -72,7 +73,7 @@ func (f *runFlags) config(cmd *cobra.Command) (run.Config, error) {
 		Organizations: f.organizations, Arrivals: limit.Arrivals{OneWayMax: f.latencyMax, RejectsFree: f.rejectsFree},
 		NonceUnit: f.nonceUnit, Gap: f.nonceGap, Concurrency: f.concurrency, Attempts: f.attempts, Timeout: f.timeout,
 		Redirects: f.redirects, Backoff: f.backoff, Queue: f.queue, TTL: f.ttl, Renew: f.renew, Budget: float64(f.budget), Price: f.price, Prices: f.llm.prices,
-		Input:       run.InputLimits{Line: int(f.maxLine), Header: int(f.maxHeader), Body: int(f.maxBody)},
+		Input:       format.InputLimits{Line: int(f.maxLine), Header: int(f.maxHeader), Body: int(f.maxBody)},
 		SkipInvalid: f.skipInvalid, Out: f.out, Dead: f.dead, Summary: f.summary, Stdout: cmd.OutOrStdout(), MaxResponse: int64(f.maxResponse),
 		KeepHeaders: f.keepHeaders, RetryDead: f.retryDead, UserAgent: "paceline",
 	}
@@ -96,10 +97,10 @@ func (f *runFlags) config(cmd *cobra.Command) (run.Config, error) {
 	if c.Until, err = parseUntil(f.until, time.Now()); err != nil {
 		return usage("--until %w", err)
 	}
-	if c.Header, err = run.ParseHeaders(f.headers); err != nil {
+	if c.Header, err = format.ParseHeaders(f.headers); err != nil {
 		return usage("--header %w", err)
 	}
-	if c.Query, err = run.ParseQuery(f.query); err != nil {
+	if c.Query, err = format.ParseQuery(f.query); err != nil {
 		return usage("--query %w", err)
 	}
 	if err := f.pages.config(cmd, &c); err != nil {
@@ -155,7 +156,7 @@ func (f *runFlags) config(cmd *cobra.Command) (run.Config, error) {
 		return usage("--retry-dead without --out FILE or --dead FILE: there are no dead letters of a run before")
 	}
 	if len(f.keyEnv) > 0 {
-		if c.Keys, err = run.KeysFromEnv(f.keyEnv, os.LookupEnv); err != nil {
+		if c.Keys, err = format.KeysFromEnv(f.keyEnv, os.LookupEnv); err != nil {
 			return run.Config{}, cli.Exit(cli.ExitConfig, fmt.Errorf("--key-env: %w", err))
 		}
 		c.BanStatus = f.banStatus
@@ -181,7 +182,7 @@ func (f *runFlags) allLimits(cmd *cobra.Command, c *run.Config) error {
 	if err := f.llm.check(cmd, c); err != nil {
 		return err
 	}
-	others := slices.ContainsFunc(c.Limits, func(l run.Rate) bool { return l.Model == "" })
+	others := slices.ContainsFunc(c.Limits, func(l format.Rate) bool { return l.Model == "" })
 	switch {
 	case len(f.limits) > 0 || others:
 	case len(c.Limits) > 0:
@@ -280,7 +281,7 @@ func (f *runFlags) readings(c *run.Config) (err error) {
 		switch {
 		case s < 400 || s > 599:
 			return fmt.Errorf("--nonce-status %d, expected 400 to 599", s)
-		case !run.Uses(c.Header, "nonce") && !run.Uses(c.Query, "nonce"):
+		case !format.Uses(c.Header, "nonce") && !format.Uses(c.Query, "nonce"):
 			return errors.New("--nonce-status without {nonce} in --header or --query: requests have none")
 		}
 	}

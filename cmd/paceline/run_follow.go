@@ -17,6 +17,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/auth/issuer"
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 )
 
 // pageFlags say how an answer names the next page.
@@ -49,7 +50,7 @@ func (f *pageFlags) config(cmd *cobra.Command, c *run.Config) (err error) {
 	if c.Next, err = run.ParseNext(f.next, f.while); err != nil {
 		return fmt.Errorf("--next %w", err)
 	}
-	if name := c.Next.Param(); slices.ContainsFunc(c.Query, func(t run.Template) bool { return t.Name() == name }) {
+	if name := c.Next.Param(); slices.ContainsFunc(c.Query, func(t format.Template) bool { return t.Name() == name }) {
 		return fmt.Errorf("--query %s=… and --next %s=…: the first would take the place of every cursor", name, name)
 	}
 	c.MaxPages = f.most
@@ -90,7 +91,7 @@ func (f *tokenFlags) config(cmd *cobra.Command, c *run.Config) error {
 	if err := f.check(); err != nil {
 		return cli.Usage(err)
 	}
-	uses := run.Uses(c.Header, "token") || run.Uses(c.Query, "token")
+	uses := format.Uses(c.Header, "token") || format.Uses(c.Query, "token")
 	b := &run.Bearer{Config: bearer.Config{Every: f.every}}
 	switch {
 	case f.command != "":
@@ -112,11 +113,11 @@ func (f *tokenFlags) config(cmd *cobra.Command, c *run.Config) error {
 		return nil
 	}
 	if slices.ContainsFunc(c.Header,
-		func(t run.Template) bool { return http.CanonicalHeaderKey(t.Name()) == "Authorization" }) {
+		func(t format.Template) bool { return http.CanonicalHeaderKey(t.Name()) == "Authorization" }) {
 		return cli.Usage(errors.New("a token without {token} in --header or --query, and --header has another " +
 			"Authorization: no request would have it"))
 	}
-	all, err := run.ParseHeaders([]string{"Authorization: Bearer {token}"})
+	all, err := format.ParseHeaders([]string{"Authorization: Bearer {token}"})
 	c.Header = append(c.Header, all...)
 	return err
 }
@@ -158,11 +159,11 @@ func (f *tokenFlags) client() (*issuer.Client, error) {
 		}
 		params.Add(name, strings.TrimSpace(value))
 	}
-	id, err := run.KeysFromEnv([]string{f.idEnv}, os.LookupEnv)
+	id, err := format.KeysFromEnv([]string{f.idEnv}, os.LookupEnv)
 	if err != nil {
 		return nil, cli.Exit(cli.ExitConfig, fmt.Errorf("--oauth-client-id-env: %w", err))
 	}
-	secret, err := run.KeysFromEnv([]string{f.secretEnv}, os.LookupEnv)
+	secret, err := format.KeysFromEnv([]string{f.secretEnv}, os.LookupEnv)
 	if err != nil {
 		return nil, cli.Exit(cli.ExitConfig, fmt.Errorf("--oauth-client-secret-env: %w", err))
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/text/humanize"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
@@ -63,7 +64,7 @@ func (f *llmFlags) check(cmd *cobra.Command, c *run.Config) error {
 		flag, value string
 		one         []string
 	}{
-		{"format", f.format, []string{"auto", "jsonl", run.OpenAI.String(), run.Anthropic.String()}},
+		{"format", f.format, []string{"auto", "jsonl", format.OpenAI.String(), format.Anthropic.String()}},
 		{"count", f.count, []string{"documented", "reserved", "sum", "used", "produced", "input"}},
 	} {
 		if !slices.Contains(v.one, v.value) {
@@ -142,7 +143,7 @@ func (f *llmFlags) alsoPerSecond(c *run.Config, first int) error {
 	}
 	all := c.Limits
 	for _, minute := range all[first:] {
-		if second, ok := run.PerSecond(minute); ok {
+		if second, ok := format.PerSecond(minute); ok {
 			c.Limits = append(c.Limits, second)
 		}
 	}
@@ -155,7 +156,7 @@ func (f *llmFlags) alsoPerSecond(c *run.Config, first int) error {
 // takeArray notes that the input is a batch in one array of JSON, if it is. The input's form is then
 // known, since head is its beginning.
 func (f *llmFlags) takeArray(head []byte) bool {
-	p, is := run.SniffArray(head)
+	p, is := format.SniffArray(head)
 	switch {
 	case f.format != "auto":
 		text := bytes.TrimLeft(head, " \t\r\n\ufeff")
@@ -168,14 +169,14 @@ func (f *llmFlags) takeArray(head []byte) bool {
 }
 
 // readFormat finds out the form of the input. again reads the input from its beginning.
-func (f *llmFlags) readFormat(in io.Reader, maxLine int) (p run.Provider, isLLM bool, again io.Reader, err error) {
+func (f *llmFlags) readFormat(in io.Reader, maxLine int) (p format.Provider, isLLM bool, again io.Reader, err error) {
 	switch f.format {
 	case "jsonl":
 		return 0, false, in, nil
-	case run.OpenAI.String():
-		return run.OpenAI, true, in, nil
-	case run.Anthropic.String():
-		return run.Anthropic, true, in, nil
+	case format.OpenAI.String():
+		return format.OpenAI, true, in, nil
+	case format.Anthropic.String():
+		return format.Anthropic, true, in, nil
 	}
 	var read bytes.Buffer
 	lines := bufio.NewReaderSize(io.TeeReader(in, &read), 64<<10)
@@ -191,8 +192,8 @@ func (f *llmFlags) readFormat(in io.Reader, maxLine int) (p run.Provider, isLLM 
 			more, err = lines.ReadSlice('\n')
 			line = append(line, more...)
 		}
-		var found run.Provider
-		if found, told = run.Sniff(line); told {
+		var found format.Provider
+		if found, told = format.Sniff(line); told {
 			p, isLLM = found, true
 		}
 		var fields map[string]json.RawMessage
@@ -213,13 +214,13 @@ func (f *llmFlags) readFormat(in io.Reader, maxLine int) (p run.Provider, isLLM 
 }
 
 // config sets c up for a batch for language models.
-func (f *llmFlags) config(cmd *cobra.Command, p run.Provider, c *run.Config) error {
+func (f *llmFlags) config(cmd *cobra.Command, p format.Provider, c *run.Config) error {
 	count, err := tokens.ParseCounting(f.count)
 	if err != nil {
 		return cli.Usage(err)
 	}
 	publisher, _ := provider.Publisher(f.preset)
-	l, err := run.NewLLM(run.LLMConfig{Provider: p, BaseURL: f.baseURL, Count: count, LimitsOf: publisher.Name,
+	l, err := format.NewLLM(format.LLMConfig{Provider: p, BaseURL: f.baseURL, Count: count, LimitsOf: publisher.Name,
 		Overrun: f.estimate, MaxOutput: f.maxOutput, Limits: c.Limits, Array: f.array})
 	if err != nil {
 		return cli.Usage(err)
@@ -234,8 +235,8 @@ func (f *llmFlags) config(cmd *cobra.Command, p run.Provider, c *run.Config) err
 		c.MaxResponse = 16 << 20
 	}
 	switch {
-	case len(c.Keys) > 0 && !run.Uses(c.Header, "key") && !run.Uses(c.Query, "key"):
-		key, err := run.ParseHeaders([]string{p.KeyHeader()})
+	case len(c.Keys) > 0 && !format.Uses(c.Header, "key") && !format.Uses(c.Query, "key"):
+		key, err := format.ParseHeaders([]string{p.KeyHeader()})
 		if err != nil {
 			return err
 		}

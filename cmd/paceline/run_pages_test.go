@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
-	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/ratetest/rule"
@@ -124,7 +124,7 @@ func (l *archive) isRead(t *testing.T, out string, n int) {
 	if l.late > 0 {
 		t.Errorf("%d arrivals over the limit", l.late)
 	}
-	all := map[string]run.Result{}
+	all := map[string]format.Result{}
 	for _, r := range results(t, out) {
 		if _, twice := all[r.ID]; twice {
 			t.Errorf("%s is there twice", r.ID)

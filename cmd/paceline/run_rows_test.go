@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 )
 
 // table reads CSV.
@@ -169,7 +169,7 @@ func TestRunRowsKilled(t *testing.T) {
 				text := read(t, out)
 				if strings.HasSuffix(out, ".jsonl") {
 					for line := range strings.Lines(text) {
-						var r run.Result
+						var r format.Result
 						if !strings.HasSuffix(line, "\n") {
 							break // in the middle of which it was killed
 						}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 )
 
 // aSecret has what every kind of escape changes.
@@ -132,7 +133,7 @@ func TestRunRedirectedAbroad(t *testing.T) {
 	if code != cli.ExitSomeFailed {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
-	all := map[string]run.Result{}
+	all := map[string]format.Result{}
 	for _, r := range append(results(t, out), results(t, run.DeadBeside(out))...) {
 		all[r.ID] = r
 	}
@@ -276,13 +277,13 @@ func TestRunAnswersAsTheyCame(t *testing.T) {
 	for name := range answers {
 		fmt.Fprintf(&in, `{"id":%q,"url":"%s/%s"}`+"\n", name, srv.url, name)
 	}
-	try := func(env string) (map[string]run.Result, string, string) {
+	try := func(env string) (map[string]format.Result, string, string) {
 		out := filepath.Join(t.TempDir(), "out.jsonl")
 		code, _, stderr := paceline("", "run", "--limit", "none", "--key-env", env, "--header", "X-Key: {key}", "--max-response", "200", "--out", out, write(t, "in.jsonl", in.String()))
 		if code != cli.ExitOK {
 			t.Fatalf("exit code %d: %s", code, stderr)
 		}
-		all := map[string]run.Result{}
+		all := map[string]format.Result{}
 		for _, r := range results(t, out) {
 			all[r.ID] = r
 		}
@@ -387,7 +388,7 @@ func TestEscapesAreShown(t *testing.T) {
 	code, stdout, stderr := paceline(in, "run", "--limit", "none", "--log-level", "debug", "-")
 	obeyed("standard error", stderr)
 	obeyed("standard output", stdout)
-	var r run.Result
+	var r format.Result
 	if err := json.Unmarshal([]byte(stdout), &r); code != cli.ExitOK || err != nil || r.ID != evil || *r.Body != evil {
 		t.Errorf("exit code %d, %v, %q", code, err, stdout)
 	}

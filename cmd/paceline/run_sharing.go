@@ -15,6 +15,7 @@ import (
 	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
 	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/text/humanize"
 )
 
@@ -68,7 +69,7 @@ func (f *sharingFlags) config(cmd *cobra.Command, c *run.Config) (err error) {
 }
 
 // sharing is nil if the run shares no limit.
-func (f *sharingFlags) sharing(cmd *cobra.Command, limits []run.Rate, auto bool) (*run.Sharing, error) {
+func (f *sharingFlags) sharing(cmd *cobra.Command, limits []format.Rate, auto bool) (*run.Sharing, error) {
 	weight, isNumber := f.weight()
 	if f.kind == "" {
 		if cmd.Flag("share").Changed && isNumber {

@@ -25,6 +25,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/internal/testkit/realserver"
 	"github.com/paceline-go/paceline/internal/text/rate"
@@ -67,15 +68,15 @@ func numbered(n int, url string) string {
 	return b.String()
 }
 
-func results(t *testing.T, path string) []run.Result {
+func results(t *testing.T, path string) []format.Result {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []run.Result
+	var all []format.Result
 	for line := range strings.Lines(string(text)) {
-		var r run.Result
+		var r format.Result
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
 			t.Fatalf("%s: %v in %q", path, err, line)
 		}
@@ -192,7 +193,7 @@ func TestRunCommand(t *testing.T) {
 	summary := filepath.Join(t.TempDir(), "summary.json")
 	code, stdout, stderr := paceline(fmt.Sprintf("{\"id\":\"a\",\"url\":\"%s\"}\n", srv.URL), "run", "--limit", "20/s", "--limit", "500/m",
 		"--key-env", "PL_TEST_KEY", "--header", "Authorization: Bearer {key}", "-o", "json", "--summary", summary, "-")
-	var r run.Result
+	var r format.Result
 	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != 0 || r.ID != "a" || *r.Body != "true" || r.Key != "PL_TEST_KEY" {
 		t.Errorf("%d %s%s", code, stdout, stderr)
 	}

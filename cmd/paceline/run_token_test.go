@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
-	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/ratetest/rule"
@@ -406,7 +406,7 @@ func TestRunTokenStaysHome(t *testing.T) {
 	if code, said := try(fmt.Sprintf("{\"url\":%q}\n", home.url)); code != 0 || len(seen) != 1 || seen[0] != "" {
 		t.Errorf("exit code %d: %q arrived: %s", code, seen, said)
 	}
-	var r run.Result
+	var r format.Result
 	text, _ := os.ReadFile(filepath.Join(dir, "out.jsonl"))
 	if json.Unmarshal(text, &r) != nil || r.Location == "" {
 		t.Errorf("%s", text)

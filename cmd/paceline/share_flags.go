@@ -10,11 +10,11 @@ import (
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
 	"github.com/paceline-go/paceline/internal/app/proxy"
-	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 )
 
 // suits checks the flags of a store against those of limits.
-func suits(f *shareflags.Flags, cmd *cobra.Command, limits []run.Rate, auto bool) error {
+func suits(f *shareflags.Flags, cmd *cobra.Command, limits []format.Rate, auto bool) error {
 	if err := f.Check(cmd); err != nil || f.Address == "" {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/text/rate"
 )
 
@@ -208,7 +209,7 @@ func secondsOf(text string) (at float64, ok bool) {
 }
 
 // Result takes in a result of a run. It keeps nothing of r.
-func (l *Log) Result(r *run.Result) {
+func (l *Log) Result(r *format.Result) {
 	one := line{
 		State: r.State, Ended: r.At, Status: r.Status, WaitedMS: r.WaitedMS, LatencyMS: r.LatencyMS, WaitedFor: r.WaitedFor,
 		Key: r.Key, Refused: r.Refused, RefusedAt: r.RefusedAt, Ceiling: r.Ceiling,

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/report"
-	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 )
 
 // write writes files into a new folder.
@@ -214,10 +214,10 @@ func TestResults(t *testing.T) {
 	if page := log.Page("none"); page.Text != "No request has ended." || len(page.Charts) != 0 {
 		t.Errorf("without a request: %+v", page)
 	}
-	log.Result(&run.Result{ID: "a", State: "done", Status: 200, WaitedMS: 1500, LatencyMS: 250, Key: "K",
+	log.Result(&format.Result{ID: "a", State: "done", Status: 200, WaitedMS: 1500, LatencyMS: 250, Key: "K",
 		At: "2026-11-22T21:39:00.000Z", Ceiling: 5,
 		WaitedFor: map[string]int64{"limit 7/s": 1500}, Refused: 1, RefusedAt: []string{"2026-11-22T21:39:01.000Z"}})
-	log.Result(&run.Result{ID: "b", State: "expired", Key: "K", At: "2026-11-22T21:39:02.000Z"})
+	log.Result(&format.Result{ID: "b", State: "expired", Key: "K", At: "2026-11-22T21:39:02.000Z"})
 	page := log.Page("two")
 	if page.Text != "2 requests in 2s: 1 done, 1 failed; 1 attempt was refused." {
 		t.Error(page.Text)

@@ -8,6 +8,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/auth/bearer"
 	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/app/run/dead"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool"
@@ -16,7 +17,7 @@ import (
 
 // job is a request on its way.
 type job struct {
-	r        *Request
+	r        *format.Request
 	group    *group
 	hop      hop
 	size     int64
@@ -52,11 +53,11 @@ type job struct {
 	actual   *limit.Cost // its use of the limits; nil: as much as was admitted
 	hold     time.Time
 
-	next  string    // the next page, as the results keep it; empty: there is none
-	after *Request  // the request for that page
-	stray *straying // why that page is not requested
-	since mono.Time // when this page could be sent, if it is not the first
-	told  bool      // nothing more is written about it
+	next  string          // the next page, as the results keep it; empty: there is none
+	after *format.Request // the request for that page
+	stray *straying       // why that page is not requested
+	since mono.Time       // when this page could be sent, if it is not the first
+	told  bool            // nothing more is written about it
 }
 
 // send makes one attempt. It records the attempt in the journal, sends the request, and judges what
@@ -85,7 +86,7 @@ func (g *group) send(ctx context.Context, a pool.Attempt) pool.Answer {
 		defer patience.Stop()
 	}
 	res := r.sender.send(ctx, j.r, j.hop,
-		&values{key: key.Secret, token: j.token.Value, id: j.r.ID, nonce: a.Nonce, attempt: a.Number, cells: j.r.cell},
+		&format.Values{Key: key.Secret, Token: j.token.Value, ID: j.r.ID, Nonce: a.Nonce, Attempt: a.Number, Cells: j.r.Cell},
 		g.leave(&a))
 	if res.lapsed {
 		return g.takeBack(j, price)
@@ -211,7 +212,7 @@ func (r *Run) file(j *job, ans *pool.Answer) {
 		return
 	}
 	if j.res.unsaved == nil {
-		j.res.unsaved = files.save(j, r.sender.of(j.r))
+		j.res.unsaved = files.save(j, r.secrets.Of(j.r))
 	}
 	if j.res.unsaved != nil {
 		r.fail(j.res.unsaved)
@@ -295,35 +296,35 @@ func (r *Run) release(j *job) {
 }
 
 // result fills in the line about a request.
-func (r *Run) result(line *Result, keep *kept, j *job, e *pool.Ended) {
+func (r *Run) result(line *format.Result, keep *format.Kept, j *job, e *pool.Ended) {
 	at := time.Now()
 	if e.State == pool.Done {
 		at = j.res.ended
 	}
-	*line = Result{
-		ID: j.r.ID, State: e.State.String(), Attempts: e.Attempts, At: stamp(at), PossibleRepeat: j.repeat, Late: e.Late,
+	*line = format.Result{
+		ID: j.r.ID, State: e.State.String(), Attempts: e.Attempts, At: format.Stamp(at), PossibleRepeat: j.repeat, Late: e.Late,
 		Key: j.key, Digest: j.r.Digest,
 		Status: j.res.status, Partly: j.parts, Page: j.r.Page, Next: j.next, Refused: j.refusals.n,
 		RefusedAt: j.refusals.texts(), Ceiling: r.ceilings.now(),
 	}
 	if !j.res.ended.IsZero() {
-		line.WaitedMS = milliseconds(j.at.Sub(j.submitted(e.Submitted)))
+		line.WaitedMS = format.Milliseconds(j.at.Sub(j.submitted(e.Submitted)))
 		line.WaitedFor = j.group.waits.between(j.waited[0], j.waited[1])
-		line.LatencyMS = milliseconds(j.res.ended.Sub(j.res.began))
+		line.LatencyMS = format.Milliseconds(j.res.ended.Sub(j.res.began))
 		line.Row = j.row
 		if j.row == nil {
-			line.setHeaders(j.res.header, keep, r.sender.of(j.r))
+			line.SetHeaders(j.res.header, keep, r.secrets.Of(j.r))
 		}
 		switch {
 		case j.row != nil:
 		case j.res.saved != nil:
 			j.res.saved.tell(line)
 		case j.res.status != 0:
-			line.setBody(&j.res, r.sender.of(j.r))
+			line.SetBody(j.res.body, j.res.cut, j.res.cutAt(), r.secrets.Of(j.r))
 		}
 		if j.hop.count > 0 {
 			var n int
-			line.Location, n = r.sender.of(j.r).HideIn(j.hop.url.String())
+			line.Location, n = r.secrets.Of(j.r).HideIn(j.hop.url.String())
 			line.Hidden += n
 		}
 	}
@@ -338,7 +339,7 @@ func (r *Run) result(line *Result, keep *kept, j *job, e *pool.Ended) {
 			line.Error = "the deadline passed before it could be sent"
 		}
 	case pool.Dead:
-		line.Error, line.Class, line.Request = e.Reason, deadOf(j, e).String(), r.sender.lineOf(j.r)
+		line.Error, line.Class, line.Request = e.Reason, deadOf(j, e).String(), r.secrets.LineOf(j.r)
 	}
 }
 

@@ -26,7 +26,7 @@ func (r *Run) newBearer() {
 		return
 	}
 	h := hide.WithTokens(r.c.secretKeys())
-	r.sender.secrets = h
+	r.secrets.Finder = h
 	r.tokens = issuer.New(issuer.Config{
 		Issuer: r.c.Bearer.Issuer, Life: r.c.Bearer.Config, Notice: func(s string) { r.c.Notice(s) },
 		New: func(token string) {
@@ -42,7 +42,7 @@ func (r *Run) newBearer() {
 
 // noTokens ends the run, since it has no token to send.
 func (r *Run) noTokens(err error) {
-	text, _ := r.sender.secrets.HideIn(err.Error())
+	text, _ := r.secrets.HideIn(err.Error())
 	why := error(exhausted(text))
 	if errors.Is(err, issuer.ErrNone) {
 		why = unauthorized(text)
@@ -83,14 +83,14 @@ func (r *Run) tokenJudged(j *job) (again bool) {
 	default:
 		before := j.refused != 0 && j.refused != j.token.Generation
 		j.refused = j.token.Generation
-		return r.tokens.Refused(j.token, before, said(statusText(j.res.status), j.res.body, r.sender.of(j.r))) != bearer.Own
+		return r.tokens.Refused(j.token, before, said(statusText(j.res.status), j.res.body, r.secrets.Of(j.r))) != bearer.Own
 	}
 	return false
 }
 
 // renewed returns the answer for a request that goes again with another token.
 func (r *Run) renewed(j *job, ans pool.Answer) pool.Answer {
-	ans.Reason = said(ans.Reason, j.res.body, r.sender.of(j.r))
+	ans.Reason = said(ans.Reason, j.res.body, r.secrets.Of(j.r))
 	ans.Result, ans.Returned = limit.Failed, true
 	ans.Invalid, ans.Denied, ans.Banned = false, false, false
 	return ans

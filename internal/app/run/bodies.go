@@ -16,6 +16,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/durable"
 	"github.com/paceline-go/paceline/internal/app/run/filename"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/hide"
 	"github.com/paceline-go/paceline/internal/secret"
 )
@@ -71,7 +72,7 @@ func (b *bodies) open() error {
 
 // has reports whether the body of an entry exists. A whole body without a name gets it with the
 // next sync. If the file was removed, its request is sent again.
-func (b *bodies) has(e entry) bool {
+func (b *bodies) has(e format.Entry) bool {
 	if b.isNamed(e.File) {
 		return true
 	}
@@ -344,16 +345,16 @@ func (b *bodies) drop(res *response) {
 }
 
 // tell sets the fields of a line of the index that locate the body.
-func (s *savedBody) tell(r *Result) {
+func (s *savedBody) tell(r *format.Result) {
 	r.File, r.Bytes, r.SHA256 = s.name, int(s.bytes), hex.EncodeToString(s.sum[:])
 	r.Hidden += s.hidden
 }
 
 // filed is the format of an index.
-type filed struct{ Plain }
+type filed struct{ format.Plain }
 
-// entry also reads the name of the body's file.
-func (filed) entry(line []byte, dead bool) (entry, bool) { return slowEntry(line) }
+// Entry also reads the name of the body's file.
+func (filed) Entry(line []byte, dead bool) (format.Entry, bool) { return format.SlowEntry(line) }
 
 // makeFolder makes the folder of a file if it does not exist, and reports whether it did.
 func makeFolder(path string) (made bool, err error) {

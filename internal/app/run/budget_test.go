@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/limit"
 )
 
@@ -87,13 +88,13 @@ func TestBudgetOfARun(t *testing.T) {
 
 // The cost of an attempt depends on its outcome.
 func TestCostOfAnAttempt(t *testing.T) {
-	llm, err := NewLLM(LLMConfig{Provider: OpenAI})
+	llm, err := format.NewLLM(format.LLMConfig{Provider: format.OpenAI})
 	if err != nil {
 		t.Fatal(err)
 	}
 	plain, _ := New(Config{Price: 0.25})
 	batch, _ := New(Config{Format: llm, Prices: Prices{Input: 2, Output: 10, Cached: 0.5}})
-	q := &Request{Body: make([]byte, 1000), Cost: limit.Cost{limit.Requests: 2}}
+	q := &format.Request{Body: make([]byte, 1000), Cost: limit.Cost{limit.Requests: 2}}
 	q.Estimate.MaxOutput = 500
 	if got := batch.price(q); got != 7_000_000 { // 1000 tokens in at most, and 500 out
 		t.Errorf("the price is %d", got)

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
 )
@@ -72,7 +73,7 @@ func TestBodiesForExpressions(t *testing.T) {
 		"plain":                "plain",
 		"cut \xff here":        "cut \ufffd here",
 	} {
-		if got := parsed([]byte(body)); !reflect.DeepEqual(got, want) {
+		if got := format.Parsed([]byte(body)); !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: %#v, want %#v", body, got, want)
 		}
 	}
@@ -89,11 +90,17 @@ func TestOwnBatches(t *testing.T) {
 		}
 		return p
 	}
-	openAI := &LLM{own: true, seller: "openai", c: LLMConfig{Provider: OpenAI}}
-	anthropic := &LLM{own: true, seller: "anthropic", c: LLMConfig{Provider: Anthropic}}
+	at := func(p format.Provider, base string) *format.LLM {
+		l, err := format.NewLLM(format.LLMConfig{Provider: p, BaseURL: base})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	openAI, anthropic := at(format.OpenAI, ""), at(format.Anthropic, "")
 	for _, tc := range []struct {
 		name  string
-		l     *LLM
+		l     *format.LLM
 		plan  *Plan
 		files int
 	}{
@@ -107,11 +114,11 @@ func TestOwnBatches(t *testing.T) {
 		{"as many as fit at Anthropic", anthropic, models(PlanModel{Requests: 60_000, bytes: 128 << 20}, PlanModel{Requests: 40_000, bytes: 128 << 20}), 1},
 		{"one more at Anthropic", anthropic, models(PlanModel{Requests: 60_000, bytes: 10}, PlanModel{Requests: 40_001, bytes: 10}), 2},
 		{"a byte more at Anthropic", anthropic, models(PlanModel{Requests: 6, bytes: 256 << 20}, PlanModel{Requests: 4, bytes: 1}), 2},
-		{"a bound of requests alone", &LLM{own: true, seller: "mistral", c: LLMConfig{Provider: OpenAI}}, models(PlanModel{Requests: 1_000_001, bytes: 1 << 40}), 2},
-		{"a bound of bytes alone", &LLM{own: true, seller: "fireworks", c: LLMConfig{Provider: OpenAI}}, models(PlanModel{Requests: 1e9, bytes: 1<<30 + 1}), 2},
-		{"bounds that nobody states", &LLM{own: true, seller: "vertex"}, models(PlanModel{Requests: 1e6, bytes: 1 << 40}), 0},
+		{"a bound of requests alone", at(format.OpenAI, "https://api.mistral.ai"), models(PlanModel{Requests: 1_000_001, bytes: 1 << 40}), 2},
+		{"a bound of bytes alone", at(format.OpenAI, "https://api.fireworks.ai"), models(PlanModel{Requests: 1e9, bytes: 1<<30 + 1}), 2},
+		{"bounds that nobody states", at(format.OpenAI, "https://aiplatform.googleapis.com"), models(PlanModel{Requests: 1e6, bytes: 1 << 40}), 0},
 	} {
-		b := tc.l.ownBatch(tc.plan)
+		b := ownBatch(tc.l, tc.plan)
 		if b == nil {
 			t.Errorf("%s: none", tc.name)
 		} else if b.Files != tc.files || b.Discount != 0.5 || b.WithinHours != 24 || *b.USDMax != 5 || *b.USDExpected != 2.5 || b.Provider == "" || b.Docs == "" {
@@ -120,15 +127,15 @@ func TestOwnBatches(t *testing.T) {
 	}
 	noPrice := models(PlanModel{Requests: 1})
 	noPrice.USDMax, noPrice.USDExpected = nil, nil
-	if b := openAI.ownBatch(noPrice); b == nil || b.USDMax != nil || b.USDExpected != nil {
+	if b := ownBatch(openAI, noPrice); b == nil || b.USDMax != nil || b.USDExpected != nil {
 		t.Errorf("without a price: %+v", b)
 	}
-	for name, l := range map[string]*LLM{"of another host": {seller: "openai", c: LLMConfig{Provider: OpenAI}}, "of nobody known": {own: true, seller: "nobody"}} {
-		if b := l.ownBatch(models(PlanModel{Requests: 1})); b != nil {
+	for name, l := range map[string]*format.LLM{"of another host": at(format.OpenAI, "http://127.0.0.1"), "of one without batches": at(format.OpenAI, "https://api.deepseek.com")} {
+		if b := ownBatch(l, models(PlanModel{Requests: 1})); b != nil {
 			t.Errorf("%s: %+v", name, b)
 		}
 	}
-	if b := openAI.ownBatch(models()); b != nil {
+	if b := ownBatch(openAI, models()); b != nil {
 		t.Errorf("of nothing: %+v", b)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"github.com/paceline-go/paceline/internal/app/run/dead"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"net"
 	"net/http"
 	"strconv"
@@ -188,10 +189,10 @@ func TestClassIsReadBack(t *testing.T) {
 		{dead.Invalid, 400, `{"type":"error","error":{"type":"invalid_request_error"}}`, nil},
 		{dead.Held, 0, "", map[string]dead.Class{"anthropic-batch": dead.Outage}},
 	} {
-		openAI, _ := NewLLM(LLMConfig{Provider: OpenAI})
-		anthropic, _ := NewLLM(LLMConfig{Provider: Anthropic})
-		for name, f := range map[string]Format{"plain": Plain{}, "openai-batch": openAI, "anthropic-batch": anthropic} {
-			r := Result{ID: "a", State: "dead", Status: c.status, Class: c.class.String(), Error: "x", Request: json.RawMessage("{}")}
+		openAI, _ := format.NewLLM(format.LLMConfig{Provider: format.OpenAI})
+		anthropic, _ := format.NewLLM(format.LLMConfig{Provider: format.Anthropic})
+		for name, f := range map[string]format.Format{"plain": format.Plain{}, "openai-batch": openAI, "anthropic-batch": anthropic} {
+			r := format.Result{ID: "a", State: "dead", Status: c.status, Class: c.class.String(), Error: "x", Request: json.RawMessage("{}")}
 			if c.body != "" {
 				r.Body = &c.body
 			}
@@ -199,14 +200,14 @@ func TestClassIsReadBack(t *testing.T) {
 			if other, ok := c.want[name]; ok {
 				want = other
 			}
-			e, ok := f.entry(f.line(nil, &r), true)
+			e, ok := f.Entry(f.Line(nil, &r), true)
 			if got := dead.Named(e.Class, e.Status); !ok || e.State != "dead" || got != want {
 				t.Errorf("%s: %v with %d is read as %v %v", name, c.class, c.status, e.State, got)
 			}
 		}
 	}
 	// A letter of the version before has none.
-	if e, _ := (Plain{}).entry([]byte(`{"id":"a","state":"dead","status":404}`), true); dead.Named(e.Class, e.Status) != dead.Invalid {
+	if e, _ := (format.Plain{}).Entry([]byte(`{"id":"a","state":"dead","status":404}`), true); dead.Named(e.Class, e.Status) != dead.Invalid {
 		t.Errorf("%+v", e)
 	}
 }

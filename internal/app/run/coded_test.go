@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/testkit/coded"
 )
 
@@ -77,8 +78,8 @@ func TestOwnAcceptEncoding(t *testing.T) {
 		if b.config.OutDir = dir; dir != "" {
 			b.config.Out = IndexOf(dir)
 		}
-		b.config.Keys = []Key{{"A", value}}
-		b.config.Header, _ = ParseHeaders([]string{"Key: {key}"})
+		b.config.Keys = []format.Key{{Name: "A", Secret: value}}
+		b.config.Header, _ = format.ParseHeaders([]string{"Key: {key}"})
 		b.config.Attempts, b.config.Concurrency, b.config.MaxResponse = 1, 1, 300 // so that files are written as they arrive
 		if dir == "" {
 			b.config.MaxResponse = 1000

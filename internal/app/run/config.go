@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/dead"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/sharestore"
 	"github.com/paceline-go/paceline/internal/boottime"
 	"github.com/paceline-go/paceline/internal/secret"
@@ -27,7 +28,7 @@ import (
 type Config struct {
 	// Keys are the API keys. Each has all of the Limits for itself, except that keys of one
 	// organization share them. If empty, there is one named "default" without a secret.
-	Keys []Key
+	Keys []format.Key
 	// Organizations maps a Key.Name to the name of its organization, project or account. Keys of
 	// one organization have the limits together. For other keys the answers show it, if the
 	// provider names the organization there. Otherwise a key has the limits for itself. With Share
@@ -36,11 +37,11 @@ type Config struct {
 	// Bearer is the source of the {token} of Header and Query. If nil, there is none.
 	Bearer *Bearer
 	// Header and Query are set on every request.
-	Header, Query []Template
+	Header, Query []format.Template
 	// KeyHosts are the servers that keys may be sent to. If empty, the host of the first line.
 	KeyHosts secret.Places
 	// Limits are the limits that the server has for each key. If empty, there are none.
-	Limits []Rate
+	Limits []format.Rate
 	// Arrivals states what requests prove about their arrival at the server. Late must be zero.
 	Arrivals limit.Arrivals
 	// Strangers, if not nil, says that other programs use the Limits, too. Then sends of earlier
@@ -104,8 +105,8 @@ type Config struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	// Format is the format of the input and of the results. If nil, Plain.
-	Format      Format
-	Input       InputLimits
+	Format      format.Format
+	Input       format.InputLimits
 	SkipInvalid bool
 	// InputInfo describes the input if it is a file. A run refuses to write results into that file.
 	InputInfo os.FileInfo
@@ -127,7 +128,7 @@ type Config struct {
 	Summary, Report string
 	// Ended, if not nil, gets the result of each request that ends, in whatever format Out is. It
 	// must be safe for concurrent use, and keep nothing of the result.
-	Ended func(*Result)
+	Ended func(*format.Result)
 
 	Stdout         io.Writer
 	MaxResponse    int64 // bytes kept of an answer's body; if zero, 1 MiB
@@ -139,7 +140,7 @@ type Config struct {
 	Partly         Partly
 
 	clock   func() (time.Time, boottime.Reading) // of the journal; nil: the machine's
-	results resultFormat                         // as results are written
+	results format.Results                       // as results are written
 	view    string                               // the user's name for Out, if Out is a view
 	// deadBeside is the user's name for Out, if Dead is the file beside it.
 	deadBeside string
@@ -153,10 +154,10 @@ type Config struct {
 
 func (c *Config) defaults() {
 	if c.Format == nil {
-		c.Format = Plain{}
+		c.Format = format.Plain{}
 	}
 	if c.keyless = len(c.Keys) == 0; c.keyless {
-		c.Keys = []Key{{Name: "default"}}
+		c.Keys = []format.Key{{Name: "default"}}
 	}
 	c.Concurrency = cmp.Or(c.Concurrency, 64)
 	c.Attempts = cmp.Or(c.Attempts, 5)
@@ -178,7 +179,7 @@ func (c *Config) defaults() {
 	if c.Dead == "" {
 		c.Dead = "-"
 		if c.Out != "-" {
-			c.Dead, c.deadBeside = deadBeside(named, c.Out, c.Format.deadSuffix()), named
+			c.Dead, c.deadBeside = deadBeside(named, c.Out, c.Format.DeadSuffix()), named
 		}
 	}
 	c.KeepHeaders = slices.Clone(c.KeepHeaders)
@@ -222,8 +223,15 @@ func (c *Config) secretKeys() (all []secret.Key) {
 	return all
 }
 
+// secrets finds what nothing may show of the requests.
+func (c *Config) secrets() *format.Secrets {
+	return format.NewSecrets(c.secretKeys(), c.Header, c.Query, c.Format)
+}
+
 // hasSecrets says whether requests are sent with keys or tokens.
 func (c *Config) hasSecrets() bool { return c.uses("key") || c.uses("token") }
 
 // uses says whether one of the templates has this placeholder.
-func (c *Config) uses(word string) bool { return Uses(c.Header, word) || Uses(c.Query, word) }
+func (c *Config) uses(word string) bool {
+	return format.Uses(c.Header, word) || format.Uses(c.Query, word)
+}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/pool"
 )
 
@@ -106,7 +107,7 @@ func TestLongWaitIsSaid(t *testing.T) {
 				w.WriteHeader(http.StatusTooManyRequests)
 				_, _ = io.WriteString(w, `{"status":429,"error":"INSUFFICIENT QUOTA","message":"You exceeded your current quota of tokens per minute."}`)
 			}
-		}), Rate{N: 6000, Per: 60e9, Text: "6000/m"})
+		}), format.Rate{N: 6000, Per: 60e9, Text: "6000/m"})
 		v.keys("A")
 		got := v.run(requests(40, "http://server/"))
 		const says = "answered 429 Too Many Requests: You exceeded your current quota of tokens per minute.; it does not say when to come back: the next request goes about "

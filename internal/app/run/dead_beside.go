@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,7 +16,7 @@ func DeadBeside(out string) string {
 	if exists(RowsOf(out)) {
 		results = RowsOf(out)
 	}
-	name, ofBatch := deadBeside(out, results, Plain{}.deadSuffix()), deadBeside(out, results, (*LLM)(nil).deadSuffix())
+	name, ofBatch := deadBeside(out, results, format.Plain{}.DeadSuffix()), deadBeside(out, results, (*format.LLM)(nil).DeadSuffix())
 	if !exists(name) && exists(ofBatch) {
 		return ofBatch
 	}
@@ -61,7 +62,7 @@ func (c *Config) others() error {
 // nothing.
 func (c *Config) shared() string {
 	old, is := earlierName(c.deadBeside)
-	file := old + c.Format.deadSuffix()
+	file := old + c.Format.DeadSuffix()
 	if !is || file == c.Dead || exists(c.Dead) || !exists(c.Out) || !exists(file) {
 		return ""
 	}

@@ -3,6 +3,7 @@ package run
 import (
 	"errors"
 	"fmt"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -29,7 +30,7 @@ func TestDeadLettersBelongToTheirOut(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			b, url, _ := virtualBench(t, refusesOne)
-			b.config.Limits = []Rate{{N: 3, Per: time.Hour, Text: "3/h"}}
+			b.config.Limits = []format.Rate{{N: 3, Per: time.Hour, Text: "3/h"}}
 			lines := make([]string, 3)
 			for i := range lines {
 				lines[i] = fmt.Sprintf(`{"id":"%d","url":"%s?%d"}`, i, url, i)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/journal"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 )
 
 // starts keeps when the durations of a file's lines begin: at the beginning of the first run that
@@ -25,7 +26,7 @@ type end struct {
 }
 
 // add takes in a line; timed: the line has a duration.
-func (s *starts) add(q *Request, timed bool) {
+func (s *starts) add(q *format.Request, timed bool) {
 	const prime = 1099511628211 // FNV-1a
 	for i := range len(q.ID) {
 		s.sum = (s.sum ^ uint64(q.ID[i])) * prime
@@ -75,7 +76,7 @@ func (s *starts) at(line int) (time.Time, bool) {
 }
 
 // lasts returns the duration within which a request must be sent; 0: there is none.
-func (r *Run) lasts(q *Request) time.Duration {
+func (r *Run) lasts(q *format.Request) time.Duration {
 	if !q.At.IsZero() {
 		return 0
 	}
@@ -84,7 +85,7 @@ func (r *Run) lasts(q *Request) time.Duration {
 
 // due returns how long a request may still wait (0: for ever; negative: it has expired). renewal is
 // how long each of its retries may wait (negative: no longer).
-func (r *Run) due(q *Request) (ttl, renewal time.Duration) {
+func (r *Run) due(q *format.Request) (ttl, renewal time.Duration) {
 	d := r.lasts(q)
 	switch {
 	case !q.At.IsZero():
@@ -106,7 +107,7 @@ func expiring(at time.Time) time.Duration {
 }
 
 // start is when the duration of a request begins.
-func (r *Run) start(q *Request) time.Time {
+func (r *Run) start(q *format.Request) time.Time {
 	if !q.Created.IsZero() {
 		return q.Created
 	}
@@ -117,9 +118,9 @@ func (r *Run) start(q *Request) time.Time {
 		return at
 	}
 	if r.store.journal != nil {
-		if err := r.store.journal.Read(q.ID, q.read); err != nil {
+		if err := r.store.journal.Read(q.ID, q.ReadAt); err != nil {
 			r.fail(err)
 		}
 	}
-	return q.read
+	return q.ReadAt
 }

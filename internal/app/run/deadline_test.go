@@ -13,6 +13,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/app/run/dead"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 )
 
 // stream sends the requests of in, which cannot be read twice.
@@ -76,7 +77,7 @@ func TestDeadlineOfAStream(t *testing.T) {
 func TestDeadlineOfAStreamResumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, url, _ := virtualBench(t, func(http.ResponseWriter, *http.Request) {})
-		b.config.Limits = []Rate{{N: 1, Per: time.Minute, Text: "1/m"}}
+		b.config.Limits = []format.Rate{{N: 1, Per: time.Minute, Text: "1/m"}}
 		text := strings.Join([]string{timed("first", url, "1h"), timed("waits", url, "300ms"), timed("longer", url, "1h")}, "\n")
 		b.drain = func(r *Run) { // once all are read
 			for r.Progress().Waiting < 2 || r.Progress().Done < 1 {
@@ -154,7 +155,7 @@ func TestRenew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // it never gets a turn
 		b, url, _ := virtualBench(t, answers)
 		b.config.Renew, b.config.Attempts, b.config.TTL = true, 2, 60*time.Millisecond
-		b.config.Limits = []Rate{{N: 1, Per: time.Second / 2, Text: "1/500ms"}}
+		b.config.Limits = []format.Rate{{N: 1, Per: time.Second / 2, Text: "1/500ms"}}
 		got := b.run(timed("first", url+"?waits", "1h"), request("second", url+"?waits"))
 		if got.states("first second") != "done, dead expired" || got.dead["second"].Attempts != 2 {
 			t.Fatalf("%s: %+v", got.states("first second"), got.dead["second"])
@@ -173,7 +174,7 @@ func TestStarts(t *testing.T) {
 	input := func(ids string) *starts {
 		s := &starts{}
 		for i, id := range strings.Fields(ids) {
-			s.add(&Request{ID: id, Line: 2*i + 1}, i >= 1)
+			s.add(&format.Request{ID: id, Line: 2*i + 1}, i >= 1)
 		}
 		return s
 	}
@@ -225,9 +226,9 @@ func TestDue(t *testing.T) {
 			t.Fatal(err)
 		}
 		if c.again {
-			r.tally.ledger[digestOf("a")] = standing(0).dead(dead.Outage)
+			r.tally.ledger[format.HashOf("a")] = standing(0).dead(dead.Outage)
 		}
-		first, renewal := r.due(&Request{ID: "a", Created: time.Now().Add(-c.age)})
+		first, renewal := r.due(&format.Request{ID: "a", Created: time.Now().Add(-c.age)})
 		if first.Round(time.Second) != c.first || renewal != c.renewal {
 			t.Errorf("%+v: %v, %v", c, first, renewal)
 		}
@@ -241,7 +242,7 @@ func TestAnswersInTime(t *testing.T) {
 	overload := func(t *testing.T, answerTime time.Duration) (got ran) {
 		synctest.Test(t, func(t *testing.T) {
 			b, url, _ := virtualBench(t, answer)
-			b.config.Limits, b.config.TTL, b.config.AnswerTime = []Rate{perSecond(20)}, time.Second, answerTime
+			b.config.Limits, b.config.TTL, b.config.AnswerTime = []format.Rate{perSecond(20)}, time.Second, answerTime
 			in, w := io.Pipe()
 			go func() {
 				for i := range 450 { // 30 a second
@@ -257,7 +258,7 @@ func TestAnswersInTime(t *testing.T) {
 					late++
 				}
 				if is := r.State == "done" && r.WaitedMS+r.LatencyMS >= 1000; is != r.Late {
-					t.Errorf("%s: late is %v: %s", id, r.Late, r.append(nil))
+					t.Errorf("%s: late is %v: %s", id, r.Late, r.Append(nil))
 				}
 				if r.State == "expired" && answerTime >= 0 && !strings.HasPrefix(r.Error, "not sent, since the answer would be too late: ") && !strings.HasPrefix(r.Error, "the deadline passed before") {
 					t.Errorf("%s: %s", id, r.Error)
@@ -286,7 +287,7 @@ func TestAnswersInTime(t *testing.T) {
 func TestAnswersOfASlowHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, url, seen := virtualBench(t, func(http.ResponseWriter, *http.Request) { time.Sleep(1200 * time.Millisecond) })
-		b.config.Limits, b.config.TTL, b.config.Concurrency = []Rate{perSecond(20)}, time.Second, 2
+		b.config.Limits, b.config.TTL, b.config.Concurrency = []format.Rate{perSecond(20)}, time.Second, 2
 		var notices []string
 		b.config.Notice = func(s string) { notices = append(notices, s) }
 		in, w := io.Pipe()
@@ -308,7 +309,7 @@ func TestAnswersOfASlowHost(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) { // what is left of its time is not all of it
 		b, url, _ := virtualBench(t, func(http.ResponseWriter, *http.Request) { time.Sleep(500 * time.Millisecond) })
-		b.config.Limits, b.config.TTL, b.config.Queue = []Rate{perSecond(4)}, 4*time.Second, 1
+		b.config.Limits, b.config.TTL, b.config.Queue = []format.Rate{perSecond(4)}, 4*time.Second, 1
 		var notices []string
 		b.config.Notice = func(s string) { notices = append(notices, s) }
 		if got := b.run(requests(40, url)...); got.Late > 0 || got.Done < 9 || got.Done+got.Expired != 40 {

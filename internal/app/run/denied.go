@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
@@ -59,7 +60,7 @@ func (r *Run) paysFor(j *job) bool {
 	if !r.c.keyless {
 		return true
 	}
-	private := slices.ContainsFunc(r.c.Header, func(t Template) bool { return secret.PrivateField(t.name) })
+	private := slices.ContainsFunc(r.c.Header, func(t format.Template) bool { return secret.PrivateField(t.Name()) })
 	for name := range j.r.Header {
 		private = private || secret.PrivateField(name)
 	}

@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"os"
 	"path/filepath"
 )
@@ -41,7 +42,7 @@ func (c *Config) places() []place {
 	}
 	if c.Dead != "-" || c.Out != "-" {
 		flag := "--dead "
-		if _, ok := c.Format.(*LLM); ok {
+		if _, ok := c.Format.(*format.LLM); ok {
 			flag = "--errors "
 		}
 		add(flag, c.Dead)

@@ -2,6 +2,7 @@ package run
 
 import (
 	"github.com/paceline-go/paceline/internal/app/run/dead"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"os"
 	"path/filepath"
 	"strings"
@@ -59,9 +60,9 @@ func TestDistinct(t *testing.T) {
 			}
 			return in(name)
 		}
-		config := Config{Out: at(c.out), Dead: at(c.dead), Summary: at(c.summary), InputInfo: info, Format: Plain{}}
+		config := Config{Out: at(c.out), Dead: at(c.dead), Summary: at(c.summary), InputInfo: info, Format: format.Plain{}}
 		if c.llm {
-			config.Format = &LLM{}
+			config.Format = &format.LLM{}
 		}
 		got := ""
 		if err := config.distinct(); err != nil {
@@ -78,7 +79,7 @@ func TestDistinct(t *testing.T) {
 	}
 	defer f.Close()
 	for out, want := range map[string]string{"-": "standard output and --dead link are one file", "other": ""} {
-		config := Config{Out: out, Dead: in("link"), Stdout: f, Format: Plain{}}
+		config := Config{Out: out, Dead: in("link"), Stdout: f, Format: format.Plain{}}
 		got := ""
 		if err := config.distinct(); err != nil {
 			got = strings.ReplaceAll(err.Error(), dir+string(filepath.Separator), "")
@@ -100,43 +101,43 @@ func TestParsedTemplates(t *testing.T) {
 		"A: \x01":     `"A: \x01": the value has a control character, expected "Name: value"`,
 		"host: x":     "",
 	} {
-		all, err := ParseHeaders([]string{line})
+		all, err := format.ParseHeaders([]string{line})
 		if err != nil {
 			if err.Error() != want {
 				t.Errorf("%q: %v, expected %s", line, err, want)
 			}
 			continue
 		}
-		v := &values{key: "k", token: "t", nonce: 7, id: "i", attempt: 3, cells: func(column string) string { return "<" + column + ">" }}
-		if got := all[0].Name() + "=" + all[0].fill(v); got != want && want != "" {
+		v := &format.Values{Key: "k", Token: "t", Nonce: 7, ID: "i", Attempt: 3, Cells: func(column string) string { return "<" + column + ">" }}
+		if got := all[0].Name() + "=" + all[0].Fill(v); got != want && want != "" {
 			t.Errorf("%q: %q, expected %q", line, got, want)
 		}
-		v.isShown = true
-		if got := all[0].fill(v); strings.Contains(line, "{nonce}") != strings.Contains(got, "{nonce}") {
+		v.IsShown = true
+		if got := all[0].Fill(v); strings.Contains(line, "{nonce}") != strings.Contains(got, "{nonce}") {
 			t.Errorf("%q is shown as %q", line, got)
 		}
 	}
 	for line, want := range map[string]string{
 		"a=b=c": "", "a=1&b=2": `"a=1&b=2": a second parameter needs a --query of its own, expected "name=value"`, "=b": `"=b": the name is empty, expected "name=value"`, "a": `"a", expected "name=value"`,
 	} {
-		all, err := ParseQuery([]string{line})
+		all, err := format.ParseQuery([]string{line})
 		if got := ""; err != nil {
 			if got = err.Error(); got != want {
 				t.Errorf("%q: %s, expected %s", line, got, want)
 			}
-		} else if want != "" || all[0].Name() != "a" || all[0].fill(&values{}) != "b=c" {
+		} else if want != "" || all[0].Name() != "a" || all[0].Fill(&format.Values{}) != "b=c" {
 			t.Errorf("%q: %+v, expected %s", line, all, want)
 		}
 	}
-	all, err := ParseHeaders([]string{"A: {row.x}{row.y}{id}", "B: {row.x}{nonce}", "C: c"})
+	all, err := format.ParseHeaders([]string{"A: {row.x}{row.y}{id}", "B: {row.x}{nonce}", "C: c"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(Columns(all...), " "); got != "x y" {
+	if got := strings.Join(format.Columns(all...), " "); got != "x y" {
 		t.Errorf("columns %q", got)
 	}
 	for word, want := range map[string]bool{"id": true, "nonce": true, "key": false, "c": false, "C: c": false} {
-		if Uses(all, word) != want {
+		if format.Uses(all, word) != want {
 			t.Errorf("%s is used: %v", word, !want)
 		}
 	}

@@ -5,11 +5,6 @@
 //
 //	feed.go      checks the input, then reads it and hands the requests to a pool.Pool
 //	course.go    whether reading goes on, and how much is read ahead
-//	input.go     a request from one line of JSON
-//	items.go     requests from lists of URLs, tables, arrays and curl commands
-//	format.go    the forms of lines: this package's own, or a batch for language models
-//	llm.go, llm_result.go  batch files of OpenAI and Anthropic; limits and usage in their answers
-//	skipped.go   lines of a batch that are no requests
 //
 //	deadline.go  when the time of a request begins, and how much of it is left
 //	trial.go     the first request of each model goes alone
@@ -23,13 +18,10 @@
 //	pages.go     a request goes on with its next page
 //	next.go      finds the next page in an answer; pointer.go and weblink.go read its address
 //	bearer.go    tokens that are renewed
-//	template.go  keys, and the places of their values and nonces
-//	hidden.go    leaves secrets out of dead letters
 //	verdict.go   the evidence of an answer about the request, the limits and the key
 //	partly.go    answers of which a limit refused some parts
 //	host.go      hosts where nothing arrives
 //	denied.go    ends a run whose requests the server denies
-//	result.go    the result of a request; result_append.go writes it as a line, entry.go reads it again
 //	figures.go   latency, figures per key, and the ceiling of nonces
 //	waits.go     the causes for which requests waited
 //	refusals.go  which attempts of a request were refused, and when
@@ -46,19 +38,18 @@
 //	lessons.go   the journal keeps the lessons about wrong limits
 //	tally.go     the totals, and which ids are in the results or the dead letters
 //	model.go     the totals of each model
-//	limits.go    the server's limits
 //	auto.go      limits that a run finds out; served.go observes them if no limit is given
 //	sharing.go   limits that strangers also use
 //	organizations.go  keys that have limits together
 //	groups.go    models that have limits of their own, each with a Pool
-//	plan.go      what a run would send, and how long the limits make it take; sample.go shows requests
+//	plan.go      what a run would send, and how long the limits make it take
 //	progress.go  how far the run is, and why it waits; look.go makes snapshots
 //	eta.go       how long the rest takes
 //	failures.go  how attempts failed
 //	notices.go   notices for the user, each once
 //
-// Packages below this one have what needs no Run: dead, why requests become dead letters; hide, the secrets
-// that nothing may show.
+// Packages below this one have what needs no Run: format, the forms of requests and
+// results; dead, why requests become dead letters; hide, the secrets that nothing may show.
 //
 // docs/run.md describes the formats.
 package run

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/paceline-go/paceline/internal/app/journal"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/pool"
 )
 
@@ -16,8 +17,8 @@ type endings struct {
 	lost  bool // something could not be written
 
 	// These are kept only so that their memory is used again.
-	line    Result
-	keep    kept
+	line    format.Result
+	keep    format.Kept
 	answers []journal.Answered
 	ids     []string
 }
@@ -38,7 +39,7 @@ const mostLines = 256 << 10
 // endedNow writes the result of one request, and reports whether that succeeded.
 func (r *Run) endedNow(e pool.Ended) bool {
 	w := r.endings.Get().(*endings)
-	w.r, w.keep.more, w.lost = r, r.c.KeepHeaders, false
+	w.r, w.keep.More, w.lost = r, r.c.KeepHeaders, false
 	w.add(&e)
 	w.write()
 	defer r.endings.Put(w)
@@ -49,7 +50,7 @@ func (r *Run) endedNow(e pool.Ended) bool {
 // one call at a time. The feeder and goroutines that send call it, too.
 func (r *Run) ended(all []pool.Ended) {
 	w := r.endings.Get().(*endings)
-	w.r, w.keep.more = r, r.c.KeepHeaders
+	w.r, w.keep.More = r, r.c.KeepHeaders
 	for i := range all {
 		if j := all[i].Request.Value.(*job); j.told {
 			r.course.free(j.size)
@@ -84,7 +85,7 @@ func (w *endings) add(e *pool.Ended) {
 	if w.r.c.Ended != nil {
 		w.r.c.Ended(&w.line)
 	}
-	w.lines = w.r.c.results.line(w.lines, &w.line)
+	w.lines = w.r.c.results.Line(w.lines, &w.line)
 	one.to = len(w.lines)
 	if w.of = append(w.of, one); one.to >= mostLines {
 		w.write()
@@ -123,7 +124,7 @@ func (w *endings) write() {
 	clear(w.of)
 	clear(w.answers)
 	clear(w.ids)
-	w.of, w.lines, w.line = w.of[:0], w.lines[:0], Result{}
+	w.of, w.lines, w.line = w.of[:0], w.lines[:0], format.Result{}
 }
 
 // results writes the lines together. If that fails, perhaps because the disk is almost full, it
@@ -141,7 +142,7 @@ func (w *endings) results() error {
 func (w *endings) pass(o *order) {
 	for i := range w.of {
 		if e := &w.of[i]; e.written {
-			o.ended(e.job.r.digest, span{})
+			o.ended(e.job.r.Hash, span{})
 		}
 	}
 }

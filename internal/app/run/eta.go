@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -28,7 +29,7 @@ type pace struct {
 
 // begin starts the count. It looks back over 30 s. If a limit has a longer period it looks back
 // over twice that, so that bursts even out.
-func (p *pace) begin(now time.Time, limits []Rate) {
+func (p *pace) begin(now time.Time, limits []format.Rate) {
 	span := paceSlots * time.Second
 	for _, l := range limits {
 		if l.Bucket {
@@ -67,7 +68,7 @@ func (p *pace) perSecond(now time.Time) (float64, bool) {
 }
 
 // rests returns the longest time for which kept limits may let no request go.
-func rests(limits []Rate) (d time.Duration) {
+func rests(limits []format.Rate) (d time.Duration) {
 	for _, l := range limits {
 		if l.Bucket {
 			d = max(d, l.Per/time.Duration(l.N))
@@ -200,7 +201,7 @@ func (g *group) byLimits(now time.Time, keys []serving) (longest time.Duration) 
 }
 
 // fits returns which part of a limit the keys can use, on average, if the limit proved too high.
-func fits(l Rate, keys []serving) float64 {
+func fits(l format.Rate, keys []serving) float64 {
 	sum := 0.0
 	for _, k := range keys {
 		part := 1.0

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/limit"
 )
 
@@ -41,12 +42,12 @@ func TestPace(t *testing.T) {
 	after(time.Hour, 0, true)
 
 	for _, c := range []struct {
-		rate Rate
+		rate format.Rate
 		span time.Duration // how far back the pace counts
 	}{
-		{Rate{N: 5, Per: time.Second}, 30 * time.Second}, {Rate{N: 5, Per: time.Minute}, 2 * time.Minute}, {Rate{N: 600, Per: time.Hour, Bucket: true}, 30 * time.Second}, {Rate{N: 20, Per: time.Hour, Bucket: true}, 6 * time.Minute},
+		{format.Rate{N: 5, Per: time.Second}, 30 * time.Second}, {format.Rate{N: 5, Per: time.Minute}, 2 * time.Minute}, {format.Rate{N: 600, Per: time.Hour, Bucket: true}, 30 * time.Second}, {format.Rate{N: 20, Per: time.Hour, Bucket: true}, 6 * time.Minute},
 	} {
-		p.begin(began, []Rate{{N: 1000, Per: time.Second}, c.rate})
+		p.begin(began, []format.Rate{{N: 1000, Per: time.Second}, c.rate})
 		if got := p.slot * paceSlots; got != c.span {
 			t.Errorf("%+v: what is looked at is %v, want %v", c.rate, got, c.span)
 		}
@@ -93,7 +94,7 @@ func TestETAOfABucket(t *testing.T) {
 		"two keys":              {keys: 2, room: 120, remaining: 200, want: 40 * time.Second},
 		"of 60 only 30 fit":     {keys: 1, room: 60, remaining: 100, wrong: 30, want: 80 * time.Second},
 	} {
-		r := &Run{epoch: epoch, c: Config{Keys: make([]Key, c.keys), Limits: []Rate{{N: 60, Per: time.Minute, Unit: limit.Requests, Bucket: true}}}}
+		r := &Run{epoch: epoch, c: Config{Keys: make([]format.Key, c.keys), Limits: []format.Rate{{N: 60, Per: time.Minute, Unit: limit.Requests, Bucket: true}}}}
 		r.tally.first = epoch.Add(c.first)
 		r.tally.uses = []use{{remaining: limit.Cost{limit.Requests: c.remaining}, spent: limit.Cost{limit.Requests: c.spent}}}
 		g := &group{r: r, limits: r.c.Limits, rooms: []int64{c.room}}

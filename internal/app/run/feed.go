@@ -3,6 +3,7 @@ package run
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/dead"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/input"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/text/humanize"
@@ -61,22 +63,22 @@ func (r *Run) Check(name string, in io.Reader) error {
 			return err
 		}
 	}
-	reader := NewReader(r.c.Format, name, in, r.c.Input)
-	reader.pass, reader.ended = checking, r.hasEnded
+	reader := format.NewReader(r.c.Format, name, in, r.c.Input)
+	reader.Pass, reader.Ended = format.Checking, r.hasEnded
 	r.planning.again = takesTurns(in)
 	began := time.Now()
 	t := &r.tally
 	before, told := int64(0), reading{r: r, said: began}
 	for {
 		q, err := r.read(reader)
-		lines, read := reader.in.Read()
+		lines, read := reader.Read()
 		told.at(lines, read)
 		size := read - before
 		before = read
 		if err == io.EOF {
 			break
 		}
-		if _, invalid := errors.AsType[*InputError](err); invalid {
+		if _, invalid := errors.AsType[*format.InputError](err); invalid {
 			if t.totals.Invalid++; t.totals.Invalid <= maxListed {
 				r.c.Notice(err.Error())
 			}
@@ -99,7 +101,7 @@ func (r *Run) Check(name string, in io.Reader) error {
 	t.checked = true
 	r.organizations = newOrganizations(&r.c, r.homes) // the first line names the host, and so the provider
 	p := &r.planning.plan
-	p.Lines, p.Bytes = reader.in.Read()
+	p.Lines, p.Bytes = reader.Read()
 	p.ReadingSeconds = time.Since(began).Seconds()
 	if r.c.Budget > 0 {
 		if unpriced := r.Plan(began).Unpriced; len(unpriced) > 0 {
@@ -117,12 +119,12 @@ func (r *Run) Check(name string, in io.Reader) error {
 func (r *Run) hasEnded(id string) bool {
 	r.tally.mu.Lock()
 	defer r.tally.mu.Unlock()
-	return r.tally.past(r.tally.ledger[digestOf(id)]) != nil
+	return r.tally.past(r.tally.ledger[format.HashOf(id)]) != nil
 }
 
 // read returns the next request. It fails if an earlier line has the same id. It also fails if the
 // request has changed since an earlier run ended it, or since the input was checked.
-func (r *Run) read(from *Reader) (*Request, error) {
+func (r *Run) read(from *format.Reader) (*format.Request, error) {
 	q, err := from.Next()
 	if err == nil {
 		err = r.atHome(from, q)
@@ -130,19 +132,19 @@ func (r *Run) read(from *Reader) (*Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	q.read, q.digest = time.Now(), digestOf(q.ID)
-	bits := q.Digest.bits()
+	q.ReadAt, q.Hash = time.Now(), format.HashOf(q.ID)
+	bits := bitsOf(q.Digest)
 	r.tally.mu.Lock()
-	is := r.tally.ledger[q.digest]
-	first, was, ended, place := is.line(), is.request(), r.tally.past(is) != nil, q.place()
-	other := was != bits && (ended && was != 0 || from.pass == checked)
+	is := r.tally.ledger[q.Hash]
+	first, was, ended, place := is.line(), is.request(), r.tally.past(is) != nil, q.Place()
+	other := was != bits && (ended && was != 0 || from.Pass == format.Checked)
 	clash := ""
 	if r.c.Next != nil {
 		clash = r.chains.clashes(&r.tally, q)
 	}
 	again := first != 0 && first != place
 	if seen := is.at(place).of(bits); !again && !other && clash == "" && seen != is {
-		r.tally.ledger[q.digest] = seen
+		r.tally.ledger[q.Hash] = seen
 	}
 	r.tally.mu.Unlock()
 	reason := ""
@@ -151,7 +153,7 @@ func (r *Run) read(from *Reader) (*Request, error) {
 		reason = clash
 	case again:
 		reason = fmt.Sprintf("id %q is already on line %d, expected each id once", q.ID, first)
-		if q.number != 0 {
+		if q.Number != 0 {
 			reason = fmt.Sprintf("id %q is already that of element %d, expected each id once", q.ID, first)
 		}
 	case other && ended:
@@ -161,13 +163,13 @@ func (r *Run) read(from *Reader) (*Request, error) {
 	default:
 		return q, nil
 	}
-	return nil, &InputError{File: from.in.Name(), Line: q.Line, Column: q.Column, Reason: reason}
+	return nil, &format.InputError{File: from.Name(), Line: q.Line, Column: q.Column, Reason: reason}
 }
 
 // atHome returns an error if the keys may not go to the host of a request. They may go to
 // Config.KeyHosts, or else to the host of the first request. Check and the feeder call it, never at
 // the same time.
-func (r *Run) atHome(from *Reader, q *Request) error {
+func (r *Run) atHome(from *format.Reader, q *format.Request) error {
 	if q.URL == nil || !r.c.hasSecrets() {
 		return nil // the request has ended in an earlier run, or there are no keys
 	}
@@ -177,7 +179,7 @@ func (r *Run) atHome(from *Reader, q *Request) error {
 	if r.homes.Have(q.URL) {
 		return nil
 	}
-	return &InputError{File: from.in.Name(), Line: q.Line, Column: q.urlAt, Reason: notHome(q.URL, r.homes)}
+	return &format.InputError{File: from.Name(), Line: q.Line, Column: q.URLAt, Reason: notHome(q.URL, r.homes)}
 }
 
 func notHome(u *url.URL, homes secret.Places) string {
@@ -187,21 +189,21 @@ func notHome(u *url.URL, homes secret.Places) string {
 // feed reads the input and hands its requests to the Pools. If of is not nil, it hands over only
 // the requests of that group.
 func (r *Run) feed(ctx context.Context, name string, in io.Reader, of *group) {
-	reader := NewReader(r.c.Format, name, in, r.c.Input)
+	reader := format.NewReader(r.c.Format, name, in, r.c.Input)
 	t := &r.tally
 	if t.checked {
-		reader.pass, reader.ended = checked, r.hasEnded
+		reader.Pass, reader.Ended = format.Checked, r.hasEnded
 	}
 	isFirst := of == nil || of.index == 0 // only the first of several feeders reports what is wrong
 	if of != nil {
-		reader.passes = func(model string) bool { return r.of(model) != of }
+		reader.Passes = func(model string) bool { return r.of(model) != of }
 	}
 	for r.course.isReading(of == nil) { // with several feeders the input is a file, not a terminal
 		q, err := r.read(reader)
 		if !r.course.isReading(false) {
 			return
 		}
-		_, invalid := errors.AsType[*InputError](err)
+		_, invalid := errors.AsType[*format.InputError](err)
 		skip := invalid && r.c.SkipInvalid
 		if (err == io.EOF || invalid && !skip) && isCut(in) { // perhaps within a line
 			r.course.first(&r.course.input, fmt.Errorf("%w: %s has become shorter since it was checked", ErrInput, name))
@@ -212,7 +214,7 @@ func (r *Run) feed(ctx context.Context, name string, in io.Reader, of *group) {
 			return
 		}
 		switch {
-		case err == nil && q.passed, skip && !isFirst:
+		case err == nil && q.Passed, skip && !isFirst:
 		case err != nil && !isFirst:
 			return
 		case skip && t.checked: // Check has reported this line
@@ -271,10 +273,10 @@ func (r *Run) appended(name string, in io.Reader, unread int64) {
 
 // offer hands a request to the Pool, or skips it if it ended in an earlier run. It returns false if
 // the run is over.
-func (r *Run) offer(ctx context.Context, q *Request) bool {
+func (r *Run) offer(ctx context.Context, q *format.Request) bool {
 	anew := r.tally.read(q)
 	if v := r.store.view; v != nil && v.order != nil {
-		v.order.read(q.digest, anew)
+		v.order.read(q.Hash, anew)
 	}
 	var stray error
 	if !anew {
@@ -283,9 +285,9 @@ func (r *Run) offer(ctx context.Context, q *Request) bool {
 			return true
 		}
 	} else if r.c.Next != nil {
-		q.begin()
+		q.Begin()
 	}
-	r.sender.conceal(q)
+	r.secrets.Conceal(q)
 	g := r.of(q.Estimate.Model)
 	j := &job{r: q, group: g, hop: firstHop(q), size: int64(len(q.Raw)+len(q.Body)) + 512}
 	j.repeat = r.store.lost.mayHave(q.ID, r.store.history)
@@ -333,4 +335,27 @@ func (r *Run) offer(ctx context.Context, q *Request) bool {
 func (r *Run) deadUnsent(j *job) {
 	r.ended([]pool.Ended{{State: pool.Dead, Request: pool.Request{ID: j.r.ID, Value: j},
 		Submitted: r.groups[0].pool.Now(), Reason: j.reason}})
+}
+
+// skipped writes a line that is no request to the errors, if the format has a place for it. That is
+// done once for all runs.
+func (r *Run) skipped(from *format.Reader, why error) {
+	l, ok := r.c.Format.(*format.LLM)
+	if !ok {
+		return
+	}
+	sum := sha256.Sum256(from.Raw())
+	id := format.BatchID(sum[:])
+	r.tally.mu.Lock()
+	d := format.HashOf(id)
+	known := r.tally.ledger.has(d, inDead)
+	r.tally.ledger.mark(d, inDead)
+	r.tally.mu.Unlock()
+	if known {
+		return
+	}
+	message, _ := r.secrets.HideIn(why.Error())
+	if err := r.store.dead.Append(l.SkippedLine(id, from.Raw(), message)); err != nil {
+		r.fail(err)
+	}
 }

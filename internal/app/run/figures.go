@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/core/ceiling"
 	"github.com/paceline-go/paceline/internal/core/histogram"
 	"github.com/paceline-go/paceline/limit"
@@ -71,7 +72,7 @@ func newFigures(c *Config, numbered bool) figures {
 		if c.Gap > 0 {
 			knows = ceiling.Config{Knowledge: ceiling.Answers, Gap: c.Gap}
 		}
-		windows := []Rate{{N: 1024, Per: 1}} // there is no limit here, so only the order of the nonces binds
+		windows := []format.Rate{{N: 1024, Per: 1}} // there is no limit here, so only the order of the nonces binds
 		for _, l := range c.Limits {
 			if !l.Bucket && l.Zone == "" && l.Unit == 0 && l.N <= maxBest {
 				windows = append(windows, l)
@@ -118,7 +119,7 @@ func (f *figures) sent(group, key int, took time.Duration, answered bool, cost l
 }
 
 func latencyOf(h *histogram.Histogram) LatencyMS {
-	return LatencyMS{milliseconds(h.Mean()), milliseconds(h.Quantile(0.5)), milliseconds(h.Quantile(0.99))}
+	return LatencyMS{format.Milliseconds(h.Mean()), format.Milliseconds(h.Quantile(0.5)), format.Milliseconds(h.Quantile(0.99))}
 }
 
 // takes returns how long the best client would need for all that the key sent; 0: not known.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/limit"
 )
 
@@ -15,7 +16,7 @@ func TestCeilingOfNonces(t *testing.T) {
 	one := limit.One
 	for _, c := range []struct {
 		name     string
-		limits   []Rate
+		limits   []format.Rate
 		gap      time.Duration
 		numbered bool
 		sends    int
@@ -23,18 +24,18 @@ func TestCeilingOfNonces(t *testing.T) {
 		cost     limit.Cost
 		want     time.Duration // that the best client takes
 	}{
-		{"no order", []Rate{{N: 20, Per: time.Second}}, 0, false, 100, 50 * ms, one, 0},
+		{"no order", []format.Rate{{N: 20, Per: time.Second}}, 0, false, 100, 50 * ms, one, 0},
 		{"one after the other", nil, 0, true, 100, 50 * ms, one, 5 * time.Second},
-		{"the limit leaves time", []Rate{{N: 20, Per: time.Second}}, 0, true, 10, 50 * ms, one, 500 * ms},
+		{"the limit leaves time", []format.Rate{{N: 20, Per: time.Second}}, 0, true, 10, 50 * ms, one, 500 * ms},
 		// 20 take until 400 ms; the first has arrived by 20 ms, and its place is free at 1021 ms.
-		{"the limit binds", []Rate{{N: 20, Per: time.Second}}, 0, true, 21, 20 * ms, one, 1041 * ms},
-		{"the trips bind", []Rate{{N: 20, Per: time.Second}}, 0, true, 60, 60 * ms, one, 3600 * ms},
+		{"the limit binds", []format.Rate{{N: 20, Per: time.Second}}, 0, true, 21, 20 * ms, one, 1041 * ms},
+		{"the trips bind", []format.Rate{{N: 20, Per: time.Second}}, 0, true, 60, 60 * ms, one, 3600 * ms},
 		{"a gap", nil, 10 * ms, true, 11, 50 * ms, one, 150 * ms},
-		{"what costs two", []Rate{{N: 2, Per: time.Second}}, 0, true, 2, 20 * ms, limit.Cost{limit.Requests: 2}, 1041 * ms},
-		{"what is free", []Rate{{N: 1, Per: time.Second}}, 0, true, 5, 20 * ms, limit.Cost{}, 100 * ms},
-		{"a bucket is not a window", []Rate{{N: 1, Per: time.Second, Bucket: true}}, 0, true, 5, 20 * ms, one, 100 * ms},
+		{"what costs two", []format.Rate{{N: 2, Per: time.Second}}, 0, true, 2, 20 * ms, limit.Cost{limit.Requests: 2}, 1041 * ms},
+		{"what is free", []format.Rate{{N: 1, Per: time.Second}}, 0, true, 5, 20 * ms, limit.Cost{}, 100 * ms},
+		{"a bucket is not a window", []format.Rate{{N: 1, Per: time.Second, Bucket: true}}, 0, true, 5, 20 * ms, one, 100 * ms},
 	} {
-		f := newFigures(&Config{Keys: []Key{{Name: "A"}, {Name: "B"}}, Limits: c.limits, Gap: c.gap}, c.numbered)
+		f := newFigures(&Config{Keys: []format.Key{{Name: "A"}, {Name: "B"}}, Limits: c.limits, Gap: c.gap}, c.numbered)
 		for range c.sends {
 			f.sent(0, 1, c.took, true, c.cost)
 		}
@@ -58,13 +59,13 @@ func TestCeilingOfNonces(t *testing.T) {
 // binds. Before, 51.0/s were 12.2 % of 8.03/s: the percentage counted the bucket that was full at
 // the start, and the ceiling did not.
 func TestCeilingAgrees(t *testing.T) {
-	minute := func(n int64, u limit.Unit, bucket bool) Rate {
-		return Rate{N: n, Per: time.Minute, Unit: u, Bucket: bucket}
+	minute := func(n int64, u limit.Unit, bucket bool) format.Rate {
+		return format.Rate{N: n, Per: time.Minute, Unit: u, Bucket: bucket}
 	}
 	chat := limit.Cost{limit.Requests: 1, limit.Input: 12, limit.Output: 50, limit.Tokens: 62}
 	for _, c := range []struct {
 		name   string
-		limits []Rate
+		limits []format.Rate
 		keys   int
 		sends  int64
 		took   time.Duration
@@ -72,15 +73,15 @@ func TestCeilingAgrees(t *testing.T) {
 		lasts  float64 // per second, in the long run
 	}{
 		// In 1 s of a bucket that holds 30,000: 30,500.
-		{"tokens", []Rate{minute(500, limit.Requests, true), minute(30_000, limit.Tokens, true)}, 1, 51, time.Second, 100 * 51 * 62 / 30_500., 500. / 62},
-		{"tokens, many requests", []Rate{minute(5000, limit.Requests, true), minute(30_000, limit.Tokens, true)}, 1, 60, time.Second, 100 * 60 * 62 / 30_500., 500. / 62},
-		{"input", []Rate{minute(600, limit.Input, true)}, 1, 30, 2 * time.Second, 100 * 30 * 12 / 620., 10. / 12},
-		{"output", []Rate{minute(6000, limit.Output, true)}, 2, 100, time.Minute, 100 * 100 * 50 / 24_000., 4},
-		{"requests", []Rate{minute(60, limit.Requests, true)}, 1, 119, time.Minute, 100 * 119 / 120., 1},
-		{"requests of two keys", []Rate{minute(60, limit.Requests, false)}, 2, 100, 2 * time.Minute, 100 * 100 / 360., 2},
-		{"a second", []Rate{{N: 10, Per: time.Second}}, 1, 100, 10 * time.Second, 100 * 100 / 110., 10},
+		{"tokens", []format.Rate{minute(500, limit.Requests, true), minute(30_000, limit.Tokens, true)}, 1, 51, time.Second, 100 * 51 * 62 / 30_500., 500. / 62},
+		{"tokens, many requests", []format.Rate{minute(5000, limit.Requests, true), minute(30_000, limit.Tokens, true)}, 1, 60, time.Second, 100 * 60 * 62 / 30_500., 500. / 62},
+		{"input", []format.Rate{minute(600, limit.Input, true)}, 1, 30, 2 * time.Second, 100 * 30 * 12 / 620., 10. / 12},
+		{"output", []format.Rate{minute(6000, limit.Output, true)}, 2, 100, time.Minute, 100 * 100 * 50 / 24_000., 4},
+		{"requests", []format.Rate{minute(60, limit.Requests, true)}, 1, 119, time.Minute, 100 * 119 / 120., 1},
+		{"requests of two keys", []format.Rate{minute(60, limit.Requests, false)}, 2, 100, 2 * time.Minute, 100 * 100 / 360., 2},
+		{"a second", []format.Rate{{N: 10, Per: time.Second}}, 1, 100, 10 * time.Second, 100 * 100 / 110., 10},
 	} {
-		r, err := New(Config{Limits: c.limits, Keys: []Key{{Name: "A", Secret: "aaaaaaaa"}, {Name: "B", Secret: "bbbbbbbb"}}[:c.keys]})
+		r, err := New(Config{Limits: c.limits, Keys: []format.Key{{Name: "A", Secret: "aaaaaaaa"}, {Name: "B", Secret: "bbbbbbbb"}}[:c.keys]})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,11 +105,11 @@ func TestCeilingAgrees(t *testing.T) {
 func TestFiguresOfARun(t *testing.T) {
 	srv, _ := counting(t, func(w http.ResponseWriter, q *http.Request) { time.Sleep(30 * time.Millisecond) })
 	b := newBench(t)
-	b.config.Keys = []Key{{Name: "A", Secret: "aaaaaaaa"}, {Name: "B", Secret: "bbbbbbbb"}}
-	b.config.Limits = []Rate{{N: 1000, Per: time.Second, Text: "1000/s"}}
+	b.config.Keys = []format.Key{{Name: "A", Secret: "aaaaaaaa"}, {Name: "B", Secret: "bbbbbbbb"}}
+	b.config.Limits = []format.Rate{{N: 1000, Per: time.Second, Text: "1000/s"}}
 	b.config.NonceUnit = time.Millisecond
 	var err error
-	if b.config.Query, err = ParseQuery([]string{"nonce={nonce}"}); err != nil {
+	if b.config.Query, err = format.ParseQuery([]string{"nonce={nonce}"}); err != nil {
 		t.Fatal(err)
 	}
 	got := b.run(requests(20, srv.URL)...)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/app/run/dead"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/limit"
 )
 
@@ -85,7 +86,7 @@ func TestJournalGone(t *testing.T) {
 	} {
 		for _, bucket := range []bool{false, true} {
 			b := newBench(t)
-			b.config.Limits = []Rate{{N: 3, Per: time.Minute, Text: "3/m", Bucket: bucket}, {N: 1000, Per: time.Second, Text: "1000/s"}}
+			b.config.Limits = []format.Rate{{N: 3, Per: time.Minute, Text: "3/m", Bucket: bucket}, {N: 1000, Per: time.Second, Text: "1000/s"}}
 			b.run(requests(1, srv.URL)...)
 			then := time.Now().Add(-c.age)
 			if err := errors.Join(c.spoil(b.config.Out+".journal"), os.Chtimes(b.config.Out, then, then), os.Chtimes(DeadBeside(b.config.Out), then, then)); err != nil {

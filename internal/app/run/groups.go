@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/paceline-go/paceline/fairshare"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -24,7 +25,7 @@ type group struct {
 	r        *Run
 	index    int
 	model    string            // as in provider.SharedModel; empty: all models; otherModels: those without own limits
-	limits   []Rate            // those of Config.Limits that are for this group
+	limits   []format.Rate     // those of Config.Limits that are for this group
 	limiters [][]limit.Limiter // for each key, one for each limit
 	fitted   []*limit.Fitted   // for each key, one over all its limiters
 	autos    []*fairshare.Auto // for each key, if the limits are not known; they are in fitted, too
@@ -57,30 +58,30 @@ const mostGroups = 16
 // under otherModels. It returns none if all models share the limits, or if that is not known. With
 // expected set, the cost of output is an estimate from earlier answers.
 func (r *Run) eachModel(expected bool) (names []string, costs map[string]*limit.Cost) {
-	l, ok := r.c.Format.(*LLM)
+	l, ok := r.c.Format.(*format.LLM)
 	if !ok || !r.planning.again || r.numbered || r.c.Gap > 0 || len(r.c.Limits) == 0 {
 		return nil, nil
 	}
-	row, known := provider.LookupProvider(l.c.LimitsOf)
+	row, known := provider.LookupProvider(l.LimitsOf())
 	each := known && row.Limited == provider.Model &&
-		!slices.ContainsFunc(r.c.Limits, func(l Rate) bool { return l.Model == "" && !l.EachModel })
+		!slices.ContainsFunc(r.c.Limits, func(l format.Rate) bool { return l.Model == "" && !l.EachModel })
 	if !each && !r.namesModels() {
 		return nil, nil
 	}
 	const longest = 256
 	costs = map[string]*limit.Cost{}
 	for _, m := range r.planning.models {
-		name := l.sharedModel(m.Model)
+		name := l.SharedModel(m.Model)
 		if name == "" || len(name) > longest || m.Model == otherModels {
 			return nil, nil
 		}
-		if !each && !hasOwn(r.c.Limits, name) {
+		if !each && !format.HasOwn(r.c.Limits, name) {
 			name = otherModels
 		}
 		if costs[name] == nil {
 			names, costs[name] = append(names, name), new(limit.Cost)
 		}
-		add(costs[name], l.likely(m, expected), 1)
+		add(costs[name], likely(l, m, expected), 1)
 	}
 	if len(names) > mostGroups {
 		return nil, nil
@@ -91,35 +92,13 @@ func (r *Run) eachModel(expected bool) (names []string, costs map[string]*limit.
 
 // namesModels reports whether some limits are for models that the user named.
 func (r *Run) namesModels() bool {
-	return slices.ContainsFunc(r.c.Limits, func(l Rate) bool { return l.Model != "" })
+	return slices.ContainsFunc(r.c.Limits, func(l format.Rate) bool { return l.Model != "" })
 }
 
 // HasOwnLimits reports whether the user gave a model limits of its own.
 func (r *Run) HasOwnLimits(model string) bool {
-	l, ok := r.c.Format.(*LLM)
-	return ok && hasOwn(r.c.Limits, l.sharedModel(model))
-}
-
-// hasOwn reports whether some of the limits are for this model.
-func hasOwn(all []Rate, model string) bool {
-	return model != "" && slices.ContainsFunc(all, func(l Rate) bool { return l.Model == model })
-}
-
-// limitsOf returns the limits in which a model's requests count: its own, or else those without a
-// model.
-func limitsOf(all []Rate, model string) (its []Rate) {
-	if !slices.ContainsFunc(all, func(l Rate) bool { return l.Model != "" }) {
-		return all
-	}
-	if !hasOwn(all, model) {
-		model = ""
-	}
-	for _, l := range all {
-		if l.Model == model {
-			its = append(its, l)
-		}
-	}
-	return its
+	l, ok := r.c.Format.(*format.LLM)
+	return ok && format.HasOwn(r.c.Limits, l.SharedModel(model))
 }
 
 // tellModels fails if the limits of models cannot be kept. It warns of limits for models that the
@@ -128,7 +107,7 @@ func (r *Run) tellModels() error {
 	if !r.namesModels() {
 		return nil
 	}
-	l, ok := r.c.Format.(*LLM)
+	l, ok := r.c.Format.(*format.LLM)
 	switch {
 	case !ok:
 		return fmt.Errorf("%w: limits of a model (--limit-model) with requests that are for none, expected a batch for "+
@@ -142,7 +121,7 @@ func (r *Run) tellModels() error {
 	}
 	var has []string
 	for _, m := range r.planning.models {
-		if name := l.sharedModel(m.Model); !slices.Contains(has, name) {
+		if name := l.SharedModel(m.Model); !slices.Contains(has, name) {
 			has = append(has, name)
 		}
 	}
@@ -158,12 +137,6 @@ func (r *Run) tellModels() error {
 		}
 	}
 	return nil
-}
-
-// sharedModel is the name under which a model shares limits with others of its family.
-func (l *LLM) sharedModel(model string) string {
-	row, _ := provider.LookupProvider(l.c.LimitsOf)
-	return provider.SharedModel(cmp.Or(row.Name, l.provider.Name()), model)
 }
 
 // divide makes the groups.
@@ -184,7 +157,7 @@ func (r *Run) divide() error {
 		r.flights, r.bans = make(chan struct{}, r.c.Concurrency), make([]atomic.Bool, len(r.c.Keys))
 	}
 	for i, name := range names {
-		g := &group{r: r, index: i, model: name, limits: limitsOf(r.c.Limits, name), served: make([]servings, len(r.c.Keys))}
+		g := &group{r: r, index: i, model: name, limits: format.LimitsOf(r.c.Limits, name), served: make([]servings, len(r.c.Keys))}
 		if err := g.limit(); err != nil {
 			return err
 		}
@@ -235,8 +208,8 @@ func (g *group) newLimits(key int) (each []limit.Limiter, fitted *limit.Fitted, 
 
 // of returns the group of a model.
 func (r *Run) of(model string) *group {
-	if l, ok := r.c.Format.(*LLM); ok && len(r.groups) > 1 {
-		name := l.sharedModel(model)
+	if l, ok := r.c.Format.(*format.LLM); ok && len(r.groups) > 1 {
+		name := l.SharedModel(model)
 		for _, g := range r.groups {
 			if g.model == name {
 				return g
@@ -288,9 +261,9 @@ func (g *group) counts(model string) bool {
 	case g.model == "" || model == g.model:
 		return true
 	case model == otherModels:
-		return !hasOwn(g.limits, g.model)
+		return !format.HasOwn(g.limits, g.model)
 	}
-	return g.model == otherModels && !hasOwn(g.r.c.Limits, model)
+	return g.model == otherModels && !format.HasOwn(g.r.c.Limits, model)
 }
 
 // takeOff waits until one more attempt may be in flight, over all groups. The caller must call land

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
 	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/limit"
@@ -56,10 +57,10 @@ func TestLLMEachModel(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				rate := minutely(c.rpm, limit.Requests, true)
 				rate.EachModel = c.each
-				v := &virtually{t: t, llm: LLMConfig{LimitsOf: c.of}, server: llm.Config{Limits: llm.Limits{Requests: c.rpm}, First: latency.Constant(time.Second)},
-					config: Config{Out: out, Limits: []Rate{rate}, Queue: 10, Concurrency: c.concurrency}}
+				v := &virtually{t: t, llm: format.LLMConfig{LimitsOf: c.of}, server: llm.Config{Limits: llm.Limits{Requests: c.rpm}, First: latency.Constant(time.Second)},
+					config: Config{Out: out, Limits: []format.Rate{rate}, Queue: 10, Concurrency: c.concurrency}}
 				for i := range c.keys {
-					v.config.Keys = append(v.config.Keys, Key{fmt.Sprint("K", i), fmt.Sprintf("s3cret-Of-9a7Kq-%d", i)})
+					v.config.Keys = append(v.config.Keys, format.Key{Name: fmt.Sprint("K", i), Secret: fmt.Sprintf("s3cret-Of-9a7Kq-%d", i)})
 				}
 				v.config.Organizations = map[string]string{"K0": "a", "K1": "b"} // so that the plan knows
 				v.run(sorted)
@@ -104,11 +105,11 @@ func TestLLMEachModelResumes(t *testing.T) {
 				srv := &http.Server{Handler: l}
 				go func() { _ = srv.Serve(network) }()
 				rate := minutely(30, limit.Requests, true)
-				v := &virtually{t: t, llm: LLMConfig{LimitsOf: "openai"}, config: Config{Out: out}}
+				v := &virtually{t: t, llm: format.LLMConfig{LimitsOf: "openai"}, config: Config{Out: out}}
 				took := time.Duration(0)
 				for i, each := range []bool{c.first, c.second} {
 					rate.EachModel = each
-					v.config.Limits = []Rate{rate}
+					v.config.Limits = []format.Rate{rate}
 					v.tamper = nil
 					if i == 0 {
 						v.tamper = func(r *Run) { time.AfterFunc(10*time.Second, r.Drain) }
@@ -139,8 +140,8 @@ func TestLLMEachModelHearsOfBans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rate := minutely(60, limit.Requests, true)
 		rate.EachModel = true
-		v := &virtually{t: t, llm: LLMConfig{LimitsOf: "openai"}, server: llm.Config{Limits: llm.Limits{Requests: 60}, Script: []llm.Fault{llm.Unpaid}},
-			config: Config{Out: out, Limits: []Rate{rate}, Concurrency: 1, Keys: []Key{{"A", "s3cret-Of-9a7Kq-0"}, {"B", "s3cret-Of-9a7Kq-1"}}}}
+		v := &virtually{t: t, llm: format.LLMConfig{LimitsOf: "openai"}, server: llm.Config{Limits: llm.Limits{Requests: 60}, Script: []llm.Fault{llm.Unpaid}},
+			config: Config{Out: out, Limits: []format.Rate{rate}, Concurrency: 1, Keys: []format.Key{{Name: "A", Secret: "s3cret-Of-9a7Kq-0"}, {Name: "B", Secret: "s3cret-Of-9a7Kq-1"}}}}
 		v.run(ofModel("gpt-4o", 0, 10) + ofModel("gpt-4.1", 10, 10))
 		v.once(20)
 		if v.err != nil || v.totals.Done != 20 {
@@ -167,7 +168,7 @@ func TestHostsAreNewsOnce(t *testing.T) {
 
 // A name in the journal is that of a key, or of a key in the limits of a model.
 func TestGroupKey(t *testing.T) {
-	r := &Run{c: Config{Keys: []Key{{Name: "A"}, {Name: "AB"}}}}
+	r := &Run{c: Config{Keys: []format.Key{{Name: "A"}, {Name: "AB"}}}}
 	for _, c := range []struct {
 		model, name string
 		key         int
@@ -209,7 +210,7 @@ func TestLLMLimitsOfAModel(t *testing.T) {
 				go func() { _ = srv.Serve(network) }()
 				others, named := minutely(15, limit.Requests, true), minutely(30, limit.Requests, true)
 				others.EachModel, named.Model = c.of != "", "gpt-4o"
-				v := &virtually{t: t, llm: LLMConfig{LimitsOf: c.of}, config: Config{Out: out, Limits: []Rate{others, named}}}
+				v := &virtually{t: t, llm: format.LLMConfig{LimitsOf: c.of}, config: Config{Out: out, Limits: []format.Rate{others, named}}}
 				took := time.Duration(0)
 				if c.stop > 0 {
 					v.tamper = func(r *Run) { time.AfterFunc(c.stop, r.Drain) }
@@ -239,8 +240,8 @@ func TestLLMLimitsOfAModel(t *testing.T) {
 
 // Sends count in these limits if an earlier run separated models in another way.
 func TestGroupCounts(t *testing.T) {
-	own := Rate{N: 1, Per: time.Minute, Model: "m"}
-	r := &Run{c: Config{Limits: []Rate{{N: 2, Per: time.Minute}, own}}}
+	own := format.Rate{N: 1, Per: time.Minute, Model: "m"}
+	r := &Run{c: Config{Limits: []format.Rate{{N: 2, Per: time.Minute}, own}}}
 	for _, c := range []struct {
 		model, sent string
 		want        bool
@@ -249,7 +250,7 @@ func TestGroupCounts(t *testing.T) {
 		{otherModels, otherModels, true}, {otherModels, "n", true}, {otherModels, "m", false},
 		{"n", otherModels, true}, {"n", "n", true}, {"n", "m", false}, {"", "m", true}, {"", otherModels, true},
 	} {
-		if got := (&group{r: r, model: c.model, limits: limitsOf(r.c.Limits, c.model)}).counts(c.sent); got != c.want {
+		if got := (&group{r: r, model: c.model, limits: format.LimitsOf(r.c.Limits, c.model)}).counts(c.sent); got != c.want {
 			t.Errorf("%q in the limits of %q: %v", c.sent, c.model, got)
 		}
 	}

@@ -176,7 +176,7 @@ func (r *Run) blame(j *job, ans *pool.Answer) {
 	if r.hosts.known(j.hop.host)&answered != 0 {
 		ans.Link = limit.Broken
 	}
-	host, _ := r.sender.of(j.r).HideIn(called(j.hop.host))
+	host, _ := r.secrets.Of(j.r).HideIn(called(j.hop.host))
 	ans.Reason = fmt.Sprintf("redirected to %s: %s", host, ans.Reason)
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/dead"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
 )
@@ -99,7 +100,7 @@ func TestWhereARedirectFails(t *testing.T) {
 		}
 		at := &url.URL{Scheme: "http", Host: "a.test", Path: "/"}
 		r.hosts.note("http://a.test", c.known)
-		j := &job{r: &Request{URL: at}, hop: hop{url: at, host: "http://a.test", count: 1, foreign: true}, res: response{err: errors.New("no"), sight: c.foul, written: c.foul == limit.Silent}}
+		j := &job{r: &format.Request{URL: at}, hop: hop{url: at, host: "http://a.test", count: 1, foreign: true}, res: response{err: errors.New("no"), sight: c.foul, written: c.foul == limit.Silent}}
 		ans, final := r.judge(j)
 		if got := classOf(j, &ans); final || ans.Link != c.result || got != c.class {
 			t.Errorf("%s: %+v, %v", c.name, ans, got)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/journal"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool"
@@ -51,7 +52,7 @@ func (g *group) recall() {
 func (g *group) recallTo(key int, fitted *limit.Fitted) {
 	r := g.r
 	for _, f := range r.store.history.Fits[g.name(key)] {
-		n := slices.IndexFunc(g.limits, func(l Rate) bool { return l.Rule() == f.Limit })
+		n := slices.IndexFunc(g.limits, func(l format.Rate) bool { return l.Rule() == f.Limit })
 		if n < 0 {
 			continue
 		}

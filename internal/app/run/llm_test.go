@@ -17,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
 	"github.com/paceline-go/paceline/internal/testkit/golden"
 	"github.com/paceline-go/paceline/internal/testkit/race"
@@ -34,29 +35,29 @@ func TestLLMWithinTheLimits(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		server llm.Config
-		llm    LLMConfig
-		limits []Rate
+		llm    format.LLMConfig
+		limits []format.Rate
 		n      int
 		late   time.Duration // the trial of the first alone, 3 s at most, and the last answer, after the time that the plan says; 0: the plan has what is reserved, which is not used
 	}{
-		{"OpenAI as documented", llm.Config{Limits: llm.Limits{Requests: 500, Tokens: 30_000}}, LLMConfig{LimitsOf: "openai"},
-			[]Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Tokens, true)}, 300, 8 * time.Second},
-		{"OpenAI, requests bind", llm.Config{Limits: llm.Limits{Requests: 60, Tokens: 90_000}}, LLMConfig{LimitsOf: "openai"},
-			[]Rate{minutely(60, limit.Requests, true), minutely(90_000, limit.Tokens, true)}, 130, 8 * time.Second},
+		{"OpenAI as documented", llm.Config{Limits: llm.Limits{Requests: 500, Tokens: 30_000}}, format.LLMConfig{LimitsOf: "openai"},
+			[]format.Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Tokens, true)}, 300, 8 * time.Second},
+		{"OpenAI, requests bind", llm.Config{Limits: llm.Limits{Requests: 60, Tokens: 90_000}}, format.LLMConfig{LimitsOf: "openai"},
+			[]format.Rate{minutely(60, limit.Requests, true), minutely(90_000, limit.Tokens, true)}, 130, 8 * time.Second},
 		// Their tokens have more than four characters each, by which the server counts.
-		{"embeddings", llm.Config{Limits: llm.Limits{Requests: 500, Tokens: 30_000}}, LLMConfig{LimitsOf: "openai"},
-			[]Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Tokens, true)}, 150, 8 * time.Second},
-		{"sums that stay", llm.Config{Limits: llm.Limits{Requests: 500, Tokens: 30_000}}, LLMConfig{Count: tokens.Sum},
-			[]Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Tokens, true)}, 300, 8 * time.Second},
+		{"embeddings", llm.Config{Limits: llm.Limits{Requests: 500, Tokens: 30_000}}, format.LLMConfig{LimitsOf: "openai"},
+			[]format.Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Tokens, true)}, 150, 8 * time.Second},
+		{"sums that stay", llm.Config{Limits: llm.Limits{Requests: 500, Tokens: 30_000}}, format.LLMConfig{Count: tokens.Sum},
+			[]format.Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Tokens, true)}, 300, 8 * time.Second},
 		// Every window later by the trial.
-		{"rolling windows", llm.Config{Rolling: true, Limits: llm.Limits{Requests: 500, Tokens: 30_000}}, LLMConfig{LimitsOf: "openai"},
-			[]Rate{minutely(500, limit.Requests, false), minutely(30_000, limit.Tokens, false)}, 300, 13 * time.Second},
-		{"usage corrects", llm.Config{Count: llm.CountCorrected, Limits: llm.Limits{Requests: 500, Tokens: 30_000}}, LLMConfig{Count: tokens.Used},
-			[]Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Tokens, true)}, 300, 0},
-		{"Anthropic as documented", llm.Config{Provider: llm.Anthropic, Limits: llm.Limits{Requests: 500, Input: 30_000, Output: 20_000}}, LLMConfig{Provider: Anthropic, LimitsOf: "anthropic"},
-			[]Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Input, true), minutely(20_000, limit.Output, true)}, 300, 0},
-		{"Anthropic, less output in a minute than one asks for", llm.Config{Provider: llm.Anthropic, Limits: llm.Limits{Requests: 500, Output: 1000}}, LLMConfig{Provider: Anthropic},
-			[]Rate{minutely(500, limit.Requests, true), minutely(1000, limit.Output, true)}, 60, 0},
+		{"rolling windows", llm.Config{Rolling: true, Limits: llm.Limits{Requests: 500, Tokens: 30_000}}, format.LLMConfig{LimitsOf: "openai"},
+			[]format.Rate{minutely(500, limit.Requests, false), minutely(30_000, limit.Tokens, false)}, 300, 13 * time.Second},
+		{"usage corrects", llm.Config{Count: llm.CountCorrected, Limits: llm.Limits{Requests: 500, Tokens: 30_000}}, format.LLMConfig{Count: tokens.Used},
+			[]format.Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Tokens, true)}, 300, 0},
+		{"Anthropic as documented", llm.Config{Provider: llm.Anthropic, Limits: llm.Limits{Requests: 500, Input: 30_000, Output: 20_000}}, format.LLMConfig{Provider: format.Anthropic, LimitsOf: "anthropic"},
+			[]format.Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Input, true), minutely(20_000, limit.Output, true)}, 300, 0},
+		{"Anthropic, less output in a minute than one asks for", llm.Config{Provider: llm.Anthropic, Limits: llm.Limits{Requests: 500, Output: 1000}}, format.LLMConfig{Provider: format.Anthropic},
+			[]format.Rate{minutely(500, limit.Requests, true), minutely(1000, limit.Output, true)}, 60, 0},
 	} {
 		if race.Enabled && (c.name == "OpenAI, requests bind" || c.name == "sums that stay" || c.name == "embeddings") {
 			continue // the same goroutines, a second each
@@ -94,17 +95,17 @@ func TestLLMPerSecond(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out.jsonl")
 	synctest.Test(t, func(t *testing.T) {
 		const n = 100
-		limits := []Rate{minutely(300, limit.Requests, true), minutely(6000, limit.Tokens, true)}
+		limits := []format.Rate{minutely(300, limit.Requests, true), minutely(6000, limit.Tokens, true)}
 		for _, minute := range limits[:2:2] {
-			second, ok := PerSecond(minute)
+			second, ok := format.PerSecond(minute)
 			if !ok {
 				t.Fatal(minute.Text)
 			}
 			limits = append(limits, second)
 		}
-		v := &virtually{t: t, llm: LLMConfig{LimitsOf: "openai"}, config: Config{Out: out, Limits: limits},
+		v := &virtually{t: t, llm: format.LLMConfig{LimitsOf: "openai"}, config: Config{Out: out, Limits: limits},
 			server: llm.Config{Limits: llm.Limits{Requests: 300, Tokens: 6000, PerSecond: true}, Before: latency.Uniform(0, 10*time.Millisecond), Seed: 1}}
-		v.run(prompts(OpenAI, n, 0))
+		v.run(prompts(format.OpenAI, n, 0))
 		v.once(n)
 		planned := time.Duration(v.plan.Seconds * float64(time.Second))
 		t.Logf("%v of %v as planned", v.took, planned)
@@ -120,11 +121,11 @@ func TestLLMFaults(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out.jsonl")
 	synctest.Test(t, func(t *testing.T) {
 		const n = 200
-		v := &virtually{t: t, config: Config{Out: out, Attempts: 30, Limits: []Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Tokens, true)}},
+		v := &virtually{t: t, config: Config{Out: out, Attempts: 30, Limits: []format.Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Tokens, true)}},
 			server: llm.Config{Limits: llm.Limits{Requests: 500, Tokens: 30_000}, First: latency.Uniform(100*time.Millisecond, time.Second), Seed: 5,
 				Faults: map[llm.Fault]float64{llm.Refused: 0.03, llm.Failed: 0.03, llm.BadGateway: 0.02, llm.Unavailable: 0.02,
 					llm.Reset: 0.02, llm.Cut: 0.02, llm.Ended: 0.03, llm.NoUsage: 0.05, llm.NoHeaders: 0.03, llm.LyingHeaders: 0.03, llm.GarbledHeaders: 0.03}}}
-		v.run(prompts(OpenAI, n, 0))
+		v.run(prompts(format.OpenAI, n, 0))
 		v.once(n)
 		if v.err != nil || v.totals.Done != n || v.report.Verdicts["limited"] != 0 || v.totals.Rejected == 0 || len(v.report.Faults) < 11 {
 			t.Errorf("%v %+v; %v, %v", v.err, v.totals, v.report.Verdicts, v.report.Faults)
@@ -147,10 +148,10 @@ func TestLLMFaults(t *testing.T) {
 // A prompt that is refused again and again is not at fault. While the server states when to come
 // back, no attempt is counted.
 func TestLLMRefusedOverAndOver(t *testing.T) {
-	for _, p := range []Provider{OpenAI, Anthropic} {
+	for _, p := range []format.Provider{format.OpenAI, format.Anthropic} {
 		out := filepath.Join(t.TempDir(), "out.jsonl")
 		synctest.Test(t, func(t *testing.T) {
-			v := &virtually{t: t, llm: LLMConfig{Provider: p}, config: Config{Out: out, Attempts: 2, Concurrency: 1, Limits: []Rate{minutely(500, limit.Requests, true)}},
+			v := &virtually{t: t, llm: format.LLMConfig{Provider: p}, config: Config{Out: out, Attempts: 2, Concurrency: 1, Limits: []format.Rate{minutely(500, limit.Requests, true)}},
 				server: llm.Config{Provider: llm.Provider(p), Limits: llm.Limits{Requests: 500}, RetryAfter: 7 * time.Second,
 					Script: slices.Repeat([]llm.Fault{llm.Refused}, 20)}}
 			v.run(prompts(p, 3, 0))
@@ -164,14 +165,14 @@ func TestLLMRefusedOverAndOver(t *testing.T) {
 
 // Without credit the run stops. Requests that have not ended are left for a later run.
 func TestLLMUnpaid(t *testing.T) {
-	for _, p := range []Provider{OpenAI, Anthropic} {
+	for _, p := range []format.Provider{format.OpenAI, format.Anthropic} {
 		out := filepath.Join(t.TempDir(), "out.jsonl")
 		synctest.Test(t, func(t *testing.T) {
 			script := make([]llm.Fault, 40)
 			for i := 10; i < len(script); i++ {
 				script[i] = llm.Unpaid
 			}
-			v := &virtually{t: t, llm: LLMConfig{Provider: p}, config: Config{Out: out, Concurrency: 4, Limits: []Rate{minutely(500, limit.Requests, true)}},
+			v := &virtually{t: t, llm: format.LLMConfig{Provider: p}, config: Config{Out: out, Concurrency: 4, Limits: []format.Rate{minutely(500, limit.Requests, true)}},
 				server: llm.Config{Provider: llm.Provider(p), Limits: llm.Limits{Requests: 500}, Script: script}}
 			v.run(prompts(p, 50, 0))
 			if !errors.Is(v.err, pool.ErrExhausted) || !strings.Contains(v.err.Error(), "there is no credit") || v.totals.Done != 10 || v.totals.Left != 40 ||
@@ -209,8 +210,8 @@ func TestLLMResumes(t *testing.T) {
 			served := make(chan error, 1)
 			go func() { served <- srv.Serve(network) }()
 			rng := rand.New(rand.NewPCG(1, 2))
-			input := prompts(OpenAI, n, 0)
-			v := &virtually{t: t, config: Config{Out: out, Limits: []Rate{minutely(500, limit.Requests, bucket), minutely(30_000, limit.Tokens, bucket)}}}
+			input := prompts(format.OpenAI, n, 0)
+			v := &virtually{t: t, config: Config{Out: out, Limits: []format.Rate{minutely(500, limit.Requests, bucket), minutely(30_000, limit.Tokens, bucket)}}}
 			for runs := 0; ; runs++ {
 				v.tamper = func(r *Run) {
 					go func() {
@@ -253,7 +254,7 @@ func TestLLMETA(t *testing.T) {
 			{"again, from an empty bucket", 64, 270, time.Second},
 		} {
 			var eta time.Duration
-			v := &virtually{t: t, config: Config{Out: out, Concurrency: c.concurrency, Limits: []Rate{minutely(60, limit.Requests, true)}},
+			v := &virtually{t: t, config: Config{Out: out, Concurrency: c.concurrency, Limits: []format.Rate{minutely(60, limit.Requests, true)}},
 				server: llm.Config{Limits: llm.Limits{Requests: 1e6}, First: latency.Uniform(time.Second, 3*time.Second)}}
 			v.tamper = func(r *Run) {
 				go func() {
@@ -261,7 +262,7 @@ func TestLLMETA(t *testing.T) {
 					eta = c.after + r.Progress().ETA
 				}()
 			}
-			v.run(prompts(OpenAI, c.n, 0))
+			v.run(prompts(format.OpenAI, c.n, 0))
 			if d := eta.Seconds() / v.took.Seconds(); d < 0.85 || d > 1.15 {
 				t.Errorf("%s: it ends after %v, and %v was said", c.name, v.took, eta)
 			}
@@ -274,7 +275,7 @@ func TestLLMETA(t *testing.T) {
 
 // Results as the providers write them.
 func TestLLMGolden(t *testing.T) {
-	for _, p := range []Provider{OpenAI, Anthropic} {
+	for _, p := range []format.Provider{format.OpenAI, format.Anthropic} {
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 			var body struct {
 				Model string `json:"model"`
@@ -300,19 +301,19 @@ func TestLLMGolden(t *testing.T) {
 			}
 		}))
 		out := filepath.Join(t.TempDir(), "out.jsonl")
-		format, err := NewLLM(LLMConfig{Provider: p, BaseURL: srv.URL})
+		batch, err := format.NewLLM(format.LLMConfig{Provider: p, BaseURL: srv.URL})
 		if err != nil {
 			t.Fatal(err)
 		}
-		header, _ := ParseHeaders([]string{p.KeyHeader()})
-		r, err := New(Config{Out: out, Format: format, Attempts: 1, Concurrency: 1, Keys: []Key{{"A", "s3cret-Of-9a7Kq"}}, Header: header})
+		header, _ := format.ParseHeaders([]string{p.KeyHeader()})
+		r, err := New(Config{Out: out, Format: batch, Attempts: 1, Concurrency: 1, Keys: []format.Key{{Name: "A", Secret: "s3cret-Of-9a7Kq"}}, Header: header})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var in strings.Builder
 		for _, model := range []string{"good", "bad", "page", "gone"} {
 			body := fmt.Sprintf(`{"model":%q,"max_tokens":5,"messages":[{"role":"user","content":"Hi"}]}`, model)
-			if p == OpenAI {
+			if p == format.OpenAI {
 				fmt.Fprintf(&in, `{"custom_id":"request-%s","method":"POST","url":"/v1/chat/completions","body":%s}`+"\n", model, body)
 			} else {
 				fmt.Fprintf(&in, `{"custom_id":"request-%s","params":%s}`+"\n", model, body)
@@ -348,11 +349,11 @@ func TestLLMEstimate(t *testing.T) {
 		out := filepath.Join(t.TempDir(), "out.jsonl")
 		synctest.Test(t, func(t *testing.T) {
 			const n = 300
-			v := &virtually{t: t, llm: LLMConfig{Provider: Anthropic, Count: tokens.Used, Overrun: overrun},
-				config: Config{Out: out, Queue: 20, Attempts: 20, Limits: []Rate{minutely(6000, limit.Output, true)}},
+			v := &virtually{t: t, llm: format.LLMConfig{Provider: format.Anthropic, Count: tokens.Used, Overrun: overrun},
+				config: Config{Out: out, Queue: 20, Attempts: 20, Limits: []format.Rate{minutely(6000, limit.Output, true)}},
 				server: llm.Config{Provider: llm.Anthropic, Count: llm.CountTrue, Limits: llm.Limits{Output: 6000}, Seed: 4,
 					Law: llm.Law{OutputMedian: 40, OutputP99: 80}, First: latency.Uniform(20*time.Second, 30*time.Second)}}
-			v.run(prompts(Anthropic, n, 0))
+			v.run(prompts(format.Anthropic, n, 0))
 			v.once(n)
 			took[i] = v.took
 			if v.err != nil || v.totals.Done != n || overrun == 0 && (v.totals.Overruns != 0 || v.totals.Rejected != 0) || overrun > 0 && v.totals.Overruns == 0 || v.totals.Overruns > n/5 {
@@ -363,28 +364,5 @@ func TestLLMEstimate(t *testing.T) {
 	}
 	if took[1] > took[0]*17/20 { // by the order of the goroutines it is 0.65 to 0.76
 		t.Errorf("%v with an estimate, %v without", took[1], took[0])
-	}
-}
-
-// Output that counts as it is produced is not reserved. An estimate of a request does not bound it.
-func TestLLMProducedIsBoundedByWhatItMayCome(t *testing.T) {
-	limits := []Rate{minutely(1000, limit.Output, true), minutely(30_000, limit.Input, true)}
-	l, err := NewLLM(LLMConfig{Provider: Anthropic, Overrun: 0.05, Limits: limits})
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, err := tokens.Parse(tokens.Messages, []byte(`{"model":"claude-sonnet-4","max_tokens":4096,"messages":[{"role":"user","content":"Hello"}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 100 {
-		l.estimator.Learn(l.estimator.Of(body), tokens.Usage{Input: 10, Output: 20})
-	}
-	var q Request
-	if l.estimate(&q, body, false); q.Estimate.Output != 20 || q.Cost[limit.Output] != 4096 || l.tooLarge("m", q.Cost) {
-		t.Errorf("%+v: %v", q.Estimate, q.Cost)
-	}
-	if drawn := l.drawn(limits); !drawn[0].Produced || drawn[1].Produced || limits[0].Produced {
-		t.Errorf("%+v of %+v", drawn, limits)
 	}
 }

@@ -28,7 +28,7 @@ func (l looked) Snapshot() observe.Snapshot {
 	s.Keys, s.Limits, s.Paused, s.Events = slices.Clone(s.Keys), slices.Clone(s.Limits), slices.Clone(s.Paused),
 		slices.Clone(s.Events)
 	l.spent(&s)
-	hide := func(text *string) { *text, _ = l.r.sender.secrets.HideIn(*text) }
+	hide := func(text *string) { *text, _ = l.r.secrets.HideIn(*text) }
 	for i := range s.Keys {
 		hide(&s.Keys[i].Why)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/ratetest/latency"
 	"github.com/paceline-go/paceline/ratetest/llm"
@@ -25,8 +26,8 @@ func TestSources(t *testing.T) {
 			rate.EachModel = each
 			var r *Run
 			var waiting atomic.Int64
-			v := &virtually{t: t, llm: LLMConfig{LimitsOf: "openai"}, server: llm.Config{Limits: llm.Limits{Requests: 60}, First: latency.Constant(time.Second)},
-				config: Config{Out: out, Limits: []Rate{rate}, Prices: Prices{Input: 1, Output: 2}, Keys: []Key{{"K", "s3cret-Of-9a7Kq-1"}}}}
+			v := &virtually{t: t, llm: format.LLMConfig{LimitsOf: "openai"}, server: llm.Config{Limits: llm.Limits{Requests: 60}, First: latency.Constant(time.Second)},
+				config: Config{Out: out, Limits: []format.Rate{rate}, Prices: Prices{Input: 1, Output: 2}, Keys: []format.Key{{Name: "K", Secret: "s3cret-Of-9a7Kq-1"}}}}
 			v.tamper = func(x *Run) {
 				r = x
 				time.AfterFunc(10*time.Second, func() {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/journal"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 )
 
 // tail is the end of a file of results: the last whole line, and what is after it.
@@ -46,8 +47,8 @@ func (l *lostEnd) tails(files ...*results) {
 			continue
 		}
 		if half := bytes.TrimRight(f.tail.half, "\x00"); len(f.tail.half) > 0 {
-			l.torn, l.hashed = true, strings.HasSuffix(f.form.start(), "batch_req_")
-			l.half = append(l.half, strings.TrimPrefix(string(half), f.form.start()))
+			l.torn, l.hashed = true, strings.HasSuffix(f.form.Start(), "batch_req_")
+			l.half = append(l.half, strings.TrimPrefix(string(half), f.form.Start()))
 		}
 		var last struct {
 			ID    string    `json:"id"`
@@ -83,7 +84,7 @@ func (l *lostEnd) has(h *journal.History) bool {
 		for known := range h.Doubts {
 			if l.hashed { // in the format of OpenAI's batches
 				sum := sha256.Sum256([]byte(known))
-				known = strings.TrimPrefix(batchID(sum[:]), "batch_req_")
+				known = strings.TrimPrefix(format.BatchID(sum[:]), "batch_req_")
 			}
 			if found = known == id || !whole && strings.HasPrefix(known, id); found {
 				break

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/journal"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 )
 
 // A power cut takes the ends of the results and of the journal, each at any byte. The next run
@@ -25,7 +26,7 @@ func TestBothEndsLost(t *testing.T) {
 			fmt.Fprint(w, q.URL.RawQuery)
 		})
 		b.config.Concurrency = 8
-		b.config.Limits = []Rate{{N: 100, Per: time.Second, Text: "100/s"}}
+		b.config.Limits = []format.Rate{{N: 100, Per: time.Second, Text: "100/s"}}
 		var lines []string
 		for i := range n {
 			lines = append(lines, request(fmt.Sprint("r", i), url+"?"+fmt.Sprint(i)))

@@ -123,7 +123,7 @@ func TestShorten(t *testing.T) {
 
 // The bodies of answers take 128 MiB together, and one more.
 func TestHeldAnswers(t *testing.T) {
-	m := newSender(&Config{}).memory
+	m := newSender(&Config{}, nil).memory
 	ctx, cancel := context.WithCancel(t.Context())
 	waits := func(on bool) {
 		if on {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/provider"
 )
 
@@ -46,7 +47,7 @@ func (t *tally) spend(model string, n money) {
 
 // modelTotals puts the totals of each model into t.
 func (r *Run) modelTotals(t *Totals) {
-	l, ok := r.c.Format.(*LLM)
+	l, ok := r.c.Format.(*format.LLM)
 	if !ok {
 		return
 	}
@@ -60,7 +61,7 @@ func (r *Run) modelTotals(t *Totals) {
 		t.Models = append(t.Models, *m)
 	}
 	if published {
-		row, _ := provider.LookupProvider(l.seller)
+		row, _ := provider.LookupProvider(l.Seller())
 		t.PricesAsOf = row.ModelsAsOf
 	}
 	slices.SortFunc(t.Models, func(a, b ModelTotals) int {

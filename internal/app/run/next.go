@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/paceline-go/paceline/internal/app/run/dead"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/secret"
 )
 
@@ -135,7 +136,7 @@ func (e straying) Error() string { return e.why }
 // turned makes the request for the page after q. from is the hop that answered q. next is the
 // result of after or, if kept is set, the result of keeps in an earlier run. These differ for a
 // cursor in the query.
-func (s *sender) turned(n *Next, q *Request, from hop, next string, kept bool) (*Request, error) {
+func (s *sender) turned(n *Next, q *format.Request, from hop, next string, kept bool) (*format.Request, error) {
 	p := *q
 	p.URL = nil
 	if kept && next == lostPage {
@@ -172,7 +173,7 @@ const lostPage = "?"
 
 // keeps returns the part of the next page that a result keeps, to make its request again: a URL, or
 // the cursor in the body.
-func (n *Next) keeps(q *Request, next string) string {
+func (n *Next) keeps(q *format.Request, next string) string {
 	switch {
 	case q.URL == nil:
 		return lostPage
@@ -180,7 +181,7 @@ func (n *Next) keeps(q *Request, next string) string {
 		return next
 	}
 	u := *q.URL
-	u.User, u.RawQuery = nil, withoutSecrets(u.RawQuery, q.chain.home.RawQuery) // a later run has both in its input
+	u.User, u.RawQuery = nil, withoutSecrets(u.RawQuery, q.Chain.Home.RawQuery) // a later run has both in its input
 	return u.String()
 }
 
@@ -222,11 +223,11 @@ func secretParameters(query string) (all []string) {
 
 // leadsTo returns the URL of a next page. As with redirects, it must be where the keys may go.
 // Without a key the server would not serve the page.
-func (s *sender) leadsTo(n *Next, q *Request, from hop, next string, kept bool) (*url.URL, error) {
+func (s *sender) leadsTo(n *Next, q *format.Request, from hop, next string, kept bool) (*url.URL, error) {
 	to := new(url.URL)
 	*to = *q.URL
 	if n.param != "" && !kept {
-		to.RawQuery = setQuery(to.RawQuery, []Template{{name: n.param, parts: []string{next}}}, &values{})
+		to.RawQuery = format.SetParam(to.RawQuery, n.param, next)
 	} else {
 		var err error
 		if to, err = from.url.Parse(next); err != nil || to.Scheme != "http" && to.Scheme != "https" || to.Hostname() == "" {
@@ -235,7 +236,7 @@ func (s *sender) leadsTo(n *Next, q *Request, from hop, next string, kept bool) 
 		to.Fragment, to.RawFragment = "", ""
 	}
 	to.User = nil
-	if key, found := s.ownIn(q, to); found {
+	if key, found := s.secrets.OwnIn(q, to); found {
 		return nil, straying{dead.Redirected,
 			fmt.Sprintf("not followed: the URL of the next page has the value of %s, which is not kept; expected it in "+
 				"--query '%s={key}'", key, key)}
@@ -246,14 +247,14 @@ func (s *sender) leadsTo(n *Next, q *Request, from hop, next string, kept bool) 
 	if key, found := s.secrets.Holds(to.String()); found {
 		return nil, straying{dead.Redirected, fmt.Sprintf("not followed to %s: its URL has the value of %s", host, key)}
 	}
-	if from.foreign || !append(secret.Places{secret.PlaceOf(q.chain.home)}, s.places...).Keep(from.url, to) {
+	if from.foreign || !append(secret.Places{secret.PlaceOf(q.Chain.Home)}, s.places...).Keep(from.url, to) {
 		return to, straying{dead.Redirected,
 			fmt.Sprintf("not followed to %s: the next page is at another host (--key-host)", host)}
 	}
-	if home := (secret.Places{secret.PlaceOf(q.chain.home)}); home.Have(to) {
-		to.User = q.chain.home.User
+	if home := (secret.Places{secret.PlaceOf(q.Chain.Home)}); home.Have(to) {
+		to.User = q.Chain.Home.User
 		if kept {
-			to.RawQuery = withSecrets(to.RawQuery, q.chain.home.RawQuery)
+			to.RawQuery = withSecrets(to.RawQuery, q.Chain.Home.RawQuery)
 		}
 	}
 	return to, nil

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/secret"
 )
 
@@ -180,10 +181,10 @@ func TestNextAfter(t *testing.T) {
 // keys.
 func TestTurned(t *testing.T) {
 	place, _ := secret.ParsePlace("https://cdn.example.com")
-	s := &sender{secrets: secret.New([]secret.Key{{Name: "A", Value: "aB3dE5gH7jK9mN1pQ"}}), places: secret.Places{place}}
+	s := &sender{secrets: format.NewSecrets([]secret.Key{{Name: "A", Value: "aB3dE5gH7jK9mN1pQ"}}, nil, nil, nil), places: secret.Places{place}}
 	line, _ := url.Parse("https://api.example.com/v1/items?limit=2&cursor=old&cursor=older")
-	q := &Request{ID: "a", Method: "GET", URL: line}
-	q.begin()
+	q := &format.Request{ID: "a", Method: "GET", URL: line}
+	q.Begin()
 	for _, c := range []struct{ how, next, want, wrong string }{
 		{"/n", "?page=2", "https://api.example.com/v1/items?page=2", ""},
 		{"/n", "more?page=2", "https://api.example.com/v1/more?page=2", ""},

@@ -1,6 +1,9 @@
 package run
 
-import "sync"
+import (
+	"github.com/paceline-go/paceline/internal/app/run/format"
+	"sync"
+)
 
 // span is a line in a file. If n is 0, there is no line.
 type span struct {
@@ -20,22 +23,22 @@ const (
 type order struct {
 	mu      sync.Mutex
 	changed *sync.Cond
-	queue   []digest // ids that were read, and are not shown
-	at      int      // index in queue of the first
-	ends    map[digest]span
+	queue   []format.Hash // ids that were read, and are not shown
+	at      int           // index in queue of the first
+	ends    map[format.Hash]span
 	bytes   int64
 	stopped bool
 }
 
 func newOrder() *order {
-	o := &order{ends: map[digest]span{}}
+	o := &order{ends: map[format.Hash]span{}}
 	o.changed = sync.NewCond(&o.mu)
 	return o
 }
 
 // read takes in the next request of the input. anew says that this run sends it; otherwise it ended
 // in an earlier run. read waits while too many lines wait for their turn.
-func (o *order) read(d digest, anew bool) {
+func (o *order) read(d format.Hash, anew bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for !o.stopped && len(o.queue) > o.at && (len(o.queue)-o.at >= mostOutOfOrder || o.bytes > mostBytesOutOfOrder) {
@@ -50,7 +53,7 @@ func (o *order) read(d digest, anew bool) {
 }
 
 // ended notes the place of a request's line. An empty span says that it has none.
-func (o *order) ended(d digest, s span) {
+func (o *order) ended(d format.Hash, s span) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !s.isOld {

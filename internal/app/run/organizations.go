@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/paceline-go/paceline/internal/app/journal"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -53,10 +54,10 @@ func newOrganizations(c *Config, homes secret.Places) *organizations {
 	if len(c.Keys) < 2 || len(c.Limits) == 0 {
 		return o
 	}
-	if l, ok := c.Format.(*LLM); ok {
-		row, _ := provider.LookupProvider(l.c.LimitsOf)
+	if l, ok := c.Format.(*format.LLM); ok {
+		row, _ := provider.LookupProvider(l.LimitsOf())
 		if row.Name == "" {
-			row, _ = provider.LookupProvider(l.provider.Name())
+			row, _ = provider.LookupProvider(l.Dialect().Name())
 		}
 		o.field = row.Organization
 	} else if c.Provider != nil {

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/sharestore"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
 	"github.com/paceline-go/paceline/limit"
@@ -22,10 +23,10 @@ import (
 
 // keysOf returns the keys K0, K1, … and the server's organizations for them. A letter is an
 // organization, a dash is none, and an x is a key that the server does not know.
-func keysOf(whose string) (keys []Key, known []string, of map[string]string) {
+func keysOf(whose string) (keys []format.Key, known []string, of map[string]string) {
 	of = map[string]string{}
 	for i, o := range whose {
-		k := Key{fmt.Sprint("K", i), fmt.Sprintf("s3cret-Of-9a7Kq-%d", i)}
+		k := format.Key{Name: fmt.Sprint("K", i), Secret: fmt.Sprintf("s3cret-Of-9a7Kq-%d", i)}
 		keys = append(keys, k)
 		switch o {
 		case 'x':
@@ -84,8 +85,8 @@ func TestKeysOfOrganizations(t *testing.T) {
 				rate.EachModel = c.models
 				var mu sync.Mutex
 				var told []string
-				v := &virtually{t: t, llm: LLMConfig{LimitsOf: "openai"}, server: server,
-					config: Config{Out: out, Keys: keys, Organizations: c.said, Limits: []Rate{rate}, BanStatus: []int{401}, Notice: func(s string) {
+				v := &virtually{t: t, llm: format.LLMConfig{LimitsOf: "openai"}, server: server,
+					config: Config{Out: out, Keys: keys, Organizations: c.said, Limits: []format.Rate{rate}, BanStatus: []int{401}, Notice: func(s string) {
 						mu.Lock()
 						defer mu.Unlock()
 						told = append(told, s)
@@ -133,7 +134,7 @@ func TestKeysOfOrganizationsByHost(t *testing.T) {
 		const rpm, n = 30, 90
 		keys, known, of := keysOf("aa")
 		v := &virtually{t: t, lines: true, server: llm.Config{Keys: known, Organizations: of, Limits: llm.Limits{Requests: rpm}, First: latency.Constant(time.Second)},
-			config: Config{Out: out, Keys: keys, Limits: []Rate{minutely(rpm, limit.Requests, true)}}}
+			config: Config{Out: out, Keys: keys, Limits: []format.Rate{minutely(rpm, limit.Requests, true)}}}
 		v.run(chats("http://api.openai.com", n))
 		t.Logf("the server: %v; %v", v.report.Verdicts, v.took)
 		if v.err != nil || v.totals.Done != n || v.report.Verdicts["limited"] > 0 || !v.plan.AtLeast {
@@ -160,7 +161,7 @@ func TestKeysOfOrganizationsShared(t *testing.T) {
 		keys, known, of := keysOf("aab")
 		store := new(sharetest.Memory)
 		v := &virtually{t: t, lines: true, server: llm.Config{Keys: known, Organizations: of, Limits: llm.Limits{Requests: rpm}, First: latency.Constant(time.Second)},
-			config: Config{Out: out, Keys: keys, Organizations: map[string]string{"K0": "acme", "K1": "acme"}, Limits: []Rate{minutely(rpm, limit.Requests, true)},
+			config: Config{Out: out, Keys: keys, Organizations: map[string]string{"K0": "acme", "K1": "acme"}, Limits: []format.Rate{minutely(rpm, limit.Requests, true)},
 				Share: sharestore.New(sharestore.Config{Store: store, Address: "memory"})}}
 		v.run(chats("http://server", 2*n))
 		v.config.Share.Close()
@@ -185,7 +186,7 @@ func TestKeysOfOrganizationsApart(t *testing.T) {
 		var mu sync.Mutex
 		told := ""
 		v := &virtually{t: t, lines: true, server: llm.Config{Keys: known, Organizations: of, Limits: llm.Limits{Requests: 300}},
-			config: Config{Out: out, Keys: keys, Limits: []Rate{minutely(10, limit.Requests, true)}, Share: sharestore.New(sharestore.Config{Store: new(sharetest.Memory), Address: "memory"}),
+			config: Config{Out: out, Keys: keys, Limits: []format.Rate{minutely(10, limit.Requests, true)}, Share: sharestore.New(sharestore.Config{Store: new(sharetest.Memory), Address: "memory"}),
 				Notice: func(s string) {
 					mu.Lock()
 					defer mu.Unlock()
@@ -212,7 +213,7 @@ type organizationsServer struct {
 	server  *http.Server
 }
 
-func serveOrganizations(t *testing.T, out, whose string, by func(keys []Key, next http.Handler) http.Handler) *organizationsServer {
+func serveOrganizations(t *testing.T, out, whose string, by func(keys []format.Key, next http.Handler) http.Handler) *organizationsServer {
 	keys, known, of := keysOf(whose)
 	l, err := llm.New(llm.Config{Keys: known, Organizations: of, Limits: llm.Limits{Requests: organizationsRPM}, Rolling: true, First: latency.Constant(time.Second)})
 	if err != nil {
@@ -223,7 +224,7 @@ func serveOrganizations(t *testing.T, out, whose string, by func(keys []Key, nex
 		s.server.Handler = by(keys, l)
 	}
 	go func() { _ = s.server.Serve(s.network) }()
-	s.virtually = &virtually{t: t, llm: LLMConfig{LimitsOf: "openai"}, config: Config{Out: out, Keys: keys, Limits: []Rate{minutely(organizationsRPM, limit.Requests, false)}}}
+	s.virtually = &virtually{t: t, llm: format.LLMConfig{LimitsOf: "openai"}, config: Config{Out: out, Keys: keys, Limits: []format.Rate{minutely(organizationsRPM, limit.Requests, false)}}}
 	return s
 }
 
@@ -302,7 +303,7 @@ func TestKeyOfAnOrganizationThatIsNamedLate(t *testing.T) {
 		const unnamed = 20
 		var mu sync.Mutex
 		first := 0
-		v := serveOrganizations(t, out, "ab", func(keys []Key, next http.Handler) http.Handler {
+		v := serveOrganizations(t, out, "ab", func(keys []format.Key, next http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 				mu.Lock()
 				late := q.Header.Get("Authorization") == "Bearer "+keys[1].Secret && first < unnamed

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,35 +12,28 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/dead"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool"
 )
 
-// chain is a line of the input and the pages that follow from it, one after the other. Only one
-// page of a chain is on its way at a time.
-type chain struct {
-	id   string
-	home *url.URL // the URL of the first page
-	seen map[Digest]bool
-}
-
 // openChain is a chain whose last page earlier runs have not reached.
 type openChain struct {
 	page int    // the page with which the chain goes on
 	next string // result of Next.keeps for that page
-	seen []Digest
+	seen []format.Digest
 }
 
 // chains keeps the chains that go on from earlier runs, and ids that resemble those of pages. Safe
 // for concurrent use.
 type chains struct {
 	mu   sync.Mutex
-	open map[digest]*openChain // by the id of the first page; a chain is taken out when its line is read
+	open map[format.Hash]*openChain // by the id of the first page; a chain is taken out when its line is read
 	// likely has the ids of the input that look like the id of a page. The key is the id of the
 	// line that such a page would have.
-	likely map[digest]string
+	likely map[format.Hash]string
 }
 
 // pageOf returns the id of a page, from the second on. The first page has the id of the line.
@@ -60,7 +52,7 @@ func cutPage(id string) (of string, page int, ok bool) {
 
 // note takes in a result of an earlier run. The results of a chain come in the order of its pages,
 // so the last one counts.
-func (c *chains) note(e entry) {
+func (c *chains) note(e format.Entry) {
 	if e.State != "done" || e.Page == 0 && e.Next == "" {
 		return
 	}
@@ -70,7 +62,7 @@ func (c *chains) note(e entry) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	d := digestOf(id)
+	d := format.HashOf(id)
 	if e.Next == "" {
 		delete(c.open, d)
 		return
@@ -79,7 +71,7 @@ func (c *chains) note(e entry) {
 	if o == nil {
 		o = new(openChain)
 		if c.open == nil {
-			c.open = map[digest]*openChain{}
+			c.open = map[format.Hash]*openChain{}
 		}
 		c.open[d] = o
 	}
@@ -89,42 +81,37 @@ func (c *chains) note(e entry) {
 
 // clashes returns why an id cannot be in the input together with another: one of them looks like
 // the id of a page of the other. It is called for every line, with the tally's lock held.
-func (c *chains) clashes(t *tally, q *Request) string {
+func (c *chains) clashes(t *tally, q *format.Request) string {
 	if of, page, ok := cutPage(q.ID); ok {
-		if line := t.ledger[digestOf(of)].line(); line != 0 && line != q.Line {
+		if line := t.ledger[format.HashOf(of)].line(); line != 0 && line != q.Line {
 			return fmt.Sprintf("id %q is that of page %d of %q on line %d (--next), expected another", q.ID, page, of, line)
 		}
 		if c.likely == nil {
-			c.likely = map[digest]string{}
+			c.likely = map[format.Hash]string{}
 		}
-		c.likely[digestOf(of)] = q.ID
+		c.likely[format.HashOf(of)] = q.ID
 	}
-	if is, ok := c.likely[q.digest]; ok {
+	if is, ok := c.likely[q.Hash]; ok {
 		return fmt.Sprintf("id %q is already one of its pages (--next): %q is on line %d, expected another", q.ID, is,
-			t.ledger[digestOf(is)].line())
+			t.ledger[format.HashOf(is)].line())
 	}
 	return ""
 }
 
-// begin makes a line of the input the first page of its chain.
-func (q *Request) begin() {
-	q.chain = &chain{id: q.ID, home: q.URL, seen: map[Digest]bool{q.Digest: true}}
-}
-
 // resumed returns the page with which a line goes on, if earlier runs did its first pages. Nil:
 // there is no such page. If the page cannot be sent, the error is a straying with the reason.
-func (r *Run) resumed(line *Request) (*Request, error) {
+func (r *Run) resumed(line *format.Request) (*format.Request, error) {
 	c := &r.chains
 	c.mu.Lock()
-	o := c.open[line.digest]
-	delete(c.open, line.digest)
+	o := c.open[line.Hash]
+	delete(c.open, line.Hash)
 	c.mu.Unlock()
-	if r.c.Next == nil || o == nil || !r.tally.isDone(line.digest) {
+	if r.c.Next == nil || o == nil || !r.tally.isDone(line.Hash) {
 		return nil, nil
 	}
-	line.begin()
+	line.Begin()
 	for _, d := range o.seen {
-		line.chain.seen[d] = true
+		line.Chain.Seen[d] = true
 	}
 	if o.page > r.c.MaxPages {
 		r.cut(line.ID)
@@ -132,29 +119,29 @@ func (r *Run) resumed(line *Request) (*Request, error) {
 	}
 	line.Page = o.page - 1
 	p, err := r.page(line, firstHop(line), o.next, true)
-	line.chain.seen[p.Digest] = true
+	line.Chain.Seen[p.Digest] = true
 	return p, err
 }
 
 // page makes the request for the page after q.
-func (r *Run) page(q *Request, from hop, next string, kept bool) (*Request, error) {
+func (r *Run) page(q *format.Request, from hop, next string, kept bool) (*format.Request, error) {
 	p, err := r.sender.turned(r.c.Next, q, from, next, kept)
 	p.Page = max(q.Page, 1) + 1
-	p.ID = pageOf(q.chain.id, p.Page)
-	p.digest = digestOf(p.ID)
+	p.ID = pageOf(q.Chain.ID, p.Page)
+	p.Hash = format.HashOf(p.ID)
 	if err == nil {
-		p.Digest = newDigest(p.Method, p.URL.String(), p.Header, p.Body)
-		if q.chain.seen[p.Digest] {
-			at, _ := r.sender.of(q).HideIn(secret.SanitizeURL(called(hostOf(p.URL)) + p.URL.RequestURI()))
+		p.Digest = format.NewDigest(p.Method, p.URL.String(), p.Header, p.Body)
+		if q.Chain.Seen[p.Digest] {
+			at, _ := r.secrets.Of(q).HideIn(secret.SanitizeURL(called(hostOf(p.URL)) + p.URL.RequestURI()))
 			err = straying{dead.Loop, "not followed: the next page is one that was had before, and would be without end: " + at}
 		}
 	}
-	p.Raw = p.line(r.c.Next)
+	p.Raw = lineOfPage(p, r.c.Next)
 	return p, err
 }
 
-// line returns a page in the form of a line of the input, for its dead letter.
-func (q *Request) line(n *Next) json.RawMessage {
+// lineOfPage returns a page in the form of a line of the input, for its dead letter.
+func lineOfPage(q *format.Request, n *Next) json.RawMessage {
 	if q.Raw == nil {
 		return nil // the input is not in lines of this form
 	}
@@ -210,7 +197,7 @@ func (g *group) turn(j *job, a *pool.Attempt, ans pool.Answer) pool.Answer {
 		return ans
 	}
 	if max(j.r.Page, 1) >= r.c.MaxPages {
-		r.cut(j.r.chain.id)
+		r.cut(j.r.Chain.ID)
 		return ans
 	}
 	next, stray, now := j.after, j.stray, g.pool.Now()
@@ -231,7 +218,7 @@ func (g *group) turn(j *job, a *pool.Attempt, ans pool.Answer) pool.Answer {
 			Reason: stray.why}})
 		return ans
 	}
-	next.chain.seen[next.Digest] = true
+	next.Chain.Seen[next.Digest] = true
 	r.tally.count(&r.tally.totals.Offered, 1)
 	j.told, j.since = false, now
 	_, j.repeat = r.store.history.Doubts[next.ID]

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/provider"
 )
 
@@ -59,7 +60,7 @@ func TestRefusedWithin200(t *testing.T) {
 				b.config.Provider, _ = provider.Lookup(c.provider)
 				line := `{"id":"r%d","method":"POST","url":"` + url + `v1/chat/completions","body":{"model":"m"}}`
 				if c.llm {
-					llm, err := NewLLM(LLMConfig{Provider: OpenAI, BaseURL: url})
+					llm, err := format.NewLLM(format.LLMConfig{Provider: format.OpenAI, BaseURL: url})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -79,7 +80,7 @@ func TestRefusedWithin200(t *testing.T) {
 				}
 				for _, r := range got.results {
 					if r.Body != nil && strings.Contains(*r.Body, "error") {
-						t.Errorf("done with the refusal as its result: %s", r.append(nil))
+						t.Errorf("done with the refusal as its result: %s", r.Append(nil))
 					}
 				}
 			})
@@ -127,7 +128,7 @@ func TestPartly(t *testing.T) {
 				if c.dead {
 					r, isDead = got.dead["x"], true
 				}
-				line := string(r.append(nil))
+				line := string(r.Append(nil))
 				if seen("x") != c.sends || !strings.Contains(line, c.want) || isDead != c.dead || r.ID == "" {
 					t.Errorf("sent %d times, %s", seen("x"), line)
 				}
@@ -156,7 +157,7 @@ func TestPartlyToTheEnd(t *testing.T) {
 		b.config.Attempts = 3
 		got := b.run(fmt.Sprintf(`{"id":"x","method":"POST","url":%q,"body":%s}`, url+"?x", gets))
 		if r := got.results["x"]; seen("x") != 3 || r.State != "done" || r.Attempts != 3 || r.Partly == nil || !r.PossibleRepeat || got.Partly != 1 {
-			t.Errorf("sent %d times, %s", seen("x"), r.append(nil))
+			t.Errorf("sent %d times, %s", seen("x"), r.Append(nil))
 		}
 	})
 }
@@ -171,7 +172,7 @@ func TestPartlyCounts(t *testing.T) {
 			fmt.Fprint(w, strings.Replace(halfOfTwo, `"7"`, `"1"`, 1))
 		})
 		b.config.Arrivals.RejectsFree = true
-		b.config.Limits = []Rate{{N: 1, Per: time.Minute, Text: "1/m"}}
+		b.config.Limits = []format.Rate{{N: 1, Per: time.Minute, Text: "1/m"}}
 		b.run(request("a", url), fmt.Sprintf(`{"id":"b","method":"POST","url":%q,"body":%s}`, url, post))
 		for i := 1; i < len(n.came); i++ {
 			if gap := n.came[i] - n.came[i-1]; gap < time.Minute {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,15 +36,15 @@ func TestPeekedAndChanged(t *testing.T) {
 		if err := os.WriteFile(out, []byte(text(c.before)), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		format, err := NewLLM(LLMConfig{BaseURL: "http://127.0.0.1:1"})
+		batch, err := format.NewLLM(format.LLMConfig{BaseURL: "http://127.0.0.1:1"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := New(Config{Out: out, Format: format})
+		r, err := New(Config{Out: out, Format: batch})
 		if err != nil {
 			t.Fatal(err)
 		}
-		input := prompts(OpenAI, 3, 0)
+		input := prompts(format.OpenAI, 3, 0)
 		if err := errors.Join(r.Peek(), r.Check("in", strings.NewReader(input))); err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
 )
@@ -83,7 +84,7 @@ type Plan struct {
 
 	// First are the first requests as they would be sent, if they are made from rows or other forms
 	// of input.
-	First []PlanRequest `json:"first,omitempty"`
+	First []format.PlanRequest `json:"first,omitempty"`
 
 	// Notes are further notices for the user.
 	Notes []string `json:"notes,omitempty"`
@@ -165,16 +166,16 @@ const (
 )
 
 // learn takes in a result of an earlier run.
-func (p *planning) learn(e entry) {
-	if n, ok := outputOf(e.body); ok {
+func (p *planning) learn(e format.Entry) {
+	if n, ok := format.OutputOf(e.Body); ok {
 		p.answers++
 		p.output += n
 	}
 }
 
 // add adds a request to the plan unless it ended in an earlier run. Its line has size bytes.
-func (p *planning) add(r *Run, q *Request, size int64) {
-	switch r.tally.past(r.tally.ledger[q.digest]) {
+func (p *planning) add(r *Run, q *format.Request, size int64) {
+	switch r.tally.past(r.tally.ledger[q.Hash]) {
 	case &r.tally.totals.SkippedDone:
 		p.plan.DoneBefore++
 		return
@@ -187,10 +188,10 @@ func (p *planning) add(r *Run, q *Request, size int64) {
 	}
 	p.plan.Requests++
 	add(&p.cost, q.Cost, 1)
-	if r.sender.handed && len(p.plan.First) < mostSamples {
+	if r.secrets.Converted() && len(p.plan.First) < mostSamples {
 		p.plan.First = append(p.plan.First, r.sender.sample(q, r.c.Keys[0].Name))
 	}
-	if _, ok := r.c.Format.(*LLM); !ok {
+	if _, ok := r.c.Format.(*format.LLM); !ok {
 		return
 	}
 	e := q.Estimate
@@ -234,12 +235,12 @@ func (r *Run) Plan(now time.Time) Plan {
 	if n, sure := r.organizations.count(plan.Keys); r.organizations.together() {
 		plan.Organizations, plan.AtLeast = n, !sure
 	}
-	if h, ok := r.c.Format.(*Items); ok {
-		plan.Format = h.c.Read.Form.String()
+	if h, ok := r.c.Format.(*format.Items); ok {
+		plan.Format = h.Form().String()
 	}
 	cost := p.cost
-	if l, ok := r.c.Format.(*LLM); ok {
-		plan.Format, plan.Count = l.c.Provider.String(), l.Count().String()
+	if l, ok := r.c.Format.(*format.LLM); ok {
+		plan.Format, plan.Count = l.Form().String(), l.Count().String()
 		for _, m := range p.models {
 			plan.Models = append(plan.Models, *m)
 		}
@@ -247,7 +248,7 @@ func (r *Run) Plan(now time.Time) Plan {
 			return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.Model, b.Model))
 		})
 		r.priced(&plan)
-		plan.Batch = l.ownBatch(&plan)
+		plan.Batch = ownBatch(l, &plan)
 		if p.answers > 0 {
 			plan.Expected, plan.Answers = &p.expected, p.answers
 			if l.Count().Corrected() {
@@ -266,7 +267,7 @@ func (r *Run) Plan(now time.Time) Plan {
 	for _, l := range r.c.Limits {
 		d, of, all := time.Duration(-1), "", int64(0)
 		for n, name := range names {
-			i := slices.Index(limitsOf(r.c.Limits, name), l)
+			i := slices.Index(format.LimitsOf(r.c.Limits, name), l)
 			if i < 0 {
 				continue
 			}
@@ -321,8 +322,8 @@ func (r *Run) priced(plan *Plan) {
 		}
 		most, expected = most+usd[0], expected+usd[1]
 	}
-	if l := r.c.Format.(*LLM); !r.c.Prices.given() && len(plan.Unpriced) < len(plan.Models) {
-		row, _ := provider.LookupProvider(l.seller)
+	if l := r.c.Format.(*format.LLM); !r.c.Prices.given() && len(plan.Unpriced) < len(plan.Models) {
+		row, _ := provider.LookupProvider(l.Seller())
 		plan.PricesOf, plan.PricesAsOf = row.Name, row.ModelsAsOf
 	}
 	if len(plan.Unpriced) > 0 || len(plan.Models) == 0 && !r.c.Prices.given() {
@@ -335,10 +336,10 @@ func (r *Run) priced(plan *Plan) {
 }
 
 // ownBatch returns the plan by the provider's own batch API.
-func (l *LLM) ownBatch(plan *Plan) *PlanBatch {
-	row, _ := provider.LookupProvider(l.seller)
+func ownBatch(l *format.LLM, plan *Plan) *PlanBatch {
+	row, _ := provider.LookupProvider(l.Seller())
 	api := row.Batch
-	if !l.own || api == nil || plan.Requests == 0 {
+	if !l.IsOwn() || api == nil || plan.Requests == 0 {
 		return nil
 	}
 	b := &PlanBatch{Provider: row.Title, Discount: api.Discount, WithinHours: api.Within.Hours(), Docs: api.Docs}
@@ -366,11 +367,11 @@ func (l *LLM) ownBatch(plan *Plan) *PlanBatch {
 	var bytes int64
 	for _, m := range plan.Models {
 		bytes += m.bytes
-		if l.c.Provider == OpenAI { // a file for OpenAI may have one model only
+		if l.Form() == format.OpenAI { // a file for OpenAI may have one model only
 			b.Files += files(m.Requests, m.bytes)
 		}
 	}
-	if l.c.Provider == Anthropic {
+	if l.Form() == format.Anthropic {
 		b.Files = files(plan.Requests, bytes)
 	}
 	return b
@@ -378,7 +379,7 @@ func (l *LLM) ownBatch(plan *Plan) *PlanBatch {
 
 // likely returns the cost of a model's requests. If expected is set, the output is an estimate from
 // earlier answers.
-func (l *LLM) likely(m *PlanModel, expected bool) limit.Cost {
+func likely(l *format.LLM, m *PlanModel, expected bool) limit.Cost {
 	cost := m.cost
 	if expected && l.Count().Corrected() {
 		cost[limit.Output] = m.expected
@@ -388,8 +389,8 @@ func (l *LLM) likely(m *PlanModel, expected bool) limit.Cost {
 }
 
 // alone adds to the plan how long each model takes by itself, from now on.
-func (r *Run) alone(now time.Time, l *LLM, plan *Plan) {
-	row, known := provider.LookupProvider(l.c.LimitsOf)
+func (r *Run) alone(now time.Time, l *format.LLM, plan *Plan) {
+	row, known := provider.LookupProvider(l.LimitsOf())
 	if known && row.Limited != provider.Model || len(r.c.Limits) == 0 {
 		return
 	}
@@ -398,7 +399,7 @@ func (r *Run) alone(now time.Time, l *LLM, plan *Plan) {
 	}
 	costs, index := []limit.Cost(nil), map[string]int{}
 	for _, m := range plan.Models {
-		name := l.sharedModel(m.Model)
+		name := l.SharedModel(m.Model)
 		i, seen := index[name]
 		if !seen {
 			i = len(costs)
@@ -406,7 +407,7 @@ func (r *Run) alone(now time.Time, l *LLM, plan *Plan) {
 			plan.Alone = append(plan.Alone, PlanAlone{Model: name})
 		}
 		plan.Alone[i].Requests += m.Requests
-		add(&costs[i], l.likely(&m, plan.Expected != nil), 1)
+		add(&costs[i], likely(l, &m, plan.Expected != nil), 1)
 	}
 	if len(costs) < 2 {
 		plan.Alone = nil
@@ -415,7 +416,7 @@ func (r *Run) alone(now time.Time, l *LLM, plan *Plan) {
 	plan.LimitsOf = row.Title
 	for i := range plan.Alone {
 		a := &plan.Alone[i]
-		for _, rate := range limitsOf(r.c.Limits, a.Model) {
+		for _, rate := range format.LimitsOf(r.c.Limits, a.Model) {
 			d := rate.Takes(now, costs[i][rate.Unit], r.quotas(), rate.Most()*int64(r.quotas()))
 			if s := d.Seconds(); s > a.Seconds {
 				a.Seconds, a.Limit = s, rate.Text
@@ -423,4 +424,17 @@ func (r *Run) alone(now time.Time, l *LLM, plan *Plan) {
 		}
 	}
 	slices.SortStableFunc(plan.Alone, func(a, b PlanAlone) int { return cmp.Compare(b.Seconds, a.Seconds) })
+}
+
+// mostSamples is how many requests a plan shows.
+const mostSamples = 3
+
+// sample returns a request as the sender would make it with the first key. The key's name stands in
+// place of its value.
+func (s *sender) sample(q *format.Request, key string) format.PlanRequest {
+	s.secrets.Conceal(q)
+	place := "[" + key + "]"
+	sent := s.request(q, firstHop(q),
+		&format.Values{Key: place, Token: "[token]", ID: q.ID, Attempt: 1, IsShown: true, Cells: q.Cell})
+	return s.secrets.Sample(q, sent, place)
 }

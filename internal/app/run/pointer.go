@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"slices"
 	"strconv"
 	"strings"
@@ -104,7 +105,7 @@ func (p pointer) put(document []byte, value json.RawMessage) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return bytes.TrimSpace(lineOf(made)), nil
+	return bytes.TrimSpace(format.LineOf(made)), nil
 }
 
 func (p pointer) set(in any, value json.RawMessage) (any, error) {

@@ -3,6 +3,7 @@ package run
 import (
 	"fmt"
 
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/send/pricing"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 	"github.com/paceline-go/paceline/limit"
@@ -29,18 +30,18 @@ func (r *Run) pricesOf(model string) (p Prices, note string, known bool) {
 	if r.c.Prices.given() {
 		return r.c.Prices, "", true
 	}
-	l, ok := r.c.Format.(*LLM)
+	l, ok := r.c.Format.(*format.LLM)
 	if !ok {
 		return Prices{}, "", false
 	}
-	m, known := provider.PriceOf(l.seller, model)
+	m, known := provider.PriceOf(l.Seller(), model)
 	return Prices{m.Input, m.Output, m.Cached}, m.Note, known
 }
 
 // price returns the most that one attempt of a request may cost. Its tokens of input count as no
 // fewer than its bytes, as no text has more.
-func (r *Run) price(q *Request) money {
-	if _, ok := r.c.Format.(*LLM); ok {
+func (r *Run) price(q *format.Request) money {
+	if _, ok := r.c.Format.(*format.LLM); ok {
 		p, _, _ := r.pricesOf(q.Estimate.Model)
 		return toMoney(pricing.Most(p.model(), pricing.Times(q.Estimate.API, q.Body),
 			max(q.Estimate.Input, int64(len(q.Body))), q.Estimate.MaxOutput))
@@ -56,7 +57,7 @@ func (r *Run) cost(j *job, result limit.Result, price money) money {
 	case j.res.status == 0 || j.res.err != nil:
 		return price
 	}
-	_, ok := r.c.Format.(*LLM)
+	_, ok := r.c.Format.(*format.LLM)
 	switch {
 	case !ok:
 		return price
@@ -72,8 +73,8 @@ func (r *Run) cost(j *job, result limit.Result, price money) money {
 
 // noBudget ends the reading if there is a budget and the price of a request is not known. The
 // budget could not be kept then.
-func (r *Run) noBudget(q *Request) bool {
-	if _, ok := r.c.Format.(*LLM); !ok || r.c.Budget == 0 || q.Estimate.Model == "" {
+func (r *Run) noBudget(q *format.Request) bool {
+	if _, ok := r.c.Format.(*format.LLM); !ok || r.c.Budget == 0 || q.Estimate.Model == "" {
 		return false
 	}
 	if _, _, known := r.pricesOf(q.Estimate.Model); known {

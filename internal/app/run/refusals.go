@@ -1,6 +1,9 @@
 package run
 
-import "time"
+import (
+	"github.com/paceline-go/paceline/internal/app/run/format"
+	"time"
+)
 
 // mostRefused bounds the refused attempts whose times a result keeps.
 const mostRefused = 16
@@ -21,7 +24,7 @@ func (f *refusals) add(at time.Time) {
 // texts returns the instants as they are written, the earliest first.
 func (f *refusals) texts() (all []string) {
 	for _, at := range f.at {
-		all = append(all, stamp(at))
+		all = append(all, format.Stamp(at))
 	}
 	return all
 }

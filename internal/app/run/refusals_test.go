@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/ratetest"
 	"github.com/paceline-go/paceline/ratetest/rule"
@@ -17,9 +18,9 @@ import (
 )
 
 // all are the results and dead letters of a run, the earliest first.
-func (got *inTimeRan) all() []Result {
+func (got *inTimeRan) all() []format.Result {
 	list := append(slices.Collect(maps.Values(got.results)), slices.Collect(maps.Values(got.dead))...)
-	slices.SortFunc(list, func(a, b Result) int { return strings.Compare(a.At, b.At) })
+	slices.SortFunc(list, func(a, b format.Result) int { return strings.Compare(a.At, b.At) })
 	return list
 }
 
@@ -47,8 +48,8 @@ func TestResultsSayWhatWasRefused(t *testing.T) {
 				t.Errorf("%s: %d refused, at %v", r.ID, r.Refused, r.RefusedAt)
 			}
 			for _, at := range r.RefusedAt {
-				if at < stamp(began) || at > r.At {
-					t.Errorf("%s was refused at %s, began %s, ended %s", r.ID, at, stamp(began), r.At)
+				if at < format.Stamp(began) || at > r.At {
+					t.Errorf("%s was refused at %s, began %s, ended %s", r.ID, at, format.Stamp(began), r.At)
 				}
 			}
 		}
@@ -79,7 +80,7 @@ func TestRefusalsAreBounded(t *testing.T) {
 			t.Errorf("%v; it ended at %v", r.RefusedAt, r.At)
 		}
 		line, _ := json.Marshal(&r)
-		if e, ok := (Plain{}).entry(line, false); !ok || e.State != "done" {
+		if e, ok := (format.Plain{}).Entry(line, false); !ok || e.State != "done" {
 			t.Errorf("%s is not read again", line)
 		}
 	})

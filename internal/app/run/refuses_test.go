@@ -4,11 +4,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/projection"
 	"github.com/paceline-go/paceline/pool"
 )
@@ -16,14 +16,14 @@ import (
 // Options that contradict each other, or are impossible, are an ErrConfig before any file is
 // opened.
 func TestNewRefuses(t *testing.T) {
-	template := func(text string) []Template {
-		all, err := ParseHeaders([]string{text})
+	template := func(text string) []format.Template {
+		all, err := format.ParseHeaders([]string{text})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return all
 	}
-	llm, err := NewLLM(LLMConfig{})
+	llm, err := format.NewLLM(format.LLMConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func TestNewRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	limits := []Rate{{N: 1, Per: time.Second, Text: "1/s"}}
+	limits := []format.Rate{{N: 1, Per: time.Second, Text: "1/s"}}
 	for _, c := range []struct {
 		c    Config
 		want string
@@ -47,7 +47,7 @@ func TestNewRefuses(t *testing.T) {
 		{Config{OutDir: "x", Ordered: true}, "files of bodies with rows"}, {Config{OutDir: "x", Shape: shape}, "files of bodies with rows"},
 		{Config{Ordered: true, Next: next}, "pages come after others"}, {Config{Format: llm, Next: next}, "following pages does not go with batches"},
 		{Config{Header: template("A: {token}")}, "{token} in a template and an issuer"}, {Config{Bearer: &Bearer{Issuer: &giver{}}}, "{token} in a template and an issuer"},
-		{Config{Limits: []Rate{{N: 0, Per: time.Second, Text: "0/s"}}}, "limit 0/s: "},
+		{Config{Limits: []format.Rate{{N: 0, Per: time.Second, Text: "0/s"}}}, "limit 0/s: "},
 		{Config{Auto: &Auto{}, Limits: limits}, "limits that are to be found out beside limits that are known"},
 		{Config{Backoff: pool.Backoff{Jitter: 2}}, "backoff: Jitter 2"},
 	} {
@@ -83,23 +83,6 @@ func TestWhatIsThere(t *testing.T) {
 	} {
 		if a, b, n := NoFile(c.path), NoFolder(c.path), IsNowhere(c.path); a != c.file || b != c.folder || n != c.nowhere {
 			t.Errorf("%s: %q, %q, %v", c.path, a, b, n)
-		}
-	}
-}
-
-// A file of another kind is recognized by the names in its first line. A file of requests or of a
-// batch is not.
-func TestNoRequest(t *testing.T) {
-	for _, c := range []struct {
-		head string
-		want []string
-	}{
-		{`{"name":"ann","city":1}`, []string{"name", "city"}}, {"\ufeff \n" + `{"name":"ann"}`, []string{"name"}}, {`{"id":1,"name":"ann"}` + "\nx", []string{"id", "name"}},
-		{`{"url":"http://a","name":"ann"}`, nil}, {`{"id":"a"}`, nil}, {`{"id":"a","hidden":[]}`, nil}, {`[1]`, nil}, {`7`, nil}, {`{"name"`, nil}, {``, nil}, {`{}`, nil},
-		{`{"name":1}` + "\n" + `{"custom_id":"a","method":"POST","url":"/v1/responses","body":{}}`, nil}, {`{"custom_id":"a","method":"POST","url":"/v1/responses","body":{}}`, nil},
-	} {
-		if got := NoRequest([]byte(c.head)); !slices.Equal(got, c.want) {
-			t.Errorf("%q: %q, want %q", c.head, got, c.want)
 		}
 	}
 }

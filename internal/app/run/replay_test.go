@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/journal"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 )
@@ -31,7 +32,7 @@ func TestReplayBucket(t *testing.T) {
 		{"10 times as much as it holds now: the limit was higher", 2, []journal.Sent{{Key: "A", Cost: cost(3000), Counts: -20e9, Result: limit.Accepted},
 			{Key: "A", Cost: cost(3000), Counts: -10e9, Result: limit.Accepted}}, 100},
 	} {
-		r, err := New(Config{Limits: []Rate{minutely(600, limit.Tokens, true)}, Keys: []Key{{"A", ""}}})
+		r, err := New(Config{Limits: []format.Rate{minutely(600, limit.Tokens, true)}, Keys: []format.Key{{Name: "A", Secret: ""}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +59,7 @@ func TestReplayBucket(t *testing.T) {
 // Attempts in flight when a run with a higher limit died may still arrive. The next run waits for
 // one bucket at most.
 func TestReplayBucketLate(t *testing.T) {
-	r, err := New(Config{Limits: []Rate{minutely(600, limit.Tokens, true)}, Keys: []Key{{"A", ""}}})
+	r, err := New(Config{Limits: []format.Rate{minutely(600, limit.Tokens, true)}, Keys: []format.Key{{Name: "A", Secret: ""}}})
 	if err != nil {
 		t.Fatal(err)
 	}

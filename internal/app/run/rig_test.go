@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/boottime"
 	"github.com/paceline-go/paceline/internal/send/once"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
@@ -26,9 +27,9 @@ import (
 type ran struct {
 	Totals
 	err     error
-	results map[string]Result // the last of each id, from OUT
-	lines   int               // in OUT
-	dead    map[string]Result
+	results map[string]format.Result // the last of each id, from OUT
+	lines   int                      // in OUT
+	dead    map[string]format.Result
 	again   string // what the last line says of dead letters
 	notices string
 	log     string
@@ -134,16 +135,16 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-func readResults(t *testing.T, path string) (map[string]Result, int) {
+func readResults(t *testing.T, path string) (map[string]format.Result, int) {
 	t.Helper()
 	f, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	all, n := map[string]Result{}, 0
+	all, n := map[string]format.Result{}, 0
 	for s := bufio.NewScanner(f); s.Scan(); n++ {
-		var r Result
+		var r format.Result
 		if err := json.Unmarshal(s.Bytes(), &r); err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/paceline-go/paceline/internal/app/durable"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 )
 
@@ -58,7 +59,7 @@ type view struct {
 // rows is the format of the file behind a view: results with a row in place of the body, or whole
 // results. Its first line says which.
 type rows struct {
-	Plain
+	format.Plain
 	shape   Shape // nil: whole results
 	ordered bool
 	was     *string // the shape that the first line of the file names, once it is read
@@ -81,14 +82,16 @@ func (f rows) String() string {
 // request has.
 var first = []byte(`{"id":"","state":"rows","rows":`)
 
-func (f rows) first() []byte { return append(appendText(bytes.Clone(first), f.String()), "}\n"...) }
+func (f rows) first() []byte {
+	return append(format.AppendText(bytes.Clone(first), f.String()), "}\n"...)
+}
 
-func (f rows) entry(line []byte, dead bool) (entry, bool) {
+func (f rows) Entry(line []byte, dead bool) (format.Entry, bool) {
 	text, is := bytes.CutPrefix(line, first)
 	if !is {
-		return f.Plain.entry(line, dead)
+		return f.Plain.Entry(line, dead)
 	}
-	return entry{}, json.Unmarshal(bytes.TrimSuffix(text, []byte("}\n")), f.was) == nil
+	return format.Entry{}, json.Unmarshal(bytes.TrimSuffix(text, []byte("}\n")), f.was) == nil
 }
 
 // isTable reports whether the view is a table, which has no place for anything but rows.
@@ -117,14 +120,14 @@ func (f rows) shown(line []byte, all bool) ([]byte, error) {
 // without a row is written whole, but not into a table.
 type stream struct{ rows }
 
-func (f stream) line(b []byte, r *Result) []byte {
+func (f stream) Line(b []byte, r *format.Result) []byte {
 	switch {
 	case r.Row != nil:
 		return append(b, *r.Row...)
 	case f.isTable() && r.State == "expired": // a dead letter has no row either, but goes to a file of its own
 		return b
 	}
-	return r.append(b)
+	return r.Append(b)
 }
 
 // openView opens the view and shows all results that exist. The file of results must be open.
@@ -210,11 +213,11 @@ func (v *view) catchUp() error {
 			row, err := v.rows.shown(line, false)
 			return errors.Join(err, v.put(row))
 		}
-		one, ok := v.rows.entry(line, false)
+		one, ok := v.rows.Entry(line, false)
 		if !ok {
 			return fmt.Errorf("%s: not a result of paceline at byte %d", RowsOf(v.to.Name()), at)
 		}
-		v.order.ended(digestOf(one.ID), span{at, int64(len(line)), at < v.before})
+		v.order.ended(format.HashOf(one.ID), span{at, int64(len(line)), at < v.before})
 		return nil
 	})
 	if err == nil && v.order != nil {

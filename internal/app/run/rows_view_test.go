@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/durable"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 )
 
 // numberedRequests have an id and a query each.
@@ -154,10 +155,10 @@ func TestOrderHoldsBack(t *testing.T) {
 				read := 0
 				go func() {
 					for i := range c.n + 5 {
-						o.read(digestOf(fmt.Sprint(i)), true)
+						o.read(format.HashOf(fmt.Sprint(i)), true)
 						read++
 						if i > 0 {
-							o.ended(digestOf(fmt.Sprint(i)), span{at: int64(i), n: c.size})
+							o.ended(format.HashOf(fmt.Sprint(i)), span{at: int64(i), n: c.size})
 						}
 					}
 				}()
@@ -165,7 +166,7 @@ func TestOrderHoldsBack(t *testing.T) {
 				if read != c.n {
 					t.Errorf("%d are read, want %d", read, c.n)
 				}
-				o.ended(digestOf("0"), span{})
+				o.ended(format.HashOf("0"), span{})
 				for shown := 0; shown < c.n+5; {
 					s, ok := o.next()
 					if !ok {
@@ -193,7 +194,7 @@ func FuzzOrder(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64, n, never uint8) {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		o := newOrder()
-		d := func(i int) digest { return digestOf(fmt.Sprint(i)) }
+		d := func(i int) format.Hash { return format.HashOf(fmt.Sprint(i)) }
 		var going, shown []int
 		ended := map[int]bool{}
 		take := func(next func() (span, bool)) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/auth/issuer"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/sharestore"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/send/outgoing"
@@ -42,6 +43,7 @@ var (
 // Progress may be called at any time after Open.
 type Run struct {
 	c          Config
+	secrets    *format.Secrets
 	sender     *sender
 	tokens     *issuer.Keeper // nil: requests carry no tokens
 	policy     classify.Policy
@@ -94,7 +96,7 @@ func New(c Config) (*Run, error) {
 	if c.AnswerTime > 0 && c.TTL > 0 && c.AnswerTime >= c.TTL {
 		return fail("answers take %v (--answer-time), and requests are of use for %v (--ttl): none could be answered in time", c.AnswerTime, c.TTL)
 	}
-	if _, ok := c.Format.(*LLM); ok && (c.OutDir != "" || c.view != "") {
+	if _, ok := c.Format.(*format.LLM); ok && (c.OutDir != "" || c.view != "") {
 		return fail("results of batches for language models keep the format: no files of bodies, no rows, no order")
 	}
 	if c.OutDir != "" && c.view != "" {
@@ -106,14 +108,14 @@ func New(c Config) (*Run, error) {
 	if c.uses("token") != (c.Bearer != nil) {
 		return fail("{token} in a template and an issuer of tokens: there is one without the other")
 	}
-	if _, ok := c.Format.(*LLM); ok && c.Next != nil {
+	if _, ok := c.Format.(*format.LLM); ok && c.Next != nil {
 		return fail("following pages does not go with batches for language models, whose answers have none")
 	}
 	if err := errors.Join(c.distinct(), c.others()); err != nil {
 		return nil, noStart{err}
 	}
-	if l, ok := c.Format.(*LLM); ok {
-		c.Limits = l.drawn(c.Limits)
+	if l, ok := c.Format.(*format.LLM); ok {
+		c.Limits = l.Drawn(c.Limits)
 	}
 	var err error
 	if c.proxies, err = outgoing.FromEnvironment(); err != nil {
@@ -153,7 +155,8 @@ func New(c Config) (*Run, error) {
 		return fail("%w", err)
 	}
 	r.organizations = newOrganizations(&r.c, c.KeyHosts)
-	r.sender = newSender(&r.c)
+	r.secrets = r.c.secrets()
+	r.sender = newSender(&r.c, r.secrets)
 	r.newBearer()
 	if c.OutDir != "" {
 		r.store.files = &bodies{dir: c.OutDir, most: c.MaxFile}
@@ -161,12 +164,12 @@ func New(c Config) (*Run, error) {
 	}
 	notice := r.c.Notice
 	r.c.Notice = func(s string) {
-		s, _ = r.sender.secrets.HideIn(s)
+		s, _ = r.secrets.HideIn(s)
 		notice(s)
 	}
 	r.homes = c.KeyHosts
-	if l, ok := c.Format.(*LLM); ok && c.hasSecrets() && len(r.homes) > 0 && !r.homes.Have(l.base) {
-		return fail("%s", notHome(l.base, r.homes))
+	if l, ok := c.Format.(*format.LLM); ok && c.hasSecrets() && len(r.homes) > 0 && !r.homes.Have(l.Base()) {
+		return fail("%s", notHome(l.Base(), r.homes))
 	}
 	return r, nil
 }
@@ -190,7 +193,7 @@ func (r *Run) Open() error {
 	if r.tally.checked { // counted here, so that a run that ends at once has these figures, too
 		r.tally.skipped()
 	}
-	if weak := r.sender.secrets.Weak(); len(weak) > 0 {
+	if weak := r.secrets.Weak(); len(weak) > 0 {
 		what := "where an answer repeats the value of %s it is not hidden: it is too short, or too easy to guess, to be " +
 			"told from other text, as placeholders are"
 		if len(weak) > 1 {

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/paceline-go/paceline/internal/app/run/dead"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
@@ -66,7 +67,7 @@ func TestRun(t *testing.T) {
 	if got.err != nil || got.Done != 6 || got.Dead != 2 || got.Expired != 1 || got.Rejected != 1 || got.Lost != 0 || got.Offered != 9 {
 		t.Fatalf("%+v, %v", got.Totals, got.err)
 	}
-	body := func(r Result) string {
+	body := func(r format.Result) string {
 		if r.Body == nil {
 			return "none"
 		}
@@ -93,11 +94,11 @@ func TestRun(t *testing.T) {
 	} {
 		r := got.results[c.id]
 		if r.State != c.state || r.Status != c.status || r.Attempts != c.attempts || body(r) != c.body || r.Error != c.err || r.PossibleRepeat != (c.id == "unavailable") || r.At == "" {
-			t.Errorf("%s: %s", c.id, r.append(nil))
+			t.Errorf("%s: %s", c.id, r.Append(nil))
 		}
 	}
 	if r := got.results["binary"]; !bytes.Equal(r.BodyBase64, []byte{0xff, 0}) || r.Headers["x-ratelimit-remaining"] != "7" || r.Headers["secret-sauce"] != "" || r.Key != "default" || r.LatencyMS <= 0 {
-		t.Errorf("%s", r.append(nil))
+		t.Errorf("%s", r.Append(nil))
 	}
 	for _, c := range []struct {
 		id, err  string
@@ -107,7 +108,7 @@ func TestRun(t *testing.T) {
 	} {
 		r := got.dead[c.id]
 		if r.State != "dead" || r.Attempts != c.attempts || r.Error != c.err || string(r.Request) != request(c.id, srv.URL+"/"+c.id+"?"+c.id) {
-			t.Errorf("%s: %s", c.id, r.append(nil))
+			t.Errorf("%s: %s", c.id, r.Append(nil))
 		}
 	}
 	if !strings.Contains(got.log, "msg=answer id=post attempt=1 key=default result=accepted") || !strings.Contains(got.log, "msg=expired id=late") {
@@ -156,14 +157,14 @@ func TestRedirectsAreAdmitted(t *testing.T) {
 		}
 	})
 	b := newBench(t)
-	b.config.Limits = []Rate{{N: 2, Per: 60 * time.Millisecond, Text: "2/60ms"}}
+	b.config.Limits = []format.Rate{{N: 2, Per: 60 * time.Millisecond, Text: "2/60ms"}}
 	b.config.Redirects = 3
 	got := b.run(request("a", srv.URL+"/?n=3"), request("b", srv.URL+"/?n=4"), request("c", srv.URL+"/?n=1"))
 	if got.err != nil || got.Done != 3 || got.Sends != 10 || got.Rejected != 0 {
 		t.Fatalf("%+v, %v", got.Totals, got.err)
 	}
 	if a, b := got.results["a"], got.results["b"]; a.Status != 200 || a.Attempts != 1 || a.Location != srv.URL+"/?n=0" || b.Status != 303 {
-		t.Errorf("%s%s", a.append(nil), b.append(nil))
+		t.Errorf("%s%s", a.Append(nil), b.Append(nil))
 	}
 	for i := 2; i < len(arrivals); i++ {
 		if d := arrivals[i].Sub(arrivals[i-2]); d <= 60*time.Millisecond {
@@ -176,7 +177,7 @@ func TestRedirectsAreAdmitted(t *testing.T) {
 func TestCostOfNothing(t *testing.T) {
 	srv, _ := counting(t, func(http.ResponseWriter, *http.Request) {})
 	b := newBench(t)
-	b.config.Limits = []Rate{{N: 1, Per: time.Hour, Text: "1/h"}}
+	b.config.Limits = []format.Rate{{N: 1, Per: time.Hour, Text: "1/h"}}
 	got := b.run(request("a", srv.URL), fmt.Sprintf(`{"id":"b","url":%q,"cost":0,"deadline":"5s"}`, srv.URL), fmt.Sprintf(`{"id":"c","url":%q,"cost":0,"deadline":"5s"}`, srv.URL))
 	if got.err != nil || got.Done != 3 {
 		t.Errorf("%+v, %v", got.Totals, got.err)
@@ -193,16 +194,16 @@ func TestBannedKeys(t *testing.T) {
 		}
 	})
 	b := newBench(t)
-	b.config.Keys = []Key{{"A", "secret-a"}, {"B", "secret-b"}}
+	b.config.Keys = []format.Key{{Name: "A", Secret: "secret-a"}, {Name: "B", Secret: "secret-b"}}
 	b.config.BanStatus = []int{401}
-	b.config.Header, _ = ParseHeaders([]string{"Key: {key}"})
+	b.config.Header, _ = format.ParseHeaders([]string{"Key: {key}"})
 	got := b.run(requests(20, srv.URL)...)
 	if got.err != nil || got.Done != 20 || got.Dead != 0 || !strings.Contains(got.notices, "key A is banned: answered 401 Unauthorized") || strings.Count(got.notices, "banned") != 1 {
 		t.Fatalf("%+v, %v, %s", got.Totals, got.err, got.notices)
 	}
 	for id, r := range got.results {
 		if r.Key != "B" || r.Attempts != 1 {
-			t.Errorf("%s: %s", id, r.append(nil))
+			t.Errorf("%s: %s", id, r.Append(nil))
 		}
 	}
 	banned.Store("secret-a secret-b")
@@ -227,7 +228,7 @@ func TestRetreatIsSaid(t *testing.T) {
 		}
 	})
 	b := newBench(t)
-	b.config.Limits = []Rate{{N: 1000, Per: time.Second, Text: "1000/s"}}
+	b.config.Limits = []format.Rate{{N: 1000, Per: time.Second, Text: "1000/s"}}
 	b.config.Arrivals = limit.Arrivals{OneWayMax: 50 * time.Millisecond}
 	got := b.run(requests(20, srv.URL)...)
 	if got.err != nil || got.Done != 20 || strings.Count(got.notices, "OneWayMax of requests is wrong") != 1 {
@@ -246,9 +247,9 @@ func TestSecretsStaySecret(t *testing.T) {
 		fmt.Fprintf(w, "no such key: %s, in %s", q.Header.Get("Key"), q.URL)
 	})
 	b := newBench(t)
-	b.config.Keys = []Key{{"A", value}}
-	b.config.Header, _ = ParseHeaders([]string{"Key: {key}"})
-	b.config.Query, _ = ParseQuery([]string{"k={key}"})
+	b.config.Keys = []format.Key{{Name: "A", Secret: value}}
+	b.config.Header, _ = format.ParseHeaders([]string{"Key: {key}"})
+	b.config.Query, _ = format.ParseQuery([]string{"k={key}"})
 	b.config.Attempts = 1
 	b.config.Redirects = 1
 	for _, h := range []string{srv.URL, "http://127.0.0.1:1", "http://no-such-host.invalid"} {
@@ -292,7 +293,7 @@ func TestNoncesRise(t *testing.T) {
 		mu.Unlock()
 	})
 	b := newBench(t)
-	b.config.Query, _ = ParseQuery([]string{"nonce={nonce}"})
+	b.config.Query, _ = format.ParseQuery([]string{"nonce={nonce}"})
 	journal := fmt.Sprintf("{\"key\":\"default\",\"nonce\":%d}\n", time.Now().Add(time.Hour).UnixMilli())
 	if err := os.WriteFile(b.config.Out+".journal", []byte(journal), 0o644); err != nil {
 		t.Fatal(err)
@@ -309,7 +310,7 @@ func TestWhy(t *testing.T) {
 	release := make(chan struct{})
 	srv, _ := counting(t, func(http.ResponseWriter, *http.Request) { <-release })
 	b := newBench(t)
-	b.config.Limits = []Rate{{N: 2, Per: time.Hour, Text: "2/h"}, {N: 1000, Per: time.Second, Text: "1000/s"}}
+	b.config.Limits = []format.Rate{{N: 2, Per: time.Hour, Text: "2/h"}, {N: 1000, Per: time.Second, Text: "1000/s"}}
 	b.drain = func(r *Run) {
 		wait := func(done int, want string) Progress {
 			for range 2000 {

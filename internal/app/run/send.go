@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/hide"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/send/decode"
@@ -28,8 +29,8 @@ import (
 // sender sends attempts over HTTP/1.1, each at most once.
 type sender struct {
 	base        *once.Base
-	header      []Template
-	query       []Template
+	header      []format.Template
+	query       []format.Template
 	timeout     time.Duration
 	proxies     *outgoing.Proxies
 	late        error // error of an attempt that took longer than timeout
@@ -37,23 +38,18 @@ type sender struct {
 	memory      *memory
 	files       *bodies     // nil: bodies are in the results, cut at maxResponse
 	common      http.Header // for requests without fields of their own; it is shared and never changed
-	secrets     hide.Finder
-	handed      bool // requests were not written for paceline, and may have secrets of their own
-	keys        []secret.Key
-	sets        secretSets
+	secrets     *format.Secrets
 	places      secret.Places // where keys may follow a redirect, beside the host of the line
 }
 
-func newSender(c *Config) *sender {
-	s := &sender{
+func newSender(c *Config, secrets *format.Secrets) *sender {
+	return &sender{
 		base: once.New(newTransport(c)), proxies: c.proxies,
 		header: c.Header, query: c.Query, timeout: c.Timeout, late: fmt.Errorf("no answer within %v", c.Timeout),
 		maxResponse: c.MaxResponse, memory: &memory{limit: heldAnswers},
 		common:  http.Header{"User-Agent": {c.UserAgent}},
-		secrets: secret.New(c.secretKeys()), keys: c.secretKeys(), places: c.KeyHosts,
+		secrets: secrets, places: c.KeyHosts,
 	}
-	_, s.handed = c.Format.(*Items)
-	return s
 }
 
 func newTransport(c *Config) *http.Transport {
@@ -103,6 +99,17 @@ type response struct {
 	rtt      time.Duration   // from after the last byte was written; 0: not known
 }
 
+// cutAt says where a secret in the body may be cut off.
+func (r *response) cutAt() secret.Cut {
+	switch {
+	case r.status == http.StatusPartialContent:
+		return secret.CutStart | secret.CutEnd
+	case r.cut || r.err != nil:
+		return secret.CutEnd
+	}
+	return secret.Whole
+}
+
 // patience ends an attempt after a time. Waits on this side do not count.
 type patience struct {
 	timer  *time.Timer
@@ -147,7 +154,7 @@ func (f fresh) Fresh() bool { return f() }
 
 // send makes one attempt. It calls leave, if not nil, right before the first write. If leave
 // returns false, nothing is written and the response has lapsed.
-func (s *sender) send(ctx context.Context, r *Request, h hop, v *values, leave fresh) response {
+func (s *sender) send(ctx context.Context, r *format.Request, h hop, v *format.Values, leave fresh) response {
 	ctx, p := s.patience(ctx)
 	defer p.end()
 
@@ -175,7 +182,7 @@ func (s *sender) send(ctx context.Context, r *Request, h hop, v *values, leave f
 		if p.isOver(ctx) { // the attempt took too long, though net/http calls it cancelled
 			out.err, out.sight = s.late, neterr.OfError(past, context.DeadlineExceeded)
 		} else {
-			out.err, out.sight = s.reason(ctx, s.of(r), err), neterr.OfError(ctx, err)
+			out.err, out.sight = s.reason(ctx, s.secrets.Of(r), err), neterr.OfError(ctx, err)
 			if out.way = s.proxies.Blame(q.URL, err); out.way != nil {
 				out.err = out.way
 			}
@@ -192,7 +199,7 @@ func (s *sender) send(ctx context.Context, r *Request, h hop, v *values, leave f
 }
 
 // read takes in an answer.
-func (s *sender) read(ctx context.Context, r *Request, out *response, res *http.Response,
+func (s *sender) read(ctx context.Context, r *format.Request, out *response, res *http.Response,
 	pause func(bool)) (err error) {
 	out.status, out.header = res.StatusCode, res.Header
 	if out.switched = out.status == http.StatusSwitchingProtocols && !classify.Upgrades(res.Request.Header); out.switched {
@@ -216,7 +223,7 @@ func (s *sender) read(ctx context.Context, r *Request, out *response, res *http.
 	out.body, err = s.memory.read(ctx, &out.share, body, length, s.maxResponse+1, pause)
 	if int64(len(out.body)) > s.maxResponse {
 		if s.files != nil && err == nil && out.status/100 == 2 {
-			if out.saved, err, out.unsaved = s.files.stream(r.ID, s.of(r), out, body); errors.Is(err, errTooLong) {
+			if out.saved, err, out.unsaved = s.files.stream(r.ID, s.secrets.Of(r), out, body); errors.Is(err, errTooLong) {
 				out.tooLong, err = true, nil
 			}
 		}
@@ -273,7 +280,7 @@ type hop struct {
 	count   int
 }
 
-func firstHop(r *Request) hop {
+func firstHop(r *format.Request) hop {
 	h := hop{url: r.URL, host: hostOf(r.URL), method: r.Method, body: true}
 	if r.URL != nil && r.URL.User != nil {
 		with := *r.URL
@@ -285,7 +292,7 @@ func firstHop(r *Request) hop {
 
 // user returns the user and the password in the URL of a request, if they belong to a hop: to the
 // host of that URL and to no other, whatever hosts get the keys.
-func (h *hop) user(r *Request) *url.Userinfo {
+func (h *hop) user(r *format.Request) *url.Userinfo {
 	if r.URL.User == nil || h.foreign || !(secret.Places{secret.PlaceOf(r.URL)}).Have(h.url) {
 		return nil
 	}
@@ -293,7 +300,7 @@ func (h *hop) user(r *Request) *url.Userinfo {
 }
 
 // request returns the HTTP request that is sent, without its body.
-func (s *sender) request(r *Request, h hop, v *values) *http.Request {
+func (s *sender) request(r *format.Request, h hop, v *format.Values) *http.Request {
 	header, query := s.header, s.query
 	if h.foreign {
 		header, query = nil, nil
@@ -301,7 +308,7 @@ func (s *sender) request(r *Request, h hop, v *values) *http.Request {
 	u := h.url
 	if raw := httptext.ASCIIQuery(u.RawQuery); len(query) > 0 || len(raw) > len(u.RawQuery) {
 		with := *u
-		with.RawQuery = setQuery(raw, query, v)
+		with.RawQuery = format.SetQuery(raw, query, v)
 		u = &with
 	}
 	q := &http.Request{Method: h.method, URL: u, Header: s.common, Host: u.Host}
@@ -316,7 +323,7 @@ func (s *sender) request(r *Request, h hop, v *values) *http.Request {
 			if !h.foreign {
 				q.Host = all[0]
 			}
-		case h.foreign && slices.ContainsFunc(all, func(v string) bool { return s.of(r).StaysHome(name, v) }):
+		case h.foreign && slices.ContainsFunc(all, func(v string) bool { return s.secrets.Of(r).StaysHome(name, v) }):
 		case !h.body && name == "Content-Type":
 		default:
 			q.Header[name] = all
@@ -326,11 +333,11 @@ func (s *sender) request(r *Request, h hop, v *values) *http.Request {
 		q.Header["User-Agent"] = s.common["User-Agent"]
 	}
 	for _, t := range header {
-		if http.CanonicalHeaderKey(t.name) == "Host" {
-			q.Host = t.fill(v)
+		if http.CanonicalHeaderKey(t.Name()) == "Host" {
+			q.Host = t.Fill(v)
 			continue
 		}
-		q.Header.Set(t.name, t.fill(v))
+		q.Header.Set(t.Name(), t.Fill(v))
 	}
 	if user != nil && q.Header["Authorization"] == nil {
 		password, _ := user.Password()
@@ -341,12 +348,12 @@ func (s *sender) request(r *Request, h hop, v *values) *http.Request {
 
 // follow returns the hop to which res redirects from h. Its method and body follow the rules of
 // browsers.
-func (s *sender) follow(r *Request, h hop, res *response) (hop, error) {
+func (s *sender) follow(r *format.Request, h hop, res *response) (hop, error) {
 	location := res.header.Get("Location")
 	to, err := h.url.Parse(location)
 	if err != nil || to.Scheme != "http" && to.Scheme != "https" || to.Host == "" {
 		// Characters of a key that may not be in a URL can be the reason.
-		if key, found := s.of(r).Holds(location); found {
+		if key, found := s.secrets.Of(r).Holds(location); found {
 			return h, fmt.Errorf("not followed: where it leads has the value of %s, and is no URL", key)
 		}
 		return h, errors.New("redirected to no http or https URL")
@@ -378,16 +385,16 @@ type keyStays struct{ error }
 
 // leave removes from a hop to a foreign host all that this host must not see. It fails if keys are
 // left that cannot be removed.
-func (s *sender) leave(r *Request, n *hop) error {
+func (s *sender) leave(r *format.Request, n *hop) error {
 	refuse := func(what, key string) error {
-		host, _ := s.of(r).HideIn(n.url.Host)
+		host, _ := s.secrets.Of(r).HideIn(n.url.Host)
 		return keyStays{fmt.Errorf("not followed to %s: %s has the value of %s (--key-host)", host, what, key)}
 	}
-	n.url.RawQuery = s.of(r).WithoutKeys(n.url.RawQuery)
-	if key, found := s.of(r).Holds(n.url.String()); found {
+	n.url.RawQuery = s.secrets.Of(r).WithoutKeys(n.url.RawQuery)
+	if key, found := s.secrets.Of(r).Holds(n.url.String()); found {
 		return refuse("its URL", key)
 	}
-	if key, found := s.of(r).Holds(string(r.Body)); found && n.body {
+	if key, found := s.secrets.Of(r).Holds(string(r.Body)); found && n.body {
 		return refuse("the body", key)
 	}
 	return nil

@@ -14,18 +14,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/secret"
 
 	"github.com/paceline-go/paceline/limit"
 )
 
-func target(t *testing.T, method, address, body string) (*Request, hop) {
+func target(t *testing.T, method, address, body string) (*format.Request, hop) {
 	t.Helper()
 	u, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &Request{ID: "r", Method: method, URL: u, Cost: limit.One, Header: http.Header{}}
+	r := &format.Request{ID: "r", Method: method, URL: u, Cost: limit.One, Header: http.Header{}}
 	if body != "" {
 		r.Body = []byte(body)
 	}
@@ -77,7 +78,7 @@ func TestNeverSentTwice(t *testing.T) {
 	}()
 	c := Config{}
 	c.defaults()
-	s := newSender(&c)
+	s := newSender(&c, c.secrets())
 	defer s.base.CloseIdleConnections()
 	broken := 0
 	for n, kind := range []struct{ method, body, header string }{
@@ -94,14 +95,14 @@ func TestNeverSentTwice(t *testing.T) {
 			for i := range 2 {
 				both.Go(func() {
 					warm, wh := target(t, "GET", fmt.Sprintf("http://%s/?warm-%d-%d", ln.Addr(), n, i), "")
-					if res := s.send(context.Background(), warm, wh, &values{}, nil); res.status != 200 {
+					if res := s.send(context.Background(), warm, wh, &format.Values{}, nil); res.status != 200 {
 						t.Errorf("first request on a connection: %+v", res)
 					}
 				})
 			}
 			both.Wait()
 		}
-		res := s.send(context.Background(), r, h, &values{}, nil)
+		res := s.send(context.Background(), r, h, &format.Values{}, nil)
 		if res.status == 0 {
 			broken++
 			if !res.written || res.err == nil {
@@ -148,7 +149,7 @@ func TestOutcomes(t *testing.T) {
 	within := func(timeout time.Duration) *sender {
 		c := Config{Timeout: timeout, MaxResponse: 51}
 		c.defaults()
-		s := newSender(&c)
+		s := newSender(&c, c.secrets())
 		t.Cleanup(s.base.CloseIdleConnections)
 		return s
 	}
@@ -171,10 +172,10 @@ func TestOutcomes(t *testing.T) {
 		var res response
 		if strings.HasSuffix(c.address, "/hang") {
 			for timeout := 60 * time.Millisecond; !res.written; timeout *= 2 { // a slow machine has written nothing by then
-				res = within(timeout).send(context.Background(), r, h, &values{}, nil)
+				res = within(timeout).send(context.Background(), r, h, &format.Values{}, nil)
 			}
 		} else {
-			res = s.send(context.Background(), r, h, &values{}, nil)
+			res = s.send(context.Background(), r, h, &format.Values{}, nil)
 		}
 		msg := ""
 		if res.err != nil {
@@ -185,34 +186,34 @@ func TestOutcomes(t *testing.T) {
 		}
 		// Rarely, the answer arrives before the write returns. Then the round trip is not known.
 		for try := 0; c.err == "" && res.rtt == 0 && try < 20; try++ {
-			res = s.send(context.Background(), r, h, &values{}, nil)
+			res = s.send(context.Background(), r, h, &format.Values{}, nil)
 		}
 		if took := res.ended.Sub(res.began); c.err == "" && (res.rtt <= 0 || res.rtt > took) {
 			t.Errorf("%s: round trip %v of %v", c.address, res.rtt, took)
 		}
 		if strings.HasSuffix(c.address, "/big") {
-			var line Result
-			line.setBody(&res, s.secrets)
+			var line format.Result
+			line.SetBody(res.body, res.cut, res.cutAt(), s.secrets)
 			if !res.cut || line.Body == nil || *line.Body != strings.Repeat("é", 25) || !line.BodyCut {
-				t.Errorf("body cut in the middle of a character: %s", line.append(nil))
+				t.Errorf("body cut in the middle of a character: %s", line.Append(nil))
 			}
 		}
 	}
 }
 
 func TestTemplates(t *testing.T) {
-	header, err := ParseHeaders([]string{"Authorization: Bearer {key}", "X-Try:{attempt}/{id} {} {", "host: api.example"})
+	header, err := format.ParseHeaders([]string{"Authorization: Bearer {key}", "X-Try:{attempt}/{id} {} {", "host: api.example"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	query, err := ParseQuery([]string{"api_key={key}", "nonce={nonce}"})
+	query, err := format.ParseQuery([]string{"api_key={key}", "nonce={nonce}"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &sender{header: header, query: query, common: http.Header{"User-Agent": {"paceline"}}, secrets: new(secret.Set)}
+	s := &sender{header: header, query: query, common: http.Header{"User-Agent": {"paceline"}}, secrets: format.NewSecrets(nil, header, query, nil)}
 	r, h := target(t, "POST", "http://h/p?b=%20&nonce=1&&c&api%5fkey=old#x", "body")
 	r.Header = http.Header{"X-Try": {"mine"}, "Cookie": {"c"}, "Content-Type": {"t"}}
-	q := s.request(r, h, &values{key: "a+b&c", id: "7", nonce: 12, attempt: 3})
+	q := s.request(r, h, &format.Values{Key: "a+b&c", ID: "7", Nonce: 12, Attempt: 3})
 	if got, want := q.URL.RawQuery, "b=%20&c&api_key=a%2Bb%26c&nonce=12"; got != want {
 		t.Errorf("query %s, want %s", got, want)
 	}
@@ -222,7 +223,7 @@ func TestTemplates(t *testing.T) {
 	for raw, want := range map[string]string{"q=ü&r=%C3%BC": "q=%C3%BC&r=%C3%BC", "日本=\xff": "%E6%97%A5%E6%9C%AC=%FF", "a=b c": "a=b c"} {
 		plain := &sender{common: s.common, secrets: s.secrets}
 		other, to := target(t, "GET", "http://h/p?"+raw, "")
-		if got := plain.request(other, to, &values{}).URL.RawQuery; got != want || other.URL.RawQuery != raw {
+		if got := plain.request(other, to, &format.Values{}).URL.RawQuery; got != want || other.URL.RawQuery != raw {
 			t.Errorf("the query %q goes as %q, want %q", raw, got, want)
 		}
 	}
@@ -231,7 +232,7 @@ func TestTemplates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q = s.request(r, h, &values{key: "a+b&c", nonce: 13})
+	q = s.request(r, h, &format.Values{Key: "a+b&c", Nonce: 13})
 	if q.Header.Get("Authorization") != "" || q.Header.Get("Cookie") != "" || q.Header.Get("Content-Type") != "" ||
 		q.URL.String() != "http://elsewhere/x?nonce=1" || q.Method != "GET" || q.Body != nil {
 		t.Errorf("on another host: %s %s %v", q.Method, q.URL, q.Header)
@@ -248,9 +249,9 @@ func TestTemplates(t *testing.T) {
 	} {
 		var err error
 		if c.header != "" {
-			_, err = ParseHeaders([]string{c.header})
+			_, err = format.ParseHeaders([]string{c.header})
 		} else {
-			_, err = ParseQuery([]string{c.query})
+			_, err = format.ParseQuery([]string{c.query})
 		}
 		if err == nil || err.Error() != c.want {
 			t.Errorf("%q %q: %v, want %s", c.header, c.query, err, c.want)
@@ -261,7 +262,7 @@ func TestTemplates(t *testing.T) {
 // A redirect may name a host by a key's value, which would give the key to that host. No lookup is
 // made for it.
 func TestKeyIsNoHost(t *testing.T) {
-	s := &sender{secrets: secret.New([]secret.Key{{Name: "A", Value: "aB3dE5gH7jK9mN1pQ"}, {Name: "B", Value: "zY8^wV6<uT4>sR2qP"}})}
+	s := &sender{secrets: format.NewSecrets([]secret.Key{{Name: "A", Value: "aB3dE5gH7jK9mN1pQ"}, {Name: "B", Value: "zY8^wV6<uT4>sR2qP"}}, nil, nil, nil)}
 	r, h := target(t, "GET", "https://h.example/", "")
 	for to, want := range map[string]string{
 		"https://aB3dE5gH7jK9mN1pQ.evil.example/x":       "not followed to [A].evil.example: its URL has the value of A (--key-host)",
@@ -286,8 +287,8 @@ func TestKeyIsNoHost(t *testing.T) {
 func TestKeysFromEnv(t *testing.T) {
 	env := map[string]string{"A": "secret-a", "B": "secret-b", "C": "secret-a", "EMPTY": "", "LINE": "secret\n"}
 	lookup := func(n string) (string, bool) { v, ok := env[n]; return v, ok }
-	keys, err := KeysFromEnv([]string{"A", " B "}, lookup)
-	if err != nil || len(keys) != 2 || keys[1] != (Key{"B", "secret-b"}) {
+	keys, err := format.KeysFromEnv([]string{"A", " B "}, lookup)
+	if err != nil || len(keys) != 2 || keys[1] != (format.Key{Name: "B", Secret: "secret-b"}) {
 		t.Errorf("%v %v", keys, err)
 	}
 	for _, c := range []struct{ names, want string }{
@@ -298,7 +299,7 @@ func TestKeysFromEnv(t *testing.T) {
 		{"A,A", "A is given twice"},
 		{"A,", "an empty name, expected names of environment variables separated by commas"},
 	} {
-		_, err := KeysFromEnv(strings.Split(c.names, ","), lookup)
+		_, err := format.KeysFromEnv(strings.Split(c.names, ","), lookup)
 		if err == nil || err.Error() != c.want || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v, want %s", c.names, err, c.want)
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/paceline-go/paceline/fairshare"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/sharestore"
 	"github.com/paceline-go/paceline/limit"
 )
@@ -26,7 +27,7 @@ type Sharing struct {
 	Seed uint64
 }
 
-func (s *Sharing) limiter(l Rate) (limit.Limiter, error) {
+func (s *Sharing) limiter(l format.Rate) (limit.Limiter, error) {
 	if l.Produced {
 		return nil, fmt.Errorf("limit %s: output counts as it is produced, and no share of that is known to be fair "+
 			"(--strangers)", l.Text)
@@ -51,7 +52,7 @@ func (s *Sharing) limiter(l Rate) (limit.Limiter, error) {
 }
 
 // made makes the limiter of a limit for one key.
-func (c *Config) made(l Rate) (limit.Limiter, error) {
+func (c *Config) made(l format.Rate) (limit.Limiter, error) {
 	if c.Strangers != nil {
 		return c.Strangers.limiter(l)
 	}
@@ -96,11 +97,11 @@ func (g *group) made() func() limit.Limiter {
 
 // fixed returns the values of templates without placeholders. called makes the names of the map
 // from theirs.
-func fixed(all []Template, called func(string) string) map[string][]string {
+func fixed(all []format.Template, called func(string) string) map[string][]string {
 	values := map[string][]string{}
 	for _, t := range all {
-		if len(t.parts) == 1 {
-			values[called(t.name)] = t.parts
+		if text, ok := t.Fixed(); ok {
+			values[called(t.Name())] = []string{text}
 		}
 	}
 	return values

@@ -12,20 +12,21 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/fairshare"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
 func TestSharingRefuses(t *testing.T) {
 	for _, c := range []struct {
-		rate    Rate
+		rate    format.Rate
 		sharing Sharing
 		want    string
 	}{
-		{Rate{N: 8000, Per: time.Minute, Text: "8000/m output", Produced: true}, Sharing{}, "limit 8000/m output: output counts as it is produced"},
-		{Rate{N: 20, Per: time.Second, Text: "20/s"}, Sharing{Weight: -1}, "limit 20/s: fairshare: Fair: Weight -1"},
+		{format.Rate{N: 8000, Per: time.Minute, Text: "8000/m output", Produced: true}, Sharing{}, "limit 8000/m output: output counts as it is produced"},
+		{format.Rate{N: 20, Per: time.Second, Text: "20/s"}, Sharing{Weight: -1}, "limit 20/s: fairshare: Fair: Weight -1"},
 	} {
-		if _, err := New(Config{Limits: []Rate{c.rate}, Strangers: &c.sharing}); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), c.want) {
+		if _, err := New(Config{Limits: []format.Rate{c.rate}, Strangers: &c.sharing}); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %q", err, c.want)
 		}
 	}
@@ -34,7 +35,7 @@ func TestSharingRefuses(t *testing.T) {
 // The kind of a limit comes from the limit if the user does not name it.
 func TestSharingKnowsTheKind(t *testing.T) {
 	hears := func(kind fairshare.Kind, counts limit.Counting) (ready []mono.Time) {
-		l, err := (&Sharing{Kind: kind, Seed: 1}).limiter(Rate{N: 4500, Per: time.Hour, Text: "4500/h", Counts: counts})
+		l, err := (&Sharing{Kind: kind, Seed: 1}).limiter(format.Rate{N: 4500, Per: time.Hour, Text: "4500/h", Counts: counts})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +78,7 @@ func TestSharingRefills(t *testing.T) {
 					w.WriteHeader(http.StatusTooManyRequests)
 				}
 			})
-			b.config.Limits, b.config.Strangers = []Rate{{N: 4500, Per: time.Hour, Text: "4500/h"}}, &Sharing{Kind: kind, Seed: 1}
+			b.config.Limits, b.config.Strangers = []format.Rate{{N: 4500, Per: time.Hour, Text: "4500/h"}}, &Sharing{Kind: kind, Seed: 1}
 			b.config.Concurrency, b.config.Attempts = 1, 5
 			began := time.Now()
 			got := b.run(request("a", url))

@@ -15,6 +15,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/app/learned"
 	"github.com/paceline-go/paceline/internal/app/run/dead"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 	"github.com/paceline-go/paceline/limit"
 )
@@ -59,7 +60,7 @@ func (p peeked) is(info os.FileInfo) bool {
 
 // form is how a file of results is read.
 type form struct {
-	resultFormat
+	format.Results
 	dead bool // it has the dead letters
 }
 
@@ -105,7 +106,7 @@ func (r *Run) peek(path string, info os.FileInfo, form form) error {
 		return err
 	}
 	defer in.Close()
-	end, tail, err := form.scan(in, path, func(e entry, end int64) {
+	end, tail, err := form.scan(in, path, func(e format.Entry, end int64) {
 		r.note(e, end)
 		r.planning.learn(e)
 	})
@@ -114,17 +115,17 @@ func (r *Run) peek(path string, info os.FileInfo, form form) error {
 }
 
 // note marks a request that ended in an earlier run.
-func (r *Run) note(e entry, _ int64) {
+func (r *Run) note(e format.Entry, _ int64) {
 	if e.File != "" && !r.store.files.has(e) {
 		return
 	}
 	if r.c.Next != nil {
 		r.chains.note(e)
 	}
-	d := digestOf(e.ID)
+	d := format.HashOf(e.ID)
 	is := r.tally.ledger[d]
 	if e.State != "dead" || !is.has(inOut) { // a done request is not dead
-		is = is.of(e.Digest.bits())
+		is = is.of(bitsOf(e.Digest))
 	}
 	switch e.State {
 	case "dead":
@@ -152,7 +153,7 @@ func (r *Run) where(id string) string {
 		}
 		form := form{r.c.results, i == 0}
 		_, _ = durable.Lines(f, path, func(line []byte, end durable.End) error {
-			if e, ok := form.entry(line, form.dead); ok && e.ID == id {
+			if e, ok := form.Entry(line, form.dead); ok && e.ID == id {
 				found = fmt.Sprintf("on line %d of %s", end.Lines, path)
 			}
 			return nil
@@ -229,7 +230,7 @@ func (r *Run) openOutput(path string, dead bool) (*results, error) {
 // with the end of that line. It cuts off an incomplete last line, which a crash left.
 //
 // A file that is unchanged since Peek read it is not read again.
-func openResults(path string, form form, was peeked, each func(e entry, end int64)) (*results, error) {
+func openResults(path string, form form, was peeked, each func(e format.Entry, end int64)) (*results, error) {
 	f, err := durable.Open(path)
 	if err != nil {
 		return nil, err
@@ -253,12 +254,12 @@ func openResults(path string, form form, was peeked, each func(e entry, end int6
 // ended. It refuses a line that
 // is no result, so that no other file is changed. Only the text after the last line break may be
 // any remainder of a torn write.
-func (f form) scan(in io.Reader, name string, each func(e entry, end int64)) (size int64, at tail, err error) {
+func (f form) scan(in io.Reader, name string, each func(e format.Entry, end int64)) (size int64, at tail, err error) {
 	foreign := func(n int) error {
 		return fmt.Errorf("%s:%d: not a result of paceline: is this the right file?", name, n)
 	}
 	end, err := durable.Lines(in, name, func(line []byte, end durable.End) error {
-		e, ok := f.entry(line, f.dead)
+		e, ok := f.Entry(line, f.dead)
 		if !ok {
 			return foreign(end.Lines)
 		}
@@ -268,7 +269,7 @@ func (f form) scan(in io.Reader, name string, each func(e entry, end int64)) (si
 		}
 		return nil
 	})
-	if err == nil && !torn(end.Rest, f.start()) {
+	if err == nil && !torn(end.Rest, f.Start()) {
 		err = foreign(end.Lines + 1)
 	}
 	at.half = end.Rest
@@ -325,7 +326,7 @@ func (r *Run) open() (err error) {
 		TrustClock: r.c.TrustClock, Clock: r.c.clock, Full: r.full(),
 		Forget: func(id string) bool {
 			s.lost.knows(id)
-			return r.tally.ledger.has(digestOf(id), inOut|inExpired|inDead)
+			return r.tally.ledger.has(format.HashOf(id), inOut|inExpired|inDead)
 		},
 		Before: func() error { return errors.Join(s.out.Sync(1), s.dead.Sync(1)) },
 	}, r.epoch)
@@ -456,8 +457,8 @@ func (s *store) readBack(t *tally) error {
 		if !f.Regular() || i == 1 && f == s.out {
 			continue
 		}
-		_, _, rerr := f.form.scan(f.Reader(), f.Name(), func(e entry, end int64) {
-			d := digestOf(e.ID)
+		_, _, rerr := f.form.scan(f.Reader(), f.Name(), func(e format.Entry, end int64) {
+			d := format.HashOf(e.ID)
 			switch {
 			case e.File != "" && !s.files.isNamed(e.File):
 			case end <= f.before && e.State != "done" && t.again(t.ledger[d]): // sent again: a later line counts

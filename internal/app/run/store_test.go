@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/journal"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 )
@@ -21,8 +22,8 @@ var epoch = time.Unix(1_800_000_000, 0)
 // changed.
 func TestResultsTorn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out.jsonl")
-	a := (&Result{ID: "a", State: "done", Attempts: 1}).append(nil)
-	b := (&Result{ID: `b"é`, State: "expired"}).append(nil)
+	a := (&format.Result{ID: "a", State: "done", Attempts: 1}).Append(nil)
+	b := (&format.Result{ID: `b"é`, State: "expired"}).Append(nil)
 	whole := slices.Concat(a, b)
 	for cut := range len(whole) + 1 {
 		for _, tail := range []string{"", "\x00\x00\x00"} {
@@ -30,7 +31,7 @@ func TestResultsTorn(t *testing.T) {
 				t.Fatal(err)
 			}
 			var ids []string
-			l, err := openResults(path, form{resultFormat: Plain{}}, peeked{}, func(e entry, _ int64) { ids = append(ids, e.ID) })
+			l, err := openResults(path, form{Results: format.Plain{}}, peeked{}, func(e format.Entry, _ int64) { ids = append(ids, e.ID) })
 			if err != nil {
 				t.Fatalf("cut at %d: %v", cut, err)
 			}
@@ -49,7 +50,7 @@ func TestResultsTorn(t *testing.T) {
 		if err := os.WriteFile(path, []byte(foreign), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		_, err := openResults(path, form{resultFormat: Plain{}}, peeked{}, func(entry, int64) {})
+		_, err := openResults(path, form{Results: format.Plain{}}, peeked{}, func(format.Entry, int64) {})
 		if got, _ := os.ReadFile(path); err == nil || !strings.Contains(err.Error(), "is this the right file?") || string(got) != foreign {
 			t.Errorf("%q: %v, and then the file has %q", foreign, err, got)
 		}
@@ -74,7 +75,7 @@ func TestReplay(t *testing.T) {
 		{"refused, which counts", []journal.Sent{{Key: "A", Cost: limit.Cost{limit.Requests: 3}, Counts: -500e6, Result: limit.Limited}}, 0, 501200 * time.Microsecond},
 		{"clock set back by an hour", []journal.Sent{{Key: "A", Cost: limit.Cost{limit.Requests: 3}, Counts: 3600e9, Result: limit.Accepted}}, 0, (15 * time.Second) + 1001200*time.Microsecond},
 	} {
-		r, err := New(Config{Limits: []Rate{{N: 3, Per: time.Second, Text: "3/s"}}, Timeout: 10 * time.Second, Keys: []Key{{"A", ""}}})
+		r, err := New(Config{Limits: []format.Rate{{N: 3, Per: time.Second, Text: "3/s"}}, Timeout: 10 * time.Second, Keys: []format.Key{{Name: "A", Secret: ""}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,15 +14,16 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/auth/bearer"
 	"github.com/paceline-go/paceline/internal/app/run/dead"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/input"
 	"github.com/paceline-go/paceline/internal/app/run/projection"
 	"github.com/paceline-go/paceline/tokens"
 )
 
-func (s *story) handed(c ItemsConfig) {
+func (s *story) handed(c format.ItemsConfig) {
 	s.Helper()
 	c.Header, c.Query = s.config.Header, s.config.Query
-	h, err := NewItems(c)
+	h, err := format.NewItems(c)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -46,7 +47,7 @@ func TestStoryOfATable(t *testing.T) {
 		s.keys("A")
 		s.header("Authorization: Bearer {key}", "Cookie: {row.cookie}", "X-Row: {id} {attempt} {row.name}")
 		s.query("password={row.password}", "page={row.page}")
-		s.handed(ItemsConfig{
+		s.handed(format.ItemsConfig{
 			Read: input.Config{Form: input.CSV}, URL: "http://api/{row.path}?q={row.name}", HasBody: true, Body: `{"name":"{row.name}","by":"{id}","n":{row.page}}`, ID: "{row.name}/{row.path}",
 		})
 		rows := []string{
@@ -79,13 +80,13 @@ func TestStoryOfForms(t *testing.T) {
 			{input.Curl, "curl -s 'http://api/missing' -H 'Cookie: sid=s3cret-Of-c-8f2' -d 'a=1&password=s3cret-Of-p-8f2'\ncurl -X 'GE T' http://api/d\ncurl http://api/d -H 'X-Row: \\x01' -u me:s3cret-Of-w-8f2\ncurl ftp://api/ \ncurl http://api/e -b 'sid=s3cret-Of-e-8f2' -A me -m 3"},
 		} {
 			s.config.Out = filepath.Join(s.folder, form.form.String()+".jsonl")
-			s.handed(ItemsConfig{Read: input.Config{Form: form.form, Ignored: func(option, instead string) { s.tell("  ignored %s %s", option, instead) }}})
+			s.handed(format.ItemsConfig{Read: input.Config{Form: form.form, Ignored: func(option, instead string) { s.tell("  ignored %s %s", option, instead) }}})
 			s.config.SkipInvalid = false
 			s.run(form.form.String(), form.input)
 			s.config.SkipInvalid = true
 			s.run("those that are requests", form.input)
 		}
-		s.config.Input = InputLimits{Body: 4, Header: len("Content-Type: application/x-www-form-urlencoded\r\n")}
+		s.config.Input = format.InputLimits{Body: 4, Header: len("Content-Type: application/x-www-form-urlencoded\r\n")}
 		value := strings.Repeat("v", s.config.Input.Header-len("X-Row: \r\n"))
 		s.run("commands that are too large", "curl http://api/ -d 12345\ncurl http://api/ -H 'X-Row: "+value+"v'\ncurl http://api/ -H 'X-Row: "+value+"'\ncurl http://api/ -d 1234")
 	})
@@ -93,28 +94,28 @@ func TestStoryOfForms(t *testing.T) {
 
 // Options that contradict each other are an error before the input is read.
 func TestHandedRefuses(t *testing.T) {
-	row, err := ParseHeaders([]string{"X-Row: {row.a}"})
+	row, err := format.ParseHeaders([]string{"X-Row: {row.a}"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		c    ItemsConfig
+		c    format.ItemsConfig
 		want string
 	}{
-		{ItemsConfig{Read: input.Config{Form: input.Curl}, Method: "GET"}, "--method is for rows, which have a --url: here each command is a request of its own"},
-		{ItemsConfig{Read: input.Config{Form: input.JSON}, HasBody: true}, "--body is for rows, which have a --url: here each element is a request of its own"},
-		{ItemsConfig{Read: input.Config{Form: input.JSON}, ID: "{row.a}"}, "--id is for rows"},
-		{ItemsConfig{Read: input.Config{Form: input.JSON}, Header: row}, "{row.COLUMN} is for rows"},
-		{ItemsConfig{Read: input.Config{Form: input.JSON}, Query: row}, "{row.COLUMN} is for rows"},
-		{ItemsConfig{Read: input.Config{Form: input.Curl}, URL: "http://api/"}, "--url is for rows: each command has its own"},
-		{ItemsConfig{Read: input.Config{Form: input.CSV}, URL: "http://api/{row.}"}, "--url: "},
-		{ItemsConfig{Read: input.Config{Form: input.CSV}, URL: "http://api/", ID: "{row.a"}, "--id: "},
-		{ItemsConfig{Read: input.Config{Form: input.CSV}, URL: "http://api/", HasBody: true, Body: "{row.a"}, "--body: "},
-		{ItemsConfig{Read: input.Config{Form: input.CSV}, URL: "http://api/", Method: "GE T"}, "--method"},
-		{ItemsConfig{Read: input.Config{Form: input.CSV}, URL: "http://api/{row.a}", Header: row}, ""},
-		{ItemsConfig{Read: input.Config{Form: input.URLs}, ID: "{row.url}", Method: "HEAD"}, ""},
+		{format.ItemsConfig{Read: input.Config{Form: input.Curl}, Method: "GET"}, "--method is for rows, which have a --url: here each command is a request of its own"},
+		{format.ItemsConfig{Read: input.Config{Form: input.JSON}, HasBody: true}, "--body is for rows, which have a --url: here each element is a request of its own"},
+		{format.ItemsConfig{Read: input.Config{Form: input.JSON}, ID: "{row.a}"}, "--id is for rows"},
+		{format.ItemsConfig{Read: input.Config{Form: input.JSON}, Header: row}, "{row.COLUMN} is for rows"},
+		{format.ItemsConfig{Read: input.Config{Form: input.JSON}, Query: row}, "{row.COLUMN} is for rows"},
+		{format.ItemsConfig{Read: input.Config{Form: input.Curl}, URL: "http://api/"}, "--url is for rows: each command has its own"},
+		{format.ItemsConfig{Read: input.Config{Form: input.CSV}, URL: "http://api/{row.}"}, "--url: "},
+		{format.ItemsConfig{Read: input.Config{Form: input.CSV}, URL: "http://api/", ID: "{row.a"}, "--id: "},
+		{format.ItemsConfig{Read: input.Config{Form: input.CSV}, URL: "http://api/", HasBody: true, Body: "{row.a"}, "--body: "},
+		{format.ItemsConfig{Read: input.Config{Form: input.CSV}, URL: "http://api/", Method: "GE T"}, "--method"},
+		{format.ItemsConfig{Read: input.Config{Form: input.CSV}, URL: "http://api/{row.a}", Header: row}, ""},
+		{format.ItemsConfig{Read: input.Config{Form: input.URLs}, ID: "{row.url}", Method: "HEAD"}, ""},
 	} {
-		if _, err := NewItems(c.c); (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
+		if _, err := format.NewItems(c.c); (err == nil) != (c.want == "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%+v: %v, want %q", c.c, err, c.want)
 		}
 	}
@@ -287,7 +288,7 @@ func TestStoryOfTokens(t *testing.T) {
 // Batches with lines that are no requests. These are passed over once for all runs, in the form of
 // each provider. The plan has the cost of the rest, and says if it is too much.
 func TestStoryOfBatches(t *testing.T) {
-	for _, p := range []Provider{OpenAI, Anthropic} {
+	for _, p := range []format.Provider{format.OpenAI, format.Anthropic} {
 		tell(t, "skipped-"+p.String(), func(s *story) {
 			s.page = func(w http.ResponseWriter, q *http.Request) {
 				fmt.Fprint(w, `{"usage":{"prompt_tokens":20,"completion_tokens":50,"input_tokens":20,"output_tokens":50}}`)
@@ -298,14 +299,14 @@ func TestStoryOfBatches(t *testing.T) {
 			s.config.Prices = Prices{Input: 2, Output: 8}
 			line := func(id string) string {
 				const body = `{"model":"m","max_tokens":50,"messages":[{"role":"user","content":"Hi"}]}`
-				if p == OpenAI {
+				if p == format.OpenAI {
 					return fmt.Sprintf(`{"custom_id":%q,"method":"POST","url":"/v1/chat/completions","body":%s}`, id, body)
 				}
 				return fmt.Sprintf(`{"custom_id":%q,"params":%s}`, id, body)
 			}
 			text := strings.Join([]string{line("a"), `{"custom_id":"bad","url":"http://A@api/` + "s3cret-Of-A-9a7Kq" + `"}`, line("b"), `{"custom_id":"` + strings.Repeat("i", 600) + `"}`, "no JSON", line("c"), line("d")}, "\n")
 			for _, budget := range []float64{0.001, 0.0011, 0} {
-				format, err := NewLLM(LLMConfig{Provider: p, BaseURL: "http://api/v1", Count: tokens.Used})
+				format, err := format.NewLLM(format.LLMConfig{Provider: p, BaseURL: "http://api/v1", Count: tokens.Used})
 				if err != nil {
 					s.Fatal(err)
 				}
@@ -317,7 +318,7 @@ func TestStoryOfBatches(t *testing.T) {
 }
 
 // prompted answers each prompt by the name of its model.
-func prompted(p Provider) http.HandlerFunc {
+func prompted(p format.Provider) http.HandlerFunc {
 	tried := map[string]int{}
 	return func(w http.ResponseWriter, q *http.Request) {
 		var asked struct{ Model string }
@@ -329,7 +330,7 @@ func prompted(p Provider) http.HandlerFunc {
 		tried[asked.Model]++
 		switch asked.Model {
 		case "missing":
-			problem(404, map[Provider]string{OpenAI: "model_not_found", Anthropic: "not_found_error"}[p], "model: missing")
+			problem(404, map[format.Provider]string{format.OpenAI: "model_not_found", format.Anthropic: "not_found_error"}[p], "model: missing")
 		case "wrong":
 			problem(400, "invalid_request_error", "max_tokens:\n too large for s3cret-Of-A-9a7Kq")
 		case "long-words":
@@ -371,7 +372,7 @@ func prompted(p Provider) http.HandlerFunc {
 
 // Each end of a prompt, in its provider's form, and its effect in another run.
 func TestStoryOfPrompts(t *testing.T) {
-	for _, p := range []Provider{OpenAI, Anthropic} {
+	for _, p := range []format.Provider{format.OpenAI, format.Anthropic} {
 		tell(t, "prompts-"+p.String(), func(s *story) {
 			s.page = prompted(p)
 			s.keys("A")
@@ -380,14 +381,14 @@ func TestStoryOfPrompts(t *testing.T) {
 			var lines []string
 			for _, model := range []string{"good", "missing", "wrong", "long-words", "just-long-words", "forbidden", "fails", "gateway", "moved", "moved-nowhere", "error-with-200", "no-error-with-200", "half", "long", "limited"} {
 				body := fmt.Sprintf(`{"model":%q,"max_tokens":50,"messages":[{"role":"user","content":"Hi"}]}`, model)
-				if p == OpenAI {
+				if p == format.OpenAI {
 					lines = append(lines, fmt.Sprintf(`{"custom_id":%q,"method":"POST","url":"/v1/chat/completions","body":%s}`, model, body))
 				} else {
 					lines = append(lines, fmt.Sprintf(`{"custom_id":%q,"params":%s}`, model, body))
 				}
 			}
 			for _, retry := range []string{"", "all", "model,refused"} {
-				format, err := NewLLM(LLMConfig{Provider: p, BaseURL: "http://api/v1", Count: tokens.Used})
+				format, err := format.NewLLM(format.LLMConfig{Provider: p, BaseURL: "http://api/v1", Count: tokens.Used})
 				if err != nil {
 					s.Fatal(err)
 				}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/dead"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/testkit/golden"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/tokens"
@@ -42,16 +43,16 @@ func (s *story) plan(what, input string) {
 // Their prices are given, published or not known. Also plans of requests with a cost above one.
 func TestStoryOfPlans(t *testing.T) {
 	const every = time.Minute
-	of := func(n int64, unit limit.Unit, model string) Rate {
-		return Rate{N: n, Per: every, Unit: unit, Model: model, Text: fmt.Sprintf("%d/m %v %s", n, unit, model)}
+	of := func(n int64, unit limit.Unit, model string) format.Rate {
+		return format.Rate{N: n, Per: every, Unit: unit, Model: model, Text: fmt.Sprintf("%d/m %v %s", n, unit, model)}
 	}
-	each := func(l Rate) Rate { l.EachModel = true; return l }
-	for _, p := range []Provider{OpenAI, Anthropic} {
-		models := map[Provider][]string{OpenAI: {"gpt-4o", "gpt-4o-mini", "gpt-4o-2024-08-06"}, Anthropic: {"claude-3-haiku-20240307", "claude-3-opus-20240229", "claude-3-haiku"}}[p]
+	each := func(l format.Rate) format.Rate { l.EachModel = true; return l }
+	for _, p := range []format.Provider{format.OpenAI, format.Anthropic} {
+		models := map[format.Provider][]string{format.OpenAI: {"gpt-4o", "gpt-4o-mini", "gpt-4o-2024-08-06"}, format.Anthropic: {"claude-3-haiku-20240307", "claude-3-opus-20240229", "claude-3-haiku"}}[p]
 		var lines []string
 		for i := range 12 {
 			body := fmt.Sprintf(`{"model":%q,"max_tokens":%d,"messages":[{"role":"user","content":%q}]}`, models[i*i%3], 100+i, strings.Repeat("rain falls ", i+1))
-			if p == OpenAI {
+			if p == format.OpenAI {
 				lines = append(lines, fmt.Sprintf(`{"custom_id":"p%d","method":"POST","url":"/v1/chat/completions","body":%s}`, i, body))
 			} else {
 				lines = append(lines, fmt.Sprintf(`{"custom_id":"p%d","params":%s}`, i, body))
@@ -65,34 +66,34 @@ func TestStoryOfPlans(t *testing.T) {
 			s.keys("A", "B")
 			s.header(p.KeyHeader())
 			s.config.Prices = Prices{Input: -1, Output: -1} // those that are published
-			format := func(base string) {
-				c := LLMConfig{Provider: p, BaseURL: base, Limits: s.config.Limits, Count: tokens.Used}
+			asBatch := func(base string) {
+				c := format.LLMConfig{Provider: p, BaseURL: base, Limits: s.config.Limits, Count: tokens.Used}
 				var err error
-				if s.config.Format, err = NewLLM(c); err != nil {
+				if s.config.Format, err = format.NewLLM(c); err != nil {
 					s.Fatal(err)
 				}
 			}
-			format("")
+			asBatch("")
 			s.plan("by published prices, without a limit", input)
-			s.config.Limits = []Rate{of(2, limit.Requests, ""), of(1000, limit.Tokens, "")}
-			format("http://api/v1")
+			s.config.Limits = []format.Rate{of(2, limit.Requests, ""), of(1000, limit.Tokens, "")}
+			asBatch("http://api/v1")
 			s.plan("at somebody's, in limits of all", input)
 			s.config.Prices = Prices{Input: 2, Output: 8, Cached: 1}
 			s.run("the first five", strings.Join(lines[:5], "\n"))
 			s.plan("at somebody's, after the first five", input)
 			s.config.Until = time.Now().Add(time.Hour)
-			s.config.Limits = []Rate{each(of(2, limit.Requests, "")), each(of(1000, limit.Tokens, "")), each(of(400, limit.Output, ""))}
-			format("")
+			s.config.Limits = []format.Rate{each(of(2, limit.Requests, "")), each(of(1000, limit.Tokens, "")), each(of(400, limit.Output, ""))}
+			asBatch("")
 			s.plan("in limits of each model", input)
-			s.config.Limits = []Rate{of(3, limit.Requests, ""), of(1, limit.Requests, models[1])}
-			format("")
+			s.config.Limits = []format.Rate{of(3, limit.Requests, ""), of(1, limit.Requests, models[1])}
+			asBatch("")
 			s.plan("one model has a limit of its own", input)
 			s.config.Out = filepath.Join(s.folder, "none.jsonl")
 			s.plan("none is left", "")
 		})
 	}
 	tell(t, "plans-jsonl", func(s *story) {
-		s.config.Limits = []Rate{{N: 10, Per: time.Second, Text: "10/s"}, {N: 12, Per: time.Minute, Bucket: true, Burst: 6, Text: "12/m"}}
+		s.config.Limits = []format.Rate{{N: 10, Per: time.Second, Text: "10/s"}, {N: 12, Per: time.Minute, Bucket: true, Burst: 6, Text: "12/m"}}
 		s.plan("costs", `{"id":"a","url":"http://api/","cost":5}`+"\n"+`{"id":"b","url":"http://api/"}`+"\n"+`{"id":"c","url":"http://api/","cost":2}`)
 		s.plan("one that never fits", `{"id":"a","url":"http://api/","cost":7}`)
 	})
@@ -105,7 +106,7 @@ func TestStoryOfProgress(t *testing.T) {
 		tell(t, "progress-"+fmt.Sprint(len(strings.Fields(keys))), func(s *story) {
 			s.keys(strings.Fields(keys)...)
 			s.header("Authorization: Bearer {key}")
-			s.config.Limits = []Rate{{N: 3, Per: time.Second, Text: "3/s"}, {N: 20, Per: 10 * time.Second, Bucket: true, Burst: 8, Text: "20/10s"}}
+			s.config.Limits = []format.Rate{{N: 3, Per: time.Second, Text: "3/s"}, {N: 20, Per: 10 * time.Second, Bucket: true, Burst: 8, Text: "20/10s"}}
 			s.config.Arrivals = limit.Arrivals{OneWayMax: time.Millisecond}
 			asked := 0
 			s.page = func(w http.ResponseWriter, q *http.Request) {

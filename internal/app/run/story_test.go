@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/dead"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/send/once"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
 	"github.com/paceline-go/paceline/internal/testkit/golden"
@@ -228,20 +229,20 @@ func unescaped(text []byte) string {
 
 func (s *story) keys(names ...string) {
 	for _, n := range names {
-		s.config.Keys = append(s.config.Keys, Key{n, "s3cret-Of-" + n + "-9a7Kq"})
+		s.config.Keys = append(s.config.Keys, format.Key{Name: n, Secret: "s3cret-Of-" + n + "-9a7Kq"})
 	}
 }
 
 func (s *story) header(lines ...string) {
 	var err error
-	if s.config.Header, err = ParseHeaders(lines); err != nil {
+	if s.config.Header, err = format.ParseHeaders(lines); err != nil {
 		s.Fatal(err)
 	}
 }
 
 func (s *story) query(lines ...string) {
 	var err error
-	if s.config.Query, err = ParseQuery(lines); err != nil {
+	if s.config.Query, err = format.ParseQuery(lines); err != nil {
 		s.Fatal(err)
 	}
 }

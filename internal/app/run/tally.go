@@ -1,13 +1,14 @@
 package run
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/dead"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
 	"github.com/paceline-go/paceline/tokens"
@@ -80,15 +81,6 @@ func (n *Totals) toGo() int {
 // before returns how many requests of the input ended in an earlier run.
 func (n *Totals) before() int { return n.SkippedDone + n.SkippedDead + n.SkippedExpired }
 
-// digest stands for an id: 128 bits of its SHA-256. So a million ids take the same memory, whatever
-// their length. The probability that two of a billion ids have the same digest is about 1.5e-21.
-type digest [16]byte
-
-func digestOf(id string) digest {
-	sum := sha256.Sum256([]byte(id))
-	return digest(sum[:16])
-}
-
 // These bits are the state of an id. Its line in the input is beside them (0: none so far).
 const (
 	inOut     = 1 << iota // OUT says done
@@ -107,13 +99,13 @@ const (
 )
 
 // ledger has every id of the input and of the files of earlier runs. It takes about 50 bytes an id.
-type ledger map[digest]standing
+type ledger map[format.Hash]standing
 
 // standing is the state of an id.
 type standing uint64
 
-func (l ledger) mark(d digest, flag standing)     { l[d] |= flag }
-func (l ledger) has(d digest, flag standing) bool { return l[d].has(flag) }
+func (l ledger) mark(d format.Hash, flag standing)     { l[d] |= flag }
+func (l ledger) has(d format.Hash, flag standing) bool { return l[d].has(flag) }
 
 func (s standing) has(flag standing) bool { return s&flag != 0 }
 
@@ -136,6 +128,16 @@ func (s standing) of(bits uint64) standing {
 	return s&^(digestMask<<flagBits) | standing(bits)<<flagBits
 }
 func (s standing) request() uint64 { return uint64(s >> flagBits & digestMask) }
+
+// bitsOf returns as many bits of a digest as the ledger has room for. With so few, one changed request
+// in 33 million goes unnoticed.
+func bitsOf(d format.Digest) uint64 {
+	n, err := strconv.ParseUint(string(d), 16, 64)
+	if err != nil {
+		return 0
+	}
+	return max(n&digestMask, 1)
+}
 
 // missing returns how many ids of the input were missing when the files were read back.
 func (l ledger) missing() (n int) {
@@ -216,7 +218,7 @@ func (t *tally) again(s standing) bool {
 func (t *tally) wasRefused(id string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	is := t.ledger[digestOf(id)]
+	is := t.ledger[format.HashOf(id)]
 	return is.has(inDead) && is.class() == dead.Refused
 }
 
@@ -224,7 +226,7 @@ func (t *tally) wasRefused(id string) bool {
 func (t *tally) isAgain(id string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.again(t.ledger[digestOf(id)])
+	return t.again(t.ledger[format.HashOf(id)])
 }
 
 // skip counts a request that ended in an earlier run.
@@ -246,10 +248,10 @@ func (t *tally) skipped() {
 
 // read counts a request that was read to be sent. It returns false if the request ended in an
 // earlier run, and is not sent.
-func (t *tally) read(q *Request) bool {
+func (t *tally) read(q *format.Request) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	is := t.ledger[q.digest]
+	is := t.ledger[q.Hash]
 	past := t.past(is)
 	if past != nil {
 		add(&t.uses[0].remaining, q.Cost, -1) // in a batch for language models the cost of such a request is 0
@@ -265,11 +267,11 @@ func (t *tally) read(q *Request) bool {
 
 // turned counts a page after the first. It returns false if the page ended in an earlier run, and
 // is not sent.
-func (t *tally) turned(q *Request) bool {
+func (t *tally) turned(q *format.Request) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	is := t.ledger[q.digest].at(q.Line)
-	t.ledger[q.digest] = is
+	is := t.ledger[q.Hash].at(q.Line)
+	t.ledger[q.Hash] = is
 	t.totals.Input++
 	t.totals.Pages++
 	past := t.past(is)
@@ -282,7 +284,7 @@ func (t *tally) turned(q *Request) bool {
 }
 
 // isDone reports whether a request was done in an earlier run.
-func (t *tally) isDone(d digest) bool {
+func (t *tally) isDone(d format.Hash) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.ledger.has(d, inOut)
@@ -373,7 +375,7 @@ func (t *tally) endedLocked(e *ended, now time.Time, blind bool) {
 		}
 	}
 	if blind {
-		t.ledger.mark(j.r.digest, back)
+		t.ledger.mark(j.r.Hash, back)
 	}
 	if j.repeat {
 		t.totals.Repeats++

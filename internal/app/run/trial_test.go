@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
 	"github.com/paceline-go/paceline/pool"
 )
@@ -135,7 +136,7 @@ func TestSaysNoModel(t *testing.T) {
 		{403, `{"error":{"message":"this model requires a subscription"}}`, false},
 		{500, `{"error":{"code":"model_not_found"}}`, false}, {200, `{"error":{"code":"model_not_found"}}`, false},
 	} {
-		if got := saysNoModel(c.status, []byte(c.body)); got != c.want {
+		if got := format.SaysNoModel(c.status, []byte(c.body)); got != c.want {
 			t.Errorf("%d %s: %v", c.status, c.body, got)
 		}
 	}
@@ -169,8 +170,8 @@ func TestFirstOfAKey(t *testing.T) {
 				_, _ = io.WriteString(w, `{"usage":{"prompt_tokens":8,"completion_tokens":5}}`)
 			})}
 			go func() { _ = srv.Serve(network) }()
-			v := &virtually{t: t, config: Config{Out: out, Limits: []Rate{minutely(6000, 0, true)}, Concurrency: 64, BanStatus: []int{401},
-				Keys: []Key{{"A", "s3cret-Of-9a7Kq-0"}, {"B", "s3cret-Of-9a7Kq-1"}, {"C", "s3cret-Of-9a7Kq-2"}}}}
+			v := &virtually{t: t, config: Config{Out: out, Limits: []format.Rate{minutely(6000, 0, true)}, Concurrency: 64, BanStatus: []int{401},
+				Keys: []format.Key{{Name: "A", Secret: "s3cret-Of-9a7Kq-0"}, {Name: "B", Secret: "s3cret-Of-9a7Kq-1"}, {Name: "C", Secret: "s3cret-Of-9a7Kq-2"}}}}
 			v.send(network, ofModel("gpt-4o", 0, 300))
 			_ = srv.Close()
 			v.once(300)

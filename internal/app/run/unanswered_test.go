@@ -26,10 +26,10 @@ func TestUnanswered(t *testing.T) {
 		b.config.HoldUnanswered = hold
 		got := b.run(request("x", srv.URL+"/?x"))
 		if r := got.results["x"]; !hold && (got.Done != 1 || !r.PossibleRepeat || got.Repeats != 1 || seen("x") != 2) {
-			t.Errorf("resend: %+v, %s", got.Totals, r.append(nil))
+			t.Errorf("resend: %+v, %s", got.Totals, r.Append(nil))
 		}
 		if r := got.dead["x"]; hold && (got.Dead != 1 || seen("x") != 1 || !strings.Contains(r.Error, "it may have been served, and is held back")) {
-			t.Errorf("hold: %+v, %s", got.Totals, r.append(nil))
+			t.Errorf("hold: %+v, %s", got.Totals, r.Append(nil))
 		}
 	}
 	// The same choice applies to the requests that a dead process left.
@@ -66,7 +66,7 @@ func TestUnansweredAndDead(t *testing.T) {
 	})
 	got := newBench(t).run(request("x", srv.URL+"/?x"))
 	if r := got.dead["x"]; got.Dead != 1 || !r.PossibleRepeat || seen("x") != 2 {
-		t.Errorf("%+v, %s", got.Totals, r.append(nil))
+		t.Errorf("%+v, %s", got.Totals, r.Append(nil))
 	}
 }
 
@@ -130,7 +130,7 @@ func TestServedAndNotAnswered(t *testing.T) {
 					r, sends, repeat = got.dead[way], 1, false
 				}
 				if held := r.Class == "held"; n != sends || r.PossibleRepeat != repeat || r.ID == "" || held != (hold && (what == served || what == odd)) {
-					t.Errorf("hold %v: %s %s: sent %d times, %s", hold, way, what, n, r.append(nil))
+					t.Errorf("hold %v: %s %s: sent %d times, %s", hold, way, what, n, r.Append(nil))
 				}
 			}
 		})

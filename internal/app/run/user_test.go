@@ -10,9 +10,12 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/input"
 	"github.com/paceline-go/paceline/internal/secret"
 )
+
+const hush = "sk-7Qw9Zr4Lx2Vb8Nm1Tk6Yp3" // a secret
 
 // authorized is a server that notes the Authorization of each path. It repeats the request, and
 // redirects or names a next page where its path begins with to/.
@@ -77,20 +80,20 @@ func TestUserInURL(t *testing.T) {
 		quoted := strings.ReplaceAll(user, `\`, `\\`)
 		for _, form := range []struct {
 			name  string
-			items *ItemsConfig
+			items *format.ItemsConfig
 			lines []string
 		}{
 			{"lines", nil, []string{fmt.Sprintf(`{"url":"%s"}`, a.at(quoted, "/x"))}},
-			{"urls", &ItemsConfig{Read: input.Config{Form: input.URLs}}, []string{a.at(user, "/x")}},
-			{"csv", &ItemsConfig{Read: input.Config{Form: input.CSV, Comma: ','}, URL: "{row.u}"}, []string{"u,n", a.at(user, "/x") + ",1"}},
-			{"--url", &ItemsConfig{Read: input.Config{Form: input.CSV, Comma: ','}, URL: a.at(user, "/{row.n}")}, []string{"n,m", "x,1"}},
-			{"array", &ItemsConfig{Read: input.Config{Form: input.JSON}}, []string{fmt.Sprintf(`["%s"]`, a.at(quoted, "/x"))}},
-			{"curl", &ItemsConfig{Read: input.Config{Form: input.Curl}}, []string{"curl '" + a.at(user, "/x") + "'"}},
+			{"urls", &format.ItemsConfig{Read: input.Config{Form: input.URLs}}, []string{a.at(user, "/x")}},
+			{"csv", &format.ItemsConfig{Read: input.Config{Form: input.CSV, Comma: ','}, URL: "{row.u}"}, []string{"u,n", a.at(user, "/x") + ",1"}},
+			{"--url", &format.ItemsConfig{Read: input.Config{Form: input.CSV, Comma: ','}, URL: a.at(user, "/{row.n}")}, []string{"n,m", "x,1"}},
+			{"array", &format.ItemsConfig{Read: input.Config{Form: input.JSON}}, []string{fmt.Sprintf(`["%s"]`, a.at(quoted, "/x"))}},
+			{"curl", &format.ItemsConfig{Read: input.Config{Form: input.Curl}}, []string{"curl '" + a.at(user, "/x") + "'"}},
 		} {
 			delete(a.seen, "/x")
 			b := newBench(t)
 			if form.items != nil {
-				h, err := NewItems(*form.items)
+				h, err := format.NewItems(*form.items)
 				if err != nil {
 					t.Fatalf("%s: %v", form.name, err)
 				}
@@ -175,7 +178,7 @@ func TestUserGivesWay(t *testing.T) {
 	a := newAuthorized(t)
 	b := newBench(t)
 	b.run(fmt.Sprintf(`{"url":"%s","headers":{"authorization":"Bearer own"}}`, a.at("me:x", "/line")))
-	header, err := ParseHeaders([]string{"Authorization: Bearer run"})
+	header, err := format.ParseHeaders([]string{"Authorization: Bearer run"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,17 +198,17 @@ func TestUserInErrors(t *testing.T) {
 		"http://h.test/?q=a b&api_key=" + hush, "http://me:%zz" + hush + "@h .test/", "http://me:" + hush + "\u200b@h.test/",
 	} {
 		for _, form := range []struct {
-			items *ItemsConfig
+			items *format.ItemsConfig
 			line  string
 		}{
 			{nil, fmt.Sprintf(`{"url":"%s"}`, address)},
-			{&ItemsConfig{Read: input.Config{Form: input.URLs}}, address},
-			{&ItemsConfig{Read: input.Config{Form: input.JSON}}, fmt.Sprintf(`["%s"]`, address)},
-			{&ItemsConfig{Read: input.Config{Form: input.Curl}}, "curl '" + address + "'"},
+			{&format.ItemsConfig{Read: input.Config{Form: input.URLs}}, address},
+			{&format.ItemsConfig{Read: input.Config{Form: input.JSON}}, fmt.Sprintf(`["%s"]`, address)},
+			{&format.ItemsConfig{Read: input.Config{Form: input.Curl}}, "curl '" + address + "'"},
 		} {
 			b := newBench(t)
 			if form.items != nil {
-				b.config.Format, _ = NewItems(*form.items)
+				b.config.Format, _ = format.NewItems(*form.items)
 			}
 			b.config.Attempts = 1
 			out := b.run(form.line)

@@ -1,12 +1,16 @@
 package run
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/paceline-go/paceline/internal/app/run/dead"
+	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/hide"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
 	"github.com/paceline-go/paceline/provider"
@@ -19,7 +23,7 @@ import (
 func (c *Config) newPolicy() classify.Policy {
 	p := classify.Policy{Dialect: c.Provider, Repeat: true, RepeatPartly: c.Partly == PartlyAgain, Guess: true}
 	if p.Dialect == nil {
-		p.Dialect = c.Format.dialect()
+		p.Dialect = c.Format.Dialect()
 	}
 	return p
 }
@@ -114,7 +118,7 @@ func (r *Run) answer(j *job) (ans pool.Answer) {
 	case again:
 		ans = r.renewed(j, ans)
 	case slices.Contains(r.c.BanStatus, s):
-		ans.Reason = said(ans.Reason, res.body, r.sender.of(j.r))
+		ans.Reason = said(ans.Reason, res.body, r.secrets.Of(j.r))
 		ans.Result, ans.Banned, ans.Invalid = limit.Failed, true, false
 	case isRedirect(s) && j.hop.count < r.c.Redirects:
 		next, err := r.sender.follow(j.r, j.hop, res)
@@ -129,11 +133,14 @@ func (r *Run) answer(j *job) (ans pool.Answer) {
 		return ans
 	case r.numbered && ans.Result == limit.Failed && slices.Contains(r.c.NonceStatus, s):
 		ans.Misordered, ans.Invalid, ans.Denied, j.unsure = true, false, false, false
-		ans.Reason = said(ans.Reason, res.body, r.sender.of(j.r))
+		ans.Reason = said(ans.Reason, res.body, r.secrets.Of(j.r))
 	default:
 		bare := ans.Reason
-		if r.c.Format.judge(r, j, &ans); ans.Reason == bare && (ans.Banned || ans.Result == limit.Limited) {
-			ans.Reason = said(bare, res.body, r.sender.of(j.r))
+		if l, ok := r.c.Format.(*format.LLM); ok {
+			r.judgeBatch(l, j, &ans)
+		}
+		if ans.Reason == bare && (ans.Banned || ans.Result == limit.Limited) {
+			ans.Reason = said(bare, res.body, r.secrets.Of(j.r))
 		}
 		if j.noQuota {
 			r.excluded(j, &ans)
@@ -151,9 +158,9 @@ func (r *Run) answer(j *job) (ans pool.Answer) {
 		}
 		if err != nil {
 			j.unlike = true
-			ans.Result, ans.Reason = limit.Failed, said(ans.Reason+", "+err.Error(), res.body, r.sender.of(j.r))
+			ans.Result, ans.Reason = limit.Failed, said(ans.Reason+", "+err.Error(), res.body, r.secrets.Of(j.r))
 		} else if ans.Result == limit.Limited && res.status < http.StatusMultipleChoices {
-			ans.Reason = said(ans.Reason+", a refusal", res.body, r.sender.of(j.r))
+			ans.Reason = said(ans.Reason+", a refusal", res.body, r.secrets.Of(j.r))
 		}
 		if ans.Result != limit.Accepted && v.Why != "" {
 			ans.Reason += "; " + v.Why
@@ -234,4 +241,57 @@ func deadOf(j *job, e *pool.Ended) dead.Class {
 		return dead.Expired
 	}
 	return j.class
+}
+
+// judgeBatch reads the usage that an answer reports. If a refusal states when to come back, the prompt
+// is not at fault. Its request is then sent again, however often that happens.
+func (r *Run) judgeBatch(l *format.LLM, j *job, ans *pool.Answer) {
+	switch res := &j.res; {
+	case res.status >= http.StatusBadRequest || ans.Result == limit.Limited:
+		ans.Reason = said(ans.Reason, res.body, r.secrets)
+		if j.noModel = format.SaysNoModel(res.status, res.body); j.noModel {
+			ans.Result, ans.Invalid, ans.Denied = limit.Failed, true, false
+		}
+		ans.Returned = ans.Result == limit.Limited && ans.RetryAfter > 0
+	case res.status >= http.StatusMultipleChoices:
+		// A redirect is no answer to a prompt: the address is wrong.
+		ans.Result, ans.Invalid = limit.Failed, true
+		if to := res.header.Get("Location"); to != "" {
+			to, _ = r.secrets.HideIn(to)
+			ans.Reason += " to " + to + " (--base-url, --redirects)"
+		}
+	case res.cut:
+		ans.Result, ans.Invalid = limit.Failed, true
+		ans.Reason = fmt.Sprintf("the answer is longer than %d bytes (--max-response)", r.c.MaxResponse)
+	case !json.Valid(res.body):
+		// A proxy that gave up in the middle of an answer may still have ended the HTTP body
+		// properly.
+		j.unsure = true
+		ans.Result, ans.Reason = limit.Failed, ans.Reason+", and what is no whole JSON"
+	case j.parts == nil && format.IsError(j.r.Estimate.API, res.body):
+		j.unsure = true
+		ans.Result, ans.Reason = limit.Failed, said(ans.Reason, res.body, r.secrets)
+	default:
+		u, ok := l.Meter(j.r, res.body)
+		if !ok {
+			return // the admitted cost stays
+		}
+		r.tally.used(j.r.Estimate.Model, u.Usage, u.Overrun)
+		if u.Counts { // otherwise the server counts its own estimate, whatever the usage
+			ans.Metered, ans.Actual = true, u.Cost
+		}
+	}
+}
+
+// said adds to a reason the message of an error of any server, on one line.
+func said(reason string, body []byte, secrets hide.Finder) string {
+	const most = 200
+	message, _ := secrets.HideIn(provider.Message(body)) // first: half a secret is not found
+	switch {
+	case message == "":
+		return reason
+	case len(message) > most:
+		message = strings.ToValidUTF8(message[:most], "") + "…"
+	}
+	return reason + ": " + message
 }

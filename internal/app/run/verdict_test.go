@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
 	"github.com/paceline-go/paceline/provider"
@@ -67,7 +68,7 @@ func TestWhatAnAnswerProves(t *testing.T) {
 		{"what is left", response{status: 200, header: fields("RateLimit-Remaining", "7")}, limit.Accepted, 0, "",
 			func(a pool.Answer) bool { return a.Known == 1 && a.Remaining == limit.Cost{7} && a.Reset[0] == 0 }},
 	} {
-		query, err := ParseQuery([]string{"nonce={nonce}"})
+		query, err := format.ParseQuery([]string{"nonce={nonce}"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +123,7 @@ func TestRedirectIsNoAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := &url.URL{Scheme: "http", Host: "a.test", Path: "/"}
-	j := &job{r: &Request{URL: at}, hop: hop{url: at, method: http.MethodGet}, res: response{status: 302, header: http.Header{"Location": {"/b"}}, written: true, ended: time.Now()}}
+	j := &job{r: &format.Request{URL: at}, hop: hop{url: at, method: http.MethodGet}, res: response{status: 302, header: http.Header{"Location": {"/b"}}, written: true, ended: time.Now()}}
 	if ans, final := r.judge(j); final || !ans.Returned || ans.Result != limit.Failed || j.hop.url.Path != "/b" {
 		t.Errorf("%+v, final %v, next %v", ans, final, j.hop)
 	}
@@ -134,7 +135,7 @@ func TestRedirectIsNoAnswer(t *testing.T) {
 // A refused prompt is not at fault if the server states when to come back. Otherwise its attempts
 // are counted.
 func TestRefusedPrompt(t *testing.T) {
-	l, err := NewLLM(LLMConfig{})
+	l, err := format.NewLLM(format.LLMConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}

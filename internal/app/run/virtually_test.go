@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/boottime"
 	"github.com/paceline-go/paceline/internal/send/once"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
@@ -20,13 +21,13 @@ import (
 )
 
 // prompts returns n requests of a batch, of different sizes.
-func prompts(p Provider, n int, from int) string {
+func prompts(p format.Provider, n int, from int) string {
 	rng := rand.New(rand.NewPCG(7, uint64(from)))
 	var b strings.Builder
 	for i := from; i < from+n; i++ {
 		text := strings.Repeat("rain falls on ", 1+rng.IntN(60))
 		most := 50 + rng.IntN(400)
-		if p == Anthropic {
+		if p == format.Anthropic {
 			fmt.Fprintf(&b, `{"custom_id":"p%d","params":{"model":"claude-sonnet-4","max_tokens":%d,"messages":[{"role":"user","content":%q}]}}`+"\n", i, most, text)
 			continue
 		}
@@ -50,8 +51,8 @@ func embeddings(n int) string {
 	return b.String()
 }
 
-func minutely(n int64, unit limit.Unit, bucket bool) Rate {
-	return Rate{N: n, Per: time.Minute, Unit: unit, Bucket: bucket, Text: fmt.Sprintf("%d/m %v", n, unit)}
+func minutely(n int64, unit limit.Unit, bucket bool) format.Rate {
+	return format.Rate{N: n, Per: time.Minute, Unit: unit, Bucket: bucket, Text: fmt.Sprintf("%d/m %v", n, unit)}
 }
 
 // virtually runs a batch against a server in virtual time: call it in a bubble.
@@ -59,7 +60,7 @@ type virtually struct {
 	t      *testing.T
 	server llm.Config
 	config Config
-	llm    LLMConfig
+	llm    format.LLMConfig
 	tamper func(*Run)
 	lines  bool // its input is lines of its own, and no batch
 
@@ -93,22 +94,22 @@ func (v *virtually) send(network *fakeconn.Network, input string) {
 	t.Helper()
 	v.llm.BaseURL = "http://server/v1"
 	v.llm.Limits = v.config.Limits
-	format, err := NewLLM(v.llm)
+	batch, err := format.NewLLM(v.llm)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := v.config
 	if !v.lines {
-		c.Format = format
+		c.Format = batch
 	}
 	if c.Timeout == 0 {
 		c.Timeout = 10 * time.Minute
 	}
-	if c.Header, err = ParseHeaders([]string{v.llm.Provider.KeyHeader()}); err != nil {
+	if c.Header, err = format.ParseHeaders([]string{v.llm.Provider.KeyHeader()}); err != nil {
 		t.Fatal(err)
 	}
 	if c.Keys == nil {
-		c.Keys = []Key{{"A", "s3cret-Of-9a7Kq"}}
+		c.Keys = []format.Key{{Name: "A", Secret: "s3cret-Of-9a7Kq"}}
 	}
 	c.UserAgent = "test"
 	c.clock = bubbleClock

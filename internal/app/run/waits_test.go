@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/auth/bearer"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 )
 
 // All requests behind the head wait for the same cause as the head.
@@ -49,7 +50,7 @@ func TestWaits(t *testing.T) {
 func TestResultsSayWhatWasWaitedFor(t *testing.T) {
 	srv, _ := counting(t, func(http.ResponseWriter, *http.Request) {})
 	b := newBench(t)
-	b.config.Limits = []Rate{{N: 2, Per: 200 * time.Millisecond, Text: "2/200ms"}}
+	b.config.Limits = []format.Rate{{N: 2, Per: 200 * time.Millisecond, Text: "2/200ms"}}
 	got := b.run(requests(4, srv.URL)...)
 	for id, waited := range map[string]bool{"r0": false, "r1": false, "r2": true, "r3": true} {
 		r := got.results[id]
@@ -66,14 +67,14 @@ func TestWaitsHaveTheirNames(t *testing.T) {
 		name, want string
 		nonces     bool
 		handler    func(n int, w http.ResponseWriter)
-		limits     []Rate
+		limits     []format.Rate
 		keys       int
 	}{
-		{"two keys", "the first answer", false, func(int, http.ResponseWriter) { time.Sleep(100 * time.Millisecond) }, []Rate{{N: 100, Per: time.Second, Text: "100/s"}}, 2},
+		{"two keys", "the first answer", false, func(int, http.ResponseWriter) { time.Sleep(100 * time.Millisecond) }, []format.Rate{{N: 100, Per: time.Second, Text: "100/s"}}, 2},
 		{"what is left", "what is left", false, func(n int, w http.ResponseWriter) {
 			w.Header().Set("RateLimit", `"a";r=`+strconv.Itoa(max(2-n, 0))+`;t=1`)
 			w.Header().Set("RateLimit-Policy", `"a";q=2;w=1`)
-		}, []Rate{{N: 100, Per: 10 * time.Second, Text: "100/10s"}}, 0},
+		}, []format.Rate{{N: 100, Per: 10 * time.Second, Text: "100/10s"}}, 0},
 		{"after a refusal", "slow beginning", false, func(n int, w http.ResponseWriter) {
 			if n == 1 {
 				w.WriteHeader(http.StatusTooManyRequests)
@@ -81,18 +82,18 @@ func TestWaitsHaveTheirNames(t *testing.T) {
 			}
 			time.Sleep(100 * time.Millisecond)
 		}, nil, 0},
-		{"nonces", "nonce order", true, func(int, http.ResponseWriter) { time.Sleep(50 * time.Millisecond) }, []Rate{{N: 100, Per: time.Second, Text: "100/s"}}, 0},
+		{"nonces", "nonce order", true, func(int, http.ResponseWriter) { time.Sleep(50 * time.Millisecond) }, []format.Rate{{N: 100, Per: time.Second, Text: "100/s"}}, 0},
 	} {
 		var n atomic.Int32
 		srv, _ := counting(t, func(w http.ResponseWriter, _ *http.Request) { c.handler(int(n.Add(1)), w) })
 		b := newBench(t)
 		b.config.Limits, b.config.Concurrency = c.limits, 8
 		for i := range c.keys {
-			b.config.Keys = append(b.config.Keys, Key{fmt.Sprint("K", i), fmt.Sprint("s3cret-Of-9a7Kq-", i)})
+			b.config.Keys = append(b.config.Keys, format.Key{Name: fmt.Sprint("K", i), Secret: fmt.Sprint("s3cret-Of-9a7Kq-", i)})
 		}
 		if c.nonces {
 			var err error
-			if b.config.Header, err = ParseHeaders([]string{"X: {nonce}"}); err != nil {
+			if b.config.Header, err = format.ParseHeaders([]string{"X: {nonce}"}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -127,18 +128,18 @@ func (n newToken) Issue(context.Context) (bearer.Token, error) {
 // it has ended meanwhile. It waits for a token when nothing else is missing.
 func TestWaitsForWindowOrToken(t *testing.T) {
 	for _, c := range []struct {
-		limit Rate
+		limit format.Rate
 		takes time.Duration
 		want  string
 	}{
-		{Rate{N: 1, Per: time.Minute, Text: "1/m"}, 0, "map[limit 1/m:120000]"},
-		{Rate{N: 9, Per: time.Second, Text: "9/s"}, time.Minute, "map[token:60000]"},
+		{format.Rate{N: 1, Per: time.Minute, Text: "1/m"}, 0, "map[limit 1/m:120000]"},
+		{format.Rate{N: 9, Per: time.Second, Text: "9/s"}, time.Minute, "map[token:60000]"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			b, url, _ := virtualBench(t, func(http.ResponseWriter, *http.Request) {})
-			b.config.Limits, b.config.Concurrency = []Rate{c.limit}, 1
+			b.config.Limits, b.config.Concurrency = []format.Rate{c.limit}, 1
 			var err error
-			if b.config.Header, err = ParseHeaders([]string{"Authorization: Bearer {token}"}); err != nil {
+			if b.config.Header, err = format.ParseHeaders([]string{"Authorization: Bearer {token}"}); err != nil {
 				t.Fatal(err)
 			}
 			b.config.Bearer = &Bearer{Issuer: newToken{c.takes}}

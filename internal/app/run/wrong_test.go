@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/dead"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/send/once"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
 	"github.com/paceline-go/paceline/provider"
@@ -42,7 +43,7 @@ type inTimeRan struct {
 	Totals
 	err           error
 	took          time.Duration
-	results, dead map[string]Result
+	results, dead map[string]format.Result
 	notices       string
 	progress      []Progress // a minute apart
 }
@@ -114,7 +115,7 @@ func (v *inTime) moveOut() {
 	v.config.Out = filepath.Join(to, filepath.Base(v.config.Out))
 }
 
-func newInTime(t *testing.T, server http.Handler, limits ...Rate) *inTime {
+func newInTime(t *testing.T, server http.Handler, limits ...format.Rate) *inTime {
 	return &inTime{T: t, server: server, config: Config{Out: filepath.Join(t.TempDir(), "out.jsonl"), Limits: limits, Concurrency: 16, Timeout: time.Minute, clock: bubbleClock}}
 }
 
@@ -128,22 +129,22 @@ func oneByOne(h http.HandlerFunc) http.Handler {
 	})
 }
 
-func perSecond(n int64) Rate {
-	return Rate{N: n, Per: time.Second, Text: fmt.Sprintf("%d/s", n)}
+func perSecond(n int64) format.Rate {
+	return format.Rate{N: n, Per: time.Second, Text: fmt.Sprintf("%d/s", n)}
 }
 
 func (v *inTime) keys(names ...string) {
 	for _, n := range names {
-		v.config.Keys = append(v.config.Keys, Key{Name: n, Secret: n})
+		v.config.Keys = append(v.config.Keys, format.Key{Name: n, Secret: n})
 	}
 	var err error
-	if v.config.Query, err = ParseQuery([]string{"api_key={key}"}); err != nil {
+	if v.config.Query, err = format.ParseQuery([]string{"api_key={key}"}); err != nil {
 		v.Fatal(err)
 	}
 }
 
 func (v *inTime) nonces() {
-	q, err := ParseQuery([]string{"nonce={nonce}"})
+	q, err := format.ParseQuery([]string{"nonce={nonce}"})
 	if err != nil {
 		v.Fatal(err)
 	}
@@ -239,16 +240,16 @@ func TestWrongLimitIsChanged(t *testing.T) {
 		}))
 		lines := requests(1000, "http://server/")
 		for i, c := range []struct {
-			limit Rate
+			limit format.Rate
 			binds bool
 		}{
 			{perSecond(25), false},
 			{perSecond(25), true},
 			{perSecond(24), false},
-			{Rate{N: 25, Per: time.Second, Text: "25/s", Bucket: true}, false},
-			{Rate{N: 25, Per: time.Second, Text: "25/1s"}, true},
+			{format.Rate{N: 25, Per: time.Second, Text: "25/s", Bucket: true}, false},
+			{format.Rate{N: 25, Per: time.Second, Text: "25/1s"}, true},
 		} {
-			v.killed, v.config.Limits = 3*time.Second, []Rate{c.limit}
+			v.killed, v.config.Limits = 3*time.Second, []format.Rate{c.limit}
 			if i == 0 {
 				v.killed = 30 * time.Second
 			}
@@ -523,7 +524,7 @@ func TestETA(t *testing.T) {
 // standstill.
 func TestETAOfWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v := newInTime(t, oneByOne(func(w http.ResponseWriter, _ *http.Request) {}), Rate{N: 100, Per: 10 * time.Minute, Text: "100/10m"})
+		v := newInTime(t, oneByOne(func(w http.ResponseWriter, _ *http.Request) {}), format.Rate{N: 100, Per: 10 * time.Minute, Text: "100/10m"})
 		v.config.Until = time.Now().Add(11 * time.Minute)
 		for i, p := range v.run(requests(1000, "http://server/")).progress[:9] {
 			if p.ETA < 80*time.Minute || p.ETA > 91*time.Minute {

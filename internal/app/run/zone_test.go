@@ -12,6 +12,7 @@ import (
 	"time"
 	_ "time/tzdata" // the test does not depend on the machine's zones
 
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/boottime"
 	"github.com/paceline-go/paceline/internal/text/rate"
 )
@@ -41,7 +42,7 @@ func TestDaysOfAPlace(t *testing.T) {
 				w.WriteHeader(http.StatusTooManyRequests)
 			}
 		})
-		b.config.Limits = []Rate{l}
+		b.config.Limits = []format.Rate{l}
 		lines := func(from, to int) (all []string) {
 			for i := from; i < to; i++ {
 				all = append(all, fmt.Sprintf(`{"id":"%d","url":%q}`, i, url))
@@ -92,7 +93,7 @@ func TestDaysOfAPlaceAfterSleep(t *testing.T) {
 			awake := time.Since(began)
 			return time.Now(), boottime.Reading{Boot: "one", Up: awake + time.Duration(slept.Load()), Awake: awake}
 		}
-		b.config.Limits = []Rate{l}
+		b.config.Limits = []format.Rate{l}
 		in, lines := io.Pipe()
 		go func() {
 			for _, part := range []struct {

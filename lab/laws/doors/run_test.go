@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
 )
 
@@ -26,7 +27,7 @@ func throughRun(ctx context.Context, t *testing.T, c *client) (served int) {
 	if c.quota.auto {
 		config.Auto = &run.Auto{Seed: c.seed}
 	} else {
-		config.Limits, config.Strangers = []run.Rate{{N: law.Limit, Per: law.Window}}, &run.Sharing{Kind: law.Kind, Seed: c.seed}
+		config.Limits, config.Strangers = []format.Rate{{N: law.Limit, Per: law.Window}}, &run.Sharing{Kind: law.Kind, Seed: c.seed}
 	}
 	r, err := run.New(config)
 	if err == nil {

@@ -1,4 +1,4 @@
-package run_test
+package format_test
 
 import (
 	"bytes"
@@ -10,13 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/limit"
 )
 
-func read(t *testing.T, text string, limits run.InputLimits) (all []*run.Request, errs []string) {
+func read(t *testing.T, text string, limits format.InputLimits) (all []*format.Request, errs []string) {
 	t.Helper()
-	r := run.NewReader(run.Plain{}, "in.jsonl", strings.NewReader(text), limits)
+	r := format.NewReader(format.Plain{}, "in.jsonl", strings.NewReader(text), limits)
 	for range 1000 {
 		q, err := r.Next()
 		if err == io.EOF {
@@ -34,7 +34,7 @@ func read(t *testing.T, text string, limits run.InputLimits) (all []*run.Request
 
 // The error of a bad line has the file, line, column, the reason, and what was expected.
 func TestInputErrors(t *testing.T) {
-	limits := run.InputLimits{Line: 200, Header: 40, Body: 20, Cost: 20}
+	limits := format.InputLimits{Line: 200, Header: 40, Body: 20, Cost: 20}
 	for _, c := range []struct{ line, want string }{
 		{`{"url":"http://h/" "x"}`, `1:20: invalid character '"' after object key:value pair, expected one JSON object on the line`},
 		{`{"url":"http://h/"`, `1:18: unexpected end of JSON input, expected one JSON object on the line`},
@@ -92,7 +92,7 @@ func TestInput(t *testing.T) {
 	all, errs := read(t, `{"url":"http://h/p?a=1#f"}
  { "id" : "b\u00e9\"" , "method":"POST", "url":"https://u@h:8/", "headers":{"A":"x","b":["y","z"],"C":[]}, "body":{ "k" : [ 1 , "]}\\\"" ] }, "cost":0,"priority":-3,"deadline":"1h"}`+"\r\n\n"+
 		`{"url":"http://h/","body":[],"headers":{"content-type":"text/x"},"deadline":"2026-07-03T14:00:00+02:00"}
-{"url":"http://h/","body":"as it is\n","id":null,"method":null,"headers":null,"cost":null,"deadline":null}`, run.InputLimits{})
+{"url":"http://h/","body":"as it is\n","id":null,"method":null,"headers":null,"cost":null,"deadline":null}`, format.InputLimits{})
 	if errs != nil || len(all) != 4 {
 		t.Fatalf("%d requests, errors %q", len(all), errs)
 	}
@@ -115,11 +115,11 @@ func TestInput(t *testing.T) {
 	if !strings.HasPrefix(a.ID, "line-1-") || !strings.HasPrefix(d.ID, "line-5-") {
 		t.Errorf("ids %q, %q", a.ID, d.ID)
 	}
-	if other, _ := read(t, `{"url":"http://h/p?a=2"}`, run.InputLimits{}); other[0].ID == a.ID {
+	if other, _ := read(t, `{"url":"http://h/p?a=2"}`, format.InputLimits{}); other[0].ID == a.ID {
 		t.Errorf("another request on the same line has the same id %q", a.ID)
 	}
 	for _, q := range all {
-		again, errs := read(t, string(q.Raw), run.InputLimits{})
+		again, errs := read(t, string(q.Raw), format.InputLimits{})
 		if errs != nil || again[0].ID != q.ID || again[0].URL.String() != q.URL.String() || !bytes.Equal(again[0].Body, q.Body) {
 			t.Errorf("raw line of %s read again: %+v %q", q.ID, again, errs)
 		}
@@ -133,7 +133,7 @@ func FuzzInput(f *testing.F) {
 	f.Add([]byte("\ufeff{\"url\" : \"http://h/\" , \"headers\" : { } }\x00"))
 	f.Add([]byte(`{"id":null,"url":"http://[::1]:80/%zz"}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		r := run.NewReader(run.Plain{}, "f", bytes.NewReader(text), run.InputLimits{Line: 1000})
+		r := format.NewReader(format.Plain{}, "f", bytes.NewReader(text), format.InputLimits{Line: 1000})
 		for n := 0; ; n++ {
 			if n > len(text)+1 {
 				t.Fatal("more requests and errors than lines")
@@ -143,7 +143,7 @@ func FuzzInput(f *testing.F) {
 				return
 			}
 			if err != nil {
-				e, ok := errors.AsType[*run.InputError](err)
+				e, ok := errors.AsType[*format.InputError](err)
 				if !ok || e.Line < 1 || e.Line > n+1+bytes.Count(text, []byte("\n")) || e.Column < 1 || e.Column > 1001 || e.Reason == "" {
 					t.Fatalf("error %v", err)
 				}

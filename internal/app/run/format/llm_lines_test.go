@@ -1,4 +1,4 @@
-package run
+package format
 
 import (
 	"fmt"
@@ -36,17 +36,17 @@ func TestLinesOfLLM(t *testing.T) {
 		}
 		read := func(line []byte) {
 			for _, dead := range []bool{false, true} {
-				e, ok := l.entry(line, dead)
-				fmt.Fprintf(&b, "  read, among the errors %v: %v, %q %s %d %q %q\n", dead, ok, e.ID, e.State, e.Status, e.Class, e.body)
+				e, ok := l.Entry(line, dead)
+				fmt.Fprintf(&b, "  read, among the errors %v: %v, %q %s %d %q %q\n", dead, ok, e.ID, e.State, e.Status, e.Class, e.Body)
 			}
 		}
 		for _, r := range ends {
-			line := l.line(nil, &r)
+			line := l.Line(nil, &r)
 			fmt.Fprintf(&b, "%s of %v %d\n  %s\n", provider, r.State, r.Status, strings.TrimSpace(string(line)))
 			read(line)
 		}
 		for _, raw := range []string{`{"custom_id":"mine"}`, `{"custom_id":"` + strings.Repeat("x", maxIDLen) + `"}`, `{"custom_id":"` + strings.Repeat("x", maxIDLen+1) + `"}`, "no line"} {
-			line := l.skippedLine("batch_req_1", []byte(raw), "it is no request")
+			line := l.SkippedLine("batch_req_1", []byte(raw), "it is no request")
 			fmt.Fprintf(&b, "%s of what is passed over\n  %s\n", provider, strings.TrimSpace(string(line)))
 			read(line)
 		}

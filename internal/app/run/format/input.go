@@ -1,10 +1,9 @@
-package run
+package format
 
 import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,7 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -38,11 +36,11 @@ type Request struct {
 	// when the duration began, if the line states it.
 	TTL         time.Duration
 	At, Created time.Time
-	read        time.Time // when the line was read
-	digest      digest    // of the ID; a Run sets it when it reads the request
+	ReadAt      time.Time // when the line was read
+	Hash        Hash      // of the ID; a Run sets it when it reads the request
 	// Column is the column of the id, or 1 if there is none. urlAt is the column of the URL.
-	Column, urlAt int
-	number        int // number of the request's element in an array; 0: it has a line of its own
+	Column, URLAt int
+	Number        int // number of the request's element in an array; 0: it has a line of its own
 	// row is the row of the input from which the request is made, if the input is rows. filled are
 	// the columns that Config.Header and Query use, and cells their values.
 	row           *input.Row
@@ -60,8 +58,8 @@ type Request struct {
 	// Page is the number of the page in its chain; 0: the request is the first page, or there is no
 	// chain.
 	Page   int
-	chain  *chain
-	passed bool // the reader passed over the line, since another reader hands it over
+	Chain  *Chain
+	Passed bool // the reader passed over the line, since another reader hands it over
 }
 
 // InputLimits bound one line. Zero fields have the defaults named.
@@ -92,11 +90,11 @@ type Reader struct {
 	item   *input.Item   // the latest of items
 	format Format
 	limits InputLimits
-	pass   pass
+	Pass   pass
 	one    Request                 // what Next returns while checking; the following call overwrites it
 	raw    []byte                  // the latest line, valid until the following one is read
-	ended  func(id string) bool    // if not nil, it reports requests whose body and cost are not needed
-	passes func(model string) bool // if not nil, it reports models whose requests are passed over
+	Ended  func(id string) bool    // if not nil, it reports requests whose body and cost are not needed
+	Passes func(model string) bool // if not nil, it reports models whose requests are passed over
 }
 
 // pass says whether the input is read once, or twice to check it first.
@@ -104,8 +102,8 @@ type pass uint8
 
 const (
 	onlyPass pass = iota
-	checking      // the first of two: the requests are sent in the second
-	checked       // the second of two: the first has refused what is too large
+	Checking      // the first of two: the requests are sent in the second
+	Checked       // the second of two: the first has refused what is too large
 )
 
 // NewReader returns a Reader of in, which has the given format. Errors call the input name.
@@ -144,6 +142,13 @@ func (r *Reader) Next() (*Request, error) {
 	return r.format.parse(r, line)
 }
 
+// Name is the name of the input in errors. Read returns how much was read so far.
+func (r *Reader) Name() string                   { return r.in.Name() }
+func (r *Reader) Read() (lines int, bytes int64) { return r.in.Read() }
+
+// Raw returns the latest line. It is valid until the next one is read.
+func (r *Reader) Raw() []byte { return r.raw }
+
 // element returns the request of the next element of an array, as of a line.
 func (r *Reader) element() (*Request, error) {
 	item, err := r.items.Next()
@@ -157,7 +162,7 @@ func (r *Reader) element() (*Request, error) {
 		return nil, item.Place(err)
 	}
 	if item.Number != item.Line {
-		q.number = item.Number
+		q.Number = item.Number
 	}
 	return q, nil
 }
@@ -175,7 +180,7 @@ func (r *Reader) parse(line jsonl.Value) (*Request, error) {
 		return nil, line.Errorf("%s, expected a JSON object with at least a url", line.Kind())
 	}
 	q := new(Request)
-	if r.pass == checking { // no caller keeps requests while checking
+	if r.Pass == Checking { // no caller keeps requests while checking
 		q = &r.one
 	}
 	*q = Request{Line: line.Line(), Column: 1, Method: http.MethodGet, Cost: limit.One}
@@ -198,7 +203,7 @@ func (r *Reader) parse(line jsonl.Value) (*Request, error) {
 		}
 		q.Header.Set("Content-Type", p.bodyType)
 	}
-	if r.pass != checking {
+	if r.Pass != Checking {
 		q.Raw = bytes.Clone(line.Raw)
 	}
 	if q.ID == "" {
@@ -208,55 +213,12 @@ func (r *Reader) parse(line jsonl.Value) (*Request, error) {
 		if q.ID = fmt.Sprintf("line-%d-%x", q.Line, sum[:6]); r.item != nil {
 			q.ID = r.item.ID()
 		}
-		if r.pass != checking {
+		if r.Pass != Checking {
 			q.Raw = withID(q.Raw, q.ID)
 		}
 	}
-	q.Digest = newDigest(q.Method, q.URL.String(), q.Header, q.Body)
+	q.Digest = NewDigest(q.Method, q.URL.String(), q.Header, q.Body)
 	return q, nil
-}
-
-// Digest identifies the content of a request: 64 bits of a SHA-256, in hex. It is empty if it is
-// not known.
-type Digest string
-
-func newDigest(method, url string, header http.Header, body []byte) Digest {
-	const short = 512
-	var room [short]byte
-	b := quoted(room[:0], method)
-	b = append(quoted(append(b, ' '), url), '\n')
-	var sum [sha256.Size]byte
-	if len(header) == 0 && len(b)+1+len(body) <= short {
-		sum = sha256.Sum256(append(append(b, '\n'), body...))
-	} else {
-		all := sha256.New()
-		all.Write(bytes.Clone(b)) // a clone, since b itself would move room to the heap
-		_ = header.Write(all)     // writes the fields sorted by name
-		all.Write([]byte{'\n'})
-		all.Write(body)
-		all.Sum(sum[:0])
-	}
-	return Digest(hex.EncodeToString(sum[:8]))
-}
-
-// quoted is strconv.AppendQuote, but faster where there is nothing to escape.
-func quoted(b []byte, s string) []byte {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			return strconv.AppendQuote(b, s)
-		}
-	}
-	return append(append(append(b, '"'), s...), '"')
-}
-
-// bits returns as many bits as the ledger has room for. With so few, one changed request in 33
-// million goes unnoticed.
-func (d Digest) bits() uint64 {
-	n, err := strconv.ParseUint(string(d), 16, 64)
-	if err != nil {
-		return 0
-	}
-	return max(n&digestMask, 1)
 }
 
 // parts keeps the members of a line until the whole line is read, for checks that need all of them.
@@ -397,7 +359,7 @@ func (q *Request) url(v jsonl.Value) error {
 	if reason != "" {
 		return v.Errorf("url %s", reason)
 	}
-	q.URL, q.urlAt = u, v.Column
+	q.URL, q.URLAt = u, v.Column
 	return nil
 }
 
@@ -466,4 +428,17 @@ func instant(name string, v jsonl.Value) (at time.Time, err error) {
 		err = v.Errorf("%s %v, expected an instant as in RFC 3339 (2026-07-03T14:00:00Z)", name, v)
 	}
 	return at, err
+}
+
+// Chain is a line of the input and the pages that follow from it, one after the other. Only one
+// page of a chain is on its way at a time.
+type Chain struct {
+	ID   string
+	Home *url.URL // the URL of the first page
+	Seen map[Digest]bool
+}
+
+// Begin makes a line of the input the first page of its chain.
+func (q *Request) Begin() {
+	q.Chain = &Chain{ID: q.ID, Home: q.URL, Seen: map[Digest]bool{q.Digest: true}}
 }

@@ -1,7 +1,8 @@
-package run
+package format
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -70,22 +71,22 @@ type LLM struct {
 	header      http.Header
 	provider    provider.Dialect
 	own         bool   // the host is the provider's own
-	seller      string // the provider whose prices apply
+	sells       string // the provider whose prices apply
 	estimator   *tokens.Estimator
 	rough       *tokens.Estimator // guesses the tokens, which is faster than a count
 	corrections map[string]*correction
 	produces    bool // the server counts output as it is produced
 }
 
-// drawn returns the limits as the server counts them: by output as it is produced, and by the
+// Drawn returns the limits as the server counts them: by output as it is produced, and by the
 // models that share one.
-func (l *LLM) drawn(limits []Rate) []Rate {
+func (l *LLM) Drawn(limits []Rate) []Rate {
 	limits = slices.Clone(limits)
 	for i := range limits {
 		r := &limits[i]
 		r.Produced = r.Produced || l.produces && r.Bucket && r.Unit == limit.Output
 		if r.Model != "" {
-			r.Model = l.sharedModel(r.Model)
+			r.Model = l.SharedModel(r.Model)
 		}
 	}
 	return limits
@@ -129,16 +130,26 @@ func NewLLM(c LLMConfig) (*LLM, error) {
 	if l.own = known; !known {
 		l.provider, _ = provider.Lookup([...]string{"openai", "anthropic"}[c.Provider])
 	}
-	if l.seller = l.provider.Name(); !known && c.LimitsOf != "" {
-		l.seller = c.LimitsOf
+	if l.sells = l.provider.Name(); !known && c.LimitsOf != "" {
+		l.sells = c.LimitsOf
 	}
-	l.c.Limits = l.drawn(c.Limits)
+	l.c.Limits = l.Drawn(c.Limits)
 	if l.estimator, err = tokens.New(tokens.Config{Overrun: c.Overrun, Vocabulary: tiktoken.Vocabulary}); err != nil {
 		return nil, err
 	}
 	l.rough, err = tokens.New(tokens.Config{CountMax: -1})
 	return l, err
 }
+
+// Form returns the form of the batch. LimitsOf names the provider whose limits apply, if it is known, and
+// Seller the one whose prices do.
+func (l *LLM) Form() Provider   { return l.c.Provider }
+func (l *LLM) LimitsOf() string { return l.c.LimitsOf }
+func (l *LLM) Seller() string   { return l.sells }
+
+// Base returns the URL before the path of each line. It is the provider's own if IsOwn is set.
+func (l *LLM) Base() *url.URL { return l.base }
+func (l *LLM) IsOwn() bool    { return l.own }
 
 // Count returns which tokens of a request the server is assumed to count.
 func (l *LLM) Count() tokens.Counting { return l.c.Count }
@@ -198,8 +209,8 @@ func (l *LLM) parse(r *Reader, line jsonl.Value) (*Request, error) {
 			return nil, line.Errorf("there is no %s, expected %s", name, all)
 		}
 	}
-	q.Digest = newDigest(q.Method, path, nil, q.Body)
-	if r.ended != nil && r.ended(q.ID) {
+	q.Digest = NewDigest(q.Method, path, nil, q.Body)
+	if r.Ended != nil && r.Ended(q.ID) {
 		return q, nil // the rest is not needed, and a count of its tokens would take long
 	}
 	bodyName := names[len(names)-1]
@@ -207,7 +218,7 @@ func (l *LLM) parse(r *Reader, line jsonl.Value) (*Request, error) {
 	if err != nil {
 		return nil, seen[bodyName].Errorf("%s: %v", bodyName, strings.TrimPrefix(err.Error(), "tokens: "))
 	}
-	if q.passed = r.passes != nil && r.passes(body.Model); q.passed {
+	if q.Passed = r.Passes != nil && r.Passes(body.Model); q.Passed {
 		return q, nil
 	}
 	if body.Stream {
@@ -219,12 +230,12 @@ func (l *LLM) parse(r *Reader, line jsonl.Value) (*Request, error) {
 	if q.Unbounded && l.c.MaxOutput > 0 {
 		body.MaxOutput, body.Bounded = l.c.MaxOutput, true
 	}
-	l.estimate(q, body, r.pass == checking)
+	l.estimate(q, body, r.Pass == Checking)
 	least := l.least(q.Estimate, body)
-	for _, rate := range limitsOf(l.c.Limits, l.sharedModel(body.Model)) {
+	for _, rate := range LimitsOf(l.c.Limits, l.SharedModel(body.Model)) {
 		switch n := q.Cost[rate.Unit]; {
 		case rate.Fits(n):
-		case r.pass == checked || rate.Fits(least[rate.Unit]):
+		case r.Pass == Checked || rate.Fits(least[rate.Unit]):
 			// No more than an estimate is too large: it goes alone. Answers may have raised it since
 			// the check of the input.
 			q.Cost[rate.Unit] = rate.Most()
@@ -279,7 +290,7 @@ func (l *LLM) estimate(q *Request, b tokens.Body, roughly bool) {
 }
 
 func (l *LLM) tooLarge(model string, c limit.Cost) bool {
-	return slices.ContainsFunc(limitsOf(l.c.Limits, l.sharedModel(model)), func(r Rate) bool { return !r.Fits(c[r.Unit]) })
+	return slices.ContainsFunc(LimitsOf(l.c.Limits, l.SharedModel(model)), func(r Rate) bool { return !r.Fits(c[r.Unit]) })
 }
 
 // cost returns the cost at which a request is admitted: the reservation in the limits until its
@@ -355,4 +366,10 @@ func SniffArray(head []byte) (Provider, bool) {
 		}
 	}
 	return batchOf(fields)
+}
+
+// SharedModel is the name under which a model shares limits with others of its family.
+func (l *LLM) SharedModel(model string) string {
+	row, _ := provider.LookupProvider(l.LimitsOf())
+	return provider.SharedModel(cmp.Or(row.Name, l.Dialect().Name()), model)
 }

@@ -1,4 +1,4 @@
-package run
+package format
 
 import (
 	"bytes"
@@ -97,6 +97,9 @@ func NewItems(c ItemsConfig) (*Items, error) {
 	return h, nil
 }
 
+// Form returns the form of the input.
+func (h *Items) Form() input.Form { return h.c.Read.Form }
+
 // open reads an input.
 func (h *Items) open(name string, in io.Reader, limits InputLimits) *input.Reader {
 	c := h.c.Read
@@ -125,7 +128,7 @@ func (h *Items) next(r *Reader) (*Request, error) {
 		return nil, err
 	}
 	r.item = item
-	q := &Request{Line: item.Line, Column: item.Column, urlAt: item.Column, Cost: limit.One}
+	q := &Request{Line: item.Line, Column: item.Column, URLAt: item.Column, Cost: limit.One}
 	switch {
 	case item.Call != nil:
 		err = h.call(r, q, item)
@@ -147,14 +150,14 @@ func (h *Items) next(r *Reader) (*Request, error) {
 		return nil, err
 	}
 	if item.Number != item.Line {
-		q.number = item.Number
+		q.Number = item.Number
 	}
 	if q.Digest == "" {
 		body := q.Body
 		if len(q.cells) > 0 { // the values for the run's headers and query
 			body = fmt.Appendf(nil, "%q%s", q.cells, q.Body)
 		}
-		q.Digest = newDigest(q.Method, q.URL.String(), q.Header, body)
+		q.Digest = NewDigest(q.Method, q.URL.String(), q.Header, body)
 	}
 	return q, nil
 }
@@ -188,7 +191,7 @@ func (h *Items) call(r *Reader, q *Request, item *input.Item) error {
 	if reason != "" {
 		return r.errorf(item, c.URLColumn, "the URL of the command: %s", strings.TrimPrefix(reason, ", "))
 	}
-	q.URL, q.urlAt = u, c.URLColumn
+	q.URL, q.URLAt = u, c.URLColumn
 	return nil
 }
 
@@ -244,9 +247,9 @@ func (r *Reader) bounded(item *input.Item, header, body int) error {
 	return nil
 }
 
-// place returns the number of the request in an array, or else its line. It distinguishes requests
+// Place returns the number of the request in an array, or else its line. It distinguishes requests
 // with the same id.
-func (q *Request) place() int { return cmp.Or(q.number, q.Line) }
+func (q *Request) Place() int { return cmp.Or(q.Number, q.Line) }
 
 // NoRequest returns the names in the first JSON line of an input that has no requests. That line
 // does not say where it goes, has a member that no request has, and no line near it belongs to a

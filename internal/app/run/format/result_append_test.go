@@ -1,4 +1,4 @@
-package run
+package format
 
 import (
 	"bytes"
@@ -47,7 +47,7 @@ func TestResultHasEachField(t *testing.T) {
 		default:
 			t.Fatalf("%s is a %v", all.Field(i).Name, v.Kind())
 		}
-		if got, want := r.append(nil), lineOf(&r); !bytes.Equal(got, want) {
+		if got, want := r.Append(nil), LineOf(&r); !bytes.Equal(got, want) {
 			t.Errorf("%s: %s, expected %s", all.Field(i).Name, got, want)
 		}
 	}
@@ -61,7 +61,7 @@ func TestTextOfEachCharacter(t *testing.T) {
 	}
 	for _, c := range all {
 		for _, s := range []string{c, "a" + c, c + "b", "a" + c + "b" + c + c} {
-			if got, want := append(appendText(nil, s), '\n'), lineOf(s); !bytes.Equal(got, want) {
+			if got, want := append(AppendText(nil, s), '\n'), LineOf(s); !bytes.Equal(got, want) {
 				t.Errorf("%q: %s, expected %s", s, got, want)
 			}
 		}
@@ -98,11 +98,11 @@ func FuzzResult(f *testing.F) {
 		if is(7) {
 			r.Request = json.RawMessage(`{"url": "x"}`)
 		}
-		if got, want := r.append(nil), lineOf(&r); !bytes.Equal(got, want) {
+		if got, want := r.Append(nil), LineOf(&r); !bytes.Equal(got, want) {
 			t.Errorf("%s, expected %s", got, want)
 		}
-		var read, want entry
-		line := r.append(nil)
+		var read, want Entry
+		line := r.Append(nil)
 		if ok := read.read(line); ok {
 			if err := json.Unmarshal(line, &want); err != nil || read.ID != want.ID || read.State != want.State || read.Status != want.Status || read.Digest != want.Digest {
 				t.Errorf("%s is read as %+v, expected %+v, %v", line, read, want, err)
@@ -110,7 +110,7 @@ func FuzzResult(f *testing.F) {
 		} else if id == "a" && is(2) && is(6) && !is(7) && r.Status >= 100 && name == "0123456789abcdef" {
 			t.Errorf("%s is not read", line)
 		}
-		if got := r.append([]byte("before")); !bytes.Equal(got, append([]byte("before"), lineOf(&r)...)) {
+		if got := r.Append([]byte("before")); !bytes.Equal(got, append([]byte("before"), LineOf(&r)...)) {
 			t.Errorf("%s", got)
 		}
 	})
@@ -119,7 +119,7 @@ func FuzzResult(f *testing.F) {
 // A line that append never writes is left to encoding/json.
 func TestEntryIsNoResult(t *testing.T) {
 	const good = `{"id":"a","state":"done","status":200,"attempts":1,"body":"x","request_digest":"0123456789abcdef"}` + "\n"
-	var e entry
+	var e Entry
 	if !e.read([]byte(good)) || e.ID != "a" || e.State != "done" || e.Status != 200 || e.Digest != "0123456789abcdef" {
 		t.Errorf("%+v", e)
 	}
@@ -127,7 +127,7 @@ func TestEntryIsNoResult(t *testing.T) {
 		`"a"`: `"\u0061"`, `:200`: `:20`, `200`: `0.2`, `f"}`: `f"}}`, `"x"`: `"x`, `{"id`: ` {"id`, `1,"b`: "1,\x00\"b", `done`: `dead`, `abcdef"`: `abcde"`, `:"a`: `:"`, "\n": "",
 	} {
 		line := strings.Replace(good, from, to, 1)
-		if e = (entry{}); e.read([]byte(line)) {
+		if e = (Entry{}); e.read([]byte(line)) {
 			t.Errorf("%q is read: %+v", line, e)
 		}
 	}
@@ -147,7 +147,7 @@ func FuzzDigest(f *testing.F) {
 		_ = header.Write(sum)
 		fmt.Fprintf(sum, "\n")
 		sum.Write(body)
-		if got, want := newDigest(method, url, header, body), hex.EncodeToString(sum.Sum(nil)[:8]); string(got) != want {
+		if got, want := NewDigest(method, url, header, body), hex.EncodeToString(sum.Sum(nil)[:8]); string(got) != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	})
@@ -160,12 +160,12 @@ func TestResultIsOneLine(t *testing.T) {
 	raw := json.RawMessage(`{"text":"` + breaks + `","` + breaks + `":1}`)
 	body := breaks
 	all := map[string][]byte{
-		"a result":          (&Result{ID: breaks, Body: &body, Headers: map[string]string{breaks: breaks}}).append(nil),
-		"a dead letter":     (&Result{ID: breaks, Error: breaks, Request: raw}).append(nil),
-		"JSON of an answer": lineOf(raw),
+		"a result":          (&Result{ID: breaks, Body: &body, Headers: map[string]string{breaks: breaks}}).Append(nil),
+		"a dead letter":     (&Result{ID: breaks, Error: breaks, Request: raw}).Append(nil),
+		"JSON of an answer": LineOf(raw),
 	}
 	for name, text := range map[string]string{"OpenAI": string(raw), "no JSON": breaks} {
-		all["a batch, "+name] = lineOf(bodyOf(&Result{Body: &text}))
+		all["a batch, "+name] = LineOf(bodyOf(&Result{Body: &text}))
 	}
 	for name, line := range all {
 		if n := len(strings.FieldsFunc(string(line), func(r rune) bool { return r == '\n' || r == '\u0085' || r == '\u2028' || r == '\u2029' })); n != 1 {

@@ -1,4 +1,4 @@
-package run
+package format
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/tokens"
@@ -59,7 +60,7 @@ func TestLLMInputErrors(t *testing.T) {
 			`1:14: custom_id "a" can never go: it counts 40000 tokens (8 in, at most 40000 out), and limit 30000/m tokens allows 30000 at once`},
 		{`{"custom_id":"a","method":"POST","url":"/v1/responses","body":{"input":"` + strings.Repeat("x", 200) + `"}}`, `1:63: the body has 212 bytes, expected at most 200 (--max-body)`},
 	} {
-		all, errs := readLLM(t, LLMConfig{Limits: []Rate{minutely(30_000, limit.Tokens, true)}}, c.line)
+		all, errs := readLLM(t, LLMConfig{Limits: []Rate{minuteLimit(30_000, limit.Tokens, true)}}, c.line)
 		if len(all) != 0 || len(errs) != 1 || errs[0] != "in.jsonl:"+c.want {
 			t.Errorf("%s\n got %v\nwant in.jsonl:%s", c.line, errs, c.want)
 		}
@@ -68,14 +69,14 @@ func TestLLMInputErrors(t *testing.T) {
 
 // An estimate of the input is no proof that a request never goes. It costs all of the limit.
 func TestLLMEstimateIsNoProof(t *testing.T) {
-	input, output := minutely(10, limit.Input, true), minutely(1000, limit.Output, true)
+	input, output := minuteLimit(10, limit.Input, true), minuteLimit(1000, limit.Output, true)
 	line := `{"custom_id":"a","params":{"model":"claude-x","max_tokens":2000,"messages":[{"role":"user","content":"` + strings.Repeat("word ", 20) + `"}]}}`
 	all, errs := readLLM(t, LLMConfig{Provider: Anthropic, Limits: []Rate{input, output}}, line)
 	if len(errs) > 0 || len(all) != 1 || all[0].Cost[limit.Input] != input.Most() || all[0].Estimate.Input <= input.Most() {
 		t.Errorf("%+v, %v", all[0], errs)
 	}
 	line = `{"custom_id":"a","method":"POST","url":"/v1/responses","body":{"max_output_tokens":31,"model":"m","input":"hi"}}`
-	if all, errs := readLLM(t, LLMConfig{Limits: []Rate{minutely(30, limit.Tokens, true)}}, line); len(all) > 0 || len(errs) != 1 {
+	if all, errs := readLLM(t, LLMConfig{Limits: []Rate{minuteLimit(30, limit.Tokens, true)}}, line); len(all) > 0 || len(errs) != 1 {
 		t.Errorf("its most output is stated, and more than the limit: %+v, %v", all, errs)
 	}
 }
@@ -134,9 +135,19 @@ func TestSniff(t *testing.T) {
 }
 
 // Any line is refused with its place, or it can be sent and its result can be read again.
+// seeds are lines of both forms.
+var seeds = map[Provider]string{
+	OpenAI: `{"custom_id":"p0","method":"POST","url":"/v1/chat/completions","body":{"model":"gpt-4o","max_tokens":50,"messages":[{"role":"user","content":"rain falls on"}]}}
+{"custom_id":"p3","method":"POST","url":"/v1/responses","body":{"model":"gpt-4o","max_output_tokens":60,"input":"rain falls on rain"}}
+{"custom_id":"p4","method":"POST","url":"/v1/embeddings","body":{"model":"text-embedding-3-small","input":["rain","falls"]}}
+`,
+	Anthropic: `{"custom_id":"p0","params":{"model":"claude-sonnet-4","max_tokens":50,"messages":[{"role":"user","content":"rain falls on"}]}}
+`,
+}
+
 func FuzzLLMLine(f *testing.F) {
 	for _, p := range []Provider{OpenAI, Anthropic} {
-		for line := range strings.Lines(prompts(p, 5, 0)) {
+		for line := range strings.Lines(seeds[p]) {
 			f.Add(uint8(p), []byte(line))
 		}
 	}
@@ -145,7 +156,7 @@ func FuzzLLMLine(f *testing.F) {
 	f.Add(uint8(0), []byte(`{"custom_id":"x","body":{}`))
 	f.Fuzz(func(t *testing.T, p uint8, text []byte) {
 		provider := Provider(p % 2)
-		l, err := NewLLM(LLMConfig{Provider: provider, Limits: []Rate{minutely(1000, limit.Tokens, true)}})
+		l, err := NewLLM(LLMConfig{Provider: provider, Limits: []Rate{minuteLimit(1000, limit.Tokens, true)}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,9 +181,9 @@ func FuzzLLMLine(f *testing.F) {
 			answer := string(q.Body)
 			for _, result := range []Result{{ID: q.ID, State: "done", Status: 200, Body: &answer}, {ID: q.ID, State: "dead", Status: 400, Body: &answer},
 				{ID: q.ID, State: "dead", Error: "no answer"}} {
-				line := l.line(nil, &result)
-				e, ok := l.entry(line, false)
-				if !ok || e.ID != q.ID || e.State != result.State || bytes.Count(line, []byte("\n")) != 1 || !strings.HasPrefix(string(line), l.start()) {
+				line := l.Line(nil, &result)
+				e, ok := l.Entry(line, false)
+				if !ok || e.ID != q.ID || e.State != result.State || bytes.Count(line, []byte("\n")) != 1 || !strings.HasPrefix(string(line), l.Start()) {
 					t.Fatalf("%s is read as %+v, %v", line, e, ok)
 				}
 			}
@@ -183,7 +194,7 @@ func FuzzLLMLine(f *testing.F) {
 // Most of many requests are guessed, corrected by the counted ones. A request that may be too large
 // for a limit is counted.
 func TestLLMCountsWhatMayBeTooLarge(t *testing.T) {
-	l, err := NewLLM(LLMConfig{Provider: OpenAI, Limits: []Rate{minutely(2000, limit.Tokens, true)}})
+	l, err := NewLLM(LLMConfig{Provider: OpenAI, Limits: []Rate{minuteLimit(2000, limit.Tokens, true)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,4 +218,9 @@ func TestLLMCountsWhatMayBeTooLarge(t *testing.T) {
 	if roughly, exactly := of(strings.Repeat(digits, 12)); roughly != exactly {
 		t.Errorf("guessed as %d, and it counts %d", roughly, exactly)
 	}
+}
+
+// minuteLimit is a limit for a minute.
+func minuteLimit(n int64, unit limit.Unit, bucket bool) Rate {
+	return Rate{N: n, Per: time.Minute, Unit: unit, Bucket: bucket, Text: fmt.Sprintf("%d/m %v", n, unit)}
 }

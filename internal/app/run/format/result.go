@@ -1,8 +1,9 @@
-package run
+package format
 
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -63,9 +64,9 @@ type Result struct {
 	Request json.RawMessage `json:"request,omitempty"`        // the line of the input; in dead letters
 }
 
-// lineOf returns v as a line of JSON. It panics if v cannot be encoded, so v must be of a type that
+// LineOf returns v as a line of JSON. It panics if v cannot be encoded, so v must be of a type that
 // always can.
-func lineOf(v any) []byte {
+func LineOf(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -87,17 +88,10 @@ var lineEnds = []struct{ char, escaped []byte }{
 	{[]byte("\u0085"), []byte(`\u0085`)}, {[]byte("\u2028"), []byte(`\u2028`)}, {[]byte("\u2029"), []byte(`\u2029`)},
 }
 
-// setBody stores the body of an answer: as a string if it is UTF-8, and otherwise as bytes.
-func (r *Result) setBody(res *response, secrets hide.Finder) {
-	body := res.body
-	var cut secret.Cut
-	if r.BodyCut = res.cut; res.cut || res.err != nil {
-		cut = secret.CutEnd
-	}
-	if res.status == http.StatusPartialContent {
-		cut = secret.CutStart | secret.CutEnd
-	}
-	if res.cut { // the body must not end in the middle of a character
+// SetBody stores the body of an answer: as a string if it is UTF-8, and otherwise as bytes.
+// cut says that it was longer, and at where a secret in it may be cut off.
+func (r *Result) SetBody(body []byte, cut bool, at secret.Cut, secrets hide.Finder) {
+	if r.BodyCut = cut; cut { // the body must not end in the middle of a character
 		for n := 0; n < utf8.UTFMax-1 && len(body) > 0 && !utf8.Valid(body[max(0, len(body)-utf8.UTFMax):]); n++ {
 			if c, size := utf8.DecodeLastRune(body); c != utf8.RuneError || size != 1 {
 				break
@@ -105,7 +99,7 @@ func (r *Result) setBody(res *response, secrets hide.Finder) {
 			body = body[:len(body)-1]
 		}
 	}
-	body, n := secrets.Hide(body, cut)
+	body, n := secrets.Hide(body, at)
 	r.Hidden += n
 	if utf8.Valid(body) {
 		s := unsafe.String(unsafe.SliceData(body), len(body)) // body no longer changes, and a copy could take 16 MiB
@@ -115,8 +109,8 @@ func (r *Result) setBody(res *response, secrets hide.Finder) {
 	}
 }
 
-// setHeaders stores the header fields of an answer that results keep.
-func (r *Result) setHeaders(h http.Header, keep *kept, secrets hide.Finder) {
+// SetHeaders stores the header fields of an answer that results keep.
+func (r *Result) SetHeaders(h http.Header, keep *Kept, secrets hide.Finder) {
 	for name, all := range h {
 		lower := keep.as(name)
 		if lower == "" {
@@ -131,22 +125,22 @@ func (r *Result) setHeaders(h http.Header, keep *kept, secrets hide.Finder) {
 	}
 }
 
-// kept decides which header fields results keep: a few in any case, and those of the Config. Not
+// Kept decides which header fields results keep: a few in any case, and those of the Config. Not
 // safe for concurrent use.
-type kept struct {
-	more []string
+type Kept struct {
+	More []string
 	name map[string]string // earlier results of as, by the name in the answer
 }
 
 // as returns the name of a field as results write it; empty: the field is not kept.
-func (k *kept) as(name string) string {
+func (k *Kept) as(name string) string {
 	lower, known := k.name[name]
 	if known {
 		return lower
 	}
 	lower = strings.ToLower(name)
 	switch {
-	case slices.Contains(k.more, lower) || slices.Contains(k.more, "*"):
+	case slices.Contains(k.More, lower) || slices.Contains(k.More, "*"):
 	case lower == "content-type" || lower == "content-encoding" || lower == "retry-after" || lower == "x-request-id" ||
 		lower == "request-id":
 	case strings.Contains(lower, "ratelimit") || strings.Contains(lower, "rate-limit"):
@@ -161,6 +155,23 @@ func (k *kept) as(name string) string {
 	return lower
 }
 
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+func Milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// Parsed returns a body for an expression: JSON with its numbers as they are written, null if it is
+// empty, or else a string.
+func Parsed(body []byte) any {
+	if len(body) == 0 {
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber()
+	var v any
+	if d.Decode(&v) == nil {
+		if _, err := d.Token(); err == io.EOF {
+			return v
+		}
+	}
+	return string(bytes.ToValidUTF8(body, []byte("\ufffd")))
+}

@@ -1,13 +1,12 @@
-package run
+package format
 
 import (
+	"github.com/paceline-go/paceline/internal/secret"
 	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
-
-	"github.com/paceline-go/paceline/internal/secret"
 )
 
 // PlanRequest is one of the first requests of a plan, as it would be sent, without its secrets.
@@ -20,37 +19,27 @@ type PlanRequest struct {
 	Body    string   `json:"body,omitempty"`
 }
 
-// mostSamples is how many requests a plan shows.
-const mostSamples = 3
-
-// sample returns a request as the sender would make it with the first key. The key's name stands in
-// place of its value.
-func (s *sender) sample(q *Request, key string) PlanRequest {
-	s.conceal(q)
-	q = &Request{ID: q.ID, Line: q.Line, Method: q.Method, URL: q.URL, Header: q.Header.Clone(), Body: q.Body,
-		filled: q.filled, cells: q.cells, own: q.own}
-	place := "[" + key + "]"
-	sent := s.request(q, firstHop(q),
-		&values{key: place, token: "[token]", id: q.ID, attempt: 1, isShown: true, cells: q.cell})
+// Sample describes a request as it would be sent, without its secrets. place stands for the value of the key.
+func (s *Secrets) Sample(q *Request, sent *http.Request, place string) PlanRequest {
 	header := sent.Header.Clone()
 	if sent.Host != q.URL.Host {
 		header.Set("Host", sent.Host)
 	}
 	var open []string // values with a key's name, and no other secret
 	for _, t := range s.header {
-		if name := http.CanonicalHeaderKey(t.name); (t.uses("key") || t.uses("token")) && !t.ofRow() {
+		if name := http.CanonicalHeaderKey(t.Name()); (t.uses("key") || t.uses("token")) && !t.ofRow() {
 			open = append(open, name)
 		}
 	}
 	for _, t := range s.query {
-		if t.ofRow() && secret.PrivateParameter(t.name, t.fill(&values{cells: q.cell, id: q.ID})) {
-			sent.URL.RawQuery = setQuery(sent.URL.RawQuery, []Template{{name: t.name, parts: []string{hiddenText}}}, nil)
+		if t.ofRow() && secret.PrivateParameter(t.Name(), t.Fill(&Values{Cells: q.Cell, ID: q.ID})) {
+			sent.URL.RawQuery = SetParam(sent.URL.RawQuery, t.Name(), hiddenText)
 		}
 	}
 	u := *sent.URL
 	w := &wholeRequest{}
 	w.fill(&u, header, q.Body, open)
-	w.hideIn(s.of(q))
+	w.hideIn(s.Of(q))
 	// A name in brackets is not escaped for people.
 	for _, text := range []string{place, "[token]", "{nonce}", hiddenText} {
 		w.URL = strings.ReplaceAll(w.URL, url.QueryEscape(text), text)

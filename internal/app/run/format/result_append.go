@@ -1,4 +1,4 @@
-package run
+package format
 
 import (
 	"encoding/base64"
@@ -8,14 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// append appends the result as a line of JSON. The text is that of encoding/json without escapes
+// Append appends the result as a line of JSON. The text is that of encoding/json without escapes
 // for HTML, and with those of lineEnds. The line begins with id and state, for the rerun that reads it.
 //
 // The code is by hand for two reasons. A body may have 16 MiB, and encoding/json makes three more
 // copies of it. And there may be 30,000 results a second.
-func (r *Result) append(b []byte) []byte {
+func (r *Result) Append(b []byte) []byte {
 	if r.Request != nil {
-		return append(b, lineOf(r)...) // this cannot fail, since Request was read as JSON
+		return append(b, LineOf(r)...) // this cannot fail, since Request was read as JSON
 	}
 	if r.Body != nil { // room for escapes: in a body of JSON they take a fourth at most
 		b = slices.Grow(b, len(*r.Body)+len(*r.Body)/4+512)
@@ -91,11 +91,11 @@ func (o *object) name(name string) []byte {
 	if !o.begun {
 		open, o.begun = '{', true
 	}
-	o.b = append(appendText(append(o.b, open), name), ':')
+	o.b = append(AppendText(append(o.b, open), name), ':')
 	return o.b
 }
 
-func (o *object) text(name, s string) { o.b = appendText(o.name(name), s) }
+func (o *object) text(name, s string) { o.b = AppendText(o.name(name), s) }
 
 func (o *object) some(name, s string) {
 	if s != "" {
@@ -111,7 +111,7 @@ func (o *object) texts(name string, all []string) {
 		} else {
 			o.b = append(o.b, ',')
 		}
-		o.b = appendText(o.b, s)
+		o.b = AppendText(o.b, s)
 	}
 	if len(all) > 0 {
 		o.b = append(o.b, ']')
@@ -139,8 +139,8 @@ func (o *object) float(name string, f float64, zero bool) {
 
 const hexDigits = "0123456789abcdef"
 
-// appendText appends s as a JSON string.
-func appendText(b []byte, s string) []byte {
+// AppendText appends s as a JSON string.
+func AppendText(b []byte, s string) []byte {
 	b = append(b, '"')
 	from := 0 // s is written up to here
 	for i := 0; i < len(s); {

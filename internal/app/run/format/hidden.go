@@ -1,4 +1,4 @@
-package run
+package format
 
 import (
 	"bytes"
@@ -24,21 +24,41 @@ const (
 	hiddenText  = secret.Hidden
 )
 
-// of returns the finder of all that must not be shown of a request.
-func (s *sender) of(r *Request) hide.Finder {
+// Secrets finds what nothing may show of requests: keys, tokens, and the secrets that a request has of its
+// own. Safe for concurrent use.
+type Secrets struct {
+	hide.Finder   // of keys and tokens
+	keys          []secret.Key
+	header, query []Template // the run's
+	handed        bool       // requests were not written for paceline, and may have secrets of their own
+	sets          secretSets
+}
+
+// NewSecrets looks for keys, and in requests of a format for their own secrets. header and query are the
+// run's.
+func NewSecrets(keys []secret.Key, header, query []Template, f Format) *Secrets {
+	_, handed := f.(*Items)
+	return &Secrets{Finder: secret.New(keys), keys: keys, header: header, query: query, handed: handed}
+}
+
+// Converted reports whether requests were made from another form of input.
+func (s *Secrets) Converted() bool { return s.handed }
+
+// Of returns the finder of all that must not be shown of a request.
+func (s *Secrets) Of(r *Request) hide.Finder {
 	if r == nil || len(r.own) == 0 {
-		return s.secrets
+		return s.Finder
 	}
 	keys := s.keys
-	if h, ok := s.secrets.(*hide.Tokens); ok {
+	if h, ok := s.Finder.(*hide.Tokens); ok {
 		keys = h.Keys()
 	}
 	return s.sets.of(append(slices.Clone(keys), r.own...))
 }
 
-// conceal finds the secrets that a request has of its own: where it was not written for paceline,
+// Conceal finds the secrets that a request has of its own: where it was not written for paceline,
 // and where a line has one by its place.
-func (s *sender) conceal(q *Request) {
+func (s *Secrets) Conceal(q *Request) {
 	if q.URL == nil || (!s.handed || q.Raw != nil) && !q.hasSecret() {
 		return
 	}
@@ -105,23 +125,23 @@ type fieldValues []string
 
 func (f fieldValues) MarshalJSON() ([]byte, error) {
 	if len(f) == 1 {
-		return bytes.TrimSuffix(lineOf(f[0]), []byte("\n")), nil
+		return bytes.TrimSuffix(LineOf(f[0]), []byte("\n")), nil
 	}
 	return json.Marshal([]string(f))
 }
 
 // whole returns a request with the additions that the run's headers and query take from its row. A
 // secret is recognized by its place.
-func (s *sender) whole(q *Request) *wholeRequest {
+func (s *Secrets) whole(q *Request) *wholeRequest {
 	w := &wholeRequest{ID: q.ID, Method: q.Method}
 	header := q.Header.Clone()
-	v := &values{id: q.ID, cells: q.cell}
+	v := &Values{ID: q.ID, Cells: q.Cell}
 	var query []Template
 	for _, t := range s.query {
 		if !t.ofRow() {
 			continue
 		}
-		if query = append(query, t); t.ofAttempt() || secret.PrivateParameter(t.name, t.fill(v)) {
+		if query = append(query, t); t.ofAttempt() || secret.PrivateParameter(t.name, t.Fill(v)) {
 			w.hide("query " + t.name)
 			w.secretCells(q, t)
 		}
@@ -133,7 +153,7 @@ func (s *sender) whole(q *Request) *wholeRequest {
 		if header == nil {
 			header = http.Header{}
 		}
-		if header.Set(t.name, t.fill(v)); t.ofAttempt() {
+		if header.Set(t.name, t.Fill(v)); t.ofAttempt() {
 			header.Set(t.name, hiddenText)
 			w.hide("header " + t.name)
 		}
@@ -142,7 +162,7 @@ func (s *sender) whole(q *Request) *wholeRequest {
 		}
 	}
 	u := *q.URL
-	u.RawQuery = setQuery(u.RawQuery, query, v)
+	u.RawQuery = SetQuery(u.RawQuery, query, v)
 	w.fill(&u, header, q.Body, nil)
 	return w
 }
@@ -185,7 +205,7 @@ func (w *wholeRequest) secret(name, value string) {
 // secretCells makes the cells secret that a template is filled with.
 func (w *wholeRequest) secretCells(q *Request, t Template) {
 	for _, c := range Columns(t) {
-		w.secret("row."+c, q.cell(c))
+		w.secret("row."+c, q.Cell(c))
 	}
 }
 
@@ -269,19 +289,19 @@ func (w *wholeRequest) members(body []byte) (shown string, some bool) {
 	return b.String(), some
 }
 
-// lineOf returns the line of a request for a dead letter: the line of the input, or one made from
+// LineOf returns the line of a request for a dead letter: the line of the input, or one made from
 // other forms of input.
-func (s *sender) lineOf(q *Request) json.RawMessage {
+func (s *Secrets) LineOf(q *Request) json.RawMessage {
 	if q.Raw != nil || !s.handed || q.URL == nil {
 		return q.Raw
 	}
-	return bytes.TrimSuffix(lineOf(s.shown(q)), []byte("\n"))
+	return bytes.TrimSuffix(LineOf(s.shown(q)), []byte("\n"))
 }
 
 // shown returns a request without secrets, wherever else they stand in it.
-func (s *sender) shown(q *Request) *wholeRequest {
+func (s *Secrets) shown(q *Request) *wholeRequest {
 	w := s.whole(q)
-	w.hideIn(s.of(q))
+	w.hideIn(s.Of(q))
 	return w
 }
 
@@ -306,9 +326,9 @@ func (w *wholeRequest) hideIn(secrets hide.Finder) {
 	}
 }
 
-// ownIn names the request's own secret that would stand in another URL. Only requests in other
+// OwnIn names the request's own secret that would stand in another URL. Only requests in other
 // forms of input have such secrets. Nothing sets one there again, and URLs of pages are kept.
-func (s *sender) ownIn(q *Request, u *url.URL) (name string, found bool) {
+func (s *Secrets) OwnIn(q *Request, u *url.URL) (name string, found bool) {
 	if !s.handed || q.Raw != nil {
 		return "", false
 	}
@@ -318,18 +338,18 @@ func (s *sender) ownIn(q *Request, u *url.URL) (name string, found bool) {
 	return secret.New(q.own).Holds(u.String())
 }
 
-// address returns the destination of a request, for people.
-func (s *sender) address(q *Request) string {
+// Address returns the destination of a request, for people.
+func (s *Secrets) Address(q *Request) string {
 	if s.handed && q.Raw == nil || len(q.own) > 0 {
 		return s.shown(q).URL
 	}
-	text, _ := s.of(q).HideIn(q.URL.String())
+	text, _ := s.Of(q).HideIn(q.URL.String())
 	return text
 }
 
-// columns returns the row of a request for expressions: text, or values of JSON if it is an object.
+// Columns returns the row of a request for expressions: text, or values of JSON if it is an object.
 // Nil: it is no row.
-func (q *Request) columns(hide hide.Finder) any {
+func (q *Request) Columns(hide hide.Finder) any {
 	if q.row == nil {
 		return nil
 	}
@@ -337,14 +357,14 @@ func (q *Request) columns(hide hide.Finder) any {
 	for name, c := range q.row.All() {
 		text, _ := hide.HideIn(cmp.Or(c.JSON, c.Text))
 		if all[name] = text; c.JSON != "" {
-			all[name] = parsed([]byte(text))
+			all[name] = Parsed([]byte(text))
 		}
 	}
 	return all
 }
 
-// cell returns the row's value in a column.
-func (q *Request) cell(column string) string {
+// Cell returns the row's value in a column.
+func (q *Request) Cell(column string) string {
 	if i := slices.Index(q.filled, column); i >= 0 {
 		return q.cells[i]
 	}

@@ -1,16 +1,13 @@
-package run
+package format
 
 import (
 	"crypto/sha256"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"strings"
 
 	"github.com/paceline-go/paceline/internal/app/run/dead"
-	"github.com/paceline-go/paceline/internal/app/run/hide"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/pool"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/tokens"
 )
@@ -77,13 +74,13 @@ func courseOf(r *Result) *batchCourse {
 		r.Ceiling}
 }
 
-func (l *LLM) start() string {
+func (l *LLM) Start() string {
 	return [...]string{`{"id":"batch_req_`, `{"custom_id":"`}[l.c.Provider]
 }
 
-func (l *LLM) deadSuffix() string { return ".errors.jsonl" }
+func (l *LLM) DeadSuffix() string { return ".errors.jsonl" }
 
-func (l *LLM) line(b []byte, r *Result) []byte {
+func (l *LLM) Line(b []byte, r *Result) []byte {
 	body := bodyOf(r)
 	served := r.State == "done" && r.Status != 0
 	var v any
@@ -92,7 +89,7 @@ func (l *LLM) line(b []byte, r *Result) []byte {
 		// The same request has the same id in every run, so that two files of results can be
 		// compared.
 		sum := sha256.Sum256([]byte(r.ID))
-		o := openAIResult{ID: batchID(sum[:]), CustomID: r.ID, Hidden: r.Hidden, Digest: r.Digest, Repeat: r.PossibleRepeat,
+		o := openAIResult{ID: BatchID(sum[:]), CustomID: r.ID, Hidden: r.Hidden, Digest: r.Digest, Repeat: r.PossibleRepeat,
 			Late: r.Late, Course: courseOf(r), Partly: r.Partly}
 		switch {
 		case served || r.Status >= http.StatusMultipleChoices:
@@ -126,7 +123,7 @@ func (l *LLM) line(b []byte, r *Result) []byte {
 		}
 		v = o
 	}
-	return append(b, lineOf(v)...) // lineOf cannot fail: v has only strings, numbers and valid JSON
+	return append(b, LineOf(v)...) // lineOf cannot fail: v has only strings, numbers and valid JSON
 }
 
 // bodyOf returns the body of an answer unchanged if it is JSON, and otherwise as a JSON string.
@@ -142,8 +139,8 @@ func bodyOf(r *Result) json.RawMessage {
 	return quoted
 }
 
-func (l *LLM) entry(line []byte, isDead bool) (entry, bool) {
-	e := entry{State: "dead"}
+func (l *LLM) Entry(line []byte, isDead bool) (Entry, bool) {
+	e := Entry{State: "dead"}
 	var body json.RawMessage
 	switch l.c.Provider {
 	case OpenAI:
@@ -165,7 +162,7 @@ func (l *LLM) entry(line []byte, isDead bool) (entry, bool) {
 		}
 		e.ID, e.Digest = v.CustomID, v.Digest
 		if v.Response != nil {
-			if e.Status = v.Response.Status; saysNoModel(e.Status, v.Response.Body) {
+			if e.Status = v.Response.Status; SaysNoModel(e.Status, v.Response.Body) {
 				e.Class = dead.NoModel.String()
 			}
 		} else if e.Class = v.Error.Code; e.Class == "batch_expired" {
@@ -188,7 +185,7 @@ func (l *LLM) entry(line []byte, isDead bool) (entry, bool) {
 		}
 		e.Class = v.Result.class()
 	}
-	e.body = body
+	e.Body = body
 	return e, true
 }
 
@@ -206,7 +203,7 @@ func (o *anthropicOutcome) class() string {
 	_ = json.Unmarshal(o.Error, &e) // the server may have answered anything; then the type is empty
 	switch e.Error.Type {
 	case "not_found_error":
-		if saysNoModel(http.StatusNotFound, o.Error) {
+		if SaysNoModel(http.StatusNotFound, o.Error) {
 			return dead.NoModel.String()
 		}
 		return dead.Invalid.String()
@@ -220,8 +217,8 @@ func (o *anthropicOutcome) class() string {
 	return dead.Outage.String()
 }
 
-// outputOf reads the tokens of output that an answer of any of the APIs reports.
-func outputOf(body json.RawMessage) (tokens int64, ok bool) {
+// OutputOf reads the tokens of output that an answer of any of the APIs reports.
+func OutputOf(body json.RawMessage) (tokens int64, ok bool) {
 	var u struct {
 		Usage struct {
 			Chat  *int64 `json:"completion_tokens"`
@@ -239,73 +236,34 @@ func outputOf(body json.RawMessage) (tokens int64, ok bool) {
 	return 0, false
 }
 
-func (l *LLM) dialect() provider.Dialect { return l.provider }
+func (l *LLM) Dialect() provider.Dialect { return l.provider }
 
-// judge reads the usage that an answer reports. If a refusal states when to come back, the prompt
-// is not at fault. Its request is then sent again, however often that happens.
-func (l *LLM) judge(r *Run, j *job, ans *pool.Answer) {
-	switch res := &j.res; {
-	case res.status >= http.StatusBadRequest || ans.Result == limit.Limited:
-		ans.Reason = said(ans.Reason, res.body, r.sender.secrets)
-		if j.noModel = saysNoModel(res.status, res.body); j.noModel {
-			ans.Result, ans.Invalid, ans.Denied = limit.Failed, true, false
-		}
-		ans.Returned = ans.Result == limit.Limited && ans.RetryAfter > 0
-	case res.status >= http.StatusMultipleChoices:
-		// A redirect is no answer to a prompt: the address is wrong.
-		ans.Result, ans.Invalid = limit.Failed, true
-		if to := res.header.Get("Location"); to != "" {
-			to, _ = r.sender.secrets.HideIn(to)
-			ans.Reason += " to " + to + " (--base-url, --redirects)"
-		}
-	case res.cut:
-		ans.Result, ans.Invalid = limit.Failed, true
-		ans.Reason = fmt.Sprintf("the answer is longer than %d bytes (--max-response)", r.c.MaxResponse)
-	case !json.Valid(res.body):
-		// A proxy that gave up in the middle of an answer may still have ended the HTTP body
-		// properly.
-		j.unsure = true
-		ans.Result, ans.Reason = limit.Failed, ans.Reason+", and what is no whole JSON"
-	case j.parts == nil && isError(j.r.Estimate.API, res.body):
-		j.unsure = true
-		ans.Result, ans.Reason = limit.Failed, said(ans.Reason, res.body, r.sender.secrets)
-	default:
-		l.meter(r, j, ans)
-	}
+// Usage is what an answer reports that its request used.
+type Usage struct {
+	tokens.Usage
+	Cost    limit.Cost
+	Overrun bool // there was more output than was reserved
+	Counts  bool // the server counts it, in place of what was reserved
 }
 
-// meter counts the usage that an answer reports, in place of the admitted cost.
-func (l *LLM) meter(r *Run, j *job, ans *pool.Answer) {
-	usage, err := tokens.ParseUsage(j.r.Estimate.API, j.res.body)
+// Meter reads the usage that an answer reports. It returns false if there is none.
+func (l *LLM) Meter(q *Request, body []byte) (u Usage, ok bool) {
+	usage, err := tokens.ParseUsage(q.Estimate.API, body)
 	if err != nil {
-		return // the admitted cost stays
+		return u, false
 	}
-	used := l.used(usage)
-	r.tally.used(j.r.Estimate.Model, usage, l.c.Count.Corrected() && used[limit.Output] > j.r.Cost[limit.Output])
-	if l.c.Count.Corrected() { // otherwise the server counts its own estimate, whatever the usage
-		l.estimator.Learn(j.r.Estimate, usage)
-		ans.Metered, ans.Actual = true, used
+	u = Usage{Usage: usage, Cost: l.used(usage), Counts: l.c.Count.Corrected()}
+	if u.Overrun = u.Counts && u.Cost[limit.Output] > q.Cost[limit.Output]; u.Counts {
+		l.estimator.Learn(q.Estimate, usage)
 	}
+	return u, true
 }
 
-// isError reports whether an answer with status 200 is an error, as from some gateways. In the
+// IsError reports whether an answer with status 200 is an error, as from some gateways. In the
 // responses API every answer has an error member, so there that proves nothing.
-func isError(api tokens.API, body []byte) bool {
+func IsError(api tokens.API, body []byte) bool {
 	var e struct {
 		Error json.RawMessage `json:"error"`
 	}
 	return api != tokens.Responses && json.Unmarshal(body, &e) == nil && len(e.Error) > 0 && string(e.Error) != "null"
-}
-
-// said adds to a reason the message of an error of any server, on one line.
-func said(reason string, body []byte, secrets hide.Finder) string {
-	const most = 200
-	message, _ := secrets.HideIn(provider.Message(body)) // first: half a secret is not found
-	switch {
-	case message == "":
-		return reason
-	case len(message) > most:
-		message = strings.ToValidUTF8(message[:most], "") + "…"
-	}
-	return reason + ": " + message
 }

@@ -1,4 +1,4 @@
-package run
+package format
 
 import (
 	"fmt"
@@ -126,6 +126,9 @@ func Uses(all []Template, word string) bool {
 // Name is the name of the header field or query parameter.
 func (t Template) Name() string { return t.name }
 
+// Fixed returns the text of a template without placeholders.
+func (t Template) Fixed() (text string, ok bool) { return t.parts[0], len(t.parts) == 1 }
+
 func (t Template) uses(word string) bool {
 	for i := 1; i < len(t.parts); i += 2 {
 		if t.parts[i] == word {
@@ -147,46 +150,51 @@ func Columns(all ...Template) (columns []string) {
 	return columns
 }
 
-// values are the values of the placeholders in one attempt.
-type values struct {
-	key, token, id string
-	nonce          uint64
-	attempt        int
-	cells          func(column string) string // the value of the request's row in a column
-	isShown        bool                       // the text is for people, with {nonce} left as it is
+// Values are the values of the placeholders in one attempt.
+type Values struct {
+	Key, Token, ID string
+	Nonce          uint64
+	Attempt        int
+	Cells          func(column string) string // the value of the request's row in a column
+	IsShown        bool                       // the text is for people, with {nonce} left as it is
 }
 
-func (t Template) fill(v *values) string {
+func (t Template) Fill(v *Values) string {
 	var b strings.Builder
 	for i, p := range t.parts {
 		switch {
 		case i%2 == 0:
 			b.WriteString(p)
 		case p == "key":
-			b.WriteString(v.key)
+			b.WriteString(v.Key)
 		case p == "token":
-			b.WriteString(v.token)
-		case p == "nonce" && v.isShown:
+			b.WriteString(v.Token)
+		case p == "nonce" && v.IsShown:
 			b.WriteString("{nonce}")
 		case p == "nonce":
-			b.WriteString(strconv.FormatUint(v.nonce, 10))
+			b.WriteString(strconv.FormatUint(v.Nonce, 10))
 		case p == "id":
-			b.WriteString(v.id)
+			b.WriteString(v.ID)
 		case p == "attempt":
-			b.WriteString(strconv.Itoa(v.attempt))
+			b.WriteString(strconv.Itoa(v.Attempt))
 		default:
-			b.WriteString(v.cells(strings.TrimPrefix(p, "row.")))
+			b.WriteString(v.Cells(strings.TrimPrefix(p, "row.")))
 		}
 	}
 	return b.String()
 }
 
-// setQuery sets parameters in a raw query and leaves the others as they are written, in their
+// SetParam sets one parameter in a raw query, as setQuery does.
+func SetParam(raw, name, value string) string {
+	return httptext.SetQuery(raw, []httptext.Param{{Name: name, Value: value}})
+}
+
+// SetQuery sets parameters in a raw query and leaves the others as they are written, in their
 // order.
-func setQuery(raw string, all []Template, v *values) string {
+func SetQuery(raw string, all []Template, v *Values) string {
 	set := make([]httptext.Param, len(all))
 	for i, t := range all {
-		set[i] = httptext.Param{Name: t.name, Value: t.fill(v)}
+		set[i] = httptext.Param{Name: t.name, Value: t.Fill(v)}
 	}
 	return httptext.SetQuery(raw, set)
 }

@@ -1,4 +1,4 @@
-package run
+package format
 
 import (
 	"bytes"
@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// entry is the part of a result that a rerun reads.
-type entry struct {
+// Entry is the part of a result that a rerun reads.
+type Entry struct {
 	ID     string `json:"id"`
 	State  string `json:"state"`
 	Status int    `json:"status"`
@@ -19,18 +19,18 @@ type entry struct {
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
 
-	body []byte // the answer of a language model
+	Body []byte `json:"-"` // the answer of a language model
 }
 
-func (Plain) entry(line []byte, _ bool) (e entry, ok bool) {
+func (Plain) Entry(line []byte, _ bool) (e Entry, ok bool) {
 	if e.read(line) {
 		return e, true
 	}
-	return slowEntry(line)
+	return SlowEntry(line)
 }
 
-// slowEntry reads any line of results.
-func slowEntry(line []byte) (e entry, ok bool) {
+// SlowEntry reads any line of results.
+func SlowEntry(line []byte) (e Entry, ok bool) {
 	ok = json.Unmarshal(line, &e) == nil && e.ID != "" && (e.State == "done" || e.State == "expired" || e.State == "dead")
 	return e, ok
 }
@@ -38,7 +38,7 @@ func slowEntry(line []byte) (e entry, ok bool) {
 // read is a fast slowEntry, since every run reads all its results back. It reads a line that
 // Result.append wrote for a done request, if the id needs no escapes. It passes over the members in
 // between, which must be JSON. If it returns false, slowEntry must read the line.
-func (e *entry) read(line []byte) bool {
+func (e *Entry) read(line []byte) bool {
 	id, rest, found := bytes.Cut(line, []byte(`","state":"done","status":`))
 	id, begins := bytes.CutPrefix(id, []byte(`{"id":"`))
 	if !found || !begins || len(id) == 0 || len(rest) < 3 || !json.Valid(line) {

@@ -1,0 +1,21 @@
+// Package format has the forms in which the requests of a run come, and those in which their results go.
+//
+// A Reader reads Requests from an input. Its Format is Plain, an *Items or an *LLM. The same Format writes a
+// Result as a line, and reads of such a line the Entry that a rerun needs. The package sends nothing, and owns
+// no clock and no file.
+//
+//	format.go         Format, and Plain: this program's own lines
+//	input.go          Request and Reader; a request from one line of JSON
+//	items.go          requests from lists of URLs, tables, arrays and curl commands
+//	llm.go            batch files of OpenAI and Anthropic, and what their requests cost
+//	llm_result.go     results in the forms of these batches, and the usage in answers
+//	skipped.go        lines of a batch that are no requests
+//	no_model.go       answers that say that there is no such model
+//	limits.go         limits as flags give them, and those of one model
+//	sample.go         a request as it would be sent, for people
+//	hidden.go         the secrets of requests, left out of what is shown
+//	template.go       keys, and the places of their values and nonces
+//	entry.go          what a rerun reads of a result
+//	result.go         a result; result_append.go writes it as a line
+//	digest.go         what stands for a request, and for its id
+package format
