@@ -82,7 +82,7 @@ func counters(*run, *Page) (Document, error) {
 		d.Claims = append(d.Claims, c)
 	}
 	d.Claims = append(d.Claims, average(), bigJump(), powerOfTwo())
-	d.Claims = append(d.Claims, benchmarked...)
+	d.Claims = append(d.Claims, benchmarked()...)
 	return d, nil
 }
 
@@ -96,12 +96,7 @@ func sampleRun() (Claim, error) {
 	for _, e := range [][2]int64{{1000, 1}, {1010, 3}, {1050, 1}, {1100, 4}, {1200, 1}, {1300, 1}} {
 		totals = append(totals, r.Add(mono.Time(e[0]), e[1]))
 	}
-	return Claim{
-		Claim: "1, 3, 1, 4, 1 and 1 events at 1000, 1010, 1050, 1100, 1200 and 1300 make totals of 1, 4, 5, 9, 5 and 2",
-		Setup: "an interval of 100",
-		Rerun: fmt.Sprint(totals), Verdict: judge(fmt.Sprint(totals) == "[1 4 5 9 5 2]"), written: Confirmed,
-		Why: "An event exactly as old as the interval still counts, in both.",
-	}, nil
+	return claim("1, 3, 1, 4, 1", judge(fmt.Sprint(totals) == "[1 4 5 9 5 2]"), totals), nil
 }
 
 // unasked asks for a total long after the last event.
@@ -111,13 +106,7 @@ func unasked() (Claim, error) {
 		return Claim{}, err
 	}
 	last := r.Add(1300, 2)
-	return Claim{
-		Claim:   "while nothing is added the total stays as it was, so a check(time) is needed beside the insertion",
-		Setup:   "the same example, asked at 1500",
-		Rerun:   fmt.Sprintf("as it was: %d; asked by the time: %d", last, r.Total(1500)),
-		Verdict: judge(last == 2 && r.Total(1500) == 0), written: Confirmed,
-		Why: "A total is of an instant; ours are asked with one.",
-	}, nil
+	return claim("while nothing is added", judge(last == 2 && r.Total(1500) == 0), last, r.Total(1500)), nil
 }
 
 // slotExample reruns the example of a ring of ten slots of a second each.
@@ -135,13 +124,7 @@ func slotExample() (Claim, error) {
 		now := mono.Time(e.at * 1e9)
 		ours, theirs = append(ours, s.Add(now, e.n)), append(theirs, ring.add(now, e.n))
 	}
-	return Claim{
-		Claim:   "2 events at 6.5 s, 6 at 8.8, 1 at 12.7, 3 at 17 and none by 32 make totals of 2, 8, 9, 10 and 0",
-		Setup:   "ten slots of 1 s for ten seconds",
-		Rerun:   fmt.Sprintf("its ring %v; ours, of eleven slots, %v", theirs, ours),
-		Verdict: judge(fmt.Sprint(theirs) == "[2 8 9 10 0]"), written: Confirmed,
-		Why: "At these instants a ring of ten and one of eleven say the same.",
-	}, nil
+	return claim("2 events at 6.5", judge(fmt.Sprint(theirs) == "[2 8 9 10 0]"), theirs, ours), nil
 }
 
 func slotSum() (Claim, error) {
@@ -157,14 +140,7 @@ func slotSum() (Claim, error) {
 		now := mono.Time(e.at * 1e9)
 		theirs, ours = ring.add(now, e.n), s.Add(now, e.n)
 	}
-	return Claim{
-		Claim:   "the total is the sum of all events of the past ten seconds",
-		Setup:   "the same example, asked at 16.0 s: 9 events are at most 9.5 s old",
-		Rerun:   fmt.Sprintf("its ring says %d; ours %d", theirs, ours),
-		Verdict: judge(theirs == 9), written: Refuted,
-		Why: "The slot of 6.5 s is emptied when 16 s begins in its place. Ten whole slots take an eleventh for the one " +
-			"that has begun.",
-	}, nil
+	return claim("the total is the", judge(theirs == 9), theirs, ours), nil
 }
 
 func shorterWindow() (Claim, error) {
@@ -176,14 +152,7 @@ func shorterWindow() (Claim, error) {
 		mostInASecond(func(now mono.Time, n int64) int64 {
 			return ours.Add(now, n)
 		})
-	return Claim{
-		Claim:   "to keep 300 in 1.0 s at a precision of 0.1 s, keep 300 in 0.9 s: then the requirement surely holds",
-		Setup:   "asked at the end of a slot",
-		Rerun:   fmt.Sprintf("%d in one second (nine slots), %d (ten); %d by ours (eleven)", nine, ten, eleven),
-		Verdict: judge(nine <= 300), written: Refuted,
-		Why: "A shorter window forgets sooner, which lets more through, not less. It is the longer one that is on the safe " +
-			"side.",
-	}, nil
+	return claim("to keep 300 in", judge(nine <= 300), nine, ten, eleven), nil
 }
 
 // memory compares what the queue and the slots take, as package window documents its own memory.
@@ -195,12 +164,7 @@ func memory() (Claim, error) {
 	}
 	queue := func(n int) int { return runs + perInstant*n }
 	fixed := slots + perSlot*s.Len()
-	return Claim{
-		Claim: "a queue of events grows with what happens, slots do not", Setup: "one second, 300 or 100,000 instants in it",
-		Rerun: fmt.Sprintf("ours: %d and %d bytes; %d slots take %d, whatever happens", queue(300), queue(100_000), s.Len(),
-			fixed), Verdict: judge(fixed < queue(300)), written: Confirmed,
-		Why: "Exact counts cost memory: 8 bytes an event where one asks only whether one more fits.",
-	}, nil
+	return claim("a queue of events", judge(fixed < queue(300)), queue(300), queue(100_000), s.Len(), fixed), nil
 }
 
 // average tests a moving average of the events, weighted by e^(−age/1 s), that is taken for a count
@@ -216,63 +180,29 @@ func average() Claim {
 	for v := 300.0; v > 1; v = decay(v, time.Millisecond) {
 		lingers += time.Millisecond
 	}
-	return Claim{
-		Claim: "an exponential average lingers after a burst, and reacts too slowly to a stream (no figures)",
-		Setup: "300 a second, an average over 1 s; 300 at once, then nothing; and 600 a second",
-		Rerun: fmt.Sprintf("room for 299 after %.1f s, where the second is over after 1; %d of the stream pass before "+
-			"one is refused", lingers.Seconds(), through),
-		Verdict: judge(lingers > 2*time.Second, through > 300), written: Confirmed, Why: "Both ways, as the text says.",
-	}
+	return claim("an exponential average lingers", judge(lingers > 2*time.Second, through > 300),
+		lingers.Seconds(), through)
 }
 
 func bigJump() Claim {
 	const rounds = (2000 - 110) / 100.0
-	return Claim{
-		Claim: "from slot 110 to slot 2000 of 100 slots one would clear the same slots 10 times", Setup: "by arithmetic",
-		Rerun:   fmt.Sprintf("%.1f times", rounds),
-		Verdict: judge(near(rounds, 10, 0.1)), written: Refuted,
-		Why: "1,890 steps over 100 slots. That all should be cleared once instead is right.",
-	}
+	return claim("from slot 110 to", judge(near(rounds, 10, 0.1)), rounds)
 }
 
 func powerOfTwo() Claim {
 	const wanted, slots = 127, 64
 	share := 100 * float64(slots) / wanted
-	return Claim{
-		Claim: "a power of two of slots may cost half of the window", Setup: "by arithmetic: 127 slots wanted",
-		Rerun:   fmt.Sprintf("%d slots, %.1f %% of it", slots, share),
-		Verdict: judge(near(share, 50, 0.02)), written: Confirmed,
-		Why: "Or twice the precision: the slots may as well be longer.",
-	}
+	return claim("a power of two", judge(near(share, 50, 0.02)), slots, share)
 }
 
-// benchmarked are written by hand, with the date and the command, since the time that a machine
+// benchmarked are measured by hand, with the date and the command, since the time that a machine
 // takes cannot be computed.
-var benchmarked = []Claim{{
-	Claim: "the queue with a running total does everything in constant time, optimally",
-	Setup: "`go test ./limit/window -bench 'Runs|Log'`, 2026-11-22; N = 20, 300, 6,000, 100,000",
-	Rerun: "Runs.Add 7.8, 9.7, 8.3, 8.0 ns; Log.Add, for one event each, 2.2, 2.0, 3.2, 2.1 ns", Verdict: Confirmed,
-	written: Confirmed,
-	Why: "The time does not grow with N. A ring of instants does the same in a quarter of it, if events have no " +
-		"weight.",
-}, {
-	Claim:   "the ring of slots is fast, and does not grow with the number of events",
-	Setup:   "`go test ./limit/window -bench 'Division|Slots'`, 2026-11-22",
-	Rerun:   "as described 4.8 ns in the same slot, 6.4 in the next, 14 five slots on; ours 3.1, 6.5, 11",
-	Verdict: Confirmed, written: Confirmed,
-	Why: "Some nanoseconds, whatever was counted.",
-}, {
-	Claim: "memory is allocated at the start only", Setup: "`go test ./limit/window -bench . -benchmem`, 2026-11-22",
-	Rerun: "0 bytes in each operation of each counter", Verdict: Confirmed, written: Confirmed,
-	Why: "A ring has its length from the beginning.",
-}, {
-	Claim: "dividing in floating point is typically ten times as fast as dividing integers",
-	Setup: "`go test ./limit/window -bench Division`, 2026-11-22; the same ring, both ways",
-	Rerun: "8.8 ns in floating point, 4.8 by integers (same slot)", Verdict: Refuted, written: Refuted,
-	Why: "Processors of today divide integers in a few nanoseconds, and rounding down takes a call.",
-}, {
-	Claim: "splitting the loop, a power of two or a constant number of slots save divisions",
-	Setup: "`go test ./limit/window -bench Division`, 2026-11-22; five slots on",
-	Rerun: "14.3 ns as described; 8.7 split, 9.9 with 16 slots, 8.8 with a constant", Verdict: Confirmed,
-	written: Confirmed, Why: "Each does, where slots are cleared; in the same slot they differ by less than a nanosecond.",
-}}
+func benchmarked() []Claim {
+	return []Claim{
+		claim("the queue with a", Confirmed),
+		claim("the ring of slots", Confirmed),
+		claim("memory is allocated at", Confirmed),
+		claim("dividing in floating point", Refuted),
+		claim("splitting the loop, a", Confirmed),
+	}
+}

@@ -1,7 +1,6 @@
 package baselines
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -168,7 +167,6 @@ func demo(r *run, _ *Page) (Document, error) {
 
 // crowdClaims are claims about 25 clients in five processes.
 func crowdClaims(by map[string][]fleet.Report) []Claim {
-	const setup = "5 × 5 threads; ours from a full bucket, five hours"
 	refused := of(by["5 × 5"], retry)
 	with, without := of(by["5 × 5"], mostToLeast), of(by["5 × 5 without the time"], mostToLeast)
 	level := of(by["5 × 5"], func(r *fleet.Report) float64 { return float64(r.Level.Last) })
@@ -183,29 +181,14 @@ func crowdClaims(by map[string][]fleet.Report) []Claim {
 	}
 	shortest, longest := atEnd(func(v ...float64) float64 { return slices.Min(v) }),
 		atEnd(func(v ...float64) float64 { return slices.Max(v) })
-	return []Claim{{
-		Claim: "not doubling at the first refusal, about 2 % of requests are refused", Setup: setup,
-		Rerun:   refused.text(1) + " %",
-		Verdict: judge(refused.has(2)), written: Refuted,
-		Why: "It lingers where it is refused, as the text fears, and longer than that one run says.",
-	}, {
-		Claim: "first simulations had 2 to 3 % refused", Setup: setup, Rerun: refused.text(1) + " %",
-		Verdict: judge(refused.P5 <= 3, refused.P50 <= 3), written: InPart, Why: "The luckiest of ours have.",
-	}, {
-		Claim: "without the time factor one process meets 5 or 10 times the refusals of another; with it they average out " +
-			"(14 to 23 in its log, 1.6 times)", Setup: setup,
-		Rerun:   fmt.Sprintf("most to least of five processes: %s without, %s with it", without.text(1), with.text(1)),
-		Verdict: judge(without.has(5), with.has(1.6)), written: Confirmed,
-		Why: "Who was doubled lately comes down more slowly, so that others are met as well.",
-	}, {
-		Claim: "some moment of a log has about 112 requests left, and processes that sleep from 14 to 41 s",
-		Setup: "5 × 5 threads, 20 s each would be fair; ours at the end of five hours",
-		Rerun: fmt.Sprintf("%s left; the shortest sleep %s s, the longest %s s", level.text(0), shortest.text(0),
-			longest.text(0)),
-		Verdict: judge(level.has(112), shortest.P50 < 20 && longest.P50 > 40), written: InPart,
-		Why: "Such sleeps side by side are the rule, and worse ones. So much was seldom left in ours: they hover where the " +
-			"bucket is empty.",
-	}}
+	return []Claim{
+		claim("not doubling at the first refusal, about", judge(refused.has(2)), refused.text(1)),
+		claim("first simulations had 2", judge(refused.P5 <= 3, refused.P50 <= 3), refused.text(1)),
+		claim("without the time factor", judge(without.has(5), with.has(1.6)),
+			without.text(1), with.text(1)),
+		claim("some moment of a", judge(level.has(112), shortest.P50 < 20 && longest.P50 > 40),
+			level.text(0), shortest.text(0), longest.text(0)),
+	}
 }
 
 // timeFactors computes how much smaller the decrease is soon after the sleep was doubled.
@@ -223,12 +206,8 @@ func timeFactors() (Claim, error) {
 		return Claim{}, err
 	}
 	late, err := factor(time.Hour)
-	return Claim{
-		Claim: "the time factor is 120 after 30 s, and 1.58 after an hour", Setup: "one thread, doubled once",
-		Rerun:   fmt.Sprintf("%.1f and %.3f", soon, late),
-		Verdict: judge(near(soon, 120, 0.01), near(late, 1.5819767068693265, 0.001)), written: Confirmed,
-		Why: "1/(1 − e^(−t/3600)).",
-	}, err
+	return claim("the time factor is", judge(near(soon, 120, 0.01), near(late, 1.5819767068693265, 0.001)),
+		soon, late), err
 }
 
 // steps computes the two decreases that the text works out.
@@ -238,12 +217,7 @@ func steps() (Claim, error) {
 		return Claim{}, err
 	}
 	fast, err := decrease("demo-remaining-sleep", 4*time.Second, 100, 0)
-	return Claim{
-		Claim: "with 100 left, a sleep of 20 s comes down by 0.4 s and one of 4 s by 0.08 s", Setup: "one answer",
-		Rerun:   fmt.Sprintf("%.3f and %.4f s", slow, fast),
-		Verdict: judge(near(slow, 0.4, 0.15) && near(fast, 0.08, 0.15)), written: Confirmed,
-		Why: "100 · sleep / 4500; the text cuts digits off.",
-	}, err
+	return claim("with 100 left, a", judge(near(slow, 0.4, 0.15) && near(fast, 0.08, 0.15)), slow, fast), err
 }
 
 // slowComesDown reruns the first behaviour that could not be tested.
@@ -257,14 +231,7 @@ func slowComesDown(seeds int) (Claim, error) {
 		slow, fast = append(slow, a), append(fast, b)
 	}
 	a, b := quantiles(slow), quantiles(fast)
-	return Claim{
-		Claim:   "beside a fast client a slow one comes down, and the fast one rises (a wish, no figure)",
-		Setup:   "20 s beside 4 s, 600 an hour: 12 s each are fair",
-		Rerun:   fmt.Sprintf("after ten minutes %s s beside %s s", a.text(1), b.text(1)),
-		Verdict: judge(a.P50 < 16, b.P50 > 8), written: Refuted,
-		Why: "The fast one is refused first and forgiven first, and the slow one doubles when it is met. Each law of ours " +
-			"that hears what remains has them meet within ten minutes, as a test asserts.",
-	}, nil
+	return claim("beside a fast client", judge(a.P50 < 16, b.P50 > 8), a.text(1), b.text(1)), nil
 }
 
 // fastIsHit tells which clients the refusals hit.
@@ -279,12 +246,7 @@ func fastIsHit(by map[string][]fleet.Report) Claim {
 		a, b := sum(r.Groups[0].Limited), sum(r.Groups[1].Limited)
 		return 100 * a / max(a+b, 1)
 	})
-	return Claim{
-		Claim: "of refusals one in five meets a client at 20 s, and the rest one at 4 s",
-		Setup: "five clients of each, an empty bucket of 2,250 an hour, two minutes",
-		Rerun: share.text(0) + " %", Verdict: judge(near(share.P50, 20, 0.25)), written: Confirmed,
-		Why: "Who asks five times as often is met five times as often: one in six.",
-	}
+	return claim("of refusals one in", judge(near(share.P50, 20, 0.25)), share.text(0))
 }
 
 func jitterClaim(by map[string][]fleet.Report) Claim {
@@ -292,27 +254,13 @@ func jitterClaim(by map[string][]fleet.Report) Claim {
 		return of(by["jitter "+name], func(r *fleet.Report) float64 { return float64(r.PeakConcurrent) })
 	}
 	none, little, much := peak("none"), peak("1 %"), peak("10 %")
-	return Claim{
-		Claim: "without jitter more requests are at the server at once; up to 1 % of the sleep is not enough, up to 10 % " +
-			"is (no figures)",
-		Setup: "5 × 5 threads that start together, an hour, 40 ms of work a request",
-		Rerun: fmt.Sprintf("most at once: %s without, %s with 1 %%, %s with 10 %%", none.text(0), little.text(0),
-			much.text(0)),
-		Verdict: judge(much.P50 < none.P50, little.P50 > much.P50), written: Confirmed,
-		Why: "All start together, at 0.8 s: a hundredth of that is less than the server's 40 ms, a tenth is twice as long.",
-	}
+	return claim("without jitter more requests", judge(much.P50 < none.P50, little.P50 > much.P50),
+		none.text(0), little.text(0), much.text(0))
 }
 
 // untestable reruns what the text says about tests.
 func untestable(by map[string][]fleet.Report) Claim {
 	events := of(by["5 × 5"], func(r *fleet.Report) float64 { return float64(r.Events) })
-	return Claim{
-		Claim: "such behaviour cannot be tested, as nobody can run a day in some seconds (a library that scales time by " +
-			"100 leaves a sleep of 100 s as it is)", Setup: "a law that sleeps by itself",
-		Rerun: fmt.Sprintf("five hours of 25 clients are %s thousand events of a heap, some milliseconds",
-			Quantiles{events.P5 / 1000, events.P50 / 1000, events.P95 / 1000}.text(0)),
-		Verdict: judge(!by["5 × 5"][0].Complete), written: Refuted,
-		Why: "A law that is given the time needs no sleep: all reruns of this page take seconds, each wished-for behaviour " +
-			"is a test.",
-	}
+	return claim("such behaviour cannot be", judge(!by["5 × 5"][0].Complete),
+		Quantiles{events.P5 / 1000, events.P50 / 1000, events.P95 / 1000}.text(0))
 }

@@ -3,6 +3,7 @@
 // sim published` prints it, and docs/published.md is the same.
 //
 //	document.go         the page, its documents and their claims
+//	claims.md           the texts of claims; claims.go reads them
 //	exchange_claims.go  limiters, queues and nonces of an exchange client
 //	gem_claims.go       a throttle; its runs are in gem_runs.go, their author's figures in gem_seen.go
 //	demo_claims.go      a demonstration of throttles; the ways that its author tried are in demo_tried.go

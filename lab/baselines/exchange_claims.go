@@ -142,52 +142,21 @@ func limiterClaims(x exchangeResults) []Claim {
 	fiftyTail, hundredTail := row(x.tail, "circular+50ms"), row(x.tail, "circular+100ms")
 	printed := row(x.free, "adaptive, as printed")
 	adaptive, adaptiveTail := row(x.free, "adaptive, as described"), row(x.tail, "adaptive, as described")
-	return []Claim{{
-		Claim: "without the fixed gap between requests the client goes from 74 to 85 requests/s, by 15 %",
-		Setup: "five keys, a worker each",
-		Rerun: fmt.Sprintf("from %.1f to %.1f/s, by %.1f %%, with %.1f %% refused where none was", gap.Rate, ring.Rate,
-			100*gain, refused(ring)),
-		Verdict: judge(gain > 0, near(gain, 85.0/74-1, 0.25)), written: InPart,
-		Why: "The gain is there, half as large. A gap makes a slow answer's time lost for good; the ring catches up, and " +
-			"is refused for it, which a ban would end.",
-	}, {
-		Claim: "the gain is of fewer switches between tasks", Setup: "the same, where a switch takes no time",
-		Rerun: fmt.Sprintf("%.1f %% more all the same; %.1f and %.1f wake-ups a request", 100*gain,
-			gap.WakeUpsPerAdmission, ring.WakeUpsPerAdmission),
-		Verdict: judge(gain < 0.25*(85.0/74-1), gain < 0.75*(85.0/74-1)), written: InPart,
-		Why: "Half of it is there where none takes any. A worker that may send every 51 ms and has its answer after 50 on " +
-			"average sends every 59: the larger of the two, each time.",
-	}, {
-		Claim: "the gap is redundant: the ring alone suffices", Setup: "the same; with a gap of 50 ms and without",
-		Rerun:   fmt.Sprintf("%.2f %% refused with both, %.2f with the ring alone", refused(gap), refused(ring)),
-		Verdict: judge(refused(ring) == 0), written: Refuted,
-		Why: "It is rather the ring that is: twenty gaps of 51 ms are longer than its second. The gap spreads arrivals, so " +
-			"that none is early enough.",
-	}, {
-		Claim: "to sleep for exactly what remains, in place of a millisecond at a time, wastes no time (no figure)",
-		Setup: "both with 50 ms more in the window",
-		Rerun: fmt.Sprintf("%.1f and %.1f/s, %.1f and %.1f wake-ups a request", printed.Rate, fifty.Rate,
-			printed.WakeUpsPerAdmission, fifty.WakeUpsPerAdmission),
-		Verdict: judge(printed.Rate > 0.995*fifty.Rate, printed.WakeUpsPerAdmission < fifty.WakeUpsPerAdmission),
-		written: Confirmed, Why: "As many requests for fewer wake-ups.",
-	}, {
-		Claim: "an extra 50 to 100 ms in the window keep requests from being refused",
-		Setup: "the ring alone, and 50 or 100 ms",
-		Rerun: fmt.Sprintf("%.2f and %.2f %% refused at 0 to 50 ms; %.2f and %.2f %% on a path of 10 ms with one in a "+
-			"hundred above 100", refused(fifty), refused(hundred),
-			refused(fiftyTail), refused(hundredTail)),
-		Verdict: judge(refused(fifty) == 0 && refused(hundred) == 0, refused(fiftyTail) == 0 && refused(hundredTail) == 0),
-		written: InPart,
-		Why:     "As long as no two latencies differ by more. A path with a tail has no such number.",
-	}, {
-		Claim: "a buffer of 1.1 × the mean round trip, within 30 to 150 ms, follows the path and keeps refusals away",
-		Setup: "as described: the text's code never records a round trip",
-		Rerun: fmt.Sprintf("%.1f/s and %.3f %% refused at 0 to 50 ms; %.1f/s and %.1f %% on the path with a tail",
+	return []Claim{
+		claim("without the fixed gap", judge(gain > 0, near(gain, 85.0/74-1, 0.25)),
+			gap.Rate, ring.Rate, 100*gain, refused(ring)),
+		claim("the gain is of", judge(gain < 0.25*(85.0/74-1), gain < 0.75*(85.0/74-1)),
+			100*gain, gap.WakeUpsPerAdmission, ring.WakeUpsPerAdmission),
+		claim("the gap is redundant: the", judge(refused(ring) == 0), refused(gap), refused(ring)),
+		claim("to sleep for exactly",
+			judge(printed.Rate > 0.995*fifty.Rate, printed.WakeUpsPerAdmission < fifty.WakeUpsPerAdmission),
+			printed.Rate, fifty.Rate, printed.WakeUpsPerAdmission, fifty.WakeUpsPerAdmission),
+		claim("an extra 50 to",
+			judge(refused(fifty) == 0 && refused(hundred) == 0, refused(fiftyTail) == 0 && refused(hundredTail) == 0),
+			refused(fifty), refused(hundred), refused(fiftyTail), refused(hundredTail)),
+		claim("a buffer of 1.1", judge(refused(adaptive) < 0.01, refused(adaptiveTail) < 0.01),
 			adaptive.Rate, refused(adaptive), adaptiveTail.Rate, refused(adaptiveTail)),
-		Verdict: judge(refused(adaptive) < 0.01, refused(adaptiveTail) < 0.01), written: InPart,
-		Why: "What breaks a window is how much latencies differ, of which a mean says nothing: on a path with short means " +
-			"it takes the buffer away.",
-	}}
+	}
 }
 
 // arrivesEarly plays the document's example: one request is 40 ms on the way, and another that is
@@ -202,78 +171,39 @@ func arrivesEarly() (Claim, error) {
 		x.Arrive(40*ms, 0, 0)
 	}
 	verdict := x.Arrive(1036*ms, 0, 0)
-	return Claim{
-		Claim: "two requests sent 1000 ms apart arrive 996 ms apart, and the later one is refused",
-		Setup: "40 ms on the way, then 36", Rerun: "20 at 40 ms, one at 1036 ms: " + verdict.String(),
-		Verdict: judge(verdict == rule.Limited), written: Confirmed,
-		Why: "Servers count arrivals. The request it is compared with is the 20th before it, so it is the 21st, where the " +
-			"text says the 20th.",
-	}, nil
+	return claim("two requests sent 1000", judge(verdict == rule.Limited), verdict.String()), nil
 }
 
 func modelClaims(x map[string]bench.Result) []Claim {
 	loop, threads := x["adaptive, as printed/original/nonce"], x["adaptive, as printed, threads/original/nonce"]
 	eventLoop, workers, pipelined := x["model: event loop/original"], x["model: workers/original"],
 		x["model: pipelined/original"]
-	return []Claim{{
-		Claim: "an event loop reaches 84 requests/s, threads 77",
-		Setup: "the adaptive limiter as printed for each: 50 ms and strict, 40 ms and inclusive",
-		Rerun: fmt.Sprintf("%.1f and %.1f/s, with %.2f and %.2f %% refused", loop.Rate, threads.Rate, refused(loop),
-			refused(threads)),
-		Verdict: judge(loop.Rate > 1.02*threads.Rate), written: Refuted,
-		Why: "The models differ by nothing but what an interpreter takes. The limiters do: that of the threads has 10 ms " +
-			"less and is refused for it.",
-	}, {
-		Claim: "threads take requests off the queue sooner, so that fewer expire than with a loop",
-		Setup: "the limiter as printed for each, and one limiter for both; one request in flight per key",
-		Rerun: fmt.Sprintf("as printed %.1f %% expire with a loop, %.1f with threads; with one limiter %.1f and %.1f",
+	return []Claim{
+		claim("an event loop reaches", judge(loop.Rate > 1.02*threads.Rate),
+			loop.Rate, threads.Rate, refused(loop), refused(threads)),
+		claim("threads take requests off",
+			judge(expired(threads) < 0.95*expired(loop), expired(workers) < 0.95*expired(eventLoop)),
 			expired(loop), expired(threads), expired(eventLoop), expired(workers)),
-		Verdict: judge(expired(threads) < 0.95*expired(loop), expired(workers) < 0.95*expired(eventLoop)), written: InPart,
-		Why: "It is the 10 ms less in the limiter of its threads. With one limiter, requests leave as fast as it lets " +
-			"them, whoever takes them: 95 a second are made, and 91 can be sent.",
-	}, {
-		Claim: "five keys are too few: what is made faster than it can be sent expires", Setup: "95.2 requests/s are made",
-		Rerun: fmt.Sprintf("%.1f/s and %.1f %% expired with one in flight per key; %.1f/s and %.1f %% with as many as "+
-			"the limit allows", eventLoop.Rate, expired(eventLoop), pipelined.Rate, expired(pipelined)),
-		Verdict: judge(expired(eventLoop) > 1, expired(pipelined) > 1), written: InPart,
-		Why: "It is not the keys: one in flight per key waits for each answer. Where nonces need not rise, five keys are " +
-			"enough.",
-	}}
+		claim("five keys are too", judge(expired(eventLoop) > 1, expired(pipelined) > 1),
+			eventLoop.Rate, expired(eventLoop), pipelined.Rate, expired(pipelined)),
+	}
 }
 
 func queueClaims(x map[string]bench.Result) []Claim {
 	at := func(name string) bench.Result { return x["queue: "+name+"/original/nonce"] }
 	drop, dlq, graveyard, pressed := at("drop"), at("dlq"), at("graveyard"), at("graveyard, backpressure")
-	return []Claim{{
-		Claim: "a queue for dead letters, each with a fresh second to live, wastes no request and drops fewer (five " +
-			"retries, then a graveyard)", Setup: "no limit to retries, or five; dropped otherwise",
-		Rerun: fmt.Sprintf("%.1f %% of the requests are dropped without it; with it %.1f %% (%.1f %% in the graveyard), "+
-			"but %.0f and %.0f %% are answered within a second of their making, where it were %.0f",
-			expired(drop), expired(dlq), 100*float64(graveyard.Dead)/float64(max(graveyard.Offered, 1)), dlq.InTimePercent,
-			graveyard.InTimePercent, drop.InTimePercent),
-		Verdict: judge(expired(dlq) == 0, dlq.InTimePercent >= drop.InTimePercent), written: InPart,
-		Why: "Nothing expires whose clock is set back. No time is won: what is sent late delays what is not yet late, " +
-			"until nearly all is.",
-	}, {
-		Claim: "what has failed five times may be taken for invalid, and is not to be sent again",
-		Setup: "five retries; all requests that are made are valid ones",
-		Rerun: fmt.Sprintf("%d of %d requests fail as often: for want of time, with %d refusals", graveyard.Dead,
-			graveyard.Offered, graveyard.Rejected),
-		Verdict: judge(graveyard.Dead == 0), written: Refuted,
-		Why: "They were too many for the keys, and none was looked at by the server and found wanting.",
-	}, {
-		Claim: "a pause between new requests lets what is retried go first, and promptly", Setup: "no limit to retries",
-		Rerun: fmt.Sprintf("answers come %.1f s after the request was made, one in a hundred sends after %.0f s",
+	return []Claim{
+		claim("a queue for dead", judge(expired(dlq) == 0, dlq.InTimePercent >= drop.InTimePercent),
+			expired(drop), expired(dlq), 100*float64(graveyard.Dead)/float64(max(graveyard.Offered, 1)),
+			dlq.InTimePercent, graveyard.InTimePercent, drop.InTimePercent),
+		claim("what has failed five", judge(graveyard.Dead == 0),
+			graveyard.Dead, graveyard.Offered, graveyard.Rejected),
+		claim("a pause between new", judge(dlq.Latency.SinceMade.Mean < 1000),
 			dlq.Latency.SinceMade.Mean/1000, dlq.Delay.P99/1000),
-		Verdict: judge(dlq.Latency.SinceMade.Mean < 1000), written: Refuted,
-		Why: "What is retried goes to the end of the one queue, behind all that was made meanwhile.",
-	}, {
-		Claim: "backpressure on who makes requests keeps them from expiring (no figure)", Setup: "20 may wait, five retries",
-		Rerun: fmt.Sprintf("%.1f %% are answered within a second, %.1f %% expire, at %.1f/s", pressed.InTimePercent,
-			expired(pressed), pressed.Rate),
-		Verdict: judge(pressed.InTimePercent > 99 && pressed.Expired+pressed.Dead == 0), written: Confirmed,
-		Why: "20 wait for a quarter of a second at most.",
-	}}
+		claim("backpressure on who makes",
+			judge(pressed.InTimePercent > 99 && pressed.Expired+pressed.Dead == 0),
+			pressed.InTimePercent, expired(pressed), pressed.Rate),
+	}
 }
 
 func nonceClaims(x map[string]bench.Result) []Claim {
@@ -281,20 +211,11 @@ func nonceClaims(x map[string]bench.Result) []Claim {
 	bad := func(p bench.Result) float64 {
 		return 100 * float64(p.BadNonce) / float64(max(p.Successes+p.Failures, 1))
 	}
-	return []Claim{{
-		Claim: "timestamps of a millisecond repeat when several requests go at once, and are refused as nonces",
-		Setup: "a worker per key", Rerun: fmt.Sprintf("%.4f %% bad nonces", bad(stamps)),
-		Verdict: judge(bad(stamps) > 0.1), written: Refuted,
-		Why: "Nonces are per key, and a worker has one request in flight: the next millisecond has come, but for one " +
-			"answer in some ten thousand.",
-	}, {
-		Claim:   "timestamp, thread and counter written one after the other are unique, which mends it",
-		Setup:   "threads; the client runs on, or is restarted every minute",
-		Rerun:   fmt.Sprintf("%.1f %% bad nonces; restarted %.1f %%, at %.1f/s", bad(once), bad(restarted), restarted.Rate),
-		Verdict: judge(bad(once) < 0.01, bad(restarted) < 0.01), written: InPart,
-		Why: "Unique is not rising. A restarted thread counts from 1, and a number with fewer digits is a smaller one, " +
-			"whatever the time.",
-	}}
+	return []Claim{
+		claim("timestamps of a millisecond", judge(bad(stamps) > 0.1), bad(stamps)),
+		claim("timestamp, thread and counter", judge(bad(once) < 0.01, bad(restarted) < 0.01),
+			bad(once), bad(restarted), restarted.Rate),
+	}
 }
 
 // limiterTable shows each published limiter with and without a ban, on both paths.

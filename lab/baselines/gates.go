@@ -65,13 +65,7 @@ func gates(r *run, _ *Page) (Document, error) {
 	}
 	d.Claims = append(d.Claims, gateClaims(&llm)...)
 	d.Claims = append(d.Claims, waitShapes(&llm)...)
-	d.Claims = append(d.Claims, Claim{
-		Claim: "time.time() is a monotonic clock (no figure)", Setup: "by its documentation, not rerun",
-		Rerun:   "it may be lower than before, where the system's clock is set back",
-		Verdict: Refuted, written: Refuted,
-		Why: "A clock that is set back by an hour shuts the gate for an hour and a minute. time.monotonic() is the one " +
-			"that is meant.",
-	})
+	d.Claims = append(d.Claims, claim("time.time() is a monotonic", Refuted))
 	return d, nil
 }
 
@@ -86,14 +80,8 @@ func burstOfTen() (Claim, error) {
 	t, err := lenient(6, atOnce(10)...)
 	w := seconds(t.Waits)
 	slices.Sort(w)
-	return Claim{
-		Claim:   "of ten at once with 6 a minute six pass, the 7th and the 8th wait 10 s each, and so on, spaced out",
-		Setup:   "max_rpm 6, a window of 60 s",
-		Rerun:   fmt.Sprintf("waits of %.0f, …, %.0f, %.0f and %.0f s", w[0], w[5], w[6], w[7]),
-		Verdict: judge(w[5] == 0, near(w[6], 10, 0.1), near(w[7], 10, 0.1)), written: InPart,
-		Why: "Six pass. The first leaves the window after 60 s, not 10, and the five that were sent with it leave " +
-			"together: all go again at once.",
-	}, err
+	return claim("of ten at once", judge(w[5] == 0, near(w[6], 10, 0.1), near(w[7], 10, 0.1)),
+		w[0], w[5], w[6], w[7]), err
 }
 
 func waitsForOldest() (Claim, error) {
@@ -104,13 +92,7 @@ func waitsForOldest() (Claim, error) {
 	}
 	strict, err := gated(5, 1_000_000, made...)
 	w, served := alone.Waits[5].Seconds(), strict.Waits[5].Seconds()
-	return Claim{
-		Claim: "with the oldest sent 55 s ago the next waits 5 s", Setup: "max_rpm 5, a window of 60 s",
-		Rerun: fmt.Sprintf("it is sent after %.1f s; at a server with that very limit it is refused then, and served "+
-			"when sent after %.1f", w, served),
-		Verdict: judge(near(w, 5, 0.01)), written: Confirmed,
-		Why: "As long as the gate is asked. The server counts arrivals, and the oldest arrived later than it was sent.",
-	}, err
+	return claim("with the oldest sent", judge(near(w, 5, 0.01)), w, served), err
 }
 
 // waitsForThree takes the document's two examples for one, as their sends are the same.
@@ -132,13 +114,7 @@ func waitsForThree() (Claim, error) {
 			free = s
 		}
 	}
-	return Claim{
-		Claim:   "with 7 in the last minute, where 5 may be, one waits for 5 s: until the oldest leaves",
-		Setup:   "max_rpm 5, a window of 60 s, sends 55, 45, 30, 20, 10, 5 and 2 s ago",
-		Rerun:   fmt.Sprintf("after 5, 15 and 30 s %s are left, so it goes after %d s", strings.Join(left, ", "), free),
-		Verdict: judge(free > 0, free == 5), written: InPart,
-		Why: "It looks again after 5 s, and after 15. Three have to leave before there is room for one.",
-	}, nil
+	return claim("with 7 in the", judge(free > 0, free == 5), strings.Join(left, ", "), free), nil
 }
 
 // slidingOrFixed puts a burst at the end of one minute and another at the beginning of the next.
@@ -159,15 +135,7 @@ func slidingOrFixed() (Claim, error) {
 		}
 	}
 	counts := sends.Count(minute + mono.Time(time.Second))
-	return Claim{
-		Claim: "a sliding window is more accurate than fixed buckets of a minute (no figure)",
-		Setup: "30 a minute; 30 requests at 59 s and 30 at 61",
-		Rerun: fmt.Sprintf("fixed minutes let %d through within two seconds; the sliding one counts %d, and would let 30",
-			passed, counts),
-		Verdict: judge(passed == 60 && counts == 60), written: Confirmed,
-		Why: "If the server's window slides, too. At one that counts by its clock's minutes the sliding one waits for " +
-			"nothing.",
-	}, nil
+	return claim("a sliding window is", judge(passed == 60 && counts == 60), passed, counts), nil
 }
 
 // countsAndRates computes the sums of the examples with counters of ours.
@@ -189,11 +157,7 @@ func countsAndRates() (Claim, error) {
 		tokens.Add(ago(e[0]), int64(e[1]))
 	}
 	n, sum := sends.Count(now), tokens.Total(now)
-	return Claim{
-		Claim: "sends 55, 45, 30, 20, 10, 5 and 2 s ago are 7 a minute; 100, 200 and 150 tokens are 450",
-		Setup: "windows of 60 s", Rerun: fmt.Sprintf("%d and %d", n, sum),
-		Verdict: judge(n == 7, sum == 450), written: Confirmed, Why: "Nothing has left either window.",
-	}, nil
+	return claim("sends 55, 45, 30, 20, 10, 5", judge(n == 7, sum == 450), n, sum), nil
 }
 
 func rollover() (Claim, error) {
@@ -209,23 +173,14 @@ func rollover() (Claim, error) {
 	counts = append(counts, sends.Count(at(0)))
 	sends.Add(at(30))
 	counts = append(counts, sends.Count(at(30)), sends.Count(at(61)))
-	return Claim{
-		Claim: "three sends by 0 s and one by 30 s make 3, 4 and, at 61 s, 3 in the window", Setup: "a window of 60 s",
-		Rerun:   fmt.Sprintf("%d, %d and %d", counts[0], counts[1], counts[2]),
-		Verdict: judge(counts[0] == 3, counts[1] == 4, counts[2] == 3), written: InPart,
-		Why: "All that were in the window at 0 s have left it 61 s later; the example has one of the three leave.",
-	}, nil
+	return claim("three sends by 0", judge(counts[0] == 3, counts[1] == 4, counts[2] == 3),
+		counts[0], counts[1], counts[2]), nil
 }
 
 // herd has three clients wait for one place.
 func herd() (Claim, error) {
 	t, err := lenient(5, 0, 2, 4, 6, 8, 55, 55.1, 55.2)
-	return Claim{
-		Claim: "all who wait wake at once when the window has room, one proceeds, the others look again",
-		Setup: "three wait for the places of five that were sent 2 s apart",
-		Rerun: fmt.Sprintf("%d wake-ups for three sends", t.WakeUps), Verdict: judge(t.WakeUps == 6), written: Confirmed,
-		Why: "3 + 2 + 1: it grows as the square of who waits. A line wakes its head alone.",
-	}, err
+	return claim("all who wait wake", judge(t.WakeUps == 6), t.WakeUps), err
 }
 
 // configured runs the three settings that the document recommends: at a server with those very
@@ -250,14 +205,8 @@ func configured() (Claim, error) {
 			own.Prompts, other.Rejected))
 		exact, larger = append(exact, own.Rejected), append(larger, other.Rejected)
 	}
-	return Claim{
-		Claim: "10 requests and 1,000 tokens a minute never hit a limit, 30 and 10,000 balance, 100 and 100,000 may hit it",
-		Setup: "prompts of 150 tokens, five minutes' worth at once, at a server with those very limits, and at one of 500 " +
-			"and 30,000",
-		Rerun: strings.Join(rerun, "; "), Verdict: judge(exact[0] == 0, larger[0] == 0 && larger[1] == 0), written: InPart,
-		Why: "As long as the server allows far more. At its own limits tokens count when the answer is there, so that ten " +
-			"go out where six fit; and sends a minute apart arrive less than a minute apart.",
-	}, nil
+	return claim("10 requests and 1,000", judge(exact[0] == 0, larger[0] == 0 && larger[1] == 0),
+		strings.Join(rerun, "; ")), nil
 }
 
 // gateClaims are claims about the gates as a whole.
@@ -353,11 +302,5 @@ func overtaking() (Claim, error) {
 		return Claim{}, err
 	}
 	strict, err := gated(20, 1_000_000, at...)
-	return Claim{
-		Claim: "the order is not that of arrival (no figure)", Setup: "20 a minute, 100 prompts, one every half second",
-		Rerun: fmt.Sprintf("at a server with that very limit %d of them are overtaken, at one that refuses none %d",
-			overtaken(strict), overtaken(alone)),
-		Verdict: judge(overtaken(strict) > 0), written: Confirmed,
-		Why: "Our timers fire in order; who is refused and pauses is overtaken.",
-	}, err
+	return claim("the order is not", judge(overtaken(strict) > 0), overtaken(strict), overtaken(alone)), err
 }

@@ -136,17 +136,10 @@ func (p *Page) clearing(backoff, remaining Quantiles) []Claim {
 			GemRun{Strategy: []string{backoffName, remainingName}[i], Multiplier: 1.2, Clients: "1 × 1",
 				Clear: &GemValue{&published[i], ours}})
 	}
-	const setup = "one client, a full bucket, a sleep of 10 s to begin with, 35 ms each way"
-	return []Claim{{
-		Claim: fmt.Sprintf("4,500 requests that are there take backoff, which keeps no sleep, %.0f s", clearBackoff),
-		Setup: setup,
-		Rerun: backoff.text(0) + " s", Verdict: judge(near(backoff.P50, clearBackoff, 0.05)), written: Confirmed,
-		Why: "It never sleeps: 4,500 round trips, one after the other.",
-	}, {
-		Claim: fmt.Sprintf("the winner, from a sleep of 10 s, clears them in %.0f s", clearRemaining), Setup: setup,
-		Rerun: remaining.text(0) + " s", Verdict: judge(near(remaining.P50, clearRemaining, 0.05)), written: Confirmed,
-		Why: "With all of the bucket left the first answer takes the whole sleep back. Counted from its first request.",
-	}}
+	return []Claim{
+		claim("4,500 requests that are there", judge(near(backoff.P50, clearBackoff, 0.05)), backoff.text(0)),
+		claim("the winner, from a sleep", judge(near(remaining.P50, clearRemaining, 0.05)), remaining.text(0)),
+	}
 }
 
 // proportionalIsSlow reruns what the text says against the strategy that does not look at what remains.
@@ -161,18 +154,12 @@ func proportionalIsSlow(seeds int) ([]Claim, error) {
 	}
 	ours := quantiles(hours)
 	minutes, requests, err := comesDown(proportionalName)
-	return []Claim{{
-		Claim: "proportional-decrease takes nearly 7 hours to use up what there is, and to find a new steady state",
-		Setup: "2 × 5 threads, a full bucket that goes on to fill, a sleep of 10 s to begin with",
-		Rerun: ours.text(1) + " h", Verdict: judge(near(ours.P50, emptyHours, 0.1)), written: Confirmed,
-		Why: "It comes down by a 4,500th of its sleep with each request, however much is left.",
-	}, {
-		Claim: "from 10 s it comes down by 1 s in 500 requests, 83 minutes", Setup: "one client",
-		Rerun:   fmt.Sprintf("%d requests, %.0f minutes", requests, minutes),
-		Verdict: judge(near(float64(requests), 500, 0.1) && near(minutes, 83, 0.1)), written: Confirmed,
-		Why: "The text counts 500 steps of 0.002 s at 10 s each; the steps are 0.0022 s and the sleeps a little shorter as " +
-			"it comes down.",
-	}}, err
+	return []Claim{
+		claim("proportional-decrease takes nearly 7", judge(near(ours.P50, emptyHours, 0.1)),
+			ours.text(1)),
+		claim("from 10 s it", judge(near(float64(requests), 500, 0.1) && near(minutes, 83, 0.1)),
+			requests, minutes),
+	}, err
 }
 
 // trends are claims that compare one run with another.
@@ -192,38 +179,20 @@ func trends(p []GemRun, runs [][]fleet.Report) []Claim {
 	}))
 	const busiestPublished = 90.0 // 3,720 of 4,135
 	optimum := runs[5][0].OptimumSleep
-	return []Claim{{
-		Claim: "backoff × 2, 30 minutes: clients make from 93 to 935 requests",
-		Setup: "2 × 5 threads, an empty bucket, one run",
-		Rerun: fmt.Sprintf("least %s, most %s", least.text(0), most.text(0)), Verdict: judge(least.has(93), most.has(935)),
-		written: Confirmed,
-		Why:     "Both lie within ours; the list beside that sentence has 1,242 as its largest.",
-	}, {
-		Claim:   "it gets worse: after two hours the deviation is three times as large, and the longest sleep nearly an hour",
-		Setup:   "the same, 30 and 120 minutes",
-		Rerun:   fmt.Sprintf("%.1f times as large, %.0f s (medians)", later.SD.P50/two.SD.P50, later.MaxSleep.P50),
-		Verdict: judge(near(later.SD.P50/two.SD.P50, 3, 0.25), near(later.MaxSleep.P50, 3600, 0.15)), written: Confirmed,
-		Why: "Who sleeps long is seldom served, and doubles again with the chance that everybody has.",
-	}, {
-		Claim: "a multiplier of 1.2 has more refusals and shorter sleeps, one of 3 fewer refusals (60 to 56 %) and longer " +
-			"sleeps", Setup: "backoff, 30 minutes, × 1.2, 2 and 3",
-		Rerun: fmt.Sprintf("%.0f, %.0f and %.0f %%; %.0f, %.0f and %.0f s (medians)", lower.Retry.P50, two.Retry.P50,
-			higher.Retry.P50, lower.MaxSleep.P50, two.MaxSleep.P50, higher.MaxSleep.P50),
-		Verdict: judge(lower.Retry.P50 > two.Retry.P50 && lower.MaxSleep.P50 < two.MaxSleep.P50,
-			higher.Retry.P50 < two.Retry.P50 && higher.MaxSleep.P50 > two.MaxSleep.P50),
-		written: Confirmed, Why: "One is bought with the other, as the text says.",
-	}, {
-		Claim:   "gradual-decrease: one client rides the floor, with 3,720 of 4,135 requests",
-		Setup:   "2 × 5 threads, 30 minutes, one run",
-		Rerun:   "the busiest makes " + busiest.text(0) + " % of them",
-		Verdict: judge(busiest.P50 > 50, busiest.has(busiestPublished)), written: InPart,
-		Why: "It does, in nearly every run. As large a share as published was not seen: the earlier code was refused more " +
-			"often, too.",
-	}, {
-		Claim: "the best sleep for ten clients is 8 s", Setup: "4,500 an hour, ten clients",
-		Rerun:   fmt.Sprintf("%v s", optimum),
-		Verdict: judge(optimum == 8), written: Confirmed, Why: "0.8 s a request, times ten.",
-	}}
+	return []Claim{
+		claim("backoff × 2, 30", judge(least.has(93), most.has(935)), least.text(0), most.text(0)),
+		claim("it gets worse: after",
+			judge(near(later.SD.P50/two.SD.P50, 3, 0.25), near(later.MaxSleep.P50, 3600, 0.15)),
+			later.SD.P50/two.SD.P50, later.MaxSleep.P50),
+		claim("a multiplier of 1.2",
+			judge(lower.Retry.P50 > two.Retry.P50 && lower.MaxSleep.P50 < two.MaxSleep.P50, higher.Retry.P50 < two.Retry.P50 && higher.MaxSleep.P50 > two.MaxSleep.P50),
+			lower.Retry.P50, two.Retry.P50, higher.Retry.P50, lower.MaxSleep.P50, two.MaxSleep.P50,
+			higher.MaxSleep.P50),
+		claim("gradual-decrease: one client rides",
+			judge(busiest.P50 > 50, busiest.has(busiestPublished)),
+			"the busiest makes "+busiest.text(0)),
+		claim("the best sleep for", judge(optimum == 8), optimum),
+	}
 }
 
 func divided(divisors []float64, runs ...[]fleet.Report) Claim {
@@ -231,24 +200,14 @@ func divided(divisors []float64, runs ...[]fleet.Report) Claim {
 	for i := range divisors {
 		q = append(q, of(runs[i], retry))
 	}
-	return Claim{
-		Claim:   "proportional-decrease: a divisor above 4,500 has fewer refusals, one below more",
-		Setup:   "2 × 5 threads, 30 minutes; divided by 450, 4,500 and 45,000",
-		Rerun:   fmt.Sprintf("%s; %s; %s %%", q[0].text(1), q[1].text(1), q[2].text(1)),
-		Verdict: judge(q[0].P50 > 1.1*q[1].P50, q[2].P50 < 0.9*q[1].P50), written: InPart,
-		Why: "One below does: clients come back sooner to where they are refused. Above, what is refused in half an hour " +
-			"is refused at the start, before anything is divided.",
-	}
+	return claim("proportional-decrease: a divisor above",
+		judge(q[0].P50 > 1.1*q[1].P50, q[2].P50 < 0.9*q[1].P50),
+		q[0].text(1), q[1].text(1), q[2].text(1))
 }
 
 func floods(runs []fleet.Report) Claim {
 	ours := of(runs, retry)
-	return Claim{
-		Claim: "retrying alone has an extremely high share of refusals (no figure)",
-		Setup: "2 × 5 threads, an empty bucket, two minutes",
-		Rerun: ours.text(1) + " %", Verdict: judge(ours.P50 > 90), written: Confirmed,
-		Why: "Ten clients ask 165 times a second for what comes back 1.25 times.",
-	}
+	return claim("retrying alone has an", judge(ours.P50 > 90), ours.text(1))
 }
 
 // racing judges the happy accident by the rows that have the gem's jitter.
@@ -265,15 +224,8 @@ func racing(rows []GemJitter) Claim {
 			local = j
 		}
 	}
-	return Claim{
-		Claim: "threads that race for the one sleep of their process share more evenly than with a sleep each (no figure)",
-		Setup: "2 × 5 threads, 30 minutes, the winner, jitter 10 %, each way 10 ms and 40 ms of work",
-		Rerun: fmt.Sprintf("deviation %.0f by a race, %.0f with a sleep each, %.0f where no update is lost (medians)",
-			race.SD, local.SD, shared.SD),
-		Verdict: judge(race.SD < local.SD, race.SD <= shared.SD), written: InPart,
-		Why: "More evenly than with a sleep each: sharing does that. Losing updates does not: without a race it is more " +
-			"even yet.",
-	}
+	return claim("threads that race for", judge(race.SD < local.SD, race.SD <= shared.SD),
+		race.SD, local.SD, shared.SD)
 }
 
 func jitterTable(rows []GemJitter) Table {

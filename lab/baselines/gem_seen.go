@@ -38,23 +38,12 @@ func seenClaims(runs [][]fleet.Report) []Claim {
 		refused = append(refused, fmt.Sprintf("%.0f and %.0f", of(one[i], retry).P50, of(ten[i], retry).P50))
 		longest = append(longest, fmt.Sprintf("%.0f", of(ten[i], waited).P50))
 	}
-	return []Claim{{
-		Claim: "proportional-decrease: clients that are high come to low values and low ones to high, by the race of the " +
-			"threads (no figure)",
-		Setup: "2 × 5 threads with a sleep each, 120 minutes, the first ten left out",
-		Rerun: "of ten clients " + crossed.text(0) +
-			" are among the five slowest at a time and among the five fastest at another",
-		Verdict: judge(crossed.P50 > 0, crossed.P50 == 0), written: InPart,
-		Why: "Some do, and where nothing races, too: by who is refused. Most stay where they are.",
-	}, {
-		Claim: "with a fixed sleep it is difficult to find the right value (no figure)",
-		Setup: "30 minutes, one client and ten; 0.8, 8 and 80 s",
-		Rerun: fmt.Sprintf("%s, %s, %s %% refused; of ten somebody waits for %s, %s, %s s", refused[0], refused[1],
-			refused[2], longest[0], longest[1], longest[2]),
-		Verdict: judge(of(ten[1], retry).P50 > 2*of(one[1], retry).P50), written: Confirmed,
-		Why: "What is refused seldom for one client is refused half the time for ten; what is refused seldom for ten has " +
-			"somebody wait for minutes.",
-	}}
+	return []Claim{
+		claim("proportional-decrease: clients that are", judge(crossed.P50 > 0, crossed.P50 == 0),
+			"of ten clients "+crossed.text(0)),
+		claim("with a fixed sleep", judge(of(ten[1], retry).P50 > 2*of(one[1], retry).P50),
+			refused[0], refused[1], refused[2], longest[0], longest[1], longest[2]),
+	}
 }
 
 func waited(r *fleet.Report) float64 { return r.LongestWait }
@@ -121,12 +110,5 @@ func jumpsDown() Claim {
 		}
 	}
 	share := 100 * float64(less) / float64(max(less+more, 1))
-	return Claim{
-		Claim: "by the race of its threads a process is more likely to lower its sleep than to raise it, since who sleeps " +
-			"little writes more often (no figure)",
-		Setup: "five threads at 4 to 20 s, 0.1 s between writing and reading",
-		Rerun: fmt.Sprintf("%.0f %% of %d swaps lower it", share, less+more), Verdict: judge(share > 55), written: Refuted,
-		Why: "Who sleeps little writes more often, and reads more often, too: that A finds what B wrote is as likely as " +
-			"the reverse.",
-	}
+	return claim("by the race of", judge(share > 55), share, less+more)
 }

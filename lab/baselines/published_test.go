@@ -62,6 +62,7 @@ func TestVerdictsAreThoseThatTheWhysExplain(t *testing.T) {
 	if len(p.Documents) != len(names) || p.Interrupted {
 		t.Fatalf("%d documents", len(p.Documents))
 	}
+	all := map[string]bool{}
 	for i, d := range p.Documents {
 		if d.Name != names[i] || len(d.Claims) < 8 {
 			t.Errorf("document %d is %q with %d claims, want %q", i, d.Name, len(d.Claims), names[i])
@@ -78,6 +79,7 @@ func TestVerdictsAreThoseThatTheWhysExplain(t *testing.T) {
 				t.Errorf("%s: %q: %s", d.Name, c.Claim, c.Rerun)
 			}
 			seen[c.Claim] = true
+			all[c.Claim] = true
 		}
 		for _, table := range d.Tables {
 			for _, row := range table.Rows {
@@ -85,6 +87,14 @@ func TestVerdictsAreThoseThatTheWhysExplain(t *testing.T) {
 					t.Errorf("%s: %d cells under %d headings: %v", table.Title, len(row), len(table.Heading), row)
 				}
 			}
+		}
+	}
+	if len(claimRows()) < 70 {
+		t.Errorf("claims.md has %d claims", len(claimRows()))
+	}
+	for _, c := range claimRows() {
+		if !all[c.Claim] {
+			t.Errorf("claims.md: no rerun is of %q", c.Claim)
 		}
 	}
 }
@@ -215,5 +225,19 @@ func TestJudge(t *testing.T) {
 		if q.has(x) != want {
 			t.Errorf("%v within %v: %v", x, q, !want)
 		}
+	}
+}
+
+// A claim is found by a beginning that no other has.
+func TestClaimIsFoundByItsBeginning(t *testing.T) {
+	for start, ok := range map[string]bool{"the gap is redundant": true, "the gap": true, "the": false, "no claim begins so": false} {
+		func() {
+			defer func() {
+				if got := recover() == nil; got != ok {
+					t.Errorf("%q: found is %v", start, got)
+				}
+			}()
+			claim(start, Refuted, 1.0, 2.0)
+		}()
 	}
 }
