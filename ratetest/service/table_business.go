@@ -16,8 +16,8 @@ func businesses() []*tableRow {
 
 func hubspotSet(name string, tenSeconds, perDay int64) limitSet {
 	return limitSet{name, []provider.Policy{
-		policy("10 seconds", tenSeconds, provider.Requests, 10*time.Second, provider.Rolling, provider.Key),
-		policy("day", perDay, provider.Requests, day, provider.Calendar, provider.Key),
+		policy("10 seconds", tenSeconds, requests, 10*time.Second, rolling, perKey),
+		policy("day", perDay, requests, day, calendar, perKey),
 	}}
 }
 
@@ -25,7 +25,7 @@ func hubspot() *tableRow {
 	return &tableRow{
 		name: "hubspot", about: "HubSpot's API: ten seconds that roll, days, and searches that are told nothing",
 		limits:  []limitSet{hubspotSet("hubspot:free", 100, 250_000), hubspotSet("hubspot:professional", 190, 625_000)},
-		extra:   []provider.Policy{policy("search", 5, provider.Requests, time.Second, provider.Rolling, provider.Key)},
+		extra:   []provider.Policy{policy("search", 5, requests, time.Second, rolling, perKey)},
 		assumed: "days end at midnight UTC, where HubSpot's do in the zone of the account; a search counts in all three",
 		cost: func(a *asked, p *provider.Policy) int64 {
 			if p.Name == "search" && !strings.HasSuffix(a.path(), "/search") {
@@ -60,8 +60,7 @@ func hubspot() *tableRow {
 }
 
 func zendeskSet(name string, perMinute int64) limitSet {
-	return limitSet{name, []provider.Policy{policy("requests", perMinute, provider.Requests, time.Minute,
-		provider.Calendar, provider.Key)}}
+	return set(name, policy("requests", perMinute, requests, time.Minute, calendar, perKey))
 }
 
 func zendesk() *tableRow {
@@ -70,8 +69,8 @@ func zendesk() *tableRow {
 		limits: []limitSet{zendeskSet("zendesk:team", 200), zendeskSet("zendesk:professional", 400),
 			zendeskSet("zendesk:enterprise", 700)},
 		extra: []provider.Policy{
-			policy("tickets-index", 100, provider.Requests, time.Minute, provider.Calendar, provider.Route),
-			policy("incremental export", 10, provider.Requests, time.Minute, provider.Calendar, provider.Route),
+			policy("tickets-index", 100, requests, time.Minute, calendar, perRoute),
+			policy("incremental export", 10, requests, time.Minute, calendar, perRoute),
 		},
 		assumed: "in minutes of the clock; the list of tickets has the limit of the documentation's example",
 		cost: func(a *asked, p *provider.Policy) int64 {
@@ -121,10 +120,8 @@ func dockerHub() *tableRow {
 		name: "docker-hub", about: "Docker Hub: pulls in six hours that roll, of an address or a user; whoever asks with " +
 			"HEAD is told, and counts for nothing",
 		limits: []limitSet{
-			{"docker-hub:unauthenticated",
-				[]provider.Policy{policy("requests", 100, provider.Requests, 6*time.Hour, provider.Rolling, provider.IP)}},
-			{"docker-hub:personal",
-				[]provider.Policy{policy("requests", 200, provider.Requests, 6*time.Hour, provider.Rolling, provider.Key)}},
+			set("docker-hub:unauthenticated", policy("requests", 100, requests, 6*time.Hour, rolling, perIP)),
+			set("docker-hub:personal", policy("requests", 200, requests, 6*time.Hour, rolling, perKey)),
 		},
 		assumed: "the other limit, of all requests of an address, is not published and not enforced",
 		cost: func(a *asked, _ *provider.Policy) int64 {

@@ -32,10 +32,9 @@ func bybitRow() *tableRow {
 	return &tableRow{
 		name: "bybit", about: "Bybit's API v5: a second of an endpoint, refused with 200; 403 and a ban for an address",
 		limits: []limitSet{
-			{"bybit", []provider.Policy{policy("requests", 600, provider.Requests, 5*time.Second, provider.Rolling,
-				provider.IP)}},
+			set("bybit", policy("requests", 600, requests, 5*time.Second, rolling, perIP)),
 		},
-		extra:   []provider.Policy{policy("endpoint", 50, provider.Requests, time.Second, provider.Rolling, provider.Route)},
+		extra:   []provider.Policy{policy("endpoint", 50, requests, time.Second, rolling, perRoute)},
 		assumed: "every endpoint has 50 per second; a ban takes ten minutes, the least that is documented",
 		ban: &banRule{scope: provider.IP, by: "requests", after: 1, atOnce: true, first: 10 * time.Minute,
 			most: 10 * time.Minute},
@@ -65,9 +64,9 @@ func krakenRow() *tableRow {
 			"orders not",
 
 		limits: []limitSet{
-			{"kraken:starter", []provider.Policy{bucket(15, 33, provider.Weight, 100*time.Second, provider.Key)}},
-			{"kraken:intermediate", []provider.Policy{bucket(20, 1, provider.Weight, 2*time.Second, provider.Key)}},
-			{"kraken:pro", []provider.Policy{bucket(20, 1, provider.Weight, time.Second, provider.Key)}},
+			set("kraken:starter", bucket(15, 33, weight, 100*time.Second, perKey)),
+			set("kraken:intermediate", bucket(20, 1, weight, 2*time.Second, perKey)),
+			set("kraken:pro", bucket(20, 1, weight, time.Second, perKey)),
 		},
 		cost: func(a *asked, _ *provider.Policy) int64 {
 			switch call := a.path()[strings.LastIndexByte(a.path(), '/')+1:]; call {
@@ -92,7 +91,7 @@ func coinbaseRow() *tableRow {
 		name: "coinbase", about: "Coinbase Exchange: lazily filled buckets, of a profile, or of an address without a key",
 
 		limits: []limitSet{
-			{"coinbase", []provider.Policy{bucket(30, 15, provider.Requests, time.Second, provider.Key)}},
+			set("coinbase", bucket(30, 15, requests, time.Second, perKey)),
 		},
 		extra: []provider.Policy{{Name: "public", Unit: provider.Requests, Scope: provider.IP, Rule: provider.Bucket,
 			Limit: 10, Window: time.Second, Burst: 15}},
@@ -115,10 +114,9 @@ func okxRow() *tableRow {
 	return &tableRow{
 		name: "okx", about: "OKX's API v5: two seconds of an endpoint and instrument; orders of a sub-account",
 		limits: []limitSet{
-			{"okx", []provider.Policy{policy("orders", 1000, provider.Orders, 2*time.Second, provider.Rolling, provider.Key)}},
+			set("okx", policy("orders", 1000, orders, 2*time.Second, rolling, perKey)),
 		},
-		extra: []provider.Policy{policy("endpoint", 60, provider.Requests, 2*time.Second, provider.Rolling,
-			provider.Route)},
+		extra:   []provider.Policy{policy("endpoint", 60, requests, 2*time.Second, rolling, perRoute)},
 		assumed: "in any two seconds; every endpoint has 60",
 		cost: func(a *asked, p *provider.Policy) int64 {
 			if p.Name == "orders" &&
@@ -154,10 +152,8 @@ func cmeRow() *tableRow {
 		name: "cme", about: "CME's messaging controls, over HTTP: three seconds that begin with a message, rejects and " +
 			"log-out",
 		limits: []limitSet{
-			{"cme", []provider.Policy{
-				policy("reject", 1500, provider.Requests, 3*time.Second, provider.Anchored, provider.Key),
-				policy("logout", 2250, provider.Requests, 3*time.Second, provider.Anchored, provider.Key),
-			}},
+			set("cme", policy("reject", 1500, requests, 3*time.Second, anchored, perKey),
+				policy("logout", 2250, requests, 3*time.Second, anchored, perKey)),
 		},
 		assumed: "the log-out takes ten seconds; what answers say is made up, the rule is theirs",
 		ban: &banRule{scope: provider.Key, by: "reject", beyond: "logout", atOnce: true, first: 10 * time.Second,
@@ -177,11 +173,9 @@ func cmeRow() *tableRow {
 func etherscanRow() *tableRow {
 	return &tableRow{
 		name: "etherscan", about: "Etherscan's API: refused with 200, in words; without a key one in five seconds",
-		limits: []limitSet{{"etherscan", []provider.Policy{
-			policy("requests", 3, provider.Requests, time.Second, provider.Calendar, provider.Key),
-			policy("day", 100_000, provider.Requests, day, provider.Calendar, provider.Key),
-		}}},
-		extra:   []provider.Policy{policy("address", 1, provider.Requests, 5*time.Second, provider.Calendar, provider.IP)},
+		limits: []limitSet{set("etherscan", policy("requests", 3, requests, time.Second, calendar, perKey),
+			policy("day", 100_000, requests, day, calendar, perKey))},
+		extra:   []provider.Policy{policy("address", 1, requests, 5*time.Second, calendar, perIP)},
 		assumed: "in seconds of the clock, and days that end at midnight UTC",
 		cost:    func(a *asked, p *provider.Policy) int64 { return one(a.Keyed != (p.Scope == provider.IP)) },
 		speak: func(a *reply) {
@@ -216,19 +210,15 @@ func interval(d time.Duration) string {
 }
 
 func binanceSpot() limitSet {
-	return limitSet{"binance", []provider.Policy{
-		policy("weight", 6000, provider.Weight, time.Minute, provider.Calendar, provider.IP),
-		policy("orders", 100, provider.Orders, 10*time.Second, provider.Calendar, provider.Key),
-		policy("orders per day", 200_000, provider.Orders, day, provider.Calendar, provider.Key),
-	}}
+	return set("binance", policy("weight", 6000, weight, time.Minute, calendar, perIP),
+		policy("orders", 100, orders, 10*time.Second, calendar, perKey),
+		policy("orders per day", 200_000, orders, day, calendar, perKey))
 }
 
 func binanceFutures() limitSet {
-	return limitSet{"binance:futures", []provider.Policy{
-		policy("weight", 2400, provider.Weight, time.Minute, provider.Calendar, provider.IP),
-		policy("orders", 300, provider.Orders, 10*time.Second, provider.Calendar, provider.Key),
-		policy("orders per minute", 1200, provider.Orders, time.Minute, provider.Calendar, provider.Key),
-	}}
+	return set("binance:futures", policy("weight", 2400, weight, time.Minute, calendar, perIP),
+		policy("orders", 300, orders, 10*time.Second, calendar, perKey),
+		policy("orders per minute", 1200, orders, time.Minute, calendar, perKey))
 }
 
 // binanceRow is one of Binance's markets.

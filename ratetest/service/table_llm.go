@@ -24,12 +24,10 @@ func groqRow() *tableRow {
 	return &tableRow{
 		name: "groq", about: "Groq's API: requests and tokens, of a minute and of a day",
 		limits: []limitSet{
-			{"groq:free", []provider.Policy{
-				policy("requests per minute", 30, provider.Requests, time.Minute, provider.Bucket, provider.Model),
-				policy("requests", 1000, provider.Requests, day, provider.Bucket, provider.Model),
-				policy("tokens", 8000, provider.Tokens, time.Minute, provider.Bucket, provider.Model),
-				policy("tokens per day", 200_000, provider.Tokens, day, provider.Bucket, provider.Model),
-			}},
+			set("groq:free", policy("requests per minute", 30, requests, time.Minute, inBucket, perModel),
+				policy("requests", 1000, requests, day, inBucket, perModel),
+				policy("tokens", 8000, allTokens, time.Minute, inBucket, perModel),
+				policy("tokens per day", 200_000, allTokens, day, inBucket, perModel)),
 		},
 		assumed: "tokens are estimated: one per four bytes of the body, and max_tokens",
 		cost:    tokensToo,
@@ -67,10 +65,8 @@ func groqRow() *tableRow {
 func azureOpenaiRow() *tableRow {
 	return &tableRow{
 		name: "azure-openai", about: "Azure OpenAI: tokens of a minute, and requests of its tenth, of a deployment",
-		limits: []limitSet{{"azure-openai", []provider.Policy{
-			policy("requests", 120, provider.Requests, 10*time.Second, provider.Calendar, provider.Model),
-			policy("tokens", 120_000, provider.Tokens, time.Minute, provider.Calendar, provider.Model),
-		}}},
+		limits: []limitSet{set("azure-openai", policy("requests", 120, requests, 10*time.Second, calendar, perModel),
+			policy("tokens", 120_000, allTokens, time.Minute, calendar, perModel))},
 		assumed: "a deployment of 120,000 tokens a minute, to which 720 requests belong; intervals are those of the clock; " +
 			"tokens are estimated: one per four bytes of the body, and max_tokens",
 		cost: tokensToo,
@@ -104,14 +100,11 @@ func azureOpenaiRow() *tableRow {
 func geminiRow() *tableRow {
 	return &tableRow{
 		name: "gemini", about: "The Gemini API's free tier: everything in the body of a refusal",
-		limits: []limitSet{{"gemini", []provider.Policy{
-			policy("GenerateRequestsPerMinutePerProjectPerModel-FreeTier", 10, provider.Requests, time.Minute,
-				provider.Anchored, provider.Model),
-			policy("GenerateContentInputTokensPerModelPerMinute-FreeTier", 250_000, provider.Input, time.Minute,
-				provider.Anchored, provider.Model),
-			policy("GenerateRequestsPerDayPerProjectPerModel-FreeTier", 250, provider.Requests, day, provider.Calendar,
-				provider.Model),
-		}}},
+		limits: []limitSet{set("gemini",
+			policy("GenerateRequestsPerMinutePerProjectPerModel-FreeTier", 10, requests, time.Minute, anchored, perModel),
+			policy("GenerateContentInputTokensPerModelPerMinute-FreeTier", 250_000, inputTokens, time.Minute, anchored,
+				perModel),
+			policy("GenerateRequestsPerDayPerProjectPerModel-FreeTier", 250, requests, day, calendar, perModel))},
 		assumed: "the limits of gemini-2.5-flash; minutes begin with a request; days begin at midnight Pacific Standard " +
 			"Time, in summer too; tokens are estimated: one per four bytes of the body",
 		midnight: 8 * time.Hour,
@@ -149,10 +142,8 @@ func geminiRow() *tableRow {
 func mistralRow() *tableRow {
 	return &tableRow{
 		name: "mistral", about: "Mistral's API: requests and tokens of a minute that rolls, and never when to come back",
-		limits: []limitSet{{"mistral", []provider.Policy{
-			policy("requests", 50, provider.Requests, time.Minute, provider.Rolling, provider.Model),
-			policy("tokens", 50_000, provider.Tokens, time.Minute, provider.Rolling, provider.Model),
-		}}},
+		limits: []limitSet{set("mistral", policy("requests", 50, requests, time.Minute, rolling, perModel),
+			policy("tokens", 50_000, allTokens, time.Minute, rolling, perModel))},
 		assumed: "the limits of mistral-small in the free plan; tokens are estimated: one per four bytes of the body, and " +
 			"max_tokens, all of which is produced",
 		cost: tokensToo,

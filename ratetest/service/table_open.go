@@ -19,12 +19,10 @@ func gitlab() *tableRow {
 		name: "gitlab", about: "GitLab's API: RateLimit fields with an epoch, and limits of endpoints that the fields do " +
 			"not show",
 		limits: []limitSet{
-			{"gitlab", []provider.Policy{policy("requests", 2000, provider.Requests, time.Minute, provider.Calendar,
-				provider.Key)}},
-			{"gitlab:unauthenticated",
-				[]provider.Policy{policy("requests", 500, provider.Requests, time.Minute, provider.Calendar, provider.IP)}},
+			set("gitlab", policy("requests", 2000, requests, time.Minute, calendar, perKey)),
+			set("gitlab:unauthenticated", policy("requests", 500, requests, time.Minute, calendar, perIP)),
 		},
-		extra:   []provider.Policy{policy("jobs", 600, provider.Requests, time.Minute, provider.Calendar, provider.Route)},
+		extra:   []provider.Policy{policy("jobs", 600, requests, time.Minute, calendar, perRoute)},
 		assumed: "in minutes of the clock; of the limits of endpoints that of a project's jobs is enforced",
 		cost: func(a *asked, p *provider.Policy) int64 {
 			return one(p.Name != "jobs" || strings.Contains(a.path(), "/projects/") && strings.HasSuffix(a.path(), "/jobs"))
@@ -53,8 +51,7 @@ func gitlab() *tableRow {
 func twitch() *tableRow {
 	return &tableRow{
 		name: "twitch", about: "Twitch's API: a bucket of points, and as an epoch when it is full again",
-		limits: []limitSet{{"twitch",
-			[]provider.Policy{policy("requests", 800, provider.Requests, time.Minute, provider.Bucket, provider.Key)}}},
+		limits:  []limitSet{set("twitch", policy("requests", 800, requests, time.Minute, inBucket, perKey))},
 		assumed: "every request costs a point; 800 flow in per minute, as is documented, where 600 have been measured",
 		speak: func(a *reply) {
 			l := a.limit("requests")
@@ -68,13 +65,11 @@ func strava() *tableRow {
 	return &tableRow{
 		name: "strava", about: "Strava's API: pairs of a quarter of an hour and a day of the clock, of all requests and of " +
 			"those that read",
-		limits: []limitSet{{"strava", []provider.Policy{
-			policy("15 minutes", 200, provider.Requests, 15*time.Minute, provider.Calendar, provider.Key),
-			policy("day", 2000, provider.Requests, day, provider.Calendar, provider.Key),
-		}}},
+		limits: []limitSet{set("strava", policy("15 minutes", 200, requests, 15*time.Minute, calendar, perKey),
+			policy("day", 2000, requests, day, calendar, perKey))},
 		extra: []provider.Policy{
-			policy("reads, 15 minutes", 100, provider.Requests, 15*time.Minute, provider.Calendar, provider.Key),
-			policy("reads, day", 1000, provider.Requests, day, provider.Calendar, provider.Key),
+			policy("reads, 15 minutes", 100, requests, 15*time.Minute, calendar, perKey),
+			policy("reads, day", 1000, requests, day, calendar, perKey),
 		},
 		assumed:      "whatever is not GET or HEAD is no read",
 		refusedCount: true,
@@ -99,10 +94,8 @@ func strava() *tableRow {
 func spotify() *tableRow {
 	return &tableRow{
 		name: "spotify", about: "Spotify's API: Retry-After when it refuses, up to a day, and nothing before",
-		limits: []limitSet{{"spotify", []provider.Policy{
-			policy("30 seconds", 90, provider.Requests, 30*time.Second, provider.Rolling, provider.Key),
-			policy("day", 20_000, provider.Requests, day, provider.Anchored, provider.Key),
-		}}},
+		limits: []limitSet{set("spotify", policy("30 seconds", 90, requests, 30*time.Second, rolling, perKey),
+			policy("day", 20_000, requests, day, anchored, perKey))},
 		assumed: "both numbers are made up, as Spotify publishes none; the day begins with a request, as the waits that " +
 			"people report do",
 		speak: func(a *reply) {
@@ -117,11 +110,9 @@ func riot() *tableRow {
 	return &tableRow{
 		name: "riot", about: "Riot's API: lists of limits of a key and of a method, in windows that begin with a request; " +
 			"a field says which refused",
-		limits: []limitSet{{"riot:development", []provider.Policy{
-			policy("1 second", 20, provider.Requests, time.Second, provider.Anchored, provider.Key),
-			policy("2 minutes", 100, provider.Requests, 2*time.Minute, provider.Anchored, provider.Key),
-		}}},
-		extra:   []provider.Policy{policy("method", 2000, provider.Requests, time.Minute, provider.Anchored, provider.Route)},
+		limits: []limitSet{set("riot:development", policy("1 second", 20, requests, time.Second, anchored, perKey),
+			policy("2 minutes", 100, requests, 2*time.Minute, anchored, perKey))},
+		extra:   []provider.Policy{policy("method", 2000, requests, time.Minute, anchored, perRoute)},
 		assumed: "every method has the limit that answers most often show",
 		speak: func(a *reply) {
 			list := func(field string, limits ...*standing) {

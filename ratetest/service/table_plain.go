@@ -12,8 +12,8 @@ import (
 // ietfLimits returns the limits of the IETF draft's examples.
 func ietfLimits() []provider.Policy {
 	return []provider.Policy{
-		policy("burst", 100, provider.Requests, time.Minute, provider.Anchored, provider.Key),
-		policy("daily", 1000, provider.Requests, day, provider.Anchored, provider.Key),
+		policy("burst", 100, requests, time.Minute, anchored, perKey),
+		policy("daily", 1000, requests, day, anchored, perKey),
 	}
 }
 
@@ -64,8 +64,7 @@ func cloudflareRow() *tableRow {
 	return &tableRow{
 		name: "cloudflare", about: "Cloudflare's client API",
 		limits: []limitSet{
-			{"cloudflare", []provider.Policy{policy("requests", 1200, provider.Requests, 5*time.Minute, provider.Anchored,
-				provider.Key)}},
+			set("cloudflare", policy("requests", 1200, requests, 5*time.Minute, anchored, perKey)),
 		},
 		assumed: "in intervals that begin with a request",
 		speak: func(a *reply) {
@@ -85,10 +84,8 @@ func genericRow() *tableRow {
 	return &tableRow{
 		name: "generic", about: "Any server: 429 and Retry-After, in seconds, or with generic:date as a date",
 		limits: []limitSet{
-			{"generic", []provider.Policy{policy("requests", 100, provider.Requests, time.Minute, provider.Rolling,
-				provider.Key)}},
-			{"generic:date", []provider.Policy{policy("requests", 100, provider.Requests, time.Minute, provider.Rolling,
-				provider.Key)}},
+			set("generic", policy("requests", 100, requests, time.Minute, rolling, perKey)),
+			set("generic:date", policy("requests", 100, requests, time.Minute, rolling, perKey)),
 		},
 		assumed: "the limit is made up",
 		speak: func(a *reply) {
@@ -108,8 +105,7 @@ func genericRow() *tableRow {
 func xRatelimitEpochRow() *tableRow {
 	return &tableRow{
 		name: "x-ratelimit-epoch", about: "X-RateLimit fields whose reset counts from 1970",
-		limits: []limitSet{{"x-ratelimit-epoch",
-			[]provider.Policy{policy("requests", 60, provider.Requests, time.Minute, provider.Calendar, provider.Key)}}},
+		limits:  []limitSet{set("x-ratelimit-epoch", policy("requests", 60, requests, time.Minute, calendar, perKey))},
 		assumed: "the limit is made up, of minutes of the clock",
 		speak: func(a *reply) {
 			l := a.tightest()
@@ -122,8 +118,7 @@ func xRatelimitEpochRow() *tableRow {
 func xRatelimitSecondsRow() *tableRow {
 	return &tableRow{
 		name: "x-ratelimit-seconds", about: "X-RateLimit fields whose reset counts from now",
-		limits: []limitSet{{"x-ratelimit-seconds",
-			[]provider.Policy{policy("requests", 60, provider.Requests, time.Minute, provider.Anchored, provider.Key)}}},
+		limits:  []limitSet{set("x-ratelimit-seconds", policy("requests", 60, requests, time.Minute, anchored, perKey))},
 		assumed: "the limit is made up, of minutes that begin with a request",
 		speak: func(a *reply) {
 			l := a.tightest()

@@ -62,6 +62,20 @@ func (r *tableRow) sets() []limitSet {
 	return all
 }
 
+// Short names, for the rows.
+const (
+	requests, weight, orders           = provider.Requests, provider.Weight, provider.Orders
+	allTokens, inputTokens, concurrent = provider.Tokens, provider.Input, provider.Concurrent
+
+	rolling, calendar, anchored, inBucket, atOnce = provider.Rolling, provider.Calendar, provider.Anchored,
+		provider.Bucket, provider.Concurrency
+
+	perKey, perIP, perModel, perRoute = provider.Key, provider.IP, provider.Model, provider.Route
+)
+
+// set is a published set of limits.
+func set(name string, policies ...provider.Policy) limitSet { return limitSet{name, policies} }
+
 func policy(name string, n int64, unit provider.Unit, window time.Duration, rule provider.Rule,
 	scope provider.Scope) provider.Policy {
 	return provider.Policy{Name: name, Unit: unit, Scope: scope, Rule: rule, Limit: n, Window: window}

@@ -34,7 +34,7 @@ func herokuRow() *tableRow {
 	return &tableRow{
 		name: "heroku", about: "Heroku's Platform API: what is left of a bucket, and nothing else",
 		limits: []limitSet{
-			{"heroku", []provider.Policy{policy("requests", 4500, provider.Requests, time.Hour, provider.Bucket, provider.Key)}},
+			set("heroku", policy("requests", 4500, requests, time.Hour, inBucket, perKey)),
 		},
 		speak: func(a *reply) {
 			a.set("RateLimit-Remaining", a.tightest().Left)
@@ -51,16 +51,12 @@ func githubRow() *tableRow {
 		name: "github", about: "GitHub's REST API: primary limits, and secondary ones of requests at once",
 
 		limits: []limitSet{
-			{"github", []provider.Policy{
-				policy("requests", 5000, provider.Requests, time.Hour, provider.Anchored, provider.Key),
-				policy("concurrent", 100, provider.Concurrent, 0, provider.Concurrency, provider.Key),
-			}},
-			{"github:unauthenticated",
-				[]provider.Policy{policy("requests", 60, provider.Requests, time.Hour, provider.Anchored, provider.IP)}},
-			{"github:search", []provider.Policy{policy("requests", 30, provider.Requests, time.Minute, provider.Anchored,
-				provider.Key)}},
+			set("github", policy("requests", 5000, requests, time.Hour, anchored, perKey),
+				policy("concurrent", 100, concurrent, 0, atOnce, perKey)),
+			set("github:unauthenticated", policy("requests", 60, requests, time.Hour, anchored, perIP)),
+			set("github:search", policy("requests", 30, requests, time.Minute, anchored, perKey)),
 		},
-		extra: []provider.Policy{policy("search", 30, provider.Requests, time.Minute, provider.Anchored, provider.Key)},
+		extra: []provider.Policy{policy("search", 30, requests, time.Minute, anchored, perKey)},
 		cost: func(a *asked, p *provider.Policy) int64 {
 			if searching := strings.HasPrefix(a.path(), "/search/"); p.Name == "search" && !searching ||
 				p.Name == "requests" && searching {
@@ -101,8 +97,7 @@ func shopifyRow() *tableRow {
 		name: "shopify", about: "Shopify's Admin API: REST by calls in a leaking bucket, GraphQL by the cost of queries",
 
 		limits: []limitSet{
-			{"shopify", []provider.Policy{policy("requests", 40, provider.Requests, 20*time.Second, provider.Bucket,
-				provider.Key)}},
+			set("shopify", policy("requests", 40, requests, 20*time.Second, inBucket, perKey)),
 		},
 		extra: []provider.Policy{{Name: "query cost", Unit: provider.Weight, Scope: provider.Key, Rule: provider.Bucket,
 			Limit: 50, Window: time.Second, Burst: 1000}},
@@ -152,10 +147,8 @@ func stripeRow() *tableRow {
 	return &tableRow{
 		name: "stripe", about: "Stripe's API: a field says which limiter refused",
 		limits: []limitSet{
-			{"stripe", []provider.Policy{policy("requests", 100, provider.Requests, time.Second, provider.Bucket,
-				provider.Key)}},
-			{"stripe:sandbox", []provider.Policy{policy("requests", 25, provider.Requests, time.Second, provider.Bucket,
-				provider.Key)}},
+			set("stripe", policy("requests", 100, requests, time.Second, inBucket, perKey)),
+			set("stripe:sandbox", policy("requests", 25, requests, time.Second, inBucket, perKey)),
 		},
 		assumed: "a bucket, as Stripe's engineers describe theirs",
 		speak: func(a *reply) {
@@ -180,10 +173,9 @@ func discordRow() *tableRow {
 	return &tableRow{
 		name: "discord", about: "Discord's API: the bucket of a route, and a limit of the bot's",
 		limits: []limitSet{
-			{"discord", []provider.Policy{policy("requests", 50, provider.Requests, time.Second, provider.Anchored,
-				provider.Key)}},
+			set("discord", policy("requests", 50, requests, time.Second, anchored, perKey)),
 		},
-		extra: []provider.Policy{policy("route", 5, provider.Requests, 5*time.Second, provider.Anchored, provider.Route)},
+		extra: []provider.Policy{policy("route", 5, requests, 5*time.Second, anchored, perRoute)},
 		assumed: "in intervals that begin with a request; the limit of routes is made up, as Discord says to read it from " +
 			"answers",
 		speak: func(a *reply) {
@@ -215,8 +207,7 @@ func discordRow() *tableRow {
 func xRow() *tableRow {
 	return &tableRow{
 		name: "x", about: "X's API v2: windows of 15 minutes, of a user and an endpoint",
-		limits: []limitSet{{"x",
-			[]provider.Policy{policy("15 minutes", 900, provider.Requests, 15*time.Minute, provider.Anchored, provider.Route)}}},
+		limits:  []limitSet{set("x", policy("15 minutes", 900, requests, 15*time.Minute, anchored, perRoute))},
 		assumed: "the limit of each endpoint is that of the documentation's example",
 		speak: func(a *reply) {
 			l := a.tightest()
@@ -232,14 +223,10 @@ func slackRow() *tableRow {
 		name: "slack", about: "Slack's Web API: Retry-After when it refuses, and nothing before",
 
 		limits: []limitSet{
-			{"slack:tier3", []provider.Policy{policy("requests", 50, provider.Requests, time.Minute, provider.Rolling,
-				provider.Route)}},
-			{"slack:tier1", []provider.Policy{policy("requests", 1, provider.Requests, time.Minute, provider.Rolling,
-				provider.Route)}},
-			{"slack:tier2", []provider.Policy{policy("requests", 20, provider.Requests, time.Minute, provider.Rolling,
-				provider.Route)}},
-			{"slack:tier4", []provider.Policy{policy("requests", 100, provider.Requests, time.Minute, provider.Rolling,
-				provider.Route)}},
+			set("slack:tier3", policy("requests", 50, requests, time.Minute, rolling, perRoute)),
+			set("slack:tier1", policy("requests", 1, requests, time.Minute, rolling, perRoute)),
+			set("slack:tier2", policy("requests", 20, requests, time.Minute, rolling, perRoute)),
+			set("slack:tier4", policy("requests", 100, requests, time.Minute, rolling, perRoute)),
 		},
 		assumed: "in any minute, for each method and token, without the bursts that Slack does not promise",
 		route:   func(a *asked) string { return strings.TrimPrefix(a.path(), "/api/") },
@@ -257,10 +244,8 @@ func notionRow() *tableRow {
 	return &tableRow{
 		name: "notion", about: "Notion's API: a budget for each minute, of each connection",
 		limits: []limitSet{
-			{"notion", []provider.Policy{policy("requests", 180, provider.Requests, time.Minute, provider.Anchored,
-				provider.Key)}},
-			{"notion:business", []provider.Policy{policy("requests", 600, provider.Requests, time.Minute, provider.Anchored,
-				provider.Key)}},
+			set("notion", policy("requests", 180, requests, time.Minute, anchored, perKey)),
+			set("notion:business", policy("requests", 600, requests, time.Minute, anchored, perKey)),
 		},
 		assumed: "a minute begins with a request, and the workspace has enough for all of its connections",
 		speak: func(a *reply) {
@@ -282,8 +267,7 @@ func redditRow() *tableRow {
 	return &tableRow{
 		name: "reddit", about: "Reddit's Data API: what is used and left of ten minutes",
 		limits: []limitSet{
-			{"reddit", []provider.Policy{policy("requests", 1000, provider.Requests, 10*time.Minute, provider.Anchored,
-				provider.Key)}},
+			set("reddit", policy("requests", 1000, requests, 10*time.Minute, anchored, perKey)),
 		},
 		speak: func(a *reply) {
 			l := a.tightest()
@@ -298,10 +282,8 @@ func redditRow() *tableRow {
 func oktaRow() *tableRow {
 	return &tableRow{
 		name: "okta", about: "Okta's API: minutes of an endpoint, and requests at once",
-		limits: []limitSet{{"okta", []provider.Policy{
-			policy("requests", 600, provider.Requests, time.Minute, provider.Anchored, provider.Route),
-			policy("concurrent", 75, provider.Concurrent, 0, provider.Concurrency, provider.Key),
-		}}},
+		limits: []limitSet{set("okta", policy("requests", 600, requests, time.Minute, anchored, perRoute),
+			policy("concurrent", 75, concurrent, 0, atOnce, perKey))},
 		assumed: "minutes begin with a request, and each endpoint has the limit of the documentation's example",
 		speak: func(a *reply) {
 			a.set("X-Okta-Request-Id", fmt.Sprintf("req%022d", a.n))
@@ -323,10 +305,9 @@ func atlassianRow() *tableRow {
 	return &tableRow{
 		name: "atlassian", about: "Jira's and Confluence's API: points of an hour, and bursts of an endpoint",
 		limits: []limitSet{
-			{"atlassian", []provider.Policy{policy("weight", 65_000, provider.Weight, time.Hour, provider.Calendar,
-				provider.Key)}},
+			set("atlassian", policy("weight", 65_000, weight, time.Hour, calendar, perKey)),
 		},
-		extra:   []provider.Policy{policy("burst", 100, provider.Requests, time.Second, provider.Anchored, provider.Route)},
+		extra:   []provider.Policy{policy("burst", 100, requests, time.Second, anchored, perRoute)},
 		assumed: "a request costs one point; bursts count in seconds that begin with a request",
 		speak: func(a *reply) {
 			points, burst := a.limit("weight"), a.limit("burst")
