@@ -233,3 +233,6 @@ func retryAfter(now, at mono.Time) time.Duration {
 // cost that no longer fits fails, and so does one that can no longer go by its deadline. f must
 // neither call the Gate nor settle one of its Permits: that would hang.
 func (g *Gate) Update(f func(now mono.Time)) { g.group.Update(f, g.limit) }
+
+// Number is Group.Number, for a limiter that its owner drives beside the Gate, within Update.
+func (g *Gate) Number() uint64 { return g.group.Number() }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -215,7 +216,7 @@ func TestTimerGoesOffEarly(t *testing.T) {
 		g := paceline.NewGate(s)
 		g.Lead(lead)
 		for n := range uint64(2) {
-			g.Update(func(now mono.Time) { s.Admit(now, limit.One) })
+			g.Update(func(now mono.Time) { limittest.Admit(s, now, limit.One) })
 			ctx, cancel := context.WithCancel(bg)
 			line := waiting(ctx, g, weight(1, 1))
 			time.Sleep(gap - lead - time.Nanosecond)
@@ -244,7 +245,7 @@ func TestSpinnerThatSleepsAgainIsWoken(t *testing.T) {
 		s := must(limit.NewSpacing(gap))
 		g := paceline.NewGate(s)
 		g.Lead(lead)
-		moved := func() { g.Update(func(now mono.Time) { s.Admit(now, limit.One) }) }
+		moved := func() { g.Update(func(now mono.Time) { limittest.Admit(s, now, limit.One) }) }
 		moved()
 		line := waiting(bg, g, weight(1, 1))
 		time.Sleep(gap - lead)

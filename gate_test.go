@@ -45,16 +45,16 @@ func (w *witness) Ready(now mono.Time, cost limit.Cost) mono.Time {
 	return at
 }
 
-func (w *witness) Admit(now mono.Time, cost limit.Cost) limit.Lease {
-	if !w.ready || w.at != now || w.cost != cost {
-		w.t.Errorf("admitted %v at %v without asking just before", cost, now)
+func (w *witness) Admit(s *limit.Sent) {
+	if !w.ready || w.at != s.At || w.cost != s.Cost {
+		w.t.Errorf("admitted %v at %v without asking just before", s.Cost, s.At)
 	}
 	w.ready = false
-	w.log = append(w.log, admission{cost[limit.Other], now})
-	return w.Limiter.Admit(now, cost)
+	w.log = append(w.log, admission{s.Cost[limit.Other], s.At})
+	w.Limiter.Admit(s)
 }
 
-func (w *witness) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
+func (w *witness) Settle(now mono.Time, l *limit.Sent, o *limit.Outcome) {
 	w.ready = false
 	w.Limiter.Settle(now, l, o)
 }

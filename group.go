@@ -50,8 +50,9 @@ type Group struct {
 	due     atomic.Int64 // the spinner's instant, read without the lock
 	lapses  atomic.Bool  // whether permits of one of the limits can lapse
 
-	notices []notice // to be logged after the lock is released
-	view    View     // of the lanes that are in no other View
+	notices []notice      // to be logged after the lock is released
+	outcome limit.Outcome // of the present Settle
+	view    View          // of the lanes that are in no other View
 
 	// Not a sync.Pool: that would pass a channel from one synctest bubble to another.
 	free  *waiter
@@ -255,7 +256,7 @@ func (a *Lane) Retire() {
 // Permit is leave to send one request now. Every Permit must be settled exactly once; until then it
 // counts in full against the limits. Copies are the same Permit. The zero Permit is none.
 type Permit struct {
-	pass scheduler.Pass // four words: a larger struct would pass through memory, at twice the price
+	pass scheduler.Pass // two words: a large struct would pass through memory, at twice the price
 }
 
 // Settle records how the request ended, as soon as that is known. A request that was not sent after
@@ -266,11 +267,12 @@ func (p Permit) Settle(o limit.Outcome) {
 	a := p.lane()
 	j := a.group
 	j.mu.Lock()
-	defer j.unlock() // the limiter panics at a second Settle
+	defer j.unlock() // Close panics at a second Settle
 	now := j.line.Tick(j.now())
-	limits, leases := j.line.Close(&p.pass)
-	for k, m := range limits {
-		m.Limiter.Settle(now, leases[k], o)
+	j.outcome = o // a pointer to o would make the compiler allocate it
+	sent := j.line.Close(p.pass)
+	for _, m := range p.pass.Way.Limits() {
+		m.Limiter.Settle(now, sent, &j.outcome)
 		j.line.Touch(m)
 	}
 	a.counts.tally.Settled(&o)
@@ -288,9 +290,10 @@ func (p Permit) SettleEach(o limit.Outcome, of func(*Limit) limit.Outcome) {
 	j.mu.Lock()
 	defer j.unlock()
 	now := j.line.Tick(j.now())
-	limits, leases := j.line.Close(&p.pass)
-	for k, m := range limits {
-		m.Limiter.Settle(now, leases[k], of(m.Of.(*Limit)))
+	sent := j.line.Close(p.pass)
+	for _, m := range p.pass.Way.Limits() {
+		j.outcome = of(m.Of.(*Limit))
+		m.Limiter.Settle(now, sent, &j.outcome)
 		j.line.Touch(m)
 	}
 	a.counts.tally.Settled(&o)
@@ -312,7 +315,7 @@ func (p Permit) Fresh() bool {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.line.Fresh(&p.pass)
+	return j.line.Fresh(p.pass)
 }
 
 // lane returns the lane of a Permit, and panics if it is the zero Permit.
@@ -450,6 +453,10 @@ func (j *Group) Update(f func(now mono.Time), changed ...*Limit) {
 	}()
 	f(j.now())
 }
+
+// Number returns a new limit.Sent.Number, for use inside Update alone: for a request that counts in a
+// limit without a Permit.
+func (j *Group) Number() uint64 { return j.line.Number() }
 
 // Limiter returns the limiter, for use inside Update alone.
 func (m *Limit) Limiter() limit.Limiter { return m.limit.Limiter }

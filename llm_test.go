@@ -13,6 +13,7 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
@@ -321,7 +322,7 @@ func TestLLMMemory(t *testing.T) {
 		sent := 0
 		for now := mono.Time(0); now < mono.Time(3*time.Minute); sent++ {
 			now = all.Ready(now+mono.Time(time.Minute/30_000), tokens(1))
-			all.Settle(now, all.Admit(now, tokens(1)), accepted)
+			all.Settle(now, limittest.Admit(all, now, tokens(1)), &accepted)
 		}
 		got := heap() - before
 		t.Logf("%s: %d bytes after %d requests", c.name, got, sent)

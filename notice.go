@@ -35,11 +35,14 @@ func (a *Lane) unsettledLocked(now mono.Time) (u unsettled) {
 	if on == nil || at != limit.AfterSettle {
 		return u
 	}
-	n, since := limit.Unsettled(on.Limiter)
-	if n == 0 || now.Sub(since) < unsettledAfter {
+	n := limit.Unsettled(on.Limiter)
+	if n == 0 {
 		return u
 	}
-	return unsettled{n, now.Sub(since)}
+	if since := a.group.line.Oldest(on); now.Sub(since) >= unsettledAfter {
+		return unsettled{n, now.Sub(since)}
+	}
+	return u
 }
 
 // stuck records since when the first of a lane has waited for nothing but a Settle, while no other

@@ -80,7 +80,7 @@ func (c *AutoConfig) fair(q limit.Stated) FairConfig {
 func (a *Auto) Senses() bool { return true }
 
 // Refills answers limit.Refills. No reset is one before the quota is known.
-func (a *Auto) Refills(o limit.Outcome) uint8 { return a.fair.Refills(o) }
+func (a *Auto) Refills(o *limit.Outcome) uint8 { return a.fair.Refills(o) }
 
 // Sleep implements Sleeper.
 func (a *Auto) Sleep() time.Duration { return a.fair.Sleep() }
@@ -89,15 +89,15 @@ func (a *Auto) Sleep() time.Duration { return a.fair.Sleep() }
 func (a *Auto) Ready(now mono.Time, cost limit.Cost) mono.Time { return a.fair.Ready(now, cost) }
 
 // Admit implements limit.Limiter.
-func (a *Auto) Admit(now mono.Time, cost limit.Cost) limit.Lease {
+func (a *Auto) Admit(s *limit.Sent) {
 	if a.began == mono.Min {
-		a.began = now
+		a.began = s.At
 	}
-	return a.fair.Admit(now, cost)
+	a.fair.Admit(s)
 }
 
 // Settle implements limit.Limiter.
-func (a *Auto) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
+func (a *Auto) Settle(now mono.Time, s *limit.Sent, o *limit.Outcome) {
 	a.heard = max(a.heard, now)
 	stage := a.stage()
 	if o.Result == limit.Limited && !o.Elsewhere {
@@ -107,14 +107,17 @@ func (a *Auto) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
 		}
 	}
 	if a.stated.N == 0 || a.told.on {
-		if q, ok := a.told.hear(a.config.Unit, a.stated, &o); ok {
+		if q, ok := a.told.hear(a.config.Unit, a.stated, o); ok {
 			a.become(now, q)
 		}
 	}
 	if a.fair.unknown != nil { // a remainder without a known quota is of no use
-		o.Known &^= 1 << a.config.Unit
+		own := *o
+		own.Known &^= 1 << a.config.Unit
+		a.fair.Settle(now, s, &own)
+	} else {
+		a.fair.Settle(now, s, o)
 	}
-	a.fair.Settle(now, l, o)
 	a.hears(now, o.Result == limit.Limited || a.stage() != stage)
 }
 

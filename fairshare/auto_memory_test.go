@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -35,7 +36,7 @@ func lived(t *testing.T, seed uint64) (*Auto, mono.Time) {
 			n := int64(1 + r.IntN(10_000))
 			a.State(now, []limit.Stated{{Rate: limit.Rate{Limit: "core", Unit: unit, N: n, Per: per}, Counts: limit.Counting(r.IntN(4)), Burst: n / 2 * r.Int64N(2), Documented: r.IntN(2) == 0}})
 		}
-		l := a.Admit(now, cost)
+		l := limittest.Admit(a, now, cost)
 		now = now.Add(time.Duration(r.Int64N(int64(time.Second))))
 		o := limit.Outcome{Result: limit.Accepted}
 		if r.IntN(100) < refuses {
@@ -56,7 +57,7 @@ func lived(t *testing.T, seed uint64) (*Auto, mono.Time) {
 				o.Reset[unit] = time.Duration(r.Int64N(int64(per)))
 			}
 		}
-		a.Settle(now, l, o)
+		a.Settle(now, l, &o)
 	}
 	return a, now
 }
@@ -190,9 +191,9 @@ func TestMemoryIsRefused(t *testing.T) {
 func TestMemoryOfWhatWasSentSince(t *testing.T) {
 	a := autoOf(t, AutoConfig{})
 	a.fair.unknown.stage, a.fair.n = measured, 10
-	a.Admit(second(90), limit.One)
-	l := a.Admit(second(100), limit.One)
-	a.Settle(second(100), l, limit.Outcome{Result: limit.Accepted})
+	limittest.Admit(a, second(90), limit.One)
+	l := limittest.Admit(a, second(100), limit.One)
+	a.Settle(second(100), l, &limit.Outcome{Result: limit.Accepted})
 	first, step := a.Ready(second(100), limit.One).Sub(second(100)), a.fair.step
 	written := a.AppendMemory(nil, second(101))
 	for _, c := range []struct {
@@ -236,7 +237,7 @@ func TestMemoryOfWhatWasSentSince(t *testing.T) {
 func TestMemoryOfAnExile(t *testing.T) {
 	a := autoOf(t, AutoConfig{})
 	now := second(500)
-	a.Settle(now, a.Admit(now, limit.One), limit.Outcome{Result: limit.Limited, RetryAfter: 10 * time.Minute})
+	a.Settle(now, limittest.Admit(a, now, limit.One), &limit.Outcome{Result: limit.Limited, RetryAfter: 10 * time.Minute})
 	back := a.Ready(now, limit.One)
 	if back < now.Add(10*time.Minute) {
 		t.Fatalf("back at %v", back)
@@ -262,7 +263,7 @@ func TestNews(t *testing.T) {
 	hears := func(name string, at float64, r limit.Result, want uint64) {
 		t.Helper()
 		now := second(at)
-		a.Settle(now, a.Admit(now, limit.One), limit.Outcome{Result: r})
+		a.Settle(now, limittest.Admit(a, now, limit.One), &limit.Outcome{Result: r})
 		if n := a.News(); n != seen+want {
 			t.Errorf("%s: %d news, want %d", name, n-seen, want)
 		}
@@ -308,7 +309,7 @@ func FuzzMemory(f *testing.F) {
 			now = ready
 			o := limit.Outcome{Result: limit.Result(r.IntN(4)), Known: uint8(r.IntN(2)) << c.Unit}
 			o.Remaining[c.Unit], o.Reset[c.Unit] = r.Int64N(1000), time.Duration(r.Int64N(int64(time.Hour)))
-			a.Settle(now, a.Admit(now, cost), o)
+			a.Settle(now, limittest.Admit(a, now, cost), &o)
 			_ = a.Found().String()
 		}
 		if err := autoOf(t, c).Recall(now, now, a.AppendMemory(nil, now), nil); err != nil && !errors.Is(err, ErrMemory) {

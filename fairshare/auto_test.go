@@ -86,7 +86,7 @@ type drive struct {
 
 type drivenRequest struct {
 	arrives, ends mono.Time
-	lease         limit.Lease
+	lease         *limit.Sent
 	outcome       limit.Outcome
 	arrived       bool
 }
@@ -96,7 +96,7 @@ func (d *drive) until(t time.Duration, serve func(at mono.Time) limit.Outcome) {
 	for end := mono.Time(0).Add(t); ; {
 		next := end
 		if ready := d.auto.Ready(d.now, limit.One); ready <= d.now {
-			d.flying = append(d.flying, drivenRequest{arrives: d.now.Add(25 * ms), ends: d.now.Add(50 * ms), lease: d.auto.Admit(d.now, limit.One)})
+			d.flying = append(d.flying, drivenRequest{arrives: d.now.Add(25 * ms), ends: d.now.Add(50 * ms), lease: limittest.Admit(d.auto, d.now, limit.One)})
 			d.sent = append(d.sent, d.now)
 			d.most = max(d.most, len(d.flying))
 			continue
@@ -118,7 +118,7 @@ func (d *drive) until(t time.Duration, serve func(at mono.Time) limit.Outcome) {
 			r := d.flying[0]
 			d.flying = d.flying[1:]
 			r.outcome.RTT = 50 * ms
-			d.auto.Settle(d.now, r.lease, r.outcome)
+			d.auto.Settle(d.now, r.lease, &r.outcome)
 			continue
 		}
 		if next >= end {
@@ -230,7 +230,7 @@ func TestAutoAfterAnIdleHour(t *testing.T) {
 	}
 	d.until(3*minute, counted)
 	for _, r := range d.flying {
-		d.auto.Settle(r.ends, r.lease, limit.Outcome{Result: limit.Accepted})
+		d.auto.Settle(r.ends, r.lease, &limit.Outcome{Result: limit.Accepted})
 	}
 	d.flying, d.now, d.most, refused = nil, d.now.Add(time.Hour), 0, 0
 	d.until(time.Duration(d.now)+10*time.Second, counted)
@@ -246,7 +246,7 @@ func TestAutoKeepsItsPace(t *testing.T) {
 	d.until(3*minute, rollingOf(20, time.Second))
 	d.auto.State(d.now, []limit.Stated{{Rate: limit.Rate{N: 6000, Per: minute}}})
 	at := d.auto.Ready(d.now, limit.One)
-	d.auto.Admit(at, limit.One)
+	limittest.Admit(d.auto, at, limit.One)
 	if gap := d.auto.Ready(at, limit.One).Sub(at); gap < 40*ms || gap > 80*ms {
 		t.Errorf("after 20 a second, the next goes after %v", gap)
 	}
@@ -323,7 +323,7 @@ func TestAutoFromWhatRemains(t *testing.T) {
 		a := auto(t)
 		o := limit.Outcome{Result: limit.Accepted, Known: 1, Remaining: limit.Cost{c.left}}
 		o.Reset[limit.Requests] = c.reset
-		a.Settle(0, a.Admit(0, limit.One), o)
+		a.Settle(0, limittest.Admit(a, 0, limit.One), &o)
 		f := a.Found()
 		if f.By != fairshare.ByRemains || f.Rate.N != c.want.N || f.Rate.Per != c.want.Per {
 			t.Errorf("%d left for %v: %v", c.left, c.reset, f)
@@ -337,16 +337,16 @@ func TestAutoFromWhatRemains(t *testing.T) {
 
 func TestAutoAllocates(t *testing.T) {
 	a, now := auto(t), mono.Time(0)
-	k := 0
+	k, sent := 0, limit.Sent{Cost: limit.One}
 	if n := testing.AllocsPerRun(1000, func() {
 		now = a.Ready(now, limit.One)
-		lease := a.Admit(now, limit.One)
+		limittest.Again(a, now, &sent)
 		now = now.Add(100 * ms)
 		o := limit.Outcome{Result: limit.Accepted}
 		if k++; k%30 == 0 {
 			o.Result = limit.Limited
 		}
-		a.Settle(now, lease, o)
+		a.Settle(now, &sent, &o)
 	}); n != 0 {
 		t.Errorf("%v allocations per request", n)
 	}

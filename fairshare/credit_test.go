@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -17,7 +18,7 @@ func TestFairBegins(t *testing.T) {
 		c := hourly
 		c.Weight = weight
 		f := fairOf(t, c)
-		f.Admit(0, limit.One)
+		limittest.Admit(f, 0, limit.One)
 		if got := f.Ready(0, limit.One); got != second(want) {
 			t.Errorf("of weight %v the second goes at %v", weight, got)
 		}
@@ -25,7 +26,7 @@ func TestFairBegins(t *testing.T) {
 	c := hourly
 	c.Start = 7 * time.Second
 	f := fairOf(t, c)
-	f.Admit(0, limit.One)
+	limittest.Admit(f, 0, limit.One)
 	if got := f.Ready(0, limit.One); got != second(7) || f.Sleep() != 7*time.Second {
 		t.Errorf("with a start of 7 s the second goes at %v, and it sleeps for %v", got, f.Sleep())
 	}
@@ -34,12 +35,12 @@ func TestFairBegins(t *testing.T) {
 // A request of cost 0 passes freely.
 func TestFairOfNothing(t *testing.T) {
 	f := fairOf(t, hourly)
-	f.Admit(second(10), limit.One)
+	limittest.Admit(f, second(10), limit.One)
 	for range 3 {
 		if got := f.Ready(second(10), limit.Cost{}); got != second(10) {
 			t.Errorf("ready at %v", got)
 		}
-		f.Settle(second(10), f.Admit(second(10), limit.Cost{}), limit.Outcome{Result: limit.Limited, Known: 1})
+		f.Settle(second(10), limittest.Admit(f, second(10), limit.Cost{}), &limit.Outcome{Result: limit.Limited, Known: 1})
 	}
 	if got := f.Ready(second(10), limit.One); got != second(19.5) {
 		t.Errorf("then what costs one is ready at %v", got)
@@ -63,7 +64,7 @@ func TestFairLongest(t *testing.T) {
 		f := fairOf(t, c.config)
 		cost := limit.One
 		cost[c.config.Unit] = max(1, int64(c.config.MeanCost))
-		f.Settle(0, f.Admit(0, cost), limit.Outcome{Result: limit.Limited, RetryAfter: math.MaxInt64})
+		f.Settle(0, limittest.Admit(f, 0, cost), &limit.Outcome{Result: limit.Limited, RetryAfter: math.MaxInt64})
 		if got := f.Ready(0, cost).Sub(0); got != c.want {
 			t.Errorf("%+v: the longest wait is %v, want %v", c.config, got, c.want)
 		}
@@ -78,7 +79,7 @@ func TestFairSpreadsAfterARefusal(t *testing.T) {
 	for seed := range uint64(40) {
 		c.Rng = rng(seed)
 		f := fairOf(t, c)
-		f.Settle(0, f.Admit(0, limit.One), limit.Outcome{Result: limit.Limited, RetryAfter: time.Minute})
+		f.Settle(0, limittest.Admit(f, 0, limit.One), &limit.Outcome{Result: limit.Limited, RetryAfter: time.Minute})
 		at := f.Ready(0, limit.One)
 		least, most = min(least, at), max(most, at)
 	}
@@ -92,15 +93,15 @@ func TestFairSpreadsAfterARefusal(t *testing.T) {
 func TestFairCorrects(t *testing.T) {
 	c := FairConfig{Kind: TokenBucket, Limit: 36000, Window: time.Hour, Unit: limit.Tokens, MeanCost: 10}
 	f := fairOf(t, c)
-	ask := func(at float64) limit.Lease { return f.Admit(second(at), limit.Cost{limit.Tokens: 10}) }
-	settle := func(l limit.Lease, at float64, actual int64) {
+	ask := func(at float64) *limit.Sent { return limittest.Admit(f, second(at), limit.Cost{limit.Tokens: 10}) }
+	settle := func(l *limit.Sent, at float64, actual int64) {
 		o := limit.Outcome{Result: limit.Accepted, Metered: true, Known: 1 << limit.Tokens, Remaining: limit.Cost{limit.Tokens: 1200}}
 		o.Actual[limit.Tokens] = actual
-		f.Settle(second(at), l, o)
+		f.Settle(second(at), l, &o)
 	}
 	a, b, d := ask(0), ask(10), ask(20)
 	before := f.paid
-	f.Settle(second(20), ask(20), limit.Outcome{Result: limit.Unsent})
+	f.Settle(second(20), ask(20), &limit.Outcome{Result: limit.Unsent})
 	if f.paid != before {
 		t.Errorf("one that was not sent holds the next up by %v", f.paid.Sub(before))
 	}
@@ -113,7 +114,7 @@ func TestFairCorrects(t *testing.T) {
 	e := ask(30)
 	paid, base = f.paid, f.base.sum
 	unsent := limit.Outcome{Result: limit.Unsent}
-	f.Settle(second(31), d, unsent)
+	f.Settle(second(31), d, &unsent)
 	if sooner := paid.Sub(f.paid); sooner != f.step || f.base.sum != base {
 		t.Errorf("the third was not sent: the next goes %v sooner, of %v", sooner, f.step)
 	}
@@ -121,7 +122,7 @@ func TestFairCorrects(t *testing.T) {
 		t.Errorf("up to the last, 50 were used: %v", f.base.sum)
 	}
 	g, h := ask(40), ask(50)
-	f.Settle(second(51), h, limit.Outcome{Result: limit.Limited, Known: 1 << limit.Tokens})
+	f.Settle(second(51), h, &limit.Outcome{Result: limit.Limited, Known: 1 << limit.Tokens})
 	paid = f.paid
 	if settle(g, 52, 30); f.paid != paid {
 		t.Errorf("after a refusal, what was sent before it has the next go %v later", f.paid.Sub(paid))
@@ -131,14 +132,14 @@ func TestFairCorrects(t *testing.T) {
 // So it is before anything was answered.
 func TestFairCorrectsTheSecond(t *testing.T) {
 	f := fairOf(t, hourly)
-	f.Admit(0, limit.One)
+	limittest.Admit(f, 0, limit.One)
 	ready := f.Ready(0, limit.One)
-	f.Settle(second(1), f.Admit(second(1), limit.One), limit.Outcome{Result: limit.Unsent})
+	f.Settle(second(1), limittest.Admit(f, second(1), limit.One), &limit.Outcome{Result: limit.Unsent})
 	if got := f.Ready(second(1), limit.One); got != ready {
 		t.Errorf("the second was not sent: the next goes at %v, not %v", got, ready)
 	}
 	f = fairOf(t, hourly) // the first had nothing to wait for, and gives nothing back
-	f.Settle(second(1), f.Admit(0, limit.One), limit.Outcome{Result: limit.Unsent})
+	f.Settle(second(1), limittest.Admit(f, 0, limit.One), &limit.Outcome{Result: limit.Unsent})
 	if got := f.Ready(second(1), limit.One); got != ready {
 		t.Errorf("the first was not sent: the next goes at %v, not %v", got, ready)
 	}
@@ -150,7 +151,7 @@ func TestFairMeasuresNothingByNothing(t *testing.T) {
 	ask := func(at float64, actual, left int64) {
 		o := limit.Outcome{Result: limit.Accepted, Metered: true, Known: 1 << limit.Tokens, Remaining: limit.Cost{limit.Tokens: left}}
 		o.Actual[limit.Tokens] = actual
-		f.Settle(second(at), f.Admit(second(at), limit.Cost{limit.Tokens: 10}), o)
+		f.Settle(second(at), limittest.Admit(f, second(at), limit.Cost{limit.Tokens: 10}), &o)
 	}
 	for at := range 2 {
 		ask(float64(10*at), 10, 1200)
@@ -170,7 +171,7 @@ func TestFairSeesAgain(t *testing.T) {
 	f := fairOf(t, c)
 	for i := range 6 {
 		at := second(float64(i) / 100)
-		f.Settle(at, f.Admit(at, limit.One), limit.Outcome{Result: limit.Limited, Known: 1})
+		f.Settle(at, limittest.Admit(f, at, limit.One), &limit.Outcome{Result: limit.Limited, Known: 1})
 	}
 	if f.blind == 0 || f.known {
 		t.Fatal("it is not blind")
@@ -373,7 +374,7 @@ func TestFairStartsTooFast(t *testing.T) {
 	f := fairOf(t, c)
 	for i, want := range []float64{10, 15, 22.5} {
 		now := f.Ready(second(float64(i)), limit.One)
-		f.Settle(now, f.Admit(now, limit.One), limit.Outcome{Result: limit.Limited, Known: 1})
+		f.Settle(now, limittest.Admit(f, now, limit.One), &limit.Outcome{Result: limit.Limited, Known: 1})
 		if f.n < want-1e-9 || f.n > 2*want {
 			t.Errorf("refused %d times, n is %v, want %v", i+1, f.n, want)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -31,13 +32,13 @@ func TestFairDrought(t *testing.T) {
 				now = f.Ready(now, limit.One)
 				level = min(3600, level+test.perSecond*now.Sub(last).Seconds())
 				last = now
-				lease := f.Admit(now, limit.One)
+				lease := limittest.Admit(f, now, limit.One)
 				if served++; test.slips && served%3 == 0 && level > 101 {
 					level--
 				}
 				level--
 				now = now.Add(100 * ms)
-				f.Settle(now, lease, limit.Outcome{Result: limit.Accepted, Known: 1 << limit.Requests, Remaining: limit.Cost{limit.Requests: int64(level)}})
+				f.Settle(now, lease, &limit.Outcome{Result: limit.Accepted, Known: 1 << limit.Requests, Remaining: limit.Cost{limit.Requests: int64(level)}})
 			}
 			if int64(level) < test.least || test.least == 0 && level >= 1 || served > test.mostServed {
 				t.Errorf("%.1f are left and %d were served by %v", level, served, last)
@@ -53,7 +54,7 @@ func TestFairAtTheEndOfADrought(t *testing.T) {
 	now, waited := mono.Time(0), map[int64]time.Duration{}
 	for left := int64(200); left >= 1; left-- {
 		now = now.Add(3 * time.Second)
-		f.Settle(now, f.Admit(now, limit.One), limit.Outcome{Result: limit.Accepted, Known: 1, Remaining: limit.Cost{limit.Requests: left}})
+		f.Settle(now, limittest.Admit(f, now, limit.One), &limit.Outcome{Result: limit.Accepted, Known: 1, Remaining: limit.Cost{limit.Requests: left}})
 		waited[left] = f.Sleep()
 	}
 	if !(waited[1] > 2*waited[4] && waited[4] > 2*waited[9] && waited[9] > 0 && waited[1] < 10*ms) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -15,7 +16,7 @@ func (f *Fair) refuses(at float64, says bool) {
 	if says {
 		o.Known = 1
 	}
-	f.Settle(now, f.Admit(now, limit.One), o)
+	f.Settle(now, limittest.Admit(f, now, limit.One), &o)
 }
 
 // There was plenty, without any reset. Then all requests are refused for a tenth of a window, and
@@ -134,7 +135,7 @@ func TestSilenceAfterALongBurst(t *testing.T) {
 	f := fairOf(t, hourly)
 	for i := range 36 {
 		now := second(200 * float64(i))
-		f.Settle(now, f.Admit(now, limit.One), limit.Outcome{Result: limit.Accepted})
+		f.Settle(now, limittest.Admit(f, now, limit.One), &limit.Outcome{Result: limit.Accepted})
 	}
 	if q := &f.silence; q.burst != 17 || q.first != second(19*200) {
 		t.Errorf("%v were served since %v", q.burst, q.first)

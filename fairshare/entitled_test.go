@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -130,7 +131,7 @@ func TestEntitledInUnits(t *testing.T) {
 	c := FairConfig{Kind: TokenBucket, Limit: 36000, Window: time.Hour, Unit: limit.Tokens, MeanCost: 10, Sharers: 3}
 	f := fairOf(t, c)
 	o := limit.Outcome{Result: limit.Accepted, Known: 1 << limit.Tokens, Remaining: limit.Cost{limit.Tokens: 500}}
-	f.Settle(0, f.Admit(0, limit.Cost{limit.Tokens: 25}), o)
+	f.Settle(0, limittest.Admit(f, 0, limit.Cost{limit.Tokens: 25}), &o)
 	if f.entitled.served != 2.5 {
 		t.Errorf("25 tokens are %v units of 10", f.entitled.served)
 	}
@@ -144,7 +145,7 @@ func TestEntitledAndRefused(t *testing.T) {
 	f.hears(0, 500, 0)
 	for range 100 {
 		now := f.Ready(f.last, limit.One)
-		f.Settle(now, f.Admit(now, limit.One), limit.Outcome{Result: limit.Limited, Known: 1})
+		f.Settle(now, limittest.Admit(f, now, limit.One), &limit.Outcome{Result: limit.Limited, Known: 1})
 	}
 	if f.n <= 4.5 {
 		t.Errorf("refused a hundred times, it keeps to %v", f.n)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -21,17 +22,17 @@ func ExampleAuto_Found() {
 	}
 	fmt.Println(limit.Learns(l), limit.Senses(l)) // from statements, and from refusals
 	now := mono.Time(0)
-	lease := l.Admit(now, limit.One)
+	lease := limittest.Admit(l, now, limit.One)
 	answer := limit.Outcome{Result: limit.Accepted, RTT: 40 * time.Millisecond}
 	now = now.Add(answer.RTT)
-	l.Settle(now, lease, answer)
+	l.Settle(now, lease, &answer)
 	hourly := limit.Rate{Limit: "hourly", Unit: limit.Requests, N: 4500, Per: time.Hour}
 	stated := limit.Stated{Rate: hourly, Counts: limit.CountsRolling}
 	limit.State(l, now, []limit.Stated{stated})
 
 	found := l.Found()
 	fmt.Println(found.Rate, found.By == fairshare.ByServer, found.Counts == limit.CountsRolling)
-	fmt.Println(limit.Refills(l, answer)) // no reset of this answer is the time of a full bucket
+	fmt.Println(limit.Refills(l, &answer)) // no reset of this answer is the time of a full bucket
 
 	damaged := l.AppendMemory(nil, now)[1:]
 	next, _ := fairshare.NewAuto(fairshare.AutoConfig{Rng: rand.New(rand.NewPCG(1, 2))})

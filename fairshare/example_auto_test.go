@@ -7,6 +7,7 @@ import (
 
 	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -24,7 +25,7 @@ func ExampleNewAuto() {
 		for now.Sub(begun) >= window {
 			left, begun = quota, begun.Add(window)
 		}
-		lease := auto.Admit(now, limit.One)
+		lease := limittest.Admit(auto, now, limit.One)
 		answer := limit.Outcome{Result: limit.Accepted, Known: 1 << limit.Requests, RTT: 20 * time.Millisecond}
 		if left == 0 {
 			answer.Result = limit.Limited
@@ -34,7 +35,7 @@ func ExampleNewAuto() {
 		}
 		answer.Remaining[limit.Requests] = int64(left)
 		answer.Reset[limit.Requests] = begun.Add(window).Sub(now)
-		auto.Settle(now.Add(answer.RTT), lease, answer)
+		auto.Settle(now.Add(answer.RTT), lease, &answer)
 	}
 	fmt.Println(auto.Found())
 	fmt.Println(refused, "refused")

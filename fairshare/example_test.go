@@ -7,6 +7,7 @@ import (
 
 	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -21,11 +22,11 @@ func ExampleNewFair() {
 	now := mono.Time(0)
 	wait := func(result limit.Result, left int64) time.Duration { // until the next request, once this one is answered
 		now = fair.Ready(now, limit.One)
-		lease := fair.Admit(now, limit.One)
+		lease := limittest.Admit(fair, now, limit.One)
 		answer := limit.Outcome{Result: result, Known: 1 << limit.Requests, RTT: 50 * time.Millisecond}
 		answer.Remaining[limit.Requests] = left
 		now = now.Add(answer.RTT)
-		fair.Settle(now, lease, answer)
+		fair.Settle(now, lease, &answer)
 		return fair.Ready(now, limit.One).Sub(now)
 	}
 	fmt.Println(wait(limit.Accepted, 3599)) // nobody else is there
@@ -45,11 +46,11 @@ func ExampleHints() {
 		return
 	}
 	l := limit.NewAll(limit.MustRolling(100, time.Minute), hints)
-	lease := l.Admit(0, limit.One)
+	lease := limittest.Admit(l, 0, limit.One)
 	// A stranger uses the key: nothing is left.
 	answer := limit.Outcome{Result: limit.Accepted, Known: 1 << limit.Requests}
 	answer.Reset[limit.Requests] = 30 * time.Second
-	l.Settle(mono.Time(time.Second), lease, answer)
+	l.Settle(mono.Time(time.Second), lease, &answer)
 	fmt.Println(l.Ready(mono.Time(time.Second), limit.One))
 	// Output: 31s
 }

@@ -126,7 +126,7 @@ func (f *Fair) Senses() bool { return true }
 // full again. Where the kind is unknown, it is so if the reset is as far away as a bucket takes to
 // fill from the remainder. A window that is used up at its very beginning has such a reset, too,
 // but only once.
-func (f *Fair) Refills(o limit.Outcome) (units uint8) {
+func (f *Fair) Refills(o *limit.Outcome) (units uint8) {
 	u := f.config.Unit
 	if f.unknown != nil || f.level != &f.bucket || o.Known>>u&1 == 0 || o.Reset[u] <= 0 {
 		return 0
@@ -157,20 +157,19 @@ func (f *Fair) Ready(now mono.Time, cost limit.Cost) mono.Time {
 }
 
 // Admit implements limit.Limiter.
-func (f *Fair) Admit(now mono.Time, cost limit.Cost) limit.Lease {
-	f.last = max(now, f.last)
-	c := f.counts(&cost)
-	if c == 0 {
-		return f.book.Open(sent{at: f.last})
+func (f *Fair) Admit(s *limit.Sent) {
+	f.last = max(s.At, f.last)
+	a := sent{at: f.last}
+	if c := f.counts(&s.Cost); c > 0 {
+		a = f.pay(f.last, c)
+		a.alone = f.book.Len() == 0
 	}
-	a := f.pay(f.last, c)
-	a.alone = f.book.Len() == 0
-	return f.book.Open(a)
+	f.book.Open(s.Number, a)
 }
 
 // Settle implements limit.Limiter.
-func (f *Fair) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
-	a := f.book.Close(l)
+func (f *Fair) Settle(now mono.Time, r *limit.Sent, o *limit.Outcome) {
+	a := f.book.Close(r.Number)
 	now = max(now, f.last)
 	f.last = now
 	if a.seq == 0 {
@@ -190,27 +189,30 @@ func (f *Fair) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
 	}
 	says := o.Known&(1<<f.config.Unit) != 0
 	s := &f.seen
-	*s = f.sight(now, a, &o, says)
+	*s = f.sight(now, a, o, says)
 	if says && !s.limited {
 		f.silence.speaks(f)
 	}
 	if says || s.limited && f.silence.said {
 		f.find(s)
 	}
-	if s.limited && o.RetryAfter > 0 {
-		o.Refilled(f.Refills(o))
+	wait := o.RetryAfter
+	if s.limited && wait > 0 {
+		heeded := *o
+		heeded.Refilled(f.Refills(o))
+		wait = heeded.RetryAfter
 	}
 	switch {
 	case f.unknown != nil:
 		if s.limited || o.Result == limit.Accepted || o.Result == limit.Failed {
 			f.heard = a.seq
-			f.unknown.answer(f, now, s, o.RetryAfter)
+			f.unknown.answer(f, now, s, wait)
 		}
-	case f.silence.holds(f, s, says, o.Result, o.RetryAfter):
+	case f.silence.holds(f, s, says, o.Result, wait):
 		f.heard = a.seq
-		f.silence.answer(f, now, s, o.RetryAfter)
+		f.silence.answer(f, now, s, wait)
 	case s.limited:
-		f.refused(now, s, o.RetryAfter)
+		f.refused(now, s, wait)
 	case says && (o.Result == limit.Accepted || o.Result == limit.Failed):
 		f.heard = a.seq
 		f.answered(now, s)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 )
 
 // A refusal with only a reset asks to stay away until then, unless that is when a bucket is full
@@ -31,7 +32,7 @@ func TestFairIsAskedToStayAway(t *testing.T) {
 		f.last = second(0)
 		o := limit.Outcome{Result: limit.Limited, RetryAfter: c.retry, Known: 1 << limit.Requests}
 		o.Reset[limit.Requests] = c.reset
-		f.Settle(second(0.1), f.Admit(second(0), limit.One), o)
+		f.Settle(second(0.1), limittest.Admit(f, second(0), limit.One), &o)
 		if wait := f.Ready(second(0.1), limit.One).Sub(second(0)); wait > 20*time.Minute != c.away {
 			t.Errorf("%s: it goes after %v", name, wait)
 		}
@@ -76,13 +77,13 @@ func TestRefills(t *testing.T) {
 		}
 		o := limit.Outcome{Result: c.result, Known: requests}
 		o.Remaining[limit.Requests], o.Reset[limit.Requests] = c.left, c.reset
-		if units := f.Refills(o); units != c.units {
+		if units := f.Refills(&o); units != c.units {
 			t.Errorf("%s: %b", name, units)
 		}
-		if units := (&Auto{fair: f}).Refills(o); units != c.units {
+		if units := (&Auto{fair: f}).Refills(&o); units != c.units {
 			t.Errorf("%s, found out by an Auto: %b", name, units)
 		}
-		if o.Known = 1 << limit.Tokens; f.Refills(o) != 0 {
+		if o.Known = 1 << limit.Tokens; f.Refills(&o) != 0 {
 			t.Errorf("%s: and it knows of tokens", name)
 		}
 	}

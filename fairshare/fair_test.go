@@ -118,7 +118,7 @@ type hostile struct {
 }
 
 type hostileRequest struct {
-	lease  limit.Lease
+	lease  *limit.Sent
 	number int
 }
 
@@ -136,7 +136,7 @@ func (h *hostile) step(i int, op, a, b byte) {
 	if len(h.open) == 0 || op&1 == 1 && len(h.open) < 8 {
 		h.now, h.sentAt = at, at
 		h.sends++
-		h.open = append(h.open, hostileRequest{h.l.Admit(h.now, h.cost()), h.sends})
+		h.open = append(h.open, hostileRequest{limittest.Admit(h.l, h.now, h.cost()), h.sends})
 		return
 	}
 	h.now = h.now.Add(time.Duration(a) * 5 * time.Millisecond)
@@ -160,7 +160,7 @@ func (h *hostile) step(i int, op, a, b byte) {
 	k := int(b) % len(h.open)
 	settled := h.open[k]
 	h.open = append(h.open[:k], h.open[k+1:]...)
-	h.l.Settle(h.now, settled.lease, o)
+	h.l.Settle(h.now, settled.lease, &o)
 	if h.told != nil && h.told() {
 		return
 	}
@@ -180,9 +180,10 @@ func TestFairAllocates(t *testing.T) {
 		l := fair(t, c)
 		now, k := mono.Time(0), 0
 		cost := limit.Cost{limit.Requests: 1, limit.Tokens: 3}
+		sent := limit.Sent{Cost: cost}
 		if n := testing.AllocsPerRun(1000, func() {
 			now = l.Ready(now, cost)
-			lease := l.Admit(now, cost)
+			limittest.Again(l, now, &sent)
 			now = now.Add(time.Second)
 			k++
 			o := limit.Outcome{Result: limit.Accepted, Known: 1 << c.Unit, Remaining: limit.Cost{limit.Requests: int64(20 + k%9), limit.Tokens: 30}}
@@ -190,7 +191,7 @@ func TestFairAllocates(t *testing.T) {
 			if k%50 == 0 {
 				o.Result = limit.Limited
 			}
-			l.Settle(now, lease, o)
+			l.Settle(now, &sent, &o)
 		}); n != 0 {
 			t.Errorf("%s: %v allocations per request", name, n)
 		}

@@ -40,12 +40,6 @@ type Hints struct {
 	last     mono.Time
 	words    [len(limit.Cost{})]word
 	open     limit.Cost // in flight
-	book     limit.Book[hinted]
-}
-
-type hinted struct {
-	at   mono.Time
-	cost limit.Cost
 }
 
 // word is the server's answer for one unit.
@@ -188,19 +182,15 @@ func (w *word) literally(t mono.Time, cost, open int64) mono.Time {
 }
 
 // Admit implements limit.Limiter.
-func (h *Hints) Admit(now mono.Time, cost limit.Cost) limit.Lease {
-	h.Sent(now, &cost)
-	return h.book.Open(hinted{h.last, cost})
-}
+func (h *Hints) Admit(s *limit.Sent) { h.Sent(s.At, &s.Cost) }
 
 // Settle implements limit.Limiter.
-func (h *Hints) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
-	lease := h.book.Close(l)
-	h.Ended(now, lease.at, &lease.cost, &o)
+func (h *Hints) Settle(now mono.Time, s *limit.Sent, o *limit.Outcome) {
+	h.Ended(now, s.At, &s.Cost, o)
 }
 
-// Sent and Ended are Admit and Settle for callers that keep the time and the cost of each request
-// themselves.
+// Sent and Ended are Admit and Settle for callers that keep another cost of each request than that
+// of its limit.Sent.
 func (h *Hints) Sent(now mono.Time, cost *limit.Cost) {
 	h.last = max(now, h.last)
 	for u := range cost {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -24,14 +25,14 @@ func besideRolling(n int64, per time.Duration) beside {
 // sends sends n requests at the instant sent, which are answered at the instant now. The last
 // answer has the remainder.
 func (b beside) sends(n int, sent, now mono.Time, o limit.Outcome) {
-	leases := make([]limit.Lease, n)
+	leases := make([]*limit.Sent, n)
 	for i := range leases {
-		leases[i] = b.all.Admit(sent, limit.One)
+		leases[i] = limittest.Admit(b.all, sent, limit.One)
 	}
 	for i, l := range leases {
 		said := o
 		said.Remaining[limit.Requests] += int64(n - 1 - i)
-		b.all.Settle(now, l, said)
+		b.all.Settle(now, l, &said)
 	}
 }
 
@@ -49,17 +50,17 @@ func TestHintsOfWhatIsOurOwn(t *testing.T) {
 	if got := limit.NotBefore(b.hints, at(6*time.Second), 1, limit.Cost{}, limit.One); got > now {
 		t.Errorf("foreseen at %v", got)
 	}
-	asks := b.all.Admit(now, limit.One)
+	asks := limittest.Admit(b.all, now, limit.One)
 	if got := b.all.Ready(now, limit.One); got != at(15100*ms) {
 		t.Errorf("beside the one that sees whether that is so, another is ready at %v", got)
 	}
-	b.all.Settle(now.Add(100*ms), asks, says(1, 5*time.Second))
+	b.all.Settle(now.Add(100*ms), asks, new(says(1, 5*time.Second)))
 	if got := b.all.Ready(now.Add(100*ms), limit.One); got != now.Add(100*ms) {
 		t.Errorf("when that was served, another is ready at %v", got)
 	}
 	b.sends(1, now.Add(100*ms), now.Add(200*ms), says(0, 10*time.Second))
 	now = b.own.Ready(now.Add(200*ms), limit.One)
-	b.all.Admit(now, limit.One)
+	limittest.Admit(b.all, now, limit.One)
 	if got := b.all.Ready(now, limit.One); got != now {
 		t.Errorf("what is asked once is asked again: ready at %v", got)
 	}
@@ -101,8 +102,8 @@ func TestHintsThatAreNotOurOwn(t *testing.T) {
 func TestHintsOfWhatCameBackMeanwhile(t *testing.T) {
 	b := besideRolling(2, time.Second)
 	b.sends(1, 0, at(100*ms), says(1, 3*time.Second))
-	last := b.all.Admit(at(1050*ms), limit.One) // the first counts until 1.1 s
-	b.all.Settle(at(1150*ms), last, says(0, 2*time.Second))
+	last := limittest.Admit(b.all, at(1050*ms), limit.One) // the first counts until 1.1 s
+	b.all.Settle(at(1150*ms), last, new(says(0, 2*time.Second)))
 	if got := b.all.Ready(at(1150*ms), limit.One); got != at(1150*ms) {
 		t.Errorf("ready at %v", got)
 	}
@@ -115,7 +116,7 @@ func TestHintsOfAWindowThatIsLonger(t *testing.T) {
 	all, now, refused, served := b.all, mono.Time(0), 0, 0
 	ends := mono.Time(-1)
 	for now < at(time.Hour) {
-		lease := all.Admit(now, limit.One)
+		lease := limittest.Admit(all, now, limit.One)
 		arrived := now.Add(ms)
 		o := says(0, 0)
 		if arrived < ends {
@@ -127,7 +128,7 @@ func TestHintsOfAWindowThatIsLonger(t *testing.T) {
 		}
 		o.Reset[limit.Requests] = ends.Sub(arrived)
 		now = arrived.Add(ms)
-		all.Settle(now, lease, o)
+		all.Settle(now, lease, &o)
 		now = all.Ready(now, limit.One)
 	}
 	if refused != 3 || served < 1790 {
@@ -154,14 +155,14 @@ func TestHintsOfManyInFlight(t *testing.T) {
 		b := beside{own, all, h}
 		b.sends(1, 0, at(100*ms), says(99, 3*time.Second))
 		now := at(1050 * ms)
-		last := all.Admit(now, limit.One) // the first still counts, and it does not when this is answered
+		last := limittest.Admit(all, now, limit.One) // the first still counts, and it does not when this is answered
 		for range 64 {
 			now = now.Add(c.step)
-			h.Admit(now.Add(1), limit.Cost{limit.Weight: 1})
+			limittest.Admit(h, now.Add(1), limit.Cost{limit.Weight: 1})
 		}
 		own.grown = c.change
-		all.Settle(at(1150*ms), last, says(98, 2*time.Second))
-		all.Settle(at(1150*ms), all.Admit(at(1150*ms), limit.Cost{98}), limit.Outcome{Result: limit.Accepted})
+		all.Settle(at(1150*ms), last, new(says(98, 2*time.Second)))
+		all.Settle(at(1150*ms), limittest.Admit(all, at(1150*ms), limit.Cost{98}), &limit.Outcome{Result: limit.Accepted})
 		if got := all.Ready(at(1150*ms), limit.One) == at(1150*ms); got != c.explains {
 			t.Errorf("%s: another goes: %t", c.name, got)
 		}
@@ -222,11 +223,11 @@ func TestHintsOfAStrangerWhoCameLater(t *testing.T) {
 func TestHintsOfWhatWasSentBefore(t *testing.T) {
 	b := besideRolling(4, 10*time.Second)
 	b.sends(2, 0, at(100*ms), says(2, 10*time.Second))
-	early := b.all.Admit(at(5*time.Second), limit.One)
+	early := limittest.Admit(b.all, at(5*time.Second), limit.One)
 	b.sends(1, at(5*time.Second), at(5100*ms), says(0, 10*time.Second))
-	b.all.Settle(at(5200*ms), early, says(0, 10*time.Second))
+	b.all.Settle(at(5200*ms), early, new(says(0, 10*time.Second)))
 	now := b.own.Ready(at(6*time.Second), limit.One)
-	b.all.Admit(now, limit.One)
+	limittest.Admit(b.all, now, limit.One)
 	if got := b.all.Ready(now, limit.One); got <= now {
 		t.Errorf("two at once are to see: ready at %v", got)
 	}

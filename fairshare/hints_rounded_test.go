@@ -6,6 +6,7 @@ import (
 
 	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -42,9 +43,9 @@ func TestHintsOfARoundedReset(t *testing.T) {
 		{"nothing is configured", nil, 99, 1700 * ms, 1700 * ms},
 	} {
 		h := must(fairshare.NewHints(fairshare.HintsConfig{Own: c.own}))
-		all := h.Admit(0, limit.Cost{c.left})
-		h.Settle(at(2*ms), h.Admit(0, limit.One), says(c.left, c.told))
-		h.Settle(at(3*ms), all, says(0, c.told-ms))
+		all := limittest.Admit(h, 0, limit.Cost{c.left})
+		h.Settle(at(2*ms), limittest.Admit(h, 0, limit.One), new(says(c.left, c.told)))
+		h.Settle(at(3*ms), all, new(says(0, c.told-ms)))
 		if got := h.Ready(at(3*ms), limit.One); got != at(2*ms+c.want) {
 			t.Errorf("%s: ready at %v, want %v", c.name, got, 2*ms+c.want)
 		}
@@ -57,7 +58,7 @@ func TestHintsTakeEveryWindow(t *testing.T) {
 	all := limit.NewAll(own, must(fairshare.NewHints(fairshare.HintsConfig{Own: own})))
 	now, served, ends := at(300*ms), 0, mono.Time(0)
 	for now < at(100*time.Second) {
-		lease := all.Admit(now, limit.One)
+		lease := limittest.Admit(all, now, limit.One)
 		arrived := now.Add(ms)
 		if arrived < ends {
 			t.Fatalf("refused at %v: the window ends at %v", arrived, ends)
@@ -65,7 +66,7 @@ func TestHintsTakeEveryWindow(t *testing.T) {
 		ends = arrived.Add(time.Second) // it begins with a request
 		served++
 		now = arrived.Add(ms)
-		all.Settle(now, lease, roundedUp(now, ends, 0))
+		all.Settle(now, lease, new(roundedUp(now, ends, 0)))
 		now = all.Ready(now, limit.One)
 	}
 	if served < 98 {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -32,7 +33,7 @@ func (f *Fair) hears(at, left, reset float64) {
 	now := mono.Time(at * 1e9)
 	o := limit.Outcome{Result: limit.Accepted, Known: 1}
 	o.Remaining[0], o.Reset[0] = int64(left), time.Duration(reset*1e9)
-	f.Settle(now, f.Admit(now, limit.One), o)
+	f.Settle(now, limittest.Admit(f, now, limit.One), &o)
 }
 
 func (f *Fair) isWindow() bool { return f.level == &f.window }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 )
 
 func autoOf(t *testing.T, c AutoConfig) *Auto {
@@ -25,14 +26,14 @@ func TestToldLaterAsFromTheBeginning(t *testing.T) {
 	a := autoOf(t, AutoConfig{Unit: limit.Tokens})
 	a.State(0, []limit.Stated{{Rate: limit.Rate{Unit: limit.Tokens, N: 450_000, Per: time.Hour}, Counts: limit.CountsBucket}})
 	unit := limit.Cost{limit.Requests: 1, limit.Tokens: 300}
-	a.Admit(0, unit)
-	l := a.Admit(0, unit)
+	limittest.Admit(a, 0, unit)
+	l := limittest.Admit(a, 0, unit)
 	paid := a.fair.paid
 	if got := a.fair.due(300, 0, 0).Sub(paid); got != 22800*time.Millisecond { // 9.5 units of 2.4 s
 		t.Errorf("the next unit goes %v after the one before", got)
 	}
 	o := limit.Outcome{Result: limit.Limited, RetryAfter: 1000 * time.Hour}
-	a.Settle(0, l, o)
+	a.Settle(0, l, &o)
 	if got := a.Ready(0, unit); got != second(3*3600) {
 		t.Errorf("the longest wait ends at %v", got)
 	}
@@ -64,9 +65,9 @@ func TestFoundInTheFirstMinute(t *testing.T) {
 	a := autoOf(t, AutoConfig{})
 	refused := func(at float64, o limit.Outcome) {
 		o.Result = limit.Limited
-		a.Settle(second(at), a.Admit(second(at), limit.One), o)
+		a.Settle(second(at), limittest.Admit(a, second(at), limit.One), &o)
 	}
-	a.Settle(second(100), a.Admit(second(100), limit.One), limit.Outcome{Result: limit.Accepted})
+	a.Settle(second(100), limittest.Admit(a, second(100), limit.One), &limit.Outcome{Result: limit.Accepted})
 	refused(100, limit.Outcome{})
 	refused(159, limit.Outcome{Elsewhere: true})
 	refused(160, limit.Outcome{})
@@ -97,12 +98,12 @@ func TestBlindWindowByWeight(t *testing.T) {
 		c := hourly
 		c.Kind, c.Weight = TokenBucket, weight
 		f := fairOf(t, c)
-		f.Settle(0, f.Admit(0, limit.One), limit.Outcome{Result: limit.Limited, Known: 1})
+		f.Settle(0, limittest.Admit(f, 0, limit.One), &limit.Outcome{Result: limit.Limited, Known: 1})
 		if want := 9.5 / weight; f.blind != want || f.n != want {
 			t.Errorf("of weight %v it begins with a blind window of %v, and n = %v; want %v", weight, f.blind, f.n, want)
 		}
 		first := f.Ready(0, limit.One)
-		f.Admit(first, limit.One)
+		limittest.Admit(f, first, limit.One)
 		est, ok := f.estimate(&sighting{sent: sent{seq: 2, at: first.Add(time.Hour), sum: f.sum}, left: 0.5 + f.tokens(first.Add(time.Hour).Sub(0)) - 2*f.n})
 		// By then all have sent, if there are as many as were assumed, and 2n were taken; and the n
 		// of before weighs as much.
@@ -110,7 +111,7 @@ func TestBlindWindowByWeight(t *testing.T) {
 			t.Errorf("of weight %v the estimate is %v, %v; want %v", weight, est, ok, want)
 		}
 		o := limit.Outcome{Result: limit.Accepted, Known: 1, Remaining: limit.Cost{limit.Requests: 100}}
-		f.Settle(first.Add(time.Second), f.Admit(first, limit.One), o)
+		f.Settle(first.Add(time.Second), limittest.Admit(f, first, limit.One), &o)
 		if f.blind != 0 || !f.known || f.revised != f.seq {
 			t.Errorf("of weight %v it was served, and is blind still: %v", weight, f.blind)
 		}
@@ -155,7 +156,7 @@ func TestFirstGuess(t *testing.T) {
 		now := second(1000)
 		answer := func(r limit.Result) {
 			now = max(now, a.Ready(now, limit.One))
-			a.Settle(now, a.Admit(now, limit.One), limit.Outcome{Result: r})
+			a.Settle(now, limittest.Admit(a, now, limit.One), &limit.Outcome{Result: r})
 			now = now.Add(time.Second)
 		}
 		for range c.served {
@@ -176,7 +177,7 @@ func TestNothingIsStated(t *testing.T) {
 	a := autoOf(t, AutoConfig{})
 	o := limit.Outcome{Result: limit.Accepted, Known: 1, Remaining: limit.Cost{limit.Requests: 74}}
 	o.Reset[limit.Requests] = time.Minute
-	a.Settle(0, a.Admit(0, limit.One), o)
+	a.Settle(0, limittest.Admit(a, 0, limit.One), &o)
 	a.State(0, nil)
 	if f := a.Found(); f.By != ByRemains || f.Rate.N != 75 {
 		t.Errorf("found %v", f)

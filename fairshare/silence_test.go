@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -17,7 +18,7 @@ func (f *Fair) asks(refused bool, retryAfter time.Duration) (sent mono.Time) {
 	if refused {
 		o.Result = limit.Limited
 	}
-	f.Settle(sent.Add(100*time.Millisecond), f.Admit(sent, limit.One), o)
+	f.Settle(sent.Add(100*time.Millisecond), limittest.Admit(f, sent, limit.One), &o)
 	return sent
 }
 
@@ -189,7 +190,7 @@ func (f *Fair) answers(at float64, refused bool, retryAfter time.Duration) {
 	if refused {
 		o.Result = limit.Limited
 	}
-	f.Settle(second(at), f.Admit(second(at), limit.One), o)
+	f.Settle(second(at), limittest.Admit(f, second(at), limit.One), &o)
 }
 
 // A server whose answers had remainders falls silent. By the third answer without one, another law
@@ -244,8 +245,8 @@ func TestWindowRefusedAtItsEnd(t *testing.T) {
 	c.Kind = FixedWindow
 	f := fairOf(t, c)
 	f.hears(0, 500, 10)
-	l := f.Admit(second(9), limit.One)
-	f.Settle(second(10.5), l, limit.Outcome{Result: limit.Limited, Known: 1})
+	l := limittest.Admit(f, second(9), limit.One)
+	f.Settle(second(10.5), l, &limit.Outcome{Result: limit.Limited, Known: 1})
 	if wait := f.Ready(second(10.5), limit.One).Sub(second(9)); wait < 3*time.Minute || wait > 216*time.Second {
 		t.Errorf("it waits for %v", wait)
 	}
@@ -337,7 +338,7 @@ func TestWindowOwesNothingByARefusal(t *testing.T) {
 	f := fairOf(t, c)
 	f.hears(0, 3599, 3600)
 	now := second(600)
-	f.Settle(now, f.Admit(now, limit.One), limit.Outcome{Result: limit.Limited, Known: 1, Reset: [len(limit.Cost{})]time.Duration{3000 * time.Second}})
+	f.Settle(now, limittest.Admit(f, now, limit.One), &limit.Outcome{Result: limit.Limited, Known: 1, Reset: [len(limit.Cost{})]time.Duration{3000 * time.Second}})
 	if f.window.debt {
 		t.Error("it goes slower until the window ends")
 	}
@@ -427,7 +428,7 @@ func TestWindowEndsByRetryAfter(t *testing.T) {
 	f := fairOf(t, c)
 	f.hears(0, 500, 3600)
 	now := second(10)
-	f.Settle(now, f.Admit(now, limit.One), limit.Outcome{Result: limit.Limited, RetryAfter: 3000 * time.Second})
+	f.Settle(now, limittest.Admit(f, now, limit.One), &limit.Outcome{Result: limit.Limited, RetryAfter: 3000 * time.Second})
 	if f.window.ends != second(3010) {
 		t.Errorf("the window ends at %v", f.window.ends)
 	}

@@ -35,13 +35,7 @@ type strangeClient struct {
 	level       float64
 	asOf, ends  mono.Time
 	mood, lasts int
-	open        []strangeRequest
-}
-
-type strangeRequest struct {
-	lease limit.Lease
-	cost  limit.Cost
-	at    mono.Time
+	open        []limit.Sent
 }
 
 // Step sends up to four requests and has some of those in flight be answered, each within 0.2 s or, seldom, much later.
@@ -56,8 +50,10 @@ func (c *strangeClient) Step() {
 			break
 		}
 		c.Now = max(c.Now, at)
-		c.open = append(c.open, strangeRequest{c.Limiter.Admit(c.Now, cost), cost, c.Now})
 		c.Sent++
+		sent := limit.Sent{At: c.Now, Number: uint64(c.Sent), Cost: cost}
+		c.Limiter.Admit(&sent)
+		c.open = append(c.open, sent)
 		if c.Rng.IntN(2) == 0 {
 			break
 		}
@@ -71,7 +67,7 @@ func (c *strangeClient) Step() {
 		r := c.open[k]
 		c.open = append(c.open[:k], c.open[k+1:]...)
 		o := c.answer(&r)
-		c.Limiter.Settle(c.Now, r.lease, o)
+		c.Limiter.Settle(c.Now, &r, &o)
 		fmt.Fprintf(&c.Said, "%d", c.Limiter.Ready(c.Now, c.Costs[0]))
 		if s, ok := c.Limiter.(interface{ Sleep() time.Duration }); ok {
 			fmt.Fprintf(&c.Said, ";%d", s.Sleep())
@@ -101,7 +97,7 @@ const (
 	moods    = rounding + 4
 )
 
-func (c *strangeClient) answer(r *strangeRequest) limit.Outcome {
+func (c *strangeClient) answer(r *limit.Sent) limit.Outcome {
 	if c.lasts--; c.lasts < 0 {
 		c.mood, c.lasts = c.Rng.IntN(moods), c.Rng.IntN(40)
 	}
@@ -112,7 +108,7 @@ func (c *strangeClient) answer(r *strangeRequest) limit.Outcome {
 	}
 	c.asOf = c.Now
 	o := limit.Outcome{Result: limit.Accepted, Known: 1 << c.Unit}
-	cost := float64(max(r.cost[c.Unit], 0))
+	cost := float64(max(r.Cost[c.Unit], 0))
 	if c.level < cost || c.mood == refusing && c.Rng.IntN(2) == 0 {
 		c.refuse(&o)
 	} else {
@@ -121,11 +117,11 @@ func (c *strangeClient) answer(r *strangeRequest) limit.Outcome {
 	c.level = max(c.level, 0)
 	c.tell(&o, length)
 	if c.Rng.IntN(2) == 0 {
-		o.RTT = min(time.Duration(c.Rng.IntN(200))*time.Millisecond, c.Now.Sub(r.at))
+		o.RTT = min(time.Duration(c.Rng.IntN(200))*time.Millisecond, c.Now.Sub(r.At))
 	}
 	if c.Rng.IntN(8) == 0 {
-		o.Metered, o.Actual = true, r.cost
-		o.Actual[c.Unit] = c.Rng.Int64N(2*max(1, r.cost[c.Unit]) + 1)
+		o.Metered, o.Actual = true, r.Cost
+		o.Actual[c.Unit] = c.Rng.Int64N(2*max(1, r.Cost[c.Unit]) + 1)
 	}
 	return o
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -14,7 +15,7 @@ import (
 type counted struct {
 	*Fair
 	unit   float64
-	leases []limit.Lease
+	leases []*limit.Sent
 }
 
 func (c *counted) cost(units float64) limit.Cost {
@@ -54,7 +55,7 @@ func TestFairReckonsInUnits(t *testing.T) {
 			if len(a.leases) == 0 || len(a.leases) < 4 && rng.IntN(2) == 0 {
 				now = max(now, at)
 				for _, c := range both {
-					c.leases = append(c.leases, c.Admit(now, c.cost(units)))
+					c.leases = append(c.leases, limittest.Admit(c, now, c.cost(units)))
 				}
 				continue
 			}
@@ -86,7 +87,7 @@ func answer(all []*counted, rng *rand.Rand, now mono.Time, units float64, level 
 			o.Known, o.Remaining = 1<<limit.Tokens, c.cost(*level+0.5)
 			o.Reset[limit.Tokens] = ends
 		}
-		c.Settle(now, c.leases[k], o)
+		c.Settle(now, c.leases[k], &o)
 		c.leases = append(c.leases[:k], c.leases[k+1:]...)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -76,7 +77,7 @@ func TestRefusalWithoutAWord(t *testing.T) {
 	for after, ends := range map[time.Duration]float64{0: 3600, -time.Hour: 3600, 3000 * time.Second: 3010} {
 		f := fairOf(t, FairConfig{Kind: FixedWindow, Limit: 3600, Window: time.Hour})
 		f.hears(0, 500, 3600)
-		f.Settle(second(10), f.Admit(second(10), limit.One), limit.Outcome{Result: limit.Limited, RetryAfter: after})
+		f.Settle(second(10), limittest.Admit(f, second(10), limit.One), &limit.Outcome{Result: limit.Limited, RetryAfter: after})
 		if f.window.ends != second(ends) || f.window.number != 0 {
 			t.Errorf("refused for %v, it is window %d that ends at %v", after, f.window.number, f.window.ends)
 		}

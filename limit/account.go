@@ -17,16 +17,10 @@ type account struct {
 	unit     Unit
 	plain    bool // an answer proves that its request has arrived, and nothing else
 	ages     ages
-	book     Book[admitted]
 	lead     *lead // nil without Arrivals.LearnLead
 	window   time.Duration
 	arrivals Arrivals
 	total    int64 // the settled cost since the beginning
-}
-
-type admitted struct {
-	at   mono.Time
-	cost int64
 }
 
 func newAccount(kind string, limit int64, window time.Duration, unit Unit, a Arrivals) (account, error) {
@@ -49,38 +43,35 @@ func newAccount(kind string, limit int64, window time.Duration, unit Unit, a Arr
 	return acc, nil
 }
 
-func (a *account) admit(now mono.Time, w int64) Lease {
-	a.last = max(now, a.last)
-	a.open += w
-	a.ages.admit(a.last, a.book.Len())
-	l, kept := a.book.Take() // Take is inlined, and Open is not
-	kept.at, kept.cost = a.last, w
-	return l
+func (a *account) admit(s *Sent) {
+	a.last = max(s.At, a.last)
+	a.open += s.Cost.of(a.unit)
+	a.ages.admit(a.last, s.Number)
 }
 
-// close takes a lease out of the open cost. It returns the instant of the settlement, and the
+// close takes a request out of the open cost. It returns the instant of the settlement, and the
 // request's count from now on: w at u, its upper bound of arrival. w is 0 if the request does not
 // count.
-func (a *account) close(t mono.Time, l Lease, o *Outcome) (now, u mono.Time, w int64) {
+func (a *account) close(t mono.Time, s *Sent, o *Outcome) (now, u mono.Time, w int64) {
 	now = max(t, a.last)
-	lease := a.book.Return(l)
 	a.last = now
-	a.open -= lease.cost
-	a.ages.close(now, lease.at, a.book.Len())
+	w = s.Cost.of(a.unit)
+	a.open -= w
+	sent := max(s.At, a.ages.oldest) // s.At may be of a clock that was set back since
+	a.ages.close(now, s.Number)
 	if a.plain && o.Result == Accepted && o.ArrivedAgo == 0 && !o.Metered {
-		a.total += lease.cost
-		return now, now, lease.cost // the code below gives the same at twice the price
+		a.total += w
+		return now, now, w // the code below gives the same at twice the price
 	}
 	if a.lead != nil {
-		a.lead.settle(now, lease.at, o)
+		a.lead.settle(now, sent, o)
 	}
-	w = lease.cost
 	if o.Metered {
 		w = o.Actual.of(a.unit)
 	}
-	u, counts := a.arrivals.bound(now, lease.at, o)
+	u, counts := a.arrivals.bound(now, sent, o)
 	if a.lead != nil && counts {
-		u = a.lead.bound(now, u, lease.at, o)
+		u = a.lead.bound(now, u, sent, o)
 	}
 	if !counts {
 		w = 0
@@ -170,11 +161,11 @@ func (a *account) usage(used int64) Usage {
 }
 
 // Unsettled answers the function Unsettled.
-func (a *account) Unsettled() (n int, since mono.Time) {
+func (a *account) Unsettled() int {
 	if a.pair != nil {
-		return first(&a.pair.book, func(p *paired) mono.Time { return p.sent })
+		return a.pair.open
 	}
-	return first(&a.book, func(k *admitted) mono.Time { return k.at })
+	return a.ages.open
 }
 
 // Retreats answers the function Retreats.

@@ -43,8 +43,8 @@ type Adaptive struct {
 	tolerance   float64
 	bound       float64
 	last        mono.Time
-	book        Book[onItsWay]
-	sent        uint64
+	open        int    // in flight
+	sent        uint64 // the Number of the latest request
 
 	// Of the round:
 	since  uint64 // the last request sent before the bound changed
@@ -55,12 +55,6 @@ type Adaptive struct {
 	pinned int     // rounds at a bound that no longer shrinks
 	alone  bool    // this is a round at Min, to learn what is usual
 	steady bool    // the bound was found once and does not double any more
-}
-
-// onItsWay is a request in flight.
-type onItsWay struct {
-	at     mono.Time
-	number uint64
 }
 
 const (
@@ -122,7 +116,7 @@ func (a *Adaptive) Most() int64 { return int64(a.bound) }
 
 // Ready implements Limiter.
 func (a *Adaptive) Ready(now mono.Time, _ Cost) mono.Time {
-	if int64(a.book.Len()) >= a.Most() {
+	if int64(a.open) >= a.Most() {
 		return AfterSettle
 	}
 	return max(now, a.last)
@@ -130,7 +124,7 @@ func (a *Adaptive) Ready(now mono.Time, _ Cost) mono.Time {
 
 // ReadyAfter implements Foreseer.
 func (a *Adaptive) ReadyAfter(now mono.Time, _, _ Cost) mono.Time {
-	if int64(a.book.Len())+1 >= a.Most() {
+	if int64(a.open)+1 >= a.Most() {
 		return AfterSettle
 	}
 	return max(now, a.last)
@@ -145,20 +139,19 @@ func (a *Adaptive) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
 }
 
 // Admit implements Limiter.
-func (a *Adaptive) Admit(now mono.Time, _ Cost) Lease {
-	a.last = max(now, a.last)
-	a.sent++
-	l := a.book.Open(onItsWay{a.last, a.sent})
-	a.busy = max(a.busy, a.book.Len())
-	return l
+func (a *Adaptive) Admit(s *Sent) {
+	a.last = max(s.At, a.last)
+	a.sent = s.Number
+	a.open++
+	a.busy = max(a.busy, a.open)
 }
 
 // Settle implements Limiter.
-func (a *Adaptive) Settle(now mono.Time, l Lease, o Outcome) {
-	open := a.book.Len()
-	r := a.book.Close(l)
+func (a *Adaptive) Settle(now mono.Time, s *Sent, o *Outcome) {
+	open := a.open
+	a.open--
 	a.last = max(now, a.last)
-	if r.number <= a.since {
+	if s.Number <= a.since {
 		return
 	}
 	if o.Overloaded || o.Result == Limited && !o.Elsewhere {
@@ -166,7 +159,7 @@ func (a *Adaptive) Settle(now mono.Time, l Lease, o Outcome) {
 		a.become(min(a.bound, float64(open)) * shrink)
 		return
 	}
-	if took, ok := a.latency(r, &o); ok {
+	if took, ok := a.latency(s, o); ok {
 		a.took[a.count] = took
 		least := minRound
 		if !a.steady {
@@ -180,11 +173,11 @@ func (a *Adaptive) Settle(now mono.Time, l Lease, o Outcome) {
 
 // latency returns how long an answer took. Without an answer it returns the wait so far, which
 // counts only if it is too long already.
-func (a *Adaptive) latency(r onItsWay, o *Outcome) (took time.Duration, ok bool) {
+func (a *Adaptive) latency(s *Sent, o *Outcome) (took time.Duration, ok bool) {
 	if a.tolerance < 0 {
 		return 0, o.Result == Accepted
 	}
-	took = a.last.Sub(r.at)
+	took = a.last.Sub(s.At)
 	switch {
 	case o.Result == Accepted && o.RTT > 0:
 		return o.RTT, true
@@ -240,15 +233,13 @@ func (a *Adaptive) become(bound float64) {
 	a.begin()
 }
 
-func (a *Adaptive) begin() { a.since, a.count, a.busy = a.sent, 0, a.book.Len() }
+func (a *Adaptive) begin() { a.since, a.count, a.busy = a.sent, 0, a.open }
 
 // AppendUsage answers the function AppendUsage. When the bound shrinks, more than the bound is in flight.
 func (a *Adaptive) AppendUsage(to []Usage, _ mono.Time) []Usage {
-	open := int64(a.book.Len())
+	open := int64(a.open)
 	return append(to, Usage{Limit: "adaptive concurrency", InFlight: true, Used: open, Open: open, Allowed: a.Most()})
 }
 
 // Unsettled answers the function Unsettled.
-func (a *Adaptive) Unsettled() (n int, since mono.Time) {
-	return first(&a.book, func(r *onItsWay) mono.Time { return r.at })
-}
+func (a *Adaptive) Unsettled() int { return a.open }

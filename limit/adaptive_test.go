@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -42,7 +43,7 @@ func (w *workers) resize(now mono.Time, n int) {
 // departure is a request in flight.
 type departure struct {
 	back    mono.Time
-	lease   limit.Lease
+	lease   *limit.Sent
 	outcome limit.Outcome
 }
 
@@ -81,7 +82,7 @@ func (p *pressed) run(d time.Duration) (done, refused int, took time.Duration) {
 	var sum time.Duration
 	for {
 		for p.l.Ready(p.now, limit.One) <= p.now && (p.want == 0 || len(p.out) < p.want) {
-			f := departure{lease: p.l.Admit(p.now, limit.One), outcome: limit.Outcome{Result: limit.Accepted}}
+			f := departure{lease: limittest.Admit(p.l, p.now, limit.One), outcome: limit.Outcome{Result: limit.Accepted}}
 			if p.w.most > 0 && len(p.out) >= p.w.most {
 				f.back, f.outcome = p.now.Add(way), limit.Outcome{Result: limit.Failed, Overloaded: true}
 			} else {
@@ -96,7 +97,7 @@ func (p *pressed) run(d time.Duration) (done, refused int, took time.Duration) {
 		}
 		f := heap.Pop(&p.out).(departure)
 		p.now = f.back
-		p.l.Settle(p.now, f.lease, f.outcome)
+		p.l.Settle(p.now, f.lease, &f.outcome)
 		if f.outcome.Overloaded {
 			refused++
 		} else {
@@ -150,15 +151,15 @@ func TestAdaptiveHeedsOverload(t *testing.T) {
 // since make it fall again.
 func TestAdaptiveFallsOnce(t *testing.T) {
 	a := must(limit.NewAdaptive(limit.AdaptiveConfig{Initial: 20}))
-	send := func(n int) (leases []limit.Lease) {
+	send := func(n int) (leases []*limit.Sent) {
 		for range n {
-			leases = append(leases, a.Admit(0, limit.One))
+			leases = append(leases, limittest.Admit(a, 0, limit.One))
 		}
 		return leases
 	}
-	settle := func(leases []limit.Lease, o limit.Outcome) {
+	settle := func(leases []*limit.Sent, o limit.Outcome) {
 		for _, l := range leases {
-			a.Settle(0, l, o)
+			a.Settle(0, l, &o)
 		}
 	}
 	want := func(n int64, what string) {
@@ -237,13 +238,13 @@ func TestAdaptiveUnanswered(t *testing.T) {
 	} {
 		a, now := must(limit.NewAdaptive(limit.AdaptiveConfig{Initial: 50, Max: 100})), mono.Time(0)
 		batch := func(after time.Duration, o limit.Outcome) {
-			var leases []limit.Lease
+			var leases []*limit.Sent
 			for range 50 {
-				leases = append(leases, a.Admit(now, limit.One))
+				leases = append(leases, limittest.Admit(a, now, limit.One))
 			}
 			now = now.Add(after)
 			for _, l := range leases {
-				a.Settle(now, l, o)
+				a.Settle(now, l, &o)
 			}
 		}
 		batch(100*time.Millisecond, limit.Outcome{Result: limit.Accepted})
@@ -257,12 +258,12 @@ func TestAdaptiveUnanswered(t *testing.T) {
 	a := must(limit.NewAdaptive(limit.AdaptiveConfig{Initial: 8}))
 	for i := range 100 {
 		now := at(time.Duration(i) * time.Second)
-		var leases []limit.Lease
+		var leases []*limit.Sent
 		for range 8 {
-			leases = append(leases, a.Admit(now, limit.One))
+			leases = append(leases, limittest.Admit(a, now, limit.One))
 		}
 		for _, l := range leases {
-			a.Settle(now.Add(100*ms), l, limit.Outcome{})
+			a.Settle(now.Add(100*ms), l, &limit.Outcome{})
 		}
 	}
 	if a.Most() != 8 {
@@ -278,12 +279,12 @@ func FuzzAdaptiveBound(f *testing.F) {
 	f.Fuzz(func(t *testing.T, program []byte, least, most uint8) {
 		c := limit.AdaptiveConfig{Min: 1 + int64(least)%8, Max: 8 + int64(most)}
 		a, now := must(limit.NewAdaptive(c)), mono.Time(0)
-		var open []limit.Lease
+		var open []*limit.Sent
 		slowest := false // of the requests in flight and settled lately, some took longer than 100 ms
 		for _, b := range program[:min(len(program), 4000)] {
 			was := a.Most()
 			for a.Ready(now, limit.One) <= now {
-				open = append(open, a.Admit(now, limit.One))
+				open = append(open, limittest.Admit(a, now, limit.One))
 				if int64(len(open)) > was {
 					t.Fatalf("%d in flight, bound %d", len(open), was)
 				}
@@ -304,7 +305,7 @@ func FuzzAdaptiveBound(f *testing.F) {
 			case 3:
 				o = limit.Outcome{Result: limit.Failed}
 			}
-			a.Settle(now, open[i], o)
+			a.Settle(now, open[i], &o)
 			open = slices.Delete(open, i, i+1)
 			got := a.Most()
 			if got < c.Min || got > c.Max {

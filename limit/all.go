@@ -12,10 +12,8 @@ import (
 // it together, so nothing is undone. The limiters belong to the All from then on. Not safe for
 // concurrent use.
 type All struct {
-	each   []Limiter
-	last   mono.Time
-	book   Book[struct{}]
-	leases []Lease // the leases of lease i stand from i·len(each) on
+	each []Limiter
+	last mono.Time
 }
 
 // NewAll returns the conjunction of limiters. Each keeps its own unit and rule. It panics if one of
@@ -44,26 +42,18 @@ func (a *All) Ready(now mono.Time, cost Cost) mono.Time {
 }
 
 // Admit implements Limiter.
-func (a *All) Admit(now mono.Time, cost Cost) Lease {
-	a.last = max(now, a.last)
-	lease := a.book.Open(struct{}{})
-	first := int(lease.index) * len(a.each)
-	if end := first + len(a.each); end > len(a.leases) {
-		a.leases = append(a.leases, make([]Lease, end-len(a.leases))...)
+func (a *All) Admit(s *Sent) {
+	a.last = max(s.At, a.last)
+	for _, l := range a.each {
+		l.Admit(s)
 	}
-	for i, l := range a.each {
-		a.leases[first+i] = l.Admit(now, cost)
-	}
-	return lease
 }
 
 // Settle implements Limiter.
-func (a *All) Settle(now mono.Time, lease Lease, o Outcome) {
-	a.book.Close(lease)
+func (a *All) Settle(now mono.Time, s *Sent, o *Outcome) {
 	a.last = max(now, a.last)
-	first := int(lease.index) * len(a.each)
-	for i, l := range a.each {
-		l.Settle(now, a.leases[first+i], o)
+	for _, l := range a.each {
+		l.Settle(now, s, o)
 	}
 }
 
@@ -119,17 +109,6 @@ func (a *All) Span() (most time.Duration) {
 		most = max(most, span(l))
 	}
 	return most
-}
-
-// Fresh answers the function Fresh: of all.
-func (a *All) Fresh(lease Lease) bool {
-	first := int(lease.index) * len(a.each)
-	for i, l := range a.each {
-		if !Fresh(l, a.leases[first+i]) {
-			return false
-		}
-	}
-	return true
 }
 
 // ReadyAfter implements Foreseer.

@@ -54,15 +54,21 @@ type Anchored struct {
 	least   time.Duration // W⁻
 	settled log
 	epoch   uint64
-	begun   mono.Time     // b of the epoch
-	witness mono.Time     // h; Never: no witness yet
-	epochs  []uint64      // the epoch of each open lease
+	begun   mono.Time // b of the epoch
+	witness mono.Time // h; Never: no witness yet
+	sent    Book[anchoredSent]
 	margin  time.Duration // as given
 	// fresh counts the requests of this epoch that are open, or were settled too late to be over
 	// with its interval.
 	fresh  int64
 	past   [anchoredPast]anchoredEpoch
 	recent meter
+}
+
+// anchoredSent is the record of an open request: its epoch, and its Admit.
+type anchoredSent struct {
+	epoch uint64
+	at    mono.Time
 }
 
 // anchoredEpoch is an epoch of the past: its first Admit, the requests carried over into it, and
@@ -189,33 +195,30 @@ func (a *Anchored) Ready(now mono.Time, cost Cost) mono.Time {
 }
 
 // Admit implements Limiter.
-func (a *Anchored) Admit(now mono.Time, cost Cost) Lease {
+func (a *Anchored) Admit(s *Sent) {
 	if a.pair != nil {
-		return a.pair.Admit(now, cost)
+		a.pair.Admit(s)
+		return
 	}
-	a.see(now)
-	now = max(now, a.last)
+	a.see(s.At)
+	now := max(s.At, a.last)
 	a.turn(now)
-	l := a.admit(now, cost.of(a.unit))
-	for len(a.epochs) <= int(l.index) {
-		a.epochs = append(a.epochs, 0)
-	}
-	a.epochs[l.index] = a.epoch
+	a.admit(s)
+	a.sent.Open(s.Number, anchoredSent{a.epoch, now})
 	a.fresh++
-	return l
 }
 
 // turn begins a new epoch if the current one is over.
 func (a *Anchored) turn(now mono.Time) {
 	a.forget(now)
-	none := a.book.Len() == 0 && a.settled.n == 0
+	none := a.sent.Len() == 0 && a.settled.n == 0
 	if !none && (a.witness == Never || a.witness.Add(a.over) > now) {
 		return
 	}
 	a.epoch++
 	a.witness = Never
 	k := a.epoch
-	a.past[k%anchoredPast] = anchoredEpoch{now, int64(a.book.Len()) + a.settled.total, a.fresh, false}
+	a.past[k%anchoredPast] = anchoredEpoch{now, int64(a.sent.Len()) + a.settled.total, a.fresh, false}
 	a.fresh = 0
 	a.begun = max(a.earliest(k), now.Add(-a.over))
 }
@@ -257,15 +260,15 @@ func (a *Anchored) forget(now mono.Time) {
 }
 
 // Settle implements Limiter.
-func (a *Anchored) Settle(now mono.Time, l Lease, o Outcome) {
+func (a *Anchored) Settle(now mono.Time, s *Sent, o *Outcome) {
 	if a.pair != nil {
-		a.pair.Settle(now, l, o)
+		a.pair.Settle(now, s, o)
 		return
 	}
 	a.see(now)
-	own := a.epochs[l.index] == a.epoch
+	own := a.sent.Close(s.Number).epoch == a.epoch
 	before := a.total
-	now, u, w := a.close(now, l, &o)
+	now, u, w := a.close(now, s, o)
 	a.recent.add(now, a.window, before)
 	a.forget(now)
 	if own {
@@ -359,16 +362,14 @@ func (a *Anchored) Restore(b []byte) error {
 	a.resume(s)
 	a.over, a.least = over, least
 	a.epoch, a.begun, a.witness, a.fresh, a.past, a.settled = next.epoch, next.begun, next.witness, next.fresh, next.past, next.settled
-	for i := range a.book.slots {
-		if slot := &a.book.slots[i]; slot.generation&1 == 1 {
-			a.epochs[i] = a.epochAt(slot.kept.at)
-		}
+	for sent := range a.sent.All() {
+		sent.epoch = a.epochAt(sent.at)
 	}
 	return nil
 }
 
-// epochAt returns the epoch of an admission at t whose lease is open. Of two epochs that begin at
-// one instant, the first has no open lease.
+// epochAt returns the epoch of an admission at t of a request that is open. Of two epochs that
+// begin at one instant, the first has no open request.
 func (a *Anchored) epochAt(t mono.Time) uint64 {
 	for k := a.epoch; k >= a.oldestPast(); k-- {
 		if a.past[k%anchoredPast].first <= t {

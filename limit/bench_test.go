@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -67,9 +68,13 @@ func BenchmarkLease(b *testing.B) {
 				runtime.ReadMemStats(&before)
 				l := must(kind.new(n))
 				now, step := mono.Time(0), time.Minute*11/10/time.Duration(n)
+				sent, served := limit.Sent{Cost: benchCost}, limit.Outcome{Result: limit.Accepted}
 				request := func() {
 					now = max(now.Add(step), l.Ready(now, benchCost))
-					l.Settle(now, l.Admit(now, benchCost), limit.Outcome{Result: limit.Accepted})
+					sent.At = now
+					sent.Number++
+					l.Admit(&sent)
+					l.Settle(now, &sent, &served)
 				}
 				for range 2 * n {
 					request()
@@ -95,7 +100,7 @@ func BenchmarkRefused(b *testing.B) {
 				l := must(kind.new(n))
 				now := mono.Time(0)
 				for l.Ready(now, benchCost) == now {
-					l.Settle(now, l.Admit(now, benchCost), limit.Outcome{Result: limit.Accepted})
+					l.Settle(now, limittest.Admit(l, now, benchCost), &limit.Outcome{Result: limit.Accepted})
 				}
 				b.ReportAllocs()
 				for b.Loop() {

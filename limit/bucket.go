@@ -355,22 +355,23 @@ func (v *levels) simplify() {
 }
 
 // Admit implements Limiter.
-func (b *Bucket) Admit(now mono.Time, cost Cost) Lease {
+func (b *Bucket) Admit(s *Sent) {
 	if b.pair != nil {
-		return b.pair.Admit(now, cost)
+		b.pair.Admit(s)
+		return
 	}
 	b.levels.simplify() // not in Settle, since Settle must not make Ready later
-	return b.admit(now, cost.of(b.unit))
+	b.admit(s)
 }
 
 // Settle implements Limiter.
-func (b *Bucket) Settle(now mono.Time, l Lease, o Outcome) {
+func (b *Bucket) Settle(now mono.Time, s *Sent, o *Outcome) {
 	if b.pair != nil {
-		b.pair.Settle(now, l, o)
+		b.pair.Settle(now, s, o)
 		return
 	}
 	before := b.total
-	now, u, w := b.close(now, l, &o)
+	now, u, w := b.close(now, s, o)
 	b.recent.add(now, b.rate.window, before)
 	u = max(u, b.raised)
 	b.fold(now)

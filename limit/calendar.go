@@ -207,21 +207,22 @@ func (c *Calendar) Ready(now mono.Time, cost Cost) mono.Time {
 }
 
 // Admit implements Limiter.
-func (c *Calendar) Admit(now mono.Time, cost Cost) Lease {
+func (c *Calendar) Admit(s *Sent) {
 	if c.pair != nil {
-		return c.pair.Admit(now, cost)
+		c.pair.Admit(s)
+		return
 	}
-	return c.admit(now, cost.of(c.unit))
+	c.admit(s)
 }
 
 // Settle implements Limiter.
-func (c *Calendar) Settle(now mono.Time, l Lease, o Outcome) {
+func (c *Calendar) Settle(now mono.Time, s *Sent, o *Outcome) {
 	if c.pair != nil {
-		c.pair.Settle(now, l, o)
+		c.pair.Settle(now, s, o)
 		return
 	}
 	before := c.total
-	now, u, w := c.close(now, l, &o)
+	now, u, w := c.close(now, s, o)
 	c.recent.add(now, c.window, before)
 	c.settled.forget(now)
 	if w > 0 {

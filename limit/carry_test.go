@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -20,7 +21,7 @@ func TestCarriedIsNoMore(t *testing.T) {
 	}
 	draw := func(p *limit.Produced, now mono.Time, n int64) {
 		cost := limit.Cost{limit.Output: n}
-		p.Settle(now, p.Admit(now, cost), limit.Outcome{Result: limit.Accepted, Metered: true, Actual: cost})
+		p.Settle(now, limittest.Admit(p, now, cost), &limit.Outcome{Result: limit.Accepted, Metered: true, Actual: cost})
 	}
 	for _, c := range []struct {
 		ago  time.Duration
@@ -52,9 +53,9 @@ func TestCarriedLost(t *testing.T) {
 	second := func(n float64) mono.Time { return mono.Time(n * float64(time.Second)) }
 	from, home, twin := made(), made(), made()
 	lost := limit.Outcome{Result: limit.Unknown}
-	from.Settle(0, from.Admit(0, cost(4500)), lost)
-	twin.Settle(0, twin.Admit(0, cost(4500)), lost)
-	open, both := home.Admit(0, cost(5000)), twin.Admit(0, cost(5000))
+	from.Settle(0, limittest.Admit(from, 0, cost(4500)), &lost)
+	twin.Settle(0, limittest.Admit(twin, 0, cost(4500)), &lost)
+	open, both := limittest.Admit(home, 0, cost(5000)), limittest.Admit(twin, 0, cost(5000))
 	end := from.CarryTo(0, home)
 	for _, now := range []mono.Time{0, second(2.5), second(4.9)} {
 		if at, want := home.Ready(now, cost(10)), twin.Ready(now, cost(10)); at < want || (want > now) != (now > 0) {
@@ -62,11 +63,11 @@ func TestCarriedLost(t *testing.T) {
 		}
 	}
 	answered := limit.Outcome{Result: limit.Accepted, Metered: true}
-	home.Settle(second(20), open, answered)
-	twin.Settle(second(20), both, answered)
+	home.Settle(second(20), open, &answered)
+	twin.Settle(second(20), both, &answered)
 	end(second(20)) // 4500 as of now
 	answered.Actual = cost(1650)
-	home.Settle(second(22), home.Admit(second(22), answered.Actual), answered)
+	home.Settle(second(22), limittest.Admit(home, second(22), answered.Actual), &answered)
 	if at := home.Ready(second(22), cost(1)); at != second(22) {
 		t.Errorf("200 of 4500 came back, 1650 were drawn, and the next goes at %v", at)
 	}
@@ -88,7 +89,7 @@ func TestCarriedIsNoLess(t *testing.T) {
 			}
 			type open struct {
 				of          *limit.Produced
-				lease, both limit.Lease
+				lease, both *limit.Sent
 				cost        int64
 			}
 			home, from, both := made(), made(), made()
@@ -99,8 +100,8 @@ func TestCarriedIsNoLess(t *testing.T) {
 				if o.Actual[limit.Output] = random.Int64N(all[i].cost + 1); random.IntN(5) == 0 {
 					o = limit.Outcome{Result: limit.Unknown}
 				}
-				all[i].of.Settle(now, all[i].lease, o)
-				both.Settle(now, all[i].both, o)
+				all[i].of.Settle(now, all[i].lease, &o)
+				both.Settle(now, all[i].both, &o)
 				all[i] = all[len(all)-1]
 				all = all[:len(all)-1]
 			}
@@ -123,7 +124,7 @@ func TestCarriedIsNoLess(t *testing.T) {
 					var cost limit.Cost
 					cost[limit.Output] = random.Int64N(1500)
 					to := of[random.IntN(len(of))]
-					all = append(all, open{to, to.Admit(now, cost), both.Admit(now, cost), cost[limit.Output]})
+					all = append(all, open{to, limittest.Admit(to, now, cost), limittest.Admit(both, now, cost), cost[limit.Output]})
 				}
 			}
 			some([]*limit.Produced{home, from})

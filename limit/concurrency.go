@@ -16,8 +16,8 @@ type Concurrency struct {
 	limit    int64
 	arrivals Arrivals
 	last     mono.Time
-	lingers  log // requests of unknown outcome, by the ends of their stay
-	book     Book[mono.Time]
+	lingers  log   // requests of unknown outcome, by the ends of their stay
+	open     int64 // in flight
 }
 
 // ConcurrencyConfig describes a server's bound on simultaneous requests. Limit is that bound, and
@@ -50,49 +50,44 @@ func (c *Concurrency) SetLimit(now mono.Time, n int64) error {
 // Ready implements Limiter.
 func (c *Concurrency) Ready(now mono.Time, _ Cost) mono.Time {
 	now = max(now, c.last)
-	open := int64(c.book.Len())
-	over := open + c.lingers.total + 1 - c.limit
+	over := c.open + c.lingers.total + 1 - c.limit
 	if over <= 0 {
 		return now
 	}
-	if open >= c.limit {
+	if c.open >= c.limit {
 		return AfterSettle
 	}
 	return max(now, c.lingers.freed(over))
 }
 
 // Admit implements Limiter.
-func (c *Concurrency) Admit(now mono.Time, _ Cost) Lease {
-	c.last = max(now, c.last)
-	l, at := c.book.Take()
-	*at = c.last
-	return l
+func (c *Concurrency) Admit(s *Sent) {
+	c.last = max(s.At, c.last)
+	c.open++
 }
 
 // Settle implements Limiter.
-func (c *Concurrency) Settle(now mono.Time, l Lease, o Outcome) {
+func (c *Concurrency) Settle(now mono.Time, s *Sent, o *Outcome) {
 	now = max(now, c.last)
-	at := c.book.Close(l)
 	c.last = now
+	c.open--
 	c.lingers.forget(now)
 	if o.Result != Unknown {
 		return
 	}
-	if u, _ := c.arrivals.bound(now, at, &o); u > now {
+	if u, _ := c.arrivals.bound(now, s.At, o); u > now {
 		c.lingers.add(u, 1)
 	}
 }
 
 // AppendUsage answers the function AppendUsage.
 func (c *Concurrency) AppendUsage(to []Usage, now mono.Time) []Usage {
-	open := int64(c.book.Len())
-	return append(to, Usage{Limit: "concurrency", InFlight: true, Used: open + c.lingers.after(max(now, c.last)), Open: open, Allowed: c.limit})
+	used := c.open + c.lingers.after(max(now, c.last))
+	return append(to, Usage{Limit: "concurrency", InFlight: true, Used: used, Open: c.open, Allowed: c.limit})
 }
 
 // Unsettled answers the function Unsettled.
-func (c *Concurrency) Unsettled() (n int, since mono.Time) {
-	return first(&c.book, func(at *mono.Time) mono.Time { return *at })
-}
+func (c *Concurrency) Unsettled() int { return int(c.open) }
 
 // Rates answers the function Rates.
 func (c *Concurrency) Rates() ([]Rate, bool) { return nil, true }
@@ -100,7 +95,7 @@ func (c *Concurrency) Rates() ([]Rate, bool) { return nil, true }
 // ReadyAfter implements Foreseer.
 func (c *Concurrency) ReadyAfter(now mono.Time, _, _ Cost) mono.Time {
 	now = max(now, c.last)
-	open := int64(c.book.Len()) + 1
+	open := c.open + 1
 	over := open + c.lingers.total + 1 - c.limit
 	switch {
 	case over <= 0:

@@ -13,7 +13,6 @@ type Cooldown struct {
 	pause time.Duration
 	until mono.Time
 	last  mono.Time
-	book  Book[struct{}]
 }
 
 // NewCooldown returns a Cooldown without a pause under way. pause is how long to stay away after a
@@ -35,14 +34,10 @@ func (c *Cooldown) Until() mono.Time { return c.until }
 func (c *Cooldown) Ready(now mono.Time, _ Cost) mono.Time { return max(now, c.last, c.until) }
 
 // Admit implements Limiter.
-func (c *Cooldown) Admit(now mono.Time, _ Cost) Lease {
-	c.last = max(now, c.last)
-	return c.book.Open(struct{}{})
-}
+func (c *Cooldown) Admit(s *Sent) { c.last = max(s.At, c.last) }
 
 // Settle implements Limiter.
-func (c *Cooldown) Settle(now mono.Time, l Lease, o Outcome) {
-	c.book.Close(l)
+func (c *Cooldown) Settle(now mono.Time, _ *Sent, o *Outcome) {
 	c.last = max(now, c.last)
 	wait := o.RetryAfter
 	if wait <= 0 && o.Result == Limited {

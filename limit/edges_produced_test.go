@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 )
 
 // A bucket whose refill takes less than a tick, except for one token, cannot be kept. One whose
@@ -35,7 +36,7 @@ func TestProducedBesideASmallOne(t *testing.T) {
 	for burst, goes := range map[int64]bool{101: false, 102: true} {
 		for _, small := range []int64{50, 101} { // the part that is left out stays the same
 			l := must(limit.NewProduced(limit.ProducedConfig{Limit: 1, Window: time.Second, Burst: burst, PerSecond: 100, Within: time.Second, Margin: -1}))
-			l.Admit(0, costing(small))
+			limittest.Admit(l, 0, costing(small))
 			if got := l.Ready(0, costing(500)); (got == 0) != goes {
 				t.Errorf("of a bucket of %d, 500 beside %d go at %v", burst, small, got)
 			}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 )
 
 // A Varying changes to limits that it has already, the first of them too. Then requests in flight
@@ -12,15 +13,15 @@ import (
 func TestVaryingToTheSame(t *testing.T) {
 	two := must(limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 2}))
 	v := limit.NewVarying(two, limit.MustRolling(50, time.Second))
-	a := v.Admit(0, limit.One)
+	a := limittest.Admit(v, 0, limit.One)
 	v.Change(0, two, limit.MustRolling(60, time.Second))
 	if got := v.Ready(0, limit.One); got != 0 {
 		t.Errorf("with one of two in flight the next goes at %v", got)
 	}
-	b := v.Admit(0, limit.One)
-	v.Settle(0, a, limit.Outcome{Result: limit.Accepted})
-	v.Settle(0, b, limit.Outcome{Result: limit.Accepted})
-	if n, _ := limit.Unsettled(two); n != 0 {
+	b := limittest.Admit(v, 0, limit.One)
+	v.Settle(0, a, &limit.Outcome{Result: limit.Accepted})
+	v.Settle(0, b, &limit.Outcome{Result: limit.Accepted})
+	if n := limit.Unsettled(two); n != 0 {
 		t.Errorf("%d are in flight", n)
 	}
 }
@@ -45,7 +46,7 @@ func TestFollowOfTheSame(t *testing.T) {
 		now := at(time.Hour)
 		ask := func(r limit.Result) {
 			now = f.Ready(now, limit.One)
-			f.Settle(now.Add(10*ms), f.Admit(now, limit.One), limit.Outcome{Result: r})
+			f.Settle(now.Add(10*ms), limittest.Admit(f, now, limit.One), &limit.Outcome{Result: r})
 			now = now.Add(10 * ms)
 		}
 		for range 200 {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -16,7 +17,7 @@ func ExampleExplain() {
 		limit.Named("key", limit.MustRolling(2, time.Second)),
 		limit.Named("account", limit.MustRolling(30, time.Minute)))
 	answered(l, 0, 10*time.Millisecond, limit.One)
-	l.Admit(mono.Time(20*time.Millisecond), limit.One) // not answered yet
+	limittest.Admit(l, mono.Time(20*time.Millisecond), limit.One) // not answered yet
 
 	now := mono.Time(30 * time.Millisecond)
 	var bound limit.Bound
@@ -28,8 +29,7 @@ func ExampleExplain() {
 	rates, _ := limit.Rates(l)
 	fmt.Println(rates[0], "and", rates[1])
 
-	n, since := limit.Unsettled(l)
-	fmt.Println(n, "in flight since", since)
+	fmt.Println(limit.Unsettled(l), "in flight")
 	most, _ := limit.Most(l, now, limit.Requests)
 	fmt.Println("no cost above", most, "ever goes; limits:", len(limit.Parts(l)))
 	// Output:
@@ -37,7 +37,7 @@ func ExampleExplain() {
 	// key: 2 of 2 used, 1 in flight
 	// account: 2 of 30 used, 1 in flight
 	// 2 requests per 1s and 30 requests per 1m0s
-	// 1 in flight since 20ms
+	// 1 in flight
 	// no cost above 2 ever goes; limits: 2
 }
 
@@ -139,9 +139,9 @@ func ExampleRetreats() {
 	now := mono.Time(0)
 	send := func(result limit.Result) {
 		now = l.Ready(now, limit.One)
-		lease := l.Admit(now, limit.One)
+		lease := limittest.Admit(l, now, limit.One)
 		now = now.Add(20 * time.Millisecond)
-		l.Settle(now, lease, limit.Outcome{Result: result, RTT: 20 * time.Millisecond})
+		l.Settle(now, lease, &limit.Outcome{Result: result, RTT: 20 * time.Millisecond})
 	}
 	for range 60 {
 		send(limit.Accepted)
@@ -203,9 +203,9 @@ func ExampleFitted_Recall() {
 		if n == 90 {
 			answer.Result = limit.Limited
 		}
-		lease := l.Admit(now, limit.One)
+		lease := limittest.Admit(l, now, limit.One)
 		now = now.Add(time.Millisecond)
-		l.Settle(now, lease, answer)
+		l.Settle(now, lease, &answer)
 	}
 	var lessons []limit.Lesson = l.Lessons()
 	next := limit.NewFitted(limit.MustRolling(25, time.Second))

@@ -5,13 +5,14 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // answered sends a request at now. Its answer is read took later.
 func answered(l limit.Limiter, now, took time.Duration, cost limit.Cost) {
-	lease := l.Admit(mono.Time(now), cost)
-	l.Settle(mono.Time(now+took), lease, limit.Outcome{Result: limit.Accepted, RTT: took})
+	lease := limittest.Admit(l, mono.Time(now), cost)
+	l.Settle(mono.Time(now+took), lease, &limit.Outcome{Result: limit.Accepted, RTT: took})
 }
 
 // ready returns when one more request may go, as of now.
@@ -31,9 +32,9 @@ func ready(l limit.Limiter, now time.Duration, cost limit.Cost) string {
 func ExampleRolling() {
 	l := limit.MustRolling(2, time.Second)
 	answered(l, 0, 30*time.Millisecond, limit.One)
-	open := l.Admit(mono.Time(100*time.Millisecond), limit.One)
+	open := limittest.Admit(l, mono.Time(100*time.Millisecond), limit.One)
 	fmt.Println(ready(l, 100*time.Millisecond, limit.One))
-	l.Settle(mono.Time(140*time.Millisecond), open, limit.Outcome{Result: limit.Accepted})
+	l.Settle(mono.Time(140*time.Millisecond), open, &limit.Outcome{Result: limit.Accepted})
 	fmt.Println(ready(l, 140*time.Millisecond, limit.One))
 	// Output:
 	// 1.0312s
@@ -119,7 +120,7 @@ func ExampleProduced() {
 	}
 	most := limit.Cost{limit.Output: 4096}
 	for range 2 {
-		l.Admit(0, most)
+		limittest.Admit(l, 0, most)
 	}
 	fmt.Println(ready(l, 0, most))
 	// Output: 0s
@@ -135,9 +136,9 @@ func ExampleAll() {
 	}
 	l := limit.NewAll(limit.MustRolling(100, time.Minute), tokens)
 	prompt := limit.Cost{limit.Requests: 1, limit.Tokens: 600} // an estimate
-	lease := l.Admit(0, prompt)
+	lease := limittest.Admit(l, 0, prompt)
 	fmt.Println(ready(l, 0, prompt))
-	l.Settle(mono.Time(2*time.Second), lease, limit.Outcome{
+	l.Settle(mono.Time(2*time.Second), lease, &limit.Outcome{
 		Result: limit.Accepted, Metered: true, Actual: limit.Cost{limit.Requests: 1, limit.Tokens: 250},
 	})
 	fmt.Println(ready(l, 2*time.Second, prompt))
@@ -153,10 +154,10 @@ func ExampleConcurrency() {
 		fmt.Println(err)
 		return
 	}
-	l.Admit(0, limit.One)
-	second := l.Admit(0, limit.One)
+	limittest.Admit(l, 0, limit.One)
+	second := limittest.Admit(l, 0, limit.One)
 	fmt.Println(ready(l, 0, limit.One))
-	l.Settle(mono.Time(time.Second), second, limit.Outcome{}) // it timed out
+	l.Settle(mono.Time(time.Second), second, &limit.Outcome{}) // it timed out
 	fmt.Println(ready(l, time.Second, limit.One))
 	// Output:
 	// after an answer
@@ -170,7 +171,7 @@ func ExampleSpacing() {
 		fmt.Println(err)
 		return
 	}
-	l.Admit(mono.Time(30*time.Millisecond), limit.One)
+	limittest.Admit(l, mono.Time(30*time.Millisecond), limit.One)
 	fmt.Println(ready(l, 50*time.Millisecond, limit.One))
 	// Output: 130ms
 }
@@ -183,10 +184,10 @@ func ExampleSequence() {
 		fmt.Println(err)
 		return
 	}
-	lease := l.Admit(0, limit.One)
+	lease := limittest.Admit(l, 0, limit.One)
 	fmt.Println(ready(l, 0, limit.One))
-	l.Settle(mono.Time(25*time.Millisecond), lease, limit.Outcome{Result: limit.Failed, Misordered: true})
-	l.Admit(mono.Time(25*time.Millisecond), limit.One)
+	l.Settle(mono.Time(25*time.Millisecond), lease, &limit.Outcome{Result: limit.Failed, Misordered: true})
+	limittest.Admit(l, mono.Time(25*time.Millisecond), limit.One)
 	fmt.Println(ready(l, 25*time.Millisecond, limit.One)) // the path is not as said: after the answer, or in ten minutes
 	// Output:
 	// 20ms
@@ -201,11 +202,11 @@ func ExampleCooldown() {
 		return
 	}
 	l := limit.NewAll(limit.MustRolling(20, time.Second), pause)
-	lease := l.Admit(0, limit.One)
-	l.Settle(0, lease, limit.Outcome{Result: limit.Limited, RetryAfter: 2 * time.Second})
+	lease := limittest.Admit(l, 0, limit.One)
+	l.Settle(0, lease, &limit.Outcome{Result: limit.Limited, RetryAfter: 2 * time.Second})
 	fmt.Println(ready(l, 0, limit.One))
-	lease = l.Admit(mono.Time(2*time.Second), limit.One)
-	l.Settle(mono.Time(2*time.Second), lease, limit.Outcome{Result: limit.Limited})
+	lease = limittest.Admit(l, mono.Time(2*time.Second), limit.One)
+	l.Settle(mono.Time(2*time.Second), lease, &limit.Outcome{Result: limit.Limited})
 	fmt.Println(ready(l, 2*time.Second, limit.One))
 	// Output:
 	// 2s
@@ -222,14 +223,14 @@ func ExampleAdaptive() {
 	}
 	now := time.Duration(0)
 	round := func(o limit.Outcome) (sent int) { // sends as many as may go, and has all answered in 20 ms
-		var leases []limit.Lease
+		var leases []*limit.Sent
 		for l.Ready(mono.Time(now), limit.One) <= mono.Time(now) {
-			leases = append(leases, l.Admit(mono.Time(now), limit.One))
+			leases = append(leases, limittest.Admit(l, mono.Time(now), limit.One))
 		}
 		now += 20 * time.Millisecond
 		o.RTT = 20 * time.Millisecond
 		for _, lease := range leases {
-			l.Settle(mono.Time(now), lease, o)
+			l.Settle(mono.Time(now), lease, &o)
 		}
 		return len(leases)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -16,8 +17,8 @@ func ExampleRolling_SetWindow() {
 		panic(err)
 	}
 	request := func(now time.Duration) {
-		lease := l.Admit(mono.Time(now), limit.One)
-		l.Settle(mono.Time(now), lease, limit.Outcome{Result: limit.Accepted})
+		lease := limittest.Admit(l, mono.Time(now), limit.One)
+		l.Settle(mono.Time(now), lease, &limit.Outcome{Result: limit.Accepted})
 	}
 	request(9500 * time.Millisecond)
 	request(9700 * time.Millisecond)

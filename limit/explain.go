@@ -95,8 +95,6 @@ func (n *named) Configuration() string { return fmt.Sprintf("%q %s", n.name, con
 // Span implements Keeper.
 func (n *named) Span() time.Duration { return span(n.Limiter) }
 
-func (n *named) Fresh(lease Lease) bool { return Fresh(n.Limiter, lease) }
-
 // ReadyAfter implements Foreseer.
 func (n *named) ReadyAfter(now mono.Time, first, cost Cost) mono.Time {
 	return ReadyAfter(n.Limiter, now, first, cost)

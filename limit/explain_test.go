@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -30,23 +31,23 @@ func TestExplain(t *testing.T) {
 	at, b := explain(0, tokens(101))
 	want("too large", at, b, limit.Never, limit.Bound{Name: "model", Unit: limit.Tokens, Size: 101, Most: 100})
 	l = limit.NewAll(rpm, limit.Named("model", tpm), flights, cool)
-	first := l.Admit(0, tokens(60))
+	first := limittest.Admit(l, 0, tokens(60))
 	at, b = explain(0, tokens(70))
 	want("tokens are open", at, b, limit.AfterSettle, limit.Bound{Name: "model", Unit: limit.Tokens, Size: 70, Most: 100})
-	l.Settle(0, first, limit.Outcome{Result: limit.Accepted})
+	l.Settle(0, first, &limit.Outcome{Result: limit.Accepted})
 	at, b = explain(0, tokens(70))
 	want("tokens are used", at, b, mono.Time(time.Minute), limit.Bound{Name: "model", Unit: limit.Tokens, Size: 70, Most: 100})
-	second := l.Admit(mono.Time(time.Second), tokens(1))
+	second := limittest.Admit(l, mono.Time(time.Second), tokens(1))
 	at, b = explain(time.Second, tokens(1))
 	want("requests", at, b, mono.Time(time.Minute), limit.Bound{Name: "requests", Unit: limit.Requests, Size: 1, Most: 2})
 	cool.Extend(mono.Time(2 * time.Minute))
 	at, b = explain(time.Second, tokens(1))
 	want("it was asked to stay away", at, b, mono.Time(2*time.Minute), limit.Bound{Name: "cool-down", Size: 1})
-	l.Settle(mono.Time(time.Second), second, limit.Outcome{})
+	l.Settle(mono.Time(time.Second), second, &limit.Outcome{})
 	if err := flights.SetLimit(mono.Time(time.Second), 1); err != nil {
 		t.Fatal(err)
 	}
-	l.Admit(mono.Time(3*time.Minute), tokens(1))
+	limittest.Admit(l, mono.Time(3*time.Minute), tokens(1))
 	at, b = explain(3*time.Minute, tokens(1))
 	want("one is in flight", at, b, limit.AfterSettle, limit.Bound{Name: "concurrency", Size: 1, Most: 1})
 
@@ -65,7 +66,7 @@ func TestExplain(t *testing.T) {
 	}
 	for name, l := range names {
 		cost := limit.Cost{limit.Weight: 2, limit.Orders: 2, limit.Money: 2, limit.Other: 2}
-		l.Admit(0, cost)
+		limittest.Admit(l, 0, cost)
 		if at, b := limit.Explain(l, 0, cost); b.Name != name || at != l.Ready(0, cost) || at == 0 || b.Most > 0 && (b.Size != 2 || b.Most != 2) {
 			t.Errorf("%s: %v %+v", name, at, b)
 		}

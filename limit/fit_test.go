@@ -47,7 +47,7 @@ func TestFitServes(t *testing.T) {
 		"less than a window apart":     {stage{state: growing, n: 1, gap: time.Millisecond}, 8*time.Second - 1, true},
 	} {
 		f := NewFitted(MustRolling(10, time.Second))
-		f.Settle(0, f.Admit(0, One), Outcome{Result: Accepted})
+		f.Settle(0, admit(f, 0, One), &Outcome{Result: Accepted})
 		t0 := &f.fits[0]
 		t0.stage, t0.answered = c.stage, 0
 		if got := t0.serves(mono.Time(c.ago)); got != c.want {

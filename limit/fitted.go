@@ -50,9 +50,10 @@ type Fitted struct {
 	made   [1]Limiter // own
 	front  Limiter    // the ledgers of all fits; nil: there are no rates
 	fits   []fit
-	book   Book[fitting]
+	open   int  // requests in flight
+	costs  Cost // of these
 	last   mono.Time
-	sent   uint64
+	sent   uint64    // the Number of the latest request
 	began  mono.Time // the first Admit; mono.Min: none
 	asked  mono.Time // the end of the pause that the server asked for
 	bound  bool      // a fit holds
@@ -60,14 +61,6 @@ type Fitted struct {
 	struck uint64    // requests up to this one were sent with an opt-in that proved wrong
 	cause  cause
 	news   uint64 // how often the learned state changed
-}
-
-// fitting is the record of a request.
-type fitting struct {
-	own    Lease
-	at     mono.Time
-	number uint64
-	cost   Cost
 }
 
 // cause is the latest evidence: a refusal, and the requests in flight with it.
@@ -153,11 +146,7 @@ func (f *Fitted) Follow(now mono.Time) {
 	f.watch()
 	f.cause, f.bound, f.deaf, f.began = cause{}, false, false, f.last
 	f.news++
-	for r := range f.book.All() {
-		if f.front != nil { // else r.front is not in use
-			f.opens(&r.cost)
-		}
-	}
+	f.opens(&f.costs)
 }
 
 // Ready implements Limiter.
@@ -174,7 +163,7 @@ func (f *Fitted) Ready(now mono.Time, cost Cost) mono.Time {
 // and not all in flight.
 func (f *Fitted) oneByOne(now mono.Time, cost *Cost) mono.Time {
 	t := now
-	if f.book.Len() == 0 {
+	if f.open == 0 {
 		return t
 	}
 	for i := range f.fits {
@@ -220,7 +209,7 @@ func (f *Fitted) ReadyAfter(now mono.Time, first, cost Cost) mono.Time {
 // NotBefore implements Forecaster. A fit may grow while others go.
 func (f *Fitted) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
 	t := max(f.last, NotBefore(f.own, now, n, ahead, cost))
-	if f.bound && n == 0 && f.book.Len() == 0 {
+	if f.bound && n == 0 && f.open == 0 {
 		t = max(t, f.front.Ready(now, f.fitting(cost)), f.spaced(&cost))
 	}
 	return t
@@ -279,26 +268,28 @@ func (f *Fitted) Misfits() (all []Misfit) {
 }
 
 // Admit implements Limiter.
-func (f *Fitted) Admit(now mono.Time, cost Cost) Lease {
-	f.last = max(now, f.last)
-	lease, r := f.book.Take()
-	f.sent++
-	*r = fitting{own: f.own.Admit(now, cost), at: f.last, number: f.sent, cost: cost}
+func (f *Fitted) Admit(s *Sent) {
+	f.last = max(s.At, f.last)
+	f.open++
+	f.sent = s.Number
+	f.own.Admit(s)
+	for u, n := range &s.Cost {
+		f.costs[u] += n
+	}
 	if f.front == nil {
-		return lease
+		return
 	}
 	if f.began == mono.Min {
 		f.began = f.last
 	}
-	f.opens(&cost)
+	f.opens(&s.Cost)
 	if f.bound {
 		for i := range f.fits {
-			if cost.of(f.fits[i].rate.Unit) > 0 {
+			if s.Cost.of(f.fits[i].rate.Unit) > 0 {
 				f.fits[i].latest = f.last
 			}
 		}
 	}
-	return lease
 }
 
 // opens and closes keep each fit's history of accepted requests, and its open cost.
@@ -326,36 +317,39 @@ func (f *Fitted) closes(at mono.Time, cost *Cost, o *Outcome) {
 }
 
 // Settle implements Limiter. The Limiter in it gets the whole outcome.
-func (f *Fitted) Settle(now mono.Time, l Lease, o Outcome) {
-	r := f.book.Return(l)
+func (f *Fitted) Settle(now mono.Time, s *Sent, o *Outcome) {
 	f.last = max(now, f.last)
+	f.open--
+	for u, n := range &s.Cost {
+		f.costs[u] -= n
+	}
 	if f.front == nil {
-		f.own.Settle(now, r.own, o)
+		f.own.Settle(now, s, o)
 		return
 	}
-	f.closes(r.at, &r.cost, &o)
+	f.closes(s.At, &s.Cost, o)
 	refused := o.Result == Limited && !o.Elsewhere && !o.Overloaded
 	if (f.bound || f.deaf) && (o.Result == Accepted || o.Result == Failed) {
 		for i := range f.fits {
-			if f.fits[i].serve(f.last, r.cost.of(f.fits[i].rate.Unit)) {
+			if f.fits[i].serve(f.last, s.Cost.of(f.fits[i].rate.Unit)) {
 				f.news++
 			}
 		}
 	}
 	if !refused {
-		f.own.Settle(now, r.own, o)
+		f.own.Settle(now, s, o)
 	} else if was := f.retreat(); true {
-		f.own.Settle(now, r.own, o)
+		f.own.Settle(now, s, o)
 		if f.retreat() > was {
 			f.struck = f.sent
 		}
 	}
 	switch {
-	case f.cause.fit != nil && r.number <= f.cause.upTo:
-		f.cause.ended(r, &o)
+	case f.cause.fit != nil && s.Number <= f.cause.upTo:
+		f.cause.ended(s, o)
 		f.news++
-	case refused && r.number > f.struck && r.at >= f.asked:
-		f.blame(r, &o)
+	case refused && s.Number > f.struck && s.At >= f.asked:
+		f.blame(s, o)
 	}
 	if o.RetryAfter > 0 {
 		f.asked = max(f.asked, f.last.Add(o.RetryAfter))
@@ -385,24 +379,24 @@ func (f *Fitted) retreat() mono.Time {
 }
 
 // blame finds the limit that a refusal is evidence against: the one with the largest used part.
-func (f *Fitted) blame(r *fitting, o *Outcome) {
+func (f *Fitted) blame(s *Sent, o *Outcome) {
 	f.follow()
 	var worst *fit
 	share, most := 0.0, int64(0)
 	for i := range f.fits {
 		fit := &f.fits[i]
 		n := fit.ledger.counted(f.last)
-		if r.cost.of(fit.rate.Unit) == 0 || !fit.serves(f.last) || o.leaves(fit.rate.Unit) {
+		if s.Cost.of(fit.rate.Unit) == 0 || !fit.serves(f.last) || o.leaves(fit.rate.Unit) {
 			continue
 		}
-		if s := float64(n) / float64(fit.allows()); worst == nil || s > share {
-			worst, share, most = fit, s, n
+		if part := float64(n) / float64(fit.allows()); worst == nil || part > share {
+			worst, share, most = fit, part, n
 		}
 	}
 	if worst == nil {
 		return
 	}
-	fresh := r.at < f.began.Add(worst.rate.Per)
+	fresh := s.At < f.began.Add(worst.rate.Per)
 	if fresh && worst.rate.Per > longTrial {
 		return
 	}
@@ -410,7 +404,7 @@ func (f *Fitted) blame(r *fitting, o *Outcome) {
 	if worst.disbelieves(f.last) {
 		return
 	}
-	f.cause = cause{fit: worst, at: f.last, upTo: f.sent, open: f.book.Len(), fits: most, fresh: fresh}
+	f.cause = cause{fit: worst, at: f.last, upTo: f.sent, open: f.open, fits: most, fresh: fresh}
 	if worst.refused(f.last, &f.cause); worst.state == free {
 		f.cause, f.deaf = cause{}, true
 	}
@@ -419,10 +413,10 @@ func (f *Fitted) blame(r *fitting, o *Outcome) {
 
 // ended counts the end of a request that was in flight at the refusal. The cause had counted it as
 // possibly accepted.
-func (c *cause) ended(r *fitting, o *Outcome) {
+func (c *cause) ended(s *Sent, o *Outcome) {
 	c.open--
 	u := c.fit.rate.Unit
-	was, is := r.cost.of(u), r.cost.of(u)
+	was, is := s.Cost.of(u), s.Cost.of(u)
 	switch {
 	case o.Result == Unsent || o.Result == Limited:
 		is = 0
@@ -443,7 +437,7 @@ func (f *Fitted) move() {
 	for i := range f.fits {
 		if fit := &f.fits[i]; fit.state != free && (fit != f.cause.fit || f.cause.open == 0) {
 			was := fit.stage
-			if fit.move(f.last, fit.full(f.last, f.book.Len())); fit.stage != was || fit.gap > 0 {
+			if fit.move(f.last, fit.full(f.last, f.open)); fit.stage != was || fit.gap > 0 {
 				f.news++
 			}
 		}
@@ -740,9 +734,7 @@ func (f *Fitted) AppendUsage(to []Usage, now mono.Time) []Usage {
 }
 
 // Unsettled answers the function Unsettled.
-func (f *Fitted) Unsettled() (n int, since mono.Time) {
-	return first(&f.book, func(k *fitting) mono.Time { return k.at })
-}
+func (f *Fitted) Unsettled() int { return f.open }
 
 // Learned counts the changes that Lessons may show.
 func (f *Fitted) Learned() uint64 { return f.news }
@@ -855,6 +847,3 @@ func (f *Fitted) Configuration() string { return configuration(f.own) }
 
 // Span implements Keeper.
 func (f *Fitted) Span() time.Duration { return span(f.own) }
-
-// Fresh answers the function Fresh.
-func (f *Fitted) Fresh(lease Lease) bool { return Fresh(f.own, f.book.At(lease).own) }

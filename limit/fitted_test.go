@@ -34,16 +34,16 @@ type fitter struct {
 // burst sends as many requests as may go at once. The server accepts some of them and refuses the
 // rest, 10 ms later.
 func (f *fitter) burst(now mono.Time, accepted int) (sent int) {
-	var leases []limit.Lease
+	var leases []*limit.Sent
 	for f.Ready(now, limit.One) <= now {
-		leases = append(leases, f.Admit(now, limit.One))
+		leases = append(leases, limittest.Admit(f, now, limit.One))
 	}
 	for i, l := range leases {
 		o := limit.Outcome{Result: limit.Accepted}
 		if i >= accepted {
 			o.Result = limit.Limited
 		}
-		f.Settle(now.Add(10*ms), l, o)
+		f.Settle(now.Add(10*ms), l, &o)
 	}
 	return len(leases)
 }
@@ -119,8 +119,8 @@ func TestFittedAtFirst(t *testing.T) {
 		t.Errorf("another is ready at %v", ready)
 	}
 	f = fitted(limit.MustRolling(500, time.Hour))
-	f.Settle(0, f.Admit(0, limit.Cost{100}), limit.Outcome{Result: limit.Accepted})
-	f.Settle(at(time.Minute), f.Admit(at(time.Minute), limit.One), limit.Outcome{Result: limit.Limited})
+	f.Settle(0, limittest.Admit(f, 0, limit.Cost{100}), &limit.Outcome{Result: limit.Accepted})
+	f.Settle(at(time.Minute), limittest.Admit(f, at(time.Minute), limit.One), &limit.Outcome{Result: limit.Limited})
 	if ready := f.Ready(at(30*time.Minute), limit.Cost{399}); ready != at(30*time.Minute) {
 		t.Errorf("the rest is ready at %v", ready)
 	}
@@ -130,12 +130,12 @@ func TestFittedAtFirst(t *testing.T) {
 func TestFittedTakesItsTime(t *testing.T) {
 	f := fitted(limit.MustRolling(25, time.Second))
 	f.burst(0, 25)
-	var leases []limit.Lease
+	var leases []*limit.Sent
 	for range 25 {
-		leases = append(leases, f.Admit(at(2*time.Second), limit.One))
+		leases = append(leases, limittest.Admit(f, at(2*time.Second), limit.One))
 	}
 	settle := func(i int, r limit.Result) {
-		f.Settle(at(2100*ms), leases[i], limit.Outcome{Result: r})
+		f.Settle(at(2100*ms), leases[i], &limit.Outcome{Result: r})
 	}
 	settle(0, limit.Accepted)
 	settle(24, limit.Limited)
@@ -150,7 +150,7 @@ func TestFittedTakesItsTime(t *testing.T) {
 	f.misfits(t, limit.Misfit{Rate: twentyFive, Fits: 20, Until: until, Times: 1, Refusals: 1})
 	for i := range 30 {
 		now := at(time.Duration(i+1) * time.Minute)
-		f.Settle(now, f.Admit(now, limit.One), limit.Outcome{Result: limit.Accepted})
+		f.Settle(now, limittest.Admit(f, now, limit.One), &limit.Outcome{Result: limit.Accepted})
 	}
 	f.misfits(t, limit.Misfit{Rate: twentyFive, Fits: 20, Until: until, Times: 1, Refusals: 1, Sure: true})
 }
@@ -210,7 +210,7 @@ func TestFittedSearch(t *testing.T) {
 				if taken++; taken > 20 {
 					o.Result = limit.Limited
 				}
-				f.Settle(at(now), f.Admit(at(now), limit.One), o)
+				f.Settle(at(now), limittest.Admit(f, at(now), limit.One), &o)
 			}
 			now += 20 * ms
 		}
@@ -257,9 +257,9 @@ func TestFittedNoEvidence(t *testing.T) {
 		{"all of it is known", limit.NewAll(rolling(), limit.MustRolling(99, time.Minute)), limit.Outcome{Result: limit.Accepted}, refused, true},
 	} {
 		f := fitted(c.l)
-		f.Settle(0, f.Admit(0, limit.One), limit.Outcome{Result: limit.Accepted})
-		f.Settle(at(2*time.Second), f.Admit(at(2*time.Second), limit.One), c.before)
-		f.Settle(at(2500*ms), f.Admit(at(2500*ms), limit.One), c.o)
+		f.Settle(0, limittest.Admit(f, 0, limit.One), &limit.Outcome{Result: limit.Accepted})
+		f.Settle(at(2*time.Second), limittest.Admit(f, at(2*time.Second), limit.One), &c.before)
+		f.Settle(at(2500*ms), limittest.Admit(f, at(2500*ms), limit.One), &c.o)
 		if got := len(f.Misfits()) > 0; got != c.says {
 			t.Errorf("%s: %+v", c.name, f.Misfits())
 		}
@@ -292,7 +292,7 @@ func fittedStory(program []byte) error {
 	type deed struct {
 		sent, ended mono.Time
 		o           limit.Outcome
-		f, bare     limit.Lease
+		f, bare     *limit.Sent
 	}
 	var all, open []*deed
 	now, began, evidence, asked := mono.Time(0), mono.Min, false, mono.Min
@@ -308,7 +308,7 @@ func fittedStory(program []byte) error {
 			if began == mono.Min {
 				began = now
 			}
-			d := &deed{sent: now, ended: limit.Never, f: f.Admit(now, limit.One), bare: bare.Admit(now, limit.One)}
+			d := &deed{sent: now, ended: limit.Never, f: limittest.Admit(f, now, limit.One), bare: limittest.Admit(bare, now, limit.One)}
 			all, open = append(all, d), append(open, d)
 		case op%4 == 3 && len(open) > 0:
 			k := int(a) % len(open)
@@ -319,8 +319,8 @@ func fittedStory(program []byte) error {
 			if b&192 == 192 {
 				d.o.RetryAfter = time.Duration(a) * 10 * ms
 			}
-			f.Settle(now, d.f, d.o)
-			bare.Settle(now, d.bare, d.o)
+			f.Settle(now, d.f, &d.o)
+			bare.Settle(now, d.bare, &d.o)
 			answered := slices.ContainsFunc(all, func(e *deed) bool {
 				counts := e.ended
 				if e.o.Result == limit.Unknown && e.ended != limit.Never {
@@ -375,7 +375,7 @@ func TestFittedOverload(t *testing.T) {
 		if i == 20 {
 			o = limit.Outcome{Result: limit.Limited, Overloaded: true, RetryAfter: ms}
 		}
-		f.Settle(now, f.Admit(now, limit.One), o)
+		f.Settle(now, limittest.Admit(f, now, limit.One), &o)
 	}
 	f.misfits(t)
 	if sent := f.burst(at(4*time.Second), 25); sent != 25 {
@@ -406,7 +406,7 @@ func TestFittedHeldAndSetWindow(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.misfits(t)
-	f.Settle(now, f.Admit(now, limit.One), limit.Outcome{Result: limit.Accepted})
+	f.Settle(now, limittest.Admit(f, now, limit.One), &limit.Outcome{Result: limit.Accepted})
 	if sent := f.burst(now.Add(time.Second), 25); sent != 25 {
 		t.Errorf("%d go, want 25", sent)
 	}
@@ -427,7 +427,7 @@ func TestRefusalsAtRandom(t *testing.T) {
 			if ready := f.Ready(now, limit.One); ready > now {
 				now = ready
 			}
-			l := f.Admit(now, limit.One)
+			l := limittest.Admit(f, now, limit.One)
 			now = now.Add(time.Duration(5+rng.IntN(30)) * ms)
 			o := limit.Outcome{Result: limit.Accepted}
 			if rng.IntN(1000) < 15 {
@@ -435,7 +435,7 @@ func TestRefusalsAtRandom(t *testing.T) {
 			} else {
 				served[int(now/at(10*time.Minute))]++
 			}
-			f.Settle(now, l, o)
+			f.Settle(now, l, &o)
 		}
 		all := 0
 		for _, n := range served {
@@ -462,11 +462,11 @@ func TestFittedFirstWindow(t *testing.T) {
 		{time.Minute + 1, time.Minute + 1, true, true},
 	} {
 		f := fitted(limit.MustRolling(50, c.per))
-		f.Settle(0, f.Admit(0, limit.Cost{}), limit.Outcome{Result: limit.Accepted}) // the first window begins
+		f.Settle(0, limittest.Admit(f, 0, limit.Cost{}), &limit.Outcome{Result: limit.Accepted}) // the first window begins
 		for range 10 {
-			f.Settle(at(c.sent-ms), f.Admit(at(c.sent-ms), limit.One), limit.Outcome{Result: limit.Accepted})
+			f.Settle(at(c.sent-ms), limittest.Admit(f, at(c.sent-ms), limit.One), &limit.Outcome{Result: limit.Accepted})
 		}
-		f.Settle(at(c.sent), f.Admit(at(c.sent), limit.One), limit.Outcome{Result: limit.Limited})
+		f.Settle(at(c.sent), limittest.Admit(f, at(c.sent), limit.One), &limit.Outcome{Result: limit.Limited})
 		if held := f.Ready(at(c.sent), limit.One) > at(c.sent); held != c.held || (len(f.Misfits()) > 0) != c.told {
 			t.Errorf("window of %v, refused at %v: held %v, want %v; told %v", c.per, c.sent, held, c.held, f.Misfits())
 		}
@@ -496,7 +496,7 @@ func TestFittedTokens(t *testing.T) {
 	for used, want := range map[int64]int64{159: 320, 160: 340, 320: 340} {
 		f := limit.NewFitted(must(limit.NewRolling(limit.RollingConfig{Limit: 1000, Window: time.Second, Unit: limit.Tokens, Margin: -1})))
 		send := func(now time.Duration, n int64, r limit.Result) {
-			f.Settle(at(now), f.Admit(at(now), limit.Cost{limit.Requests: 1, limit.Tokens: n}), limit.Outcome{Result: r})
+			f.Settle(at(now), limittest.Admit(f, at(now), limit.Cost{limit.Requests: 1, limit.Tokens: n}), &limit.Outcome{Result: r})
 		}
 		send(0, 320, limit.Accepted)
 		send(ms, 400, limit.Limited) // 320 fit; a sixteenth more is tried when a window has shown it

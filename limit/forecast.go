@@ -71,22 +71,28 @@ type history struct {
 type ages struct {
 	oldest mono.Time // every open request was admitted at this instant or later
 	young  mono.Time // requests admitted from here on are of the younger generation
-	old    int       // how many are of the older one
+	upTo   uint64    // the last Number of the older one
+	latest uint64    // the last Number
+	old    int       // how many are of the older generation
+	open   int       // how many are open
 }
 
-// admit and close take the number of other open requests.
-func (g *ages) admit(at mono.Time, others int) {
-	if others == 0 {
-		g.oldest, g.young, g.old = at, at+1, 1
-	} else if at < g.young {
+func (g *ages) admit(at mono.Time, number uint64) {
+	if g.open == 0 {
+		g.oldest, g.young, g.upTo, g.old = at, at+1, number, 1
+	} else if at < g.young || number <= g.upTo {
+		g.upTo = max(g.upTo, number)
 		g.old++
 	}
+	g.latest = max(g.latest, number)
+	g.open++
 }
 
-func (g *ages) close(now, at mono.Time, others int) {
-	if at < g.young {
-		if g.old--; g.old == 0 && others > 0 {
-			g.oldest, g.young, g.old = g.young, now+1, others
+func (g *ages) close(now mono.Time, number uint64) {
+	g.open--
+	if number <= g.upTo {
+		if g.old--; g.old == 0 && g.open > 0 {
+			g.oldest, g.young, g.upTo, g.old = g.young, now+1, g.latest, g.open
 		}
 	}
 }

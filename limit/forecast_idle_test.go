@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -25,12 +26,12 @@ func TestForecastWithNothingOpenIsReady(t *testing.T) {
 		rng := rand.New(rand.NewPCG(7, 7))
 		now := mono.Time(0)
 		for range 60 {
-			var open []limit.Lease
+			var open []*limit.Sent
 			for range rng.IntN(6) {
 				c := costs[rng.IntN(len(costs))]
 				if at := f.Ready(now, c); at < limit.AfterSettle {
 					now = at
-					open = append(open, f.Admit(now, c))
+					open = append(open, limittest.Admit(f, now, c))
 					now = now.Add(time.Duration(rng.Int64N(int64(scale) / 8)))
 				}
 			}
@@ -40,7 +41,7 @@ func TestForecastWithNothingOpenIsReady(t *testing.T) {
 				if rng.IntN(4) == 0 {
 					o = limit.Outcome{} // the outcome is unknown, and the request may arrive late
 				}
-				f.Settle(now, l, o)
+				f.Settle(now, l, &o)
 			}
 			for _, c := range costs {
 				if ready, said := f.Ready(now, c), f.NotBefore(now, 0, limit.Cost{}, c); said != ready {

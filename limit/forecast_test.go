@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -26,7 +27,7 @@ func TestForecastOfAThousand(t *testing.T) {
 		if said := l.NotBefore(now, 999-k, limit.Cost{limit.Requests: int64(999 - k)}, limit.One); said != at(9*(6*time.Second+margin)) {
 			t.Fatalf("when %d have gone, the last is forecast for %v", k, said)
 		}
-		l.Settle(now, l.Admit(now, limit.One), limit.Outcome{Result: limit.Accepted})
+		l.Settle(now, limittest.Admit(l, now, limit.One), &limit.Outcome{Result: limit.Accepted})
 	}
 }
 
@@ -46,7 +47,7 @@ func TestForecastWithLatency(t *testing.T) {
 		const n = 1000
 		now := at(time.Second)
 		var said [n]mono.Time
-		var open []limit.Lease
+		var open []*limit.Sent
 		for k := range n {
 			said[k] = c.NotBefore(now, k, limit.Cost{limit.Requests: int64(k)}, limit.One)
 		}
@@ -54,11 +55,11 @@ func TestForecastWithLatency(t *testing.T) {
 		for k := range n {
 			for len(open) > 0 && sent[0].Add(rtt) <= c.Ready(now, limit.One) {
 				now = sent[0].Add(rtt)
-				c.Settle(now, open[0], limit.Outcome{Result: limit.Accepted})
+				c.Settle(now, open[0], &limit.Outcome{Result: limit.Accepted})
 				open, sent = open[1:], sent[1:]
 			}
 			now = c.Ready(now, limit.One)
-			open, sent = append(open, c.Admit(now, limit.One)), append(sent, now)
+			open, sent = append(open, limittest.Admit(c, now, limit.One)), append(sent, now)
 			if early := now.Sub(said[k]); early < 0 || early > c.tolerance*time.Duration(1+k/100) {
 				t.Fatalf("%s: number %d went at %v, %v after it was forecast", name, k, now, early)
 			}
@@ -77,7 +78,7 @@ func TestForecastAtTheEnds(t *testing.T) {
 		}
 		for _, open := range []bool{false, true} {
 			if open {
-				l.Admit(0, limit.One)
+				limittest.Admit(l, 0, limit.One)
 			}
 			one := l.NotBefore(0, 0, limit.Cost{}, limit.One)
 			for _, c := range kind.Costs {
@@ -101,8 +102,8 @@ func TestForecastAtTheEnds(t *testing.T) {
 // for its answer.
 func TestForecastOfWhatIsReserved(t *testing.T) {
 	_, l, _ := llm(9, 100, 9)
-	l.Settle(0, l.Admit(0, tokens(15)), limit.Outcome{Result: limit.Accepted})
-	l.Admit(at(time.Second), tokens(40))
+	l.Settle(0, limittest.Admit(l, 0, tokens(15)), &limit.Outcome{Result: limit.Accepted})
+	limittest.Admit(l, at(time.Second), tokens(40))
 	for _, c := range []struct {
 		ahead, cost int64
 		want        time.Duration
@@ -128,21 +129,21 @@ func TestForecastOfWhatIsReserved(t *testing.T) {
 func TestNotBeforeOfWhatLingers(t *testing.T) {
 	lost := limit.Outcome{Result: limit.Unknown}
 	rolling := must(limit.NewRolling(limit.RollingConfig{Limit: 2, Window: 10 * time.Second, Margin: -1, Arrivals: limit.Arrivals{Late: 30 * time.Second}}))
-	rolling.Settle(0, rolling.Admit(0, limit.One), lost)
+	rolling.Settle(0, limittest.Admit(rolling, 0, limit.One), &lost)
 	for n := range 3 { // these need all the room
 		if got := rolling.NotBefore(0, n, limit.Cost{limit.Requests: int64(n)}, limit.Cost{limit.Requests: 2}); got != at(40*time.Second) {
 			t.Errorf("with %d ahead: %v, want 40 s", n, got)
 		}
 	}
 	produced := must(limit.NewProduced(limit.ProducedConfig{Limit: 1000, Window: time.Minute, Late: 30 * time.Second, Margin: -1}))
-	produced.Settle(0, produced.Admit(0, costing(5000)), lost)
+	produced.Settle(0, limittest.Admit(produced, 0, costing(5000)), &lost)
 	ready := produced.Ready(at(time.Second), costing(5000))
 	for n := range 3 {
 		if got := produced.NotBefore(at(time.Second), n, costing(int64(n)), costing(5000)); got != ready || got < at(30*time.Second) {
 			t.Errorf("with %d ahead: %v, want %v", n, got, ready)
 		}
 	}
-	produced.Admit(at(time.Second), costing(5)) // the open request may be answered with nothing
+	limittest.Admit(produced, at(time.Second), costing(5)) // the open request may be answered with nothing
 	if got := produced.NotBefore(at(time.Second), 0, limit.Cost{}, costing(5000)); got != at(time.Second) {
 		t.Errorf("beside one that is open: %v", got)
 	}
@@ -155,9 +156,9 @@ func TestNotBeforeOfAStranger(t *testing.T) {
 		if got := limit.NotBefore(l, 0, 5, limit.Cost{limit.Requests: 5}, limit.One); got != want {
 			t.Errorf("with %d in flight: %v, want %v", i, got, want)
 		}
-		l.Settle(0, l.Admit(0, limit.One), limit.Outcome{Result: limit.Accepted})
+		l.Settle(0, limittest.Admit(l, 0, limit.One), &limit.Outcome{Result: limit.Accepted})
 	}
-	rpm.Admit(0, limit.One)
+	limittest.Admit(rpm, 0, limit.One)
 	if got := limit.NotBefore(opaque{rpm}, at(time.Minute), 0, limit.Cost{}, limit.Cost{limit.Requests: 2}); got != at(time.Minute) {
 		t.Errorf("after a settle nobody knows of: %v", got)
 	}
@@ -227,10 +228,10 @@ func TestForecastDoesNotAllocate(t *testing.T) {
 	for _, kind := range benchKinds {
 		l := must(kind.new(300)).(limit.Forecaster)
 		for range 200 {
-			l.Settle(0, l.Admit(0, benchCost), limit.Outcome{Result: limit.Accepted})
+			l.Settle(0, limittest.Admit(l, 0, benchCost), &limit.Outcome{Result: limit.Accepted})
 		}
 		for range 50 {
-			l.Admit(0, benchCost)
+			limittest.Admit(l, 0, benchCost)
 		}
 		ahead := limit.Cost{700, 700, 700, 700, 700, 700}
 		if n := testing.AllocsPerRun(100, func() { l.NotBefore(0, 700, ahead, benchCost) }); n > 0 {
@@ -246,7 +247,7 @@ func BenchmarkForecast(b *testing.B) {
 			l := must(kind.new(6000)).(limit.Forecaster)
 			now := mono.Time(0)
 			for l.Ready(now, benchCost) == now {
-				l.Settle(now, l.Admit(now, benchCost), limit.Outcome{Result: limit.Accepted})
+				l.Settle(now, limittest.Admit(l, now, benchCost), &limit.Outcome{Result: limit.Accepted})
 				now += 1000
 			}
 			ahead := limit.Cost{40_000, 40_000, 40_000, 40_000, 40_000, 40_000}
@@ -277,22 +278,22 @@ func TestSequenceForetells(t *testing.T) {
 		}
 		says(7*ms, 0, 7*ms)
 		says(7*ms, 1, 7*ms)
-		a := s.Admit(0, limit.One)
-		b := s.Admit(at(10*ms), limit.One)
+		a := limittest.Admit(s, 0, limit.One)
+		b := limittest.Admit(s, at(10*ms), limit.One)
 		says(10500*time.Microsecond, 0, c.open)
 		says(0, 0, 10*ms) // time that went back
-		s.Settle(at(10500*time.Microsecond), a, limit.Outcome{})
+		s.Settle(at(10500*time.Microsecond), a, &limit.Outcome{})
 		says(10500*time.Microsecond, 0, c.lost)
 		says(10500*time.Microsecond, 3, c.lost)
 		says(4*time.Second, 3, 4*time.Second)
 		says(6*time.Second, 3, 6*time.Second)
-		s.Settle(at(10500*time.Microsecond), b, limit.Outcome{Result: limit.Failed, Misordered: true})
+		s.Settle(at(10500*time.Microsecond), b, &limit.Outcome{Result: limit.Failed, Misordered: true})
 		says(20*ms, 1, c.ordered)
 		says(20*ms, 0, c.ordered) // nothing is in flight, so the instant is known
 		says(6*time.Second, 0, 6*time.Second)
 	}
 	s := must(limit.NewSequence(limit.SequenceConfig{}))
-	s.Settle(at(ms/4), s.Admit(0, limit.One), limit.Outcome{})
+	s.Settle(at(ms/4), limittest.Admit(s, 0, limit.One), &limit.Outcome{})
 	if alone, behind := s.NotBefore(at(ms/2), 0, limit.Cost{}, limit.One), s.NotBefore(at(ms/2), 1, limit.One, limit.One); alone != at(5*time.Second+ms/4) || behind != at(ms) {
 		t.Errorf("after one that was lost the next goes at %v, and none behind it before %v", time.Duration(alone), time.Duration(behind))
 	}

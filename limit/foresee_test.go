@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -63,13 +64,13 @@ func FuzzReadyAfter(f *testing.F) {
 			}
 			ahead := l.(limit.Foreseer)
 			now := mono.Time(0)
-			var open []limit.Lease
+			var open []*limit.Sent
 			for step := range 120 {
 				now = now.Add(time.Duration(rng.IntN(200)) * time.Millisecond)
 				if settles := step/12%2 == 1; len(open) > 0 && (rng.IntN(8) == 0) != settles {
 					i := rng.IntN(len(open))
 					o := limit.Outcome{Result: limit.Result(rng.IntN(5)), RTT: time.Duration(1+rng.IntN(100)) * time.Millisecond}
-					l.Settle(now, open[i], o)
+					l.Settle(now, open[i], &o)
 					open = append(open[:i], open[i+1:]...)
 					continue
 				}
@@ -86,7 +87,7 @@ func FuzzReadyAfter(f *testing.F) {
 				if l.Ready(now, first) > now {
 					continue
 				}
-				open = append(open, l.Admit(now, first))
+				open = append(open, limittest.Admit(l, now, first))
 				for i, c := range costs {
 					got := l.Ready(now, c)
 					if want[i] != got && !(want[i] == limit.Never && got == limit.AfterSettle) {
@@ -117,7 +118,7 @@ func TestMayPass(t *testing.T) {
 	} {
 		rpm, tpm, flights := llm(c.requests, 100, c.inFlight)
 		l := limit.NewAll(rpm, tpm, flights)
-		l.Settle(0, l.Admit(0, tokens(60)), limit.Outcome{Result: limit.Accepted})
+		l.Settle(0, limittest.Admit(l, 0, tokens(60)), &limit.Outcome{Result: limit.Accepted})
 		if got := limit.MayPass(l, 0, tokens(c.cost), tokens(70), mono.Time(c.ready)); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}

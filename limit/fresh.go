@@ -1,28 +1,25 @@
 package limit
 
-// fresher is a Limiter whose leases may lapse before their requests are sent, such as a share of a
-// limit that many processes have. Call Fresh right before a request is written. If it is false, do
+// fresher is a Limiter whose leave may lapse before a request is sent, such as a share of a limit that many processes have. Call Fresh right before a request is written. If it is false, do
 // not write the request, and settle it as Unsent.
 type fresher interface {
 	Limiter
-	// Fresh reports whether the request of an open lease may still be written.
-	Fresh(l Lease) bool
+	// Fresh reports whether an open request may still be written.
+	Fresh(s *Sent) bool
 }
 
-// Fresh reports whether the request of an open lease may still be written. Call it right before the
-// request is written. If it is false, do not write the request, and settle it as Unsent. A Limiter
-// whose leases may lapse has a method
+// Fresh reports whether an open request may still be written. Call it right before the request is
+// written. If it is false, do not write the request, and settle it as Unsent. A Limiter whose leave
+// may lapse has a method
 //
-//	Fresh(l Lease) bool
-func Fresh(l Limiter, lease Lease) bool {
-	if f, ok := l.(fresher); ok {
-		return f.Fresh(lease)
-	}
-	return true
+//	Fresh(s *Sent) bool
+func Fresh(l Limiter, s *Sent) bool {
+	fresh := true
+	ask(l, func(f fresher) { fresh = fresh && f.Fresh(s) })
+	return fresh
 }
 
-// Lapses reports whether l contains a limiter whose leases may lapse. If not, Fresh need not be
-// called.
+// Lapses reports whether the leave of a limiter in l may lapse. If not, Fresh need not be called.
 func Lapses(l Limiter) bool {
 	return anyPart(l, func(l Limiter) bool {
 		if s, ok := l.(interface{ Lapses() bool }); ok {

@@ -1,35 +1,30 @@
 package limit_test
 
 import (
-	"slices"
+	"cmp"
 	"testing"
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/limit/limittest"
 )
 
-// lapsing is a limiter whose leases lapse when the test says so.
+// lapsing is a limiter whose leave lapses when the test says so.
 type lapsing struct {
 	limit.Limiter
-	lapsed []limit.Lease
-	never  bool // Lapses returns the opposite
+	lapsed uint64 // the Number of its first request, which lapses
+	never  bool   // Lapses returns the opposite
 }
 
-func (l *lapsing) Fresh(lease limit.Lease) bool { return !slices.Contains(l.lapsed, lease) }
-func (l *lapsing) Lapses() bool                 { return !l.never }
+func (l *lapsing) Fresh(s *limit.Sent) bool { return s.Number != l.lapsed }
+func (l *lapsing) Lapses() bool             { return !l.never }
 
-func (l *lapsing) Admit(now mono.Time, cost limit.Cost) limit.Lease {
-	lease := l.Limiter.Admit(now, cost)
-	l.lapsed = append(l.lapsed, lease)
-	if len(l.lapsed) > 1 { // only the first lapses
-		l.lapsed = l.lapsed[:1]
-	}
-	return lease
+func (l *lapsing) Admit(s *limit.Sent) {
+	l.Limiter.Admit(s)
+	l.lapsed = cmp.Or(l.lapsed, s.Number)
 }
 
-// A request has a lease in each limiter of an All. Each of them says whether the request may still
-// be sent, at any place in the All. Lapses
+// Each limiter of an All says whether a request may still be sent, at any place in the All. Lapses
 // leaves out a limiter whose own Lapses is false.
 func TestFreshOfAll(t *testing.T) {
 	roll := func() limit.Limiter { return limit.MustRolling(9, time.Second) }
@@ -47,7 +42,7 @@ func TestFreshOfAll(t *testing.T) {
 	for name, in := range wrapped {
 		for _, never := range []bool{false, true} {
 			l := in(&lapsing{Limiter: roll(), never: never})
-			first, second := l.Admit(0, limit.One), l.Admit(0, limit.One)
+			first, second := limittest.Admit(l, 0, limit.One), limittest.Admit(l, 0, limit.One)
 			if limit.Fresh(l, first) || !limit.Fresh(l, second) {
 				t.Errorf("%s: of two the first lapsed, and they are fresh: %t, %t", name, limit.Fresh(l, first), limit.Fresh(l, second))
 			}
@@ -56,45 +51,8 @@ func TestFreshOfAll(t *testing.T) {
 			}
 		}
 		l := in(roll())
-		if lease := l.Admit(0, limit.One); !limit.Fresh(l, lease) || limit.Lapses(l) {
+		if lease := limittest.Admit(l, 0, limit.One); !limit.Fresh(l, lease) || limit.Lapses(l) {
 			t.Errorf("%s: nothing of it lapses", name)
 		}
-	}
-}
-
-// A book ranges over its open leases, each once with its lease, until the loop ends.
-func TestLeasesOfABook(t *testing.T) {
-	var b limit.Book[int]
-	var all []limit.Lease
-	for n := range 6 {
-		lease, kept := b.Take()
-		*kept = n
-		all = append(all, lease)
-	}
-	b.Return(all[1])
-	b.Return(all[4])
-	want := map[int]limit.Lease{0: all[0], 2: all[2], 3: all[3], 5: all[5]}
-	told := 0
-	for lease, n := range b.Leases() {
-		if told++; want[*n] != lease || *b.At(lease) != *n {
-			t.Errorf("%d has another lease", *n)
-		}
-		delete(want, *n)
-	}
-	if told != 4 || len(want) > 0 {
-		t.Errorf("%d are told, %d are not", told, len(want))
-	}
-	for range b.Leases() {
-		break
-	}
-	for name, l := range map[string]limit.Lease{"ended": all[1], "zero": {}, "another's": new(limit.Book[int]).Open(1)} {
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Errorf("%s: it is looked at", name)
-				}
-			}()
-			b.At(l)
-		}()
 	}
 }

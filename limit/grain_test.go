@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -14,7 +15,7 @@ func TestGrainIsRoundedUp(t *testing.T) {
 	const grain = 4
 	for sent := mono.Time(-9); sent < 9; sent++ {
 		l := must(limit.NewRolling(limit.RollingConfig{Limit: 1, Window: time.Second, Margin: -1, Grain: grain}))
-		l.Settle(sent, l.Admit(sent, limit.One), limit.Outcome{Result: limit.Accepted})
+		l.Settle(sent, limittest.Admit(l, sent, limit.One), &limit.Outcome{Result: limit.Accepted})
 		end := sent
 		for end%grain != 0 {
 			end++

@@ -37,7 +37,7 @@ func CountsUntil(l Limiter, now mono.Time) (until mono.Time, known bool) {
 		t := now
 		switch part := part.(type) {
 		case *Concurrency:
-			if part.book.Len() > 0 {
+			if part.open > 0 {
 				return now, false
 			}
 			if n := part.lingers.after(now); n > 0 {
@@ -77,7 +77,7 @@ func wholly(l Limiter, now mono.Time) (t mono.Time) {
 // out. ok is false if a request is in flight, or if a part remembers what no state has. A Fitted in
 // l is part of it unless it has a lesson.
 func AppendIdle(b []byte, l Limiter, now mono.Time) (state []byte, ok bool) {
-	if n, _ := Unsettled(l); n > 0 {
+	if Unsettled(l) > 0 {
 		return b, false
 	}
 	for _, part := range idles(l) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -60,7 +61,7 @@ func idleKinds() map[string]func() limit.Limiter {
 // busy uses a limiter as a client would, until nothing is in flight.
 func busy(rng *rand.Rand, l limit.Limiter) (now mono.Time) {
 	type open struct {
-		lease limit.Lease
+		lease *limit.Sent
 		until mono.Time
 	}
 	var all []open
@@ -69,16 +70,16 @@ func busy(rng *rand.Rand, l limit.Limiter) (now mono.Time) {
 		now = now.Add(time.Duration(rng.Int64N(int64(3 * time.Second))))
 		c := limit.Cost{limit.Requests: 1 + rng.Int64N(2), limit.Output: 1, limit.Tokens: rng.Int64N(20)}
 		if l.Ready(now, c) <= now {
-			all = append(all, open{l.Admit(now, c), now.Add(time.Duration(rng.Int64N(int64(4 * time.Second))))})
+			all = append(all, open{limittest.Admit(l, now, c), now.Add(time.Duration(rng.Int64N(int64(4 * time.Second))))})
 		}
 		for len(all) > 0 && all[0].until <= now {
-			l.Settle(now, all[0].lease, limit.Outcome{Result: results[rng.IntN(len(results))]})
+			l.Settle(now, all[0].lease, &limit.Outcome{Result: results[rng.IntN(len(results))]})
 			all = all[1:]
 		}
 	}
 	for _, o := range all {
 		now = max(now, o.until)
-		l.Settle(now, o.lease, limit.Outcome{Result: limit.Accepted})
+		l.Settle(now, o.lease, &limit.Outcome{Result: limit.Accepted})
 	}
 	return now
 }
@@ -150,7 +151,7 @@ func TestIdleFittedKeepsItsEvidence(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		f, now := create(), mono.Time(0)
 		one := func(f *limit.Fitted, r limit.Result) {
-			f.Settle(now, f.Admit(now, limit.One), limit.Outcome{Result: r})
+			f.Settle(now, limittest.Admit(f, now, limit.One), &limit.Outcome{Result: r})
 		}
 		for range 3 + rng.IntN(5) {
 			now = now.Add(time.Duration(rng.Int64N(int64(30 * time.Second))))
@@ -183,11 +184,11 @@ func TestIdleFittedKeepsItsEvidence(t *testing.T) {
 // A limiter with a request in flight has no idle state, nor has one that remembers more.
 func TestIdleStateOfOthers(t *testing.T) {
 	l := limit.MustRolling(5, time.Second)
-	lease := l.Admit(0, limit.One)
+	lease := limittest.Admit(l, 0, limit.One)
 	if _, ok := limit.AppendIdle(nil, l, 0); ok {
 		t.Error("a limiter with a request in flight has a state")
 	}
-	l.Settle(0, lease, limit.Outcome{Result: limit.Accepted})
+	l.Settle(0, lease, &limit.Outcome{Result: limit.Accepted})
 	for _, learns := range []limit.Arrivals{{OneWayMax: time.Second}, {LearnLead: true}} {
 		l, err := limit.NewRolling(limit.RollingConfig{Limit: 5, Window: time.Second, Arrivals: learns})
 		if err != nil {
@@ -218,7 +219,7 @@ func TestIdleStateOfChangedLimits(t *testing.T) {
 	minute, day := limit.MustRolling(3, time.Minute), limit.MustRolling(100, 24*time.Hour)
 	was := limit.NewAll(minute, day, tokens())
 	for range 3 {
-		was.Settle(at(time.Second), was.Admit(at(time.Second), limit.Cost{limit.Requests: 1, limit.Tokens: 10}), limit.Outcome{Result: limit.Accepted})
+		was.Settle(at(time.Second), limittest.Admit(was, at(time.Second), limit.Cost{limit.Requests: 1, limit.Tokens: 10}), &limit.Outcome{Result: limit.Accepted})
 	}
 	state, ok := limit.AppendIdle(nil, was, at(time.Second))
 	if !ok {

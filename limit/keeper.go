@@ -15,7 +15,7 @@ type Keeper interface {
 	Limiter
 
 	// AppendState appends to b the memory of settled requests, and the changes by SetLimit,
-	// SetWindow, SetBurst and Extend. It leaves out open leases and the knowledge of a Fitted (see
+	// SetWindow, SetBurst and Extend. It leaves out open requests and the knowledge of a Fitted (see
 	// Lessons). Instants are on the driver's scale. It changes nothing. It panics if Keeps has an
 	// error.
 	AppendState(b []byte) []byte

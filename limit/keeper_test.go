@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -44,9 +45,9 @@ func used(l limit.Keeper, rng *rand.Rand) (limit.Keeper, mono.Time) {
 		if t >= limit.AfterSettle {
 			break
 		}
-		lease := l.Admit(t, cost)
+		lease := limittest.Admit(l, t, cost)
 		now = t.Add(time.Duration(rng.Int64N(int64(300 * ms))))
-		l.Settle(now, lease, limit.Outcome{Result: limit.Result(rng.IntN(5))})
+		l.Settle(now, lease, &limit.Outcome{Result: limit.Result(rng.IntN(5))})
 	}
 	return l, now
 }
@@ -76,7 +77,7 @@ func FuzzRestore(f *testing.F) {
 		}
 		for now := range mono.Time(3) {
 			for _, c := range costs {
-				l.Settle(now, l.Admit(now, c), limit.Outcome{})
+				l.Settle(now, limittest.Admit(l, now, c), &limit.Outcome{})
 				l.Ready(now, c)
 			}
 		}
@@ -151,9 +152,9 @@ func TestSpanIsEnough(t *testing.T) {
 		l := fresh()
 		now := at(90 * ms)
 		for l.Ready(now, limit.One) <= now && name != "Cooldown" && name != "Produced" {
-			l.Settle(now, l.Admit(now, limit.One), limit.Outcome{Result: limit.Accepted})
+			l.Settle(now, limittest.Admit(l, now, limit.One), &limit.Outcome{Result: limit.Accepted})
 		}
-		l.Settle(now, l.Admit(now, limit.Cost{}), limit.Outcome{Result: limit.Limited})
+		l.Settle(now, limittest.Admit(l, now, limit.Cost{}), &limit.Outcome{Result: limit.Limited})
 		all := limit.Cost{5}
 		if at := l.Ready(now, all); at > now.Add(l.Span()) {
 			t.Errorf("%s: all is ready at %v, and its span is %v", name, at, l.Span())
@@ -183,7 +184,7 @@ func TestKeptTightly(t *testing.T) {
 		}
 		now := mono.Time(0)
 		for range 1000 {
-			l.Settle(now, l.Admit(now, limit.Cost{limit.Requests: 1, limit.Input: 1}), o)
+			l.Settle(now, limittest.Admit(l, now, limit.Cost{limit.Requests: 1, limit.Input: 1}), &o)
 			if name != "Produced" {
 				now++
 			}

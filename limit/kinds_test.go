@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
@@ -14,7 +15,7 @@ import (
 type timeline struct {
 	*testing.T
 	limit.Limiter
-	open map[string]limit.Lease
+	open map[string]*limit.Sent
 }
 
 func newTimeline[L limit.Limiter](t *testing.T) func(L, error) timeline {
@@ -23,7 +24,7 @@ func newTimeline[L limit.Limiter](t *testing.T) func(L, error) timeline {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return timeline{t, l, map[string]limit.Lease{}}
+		return timeline{t, l, map[string]*limit.Sent{}}
 	}
 }
 
@@ -32,11 +33,11 @@ func (t timeline) send(now time.Duration, n int64, name string) {
 	if ready := t.Ready(at(now), limit.Cost{n}); ready > at(now) {
 		t.Errorf("at %v: %s is ready only at %v", now, name, ready)
 	}
-	t.open[name] = t.Admit(at(now), limit.Cost{n})
+	t.open[name] = limittest.Admit(t, at(now), limit.Cost{n})
 }
 
 func (t timeline) answered(now time.Duration, name string, r limit.Result) {
-	t.Settle(at(now), t.open[name], limit.Outcome{Result: r})
+	t.Settle(at(now), t.open[name], &limit.Outcome{Result: r})
 }
 
 func (t timeline) ready(now time.Duration, n int64, want mono.Time) {
@@ -185,7 +186,7 @@ func TestBucketNeverDrifts(t *testing.T) {
 	missing, last := 0.0, now
 	for range 100_000 {
 		now = l.Ready(now, limit.One)
-		l.Settle(now, l.Admit(now, limit.One), limit.Outcome{Result: limit.Accepted})
+		l.Settle(now, limittest.Admit(l, now, limit.One), &limit.Outcome{Result: limit.Accepted})
 		missing = max(0, missing-now.Sub(last).Seconds()*7) + 1
 		last = now
 		if missing > 7 {
@@ -243,9 +244,9 @@ func testLearnedLead(t *testing.T, l limit.Limiter, counts time.Duration) {
 	cycle := func(rtt time.Duration) time.Duration {
 		sent := l.Ready(now, limit.One)
 		early := now.Add(counts).Sub(sent)
-		lease := l.Admit(sent, limit.One)
+		lease := limittest.Admit(l, sent, limit.One)
 		now = sent.Add(rtt)
-		l.Settle(now, lease, limit.Outcome{Result: limit.Accepted, RTT: rtt})
+		l.Settle(now, lease, &limit.Outcome{Result: limit.Accepted, RTT: rtt})
 		return early
 	}
 	for i := range 50 {
@@ -272,22 +273,22 @@ func TestLearnedLeadOfALostRequest(t *testing.T) {
 	l := must(limit.NewRolling(limit.RollingConfig{Limit: 1, Window: time.Second, Arrivals: limit.Arrivals{LearnLead: true}}))
 	server := must(rule.NewRolling(rule.RollingConfig{Limit: 1, Window: time.Second}))
 	now := mono.Time(0)
-	send := func() limit.Lease {
+	send := func() *limit.Sent {
 		now = l.Ready(now, limit.One)
 		if !server.Arrive(now.Add(10*ms), 1) {
 			t.Fatalf("refused: sent at %v", now)
 		}
-		return l.Admit(now, limit.One)
+		return limittest.Admit(l, now, limit.One)
 	}
 	for range 100 {
 		lease := send()
 		now = now.Add(20 * ms)
-		l.Settle(now, lease, limit.Outcome{Result: limit.Accepted, RTT: 20 * ms})
+		l.Settle(now, lease, &limit.Outcome{Result: limit.Accepted, RTT: 20 * ms})
 	}
 	now = l.Ready(now, limit.One)
-	lost := l.Admit(now, limit.One)
+	lost := limittest.Admit(l, now, limit.One)
 	now = now.Add(time.Second)
-	l.Settle(now, lost, limit.Outcome{})
+	l.Settle(now, lost, &limit.Outcome{})
 	server.Arrive(now.Add(4995*ms), 1) // within the 5 s that it may take
 	send()
 }
@@ -299,12 +300,12 @@ func TestSequenceTimeline(t *testing.T) {
 		if ready := s.Ready(now, limit.One); ready != now {
 			t.Fatalf("answer %d: ready at %v, want %v", i, ready, now)
 		}
-		l := s.Admit(now, limit.One)
+		l := limittest.Admit(s, now, limit.One)
 		if ready := s.Ready(now, limit.One); ready != limit.AfterSettle {
 			t.Fatalf("answer %d: ready at %v with one in flight", i, ready)
 		}
 		now = now.Add(200*ms + time.Duration(i%41)*ms)
-		s.Settle(now, l, limit.Outcome{Result: limit.Accepted})
+		s.Settle(now, l, &limit.Outcome{Result: limit.Accepted})
 	}
 	ready := func(want time.Duration) {
 		t.Helper()
@@ -313,38 +314,41 @@ func TestSequenceTimeline(t *testing.T) {
 		}
 	}
 	ready(0)
-	a := s.Admit(now, limit.One)
+	a := limittest.Admit(s, now, limit.One)
 	ready(51 * ms) // 40 and a quarter, and 1
 	now = now.Add(51 * ms)
-	b := s.Admit(now, limit.One)
+	b := limittest.Admit(s, now, limit.One)
 	now = now.Add(150 * ms)
-	c := s.Admit(now, limit.One)
-	s.Settle(now, b, limit.Outcome{Result: limit.Accepted})
-	s.Settle(now, a, limit.Outcome{Result: limit.Failed, Misordered: true})
+	c := limittest.Admit(s, now, limit.One)
+	s.Settle(now, b, &limit.Outcome{Result: limit.Accepted})
+	s.Settle(now, a, &limit.Outcome{Result: limit.Failed, Misordered: true})
 	ready(10 * time.Minute)
-	s.Settle(now.Add(ms), c, limit.Outcome{Result: limit.Failed, Misordered: true}) // sent before the proof
+	s.Settle(now.Add(ms), c, &limit.Outcome{Result: limit.Failed, Misordered: true}) // sent before the proof
 	now = now.Add(ms)
 	ready(0)
-	d := s.Admit(now, limit.One)
+	d := limittest.Admit(s, now, limit.One)
 	ready(10*time.Minute - ms)
-	s.Settle(now, d, limit.Outcome{Result: limit.Unknown})
+	s.Settle(now, d, &limit.Outcome{Result: limit.Unknown})
 	ready(5 * time.Second)
 	now = now.Add(11 * time.Minute)
-	e := s.Admit(now, limit.One)
-	s.Settle(now.Add(200*ms), e, limit.Outcome{Result: limit.Failed, Misordered: true})
+	e := limittest.Admit(s, now, limit.One)
+	s.Settle(now.Add(200*ms), e, &limit.Outcome{Result: limit.Failed, Misordered: true})
 	now = now.Add(200 * ms)
-	f := s.Admit(now, limit.One)
+	f := limittest.Admit(s, now, limit.One)
 	ready(20 * time.Minute)
-	s.Settle(now, f, limit.Outcome{Result: limit.Accepted})
+	s.Settle(now, f, &limit.Outcome{Result: limit.Accepted})
 }
 
 func TestMemoryOfALargeLimit(t *testing.T) {
 	l := must(limit.NewRolling(limit.RollingConfig{Limit: 100_000, Window: time.Second, Grain: 10 * ms}))
-	now := mono.Time(0)
+	now, sent, served := mono.Time(0), limit.Sent{Cost: limit.One}, limit.Outcome{Result: limit.Accepted}
 	run := func() {
 		for range 1_000_000 {
 			now = max(now.Add(5*time.Microsecond), l.Ready(now, limit.One))
-			l.Settle(now, l.Admit(now, limit.One), limit.Outcome{Result: limit.Accepted})
+			sent.At = now
+			sent.Number++
+			l.Admit(&sent)
+			l.Settle(now, &sent, &served)
 		}
 	}
 	if allocs := testing.AllocsPerRun(1, run); allocs > 0 { // the first run, which is not counted, warms it up

@@ -76,9 +76,9 @@ func warm(c limit.RollingConfig, answers int) *limit.Rolling {
 	now := at(-time.Hour)
 	for range answers {
 		now = l.Ready(now, limit.One)
-		lease := l.Admit(now, limit.One)
+		lease := limittest.Admit(l, now, limit.One)
 		now = now.Add(300 * ms)
-		l.Settle(now, lease, limit.Outcome{Result: limit.Accepted, RTT: 300 * ms})
+		l.Settle(now, lease, &limit.Outcome{Result: limit.Accepted, RTT: 300 * ms})
 	}
 	return l
 }
@@ -486,6 +486,7 @@ func FuzzAll(f *testing.F)         { limittest.Fuzz(f, specs["All"]) }
 type faulty struct {
 	*limit.Rolling
 	fault string
+	kept  map[uint64]*limit.Sent
 }
 
 func (f faulty) Ready(now mono.Time, c limit.Cost) mono.Time {
@@ -499,14 +500,29 @@ func (f faulty) Ready(now mono.Time, c limit.Cost) mono.Time {
 	return t
 }
 
-func (f faulty) Admit(now mono.Time, c limit.Cost) limit.Lease {
-	if f.fault == "ignores cost" {
-		c[limit.Requests] = min(c[limit.Requests], 1)
-	}
-	return f.Rolling.Admit(now, c)
+func (f faulty) Admit(s *limit.Sent) {
+	f.Rolling.Admit(f.sees(s))
 }
 
-func (f faulty) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
+func (f faulty) sees(s *limit.Sent) *limit.Sent {
+	own := *s
+	switch f.fault {
+	case "ignores cost":
+		own.Cost[limit.Requests] = min(own.Cost[limit.Requests], 1)
+	case "changes Sent":
+		s.At++
+	case "keeps Sent":
+		if f.kept[s.Number] == nil {
+			f.kept[s.Number] = s
+		}
+		return f.kept[s.Number]
+	}
+	return &own
+}
+
+func (f faulty) Settle(now mono.Time, s *limit.Sent, outcome *limit.Outcome) {
+	own := *outcome
+	o := &own
 	switch f.fault {
 	case "unknown counts as unsent":
 		if o.Result == limit.Unknown {
@@ -516,16 +532,20 @@ func (f faulty) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
 		o.ArrivedAgo = time.Hour
 	case "keeps the estimate":
 		o.Metered = false
+	case "changes Outcome":
+		outcome.Metered = true
 	}
-	f.Rolling.Settle(now, l, o)
+	f.Rolling.Settle(now, f.sees(s), o)
 }
 
 // The laws are useful only if they find a broken limiter.
 func TestLawsKillFaults(t *testing.T) {
 	for _, fault := range []string{"leads by 5 ms", "forgets AfterSettle", "ignores cost", "unknown counts as unsent",
-		"arrived an hour ago", "keeps the estimate"} {
+		"arrived an hour ago", "keeps the estimate", "changes Sent", "keeps Sent", "changes Outcome"} {
 		spec := specs["Rolling"]
-		spec.New = func() limit.Limiter { return faulty{limit.MustRolling(5, time.Second), fault} }
+		spec.New = func() limit.Limiter {
+			return faulty{limit.MustRolling(5, time.Second), fault, map[uint64]*limit.Sent{}}
+		}
 		if !killed(spec) {
 			t.Errorf("a limiter that %s passes the laws", fault)
 		}

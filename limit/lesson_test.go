@@ -35,7 +35,7 @@ func newPupil(n int64) *pupil {
 
 // send sends one request. It is answered after a while, in which no other goes.
 func (p *pupil) send(now, answered mono.Time, o limit.Outcome) {
-	p.Settle(answered, p.Admit(now, limit.One), o)
+	p.Settle(answered, limittest.Admit(p, now, limit.One), &o)
 	p.told = append(p.told, lessonTold{answered, o})
 }
 
@@ -45,7 +45,7 @@ func (p *pupil) again(t testing.TB, now mono.Time, n int64) *pupil {
 	t.Helper()
 	next := newPupil(n)
 	for _, told := range p.told {
-		next.own.Settle(told.at, next.own.Admit(told.at, limit.One), told.o)
+		next.own.Settle(told.at, limittest.Admit(next.own, told.at, limit.One), &told.o)
 		next.Count(told.at, limit.One, told.o)
 	}
 	next.told = slices.Clone(p.told)
@@ -268,16 +268,16 @@ func TestLessonFields(t *testing.T) {
 func TestLearnedGoesUp(t *testing.T) {
 	for _, ends := range []limit.Result{limit.Accepted, limit.Limited, limit.Unsent} {
 		f := limit.NewFitted(limit.MustRolling(25, time.Second))
-		f.Settle(0, f.Admit(0, limit.One), limit.Outcome{Result: limit.Accepted})
-		var open []limit.Lease
+		f.Settle(0, limittest.Admit(f, 0, limit.One), &limit.Outcome{Result: limit.Accepted})
+		var open []*limit.Sent
 		for range 20 {
-			open = append(open, f.Admit(at(2*time.Second), limit.One))
+			open = append(open, limittest.Admit(f, at(2*time.Second), limit.One))
 		}
-		f.Settle(at(2*time.Second), open[0], limit.Outcome{Result: limit.Accepted})
-		f.Settle(at(2*time.Second), open[1], limit.Outcome{Result: limit.Limited})
+		f.Settle(at(2*time.Second), open[0], &limit.Outcome{Result: limit.Accepted})
+		f.Settle(at(2*time.Second), open[1], &limit.Outcome{Result: limit.Limited})
 		for i, l := range open[2:] {
 			before := f.Learned()
-			f.Settle(at(2*time.Second), l, limit.Outcome{Result: ends})
+			f.Settle(at(2*time.Second), l, &limit.Outcome{Result: ends})
 			if after := f.Learned(); after <= before {
 				t.Errorf("%v, %d: %d are learned, and were %d", ends, i, after, before)
 			}
@@ -308,7 +308,7 @@ func TestRefusalsAtRandomOverRestarts(t *testing.T) {
 				p.told = slices.DeleteFunc(p.told, func(told lessonTold) bool { return told.at < now.Add(-2*lessonPer) })
 				next := newPupil(40)
 				for _, told := range p.told {
-					next.own.Settle(told.at, next.own.Admit(told.at, limit.One), told.o)
+					next.own.Settle(told.at, limittest.Admit(next.own, told.at, limit.One), &told.o)
 					next.Count(told.at, limit.One, told.o)
 				}
 				for _, l := range kept {

@@ -3,9 +3,9 @@
 // Every limiter has the same three methods. They are arithmetic on an instant now that the caller
 // passes in:
 //
-//	Ready   when may this cost go?                reads only
-//	Admit   it goes now: a lease opens            records a fact; never refuses
-//	Settle  the answer came: the lease closes     records the answer's time, cost and hints
+//	Ready   when may this cost go?      reads only
+//	Admit   it goes now                 records a fact; never refuses
+//	Settle  the answer came             records the answer's time, cost and hints
 //
 // A server counts arrivals. A client knows only the times of sending and of the answer. Two
 // requests sent 1000 ms apart may arrive 996 ms apart. So a window of send times is wrong by the
@@ -38,7 +38,7 @@
 // # Files
 //
 //	limit.go          Limiter, Cost, Outcome, Arrivals
-//	lease.go          Lease, and the Book that issues leases
+//	sent.go           Sent, the record of a request in flight, and the Book of such records
 //	account.go        the common part of most limiters: limit, open cost, arrivals
 //	arrival_log.go    the history of settled requests
 //	rolling.go        Rolling: any window
@@ -63,7 +63,7 @@
 //	explain.go        Explainer: the limit behind a verdict; Named
 //	rates.go          Rates: the rates of a limiter
 //	usage.go          Usage: the use of each limit now
-//	open_leases.go    Unsettled: the number and age of open leases
+//	unsettled.go      Unsettled: the number of open requests
 //	keeper.go         Keeper: a limiter's memory, written and read back
 //	keeper_state.go   the format of that memory
 //	idle.go           the memory of a limiter with no request in flight, in a few bytes
@@ -75,7 +75,7 @@
 //	retreat.go        Retreat: risky opt-ins, and the retreat from them
 //	rtts.go           round trips, and the lead that LearnLead learns
 //	serverclock.go    ServerClock: arrivals from the server's time stamps
-//	outcome_tally.go  Tally: how many leases ended in which way
+//	outcome_tally.go  Tally: how many requests ended in which way
 //	link.go           Link: the state of the way to the server
 package limit
 
@@ -91,8 +91,8 @@ import (
 // of several limiters is the maximum of theirs, and a cost may go if Ready <= now. Never arm a
 // timer at one of these.
 const (
-	// AfterSettle: only news makes room. The news is the Settle of an open lease, or an update of
-	// the limiter. A share of a limit that many processes have says AfterSettle with no lease open,
+	// AfterSettle: only news makes room. The news is the Settle of an open request, or an update of
+	// the limiter. A share of a limit that many processes have says AfterSettle with no request open,
 	// too. Its owner then calls the driver after each update.
 	AfterSettle = mono.Time(math.MaxInt64 - 1)
 	Never       = mono.Time(math.MaxInt64) // the cost is larger than the limit; only a change of limit helps
@@ -112,16 +112,16 @@ type Limiter interface {
 	// it returns AfterSettle or Never. It changes nothing and draws no random numbers.
 	Ready(now mono.Time, cost Cost) mono.Time
 
-	// Admit records that cost goes out at now, and opens its lease. The cost counts in full until
-	// the lease is settled. Admit never refuses: it records a fact, so that the sends of a dead
-	// process can be replayed. The caller decides by a call of Ready right before, at the same now.
-	// An earlier verdict may have lapsed.
-	Admit(now mono.Time, cost Cost) Lease
+	// Admit records that a request goes out at s.At. Its cost counts in full until Settle. Admit
+	// never refuses: it records a fact, so that the sends of a dead process can be replayed. The
+	// caller decides by a call of Ready right before, at the same instant. An earlier verdict may
+	// have lapsed.
+	Admit(s *Sent)
 
-	// Settle closes a lease, exactly once. The limiter forgets the estimate. It is then as if the
-	// request had arrived at its upper bound with its actual cost. Settle panics for a lease that
-	// was settled, and for one of another limiter.
-	Settle(now mono.Time, l Lease, o Outcome)
+	// Settle ends a request, exactly once, with the Sent of its Admit. The limiter forgets the
+	// estimate. It is then as if the request had arrived at its upper bound with its actual cost.
+	// The driver has to see that no request is settled twice: paceline.Permit panics then.
+	Settle(now mono.Time, s *Sent, o *Outcome)
 }
 
 // Unit names a component of Cost. Every limiter reads one unit, which its configuration names.
@@ -206,7 +206,7 @@ func (r Result) String() string {
 	return fmt.Sprintf("result %d", uint8(r))
 }
 
-// Outcome is how a lease ended. The zero Outcome is the safest: unknown, at the admitted cost. It
+// Outcome is how a request ended. The zero Outcome is the safest: unknown, at the admitted cost. It
 // holds durations and no instants, so a reader of answers needs no epoch.
 type Outcome struct {
 	Result  Result

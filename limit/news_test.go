@@ -17,7 +17,6 @@ type remote struct {
 	from, until mono.Time
 	last        mono.Time
 	open        int64
-	book        limit.Book[int64]
 	fault       string
 }
 
@@ -40,15 +39,14 @@ func (r *remote) Ready(now mono.Time, c limit.Cost) mono.Time {
 	return t
 }
 
-func (r *remote) Admit(now mono.Time, c limit.Cost) limit.Lease {
-	r.last = max(r.last, now)
-	r.open += c[limit.Requests]
-	return r.book.Open(c[limit.Requests])
+func (r *remote) Admit(s *limit.Sent) {
+	r.last = max(r.last, s.At)
+	r.open += s.Cost[limit.Requests]
 }
 
-func (r *remote) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
+func (r *remote) Settle(now mono.Time, s *limit.Sent, o *limit.Outcome) {
 	r.last = max(r.last, now)
-	w := r.book.Close(l)
+	w := s.Cost[limit.Requests]
 	r.open -= w
 	if o.Metered {
 		w = o.Actual[limit.Requests]

@@ -1,6 +1,6 @@
 package limit
 
-// Tally counts how leases were settled, for reports of drivers. The zero Tally is ready.
+// Tally counts how requests were settled, for reports of drivers. The zero Tally is ready.
 type Tally struct {
 	Accepted, Limited, Failed, Unknown, Unsent int64
 	// Used is the used cost, from the metered outcomes.

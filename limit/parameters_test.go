@@ -160,7 +160,7 @@ func TestBucketChanges(t *testing.T) {
 	}
 	b.send(0, 10, "arrives at 9.9 s")
 	change(bucket.SetLimit(at(10*time.Second), 100)) // by then a tenth of a token is back
-	b.Settle(at(10*time.Second), b.open["arrives at 9.9 s"], limit.Outcome{Result: limit.Accepted, ArrivedAgo: 100 * ms})
+	b.Settle(at(10*time.Second), b.open["arrives at 9.9 s"], &limit.Outcome{Result: limit.Accepted, ArrivedAgo: 100 * ms})
 	if got := b.Ready(at(10*time.Second), limit.Cost{10}); got < at(10*time.Second+99*ms) {
 		t.Errorf("10 ready at %v, and of 10 tokens 0.1 are there at 10 s, and 100 a second from then on", got)
 	}
@@ -222,7 +222,7 @@ func TestExtremes(t *testing.T) {
 						if r := l.Ready(start, limit.One); r > start {
 							t.Errorf("%s per %v: at %d ready only at %d", name, w, start, r)
 						}
-						l.Settle(start, l.Admit(start, limit.One), limit.Outcome{Result: limit.Accepted})
+						l.Settle(start, limittest.Admit(l, start, limit.One), &limit.Outcome{Result: limit.Accepted})
 					}
 					if r := l.Ready(start, limit.One); r < early {
 						t.Errorf("%s per %v: a third at %d, after two at %d", name, w, r, start)

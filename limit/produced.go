@@ -64,6 +64,7 @@ type Produced struct {
 	full    mono.Time // Θ
 	book    Book[producing]
 	lingers []lingering // requests of unknown outcome, in the order of until
+	carried uint64      // the Number of the latest request by CarryTo
 	drew    int64       // the output drawn so far, without requests that are open or linger
 	scratch []producing // Ready works here, so it changes nothing else
 	recent  meter
@@ -418,16 +419,14 @@ func (d *demand) settle(p *Produced, r *producing) {
 }
 
 // Admit implements Limiter.
-func (p *Produced) Admit(now mono.Time, cost Cost) Lease {
-	p.tick(now)
-	l, r := p.book.Take()
-	*r = producing{at: p.last, cost: cost.of(p.unit)}
-	return l
+func (p *Produced) Admit(s *Sent) {
+	p.tick(s.At)
+	p.book.Open(s.Number, producing{at: p.last, cost: s.Cost.of(p.unit)})
 }
 
 // Settle implements Limiter.
-func (p *Produced) Settle(now mono.Time, l Lease, o Outcome) {
-	r := *p.book.Return(l)
+func (p *Produced) Settle(now mono.Time, s *Sent, o *Outcome) {
+	r := p.book.Close(s.Number)
 	p.tick(now)
 	if o.Metered {
 		r.cost = o.Actual.of(p.unit)
@@ -487,9 +486,7 @@ func (p *Produced) Rates() ([]Rate, bool) {
 }
 
 // Unsettled answers the function Unsettled.
-func (p *Produced) Unsettled() (n int, since mono.Time) {
-	return first(&p.book, func(r *producing) mono.Time { return r.at })
-}
+func (p *Produced) Unsettled() int { return p.book.Len() }
 
 // AppendUsage answers the function AppendUsage: the output that may have been drawn by now. It leaves out the
 // overdrawn part.
@@ -583,10 +580,13 @@ func (p *Produced) CarryTo(now mono.Time, to *Produced) (end func(now mono.Time)
 			w++
 		}
 	}
-	var leases []Lease
+	var all []*Sent
 	carry := func(r *producing) {
 		w = plus(w, p.by(r, p.last)) // the possible output by now; or there was none, and all of it is to come
-		leases = append(leases, to.Admit(p.last, to.of(r.cost)))
+		to.carried--                 // no driver counts so far
+		s := &Sent{At: p.last, Number: to.carried, Cost: to.of(r.cost)}
+		to.Admit(s)
+		all = append(all, s)
 	}
 	for r := range p.book.All() {
 		carry(r)
@@ -598,8 +598,8 @@ func (p *Produced) CarryTo(now mono.Time, to *Produced) (end func(now mono.Time)
 	before := p.drew
 	return func(now mono.Time) {
 		p.tick(now)
-		for _, l := range leases {
-			to.Settle(p.last, l, Outcome{Result: Unsent})
+		for _, s := range all {
+			to.Settle(p.last, s, &Outcome{Result: Unsent})
 		}
 		to.came(p.last, p.drew-before, Accepted)
 		for i := range p.lingers {
@@ -615,5 +615,5 @@ func (p *Produced) of(n int64) (c Cost) {
 
 // came counts the output that exists by now.
 func (p *Produced) came(now mono.Time, w int64, r Result) {
-	p.Settle(now, p.Admit(now, p.of(w)), Outcome{Result: r, Metered: true, Actual: p.of(w)})
+	settleAt(p, now, p.of(w), &Outcome{Result: r, Metered: true, Actual: p.of(w)})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
@@ -106,7 +107,7 @@ func (x *production) span(d time.Duration) time.Duration {
 
 func (x *production) send(now mono.Time, most, output int64) {
 	x.sent++
-	lease := x.limiter.Admit(now, costing(most))
+	lease := limittest.Admit(x.limiter, now, costing(most))
 	way := x.within
 	if way < 0 {
 		way = time.Minute / 4
@@ -119,7 +120,7 @@ func (x *production) send(now mono.Time, most, output int64) {
 		if !ok {
 			x.refused = append(x.refused, fmt.Sprintf("sent at %v, arrived at %v", now, at))
 			x.on(at.Add(x.span(x.latency)), 2, func(at mono.Time) {
-				x.limiter.Settle(at, lease, limit.Outcome{Result: limit.Limited})
+				x.limiter.Settle(at, lease, &limit.Outcome{Result: limit.Limited})
 			})
 			return
 		}
@@ -127,7 +128,7 @@ func (x *production) send(now mono.Time, most, output int64) {
 		x.passed = append(x.passed, arrived{at, output})
 		end := x.produce(at, output-1)
 		if lost {
-			x.on(max(now, end.Add(-x.span(x.late))), 2, func(at mono.Time) { x.limiter.Settle(at, lease, limit.Outcome{}) })
+			x.on(max(now, end.Add(-x.span(x.late))), 2, func(at mono.Time) { x.limiter.Settle(at, lease, &limit.Outcome{}) })
 			return
 		}
 		x.on(end.Add(x.span(x.latency)), 2, func(at mono.Time) {
@@ -139,7 +140,7 @@ func (x *production) send(now mono.Time, most, output int64) {
 			if x.rng.IntN(30) == 0 {
 				o.Metered = false
 			}
-			x.limiter.Settle(at, lease, o)
+			x.limiter.Settle(at, lease, &o)
 		})
 	})
 }
@@ -267,20 +268,20 @@ func TestProducedTimeline(t *testing.T) {
 		}
 	}
 	ready(0, 1000, 0) // more than the full bucket
-	a := p.Admit(0, of(10))
+	a := limittest.Admit(p, 0, of(10))
 	ready(0, 1000, 0) // the other has 7 at most by its arrival
 	ready(1500*ms, 1000, at(1500*ms))
 	ready(time.Hour, 1000, at(time.Hour)) // and 10 in the end
-	b := p.Admit(at(500*ms), of(100))
+	b := limittest.Admit(p, at(500*ms), of(100))
 	ready(1500*ms, 1000, at(1500*ms))       // 10 and 9
 	ready(1501*ms, 1000, limit.AfterSettle) // they grow older
 	ready(1500*ms, 3, at(1500*ms))
-	p.Settle(at(2*time.Second), a, limit.Outcome{Result: limit.Accepted, Metered: true, Actual: of(4)})
+	p.Settle(at(2*time.Second), a, &limit.Outcome{Result: limit.Accepted, Metered: true, Actual: of(4)})
 	ready(2*time.Second, 1000, at(2*time.Second)) // 4 and 10
-	p.Settle(at(2*time.Second), b, limit.Outcome{Result: limit.Unsent})
+	p.Settle(at(2*time.Second), b, &limit.Outcome{Result: limit.Unsent})
 	full := 2*time.Second + 4*per
-	c := p.Admit(at(2*time.Second), of(50))
-	p.Settle(at(2*time.Second), c, limit.Outcome{Result: limit.Accepted, Metered: true, Actual: of(25)}) // 29 of 20
+	c := limittest.Admit(p, at(2*time.Second), of(50))
+	p.Settle(at(2*time.Second), c, &limit.Outcome{Result: limit.Accepted, Metered: true, Actual: of(25)}) // 29 of 20
 	full += 25 * per
 	ready(2*time.Second, 1, at(full-19*per))
 	if err := p.SetLimit(at(2*time.Second), 30); err != nil { // they take twice as long to come back
@@ -298,8 +299,8 @@ func TestProducedTimeline(t *testing.T) {
 // as refilled.
 func TestProducedFoldsWhatOneAloneDoesNotDrainAtItsEnd(t *testing.T) {
 	p := must(limit.NewProduced(limit.ProducedConfig{Limit: 6000, Window: time.Minute, Unit: limit.Input, PerSecond: 50, Margin: -1}))
-	l := p.Admit(0, limit.Cost{limit.Input: 6000})
-	p.Settle(at(time.Minute), l, limit.Outcome{Result: limit.Accepted, Metered: true, Actual: limit.Cost{limit.Input: 6000}})
+	l := limittest.Admit(p, 0, limit.Cost{limit.Input: 6000})
+	p.Settle(at(time.Minute), l, &limit.Outcome{Result: limit.Accepted, Metered: true, Actual: limit.Cost{limit.Input: 6000}})
 	if got, want := p.Ready(at(time.Minute), limit.Cost{limit.Input: 1}), at(time.Minute+10*ms+2001); got != want {
 		t.Errorf("ready at %v, want %v: when the first of 6000 is refilled", got, want)
 	}

@@ -7,14 +7,14 @@ type refilling interface {
 	Limiter
 	// Refills returns the units whose Reset in an outcome is such a time: bit u for Unit u. Call it
 	// after Settle and State of the answer, if there are such calls. It changes nothing.
-	Refills(o Outcome) (units uint8)
+	Refills(o *Outcome) (units uint8)
 }
 
 // Refills returns the units whose Reset in an outcome is the time of a full bucket. It asks l, or
 // the parts of l that have a method
 //
-//	Refills(o Outcome) (units uint8)
-func Refills(l Limiter, o Outcome) (units uint8) {
+//	Refills(o *Outcome) (units uint8)
+func Refills(l Limiter, o *Outcome) (units uint8) {
 	ask(l, func(r refilling) { units |= r.Refills(o) })
 	return units
 }

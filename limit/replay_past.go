@@ -81,10 +81,17 @@ func (p *Past) outcome(now mono.Time) (at mono.Time, o Outcome) {
 	return min(p.At, now), o
 }
 
+// settleAt counts a request that is over.
+func settleAt(l Limiter, at mono.Time, cost Cost, o *Outcome) {
+	s := &Sent{At: at, Cost: cost}
+	l.Admit(s)
+	l.Settle(at, s, o)
+}
+
 func countAll(l Limiter, now mono.Time, all []Past) {
 	for _, p := range all {
 		at, o := p.outcome(now)
-		l.Settle(at, l.Admit(at, p.Cost), o)
+		settleAt(l, at, p.Cost, &o)
 	}
 }
 
@@ -104,7 +111,7 @@ func (r *bucketReplay) drain(since mono.Time, u Unit, holds int64) {
 	}
 	var all Cost
 	all[u] = holds
-	r.l.Settle(since, r.l.Admit(since, all), Outcome{Result: Failed, Metered: true, Actual: all})
+	settleAt(r.l, since, all, &Outcome{Result: Failed, Metered: true, Actual: all})
 }
 
 func (r *bucketReplay) count(p Past) {
@@ -120,5 +127,5 @@ func (r *bucketReplay) count(p Past) {
 		*w = min(*w, b.room(at))
 	}
 	o.Actual = p.Cost
-	b.Settle(at, b.Admit(at, p.Cost), o)
+	settleAt(b, at, p.Cost, &o)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -65,9 +66,9 @@ func TestReplaySaysTheSame(t *testing.T) {
 				if name == "wrong" { // it learns from refusals: a Lesson keeps that
 					result = limit.Accepted
 				}
-				l := before.Admit(now, cost)
+				l := limittest.Admit(before, now, cost)
 				now = now.Add(time.Duration(rng.Int64N(int64(20 * time.Millisecond))))
-				before.Settle(now, l, limit.Outcome{Result: result, Metered: true, Actual: cost})
+				before.Settle(now, l, &limit.Outcome{Result: result, Metered: true, Actual: cost})
 				past = append(past, limit.Past{At: now, Cost: cost, Result: result})
 			}
 			limit.Replay(after, now, mono.Min, past)

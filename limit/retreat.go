@@ -106,12 +106,7 @@ type pair struct {
 	bold, safe Forecaster
 	caution
 	last mono.Time
-	book Book[paired]
-}
-
-type paired struct {
-	sent       mono.Time
-	bold, safe Lease
+	open int // requests in flight
 }
 
 func newPair(bold, safe Forecaster) *pair {
@@ -138,18 +133,20 @@ func (p *pair) ReadyAfter(now mono.Time, first, cost Cost) mono.Time {
 	return p.choose(ReadyAfter(p.bold, now, first, cost), ReadyAfter(p.safe, now, first, cost))
 }
 
-func (p *pair) Admit(now mono.Time, cost Cost) Lease {
-	p.last = max(now, p.last)
-	return p.book.Open(paired{p.last, p.bold.Admit(now, cost), p.safe.Admit(now, cost)})
+func (p *pair) Admit(s *Sent) {
+	p.last = max(s.At, p.last)
+	p.open++
+	p.bold.Admit(s)
+	p.safe.Admit(s)
 }
 
-func (p *pair) Settle(now mono.Time, l Lease, o Outcome) {
+func (p *pair) Settle(now mono.Time, s *Sent, o *Outcome) {
 	p.last = max(now, p.last)
-	both := p.book.Close(l)
-	p.bold.Settle(now, both.bold, o)
-	p.safe.Settle(now, both.safe, o)
+	p.open--
+	p.bold.Settle(now, s, o)
+	p.safe.Settle(now, s, o)
 	if o.refuted() {
-		p.strike(p.last, both.sent)
+		p.strike(p.last, s.At)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -15,7 +16,7 @@ func TestOneWayMaxRetreats(t *testing.T) {
 	l := newTimeline[limit.Limiter](t)(limit.Named("it", limit.NewAll(rolling)), nil)
 	answer := func(now time.Duration, name string, rtt time.Duration, r limit.Result) {
 		t.Helper()
-		l.Settle(at(now), l.open[name], limit.Outcome{Result: r, RTT: rtt})
+		l.Settle(at(now), l.open[name], &limit.Outcome{Result: r, RTT: rtt})
 	}
 	retreats := func(now time.Duration, want ...limit.Retreat) {
 		t.Helper()
@@ -63,7 +64,7 @@ func TestOneWayMaxRetreats(t *testing.T) {
 func TestReadyAcrossTheEndOfARetreat(t *testing.T) {
 	l := newTimeline[*limit.Rolling](t)(limit.NewRolling(limit.RollingConfig{Limit: 1, Window: time.Hour, Margin: -1, Arrivals: limit.Arrivals{OneWayMax: time.Second}}))
 	l.send(0, 1, "a")
-	l.Settle(at(time.Minute), l.open["a"], limit.Outcome{Result: limit.Limited, RTT: time.Minute})
+	l.Settle(at(time.Minute), l.open["a"], &limit.Outcome{Result: limit.Limited, RTT: time.Minute})
 	l.ready(time.Minute, 1, at(time.Hour+time.Second))
 	if got := l.Limiter.(*limit.Rolling).NotBefore(at(time.Minute), 1, limit.One, limit.One); got != at(2*time.Hour+time.Second) {
 		t.Errorf("the one after that is forecast for %v", got)
@@ -76,9 +77,9 @@ func TestRetreatsGrowAndShrink(t *testing.T) {
 	now := mono.Time(0)
 	refuted := func(want time.Duration) {
 		t.Helper()
-		l := s.Admit(now, limit.One)
+		l := limittest.Admit(s, now, limit.One)
 		now = now.Add(ms)
-		s.Settle(now, l, limit.Outcome{Result: limit.Failed, Misordered: true})
+		s.Settle(now, l, &limit.Outcome{Result: limit.Failed, Misordered: true})
 		r := s.Retreats(now)
 		if len(r) != 1 || r[0].Until.Sub(now) != want || r[0].Option != "Gap" {
 			t.Fatalf("%v, want %v", r, want)
@@ -109,7 +110,7 @@ func TestAGivenGapRetreats(t *testing.T) {
 	l.send(10*ms, 1, "b")
 	l.send(20*ms, 1, "c")
 	l.answered(30*ms, "b", limit.Accepted)
-	l.Settle(at(40*ms), l.open["a"], limit.Outcome{Result: limit.Failed, Misordered: true})
+	l.Settle(at(40*ms), l.open["a"], &limit.Outcome{Result: limit.Failed, Misordered: true})
 	l.ready(40*ms, 1, at(40*ms+10*time.Minute)) // or when c is answered
 	l.answered(50*ms, "c", limit.Accepted)
 	l.send(50*ms, 1, "d") // one in flight, as soon as may be
@@ -131,9 +132,9 @@ func TestLearnLeadRetreats(t *testing.T) {
 	cycle := func(r limit.Result) time.Duration { // returns how much less than a window after the last answer it went
 		sent := l.Ready(now, limit.One)
 		early := now.Add(time.Second).Sub(sent)
-		lease := l.Admit(sent, limit.One)
+		lease := limittest.Admit(l, sent, limit.One)
 		now = sent.Add(rtt)
-		l.Settle(now, lease, limit.Outcome{Result: r, RTT: rtt})
+		l.Settle(now, lease, &limit.Outcome{Result: r, RTT: rtt})
 		return early
 	}
 	lead := func(min, max time.Duration, cycles int) {
@@ -171,8 +172,8 @@ func TestLearnLeadRetreats(t *testing.T) {
 func TestLearnLeadHeedsNoStamps(t *testing.T) {
 	for _, ago := range []time.Duration{0, time.Millisecond, 500 * time.Millisecond} {
 		l := must(limit.NewRolling(limit.RollingConfig{Limit: 1, Window: time.Second, Margin: -1, Arrivals: limit.Arrivals{LearnLead: true}}))
-		lease := l.Admit(0, limit.One)
-		l.Settle(at(800*ms), lease, limit.Outcome{Result: limit.Accepted, RTT: 800 * ms, ArrivedAgo: ago})
+		lease := limittest.Admit(l, 0, limit.One)
+		l.Settle(at(800*ms), lease, &limit.Outcome{Result: limit.Accepted, RTT: 800 * ms, ArrivedAgo: ago})
 		if got := l.Ready(at(800*ms), limit.One); got != at(1800*ms) {
 			t.Errorf("it arrived %v ago, it is said: the next goes at %v", ago, got)
 		}

@@ -37,7 +37,7 @@ type Rolling struct {
 	grain   time.Duration
 	account
 	margin time.Duration // as given
-	_      [8]byte       // objects of 256 bytes begin with a cache line
+	_      [24]byte      // objects of 256 bytes begin with a cache line
 }
 
 // RollingConfig describes a server's rolling window. Limit and Window have no default.
@@ -149,20 +149,21 @@ func (r *Rolling) Ready(now mono.Time, cost Cost) mono.Time {
 }
 
 // Admit implements Limiter.
-func (r *Rolling) Admit(now mono.Time, cost Cost) Lease {
+func (r *Rolling) Admit(s *Sent) {
 	if r.pair != nil {
-		return r.pair.Admit(now, cost)
+		r.pair.Admit(s)
+		return
 	}
-	return r.admit(now, cost.of(r.unit))
+	r.admit(s)
 }
 
 // Settle implements Limiter.
-func (r *Rolling) Settle(now mono.Time, l Lease, o Outcome) {
+func (r *Rolling) Settle(now mono.Time, s *Sent, o *Outcome) {
 	if r.pair != nil {
-		r.pair.Settle(now, l, o)
+		r.pair.Settle(now, s, o)
 		return
 	}
-	now, u, w := r.close(now, l, &o)
+	now, u, w := r.close(now, s, o)
 	// Far from the limit it does no harm to keep entries that have left the window. A look at the
 	// oldest entry each time would be a cache miss.
 	if g := &r.settled; g.n == len(g.ring) || r.open+g.total > r.limit/2 {

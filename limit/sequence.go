@@ -27,7 +27,7 @@ type Sequence struct {
 	caution
 	trips   rtts
 	lingers log // requests of unknown outcome, by the ends of their stay
-	book    Book[mono.Time]
+	open    int
 }
 
 const (
@@ -75,7 +75,7 @@ func (s *Sequence) Gap(now mono.Time) (gap time.Duration, ok bool) {
 func (s *Sequence) Ready(now mono.Time, _ Cost) mono.Time {
 	now = max(now, s.last)
 	alone := now // from when on nothing else is in flight
-	if s.book.Len() > 0 {
+	if s.open > 0 {
 		alone = AfterSettle
 	} else if s.lingers.total > 0 {
 		alone = max(now, s.lingers.freed(s.lingers.total))
@@ -90,28 +90,28 @@ func (s *Sequence) Ready(now mono.Time, _ Cost) mono.Time {
 }
 
 // Admit implements Limiter.
-func (s *Sequence) Admit(now mono.Time, _ Cost) Lease {
-	s.last = max(now, s.last)
+func (s *Sequence) Admit(r *Sent) {
+	s.last = max(r.At, s.last)
 	s.prev = s.last
-	return s.book.Open(s.last)
+	s.open++
 }
 
 // Settle implements Limiter.
-func (s *Sequence) Settle(now mono.Time, l Lease, o Outcome) {
+func (s *Sequence) Settle(now mono.Time, r *Sent, o *Outcome) {
 	now = max(now, s.last)
-	at := s.book.Close(l)
 	s.last = now
+	s.open--
 	s.lingers.forget(now)
 	switch {
 	case o.Result == Unknown:
-		if u, _ := s.arrivals.bound(now, at, &o); u > now {
+		if u, _ := s.arrivals.bound(now, r.At, o); u > now {
 			s.lingers.add(u, 1)
 		}
 	case o.Result != Unsent && s.given == 0:
-		s.trips.add(now.Sub(at)) // not RTT: the delay from Admit to the write is part of it
+		s.trips.add(now.Sub(r.At)) // not RTT: the delay from Admit to the write is part of it
 	}
 	if o.Misordered {
-		s.strike(now, at)
+		s.strike(now, r.At)
 	}
 }
 
@@ -130,9 +130,7 @@ func (s *Sequence) Trust(now mono.Time) {
 }
 
 // Unsettled answers the function Unsettled.
-func (s *Sequence) Unsettled() (n int, since mono.Time) {
-	return first(&s.book, func(at *mono.Time) mono.Time { return *at })
-}
+func (s *Sequence) Unsettled() int { return s.open }
 
 // Rates answers the function Rates.
 func (s *Sequence) Rates() ([]Rate, bool) { return nil, true }
@@ -141,7 +139,7 @@ func (s *Sequence) Rates() ([]Rate, bool) { return nil, true }
 // learned gap may shrink.
 func (s *Sequence) NotBefore(now mono.Time, n int, _, cost Cost) mono.Time {
 	now = max(now, s.last)
-	if s.book.Len() == 0 && n <= 0 {
+	if s.open == 0 && n <= 0 {
 		return s.Ready(now, cost)
 	}
 	if s.lingers.total == 0 {

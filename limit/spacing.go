@@ -13,16 +13,11 @@ import (
 // Gap: it notices a gap that is too small. The gap runs from Admit. So it must also cover the
 // longest delay from an Admit to its write. Not safe for concurrent use.
 type Spacing struct {
-	gap  time.Duration
-	prev mono.Time // latest send that counts
-	seq  uint64    // sequence number of that send
-	last mono.Time
-	book Book[spaced]
-}
-
-type spaced struct {
-	seq    uint64
-	before mono.Time
+	gap    time.Duration
+	prev   mono.Time // latest send that counts
+	before mono.Time // prev before the latest send
+	latest uint64    // the Number of the latest send
+	last   mono.Time
 }
 
 // NewSpacing returns a Spacing of gap that has sent nothing, so the first request goes at once. A
@@ -44,20 +39,16 @@ func (s *Spacing) Ready(now mono.Time, _ Cost) mono.Time {
 }
 
 // Admit implements Limiter.
-func (s *Spacing) Admit(now mono.Time, _ Cost) Lease {
-	s.last = max(now, s.last)
-	s.seq++
-	l := s.book.Open(spaced{s.seq, s.prev})
-	s.prev = s.last
-	return l
+func (s *Spacing) Admit(r *Sent) {
+	s.last = max(r.At, s.last)
+	s.latest, s.before, s.prev = r.Number, s.prev, s.last
 }
 
 // Settle implements Limiter. An unsent request gives its place back if it was the latest.
-func (s *Spacing) Settle(now mono.Time, l Lease, o Outcome) {
-	a := s.book.Close(l)
+func (s *Spacing) Settle(now mono.Time, r *Sent, o *Outcome) {
 	s.last = max(now, s.last)
-	if o.Result == Unsent && s.seq == a.seq {
-		s.prev = a.before
+	if o.Result == Unsent && r.Number == s.latest {
+		s.prev = s.before
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/paceline-go/paceline/internal/testkit/golden"
 	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
@@ -70,7 +71,7 @@ func TestStoriesOfWrongLimits(t *testing.T) {
 
 type onTheWay struct {
 	arrives, ends mono.Time
-	lease         limit.Lease
+	lease         *limit.Sent
 	cost          int64
 	arrived       bool
 	o             limit.Outcome
@@ -93,7 +94,7 @@ func (w *wrongLimit) tell(b *strings.Builder) {
 		}
 		if next <= now {
 			d := time.Duration(30+rng.IntN(60)) * time.Millisecond
-			flights = append(flights, &onTheWay{arrives: now.Add(d), ends: now.Add(2 * d), lease: f.Admit(now, cost), cost: n})
+			flights = append(flights, &onTheWay{arrives: now.Add(d), ends: now.Add(2 * d), lease: limittest.Admit(f, now, cost), cost: n})
 			continue
 		}
 		for _, x := range flights {
@@ -110,7 +111,7 @@ func (w *wrongLimit) tell(b *strings.Builder) {
 				x.arrived, x.o = true, w.serve(x, began, rng)
 			}
 			if x.arrived && x.ends <= now {
-				if f.Settle(now, x.lease, x.o); x.o.Result == limit.Limited {
+				if f.Settle(now, x.lease, &x.o); x.o.Result == limit.Limited {
 					refused++
 				} else {
 					served++

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
@@ -42,7 +43,7 @@ func TestUsageIsWhatAJudgeCounts(t *testing.T) {
 				if !k.server.Arrive(now, cost[limit.Requests]) {
 					t.Fatalf("request %d is refused", i)
 				}
-				k.limiter.Settle(now, k.limiter.Admit(now, cost), limit.Outcome{Result: limit.Accepted})
+				k.limiter.Settle(now, limittest.Admit(k.limiter, now, cost), &limit.Outcome{Result: limit.Accepted})
 				total += cost[limit.Requests]
 				for range cost[limit.Requests] {
 					arrived = append(arrived, now)
@@ -77,7 +78,7 @@ func TestUsageOfACalendar(t *testing.T) {
 	l := must(limit.NewCalendar(limit.CalendarConfig{Limit: 10, Window: time.Minute, Skew: -1}))
 	for i := range 10 {
 		now := at(time.Duration(i) * 3 * time.Second)
-		l.Settle(now, l.Admit(now, limit.One), limit.Outcome{Result: limit.Accepted})
+		l.Settle(now, limittest.Admit(l, now, limit.One), &limit.Outcome{Result: limit.Accepted})
 	}
 	for _, c := range []struct {
 		at           time.Duration
@@ -100,9 +101,9 @@ func TestUsageOfABucket(t *testing.T) {
 		}
 	}
 	says(0, 0, 0)
-	a := l.Admit(0, limit.Cost{3})
+	a := limittest.Admit(l, 0, limit.Cost{3})
 	says(0, 3, 3)
-	l.Settle(at(10*ms), a, limit.Outcome{Result: limit.Accepted})
+	l.Settle(at(10*ms), a, &limit.Outcome{Result: limit.Accepted})
 	says(10*ms, 3, 0)
 	says(111*ms, 2, 0) // 0.02 % for the drift
 	says(250*ms, 1, 0)
@@ -111,12 +112,12 @@ func TestUsageOfABucket(t *testing.T) {
 
 func TestUsageOfWhatIsInFlight(t *testing.T) {
 	c := must(limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 4}))
-	a, b := c.Admit(0, limit.One), c.Admit(0, limit.Cost{})
+	a, b := limittest.Admit(c, 0, limit.One), limittest.Admit(c, 0, limit.Cost{})
 	if u := usageOf(t, c, 0); u != (limit.Usage{Limit: "concurrency", InFlight: true, Used: 2, Open: 2, Allowed: 4}) {
 		t.Errorf("%+v", u)
 	}
-	c.Settle(0, a, limit.Outcome{}) // it may still be there for 5 s
-	c.Settle(0, b, limit.Outcome{Result: limit.Accepted})
+	c.Settle(0, a, &limit.Outcome{}) // it may still be there for 5 s
+	c.Settle(0, b, &limit.Outcome{Result: limit.Accepted})
 	if u := usageOf(t, c, at(time.Second)); u.Used != 1 || u.Open != 0 {
 		t.Errorf("%+v", u)
 	}
@@ -129,11 +130,11 @@ func TestUsageOfWhatIsInFlight(t *testing.T) {
 func TestUsageOfWhatIsProduced(t *testing.T) {
 	l := must(limit.NewProduced(limit.ProducedConfig{Limit: 600, Window: time.Minute, Burst: 100, PerSecond: 20, Margin: -1}))
 	big := limit.Cost{limit.Output: 1000}
-	a := l.Admit(0, big)
+	a := limittest.Admit(l, 0, big)
 	if u := usageOf(t, l, at(2*time.Second)); u.Open != 41 || u.Used != 41 {
 		t.Errorf("after 2 s at 20 a second: %+v", u)
 	}
-	l.Settle(at(10*time.Second), a, limit.Outcome{Result: limit.Accepted, Metered: true, Actual: limit.Cost{limit.Output: 200}})
+	l.Settle(at(10*time.Second), a, &limit.Outcome{Result: limit.Accepted, Metered: true, Actual: limit.Cost{limit.Output: 200}})
 	if u := usageOf(t, l, at(10*time.Second)); u.Used != 100 || u.Allowed != 100 || u.Total != 200 || u.Recent != 200 {
 		t.Errorf("overdrawn: %+v", u)
 	}
@@ -153,7 +154,7 @@ func TestUsageOfSeveral(t *testing.T) {
 		if i == 39 {
 			o.Result = limit.Limited
 		}
-		f.Settle(now, f.Admit(now, limit.Cost{limit.Requests: 1, limit.Input: 3}), o)
+		f.Settle(now, limittest.Admit(f, now, limit.Cost{limit.Requests: 1, limit.Input: 3}), &o)
 	}
 	all := limit.AppendUsage(nil, f, now)
 	if len(all) != 2 || all[0].Limit != "model" || all[0].Used != 40 || all[0].Allowed != 100 || all[1].Limit != "input tokens" || all[1].Used != 18 { // by the margin it is one more than a second has
@@ -166,7 +167,7 @@ func TestUsageOfSeveral(t *testing.T) {
 
 func TestUsageDoesNotAllocate(t *testing.T) {
 	l := limit.NewAll(limit.MustRolling(10, time.Second), must(limit.NewBucket(limit.BucketConfig{Limit: 10, Window: time.Second})))
-	l.Settle(0, l.Admit(0, limit.One), limit.Outcome{})
+	l.Settle(0, limittest.Admit(l, 0, limit.One), &limit.Outcome{})
 	to := make([]limit.Usage, 0, 2)
 	if n := testing.AllocsPerRun(100, func() { to = limit.AppendUsage(to[:0], l, at(ms)) }); n != 0 {
 		t.Errorf("%v allocations", n)

@@ -1,7 +1,9 @@
 package limit
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/paceline-go/paceline/limit/mono"
@@ -14,7 +16,7 @@ import (
 // Made by NewVarying. Not safe for concurrent use; the limiters in it belong to it.
 type Varying struct {
 	All
-	costs []Cost    // of the open leases, by their index
+	open  Book[Sent]
 	epoch time.Time // the zero of the scale, for limiters that come later
 }
 
@@ -23,13 +25,15 @@ type Varying struct {
 func NewVarying(limiters ...Limiter) *Varying { return &Varying{All: *NewAll(limiters...)} }
 
 // Admit implements Limiter.
-func (v *Varying) Admit(now mono.Time, cost Cost) Lease {
-	lease := v.All.Admit(now, cost)
-	if n := int(lease.index) + 1; n > len(v.costs) {
-		v.costs = append(v.costs, make([]Cost, n-len(v.costs))...)
-	}
-	v.costs[lease.index] = cost
-	return lease
+func (v *Varying) Admit(s *Sent) {
+	v.All.Admit(s)
+	v.open.Open(s.Number, *s)
+}
+
+// Settle implements Limiter.
+func (v *Varying) Settle(now mono.Time, s *Sent, o *Outcome) {
+	v.open.Return(s.Number)
+	v.All.Settle(now, s, o)
 }
 
 // Change replaces the limiters from now on. A limiter that was there before goes on, also under
@@ -40,13 +44,10 @@ func (v *Varying) Admit(now mono.Time, cost Cost) Lease {
 // As after SetLimit, call Ready again. A Fitted around it needs Follow.
 func (v *Varying) Change(now mono.Time, limiters ...Limiter) {
 	next := NewAll(limiters...)
-	before := make([]int, len(next.each)) // the index of the same limiter, or -1
+	is := make([]bool, len(next.each)) // it was there before
 	for i, l := range next.each {
-		before[i] = -1
-		for j, was := range v.each {
-			if bare(was) == bare(l) {
-				before[i] = j
-			}
+		for _, was := range v.each {
+			is[i] = is[i] || bare(was) == bare(l)
 		}
 		for j := range i {
 			if bare(next.each[j]) == bare(l) {
@@ -56,20 +57,25 @@ func (v *Varying) Change(now mono.Time, limiters ...Limiter) {
 	}
 	SetEpoch(next, v.epoch)
 	v.last = max(now, v.last)
-	leases := make([]Lease, len(v.book.slots)*len(next.each))
-	for i := range v.book.slots {
-		if v.book.slots[i].generation&1 == 0 {
-			continue // not open
+	sent := v.inFlight()
+	for i, l := range next.each {
+		if is[i] {
+			continue
 		}
-		for k, l := range next.each {
-			if j := before[k]; j >= 0 {
-				leases[i*len(next.each)+k] = v.leases[i*len(v.each)+j]
-			} else {
-				leases[i*len(next.each)+k] = l.Admit(v.last, v.costs[i])
-			}
+		for k := range sent {
+			l.Admit(&sent[k])
 		}
 	}
-	v.each, v.leases = next.each, leases
+	v.each = next.each
+}
+
+// inFlight returns the open requests, in the order of their Admit.
+func (v *Varying) inFlight() (all []Sent) {
+	for s := range v.open.All() {
+		all = append(all, *s)
+	}
+	slices.SortFunc(all, func(a, b Sent) int { return cmp.Compare(a.Number, b.Number) })
+	return all
 }
 
 // Epoch returns the wall time that SetEpoch has passed on, of the zero of the driver's scale.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -14,7 +15,7 @@ import (
 func TestVaryingTimeline(t *testing.T) {
 	minute := limit.MustRolling(5, time.Minute)
 	v := limit.NewVarying(limit.Named("5/m", minute))
-	l := timeline{t, v, map[string]limit.Lease{}}
+	l := timeline{t, v, map[string]*limit.Sent{}}
 	l.send(0, 1, "a")
 	l.send(0, 1, "b")
 	l.answered(1*time.Second, "a", limit.Accepted)
@@ -53,7 +54,7 @@ func TestVaryingTimeline(t *testing.T) {
 		l.answered(32*time.Second, string(rune('h'+i)), limit.Accepted)
 	}
 	l.answered(32*time.Second, "p", limit.Accepted)
-	if n, _ := limit.Unsettled(v); n != 0 {
+	if n := limit.Unsettled(v); n != 0 {
 		t.Errorf("%d are open", n)
 	}
 }
@@ -84,7 +85,7 @@ func FuzzVarying(f *testing.F) {
 	f.Fuzz(func(t *testing.T, a, b uint64) {
 		random := rand.New(rand.NewPCG(a, b))
 		type request struct {
-			lease             limit.Lease
+			lease             *limit.Sent
 			sent, ends, there mono.Time
 		}
 		type part struct {
@@ -111,7 +112,7 @@ func FuzzVarying(f *testing.F) {
 				if r.ends > now {
 					return false
 				}
-				watched.Settle(now, r.lease, limit.Outcome{Result: limit.Accepted})
+				watched.Settle(now, r.lease, &limit.Outcome{Result: limit.Accepted})
 				return true
 			})
 			if random.IntN(10) == 0 {
@@ -137,7 +138,7 @@ func FuzzVarying(f *testing.F) {
 				}
 			}
 			for watched.Ready(now, limit.One) <= now && len(open) < 20 {
-				r := request{lease: watched.Admit(now, limit.One), sent: now}
+				r := request{lease: limittest.Admit(watched, now, limit.One), sent: now}
 				r.there = now.Add(time.Duration(random.IntN(300)) * time.Millisecond)
 				r.ends = r.there.Add(time.Duration(random.IntN(300)) * time.Millisecond)
 				open = append(open, r)

@@ -86,7 +86,7 @@ func (tr *transcript) resume(t *testing.T) {
 	}
 	next := tr.New().(limit.Keeper)
 	for i := range tr.open {
-		tr.open[i].lease = next.Admit(tr.open[i].at, tr.open[i].cost)
+		tr.open[i].lease = limittest.Admit(next, tr.open[i].at, tr.open[i].cost)
 	}
 	if err := next.Restore(k.AppendState(nil)); err != nil {
 		t.Fatal(err)
@@ -107,7 +107,7 @@ type transcript struct {
 }
 
 type underWay struct {
-	lease limit.Lease
+	lease *limit.Sent
 	at    mono.Time
 	cost  limit.Cost
 }
@@ -140,7 +140,7 @@ func (tr *transcript) step() {
 }
 
 func (tr *transcript) send(cost limit.Cost) {
-	tr.open = append(tr.open, underWay{tr.limiter.Admit(tr.now, cost), tr.now, cost})
+	tr.open = append(tr.open, underWay{limittest.Admit(tr.limiter, tr.now, cost), tr.now, cost})
 	tr.sent++
 }
 
@@ -171,7 +171,7 @@ func (tr *transcript) answer(i int) {
 			o.Actual[k] /= 2
 		}
 	}
-	tr.limiter.Settle(tr.now, u.lease, o)
+	tr.limiter.Settle(tr.now, u.lease, &o)
 }
 
 // line returns all answers of the limiter, most of them as a hash.

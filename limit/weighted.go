@@ -215,21 +215,22 @@ func (l *Weighted) calm(c mono.Time, room, old, current int64) mono.Time {
 }
 
 // Admit implements Limiter.
-func (l *Weighted) Admit(now mono.Time, cost Cost) Lease {
+func (l *Weighted) Admit(s *Sent) {
 	if l.pair != nil {
-		return l.pair.Admit(now, cost)
+		l.pair.Admit(s)
+		return
 	}
-	return l.admit(now, cost.of(l.unit))
+	l.admit(s)
 }
 
 // Settle implements Limiter.
-func (l *Weighted) Settle(now mono.Time, lease Lease, o Outcome) {
+func (l *Weighted) Settle(now mono.Time, s *Sent, o *Outcome) {
 	if l.pair != nil {
-		l.pair.Settle(now, lease, o)
+		l.pair.Settle(now, s, o)
 		return
 	}
 	before := l.total
-	now, u, w := l.close(now, lease, &o)
+	now, u, w := l.close(now, s, o)
 	l.recent.add(now, l.window, before)
 	l.room = -1
 	l.settled.forget(now.Add(-2*l.span - l.margin))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -208,10 +209,10 @@ func TestTheLastThatWasForgotten(t *testing.T) {
 		{must(limit.NewWeighted(limit.WeightedConfig{Limit: 3, Window: time.Second, Margin: -1, Grain: -1})), 9*time.Second + 2*time.Hour},
 	} {
 		l := c.l
-		slow := l.Admit(0, limit.One)
-		l.Settle(at(9*time.Second), l.Admit(at(9*time.Second), limit.One), limit.Outcome{Result: limit.Accepted})
-		l.Settle(at(20*time.Second), slow, limit.Outcome{Result: limit.Accepted, ArrivedAgo: 20 * time.Second})
-		l.Settle(at(30*time.Second), l.Admit(at(30*time.Second), limit.Cost{}), limit.Outcome{Result: limit.Unsent})
+		slow := limittest.Admit(l, 0, limit.One)
+		l.Settle(at(9*time.Second), limittest.Admit(l, at(9*time.Second), limit.One), &limit.Outcome{Result: limit.Accepted})
+		l.Settle(at(20*time.Second), slow, &limit.Outcome{Result: limit.Accepted, ArrivedAgo: 20 * time.Second})
+		l.Settle(at(30*time.Second), limittest.Admit(l, at(30*time.Second), limit.Cost{}), &limit.Outcome{Result: limit.Unsent})
 		if err := l.SetWindow(at(30*time.Second), time.Hour); err != nil {
 			t.Fatal(err)
 		}
@@ -238,13 +239,13 @@ func TestWindowOfAPair(t *testing.T) {
 		l := c.l
 		// A request is sent 150 ms before the end of a second, and answered at its end. By the
 		// promise it arrived 100 ms before that end.
-		first := l.Admit(at(850*ms), limit.Cost{2})
-		l.Settle(at(1000*ms), first, limit.Outcome{Result: limit.Accepted, RTT: 150 * ms})
+		first := limittest.Admit(l, at(850*ms), limit.Cost{2})
+		l.Settle(at(1000*ms), first, &limit.Outcome{Result: limit.Accepted, RTT: 150 * ms})
 		if err := l.SetWindow(at(1000*ms), 3*time.Second); err != nil {
 			t.Fatal(err)
 		}
 		bold := l.Ready(at(1000*ms), limit.One)
-		l.Settle(at(1000*ms), l.Admit(at(1000*ms), limit.Cost{}), limit.Outcome{Result: limit.Limited})
+		l.Settle(at(1000*ms), limittest.Admit(l, at(1000*ms), limit.Cost{}), &limit.Outcome{Result: limit.Limited})
 		safe := l.Ready(at(1000*ms), limit.One)
 		if bold != at(c.bold) || safe != at(c.safe) {
 			t.Errorf("%T: ready at %v, and at %v without what was promised; want %v and %v", l, bold, safe, c.bold, c.safe)
@@ -272,7 +273,7 @@ func TestWindowsThatAreNone(t *testing.T) {
 			0:   kind + ": Window 0s is not positive",
 			-1:  kind + ": Window -1ns is not positive",
 		} {
-			c.l.Settle(0, c.l.Admit(0, limit.Cost{2}), limit.Outcome{Result: limit.Accepted})
+			c.l.Settle(0, limittest.Admit(c.l, 0, limit.Cost{2}), &limit.Outcome{Result: limit.Accepted})
 			before := c.l.Ready(0, limit.One)
 			if err := c.l.SetWindow(0, d); err == nil || err.Error() != "limit: "+want {
 				t.Errorf("%s: %v, want %s", kind, err, want)
@@ -292,10 +293,10 @@ func TestWindowAfterVeryMuch(t *testing.T) {
 	} {
 		now := mono.Time(0)
 		for range 1 << 20 { // 2⁶⁴ in all
-			l.Settle(now, l.Admit(now, limit.Cost{limit.MaxCost}), limit.Outcome{Result: limit.Accepted})
+			l.Settle(now, limittest.Admit(l, now, limit.Cost{limit.MaxCost}), &limit.Outcome{Result: limit.Accepted})
 			now = now.Add(time.Microsecond)
 		}
-		l.Settle(now, l.Admit(now, limit.Cost{}), limit.Outcome{Result: limit.Unsent}) // all is forgotten
+		l.Settle(now, limittest.Admit(l, now, limit.Cost{}), &limit.Outcome{Result: limit.Unsent}) // all is forgotten
 		if err := l.SetWindow(now, time.Hour); err != nil {
 			t.Fatal(err)
 		}
@@ -490,7 +491,7 @@ type changes struct {
 type flight struct {
 	number int
 	sent   mono.Time
-	lease  limit.Lease
+	lease  *limit.Sent
 }
 
 const changesBurst = 4 // the largest cost and the largest limit
@@ -511,7 +512,7 @@ func (c *changes) run(steps int) error {
 				c.now = t
 			}
 			if t <= c.now {
-				c.open = append(c.open, flight{len(c.requests), c.now, c.l.Admit(c.now, limit.Cost{cost})})
+				c.open = append(c.open, flight{len(c.requests), c.now, limittest.Admit(c.l, c.now, limit.Cost{cost})})
 				c.requests = append(c.requests, judged{number: len(c.requests), cost: cost})
 			}
 		case 5, 6:
@@ -556,7 +557,7 @@ func (c *changes) answer(i int) {
 	if c.rng.IntN(4) == 0 && r.counts && r.arrived < c.now { // the server said when
 		o.ArrivedAgo, bound = c.now.Sub(r.arrived), r.arrived
 	}
-	c.l.Settle(c.now, f.lease, o)
+	c.l.Settle(c.now, f.lease, &o)
 	if c.settled != nil && r.counts {
 		c.settled(c.now, bound, r.cost)
 	} else if c.settled != nil {
@@ -774,7 +775,7 @@ func TestRatesOfAChangedWindow(t *testing.T) {
 	f.Trust(at(12 * time.Second))
 	now := at(time.Minute)
 	for range 10 {
-		f.Settle(now, f.Admit(now, limit.One), limit.Outcome{Result: limit.Accepted})
+		f.Settle(now, limittest.Admit(f, now, limit.One), &limit.Outcome{Result: limit.Accepted})
 	}
 	f.burst(now.Add(2*time.Second), 5) // of the 15 that may go beside the others
 	if m := f.Misfits(); len(m) != 1 || m[0].Per != 3*time.Second || m[0].Fits != 15 {

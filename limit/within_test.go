@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -19,10 +20,10 @@ type special struct {
 	trusted     mono.Time
 }
 
-func (s *special) Fresh(limit.Lease) bool                { return !s.stale }
+func (s *special) Fresh(*limit.Sent) bool                { return !s.stale }
 func (s *special) State(_ mono.Time, all []limit.Stated) { s.heard = append(s.heard, all...) }
 func (s *special) Senses() bool                          { return !s.deaf }
-func (s *special) Refills(o limit.Outcome) uint8 {
+func (s *special) Refills(o *limit.Outcome) uint8 {
 	return o.Known & (1<<limit.Tokens | 1<<limit.Orders)
 }
 func (s *special) Rates() ([]limit.Rate, bool) {
@@ -54,7 +55,7 @@ func TestWithinOthers(t *testing.T) {
 	for name, in := range within {
 		s := &special{Limiter: limit.MustRolling(3, time.Second), retreat: 77}
 		l := in(s)
-		leases := []limit.Lease{l.Admit(0, limit.One), l.Admit(0, limit.One)}
+		leases := []*limit.Sent{limittest.Admit(l, 0, limit.One), limittest.Admit(l, 0, limit.One)}
 		for _, s.stale = range []bool{false, true} {
 			for i, lease := range leases {
 				if limit.Fresh(l, lease) == s.stale {
@@ -67,7 +68,7 @@ func TestWithinOthers(t *testing.T) {
 				t.Errorf("%s: what is deaf (%v) senses", name, s.deaf)
 			}
 		}
-		if units := limit.Refills(l, limit.Outcome{Known: 1<<limit.Requests | 1<<limit.Tokens}); units != 1<<limit.Tokens {
+		if units := limit.Refills(l, &limit.Outcome{Known: 1<<limit.Requests | 1<<limit.Tokens}); units != 1<<limit.Tokens {
 			t.Errorf("%s: these refill: %b", name, units)
 		}
 		said := []limit.Stated{{Burst: 5}, {Burst: 7}}
@@ -89,14 +90,14 @@ func TestWithinOthers(t *testing.T) {
 		if v := limit.VaryingIn(l); (v != nil) != (name == "Varying" || name == "all of these") {
 			t.Errorf("%s: there varies %v", name, v)
 		}
-		l.Settle(9, leases[1], limit.Outcome{})
-		l.Settle(9, leases[0], limit.Outcome{})
+		l.Settle(9, leases[1], &limit.Outcome{})
+		l.Settle(9, leases[0], &limit.Outcome{})
 	}
 	if limit.Parts(nil) != nil {
 		t.Error("nothing has parts")
 	}
 	plain := limit.MustRolling(3, time.Second)
-	if lease := plain.Admit(0, limit.One); !limit.Fresh(plain, lease) || limit.Senses(plain) || limit.Refills(plain, limit.Outcome{Known: 255}) != 0 || limit.VaryingIn(plain) != nil {
+	if lease := limittest.Admit(plain, 0, limit.One); !limit.Fresh(plain, lease) || limit.Senses(plain) || limit.Refills(plain, &limit.Outcome{Known: 255}) != 0 || limit.VaryingIn(plain) != nil {
 		t.Error("a Rolling is special")
 	}
 	limit.State(plain, 0, []limit.Stated{{Burst: 5}})

@@ -6,7 +6,7 @@ package limit
 //
 // Each function of this package asks the wrapper first. If the wrapper has no answer, the function
 // asks its parts. So a wrapper needs Ready, Admit, Settle and Unwrap. It adds the methods for which
-// it knows more than its parts: of forecasts and of leases.
+// it knows more than its parts: forecasts.
 
 type wrapper interface{ Unwrap() []Limiter }
 

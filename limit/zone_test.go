@@ -9,6 +9,7 @@ import (
 	_ "time/tzdata" // the test does not depend on the machine's zones
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -105,13 +106,13 @@ func TestCalendarOfAZone(t *testing.T) {
 			if now = l.Ready(now, limit.One); now > span {
 				break
 			}
-			lease := l.Admit(now, limit.One)
+			lease := limittest.Admit(l, now, limit.One)
 			now += mono.Time(50 * time.Millisecond)
 			outcome := limit.Outcome{Result: limit.Accepted}
 			if !server.arrive(start.Add(time.Duration(now)), most) {
 				outcome.Result = limit.Limited
 			}
-			l.Settle(now, lease, outcome)
+			l.Settle(now, lease, &outcome)
 		}
 		goes := 0
 		for _, used := range server.used {
@@ -165,7 +166,7 @@ func FuzzCalendarOfAZone(f *testing.F) {
 			if now > mono.Time(400*24*time.Hour) {
 				break
 			}
-			lease := l.Admit(now, limit.One)
+			lease := limittest.Admit(l, now, limit.One)
 			took := time.Duration(rng.Int64N(int64(time.Minute)))
 			at := start.Add(time.Duration(now) + off + time.Duration(rng.Int64N(int64(took)+1)))
 			result := limit.Outcome{Result: limit.Accepted}
@@ -173,7 +174,7 @@ func FuzzCalendarOfAZone(f *testing.F) {
 				t.Fatalf("%v, %v, limit %d, clock off by %v: refused at %v after %d restarts: %v", z, window, most, off, at.In(z), restarts, server.used)
 			}
 			now = now.Add(took)
-			l.Settle(now, lease, result)
+			l.Settle(now, lease, &result)
 		}
 	})
 }
@@ -184,11 +185,11 @@ func TestCalendarOfAZoneGoesOn(t *testing.T) {
 	start := time.Date(2026, 10, 31, 23, 0, 0, 0, z)
 	l := must(limit.NewCalendar(limit.CalendarConfig{Limit: 3, Window: 24 * time.Hour, Zone: z, Epoch: start}))
 	midnight := at(time.Hour + 50*time.Millisecond)
-	l.Settle(at(time.Second), l.Admit(at(0), limit.Cost{limit.Requests: 3}), limit.Outcome{Result: limit.Accepted})
+	l.Settle(at(time.Second), limittest.Admit(l, at(0), limit.Cost{limit.Requests: 3}), &limit.Outcome{Result: limit.Accepted})
 	if got := l.Ready(at(time.Minute), limit.One); got != midnight {
 		t.Fatalf("the next goes at %v, want %v", got, midnight)
 	}
-	l.Settle(midnight.Add(time.Second), l.Admit(midnight, limit.Cost{limit.Requests: 2}), limit.Outcome{Result: limit.Accepted})
+	l.Settle(midnight.Add(time.Second), limittest.Admit(l, midnight, limit.Cost{limit.Requests: 2}), &limit.Outcome{Result: limit.Accepted})
 	again := must(limit.NewCalendar(limit.CalendarConfig{Limit: 3, Window: 24 * time.Hour, Zone: z}))
 	limit.SetEpoch(limit.NewAll(limit.Named("a day", again)), start) // as a driver does
 	if err := again.Restore(l.AppendState(nil)); err != nil {
@@ -218,7 +219,7 @@ func TestCalendarOfAZoneGetsAnotherWindow(t *testing.T) {
 	z := zone(t, "America/Los_Angeles")
 	start := time.Date(2026, 11, 1, 1, 30, 0, 0, z) // the first of two
 	l := must(limit.NewCalendar(limit.CalendarConfig{Limit: 3, Window: time.Hour, Zone: z, Epoch: start}))
-	l.Settle(at(time.Second), l.Admit(at(0), limit.Cost{limit.Requests: 3}), limit.Outcome{Result: limit.Accepted})
+	l.Settle(at(time.Second), limittest.Admit(l, at(0), limit.Cost{limit.Requests: 3}), &limit.Outcome{Result: limit.Accepted})
 	for _, c := range []struct {
 		window, ready time.Duration
 	}{
@@ -270,7 +271,7 @@ func TestVaryingPassesItsEpochOn(t *testing.T) {
 	v := limit.NewVarying(first)
 	limit.SetEpoch(v, start)
 	v.Change(0, first, limit.Named("a day", later))
-	v.Settle(0, v.Admit(0, limit.One), limit.Outcome{Result: limit.Accepted})
+	v.Settle(0, limittest.Admit(v, 0, limit.One), &limit.Outcome{Result: limit.Accepted})
 	for _, l := range []*limit.Calendar{first, later} {
 		if got, want := l.Ready(0, limit.One), at(7*time.Hour+50*time.Millisecond); got != want {
 			t.Errorf("ready at %v, want %v", got, want)

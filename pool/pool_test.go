@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/pool"
@@ -206,7 +207,7 @@ func TestPoolGoesOnWhereAnotherDied(t *testing.T) {
 		epoch := time.Now()
 		l := limit.MustRolling(1, time.Second)
 		sent := mono.Of(epoch, epoch.Add(-400*time.Millisecond))
-		l.Settle(sent, l.Admit(sent, limit.One), served.Outcome)
+		l.Settle(sent, limittest.Admit(l, sent, limit.One), &served.Outcome)
 		var log poolLog
 		p := newPool(t, &log, pool.Config{Epoch: epoch, Keys: []pool.Key{{Limiter: l}}})
 		submit(t, p, "a")

@@ -88,9 +88,9 @@ func (s *slowly) Ready(now mono.Time, cost limit.Cost) mono.Time {
 	return s.Limiter.Ready(now, cost)
 }
 
-func (s *slowly) Admit(now mono.Time, cost limit.Cost) limit.Lease {
+func (s *slowly) Admit(sent *limit.Sent) {
 	defer time.Sleep(time.Second)
-	return s.Limiter.Admit(now, cost)
+	s.Limiter.Admit(sent)
 }
 
 // If beginning an attempt takes time, the next begins at the instant after that, not at the earlier

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/share"
 	"github.com/paceline-go/paceline/share/sharetest"
 )
@@ -90,9 +91,9 @@ func testDriver(t *testing.T) {
 	for d.limiter.Ready(0, limit.One) > 0 { // grants have to be fetched first
 		<-d.news
 	}
-	lease := d.limiter.Admit(0, limit.One)
+	lease := limittest.Admit(d.limiter, 0, limit.One)
 	if limit.Lapses(d.limiter) && !limit.Fresh(d.limiter, lease) { // right before the request is written
 		t.Error("the grant lapsed at once")
 	}
-	d.limiter.Settle(0, lease, limit.Outcome{Result: limit.Accepted})
+	d.limiter.Settle(0, lease, &limit.Outcome{Result: limit.Accepted})
 }

@@ -254,28 +254,29 @@ func (m *Member) Join(ctx context.Context) error {
 }
 
 // Admit implements limit.Limiter.
-func (m *Member) Admit(_ mono.Time, cost limit.Cost) limit.Lease {
+func (m *Member) Admit(s *limit.Sent) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	l := m.node.Admit(m.clock.now(), cost)
+	own := *s
+	own.At = m.clock.now()
+	m.node.Admit(&own)
 	m.replanLocked()
-	return l
 }
 
 // Settle implements limit.Limiter.
-func (m *Member) Settle(_ mono.Time, l limit.Lease, o limit.Outcome) {
+func (m *Member) Settle(_ mono.Time, s *limit.Sent, o *limit.Outcome) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.node.Settle(m.clock.now(), l, o)
+	m.node.Settle(m.clock.now(), s, o)
 	m.replanLocked()
 }
 
 // Fresh answers limit.Fresh. It reports whether an admitted request may still be written. Call
 // it right before the write. If it is false, settle the request as Unsent.
-func (m *Member) Fresh(l limit.Lease) bool {
+func (m *Member) Fresh(s *limit.Sent) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.node.Fresh(m.clock.now(), l)
+	return m.node.Fresh(m.clock.now(), s)
 }
 
 // Explain implements limit.Explainer.

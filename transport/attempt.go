@@ -387,7 +387,7 @@ func (c *call) after(s *sent, v *classify.Verdict, number int) (wait time.Durati
 	return 0
 }
 
-// settle closes the leases of every limit, at its first call. Each limit learns the server's
+// settle settles the request at every limit, at its first call. Each limit learns the server's
 // statements about it.
 func (s *sent) settle(o limit.Outcome) {
 	if s.settled.Swap(true) {
@@ -449,7 +449,7 @@ func (s *sent) refills() (units uint8) {
 	s.teach()
 	s.t.group.Update(func(mono.Time) {
 		for _, n := range s.way.nodes[:s.way.count] {
-			units |= n.stack.Refills(s.verdict.Outcome)
+			units |= n.stack.Refills(&s.verdict.Outcome)
 		}
 	})
 	return units

@@ -184,20 +184,17 @@ type spy struct {
 	cost  limit.Cost
 	ended []limit.Outcome
 	open  int
-	book  limit.Book[struct{}]
 }
 
 func (s *spy) Ready(now mono.Time, _ limit.Cost) mono.Time { return now }
-func (s *spy) Admit(_ mono.Time, c limit.Cost) limit.Lease {
+func (s *spy) Admit(sent *limit.Sent) {
 	s.open++
-	s.cost = c
-	return s.book.Open(struct{}{})
+	s.cost = sent.Cost
 }
-func (s *spy) Settle(_ mono.Time, l limit.Lease, o limit.Outcome) {
-	s.book.Close(l)
+func (s *spy) Settle(_ mono.Time, _ *limit.Sent, o *limit.Outcome) {
 	s.open--
 	if o.Result != limit.Unsent {
-		s.ended = append(s.ended, o)
+		s.ended = append(s.ended, *o)
 	}
 }
 

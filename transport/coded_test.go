@@ -199,9 +199,9 @@ type noted struct {
 	settled chan limit.Outcome
 }
 
-func (n *noted) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
+func (n *noted) Settle(now mono.Time, l *limit.Sent, o *limit.Outcome) {
 	n.spy.Settle(now, l, o)
-	n.settled <- o
+	n.settled <- *o
 }
 
 // trade is how one answer was understood.

@@ -414,20 +414,20 @@ type counted struct {
 	in *ledger
 }
 
-func (c *counted) Admit(now mono.Time, cost limit.Cost) limit.Lease {
+func (c *counted) Admit(s *limit.Sent) {
 	c.in.mu.Lock()
 	defer c.in.mu.Unlock()
 	c.in.n++
-	if at := c.Ready(now, cost); at > now {
-		c.in.early = fmt.Errorf("admitted at %v what is ready at %v", now, at)
+	if at := c.Ready(s.At, s.Cost); at > s.At {
+		c.in.early = fmt.Errorf("admitted at %v what is ready at %v", s.At, at)
 	}
-	return c.Limiter.Admit(now, cost)
+	c.Limiter.Admit(s)
 }
 
-func (c *counted) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
+func (c *counted) Settle(now mono.Time, l *limit.Sent, o *limit.Outcome) {
 	c.in.mu.Lock()
 	defer c.in.mu.Unlock()
 	c.in.n--
-	c.in.last = o
-	c.Limiter.Settle(now, l, o) // panics the second time
+	c.in.last = *o
+	c.Limiter.Settle(now, l, o)
 }

@@ -133,7 +133,7 @@ type carried struct {
 
 type pairOf struct {
 	from, to *node
-	lease    limit.Lease
+	sent     *limit.Sent
 	parts    []partOf
 	ends     []func(now mono.Time) // these end the requests that count as they produce
 }
@@ -143,7 +143,7 @@ type pairOf struct {
 type partOf struct {
 	index int // of the limiter; -1: one more request in flight, which costs nothing
 	to    limit.Limiter
-	lease limit.Lease
+	sent  *limit.Sent
 }
 
 // moveLocked moves the requests of a key to the limits of another.
@@ -203,7 +203,7 @@ func (m *carried) begin() {
 	update(m.t.group, func(now mono.Time) {
 		for i := range m.pairs {
 			p := &m.pairs[i]
-			p.carry(now)
+			p.carry(m.t, now)
 			p.from.stack.Close()
 		}
 	}, changed)
@@ -226,11 +226,11 @@ func (m *carried) end() {
 }
 
 // carry makes the usage of the old limiter count in the new one.
-func (p *pairOf) carry(now mono.Time) {
+func (p *pairOf) carry(t *Transport, now mono.Time) {
 	c := used(p.from.stack.Own(), now)
-	p.lease = p.to.stack.Admit(now, c)
+	p.sent = t.admit(p.to.stack, now, c)
 	for i, to := range limit.Parts(p.to.stack.Own()) {
-		p.parts = append(p.parts, partOf{i, to, to.Admit(now, p.beyond(i, &c, now))})
+		p.parts = append(p.parts, partOf{i, to, t.admit(to, now, p.beyond(i, &c, now))})
 		if to, ok := to.(*limit.Produced); ok {
 			for _, old := range p.old(i) {
 				if old, ok := old.(*limit.Produced); ok {
@@ -240,7 +240,7 @@ func (p *pairOf) carry(now mono.Time) {
 			continue
 		}
 		for range p.open(i) - 2 { // these two requests are in flight already
-			p.parts = append(p.parts, partOf{-1, to, to.Admit(now, limit.Cost{})})
+			p.parts = append(p.parts, partOf{-1, to, t.admit(to, now, limit.Cost{})})
 		}
 	}
 }
@@ -249,16 +249,16 @@ func (p *pairOf) carry(now mono.Time) {
 func (p *pairOf) settle(now mono.Time) {
 	c := used(p.from.stack.Own(), now)
 	for i := range p.parts {
-		part, o := &p.parts[i], limit.Outcome{Result: limit.Unsent}
+		part, o := &p.parts[i], &limit.Outcome{Result: limit.Unsent}
 		if part.index >= 0 {
-			o = limit.Outcome{Result: limit.Accepted, Metered: true, Actual: p.beyond(part.index, &c, now)}
+			o = &limit.Outcome{Result: limit.Accepted, Metered: true, Actual: p.beyond(part.index, &c, now)}
 		}
-		part.to.Settle(now, part.lease, o)
+		part.to.Settle(now, part.sent, o)
 	}
 	for _, end := range p.ends {
 		end(now)
 	}
-	p.to.stack.Settle(now, p.lease, limit.Outcome{Result: limit.Accepted, Metered: true, Actual: c})
+	p.to.stack.Settle(now, p.sent, &limit.Outcome{Result: limit.Accepted, Metered: true, Actual: c})
 }
 
 // old returns the parts of the old limiter that part i of the new one replaces. If the two are not
@@ -285,8 +285,7 @@ func (p *pairOf) beyond(i int, c *limit.Cost, now mono.Time) (more limit.Cost) {
 // whatever it costs.
 func (p *pairOf) open(i int) (n int) {
 	for _, part := range p.old(i) {
-		open, _ := limit.Unsettled(part)
-		n = max(n, open)
+		n = max(n, limit.Unsettled(part))
 	}
 	return n
 }

@@ -54,10 +54,10 @@ type visit struct {
 	extra []extra
 }
 
-// extra is a lease of a visit besides those of its permit.
+// extra is the record of a visit in a limit that its permit does not have.
 type extra struct {
-	node  *node
-	lease limit.Lease
+	node *node
+	sent *limit.Sent
 }
 
 // door is a limit of newcomers besides all others, so that waiting newcomers can be sent away. The
@@ -66,7 +66,7 @@ type door struct {
 	closed bool
 	single bool // one at a time, but for no longer than acquaintance: an answer may take very long
 	since  mono.Time
-	book   limit.Book[struct{}]
+	open   int
 }
 
 // Ready implements limit.Limiter.
@@ -74,22 +74,22 @@ func (d *door) Ready(now mono.Time, _ limit.Cost) mono.Time {
 	switch {
 	case d.closed:
 		return limit.Never
-	case d.single && d.book.Len() > 0:
+	case d.single && d.open > 0:
 		return max(now, d.since.Add(acquaintance))
 	}
 	return now
 }
 
 // Admit implements limit.Limiter.
-func (d *door) Admit(now mono.Time, _ limit.Cost) limit.Lease {
-	if d.book.Len() == 0 {
-		d.since = now
+func (d *door) Admit(s *limit.Sent) {
+	if d.open == 0 {
+		d.since = s.At
 	}
-	return d.book.Open(struct{}{})
+	d.open++
 }
 
 // Settle implements limit.Limiter.
-func (d *door) Settle(_ mono.Time, l limit.Lease, _ limit.Outcome) { d.book.Close(l) }
+func (d *door) Settle(mono.Time, *limit.Sent, *limit.Outcome) { d.open-- }
 
 // ReadyAfter implements limit.Foreseer.
 func (d *door) ReadyAfter(now mono.Time, first, cost limit.Cost) mono.Time {
@@ -330,9 +330,16 @@ func (t *Transport) countLocked(v *visit, to *leaf) {
 	}
 	update(t.group, func(now mono.Time) {
 		for _, n := range more {
-			v.extra = append(v.extra, extra{n, n.stack.Admit(now, v.cost)})
+			v.extra = append(v.extra, extra{n, t.admit(n.stack, now, v.cost)})
 		}
 	}, more)
+}
+
+// admit makes a request without a permit count in a limiter, within Group.Update.
+func (t *Transport) admit(l limit.Limiter, now mono.Time, cost limit.Cost) *limit.Sent {
+	s := &limit.Sent{At: now, Number: t.group.Number(), Cost: cost}
+	l.Admit(s)
+	return s
 }
 
 // leafLocked returns the leaf of a partition with another key, and makes it if it is missing.
@@ -372,7 +379,7 @@ func (t *Transport) departLocked(g *newcomer, key string) func() {
 			t.countLocked(v, to)
 			update(t.group, func(now mono.Time) {
 				for _, e := range v.extra {
-					e.node.stack.Settle(now, e.lease, limit.Outcome{Result: limit.Unknown})
+					e.node.stack.Settle(now, e.sent, &limit.Outcome{Result: limit.Unknown})
 				}
 			}, nil)
 		}
@@ -447,7 +454,7 @@ func (s *sent) settleVisit(o, billed limit.Outcome, paid bool) {
 	v.settle(s.t, each)
 }
 
-// settle ends a visit's leases besides its permit.
+// settle ends a visit in the limits that its permit does not have.
 func (v *visit) settle(t *Transport, of func(*paceline.Limit) limit.Outcome) {
 	var changed []*node
 	for _, e := range v.extra {
@@ -455,7 +462,7 @@ func (v *visit) settle(t *Transport, of func(*paceline.Limit) limit.Outcome) {
 	}
 	update(t.group, func(now mono.Time) {
 		for _, e := range v.extra {
-			e.node.stack.Settle(now, e.lease, of(e.node.limit))
+			e.node.stack.Settle(now, e.sent, new(of(e.node.limit)))
 		}
 	}, changed)
 	if v.to != nil {

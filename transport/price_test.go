@@ -29,13 +29,13 @@ func newTill(t testing.TB, micros int64) *till {
 	return &till{Rolling: rolling(t, micros, 24*time.Hour, limit.Money)}
 }
 
-func (l *till) Admit(now mono.Time, c limit.Cost) limit.Lease {
-	l.reserved = append(l.reserved, c[limit.Money])
-	return l.Rolling.Admit(now, c)
+func (l *till) Admit(s *limit.Sent) {
+	l.reserved = append(l.reserved, s.Cost[limit.Money])
+	l.Rolling.Admit(s)
 }
 
-func (l *till) Settle(now mono.Time, lease limit.Lease, o limit.Outcome) {
-	l.ended = append(l.ended, o)
+func (l *till) Settle(now mono.Time, lease *limit.Sent, o *limit.Outcome) {
+	l.ended = append(l.ended, *o)
 	l.Rolling.Settle(now, lease, o)
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/transport"
@@ -171,7 +172,7 @@ func TestPublishedByTheClockOfAPlace(t *testing.T) {
 	}
 	limit.SetEpoch(l, time.Date(2026, 11, 1, 0, 0, 0, 0, pacific)) // a day of 25 hours
 	all := limit.Cost{limit.Weight: 10_000}
-	l.Settle(0, l.Admit(0, all), limit.Outcome{Result: limit.Accepted})
+	l.Settle(0, limittest.Admit(l, 0, all), &limit.Outcome{Result: limit.Accepted})
 	if at, want := l.Ready(0, all), mono.Time(25*time.Hour+50*time.Millisecond); at != want {
 		t.Errorf("the next quota is there at %v, want %v", at, want)
 	}

@@ -106,8 +106,8 @@ type ear struct {
 	heard []limit.Outcome
 }
 
-func (e *ear) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
-	e.heard = append(e.heard, o)
+func (e *ear) Settle(now mono.Time, l *limit.Sent, o *limit.Outcome) {
+	e.heard = append(e.heard, *o)
 	e.Limiter.Settle(now, l, o)
 }
 

@@ -106,9 +106,9 @@ func TestFill(t *testing.T) {
 // blind is a limiter that does not foresee.
 type blind struct{}
 
-func (blind) Ready(now mono.Time, _ limit.Cost) mono.Time        { return now }
-func (blind) Admit(mono.Time, limit.Cost) limit.Lease            { return limit.Lease{} }
-func (blind) Settle(_ mono.Time, _ limit.Lease, _ limit.Outcome) {}
+func (blind) Ready(now mono.Time, _ limit.Cost) mono.Time   { return now }
+func (blind) Admit(*limit.Sent)                             {}
+func (blind) Settle(mono.Time, *limit.Sent, *limit.Outcome) {}
 
 // With Fill a limiter that does not foresee is an error, and nothing is sent. The limit's scope and
 // maker do not matter, and it holds for Ask too.

@@ -11,6 +11,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/proxy"
 	"github.com/paceline-go/paceline/internal/app/sharestore"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 )
 
 // A process's part, from flags or the file of a proxy, is in the store. The other processes find it
@@ -43,7 +44,7 @@ func TestSharePart(t *testing.T) {
 			for member.Ready(0, limit.One) > 0 { // it is fetched
 				time.Sleep(time.Millisecond)
 			}
-			member.Admit(0, limit.One) // and in flight until the end
+			limittest.Admit(member, 0, limit.One) // and in flight until the end
 			if e := storetest.Book(t, address, "api").Nodes[0]; e.Weight != 2500 || e.Least != 200 {
 				t.Errorf("the store has weight %d and least %d, in thousandths", e.Weight, e.Least)
 			}

@@ -253,7 +253,7 @@ func (p *Pace) judge(ctx context.Context, method string, a *attempt, err error, 
 	in.Idempotent = p.config.Idempotent != nil && p.config.Idempotent(method)
 	v := p.policy.Of(&in)
 	if v.Result == limit.Limited && v.RetryAfter > 0 {
-		p.gate.Update(func(mono.Time) { in.Refills = p.stack.Refills(v.Outcome) })
+		p.gate.Update(func(mono.Time) { in.Refills = p.stack.Refills(&v.Outcome) })
 		if in.Refills != 0 {
 			v = p.policy.Of(&in)
 		}

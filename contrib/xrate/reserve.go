@@ -20,8 +20,8 @@ type Reservation struct {
 
 	// The fields below are guarded by the Gate's lock.
 	due   mono.Time // at, by the limiter's clock
-	lease limit.Lease
-	held  bool // the lease is open
+	sent  limit.Sent
+	held  bool // sent is open
 	timer *time.Timer
 }
 
@@ -46,9 +46,9 @@ func (l *Limiter) ReserveN(n int) *Reservation {
 	return r
 }
 
-// book finds the instant of r and opens its lease there. While another instant can be found, the
-// leases before it stay open, so that they can be cancelled. When the whole limit is open, book
-// settles the oldest lease as arrived.
+// book finds the instant of r and admits its cost there. While another instant can be found, the
+// reservations before it stay open, so that they can be cancelled. When the whole limit is open, book
+// settles the oldest one as arrived.
 func (l *Limiter) book(now mono.Time, r *Reservation, cost limit.Cost) {
 	at := l.limiter.Ready(now, cost) // no earlier than any reserved instant: each reservation was a change
 	for at == limit.AfterSettle && len(l.held) > 0 {
@@ -60,7 +60,8 @@ func (l *Limiter) book(now mono.Time, r *Reservation, cost limit.Cost) {
 	}
 	l.last = at
 	r.limiter, r.due, r.held = l, at, true
-	r.lease = l.limiter.Admit(at, cost)
+	r.sent = limit.Sent{At: at, Number: l.gate.Number(), Cost: cost}
+	l.limiter.Admit(&r.sent)
 	l.held = append(l.held, r)
 	d := at.Sub(now)
 	r.at = time.Now().Add(d) // no earlier than due
@@ -79,7 +80,7 @@ func (l *Limiter) arrives(now mono.Time, r *Reservation) limit.Outcome {
 	return limit.Outcome{ArrivedAgo: ago}
 }
 
-// settle closes the lease of r if it is open.
+// settle settles r if it is open.
 func (l *Limiter) settle(now mono.Time, r *Reservation, o limit.Outcome) {
 	if !r.held {
 		return
@@ -87,7 +88,7 @@ func (l *Limiter) settle(now mono.Time, r *Reservation, o limit.Outcome) {
 	r.held = false
 	r.timer.Stop()
 	l.held = slices.DeleteFunc(l.held, func(h *Reservation) bool { return h == r })
-	l.limiter.Settle(now, r.lease, o)
+	l.limiter.Settle(now, &r.sent, &o)
 }
 
 // OK reports whether the Reservation has an instant. If not, nothing may go.

@@ -68,7 +68,7 @@ type Limiter struct {
 	unit    limit.Unit
 	within  time.Duration
 	last    mono.Time      // the latest reserved instant; limiters replace an earlier now by it
-	held    []*Reservation // reservations with an open lease, in order
+	held    []*Reservation // open reservations, in order
 }
 
 // New returns a Limiter as configured. The error names the wrong field and its value.

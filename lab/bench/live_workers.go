@@ -95,6 +95,7 @@ func (w *workers) run(ctx context.Context, key int) error {
 	}
 	nonces := numbers{workers: w, key: key, ours: nonce}
 	limiter := w.x.Limiter()
+	sent := limit.Sent{Cost: limit.One} // of the present request: each is answered before the next
 	for {
 		t, ok := w.take()
 		if !ok {
@@ -104,16 +105,17 @@ func (w *workers) run(ctx context.Context, key int) error {
 			w.retry(t, "deadline passed while waiting for the limiter")
 			continue
 		}
-		sent := w.now()
-		digits := nonces.next(sent)
-		w.sent(t.request, sent.Sub(t.info.Submitted))
-		lease := limiter.Admit(sent, limit.One)
+		sent.At = w.now()
+		sent.Number++
+		digits := nonces.next(sent.At)
+		w.sent(t.request, sent.At.Sub(t.info.Submitted))
+		limiter.Admit(&sent)
 		attempt, cancel := context.WithTimeout(ctx, w.x.Timeout)
 		ans := w.send(attempt, key, digits, t.number)
 		cancel()
 		read := w.now()
-		w.answered(&ans, read.Sub(t.info.Submitted), read.Sub(sent))
-		limiter.Settle(read, lease, ans.Outcome)
+		w.answered(&ans, read.Sub(t.info.Submitted), read.Sub(sent.At))
+		limiter.Settle(read, &sent, &ans.Outcome)
 		if ans.Result == limit.Accepted {
 			w.done(t)
 		} else {

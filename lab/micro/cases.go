@@ -254,12 +254,20 @@ func kinds(n int64) []struct {
 
 // fill sends requests for three windows, as fast as l allows. Each is answered at once.
 func fill(l limit.Limiter, n int64) (now mono.Time) {
-	gap := span / time.Duration(n)
+	gap, sent := span/time.Duration(n), limit.Sent{Cost: limit.One}
 	for range 3 * n {
 		now = max(l.Ready(now, limit.One), now.Add(gap))
-		l.Settle(now, l.Admit(now, limit.One), served)
+		pass(l, &sent, now)
 	}
 	return now
+}
+
+// pass sends a request through l, which is answered at once.
+func pass(l limit.Limiter, sent *limit.Sent, now mono.Time) {
+	sent.At = now
+	sent.Number++
+	l.Admit(sent)
+	l.Settle(now, sent, &served)
 }
 
 func leases() (cs []Case) {
@@ -267,20 +275,20 @@ func leases() (cs []Case) {
 		for _, k := range kinds(n) {
 			cs = append(cs, Case{Group: Leases, Name: k.name, N: n, Aim: k.aim[0], Setup: func() func(int) {
 				l := k.make()
-				now := fill(l, n)
+				now, sent := fill(l, n), limit.Sent{Number: 1 << 32, Cost: limit.One}
 				return func(ops int) {
 					for range ops {
 						now = l.Ready(now, limit.One)
-						l.Settle(now, l.Admit(now, limit.One), served)
+						pass(l, &sent, now)
 					}
 					check(now < limit.AfterSettle, "not an instant")
 				}
 			}})
 			cs = append(cs, Case{Group: Refusals, Name: k.name, N: n, Aim: k.aim[1], Setup: func() func(int) {
 				l := k.make()
-				now := fill(l, n)
+				now, sent := fill(l, n), limit.Sent{Number: 1 << 32, Cost: limit.One}
 				for l.Ready(now, limit.One) <= now {
-					l.Settle(now, l.Admit(now, limit.One), served)
+					pass(l, &sent, now)
 				}
 				return func(ops int) {
 					earliest := limit.Never
@@ -552,12 +560,10 @@ var holdings = []struct {
 	{"window.Slots Add, 11 slots", sizeOfSlots + 8, keyed(
 		func() *window.Slots { return must(window.NewSlots(span, span/10)) },
 		func(s *window.Slots, now mono.Time) { s.Add(now, 1) })},
-	// In the book of leases these are the instant and the cost of a lease, its generation, and its
-	// place in the list of free ones; in the ring of settled requests, the oldest and the newest
-	// entry.
-	{"limit.Rolling, a lease", sizeOfRolling + 16 + 4 + 4 + 2*16, keyed(
+	// In the ring of settled requests these are the oldest and the newest entry.
+	{"limit.Rolling, a lease", sizeOfRolling + 2*16, keyed(
 		func() *limit.Rolling { return must(limit.NewRolling(limit.RollingConfig{Limit: 20, Window: span})) },
-		func(l *limit.Rolling, now mono.Time) { l.Settle(now, l.Admit(now, limit.One), served) })},
+		func(l *limit.Rolling, now mono.Time) { pass(l, &limit.Sent{Cost: limit.One}, now) })},
 	{"Gate of it, Wait and Settle", sizeOfGate + sizeOfRolling + 16 + 4 + 4 + 2*16, keyed(
 		func() *paceline.Gate { return paceline.NewGate(limit.MustRolling(1<<40, span)) },
 		func(g *paceline.Gate, _ mono.Time) {

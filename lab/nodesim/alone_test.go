@@ -16,23 +16,25 @@ func Alone(c Config) *Report {
 	if w.Cost == nil {
 		w.Cost = func(*rand.Rand) limit.Cost { return limit.One }
 	}
-	l, head, wake := c.Limit(), w.Cost(w.rng), mono.Max
+	l, head, wake, number := c.Limit(), w.Cost(w.rng), mono.Max, uint64(0)
 	now := func() mono.Time { return Base.Add(w.now().Sub(0)) }
 	var serve func()
 	serve = func() {
 		at := l.Ready(now(), head)
 		for ; at <= now(); at = l.Ready(now(), head) {
-			cost, lease := head, l.Admit(now(), head)
+			number++
+			sent := &limit.Sent{At: now(), Number: number, Cost: head}
+			l.Admit(sent)
 			w.after(w.Way(w.rng), func() {
-				if !w.arrive(cost) {
+				if !w.arrive(sent.Cost) {
 					w.report.Refused++
 				}
 				if w.now() >= mono.Time(w.Warm) {
 					w.report.Sent++
-					plus(&w.report.Units, &cost)
+					plus(&w.report.Units, &sent.Cost)
 				}
 				w.after(w.Way(w.rng), func() {
-					l.Settle(now(), lease, limit.Outcome{Result: limit.Accepted})
+					l.Settle(now(), sent, &limit.Outcome{Result: limit.Accepted})
 					serve()
 				})
 			})

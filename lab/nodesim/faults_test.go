@@ -128,7 +128,7 @@ var faults = []planted{
 	{
 		name:  "arrived when sent",
 		means: "a request counts as arrived when it was sent",
-		edits: []edit{{"node.go", "answer{at: n.last,", "answer{at: s.at,"}},
+		edits: []edit{{"node.go", "answer{at: n.last,", "answer{at: s.At,"}},
 		aims:  []aim{func(*nodesim.Config) {}},
 	},
 	{

@@ -16,6 +16,7 @@ type member struct {
 	place  int
 	id     string
 	core   *node.Node
+	number uint64        // of its latest request
 	offset time.Duration // of its clock
 	rate   float64       // of its clock
 	began  mono.Time
@@ -139,7 +140,9 @@ func (n *member) serve() {
 		p := n.p()
 		at := n.core.Ready(p, head.cost)
 		if at <= p {
-			lease := n.core.Admit(p, head.cost)
+			n.number++
+			sent := &limit.Sent{At: p, Number: n.number, Cost: head.cost}
+			n.core.Admit(sent)
 			n.line = n.line[1:]
 			n.waited(head)
 			soon := time.Duration(0)
@@ -150,7 +153,7 @@ func (n *member) serve() {
 				}
 			}
 			// A little later it is written.
-			n.later(soon+n.upTo(time.Millisecond), func() { n.write(lease, head.cost) })
+			n.later(soon+n.upTo(time.Millisecond), func() { n.write(sent) })
 			n.refill()
 			continue
 		}
@@ -176,9 +179,9 @@ func (n *member) waited(h waiting) {
 }
 
 // write is the request going out.
-func (n *member) write(l limit.Lease, cost limit.Cost) {
-	if !n.core.Fresh(n.p(), l) {
-		n.core.Settle(n.p(), l, limit.Outcome{Result: limit.Unsent})
+func (n *member) write(s *limit.Sent) {
+	if !n.core.Fresh(n.p(), s) {
+		n.core.Settle(n.p(), s, &limit.Outcome{Result: limit.Unsent})
 		n.report.Unsent++
 		n.serve()
 		return
@@ -187,16 +190,16 @@ func (n *member) write(l limit.Lease, cost limit.Cost) {
 	way = max(way, n.jammed.Sub(n.now()))
 	if mute {
 		way = 4500 * time.Millisecond
-		n.core.Settle(n.p(), l, limit.Outcome{Result: limit.Unknown})
+		n.core.Settle(n.p(), s, &limit.Outcome{Result: limit.Unknown})
 		n.plan()
 	}
 	n.after(way, func() {
-		ok := n.arrive(cost)
+		ok := n.arrive(s.Cost)
 		n.report.Seconds[time.Duration(n.now())/time.Second]++
 		if n.now() >= mono.Time(n.Warm) {
 			n.report.Sent++
 			n.report.ByNode[n.place]++
-			plus(&n.report.Units, &cost)
+			plus(&n.report.Units, &s.Cost)
 		}
 		if n.report.First[n.place] == 0 {
 			n.report.First[n.place] = n.now().Sub(n.began)
@@ -215,7 +218,7 @@ func (n *member) write(l limit.Lease, cost limit.Cost) {
 		}
 		n.later(n.Way(n.rng), func() {
 			n.report.Answered++
-			n.core.Settle(n.p(), l, limit.Outcome{Result: limit.Accepted})
+			n.core.Settle(n.p(), s, &limit.Outcome{Result: limit.Accepted})
 			n.plan()
 		})
 	})

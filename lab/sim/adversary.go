@@ -81,9 +81,7 @@ const (
 )
 
 type adversaryFlight struct {
-	sent    mono.Time
-	lease   limit.Lease
-	cost    limit.Cost
+	limit.Sent
 	plan    uint32
 	arrived bool
 	settled bool
@@ -125,6 +123,7 @@ type adversary struct {
 	rng     *rand.Rand
 	loop    Loop[adversaryEvent]
 	flights []adversaryFlight
+	outcome limit.Outcome
 	free    []int32
 	under   limit.Cost // the cost of what is under way: it has not arrived, and still may
 	held    []int32    // flights that wait to be let go
@@ -230,7 +229,8 @@ func (x *adversary) send() {
 			x.blocked = x.blocked || ready.Sub(now) > x.Window/2
 			return
 		}
-		i := x.open(adversaryFlight{sent: now, cost: x.next, lease: x.Limiter.Admit(now, x.next), used: true})
+		i := x.open(adversaryFlight{Sent: limit.Sent{At: now, Number: uint64(x.tally.Requests + 1), Cost: x.next}, used: true})
+		x.Limiter.Admit(&x.flights[i].Sent)
 		for u, n := range x.next {
 			x.under[u] += n
 		}
@@ -291,7 +291,7 @@ func (x *adversary) strike(now mono.Time) bool {
 	x.held = x.held[:0]
 	for i := range x.flights {
 		f := &x.flights[i]
-		if !f.used || f.arrived || x.OneWayMax > 0 && now.Sub(f.sent) > x.OneWayMax {
+		if !f.used || f.arrived || x.OneWayMax > 0 && now.Sub(f.At) > x.OneWayMax {
 			continue
 		}
 		x.arrive(now, f)
@@ -342,7 +342,7 @@ func (x *adversary) plan(now mono.Time, i int32) {
 func (x *adversary) decide(i int32, arrives, hears mono.Time) {
 	f := &x.flights[i]
 	if x.OneWayMax > 0 {
-		arrives = min(arrives, f.sent.Add(x.OneWayMax))
+		arrives = min(arrives, f.At.Add(x.OneWayMax))
 	}
 	if !f.lost {
 		hears = max(hears, arrives)
@@ -400,14 +400,15 @@ func (x *adversary) happen(e adversaryEvent) {
 			break
 		}
 		f.settled = true
-		o := limit.Outcome{Result: limit.Accepted, RTT: now.Sub(f.sent)}
+		o := &x.outcome
+		*o = limit.Outcome{Result: limit.Accepted, RTT: now.Sub(f.At)}
 		switch {
 		case f.lost:
-			o = limit.Outcome{}
+			*o = limit.Outcome{}
 		case f.refused:
 			o.Result = limit.Limited
 		}
-		x.Limiter.Settle(now, f.lease, o)
+		x.Limiter.Settle(now, &f.Sent, o)
 	}
 	if f.used && f.arrived && f.settled {
 		f.used = false
@@ -417,17 +418,17 @@ func (x *adversary) happen(e adversaryEvent) {
 
 func (x *adversary) arrive(now mono.Time, f *adversaryFlight) {
 	f.arrived = true
-	for u, n := range f.cost {
+	for u, n := range f.Cost {
 		x.under[u] -= n
 	}
 	for _, s := range x.Servers {
-		if !s.Server.Arrive(now, f.cost[s.Unit]) {
+		if !s.Server.Arrive(now, f.Cost[s.Unit]) {
 			f.refused = true
 		}
 	}
 	if f.refused {
 		if x.tally.Rejected++; x.tally.First == "" {
-			x.tally.First = fmt.Sprintf("number %d, cost %v, sent at %v, arrived at %v", x.tally.Requests, f.cost, f.sent, now)
+			x.tally.First = fmt.Sprintf("number %d, cost %v, sent at %v, arrived at %v", x.tally.Requests, f.Cost, f.At, now)
 		}
 	}
 	if len(x.recent) < 64 {

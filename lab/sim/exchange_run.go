@@ -160,8 +160,8 @@ const (
 // flight is an attempt on its way.
 type flight struct {
 	dispatch.Attempt
-	lease   limit.Lease // if a worker sent it
-	process uint64      // likewise
+	sent    limit.Sent // if a worker sent it
+	process uint64     // likewise
 	made    mono.Time
 	back    time.Duration
 	late    bool // nobody waits for it any more
@@ -170,7 +170,8 @@ type flight struct {
 
 type worker struct {
 	limiter limit.Limiter
-	seq     uint32 // the sequence number of the event that it waits for
+	sent    limit.Sent // the latest
+	seq     uint32     // the sequence number of the event that it waits for
 	ticket  queue.Ticket
 	request queue.Request
 	number  int
@@ -183,6 +184,7 @@ type exchange struct {
 	Exchange
 	Tally
 	loop       Loop[exchangeEvent]
+	outcome    limit.Outcome // of the present answer to a worker
 	server     *rule.Exchange
 	queue      *queue.Queue
 	dispatcher *dispatch.Dispatcher
@@ -477,7 +479,9 @@ func (x *exchange) workerSends(now mono.Time, i int32) {
 	case Concatenated:
 		f.Nonce = w.counter
 	}
-	f.lease = w.limiter.Admit(now, w.request.Cost)
+	w.sent = limit.Sent{At: now, Number: w.counter, Cost: w.request.Cost}
+	f.sent = w.sent
+	w.limiter.Admit(&w.sent)
 	x.launch(now, f)
 }
 
@@ -559,7 +563,8 @@ func (x *exchange) settle(now mono.Time, i int32, ans dispatch.Answer) {
 		return
 	}
 	w := &x.workers[f.Key]
-	w.limiter.Settle(now, f.lease, ans.Outcome)
+	x.outcome = ans.Outcome
+	w.limiter.Settle(now, &f.sent, &x.outcome)
 	if ans.Result == limit.Accepted {
 		x.retire(x.queue.Done(now, f.Ticket))
 	} else {

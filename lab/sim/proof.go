@@ -70,10 +70,8 @@ const (
 )
 
 type proofFlight struct {
-	sent    mono.Time
+	limit.Sent
 	arrived mono.Time
-	lease   limit.Lease
-	cost    limit.Cost
 	lost    bool
 	refused bool
 	aside   limit.Result // Failed or Unsent; 0: none
@@ -109,6 +107,8 @@ type proof struct {
 	next    limit.Cost
 	wake    mono.Time
 	idle    mono.Time // it has nothing to send until then
+	sent    limit.Sent
+	outcome limit.Outcome
 }
 
 // send sends the requests that may go.
@@ -125,7 +125,9 @@ func (x *proof) send() {
 			}
 			return
 		}
-		f := proofFlight{sent: now, cost: x.next, lease: x.Limiter.Admit(now, x.next), pending: 2}
+		f := proofFlight{Sent: limit.Sent{At: now, Number: uint64(x.ProofTally.Requests + 1), Cost: x.next}, pending: 2}
+		x.sent = f.Sent
+		x.Limiter.Admit(&x.sent)
 		forward, back := x.Path.Draw(now, x.rng)
 		took := forward + back
 		known := took
@@ -157,7 +159,7 @@ func (x *proof) send() {
 			x.Proof.Requests = x.ProofTally.Requests
 		}
 		if x.OnSend != nil {
-			x.OnSend(f.cost, known)
+			x.OnSend(f.Cost, known)
 		}
 		if x.Idle > 0 && x.rng.Float64() < x.Idle {
 			x.idle = now.Add(time.Duration(x.rng.Int64N(int64(3 * time.Second))))
@@ -188,28 +190,29 @@ func (x *proof) happen(e proofEvent) {
 			return
 		}
 		for _, s := range x.Servers {
-			if !s.Arrive(now, f.cost[s.Unit]) {
+			if !s.Arrive(now, f.Cost[s.Unit]) {
 				f.refused = true
 			}
 		}
 		if f.refused {
 			if x.Rejected++; x.First == "" {
-				x.First = fmt.Sprintf("number %d, cost %v, sent at %v, arrived at %v", x.ProofTally.Requests, f.cost, f.sent, now)
+				x.First = fmt.Sprintf("number %d, cost %v, sent at %v, arrived at %v", x.ProofTally.Requests, f.Cost, f.At, now)
 			}
 		}
 	case proofAnswered:
-		o := limit.Outcome{RTT: now.Sub(f.sent), Result: limit.Accepted}
+		o := &x.outcome
+		*o = limit.Outcome{RTT: now.Sub(f.At), Result: limit.Accepted}
 		switch {
 		case f.lost:
-			o = limit.Outcome{}
+			*o = limit.Outcome{}
 		case f.aside != 0:
 			o.Result = f.aside
 		case f.refused:
 			o.Result = limit.Limited
 		}
 		if x.Know != nil && !f.lost {
-			x.Know(&o, f.sent, f.arrived, now)
+			x.Know(o, f.At, f.arrived, now)
 		}
-		x.Limiter.Settle(now, f.lease, o)
+		x.Limiter.Settle(now, &f.Sent, o)
 	}
 }

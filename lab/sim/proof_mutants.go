@@ -50,7 +50,7 @@ func faultyReady(f func(now, ready mono.Time) mono.Time) maker {
 }
 
 func faultySettle(f func(*limit.Outcome)) maker {
-	return func(_ uint64, l limit.Limiter) limit.Limiter { return &settleFault{l, f} }
+	return func(_ uint64, l limit.Limiter) limit.Limiter { return &settleFault{Limiter: l, fault: f} }
 }
 
 func atSend(after time.Duration) maker {
@@ -267,26 +267,27 @@ func (f *readyFault) Ready(now mono.Time, c limit.Cost) mono.Time {
 type settleFault struct {
 	limit.Limiter
 	fault func(*limit.Outcome)
+	own   limit.Outcome
 }
 
-func (f *settleFault) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
-	f.fault(&o)
-	f.Limiter.Settle(now, l, o)
+func (f *settleFault) Settle(now mono.Time, s *limit.Sent, o *limit.Outcome) {
+	f.own = *o
+	f.fault(&f.own)
+	f.Limiter.Settle(now, s, &f.own)
 }
 
 // sendFault assumes that a request arrives a fixed time after it was sent, whatever happens.
 type sendFault struct {
 	limit.Limiter
 	after time.Duration
-	none  limit.Book[struct{}]
 }
 
-func (f *sendFault) Admit(now mono.Time, c limit.Cost) limit.Lease {
-	f.Limiter.Settle(now, f.Limiter.Admit(now, c), limit.Outcome{Result: limit.Accepted, ArrivedAgo: -f.after})
-	return f.none.Open(struct{}{})
+func (f *sendFault) Admit(s *limit.Sent) {
+	f.Limiter.Admit(s)
+	f.Limiter.Settle(s.At, s, &limit.Outcome{Result: limit.Accepted, ArrivedAgo: -f.after})
 }
 
-func (f *sendFault) Settle(_ mono.Time, l limit.Lease, _ limit.Outcome) { f.none.Close(l) }
+func (f *sendFault) Settle(mono.Time, *limit.Sent, *limit.Outcome) {}
 
 // slotted counts in k slots of width t: an event is forgotten with its slot, when the oldest part of the window is.
 type slotted struct {
@@ -294,7 +295,7 @@ type slotted struct {
 	t    time.Duration
 	used []int64
 	slot int64 // the number of the latest slot
-	open limit.Book[struct{}]
+	open int64
 }
 
 func newSlotted(k int64, t time.Duration) *slotted {
@@ -305,11 +306,11 @@ func (s *slotted) sum(slot int64) (n int64) {
 	for i := max(0, slot-s.k+1); i <= s.slot; i++ {
 		n += s.used[i%s.k]
 	}
-	return n + int64(s.open.Len())
+	return n + s.open
 }
 
 func (s *slotted) Ready(now mono.Time, _ limit.Cost) mono.Time {
-	if s.open.Len() >= proofN {
+	if s.open >= proofN {
 		return limit.AfterSettle
 	}
 	for slot := int64(now) / int64(s.t); ; slot++ {
@@ -319,10 +320,10 @@ func (s *slotted) Ready(now mono.Time, _ limit.Cost) mono.Time {
 	}
 }
 
-func (s *slotted) Admit(mono.Time, limit.Cost) limit.Lease { return s.open.Open(struct{}{}) }
+func (s *slotted) Admit(*limit.Sent) { s.open++ }
 
-func (s *slotted) Settle(now mono.Time, l limit.Lease, _ limit.Outcome) {
-	s.open.Close(l)
+func (s *slotted) Settle(now mono.Time, _ *limit.Sent, _ *limit.Outcome) {
+	s.open--
 	slot := int64(now) / int64(s.t)
 	for s.slot < slot {
 		s.slot++
@@ -334,13 +335,13 @@ func (s *slotted) Settle(now mono.Time, l limit.Lease, _ limit.Outcome) {
 // cutBucket is a bucket of proofN per proofWindow that computes only from its last 400 requests, each time anew.
 type cutBucket struct {
 	last []mono.Time
-	open limit.Book[struct{}]
+	open int
 }
 
 const cutPer = mono.Time(proofWindow / proofN)
 
 func (b *cutBucket) Ready(now mono.Time, _ limit.Cost) mono.Time {
-	open := mono.Time(b.open.Len()) + 1
+	open := mono.Time(b.open) + 1
 	if open > proofN {
 		return limit.AfterSettle
 	}
@@ -351,10 +352,10 @@ func (b *cutBucket) Ready(now mono.Time, _ limit.Cost) mono.Time {
 	return max(now, full+(open-proofN)*cutPer+5*mono.Time(time.Millisecond))
 }
 
-func (b *cutBucket) Admit(mono.Time, limit.Cost) limit.Lease { return b.open.Open(struct{}{}) }
+func (b *cutBucket) Admit(*limit.Sent) { b.open++ }
 
-func (b *cutBucket) Settle(now mono.Time, l limit.Lease, _ limit.Outcome) {
-	b.open.Close(l)
+func (b *cutBucket) Settle(now mono.Time, _ *limit.Sent, _ *limit.Outcome) {
+	b.open--
 	if len(b.last) == 400 {
 		b.last = b.last[1:]
 	}
@@ -365,12 +366,7 @@ func (b *cutBucket) Settle(now mono.Time, l limit.Lease, _ limit.Outcome) {
 type forgetful struct {
 	limit.Limiter
 	anew func(n int64) limit.Limiter
-	open limit.Book[forgotten]
-}
-
-type forgotten struct {
-	of    limit.Limiter
-	lease limit.Lease
+	open limit.Book[limit.Limiter] // that of each request
 }
 
 func (f *forgetful) SetLimit(_ mono.Time, n int64) error {
@@ -378,13 +374,13 @@ func (f *forgetful) SetLimit(_ mono.Time, n int64) error {
 	return nil
 }
 
-func (f *forgetful) Admit(now mono.Time, c limit.Cost) limit.Lease {
-	return f.open.Open(forgotten{f.Limiter, f.Limiter.Admit(now, c)})
+func (f *forgetful) Admit(s *limit.Sent) {
+	f.open.Open(s.Number, f.Limiter)
+	f.Limiter.Admit(s)
 }
 
-func (f *forgetful) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
-	e := f.open.Close(l)
-	e.of.Settle(now, e.lease, o)
+func (f *forgetful) Settle(now mono.Time, s *limit.Sent, o *limit.Outcome) {
+	f.open.Close(s.Number).Settle(now, s, o)
 }
 
 // firstAnswer believes that an interval is over one window after its first answer, and forgets
@@ -409,17 +405,17 @@ func (f *firstAnswer) Ready(now mono.Time, c limit.Cost) mono.Time {
 	return max(now, f.first.Add(firstAnswerOver))
 }
 
-func (f *firstAnswer) Admit(now mono.Time, c limit.Cost) limit.Lease {
-	if f.heard && now >= f.first.Add(firstAnswerOver) {
+func (f *firstAnswer) Admit(s *limit.Sent) {
+	if f.heard && s.At >= f.first.Add(firstAnswerOver) {
 		f.used, f.heard = 0, false
 		f.epoch++
 	}
-	f.used += c[limit.Requests]
-	return f.open.Open(f.epoch)
+	f.used += s.Cost[limit.Requests]
+	f.open.Open(s.Number, f.epoch)
 }
 
-func (f *firstAnswer) Settle(now mono.Time, l limit.Lease, _ limit.Outcome) {
-	if f.open.Close(l) == f.epoch && !f.heard {
+func (f *firstAnswer) Settle(now mono.Time, s *limit.Sent, _ *limit.Outcome) {
+	if f.open.Close(s.Number) == f.epoch && !f.heard {
 		f.first, f.heard = now, true
 	}
 }

@@ -21,8 +21,6 @@ type Published struct {
 	latencies []int64 // the last 100, in ms
 	oldest    int
 	sum       int64
-
-	book limit.Book[mono.Time]
 }
 
 // PublishedConfig says which version it is.
@@ -65,20 +63,18 @@ func (p *Published) Ready(now mono.Time, _ limit.Cost) mono.Time {
 }
 
 // Admit implements limit.Limiter.
-func (p *Published) Admit(now mono.Time, _ limit.Cost) limit.Lease {
-	p.last = int64(now) / int64(time.Millisecond)
+func (p *Published) Admit(s *limit.Sent) {
+	p.last = int64(s.At) / int64(time.Millisecond)
 	p.ring[p.next] = p.last
 	p.next = (p.next + 1) % len(p.ring)
-	return p.book.Open(now)
 }
 
 // Settle implements limit.Limiter.
-func (p *Published) Settle(now mono.Time, l limit.Lease, _ limit.Outcome) {
-	sent := p.book.Close(l)
+func (p *Published) Settle(now mono.Time, s *limit.Sent, _ *limit.Outcome) {
 	if !p.config.Adaptive {
 		return
 	}
-	took := now.Sub(sent).Milliseconds()
+	took := now.Sub(s.At).Milliseconds()
 	if len(p.latencies) < 100 {
 		p.latencies = append(p.latencies, took)
 	} else {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/paceline-go/paceline/lab/sim"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -27,14 +28,14 @@ func TestPublishedTimeline(t *testing.T) {
 		c.config.Limit, c.config.Window = 2, time.Second
 		p := sim.NewPublished(c.config)
 		for _, at := range []time.Duration{900 * us, 30 * ms} {
-			p.Admit(mono.Time(at), limit.One)
+			limittest.Admit(p, mono.Time(at), limit.One)
 		}
 		for i, want := range []time.Duration{c.third, c.fourth} {
 			got := p.Ready(mono.Time(60*ms), limit.One)
 			if got != mono.Time(want) {
 				t.Errorf("%s: request %d may go at %v, want %v", c.name, i+3, got, want)
 			}
-			p.Admit(got, limit.One)
+			limittest.Admit(p, got, limit.One)
 		}
 		if now := mono.Time(time.Hour) + 1; p.Ready(now, limit.One) != now {
 			t.Errorf("%s: nothing went for an hour, and now has to wait", c.name)
@@ -45,7 +46,7 @@ func TestPublishedTimeline(t *testing.T) {
 	if got := p.Ready(0, limit.One); got != 0 {
 		t.Errorf("the first may go at %v", got)
 	}
-	p.Admit(mono.Time(7*ms), limit.One)
+	limittest.Admit(p, mono.Time(7*ms), limit.One)
 	if got := p.Ready(mono.Time(8*ms), limit.One); got != mono.Time(58*ms) {
 		t.Errorf("with a gap of 50 ms after one at 7 ms: %v, want 58ms", got)
 	}
@@ -86,10 +87,10 @@ func TestPublishedBufferAdapts(t *testing.T) {
 		for i, s := range c.trips {
 			for range s.n {
 				now = now.Add(time.Hour)
-				p.Settle(now.Add(s.took), p.Admit(now, limit.One), limit.Outcome{})
+				p.Settle(now.Add(s.took), limittest.Admit(p, now, limit.One), &limit.Outcome{})
 			}
 			if s.n == 0 {
-				p.Admit(now, limit.One)
+				limittest.Admit(p, now, limit.One)
 			}
 			if got := p.Ready(now, limit.One).Sub(now) - time.Second - ms; got != s.buffer {
 				t.Errorf("%s, after %d (%d of %v): buffer %v, want %v", c.name, i, s.n, s.took, got, s.buffer)

@@ -56,14 +56,9 @@ type AIMD struct {
 	next      mono.Time
 	plan      time.Duration // from sent to next
 	decreased uint64        // requests up to this number went out before the last decrease
-	seq       uint64
+	number    uint64        // of the latest request
 	last      mono.Time
-	book      limit.Book[aimdSend]
-}
-
-type aimdSend struct {
-	seq    uint64
-	credit float64 // seconds of increase if it is served
+	credits   limit.Book[float64] // seconds of increase if a request is served
 }
 
 const maxRate = 1e9 // one request per tick of mono.Time
@@ -137,12 +132,12 @@ func (a *AIMD) Sleep() time.Duration { return fairshare.Seconds(1 / a.rate) }
 func (a *AIMD) Ready(now mono.Time, _ limit.Cost) mono.Time { return max(now, a.last, a.next) }
 
 // Admit implements limit.Limiter.
-func (a *AIMD) Admit(now mono.Time, _ limit.Cost) limit.Lease {
-	a.last = max(now, a.last)
-	a.seq++
-	s := aimdSend{seq: a.seq}
+func (a *AIMD) Admit(s *limit.Sent) {
+	a.last = max(s.At, a.last)
+	a.number = s.Number
+	credit := 0.0
 	if gap := a.last.Sub(a.sent); a.admitted && gap/2 <= a.plan {
-		s.credit = min(gap, a.plan).Seconds()
+		credit = min(gap, a.plan).Seconds()
 	}
 	interval := 1 / a.rate
 	if a.jitter > 0 {
@@ -150,19 +145,19 @@ func (a *AIMD) Admit(now mono.Time, _ limit.Cost) limit.Lease {
 	}
 	a.plan = fairshare.Seconds(interval)
 	a.admitted, a.sent, a.next = true, a.last, a.last.Add(a.plan)
-	return a.book.Open(s)
+	a.credits.Open(s.Number, credit)
 }
 
 // Settle implements limit.Limiter.
-func (a *AIMD) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
-	s := a.book.Close(l)
+func (a *AIMD) Settle(now mono.Time, s *limit.Sent, o *limit.Outcome) {
+	credit := a.credits.Close(s.Number)
 	a.last = max(now, a.last)
 	switch o.Result {
 	case limit.Accepted, limit.Failed:
-		a.rate = min(a.rate+a.increase*s.credit, maxRate)
+		a.rate = min(a.rate+a.increase*credit, maxRate)
 	case limit.Limited:
-		if s.seq > a.decreased && !o.Elsewhere {
-			a.decreased = a.seq
+		if s.Number > a.decreased && !o.Elsewhere {
+			a.decreased = a.number
 			a.rate = max(a.rate*a.decrease, a.minRate)
 		}
 	}

@@ -54,7 +54,7 @@ func closeTo(got, want float64) bool { return math.Abs(got-want) <= 1e-9*math.Ab
 // 10 requests per second, +1 per second each second, halved at a limit.
 func TestAIMD(t *testing.T) {
 	a := must(strategy.NewAIMD(strategy.Params{Rate: 10, Burst: 100, Increase: 1, Jitter: -1}, nil))
-	leases := map[string]limit.Lease{}
+	leases := map[string]*limit.Sent{}
 	for i, x := range []struct {
 		at     time.Duration
 		send   string // or
@@ -84,9 +84,9 @@ func TestAIMD(t *testing.T) {
 	} {
 		now := at(x.at)
 		if x.send != "" {
-			leases[x.send] = a.Admit(now, limit.One)
+			leases[x.send] = limittest.Admit(a, now, limit.One)
 		} else {
-			a.Settle(now, leases[x.settle], limit.Outcome{Result: x.result})
+			a.Settle(now, leases[x.settle], &limit.Outcome{Result: x.result})
 		}
 		if !closeTo(a.Rate(), x.rate) || a.Ready(now, limit.One) != at(x.ready) || !near(a.Sleep(), time.Duration(1e9/x.rate)) {
 			t.Errorf("step %d, %s%s: rate %v (want %v), sleep %v, ready at %v (want %v)", i, x.send, x.settle, a.Rate(), x.rate,
@@ -112,7 +112,7 @@ func TestAIMDBounds(t *testing.T) {
 		}
 		for range 200 {
 			now := a.Ready(0, limit.One)
-			a.Settle(now, a.Admit(now, limit.One), limit.Outcome{Result: limit.Limited})
+			a.Settle(now, limittest.Admit(a, now, limit.One), &limit.Outcome{Result: limit.Limited})
 		}
 		if !closeTo(a.Rate(), c.least) {
 			t.Errorf("%+v: after 200 limits %v per second, want %v", c.p, a.Rate(), c.least)
@@ -125,7 +125,7 @@ func TestAIMDBounds(t *testing.T) {
 // clients were served, and the part of the quota that was used, all of the time after warm.
 func limiterRun(t *testing.T, name string, seed uint64, clients int, left float64, warm, duration time.Duration, p strategy.Params) (retry, jain, used float64) {
 	type flight struct {
-		lease limit.Lease
+		lease *limit.Sent
 		at    mono.Time
 		limit bool
 	}
@@ -152,7 +152,7 @@ func limiterRun(t *testing.T, name string, seed uint64, clients int, left float6
 				if c.flights[0].limit {
 					o.Result = limit.Limited
 				}
-				c.limiter.Settle(now, c.flights[0].lease, o)
+				c.limiter.Settle(now, c.flights[0].lease, &o)
 				c.flights = c.flights[1:]
 				c.arrived--
 			}
@@ -176,7 +176,7 @@ func limiterRun(t *testing.T, name string, seed uint64, clients int, left float6
 			}
 			r := c.limiter.Ready(now, limit.One)
 			if r <= now {
-				c.flights = append(c.flights, flight{lease: c.limiter.Admit(now, limit.One), at: now})
+				c.flights = append(c.flights, flight{lease: limittest.Admit(c.limiter, now, limit.One), at: now})
 				r = max(c.limiter.Ready(now, limit.One), now+1)
 			}
 			next = min(next, r)

@@ -50,7 +50,7 @@ type Cubic struct {
 	answers  float64
 
 	last mono.Time
-	book limit.Book[struct{}]
+	open int // in flight
 }
 
 const halfSecond = mono.Time(500 * time.Millisecond)
@@ -111,7 +111,7 @@ func (c *Cubic) Sleep() time.Duration {
 func (c *Cubic) Ready(now mono.Time, _ limit.Cost) mono.Time {
 	now = max(now, c.last)
 	if !c.enabled {
-		if c.book.Len() >= c.unlimited {
+		if c.open >= c.unlimited {
 			return limit.AfterSettle
 		}
 		return now
@@ -120,8 +120,9 @@ func (c *Cubic) Ready(now mono.Time, _ limit.Cost) mono.Time {
 }
 
 // Admit implements limit.Limiter.
-func (c *Cubic) Admit(now mono.Time, _ limit.Cost) limit.Lease {
-	c.last = max(now, c.last)
+func (c *Cubic) Admit(s *limit.Sent) {
+	c.last = max(s.At, c.last)
+	c.open++
 	if !c.begun {
 		c.begun = true
 		c.failed, c.filled = c.last, c.last
@@ -132,12 +133,11 @@ func (c *Cubic) Admit(now mono.Time, _ limit.Cost) limit.Lease {
 		c.tokens--
 		c.plan()
 	}
-	return c.book.Open(struct{}{})
 }
 
 // Settle implements limit.Limiter.
-func (c *Cubic) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
-	c.book.Close(l)
+func (c *Cubic) Settle(now mono.Time, _ *limit.Sent, o *limit.Outcome) {
+	c.open--
 	c.last = max(now, c.last)
 	if o.Result == limit.Unsent || o.Elsewhere {
 		return

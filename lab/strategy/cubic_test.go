@@ -7,17 +7,18 @@ import (
 
 	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 )
 
 // The vector that the SDKs publish for their adaptive mode (in aws-sdk-go-v2 it is the "base" case of the update of the
 // rate): an answer each 200 ms, the tenth and the sixteenth limited.
 func TestCubicVector(t *testing.T) {
 	c := must(strategy.NewCubic(strategy.Params{Rate: 100, Burst: 100}))
-	var leases []limit.Lease
+	var leases []*limit.Sent
 	for range 17 {
-		leases = append(leases, c.Admit(0, limit.One))
+		leases = append(leases, limittest.Admit(c, 0, limit.One))
 	}
-	unsent := c.Admit(0, limit.One)
+	unsent := limittest.Admit(c, 0, limit.One)
 	for i, want := range []float64{0.5, 0.5, 0.5, 0.5, 0.5, 0.6912, 1.0976, 1.6384, 2.3328, 3.02848, 3.4866391734702598,
 		3.8218744160402554, 4.053385727709987, 4.200373108479455, 4.282036558348658, 2.99742559084406, 3.4522263943863463} {
 		o := limit.Outcome{Result: limit.Accepted}
@@ -26,9 +27,9 @@ func TestCubicVector(t *testing.T) {
 		}
 		now := at(time.Duration(i+1) * 200 * ms)
 		if i == 2 {
-			c.Settle(now-1, unsent, limit.Outcome{Result: limit.Unsent}) // no answer, so not measured
+			c.Settle(now-1, unsent, &limit.Outcome{Result: limit.Unsent}) // no answer, so not measured
 		}
-		c.Settle(now, leases[i], o)
+		c.Settle(now, leases[i], &o)
 		if !closeTo(c.Rate(), want) {
 			t.Errorf("at %v the rate is %v, want %v", now, c.Rate(), want)
 		}
@@ -42,7 +43,7 @@ func TestCubicVector(t *testing.T) {
 		if r := c.Ready(at(10*s), limit.One); r != at(10*s) {
 			t.Fatalf("ready at %v", r)
 		}
-		c.Admit(at(10*s), limit.One)
+		limittest.Admit(c, at(10*s), limit.One)
 	}
 	if r := c.Ready(at(10*s), limit.One); !near(r.Sub(0), 10158672562) {
 		t.Errorf("the fourth is ready at %v", r)
@@ -58,9 +59,9 @@ func TestCubicCurve(t *testing.T) {
 		t.Errorf("begins with a sleep of %v", c.Sleep())
 	}
 	const second = 500
-	var leases []limit.Lease
+	var leases []*limit.Sent
 	for range 6 * second {
-		leases = append(leases, c.Admit(at(5*s), limit.One))
+		leases = append(leases, limittest.Admit(c, at(5*s), limit.One))
 	}
 	for i, want := range []float64{9.64893600966, 10.000030849917364, 10.453284520772092, 13.408697022224185, 21.26626835427364, 36.425998516920465} {
 		now := at(time.Duration(6+i) * s)
@@ -69,7 +70,7 @@ func TestCubicCurve(t *testing.T) {
 			if j < second-1 {
 				t = now.Add(-600 * ms) // measured with the answer at the second, the first of another half second
 			}
-			c.Settle(t, l, limit.Outcome{Result: limit.Accepted})
+			c.Settle(t, l, &limit.Outcome{Result: limit.Accepted})
 		}
 		if math.Abs(c.Rate()-want) > 1e-6 {
 			t.Errorf("at %v the rate is %v, want %v", now, c.Rate(), want)
@@ -81,21 +82,21 @@ func TestCubicCurve(t *testing.T) {
 // least.
 func TestCubicBegins(t *testing.T) {
 	c := must(strategy.NewCubic(strategy.Params{Rate: 1.25, Burst: 3.7}))
-	var leases []limit.Lease
+	var leases []*limit.Sent
 	for range 3 {
 		if r := c.Ready(0, limit.One); r != 0 {
 			t.Fatalf("ready at %v", r)
 		}
-		leases = append(leases, c.Admit(0, limit.One))
+		leases = append(leases, limittest.Admit(c, 0, limit.One))
 	}
 	if r := c.Ready(0, limit.One); r != limit.AfterSettle {
 		t.Errorf("with as many in flight as the bucket holds, ready at %v", r)
 	}
-	c.Settle(at(60*ms), leases[0], limit.Outcome{Result: limit.Accepted})
+	c.Settle(at(60*ms), leases[0], &limit.Outcome{Result: limit.Accepted})
 	if r := c.Ready(at(60*ms), limit.One); r != at(60*ms) {
 		t.Errorf("answered, ready at %v", r)
 	}
-	c.Settle(at(80*ms), leases[2], limit.Outcome{Result: limit.Unsent})
+	c.Settle(at(80*ms), leases[2], &limit.Outcome{Result: limit.Unsent})
 	for i, x := range []struct {
 		at     time.Duration
 		settle bool // limited; else sent
@@ -107,9 +108,9 @@ func TestCubicBegins(t *testing.T) {
 	} {
 		now := at(x.at)
 		if x.settle {
-			c.Settle(now, leases[1], limit.Outcome{Result: limit.Limited})
+			c.Settle(now, leases[1], &limit.Outcome{Result: limit.Limited})
 		} else {
-			c.Admit(now, limit.One)
+			limittest.Admit(c, now, limit.One)
 		}
 		if r := c.Ready(now, limit.One); !near(r.Sub(0), x.ready) || c.Sleep() != 2*s {
 			t.Errorf("step %d: ready at %v, want %v; shows a sleep of %v", i, r, x.ready, c.Sleep())
@@ -127,7 +128,7 @@ func TestCubicBeforeTheEpoch(t *testing.T) {
 			if i == 20 {
 				o.Result = limit.Limited
 			}
-			c.Settle(now, c.Admit(now, limit.One), o)
+			c.Settle(now, limittest.Admit(c, now, limit.One), &o)
 			rates = append(rates, c.Rate())
 		}
 		return rates
@@ -158,7 +159,7 @@ func TestCubicFollowsWhatItMeasures(t *testing.T) {
 		{"measured from a whole second", 0, 700 * ms, 1 * s, limit.Limited, 0.56},
 	} {
 		l := must(strategy.NewCubic(strategy.Params{Rate: 100, Burst: 100, MinRate: 0.001, Start: c.start}))
-		l.Settle(at(c.at), l.Admit(at(c.sent), limit.One), limit.Outcome{Result: c.result})
+		l.Settle(at(c.at), limittest.Admit(l, at(c.sent), limit.One), &limit.Outcome{Result: c.result})
 		if !closeTo(l.Rate(), c.rate) {
 			t.Errorf("%s: the rate is %v, want %v", c.name, l.Rate(), c.rate)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -22,7 +23,7 @@ func TestRefusedElsewhere(t *testing.T) {
 					o = limit.Outcome{Result: limit.Limited, Elsewhere: elsewhere}
 				}
 				now = max(l.Ready(now, limit.One), now.Add(300*time.Millisecond))
-				l.Settle(now.Add(time.Millisecond), l.Admit(now, limit.One), o)
+				l.Settle(now.Add(time.Millisecond), limittest.Admit(l, now, limit.One), &o)
 			}
 			return now
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -255,9 +256,9 @@ func FuzzPlan(f *testing.F) {
 				if now = r; now > at(100*365*24*time.Hour) {
 					break
 				}
-				lease := l.Admit(now, limit.One)
+				lease := limittest.Admit(l, now, limit.One)
 				now = now.Add(time.Duration(b>>4) << (2 * (b >> 3 & 15))) // to 16 s
-				l.Settle(now, lease, limit.Outcome{Result: limit.Result(b & 7)})
+				l.Settle(now, lease, &limit.Outcome{Result: limit.Result(b & 7)})
 			}
 		}
 	})
@@ -280,9 +281,11 @@ func TestNothingIsAllocated(t *testing.T) {
 			})
 		} else {
 			l := must(st.NewLimiter(hourly, source(1)))
+			sent, served := limit.Sent{Cost: limit.One}, limit.Outcome{Result: limit.Accepted}
 			n = testing.AllocsPerRun(100, func() {
 				now = l.Ready(now, limit.One)
-				l.Settle(now, l.Admit(now, limit.One), limit.Outcome{Result: limit.Accepted})
+				limittest.Again(l, now, &sent)
+				l.Settle(now, &sent, &served)
 			})
 		}
 		if n != 0 {

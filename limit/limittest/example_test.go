@@ -10,27 +10,27 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// pair is a limiter of one's own: no more than two requests at once. A Book issues its leases.
+// pair is a limiter of one's own: no more than two requests at once.
 type pair struct {
-	open limit.Book[mono.Time]
+	open int
 	last mono.Time // of a change: an earlier now counts as this one
 }
 
 func (p *pair) Ready(now mono.Time, _ limit.Cost) mono.Time {
-	if p.open.Len() < 2 {
+	if p.open < 2 {
 		return max(now, p.last)
 	}
 	return limit.AfterSettle
 }
 
-func (p *pair) Admit(now mono.Time, _ limit.Cost) limit.Lease {
-	p.last = max(now, p.last)
-	return p.open.Open(p.last)
+func (p *pair) Admit(s *limit.Sent) {
+	p.last = max(s.At, p.last)
+	p.open++
 }
 
-func (p *pair) Settle(now mono.Time, l limit.Lease, _ limit.Outcome) {
+func (p *pair) Settle(now mono.Time, _ *limit.Sent, _ *limit.Outcome) {
 	p.last = max(now, p.last)
-	p.open.Close(l)
+	p.open--
 }
 
 // atMostTwo is the rule of its server.
@@ -50,14 +50,12 @@ type counted struct {
 	sent *int
 }
 
-func (p counted) Admit(now mono.Time, cost limit.Cost) limit.Lease {
+func (p counted) Admit(s *limit.Sent) {
 	*p.sent++
-	return p.Limiter.Admit(now, cost)
+	p.Limiter.Admit(s)
 }
 
 func (p counted) Unwrap() []limit.Limiter { return []limit.Limiter{p.Limiter} }
-
-func (p counted) Fresh(l limit.Lease) bool { return limit.Fresh(p.Limiter, l) }
 
 func (p counted) ReadyAfter(now mono.Time, first, cost limit.Cost) mono.Time {
 	return limit.ReadyAfter(p.Limiter, now, first, cost)

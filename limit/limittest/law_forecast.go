@@ -25,9 +25,8 @@ type line struct {
 }
 
 type standing struct {
-	at          mono.Time
-	lease       limit.Lease
-	cost, least limit.Cost
+	sent  *limit.Sent
+	least limit.Cost
 }
 
 // forecast checks law 12 on a few lines, one after the other.
@@ -42,7 +41,7 @@ func (r *run) forecast(program []byte) error {
 	rng := rand.New(rand.NewPCG(seed, 12))
 	l := line{run: r, rng: rng, subject: r.subject}
 	for _, s := range r.open {
-		l.opened(standing{at: s.at, lease: s.lease, cost: s.cost, least: l.part(s.cost)})
+		l.opened(standing{s.sent, l.part(s.sent.Cost)})
 	}
 	for range 3 {
 		if err := l.run12(); err != nil {
@@ -64,8 +63,8 @@ func (l *line) part(c limit.Cost) limit.Cost {
 
 func (l *line) opened(s standing) {
 	l.open = append(l.open, s)
-	for u := range s.cost {
-		l.excess[u] += s.cost[u] - s.least[u]
+	for u := range s.least {
+		l.excess[u] += s.sent.Cost[u] - s.least[u]
 	}
 }
 
@@ -131,8 +130,7 @@ func (l *line) send(i int) error {
 			if l.now < l.notBefore[i] {
 				return fmt.Errorf("number %d of the line, %v, goes at %v; it was not to go before %v", i, l.costs[i], l.now, l.notBefore[i])
 			}
-			s := standing{at: l.now, lease: l.subject.Admit(l.now, l.costs[i]), cost: l.costs[i], least: l.least[i]}
-			l.opened(s)
+			l.opened(standing{Admit(l.subject, l.now, l.costs[i]), l.least[i]})
 			return nil
 		case t == limit.AfterSettle && len(l.open) > 0:
 			l.answer()
@@ -153,11 +151,11 @@ func (l *line) answer() {
 	s := l.open[i]
 	l.open[i] = l.open[len(l.open)-1]
 	l.open = l.open[:len(l.open)-1]
-	for u := range s.cost {
-		l.excess[u] -= s.cost[u] - s.least[u]
+	for u := range s.least {
+		l.excess[u] -= s.sent.Cost[u] - s.least[u]
 	}
-	o := limit.Outcome{Result: limit.Accepted, Metered: s.least != s.cost, Actual: s.least}
-	age := max(l.now.Sub(s.at), 0)
+	o := limit.Outcome{Result: limit.Accepted, Metered: s.least != s.sent.Cost, Actual: s.least}
+	age := max(l.now.Sub(s.sent.At), 0)
 	switch l.rng.IntN(8) {
 	case 0:
 		o.Result = limit.Failed
@@ -178,5 +176,5 @@ func (l *line) answer() {
 	if l.OneWayMax > 0 || age > l.Scale/4 { // a round trip longer than all before lets a learned lead grow
 		o.RTT = age
 	}
-	l.subject.Settle(l.now, s.lease, o)
+	l.subject.Settle(l.now, s.sent, &o)
 }

@@ -24,9 +24,9 @@ func (r *run) restore(b byte) error {
 	if err := r.damaged(state, b); err != nil {
 		return fmt.Errorf("law 14: %w", err)
 	}
-	next, leases := keeper(r.New()), make([]limit.Lease, len(r.open))
-	for i, s := range r.open {
-		leases[i] = next.Admit(s.counted, s.cost)
+	next := keeper(r.New())
+	for _, s := range r.open {
+		next.Admit(s.sent)
 	}
 	if err := next.Restore(state); err != nil {
 		return fmt.Errorf("law 14: its own state is refused: %w", err)
@@ -46,9 +46,6 @@ func (r *run) restore(b byte) error {
 	}
 	r.subject = next
 	r.gauge.counted = limit.Cost{} // the totals are of one process
-	for i := range r.open {
-		r.open[i].lease = leases[i]
-	}
 	return r.restoreTwin()
 }
 
@@ -61,8 +58,8 @@ func keeper(l limit.Limiter) limit.Keeper {
 func (r *run) restoreTwin() error {
 	state := keeper(r.twin).AppendState(nil)
 	next := keeper(r.New())
-	for i, s := range r.open {
-		r.open[i].twin = next.Admit(s.counted, s.estimate)
+	for _, s := range r.open {
+		next.Admit(s.twin)
 	}
 	r.twin = next
 	return next.Restore(state)
@@ -95,7 +92,7 @@ func (r *run) damaged(state []byte, b byte) error {
 		return nil
 	}
 	for _, c := range r.Costs {
-		l.Settle(r.now, l.Admit(r.now, c), limit.Outcome{})
+		l.Settle(r.now, Admit(l, r.now, c), &limit.Outcome{})
 		l.Ready(r.now, c)
 	}
 	return nil

@@ -12,7 +12,7 @@
 //  3. Earliest: if t = Ready(now, c) is an instant after now, Ready(t−1, c) = t, and Admit at t
 //     keeps the promise.
 //  4. Dearer is later: c ≤ c′ in every unit implies Ready(t, c) ≤ Ready(t, c′).
-//  5. No deadlock: only news makes room. Ready is AfterSettle only while a lease is open. With
+//  5. No deadlock: only news makes room. Ready is AfterSettle only while a request is open. With
 //     Spec.News it may also be AfterSettle before an Update, and some Update ends this. Never
 //     depends on cost and configuration alone.
 //  6. Settle, open loop: let the actual cost be at most the admitted one, and let nothing in the
@@ -29,8 +29,8 @@
 //  12. A Forecaster is never too late. Let all requests ahead go as early as they can, and let none
 //     cost less than was counted. Then a cost goes no sooner than NotBefore, whatever the answers
 //     are.
-//  13. A limiter with Unsettled that counts open leases counts all of them, and knows the first. An
-//     Explainer returns the same as Ready, and names the limit if that is later than now.
+//  13. A limiter with Unsettled that counts open requests counts all of them. An Explainer returns
+//     the same as Ready, and names the limit if that is later than now.
 //  14. A Keeper comes back unchanged. Restore its state, and Admit all open requests. Then every
 //     method answers as that of the first limiter. A truncated state is refused. A damaged state
 //     never leads to a panic.
@@ -38,6 +38,7 @@
 //     is within Allowed. Open costs are used. With no open cost, the used part falls to zero by
 //     time alone. The total is the settled cost that counts. If Ready depends on Used alone,
 //     exactly Allowed − Used may go at once. AppendUsage changes nothing.
+//  16. Sent and Outcome are the driver's: a limiter changes neither, and keeps no pointer to them.
 //
 // The drivers of this package do their duty (law 10). They deliver every request at an instant that
 // its limiter cannot know, and check all other laws.
@@ -45,6 +46,7 @@
 // # Files
 //
 //	limittest.go     Spec, the programs, and laws 1 to 11 and 13
+//	admit.go         Admit, for tests that drive a limiter themselves; law 16
 //	law_forecast.go  law 12: Forecaster
 //	law_restore.go   law 14: Keeper
 //	gauge.go         law 15: AppendUsage
@@ -208,13 +210,10 @@ type run struct {
 }
 
 type sent struct {
-	at          mono.Time // by the driver's clock
-	truly       mono.Time
-	counted     mono.Time // the instant that at counts as
-	cost        limit.Cost
-	lease, twin limit.Lease
-	estimates   bool       // the twin has another cost
-	estimate    limit.Cost // the cost in the twin
+	sent      *limit.Sent // At is by the driver's clock
+	truly     mono.Time
+	twin      *limit.Sent
+	estimates bool // the twin has another cost
 }
 
 func (r *run) step(op, a, b byte) error {
@@ -339,7 +338,7 @@ func (r *run) setBack(d time.Duration) {
 	r.lost += d
 	if r.Steps == SeenSteps {
 		for _, l := range []limit.Limiter{r.subject, r.twin} {
-			l.Settle(r.now, l.Admit(r.now, limit.Cost{}), limit.Outcome{Result: limit.Unsent})
+			l.Settle(r.now, Admit(l, r.now, limit.Cost{}), &limit.Outcome{Result: limit.Unsent})
 		}
 	}
 }
@@ -361,8 +360,8 @@ func (r *run) relieve() error {
 			return fmt.Errorf("law 5: at %v costs wait for a settle, and no news help: %v", r.now, r.readiness(r.subject))
 		}
 		for _, s := range r.open {
-			r.subject.Settle(r.now, s.lease, limit.Outcome{})
-			r.twin.Settle(r.now, s.twin, limit.Outcome{})
+			r.subject.Settle(r.now, s.sent, &limit.Outcome{})
+			r.twin.Settle(r.now, s.twin, &limit.Outcome{})
 		}
 		r.open = nil
 		r.now = r.now.Add(r.Scale)
@@ -385,7 +384,7 @@ func (r *run) foresee(first limit.Cost) (ts []mono.Time) {
 
 func (r *run) admit(cost limit.Cost, b byte) error {
 	foreseen := r.foresee(cost)
-	s := sent{at: r.now, truly: r.now.Add(r.lost), counted: max(r.now, r.latest), cost: cost, lease: r.subject.Admit(r.now, cost)}
+	s := sent{truly: r.now.Add(r.lost), sent: lent(Admit(r.subject, r.now, cost))}
 	for i, t := range foreseen {
 		if at := r.subject.Ready(r.now, r.Costs[i]); at > t {
 			return fmt.Errorf("law 11: after cost %v, cost %v is ready at %v; %v was foreseen", cost, r.Costs[i], at, t)
@@ -397,7 +396,7 @@ func (r *run) admit(cost limit.Cost, b byte) error {
 			estimate[u] *= 2
 		}
 	}
-	s.estimate, s.twin = estimate, r.twin.Admit(r.unstepped(), estimate)
+	s.twin = Admit(r.twin, r.unstepped(), estimate)
 	r.open = append(r.open, s)
 	if at := max(r.now, r.changed); at > r.burstAt { // an instant before the last change counts as that of the change
 		r.burst, r.burstAt = 0, at
@@ -433,7 +432,7 @@ func (r *run) settle(s sent, op, b byte) error {
 		o.RetryAfter = r.Scale / 8
 	}
 	if o.Metered = s.estimates || op/24%4 == 3; o.Metered {
-		o.Actual = s.cost
+		o.Actual = s.sent.Cost
 		if op/24%4 == 3 {
 			for u := range o.Actual {
 				o.Actual[u] = o.Actual[u] * int64(b>>4%3) / 2 // none, half or the same
@@ -444,7 +443,7 @@ func (r *run) settle(s sent, op, b byte) error {
 		}
 	}
 	if o.Result != limit.Unsent && !(o.Result == limit.Limited && r.RejectsFree) {
-		arrived := Arrival{at, s.cost}
+		arrived := Arrival{at, s.sent.Cost}
 		for u := range arrived.Cost {
 			if o.Metered {
 				arrived.Cost[u] = min(arrived.Cost[u], o.Actual[u])
@@ -452,13 +451,15 @@ func (r *run) settle(s sent, op, b byte) error {
 		}
 		r.arrivals = append(r.arrivals, arrived)
 	}
-	r.gauge.settled(r, s.cost, &o)
+	r.gauge.settled(r, s.sent.Cost, &o)
 	before := r.readiness(r.subject)
 	stepped := r.Steps == SeenSteps && r.now < r.changed // now the subject sees the step, and is careful
-	r.subject.Settle(r.now, s.lease, o)
-	r.twin.Settle(r.unstepped(), s.twin, o)
+	if err := settleLent(r.subject, r.now, s.sent, o); err != nil {
+		return err
+	}
+	r.twin.Settle(r.unstepped(), s.twin, &o)
 	r.change()
-	if r.ClosedLoop || stepped || r.OneWayMax > 0 && o.Result == limit.Limited || o.Metered && !atMost(o.Actual, s.cost) {
+	if r.ClosedLoop || stepped || r.OneWayMax > 0 && o.Result == limit.Limited || o.Metered && !atMost(o.Actual, s.sent.Cost) {
 		return nil
 	}
 	for i, t := range r.readiness(r.subject) {
@@ -479,12 +480,8 @@ func (r *run) readiness(l limit.Limiter) []mono.Time {
 
 // told checks law 13.
 func (r *run) told(ready []mono.Time) error {
-	since := limit.Never
-	for _, s := range r.open {
-		since = min(since, s.counted)
-	}
-	if n, first := limit.Unsettled(r.subject); n > 0 && n != len(r.open) || n > 0 && first != since {
-		return fmt.Errorf("law 13: %d unsettled since %v, where %d are open since %v", n, first, len(r.open), since)
+	if n := limit.Unsettled(r.subject); n > 0 && n != len(r.open) {
+		return fmt.Errorf("law 13: %d are unsettled, where %d are open", n, len(r.open))
 	}
 	for i, c := range r.Costs {
 		at, b := limit.Explain(r.subject, r.now, c)
@@ -509,7 +506,7 @@ func (r *run) laws() error {
 		case t < r.now:
 			return fmt.Errorf("law 1: cost %v is ready at %v, before now", c, t)
 		case t == limit.AfterSettle && len(r.open) == 0 && r.News == nil:
-			return fmt.Errorf("law 5: cost %v waits for a settle, and no lease is open", c)
+			return fmt.Errorf("law 5: cost %v waits for a settle, and no request is open", c)
 		}
 		if was, seen := r.never[c]; seen && was != (t == limit.Never) {
 			return fmt.Errorf("law 5: Never for cost %v was %v, and is no more", c, was)
@@ -548,7 +545,7 @@ func (r *run) judge() error {
 		return nil
 	}
 	for _, s := range r.open { // still under way: the arrival may have been at any time
-		r.arrivals = append(r.arrivals, Arrival{r.now.Add(r.lost), s.cost})
+		r.arrivals = append(r.arrivals, Arrival{r.now.Add(r.lost), s.sent.Cost})
 	}
 	slices.SortStableFunc(r.arrivals, func(a, b Arrival) int {
 		switch {

@@ -17,8 +17,8 @@ import (
 //
 //	Unwrap() []limit.Limiter
 //
-// If its leases are its own, it also needs Fresh, ReadyAfter and NotBefore. Wraps also restores a
-// wrapper that is a Keeper (limit.Keeps).
+// It also needs ReadyAfter and NotBefore. Wraps also restores a wrapper that is a Keeper
+// (limit.Keeps).
 func Wraps(t *testing.T, wrap func(l limit.Limiter) limit.Limiter) {
 	t.Helper()
 	for _, what := range hides(wrap) {
@@ -32,8 +32,8 @@ func hides(wrap func(l limit.Limiter) limit.Limiter) (all []string) {
 	for _, name := range asked() {
 		p := newProbe()
 		w := wrap(p)
-		lease := w.Admit(0, limit.One)
-		if what := questions[name](w, lease, p); what != "" {
+		sent := Admit(w, 0, limit.One)
+		if what := questions[name](w, sent, p); what != "" {
 			all = append(all, name+": "+what)
 		}
 	}
@@ -46,14 +46,14 @@ func asked() []string { return slices.Sorted(maps.Keys(questions)) }
 
 // questions question a wrapper around a probe that has admitted one request at 0. The answer is
 // empty, or names the fault.
-var questions = map[string]func(w limit.Limiter, lease limit.Lease, p *probe) string{
-	"Explainer": func(w limit.Limiter, _ limit.Lease, _ *probe) string {
+var questions = map[string]func(w limit.Limiter, sent *limit.Sent, p *probe) string{
+	"Explainer": func(w limit.Limiter, _ *limit.Sent, _ *probe) string {
 		if _, bound := limit.Explain(w, 0, limit.One); bound.Most != probeLimit {
 			return "Explain does not name the limit inside"
 		}
 		return ""
 	},
-	"Forecaster": func(w limit.Limiter, _ limit.Lease, p *probe) string {
+	"Forecaster": func(w limit.Limiter, _ *limit.Sent, p *probe) string {
 		if !limit.Forecasts(w) {
 			return "Forecasts says no, and the limiter inside does"
 		}
@@ -63,81 +63,81 @@ var questions = map[string]func(w limit.Limiter, lease limit.Lease, p *probe) st
 		}
 		return ""
 	},
-	"Foreseer": func(w limit.Limiter, _ limit.Lease, _ *probe) string {
+	"Foreseer": func(w limit.Limiter, _ *limit.Sent, _ *probe) string {
 		if !limit.Foresees(w) {
 			return "Foresees says no, and the limiter inside does"
 		}
 		return ""
 	},
-	"fresher": func(w limit.Limiter, lease limit.Lease, p *probe) string {
-		if !limit.Lapses(w) || limit.Fresh(w, lease) {
-			return "a lease of the limiter inside has lapsed, and Fresh does not say so"
+	"fresher": func(w limit.Limiter, sent *limit.Sent, p *probe) string {
+		if !limit.Lapses(w) || limit.Fresh(w, sent) {
+			return "leave of the limiter inside has lapsed, and Fresh does not say so"
 		}
 		return p.reached("Fresh")
 	},
-	"gauged": func(w limit.Limiter, _ limit.Lease, _ *probe) string {
+	"gauged": func(w limit.Limiter, _ *limit.Sent, _ *probe) string {
 		inside := func(u limit.Usage) bool { return u.Allowed == probeLimit && u.Used == 1 }
 		if !slices.ContainsFunc(limit.AppendUsage(nil, w, 0), inside) {
 			return "AppendUsage leaves out the limit inside"
 		}
 		return ""
 	},
-	"Keeper": func(w limit.Limiter, lease limit.Lease, p *probe) string { return restores(w, lease, p) },
-	"owed": func(w limit.Limiter, _ limit.Lease, _ *probe) string {
-		if n, since := limit.Unsettled(w); n != 1 || since != 0 {
+	"Keeper": func(w limit.Limiter, sent *limit.Sent, p *probe) string { return restores(w, sent, p) },
+	"owed": func(w limit.Limiter, _ *limit.Sent, _ *probe) string {
+		if limit.Unsettled(w) != 1 {
 			return "Unsettled does not count the request in flight"
 		}
 		return ""
 	},
-	"rated": func(w limit.Limiter, _ limit.Lease, _ *probe) string {
+	"rated": func(w limit.Limiter, _ *limit.Sent, _ *probe) string {
 		inside := func(r limit.Rate) bool { return r.N == probeLimit && r.Per == 2*time.Second }
 		if all, ok := limit.Rates(w); !ok || !slices.ContainsFunc(all, inside) {
 			return "Rates leaves out the limit inside"
 		}
 		return ""
 	},
-	"refilling": func(w limit.Limiter, _ limit.Lease, _ *probe) string {
-		if limit.Refills(w, limit.Outcome{}) != probeRefills {
+	"refilling": func(w limit.Limiter, _ *limit.Sent, _ *probe) string {
+		if limit.Refills(w, &limit.Outcome{}) != probeRefills {
 			return "Refills does not say what the limiter inside says"
 		}
 		return ""
 	},
-	"retreating": func(w limit.Limiter, _ limit.Lease, _ *probe) string {
+	"retreating": func(w limit.Limiter, _ *limit.Sent, _ *probe) string {
 		if all := limit.Retreats(w, 0); len(all) != 1 || all[0].Option != probeName {
 			return "Retreats does not report that of the limiter inside"
 		}
 		return ""
 	},
-	"resuming": func(w limit.Limiter, _ limit.Lease, p *probe) string {
+	"resuming": func(w limit.Limiter, _ *limit.Sent, p *probe) string {
 		limit.Replay(w, 0, mono.Min, nil)
 		return p.reached("Resume")
 	},
-	"sensing": func(w limit.Limiter, _ limit.Lease, _ *probe) string {
+	"sensing": func(w limit.Limiter, _ *limit.Sent, _ *probe) string {
 		if !limit.Senses(w) {
 			return "Senses says no, and the limiter inside does"
 		}
 		return ""
 	},
-	"supplied": func(w limit.Limiter, _ limit.Lease, p *probe) string {
+	"supplied": func(w limit.Limiter, _ *limit.Sent, p *probe) string {
 		limit.Supply(w, nil, nil, nil)
 		return p.reached("Supply")
 	},
-	"taught": func(w limit.Limiter, _ limit.Lease, p *probe) string {
+	"taught": func(w limit.Limiter, _ *limit.Sent, p *probe) string {
 		if !limit.Learns(w) {
 			return "Learns says no, and the limiter inside does"
 		}
 		limit.State(w, 0, nil)
 		return p.reached("State")
 	},
-	"trusting": func(w limit.Limiter, _ limit.Lease, p *probe) string {
+	"trusting": func(w limit.Limiter, _ *limit.Sent, p *probe) string {
 		limit.Trust(w, 0)
 		return p.reached("Trust")
 	},
 }
 
 // restores writes the state of a wrapper with nothing in flight, and reads it into another one.
-func restores(w limit.Limiter, lease limit.Lease, p *probe) string {
-	w.Settle(0, lease, limit.Outcome{Result: limit.Accepted})
+func restores(w limit.Limiter, sent *limit.Sent, p *probe) string {
+	w.Settle(0, sent, &limit.Outcome{Result: limit.Accepted})
 	if limit.Keeps(w) != nil { // it does not claim to be a Keeper
 		return ""
 	}
@@ -177,8 +177,8 @@ func (p *probe) reached(method string) string {
 func (p *probe) note(method string)              { p.asked = append(p.asked, method) }
 func (p *probe) Senses() bool                    { return true }
 func (p *probe) State(mono.Time, []limit.Stated) { p.note("State") }
-func (p *probe) Refills(limit.Outcome) uint8     { return probeRefills }
-func (p *probe) Fresh(limit.Lease) bool          { p.note("Fresh"); return false }
+func (p *probe) Refills(*limit.Outcome) uint8    { return probeRefills }
+func (p *probe) Fresh(*limit.Sent) bool          { p.note("Fresh"); return false }
 func (p *probe) Trust(mono.Time)                 { p.note("Trust") }
 func (p *probe) Resume(mono.Time, []limit.Past)  { p.note("Resume") }
 func (p *probe) AppendState(b []byte) []byte     { p.note("AppendState"); return p.Rolling.AppendState(b) }

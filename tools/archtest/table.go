@@ -71,7 +71,7 @@ var Table = []Package{
 	{Name: "lab/sim/scenario", Ours: "lab/sim/fleet limit fairshare ratetest/latency internal/app/yamlfile lab/strategy", Std: "any", Modules: "go.yaml.in/yaml/v3"},
 	{Name: "lab/parallel", Std: "context runtime sync"},
 	{Name: "lab/sim/compare", Ours: "lab/sim/fleet fairshare lab/parallel lab/strategy", Std: "any"},
-	{Name: "limit/limittest", Ours: "limit/mono limit", Std: pure + " testing"},
+	{Name: "limit/limittest", Ours: "limit/mono limit", Std: pure + " sync/atomic testing"},
 
 	// Words on the wire.
 	{Name: "tokens", Std: "any"},

@@ -116,8 +116,8 @@ func (b *Book) Limiter(name string, a *fairshare.Auto, say func(text string, sur
 }
 
 // Settle implements limit.Limiter.
-func (l *Limiter) Settle(now mono.Time, lease limit.Lease, o limit.Outcome) {
-	l.Auto.Settle(now, lease, o)
+func (l *Limiter) Settle(now mono.Time, s *limit.Sent, o *limit.Outcome) {
+	l.Auto.Settle(now, s, o)
 	l.note(now)
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/boottime"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -70,7 +71,7 @@ func (l *left) auto(name string) *Limiter {
 // learns gives a limit to the limiter.
 func learns(a *Limiter, n int64) {
 	a.State(0, []limit.Stated{{Rate: limit.Rate{N: n, Per: time.Minute}}})
-	a.Settle(0, a.Admit(0, limit.One), limit.Outcome{Result: limit.Accepted})
+	a.Settle(0, limittest.Admit(a, 0, limit.One), &limit.Outcome{Result: limit.Accepted})
 }
 
 func (l *left) resumes(name, want string) {
@@ -160,7 +161,7 @@ func TestStaysAway(t *testing.T) {
 	for boot, least := range map[string]time.Duration{"b": 0, "c": 20 * time.Minute} {
 		l := newLeft(t)
 		a := l.auto("A")
-		a.Settle(0, a.Admit(0, limit.One), limit.Outcome{Result: limit.Limited, RetryAfter: 30 * time.Minute})
+		a.Settle(0, limittest.Admit(a, 0, limit.One), &limit.Outcome{Result: limit.Limited, RetryAfter: 30 * time.Minute})
 		all := a.Ready(0, limit.One).Sub(0)
 		l.close()
 		l.off, l.boot = 20*time.Minute, boot

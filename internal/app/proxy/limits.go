@@ -160,7 +160,9 @@ func count(now mono.Time, made limit.Limiter, u limit.Unit, had []limit.Limiter)
 		}
 	}
 	if cost[u] > 0 {
-		made.Settle(now, made.Admit(now, cost), limit.Outcome{Result: limit.Accepted})
+		sent := &limit.Sent{At: now, Cost: cost}
+		made.Admit(sent)
+		made.Settle(now, sent, &limit.Outcome{Result: limit.Accepted})
 	}
 }
 

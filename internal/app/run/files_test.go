@@ -17,6 +17,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 )
 
 // Only the user may read new files, also after the journal is compacted.
@@ -108,7 +109,7 @@ func TestJournalGone(t *testing.T) {
 					t.Errorf("%s, bucket %v: the first may go after %v", c.name, bucket, first)
 				}
 				for ; l.Ready(0, limit.One) == 0 && free < 9; free++ {
-					l.Admit(0, limit.One)
+					limittest.Admit(l, 0, limit.One)
 				}
 				if bucket && c.said == "" {
 					free = c.free // it holds nothing else that is known

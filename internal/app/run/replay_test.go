@@ -7,6 +7,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -46,7 +47,7 @@ func TestReplayBucket(t *testing.T) {
 		}
 		l, free := r.groups[0].limiters[0][0], int64(0)
 		for l.Ready(mono.Time(0), cost(1)) <= 0 {
-			l.Settle(0, l.Admit(0, cost(1)), limit.Outcome{Result: limit.Accepted})
+			l.Settle(0, limittest.Admit(l, 0, cost(1)), &limit.Outcome{Result: limit.Accepted})
 			free++
 		}
 		// The refill is a little less than stated.

@@ -14,6 +14,7 @@ import (
 	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -41,11 +42,11 @@ func TestSharingKnowsTheKind(t *testing.T) {
 		}
 		now := mono.Time(0)
 		for i := range int64(40) {
-			lease := l.Admit(now, limit.One)
+			lease := limittest.Admit(l, now, limit.One)
 			o := limit.Outcome{Result: limit.Accepted, Known: 1}
 			o.Remaining[limit.Requests] = 4400 - 10*i
 			now = now.Add(100 * time.Millisecond)
-			l.Settle(now, lease, o)
+			l.Settle(now, lease, &o)
 			now = l.Ready(now, limit.One)
 			ready = append(ready, now)
 		}

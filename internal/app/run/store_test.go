@@ -13,6 +13,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -90,7 +91,7 @@ func TestReplay(t *testing.T) {
 		l := r.groups[0].limiters[0][0]
 		free := 0
 		for l.Ready(0, limit.One) == 0 {
-			l.Settle(0, l.Admit(0, limit.One), limit.Outcome{Result: limit.Accepted})
+			l.Settle(0, limittest.Admit(l, 0, limit.One), &limit.Outcome{Result: limit.Accepted})
 			free++
 		}
 		if next := l.Ready(0, limit.One); free != c.free || next != mono.Time(c.then) {

@@ -66,9 +66,9 @@ type Breaker struct {
 	rand           *rand.Rand
 
 	last mono.Time
-	sent uint64 // the number of requests so far, by which each is known
-	book limit.Book[uint64]
-	calm bool // nothing is wrong: any request may go
+	sent uint64 // the Number of the latest request
+	open int    // in flight
+	calm bool   // nothing is wrong: any request may go
 
 	served uint64 // the latest request that was served
 	row    row
@@ -154,14 +154,14 @@ func (h *Breaker) ready(now mono.Time, more int) mono.Time {
 	case h.outage.on:
 		return max(now, h.outage.next)
 	}
-	return max(now, h.files.ready(h.book.Len()+more))
+	return max(now, h.files.ready(h.open+more))
 }
 
 // NotBefore implements limit.Forecaster. Each request in flight may be served now, and end the
 // outage or make room.
 func (h *Breaker) NotBefore(now mono.Time, _ int, _, _ limit.Cost) mono.Time {
 	now = max(now, h.last)
-	if h.outage.on && h.book.Len() == 0 {
+	if h.outage.on && h.open == 0 {
 		return max(now, h.outage.next)
 	}
 	return now
@@ -180,9 +180,10 @@ func (h *Breaker) Explain(now mono.Time, cost limit.Cost) (mono.Time, limit.Boun
 }
 
 // Admit implements limit.Limiter.
-func (h *Breaker) Admit(now mono.Time, _ limit.Cost) limit.Lease {
-	h.last = max(now, h.last)
-	h.sent++
+func (h *Breaker) Admit(s *limit.Sent) {
+	h.last = max(s.At, h.last)
+	h.sent = s.Number
+	h.open++
 	if h.outage.on && h.outage.probe == 0 {
 		h.outage.probe = h.sent
 	}
@@ -190,12 +191,12 @@ func (h *Breaker) Admit(now mono.Time, _ limit.Cost) limit.Lease {
 	if h.row.count > 0 {
 		h.row.open++
 	}
-	return h.book.Open(h.sent)
 }
 
 // Settle implements limit.Limiter.
-func (h *Breaker) Settle(now mono.Time, lease limit.Lease, o limit.Outcome) {
-	number := h.book.Close(lease)
+func (h *Breaker) Settle(now mono.Time, s *limit.Sent, o *limit.Outcome) {
+	number := s.Number
+	h.open--
 	h.last = max(now, h.last)
 	if h.row.count > 0 && number > h.row.since {
 		h.row.open--
@@ -217,7 +218,7 @@ func (h *Breaker) Settle(now mono.Time, lease limit.Lease, o limit.Outcome) {
 			h.outage.next = h.last.Add(h.policy.Delay(h.outage.level, h.rand))
 		}
 	case limit.NoFiles:
-		if n := h.book.Len(); n > 0 && !h.outage.on {
+		if n := h.open; n > 0 && !h.outage.on {
 			h.files.strike(h.last, n)
 			break
 		}

@@ -99,7 +99,7 @@ func (w *world) run(end time.Duration) {
 func (w *world) send(now mono.Time, in func(time.Duration, func()), clock *mono.Time) {
 	tried := w.tries[0]
 	w.tries = w.tries[1:]
-	lease := w.h.Admit(now, limit.One)
+	lease := limittest.Admit(w.h, now, limit.One)
 	saw, took := w.host(now, w.open)
 	w.open++
 	w.widest = max(w.widest, w.open)
@@ -120,7 +120,7 @@ func (w *world) send(now mono.Time, in func(time.Duration, func()), clock *mono.
 			o.Result = limit.Unsent
 			w.tries = append([]int{tried}, w.tries...)
 		}
-		w.h.Settle(*clock, lease, o)
+		w.h.Settle(*clock, lease, &o)
 		if saw == limit.Broken || saw == limit.Silent {
 			w.charged++
 			if tried == 5 {
@@ -283,18 +283,18 @@ func TestSilent(t *testing.T) {
 // still answers those.
 func TestDrains(t *testing.T) {
 	h := steady()
-	var slow []limit.Lease
+	var slow []*limit.Sent
 	for range 20 {
-		slow = append(slow, h.Admit(0, limit.One))
+		slow = append(slow, limittest.Admit(h, 0, limit.One))
 	}
 	for i := range 30 { // every 10 ms one is refused and one of before is served
 		now := at(time.Duration(i) * 10 * ms)
 		if h.Ready(now, limit.One) > now {
 			break
 		}
-		h.Settle(now, h.Admit(now, limit.One), limit.Outcome{Result: limit.Unsent, Link: limit.Unreachable})
+		h.Settle(now, limittest.Admit(h, now, limit.One), &limit.Outcome{Result: limit.Unsent, Link: limit.Unreachable})
 		if i < len(slow) {
-			h.Settle(now, slow[i], limit.Outcome{Result: limit.Accepted})
+			h.Settle(now, slow[i], &limit.Outcome{Result: limit.Accepted})
 		}
 	}
 	s, ok := h.News(at(300 * ms))
@@ -362,21 +362,21 @@ func TestNoFiles(t *testing.T) {
 func TestProbe(t *testing.T) {
 	h := down(t)
 	first := h.State(at(time.Second)).Next
-	one := h.Admit(first, limit.One)
+	one := limittest.Admit(h, first, limit.One)
 	if r := h.Ready(first, limit.One); r != limit.AfterSettle {
 		t.Fatalf("while a probe is out the next may go at %v", r)
 	}
-	h.Settle(first, one, limit.Outcome{Result: limit.Unsent}) // another limit stood in its way
+	h.Settle(first, one, &limit.Outcome{Result: limit.Unsent}) // another limit stood in its way
 	if r := h.Ready(first, limit.One); r != first {
 		t.Errorf("after a probe that never was the next may go at %v", r)
 	}
-	one = h.Admit(first, limit.One)
-	h.Settle(first, one, limit.Outcome{}) // its caller gave up
+	one = limittest.Admit(h, first, limit.One)
+	h.Settle(first, one, &limit.Outcome{}) // its caller gave up
 	if r := h.Ready(first, limit.One); r != first.Add(250*ms) {
 		t.Errorf("after a probe that shows nothing the next may go at %v", r)
 	}
-	one = h.Admit(first.Add(250*ms), limit.One)
-	h.Settle(first.Add(250*ms), one, limit.Outcome{Result: limit.Limited, Link: limit.Broken}) // 529
+	one = limittest.Admit(h, first.Add(250*ms), limit.One)
+	h.Settle(first.Add(250*ms), one, &limit.Outcome{Result: limit.Limited, Link: limit.Broken}) // 529
 	if r := h.Ready(first, limit.One); r != first.Add(750*ms) {
 		t.Errorf("after a probe that failed the next may go at %v", r)
 	}
@@ -386,12 +386,12 @@ func TestProbe(t *testing.T) {
 	if _, b := h.Explain(first.Add(250*ms), limit.One); b.Name != "outage" {
 		t.Errorf("the bound is %+v", b)
 	}
-	one = h.Admit(first.Add(750*ms), limit.One)
-	h.Settle(first.Add(800*ms), one, limit.Outcome{Result: limit.Limited}) // it refuses: it works
+	one = limittest.Admit(h, first.Add(750*ms), limit.One)
+	h.Settle(first.Add(800*ms), one, &limit.Outcome{Result: limit.Limited}) // it refuses: it works
 	if s, ok := h.News(first.Add(800 * ms)); !ok || s.Down || s.Since != first.Add(800*ms) || s.Lasted <= 0 {
 		t.Errorf("%+v", s)
 	}
-	h.Admit(first.Add(800*ms), limit.One)
+	limittest.Admit(h, first.Add(800*ms), limit.One)
 	if at, b := h.Explain(first.Add(800*ms), limit.One); at != limit.AfterSettle || b.Name != "beginning" {
 		t.Errorf("%v, %+v", at, b)
 	}
@@ -402,7 +402,7 @@ func down(t *testing.T) *breaker.Breaker {
 	h := steady()
 	for i := range 3 {
 		now := at(time.Duration(i) * 100 * ms)
-		h.Settle(now, h.Admit(now, limit.One), limit.Outcome{Result: limit.Unsent, Link: limit.Unreachable})
+		h.Settle(now, limittest.Admit(h, now, limit.One), &limit.Outcome{Result: limit.Unsent, Link: limit.Unreachable})
 	}
 	if s, ok := h.News(at(200 * ms)); !ok || !s.Down || s.Next != at(450*ms) || s.Lasted != 0 {
 		t.Fatalf("%+v, %v", s, ok)
@@ -413,22 +413,22 @@ func down(t *testing.T) *breaker.Breaker {
 // A request that was sent after the outage began and is served ends it too, though it is no probe.
 func TestServedByTheWay(t *testing.T) {
 	h := steady()
-	early := h.Admit(0, limit.One)
-	var leases []limit.Lease
+	early := limittest.Admit(h, 0, limit.One)
+	var leases []*limit.Sent
 	for range 4 {
-		leases = append(leases, h.Admit(0, limit.One))
+		leases = append(leases, limittest.Admit(h, 0, limit.One))
 	}
 	for i, l := range leases[:3] {
-		h.Settle(at(time.Duration(i)*100*ms), l, limit.Outcome{Result: limit.Unsent, Link: limit.Unreachable})
+		h.Settle(at(time.Duration(i)*100*ms), l, &limit.Outcome{Result: limit.Unsent, Link: limit.Unreachable})
 	}
 	if !h.State(at(300 * ms)).Down {
 		t.Fatal("it is up")
 	}
-	h.Settle(at(300*ms), early, limit.Outcome{Result: limit.Accepted})
+	h.Settle(at(300*ms), early, &limit.Outcome{Result: limit.Accepted})
 	if !h.State(at(300 * ms)).Down {
 		t.Error("an answer to what was sent before ends it")
 	}
-	h.Settle(at(300*ms), leases[3], limit.Outcome{Result: limit.Accepted})
+	h.Settle(at(300*ms), leases[3], &limit.Outcome{Result: limit.Accepted})
 	if h.State(at(300 * ms)).Down {
 		t.Error("an answer to what was sent after does not")
 	}
@@ -449,7 +449,8 @@ func TestNewRefuses(t *testing.T) {
 // seer shows a Breaker sights that go with the results of limittest's programs.
 type seer struct{ *breaker.Breaker }
 
-func (s seer) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
+func (s seer) Settle(now mono.Time, sent *limit.Sent, given *limit.Outcome) {
+	o := *given
 	switch o.Result {
 	case limit.Unsent:
 		o.Link = limit.Unreachable
@@ -458,7 +459,7 @@ func (s seer) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
 	case limit.Failed:
 		o.Link = limit.NoFiles
 	}
-	s.Breaker.Settle(now, l, o)
+	s.Breaker.Settle(now, sent, &o)
 }
 
 var spec = limittest.Spec{
@@ -476,22 +477,24 @@ func FuzzLaws(f *testing.F) { limittest.Fuzz(f, spec) }
 func BenchmarkHealth(b *testing.B) {
 	h := steady()
 	now := mono.Time(0)
-	o := limit.Outcome{Result: limit.Accepted}
+	o, sent := limit.Outcome{Result: limit.Accepted}, limit.Sent{Cost: limit.One}
 	b.ReportAllocs()
 	for b.Loop() {
 		now++
 		if h.Ready(now, limit.One) <= now {
-			h.Settle(now, h.Admit(now, limit.One), o)
+			limittest.Again(h, now, &sent)
+			h.Settle(now, &sent, &o)
 		}
 	}
 }
 
 func TestNothingAllocates(t *testing.T) {
-	h, now := steady(), mono.Time(0)
+	h, now, sent := steady(), mono.Time(0), limit.Sent{Cost: limit.One}
 	if n := testing.AllocsPerRun(1000, func() {
 		now++
 		h.Ready(now, limit.One)
-		h.Settle(now, h.Admit(now, limit.One), limit.Outcome{Result: limit.Accepted})
+		limittest.Again(h, now, &sent)
+		h.Settle(now, &sent, &limit.Outcome{Result: limit.Accepted})
 	}); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
@@ -515,13 +518,13 @@ func TestHowLongARowIs(t *testing.T) {
 		"broken for a moment, and yet": {limit.Broken, 16 * ms, 32},
 	} {
 		h := steady()
-		var open []limit.Lease
+		var open []*limit.Sent
 		for range 40 {
-			open = append(open, h.Admit(0, limit.One))
+			open = append(open, limittest.Admit(h, 0, limit.One))
 		}
 		for i := range open { // no request is on its way: the row decides
 			if i >= c.want {
-				h.Settle(0, open[i], limit.Outcome{Result: limit.Unsent})
+				h.Settle(0, open[i], &limit.Outcome{Result: limit.Unsent})
 			}
 		}
 		now, n := mono.Time(0), 0
@@ -529,7 +532,7 @@ func TestHowLongARowIs(t *testing.T) {
 			if n > 0 {
 				now = now.Add(c.apart)
 			}
-			h.Settle(now, open[n], limit.Outcome{Result: limit.Failed, Link: c.saw})
+			h.Settle(now, open[n], &limit.Outcome{Result: limit.Failed, Link: c.saw})
 		}
 		if down := h.State(now).Down; !down || n != c.want {
 			t.Errorf("%s: down %v after %d failures, want %d", name, down, n, c.want)
@@ -542,13 +545,13 @@ func TestHowLongARowIs(t *testing.T) {
 func TestForecastOfAnOutage(t *testing.T) {
 	h := steady()
 	for range 12 {
-		h.Settle(0, h.Admit(0, limit.One), limit.Outcome{Result: limit.Failed, Link: limit.Unreachable})
+		h.Settle(0, limittest.Admit(h, 0, limit.One), &limit.Outcome{Result: limit.Failed, Link: limit.Unreachable})
 	}
 	next := h.State(0).Next
 	if got := h.NotBefore(0, 3, limit.Cost{3}, limit.One); !h.State(0).Down || next <= 0 || got != next {
 		t.Errorf("%+v: not before %v", h.State(0), got)
 	}
-	h.Admit(next, limit.One)
+	limittest.Admit(h, next, limit.One)
 	if got := h.NotBefore(next, 3, limit.Cost{3}, limit.One); got != next {
 		t.Errorf("while one goes to see: not before %v, want %v", got, next)
 	}

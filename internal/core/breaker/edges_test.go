@@ -6,18 +6,19 @@ import (
 
 	"github.com/paceline-go/paceline/internal/core/breaker"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 )
 
 // fails has one request at now that does not get there.
 func fails(h *breaker.Breaker, now time.Duration) {
-	h.Settle(at(now), h.Admit(at(now), limit.One), limit.Outcome{Result: limit.Unsent, Link: limit.Unreachable})
+	h.Settle(at(now), limittest.Admit(h, at(now), limit.One), &limit.Outcome{Result: limit.Unsent, Link: limit.Unreachable})
 }
 
 // A host is down, is probed and comes back; its News; and when it goes down again.
 func TestAnOutageAfterAnother(t *testing.T) {
 	for apart, first := range map[time.Duration]time.Duration{600*ms - 1: 500 * ms, 600 * ms: 250 * ms} { // as long as the last one took
 		h := down(t) // since 0; the first probe goes at 450 ms
-		h.Admit(at(450*ms), limit.One)
+		limittest.Admit(h, at(450*ms), limit.One)
 		if s := h.State(at(450 * ms)); !s.Probing || s.Next != at(450*ms) || s.Since != 0 {
 			t.Errorf("%+v", s)
 		}
@@ -25,8 +26,8 @@ func TestAnOutageAfterAnother(t *testing.T) {
 		if s := h.State(0); s.Probing || s.Next != at(450*ms) {
 			t.Errorf("%+v", s)
 		}
-		probe := h.Admit(at(450*ms), limit.One)
-		h.Settle(at(600*ms), probe, limit.Outcome{Result: limit.Accepted})
+		probe := limittest.Admit(h, at(450*ms), limit.One)
+		h.Settle(at(600*ms), probe, &limit.Outcome{Result: limit.Accepted})
 		if s := h.State(at(700 * ms)); s.Down || s.Since != at(600*ms) || s.Lasted != 600*ms || s.Next != 0 {
 			t.Errorf("%+v", s)
 		}
@@ -44,12 +45,12 @@ func TestAnOutageAfterAnother(t *testing.T) {
 // A request was served before a probe was due. From then on no request waits for the probe.
 func TestNothingIsForetoldOfAnEnd(t *testing.T) {
 	h := steady()
-	by := []limit.Lease{h.Admit(0, limit.One), h.Admit(0, limit.One), h.Admit(0, limit.One), h.Admit(0, limit.One)}
+	by := []*limit.Sent{limittest.Admit(h, 0, limit.One), limittest.Admit(h, 0, limit.One), limittest.Admit(h, 0, limit.One), limittest.Admit(h, 0, limit.One)}
 	for i, l := range by[:3] {
-		h.Settle(at(time.Duration(i)*100*ms), l, limit.Outcome{Result: limit.Unsent, Link: limit.Unreachable})
+		h.Settle(at(time.Duration(i)*100*ms), l, &limit.Outcome{Result: limit.Unsent, Link: limit.Unreachable})
 	}
 	next := h.State(at(200 * ms)).Next
-	h.Settle(at(250*ms), by[3], limit.Outcome{Result: limit.Accepted})
+	h.Settle(at(250*ms), by[3], &limit.Outcome{Result: limit.Accepted})
 	if got := h.NotBefore(at(250*ms), 0, limit.Cost{}, limit.One); next <= at(250*ms) || got != at(250*ms) {
 		t.Errorf("the probe would have gone at %v: not before %v", next, got)
 	}
@@ -61,15 +62,15 @@ func TestWhoIsOnTheWay(t *testing.T) {
 	for ended, want := range map[int]bool{7: true, 2: true, 1: false} {
 		h := steady()
 		fails(h, 0)
-		var open []limit.Lease
+		var open []*limit.Sent
 		for range 10 {
-			open = append(open, h.Admit(at(10*ms), limit.One))
+			open = append(open, limittest.Admit(h, at(10*ms), limit.One))
 		}
 		for _, l := range open[:ended] {
-			h.Settle(at(50*ms), l, limit.Outcome{Result: limit.Unsent})
+			h.Settle(at(50*ms), l, &limit.Outcome{Result: limit.Unsent})
 		}
 		for _, l := range open[ended : ended+2] {
-			h.Settle(at(100*ms), l, limit.Outcome{Result: limit.Failed, Link: limit.Unreachable})
+			h.Settle(at(100*ms), l, &limit.Outcome{Result: limit.Failed, Link: limit.Unreachable})
 		}
 		if s := h.State(at(100 * ms)); s.Down != want { // three have failed, and no more than six may be on their way
 			t.Errorf("with %d on their way: %+v", 8-ended, s)
@@ -82,9 +83,9 @@ func TestWhoIsOnTheWay(t *testing.T) {
 func TestFilesTimeline(t *testing.T) {
 	const struck = -time.Hour
 	h := steady()
-	open := []limit.Lease{h.Admit(at(struck), limit.One), h.Admit(at(struck), limit.One), h.Admit(at(struck), limit.One)}
-	h.Settle(at(struck), open[0], limit.Outcome{Result: limit.Unsent, Link: limit.NoFiles})
-	h.Settle(at(struck), open[1], limit.Outcome{Result: limit.Accepted})
+	open := []*limit.Sent{limittest.Admit(h, at(struck), limit.One), limittest.Admit(h, at(struck), limit.One), limittest.Admit(h, at(struck), limit.One)}
+	h.Settle(at(struck), open[0], &limit.Outcome{Result: limit.Unsent, Link: limit.NoFiles})
+	h.Settle(at(struck), open[1], &limit.Outcome{Result: limit.Accepted})
 	if got := h.Ready(at(struck), limit.One); got != at(struck) {
 		t.Errorf("there is room for one: ready at %v", got)
 	}
@@ -92,7 +93,7 @@ func TestFilesTimeline(t *testing.T) {
 		t.Errorf("for two: ready at %v", got)
 	}
 	another := func(now time.Duration) {
-		h.Settle(at(now), h.Admit(at(now), limit.One), limit.Outcome{Result: limit.Accepted})
+		h.Settle(at(now), limittest.Admit(h, at(now), limit.One), &limit.Outcome{Result: limit.Accepted})
 	}
 	another(struck + 30*time.Second)
 	for _, now := range []time.Duration{struck, struck + 30*time.Second} {

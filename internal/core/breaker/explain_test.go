@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 )
 
 // Explain gives the reason of a wait: files for so many, an outage, or the beginning after it.
@@ -17,23 +18,23 @@ func TestExplain(t *testing.T) {
 			t.Errorf("at %v: %v until %v, want %v until %v", now, b, got, want, ready)
 		}
 	}
-	open := []limit.Lease{h.Admit(0, limit.One), h.Admit(0, limit.One), h.Admit(0, limit.One)}
-	h.Settle(0, open[0], limit.Outcome{Result: limit.Unsent, Link: limit.NoFiles})
+	open := []*limit.Sent{limittest.Admit(h, 0, limit.One), limittest.Admit(h, 0, limit.One), limittest.Admit(h, 0, limit.One)}
+	h.Settle(0, open[0], &limit.Outcome{Result: limit.Unsent, Link: limit.NoFiles})
 	says(0, limit.Bound{Name: "files", Size: 1, Most: 2})
 	for _, l := range open[1:] {
-		h.Settle(0, l, limit.Outcome{Result: limit.Accepted, Link: limit.Working})
+		h.Settle(0, l, &limit.Outcome{Result: limit.Accepted, Link: limit.Working})
 	}
 	now := time.Hour
 	for !h.State(at(now)).Down {
-		h.Settle(at(now+100*ms), h.Admit(at(now), limit.One), limit.Outcome{Result: limit.Unsent, Link: limit.Unreachable})
+		h.Settle(at(now+100*ms), limittest.Admit(h, at(now), limit.One), &limit.Outcome{Result: limit.Unsent, Link: limit.Unreachable})
 		now += time.Second
 	}
 	says(now-900*ms, limit.Bound{Name: "outage"})
 	now = time.Duration(h.State(at(now)).Next)
-	h.Settle(at(now), h.Admit(at(now), limit.One), limit.Outcome{Result: limit.Accepted, Link: limit.Working})
-	h.Admit(at(now), limit.One)
+	h.Settle(at(now), limittest.Admit(h, at(now), limit.One), &limit.Outcome{Result: limit.Accepted, Link: limit.Working})
+	limittest.Admit(h, at(now), limit.One)
 	for h.Ready(at(now), limit.One) <= at(now) {
-		h.Admit(at(now), limit.One)
+		limittest.Admit(h, at(now), limit.One)
 	}
 	says(now, limit.Bound{Name: "beginning"})
 }

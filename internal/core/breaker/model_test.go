@@ -9,6 +9,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/core/breaker"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool/backoff"
 )
@@ -171,7 +172,7 @@ func play(program []byte) error {
 	h := must(breaker.New(breaker.Config{Backoff: backoff.Policy{Jitter: -1}}))
 	s := &story{}
 	type open struct {
-		lease limit.Lease
+		lease *limit.Sent
 		send  int
 	}
 	var opened []open
@@ -189,7 +190,7 @@ func play(program []byte) error {
 			} else if ready > now && (op%8 != 3 || b > 20) { // 3: a driver that does not ask
 				break
 			}
-			opened = append(opened, open{h.Admit(now, limit.One), len(s.deeds)})
+			opened = append(opened, open{limittest.Admit(h, now, limit.One), len(s.deeds)})
 			s.deeds = append(s.deeds, deed{at: now, send: -1})
 		default:
 			if len(opened) == 0 {
@@ -197,7 +198,7 @@ func play(program []byte) error {
 			}
 			k := int(a) % len(opened)
 			o, saw := outcome(op, b)
-			h.Settle(now, opened[k].lease, o)
+			h.Settle(now, opened[k].lease, &o)
 			s.deeds = append(s.deeds, deed{at: now, send: opened[k].send, saw: saw, sent: o.Result != limit.Unsent})
 			opened = slices.Delete(opened, k, k+1)
 		}

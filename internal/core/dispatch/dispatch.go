@@ -134,7 +134,6 @@ type Attempt struct {
 
 	pass       scheduler.Pass
 	host       *host
-	watch      limit.Lease // of its host's breaker
 	generation uint64
 	life       uint64 // queue.Info.Seq of its request
 }
@@ -202,15 +201,16 @@ type Dispatcher struct {
 	head  scheduler.Ticket
 	alive int
 
-	blame blame
+	outcome limit.Outcome // of the present Done
+	blame   blame
 }
 
 type key struct {
 	name        string
 	stack       *stack.Stack // closed while the key is banned
 	limit       *scheduler.Limit
-	shared      []*Shared               // in place of its own limit; never changed, but replaced
-	flights     map[limit.Lease]*flight // requests in flight in shared limits, by their lease of stack
+	shared      []*Shared          // in place of its own limit; never changed, but replaced
+	flights     map[uint64]*flight // requests in flight in shared limits, by their Number
 	nonce       *Nonce
 	inFlight    int
 	sent        uint64
@@ -392,9 +392,10 @@ func (d *Dispatcher) tooDear(cost limit.Cost) string {
 func (d *Dispatcher) send(now mono.Time, a *Attempt) {
 	a.At, a.pass, a.Key = now, d.head.Pass, d.head.Pass.Way.Index
 	k := &d.keys[a.Key]
-	d.takesOff(k, &a.pass, &a.Request.Cost)
+	sent := d.line.Sent(a.pass)
+	d.takesOff(k, sent)
 	a.generation = k.generation
-	a.watch = a.host.admit(now, &a.Request.Cost)
+	a.host.admit(sent)
 	if k.nonce != nil {
 		a.Nonce = k.nonce.Next(now)
 	}
@@ -405,7 +406,7 @@ func (d *Dispatcher) send(now mono.Time, a *Attempt) {
 
 // Fresh reports whether an attempt that is not Done may still be sent, by the limits of its key:
 // see limit.Fresh.
-func (d *Dispatcher) Fresh(a *Attempt) bool { return d.line.Fresh(&a.pass) }
+func (d *Dispatcher) Fresh(a *Attempt) bool { return d.line.Fresh(a.pass) }
 
 // Done settles an attempt at now and moves its request on: done, waiting for another attempt,
 // expired, or dead. It returns the zero Ended if the request was killed meanwhile.
@@ -419,7 +420,7 @@ func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) queue.Ended {
 			limit.State(g, now, ans.Stated)
 		}
 	}
-	d.settle(now, k, &a, &ans)
+	sent := d.settle(now, k, &a, &ans)
 	learned := uint64(0)
 	for g := range k.limits() {
 		g.Contain(now, ans.Capacity, &ans.Outcome)
@@ -434,7 +435,7 @@ func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) queue.Ended {
 	if ans.Reason == "" && ans.Result != limit.Accepted {
 		ans.Reason = ans.Result.String()
 	}
-	free := d.hosts.settle(now, &a, &ans)
+	free := d.hosts.settle(now, &a, sent, &ans)
 	// A request that was sent before a ban was lifted may still report that ban.
 	if ans.Banned && !k.isBanned && a.generation == k.generation {
 		d.ban(a.Key, ans.Reason)

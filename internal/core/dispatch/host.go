@@ -131,9 +131,9 @@ func (s *hosts) wake() mono.Time {
 	return s.held[0].ready
 }
 
-func (h *host) admit(now mono.Time, cost *limit.Cost) limit.Lease {
+func (h *host) admit(sent *limit.Sent) {
 	h.inFlight++
-	return h.health.Admit(now, *cost)
+	h.health.Admit(sent)
 }
 
 // takes returns how long an answer of the host takes, for a request that is of use for whole; 0: not
@@ -207,7 +207,7 @@ func (s *hosts) answered(now mono.Time, a *Attempt, accepted bool) {
 
 // settle records the evidence of an attempt about its host. It returns free if the attempt is not
 // to be counted: it never left this machine, and the fault is the host's, not the request's.
-func (s *hosts) settle(now mono.Time, a *Attempt, ans *Answer) (free bool) {
+func (s *hosts) settle(now mono.Time, a *Attempt, sent *limit.Sent, ans *Answer) (free bool) {
 	h := a.host
 	h.inFlight--
 	if s.timed {
@@ -216,7 +216,7 @@ func (s *hosts) settle(now mono.Time, a *Attempt, ans *Answer) (free bool) {
 	if ans.Result == limit.Unsent && ans.Link == limit.Implied && !ans.Returned && !ans.Invalid && !ans.Banned {
 		ans.Link = limit.Unreachable
 	}
-	h.health.Settle(now, a.watch, ans.Outcome)
+	h.health.Settle(now, sent, &ans.Outcome)
 	if ans.Link > limit.Working {
 		h.reason = ans.Reason
 	}

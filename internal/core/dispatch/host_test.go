@@ -11,6 +11,7 @@ import (
 	"github.com/paceline-go/paceline/internal/core/dispatch"
 	"github.com/paceline-go/paceline/internal/core/queue"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool/backoff"
 )
@@ -390,7 +391,7 @@ type hostModel struct {
 type modelled struct {
 	dispatch.Attempt
 	host  string
-	lease limit.Lease
+	lease *limit.Sent
 }
 
 var hostNames = []string{"x", "y", "z"}
@@ -437,7 +438,7 @@ func (w *hostModel) step(op, b, c byte) {
 			o.Link = limit.Unreachable
 		}
 		watch := w.watch(a.host)
-		watch.Settle(w.now, a.lease, o)
+		watch.Settle(w.now, a.lease, &o)
 		counts := o.Result != limit.Unsent
 		if o.Result == limit.Unsent {
 			switch o.Link {
@@ -500,7 +501,7 @@ func (w *hostModel) drain() {
 		if id != want || a.Number != w.attempts[id] {
 			w.Fatalf("at %v: sent %d, attempt %d, want %d, attempt %d", w.now, id, a.Number, want, w.attempts[want])
 		}
-		w.open = append(w.open, modelled{a, w.to[id], w.watch(w.to[id]).Admit(w.now, limit.One)})
+		w.open = append(w.open, modelled{a, w.to[id], limittest.Admit(w.watch(w.to[id]), w.now, limit.One)})
 	}
 }
 

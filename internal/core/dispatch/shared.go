@@ -40,14 +40,13 @@ const MaxShared = scheduler.MaxLimits - 1
 
 // flight is a request in flight of a key with shared limits.
 type flight struct {
-	cost   limit.Cost
-	passed []*Shared // those with leases in its pass
-	moved  []carried // leases of those that the key joined since
+	passed []*Shared // those in its pass
+	moved  []carried // in those that the key joined since
 }
 
 type carried struct {
 	shared *Shared
-	lease  limit.Lease
+	sent   limit.Sent
 }
 
 // guards yields every stack before a key's next request.
@@ -82,8 +81,9 @@ func (k *key) limits() iter.Seq[*stack.Stack] {
 // Refills returns the units whose resets in an answer only say when a bucket is full again, as the
 // key's limits know: see limit.Refills.
 func (d *Dispatcher) Refills(key int, ans *Answer) (units uint8) {
+	d.outcome = ans.Outcome // a pointer to ans would make the compiler allocate it
 	for g := range d.keys[key].limits() {
-		units |= g.Refills(ans.Outcome)
+		units |= g.Refills(&d.outcome)
 	}
 	return units
 }
@@ -131,14 +131,15 @@ func (d *Dispatcher) Share(now mono.Time, key int, with ...*Shared) error {
 	if slices.Equal(before, with) {
 		return nil
 	}
-	for lease, cost := range k.stack.InFlight() {
-		f := k.flights[lease]
+	for sent := range k.stack.InFlight() {
+		f := k.flights[sent.Number]
 		if f == nil {
-			f = k.flies(lease, cost, nil)
+			f = k.flies(sent.Number, nil)
 		}
 		for _, s := range with {
 			if !f.has(s) {
-				f.moved = append(f.moved, carried{s, s.stack.Admit(now, f.cost)})
+				f.moved = append(f.moved, carried{s, limit.Sent{At: now, Number: d.line.Number(), Cost: sent.Cost}})
+				s.stack.Admit(&f.moved[len(f.moved)-1].sent)
 			}
 		}
 	}
@@ -245,18 +246,18 @@ func (d *Dispatcher) touch(key int) {
 }
 
 // takesOff records the limits in which an attempt counts, if its key shares limits.
-func (d *Dispatcher) takesOff(k *key, p *scheduler.Pass, cost *limit.Cost) {
+func (d *Dispatcher) takesOff(k *key, sent *limit.Sent) {
 	if len(k.shared) > 0 {
-		k.flies(d.line.Leases(p)[0], *cost, k.shared)
+		k.flies(sent.Number, k.shared)
 	}
 }
 
-func (k *key) flies(own limit.Lease, cost limit.Cost, passed []*Shared) *flight {
+func (k *key) flies(number uint64, passed []*Shared) *flight {
 	if k.flights == nil {
-		k.flights = map[limit.Lease]*flight{}
+		k.flights = map[uint64]*flight{}
 	}
-	f := &flight{cost: cost, passed: passed}
-	k.flights[own] = f
+	f := &flight{passed: passed}
+	k.flights[number] = f
 	return f
 }
 
@@ -265,36 +266,42 @@ func (f *flight) has(s *Shared) bool {
 	return slices.Contains(f.passed, s) || slices.ContainsFunc(f.moved, func(c carried) bool { return c.shared == s })
 }
 
-// settle closes all leases of an attempt. For limits that its key has left, the attempt was never
-// sent.
-func (d *Dispatcher) settle(now mono.Time, k *key, a *Attempt, ans *Answer) {
-	if len(k.shared) == 0 {
-		d.line.Settle(now, a.pass, ans.Outcome)
-		return
-	}
+// settle settles an attempt in all limits. For limits that its key has left, the attempt was never
+// sent. The result holds until the next request goes.
+func (d *Dispatcher) settle(now mono.Time, k *key, a *Attempt, ans *Answer) *limit.Sent {
 	now = d.line.Tick(now)
-	its := func(s *Shared) limit.Outcome {
-		if slices.Contains(k.shared, s) {
-			return ans.Outcome
+	sent, limits := d.line.Close(a.pass), a.pass.Way.Limits()
+	if len(k.shared) == 0 {
+		d.outcome = ans.Outcome
+		for _, m := range limits {
+			m.Limiter.Settle(now, sent, &d.outcome)
+			d.line.Touch(m)
 		}
-		return limit.Outcome{Result: limit.Unsent}
+		return sent
 	}
-	limits, leases := d.line.Close(&a.pass)
-	lease := leases[0]
-	f := k.flights[lease]
-	delete(k.flights, lease)
-	own := ans.Outcome
-	own.Refilled(d.Refills(a.Key, ans))
-	own.Known = 0 // the remainder belongs to all that share it
-	k.stack.Settle(now, lease, own)
-	for n, m := range limits[1:] {
-		m.Limiter.Settle(now, leases[1+n], its(m.Of.(*Shared)))
+	its := func(s *Shared) *limit.Outcome {
+		if d.outcome = ans.Outcome; !slices.Contains(k.shared, s) {
+			d.outcome = limit.Outcome{Result: limit.Unsent}
+		}
+		return &d.outcome
 	}
-	for _, c := range f.moved {
-		c.shared.stack.Settle(now, c.lease, its(c.shared))
+	f := k.flights[sent.Number]
+	delete(k.flights, sent.Number)
+	units := d.Refills(a.Key, ans)
+	d.outcome = ans.Outcome
+	d.outcome.Refilled(units)
+	d.outcome.Known = 0 // the remainder belongs to all that share it
+	k.stack.Settle(now, sent, &d.outcome)
+	for _, m := range limits[1:] {
+		m.Limiter.Settle(now, sent, its(m.Of.(*Shared)))
+	}
+	for i := range f.moved {
+		c := &f.moved[i]
+		c.shared.stack.Settle(now, &c.sent, its(c.shared))
 		d.line.Touch(c.shared.limit)
 	}
 	for _, m := range limits {
 		d.line.Touch(m)
 	}
+	return sent
 }

@@ -42,7 +42,7 @@ func (t *pending) divide() {
 		if at > horizon && (i > 0 || at > t.far(horizon)) {
 			break
 		}
-		t.limiter.Admit(t.now, cost)
+		t.admit(t.now, cost)
 		t.mine.Want--
 		t.mine.Served += share(&cost, &t.mine.Mean, t.mine.Counts)
 		t.granted = append(t.granted, part{at, cost})
@@ -59,7 +59,7 @@ func (t *pending) unstick() {
 		return
 	}
 	if t.limiter.Ready(t.now, t.next(true)) > t.now.Add(t.poll(t.rivals+1)+2*t.took) {
-		t.limiter.Settle(t.now, t.held, limit.Outcome{Result: limit.Unsent})
+		t.limiter.Settle(t.now, t.held, &limit.Outcome{Result: limit.Unsent})
 		t.pool.parts = nil
 	}
 }
@@ -73,7 +73,7 @@ func (t *pending) falls(heirs []*Entry, horizon mono.Time, spared *spare) (mine 
 			heirs[i] = &own
 		}
 	}
-	var leases []limit.Lease
+	var sent []*limit.Sent
 	for most := t.most(t.heirs); own.Want > 0 && int64(mine) < most; {
 		e := least(heirs)
 		cost := e.Mean
@@ -99,15 +99,15 @@ func (t *pending) falls(heirs []*Entry, horizon mono.Time, spared *spare) (mine 
 		if at > horizon && (mine > 0 || at > t.far(horizon)) {
 			break
 		}
-		leases = append(leases, t.limiter.Admit(t.now, cost))
+		sent = append(sent, t.admit(t.now, cost))
 		e.Want--
 		e.Served += share(&cost, &e.Mean, e.Counts)
 		if e == &own {
 			mine++
 		}
 	}
-	for _, l := range leases {
-		t.limiter.Settle(t.now, l, limit.Outcome{Result: limit.Unsent})
+	for _, s := range sent {
+		t.limiter.Settle(t.now, s, &limit.Outcome{Result: limit.Unsent})
 	}
 	return mine
 }

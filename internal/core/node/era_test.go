@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -34,7 +35,7 @@ func TestClockSetBackWhileNobodyIsThere(t *testing.T) {
 	for sent := 0; sent < quota; {
 		turn(a, p, 0)
 		for p += 250 * ms; sent < quota && a.Ready(p, limit.One) <= p; sent++ {
-			a.Settle(p, a.Admit(p, limit.One), limit.Outcome{Result: limit.Accepted})
+			a.Settle(p, limittest.Admit(a, p, limit.One), &limit.Outcome{Result: limit.Accepted})
 		}
 	}
 	a.Close()

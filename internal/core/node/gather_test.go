@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -22,7 +23,7 @@ func crowd(t *testing.T, s *shelf, many int) (nodes []*Node, p mono.Time) {
 			p += apart
 			s.turn(t, n, p)
 			for n.Ready(p+ms, limit.One) <= p+ms { // and it sends its grants, which are answered
-				n.Settle(p+2*ms, n.Admit(p+ms, limit.One), limit.Outcome{Result: limit.Accepted})
+				n.Settle(p+2*ms, limittest.Admit(n, p+ms, limit.One), &limit.Outcome{Result: limit.Accepted})
 			}
 		}
 	}
@@ -105,7 +106,7 @@ func TestToldIsBounded(t *testing.T) {
 			}
 			n.End(q+ms, err)
 			for n.Ready(q+2*ms, limit.One) <= q+2*ms {
-				n.Settle(q+2*ms, n.Admit(q+2*ms, limit.One), limit.Outcome{Result: limit.Accepted})
+				n.Settle(q+2*ms, limittest.Admit(n, q+2*ms, limit.One), &limit.Outcome{Result: limit.Accepted})
 			}
 		}
 		return told
@@ -155,7 +156,7 @@ func TestToldAgainIsBounded(t *testing.T) {
 			if d.Ready(q+2*ms, limit.One) > q+2*ms {
 				break
 			}
-			d.Settle(q+2*ms, d.Admit(q+2*ms, limit.One), limit.Outcome{Result: limit.Accepted})
+			d.Settle(q+2*ms, limittest.Admit(d, q+2*ms, limit.One), &limit.Outcome{Result: limit.Accepted})
 		}
 	}
 	if told == 0 || told > most {

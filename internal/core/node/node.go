@@ -103,12 +103,11 @@ type Node struct {
 
 // sent is the record of a request.
 type sent struct {
-	at     mono.Time
-	cost   limit.Cost
-	pieces uint64
-	from   mono.Time // when the grant for it began to hold
-	taken  bool      // the grants covered all of its cost
-	alone  alone
+	limit.Sent // At is by the node's clock
+	pieces     uint64
+	from       mono.Time // when the grant for it began to hold
+	taken      bool      // the grants covered all of its cost
+	alone      alone
 }
 
 // answer is an answer that is still to be reported.
@@ -198,28 +197,26 @@ func (n *Node) process(p, l mono.Time) mono.Time {
 }
 
 // Admit implements limit.Limiter. A cost beyond the grants counts nevertheless.
-func (n *Node) Admit(p mono.Time, cost limit.Cost) limit.Lease {
-	n.last = max(p, n.last)
-	var by alone
-	var from mono.Time
-	var taken bool
+func (n *Node) Admit(r *limit.Sent) {
+	n.last = max(r.At, n.last)
+	s := n.book.Take(r.Number)
+	*s = sent{Sent: limit.Sent{At: n.last, Number: r.Number, Cost: r.Cost}, pieces: n.pieces}
 	if n.goesAlone(n.last) {
-		by = n.admitAlone(n.last, cost)
+		s.alone = n.admitAlone(&s.Sent)
 	} else {
-		from, taken = n.pool.take(cost)
+		s.from, s.taken = n.pool.take(r.Cost)
 	}
-	plus(&n.flight, &cost)
+	plus(&n.flight, &r.Cost)
 	n.asks = false
 	if n.waiting > 0 {
 		n.waiting--
 	}
-	n.use(n.last, &cost)
-	return n.book.Open(sent{n.last, cost, n.pieces, from, taken, by})
+	n.use(n.last, &s.Cost)
 }
 
-// Fresh reports whether the request of a lease may be written now.
-func (n *Node) Fresh(p mono.Time, l limit.Lease) bool {
-	s := n.book.At(l)
+// Fresh reports whether an open request may be written now. It panics if the request is not open.
+func (n *Node) Fresh(p mono.Time, r *limit.Sent) bool {
+	s := n.book.At(r.Number)
 	if s.alone.split > 0 {
 		return n.freshAlone(s, p)
 	}
@@ -273,19 +270,19 @@ func (n *Node) Waiting(waiting int) {
 }
 
 // Settle implements limit.Limiter.
-func (n *Node) Settle(p mono.Time, l limit.Lease, o limit.Outcome) {
-	s := n.book.Close(l)
+func (n *Node) Settle(p mono.Time, r *limit.Sent, o *limit.Outcome) {
+	s := n.book.Return(r.Number)
 	n.last = max(p, n.last)
-	n.settleAlone(&s, o)
+	n.settleAlone(s, o)
 	if o.Result == limit.Unsent {
-		minus(&n.flight, &s.cost)
+		minus(&n.flight, &s.Cost)
 		if s.taken && s.pieces == n.pieces {
-			n.pool.add(part{s.from, s.cost})
+			n.pool.add(part{s.from, s.Cost})
 		}
 		return
 	}
-	n.trip += (n.last.Sub(s.at) - n.trip) / 8
-	n.answers = append(n.answers, answer{at: n.last, cost: s.cost, outcome: o})
+	n.trip += (n.last.Sub(s.At) - n.trip) / 8
+	n.answers = append(n.answers, answer{at: n.last, cost: s.Cost, outcome: *o})
 }
 
 func plus(sum, c *limit.Cost) {

@@ -132,7 +132,7 @@ func (t *pending) endSplit() {
 	t.quiet(ErrAlone, t.now.Add(2*t.config.TTL+counts)) // parts are kept for twice TTL after a turn that failed
 	t.parted = true
 	t.pieces++
-	t.limiter.Settle(t.now, t.held, limit.Outcome{Result: limit.Unsent})
+	t.limiter.Settle(t.now, t.held, &limit.Outcome{Result: limit.Unsent})
 	t.pool.parts = nil
 }
 
@@ -158,15 +158,14 @@ func (n *Node) Alone() (from mono.Time, of int, on bool) {
 
 // alone is the record of a request that went by the node's part.
 type alone struct {
-	lease limit.Lease
 	split uint64 // the number of the split; 0: it was granted
 	until mono.Time
 }
 
 // settleAlone settles a request at the node's part, if that is still in use.
-func (n *Node) settleAlone(s *sent, o limit.Outcome) {
+func (n *Node) settleAlone(s *sent, o *limit.Outcome) {
 	if s.alone.split > 0 && s.alone.split == n.splits && n.split != nil {
-		n.split.limiter.Settle(n.last, s.alone.lease, o)
+		n.split.limiter.Settle(n.last, &s.Sent, o)
 	}
 }
 
@@ -175,6 +174,7 @@ func (n *Node) freshAlone(s *sent, p mono.Time) bool {
 	return s.alone.split == n.splits && n.split != nil && max(p, n.last) < s.alone.until
 }
 
-func (n *Node) admitAlone(p mono.Time, cost limit.Cost) alone {
-	return alone{n.split.limiter.Admit(p, cost), n.splits, n.split.until}
+func (n *Node) admitAlone(s *limit.Sent) alone {
+	n.split.limiter.Admit(s)
+	return alone{n.splits, n.split.until}
 }

@@ -31,7 +31,8 @@ type pending struct {
 	keeps    limit.Cost // the cost that it holds, without the reported answers
 	leaves   bool
 	wantsNow bool
-	held     limit.Lease // of the grants in the pool
+	number   uint64      // of the latest request in limiter
+	held     *limit.Sent // the grants in the pool
 	shift    time.Duration
 	heirs    int  // nodes that want more, including this one
 	parted   bool // some nodes sent by their parts before it
@@ -292,14 +293,14 @@ func (t *pending) settle() error {
 	t.limiter = t.config.New()
 	var open limit.Cost
 	type gone struct {
-		lease limit.Lease
-		at    mono.Time
+		sent *limit.Sent
+		at   mono.Time
 	}
 	var dead []gone
 	left := t.others[:0]
 	for _, e := range t.others {
 		if end := e.Until.Add(t.config.Late); end <= t.now {
-			dead = append(dead, gone{t.limiter.Admit(mono.Min, e.Open), end})
+			dead = append(dead, gone{t.admit(mono.Min, e.Open), end})
 			continue
 		}
 		plus(&open, &e.Open)
@@ -308,25 +309,25 @@ func (t *pending) settle() error {
 	t.others = left
 	t.told = t.ripe()
 	t.keeps = t.flight
-	leases := make([]limit.Lease, t.told)
-	for i := range leases {
+	sent := make([]*limit.Sent, t.told)
+	for i := range sent {
 		minus(&t.keeps, &t.answers[i].cost)
-		leases[i] = t.limiter.Admit(mono.Min, t.answers[i].cost)
+		sent[i] = t.admit(mono.Min, t.answers[i].cost)
 	}
 	plus(&open, &t.keeps)
 	t.trimPool()
-	t.limiter.Admit(mono.Min, open)
-	t.held = t.limiter.Admit(mono.Min, t.pool.sum())
+	t.admit(mono.Min, open)
+	t.held = t.admit(mono.Min, t.pool.sum())
 	if len(t.book.State) > 0 {
 		if err := t.limiter.Restore(t.book.State); err != nil {
 			return &damagedState{err}
 		}
 	}
 	for _, g := range dead {
-		t.limiter.Settle(t.now, g.lease, limit.Outcome{Result: limit.Failed, ArrivedAgo: ago(t.now, g.at)})
+		t.limiter.Settle(t.now, g.sent, &limit.Outcome{Result: limit.Failed, ArrivedAgo: ago(t.now, g.at)})
 	}
-	for i, l := range leases {
-		t.limiter.Settle(t.now, l, t.outcome(&t.answers[i]))
+	for i, s := range sent {
+		t.limiter.Settle(t.now, s, new(t.outcome(&t.answers[i])))
 	}
 	for _, f := range t.changes {
 		if t.book.From == 0 && f(t.limiter, t.now) == nil {
@@ -334,6 +335,14 @@ func (t *pending) settle() error {
 		}
 	}
 	return nil
+}
+
+// admit makes a cost count in the turn's limiter.
+func (t *pending) admit(now mono.Time, cost limit.Cost) *limit.Sent {
+	t.number++
+	s := &limit.Sent{At: now, Number: t.number, Cost: cost}
+	t.limiter.Admit(s)
+	return s
 }
 
 // outcome returns the report of an answer: by when its request had arrived, in the ledger's time.

@@ -222,55 +222,61 @@ func (l *Scheduler) Leave(now mono.Time, t *Ticket) bool {
 	return true
 }
 
-// Settle closes the leases of a pass.
+// Settle ends a pass. It panics if the pass was settled before.
 func (l *Scheduler) Settle(now mono.Time, p Pass, o limit.Outcome) {
 	now = l.Tick(now)
-	limits, leases := l.Close(&p)
-	for k, m := range limits {
-		m.Limiter.Settle(now, leases[k], o)
+	l.outcome = o // a pointer to o would make the compiler allocate it
+	sent := l.Close(p)
+	for _, m := range p.Way.limits {
+		m.Limiter.Settle(now, sent, &l.outcome)
 		l.Touch(m)
 	}
 }
 
 // Close ends a pass. The driver does the rest of Settle, at the instant that Tick returns: it
-// settles each lease at its limit, and Touches that limit. So a driver may have an outcome for each
-// limit, and the 224 bytes of an Outcome are not copied more often than necessary. The results hold
-// until the next use of p or the Scheduler.
-func (l *Scheduler) Close(p *Pass) ([]*Limit, []limit.Lease) {
-	leases := p.lease[:]
-	if p.booked {
-		leases = l.closeBooked(p)
+// settles the request at each limit of the Way, and Touches that limit. So a driver may have an
+// outcome for each limit. The result holds until the next request goes. Close panics if the pass
+// was closed before.
+func (l *Scheduler) Close(p Pass) *limit.Sent {
+	kept := l.book.Return(p.number)
+	if kept.metered {
+		for _, m := range p.Way.limits {
+			less(&m.spare, &kept.spare)
+		}
 	}
-	return p.Way.limits, leases
+	return &kept.Sent
 }
 
-// Leases returns the leases of a pass that is not closed, in the order of its Way's limits. They
-// hold until the next use of the Scheduler.
-func (l *Scheduler) Leases(p *Pass) []limit.Lease {
-	if p.booked {
-		return l.book.At(p.lease[0]).leases[:len(p.Way.limits)]
+// Sent returns the record of an open pass. It holds until the next request goes.
+func (l *Scheduler) Sent(p Pass) *limit.Sent { return &l.book.At(p.number).Sent }
+
+// Number returns a new Number, for a request that counts in a limit without a pass.
+func (l *Scheduler) Number() uint64 {
+	l.number++
+	return l.number
+}
+
+// Oldest returns when the oldest open pass of a limit went; limit.Never: none is open. It reads
+// each open pass.
+func (l *Scheduler) Oldest(m *Limit) mono.Time {
+	t := limit.Never
+	for k := range l.book.All() {
+		if k.At < t && slices.Contains(k.way.limits, m) {
+			t = k.At
+		}
 	}
-	return p.lease[:]
+	return t
 }
 
 // Fresh reports whether the request of an open pass may still be sent, by its limits.
-func (l *Scheduler) Fresh(p *Pass) bool {
-	for k, lease := range l.Leases(p) {
-		if !limit.Fresh(p.Way.limits[k].Limiter, lease) {
+func (l *Scheduler) Fresh(p Pass) bool {
+	sent := l.Sent(p)
+	for _, m := range p.Way.limits {
+		if !limit.Fresh(m.Limiter, sent) {
 			return false
 		}
 	}
 	return true
-}
-
-func (l *Scheduler) closeBooked(p *Pass) []limit.Lease {
-	kept, limits := l.book.Return(p.lease[0]), p.Way.limits
-	if kept.metered {
-		for _, m := range limits {
-			less(&m.spare, &kept.spare)
-		}
-	}
-	return kept.leases[:len(limits)]
 }
 
 // Touch notes a change of a limiter, or news of it. The scheduler asks again about the tickets that
@@ -398,7 +404,7 @@ func (l *Scheduler) Next(now mono.Time) *Ticket {
 	return t
 }
 
-// admit opens the leases of a way. least is cost itself if all of it is surely used.
+// admit lets a cost go by a way. least is cost itself if all of it is surely used.
 func (l *Scheduler) admit(now mono.Time, w *Way, cost, least *limit.Cost) Pass {
 	l.changes++
 	if w.lane.sole == nil {
@@ -406,32 +412,25 @@ func (l *Scheduler) admit(now mono.Time, w *Way, cost, least *limit.Cost) Pass {
 		w.used = l.turn
 		w.lane.ease(w)
 	}
-	metered := least != cost
-	c := *cost
-	if len(w.limits) == 1 && !metered {
-		m := w.limits[0]
-		if m.fair != nil {
-			w.advance(0, cost)
-		}
-		return Pass{Way: w, lease: [1]limit.Lease{m.Limiter.Admit(now, c)}}
-	}
-	lease, kept := l.book.Take()
-	if kept.metered = metered; metered {
+	number := l.Number()
+	kept := l.book.Take(number)
+	kept.At, kept.Number, kept.Cost, kept.way = now, number, *cost, w
+	if kept.metered = least != cost; kept.metered {
 		for u, n := range cost {
 			n = min(max(n, 0), limit.MaxCost)
 			kept.spare[u] = n - min(max(least[u], 0), n)
 		}
 	}
 	for k, m := range w.limits {
-		kept.leases[k] = m.Limiter.Admit(now, c)
-		if metered {
+		m.Limiter.Admit(&kept.Sent)
+		if kept.metered {
 			more(&m.spare, &kept.spare)
 		}
 		if w.fair {
 			w.advance(k, cost)
 		}
 	}
-	return Pass{Way: w, lease: [1]limit.Lease{lease}, booked: true}
+	return Pass{w, number}
 }
 
 // sure reports whether a request surely uses all of cost. It is false for units of which a request

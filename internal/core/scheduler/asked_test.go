@@ -12,9 +12,9 @@ import (
 // until is a limit at which everything may go from an instant on.
 type until struct{ t mono.Time }
 
-func (u until) Ready(now mono.Time, _ limit.Cost) mono.Time      { return max(now, u.t) }
-func (until) Admit(mono.Time, limit.Cost) limit.Lease            { return limit.Lease{} }
-func (until) Settle(_ mono.Time, _ limit.Lease, _ limit.Outcome) {}
+func (u until) Ready(now mono.Time, _ limit.Cost) mono.Time { return max(now, u.t) }
+func (until) Admit(*limit.Sent)                             {}
+func (until) Settle(mono.Time, *limit.Sent, *limit.Outcome) {}
 
 // Ask names the way by which the cost may go first, and of that way the limit that lets it go last.
 // Without waiting tickets Expect gives the same.

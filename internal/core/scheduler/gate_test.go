@@ -10,6 +10,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/core/scheduler"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -25,7 +26,7 @@ type caller struct {
 	n      int
 	cost   limit.Cost
 	passed int
-	lease  limit.Lease
+	lease  *limit.Sent
 }
 
 // look returns the callers that go now.
@@ -33,7 +34,7 @@ func (p *polled) look(now mono.Time) (went []*caller) {
 	take := func(i int) {
 		c := p.wait[i]
 		p.wait = append(p.wait[:i:i], p.wait[i+1:]...)
-		c.lease = p.limit.Admit(now, c.cost)
+		c.lease = limittest.Admit(p.limit, now, c.cost)
 		went = append(went, c)
 	}
 	for len(p.wait) > 0 {
@@ -79,7 +80,7 @@ func runPolled(seed uint64, fill int, end mono.Time) error {
 	type flight struct {
 		until mono.Time
 		pass  scheduler.Pass
-		lease limit.Lease
+		lease *limit.Sent
 		used  limit.Outcome
 	}
 	var open []flight
@@ -87,7 +88,7 @@ func runPolled(seed uint64, fill int, end mono.Time) error {
 	made := 0
 	for now := mono.Time(0); now < end; now += ms {
 		var theirs, ours []int
-		leases, passes := map[int]limit.Lease{}, map[int]scheduler.Pass{}
+		leases, passes := map[int]*limit.Sent{}, map[int]scheduler.Pass{}
 		look := func() {
 			for _, c := range model.look(now) {
 				theirs, leases[c.n] = append(theirs, c.n), c.lease
@@ -102,7 +103,7 @@ func runPolled(seed uint64, fill int, end mono.Time) error {
 				kept = append(kept, f)
 				continue
 			}
-			model.limit.Settle(now, f.lease, f.used)
+			model.limit.Settle(now, f.lease, &f.used)
 			subject.Settle(now, f.pass, f.used)
 			look()
 		}

@@ -40,12 +40,12 @@ type watched struct {
 	fair bool
 }
 
-func (w *watched) Admit(now mono.Time, c limit.Cost) limit.Lease {
-	if at := w.Ready(now, c); at > now {
-		w.net.fail("limit %d: admitted at %v what is ready at %v", w.id, now, at)
+func (w *watched) Admit(s *limit.Sent) {
+	if at := w.Ready(s.At, s.Cost); at > s.At {
+		w.net.fail("limit %d: admitted at %v what is ready at %v", w.id, s.At, at)
 	}
-	w.net.admits(w, c)
-	return w.Limiter.Admit(now, c)
+	w.net.admits(w, s.Cost)
+	w.Limiter.Admit(s)
 }
 
 func (w *watched) ReadyAfter(now mono.Time, first, c limit.Cost) mono.Time {
@@ -336,12 +336,13 @@ func (n *net) settle() {
 // settleEach settles each limit with another outcome.
 func (n *net) settleEach(g *guest) {
 	now := n.line.Tick(n.now)
-	limits, leases := n.line.Close(&g.Pass)
-	if !slices.Equal(limits, g.Pass.Way.Limits()) || len(leases) != len(limits) {
-		n.fail("%d: limits are to hear outcomes in their order, once each", g.n)
+	open := *n.line.Sent(g.Pass)
+	sent := n.line.Close(g.Pass)
+	if *sent != open || sent.Cost != g.Cost {
+		n.fail("%d: %+v was open, and %+v is closed", g.n, open, *sent)
 		return
 	}
-	for k, m := range limits {
+	for _, m := range g.Pass.Way.Limits() {
 		o := limit.Outcome{Result: limit.Result(n.rng.IntN(int(limit.Unsent) + 1))}
 		if o.Result == limit.Limited {
 			o.RetryAfter = time.Duration(n.rng.IntN(20)) * time.Millisecond
@@ -349,7 +350,7 @@ func (n *net) settleEach(g *guest) {
 		if n.rng.IntN(4) == 0 {
 			o.Metered, o.Actual = true, limit.Cost{limit.Requests: int64(n.rng.IntN(5))}
 		}
-		m.Limiter.Settle(now, leases[k], o)
+		m.Limiter.Settle(now, sent, &o)
 		n.line.Touch(m)
 	}
 }

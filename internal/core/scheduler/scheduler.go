@@ -77,8 +77,10 @@ type Scheduler struct {
 	agenda heap[*Limit] // limits to look at now, by the place of their first
 
 	told, untold *Ticket // tickets with a verdict, in the order of the verdicts
+	number       uint64  // of the latest request
 	book         limit.Book[kept]
-	asker        Ticket // for Try; its Least is for Lane.ahead
+	outcome      limit.Outcome // for Settle
+	asker        Ticket        // for Try; its Least is for Lane.ahead
 }
 
 // New returns a Scheduler without limits or lanes.
@@ -119,6 +121,7 @@ type Ticket struct {
 	passed   int32 // how many tickets went ahead of it
 	Pass     Pass  // Granted
 	Ahead    int   // how many tickets of its lane were before it when it came
+	_        [16]byte
 
 	// Of belongs to the driver.
 	Of any
@@ -148,18 +151,18 @@ func (t *Ticket) before(u *Ticket) bool {
 	return t.Place < u.Place || t.Place == u.Place && t.seq < u.seq
 }
 
-// Pass is leave to send: the leases of all limits of a way. Settle it once.
+// Pass is leave to send by all limits of a way. Settle it once.
 type Pass struct {
 	Way    *Way
-	lease  [1]limit.Lease // of the limit, or of the Scheduler's book
-	booked bool
+	number uint64
 }
 
-// kept is the book's record of a pass that needs more than one lease.
+// kept is the book's record of a pass.
 type kept struct {
-	leases  [MaxLimits]limit.Lease // as many as the way has limits; the rest is of an earlier pass
-	metered bool                   // spare holds
-	spare   limit.Cost             // reserved beyond the cost that is surely used
+	limit.Sent
+	way     *Way
+	metered bool       // spare holds
+	spare   limit.Cost // reserved beyond the cost that is surely used
 }
 
 // Limit is a limit.Limiter that lanes share, with the ways that wait at it.

@@ -163,7 +163,7 @@ func (c *crowd) verdict(t *scheduler.Ticket) {
 	c.say("%v ends as %d", t.Of, t.State)
 	switch t.State {
 	case scheduler.Granted:
-		c.say("by %d, fresh %t", t.Pass.Way.Index, c.line.Fresh(&t.Pass))
+		c.say("by %d, fresh %t", t.Pass.Way.Index, c.line.Fresh(t.Pass))
 		c.open = append(c.open, t.Pass)
 	case scheduler.Late:
 		c.say("not before %v", t.At)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/core/stack"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -71,7 +72,7 @@ type wrong struct {
 type wrongFlight struct {
 	arrives, ends mono.Time
 	arrived, ok   bool
-	lease         limit.Lease
+	lease         *limit.Sent
 }
 
 // to runs until an instant. Each leg takes 10 to 20 ms.
@@ -84,7 +85,7 @@ func (w *wrong) to(now, until mono.Time) {
 				next = min(next, t)
 				break
 			}
-			f := wrongFlight{arrives: now.Add(leg()), lease: w.stack.Admit(now, limit.One)}
+			f := wrongFlight{arrives: now.Add(leg()), lease: limittest.Admit(w.stack, now, limit.One)}
 			f.ends = f.arrives.Add(leg())
 			w.flights = append(w.flights, f)
 		}
@@ -113,7 +114,7 @@ func (w *wrong) to(now, until mono.Time) {
 				o.Result = limit.Accepted
 				w.accepted = append(w.accepted, now)
 			}
-			w.stack.Settle(now, f.lease, o)
+			w.stack.Settle(now, f.lease, &o)
 			return true
 		})
 	}
@@ -175,7 +176,7 @@ func TestLessons(t *testing.T) {
 			o = limit.Outcome{Result: limit.Limited}
 		}
 		now := g.Ready(at(time.Duration(i)*50*ms), limit.One)
-		g.Settle(now, g.Admit(now, limit.One), o)
+		g.Settle(now, limittest.Admit(g, now, limit.One), &o)
 	}
 	all := g.Lessons()
 	if len(all) != 1 || all[0].Rate.N != 25 || all[0].Fits == 0 || g.Learned() == 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/paceline-go/paceline/internal/core/stack"
 	"github.com/paceline-go/paceline/internal/testkit/corpus"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/provider/classify"
@@ -55,11 +56,11 @@ func FuzzHeard(f *testing.F) {
 				}
 			}
 			sent = append(sent, now)
-			lease := g.Admit(now, one)
+			lease := limittest.Admit(g, now, one)
 			now = now.Add(time.Millisecond)
 			a.Now = noon.Add(now.Sub(0))
 			v := policy.Of(&a)
-			g.Settle(now, lease, v.Outcome)
+			g.Settle(now, lease, &v.Outcome)
 			_, capacity := v.Policies(func(provider.Scope) bool { return true })
 			g.Contain(now, capacity, &v.Outcome)
 			return v

@@ -7,13 +7,14 @@ import (
 
 	"github.com/paceline-go/paceline/internal/core/stack"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // stirred uses a stack until nothing is in flight. The server refuses, asks for pauses and says
 // what is left.
 func stirred(rng *rand.Rand, g *stack.Stack) (now mono.Time) {
-	var open []limit.Lease
+	var open []*limit.Sent
 	settle := func() {
 		o := limit.Outcome{Result: limit.Accepted}
 		switch rng.IntN(6) {
@@ -24,13 +25,13 @@ func stirred(rng *rand.Rand, g *stack.Stack) (now mono.Time) {
 		case 2, 3:
 			o.Known, o.Remaining[limit.Requests], o.Reset[limit.Requests] = 1, rng.Int64N(3), time.Duration(1+rng.IntN(20))*time.Second
 		}
-		g.Settle(now, open[0], o)
+		g.Settle(now, open[0], &o)
 		open = open[1:]
 	}
 	for range 1 + rng.IntN(20) {
 		now = now.Add(time.Duration(rng.IntN(3000)) * time.Millisecond)
 		if g.Ready(now, limit.One) <= now {
-			open = append(open, g.Admit(now, limit.One))
+			open = append(open, limittest.Admit(g, now, limit.One))
 		}
 		if len(open) > 0 && rng.IntN(2) == 0 {
 			settle()
@@ -102,11 +103,11 @@ func TestIdleStackComesBack(t *testing.T) {
 
 func TestBusyStackIsNotIdle(t *testing.T) {
 	g := plain(stack.Config{})
-	lease := g.Admit(0, limit.One)
+	lease := limittest.Admit(g, 0, limit.One)
 	if _, ok := g.Idle(0); ok {
 		t.Error("a request is in flight, and the stack is idle")
 	}
-	g.Settle(0, lease, limit.Outcome{Result: limit.Accepted})
+	g.Settle(0, lease, &limit.Outcome{Result: limit.Accepted})
 	if idle, ok := g.Idle(0); !ok || idle.Knows || idle.Counts != 0 {
 		t.Errorf("%+v, %v", idle, ok)
 	}
@@ -124,7 +125,7 @@ func FuzzRevive(f *testing.F) {
 	f.Fuzz(func(t *testing.T, state []byte) {
 		g := plain(config())
 		if _, err := g.Revive(state); err == nil {
-			g.Settle(0, g.Admit(0, limit.One), limit.Outcome{})
+			g.Settle(0, limittest.Admit(g, 0, limit.One), &limit.Outcome{})
 			g.Ready(0, limit.One)
 		}
 	})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/core/stack"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -171,7 +172,7 @@ func play(program []byte) error {
 	g := must(stack.New(c))
 	s := &story{most: c.MaxPause, slow: slow}
 	type open struct {
-		lease limit.Lease
+		lease *limit.Sent
 		send  int
 	}
 	var opened []open
@@ -191,7 +192,7 @@ func play(program []byte) error {
 			if ready > now && b > 30 {
 				break
 			}
-			opened = append(opened, open{g.Admit(now, limit.One), len(s.deeds)})
+			opened = append(opened, open{limittest.Admit(g, now, limit.One), len(s.deeds)})
 			s.deeds = append(s.deeds, deed{what: "send", at: now})
 		case 4, 5, 6:
 			if len(opened) == 0 {
@@ -204,7 +205,7 @@ func play(program []byte) error {
 			} else if b>>4&1 == 1 && (o.Result == limit.Limited || o.Result == limit.Failed) {
 				o.RetryAfter = time.Duration(b) * []time.Duration{ms, 100 * ms, time.Second, time.Minute}[op>>3%4]
 			}
-			g.Settle(now, opened[k].lease, o)
+			g.Settle(now, opened[k].lease, &o)
 			s.deeds = append(s.deeds, deed{what: "end", at: now, send: opened[k].send, o: o})
 			opened = slices.Delete(opened, k, k+1)
 		case 7:

@@ -6,6 +6,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/core/stack"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool/backoff"
 )
@@ -14,9 +15,9 @@ import (
 func TestToldOfLater(t *testing.T) {
 	later := at(5 * time.Second)
 	for what, tell := range map[string]func(*stack.Stack){
-		"Admit": func(g *stack.Stack) { g.Admit(later, limit.One) },
+		"Admit": func(g *stack.Stack) { limittest.Admit(g, later, limit.One) },
 		"Settle": func(g *stack.Stack) {
-			g.Settle(later, g.Admit(0, limit.One), limit.Outcome{Result: limit.Accepted})
+			g.Settle(later, limittest.Admit(g, 0, limit.One), &limit.Outcome{Result: limit.Accepted})
 		},
 		"Hold":    func(g *stack.Stack) { g.Hold(later, 0) },
 		"Lift":    func(g *stack.Stack) { g.Lift(later) },
@@ -41,7 +42,7 @@ func TestToldOfLater(t *testing.T) {
 		}
 	}
 	g := plain(stack.Config{})
-	l := &line{t, g, map[string]limit.Lease{}}
+	l := &line{t, g, map[string]*limit.Sent{}}
 	l.sends(0, "a", "b")
 	l.ends(0, "a", asks(5*time.Second))
 	l.ends(6*time.Second, "b", limit.Outcome{Result: limit.Accepted})
@@ -56,18 +57,18 @@ func TestBeginningEnds(t *testing.T) {
 	g := plain(stack.Config{})
 	g.Begin(0)
 	round := func(most int) (n int) {
-		var open []limit.Lease
+		var open []*limit.Sent
 		for ; n < most && g.Ready(0, limit.One) == 0; n++ {
 			if after, last := g.ReadyAfter(0, limit.One, limit.One), n+1 == most; (after == 0) != !last {
 				t.Fatalf("%d in flight of %d: after another one at %v", n, most, after)
 			}
-			open = append(open, g.Admit(0, limit.One))
+			open = append(open, limittest.Admit(g, 0, limit.One))
 		}
 		if got := g.Ready(0, limit.One); got != limit.AfterSettle {
 			t.Errorf("%d in flight: %v", n, got)
 		}
 		for _, lease := range open {
-			g.Settle(0, lease, limit.Outcome{Result: limit.Accepted})
+			g.Settle(0, lease, &limit.Outcome{Result: limit.Accepted})
 		}
 		return n
 	}
@@ -77,7 +78,7 @@ func TestBeginningEnds(t *testing.T) {
 		}
 	}
 	for range 5000 {
-		g.Admit(0, limit.One)
+		limittest.Admit(g, 0, limit.One)
 	}
 	if got := g.ReadyAfter(0, limit.One, limit.One); got != 0 {
 		t.Errorf("after a thousand: %v", got)
@@ -89,7 +90,7 @@ func TestBeginningEnds(t *testing.T) {
 func TestExplainsTheLatest(t *testing.T) {
 	g := plain(stack.Config{Trial: time.Minute})
 	g.Begin(0)
-	g.Admit(0, limit.One)
+	limittest.Admit(g, 0, limit.One)
 	if at, b := g.Explain(0, limit.One); at != limit.AfterSettle || b.Name != "beginning" {
 		t.Errorf("%q at %v", b.Name, at)
 	}
@@ -98,7 +99,7 @@ func TestExplainsTheLatest(t *testing.T) {
 // The least time that a refusal can name counts as asked for, and not as guessed.
 func TestAsksForANanosecond(t *testing.T) {
 	g := plain(stack.Config{MaxPause: time.Second})
-	l := &line{t, g, map[string]limit.Lease{}}
+	l := &line{t, g, map[string]*limit.Sent{}}
 	l.sends(0, "a", "b")
 	for i, name := range []string{"a", "b"} { // the second is of the same refusal, and names it again
 		now := time.Duration(i+1) * ms
@@ -120,7 +121,7 @@ func TestAsksForANanosecond(t *testing.T) {
 // A request at the very end of a pause is no probe. If it is refused, that is another refusal.
 func TestNoProbeAtTheEnd(t *testing.T) {
 	g := plain(stack.Config{MaxPause: time.Second})
-	l := &line{t, g, map[string]limit.Lease{}}
+	l := &line{t, g, map[string]*limit.Sent{}}
 	l.sends(0, "a")
 	l.ends(0, "a", asks(time.Second))
 	l.sends(time.Second, "b")
@@ -134,7 +135,7 @@ func TestNoProbeAtTheEnd(t *testing.T) {
 func TestProbesStop(t *testing.T) {
 	const centuries = 200 * 365 * 24 * time.Hour
 	g := plain(stack.Config{MaxPause: centuries})
-	l := &line{t, g, map[string]limit.Lease{}}
+	l := &line{t, g, map[string]*limit.Sent{}}
 	l.sends(0, "a")
 	l.ends(0, "a", asks(1<<63-1))
 	l.ready(0, centuries)
@@ -162,7 +163,7 @@ func TestRulesTogether(t *testing.T) {
 		}
 	}
 	g := plain(stack.Config{Limiter: limit.MustRolling(5, time.Second), InFlight: 1})
-	g.Admit(0, limit.One)
+	limittest.Admit(g, 0, limit.One)
 	if got := g.Ready(0, limit.One); got != limit.AfterSettle {
 		t.Errorf("the second of one in flight: %v", got)
 	}
@@ -178,7 +179,7 @@ func TestAllIsTold(t *testing.T) {
 		o.Known |= 1 << u
 		o.Reset[u] = time.Minute
 	}
-	g.Settle(0, g.Admit(0, cost), o)
+	g.Settle(0, limittest.Admit(g, 0, cost), &o)
 	if got := g.Ready(0, cost); got != at(time.Minute) {
 		t.Errorf("nothing is left of anything: %v", got)
 	}
@@ -186,7 +187,7 @@ func TestAllIsTold(t *testing.T) {
 	g = plain(stack.Config{})
 	full := limit.Cost{limit.Requests: 10}
 	left := told(0, time.Minute)
-	g.Settle(0, g.Admit(0, limit.One), left)
+	g.Settle(0, limittest.Admit(g, 0, limit.One), &left)
 	g.Contain(0, full, &left)
 	want := at(6 * time.Second) // a tenth of the bucket
 	if got := g.Ready(0, limit.One); got != want {
@@ -200,18 +201,17 @@ func TestAllIsTold(t *testing.T) {
 	}
 }
 
-// InFlight ranges over all open leases, and the caller may stop early.
+// InFlight ranges over all open requests, and the caller may stop early.
 func TestInFlight(t *testing.T) {
 	g := plain(stack.Config{})
-	open := map[limit.Lease]limit.Cost{}
+	open := map[limit.Sent]bool{}
 	for n := range int64(5) {
-		cost := limit.Cost{limit.Requests: n + 1}
-		open[g.Admit(0, cost)] = cost
+		open[*limittest.Admit(g, 0, limit.Cost{limit.Requests: n + 1})] = true
 	}
 	seen := 0
-	for lease, cost := range g.InFlight() {
-		if open[lease] != cost {
-			t.Errorf("%v was admitted for %v, want %v", lease, cost, open[lease])
+	for sent := range g.InFlight() {
+		if !open[*sent] {
+			t.Errorf("%+v was not admitted", *sent)
 		}
 		seen++
 	}
@@ -231,13 +231,13 @@ func TestInFlight(t *testing.T) {
 	}
 }
 
-// lapsing is a limiter that is supplied, and whose leases lapse.
+// lapsing is a limiter that is supplied, and whose leave may lapse.
 type lapsing struct {
 	limit.Limiter
 	fresh bool
 }
 
-func (l *lapsing) Fresh(limit.Lease) bool { return l.fresh }
+func (l *lapsing) Fresh(*limit.Sent) bool { return l.fresh }
 
 func (l *lapsing) Supply(again func(), waiting func() int, note func(kind, text string)) {
 	if again != nil && waiting() == 3 {
@@ -246,20 +246,20 @@ func (l *lapsing) Supply(again func(), waiting func() int, note func(kind, text 
 }
 
 // A limiter gets the functions of its driver when it becomes a stack's limiter, and again after a
-// Follow. Fresh asks only limiters whose leases may lapse.
+// Follow. Fresh reaches it.
 func TestSuppliedAndFresh(t *testing.T) {
 	g := plain(stack.Config{Limiter: limit.MustRolling(5, time.Second)})
-	if lease := g.Admit(0, limit.One); g.Lapses() || !g.Fresh(lease) {
+	if lease := limittest.Admit(g, 0, limit.One); g.Lapses() || !limit.Fresh(g, lease) {
 		t.Error("nothing lapses in a window")
 	}
 	l := &lapsing{Limiter: limit.MustRolling(5, time.Second)}
 	v := limit.NewVarying(l)
 	g = plain(stack.Config{Limiter: v, Pause: backoff.Policy{Base: -1}})
-	lease := g.Admit(0, limit.One)
-	if !g.Lapses() || g.Fresh(lease) {
+	lease := limittest.Admit(g, 0, limit.One)
+	if !g.Lapses() || limit.Fresh(g, lease) {
 		t.Error("it has lapsed")
 	}
-	if l.fresh = true; !g.Fresh(lease) {
+	if l.fresh = true; !limit.Fresh(g, lease) {
 		t.Error("it has not lapsed")
 	}
 	g.Follow(0) // nobody has supplied anything

@@ -81,10 +81,10 @@ type Stack struct {
 	foresees bool            // limit.ReadyAfter is known for under
 	made     []limit.Limiter // under, for Unwrap
 	last     mono.Time
-	sent     uint64 // requests so far: each is known by its number
-	book     limit.Book[request]
-	calm     bool // only under bounds requests now
-	lapses   bool // leases of own may lapse
+	sent     uint64                 // the Number of the latest request
+	book     limit.Book[limit.Sent] // with the arriving costs
+	calm     bool                   // only under bounds requests now
+	lapses   bool                   // leave of own may lapse
 	again    func()
 	waiting  func() int
 	note     func(kind, text string)
@@ -94,15 +94,8 @@ type Stack struct {
 	begin    Beginning
 	trial    trial
 	told     *fairshare.Hints // nil: no answer had a hint
+	heeded   *limit.Outcome   // the present answer without the resets of full buckets; nil: none had one
 	capacity limit.Cost
-}
-
-// request is the record of a request in flight.
-type request struct {
-	under  limit.Lease
-	at     mono.Time
-	number uint64
-	cost   limit.Cost
 }
 
 // New checks the configuration and returns a Stack that has sent nothing. The error names the field
@@ -195,25 +188,11 @@ func (c *Config) rules() (rules []limit.Limiter, err error) {
 }
 
 // Unsettled answers limit.Unsettled.
-func (g *Stack) Unsettled() (n int, since mono.Time) {
-	since = limit.Never
-	for r := range g.book.All() {
-		since = min(since, r.at)
-	}
-	return g.book.Len(), since
-}
+func (g *Stack) Unsettled() int { return g.book.Len() }
 
-// InFlight ranges over the unsettled leases and their admitted costs, in no order. The Stack must
-// not be used meanwhile. It is for a Stack without a Limiter, which counts all of a cost.
-func (g *Stack) InFlight() iter.Seq2[limit.Lease, limit.Cost] {
-	return func(yield func(limit.Lease, limit.Cost) bool) {
-		for lease, r := range g.book.Leases() {
-			if !yield(lease, r.cost) {
-				return
-			}
-		}
-	}
-}
+// InFlight ranges over the unsettled requests, in no order. The Stack must not be used meanwhile.
+// It is for a Stack without a Limiter, which counts all of a cost.
+func (g *Stack) InFlight() iter.Seq[*limit.Sent] { return g.book.All() }
 
 // Unwrap returns the configured limit and the bounds on requests in flight.
 func (g *Stack) Unwrap() []limit.Limiter { return g.made }
@@ -255,13 +234,8 @@ func (g *Stack) Follow(now mono.Time) {
 	}
 }
 
-// Lapses reports whether leases of the configured limit may lapse: see limit.Lapses.
+// Lapses reports whether leave of the configured limit may lapse: see limit.Lapses.
 func (g *Stack) Lapses() bool { return g.lapses }
-
-// Fresh answers limit.Fresh.
-func (g *Stack) Fresh(lease limit.Lease) bool {
-	return !g.lapses || limit.Fresh(g.under, g.book.At(lease).under)
-}
 
 // Supply answers limit.Supply, for the configured limit.
 func (g *Stack) Supply(again func(), waiting func() int, note func(kind, text string)) {
@@ -292,7 +266,7 @@ func (g *Stack) Ready(now mono.Time, cost limit.Cost) mono.Time {
 	if g.calm {
 		return t
 	}
-	return max(t, g.heeds(now, nil, &cost))
+	return max(t, g.answersLet(now, nil, &cost))
 }
 
 // ReadyAfter implements limit.Foreseer. Over a limiter without forecasts no ticket may pass
@@ -309,11 +283,12 @@ func (g *Stack) ReadyAfter(now mono.Time, first, cost limit.Cost) mono.Time {
 	if g.calm {
 		return t
 	}
-	return max(t, g.heeds(now, &first, &cost))
+	return max(t, g.answersLet(now, &first, &cost))
 }
 
-// heeds returns when a cost may go by the answers so far: now, or after first if that is not nil.
-func (g *Stack) heeds(now mono.Time, first, cost *limit.Cost) mono.Time {
+// answersLet returns when a cost may go by the answers so far: now, or after first if that is not
+// nil.
+func (g *Stack) answersLet(now mono.Time, first, cost *limit.Cost) mono.Time {
 	if g.closed {
 		return limit.Never
 	}
@@ -385,62 +360,71 @@ func (g *Stack) arriving(cost *limit.Cost) *limit.Cost {
 }
 
 // Admit implements limit.Limiter.
-func (g *Stack) Admit(now mono.Time, cost limit.Cost) limit.Lease {
-	g.last = max(now, g.last)
-	g.sent++
-	lease, r := g.book.Take()
-	r.at, r.number, r.cost = g.last, g.sent, *g.arriving(&cost)
+func (g *Stack) Admit(s *limit.Sent) {
+	g.last = max(s.At, g.last)
+	g.sent = s.Number
+	r := g.book.Take(s.Number)
+	r.At, r.Number, r.Cost = g.last, s.Number, *g.arriving(&s.Cost)
 	if g.under != nil {
-		r.under = g.under.Admit(now, cost)
+		g.under.Admit(s)
 	}
 	if !g.calm {
 		g.pause.admit(g.last, g.sent)
 		g.begin.Admit()
 		g.trial.admit(g.last, g.sent)
 		if g.told != nil {
-			g.told.Sent(g.last, &r.cost)
+			g.told.Sent(g.last, &r.Cost)
 		}
 	}
-	return lease
 }
 
 // Settle implements limit.Limiter. The configured limiter reads all of the outcome.
-func (g *Stack) Settle(now mono.Time, lease limit.Lease, o limit.Outcome) {
-	r := g.book.Return(lease)
+func (g *Stack) Settle(now mono.Time, s *limit.Sent, o *limit.Outcome) {
+	r := g.book.Return(s.Number)
 	g.last = max(now, g.last)
 	if g.under != nil {
-		g.under.Settle(now, r.under, o)
+		g.under.Settle(now, s, o)
 	}
 	if g.calm && o.Known == 0 && o.RetryAfter <= 0 && o.Result != limit.Limited {
-		g.pause.served(g.last, r.number, o.Result)
+		g.pause.served(g.last, r.Number, o.Result)
 		return
 	}
-	g.refilled(&o)
-	g.hear(r, &o)
-	g.trial.settle(r.number, o.Result)
+	o = g.heeds(o)
+	g.hear(r, o)
+	g.trial.settle(r.Number, o.Result)
 	switch {
 	case o.Elsewhere:
-		g.pause.unsure(g.last, r.number)
+		g.pause.unsure(g.last, r.Number)
 	case o.RetryAfter > 0 || o.Result == limit.Limited:
-		if g.pause.refused(g.last, r.number, g.sent, o.RetryAfter, o.Sure) &&
+		if g.pause.refused(g.last, r.Number, g.sent, o.RetryAfter, o.Sure) &&
 			(g.pause.slow || g.pause.again && g.pause.strikes > 1) {
 			g.begin.Start(g.sent)
 		}
 	default:
-		g.pause.served(g.last, r.number, o.Result)
+		g.pause.served(g.last, r.Number, o.Result)
 	}
-	g.begin.Settle(r.number, o.RetryAfter <= 0 && (o.Result == limit.Accepted || o.Result == limit.Failed))
+	g.begin.Settle(r.Number, o.RetryAfter <= 0 && (o.Result == limit.Accepted || o.Result == limit.Failed))
 	g.compose()
 }
 
 // Refills answers limit.Refills, if the configured Limiter or Beside does.
-func (g *Stack) Refills(o limit.Outcome) uint8 { return limit.Refills(g.counts, o) }
+func (g *Stack) Refills(o *limit.Outcome) uint8 { return limit.Refills(g.counts, o) }
 
-// refilled removes the resets for which no request has to wait.
-func (g *Stack) refilled(o *limit.Outcome) {
-	if resets(o) {
-		o.Refilled(g.Refills(*o))
+// heeds returns an outcome without the resets for which no request has to wait.
+func (g *Stack) heeds(o *limit.Outcome) *limit.Outcome {
+	if !resets(o) {
+		return o
 	}
+	units := g.Refills(o)
+	if units == 0 {
+		return o
+	}
+	if g.heeded == nil {
+		g.heeded = new(limit.Outcome)
+	}
+	*g.heeded = *o
+	g.heeded.Refilled(units)
+	return g.heeded
 }
 
 // compose computes calm.
@@ -449,15 +433,15 @@ func (g *Stack) compose() {
 }
 
 // hear reads the hints of an answer.
-func (g *Stack) hear(r *request, o *limit.Outcome) {
+func (g *Stack) hear(r *limit.Sent, o *limit.Outcome) {
 	if g.told == nil {
 		if !resets(o) {
 			return
 		}
 		g.tell()
-		g.told.Sent(r.at, &r.cost)
+		g.told.Sent(r.At, &r.Cost)
 	}
-	g.told.Ended(g.last, r.at, &r.cost, o)
+	g.told.Ended(g.last, r.At, &r.Cost, o)
 }
 
 // resets reports whether an answer has a reset of any unit.
@@ -477,7 +461,7 @@ func (g *Stack) tell() {
 	}
 	h := g.told
 	for r := range g.book.All() {
-		h.Sent(r.at, &r.cost)
+		h.Sent(r.At, &r.Cost)
 	}
 }
 
@@ -505,12 +489,12 @@ func (g *Stack) Contain(now mono.Time, capacity limit.Cost, o *limit.Outcome) {
 	}
 	g.capacity = capacity
 	said := limit.Outcome{Result: limit.Accepted, Known: o.Known, Sure: o.Sure, Remaining: o.Remaining, Reset: o.Reset}
-	g.refilled(&said)
-	if resets(&said) || g.told != nil {
+	heeded := g.heeds(&said)
+	if resets(heeded) || g.told != nil {
 		g.tell()
 		none := limit.Cost{}
 		g.told.Sent(g.last, &none)
-		g.told.Ended(g.last, g.last, &none, &said)
+		g.told.Ended(g.last, g.last, &none, heeded)
 		g.compose()
 	}
 }

@@ -79,21 +79,21 @@ var adaptiveSpec = limittest.Spec{
 // Three of which all are refused because the server is overloaded leave room for two.
 func TestAdapts(t *testing.T) {
 	g := must(stack.New(stack.Config{Adapt: &limit.AdaptiveConfig{Initial: 3}}))
-	var leases []limit.Lease
+	var leases []*limit.Sent
 	for range 3 {
-		leases = append(leases, g.Admit(0, limit.One))
+		leases = append(leases, limittest.Admit(g, 0, limit.One))
 	}
 	if got := g.Ready(0, limit.One); got != limit.AfterSettle {
 		t.Errorf("a fourth is ready at %v", got)
 	}
 	for _, l := range leases {
-		g.Settle(0, l, limit.Outcome{Result: limit.Failed, Overloaded: true})
+		g.Settle(0, l, &limit.Outcome{Result: limit.Failed, Overloaded: true})
 	}
-	g.Admit(0, limit.One)
+	limittest.Admit(g, 0, limit.One)
 	if got := g.Ready(0, limit.One); got != 0 {
 		t.Errorf("a second is ready at %v", got)
 	}
-	g.Admit(0, limit.One)
+	limittest.Admit(g, 0, limit.One)
 	if got := g.Ready(0, limit.One); got != limit.AfterSettle {
 		t.Errorf("a third is ready at %v", got)
 	}
@@ -117,11 +117,11 @@ func FuzzAlone(f *testing.F) { limittest.Fuzz(f, aloneSpec) }
 type line struct {
 	*testing.T
 	g    *stack.Stack
-	open map[string]limit.Lease
+	open map[string]*limit.Sent
 }
 
 func newLine(t *testing.T, c stack.Config) *line {
-	return &line{t, plain(c), map[string]limit.Lease{}}
+	return &line{t, plain(c), map[string]*limit.Sent{}}
 }
 
 func (l *line) sends(now time.Duration, names ...string) {
@@ -130,12 +130,12 @@ func (l *line) sends(now time.Duration, names ...string) {
 		if t := l.g.Ready(at(now), limit.One); t != at(now) {
 			l.Errorf("%v: %s may go at %v", now, name, t)
 		}
-		l.open[name] = l.g.Admit(at(now), limit.One)
+		l.open[name] = limittest.Admit(l.g, at(now), limit.One)
 	}
 }
 
 func (l *line) ends(now time.Duration, name string, o limit.Outcome) {
-	l.g.Settle(at(now), l.open[name], o)
+	l.g.Settle(at(now), l.open[name], &o)
 	delete(l.open, name)
 }
 
@@ -549,11 +549,11 @@ func TestWhatIsLeftReachesTheLimiter(t *testing.T) {
 		if want := max(bare.Ready(now, limit.One), now); want != now {
 			t.Fatalf("with %d left the guarded one goes at %v, the bare one at %v", left, now, want)
 		}
-		a, b := g.Admit(now, limit.One), bare.Admit(now, limit.One)
+		a, b := limittest.Admit(g, now, limit.One), limittest.Admit(bare, now, limit.One)
 		now = now.Add(20 * ms)
 		o := limit.Outcome{Result: limit.Accepted, Known: 1 << limit.Requests, Remaining: limit.Cost{left}}
-		g.Settle(now, a, o)
-		bare.Settle(now, b, o)
+		g.Settle(now, a, &o)
+		bare.Settle(now, b, &o)
 	}
 	if got := under.Sleep(); got != bare.Sleep() || got < 100*ms {
 		t.Errorf("it plans %v between requests, the bare one %v", got, bare.Sleep())
@@ -609,7 +609,7 @@ func TestNewRefuses(t *testing.T) {
 
 func TestNothingAllocates(t *testing.T) {
 	for name, g := range map[string]*stack.Stack{"calm": plain(stack.Config{}), "told": plain(stack.Config{Limiter: limit.MustRolling(1<<40, time.Second)})} {
-		o, now := served, mono.Time(0)
+		o, now, sent := served, mono.Time(0), limit.Sent{Cost: limit.One}
 		if name == "told" {
 			o = told(1000, time.Minute)
 		}
@@ -618,7 +618,8 @@ func TestNothingAllocates(t *testing.T) {
 			if g.Ready(now, limit.One) > now {
 				t.Fatal("not ready")
 			}
-			g.Settle(now, g.Admit(now, limit.One), o)
+			limittest.Again(g, now, &sent)
+			g.Settle(now, &sent, &o)
 		}); n > 0 {
 			t.Errorf("%s: %v allocations", name, n)
 		}
@@ -641,7 +642,7 @@ func BenchmarkGuard(b *testing.B) {
 	} {
 		now := mono.Time(0)
 		b.Run(bc.name+"/Ready", func(b *testing.B) {
-			bc.l.Settle(now, bc.l.Admit(now, limit.One), bc.o)
+			bc.l.Settle(now, limittest.Admit(bc.l, now, limit.One), &bc.o)
 			for b.Loop() {
 				now++
 				bc.l.Ready(now, limit.One)
@@ -649,9 +650,13 @@ func BenchmarkGuard(b *testing.B) {
 		})
 		b.Run(bc.name+"/AdmitSettle", func(b *testing.B) {
 			b.ReportAllocs()
+			sent := limit.Sent{Number: 1 << 32, Cost: limit.One}
 			for b.Loop() {
 				now += 1000
-				bc.l.Settle(now, bc.l.Admit(now, limit.One), bc.o)
+				sent.At = now
+				sent.Number++
+				bc.l.Admit(&sent)
+				bc.l.Settle(now, &sent, &bc.o)
 			}
 		})
 	}
@@ -665,12 +670,12 @@ func TestToldOfWhatIsCountedAsItIsProduced(t *testing.T) {
 	cost := limit.Cost{limit.Requests: 1, limit.Output: 4096}
 	o := limit.Outcome{Result: limit.Accepted, Metered: true, Actual: limit.Cost{limit.Requests: 1, limit.Output: 300}, Known: 1 << limit.Output}
 	o.Remaining[limit.Output], o.Reset[limit.Output] = 2, 30*time.Second
-	g.Settle(at(2*time.Second), g.Admit(0, cost), o)
+	g.Settle(at(2*time.Second), limittest.Admit(g, 0, cost), &o)
 	for i := range 2 {
 		if ready := g.Ready(at(2*time.Second), cost); ready != at(2*time.Second) {
 			t.Errorf("2 are left, request %d ready at %v", i, ready)
 		}
-		g.Admit(at(2*time.Second), cost)
+		limittest.Admit(g, at(2*time.Second), cost)
 	}
 	if ready := g.Ready(at(2*time.Second), cost); ready <= at(2*time.Second) {
 		t.Errorf("the third of 2 is ready at %v", ready)

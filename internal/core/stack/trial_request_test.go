@@ -6,6 +6,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/core/stack"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 )
 
 // The first request goes alone until it is answered, or for the time of the Trial. If it had no
@@ -34,7 +35,7 @@ func TestTrial(t *testing.T) {
 		if got := g.ReadyAfter(0, limit.One, limit.One); got != at(patience) {
 			t.Errorf("%s: after a first one at %v", c.name, got)
 		}
-		first := g.Admit(0, limit.One)
+		first := limittest.Admit(g, 0, limit.One)
 		if got := g.Ready(at(ms), limit.One); got != at(c.before) {
 			t.Errorf("%s: a second one at %v, want %v", c.name, got, c.before)
 		}
@@ -44,8 +45,8 @@ func TestTrial(t *testing.T) {
 		if c.try {
 			g.Try()
 		}
-		g.Settle(at(c.at), first, limit.Outcome{Result: c.end})
-		g.Admit(at(c.at), limit.One)
+		g.Settle(at(c.at), first, &limit.Outcome{Result: c.end})
+		limittest.Admit(g, at(c.at), limit.One)
 		want := at(c.at)
 		if c.alone {
 			want = at(c.at + patience)
@@ -57,22 +58,22 @@ func TestTrial(t *testing.T) {
 	// A server that takes long is not waited for, and its answer does not count as the first one
 	// then.
 	g, _ := stack.New(stack.Config{Trial: patience})
-	first := g.Admit(0, limit.One)
-	g.Admit(at(patience), limit.One)
+	first := limittest.Admit(g, 0, limit.One)
+	limittest.Admit(g, at(patience), limit.One)
 	if got := g.Ready(at(patience), limit.One); got != at(patience) {
 		t.Errorf("after its patience a third one at %v", got)
 	}
 	g.Try()
-	g.Settle(at(patience), first, limit.Outcome{Result: limit.Unknown})
-	g.Admit(at(patience), limit.One)
+	g.Settle(at(patience), first, &limit.Outcome{Result: limit.Unknown})
+	limittest.Admit(g, at(patience), limit.One)
 	if got := g.Ready(at(patience), limit.One); got != at(patience) {
 		t.Errorf("a trial that is over begins again: %v", got)
 	}
 	// Only the first request's answer counts, not that of a request that went without a call of
 	// Ready.
 	g, _ = stack.New(stack.Config{Trial: patience})
-	g.Admit(0, limit.One)
-	g.Settle(at(ms), g.Admit(0, limit.One), limit.Outcome{Result: limit.Accepted})
+	limittest.Admit(g, 0, limit.One)
+	g.Settle(at(ms), limittest.Admit(g, 0, limit.One), &limit.Outcome{Result: limit.Accepted})
 	if got := g.Ready(at(ms), limit.One); got != at(patience) {
 		t.Errorf("after the answer to another a second one at %v", got)
 	}

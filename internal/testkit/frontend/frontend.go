@@ -10,7 +10,7 @@ import (
 	"github.com/paceline-go/paceline/observe"
 )
 
-// Fed is a limiter whose room comes from elsewhere, and whose leases may lapse.
+// Fed is a limiter whose room comes from elsewhere, and whose leave may lapse.
 type Fed struct {
 	Room    int
 	Stale   bool
@@ -26,7 +26,7 @@ func (f *Fed) Supply(again func(), waiting func() int, note func(kind, text stri
 }
 
 // Fresh answers limit.Fresh.
-func (f *Fed) Fresh(limit.Lease) bool { return !f.Stale }
+func (f *Fed) Fresh(*limit.Sent) bool { return !f.Stale }
 
 // Ready implements limit.Limiter.
 func (f *Fed) Ready(now mono.Time, _ limit.Cost) mono.Time {
@@ -37,10 +37,10 @@ func (f *Fed) Ready(now mono.Time, _ limit.Cost) mono.Time {
 }
 
 // Admit implements limit.Limiter.
-func (f *Fed) Admit(mono.Time, limit.Cost) limit.Lease { f.Room--; return limit.Lease{} }
+func (f *Fed) Admit(*limit.Sent) { f.Room-- }
 
 // Settle implements limit.Limiter.
-func (f *Fed) Settle(_ mono.Time, _ limit.Lease, o limit.Outcome) { f.Ended = append(f.Ended, o) }
+func (f *Fed) Settle(_ mono.Time, _ *limit.Sent, o *limit.Outcome) { f.Ended = append(f.Ended, *o) }
 
 // Several is a limiter of four with names: "day", "few" requests, 5 "words", and as many "open".
 func Several(requests int64, window time.Duration, open int64) limit.Limiter {

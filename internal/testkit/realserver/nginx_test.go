@@ -8,6 +8,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/testkit/realserver"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -119,7 +120,7 @@ func TestNginxBucket(t *testing.T) {
 			const n = 20_000
 			for range n {
 				now = l.Ready(now, limit.One)
-				lease := l.Admit(now, limit.One)
+				lease := limittest.Admit(l, now, limit.One)
 				now = now.Add(150 * time.Microsecond)
 				o := limit.Outcome{Result: limit.Accepted}
 				if !server.accept(now) {
@@ -127,7 +128,7 @@ func TestNginxBucket(t *testing.T) {
 					o.Result = limit.Limited
 				}
 				now = now.Add(150 * time.Microsecond)
-				l.Settle(now, lease, o)
+				l.Settle(now, lease, &o)
 			}
 			return refused, 100 * float64(n-c.burst) / (float64(c.rounded) / 1000 * time.Duration(now).Seconds())
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -108,8 +109,8 @@ func TestLimiterOfALimit(t *testing.T) {
 		}
 		cost, one := limit.Cost{}, limit.Cost{}
 		cost[c.l.Unit], one[c.l.Unit] = c.room, 1
-		lease := made.Admit(0, cost)
-		made.Settle(0, lease, limit.Outcome{Result: limit.Accepted})
+		lease := limittest.Admit(made, 0, cost)
+		made.Settle(0, lease, &limit.Outcome{Result: limit.Accepted})
 		if room := c.l.Room(made, 0); room != 0 {
 			t.Errorf("%+v has room for %d when all of it went", c.l, room)
 		}

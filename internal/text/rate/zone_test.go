@@ -7,6 +7,7 @@ import (
 	_ "time/tzdata" // the test does not depend on the machine's zones
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -92,7 +93,7 @@ func TestLimitOfAZoneInFigures(t *testing.T) {
 		t.Fatal(err)
 	}
 	limit.SetEpoch(made, evening)
-	made.Settle(0, made.Admit(0, limit.Cost{limit.Requests: 100}), limit.Outcome{Result: limit.Accepted})
+	made.Settle(0, limittest.Admit(made, 0, limit.Cost{limit.Requests: 100}), &limit.Outcome{Result: limit.Accepted})
 	if got, want := made.Ready(0, limit.One), mono.Time(4*time.Hour+50*time.Millisecond); got != want {
 		t.Errorf("the next goes at %v, want %v", got, want)
 	}

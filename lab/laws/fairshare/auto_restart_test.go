@@ -38,14 +38,8 @@ type mortal struct {
 	memory []byte
 	at     mono.Time
 	sent   []limit.Past
-	book   limit.Book[flight]
+	book   limit.Book[limit.Limiter] // of each request: that of one process or the other
 	fails  func(error)
-}
-
-// flight is a request, of one process or the other.
-type flight struct {
-	of    limit.Limiter
-	lease limit.Lease
 }
 
 func (m *mortal) lives(now mono.Time) {
@@ -72,16 +66,16 @@ func (m *mortal) Ready(now mono.Time, cost limit.Cost) mono.Time {
 	return m.Limiter.Ready(now, cost)
 }
 
-func (m *mortal) Admit(now mono.Time, cost limit.Cost) limit.Lease {
-	m.lives(now)
-	m.sent = append(m.sent, limit.Past{Sent: now, At: now, Cost: cost})
-	return m.book.Open(flight{m.Limiter, m.Limiter.Admit(now, cost)})
+func (m *mortal) Admit(s *limit.Sent) {
+	m.lives(s.At)
+	m.sent = append(m.sent, limit.Past{Sent: s.At, At: s.At, Cost: s.Cost})
+	m.book.Open(s.Number, m.Limiter)
+	m.Limiter.Admit(s)
 }
 
-func (m *mortal) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
+func (m *mortal) Settle(now mono.Time, s *limit.Sent, o *limit.Outcome) {
 	m.lives(now)
-	f := m.book.Close(l)
-	f.of.Settle(now, f.lease, o)
+	m.book.Close(s.Number).Settle(now, s, o)
 	if n := m.auto.News(); n != m.news && !m.over {
 		m.news, m.memory, m.at = n, m.auto.AppendMemory(nil, now), now
 	}

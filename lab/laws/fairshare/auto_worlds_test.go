@@ -44,7 +44,7 @@ type stating struct {
 	states limit.Stated
 }
 
-func (s *stating) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
+func (s *stating) Settle(now mono.Time, l *limit.Sent, o *limit.Outcome) {
 	if s.states.N > 0 {
 		limit.State(s, now, []limit.Stated{s.states})
 	}

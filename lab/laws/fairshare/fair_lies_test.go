@@ -59,15 +59,15 @@ type liedTo struct {
 	last mono.Time
 }
 
-func (l *liedTo) Admit(now mono.Time, cost limit.Cost) limit.Lease {
-	if now.Sub(0) >= lieFrom {
-		l.all.longest = max(l.all.longest, now.Sub(l.last))
+func (l *liedTo) Admit(s *limit.Sent) {
+	if s.At.Sub(0) >= lieFrom {
+		l.all.longest = max(l.all.longest, s.At.Sub(l.last))
 	}
-	l.last = now
-	return l.Limiter.Admit(now, cost)
+	l.last = s.At
+	l.Limiter.Admit(s)
 }
 
-func (l *liedTo) Settle(now mono.Time, lease limit.Lease, o limit.Outcome) {
+func (l *liedTo) Settle(now mono.Time, lease *limit.Sent, o *limit.Outcome) {
 	if p := phaseAt(now); p >= 0 {
 		l.all.sent[p]++
 		if o.Result == limit.Limited {
@@ -78,7 +78,9 @@ func (l *liedTo) Settle(now mono.Time, lease limit.Lease, o limit.Outcome) {
 		l.all.served[w/6][l.who]++
 	}
 	if at := now.Sub(0); l.all.lie != nil && at >= lieFrom && at < lieUntil {
-		l.all.lie(now, l.who, l.rng, &o)
+		own := *o
+		l.all.lie(now, l.who, l.rng, &own)
+		o = &own
 	}
 	l.Limiter.Settle(now, lease, o)
 }

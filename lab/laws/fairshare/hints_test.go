@@ -8,6 +8,7 @@ import (
 	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/lab/sim"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -45,7 +46,7 @@ func TestHintsKeepAQuotaTheyDoNotKnow(t *testing.T) {
 			all := limit.NewAll(h, must(limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 8})))
 			type event struct {
 				kind  int // 0: try, 1: arrives, 2: answered, 3: a stranger
-				lease limit.Lease
+				lease *limit.Sent
 				o     limit.Outcome
 			}
 			var loop sim.Loop[event]
@@ -66,7 +67,7 @@ func TestHintsKeepAQuotaTheyDoNotKnow(t *testing.T) {
 				case 0:
 					switch r := all.Ready(now, limit.One); {
 					case r <= now:
-						loop.At(now.Add(latency()), event{kind: 1, lease: all.Admit(now, limit.One)})
+						loop.At(now.Add(latency()), event{kind: 1, lease: limittest.Admit(all, now, limit.One)})
 						loop.At(now, event{})
 					case r < limit.AfterSettle && r != lastReset:
 						lastReset = r
@@ -82,7 +83,7 @@ func TestHintsKeepAQuotaTheyDoNotKnow(t *testing.T) {
 					}
 					loop.At(now.Add(latency()), event{2, e.lease, e.o})
 				case 2:
-					all.Settle(now, e.lease, e.o)
+					all.Settle(now, e.lease, &e.o)
 					loop.At(now, event{})
 				case 3:
 					server.arrive(now, 1)

@@ -18,7 +18,7 @@ type taughtFair struct {
 	all []limit.Stated
 }
 
-func (f taughtFair) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
+func (f taughtFair) Settle(now mono.Time, l *limit.Sent, o *limit.Outcome) {
 	limit.State(f.Fair, now, f.all)
 	f.Fair.Settle(now, l, o)
 }
@@ -79,7 +79,7 @@ type restatedFair struct {
 	factor float64
 }
 
-func (f *restatedFair) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
+func (f *restatedFair) Settle(now mono.Time, l *limit.Sent, o *limit.Outcome) {
 	n := 5000.0
 	if now >= mono.Time(0).Add(90*minute) {
 		n *= f.factor

@@ -7,6 +7,7 @@ import (
 
 	"github.com/paceline-go/paceline/lab/sim"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/ratetest/latency"
 	"github.com/paceline-go/paceline/ratetest/rule"
@@ -141,7 +142,7 @@ func TestEveryKindRetreats(t *testing.T) {
 	for _, k := range risks() {
 		for _, promised := range []time.Duration{0, ms} {
 			l := must(k.limiter(limit.Arrivals{OneWayMax: promised}))
-			l.Settle(at(20*ms), l.Admit(0, limit.One), limit.Outcome{Result: limit.Limited, RTT: 20 * ms})
+			l.Settle(at(20*ms), limittest.Admit(l, 0, limit.One), &limit.Outcome{Result: limit.Limited, RTT: 20 * ms})
 			got := limit.Retreats(l, at(20*ms))
 			if promised == 0 && len(got) > 0 || promised > 0 && (len(got) != 1 || got[0].Option != "OneWayMax" || got[0].Until != at(20*ms+10*time.Minute)) {
 				t.Errorf("%s, promised %v: %v", k.name, promised, got)

@@ -13,6 +13,7 @@ import (
 	"github.com/paceline-go/paceline/lab/sim/fleet"
 	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/ratetest/latency"
 )
@@ -54,7 +55,7 @@ func process(s strategy.Strategy, start time.Duration) (request func(now mono.Ti
 				o.Result = limit.Limited
 			}
 			o.Remaining[limit.Requests] = remaining
-			l.Settle(now.Add(time.Millisecond), l.Admit(now, limit.One), o)
+			l.Settle(now.Add(time.Millisecond), limittest.Admit(l, now, limit.One), &o)
 			return max(0, l.Ready(now.Add(time.Millisecond), limit.One).Sub(now))
 		}
 	}

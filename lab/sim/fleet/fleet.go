@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/lab/sim"
+	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/ratetest/latency"
 )
@@ -32,6 +33,8 @@ import (
 // Fleet runs a Scenario, step by step. It is not safe for concurrent use.
 type Fleet struct {
 	scenario  Scenario
+	number    uint64        // of the latest request
+	outcome   limit.Outcome // of the present answer
 	loop      sim.Loop[event]
 	link      *rand.Rand // draws latencies
 	words     *rand.Rand // draws what headers say

@@ -419,7 +419,6 @@ type moody struct {
 	now  *mono.Time
 	open bool
 	free mono.Time
-	book limit.Book[struct{}]
 }
 
 func (m *moody) Ready(now mono.Time, _ limit.Cost) mono.Time {
@@ -429,14 +428,12 @@ func (m *moody) Ready(now mono.Time, _ limit.Cost) mono.Time {
 	return max(now, m.free)
 }
 
-func (m *moody) Admit(now mono.Time, _ limit.Cost) limit.Lease {
+func (m *moody) Admit(s *limit.Sent) {
 	m.open = true
-	*m.log = append(*m.log, fmt.Sprintf("%v: admitted", now))
-	return m.book.Open(struct{}{})
+	*m.log = append(*m.log, fmt.Sprintf("%v: admitted", s.At))
 }
 
-func (m *moody) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
-	m.book.Close(l)
+func (m *moody) Settle(now mono.Time, l *limit.Sent, o *limit.Outcome) {
 	m.open, m.free = false, now.Add(500*ms)
 	left := "?"
 	if o.Known&(1<<limit.Requests) != 0 {

@@ -98,13 +98,13 @@ type heard struct {
 	outcomes *[]limit.Outcome
 }
 
-func (h heard) Admit(now mono.Time, cost limit.Cost) limit.Lease {
-	*h.costs = append(*h.costs, cost)
-	return h.Limiter.Admit(now, cost)
+func (h heard) Admit(s *limit.Sent) {
+	*h.costs = append(*h.costs, s.Cost)
+	h.Limiter.Admit(s)
 }
 
-func (h heard) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
-	*h.outcomes = append(*h.outcomes, o)
+func (h heard) Settle(now mono.Time, l *limit.Sent, o *limit.Outcome) {
+	*h.outcomes = append(*h.outcomes, *o)
 	h.Limiter.Settle(now, l, o)
 }
 
@@ -258,7 +258,7 @@ type resetAt struct {
 	seen map[float64]int
 }
 
-func (r resetAt) Settle(now mono.Time, l limit.Lease, o limit.Outcome) {
+func (r resetAt) Settle(now mono.Time, l *limit.Sent, o *limit.Outcome) {
 	r.seen[now.Add(o.Reset[limit.Requests]).Sub(0).Seconds()]++
 	r.Limiter.Settle(now, l, o)
 }

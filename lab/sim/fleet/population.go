@@ -58,10 +58,10 @@ type threadState struct {
 	waiting bool  // it sleeps, or stands in the line
 	told    told  // the answer that is on its way
 
-	lease limit.Lease
-	cost  int64     // cost of the request at hand; 0: there is none
-	since mono.Time // when the request at hand came
-	asked mono.Time // when the current try of it began
+	lease limit.Sent // of the request at hand, if the process has a limiter
+	cost  int64      // cost of the request at hand; 0: there is none
+	since mono.Time  // when the request at hand came
+	asked mono.Time  // when the current try of it began
 	sent  mono.Time
 
 	served, refused int
@@ -290,7 +290,9 @@ func (f *Fleet) ask(now mono.Time, process int32) {
 		p.head = t.behind
 		p.waiting--
 		f.m.slept(t, now.Sub(t.asked))
-		t.lease = p.limiter.Admit(now, cost)
+		f.number++
+		t.lease = limit.Sent{At: now, Number: f.number, Cost: cost}
+		p.limiter.Admit(&t.lease)
 		f.send(now, who)
 	}
 }
@@ -324,7 +326,8 @@ func (f *Fleet) answer(now mono.Time, who int32) {
 			o = limit.Outcome{Result: o.Result}
 		}
 		o.RTT = now.Sub(t.sent)
-		f.processes[t.process].limiter.Settle(now, t.lease, o)
+		f.outcome = o
+		f.processes[t.process].limiter.Settle(now, &t.lease, &f.outcome)
 		f.ask(now, t.process) // threads in the line go before this one, which comes again
 	}
 	again := t.told.limited && !c.Strategy.GivesUp

@@ -256,18 +256,18 @@ func (m *member) leave() {
 }
 
 // Admit implements limit.Limiter, and counts what goes by a part.
-func (m *member) Admit(now mono.Time, cost limit.Cost) limit.Lease {
+func (m *member) Admit(s *limit.Sent) {
 	m.of.sent++
 	if _, _, on := m.Alone(); on {
 		for _, i := range m.cuts {
-			if o := &m.of.outages[i]; o.lasts(now) {
+			if o := &m.of.outages[i]; o.lasts(s.At) {
 				if o.parts++; o.parts == 1 { // what arrived before says nothing of parts
-					o.from, o.cost, o.limited = now, 0, 0
+					o.from, o.cost, o.limited = s.At, 0, 0
 				}
 			}
 		}
 	}
-	return m.Node.Admit(now, cost)
+	m.Node.Admit(s)
 }
 
 // arrival counts a request at the server.

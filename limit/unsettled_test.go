@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// A limiter that may say AfterSettle knows the open leases: as many as a list has, and the first of
-// them.
+// A limiter that may say AfterSettle knows the open requests: as many as a list has.
 func TestUnsettledAgainstAList(t *testing.T) {
 	made := func(l limit.Limiter, err error) limit.Limiter {
 		t.Helper()
@@ -35,32 +35,23 @@ func TestUnsettledAgainstAList(t *testing.T) {
 		"named":       limit.Named("mine", limit.MustRolling(5, time.Second)),
 		"all":         limit.NewAll(made(limit.NewCooldown(time.Second)), limit.MustRolling(5, time.Second)),
 	} {
-		type open struct {
-			lease limit.Lease
-			at    mono.Time
-		}
-		var all []open
+		var all []*limit.Sent
 		rng, now := rand.New(rand.NewPCG(1, 2)), mono.Time(0)
 		for range 300 {
 			now = now.Add(time.Duration(rng.IntN(700)) * ms)
 			if l.Ready(now, limit.One) <= now {
-				all = append(all, open{l.Admit(now, limit.One), now})
+				all = append(all, limittest.Admit(l, now, limit.One))
 			} else if len(all) > 0 {
 				i := rng.IntN(len(all))
-				l.Settle(now, all[i].lease, limit.Outcome{Result: limit.Accepted})
+				l.Settle(now, all[i], &limit.Outcome{Result: limit.Accepted})
 				all = slices.Delete(all, i, i+1)
 			}
-			n, since := limit.Unsettled(l)
-			want := limit.Never
-			if len(all) > 0 {
-				want = all[0].at
-			}
-			if n != len(all) || since != want {
-				t.Fatalf("%s at %v: %d since %v, want %d since %v", name, now, n, since, len(all), want)
+			if n := limit.Unsettled(l); n != len(all) {
+				t.Fatalf("%s at %v: %d, want %d", name, now, n, len(all))
 			}
 		}
 	}
-	if n, _ := limit.Unsettled(made(limit.NewCooldown(time.Second))); n != 0 {
+	if n := limit.Unsettled(made(limit.NewCooldown(time.Second))); n != 0 {
 		t.Errorf("a Cooldown owes %d", n)
 	}
 }
