@@ -69,11 +69,10 @@ func mostInASecond(add func(now mono.Time, n int64) int64) int {
 // counters is the article about counting recent events, for trading.
 func counters(*run, *Page) (Document, error) {
 	d := Document{Name: "rolling counters for trading",
-		About: "The second half of an article: a map of events that is summed up anew, a queue with a running total, and a " +
-			"ring of slots. It has the output of two examples and no " +
-			"measurement. Ours are the examples, played through the counters of package window and through a ring built by " +
-			"its recipe, and benchmarks, whose figures are of the date and " +
-			"command that stand beside them, on one shared core."}
+		About: "The second half of an article has three counters: a map of events that is summed up each time, a queue " +
+			"with a running total, and a ring of slots. It has the output of two examples and no measurement. We " +
+			"played the examples through the counters of package window, and through a ring built as described. Our " +
+			"benchmarks stand with their date and command, on one shared core."}
 	for _, claim := range []func() (Claim, error){sampleRun, unasked, slotExample, slotSum, shorterWindow, memory} {
 		c, err := claim()
 		if err != nil {

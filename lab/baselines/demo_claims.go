@@ -246,7 +246,7 @@ func fastIsHit(by map[string][]fleet.Report) Claim {
 		a, b := sum(r.Groups[0].Limited), sum(r.Groups[1].Limited)
 		return 100 * a / max(a+b, 1)
 	})
-	return claim("of refusals one in", judge(near(share.P50, 20, 0.25)), share.text(0))
+	return claim("one refusal in five", judge(near(share.P50, 20, 0.25)), share.text(0))
 }
 
 func jitterClaim(by map[string][]fleet.Report) Claim {

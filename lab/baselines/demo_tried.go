@@ -29,7 +29,7 @@ func ladderClaims(by map[string][]fleet.Report) []Claim {
 			judge(slow.P50 < 0.9*fast.P50, alone("demo-remaining-sleep-20").P50 > alone("demo-remaining-sleep").P50),
 			fast.text(1), slow.text(1), alone("demo-remaining-sleep").text(0),
 			alone("demo-remaining-sleep-20").text(0)),
-		claim("divided by how often",
+		claim("divided by the number",
 			judge(uneven("demo-remaining-sleep-count").P50 > uneven(demoName).P50),
 			uneven("demo-remaining-sleep-count").text(0),
 			of(by["a day, demo-remaining-sleep-count"], sleep).text(0), uneven(demoName).text(0),
@@ -67,7 +67,7 @@ func eachThread(by map[string][]fleet.Report) Claim {
 // quickly reruns another behaviour that could not be tested.
 func quickly(by map[string][]fleet.Report) Claim {
 	alone := of(by["alone, "+demoName], clear)
-	return claim("one client consumes all", judge(alone.P50 < 900), alone.text(0))
+	return claim("one client uses all", judge(alone.P50 < 900), alone.text(0))
 }
 
 // whatIf runs the idea that was not tried.
@@ -75,6 +75,6 @@ func whatIf(by map[string][]fleet.Report) Claim {
 	change, kept := by["2 × 5 by the change"], by["2 × 5"]
 	alone, keptAlone := of(by["alone, demo-change"], clear), of(by["alone, "+demoName], clear)
 	refused, before := of(change, retry), of(kept, retry)
-	return claim("to come down by", judge(refused.P50 < before.P50, alone.P50 > 2*keptAlone.P50),
+	return claim("a fall by the change", judge(refused.P50 < before.P50, alone.P50 > 2*keptAlone.P50),
 		refused.text(1), before.text(1), alone.hours(), keptAlone.hours())
 }

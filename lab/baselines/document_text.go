@@ -84,11 +84,13 @@ func (t *Table) text(b *strings.Builder) {
 // Markdown is the page as docs/published.md has it.
 func (p *Page) Markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `# What the published systems claim, and what we measured
+	fmt.Fprintf(&b, `# Published systems: claims and reruns
 
-Five documents describe how a client should keep to a rate limit. Each claim of theirs is here with its figure, our rerun in its own set-up,
-what that makes of it, and why. Written by a test (`+"`go test ./lab/cmd/paceline-lab -run PublishedPage -update`"+`) from what `+"`paceline-lab sim published --seeds %d`"+` runs, in
-virtual time and in seconds, and checked by another. Where a claim has no figure, that is said. %s.
+Five documents describe how a client should keep to a rate limit. This page has each claim of theirs, with its figure. Beside it are
+our rerun in the same set-up, a verdict, and the reason for the verdict. %[2]s.
+
+The reruns are in virtual time and take seconds (`+"`paceline-lab sim published --seeds %[1]d`"+`). A test writes this page
+(`+"`go test ./lab/cmd/paceline-lab -run PublishedPage -update`"+`), and another test checks it.
 
 `, p.Seeds, p.summary())
 	for i := range p.Documents {

@@ -113,11 +113,11 @@ func expired(p bench.Result) float64 { return 100 * float64(p.Expired) / float64
 // exchangeClient is the document about a client of an exchange with five keys.
 func exchangeClient(r *run, _ *Page) (Document, error) {
 	d := Document{Name: "an exchange client",
-		About: fmt.Sprintf("A client with five keys, 20 requests a second each, rising nonces, and requests that are worth "+
-			"a second; it is measured live, in another language, on a machine of "+
-			"its author's. Ours are in virtual time, where neither a loop nor a thread costs anything, so that each rate is "+
-			"higher: 0 to 50 ms each way, a request every 0 to 21 ms, "+
-			"%d runs of %v minutes, and no ban, since the document has none.", r.exchangeSeeds(), exchangeRun.Minutes())}
+		About: fmt.Sprintf("A client with five keys, 20 requests a second each, and rising nonces. A request is useful "+
+			"for a second. The author measured it live, in another language. Our reruns are in virtual time: 0 to "+
+			"50 ms each way, and a request every 0 to 21 ms. Loops and threads take no time there, so each rate is "+
+			"higher. There are "+
+			"%d runs of %v minutes, without a ban, as in the document.", r.exchangeSeeds(), exchangeRun.Minutes())}
 	x, err := r.exchanges()
 	if err != nil {
 		return d, err
@@ -196,11 +196,11 @@ func queueClaims(x map[string]bench.Result) []Claim {
 		claim("a queue for dead", judge(expired(dlq) == 0, dlq.InTimePercent >= drop.InTimePercent),
 			expired(drop), expired(dlq), 100*float64(graveyard.Dead)/float64(max(graveyard.Offered, 1)),
 			dlq.InTimePercent, graveyard.InTimePercent, drop.InTimePercent),
-		claim("what has failed five", judge(graveyard.Dead == 0),
+		claim("a request that has failed five", judge(graveyard.Dead == 0),
 			graveyard.Dead, graveyard.Offered, graveyard.Rejected),
-		claim("a pause between new", judge(dlq.Latency.SinceMade.Mean < 1000),
+		claim("with a pause between", judge(dlq.Latency.SinceMade.Mean < 1000),
 			dlq.Latency.SinceMade.Mean/1000, dlq.Delay.P99/1000),
-		claim("backpressure on who makes",
+		claim("backpressure on the maker",
 			judge(pressed.InTimePercent > 99 && pressed.Expired+pressed.Dead == 0),
 			pressed.InTimePercent, expired(pressed), pressed.Rate),
 	}

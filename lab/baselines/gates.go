@@ -44,9 +44,9 @@ func atOnce(n int) []float64 { return make([]float64, n) }
 func gates(r *run, _ *Page) (Document, error) {
 	const prompts, seeds = 1000, 2
 	d := Document{Name: "a gate for language models",
-		About: fmt.Sprintf("Two gates that each request passes one after the other: a sliding minute of sends, and one of "+
-			"the tokens of the answers; who finds one full sleeps until its "+
-			"oldest entry leaves it, and looks again. The document measures nothing: its figures are worked examples. Ours "+
+		About: fmt.Sprintf("Each request passes two gates, one after the other: a sliding minute of sends, and a "+
+			"sliding minute of the tokens of answers. If a gate is full, the request sleeps until the gate's oldest "+
+			"entry leaves, and looks again. The document measures nothing: its figures are worked examples. Ours "+
 			"are those examples, and %d prompts with %d seeds, in virtual time, "+
 			"against a server with the same limits.", prompts, seeds)}
 	examples := []func() (Claim, error){burstOfTen, waitsForOldest, waitsForThree, countsAndRates, slidingOrFixed,
@@ -225,23 +225,23 @@ func gateClaims(llm *bench.LLM) []Claim {
 		Rerun: fmt.Sprintf("at once %.0f refusals and %.0f prompts lost; spread %.0f and %.0f", each(start.Rejected),
 			each(start.Lost), each(uniform.Rejected), each(uniform.Lost)),
 		Verdict: judge(start.Rejected == 0, uniform.Rejected == 0), written: Refuted,
-		Why: "Nothing is reserved: whoever asks before the first answers passes the gate of tokens. One admission for both " +
-			"limits at once is refused none.",
+		Why: "Nothing is reserved: every request before the first answers passes the gate of tokens. With one " +
+			"admission for both limits at once, no request is refused.",
 	}, {
 		Claim: "no window holds more sends than the limit, which bounds the memory",
 		Setup: prompts + " at once, called again until answered",
 		Rerun: fmt.Sprintf("in the fullest minute %.0f %% of the limit of requests arrive, and %.0f %% of that of tokens",
 			retried.WorstRequests, retried.WorstTokens),
 		Verdict: judge(retried.WorstRequests <= 100, retried.WorstTokens <= 100), written: Refuted,
-		Why: "Attempts after a refusal do not ask the gates, what failed is taken out of the window again, and tokens are " +
-			"there when the answer is.",
+		Why: "There are three causes. Attempts after a refusal do not pass the gates. Failed requests are taken out of " +
+			"the window again. Tokens count only after the answer.",
 	}, {
 		Claim: "waiting costs little: locks are held briefly, nobody polls (no figure)",
 		Setup: prompts + " at once, called again until answered",
 		Rerun: fmt.Sprintf("%.0f attempts for %d prompts, %.1f wake-ups an attempt; one line needs %.0f and %.1f",
 			each(retried.Sent), llm.Prompts, retried.WakeUpsPerAdmission, each(ours.Sent), ours.WakeUpsPerAdmission),
 		Verdict: judge(each(retried.Sent) < 2*float64(llm.Prompts), retried.WakeUpsPerAdmission < 2), written: Refuted,
-		Why: "The locks are brief; what is woken in vain, and sent in vain, is not.",
+		Why: "The locks are brief. But many requests are woken or sent in vain.",
 	}}
 }
 
@@ -263,10 +263,10 @@ func waitShapes(llm *bench.LLM) (claims []Claim) {
 		written              Verdict
 	}{
 		{"uniform", "arrivals that are spread evenly wait exponentially",
-			"Below the limit hardly anybody waits; where many do, it is for a minute to end.", Refuted},
+			"Below the limit almost no request waits. Where many wait, they wait for the end of a minute.", Refuted},
 		{"start", "a burst waits as a straight line",
 			"A line that keeps the limits lets a minute's worth go each minute. The gates let most of the burst through at once.", InPart},
-		{"mixed", "a mixed load waits in between", "At the gates there is nothing to be in between of.", InPart},
+		{"mixed", "a mixed load waits in between", "At the gates, the other two loads have no such forms.", InPart},
 	} {
 		theirs, line := of("seed-gates", c.arrivals), of(lineName, c.arrivals)
 		claims = append(claims, Claim{

@@ -74,11 +74,11 @@ func byDivisor(divisor float64) fleet.Scenario {
 // gem is the README of the gem: strategies by which clients share a bucket, compared with one another.
 func gem(r *run, p *Page) (Document, error) {
 	d := Document{Name: "the gem's README",
-		About: "Strategies by which ten clients share a bucket of 4,500 requests that refills 4,500 an hour, from bare " +
-			"retries to the author's winner. " +
-			"Each figure of theirs is one run, of an earlier code than the gem's; ours are the 5th, 50th and 95th percentile " +
-			"over the seeds, of the gem's own " +
-			"steps, at 60 ms a request. A run is confirmed where all of its figures lie within ours, in part where some do."}
+		About: "A gem is a package of Ruby. This one has strategies by which ten clients share a bucket of 4,500 " +
+			"requests that refills 4,500 an hour. They go from bare retries to the author's winner. Each published " +
+			"figure is of one run, by an earlier version of the code. Ours are the 5th, 50th and 95th percentile " +
+			"over the seeds, by the gem's own steps, at 60 ms a request. A run is confirmed if all of its figures " +
+			"lie within ours, and confirmed in part if some do."}
 	divisors := []float64{450, 4500, 45000}
 	var scenarios []fleet.Scenario
 	for i := range gemRuns {
@@ -137,7 +137,7 @@ func (p *Page) clearing(backoff, remaining Quantiles) []Claim {
 				Clear: &GemValue{&published[i], ours}})
 	}
 	return []Claim{
-		claim("4,500 requests that are there", judge(near(backoff.P50, clearBackoff, 0.05)), backoff.text(0)),
+		claim("backoff, which keeps no sleep", judge(near(backoff.P50, clearBackoff, 0.05)), backoff.text(0)),
 		claim("the winner, from a sleep", judge(near(remaining.P50, clearRemaining, 0.05)), remaining.text(0)),
 	}
 }

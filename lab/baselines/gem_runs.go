@@ -64,21 +64,23 @@ var gemRuns = []gemRun{
 	{backoffName, 2, 30, 2, 5, 63.0, 854.89, 387, Confirmed, "Rebuilt step by step, the published run is one of ours."},
 	{backoffName, 2, 120, 2, 5, 60.8, 3370.67, 1043, Confirmed, "The same."},
 	{backoffName, 1.2, 30, 2, 5, 80.2, 134.88, 275, InPart,
-		"Its ratio is half a point below all of ours, its deviation above: the code was an earlier one."},
+		"The published ratio is half a point below all of ours, and the deviation is above: the code was an earlier " +
+			"one."},
 	{backoffName, 3, 30, 2, 5, 56.4, 1847.50, 325, Confirmed, "The same as × 2."},
 	{gradualName, 1.2, 30, 2, 5, 51.6, 208.81, 1161, InPart,
-		"One client rides the floor, as described. That run was refused more often and shared less evenly than any of " +
-			"ours: an earlier code."},
+		"One client has almost no sleep, as described. The published run was refused more often and shared less evenly " +
+			"than any of ours, by an earlier code."},
 	{proportionalName, 1.2, 30, 2, 5, 3.7, 17.27, 91, Confirmed, "The published run is one of ours."},
 	{proportionalName, 1.2, 120, 2, 5, 0.8, 19.68, 273, Confirmed, "The same."},
 	{remainingName, 1.2, 30, 2, 5, 4.9, 17.18, 46.8, InPart,
-		"As even as 46.8 was none of 300 runs of ours: luck, or the earlier code."},
+		"None of 300 runs of ours was as even as 46.8. The cause is luck, or the earlier code."},
 	{remainingName, 1.2, 180, 2, 5, 1.3, 35.71, 524, Confirmed, "The published run is one of ours."},
 	{remainingName, 1.2, 720, 2, 5, 1.0, 36.63, 1642, InPart,
-		"Refusals are printed to whole percents, and 1 % is more than any of ours has; the rest is one of ours."},
+		"Refusals are printed in whole percents, and 1 % is more than in any of our runs. The other figures lie within " +
+			"ours."},
 	{remainingName, 1.2, 300, 5, 5, 1.04, 80.58, 893, InPart,
-		"The figures are from a comment in the gem's code, the text has the chart alone. Ours are more often refused, and " +
-			"more even."},
+		"The figures are from a comment in the gem's code; the text has only the chart. Our runs are refused more " +
+			"often, and are more even."},
 }
 
 // around60ms is the law of one way of a request that takes around 60 ms there and back.
