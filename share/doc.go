@@ -92,7 +92,8 @@
 //   - A small change of that clock, less than the quickest round trip to the store, does no harm.
 //     The limiter's Margin covers a millisecond.
 //   - No process is stopped for longer than Late between Fresh and the kernel's write.
-//   - A request is counted within Late of a node's end, as everywhere in package limit.
+//   - The server counts a request within Late of the end of the node that sent it. Package limit
+//     trusts the same.
 //   - A Calendar is as right as the store's clock was when the first node came.
 //
 // These limiters can be shared: Rolling, Calendar, Bucket without Alone, Weighted and Cooldown, and

@@ -3,7 +3,8 @@
 // ratetest.
 //
 // In the laws, t is an instant and c a cost. A change is a call of Admit, Settle, SetLimit or
-// SetWindow. So is an Update of a limiter whose truth is elsewhere, for example in a database.
+// SetWindow. Some limiters have their state elsewhere, for example in a database. For them, an
+// Update is a change, too.
 //
 //  1. Not before now: Ready(t, c) ≥ t. A now before that of an earlier change counts as that one,
 //     for every question and every change.
