@@ -19,31 +19,24 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/text/rate"
-	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
 )
 
+// proxyFlags are the flags of paceline proxy. Those whose value needs no reading are fields of c and u.
 type proxyFlags struct {
 	minuteFlags
-	file                                  string // --config
-	instead                               cli.Initial
-	to, preset, provider                  string
-	state                                 string
-	limits, headers, query                []string
-	keyEnv, clientKeyEnv                  []string
-	clientHeader                          string
-	listen, admin                         string
-	open, perSecond, rejectsFree, tokens  bool
-	forwarded, keepHost                   bool
-	latencyMax, maxWait, grace            time.Duration
-	timeout, connectTimeout               time.Duration
-	maxOutage, maxPause                   time.Duration
-	headerTimeout, idleTimeout, stall     time.Duration
-	attempts, inFlight, maxWaiting, conns int
-	maxHeader, maxBody, maxFrozen         byteSize
-	tlsCert, tlsKey, caFile               string
-	log, logLevel                         string
-	store                                 shareflags.Flags
+	c                             proxy.Config
+	u                             proxy.Upstream
+	file                          string // --config
+	instead                       cli.Initial
+	to, provider                  string
+	limits, headers, query        []string
+	keyEnv, clientKeyEnv          []string
+	maxWait, timeout, maxOutage   time.Duration
+	maxHeader, maxBody, maxFrozen byteSize
+	tlsCert, tlsKey, caFile       string
+	log, logLevel                 string
+	store                         shareflags.Flags
 }
 
 func (f *proxyFlags) add(c *cobra.Command) {
@@ -55,15 +48,15 @@ func (f *proxyFlags) add(c *cobra.Command) {
 	p.StringArrayVar(&f.limits, "limit", nil,
 		"the server's limit, per key: "+rate.Forms+", or "+rate.ZoneForm+
 			" for the days of a place; repeatable: all hold; 'auto' finds it out; 'none' if there is none")
-	p.StringVar(&f.preset, "preset", "", "published limits by name, such as openai:tier1; with --limit, all hold")
+	p.StringVar(&f.u.Preset, "preset", "", "published limits by name, such as openai:tier1; with --limit, all hold")
 	f.minuteFlags.add(p, "")
-	p.BoolVar(&f.perSecond, "per-second", false,
+	p.BoolVar(&f.u.PerSecond, "per-second", false,
 		"limits per minute of --preset, --rpm, --tpm, --itpm, --otpm also hold per second, 60000 as 1000, rounded "+
 			"down. OpenAI documents that they may")
-	p.IntVar(&f.inFlight, "in-flight", 0, "most requests in flight at the server, per key (default: any number)")
-	p.BoolVar(&f.tokens, "tokens", false, "count tokens of language models even without a limit of tokens")
-	p.BoolVar(&f.rejectsFree, "rejects-free", false, "the server does not count requests that it refuses with 429")
-	p.DurationVar(&f.latencyMax, "latency-max", 0,
+	p.IntVar(&f.u.InFlight, "in-flight", 0, "most requests in flight at the server, per key (default: any number)")
+	p.BoolVar(&f.u.Tokens, "tokens", false, "count tokens of language models even without a limit of tokens")
+	p.BoolVar(&f.u.Arrivals.RejectsFree, "rejects-free", false, "the server does not count requests that it refuses with 429")
+	p.DurationVar(&f.u.Arrivals.OneWayMax, "latency-max", 0,
 		"your promise: the server counts each request within this time of its send. The proxy is a little faster, and "+
 			"as safe as the promise")
 	p.StringVar(&f.provider, "provider", "",
@@ -75,50 +68,50 @@ func (f *proxyFlags) add(c *cobra.Command) {
 	p.StringArrayVarP(&f.headers, "header", "H", nil,
 		"'Name: value' for every request, in place of the client's field; {key} is filled in; repeatable")
 	p.StringArrayVar(&f.query, "query", nil, "'name=value' for the query of every request, likewise; repeatable")
-	p.StringVar(&f.listen, "listen", proxy.DefaultListen,
+	p.StringVar(&f.c.Listen, "listen", proxy.DefaultListen,
 		"address for clients; beyond this machine it needs --client-key-env or --open")
-	p.StringVar(&f.admin, "admin", proxy.DefaultAdmin,
+	p.StringVar(&f.c.Admin, "admin", proxy.DefaultAdmin,
 		"address on this machine for the page, /metrics, /livez and /readyz; off: none")
-	p.BoolVar(&f.open, "open", false, "anybody who reaches --listen may send, with your limits and your keys")
+	p.BoolVar(&f.c.Open, "open", false, "anybody who reaches --listen may send, with your limits and your keys")
 	p.StringSliceVar(&f.clientKeyEnv, "client-key-env", nil,
 		"environment variables, A,B, each with a key that a client sends. The client has the name of the variable. "+
 			"Requests without a key are refused")
-	p.StringVar(&f.clientHeader, "client-header", "",
+	p.StringVar(&f.c.Clients.Header, "client-header", "",
 		"field of a request that names a client without a key (default: its address)")
-	p.IntVar(&f.maxWaiting, "max-waiting", 0, "most requests of a client that may wait (default 10000)")
+	p.IntVar(&f.c.Clients.Default.MaxWaiting, "max-waiting", 0, "most requests of a client that may wait (default 10000)")
 	p.DurationVar(&f.maxWait, "max-wait", proxy.DefaultMaxWait,
 		"longest wait for a turn. A request that would wait longer is refused at once; 0s: no request waits")
-	p.DurationVar(&f.grace, "grace", 0,
+	p.DurationVar(&f.c.Grace, "grace", 0,
 		"at the end of the proxy, waiting requests may go on for so long; requests in flight are always finished")
-	p.StringVar(&f.state, "state", "",
+	p.StringVar(&f.c.State, "state", "",
 		"file for sent requests that may still count, so that a restart forgets no window (default: none)")
 	f.store.Add(p, "")
 	f.store.AddPart(p)
 	p.DurationVar(&f.timeout, "timeout", 10*time.Minute, "longest time until the header of an answer; 0s: any")
-	p.DurationVar(&f.connectTimeout, "connect-timeout", 10*time.Second, "longest time for a connection to the server")
-	p.IntVar(&f.attempts, "attempts", 3,
+	p.DurationVar(&f.u.ConnectTimeout, "connect-timeout", 10*time.Second, "longest time for a connection to the server")
+	p.IntVar(&f.u.Attempts, "attempts", 3,
 		"attempts of a request, where a repeat does no harm. A refusal by a limit is no attempt: the request waits "+
 			"until --max-wait")
 	p.DurationVar(&f.maxOutage, "max-outage", 10*time.Second,
 		"longest wait for a server that nothing reaches; 0s: no wait")
-	p.DurationVar(&f.maxPause, "max-pause", time.Hour, "longest pause of all requests because of one answer")
+	p.DurationVar(&f.u.MaxPause, "max-pause", time.Hour, "longest pause of all requests because of one answer")
 	p.Var(&f.maxHeader, "max-header", "largest header of a request")
 	p.Var(&f.maxBody, "max-body", "largest body of a request; 0: any")
-	p.IntVar(&f.conns, "max-connections", 16384, "most connections of clients; more wait to be accepted")
+	p.IntVar(&f.c.Bounds.Connections, "max-connections", 16384, "most connections of clients; more wait to be accepted")
 	p.Var(&f.maxFrozen, "max-frozen",
 		"memory for the counts of idle keys; if it is full, new keys get 429")
-	p.DurationVar(&f.headerTimeout, "header-timeout", 10*time.Second, "longest time for a client to send a header")
-	p.DurationVar(&f.idleTimeout, "idle-timeout", 2*time.Minute,
+	p.DurationVar(&f.c.Bounds.HeaderTimeout, "header-timeout", 10*time.Second, "longest time for a client to send a header")
+	p.DurationVar(&f.c.Bounds.IdleTimeout, "idle-timeout", 2*time.Minute,
 		"longest time of a client's connection without a request")
-	p.DurationVar(&f.stall, "stall", time.Minute,
+	p.DurationVar(&f.c.Bounds.Stall, "stall", time.Minute,
 		"longest time in which a client sends nothing of its body, or takes nothing of its answer")
 	p.StringVar(&f.tlsCert, "tls-cert", "",
 		"file with the certificate chain for --listen, as PEM")
 	p.StringVar(&f.tlsKey, "tls-key", "", "file with its private key, as PEM")
 	p.StringVar(&f.caFile, "ca-file", "",
 		"file with the trusted authorities for the server's certificate, as PEM (default: the system's)")
-	p.BoolVar(&f.forwarded, "forwarded", false, "name the client to the server, in X-Forwarded-For, -Host and -Proto")
-	p.BoolVar(&f.keepHost, "keep-host", false, "pass on the Host of the client's request, instead of that of --to")
+	p.BoolVar(&f.u.Forwarded, "forwarded", false, "name the client to the server, in X-Forwarded-For, -Host and -Proto")
+	p.BoolVar(&f.u.KeepHost, "keep-host", false, "pass on the Host of the client's request, instead of that of --to")
 	p.StringVar(&f.log, "log", "text", "a line per request on standard error: text, json or off")
 	p.StringVar(&f.logLevel, "log-level", "warn", "level of all other messages: debug, info, warn or error")
 }
@@ -138,14 +131,9 @@ func (f *proxyFlags) config(cmd *cobra.Command) (c proxy.Config, err error) {
 	if err := f.store.Check(cmd); err != nil {
 		return c, cli.Usage(err)
 	}
-	c = proxy.Config{
-		Share: shareBy(&f.store), Listen: f.listen, Admin: f.admin, Open: f.open, MaxWait: orNone(f.maxWait),
-		Grace: f.grace, State: f.state,
-		Bounds: proxy.Bounds{Header: int(f.maxHeader), Body: orAny(int64(f.maxBody)), Frozen: int64(f.maxFrozen),
-			Connections: f.conns, HeaderTimeout: f.headerTimeout, IdleTimeout: f.idleTimeout, Stall: f.stall},
-		Log: log, Access: access,
-	}
-	c.Clients.Header, c.Clients.Default.MaxWaiting = f.clientHeader, f.maxWaiting
+	c = f.c
+	c.Share, c.MaxWait, c.Log, c.Access = shareBy(&f.store), orNone(f.maxWait), log, access
+	c.Bounds.Header, c.Bounds.Body, c.Bounds.Frozen = int(f.maxHeader), orAny(int64(f.maxBody)), int64(f.maxFrozen)
 	if c.Clients.List, err = f.clients(); err != nil {
 		return c, cli.Exit(cli.ExitConfig, fmt.Errorf("--client-key-env: %w", err))
 	}
@@ -205,13 +193,13 @@ func (f *proxyFlags) durations(cmd *cobra.Command) error {
 		flag         string
 		value, least int64
 	}{
-		{"max-wait", int64(f.maxWait), 0}, {"grace", int64(f.grace), 0}, {"timeout", int64(f.timeout), 0},
-		{"connect-timeout", int64(f.connectTimeout), 1},
-		{"attempts", int64(f.attempts), 1}, {"max-outage", int64(f.maxOutage), 0}, {"max-pause", int64(f.maxPause), 1},
-		{"in-flight", int64(f.inFlight), 0},
-		{"max-waiting", int64(f.maxWaiting), 0}, {"max-connections", int64(f.conns), 1},
-		{"max-frozen", int64(f.maxFrozen), 1}, {"header-timeout", int64(f.headerTimeout), 1},
-		{"idle-timeout", int64(f.idleTimeout), 1}, {"stall", int64(f.stall), 1}, {"latency-max", int64(f.latencyMax), 0},
+		{"max-wait", int64(f.maxWait), 0}, {"grace", int64(f.c.Grace), 0}, {"timeout", int64(f.timeout), 0},
+		{"connect-timeout", int64(f.u.ConnectTimeout), 1},
+		{"attempts", int64(f.u.Attempts), 1}, {"max-outage", int64(f.maxOutage), 0}, {"max-pause", int64(f.u.MaxPause), 1},
+		{"in-flight", int64(f.u.InFlight), 0},
+		{"max-waiting", int64(f.c.Clients.Default.MaxWaiting), 0}, {"max-connections", int64(f.c.Bounds.Connections), 1},
+		{"max-frozen", int64(f.maxFrozen), 1}, {"header-timeout", int64(f.c.Bounds.HeaderTimeout), 1},
+		{"idle-timeout", int64(f.c.Bounds.IdleTimeout), 1}, {"stall", int64(f.c.Bounds.Stall), 1}, {"latency-max", int64(f.u.Arrivals.OneWayMax), 0},
 	} {
 		if n.value < n.least {
 			return fmt.Errorf("--%s %s, expected at least %d", n.flag, cmd.Flag(n.flag).Value, n.least)
@@ -225,7 +213,7 @@ func (f *proxyFlags) clients() (all []proxy.Client, err error) {
 	keys, err := format.KeysFromEnv(f.clientKeyEnv, os.LookupEnv)
 	for _, k := range keys {
 		all = append(all, proxy.Client{Name: k.Name, Keys: []proxy.KeyHash{proxy.HashKey(k.Secret)},
-			MaxWaiting: f.maxWaiting})
+			MaxWaiting: f.c.Clients.Default.MaxWaiting})
 	}
 	return all, err
 }
@@ -238,13 +226,8 @@ func (f *proxyFlags) upstream(cmd *cobra.Command) (u proxy.Upstream, err error) 
 	if f.to == "" {
 		return usage("--to is missing, expected the URL of a server, such as https://api.example.com")
 	}
-	u = proxy.Upstream{
-		Preset: f.preset, PerSecond: f.perSecond, InFlight: f.inFlight, Tokens: f.tokens,
-		Arrivals: limit.Arrivals{OneWayMax: f.latencyMax, RejectsFree: f.rejectsFree},
-		Attempts: f.attempts, AnswerTimeout: orNone(f.timeout), ConnectTimeout: f.connectTimeout, MaxPause: f.maxPause,
-		MaxOutage: orNone(f.maxOutage),
-		Forwarded: f.forwarded, KeepHost: f.keepHost,
-	}
+	u = f.u
+	u.AnswerTimeout, u.MaxOutage = orNone(f.timeout), orNone(f.maxOutage)
 	if err := f.minuteFlags.check(cmd); err != nil {
 		return u, err
 	}
@@ -258,9 +241,9 @@ func (f *proxyFlags) upstream(cmd *cobra.Command) (u proxy.Upstream, err error) 
 	if u.Limits, u.Auto, err = f.allLimits(); err != nil {
 		return u, cli.Usage(err)
 	}
-	if f.preset != "" {
-		if _, ok := provider.LookupPreset(f.preset); !ok {
-			return u, cli.Usage(unknownPreset(f.preset))
+	if f.u.Preset != "" {
+		if _, ok := provider.LookupPreset(f.u.Preset); !ok {
+			return u, cli.Usage(unknownPreset(f.u.Preset))
 		}
 	}
 	if f.provider != "" {
@@ -304,7 +287,7 @@ func (f *proxyFlags) upstream(cmd *cobra.Command) (u proxy.Upstream, err error) 
 // given.
 func (f *proxyFlags) allLimits() (all []proxy.Limit, auto bool, err error) {
 	switch perMinute, _ := f.minuteFlags.limits(); {
-	case len(f.limits) > 0 || f.preset != "" || f.inFlight > 0 || len(perMinute) > 0:
+	case len(f.limits) > 0 || f.u.Preset != "" || f.u.InFlight > 0 || len(perMinute) > 0:
 	case len(f.each) > 0:
 		return nil, false, errors.New("--limit-model is beside --limit, --preset or --rpm, which are for the other models; " +
 			"expected one of them, or --limit none")
@@ -325,7 +308,7 @@ func (f *proxyFlags) allLimits() (all []proxy.Limit, auto bool, err error) {
 		all = append(all, proxy.Limit{Limit: l})
 	}
 	perMinute, _ := f.minuteFlags.limits()
-	if alone != "" && (len(f.limits) > 1 || f.preset != "" || len(perMinute) > 0) || alone == "auto" && len(f.each) > 0 {
+	if alone != "" && (len(f.limits) > 1 || f.u.Preset != "" || len(perMinute) > 0) || alone == "auto" && len(f.each) > 0 {
 		return nil, false, fmt.Errorf("--limit %s is beside other limits; expected one of the two", alone)
 	}
 	return all, alone == "auto", nil

@@ -34,7 +34,7 @@ func (f *proxyFlags) perMinute(cmd *cobra.Command, u *proxy.Upstream) error {
 	if err := f.writeOut(cmd, u); err != nil {
 		return err
 	}
-	if !f.perSecond {
+	if !f.u.PerSecond {
 		return nil
 	}
 	u.PerSecond = false
@@ -58,9 +58,9 @@ func (f *proxyFlags) writeOut(cmd *cobra.Command, u *proxy.Upstream) error {
 		return nil
 	}
 	who, _ := provider.Publisher(u.Preset)
-	if f.perSecond && !who.PerSecond {
+	if f.u.PerSecond && !who.PerSecond {
 		return cli.Usage(fmt.Errorf("--per-second with --preset %s: %s does not say that limits per minute also hold per "+
-			"second", f.preset, who.Title))
+			"second", f.u.Preset, who.Title))
 	}
 	if u.Provider == nil {
 		u.Provider, _ = provider.Lookup(who.Name)
@@ -77,7 +77,7 @@ func (f *proxyFlags) writeOut(cmd *cobra.Command, u *proxy.Upstream) error {
 			continue
 		case !knows(p.Unit):
 			return cli.Usage(fmt.Errorf("--preset %s limits %s, which nobody counts here; expected --limit without --preset",
-				f.preset, p.Unit))
+				f.u.Preset, p.Unit))
 		}
 		scope := p.Scope
 		if scope == provider.All {
