@@ -82,16 +82,13 @@ func explainAt(now func() time.Time, terminal func(io.Reader) bool) *cobra.Comma
 	f.StringArrayVarP(&e.headers, "header", "H", nil,
 		"send this field with the request: 'Name: value', or @FILE with one per line")
 	f.DurationVar(&e.timeout, "timeout", 30*time.Second, "give up on a request after this")
-	f.StringVarP(&e.output, "output", "o", "text", "text or json")
+	cli.OutputFlag(c, &e.output, "text", "json")
 	completeNames(c)
 	return c
 }
 
 // check returns an error in the command line.
 func (e *explanation) check(args []string) error {
-	if e.output != "text" && e.output != "json" {
-		return cli.BadOutput(e.output, "text or json")
-	}
 	if _, ok := provider.LookupProvider(e.provider); e.provider != "" && !ok {
 		return unknownProvider(e.provider)
 	}

@@ -27,9 +27,6 @@ func newModels() *cobra.Command {
 			"and summary from here, unless --price-input and --price-output are given.",
 		Example: "  paceline models anthropic\n  paceline models gpt-5 -o json",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if output != "text" && output != "json" {
-				return cli.BadOutput(output, "text or json")
-			}
 			found, err := modelsOf(args)
 			if err != nil {
 				return err
@@ -40,7 +37,7 @@ func newModels() *cobra.Command {
 			return printModels(cmd.OutOrStdout(), found)
 		},
 	}
-	c.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	cli.OutputFlag(c, &output, "text", "json")
 	return c
 }
 

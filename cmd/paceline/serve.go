@@ -13,9 +13,11 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/ratetest/latency"
 )
 
 const (
@@ -51,12 +53,34 @@ type serving struct {
 	out, progress     io.Writer
 }
 
-func (s *serving) flags(c *cobra.Command, outputs string) {
+func (s *serving) flags(c *cobra.Command, outputs ...string) {
 	f := c.Flags()
 	f.StringVar(&s.addr, "addr", "127.0.0.1:9999", "address to listen on; port 0 is any free one")
 	f.StringVar(&s.log, "log", "", "write a line of JSON per request to this file")
-	f.StringVarP(&s.output, "output", "o", "text", outputs)
+	cli.OutputFlag(c, &s.output, outputs...)
 	c.Args = cli.NoArguments
+}
+
+// latencies are the flags for the time that requests take before and after the check of a server.
+type latencies struct{ before, after string }
+
+func (l *latencies) flags(f *pflag.FlagSet, usual, clock string) {
+	f.StringVar(&l.before, "latency", usual, "latency before the check"+clock+": "+latency.Forms)
+	f.StringVar(&l.after, "latency-after", "", "latency after the check (default as --latency)")
+}
+
+func (l *latencies) laws() (before, after latency.Law, err error) {
+	if before, err = openLaw(l.before); err != nil {
+		return before, after, fmt.Errorf("--latency: %w", err)
+	}
+	if after, err = openLaw(cmp.Or(l.after, l.before)); err != nil {
+		return before, after, fmt.Errorf("--latency-after: %w", err)
+	}
+	return before, after, nil
+}
+
+func openLaw(name string) (latency.Law, error) {
+	return latency.ParseOpen(name, func(file string) (io.ReadCloser, error) { return os.Open(file) })
 }
 
 // until runs f with a context that the first signal ends; the second ends the process.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"os"
 	"strconv"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/text/table"
 	"github.com/paceline-go/paceline/ratetest"
-	"github.com/paceline-go/paceline/ratetest/latency"
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
@@ -33,10 +31,10 @@ Ctrl-C ends the server: it answers the requests under way, and prints a report. 
 
 type serveExchange struct {
 	serving
+	latencies
 	keys            []string
 	limit, banAfter int
 	window          time.Duration
-	before, after   string
 	nonces          bool
 	seed            uint64
 }
@@ -52,14 +50,13 @@ func newServeExchange() *cobra.Command {
   curl 'http://127.0.0.1:9999/api/request?api_key=key1&nonce=1&req_id=17'`,
 	}
 	c.RunE = s.until(s.run)
-	s.flags(c, "text, json or csv")
+	s.serving.flags(c, "text", "json", "csv")
 	f := c.Flags()
 	f.StringSliceVar(&s.keys, "keys", []string{"key1", "key2", "key3", "key4", "key5"}, "API keys, separated by commas")
 	f.IntVar(&s.limit, "limit", 20, "most requests per key in a window")
 	f.DurationVar(&s.window, "window", time.Second, "the window, in whole milliseconds")
 	f.IntVar(&s.banAfter, "ban-after", 10, "number of refusals (429) that bans a key for good; 0 is never")
-	f.StringVar(&s.before, "latency", "uniform:0-50ms", "latency before the check: "+latency.Forms)
-	f.StringVar(&s.after, "latency-after", "", "latency after the check (default as --latency)")
+	s.latencies.flags(f, "uniform:0-50ms", "")
 	f.BoolVar(&s.nonces, "nonces", true, "want a nonce, above that of the key's last accepted request")
 	f.Uint64Var(&s.seed, "seed", 1, "seed of the latencies")
 	return c
@@ -115,8 +112,6 @@ func (s *serveExchange) config() (ratetest.Config, error) {
 		return c, fmt.Errorf("--window %v: want a whole number of milliseconds", s.window)
 	case s.banAfter < 0:
 		return c, fmt.Errorf("--ban-after %d: want 0 (never) or more", s.banAfter)
-	case s.output != "text" && s.output != "json" && s.output != "csv":
-		return c, cli.BadOutput(s.output, "text, json or csv")
 	}
 	if s.banAfter == 0 {
 		c.Rule.BanAfter = -1
@@ -128,21 +123,9 @@ func (s *serveExchange) config() (ratetest.Config, error) {
 		}
 		seen[k] = true
 	}
-	if s.after == "" {
-		s.after = s.before
-	}
 	var err error
-	if c.Before, err = openLaw(s.before); err != nil {
-		return c, fmt.Errorf("--latency: %w", err)
-	}
-	if c.After, err = openLaw(s.after); err != nil {
-		return c, fmt.Errorf("--latency-after: %w", err)
-	}
-	return c, nil
-}
-
-func openLaw(name string) (latency.Law, error) {
-	return latency.ParseOpen(name, func(file string) (io.ReadCloser, error) { return os.Open(file) })
+	c.Before, c.After, err = s.laws()
+	return c, err
 }
 
 // exchangeReport is the output of the verb. Later versions only add fields.

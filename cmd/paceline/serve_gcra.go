@@ -10,7 +10,6 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/ratetest"
-	"github.com/paceline-go/paceline/ratetest/latency"
 )
 
 const serveGCRALong = `Serve one quota for all clients together: a bucket that is refilled evenly, as that of Heroku's platform API. Every answer has the
@@ -25,9 +24,9 @@ Ctrl-C ends the server: it answers the requests under way, and prints a report. 
 
 type serveGCRA struct {
 	serving
-	config        ratetest.GCRAConfig
-	level         cli.Level
-	before, after string
+	latencies
+	config ratetest.GCRAConfig
+	level  cli.Level
 }
 
 func newServeGCRA() *cobra.Command {
@@ -41,15 +40,14 @@ func newServeGCRA() *cobra.Command {
   curl -i http://127.0.0.1:9999/`,
 	}
 	c.RunE = s.until(s.run)
-	s.flags(c, "text or json")
+	s.serving.flags(c, "text", "json")
 	f := c.Flags()
 	f.Int64Var(&s.config.Limit, "limit", 4500, "requests that are refilled in a window")
 	f.DurationVar(&s.config.Window, "window", time.Hour, "the window")
 	f.Int64Var(&s.config.Capacity, "capacity", 0, "most requests that the bucket holds (default as --limit)")
 	f.Var(&s.level, "level", "requests in the bucket at the start, or full")
 	f.Float64Var(&s.config.Scale, "scale", 1, "how many times faster its clock runs than ours")
-	f.StringVar(&s.before, "latency", "constant:0s", "latency before the check, by its clock: "+latency.Forms)
-	f.StringVar(&s.after, "latency-after", "", "latency after the check (default as --latency)")
+	s.latencies.flags(f, "constant:0s", ", by its clock")
 	f.Uint64Var(&s.config.Seed, "seed", 1, "seed of the latencies")
 	return c
 }
@@ -89,23 +87,13 @@ func (s *serveGCRA) check() (err error) {
 		return fmt.Errorf("--capacity %d: want 1 or more", c.Capacity)
 	case !(c.Scale > 0 && c.Scale <= 1000):
 		return fmt.Errorf("--scale %v: want more than 0 and at most 1000", c.Scale)
-	case s.output != "text" && s.output != "json":
-		return cli.BadOutput(s.output, "text or json")
 	}
 	level, ok := s.level.Of(c.Capacity)
 	if c.Level = level; !ok {
 		return fmt.Errorf("--level %v: want 0 to the capacity of %d, or full", &s.level, c.Capacity)
 	}
-	if s.after == "" {
-		s.after = s.before
-	}
-	if c.Before, err = openLaw(s.before); err != nil {
-		return fmt.Errorf("--latency: %w", err)
-	}
-	if c.After, err = openLaw(s.after); err != nil {
-		return fmt.Errorf("--latency-after: %w", err)
-	}
-	return nil
+	c.Before, c.After, err = s.laws()
+	return err
 }
 
 func (s *serveGCRA) write(r ratetest.GCRAReport) error {

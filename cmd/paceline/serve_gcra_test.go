@@ -34,7 +34,7 @@ func TestServeGCRA(t *testing.T) {
 // A bucket may be full at the start, whatever it holds.
 func TestServeGCRAFull(t *testing.T) {
 	for args, want := range map[string]int64{"--limit 7 --level full": 7, "--limit 7 --capacity 9 --level full": 9, "--level 3": 3, "": 0} {
-		s := serveGCRA{serving: serving{output: "text"}, before: "constant:0s"}
+		s := serveGCRA{serving: serving{output: "text"}, latencies: latencies{before: "constant:0s"}}
 		s.config.Limit, s.config.Window, s.config.Scale = 4500, time.Hour, 1
 		f := pflag.NewFlagSet("", pflag.ContinueOnError)
 		f.Var(&s.level, "level", "")

@@ -151,7 +151,7 @@ func newServeAnthropic() *cobra.Command {
 func newServeLLM(p llm.Provider, c *cobra.Command) *cobra.Command {
 	s := serveLLM{config: llm.Config{Provider: p}}
 	c.RunE = s.until(s.run)
-	s.flags(c, "text, json or csv")
+	s.flags(c, "text", "json", "csv")
 	l := &s.config.Limits
 	published := map[llm.Provider]string{llm.OpenAI: "500 requests and 30000 tokens, tier 1 of gpt-4o",
 		llm.Anthropic: "50 requests, 30000 input and 8000 output tokens, tier 1 of Claude Sonnet 4"}[p]
@@ -280,8 +280,6 @@ func (s *serveLLM) check() (err error) {
 		return fmt.Errorf("--reasoning %v: want 0 to 1", c.Law.Reasoning)
 	case s.retryAfter < 0:
 		return fmt.Errorf("--retry-after %v: want 0 or more", s.retryAfter)
-	case s.output != "text" && s.output != "json" && s.output != "csv":
-		return cli.BadOutput(s.output, "text, json or csv")
 	}
 	c.Count = llm.Counting(count)
 	c.Models, c.Published = nil, false

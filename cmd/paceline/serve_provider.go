@@ -16,7 +16,6 @@ import (
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/internal/text/table"
 	"github.com/paceline-go/paceline/provider"
-	"github.com/paceline-go/paceline/ratetest/latency"
 	"github.com/paceline-go/paceline/ratetest/service"
 )
 
@@ -35,10 +34,10 @@ rule. A second Ctrl-C aborts.`
 
 type serveProvider struct {
 	serving
-	about         service.Info
-	config        service.Config
-	limits        []string
-	before, after string
+	latencies
+	about  service.Info
+	config service.Config
+	limits []string
 }
 
 // newServeProviders returns a verb for each provider.
@@ -60,15 +59,14 @@ func newServeProvider(p service.Info) *cobra.Command {
 			"  paceline explain " + explainedAs(p.Name) + "http://127.0.0.1:9999/any/path",
 	}
 	c.RunE = s.until(s.run)
-	s.flags(c, "text or json")
+	s.serving.flags(c, "text", "json")
 	f := c.Flags()
 	f.StringVar(&s.config.Preset, "preset", p.Presets[0], "which of its limits: "+strings.Join(p.Presets, ", "))
 	f.StringArrayVar(&s.limits, "limit", nil,
 		"a limit of your own, such as 20/m: N/U for the first, NAME=N/U for any, NAME=N for one of requests at once; "+
 			rate.Forms)
 	f.Float64Var(&s.config.Scale, "scale", 1, "how many times faster its clock runs than ours")
-	f.StringVar(&s.before, "latency", "constant:0s", "latency before the check, by its clock: "+latency.Forms)
-	f.StringVar(&s.after, "latency-after", "", "latency after the check (default as --latency)")
+	s.latencies.flags(f, "constant:0s", ", by its clock")
 	f.Uint64Var(&s.config.Seed, "seed", 1, "seed of the latencies")
 	// registering fails only for an unknown flag
 	_ = c.RegisterFlagCompletionFunc("preset", cobra.FixedCompletions(p.Presets, cobra.ShellCompDirectiveNoFileComp))
@@ -159,8 +157,6 @@ func (s *serveProvider) check() (err error) {
 		return fmt.Errorf("--preset %q: want %s", c.Preset, strings.Join(s.about.Presets, ", "))
 	case !(c.Scale > 0 && c.Scale <= 1000):
 		return fmt.Errorf("--scale %v: want more than 0 and at most 1000", c.Scale)
-	case s.output != "text" && s.output != "json":
-		return cli.BadOutput(s.output, "text or json")
 	}
 	x, err := service.New(service.Config{Provider: c.Provider, Preset: c.Preset})
 	if err != nil {
@@ -174,16 +170,8 @@ func (s *serveProvider) check() (err error) {
 		}
 		c.Limits = append(c.Limits, p)
 	}
-	if s.after == "" {
-		s.after = s.before
-	}
-	if c.Before, err = openLaw(s.before); err != nil {
-		return fmt.Errorf("--latency: %w", err)
-	}
-	if c.After, err = openLaw(s.after); err != nil {
-		return fmt.Errorf("--latency-after: %w", err)
-	}
-	return nil
+	c.Before, c.After, err = s.laws()
+	return err
 }
 
 // parseLimit reads a limit that replaces one of the known ones. If that is a bucket, its size

@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 )
@@ -26,13 +29,22 @@ func WriteJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// BadOutput is the error for a -o that names no format of the verb.
-func BadOutput(value, forms string) error {
-	err := fmt.Errorf("--output %q: want %s", value, forms)
-	if LooksLikeFile(value) {
-		err = fmt.Errorf("%w; into a file: > %s", err, value)
+// OutputFlag adds the flag -o for the formats of a verb. The first is the default. The verb does not
+// run with a word that is no format of its own.
+func OutputFlag(c *cobra.Command, to *string, formats ...string) {
+	last := len(formats) - 1
+	want := strings.Join(formats[:last], ", ") + " or " + formats[last]
+	c.Flags().StringVarP(to, "output", "o", formats[0], want)
+	c.PreRunE = func(*cobra.Command, []string) error {
+		if slices.Contains(formats, *to) {
+			return nil
+		}
+		err := fmt.Errorf("--output %q: want %s", *to, want)
+		if LooksLikeFile(*to) {
+			err = fmt.Errorf("%w; into a file: > %s", err, *to)
+		}
+		return Usage(err)
 	}
-	return Usage(err)
 }
 
 // LooksLikeFile reports whether a word is the name of a file rather than of a format.

@@ -100,7 +100,7 @@ func newBenchExchange() *cobra.Command {
 	f.IntVar(&b.ban, "ban-after", 10, "the refusals after which a key is banned; 0: never")
 	f.BoolVar(&b.wide, "wide", false, "text with all columns; without it what fits 100 characters")
 	f.StringVar(&b.chart, "chart", "", "draw the rates, and who is answered in time, in this file: .svg, .png or .html")
-	f.StringVarP(&b.output, "output", "o", "text", "text, json or csv")
+	cli.OutputFlag(c, &b.output, "text", "json", "csv")
 	return c
 }
 
@@ -117,8 +117,6 @@ func (b *benchExchange) check(retriesGiven bool) error {
 	}
 	x.Limit, x.Window = int(min(r.N, math.MaxInt32)), r.Per
 	switch {
-	case b.output != "text" && b.output != "json" && b.output != "csv":
-		return cli.BadOutput(b.output, "text, json or csv")
 	case b.duration <= 0 || b.seconds <= 0 || b.seeds <= 0:
 		return cli.Usage(errors.New("--duration, --seconds and --seeds must be positive"))
 	case x.Keys < 1:

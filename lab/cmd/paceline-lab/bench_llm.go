@@ -57,8 +57,6 @@ func newBenchLLM() *cobra.Command {
 				}
 			}
 			switch {
-			case output != "text" && output != "json" && output != "csv":
-				return cli.BadOutput(output, "text, json or csv")
 			case loads == nil:
 				return cli.Usage(fmt.Errorf("--arrivals %q: want start, uniform, burst or mixed", arrivals))
 			case prompts < 1 || prompts > 1_000_000:
@@ -100,6 +98,6 @@ func newBenchLLM() *cobra.Command {
 	f.IntVar(&seeds, "seeds", 10, "how many runs of each row")
 	f.StringVar(&arrivals, "arrivals", "", "start, uniform, burst or mixed; if not given, all of them")
 	f.BoolVar(&wide, "wide", false, "text with all columns; without it what fits 100 characters")
-	f.StringVarP(&output, "output", "o", "text", "text, json or csv")
+	cli.OutputFlag(c, &output, "text", "json", "csv")
 	return c
 }

@@ -39,9 +39,6 @@ func newBenchProxy() *cobra.Command {
   paceline-lab bench proxy --rounds 1 --requests 500 -o json`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if output != "text" && output != "json" {
-				return cli.BadOutput(output, "text or json")
-			}
 			if err := config.Check(); err != nil {
 				return cli.Exit(cli.ExitUsage, err)
 			}
@@ -85,7 +82,7 @@ func newBenchProxy() *cobra.Command {
 	f.IntVar(&config.Requests, "requests", 3000, "requests one after the other in a round, and ten times as many at once")
 	f.IntVar(&config.Waiting, "waiting", 10000, "clients in line")
 	f.DurationVar(&config.Strict, "strict", 12*time.Second, "how long each is before the server that refuses, in a round")
-	f.StringVarP(&output, "output", "o", "text", "text or json")
+	cli.OutputFlag(c, &output, "text", "json")
 	c.AddCommand(newBenchPeer())
 	return c
 }

@@ -46,9 +46,6 @@ func newProof() *cobra.Command {
   paceline-lab proof --requests 1e8 -o json`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if output != "text" && output != "json" {
-				return cli.BadOutput(output, "text or json")
-			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			rows, told := cli.Computing(cmd.ErrOrStderr(), "rows")
@@ -72,7 +69,7 @@ func newProof() *cobra.Command {
 	f.Var(&requests, "requests", "how many requests are judged, over all rows: 1e8 takes some minutes")
 	f.Uint64Var(&seed, "seed", 1, "seed of latencies, phases and costs")
 	f.BoolVar(&wide, "wide", false, "text without line breaks in its columns")
-	f.StringVarP(&output, "output", "o", "text", "text or json")
+	cli.OutputFlag(c, &output, "text", "json")
 	return c
 }
 

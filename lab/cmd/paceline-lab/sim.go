@@ -103,7 +103,7 @@ func newSim() *cobra.Command {
 	f.Uint64Var(&s.seed, "seed", 0, "seed to use instead of the file's")
 	f.DurationVar(&s.sample, "sample", 0,
 		"time between two values of the series in the JSON, instead of the file's; 0: none")
-	f.StringVarP(&s.output, "output", "o", "text", "text or json")
+	cli.OutputFlag(c, &s.output, "text", "json")
 	f.StringVar(&s.chart, "chart", "", "draw the run in this file: .svg, .png or .html")
 	s.instead.Add(f)
 	s.live.flags(f)
@@ -151,9 +151,6 @@ func strategyNames() (names []string) {
 }
 
 func (s *simRun) check() error {
-	if s.output != "text" && s.output != "json" {
-		return cli.BadOutput(s.output, "text or json")
-	}
 	return checkChart(s.chart)
 }
 

@@ -31,9 +31,6 @@ func newSimPublished() *cobra.Command {
   paceline-lab sim published --seeds 100 -o json`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if output != "text" && output != "json" {
-				return cli.BadOutput(output, "text or json")
-			}
 			if seeds < 1 || seeds > 1_000_000 {
 				return cli.Usage(fmt.Errorf("--seeds %d is not from 1 to 1000000", seeds))
 			}
@@ -59,7 +56,7 @@ func newSimPublished() *cobra.Command {
 		},
 	}
 	c.Flags().IntVar(&seeds, "seeds", publishedSeeds, "how many runs of each; those of the exchange a tenth")
-	c.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	cli.OutputFlag(c, &output, "text", "json")
 	return c
 }
 

@@ -81,7 +81,7 @@ func newSimThrottle() *cobra.Command {
 	f.StringVar(&s.seeds, "seeds", "",
 		"how many runs of each, or their seeds such as 1001-1020; if not given, 20, and with --aims those seeds")
 	f.StringVar(&s.chart, "chart", "", "draw the comparison in this file: .svg, .png or .html")
-	f.StringVarP(&s.output, "output", "o", "text", "text or json")
+	cli.OutputFlag(c, &s.output, "text", "json")
 	f.BoolVar(&s.aims, "aims", false,
 		"measure one strategy, ours if none is named, against what is aimed at, and say which aims hold")
 	f.BoolVar(&s.check, "check", false, "aims: exit with 1 if one is missed that is not known to be open")
@@ -90,9 +90,6 @@ func newSimThrottle() *cobra.Command {
 
 // parse checks the flags. Its error is one of usage.
 func (s *simThrottle) parse() error {
-	if s.output != "text" && s.output != "json" {
-		return cli.BadOutput(s.output, "text or json")
-	}
 	switch {
 	case s.aims && s.chart != "":
 		return errors.New("--aims and --chart: there is no chart of aims")

@@ -41,9 +41,6 @@ func newSoakStrangers() *cobra.Command {
   paceline-lab soak strangers --for 1m --dir soak -o json`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if output != "text" && output != "json" {
-				return cli.BadOutput(output, "text or json")
-			}
 			self, err := os.Executable()
 			if err != nil {
 				return err
@@ -87,6 +84,6 @@ func newSoakStrangers() *cobra.Command {
 	f.StringVar(&paceline, "paceline", "",
 		"the program paceline; if not given, the one beside this program, or else of PATH")
 	f.StringVar(&folder, "dir", "", "a new folder for what the programs write; if not given, it is removed at the end")
-	f.StringVarP(&output, "output", "o", "text", "text or json")
+	cli.OutputFlag(c, &output, "text", "json")
 	return c
 }
