@@ -20,6 +20,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/internal/text/rate"
 )
@@ -159,7 +160,7 @@ func (f *runFlags) run(cmd *cobra.Command, name string) error {
 	if f.nowhere != "" {
 		errs.Line(fmt.Sprintf("results are thrown away (--out %s), so there is nothing to go on from: the same command again sends all", f.nowhere))
 	}
-	if f.dead != "" && f.dead != "-" && f.out != "-" && run.IsNowhere(f.dead) {
+	if f.dead != "" && f.dead != "-" && f.out != "-" && output.IsNowhere(f.dead) {
 		errs.Line(fmt.Sprintf("dead letters are thrown away (--dead %s), so the same command again sends them again", f.dead))
 	}
 	var level slog.Level

@@ -18,6 +18,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit"
@@ -237,16 +238,16 @@ func (f *runFlags) isAlone(cmd *cobra.Command, is string) error {
 // reader. It refuses a device, since other files have no place beside it. A file that discards
 // everything counts as standard output without a reader.
 func (f *runFlags) files(c *run.Config) error {
-	if f.out != "-" && run.IsNowhere(f.out) {
+	if f.out != "-" && output.IsNowhere(f.out) {
 		f.nowhere, f.out = f.out, "-"
 	}
 	for _, v := range []struct{ flag, path, or string }{
 		{"--out", f.out, ", or - for standard output"}, {"--dead", f.dead, ", or - for standard output"}, {"--summary", f.summary, ""},
 	} {
-		if v.path == "-" && v.or != "" || v.path == "" || run.IsNowhere(v.path) {
+		if v.path == "-" && v.or != "" || v.path == "" || output.IsNowhere(v.path) {
 			continue
 		}
-		if what := run.NoFile(v.path); what != "" {
+		if what := output.NoFile(v.path); what != "" {
 			return fmt.Errorf("%s %s is %s, expected a file%s", v.flag, v.path, what, v.or)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/testkit/race"
 )
 
@@ -304,7 +304,7 @@ func TestRunOutDirKilled(t *testing.T) {
 		t.Errorf("%d names, of them %q", len(got), slices.DeleteFunc(got, func(s string) bool { return strings.HasSuffix(s, ".txt") }))
 	}
 	seen := map[string]bool{}
-	for _, r := range results(t, run.IndexOf(dir)) {
+	for _, r := range results(t, output.IndexOf(dir)) {
 		if seen[r.ID] {
 			t.Errorf("%s has two lines", r.ID)
 		}

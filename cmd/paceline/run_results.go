@@ -11,6 +11,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/app/run/projection"
 )
 
@@ -56,12 +57,12 @@ func (f *resultFlags) config(cmd *cobra.Command, out *string, c *run.Config) err
 		}
 		return nil
 	case cmd.Flag("out").Changed || *out != "-": // -o FILE sets *out without the flag
-		return fmt.Errorf("--out-dir with --out: the results without their bodies are in %s", run.IndexOf(f.outDir))
+		return fmt.Errorf("--out-dir with --out: the results without their bodies are in %s", output.IndexOf(f.outDir))
 	}
-	if what := run.NoFolder(f.outDir); what != "" {
+	if what := output.NoFolder(f.outDir); what != "" {
 		return cli.Exit(cli.ExitConfig, fmt.Errorf("--out-dir %s is %s, expected a folder", f.outDir, what))
 	}
-	*out = run.IndexOf(f.outDir)
+	*out = output.IndexOf(f.outDir)
 	c.OutDir, c.MaxFile = f.outDir, int64(f.maxFile)
 	return nil
 }

@@ -21,8 +21,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
-	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/output"
 )
 
 // aSecret has what every kind of escape changes.
@@ -134,7 +134,7 @@ func TestRunRedirectedAbroad(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 	all := map[string]format.Result{}
-	for _, r := range append(results(t, out), results(t, run.DeadBeside(out))...) {
+	for _, r := range append(results(t, out), results(t, output.DeadBeside(out))...) {
 		all[r.ID] = r
 	}
 	for id, want := range map[string]string{

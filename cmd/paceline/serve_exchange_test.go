@@ -18,14 +18,14 @@ import (
 	"github.com/paceline-go/paceline/internal/app/cli"
 )
 
-// output is a writer that can be read while it is written to.
-type output struct {
+// written is a writer that can be read while it is written to.
+type written struct {
 	mu   sync.Mutex
 	buf  bytes.Buffer
 	line chan string // the first line, when it is there
 }
 
-func (o *output) Write(p []byte) (int, error) {
+func (o *written) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	first := o.buf.Len() == 0
@@ -65,7 +65,7 @@ func startServe(t *testing.T, args ...string) (url string, end func() string) {
 	ctx, interrupt := context.WithCancel(context.Background())
 	t.Cleanup(interrupt)
 	var stdout bytes.Buffer
-	stderr := &output{line: make(chan string, 1)}
+	stderr := &written{line: make(chan string, 1)}
 	root := newServe()
 	root.SetArgs(append(args, "--addr", "127.0.0.1:0"))
 	root.SetOut(&stdout)

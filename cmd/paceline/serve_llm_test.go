@@ -26,7 +26,7 @@ func serveLLMVerb(t *testing.T, path string, bodies []string, want []int, args .
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	var out bytes.Buffer
-	stderr := &output{line: make(chan string, 1)}
+	stderr := &written{line: make(chan string, 1)}
 	root := newServe()
 	root.SetArgs(append(args, "--addr", "127.0.0.1:0", "--latency", "constant:1ms", "--first", "constant:0s", "--tokens-per-second", "0"))
 	root.SetOut(&out)

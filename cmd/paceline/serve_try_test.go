@@ -17,7 +17,7 @@ import (
 func greeted(t *testing.T, args ...string) string {
 	t.Helper()
 	ctx, interrupt := context.WithCancel(context.Background())
-	stderr := &output{line: make(chan string, 1)}
+	stderr := &written{line: make(chan string, 1)}
 	done := make(chan int, 1)
 	go func() {
 		done <- execute(ctx, append([]string{"serve"}, args...), strings.NewReader(""), new(bytes.Buffer), stderr)

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/app/run/output"
 )
 
 // ErrName is the error of a file name that does not end in .html.
@@ -77,7 +77,7 @@ func target(path string) (file string, mode fs.FileMode, err error) {
 	if to, err := filepath.EvalSymlinks(path); err == nil {
 		path = to
 	}
-	if what := run.NoFile(path); what != "" {
+	if what := output.NoFile(path); what != "" {
 		return path, 0, fmt.Errorf("%s is %s, expected a file", path, what)
 	}
 	info, err := os.Stat(path)

@@ -12,8 +12,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/text/rate"
 )
 
@@ -94,7 +94,7 @@ func Read(name, dead string) (*Log, error) {
 	l := &Log{}
 	err := l.readFile(name)
 	if errors.Is(err, ErrNotLog) {
-		if rows := new(Log); rows.readFile(run.RowsOf(name)) == nil {
+		if rows := new(Log); rows.readFile(output.RowsOf(name)) == nil {
 			l, err = rows, nil
 		}
 	}
@@ -105,7 +105,7 @@ func Read(name, dead string) (*Log, error) {
 		return l, err
 	}
 	if dead == "" {
-		dead = run.DeadBeside(strings.TrimSuffix(name, run.RowsOf("")))
+		dead = output.DeadBeside(strings.TrimSuffix(name, output.RowsOf("")))
 	}
 	more := &Log{}
 	if dead != name && more.readFile(dead) == nil {

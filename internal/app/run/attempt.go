@@ -3,12 +3,14 @@ package run
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/auth/bearer"
 	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool"
@@ -208,11 +210,15 @@ func (g *group) mayGo(ctx context.Context, j *job, a *pool.Attempt) (price money
 func (r *Run) file(j *job, ans *pool.Answer) {
 	files := r.sender.files
 	if !endsWell(ans) {
-		files.drop(&j.res)
+		if j.res.saved != nil {
+			files.Drop(j.res.saved)
+			j.res.saved = nil
+		}
 		return
 	}
-	if j.res.unsaved == nil {
-		j.res.unsaved = files.save(j, r.secrets.Of(j.r))
+	if res := &j.res; res.unsaved == nil && res.saved == nil {
+		res.saved, res.unsaved = files.Save(j.r.ID, r.secrets.Of(j.r), res.header,
+			res.status == http.StatusPartialContent, res.body)
 	}
 	if j.res.unsaved != nil {
 		r.fail(j.res.unsaved)
@@ -254,13 +260,13 @@ func holds(o *limit.Outcome, capacity *limit.Cost) time.Duration {
 
 // sending records in the journal that an attempt is about to go.
 func (r *Run) sending(j *job, a pool.Attempt, key string, price money) (err error) {
-	if r.store.journal == nil {
+	if r.store.Journal == nil {
 		return nil
 	}
-	j.n, err = r.store.journal.Send(journal.Send{ID: j.r.ID, Attempt: a.Number, Key: key, Nonce: a.Nonce, Cost: j.r.Cost,
+	j.n, err = r.store.Journal.Send(journal.Send{ID: j.r.ID, Attempt: a.Number, Key: key, Nonce: a.Nonce, Cost: j.r.Cost,
 		Price: int64(price)}, time.Now())
 	if err == nil {
-		r.store.wake()
+		r.store.Wake()
 	}
 	return err
 }
@@ -270,7 +276,7 @@ func (r *Run) answered(j *job) error {
 	if j.n == 0 {
 		return nil
 	}
-	return r.store.journal.Answers([]journal.Answered{j.answer()})
+	return r.store.Journal.Answers([]journal.Answered{j.answer()})
 }
 
 // answer describes how a job's latest send ended, for the journal.
@@ -318,7 +324,7 @@ func (r *Run) result(line *format.Result, keep *format.Kept, j *job, e *pool.End
 		switch {
 		case j.row != nil:
 		case j.res.saved != nil:
-			j.res.saved.tell(line)
+			j.res.saved.Tell(line)
 		case j.res.status != 0:
 			line.SetBody(j.res.body, j.res.cut, j.res.cutAt(), r.secrets.Of(j.r))
 		}
@@ -351,7 +357,7 @@ func (r *Run) DeadBecause() string {
 		return ""
 	}
 	where := ""
-	if dead := r.store.dead; dead != nil && dead != r.store.out {
+	if dead := r.store.Dead; dead != nil && dead != r.store.Out {
 		where = " in " + dead.Name()
 	}
 	if all == 1 {
@@ -368,8 +374,8 @@ func (r *Run) DeadAgain() string {
 	e := r.tally.bad
 	switch e.Again = r.c.Out != "-"; {
 	case !e.Again:
-		e.Lapsed, e.Again = 0, r.c.Dead != "-" && !IsNowhere(r.c.Dead)
-	case IsNowhere(r.c.Dead):
+		e.Lapsed, e.Again = 0, r.c.Dead != "-" && !output.IsNowhere(r.c.Dead)
+	case output.IsNowhere(r.c.Dead):
 		e.Again = false // no file keeps them, so another run sends them again in any case
 	}
 	return e.String()

@@ -54,10 +54,10 @@ func (g *group) seeks(key int, each []limit.Limiter) ([]limit.Limiter, error) {
 	}
 	g.autos = append(g.autos, a)
 	each = each[:len(each):len(each)]
-	if g.r.store.book == nil {
+	if g.r.store.Book == nil {
 		return append(each, a), nil
 	}
-	return append(each, g.r.store.book.Limiter(g.name(key), a, func(text string, _ bool) {
+	return append(each, g.r.store.Book.Limiter(g.name(key), a, func(text string, _ bool) {
 		who := "key " + g.called(key) + ": "
 		if g.r.c.keyless {
 			who = ""

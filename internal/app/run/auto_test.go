@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/learned/recalltest"
+	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
 	"github.com/paceline-go/paceline/internal/testkit/need"
 )
@@ -49,7 +50,7 @@ func brokenOff(t *testing.T, of string, killed, forgets bool) (before, after rec
 		before = server.Since()
 		if killed {
 			out = filepath.Join(t.TempDir(), "killed.jsonl")
-			for from, to := range map[string]string{b.config.Out: out, journalOf(b.config.Out): journalOf(out)} {
+			for from, to := range map[string]string{b.config.Out: out, output.JournalOf(b.config.Out): output.JournalOf(out)} {
 				text, err := os.ReadFile(from)
 				if err == nil && forgets {
 					text = []byte(withoutMemories(string(text)))

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/testkit/coded"
 )
 
@@ -76,7 +77,7 @@ func TestOwnAcceptEncoding(t *testing.T) {
 	for _, dir := range []string{"", files} {
 		b := newBench(t)
 		if b.config.OutDir = dir; dir != "" {
-			b.config.Out = IndexOf(dir)
+			b.config.Out = output.IndexOf(dir)
 		}
 		b.config.Keys = []format.Key{{Name: "A", Secret: value}}
 		b.config.Header, _ = format.ParseHeaders([]string{"Key: {key}"})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/app/sharestore"
 	"github.com/paceline-go/paceline/internal/boottime"
 	"github.com/paceline-go/paceline/internal/secret"
@@ -122,7 +123,7 @@ type Config struct {
 	// Shape, if not nil, makes rows, which Out has in place of results. Ordered keeps Out in the
 	// order of the input. With either, a file Out is made from RowsOf(Out), and a later run resumes
 	// from that. Not for an *LLM.
-	Shape   Shape
+	Shape   output.Shape
 	Ordered bool
 	// Summary and Report are files that the caller writes. They must differ from the other files.
 	Summary, Report string
@@ -140,12 +141,9 @@ type Config struct {
 	Partly         Partly
 
 	clock   func() (time.Time, boottime.Reading) // of the journal; nil: the machine's
-	results format.Results                       // as results are written
-	view    string                               // the user's name for Out, if Out is a view
-	// deadBeside is the user's name for Out, if Dead is the file beside it.
-	deadBeside string
-	keyless    bool              // Keys was empty: the run knows no key
-	proxies    *outgoing.Proxies // of the environment
+	files   output.Config                        // the files of the run
+	keyless bool                                 // Keys was empty: the run knows no key
+	proxies *outgoing.Proxies                    // of the environment
 
 	// Notice gets a line at a time for the user. Log gets a line for each answer at debug level.
 	Notice func(string)
@@ -165,23 +163,13 @@ func (c *Config) defaults() {
 	c.Queue = cmp.Or(c.Queue, 1000)
 	c.Timeout = cmp.Or(c.Timeout, 30*time.Second)
 	c.MaxResponse = cmp.Or(c.MaxResponse, 1<<20)
-	c.results = c.Format
 	c.MaxFile = cmp.Or(c.MaxFile, 1<<30)
-	if c.OutDir != "" {
-		c.Out, c.results = IndexOf(c.OutDir), filed{}
-	}
-	c.Out = cmp.Or(c.Out, "-")
-	named := c.Out
-	if c.Shape != nil || c.Ordered {
-		c.seenAs(named)
-	}
 	c.UserAgent = cmp.Or(c.UserAgent, "paceline")
-	if c.Dead == "" {
-		c.Dead = "-"
-		if c.Out != "-" {
-			c.Dead, c.deadBeside = deadBeside(named, c.Out, c.Format.DeadSuffix()), named
-		}
-	}
+	c.files = output.Config{Out: c.Out, Dead: c.Dead, OutDir: c.OutDir, MaxFile: c.MaxFile, Summary: c.Summary, Report: c.Report,
+		Stdout: c.Stdout, InputInfo: c.InputInfo, Format: c.Format, Shape: c.Shape, Ordered: c.Ordered,
+		Rewrite: c.RetryDead != 0}
+	c.files.Name()
+	c.Out, c.Dead = c.files.Out, c.files.Dead
 	c.KeepHeaders = slices.Clone(c.KeepHeaders)
 	for i, n := range c.KeepHeaders {
 		c.KeepHeaders[i] = strings.ToLower(n)
@@ -193,19 +181,6 @@ func (c *Config) defaults() {
 		if l.Unit == limit.Requests && l.Model == "" && !l.Alone && (c.Input.Cost == 0 || l.Most() < c.Input.Cost) {
 			c.Input.Cost = l.Most()
 		}
-	}
-}
-
-// seenAs makes Out a view of the results.
-func (c *Config) seenAs(out string) {
-	c.view = out
-	switch {
-	case out != "-":
-		c.Out, c.results = RowsOf(out), newRows(c)
-	case c.Ordered:
-		c.results = newRows(c)
-	default:
-		c.results = stream{newRows(c)}
 	}
 }
 

@@ -6,14 +6,14 @@ import (
 	"testing"
 
 	"github.com/paceline-go/paceline/internal/app/journal"
+	"github.com/paceline-go/paceline/internal/app/run/output"
 )
 
 // Of many unanswered requests the notice names a hundred, and counts the others.
 func TestTellsOfAHundredOpen(t *testing.T) {
 	for _, n := range []int{1, 100, 101, 250} {
 		var told []string
-		r := &Run{c: Config{Notice: func(s string) { told = append(told, s) }}}
-		r.store.journal = new(journal.Journal)
+		r := &Run{c: Config{Notice: func(s string) { told = append(told, s) }}, store: &output.Store{Journal: new(journal.Journal)}}
 		open := map[string]struct{}{}
 		for i := range n {
 			open[fmt.Sprintf("id-%03d", i)] = struct{}{}

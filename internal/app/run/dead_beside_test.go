@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/output"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -90,7 +91,7 @@ func TestDeadLettersOfAnEarlierVersion(t *testing.T) {
 		if err := os.Rename(b.config.Out+".dead.jsonl", filepath.Join(dir, "x.dead.jsonl")); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := DeadBeside(b.config.Out), filepath.Join(dir, "x.dead.jsonl"); got != want {
+		if got, want := output.DeadBeside(b.config.Out), filepath.Join(dir, "x.dead.jsonl"); got != want {
 			t.Errorf("they are in %s, want %s", got, want)
 		}
 		if shared { // it is also that of another run

@@ -111,14 +111,14 @@ func (r *Run) start(q *format.Request) time.Time {
 	if !q.Created.IsZero() {
 		return q.Created
 	}
-	if at, ok := r.store.history.Reads[q.ID]; ok {
+	if at, ok := r.store.History.Reads[q.ID]; ok {
 		return time.Unix(0, at)
 	}
 	if at, ok := r.starts.at(q.Line); ok {
 		return at
 	}
-	if r.store.journal != nil {
-		if err := r.store.journal.Read(q.ID, q.ReadAt); err != nil {
+	if r.store.Journal != nil {
+		if err := r.store.Journal.Read(q.ID, q.ReadAt); err != nil {
 			r.fail(err)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/output"
 )
 
 // stream sends the requests of in, which cannot be read twice.
@@ -32,7 +33,7 @@ func (b *bench) stream(in io.Reader) ran {
 		b.t.Error(err)
 	}
 	out.results, out.lines = readResults(b.t, b.config.Out)
-	out.dead, _ = readResults(b.t, DeadBeside(b.config.Out))
+	out.dead, _ = readResults(b.t, output.DeadBeside(b.config.Out))
 	return out
 }
 

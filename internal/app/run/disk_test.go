@@ -52,7 +52,7 @@ func TestFullDisk(t *testing.T) {
 			}
 			b.tamper = func(r *Run) {
 				through := map[string]func(func(durable.Handle) durable.Handle){
-					"results": r.store.out.Through, "dead letters": r.store.dead.Through, "journal": r.store.journal.Through}[which]
+					"results": r.store.Out.Through, "dead letters": r.store.Dead.Through, "journal": r.store.Journal.Through}[which]
 				through(func(h durable.Handle) durable.Handle {
 					f := &full{Handle: h}
 					f.lines.Store(11)
@@ -107,7 +107,7 @@ func TestFullDiskForAnswers(t *testing.T) {
 	srv, _ := counting(t, func(http.ResponseWriter, *http.Request) {})
 	b := newBench(t)
 	b.config.Concurrency = 1
-	b.tamper = func(r *Run) { r.store.journal.Through(func(h durable.Handle) durable.Handle { return &unanswered{h} }) }
+	b.tamper = func(r *Run) { r.store.Journal.Through(func(h durable.Handle) durable.Handle { return &unanswered{h} }) }
 	if got := b.run(requests(50, srv.URL)...); !errors.Is(got.err, ErrOutput) || got.Left == 0 || got.Lost != 0 || got.Done != len(got.results) {
 		t.Errorf("%+v, %v", got.Totals, got.err)
 	}
@@ -137,7 +137,7 @@ func TestLostIsFound(t *testing.T) {
 	srv, _ := counting(t, func(http.ResponseWriter, *http.Request) {})
 	b := newBench(t)
 	b.tamper = func(r *Run) {
-		r.store.out.Through(func(h durable.Handle) durable.Handle {
+		r.store.Out.Through(func(h durable.Handle) durable.Handle {
 			f := &swallowing{Handle: h}
 			f.lines.Store(3)
 			return f

@@ -27,12 +27,8 @@
 //	refusals.go  which attempts of a request were refused, and when
 //	ceilings.go  how much the limits allow as time passes
 //
-//	store.go     results and dead letters, those of earlier runs, and when they are synced
-//	lost_end.go  results and journal that have both lost their ends
-//	bodies.go    a file for each answer
-//	rows_view.go results as rows or in order; selected.go makes the rows, order.go keeps the order
-//	distinct.go  no two files of a run may be the same
-//	dead_beside.go the name of the file of dead letters
+//	earlier.go   what earlier runs did: their results, and the journal
+//	selected.go  rows of answers
 //	slept.go     midnights of a place, after the machine has slept
 //	replay.go    sends of earlier runs fill the windows of this one
 //	lessons.go   the journal keeps the lessons about wrong limits
@@ -49,7 +45,7 @@
 //	notices.go   notices for the user, each once
 //
 // Packages below this one have what needs no Run: format, the forms of requests and
-// results; dead, why requests become dead letters; hide, the secrets that nothing may show.
+// results; output, its files; dead, why requests become dead letters; hide, the secrets that nothing may show.
 //
 // docs/run.md describes the formats.
 package run

@@ -5,13 +5,14 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/pool"
 )
 
 // endings are requests that have ended, whose results are written together.
 type endings struct {
 	r     *Run
-	to    *results
+	to    *output.Results
 	lines []byte
 	of    []ended
 	lost  bool // something could not be written
@@ -31,10 +32,6 @@ type ended struct {
 	unsaved  bool
 	written  bool
 }
-
-// mostLines is how many bytes of lines are collected before a write. Meanwhile the bodies in them
-// are in memory twice.
-const mostLines = 256 << 10
 
 // endedNow writes the result of one request, and reports whether that succeeded.
 func (r *Run) endedNow(e pool.Ended) bool {
@@ -59,7 +56,7 @@ func (r *Run) ended(all []pool.Ended) {
 		w.add(&all[i])
 	}
 	w.write()
-	if cap(w.lines) <= keptLine {
+	if cap(w.lines) <= output.KeptLine {
 		r.endings.Put(w)
 	}
 }
@@ -67,9 +64,9 @@ func (r *Run) ended(all []pool.Ended) {
 // add takes in one request. It first writes the requests before it if they go to another file. It
 // writes all of them if their lines are long.
 func (w *endings) add(e *pool.Ended) {
-	to := w.r.store.out
+	to := w.r.store.Out
 	if e.State == pool.Dead {
-		to = w.r.store.dead
+		to = w.r.store.Dead
 	}
 	if to != w.to {
 		w.write()
@@ -85,9 +82,9 @@ func (w *endings) add(e *pool.Ended) {
 	if w.r.c.Ended != nil {
 		w.r.c.Ended(&w.line)
 	}
-	w.lines = w.r.c.results.Line(w.lines, &w.line)
+	w.lines = w.r.store.Line(w.lines, &w.line)
 	one.to = len(w.lines)
-	if w.of = append(w.of, one); one.to >= mostLines {
+	if w.of = append(w.of, one); one.to >= output.MostLines {
 		w.write()
 	}
 }
@@ -102,10 +99,10 @@ func (w *endings) write() {
 	if r.sender.files != nil {
 		err = errors.Join(err, w.files())
 	}
-	if v := r.store.view; v != nil && v.order != nil && w.to != r.store.out {
-		w.pass(v.order)
+	if r.store.IsOrdered() && w.to != r.store.Out {
+		w.pass()
 	}
-	r.store.wake()
+	r.store.Wake()
 	r.tally.ended(w.of, !w.to.Regular())
 	for i := range w.of {
 		j := w.of[i].job
@@ -139,32 +136,28 @@ func (w *endings) results() error {
 }
 
 // pass makes the order skip dead letters, which are in a file of their own.
-func (w *endings) pass(o *order) {
+func (w *endings) pass() {
 	for i := range w.of {
 		if e := &w.of[i]; e.written {
-			o.ended(e.job.r.Hash, span{})
+			w.r.store.Passed(e.job.r.Hash)
 		}
 	}
 }
 
 // files hands over the bodies whose lines are written now. Their files get their names.
-func (w *endings) files() error {
-	s, n := &w.r.store, 0
+func (w *endings) files() (err error) {
 	for i := range w.of {
 		if e := &w.of[i]; e.written && e.job.res.saved != nil {
-			n = s.files.add(*e.job.res.saved)
+			err = errors.Join(err, w.r.store.Named(*e.job.res.saved))
 		}
 	}
-	if n < mostUnnamed {
-		return nil
-	}
-	return s.sync(1)
+	return err
 }
 
 // journal records the answers of the requests whose results are written. The next run sends a
 // request without a result again.
 func (w *endings) journal() error {
-	to := w.r.store.journal
+	to := w.r.store.Journal
 	if to == nil {
 		return nil
 	}

@@ -58,7 +58,7 @@ func (g *reading) at(lines int, bytes int64) {
 // ten wrong lines to Notice. If a line is wrong it fails with ErrInput, unless invalid lines are
 // skipped.
 func (r *Run) Check(name string, in io.Reader) error {
-	if r.store.peeked == nil {
+	if !r.store.IsPeeked() {
 		if err := r.Peek(); err != nil {
 			return err
 		}
@@ -157,7 +157,7 @@ func (r *Run) read(from *format.Reader) (*format.Request, error) {
 			reason = fmt.Sprintf("id %q is already that of element %d, expected each id once", q.ID, first)
 		}
 	case other && ended:
-		reason = fmt.Sprintf("id %q is another request than %s, expected the same, or an id of its own", q.ID, r.where(q.ID))
+		reason = fmt.Sprintf("id %q is another request than %s, expected the same, or an id of its own", q.ID, r.store.Where(q.ID))
 	case other:
 		reason = fmt.Sprintf("id %q is not what this line had when it was checked", q.ID)
 	default:
@@ -275,12 +275,10 @@ func (r *Run) appended(name string, in io.Reader, unread int64) {
 // the run is over.
 func (r *Run) offer(ctx context.Context, q *format.Request) bool {
 	anew := r.tally.read(q)
-	if v := r.store.view; v != nil && v.order != nil {
-		v.order.read(q.Hash, anew)
-	}
+	r.store.Read(q.Hash, anew)
 	var stray error
 	if !anew {
-		r.store.lost.passed()
+		r.store.Lost.Passed()
 		if q, stray = r.resumed(q); q == nil || !r.tally.turned(q) {
 			return true
 		}
@@ -290,7 +288,7 @@ func (r *Run) offer(ctx context.Context, q *format.Request) bool {
 	r.secrets.Conceal(q)
 	g := r.of(q.Estimate.Model)
 	j := &job{r: q, group: g, hop: firstHop(q), size: int64(len(q.Raw)+len(q.Body)) + 512}
-	j.repeat = r.store.lost.mayHave(q.ID, r.store.history)
+	j.repeat = r.store.Lost.MayHave(q.ID, r.store.History)
 	if r.noBudget(q) {
 		return false
 	}
@@ -355,7 +353,7 @@ func (r *Run) skipped(from *format.Reader, why error) {
 		return
 	}
 	message, _ := r.secrets.HideIn(why.Error())
-	if err := r.store.dead.Append(l.SkippedLine(id, from.Raw(), message)); err != nil {
+	if err := r.store.Dead.Append(l.SkippedLine(id, from.Raw(), message)); err != nil {
 		r.fail(err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/limittest"
 )
@@ -33,7 +34,7 @@ func TestPrivate(t *testing.T) {
 	b := newBench(t)
 	for range 2 { // the second opens and compacts
 		b.run(requests(3, srv.URL)...)
-		for _, path := range []string{b.config.Out, DeadBeside(b.config.Out), b.config.Out + ".journal"} {
+		for _, path := range []string{b.config.Out, output.DeadBeside(b.config.Out), b.config.Out + ".journal"} {
 			info, err := os.Stat(path)
 			if err != nil {
 				t.Fatal(err)
@@ -90,7 +91,7 @@ func TestJournalGone(t *testing.T) {
 			b.config.Limits = []format.Rate{{N: 3, Per: time.Minute, Text: "3/m", Bucket: bucket}, {N: 1000, Per: time.Second, Text: "1000/s"}}
 			b.run(requests(1, srv.URL)...)
 			then := time.Now().Add(-c.age)
-			if err := errors.Join(c.spoil(b.config.Out+".journal"), os.Chtimes(b.config.Out, then, then), os.Chtimes(DeadBeside(b.config.Out), then, then)); err != nil {
+			if err := errors.Join(c.spoil(b.config.Out+".journal"), os.Chtimes(b.config.Out, then, then), os.Chtimes(output.DeadBeside(b.config.Out), then, then)); err != nil {
 				t.Fatal(err)
 			}
 			b.config.TrustClock = c.trusted
@@ -259,7 +260,7 @@ func TestSameIDOtherRequest(t *testing.T) {
 		}
 		b.config.RetryDead = c.retry
 		got := b.run(line("new", "/?"+strings.ReplaceAll(c.name, " ", "-"), ""), c.second)
-		want := strings.NewReplacer("OUT", b.config.Out, "DEAD", DeadBeside(b.config.Out)).Replace(c.want)
+		want := strings.NewReplacer("OUT", b.config.Out, "DEAD", output.DeadBeside(b.config.Out)).Replace(c.want)
 		if !strings.Contains(got.notices, want) || (want == "") != (got.err == nil) || want != "" && !(errors.Is(got.err, ErrInput) && errors.Is(got.err, ErrUnsent)) || got.Done != c.done {
 			t.Errorf("%s: %v, %d done, told\n%s\nwant %s", c.name, got.err, got.Done, got.notices, want)
 		}

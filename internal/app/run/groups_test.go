@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
 	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/limit"
@@ -116,7 +117,7 @@ func TestLLMEachModelResumes(t *testing.T) {
 					}
 					v.send(network, input)
 					took += v.took
-					if text, err := os.ReadFile(journalOf(out)); i == 0 && (err != nil || strings.Contains(string(text), `"A/gpt-4.1"`) != each) {
+					if text, err := os.ReadFile(output.JournalOf(out)); i == 0 && (err != nil || strings.Contains(string(text), `"A/gpt-4.1"`) != each) {
 						t.Errorf("%v: the journal is\n%.2000s", err, text)
 					}
 				}

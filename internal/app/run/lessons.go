@@ -51,7 +51,7 @@ func (g *group) recall() {
 // recallTo gives the limiters of a key the lessons of earlier runs with that key.
 func (g *group) recallTo(key int, fitted *limit.Fitted) {
 	r := g.r
-	for _, f := range r.store.history.Fits[g.name(key)] {
+	for _, f := range r.store.History.Fits[g.name(key)] {
 		n := slices.IndexFunc(g.limits, func(l format.Rate) bool { return l.Rule() == f.Limit })
 		if n < 0 {
 			continue
@@ -67,14 +67,14 @@ func (g *group) recallTo(key int, fitted *limit.Fitted) {
 func (g *group) learned(key int, all []limit.Lesson) {
 	r, name := g.r, g.name(key)
 	for _, l := range r.lessons.news(name, all) {
-		if r.store.journal == nil {
+		if r.store.Journal == nil {
 			break
 		}
-		if err := r.store.journal.Learn(name, journal.Fit{Limit: g.limits[l.Index].Rule(), Lesson: l}, r.epoch); err != nil {
+		if err := r.store.Journal.Learn(name, journal.Fit{Limit: g.limits[l.Index].Rule(), Lesson: l}, r.epoch); err != nil {
 			r.fail(err)
 			return
 		}
-		r.store.wake()
+		r.store.Wake()
 	}
 	for _, m := range g.pool.Keys()[key].Misfits {
 		r.tellMisfit(g.called(key), &m, m.Sure, "")

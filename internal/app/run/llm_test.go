@@ -328,7 +328,7 @@ func TestLLMGolden(t *testing.T) {
 		}
 		srv.Close()
 		var got []byte
-		for _, path := range []string{out, besideName(out, ".errors.jsonl")} {
+		for _, path := range []string{out, strings.TrimSuffix(out, ".jsonl") + ".errors.jsonl"} {
 			text, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)

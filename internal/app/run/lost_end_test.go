@@ -12,8 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/output"
 )
 
 // A power cut takes the ends of the results and of the journal, each at any byte. The next run
@@ -32,7 +32,7 @@ func TestBothEndsLost(t *testing.T) {
 			lines = append(lines, request(fmt.Sprint("r", i), url+"?"+fmt.Sprint(i)))
 		}
 		b.run(lines...)
-		results, sends := contents(t, b.config.Out), contents(t, journalOf(b.config.Out))
+		results, sends := contents(t, b.config.Out), contents(t, output.JournalOf(b.config.Out))
 		rng := rand.New(rand.NewPCG(7, 8))
 		repeats, unnamed := 0, 0
 		for trial := range 30 {
@@ -50,7 +50,7 @@ func TestBothEndsLost(t *testing.T) {
 			if sends[cut-1] == '\n' {
 				cut--
 			}
-			write(t, journalOf(b.config.Out), sends[:cut])
+			write(t, output.JournalOf(b.config.Out), sends[:cut])
 			whole := bytes.Count(kept, []byte("\n"))
 			got := b.run(lines...)
 			if got.err != nil || got.SkippedDone != whole || got.Done != n-whole {
@@ -78,33 +78,18 @@ func TestNoEndLost(t *testing.T) {
 		b, url, _ := virtualBench(t, func(w http.ResponseWriter, q *http.Request) {})
 		b.config.Concurrency = 1
 		b.run(requests(10, url)...)
-		sends := contents(t, journalOf(b.config.Out))
+		sends := contents(t, output.JournalOf(b.config.Out))
 		for name, text := range map[string][]byte{"at its end": sends, "before the last answer": sends[:bytes.LastIndexByte(sends[:len(sends)-1], '\n')+1]} {
 			out := b.config.Out
 			b.config.Out = filepath.Join(t.TempDir(), "out.jsonl")
 			write(t, b.config.Out, contents(t, out))
-			write(t, journalOf(b.config.Out), text)
+			write(t, output.JournalOf(b.config.Out), text)
 			if got := b.run(requests(20, url)...); got.Repeats != 0 || got.Done != 10 || strings.Contains(got.notices, "lost its end") {
 				t.Errorf("%s: %+v\n%s", name, got.Totals, got.notices)
 			}
 			b.config.Out = out
 		}
 	})
-}
-
-// Behind the last request of which it is known that it was sent, mostLost are named.
-func TestMostLost(t *testing.T) {
-	l := lostEnd{is: true, left: mostLost}
-	h := &journal.History{Doubts: map[string]struct{}{"known": {}}}
-	named := 0
-	for i := range 3 * mostLost {
-		if l.mayHave(fmt.Sprint(i), h) {
-			named++
-		}
-	}
-	if named != mostLost || !l.mayHave("known", h) || !l.mayHave("next", h) {
-		t.Errorf("%d are named", named)
-	}
 }
 
 func contents(t *testing.T, path string) []byte {

@@ -96,9 +96,6 @@ func (m *memory) nextLocked() {
 	}
 }
 
-// keptLine is the longest line whose buffer is used again.
-const keptLine = 1 << 20
-
 // keptWaiting is how much of an answer is kept with a request that waits for another attempt.
 const keptWaiting = 64 << 10
 

@@ -64,7 +64,7 @@ func (r *Run) tellOpen(open map[string]struct{}) {
 	ids := slices.Sorted(maps.Keys(open))
 	text := strings.Join(ids[:min(len(ids), most)], ", ")
 	if len(ids) > most {
-		text += fmt.Sprintf(", and %d more: see %s", len(ids)-most, r.store.journal.Path())
+		text += fmt.Sprintf(", and %d more: see %s", len(ids)-most, r.store.Journal.Path())
 	}
 	r.tell("  unanswered: %s", text)
 }

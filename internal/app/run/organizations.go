@@ -206,9 +206,9 @@ func (r *Run) named(j *job, ans *pool.Answer) {
 		r.tell("keys %s and %s belong to one organization (%s): they share its limits", strings.Join(all[:last], ", "),
 			all[last], o.field)
 	}
-	if isNews && r.store.journal != nil && err == nil {
-		if err = r.store.journal.Belongs(r.c.Keys[j.keyIndex].Name, name); err == nil {
-			r.store.wake()
+	if isNews && r.store.Journal != nil && err == nil {
+		if err = r.store.Journal.Belongs(r.c.Keys[j.keyIndex].Name, name); err == nil {
+			r.store.Wake()
 		}
 	}
 	if err != nil {

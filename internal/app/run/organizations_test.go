@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/app/sharestore"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
 	"github.com/paceline-go/paceline/limit"
@@ -265,7 +266,7 @@ func TestKeysOfOrganizationsResume(t *testing.T) {
 					v.send(v.network, ofModel("gpt-4o", 0, sends))
 					took += v.took
 					if c.old {
-						forget(t, journalOf(out))
+						forget(t, output.JournalOf(out))
 						continue
 					}
 					if i > 0 && v.opened.Organizations != quotas {

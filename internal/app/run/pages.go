@@ -221,7 +221,7 @@ func (g *group) turn(j *job, a *pool.Attempt, ans pool.Answer) pool.Answer {
 	next.Chain.Seen[next.Digest] = true
 	r.tally.count(&r.tally.totals.Offered, 1)
 	j.told, j.since = false, now
-	_, j.repeat = r.store.history.Doubts[next.ID]
+	_, j.repeat = r.store.History.Doubts[next.ID]
 	j.waited[0] = g.waits.until(time.Now())
 	r.hosts.note(j.hop.host, named)
 	ans.More = true

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/provider"
 )
 
@@ -64,7 +65,7 @@ func TestRefusedWithin200(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					b.config.Format, b.config.Dead = llm, DeadBeside(b.config.Out)
+					b.config.Format, b.config.Dead = llm, output.DeadBeside(b.config.Out)
 					line = `{"custom_id":"r%d","method":"POST","url":"/v1/chat/completions","body":{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"x"}]}}`
 				}
 				var lines []string

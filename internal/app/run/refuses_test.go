@@ -2,7 +2,6 @@ package run
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -63,26 +62,6 @@ func TestNewRefuses(t *testing.T) {
 		c.Out = filepath.Join(t.TempDir(), "out")
 		if _, err := New(c); err != nil {
 			t.Errorf("%+v: %v", c, err)
-		}
-	}
-}
-
-// The error names the wrong kind of thing at the path of a file or a folder. The right kind, or
-// nothing, is no error.
-func TestWhatIsThere(t *testing.T) {
-	folder := t.TempDir()
-	file := filepath.Join(folder, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		path, file, folder string
-		nowhere            bool
-	}{
-		{file, "", "a file", false}, {folder, "a folder", "", false}, {filepath.Join(folder, "none"), "", "", false}, {os.DevNull, "a device", "a device", true},
-	} {
-		if a, b, n := NoFile(c.path), NoFolder(c.path), IsNowhere(c.path); a != c.file || b != c.folder || n != c.nowhere {
-			t.Errorf("%s: %q, %q, %v", c.path, a, b, n)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func (g *group) newPool() error {
 			keys[i].Trial = trialPatience
 		}
 		if r.numbered {
-			keys[i].Nonce = &pool.NonceConfig{Unit: r.c.NonceUnit, After: r.store.history.Nonces[k.Name]}
+			keys[i].Nonce = &pool.NonceConfig{Unit: r.c.NonceUnit, After: r.store.History.Nonces[k.Name]}
 		}
 	}
 	g.replay()
@@ -58,7 +58,7 @@ func (g *group) newPool() error {
 		return fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	g.pool.Update(func(now mono.Time, _ *pool.Queue, d *pool.Dispatcher) {
-		for name, until := range r.store.history.Holds {
+		for name, until := range r.store.History.Holds {
 			if i, ours := g.key(name); ours && until > r.epoch.UnixNano() {
 				r.tellHold(g.called(i), time.Unix(0, until), "by an answer to the run before")
 				d.Hold(now, i, mono.Time(until-r.epoch.UnixNano()))
@@ -98,7 +98,7 @@ func (g *group) replay() {
 // history returns the sends of earlier runs with some keys, and since when these are known.
 func (g *group) history(counts func(key int) bool) (sends []limit.Past, since mono.Time) {
 	r := g.r
-	for _, s := range r.store.history.Sends {
+	for _, s := range r.store.History.Sends {
 		i, ours := g.key(s.Key)
 		// No request arrives later than this after the epoch. If the clock was set back, the
 		// journal may have a later time.
@@ -109,7 +109,7 @@ func (g *group) history(counts func(key int) bool) (sends []limit.Past, since mo
 		sends = append(sends, limit.Past{At: at, Cost: s.Cost, Result: s.Result,
 			Sent: mono.Time(s.Sent - r.epoch.UnixNano())})
 	}
-	if r.store.history.Last > 0 {
+	if r.store.History.Last > 0 {
 		return sends, mono.Time(-r.keep)
 	}
 	return sends, mono.Min

@@ -38,7 +38,7 @@ func TestReplayBucket(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.epoch, r.keep = time.Unix(1e9, 0), 126*time.Second
-		r.store.history = &journal.History{Last: c.last, Sends: c.sends}
+		r.store.History = &journal.History{Last: c.last, Sends: c.sends}
 		for i := range c.sends {
 			c.sends[i].Counts += r.epoch.UnixNano()
 		}
@@ -65,9 +65,9 @@ func TestReplayBucketLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.epoch, r.keep = time.Unix(1e9, 0), 126*time.Second
-	r.store.history = &journal.History{Last: 64}
+	r.store.History = &journal.History{Last: 64}
 	for range 64 {
-		r.store.history.Sends = append(r.store.history.Sends, journal.Sent{Key: "A", Cost: limit.Cost{limit.Tokens: 4000}, Counts: r.epoch.Add(journal.Late).UnixNano(), Result: limit.Unknown})
+		r.store.History.Sends = append(r.store.History.Sends, journal.Sent{Key: "A", Cost: limit.Cost{limit.Tokens: 4000}, Counts: r.epoch.Add(journal.Late).UnixNano(), Result: limit.Unknown})
 	}
 	if err := r.newPools(); err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/boottime"
 	"github.com/paceline-go/paceline/internal/send/once"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
@@ -111,7 +112,7 @@ func (b *bench) run(lines ...string) ran {
 	}
 	if c.Out != "-" {
 		out.results, out.lines = readResults(t, c.Out)
-		out.dead, _ = readResults(t, DeadBeside(c.Out))
+		out.dead, _ = readResults(t, output.DeadBeside(c.Out))
 	}
 	out.again = r.DeadAgain()
 	out.notices, out.log = notices.String(), log.String()

@@ -12,9 +12,11 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/auth/issuer"
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/app/sharestore"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/send/outgoing"
+	"github.com/paceline-go/paceline/internal/text/sanitize"
 	"github.com/paceline-go/paceline/pool"
 	"github.com/paceline-go/paceline/provider/classify"
 )
@@ -22,7 +24,7 @@ import (
 // Errors of New, Check, Open and Send, beside those of the system.
 var (
 	// ErrConfig says that the flags or the environment cannot be used as they are.
-	ErrConfig = errors.New("bad configuration")
+	ErrConfig = output.ErrConfig
 	// ErrInput says that the input is wrong. If the error is an ErrUnsent, too, nothing was sent.
 	ErrInput  = errors.New("invalid input")
 	ErrUnsent = errors.New("nothing was sent")
@@ -56,12 +58,11 @@ type Run struct {
 	trouble    atomic.Int64  // until when refusals are evaluated, since the epoch: see troubled
 	unselected atomic.Int64  // answers from which Config.Shape could not make a whole row
 	room       chan struct{} // one for each answer that is on its way to the results
-	searches   atomic.Int64  // searches in the files of earlier runs, for the number of a line
 	homes      secret.Places // the servers of the keys, known once the first line is read
 	last       atomic.Pointer[knownHost]
 
 	// Each of these has its own lock, and none is held while another is taken.
-	store         store
+	store         *output.Store
 	tally         tally
 	course        *course
 	hosts         hosts
@@ -96,10 +97,10 @@ func New(c Config) (*Run, error) {
 	if c.AnswerTime > 0 && c.TTL > 0 && c.AnswerTime >= c.TTL {
 		return fail("answers take %v (--answer-time), and requests are of use for %v (--ttl): none could be answered in time", c.AnswerTime, c.TTL)
 	}
-	if _, ok := c.Format.(*format.LLM); ok && (c.OutDir != "" || c.view != "") {
+	if _, ok := c.Format.(*format.LLM); ok && (c.OutDir != "" || c.files.IsView()) {
 		return fail("results of batches for language models keep the format: no files of bodies, no rows, no order")
 	}
-	if c.OutDir != "" && c.view != "" {
+	if c.OutDir != "" && c.files.IsView() {
 		return fail("files of bodies with rows, or in order")
 	}
 	if c.Ordered && c.Next != nil {
@@ -111,7 +112,7 @@ func New(c Config) (*Run, error) {
 	if _, ok := c.Format.(*format.LLM); ok && c.Next != nil {
 		return fail("following pages does not go with batches for language models, whose answers have none")
 	}
-	if err := errors.Join(c.distinct(), c.others()); err != nil {
+	if err := c.files.Check(); err != nil {
 		return nil, noStart{err}
 	}
 	if l, ok := c.Format.(*format.LLM); ok {
@@ -123,7 +124,7 @@ func New(c Config) (*Run, error) {
 	}
 	r := &Run{
 		c: c, policy: c.newPolicy(), numbered: c.uses("nonce"), room: make(chan struct{}, 2*c.Concurrency),
-		store: store{kick: make(chan struct{}, 1)},
+		store: output.New(c.files),
 		tally: tally{retry: c.RetryDead, ledger: ledger{}, reasons: map[string]*reason{}, uses: make([]use, 1),
 			figures: newFigures(&c, c.uses("nonce"))},
 		course: newCourse(), trials: newTrials(), hosts: newHosts(), notices: notices{told: map[string]time.Time{}},
@@ -158,10 +159,7 @@ func New(c Config) (*Run, error) {
 	r.secrets = r.c.secrets()
 	r.sender = newSender(&r.c, r.secrets)
 	r.newBearer()
-	if c.OutDir != "" {
-		r.store.files = &bodies{dir: c.OutDir, most: c.MaxFile}
-		r.sender.files = r.store.files
-	}
+	r.sender.files = r.store.Files
 	notice := r.c.Notice
 	r.c.Notice = func(s string) {
 		s, _ = r.secrets.HideIn(s)
@@ -180,16 +178,16 @@ func (r *Run) Open() error {
 	r.epoch = time.Now()
 	r.tally.pace.begin(r.epoch, r.c.Limits)
 	if err := r.open(); err != nil {
-		r.store.undo()
+		r.store.Undo()
 		return noStart{err}
 	}
-	if s, isNews := r.starts.open(r.store.history.Starts, r.epoch); isNews && r.store.journal != nil {
-		if err := r.store.journal.Start(s); err != nil {
-			r.store.close()
+	if s, isNews := r.starts.open(r.store.History.Starts, r.epoch); isNews && r.store.Journal != nil {
+		if err := r.store.Journal.Start(s); err != nil {
+			r.store.Close()
 			return noStart{err}
 		}
 	}
-	r.budget.spent = money(r.store.history.Spent)
+	r.budget.spent = money(r.store.History.Spent)
 	if r.tally.checked { // counted here, so that a run that ends at once has these figures, too
 		r.tally.skipped()
 	}
@@ -202,12 +200,12 @@ func (r *Run) Open() error {
 		}
 		r.tell(what, strings.Join(weak, ", "))
 	}
-	r.tellOpen(r.store.history.Open)
+	r.tellOpen(r.store.History.Open)
 	r.tellLost()
-	r.organizations.remember(&r.c, r.store.history.Whose)
+	r.organizations.remember(&r.c, r.store.History.Whose)
 	err := r.newPools()
 	if err != nil {
-		r.store.close()
+		r.store.Close()
 	}
 	return err
 }
@@ -223,7 +221,7 @@ func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 	defer cancel()
 	done := make(chan struct{})
 	var beside sync.WaitGroup
-	beside.Go(func() { r.store.syncer(done, r.fail) })
+	beside.Go(func() { r.store.Syncer(done, r.fail) })
 	r.ceilings.note(r.sustained())
 	beside.Go(func() { r.watch(done) })
 	if !r.c.Until.IsZero() {
@@ -251,7 +249,7 @@ func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 		}
 	}()
 	err := r.runPools(ctx)
-	r.store.view.stop()
+	r.store.Stop()
 	r.trials.stop()
 	if r.tokens != nil {
 		r.tokens.Close()
@@ -260,7 +258,12 @@ func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 	r.tellUnsent()
 	close(done)
 	beside.Wait()
-	r.endView()
+	if waiting, err := r.store.EndView(); err != nil {
+		r.fail(err)
+	} else if waiting > 0 {
+		r.tell("%s in %s for one before them that has not ended", sanitize.Count(waiting, "result waits", "results wait"),
+			r.c.Out)
+	}
 	if gone := r.course.left(); gone && known != nil {
 		r.appended(name, all, known.N)
 	}
@@ -308,7 +311,7 @@ func (r *Run) enough(why error) {
 // Drain stops the sending. Send returns when the requests in flight have their answers.
 func (r *Run) Drain() {
 	r.course.stop()
-	r.store.view.stop()
+	r.store.Stop()
 	if r.tokens != nil {
 		r.tokens.Stop()
 	}
@@ -329,7 +332,7 @@ func (r *Run) Close() (t Totals, err error) {
 	r.course.stop()
 	r.tally.mu.Lock()
 	defer r.tally.mu.Unlock()
-	err = r.store.readBack(&r.tally)
+	err = r.store.ReadBack(r.tally.goesAgain, r.tally.back)
 	defer func() { t.USD = float64(r.budget.isSpent()) / float64(dollar) }()
 	var lost error
 	t, lost = r.tally.close(r.waiting())
@@ -349,5 +352,5 @@ func (r *Run) Close() (t Totals, err error) {
 		t.Latency = &l
 	}
 	r.tellPartly(t.Partly)
-	return t, errors.Join(err, lost, r.store.close())
+	return t, errors.Join(err, lost, r.store.Close())
 }

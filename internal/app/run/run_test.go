@@ -19,6 +19,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
@@ -268,7 +269,7 @@ func TestSecretsStaySecret(t *testing.T) {
 	}
 	var all strings.Builder
 	all.WriteString(got.notices + got.log + fmt.Sprint(got.err))
-	for _, path := range []string{b.config.Out, DeadBeside(b.config.Out), b.config.Out + ".journal"} {
+	for _, path := range []string{b.config.Out, output.DeadBeside(b.config.Out), b.config.Out + ".journal"} {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/hide"
+	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/send/decode"
 	"github.com/paceline-go/paceline/internal/send/httptext"
@@ -36,8 +37,8 @@ type sender struct {
 	late        error // error of an attempt that took longer than timeout
 	maxResponse int64
 	memory      *memory
-	files       *bodies     // nil: bodies are in the results, cut at maxResponse
-	common      http.Header // for requests without fields of their own; it is shared and never changed
+	files       *output.Bodies // nil: bodies are in the results, cut at maxResponse
+	common      http.Header    // for requests without fields of their own; it is shared and never changed
 	secrets     *format.Secrets
 	places      secret.Places // where keys may follow a redirect, beside the host of the line
 }
@@ -82,12 +83,12 @@ type response struct {
 	status   int // 0: no answer
 	header   http.Header
 	body     []byte
-	share    share      // of the memory for bodies
-	cut      bool       // the body is longer
-	coded    bool       // the body is in a content coding that is not read
-	saved    *savedBody // the file with the whole body; nil: there is none, or not yet
-	unsaved  error      // why the body could not be written
-	tooLong  bool       // the body is longer than a file may be
+	share    share             // of the memory for bodies
+	cut      bool              // the body is longer
+	coded    bool              // the body is in a content coding that is not read
+	saved    *output.SavedBody // the file with the whole body; nil: there is none, or not yet
+	unsaved  error             // why the body could not be written
+	tooLong  bool              // the body is longer than a file may be
 	err      error
 	way      *outgoing.Error // what is wrong with the proxy on the way out; nil: nothing
 	sight    limit.Link      // evidence in err about the way to the host
@@ -223,7 +224,8 @@ func (s *sender) read(ctx context.Context, r *format.Request, out *response, res
 	out.body, err = s.memory.read(ctx, &out.share, body, length, s.maxResponse+1, pause)
 	if int64(len(out.body)) > s.maxResponse {
 		if s.files != nil && err == nil && out.status/100 == 2 {
-			if out.saved, err, out.unsaved = s.files.stream(r.ID, s.secrets.Of(r), out, body); errors.Is(err, errTooLong) {
+			if out.saved, err, out.unsaved = s.files.Stream(r.ID, s.secrets.Of(r), out.header,
+				out.status == http.StatusPartialContent, out.body, body); errors.Is(err, output.ErrTooLong) {
 				out.tooLong, err = true, nil
 			}
 		}

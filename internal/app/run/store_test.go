@@ -1,12 +1,7 @@
 package run
 
 import (
-	"bytes"
-	"io"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -18,45 +13,6 @@ import (
 )
 
 var epoch = time.Unix(1_800_000_000, 0)
-
-// The results of a run killed at any point are read as far as they are whole. Other files are not
-// changed.
-func TestResultsTorn(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "out.jsonl")
-	a := (&format.Result{ID: "a", State: "done", Attempts: 1}).Append(nil)
-	b := (&format.Result{ID: `b"é`, State: "expired"}).Append(nil)
-	whole := slices.Concat(a, b)
-	for cut := range len(whole) + 1 {
-		for _, tail := range []string{"", "\x00\x00\x00"} {
-			if err := os.WriteFile(path, append(slices.Clone(whole[:cut]), tail...), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			var ids []string
-			l, err := openResults(path, form{Results: format.Plain{}}, peeked{}, func(e format.Entry, _ int64) { ids = append(ids, e.ID) })
-			if err != nil {
-				t.Fatalf("cut at %d: %v", cut, err)
-			}
-			if err := l.Append(b); err != nil {
-				t.Fatal(err)
-			}
-			got, _ := io.ReadAll(l.Reader())
-			l.Close()
-			n := bytes.Count(whole[:cut], []byte("\n"))
-			if want := slices.Concat(slices.Concat([][]byte{a, b}[:n]...), b); len(ids) != n || !bytes.Equal(got, want) {
-				t.Fatalf("cut at %d: ids %q, then content %q, want %q", cut, ids, got, want)
-			}
-		}
-	}
-	for _, foreign := range []string{"notes", "notes\n", "{\"url\":\"http://h/\"}\n", string(a) + "notes", "{\"id\":\"x\",\"state\":\"waiting\"}\n"} {
-		if err := os.WriteFile(path, []byte(foreign), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		_, err := openResults(path, form{Results: format.Plain{}}, peeked{}, func(format.Entry, int64) {})
-		if got, _ := os.ReadFile(path); err == nil || !strings.Contains(err.Error(), "is this the right file?") || string(got) != foreign {
-			t.Errorf("%q: %v, and then the file has %q", foreign, err, got)
-		}
-	}
-}
 
 // The restart's promise: together with the sends of the dead process, no window of arrivals holds
 // more than the limit. Instants are relative to the restart.
@@ -81,9 +37,9 @@ func TestReplay(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.epoch, r.keep = epoch, time.Hour
-		r.store.history = &journal.History{Sends: slices.Clone(c.sends)}
-		for i := range r.store.history.Sends {
-			r.store.history.Sends[i].Counts += epoch.UnixNano()
+		r.store.History = &journal.History{Sends: slices.Clone(c.sends)}
+		for i := range r.store.History.Sends {
+			r.store.History.Sends[i].Counts += epoch.UnixNano()
 		}
 		if err := r.newPools(); err != nil {
 			t.Fatal(err)

@@ -415,11 +415,11 @@ func TestStoryOfBodies(t *testing.T) {
 		// After a power cut, two bodies have a line and no name, and one of them is incomplete. One
 		// body was removed, and one has no line.
 		bodies := s.config.OutDir
-		if err := os.Mkdir(filepath.Join(bodies, unfinished), 0o700); err != nil {
+		if err := os.Mkdir(filepath.Join(bodies, "results.unfinished"), 0o700); err != nil {
 			s.Fatal(err)
 		}
 		move := func(name string) string {
-			to := filepath.Join(bodies, unfinished, filepath.Base(name))
+			to := filepath.Join(bodies, "results.unfinished", filepath.Base(name))
 			if err := os.Rename(name, to); err != nil {
 				s.Fatal(err)
 			}
@@ -440,11 +440,11 @@ func TestStoryOfBodies(t *testing.T) {
 		if err := os.Remove(named("*part*")); err != nil {
 			s.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(bodies, unfinished, "of-nobody"), []byte("half"), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(bodies, "results.unfinished", "of-nobody"), []byte("half"), 0o600); err != nil {
 			s.Fatal(err)
 		}
 		s.run("after a power cut", input)
-		if _, err := os.Stat(filepath.Join(bodies, unfinished)); err == nil {
+		if _, err := os.Stat(filepath.Join(bodies, "results.unfinished")); err == nil {
 			s.Error("the folder of what is unfinished stays")
 		}
 		s.config.RetryDead = dead.All

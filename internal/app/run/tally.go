@@ -382,6 +382,18 @@ func (t *tally) endedLocked(e *ended, now time.Time, blind bool) {
 	}
 }
 
+// goesAgain is again, for the id with this hash.
+func (t *tally) goesAgain(h format.Hash) bool { return t.again(t.ledger[h]) }
+
+// back notes that the files have a request when they are read back.
+func (t *tally) back(h format.Hash, dead bool) {
+	if dead {
+		t.ledger.mark(h, backDead)
+	} else {
+		t.ledger.mark(h, backOut)
+	}
+}
+
 // because counts the reason of a dead request.
 func (t *tally) because(text string) {
 	group := dead.Alike(text)

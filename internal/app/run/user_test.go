@@ -12,6 +12,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/input"
+	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/secret"
 )
 
@@ -115,7 +116,7 @@ func unseen(t *testing.T, name, file string, out ran, secrets ...string) {
 	t.Helper()
 	var all strings.Builder
 	all.WriteString(out.log + out.notices)
-	for _, f := range []string{file, DeadBeside(file), file + ".journal"} {
+	for _, f := range []string{file, output.DeadBeside(file), file + ".journal"} {
 		text, err := os.ReadFile(f)
 		if err != nil && !os.IsNotExist(err) {
 			t.Fatal(err)

@@ -149,7 +149,7 @@ func (v *virtually) send(network *fakeconn.Network, input string) {
 // ends returns how often each custom_id is in the results and in the errors.
 func (v *virtually) ends() map[string]int {
 	all := map[string]int{}
-	for _, path := range []string{v.config.Out, besideName(v.config.Out, ".errors.jsonl")} {
+	for _, path := range []string{v.config.Out, strings.TrimSuffix(v.config.Out, ".jsonl") + ".errors.jsonl"} {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			v.t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/send/once"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
 	"github.com/paceline-go/paceline/provider"
@@ -99,7 +100,7 @@ func (v *inTime) run(lines []string) (got inTimeRan) {
 	_ = srv.Close()
 	<-served
 	got.results, _ = readResults(v.T, c.Out)
-	got.dead, _ = readResults(v.T, DeadBeside(c.Out))
+	got.dead, _ = readResults(v.T, output.DeadBeside(c.Out))
 	got.notices = notices.String()
 	return got
 }

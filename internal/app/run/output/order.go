@@ -1,4 +1,4 @@
-package run
+package output
 
 import (
 	"github.com/paceline-go/paceline/internal/app/run/format"

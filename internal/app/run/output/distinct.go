@@ -1,4 +1,4 @@
-package run
+package output
 
 import (
 	"fmt"
@@ -54,8 +54,8 @@ func (c *Config) places() []place {
 		add("--report ", c.Report)
 	}
 	if c.Out != "-" {
-		add("the journal ", journalOf(c.Out))
-		add("the journal ", journalOf(c.Out)+".new") // a compaction writes this
+		add("the journal ", JournalOf(c.Out))
+		add("the journal ", JournalOf(c.Out)+".new") // a compaction writes this
 	}
 	return all
 }
@@ -107,4 +107,4 @@ func resolved(path string) string {
 	return path
 }
 
-func journalOf(out string) string { return out + ".journal" }
+func JournalOf(out string) string { return out + ".journal" }

@@ -1,4 +1,4 @@
-package run
+package output
 
 import (
 	"bytes"
@@ -31,17 +31,17 @@ type lostEnd struct {
 	last   []string  // the ids of the last results
 	at     time.Time // when the latest of them ended
 	known  bool      // the journal has one of these
-	is     bool      // the journal has lost its end
+	Found  bool      // the journal has lost its end
 	left   int       // how many requests further on may have been sent
 }
 
-// mostLost is how many requests in the order of the input may have been sent behind the last of
+// MostLost is how many requests in the order of the input may have been sent behind the last of
 // which that is known. More than twice as many are never written within the 100 ms after which
 // both files are synced.
-const mostLost = 2000
+const MostLost = 2000
 
-// tails takes in how the files ended. They may be the same.
-func (l *lostEnd) tails(files ...*results) {
+// Tails takes in how the files ended. They may be the same.
+func (l *lostEnd) Tails(files ...*Results) {
 	for i, f := range files {
 		if i > 0 && f == files[0] || f == nil {
 			continue
@@ -62,18 +62,18 @@ func (l *lostEnd) tails(files ...*results) {
 	}
 }
 
-// knows takes in the id of a request that is in the journal.
-func (l *lostEnd) knows(id string) {
+// Knows takes in the id of a request that is in the journal.
+func (l *lostEnd) Knows(id string) {
 	for _, last := range l.last {
 		l.known = l.known || last == id
 	}
 }
 
-// look looks for the signs, after the journal was read.
-func (l *lostEnd) look(h *journal.History) {
+// Look looks for the signs, after the journal was read.
+func (l *lostEnd) Look(h *journal.History) {
 	later := l.at.UnixNano() > h.Until && !l.known && len(l.last) > 0 && h.Gone == ""
-	l.is = later || h.Torn || l.torn && !l.has(h)
-	l.left = mostLost
+	l.Found = later || h.Torn || l.torn && !l.has(h)
+	l.left = MostLost
 }
 
 // has reports whether the journal has the sends of all results that are no whole lines.
@@ -97,33 +97,20 @@ func (l *lostEnd) has(h *journal.History) bool {
 	return true
 }
 
-// passed notes that a request of the input has a result.
-func (l *lostEnd) passed() { l.left = mostLost }
+// Passed notes that a request of the input has a result.
+func (l *lostEnd) Passed() { l.left = MostLost }
 
-// mayHave reports whether a request without a result may have been sent before. The requests are
+// MayHave reports whether a request without a result may have been sent before. The requests are
 // sent in about the order in which they are read.
-func (l *lostEnd) mayHave(id string, h *journal.History) bool {
+func (l *lostEnd) MayHave(id string, h *journal.History) bool {
 	_, known := h.Doubts[id]
 	switch {
-	case !l.is:
+	case !l.Found:
 	case known:
-		l.passed()
+		l.Passed()
 	case l.left > 0:
 		l.left--
 		return true
 	}
 	return known
-}
-
-// tellLost reports that the journal has lost its end.
-func (r *Run) tellLost() {
-	if !r.store.lost.is {
-		return
-	}
-	what := "are named possible_repeat"
-	if r.c.HoldUnanswered {
-		what = "become dead letters (--unanswered hold)"
-	}
-	r.tell("%s has lost its end, as after a power cut, and does not know all that was sent: up to %d requests behind "+
-		"those that it knows %s", r.store.journal.Path(), mostLost, what)
 }

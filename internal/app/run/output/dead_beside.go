@@ -1,4 +1,4 @@
-package run
+package output
 
 import (
 	"fmt"
@@ -71,7 +71,7 @@ func (c *Config) shared() string {
 }
 
 // hasRun reports whether a run had this --out.
-func hasRun(out string) bool { return exists(journalOf(out)) || exists(journalOf(RowsOf(out))) }
+func hasRun(out string) bool { return exists(JournalOf(out)) || exists(JournalOf(RowsOf(out))) }
 
 func exists(path string) bool {
 	_, err := os.Stat(path)

@@ -1,4 +1,4 @@
-package run
+package output
 
 import (
 	"bytes"
@@ -9,19 +9,18 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/durable"
 	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/app/learned"
-	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
-	"github.com/paceline-go/paceline/limit"
 )
 
-// results is a file of results or dead letters, or a stream of them.
-type results struct {
+// Results is a file of results or dead letters, or a stream of them.
+type Results struct {
 	*durable.File
 	form   form
 	before int64     // bytes that earlier runs wrote
@@ -30,18 +29,44 @@ type results struct {
 	at     time.Time // time of the last of those bytes
 }
 
-// store is the output of a run: results, dead letters, and the journal of sends.
-type store struct {
-	out, dead *results         // may be the same
-	journal   *journal.Journal // nil if there is no file of results
-	history   *journal.History
-	book      *learned.Book     // findings about unknown limits; nil if there is no journal
+// Store is the output of a run: results, dead letters, and the journal of sends.
+type Store struct {
+	c         Config
+	Out, Dead *Results         // may be the same
+	Journal   *journal.Journal // nil if there is no file of results
+	History   *journal.History
+	Book      *learned.Book     // findings about unknown limits; nil if there is no journal
 	peeked    map[string]peeked // nil: Peek was not called
 	kick      chan struct{}     // wakes the syncer
 	view      *view             // nil: results are shown as they are
 	spill     *os.File          // keeps the results for standard output until their turn
-	files     *bodies           // nil: bodies are in the results
-	lost      lostEnd
+	Files     *Bodies           // nil: bodies are in the results
+	Lost      lostEnd
+	searches  atomic.Int64 // searches in the files of earlier runs, for the number of a line
+}
+
+// New returns a store whose files are not open yet.
+func New(c Config) *Store {
+	s := &Store{c: c, kick: make(chan struct{}, 1)}
+	if c.OutDir != "" {
+		s.Files = &Bodies{dir: c.OutDir, most: c.MaxFile}
+	}
+	return s
+}
+
+// Line writes a result as results are written.
+func (s *Store) Line(b []byte, r *format.Result) []byte { return s.c.results.Line(b, r) }
+
+// IsPeeked reports whether peek has read the files.
+func (s *Store) IsPeeked() bool { return s.peeked != nil }
+
+// each calls note for an entry, unless its body is not there any more.
+func (s *Store) each(note func(format.Entry)) func(format.Entry, int64) {
+	return func(e format.Entry, _ int64) {
+		if e.File == "" || s.Files.has(e) {
+			note(e)
+		}
+	}
 }
 
 // peeked is a file of results that has been read: its state at that time, and the end of its last
@@ -64,26 +89,18 @@ type form struct {
 	dead bool // it has the dead letters
 }
 
-// noStart says that nothing is sent, since a file cannot be written or read, or is the wrong one.
-// It is an ErrOutput and an ErrUnsent.
-type noStart struct{ err error }
-
-func (e noStart) Error() string   { return fmt.Sprintf("%v; %v", e.err, ErrUnsent) }
-func (e noStart) Unwrap() []error { return []error{ErrOutput, e.err, ErrUnsent} }
-
-// Peek reads which requests ended in earlier runs, without changing anything. It is for a Plan
-// before Open.
-func (r *Run) Peek() error {
-	r.store.peeked = map[string]peeked{}
-	for i, path := range []string{r.c.Out, r.c.Dead} {
-		if path == "-" || i == 1 && r.c.Dead == r.c.Out {
+// Peek reads which requests ended in earlier runs, without changing anything.
+func (s *Store) Peek(note func(format.Entry)) error {
+	s.peeked = map[string]peeked{}
+	for i, path := range []string{s.c.Out, s.c.Dead} {
+		if path == "-" || i == 1 && s.c.Dead == s.c.Out {
 			continue
 		}
 		info, err := os.Stat(path)
 		if absent(err) {
 			// An error now is better than one after a million lines.
 			if err := folderFor(path); err != nil {
-				return noStart{err}
+				return err
 			}
 			continue
 		}
@@ -91,67 +108,43 @@ func (r *Run) Peek() error {
 			continue // Open will refuse it
 		}
 		if err == nil {
-			err = r.peek(path, info, form{r.c.results, i == 1})
+			err = s.peekFile(path, info, form{s.c.results, i == 1}, note)
 		}
 		if err != nil {
-			return noStart{err}
+			return err
 		}
 	}
 	return nil
 }
 
-func (r *Run) peek(path string, info os.FileInfo, form form) error {
+func (s *Store) peekFile(path string, info os.FileInfo, form form, note func(format.Entry)) error {
 	in, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	end, tail, err := form.scan(in, path, func(e format.Entry, end int64) {
-		r.note(e, end)
-		r.planning.learn(e)
-	})
-	r.store.peeked[path] = peeked{info, end, tail}
+	end, tail, err := form.scan(in, path, s.each(note))
+	s.peeked[path] = peeked{info, end, tail}
 	return err
 }
 
-// note marks a request that ended in an earlier run.
-func (r *Run) note(e format.Entry, _ int64) {
-	if e.File != "" && !r.store.files.has(e) {
-		return
-	}
-	if r.c.Next != nil {
-		r.chains.note(e)
-	}
-	d := format.HashOf(e.ID)
-	is := r.tally.ledger[d]
-	if e.State != "dead" || !is.has(inOut) { // a done request is not dead
-		is = is.of(bitsOf(e.Digest))
-	}
-	switch e.State {
-	case "dead":
-		is = is.dead(dead.Named(e.Class, e.Status))
-	case "expired":
-		is |= inExpired
-	default:
-		is |= inOut
-	}
-	r.tally.ledger[d] = is
-}
+// mostSearches bounds the searches of where.
+const mostSearches = 10
 
-// where returns the last line in the files of earlier runs about an id. It does so only for the
+// Where returns the last line in the files of earlier runs about an id. It does so only for the
 // first few ids, since each search reads whole files. A user who changed a column has changed every
 // request.
-func (r *Run) where(id string) string {
+func (s *Store) Where(id string) string {
 	found := "in the results"
-	if r.searches.Add(1) > maxListed {
+	if s.searches.Add(1) > mostSearches {
 		return found
 	}
-	for i, path := range []string{r.c.Dead, r.c.Out} {
+	for i, path := range []string{s.c.Dead, s.c.Out} {
 		f, err := os.Open(path)
 		if path == "-" || err != nil {
 			continue
 		}
-		form := form{r.c.results, i == 0}
+		form := form{s.c.results, i == 0}
 		_, _ = durable.Lines(f, path, func(line []byte, end durable.End) error {
 			if e, ok := form.Entry(line, form.dead); ok && e.ID == id {
 				found = fmt.Sprintf("on line %d of %s", end.Lines, path)
@@ -207,30 +200,30 @@ func IsNowhere(path string) bool {
 }
 
 // openOutput opens results or dead letters.
-func (r *Run) openOutput(path string, dead bool) (*results, error) {
-	form := form{r.c.results, dead}
+func (s *Store) openOutput(path string, dead bool, note func(format.Entry)) (*Results, error) {
+	form := form{s.c.results, dead}
 	if path == "-" {
-		if r.c.Ordered && r.c.view == "-" && !dead {
+		if s.c.Ordered && s.c.view == "-" && !dead {
 			var err error
-			r.store.spill, err = newSpill()
-			return &results{File: durable.Stream("standard output", r.store.spill)}, err
+			s.spill, err = newSpill()
+			return &Results{File: durable.Stream("standard output", s.spill)}, err
 		}
-		return &results{File: durable.Stream("standard output", sanitize.JSONTo(r.c.Stdout))}, nil
+		return &Results{File: durable.Stream("standard output", sanitize.JSONTo(s.c.Stdout))}, nil
 	}
 	if IsNowhere(path) {
-		return &results{File: durable.Stream(path, io.Discard)}, nil
+		return &Results{File: durable.Stream(path, io.Discard)}, nil
 	}
 	if what := NoFile(path); what != "" {
 		return nil, fmt.Errorf("%s is %s, expected a file", path, what)
 	}
-	return openResults(path, form, r.store.peeked[path], r.note)
+	return openResults(path, form, s.peeked[path], s.each(note))
 }
 
 // openResults opens a file of results, or creates it, and locks it. It calls each for every line,
 // with the end of that line. It cuts off an incomplete last line, which a crash left.
 //
 // A file that is unchanged since Peek read it is not read again.
-func openResults(path string, form form, was peeked, each func(e format.Entry, end int64)) (*results, error) {
+func openResults(path string, form form, was peeked, each func(e format.Entry, end int64)) (*Results, error) {
 	f, err := durable.Open(path)
 	if err != nil {
 		return nil, err
@@ -247,7 +240,7 @@ func openResults(path string, form form, was peeked, each func(e format.Entry, e
 		f.Discard()
 		return nil, err
 	}
-	return &results{File: f, form: form, before: size, tail: tail, at: info.ModTime()}, nil
+	return &Results{File: f, form: form, before: size, tail: tail, at: info.ModTime()}, nil
 }
 
 // scan reads lines of results and returns the end of the last complete one, and what shows how they
@@ -283,68 +276,34 @@ func torn(b []byte, start string) bool {
 	return bytes.HasPrefix(b, []byte(start)) || strings.HasPrefix(start, string(b))
 }
 
-// open opens the files and reads the output of earlier runs.
-func (r *Run) open() (err error) {
-	s := &r.store
-	if err := r.openFolders(); err != nil {
+// Open opens the files, and passes what is in them to note. tell gets notices for the user.
+func (s *Store) Open(note func(format.Entry), tell func(string, ...any)) (err error) {
+	if err := s.openFolders(tell); err != nil {
 		return err
 	}
-	if text := r.c.shared(); text != "" {
-		r.tell("%s", text)
+	if text := s.c.shared(); text != "" {
+		tell("%s", text)
 	}
-	if s.out, err = r.openOutput(r.c.Out, false); err != nil {
+	if s.Out, err = s.openOutput(s.c.Out, false, note); err != nil {
 		return err
 	}
-	s.dead = s.out
-	if r.c.Dead != r.c.Out {
-		if s.dead, err = r.openOutput(r.c.Dead, true); err != nil {
+	s.Dead = s.Out
+	if s.c.Dead != s.c.Out {
+		if s.Dead, err = s.openOutput(s.c.Dead, true, note); err != nil {
 			return err
 		}
 	}
-	if s.files != nil {
-		if err := s.files.clean(s.syncOut); err != nil {
+	if s.Files != nil {
+		if err := s.Files.clean(s.syncOut); err != nil {
 			return err
 		}
 	}
-	if err := r.openView(); err != nil {
-		return err
-	}
-	s.history = &journal.History{}
-	if !s.out.Regular() {
-		return nil
-	}
-	for _, l := range r.c.Limits {
-		r.keep = max(r.keep, l.Remembers())
-	}
-	if r.c.Auto != nil {
-		r.keep = max(r.keep, time.Minute)
-	}
-	r.keep += r.keep/1000 + journal.Late + time.Second
-	s.lost.tails(s.out, s.dead)
-	s.journal, s.history, err = journal.Open(journal.Config{
-		Path: journalOf(r.c.Out), Keep: r.keep, Timeout: r.c.Timeout, SyncSends: r.c.SyncAlways,
-		TrustClock: r.c.TrustClock, Clock: r.c.clock, Full: r.full(),
-		Forget: func(id string) bool {
-			s.lost.knows(id)
-			return r.tally.ledger.has(format.HashOf(id), inOut|inExpired|inDead)
-		},
-		Before: func() error { return errors.Join(s.out.Sync(1), s.dead.Sync(1)) },
-	}, r.epoch)
-	if err == nil {
-		s.book = learned.NewBook(s.journal, s.history, r.epoch, r.fail)
-		s.lost.look(s.history)
-	}
-	if err == nil && s.history.Gone != "" && s.history.Last > 0 {
-		r.tell("%s %s, though there are results: every window is taken to be full%s, and what was sent unanswered is sent "+
-			"again unnamed",
-			s.journal.Path(), s.history.Gone, map[bool]string{true: " when they were written"}[r.c.TrustClock])
-	}
-	return err
+	return s.openView()
 }
 
 // openFolders makes the missing folders.
-func (r *Run) openFolders() error {
-	for _, path := range []string{r.c.Out, r.c.Dead, r.c.Summary, r.c.Report} {
+func (s *Store) openFolders(tell func(string, ...any)) error {
+	for _, path := range []string{s.c.Out, s.c.Dead, s.c.Summary, s.c.Report} {
 		if path == "-" || path == "" {
 			continue
 		}
@@ -353,41 +312,23 @@ func (r *Run) openFolders() error {
 			return err
 		}
 		if made {
-			r.tell("the folder %s was not there, and is made", filepath.Dir(path))
+			tell("the folder %s was not there, and is made", filepath.Dir(path))
 		}
 	}
-	if r.store.files == nil {
+	if s.Files == nil {
 		return nil
 	}
-	return r.store.files.open()
+	return s.Files.open()
 }
 
-// full returns the most that may have been sent, if only the results exist. Without results that is
-// nothing, and otherwise all that the limits allow. It counts as sent just now. If the clock is
-// trusted, it counts as sent when the results were written.
-func (r *Run) full() []journal.Sent {
-	var last time.Time
-	for _, f := range []*results{r.store.out, r.store.dead} {
+// LastWrite returns when earlier runs last wrote a result; zero: they did not.
+func (s *Store) LastWrite() (last time.Time) {
+	for _, f := range []*Results{s.Out, s.Dead} {
 		if f.before > 0 && !f.isNew && f.at.After(last) {
 			last = f.at
 		}
 	}
-	if last.IsZero() {
-		return nil
-	}
-	if last = last.Add(r.c.Timeout); !r.c.TrustClock || last.After(r.epoch) {
-		last = r.epoch
-	}
-	s := journal.Sent{Counts: last.Add(journal.Late).UnixNano(), Result: limit.Unknown}
-	for _, l := range r.c.Limits {
-		s.Cost[l.Unit] = max(s.Cost[l.Unit], l.Most())
-	}
-	var all []journal.Sent
-	for _, k := range r.c.Keys {
-		s.Key = k.Name
-		all = append(all, s)
-	}
-	return all
+	return last
 }
 
 // Lines are synced when there are this many, or this long after the first. Then there is a pause,
@@ -398,15 +339,15 @@ const (
 	syncRest  = 20 * time.Millisecond
 )
 
-func (s *store) wake() {
+func (s *Store) Wake() {
 	select {
 	case s.kick <- struct{}{}:
 	default:
 	}
 }
 
-// syncer syncs the files, many lines at a time, until done. It calls failed with errors.
-func (s *store) syncer(done chan struct{}, failed func(error)) {
+// Syncer syncs the files, many lines at a time, until done. It calls failed with errors.
+func (s *Store) Syncer(done chan struct{}, failed func(error)) {
 	t := time.NewTicker(syncEvery)
 	defer t.Stop()
 	for last := false; !last; {
@@ -430,54 +371,51 @@ func (s *store) syncer(done chan struct{}, failed func(error)) {
 	}
 }
 
-func (s *store) syncOut() error { return s.out.Sync(1) }
+func (s *Store) syncOut() error { return s.Out.Sync(1) }
 
 // sync syncs the results before the journal. If a power cut leaves an answer in the journal but not
 // its result, the request is in doubt. Of several errors it returns the first: a full disk or a
 // lost folder fails for all files.
-func (s *store) sync(atLeast int) error {
+func (s *Store) sync(atLeast int) error {
 	var err error
-	if s.files != nil {
-		err = s.files.sync(atLeast, s.syncOut)
+	if s.Files != nil {
+		err = s.Files.sync(atLeast, s.syncOut)
 	}
-	err = cmp.Or(err, s.out.Sync(atLeast), s.dead.Sync(atLeast))
+	err = cmp.Or(err, s.Out.Sync(atLeast), s.Dead.Sync(atLeast))
 	if s.view != nil {
 		err = cmp.Or(err, s.view.catchUp(), s.view.to.Sync(atLeast))
 	}
-	if s.journal != nil {
-		err = cmp.Or(err, s.journal.Sync(atLeast))
+	if s.Journal != nil {
+		err = cmp.Or(err, s.Journal.Sync(atLeast))
 	}
 	return err
 }
 
-// readBack marks the requests that are in the files now.
-func (s *store) readBack(t *tally) error {
+// ReadBack passes the requests that are in the files now to mark. again says whether one that an earlier run
+// wrote was sent again: then only a later line counts.
+func (s *Store) ReadBack(again func(format.Hash) bool, mark func(h format.Hash, dead bool)) error {
 	var err error
-	for i, f := range []*results{s.out, s.dead} {
-		if !f.Regular() || i == 1 && f == s.out {
+	for i, f := range []*Results{s.Out, s.Dead} {
+		if !f.Regular() || i == 1 && f == s.Out {
 			continue
 		}
 		_, _, rerr := f.form.scan(f.Reader(), f.Name(), func(e format.Entry, end int64) {
-			d := format.HashOf(e.ID)
-			switch {
-			case e.File != "" && !s.files.isNamed(e.File):
-			case end <= f.before && e.State != "done" && t.again(t.ledger[d]): // sent again: a later line counts
-			case e.State == "dead":
-				t.ledger.mark(d, backDead)
-			default:
-				t.ledger.mark(d, backOut)
+			h := format.HashOf(e.ID)
+			if e.File != "" && !s.Files.isNamed(e.File) || end <= f.before && e.State != "done" && again(h) {
+				return
 			}
+			mark(h, e.State == "dead")
 		})
 		err = errors.Join(err, rerr)
 	}
 	return err
 }
 
-// undo closes the files of a run that does not start, and removes its new ones, which have only
+// Undo closes the files of a run that does not start, and removes its new ones, which have only
 // headings.
-func (s *store) undo() {
-	_ = s.close()
-	for _, f := range []*results{s.out, s.dead} {
+func (s *Store) Undo() {
+	_ = s.Close()
+	for _, f := range []*Results{s.Out, s.Dead} {
 		if f != nil {
 			f.Undo()
 		}
@@ -487,25 +425,69 @@ func (s *store) undo() {
 	}
 }
 
-func (s *store) close() error {
+func (s *Store) Close() error {
 	var err error
-	if s.journal != nil {
-		if s.book != nil {
-			s.book.Flush()
+	if s.Journal != nil {
+		if s.Book != nil {
+			s.Book.Flush()
 		}
-		err = s.journal.Close()
+		err = s.Journal.Close()
 	}
-	if s.out != nil {
-		err = errors.Join(err, s.out.Close())
+	if s.Out != nil {
+		err = errors.Join(err, s.Out.Close())
 	}
-	if s.dead != nil && s.dead != s.out {
-		err = errors.Join(err, s.dead.Close())
+	if s.Dead != nil && s.Dead != s.Out {
+		err = errors.Join(err, s.Dead.Close())
 	}
-	if s.files != nil {
-		s.files.close()
+	if s.Files != nil {
+		s.Files.close()
 	}
 	if s.view != nil {
 		err = errors.Join(err, s.view.close())
 	}
 	return err
 }
+
+// IsOrdered reports whether results are shown in the order of the input.
+func (s *Store) IsOrdered() bool { return s.view != nil && s.view.order != nil }
+
+// Read takes in the next request of the input; anew: this run sends it. It waits while too many results wait
+// for their turn.
+func (s *Store) Read(h format.Hash, anew bool) {
+	if s.IsOrdered() {
+		s.view.order.read(h, anew)
+	}
+}
+
+// Passed notes that a request has no result in order: it is a dead letter, in a file of its own.
+func (s *Store) Passed(h format.Hash) { s.view.order.ended(h, span{}) }
+
+// Stop ends all waits in read.
+func (s *Store) Stop() { s.view.stop() }
+
+// EndView shows the results that are left at the end of the run. It returns how many cannot be shown yet.
+func (s *Store) EndView() (waiting int, err error) {
+	if s.view == nil {
+		return 0, nil
+	}
+	return s.view.end()
+}
+
+// Named notes that the line of a body is written. If too many bodies wait for their names, it waits for the
+// disk.
+func (s *Store) Named(b SavedBody) error {
+	if s.Files.add(b) < mostUnnamed {
+		return nil
+	}
+	return s.sync(1)
+}
+
+// MostLines is how many bytes of lines are collected before a write. Meanwhile the bodies in them
+// are in memory twice.
+const MostLines = 256 << 10
+
+// KeptLine is the longest line whose buffer is used again.
+const KeptLine = 1 << 20
+
+// ThroughView wraps the Handle of the view. Tests use it to inject faults.
+func (s *Store) ThroughView(with func(durable.Handle) durable.Handle) { s.view.to.Through(with) }

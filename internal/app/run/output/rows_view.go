@@ -1,4 +1,4 @@
-package run
+package output
 
 import (
 	"bufio"
@@ -131,8 +131,8 @@ func (f stream) Line(b []byte, r *format.Result) []byte {
 }
 
 // openView opens the view and shows all results that exist. The file of results must be open.
-func (r *Run) openView() error {
-	c, s := &r.c, &r.store
+func (s *Store) openView() error {
+	c := &s.c
 	if c.view == "" {
 		return nil
 	}
@@ -142,25 +142,25 @@ func (r *Run) openView() error {
 	}
 	if c.view == "-" {
 		if !c.Ordered {
-			return s.out.Append(v.rows.shape.Head())
+			return s.Out.Append(v.rows.shape.Head())
 		}
-		v.from, v.size, v.spill = s.spill, s.out.Size, s.spill
+		v.from, v.size, v.spill = s.spill, s.Out.Size, s.spill
 		v.to = durable.Stream("standard output", sanitize.JSONTo(c.Stdout))
 		s.view = v
 		return v.put(v.head())
 	}
 	f := c.results.(rows)
-	if s.out.before > 0 && *f.was != f.String() {
+	if s.Out.before > 0 && *f.was != f.String() {
 		return fmt.Errorf("%w: %s was begun with %q, and this is %q: expected the same, or another --out", ErrConfig,
 			c.view, *f.was, f.String())
 	}
 	info, err := os.Stat(c.view)
-	if err == nil && info.Size() > 0 && s.out.before == 0 {
+	if err == nil && info.Size() > 0 && s.Out.before == 0 {
 		return fmt.Errorf("%s is there, and %s, by which a run goes on with it, is not: move it away, or give another --out", c.view, RowsOf(c.view))
 	}
-	s.out.isNew = s.out.before == int64(len(f.first()))
-	if s.out.before == 0 {
-		if err := s.out.Append(f.first()); err != nil {
+	s.Out.isNew = s.Out.before == int64(len(f.first()))
+	if s.Out.before == 0 {
+		if err := s.Out.Append(f.first()); err != nil {
 			return err
 		}
 	}
@@ -174,11 +174,11 @@ func (r *Run) openView() error {
 	if err != nil {
 		return err
 	}
-	v.before = s.out.before
+	v.before = s.Out.before
 	v.left, v.old = info.Size(), bufio.NewReader(v.to.Reader())
-	v.rewrite = c.Ordered && c.RetryDead != 0
-	v.from, v.size = s.out.ReaderAt(), s.out.Durable
-	if err = errors.Join(s.out.Sync(1), v.put(v.head())); err == nil {
+	v.rewrite = c.Ordered && c.Rewrite
+	v.from, v.size = s.Out.ReaderAt(), s.Out.Durable
+	if err = errors.Join(s.Out.Sync(1), v.put(v.head())); err == nil {
 		err = v.catchUp()
 	}
 	if err == nil && v.order == nil && v.left > 0 {
@@ -276,7 +276,7 @@ func (v *view) put(row []byte) error {
 		return nil
 	}
 	v.at += int64(len(row))
-	if v.buf = append(v.buf, row...); len(v.buf) < mostLines {
+	if v.buf = append(v.buf, row...); len(v.buf) < MostLines {
 		return nil
 	}
 	return v.flush()
@@ -311,7 +311,7 @@ func (v *view) flush() error {
 		return nil
 	}
 	err := v.to.Append(v.buf)
-	if v.buf = v.buf[:0]; cap(v.buf) > keptLine {
+	if v.buf = v.buf[:0]; cap(v.buf) > KeptLine {
 		v.buf = nil
 	}
 	return err
@@ -352,23 +352,6 @@ func (v *view) close() error {
 func (v *view) stop() {
 	if v != nil && v.order != nil {
 		v.order.stop()
-	}
-}
-
-// endView shows the results that are left at the end of the run, and reports how many cannot be
-// shown yet.
-func (r *Run) endView() {
-	v := r.store.view
-	if v == nil {
-		return
-	}
-	waiting, err := v.end()
-	if err != nil {
-		r.fail(err)
-	}
-	if waiting > 0 {
-		r.tell("%s in %s for one before them that has not ended", sanitize.Count(waiting, "result waits", "results wait"),
-			r.c.Out)
 	}
 }
 

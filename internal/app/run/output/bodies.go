@@ -1,4 +1,4 @@
-package run
+package output
 
 import (
 	"cmp"
@@ -31,7 +31,7 @@ const (
 	unfinished = indexBase + ".unfinished"
 )
 
-// bodies are the files of a run with one file for each answer. There are four steps:
+// Bodies are the files of a run with one file for each answer. There are four steps:
 //
 //  1. The whole body is written into the folder unfinished.
 //  2. Its line is written to the index.
@@ -40,18 +40,18 @@ const (
 //
 // So a file under its name is always whole and has its line. A crash may leave a line without a
 // named file. The next run then finds that file in unfinished. Safe for concurrent use.
-type bodies struct {
+type Bodies struct {
 	dir  string
 	most int64 // largest size of a body, in bytes
 
 	mu      sync.Mutex
-	waiting []savedBody // bodies that have their line, but not yet their name
+	waiting []SavedBody // bodies that have their line, but not yet their name
 
 	naming sync.Mutex // held while bodies are given their names
 }
 
-// savedBody is a body that was written.
-type savedBody struct {
+// SavedBody is a body that was written.
+type SavedBody struct {
 	name   string
 	bytes  int64
 	sum    [sha256.Size]byte
@@ -63,16 +63,16 @@ func fileOf(id string, h http.Header) string {
 	return filename.Of(id, indexBase) + filename.Ending(h.Get("Content-Type"))
 }
 
-func (b *bodies) unfinished(name string) string { return filepath.Join(b.dir, unfinished, name) }
+func (b *Bodies) unfinished(name string) string { return filepath.Join(b.dir, unfinished, name) }
 
 // open makes the folder for bodies that are being written.
-func (b *bodies) open() error {
+func (b *Bodies) open() error {
 	return os.MkdirAll(filepath.Join(b.dir, unfinished), privateFolder)
 }
 
 // has reports whether the body of an entry exists. A whole body without a name gets it with the
 // next sync. If the file was removed, its request is sent again.
-func (b *bodies) has(e format.Entry) bool {
+func (b *Bodies) has(e format.Entry) bool {
 	if b.isNamed(e.File) {
 		return true
 	}
@@ -90,13 +90,13 @@ func (b *bodies) has(e format.Entry) bool {
 	if _, err := io.Copy(sum, f); err != nil || hex.EncodeToString(sum.Sum(nil)) != e.SHA256 {
 		return false
 	}
-	b.add(savedBody{name: e.File})
+	b.add(SavedBody{name: e.File})
 	return true
 }
 
 // isNamed reports whether a file exists under its name. A name with a separator is not from this
 // run.
-func (b *bodies) isNamed(name string) bool {
+func (b *Bodies) isNamed(name string) bool {
 	if name != filepath.Base(name) {
 		return false
 	}
@@ -105,7 +105,7 @@ func (b *bodies) isNamed(name string) bool {
 }
 
 // clean names the whole bodies that an earlier run left unnamed, and removes its unfinished ones.
-func (b *bodies) clean(index func() error) error {
+func (b *Bodies) clean(index func() error) error {
 	if err := b.sync(1, index); err != nil {
 		return err
 	}
@@ -117,10 +117,10 @@ func (b *bodies) clean(index func() error) error {
 }
 
 // close removes the folder if nothing is left in it.
-func (b *bodies) close() { _ = os.Remove(filepath.Join(b.dir, unfinished)) }
+func (b *Bodies) close() { _ = os.Remove(filepath.Join(b.dir, unfinished)) }
 
 // add notes that the line of a body is written. The next sync gives the body its name.
-func (b *bodies) add(s savedBody) (waiting int) {
+func (b *Bodies) add(s SavedBody) (waiting int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.waiting = append(b.waiting, s)
@@ -133,7 +133,7 @@ const mostUnnamed = 16 * syncLines
 
 // sync makes the waiting bodies durable. Then it calls index, which makes their lines durable. Then
 // it names the bodies. It does nothing if fewer than atLeast wait.
-func (b *bodies) sync(atLeast int, index func() error) error {
+func (b *Bodies) sync(atLeast int, index func() error) error {
 	b.naming.Lock()
 	defer b.naming.Unlock()
 	b.mu.Lock()
@@ -168,7 +168,7 @@ func (b *bodies) sync(atLeast int, index func() error) error {
 }
 
 // gone returns err. If the folder no longer exists, it returns an error that says so.
-func (b *bodies) gone(err error) error {
+func (b *Bodies) gone(err error) error {
 	if _, is := os.Stat(filepath.Join(b.dir, unfinished)); !errors.Is(err, os.ErrNotExist) ||
 		!errors.Is(is, os.ErrNotExist) {
 		return err
@@ -181,7 +181,7 @@ func (b *bodies) gone(err error) error {
 const flushers = 16
 
 // flush makes bodies durable.
-func (b *bodies) flush(all []savedBody) error {
+func (b *Bodies) flush(all []SavedBody) error {
 	errs := make([]error, len(all))
 	var group sync.WaitGroup
 	for from := range min(flushers, len(all)) {
@@ -208,29 +208,29 @@ func flushFile(path string) error {
 
 // body is a body that is being written. Secrets are hidden in it.
 type body struct {
-	of   *bodies
+	of   *Bodies
 	hide hide.Finder
 	h    durable.Handle
 	cut  secret.Cut // where the text that is not written yet is cut off
 	rest []byte     // text not written yet, since a secret may begin in it
 	hash hash.Hash
-	savedBody
+	SavedBody
 }
 
-// begin makes the file for a body.
-func (b *bodies) begin(id string, hide hide.Finder, res *response) (*body, error) {
-	name := fileOf(id, res.header)
+// begin makes the file for a body; isPart: the answer has only a part of it.
+func (b *Bodies) begin(id string, hide hide.Finder, h http.Header, isPart bool) (*body, error) {
+	name := fileOf(id, h)
 	path := b.unfinished(name)
 	// An earlier attempt may have left a file here, or another program a link.
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	h, err := durable.OS.Create(path)
+	file, err := durable.OS.Create(path)
 	if err != nil {
 		return nil, b.gone(err)
 	}
-	w := &body{of: b, hide: hide, h: h, hash: sha256.New(), savedBody: savedBody{name: name}}
-	if res.status == http.StatusPartialContent {
+	w := &body{of: b, hide: hide, h: file, hash: sha256.New(), SavedBody: SavedBody{name: name}}
+	if isPart {
 		w.cut = secret.CutStart | secret.CutEnd
 	}
 	return w, nil
@@ -262,17 +262,17 @@ func (w *body) put(b []byte, hidden int) error {
 }
 
 // end writes the rest, and describes the body that was written.
-func (w *body) end() (savedBody, error) {
+func (w *body) end() (SavedBody, error) {
 	err := w.put(w.hide.Hide(w.rest, w.cut))
 	if cerr := w.h.Close(); err == nil {
 		err = cerr
 	}
 	if err != nil {
 		_ = os.Remove(w.of.unfinished(w.name))
-		return savedBody{}, fmt.Errorf("%s: %w", w.of.unfinished(w.name), err)
+		return SavedBody{}, fmt.Errorf("%s: %w", w.of.unfinished(w.name), err)
 	}
 	w.hash.Sum(w.sum[:0])
-	return w.savedBody, nil
+	return w.SavedBody, nil
 }
 
 // drop removes the file.
@@ -281,24 +281,25 @@ func (w *body) drop() {
 	_ = os.Remove(w.of.unfinished(w.name))
 }
 
-// errTooLong says that a body is longer than a file may be.
-var errTooLong = errors.New("longer than a file may be")
+// ErrTooLong says that a body is longer than a file may be.
+var ErrTooLong = errors.New("longer than a file may be")
 
-// stream writes a body as it arrives. res holds the beginning of the body. The error answer comes
+// Stream writes a body as it arrives. read is its beginning. The error answer comes
 // from reading the body, the error disk from writing it.
-func (b *bodies) stream(id string, hide hide.Finder, res *response, rest io.Reader) (s *savedBody, answer, disk error) {
-	w, err := b.begin(id, hide, res)
+func (b *Bodies) Stream(id string, hide hide.Finder, h http.Header, isPart bool, read []byte, rest io.Reader) (
+	s *SavedBody, answer, disk error) {
+	w, err := b.begin(id, hide, h, isPart)
 	if err != nil {
 		return nil, nil, err
 	}
-	_, err = w.Write(res.body)
-	room := b.most - int64(len(res.body))
+	_, err = w.Write(read)
+	room := b.most - int64(len(read))
 	buf := make([]byte, 64<<10)
 	for err == nil {
 		n, rerr := rest.Read(buf)
 		if room -= int64(n); room < 0 {
 			w.drop()
-			return nil, errTooLong, nil
+			return nil, ErrTooLong, nil
 		}
 		if _, err = w.Write(buf[:n]); err != nil {
 			break
@@ -316,36 +317,28 @@ func (b *bodies) stream(id string, hide hide.Finder, res *response, rest io.Read
 	return nil, nil, err
 }
 
-// save writes the body of a job's answer into a file, unless that is done.
-func (b *bodies) save(j *job, hide hide.Finder) error {
-	if j.res.saved != nil {
-		return nil
-	}
-	w, err := b.begin(j.r.ID, hide, &j.res)
+// Save writes a whole body into a file.
+func (b *Bodies) Save(id string, hide hide.Finder, h http.Header, isPart bool, text []byte) (*SavedBody, error) {
+	w, err := b.begin(id, hide, h, isPart)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if _, err := w.Write(j.res.body); err != nil {
+	if _, err := w.Write(text); err != nil {
 		w.drop()
-		return err
+		return nil, err
 	}
 	one, err := w.end()
-	if err == nil {
-		j.res.saved = &one
+	if err != nil {
+		return nil, err
 	}
-	return err
+	return &one, nil
 }
 
-// drop removes the body of an answer that is not to be kept.
-func (b *bodies) drop(res *response) {
-	if res.saved != nil {
-		_ = os.Remove(b.unfinished(res.saved.name))
-		res.saved = nil
-	}
-}
+// Drop removes the file of a body that is not to be kept.
+func (b *Bodies) Drop(s *SavedBody) { _ = os.Remove(b.unfinished(s.name)) }
 
-// tell sets the fields of a line of the index that locate the body.
-func (s *savedBody) tell(r *format.Result) {
+// Tell sets the fields of a line of the index that locate the body.
+func (s *SavedBody) Tell(r *format.Result) {
 	r.File, r.Bytes, r.SHA256 = s.name, int(s.bytes), hex.EncodeToString(s.sum[:])
 	r.Hidden += s.hidden
 }

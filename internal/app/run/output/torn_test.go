@@ -1,0 +1,51 @@
+package output
+
+import (
+	"bytes"
+	"github.com/paceline-go/paceline/internal/app/run/format"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The results of a run killed at any point are read as far as they are whole. Other files are not
+// changed.
+func TestResultsTorn(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "out.jsonl")
+	a := (&format.Result{ID: "a", State: "done", Attempts: 1}).Append(nil)
+	b := (&format.Result{ID: `b"é`, State: "expired"}).Append(nil)
+	whole := slices.Concat(a, b)
+	for cut := range len(whole) + 1 {
+		for _, tail := range []string{"", "\x00\x00\x00"} {
+			if err := os.WriteFile(path, append(slices.Clone(whole[:cut]), tail...), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			var ids []string
+			l, err := openResults(path, form{Results: format.Plain{}}, peeked{}, func(e format.Entry, _ int64) { ids = append(ids, e.ID) })
+			if err != nil {
+				t.Fatalf("cut at %d: %v", cut, err)
+			}
+			if err := l.Append(b); err != nil {
+				t.Fatal(err)
+			}
+			got, _ := io.ReadAll(l.Reader())
+			l.Close()
+			n := bytes.Count(whole[:cut], []byte("\n"))
+			if want := slices.Concat(slices.Concat([][]byte{a, b}[:n]...), b); len(ids) != n || !bytes.Equal(got, want) {
+				t.Fatalf("cut at %d: ids %q, then content %q, want %q", cut, ids, got, want)
+			}
+		}
+	}
+	for _, foreign := range []string{"notes", "notes\n", "{\"url\":\"http://h/\"}\n", string(a) + "notes", "{\"id\":\"x\",\"state\":\"waiting\"}\n"} {
+		if err := os.WriteFile(path, []byte(foreign), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		_, err := openResults(path, form{Results: format.Plain{}}, peeked{}, func(format.Entry, int64) {})
+		if got, _ := os.ReadFile(path); err == nil || !strings.Contains(err.Error(), "is this the right file?") || string(got) != foreign {
+			t.Errorf("%q: %v, and then the file has %q", foreign, err, got)
+		}
+	}
+}
