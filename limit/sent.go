@@ -23,6 +23,7 @@ type Sent struct {
 // open requests. The zero Book is ready. Not safe for concurrent use.
 type Book[T any] struct {
 	chains []uint32 // by the hash of Number: the first slot of a chain, counted from 1; 0: none
+	shift  int      // of the hash
 	slots  []slot[T]
 	free   uint32 // the next slot to take, counted from 1; 0: there is none
 	open   int
@@ -34,6 +35,10 @@ type slot[T any] struct {
 	next   uint32 // of the chain, or of the free slots; as Book.free
 	open   bool
 }
+
+// spread is the multiplier of Fibonacci hashing: the upper bits of the product spread evenly,
+// whatever the distance between numbers.
+const spread = 0x9E3779B97F4A7C15
 
 // Open keeps v for a request.
 func (b *Book[T]) Open(number uint64, v T) { *b.Take(number) = v }
@@ -48,7 +53,7 @@ func (b *Book[T]) Take(number uint64) *T {
 	s := &b.slots[i-1]
 	b.free = s.next
 	b.open++
-	chain := b.chain(number)
+	chain := &b.chains[number*spread>>b.shift]
 	s.number, s.open, s.next = number, true, *chain
 	*chain = i
 	return &s.kept
@@ -61,16 +66,12 @@ func (b *Book[T]) grow() {
 		return
 	}
 	b.chains = make([]uint32, max(4, 2*len(b.chains)))
+	b.shift = 64 - bits.TrailingZeros(uint(len(b.chains)))
 	for i := range b.slots[:len(b.slots)-1] { // without a free slot, all are open
 		s := &b.slots[i]
-		chain := b.chain(s.number)
+		chain := &b.chains[s.number*spread>>b.shift]
 		s.next, *chain = *chain, uint32(i+1)
 	}
-}
-
-// chain spreads numbers evenly, whatever the distance between them: Fibonacci hashing.
-func (b *Book[T]) chain(number uint64) *uint32 {
-	return &b.chains[number*0x9E3779B97F4A7C15>>(64-bits.TrailingZeros(uint(len(b.chains))))]
 }
 
 // Close ends a request and returns its T. It panics if no such request is open.
@@ -79,7 +80,7 @@ func (b *Book[T]) Close(number uint64) T { return *b.Return(number) }
 // Return is Close for a large T. The pointer holds until the next Open or Take.
 func (b *Book[T]) Return(number uint64) *T {
 	if b.open > 0 {
-		for at := b.chain(number); *at != 0; {
+		for at := &b.chains[number*spread>>b.shift]; *at != 0; {
 			s := &b.slots[*at-1]
 			if s.number == number {
 				*at, s.next, b.free = s.next, b.free, *at
@@ -97,7 +98,7 @@ func (b *Book[T]) Return(number uint64) *T {
 // no such request is open.
 func (b *Book[T]) At(number uint64) *T {
 	if b.open > 0 {
-		for at := *b.chain(number); at != 0; at = b.slots[at-1].next {
+		for at := b.chains[number*spread>>b.shift]; at != 0; at = b.slots[at-1].next {
 			if s := &b.slots[at-1]; s.number == number {
 				return &s.kept
 			}

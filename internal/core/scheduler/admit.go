@@ -412,7 +412,8 @@ func (l *Scheduler) admit(now mono.Time, w *Way, cost, least *limit.Cost) Pass {
 		w.used = l.turn
 		w.lane.ease(w)
 	}
-	number := l.Number()
+	l.number++
+	number := l.number
 	kept := l.book.Take(number)
 	kept.At, kept.Number, kept.Cost, kept.way = now, number, *cost, w
 	if kept.metered = least != cost; kept.metered {
