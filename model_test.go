@@ -47,6 +47,10 @@ func (w seer) ReadyAfter(now mono.Time, first, cost limit.Cost) mono.Time {
 	return limit.ReadyAfter(w.Limiter, now, first, cost)
 }
 
+func (w seer) NotBefore(now mono.Time, n int, ahead, cost limit.Cost) mono.Time {
+	return limit.NotBefore(w.Limiter, now, n, ahead, cost)
+}
+
 func runProgram(t *testing.T, program []byte, fill int) {
 	const window = 20 * ms
 	start := time.Now()

@@ -76,8 +76,8 @@ func (c *AutoConfig) fair(q limit.Stated) FairConfig {
 	}
 }
 
-// Senses answers limit.Senses.
-func (a *Auto) Senses() bool { return true }
+// Resume answers limit.Replay, and does nothing, as that of Fair. For a memory, see Recall.
+func (a *Auto) Resume(mono.Time, []limit.Past) {}
 
 // Refills answers limit.Refills. No reset is one before the quota is known.
 func (a *Auto) Refills(o *limit.Outcome) uint8 { return a.fair.Refills(o) }

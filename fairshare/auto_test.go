@@ -362,7 +362,7 @@ func TestAutoConfig(t *testing.T) {
 			t.Errorf("want %q: %v", want, err)
 		}
 	}
-	if !auto(t).Senses() || !limit.Senses(limit.Named("x", limit.NewAll(auto(t)))) {
+	if !limit.Learns(limit.Named("x", limit.NewAll(auto(t)))) {
 		t.Error("it has to hear of refusals")
 	}
 }

@@ -20,7 +20,7 @@ func ExampleAuto_Found() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(limit.Learns(l), limit.Senses(l)) // from statements, and from refusals
+	fmt.Println(limit.Learns(l)) // from statements, and from refusals
 	now := mono.Time(0)
 	lease := limittest.Admit(l, now, limit.One)
 	answer := limit.Outcome{Result: limit.Accepted, RTT: 40 * time.Millisecond}
@@ -38,7 +38,7 @@ func ExampleAuto_Found() {
 	next, _ := fairshare.NewAuto(fairshare.AutoConfig{Rng: rand.New(rand.NewPCG(1, 2))})
 	fmt.Println(errors.Is(next.Recall(now, now, damaged, nil), fairshare.ErrMemory))
 	// Output:
-	// true true
+	// true
 	// 4500 requests per 1h0m0s true true
 	// 0
 	// true

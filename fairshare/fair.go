@@ -119,8 +119,8 @@ func (f *Fair) counts(cost *limit.Cost) float64 {
 	return float64(min(max(cost[f.config.Unit], 0), limit.MaxCost))
 }
 
-// Senses answers limit.Senses: without hints, a Fair can learn only from refusals.
-func (f *Fair) Senses() bool { return true }
+// Resume answers limit.Replay. Strangers count, too, and answers report it, so it does nothing.
+func (f *Fair) Resume(mono.Time, []limit.Past) {}
 
 // Refills answers limit.Refills. In a known bucket each reset is the instant at which it is
 // full again. Where the kind is unknown, it is so if the reset is as far away as a bucket takes to

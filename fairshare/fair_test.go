@@ -231,7 +231,7 @@ func TestFairConfig(t *testing.T) {
 	most := fairshare.FairConfig{Limit: limit.MaxCost, Capacity: limit.MaxCost, Window: math.MaxInt64, MeanCost: limit.MaxCost, Weight: 1e6, Sharers: 1e9,
 		MaxWait: math.MaxInt64, Start: math.MaxInt64, Rng: good.Rng}
 	for _, c := range []fairshare.FairConfig{good, most} {
-		if f, err := fairshare.NewFair(c); err != nil || !f.Senses() {
+		if f, err := fairshare.NewFair(c); err != nil || !limit.Learns(f) {
 			t.Errorf("%+v: %v, and has to hear of refusals", c, err)
 		}
 	}

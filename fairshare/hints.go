@@ -108,7 +108,7 @@ func unit(n int64) int64 { return min(max(n, 0), limit.MaxCost) }
 // although an answer may have more before.
 func (h *Hints) Ready(now mono.Time, cost limit.Cost) mono.Time { return h.When(now, nil, &cost) }
 
-// ReadyAfter implements limit.Foreseer.
+// ReadyAfter implements limit.Forecaster.
 func (h *Hints) ReadyAfter(now mono.Time, first, cost limit.Cost) mono.Time {
 	return h.When(now, &first, &cost)
 }

@@ -122,7 +122,7 @@ func (a *Adaptive) Ready(now mono.Time, _ Cost) mono.Time {
 	return max(now, a.last)
 }
 
-// ReadyAfter implements Foreseer.
+// ReadyAfter implements Forecaster.
 func (a *Adaptive) ReadyAfter(now mono.Time, _, _ Cost) mono.Time {
 	if int64(a.open)+1 >= a.Most() {
 		return AfterSettle

@@ -111,7 +111,7 @@ func (a *All) Span() (most time.Duration) {
 	return most
 }
 
-// ReadyAfter implements Foreseer.
+// ReadyAfter implements Forecaster.
 func (a *All) ReadyAfter(now mono.Time, first, cost Cost) mono.Time {
 	t := max(now, a.last)
 	for _, l := range a.each {

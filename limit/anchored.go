@@ -387,6 +387,9 @@ func (a *Anchored) Configuration() string {
 // Span implements Keeper. An interval may have begun as late as the request.
 func (a *Anchored) Span() time.Duration { return a.over }
 
+// ReadyAfter implements Forecaster. It is not known.
+func (a *Anchored) ReadyAfter(mono.Time, Cost, Cost) mono.Time { return Never }
+
 // NotBefore implements Forecaster. It does not count the requests ahead. It uses one fact: nothing
 // ends sooner than the earliest possible witness allows.
 func (a *Anchored) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {

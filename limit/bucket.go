@@ -474,7 +474,7 @@ func (b *Bucket) Configuration() string {
 // Span implements Keeper: the time in which an empty bucket fills.
 func (b *Bucket) Span() time.Duration { return b.times(b.limit) + b.margin }
 
-// ReadyAfter implements Foreseer.
+// ReadyAfter implements Forecaster.
 func (b *Bucket) ReadyAfter(now mono.Time, first, cost Cost) mono.Time {
 	if b.pair != nil {
 		return b.pair.ReadyAfter(now, first, cost)

@@ -289,7 +289,7 @@ func (c *Calendar) Span() time.Duration {
 	return c.window + 2*c.skew
 }
 
-// ReadyAfter implements Foreseer.
+// ReadyAfter implements Forecaster.
 func (c *Calendar) ReadyAfter(now mono.Time, first, cost Cost) mono.Time {
 	return c.Ready(now, c.both(first, cost))
 }

@@ -92,7 +92,7 @@ func (c *Concurrency) Unsettled() int { return int(c.open) }
 // Rates answers the function Rates.
 func (c *Concurrency) Rates() ([]Rate, bool) { return nil, true }
 
-// ReadyAfter implements Foreseer.
+// ReadyAfter implements Forecaster.
 func (c *Concurrency) ReadyAfter(now mono.Time, _, _ Cost) mono.Time {
 	now = max(now, c.last)
 	open := c.open + 1

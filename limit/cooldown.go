@@ -76,7 +76,7 @@ func (c *Cooldown) Configuration() string { return fmt.Sprintf("Cooldown: pause 
 // Span implements Keeper. It is the pause after a refusal without a Retry-After.
 func (c *Cooldown) Span() time.Duration { return c.pause }
 
-// ReadyAfter implements Foreseer.
+// ReadyAfter implements Forecaster.
 func (c *Cooldown) ReadyAfter(now mono.Time, _, cost Cost) mono.Time { return c.Ready(now, cost) }
 
 // NotBefore implements Forecaster.

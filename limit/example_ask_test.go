@@ -56,7 +56,9 @@ func ExampleNotBefore() {
 // A small request may go ahead of a large one that waits, if the large one goes as soon all the same.
 func ExampleMayPass() {
 	l := limit.MustRolling(10, time.Second)
-	var _ limit.Foreseer = l
+	if !limit.Foresees(l) {
+		fmt.Println("the limiter does not foresee")
+	}
 	answered(l, 0, 0, limit.Cost{limit.Requests: 5})
 
 	now := mono.Time(100 * time.Millisecond)

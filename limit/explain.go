@@ -95,7 +95,7 @@ func (n *named) Configuration() string { return fmt.Sprintf("%q %s", n.name, con
 // Span implements Keeper.
 func (n *named) Span() time.Duration { return span(n.Limiter) }
 
-// ReadyAfter implements Foreseer.
+// ReadyAfter implements Forecaster.
 func (n *named) ReadyAfter(now mono.Time, first, cost Cost) mono.Time {
 	return ReadyAfter(n.Limiter, now, first, cost)
 }

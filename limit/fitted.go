@@ -197,7 +197,7 @@ func (f *Fitted) fitting(cost Cost) Cost {
 	return cost
 }
 
-// ReadyAfter implements Foreseer. If the Limiter in it does not foresee, nothing may pass.
+// ReadyAfter implements Forecaster. If the Limiter in it does not foresee, nothing may pass.
 func (f *Fitted) ReadyAfter(now mono.Time, first, cost Cost) mono.Time {
 	t := max(f.last, ReadyAfter(f.own, now, first, cost))
 	if f.bound {
@@ -237,6 +237,9 @@ func (f *Fitted) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
 	}
 	return max(at, ready), b // a fit may be careful, too
 }
+
+// Retreats answers the function Retreats: those of the Limiter in it.
+func (f *Fitted) Retreats(now mono.Time) []Retreat { return Retreats(f.own, now) }
 
 // Trust answers the function Trust. It also puts the configured limits back into use.
 func (f *Fitted) Trust(now mono.Time) {

@@ -6,11 +6,17 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Forecaster is a Limiter that bounds from below when a cost can go that has others ahead of it. So
-// a caller that cannot wait so long gets its refusal at once. All limiters of this package are
-// Forecasters.
+// Forecaster is a Limiter that knows more than the present: what an Admit would do to the next
+// request, and how soon a cost can go that has others ahead of it. So a small request may go ahead
+// of a large one, and a caller that cannot wait so long gets its refusal at once. All limiters of
+// this package are Forecasters.
 type Forecaster interface {
 	Limiter
+	// ReadyAfter returns what Ready(now, cost) would return after an Admit of first at now. Where it
+	// cannot know so much, it returns something later, up to Never. A limiter that never knows
+	// returns Never for costs of nothing, too: Anchored and Sequence. It changes nothing.
+	ReadyAfter(now mono.Time, first, cost Cost) mono.Time
+
 	// NotBefore returns an instant that is not before now, and not later than any possible
 	// admission of cost. Before cost, n requests that together cost at least ahead are admitted one
 	// by one, from now on. If cost can never go, it returns Never. It changes nothing, and takes as
@@ -48,6 +54,31 @@ func NotBefore(l Limiter, now mono.Time, n int, ahead, cost Cost) mono.Time {
 		return now
 	}
 	return t
+}
+
+// Foresees reports whether ReadyAfter is known of l, with everything in it.
+func Foresees(l Limiter) bool {
+	return !anyPart(l, func(l Limiter) bool {
+		_, is := l.(wrapper)
+		return !is && ReadyAfter(l, mono.Min, Cost{}, Cost{}) == Never
+	})
+}
+
+// MayPass reports whether cost may go now ahead of waits, a cost that waits and may go at ready.
+// There must be room for cost, and waits must still be able to go at ready afterwards. Answers
+// until then may make both of them earlier. Two things may make waits later, since the limiter
+// cannot know them: an answer that used more than was admitted, or a Retry-After. If the Limiter
+// does not foresee, nothing may pass.
+func MayPass(l Limiter, now mono.Time, cost, waits Cost, ready mono.Time) bool {
+	return ready < AfterSettle && l.Ready(now, cost) <= now && ReadyAfter(l, now, cost, waits) <= ready
+}
+
+// ReadyAfter calls l if it is a Forecaster. Otherwise it returns Never.
+func ReadyAfter(l Limiter, now mono.Time, first, cost Cost) mono.Time {
+	if f, ok := l.(Forecaster); ok {
+		return f.ReadyAfter(now, first, cost)
+	}
+	return Never
 }
 
 // asked is the question of a forecast, in the unit of one account.

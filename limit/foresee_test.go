@@ -62,7 +62,7 @@ func FuzzReadyAfter(f *testing.F) {
 			if !limit.Foresees(l) {
 				t.Fatalf("%s does not foresee", name)
 			}
-			ahead := l.(limit.Foreseer)
+			ahead := l.(limit.Forecaster)
 			now := mono.Time(0)
 			var open []*limit.Sent
 			for step := range 120 {

@@ -58,8 +58,7 @@
 //	fitted.go         Fitted: finds out when a configured limit is wrong
 //	lesson.go         the state of a Fitted, for the next process
 //	wrap.go           Unwrap, and the search through wrappers
-//	foresee.go        Foreseer: Ready after one more Admit
-//	forecast.go       Forecaster: a lower bound behind many requests
+//	forecast.go       Forecaster: Ready after one more Admit, or behind many requests
 //	explain.go        Explainer: the limit behind a verdict; Named
 //	rates.go          Rates: the rates of a limiter
 //	usage.go          Usage: the use of each limit now
@@ -68,10 +67,8 @@
 //	keeper_state.go   the format of that memory
 //	idle.go           the memory of a limiter with no request in flight, in a few bytes
 //	replay_past.go    Past: earlier requests, for a limiter that is new
-//	stated.go         State: limits that a server states
-//	refilling.go      Refills: resets that mean a full bucket
-//	sensing.go        Senses: limiters that learn from refusals
-//	fresh.go          Fresh and Supply: shares that may lapse, stores that supply them
+//	learner.go        State and Refills: limiters that learn from answers
+//	remote.go         Fresh and Supply: shares that may lapse, stores that supply them
 //	retreat.go        Retreat: risky opt-ins, and the retreat from them
 //	rtts.go           round trips, and the lead that LearnLead learns
 //	serverclock.go    ServerClock: arrivals from the server's time stamps

@@ -272,7 +272,7 @@ func (p *Produced) began(r *producing, u mono.Time, w int64) mono.Time {
 // Ready implements Limiter.
 func (p *Produced) Ready(now mono.Time, cost Cost) mono.Time { return p.ready(now, 0, cost.of(p.unit)) }
 
-// ReadyAfter implements Foreseer.
+// ReadyAfter implements Forecaster.
 func (p *Produced) ReadyAfter(now mono.Time, first, cost Cost) mono.Time {
 	return p.ready(now, first.of(p.unit), cost.of(p.unit))
 }

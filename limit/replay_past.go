@@ -11,17 +11,8 @@ type Past struct {
 	At     mono.Time
 	Cost   Cost
 	Result Result
-	// Sent is the instant of its send. Only a limiter with a Resume reads it: see Replay.
+	// Sent is the instant of its send. Only a limiter that learns reads it: see Replay.
 	Sent mono.Time
-}
-
-// resuming is a Limiter that continues after a restart from what it knew, as Auto of package
-// fairshare can. It needs the requests sent since then: Replay passes them on.
-type resuming interface {
-	Limiter
-	// Resume makes a new Limiter continue. all contains the requests that count in it, as in
-	// Replay.
-	Resume(now mono.Time, all []Past)
 }
 
 // Replay makes l, which is new, count the requests of another process, so that a restart forgets no
@@ -33,12 +24,10 @@ type resuming interface {
 // Limiters of requests in flight, or of their order, get nothing: the connections of a process end
 // with it. Do not call Replay while requests are open in l.
 //
-// A Limiter that continues from what it knew, as Auto of package fairshare can, has a method
-//
-//	Resume(now mono.Time, all []Past)
+// A Limiter that learns (Learns) gets all by its Resume.
 func Replay(l Limiter, now, since mono.Time, all []Past) {
 	switch l := l.(type) {
-	case resuming:
+	case learner:
 		l.Resume(now, all)
 	case *Fitted:
 		for _, p := range all {
@@ -61,9 +50,7 @@ func Replay(l Limiter, now, since mono.Time, all []Past) {
 		countAll(l, now, all)
 	case *Concurrency, *Adaptive, *Sequence, *Spacing:
 	default:
-		if !Senses(l) { // strangers count, too, and the answers report it
-			countAll(l, now, all)
-		}
+		countAll(l, now, all)
 	}
 }
 

@@ -132,7 +132,7 @@ func TestReplayLeavesAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, l := range []limit.Limiter{c, feels{c}} {
+	for _, l := range []limit.Limiter{c, &resuming{Limiter: c}} {
 		limit.Replay(l, 0, mono.Min, []limit.Past{{At: 1e9, Cost: limit.One}})
 		if ready := l.Ready(0, limit.One); ready != 0 {
 			t.Error(fmt.Sprintf("%T", l), ready)
@@ -140,16 +140,15 @@ func TestReplayLeavesAlone(t *testing.T) {
 	}
 }
 
-type feels struct{ limit.Limiter }
-
-func (feels) Senses() bool { return true }
-
 // resuming records its calls.
 type resuming struct {
 	limit.Limiter
 	now  mono.Time
 	told []limit.Past
 }
+
+func (r *resuming) State(mono.Time, []limit.Stated) {}
+func (r *resuming) Refills(*limit.Outcome) uint8    { return 0 }
 
 func (r *resuming) Resume(now mono.Time, all []limit.Past) { r.now, r.told = now, all }
 

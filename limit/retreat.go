@@ -21,15 +21,10 @@ type Retreat struct {
 	Times  int       // how often lately, up to 10
 }
 
-// retreating is a Limiter that knows which of its opt-ins are not in use.
-type retreating interface {
+// cautious is a Limiter with opt-ins.
+type cautious interface {
 	Limiter
 	Retreats(now mono.Time) []Retreat
-}
-
-// trusting is a Limiter that can put its opt-ins back into use.
-type trusting interface {
-	Limiter
 	Trust(now mono.Time)
 }
 
@@ -41,7 +36,7 @@ type trusting interface {
 func Retreats(l Limiter, now mono.Time) []Retreat {
 	var all []Retreat
 	visit(l, nil, func(l Limiter, name *string) bool {
-		c, ok := l.(retreating)
+		c, ok := l.(cautious)
 		if !ok {
 			return false
 		}
@@ -58,7 +53,7 @@ func Retreats(l Limiter, now mono.Time) []Retreat {
 // Trust puts the opt-ins of l back into use from now on. It is a change as SetLimit is: call Ready
 // again. See Retreats.
 func Trust(l Limiter, now mono.Time) {
-	ask(l, func(c trusting) { c.Trust(now) })
+	ask(l, func(c cautious) { c.Trust(now) })
 }
 
 // caution knows when an opt-in is in use.

@@ -235,7 +235,7 @@ func (r *Rolling) Configuration() string {
 // Span implements Keeper.
 func (r *Rolling) Span() time.Duration { return r.span + r.grain }
 
-// ReadyAfter implements Foreseer.
+// ReadyAfter implements Forecaster.
 func (r *Rolling) ReadyAfter(now mono.Time, first, cost Cost) mono.Time {
 	return r.Ready(now, r.both(first, cost))
 }

@@ -135,6 +135,9 @@ func (s *Sequence) Unsettled() int { return s.open }
 // Rates answers the function Rates.
 func (s *Sequence) Rates() ([]Rate, bool) { return nil, true }
 
+// ReadyAfter implements Forecaster. It is not known.
+func (s *Sequence) ReadyAfter(mono.Time, Cost, Cost) mono.Time { return Never }
+
 // NotBefore implements Forecaster. The requests open and ahead may be answered at once, and a
 // learned gap may shrink.
 func (s *Sequence) NotBefore(now mono.Time, n int, _, cost Cost) mono.Time {

@@ -55,7 +55,7 @@ func (s *Spacing) Settle(now mono.Time, r *Sent, o *Outcome) {
 // Rates answers the function Rates.
 func (s *Spacing) Rates() ([]Rate, bool) { return nil, true }
 
-// ReadyAfter implements Foreseer.
+// ReadyAfter implements Forecaster.
 func (s *Spacing) ReadyAfter(now mono.Time, _, _ Cost) mono.Time {
 	return max(now, s.last).Add(s.gap)
 }

@@ -185,7 +185,7 @@ func (tr *transcript) line() string {
 		for n, ahead := range []limit.Cost{{}, limit.One, {limit.Requests: 7, limit.Input: 90}} {
 			fmt.Fprintln(&all, limit.NotBefore(tr.limiter, tr.now, n, ahead, c))
 		}
-		if f, ok := tr.limiter.(limit.Foreseer); ok {
+		if f, ok := tr.limiter.(limit.Forecaster); ok && limit.Foresees(f) {
 			fmt.Fprintln(&all, f.ReadyAfter(tr.now, limit.One, c), f.ReadyAfter(tr.now, tr.Costs[len(tr.Costs)-1], c))
 		}
 		switch d := tr.limiter.Ready(tr.now, c).Sub(tr.now); {

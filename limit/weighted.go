@@ -417,7 +417,7 @@ func (l *Weighted) Configuration() string {
 // Span implements Keeper.
 func (l *Weighted) Span() time.Duration { return 2*l.span + l.margin + l.grain }
 
-// ReadyAfter implements Foreseer.
+// ReadyAfter implements Forecaster.
 func (l *Weighted) ReadyAfter(now mono.Time, first, cost Cost) mono.Time {
 	return l.Ready(now, l.both(first, cost))
 }

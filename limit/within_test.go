@@ -14,15 +14,17 @@ import (
 // special is a limiter with every optional method.
 type special struct {
 	limit.Limiter
-	stale, deaf bool
-	heard       []limit.Stated
-	retreat     mono.Time
-	trusted     mono.Time
+	stale   bool
+	resumed bool
+	heard   []limit.Stated
+	retreat mono.Time
+	trusted mono.Time
 }
 
-func (s *special) Fresh(*limit.Sent) bool                { return !s.stale }
-func (s *special) State(_ mono.Time, all []limit.Stated) { s.heard = append(s.heard, all...) }
-func (s *special) Senses() bool                          { return !s.deaf }
+func (s *special) Fresh(*limit.Sent) bool                             { return !s.stale }
+func (s *special) State(_ mono.Time, all []limit.Stated)              { s.heard = append(s.heard, all...) }
+func (s *special) Resume(mono.Time, []limit.Past)                     { s.resumed = true }
+func (s *special) Supply(func(), func() int, func(kind, text string)) {}
 func (s *special) Refills(o *limit.Outcome) uint8 {
 	return o.Known & (1<<limit.Tokens | 1<<limit.Orders)
 }
@@ -63,10 +65,8 @@ func TestWithinOthers(t *testing.T) {
 				}
 			}
 		}
-		for _, s.deaf = range []bool{false, true} {
-			if limit.Senses(l) == s.deaf {
-				t.Errorf("%s: what is deaf (%v) senses", name, s.deaf)
-			}
+		if limit.Replay(l, 5, mono.Min, nil); !limit.Learns(l) || !s.resumed {
+			t.Errorf("%s: it learns nothing", name)
 		}
 		if units := limit.Refills(l, &limit.Outcome{Known: 1<<limit.Requests | 1<<limit.Tokens}); units != 1<<limit.Tokens {
 			t.Errorf("%s: these refill: %b", name, units)
@@ -97,7 +97,7 @@ func TestWithinOthers(t *testing.T) {
 		t.Error("nothing has parts")
 	}
 	plain := limit.MustRolling(3, time.Second)
-	if lease := limittest.Admit(plain, 0, limit.One); !limit.Fresh(plain, lease) || limit.Senses(plain) || limit.Refills(plain, &limit.Outcome{Known: 255}) != 0 || limit.VaryingIn(plain) != nil {
+	if lease := limittest.Admit(plain, 0, limit.One); !limit.Fresh(plain, lease) || limit.Learns(plain) || limit.Refills(plain, &limit.Outcome{Known: 255}) != 0 || limit.VaryingIn(plain) != nil {
 		t.Error("a Rolling is special")
 	}
 	limit.State(plain, 0, []limit.Stated{{Burst: 5}})

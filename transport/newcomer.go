@@ -91,12 +91,17 @@ func (d *door) Admit(s *limit.Sent) {
 // Settle implements limit.Limiter.
 func (d *door) Settle(mono.Time, *limit.Sent, *limit.Outcome) { d.open-- }
 
-// ReadyAfter implements limit.Foreseer.
+// ReadyAfter implements limit.Forecaster.
 func (d *door) ReadyAfter(now mono.Time, first, cost limit.Cost) mono.Time {
 	if t := d.Ready(now, first); t > now || !d.single {
 		return t
 	}
 	return now.Add(acquaintance)
+}
+
+// NotBefore implements limit.Forecaster.
+func (d *door) NotBefore(now mono.Time, _ int, _, cost limit.Cost) mono.Time {
+	return d.Ready(now, cost)
 }
 
 // newcomerLocked returns the newcomer of a key, or nil if it is none, or if answers would not show

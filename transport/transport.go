@@ -475,7 +475,7 @@ func New(c Config) (*Transport, error) {
 		if err != nil {
 			return nil, err
 		}
-		t.shared, t.senses = n, limit.Senses(c.Limiter)
+		t.shared, t.senses = n, limit.Learns(c.Limiter)
 		t.clients.own(n)
 	}
 	return t, nil

@@ -88,7 +88,7 @@ func New(c Config) (*Limiter, error) {
 			return nil, fmt.Errorf("ratelike: the Limiter is or has a %T, which needs to know when a request was answered: use Gate.Do", part)
 		}
 	}
-	if limit.Senses(c.Limiter) {
+	if limit.Learns(c.Limiter) {
 		return nil, fmt.Errorf("ratelike: the Limiter, %T, learns from refusals, of which nothing is heard here: use Gate.DoWith", c.Limiter)
 	}
 	gate, err := paceline.NewGateWith(paceline.GateConfig{Limiter: c.Limiter, MaxWaiting: c.MaxWaiting})

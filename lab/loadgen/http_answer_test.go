@@ -77,6 +77,8 @@ type pupil struct {
 }
 
 func (p *pupil) State(_ mono.Time, all []limit.Stated) { p.heard = append(p.heard, all...) }
+func (p *pupil) Refills(*limit.Outcome) uint8          { return 0 }
+func (p *pupil) Resume(mono.Time, []limit.Past)        {}
 
 // What a server states, or its provider documents, of how it counts reaches the law, as it does in production: by the clients' clock, which is
 // ten times as fast.

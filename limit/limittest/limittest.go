@@ -25,7 +25,7 @@
 //  9. Promise: no window of arrivals holds more than the limit of admitted cost.
 //  10. The driver's duty: call Ready again at the same now right before every Admit. Also call Ready
 //     for the head of the line after every Settle and Update.
-//  11. A Foreseer is never surprised: after an Admit, no cost is ready later than its ReadyAfter
+//  11. A Forecaster is never surprised: after an Admit, no cost is ready later than its ReadyAfter
 //     before the Admit.
 //  12. A Forecaster is never too late. Let all requests ahead go as early as they can, and let none
 //     cost less than was counted. Then a cost goes no sooner than NotBefore, whatever the answers
@@ -371,8 +371,8 @@ func (r *run) relieve() error {
 	return nil
 }
 
-// foresee returns when each cost would be ready after an Admit of first, if the subject is a
-// Foreseer.
+// foresee returns when each cost would be ready after an Admit of first, if the subject
+// foresees.
 func (r *run) foresee(first limit.Cost) (ts []mono.Time) {
 	if !limit.Foresees(r.subject) {
 		return nil

@@ -1,6 +1,7 @@
 package limittest
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -54,26 +55,14 @@ var questions = map[string]func(w limit.Limiter, sent *limit.Sent, p *probe) str
 		return ""
 	},
 	"Forecaster": func(w limit.Limiter, _ *limit.Sent, p *probe) string {
-		if !limit.Forecasts(w) {
-			return "Forecasts says no, and the limiter inside does"
+		if !limit.Forecasts(w) || !limit.Foresees(w) {
+			return "Forecasts or Foresees says no, and the limiter inside does"
 		}
 		ahead := limit.Cost{limit.Requests: 3}
 		if at := p.NotBefore(0, 3, ahead, limit.One); at == 0 || limit.NotBefore(w, 0, 3, ahead, limit.One) != at {
 			return "NotBefore is not that of the limiter inside"
 		}
 		return ""
-	},
-	"Foreseer": func(w limit.Limiter, _ *limit.Sent, _ *probe) string {
-		if !limit.Foresees(w) {
-			return "Foresees says no, and the limiter inside does"
-		}
-		return ""
-	},
-	"fresher": func(w limit.Limiter, sent *limit.Sent, p *probe) string {
-		if !limit.Lapses(w) || limit.Fresh(w, sent) {
-			return "leave of the limiter inside has lapsed, and Fresh does not say so"
-		}
-		return p.reached("Fresh")
 	},
 	"gauged": func(w limit.Limiter, _ *limit.Sent, _ *probe) string {
 		inside := func(u limit.Usage) bool { return u.Allowed == probeLimit && u.Used == 1 }
@@ -96,42 +85,30 @@ var questions = map[string]func(w limit.Limiter, sent *limit.Sent, p *probe) str
 		}
 		return ""
 	},
-	"refilling": func(w limit.Limiter, _ *limit.Sent, _ *probe) string {
-		if limit.Refills(w, &limit.Outcome{}) != probeRefills {
-			return "Refills does not say what the limiter inside says"
-		}
-		return ""
-	},
-	"retreating": func(w limit.Limiter, _ *limit.Sent, _ *probe) string {
+	"cautious": func(w limit.Limiter, _ *limit.Sent, p *probe) string {
 		if all := limit.Retreats(w, 0); len(all) != 1 || all[0].Option != probeName {
 			return "Retreats does not report that of the limiter inside"
 		}
-		return ""
+		limit.Trust(w, 0)
+		return p.reached("Trust")
 	},
-	"resuming": func(w limit.Limiter, _ *limit.Sent, p *probe) string {
-		limit.Replay(w, 0, mono.Min, nil)
-		return p.reached("Resume")
-	},
-	"sensing": func(w limit.Limiter, _ *limit.Sent, _ *probe) string {
-		if !limit.Senses(w) {
-			return "Senses says no, and the limiter inside does"
+	"remote": func(w limit.Limiter, sent *limit.Sent, p *probe) string {
+		if !limit.Lapses(w) || limit.Fresh(w, sent) {
+			return "leave of the limiter inside has lapsed, and Fresh does not say so"
 		}
-		return ""
-	},
-	"supplied": func(w limit.Limiter, _ *limit.Sent, p *probe) string {
 		limit.Supply(w, nil, nil, nil)
-		return p.reached("Supply")
+		return cmp.Or(p.reached("Fresh"), p.reached("Supply"))
 	},
-	"taught": func(w limit.Limiter, _ *limit.Sent, p *probe) string {
+	"learner": func(w limit.Limiter, _ *limit.Sent, p *probe) string {
 		if !limit.Learns(w) {
 			return "Learns says no, and the limiter inside does"
 		}
+		if limit.Refills(w, &limit.Outcome{}) != probeRefills {
+			return "Refills does not say what the limiter inside says"
+		}
 		limit.State(w, 0, nil)
-		return p.reached("State")
-	},
-	"trusting": func(w limit.Limiter, _ *limit.Sent, p *probe) string {
-		limit.Trust(w, 0)
-		return p.reached("Trust")
+		limit.Replay(w, 0, mono.Min, nil)
+		return cmp.Or(p.reached("State"), p.reached("Resume"))
 	},
 }
 
@@ -175,7 +152,6 @@ func (p *probe) reached(method string) string {
 }
 
 func (p *probe) note(method string)              { p.asked = append(p.asked, method) }
-func (p *probe) Senses() bool                    { return true }
 func (p *probe) State(mono.Time, []limit.Stated) { p.note("State") }
 func (p *probe) Refills(*limit.Outcome) uint8    { return probeRefills }
 func (p *probe) Fresh(*limit.Sent) bool          { p.note("Fresh"); return false }

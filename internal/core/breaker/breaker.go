@@ -139,7 +139,7 @@ func (h *Breaker) Ready(now mono.Time, _ limit.Cost) mono.Time {
 	return h.ready(max(now, h.last), 0)
 }
 
-// ReadyAfter implements limit.Foreseer.
+// ReadyAfter implements limit.Forecaster.
 func (h *Breaker) ReadyAfter(now mono.Time, _, _ limit.Cost) mono.Time {
 	if h.calm {
 		return max(now, h.last)

@@ -136,6 +136,8 @@ type taught struct {
 }
 
 func (l *taught) State(_ mono.Time, all []limit.Stated) { l.heard = append(l.heard, slices.Clone(all)) }
+func (l *taught) Refills(*limit.Outcome) uint8          { return 0 }
+func (l *taught) Resume(mono.Time, []limit.Past)        {}
 
 // The key's limiter learns an answer's statements, and its usage and lessons can be read.
 func TestWhatAKeyIsTold(t *testing.T) {

@@ -84,7 +84,6 @@ type Stack struct {
 	sent     uint64                 // the Number of the latest request
 	book     limit.Book[limit.Sent] // with the arriving costs
 	calm     bool                   // only under bounds requests now
-	lapses   bool                   // leave of own may lapse
 	again    func()
 	waiting  func() int
 	note     func(kind, text string)
@@ -123,7 +122,7 @@ func New(c Config) (*Stack, error) {
 		c.MaxPause = defaultMaxPause
 	}
 	g := &Stack{own: c.Limiter, counts: c.Limiter, later: arrivesLater(c.Limiter), fitted: fitted, last: mono.Min,
-		lapses: limit.Lapses(c.Limiter), calm: c.Trial == 0, pause: newPause(c), trial: trial{long: c.Trial}}
+		calm: c.Trial == 0, pause: newPause(c), trial: trial{long: c.Trial}}
 	if c.Limiter == nil {
 		g.counts = c.Beside
 	}
@@ -228,14 +227,11 @@ func (g *Stack) Follow(now mono.Time) {
 	}
 	g.last = max(now, g.last)
 	g.fitted.Follow(g.last)
-	g.later, g.lapses = arrivesLater(g.own), limit.Lapses(g.own)
+	g.later = arrivesLater(g.own)
 	if g.again != nil {
 		limit.Supply(g.own, g.again, g.waiting, g.note)
 	}
 }
-
-// Lapses reports whether leave of the configured limit may lapse: see limit.Lapses.
-func (g *Stack) Lapses() bool { return g.lapses }
 
 // Supply answers limit.Supply, for the configured limit.
 func (g *Stack) Supply(again func(), waiting func() int, note func(kind, text string)) {
@@ -269,7 +265,7 @@ func (g *Stack) Ready(now mono.Time, cost limit.Cost) mono.Time {
 	return max(t, g.answersLet(now, nil, &cost))
 }
 
-// ReadyAfter implements limit.Foreseer. Over a limiter without forecasts no ticket may pass
+// ReadyAfter implements limit.Forecaster. Over a limiter without forecasts no ticket may pass
 // another.
 func (g *Stack) ReadyAfter(now mono.Time, first, cost limit.Cost) mono.Time {
 	now = max(now, g.last)

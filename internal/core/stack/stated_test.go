@@ -17,6 +17,8 @@ type taught struct {
 }
 
 func (l *taught) State(now mono.Time, all []limit.Stated) { l.at, l.all = now, all }
+func (l *taught) Refills(*limit.Outcome) uint8            { return 0 }
+func (l *taught) Resume(mono.Time, []limit.Past)          {}
 
 // A stated limit reaches the configured limiter. A limiter without other knowledge learns from it.
 func TestStatedReachesTheLimit(t *testing.T) {
