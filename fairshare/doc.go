@@ -1,6 +1,7 @@
 // Package fairshare has limiters for a quota that strangers use, too. All users get the same,
-// almost without refusals. Each client knows the published limit of the quota. It learns about the
-// others only from the answers to its own requests: served or refused, and the remaining quota.
+// almost without refusals. Each client knows the published limit of the quota. Answers to a
+// client's own requests are its only news of the others: served or refused, and the remaining
+// quota.
 //
 // [Fair] is the limiter to use. It is for token buckets, fixed and rolling windows, and servers
 // whose answers are only served or limited. It is a limit.Limiter for one process with any number
@@ -19,13 +20,12 @@
 // [Auto] is a Fair for a quota with an unknown limit.
 //
 // [Hints] is a second limiter beside a known limit, in a limit.All. It shares nothing. Until a
-// reset, it sends no more than the remaining quota that the server states.
+// reset, no more goes than the stated remaining quota.
 //
 // Package lab/strategy has the published strategies by name. lab/sim/compare compares yours with
 // them.
 //
-// For a quota that only you use, package limit is better: it needs no answers, and nothing is
-// refused.
+// For a quota of your own, package limit is better: it needs no answers, and nothing is refused.
 //
 // Nothing here owns a clock, lock or goroutine. Nothing is safe for concurrent use. The driver
 // passes in the source of random numbers.

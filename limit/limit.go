@@ -12,8 +12,8 @@
 // jitter of the network.
 //
 // Here a request counts in full from Admit to Settle. Its window starts at the latest possible
-// arrival: the instant at which its answer was read. Then no latency, reordering or stall can put
-// more than the limit into any window of the server.
+// arrival, the end of the answer. Then no latency, reordering or stall can put more than the limit
+// into any window of the server.
 //
 // # Which limiter
 //
@@ -32,8 +32,9 @@
 // Package fairshare is for a quota that strangers use, too. Package window counts events whose
 // times the caller knows.
 //
-// A Limiter owns no clock, lock, timer or goroutine. It is not safe for concurrent use: one driver
-// calls it. Goroutines that want to wait use paceline.Gate. Work with several keys uses pool.Pool.
+// A Limiter owns no clock, lock, timer or goroutine. Only one driver may call a Limiter: it is not
+// safe for concurrent use. Goroutines that want to wait use paceline.Gate. Work with several keys
+// uses pool.Pool.
 //
 // # Files
 //

@@ -1,9 +1,8 @@
 // Package ratetest has rate-limited servers for tests of clients, as httptest has servers. A server
-// enforces a rule of package rule, adds latency before and after the check, and logs the requests
-// that reach it. The log shows a test what the client did, and the result of the best possible
-// client.
+// enforces a rule of package rule, adds latency before and after the check, and logs each arrival.
+// The log shows a test the behaviour of the client, and the result of the best possible client.
 //
-// This package has an exchange, and a quota that strangers share. Package ratetest/llm has language
+// This package has an exchange, and a quota with many users. Package ratetest/llm has language
 // models, and ratetest/service the APIs of other providers. For clients in other languages,
 // `paceline serve` runs the same servers. Package lab/sim simulates clients without HTTP, in
 // virtual time, a thousand times faster.

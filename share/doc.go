@@ -11,8 +11,8 @@
 //
 // # How
 //
-// A node is one process that shares the limit. The store is a database that holds the limiter's
-// state, and nodes take turns at it. A grant is a permission for one node to send a cost from a
+// A node is one process that shares the limit. The store is a database with the limiter's state,
+// and nodes take turns at the store. A grant is a permission for one node to send a cost from a
 // certain instant on. In a turn a node:
 //
 //  1. reads the state and the store's clock;
@@ -61,26 +61,26 @@
 //     the grants of a turn whose answer was lost go back by themselves. Answers carry the number of
 //     the turn that reported them first. A late or doubled write fails.
 //
-// The ledger's time is the store's clock plus a shift that is kept with the limiter. Each node
-// checks each reading against its own clock. If somebody set the store's clock, the first node to
-// notice corrects the shift, so that the ledger's time does not run ahead. That node also reports
-// how far the ledger's time may be behind. A new node sends nothing until another node's turn
-// confirms the clock, or until no other node is there.
+// The ledger's time is the store's clock plus a shift, which is kept with the limiter. Each node
+// checks each reading against its own clock. Perhaps somebody set the store's clock. The first node
+// to notice corrects the shift, so that the ledger's time does not run ahead. That node also
+// reports how far the ledger's time may be behind. A new node sends nothing until another node's
+// turn confirms the clock, or until no other node is there.
 //
-// A store may lose its state, and shows this by a new incarnation. Then the first node to come
-// restores the state, if its own last turn was less than 2.6 s before. That node knows the most
-// that can count. The reason: each node reports how much it may hold before it holds it, and waits
-// until all present nodes have seen the report. All these amounts are open until each node reports
-// its real grants. All of the limit that was free counts as sent.
+// A store may lose its state. Then the store has a new incarnation. The first node to come restores
+// the state, if its own last turn was less than 2.6 s before. That node knows the largest possible
+// amount in use. The reason: before a node holds an amount, it reports the amount, and waits until
+// all present nodes have seen the report. All these amounts are open until each node reports its
+// real grants. All of the limit that was free counts as sent.
 //
 // A store may also go back in time: a snapshot or a backup is restored, or an old server answers
-// again. Then it has lost its state as well, but its incarnation may be the same. The nodes notice
-// it all the same. A life of the state begins at each loss, and has a name. Each node knows the
+// again. Then the state is lost as well, but the incarnation may be the same. The nodes notice the
+// loss all the same. A life of the state begins at each loss, and has a name. Each node knows the
 // turn of its last write, and the names of the lives.
 //
 // If no node knows the state, nothing is granted until no earlier grant counts: TTL + Late and a
-// window. The same holds after the removal of a limit. A store with a Steady clock loses its state
-// in two cases only: all of its nodes end, or its file is replaced.
+// window. The same holds after the removal of a limit. If the store's clock is Steady, there are
+// only two such losses: the end of all nodes, and a replaced file.
 //
 // # What is trusted
 //

@@ -35,27 +35,26 @@
 //	Runs        128 + 32 per instant    5.5, uneven gaps 11, same instant 2.1   0.8                exactly, or more
 //	Slots       96 + 8 per slot         1.7, next slot 4, big jump 7            0.8                exactly, or up to a slot more
 //
-// These figures hold at any size (N = 20 to 100,000; 65 slots) and without allocation, on one core
-// of an AMD EPYC of 2024. Three limits at once are three Logs, with Full and Add of each: 4.8 ns,
-// or 6 with the latest Ready of them.
+// These figures hold at any size (N = 20 to 100,000; 65 slots) and without allocation. They are of
+// one core of an AMD EPYC of 2024. Three limits at once are three Logs, with Full and Add of each:
+// 4.8 ns, or 6 with the latest Ready of them.
 //
 // With 200,000 counters, none of them is in the nearest cache. An Add then takes Log 42, Slots 66
-// and Runs 88 ns. It touches the counter itself and one or two places of its ring.
+// and Runs 88 ns. An Add touches the counter and one or two places of its ring.
 //
 // # Remove and OnLeave
 //
-// Remove takes back an event that did not happen after all, such as an order that was never sent.
-// If that event has left the window, Remove does nothing. It never takes another event in its
-// place.
+// Remove takes back an event that did not happen, such as an unsent order. If that event has left
+// the window, Remove does nothing. Remove never takes another event instead.
 //
-// OnLeave sets a function that gets the events that leave the window, oldest first. There is no
-// timer: the function is called during the next use of the counter. Without a function, OnLeave
-// costs nothing. A Log with a function is a type of its own, TellingLog.
+// OnLeave sets a function that gets the leaving events, oldest first. There is no timer: the
+// function is called during the next use of the counter. Without a function, OnLeave costs nothing.
+// A Log with a function is a type of its own, TellingLog.
 //
 // # Comparison with other counters
 //
-// The table has the most events of one second at a limit of 300 per second, in the worst case that
-// we know:
+// The table has the most events of one second, at a limit of 300 per second, in the worst known
+// case:
 //
 //	Log, Runs, Slots                                     300
 //	a ring of 0.9 s or 1.0 s in slots of 0.1 s           600   emptied a slot too soon; 11 slots let through 300
