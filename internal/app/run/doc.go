@@ -44,8 +44,12 @@
 //	failures.go  how attempts failed
 //	notices.go   notices for the user, each once
 //
-// Packages below this one have what needs no Run: format, the forms of requests and
-// results; output, its files; dead, why requests become dead letters; hide, the secrets that nothing may show.
+// Packages below this one need no Run:
 //
-// docs/run.md describes the formats.
+//	format   the forms of requests and results
+//	output   the files of a run
+//	dead     the causes of dead letters
+//	hide     the secrets that nothing may show
+//
+// docs/run-input.md and docs/results.md describe the formats.
 package run
