@@ -86,8 +86,9 @@
 //
 //   - Once a node has noticed a loss of the state, no node takes a turn at the old state. After a
 //     failover the old server answers nobody.
-//   - After a store went back in time, the first node to come is one with a write since that time.
-//     Other nodes notice at their next turn, 250 ms later if they have demand.
+//   - After a store went back in time, the first node to come has read it since the copy was made.
+//     Otherwise other nodes notice at their next turn: 250 ms later if they have demand, and 1 s if
+//     not. A node that was not there lately waits for the nodes of the copy that long.
 //   - Nobody sets the store's clock forward while no node is there.
 //   - A small change of that clock, less than the quickest round trip to the store, does no harm.
 //     The limiter's Margin covers a millisecond.

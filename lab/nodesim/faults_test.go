@@ -295,14 +295,23 @@ var faults = []planted{
 	{
 		name:  "copy unnoticed",
 		means: "a node takes an old copy of the book for the present",
-		edits: []edit{{"life.go", "case known == nil:", "case true:"}},
+		edits: []edit{{"life.go", "case b.isBefore(&n.latest):\n\t\treturn true", "case true:\n\t\treturn false"}},
 		aims:  []aim{func(c *nodesim.Config) { c.Rested, c.Rewind, c.Length = true, 8*time.Second, 120*time.Second }},
 	},
 	{
 		name:  "lives forgotten",
 		means: "a node knows the copies of its own life alone",
-		edits: []edit{{"life.go", "return slices.Contains(known.Lives, b.Life)", "return false"}},
+		edits: []edit{{"life.go", "return slices.Contains(s.lives, b.Life)", "return false"}},
 		aims:  []aim{func(c *nodesim.Config) { c.Rested, c.Rewind, c.Length = true, 8*time.Second, 240*time.Second }},
+	},
+	{
+		name:  "nobody awaited",
+		means: "a node that was not there lately takes an old copy for the present before the others come",
+		edits: []edit{{"overdue.go", "return p.Sub(n.overdue.since) < most", "return false"}},
+		aims: []aim{func(c *nodesim.Config) {
+			c.Rested, c.Steady, c.Rewind, c.Waken, c.Length = true, true, 8*time.Second, true, 240*time.Second
+			c.Busy, c.OnOff = 1, 20*time.Second
+		}},
 	},
 	{
 		name:  "few gathered",

@@ -1,6 +1,7 @@
 package nodesim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/paceline-go/paceline/limit/mono"
@@ -22,8 +23,8 @@ const (
 )
 
 // rewind makes copies of the store, and every so often has it go back to one. In one of three cases
-// its clock goes back as well, as that of a machine does, and in one it had been replaced by
-// another server meanwhile, which had all that it had, or nothing.
+// it had been replaced by another server meanwhile, which had all that it had, or nothing. In one of
+// three its clock goes back as well, as that of a machine does.
 func (w *world) rewind() {
 	if w.Rewind == 0 {
 		return
@@ -32,7 +33,9 @@ func (w *world) rewind() {
 	var keep func()
 	keep = func() {
 		s := &w.store
-		copies = append(copies, copied{w.now(), s.blob, s.incarnation})
+		if !w.Waken || s.inhabited() { // nothing could be found out from the copy
+			copies = append(copies, copied{w.now(), s.blob, s.incarnation})
+		}
 		for len(copies) > 0 && w.now().Sub(copies[0].at) > rewindMost {
 			copies = copies[1:]
 		}
@@ -40,8 +43,9 @@ func (w *world) rewind() {
 	}
 	keep()
 	back := func() {
-		most := len(copies) - int(rewindLeast/oftenCopied)
-		if most <= 0 {
+		young := func(c copied) bool { return w.now().Sub(c.at) < rewindLeast }
+		most := slices.IndexFunc(append(copies, copied{at: w.now()}), young)
+		if most == 0 {
 			return
 		}
 		w.fault()
@@ -49,8 +53,11 @@ func (w *world) rewind() {
 		s := &w.store
 		s.version = w.rng.Int()
 		s.blob, s.incarnation = c.blob, c.incarnation
-		if w.rng.IntN(3) == 0 {
+		if w.rng.IntN(3) == 0 && !s.steady {
 			s.set -= w.now().Sub(c.at)
+		}
+		if w.Waken {
+			w.waken()
 		}
 	}
 	w.every(w.Rewind, func() {
@@ -58,11 +65,37 @@ func (w *world) rewind() {
 			back()
 			return
 		}
-		s := &w.store
-		if w.incarnations++; w.rng.IntN(2) == 0 {
-			s.blob, s.version = nil, w.rng.Int()
-		}
-		s.incarnation = w.incarnations
+		w.replace()
 		w.after(rewindLeast+w.upTo(rewindMost-rewindLeast), back)
+	})
+}
+
+// replace has another server take the store's place, with all that it had, or with nothing. The
+// file of a store with a steady clock is removed.
+func (w *world) replace() {
+	s := &w.store
+	if s.steady {
+		s.lose(w.rng.Int())
+		return
+	}
+	if w.incarnations++; w.rng.IntN(2) == 0 {
+		s.lose(w.rng.Int())
+	}
+	s.incarnation = w.incarnations
+}
+
+// waken has a node without demand have some, before those that are busy come again. If each of them
+// is busy, another process takes the place of one.
+func (w *world) waken() {
+	n := w.nodes[w.Busy+w.rng.IntN(w.Nodes-w.Busy)]
+	w.after(w.upTo(100*time.Millisecond), func() {
+		if n.on {
+			n.dead = true
+			w.start(n.place)
+			return
+		}
+		n.on = true
+		n.refill()
+		n.serve()
 	})
 }

@@ -62,7 +62,7 @@ func (w *world) start(place int) {
 	if w.Only > 0 && place >= w.Only {
 		return
 	}
-	if w.OnOff > 0 {
+	if w.OnOff > 0 && place >= w.Busy {
 		n.flip()
 	}
 	// Not all in one instant, as processes do not start.

@@ -5,6 +5,7 @@ package nodesim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/core/node"
@@ -17,6 +18,7 @@ type Store struct {
 	version     int
 	set         time.Duration // by how much somebody set its clock
 	incarnation int
+	steady      bool
 	accept      func(blob []byte) // is told of each before it is put, if not nil
 }
 
@@ -26,7 +28,8 @@ const Base = mono.Time(500_000 * 3600 * 1e9)
 // reading is what the store says at an instant of the run, and which version that is.
 func (s *Store) reading(now mono.Time) (node.Reading, int) {
 	clock := int64(Base.Add(now.Sub(0)).Add(s.set))
-	return node.Reading{Clock: clock, Wall: clock, Incarnation: fmt.Sprint(s.incarnation), Blob: s.blob}, s.version
+	return node.Reading{Clock: clock, Wall: clock, Incarnation: fmt.Sprint(s.incarnation), Steady: s.steady,
+		Blob: s.blob}, s.version
 }
 
 // put puts a blob unless somebody put since that version was read.
@@ -40,6 +43,12 @@ func (s *Store) put(blob []byte, version int) bool {
 	s.blob = blob
 	s.version++
 	return true
+}
+
+// inhabited reports whether a node is in the book.
+func (s *Store) inhabited() bool {
+	b, err := node.Decode(s.blob)
+	return err == nil && slices.ContainsFunc(b.Nodes, func(e node.Entry) bool { return e.Turn > 0 })
 }
 
 // Rest puts a book in which nothing counts and nobody is, as if the store had been there for long:

@@ -61,6 +61,8 @@ type Trouble struct {
 	Set     time.Duration // the store's clock is set by up to 5 s, either way
 	Forget  time.Duration // the store loses all that it had, and says so by its incarnation
 	Rewind  time.Duration // the store goes back to what it had 3 to 40 s before: see rewind
+	Waken   bool          // right after that a node without demand has some, or a process starts
+	Steady  bool          // nobody can set the store's clock
 	Restart time.Duration // the store is away for a second, for all, and has then lost all that it had, and says so
 	Doom    time.Duration // the store forgets at the worst instant: see doom
 	// all but one do not hear whether they put anything, when the store forgets by Doom, and that one
@@ -73,6 +75,7 @@ type Trouble struct {
 	Hush   bool          // they do as by Mute
 	Remove time.Duration // somebody has the store lose the limit, of which it says nothing
 	OnOff  time.Duration // each node has demand for so long, and none for as long
+	Busy   int           // but so many of the nodes, the first ones, always have
 	// so many requests are 4.5 s on their way, and the node gives up waiting for their answer at once
 	Mute  float64
 	Stall float64       // so many requests meet a pause of 6 to 14 s between the last question and the write
@@ -151,7 +154,7 @@ type world struct {
 func Run(c Config) *Report {
 	w := &world{Config: c, rng: rand.New(rand.NewPCG(c.Seed, 17)), server: c.Server()}
 	w.report.Errors = map[string]int{}
-	w.store.accept = w.accept
+	w.store.accept, w.store.steady = w.accept, c.Steady
 	if c.Rested {
 		w.store.Rest(node.Config{New: c.Limit})
 	}

@@ -16,8 +16,8 @@ import (
 // numbers of each node's own turns. A book that is older than what the node knows is of a store
 // that lost its state, and recall.go says how it goes on: in a life of its own.
 //
-// A node that put nothing since the copy was made cannot find out. It holds no more than others
-// know that it may hold.
+// A node that read nothing since the copy was made cannot find out. It holds no more than others
+// know that it may hold. If it was not there lately, it waits for others first: see overdue.go.
 
 // livesMost is the number of lives that a book lists. Only a store that loses its state again and
 // again has as many.
@@ -29,16 +29,31 @@ func (n *Node) isLost(b *Book, r *Reading, p mono.Time) bool {
 	return b.Incarnation != r.Incarnation || n.wentBack(b, p)
 }
 
-// wentBack reports whether a book is older than the one that this node knows.
+// stage is how far a book has come.
+type stage struct {
+	life  uint32
+	lives []uint32 // before it
+	turn  uint64
+}
+
+func (b *Book) stage() stage { return stage{b.Life, b.Lives, b.Turn} }
+
+// isBefore reports whether a book is older than one of that stage.
+func (b *Book) isBefore(s *stage) bool {
+	if b.Life != s.life {
+		return slices.Contains(s.lives, b.Life)
+	}
+	return b.Turn < s.turn
+}
+
+// wentBack reports whether a book is older than the latest that this node put or read.
 func (n *Node) wentBack(b *Book, p mono.Time) bool {
 	known := n.knows
 	switch {
-	case known == nil:
-		return false
-	case b.Life != known.Life:
-		return slices.Contains(known.Lives, b.Life)
-	case b.Turn < known.Turn:
+	case b.isBefore(&n.latest):
 		return true
+	case known == nil, known.Life != b.Life:
+		return false
 	}
 	if e := b.entry(n.config.ID); e != nil {
 		return e.Turn < n.putTurn

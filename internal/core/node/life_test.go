@@ -1,6 +1,7 @@
 package node
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -53,7 +54,7 @@ func TestOwnTurnWentBack(t *testing.T) {
 	old := s.blob
 	s.turn(t, a, p)
 	s.blob = old
-	b.knows = nil // b cannot find out
+	b.knows, b.latest = nil, stage{} // b cannot find out
 	for q := p + 100*ms; q < p+500*ms; q += 100 * ms {
 		s.turn(t, b, q)
 	}
@@ -139,5 +140,89 @@ func TestSteadyWentBack(t *testing.T) {
 	b, err := Decode(blob)
 	if err != nil || !b.Blank || b.Quiet <= b.Latest || n.View().Quiet.Why != ErrWentBack || n.Ready(1e11, limit.One) <= 1e11 {
 		t.Errorf("after its file was replaced: %+v, %v", b, n.View().Quiet)
+	}
+}
+
+// A node that was not there lately comes first to an old copy. It waits until the copy's nodes have
+// had the time to come, but not where they came lately, and not to leave.
+func TestOverdue(t *testing.T) {
+	idle := func(n *Node) { n.Line(0, limit.Cost{}); n.asks = false }
+	for name, steady := range map[string]bool{"a clock that nobody sets": true, "a clock that can be set": false} {
+		s := &shelf{incarnation: "one", steady: steady}
+		a, b, p := two(t, s)
+		idle(b)
+		for ; b.in; p += 250 * ms {
+			s.turn(t, a, p)
+			s.turn(t, b, p+100*ms)
+		}
+		s.turn(t, a, p)
+		old := s.blob
+		for ; p < 20_000*ms; p += 250 * ms {
+			s.turn(t, a, p)
+		}
+		s.blob = old
+		b.Line(100, limit.One)
+		waited := func(p mono.Time) bool {
+			before := s.blob
+			s.turn(t, b, p)
+			return string(before) == string(s.blob)
+		}
+		if !waited(p) || !waited(p+1000*ms) {
+			t.Errorf("%s: it takes an old copy for the present", name)
+		}
+		life := a.latest.life
+		if book := s.turn(t, a, p+1010*ms); book.Life == life {
+			t.Errorf("%s: who knows better goes on: %+v", name, book)
+		}
+		if waited(p + 1020*ms) {
+			t.Errorf("%s: it waits, although another has come", name)
+		}
+	}
+}
+
+// The nodes of a book do not come, since they have ended. A node waits for them once, and not to
+// report and leave.
+func TestOverdueForGood(t *testing.T) {
+	s := &shelf{incarnation: "boot", steady: true}
+	_, _, p := two(t, s)
+	old := s.blob
+	n, waits := asking("n", 100), 0
+	for q := p + 1200*ms; ; q += 100 * ms {
+		if s.turn(t, n, q); n.in {
+			break
+		}
+		waits++
+	}
+	if waits < 9 || waits > 12 {
+		t.Errorf("it waits for %d turns, each 100 ms after the one before", waits)
+	}
+	s.blob = old
+	leaving := asking("leaving", 100)
+	leaving.Close()
+	if s.turn(t, leaving, p+1200*ms); string(s.blob) == string(old) {
+		t.Error("a node that leaves waits")
+	}
+	s.blob = old
+	soon := asking("soon", 100)
+	if s.turn(t, soon, p+500*ms); !soon.in {
+		t.Error("a newcomer waits, although others came lately")
+	}
+}
+
+// A node knows a book that it has read, although its own put failed.
+func TestReadAndWentBack(t *testing.T) {
+	s := &shelf{incarnation: "one"}
+	a, b, p := two(t, s)
+	old := s.blob
+	s.turn(t, a, p)
+	b.Begin(p + 10*ms)
+	if _, err := b.Read(p+10*ms, p+11*ms, s.reading(p+10*ms)); err != nil {
+		t.Fatal(err)
+	}
+	b.End(p+12*ms, errors.New("no answer"))
+	s.blob = old
+	life := b.latest.life
+	if book := s.turn(t, b, p+20*ms); book.Life == life {
+		t.Errorf("it goes on in a copy that is older than what it read: %+v", book)
 	}
 }

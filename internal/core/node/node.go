@@ -13,6 +13,7 @@
 //	bounds.go     what a node knows of the ledger's time
 //	may_hold.go   the most that each node may hold, announced beforehand
 //	life.go       finds that the store went back in time
+//	overdue.go    waits for nodes that may know that the store went back
 //	recall.go     rebuilds the state that the store lost
 //	gather.go     waits for the other nodes' reports after that
 //	quiet.go      why nothing is granted for a while
@@ -81,7 +82,9 @@ type Node struct {
 	put    mono.Time // when its last turn that was put began
 	// putTurn is the number of that turn.
 	putTurn uint64
-	knows   *Book  // the store's book at the node's last turn
+	knows   *Book // the store's book at the node's last turn
+	latest  stage // of the latest book that it put or read
+	overdue *overdue
 	doubts  bool   // the node may have had a turn since
 	said    []said // reports of answers lately
 	came    uint64 // the turn of the book in which the node came, at the latest

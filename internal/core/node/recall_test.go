@@ -12,6 +12,11 @@ import (
 type shelf struct {
 	blob        []byte
 	incarnation string
+	steady      bool
+}
+
+func (s *shelf) reading(p mono.Time) Reading {
+	return Reading{Clock: int64(1e18 + p), Wall: int64(1e18 + p), Incarnation: s.incarnation, Steady: s.steady, Blob: s.blob}
 }
 
 const ms = mono.Time(time.Millisecond)
@@ -20,7 +25,7 @@ const ms = mono.Time(time.Millisecond)
 func (s *shelf) turn(t *testing.T, n *Node, p mono.Time) *Book {
 	t.Helper()
 	n.Begin(p)
-	blob, err := n.Read(p, p+ms, Reading{Clock: int64(1e18 + p), Wall: int64(1e18 + p), Incarnation: s.incarnation, Blob: s.blob})
+	blob, err := n.Read(p, p+ms, s.reading(p))
 	if err == nil {
 		s.blob = blob
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// ErrWait means that a new node does not know the ledger's time yet. Nothing is to be put.
+// ErrWait means that a node waits for turns of others: it does not know the ledger's time yet, or
+// the book may be an old copy. Nothing is to be put.
 var ErrWait = errors.New("share: the store's clock is not known yet")
 
 // Change changes the limit for all nodes, such as by SetLimit. Turns call it until one is known to
@@ -114,6 +115,7 @@ func (n *Node) decode(r *Reading, read mono.Time) (b *Book, why, err error) {
 	case b.Configuration != n.says:
 		return nil, nil, &ConfigurationError{n.says, b.Configuration}
 	}
+	n.latest = b.stage()
 	return b, nil, nil
 }
 
@@ -219,6 +221,9 @@ func (n *Node) read(b *Book, began, read mono.Time, r *Reading, recalled bool) (
 	now, known, err := n.locate(b, began, read, r)
 	if err == nil && recalled {
 		err = n.recall(b, now)
+	}
+	if err == nil && !recalled && n.waitsForOthers(b, now, read, r.Steady) {
+		err = ErrWait
 	}
 	if err == nil {
 		err = n.gather(b, now, read)
@@ -454,7 +459,7 @@ func (n *Node) commit(t *pending) {
 	n.until = t.began.Add(n.config.TTL)
 	n.served = t.mine.Served
 	n.fresh = t.limiter
-	n.knows, n.mayHold, n.doubts = t.book, t.mine.Most, false
+	n.knows, n.latest, n.mayHold, n.doubts = t.book, t.book.stage(), t.mine.Most, false
 	n.view = View{Book: t.book, Quiet: n.silence(t)}
 	var told limit.Cost
 	for i := range n.answers[:t.told] {
