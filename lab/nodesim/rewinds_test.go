@@ -99,3 +99,24 @@ func (w *world) waken() {
 		n.serve()
 	})
 }
+
+// undoMost is the number of puts to which undo goes back.
+const undoMost = 100
+
+// undo notes a put. It has the store go back right after some puts, to any of the latest: even to
+// the one before, and to those of a time that was undone.
+func (w *world) undo(blob []byte) {
+	if w.Undo == 0 {
+		return
+	}
+	w.past = append(w.past, blob)
+	w.past = w.past[max(len(w.past)-undoMost, 0):]
+	if w.puts++; w.puts%w.Undo != 0 || w.rng.IntN(2) == 0 {
+		return
+	}
+	to := w.past[w.rng.IntN(len(w.past))]
+	w.after(0, func() {
+		w.fault()
+		w.store.blob, w.store.version = to, w.rng.Int()
+	})
+}

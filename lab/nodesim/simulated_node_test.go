@@ -211,6 +211,7 @@ func (n *member) write(s *limit.Sent) {
 		}
 		if !ok {
 			n.report.Refused++
+			n.report.Refusals = append(n.report.Refusals, time.Duration(n.now()))
 		}
 		if mute {
 			n.report.Answered++

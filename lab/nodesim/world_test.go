@@ -54,14 +54,16 @@ type Config struct {
 
 // Trouble is what befalls nodes and the store: each every so often on average, never if zero.
 type Trouble struct {
-	Kill    time.Duration // of a node; another takes its place a second later
-	Pause   time.Duration // of a node, for 6 to 14 s, or Short: up to 4 s
-	Outage  time.Duration // of the way from a node to the store, for up to 6 s
-	Lose    float64       // so many of the store's answers are lost, and as many puts are delivered again later
-	Set     time.Duration // the store's clock is set by up to 5 s, either way
-	Forget  time.Duration // the store loses all that it had, and says so by its incarnation
-	Rewind  time.Duration // the store goes back to what it had 3 to 40 s before: see rewind
-	Waken   bool          // right after that a node without demand has some, or a process starts
+	Kill   time.Duration // of a node; another takes its place a second later
+	Pause  time.Duration // of a node, for 6 to 14 s, or Short: up to 4 s
+	Outage time.Duration // of the way from a node to the store, for up to 6 s
+	Lose   float64       // so many of the store's answers are lost, and as many puts are delivered again later
+	Set    time.Duration // the store's clock is set by up to 5 s, either way
+	Forget time.Duration // the store loses all that it had, and says so by its incarnation
+	Rewind time.Duration // the store goes back to what it had 3 to 40 s before: see rewind
+	Waken  bool          // right after that a node without demand has some, or a process starts
+	// At half of each so many puts the store goes back to one of the last hundred: see undo.
+	Undo    int
 	Steady  bool          // nobody can set the store's clock
 	Restart time.Duration // the store is away for a second, for all, and has then lost all that it had, and says so
 	Doom    time.Duration // the store forgets at the worst instant: see doom
@@ -112,7 +114,8 @@ type Report struct {
 	Answered, Told int
 	Errors         map[string]int
 	Seconds        []int           // requests sent in each
-	Faults         []time.Duration // when nodes were killed or paused, and the store crashed
+	Faults         []time.Duration // when nodes were killed or paused, and the store crashed or went back
+	Refusals       []time.Duration // when requests were refused
 	// Beyond says that the run ended early: the store's clock had been set forward while nobody was
 	// there who could notice, which is trusted not to happen.
 	Beyond bool
@@ -144,6 +147,8 @@ type world struct {
 	besieged mono.Time
 	// incarnations is how many there were: one that the store goes back to is not new.
 	incarnations int
+	past         [][]byte // the latest puts, with Trouble.Undo
+	puts         int
 	// noticed is how the store's clock was set when somebody put last.
 	noticed time.Duration
 	report  Report
@@ -191,6 +196,7 @@ func (w *world) accept(blob []byte) {
 		w.report.Beyond = err1 == nil && err2 == nil && was.Era != is.Era && was.Incarnation == is.Incarnation
 	}
 	w.noticed = s.set
+	w.undo(blob)
 }
 
 func (w *world) now() mono.Time { return w.loop.Now() }

@@ -57,61 +57,76 @@ const (
 	after   = 2500 * time.Millisecond
 )
 
-// Members that send all the time send no more than their limit when the store goes back. They go on
-// soon, or report why not.
+// crowd are Members that send all the time.
+type crowd struct {
+	running context.Context
+	all     sync.WaitGroup
+	members []*share.Member
+
+	mu   sync.Mutex
+	sent []time.Time
+}
+
+func restoredOwn() limit.Keeper { return limit.MustRolling(restoredLimit, time.Second) }
+
+// add adds a Member, which begins at once.
+func (c *crowd) add(t *testing.T, s share.Store) {
+	m, err := share.Limiter(s, t.Name(), restoredOwn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.members = append(c.members, m)
+	gate := paceline.NewGate(m)
+	c.all.Go(func() {
+		for {
+			permit, err := gate.Wait(c.running, limit.One)
+			if err != nil {
+				return
+			}
+			o := limit.Outcome{Result: limit.Unsent}
+			c.mu.Lock()
+			if permit.Fresh() {
+				c.sent, o.Result = append(c.sent, time.Now()), limit.Accepted
+			}
+			c.mu.Unlock()
+			permit.Settle(o)
+		}
+	})
+}
+
+// Members that send all the time send no more than their limit when the store goes back, although
+// one more comes just then. They go on soon, or report why not.
 func restoredMembers(t *testing.T, open func(*testing.T) share.Store, save func(*testing.T) func()) {
-	own := func() limit.Keeper { return limit.MustRolling(restoredLimit, time.Second) }
-	s := open(t)
-	err := s.Turn(ctx(t), t.Name(), func(r share.Reading) ([]byte, error) { // a new one would be quiet for 8 s
-		return node.Rested(node.Config{New: own}, &r), nil
+	err := open(t).Turn(ctx(t), t.Name(), func(r share.Reading) ([]byte, error) { // a new one would be quiet for 8 s
+		return node.Rested(node.Config{New: restoredOwn}, &r), nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var mu sync.Mutex
-	var sent []time.Time
-	var members []*share.Member
-	var all sync.WaitGroup
 	running, stop := context.WithCancel(ctx(t))
 	defer stop()
+	c := &crowd{running: running}
 	for range 3 {
-		m, err := share.Limiter(open(t), t.Name(), own)
-		if err != nil {
-			t.Fatal(err)
-		}
-		members = append(members, m)
-		gate := paceline.NewGate(m)
-		all.Go(func() {
-			for {
-				permit, err := gate.Wait(running, limit.One)
-				if err != nil {
-					return
-				}
-				o := limit.Outcome{Result: limit.Unsent}
-				mu.Lock()
-				if permit.Fresh() {
-					sent, o.Result = append(sent, time.Now()), limit.Accepted
-				}
-				mu.Unlock()
-				permit.Settle(o)
-			}
-		})
+		c.add(t, open(t))
 	}
+	late := open(t)
 	time.Sleep(time.Second)
 	restore := save(t)
 	time.Sleep(copyAge)
 	restore()
 	restored := time.Now()
+	c.add(t, late)
 	time.Sleep(after)
 	var why error
-	for _, m := range members { // one that did not find out itself has no reason
+	for _, m := range c.members { // one that did not find out itself has no reason
 		why = errors.Join(why, m.Err())
 	}
 	stop()
-	all.Wait()
-	for _, m := range members {
+	c.all.Wait()
+	for _, m := range c.members {
 		m.Close(ctx(t))
 	}
+	sent := c.sent
 	slices.SortFunc(sent, time.Time.Compare)
 	for i := restoredLimit; i < len(sent); i++ {
 		if d := sent[i].Sub(sent[i-restoredLimit]); d < time.Second {

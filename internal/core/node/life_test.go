@@ -226,3 +226,19 @@ func TestReadAndWentBack(t *testing.T) {
 		t.Errorf("it goes on in a copy that is older than what it read: %+v", book)
 	}
 }
+
+// A node that was stopped for a second waits for the nodes of an old copy, although it was there
+// lately.
+func TestOverdueForTheStopped(t *testing.T) {
+	s := &shelf{incarnation: "one"}
+	a, b, p := two(t, s)
+	s.turn(t, a, p)
+	old := s.blob
+	for q := p + 250*ms; q < p+1500*ms; q += 250 * ms {
+		s.turn(t, a, q)
+	}
+	s.blob = old
+	if s.turn(t, b, p+1500*ms); string(s.blob) != string(old) {
+		t.Error("it takes an old copy for the present")
+	}
+}
