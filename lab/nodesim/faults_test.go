@@ -301,8 +301,20 @@ var faults = []planted{
 	{
 		name:  "lives forgotten",
 		means: "a node knows the copies of its own life alone",
-		edits: []edit{{"life.go", "return slices.Contains(s.lives, b.Life)", "return false"}},
-		aims:  []aim{func(c *nodesim.Config) { c.Rested, c.Rewind, c.Length = true, 8*time.Second, 240*time.Second }},
+		edits: []edit{
+			{"life.go", "return slices.Contains(s.lives, b.Life)", "return false"},
+			{"life.go", "case b.strays(&n.latest):", "case false:"},
+		},
+		aims: []aim{func(c *nodesim.Config) { c.Rested, c.Rewind, c.Length = true, 8*time.Second, 240*time.Second }},
+	},
+	{
+		name:  "stray lives",
+		means: "a node takes a life that it does not know for a later one",
+		edits: []edit{{"life.go", "case b.strays(&n.latest):", "case false:"}},
+		aims: []aim{func(c *nodesim.Config) {
+			c.Rested, c.Rewind, c.Waken, c.Length = true, 1500*time.Millisecond, true, 480*time.Second
+			c.Busy, c.OnOff = 1, 20*time.Second
+		}},
 	},
 	{
 		name:  "nobody awaited",

@@ -33,7 +33,7 @@ func (w *world) rewind() {
 	var keep func()
 	keep = func() {
 		s := &w.store
-		if !w.Waken || s.inhabited() { // nothing could be found out from the copy
+		if !w.Waken || Inhabited(s.blob) { // nothing could be found out from the copy
 			copies = append(copies, copied{w.now(), s.blob, s.incarnation})
 		}
 		for len(copies) > 0 && w.now().Sub(copies[0].at) > rewindMost {
@@ -89,34 +89,42 @@ func (w *world) replace() {
 func (w *world) waken() {
 	n := w.nodes[w.Busy+w.rng.IntN(w.Nodes-w.Busy)]
 	w.after(w.upTo(100*time.Millisecond), func() {
-		if n.on {
+		switch {
+		case n == nil: // it comes later
+		case n.on:
 			n.dead = true
 			w.start(n.place)
-			return
+		default:
+			n.on = true
+			n.refill()
+			n.serve()
 		}
-		n.on = true
-		n.refill()
-		n.serve()
 	})
 }
 
-// undoMost is the number of puts to which undo goes back.
-const undoMost = 100
+// undo goes back to one of so many puts, which is undoLeast old at least.
+const (
+	undoMost  = 100
+	undoLeast = 1200 * time.Millisecond
+)
 
-// undo notes a put. It has the store go back right after some puts, to any of the latest: even to
-// the one before, and to those of a time that was undone.
-func (w *world) undo(blob []byte) {
+// undo notes a put. It has the store go back right after some puts, to one of the latest. That may be
+// a put of a time that was undone. With Young it may be of a moment ago, or of a time when nobody was
+// in the book.
+func (w *world) undo() {
 	if w.Undo == 0 {
 		return
 	}
-	w.past = append(w.past, blob)
+	s := &w.store
+	w.past = append(w.past, copied{w.now(), s.blob, s.incarnation})
 	w.past = w.past[max(len(w.past)-undoMost, 0):]
 	if w.puts++; w.puts%w.Undo != 0 || w.rng.IntN(2) == 0 {
 		return
 	}
 	to := w.past[w.rng.IntN(len(w.past))]
-	w.after(0, func() {
-		w.fault()
-		w.store.blob, w.store.version = to, w.rng.Int()
-	})
+	if !w.Young && (w.now().Sub(to.at) < undoLeast || !Inhabited(to.blob)) {
+		return
+	}
+	w.fault()
+	s.blob, s.version = to.blob, w.rng.Int()
 }

@@ -20,6 +20,7 @@ type Store struct {
 	incarnation int
 	steady      bool
 	accept      func(blob []byte) // is told of each before it is put, if not nil
+	undo        func()            // is called after each put, if not nil
 }
 
 // Base is the store's clock at the beginning.
@@ -42,12 +43,15 @@ func (s *Store) put(blob []byte, version int) bool {
 	}
 	s.blob = blob
 	s.version++
+	if s.undo != nil {
+		s.undo()
+	}
 	return true
 }
 
-// inhabited reports whether a node is in the book.
-func (s *Store) inhabited() bool {
-	b, err := node.Decode(s.blob)
+// Inhabited reports whether a node is in the book of a blob.
+func Inhabited(blob []byte) bool {
+	b, err := node.Decode(blob)
 	return err == nil && slices.ContainsFunc(b.Nodes, func(e node.Entry) bool { return e.Turn > 0 })
 }
 

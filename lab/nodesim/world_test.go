@@ -62,8 +62,10 @@ type Trouble struct {
 	Forget time.Duration // the store loses all that it had, and says so by its incarnation
 	Rewind time.Duration // the store goes back to what it had 3 to 40 s before: see rewind
 	Waken  bool          // right after that a node without demand has some, or a process starts
-	// At half of each so many puts the store goes back to one of the last hundred: see undo.
+	// At half of each so many puts the store goes back to one of the last hundred: see undo. Young has
+	// it go back also to copies that no node can tell from the present.
 	Undo    int
+	Young   bool
 	Steady  bool          // nobody can set the store's clock
 	Restart time.Duration // the store is away for a second, for all, and has then lost all that it had, and says so
 	Doom    time.Duration // the store forgets at the worst instant: see doom
@@ -147,7 +149,7 @@ type world struct {
 	besieged mono.Time
 	// incarnations is how many there were: one that the store goes back to is not new.
 	incarnations int
-	past         [][]byte // the latest puts, with Trouble.Undo
+	past         []copied // the latest puts, with Trouble.Undo
 	puts         int
 	// noticed is how the store's clock was set when somebody put last.
 	noticed time.Duration
@@ -159,7 +161,7 @@ type world struct {
 func Run(c Config) *Report {
 	w := &world{Config: c, rng: rand.New(rand.NewPCG(c.Seed, 17)), server: c.Server()}
 	w.report.Errors = map[string]int{}
-	w.store.accept, w.store.steady = w.accept, c.Steady
+	w.store.accept, w.store.undo, w.store.steady = w.accept, w.undo, c.Steady
 	if c.Rested {
 		w.store.Rest(node.Config{New: c.Limit})
 	}
@@ -196,7 +198,6 @@ func (w *world) accept(blob []byte) {
 		w.report.Beyond = err1 == nil && err2 == nil && was.Era != is.Era && was.Incarnation == is.Incarnation
 	}
 	w.noticed = s.set
-	w.undo(blob)
 }
 
 func (w *world) now() mono.Time { return w.loop.Now() }

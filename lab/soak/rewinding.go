@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/paceline-go/paceline/lab/nodesim"
 	"github.com/paceline-go/paceline/share"
 )
 
@@ -16,14 +17,22 @@ type rewinding struct {
 
 	mu   sync.Mutex
 	blob []byte
-	past [][]byte // the latest puts
+	past []copied // the latest puts
 	puts int
 	back int // how often it went back
+}
+
+type copied struct {
+	at   time.Time
+	blob []byte
 }
 
 const (
 	pastPuts    = 100
 	rewindAfter = 20 // puts, at least
+	// rewindLeast is how old a copy is at least. No node can tell a later one from the present, nor
+	// one of a time when nobody was there: decision 52.
+	rewindLeast = 1500 * time.Millisecond
 )
 
 // Turn implements share.Store.
@@ -45,15 +54,24 @@ func (s *rewinding) Turn(ctx context.Context, _ string, f func(share.Reading) ([
 		}
 		s.puts++
 		s.blob = blob
-		if s.past = append(s.past, blob); len(s.past) > pastPuts {
+		if s.past = append(s.past, copied{time.Now(), blob}); len(s.past) > pastPuts {
 			s.past = s.past[1:]
 		}
 		if s.puts%rewindAfter == 0 && rand.IntN(2) == 0 {
-			s.blob = s.past[rand.IntN(len(s.past))]
-			s.back++
+			s.rewind()
 		}
 		return true, nil
 	})
+}
+
+// rewind goes back to one of the latest puts, unless nobody could tell. The lock is held.
+func (s *rewinding) rewind() {
+	to := s.past[rand.IntN(len(s.past))]
+	if time.Since(to.at) < rewindLeast || !nodesim.Inhabited(to.blob) {
+		return
+	}
+	s.blob = to.blob
+	s.back++
 }
 
 func (s *rewinding) rewound() int {

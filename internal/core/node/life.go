@@ -26,7 +26,7 @@ const livesMost = 64
 // isLost reports whether the store of a book has lost its state since, as far as this node knows at
 // p.
 func (n *Node) isLost(b *Book, r *Reading, p mono.Time) bool {
-	return b.Incarnation != r.Incarnation || n.wentBack(b, p)
+	return b.Incarnation != r.Incarnation || n.wentBack(b, r, p)
 }
 
 // stage is how far a book has come.
@@ -46,12 +46,22 @@ func (b *Book) isBefore(s *stage) bool {
 	return b.Turn < s.turn
 }
 
-// wentBack reports whether a book is older than the latest that this node put or read.
-func (n *Node) wentBack(b *Book, p mono.Time) bool {
+// strays reports whether a book has another life than one of that stage, and does not follow it.
+func (b *Book) strays(s *stage) bool {
+	return s.life != 0 && b.Life != s.life && !slices.Contains(b.Lives, s.life)
+}
+
+// wentBack reports whether a book is older than the latest that this node put or read, or of a life
+// that was lost before this node read anything of it. That may be the life of a node that found out
+// first, just before the store went back once more. But while nothing is granted there, no matter
+// who began that life, all earlier grants count.
+func (n *Node) wentBack(b *Book, r *Reading, p mono.Time) bool {
 	known := n.knows
 	switch {
 	case b.isBefore(&n.latest):
 		return true
+	case b.strays(&n.latest):
+		return n.in && n.wasThere(p) && !(b.Blank && mono.Time(r.Clock).Add(b.Shift) < b.Quiet)
 	case known == nil, known.Life != b.Life:
 		return false
 	}

@@ -242,3 +242,41 @@ func TestOverdueForTheStopped(t *testing.T) {
 		t.Error("it takes an old copy for the present")
 	}
 }
+
+// A store goes back twice. The node that found out first began a life of which no other node read
+// anything. When the store goes back to that life, another node does not take it for a later one.
+func TestLifeThatNobodyRead(t *testing.T) {
+	for name, steady := range map[string]bool{"a clock that nobody sets": true, "a clock that can be set": false} {
+		s := &shelf{incarnation: "one", steady: steady}
+		a, b, p := two(t, s)
+		old := s.blob
+		s.turn(t, a, p)
+		s.turn(t, b, p)
+		s.blob = old
+		unread := s.turn(t, a, p+10*ms)
+		copied := s.blob
+		s.blob = old
+		for p += 100 * ms; p < 40_000*ms; p += 250 * ms {
+			s.turn(t, b, p)
+		}
+		known := b.latest.life
+		s.blob = copied
+		book := s.turn(t, b, p)
+		if known == unread.Life || book.Life == unread.Life || !slices.Contains(book.Lives, known) || !slices.Contains(book.Lives, unread.Life) {
+			t.Errorf("%s: it goes on in life %d of %v, from %d, although it knows %d", name, book.Life, book.Lives, unread.Life, known)
+		}
+	}
+}
+
+// A limit is removed, and a newcomer begins a quiet life. Nodes that were there join it.
+func TestQuietLifeIsJoined(t *testing.T) {
+	for name, steady := range map[string]bool{"a clock that nobody sets": true, "a clock that can be set": false} {
+		s := &shelf{incarnation: "one", steady: steady}
+		a, _, p := two(t, s)
+		s.blob = nil
+		quiet := s.turn(t, asking("late", 100), p)
+		if book := s.turn(t, a, p+10*ms); !quiet.Blank || book.Life != quiet.Life || !book.Blank {
+			t.Errorf("%s: after %+v it begins %+v", name, quiet, book)
+		}
+	}
+}

@@ -41,7 +41,7 @@ func (n *Node) recalls(b *Book, r *Reading, p mono.Time) bool {
 	switch {
 	case b == nil: // otherwise somebody removed it
 		return elsewhere
-	case n.wentBack(b, p):
+	case n.wentBack(b, r, p):
 		return true
 	case b.Incarnation != r.Incarnation:
 		return elsewhere

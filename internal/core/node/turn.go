@@ -108,7 +108,7 @@ func (n *Node) decode(r *Reading, read mono.Time) (b *Book, why, err error) {
 		return n.recalled(b, r, read), errRecalled, nil
 	case b.Incarnation != r.Incarnation:
 		return n.blank(r, b.Era, b), ErrForgotten, nil
-	case n.wentBack(b, read):
+	case n.wentBack(b, r, read):
 		blank := n.blank(r, b.Era, b)
 		blank.WentBack = true
 		return blank, ErrWentBack, nil
