@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -238,8 +239,13 @@ func TestOverdueForTheStopped(t *testing.T) {
 		s.turn(t, a, q)
 	}
 	s.blob = old
-	if s.turn(t, b, p+1500*ms); string(s.blob) != string(old) {
-		t.Error("it takes an old copy for the present")
+	for q := p + 1500*ms; q < p+2500*ms; q += 100 * ms {
+		if s.turn(t, b, q); string(s.blob) != string(old) {
+			t.Fatalf("it takes an old copy for the present after %v", time.Duration(q-p-1500*ms))
+		}
+	}
+	if s.turn(t, b, p+2600*ms); string(s.blob) == string(old) {
+		t.Error("it waits for ever")
 	}
 }
 
