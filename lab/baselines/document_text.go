@@ -1,7 +1,6 @@
 package baselines
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -9,13 +8,6 @@ import (
 
 	"github.com/paceline-go/paceline/internal/text/table"
 )
-
-// WriteJSON writes the page as one JSON object.
-func (p *Page) WriteJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(p)
-}
 
 // WriteText writes the page for a terminal: a block per claim, and the tables.
 func (p *Page) WriteText(w io.Writer) error {

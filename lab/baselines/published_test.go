@@ -198,7 +198,7 @@ func TestTextFits(t *testing.T) {
 		}
 	}
 	var back Page
-	if err := p.WriteJSON(&again); err != nil {
+	if err := json.NewEncoder(&again).Encode(p); err != nil {
 		t.Fatal(err)
 	}
 	if err := json.Unmarshal(again.Bytes(), &back); err != nil || len(back.Documents) != len(p.Documents) || len(back.Runs) != len(gemRuns)+2 || len(back.Jitter) != 9 {

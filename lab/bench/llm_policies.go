@@ -362,9 +362,6 @@ func (r *LLM) Failed() string {
 	return ""
 }
 
-// WriteJSON writes one JSON object.
-func (r *LLM) WriteJSON(w io.Writer) error { return writeJSON(w, r) }
-
 var llmColumns = []column[LLMRow]{
 	{"arrivals", func(r *LLMRow) string { return r.Arrivals }},
 	{"policy", func(r *LLMRow) string { return r.Name }},

@@ -76,10 +76,10 @@ func TestLLM(t *testing.T) {
 
 	var a, b, text, table bytes.Buffer
 	again := run()
-	if err := report.WriteJSON(&a); err != nil {
+	if err := json.NewEncoder(&a).Encode(report); err != nil {
 		t.Fatal(err)
 	}
-	if err := again.WriteJSON(&b); err != nil || a.String() != b.String() {
+	if err := json.NewEncoder(&b).Encode(again); err != nil || a.String() != b.String() {
 		t.Errorf("the same seeds, other bytes (%v)", err)
 	}
 	var back map[string]any

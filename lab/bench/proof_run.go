@@ -190,9 +190,6 @@ func (p *Proof) Failed() string {
 	return strings.Join(lines, "; ")
 }
 
-// WriteJSON writes the proof.
-func (p *Proof) WriteJSON(w io.Writer) error { return writeJSON(w, p) }
-
 // proofKind sums up the rows of a kind of server.
 type proofKind struct {
 	ProofRow           // the sums of its rows

@@ -43,7 +43,7 @@ func TestProofInShort(t *testing.T) {
 		t.Error(failed)
 	}
 	var out bytes.Buffer
-	if err := p.WriteJSON(&out); err != nil {
+	if err := json.NewEncoder(&out).Encode(p); err != nil {
 		t.Fatal(err)
 	}
 	var back struct {

@@ -1,8 +1,9 @@
 package bench_test
 
 import (
-	"bytes"
 	"context"
+	"encoding/json"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -30,7 +31,7 @@ func TestNothingCanBeAnswered(t *testing.T) {
 	if none == 0 {
 		t.Error("every row could be answered")
 	}
-	if err := (&bench.Report{Policies: results}).WriteJSON(new(bytes.Buffer)); err != nil {
+	if err := json.NewEncoder(io.Discard).Encode(&bench.Report{Policies: results}); err != nil {
 		t.Error(err)
 	}
 }

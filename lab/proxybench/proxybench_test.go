@@ -90,7 +90,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, text.String())
 		}
 	}
-	if err := r.WriteJSON(&js); err != nil {
+	if err := json.NewEncoder(&js).Encode(r); err != nil {
 		t.Fatal(err)
 	}
 	var back Report

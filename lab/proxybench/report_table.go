@@ -1,7 +1,6 @@
 package proxybench
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
@@ -87,13 +86,6 @@ func less(a, b []float64) *float64 {
 		all = append(all, a[i]-b[i])
 	}
 	return median(all)
-}
-
-// WriteJSON writes the report as one JSON object.
-func (r *Report) WriteJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
 }
 
 // column is a column of a table.

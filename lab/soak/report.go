@@ -1,7 +1,6 @@
 package soak
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -110,11 +109,4 @@ func (r *Report) WriteText(w io.Writer) error {
 	}
 	_, err := fmt.Fprintf(w, "%v; files with a key in them: %d %s\n", r.For, r.Secrets, r.Leak)
 	return err
-}
-
-// WriteJSON writes it as JSON.
-func (r *Report) WriteJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
 }

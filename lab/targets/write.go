@@ -1,7 +1,6 @@
 package targets
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
@@ -9,13 +8,6 @@ import (
 
 	"github.com/paceline-go/paceline/internal/text/table"
 )
-
-// WriteJSON writes the result as one JSON object.
-func (r *Result) WriteJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
-}
 
 // WriteText writes a block per scenario and a line per figure, within 100 columns.
 func (r *Result) WriteText(w io.Writer) error {

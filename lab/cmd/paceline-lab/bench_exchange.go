@@ -177,7 +177,7 @@ func (b *benchExchange) run(ctx context.Context) error {
 	}
 	switch {
 	case b.output == "json":
-		return report.WriteJSON(b.out)
+		return cli.WriteJSON(b.out, report)
 	case b.output == "csv":
 		return report.WriteCSV(b.out)
 	case b.wide:

@@ -75,22 +75,13 @@ func newBenchLLM() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			write := report.WriteText
-			switch {
-			case output == "json":
-				write = report.WriteJSON
-			case output == "csv":
-				write = report.WriteCSV
-			case wide:
-				write = report.WriteWide
+			text := report.WriteText
+			if output == "csv" {
+				text = report.WriteCSV
+			} else if wide {
+				text = report.WriteWide
 			}
-			if err := write(cmd.OutOrStdout()); err != nil {
-				return err
-			}
-			if failed := report.Failed(); failed != "" {
-				return cli.Exit(cli.ExitFailure, errors.New(failed))
-			}
-			return nil
+			return printReport(cmd.OutOrStdout(), output, &report, text, false, report.Failed())
 		},
 	}
 	f := c.Flags()

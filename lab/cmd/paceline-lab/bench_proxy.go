@@ -57,20 +57,7 @@ func newBenchProxy() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			write := report.WriteText
-			if output == "json" {
-				write = report.WriteJSON
-			}
-			if err := write(cmd.OutOrStdout()); err != nil {
-				return err
-			}
-			switch failed := report.Failed(); {
-			case report.Interrupted:
-				return cli.Exit(cli.ExitInterrupted, errors.New("interrupted: what was finished is printed"))
-			case failed != "":
-				return cli.Exit(cli.ExitFailure, errors.New(failed))
-			}
-			return nil
+			return printReport(cmd.OutOrStdout(), output, report, report.WriteText, report.Interrupted, report.Failed())
 		},
 	}
 	f := c.Flags()

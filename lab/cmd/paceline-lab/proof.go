@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -52,17 +51,11 @@ func newProof() *cobra.Command {
 			proof := bench.RunProof(ctx, int(requests), seed,
 				func(done, all int, p *bench.Proof) { rows.Set(done, all, judged(p)...) })
 			told()
-			write := proof.WriteText
-			switch {
-			case output == "json":
-				write = proof.WriteJSON
-			case wide:
-				write = proof.WriteWide
+			text := proof.WriteText
+			if wide {
+				text = proof.WriteWide
 			}
-			if err := write(cmd.OutOrStdout()); err != nil {
-				return err
-			}
-			return proofExit(&proof)
+			return printReport(cmd.OutOrStdout(), output, &proof, text, proof.Interrupted, proof.Failed())
 		},
 	}
 	f := c.Flags()
@@ -83,16 +76,6 @@ func judged(p *bench.Proof) []screen.Part {
 		{Forms: []string{fmt.Sprintf("%d rejected", p.Rejected)}, Rank: 1, Keep: true, Color: color},
 		{Forms: []string{fmt.Sprintf("%d requests judged", p.Requests), fmt.Sprintf("%d requests", p.Requests)}, Rank: 3},
 	}
-}
-
-func proofExit(p *bench.Proof) error {
-	if p.Interrupted {
-		return cli.Exit(cli.ExitInterrupted, errors.New("interrupted: what was finished is printed"))
-	}
-	if failed := p.Failed(); failed != "" {
-		return cli.Exit(cli.ExitFailure, errors.New(failed))
-	}
-	return nil
 }
 
 // count is a flag for a number of things, which may be written as 1e8.

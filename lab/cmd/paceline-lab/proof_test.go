@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io"
 	"testing"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
@@ -20,7 +21,7 @@ func TestProofExits(t *testing.T) {
 		"interrupted":       {bench.Proof{Rejected: 1, Interrupted: true}, cli.ExitInterrupted},
 	} {
 		var e cli.Error
-		switch err := proofExit(&c.proof); {
+		switch err := printReport(io.Discard, "text", &c.proof, c.proof.WriteText, c.proof.Interrupted, c.proof.Failed()); {
 		case c.want == 0 && err != nil:
 			t.Errorf("%s: %v", name, err)
 		case c.want != 0 && (!errors.As(err, &e) || e.Code != c.want):

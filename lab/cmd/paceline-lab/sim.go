@@ -245,7 +245,7 @@ func (s *simRun) run(ctx context.Context, cmd *cobra.Command, file string) error
 	}
 	out := cli.Harmless(cmd.OutOrStdout(), s.output)
 	if s.output == "json" {
-		err = report.WriteJSON(out)
+		err = cli.WriteJSON(out, &report)
 	} else {
 		err = writeFleet(out, &report)
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -33,18 +32,9 @@ func (s *simThrottle) runAims(ctx context.Context, cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	write := result.WriteText
-	if s.output == "json" {
-		write = result.WriteJSON
+	err = printReport(cmd.OutOrStdout(), s.output, &result, result.WriteText, result.Interrupted, "")
+	if err == nil && s.check {
+		err = result.Check()
 	}
-	if err := write(cmd.OutOrStdout()); err != nil {
-		return err
-	}
-	switch {
-	case result.Interrupted:
-		return cli.Exit(cli.ExitInterrupted, errors.New("interrupted: what was finished is printed"))
-	case s.check:
-		return result.Check()
-	}
-	return nil
+	return err
 }

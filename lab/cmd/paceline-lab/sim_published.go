@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -42,17 +41,7 @@ func newSimPublished() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			write := p.WriteText
-			if output == "json" {
-				write = p.WriteJSON
-			}
-			if err := write(cmd.OutOrStdout()); err != nil {
-				return err
-			}
-			if p.Interrupted {
-				return cli.Exit(cli.ExitInterrupted, errors.New("interrupted: what was finished is printed"))
-			}
-			return nil
+			return printReport(cmd.OutOrStdout(), output, p, p.WriteText, p.Interrupted, "")
 		},
 	}
 	c.Flags().IntVar(&seeds, "seeds", publishedSeeds, "how many runs of each; those of the exchange a tenth")

@@ -160,17 +160,8 @@ func (s *simThrottle) run(ctx context.Context, cmd *cobra.Command) error {
 	if len(result.Strategies) == 0 {
 		drawn = nil
 	}
-	write := result.WriteText
-	if s.output == "json" {
-		write = result.WriteJSON
-	}
-	if err := errors.Join(write(cmd.OutOrStdout()), drawn); err != nil {
-		return err
-	}
-	if result.Interrupted {
-		return cli.Exit(cli.ExitInterrupted, errors.New("interrupted: what was finished is printed"))
-	}
-	return nil
+	err = printReport(cmd.OutOrStdout(), s.output, &result, result.WriteText, result.Interrupted, "")
+	return errors.Join(err, drawn)
 }
 
 // chooseStrategies returns the named strategies or, without names, the usual ones with ours first.

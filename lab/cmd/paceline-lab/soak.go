@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"os"
 	"os/signal"
 	"syscall"
@@ -65,17 +64,7 @@ func newSoakStrangers() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			write := report.WriteText
-			if output == "json" {
-				write = report.WriteJSON
-			}
-			if err := write(cmd.OutOrStdout()); err != nil {
-				return err
-			}
-			if failed := report.Failed(); failed != "" {
-				return cli.Exit(cli.ExitFailure, errors.New(failed))
-			}
-			return nil
+			return printReport(cmd.OutOrStdout(), output, report, report.WriteText, false, report.Failed())
 		},
 	}
 	f := c.Flags()

@@ -1,7 +1,6 @@
 package compare
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -146,13 +145,6 @@ func spread(values []float64) Spread {
 		return &v
 	}
 	return Spread{finite(values[(len(values)-1)/2]), finite(values[len(values)-1])}
-}
-
-// WriteJSON writes the rows as one JSON object.
-func (t *Table) WriteJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(t)
 }
 
 // WriteText writes a block for each scenario with a line for each strategy, within 100 columns.

@@ -1,8 +1,6 @@
 package fleet
 
 import (
-	"encoding/json"
-	"io"
 	"math"
 	"slices"
 	"time"
@@ -303,13 +301,6 @@ func listed(shares []float64) (all []float64, mean float64) {
 		mean += s / float64(len(shares))
 	}
 	return shares, mean
-}
-
-// WriteJSON writes the report.
-func (r *Report) WriteJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
 }
 
 // percent returns 100 a/b, and 0 of nothing.

@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -41,7 +42,7 @@ func ran(t testing.TB, s fleet.Scenario) fleet.Report {
 func text(t testing.TB, r fleet.Report) string {
 	t.Helper()
 	var b strings.Builder
-	if err := r.WriteJSON(&b); err != nil {
+	if err := json.NewEncoder(&b).Encode(r); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
