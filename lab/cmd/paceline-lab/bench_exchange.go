@@ -7,11 +7,8 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -70,15 +67,13 @@ func newBenchExchange() *cobra.Command {
   paceline-lab bench exchange --virtual --keys 3 --limit 100/10s --ttl 5s --latency exponential:20ms
   paceline-lab bench exchange --row lease --duration 60s`,
 		Args: cli.NoArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: interruptible(func(cmd *cobra.Command, _ []string) error {
 			b.out, b.progress = cmd.OutOrStdout(), cmd.ErrOrStderr()
 			if err := b.check(cmd.Flags().Changed("retries")); err != nil {
 				return err
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-			defer stop()
-			return b.run(ctx)
-		},
+			return b.run(cmd.Context())
+		}),
 	}
 	f := c.Flags()
 	f.BoolVar(&b.virtual, "virtual", false, "run in virtual time: all rows, with --seeds seeds of --seconds each")

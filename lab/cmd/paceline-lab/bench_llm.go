@@ -3,9 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -46,7 +43,7 @@ func newBenchLLM() *cobra.Command {
   paceline-lab bench llm -o json
   paceline-lab bench llm --arrivals burst --seeds 100`,
 		Args: cli.NoArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: interruptible(func(cmd *cobra.Command, _ []string) error {
 			loads := bench.LLMArrivals
 			if arrivals != "" {
 				loads = nil
@@ -64,12 +61,10 @@ func newBenchLLM() *cobra.Command {
 			case seeds < 1 || seeds > 10_000:
 				return cli.Usage(fmt.Errorf("--seeds %d is not from 1 to 10000", seeds))
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-			defer stop()
 			runs, told := cli.Computing(cmd.ErrOrStderr(), "runs")
-			report, err := bench.RunLLM(ctx, prompts, seeds, loads, runs.Count)
+			report, err := bench.RunLLM(cmd.Context(), prompts, seeds, loads, runs.Count)
 			told()
-			if ctx.Err() != nil {
+			if cmd.Context().Err() != nil {
 				return cli.Exit(cli.ExitInterrupted, errors.New("interrupted"))
 			}
 			if err != nil {
@@ -82,7 +77,7 @@ func newBenchLLM() *cobra.Command {
 				text = report.WriteWide
 			}
 			return printReport(cmd.OutOrStdout(), output, &report, text, false, report.Failed())
-		},
+		}),
 	}
 	f := c.Flags()
 	f.IntVar(&prompts, "prompts", 2000, "how many prompts each run has")

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -38,7 +36,7 @@ func newBenchProxy() *cobra.Command {
 		Example: `  paceline-lab bench proxy
   paceline-lab bench proxy --rounds 1 --requests 500 -o json`,
 		Args: cli.NoArguments,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+		RunE: interruptible(func(cmd *cobra.Command, _ []string) (err error) {
 			if err := config.Check(); err != nil {
 				return cli.Exit(cli.ExitUsage, err)
 			}
@@ -48,17 +46,15 @@ func newBenchProxy() *cobra.Command {
 			if config.Paceline, err = findPaceline(paceline, config.Self); err != nil {
 				return cli.Exit(cli.ExitConfig, err)
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-			defer stop()
 			rows, told := cli.Computing(cmd.ErrOrStderr(), "parts")
 			config.Told = func(done, all int) { rows.Set(done, all) }
-			report, err := proxybench.Run(ctx, config)
+			report, err := proxybench.Run(cmd.Context(), config)
 			told()
 			if err != nil {
 				return err
 			}
 			return printReport(cmd.OutOrStdout(), output, report, report.WriteText, report.Interrupted, report.Failed())
-		},
+		}),
 	}
 	f := c.Flags()
 	f.StringVar(&paceline, "paceline", "",

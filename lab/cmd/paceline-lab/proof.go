@@ -3,10 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
-	"os"
-	"os/signal"
 	"strconv"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -44,11 +41,9 @@ func newProof() *cobra.Command {
 		Example: `  paceline-lab proof
   paceline-lab proof --requests 1e8 -o json`,
 		Args: cli.NoArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-			defer stop()
+		RunE: interruptible(func(cmd *cobra.Command, _ []string) error {
 			rows, told := cli.Computing(cmd.ErrOrStderr(), "rows")
-			proof := bench.RunProof(ctx, int(requests), seed,
+			proof := bench.RunProof(cmd.Context(), int(requests), seed,
 				func(done, all int, p *bench.Proof) { rows.Set(done, all, judged(p)...) })
 			told()
 			text := proof.WriteText
@@ -56,7 +51,7 @@ func newProof() *cobra.Command {
 				text = proof.WriteWide
 			}
 			return printReport(cmd.OutOrStdout(), output, &proof, text, proof.Interrupted, proof.Failed())
-		},
+		}),
 	}
 	f := c.Flags()
 	f.Var(&requests, "requests", "how many requests are judged, over all rows: 1e8 takes some minutes")

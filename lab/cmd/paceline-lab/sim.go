@@ -8,12 +8,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -81,7 +79,7 @@ func newSim() *cobra.Command {
   paceline-lab sim shared.yaml --strategy exponential-backoff --seed 3 -o json
   paceline-lab sim --live --url http://127.0.0.1:9999/ --strategy fair,exponential-backoff`,
 		Args: s.arguments,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: interruptible(func(cmd *cobra.Command, args []string) error {
 			if s.instead.Wanted() {
 				return s.instead.Run(cmd, args)
 			}
@@ -91,10 +89,8 @@ func newSim() *cobra.Command {
 				}
 				return s.live.run(cmd, s.strategy, s.seed, s.output, s.chart)
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-			defer stop()
-			return s.run(ctx, cmd, args[0])
-		},
+			return s.run(cmd.Context(), cmd, args[0])
+		}),
 	}
 	f := c.Flags()
 	f.StringVar(&s.strategy, "strategy", "",

@@ -2,9 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -29,20 +26,18 @@ func newSimPublished() *cobra.Command {
 		Example: `  paceline-lab sim published
   paceline-lab sim published --seeds 100 -o json`,
 		Args: cli.NoArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: interruptible(func(cmd *cobra.Command, _ []string) error {
 			if seeds < 1 || seeds > 1_000_000 {
 				return cli.Usage(fmt.Errorf("--seeds %d is not from 1 to 1000000", seeds))
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-			defer stop()
 			runs, told := cli.Computing(cmd.ErrOrStderr(), "runs of a document")
-			p, err := baselines.Run(ctx, seeds, runs.Count)
+			p, err := baselines.Run(cmd.Context(), seeds, runs.Count)
 			told()
 			if err != nil {
 				return err
 			}
 			return printReport(cmd.OutOrStdout(), output, p, p.WriteText, p.Interrupted, "")
-		},
+		}),
 	}
 	c.Flags().IntVar(&seeds, "seeds", publishedSeeds, "how many runs of each; those of the exchange a tenth")
 	cli.OutputFlag(c, &output, "text", "json")

@@ -5,12 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -62,17 +59,15 @@ func newSimThrottle() *cobra.Command {
   paceline-lab sim throttle -o json
   paceline-lab sim throttle --aims`,
 		Args: cli.NoArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: interruptible(func(cmd *cobra.Command, _ []string) error {
 			if err := s.parse(); err != nil {
 				return cli.Usage(err)
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-			defer stop()
 			if s.aims {
-				return s.runAims(ctx, cmd)
+				return s.runAims(cmd.Context(), cmd)
 			}
-			return s.run(ctx, cmd)
-		},
+			return s.run(cmd.Context(), cmd)
+		}),
 	}
 	f := c.Flags()
 	f.StringSliceVar(&s.strategies, "strategies", nil,

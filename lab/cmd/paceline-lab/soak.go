@@ -2,8 +2,6 @@ package main
 
 import (
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -39,7 +37,7 @@ func newSoakStrangers() *cobra.Command {
 		Example: `  paceline-lab soak strangers --for 30m
   paceline-lab soak strangers --for 1m --dir soak -o json`,
 		Args: cli.NoArguments,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+		RunE: interruptible(func(cmd *cobra.Command, _ []string) (err error) {
 			self, err := os.Executable()
 			if err != nil {
 				return err
@@ -55,17 +53,15 @@ func newSoakStrangers() *cobra.Command {
 			} else if err := os.Mkdir(folder, 0o700); err != nil {
 				return cli.Exit(cli.ExitConfig, err)
 			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-			defer stop()
 			told := cli.Following(screen.New(cmd.ErrOrStderr(), screen.Config{Every: cli.Every, After: time.Second}),
 				func(elapsed time.Duration) screen.Share { return cli.OfTime(elapsed, config.For, elapsed) })
-			report, err := soak.Run(ctx, config)
+			report, err := soak.Run(cmd.Context(), config)
 			told()
 			if err != nil {
 				return err
 			}
 			return printReport(cmd.OutOrStdout(), output, report, report.WriteText, false, report.Failed())
-		},
+		}),
 	}
 	f := c.Flags()
 	f.DurationVar(&config.For, "for", 30*time.Minute, "how long requests are made")

@@ -3,9 +3,24 @@ package main
 import (
 	"errors"
 	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
 )
+
+// interruptible has the first signal end the context of a verb.
+func interruptible(run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		cmd.SetContext(ctx)
+		return run(cmd, args)
+	}
+}
 
 // printReport writes a report to out, as JSON or by text. Its error is that of writing, or it says that
 // something was interrupted, or what failed.
