@@ -136,11 +136,10 @@ func demoScenarios() (all []fleet.Scenario) {
 // demo is the demo that came before the gem: how its author came to a law, and which behaviours could not be tested.
 func demo(r *run, _ *Page) (Document, error) {
 	d := Document{Name: "the demo before it",
-		About: "How the gem's author came to a first law, on the same bucket: all threads of a process share a sleep, the " +
-			"second refusal in a row doubles it, and " +
-			"each served request takes some of it back. Its figures are asides in the text and a snippet of a log. Ours are " +
-			"the 5th, 50th and 95th percentile over " +
-			"the seeds, at 60 ms a request."}
+		About: "The gem's author describes the way to a first strategy, on the same bucket. All threads of a process " +
+			"share a sleep. The second refusal in a row doubles the sleep, and each served request makes it " +
+			"shorter. The figures are asides in the text and a snippet of a log. Ours are the 5th, 50th and 95th " +
+			"percentile over the seeds, at 60 ms a request."}
 	scenarios := demoScenarios()
 	reports, err := r.fleets(scenarios)
 	if err != nil {

@@ -220,8 +220,8 @@ func nonceClaims(x map[string]bench.Result) []Claim {
 
 // limiterTable shows each published limiter with and without a ban, on both paths.
 func limiterTable(x exchangeResults, seeds int) Table {
-	t := Table{Title: "Its limiters without a ban, as published, and with one at the tenth refusal: of a key, for good " +
-		"(the path with a tail: 10 ms, one in a hundred above 100 ms)",
+	t := Table{Title: "The document's limiters, without a ban (as published) and with one. The ban is for good, at the " +
+		"tenth refusal of a key. On the path with a tail, latency is 10 ms, and above 100 ms once in a hundred",
 		Heading: []string{"limiter", "published /s", "no ban /s", "refused %", "ban /s", "keys banned %", "tail, no ban /s",
 			"refused %", "tail, ban /s", "keys banned %"}}
 	for _, l := range publishedLimiters {
@@ -242,7 +242,7 @@ func limiterTable(x exchangeResults, seeds int) Table {
 
 // modelTable shows the event loop beside threads.
 func modelTable(x map[string]bench.Result) Table {
-	t := Table{Title: "An event loop beside threads",
+	t := Table{Title: "An event loop and threads",
 		Heading: []string{"client", "published /s", "rerun /s", "refused %", "expired %", "answered in time %",
 			"wake-ups a request"}}
 	for _, c := range []struct{ id, says, rate string }{

@@ -229,7 +229,8 @@ func racing(rows []GemJitter) Claim {
 }
 
 func jitterTable(rows []GemJitter) Table {
-	t := Table{Title: "The winner by its jitter, and by how the threads of a process share its sleep (medians)",
+	t := Table{Title: "The winner, for each jitter and each way in which the threads of a process share the sleep " +
+		"(medians)",
 		Heading: []string{"jitter %", "sleep is", "refused %", "longest sleep s", "deviation of requests", "most at once"}}
 	for _, j := range rows {
 		t.Rows = append(t.Rows,
