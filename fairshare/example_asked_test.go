@@ -8,7 +8,6 @@ import (
 
 	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -22,10 +21,11 @@ func ExampleAuto_Found() {
 	}
 	fmt.Println(limit.Learns(l)) // from statements, and from refusals
 	now := mono.Time(0)
-	lease := limittest.Admit(l, now, limit.One)
+	sent := &limit.Sent{At: now, Number: 1, Cost: limit.One}
+	l.Admit(sent)
 	answer := limit.Outcome{Result: limit.Accepted, RTT: 40 * time.Millisecond}
 	now = now.Add(answer.RTT)
-	l.Settle(now, lease, &answer)
+	l.Settle(now, sent, &answer)
 	hourly := limit.Rate{Limit: "hourly", Unit: limit.Requests, N: 4500, Per: time.Hour}
 	stated := limit.Stated{Rate: hourly, Counts: limit.CountsRolling}
 	limit.State(l, now, []limit.Stated{stated})

@@ -7,7 +7,6 @@ import (
 
 	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -19,13 +18,15 @@ func ExampleNewAuto() {
 		return
 	}
 	const quota, window = 600, time.Minute // the server does not state these
-	left, begun, refused := quota, mono.Time(0), 0
+	left, begun, refused, number := quota, mono.Time(0), 0, uint64(0)
 	for now := mono.Time(0); now < mono.Time(10*time.Minute); now = now.Add(20 * time.Millisecond) {
 		now = max(now, auto.Ready(now, limit.One))
 		for now.Sub(begun) >= window {
 			left, begun = quota, begun.Add(window)
 		}
-		lease := limittest.Admit(auto, now, limit.One)
+		number++
+		sent := &limit.Sent{At: now, Number: number, Cost: limit.One}
+		auto.Admit(sent)
 		answer := limit.Outcome{Result: limit.Accepted, Known: 1 << limit.Requests, RTT: 20 * time.Millisecond}
 		if left == 0 {
 			answer.Result = limit.Limited
@@ -35,7 +36,7 @@ func ExampleNewAuto() {
 		}
 		answer.Remaining[limit.Requests] = int64(left)
 		answer.Reset[limit.Requests] = begun.Add(window).Sub(now)
-		auto.Settle(now.Add(answer.RTT), lease, &answer)
+		auto.Settle(now.Add(answer.RTT), sent, &answer)
 	}
 	fmt.Println(auto.Found())
 	fmt.Println(refused, "refused")

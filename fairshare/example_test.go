@@ -7,7 +7,6 @@ import (
 
 	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -19,14 +18,16 @@ func ExampleNewFair() {
 		fmt.Println(err)
 		return
 	}
-	now := mono.Time(0)
+	now, number := mono.Time(0), uint64(0)
 	wait := func(result limit.Result, left int64) time.Duration { // until the next request, once this one is answered
 		now = fair.Ready(now, limit.One)
-		lease := limittest.Admit(fair, now, limit.One)
+		number++
+		sent := &limit.Sent{At: now, Number: number, Cost: limit.One}
+		fair.Admit(sent)
 		answer := limit.Outcome{Result: result, Known: 1 << limit.Requests, RTT: 50 * time.Millisecond}
 		answer.Remaining[limit.Requests] = left
 		now = now.Add(answer.RTT)
-		fair.Settle(now, lease, &answer)
+		fair.Settle(now, sent, &answer)
 		return fair.Ready(now, limit.One).Sub(now)
 	}
 	fmt.Println(wait(limit.Accepted, 3599)) // nobody else is there
@@ -46,11 +47,12 @@ func ExampleHints() {
 		return
 	}
 	l := limit.NewAll(limit.MustRolling(100, time.Minute), hints)
-	lease := limittest.Admit(l, 0, limit.One)
+	sent := &limit.Sent{Number: 1, Cost: limit.One}
+	l.Admit(sent)
 	// A stranger uses the key: nothing is left.
 	answer := limit.Outcome{Result: limit.Accepted, Known: 1 << limit.Requests}
 	answer.Reset[limit.Requests] = 30 * time.Second
-	l.Settle(mono.Time(time.Second), lease, &answer)
+	l.Settle(mono.Time(time.Second), sent, &answer)
 	fmt.Println(l.Ready(mono.Time(time.Second), limit.One))
 	// Output: 31s
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -17,7 +16,7 @@ func ExampleExplain() {
 		limit.Named("key", limit.MustRolling(2, time.Second)),
 		limit.Named("account", limit.MustRolling(30, time.Minute)))
 	answered(l, 0, 10*time.Millisecond, limit.One)
-	limittest.Admit(l, mono.Time(20*time.Millisecond), limit.One) // not answered yet
+	send(l, 20*time.Millisecond, limit.One) // not answered yet
 
 	now := mono.Time(30 * time.Millisecond)
 	var bound limit.Bound
@@ -141,9 +140,9 @@ func ExampleRetreats() {
 	now := mono.Time(0)
 	send := func(result limit.Result) {
 		now = l.Ready(now, limit.One)
-		lease := limittest.Admit(l, now, limit.One)
+		sent := send(l, now.Sub(0), limit.One)
 		now = now.Add(20 * time.Millisecond)
-		l.Settle(now, lease, &limit.Outcome{Result: result, RTT: 20 * time.Millisecond})
+		l.Settle(now, sent, &limit.Outcome{Result: result, RTT: 20 * time.Millisecond})
 	}
 	for range 60 {
 		send(limit.Accepted)
@@ -205,9 +204,9 @@ func ExampleFitted_Recall() {
 		if n == 90 {
 			answer.Result = limit.Limited
 		}
-		lease := limittest.Admit(l, now, limit.One)
+		sent := send(l, now.Sub(0), limit.One)
 		now = now.Add(time.Millisecond)
-		l.Settle(now, lease, &answer)
+		l.Settle(now, sent, &answer)
 	}
 	var lessons []limit.Lesson = l.Lessons()
 	next := limit.NewFitted(limit.MustRolling(25, time.Second))

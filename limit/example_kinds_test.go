@@ -5,14 +5,24 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
+// number counts the requests of these examples. Each driver has a count of its own.
+var number uint64
+
+// send admits a request at now. The driver keeps its record until the answer.
+func send(l limit.Limiter, now time.Duration, cost limit.Cost) *limit.Sent {
+	number++
+	sent := &limit.Sent{At: mono.Time(now), Number: number, Cost: cost}
+	l.Admit(sent)
+	return sent
+}
+
 // answered sends a request at now. Its answer is read took later.
 func answered(l limit.Limiter, now, took time.Duration, cost limit.Cost) {
-	lease := limittest.Admit(l, mono.Time(now), cost)
-	l.Settle(mono.Time(now+took), lease, &limit.Outcome{Result: limit.Accepted, RTT: took})
+	sent := send(l, now, cost)
+	l.Settle(mono.Time(now+took), sent, &limit.Outcome{Result: limit.Accepted, RTT: took})
 }
 
 // ready returns when one more request may go, as of now.
@@ -32,7 +42,7 @@ func ready(l limit.Limiter, now time.Duration, cost limit.Cost) string {
 func ExampleRolling() {
 	l := limit.MustRolling(2, time.Second)
 	answered(l, 0, 30*time.Millisecond, limit.One)
-	open := limittest.Admit(l, mono.Time(100*time.Millisecond), limit.One)
+	open := send(l, 100*time.Millisecond, limit.One)
 	fmt.Println(ready(l, 100*time.Millisecond, limit.One))
 	l.Settle(mono.Time(140*time.Millisecond), open, &limit.Outcome{Result: limit.Accepted})
 	fmt.Println(ready(l, 140*time.Millisecond, limit.One))
@@ -120,7 +130,7 @@ func ExampleProduced() {
 	}
 	most := limit.Cost{limit.Output: 4096}
 	for range 2 {
-		limittest.Admit(l, 0, most)
+		send(l, 0, most)
 	}
 	fmt.Println(ready(l, 0, most))
 	// Output: 0s
@@ -136,9 +146,9 @@ func ExampleAll() {
 	}
 	l := limit.NewAll(limit.MustRolling(100, time.Minute), tokens)
 	prompt := limit.Cost{limit.Requests: 1, limit.Tokens: 600} // an estimate
-	lease := limittest.Admit(l, 0, prompt)
+	sent := send(l, 0, prompt)
 	fmt.Println(ready(l, 0, prompt))
-	l.Settle(mono.Time(2*time.Second), lease, &limit.Outcome{
+	l.Settle(mono.Time(2*time.Second), sent, &limit.Outcome{
 		Result: limit.Accepted, Metered: true, Actual: limit.Cost{limit.Requests: 1, limit.Tokens: 250},
 	})
 	fmt.Println(ready(l, 2*time.Second, prompt))
@@ -154,8 +164,8 @@ func ExampleConcurrency() {
 		fmt.Println(err)
 		return
 	}
-	limittest.Admit(l, 0, limit.One)
-	second := limittest.Admit(l, 0, limit.One)
+	send(l, 0, limit.One)
+	second := send(l, 0, limit.One)
 	fmt.Println(ready(l, 0, limit.One))
 	l.Settle(mono.Time(time.Second), second, &limit.Outcome{}) // it timed out
 	fmt.Println(ready(l, time.Second, limit.One))
@@ -171,7 +181,7 @@ func ExampleSpacing() {
 		fmt.Println(err)
 		return
 	}
-	limittest.Admit(l, mono.Time(30*time.Millisecond), limit.One)
+	send(l, 30*time.Millisecond, limit.One)
 	fmt.Println(ready(l, 50*time.Millisecond, limit.One))
 	// Output: 130ms
 }
@@ -184,10 +194,10 @@ func ExampleSequence() {
 		fmt.Println(err)
 		return
 	}
-	lease := limittest.Admit(l, 0, limit.One)
+	sent := send(l, 0, limit.One)
 	fmt.Println(ready(l, 0, limit.One))
-	l.Settle(mono.Time(25*time.Millisecond), lease, &limit.Outcome{Result: limit.Failed, Misordered: true})
-	limittest.Admit(l, mono.Time(25*time.Millisecond), limit.One)
+	l.Settle(mono.Time(25*time.Millisecond), sent, &limit.Outcome{Result: limit.Failed, Misordered: true})
+	send(l, 25*time.Millisecond, limit.One)
 	fmt.Println(ready(l, 25*time.Millisecond, limit.One)) // the path is not as said: after the answer, or in ten minutes
 	// Output:
 	// 20ms
@@ -202,11 +212,11 @@ func ExampleCooldown() {
 		return
 	}
 	l := limit.NewAll(limit.MustRolling(20, time.Second), pause)
-	lease := limittest.Admit(l, 0, limit.One)
-	l.Settle(0, lease, &limit.Outcome{Result: limit.Limited, RetryAfter: 2 * time.Second})
+	sent := send(l, 0, limit.One)
+	l.Settle(0, sent, &limit.Outcome{Result: limit.Limited, RetryAfter: 2 * time.Second})
 	fmt.Println(ready(l, 0, limit.One))
-	lease = limittest.Admit(l, mono.Time(2*time.Second), limit.One)
-	l.Settle(mono.Time(2*time.Second), lease, &limit.Outcome{Result: limit.Limited})
+	sent = send(l, 2*time.Second, limit.One)
+	l.Settle(mono.Time(2*time.Second), sent, &limit.Outcome{Result: limit.Limited})
 	fmt.Println(ready(l, 2*time.Second, limit.One))
 	// Output:
 	// 2s
@@ -223,16 +233,16 @@ func ExampleAdaptive() {
 	}
 	now := time.Duration(0)
 	round := func(o limit.Outcome) (sent int) { // sends as many as may go, and has all answered in 20 ms
-		var leases []*limit.Sent
+		var open []*limit.Sent
 		for l.Ready(mono.Time(now), limit.One) <= mono.Time(now) {
-			leases = append(leases, limittest.Admit(l, mono.Time(now), limit.One))
+			open = append(open, send(l, now, limit.One))
 		}
 		now += 20 * time.Millisecond
 		o.RTT = 20 * time.Millisecond
-		for _, lease := range leases {
-			l.Settle(mono.Time(now), lease, &o)
+		for _, one := range open {
+			l.Settle(mono.Time(now), one, &o)
 		}
-		return len(leases)
+		return len(open)
 	}
 	for range 4 {
 		fmt.Println(round(limit.Outcome{Result: limit.Accepted}))

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -17,8 +16,8 @@ func ExampleRolling_SetWindow() {
 		panic(err)
 	}
 	request := func(now time.Duration) {
-		lease := limittest.Admit(l, mono.Time(now), limit.One)
-		l.Settle(mono.Time(now), lease, &limit.Outcome{Result: limit.Accepted})
+		sent := send(l, now, limit.One)
+		l.Settle(mono.Time(now), sent, &limit.Outcome{Result: limit.Accepted})
 	}
 	request(9500 * time.Millisecond)
 	request(9700 * time.Millisecond)

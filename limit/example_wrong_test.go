@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
@@ -23,13 +22,13 @@ func ExampleFitted() {
 	refused := 0
 	for now := mono.Time(0); now < mono.Time(10*time.Minute); now = now.Add(2 * oneWay) {
 		now = max(now, l.Ready(now, limit.One))
-		lease := limittest.Admit(l, now, limit.One)
+		sent := send(l, now.Sub(0), limit.One)
 		answer := limit.Outcome{Result: limit.Accepted, RTT: 2 * oneWay}
 		if !server.Arrive(now.Add(oneWay), 1) {
 			answer.Result = limit.Limited
 			refused++
 		}
-		l.Settle(now.Add(2*oneWay), lease, &answer)
+		l.Settle(now.Add(2*oneWay), sent, &answer)
 	}
 	m := l.Misfits()[0]
 	fmt.Printf("%d in %v were allowed, %d are accepted; %d requests were refused in ten minutes\n", m.N, m.Per, m.Fits, refused)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/share"
 	"github.com/paceline-go/paceline/share/sharetest"
 )
@@ -91,9 +90,10 @@ func testDriver(t *testing.T) {
 	for d.limiter.Ready(0, limit.One) > 0 { // grants have to be fetched first
 		<-d.news
 	}
-	lease := limittest.Admit(d.limiter, 0, limit.One)
-	if limit.Lapses(d.limiter) && !limit.Fresh(d.limiter, lease) { // right before the request is written
+	sent := &limit.Sent{Number: 1, Cost: limit.One}
+	d.limiter.Admit(sent)
+	if limit.Lapses(d.limiter) && !limit.Fresh(d.limiter, sent) { // right before the request is written
 		t.Error("the grant lapsed at once")
 	}
-	d.limiter.Settle(0, lease, &limit.Outcome{Result: limit.Accepted})
+	d.limiter.Settle(0, sent, &limit.Outcome{Result: limit.Accepted})
 }
