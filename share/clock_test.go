@@ -35,3 +35,32 @@ func TestClock(t *testing.T) {
 		t.Errorf("one that was stopped when it began went on by %v", d)
 	}
 }
+
+// A stop between the two halves of any reading, however short, is no sleep. A sleep of seconds is
+// one.
+func TestClockOfStopsAndNaps(t *testing.T) {
+	defer func() { read = boottime.Read }()
+	for _, stop := range []time.Duration{20 * time.Millisecond, 500 * time.Millisecond, 3 * time.Second} {
+		for at := range 6 {
+			n, up := 0, time.Second
+			read = func() boottime.Reading {
+				r := boottime.Reading{Boot: "b", Up: up, Awake: time.Second}
+				if n == at {
+					r.Up += stop
+				}
+				n++
+				return r
+			}
+			c := newClock()
+			before := c.now()
+			c.now()
+			if d := c.now().Sub(before); d < 0 || d > stop/2 {
+				t.Errorf("with a stop of %v in reading %d it went on by %v", stop, at, d)
+			}
+			up += 5 * time.Second
+			if d := c.now().Sub(before); d < 5*time.Second {
+				t.Errorf("in a nap of 5 s it went on by %v", d)
+			}
+		}
+	}
+}

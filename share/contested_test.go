@@ -12,7 +12,7 @@ import (
 )
 
 // contested is a store at which another node is quicker once: the first reading of that turn takes a
-// second, and is in vain. After that turn the store is away.
+// second, and is in vain. After that turn the store does not answer any more.
 type contested struct {
 	*memory
 	lose, away atomic.Bool
@@ -20,7 +20,8 @@ type contested struct {
 
 func (s *contested) Turn(ctx context.Context, key string, f func(share.Reading) ([]byte, error)) error {
 	if s.away.Load() {
-		return context.DeadlineExceeded
+		<-ctx.Done()
+		return ctx.Err()
 	}
 	if s.lose.Load() {
 		s.away.Store(true)

@@ -357,9 +357,11 @@ func TestBadConfigs(t *testing.T) {
 		a, _ := limit.NewBucket(limit.BucketConfig{Limit: 1, Window: time.Second, Alone: true})
 		return a
 	}
+	second := func() limit.Keeper { return limit.NewAll(twenty(), alone()) }
 	for want, c := range map[string]share.Config{
 		"the Store is nil":           {Name: "x", Own: twenty},
 		"the Name":                   {Store: store, Own: twenty},
+		"and 200 bytes long":         {Store: store, Name: strings.Repeat("x", 201), Own: twenty},
 		"is no UTF-8":                {Store: store, Name: "\xff", Own: twenty},
 		"has a zero byte":            {Store: store, Name: "a\x00", Own: twenty},
 		"Own is nil":                 {Store: store, Name: "x"},
@@ -371,12 +373,29 @@ func TestBadConfigs(t *testing.T) {
 		"*limit.Concurrency cannot":  {Store: store, Name: "x", Own: concurrency},
 		"a *limit.Anchored cannot":   {Store: store, Name: "x", Own: anchored},
 		"a Bucket with Alone cannot": {Store: store, Name: "x", Own: alone},
+		"with Alone cannot be":       {Store: store, Name: "x", Own: second},
 	} {
 		if m, err := share.New(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 			if err == nil {
 				m.Close(context.Background())
 			}
+		}
+	}
+}
+
+func TestNamesAndFallbacks(t *testing.T) {
+	if err := share.CheckName(strings.Repeat("x", 200)); err != nil {
+		t.Error(err)
+	}
+	for text, want := range map[string]share.Fallback{"wait": share.Wait, "split": share.Split} {
+		if f, err := share.ParseFallback(text); f != want || err != nil {
+			t.Errorf("%q: %v, %v", text, f, err)
+		}
+	}
+	for _, text := range []string{"", "Wait", "wait "} {
+		if f, err := share.ParseFallback(text); err == nil || !strings.Contains(err.Error(), "wait or split") {
+			t.Errorf("%q: %v, %v", text, f, err)
 		}
 	}
 }
@@ -473,7 +492,8 @@ func TestClosedWhileSomeWait(t *testing.T) {
 	})
 }
 
-// Hours of a place are shared: the store's scale begins in 1970. Those of India begin at half past.
+// Hours of a place are shared: the store's scale begins in 1970, whatever Epoch the limiter has for
+// another driver. Those of India begin at half past.
 func TestMembersOfAZone(t *testing.T) {
 	india, err := time.LoadLocation("Asia/Kolkata")
 	if err != nil {
@@ -483,7 +503,7 @@ func TestMembersOfAZone(t *testing.T) {
 		store, hours := newMemory(), map[string]int{}
 		for range 2 {
 			m, gate := member(t, share.Config{Store: store, Name: "it", Poll: time.Second, Own: func() limit.Keeper {
-				l, err := limit.NewCalendar(limit.CalendarConfig{Limit: 3, Window: time.Hour, Zone: india})
+				l, err := limit.NewCalendar(limit.CalendarConfig{Limit: 3, Window: time.Hour, Zone: india, Epoch: time.Now().Add(20 * time.Minute)})
 				if err != nil {
 					t.Fatal(err)
 				}

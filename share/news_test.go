@@ -126,6 +126,26 @@ func TestSplitIsSaid(t *testing.T) {
 	})
 }
 
+// A store that is away for another reason than before is news, once; one that stays away is not.
+func TestAnotherReasonIsSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j, store := new(journal), newMemory()
+		m, gate := member(t, share.Config{Store: store, Name: "it", Own: twenty, Logger: j.logger()})
+		defer m.Close(context.Background())
+		p, _ := take(t, gate) // in flight, so that turns go on
+		j.expect(t, "at first", "INFO nothing is sent for ")
+		for _, why := range []string{"connection refused", "no route to host"} {
+			store.set(func() { store.away = errors.New(why) })
+			time.Sleep(10 * time.Second)
+			j.expect(t, why, "WARN nothing is sent beyond what was granted\" limit=it error=\""+why+"\"")
+		}
+		store.set(func() { store.away = nil })
+		time.Sleep(10 * time.Second)
+		j.expect(t, "at the end", "INFO the shared limit is fetched again")
+		p.Settle(limit.Outcome{Result: limit.Accepted})
+	})
+}
+
 // A limit that all have set to another is divided as it was then.
 func TestSplitOfWhatWasSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
