@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool/backoff"
 	"github.com/paceline-go/paceline/transport"
 )
@@ -118,5 +119,47 @@ func TestNobodyWaitsLongerThanTheLongestWait(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A pause that one host asks for is its own: a limit that hosts share lets the others go on, and the
+// host itself after the pause.
+func TestAPauseIsOfOneHost(t *testing.T) {
+	for name, config := range map[string]func() transport.Config{
+		"the limit of all": func() transport.Config {
+			return transport.Config{Limiter: rolling(t, 10, time.Second, limit.Requests)}
+		},
+		"the limit of a client": func() transport.Config {
+			own := func() limit.Limiter { return rolling(t, 10, time.Second, limit.Requests) }
+			return transport.Config{Client: func(*http.Request) transport.Client { return transport.Client{Name: "c", Limit: own} }}
+		},
+	} {
+		for _, status := range []int{429, 500, 502, 503} {
+			t.Run(name+" "+http.StatusText(status), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					refused := false
+					c := config()
+					c.Attempts = 1
+					c.Base = roundTripper(func(r *http.Request) (*http.Response, error) {
+						if r.URL.Host == "a.test" && !refused {
+							refused = true
+							return reply(status, "", "Retry-After", "30"), nil
+						}
+						return reply(200, ""), nil
+					})
+					tr := mustNew(t, c)
+					do(t, tr, get(t, "http://a.test/"))
+					for _, c := range []struct {
+						host  string
+						after time.Duration
+					}{{"b.test", 0}, {"c.test", 0}, {"a.test", 30 * time.Second}} {
+						began := time.Now()
+						if got, _, err := do(t, tr, get(t, "http://"+c.host+"/")); got != 200 || err != nil || time.Since(began) != c.after {
+							t.Errorf("%s: %d, %v after %v, want %v", c.host, got, err, time.Since(began), c.after)
+						}
+					}
+				})
+			})
+		}
 	}
 }

@@ -415,6 +415,8 @@ func (s *sent) settle(o limit.Outcome) {
 			func(m *paceline.Limit) limit.Outcome { return s.bills(m, s.hears(m, o), billed) })
 	case o.Result == limit.Limited || v.Said.Partly || len(v.Said.Limits) > 0:
 		s.permit.SettleEach(o, func(m *paceline.Limit) limit.Outcome { return s.hears(m, o) })
+	case o.RetryAfter > 0:
+		s.permit.SettleEach(o, func(m *paceline.Limit) limit.Outcome { return s.stays(m, o) })
 	default:
 		s.permit.Settle(o)
 	}
@@ -441,6 +443,16 @@ func (s *sent) hears(m *paceline.Limit, o limit.Outcome) limit.Outcome {
 		return s.inRoom(o)
 	}
 	return s.own(s.way.index(m), o)
+}
+
+// stays returns the outcome for one limit after a failure whose answer asks to stay away. The limits
+// of the host do. A limit that other hosts share goes on.
+func (s *sent) stays(m *paceline.Limit, o limit.Outcome) limit.Outcome {
+	i := s.way.index(m)
+	if i < 0 || s.way.nodes[i] == s.t.shared || s.way.nodes[i].partition.Scope == ScopeClient {
+		o.RetryAfter = 0
+	}
+	return o
 }
 
 // refills returns the units whose resets in the answer only say when a bucket is full again, as the
