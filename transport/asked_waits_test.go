@@ -3,6 +3,7 @@ package transport_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -134,8 +135,12 @@ func TestAPauseIsOfOneHost(t *testing.T) {
 			return transport.Config{Client: func(*http.Request) transport.Client { return transport.Client{Name: "c", Limit: own} }}
 		},
 	} {
-		for _, status := range []int{429, 500, 502, 503} {
-			t.Run(name+" "+http.StatusText(status), func(t *testing.T) {
+		for _, status := range []int{429, 500, -500, 502, 503} {
+			fields := []string{"Retry-After", "30"}
+			if status < 0 { // the answer also states what is left
+				status, fields = -status, append(fields, "X-RateLimit-Limit", "100", "X-RateLimit-Remaining", "50")
+			}
+			t.Run(fmt.Sprint(name, " ", status, " ", len(fields)), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					refused := false
 					c := config()
@@ -143,16 +148,19 @@ func TestAPauseIsOfOneHost(t *testing.T) {
 					c.Base = roundTripper(func(r *http.Request) (*http.Response, error) {
 						if r.URL.Host == "a.test" && !refused {
 							refused = true
-							return reply(status, "", "Retry-After", "30"), nil
+							return reply(status, "", fields...), nil
 						}
 						return reply(200, ""), nil
 					})
 					tr := mustNew(t, c)
 					do(t, tr, get(t, "http://a.test/"))
-					for _, c := range []struct {
+					for i, c := range []struct {
 						host  string
 						after time.Duration
 					}{{"b.test", 0}, {"c.test", 0}, {"a.test", 30 * time.Second}} {
+						if i == 2 && len(fields) > 2 { // the failure is of that request alone
+							c.after = 0
+						}
 						began := time.Now()
 						if got, _, err := do(t, tr, get(t, "http://"+c.host+"/")); got != 200 || err != nil || time.Since(began) != c.after {
 							t.Errorf("%s: %d, %v after %v, want %v", c.host, got, err, time.Since(began), c.after)
