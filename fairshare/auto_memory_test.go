@@ -186,6 +186,22 @@ func TestMemoryIsRefused(t *testing.T) {
 	}
 }
 
+// Recall refuses a memory of an Auto with another unit, weight or number of sharers.
+func TestMemoryOfAnotherConfig(t *testing.T) {
+	a, now := lived(t, 4)
+	written := a.AppendMemory(nil, now)
+	for name, change := range map[string]func(c *AutoConfig){
+		"none": func(*AutoConfig) {}, "unit": func(c *AutoConfig) { c.Unit = limit.Weight },
+		"weight": func(c *AutoConfig) { c.Weight++ }, "sharers": func(c *AutoConfig) { c.Sharers++ },
+	} {
+		c := a.config
+		change(&c)
+		if err := autoOf(t, c).Recall(now, now, written, nil); errors.Is(err, ErrMemory) != (name != "none") {
+			t.Errorf("another %s: %v", name, err)
+		}
+	}
+}
+
 // Requests sent after the memory was written take their turns: after three more at a pace of 10 s
 // the next goes 30 s later. Earlier requests are in it already, and unsent ones do not count.
 func TestMemoryOfWhatWasSentSince(t *testing.T) {

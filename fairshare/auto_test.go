@@ -366,3 +366,11 @@ func TestAutoConfig(t *testing.T) {
 		t.Error("it has to hear of refusals")
 	}
 }
+
+func TestFoundByInWords(t *testing.T) {
+	for b, want := range []string{"nobody", "refusals", "server", "remains", "provider", "found by 5"} {
+		if got := fairshare.FoundBy(b).String(); got != want {
+			t.Errorf("%d is %q, want %q", b, got, want)
+		}
+	}
+}

@@ -68,6 +68,32 @@ func TestHintsTimeline(t *testing.T) {
 	ready(2500*ms, 1, time.Hour+2400*ms)
 }
 
+// A cost below zero or beyond all bounds counts as zero and as the most that limiters count, in each
+// unit: on admission, and as metered.
+func TestHintsOfImpossibleCosts(t *testing.T) {
+	for u := range (limit.Cost{}) {
+		of := func(n int64) (all limit.Cost) { all[u] = n; return all }
+		for cost, left := range map[int64]int64{1: 9, 0: 10, -5: 10, math.MinInt64: 10, math.MaxInt64: 0} {
+			h := must(fairshare.NewHints(fairshare.HintsConfig{}))
+			check := func(when string, left int64) {
+				t.Helper()
+				if now, later := h.Ready(0, of(left)) == 0, h.Ready(0, of(left+1)) == 0; !now || later {
+					t.Errorf("%v, %d, %s: %d go now: %v; one more: %v", limit.Unit(u), cost, when, left, now, later)
+				}
+			}
+			o := limit.Outcome{Result: limit.Accepted, Known: 1 << u, Remaining: of(10)}
+			o.Reset[u] = time.Minute
+			h.Settle(0, limittest.Admit(h, 0, of(1)), &o)
+			l := limittest.Admit(h, 0, of(cost))
+			check("admitted", left)
+			h.Settle(0, l, &limit.Outcome{Result: limit.Unsent})
+			check("unsent", 10)
+			h.Settle(0, limittest.Admit(h, 0, of(1)), &limit.Outcome{Result: limit.Accepted, Metered: true, Actual: of(cost)})
+			check("metered", left)
+		}
+	}
+}
+
 // A bucket of 60 that says when it will be full again has more before that.
 func TestHintsOfABucket(t *testing.T) {
 	h := must(fairshare.NewHints(fairshare.HintsConfig{Capacity: limit.Cost{60}}))

@@ -83,3 +83,17 @@ func TestRefusalWithoutAWord(t *testing.T) {
 		}
 	}
 }
+
+// Nothing is left, and the window ends soon. A request that is planned before that end goes soon
+// after it, and is not put off by the number of those who share.
+func TestNothingLeftBeforeTheEnd(t *testing.T) {
+	f := fairOf(t, FairConfig{Kind: FixedWindow, Limit: 3600, Window: time.Hour})
+	f.n = 600 // ten minutes for a round of all
+	now := second(3000)
+	for plan, most := range map[float64]float64{3001: 3009, 3004: 3006, 3005: 3005, 3020: 3020} {
+		s := sighting{sent: sent{seq: 1, at: now}, mid: now, none: true, ends: second(3005)}
+		if at := f.window.adjust(f, &s, second(plan)); at < s.ends || at > second(most) {
+			t.Errorf("planned for %v s, it goes at %v s, expected no later than %v s", plan, at.Sub(0).Seconds(), most)
+		}
+	}
+}
