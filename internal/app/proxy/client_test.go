@@ -244,10 +244,16 @@ func TestChecked(t *testing.T) {
 		"Upstreams[0].PerSecond":      func(c *Config) { c.Upstreams[0].PerSecond = true },
 		"Upstreams[0].Limits[0]":      func(c *Config) { c.Upstreams[0].Limits[0].N = 0 },
 		"Upstreams[0].Limits[0].Only": func(c *Config) { c.Upstreams[0].Limits[0].Only = "x" },
-		"Upstreams[0].Keys":           func(c *Config) { c.Upstreams[0].Header = []Field{{"Authorization", "{key}"}} },
-		"Upstreams[0].Header":         func(c *Config) { c.Upstreams[0].Keys = []Key{{Name: "a", Secret: "b"}} },
-		"Upstreams[0].Header[0]":      func(c *Config) { c.Upstreams[0].Header = []Field{{"Transfer-Encoding", "chunked"}} },
-		"Upstreams[0].Keys[0].Secret": func(c *Config) { c.Upstreams[0].Keys = []Key{{Name: "a", Secret: "b\n"}} },
+		"Upstreams[0].Prices[0]":      func(c *Config) { c.Upstreams[0].Prices = []Price{{Model: "m", Input: -1}} },
+		"Upstreams[0].Prices[0].Cached": func(c *Config) {
+			c.Upstreams[0].Prices = []Price{{Model: "m", Input: 1, Output: 9, Cached: 1.1}}
+		},
+		"Upstreams[0].Prices[1].Model": func(c *Config) { c.Upstreams[0].Prices = []Price{{Model: "m"}, {Model: "m"}} },
+		"Upstreams[0].RequestPrice":    func(c *Config) { c.Upstreams[0].RequestPrice = -1 },
+		"Upstreams[0].Keys":            func(c *Config) { c.Upstreams[0].Header = []Field{{"Authorization", "{key}"}} },
+		"Upstreams[0].Header":          func(c *Config) { c.Upstreams[0].Keys = []Key{{Name: "a", Secret: "b"}} },
+		"Upstreams[0].Header[0]":       func(c *Config) { c.Upstreams[0].Header = []Field{{"Transfer-Encoding", "chunked"}} },
+		"Upstreams[0].Keys[0].Secret":  func(c *Config) { c.Upstreams[0].Keys = []Key{{Name: "a", Secret: "b\n"}} },
 		"Upstreams[1].Path": func(c *Config) {
 			c.Upstreams = append(c.Upstreams, Upstream{Name: "other", To: mustURL(t, "https://b.test")})
 		},

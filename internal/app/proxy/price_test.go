@@ -296,3 +296,32 @@ func TestMoneyOverRestarts(t *testing.T) {
 		}
 	}
 }
+
+// Input from a cache is paid at its own price. So of 5 USD a day more go than at the price of other
+// input, which is 1 USD for each of these requests.
+func TestCachedInputIsCheaper(t *testing.T) {
+	for cached, goes := range map[float64]int{0: 4, 100: 40} { // the last that goes might have cost 1.10
+		synctest.Test(t, func(t *testing.T) {
+			server := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				io.WriteString(w, `{"usage":{"prompt_tokens":1000,"prompt_tokens_details":{"cached_tokens":1000},"completion_tokens":0,"total_tokens":1000}}`)
+			})
+			conf := paid(t, llm.OpenAI)
+			conf.MaxWait = -1
+			conf.Upstreams[0].Prices = []Price{{Model: "m", Input: 1000, Cached: cached}}
+			text := strings.Repeat("x ", 500)
+			virtually(t, server, conf, func(_ *Proxy, client func() *http.Client) {
+				h, n := client(), 0
+				for range 60 {
+					status, _ := asked(t, h, "/v1/chat/completions", `{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"`+text+`"}]}`, "web")
+					if status != http.StatusOK {
+						break
+					}
+					n++
+				}
+				if n != goes {
+					t.Errorf("at %v USD for input from a cache %d go, want %d", cached, n, goes)
+				}
+			})
+		})
+	}
+}

@@ -268,3 +268,36 @@ func TestSharedClients(t *testing.T) {
 		}
 	})
 }
+
+// Published limits and one's own are one limit in the store. A proxy with both finds them there, and
+// one with half of them is refused at its start.
+func TestSharedPresetAndLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, store := newStrictServer(t, 20, 10*time.Second), new(sharetest.Memory)
+		of := func(preset string) *Config {
+			c := sharingConfig(t, s, store, "20/10s", "sk-secret")
+			c.Upstreams[0].InFlight, c.Upstreams[0].Preset = 0, preset
+			return &c
+		}
+		first := of("discord")
+		p, err := New(*first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if code := ask(p, ""); code != http.StatusOK {
+			t.Errorf("answered %d", code)
+		}
+		for preset, same := range map[string]bool{"discord": true, "": false, "github": false} {
+			c, err := of(preset).Checked()
+			if err == nil {
+				err = c.CheckShared(t.Context())
+			}
+			if (err == nil) != same {
+				t.Errorf("with preset %q: %v", preset, err)
+			}
+			c.Shared.Close()
+		}
+		first.Shared.Close()
+		p.close()
+	})
+}

@@ -121,12 +121,14 @@ func estimator() *tokens.Estimator {
 	return e
 }
 
-// countsTokens reports whether any setting needs the tokens of a request.
+// countsTokens reports whether any setting needs the tokens of a request, or its model. Both are read
+// from the body.
 func (u *Upstream) countsTokens(c *Config) bool {
 	of := func(l rate.Limit) bool {
 		return l.Unit == limit.Input || l.Unit == limit.Output || l.Unit == limit.Tokens || l.Unit == limit.Money
 	}
-	if u.Tokens || slices.ContainsFunc(u.AllRates(c), of) {
+	ofModel := func(l Limit) bool { return l.Scope == provider.Model }
+	if u.Tokens || slices.ContainsFunc(u.Limits, ofModel) || slices.ContainsFunc(u.AllRates(c), of) {
 		return true
 	}
 	preset, _ := provider.LookupPreset(u.Preset)
