@@ -3,12 +3,12 @@ package proxy
 import (
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/provider"
 )
 
@@ -124,19 +124,19 @@ func TestLimitsOfModels(t *testing.T) {
 		model string
 		want  int
 	}
+	each, one := limitsOf("1/h")[0], limitsOf("2/h")[0]
+	each.EachModel, one.Scope, one.Only = true, provider.Model, "a"
 	for name, c := range map[string]struct {
-		limit Limit
-		sent  []sent
+		limits []Limit
+		sent   []sent
 	}{
-		"each": {Limit{Limit: rate.Limit{EachModel: true}}, []sent{{"a", 200}, {"a", 429}, {"b", 200}, {"b", 429}, {"c", 200}}},
-		"of a": {Limit{Scope: provider.Model, Only: "a"}, []sent{{"a", 200}, {"a", 429}, {"b", 200}, {"b", 200}, {"a", 429}}},
+		"each":                 {[]Limit{each}, []sent{{"a", 200}, {"a", 429}, {"b", 200}, {"b", 429}, {"c", 200}}},
+		"of a":                 {[]Limit{one}, []sent{{"a", 200}, {"a", 200}, {"a", 429}, {"b", 200}, {"b", 200}, {"b", 200}}},
+		"of a, and each other": {[]Limit{each, one}, []sent{{"a", 200}, {"a", 200}, {"a", 429}, {"b", 200}, {"b", 429}}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			conf := to(mustURL(t, "http://server.test"), "1/h")
-			each := c.limit.EachModel
-			c.limit.Limit = conf.Upstreams[0].Limits[0].Limit
-			c.limit.EachModel = each
-			conf.Upstreams[0].Limits, conf.MaxWait = []Limit{c.limit}, -1
+			conf := to(mustURL(t, "http://server.test"))
+			conf.Upstreams[0].Limits, conf.MaxWait = c.limits, -1
 			x := virtual(t, http.HandlerFunc(hello), conf)
 			for i, c := range c.sent {
 				if resp, body := x.do("POST", "/v1/chat/completions", `{"model":"`+c.model+`","messages":[]}`); resp.StatusCode != c.want {
@@ -144,5 +144,26 @@ func TestLimitsOfModels(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What is looked at is the proxy as it is now, also after upstreams came and went.
+func TestSourcesAfterApply(t *testing.T) {
+	u := upstreamOf(t, hello)
+	of := func(names ...string) (c Config) {
+		for _, name := range names {
+			c.Upstreams = append(c.Upstreams, Upstream{Name: name, Path: "/" + name, To: u})
+		}
+		return c
+	}
+	x, apply := live(t, of("a", "b"))
+	apply(of("b", "c"))
+	var names []string
+	for _, s := range x.proxy.Sources() {
+		names = append(names, s.Snapshot().Name)
+	}
+	slices.Sort(names)
+	if want := []string{"b", "c"}; !slices.Equal(names, want) {
+		t.Errorf("it shows %q, want %q", names, want)
 	}
 }
