@@ -106,5 +106,8 @@ func TestDeadLettersOfAnEarlierVersion(t *testing.T) {
 		if shared && (out.SkippedDead != 0 || !strings.Contains(out.notices, "may have earlier ones: --dead ")) {
 			t.Errorf("%d skipped; %s", out.SkippedDead, out.notices)
 		}
+		if out := b.run(line); shared && (out.SkippedDead != 1 || strings.Contains(out.notices, "may have earlier ones")) {
+			t.Errorf("with a file of its own by now: %d skipped; %s", out.SkippedDead, out.notices)
+		}
 	}
 }

@@ -62,6 +62,7 @@ func TestDoubtLastsOverRestart(t *testing.T) {
 		{func(w http.ResponseWriter) { w.WriteHeader(500) }, false, true},
 		{func(w http.ResponseWriter) { w.WriteHeader(500) }, true, true},
 		{func(w http.ResponseWriter) { w.WriteHeader(429) }, false, false},
+		{func(w http.ResponseWriter) { w.Header().Set("Location", "/on"); w.WriteHeader(307) }, false, true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			b, url, came := clockedBench(t, func(n int, w http.ResponseWriter) {
@@ -70,6 +71,7 @@ func TestDoubtLastsOverRestart(t *testing.T) {
 				}
 			})
 			b.config.Backoff = pool.Backoff{Base: 20 * time.Second, Jitter: -1}
+			b.config.Limits, b.config.Redirects = []format.Rate{{N: 1, Per: 20 * time.Second, Text: "1/20s"}}, 1
 			b.config.Until = time.Now().Add(10 * time.Second)
 			if got := b.run(request("x", url)); got.Left != 1 || len(came()) != 1 {
 				t.Fatalf("the first run: %+v", got.Totals)

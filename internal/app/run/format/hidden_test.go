@@ -45,6 +45,7 @@ func TestSecretsOfWhatIsHandedOver(t *testing.T) {
 		{"two of a field", "https://h.test/" + inside, with("X-Api-Key", "first-"+inside[3:], inside), "", []string{"header X-Api-Key", "url"}, nil},
 		{"a cookie, repeated", "https://h.test/", with("Cookie", "lang=en; sid="+inside+"; x"), "of " + inside, []string{"body", "header Cookie"}, []string{"of [Cookie]"}},
 		{"in a field that shows nothing", "https://h.test/", http.Header{"X-Api-Key": {inside}, "X-Note": {"key " + inside, "none"}}, "", []string{"header X-Api-Key", "header X-Note"}, []string{`"X-Note":["key [X-Api-Key]","none"]`}},
+		{"in the last of a field", "https://h.test/", http.Header{"X-Api-Key": {inside}, "X-Note": {"none", "key " + inside}}, "", []string{"header X-Api-Key", "header X-Note"}, []string{`"X-Note":["none","key [X-Api-Key]"]`}},
 		{"a user and password", "https://me-myself:" + inside + "@h.test/a", plain, "", []string{"url"}, []string{"https://" + hiddenText + "@h.test/a"}},
 		{"a user, and another URL", "https://" + inside + "@h.test/a?u=http://x", plain, "", []string{"url"}, []string{"https://" + hiddenText + "@h.test/a?u=http://x"}},
 		{"a user alone", "https://" + inside + "@h.test/a", plain, "", []string{"url"}, []string{"https://" + hiddenText + "@h.test/a"}},
