@@ -98,7 +98,7 @@ func TestLongPromptsAreSentWhole(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			body := `{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"`
 			body += text(tc.size-len(body)-4) + `"}]}`
-			var got string
+			var got, again string
 			count := &spy{}
 			tr := mustNew(t, transport.Config{Limiter: count, Tokens: estimator(t), MaxBody: most, Base: roundTripper(func(r *http.Request) (*http.Response, error) {
 				b, err := io.ReadAll(r.Body)
@@ -106,6 +106,14 @@ func TestLongPromptsAreSentWhole(t *testing.T) {
 					t.Error(err)
 				}
 				r.Body.Close()
+				if again = ""; r.GetBody != nil { // for a connection that breaks before anything is written
+					body, err := r.GetBody()
+					if err != nil {
+						t.Fatal(err)
+					}
+					b, _ := io.ReadAll(body)
+					again = string(b)
+				}
 				return reply(200, "{}"), nil
 			})})
 			r := request(t, http.MethodPost, chat, body)
@@ -119,6 +127,9 @@ func TestLongPromptsAreSentWhole(t *testing.T) {
 			do(t, tr, r)
 			if got != body || given.closed != 1 {
 				t.Errorf("%+v: %d of %d bytes arrived, closed %d times", tc, len(got), len(body), given.closed)
+			}
+			if whole := tc.rewinds || tc.size <= most; (again == body) != whole || again != "" && !whole {
+				t.Errorf("%+v: the Base gets %d of %d bytes again", tc, len(again), len(body))
 			}
 			estimated, err := estimator(t).Estimate(tokens.Chat, []byte(body))
 			if err != nil {

@@ -223,36 +223,39 @@ func crowded(t *testing.T, c transport.Config) (tr *transport.Transport, others 
 	}
 }
 
-// A pause that the server asked for outlives its partition, also beyond any wait.
+// A pause that the server asked for outlives its partition, also beyond any wait, and so does the
+// reason for it: with and without a limit.
 func TestPauseOutlivesItsPartition(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		sent := 0
-		tr, others := crowded(t, transport.Config{Base: roundTripper(func(r *http.Request) (*http.Response, error) {
-			if r.URL.Host != "a.test" {
+	for _, limits := range []func(transport.Partition) limit.Limiter{nil, eachKey(func() limit.Limiter { return limit.MustRolling(100, time.Hour) })} {
+		synctest.Test(t, func(t *testing.T) {
+			sent := 0
+			tr, others := crowded(t, transport.Config{Limit: limits, Base: roundTripper(func(r *http.Request) (*http.Response, error) {
+				if r.URL.Host != "a.test" {
+					return reply(200, ""), nil
+				}
+				if sent++; sent == 1 {
+					return reply(429, "", "Retry-After", "7200"), nil
+				}
 				return reply(200, ""), nil
+			})})
+			begin := time.Now()
+			do(t, tr, get(t, "http://a.test/", "Authorization", "Bearer one"))
+			time.Sleep(time.Hour / 2)
+			others(5)
+			_, _, err := do(t, tr, get(t, "http://a.test/", "Authorization", "Bearer one"))
+			e, _ := errors.AsType[*transport.Error](err)
+			if !errors.Is(err, transport.ErrPaused) || e.Ready.Sub(begin) != 2*time.Hour || e.Refusal != provider.RateLimited {
+				t.Errorf("%v: %+v", err, e)
 			}
-			if sent++; sent == 1 {
-				return reply(429, "", "Retry-After", "7200"), nil
+			others(5)
+			if !tr.Lift(e.Partition) {
+				t.Errorf("there is no pause of %v to lift", e.Partition)
 			}
-			return reply(200, ""), nil
-		})})
-		begin := time.Now()
-		do(t, tr, get(t, "http://a.test/", "Authorization", "Bearer one"))
-		time.Sleep(time.Hour / 2)
-		others(5)
-		_, _, err := do(t, tr, get(t, "http://a.test/", "Authorization", "Bearer one"))
-		e, _ := errors.AsType[*transport.Error](err)
-		if !errors.Is(err, transport.ErrPaused) || e.Ready.Sub(begin) != 2*time.Hour || e.Refusal != provider.RateLimited {
-			t.Errorf("%v: %+v", err, e)
-		}
-		others(5)
-		if !tr.Lift(e.Partition) {
-			t.Errorf("there is no pause of %v to lift", e.Partition)
-		}
-		if status, _, err := do(t, tr, get(t, "http://a.test/", "Authorization", "Bearer one")); status != 200 {
-			t.Errorf("after the lift: %d, %v", status, err)
-		}
-	})
+			if status, _, err := do(t, tr, get(t, "http://a.test/", "Authorization", "Bearer one")); status != 200 {
+				t.Errorf("after the lift: %d, %v", status, err)
+			}
+		})
+	}
 }
 
 // What a server said is left, and until when, outlives its partition, with and without a limit.
