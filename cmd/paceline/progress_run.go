@@ -8,6 +8,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 )
@@ -109,7 +110,7 @@ func runLine(p *run.Progress) (l screen.Line) {
 }
 
 // failedLine shows the recent failures; it is empty if there were none.
-func failedLine(all []run.Failure) (l screen.Line) {
+func failedLine(all []tally.Failure) (l screen.Line) {
 	for i, f := range all {
 		text := fmt.Sprintf("%d × %s", f.Attempts, sanitize.Text(f.What))
 		if i == 0 {
@@ -132,7 +133,7 @@ const mostFailures = 5
 
 // failedText lists the reasons of failed attempts, a line for each, with one example. It is empty
 // if none failed, or if the dead letters already have it.
-func failedText(t *run.Totals) (lines []string) {
+func failedText(t *tally.Totals) (lines []string) {
 	if len(t.Failed) == 0 || len(t.Failed) == 1 && t.Failed[0].Dead == t.Failed[0].Attempts {
 		return nil
 	}

@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/internal/text/width"
 )
 
 func unpainted(_, text string) string { return text }
 
 func TestRunLine(t *testing.T) {
-	of37000 := run.Progress{Totals: run.Totals{Done: 12003, Rate: 9.92, Ceiling: 10, Percent: 99.2}, Total: 37000, ToGo: 24997, InFlight: 2, Waiting: 1000,
+	of37000 := run.Progress{Totals: tally.Totals{Done: 12003, Rate: 9.92, Ceiling: 10, Percent: 99.2}, Total: 37000, ToGo: 24997, InFlight: 2, Waiting: 1000,
 		ETA: 41*time.Minute + 40*time.Second, Why: "limit 10/s of key A, 0.3 s left"}
 	piped := of37000
 	piped.Total, piped.ETA, piped.ToGo = 0, 0, 1002
@@ -48,7 +49,7 @@ func TestRunLine(t *testing.T) {
 // terminal.
 func TestRunLineFitsEveryWidth(t *testing.T) {
 	t.Parallel()
-	long := run.Progress{Totals: run.Totals{Done: 1234567, Rejected: 12345, Dead: 999, Rate: 1234.5, Ceiling: 2000, Percent: 61.7, SkippedDone: 5}, Total: 9876543,
+	long := run.Progress{Totals: tally.Totals{Done: 1234567, Rejected: 12345, Dead: 999, Rate: 1234.5, Ceiling: 2000, Percent: 61.7, SkippedDone: 5}, Total: 9876543,
 		ToGo: 8640000, InFlight: 64, ETA: 26 * time.Hour, Why: "limit 2000/s of key 鍵鍵鍵鍵鍵鍵鍵鍵鍵鍵鍵, 0.1 s left", Down: []string{"日本語のとても長い名前.example for 5s: connection refused"}}
 	for wide := 60; wide <= 250; wide++ {
 		line := runLine(&long).Fit(wide, unpainted)
@@ -65,7 +66,7 @@ func TestRunLineFitsEveryWidth(t *testing.T) {
 
 func TestRunLineColours(t *testing.T) {
 	paint := func(color, text string) string { return "\x1b[" + color + "m" + text + "\x1b[0m" }
-	p := run.Progress{Totals: run.Totals{Done: 1}, Total: 2, ToGo: 1}
+	p := run.Progress{Totals: tally.Totals{Done: 1}, Total: 2, ToGo: 1}
 	if got := runLine(&p).Fit(79, paint); !strings.Contains(got, "\x1b[32m0 rejected\x1b[0m") {
 		t.Errorf("%q", got)
 	}
@@ -76,7 +77,7 @@ func TestRunLineColours(t *testing.T) {
 }
 
 func TestFailedLine(t *testing.T) {
-	all := []run.Failure{{What: "503", Attempts: 12}, {What: "timeout", Attempts: 3, Dead: 1}, {What: "400", Attempts: 2, Dead: 2}}
+	all := []tally.Failure{{What: "503", Attempts: 12}, {What: "timeout", Attempts: 3, Dead: 1}, {What: "400", Attempts: 2, Dead: 2}}
 	for wide, want := range map[int]string{
 		0:  "last errors: 12 × 503 (retrying), 3 × timeout (1 dead), 2 × 400 (dead)",
 		60: "last errors: 12 × 503 (retrying), 3 × timeout, 2 × 400",
@@ -93,25 +94,25 @@ func TestFailedLine(t *testing.T) {
 }
 
 func TestFailedText(t *testing.T) {
-	var many []run.Failure
+	var many []tally.Failure
 	for range 7 {
-		many = append(many, run.Failure{What: "503", Attempts: 12, Dead: 2, Example: "answered 503 Service Unavailable"})
+		many = append(many, tally.Failure{What: "503", Attempts: 12, Dead: 2, Example: "answered 503 Service Unavailable"})
 	}
 	for _, c := range []struct {
 		name string
-		all  []run.Failure
+		all  []tally.Failure
 		want []string
 	}{
 		{"none", nil, nil},
-		{"said of the dead letters", []run.Failure{{What: "404", Attempts: 3, Dead: 3}}, nil},
-		{"sent again", []run.Failure{{What: "timeout", Attempts: 3, Example: "no answer within 30s"}}, []string{"failed attempts: 3 × timeout, sent again, such as: no answer within 30s"}},
+		{"said of the dead letters", []tally.Failure{{What: "404", Attempts: 3, Dead: 3}}, nil},
+		{"sent again", []tally.Failure{{What: "timeout", Attempts: 3, Example: "no answer within 30s"}}, []string{"failed attempts: 3 × timeout, sent again, such as: no answer within 30s"}},
 		{"some are dead", many[:1], []string{"failed attempts: 12 × 503, 2 of them the last of a dead letter, such as: answered 503 Service Unavailable"}},
 	} {
-		if got := failedText(&run.Totals{Failed: c.all}); strings.Join(got, "\n") != strings.Join(c.want, "\n") {
+		if got := failedText(&tally.Totals{Failed: c.all}); strings.Join(got, "\n") != strings.Join(c.want, "\n") {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
-	if got := failedText(&run.Totals{Failed: many}); len(got) != 6 || got[5] != "failed attempts: 2 more kinds (-o json has all)" {
+	if got := failedText(&tally.Totals{Failed: many}); len(got) != 6 || got[5] != "failed attempts: 2 more kinds (-o json has all)" {
 		t.Errorf("%q", got)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
-	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 )
 
@@ -57,7 +57,7 @@ func (f *consoleFlags) log(cmd *cobra.Command, screen io.Writer) io.Writer {
 
 // ended adds to the error of a quiet run the number of failed requests, and the reason. Other runs
 // print them in the summary.
-func (f *consoleFlags) ended(err error, t *run.Totals, because string) error {
+func (f *consoleFlags) ended(err error, t *tally.Totals, because string) error {
 	var e cli.Error
 	if !f.quiet || !errors.As(err, &e) || e.Code != cli.ExitSomeFailed || e.Err != nil {
 		return err

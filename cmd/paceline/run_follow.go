@@ -18,6 +18,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/sending"
 )
 
 // pageFlags say how an answer names the next page.
@@ -47,7 +48,7 @@ func (f *pageFlags) config(cmd *cobra.Command, c *run.Config) (err error) {
 	case f.most < 1:
 		return fmt.Errorf("--max-pages %d, expected at least 1", f.most)
 	}
-	if c.Next, err = run.ParseNext(f.next, f.while); err != nil {
+	if c.Next, err = sending.ParseNext(f.next, f.while); err != nil {
 		return fmt.Errorf("--next %w", err)
 	}
 	if name := c.Next.Param(); slices.ContainsFunc(c.Query, func(t format.Template) bool { return t.Name() == name }) {

@@ -15,6 +15,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/report"
 	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/internal/text/humanize"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
@@ -67,7 +68,7 @@ func (f *drawnFlags) write(name string) error {
 }
 
 // interruption is the error of a run that a signal ended.
-func (f *runFlags) interruption(t run.Totals) error {
+func (f *runFlags) interruption(t tally.Totals) error {
 	how := "interrupted"
 	if t.Left > 0 {
 		how += ": " + leftText(t.Left)
@@ -80,7 +81,7 @@ func (f *runFlags) interruption(t run.Totals) error {
 
 // end is the error of a run that ended by itself: an error of sending or closing, or failed
 // requests.
-func (f *runFlags) end(t run.Totals, sending, closing error) error {
+func (f *runFlags) end(t tally.Totals, sending, closing error) error {
 	switch {
 	case errors.Is(sending, run.ErrOutput) && f.out != "-":
 		return cli.Exit(cli.ExitFailure,
@@ -132,7 +133,7 @@ func codeOf(err error) error {
 }
 
 // report prints the summary.
-func (f *runFlags) report(s *screen.Screen, t run.Totals, wall time.Duration) error {
+func (f *runFlags) report(s *screen.Screen, t tally.Totals, wall time.Duration) error {
 	line, err := json.Marshal(t)
 	if err != nil {
 		return err
@@ -217,7 +218,7 @@ func (f *runFlags) report(s *screen.Screen, t run.Totals, wall time.Duration) er
 }
 
 // usedText writes the tokens of all models together. It is empty if they used none.
-func usedText(t *run.Totals) string {
+func usedText(t *tally.Totals) string {
 	if t.InputTokens+t.OutputTokens == 0 {
 		return ""
 	}
@@ -244,7 +245,7 @@ func usedText(t *run.Totals) string {
 }
 
 // modelText describes a model in figures.
-func modelText(m *run.ModelTotals) string {
+func modelText(m *tally.ModelTotals) string {
 	text := fmt.Sprintf("model %s: %s done, %s tokens in, %s out", m.Model, humanize.Thousands(int64(m.Done)),
 		humanize.Thousands(m.InputTokens), humanize.Thousands(m.OutputTokens))
 	if m.USD != nil {
@@ -254,7 +255,7 @@ func modelText(m *run.ModelTotals) string {
 }
 
 // foundText writes the findings of --limit auto.
-func foundText(f *run.Found, named bool) string {
+func foundText(f *tally.Found, named bool) string {
 	if named {
 		return "found for key " + f.Key + ": " + f.Text
 	}
@@ -262,7 +263,7 @@ func foundText(f *run.Found, named bool) string {
 }
 
 // keyText describes a key in figures.
-func keyText(k *run.KeyTotals) string {
+func keyText(k *tally.KeyTotals) string {
 	text := fmt.Sprintf("key %s: %d sent, %d done, %d rejected", k.Key, k.Sends, k.Done, k.Rejected)
 	if k.Percent > 0 {
 		text += fmt.Sprintf(", %.1f %% of its ceiling", k.Percent)

@@ -24,8 +24,8 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
-	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/internal/testkit/realserver"
 	"github.com/paceline-go/paceline/internal/text/rate"
@@ -197,7 +197,7 @@ func TestRunCommand(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != 0 || r.ID != "a" || *r.Body != "true" || r.Key != "PL_TEST_KEY" {
 		t.Errorf("%d %s%s", code, stdout, stderr)
 	}
-	var a, b run.Totals
+	var a, b tally.Totals
 	text, _ := os.ReadFile(summary)
 	if err := errors.Join(json.Unmarshal([]byte(stderr), &a), json.Unmarshal(text, &b)); err != nil || !reflect.DeepEqual(a, b) || a.Done != 1 {
 		t.Errorf("summaries: %v, %s, %s", err, stderr, text)

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/paceline-go/paceline/fairshare"
+	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool"
@@ -18,23 +19,6 @@ type Auto struct {
 	Weight, Sharers float64
 	// Seed is the seed of the random numbers. If zero, it is drawn.
 	Seed uint64
-}
-
-// Found is the limit that a run found for a key (--limit auto).
-type Found struct {
-	Key string `json:"key"`
-	// N is how many requests are let through in Seconds; 0: no limit was found.
-	N       int64   `json:"n"`
-	Seconds float64 `json:"seconds,omitempty"`
-	// By is the source of the limit: nobody (no answer named a limit, and nothing was refused),
-	// refusals, server (as it states), remains (what answers say is left) or provider (its
-	// documentation).
-	By string `json:"by"`
-	// Soon is how many requests were refused in the first minute, and Later since.
-	Soon  int `json:"refused_first_minute"`
-	Later int `json:"refused_since"`
-	// Text is all of that in words, for people.
-	Text string `json:"text"`
 }
 
 func (a *Auto) limiter() (*fairshare.Auto, error) {
@@ -62,20 +46,20 @@ func (g *group) seeks(key int, each []limit.Limiter) ([]limit.Limiter, error) {
 		if g.r.c.keyless {
 			who = ""
 		}
-		g.r.tell("%s--limit auto %s", who, text)
+		g.r.Say("%s--limit auto %s", who, text)
 	})), nil
 }
 
 // found returns the limits that the keys have found.
-func (r *Run) found() (all []Found) {
-	for _, g := range r.groups {
+func (p pools) found() (all []tally.Found) {
+	for _, g := range p {
 		if g.pool == nil {
 			continue
 		}
 		g.pool.Update(func(mono.Time, *pool.Queue, *pool.Dispatcher) {
 			for i, a := range g.autos {
 				f := a.Found()
-				all = append(all, Found{
+				all = append(all, tally.Found{
 					Key: g.called(i), N: f.Rate.N, Seconds: f.Rate.Per.Seconds(), By: f.By.String(), Soon: f.Soon, Later: f.Later,
 					Text: f.String(),
 				})

@@ -31,8 +31,8 @@ func (r *Run) newBearer() {
 		Issuer: r.c.Bearer.Issuer, Life: r.c.Bearer.Config, Notice: func(s string) { r.c.Notice(s) },
 		New: func(token string) {
 			h.Learn(token)
-			if slices.Contains(h.Weak(), "token") && r.notices.isFirst("weak token") {
-				r.tell("where an answer repeats the token it is not hidden: it is too short, or too easy to guess, to be told " +
+			if slices.Contains(h.Weak(), "token") && r.IsFirst("weak token") {
+				r.Say("where an answer repeats the token it is not hidden: it is too short, or too easy to guess, to be told " +
 					"from other text")
 			}
 		},
@@ -72,25 +72,25 @@ func (r *Run) pass(ctx context.Context, j *job) bool {
 // tokenJudged takes in what an attempt proves about its token. It reports whether the request goes
 // again with another token, which does not count as an attempt.
 func (r *Run) tokenJudged(j *job) (again bool) {
-	if r.tokens == nil || j.hop.foreign || j.token.Generation == 0 {
+	if r.tokens == nil || j.hop.Foreign || j.token.Generation == 0 {
 		return false
 	}
 	switch {
-	case j.res.status == 0:
+	case j.res.Status == 0:
 		r.tokens.Unanswered(j.token)
-	case j.res.status != http.StatusUnauthorized:
+	case j.res.Status != http.StatusUnauthorized:
 		r.tokens.Answered(j.token)
 	default:
 		before := j.refused != 0 && j.refused != j.token.Generation
 		j.refused = j.token.Generation
-		return r.tokens.Refused(j.token, before, said(statusText(j.res.status), j.res.body, r.secrets.Of(j.r))) != bearer.Own
+		return r.tokens.Refused(j.token, before, said(statusText(j.res.Status), j.res.Body, r.secrets.Of(j.r))) != bearer.Own
 	}
 	return false
 }
 
 // renewed returns the answer for a request that goes again with another token.
 func (r *Run) renewed(j *job, ans pool.Answer) pool.Answer {
-	ans.Reason = said(ans.Reason, j.res.body, r.secrets.Of(j.r))
+	ans.Reason = said(ans.Reason, j.res.Body, r.secrets.Of(j.r))
 	ans.Result, ans.Returned = limit.Failed, true
 	ans.Invalid, ans.Denied, ans.Banned = false, false, false
 	return ans

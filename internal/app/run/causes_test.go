@@ -1,18 +1,13 @@
 package run
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
-	"net"
-	"os"
 	"reflect"
-	"syscall"
 	"testing"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
 )
@@ -20,27 +15,16 @@ import (
 // The reason of a failed attempt is a word or two, from the first fact that explains it. An attempt
 // that did not fail has none.
 func TestWhatAttemptsFailOf(t *testing.T) {
-	late := errors.New("no answer within 30s")
-	r := &Run{sender: &sender{late: late}}
 	broken := errors.New("unexpected EOF")
 	for want, cases := range map[string][]job{
-		"503":                        {{res: response{status: 503}}},
-		"199":                        {{res: response{status: 199}}},
-		"300":                        {{res: response{status: 300}, unlike: true}},
-		"200, a refusal":             {{res: response{status: 200}}},
-		"299, a refusal":             {{res: response{status: 299}}},
-		"200, no success":            {{res: response{status: 200}, unlike: true}},
-		"200, broken off":            {{res: response{status: 200, err: broken}}, {res: response{status: 200, err: broken}, unlike: true}},
-		"timeout":                    {{res: response{err: fmt.Errorf("h: %w", late)}}, {res: response{err: fmt.Errorf("h: %w", os.ErrDeadlineExceeded)}}, {res: response{err: &net.OpError{Op: "dial", Err: context.DeadlineExceeded}}}},
-		"unknown host":               {{res: response{err: broken, sight: limit.NoName}}},
-		"TLS handshake":              {{res: response{err: broken, sight: limit.BadCertificate}}},
-		"no files left here":         {{res: response{err: broken, sight: limit.NoFiles}}},
-		"connection refused":         {{res: response{err: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}}}},
-		"connection reset":           {{res: response{err: &net.OpError{Op: "read", Err: syscall.ECONNRESET}}}},
-		"connection closed":          {{res: response{err: inWordsOf{"the connection was closed", io.EOF}}}, {res: response{err: io.ErrUnexpectedEOF}}},
-		syscall.EHOSTUNREACH.Error(): {{res: response{err: inWordsOf{"connect: no way", &net.OpError{Op: "dial", Err: syscall.EHOSTUNREACH}}}}},
-		syscall.ENETUNREACH.Error():  {{res: response{err: &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ENETUNREACH)}}}},
-		"no answer":                  {{res: response{err: broken}}},
+		"503":             {{res: sending.Response{Status: 503}}},
+		"199":             {{res: sending.Response{Status: 199}}},
+		"300":             {{res: sending.Response{Status: 300}, unlike: true}},
+		"200, a refusal":  {{res: sending.Response{Status: 200}}},
+		"299, a refusal":  {{res: sending.Response{Status: 299}}},
+		"200, no success": {{res: sending.Response{Status: 200}, unlike: true}},
+		"200, broken off": {{res: sending.Response{Status: 200, Err: broken}}, {res: sending.Response{Status: 200, Err: broken}, unlike: true}},
+		"no answer":       {{res: sending.Response{Err: broken}}},
 	} {
 		for _, j := range cases {
 			for _, result := range []limit.Result{limit.Failed, limit.Limited, limit.Unknown, limit.Accepted} {
@@ -49,8 +33,8 @@ func TestWhatAttemptsFailOf(t *testing.T) {
 					if result == limit.Accepted || returned && result != limit.Limited { // it was redirected, or not sent
 						expect = ""
 					}
-					if got := r.failedOf(&j, &pool.Answer{Outcome: limit.Outcome{Result: result}, Returned: returned}); got != expect {
-						t.Errorf("%d, %v, unlike %v, %v, returned %v: %q, want %q", j.res.status, j.res.err, j.unlike, result, returned, got, expect)
+					if got := failedOf(&j, &pool.Answer{Outcome: limit.Outcome{Result: result}, Returned: returned}); got != expect {
+						t.Errorf("%d, %v, unlike %v, %v, returned %v: %q, want %q", j.res.Status, j.res.Err, j.unlike, result, returned, got, expect)
 					}
 				}
 			}

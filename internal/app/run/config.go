@@ -16,6 +16,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/output"
+	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/app/sharestore"
 	"github.com/paceline-go/paceline/internal/boottime"
 	"github.com/paceline-go/paceline/internal/secret"
@@ -60,7 +61,7 @@ type Config struct {
 
 	// Next finds the next page in an answer. A request goes on with that page, up to MaxPages for
 	// each line; if zero, 1000. If Next is nil, the run looks for no pages.
-	Next     *Next
+	Next     *sending.Next
 	MaxPages int
 
 	Concurrency int           // attempts in flight; if zero, 64
@@ -201,6 +202,13 @@ func (c *Config) secretKeys() (all []secret.Key) {
 // secrets finds what nothing may show of the requests.
 func (c *Config) secrets() *format.Secrets {
 	return format.NewSecrets(c.secretKeys(), c.Header, c.Query, c.Format)
+}
+
+// sending is how the run sends.
+func (c *Config) sending(secrets *format.Secrets, files *output.Bodies) sending.Config {
+	return sending.Config{Header: c.Header, Query: c.Query, Secrets: secrets, Places: c.KeyHosts, Files: files,
+		MaxResponse: c.MaxResponse, UserAgent: c.UserAgent, Timeout: c.Timeout, Connections: c.Concurrency, TLS: c.TLS,
+		Dial: c.Dial, Proxies: c.proxies}
 }
 
 // hasSecrets says whether requests are sent with keys or tokens.

@@ -1,6 +1,10 @@
 package run
 
-import "sync"
+import (
+	"fmt"
+	"sync"
+	"time"
+)
 
 // heldBytes bounds the bytes of all requests that are read ahead, whatever their number.
 const heldBytes = 256 << 20
@@ -86,4 +90,46 @@ func (c *course) left() (gone bool) {
 		c.changed.Wait()
 	}
 	return !c.feeding
+}
+
+// until ends the sending at Config.Until. It reads the wall clock again and again, since the clock
+// may be set and a laptop may sleep.
+func (r *Run) until(done <-chan struct{}) {
+	for !r.c.isOver() {
+		select {
+		case <-time.After(min(time.Until(r.c.Until.Round(0)), time.Second)):
+		case <-done:
+			return
+		}
+	}
+	r.enough(r.c.over())
+}
+
+func (c *Config) isOver() bool { return time.Until(c.Until.Round(0)) <= 0 }
+
+func (c *Config) over() error {
+	return fmt.Errorf("%w: it is %s (--until)", ErrEnough, c.Until.Format("2 Jan 15:04:05"))
+}
+
+// enough ends the sending for a bound of the user.
+func (r *Run) enough(why error) {
+	r.course.first(&r.course.enough, why)
+	r.Drain()
+}
+
+// Drain stops the sending. Send returns when the requests in flight have their answers.
+func (r *Run) Drain() {
+	r.course.stop()
+	r.store.Stop()
+	if r.tokens != nil {
+		r.tokens.Stop()
+	}
+	r.trials.stop()
+	r.groups.drain()
+}
+
+// fail stops the sending after a failed write.
+func (r *Run) fail(err error) {
+	r.course.first(&r.course.failure, err)
+	r.Drain()
 }

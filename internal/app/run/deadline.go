@@ -76,17 +76,17 @@ func (s *starts) at(line int) (time.Time, bool) {
 }
 
 // lasts returns the duration within which a request must be sent; 0: there is none.
-func (r *Run) lasts(q *format.Request) time.Duration {
+func (c *Config) lasts(q *format.Request) time.Duration {
 	if !q.At.IsZero() {
 		return 0
 	}
-	return cmp.Or(q.TTL, r.c.TTL)
+	return cmp.Or(q.TTL, c.TTL)
 }
 
 // due returns how long a request may still wait (0: for ever; negative: it has expired). renewal is
 // how long each of its retries may wait (negative: no longer).
 func (r *Run) due(q *format.Request) (ttl, renewal time.Duration) {
-	d := r.lasts(q)
+	d := r.c.lasts(q)
 	switch {
 	case !q.At.IsZero():
 		return expiring(q.At), -1
@@ -95,7 +95,7 @@ func (r *Run) due(q *format.Request) (ttl, renewal time.Duration) {
 	}
 	ttl = expiring(r.start(q).Add(d))
 	// If another run sends a request again, that is a retry, too.
-	if r.c.Renew && (ttl < 0 || r.tally.isAgain(q.ID)) {
+	if r.c.Renew && (ttl < 0 || r.tally.IsAgain(q.ID)) {
 		ttl = d
 	}
 	return ttl, d

@@ -227,7 +227,7 @@ func TestDue(t *testing.T) {
 			t.Fatal(err)
 		}
 		if c.again {
-			r.tally.ledger[format.HashOf("a")] = standing(0).dead(dead.Outage)
+			r.tally.Note(format.Entry{ID: "a", State: "dead", Class: "outage"})
 		}
 		first, renewal := r.due(&format.Request{ID: "a", Created: time.Now().Add(-c.age)})
 		if first.Round(time.Second) != c.first || renewal != c.renewal {

@@ -7,14 +7,13 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/telling"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
 )
 
 const (
-	// After manyDenials in a row the key is at fault, as in package dispatch.
-	manyDenials = 3
 	// deniedFirst bounds a run that is denied every request from the beginning. deniedLater bounds
 	// one that was served before. It is longer since forbidden requests may lie together in the
 	// input, and then look the same.
@@ -50,7 +49,7 @@ func (d *denials) last() (since time.Time, served bool) {
 // other requests were served, or if the request is already a dead letter for a denial.
 func (r *Run) deniedItself(j *job) bool {
 	_, served := r.denials.last()
-	return r.c.keyless && served || r.tally.wasRefused(j.r.ID)
+	return r.c.keyless && served || r.tally.WasRefused(j.r.ID)
 }
 
 // paysFor reports whether the account without credit, of which an answer speaks, is that of all
@@ -69,10 +68,10 @@ func (r *Run) paysFor(j *job) bool {
 
 // excluded judges an answer that says that the key's limit for the model is 0. It is as if there was
 // no such model. Where there are several keys, another may have one.
-func (r *Run) excluded(j *job, ans *pool.Answer) {
+func (c *Config) excluded(j *job, ans *pool.Answer) {
 	ans.Outcome = limit.Outcome{Result: limit.Failed, Link: ans.Link, ArrivedAgo: ans.ArrivedAgo, RTT: ans.RTT}
 	ans.Invalid, ans.Returned = true, false
-	ans.Denied = len(r.c.Keys) > 1 || j.r.Estimate.Model == ""
+	ans.Denied = len(c.Keys) > 1 || j.r.Estimate.Model == ""
 	j.noModel = !ans.Denied
 }
 
@@ -83,7 +82,7 @@ func (r *Run) giveUp(keys []pool.KeyInfo, reason string) {
 		if k.State == pool.KeyBanned {
 			continue
 		}
-		if k.Denials < manyDenials {
+		if k.Denials < telling.ManyDenials {
 			return
 		}
 		left, last = left+1, k.Name
@@ -118,3 +117,36 @@ type exhausted string
 
 func (e exhausted) Error() string { return string(e) }
 func (e exhausted) Unwrap() error { return pool.ErrExhausted }
+
+// troubled is how long after a refusal tellTrouble still evaluates refusals.
+const troubled = time.Minute
+
+// tellTrouble reports what the refusals so far prove: an option of the user is wrong, or a key gets
+// nothing but refusals.
+func (g *group) tellTrouble(ans *pool.Answer) {
+	r := g.r
+	now := time.Since(r.epoch)
+	if ans.Result == limit.Limited || ans.Misordered || ans.Denied {
+		r.trouble.Store(int64(now + troubled))
+	} else if int64(now) > r.trouble.Load() {
+		return
+	}
+	keys := g.pool.Keys()
+	if ans.Denied {
+		r.giveUp(keys, ans.Reason)
+	}
+	for _, k := range keys {
+		r.TellRow(&k)
+		for _, retreat := range k.Retreats {
+			at := r.epoch.Add(time.Duration(retreat.Until))
+			what := fmt.Sprintf("%s of %s", retreat.Option, retreat.Limit)
+			if !r.c.keyless {
+				what = fmt.Sprintf("key %s: %s", k.Name, what)
+			}
+			if r.IsNews(what, at, 0) {
+				r.Say("%s is wrong: requests were refused that keep to it; it is not relied on until %s", what,
+					at.Format("15:04:05"))
+			}
+		}
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/app/learned"
-	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/limit"
@@ -35,7 +34,7 @@ func (r *Run) Peek() error {
 // open opens the files and reads the output of earlier runs.
 func (r *Run) open() (err error) {
 	s := r.store
-	if err := s.Open(r.note, r.tell); err != nil {
+	if err := s.Open(r.note, r.Say); err != nil {
 		return err
 	}
 	s.History = &journal.History{}
@@ -55,7 +54,7 @@ func (r *Run) open() (err error) {
 		TrustClock: r.c.TrustClock, Clock: r.c.clock, Full: r.full(),
 		Forget: func(id string) bool {
 			s.Lost.Knows(id)
-			return r.tally.ledger.has(format.HashOf(id), inOut|inExpired|inDead)
+			return r.tally.HasResult(id)
 		},
 		Before: func() error { return errors.Join(s.Out.Sync(1), s.Dead.Sync(1)) },
 	}, r.epoch)
@@ -64,7 +63,7 @@ func (r *Run) open() (err error) {
 		s.Lost.Look(s.History)
 	}
 	if err == nil && s.History.Gone != "" && s.History.Last > 0 {
-		r.tell("%s %s, though there are results: every window is taken to be full%s, and what was sent unanswered is sent "+
+		r.Say("%s %s, though there are results: every window is taken to be full%s, and what was sent unanswered is sent "+
 			"again unnamed",
 			s.Journal.Path(), s.History.Gone, map[bool]string{true: " when they were written"}[r.c.TrustClock])
 	}
@@ -94,25 +93,12 @@ func (r *Run) full() []journal.Sent {
 	return all
 }
 
-// note marks a request that ended in an earlier run.
+// note takes in a result of an earlier run.
 func (r *Run) note(e format.Entry) {
 	if r.c.Next != nil {
 		r.chains.note(e)
 	}
-	d := format.HashOf(e.ID)
-	is := r.tally.ledger[d]
-	if e.State != "dead" || !is.has(inOut) { // a done request is not dead
-		is = is.of(bitsOf(e.Digest))
-	}
-	switch e.State {
-	case "dead":
-		is = is.dead(dead.Named(e.Class, e.Status))
-	case "expired":
-		is |= inExpired
-	default:
-		is |= inOut
-	}
-	r.tally.ledger[d] = is
+	r.tally.Note(e)
 }
 
 // tellLost reports that the journal has lost its end.
@@ -124,6 +110,6 @@ func (r *Run) tellLost() {
 	if r.c.HoldUnanswered {
 		what = "become dead letters (--unanswered hold)"
 	}
-	r.tell("%s has lost its end, as after a power cut, and does not know all that was sent: up to %d requests behind "+
+	r.Say("%s has lost its end, as after a power cut, and does not know all that was sent: up to %d requests behind "+
 		"those that it knows %s", r.store.Journal.Path(), output.MostLost, what)
 }

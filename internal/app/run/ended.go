@@ -2,14 +2,13 @@ package run
 
 import (
 	"errors"
-
 	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/output"
+	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/pool"
-)
-
-// endings are requests that have ended, whose results are written together.
+	"time"
+) // endings are requests that have ended, whose results are written together.
 type endings struct {
 	r     *Run
 	to    *output.Results
@@ -22,6 +21,7 @@ type endings struct {
 	keep    format.Kept
 	answers []journal.Answered
 	ids     []string
+	tallied []tally.End
 }
 
 // ended is a request that has ended.
@@ -73,7 +73,7 @@ func (w *endings) add(e *pool.Ended) {
 		w.to = to
 	}
 	one := ended{Ended: e, job: e.Request.Value.(*job), from: len(w.lines)}
-	if one.job.res.unsaved != nil && e.State == pool.Done {
+	if one.job.res.Unsaved != nil && e.State == pool.Done {
 		one.to, one.unsaved = one.from, true
 		w.of = append(w.of, one)
 		return
@@ -96,14 +96,14 @@ func (w *endings) write() {
 	results := w.results()
 	err := errors.Join(results, w.journal())
 	r, size := w.r, int64(0)
-	if r.sender.files != nil {
+	if r.store.Files != nil {
 		err = errors.Join(err, w.files())
 	}
 	if r.store.IsOrdered() && w.to != r.store.Out {
 		w.pass()
 	}
 	r.store.Wake()
-	r.tally.ended(w.of, !w.to.Regular())
+	r.tally.Ended(w.ends(), !w.to.Regular())
 	for i := range w.of {
 		j := w.of[i].job
 		size += j.size
@@ -112,7 +112,7 @@ func (w *endings) write() {
 			r.trials.set(j.r.Estimate.Model, untried, "") // no effect if its answer has decided
 		}
 		r.release(j)
-		j.res.body, j.r.Body, j.r.Raw = nil, nil, nil // the Pool and its queue remember a request for a while
+		j.res.Body, j.r.Body, j.r.Raw = nil, nil, nil // the Pool and its queue remember a request for a while
 	}
 	r.course.free(size)
 	if err != nil {
@@ -121,7 +121,23 @@ func (w *endings) write() {
 	clear(w.of)
 	clear(w.answers)
 	clear(w.ids)
+	clear(w.tallied)
 	w.of, w.lines, w.line = w.of[:0], w.lines[:0], format.Result{}
+}
+
+// ends describes the requests for the tally.
+func (w *endings) ends() []tally.End {
+	w.tallied = w.tallied[:0]
+	for i := range w.of {
+		e, j := &w.of[i], w.of[i].job
+		one := tally.End{State: e.State, Late: e.Late, Reason: e.Reason, Request: j.r, Failed: j.failed, Group: j.group.index,
+			Key: j.keyIndex, Written: e.written, Partly: j.parts != nil, Repeat: j.repeat, KeyHost: j.keyHost}
+		if e.State == pool.Dead {
+			one.Class = deadOf(j, e.Ended)
+		}
+		w.tallied = append(w.tallied, one)
+	}
+	return w.tallied
 }
 
 // results writes the lines together. If that fails, perhaps because the disk is almost full, it
@@ -147,8 +163,8 @@ func (w *endings) pass() {
 // files hands over the bodies whose lines are written now. Their files get their names.
 func (w *endings) files() (err error) {
 	for i := range w.of {
-		if e := &w.of[i]; e.written && e.job.res.saved != nil {
-			err = errors.Join(err, w.r.store.Named(*e.job.res.saved))
+		if e := &w.of[i]; e.written && e.job.res.Saved != nil {
+			err = errors.Join(err, w.r.store.Named(*e.job.res.Saved))
 		}
 	}
 	return err
@@ -177,4 +193,52 @@ func (w *endings) journal() error {
 		to.Ended(w.ids...)
 	}
 	return err
+}
+
+// result fills in the line about a request.
+func (r *Run) result(line *format.Result, keep *format.Kept, j *job, e *pool.Ended) {
+	at := time.Now()
+	if e.State == pool.Done {
+		at = j.res.Ended
+	}
+	*line = format.Result{
+		ID: j.r.ID, State: e.State.String(), Attempts: e.Attempts, At: format.Stamp(at), PossibleRepeat: j.repeat, Late: e.Late,
+		Key: j.key, Digest: j.r.Digest,
+		Status: j.res.Status, Partly: j.parts, Page: j.r.Page, Next: j.next, Refused: j.refusals.N,
+		RefusedAt: j.refusals.Texts(), Ceiling: r.ceilings.now(),
+	}
+	if !j.res.Ended.IsZero() {
+		line.WaitedMS = format.Milliseconds(j.at.Sub(j.submitted(e.Submitted)))
+		line.WaitedFor = j.group.waits.Between(j.waited[0], j.waited[1])
+		line.LatencyMS = format.Milliseconds(j.res.Ended.Sub(j.res.Began))
+		line.Row = j.row
+		if j.row == nil {
+			line.SetHeaders(j.res.Header, keep, r.secrets.Of(j.r))
+		}
+		switch {
+		case j.row != nil:
+		case j.res.Saved != nil:
+			j.res.Saved.Tell(line)
+		case j.res.Status != 0:
+			line.SetBody(j.res.Body, j.res.Cut, j.res.CutAt(), r.secrets.Of(j.r))
+		}
+		if j.hop.Count > 0 {
+			var n int
+			line.Location, n = r.secrets.Of(j.r).HideIn(j.hop.URL.String())
+			line.Hidden += n
+		}
+	}
+	switch e.State {
+	case pool.Expired:
+		switch {
+		case e.Lapsed:
+			line.Error = "not sent, since the answer would be too late: " + e.Reason
+		case e.Attempts > 0:
+			line.Error = "the deadline passed: " + e.Reason
+		default:
+			line.Error = "the deadline passed before it could be sent"
+		}
+	case pool.Dead:
+		line.Error, line.Class, line.Request = e.Reason, deadOf(j, e).String(), r.secrets.LineOf(j.r)
+	}
 }

@@ -6,66 +6,15 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/telling"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool"
 )
 
-const (
-	paceSlots = 30
-	// standstill is how long requests may wait while none ends. After that the ETA is not known.
-	standstill = 10 * time.Second
-)
-
-// pace counts the requests that ended lately. The tally's lock guards it.
-type pace struct {
-	slot  time.Duration // the length of a slot; the latest paceSlots slots are counted
-	began time.Time
-	last  time.Time // when the last request ended
-	ends  [paceSlots + 1]int
-	at    int64 // the latest slot up to which the ring is up to date
-}
-
-// begin starts the count. It looks back over 30 s. If a limit has a longer period it looks back
-// over twice that, so that bursts even out.
-func (p *pace) begin(now time.Time, limits []format.Rate) {
-	span := paceSlots * time.Second
-	for _, l := range limits {
-		if l.Bucket {
-			span = max(span, 2*l.Per/time.Duration(l.N))
-		} else {
-			span = max(span, 2*l.Per)
-		}
-	}
-	*p = pace{slot: span / paceSlots, began: now, last: now}
-}
-
-func (p *pace) turn(now time.Time) {
-	for n := int64(now.Sub(p.began) / p.slot); p.at < n; {
-		p.at = max(p.at+1, n-paceSlots)
-		p.ends[p.at%(paceSlots+1)] = 0
-	}
-}
-
-func (p *pace) ended(now time.Time) {
-	p.turn(now)
-	p.ends[p.at%(paceSlots+1)]++
-	p.last = now
-}
-
-// perSecond returns how many requests ended per second within the latest complete slots. It returns
-// false until there are enough slots.
-func (p *pace) perSecond(now time.Time) (float64, bool) {
-	p.turn(now)
-	n := 0
-	for i, ends := range p.ends {
-		if int64(i) != p.at%(paceSlots+1) {
-			n += ends
-		}
-	}
-	return float64(n) / (paceSlots * p.slot).Seconds(), p.at >= paceSlots
-}
+// standstill is how long requests may wait while none ends. After that the ETA is not known.
+const standstill = 10 * time.Second
 
 // rests returns the longest time for which kept limits may let no request go.
 func rests(limits []format.Rate) (d time.Duration) {
@@ -91,7 +40,7 @@ type serving struct {
 func (r *Run) serves(now mono.Time, d *pool.Dispatcher) (all []serving) {
 	for i := range r.c.Keys {
 		info := d.KeyInfo(now, i)
-		if info.State == pool.KeyBanned || max(info.Refusals, info.Denials, info.Nonces) >= inARow {
+		if info.State == pool.KeyBanned || max(info.Refusals, info.Denials, info.Nonces) >= telling.InARow {
 			continue
 		}
 		s := serving{misfits: info.Misfits, shared: info.Shared}
@@ -133,10 +82,10 @@ func together(keys []serving, d time.Duration) (at time.Duration) {
 // requests ended much more slowly of late, that pace counts instead. of has the serving keys of
 // each group. waits names in a word the reason why the next request waits.
 func (r *Run) eta(now time.Time, of [][]serving, waiting bool, waits string) time.Duration {
-	t := &r.tally
+	t := r.tally
 	keys := of[0]
 	for i := range of {
-		if t.uses[i].remaining[limit.Requests] > 0 {
+		if t.Uses[i].Remaining[limit.Requests] > 0 {
 			keys = of[i]
 		}
 	}
@@ -144,11 +93,11 @@ func (r *Run) eta(now time.Time, of [][]serving, waiting bool, waits string) tim
 	if isLimit(waits) {
 		patience += rests(r.c.Limits)
 	}
-	if len(keys) == 0 || waiting && now.Sub(t.pace.last) > patience {
+	if len(keys) == 0 || waiting && now.Sub(t.Pace.Last) > patience {
 		return 0
 	}
-	n := &t.totals
-	left := float64(n.toGo())
+	n := &t.Totals
+	left := float64(n.NotEnded())
 	longest := r.byAnswers(keys, left)
 	for i := range of {
 		if len(of[i]) == 0 {
@@ -157,7 +106,7 @@ func (r *Run) eta(now time.Time, of [][]serving, waiting bool, waits string) tim
 		longest = max(longest, r.groups[i].byLimits(now, of[i]))
 	}
 	const wellBelow = 2
-	if perSecond, known := t.pace.perSecond(now); known && left > perSecond*longest.Seconds()*wellBelow {
+	if perSecond, known := t.Pace.PerSecond(now); known && left > perSecond*longest.Seconds()*wellBelow {
 		if perSecond == 0 {
 			return 0
 		}
@@ -168,7 +117,7 @@ func (r *Run) eta(now time.Time, of [][]serving, waiting bool, waits string) tim
 
 // byAnswers returns how long the rest takes if answers stay as slow as they were so far.
 func (r *Run) byAnswers(keys []serving, left float64) time.Duration {
-	n := r.tally.totals.Sends
+	n := r.tally.Totals.Sends
 	if n == 0 || left == 0 {
 		return 0
 	}
@@ -176,21 +125,21 @@ func (r *Run) byAnswers(keys []serving, left float64) time.Duration {
 	if r.c.Gap == 0 && r.numbered {
 		flights = min(flights, len(keys))
 	}
-	return rate.Lasting(keys[0].from.Seconds() + left/float64(flights)*r.tally.busy.Seconds()/float64(n))
+	return rate.Lasting(keys[0].from.Seconds() + left/float64(flights)*r.tally.Busy.Seconds()/float64(n))
 }
 
 // byLimits returns how long the limits need for the rest of the group.
 func (g *group) byLimits(now time.Time, keys []serving) (longest time.Duration) {
-	r, t := g.r, &g.r.tally
+	r, t := g.r, g.r.tally
 	keys = ofEach(keys)
-	u := &t.uses[g.index]
+	u := &t.Uses[g.index]
 	for n, l := range g.limits {
-		left := float64(max(u.remaining[limit.Requests], 0)) * u.each(l.Unit)
-		if l.Bucket && !t.first.IsZero() {
+		left := float64(max(u.Remaining[limit.Requests], 0)) * u.Each(l.Unit)
+		if l.Bucket && !t.First.IsZero() {
 			// The present content of the bucket can go at once, and takes no time.
 			all := float64(r.quotas())
-			room := min(float64(g.rooms[n])/all+l.Speed()*t.first.Sub(r.epoch).Seconds(), float64(l.Most()))
-			room += l.Speed()*now.Sub(t.first).Seconds() - float64(u.spent[l.Unit])/all
+			room := min(float64(g.rooms[n])/all+l.Speed()*t.First.Sub(r.epoch).Seconds(), float64(l.Most()))
+			room += l.Speed()*now.Sub(t.First).Seconds() - float64(u.Spent[l.Unit])/all
 			left = max(left-min(max(room, 0), float64(l.Most()))*float64(len(keys)), 0)
 		}
 		if left > 0 {

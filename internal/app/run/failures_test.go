@@ -12,44 +12,6 @@ import (
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
 )
 
-// A failure more than a minute ago is not in lately, but in the sum. Rare failures are counted
-// together.
-func TestFailures(t *testing.T) {
-	var f failures
-	now := time.Unix(1e9, 0)
-	f.count(now, "503", "answered 503", 1, 0)
-	f.count(now.Add(5*time.Second), "503", "answered 503 again", 1, 0)
-	f.count(now.Add(30*time.Second), "timeout", "no answer within 30s", 1, 0)
-	f.count(now.Add(31*time.Second), "timeout", "", 0, 1)
-	for _, c := range []struct {
-		after time.Duration
-		want  string
-	}{
-		{31 * time.Second, "[{503 2 0 answered 503} {timeout 1 1 no answer within 30s}]"},
-		{59 * time.Second, "[{503 2 0 answered 503} {timeout 1 1 no answer within 30s}]"},
-		{60 * time.Second, "[{timeout 1 1 no answer within 30s}]"},
-		{91 * time.Second, "[]"},
-	} {
-		if got := fmt.Sprint(f.lately(now.Add(c.after))); got != c.want {
-			t.Errorf("%v: %s, want %s", c.after, got, c.want)
-		}
-	}
-	f.count(now.Add(time.Hour), "503", "", 1, 0) // the same slot of the ring
-	if got := fmt.Sprint(f.lately(now.Add(time.Hour))); got != "[{503 1 0 answered 503}]" {
-		t.Errorf("an hour later: %s", got)
-	}
-	for i := range 2 * mostFailures {
-		f.count(now, fmt.Sprint("kind ", i), "", 1, 0)
-	}
-	all, n := f.all(), 0
-	for _, one := range all {
-		n += one.Attempts
-	}
-	if len(all) != mostFailures+1 || all[0].What != otherFailures || n != 4+2*mostFailures {
-		t.Errorf("%d kinds with %d attempts: %v", len(all), n, all)
-	}
-}
-
 // Each kind of failed attempt is counted under its name, and its dead letters, too.
 func TestFailedAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -14,6 +14,8 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/input"
+	"github.com/paceline-go/paceline/internal/app/run/sending"
+	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/text/humanize"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
@@ -50,7 +52,7 @@ func (g *reading) at(lines int, bytes int64) {
 	if info := g.r.c.InputInfo; info != nil && info.Mode().IsRegular() && info.Size() >= bytes {
 		of = fmt.Sprintf(", %d %% of the file", 100*bytes/max(info.Size(), 1))
 	}
-	g.r.tell("reading the input, before anything is sent: %s lines, %.1f MB%s", humanize.Thousands(int64(lines)),
+	g.r.Say("reading the input, before anything is sent: %s lines, %.1f MB%s", humanize.Thousands(int64(lines)),
 		float64(bytes)/1e6, of)
 }
 
@@ -64,10 +66,10 @@ func (r *Run) Check(name string, in io.Reader) error {
 		}
 	}
 	reader := format.NewReader(r.c.Format, name, in, r.c.Input)
-	reader.Pass, reader.Ended = format.Checking, r.hasEnded
+	reader.Pass, reader.Ended = format.Checking, r.tally.HasEnded
 	r.planning.again = takesTurns(in)
 	began := time.Now()
-	t := &r.tally
+	t := r.tally
 	before, told := int64(0), reading{r: r, said: began}
 	for {
 		q, err := r.read(reader)
@@ -79,7 +81,7 @@ func (r *Run) Check(name string, in io.Reader) error {
 			break
 		}
 		if _, invalid := errors.AsType[*format.InputError](err); invalid {
-			if t.totals.Invalid++; t.totals.Invalid <= maxListed {
+			if t.Totals.Invalid++; t.Totals.Invalid <= maxListed {
 				r.c.Notice(err.Error())
 			}
 			continue
@@ -90,36 +92,29 @@ func (r *Run) Check(name string, in io.Reader) error {
 		if err != nil {
 			return err
 		}
-		t.totals.Input++
-		add(&t.uses[0].remaining, q.Cost, 1)
-		r.starts.add(q, r.lasts(q) > 0 && q.Created.IsZero())
+		t.Totals.Input++
+		tally.Add(&t.Uses[0].Remaining, q.Cost, 1)
+		r.starts.add(q, r.c.lasts(q) > 0 && q.Created.IsZero())
 		r.planning.add(r, q, size)
 	}
-	if more := t.totals.Invalid - maxListed; more > 0 {
+	if more := t.Totals.Invalid - maxListed; more > 0 {
 		r.c.Notice(fmt.Sprintf("and %d more", more))
 	}
-	t.checked = true
+	t.Checked = true
 	r.organizations = newOrganizations(&r.c, r.homes) // the first line names the host, and so the provider
 	p := &r.planning.plan
 	p.Lines, p.Bytes = reader.Read()
 	p.ReadingSeconds = time.Since(began).Seconds()
 	if r.c.Budget > 0 {
-		if unpriced := r.Plan(began).Unpriced; len(unpriced) > 0 {
-			return r.unpriced(unpriced)
+		if models := r.Plan(began).Unpriced; len(models) > 0 {
+			return unpriced(models)
 		}
 	}
-	if n := t.totals.Invalid; n > 0 && !r.c.SkipInvalid {
+	if n := t.Totals.Invalid; n > 0 && !r.c.SkipInvalid {
 		return fmt.Errorf("%w: %s: %d of %d lines; %w (--skip-invalid sends the others)", ErrInput, name, n,
-			n+t.totals.Input, ErrUnsent)
+			n+t.Totals.Input, ErrUnsent)
 	}
 	return r.tellModels()
-}
-
-// hasEnded reports whether a request ended in an earlier run and is skipped now.
-func (r *Run) hasEnded(id string) bool {
-	r.tally.mu.Lock()
-	defer r.tally.mu.Unlock()
-	return r.tally.past(r.tally.ledger[format.HashOf(id)]) != nil
 }
 
 // read returns the next request. It fails if an earlier line has the same id. It also fails if the
@@ -133,35 +128,27 @@ func (r *Run) read(from *format.Reader) (*format.Request, error) {
 		return nil, err
 	}
 	q.ReadAt, q.Hash = time.Now(), format.HashOf(q.ID)
-	bits := bitsOf(q.Digest)
-	r.tally.mu.Lock()
-	is := r.tally.ledger[q.Hash]
-	first, was, ended, place := is.line(), is.request(), r.tally.past(is) != nil, q.Place()
-	other := was != bits && (ended && was != 0 || from.Pass == format.Checked)
-	clash := ""
+	var clash func(func(format.Hash) int) string
 	if r.c.Next != nil {
-		clash = r.chains.clashes(&r.tally, q)
+		clash = func(line func(format.Hash) int) string { return r.chains.clashes(line, q) }
 	}
-	again := first != 0 && first != place
-	if seen := is.at(place).of(bits); !again && !other && clash == "" && seen != is {
-		r.tally.ledger[q.Hash] = seen
+	is := r.tally.Seen(q, from.Pass == format.Checked, clash)
+	if is.IsRight(q.Place()) {
+		return q, nil
 	}
-	r.tally.mu.Unlock()
 	reason := ""
 	switch {
-	case clash != "": // before again: in a stream, chance decides whether the page or the line comes first
-		reason = clash
-	case again:
-		reason = fmt.Sprintf("id %q is already on line %d, expected each id once", q.ID, first)
+	case is.Clash != "": // before again: in a stream, chance decides whether the page or the line comes first
+		reason = is.Clash
+	case is.Line != 0 && is.Line != q.Place():
+		reason = fmt.Sprintf("id %q is already on line %d, expected each id once", q.ID, is.Line)
 		if q.Number != 0 {
-			reason = fmt.Sprintf("id %q is already that of element %d, expected each id once", q.ID, first)
+			reason = fmt.Sprintf("id %q is already that of element %d, expected each id once", q.ID, is.Line)
 		}
-	case other && ended:
+	case is.Other && is.Ended:
 		reason = fmt.Sprintf("id %q is another request than %s, expected the same, or an id of its own", q.ID, r.store.Where(q.ID))
-	case other:
-		reason = fmt.Sprintf("id %q is not what this line had when it was checked", q.ID)
 	default:
-		return q, nil
+		reason = fmt.Sprintf("id %q is not what this line had when it was checked", q.ID)
 	}
 	return nil, &format.InputError{File: from.Name(), Line: q.Line, Column: q.Column, Reason: reason}
 }
@@ -190,9 +177,9 @@ func notHome(u *url.URL, homes secret.Places) string {
 // the requests of that group.
 func (r *Run) feed(ctx context.Context, name string, in io.Reader, of *group) {
 	reader := format.NewReader(r.c.Format, name, in, r.c.Input)
-	t := &r.tally
-	if t.checked {
-		reader.Pass, reader.Ended = format.Checked, r.hasEnded
+	t := r.tally
+	if t.Checked {
+		reader.Pass, reader.Ended = format.Checked, r.tally.HasEnded
 	}
 	isFirst := of == nil || of.index == 0 // only the first of several feeders reports what is wrong
 	if of != nil {
@@ -217,10 +204,10 @@ func (r *Run) feed(ctx context.Context, name string, in io.Reader, of *group) {
 		case err == nil && q.Passed, skip && !isFirst:
 		case err != nil && !isFirst:
 			return
-		case skip && t.checked: // Check has reported this line
+		case skip && t.Checked: // Check has reported this line
 			r.skipped(reader, err)
 		case err != nil:
-			t.count(&t.totals.Invalid, 1)
+			t.Count(&t.Totals.Invalid, 1)
 			if !skip {
 				r.course.first(&r.course.input,
 					fmt.Errorf("%w: %w; reading stops here, what was read before is finished", ErrInput, err))
@@ -265,8 +252,8 @@ func (r *Run) appended(name string, in io.Reader, unread int64) {
 		blank = blank && (c == '\n' || c == ' ' || c == '\t' || c == '\r')
 	}
 	if n > 0 {
-		r.tally.count(&r.tally.totals.Appended, n)
-		r.tell("%s appended to %s after it was checked, and left for another run",
+		r.tally.Count(&r.tally.Totals.Appended, n)
+		r.Say("%s appended to %s after it was checked, and left for another run",
 			sanitize.Count(n, "line was", "lines were"), name)
 	}
 }
@@ -274,12 +261,12 @@ func (r *Run) appended(name string, in io.Reader, unread int64) {
 // offer hands a request to the Pool, or skips it if it ended in an earlier run. It returns false if
 // the run is over.
 func (r *Run) offer(ctx context.Context, q *format.Request) bool {
-	anew := r.tally.read(q)
+	anew := r.tally.Read(q)
 	r.store.Read(q.Hash, anew)
 	var stray error
 	if !anew {
 		r.store.Lost.Passed()
-		if q, stray = r.resumed(q); q == nil || !r.tally.turned(q) {
+		if q, stray = r.resumed(q); q == nil || !r.tally.Turned(q) {
 			return true
 		}
 	} else if r.c.Next != nil {
@@ -287,7 +274,7 @@ func (r *Run) offer(ctx context.Context, q *format.Request) bool {
 	}
 	r.secrets.Conceal(q)
 	g := r.of(q.Estimate.Model)
-	j := &job{r: q, group: g, hop: firstHop(q), size: int64(len(q.Raw)+len(q.Body)) + 512}
+	j := &job{r: q, group: g, hop: sending.FirstHop(q), size: int64(len(q.Raw)+len(q.Body)) + 512}
 	j.repeat = r.store.Lost.MayHave(q.ID, r.store.History)
 	if r.noBudget(q) {
 		return false
@@ -295,10 +282,10 @@ func (r *Run) offer(ctx context.Context, q *format.Request) bool {
 	if !r.course.take(j.size) {
 		return false
 	}
-	r.tally.count(&r.tally.totals.Offered, 1)
-	r.hosts.note(j.hop.host, named)
-	if e, ok := errors.AsType[straying](stray); ok {
-		j.class, j.reason = e.class, e.why
+	r.tally.Count(&r.tally.Totals.Offered, 1)
+	r.hosts.note(j.hop.Host, named)
+	if e, ok := errors.AsType[sending.Straying](stray); ok {
+		j.class, j.reason = e.Class, e.Reason
 		r.deadUnsent(j)
 		return true
 	}
@@ -315,14 +302,14 @@ func (r *Run) offer(ctx context.Context, q *format.Request) bool {
 		return true
 	}
 	ttl, renewal := r.due(q)
-	j.waited[0] = g.waits.until(time.Now())
+	j.waited[0] = g.waits.Until(time.Now())
 	err := g.pool.Submit(ctx,
 		pool.Request{ID: q.ID, Cost: q.Cost, Free: q.Cost == limit.Cost{}, Priority: q.Priority, TTL: ttl, Renewal: renewal,
 			Value: j})
 	if err == nil {
 		return true
 	}
-	r.tally.count(&r.tally.totals.Offered, -1)
+	r.tally.Count(&r.tally.Totals.Offered, -1)
 	if !errors.Is(err, pool.ErrClosed) && ctx.Err() == nil {
 		r.fail(err)
 	}
@@ -344,12 +331,7 @@ func (r *Run) skipped(from *format.Reader, why error) {
 	}
 	sum := sha256.Sum256(from.Raw())
 	id := format.BatchID(sum[:])
-	r.tally.mu.Lock()
-	d := format.HashOf(id)
-	known := r.tally.ledger.has(d, inDead)
-	r.tally.ledger.mark(d, inDead)
-	r.tally.mu.Unlock()
-	if known {
+	if !r.tally.SkipLine(id) {
 		return
 	}
 	message, _ := r.secrets.HideIn(why.Error())

@@ -12,6 +12,8 @@ import (
 
 	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/tally"
+	"github.com/paceline-go/paceline/internal/app/run/telling"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -35,18 +37,15 @@ type group struct {
 	// of such keys are then the same. Every change of these needs the locks of Run.organizations
 	// and of the Pool.
 	allowances []*allowance
-	waits      waits
-	served     []servings // for each key
+	waits      telling.Waits
+	served     []telling.Servings // for each key
 	// unsaid is the latest refusal that did not say when to come back, until a wait after it is
 	// reported; nil: there is none.
 	unsaid atomic.Pointer[string]
 }
 
-// use is what the requests of a group cost. The tally keeps it.
-type use struct {
-	remaining limit.Cost // the cost of requests that have not ended, if the input was checked
-	spent     limit.Cost // the cost of all sends
-}
+// pools are the groups of a run.
+type pools []*group
 
 // mostGroups bounds how often the input is read, since each group reads all of it. With one reader
 // for all groups and an input sorted by model, only one group at a time would have requests to
@@ -65,23 +64,23 @@ func (r *Run) eachModel(expected bool) (names []string, costs map[string]*limit.
 	row, known := provider.LookupProvider(l.LimitsOf())
 	each := known && row.Limited == provider.Model &&
 		!slices.ContainsFunc(r.c.Limits, func(l format.Rate) bool { return l.Model == "" && !l.EachModel })
-	if !each && !r.namesModels() {
+	if !each && !r.c.namesModels() {
 		return nil, nil
 	}
 	const longest = 256
 	costs = map[string]*limit.Cost{}
 	for _, m := range r.planning.models {
 		name := l.SharedModel(m.Model)
-		if name == "" || len(name) > longest || m.Model == otherModels {
+		if name == "" || len(name) > longest || m.Model == tally.OtherModels {
 			return nil, nil
 		}
 		if !each && !format.HasOwn(r.c.Limits, name) {
-			name = otherModels
+			name = tally.OtherModels
 		}
 		if costs[name] == nil {
 			names, costs[name] = append(names, name), new(limit.Cost)
 		}
-		add(costs[name], likely(l, m, expected), 1)
+		tally.Add(costs[name], likely(l, m, expected), 1)
 	}
 	if len(names) > mostGroups {
 		return nil, nil
@@ -91,8 +90,8 @@ func (r *Run) eachModel(expected bool) (names []string, costs map[string]*limit.
 }
 
 // namesModels reports whether some limits are for models that the user named.
-func (r *Run) namesModels() bool {
-	return slices.ContainsFunc(r.c.Limits, func(l format.Rate) bool { return l.Model != "" })
+func (c *Config) namesModels() bool {
+	return slices.ContainsFunc(c.Limits, func(l format.Rate) bool { return l.Model != "" })
 }
 
 // HasOwnLimits reports whether the user gave a model limits of its own.
@@ -104,7 +103,7 @@ func (r *Run) HasOwnLimits(model string) bool {
 // tellModels fails if the limits of models cannot be kept. It warns of limits for models that the
 // input does not have.
 func (r *Run) tellModels() error {
-	if !r.namesModels() {
+	if !r.c.namesModels() {
 		return nil
 	}
 	l, ok := r.c.Format.(*format.LLM)
@@ -131,8 +130,8 @@ func (r *Run) tellModels() error {
 			"requests do not name theirs", ErrConfig, mostGroups)
 	}
 	for _, l := range r.c.Limits {
-		if l.Model != "" && !slices.Contains(has, l.Model) && r.notices.isFirst("no model "+l.Model) {
-			r.tell("no request that is to be sent is for %s, which has limits of its own (--limit-model); those are for %s",
+		if l.Model != "" && !slices.Contains(has, l.Model) && r.IsFirst("no model "+l.Model) {
+			r.Say("no request that is to be sent is for %s, which has limits of its own (--limit-model); those are for %s",
 				l.Model, cmp.Or(sanitize.Some(has, 5), "nobody"))
 		}
 	}
@@ -148,16 +147,16 @@ func (r *Run) divide() error {
 	if len(names) == 0 {
 		names = []string{""}
 	} else {
-		r.tally.uses = make([]use, len(names))
+		r.tally.Uses = make([]tally.Use, len(names))
 		for i, name := range names {
-			r.tally.uses[i].remaining = *costs[name]
+			r.tally.Uses[i].Remaining = *costs[name]
 		}
 	}
 	if len(names) > 1 {
 		r.flights, r.bans = make(chan struct{}, r.c.Concurrency), make([]atomic.Bool, len(r.c.Keys))
 	}
 	for i, name := range names {
-		g := &group{r: r, index: i, model: name, limits: format.LimitsOf(r.c.Limits, name), served: make([]servings, len(r.c.Keys))}
+		g := &group{r: r, index: i, model: name, limits: format.LimitsOf(r.c.Limits, name), served: make([]telling.Servings, len(r.c.Keys))}
 		if err := g.limit(); err != nil {
 			return err
 		}
@@ -216,12 +215,20 @@ func (r *Run) of(model string) *group {
 			}
 		}
 		for _, g := range r.groups {
-			if g.model == otherModels {
+			if g.model == tally.OtherModels {
 				return g
 			}
 		}
 	}
 	return r.groups[0]
+}
+
+// limits returns the limits of each group.
+func (p pools) limits() (all [][]format.Rate) {
+	for _, g := range p {
+		all = append(all, g.limits)
+	}
+	return all
 }
 
 // name is the name of a key in the journal.
@@ -260,10 +267,10 @@ func (g *group) counts(model string) bool {
 	switch {
 	case g.model == "" || model == g.model:
 		return true
-	case model == otherModels:
+	case model == tally.OtherModels:
 		return !format.HasOwn(g.limits, g.model)
 	}
-	return g.model == otherModels && !format.HasOwn(g.r.c.Limits, model)
+	return g.model == tally.OtherModels && !format.HasOwn(g.r.c.Limits, model)
 }
 
 // takeOff waits until one more attempt may be in flight, over all groups. The caller must call land
@@ -299,16 +306,16 @@ func (g *group) banned(key int, reason string) {
 
 // runPools runs the Pools until all groups have ended. If one of them fails, the others send no
 // more either.
-func (r *Run) runPools(ctx context.Context) error {
-	if len(r.groups) == 1 {
-		return r.groups[0].pool.Run(ctx)
+func (p pools) run(ctx context.Context) error {
+	if len(p) == 1 {
+		return p[0].pool.Run(ctx)
 	}
-	errs := make([]error, len(r.groups))
+	errs := make([]error, len(p))
 	var all sync.WaitGroup
-	for i, g := range r.groups {
+	for i, g := range p {
 		all.Go(func() {
 			if errs[i] = g.pool.Run(ctx); errs[i] != nil {
-				r.drainPools()
+				p.drain()
 			}
 		})
 	}
@@ -321,15 +328,15 @@ func (r *Run) runPools(ctx context.Context) error {
 	return nil
 }
 
-func (r *Run) drainPools() {
-	for _, g := range r.groups {
+func (p pools) drain() {
+	for _, g := range p {
 		g.pool.Drain()
 	}
 }
 
 // waiting is how many requests wait, over all groups.
-func (r *Run) waiting() (n int) {
-	for _, g := range r.groups {
+func (p pools) waiting() (n int) {
+	for _, g := range p {
 		n += g.pool.Counts().Waiting
 	}
 	return n
@@ -339,7 +346,7 @@ func (r *Run) waiting() (n int) {
 // can be read at several places.
 func (r *Run) feedAll(ctx context.Context, name string, in io.Reader) {
 	at, ok := in.(io.ReaderAt)
-	if ok = ok && takesTurns(in); !ok && r.tally.checked && len(r.groups) > 1 {
+	if ok = ok && takesTurns(in); !ok && r.tally.Checked && len(r.groups) > 1 {
 		in = &io.LimitedReader{R: in, N: r.planning.plan.Bytes}
 	}
 	if !ok || len(r.groups) == 1 {

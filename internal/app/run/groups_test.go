@@ -12,6 +12,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/output"
+	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
 	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/limit"
@@ -247,9 +248,9 @@ func TestGroupCounts(t *testing.T) {
 		model, sent string
 		want        bool
 	}{
-		{"m", "m", true}, {"m", "n", false}, {"m", otherModels, false},
-		{otherModels, otherModels, true}, {otherModels, "n", true}, {otherModels, "m", false},
-		{"n", otherModels, true}, {"n", "n", true}, {"n", "m", false}, {"", "m", true}, {"", otherModels, true},
+		{"m", "m", true}, {"m", "n", false}, {"m", tally.OtherModels, false},
+		{tally.OtherModels, tally.OtherModels, true}, {tally.OtherModels, "n", true}, {tally.OtherModels, "m", false},
+		{"n", tally.OtherModels, true}, {"n", "n", true}, {"n", "m", false}, {"", "m", true}, {"", tally.OtherModels, true},
 	} {
 		if got := (&group{r: r, model: c.model, limits: format.LimitsOf(r.c.Limits, c.model)}).counts(c.sent); got != c.want {
 			t.Errorf("%q in the limits of %q: %v", c.sent, c.model, got)

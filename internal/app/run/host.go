@@ -3,11 +3,11 @@ package run
 import (
 	"fmt"
 	"hash/maphash"
-	"net/url"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/send/outgoing"
 	"github.com/paceline-go/paceline/internal/text/humanize"
 	"github.com/paceline-go/paceline/limit"
@@ -15,16 +15,8 @@ import (
 	"github.com/paceline-go/paceline/pool"
 )
 
-// hostOf names the server of a URL.
-func hostOf(u *url.URL) string {
-	if u == nil {
-		return ""
-	}
-	return u.Scheme + "://" + u.Host
-}
-
 // goesTo returns the host to which a request goes next. A redirect may have changed it.
-func goesTo(r *pool.Request) string { return r.Value.(*job).hop.host }
+func goesTo(r *pool.Request) string { return r.Value.(*job).hop.Host }
 
 // called is the name of a host for people.
 func called(host string) string {
@@ -115,7 +107,7 @@ func (r *Run) outage(h pool.HostInfo) {
 		return
 	}
 	if !h.Down {
-		r.tell("%s is back after %v", host, h.Lasted.Round(100*time.Millisecond))
+		r.Say("%s is back after %v", host, h.Lasted.Round(100*time.Millisecond))
 		return
 	}
 	if r.hosts.known(h.Host) == named && (h.Kind == limit.NoName || h.Kind == limit.BadCertificate) {
@@ -130,14 +122,14 @@ func (r *Run) outage(h pool.HostInfo) {
 	if !isNews {
 		return
 	}
-	r.tell("nothing arrives at %s: %s; one request at a time goes to see, nothing is lost", host, inWords(&h))
+	r.Say("nothing arrives at %s: %s; one request at a time goes to see, nothing is lost", host, inWords(&h))
 }
 
 // slow reports a host whose answers take longer than all of the time of requests. Each Pool calls
 // it, one call at a time.
 func (r *Run) slow(h pool.HostInfo, whole time.Duration) {
-	if r.notices.isNews("slow "+h.Host, time.Now(), time.Minute) {
-		r.tell("answers of %s take %s (95 %% of them no longer), and requests are of use for %s: of those that wait for it "+
+	if r.IsNews("slow "+h.Host, time.Now(), time.Minute) {
+		r.Say("answers of %s take %s (95 %% of them no longer), and requests are of use for %s: of those that wait for it "+
 			"one at a time goes",
 			called(h.Host), humanize.Span(h.AnswerTime), humanize.Span(whole))
 	}
@@ -163,20 +155,20 @@ func (e noWay) Unwrap() error { return ErrHost }
 
 // isAstray reports whether nothing came back from a host that only a redirect led to. If this
 // machine has no file descriptors left, the redirect is not at fault.
-func (r *Run) isAstray(j *job, ans *pool.Answer) bool {
-	return j.hop.count > 0 && j.res.status == 0 && j.res.err != nil && j.res.sight != limit.NoFiles && !ans.Returned &&
-		r.hosts.known(j.hop.host)&named == 0
+func (h *hosts) isAstray(j *job, ans *pool.Answer) bool {
+	return j.hop.Count > 0 && j.res.Status == 0 && j.res.Err != nil && j.res.Sight != limit.NoFiles && !ans.Returned &&
+		h.known(j.hop.Host)&named == 0
 }
 
 // blame counts a failed attempt for a request whose redirect led to a host that does not answer. A
 // server chose that host. If it does not exist, a wait for it would never end. The run does wait
 // for a host that has answered before, since it may have an outage.
-func (r *Run) blame(j *job, ans *pool.Answer) {
+func (h *hosts) blame(j *job, ans *pool.Answer, secrets *format.Secrets) {
 	ans.Link = limit.Working // otherwise an unsent request would not count as an attempt
-	if r.hosts.known(j.hop.host)&answered != 0 {
+	if h.known(j.hop.Host)&answered != 0 {
 		ans.Link = limit.Broken
 	}
-	host, _ := r.secrets.Of(j.r).HideIn(called(j.hop.host))
+	host, _ := secrets.Of(j.r).HideIn(called(j.hop.Host))
 	ans.Reason = fmt.Sprintf("redirected to %s: %s", host, ans.Reason)
 }
 

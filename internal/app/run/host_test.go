@@ -10,6 +10,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
 )
@@ -100,7 +101,7 @@ func TestWhereARedirectFails(t *testing.T) {
 		}
 		at := &url.URL{Scheme: "http", Host: "a.test", Path: "/"}
 		r.hosts.note("http://a.test", c.known)
-		j := &job{r: &format.Request{URL: at}, hop: hop{url: at, host: "http://a.test", count: 1, foreign: true}, res: response{err: errors.New("no"), sight: c.foul, written: c.foul == limit.Silent}}
+		j := &job{r: &format.Request{URL: at}, hop: sending.Hop{URL: at, Host: "http://a.test", Count: 1, Foreign: true}, res: sending.Response{Err: errors.New("no"), Sight: c.foul, Written: c.foul == limit.Silent}}
 		ans, final := r.judge(j)
 		if got := classOf(j, &ans); final || ans.Link != c.result || got != c.class {
 			t.Errorf("%s: %+v, %v", c.name, ans, got)

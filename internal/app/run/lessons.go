@@ -9,6 +9,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/telling"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool"
@@ -87,33 +88,33 @@ func which(key string, m *limit.Misfit) string { return fmt.Sprintf("%s %v", key
 // tellMisfit reports a wrong limit to the user: first that it is wrong, and later which limit would
 // fit. known says that this is known, or that no more will become known.
 func (r *Run) tellMisfit(key string, m *limit.Misfit, known bool, when string) {
-	kept, accepted, would := r.wouldFit(m)
+	kept, accepted, would := r.c.wouldFit(m)
 	says := fmt.Sprintf("key %s was refused with %s kept%s, so that is wrong, or others use the key, too", key, kept, when)
 	if r.c.keyless {
 		says = fmt.Sprintf("the server refuses requests with %s kept%s, so that is wrong, or others use it up, too", kept,
 			when)
 	}
 	until := r.epoch.Add(time.Duration(m.Until))
-	isFirst := r.notices.isFirst("misfit " + which(key, m))
+	isFirst := r.IsFirst("misfit " + which(key, m))
 	switch {
-	case known && r.notices.isNews("fits "+which(key, m), until, 0):
+	case known && r.IsNews("fits "+which(key, m), until, 0):
 		then := "It is tried whether more does"
 		if time.Until(until) > 0 {
 			then = "It goes no faster until " + until.Format("15:04:05")
 		}
-		r.tell("%s; %s were accepted: %s would fit. %s", says, accepted, would, then)
+		r.Say("%s; %s were accepted: %s would fit. %s", says, accepted, would, then)
 	case !known && isFirst:
-		r.tell("%s. It goes more slowly now; what would fit is said when that is known", says)
+		r.Say("%s. It goes more slowly now; what would fit is said when that is known", says)
 	}
 }
 
 // wouldFit puts into words the limit that was kept, the requests that were accepted, and the limit
 // that would fit.
-func (r *Run) wouldFit(m *limit.Misfit) (kept, accepted, would string) {
+func (c *Config) wouldFit(m *limit.Misfit) (kept, accepted, would string) {
 	fits := m.Rate
 	fits.N, fits.Per = m.Fits, max(m.Per, m.Gap)
 	kept, would = m.Rate.String(), fits.String()
-	for _, l := range r.c.Limits {
+	for _, l := range c.Limits {
 		_, per, is := strings.Cut(l.Text, "/")
 		if is && l.N == m.N && l.Per == m.Per && l.Unit == m.Unit {
 			kept = l.Text
@@ -127,8 +128,8 @@ func (r *Run) wouldFit(m *limit.Misfit) (kept, accepted, would string) {
 
 // tellMisfits reports at the end of the run which limits would fit, as far as that is known. It
 // also writes the latest lessons to the journal.
-func (r *Run) tellMisfits() {
-	for _, g := range r.groups {
+func (p pools) tellMisfits() {
+	for _, g := range p {
 		g.tellMisfits()
 	}
 }
@@ -147,9 +148,39 @@ func (g *group) tellMisfits() {
 			g.learned(i, all[i])
 		}
 		for _, m := range k.Misfits {
-			if r.notices.isFirst("fits " + which(g.called(i), &m)) {
+			if r.IsFirst("fits " + which(g.called(i), &m)) {
 				r.tellMisfit(g.called(i), &m, true, "")
 			}
 		}
 	}
+}
+
+// tellServed reports which limit would fit if none was given, after at least least refusals.
+func (g *group) tellServed(key, least int) {
+	if len(g.limits)+len(g.autos) > 0 {
+		return
+	}
+	n, in, is := g.served[key].News(least)
+	if !is {
+		return
+	}
+	whom := "the server refuses requests"
+	if !g.r.c.keyless {
+		whom = "requests of key " + g.called(key) + " are refused"
+	}
+	g.r.Say("%s, and no limit was given; %d in %v were accepted: --limit %s would fit", whom, n,
+		in.Round(time.Millisecond), telling.RateText(n, in))
+}
+
+// newPools makes the groups, and a Pool for each of them.
+func (r *Run) newPools() error {
+	if err := r.divide(); err != nil {
+		return fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	for _, g := range r.groups {
+		if err := g.newPool(); err != nil {
+			return err
+		}
+	}
+	return nil
 }

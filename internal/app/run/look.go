@@ -1,9 +1,15 @@
 package run
 
 import (
-	"slices"
-
+	"github.com/paceline-go/paceline/internal/app/run/sending"
+	"github.com/paceline-go/paceline/internal/app/run/telling"
+	"github.com/paceline-go/paceline/internal/boottime"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/observe"
+	"github.com/paceline-go/paceline/pool"
+	"slices"
+	"time"
 )
 
 // Sources returns the sources of snapshots while Send runs: one for each part of the input that has
@@ -46,16 +52,116 @@ func (l looked) Snapshot() observe.Snapshot {
 
 // spent adds tokens and money. The run counts these itself, by the answers.
 func (l looked) spent(s *observe.Snapshot) {
-	t := &l.r.tally
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var all money
-	for name, m := range t.models {
+	t := l.r.tally
+	t.Mu.Lock()
+	defer t.Mu.Unlock()
+	var all sending.Money
+	for name, m := range t.Models {
 		if l.r.of(name) == l.g {
 			s.Used.Input += m.InputTokens
 			s.Used.Output += m.OutputTokens
-			all += m.spent
+			all += m.Spent
 		}
 	}
-	s.Used.Money = int64(all / (dollar / 1e6)) // millionths
+	s.Used.Money = int64(all / (sending.Dollar / 1e6)) // millionths
+}
+
+// watch calls look for every group until done, and now and then notes the ceiling.
+func (r *Run) watch(done <-chan struct{}) {
+	t := time.NewTicker(telling.LookEvery * time.Duration(1+len(r.c.Keys)/50))
+	defer t.Stop()
+	midnights := r.c.newMidnights()
+	for looks := 1; ; looks++ {
+		if looks%ceilingEvery == 0 {
+			r.ceilings.note(r.sustained())
+		}
+		if midnights.look() {
+			r.groups.moveMidnights(r.epoch.Add(midnights.slept))
+		}
+		for _, g := range r.groups {
+			g.look()
+		}
+		select {
+		case <-t.C:
+		case <-done:
+			return
+		}
+	}
+}
+
+// look notes why the head of the group's queue waits.
+func (g *group) look() {
+	r, cause := g.r, ""
+	var wait time.Duration
+	var text string
+	g.pool.Update(func(now mono.Time, q *pool.Queue, d *pool.Dispatcher) {
+		if q.Counts().Waiting > 0 {
+			var at mono.Time
+			at, cause, text = g.why(now, q, d)
+			wait = at.Sub(now)
+		}
+		if cause == "concurrency" && len(r.c.Limits) == 0 { // no other cause is possible
+			cause = ""
+		}
+	})
+	g.waits.Look(time.Now(), cause)
+	if wait >= telling.LongWait {
+		if reason := g.unsaid.Swap(nil); reason != nil {
+			r.TellUnsaid(*reason, text, time.Now().Add(wait))
+		}
+	}
+}
+
+// midnights keeps the days of a place where they are while the machine sleeps. Go's clock may stand
+// still then, and midnight would come later by that. The zero value is for limits without a zone.
+// Only watch uses it.
+type midnights struct {
+	read  func() boottime.Reading // nil: no limit has a zone
+	since boottime.Reading
+	seen  time.Duration // what the look before read
+	slept time.Duration // what the limiters know
+}
+
+func (c *Config) newMidnights() (m midnights) {
+	for _, l := range c.Limits {
+		if l.Zone != "" {
+			m.read = boottime.Read
+		}
+	}
+	if m.read != nil && c.clock != nil {
+		m.read = func() boottime.Reading { _, reading := c.clock(); return reading }
+	}
+	if m.read != nil {
+		m.since = m.read()
+	}
+	return m
+}
+
+// look reports whether the machine has slept since the last look that reported it. Two looks in a
+// row have to agree: a process that is stopped in the midst of a reading seems to have slept.
+func (m *midnights) look() bool {
+	if m.read == nil {
+		return false
+	}
+	const much = 10 * time.Millisecond
+	slept := m.read().Slept(m.since)
+	agreed := min(slept, m.seen)
+	m.seen = slept
+	if agreed <= m.slept+much {
+		return false
+	}
+	m.slept = agreed
+	return true
+}
+
+// moveMidnights moves the scale of all limiters on by what was slept through. What was sent before
+// counts as long as it would have without sleep, or longer.
+func (p pools) moveMidnights(epoch time.Time) {
+	for _, g := range p {
+		g.pool.Update(func(mono.Time, *pool.Queue, *pool.Dispatcher) {
+			for _, f := range g.fitted {
+				limit.SetEpoch(f, epoch)
+			}
+		})
+	}
 }

@@ -153,7 +153,7 @@ func (r *Run) quotas() int {
 // apart reports once that keys share limits while the store has these limits for each key.
 func (r *Run) apart(j *job) {
 	o := r.organizations
-	name := strings.TrimSpace(j.res.header.Get(o.field))
+	name := strings.TrimSpace(j.res.Header.Get(o.field))
 	if o.heard == nil || o.field == "" || name == "" || r.c.Organizations[r.c.Keys[j.keyIndex].Name] != "" {
 		return
 	}
@@ -161,9 +161,9 @@ func (r *Run) apart(j *job) {
 	other := slices.Index(o.heard, name)
 	o.heard[j.keyIndex] = name
 	o.mu.Unlock()
-	if other >= 0 && other != j.keyIndex && r.notices.isFirst("apart") {
+	if other >= 0 && other != j.keyIndex && r.IsFirst("apart") {
 		a, b := r.c.Keys[other].Name, r.c.Keys[j.keyIndex].Name
-		r.tell("keys %s and %s belong to one organization (%s), and in the store each has all of its limits: "+
+		r.Say("keys %s and %s belong to one organization (%s), and in the store each has all of its limits: "+
 			"--organization %s=NAME,%s=NAME has them share", a, b, o.field, a, b)
 	}
 }
@@ -172,11 +172,11 @@ func (r *Run) apart(j *job) {
 func (r *Run) named(j *job, ans *pool.Answer) {
 	o := r.organizations
 	r.apart(j)
-	if !o.together() || o.keys[j.keyIndex].said || j.hop.foreign || j.res.status == 0 || ans.Banned || ans.Denied {
+	if !o.together() || o.keys[j.keyIndex].said || j.hop.Foreign || j.res.Status == 0 || ans.Banned || ans.Denied {
 		r.unnamed(j, ans)
 		return
 	}
-	name, served := strings.TrimSpace(j.res.header.Get(o.field)), ans.Result == limit.Accepted
+	name, served := strings.TrimSpace(j.res.Header.Get(o.field)), ans.Result == limit.Accepted
 	o.mu.Lock()
 	b := &o.keys[j.keyIndex]
 	if name == "" && (!served || b.name != "") || name != "" && name == b.name {
@@ -203,7 +203,7 @@ func (r *Run) named(j *job, ans *pool.Answer) {
 	o.mu.Unlock()
 	if len(all) > 1 {
 		last := len(all) - 1
-		r.tell("keys %s and %s belong to one organization (%s): they share its limits", strings.Join(all[:last], ", "),
+		r.Say("keys %s and %s belong to one organization (%s): they share its limits", strings.Join(all[:last], ", "),
 			all[last], o.field)
 	}
 	if isNews && r.store.Journal != nil && err == nil {
@@ -225,7 +225,7 @@ func (r *Run) unnamed(j *job, ans *pool.Answer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if b := &o.keys[j.keyIndex]; b.name == "" {
-		at := j.res.ended
+		at := j.res.Ended
 		if ans.Result == limit.Unknown {
 			at = at.Add(journal.Late)
 		}
@@ -313,8 +313,8 @@ func (g *group) replayTo(now mono.Time, key int, name string, fitted *limit.Fitt
 
 // more adds the content of the buckets of new limits to the group's rooms.
 func (g *group) more(now mono.Time, limiters []limit.Limiter) {
-	g.r.tally.mu.Lock()
-	defer g.r.tally.mu.Unlock()
+	g.r.tally.Mu.Lock()
+	defer g.r.tally.Mu.Unlock()
 	for n, rate := range g.limits {
 		if rate.Bucket {
 			g.rooms[n] += rate.Room(limiters[n], now)

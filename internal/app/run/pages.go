@@ -13,6 +13,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -80,10 +81,11 @@ func (c *chains) note(e format.Entry) {
 }
 
 // clashes returns why an id cannot be in the input together with another: one of them looks like
-// the id of a page of the other. It is called for every line, with the tally's lock held.
-func (c *chains) clashes(t *tally, q *format.Request) string {
+// the id of a page of the other. It is called for every line, with the tally's lock held; lineOf returns
+// the line of an id, or 0.
+func (c *chains) clashes(lineOf func(format.Hash) int, q *format.Request) string {
 	if of, page, ok := cutPage(q.ID); ok {
-		if line := t.ledger[format.HashOf(of)].line(); line != 0 && line != q.Line {
+		if line := lineOf(format.HashOf(of)); line != 0 && line != q.Line {
 			return fmt.Sprintf("id %q is that of page %d of %q on line %d (--next), expected another", q.ID, page, of, line)
 		}
 		if c.likely == nil {
@@ -93,7 +95,7 @@ func (c *chains) clashes(t *tally, q *format.Request) string {
 	}
 	if is, ok := c.likely[q.Hash]; ok {
 		return fmt.Sprintf("id %q is already one of its pages (--next): %q is on line %d, expected another", q.ID, is,
-			t.ledger[format.HashOf(is)].line())
+			lineOf(format.HashOf(is)))
 	}
 	return ""
 }
@@ -106,7 +108,7 @@ func (r *Run) resumed(line *format.Request) (*format.Request, error) {
 	o := c.open[line.Hash]
 	delete(c.open, line.Hash)
 	c.mu.Unlock()
-	if r.c.Next == nil || o == nil || !r.tally.isDone(line.Hash) {
+	if r.c.Next == nil || o == nil || !r.tally.IsDone(line.Hash) {
 		return nil, nil
 	}
 	line.Begin()
@@ -118,22 +120,22 @@ func (r *Run) resumed(line *format.Request) (*format.Request, error) {
 		return nil, nil
 	}
 	line.Page = o.page - 1
-	p, err := r.page(line, firstHop(line), o.next, true)
+	p, err := r.page(line, sending.FirstHop(line), o.next, true)
 	line.Chain.Seen[p.Digest] = true
 	return p, err
 }
 
 // page makes the request for the page after q.
-func (r *Run) page(q *format.Request, from hop, next string, kept bool) (*format.Request, error) {
-	p, err := r.sender.turned(r.c.Next, q, from, next, kept)
+func (r *Run) page(q *format.Request, from sending.Hop, next string, kept bool) (*format.Request, error) {
+	p, err := r.sender.Turned(r.c.Next, q, from, next, kept)
 	p.Page = max(q.Page, 1) + 1
 	p.ID = pageOf(q.Chain.ID, p.Page)
 	p.Hash = format.HashOf(p.ID)
 	if err == nil {
 		p.Digest = format.NewDigest(p.Method, p.URL.String(), p.Header, p.Body)
 		if q.Chain.Seen[p.Digest] {
-			at, _ := r.secrets.Of(q).HideIn(secret.SanitizeURL(called(hostOf(p.URL)) + p.URL.RequestURI()))
-			err = straying{dead.Loop, "not followed: the next page is one that was had before, and would be without end: " + at}
+			at, _ := r.secrets.Of(q).HideIn(secret.SanitizeURL(called(sending.HostOf(p.URL)) + p.URL.RequestURI()))
+			err = sending.Straying{Class: dead.Loop, Reason: "not followed: the next page is one that was had before, and would be without end: " + at}
 		}
 	}
 	p.Raw = lineOfPage(p, r.c.Next)
@@ -141,7 +143,7 @@ func (r *Run) page(q *format.Request, from hop, next string, kept bool) (*format
 }
 
 // lineOfPage returns a page in the form of a line of the input, for its dead letter.
-func lineOfPage(q *format.Request, n *Next) json.RawMessage {
+func lineOfPage(q *format.Request, n *sending.Next) json.RawMessage {
 	if q.Raw == nil {
 		return nil // the input is not in lines of this form
 	}
@@ -153,7 +155,7 @@ func lineOfPage(q *format.Request, n *Next) json.RawMessage {
 	if q.URL != nil {
 		put("url", q.URL.String())
 	}
-	if n.into != nil && json.Valid(q.Body) {
+	if n.InBody() && json.Valid(q.Body) {
 		all["body"] = q.Body
 	}
 	delete(all, "id")
@@ -170,23 +172,23 @@ func lineOfPage(q *format.Request, n *Next) json.RawMessage {
 // findNext notes in the job the page after its answer. It fails if the answer does not state that
 // page in the expected form.
 func (r *Run) findNext(j *job) error {
-	if j.next, j.stray = "", nil; r.c.Next == nil || j.res.status/100 != 2 {
+	if j.next, j.stray = "", nil; r.c.Next == nil || j.res.Status/100 != 2 {
 		return nil
 	}
-	next, err := r.c.Next.after(&j.res)
+	next, err := r.c.Next.After(&j.res)
 	if err != nil || next == "" {
 		return err
 	}
 	// The next request is made here, so that this page's result has all that a later run needs to
 	// resume there.
 	j.after, err = r.page(j.r, j.hop, next, false)
-	switch why, stray := errors.AsType[straying](err); {
+	switch why, stray := errors.AsType[sending.Straying](err); {
 	case stray:
 		j.stray = &why
 	case err != nil:
 		return err
 	}
-	j.next = r.c.Next.keeps(j.after, next)
+	j.next = r.c.Next.Keeps(j.after, next)
 	return nil
 }
 
@@ -205,25 +207,25 @@ func (g *group) turn(j *job, a *pool.Attempt, ans pool.Answer) pool.Answer {
 	page.r, page.size = &old, 0
 	written := r.endedNow(pool.Ended{State: pool.Done, Request: pool.Request{ID: old.ID, Value: &page},
 		Attempts: a.Number, Submitted: j.submitted(a.Submitted)})
-	*j = job{r: next, group: g, hop: firstHop(next), size: j.size, told: true}
-	if !written || !r.tally.turned(next) {
+	*j = job{r: next, group: g, hop: sending.FirstHop(next), size: j.size, told: true}
+	if !written || !r.tally.Turned(next) {
 		return ans // the result is already written
 	}
 	if stray != nil {
-		r.tally.count(&r.tally.totals.Offered, 1)
-		j.class, j.reason = stray.class, stray.why
+		r.tally.Count(&r.tally.Totals.Offered, 1)
+		j.class, j.reason = stray.Class, stray.Reason
 		dead := *j
 		dead.size, dead.told = 0, false
 		r.ended([]pool.Ended{{State: pool.Dead, Request: pool.Request{ID: next.ID, Value: &dead}, Submitted: now,
-			Reason: stray.why}})
+			Reason: stray.Reason}})
 		return ans
 	}
 	next.Chain.Seen[next.Digest] = true
-	r.tally.count(&r.tally.totals.Offered, 1)
+	r.tally.Count(&r.tally.Totals.Offered, 1)
 	j.told, j.since = false, now
 	_, j.repeat = r.store.History.Doubts[next.ID]
-	j.waited[0] = g.waits.until(time.Now())
-	r.hosts.note(j.hop.host, named)
+	j.waited[0] = g.waits.Until(time.Now())
+	r.hosts.note(j.hop.Host, named)
 	ans.More = true
 	return ans
 }
@@ -234,9 +236,9 @@ func (j *job) submitted(at mono.Time) mono.Time { return max(at, j.since) }
 
 // cut counts a chain with more pages than allowed, and reports the first to the user.
 func (r *Run) cut(id string) {
-	r.tally.count(&r.tally.totals.Cut, 1)
-	if r.notices.isFirst("cut") {
-		r.tell("%s has more than %s (--max-pages): the next is in its last result, and a run with a larger --max-pages "+
+	r.tally.Count(&r.tally.Totals.Cut, 1)
+	if r.IsFirst("cut") {
+		r.Say("%s has more than %s (--max-pages): the next is in its last result, and a run with a larger --max-pages "+
 			"goes on there", id, sanitize.Count(r.c.MaxPages, "page", "pages"))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
 )
@@ -158,12 +159,8 @@ type planning struct {
 	expected int64
 }
 
-// mostModels bounds the memory, since names of models may be made up. Further models are counted
-// together as otherModels.
-const (
-	mostModels  = 100
-	otherModels = "others"
-)
+// mostShown is how many requests a plan shows.
+const mostShown = 3
 
 // learn takes in a result of an earlier run.
 func (p *planning) learn(e format.Entry) {
@@ -175,21 +172,21 @@ func (p *planning) learn(e format.Entry) {
 
 // add adds a request to the plan unless it ended in an earlier run. Its line has size bytes.
 func (p *planning) add(r *Run, q *format.Request, size int64) {
-	switch r.tally.past(r.tally.ledger[q.Hash]) {
-	case &r.tally.totals.SkippedDone:
+	switch r.tally.Earlier(q.Hash) {
+	case &r.tally.Totals.SkippedDone:
 		p.plan.DoneBefore++
 		return
-	case &r.tally.totals.SkippedDead:
+	case &r.tally.Totals.SkippedDead:
 		p.plan.DeadBefore++
 		return
-	case &r.tally.totals.SkippedExpired:
+	case &r.tally.Totals.SkippedExpired:
 		p.plan.ExpiredBefore++
 		return
 	}
 	p.plan.Requests++
-	add(&p.cost, q.Cost, 1)
-	if r.secrets.Converted() && len(p.plan.First) < mostSamples {
-		p.plan.First = append(p.plan.First, r.sender.sample(q, r.c.Keys[0].Name))
+	tally.Add(&p.cost, q.Cost, 1)
+	if r.secrets.Converted() && len(p.plan.First) < mostShown {
+		p.plan.First = append(p.plan.First, r.sender.Sample(q, r.c.Keys[0].Name))
 	}
 	if _, ok := r.c.Format.(*format.LLM); !ok {
 		return
@@ -210,8 +207,8 @@ func (p *planning) add(r *Run, q *format.Request, size int64) {
 		p.plan.Largest = &PlanOne{q.ID, q.Line, n}
 	}
 	name := e.Model
-	if p.models[name] == nil && len(p.models) >= mostModels {
-		name = otherModels
+	if p.models[name] == nil && len(p.models) >= tally.MostModels {
+		name = tally.OtherModels
 	}
 	m := p.models[name]
 	if m == nil {
@@ -223,14 +220,14 @@ func (p *planning) add(r *Run, q *format.Request, size int64) {
 	m.Output += e.MaxOutput
 	m.expected += expected
 	m.bytes += size
-	add(&m.cost, q.Cost, 1)
+	tally.Add(&m.cost, q.Cost, 1)
 }
 
 // Plan returns the plan of the run. Check must be called first.
 func (r *Run) Plan(now time.Time) Plan {
 	p := r.planning
 	plan := p.plan
-	plan.Format, plan.Invalid, plan.Keys, plan.InFlight = "jsonl", r.tally.totals.Invalid, len(r.c.Keys), r.c.Concurrency
+	plan.Format, plan.Invalid, plan.Keys, plan.InFlight = "jsonl", r.tally.Totals.Invalid, len(r.c.Keys), r.c.Concurrency
 	plan.LimitUnknown = r.c.Auto != nil
 	if n, sure := r.organizations.count(plan.Keys); r.organizations.together() {
 		plan.Organizations, plan.AtLeast = n, !sure
@@ -310,7 +307,7 @@ func (r *Run) priced(plan *Plan) {
 	most, expected := 0.0, 0.0
 	for i := range plan.Models {
 		m := &plan.Models[i]
-		p, note, known := r.pricesOf(m.Model)
+		p, note, known := r.c.pricesOf(m.Model)
 		if !known {
 			plan.Unpriced = append(plan.Unpriced, m.Model)
 			continue
@@ -394,7 +391,7 @@ func (r *Run) alone(now time.Time, l *format.LLM, plan *Plan) {
 	if known && row.Limited != provider.Model || len(r.c.Limits) == 0 {
 		return
 	}
-	if names, _ := r.eachModel(false); slices.Contains(names, otherModels) {
+	if names, _ := r.eachModel(false); slices.Contains(names, tally.OtherModels) {
 		return // models that are counted together cannot be shown one by one
 	}
 	costs, index := []limit.Cost(nil), map[string]int{}
@@ -407,7 +404,7 @@ func (r *Run) alone(now time.Time, l *format.LLM, plan *Plan) {
 			plan.Alone = append(plan.Alone, PlanAlone{Model: name})
 		}
 		plan.Alone[i].Requests += m.Requests
-		add(&costs[i], likely(l, &m, plan.Expected != nil), 1)
+		tally.Add(&costs[i], likely(l, &m, plan.Expected != nil), 1)
 	}
 	if len(costs) < 2 {
 		plan.Alone = nil
@@ -424,17 +421,4 @@ func (r *Run) alone(now time.Time, l *format.LLM, plan *Plan) {
 		}
 	}
 	slices.SortStableFunc(plan.Alone, func(a, b PlanAlone) int { return cmp.Compare(b.Seconds, a.Seconds) })
-}
-
-// mostSamples is how many requests a plan shows.
-const mostSamples = 3
-
-// sample returns a request as the sender would make it with the first key. The key's name stands in
-// place of its value.
-func (s *sender) sample(q *format.Request, key string) format.PlanRequest {
-	s.secrets.Conceal(q)
-	place := "[" + key + "]"
-	sent := s.request(q, firstHop(q),
-		&format.Values{Key: place, Token: "[token]", ID: q.ID, Attempt: 1, IsShown: true, Cells: q.Cell})
-	return s.secrets.Sample(q, sent, place)
 }

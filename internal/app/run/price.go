@@ -1,9 +1,13 @@
 package run
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/sending"
+	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/internal/send/pricing"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 	"github.com/paceline-go/paceline/limit"
@@ -26,11 +30,11 @@ func (p Prices) usd(input, output int64) float64 { return p.model().USD(input, o
 
 // pricesOf returns the prices of a model, and a note on what they leave out. It returns false if
 // they are not known.
-func (r *Run) pricesOf(model string) (p Prices, note string, known bool) {
-	if r.c.Prices.given() {
-		return r.c.Prices, "", true
+func (c *Config) pricesOf(model string) (p Prices, note string, known bool) {
+	if c.Prices.given() {
+		return c.Prices, "", true
 	}
-	l, ok := r.c.Format.(*format.LLM)
+	l, ok := c.Format.(*format.LLM)
 	if !ok {
 		return Prices{}, "", false
 	}
@@ -40,33 +44,33 @@ func (r *Run) pricesOf(model string) (p Prices, note string, known bool) {
 
 // price returns the most that one attempt of a request may cost. Its tokens of input count as no
 // fewer than its bytes, as no text has more.
-func (r *Run) price(q *format.Request) money {
-	if _, ok := r.c.Format.(*format.LLM); ok {
-		p, _, _ := r.pricesOf(q.Estimate.Model)
-		return toMoney(pricing.Most(p.model(), pricing.Times(q.Estimate.API, q.Body),
+func (c *Config) price(q *format.Request) sending.Money {
+	if _, ok := c.Format.(*format.LLM); ok {
+		p, _, _ := c.pricesOf(q.Estimate.Model)
+		return sending.ToMoney(pricing.Most(p.model(), pricing.Times(q.Estimate.API, q.Body),
 			max(q.Estimate.Input, int64(len(q.Body))), q.Estimate.MaxOutput))
 	}
-	return toMoney(r.c.Price * float64(q.Cost[limit.Requests]))
+	return sending.ToMoney(c.Price * float64(q.Cost[limit.Requests]))
 }
 
 // cost returns the cost of an attempt for which price was reserved.
-func (r *Run) cost(j *job, result limit.Result, price money) money {
+func (c *Config) cost(j *job, result limit.Result, price sending.Money) sending.Money {
 	switch {
 	case result == limit.Unsent, result == limit.Limited:
 		return 0
-	case j.res.status == 0 || j.res.err != nil:
+	case j.res.Status == 0 || j.res.Err != nil:
 		return price
 	}
-	_, ok := r.c.Format.(*format.LLM)
+	_, ok := c.Format.(*format.LLM)
 	switch {
 	case !ok:
 		return price
-	case j.res.status >= 300:
+	case j.res.Status >= 300:
 		return 0
 	}
-	if u, err := tokens.ParseUsage(j.r.Estimate.API, j.res.body); err == nil {
-		p, _, _ := r.pricesOf(j.r.Estimate.Model)
-		return toMoney(pricing.Spent(p.model(), j.r.Estimate.API, u))
+	if u, err := tokens.ParseUsage(j.r.Estimate.API, j.res.Body); err == nil {
+		p, _, _ := c.pricesOf(j.r.Estimate.Model)
+		return sending.ToMoney(pricing.Spent(p.model(), j.r.Estimate.API, u))
 	}
 	return price
 }
@@ -77,15 +81,45 @@ func (r *Run) noBudget(q *format.Request) bool {
 	if _, ok := r.c.Format.(*format.LLM); !ok || r.c.Budget == 0 || q.Estimate.Model == "" {
 		return false
 	}
-	if _, _, known := r.pricesOf(q.Estimate.Model); known {
+	if _, _, known := r.c.pricesOf(q.Estimate.Model); known {
 		return false
 	}
-	r.course.first(&r.course.input, r.unpriced([]string{q.Estimate.Model}))
+	r.course.first(&r.course.input, unpriced([]string{q.Estimate.Model}))
 	return true
 }
 
-func (r *Run) unpriced(models []string) error {
+// unpriced says that a budget cannot be kept with these models.
+func unpriced(models []string) error {
 	return fmt.Errorf("%w: no price is known of %s, and --budget needs it: --price-input and --price-output, in USD per "+
 		"million tokens",
 		ErrConfig, sanitize.Some(models, 5))
+}
+
+// overBudget says that the budget is spent.
+func overBudget(b *sending.Budget) error {
+	return fmt.Errorf("%w: %v of the budget of %v are spent, and the next request may cost more than the rest (--budget)", ErrEnough, b.IsSpent(), b.Most)
+}
+
+// modelTotals puts the totals of each model into t.
+func (r *Run) modelTotals(t *tally.Totals) {
+	l, ok := r.c.Format.(*format.LLM)
+	if !ok {
+		return
+	}
+	published := false
+	for name, m := range r.tally.Models {
+		if _, _, known := r.c.pricesOf(name); known {
+			usd := float64(m.Spent) / float64(sending.Dollar)
+			m.USD = &usd
+			published = !r.c.Prices.given()
+		}
+		t.Models = append(t.Models, *m)
+	}
+	if published {
+		row, _ := provider.LookupProvider(l.Seller())
+		t.PricesAsOf = row.ModelsAsOf
+	}
+	slices.SortFunc(t.Models, func(a, b tally.ModelTotals) int {
+		return cmp.Or(cmp.Compare(b.Done, a.Done), cmp.Compare(a.Model, b.Model))
+	})
 }

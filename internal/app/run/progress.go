@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/run/output"
+	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool"
@@ -22,7 +25,7 @@ func (r *Run) ceiling(d time.Duration, goesOn bool) float64 {
 	for i := range r.groups {
 		least += r.groups[i].ceiling(d, goesOn)
 	}
-	if ordered := r.tally.figures.inOrder(); ordered > 0 {
+	if ordered := r.tally.Figures.InOrder(); ordered > 0 {
 		least = min(least, ordered)
 	}
 	if math.IsInf(least, 1) {
@@ -33,11 +36,11 @@ func (r *Run) ceiling(d time.Duration, goesOn bool) float64 {
 
 // ceiling is Run.ceiling for one group. It is infinite if there is no limit.
 func (g *group) ceiling(d time.Duration, goesOn bool) float64 {
-	u, least := &g.r.tally.uses[g.index], math.Inf(1)
+	u, least := &g.r.tally.Uses[g.index], math.Inf(1)
 	for _, l := range g.limits {
-		each, allowed := u.each(l.Unit), l.Speed()
+		each, allowed := u.Each(l.Unit), l.Speed()
 		if d > 0 {
-			each, allowed = u.sentEach(l.Unit), l.Within(g.r.tally.first, d, goesOn)/d.Seconds()
+			each, allowed = u.SentEach(l.Unit), l.Within(g.r.tally.First, d, goesOn)/d.Seconds()
 		}
 		if each > 0 {
 			least = min(least, allowed/each)
@@ -46,40 +49,17 @@ func (g *group) ceiling(d time.Duration, goesOn bool) float64 {
 	return least * float64(g.r.quotas())
 }
 
-// each returns how much of a unit a request takes, on average. It counts the sent requests once
-// there are enough, and until then those that are left.
-func (g *use) each(u limit.Unit) float64 {
-	const enough = 20
-	of := &g.remaining
-	if g.spent[limit.Requests] >= enough || of[limit.Requests] <= 0 {
-		of = &g.spent
-	}
-	if u == limit.Requests {
-		return 1
-	}
-	return float64(max(of[u], 0)) / float64(max(of[limit.Requests], 1))
-}
-
-// sentEach returns how much of a unit a sent request took, on average.
-func (g *use) sentEach(u limit.Unit) float64 {
-	of := &g.spent
-	if u == limit.Requests || of[limit.Requests] <= 0 {
-		return 1
-	}
-	return float64(max(of[u], 0)) / float64(of[limit.Requests])
-}
-
 // percent returns the cost that was sent within d, in percent of the most that the limits allow in
 // that time. It is the percentage of the most used limit.
 func (r *Run) percent(d time.Duration, goesOn bool) float64 {
 	p := 0.0
 	for i, g := range r.groups {
 		for _, l := range g.limits {
-			p = max(p, 100*float64(r.tally.uses[i].spent[l.Unit])/(l.Within(r.tally.first, d, goesOn)*float64(r.quotas())))
+			p = max(p, 100*float64(r.tally.Uses[i].Spent[l.Unit])/(l.Within(r.tally.First, d, goesOn)*float64(r.quotas())))
 		}
 	}
-	if ordered := r.tally.figures.inOrder(); ordered > 0 {
-		p = max(p, 100*float64(r.tally.uses[0].spent[limit.Requests])/(ordered*d.Seconds()))
+	if ordered := r.tally.Figures.InOrder(); ordered > 0 {
+		p = max(p, 100*float64(r.tally.Uses[0].Spent[limit.Requests])/(ordered*d.Seconds()))
 	}
 	if goesOn {
 		return min(p, 100)
@@ -89,15 +69,15 @@ func (r *Run) percent(d time.Duration, goesOn bool) float64 {
 
 // Progress is the state of a run while it goes on.
 type Progress struct {
-	Totals
+	tally.Totals
 	Total    int // requests of the input to send; 0: not known
 	ToGo     int // requests that have not ended; if Total is not known, of those read
 	InFlight int
-	Waiting  int           // requests that were read and not sent
-	ETA      time.Duration // 0: not known, or no request ends
-	Why      string        // why the next request waits; empty: it does not
-	Down     []string      // hosts where nothing arrives, each with the reason and the duration
-	Lately   []Failure     // the attempts that failed in the last minute
+	Waiting  int             // requests that were read and not sent
+	ETA      time.Duration   // 0: not known, or no request ends
+	Why      string          // why the next request waits; empty: it does not
+	Down     []string        // hosts where nothing arrives, each with the reason and the duration
+	Lately   []tally.Failure // the attempts that failed in the last minute
 }
 
 // Progress returns how far the run is.
@@ -125,19 +105,19 @@ func (r *Run) Progress() Progress {
 		})
 	}
 	p.InFlight = min(p.InFlight, r.c.Concurrency)
-	r.tally.mu.Lock()
-	defer r.tally.mu.Unlock()
-	p.Totals = r.tally.totals
-	if !r.tally.first.IsZero() {
-		d := time.Since(r.tally.first)
+	r.tally.Mu.Lock()
+	defer r.tally.Mu.Unlock()
+	p.Totals = r.tally.Totals
+	if !r.tally.First.IsZero() {
+		d := time.Since(r.tally.First)
 		p.Seconds = d.Seconds()
 		p.Rate = float64(p.Done) / p.Seconds
 		p.Ceiling, p.Sustained, p.Percent = r.ceiling(d, true), r.ceiling(0, true), r.percent(d, true)
 	}
-	p.Lately = r.tally.failed.lately(time.Now())
-	p.ToGo = p.toGo()
-	if r.tally.checked {
-		p.Total = p.Input - p.before()
+	p.Lately = r.tally.Failed.Lately(time.Now())
+	p.ToGo = p.NotEnded()
+	if r.tally.Checked {
+		p.Total = p.Input - p.Before()
 		p.ETA = r.eta(time.Now(), keys, p.Waiting > 0, short)
 		if p.ETA > 0 && len(r.groups) == 1 {
 			p.ETA = max(p.ETA, least)
@@ -255,4 +235,81 @@ func left(d time.Duration) string {
 		return d.Round(time.Second).String() + " left"
 	}
 	return fmt.Sprintf("%.1f s left", max(d.Seconds(), 0))
+}
+
+// DeadBecause names the file of this run's dead letters and their most frequent reason. It is empty
+// if there are none.
+func (r *Run) DeadBecause() string {
+	most, n, all := r.tally.DeadBecause()
+	if most == "" {
+		return ""
+	}
+	where := ""
+	if dead := r.store.Dead; dead != nil && dead != r.store.Out {
+		where = " in " + dead.Name()
+	}
+	if all == 1 {
+		return fmt.Sprintf("1 dead letter%s, because: %s", where, most)
+	}
+	return fmt.Sprintf("%d dead letters%s, %d of them because: %s", all, where, n, most)
+}
+
+// DeadAgain says how many requests of the input are dead or expired, why, and how to send them
+// again. It is empty if there are none. It says how only if another run can know of them.
+func (r *Run) DeadAgain() string {
+	r.tally.Mu.Lock()
+	defer r.tally.Mu.Unlock()
+	e := r.tally.Bad
+	switch e.Again = r.c.Out != "-"; {
+	case !e.Again:
+		e.Lapsed, e.Again = 0, r.c.Dead != "-" && !output.IsNowhere(r.c.Dead)
+	case output.IsNowhere(r.c.Dead):
+		e.Again = false // no file keeps them, so another run sends them again in any case
+	}
+	return e.String()
+}
+
+// ceilingEvery is the number of looks of watch between two looks at the ceiling. A look at all keys
+// costs more than a look at the head of the queue.
+const ceilingEvery = 25
+
+// ceilings keeps the last ceiling that was computed. The zero value has none. Safe for concurrent
+// use.
+type ceilings struct{ bits atomic.Uint64 }
+
+func (c *ceilings) note(perSecond float64) { c.bits.Store(math.Float64bits(perSecond)) }
+
+func (c *ceilings) now() float64 { return math.Float64frombits(c.bits.Load()) }
+
+// sustained returns how many requests per second the limits allow from now on in the long run. It
+// counts the keys that serve, and for a wrong limit the rate that proved to fit. It is 0 without a
+// limit, or if no key serves.
+func (r *Run) sustained() float64 {
+	of := make([][]serving, len(r.groups))
+	for i, g := range r.groups {
+		g.pool.Update(func(now mono.Time, _ *pool.Queue, d *pool.Dispatcher) { of[i] = ofEach(r.serves(now, d)) })
+	}
+	r.tally.Mu.Lock()
+	defer r.tally.Mu.Unlock()
+	all := 0.0
+	for i, g := range r.groups {
+		least := math.Inf(1)
+		for _, l := range g.limits {
+			if each := r.tally.Uses[i].Each(l.Unit); each > 0 {
+				least = min(least, l.Speed()*fits(l, of[i])/each)
+			}
+		}
+		if len(of[i]) > 0 {
+			all += least * float64(len(of[i]))
+		}
+	}
+	if ordered := r.tally.Figures.InOrder(); ordered > 0 {
+		all = min(all, ordered)
+	}
+	all /= r.tally.CostOfOne()     // limits count cost
+	const digits, most = 1e6, 1e12 // so that it needs no exponent
+	if all > most {
+		return 0
+	}
+	return math.Round(all*digits) / digits
 }

@@ -62,7 +62,7 @@ func TestResultsSayWhatWasRefused(t *testing.T) {
 // For a request with many refusals the count is complete, and the latest times are kept.
 func TestRefusalsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const n = 3 * mostRefused
+		const n = 3 * 16
 		asked := 0
 		v := newInTime(t, oneByOne(func(w http.ResponseWriter, _ *http.Request) {
 			if asked++; asked <= n {
@@ -72,10 +72,10 @@ func TestRefusalsAreBounded(t *testing.T) {
 		v.config.Attempts = n + 1
 		got := v.run(requests(1, "http://server/"))
 		r := got.results["r0"]
-		if r.State != "done" || r.Refused != n || len(r.RefusedAt) != mostRefused {
+		if r.State != "done" || r.Refused != n || len(r.RefusedAt) != 16 {
 			t.Fatalf("%+v", r)
 		}
-		last, _ := time.Parse(time.RFC3339Nano, r.RefusedAt[mostRefused-1])
+		last, _ := time.Parse(time.RFC3339Nano, r.RefusedAt[16-1])
 		if ended, _ := time.Parse(time.RFC3339Nano, r.At); ended.Sub(last) > 2*time.Hour || r.RefusedAt[0] >= r.RefusedAt[1] {
 			t.Errorf("%v; it ended at %v", r.RefusedAt, r.At)
 		}

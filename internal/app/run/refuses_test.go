@@ -9,6 +9,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/projection"
+	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/pool"
 )
 
@@ -30,7 +31,7 @@ func TestNewRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	next, err := ParseNext("link", "")
+	next, err := sending.ParseNext("link", "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,19 +10,6 @@ import (
 	"github.com/paceline-go/paceline/pool"
 )
 
-// newPools makes the groups, and a Pool for each of them.
-func (r *Run) newPools() error {
-	if err := r.divide(); err != nil {
-		return fmt.Errorf("%w: %w", ErrConfig, err)
-	}
-	for _, g := range r.groups {
-		if err := g.newPool(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // newPool makes the group's Pool. It first replays the history into the limiters, since the sends
 // of an earlier process still count.
 func (g *group) newPool() error {
@@ -60,7 +47,7 @@ func (g *group) newPool() error {
 	g.pool.Update(func(now mono.Time, _ *pool.Queue, d *pool.Dispatcher) {
 		for name, until := range r.store.History.Holds {
 			if i, ours := g.key(name); ours && until > r.epoch.UnixNano() {
-				r.tellHold(g.called(i), time.Unix(0, until), "by an answer to the run before")
+				r.TellHold(g.called(i), time.Unix(0, until), "by an answer to the run before")
 				d.Hold(now, i, mono.Time(until-r.epoch.UnixNano()))
 			}
 		}

@@ -18,15 +18,15 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/output"
+	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/internal/boottime"
-	"github.com/paceline-go/paceline/internal/send/once"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
 	"github.com/paceline-go/paceline/pool"
 )
 
 // ran is the output of one run.
 type ran struct {
-	Totals
+	tally.Totals
 	err     error
 	results map[string]format.Result // the last of each id, from OUT
 	lines   int                      // in OUT
@@ -60,20 +60,14 @@ func (b *bench) made(c Config) *Run {
 		if c.clock = bubbleClock; b.clock != nil {
 			c.clock = b.clock
 		}
+		c.Dial = b.network.Dial
 	}
 	r, err := New(c)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	if b.network != nil || spoken != nil {
-		over := newTransport(&r.c)
-		if b.network != nil {
-			over.DialContext = b.network.Dial
-		}
-		r.sender.base = once.New(over)
-		if spoken != nil {
-			r.sender.base = once.New(spoken.RoundTripper(over))
-		}
+	if spoken != nil {
+		r.sender.Through(func(t *http.Transport) http.RoundTripper { return spoken.RoundTripper(t) })
 	}
 	return r
 }

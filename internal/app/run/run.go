@@ -13,6 +13,9 @@ import (
 	"github.com/paceline-go/paceline/internal/app/auth/issuer"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/output"
+	"github.com/paceline-go/paceline/internal/app/run/sending"
+	"github.com/paceline-go/paceline/internal/app/run/tally"
+	"github.com/paceline-go/paceline/internal/app/run/telling"
 	"github.com/paceline-go/paceline/internal/app/sharestore"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/send/outgoing"
@@ -46,13 +49,13 @@ var (
 type Run struct {
 	c          Config
 	secrets    *format.Secrets
-	sender     *sender
+	sender     *sending.Sender
 	tokens     *issuer.Keeper // nil: requests carry no tokens
 	policy     classify.Policy
 	numbered   bool          // requests carry nonces
 	epoch      time.Time     // the zero of the Pool's clock
 	keep       time.Duration // how far back the journal goes
-	groups     []*group      // one for each part of the input that has limits of its own; made by Open
+	groups     pools         // one for each part of the input that has limits of its own; made by Open
 	flights    chan struct{} // one for each attempt in flight, over all groups; nil: there is one group
 	bans       []atomic.Bool // whether each key is banned, for all groups
 	trouble    atomic.Int64  // until when refusals are evaluated, since the epoch: see troubled
@@ -62,11 +65,11 @@ type Run struct {
 	last       atomic.Pointer[knownHost]
 
 	// Each of these has its own lock, and none is held while another is taken.
-	store         *output.Store
-	tally         tally
-	course        *course
-	hosts         hosts
-	notices       notices
+	store  *output.Store
+	tally  *tally.Tally
+	course *course
+	hosts  hosts
+	*telling.Teller
 	lessons       lessons
 	ceilings      ceilings
 	denials       denials
@@ -75,7 +78,7 @@ type Run struct {
 	organizations *organizations
 	starts        starts
 	chains        chains
-	budget        *budget
+	budget        *sending.Budget
 	endings       sync.Pool // of *endings
 }
 
@@ -124,14 +127,14 @@ func New(c Config) (*Run, error) {
 	}
 	r := &Run{
 		c: c, policy: c.newPolicy(), numbered: c.uses("nonce"), room: make(chan struct{}, 2*c.Concurrency),
-		store: output.New(c.files),
-		tally: tally{retry: c.RetryDead, ledger: ledger{}, reasons: map[string]*reason{}, uses: make([]use, 1),
-			figures: newFigures(&c, c.uses("nonce"))},
-		course: newCourse(), trials: newTrials(), hosts: newHosts(), notices: notices{told: map[string]time.Time{}},
-		budget:   newBudget(toMoney(c.Budget)),
+		store:  output.New(c.files),
+		tally:  tally.New(c.RetryDead, tally.NewFigures(c.Keys, c.Limits, c.Gap, c.uses("nonce"))),
+		course: newCourse(), trials: newTrials(), hosts: newHosts(),
+		budget:   sending.NewBudget(sending.ToMoney(c.Budget)),
 		endings:  sync.Pool{New: func() any { return new(endings) }},
 		planning: planning{models: map[string]*PlanModel{}},
 	}
+	r.Teller = telling.New(func(s string) { r.c.Notice(s) }, c.keyless, c.HoldUnanswered)
 	for _, l := range c.Limits {
 		made, err := c.made(l)
 		if err == nil && c.Share != nil {
@@ -157,9 +160,8 @@ func New(c Config) (*Run, error) {
 	}
 	r.organizations = newOrganizations(&r.c, c.KeyHosts)
 	r.secrets = r.c.secrets()
-	r.sender = newSender(&r.c, r.secrets)
+	r.sender = sending.New(r.c.sending(r.secrets, r.store.Files))
 	r.newBearer()
-	r.sender.files = r.store.Files
 	notice := r.c.Notice
 	r.c.Notice = func(s string) {
 		s, _ = r.secrets.HideIn(s)
@@ -176,7 +178,7 @@ func New(c Config) (*Run, error) {
 // nothing.
 func (r *Run) Open() error {
 	r.epoch = time.Now()
-	r.tally.pace.begin(r.epoch, r.c.Limits)
+	r.tally.Pace.Begin(r.epoch, r.c.Limits)
 	if err := r.open(); err != nil {
 		r.store.Undo()
 		return noStart{err}
@@ -187,9 +189,9 @@ func (r *Run) Open() error {
 			return noStart{err}
 		}
 	}
-	r.budget.spent = money(r.store.History.Spent)
-	if r.tally.checked { // counted here, so that a run that ends at once has these figures, too
-		r.tally.skipped()
+	r.budget.Spent = sending.Money(r.store.History.Spent)
+	if r.tally.Checked { // counted here, so that a run that ends at once has these figures, too
+		r.tally.Skipped()
 	}
 	if weak := r.secrets.Weak(); len(weak) > 0 {
 		what := "where an answer repeats the value of %s it is not hidden: it is too short, or too easy to guess, to be " +
@@ -198,9 +200,11 @@ func (r *Run) Open() error {
 			what = "where an answer repeats the values of %s they are not hidden: they are too short, or too easy to guess, " +
 				"to be told from other text, as placeholders are"
 		}
-		r.tell(what, strings.Join(weak, ", "))
+		r.Say(what, strings.Join(weak, ", "))
 	}
-	r.tellOpen(r.store.History.Open)
+	if open := r.store.History.Open; len(open) > 0 {
+		r.TellOpen(open, r.store.Journal.Path())
+	}
 	r.tellLost()
 	r.organizations.remember(&r.c, r.store.History.Whose)
 	err := r.newPools()
@@ -225,14 +229,14 @@ func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 	r.ceilings.note(r.sustained())
 	beside.Go(func() { r.watch(done) })
 	if !r.c.Until.IsZero() {
-		if r.isOver() {
-			r.enough(r.over())
+		if r.c.isOver() {
+			r.enough(r.c.over())
 		}
 		beside.Go(func() { r.until(done) })
 	}
 	all := in
 	var known *io.LimitedReader
-	if r.tally.checked {
+	if r.tally.Checked {
 		known = &io.LimitedReader{R: in, N: r.planning.plan.Bytes}
 		if len(r.groups) == 1 {
 			in = known
@@ -248,20 +252,20 @@ func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 			g.pool.Close()
 		}
 	}()
-	err := r.runPools(ctx)
+	err := r.groups.run(ctx)
 	r.store.Stop()
 	r.trials.stop()
 	if r.tokens != nil {
 		r.tokens.Close()
 	}
-	r.tellMisfits()
+	r.groups.tellMisfits()
 	r.tellUnsent()
 	close(done)
 	beside.Wait()
 	if waiting, err := r.store.EndView(); err != nil {
 		r.fail(err)
 	} else if waiting > 0 {
-		r.tell("%s in %s for one before them that has not ended", sanitize.Count(waiting, "result waits", "results wait"),
+		r.Say("%s in %s for one before them that has not ended", sanitize.Count(waiting, "result waits", "results wait"),
 			r.c.Out)
 	}
 	if gone := r.course.left(); gone && known != nil {
@@ -272,7 +276,7 @@ func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 		return fmt.Errorf("%w: %w", ErrOutput, c.failure)
 	case c.wrong != nil:
 		return c.wrong
-	case c.enough != nil && !r.tally.finished(c.whole && r.waiting() == 0):
+	case c.enough != nil && !r.tally.Finished(c.whole && r.groups.waiting() == 0):
 		return c.enough
 	case r.c.keyless && errors.Is(err, pool.ErrExhausted):
 		return exhausted("the server refuses for good: " + r.groups[0].pool.Keys()[0].Reason)
@@ -283,74 +287,28 @@ func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 	}
 }
 
-// until ends the sending at Config.Until. It reads the wall clock again and again, since the clock
-// may be set and a laptop may sleep.
-func (r *Run) until(done <-chan struct{}) {
-	for !r.isOver() {
-		select {
-		case <-time.After(min(time.Until(r.c.Until.Round(0)), time.Second)):
-		case <-done:
-			return
-		}
-	}
-	r.enough(r.over())
-}
-
-func (r *Run) isOver() bool { return time.Until(r.c.Until.Round(0)) <= 0 }
-
-func (r *Run) over() error {
-	return fmt.Errorf("%w: it is %s (--until)", ErrEnough, r.c.Until.Format("2 Jan 15:04:05"))
-}
-
-// enough ends the sending for a bound of the user.
-func (r *Run) enough(why error) {
-	r.course.first(&r.course.enough, why)
-	r.Drain()
-}
-
-// Drain stops the sending. Send returns when the requests in flight have their answers.
-func (r *Run) Drain() {
-	r.course.stop()
-	r.store.Stop()
-	if r.tokens != nil {
-		r.tokens.Stop()
-	}
-	r.trials.stop()
-	r.drainPools()
-}
-
-// fail stops the sending after a failed write.
-func (r *Run) fail(err error) {
-	r.course.first(&r.course.failure, err)
-	r.Drain()
-}
-
 // Close reads the results and the dead letters back, compares them with the input, and closes the
 // files.
-func (r *Run) Close() (t Totals, err error) {
-	defer r.sender.base.CloseIdleConnections()
+func (r *Run) Close() (t tally.Totals, err error) {
+	defer r.sender.Close()
 	r.course.stop()
-	r.tally.mu.Lock()
-	defer r.tally.mu.Unlock()
-	err = r.store.ReadBack(r.tally.goesAgain, r.tally.back)
-	defer func() { t.USD = float64(r.budget.isSpent()) / float64(dollar) }()
+	r.tally.Mu.Lock()
+	defer r.tally.Mu.Unlock()
+	err = r.store.ReadBack(r.tally.GoesAgain, r.tally.Back)
+	defer func() { t.USD = float64(r.budget.IsSpent()) / float64(sending.Dollar) }()
 	var lost error
-	t, lost = r.tally.close(r.waiting())
+	t, lost = r.tally.Close(r.groups.waiting())
 	t.SelectFailed = int(r.unselected.Load())
-	d := r.tally.final.Sub(r.tally.first)
+	d := r.tally.Final.Sub(r.tally.First)
 	if t.Seconds = d.Seconds(); t.Seconds > 0.001 {
 		t.Rate = float64(t.Done) / t.Seconds
 		t.Ceiling, t.Sustained = r.ceiling(d, false), r.ceiling(0, false)
 		t.Percent = r.percent(d, false)
-		t.Keys = r.tally.figures.totals(r.groups, r.tally.first, d)
+		t.Keys = r.tally.Figures.Totals(r.groups.limits(), r.tally.First, d)
 	}
-	t.Found = r.found()
+	t.Found = r.groups.found()
 	r.modelTotals(&t)
-	t.Failed = r.tally.failed.all()
-	if f := &r.tally.figures; f.latency.N() > 0 {
-		l := latencyOf(&f.latency)
-		t.Latency = &l
-	}
-	r.tellPartly(t.Partly)
+	t.Failed, t.Latency = r.tally.Failed.All(), r.tally.Figures.All()
+	r.TellPartly(t.Partly)
 	return t, errors.Join(err, lost, r.store.Close())
 }

@@ -29,7 +29,7 @@ func TestSlowReader(t *testing.T) {
 	go func() {
 		done <- r.Send(context.Background(), "in", strings.NewReader(strings.Join(requests(200, srv.URL), "\n")))
 	}()
-	sends := func() int { r.tally.mu.Lock(); defer r.tally.mu.Unlock(); return r.tally.totals.Sends }
+	sends := func() int { return r.Progress().Sends }
 	for last := 0; last == 0 || last != sends(); time.Sleep(20 * time.Millisecond) {
 		last = sends()
 	}

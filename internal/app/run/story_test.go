@@ -20,7 +20,8 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
-	"github.com/paceline-go/paceline/internal/send/once"
+	"github.com/paceline-go/paceline/internal/app/run/sending"
+	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
 	"github.com/paceline-go/paceline/internal/testkit/golden"
 	"github.com/paceline-go/paceline/pool"
@@ -108,11 +109,9 @@ func (s *story) run(what, input string) {
 	var out bytes.Buffer
 	c.Stdout = &out
 	c.Notice = func(text string) { s.tell("  notice: %s", text) }
+	c.Dial = network.Dial
 	r, err := New(c)
 	if err == nil {
-		over := newTransport(&r.c)
-		over.DialContext = network.Dial
-		r.sender.base = once.New(over)
 		s.send(r, input)
 	} else {
 		s.note("  refused: %v", err)
@@ -162,7 +161,7 @@ func (s *story) send(r *Run, input string) {
 	}
 	totals.Latency = nil // computed with floating point, and covered by other tests
 	for i := range totals.Keys {
-		totals.Keys[i].Latency = LatencyMS{}
+		totals.Keys[i].Latency = tally.LatencyMS{}
 	}
 	text, _ := json.Marshal(totals)
 	s.note("  totals %s", unescaped(text))
@@ -249,7 +248,7 @@ func (s *story) query(lines ...string) {
 
 func (s *story) next(next, while string) {
 	var err error
-	if s.config.Next, err = ParseNext(next, while); err != nil {
+	if s.config.Next, err = sending.ParseNext(next, while); err != nil {
 		s.Fatal(err)
 	}
 }

@@ -3,14 +3,12 @@ package run
 import (
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/dead"
+	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
-	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/pool"
 )
 
 // trialPatience is how long the other requests of a model wait for the first. A server refuses a
@@ -58,7 +56,7 @@ func (t *trials) enter(model string) (first bool, why string) {
 	defer t.mu.Unlock()
 	m := t.of[model]
 	if m == nil {
-		if len(t.of) >= mostModels {
+		if len(t.of) >= tally.MostModels {
 			return false, "" // so many names seem to be made up, and are not tried
 		}
 		m = &trial{}
@@ -112,28 +110,13 @@ func (t *trials) stop() {
 	t.changed.Broadcast()
 }
 
-// heard takes in the answer to a model's first request.
-func (r *Run) heard(j *job, ans *pool.Answer) {
-	model := j.r.Estimate.Model
-	switch {
-	case !j.first && !(j.noModel && j.noQuota):
-	case j.noModel:
-		if r.trials.fail(model, ans.Reason) {
-			r.tell("model %s: %s; its other requests are not sent", sanitize.Text(model), strings.TrimSuffix(ans.Reason, "."))
-		}
-	case ans.Denied, ans.Banned: // the key may be at fault and not the model; another attempt shows more
-	case ans.Result == limit.Accepted, ans.Result == limit.Limited && !ans.Invalid:
-		r.trials.set(model, right, "")
-	}
-}
-
 // tellUnsent reports for each wrong model how many of its requests were not sent.
 func (r *Run) tellUnsent() {
 	r.trials.mu.Lock()
 	defer r.trials.mu.Unlock()
 	for _, model := range slices.Sorted(maps.Keys(r.trials.of)) {
 		if n := r.trials.of[model].unsent; n > 0 {
-			r.tell("model %s: %s not sent (--retry-dead=%v sends them, once there is such a model)", sanitize.Text(model),
+			r.Say("model %s: %s not sent (--retry-dead=%v sends them, once there is such a model)", sanitize.Text(model),
 				sanitize.Count(n, "request was", "requests were"), dead.NoModel)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/input"
 	"github.com/paceline-go/paceline/internal/app/run/output"
+	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/secret"
 )
 
@@ -153,7 +154,7 @@ func TestUserStaysAtItsHost(t *testing.T) {
 	)
 	b = newBench(t)
 	b.config.KeyHosts = secret.Places{placeOf(t, home.URL), placeOf(t, other.URL)}
-	next, err := ParseNext("link", "")
+	next, err := sending.ParseNext("link", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +244,7 @@ func TestSecretParametersOfPages(t *testing.T) {
 		fmt.Fprintf(w, `{"next":%q}`, strings.Repeat("x", len(asked)))
 	}))
 	defer s.Close()
-	next, err := ParseNext("cursor=/next", "")
+	next, err := sending.ParseNext("cursor=/next", "")
 	if err != nil {
 		t.Fatal(err)
 	}

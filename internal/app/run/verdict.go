@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/hide"
+	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
 	"github.com/paceline-go/paceline/provider"
@@ -32,15 +34,15 @@ func (c *Config) newPolicy() classify.Policy {
 func (r *Run) verdict(j *job) classify.Verdict {
 	res := &j.res
 	try := classify.Evidence{
-		Status: res.status, Header: res.header, Body: res.body, Err: res.inWords(), Link: res.sight,
-		Wrote: classify.Nothing, RTT: res.rtt,
-		Now: res.ended, Nonce: r.numbered, Upgrade: !res.switched,
+		Status: res.Status, Header: res.Header, Body: res.Body, Err: res.InWords(), Link: res.Sight,
+		Wrote: classify.Nothing, RTT: res.RTT,
+		Now: res.Ended, Nonce: r.numbered, Upgrade: !res.Switched,
 	}
-	if res.written {
+	if res.Written {
 		try.Wrote = classify.Something
 	}
-	if j.hop.url != nil {
-		try.Provider = r.provider(j.hop.url.Host)
+	if j.hop.URL != nil {
+		try.Provider = r.provider(j.hop.URL.Host)
 	}
 	v := r.policy.Of(&try)
 	if v.Said.Partly && !v.Again && idempotent(j) {
@@ -72,23 +74,23 @@ func (r *Run) provider(host string) provider.Dialect {
 // ends here, whatever other keys answer. Its result must then be written before the answer in the
 // journal.
 func (r *Run) judge(j *job) (ans pool.Answer, final bool) {
-	if w := j.res.way; w != nil && r.isShut(w) {
+	if w := j.res.Way; w != nil && r.isShut(w) {
 		return pool.Answer{Outcome: limit.Outcome{Result: limit.Unsent, Link: limit.Implied}, Returned: true,
 			Reason: w.Error()}, false
 	}
-	foreign := j.hop.foreign
+	foreign := j.hop.Foreign
 	ans = r.answer(j)
 	if foreign {
 		ans = aside(ans)
 	}
-	if j.astray = r.isAstray(j, &ans); j.astray {
-		r.blame(j, &ans)
+	if j.astray = r.hosts.isAstray(j, &ans); j.astray {
+		r.hosts.blame(j, &ans, r.secrets)
 	}
 	if ans.Banned && j.unpaid && !r.paysFor(j) {
 		ans.Banned, ans.Invalid, ans.Denied = false, true, true
 	}
 	if ans.Banned {
-		r.tellBan(j, ans.Reason)
+		r.TellBan(j.key, j.unpaid, ans.Reason)
 	}
 	if ans.Invalid && ans.Denied && r.deniedItself(j) {
 		ans.Denied = false
@@ -106,24 +108,24 @@ func (r *Run) answer(j *job) (ans pool.Answer) {
 		parts := v.Said.Parts // or all of the verdict would be kept
 		j.parts = &parts
 	}
-	ans.Reason = statusText(res.status)
+	ans.Reason = statusText(res.Status)
 	j.unpaid, j.noQuota = v.Said.Refusal == provider.Unpaid, v.Said.Refusal == provider.NoQuota
-	switch s := res.status; {
+	switch s := res.Status; {
 	case v.Result == limit.Unsent:
-		ans.Reason = res.err.Error()
+		ans.Reason = res.Err.Error()
 	case s == 0:
-		ans.Reason = "no answer: " + res.err.Error()
-	case res.err != nil:
-		ans.Reason += ", broken off: " + res.err.Error()
+		ans.Reason = "no answer: " + res.Err.Error()
+	case res.Err != nil:
+		ans.Reason += ", broken off: " + res.Err.Error()
 	case again:
 		ans = r.renewed(j, ans)
 	case slices.Contains(r.c.BanStatus, s):
-		ans.Reason = said(ans.Reason, res.body, r.secrets.Of(j.r))
+		ans.Reason = said(ans.Reason, res.Body, r.secrets.Of(j.r))
 		ans.Result, ans.Banned, ans.Invalid = limit.Failed, true, false
-	case isRedirect(s) && j.hop.count < r.c.Redirects:
-		next, err := r.sender.follow(j.r, j.hop, res)
+	case sending.IsRedirect(s) && j.hop.Count < r.c.Redirects:
+		next, err := r.sender.Follow(j.r, j.hop, res)
 		if err != nil {
-			_, j.keyHost = errors.AsType[keyStays](err)
+			_, j.keyHost = errors.AsType[sending.KeyStays](err)
 			ans.Result, ans.Invalid, ans.Reason = limit.Failed, true, ans.Reason+": "+err.Error()
 			break
 		}
@@ -133,48 +135,48 @@ func (r *Run) answer(j *job) (ans pool.Answer) {
 		return ans
 	case r.numbered && ans.Result == limit.Failed && slices.Contains(r.c.NonceStatus, s):
 		ans.Misordered, ans.Invalid, ans.Denied, j.unsure = true, false, false, false
-		ans.Reason = said(ans.Reason, res.body, r.secrets.Of(j.r))
+		ans.Reason = said(ans.Reason, res.Body, r.secrets.Of(j.r))
 	default:
 		bare := ans.Reason
 		if l, ok := r.c.Format.(*format.LLM); ok {
 			r.judgeBatch(l, j, &ans)
 		}
 		if ans.Reason == bare && (ans.Banned || ans.Result == limit.Limited) {
-			ans.Reason = said(bare, res.body, r.secrets.Of(j.r))
+			ans.Reason = said(bare, res.Body, r.secrets.Of(j.r))
 		}
 		if j.noQuota {
-			r.excluded(j, &ans)
+			r.c.excluded(j, &ans)
 		}
-		if res.tooLong && ans.Result == limit.Accepted {
+		if res.TooLong && ans.Result == limit.Accepted {
 			ans.Result, ans.Invalid, ans.Reason = limit.Failed, true,
 				fmt.Sprintf("%s, with a body of more than %d bytes (--max-file)", ans.Reason, r.c.MaxFile)
 		}
 		if j.parts != nil && ans.Result == limit.Accepted {
-			r.partly(j, &v, &ans)
+			r.c.partly(j, &v, &ans)
 		}
-		err := r.succeeds(res, &ans)
+		err := r.c.succeeds(res, &ans)
 		if err == nil && endsWell(&ans) {
 			err = r.findNext(j)
 		}
 		if err != nil {
 			j.unlike = true
-			ans.Result, ans.Reason = limit.Failed, said(ans.Reason+", "+err.Error(), res.body, r.secrets.Of(j.r))
-		} else if ans.Result == limit.Limited && res.status < http.StatusMultipleChoices {
-			ans.Reason = said(ans.Reason+", a refusal", res.body, r.secrets.Of(j.r))
+			ans.Result, ans.Reason = limit.Failed, said(ans.Reason+", "+err.Error(), res.Body, r.secrets.Of(j.r))
+		} else if ans.Result == limit.Limited && res.Status < http.StatusMultipleChoices {
+			ans.Reason = said(ans.Reason+", a refusal", res.Body, r.secrets.Of(j.r))
 		}
 		if ans.Result != limit.Accepted && v.Why != "" {
 			ans.Reason += "; " + v.Why
 		}
 	}
-	r.doubts(j, &ans)
+	r.c.doubts(j, &ans)
 	return ans
 }
 
 // doubts notes that another attempt may be a repeat: by classify's law, or since Config.Success
 // refused an answer. What has no whole answer is held back, if the user wants that.
-func (r *Run) doubts(j *job, ans *pool.Answer) {
+func (c *Config) doubts(j *job, ans *pool.Answer) {
 	j.doubt = j.doubt || j.unsure || j.unlike
-	if j.held = j.unsure && j.parts == nil && r.c.HoldUnanswered && ans.Result != limit.Accepted; j.held {
+	if j.held = j.unsure && j.parts == nil && c.HoldUnanswered && ans.Result != limit.Accepted; j.held {
 		ans.Invalid, ans.Denied = true, false
 		ans.Reason += ": it may have been served, and is held back (--unanswered hold)"
 	}
@@ -192,14 +194,14 @@ func aside(ans pool.Answer) pool.Answer {
 }
 
 // succeeds returns an error if an answer with a status of success is no success by Config.Success.
-func (r *Run) succeeds(res *response, ans *pool.Answer) error {
-	if r.c.Success == nil || !endsWell(ans) || res.status/100 != 2 {
+func (c *Config) succeeds(res *sending.Response, ans *pool.Answer) error {
+	if c.Success == nil || !endsWell(ans) || res.Status/100 != 2 {
 		return nil
 	}
-	if res.cut {
+	if res.Cut {
 		return errors.New("of which the end is missing (--max-response)")
 	}
-	return r.c.Success(res.body)
+	return c.Success(res.Body)
 }
 
 func statusText(status int) string {
@@ -220,19 +222,19 @@ func classOf(j *job, ans *pool.Answer) dead.Class {
 		return dead.Redirected
 	case j.noModel:
 		return dead.NoModel
-	case res.err != nil:
+	case res.Err != nil:
 		return dead.Outage
 	case ans.Misordered:
 		return dead.Misnumbered
 	case ans.Result == limit.Limited && !ans.Invalid:
 		return dead.Limited
-	case res.cut, ans.Result == limit.Limited: // its answer, or the request itself, is too large
+	case res.Cut, ans.Result == limit.Limited: // its answer, or the request itself, is too large
 		return dead.Invalid
 	}
 	if j.unlike {
 		return dead.Invalid
 	}
-	return dead.OfStatus(j.res.status)
+	return dead.OfStatus(j.res.Status)
 }
 
 // deadOf is the class of a dead letter.
@@ -247,36 +249,36 @@ func deadOf(j *job, e *pool.Ended) dead.Class {
 // is not at fault. Its request is then sent again, however often that happens.
 func (r *Run) judgeBatch(l *format.LLM, j *job, ans *pool.Answer) {
 	switch res := &j.res; {
-	case res.status >= http.StatusBadRequest || ans.Result == limit.Limited:
-		ans.Reason = said(ans.Reason, res.body, r.secrets)
-		if j.noModel = format.SaysNoModel(res.status, res.body); j.noModel {
+	case res.Status >= http.StatusBadRequest || ans.Result == limit.Limited:
+		ans.Reason = said(ans.Reason, res.Body, r.secrets)
+		if j.noModel = format.SaysNoModel(res.Status, res.Body); j.noModel {
 			ans.Result, ans.Invalid, ans.Denied = limit.Failed, true, false
 		}
 		ans.Returned = ans.Result == limit.Limited && ans.RetryAfter > 0
-	case res.status >= http.StatusMultipleChoices:
+	case res.Status >= http.StatusMultipleChoices:
 		// A redirect is no answer to a prompt: the address is wrong.
 		ans.Result, ans.Invalid = limit.Failed, true
-		if to := res.header.Get("Location"); to != "" {
+		if to := res.Header.Get("Location"); to != "" {
 			to, _ = r.secrets.HideIn(to)
 			ans.Reason += " to " + to + " (--base-url, --redirects)"
 		}
-	case res.cut:
+	case res.Cut:
 		ans.Result, ans.Invalid = limit.Failed, true
 		ans.Reason = fmt.Sprintf("the answer is longer than %d bytes (--max-response)", r.c.MaxResponse)
-	case !json.Valid(res.body):
+	case !json.Valid(res.Body):
 		// A proxy that gave up in the middle of an answer may still have ended the HTTP body
 		// properly.
 		j.unsure = true
 		ans.Result, ans.Reason = limit.Failed, ans.Reason+", and what is no whole JSON"
-	case j.parts == nil && format.IsError(j.r.Estimate.API, res.body):
+	case j.parts == nil && format.IsError(j.r.Estimate.API, res.Body):
 		j.unsure = true
-		ans.Result, ans.Reason = limit.Failed, said(ans.Reason, res.body, r.secrets)
+		ans.Result, ans.Reason = limit.Failed, said(ans.Reason, res.Body, r.secrets)
 	default:
-		u, ok := l.Meter(j.r, res.body)
+		u, ok := l.Meter(j.r, res.Body)
 		if !ok {
 			return // the admitted cost stays
 		}
-		r.tally.used(j.r.Estimate.Model, u.Usage, u.Overrun)
+		r.tally.Used(j.r.Estimate.Model, u.Usage, u.Overrun)
 		if u.Counts { // otherwise the server counts its own estimate, whatever the usage
 			ans.Metered, ans.Actual = true, u.Cost
 		}
@@ -294,4 +296,69 @@ func said(reason string, body []byte, secrets hide.Finder) string {
 		message = strings.ToValidUTF8(message[:most], "") + "…"
 	}
 	return reason + ": " + message
+}
+
+// failedOf returns in a word or two why an attempt failed; empty: it did not fail.
+func failedOf(j *job, ans *pool.Answer) string {
+	res := &j.res
+	switch {
+	case ans.Result == limit.Accepted && !ans.Invalid, ans.Returned &&
+		ans.Result != limit.Limited: // it was redirected, or not sent
+		return ""
+	case res.Err != nil && res.Status != 0:
+		return strconv.Itoa(res.Status) + ", broken off"
+	case res.Err != nil:
+		return res.Unanswered()
+	case j.parts != nil:
+		return strconv.Itoa(res.Status) + ", served in part"
+	case res.Status/100 == 2 && j.unlike:
+		return strconv.Itoa(res.Status) + ", no success"
+	case res.Status/100 == 2:
+		return strconv.Itoa(res.Status) + ", a refusal"
+	}
+	return strconv.Itoa(res.Status)
+}
+
+// Partly is how a run goes on after an answer of which a limit refused some parts.
+type Partly uint8
+
+const (
+	// PartlyDone makes it the result of its request, which says so. A request that only reads goes
+	// again, with the attempts that it has left.
+	PartlyDone Partly = iota
+	// PartlyAgain sends every such request again, as a possible repeat.
+	PartlyAgain
+	// PartlyHold makes a dead letter of every such request.
+	PartlyHold
+)
+
+// PartlyNames are the names of the ways, in their order.
+var PartlyNames = []string{"done", "again", "hold"}
+
+// idempotent reports whether all that a request asks for may be done twice.
+func idempotent(j *job) bool {
+	if j.r == nil {
+		return false
+	}
+	return classify.Idempotent(&http.Request{Method: j.hop.Method, Header: j.r.Header}) ||
+		provider.Reads(j.r.Header, j.r.Body)
+}
+
+// partly decides about an answer that was served in part. It counts in full, so whatever becomes of
+// its request, the limits learn of an answer and of a pause.
+func (c *Config) partly(j *job, v *classify.Verdict, ans *pool.Answer) {
+	ans.Reason += fmt.Sprintf(", served in part (%v)", *j.parts)
+	switch {
+	case v.Again && j.number < c.Attempts && c.Partly != PartlyHold:
+		ans.Result = limit.Failed // it counts as one that was served
+	case c.Partly == PartlyHold:
+		ans.Invalid, ans.Reason = true, ans.Reason+": it is held back (--partly hold)"
+	default:
+		j.unsure = false // its answer is its result
+	}
+}
+
+// endsWell reports whether an answer ends its request and is its result.
+func endsWell(ans *pool.Answer) bool {
+	return ans.Result == limit.Accepted && !ans.Returned && !ans.Banned && !ans.Invalid
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
 	"github.com/paceline-go/paceline/provider"
@@ -34,38 +35,38 @@ func TestWhatAnAnswerProves(t *testing.T) {
 	doubtful := []string{"408", "500", "500, Retry-After", "503", "200, broken off", "no answer", "101, not asked for"}
 	for _, c := range []struct {
 		name   string
-		res    response
+		res    sending.Response
 		result limit.Result
 		after  time.Duration
 		reason string
 		also   func(pool.Answer) bool
 	}{
-		{"101, asked for", response{status: 101}, limit.Accepted, 0, "", counts},
-		{"101, not asked for", response{status: 101, switched: true}, limit.Failed, 0, "which was not asked for", invalid},
-		{"200", response{status: 200}, limit.Accepted, 0, "", counts},
-		{"204, Retry-After", response{status: 204, header: retry}, limit.Accepted, 0, "", counts},
-		{"302", response{status: 302}, limit.Accepted, 0, "", counts},
-		{"400", response{status: 400}, limit.Failed, 0, "answered 400 Bad Request", invalid},
-		{"401, by flag", response{status: 401, body: []byte(`{"error":{"message":"wrong key"}}`)}, limit.Failed, 0, "answered 401 Unauthorized: wrong key", banned},
-		{"408", response{status: 408}, limit.Failed, 0, "408", counts},
-		{"425", response{status: 425}, limit.Failed, 0, "425", counts},
-		{"429", response{status: 429}, limit.Limited, 0, "429", counts},
-		{"429, Retry-After", response{status: 429, header: retry}, limit.Limited, 3 * time.Second, "429", counts},
-		{"429, for two days", response{status: 429, header: fields("Retry-After", "172800")}, limit.Limited, 48 * time.Hour, "429", counts},
-		{"429, broken off", response{status: 429, header: retry, err: broken}, limit.Limited, 3 * time.Second, "broken off: the connection", counts},
-		{"429, not to be tried again", response{status: 429, header: fields("X-Should-Retry", "false")}, limit.Limited, 0, "asks not to", invalid},
-		{"429, a reset", response{status: 429, header: fields("RateLimit", `"a";r=0;t=7`)}, limit.Limited, 7 * time.Second, "429", counts},
-		{"500", response{status: 500}, limit.Failed, 0, "500", counts},
-		{"500, Retry-After", response{status: 500, header: retry}, limit.Failed, 3 * time.Second, "500", counts},
-		{"501", response{status: 501}, limit.Failed, 0, "501", invalid},
-		{"503", response{status: 503}, limit.Failed, 0, "503", counts},
-		{"503, Retry-After", response{status: 503, header: retry}, limit.Limited, 3 * time.Second, "503", counts},
-		{"200, broken off", response{status: 200, err: broken}, limit.Failed, 0, "answered 200 OK, broken off: the connection", counts},
-		{"no answer", response{err: broken}, limit.Unknown, 0, "no answer: the connection", counts},
-		{"no connection", response{err: io.EOF}, limit.Unsent, 0, "EOF", counts},
-		{"a nonce", response{status: 400, body: []byte(`{"error_msg":"bad nonce: 7 is not above the last one"}`)}, limit.Failed, 0, "nonce is used up",
+		{"101, asked for", sending.Response{Status: 101}, limit.Accepted, 0, "", counts},
+		{"101, not asked for", sending.Response{Status: 101, Switched: true}, limit.Failed, 0, "which was not asked for", invalid},
+		{"200", sending.Response{Status: 200}, limit.Accepted, 0, "", counts},
+		{"204, Retry-After", sending.Response{Status: 204, Header: retry}, limit.Accepted, 0, "", counts},
+		{"302", sending.Response{Status: 302}, limit.Accepted, 0, "", counts},
+		{"400", sending.Response{Status: 400}, limit.Failed, 0, "answered 400 Bad Request", invalid},
+		{"401, by flag", sending.Response{Status: 401, Body: []byte(`{"error":{"message":"wrong key"}}`)}, limit.Failed, 0, "answered 401 Unauthorized: wrong key", banned},
+		{"408", sending.Response{Status: 408}, limit.Failed, 0, "408", counts},
+		{"425", sending.Response{Status: 425}, limit.Failed, 0, "425", counts},
+		{"429", sending.Response{Status: 429}, limit.Limited, 0, "429", counts},
+		{"429, Retry-After", sending.Response{Status: 429, Header: retry}, limit.Limited, 3 * time.Second, "429", counts},
+		{"429, for two days", sending.Response{Status: 429, Header: fields("Retry-After", "172800")}, limit.Limited, 48 * time.Hour, "429", counts},
+		{"429, broken off", sending.Response{Status: 429, Header: retry, Err: broken}, limit.Limited, 3 * time.Second, "broken off: the connection", counts},
+		{"429, not to be tried again", sending.Response{Status: 429, Header: fields("X-Should-Retry", "false")}, limit.Limited, 0, "asks not to", invalid},
+		{"429, a reset", sending.Response{Status: 429, Header: fields("RateLimit", `"a";r=0;t=7`)}, limit.Limited, 7 * time.Second, "429", counts},
+		{"500", sending.Response{Status: 500}, limit.Failed, 0, "500", counts},
+		{"500, Retry-After", sending.Response{Status: 500, Header: retry}, limit.Failed, 3 * time.Second, "500", counts},
+		{"501", sending.Response{Status: 501}, limit.Failed, 0, "501", invalid},
+		{"503", sending.Response{Status: 503}, limit.Failed, 0, "503", counts},
+		{"503, Retry-After", sending.Response{Status: 503, Header: retry}, limit.Limited, 3 * time.Second, "503", counts},
+		{"200, broken off", sending.Response{Status: 200, Err: broken}, limit.Failed, 0, "answered 200 OK, broken off: the connection", counts},
+		{"no answer", sending.Response{Err: broken}, limit.Unknown, 0, "no answer: the connection", counts},
+		{"no connection", sending.Response{Err: io.EOF}, limit.Unsent, 0, "EOF", counts},
+		{"a nonce", sending.Response{Status: 400, Body: []byte(`{"error_msg":"bad nonce: 7 is not above the last one"}`)}, limit.Failed, 0, "nonce is used up",
 			func(a pool.Answer) bool { return a.Misordered && counts(a) }},
-		{"what is left", response{status: 200, header: fields("RateLimit-Remaining", "7")}, limit.Accepted, 0, "",
+		{"what is left", sending.Response{Status: 200, Header: fields("RateLimit-Remaining", "7")}, limit.Accepted, 0, "",
 			func(a pool.Answer) bool { return a.Known == 1 && a.Remaining == limit.Cost{7} && a.Reset[0] == 0 }},
 	} {
 		query, err := format.ParseQuery([]string{"nonce={nonce}"})
@@ -76,7 +77,7 @@ func TestWhatAnAnswerProves(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.res.written, c.res.ended = c.res.err != io.EOF, time.Now()
+		c.res.Written, c.res.Ended = c.res.Err != io.EOF, time.Now()
 		j := &job{res: c.res}
 		ans, final := r.judge(j)
 		if ans.Result != c.result || ans.RetryAfter.Round(time.Millisecond) != c.after || final != (c.result == limit.Accepted || ans.Invalid) || !strings.Contains(ans.Reason, c.reason) || !c.also(ans) {
@@ -94,9 +95,9 @@ func TestHostIsKnown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	res := response{status: 200, header: http.Header{"Content-Type": {"application/json"}}, body: []byte(`{"code":"50011"}`), written: true, ended: time.Now()}
+	res := sending.Response{Status: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(`{"code":"50011"}`), Written: true, Ended: time.Now()}
 	for host, want := range map[string]limit.Result{"www.okx.com": limit.Limited, "a.test": limit.Accepted} {
-		if ans, _ := r.judge(&job{res: res, hop: hop{url: &url.URL{Scheme: "https", Host: host}}}); ans.Result != want {
+		if ans, _ := r.judge(&job{res: res, hop: sending.Hop{URL: &url.URL{Scheme: "https", Host: host}}}); ans.Result != want {
 			t.Errorf("%s: %v, want %v", host, ans.Result, want)
 		}
 	}
@@ -109,8 +110,8 @@ func TestProviderIsAsked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	res := response{status: 200, header: http.Header{"Content-Type": {"application/json"}}, body: []byte(`{"code":"50011"}`), written: true, ended: time.Now()}
-	ans, final := r.judge(&job{res: res, hop: hop{url: &url.URL{Scheme: "https", Host: "a.test"}}})
+	res := sending.Response{Status: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(`{"code":"50011"}`), Written: true, Ended: time.Now()}
+	ans, final := r.judge(&job{res: res, hop: sending.Hop{URL: &url.URL{Scheme: "https", Host: "a.test"}}})
 	if ans.Result != limit.Limited || final || !strings.Contains(ans.Reason, "a refusal") {
 		t.Errorf("%+v, final %v", ans, final)
 	}
@@ -123,8 +124,8 @@ func TestRedirectIsNoAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := &url.URL{Scheme: "http", Host: "a.test", Path: "/"}
-	j := &job{r: &format.Request{URL: at}, hop: hop{url: at, method: http.MethodGet}, res: response{status: 302, header: http.Header{"Location": {"/b"}}, written: true, ended: time.Now()}}
-	if ans, final := r.judge(j); final || !ans.Returned || ans.Result != limit.Failed || j.hop.url.Path != "/b" {
+	j := &job{r: &format.Request{URL: at}, hop: sending.Hop{URL: at, Method: http.MethodGet}, res: sending.Response{Status: 302, Header: http.Header{"Location": {"/b"}}, Written: true, Ended: time.Now()}}
+	if ans, final := r.judge(j); final || !ans.Returned || ans.Result != limit.Failed || j.hop.URL.Path != "/b" {
 		t.Errorf("%+v, final %v, next %v", ans, final, j.hop)
 	}
 	if ans, final := r.judge(j); !final || ans.Result != limit.Accepted {
@@ -154,7 +155,7 @@ func TestRefusedPrompt(t *testing.T) {
 		{503, http.Header{"Retry-After": {"3"}}, true},
 		{500, http.Header{"Retry-After": {"3"}}, false},
 	} {
-		ans, final := r.judge(&job{res: response{status: c.status, header: c.header, written: true, ended: time.Now()}})
+		ans, final := r.judge(&job{res: sending.Response{Status: c.status, Header: c.header, Written: true, Ended: time.Now()}})
 		if final || ans.Returned != c.returned || ans.Invalid {
 			t.Errorf("%d %v: %+v, final %v", c.status, c.header, ans, final)
 		}

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/internal/boottime"
-	"github.com/paceline-go/paceline/internal/send/once"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/ratetest/llm"
@@ -66,7 +66,7 @@ type virtually struct {
 
 	plan   Plan
 	opened Plan // after Open
-	totals Totals
+	totals tally.Totals
 	report llm.Report
 	err    error
 	took   time.Duration
@@ -112,7 +112,7 @@ func (v *virtually) send(network *fakeconn.Network, input string) {
 		c.Keys = []format.Key{{Name: "A", Secret: "s3cret-Of-9a7Kq"}}
 	}
 	c.UserAgent = "test"
-	c.clock = bubbleClock
+	c.clock, c.Dial = bubbleClock, network.Dial
 	notice := c.Notice
 	c.Notice = func(s string) {
 		t.Log(s)
@@ -124,9 +124,6 @@ func (v *virtually) send(network *fakeconn.Network, input string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	over := newTransport(&r.c)
-	over.DialContext = network.Dial
-	r.sender.base = once.New(over)
 	if err := errors.Join(r.Peek(), r.Check("in", strings.NewReader(input))); err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/output"
-	"github.com/paceline-go/paceline/internal/send/once"
+	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/ratetest"
@@ -41,7 +41,7 @@ type inTime struct {
 }
 
 type inTimeRan struct {
-	Totals
+	tally.Totals
 	err           error
 	took          time.Duration
 	results, dead map[string]format.Result
@@ -58,14 +58,12 @@ func (v *inTime) run(lines []string) (got inTimeRan) {
 	go func() { served <- srv.Serve(network) }()
 	var notices lockedBuffer
 	c := v.config
+	c.Dial = network.Dial
 	c.Notice = func(s string) { fmt.Fprintln(&notices, s) }
 	r, err := New(c)
 	if err != nil {
 		v.Fatal(err)
 	}
-	over := newTransport(&r.c)
-	over.DialContext = network.Dial
-	r.sender.base = once.New(over)
 	text := strings.Join(lines, "\n")
 	if err := errors.Join(r.Check("in", strings.NewReader(text)), r.Open()); err != nil {
 		v.Fatal(err)

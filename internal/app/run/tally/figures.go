@@ -1,4 +1,4 @@
-package run
+package tally
 
 import (
 	"fmt"
@@ -61,19 +61,20 @@ type keyFigures struct {
 // and not the limit.
 const maxBest = 100_000
 
-func newFigures(c *Config, numbered bool) figures {
-	f := figures{keys: make([]keyFigures, len(c.Keys))}
+// NewFigures measures keys with these limits; numbered: their requests carry nonces.
+func NewFigures(keys []format.Key, limits []format.Rate, gap time.Duration, numbered bool) figures {
+	f := figures{keys: make([]keyFigures, len(keys))}
 	for i := range f.keys {
-		f.keys[i].Key = c.Keys[i].Name
+		f.keys[i].Key = keys[i].Name
 		if !numbered {
 			continue
 		}
 		knows := ceiling.Config{Knowledge: ceiling.OneInFlight}
-		if c.Gap > 0 {
-			knows = ceiling.Config{Knowledge: ceiling.Answers, Gap: c.Gap}
+		if gap > 0 {
+			knows = ceiling.Config{Knowledge: ceiling.Answers, Gap: gap}
 		}
 		windows := []format.Rate{{N: 1024, Per: 1}} // there is no limit here, so only the order of the nonces binds
-		for _, l := range c.Limits {
+		for _, l := range limits {
 			if !l.Bucket && l.Zone == "" && l.Unit == 0 && l.N <= maxBest {
 				windows = append(windows, l)
 			}
@@ -98,7 +99,7 @@ func (f *figures) sent(group, key int, took time.Duration, answered bool, cost l
 	for len(k.spent) <= group {
 		k.spent = append(k.spent, limit.Cost{})
 	}
-	add(&k.spent[group], cost, 1)
+	Add(&k.spent[group], cost, 1)
 	if answered {
 		f.latency.Add(took)
 		k.latency.Add(took)
@@ -122,6 +123,15 @@ func latencyOf(h *histogram.Histogram) LatencyMS {
 	return LatencyMS{format.Milliseconds(h.Mean()), format.Milliseconds(h.Quantile(0.5)), format.Milliseconds(h.Quantile(0.99))}
 }
 
+// All returns the latency of all keys together; nil: nothing was answered.
+func (f *figures) All() *LatencyMS {
+	if f.latency.N() == 0 {
+		return nil
+	}
+	l := latencyOf(&f.latency)
+	return &l
+}
+
 // takes returns how long the best client would need for all that the key sent; 0: not known.
 func (k *keyFigures) takes() (least time.Duration) {
 	for _, best := range k.best {
@@ -130,9 +140,9 @@ func (k *keyFigures) takes() (least time.Duration) {
 	return least
 }
 
-// inOrder returns how many requests per second the keys can send if their nonces must arrive in
+// InOrder returns how many requests per second the keys can send if their nonces must arrive in
 // order. It uses the measured round trips. 0: there are no nonces, or nothing was sent yet.
-func (f *figures) inOrder() (perSecond float64) {
+func (f *figures) InOrder() (perSecond float64) {
 	for i := range f.keys {
 		if d := f.keys[i].takes(); d > 0 {
 			perSecond += float64(f.keys[i].spent[0][limit.Requests]) / d.Seconds() // a run with nonces has one group
@@ -141,19 +151,36 @@ func (f *figures) inOrder() (perSecond float64) {
 	return perSecond
 }
 
-// totals returns the figures of all keys after a run of d that began at began.
-func (f *figures) totals(groups []*group, began time.Time, d time.Duration) []KeyTotals {
+// Totals returns the figures of all keys, with the limits of each group, after a run of d that began at began.
+func (f *figures) Totals(limits [][]format.Rate, began time.Time, d time.Duration) []KeyTotals {
 	var all []KeyTotals
 	for i := range f.keys {
 		k := &f.keys[i]
 		k.Latency = latencyOf(&k.latency)
 		k.Percent = 100 * k.takes().Seconds() / d.Seconds()
 		for n, spent := range k.spent {
-			for _, l := range groups[n].limits {
+			for _, l := range limits[n] {
 				k.Percent = max(k.Percent, 100*float64(spent[l.Unit])/l.Within(began, d, false))
 			}
 		}
 		all = append(all, k.KeyTotals)
 	}
 	return all
+}
+
+// Found is the limit that a run found for a key (--limit auto).
+type Found struct {
+	Key string `json:"key"`
+	// N is how many requests are let through in Seconds; 0: no limit was found.
+	N       int64   `json:"n"`
+	Seconds float64 `json:"seconds,omitempty"`
+	// By is the source of the limit: nobody (no answer named a limit, and nothing was refused),
+	// refusals, server (as it states), remains (what answers say is left) or provider (its
+	// documentation).
+	By string `json:"by"`
+	// Soon is how many requests were refused in the first minute, and Later since.
+	Soon  int `json:"refused_first_minute"`
+	Later int `json:"refused_since"`
+	// Text is all of that in words, for people.
+	Text string `json:"text"`
 }

@@ -1,4 +1,4 @@
-package run
+package sending
 
 import (
 	"bufio"
@@ -20,7 +20,7 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-func target(t *testing.T, method, address, body string) (*format.Request, hop) {
+func target(t *testing.T, method, address, body string) (*format.Request, Hop) {
 	t.Helper()
 	u, err := url.Parse(address)
 	if err != nil {
@@ -30,12 +30,15 @@ func target(t *testing.T, method, address, body string) (*format.Request, hop) {
 	if body != "" {
 		r.Body = []byte(body)
 	}
-	return r, firstHop(r)
+	return r, FirstHop(r)
 }
 
 // A server that answers the first request of a connection and closes it when it has read the
 // second. net/http would send that again on another connection, and the server would count it
 // twice.
+// noSecrets are those of a run without keys.
+var noSecrets = format.NewSecrets(nil, nil, nil, format.Plain{})
+
 func TestNeverSentTwice(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -76,9 +79,7 @@ func TestNeverSentTwice(t *testing.T) {
 			}()
 		}
 	}()
-	c := Config{}
-	c.defaults()
-	s := newSender(&c, c.secrets())
+	s := New(Config{Timeout: 30 * time.Second, MaxResponse: 1 << 20, UserAgent: "paceline", Secrets: noSecrets})
 	defer s.base.CloseIdleConnections()
 	broken := 0
 	for n, kind := range []struct{ method, body, header string }{
@@ -95,18 +96,18 @@ func TestNeverSentTwice(t *testing.T) {
 			for i := range 2 {
 				both.Go(func() {
 					warm, wh := target(t, "GET", fmt.Sprintf("http://%s/?warm-%d-%d", ln.Addr(), n, i), "")
-					if res := s.send(context.Background(), warm, wh, &format.Values{}, nil); res.status != 200 {
+					if res := s.Send(context.Background(), warm, wh, &format.Values{}, nil); res.Status != 200 {
 						t.Errorf("first request on a connection: %+v", res)
 					}
 				})
 			}
 			both.Wait()
 		}
-		res := s.send(context.Background(), r, h, &format.Values{}, nil)
-		if res.status == 0 {
+		res := s.Send(context.Background(), r, h, &format.Values{}, nil)
+		if res.Status == 0 {
 			broken++
-			if !res.written || res.err == nil {
-				t.Errorf("%s %d: written %v, error %v; it must count as sent", kind.method, n, res.written, res.err)
+			if !res.Written || res.Err == nil {
+				t.Errorf("%s %d: written %v, error %v; it must count as sent", kind.method, n, res.Written, res.Err)
 			}
 		}
 	}
@@ -146,10 +147,8 @@ func TestOutcomes(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone.Close()
-	within := func(timeout time.Duration) *sender {
-		c := Config{Timeout: timeout, MaxResponse: 51}
-		c.defaults()
-		s := newSender(&c, c.secrets())
+	within := func(timeout time.Duration) *Sender {
+		s := New(Config{Timeout: timeout, MaxResponse: 51, UserAgent: "paceline", Connections: 64, Secrets: noSecrets})
 		t.Cleanup(s.base.CloseIdleConnections)
 		return s
 	}
@@ -169,32 +168,32 @@ func TestOutcomes(t *testing.T) {
 		{"http://no-such-host.invalid/?secret", 0, false, "no"},
 	} {
 		r, h := target(t, "GET", c.address, "")
-		var res response
+		var res Response
 		if strings.HasSuffix(c.address, "/hang") {
-			for timeout := 60 * time.Millisecond; !res.written; timeout *= 2 { // a slow machine has written nothing by then
-				res = within(timeout).send(context.Background(), r, h, &format.Values{}, nil)
+			for timeout := 60 * time.Millisecond; !res.Written; timeout *= 2 { // a slow machine has written nothing by then
+				res = within(timeout).Send(context.Background(), r, h, &format.Values{}, nil)
 			}
 		} else {
-			res = s.send(context.Background(), r, h, &format.Values{}, nil)
+			res = s.Send(context.Background(), r, h, &format.Values{}, nil)
 		}
 		msg := ""
-		if res.err != nil {
-			msg = res.err.Error()
+		if res.Err != nil {
+			msg = res.Err.Error()
 		}
-		if res.status != c.status || res.written != c.written || !strings.Contains(msg, c.err) || (c.err == "") != (msg == "") || strings.Contains(msg, "secret") {
-			t.Errorf("%s: status %d, written %v, error %q; want %d, %v, %q", c.address, res.status, res.written, msg, c.status, c.written, c.err)
+		if res.Status != c.status || res.Written != c.written || !strings.Contains(msg, c.err) || (c.err == "") != (msg == "") || strings.Contains(msg, "secret") {
+			t.Errorf("%s: status %d, written %v, error %q; want %d, %v, %q", c.address, res.Status, res.Written, msg, c.status, c.written, c.err)
 		}
 		// Rarely, the answer arrives before the write returns. Then the round trip is not known.
-		for try := 0; c.err == "" && res.rtt == 0 && try < 20; try++ {
-			res = s.send(context.Background(), r, h, &format.Values{}, nil)
+		for try := 0; c.err == "" && res.RTT == 0 && try < 20; try++ {
+			res = s.Send(context.Background(), r, h, &format.Values{}, nil)
 		}
-		if took := res.ended.Sub(res.began); c.err == "" && (res.rtt <= 0 || res.rtt > took) {
-			t.Errorf("%s: round trip %v of %v", c.address, res.rtt, took)
+		if took := res.Ended.Sub(res.Began); c.err == "" && (res.RTT <= 0 || res.RTT > took) {
+			t.Errorf("%s: round trip %v of %v", c.address, res.RTT, took)
 		}
 		if strings.HasSuffix(c.address, "/big") {
 			var line format.Result
-			line.SetBody(res.body, res.cut, res.cutAt(), s.secrets)
-			if !res.cut || line.Body == nil || *line.Body != strings.Repeat("é", 25) || !line.BodyCut {
+			line.SetBody(res.Body, res.Cut, res.CutAt(), s.secrets)
+			if !res.Cut || line.Body == nil || *line.Body != strings.Repeat("é", 25) || !line.BodyCut {
 				t.Errorf("body cut in the middle of a character: %s", line.Append(nil))
 			}
 		}
@@ -210,7 +209,7 @@ func TestTemplates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &sender{header: header, query: query, common: http.Header{"User-Agent": {"paceline"}}, secrets: format.NewSecrets(nil, header, query, nil)}
+	s := &Sender{header: header, query: query, common: http.Header{"User-Agent": {"paceline"}}, secrets: format.NewSecrets(nil, header, query, nil)}
 	r, h := target(t, "POST", "http://h/p?b=%20&nonce=1&&c&api%5fkey=old#x", "body")
 	r.Header = http.Header{"X-Try": {"mine"}, "Cookie": {"c"}, "Content-Type": {"t"}}
 	q := s.request(r, h, &format.Values{Key: "a+b&c", ID: "7", Nonce: 12, Attempt: 3})
@@ -221,14 +220,14 @@ func TestTemplates(t *testing.T) {
 		t.Errorf("header %v, host %s", q.Header, q.Host)
 	}
 	for raw, want := range map[string]string{"q=ü&r=%C3%BC": "q=%C3%BC&r=%C3%BC", "日本=\xff": "%E6%97%A5%E6%9C%AC=%FF", "a=b c": "a=b c"} {
-		plain := &sender{common: s.common, secrets: s.secrets}
+		plain := &Sender{common: s.common, secrets: s.secrets}
 		other, to := target(t, "GET", "http://h/p?"+raw, "")
 		if got := plain.request(other, to, &format.Values{}).URL.RawQuery; got != want || other.URL.RawQuery != raw {
 			t.Errorf("the query %q goes as %q, want %q", raw, got, want)
 		}
 	}
 	// A request to another host has neither the key nor any field meant for the first host.
-	h, err = s.follow(r, h, &response{status: 302, header: http.Header{"Location": {"http://elsewhere/x?nonce=1"}}})
+	h, err = s.Follow(r, h, &Response{Status: 302, Header: http.Header{"Location": {"http://elsewhere/x?nonce=1"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +261,7 @@ func TestTemplates(t *testing.T) {
 // A redirect may name a host by a key's value, which would give the key to that host. No lookup is
 // made for it.
 func TestKeyIsNoHost(t *testing.T) {
-	s := &sender{secrets: format.NewSecrets([]secret.Key{{Name: "A", Value: "aB3dE5gH7jK9mN1pQ"}, {Name: "B", Value: "zY8^wV6<uT4>sR2qP"}}, nil, nil, nil)}
+	s := &Sender{secrets: format.NewSecrets([]secret.Key{{Name: "A", Value: "aB3dE5gH7jK9mN1pQ"}, {Name: "B", Value: "zY8^wV6<uT4>sR2qP"}}, nil, nil, nil)}
 	r, h := target(t, "GET", "https://h.example/", "")
 	for to, want := range map[string]string{
 		"https://aB3dE5gH7jK9mN1pQ.evil.example/x":       "not followed to [A].evil.example: its URL has the value of A (--key-host)",
@@ -274,34 +273,12 @@ func TestKeyIsNoHost(t *testing.T) {
 		"https://evil.example/?k=aB3dE5gH7jK9mN1pQ&a=b":  "",
 		"/aB3dE5gH7jK9mN1pQ?k=aB3dE5gH7jK9mN1pQ":         "",
 	} {
-		n, err := s.follow(r, h, &response{status: 302, header: http.Header{"Location": {to}}})
-		if err == nil && n.foreign && n.url.String() != "https://evil.example/?a=b" {
-			t.Errorf("%s: goes to %v", to, n.url)
+		n, err := s.Follow(r, h, &Response{Status: 302, Header: http.Header{"Location": {to}}})
+		if err == nil && n.Foreign && n.URL.String() != "https://evil.example/?a=b" {
+			t.Errorf("%s: goes to %v", to, n.URL)
 		}
 		if got := fmt.Sprint(err); err == nil && want != "" || err != nil && got != want {
 			t.Errorf("%s: %s, want %s", to, got, want)
-		}
-	}
-}
-
-func TestKeysFromEnv(t *testing.T) {
-	env := map[string]string{"A": "secret-a", "B": "secret-b", "C": "secret-a", "EMPTY": "", "LINE": "secret\n"}
-	lookup := func(n string) (string, bool) { v, ok := env[n]; return v, ok }
-	keys, err := format.KeysFromEnv([]string{"A", " B "}, lookup)
-	if err != nil || len(keys) != 2 || keys[1] != (format.Key{Name: "B", Secret: "secret-b"}) {
-		t.Errorf("%v %v", keys, err)
-	}
-	for _, c := range []struct{ names, want string }{
-		{"A,NONE", "the environment variable NONE is not set"},
-		{"EMPTY", "the environment variable EMPTY is empty"},
-		{"LINE", "the value of LINE has white space around it or a control character in it (a line break?)"},
-		{"A,B,C", "A and C have the same value: as two keys they would be allowed twice the limit"},
-		{"A,A", "A is given twice"},
-		{"A,", "an empty name, expected names of environment variables separated by commas"},
-	} {
-		_, err := format.KeysFromEnv(strings.Split(c.names, ","), lookup)
-		if err == nil || err.Error() != c.want || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%s: %v, want %s", c.names, err, c.want)
 		}
 	}
 }
@@ -310,7 +287,7 @@ func TestKeysFromEnv(t *testing.T) {
 // a round trip each.
 func TestConnectionsStayOpen(t *testing.T) {
 	for concurrency, want := range map[int]int{0: 1, 1: 1, 64: 64} {
-		if got := newTransport(&Config{Concurrency: concurrency}).MaxIdleConnsPerHost; got != want {
+		if got := newTransport(Config{Connections: concurrency}).MaxIdleConnsPerHost; got != want {
 			t.Errorf("for %d at a time %d stay open", concurrency, got)
 		}
 	}

@@ -1,4 +1,4 @@
-package run
+package sending
 
 import (
 	"bytes"
@@ -29,7 +29,7 @@ func TestMemoryReads(t *testing.T) {
 		if err != nil || !bytes.Equal(b, body[:c.want]) || s.n > c.taken || m.held != s.n || int64(cap(b)) > s.n {
 			t.Errorf("%+v: %d bytes, %v, %d taken of which %d are held", c, len(b), err, s.n, m.held)
 		}
-		if m.free(s); m.held != 0 || m.over {
+		if m.Free(s); m.held != 0 || m.over {
 			t.Errorf("%+v: %+v", c, m)
 		}
 	}
@@ -58,7 +58,7 @@ func TestMemoryBounds(t *testing.T) {
 					err = errors.New("it is not whole")
 				}
 				time.Sleep(time.Second) // until it is in the results
-				m.free(s)
+				m.Free(s)
 				done <- err
 			}()
 		}
@@ -92,7 +92,7 @@ func TestMemoryGivesUp(t *testing.T) {
 		if len(a) != 1 || len(b) != 1 || len(c) != 0 || len(d) != 0 {
 			t.Fatalf("%d %d %d %d", len(a), len(b), len(c), len(d))
 		}
-		m.free(first)
+		m.Free(first)
 		synctest.Wait()
 		if len(c) != 0 || len(d) != 0 { // behind the one with a demand of 7 of 5
 			t.Fatalf("%d %d", len(c), len(d))
@@ -102,8 +102,8 @@ func TestMemoryGivesUp(t *testing.T) {
 		if err := <-c; !errors.Is(err, context.Canceled) || len(d) != 1 || m.held != 6 {
 			t.Fatalf("%v, %d, %d are held", err, len(d), m.held)
 		}
-		m.free(over)
-		m.free(little)
+		m.Free(over)
+		m.Free(little)
 		if m.held != 0 || m.over || len(m.waiting) != 0 {
 			t.Errorf("%+v", m)
 		}
@@ -113,17 +113,17 @@ func TestMemoryGivesUp(t *testing.T) {
 // Of an answer to a waiting request 64 kB are kept, without the buffer of the whole answer.
 func TestShorten(t *testing.T) {
 	for n, cut := range map[int]bool{0: false, 64 << 10: false, 64<<10 + 1: true, 1 << 20: true} {
-		res := &response{body: make([]byte, n)}
-		res.shorten()
-		if want := min(n, 64<<10); len(res.body) != want || res.cut != cut || cut && cap(res.body) > 2*want {
-			t.Errorf("of %d bytes %d are kept, in %d, cut %v", n, len(res.body), cap(res.body), res.cut)
+		res := &Response{Body: make([]byte, n)}
+		res.Shorten()
+		if want := min(n, 64<<10); len(res.Body) != want || res.Cut != cut || cut && cap(res.Body) > 2*want {
+			t.Errorf("of %d bytes %d are kept, in %d, cut %v", n, len(res.Body), cap(res.Body), res.Cut)
 		}
 	}
 }
 
 // The bodies of answers take 128 MiB together, and one more.
 func TestHeldAnswers(t *testing.T) {
-	m := newSender(&Config{}, nil).memory
+	m := New(Config{}).Memory
 	ctx, cancel := context.WithCancel(t.Context())
 	waits := func(on bool) {
 		if on {

@@ -1,4 +1,4 @@
-package run
+package sending
 
 import (
 	"bytes"
@@ -76,8 +76,8 @@ func (m *memory) letLocked(s *share) bool {
 	return true
 }
 
-// free gives back the bytes of an answer.
-func (m *memory) free(s *share) {
+// Free gives back the bytes of an answer.
+func (m *memory) Free(s *share) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.held -= s.n
@@ -99,10 +99,10 @@ func (m *memory) nextLocked() {
 // keptWaiting is how much of an answer is kept with a request that waits for another attempt.
 const keptWaiting = 64 << 10
 
-// shorten cuts the body of a response to that length.
-func (res *response) shorten() {
-	if len(res.body) > keptWaiting {
-		res.body, res.cut = bytes.Clone(res.body[:keptWaiting]), true
+// Shorten cuts the body of a response to that length.
+func (res *Response) Shorten() {
+	if len(res.Body) > keptWaiting {
+		res.Body, res.Cut = bytes.Clone(res.Body[:keptWaiting]), true
 	}
 }
 

@@ -1,18 +1,9 @@
-package run
+package tally
 
 import (
 	"cmp"
-	"errors"
-	"io"
-	"net"
-	"os"
 	"slices"
-	"strconv"
-	"syscall"
 	"time"
-
-	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/pool"
 )
 
 // Failure counts the attempts that failed in the same way.
@@ -78,8 +69,8 @@ func (f *failures) count(now time.Time, what, example string, attempts, dead int
 
 func slotOf(now time.Time) int64 { return now.Unix() / int64(failureSlot/time.Second) }
 
-// lately returns the failures of the last minute, the most frequent first.
-func (f *failures) lately(now time.Time) (all []Failure) {
+// Lately returns the failures of the last minute, the most frequent first.
+func (f *failures) Lately(now time.Time) (all []Failure) {
 	at := slotOf(now)
 	for _, is := range f.of {
 		some := Failure{What: is.What, Example: is.Example}
@@ -95,7 +86,7 @@ func (f *failures) lately(now time.Time) (all []Failure) {
 	return mostFirst(all)
 }
 
-func (f *failures) all() (all []Failure) {
+func (f *failures) All() (all []Failure) {
 	for _, is := range f.of {
 		all = append(all, is.Failure)
 	}
@@ -107,62 +98,4 @@ func mostFirst(all []Failure) []Failure {
 		return cmp.Or(cmp.Compare(b.Attempts, a.Attempts), cmp.Compare(a.What, b.What))
 	})
 	return all
-}
-
-// failedOf returns in a word or two why an attempt failed; empty: it did not fail.
-func (r *Run) failedOf(j *job, ans *pool.Answer) string {
-	res := &j.res
-	switch {
-	case ans.Result == limit.Accepted && !ans.Invalid, ans.Returned &&
-		ans.Result != limit.Limited: // it was redirected, or not sent
-		return ""
-	case res.err != nil && res.status != 0:
-		return strconv.Itoa(res.status) + ", broken off"
-	case res.err != nil:
-		return r.unanswered(res)
-	case j.parts != nil:
-		return strconv.Itoa(res.status) + ", served in part"
-	case res.status/100 == 2 && j.unlike:
-		return strconv.Itoa(res.status) + ", no success"
-	case res.status/100 == 2:
-		return strconv.Itoa(res.status) + ", a refusal"
-	}
-	return strconv.Itoa(res.status)
-}
-
-// unanswered returns in a word or two why there was no answer.
-func (r *Run) unanswered(res *response) string {
-	var waited net.Error
-	switch {
-	case errors.Is(res.err, r.sender.late), errors.Is(res.err, os.ErrDeadlineExceeded), errors.As(res.err, &waited) &&
-		waited.Timeout():
-		return "timeout"
-	case res.sight == limit.NoName:
-		return "unknown host"
-	case res.sight == limit.BadCertificate:
-		return "TLS handshake"
-	case res.sight == limit.NoFiles:
-		return "no files left here"
-	case errors.Is(res.err, syscall.ECONNREFUSED):
-		return "connection refused"
-	case errors.Is(res.err, syscall.ECONNRESET):
-		return "connection reset"
-	case errors.Is(res.err, io.EOF), errors.Is(res.err, io.ErrUnexpectedEOF):
-		return "connection closed"
-	}
-	if e, ok := errors.AsType[syscall.Errno](res.err); ok {
-		return e.Error() // as the system says it: no route to host, network is unreachable
-	}
-	return "no answer"
-}
-
-// failed counts an attempt if it failed.
-func (r *Run) failed(j *job, ans *pool.Answer) {
-	if j.failed = r.failedOf(j, ans); j.failed == "" {
-		return
-	}
-	t := &r.tally
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.failed.count(time.Now(), j.failed, ans.Reason, 1, 0)
 }

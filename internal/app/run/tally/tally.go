@@ -1,4 +1,4 @@
-package run
+package tally
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
 	"github.com/paceline-go/paceline/tokens"
@@ -73,13 +74,13 @@ type Totals struct {
 	PricesAsOf string        `json:"prices_as_of,omitempty"`
 }
 
-// toGo returns how many requests of the input have not ended.
-func (n *Totals) toGo() int {
-	return max(n.Input-n.before()-n.Done-n.Dead-n.Expired, 0)
+// NotEnded returns how many requests of the input have not ended.
+func (n *Totals) NotEnded() int {
+	return max(n.Input-n.Before()-n.Done-n.Dead-n.Expired, 0)
 }
 
-// before returns how many requests of the input ended in an earlier run.
-func (n *Totals) before() int { return n.SkippedDone + n.SkippedDead + n.SkippedExpired }
+// Before returns how many requests of the input ended in an earlier run.
+func (n *Totals) Before() int { return n.SkippedDone + n.SkippedDead + n.SkippedExpired }
 
 // These bits are the state of an id. Its line in the input is beside them (0: none so far).
 const (
@@ -158,87 +159,96 @@ type reason struct {
 	n     int
 }
 
-// tally counts requests and attempts. Its methods are safe for concurrent use. Before Send and
+// Tally counts requests and attempts. Its methods are safe for concurrent use. Before Send and
 // after it, only one goroutine uses it.
-type tally struct {
+type Tally struct {
 	retry dead.Set // which dead letters are sent again
 
-	mu      sync.Mutex
+	Mu      sync.Mutex
 	ledger  ledger
-	checked bool // the first pass counted the input
-	totals  Totals
-	uses    []use              // one for each group
-	busy    time.Duration      // sum of the latencies of all answers
+	Checked bool // the first pass counted the input
+	Totals  Totals
+	Uses    []Use              // one for each group
+	Busy    time.Duration      // sum of the latencies of all answers
 	reasons map[string]*reason // reasons for dead requests; similar reasons are one
-	bad     dead.Ends          // of this run, with the dead letters of earlier runs that are not sent again
-	first   time.Time          // when the first attempt was sent
-	final   time.Time          // when the latest answer came
-	figures figures
-	failed  failures
-	pace    pace
-	models  map[string]*ModelTotals
+	Bad     dead.Ends          // of this run, with the dead letters of earlier runs that are not sent again
+	First   time.Time          // when the first attempt was sent
+	Final   time.Time          // when the latest answer came
+	Figures figures
+	Failed  failures
+	Pace    pace
+	Models  map[string]*ModelTotals
 }
 
-// add adds c to *to, by times.
-func add(to *limit.Cost, c limit.Cost, by int64) {
+// New counts nothing yet. Dead letters in again are sent again.
+func New(again dead.Set, f figures) *Tally {
+	return &Tally{retry: again, ledger: ledger{}, reasons: map[string]*reason{}, Uses: make([]Use, 1), Figures: f}
+}
+
+// Add adds c to *to, by times.
+func Add(to *limit.Cost, c limit.Cost, by int64) {
 	for u := range to {
 		to[u] += by * c[u]
 	}
 }
 
-func (t *tally) count(n *int, by int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (t *Tally) Count(n *int, by int) {
+	t.Mu.Lock()
+	defer t.Mu.Unlock()
 	*n += by
 }
 
 // past returns the counter for a request that ended in an earlier run and is not sent again. It is
 // nil if the request is sent. t.mu is held.
-func (t *tally) past(s standing) *int {
+func (t *Tally) past(s standing) *int {
 	switch {
 	case s.has(inOut):
-		return &t.totals.SkippedDone
+		return &t.Totals.SkippedDone
 	case t.again(s):
 		return nil
 	case s.has(inExpired):
-		return &t.totals.SkippedExpired
+		return &t.Totals.SkippedExpired
 	case s.has(inDead):
-		return &t.totals.SkippedDead
+		return &t.Totals.SkippedDead
 	}
 	return nil
 }
 
+// Earlier returns the counter for a request that ended in an earlier run, as past does, by the hash of its id.
+// Only before Send.
+func (t *Tally) Earlier(h format.Hash) *int { return t.past(t.ledger[h]) }
+
 // again reports whether a request that died or expired in an earlier run is sent again. If it did
 // both, the order is not known. Then it is sent again if either is asked for.
-func (t *tally) again(s standing) bool {
+func (t *Tally) again(s standing) bool {
 	return !s.has(inOut) && (s.has(inDead) && t.retry.Has(s.class()) || s.has(inExpired) && t.retry&dead.TheExpired != 0)
 }
 
-// wasRefused reports whether a request became a dead letter of class refused in an earlier run.
-func (t *tally) wasRefused(id string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// WasRefused reports whether a request became a dead letter of class refused in an earlier run.
+func (t *Tally) WasRefused(id string) bool {
+	t.Mu.Lock()
+	defer t.Mu.Unlock()
 	is := t.ledger[format.HashOf(id)]
 	return is.has(inDead) && is.class() == dead.Refused
 }
 
-// isAgain is again, for callers that do not hold the lock.
-func (t *tally) isAgain(id string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// IsAgain is again, for callers that do not hold the lock.
+func (t *Tally) IsAgain(id string) bool {
+	t.Mu.Lock()
+	defer t.Mu.Unlock()
 	return t.again(t.ledger[format.HashOf(id)])
 }
 
 // skip counts a request that ended in an earlier run.
-func (t *tally) skip(s standing, as *int) {
+func (t *Tally) skip(s standing, as *int) {
 	*as++
-	if as == &t.totals.SkippedDead {
-		t.bad.Dead[s.class()]++
+	if as == &t.Totals.SkippedDead {
+		t.Bad.Dead[s.class()]++
 	}
 }
 
-// skipped counts the requests of the input that ended in earlier runs.
-func (t *tally) skipped() {
+// Skipped counts the requests of the input that ended in earlier runs.
+func (t *Tally) Skipped() {
 	for _, s := range t.ledger {
 		if n := t.past(s); n != nil && s.line() != 0 {
 			t.skip(s, n)
@@ -246,18 +256,18 @@ func (t *tally) skipped() {
 	}
 }
 
-// read counts a request that was read to be sent. It returns false if the request ended in an
+// Read counts a request that was read to be sent. It returns false if the request ended in an
 // earlier run, and is not sent.
-func (t *tally) read(q *format.Request) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (t *Tally) Read(q *format.Request) bool {
+	t.Mu.Lock()
+	defer t.Mu.Unlock()
 	is := t.ledger[q.Hash]
 	past := t.past(is)
 	if past != nil {
-		add(&t.uses[0].remaining, q.Cost, -1) // in a batch for language models the cost of such a request is 0
+		Add(&t.Uses[0].Remaining, q.Cost, -1) // in a batch for language models the cost of such a request is 0
 	}
-	if !t.checked { // otherwise the check has counted both
-		t.totals.Input++
+	if !t.Checked { // otherwise the check has counted both
+		t.Totals.Input++
 		if past != nil {
 			t.skip(is, past)
 		}
@@ -265,128 +275,213 @@ func (t *tally) read(q *format.Request) bool {
 	return past == nil
 }
 
-// turned counts a page after the first. It returns false if the page ended in an earlier run, and
+// Turned counts a page after the first. It returns false if the page ended in an earlier run, and
 // is not sent.
-func (t *tally) turned(q *format.Request) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (t *Tally) Turned(q *format.Request) bool {
+	t.Mu.Lock()
+	defer t.Mu.Unlock()
 	is := t.ledger[q.Hash].at(q.Line)
 	t.ledger[q.Hash] = is
-	t.totals.Input++
-	t.totals.Pages++
+	t.Totals.Input++
+	t.Totals.Pages++
 	past := t.past(is)
 	if past != nil {
 		t.skip(is, past)
 		return false
 	}
-	add(&t.uses[0].remaining, q.Cost, 1)
+	Add(&t.Uses[0].Remaining, q.Cost, 1)
 	return true
 }
 
-// isDone reports whether a request was done in an earlier run.
-func (t *tally) isDone(d format.Hash) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// Note takes in a result of an earlier run.
+func (t *Tally) Note(e format.Entry) {
+	h := format.HashOf(e.ID)
+	is := t.ledger[h]
+	if e.State != "dead" || !is.has(inOut) { // a done request is not dead
+		is = is.of(bitsOf(e.Digest))
+	}
+	switch e.State {
+	case "dead":
+		is = is.dead(dead.Named(e.Class, e.Status))
+	case "expired":
+		is |= inExpired
+	default:
+		is |= inOut
+	}
+	t.ledger[h] = is
+}
+
+// HasResult reports whether an earlier run wrote how a request ended.
+func (t *Tally) HasResult(id string) bool {
+	return t.ledger.has(format.HashOf(id), inOut|inExpired|inDead)
+}
+
+// HasEnded reports whether a request ended in an earlier run and is skipped now.
+func (t *Tally) HasEnded(id string) bool {
+	t.Mu.Lock()
+	defer t.Mu.Unlock()
+	return t.past(t.ledger[format.HashOf(id)]) != nil
+}
+
+// SkipLine notes a line that is no request. It returns false if an earlier run has noted it.
+func (t *Tally) SkipLine(id string) (anew bool) {
+	t.Mu.Lock()
+	defer t.Mu.Unlock()
+	h := format.HashOf(id)
+	anew = !t.ledger.has(h, inDead)
+	t.ledger.mark(h, inDead)
+	return anew
+}
+
+// seen is what the ledger has of the id of a request that is read.
+type seen struct {
+	Line  int  // the line that has the id already; 0: none has
+	Other bool // it is another request than the one that ended, or than the one that was checked
+	Ended bool // it ended in an earlier run
+	Clash string
+}
+
+// IsRight reports whether the request may have the id at its place.
+func (s *seen) IsRight(place int) bool {
+	return (s.Line == 0 || s.Line == place) && !s.Other && s.Clash == ""
+}
+
+// Seen notes that a request is read at its place, and returns what its id had before. It notes nothing if that
+// is wrong. checked says that the request was read before. clash, if not nil, gets the line of any id.
+func (t *Tally) Seen(q *format.Request, checked bool, clash func(line func(format.Hash) int) string) (s seen) {
+	bits, place := bitsOf(q.Digest), q.Place()
+	t.Mu.Lock()
+	defer t.Mu.Unlock()
+	is := t.ledger[q.Hash]
+	was := is.request()
+	s.Line, s.Ended = is.line(), t.past(is) != nil
+	s.Other = was != bits && (s.Ended && was != 0 || checked)
+	if clash != nil {
+		s.Clash = clash(func(h format.Hash) int { return t.ledger[h].line() })
+	}
+	if now := is.at(place).of(bits); s.IsRight(place) && now != is {
+		t.ledger[q.Hash] = now
+	}
+	return s
+}
+
+// IsDone reports whether a request was done in an earlier run.
+func (t *Tally) IsDone(d format.Hash) bool {
+	t.Mu.Lock()
+	defer t.Mu.Unlock()
 	return t.ledger.has(d, inOut)
 }
 
-// sent counts an attempt. It reports whether a limit refused it.
-func (t *tally) sent(group, key int, res *response, result limit.Result, cost limit.Cost) (refused bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if res.written {
-		if t.first.IsZero() {
-			t.first = res.began
+// Sent counts an attempt. It reports whether a limit refused it.
+func (t *Tally) Sent(group, key int, res *sending.Response, result limit.Result, cost limit.Cost) (refused bool) {
+	t.Mu.Lock()
+	defer t.Mu.Unlock()
+	if res.Written {
+		if t.First.IsZero() {
+			t.First = res.Began
 		}
-		t.final = res.ended
-		t.totals.Sends++
-		t.busy += res.ended.Sub(res.began)
-		t.totals.Cost += cost[limit.Requests]
-		add(&t.uses[group].spent, cost, 1)
-		t.figures.sent(group, key, res.ended.Sub(res.began), res.status != 0, cost)
+		t.Final = res.Ended
+		t.Totals.Sends++
+		t.Busy += res.Ended.Sub(res.Began)
+		t.Totals.Cost += cost[limit.Requests]
+		Add(&t.Uses[group].Spent, cost, 1)
+		t.Figures.sent(group, key, res.Ended.Sub(res.Began), res.Status != 0, cost)
 	}
-	if refused = result == limit.Limited || res.status == http.StatusTooManyRequests; refused {
-		t.totals.Rejected++
-		t.figures.keys[key].Rejected++
+	if refused = result == limit.Limited || res.Status == http.StatusTooManyRequests; refused {
+		t.Totals.Rejected++
+		t.Figures.keys[key].Rejected++
 	}
 	return refused
 }
 
-// used adds the tokens that the answer of a model reports.
-func (t *tally) used(model string, u tokens.Usage, overrun bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// Used adds the tokens that the answer of a model reports.
+func (t *Tally) Used(model string, u tokens.Usage, overrun bool) {
+	t.Mu.Lock()
+	defer t.Mu.Unlock()
 	m := t.model(model)
 	m.InputTokens += u.Input
 	m.OutputTokens += u.Output
-	t.totals.InputTokens += u.Input
-	t.totals.OutputTokens += u.Output
+	t.Totals.InputTokens += u.Input
+	t.Totals.OutputTokens += u.Output
 	if overrun {
-		t.totals.Overruns++
+		t.Totals.Overruns++
 	}
 }
 
-// ended counts requests that have ended. blind says that their lines cannot be read back.
-func (t *tally) ended(all []ended, blind bool) {
+// End is the end of a request.
+type End struct {
+	State      pool.State
+	Late       bool
+	Reason     string
+	Request    *format.Request
+	Class      dead.Class // of a dead letter
+	Failed     string     // why the latest attempt failed, in a word or two
+	Group, Key int
+	// Written says that its result is written. Partly says that it was served in part, and Repeat that it may
+	// have been served before. KeyHost says that a redirect was not followed for the sake of a key.
+	Written, Partly, Repeat, KeyHost bool
+}
+
+// Ended counts requests that have ended. blind says that their lines cannot be read back.
+func (t *Tally) Ended(all []End, blind bool) {
 	now := time.Now()
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.Mu.Lock()
+	defer t.Mu.Unlock()
 	for i := range all {
 		t.endedLocked(&all[i], now, blind)
 	}
 }
 
-func (t *tally) endedLocked(e *ended, now time.Time, blind bool) {
-	j := e.job
-	add(&t.uses[j.group.index].remaining, j.r.Cost, -1)
-	t.pace.ended(now)
-	if !e.written {
-		t.totals.Unwritten++
+func (t *Tally) endedLocked(e *End, now time.Time, blind bool) {
+	Add(&t.Uses[e.Group].Remaining, e.Request.Cost, -1)
+	t.Pace.ended(now)
+	if !e.Written {
+		t.Totals.Unwritten++
 		return
 	}
 	back := standing(backOut)
 	switch e.State {
 	case pool.Dead:
-		t.totals.Dead++
-		t.bad.Dead[deadOf(j, e.Ended)]++
-		if j.keyHost {
-			t.bad.KeyHost++
+		t.Totals.Dead++
+		t.Bad.Dead[e.Class]++
+		if e.KeyHost {
+			t.Bad.KeyHost++
 		}
 		t.because(e.Reason)
-		if j.failed != "" {
-			t.failed.count(now, j.failed, "", 0, 1)
+		if e.Failed != "" {
+			t.Failed.count(now, e.Failed, "", 0, 1)
 		}
 		back = backDead
 	case pool.Done:
-		if t.totals.Done++; e.Late {
-			t.totals.Late++
+		if t.Totals.Done++; e.Late {
+			t.Totals.Late++
 		}
-		t.figures.keys[j.keyIndex].Done++
-		if j.parts != nil {
-			t.totals.Partly++
+		t.Figures.keys[e.Key].Done++
+		if e.Partly {
+			t.Totals.Partly++
 		}
-		if name := j.r.Estimate.Model; name != "" {
+		if name := e.Request.Estimate.Model; name != "" {
 			t.model(name).Done++
 		}
 	default:
-		t.totals.Expired++
-		if j.r.At.IsZero() {
-			t.bad.Lapsed++
+		t.Totals.Expired++
+		if e.Request.At.IsZero() {
+			t.Bad.Lapsed++
 		}
 	}
 	if blind {
-		t.ledger.mark(j.r.Hash, back)
+		t.ledger.mark(e.Request.Hash, back)
 	}
-	if j.repeat {
-		t.totals.Repeats++
+	if e.Repeat {
+		t.Totals.Repeats++
 	}
 }
 
-// goesAgain is again, for the id with this hash.
-func (t *tally) goesAgain(h format.Hash) bool { return t.again(t.ledger[h]) }
+// GoesAgain is again, for the id with this hash.
+func (t *Tally) GoesAgain(h format.Hash) bool { return t.again(t.ledger[h]) }
 
-// back notes that the files have a request when they are read back.
-func (t *tally) back(h format.Hash, dead bool) {
+// Back notes that the files have a request when they are read back.
+func (t *Tally) Back(h format.Hash, dead bool) {
 	if dead {
 		t.ledger.mark(h, backDead)
 	} else {
@@ -394,8 +489,15 @@ func (t *tally) back(h format.Hash, dead bool) {
 	}
 }
 
+// Fails counts an attempt that failed. what says how in a word or two.
+func (t *Tally) Fails(what, example string) {
+	t.Mu.Lock()
+	defer t.Mu.Unlock()
+	t.Failed.count(time.Now(), what, example, 1, 0)
+}
+
 // because counts the reason of a dead request.
-func (t *tally) because(text string) {
+func (t *Tally) because(text string) {
 	group := dead.Alike(text)
 	r := t.reasons[group]
 	if r == nil {
@@ -408,24 +510,24 @@ func (t *tally) because(text string) {
 	r.n++
 }
 
-// finished reports whether nothing of the input is left. If the input was checked, the counts
+// Finished reports whether nothing of the input is left. If the input was checked, the counts
 // decide. Otherwise whole does: it says that the input was read to its end.
-func (t *tally) finished(whole bool) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	n := &t.totals
-	if t.checked {
-		return n.Input <= n.before()+n.Done+n.Expired+n.Dead
+func (t *Tally) Finished(whole bool) bool {
+	t.Mu.Lock()
+	defer t.Mu.Unlock()
+	n := &t.Totals
+	if t.Checked {
+		return n.Input <= n.Before()+n.Done+n.Expired+n.Dead
 	}
 	return whole
 }
 
-// close compares the counts with the files that were read back. waiting is how many requests the
+// Close compares the counts with the files that were read back. waiting is how many requests the
 // Pools still have.
-func (t *tally) close(waiting int) (Totals, error) {
-	n := t.totals
+func (t *Tally) Close(waiting int) (Totals, error) {
+	n := t.Totals
 	missing := t.ledger.missing()
-	unread := n.Input - n.Offered - n.before()
+	unread := n.Input - n.Offered - n.Before()
 	n.Left = waiting + unread + n.Unwritten
 	n.Lost = missing - n.Left
 	if n.Lost < 0 {
@@ -436,15 +538,15 @@ func (t *tally) close(waiting int) (Totals, error) {
 	return n, nil
 }
 
-// deadBecause returns the most frequent reason for dead letters, how many have it, and how many
+// DeadBecause returns the most frequent reason for dead letters, how many have it, and how many
 // there are. most is empty if there are none.
-func (t *tally) deadBecause() (most string, n, all int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (t *Tally) DeadBecause() (most string, n, all int) {
+	t.Mu.Lock()
+	defer t.Mu.Unlock()
 	for _, r := range t.reasons {
 		if r.n > n || r.n == n && r.first < most {
 			most, n = r.first, r.n
 		}
 	}
-	return most, n, t.totals.Dead
+	return most, n, t.Totals.Dead
 }

@@ -1,4 +1,4 @@
-package run
+package sending
 
 import (
 	"encoding/json"
@@ -159,14 +159,14 @@ func TestNextAfter(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := n.after(&response{status: 200, body: []byte(c.body), header: http.Header{"Link": {"</p9>; rel=next"}}})
+		got, err := n.After(&Response{Status: 200, Body: []byte(c.body), Header: http.Header{"Link": {"</p9>; rel=next"}}})
 		if got != c.want || (err == nil) != (c.wrong == "") || err != nil && !strings.Contains(err.Error(), c.wrong) {
 			t.Errorf("%s of %s: %q, %v; want %q, %q", c.how, c.body, got, err, c.want, c.wrong)
 		}
 		if n.link && n.while == nil {
 			continue
 		}
-		if _, err := n.after(&response{status: 200, body: []byte(`{"a":`), cut: true}); err == nil || !strings.Contains(err.Error(), "the end is missing") {
+		if _, err := n.After(&Response{Status: 200, Body: []byte(`{"a":`), Cut: true}); err == nil || !strings.Contains(err.Error(), "the end is missing") {
 			t.Errorf("%s of half a body: %v", c.how, err)
 		}
 	}
@@ -181,7 +181,7 @@ func TestNextAfter(t *testing.T) {
 // keys.
 func TestTurned(t *testing.T) {
 	place, _ := secret.ParsePlace("https://cdn.example.com")
-	s := &sender{secrets: format.NewSecrets([]secret.Key{{Name: "A", Value: "aB3dE5gH7jK9mN1pQ"}}, nil, nil, nil), places: secret.Places{place}}
+	s := &Sender{secrets: format.NewSecrets([]secret.Key{{Name: "A", Value: "aB3dE5gH7jK9mN1pQ"}}, nil, nil, nil), places: secret.Places{place}}
 	line, _ := url.Parse("https://api.example.com/v1/items?limit=2&cursor=old&cursor=older")
 	q := &format.Request{ID: "a", Method: "GET", URL: line}
 	q.Begin()
@@ -209,7 +209,7 @@ func TestTurned(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := s.turned(n, q, firstHop(q), c.next, false)
+		p, err := s.Turned(n, q, FirstHop(q), c.next, false)
 		got := ""
 		if p.URL != nil {
 			got = p.URL.String()
@@ -219,35 +219,23 @@ func TestTurned(t *testing.T) {
 			continue
 		}
 		// The kept form leads to the same page.
-		again, err := s.turned(n, q, firstHop(q), n.keeps(p, c.next), true)
+		again, err := s.Turned(n, q, FirstHop(q), n.Keeps(p, c.next), true)
 		if again.URL != nil && again.URL.String() != got || (err == nil) != (c.wrong == "") {
-			t.Errorf("%s, %s: kept as %s, which is %v, %v", c.how, c.next, n.keeps(p, c.next), again.URL, err)
+			t.Errorf("%s, %s: kept as %s, which is %v, %v", c.how, c.next, n.Keeps(p, c.next), again.URL, err)
 		}
 	}
-	foreign := firstHop(q)
-	foreign.foreign = true
+	foreign := FirstHop(q)
+	foreign.Foreign = true
 	n, _ := ParseNext("link", "")
-	if _, err := s.turned(n, q, foreign, "https://api.example.com/x", false); err == nil {
+	if _, err := s.Turned(n, q, foreign, "https://api.example.com/x", false); err == nil {
 		t.Error("a host abroad says where to go with a key")
 	}
 	n, _ = ParseNext("body:/start=/next", "")
 	q.Body = []byte(`{"size":5}`)
-	if p, err := s.turned(n, q, firstHop(q), `"abc"`, false); err != nil || string(p.Body) != `{"size":5,"start":"abc"}` || p.Header.Get("Content-Type") != "application/json" || q.Header != nil {
+	if p, err := s.Turned(n, q, FirstHop(q), `"abc"`, false); err != nil || string(p.Body) != `{"size":5,"start":"abc"}` || p.Header.Get("Content-Type") != "application/json" || q.Header != nil {
 		t.Errorf("%s %v, %v", p.Body, p.Header, err)
 	}
-	if _, err := s.turned(n, q, firstHop(q), `"aB3dE5gH7jK9mN1pQ"`, false); err == nil {
+	if _, err := s.Turned(n, q, FirstHop(q), `"aB3dE5gH7jK9mN1pQ"`, false); err == nil {
 		t.Error("a cursor is a key")
-	}
-}
-
-func TestPageIDs(t *testing.T) {
-	for _, c := range []struct {
-		id, of string
-		page   int
-	}{{"a.p2", "a", 2}, {"a.p2.p10", "a.p2", 10}, {".p2", "", 0}, {"a.p1", "", 0}, {"a.p02", "", 0}, {"a.p", "", 0}, {"a.p-2", "", 0}, {"a", "", 0}, {"a.p2x", "", 0}} {
-		of, page, ok := cutPage(c.id)
-		if ok != (c.of != "") || ok && (of != c.of || page != c.page) {
-			t.Errorf("%q: %q, %d, %v", c.id, of, page, ok)
-		}
 	}
 }

@@ -1,4 +1,4 @@
-package run
+package sending
 
 import (
 	"bytes"
@@ -71,33 +71,36 @@ func cutPointers(s string) (into, from string, ok bool) {
 	return into, "/" + from, ok && into != "" && into[0] == '/'
 }
 
+// InBody reports whether the cursor is in the body of the next request.
+func (n *Next) InBody() bool { return n.into != nil }
+
 // Param returns the query parameter that is set for the next page; empty: none.
 func (n *Next) Param() string { return n.param }
 
-// after reads the next page from an answer: a reference to a URL, a cursor, or a cursor as JSON.
+// After reads the next page from an answer: a reference to a URL, a cursor, or a cursor as JSON.
 // Empty: there is no next page.
-func (n *Next) after(res *response) (string, error) {
+func (n *Next) After(res *Response) (string, error) {
 	if n.link && n.while == nil {
-		return nextLink(res.header["Link"]), nil
+		return nextLink(res.Header["Link"]), nil
 	}
-	if res.status == http.StatusNoContent || len(bytes.TrimSpace(res.body)) == 0 && !res.cut && res.saved == nil {
+	if res.Status == http.StatusNoContent || len(bytes.TrimSpace(res.Body)) == 0 && !res.Cut && res.Saved == nil {
 		return "", nil
 	}
-	if res.cut || res.saved != nil || res.tooLong {
+	if res.Cut || res.Saved != nil || res.TooLong {
 		return "", errors.New("of which the end is missing, where the next page may be (--max-response)")
 	}
 	if n.while != nil {
-		more, err := n.while.find(res.body)
+		more, err := n.while.find(res.Body)
 		switch {
 		case err != nil:
 			return "", errors.New("which is no JSON, so that the next page (--next-while) is not to be found")
 		case string(more) != "true":
 			return "", nil
 		case n.link:
-			return nextLink(res.header["Link"]), nil
+			return nextLink(res.Header["Link"]), nil
 		}
 	}
-	raw, err := n.at.find(res.body)
+	raw, err := n.at.find(res.Body)
 	if err != nil {
 		return "", errors.New("which is no JSON, so that the next page (--next) is not to be found")
 	}
@@ -124,33 +127,33 @@ func (n *Next) read(raw json.RawMessage) (string, error) {
 
 func isNumber(raw json.RawMessage) bool { return raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9' }
 
-// straying is the reason why a next page is not requested: its place is wrong, or the pages would
+// Straying is the reason why a next page is not requested: its place is wrong, or the pages would
 // never end.
-type straying struct {
-	class dead.Class
-	why   string
+type Straying struct {
+	Class  dead.Class
+	Reason string
 }
 
-func (e straying) Error() string { return e.why }
+func (e Straying) Error() string { return e.Reason }
 
-// turned makes the request for the page after q. from is the hop that answered q. next is the
+// Turned makes the request for the page after q. from is the hop that answered q. next is the
 // result of after or, if kept is set, the result of keeps in an earlier run. These differ for a
 // cursor in the query.
-func (s *sender) turned(n *Next, q *format.Request, from hop, next string, kept bool) (*format.Request, error) {
+func (s *Sender) Turned(n *Next, q *format.Request, from Hop, next string, kept bool) (*format.Request, error) {
 	p := *q
 	p.URL = nil
 	if kept && next == lostPage {
-		return &p, straying{dead.Redirected, "not followed: where it is was not kept, as its dead letter says"}
+		return &p, Straying{dead.Redirected, "not followed: where it is was not kept, as its dead letter says"}
 	}
 	p.URL = q.URL
 	if key, found := s.secrets.Holds(next); found && (n.into != nil || n.param != "" && !kept) {
 		p.URL = nil
-		return &p, straying{dead.Redirected, "not followed: the cursor has the value of " + key}
+		return &p, Straying{dead.Redirected, "not followed: the cursor has the value of " + key}
 	}
 	if n.into != nil {
 		body, err := n.into.put(q.Body, json.RawMessage(next))
 		if err != nil {
-			return &p, straying{dead.Invalid, "not followed: " + err.Error()}
+			return &p, Straying{dead.Invalid, "not followed: " + err.Error()}
 		}
 		p.Body = body
 		if p.Header.Get("Content-Type") == "" {
@@ -171,9 +174,9 @@ func (s *sender) turned(n *Next, q *format.Request, from hop, next string, kept 
 // it, or is no address.
 const lostPage = "?"
 
-// keeps returns the part of the next page that a result keeps, to make its request again: a URL, or
+// Keeps returns the part of the next page that a result keeps, to make its request again: a URL, or
 // the cursor in the body.
-func (n *Next) keeps(q *format.Request, next string) string {
+func (n *Next) Keeps(q *format.Request, next string) string {
 	switch {
 	case q.URL == nil:
 		return lostPage
@@ -223,21 +226,21 @@ func secretParameters(query string) (all []string) {
 
 // leadsTo returns the URL of a next page. As with redirects, it must be where the keys may go.
 // Without a key the server would not serve the page.
-func (s *sender) leadsTo(n *Next, q *format.Request, from hop, next string, kept bool) (*url.URL, error) {
+func (s *Sender) leadsTo(n *Next, q *format.Request, from Hop, next string, kept bool) (*url.URL, error) {
 	to := new(url.URL)
 	*to = *q.URL
 	if n.param != "" && !kept {
 		to.RawQuery = format.SetParam(to.RawQuery, n.param, next)
 	} else {
 		var err error
-		if to, err = from.url.Parse(next); err != nil || to.Scheme != "http" && to.Scheme != "https" || to.Hostname() == "" {
-			return nil, straying{dead.Invalid, "not followed: the next page is at no http or https URL"}
+		if to, err = from.URL.Parse(next); err != nil || to.Scheme != "http" && to.Scheme != "https" || to.Hostname() == "" {
+			return nil, Straying{dead.Invalid, "not followed: the next page is at no http or https URL"}
 		}
 		to.Fragment, to.RawFragment = "", ""
 	}
 	to.User = nil
 	if key, found := s.secrets.OwnIn(q, to); found {
-		return nil, straying{dead.Redirected,
+		return nil, Straying{dead.Redirected,
 			fmt.Sprintf("not followed: the URL of the next page has the value of %s, which is not kept; expected it in "+
 				"--query '%s={key}'", key, key)}
 	}
@@ -245,10 +248,10 @@ func (s *sender) leadsTo(n *Next, q *format.Request, from hop, next string, kept
 	to.RawQuery = s.secrets.WithoutKeys(to.RawQuery)
 	host, _ := s.secrets.HideIn(to.Host)
 	if key, found := s.secrets.Holds(to.String()); found {
-		return nil, straying{dead.Redirected, fmt.Sprintf("not followed to %s: its URL has the value of %s", host, key)}
+		return nil, Straying{dead.Redirected, fmt.Sprintf("not followed to %s: its URL has the value of %s", host, key)}
 	}
-	if from.foreign || !append(secret.Places{secret.PlaceOf(q.Chain.Home)}, s.places...).Keep(from.url, to) {
-		return to, straying{dead.Redirected,
+	if from.Foreign || !append(secret.Places{secret.PlaceOf(q.Chain.Home)}, s.places...).Keep(from.URL, to) {
+		return to, Straying{dead.Redirected,
 			fmt.Sprintf("not followed to %s: the next page is at another host (--key-host)", host)}
 	}
 	if home := (secret.Places{secret.PlaceOf(q.Chain.Home)}); home.Have(to) {

@@ -1,4 +1,4 @@
-package run
+package telling
 
 import (
 	"fmt"
@@ -9,11 +9,11 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// servings find out the rate that a server accepts if no limit was given (--limit none). They count
+// Servings find out the rate that a server accepts if no limit was given (--limit none). They count
 // the accepted requests between refusals. Refusals of requests in flight together count as one. In
 // the long run the rate is never above the limit. The zero value is ready for use; safe for
 // concurrent use.
-type servings struct {
+type Servings struct {
 	mu       sync.Mutex
 	accepted int
 	refusals []refusal // the first ones; later ones replace the last of them
@@ -25,13 +25,13 @@ type refusal struct {
 	accepted int // requests accepted before the refusal
 }
 
-// enoughRefusals is how many refusals show a rate. Before the second refusal there may have been
+// EnoughRefusals is how many refusals show a rate. Before the second refusal there may have been
 // only the rest of a window, in which as much was accepted as in a whole one.
-const enoughRefusals = 3
+const EnoughRefusals = 3
 
-// hear takes in the answer to a request. It returns true for a refusal of a request that was sent
+// Hear takes in the answer to a request. It returns true for a refusal of a request that was sent
 // after the refusal before it.
-func (s *servings) hear(sent, now time.Time, result limit.Result) (refused bool) {
+func (s *Servings) Hear(sent, now time.Time, result limit.Result) (refused bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := len(s.refusals)
@@ -41,16 +41,16 @@ func (s *servings) hear(sent, now time.Time, result limit.Result) (refused bool)
 		return false
 	case result != limit.Limited || n > 0 && !sent.After(s.refusals[n-1].at):
 		return false
-	case n == enoughRefusals:
+	case n == EnoughRefusals:
 		s.refusals = s.refusals[:n-1]
 	}
 	s.refusals = append(s.refusals, refusal{now, s.accepted})
 	return true
 }
 
-// news returns how many requests were accepted between the last two refusals, and in what time. It
+// News returns how many requests were accepted between the last two refusals, and in what time. It
 // returns false if there were fewer than least refusals, or if that rate was reported already.
-func (s *servings) news(least int) (n int, in time.Duration, is bool) {
+func (s *Servings) News(least int) (n int, in time.Duration, is bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.refusals) < max(least, 2) {
@@ -62,32 +62,15 @@ func (s *servings) news(least int) (n int, in time.Duration, is bool) {
 		return 0, 0, false
 	}
 	rate := float64(n) / in.Seconds()
-	if s.told > 0 && (least >= enoughRefusals || math.Abs(rate-s.told) < s.told/4) {
+	if s.told > 0 && (least >= EnoughRefusals || math.Abs(rate-s.told) < s.told/4) {
 		return 0, 0, false
 	}
 	s.told = rate
 	return n, in, true
 }
 
-// tellServed reports which limit would fit if none was given, after at least least refusals.
-func (g *group) tellServed(key, least int) {
-	if len(g.limits)+len(g.autos) > 0 {
-		return
-	}
-	n, in, is := g.served[key].news(least)
-	if !is {
-		return
-	}
-	whom := "the server refuses requests"
-	if !g.r.c.keyless {
-		whom = "requests of key " + g.called(key) + " are refused"
-	}
-	g.r.tell("%s, and no limit was given; %d in %v were accepted: --limit %s would fit", whom, n,
-		in.Round(time.Millisecond), rateText(n, in))
-}
-
-// rateText returns a rate in the form of --limit. It is never higher than n in the given time.
-func rateText(n int, in time.Duration) string {
+// RateText returns a rate in the form of --limit. It is never higher than n in the given time.
+func RateText(n int, in time.Duration) string {
 	for _, unit := range []struct {
 		text string
 		d    time.Duration

@@ -1,0 +1,269 @@
+package run
+
+import (
+	"github.com/paceline-go/paceline/internal/app/journal"
+	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/sending"
+	"github.com/paceline-go/paceline/internal/app/run/telling"
+	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/pool"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// after is an attempt that has an answer, or will have none.
+type after struct {
+	g     *group
+	r     *Run
+	j     *job
+	a     *pool.Attempt
+	price sending.Money // reserved for it
+	went  string        // the host to which it went, before a redirect
+	ans   pool.Answer
+	final bool // the request ends here, whatever other keys answer
+}
+
+// steps takes the steps after an answer, in their order. What judges comes first. The journal is last, since
+// it has what the others found out.
+func (at *after) steps() {
+	at.r.TellCoded(&at.j.res)
+	at.ans, at.final = at.r.judge(at.j)
+	at.file()                                   // the body gets a file of its own
+	at.shape()                                  // or a row
+	at.r.denials.heard(at.j.res.Ended, &at.ans) // does the server deny all?
+	at.model()                                  // is there such a model?
+	at.r.named(at.j, &at.ans)                   // whose limits does the key have?
+	at.served()                                 // what would fit, if no limit was given?
+	at.ban()                                    // a key is out of use everywhere
+	at.class()                                  // if it becomes a dead letter
+	at.fail()                                   // how did it fail?
+	at.pay()                                    // what does it cost?
+	at.count()                                  // and how much of the limits?
+	at.host()                                   // the host is there
+	at.g.tellTrouble(&at.ans)                   // what do refusals prove?
+	at.hold()                                   // until when does the key stay away?
+	at.record()                                 // the journal has all of that
+}
+
+// file puts the body into a file, if the run has files of bodies and the answer ends its request well.
+func (at *after) file() {
+	r, j, files := at.r, at.j, at.r.store.Files
+	if files == nil {
+		return
+	}
+	if !endsWell(&at.ans) {
+		if j.res.Saved != nil {
+			files.Drop(j.res.Saved)
+			j.res.Saved = nil
+		}
+		return
+	}
+	if res := &j.res; res.Unsaved == nil && res.Saved == nil {
+		res.Saved, res.Unsaved = files.Save(j.r.ID, r.secrets.Of(j.r), res.Header,
+			res.Status == http.StatusPartialContent, res.Body)
+	}
+	if j.res.Unsaved != nil {
+		r.fail(j.res.Unsaved)
+		return
+	}
+	r.sender.Memory.Free(&j.res.Share)
+	j.res.Body = nil
+}
+
+// model takes in the answer to a model's first request.
+func (at *after) model() {
+	r, j, ans := at.r, at.j, &at.ans
+	model := j.r.Estimate.Model
+	switch {
+	case !j.first && !(j.noModel && j.noQuota):
+	case j.noModel:
+		if r.trials.fail(model, ans.Reason) {
+			r.Say("model %s: %s; its other requests are not sent", sanitize.Text(model), strings.TrimSuffix(ans.Reason, "."))
+		}
+	case ans.Denied, ans.Banned: // the key may be at fault and not the model; another attempt shows more
+	case ans.Result == limit.Accepted, ans.Result == limit.Limited && !ans.Invalid:
+		r.trials.set(model, right, "")
+	}
+}
+
+// served observes what a server accepts if no limit is given.
+func (at *after) served() {
+	g, key := at.g, at.a.Key
+	if len(g.limits)+len(g.autos) == 0 && !at.ans.Elsewhere &&
+		g.served[key].Hear(at.j.res.Began, at.j.res.Ended, at.ans.Result) {
+		g.tellServed(key, telling.EnoughRefusals)
+	}
+}
+
+// class notes what the request is if it becomes a dead letter now.
+func (at *after) class() { at.j.class, at.j.reason = classOf(at.j, &at.ans), at.ans.Reason }
+
+func (at *after) ban() {
+	if at.ans.Banned {
+		at.g.banned(at.a.Key, at.ans.Reason)
+	}
+}
+
+// fail counts the attempt if it failed.
+func (at *after) fail() {
+	if at.j.failed = failedOf(at.j, &at.ans); at.j.failed != "" {
+		at.r.tally.Fails(at.j.failed, at.ans.Reason)
+	}
+}
+
+// pay spends the cost of the attempt in place of what was reserved.
+func (at *after) pay() {
+	at.j.cost = at.r.c.cost(at.j, at.ans.Result, at.price)
+	at.r.budget.Settle(at.price, at.j.cost)
+	at.r.tally.Spend(at.j.r.Estimate.Model, at.j.cost)
+}
+
+// count counts the attempt, and how much of the limits it used.
+func (at *after) count() {
+	j, cost := at.j, at.j.r.Cost
+	j.result, j.actual = at.ans.Result, nil
+	if at.ans.Metered {
+		actual := at.ans.Actual
+		j.actual, cost = &actual, actual
+	}
+	if at.r.tally.Sent(at.g.index, at.a.Key, &j.res, at.ans.Result, cost) {
+		j.refusals.Add(j.res.Ended)
+	}
+}
+
+func (at *after) host() {
+	if at.j.res.Status != 0 {
+		at.r.hosts.note(at.went, answered)
+	}
+}
+
+// hold notes until when the answer keeps its key away.
+func (at *after) hold() {
+	at.j.hold = time.Time{}
+	if d := at.g.holds(at.a.Key, &at.ans); d > 0 {
+		at.j.hold = at.j.res.Ended.Add(d)
+		at.r.TellHold(at.g.called(at.a.Key), at.j.hold, at.ans.Reason)
+	} else if at.ans.Result == limit.Limited {
+		reason := at.ans.Reason // a pointer into at would keep all of it
+		at.g.unsaid.Store(&reason)
+	}
+}
+
+// record writes the answer into the journal, unless the request ends here: then its result is written first.
+func (at *after) record() {
+	r, j := at.r, at.j
+	if at.final {
+		return
+	}
+	if err := r.answered(j); err != nil {
+		r.fail(err)
+	}
+	if at.a.Number < r.c.Attempts {
+		j.res.Shorten()
+	}
+	r.release(j)
+}
+
+// holds returns how long an answer keeps its key away: as long as the answer asks, or until a
+// used-up quota has more. The next run keeps to that, too.
+func (g *group) holds(key int, ans *pool.Answer) time.Duration {
+	d := holds(&ans.Outcome, &ans.Capacity)
+	if d == 0 || g.r.c.Strangers == nil && len(g.autos) == 0 { // others know only what answers state
+		return d
+	}
+	o, units := ans.Outcome, uint8(0)
+	g.pool.Update(func(_ mono.Time, _ *pool.Queue, d *pool.Dispatcher) {
+		units = d.Refills(key, ans)
+	})
+	o.Refilled(units)
+	return holds(&o, &ans.Capacity)
+}
+
+func holds(o *limit.Outcome, capacity *limit.Cost) time.Duration {
+	d := o.RetryAfter
+	for u, reset := range o.Reset {
+		if o.Known>>u&1 == 1 && o.Remaining[u] <= 0 {
+			d = max(d, reset/time.Duration(max(capacity[u], 1))) // reset: the bucket is full; one token is enough
+		}
+	}
+	return d
+}
+
+// shape makes the row of an answer that ends its request well, with --select.
+func (at *after) shape() {
+	r, j := at.r, at.j
+	if r.c.Shape == nil || !endsWell(&at.ans) {
+		return
+	}
+	row, err := r.c.Shape.Row(nil, at.selectable())
+	text := string(row)
+	j.row, j.res.Body = &text, nil
+	r.sender.Memory.Free(&j.res.Share)
+	if err == nil {
+		return
+	}
+	message, _ := r.secrets.Of(j.r).HideIn(err.Error())
+	if r.unselected.Add(1) == 1 {
+		r.Say("--select %s, of the answer to %q: that is null, and how often this happens is said at the end", message,
+			j.r.ID)
+	}
+}
+
+// selectable returns the values that a --select expression can read: the fields of the result, the
+// body as JSON if it is JSON, and the request.
+func (at *after) selectable() map[string]any {
+	r, j := at.r, at.j
+	res, secrets := &j.res, r.secrets.Of(j.r)
+	headers := map[string]any{}
+	kept := format.Kept{More: []string{"*"}}
+	var line format.Result
+	line.SetHeaders(res.Header, &kept, secrets)
+	for name, value := range line.Headers {
+		headers[name] = value
+	}
+	address := r.secrets.Address(j.r)
+	v := map[string]any{
+		"id": j.r.ID, "state": "done", "status": res.Status, "attempts": at.a.Number, "key": j.key, "at": format.Stamp(res.Ended),
+		"latency_ms": format.Milliseconds(res.Ended.Sub(res.Began)), "headers": headers, "possible_repeat": j.repeat,
+		"method": j.r.Method, "url": address, "body_cut": res.Cut, "row": j.r.Columns(secrets),
+	}
+	if j.hop.Count > 0 {
+		v["location"], _ = secrets.HideIn(j.hop.URL.String())
+	}
+	body, _ := secrets.Hide(res.Body, res.CutAt())
+	v["body"] = format.Parsed(body)
+	return v
+}
+
+// answered records in the journal how a job's latest send ended.
+func (r *Run) answered(j *job) error {
+	if j.n == 0 {
+		return nil
+	}
+	return r.store.Journal.Answers([]journal.Answered{j.answer()})
+}
+
+// answer describes how a job's latest send ended, for the journal.
+func (j *job) answer() journal.Answered {
+	a := journal.Answered{Send: j.n,
+		Answer: journal.Answer{Result: j.result, Counts: j.res.Ended, Hold: j.hold, Actual: j.actual, Price: int64(j.cost)}}
+	if j.result == limit.Unknown {
+		a.Counts = a.Counts.Add(journal.Late)
+	}
+	if j.unsure {
+		a.Doubt = j.r.ID
+	}
+	j.n = 0
+	return a
+}
+
+func (r *Run) release(j *job) {
+	r.sender.Memory.Free(&j.res.Share)
+	if j.room {
+		j.room = false
+		<-r.room
+	}
+}

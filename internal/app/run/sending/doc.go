@@ -1,0 +1,12 @@
+// Package sending makes the attempts of a run over HTTP/1.1, and never writes one twice.
+//
+// A Sender sends a request to a Hop, and returns a Response. It follows a redirect, and makes the request for a
+// next page, with what keys may go there. It bounds the memory that the bodies of answers take together. A
+// Budget bounds the money.
+//
+//	send.go     sends one attempt
+//	next.go     finds the next page in an answer, and makes its request
+//	pointer.go  reads its address in JSON; weblink.go reads it in a Link
+//	memory.go   bounds the memory for the bodies of answers
+//	money.go    the money that attempts may cost, and the money that they did cost
+package sending

@@ -1,0 +1,78 @@
+package sending
+
+import (
+	"context"
+	"github.com/paceline-go/paceline/internal/text/humanize"
+	"math"
+	"sync"
+)
+
+// Money is an amount in billionths of a dollar, so that sums are exact.
+type Money int64
+
+const Dollar Money = 1e9
+
+func (m Money) String() string { return humanize.Dollars(float64(m) / float64(Dollar)) }
+
+// ToMoney rounds up.
+func ToMoney(usd float64) Money {
+	return Money(min(math.Ceil(usd*float64(Dollar)), math.MaxInt64/4))
+}
+
+// Budget bounds the money that a run may spend. Before a request is sent, the most that it may cost
+// is reserved. Its answer replaces the reservation by the real cost. Without an answer, the whole
+// reservation is spent. So the budget is never exceeded. Safe for concurrent use.
+type Budget struct {
+	Most Money // 0: there is no bound
+
+	mu              sync.Mutex
+	changed         *sync.Cond
+	Spent, reserved Money
+}
+
+func NewBudget(most Money) *Budget {
+	b := &Budget{Most: most}
+	b.changed = sync.NewCond(&b.mu)
+	return b
+}
+
+// Reserve reserves n. If less is left it waits, since other requests may cost less than was
+// reserved for them. It returns false and nil when n can certainly never be left.
+func (b *Budget) Reserve(ctx context.Context, n Money) (ok bool, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.Most > 0 && b.Spent+b.reserved+n > b.Most {
+		stop := context.AfterFunc(ctx, func() {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.changed.Broadcast()
+		})
+		defer stop()
+		for b.reserved > 0 && b.Spent+b.reserved+n > b.Most && b.Spent+n <= b.Most && ctx.Err() == nil {
+			b.changed.Wait()
+		}
+		if ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		if b.Spent+b.reserved+n > b.Most {
+			return false, nil
+		}
+	}
+	b.reserved += n
+	return true, nil
+}
+
+// Settle ends a reservation, and spends the real cost of the request.
+func (b *Budget) Settle(reserved, cost Money) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.reserved -= reserved
+	b.Spent += cost
+	b.changed.Broadcast()
+}
+
+func (b *Budget) IsSpent() Money {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Spent
+}

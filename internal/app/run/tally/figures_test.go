@@ -1,0 +1,65 @@
+package tally
+
+import (
+	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/limit"
+	"math"
+	"testing"
+	"time"
+)
+
+// If nonces must arrive in order, the ceiling follows from the round trips.
+func TestCeilingOfNonces(t *testing.T) {
+	const ms = time.Millisecond
+	one := limit.One
+	for _, c := range []struct {
+		name     string
+		limits   []format.Rate
+		gap      time.Duration
+		numbered bool
+		sends    int
+		took     time.Duration
+		cost     limit.Cost
+		want     time.Duration // that the best client takes
+	}{
+		{"no order", []format.Rate{{N: 20, Per: time.Second}}, 0, false, 100, 50 * ms, one, 0},
+		{"one after the other", nil, 0, true, 100, 50 * ms, one, 5 * time.Second},
+		{"the limit leaves time", []format.Rate{{N: 20, Per: time.Second}}, 0, true, 10, 50 * ms, one, 500 * ms},
+		// 20 take until 400 ms; the first has arrived by 20 ms, and its place is free at 1021 ms.
+		{"the limit binds", []format.Rate{{N: 20, Per: time.Second}}, 0, true, 21, 20 * ms, one, 1041 * ms},
+		{"the trips bind", []format.Rate{{N: 20, Per: time.Second}}, 0, true, 60, 60 * ms, one, 3600 * ms},
+		{"a gap", nil, 10 * ms, true, 11, 50 * ms, one, 150 * ms},
+		{"what costs two", []format.Rate{{N: 2, Per: time.Second}}, 0, true, 2, 20 * ms, limit.Cost{limit.Requests: 2}, 1041 * ms},
+		{"what is free", []format.Rate{{N: 1, Per: time.Second}}, 0, true, 5, 20 * ms, limit.Cost{}, 100 * ms},
+		{"a bucket is not a window", []format.Rate{{N: 1, Per: time.Second, Bucket: true}}, 0, true, 5, 20 * ms, one, 100 * ms},
+	} {
+		f := NewFigures([]format.Key{{Name: "A"}, {Name: "B"}}, c.limits, c.gap, c.numbered)
+		for range c.sends {
+			f.sent(0, 1, c.took, true, c.cost)
+		}
+		if got := f.keys[1].takes(); got != c.want {
+			t.Errorf("%s: the best client takes %v, expected %v", c.name, got, c.want)
+		}
+		if got := f.keys[0].takes(); got != 0 {
+			t.Errorf("%s: for a key that sent nothing %v", c.name, got)
+		}
+		want := float64(0)
+		if c.want > 0 {
+			want = float64(c.sends) * float64(c.cost[limit.Requests]) / c.want.Seconds()
+		}
+		if got := f.InOrder(); math.Abs(got-want) > 1e-9 {
+			t.Errorf("%s: %v/s, expected %v", c.name, got, want)
+		}
+	}
+}
+
+func TestLatencyInWords(t *testing.T) {
+	for want, l := range map[string]LatencyMS{
+		"52.1 ms (median 52, p99 98.8)": {52.1, 52, 98.8}, "999 ms (median 900, p99 3400)": {999.4, 900, 3400},
+		"3.4 s (median 3.2, p99 12)": {3400, 3200, 12_000}, "7200 s (median 0.5, p99 7300)": {7.2e6, 500, 7.3e6},
+	} {
+		if got := l.String(); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package tally
+
+import (
+	"time"
+
+	"github.com/paceline-go/paceline/internal/app/run/format"
+)
+
+// paceSlots is how many slots are counted.
+const paceSlots = 30
+
+// pace counts the requests that ended lately. The tally's lock guards it.
+type pace struct {
+	slot  time.Duration // the length of a slot; the latest paceSlots slots are counted
+	began time.Time
+	Last  time.Time // when the last request ended
+	ends  [paceSlots + 1]int
+	at    int64 // the latest slot up to which the ring is up to date
+}
+
+// Begin starts the count. It looks back over 30 s. If a limit has a longer period it looks back
+// over twice that, so that bursts even out.
+func (p *pace) Begin(now time.Time, limits []format.Rate) {
+	span := paceSlots * time.Second
+	for _, l := range limits {
+		if l.Bucket {
+			span = max(span, 2*l.Per/time.Duration(l.N))
+		} else {
+			span = max(span, 2*l.Per)
+		}
+	}
+	*p = pace{slot: span / paceSlots, began: now, Last: now}
+}
+
+func (p *pace) turn(now time.Time) {
+	for n := int64(now.Sub(p.began) / p.slot); p.at < n; {
+		p.at = max(p.at+1, n-paceSlots)
+		p.ends[p.at%(paceSlots+1)] = 0
+	}
+}
+
+func (p *pace) ended(now time.Time) {
+	p.turn(now)
+	p.ends[p.at%(paceSlots+1)]++
+	p.Last = now
+}
+
+// PerSecond returns how many requests ended per second within the latest complete slots. It returns
+// false until there are enough slots.
+func (p *pace) PerSecond(now time.Time) (float64, bool) {
+	p.turn(now)
+	n := 0
+	for i, ends := range p.ends {
+		if int64(i) != p.at%(paceSlots+1) {
+			n += ends
+		}
+	}
+	return float64(n) / (paceSlots * p.slot).Seconds(), p.at >= paceSlots
+}

@@ -1,0 +1,10 @@
+// Package telling has what the user learns while a run goes on: notices, each once, and why requests waited or
+// were refused.
+//
+// Nothing here decides what is sent. The notices of a Teller have no secrets, since its function hides them.
+//
+//	notices.go   notices for the user, each once
+//	waits.go     the causes for which requests waited
+//	served.go    the rate that a server accepts, if no limit is given
+//	refusals.go  which attempts of a request were refused, and when
+package telling

@@ -1,0 +1,158 @@
+package telling
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/app/run/sending"
+	"github.com/paceline-go/paceline/internal/text/humanize"
+	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/pool"
+)
+
+// Teller gives notices to the user. It keeps which, and until when each was to last. Safe for concurrent use.
+type Teller struct {
+	notice  func(string)
+	keyless bool // the run knows no key
+	held    bool // requests without an answer are held back
+
+	mu   sync.Mutex
+	told map[string]time.Time
+}
+
+// New passes notices on.
+func New(notice func(string), keyless, held bool) *Teller {
+	return &Teller{notice: notice, keyless: keyless, held: held, told: map[string]time.Time{}}
+}
+
+// IsNews reports whether a notice is new: it was not given yet, or its end is now later than the
+// announced one, by more than longer.
+func (n *Teller) IsNews(what string, until time.Time, longer time.Duration) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !until.After(n.told[what].Add(longer)) {
+		return false
+	}
+	n.told[what] = until
+	return true
+}
+
+// IsFirst reports whether this notice is the first of its kind.
+func (n *Teller) IsFirst(what string) bool { return n.IsNews(what, time.Unix(0, 0), 0) }
+
+// Tell passes a text to Config.Notice. The values of keys in it are hidden.
+func (n *Teller) Tell(text string) { n.notice(text) }
+
+// Say is Tell with a format.
+func (n *Teller) Say(format string, args ...any) { n.notice(fmt.Sprintf(format, args...)) }
+
+// TellCoded reports the first answer in a content coding that is not read.
+func (n *Teller) TellCoded(res *sending.Response) {
+	if res.Coded && n.IsFirst("coded") {
+		n.Say("an answer has Content-Encoding: %.60q, which is not read: such a body is kept as it came, and no value of "+
+			"a key is found in it", res.Header.Get("Content-Encoding"))
+	}
+}
+
+// TellOpen reports requests that had no answer when the run before ended. file is its journal.
+func (n *Teller) TellOpen(open map[string]struct{}, file string) {
+	if len(open) == 0 {
+		return
+	}
+	what := "they are sent again, their results say possible_repeat"
+	if n.held {
+		what = "they become dead letters (--unanswered hold)"
+	}
+	n.Say("%s sent but not answered when the run before ended; what is in the input may be a repeat: %s",
+		sanitize.Count(len(open), "request was", "requests were"), what)
+	const most = 100
+	ids := slices.Sorted(maps.Keys(open))
+	text := strings.Join(ids[:min(len(ids), most)], ", ")
+	if len(ids) > most {
+		text += fmt.Sprintf(", and %d more: see %s", len(ids)-most, file)
+	}
+	n.Say("  unanswered: %s", text)
+}
+
+// LongWait is how long a wait must be to be reported. Without the notice the run would seem to hang.
+const LongWait = 30 * time.Second
+
+// TellUnsaid reports a long wait after a refusal that did not say when to come back.
+func (n *Teller) TellUnsaid(reason, waitsFor string, until time.Time) {
+	if n.IsNews("unsaid", until, 10*time.Second) {
+		n.Say("%s; it does not say when to come back: the next request goes about %s, waiting for %s", reason,
+			humanize.Date(until, time.Now()), waitsFor)
+	}
+}
+
+// TellHold reports a long pause of a key.
+func (n *Teller) TellHold(key string, until time.Time, reason string) {
+	const more = 10 * time.Second
+	if d := time.Until(until); d >= LongWait && n.IsNews("hold "+key, until, more) {
+		who := "key " + key + " is told"
+		if n.keyless {
+			who = "the server asks"
+		}
+		n.Say("%s to stay away for %v, until %s: %s", who, d.Round(time.Second), humanize.Date(until, time.Now()), reason)
+	}
+}
+
+// After manyDenials in a row the key is at fault, as in package dispatch.
+const ManyDenials = 3
+
+// InARow is how many refusals in a row show that a key gets nothing else.
+const InARow = 4
+
+// TellRow reports a key that gets nothing but refusals.
+func (n *Teller) TellRow(k *pool.KeyInfo) {
+	key, server := "", ""
+	switch {
+	case k.Nonces >= InARow:
+		server = fmt.Sprintf("refuses nonces, %d in a row now, which rose and were in order: another process", k.Nonces)
+		key, server = server+" uses the key, or it was used with a larger --nonce-unit",
+			server+" counts on, or one did with a larger --nonce-unit"
+	case k.Refusals >= InARow:
+		key = fmt.Sprintf("was refused %d times in a row, with nothing served between", k.Refusals)
+		server = fmt.Sprintf("refuses all, %d times in a row, with nothing served between", k.Refusals)
+	case k.Denials >= ManyDenials:
+		key = fmt.Sprintf("may do nothing (401, 403), %d times in a row now", k.Denials)
+		server = fmt.Sprintf("denies all (401, 403), %d times in a row now", k.Denials)
+	default:
+		return
+	}
+	who := "key " + k.Name + " " + key
+	if n.keyless {
+		who = "the server " + server
+	}
+	if n.IsNews("row "+k.Name, time.Now(), 10*time.Minute) {
+		n.Say("%s; one request at a time goes to see, more and more rarely, and no request pays for it", who)
+	}
+}
+
+// TellBan reports once that a key is out of use.
+func (n *Teller) TellBan(key string, unpaid bool, status string) {
+	is := "is banned"
+	if unpaid {
+		is = "has no credit"
+	}
+	switch isFirst := n.IsFirst("ban " + key); {
+	case !isFirst:
+	case n.keyless:
+		n.Say("the server refuses for good: %s; nothing more is sent", status)
+	default:
+		n.Say("key %s %s: %s; it is not used any more", key, is, status)
+	}
+}
+
+// TellPartly reports the results of requests that were served in part, at the end.
+func (n *Teller) TellPartly(requests int) {
+	if requests == 0 {
+		return
+	}
+	n.Say(`%s served in part: a limit refused the rest, and the results say "partly"; --partly again sends such requests again, --partly hold makes dead letters of them`,
+		sanitize.Count(requests, "request was", "requests were"))
+}
