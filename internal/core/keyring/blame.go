@@ -1,0 +1,164 @@
+package keyring
+
+import (
+	"slices"
+	"time"
+
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+const (
+	// A key that has denied manyDenials different requests in a row stays away for a while, or is
+	// out if others were served.
+	manyDenials = 3
+	// Of the requests that every key denies, the first manyBelieved in a row are at fault
+	// themselves. After them the keys are to blame. Each request that proves to be at fault after
+	// all raises that number, up to mostBelieved.
+	manyBelieved = 2
+	mostBelieved = 100
+	// If only one key can be asked, a request that it denies goes to it manyAgain times more.
+	manyAgain = 5
+)
+
+// Denials is the record of one request that keys denied. The zero value: none has.
+type Denials struct {
+	by     []Key  // each once, the latest last
+	times  int    // how many times in a row the latest did
+	served uint64 // Ring.served at the first denial
+}
+
+// Any reports whether a key has denied the request.
+func (d *Denials) Any() bool { return len(d.by) > 0 }
+
+func (d *Denials) latest() Key { return d.by[len(d.by)-1] }
+
+// note adds one more denial.
+func (d *Denials) note(k Key, served uint64) {
+	if !d.Any() {
+		d.served = served
+	}
+	if d.Any() && d.latest() == k {
+		d.times++
+		return
+	}
+	d.by = append(slices.DeleteFunc(d.by, func(by Key) bool { return by == k }), k)
+	d.times = 1
+}
+
+// Denied takes in that a key denied a request which was sent at that instant. again means that the
+// request is not at fault as far as is known, and may go on. If away is not 0, the key is at fault,
+// and stays away for that long; then one request goes alone first.
+//
+// A request that two keys deny is at fault itself. But if the keys no longer serve anything, only
+// the first two such requests are taken to be at fault. Each further one goes on until it is denied
+// again after something was served.
+func (r *Ring) Denied(now mono.Time, k Key, sent mono.Time, d *Denials) (again bool, away time.Duration) {
+	if r.config.Away == nil {
+		d.note(k, r.served)
+		for other := range r.keys {
+			again = again || r.asks(Key(other), d)
+		}
+		return again, 0
+	}
+	y := &r.keys[k]
+	before := d.Any()
+	same := before && d.latest() == k
+	agreed := before && !same || same && d.times >= manyAgain || r.in < 2 || y.out
+	together := r.together(y, sent)
+	switch news := before && r.served > d.served; {
+	case agreed && (news || r.believes()):
+		if r.row++; before {
+			y.denials, r.keys[d.latest()].denials = 0, 0
+		}
+		if news {
+			r.own++
+		}
+		return false, 0
+	case agreed && !together:
+		r.row++
+		y.denials = max(y.denials, manyDenials-1) // the requests that died of denials count for this key too
+		away = r.denies(now, y)
+	case agreed || before && y.denials < manyDenials: // a second denial of one request is no new evidence
+	case !together:
+		away = r.denies(now, y)
+	}
+	d.note(k, r.served)
+	return true, away
+}
+
+// believes reports whether a request that all keys deny is taken to be at fault. It is not if too
+// many in a row were denied.
+func (r *Ring) believes() bool { return r.row < min(manyBelieved+2*r.own, mostBelieved) }
+
+// together reports whether an attempt was already in flight when its key's pause began. Its denial
+// is then no further evidence.
+func (r *Ring) together(y *key, sent mono.Time) bool {
+	return y.denials >= manyDenials && sent <= y.stayed
+}
+
+// denies counts a denial that is evidence, and returns how long the key stays away.
+func (r *Ring) denies(now mono.Time, y *key) time.Duration {
+	if y.denials++; y.denials < manyDenials {
+		return 0
+	}
+	y.stayed = now
+	return r.away(y, y.denials)
+}
+
+func (r *Ring) away(y *key, row int) time.Duration {
+	return r.config.Away(row-manyDenials+1, y.denials >= manyDenials && y.proven)
+}
+
+// Away returns for how long a key would stay away now because of its denials; 0: it would not.
+func (r *Ring) Away(k Key) time.Duration {
+	if y := &r.keys[k]; r.config.Away != nil && y.denials >= manyDenials {
+		return r.away(y, y.denials)
+	}
+	return 0
+}
+
+// Misordered takes in that a key refused a nonce that was in order, and returns how long the key
+// stays away for that.
+func (r *Ring) Misordered(k Key) time.Duration {
+	y := &r.keys[k]
+	if y.misordered++; y.misordered < manyDenials {
+		return 0
+	}
+	return r.away(y, y.misordered)
+}
+
+// Served takes in that a key served a request. Keys that denied the request before may be at fault.
+// If requests cannot wait, Served returns those that are to be out: each denied three requests in a
+// row that another key served.
+func (r *Ring) Served(k Key, d *Denials) (blamed []Key) {
+	y := &r.keys[k]
+	y.denials, y.misordered, y.proven = 0, 0, true
+	r.served++
+	r.row = 0
+	if !d.Any() {
+		return nil
+	}
+	r.own = 0 // this request was denied before and is served now, so a key was at fault
+	if r.config.Away == nil {
+		for _, by := range d.by {
+			other := &r.keys[by]
+			if by == k {
+				continue
+			}
+			if other.denials++; !other.out && other.denials >= manyDenials {
+				blamed = append(blamed, by)
+			}
+		}
+	}
+	*d = Denials{}
+	return blamed
+}
+
+// Trusted reports whether a key is in use, and not known to deny everything.
+func (r *Ring) Trusted(k Key) bool { return !r.keys[k].out && r.keys[k].denials < manyDenials }
+
+// InARow returns how many requests in a row a key denied, and how many nonces that were in order it
+// refused.
+func (r *Ring) InARow(k Key) (denials, misordered int) {
+	return r.keys[k].denials, r.keys[k].misordered
+}

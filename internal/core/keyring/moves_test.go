@@ -1,0 +1,323 @@
+package keyring_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/core/keyring"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+const (
+	ofEach = 4 // what each organization allows in any second
+	ms     = time.Millisecond
+)
+
+func perSecond() *limit.Rolling {
+	l, err := limit.NewRolling(limit.RollingConfig{Limit: ofEach, Window: time.Second, Margin: -1})
+	if err != nil {
+		panic(err)
+	}
+	return l
+}
+
+// front is a front end in the small: it keeps the limits of accounts, and does what Owners decide.
+type front struct {
+	*census
+	now      mono.Time
+	limits   map[keyring.Account]*limit.Rolling
+	past     map[string]*keyring.Past
+	alone    map[string]*limit.Rolling // of each key, what it would be if all that it sent counted there
+	open     []*sending
+	arrivals map[string][]limittest.Arrival // of each organization
+	numbers  uint64
+	strict   bool // every newcomer counts in all that it may belong to
+}
+
+type sending struct {
+	*keyring.Flight[keyring.Account]
+	key  string
+	in   []keyring.Account // that it passed
+	sent *limit.Sent       // there, and where it would be by itself
+}
+
+// admit makes a request of that cost count in limits.
+func (f *front) admit(l limit.Limiter, cost limit.Cost) *limit.Sent {
+	s := &limit.Sent{At: f.now, Number: f.number(), Cost: cost}
+	l.Admit(s)
+	return s
+}
+
+func (f *front) number() uint64 {
+	f.numbers++
+	return f.numbers
+}
+
+func newFront(t *testing.T, seed uint64, keys, orgs int) *front {
+	f := &front{census: newCensus(t, seed, keys, orgs), limits: map[keyring.Account]*limit.Rolling{},
+		past: map[string]*keyring.Past{}, alone: map[string]*limit.Rolling{}, arrivals: map[string][]limittest.Arrival{}}
+	f.config = keyring.OwnersConfig{Most: 1 + f.rng.IntN(3), FirstNames: f.rng.IntN(2) == 0, MaxKeys: keys}
+	f.strict = f.config.Most >= orgs && f.rng.IntN(2) == 0
+	f.Owners = keyring.NewOwners(f.config)
+	for _, k := range f.keys {
+		f.past[k], f.alone[k] = &keyring.Past{Longest: time.Duration(f.rng.IntN(2)) * 2 * time.Second}, perSecond()
+	}
+	return f
+}
+
+// at returns the limits of an account, and makes new ones with what counts there from the start.
+func (f *front) at(a keyring.Account) *limit.Rolling {
+	if f.limits[a] == nil {
+		f.limits[a] = perSecond()
+		var pasts []*keyring.Past
+		for _, k := range f.keys {
+			if f.met[k] && slices.Contains(f.CountsIn(k), a) {
+				pasts = append(pasts, f.past[k])
+			}
+		}
+		limit.Replay(f.limits[a], f.now, mono.Min, keyring.Together(f.now, pasts...))
+	}
+	return f.limits[a]
+}
+
+// ready returns when each cost may go, by each limiter.
+func (f *front) ready(l *limit.Rolling) (all [ofEach]mono.Time) {
+	for n := range all {
+		all[n] = l.Ready(f.now, limit.Cost{limit.Requests: int64(n + 1)})
+	}
+	return all
+}
+
+// moves makes keys count elsewhere, and checks K2.
+func (f *front) moves(all []keyring.Move) {
+	before := map[keyring.Account][ofEach]mono.Time{}
+	for a, l := range f.limits {
+		before[a] = f.ready(l)
+	}
+	for _, m := range all {
+		for _, to := range m.To {
+			if slices.Contains(m.From, to) {
+				continue
+			}
+			if was := f.limits[to]; was != nil {
+				f.past[m.Key].Count(f.now, f.number, was)
+			}
+			f.at(to)
+		}
+	}
+	for _, m := range all {
+		for _, s := range f.open {
+			if s.key == m.Key {
+				for _, to := range m.To {
+					s.Join(to, func() *limit.Sent { return f.admit(f.at(to), s.sent.Cost) })
+				}
+			}
+		}
+	}
+	for _, m := range all {
+		for _, to := range m.To {
+			now, alone := f.ready(f.limits[to]), f.ready(f.alone[m.Key])
+			for n := range now {
+				if now[n] < before[to][n] || now[n] < alone[n] {
+					f.Fatalf("%q: K2: %d of %s go at %v in %v, before at %v, by itself at %v", f.log, n+1, m.Key,
+						now[n], to, before[to][n], alone[n])
+				}
+			}
+		}
+	}
+}
+
+func (f *front) send() {
+	k := f.keys[f.rng.IntN(len(f.keys))]
+	if !f.met[k] {
+		f.log = append(f.log, "meet "+k)
+		f.met[k] = f.Meet(k)
+	}
+	cost := limit.Cost{limit.Requests: int64(1 + f.rng.IntN(3))}
+	in := f.CountsIn(k)
+	for _, a := range in {
+		if f.at(a).Ready(f.now, cost) > f.now {
+			return
+		}
+	}
+	if f.Single(k) && slices.ContainsFunc(f.open, func(s *sending) bool { return s.key == k }) { // K3
+		return
+	}
+	s := &sending{keyring.NewFlight(in), k, in, f.admit(f.alone[k], cost)}
+	for _, a := range in {
+		f.at(a).Admit(s.sent)
+	}
+	f.open = append(f.open, s)
+	f.log = append(f.log, fmt.Sprint(f.now, " ", k, " in ", in))
+}
+
+func (f *front) answer() {
+	i := f.rng.IntN(len(f.open))
+	s := f.open[i]
+	k := s.key
+	o := limit.Outcome{Result: limit.Result(f.rng.IntN(5))}
+	if o.Result != limit.Unsent { // as late as can be
+		f.arrivals[f.whose[k]] = append(f.arrivals[f.whose[k]], limittest.Arrival{At: f.now, Cost: s.sent.Cost})
+	}
+	f.log = append(f.log, fmt.Sprint(f.now, " ", k, " ", o.Result))
+	switch {
+	case o.Result == limit.Accepted && f.whose[k] != "":
+		f.moves(f.Named(k, f.whose[k]))
+	case o.Result == limit.Accepted:
+		f.moves(f.Unnamed(k))
+	}
+	f.open = slices.Delete(f.open, i, i+1)
+	of := func(a keyring.Account) *limit.Outcome { return new(keyring.Of(slices.Contains(f.CountsIn(k), a), o)) }
+	for _, a := range s.in {
+		f.limits[a].Settle(f.now, s.sent, of(a))
+	}
+	for _, m := range s.Moved() {
+		f.limits[m.To].Settle(f.now, m.Sent, of(m.To))
+	}
+	f.alone[k].Settle(f.now, s.sent, &o)
+	late := f.now
+	if o.Result == limit.Unknown { // it may still arrive
+		late = late.Add(5 * time.Second)
+	}
+	f.past[k].Add(f.now, limit.Past{At: late, Cost: s.sent.Cost, Result: o.Result, Sent: s.sent.At})
+}
+
+func runFront(t *testing.T, seed uint64, keys, orgs int) {
+	f := newFront(t, seed, keys, orgs)
+	for range 300 {
+		f.now = f.now.Add(time.Duration(f.rng.IntN(3)/2*f.rng.IntN(300)) * ms)
+		switch n := f.rng.IntN(20); {
+		case n == 0 && !f.strict:
+			k := f.keys[f.rng.IntN(len(f.keys))]
+			f.moves(f.Alone(k))
+		case n == 1 && !f.strict && len(f.open) == 0:
+			k := f.keys[f.rng.IntN(len(f.keys))]
+			if f.whose[k] != "" {
+				f.whose[k] = fmt.Sprint("org", f.rng.IntN(orgs))
+			}
+		case n%2 == 0 && len(f.open) > 0:
+			f.answer()
+		default:
+			f.send()
+		}
+	}
+	for name, all := range f.arrivals {
+		if !f.strict || name == "" {
+			continue
+		}
+		if err := limittest.Rolling(ofEach, time.Second-1, limit.Requests)(all); err != nil {
+			t.Fatalf("%q: keys of %v: %s: %v", f.log, f.whose, name, err)
+		}
+	}
+}
+
+// K2: where a key moves no cost goes sooner than before, nor sooner than if all that the key ever
+// sent had counted there. So no organization gets more than it allows, where every newcomer counts
+// in all accounts to which it may belong.
+func TestMoves(t *testing.T) {
+	for seed := range uint64(1000) {
+		runFront(t, seed, 1+int(seed%6), 1+int(seed/6%3))
+	}
+}
+
+func FuzzMoves(f *testing.F) {
+	f.Add(uint64(1), uint8(3), uint8(2))
+	f.Fuzz(func(t *testing.T, seed uint64, keys, orgs uint8) { runFront(t, seed, 1+int(keys%12), 1+int(orgs%5)) })
+}
+
+// K6: a Past is bounded, and counts at least what was added in every window that ends now.
+func TestPast(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 3))
+	for range 200 {
+		p := &keyring.Past{Longest: time.Duration(rng.IntN(2)) * time.Minute}
+		var all []limit.Past
+		now := mono.Time(0)
+		for range rng.IntN(500) {
+			now = now.Add(time.Duration(rng.IntN(900)) * ms)
+			one := limit.Past{At: now.Add(time.Duration(rng.IntN(5)-3) * time.Second), Cost: limit.Cost{limit.Requests: 1},
+				Result: limit.Result(rng.IntN(4))}
+			p.Add(now, one)
+			if one.Result != limit.Unsent {
+				all = append(all, one)
+			}
+			if p.Len() > 64 {
+				t.Fatalf("%d entries", p.Len())
+			}
+		}
+		for _, window := range []time.Duration{time.Second, 10 * time.Second, time.Minute} {
+			least, got := int64(0), int64(0)
+			for _, one := range all {
+				if now.Sub(one.At) < window {
+					least += one.Cost[limit.Requests]
+				}
+			}
+			var at mono.Time = mono.Min
+			for _, one := range keyring.Together(now, p) {
+				if at = max(at, one.At); at != one.At {
+					t.Fatal("not in order of arrival")
+				}
+				if now.Sub(one.At) < window {
+					got += one.Cost[limit.Requests]
+				}
+			}
+			if got < least || window == time.Second && got > least+4 {
+				t.Errorf("in %v %d count, want %d", window, got, least)
+			}
+		}
+	}
+}
+
+// A Past counts in limits that are in use as of now.
+func TestPastCounts(t *testing.T) {
+	p, l := new(keyring.Past), perSecond()
+	none := func() uint64 { return 0 }
+	p.Count(0, none, l)
+	p.Add(0, limit.Past{At: 0, Cost: limit.Cost{limit.Requests: 2}, Result: limit.Accepted})
+	p.Add(0, limit.Past{At: 0, Cost: limit.Cost{limit.Requests: 9}, Result: limit.Unsent})
+	p.Count(mono.Time(time.Hour), none, l)
+	if u := limit.AppendUsage(nil, l, mono.Time(time.Hour)); u[0].Used != 2 {
+		t.Errorf("%d are used, want 2", u[0].Used)
+	}
+}
+
+// Requests that count as one have the result that counts for the most.
+func TestPastOfSeveralResults(t *testing.T) {
+	for _, c := range []struct{ a, b, want limit.Result }{
+		{limit.Accepted, limit.Limited, limit.Accepted}, {limit.Limited, limit.Accepted, limit.Accepted},
+		{limit.Limited, limit.Limited, limit.Limited}, {limit.Limited, limit.Unknown, limit.Failed},
+	} {
+		p := new(keyring.Past)
+		for n := range 65 {
+			p.Add(0, limit.Past{At: mono.Time(n), Cost: limit.One, Result: []limit.Result{c.a, c.b}[n%2], Sent: mono.Time(n)})
+		}
+		first := keyring.Together(0, p)[0]
+		if first.Result != c.want || first.At != 1 || first.Sent != 0 || first.Cost != (limit.Cost{limit.Requests: 2}) {
+			t.Errorf("%v and %v are %+v, want %v", c.a, c.b, first, c.want)
+		}
+	}
+}
+
+// A request in flight counts once in all limits that it passed or to which its key has moved since.
+// For those that its key has left it was never sent.
+func TestFlight(t *testing.T) {
+	f := keyring.NewFlight([]string{"a"})
+	var admitted []string
+	for _, to := range []string{"a", "b", "b", "c"} {
+		f.Join(to, func() *limit.Sent {
+			admitted = append(admitted, to)
+			return &limit.Sent{Number: uint64(len(admitted))}
+		})
+	}
+	if want := []string{"b", "c"}; !slices.Equal(admitted, want) || len(f.Moved()) != 2 || f.Moved()[1].To != "c" || f.Moved()[1].Sent.Number != 2 {
+		t.Errorf("admitted %v, want %v; %v", admitted, want, f.Moved())
+	}
+	o := limit.Outcome{Result: limit.Accepted, RetryAfter: 1}
+	if keyring.Of(true, o) != o || keyring.Of(false, o) != (limit.Outcome{Result: limit.Unsent}) {
+		t.Errorf("%+v where it counts, %+v where it does not", keyring.Of(true, o), keyring.Of(false, o))
+	}
+}

@@ -1,0 +1,268 @@
+package keyring
+
+import "slices"
+
+// OwnersConfig describes Owners.
+type OwnersConfig struct {
+	// Most is the most accounts in which a newcomer counts at once. If zero, 1.
+	Most int
+	// MaxKeys bounds the keys, and the accounts, that are known. A key beyond it counts by itself.
+	MaxKeys int
+	// FirstNames means that the first account is the first key's for certain, and only the answer of
+	// that key names it. Otherwise the first answer that names an organization does, and the first
+	// key is a newcomer like all others.
+	FirstNames bool
+}
+
+// Owners finds out in which account each key of a host counts. Only an answer shows it: it names
+// the organization of its key, or none. The keys of one organization have one account. NewOwners
+// makes it. Not safe for concurrent use.
+type Owners struct {
+	config    OwnersConfig
+	keys      map[string]*owned
+	newcomers []string // in the order in which they came
+	accounts  []*owner // to which a newcomer may belong, in the order in which they began
+	mute      bool     // a served answer named no organization: newcomers count by themselves
+}
+
+// Account is the limits of one or several keys. Home is the key that began it, and whose limits they
+// are. A key may begin several, one after the other; Nth distinguishes them.
+type Account struct {
+	Home string
+	Nth  int
+}
+
+type owner struct {
+	Account
+	name string // of the organization; empty: not known
+	keys int    // how many are known to belong to it
+}
+
+type owned struct {
+	in    *owner // nil: a newcomer
+	sure  bool   // no answer corrects it
+	own   bool   // a newcomer that counts by itself
+	told  string // the organization of a newcomer that is named before the first key: see FirstNames
+	begun int    // accounts
+}
+
+// Move is a key that counts in other accounts from now on.
+type Move struct {
+	Key      string
+	From, To []Account
+}
+
+// NewOwners returns Owners that know no key.
+func NewOwners(c OwnersConfig) *Owners {
+	c.Most = max(c.Most, 1)
+	return &Owners{config: c, keys: map[string]*owned{}}
+}
+
+// Meet notes that a key is used. The first one begins the first account. Meet reports whether there
+// was room to remember the key.
+func (o *Owners) Meet(key string) bool {
+	switch {
+	case o.keys[key] != nil:
+		return true
+	case len(o.keys) >= o.config.MaxKeys:
+		return false
+	}
+	k := &owned{}
+	if o.keys[key] = k; len(o.keys) == 1 {
+		if first := o.begin(key, k, ""); o.config.FirstNames {
+			k.in, first.keys = first, 1
+			return true
+		}
+	}
+	o.newcomers = append(o.newcomers, key)
+	return true
+}
+
+// Say assigns a key to an organization before its first answer. If it is sure, no answer corrects
+// that.
+func (o *Owners) Say(key, name string, sure bool) {
+	if o.Meet(key) {
+		o.keys[key].sure = sure
+		o.assign(key, name)
+	}
+}
+
+// Known returns the organization of a key, if it has one. ok means that its account is known.
+func (o *Owners) Known(key string) (name string, ok bool) {
+	k := o.keys[key]
+	if k == nil || k.in == nil {
+		return "", k == nil
+	}
+	return k.in.name, true
+}
+
+// CountsIn returns the accounts in which a key counts: one, or of a newcomer all that it may belong
+// to, up to Most.
+func (o *Owners) CountsIn(key string) []Account {
+	k := o.keys[key]
+	switch {
+	case k == nil:
+		return []Account{{Home: key}}
+	case k.in != nil:
+		return []Account{k.in.Account}
+	case k.own || o.mute || len(o.accounts) == 0:
+		return []Account{o.self(key)}
+	}
+	all := make([]Account, min(len(o.accounts), o.config.Most))
+	for i := range all {
+		all[i] = o.accounts[i].Account
+	}
+	return all
+}
+
+// self returns the account of a newcomer that counts by itself.
+func (o *Owners) self(key string) Account {
+	if first := o.named(""); first != nil && first.Home == key {
+		return first.Account
+	}
+	return Account{key, o.keys[key].begun}
+}
+
+// Single reports whether a key may have only one request in flight: a newcomer that may belong to
+// an account in which it does not count.
+func (o *Owners) Single(key string) bool {
+	k := o.keys[key]
+	return k != nil && k.in == nil && !o.mute && (k.own || len(o.accounts) > o.config.Most)
+}
+
+// Named takes in the organization that an answer names for its key, and returns the keys that move.
+func (o *Owners) Named(key, name string) []Move {
+	k := o.keys[key]
+	if k == nil || k.sure || k.in != nil && k.in.name == name {
+		return nil
+	}
+	if k.in == nil && !k.own && o.awaits(key) && o.named(name) == nil {
+		k.told = name
+		return nil
+	}
+	return o.moves(key, func() {
+		o.assign(key, name)
+		for _, other := range slices.Clone(o.newcomers) {
+			if told := o.keys[other].told; told != "" && !o.awaits(other) {
+				o.assign(other, told)
+			}
+		}
+	})
+}
+
+// awaits reports whether a newcomer counts in the account of the first key, and only that key's
+// answer gives it a name.
+func (o *Owners) awaits(key string) bool {
+	return o.config.FirstNames && !o.mute && len(o.accounts) > 0 && o.accounts[0].name == "" && o.accounts[0].Home != key
+}
+
+// Unnamed takes in that a served answer names no organization. Its key then counts by itself, and
+// so do newcomers: their answers will name none either.
+func (o *Owners) Unnamed(key string) []Move {
+	k := o.keys[key]
+	if k == nil || k.in != nil && !slices.Contains(o.accounts, k.in) || k.in != nil && k.in.name != "" {
+		return nil
+	}
+	return o.moves(key, func() {
+		o.mute = true
+		o.assign(key, "")
+	})
+}
+
+// Alone makes a newcomer count by itself, with one request in flight: where it counts now it has no
+// room, or none soon.
+func (o *Owners) Alone(key string) []Move {
+	k := o.keys[key]
+	if k == nil || k.in != nil || k.own {
+		return nil
+	}
+	return o.moves(key, func() {
+		if k.told != "" {
+			o.assign(key, k.told)
+		} else {
+			k.own = true
+		}
+	})
+}
+
+// moves changes something at a key, and returns the moves of it and of newcomers.
+func (o *Owners) moves(key string, change func()) (all []Move) {
+	keys := slices.Clone(o.newcomers)
+	if o.keys[key].in != nil {
+		keys = append(keys, key)
+	}
+	from := make([][]Account, len(keys))
+	for i, k := range keys {
+		from[i] = o.CountsIn(k)
+	}
+	change()
+	for i, k := range keys {
+		if to := o.CountsIn(k); !slices.Equal(from[i], to) {
+			all = append(all, Move{k, from[i], to})
+		}
+	}
+	return all
+}
+
+// assign puts a key into the account of an organization. Without a name, that is an account to
+// which no newcomer may belong.
+func (o *Owners) assign(key, name string) {
+	k, was := o.keys[key], o.keys[key].in
+	var in *owner
+	switch first := o.unnamed(key); {
+	case name == "":
+		if in = first; in == nil || in.Home != key {
+			in = &owner{Account: Account{key, k.begun}}
+			k.begun++
+		}
+		o.accounts = slices.DeleteFunc(o.accounts, func(a *owner) bool { return a == in })
+	default:
+		if in = o.named(name); in != nil {
+			break
+		}
+		if in = first; in == nil && was != nil && was.name == "" {
+			in = was
+			o.accounts = append(o.accounts, in)
+		}
+		if in == nil {
+			in = o.begin(key, k, name)
+		}
+		in.name = name
+	}
+	in.keys++
+	k.in, k.told, k.own = in, "", false
+	if was != nil {
+		was.keys--
+	}
+	o.newcomers = slices.DeleteFunc(o.newcomers, func(other string) bool { return other == key })
+	o.accounts = slices.DeleteFunc(o.accounts, func(a *owner) bool { // nobody will give it a name
+		return a.name == "" && a.Home == key && a != in
+	})
+}
+
+func (o *Owners) named(name string) *owner {
+	i := slices.IndexFunc(o.accounts, func(a *owner) bool { return a.name == name })
+	if i < 0 {
+		return nil
+	}
+	return o.accounts[i]
+}
+
+// unnamed returns the account that the key may give a name: the first one, as long as it has none.
+func (o *Owners) unnamed(key string) *owner {
+	if a := o.named(""); a != nil && (a.Home == key || !o.config.FirstNames) {
+		return a
+	}
+	return nil
+}
+
+// begin makes an account. If there are too many, those without a key go first.
+func (o *Owners) begin(key string, k *owned, name string) *owner {
+	if len(o.accounts) >= o.config.MaxKeys {
+		o.accounts = slices.DeleteFunc(o.accounts, func(a *owner) bool { return a.keys == 0 })
+	}
+	a := &owner{Account: Account{key, k.begun}, name: name}
+	k.begun++
+	o.accounts = append(o.accounts, a)
+	return a
+}

@@ -1,0 +1,246 @@
+package keyring_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/paceline-go/paceline/internal/core/keyring"
+)
+
+// census is Owners, and what is true of their keys.
+type census struct {
+	*testing.T
+	*keyring.Owners
+	config keyring.OwnersConfig
+	rng    *rand.Rand
+	keys   []string
+	whose  map[string]string // the organization of each key; empty: its answers name none
+	met    map[string]bool
+	log    []string
+}
+
+func newCensus(t *testing.T, seed uint64, n, orgs int) *census {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	c := &census{T: t, rng: rng, whose: map[string]string{}, met: map[string]bool{}, config: keyring.OwnersConfig{
+		Most: rng.IntN(4), FirstNames: rng.IntN(2) == 0, MaxKeys: n + rng.IntN(3) - 1,
+	}}
+	mute := rng.IntN(4) == 0
+	for i := range n {
+		k := fmt.Sprint("k", i)
+		c.keys = append(c.keys, k)
+		if !mute {
+			c.whose[k] = fmt.Sprint("org", rng.IntN(orgs))
+		}
+	}
+	c.Owners = keyring.NewOwners(c.config)
+	return c
+}
+
+// step has one thing happen, and returns the moves.
+func (c *census) step() (moves []keyring.Move) {
+	k := c.keys[c.rng.IntN(len(c.keys))]
+	if !c.met[k] {
+		c.log = append(c.log, "meet "+k)
+		c.met[k] = c.Meet(k)
+		return nil
+	}
+	before := map[string][]keyring.Account{}
+	for _, k := range c.keys {
+		before[k] = c.CountsIn(k)
+	}
+	switch c.rng.IntN(6) {
+	case 0:
+		c.log = append(c.log, "alone "+k)
+		moves = c.Alone(k)
+	case 1: // its organization changes
+		if c.whose[k] != "" {
+			c.whose[k] = fmt.Sprint("org", c.rng.IntN(4))
+		}
+		fallthrough
+	case 2, 3:
+		c.log = append(c.log, "answer "+k+" of "+c.whose[k])
+		if name := c.whose[k]; name != "" {
+			moves = c.Named(k, name)
+		} else {
+			moves = c.Unnamed(k)
+		}
+	}
+	var want []string
+	for _, k := range c.keys {
+		if now := c.CountsIn(k); !slices.Equal(before[k], now) {
+			want = append(want, fmt.Sprint(k, before[k], now))
+		}
+	}
+	var got []string
+	for _, m := range moves {
+		got = append(got, fmt.Sprint(m.Key, m.From, m.To))
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		c.Fatalf("%q: moves %q, want %q", c.log, got, want)
+	}
+	return moves
+}
+
+// check is K1, K3 and K6, by what the answers so far have shown.
+func (c *census) check() {
+	met := 0
+	of := map[keyring.Account]string{} // the name of each account
+	for _, k := range c.keys {
+		in := c.CountsIn(k)
+		name, known := c.Known(k)
+		switch {
+		case len(in) == 0 || len(in) > max(c.config.Most, 1):
+			c.Fatalf("%q: %s counts in %v", c.log, k, in)
+		case !c.met[k] && (len(in) != 1 || in[0].Home != k || !known):
+			c.Fatalf("%q: %s is new, and counts in %v", c.log, k, in)
+		case known && len(in) != 1:
+			c.Fatalf("%q: K1: %s is known, and counts in %v", c.log, k, in)
+		case known && c.Single(k):
+			c.Fatalf("%q: K3: %s is known, and has one request in flight", c.log, k)
+		}
+		if c.met[k] {
+			met++
+		}
+		if name != "" {
+			if was, is := of[in[0]]; is && was != name {
+				c.Fatalf("%q: K1: %v is of %s and %s", c.log, in[0], was, name)
+			}
+			of[in[0]] = name
+		}
+	}
+	if met > max(c.config.MaxKeys, 0) {
+		c.Fatalf("%q: K6: %d keys are remembered, with MaxKeys %d", c.log, met, c.config.MaxKeys)
+	}
+	for a, name := range of {
+		for b, other := range of {
+			if a != b && name == other {
+				c.Fatalf("%q: K1: %s has the accounts %v and %v", c.log, name, a, b)
+			}
+		}
+		for _, k := range c.keys { // a newcomer may belong to each of them
+			if _, known := c.Known(k); !known && !c.Single(k) && !c.muted() && !slices.Contains(c.CountsIn(k), a) {
+				c.Fatalf("%q: K1: %s counts in %v, and not in %v of %s", c.log, k, c.CountsIn(k), a, name)
+			}
+		}
+	}
+}
+
+func (c *census) muted() bool { return c.whose[c.keys[0]] == "" }
+
+func runCensus(t *testing.T, seed uint64, keys, orgs int) {
+	c := newCensus(t, seed, keys, orgs)
+	for range 60 {
+		c.step()
+		c.check()
+	}
+}
+
+// K1: a known key counts in one account, which is that of all keys of its organization. A newcomer
+// counts in all accounts to which it may belong. K3: or it has one request in flight. K6: not more
+// keys are remembered than MaxKeys. And Owners return every move, and no other.
+func TestOwners(t *testing.T) {
+	for seed := range uint64(3000) {
+		runCensus(t, seed, 1+int(seed%7), 1+int(seed/7%4))
+	}
+}
+
+func FuzzOwners(f *testing.F) {
+	f.Add(uint64(1), uint8(3), uint8(2))
+	f.Fuzz(func(t *testing.T, seed uint64, keys, orgs uint8) { runCensus(t, seed, 1+int(keys%12), 1+int(orgs%5)) })
+}
+
+// what is where a key counts, in words.
+func what(o *keyring.Owners, keys ...string) (s string) {
+	for _, k := range keys {
+		s += k + ":"
+		for _, a := range o.CountsIn(k) {
+			s += a.Home
+			if a.Nth > 0 {
+				s += fmt.Sprint(a.Nth)
+			}
+		}
+		if o.Single(k) {
+			s += "!"
+		}
+		s += " "
+	}
+	return s
+}
+
+// Owners of a Transport, where accounts bear their first key's name, and of a Pool.
+func TestOwnersTimeline(t *testing.T) {
+	transport, pool := keyring.OwnersConfig{MaxKeys: 9, FirstNames: true}, keyring.OwnersConfig{MaxKeys: 9, Most: 7}
+	type step struct{ does, key, want string }
+	for name, c := range map[string]struct {
+		config keyring.OwnersConfig
+		steps  []step
+	}{
+		"the first key names": {transport, []step{
+			{"meet", "a", "a:a b:b c:c "}, {"meet", "b", "a:a b:a c:c "}, {"meet", "c", "a:a b:a c:a "},
+			{"X", "b", "a:a b:a c:a "}, {"X", "a", "a:a b:a c:a "}, {"Y", "c", "a:a b:a c:c "}}},
+		"the first key is of another": {transport, []step{
+			{"meet", "a", "a:a b:b c:c "}, {"meet", "b", "a:a b:a c:c "}, {"meet", "c", "a:a b:a c:a "},
+			{"X", "b", "a:a b:a c:a "}, {"Y", "a", "a:a b:b c:a! "}, {"alone", "c", "a:a b:b c:c! "}, {"X", "c", "a:a b:b c:b "}}},
+		"the first key does not answer": {transport, []step{
+			{"meet", "a", "a:a b:b c:c "}, {"meet", "b", "a:a b:a c:c "}, {"X", "b", "a:a b:a c:c "},
+			{"alone", "b", "a:a b:b c:c "}, {"X", "a", "a:b b:b c:c "}, {"meet", "c", "a:b b:b c:b "}}},
+		"nothing is named": {transport, []step{
+			{"meet", "a", "a:a b:b c:c "}, {"meet", "b", "a:a b:a c:c "}, {"", "b", "a:a b:b c:c "},
+			{"meet", "c", "a:a b:b c:c "}, {"X", "c", "a:a b:b c:c "}, {"X", "b", "a:a b:c c:c "}}},
+		"the first answer names": {pool, []step{
+			{"meet", "a", "a:a b:b c:c "}, {"meet", "b", "a:a b:a c:c "}, {"meet", "c", "a:a b:a c:a "},
+			{"X", "b", "a:a b:a c:a "}, {"Y", "c", "a:ac b:a c:c "}, {"Z", "a", "a:a1 b:a c:c "}, {"Y", "b", "a:a1 b:c c:c "}}},
+		"too many keys": {keyring.OwnersConfig{MaxKeys: 1}, []step{
+			{"meet", "a", "a:a b:b c:c "}, {"meet", "b", "a:a b:b c:c "}, {"X", "b", "a:a b:b c:c "}}},
+	} {
+		o := keyring.NewOwners(c.config)
+		for _, s := range c.steps {
+			switch s.does {
+			case "meet":
+				o.Meet(s.key)
+			case "alone":
+				o.Alone(s.key)
+			case "":
+				o.Unnamed(s.key)
+			default:
+				o.Named(s.key, s.does)
+			}
+			if got := what(o, "a", "b", "c"); got != s.want {
+				t.Errorf("%s: %s %s: %s, want %s", name, s.does, s.key, got, s.want)
+			}
+		}
+	}
+}
+
+// What somebody says beforehand counts, and an answer corrects it unless it is sure.
+func TestOwnersThatAreSaid(t *testing.T) {
+	o := keyring.NewOwners(keyring.OwnersConfig{MaxKeys: 9})
+	o.Say("a", "X", true)
+	o.Say("b", "X", false)
+	if got := what(o, "a", "b"); got != "a:a b:a " {
+		t.Error(got)
+	}
+	if moves := o.Named("a", "Y"); moves != nil {
+		t.Errorf("what is sure moves: %v", moves)
+	}
+	if moves := o.Named("b", "Y"); fmt.Sprint(moves) != "[{b [{a 0}] [{b 0}]}]" {
+		t.Errorf("moves %v", moves)
+	}
+}
+
+// K6: an organization that has no key any more is forgotten once there are too many.
+func TestOrganizationsComeAndGo(t *testing.T) {
+	o := keyring.NewOwners(keyring.OwnersConfig{MaxKeys: 3, Most: 100})
+	o.Meet("a")
+	o.Meet("b")
+	for n := range 100 {
+		o.Named("a", fmt.Sprint("org", n))
+		if in := o.CountsIn("b"); len(in) > 3 || !slices.Contains(in, o.CountsIn("a")[0]) {
+			t.Fatalf("b may belong to %v, and a is in %v", in, o.CountsIn("a"))
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package keyring
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+// maxPast is the most entries of a Past, at some 100 bytes each.
+const maxPast = 64
+
+// Past is the answered requests of a key, for the case that it moves. It has them in order of their
+// arrival. Beyond maxPast of them, neighbours count as one at the later instant. That is never less
+// than they count in any window. The zero value is empty.
+type Past struct {
+	// Longest is the longest window. What is older no longer counts, and is forgotten. If zero,
+	// nothing is.
+	Longest time.Duration
+
+	all []limit.Past
+}
+
+// Add notes an answered request.
+func (p *Past) Add(now mono.Time, one limit.Past) {
+	if one.Result == limit.Unsent {
+		return
+	}
+	p.forget(now)
+	if len(p.all) >= maxPast {
+		p.fold()
+	}
+	i, _ := slices.BinarySearchFunc(p.all, one, func(a, b limit.Past) int { return cmp.Or(cmp.Compare(a.At, b.At), -1) })
+	p.all = slices.Insert(p.all, i, one)
+}
+
+// forget drops what no window counts any more.
+func (p *Past) forget(now mono.Time) {
+	if p.Longest > 0 {
+		n := 0
+		for n < len(p.all) && now.Sub(p.all[n].At) > p.Longest {
+			n++
+		}
+		p.all = slices.Delete(p.all, 0, n)
+	}
+}
+
+// fold makes one of each two neighbours in the older half.
+func (p *Past) fold() {
+	kept := p.all[:0]
+	for i := 0; i < len(p.all); i++ {
+		one := p.all[i]
+		if i+1 < maxPast/2 {
+			i++
+			one = both(one, p.all[i])
+		}
+		kept = append(kept, one)
+	}
+	p.all = kept
+}
+
+// both returns two requests as one that counts for at least as much, for as long.
+func both(one, next limit.Past) limit.Past {
+	next.Cost = sum(next.Cost, one.Cost)
+	if one.Result == limit.Accepted || next.Result == limit.Accepted {
+		next.Result = limit.Accepted
+	} else if one.Result != next.Result {
+		next.Result = limit.Failed
+	}
+	next.Sent = min(next.Sent, one.Sent)
+	return next
+}
+
+func sum(c, more limit.Cost) limit.Cost {
+	for u, n := range more {
+		c[u] = min(c[u]+n, limit.MaxCost)
+	}
+	return c
+}
+
+// Len returns how many entries there are.
+func (p *Past) Len() int { return len(p.all) }
+
+// Count makes the requests count in limits that are in use, as of now. Those that may still arrive
+// count as of then. number is for limit.Sent.
+func (p *Past) Count(now mono.Time, number func() uint64, l limit.Limiter) {
+	count := func(cost limit.Cost, o limit.Outcome) {
+		s := &limit.Sent{At: now, Number: number(), Cost: cost}
+		l.Admit(s)
+		l.Settle(now, s, &o)
+	}
+	p.forget(now)
+	var c limit.Cost
+	for _, one := range p.all {
+		if one.At <= now {
+			c = sum(c, one.Cost)
+			continue
+		}
+		count(one.Cost, limit.Outcome{Result: limit.Unknown, ArrivedAgo: now.Sub(one.At)})
+	}
+	if c != (limit.Cost{}) {
+		count(c, limit.Outcome{Result: limit.Unknown})
+	}
+}
+
+// Together returns the requests of several keys in order of their arrival, for limit.Replay. It is
+// for new limits, before anything counts there.
+func Together(now mono.Time, pasts ...*Past) (all []limit.Past) {
+	for _, p := range pasts {
+		p.forget(now)
+		all = append(all, p.all...)
+	}
+	slices.SortStableFunc(all, func(a, b limit.Past) int { return cmp.Compare(a.At, b.At) })
+	return all
+}
