@@ -1,5 +1,7 @@
 package dispatch
 
+import "github.com/paceline-go/paceline/limit/mono"
+
 // Denied is how many denials are kept in mind.
 func (d *Dispatcher) Denied() int { return len(d.blame.denied) }
 
@@ -8,3 +10,11 @@ func Believes(row, own int) bool { return (&blame{row: row, own: own}).believes(
 
 // Kept is how many hosts are kept in mind.
 func (d *Dispatcher) Kept() int { return len(d.hosts.all) }
+
+// KeyInfos are the states of all keys.
+func (d *Dispatcher) KeyInfos(now mono.Time) (all []KeyInfo) {
+	for i := range d.keys {
+		all = append(all, d.KeyInfo(now, i))
+	}
+	return all
+}
