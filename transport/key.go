@@ -63,7 +63,7 @@ type account struct {
 }
 
 // manyDenials is after how many denied requests in a row a key is out, if other keys were served. A
-// Pool uses the same sign (internal/core/dispatch/blame.go), but goes on to try such a key with requests
+// Pool uses the same sign (internal/core/keyring/blame.go), but goes on to try such a key with requests
 // that can wait.
 const manyDenials = 3
 

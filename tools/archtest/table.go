@@ -58,7 +58,7 @@ var Table = []Package{
 	{Name: "internal/core/frozen", Core: true, Ours: "limit/mono", Std: pure + " container/heap"},
 	{Name: "internal/core/breaker", Core: true, Ours: "limit/mono limit pool/backoff internal/core/stack", Std: pure},
 	{Name: "internal/core/keyring", Core: true, Ours: "limit/mono limit", Std: pure},
-	{Name: "internal/core/dispatch", Core: true, Ours: "limit/mono limit pool/backoff internal/core/queue internal/core/stack internal/core/breaker internal/core/histogram internal/core/scheduler", Std: pure + " container/heap"},
+	{Name: "internal/core/dispatch", Core: true, Ours: "limit/mono limit pool/backoff internal/core/queue internal/core/keyring internal/core/stack internal/core/breaker internal/core/histogram internal/core/scheduler", Std: pure + " container/heap"},
 
 	{Name: "observe", Core: true, Ours: "limit/mono limit internal/core/histogram", Std: "cmp slices time"},
 

@@ -535,13 +535,3 @@ func TestDeniedAgain(t *testing.T) {
 		}
 	}
 }
-
-// Two requests in a row that died of denials are taken to be at fault, and two more for each recent
-// proof of it; a hundred at most.
-func TestHowManyAreBelieved(t *testing.T) {
-	for own, most := range map[int]int{0: 2, 1: 4, 20: 42, 49: 100, 1000: 100} {
-		if !dispatch.Believes(most-1, own) || dispatch.Believes(most, own) {
-			t.Errorf("where %d were at fault lately, it is not the %dth that is believed last", own, most)
-		}
-	}
-}

@@ -16,6 +16,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/core/keyring"
 	"github.com/paceline-go/paceline/internal/core/queue"
 	"github.com/paceline-go/paceline/internal/core/scheduler"
 	"github.com/paceline-go/paceline/internal/core/stack"
@@ -132,10 +133,10 @@ type Attempt struct {
 	Submitted mono.Time // when the request was submitted
 	At        mono.Time // when the attempt was admitted
 
-	pass       scheduler.Pass
-	host       *host
-	generation uint64
-	life       uint64 // queue.Info.Seq of its request
+	pass scheduler.Pass
+	host *host
+	era  uint64 // of its key: see keyring.Ring.Ban
+	life uint64 // queue.Info.Seq of its request
 }
 
 // Host returns the name of the host of the attempt, by queue.Config.Host.
@@ -196,33 +197,28 @@ type Dispatcher struct {
 
 	// The line decides which key is next. It has one lane with a way for each key. The lane has one
 	// ticket, with the cost of the head of the queue.
-	line  *scheduler.Scheduler
-	lane  *scheduler.Lane
-	head  scheduler.Ticket
-	alive int
+	line *scheduler.Scheduler
+	lane *scheduler.Lane
+	head scheduler.Ticket
 
-	outcome limit.Outcome // of the present Done
-	blame   blame
+	ring       *keyring.Ring // each key is an account of its own: which is next the line decides
+	denied     map[queue.Ticket]keyring.Denials
+	mostDenied int           // the size of denied at which ended requests are removed from it
+	outcome    limit.Outcome // of the present Done
 }
 
 type key struct {
-	name        string
-	stack       *stack.Stack // closed while the key is banned
-	limit       *scheduler.Limit
-	shared      []*Shared          // in place of its own limit; never changed, but replaced
-	flights     map[uint64]*flight // requests in flight in shared limits, by their Number
-	nonce       *Nonce
-	inFlight    int
-	sent        uint64
-	pauses      bool // whether the key stays away after refusals without a stated time
-	tally       limit.Tally
-	learned     uint64    // how many lessons of its stack were passed to Config.Learned
-	denials     int       // denials in a row, with nothing served between
-	stayed      mono.Time // when the pause after the latest denial began
-	misnumbered int       // nonces in a row that were refused although they were in order
-	banned      string    // the reason of the ban
-	isBanned    bool
-	generation  uint64
+	name     string
+	stack    *stack.Stack // closed while the key is banned
+	limit    *scheduler.Limit
+	shared   []*Shared          // in place of its own limit; never changed, but replaced
+	flights  map[uint64]*flight // requests in flight in shared limits, by their Number
+	nonce    *Nonce
+	inFlight int
+	sent     uint64
+	pauses   bool // whether the key stays away after refusals without a stated time
+	tally    limit.Tally
+	learned  uint64 // how many lessons of its stack were passed to Config.Learned
 }
 
 // New checks the configuration and returns a Dispatcher that has sent nothing. An error names the
@@ -238,7 +234,8 @@ func New(c Config) (*Dispatcher, error) {
 		return nil, fmt.Errorf("dispatch: Backoff: %w", err)
 	}
 	d := &Dispatcher{queue: c.Queue, backoff: c.Backoff, rand: c.Rand, ended: c.Ended,
-		line: scheduler.New(scheduler.Config{}), blame: blame{denied: map[queue.Ticket]denial{}, most: fewDenied}}
+		line: scheduler.New(scheduler.Config{}), ring: keyring.New(keyring.Config{Away: away}),
+		denied: map[queue.Ticket]keyring.Denials{}, mostDenied: fewDenied}
 	if d.ended == nil {
 		d.ended = func(queue.Ended) {}
 	}
@@ -265,7 +262,7 @@ func New(c Config) (*Dispatcher, error) {
 		}
 	}
 	d.open()
-	d.alive, d.head.Deadline = len(d.keys), limit.Never
+	d.head.Deadline = limit.Never
 	return d, nil
 }
 
@@ -288,6 +285,7 @@ func (d *Dispatcher) add(epoch time.Time, k Key) error {
 		}
 	}
 	d.keys = append(d.keys, made)
+	d.ring.Add(d.ring.Account())
 	return nil
 }
 
@@ -302,7 +300,7 @@ func (d *Dispatcher) Next(now mono.Time) (a Attempt, wake mono.Time, ok bool) {
 	d.expire(now)
 	d.hosts.release(now)
 	ready := limit.Never
-	for d.alive > 0 {
+	for d.ring.InUse() > 0 {
 		t, r, ok := d.queue.Head(now)
 		if !ok {
 			break
@@ -382,7 +380,7 @@ func (d *Dispatcher) expire(now mono.Time) {
 }
 
 func (d *Dispatcher) tooDear(cost limit.Cost) string {
-	if banned := len(d.keys) - d.alive; banned > 0 {
+	if banned := len(d.keys) - d.ring.InUse(); banned > 0 {
 		return fmt.Sprintf("cost %s exceeds what any key in use allows (%d of %d are banned)", cost, banned, len(d.keys))
 	}
 	return fmt.Sprintf("cost %s exceeds what any key allows", cost)
@@ -394,7 +392,7 @@ func (d *Dispatcher) send(now mono.Time, a *Attempt) {
 	k := &d.keys[a.Key]
 	sent := d.line.Sent(a.pass)
 	d.takesOff(k, sent)
-	a.generation = k.generation
+	a.era = d.ring.Era(keyring.Key(a.Key))
 	a.host.admit(sent)
 	if k.nonce != nil {
 		a.Nonce = k.nonce.Next(now)
@@ -436,9 +434,8 @@ func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) queue.Ended {
 		ans.Reason = ans.Result.String()
 	}
 	free := d.hosts.settle(now, &a, sent, &ans)
-	// A request that was sent before a ban was lifted may still report that ban.
-	if ans.Banned && !k.isBanned && a.generation == k.generation {
-		d.ban(a.Key, ans.Reason)
+	if ans.Banned {
+		d.ban(a.Key, a.era, ans.Reason)
 	}
 	blamed := d.isToBlame(now, &a, &ans)
 	e := d.moveOn(now, &a, &ans, blamed || free, blamed && d.mayAnother(now, &a))
@@ -453,17 +450,16 @@ func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) queue.Ended {
 func (d *Dispatcher) asked(now mono.Time) mono.Time {
 	at := limit.Never
 	for i := range d.keys {
-		k := &d.keys[i]
-		if k.isBanned {
+		if d.isBanned(i) {
 			continue
 		}
-		p, paused := k.paused(now)
+		p, paused := d.keys[i].paused(now)
 		if !paused {
 			return now
 		}
 		at = min(at, p.Next)
 	}
-	if d.alive == 0 {
+	if d.ring.InUse() == 0 {
 		return now
 	}
 	return at
@@ -503,32 +499,28 @@ func (d *Dispatcher) moveOn(now mono.Time, a *Attempt, ans *Answer, free, atOnce
 	return d.queue.Retry(now, a.Ticket, now.Add(d.backoff.Delay(a.Number, d.rand)), ans.Reason)
 }
 
-func (d *Dispatcher) ban(key int, reason string) {
-	k := &d.keys[key]
-	k.isBanned, k.banned = true, reason
-	d.alive--
-	k.stack.Close()
-	d.touch(key)
+// ban takes a key out of use, by the answer to an attempt of that era.
+func (d *Dispatcher) ban(key int, era uint64, reason string) {
+	if d.ring.Ban(keyring.Key(key), era, reason) {
+		d.keys[key].stack.Close()
+		d.touch(key)
+	}
+}
+
+func (d *Dispatcher) isBanned(key int) bool {
+	_, out := d.ring.Out(keyring.Key(key))
+	return out
 }
 
 // Ban takes a key out of use. Its attempts in flight are settled as they come.
-func (d *Dispatcher) Ban(key int, reason string) {
-	if !d.keys[key].isBanned {
-		d.ban(key, reason)
-	}
-}
+func (d *Dispatcher) Ban(key int, reason string) { d.ban(key, d.ring.Era(keyring.Key(key)), reason) }
 
 // Resume brings a banned key back.
 func (d *Dispatcher) Resume(key int) {
-	k := &d.keys[key]
-	if !k.isBanned {
-		return
+	if d.ring.Return(keyring.Key(key)) {
+		d.keys[key].stack.Open()
+		d.touch(key)
 	}
-	k.isBanned, k.banned = false, ""
-	k.generation++
-	d.alive++
-	k.stack.Open()
-	d.touch(key)
 }
 
 // Hold keeps a key away until t, as a Retry-After would.
@@ -591,9 +583,10 @@ func (d *Dispatcher) KeyInfo(now mono.Time, key int) KeyInfo {
 	for g := range k.limits() {
 		info.Retreats, info.Misfits = append(info.Retreats, limit.Retreats(g, now)...), append(info.Misfits, g.Misfits()...)
 	}
-	info.Refusals, info.Denials, info.Nonces = k.stack.Refusals(), k.denials, k.misnumbered
-	if k.isBanned {
-		info.State, info.Reason = Banned, k.banned
+	info.Refusals = k.stack.Refusals()
+	info.Denials, info.Nonces = d.ring.InARow(keyring.Key(key))
+	if why, out := d.ring.Out(keyring.Key(key)); out {
+		info.State, info.Reason = Banned, why
 	} else if p, ok := k.paused(now); ok {
 		info.State, info.Until, info.Next = Cooling, p.Until, p.Next
 	}
@@ -653,12 +646,13 @@ var ErrExhausted = errors.New("every key is out of use")
 // Exhausted returns nil while a key is not banned. Otherwise it returns an ErrExhausted with the
 // keys and the reasons.
 func (d *Dispatcher) Exhausted() error {
-	if d.alive > 0 {
+	if d.ring.InUse() > 0 {
 		return nil
 	}
 	reasons := make([]error, len(d.keys))
 	for i := range d.keys {
-		reasons[i] = fmt.Errorf("key %s: %s", d.keys[i].name, d.keys[i].banned)
+		why, _ := d.ring.Out(keyring.Key(i))
+		reasons[i] = fmt.Errorf("key %s: %s", d.keys[i].name, why)
 	}
 	return fmt.Errorf("%w: %w", ErrExhausted, errors.Join(reasons...))
 }

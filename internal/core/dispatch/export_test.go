@@ -3,10 +3,7 @@ package dispatch
 import "github.com/paceline-go/paceline/limit/mono"
 
 // Denied is how many denials are kept in mind.
-func (d *Dispatcher) Denied() int { return len(d.blame.denied) }
-
-// Believes reports whether one more request is taken to be at fault itself.
-func Believes(row, own int) bool { return (&blame{row: row, own: own}).believes() }
+func (d *Dispatcher) Denied() int { return len(d.denied) }
 
 // Kept is how many hosts are kept in mind.
 func (d *Dispatcher) Kept() int { return len(d.hosts.all) }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/core/keyring"
 	"github.com/paceline-go/paceline/internal/core/scheduler"
 	"github.com/paceline-go/paceline/internal/core/stack"
 	"github.com/paceline-go/paceline/limit"
@@ -39,15 +40,7 @@ type Shared struct {
 const MaxShared = scheduler.MaxLimits - 1
 
 // flight is a request in flight of a key with shared limits.
-type flight struct {
-	passed []*Shared // those in its pass
-	moved  []carried // in those that the key joined since
-}
-
-type carried struct {
-	shared *Shared
-	sent   limit.Sent
-}
+type flight = keyring.Flight[*Shared]
 
 // guards yields every stack before a key's next request.
 func (k *key) guards() iter.Seq[*stack.Stack] {
@@ -137,10 +130,11 @@ func (d *Dispatcher) Share(now mono.Time, key int, with ...*Shared) error {
 			f = k.flies(sent.Number, nil)
 		}
 		for _, s := range with {
-			if !f.has(s) {
-				f.moved = append(f.moved, carried{s, limit.Sent{At: now, Number: d.line.Number(), Cost: sent.Cost}})
-				s.stack.Admit(&f.moved[len(f.moved)-1].sent)
-			}
+			f.Join(s, func() *limit.Sent {
+				there := &limit.Sent{At: now, Number: d.line.Number(), Cost: sent.Cost}
+				s.stack.Admit(there)
+				return there
+			})
 		}
 	}
 	d.line.Leave(now, &d.head)
@@ -256,14 +250,9 @@ func (k *key) flies(number uint64, passed []*Shared) *flight {
 	if k.flights == nil {
 		k.flights = map[uint64]*flight{}
 	}
-	f := &flight{passed: passed}
+	f := keyring.NewFlight(passed)
 	k.flights[number] = f
 	return f
-}
-
-// has reports whether the request counts in s already.
-func (f *flight) has(s *Shared) bool {
-	return slices.Contains(f.passed, s) || slices.ContainsFunc(f.moved, func(c carried) bool { return c.shared == s })
 }
 
 // settle settles an attempt in all limits. For limits that its key has left, the attempt was never
@@ -280,9 +269,7 @@ func (d *Dispatcher) settle(now mono.Time, k *key, a *Attempt, ans *Answer) *lim
 		return sent
 	}
 	its := func(s *Shared) *limit.Outcome {
-		if d.outcome = ans.Outcome; !slices.Contains(k.shared, s) {
-			d.outcome = limit.Outcome{Result: limit.Unsent}
-		}
+		d.outcome = keyring.Of(slices.Contains(k.shared, s), ans.Outcome)
 		return &d.outcome
 	}
 	f := k.flights[sent.Number]
@@ -295,10 +282,9 @@ func (d *Dispatcher) settle(now mono.Time, k *key, a *Attempt, ans *Answer) *lim
 	for _, m := range limits[1:] {
 		m.Limiter.Settle(now, sent, its(m.Of.(*Shared)))
 	}
-	for i := range f.moved {
-		c := &f.moved[i]
-		c.shared.stack.Settle(now, &c.sent, its(c.shared))
-		d.line.Touch(c.shared.limit)
+	for _, m := range f.Moved() {
+		m.To.stack.Settle(now, m.Sent, its(m.To))
+		d.line.Touch(m.To.limit)
 	}
 	for _, m := range limits {
 		d.line.Touch(m)

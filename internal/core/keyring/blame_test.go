@@ -112,7 +112,7 @@ func (r *trial) step() {
 			r.Fatalf("%q: the return of key %d, out %v", r.log, k, out)
 		}
 		if out {
-			r.denied[k], r.worse[k], r.away[k] = nil, nil, false
+			r.worse[k] = nil
 			r.model.resume(int(k))
 		}
 	case n < 4 || len(r.flying) == 0:
@@ -304,5 +304,15 @@ func TestMisordered(t *testing.T) {
 	}
 	if _, n := r.InARow(k); n != 1 {
 		t.Errorf("%d in a row, want 1", n)
+	}
+}
+
+// Two requests in a row that died of denials are taken to be at fault, and two more for each recent
+// proof of it; a hundred at most.
+func TestHowManyAreBelieved(t *testing.T) {
+	for own, most := range map[int]int{0: 2, 1: 4, 20: 42, 49: 100, 1000: 100} {
+		if !keyring.Believes(most-1, own) || keyring.Believes(most, own) {
+			t.Errorf("where %d were at fault lately, it is not the %dth that is believed last", own, most)
+		}
 	}
 }

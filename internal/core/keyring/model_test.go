@@ -42,9 +42,8 @@ func (b *blamed) ban(key int) {
 	}
 }
 
-// resume forgets denials, which it did not do in dispatch.
 func (b *blamed) resume(key int) {
-	b.keys[key].banned, b.keys[key].denials = false, 0
+	b.keys[key].banned = false
 	b.alive++
 }
 

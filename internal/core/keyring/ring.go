@@ -110,7 +110,9 @@ func (r *Ring) Return(k Key) bool {
 		return false
 	}
 	y.out, y.why = false, ""
-	y.denials, y.misordered = 0, 0
+	if r.config.Away == nil {
+		y.denials = 0
+	}
 	y.era++
 	r.in++
 	r.accounts[y.account].in++
