@@ -515,7 +515,7 @@ func (d *Dispatcher) isBanned(key int) bool {
 // Ban takes a key out of use. Its attempts in flight are settled as they come.
 func (d *Dispatcher) Ban(key int, reason string) { d.ban(key, d.ring.Era(keyring.Key(key)), reason) }
 
-// Resume brings a banned key back.
+// Resume brings a banned key back, and forgets its denials: somebody says that it is in order.
 func (d *Dispatcher) Resume(key int) {
 	if d.ring.Return(keyring.Key(key)) {
 		d.keys[key].stack.Open()

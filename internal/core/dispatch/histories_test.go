@@ -133,7 +133,8 @@ func (h *history) step() {
 
 // Histories were recorded before keyring decided what keys are. Every decision is as it was: which
 // request goes when with which key, how it ends, which key is away or out, and how much of each
-// limit is used. A line has the sums of what was said in each 50 steps.
+// limit is used. Only Resume forgets denials since. A line has a sum of the history after each 50
+// steps.
 func TestHistories(t *testing.T) {
 	var all strings.Builder
 	for seed := range uint64(200) {

@@ -112,7 +112,7 @@ func (r *trial) step() {
 			r.Fatalf("%q: the return of key %d, out %v", r.log, k, out)
 		}
 		if out {
-			r.worse[k] = nil
+			r.denied[k], r.worse[k], r.away[k] = nil, nil, false
 			r.model.resume(int(k))
 		}
 	case n < 4 || len(r.flying) == 0:
@@ -286,6 +286,31 @@ func TestBanOfBefore(t *testing.T) {
 	}
 	if !r.Ban(k, r.Era(k), "new") || r.Trusted(k) {
 		t.Error("news do not")
+	}
+}
+
+// A key that comes back begins anew: nothing of before is evidence.
+func TestReturnForgets(t *testing.T) {
+	for name, away := range map[string]func(int, bool) time.Duration{"patient": pause, "not patient": nil} {
+		r := keyring.New(keyring.Config{Away: away})
+		bad, good := r.Add(r.Account()), r.Add(r.Account())
+		once := func() (blamed bool) {
+			d := new(keyring.Denials)
+			_, pause := r.Denied(1, bad, 1, d)
+			return len(r.Served(good, d)) > 0 || pause > 0
+		}
+		if once() || once() {
+			t.Errorf("%s: it is at fault after two denials", name)
+		}
+		r.Misordered(bad)
+		r.Ban(bad, r.Era(bad), "401")
+		r.Return(bad)
+		if denials, nonces := r.InARow(bad); denials != 0 || nonces != 0 {
+			t.Errorf("%s: back with %d denials and %d nonces", name, denials, nonces)
+		}
+		if once() || once() || !once() {
+			t.Errorf("%s: it is not at fault after the third denial since", name)
+		}
 	}
 }
 

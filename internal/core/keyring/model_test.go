@@ -42,8 +42,9 @@ func (b *blamed) ban(key int) {
 	}
 }
 
+// resume forgets denials, which the Dispatcher did not do.
 func (b *blamed) resume(key int) {
-	b.keys[key].banned = false
+	b.keys[key].banned, b.keys[key].denials = false, 0
 	b.alive++
 }
 

@@ -110,9 +110,7 @@ func (r *Ring) Return(k Key) bool {
 		return false
 	}
 	y.out, y.why = false, ""
-	if r.config.Away == nil {
-		y.denials = 0
-	}
+	y.denials, y.misordered = 0, 0
 	y.era++
 	r.in++
 	r.accounts[y.account].in++
